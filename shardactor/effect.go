@@ -1,0 +1,91 @@
+package shardactor
+
+import "codeq/wire"
+
+// Sink is whoever waits for effects: a session, one HTTP request, a test.
+// Deliver is called from the goroutine that released the sync which made the
+// effects durable, in the order the shard made them. It must not block and
+// may keep the slice.
+type Sink interface {
+	Deliver(effects []Effect)
+}
+
+// Effect is what a shard says to the outside, only after the batch that
+// caused it is durable. Everything in it is a copy; the receiver owns it.
+// The set is closed: the types of this file.
+type Effect interface{ effect() }
+
+// Enqueued answers Enqueue. Task is set when the message wanted it. Replayed
+// means an earlier task had the same key and content.
+type Enqueued struct {
+	Ref      uint64
+	TaskID   wire.TaskID
+	Task     *wire.Task
+	Replayed bool
+}
+
+// Refused answers any message that was not carried out.
+type Refused struct {
+	Ref    uint64
+	TaskID wire.TaskID
+	Err    *wire.Error
+}
+
+// Subscribed answers Subscribe.
+type Subscribed struct {
+	Ref uint64
+}
+
+// Granted is one delivery to the seat it is addressed to. The grant took one
+// unit of the seat's room and len(Task.Payload) of its unsent bytes.
+type Granted struct {
+	Task         *wire.Task
+	Token        wire.Token
+	LeaseForMs   int64
+	LeaseUntilMs int64
+}
+
+// Completed answers Result.
+type Completed struct {
+	Ref    uint64
+	Record *wire.ResultRecord
+}
+
+// Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued or
+// wire.NackDeadLettered.
+type Requeued struct {
+	Ref          uint64
+	TaskID       wire.TaskID
+	Status       string
+	DelaySeconds int64
+}
+
+// Extended answers Heartbeat: the earliest new lease end in this shard (0 if
+// nothing was extended) and the deliveries that are no longer the owner's.
+type Extended struct {
+	Ref          uint64
+	LeaseUntilMs int64
+	Lost         []wire.TaskRef
+}
+
+// Revoked tells the seat it is addressed to that it lost a delivery.
+type Revoked struct {
+	wire.TaskRef
+	Reason string
+}
+
+// Ended tells a watcher that the task is in a terminal state.
+type Ended struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+func (*Enqueued) effect()   {}
+func (*Refused) effect()    {}
+func (*Subscribed) effect() {}
+func (*Granted) effect()    {}
+func (*Completed) effect()  {}
+func (*Requeued) effect()   {}
+func (*Extended) effect()   {}
+func (*Revoked) effect()    {}
+func (*Ended) effect()      {}

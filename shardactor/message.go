@@ -1,0 +1,145 @@
+package shardactor
+
+import "codeq/wire"
+
+// Message is what reaches a shard through its mailbox. The set is closed: the
+// types of this file. A message belongs to the shard once it is pushed; the
+// sender must not touch it, nor the slices in it, again.
+type Message interface{ message() }
+
+// Asker says where the answer to a message goes. Ref is the sender's own
+// number for the request and comes back in the answer. A nil Sink wants none.
+type Asker struct {
+	Sink Sink
+	Ref  uint64
+}
+
+// Owner is who acts on a delivery: the authenticated principal, never what a
+// body claims.
+type Owner struct {
+	Tenant  string
+	Subject string
+}
+
+// Enqueue makes a task. The router has drawn ID so that it hashes to this
+// shard. Answer: Enqueued or Refused.
+type Enqueue struct {
+	Asker
+	ID     wire.TaskID
+	Tenant string
+	wire.EnqueueRequest
+	// Fingerprint is compared when the key is already taken; see
+	// FingerprintOf.
+	Fingerprint [32]byte
+	// WantTask asks for the whole task in the answer, as HTTP does.
+	WantTask bool
+}
+
+// Subscribe seats a session in this shard, or replaces its subscription; the
+// tasks in hand stay. Commands may hold wire.AllCommands. Answer: Subscribed.
+type Subscribe struct {
+	Asker
+	Seat       *Seat
+	Commands   []string
+	LeaseForMs int64
+}
+
+// RoomUnits brings units of the seat's room that this shard waited for. It
+// grants with them or gives them again. No answer. A control message.
+type RoomUnits struct {
+	Seat  *Seat
+	Units int
+}
+
+// Received confirms deliveries of a session: their task frames arrived.
+// No answer; what is not (or no longer) that session's is ignored.
+type Received struct {
+	Seat  *Seat
+	Tasks []wire.TaskRef
+}
+
+// Undelivered returns deliveries whose frames never left: back to their old
+// place at once, no attempt counted. No answer.
+type Undelivered struct {
+	Seat  *Seat
+	Tasks []wire.TaskRef
+}
+
+// Result ends a task with an outcome. Answer: Completed or Refused.
+type Result struct {
+	Asker
+	Owner
+	wire.TaskRef
+	wire.ResultRequest
+}
+
+// Nack ends a delivery; the task is tried again after a delay or becomes a
+// dead letter. Answer: Requeued or Refused.
+type Nack struct {
+	Asker
+	Owner
+	wire.TaskRef
+	wire.NackRequest
+}
+
+// Abandon ends a delivery as a failed one, back to the tail at once. Answer:
+// Requeued or Refused.
+type Abandon struct {
+	Asker
+	Owner
+	wire.TaskRef
+}
+
+// Release hands a delivery back without an attempt, to its old place. Answer:
+// Requeued or Refused.
+type Release struct {
+	Asker
+	Owner
+	wire.TaskRef
+}
+
+// Heartbeat extends leases. Tasks nil means all deliveries of Seat in this
+// shard. ExtendForMs 0 means the length each lease was granted with. A
+// delivery named with its token is bound to Seat from now on. Answer: Extended.
+type Heartbeat struct {
+	Asker
+	Owner
+	Seat        *Seat
+	Tasks       []wire.TaskRef
+	ExtendForMs int64
+}
+
+// Gone tells that the seat's socket ended: unconfirmed deliveries go back at
+// once, confirmed ones have the resume grace. No answer. A control message.
+type Gone struct {
+	Seat *Seat
+}
+
+// Watch asks to be told when a task of the tenant reaches a terminal state.
+// Answer: Ended, at once if it already has, or Refused (task_not_found). The
+// watcher reads the outcome from the store after that.
+type Watch struct {
+	Asker
+	Tenant string
+	TaskID wire.TaskID
+}
+
+// Unwatch takes back a Watch by its Sink and Ref. No answer.
+type Unwatch struct {
+	Asker
+	TaskID wire.TaskID
+}
+
+func (*Enqueue) message()     {}
+func (*Subscribe) message()   {}
+func (*RoomUnits) message()   {}
+func (*Received) message()    {}
+func (*Undelivered) message() {}
+func (*Result) message()      {}
+func (*Nack) message()        {}
+func (*Abandon) message()     {}
+func (*Release) message()     {}
+func (*Heartbeat) message()   {}
+func (*Gone) message()        {}
+func (*Watch) message()       {}
+func (*Unwatch) message()     {}

@@ -1,0 +1,145 @@
+package store
+
+import "codeq/wire"
+
+// QueueKey names one queue of a shard: what is claimed together.
+type QueueKey struct {
+	Command string
+	Tenant  string
+}
+
+// TaskRecord is the small mutable part of a task, rewritten by every
+// transition but a grant. Payload, result and history have keys of their own.
+// Times are Unix milliseconds. Fields are only ever added.
+type TaskRecord struct {
+	ID           wire.TaskID
+	Command      string
+	Tenant       string
+	Priority     int
+	Status       wire.Status
+	Location     wire.Location
+	Attempts     int
+	MaxAttempts  int
+	PayloadBytes int
+	CreatedAtMs  int64
+	UpdatedAtMs  int64
+
+	// Seq is the place in the pending order while Location is PENDING_LIST,
+	// and the place to go back to while it is in progress.
+	Seq uint64
+	// DueAtMs is set while Location is DELAYED_ZSET.
+	DueAtMs int64
+	// EndedAtMs is set once Status is terminal.
+	EndedAtMs int64
+
+	// Deliveries is the number of grants so far. While the task is in
+	// progress the number in its Lease is the newer one.
+	Deliveries int
+	// LastToken is the token of the newest delivery after that ended other
+	// than by the worker's own word; zero when no late completion is
+	// acceptable. LastSubject is who held it, LastWorkerID its display name.
+	LastToken    wire.Token
+	LastSubject  string
+	LastWorkerID string
+	// ResultToken is the token the accepted result came with, for a repeated
+	// completion.
+	ResultToken wire.Token
+
+	// Releases, Losses and Undelivered count hand-backs, lost leases and
+	// deliveries in a row that never arrived.
+	Releases    int
+	Losses      int
+	Undelivered int
+
+	Error          string
+	IdempotencyKey string
+	Fingerprint    [32]byte
+	TraceParent    string
+	TraceState     string
+}
+
+// Queue is the key of the queue the task belongs to.
+func (r *TaskRecord) Queue() QueueKey { return QueueKey{Command: r.Command, Tenant: r.Tenant} }
+
+// Lease is the value of the in-progress key: everything a grant decides,
+// until the task leaves the in-progress set.
+type Lease struct {
+	Token    wire.Token
+	Delivery int
+	// Session is zero when the delivery was made over HTTP.
+	Session  wire.SessionID
+	Subject  string
+	WorkerID string
+	// DeadlineMs is the stored lease end; it may run ahead of the
+	// acknowledged one, never behind.
+	DeadlineMs int64
+	// LeaseForMs is the length asked for by the subscription or claim.
+	LeaseForMs  int64
+	GrantedAtMs int64
+}
+
+// LeasedTask is an in-progress task as recovery finds it.
+type LeasedTask struct {
+	Task  TaskRecord
+	Lease Lease
+}
+
+// Priorities is the number of priorities a queue has.
+const Priorities = wire.MaxPriority + 1
+
+// Counters are the figures of one queue in one shard, written with every
+// batch that changes them. The floors are lower bounds: no live key of that
+// family is below them, so a restart seeks there and never scans tombstones.
+type Counters struct {
+	Ready      [Priorities]int64
+	ReadyFloor [Priorities]uint64
+	Delayed    int64
+	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
+	DelayedFloorMs int64
+	InProgress     int64
+	Dead           int64
+	DeadFloorMs    int64
+	Done           int64
+	DoneFloorMs    int64
+}
+
+// IsZero reports a queue without a task: its figures need not be kept.
+func (c *Counters) IsZero() bool {
+	for _, n := range c.Ready {
+		if n != 0 {
+			return false
+		}
+	}
+	return c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0
+}
+
+// ReadyTotal is the number of pending tasks over all priorities.
+func (c *Counters) ReadyTotal() int64 {
+	var total int64
+	for _, n := range c.Ready {
+		total += n
+	}
+	return total
+}
+
+// Marks are the high-water marks of one shard, written with every batch.
+type Marks struct {
+	// Seq is the highest pending sequence ever drawn, Event the number of the
+	// last event, TimeMs the latest engine time of a batch.
+	Seq    uint64
+	Event  uint64
+	TimeMs int64
+}
+
+// PendingKey is one entry of the pending order.
+type PendingKey struct {
+	Seq uint64
+	ID  wire.TaskID
+}
+
+// TimedKey is one entry of an order by time: delayed by due time, dead and
+// done by end time.
+type TimedKey struct {
+	AtMs int64
+	ID   wire.TaskID
+}

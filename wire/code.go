@@ -1,0 +1,108 @@
+package wire
+
+// Code is the stable word for one kind of refusal, the same over HTTP and in
+// session frames. The list only ever grows.
+type Code string
+
+// The codes, with the HTTP status and the retry advice of each in codeTable.
+const (
+	CodeInvalidBody         Code = "invalid_body"
+	CodeInvalidCommand      Code = "invalid_command"
+	CodeInvalidPriority     Code = "invalid_priority"
+	CodeInvalidTime         Code = "invalid_time"
+	CodeInvalidWebhook      Code = "invalid_webhook"
+	CodeInvalidResult       Code = "invalid_result"
+	CodeInvalidArgument     Code = "invalid_argument"
+	CodeUnauthenticated     Code = "unauthenticated"
+	CodeForbidden           Code = "forbidden"
+	CodeTaskNotFound        Code = "task_not_found"
+	CodeResultNotFound      Code = "result_not_found"
+	CodeNotOwner            Code = "not_owner"
+	CodeLeaseLost           Code = "lease_lost"
+	CodeNotInProgress       Code = "not_in_progress"
+	CodeAlreadyTerminal     Code = "already_terminal"
+	CodeIdempotencyConflict Code = "idempotency_conflict"
+	CodeNotInDLQ            Code = "not_in_dlq"
+	CodeQueueNotEmpty       Code = "queue_not_empty"
+	CodeNotFound            Code = "not_found"
+	CodeMethodNotAllowed    Code = "method_not_allowed"
+	CodeUnsupported         Code = "unsupported"
+	CodeTooLarge            Code = "too_large"
+	CodeRateLimited         Code = "rate_limited"
+	CodeInternal            Code = "internal"
+	CodeOverloaded          Code = "overloaded"
+	CodeDraining            Code = "draining"
+	CodeNotLeader           Code = "not_leader"
+	CodeStorageFull         Code = "storage_full"
+)
+
+type codeRow struct {
+	httpStatus int
+	retryable  bool
+}
+
+var codeTable = map[Code]codeRow{
+	CodeInvalidBody:         {400, false},
+	CodeInvalidCommand:      {400, false},
+	CodeInvalidPriority:     {400, false},
+	CodeInvalidTime:         {400, false},
+	CodeInvalidWebhook:      {400, false},
+	CodeInvalidResult:       {400, false},
+	CodeInvalidArgument:     {400, false},
+	CodeUnauthenticated:     {401, false},
+	CodeForbidden:           {403, false},
+	CodeTaskNotFound:        {404, false},
+	CodeResultNotFound:      {404, true},
+	CodeNotOwner:            {403, false},
+	CodeLeaseLost:           {409, false},
+	CodeNotInProgress:       {409, false},
+	CodeAlreadyTerminal:     {409, false},
+	CodeIdempotencyConflict: {409, false},
+	CodeNotInDLQ:            {409, false},
+	CodeQueueNotEmpty:       {409, false},
+	CodeNotFound:            {404, false},
+	CodeMethodNotAllowed:    {405, false},
+	CodeUnsupported:         {415, false},
+	CodeTooLarge:            {413, false},
+	CodeRateLimited:         {429, true},
+	CodeInternal:            {500, true},
+	CodeOverloaded:          {503, true},
+	CodeDraining:            {503, true},
+	CodeNotLeader:           {503, true},
+	CodeStorageFull:         {507, true},
+}
+
+// HTTPStatus is the status a refusal with this code has over HTTP. An unknown
+// code, which only a newer server can send, counts as 500.
+func (c Code) HTTPStatus() int {
+	if row, ok := codeTable[c]; ok {
+		return row.httpStatus
+	}
+	return codeTable[CodeInternal].httpStatus
+}
+
+// Retryable reports whether the same request may succeed later unchanged.
+func (c Code) Retryable() bool { return codeTable[c].retryable }
+
+// Error is a refusal: a code for programs and a sentence for people that says
+// what was wrong, where, and what would be right. The sentence never carries
+// internals, payloads, results, tokens or keys.
+type Error struct {
+	Code     Code
+	Sentence string
+	// TaskID names the task of an idempotency_conflict; zero otherwise.
+	TaskID TaskID
+	// Status is the task's status in a result_not_found; empty otherwise.
+	Status Status
+	// RetryAfterSeconds goes with rate_limited, overloaded, draining and
+	// storage_full; 0 means no advice.
+	RetryAfterSeconds int
+}
+
+// Error is the sentence behind its code.
+func (e *Error) Error() string { return string(e.Code) + ": " + e.Sentence }
+
+// Refuse makes an Error. It may be called from any goroutine.
+func Refuse(code Code, sentence string) *Error {
+	return &Error{Code: code, Sentence: sentence}
+}

@@ -1,0 +1,149 @@
+package wire
+
+import (
+	"encoding/hex"
+
+	"github.com/google/uuid"
+)
+
+// TaskID names a task for ever. Its text is the canonical 36-byte lower-case
+// UUID; every other spelling is an unknown task.
+type TaskID [16]byte
+
+// SessionID names one worker or producer session. Same text form as TaskID.
+type SessionID [16]byte
+
+// Token is the fence of one delivery: 128 bits drawn when the task is
+// granted. Its text is 32 lower-case hexadecimal digits. The zero Token names
+// no delivery.
+type Token [16]byte
+
+const (
+	idTextBytes    = 36
+	tokenTextBytes = 2 * len(Token{})
+)
+
+// NewUUIDv7 lays out a version 7 UUID from a time in Unix milliseconds and ten
+// random bytes. Time and chance are arguments, so the caller decides both
+// (google/uuid keeps a process-wide last time, which a test clock cannot
+// reach).
+func NewUUIDv7(unixMs int64, random [10]byte) [16]byte {
+	var id [16]byte
+	for i := range 6 {
+		id[i] = byte(unixMs >> (40 - 8*i))
+	}
+	copy(id[6:], random[:])
+	id[6] = id[6]&0x0f | 0x70
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// ParseTaskID reads the canonical text and reports whether it was that.
+func ParseTaskID(text string) (TaskID, bool) {
+	id, ok := parseCanonical(text)
+	return TaskID(id), ok
+}
+
+// ParseSessionID reads the canonical text and reports whether it was that.
+func ParseSessionID(text string) (SessionID, bool) {
+	id, ok := parseCanonical(text)
+	return SessionID(id), ok
+}
+
+func parseCanonical(text string) (uuid.UUID, bool) {
+	if len(text) != idTextBytes {
+		return uuid.UUID{}, false
+	}
+	for i := range len(text) {
+		if c := text[i]; c >= 'A' && c <= 'F' {
+			return uuid.UUID{}, false
+		}
+	}
+	id, err := uuid.Parse(text)
+	return id, err == nil
+}
+
+// AppendTo appends the canonical text.
+func (id TaskID) AppendTo(dst []byte) []byte { return appendUUID(dst, id) }
+
+// String is the canonical text.
+func (id TaskID) String() string { return string(appendUUID(nil, id)) }
+
+// IsZero reports the id that names no task.
+func (id TaskID) IsZero() bool { return id == TaskID{} }
+
+// AppendTo appends the canonical text.
+func (id SessionID) AppendTo(dst []byte) []byte { return appendUUID(dst, id) }
+
+// String is the canonical text.
+func (id SessionID) String() string { return string(appendUUID(nil, id)) }
+
+// IsZero reports the id that names no session.
+func (id SessionID) IsZero() bool { return id == SessionID{} }
+
+func appendUUID(dst []byte, id [16]byte) []byte {
+	dst = hex.AppendEncode(dst, id[0:4])
+	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:16]} {
+		dst = append(dst, '-')
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
+}
+
+// ParseToken reads 32 lower-case hexadecimal digits and reports whether it
+// was that.
+func ParseToken(text string) (Token, bool) {
+	var t Token
+	if len(text) != tokenTextBytes {
+		return t, false
+	}
+	for i := range len(text) {
+		if c := text[i]; c >= 'A' && c <= 'F' {
+			return t, false
+		}
+	}
+	_, err := hex.Decode(t[:], []byte(text))
+	return t, err == nil
+}
+
+// AppendTo appends the text form.
+func (t Token) AppendTo(dst []byte) []byte { return hex.AppendEncode(dst, t[:]) }
+
+// String is the text form.
+func (t Token) String() string { return hex.EncodeToString(t[:]) }
+
+// IsZero reports the token that names no delivery.
+func (t Token) IsZero() bool { return t == Token{} }
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+// ShardOfTask is the shard that owns a task: FNV-1a-64 over the canonical
+// text of the id, modulo the number of shards. It decides where bytes lie on
+// disk and can never change.
+func ShardOfTask(id TaskID, shards int) int {
+	var text [idTextBytes]byte
+	return int(fnv1a(fnvOffset, appendUUID(text[:0], id)) % uint64(shards))
+}
+
+// ShardOfKey is the shard that owns an idempotency key, and so every task
+// posted with it: FNV-1a-64 over tenant, command and key joined by zero
+// bytes. It decides where bytes lie on disk and can never change.
+func ShardOfKey(tenant, command, key string, shards int) int {
+	h := fnv1a(fnvOffset, []byte(tenant))
+	h = fnv1a(h, []byte{0})
+	h = fnv1a(h, []byte(command))
+	h = fnv1a(h, []byte{0})
+	h = fnv1a(h, []byte(key))
+	return int(h % uint64(shards))
+}
+
+func fnv1a(h uint64, data []byte) uint64 {
+	for _, b := range data {
+		h ^= uint64(b)
+		h *= fnvPrime
+	}
+	return h
+}

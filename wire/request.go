@@ -1,0 +1,38 @@
+package wire
+
+// EnqueueRequest is what a producer asks: the body of POST /tasks and the
+// fields of an enqueue frame. The parser has checked every field against its
+// limit; an absent field has its default, so a reader needs no second look.
+type EnqueueRequest struct {
+	Command string
+	// Payload is the JSON value as posted, byte for byte; `null` is a payload.
+	Payload        []byte
+	Priority       int
+	MaxAttempts    int
+	IdempotencyKey string
+	// RunAtMs is the absolute time asked for, DelaySeconds the relative one;
+	// at most one of them is not 0.
+	RunAtMs      int64
+	DelaySeconds int64
+	TraceParent  string
+	TraceState   string
+}
+
+// ResultRequest is what a worker reports: the body of POST /tasks/{id}/result
+// and the fields of a result frame. Status is COMPLETED or FAILED, already
+// derived from the other fields when the client left it out.
+type ResultRequest struct {
+	Status Status
+	// Result is the JSON object as sent, byte for byte; required when
+	// COMPLETED.
+	Result    []byte
+	Error     string
+	Artifacts []Artifact
+}
+
+// NackRequest is the body of a nack. DelaySeconds is negative when the client
+// left the delay to the backoff policy.
+type NackRequest struct {
+	DelaySeconds int64
+	Reason       string
+}
