@@ -1,0 +1,234 @@
+package mailbox
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Verdict is the answer to a push.
+type Verdict int
+
+const (
+	// Accepted means that the next Drain has the messages.
+	Accepted Verdict = iota
+	// Full means that no message was taken; a later try may succeed.
+	Full
+	// Closed means that no message was taken and none will be.
+	Closed
+)
+
+// String is the name of the verdict.
+func (v Verdict) String() string {
+	switch v {
+	case Accepted:
+		return "accepted"
+	case Full:
+		return "full"
+	case Closed:
+		return "closed"
+	}
+	return fmt.Sprintf("verdict %d", int(v))
+}
+
+// Class says how much of the mailbox a push may fill.
+type Class int
+
+const (
+	// ClassNew is work that nobody has promised anything about: it may fill
+	// three quarters.
+	ClassNew Class = iota
+	// ClassKeep is for messages that keep or end work already taken on: they
+	// may fill all of it.
+	ClassKeep
+)
+
+// Limits bound what waits from Push; slots are not counted. Whoever sets them
+// keeps three quarters above the largest batch of ClassNew, because a batch
+// that does not fit into an empty mailbox is Full for ever.
+type Limits struct {
+	Messages int
+	Bytes    int
+}
+
+// retainCap is the capacity in messages up to which a slice is kept whatever
+// the load is. A larger one, left by a burst, is let go when a drain finds
+// less than an eighth of it used.
+const retainCap = 1024
+
+// Mailbox is a bounded queue of M with many producers and one consumer.
+type Mailbox[M any] struct {
+	limits Limits
+	wake   chan struct{}
+
+	mu sync.Mutex
+	// The rest is guarded by mu.
+	waiting []M
+	// counted is how many of waiting came by Push; the others are slots.
+	counted      int
+	countedBytes int
+	// turn numbers the drains, from 1. A slot whose turn is this one waits.
+	turn        uint64
+	firstPushAt time.Time
+	closed      bool
+	figures     Figures
+}
+
+// Slot is the one place that a repeated control message has in a mailbox. The
+// zero value is ready. A Slot belongs to the first mailbox it is pushed to and
+// is guarded by that mailbox; its user only keeps it.
+type Slot[M any] struct {
+	box   *Mailbox[M]
+	turn  uint64
+	place int
+}
+
+// New makes an empty mailbox. Limits below 1 panic.
+func New[M any](l Limits) *Mailbox[M] {
+	if l.Messages < 1 || l.Bytes < 1 {
+		panic(fmt.Sprintf("mailbox: limits of %d messages and %d bytes", l.Messages, l.Bytes))
+	}
+	return &Mailbox[M]{limits: l, wake: make(chan struct{}, 1), turn: 1}
+}
+
+// Push adds the whole batch behind what waits, or nothing of it. bytes is what
+// the batch holds in memory, by the caller's measure. The messages are copied
+// out of batch, which stays the caller's. An empty batch is Accepted unless the
+// mailbox is closed. Any goroutine; never waits.
+func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
+	if bytes < 0 {
+		panic(fmt.Sprintf("mailbox: push of %d messages with %d bytes", len(batch), bytes))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return Closed
+	}
+	if !b.hasRoom(len(batch), bytes, class) {
+		b.figures.Refused += uint64(len(batch))
+		return Full
+	}
+	if len(batch) == 0 {
+		return Accepted
+	}
+	b.arriving()
+	b.waiting = append(b.waiting, batch...)
+	b.counted += len(batch)
+	b.countedBytes += bytes
+	b.figures.Pushed += uint64(len(batch))
+	b.figures.HighWater = max(b.figures.HighWater, len(b.waiting))
+	return Accepted
+}
+
+// PushSlot adds a control message. While an earlier one of the same slot waits
+// the two become one, merge(waiting, m), in the place of the earlier; a nil
+// merge keeps m alone. merge runs inside the mailbox: it must be short and
+// must not call it. The verdict is Accepted or Closed, never Full. Any
+// goroutine; never waits.
+func (b *Mailbox[M]) PushSlot(s *Slot[M], m M, merge func(waiting, m M) M) Verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return Closed
+	}
+	if s.box != b {
+		if s.box != nil {
+			panic("mailbox: a slot was pushed to two mailboxes")
+		}
+		s.box = b
+	}
+	b.figures.Pushed++
+	if s.turn == b.turn {
+		if merge != nil {
+			m = merge(b.waiting[s.place], m)
+		}
+		b.waiting[s.place] = m
+		b.figures.Merged++
+		return Accepted
+	}
+	b.arriving()
+	s.turn, s.place = b.turn, len(b.waiting)
+	b.waiting = append(b.waiting, m)
+	b.figures.HighWater = max(b.figures.HighWater, len(b.waiting))
+	return Accepted
+}
+
+// hasRoom compares by subtraction, so that no sum can overflow.
+func (b *Mailbox[M]) hasRoom(messages, bytes int, class Class) bool {
+	most := b.limits
+	if class == ClassNew {
+		most.Messages -= most.Messages / 4
+		most.Bytes -= most.Bytes / 4
+	}
+	return messages <= most.Messages-b.counted && bytes <= most.Bytes-b.countedBytes
+}
+
+// arriving starts the clock of a backlog and wakes its owner; called before
+// every append, it does something before the first.
+func (b *Mailbox[M]) arriving() {
+	if len(b.waiting) > 0 {
+		return
+	}
+	b.firstPushAt = time.Now()
+	b.signal()
+}
+
+func (b *Mailbox[M]) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default: // a signal that nobody took yet says the same
+	}
+}
+
+// Drain takes everything that waits, in order, and frees all slots. into is a
+// batch that the caller is done with, usually the one of the drain before: its
+// memory is wiped and used for what comes next, so that drains do not allocate
+// under a steady load. It may be nil. Only the owner of the backlog drains.
+func (b *Mailbox[M]) Drain(into []M) []M {
+	into = into[:cap(into)]
+	clear(into) // the mailbox must not keep old messages alive
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	batch := b.waiting
+	if cap(into) > retainCap && len(batch) < cap(into)/8 {
+		into = nil
+	}
+	b.waiting = into[:0]
+	b.counted, b.countedBytes = 0, 0
+	b.turn++
+	b.figures.drained(len(batch), b.firstPushAt)
+	if !b.closed {
+		b.unsignal()
+	}
+	return batch
+}
+
+// unsignal takes back a wake-up for what has just been drained. The one of
+// Close stays: the owner may not have looked yet.
+func (b *Mailbox[M]) unsignal() {
+	select {
+	case <-b.wake:
+	default: // the owner came because of it
+	}
+}
+
+// Wake is readable when something waits that came after the last Drain, and
+// after Close. One reader: the owner of the backlog.
+func (b *Mailbox[M]) Wake() <-chan struct{} { return b.wake }
+
+// Close makes every later push Closed and wakes the owner. What waits can
+// still be drained. Harmless when repeated. Any goroutine.
+func (b *Mailbox[M]) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.signal()
+}
+
+// Closed reports whether Close was called. A Drain that begins after it was
+// true leaves the mailbox empty for good. Any goroutine.
+func (b *Mailbox[M]) Closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
