@@ -1,0 +1,381 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// maxNames is the most names one table of members may have.
+const maxNames = 32
+
+// object is one JSON object under inspection: the raw extents of the members
+// whose names are in its table. Reading a member checks it against a rule;
+// the first broken rule stays in err and makes every later read a no-op, so a
+// caller reads all members and looks once.
+type object struct {
+	// names is the table; a member is known by its index there.
+	names []string
+	// list and index say which element of which list this is, for sentences.
+	// An empty list means the object stands alone.
+	list  string
+	index int
+
+	raw [maxNames][]byte
+	// twice has a bit for each known name that came again, tooDeep tells that
+	// some member, known or not, nests deeper than MaxNesting.
+	twice   uint32
+	tooDeep bool
+
+	err *Error
+}
+
+// object consumes the object that begins at pos and puts the extents of its
+// known members into o. A false return is bad JSON; what the object holds is
+// not judged here.
+func (s *scanner) object(o *object) bool {
+	s.pos++
+	if s.peek() == '}' {
+		s.pos++
+		return true
+	}
+	for {
+		s.space()
+		nameStart := s.pos
+		if !s.memberName() {
+			return false
+		}
+		name := s.data[nameStart:s.pos]
+		s.space()
+		start := s.pos
+		s.deepest = 0
+		if !s.value(0) {
+			return false
+		}
+		o.put(name, s.data[start:s.pos:s.pos])
+		o.tooDeep = o.tooDeep || s.deepest > MaxNesting
+		if more, ok := s.separator('}'); !ok || !more {
+			return ok
+		}
+	}
+}
+
+// frames walks a message: one value, or the values of an array. take consumes
+// each of them.
+func (s *scanner) frames(take func() bool) bool {
+	if s.peek() != '[' {
+		return take()
+	}
+	s.pos++
+	if s.peek() == ']' {
+		s.pos++
+		return true
+	}
+	for {
+		s.space()
+		if !take() {
+			return false
+		}
+		if more, ok := s.separator(']'); !ok || !more {
+			return ok
+		}
+	}
+}
+
+// put files the value of a member. The name comes as it was scanned: quotes,
+// escapes, space and colon.
+func (o *object) put(name, value []byte) {
+	name = name[1:bytes.LastIndexByte(name, '"')]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = unescapeName(name)
+	}
+	for i, known := range o.names {
+		if string(name) != known {
+			continue
+		}
+		if o.raw[i] != nil {
+			o.twice |= 1 << i
+			return
+		}
+		o.raw[i] = value
+		return
+	}
+}
+
+// unescapeName resolves the escapes of a member name as far as a known name
+// can need them: known names are ASCII, so whatever escape stands for
+// something else becomes a byte that is in none of them.
+func unescapeName(name []byte) []byte {
+	plain := make([]byte, 0, len(name))
+	for i := 0; i < len(name); i++ {
+		if name[i] != '\\' {
+			plain = append(plain, name[i])
+			continue
+		}
+		i++
+		c := byte(0)
+		if name[i] == 'u' {
+			if r, ok := hex4(name[i+1:]); ok && r < 0x80 {
+				c = byte(r)
+			}
+			i += 4
+		}
+		plain = append(plain, c)
+	}
+	return plain
+}
+
+// refuse keeps the first broken rule. problem continues a sentence that
+// begins with the member's name.
+func (o *object) refuse(code Code, field int, problem string) {
+	if o.err == nil {
+		o.err = Refuse(code, o.nameOf(field)+" "+problem)
+	}
+}
+
+func (o *object) nameOf(field int) string {
+	name := o.names[field]
+	if o.list == "" {
+		return name
+	}
+	return o.list + "[" + strconv.Itoa(o.index) + "]." + name
+}
+
+// judge refuses what is wrong with the object as a whole. known has the bits
+// of the names that mean something in this kind of object; only those may not
+// come twice.
+func (o *object) judge(what string, known uint32) {
+	if again := o.twice & known; again != 0 {
+		o.refuse(CodeInvalidBody, bits.TrailingZeros32(again), "must not appear twice")
+	}
+	if o.tooDeep && o.err == nil {
+		o.err = Refuse(CodeInvalidBody, what+" "+problemTooDeep)
+	}
+}
+
+// given returns the extent of a member, nil when it is absent or null or when
+// a rule is broken already.
+func (o *object) given(field int) []byte {
+	raw := o.raw[field]
+	if o.err != nil || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// integerRule is the rule of an integer member.
+type integerRule struct {
+	code      Code
+	low, high int64
+	// absent is the value of a member that is not there.
+	absent int64
+	// required makes an absent member a refusal.
+	required bool
+}
+
+func (o *object) integer(field int, rule *integerRule) int64 {
+	raw := o.given(field)
+	if raw == nil {
+		if rule.required {
+			o.refuse(rule.code, field, "is required: "+rule.right())
+		}
+		return rule.absent
+	}
+	n, ok := parseInteger(raw)
+	if !ok || n < rule.low || n > rule.high {
+		o.refuse(rule.code, field, "must be "+rule.right()+", got "+describe(raw))
+		return rule.absent
+	}
+	return n
+}
+
+// right says what the rule allows.
+func (r *integerRule) right() string {
+	switch {
+	case r.high < math.MaxInt64:
+		return fmt.Sprintf("an integer from %d to %d", r.low, r.high)
+	case r.low > math.MinInt64:
+		return fmt.Sprintf("an integer of at least %d", r.low)
+	}
+	return "an integer of 64 bits"
+}
+
+// parseInteger reads a number that is written as an integer: 1.0 and 1e2 are
+// none.
+func parseInteger(raw []byte) (int64, bool) {
+	if raw[0] != '-' && !isDigit(raw[0]) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return n, err == nil
+}
+
+// describe names a bad value without repeating more than a short number.
+func describe(raw []byte) string {
+	const shortNumber = 24
+	switch raw[0] {
+	case '"':
+		return "a string"
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case 't', 'f', 'n':
+		return string(raw)
+	}
+	if len(raw) > shortNumber {
+		return "a number of " + strconv.Itoa(len(raw)) + " characters"
+	}
+	return string(raw)
+}
+
+// textRule is the rule of a string member. Lengths are in bytes of UTF-8
+// after unescaping.
+type textRule struct {
+	code Code
+	high int
+	// tooLong is the code of a string over high bytes, code if empty.
+	tooLong Code
+	// required makes an absent or empty string a refusal; filled refuses only
+	// the empty one.
+	required, filled bool
+	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: two
+	// keys must not become one.
+	exact bool
+}
+
+func (o *object) text(field int, rule *textRule) string {
+	raw := o.given(field)
+	if raw == nil {
+		if rule.required {
+			o.refuse(rule.code, field, "is required: a string")
+		}
+		return ""
+	}
+	if raw[0] != '"' {
+		o.refuse(rule.code, field, "must be a string, got "+describe(raw))
+		return ""
+	}
+	text, mended := decodeString(raw)
+	switch {
+	case mended && rule.exact:
+		o.refuse(rule.code, field, "must be Unicode text, got a surrogate without its partner")
+	case text == "" && (rule.required || rule.filled):
+		o.refuse(rule.code, field, "must not be empty")
+	case len(text) > rule.high:
+		code := rule.code
+		if rule.tooLong != "" {
+			code = rule.tooLong
+		}
+		o.refuse(code, field, fmt.Sprintf("must be at most %d bytes, got %d", rule.high, len(text)))
+	}
+	return text
+}
+
+// timeMs reads an RFC 3339 time as Unix milliseconds, 0 when absent. Parts of
+// a millisecond round up, so that nothing happens before the time asked for.
+func (o *object) timeMs(field int, code Code) int64 {
+	raw := o.given(field)
+	if raw == nil {
+		return 0
+	}
+	var t time.Time
+	if raw[0] == '"' {
+		text, _ := decodeString(raw)
+		if t.UnmarshalText([]byte(text)) == nil {
+			return t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
+		}
+	}
+	o.refuse(code, field, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
+	return 0
+}
+
+// elements returns the extents of the elements of a list member and reports
+// whether the member was there. A list of more than high elements is refused;
+// the extents cost nothing per byte of what is inside the elements, unlike a
+// parsed tree, which a small message could blow up a hundredfold.
+func (o *object) elements(field int, code Code, high int) ([][]byte, bool) {
+	raw := o.given(field)
+	if raw == nil {
+		return nil, false
+	}
+	if raw[0] != '[' {
+		o.refuse(code, field, "must be a list, got "+describe(raw))
+		return nil, false
+	}
+	list, count := splitList(raw, high)
+	if count > high {
+		o.refuse(code, field, fmt.Sprintf("must have at most %d elements, got %d", high, count))
+		return nil, false
+	}
+	return list, true
+}
+
+// splitList returns the extents of the first high elements of a list that has
+// been scanned before, and how many elements it has.
+func splitList(raw []byte, high int) (list [][]byte, count int) {
+	s := scanner{data: raw, pos: 1}
+	if s.peek() == ']' {
+		return nil, 0
+	}
+	for more := true; more; count++ {
+		s.space()
+		start := s.pos
+		ok := s.value(0)
+		if ok && count < high {
+			list = append(list, raw[start:s.pos:s.pos])
+		}
+		if ok {
+			more, ok = s.separator(']')
+		}
+		if !ok {
+			panic("a list that was scanned does not scan again: " + s.problemAt())
+		}
+	}
+	return list, count
+}
+
+// element looks into one element of a list member as an object. Names that
+// come twice are for the caller to judge, depth was judged with the list.
+func (o *object) element(field, index int, raw []byte, names []string, code Code) object {
+	inner := object{names: names, list: o.nameOf(field), index: index}
+	if raw[0] != '{' {
+		inner.err = Refuse(code, fmt.Sprintf("%s[%d] must be an object, got %s", inner.list, index, describe(raw)))
+		return inner
+	}
+	s := scanner{data: raw}
+	if !s.object(&inner) {
+		panic("an object that was scanned does not scan again: " + s.problemAt())
+	}
+	return inner
+}
+
+// taskID reads a task id. A string that is none names a task that nobody has.
+func (o *object) taskID(field int) TaskID {
+	text := o.text(field, &idRule)
+	if o.err != nil {
+		return TaskID{}
+	}
+	id, ok := ParseTaskID(text)
+	if !ok || id.IsZero() {
+		o.refuse(CodeTaskNotFound, field, "names no task")
+	}
+	return id
+}
+
+// token reads a lease token, the zero Token when it is absent and need not be
+// there.
+func (o *object) token(field int, rule *textRule) Token {
+	text := o.text(field, rule)
+	if o.err != nil || text == "" {
+		return Token{}
+	}
+	token, ok := ParseToken(text)
+	if !ok || token.IsZero() {
+		o.refuse(rule.code, field, "must be the 32 lower-case hexadecimal digits that came with the task")
+	}
+	return token
+}
