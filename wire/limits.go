@@ -16,6 +16,8 @@ const (
 	MaxClientMessageBytes = 2 << 20
 	MaxNesting            = 64
 	MaxArtifacts          = 100
+	MaxArtifactNameBytes  = 1 << 10
+	MaxArtifactURLBytes   = 8 << 10
 	MaxHeartbeatTasks     = 10_000
 	MaxSubscribeCommands  = 1000
 

@@ -18,6 +18,16 @@ type EnqueueRequest struct {
 	TraceState   string
 }
 
+// CheckRunAt refuses a RunAtMs more than MaxDelaySeconds after nowMs (Unix
+// milliseconds), the one rule of a request that needs a clock. nil means it is
+// good. It may be called from any goroutine.
+func (r *EnqueueRequest) CheckRunAt(nowMs int64) *Error {
+	if r.RunAtMs-nowMs > MaxDelaySeconds*1000 {
+		return Refuse(CodeInvalidTime, "runAt must be at most ten years from now")
+	}
+	return nil
+}
+
 // ResultRequest is what a worker reports: the body of POST /tasks/{id}/result
 // and the fields of a result frame. Status is COMPLETED or FAILED, already
 // derived from the other fields when the client left it out.

@@ -1,0 +1,210 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+)
+
+// frameBits has, for each type a client may send, the members it knows.
+var frameBits = map[string]uint32{
+	"hello":     1<<fieldToken | 1<<fieldWorkerID | 1<<fieldResume | 1<<fieldMaxMessageBytes,
+	"subscribe": 1<<fieldCommands | 1<<fieldLeaseSeconds | 1<<fieldWindow,
+	"window":    1 << fieldSize,
+	"received":  1 << fieldThrough,
+	"result":    deliveryBits | resultBits,
+	"nack":      deliveryBits | nackBits,
+	"abandon":   deliveryBits,
+	"release":   deliveryBits,
+	"heartbeat": 1<<fieldTasks | 1<<fieldExtendSeconds,
+	"enqueue":   enqueueBits,
+	"drain":     0,
+}
+
+var (
+	typeRule         = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
+	refRule          = integerRule{code: CodeInvalidArgument, low: math.MinInt64, high: math.MaxInt64}
+	openTextRule     = textRule{code: CodeInvalidArgument, high: math.MaxInt}
+	workerRule       = textRule{code: CodeInvalidArgument, high: MaxWorkerIDBytes}
+	messageBytesRule = integerRule{code: CodeInvalidArgument, low: MinMaxMessageBytes, high: math.MaxInt64}
+	leaseRule        = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds, absent: DefaultLeaseSeconds}
+	extendRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
+	windowRule       = integerRule{code: CodeInvalidArgument, high: MaxWindow, absent: DefaultWindow}
+	sizeRule         = integerRule{code: CodeInvalidArgument, high: MaxWindow, required: true}
+	throughRule      = integerRule{code: CodeInvalidArgument, high: math.MaxInt64, required: true}
+)
+
+// ParseClientMessage reads one text message of a client: a frame or an array
+// of frames, returned in order. A message that is too long, not UTF-8 or not
+// JSON is a violation, which ends the session; then there are no frames.
+// Anything else that is wrong becomes an Unknown in its place, with the answer
+// in it: a frame that fails its checks, and, once for the whole message,
+// whatever in it is no object. Bytes in the frames alias data.
+func ParseClientMessage(data []byte) (frames []ClientFrame, violation *Error) {
+	if len(data) > MaxClientMessageBytes {
+		return nil, Refuse(CodeTooLarge,
+			fmt.Sprintf("message must be at most %d bytes, got %d", MaxClientMessageBytes, len(data)))
+	}
+	m := message{scanner: scanner{data: data}}
+	if !m.utf8() || !m.frames(m.frame) || !m.end() {
+		return nil, Refuse(CodeInvalidBody, "message must be JSON: "+m.problemAt())
+	}
+	return m.list, nil
+}
+
+// message is a client message that is being read.
+type message struct {
+	scanner
+	list []ClientFrame
+	// stray tells that the answer to a value that is no frame is in the list.
+	stray bool
+}
+
+// frame reads one value, which should be a frame.
+func (m *message) frame() bool {
+	if m.peek() != '{' {
+		if !m.stray {
+			m.stray = true
+			m.list = append(m.list, &Unknown{
+				Err: Refuse(CodeInvalidBody, "message must be a JSON object or a list of JSON objects"),
+			})
+		}
+		return m.value(0)
+	}
+	o := object{names: requestNames}
+	if !m.object(&o) {
+		return false
+	}
+	m.list = append(m.list, o.clientFrame())
+	return true
+}
+
+// clientFrame makes the frame, or the Unknown that says why it is none.
+func (o *object) clientFrame() ClientFrame {
+	o.judge("frame", envelopeBits)
+	ref := o.ref()
+	kind := o.text(fieldType, &typeRule)
+	if bits, ok := frameBits[kind]; ok {
+		o.judge("frame", bits)
+	} else {
+		o.refuse(CodeInvalidArgument, fieldType, "names no frame that this server knows")
+	}
+	frame := o.frameOf(kind, ref)
+	if o.err != nil {
+		return &Unknown{Ref: ref, TaskID: o.namedTask(frameBits[kind]), Err: o.err}
+	}
+	return frame
+}
+
+// ref reads the client's number of the frame. It is read even if the frame is
+// already refused, so that the client recognises the answer; a ref that came
+// twice is none.
+func (o *object) ref() Ref {
+	if o.twice&(1<<fieldRef) != 0 {
+		return Ref{}
+	}
+	kept := o.err
+	o.err = nil
+	present := o.given(fieldRef) != nil
+	ref := Ref{Value: o.integer(fieldRef, &refRule), Present: present && o.err == nil}
+	if kept != nil {
+		o.err = kept
+	}
+	return ref
+}
+
+// namedTask is the task a refused frame was about, as far as it can be read.
+func (o *object) namedTask(known uint32) TaskID {
+	if known&o.twice&(1<<fieldTaskID) != 0 || known&(1<<fieldTaskID) == 0 {
+		return TaskID{}
+	}
+	quiet := object{names: o.names, raw: o.raw}
+	return quiet.taskID(fieldTaskID)
+}
+
+func (o *object) frameOf(kind string, ref Ref) ClientFrame {
+	switch kind {
+	case "enqueue":
+		return &Enqueue{Ref: ref, EnqueueRequest: o.enqueueRequest()}
+	case "result":
+		return &Result{Ref: ref, TaskRef: o.delivery(), ResultRequest: o.resultRequest()}
+	case "received":
+		return &Received{Ref: ref, Through: uint64(o.integer(fieldThrough, &throughRule))}
+	case "window":
+		return &Window{Ref: ref, Size: int(o.integer(fieldSize, &sizeRule))}
+	case "nack":
+		return &Nack{Ref: ref, TaskRef: o.delivery(), NackRequest: o.nackRequest()}
+	case "abandon":
+		return &Abandon{Ref: ref, TaskRef: o.delivery()}
+	case "release":
+		return &Release{Ref: ref, TaskRef: o.delivery()}
+	case "heartbeat":
+		return o.heartbeat(ref)
+	case "hello":
+		return o.hello(ref)
+	case "subscribe":
+		return o.subscribe(ref)
+	case "drain":
+		return &Drain{Ref: ref}
+	}
+	return nil
+}
+
+// delivery reads the task and the token that a verb of a session must carry.
+func (o *object) delivery() TaskRef {
+	return TaskRef{TaskID: o.taskID(fieldTaskID), Token: o.token(fieldLeaseToken, &tokenRule)}
+}
+
+func (o *object) hello(ref Ref) *Hello {
+	return &Hello{
+		Ref:             ref,
+		Token:           o.text(fieldToken, &openTextRule),
+		WorkerID:        o.text(fieldWorkerID, &workerRule),
+		Resume:          o.text(fieldResume, &openTextRule),
+		MaxMessageBytes: int(o.integer(fieldMaxMessageBytes, &messageBytesRule)),
+	}
+}
+
+func (o *object) subscribe(ref Ref) *Subscribe {
+	f := &Subscribe{
+		Ref:          ref,
+		LeaseSeconds: int(o.integer(fieldLeaseSeconds, &leaseRule)),
+		Window:       int(o.integer(fieldWindow, &windowRule)),
+	}
+	list, _ := o.elements(fieldCommands, CodeInvalidArgument, MaxSubscribeCommands)
+	if len(list) == 0 {
+		o.refuse(CodeInvalidArgument, fieldCommands,
+			fmt.Sprintf(`must be a list of 1 to %d commands, or ["*"] for all`, MaxSubscribeCommands))
+	}
+	for i, raw := range list {
+		name := ""
+		problem := "must be a string, got " + describe(raw)
+		if raw[0] == '"' {
+			name, _ = decodeString(raw)
+			problem = commandProblem(name)
+		}
+		if name != AllCommands && problem != "" && o.err == nil {
+			o.err = Refuse(CodeInvalidCommand, fmt.Sprintf("commands[%d] %s", i, problem))
+		}
+		f.Commands = append(f.Commands, name)
+	}
+	return f
+}
+
+func (o *object) heartbeat(ref Ref) *Heartbeat {
+	f := &Heartbeat{Ref: ref, ExtendSeconds: int(o.integer(fieldExtendSeconds, &extendRule))}
+	list, given := o.elements(fieldTasks, CodeInvalidArgument, MaxHeartbeatTasks)
+	if given {
+		// An empty list names no task; only an absent one names all.
+		f.Tasks = make([]TaskRef, 0, len(list))
+	}
+	for i, raw := range list {
+		e := o.element(fieldTasks, i, raw, requestNames, CodeInvalidArgument)
+		e.judge("", deliveryBits)
+		f.Tasks = append(f.Tasks, e.delivery())
+		if e.err != nil {
+			o.err = e.err
+			break
+		}
+	}
+	return f
+}
