@@ -1,0 +1,126 @@
+package wire
+
+import "strconv"
+
+// PayloadForm says how the payload stands in a task's JSON.
+type PayloadForm int
+
+const (
+	// PayloadAsString is the form over HTTP: a JSON string that holds the
+	// payload's JSON exactly as it was posted.
+	PayloadAsString PayloadForm = iota
+	// PayloadAsValue is the form in session frames: the JSON value itself,
+	// byte for byte.
+	PayloadAsValue
+)
+
+// AppendTask appends the task as a JSON object. Times, texts and lists that
+// are empty are left out; the counts always stand there.
+func AppendTask(dst []byte, t *Task, form PayloadForm) []byte {
+	dst = appendTaskID(dst, `{"id":`, t.ID)
+	dst = appendText(dst, `,"command":`, t.Command)
+	switch {
+	case len(t.Payload) == 0:
+	case form == PayloadAsValue:
+		dst = optRaw(dst, `,"payload":`, t.Payload)
+	default:
+		dst = appendQuoted(append(dst, `,"payload":`...), t.Payload)
+	}
+	dst = appendInt(dst, `,"priority":`, int64(t.Priority))
+	dst = optText(dst, `,"status":`, string(t.Status))
+	dst = optText(dst, `,"lastKnownLocation":`, string(t.Location))
+	dst = appendInt(dst, `,"attempts":`, int64(t.Attempts))
+	dst = appendInt(dst, `,"maxAttempts":`, int64(t.MaxAttempts))
+	dst = appendInt(dst, `,"deliveries":`, int64(t.Deliveries))
+	dst = optText(dst, `,"webhook":`, t.Webhook)
+	dst = optText(dst, `,"workerId":`, t.WorkerID)
+	dst = optTime(dst, `,"leaseUntil":`, t.LeaseUntilMs)
+	dst = optTime(dst, `,"visibleAt":`, t.VisibleAtMs)
+	dst = optText(dst, `,"error":`, t.Error)
+	dst = optHistory(dst, t.History)
+	dst = optText(dst, `,"tenantId":`, t.TenantID)
+	dst = optText(dst, `,"traceParent":`, t.TraceParent)
+	dst = optText(dst, `,"traceState":`, t.TraceState)
+	dst = optTime(dst, `,"createdAt":`, t.CreatedAtMs)
+	dst = optTime(dst, `,"updatedAt":`, t.UpdatedAtMs)
+	return append(dst, '}')
+}
+
+func optHistory(dst []byte, history []HistoryLine) []byte {
+	if len(history) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"history":[`...)
+	for i := range history {
+		line := &history[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendInt(dst, `{"delivery":`, int64(line.Delivery))
+		dst = optText(dst, `,"workerId":`, line.WorkerID)
+		dst = optTime(dst, `,"from":`, line.FromMs)
+		dst = optTime(dst, `,"to":`, line.ToMs)
+		dst = optText(dst, `,"cause":`, line.Cause)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// AppendResultRecord appends the record as a JSON object; its result is
+// spliced in byte for byte.
+func AppendResultRecord(dst []byte, r *ResultRecord) []byte {
+	dst = appendTaskID(dst, `{"taskId":`, r.TaskID)
+	dst = appendText(dst, `,"status":`, string(r.Status))
+	dst = optRaw(dst, `,"result":`, r.Result)
+	dst = optText(dst, `,"error":`, r.Error)
+	dst = optArtifacts(dst, `,"artifacts":`, r.Artifacts)
+	dst = optTime(dst, `,"completedAt":`, r.CompletedAtMs)
+	return append(dst, '}')
+}
+
+// AppendError appends the refusal as the JSON object that is its HTTP body.
+func AppendError(dst []byte, e *Error) []byte {
+	dst = appendRefusal(append(dst, '{'), e)
+	dst = optTaskID(dst, `,"taskId":`, e.TaskID)
+	return append(appendAdvice(dst, e), '}')
+}
+
+// appendRefusal appends what every refusal says, in bodies and in frames.
+func appendRefusal(dst []byte, e *Error) []byte {
+	dst = appendText(dst, `"error":`, e.Sentence)
+	dst = appendText(dst, `,"code":`, string(e.Code))
+	return strconv.AppendBool(append(dst, `,"retryable":`...), e.Code.Retryable())
+}
+
+// appendAdvice appends what only some refusals say.
+func appendAdvice(dst []byte, e *Error) []byte {
+	dst = optText(dst, `,"status":`, string(e.Status))
+	return optInt(dst, `,"retryAfterSeconds":`, int64(e.RetryAfterSeconds))
+}
+
+// QueueFigures are the figures of one queue of one tenant, as an admin sees
+// them. OldestReadyAtMs is when the head of the queue became ready, in Unix
+// milliseconds, 0 when nothing is ready.
+type QueueFigures struct {
+	Command         string
+	TenantID        string
+	Ready           int64
+	Delayed         int64
+	InProgress      int64
+	Dead            int64
+	Paused          bool
+	OldestReadyAtMs int64
+}
+
+// AppendQueueFigures appends the figures as a JSON object.
+func AppendQueueFigures(dst []byte, q *QueueFigures) []byte {
+	dst = appendText(dst, `{"command":`, q.Command)
+	dst = appendText(dst, `,"tenantId":`, q.TenantID)
+	dst = appendInt(dst, `,"ready":`, q.Ready)
+	dst = appendInt(dst, `,"delayed":`, q.Delayed)
+	dst = appendInt(dst, `,"inProgress":`, q.InProgress)
+	dst = appendInt(dst, `,"dlq":`, q.Dead)
+	dst = strconv.AppendBool(append(dst, `,"paused":`...), q.Paused)
+	dst = optTime(dst, `,"oldestReadyAt":`, q.OldestReadyAtMs)
+	return append(dst, '}')
+}
