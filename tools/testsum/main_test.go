@@ -1,0 +1,96 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func run(t *testing.T, lines ...string) (out string, good bool) {
+	t.Helper()
+	var b strings.Builder
+	s := newSummary(&b)
+	if err := s.read(strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+		t.Fatal(err)
+	}
+	good = s.close()
+	return b.String(), good
+}
+
+func lastLine(out string) string {
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestCountsFunctionsAndNotSubTests(t *testing.T) {
+	out, good := run(t,
+		`{"Action":"run","Package":"p","Test":"TestA"}`,
+		`{"Action":"run","Package":"p","Test":"TestA/one"}`,
+		`{"Action":"pass","Package":"p","Test":"TestA/one"}`,
+		`{"Action":"pass","Package":"p","Test":"TestA"}`,
+		`{"Action":"run","Package":"p","Test":"TestB"}`,
+		`{"Action":"skip","Package":"p","Test":"TestB"}`,
+		`{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}`,
+		`{"Action":"pass","Package":"p"}`)
+	if got, want := lastLine(out), "1 passed, 0 failed, 1 skipped"; got != want || !good {
+		t.Fatalf("closing line %q, good %v; want %q, true", got, good, want)
+	}
+	if !strings.Contains(out, "ok  \tp\t0.1s\n") {
+		t.Fatalf("the package's line is missing in %q", out)
+	}
+}
+
+func TestAFailureIsPrintedWithItsOutput(t *testing.T) {
+	out, good := run(t,
+		`{"Action":"run","Package":"p","Test":"TestA"}`,
+		`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestA/sub","Output":"want 1, got 2\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestA/sub"}`,
+		`{"Action":"fail","Package":"p","Test":"TestA"}`,
+		`{"Action":"fail","Package":"p"}`)
+	if got, want := lastLine(out), "0 passed, 1 failed"; got != want || good {
+		t.Fatalf("closing line %q, good %v; want %q, false", got, good, want)
+	}
+	if !strings.Contains(out, "want 1, got 2\n") || strings.Contains(out, "=== RUN") {
+		t.Fatalf("output is %q", out)
+	}
+}
+
+func TestFailuresThatNoTestReports(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"a package that does not build": {
+			`{"Action":"build-output","ImportPath":"p","Output":"p.go:1: boom\n"}`,
+			`{"Action":"fail","Package":"p","FailedBuild":"p"}`,
+		},
+		"a process that was gone before its test ended": {
+			`{"Action":"run","Package":"p","Test":"TestA"}`,
+			`{"Action":"output","Package":"p","Test":"TestA","Output":"boom\n"}`,
+			`{"Action":"fail","Package":"p"}`,
+		},
+		"a process that exits 0 inside a test": {
+			`{"Action":"run","Package":"p","Test":"TestA"}`,
+			`{"Action":"output","Package":"p","Test":"TestA","Output":"boom\n"}`,
+			`{"Action":"pass","Package":"p"}`,
+		},
+		"a stream that breaks off": {
+			`{"Action":"run","Package":"p","Test":"TestA"}`,
+			`{"Action":"output","Package":"p","Test":"TestA","Output":"boom\n"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, good := run(t, lines...)
+			if got, want := lastLine(out), "0 passed, 1 failed"; got != want || good {
+				t.Fatalf("closing line %q, good %v; want %q, false", got, good, want)
+			}
+			if !strings.Contains(out, "boom\n") {
+				t.Fatalf("the reason is missing in %q", out)
+			}
+		})
+	}
+}
+
+func TestNothingRunIsNotGreen(t *testing.T) {
+	out, good := run(t, `go: no such directory`)
+	if good || lastLine(out) != "0 passed, 0 failed" || !strings.Contains(out, "go: no such directory\n") {
+		t.Fatalf("good %v, output %q", good, out)
+	}
+}
