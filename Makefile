@@ -1,0 +1,100 @@
+# codeq. `make` alone lists what can be made.
+
+# The toolchain is exported because the line in go.mod is ignored where Go is
+# set to GOTOOLCHAIN=local. A test keeps this line, .ci/run, go.mod and
+# tools/go.mod at one version.
+export GOTOOLCHAIN := go1.27.3
+
+# The program needs no C compiler, and everything but the race tests runs
+# without one, so that what is checked is what is built.
+export CGO_ENABLED := 0
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+# What `make TARGET NAME=value` may set.
+LISTEN ?= 127.0.0.1:8080
+DATA ?= ./codeq-data
+FUZZTIME ?= 10s
+BENCHTIME ?= 1x
+COUNT ?= 1
+
+TOOLS := bin/tools
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build, then serve on LISTEN (127.0.0.1:8080) with the data in DATA (./codeq-data)
+	@exec ./bin/codeq serve --listen $(LISTEN) --data $(DATA)
+
+.PHONY: build
+build: ## build ./bin/codeq; needs no C compiler
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/codeq ./cmd/codeq
+
+.PHONY: quick
+quick: ## vet and the short tests without the race detector: under a minute
+	go vet ./...
+	go test -short ./...
+
+.PHONY: test
+test: check $(TOOLS)/testsum ## all that CI runs: check, every test under the race detector, the fuzz seeds
+	@.ci/gotest | $(TOOLS)/testsum
+
+.PHONY: check
+check: $(TOOLS)/staticcheck ## toolchain, gofmt, vet and staticcheck
+	@echo '== toolchain'
+	@want=$$(awk '$$1 == "toolchain" { print $$2 }' go.mod); got=$$(go env GOVERSION); \
+		[ "$$got" = "$$want" ] || { echo "go is $$got, go.mod asks for $$want: unset GOTOOLCHAIN on make's command line, or set it to $$want"; exit 1; }
+	@echo '== gofmt'
+	@bad=$$("$$(go env GOROOT)/bin/gofmt" -l .); \
+		[ -z "$$bad" ] || { echo "not formatted, run 'make fmt':"; echo "$$bad"; exit 1; }
+	@echo '== vet'
+	@go vet ./...
+	@go -C tools vet ./...
+	@echo '== staticcheck'
+	@$(TOOLS)/staticcheck ./...
+	@cd tools && ../$(TOOLS)/staticcheck ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort -u | \
+	while read -r dir name; do \
+		echo "== $$dir $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; \
+	done
+
+.PHONY: bench
+bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(COUNT) ./...
+
+.PHONY: vuln
+vuln: $(TOOLS)/govulncheck ## look for known vulnerabilities that the code can reach (fetches today's list)
+	@db=$$(go -C tools mod download -json golang.org/x/vulndb@latest | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
+		$(TOOLS)/govulncheck -db "file://$$db/data/osv" ./...
+
+.PHONY: fmt
+fmt: ## format every Go file
+	@"$$(go env GOROOT)/bin/gofmt" -w .
+
+.PHONY: clean
+clean: ## remove what was built; the data of `make run` stays
+	rm -rf bin coverage
+
+# The tools have a module of their own, so that the program's go.mod names only
+# what the program needs. Once downloaded they build without a network.
+$(TOOLS)/testsum: $(wildcard tools/testsum/*.go) tools/go.mod
+	@go -C tools build -o ../$(TOOLS)/ ./testsum
+
+$(TOOLS)/staticcheck: tools/go.mod
+	@go -C tools build -o ../$(TOOLS)/ honnef.co/go/tools/cmd/staticcheck
+
+$(TOOLS)/govulncheck: tools/go.mod
+	@go -C tools build -o ../$(TOOLS)/ golang.org/x/vuln/cmd/govulncheck
