@@ -1,0 +1,210 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/wire"
+)
+
+// Batch collects everything one round of a shard writes; Span.Apply commits
+// it whole. Reads through the Span see it at once. It belongs to the
+// goroutine of its shard, and each Span has exactly one, reused for ever.
+//
+// Putting the same thing twice overwrites, deleting what is not there does
+// nothing: the caller decides, the batch records.
+type Batch struct {
+	span    *Span
+	pebble  *pebble.Batch
+	overlay *overlay
+	// err is the first reading error of AddHistory; Apply reports it.
+	err   error
+	key   []byte
+	value []byte
+}
+
+// retainedBatchBytes is the buffer a batch keeps from one round to the next.
+const retainedBatchBytes = 4 << 20
+
+func newBatch(sp *Span, db *pebble.DB) *Batch {
+	return &Batch{
+		span:    sp,
+		pebble:  db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBatchBytes)),
+		overlay: newOverlay(),
+	}
+}
+
+// Empty reports that nothing has been written since the last Apply.
+func (b *Batch) Empty() bool { return b.pebble.Empty() }
+
+// Bytes is the size of what has been written since the last Apply.
+func (b *Batch) Bytes() int {
+	if b.Empty() {
+		return 0
+	}
+	return b.pebble.Len()
+}
+
+func (b *Batch) reset() {
+	b.pebble.Reset()
+	b.overlay.reset()
+}
+
+// set and remove write through b.key. Pebble's batch fails only after it has
+// been committed or closed, which is a mistake of this package.
+func (b *Batch) set(key, value []byte) {
+	b.key = key
+	if err := b.pebble.Set(key, value, nil); err != nil {
+		panic(fmt.Sprintf("store: write into a closed batch of shard %d: %v", b.span.shard, err))
+	}
+}
+
+func (b *Batch) remove(key []byte) {
+	b.key = key
+	if err := b.pebble.Delete(key, nil); err != nil {
+		panic(fmt.Sprintf("store: delete in a closed batch of shard %d: %v", b.span.shard, err))
+	}
+}
+
+// start is the span's prefix in the reused key buffer.
+func (b *Batch) start() []byte { return append(b.key[:0], b.span.prefix...) }
+
+func (b *Batch) idKey(f family, id wire.TaskID) []byte { return appendIDKey(b.start(), f, id) }
+
+// PutTask writes the record of a task. The caller keeps its record.
+func (b *Batch) PutTask(r *TaskRecord) {
+	b.value = appendTaskRecord(b.value[:0], r)
+	b.set(b.idKey(familyTask, r.ID), b.value)
+	b.overlay.putRecord(r)
+}
+
+// DeleteTask removes a task's record, payload, result and history. Index and
+// idempotency keys are the caller's to remove.
+func (b *Batch) DeleteTask(id wire.TaskID) {
+	for f := range idFamilies {
+		b.remove(b.idKey(family(f), id))
+		b.overlay.dropValue(family(f), id)
+	}
+	b.overlay.recordAt[id] = goneRecord
+}
+
+// PutPayload writes the payload of a new task.
+func (b *Batch) PutPayload(id wire.TaskID, payload []byte) {
+	b.putValue(familyPayload, id, payload)
+}
+
+// PutResult writes the outcome of a task.
+func (b *Batch) PutResult(r *wire.ResultRecord) {
+	b.value = wire.AppendResultRecord(b.value[:0], r)
+	b.putValue(familyResult, r.TaskID, b.value)
+}
+
+// DeleteResult removes the outcome of a task that is to run again.
+func (b *Batch) DeleteResult(id wire.TaskID) {
+	b.remove(b.idKey(familyResult, id))
+	b.overlay.dropValue(familyResult, id)
+}
+
+// AddHistory adds a line to the history of a task and drops the oldest ones
+// over MaxHistory. A history that cannot be decoded is set aside and a new
+// one begun; an error of the database is reported by Apply.
+func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
+	lines, err := b.span.history(id)
+	if isDamaged(err) {
+		err = b.span.setAside(b.idKey(familyHistory, id))
+		lines = nil
+	}
+	if err != nil {
+		if b.err == nil {
+			b.err = fmt.Errorf("read history of %v: %w", id, err)
+		}
+		return
+	}
+	lines = append(lines, line)
+	if over := len(lines) - MaxHistory; over > 0 {
+		lines = lines[over:]
+	}
+	b.value = appendHistory(b.value[:0], lines)
+	b.putValue(familyHistory, id, b.value)
+}
+
+func (b *Batch) putValue(f family, id wire.TaskID, value []byte) {
+	b.set(b.idKey(f, id), value)
+	b.overlay.putValue(f, id, value)
+}
+
+// PutPending makes a task claimable since readyAtMs.
+func (b *Batch) PutPending(q QueueKey, prio int, k PendingKey, readyAtMs int64) {
+	b.value = appendReadyAt(b.value[:0], readyAtMs)
+	b.set(appendPendingKey(b.start(), q, prio, k), b.value)
+}
+
+// DeletePending takes a task out of the pending order.
+func (b *Batch) DeletePending(q QueueKey, prio int, k PendingKey) {
+	b.remove(appendPendingKey(b.start(), q, prio, k))
+}
+
+// PutLease puts a task into the in-progress set, or replaces its lease.
+func (b *Batch) PutLease(q QueueKey, id wire.TaskID, l *Lease) {
+	b.value = appendLease(b.value[:0], l)
+	b.set(appendLeaseKey(b.start(), q, id), b.value)
+}
+
+// DeleteLease takes a task out of the in-progress set.
+func (b *Batch) DeleteLease(q QueueKey, id wire.TaskID) {
+	b.remove(appendLeaseKey(b.start(), q, id))
+}
+
+// PutDelayed puts a task into the order of due times.
+func (b *Batch) PutDelayed(q QueueKey, k TimedKey) { b.putTimed(q, familyDelayed, k) }
+
+// DeleteDelayed takes a task out of the order of due times.
+func (b *Batch) DeleteDelayed(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDelayed, k) }
+
+// PutDead puts a task among the dead letters, by the time it ended.
+func (b *Batch) PutDead(q QueueKey, k TimedKey) { b.putTimed(q, familyDead, k) }
+
+// DeleteDead takes a task out of the dead letters.
+func (b *Batch) DeleteDead(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDead, k) }
+
+// PutDone puts a task among the ended ones, by the time it ended.
+func (b *Batch) PutDone(q QueueKey, k TimedKey) { b.putTimed(q, familyDone, k) }
+
+// DeleteDone takes a task out of the ended ones.
+func (b *Batch) DeleteDone(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDone, k) }
+
+func (b *Batch) putTimed(q QueueKey, f family, k TimedKey) {
+	b.set(appendTimedKey(b.start(), q, f, k), nil)
+}
+
+func (b *Batch) deleteTimed(q QueueKey, f family, k TimedKey) {
+	b.remove(appendTimedKey(b.start(), q, f, k))
+}
+
+// PutIdempotencyKey maps a key of the queue to the task that took it.
+func (b *Batch) PutIdempotencyKey(q QueueKey, key string, id wire.TaskID) {
+	b.set(appendIdempotencyKey(b.start(), q, key), id[:])
+	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: written, id: id}
+}
+
+// DeleteIdempotencyKey frees a key of the queue.
+func (b *Batch) DeleteIdempotencyKey(q QueueKey, key string) {
+	b.remove(appendIdempotencyKey(b.start(), q, key))
+	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: deleted}
+}
+
+// PutCounters writes the figures of a queue.
+func (b *Batch) PutCounters(q QueueKey, c *Counters) {
+	b.value = appendCounters(b.value[:0], c)
+	b.set(appendCountersKey(b.start(), q), b.value)
+}
+
+// DeleteCounters forgets a queue that has no task left.
+func (b *Batch) DeleteCounters(q QueueKey) { b.remove(appendCountersKey(b.start(), q)) }
+
+// PutMarks writes the high-water marks of the shard.
+func (b *Batch) PutMarks(m Marks) {
+	b.value = appendMarks(b.value[:0], m)
+	b.set(append(b.start(), wordMarks...), b.value)
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// makeDir makes the data directory and its parents, each durable in the one
+// above it.
+func makeDir(fs vfs.FS, dir string) error {
+	var missing []string
+	for at := dir; ; at = fs.PathDir(at) {
+		ok, err := exists(fs, at)
+		if err != nil {
+			return err
+		}
+		if ok || at == fs.PathDir(at) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	for _, made := range missing {
+		if err := syncDir(fs, fs.PathDir(made)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(fs vfs.FS, name string) (bool, error) {
+	_, err := fs.Stat(name)
+	switch {
+	case err == nil:
+		return true, nil
+	case oserror.IsNotExist(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("look for %s: %w", name, err)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}
+
+func readFile(fs vfs.FS, name string) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxManifestBytes))
+	return data, errors.Join(err, f.Close())
+}
+
+// writeFile makes name with the data, synced. The directory entry is not.
+func writeFile(fs vfs.FS, name string, data []byte) error {
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// isLockHeld recognises the two ways a held file lock is reported: by the
+// system, and by Pebble's own list of the locks of this process.
+func isLockHeld(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) ||
+		strings.Contains(err.Error(), "lock held by current process")
+}

@@ -1,0 +1,336 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+// The manifest says what the directory is before any database is opened. It
+// is written in state new first, and becomes ready once the database exists
+// and carries the same creation id; nothing can have been acknowledged before
+// that. So every crash while a directory is being made is repaired by making
+// it again, and every ready manifest without its database is a loss that the
+// operator must see.
+const (
+	manifestName    = "codeq.json"
+	manifestTemp    = "codeq.json.tmp"
+	databaseName    = "db"
+	ballastName     = "ballast"
+	lockName        = "LOCK"
+	manifestVersion = 1
+	stateNew        = "new"
+	stateReady      = "ready"
+
+	maxManifestBytes = 64 << 10
+)
+
+// RefusedError says why a directory is not opened. File names what is wrong,
+// Sentence says how and what to do about it. Nothing has been changed.
+type RefusedError struct {
+	File     string
+	Sentence string
+}
+
+// Error is the file and the sentence.
+func (e *RefusedError) Error() string { return e.File + ": " + e.Sentence }
+
+type manifest struct {
+	Version    int    `json:"version"`
+	Shards     int    `json:"shards"`
+	CreationID string `json:"creationId"`
+	State      string `json:"state"`
+	CreatedAt  string `json:"createdAt,omitempty"`
+}
+
+// creation is the value of the one key outside the spans.
+type creation struct {
+	CreationID string `json:"creationId"`
+	Shards     int    `json:"shards"`
+}
+
+func (s *Store) path(name string) string {
+	return s.options.FS.PathJoin(s.options.Dir, name)
+}
+
+func refuse(file, format string, args ...any) error {
+	return &RefusedError{File: file, Sentence: fmt.Sprintf(format, args...)}
+}
+
+// openOrCreate decides by the manifest what the directory is.
+func (s *Store) openOrCreate() error {
+	m, err := s.readManifest()
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return s.create()
+	}
+	if s.options.Shards != 0 && s.options.Shards != m.Shards {
+		return refuse(s.path(manifestName), "the directory was made with %d shards, which can never change, "+
+			"but %d were asked for; leave the number out or use another directory", m.Shards, s.options.Shards)
+	}
+	if m.State == stateNew {
+		return s.recreate(m)
+	}
+	s.shards = m.Shards
+	return s.openReady(m)
+}
+
+// readManifest returns nil for a directory that holds nothing yet.
+func (s *Store) readManifest() (*manifest, error) {
+	file := s.path(manifestName)
+	data, err := readFile(s.options.FS, file)
+	if oserror.IsNotExist(err) {
+		return nil, s.mustBeEmpty()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	var m manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, refuse(file, "the manifest is damaged (%d bytes that are not its JSON); "+
+			"restore the file from a backup, the database beside it has not been touched", len(data))
+	}
+	if m.Version != manifestVersion {
+		return nil, refuse(file, "the manifest has version %d and this program knows version %d; "+
+			"use the program that made the directory, or a newer one", m.Version, manifestVersion)
+	}
+	if m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "" || m.State != stateNew && m.State != stateReady {
+		return nil, refuse(file, "the manifest is damaged (shards %d, state %q); restore the file from a backup, "+
+			"the database beside it has not been touched", m.Shards, m.State)
+	}
+	return &m, nil
+}
+
+// mustBeEmpty refuses a directory without a manifest that holds anything that
+// a directory in the making, or a fresh file system, does not have.
+func (s *Store) mustBeEmpty() error {
+	names, err := s.options.FS.List(s.options.Dir)
+	if err != nil {
+		return fmt.Errorf("list data directory: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch name {
+		case lockName, manifestTemp, "lost+found":
+			continue
+		}
+		return refuse(s.path(manifestName), "the manifest is missing, but the directory is not empty (it holds %s); "+
+			"restore the manifest from a backup, or name an empty directory", name)
+	}
+	return nil
+}
+
+// create makes a directory from nothing.
+func (s *Store) create() error {
+	var random [10]byte
+	if _, err := io.ReadFull(s.options.Random, random[:]); err != nil {
+		return fmt.Errorf("draw creation id: %w", err)
+	}
+	now := time.Now().UTC()
+	m := &manifest{
+		Version:    manifestVersion,
+		Shards:     s.options.Shards,
+		CreationID: wire.TaskID(wire.NewUUIDv7(now.UnixMilli(), random)).String(),
+		State:      stateNew,
+		CreatedAt:  now.Format(time.RFC3339),
+	}
+	if m.Shards == 0 {
+		m.Shards = DefaultShards
+	}
+	if err := s.writeManifest(m); err != nil {
+		return err
+	}
+	return s.createDatabase(m)
+}
+
+// recreate finishes a creation that was interrupted, from scratch. A database
+// that holds more than a creation leaves is somebody's data under the wrong
+// manifest, and not touched.
+func (s *Store) recreate(m *manifest) error {
+	inUse, err := s.databaseInUse()
+	if err != nil {
+		return err
+	}
+	if inUse {
+		return refuse(s.path(manifestName), "the manifest says that the directory is still being made, "+
+			"but the database beside it holds tasks; restore the manifest that belongs to it from a backup")
+	}
+	if err := s.options.FS.RemoveAll(s.path(databaseName)); err != nil {
+		return fmt.Errorf("remove half-made database: %w", err)
+	}
+	if err := syncDir(s.options.FS, s.options.Dir); err != nil {
+		return err
+	}
+	return s.createDatabase(m)
+}
+
+// databaseInUse looks for a key of any span in a database that should be
+// half-made. One that cannot be opened never was ready.
+func (s *Store) databaseInUse() (bool, error) {
+	if ok, err := exists(s.options.FS, s.path(databaseName)); !ok {
+		return false, err
+	}
+	o := s.pebbleOptions()
+	o.ErrorIfNotExists, o.ReadOnly = true, true
+	// What a broken creation left behind is no reason to end the process.
+	o.EventListener = nil
+	db, err := pebble.Open(s.path(databaseName), o)
+	if err != nil {
+		s.options.Log.Info().Err(err).Msg("the half-made database cannot be opened and is made again")
+		return false, nil
+	}
+	found := false
+	v := view{reader: db}
+	lower := appendSpan(nil, 0)
+	upper := upperBound(appendSpan(nil, MaxShards-1))
+	err = v.scan(lower, upper, func(_, _ []byte) (bool, error) {
+		found = true
+		return false, nil
+	})
+	return found, errors.Join(err, db.Close())
+}
+
+func (s *Store) createDatabase(m *manifest) error {
+	value, err := json.Marshal(creation{CreationID: m.CreationID, Shards: m.Shards})
+	if err != nil {
+		return fmt.Errorf("write creation id: %w", err)
+	}
+	o := s.pebbleOptions()
+	o.ErrorIfExists = true
+	db, err := pebble.Open(s.path(databaseName), o)
+	if err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	s.db, s.shards, s.created = db, m.Shards, true
+	if err := s.finishCreation(m, value); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
+}
+
+// finishCreation puts the creation id into a table, not only into the log, so
+// that a log that is lost later is not taken for a missing database.
+func (s *Store) finishCreation(m *manifest, value []byte) error {
+	if err := s.db.Set([]byte(creationKey), value, pebble.Sync); err != nil {
+		return fmt.Errorf("write creation id: %w", err)
+	}
+	if err := s.db.Flush(); err != nil {
+		return fmt.Errorf("flush creation id: %w", err)
+	}
+	m.State = stateReady
+	return s.writeManifest(m)
+}
+
+// openReady opens the database that must be there.
+func (s *Store) openReady(m *manifest) error {
+	dir := s.path(databaseName)
+	if err := s.mustHaveLog(dir); err != nil {
+		return err
+	}
+	o := s.pebbleOptions()
+	o.ErrorIfNotExists = true
+	db, err := pebble.Open(dir, o)
+	if err != nil {
+		return openError(dir, err)
+	}
+	if err := s.checkCreation(db, m); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	s.db = db
+	return nil
+}
+
+// mustHaveLog refuses a database directory that is missing or has lost every
+// write-ahead log: Pebble would start without it and miss what only the log
+// held.
+func (s *Store) mustHaveLog(dir string) error {
+	ok, err := exists(s.options.FS, dir)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return refuse(dir, "the database is missing, but the manifest says that it was in use; "+
+			"restore the directory from a backup")
+	}
+	names, err := s.options.FS.List(dir)
+	if err != nil {
+		return fmt.Errorf("list database: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".log") {
+			return nil
+		}
+	}
+	return refuse(dir, "the database has lost its write-ahead log (no file ends in .log); "+
+		"restore the directory from a backup")
+}
+
+func openError(dir string, err error) error {
+	switch {
+	case oserror.IsNotExist(err), errors.Is(err, pebble.ErrDBDoesNotExist):
+		return refuse(dir, "files of the database are missing (%v); restore the directory from a backup", err)
+	case errors.Is(err, pebble.ErrDBNotPristine), pebble.IsCorruptionError(err):
+		return refuse(dir, "the database is damaged (%v); restore the directory from a backup", err)
+	}
+	return fmt.Errorf("open database: %w", err)
+}
+
+func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
+	var c creation
+	v := view{reader: db}
+	found, err := v.get([]byte(creationKey), func(value []byte) error { return json.Unmarshal(value, &c) })
+	if err != nil && !isDamaged(err) {
+		return err
+	}
+	if !found || c.CreationID != m.CreationID {
+		return refuse(s.path(databaseName), "the database was not made together with the manifest beside it "+
+			"(creation id %q, the manifest says %q); put back the pair that belongs together",
+			c.CreationID, m.CreationID)
+	}
+	if c.Shards != m.Shards {
+		return refuse(s.path(manifestName), "the manifest says %d shards, but the database was made with %d; "+
+			"restore the manifest from a backup", m.Shards, c.Shards)
+	}
+	return nil
+}
+
+// writeManifest replaces the manifest in one step that a power cut cannot
+// tear: a synced file beside it, a rename, a sync of the directory.
+func (s *Store) writeManifest(m *manifest) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	fs, temp := s.options.FS, s.path(manifestTemp)
+	if err := writeFile(fs, temp, append(data, '\n')); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := fs.Rename(temp, s.path(manifestName)); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return syncDir(fs, s.options.Dir)
+}
+
+func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {
+	lock, err := pebble.LockDirectory(dir, fs)
+	if err == nil {
+		return lock, nil
+	}
+	if isLockHeld(err) {
+		return nil, refuse(fs.PathJoin(dir, lockName), "the directory is in use by another process; "+
+			"stop that one, or name another directory")
+	}
+	return nil, fmt.Errorf("lock data directory: %w", err)
+}

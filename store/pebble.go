@@ -1,0 +1,99 @@
+package store
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/rs/zerolog"
+)
+
+// memTables is how many memtables may wait to be flushed before writes stop.
+const memTables = 4
+
+// pebbleOptions are the same for every open. The format version is pinned:
+// Pebble's default is an old one, and a newer one cannot be taken back.
+func (s *Store) pebbleOptions() *pebble.Options {
+	log := &pebbleLog{log: s.options.Log, die: s.die}
+	o := &pebble.Options{
+		FS:                          s.guard.fs,
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		Cache:                       s.cache,
+		MemTableSize:                uint64(s.guard.memTableBytes),
+		MemTableStopWritesThreshold: memTables,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       24,
+		CompactionConcurrencyRange:  compactionConcurrency,
+		FlushDelayDeleteRange:       10 * time.Second,
+		BytesPerSync:                1 << 20,
+		MaxOpenFiles:                4096,
+		Logger:                      log,
+		EventListener:               s.listener(),
+		DisableAutomaticCompactions: s.options.DisableAutomaticCompactions,
+	}
+	if o.DisableAutomaticCompactions {
+		o.Experimental.ReadSamplingMultiplier = -1
+	}
+	o.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
+	return o
+}
+
+func compactionConcurrency() (lower, upper int) { return 1, max(1, runtime.NumCPU()/2) }
+
+// listener turns Pebble's events into log lines. Its functions are called
+// with locks of Pebble held: they must not block.
+func (s *Store) listener() *pebble.EventListener {
+	log := s.options.Log
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			// A full disk fails a flush thousands of times a second.
+			if ok, unsaid := s.noise.allow(time.Now()); ok {
+				log.Error().Err(err).Int64("unsaid", unsaid).Msg("flush or compaction failed, it will be repeated")
+			}
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			s.die(fmt.Errorf("database file is corrupt: %s: %w", info.Path, info.Details))
+		},
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			log.Warn().Str("reason", info.Reason).Msg("writes wait for flushes or compactions")
+		},
+		WriteStallEnd: func() { log.Warn().Msg("writes go on") },
+	}
+}
+
+// noiseLimit lets one line a second through and counts the others.
+type noiseLimit struct {
+	mu     sync.Mutex
+	last   time.Time
+	unsaid int64
+}
+
+func (n *noiseLimit) allow(now time.Time) (ok bool, unsaid int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.Sub(n.last) < time.Second {
+		n.unsaid++
+		return false, 0
+	}
+	unsaid, n.unsaid, n.last = n.unsaid, 0, now
+	return true, unsaid
+}
+
+// pebbleLog hands Pebble's own words on. Fatalf is how Pebble reports that a
+// commit or sync failed; it must not return, and does not.
+type pebbleLog struct {
+	log zerolog.Logger
+	die func(error)
+}
+
+// Infof implements pebble.Logger.
+func (l *pebbleLog) Infof(format string, args ...any) { l.log.Debug().Msgf(format, args...) }
+
+// Errorf implements pebble.Logger.
+func (l *pebbleLog) Errorf(format string, args ...any) { l.log.Error().Msgf(format, args...) }
+
+// Fatalf implements pebble.Logger.
+func (l *pebbleLog) Fatalf(format string, args ...any) { l.die(fmt.Errorf(format, args...)) }

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// ErrClosed is what waits and barriers return once the store is closed.
+var ErrClosed = errors.New("store is closed")
+
+// pipeline is what joins the shards: one sync makes the batches of all of
+// them durable. Shards apply without waiting; whoever runs the barrier syncs
+// the log once and publishes how far each shard has got.
+type pipeline struct {
+	// barrier is held by whoever syncs, so that Synced is called in order.
+	barrier sync.Mutex
+	watch   *watchdog
+
+	// failed is set before Fatal is called; nothing is published after it.
+	failed atomic.Bool
+	// wake has room for one token: something was applied.
+	wake chan struct{}
+
+	// moved is closed and replaced whenever synced moved or the store ended.
+	waiting sync.Mutex
+	moved   chan struct{}
+	ended   error
+
+	// syncer guards the start and stop of the goroutines.
+	syncer sync.Mutex
+	stop   chan struct{}
+	done   sync.WaitGroup
+}
+
+func (p *pipeline) init(s *Store) {
+	p.watch = newWatchdog("sync of the log", s.die)
+	p.wake = make(chan struct{}, 1)
+	p.moved = make(chan struct{})
+}
+
+// Apply commits the open batch without waiting for the disk and returns its
+// number; an empty batch commits nothing and returns the current one. What
+// was applied is readable at once and durable when Synced has reached the
+// number. A batch that cannot be applied ends the process through Fatal:
+// memory is ahead of the disk and nobody was promised anything.
+func (sp *Span) Apply() (uint64, error) {
+	s, b := sp.store, sp.batch
+	if s.pipe.failed.Load() {
+		return 0, errors.New("apply batch: the store has failed")
+	}
+	if b.err != nil {
+		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, b.err))
+	}
+	if b.Empty() {
+		return sp.submitted.Load(), nil
+	}
+	number := sp.submitted.Add(1)
+	s.guard.committed(b.Bytes())
+	sp.watch.begin()
+	err := b.pebble.Commit(pebble.NoSync)
+	sp.watch.end()
+	if err != nil {
+		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, err))
+	}
+	sp.applied.Store(number)
+	b.reset()
+	select {
+	case s.pipe.wake <- struct{}{}:
+	default: // the syncer is already on its way
+	}
+	return number, nil
+}
+
+// Barrier makes every batch applied so far durable with one sync of the log,
+// publishes that, and calls Synced for each shard that moved. It may be
+// called from any goroutine; calls take turns. A failed sync ends the process
+// through Fatal.
+func (s *Store) Barrier() error {
+	p := &s.pipe
+	p.barrier.Lock()
+	defer p.barrier.Unlock()
+	if err := s.endedBy(); err != nil {
+		return err
+	}
+	var target [MaxShards]uint64
+	moved := false
+	for i, sp := range s.spans {
+		target[i] = sp.applied.Load()
+		moved = moved || target[i] > sp.synced.Load()
+	}
+	if !moved {
+		return nil
+	}
+	p.watch.begin()
+	err := s.db.LogData(nil, pebble.Sync)
+	p.watch.end()
+	if err != nil {
+		s.die(fmt.Errorf("sync the log: %w", err))
+	}
+	if p.failed.Load() {
+		return errors.New("sync the log: the store has failed")
+	}
+	s.publish(&target)
+	return nil
+}
+
+// publish is called with the barrier held.
+func (s *Store) publish(target *[MaxShards]uint64) {
+	var moved [MaxShards]bool
+	for i, sp := range s.spans {
+		moved[i] = target[i] > sp.synced.Load()
+		sp.synced.Store(target[i])
+	}
+	s.pipe.broadcast(nil)
+	if s.options.Synced == nil {
+		return
+	}
+	for i := range s.spans {
+		if moved[i] {
+			s.options.Synced(i, target[i])
+		}
+	}
+}
+
+// broadcast wakes everybody who waits. A cause ends the waiting for good.
+func (p *pipeline) broadcast(cause error) {
+	p.waiting.Lock()
+	defer p.waiting.Unlock()
+	if p.ended == nil {
+		p.ended = cause
+	}
+	close(p.moved)
+	p.moved = make(chan struct{})
+}
+
+// next is closed at the next broadcast.
+func (p *pipeline) next() (moved <-chan struct{}, ended error) {
+	p.waiting.Lock()
+	defer p.waiting.Unlock()
+	return p.moved, p.ended
+}
+
+func (s *Store) endedBy() error {
+	_, err := s.pipe.next()
+	return err
+}
+
+// WaitDurable returns when everything that could be read of the shard before
+// the call is durable. Readers call it after they have read. It ends early
+// with the error of ctx, or when the store ends.
+func (s *Store) WaitDurable(ctx context.Context, shard int) error {
+	sp := s.spans[shard]
+	want := sp.submitted.Load()
+	for {
+		moved, ended := s.pipe.next()
+		if sp.synced.Load() >= want {
+			return nil
+		}
+		if ended != nil {
+			return ended
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for shard %d to be durable: %w", shard, ctx.Err())
+		}
+	}
+}
+
+// Submitted is the number of the last batch the shard began to apply.
+func (s *Store) Submitted(shard int) uint64 { return s.spans[shard].submitted.Load() }
+
+// Synced is the number of the last batch of the shard that is durable.
+func (s *Store) Synced(shard int) uint64 { return s.spans[shard].synced.Load() }
+
+// StartSyncer starts the goroutine that runs Barrier whenever a batch was
+// applied, and the one that asks every second for the free space. A second
+// start does nothing.
+func (s *Store) StartSyncer() {
+	p := &s.pipe
+	p.syncer.Lock()
+	defer p.syncer.Unlock()
+	if p.stop != nil {
+		return
+	}
+	stop := make(chan struct{})
+	p.stop = stop
+	p.done.Go(func() { s.syncLoop(stop) })
+	p.done.Go(func() { s.guard.loop(stop) })
+}
+
+// StopSyncer stops both goroutines and returns when they have ended. What was
+// applied last may not be durable yet; Barrier by hand makes it so.
+func (s *Store) StopSyncer() {
+	p := &s.pipe
+	p.syncer.Lock()
+	defer p.syncer.Unlock()
+	if p.stop == nil {
+		return
+	}
+	close(p.stop)
+	p.done.Wait()
+	p.stop = nil
+}
+
+func (s *Store) syncLoop(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-s.pipe.wake:
+		}
+		if err := s.Barrier(); err != nil {
+			s.options.Log.Error().Err(err).Msg("barrier failed, the syncer ends")
+			return
+		}
+	}
+}
+
+// die ends the process through Options.Fatal. Nothing is published from here
+// on, whoever waits is told, and it never returns.
+func (s *Store) die(cause error) {
+	s.pipe.failed.Store(true)
+	s.pipe.broadcast(fmt.Errorf("store failed: %w", cause))
+	s.options.Fatal(cause)
+	panic(fmt.Sprintf("store: Fatal returned after: %v", cause))
+}

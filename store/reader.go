@@ -1,0 +1,194 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"codeq/wire"
+)
+
+// The functions of this file serve everybody but the shards. Each reads one
+// snapshot, so what it joins belongs together; what it returns may not be
+// durable yet, which is what WaitDurable is for, called after the read.
+
+// ReadTask is a task as its tenant sees it: record, lease, payload and
+// history joined. It is nil when the task is unknown or another tenant's.
+// A value that cannot be decoded is a *DamagedError.
+func (s *Store) ReadTask(tenant string, id wire.TaskID) (task *wire.Task, err error) {
+	err = s.withSnapshot(id, func(v *view) error {
+		task, err = readTask(v, tenant, id)
+		return err
+	})
+	return task, err
+}
+
+// ReadResult is a task and its outcome. The outcome is nil while there is
+// none, both are nil when the task is unknown or another tenant's.
+func (s *Store) ReadResult(tenant string, id wire.TaskID) (task *wire.Task, r *wire.ResultRecord, err error) {
+	err = s.withSnapshot(id, func(v *view) error {
+		if task, err = readTask(v, tenant, id); task == nil {
+			return err
+		}
+		r, err = v.result(id)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return task, r, nil
+}
+
+func (s *Store) withSnapshot(id wire.TaskID, read func(v *view) error) error {
+	snapshot := s.db.NewSnapshot()
+	v := view{reader: snapshot, prefix: appendSpan(nil, wire.ShardOfTask(id, s.shards))}
+	err := read(&v)
+	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("close snapshot: %w", closeErr)
+	}
+	return err
+}
+
+func readTask(v *view, tenant string, id wire.TaskID) (*wire.Task, error) {
+	r, err := v.task(id)
+	if err != nil || r == nil || r.Tenant != tenant {
+		return nil, err
+	}
+	payload, err := v.payload(id)
+	if err != nil {
+		return nil, err
+	}
+	if payload == nil {
+		key := appendIDKey(v.start(), familyPayload, id)
+		return nil, &DamagedError{Key: append([]byte(nil), key...), Err: errMissing}
+	}
+	history, err := v.history(id)
+	if err != nil {
+		return nil, err
+	}
+	task := taskOf(r)
+	task.Payload, task.History = payload, history
+	if r.Status.Terminal() {
+		return task, nil
+	}
+	lease, err := v.lease(r.Queue(), id)
+	if err != nil || lease == nil {
+		return task, err
+	}
+	joinLease(task, lease)
+	return task, nil
+}
+
+// taskOf is what the record alone says.
+func taskOf(r *TaskRecord) *wire.Task {
+	t := &wire.Task{
+		ID:          r.ID,
+		Command:     r.Command,
+		Priority:    r.Priority,
+		Status:      r.Status,
+		Location:    r.Location,
+		Attempts:    r.Attempts,
+		MaxAttempts: r.MaxAttempts,
+		Deliveries:  r.Deliveries,
+		Error:       r.Error,
+		TenantID:    r.Tenant,
+		TraceParent: r.TraceParent,
+		TraceState:  r.TraceState,
+		CreatedAtMs: r.CreatedAtMs,
+		UpdatedAtMs: r.UpdatedAtMs,
+	}
+	if r.Location == wire.LocationDelayed {
+		t.VisibleAtMs = r.DueAtMs
+	}
+	return t
+}
+
+// joinLease adds what a grant decided: it does not rewrite the record.
+func joinLease(t *wire.Task, l *Lease) {
+	t.Status = wire.StatusInProgress
+	t.Location = wire.LocationInProgress
+	t.VisibleAtMs = 0
+	t.Deliveries = l.Delivery
+	t.WorkerID = l.WorkerID
+	t.LeaseUntilMs = l.DeadlineMs
+	t.UpdatedAtMs = max(t.UpdatedAtMs, l.GrantedAtMs)
+}
+
+// ReadQueues are the figures of all queues of a tenant, summed over the
+// shards, by command. They come from counters; the age of the oldest ready
+// task is that of the head of each priority.
+func (s *Store) ReadQueues(tenant string) ([]wire.QueueFigures, error) {
+	snapshot := s.db.NewSnapshot()
+	byCommand := make(map[string]*wire.QueueFigures)
+	var err error
+	for shard := 0; shard < s.shards && err == nil; shard++ {
+		v := view{reader: snapshot, prefix: appendSpan(nil, shard)}
+		err = addFigures(&v, tenant, byCommand)
+	}
+	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("close snapshot: %w", closeErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]wire.QueueFigures, 0, len(byCommand))
+	for _, figures := range byCommand {
+		list = append(list, *figures)
+	}
+	slices.SortFunc(list, func(a, b wire.QueueFigures) int { return cmp.Compare(a.Command, b.Command) })
+	return list, nil
+}
+
+// addFigures adds the queues of one shard.
+func addFigures(v *view, tenant string, byCommand map[string]*wire.QueueFigures) error {
+	prefix := append([]byte(nil), append(v.start(), wordCounters...)...)
+	return v.scanPrefix(prefix, func(key, value []byte) (bool, error) {
+		p, err := parseKey(key)
+		var c Counters
+		if err == nil {
+			err = parseCounters(value, &c)
+		}
+		if err != nil {
+			return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
+		}
+		if p.Queue.Tenant != tenant {
+			return true, nil
+		}
+		f := byCommand[p.Queue.Command]
+		if f == nil {
+			f = &wire.QueueFigures{Command: p.Queue.Command, TenantID: tenant}
+			byCommand[p.Queue.Command] = f
+		}
+		f.Ready += c.ReadyTotal()
+		f.Delayed += c.Delayed
+		f.InProgress += c.InProgress
+		f.Dead += c.Dead
+		return true, addOldest(v, p.Queue, &c, f)
+	})
+}
+
+// addOldest looks at the head of every priority that has one.
+func addOldest(v *view, q QueueKey, c *Counters, f *wire.QueueFigures) error {
+	for priority, n := range c.Ready {
+		if n == 0 {
+			continue
+		}
+		lower := appendPendingKey(append([]byte(nil), v.prefix...), q, priority,
+			PendingKey{Seq: c.ReadyFloor[priority]})
+		upper := upperBound(appendPriority(append([]byte(nil), v.prefix...), q, priority))
+		err := v.scan(lower, upper, func(key, value []byte) (bool, error) {
+			atMs, err := parseReadyAt(value)
+			if err != nil {
+				return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
+			}
+			if f.OldestReadyAtMs == 0 || atMs < f.OldestReadyAtMs {
+				f.OldestReadyAtMs = atMs
+			}
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

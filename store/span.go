@@ -1,0 +1,161 @@
+package store
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"codeq/wire"
+)
+
+// Span is the part of the database that one shard owns, and its open batch.
+// Reads see the open batch first, then what has been applied. Everything is
+// for the goroutine of the shard; only the three counters are read by others.
+type Span struct {
+	// Static.
+	store  *Store
+	shard  int
+	prefix []byte
+
+	// Owned by the goroutine of the shard.
+	view  view
+	batch *Batch
+	watch *watchdog
+
+	// Read by others. submitted is raised before a batch is applied, so that a
+	// reader who saw some of it waits for it; applied is raised after, so that
+	// a sync is never said to cover a batch that was not yet in the log;
+	// synced follows applied.
+	submitted atomic.Uint64
+	applied   atomic.Uint64
+	synced    atomic.Uint64
+}
+
+func newSpan(s *Store, shard int) *Span {
+	sp := &Span{store: s, shard: shard, prefix: appendSpan(nil, shard)}
+	sp.view = view{reader: s.db, prefix: sp.prefix}
+	sp.batch = newBatch(sp, s.db)
+	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), s.die)
+	return sp
+}
+
+// Shard is the number of the shard.
+func (sp *Span) Shard() int { return sp.shard }
+
+// Batch is the open batch.
+func (sp *Span) Batch() *Batch { return sp.batch }
+
+// Task is the newest record of a task, nil if there is none. The caller may
+// change it. A record that cannot be decoded is a *DamagedError; see SetAside.
+func (sp *Span) Task(id wire.TaskID) (*TaskRecord, error) {
+	r, state := sp.batch.overlay.record(id)
+	if state != untouched {
+		return r, nil
+	}
+	return sp.view.task(id)
+}
+
+// Payload is a copy of a task's payload, nil if there is none.
+func (sp *Span) Payload(id wire.TaskID) ([]byte, error) {
+	value, state := sp.batch.overlay.value(familyPayload, id)
+	switch state {
+	case written:
+		return append([]byte{}, value...), nil
+	case deleted:
+		return nil, nil
+	}
+	return sp.view.payload(id)
+}
+
+// Result is a copy of a task's outcome, nil if there is none.
+func (sp *Span) Result(id wire.TaskID) (*wire.ResultRecord, error) {
+	value, state := sp.batch.overlay.value(familyResult, id)
+	switch state {
+	case written:
+		return parseResultOf(id, value)
+	case deleted:
+		return nil, nil
+	}
+	return sp.view.result(id)
+}
+
+func (sp *Span) history(id wire.TaskID) ([]wire.HistoryLine, error) {
+	value, state := sp.batch.overlay.value(familyHistory, id)
+	switch state {
+	case written:
+		return parseHistory(value)
+	case deleted:
+		return nil, nil
+	}
+	return sp.view.history(id)
+}
+
+// IdempotencyKey is the task that holds a key of the queue.
+func (sp *Span) IdempotencyKey(q QueueKey, key string) (wire.TaskID, bool, error) {
+	v := sp.batch.overlay.keys[idempotencyName{q, key}]
+	if v.state != untouched {
+		return v.id, v.state == written, nil
+	}
+	return sp.view.idempotencyKey(q, key)
+}
+
+// mustBeClosed guards the scans: the open batch is not in the database, so a
+// scan in mid-round would find what the round has taken and miss what it put.
+func (sp *Span) mustBeClosed() {
+	if !sp.batch.Empty() {
+		panic(fmt.Sprintf("store: scan of shard %d while its batch holds %d bytes", sp.shard, sp.batch.Bytes()))
+	}
+}
+
+// ScanPending reads up to limit keys of one priority, strictly behind after,
+// in order. It panics unless the open batch is empty.
+func (sp *Span) ScanPending(q QueueKey, prio int, after PendingKey, limit int) (keys []PendingKey, err error) {
+	sp.mustBeClosed()
+	prefix := appendPriority(append([]byte(nil), sp.prefix...), q, prio)
+	lower := append(appendPendingKey(append([]byte(nil), sp.prefix...), q, prio, after), 0)
+	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey) {
+		keys = append(keys, PendingKey{Seq: p.Seq, ID: p.ID})
+	})
+	return keys, err
+}
+
+// ScanDelayed reads up to limit keys of the order of due times, strictly
+// behind after. It panics unless the open batch is empty.
+func (sp *Span) ScanDelayed(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
+	return sp.scanTimed(q, familyDelayed, after, limit)
+}
+
+// ScanDead is ScanDelayed for the dead letters, by the time they ended.
+func (sp *Span) ScanDead(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
+	return sp.scanTimed(q, familyDead, after, limit)
+}
+
+// ScanDone is ScanDelayed for the ended tasks, by the time they ended.
+func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
+	return sp.scanTimed(q, familyDone, after, limit)
+}
+
+func (sp *Span) scanTimed(q QueueKey, f family, after TimedKey, limit int) (keys []TimedKey, err error) {
+	sp.mustBeClosed()
+	prefix := appendQueue(append([]byte(nil), sp.prefix...), q, f)
+	lower := append(appendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
+	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey) {
+		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
+	})
+	return keys, err
+}
+
+func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(*parsedKey)) error {
+	if limit <= 0 {
+		return nil
+	}
+	taken := 0
+	return sp.view.scan(lower, upper, func(key, _ []byte) (bool, error) {
+		p, err := parseKey(key)
+		if err != nil {
+			return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
+		}
+		take(&p)
+		taken++
+		return taken < limit, nil
+	})
+}

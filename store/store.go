@@ -1,0 +1,180 @@
+package store
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+)
+
+const (
+	// MaxShards is the most shards a data directory can be made with.
+	MaxShards = 32
+	// DefaultShards is used for a new directory when nobody says a number.
+	DefaultShards = 4
+
+	defaultMemTableBytes = 16 << 20
+	defaultCacheBytes    = 64 << 20
+)
+
+// Options say where the database is and who is told what.
+type Options struct {
+	// FS is the file system; nil is the one of the machine.
+	FS vfs.FS
+	// Dir is the data directory. It is made if it does not exist.
+	Dir string
+	// Shards is the number of shards a new directory gets, 0 for
+	// DefaultShards. An existing directory must have been made with the same
+	// number; 0 takes what it has.
+	Shards int
+	// MemTableBytes and CacheBytes size Pebble's memory; 0 for 16 and 64 MiB.
+	MemTableBytes int
+	CacheBytes    int
+	Log           zerolog.Logger
+	// Random makes the creation id of a new directory; nil is crypto/rand.
+	Random io.Reader
+	// Fatal is called when memory and disk can no longer agree: a failed apply
+	// or sync, a corrupt block, a disk that hangs. It may be called from any
+	// goroutine and must not return. nil logs the cause and exits with 1.
+	Fatal func(error)
+	// Synced is told how far a shard is durable, in order per shard, by
+	// whoever ran the barrier. It must not block and not call the store's
+	// Barrier.
+	Synced func(shard int, upTo uint64)
+	// DisableAutomaticCompactions makes tests repeatable.
+	DisableAutomaticCompactions bool
+}
+
+// Store is the database of all shards. Its methods may be called from any
+// goroutine unless they say otherwise.
+type Store struct {
+	options Options
+	shards  int
+	created bool
+
+	lock  *pebble.Lock
+	cache *pebble.Cache
+	db    *pebble.DB
+	spans []*Span
+	guard *Guard
+	pipe  pipeline
+
+	asideTotal atomic.Int64
+	noise      noiseLimit
+}
+
+// Open opens the data directory, or makes it if it is empty, and holds it
+// against other processes until Close. What it will not touch is a
+// *RefusedError.
+func Open(o Options) (*Store, error) {
+	s := &Store{options: withDefaults(o)}
+	s.pipe.init(s)
+	if o.Shards < 0 || o.Shards > MaxShards {
+		return nil, &RefusedError{File: o.Dir, Sentence: fmt.Sprintf(
+			"the number of shards must be from 1 to %d, got %d", MaxShards, o.Shards)}
+	}
+	if err := s.open(); err != nil {
+		s.release()
+		return nil, err
+	}
+	for shard := range s.shards {
+		s.spans = append(s.spans, newSpan(s, shard))
+	}
+	return s, nil
+}
+
+func withDefaults(o Options) Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = defaultMemTableBytes
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = defaultCacheBytes
+	}
+	if o.Fatal == nil {
+		log := o.Log
+		o.Fatal = func(cause error) {
+			log.WithLevel(zerolog.FatalLevel).Err(cause).Msg("the store cannot go on, the process ends")
+			os.Exit(1)
+		}
+	}
+	return o
+}
+
+// open takes the directory and opens the database in it; release undoes
+// whatever of it was done.
+func (s *Store) open() error {
+	fs, dir := s.options.FS, s.options.Dir
+	if err := makeDir(fs, dir); err != nil {
+		return err
+	}
+	lock, err := lockDir(fs, dir)
+	if err != nil {
+		return err
+	}
+	s.lock = lock
+	if s.guard, err = newGuard(&s.options); err != nil {
+		return err
+	}
+	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
+	return s.openOrCreate()
+}
+
+func (s *Store) release() {
+	if s.cache != nil {
+		s.cache.Unref()
+	}
+	if s.lock != nil {
+		// Closing gives the lock up, which the end of the process does as well.
+		_ = s.lock.Close()
+	}
+}
+
+// Close stops the goroutines, closes the database and gives the directory up.
+// Shards must have stopped applying and readers reading; who waits is told
+// ErrClosed. Only the first call does anything.
+func (s *Store) Close() error {
+	if errors.Is(s.endedBy(), ErrClosed) {
+		return nil
+	}
+	s.StopSyncer()
+	s.pipe.broadcast(ErrClosed)
+	// A barrier in flight must not meet a closed database.
+	s.pipe.barrier.Lock()
+	defer s.pipe.barrier.Unlock()
+	err := s.db.Close()
+	s.release()
+	if err != nil {
+		return fmt.Errorf("close database: %w", err)
+	}
+	return nil
+}
+
+// Shards is the number of shards of the directory, fixed when it was made.
+func (s *Store) Shards() int { return s.shards }
+
+// Created reports whether this Open made the directory.
+func (s *Store) Created() bool { return s.created }
+
+// Dir is the data directory.
+func (s *Store) Dir() string { return s.options.Dir }
+
+// Span is the part of one shard.
+func (s *Store) Span(shard int) *Span { return s.spans[shard] }
+
+// Guard is the disk guard.
+func (s *Store) Guard() *Guard { return s.guard }
+
+// SetAside is the number of unreadable values moved away since Open.
+func (s *Store) SetAside() int64 { return s.asideTotal.Load() }

@@ -1,0 +1,235 @@
+package store
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"codeq/wire"
+)
+
+// MaxHistory is the number of history lines a task keeps; older ones go.
+const MaxHistory = 10
+
+func appendLease(dst []byte, l *Lease) []byte {
+	dst = append(dst, `{"delivery":`...)
+	dst = strconv.AppendInt(dst, int64(l.Delivery), 10)
+	dst = appendTokenMember(dst, `,"token":`, l.Token)
+	if !l.Session.IsZero() {
+		dst = append(dst, `,"session":"`...)
+		dst = append(l.Session.AppendTo(dst), '"')
+	}
+	dst = appendStringMember(dst, `,"subject":`, l.Subject)
+	dst = appendStringMember(dst, `,"workerId":`, l.WorkerID)
+	dst = appendIntMember(dst, `,"deadlineMs":`, l.DeadlineMs)
+	dst = appendIntMember(dst, `,"leaseForMs":`, l.LeaseForMs)
+	dst = appendIntMember(dst, `,"grantedAtMs":`, l.GrantedAtMs)
+	return append(dst, '}')
+}
+
+func parseLease(data []byte, l *Lease) error {
+	s := scanner{text: string(data)}
+	*l = Lease{}
+	first := true
+	s.take('{')
+	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
+		switch name {
+		case "delivery":
+			l.Delivery = s.int()
+		case "token":
+			l.Token = s.token()
+		case "session":
+			id, ok := wire.ParseSessionID(s.str())
+			if l.Session = id; !ok {
+				s.fail()
+			}
+		case "subject":
+			l.Subject = s.str()
+		case "workerId":
+			l.WorkerID = s.str()
+		case "deadlineMs":
+			l.DeadlineMs = s.int64()
+		case "leaseForMs":
+			l.LeaseForMs = s.int64()
+		case "grantedAtMs":
+			l.GrantedAtMs = s.int64()
+		default:
+			s.skip(0)
+		}
+	}
+	return s.end()
+}
+
+func appendCounters(dst []byte, c *Counters) []byte {
+	dst = append(dst, `{"inProgress":`...)
+	dst = strconv.AppendInt(dst, c.InProgress, 10)
+	if c.Ready != [Priorities]int64{} {
+		dst = append(dst, `,"ready":[`...)
+		for i, n := range c.Ready {
+			dst = strconv.AppendInt(appendComma(dst, i), n, 10)
+		}
+		dst = append(dst, ']')
+	}
+	if c.ReadyFloor != [Priorities]uint64{} {
+		dst = append(dst, `,"readyFloor":[`...)
+		for i, n := range c.ReadyFloor {
+			dst = strconv.AppendUint(appendComma(dst, i), n, 10)
+		}
+		dst = append(dst, ']')
+	}
+	dst = appendIntMember(dst, `,"delayed":`, c.Delayed)
+	dst = appendIntMember(dst, `,"delayedFloorMs":`, c.DelayedFloorMs)
+	dst = appendIntMember(dst, `,"dead":`, c.Dead)
+	dst = appendIntMember(dst, `,"deadFloorMs":`, c.DeadFloorMs)
+	dst = appendIntMember(dst, `,"done":`, c.Done)
+	dst = appendIntMember(dst, `,"doneFloorMs":`, c.DoneFloorMs)
+	return append(dst, '}')
+}
+
+func appendComma(dst []byte, i int) []byte {
+	if i == 0 {
+		return dst
+	}
+	return append(dst, ',')
+}
+
+func parseCounters(data []byte, c *Counters) error {
+	s := scanner{text: string(data)}
+	*c = Counters{}
+	first := true
+	s.take('{')
+	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
+		switch name {
+		case "inProgress":
+			c.InProgress = s.int64()
+		case "ready":
+			s.perPriority(func(i int) { c.Ready[i] = s.int64() })
+		case "readyFloor":
+			s.perPriority(func(i int) { c.ReadyFloor[i] = s.uint() })
+		case "delayed":
+			c.Delayed = s.int64()
+		case "delayedFloorMs":
+			c.DelayedFloorMs = s.int64()
+		case "dead":
+			c.Dead = s.int64()
+		case "deadFloorMs":
+			c.DeadFloorMs = s.int64()
+		case "done":
+			c.Done = s.int64()
+		case "doneFloorMs":
+			c.DoneFloorMs = s.int64()
+		default:
+			s.skip(0)
+		}
+	}
+	return s.end()
+}
+
+// perPriority reads an array with at most one element per priority.
+func (s *scanner) perPriority(element func(i int)) {
+	s.take('[')
+	first := true
+	for i := 0; s.more(&first, ']'); i++ {
+		if i == Priorities {
+			s.fail()
+			return
+		}
+		element(i)
+	}
+}
+
+func appendMarks(dst []byte, m Marks) []byte {
+	dst = append(dst, `{"seq":`...)
+	dst = strconv.AppendUint(dst, m.Seq, 10)
+	dst = appendUintMember(dst, `,"event":`, m.Event)
+	dst = appendIntMember(dst, `,"timeMs":`, m.TimeMs)
+	return append(dst, '}')
+}
+
+func parseMarks(data []byte, m *Marks) error {
+	s := scanner{text: string(data)}
+	*m = Marks{}
+	first := true
+	s.take('{')
+	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
+		switch name {
+		case "seq":
+			m.Seq = s.uint()
+		case "event":
+			m.Event = s.uint()
+		case "timeMs":
+			m.TimeMs = s.int64()
+		default:
+			s.skip(0)
+		}
+	}
+	return s.end()
+}
+
+func appendHistory(dst []byte, lines []wire.HistoryLine) []byte {
+	dst = append(dst, '[')
+	for i := range lines {
+		l := &lines[i]
+		dst = append(appendComma(dst, i), `{"delivery":`...)
+		dst = strconv.AppendInt(dst, int64(l.Delivery), 10)
+		dst = appendStringMember(dst, `,"workerId":`, l.WorkerID)
+		dst = appendIntMember(dst, `,"fromMs":`, l.FromMs)
+		dst = appendIntMember(dst, `,"toMs":`, l.ToMs)
+		dst = appendStringMember(dst, `,"cause":`, l.Cause)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func parseHistory(data []byte) ([]wire.HistoryLine, error) {
+	s := scanner{text: string(data)}
+	var lines []wire.HistoryLine
+	first := true
+	s.take('[')
+	for s.more(&first, ']') {
+		if len(lines) == MaxHistory {
+			return nil, errDamaged
+		}
+		lines = append(lines, s.historyLine())
+	}
+	if err := s.end(); err != nil {
+		return nil, err
+	}
+	return lines, nil
+}
+
+func (s *scanner) historyLine() wire.HistoryLine {
+	var l wire.HistoryLine
+	first := true
+	s.take('{')
+	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
+		switch name {
+		case "delivery":
+			l.Delivery = s.int()
+		case "workerId":
+			l.WorkerID = s.str()
+		case "fromMs":
+			l.FromMs = s.int64()
+		case "toMs":
+			l.ToMs = s.int64()
+		case "cause":
+			l.Cause = s.str()
+		default:
+			s.skip(0)
+		}
+	}
+	return l
+}
+
+// A pending key's value is the time since when the task is ready, eight bytes
+// in Unix milliseconds, big end first.
+
+func appendReadyAt(dst []byte, readyAtMs int64) []byte {
+	return binary.BigEndian.AppendUint64(dst, uint64(readyAtMs))
+}
+
+func parseReadyAt(data []byte) (int64, error) {
+	if len(data) != 8 {
+		return 0, errDamaged
+	}
+	return int64(binary.BigEndian.Uint64(data)), nil
+}
