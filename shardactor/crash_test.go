@@ -1,0 +1,429 @@
+package shardactor
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/rs/zerolog"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+// A random workload runs over a file system that can crash. At seeded file
+// operations, in the middle of commits, flushes and barriers, the disk is
+// cloned as a power cut would leave it, keeping none, half or all of what was
+// not synced. Every clone must open, pass store.Check, know every task and
+// outcome that was acknowledged before, and drain to the end.
+func TestCrashLosesNothingAcknowledged(t *testing.T) {
+	runs, clonesPerRun := 26, 20
+	if testing.Short() {
+		runs, clonesPerRun = 3, 10
+	}
+	var taken atomic.Int64
+	for seed := range runs {
+		t.Run(fmt.Sprintf("seed%d", seed), func(t *testing.T) {
+			t.Parallel()
+			d := newCrashDriver(t, uint64(seed), clonesPerRun)
+			d.work(400)
+			d.close()
+			for _, c := range d.clones {
+				d.verify(c)
+			}
+			taken.Add(int64(len(d.clones)))
+		})
+	}
+	t.Cleanup(func() {
+		if want := int64(runs * clonesPerRun); taken.Load() < want && !t.Failed() {
+			t.Errorf("%d clones were taken, want %d", taken.Load(), want)
+		}
+	})
+}
+
+const crashShards = 2
+
+// crashWorld is a whole engine without a goroutine: stores, loops, and a list
+// of everything that was let out.
+type crashWorld struct {
+	t      *testing.T
+	fs     vfs.FS
+	store  *store.Store
+	engine *Engine
+	nowMs  atomic.Int64
+}
+
+func openCrashWorld(t *testing.T, fs vfs.FS, seed uint64, nowMs int64) *crashWorld {
+	t.Helper()
+	w := &crashWorld{t: t, fs: fs}
+	w.nowMs.Store(nowMs)
+	outlets := new(Outlets)
+	chance := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 1})
+	fatal := func(err error) { panic(fmt.Sprintf("fatal: %v", err)) }
+	s, err := store.Open(store.Options{
+		FS: fs, Dir: "data", Shards: crashShards, MemTableBytes: 256 << 10, Log: zerolog.Nop(),
+		Random: chance, Fatal: fatal, Synced: outlets.Synced,
+	})
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	w.store = s
+	e, err := NewEngine(EngineOptions{
+		Store: s, Outlets: outlets, Random: chance, Log: zerolog.Nop(), Fatal: fatal,
+		StartClock: func(floorMs int64) func() int64 {
+			w.nowMs.Store(max(w.nowMs.Load(), floorMs))
+			return w.nowMs.Load
+		},
+	})
+	if err != nil {
+		t.Fatalf("load engine: %v", err)
+	}
+	w.engine = e
+	return w
+}
+
+// step runs the mailbox of one shard by hand, with messages behind it.
+func (w *crashWorld) step(shard int, messages ...Message) {
+	l := w.engine.loops[shard]
+	l.handle(append(l.box.Drain(nil), messages...))
+}
+
+func (w *crashWorld) barrier() {
+	if err := w.store.Barrier(); err != nil {
+		w.t.Fatalf("barrier: %v", err)
+	}
+}
+
+func (w *crashWorld) close() {
+	if err := w.store.Close(); err != nil {
+		w.t.Errorf("close store: %v", err)
+	}
+}
+
+// crashClone is a disk after a power cut, and how much had been let out when
+// it happened.
+type crashClone struct {
+	fs       *vfs.MemFS
+	released int
+	percent  int
+	nowMs    int64
+}
+
+// crashDriver plays producers and workers against a crashWorld.
+type crashDriver struct {
+	*crashWorld
+	seed   uint64
+	chance *rand.Rand
+	disk   *vfs.MemFS
+	// ops counts file operations; clones are taken at those in cutAt.
+	ops      atomic.Int64
+	cutAt    map[int64]int
+	clonesMu sync.Mutex
+	clones   []crashClone
+
+	log      []Effect
+	released atomic.Int64
+	payloads map[wire.TaskID][]byte
+	results  map[wire.TaskID][]byte
+	inHand   []*Granted
+	seat     *Seat
+	seats    int
+	drawn    int
+}
+
+func newCrashDriver(t *testing.T, seed uint64, clones int) *crashDriver {
+	d := &crashDriver{
+		seed: seed, chance: rand.New(rand.NewPCG(seed, 7)), disk: vfs.NewCrashableMem(),
+		cutAt: make(map[int64]int), payloads: make(map[wire.TaskID][]byte), results: make(map[wire.TaskID][]byte),
+	}
+	percents := []int{0, 50, 100}
+	for len(d.cutAt) < clones {
+		d.cutAt[60+d.chance.Int64N(900)] = percents[len(d.cutAt)%3]
+	}
+	fs := errorfs.Wrap(d.disk, errorfs.InjectorFunc(func(errorfs.Op) error {
+		d.cut()
+		return nil
+	}))
+	d.crashWorld = openCrashWorld(t, fs, seed, scriptEpochMs)
+	return d
+}
+
+// cut clones the disk at the chosen operations. It runs on whatever goroutine
+// does the operation; what was let out is read before the clone is taken, so
+// it can only be less than what the clone holds.
+func (d *crashDriver) cut() {
+	percent, chosen := d.cutAt[d.ops.Add(1)]
+	if !chosen {
+		return
+	}
+	c := crashClone{released: int(d.released.Load()), percent: percent, nowMs: d.nowMs.Load()}
+	c.fs = d.disk.CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(d.seed, uint64(c.released))),
+	})
+	d.clonesMu.Lock()
+	defer d.clonesMu.Unlock()
+	d.clones = append(d.clones, c)
+}
+
+// Deliver is the sink of every producer and worker of the driver.
+func (d *crashDriver) Deliver(effects []Effect) {
+	for _, e := range effects {
+		d.log = append(d.log, e)
+		d.released.Store(int64(len(d.log)))
+		if g, ok := e.(*Granted); ok {
+			d.inHand = append(d.inHand, g)
+			d.seat.Written(len(g.Task.Payload))
+		}
+	}
+}
+
+func (d *crashDriver) work(steps int) {
+	d.sit()
+	for d.ops.Load() < 1000 || steps > 0 {
+		steps--
+		var messages [crashShards][]Message
+		for range 1 + d.chance.IntN(12) {
+			shard, m := d.message()
+			messages[shard] = append(messages[shard], m)
+		}
+		for shard, batch := range messages {
+			d.step(shard, batch...)
+		}
+		if d.chance.IntN(3) > 0 {
+			d.barrier()
+		}
+		d.nowMs.Add(int64(d.chance.IntN(700)))
+		if d.chance.IntN(60) == 0 {
+			d.seat.Close()
+			d.sit()
+		}
+	}
+	d.barrier()
+}
+
+// sit opens a new session; the tasks of the old one are left to the grace.
+func (d *crashDriver) sit() {
+	d.seats++
+	d.inHand = nil
+	d.seat = d.engine.NewSeat(SeatOptions{
+		ID: wire.SessionID{1: byte(d.seats), 2: byte(d.seats >> 8)}, Tenant: "default", Subject: "anonymous", Sink: d,
+	})
+	d.seat.SetWindow(20)
+	for shard := range crashShards {
+		d.step(shard, &Subscribe{
+			Asker: Asker{Sink: d}, Seat: d.seat, Commands: []string{"a", "b"}, LeaseForMs: 2000,
+		})
+	}
+}
+
+func (d *crashDriver) message() (int, Message) {
+	if len(d.inHand) == 0 || d.chance.IntN(5) < 2 {
+		return d.newTask()
+	}
+	i := d.chance.IntN(len(d.inHand))
+	g := d.inHand[i]
+	ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
+	owner, asker := Owner{Tenant: "default", Subject: "anonymous"}, Asker{Sink: d}
+	shard := d.engine.ShardOf(g.Task.ID)
+	verb := d.chance.IntN(12)
+	if verb < 10 {
+		d.inHand = append(d.inHand[:i], d.inHand[i+1:]...)
+		d.seat.Give(1)
+	}
+	switch {
+	case verb < 6:
+		result := fmt.Appendf(nil, `{"of":%s}`, g.Task.Payload)
+		d.results[g.Task.ID] = result
+		return shard, &Result{Asker: asker, Owner: owner, TaskRef: ref,
+			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: result}}
+	case verb == 6:
+		return shard, &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
+	case verb == 7:
+		return shard, &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{}}
+	case verb == 8:
+		return shard, &Abandon{Asker: asker, Owner: owner, TaskRef: ref}
+	case verb == 9:
+		return shard, &Release{Asker: asker, Owner: owner, TaskRef: ref}
+	case verb == 10:
+		return shard, &Heartbeat{Asker: asker, Owner: owner, Seat: d.seat}
+	default:
+		return shard, &Received{Seat: d.seat, Tasks: []wire.TaskRef{ref}}
+	}
+}
+
+func (d *crashDriver) newTask() (int, Message) {
+	d.drawn++
+	key := ""
+	if d.chance.IntN(4) == 0 {
+		key = fmt.Sprintf("key/%d", d.chance.IntN(50))
+	}
+	command := []string{"a", "b"}[d.chance.IntN(2)]
+	id, shard := d.engine.Route("default", command, key)
+	payload := fmt.Appendf(nil, `{"n":%d,"pad":"%s"}`, d.drawn, strings.Repeat("x", d.chance.IntN(2000)))
+	if key != "" {
+		payload = fmt.Appendf(nil, `{"key":"%s"}`, key)
+	}
+	m := &Enqueue{Asker: Asker{Sink: d}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+		Command: command, Payload: payload, Priority: d.chance.IntN(3), MaxAttempts: 1 + d.chance.IntN(4),
+		IdempotencyKey: key, DelaySeconds: int64(max(0, d.chance.IntN(6)-3)),
+	}}
+	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
+	d.payloads[id] = payload
+	return shard, m
+}
+
+// verify opens a clone and holds it against what had been let out before.
+func (d *crashDriver) verify(c crashClone) {
+	t := d.t
+	w := openCrashWorld(t, c.fs, d.seed+1000, c.nowMs)
+	defer w.close()
+	findings, err := w.store.Check()
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	for _, f := range findings {
+		t.Errorf("clone with %d %% of unsynced data: %+v", c.percent, f)
+	}
+	known := make(map[wire.TaskID]bool)
+	for _, e := range d.log[:c.released] {
+		d.verifyEffect(w, e, known)
+	}
+	d.drain(w, known)
+}
+
+// verifyEffect checks that the clone remembers one effect that was let out.
+func (d *crashDriver) verifyEffect(w *crashWorld, e Effect, known map[wire.TaskID]bool) {
+	t := d.t
+	switch e := e.(type) {
+	case *Enqueued:
+		known[e.TaskID] = true
+		task, err := w.store.ReadTask("default", e.TaskID)
+		if err != nil || task == nil {
+			t.Fatalf("acknowledged task %v is lost: %v", e.TaskID, err)
+		}
+		if want := d.payloads[e.TaskID]; !bytes.Equal(task.Payload, want) {
+			t.Fatalf("task %v has payload %s, want %s", e.TaskID, task.Payload, want)
+		}
+	case *Granted:
+		task, err := w.store.ReadTask("default", e.Task.ID)
+		if err != nil || task == nil || task.Deliveries < e.Task.Deliveries {
+			t.Fatalf("delivery %d of task %v is forgotten: %+v %v", e.Task.Deliveries, e.Task.ID, task, err)
+		}
+	case *Completed:
+		d.verifyEnded(w, e.Record.TaskID, wire.StatusCompleted)
+	case *Requeued:
+		if e.Status == wire.NackDeadLettered {
+			d.verifyEnded(w, e.TaskID, wire.StatusFailed)
+		}
+	}
+}
+
+func (d *crashDriver) verifyEnded(w *crashWorld, id wire.TaskID, status wire.Status) {
+	task, record, err := w.store.ReadResult("default", id)
+	if err != nil || task == nil || record == nil || task.Status != status || record.Status != status {
+		d.t.Fatalf("task %v ended as %s and is now %+v, %+v, %v", id, status, task, record, err)
+	}
+	if status == wire.StatusCompleted && !bytes.Equal(record.Result, d.results[id]) {
+		d.t.Fatalf("task %v has result %s, want %s", id, record.Result, d.results[id])
+	}
+}
+
+// drain runs the recovered engine to the end: every task, acknowledged or not,
+// must reach a terminal state once, none twice.
+func (d *crashDriver) drain(w *crashWorld, known map[wire.TaskID]bool) {
+	worker := &drainWorker{world: w, completed: make(map[wire.TaskID]int)}
+	worker.seat = w.engine.NewSeat(SeatOptions{
+		ID: wire.SessionID{9}, Tenant: "default", Subject: "anonymous", Sink: worker,
+	})
+	worker.seat.SetWindow(1000)
+	for shard := range crashShards {
+		w.step(shard, &Subscribe{Seat: worker.seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
+	}
+	for round := 0; ; round++ {
+		w.barrier()
+		for shard := range crashShards {
+			w.step(shard, worker.answers(shard)...)
+		}
+		w.barrier()
+		if w.idle() {
+			break
+		}
+		w.nowMs.Add(500)
+		if round > 10_000 {
+			d.t.Fatalf("the recovered engine does not drain: %d tasks completed", len(worker.completed))
+		}
+	}
+	for id, n := range worker.completed {
+		if n != 1 {
+			d.t.Fatalf("task %v was completed %d times after the crash", id, n)
+		}
+	}
+	for id := range known {
+		task, err := w.store.ReadTask("default", id)
+		if err != nil || task == nil || !task.Status.Terminal() {
+			d.t.Fatalf("task %v did not end: %+v %v", id, task, err)
+		}
+	}
+	if findings, err := w.store.Check(); err != nil || len(findings) != 0 {
+		d.t.Fatalf("check after draining: %v %v", findings, err)
+	}
+}
+
+// idle reports that every queue counts nothing but ended tasks.
+func (w *crashWorld) idle() bool {
+	queues, err := w.store.ReadQueues("default")
+	if err != nil {
+		w.t.Fatalf("read queues: %v", err)
+	}
+	for _, q := range queues {
+		if q.Ready+q.Delayed+q.InProgress > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// drainWorker completes whatever it is given.
+type drainWorker struct {
+	world     *crashWorld
+	seat      *Seat
+	granted   []*Granted
+	completed map[wire.TaskID]int
+}
+
+func (w *drainWorker) Deliver(effects []Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *Granted:
+			w.granted = append(w.granted, e)
+			w.seat.Written(len(e.Task.Payload))
+		case *Completed:
+			w.completed[e.Record.TaskID]++
+		}
+	}
+}
+
+func (w *drainWorker) answers(shard int) []Message {
+	var messages []Message
+	kept := w.granted[:0]
+	for _, g := range w.granted {
+		if w.world.engine.ShardOf(g.Task.ID) != shard {
+			kept = append(kept, g)
+			continue
+		}
+		w.seat.Give(1)
+		messages = append(messages, &Result{
+			Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+			TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
+			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
+		})
+	}
+	w.granted = kept
+	return messages
+}

@@ -1,0 +1,163 @@
+package shardactor
+
+import (
+	"codeq/index"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// member is a session seated in this shard.
+type member struct {
+	seat       *Seat
+	leaseForMs int64
+	places     []*place
+	// open means the shard may ask the seat for room: the last time it asked
+	// it was not turned away, or a unit came since.
+	open bool
+	// credit counts units that room messages carried and no grant has used.
+	credit int
+	// lastGrant is the number of the newest grant to it, for turns among equals.
+	lastGrant uint64
+}
+
+// place is one member in one crowd. listed says whether it stands in the
+// crowd's list, from which members that are not open drop out lazily.
+type place struct {
+	member *member
+	crowd  *crowd
+	listed bool
+	left   bool
+}
+
+// crowd is everybody who wants the tasks of one command of one tenant, or of
+// all its commands.
+type crowd struct {
+	tenant *tenant
+	// queue is nil for the crowd that takes every command.
+	queue *queue
+	// members counts who stands in it, open or not.
+	members int
+	open    []*place
+	at      int
+}
+
+// maxCompared is how many open members one grant looks at; more only cost
+// time, the ring moves on.
+const maxCompared = 32
+
+// hasOpen reports whether anybody can be asked, dropping who cannot.
+func (c *crowd) hasOpen() bool {
+	for len(c.open) > 0 {
+		c.at %= len(c.open)
+		if p := c.open[c.at]; p.member.open && !p.left {
+			return true
+		}
+		c.drop(c.at)
+	}
+	return false
+}
+
+// drop takes the place at i out of the list; the last one fills the gap.
+func (c *crowd) drop(i int) {
+	c.open[i].listed = false
+	last := len(c.open) - 1
+	c.open[i] = c.open[last]
+	c.open[last] = nil
+	c.open = c.open[:last]
+}
+
+// better is the member with the fewest unfinished tasks among best and the
+// next of the ring; equals go by who was served longer ago.
+func (c *crowd) better(best *member) *member {
+	for looked := 0; looked < min(len(c.open), maxCompared); {
+		i := (c.at + looked) % len(c.open)
+		p := c.open[i]
+		if !p.member.open || p.left {
+			c.drop(i)
+			continue
+		}
+		if best == nil || before(p.member, best) {
+			best = p.member
+		}
+		looked++
+	}
+	if len(c.open) > maxCompared {
+		c.at = (c.at + 1) % len(c.open)
+	}
+	return best
+}
+
+func before(a, b *member) bool {
+	inHandA, inHandB := a.seat.room.inHand(), b.seat.room.inHand()
+	if inHandA != inHandB {
+		return inHandA < inHandB
+	}
+	return a.lastGrant < b.lastGrant
+}
+
+// queue is one queue as grants see it. The rings say where it stands.
+type queue struct {
+	key        store.QueueKey
+	index      *index.Queue
+	tenant     *tenant
+	crowd      *crowd
+	inReady    bool
+	inRunnable bool
+	// stalled: its head must be read from the store first, so it has no turn
+	// for the rest of this round.
+	stalled bool
+}
+
+func (q *queue) hasReady() bool {
+	counters := q.index.Counters()
+	return counters.ReadyTotal() > 0
+}
+
+// queueOf finds or makes the queue.
+func (s *Shard) queueOf(key store.QueueKey) *queue {
+	if q, ok := s.queues[key]; ok {
+		return q
+	}
+	t := s.tenantOf(key.Tenant)
+	q := &queue{key: key, index: s.index.Queue(key), tenant: t}
+	q.crowd = &crowd{tenant: t, queue: q}
+	s.queues[key] = q
+	return q
+}
+
+func (s *Shard) tenantOf(name string) *tenant {
+	if t, ok := s.tenants[name]; ok {
+		return t
+	}
+	t := &tenant{}
+	t.wild.tenant = t
+	s.tenants[name] = t
+	return t
+}
+
+// suspect marks a queue that may hold nothing any more; see forgetEmpty.
+func (s *Shard) suspect(q *queue) { s.suspects = append(s.suspects, q) }
+
+// forgetEmpty drops queues without a task, a subscriber or a place in a ring,
+// so that names which come and go do not stay in memory.
+func (s *Shard) forgetEmpty() {
+	for _, q := range s.suspects {
+		counters := q.index.Counters()
+		known := s.queues[q.key] == q
+		if !known || !counters.IsZero() || q.inReady || q.inRunnable || q.crowd.members > 0 {
+			continue
+		}
+		delete(s.queues, q.key)
+		s.index.Forget(q.index)
+	}
+	clear(s.suspects)
+	s.suspects = s.suspects[:0]
+}
+
+// crowdOf is the crowd for a command, or for all of them.
+func (s *Shard) crowdOf(tenantName, command string) *crowd {
+	if command == wire.AllCommands {
+		return &s.tenantOf(tenantName).wild
+	}
+	return s.queueOf(store.QueueKey{Command: command, Tenant: tenantName}).crowd
+}

@@ -1,0 +1,92 @@
+package shardactor
+
+import (
+	"codeq/index"
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// maxUndelivered is how often in a row a task may fail to arrive before that
+// counts as a lost lease: the task itself may be what breaks the delivery.
+const maxUndelivered = 3
+
+// due does what the time asks for: delayed tasks whose moment came, then
+// leases that ran out.
+func (s *Shard) due() {
+	done := 0
+	for ; done < maxRoundDue; done++ {
+		q, k, ok := s.index.HeadDue(s.now)
+		if !ok {
+			break
+		}
+		s.fallDue(q, k)
+	}
+	if s.now < s.holdUntilMs {
+		return
+	}
+	for ; done < maxRoundDue; done++ {
+		e := s.leases.Due(s.now)
+		if e == nil {
+			break
+		}
+		s.lapse(e)
+	}
+}
+
+// fallDue makes a delayed task ready, at the tail of its priority.
+func (s *Shard) fallDue(q *index.Queue, k store.TimedKey) {
+	t, err := s.span.Task(k.ID)
+	if t == nil || s.unreadable(err) {
+		q.RemoveDelayed(k)
+		s.span.Batch().DeleteDelayed(q.Key(), k)
+		s.mustRead(s.span.SetAside(k.ID))
+		return
+	}
+	s.transition(t, s.placeAt(s.now, CauseDue))
+}
+
+// lapse ends a lease that ran out. A delivery that never arrived is taken
+// back; one that did is lost.
+func (s *Shard) lapse(e *lease.Entry) {
+	seat := s.members[e.Lease.Session]
+	ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
+	switch {
+	case !e.Confirmed:
+		s.takeBack(e)
+	case e.Gone:
+		s.lose(e, CauseSessionGone)
+	default:
+		s.lose(e, CauseExpired)
+	}
+	if seat != nil {
+		s.tell(seat.seat.Sink, &Revoked{TaskRef: ref, Reason: wire.RevokedExpired})
+	}
+}
+
+// takeBack returns an undelivered task to its old place without an attempt,
+// unless that happened too often in a row.
+func (s *Shard) takeBack(e *lease.Entry) {
+	t := e.Task
+	t.Undelivered++
+	if t.Undelivered >= maxUndelivered {
+		t.Undelivered = 0
+		s.lose(e, CauseUndelivered)
+		return
+	}
+	endedWithoutWord(t, e)
+	s.transition(t, putBack(CauseUndelivered))
+}
+
+// lose counts a lost lease: the first one goes to the tail at once, later ones
+// wait as the backoff policy says.
+func (s *Shard) lose(e *lease.Entry, cause Cause) {
+	t := e.Task
+	t.Losses++
+	endedWithoutWord(t, e)
+	var delayMs int64
+	if t.Losses > 1 {
+		delayMs = backoffMs(t.Losses-1, s.chance)
+	}
+	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)
+}

@@ -1,0 +1,162 @@
+package shardactor
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/rs/zerolog"
+
+	"codeq/actor"
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// EngineOptions is what an Engine stands on. Store must be open, its Synced
+// option must be Engine-independent: use Outlets.Synced (see NewEngine).
+type EngineOptions struct {
+	Store *store.Store
+	// Outlets connects the store's barrier with the engine; the same value's
+	// Synced was given to store.Open.
+	Outlets *Outlets
+	// StartClock is called once with the latest engine time in the store and
+	// returns the engine's clock in Unix milliseconds, which must never run
+	// backwards nor start before that time.
+	StartClock func(floorMs int64) (nowMs func() int64)
+	// Random is the source of ids, tokens and jitter; crypto/rand outside
+	// tests.
+	Random io.Reader
+	Log    zerolog.Logger
+	// Fatal ends the process after a failed apply; it must not return.
+	Fatal func(error)
+	// Mailbox bounds what may wait for one shard; zero means the default.
+	Mailbox mailbox.Limits
+}
+
+// DefaultMailbox bounds the messages that wait for one shard.
+var DefaultMailbox = mailbox.Limits{Messages: 16_384, Bytes: 16 << 20}
+
+// Outlets is the gate between syncs and effects. It exists apart from the
+// Engine because the store wants its callback before the engine can load.
+type Outlets struct {
+	loops []*loop
+}
+
+// Synced releases the effects that batches of the shard up to upTo made. The
+// store calls it from whoever ran the barrier.
+func (o *Outlets) Synced(shard int, upTo uint64) {
+	if shard < len(o.loops) {
+		o.loops[shard].outlet.release(upTo)
+	}
+}
+
+// Engine runs all shards: one actor each, one router for all. Its methods may
+// be called from any goroutine after NewEngine returned.
+type Engine struct {
+	store  *store.Store
+	nowMs  func() int64
+	router *router
+	loops  []*loop
+	actors []*actor.Actor
+}
+
+// NewEngine loads every shard and prepares its actor. Nothing runs before
+// Start.
+func NewEngine(o EngineOptions) (*Engine, error) {
+	shards := o.Store.Shards()
+	recovered := make([]*store.Recovered, shards)
+	var floorMs int64
+	for shard := range shards {
+		r, err := o.Store.Span(shard).Load()
+		if err != nil {
+			return nil, fmt.Errorf("load shard %d: %w", shard, err)
+		}
+		recovered[shard] = r
+		floorMs = max(floorMs, r.Marks.TimeMs)
+	}
+	limits := o.Mailbox
+	if limits.Messages == 0 {
+		limits = DefaultMailbox
+	}
+	e := &Engine{
+		store:  o.Store,
+		nowMs:  o.StartClock(floorMs),
+		router: newRouter(shards, o.Random),
+	}
+	for shard := range shards {
+		seed, err := drawSeed(o.Random)
+		if err != nil {
+			return nil, err
+		}
+		span := o.Store.Span(shard)
+		core := NewShard(Config{Shard: shard, Seed: seed}, span, recovered[shard], e.nowMs())
+		e.loops = append(e.loops, &loop{
+			box: mailbox.New[Message](limits), core: core, span: span,
+			nowMs: e.nowMs, fatal: o.Fatal,
+		})
+	}
+	o.Outlets.loops = e.loops
+	return e, nil
+}
+
+func drawSeed(random io.Reader) (seed [32]byte, err error) {
+	if _, err := io.ReadFull(random, seed[:]); err != nil {
+		return seed, fmt.Errorf("draw seed: %w", err)
+	}
+	return seed, nil
+}
+
+// Start starts the actors. The store's syncer must be running, or barriers be
+// run by hand.
+func (e *Engine) Start() {
+	for _, l := range e.loops {
+		e.actors = append(e.actors, actor.Start(l.box, l.handle))
+	}
+}
+
+// Stop closes the mailboxes, finishes what waits in them and makes it durable,
+// which lets the last effects out. The store stays open.
+func (e *Engine) Stop() error {
+	for _, a := range e.actors {
+		a.Stop()
+	}
+	if err := e.store.Barrier(); err != nil {
+		return fmt.Errorf("sync at stop: %w", err)
+	}
+	return nil
+}
+
+// Shards is the number of shards.
+func (e *Engine) Shards() int { return len(e.loops) }
+
+// NowMs is the engine's time in Unix milliseconds.
+func (e *Engine) NowMs() int64 { return e.nowMs() }
+
+// ShardOf is the shard that owns a task.
+func (e *Engine) ShardOf(id wire.TaskID) int { return wire.ShardOfTask(id, len(e.loops)) }
+
+// Route draws the id of a new task and says which shard owns it.
+func (e *Engine) Route(tenant, command, key string) (wire.TaskID, int) {
+	return e.router.route(e.nowMs(), tenant, command, key)
+}
+
+// Post puts messages into the mailbox of a shard, all or none. bytes is what
+// they keep in memory while they wait.
+func (e *Engine) Post(shard int, batch []Message, bytes int, class mailbox.Class) mailbox.Verdict {
+	return e.loops[shard].box.Push(batch, bytes, class)
+}
+
+// NewSeat makes the seat of a new session. The session subscribes it with a
+// Subscribe message to every shard.
+func (e *Engine) NewSeat(o SeatOptions) *Seat {
+	return newSeat(o, len(e.loops), e.control)
+}
+
+// control posts a control message, which is never refused while the shard
+// lives; after Stop nobody is left to be told.
+func (e *Engine) control(shard int, slot *mailbox.Slot[Message], m Message) {
+	e.loops[shard].box.PushSlot(slot, m, mergeControl)
+}
+
+// MailboxFigures are the figures of one shard's mailbox.
+func (e *Engine) MailboxFigures(shard int) mailbox.Figures { return e.loops[shard].box.Figures() }

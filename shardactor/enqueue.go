@@ -1,0 +1,82 @@
+package shardactor
+
+import (
+	"codeq/store"
+	"codeq/wire"
+)
+
+// enqueue makes a task, or finds the one its idempotency key already made.
+func (s *Shard) enqueue(m *Enqueue) {
+	key := store.QueueKey{Command: m.Command, Tenant: m.Tenant}
+	if m.IdempotencyKey != "" && s.replayed(m, key) {
+		return
+	}
+	t := &store.TaskRecord{
+		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
+		MaxAttempts: m.MaxAttempts, PayloadBytes: len(m.Payload), CreatedAtMs: s.now,
+		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState,
+	}
+	batch := s.span.Batch()
+	if m.IdempotencyKey != "" {
+		t.Fingerprint = m.Fingerprint
+		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)
+	}
+	batch.PutPayload(t.ID, m.Payload)
+	s.transition(t, s.placeForNew(m))
+	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
+	if m.WantTask {
+		answer.Task = view(t, m.Payload)
+	}
+	s.tell(m.Sink, answer)
+}
+
+// placeForNew is the tail of the queue, or the delayed set while the asked
+// time lies ahead.
+func (s *Shard) placeForNew(m *Enqueue) move {
+	due := m.RunAtMs
+	if m.DelaySeconds > 0 {
+		due = s.now + m.DelaySeconds*1000
+	}
+	return s.placeAt(due, CauseEnqueue)
+}
+
+// placeAt is the delayed set until a time, or the tail if it has passed.
+func (s *Shard) placeAt(dueAtMs int64, cause Cause) move {
+	if dueAtMs <= s.now {
+		return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause}
+	}
+	return move{to: wire.LocationDelayed, status: wire.StatusPending, cause: cause, dueAtMs: dueAtMs}
+}
+
+// replayed answers an enqueue whose key is taken: with the first task if the
+// request is the same, with a conflict that names it if not.
+func (s *Shard) replayed(m *Enqueue, key store.QueueKey) bool {
+	id, found, err := s.span.IdempotencyKey(key, m.IdempotencyKey)
+	s.mustRead(err)
+	if !found {
+		return false
+	}
+	t, e := s.find(id, m.Tenant)
+	if t == nil {
+		// The first task cannot be read any more; a new one takes its key.
+		return false
+	}
+	if t.Fingerprint != m.Fingerprint {
+		refusal := wire.Refuse(wire.CodeIdempotencyConflict,
+			"idempotencyKey was used before for a task with other content; use another key or post the same content")
+		refusal.TaskID = id
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: id, Err: refusal})
+		return true
+	}
+	answer := &Enqueued{Ref: m.Ref, TaskID: id, Replayed: true}
+	if m.WantTask {
+		payload, err := s.span.Payload(id)
+		s.mustRead(err)
+		answer.Task = view(t, payload)
+		if e != nil {
+			lend(answer.Task, e)
+		}
+	}
+	s.tell(m.Sink, answer)
+	return true
+}

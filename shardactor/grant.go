@@ -1,0 +1,102 @@
+package shardactor
+
+import (
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// grantPass hands ready tasks to sessions with room, one task a turn, until
+// tasks, room or the bound of a round run out.
+func (s *Shard) grantPass() {
+	var stalled []*queue
+	for granted := 0; granted < maxRoundGrants; {
+		q := s.nextTurn()
+		if q == nil {
+			break
+		}
+		prio, k, ok := q.index.HeadReady()
+		if !ok {
+			q.stalled = true
+			stalled = append(stalled, q)
+			continue
+		}
+		if s.grantHead(q, prio, k) {
+			granted++
+		}
+		if granted == maxRoundGrants {
+			s.out.Again = true
+		}
+	}
+	for _, q := range stalled {
+		q.stalled = false
+		s.ready(q)
+		s.out.Again = true
+	}
+}
+
+// grantHead gives the head of a queue to the member that has it best. It
+// reports false if nobody had room, which closes who was asked.
+func (s *Shard) grantHead(q *queue, prio int, k store.PendingKey) bool {
+	t, err := s.span.Task(k.ID)
+	if t == nil || s.unreadable(err) {
+		s.setAside(q, prio, k)
+		return false
+	}
+	for {
+		mb := s.pick(q)
+		if mb == nil {
+			return false
+		}
+		if s.takeRoom(mb, t.PayloadBytes) {
+			s.grant(mb, t)
+			return true
+		}
+		mb.open = false
+	}
+}
+
+func (s *Shard) pick(q *queue) *member {
+	return q.tenant.wild.better(q.crowd.better(nil))
+}
+
+// takeRoom takes a unit: one that a room message brought, or one of the seat.
+func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
+	if mb.credit > 0 {
+		mb.credit--
+		mb.seat.room.carried(payloadBytes)
+		return true
+	}
+	return mb.seat.room.take(s.shard, payloadBytes)
+}
+
+func (s *Shard) grant(mb *member, t *store.TaskRecord) {
+	payload, err := s.span.Payload(t.ID)
+	s.mustRead(err)
+	s.grants++
+	mb.lastGrant = s.grants
+	l := &store.Lease{
+		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
+		Session: mb.seat.ID, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
+		LeaseForMs: mb.leaseForMs, GrantedAtMs: s.now,
+		// Ahead of the promise by half a lease, so that the first heartbeats
+		// write nothing.
+		DeadlineMs: s.now + mb.leaseForMs + mb.leaseForMs/2,
+	}
+	s.transition(t, move{
+		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: CauseGrant, lease: l,
+	})
+	task := view(t, payload)
+	lend(task, s.leases.Get(t.ID))
+	s.tell(mb.seat.Sink, &Granted{
+		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
+	})
+}
+
+// setAside moves a task whose record cannot be read out of the way: it must
+// stop neither the queue nor the server.
+func (s *Shard) setAside(q *queue, prio int, k store.PendingKey) {
+	q.index.RemoveReady(prio, k)
+	s.span.Batch().DeletePending(q.key, prio, k)
+	s.mustRead(s.span.SetAside(k.ID))
+}

@@ -1,0 +1,52 @@
+package shardactor
+
+import (
+	"time"
+
+	"codeq/actor"
+	"codeq/mailbox"
+	"codeq/store"
+)
+
+// loop is the actor of one shard: backlog in, rounds through the core, one
+// batch each, effects to the outlet. Everything in it but box and outlet is
+// owned by the actor's goroutine.
+type loop struct {
+	box    *mailbox.Mailbox[Message]
+	outlet outlet
+
+	core    *Shard
+	span    *store.Span
+	nowMs   func() int64
+	fatal   func(error)
+	backlog []Message
+}
+
+// handle works through a whole backlog, round after round, and says how long
+// the actor may sleep.
+func (l *loop) handle(batch []Message) time.Duration {
+	l.backlog = append(l.backlog[:0], batch...)
+	rest := l.backlog
+	for {
+		now := l.nowMs()
+		out := l.core.Round(now, rest)
+		rest = rest[out.Taken:]
+		applied, err := l.span.Apply()
+		if err != nil {
+			l.fatal(err)
+			return actor.Forever
+		}
+		l.outlet.put(applied, out.Effects)
+		for _, u := range out.Unused {
+			u.Seat.Give(u.Units)
+		}
+		if len(rest) > 0 || out.Again {
+			continue
+		}
+		clear(l.backlog)
+		if out.NextAtMs == 0 {
+			return actor.Forever
+		}
+		return time.Duration(max(out.NextAtMs-now, 1)) * time.Millisecond
+	}
+}

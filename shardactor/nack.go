@@ -1,0 +1,18 @@
+package shardactor
+
+// nack ends a delivery that failed. Without a delay the backoff policy
+// decides; 0 is at once at the tail; beyond the policy's maximum is capped.
+func (s *Shard) nack(m *Nack) {
+	e := s.holding(m.Asker, m.Owner, m.TaskRef)
+	if e == nil {
+		return
+	}
+	t := e.Task
+	delayMs := min(m.DelaySeconds, backoffMaxMs/1000) * 1000
+	if m.DelaySeconds < 0 {
+		delayMs = backoffMs(t.Attempts+1, s.chance)
+	}
+	endedByWorker(t)
+	again := s.retry(t, s.placeAt(s.now+delayMs, CauseNack), m.Reason)
+	s.requeued(m.Asker, t.ID, again, wholeSeconds(delayMs))
+}

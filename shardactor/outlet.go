@@ -1,0 +1,78 @@
+package shardactor
+
+import "sync"
+
+// Addressed is an effect and the sink it is meant for.
+type Addressed struct {
+	Sink   Sink
+	Effect Effect
+}
+
+// outlet holds the effects of one shard back until the sync that covers them.
+// The shard's actor puts rounds in, in order; whoever ran the barrier lets
+// them out. The lock is held over Deliver so that the order of one shard is
+// the order every sink sees; Deliver never blocks.
+type outlet struct {
+	mu     sync.Mutex
+	synced uint64
+	held   []heldRound
+}
+
+type heldRound struct {
+	batch   uint64
+	effects []Addressed
+}
+
+// put takes the effects of a round that are covered once batch is synced.
+func (o *outlet) put(batch uint64, effects []Addressed) {
+	if len(effects) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if batch <= o.synced && len(o.held) == 0 {
+		deliver(effects)
+		return
+	}
+	o.held = append(o.held, heldRound{batch: batch, effects: effects})
+}
+
+// release lets out everything covered by the batches up to upTo.
+func (o *outlet) release(upTo uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.synced = max(o.synced, upTo)
+	var due []Addressed
+	n := 0
+	for n < len(o.held) && o.held[n].batch <= o.synced {
+		due = append(due, o.held[n].effects...)
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	rest := copy(o.held, o.held[n:])
+	clear(o.held[rest:])
+	o.held = o.held[:rest]
+	deliver(due)
+}
+
+// deliver hands every sink all its effects at once, so that what one sync
+// allowed leaves in one message.
+func deliver(effects []Addressed) {
+	if len(effects) == 1 {
+		effects[0].Sink.Deliver([]Effect{effects[0].Effect})
+		return
+	}
+	var order []Sink
+	bySink := make(map[Sink][]Effect)
+	for _, a := range effects {
+		if _, known := bySink[a.Sink]; !known {
+			order = append(order, a.Sink)
+		}
+		bySink[a.Sink] = append(bySink[a.Sink], a.Effect)
+	}
+	for _, sink := range order {
+		sink.Deliver(bySink[sink])
+	}
+}

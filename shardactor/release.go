@@ -1,0 +1,32 @@
+package shardactor
+
+import "codeq/wire"
+
+// maxReleasesPerAttempt bounds hand-backs: a task released more than this
+// often for each of its attempts is a dead letter, or it would circle for
+// ever.
+const maxReleasesPerAttempt = 10
+
+// release hands untouched or interrupted work back: to its old place, without
+// an attempt.
+func (s *Shard) release(m *Release) {
+	e := s.holding(m.Asker, m.Owner, m.TaskRef)
+	if e == nil {
+		return
+	}
+	t := e.Task
+	endedByWorker(t)
+	t.Releases++
+	if t.Releases > maxReleasesPerAttempt*t.MaxAttempts {
+		s.bury(t, wire.ErrorReleasedTooOften, CauseRelease)
+		s.requeued(m.Asker, t.ID, false, 0)
+		return
+	}
+	s.transition(t, putBack(CauseRelease))
+	s.requeued(m.Asker, t.ID, true, 0)
+}
+
+// putBack is the move to the place a task had before it was granted.
+func putBack(cause Cause) move {
+	return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause, toOldPlace: true}
+}

@@ -1,0 +1,61 @@
+package shardactor
+
+import (
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// result ends a task with an outcome. It is accepted from the holder of the
+// newest delivery unless the worker ended that delivery itself: also after a
+// lapse, a lost socket or a put-back, as long as nobody took the task since.
+func (s *Shard) result(m *Result) {
+	t, e := s.find(m.TaskID, m.Tenant)
+	switch {
+	case t != nil && t.Status.Terminal() && s.repeated(m, t):
+	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):
+		s.complete(m, t)
+	default:
+		s.refuseDelivery(m.Asker, m.Owner, m.TaskID, t, e)
+	}
+}
+
+func mayComplete(m *Result, t *store.TaskRecord, e *lease.Entry) bool {
+	if m.Token.IsZero() || holder(t, e) != m.Subject {
+		return false
+	}
+	if e != nil {
+		return e.Lease.Token == m.Token
+	}
+	return t.LastToken == m.Token
+}
+
+func (s *Shard) complete(m *Result, t *store.TaskRecord) {
+	record := &wire.ResultRecord{
+		TaskID: t.ID, Status: m.Status, Result: m.ResultRequest.Result, Error: m.Error,
+		Artifacts: m.Artifacts, CompletedAtMs: s.now,
+	}
+	endedByWorker(t)
+	t.ResultToken = m.Token
+	if m.Status == wire.StatusFailed {
+		t.Error = m.Error
+	}
+	s.transition(t, move{
+		to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record,
+	})
+	s.tell(m.Sink, &Completed{Ref: m.Ref, Record: record})
+}
+
+// repeated answers a completion that was accepted before, with the record that
+// stands. Another status is not a repetition.
+func (s *Shard) repeated(m *Result, t *store.TaskRecord) bool {
+	if t.ResultToken != m.Token || m.Token.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status {
+		return false
+	}
+	record, err := s.span.Result(t.ID)
+	if s.unreadable(err) || record == nil {
+		return false
+	}
+	s.tell(m.Sink, &Completed{Ref: m.Ref, Record: record})
+	return true
+}

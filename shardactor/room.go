@@ -1,0 +1,165 @@
+package shardactor
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// room is the window of one session over all shards, kept in one word that
+// changes only by compare-and-swap: the free units (signed, in the upper 31
+// bits), a closed bit, and one waiting bit per shard. A shard that finds no
+// unit sets its bit in the same exchange, so a unit that comes back in between
+// always sees it; a unit that comes back is handed to the next waiting shard
+// and only grows the room when nobody waits. So no wake-up is lost, no unit is
+// counted twice, and no shard starves.
+//
+// unsentBytes is the payload handed to the session and not yet written. At the
+// limit a shard waits as if there were no unit; drained wakes it.
+//
+// All methods may be called from any goroutine and none blocks.
+type room struct {
+	word        atomic.Int64
+	window      atomic.Int64
+	unsentBytes atomic.Int64
+	turn        atomic.Uint32
+}
+
+const (
+	roomShift  = 33
+	roomUnit   = int64(1) << roomShift
+	roomClosed = int64(1) << 32
+	roomBits   = int64(1)<<32 - 1
+
+	// maxUnsentBytes is how much payload may be unsent to a session before
+	// shards stop granting to it; one task always fits.
+	maxUnsentBytes = 1 << 20
+)
+
+func roomFree(word int64) int64 { return word >> roomShift }
+
+// take takes one unit for a task of that many payload bytes, or notes that
+// the shard waits. After close it takes nothing and notes nothing.
+func (r *room) take(shard, payloadBytes int) bool {
+	bit := int64(1) << shard
+	for {
+		word := r.word.Load()
+		if word&roomClosed != 0 {
+			return false
+		}
+		if roomFree(word) > 0 && r.unsentBytes.Load() < maxUnsentBytes {
+			if r.word.CompareAndSwap(word, (word-roomUnit)&^bit) {
+				r.unsentBytes.Add(int64(payloadBytes))
+				return true
+			}
+			continue
+		}
+		if word&bit != 0 {
+			return false
+		}
+		// After the bit is set the loop looks once more: bytes may have been
+		// written between the look and the exchange.
+		r.word.CompareAndSwap(word, word|bit)
+	}
+}
+
+// give returns units. It calls wake once for each unit that a waiting shard
+// gets instead of the room.
+func (r *room) give(units int, wake func(shard int)) {
+	left := int64(units)
+	for left > 0 {
+		word := r.word.Load()
+		if debt := -roomFree(word); debt > 0 {
+			paid := min(left, debt)
+			if r.word.CompareAndSwap(word, word+paid*roomUnit) {
+				left -= paid
+			}
+			continue
+		}
+		if !r.mayHandOn(word) {
+			if r.word.CompareAndSwap(word, word+left*roomUnit) {
+				left = 0
+				// Bytes may have been written since the look at them.
+				r.rouse(wake)
+			}
+			continue
+		}
+		shard := r.nextWaiting(word)
+		if r.word.CompareAndSwap(word, word&^(int64(1)<<shard)) {
+			left--
+			wake(shard)
+		}
+	}
+}
+
+// rouse hands free units to shards that wait, which only happens when they
+// waited for bytes to be written rather than for a unit.
+func (r *room) rouse(wake func(shard int)) {
+	for {
+		word := r.word.Load()
+		if roomFree(word) <= 0 || !r.mayHandOn(word) {
+			return
+		}
+		shard := r.nextWaiting(word)
+		if r.word.CompareAndSwap(word, (word-roomUnit)&^(int64(1)<<shard)) {
+			wake(shard)
+		}
+	}
+}
+
+func (r *room) mayHandOn(word int64) bool {
+	return word&roomBits != 0 && word&roomClosed == 0 && r.unsentBytes.Load() < maxUnsentBytes
+}
+
+// nextWaiting is the first waiting shard behind the one that was served last.
+func (r *room) nextWaiting(word int64) int {
+	waiting := uint32(word & roomBits)
+	last := r.turn.Load()
+	shard := bits.TrailingZeros32(bits.RotateLeft32(waiting, -int(last+1)))
+	next := (uint32(shard) + last + 1) % 32
+	r.turn.Store(next)
+	return int(next)
+}
+
+// resize sets the window; a smaller one may leave the room in debt, which
+// returned units pay first. Only one goroutine may resize a room.
+func (r *room) resize(window int, wake func(shard int)) {
+	grown := int64(window) - r.window.Swap(int64(window))
+	if grown > 0 {
+		r.give(int(grown), wake)
+		return
+	}
+	for {
+		word := r.word.Load()
+		if r.word.CompareAndSwap(word, word+grown*roomUnit) {
+			return
+		}
+	}
+}
+
+// written notes that payload bytes left the session.
+func (r *room) written(payloadBytes int, wake func(shard int)) {
+	r.unsentBytes.Add(-int64(payloadBytes))
+	r.rouse(wake)
+}
+
+// carried notes payload bytes granted with a unit that a room message
+// carried, which take has not seen.
+func (r *room) carried(payloadBytes int) { r.unsentBytes.Add(int64(payloadBytes)) }
+
+// inHand is the number of units that are out: taken, carried or in debt.
+func (r *room) inHand() int {
+	return int(r.window.Load() - roomFree(r.word.Load()))
+}
+
+// close makes every later take fail. It reports false if it was closed.
+func (r *room) close() bool {
+	for {
+		word := r.word.Load()
+		if word&roomClosed != 0 {
+			return false
+		}
+		if r.word.CompareAndSwap(word, word|roomClosed) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package shardactor
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"sync"
+
+	"codeq/wire"
+)
+
+// router draws task ids. An id decides the shard of its task, so a task with
+// an idempotency key gets an id that hashes to the shard of the key.
+type router struct {
+	shards int
+
+	mu     sync.Mutex
+	random *bufio.Reader
+}
+
+func newRouter(shards int, random io.Reader) *router {
+	return &router{shards: shards, random: bufio.NewReaderSize(random, 4096)}
+}
+
+// route draws the id of a new task and says which shard owns it. It panics if
+// the source of chance fails, which crypto/rand never does.
+func (r *router) route(nowMs int64, tenant, command, key string) (wire.TaskID, int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if key == "" {
+		id := r.draw(nowMs)
+		return id, wire.ShardOfTask(id, r.shards)
+	}
+	shard := wire.ShardOfKey(tenant, command, key, r.shards)
+	for {
+		id := r.draw(nowMs)
+		if wire.ShardOfTask(id, r.shards) == shard {
+			return id, shard
+		}
+	}
+}
+
+func (r *router) draw(nowMs int64) wire.TaskID {
+	var chance [10]byte
+	if _, err := io.ReadFull(r.random, chance[:]); err != nil {
+		panic("shardactor: draw task id: " + err.Error())
+	}
+	return wire.TaskID(wire.NewUUIDv7(nowMs, chance))
+}
+
+// FingerprintOf is what must be equal for two requests with one idempotency
+// key to be the same request: SHA-256 over command, payload bytes, priority
+// and maxAttempts, each behind its length. Times and trace do not count.
+func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
+	h := sha256.New()
+	var length [8]byte
+	part := func(data []byte) {
+		binary.BigEndian.PutUint64(length[:], uint64(len(data)))
+		// hash.Hash documents that Write never fails.
+		_, _ = h.Write(length[:])
+		_, _ = h.Write(data)
+	}
+	part([]byte(r.Command))
+	part(r.Payload)
+	part([]byte{byte(r.Priority)})
+	part(binary.BigEndian.AppendUint64(nil, uint64(r.MaxAttempts)))
+	var sum [32]byte
+	h.Sum(sum[:0])
+	return sum
+}

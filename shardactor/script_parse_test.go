@@ -1,0 +1,131 @@
+package shardactor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/datadriven"
+
+	"codeq/wire"
+)
+
+// parse reads one message of a script: `verb who key=value …`. Who is a seat
+// for a worker's verbs and any name for a producer.
+func (w *scriptWorld) parse(line string) (Message, error) {
+	verb, args, err := datadriven.ParseLine(line)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("%q names nobody", line)
+	}
+	who := args[0].Key
+	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
+	if verb == "enqueue" || strings.HasSuffix(verb, "watch") {
+		asker.Sink = w.producer(who)
+	} else {
+		asker.Sink = w.seatOf(who).Sink
+	}
+	switch verb {
+	case "enqueue":
+		return w.parseEnqueue(asker, args)
+	case "subscribe":
+		seat := w.seatOf(who)
+		if window := scriptString(args, "window", ""); window != "" {
+			seat.SetWindow(scriptInt(args, "window"))
+		}
+		return &Subscribe{
+			Asker: asker, Seat: seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
+			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
+		}, nil
+	case "watch":
+		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
+	case "unwatch":
+		return &Unwatch{Asker: asker, TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
+	default:
+		return w.parseDelivery(verb, asker, args)
+	}
+}
+
+func (w *scriptWorld) producer(name string) Sink {
+	for sink, known := range w.sinks {
+		if known == name {
+			return sink
+		}
+	}
+	sink := &scriptSink{name: name}
+	w.sinks[sink] = name
+	return sink
+}
+
+func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Message, error) {
+	m := &Enqueue{
+		Asker: asker, ID: scriptTaskID(scriptInt(args, "id")), Tenant: scriptString(args, "tenant", "default"),
+		EnqueueRequest: wire.EnqueueRequest{
+			Command: scriptString(args, "command", "a"), Payload: []byte(scriptString(args, "payload", "1")),
+			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
+			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
+		},
+	}
+	if n := scriptInt(args, "max-attempts"); n != 0 {
+		m.MaxAttempts = n
+	}
+	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
+	return m, nil
+}
+
+// parseDelivery reads the verbs that name deliveries: task=1 token=t1.
+func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.CmdArg) (Message, error) {
+	seat := w.seatOf(args[0].Key)
+	owner := Owner{Tenant: scriptString(args, "tenant", "default"), Subject: scriptString(args, "subject", "anonymous")}
+	ref, err := w.taskRef(args)
+	if err != nil {
+		return nil, err
+	}
+	switch verb {
+	case "received":
+		return &Received{Seat: seat, Tasks: []wire.TaskRef{ref}}, nil
+	case "undelivered":
+		return &Undelivered{Seat: seat, Tasks: []wire.TaskRef{ref}}, nil
+	case "result":
+		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
+			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
+			Result: []byte(scriptString(args, "result", "")), Error: scriptString(args, "error", ""),
+		}}, nil
+	case "nack":
+		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
+		return &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
+			DelaySeconds: delay, Reason: scriptString(args, "reason", ""),
+		}}, err
+	case "abandon":
+		return &Abandon{Asker: asker, Owner: owner, TaskRef: ref}, nil
+	case "release":
+		return &Release{Asker: asker, Owner: owner, TaskRef: ref}, nil
+	case "heartbeat":
+		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
+		if !ref.TaskID.IsZero() {
+			m.Tasks = []wire.TaskRef{ref}
+		}
+		return m, nil
+	default:
+		return nil, fmt.Errorf("unknown message %q", verb)
+	}
+}
+
+func (w *scriptWorld) taskRef(args []datadriven.CmdArg) (wire.TaskRef, error) {
+	n := scriptInt(args, "task")
+	if n == 0 {
+		return wire.TaskRef{}, nil
+	}
+	ref := wire.TaskRef{TaskID: scriptTaskID(n)}
+	name := scriptString(args, "token", "t0")
+	i, err := strconv.Atoi(strings.TrimPrefix(name, "t"))
+	if err != nil || i > len(w.tokens) {
+		return ref, fmt.Errorf("unknown token %q", name)
+	}
+	if i > 0 {
+		ref.Token = w.tokens[i-1]
+	}
+	return ref, nil
+}

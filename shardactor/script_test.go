@@ -1,0 +1,333 @@
+package shardactor
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+
+	"codeq/index"
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// The scripts in testdata are the specification of the core: messages in, keys
+// and effects out, one round a block. `go test ./shardactor -rewrite` makes
+// them anew; the diff is the review.
+func TestScripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			w := newScriptWorld(t)
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				out, err := w.run(d)
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				return out
+			})
+			w.checkStore(t)
+		})
+	}
+}
+
+// scriptEpochMs is where the time of every script begins: 2026-01-01 UTC.
+const scriptEpochMs = 1_767_225_600_000
+
+// scriptWorld is one shard driven by hand over a real store in memory.
+type scriptWorld struct {
+	t      *testing.T
+	store  *store.Store
+	core   *Shard
+	limits index.Limits
+	nowMs  int64
+	seats  map[string]*Seat
+	// control are messages that seats posted, for the next round.
+	control []Message
+	rounds  uint64
+	tokens  []wire.Token
+	sinks   map[Sink]string
+}
+
+// scriptSink remembers nothing: the script reads the outcome of the round.
+type scriptSink struct{ name string }
+
+func (*scriptSink) Deliver([]Effect) {}
+
+func newScriptWorld(t *testing.T) *scriptWorld {
+	t.Helper()
+	w := &scriptWorld{t: t, nowMs: scriptEpochMs, seats: make(map[string]*Seat), sinks: make(map[Sink]string)}
+	s, err := store.Open(store.Options{
+		FS: vfs.NewMem(), Dir: "data", Shards: 1, Log: zerolog.Nop(),
+		Random: strings.NewReader(strings.Repeat("codeq", 1000)),
+		Fatal:  func(err error) { t.Fatalf("fatal: %v", err) },
+	})
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	w.store = s
+	w.load()
+	return w
+}
+
+func (w *scriptWorld) load() {
+	w.t.Helper()
+	recovered, err := w.store.Span(0).Load()
+	if err != nil {
+		w.t.Fatalf("load: %v", err)
+	}
+	w.rounds++
+	w.core = NewShard(Config{Seed: [32]byte{byte(w.rounds)}, Index: w.limits}, w.store.Span(0), recovered, w.nowMs)
+}
+
+func (w *scriptWorld) checkStore(t *testing.T) {
+	t.Helper()
+	findings, err := w.store.Check()
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	for _, f := range findings {
+		t.Errorf("finding: %+v", f)
+	}
+}
+
+func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
+	switch d.Cmd {
+	case "round":
+		return w.round(d.Input)
+	case "advance":
+		span, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			return "", err
+		}
+		w.nowMs += span.Milliseconds()
+		return w.round(d.Input)
+	case "limits":
+		w.limits = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
+		w.load()
+		return "", nil
+	case "restart":
+		w.seats = make(map[string]*Seat)
+		w.control = nil
+		w.load()
+		return w.round("")
+	case "seat":
+		return w.seat(d.CmdArgs)
+	case "check":
+		findings, err := w.store.Check()
+		return fmt.Sprintf("%d findings\n", len(findings)), err
+	default:
+		return "", fmt.Errorf("unknown command %q", d.Cmd)
+	}
+}
+
+// seat does to a seat what its session would do, outside any round.
+func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
+	seat := w.seatOf(args[0].Key)
+	for _, a := range args[1:] {
+		switch a.Key {
+		case "window":
+			seat.SetWindow(scriptInt(args, "window"))
+		case "give":
+			seat.Give(scriptInt(args, "give"))
+		case "written":
+			seat.Written(scriptInt(args, "written"))
+		case "close":
+			seat.Close()
+			delete(w.seats, args[0].Key)
+		}
+	}
+	return fmt.Sprintf("in hand %d, %d control messages wait\n", seat.room.inHand(), len(w.control)), nil
+}
+
+func (w *scriptWorld) seatOf(name string) *Seat {
+	if seat, ok := w.seats[name]; ok {
+		return seat
+	}
+	sink := &scriptSink{name: name}
+	w.sinks[sink] = name
+	id := wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}
+	seat := newSeat(SeatOptions{
+		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
+	}, 1, func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
+	w.seats[name] = seat
+	return seat
+}
+
+// round runs messages and everything that follows at once, and tells the
+// keys and effects of each round.
+func (w *scriptWorld) round(input string) (string, error) {
+	messages := w.control
+	w.control = nil
+	for line := range strings.Lines(input) {
+		m, err := w.parse(strings.TrimSpace(line))
+		if err != nil {
+			return "", err
+		}
+		messages = append(messages, m)
+	}
+	var b strings.Builder
+	for n := 1; ; n++ {
+		out := w.core.Round(w.nowMs, messages)
+		if n > 1 {
+			b.WriteString("and at once:\n")
+		}
+		w.describe(&b, out)
+		messages = messages[out.Taken:]
+		if _, err := w.store.Span(0).Apply(); err != nil {
+			return "", err
+		}
+		for _, u := range out.Unused {
+			u.Seat.Give(u.Units)
+		}
+		if len(messages) == 0 && !out.Again {
+			if out.NextAtMs != 0 {
+				fmt.Fprintf(&b, "sleeps %v\n", time.Duration(out.NextAtMs-w.nowMs)*time.Millisecond)
+			}
+			break
+		}
+		if n > 50 {
+			return "", fmt.Errorf("the shard does not come to rest")
+		}
+	}
+	if err := w.store.Barrier(); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
+	for _, op := range w.store.Span(0).Batch().Describe() {
+		if strings.Contains(op, "meta/marks") {
+			continue
+		}
+		fmt.Fprintf(b, "  %s\n", w.named(op))
+	}
+	for _, a := range out.Effects {
+		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
+	}
+	for _, u := range out.Unused {
+		fmt.Fprintf(b, "unused: %d of %s\n", u.Units, u.Seat.WorkerID)
+	}
+}
+
+var (
+	scriptUUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	scriptToken = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+	scriptTime  = regexp.MustCompile(`\b17672\d{8}\b`)
+)
+
+// named puts short names for ids and tokens, and spans for times.
+func (w *scriptWorld) named(text string) string {
+	text = scriptUUID.ReplaceAllStringFunc(text, func(id string) string {
+		if strings.HasPrefix(id, "5e") {
+			n, err := strconv.ParseInt(id[len(id)-2:], 16, 32)
+			if err == nil {
+				return w.seatName(int(n))
+			}
+		}
+		return "#" + strings.TrimLeft(id[len(id)-4:], "0")
+	})
+	text = scriptToken.ReplaceAllStringFunc(text, func(hex string) string {
+		token, _ := wire.ParseToken(hex)
+		return w.tokenName(token)
+	})
+	return scriptTime.ReplaceAllStringFunc(text, func(ms string) string {
+		n, err := strconv.ParseInt(ms, 10, 64)
+		if err != nil {
+			return ms
+		}
+		return "T+" + (time.Duration(n-scriptEpochMs) * time.Millisecond).String()
+	})
+}
+
+func (w *scriptWorld) seatName(n int) string {
+	for sink, name := range w.sinks {
+		if w.seats[name] != nil && w.seats[name].Sink == sink && int(w.seats[name].ID[15]) == n {
+			return name
+		}
+	}
+	return fmt.Sprintf("session%d", n)
+}
+
+func (w *scriptWorld) tokenName(token wire.Token) string {
+	if token.IsZero() {
+		return "t0"
+	}
+	for i, known := range w.tokens {
+		if known == token {
+			return fmt.Sprintf("t%d", i+1)
+		}
+	}
+	w.tokens = append(w.tokens, token)
+	return fmt.Sprintf("t%d", len(w.tokens))
+}
+
+func scriptTaskID(n int) wire.TaskID {
+	return wire.TaskID{0: 0x7a, 14: byte(n >> 8), 15: byte(n)}
+}
+
+func scriptInt(args []datadriven.CmdArg, key string) int {
+	n, err := strconv.Atoi(scriptString(args, key, "0"))
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", key, err))
+	}
+	return n
+}
+
+func scriptString(args []datadriven.CmdArg, key, missing string) string {
+	for _, a := range args {
+		if a.Key == key && len(a.Vals) > 0 {
+			return strings.Join(a.Vals, ",")
+		}
+	}
+	return missing
+}
+
+func describeEffect(e Effect) string {
+	switch e := e.(type) {
+	case *Enqueued:
+		return fmt.Sprintf("enqueued ref=%d %v replayed=%v", e.Ref, e.TaskID, e.Replayed)
+	case *Refused:
+		return fmt.Sprintf("refused ref=%d %v %s: %s", e.Ref, e.TaskID, e.Err.Code, e.Err.Sentence)
+	case *Subscribed:
+		return fmt.Sprintf("subscribed ref=%d", e.Ref)
+	case *Granted:
+		return fmt.Sprintf("granted %v %v until %d delivery %d attempts %d payload %s",
+			e.Task.ID, e.Token, e.LeaseUntilMs, e.Task.Deliveries, e.Task.Attempts, e.Task.Payload)
+	case *Completed:
+		return fmt.Sprintf("completed ref=%d %v %s %s%s", e.Ref, e.Record.TaskID, e.Record.Status, e.Record.Result, e.Record.Error)
+	case *Requeued:
+		return fmt.Sprintf("requeued ref=%d %v %s delay %ds", e.Ref, e.TaskID, e.Status, e.DelaySeconds)
+	case *Extended:
+		lost := make([]string, 0, len(e.Lost))
+		for _, r := range e.Lost {
+			lost = append(lost, r.TaskID.String())
+		}
+		sort.Strings(lost)
+		return fmt.Sprintf("extended ref=%d until %d lost %v", e.Ref, e.LeaseUntilMs, lost)
+	case *Revoked:
+		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
+	case *Ended:
+		return fmt.Sprintf("ended ref=%d %v", e.Ref, e.TaskID)
+	default:
+		return fmt.Sprintf("%T", e)
+	}
+}

@@ -1,0 +1,83 @@
+package shardactor
+
+import (
+	"codeq/mailbox"
+	"codeq/wire"
+)
+
+// Seat is one session as the shards see it: who it is, where its effects go,
+// and the room it has for tasks. Engine.NewSeat makes it; its methods may be
+// called from any goroutine, except SetWindow, which only the session calls.
+// None of them blocks.
+type Seat struct {
+	ID       wire.SessionID
+	Tenant   string
+	Subject  string
+	WorkerID string
+	Sink     Sink
+
+	room  room
+	post  func(shard int, control *mailbox.Slot[Message], m Message)
+	slots []seatSlots
+}
+
+// seatSlots are a seat's places in the mailbox of one shard. Room and end are
+// apart so that neither moves the other's place in the order.
+type seatSlots struct {
+	units mailbox.Slot[Message]
+	gone  mailbox.Slot[Message]
+}
+
+// SeatOptions names the session a seat stands for. Sink gets the effects
+// addressed to it.
+type SeatOptions struct {
+	ID       wire.SessionID
+	Tenant   string
+	Subject  string
+	WorkerID string
+	Sink     Sink
+}
+
+func newSeat(o SeatOptions, shards int, post func(int, *mailbox.Slot[Message], Message)) *Seat {
+	return &Seat{
+		ID: o.ID, Tenant: o.Tenant, Subject: o.Subject, WorkerID: o.WorkerID, Sink: o.Sink,
+		post: post, slots: make([]seatSlots, shards),
+	}
+}
+
+// SetWindow states how many unfinished tasks the session can hold; 0 lets no
+// more in. What is in hand stays.
+func (s *Seat) SetWindow(size int) { s.room.resize(size, s.wake) }
+
+// Give returns units of room: the worker has answered for that many
+// deliveries, or their frames never left.
+func (s *Seat) Give(units int) { s.room.give(units, s.wake) }
+
+// Written notes that payload bytes of granted tasks left the session, or were
+// dropped with it.
+func (s *Seat) Written(payloadBytes int) { s.room.written(payloadBytes, s.wake) }
+
+// Close ends the seat: nothing more is granted to it, and every shard learns
+// that the socket is gone. Closing twice is harmless.
+func (s *Seat) Close() {
+	if !s.room.close() {
+		return
+	}
+	for shard := range s.slots {
+		s.post(shard, &s.slots[shard].gone, &Gone{Seat: s})
+	}
+}
+
+// wake sends one unit to a shard that waited for it.
+func (s *Seat) wake(shard int) {
+	s.post(shard, &s.slots[shard].units, &RoomUnits{Seat: s, Units: 1})
+}
+
+// mergeControl joins two control messages that share a slot.
+func mergeControl(waiting, m Message) Message {
+	units, ok := m.(*RoomUnits)
+	if !ok {
+		return m
+	}
+	return &RoomUnits{Seat: units.Seat, Units: units.Units + waiting.(*RoomUnits).Units}
+}

@@ -1,0 +1,302 @@
+package shardactor
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"codeq/index"
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// Bounds of one round. What does not fit is the next round, which follows at
+// once.
+const (
+	maxRoundMessages   = 1024
+	maxRoundDue        = 1024
+	maxRoundGrants     = 1024
+	maxRoundRefills    = 64
+	maxRoundBatchBytes = 1 << 20
+
+	// stallMs: a round that begins this late lets clients speak first; see
+	// Shard.holdUntilMs.
+	stallMs = 1000
+
+	resumeGraceMs = wire.ResumeGraceSeconds * 1000
+)
+
+// Config is what distinguishes one shard from another. Seed feeds tokens and
+// jitter. Index bounds the memory of the ready and delayed orders; zero means
+// the defaults.
+type Config struct {
+	Shard int
+	Seed  [32]byte
+	Index index.Limits
+}
+
+// DefaultIndex bounds the keys of one run kept in memory.
+var DefaultIndex = index.Limits{Run: 4096, Refill: 1024}
+
+// Shard is the core of one shard. It is a plain value: whoever calls Round
+// owns it, and calls to it never overlap.
+type Shard struct {
+	// Set once.
+	shard int
+	span  *store.Span
+
+	// State that lives as long as the shard.
+	chance   *rand.ChaCha8
+	index    *index.Index
+	leases   *lease.Table
+	marks    store.Marks
+	queues   map[store.QueueKey]*queue
+	tenants  map[string]*tenant
+	members  map[wire.SessionID]*member
+	watchers map[wire.TaskID][]Asker
+	turns    turns
+	grants   uint64
+
+	// dueAtMs is the deadline the last round asked for, 0 for none;
+	// holdUntilMs keeps leases alive after a stall, so that what clients sent
+	// meanwhile is read before anything lapses.
+	dueAtMs     int64
+	holdUntilMs int64
+
+	// State of the round that is running.
+	now      int64
+	out      Outcome
+	dirty    []*index.Queue
+	credited []*member
+	suspects []*queue
+}
+
+// Outcome is what one round did besides appending to the open batch.
+type Outcome struct {
+	// Taken is how many messages the round took; the rest is the next round.
+	Taken int
+	// Effects are let out once the batch is durable.
+	Effects []Addressed
+	// Events are the transitions of the round, in order.
+	Events []Event
+	// Unused are units of room that arrived and found no task; they go back to
+	// their seats at once.
+	Unused []SeatUnits
+	// NextAtMs is when the shard wants to run again without a message, 0 for
+	// never. Again asks for another round at once.
+	NextAtMs int64
+	Again    bool
+}
+
+// SeatUnits are units of a seat's room.
+type SeatUnits struct {
+	Seat  *Seat
+	Units int
+}
+
+// NewShard builds the core from what recovery found. Deliveries of sessions
+// count as if their socket had just gone, deliveries over HTTP keep at least
+// the resume grace from now.
+func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
+	limits := c.Index
+	if limits.Run == 0 {
+		limits = DefaultIndex
+	}
+	s := &Shard{
+		shard:    c.Shard,
+		span:     span,
+		chance:   rand.NewChaCha8(c.Seed),
+		index:    index.New(limits),
+		leases:   lease.New(),
+		marks:    r.Marks,
+		queues:   make(map[store.QueueKey]*queue),
+		tenants:  make(map[string]*tenant),
+		members:  make(map[wire.SessionID]*member),
+		watchers: make(map[wire.TaskID][]Asker),
+		now:      nowMs,
+	}
+	for _, q := range r.Queues {
+		s.index.Restore(q.Key, q.Counters)
+		s.ready(s.queueOf(q.Key))
+	}
+	for i := range r.Leased {
+		s.restoreLease(&r.Leased[i], nowMs)
+	}
+	return s
+}
+
+func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
+	found.Task.Location, found.Task.Status = wire.LocationInProgress, wire.StatusInProgress
+	e := &lease.Entry{
+		Task: &found.Task, Lease: found.Lease,
+		AckedUntilMs: found.Lease.DeadlineMs, Confirmed: true,
+	}
+	expires := max(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
+	if !found.Lease.Session.IsZero() {
+		e.Gone = true
+		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
+	}
+	s.leases.Grant(e, expires)
+}
+
+// Round runs one round at the given time: refills, messages in order, due
+// work, one grant pass, counters. The batch is empty when it begins; the
+// caller applies it afterwards, and lets the effects out when it is durable.
+func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
+	if !s.span.Batch().Empty() {
+		panic(fmt.Sprintf("shardactor: shard %d: round over an open batch of %d bytes", s.shard, s.span.Batch().Bytes()))
+	}
+	s.now = max(s.now, nowMs)
+	s.out = Outcome{}
+	s.noteStall()
+	s.refill()
+	for _, m := range messages[:min(len(messages), maxRoundMessages)] {
+		s.step(m)
+		s.out.Taken++
+		if s.span.Batch().Bytes() >= maxRoundBatchBytes {
+			break
+		}
+	}
+	// Messages before expiries: an answer that is already here wins, so with
+	// messages left over nothing lapses yet.
+	if s.out.Taken == len(messages) {
+		s.due()
+	}
+	s.grantPass()
+	s.returnCredit()
+	s.seal()
+	s.plan()
+	return s.out
+}
+
+// noteStall holds leases for the resume grace when the round begins long after
+// it was due: the process was stopped or starved, and clients were not heard.
+func (s *Shard) noteStall() {
+	if s.dueAtMs != 0 && s.now > s.dueAtMs+stallMs {
+		s.holdUntilMs = s.now + resumeGraceMs
+	}
+}
+
+// step carries out one message.
+func (s *Shard) step(m Message) {
+	switch m := m.(type) {
+	case *Enqueue:
+		s.enqueue(m)
+	case *Subscribe:
+		s.subscribe(m)
+	case *RoomUnits:
+		s.roomUnits(m)
+	case *Received:
+		s.received(m)
+	case *Undelivered:
+		s.undelivered(m)
+	case *Result:
+		s.result(m)
+	case *Nack:
+		s.nack(m)
+	case *Abandon:
+		s.abandon(m)
+	case *Release:
+		s.release(m)
+	case *Heartbeat:
+		s.heartbeat(m)
+	case *Gone:
+		s.gone(m)
+	case *Watch:
+		s.watch(m)
+	case *Unwatch:
+		s.unwatch(m)
+	default:
+		panic(fmt.Sprintf("shardactor: unknown message %T", m))
+	}
+}
+
+// refill reads the runs that ran short. Only here, with the open batch empty
+// and every earlier one applied, may memory be filled from the store: inside a
+// round it would bring back keys that the batch is about to delete.
+func (s *Shard) refill() {
+	for range maxRoundRefills {
+		r, ok := s.index.NextRefill()
+		if !ok {
+			return
+		}
+		if r.Delayed {
+			keys, err := s.span.ScanDelayed(r.Queue.Key(), r.AfterTimed, r.Limit)
+			s.mustRead(err)
+			r.FillTimed(keys)
+			continue
+		}
+		keys, err := s.span.ScanPending(r.Queue.Key(), r.Priority, r.AfterPending, r.Limit)
+		s.mustRead(err)
+		r.FillPending(keys)
+	}
+}
+
+// seal writes the counters of every queue that changed, and the marks.
+func (s *Shard) seal() {
+	batch := s.span.Batch()
+	s.dirty = s.index.TakeDirty(s.dirty[:0])
+	for _, q := range s.dirty {
+		counters := q.Counters()
+		if !counters.IsZero() {
+			batch.PutCounters(q.Key(), &counters)
+			continue
+		}
+		batch.DeleteCounters(q.Key())
+		s.suspect(s.queueOf(q.Key()))
+	}
+	s.forgetEmpty()
+	if batch.Empty() {
+		return
+	}
+	s.marks.TimeMs = s.now
+	batch.PutMarks(s.marks)
+}
+
+// plan decides when the next round must come.
+func (s *Shard) plan() {
+	next := s.index.NextDueAtMs()
+	if at := s.leases.NextAtMs(); at != 0 {
+		at = max(at, s.holdUntilMs)
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	s.dueAtMs = next
+	s.out.NextAtMs = next
+	if next != 0 && next <= s.now {
+		s.out.Again = true
+	}
+}
+
+// mustRead ends the process over a store that cannot be read: memory would no
+// longer mirror it. An unreadable record is not such an error; see setAside.
+func (s *Shard) mustRead(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("shardactor: shard %d: read: %v", s.shard, err))
+	}
+}
+
+// unreadable reports a record that is there and cannot be decoded. Any other
+// read error ends the process.
+func (s *Shard) unreadable(err error) bool {
+	var damaged *store.DamagedError
+	if errors.As(err, &damaged) {
+		return true
+	}
+	s.mustRead(err)
+	return false
+}
+
+// tell adds an effect for whoever asked.
+func (s *Shard) tell(to Sink, e Effect) {
+	if to != nil {
+		s.out.Effects = append(s.out.Effects, Addressed{Sink: to, Effect: e})
+	}
+}
+
+// refuse answers a message that is not carried out.
+func (s *Shard) refuse(to Asker, id wire.TaskID, code wire.Code, sentence string) {
+	s.tell(to.Sink, &Refused{Ref: to.Ref, TaskID: id, Err: wire.Refuse(code, sentence)})
+}

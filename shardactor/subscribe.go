@@ -1,0 +1,85 @@
+package shardactor
+
+// subscribe seats a session, or replaces what it takes. Tasks in hand stay.
+func (s *Shard) subscribe(m *Subscribe) {
+	mb := s.members[m.Seat.ID]
+	if mb == nil {
+		mb = &member{seat: m.Seat}
+		s.members[m.Seat.ID] = mb
+	}
+	s.leavePlaces(mb)
+	mb.leaseForMs = m.LeaseForMs
+	for _, command := range m.Commands {
+		c := s.crowdOf(m.Seat.Tenant, command)
+		c.members++
+		mb.places = append(mb.places, &place{member: mb, crowd: c})
+	}
+	s.opens(mb)
+	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
+}
+
+// opens lets a member be asked again, in every crowd it stands in.
+func (s *Shard) opens(mb *member) {
+	mb.open = true
+	for _, p := range mb.places {
+		if !p.listed {
+			p.listed = true
+			p.crowd.open = append(p.crowd.open, p)
+		}
+		if p.crowd.queue != nil {
+			s.ready(p.crowd.queue)
+			continue
+		}
+		s.takesTurns(p.crowd.tenant)
+	}
+}
+
+// roomUnits takes units this shard waited for. What no grant of this round
+// uses goes back; see returnCredit.
+func (s *Shard) roomUnits(m *RoomUnits) {
+	mb := s.members[m.Seat.ID]
+	if mb == nil {
+		// The seat closed meanwhile; its units are nobody's.
+		return
+	}
+	if mb.credit == 0 {
+		s.credited = append(s.credited, mb)
+	}
+	mb.credit += m.Units
+	s.opens(mb)
+}
+
+// returnCredit gives back the units that arrived and found no task.
+func (s *Shard) returnCredit() {
+	for _, mb := range s.credited {
+		if mb.credit > 0 {
+			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})
+			mb.credit = 0
+		}
+	}
+	clear(s.credited)
+	s.credited = s.credited[:0]
+}
+
+// unseat takes a session out of every crowd.
+func (s *Shard) unseat(seat *Seat) {
+	mb := s.members[seat.ID]
+	if mb == nil {
+		return
+	}
+	s.leavePlaces(mb)
+	mb.open = false
+	mb.credit = 0
+	delete(s.members, seat.ID)
+}
+
+func (s *Shard) leavePlaces(mb *member) {
+	for _, p := range mb.places {
+		p.left = true
+		p.crowd.members--
+		if p.crowd.queue != nil {
+			s.suspect(p.crowd.queue)
+		}
+	}
+	mb.places = nil
+}

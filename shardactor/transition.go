@@ -1,0 +1,176 @@
+package shardactor
+
+import (
+	"fmt"
+
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// Cause says why a task moved. It is part of its event and of the history
+// line that a delivery without a result leaves.
+type Cause string
+
+// The causes, one for each way a task can move.
+const (
+	CauseEnqueue     Cause = "enqueue"
+	CauseDue         Cause = "due"
+	CauseGrant       Cause = "grant"
+	CauseResult      Cause = "result"
+	CauseNack        Cause = "nack"
+	CauseAbandon     Cause = "abandon"
+	CauseRelease     Cause = "release"
+	CauseExpired     Cause = "lease_expired"
+	CauseSessionGone Cause = "session_gone"
+	CauseUndelivered Cause = "undelivered"
+)
+
+// Event is one transition of one task. Number counts per shard without gaps
+// and is stored with the batch.
+type Event struct {
+	Number   uint64
+	AtMs     int64
+	Tenant   string
+	Command  string
+	TaskID   wire.TaskID
+	From     wire.Location
+	To       wire.Location
+	Status   wire.Status
+	Cause    Cause
+	Delivery int
+}
+
+// move is where a task goes and why. Exactly the fields of its target count.
+type move struct {
+	to     wire.Location
+	status wire.Status
+	cause  Cause
+	// toOldPlace keeps the sequence the task had; otherwise it goes to the
+	// tail.
+	toOldPlace bool
+	dueAtMs    int64
+	// lease and expiresAtMs go with a grant.
+	lease *store.Lease
+	// result goes with a terminal status.
+	result *wire.ResultRecord
+}
+
+// transition moves one task: it takes it out of where it is and puts it where
+// it goes, with index keys, counters, record, history, result and event in the
+// open batch. Nothing else moves a task. The caller has already changed the
+// fields of the record that say what happened (attempts, error, tokens).
+func (s *Shard) transition(t *store.TaskRecord, m move) {
+	from := t.Location
+	s.leave(t, m.cause)
+	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
+	s.enter(t, m)
+	if m.to != wire.LocationInProgress {
+		s.span.Batch().PutTask(t)
+	}
+	if m.status.Terminal() {
+		s.span.Batch().PutResult(m.result)
+		s.tellWatchers(t.ID)
+	}
+	s.record(t, from, m)
+}
+
+func (s *Shard) record(t *store.TaskRecord, from wire.Location, m move) {
+	s.marks.Event++
+	delivery := t.Deliveries
+	if m.lease != nil {
+		delivery = m.lease.Delivery
+	}
+	s.out.Events = append(s.out.Events, Event{
+		Number: s.marks.Event, AtMs: s.now, Tenant: t.Tenant, Command: t.Command, TaskID: t.ID,
+		From: from, To: m.to, Status: m.status, Cause: m.cause, Delivery: delivery,
+	})
+}
+
+// leave takes a task out of the place its record names. A new task is nowhere.
+func (s *Shard) leave(t *store.TaskRecord, cause Cause) {
+	key, batch := t.Queue(), s.span.Batch()
+	switch t.Location {
+	case "":
+	case wire.LocationPending:
+		k := store.PendingKey{Seq: t.Seq, ID: t.ID}
+		s.queueOf(key).index.RemoveReady(t.Priority, k)
+		batch.DeletePending(key, t.Priority, k)
+	case wire.LocationDelayed:
+		k := store.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
+		s.queueOf(key).index.RemoveDelayed(k)
+		batch.DeleteDelayed(key, k)
+		t.DueAtMs = 0
+	case wire.LocationInProgress:
+		s.leaveInProgress(t, cause)
+	default:
+		panic(fmt.Sprintf("shardactor: shard %d: task %v leaves %q", s.shard, t.ID, t.Location))
+	}
+}
+
+// leaveInProgress ends a delivery: the record takes over its number and
+// holder, and a delivery that brought no result leaves a line of history.
+func (s *Shard) leaveInProgress(t *store.TaskRecord, cause Cause) {
+	e := s.leases.Get(t.ID)
+	s.leases.Remove(e)
+	s.queueOf(t.Queue()).index.RemoveLeased()
+	batch := s.span.Batch()
+	batch.DeleteLease(t.Queue(), t.ID)
+	t.Deliveries = e.Lease.Delivery
+	t.LastSubject, t.LastWorkerID = e.Lease.Subject, e.Lease.WorkerID
+	if cause == CauseResult {
+		return
+	}
+	batch.AddHistory(t.ID, wire.HistoryLine{
+		Delivery: e.Lease.Delivery, WorkerID: e.Lease.WorkerID,
+		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(cause),
+	})
+}
+
+// enter puts a task where its move says.
+func (s *Shard) enter(t *store.TaskRecord, m move) {
+	key, batch := t.Queue(), s.span.Batch()
+	q := s.queueOf(key)
+	switch m.to {
+	case wire.LocationPending:
+		if !m.toOldPlace {
+			s.marks.Seq++
+			t.Seq = s.marks.Seq
+		}
+		k := store.PendingKey{Seq: t.Seq, ID: t.ID}
+		q.index.AddReady(t.Priority, k)
+		batch.PutPending(key, t.Priority, k, s.now)
+		s.ready(q)
+	case wire.LocationDelayed:
+		t.DueAtMs = m.dueAtMs
+		k := store.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
+		q.index.AddDelayed(k)
+		batch.PutDelayed(key, k)
+	case wire.LocationInProgress:
+		q.index.AddLeased()
+		batch.PutLease(key, t.ID, m.lease)
+		s.leases.Grant(&lease.Entry{
+			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,
+		}, s.now+m.lease.LeaseForMs)
+	case wire.LocationDead, wire.LocationNone:
+		s.enterEnded(t, m)
+	default:
+		panic(fmt.Sprintf("shardactor: shard %d: task %v enters %q", s.shard, t.ID, m.to))
+	}
+}
+
+func (s *Shard) enterEnded(t *store.TaskRecord, m move) {
+	if !m.status.Terminal() || m.result == nil {
+		panic(fmt.Sprintf("shardactor: shard %d: task %v ends as %q without a result record", s.shard, t.ID, m.status))
+	}
+	t.EndedAtMs = s.now
+	k := store.TimedKey{AtMs: s.now, ID: t.ID}
+	q, batch := s.queueOf(t.Queue()), s.span.Batch()
+	if m.to == wire.LocationDead {
+		q.index.AddDead(s.now)
+		batch.PutDead(t.Queue(), k)
+		return
+	}
+	q.index.AddDone(s.now)
+	batch.PutDone(t.Queue(), k)
+}
