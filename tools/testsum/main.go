@@ -107,7 +107,7 @@ func (s *summary) takeTest(e event) {
 			s.running[k] = []string{}
 		}
 	case "output":
-		if !strings.HasPrefix(e.Output, "=== ") {
+		if !noise(e.Output) {
 			s.running[k] = append(s.running[k], e.Output)
 		}
 	case "pass", "fail", "skip":
@@ -115,6 +115,12 @@ func (s *summary) takeTest(e event) {
 			s.end(k, e.Action)
 		}
 	}
+}
+
+// noise is what go test says of tests that start, wait or pass.
+func noise(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- PASS")
 }
 
 func (s *summary) end(k testKey, action string) {

@@ -43,6 +43,7 @@ func TestAFailureIsPrintedWithItsOutput(t *testing.T) {
 	out, good := run(t,
 		`{"Action":"run","Package":"p","Test":"TestA"}`,
 		`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestA/good","Output":"    --- PASS: TestA/good\n"}`,
 		`{"Action":"output","Package":"p","Test":"TestA/sub","Output":"want 1, got 2\n"}`,
 		`{"Action":"fail","Package":"p","Test":"TestA/sub"}`,
 		`{"Action":"fail","Package":"p","Test":"TestA"}`,
@@ -50,7 +51,7 @@ func TestAFailureIsPrintedWithItsOutput(t *testing.T) {
 	if got, want := lastLine(out), "0 passed, 1 failed"; got != want || good {
 		t.Fatalf("closing line %q, good %v; want %q, false", got, good, want)
 	}
-	if !strings.Contains(out, "want 1, got 2\n") || strings.Contains(out, "=== RUN") {
+	if !strings.Contains(out, "want 1, got 2\n") || strings.Contains(out, "=== RUN") || strings.Contains(out, "PASS") {
 		t.Fatalf("output is %q", out)
 	}
 }
