@@ -1,5 +1,12 @@
 package store
 
+import (
+	"encoding/json"
+	"fmt"
+
+	"codeq/wire"
+)
+
 // Finding is one broken rule that Check found.
 type Finding struct {
 	// Shard is -1 for a key outside every span.
@@ -7,9 +14,203 @@ type Finding struct {
 	// Kind is a short word for the rule, Key the key it was found at.
 	Kind string
 	Key  []byte
-	// Sentence says what was expected and what is there.
+	// Sentence says what was expected and what is there. It may be logged.
 	Sentence string
 }
 
-// Check reads every key of every span.
-func (s *Store) Check() ([]Finding, error) { return nil, nil }
+// String is the finding on one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("shard %d: %s: %s: %s", f.Shard, f.Kind, nameForLog(f.Key), f.Sentence)
+}
+
+// The kinds of findings.
+const (
+	findUnknownKey  = "unknown-key"
+	findDamaged     = "damaged-value"
+	findWrongShard  = "wrong-shard"
+	findOrphan      = "no-record"
+	findPlace       = "wrong-place"
+	findStatus      = "wrong-status"
+	findLease       = "wrong-lease"
+	findPayload     = "wrong-payload"
+	findResult      = "wrong-result"
+	findIdempotency = "wrong-idempotency-key"
+	findCounters    = "wrong-counters"
+	findFloor       = "wrong-floor"
+	findMarks       = "wrong-marks"
+)
+
+// Check reads every key of the database in one snapshot and compares records,
+// index entries, leases, counters, floors, payloads, results, idempotency
+// keys and marks with one another. A healthy database gives no finding,
+// whenever it is asked. Its memory grows with the number of tasks.
+func (s *Store) Check() (findings []Finding, err error) {
+	snapshot := s.db.NewSnapshot()
+	defer func() {
+		if closeErr := snapshot.Close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("close snapshot: %w", closeErr)
+		}
+	}()
+	audits := make([]*audit, s.shards)
+	for shard := range audits {
+		audits[shard] = newAudit(shard, s.shards)
+	}
+	v := view{reader: snapshot}
+	err = v.scan(nil, nil, func(key, value []byte) (bool, error) {
+		p, parseErr := parseKey(key)
+		switch {
+		case string(key) == creationKey:
+			findings = append(findings, s.checkCreationValue(value)...)
+		case parseErr != nil || p.Shard >= s.shards:
+			findings = append(findings, Finding{-1, findUnknownKey, append([]byte(nil), key...),
+				"the key belongs to no family of any shard"})
+		default:
+			audits[p.Shard].take(&p, key, value)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range audits {
+		findings = append(findings, a.judge()...)
+	}
+	return findings, nil
+}
+
+func (s *Store) checkCreationValue(value []byte) []Finding {
+	var c creation
+	if err := json.Unmarshal(value, &c); err == nil && c.Shards == s.shards {
+		return nil
+	}
+	return []Finding{{-1, findDamaged, []byte(creationKey),
+		fmt.Sprintf("the creation id does not belong to a database of %d shards", s.shards)}}
+}
+
+// facts is everything that the keys of one span say about one task.
+type facts struct {
+	id      wire.TaskID
+	record  *TaskRecord
+	payload int // its length, absentPayload without one
+	result  *wire.ResultRecord
+	history bool
+	lease   *Lease
+	// entries are its keys in the orders of the queues, leases included.
+	entries []parsedKey
+	// names are the idempotency keys that point to it.
+	names []parsedKey
+}
+
+const absentPayload = -1
+
+// queueFacts is what the keys say about one queue, and what its counters say.
+type queueFacts struct {
+	key     QueueKey
+	counted Counters
+	stored  *Counters
+}
+
+// audit collects one span and judges it.
+type audit struct {
+	shard    int
+	shards   int
+	prefix   []byte
+	tasks    []*facts
+	taskAt   map[wire.TaskID]*facts
+	queues   []*queueFacts
+	queueAt  map[QueueKey]*queueFacts
+	marks    Marks
+	findings []Finding
+}
+
+func newAudit(shard, shards int) *audit {
+	return &audit{
+		shard:   shard,
+		shards:  shards,
+		prefix:  appendSpan(nil, shard),
+		taskAt:  make(map[wire.TaskID]*facts),
+		queueAt: make(map[QueueKey]*queueFacts),
+	}
+}
+
+func (a *audit) find(kind string, key []byte, format string, args ...any) {
+	a.findings = append(a.findings, Finding{a.shard, kind, append([]byte(nil), key...), fmt.Sprintf(format, args...)})
+}
+
+func (a *audit) task(id wire.TaskID) *facts {
+	t := a.taskAt[id]
+	if t == nil {
+		t = &facts{id: id, payload: absentPayload}
+		a.taskAt[id] = t
+		a.tasks = append(a.tasks, t)
+	}
+	return t
+}
+
+func (a *audit) queue(q QueueKey) *queueFacts {
+	f := a.queueAt[q]
+	if f == nil {
+		f = &queueFacts{key: q}
+		a.queueAt[q] = f
+		a.queues = append(a.queues, f)
+	}
+	return f
+}
+
+// take collects one key and its value.
+func (a *audit) take(p *parsedKey, key, value []byte) {
+	var err error
+	switch p.Family {
+	case familyTask:
+		var r TaskRecord
+		if err = parseRecordOf(p.ID, value, &r); err == nil {
+			a.task(p.ID).record = &r
+		}
+	case familyPayload:
+		a.task(p.ID).payload = len(value)
+	case familyResult:
+		a.task(p.ID).result, err = parseResultOf(p.ID, value)
+	case familyHistory:
+		a.task(p.ID).history = true
+		_, err = parseHistory(value)
+	case familyIdempotency:
+		var id wire.TaskID
+		if err = parseRawID(value, &id); err == nil {
+			a.task(id).names = append(a.task(id).names, *p)
+		}
+	case familyCounters:
+		var c Counters
+		if err = parseCounters(value, &c); err == nil {
+			a.queue(p.Queue).stored = &c
+		}
+	case familyMarks:
+		err = parseMarks(value, &a.marks)
+	case familyBad:
+	default:
+		err = a.takeEntry(p, value)
+	}
+	if err != nil {
+		a.find(findDamaged, key, "the value of %d bytes cannot be decoded", len(value))
+	}
+}
+
+// takeEntry collects one key of an order of a queue.
+func (a *audit) takeEntry(p *parsedKey, value []byte) (err error) {
+	t := a.task(p.ID)
+	t.entries = append(t.entries, *p)
+	a.queue(p.Queue).counted.count(p)
+	switch p.Family {
+	case familyPending:
+		_, err = parseReadyAt(value)
+	case familyInProgress:
+		var l Lease
+		if err = parseLease(value, &l); err == nil {
+			t.lease = &l
+		}
+	default:
+		if len(value) != 0 {
+			err = errDamaged
+		}
+	}
+	return err
+}

@@ -68,6 +68,9 @@ func opValue(key, value []byte) string {
 		copy(id[:], value)
 		return fmt.Sprintf("%v", parsedKey{ID: id}.ID)
 	}
+	if readyAtMs, notTime := parseReadyAt(value); err == nil && p.Family == familyPending && notTime == nil {
+		return fmt.Sprintf("%d", readyAtMs)
+	}
 	for _, c := range value {
 		if c < ' ' || c > '~' {
 			return fmt.Sprintf("%q", value)

@@ -30,7 +30,7 @@ type Recovered struct {
 // them is repaired and applied before it returns.
 func (sp *Span) Load() (*Recovered, error) {
 	sp.mustBeClosed()
-	before := sp.store.SetAside()
+	before := sp.store.SetAsideTotal()
 	r := &Recovered{}
 	if err := sp.loadMarks(r); err != nil {
 		return nil, fmt.Errorf("load marks of shard %d: %w", sp.shard, err)
@@ -43,7 +43,7 @@ func (sp *Span) Load() (*Recovered, error) {
 			return nil, fmt.Errorf("load leases of shard %d: %w", sp.shard, err)
 		}
 	}
-	r.SetAside = sp.store.SetAside() - before
+	r.SetAside = sp.store.SetAsideTotal() - before
 	_, err := sp.Apply()
 	return r, err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,6 +64,7 @@ type Store struct {
 	guard *Guard
 	pipe  pipeline
 
+	closed     atomic.Bool
 	asideTotal atomic.Int64
 	noise      noiseLimit
 }
@@ -145,7 +145,7 @@ func (s *Store) release() {
 // Shards must have stopped applying and readers reading; who waits is told
 // ErrClosed. Only the first call does anything.
 func (s *Store) Close() error {
-	if errors.Is(s.endedBy(), ErrClosed) {
+	if s.closed.Swap(true) {
 		return nil
 	}
 	s.StopSyncer()
@@ -176,5 +176,5 @@ func (s *Store) Span(shard int) *Span { return s.spans[shard] }
 // Guard is the disk guard.
 func (s *Store) Guard() *Guard { return s.guard }
 
-// SetAside is the number of unreadable values moved away since Open.
-func (s *Store) SetAside() int64 { return s.asideTotal.Load() }
+// SetAsideTotal is the number of unreadable values moved away since Open.
+func (s *Store) SetAsideTotal() int64 { return s.asideTotal.Load() }

@@ -1,0 +1,199 @@
+package store
+
+import "codeq/wire"
+
+// judge compares what was collected of one span.
+func (a *audit) judge() []Finding {
+	for _, t := range a.tasks {
+		if t.record == nil {
+			a.judgeOrphan(t)
+			continue
+		}
+		a.judgeTask(t)
+	}
+	for _, q := range a.queues {
+		a.judgeQueue(q)
+	}
+	return a.findings
+}
+
+func (a *audit) idKey(f family, id wire.TaskID) []byte {
+	return appendIDKey(append([]byte(nil), a.prefix...), f, id)
+}
+
+// entryKey is the key that was parsed into p.
+func (a *audit) entryKey(p *parsedKey) []byte {
+	key := append([]byte(nil), a.prefix...)
+	switch p.Family {
+	case familyPending:
+		return appendPendingKey(key, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
+	case familyInProgress:
+		return appendLeaseKey(key, p.Queue, p.ID)
+	case familyIdempotency:
+		return appendIdempotencyKey(key, p.Queue, p.Name)
+	}
+	return appendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
+}
+
+// judgeOrphan names every key of a task that has no readable record.
+func (a *audit) judgeOrphan(t *facts) {
+	const sentence = "there is no record of the task"
+	for i := range t.entries {
+		a.find(findOrphan, a.entryKey(&t.entries[i]), sentence)
+	}
+	for i := range t.names {
+		a.find(findOrphan, a.entryKey(&t.names[i]), sentence)
+	}
+	if t.payload != absentPayload {
+		a.find(findOrphan, a.idKey(familyPayload, t.id), sentence)
+	}
+	if t.result != nil {
+		a.find(findOrphan, a.idKey(familyResult, t.id), sentence)
+	}
+	if t.history {
+		a.find(findOrphan, a.idKey(familyHistory, t.id), sentence)
+	}
+}
+
+func (a *audit) judgeTask(t *facts) {
+	r := t.record
+	key := a.idKey(familyTask, t.id)
+	if home := wire.ShardOfTask(t.id, a.shards); home != a.shard {
+		a.find(findWrongShard, key, "the id belongs to shard %d", home)
+	}
+	if r.Seq > a.marks.Seq {
+		a.find(findMarks, key, "the sequence %d is above the shard's mark %d", r.Seq, a.marks.Seq)
+	}
+	a.judgePlace(t, key)
+	a.judgeLease(t)
+	a.judgeNames(t, key)
+	switch {
+	case t.payload == absentPayload:
+		a.find(findPayload, key, "the payload is missing")
+	case t.payload != r.PayloadBytes:
+		a.find(findPayload, key, "the payload has %d bytes, the record says %d", t.payload, r.PayloadBytes)
+	}
+	switch {
+	case t.result == nil && r.Status.Terminal():
+		a.find(findResult, key, "the task is %s and has no result", r.Status)
+	case t.result != nil && t.result.Status != r.Status:
+		a.find(findResult, key, "the task is %s, its result says %s", r.Status, t.result.Status)
+	}
+}
+
+// judgePlace wants exactly the one entry that the record (or a lease) says.
+func (a *audit) judgePlace(t *facts, key []byte) {
+	r := t.record
+	want := parsedKey{Shard: a.shard, Queue: r.Queue(), ID: t.id}
+	terminal := false
+	switch r.Location {
+	case wire.LocationPending, wire.LocationInProgress:
+		want.Family, want.Priority, want.Seq = familyPending, r.Priority, r.Seq
+		if r.Location == wire.LocationInProgress || t.hasLease() {
+			want.Family, want.Priority, want.Seq = familyInProgress, 0, 0
+		}
+	case wire.LocationDelayed:
+		want.Family, want.AtMs = familyDelayed, r.DueAtMs
+	case wire.LocationDead:
+		want.Family, want.AtMs, terminal = familyDead, r.EndedAtMs, true
+	case wire.LocationNone:
+		want.Family, want.AtMs, terminal = familyDone, r.EndedAtMs, true
+	default:
+		a.find(findPlace, key, "the location %q is unknown", r.Location)
+		return
+	}
+	if r.Status.Terminal() != terminal {
+		a.find(findStatus, key, "the status %q does not go with the location %q", r.Status, r.Location)
+	}
+	found := false
+	for i := range t.entries {
+		if t.entries[i] == want {
+			found = true
+			continue
+		}
+		a.find(findPlace, a.entryKey(&t.entries[i]), "the record says %q in another place", r.Location)
+	}
+	if !found {
+		a.find(findPlace, key, "the location is %q, but the %s is missing", r.Location, familyWords[want.Family])
+	}
+}
+
+func (t *facts) hasLease() bool {
+	for i := range t.entries {
+		if t.entries[i].Family == familyInProgress {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *audit) judgeLease(t *facts) {
+	l, r := t.lease, t.record
+	if l == nil {
+		return
+	}
+	key := appendLeaseKey(append([]byte(nil), a.prefix...), r.Queue(), t.id)
+	if l.Delivery < 1 || l.Delivery < r.Deliveries {
+		a.find(findLease, key, "the lease is of delivery %d, the record has seen %d", l.Delivery, r.Deliveries)
+	}
+	if l.DeadlineMs < l.GrantedAtMs {
+		a.find(findLease, key, "the lease ends at %d, before it was granted at %d", l.DeadlineMs, l.GrantedAtMs)
+	}
+}
+
+// judgeNames wants the idempotency key of the record, and no other.
+func (a *audit) judgeNames(t *facts, key []byte) {
+	r := t.record
+	found := false
+	for i := range t.names {
+		n := &t.names[i]
+		if n.Name == r.IdempotencyKey && n.Queue == r.Queue() {
+			found = true
+			continue
+		}
+		a.find(findIdempotency, a.entryKey(n), "it points to task %v, which does not carry that key", t.id)
+	}
+	if r.IdempotencyKey != "" && !found {
+		a.find(findIdempotency, key, "the key of the task does not point to it")
+	}
+}
+
+func (a *audit) judgeQueue(q *queueFacts) {
+	key := appendCountersKey(append([]byte(nil), a.prefix...), q.key)
+	stored := q.stored
+	if stored == nil {
+		if !q.counted.IsZero() {
+			a.find(findCounters, key, "the queue has tasks and no counters")
+		}
+		return
+	}
+	counted := &q.counted
+	for p := range Priorities {
+		a.judgeCount(key, "ready", stored.Ready[p], counted.Ready[p])
+		if counted.Ready[p] > 0 && stored.ReadyFloor[p] > counted.ReadyFloor[p] {
+			a.find(findFloor, key, "the floor of priority %d is %d, the first key %d",
+				p, stored.ReadyFloor[p], counted.ReadyFloor[p])
+		}
+	}
+	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
+	a.judgeTimed(key, "delayed", [2]int64{stored.Delayed, stored.DelayedFloorMs},
+		[2]int64{counted.Delayed, counted.DelayedFloorMs})
+	a.judgeTimed(key, "dead", [2]int64{stored.Dead, stored.DeadFloorMs},
+		[2]int64{counted.Dead, counted.DeadFloorMs})
+	a.judgeTimed(key, "done", [2]int64{stored.Done, stored.DoneFloorMs},
+		[2]int64{counted.Done, counted.DoneFloorMs})
+}
+
+func (a *audit) judgeCount(key []byte, what string, stored, counted int64) {
+	if stored != counted {
+		a.find(findCounters, key, "%d tasks are %s, the counters say %d", counted, what, stored)
+	}
+}
+
+// judgeTimed compares count and floor of an order by time.
+func (a *audit) judgeTimed(key []byte, what string, stored, counted [2]int64) {
+	a.judgeCount(key, what, stored[0], counted[0])
+	if counted[0] > 0 && stored[1] > counted[1] {
+		a.find(findFloor, key, "the floor of %s is %d, the first key %d", what, stored[1], counted[1])
+	}
+}
