@@ -53,16 +53,20 @@ const crashShards = 2
 // of everything that was let out.
 type crashWorld struct {
 	t      *testing.T
-	fs     vfs.FS
 	store  *store.Store
 	engine *Engine
 	nowMs  atomic.Int64
 }
 
-func openCrashWorld(t *testing.T, fs vfs.FS, seed uint64, nowMs int64) *crashWorld {
-	t.Helper()
-	w := &crashWorld{t: t, fs: fs}
+func newCrashWorld(t *testing.T, nowMs int64) *crashWorld {
+	w := &crashWorld{t: t}
 	w.nowMs.Store(nowMs)
+	return w
+}
+
+func (w *crashWorld) open(fs vfs.FS, seed uint64) {
+	t := w.t
+	t.Helper()
 	outlets := new(Outlets)
 	chance := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 1})
 	fatal := func(err error) { panic(fmt.Sprintf("fatal: %v", err)) }
@@ -85,7 +89,6 @@ func openCrashWorld(t *testing.T, fs vfs.FS, seed uint64, nowMs int64) *crashWor
 		t.Fatalf("load engine: %v", err)
 	}
 	w.engine = e
-	return w
 }
 
 // step runs the mailbox of one shard by hand, with messages behind it.
@@ -139,7 +142,8 @@ type crashDriver struct {
 
 func newCrashDriver(t *testing.T, seed uint64, clones int) *crashDriver {
 	d := &crashDriver{
-		seed: seed, chance: rand.New(rand.NewPCG(seed, 7)), disk: vfs.NewCrashableMem(),
+		crashWorld: newCrashWorld(t, scriptEpochMs),
+		seed:       seed, chance: rand.New(rand.NewPCG(seed, 7)), disk: vfs.NewCrashableMem(),
 		cutAt: make(map[int64]int), payloads: make(map[wire.TaskID][]byte), results: make(map[wire.TaskID][]byte),
 	}
 	percents := []int{0, 50, 100}
@@ -150,7 +154,7 @@ func newCrashDriver(t *testing.T, seed uint64, clones int) *crashDriver {
 		d.cut()
 		return nil
 	}))
-	d.crashWorld = openCrashWorld(t, fs, seed, scriptEpochMs)
+	d.open(fs, seed)
 	return d
 }
 
@@ -281,7 +285,8 @@ func (d *crashDriver) newTask() (int, Message) {
 // verify opens a clone and holds it against what had been let out before.
 func (d *crashDriver) verify(c crashClone) {
 	t := d.t
-	w := openCrashWorld(t, c.fs, d.seed+1000, c.nowMs)
+	w := newCrashWorld(t, c.nowMs)
+	w.open(c.fs, d.seed+1000)
 	defer w.close()
 	findings, err := w.store.Check()
 	if err != nil {

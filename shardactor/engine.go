@@ -3,6 +3,7 @@ package shardactor
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -13,11 +14,11 @@ import (
 )
 
 // EngineOptions is what an Engine stands on. Store must be open, its Synced
-// option must be Engine-independent: use Outlets.Synced (see NewEngine).
+// options Synced and LevelChanged must be the methods of Outlets.
 type EngineOptions struct {
 	Store *store.Store
-	// Outlets connects the store's barrier with the engine; the same value's
-	// Synced was given to store.Open.
+	// Outlets connects the store's callbacks with the engine; the same value's
+	// methods were given to store.Open.
 	Outlets *Outlets
 	// StartClock is called once with the latest engine time in the store and
 	// returns the engine's clock in Unix milliseconds, which must never run
@@ -39,14 +40,30 @@ var DefaultMailbox = mailbox.Limits{Messages: 16_384, Bytes: 16 << 20}
 // Outlets is the gate between syncs and effects. It exists apart from the
 // Engine because the store wants its callback before the engine can load.
 type Outlets struct {
-	loops []*loop
+	// loops is set once by NewEngine; the store's guard may call before that.
+	loops atomic.Pointer[[]*loop]
+}
+
+func (o *Outlets) all() []*loop {
+	if loops := o.loops.Load(); loops != nil {
+		return *loops
+	}
+	return nil
 }
 
 // Synced releases the effects that batches of the shard up to upTo made. The
 // store calls it from whoever ran the barrier.
 func (o *Outlets) Synced(shard int, upTo uint64) {
-	if shard < len(o.loops) {
-		o.loops[shard].outlet.release(upTo)
+	if loops := o.all(); shard < len(loops) {
+		loops[shard].outlet.release(upTo)
+	}
+}
+
+// SpaceChanged wakes every shard after the store's disk guard changed its
+// level. The store calls it from the guard's goroutine.
+func (o *Outlets) SpaceChanged(store.Level) {
+	for _, l := range o.all() {
+		l.box.PushSlot(&l.space, &SpaceChanged{}, nil)
 	}
 }
 
@@ -91,11 +108,11 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		span := o.Store.Span(shard)
 		core := NewShard(Config{Shard: shard, Seed: seed}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
-			box: mailbox.New[Message](limits), core: core, span: span,
+			box: mailbox.New[Message](limits), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal,
 		})
 	}
-	o.Outlets.loops = e.loops
+	o.Outlets.loops.Store(&e.loops)
 	return e, nil
 }
 
@@ -156,6 +173,13 @@ func (e *Engine) NewSeat(o SeatOptions) *Seat {
 // lives; after Stop nobody is left to be told.
 func (e *Engine) control(shard int, slot *mailbox.Slot[Message], m Message) {
 	e.loops[shard].box.PushSlot(slot, m, mergeControl)
+}
+
+// Unwatch takes back a Watch. Like a control message it is never refused while
+// the shard lives: in a full mailbox a watcher would be kept for ever. The slot
+// serves this one message.
+func (e *Engine) Unwatch(shard int, slot *mailbox.Slot[Message], m *Unwatch) {
+	e.control(shard, slot, m)
 }
 
 // MailboxFigures are the figures of one shard's mailbox.

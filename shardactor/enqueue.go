@@ -11,6 +11,9 @@ func (s *Shard) enqueue(m *Enqueue) {
 	if m.IdempotencyKey != "" && s.replayed(m, key) {
 		return
 	}
+	if !s.hasSpace(m) {
+		return
+	}
 	t := &store.TaskRecord{
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
 		MaxAttempts: m.MaxAttempts, PayloadBytes: len(m.Payload), CreatedAtMs: s.now,

@@ -14,9 +14,11 @@ import (
 type loop struct {
 	box    *mailbox.Mailbox[Message]
 	outlet outlet
+	space  mailbox.Slot[Message]
 
 	core    *Shard
 	span    *store.Span
+	guard   *store.Guard
 	nowMs   func() int64
 	fatal   func(error)
 	backlog []Message
@@ -29,6 +31,7 @@ func (l *loop) handle(batch []Message) time.Duration {
 	rest := l.backlog
 	for {
 		now := l.nowMs()
+		l.core.SetSpace(l.guard.Level())
 		out := l.core.Round(now, rest)
 		rest = rest[out.Taken:]
 		applied, err := l.span.Apply()

@@ -130,16 +130,21 @@ type Unwatch struct {
 	TaskID wire.TaskID
 }
 
-func (*Enqueue) message()     {}
-func (*Subscribe) message()   {}
-func (*RoomUnits) message()   {}
-func (*Received) message()    {}
-func (*Undelivered) message() {}
-func (*Result) message()      {}
-func (*Nack) message()        {}
-func (*Abandon) message()     {}
-func (*Release) message()     {}
-func (*Heartbeat) message()   {}
-func (*Gone) message()        {}
-func (*Watch) message()       {}
-func (*Unwatch) message()     {}
+// SpaceChanged wakes the shard because the disk allows more, or less, than
+// before. No answer. A control message.
+type SpaceChanged struct{}
+
+func (*SpaceChanged) message() {}
+func (*Enqueue) message()      {}
+func (*Subscribe) message()    {}
+func (*RoomUnits) message()    {}
+func (*Received) message()     {}
+func (*Undelivered) message()  {}
+func (*Result) message()       {}
+func (*Nack) message()         {}
+func (*Abandon) message()      {}
+func (*Release) message()      {}
+func (*Heartbeat) message()    {}
+func (*Gone) message()         {}
+func (*Watch) message()        {}
+func (*Unwatch) message()      {}

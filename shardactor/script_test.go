@@ -128,6 +128,13 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		w.control = nil
 		w.load()
 		return w.round("")
+	case "space":
+		for _, level := range []store.Level{store.Ok, store.NoEnqueue, store.NoGrant, store.OnlyDelete} {
+			if level.String() == d.CmdArgs[0].Key {
+				w.core.SetSpace(level)
+			}
+		}
+		return w.round("")
 	case "seat":
 		return w.seat(d.CmdArgs)
 	case "check":

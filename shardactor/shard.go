@@ -64,6 +64,9 @@ type Shard struct {
 	dueAtMs     int64
 	holdUntilMs int64
 
+	// space is what the disk allowed when the round began; see SetSpace.
+	space store.Level
+
 	// State of the round that is running.
 	now      int64
 	out      Outcome
@@ -160,15 +163,22 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	}
 	// Messages before expiries: an answer that is already here wins, so with
 	// messages left over nothing lapses yet.
-	if s.out.Taken == len(messages) {
+	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
-	s.grantPass()
+	if s.space < store.NoGrant {
+		s.grantPass()
+	}
 	s.returnCredit()
 	s.seal()
 	s.plan()
 	return s.out
 }
+
+// SetSpace states what the disk allows from the next round on. It is an input
+// like the time: from store.NoEnqueue on new tasks are refused, from
+// store.NoGrant on nothing is handed out, at store.OnlyDelete nothing moves.
+func (s *Shard) SetSpace(level store.Level) { s.space = level }
 
 // noteStall holds leases for the resume grace when the round begins long after
 // it was due: the process was stopped or starved, and clients were not heard.
@@ -180,6 +190,9 @@ func (s *Shard) noteStall() {
 
 // step carries out one message.
 func (s *Shard) step(m Message) {
+	if s.space >= store.OnlyDelete && s.turnedAway(m) {
+		return
+	}
 	switch m := m.(type) {
 	case *Enqueue:
 		s.enqueue(m)
@@ -207,6 +220,8 @@ func (s *Shard) step(m Message) {
 		s.watch(m)
 	case *Unwatch:
 		s.unwatch(m)
+	case *SpaceChanged:
+		// The round itself is the answer.
 	default:
 		panic(fmt.Sprintf("shardactor: unknown message %T", m))
 	}
@@ -256,6 +271,11 @@ func (s *Shard) seal() {
 
 // plan decides when the next round must come.
 func (s *Shard) plan() {
+	if s.space >= store.OnlyDelete {
+		// Nothing due may be written; SpaceChanged calls again.
+		s.dueAtMs = 0
+		return
+	}
 	next := s.index.NextDueAtMs()
 	if at := s.leases.NextAtMs(); at != 0 {
 		at = max(at, s.holdUntilMs)

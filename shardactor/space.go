@@ -1,0 +1,44 @@
+package shardactor
+
+import (
+	"codeq/store"
+	"codeq/wire"
+)
+
+const storageFull = "the disk is nearly full; repeat when space has been freed"
+
+// turnedAway refuses what would write, while the disk has only room for
+// deletions. Every refusal may be repeated, so nothing is lost by it.
+func (s *Shard) turnedAway(m Message) bool {
+	switch m := m.(type) {
+	case *Result:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Nack:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Abandon:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Release:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Heartbeat:
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+	case *Undelivered:
+		// They lapse when space returns; see lapse.
+		for _, ref := range m.Tasks {
+			if e := s.delivered(m.Seat, ref); e != nil && !e.Confirmed {
+				s.leases.Move(e, s.now)
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// hasSpace refuses a new task while the disk is nearly full.
+func (s *Shard) hasSpace(m *Enqueue) bool {
+	if s.space >= store.NoEnqueue {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+		return false
+	}
+	return true
+}
