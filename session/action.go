@@ -1,0 +1,106 @@
+package session
+
+import (
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// Close codes of the protocol.
+const (
+	CloseProtocol   = 4400
+	CloseCredential = 4401
+	CloseIdle       = 4408
+	CloseRestart    = 1012
+)
+
+// Actions is what follows from one step. They are carried out in the order of
+// the fields; none of them can fail but a post, which comes back as Unposted.
+type Actions struct {
+	// Window is the new size of the seat's window, if SetsWindow.
+	Window     int
+	SetsWindow bool
+	// Posts are for the mailboxes of shards, at most one per shard and class.
+	Posts []Post
+	// Give is how many units of room come back to the seat.
+	Give int
+	// WrittenBytes of payload have left the outbox.
+	WrittenBytes int
+	// Frames go to the end of the outbox.
+	Frames []Outgoing
+	// Pong and Ping are payloads of control frames that go out before the next
+	// frame; nil is none. A newer one replaces one that still waits.
+	Pong []byte
+	Ping []byte
+	// CloseSeat ends the seat: once in the life of a session that had one.
+	CloseSeat bool
+	// Close ends the socket behind what the outbox holds, task frames left
+	// out.
+	Close *Closing
+}
+
+// Closing is how the server ends a socket.
+type Closing struct {
+	Code   uint16
+	Reason string
+}
+
+// Post is one push into the mailbox of one shard.
+type Post struct {
+	Shard    int
+	Class    mailbox.Class
+	Messages []shardactor.Message
+	Bytes    int
+}
+
+// Outgoing is a frame in the outbox, with what is freed when it has left.
+type Outgoing struct {
+	Frame wire.ServerFrame
+	// payloadBytes are the seat's.
+	payloadBytes int
+	// answers says that the frame answers a request of requestBytes.
+	answers      bool
+	requestBytes int
+}
+
+// messageBytes is what a message is taken to hold in memory beside its
+// variable parts.
+const messageBytes = 512
+
+// post adds a message to the one post of a shard and class in this step.
+func (c *Conversation) post(shard int, class mailbox.Class, m shardactor.Message, bytes int) {
+	for i := range c.out.Posts {
+		p := &c.out.Posts[i]
+		if p.Shard == shard && p.Class == class {
+			p.Messages = append(p.Messages, m)
+			p.Bytes += bytes
+			return
+		}
+	}
+	c.out.Posts = append(c.out.Posts, Post{
+		Shard: shard, Class: class, Messages: []shardactor.Message{m}, Bytes: bytes,
+	})
+}
+
+// send puts a frame that answers nobody into the outbox.
+func (c *Conversation) send(f wire.ServerFrame) {
+	c.out.Frames = append(c.out.Frames, Outgoing{Frame: f})
+}
+
+func (c *Conversation) setWindow(size int) {
+	c.out.Window, c.out.SetsWindow = size, true
+}
+
+// end closes the conversation; the socket is closed with the code.
+func (c *Conversation) end(code uint16, reason string) {
+	c.finish()
+	c.out.Close = &Closing{Code: code, Reason: reason}
+}
+
+// finish ends the conversation whatever the socket does. Nothing that comes
+// later is looked at.
+func (c *Conversation) finish() {
+	c.over = true
+	c.backlog = nil
+	c.out.CloseSeat = c.principal != nil
+}

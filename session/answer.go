@@ -1,0 +1,205 @@
+package session
+
+import (
+	"fmt"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// retryAfterSeconds is the advice that goes with overloaded and draining.
+const retryAfterSeconds = 1
+
+// request is one frame of the client until it is answered. It counts against
+// the bound of unanswered requests until its answer has left.
+type request struct {
+	ref   wire.Ref
+	bytes int
+	// task is the delivery that result, nack, abandon or release named.
+	task wire.TaskRef
+	// ends says that the frame ends that delivery.
+	ends bool
+	// waits is how many shards have still to answer, refusal what the first
+	// one said that refused.
+	waits   int
+	refusal *wire.Error
+	// ok collects the answer.
+	ok wire.OK
+}
+
+// begin counts a frame of the client as unanswered.
+func (c *Conversation) begin(ref wire.Ref, bytes int) *request {
+	c.unanswered++
+	c.unansweredBytes += bytes
+	return &request{ref: ref, bytes: bytes}
+}
+
+func (c *Conversation) atLimit() bool {
+	return c.unanswered >= wire.MaxUnansweredRequests || c.unansweredBytes >= wire.MaxUnansweredBytes
+}
+
+// MayContinue reports, while Needs is NeedAnswers, that enough answers have
+// left. That is at half of the bound, so that a client at it does not make the
+// reader stop and go for every single answer.
+func (c *Conversation) MayContinue() bool {
+	return c.unanswered <= wire.MaxUnansweredRequests/2 && c.unansweredBytes <= wire.MaxUnansweredBytes/2
+}
+
+// ask makes the request wait for one more shard and says under which number
+// that answers.
+func (c *Conversation) ask(r *request, number uint64) shardactor.Asker {
+	r.waits++
+	return shardactor.Asker{Sink: c.facts.Sink, Ref: number}
+}
+
+// open gives a request the number under which shards answer it.
+func (c *Conversation) open(r *request) uint64 {
+	c.lastRequest++
+	c.requests[c.lastRequest] = r
+	return c.lastRequest
+}
+
+// succeed answers with ok if the client wants to know.
+func (c *Conversation) succeed(r *request, ok *wire.OK) {
+	if !r.ref.Present {
+		c.forget(1, r.bytes)
+		return
+	}
+	ok.Ref = r.ref
+	c.answer(r, ok)
+}
+
+// refuse answers with error, which the client always gets.
+func (c *Conversation) refuse(r *request, err *wire.Error) {
+	c.answer(r, &wire.ErrorFrame{Ref: r.ref, TaskID: r.task.TaskID, Err: err})
+}
+
+func (c *Conversation) answer(r *request, f wire.ServerFrame) {
+	c.out.Frames = append(c.out.Frames, Outgoing{Frame: f, answers: true, requestBytes: r.bytes})
+}
+
+// forget takes requests out of the count of unanswered ones.
+func (c *Conversation) forget(requests, bytes int) {
+	c.unanswered -= requests
+	c.unansweredBytes -= bytes
+	if c.unanswered < 0 || c.unansweredBytes < 0 {
+		panic(fmt.Sprintf("session: %d unanswered requests of %d bytes", c.unanswered, c.unansweredBytes))
+	}
+}
+
+// settle notes that one shard has answered the request of a number. The last
+// one answers the client.
+func (c *Conversation) settle(number uint64, refusal *wire.Error) {
+	r := c.asked(number)
+	if r.refusal == nil {
+		r.refusal = refusal
+	}
+	r.waits--
+	if r.waits > 0 {
+		return
+	}
+	delete(c.requests, number)
+	if r.refusal != nil {
+		c.refuse(r, r.refusal)
+	} else {
+		c.succeed(r, &r.ok)
+	}
+	if r.ends {
+		c.out.Give += c.tasks.answered(r.task)
+	}
+}
+
+// asked is the request of a number. Every shard answers each message once, so
+// an answer without a request is a fault of the server.
+func (c *Conversation) asked(number uint64) *request {
+	r := c.requests[number]
+	if r == nil {
+		panic(fmt.Sprintf("session: an answer to request %d, which is not open; the last was %d",
+			number, c.lastRequest))
+	}
+	return r
+}
+
+// effect looks at one thing a shard said.
+func (c *Conversation) effect(e shardactor.Effect) {
+	switch e := e.(type) {
+	case *shardactor.Granted:
+		c.granted(e)
+	case *shardactor.Revoked:
+		c.revoked(e)
+	case *shardactor.Enqueued:
+		r := c.asked(e.Ref)
+		r.ok.TaskID, r.ok.Replayed = e.TaskID, e.Replayed
+		c.settle(e.Ref, nil)
+	case *shardactor.Subscribed:
+		c.settle(e.Ref, nil)
+	case *shardactor.Completed:
+		c.settle(e.Ref, nil)
+	case *shardactor.Requeued:
+		r := c.asked(e.Ref)
+		r.ok.NackStatus, r.ok.DelaySeconds = e.Status, e.DelaySeconds
+		c.settle(e.Ref, nil)
+	case *shardactor.Extended:
+		c.extended(e)
+	case *shardactor.Refused:
+		c.settle(e.Ref, e.Err)
+	default:
+		panic(fmt.Sprintf("session: got effect %T, which it never asks for", e))
+	}
+}
+
+// unposted answers, for a shard that took nothing, whatever was posted to it.
+func (c *Conversation) unposted(e *Unposted) {
+	refusal := &wire.Error{
+		Code:              wire.CodeOverloaded,
+		Sentence:          "the server has more to do than it can hold; send the frame again after a second",
+		RetryAfterSeconds: retryAfterSeconds,
+	}
+	if e.Verdict == mailbox.Closed {
+		refusal = goingAway()
+	}
+	for _, m := range e.Post.Messages {
+		switch m := m.(type) {
+		case *shardactor.Received:
+			c.confirmLater(m.Tasks)
+		case *shardactor.Heartbeat:
+			c.unconfirm(m.Tasks)
+			c.settle(m.Ref, refusal)
+		case *shardactor.Result:
+			c.unfinished(m.Asker, m.TaskRef, refusal)
+		case *shardactor.Nack:
+			c.unfinished(m.Asker, m.TaskRef, refusal)
+		case *shardactor.Abandon:
+			c.unfinished(m.Asker, m.TaskRef, refusal)
+		case *shardactor.Release:
+			c.unfinished(m.Asker, m.TaskRef, refusal)
+		case *shardactor.Enqueue:
+			c.settle(m.Ref, refusal)
+		case *shardactor.Subscribe:
+			c.settle(m.Ref, refusal)
+		default:
+			panic(fmt.Sprintf("session: %T was posted by nobody", m))
+		}
+	}
+}
+
+func (c *Conversation) unfinished(to shardactor.Asker, ref wire.TaskRef, refusal *wire.Error) {
+	c.unconfirm([]wire.TaskRef{ref})
+	c.settle(to.Ref, refusal)
+}
+
+// written frees what frames in the outbox had reserved.
+func (c *Conversation) written(frames []Outgoing) {
+	for i := range frames {
+		o := &frames[i]
+		c.out.WrittenBytes += o.payloadBytes
+		if o.answers {
+			c.forget(1, o.requestBytes)
+		}
+		if t, ok := o.Frame.(*wire.TaskFrame); ok {
+			c.tasks.writtenSeq = t.Seq
+		}
+	}
+	c.pingBehindTasks()
+}

@@ -1,0 +1,248 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// delivery is one task frame that was put into the outbox.
+type delivery struct {
+	ref wire.TaskRef
+	seq uint64
+	// confirmed: the shard was told, or need not be, that the frame arrived.
+	confirmed bool
+	// again: the shard was too full to be told; see deliveries.again.
+	again bool
+}
+
+// deliveries are what the client was given. A delivery is in hand until the
+// worker has answered for it, whatever became of its lease: so long its unit
+// of room is out.
+type deliveries struct {
+	byRef map[wire.TaskRef]*delivery
+	// unconfirmed are in the order of seq. Some of them may have been confirmed
+	// by their own frame meanwhile; those are left out when they come up, or
+	// when they are more than half.
+	unconfirmed []*delivery
+	open        int
+	// again are confirmed by the client, but their shard was full.
+	again []*delivery
+
+	lastSeq    uint64
+	writtenSeq uint64
+	// confirmedSeq is the highest seq the client has confirmed everything to.
+	confirmedSeq uint64
+	// pingedSeq is what the last ping carries, underWay that it has no pong.
+	pingedSeq uint64
+	underWay  bool
+}
+
+func newDeliveries() deliveries {
+	return deliveries{byRef: make(map[wire.TaskRef]*delivery)}
+}
+
+func (d *deliveries) inHand() int { return len(d.byRef) }
+
+func (d *deliveries) add(ref wire.TaskRef) (seq uint64) {
+	d.lastSeq++
+	one := &delivery{ref: ref, seq: d.lastSeq}
+	d.byRef[ref] = one
+	d.unconfirmed = append(d.unconfirmed, one)
+	d.open++
+	return d.lastSeq
+}
+
+// answered takes a delivery out of hand and says how many units of room come
+// back for it: one, the first time.
+func (d *deliveries) answered(ref wire.TaskRef) int {
+	if d.byRef[ref] == nil {
+		return 0
+	}
+	delete(d.byRef, ref)
+	return 1
+}
+
+// named notes that the client sent the token of a delivery, which confirms it.
+func (d *deliveries) named(ref wire.TaskRef) {
+	one := d.byRef[ref]
+	if one == nil || one.confirmed {
+		return
+	}
+	one.confirmed = true
+	d.open--
+	d.compact()
+}
+
+// compact drops confirmed deliveries once they are most of the list, so that
+// one that is never confirmed cannot make it grow for ever.
+func (d *deliveries) compact() {
+	const smallEnough = 64
+	if len(d.unconfirmed) < smallEnough || d.open*2 > len(d.unconfirmed) {
+		return
+	}
+	kept := d.unconfirmed[:0]
+	for _, one := range d.unconfirmed {
+		if !one.confirmed {
+			kept = append(kept, one)
+		}
+	}
+	clear(d.unconfirmed[len(kept):])
+	d.unconfirmed = kept
+}
+
+// through confirms every delivery up to a seq and returns those whose shard
+// does not know it yet.
+func (d *deliveries) through(seq uint64) []wire.TaskRef {
+	d.confirmedSeq = max(d.confirmedSeq, seq)
+	var fresh []wire.TaskRef
+	n := 0
+	for n < len(d.unconfirmed) && d.unconfirmed[n].seq <= seq {
+		if one := d.unconfirmed[n]; !one.confirmed {
+			one.confirmed = true
+			d.open--
+			fresh = append(fresh, one.ref)
+		}
+		d.unconfirmed[n] = nil
+		n++
+	}
+	d.unconfirmed = d.unconfirmed[n:]
+	return fresh
+}
+
+// granted sends a task.
+func (c *Conversation) granted(e *shardactor.Granted) {
+	seq := c.tasks.add(wire.TaskRef{TaskID: e.Task.ID, Token: e.Token})
+	c.out.Frames = append(c.out.Frames, Outgoing{
+		Frame: &wire.TaskFrame{
+			Seq: seq, Token: e.Token, LeaseForMs: e.LeaseForMs, LeaseUntilMs: e.LeaseUntilMs, Task: e.Task,
+		},
+		payloadBytes: len(e.Task.Payload),
+	})
+}
+
+// revoked tells the client that a delivery is lost. The unit of room stays out
+// until the worker answers for it.
+func (c *Conversation) revoked(e *shardactor.Revoked) {
+	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})
+}
+
+// received confirms what the client says has arrived.
+func (c *Conversation) received(f *wire.Received) {
+	r := c.begin(f.Ref, messageBytes)
+	if f.Through > c.tasks.lastSeq {
+		c.refuse(r, wire.Refuse(wire.CodeInvalidArgument,
+			"through must be the seq of a task frame of this session, the last of which was "+
+				strconv.FormatUint(c.tasks.lastSeq, 10)+", got "+strconv.FormatUint(f.Through, 10)))
+		return
+	}
+	c.confirm(c.tasks.through(f.Through))
+	c.succeed(r, &wire.OK{})
+}
+
+// confirm tells the shards which deliveries have arrived.
+func (c *Conversation) confirm(tasks []wire.TaskRef) {
+	if len(tasks) == 0 {
+		return
+	}
+	for shard, tasks := range c.perShard(tasks) {
+		if tasks != nil {
+			c.post(shard, mailbox.ClassKeep, &shardactor.Received{Seat: c.seat, Tasks: tasks},
+				messageBytes+len(tasks)*taskRefBytes)
+		}
+	}
+}
+
+// confirmLater keeps confirmations for a shard that is full.
+func (c *Conversation) confirmLater(tasks []wire.TaskRef) {
+	d := &c.tasks
+	for _, ref := range tasks {
+		if one := d.byRef[ref]; one != nil && !one.again {
+			one.again = true
+			d.again = append(d.again, one)
+			c.clock.confirmAtMs = c.nowMs + confirmRetryForMs
+		}
+	}
+}
+
+// confirmAgain offers them again.
+func (c *Conversation) confirmAgain() {
+	d := &c.tasks
+	tasks := make([]wire.TaskRef, 0, len(d.again))
+	for _, one := range d.again {
+		one.again = false
+		tasks = append(tasks, one.ref)
+	}
+	d.again = nil
+	c.confirm(tasks)
+}
+
+// unconfirm takes back that frames confirmed the deliveries they named: the
+// shard never saw those frames. What the client has confirmed by seq as well is
+// told to the shard later; the rest waits for its next frame or pong.
+func (c *Conversation) unconfirm(tasks []wire.TaskRef) {
+	d := &c.tasks
+	for _, ref := range tasks {
+		one := d.byRef[ref]
+		if one == nil || !one.confirmed {
+			continue
+		}
+		if one.seq <= d.confirmedSeq {
+			c.confirmLater([]wire.TaskRef{ref})
+			continue
+		}
+		d.unnamed(one)
+	}
+}
+
+// unnamed makes a delivery unconfirmed again, at its place in the order.
+func (d *deliveries) unnamed(one *delivery) {
+	one.confirmed = false
+	d.open++
+	i, found := slices.BinarySearchFunc(d.unconfirmed, one.seq, func(at *delivery, seq uint64) int {
+		return cmp.Compare(at.seq, seq)
+	})
+	if !found {
+		d.unconfirmed = slices.Insert(d.unconfirmed, i, one)
+	}
+}
+
+// pingBehindTasks sends a ping behind written tasks that are not confirmed,
+// unless one is under way: its pong confirms them for clients that do not do
+// so themselves.
+func (c *Conversation) pingBehindTasks() {
+	d := &c.tasks
+	if d.underWay || d.open == 0 || d.writtenSeq <= d.pingedSeq {
+		return
+	}
+	c.ping()
+}
+
+// ping sends the seq of the last task frame that has left.
+func (c *Conversation) ping() {
+	c.tasks.pingedSeq, c.tasks.underWay = c.tasks.writtenSeq, true
+	c.out.Ping = strconv.AppendUint(nil, c.tasks.pingedSeq, 10)
+}
+
+// pong is a sign of life, whatever it carries. What it carries confirms the
+// tasks in front of its ping.
+func (c *Conversation) pong(payload []byte) {
+	c.clock.ponged = true
+	d := &c.tasks
+	seq, err := strconv.ParseUint(string(payload), 10, 64)
+	if err != nil || seq > d.pingedSeq {
+		// Not the echo of a ping of ours. It may come from a client that leaves
+		// the payload out, so the next message with tasks has its own ping.
+		d.underWay = false
+		return
+	}
+	c.confirm(d.through(seq))
+	if seq == d.pingedSeq {
+		d.underWay = false
+		c.pingBehindTasks()
+	}
+}

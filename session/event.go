@@ -1,0 +1,96 @@
+package session
+
+import (
+	"codeq/auth"
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// Event is one thing that happened to a conversation. The set is closed: the
+// types of this file.
+type Event interface{ event() }
+
+// ClientMessage is a text message of the client. The conversation owns Data
+// from now on.
+type ClientMessage struct {
+	Data []byte
+}
+
+// Continue lets the conversation go on with frames it had to put off; see
+// Conversation.Needs.
+type Continue struct{}
+
+// Admitted answers NeedPrincipal: the credential is good. The first one
+// carries the id and the seat of the new session; later ones renew.
+type Admitted struct {
+	Principal *auth.Principal
+	ID        wire.SessionID
+	Seat      *shardactor.Seat
+}
+
+// Denied answers NeedPrincipal: the credential is not good.
+type Denied struct {
+	Err *wire.Error
+}
+
+// Effects are what shards delivered, in order.
+type Effects struct {
+	List []shardactor.Effect
+}
+
+// Unposted returns a post that a shard did not take.
+type Unposted struct {
+	Post    Post
+	Verdict mailbox.Verdict
+}
+
+// Written tells that frames left the outbox, in order.
+type Written struct {
+	Frames []Outgoing
+}
+
+// Pong is a pong of the client.
+type Pong struct {
+	Payload []byte
+}
+
+// Ping is a ping of the client.
+type Ping struct {
+	Payload []byte
+}
+
+// Violation is a message the protocol does not know, such as a binary one.
+type Violation struct {
+	Err *wire.Error
+}
+
+// Timer tells that DeadlineMs has come.
+type Timer struct{}
+
+// ServerDrains tells that the server is going: what is in hand may be
+// finished.
+type ServerDrains struct {
+	GraceSeconds int
+}
+
+// ServerCloses tells that the grace is over.
+type ServerCloses struct{}
+
+// SocketEnded tells that the socket is gone, by whichever side.
+type SocketEnded struct{}
+
+func (*ClientMessage) event() {}
+func (*Continue) event()      {}
+func (*Admitted) event()      {}
+func (*Denied) event()        {}
+func (*Effects) event()       {}
+func (*Unposted) event()      {}
+func (*Written) event()       {}
+func (*Pong) event()          {}
+func (*Ping) event()          {}
+func (*Violation) event()     {}
+func (*Timer) event()         {}
+func (*ServerDrains) event()  {}
+func (*ServerCloses) event()  {}
+func (*SocketEnded) event()   {}

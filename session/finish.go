@@ -1,0 +1,57 @@
+package session
+
+import (
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+func (c *Conversation) owner() shardactor.Owner {
+	return shardactor.Owner{Tenant: c.principal.Tenant, Subject: c.principal.Subject}
+}
+
+// ending begins a frame that ends a delivery. Naming the token also confirms
+// that the task arrived; the shard takes it so itself.
+func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shardactor.Asker) {
+	r := c.begin(ref, bytes)
+	r.task, r.ends = task, true
+	r.ok.TaskID = task.TaskID
+	c.tasks.named(task)
+	return r, c.ask(r, c.open(r))
+}
+
+// result ends a task with an outcome.
+func (c *Conversation) result(f *wire.Result) {
+	bytes := messageBytes + len(f.Result) + len(f.Error)
+	for i := range f.Artifacts {
+		bytes += len(f.Artifacts[i].Name) + len(f.Artifacts[i].URL)
+	}
+	r, asker := c.ending(f.Ref, f.TaskRef, bytes)
+	c.postEnding(r, &shardactor.Result{
+		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest,
+	})
+}
+
+// nack ends a delivery; the task is tried again later.
+func (c *Conversation) nack(f *wire.Nack) {
+	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes+len(f.Reason))
+	c.postEnding(r, &shardactor.Nack{
+		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, NackRequest: f.NackRequest,
+	})
+}
+
+// abandon ends a delivery as a failed one.
+func (c *Conversation) abandon(f *wire.Abandon) {
+	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
+	c.postEnding(r, &shardactor.Abandon{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
+}
+
+// release hands a delivery back without an attempt.
+func (c *Conversation) release(f *wire.Release) {
+	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
+	c.postEnding(r, &shardactor.Release{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
+}
+
+func (c *Conversation) postEnding(r *request, m shardactor.Message) {
+	c.post(c.facts.Router.ShardOf(r.task.TaskID), mailbox.ClassKeep, m, r.bytes)
+}

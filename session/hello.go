@@ -1,0 +1,188 @@
+package session
+
+import (
+	"codeq/auth"
+	"codeq/wire"
+)
+
+// clientMessage takes the frames of one message.
+func (c *Conversation) clientMessage(data []byte) {
+	frames, violation := wire.ParseClientMessage(data)
+	if violation != nil {
+		c.violated(violation)
+		return
+	}
+	c.backlog = frames
+	c.proceed()
+}
+
+// proceed looks at the frames that wait until there is none or the
+// conversation needs something first.
+func (c *Conversation) proceed() {
+	if c.full {
+		c.full = false
+		c.clock.readsOn()
+	}
+	for len(c.backlog) > 0 && c.asking == nil && !c.full && !c.over {
+		f := c.backlog[0]
+		c.backlog[0] = nil
+		c.backlog = c.backlog[1:]
+		c.frame(f)
+		c.full = c.atLimit()
+	}
+}
+
+// frame looks at one frame of the client.
+func (c *Conversation) frame(f wire.ClientFrame) {
+	if c.principal == nil {
+		c.firstFrame(f)
+		return
+	}
+	switch f := f.(type) {
+	case *wire.Hello:
+		c.helloAgain(f)
+	case *wire.Subscribe:
+		c.subscribe(f)
+	case *wire.Window:
+		c.window(f)
+	case *wire.Drain:
+		c.drain(f)
+	case *wire.Received:
+		c.received(f)
+	case *wire.Result:
+		c.result(f)
+	case *wire.Nack:
+		c.nack(f)
+	case *wire.Abandon:
+		c.abandon(f)
+	case *wire.Release:
+		c.release(f)
+	case *wire.Heartbeat:
+		c.heartbeat(f)
+	case *wire.Enqueue:
+		c.enqueue(f)
+	case *wire.Unknown:
+		r := c.begin(f.Ref, messageBytes)
+		r.task.TaskID = f.TaskID
+		c.refuse(r, f.Err)
+	}
+}
+
+// firstFrame must be a good hello; anything else ends the session.
+func (c *Conversation) firstFrame(f wire.ClientFrame) {
+	switch f := f.(type) {
+	case *wire.Hello:
+		c.asking = f
+	case *wire.Unknown:
+		c.send(&wire.ErrorFrame{Ref: f.Ref, TaskID: f.TaskID, Err: f.Err})
+		c.end(CloseProtocol, "the first frame must be a good hello")
+	default:
+		c.send(&wire.ErrorFrame{Err: wire.Refuse(wire.CodeInvalidArgument,
+			"the first frame of a session must be hello")})
+		c.end(CloseProtocol, "the first frame must be a good hello")
+	}
+}
+
+// helloAgain renews the credential of an open session.
+func (c *Conversation) helloAgain(f *wire.Hello) {
+	if f.Token == "" {
+		c.refuse(c.begin(f.Ref, messageBytes), wire.Refuse(wire.CodeInvalidArgument,
+			"the session is open; a second hello only renews its credential and must carry a token"))
+		return
+	}
+	c.asking = f
+}
+
+func (c *Conversation) admitted(e *Admitted) {
+	f := c.asking
+	c.asking = nil
+	if c.principal == nil {
+		c.principal, c.seat = e.Principal, e.Seat
+		c.welcome(f, e)
+	} else {
+		c.renewed(f, e.Principal)
+	}
+	c.proceed()
+}
+
+func (c *Conversation) welcome(f *wire.Hello, e *Admitted) {
+	c.clock.opened(c.nowMs, e.Principal.ExpiresAtMs)
+	c.send(&wire.Welcome{
+		SessionID:          e.ID,
+		WorkerID:           f.WorkerID,
+		TenantID:           e.Principal.Tenant,
+		PingSeconds:        wire.PingSeconds,
+		ResumeGraceSeconds: wire.ResumeGraceSeconds,
+		MaxMessageBytes:    wire.MaxClientMessageBytes,
+		MaxUnanswered:      wire.MaxUnansweredRequests,
+		Durability:         c.facts.Durability,
+		ServerTimeMs:       c.nowMs,
+		Version:            c.facts.Version,
+	})
+}
+
+func (c *Conversation) renewed(f *wire.Hello, p *auth.Principal) {
+	r := c.begin(f.Ref, messageBytes)
+	if p.Tenant != c.principal.Tenant || p.Subject != c.principal.Subject {
+		c.refuse(r, wire.Refuse(wire.CodeForbidden,
+			"the token belongs to another tenant or subject than this session; open another session for it"))
+		return
+	}
+	c.principal = p
+	c.clock.renewed(p.ExpiresAtMs)
+	c.succeed(r, &wire.OK{})
+}
+
+func (c *Conversation) denied(err *wire.Error) {
+	f := c.asking
+	c.asking = nil
+	if c.principal == nil {
+		c.send(&wire.ErrorFrame{Ref: f.Ref, Err: err})
+		if err.Code == wire.CodeUnauthenticated || err.Code == wire.CodeForbidden {
+			c.end(CloseCredential, "the credential is not good")
+			return
+		}
+		c.end(CloseRestart, "the credential could not be judged; connect again")
+		return
+	}
+	c.refuse(c.begin(f.Ref, messageBytes), err)
+	c.proceed()
+}
+
+// violated ends the session over a message that is none.
+func (c *Conversation) violated(err *wire.Error) {
+	c.send(&wire.ErrorFrame{Err: err})
+	c.end(CloseProtocol, "not a message of this protocol")
+}
+
+// serverDrains tells the client that the server is going. A client that has
+// not said hello has nothing to finish.
+func (c *Conversation) serverDrains(graceSeconds int) {
+	if c.draining {
+		return
+	}
+	c.draining = true
+	if c.principal == nil {
+		c.end(CloseRestart, "the server restarts; connect again")
+		return
+	}
+	c.setWindow(0)
+	c.send(&wire.Draining{Reason: "the server shuts down", GraceSeconds: graceSeconds})
+}
+
+// leaveWhenIdle closes a session of a server that is going once nothing is
+// open between the two.
+func (c *Conversation) leaveWhenIdle() {
+	if c.asking == nil && len(c.backlog) == 0 && c.unanswered == 0 && c.tasks.inHand() == 0 {
+		c.end(CloseRestart, "the server restarts; connect again")
+	}
+}
+
+// goingAway is the answer to whatever would begin something new.
+func goingAway() *wire.Error {
+	return &wire.Error{
+		Code:              wire.CodeDraining,
+		Sentence:          "the server shuts down and takes nothing new; try again when it is back",
+		RetryAfterSeconds: retryAfterSeconds,
+	}
+}

@@ -1,0 +1,140 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/lxzan/gws"
+
+	"codeq/auth"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// read is the reader: it runs gws until the socket ends and then ends the
+// session.
+func (s *session) read() {
+	defer s.registry.gone(s)
+	s.readLoop()
+	s.happened(&SocketEnded{})
+	s.socket.drain()
+	s.socket.cut()
+	s.writer.Stop()
+}
+
+// readLoop absorbs a panic out of gws, which a hostile frame header can cause;
+// the socket is given up. A panic out of our handlers is a broken invariant
+// and goes on.
+func (s *session) readLoop() {
+	defer func() {
+		if s.inHandler {
+			return
+		}
+		if p := recover(); p != nil {
+			s.registry.o.Log.Warn().Stringer("remote", s.socket.RemoteAddr()).Str("panic", fmt.Sprint(p)).
+				Msg("session: a frame that the WebSocket library cannot read; the socket is closed")
+			s.socket.cut()
+		}
+	}()
+	s.conn.ReadLoop()
+}
+
+// OnOpen implements gws.Event.
+func (s *session) OnOpen(*gws.Conn) {}
+
+// OnClose implements gws.Event. The session ends when ReadLoop returns, which
+// is next.
+func (s *session) OnClose(*gws.Conn, error) {}
+
+// OnPing implements gws.Event. The writer echoes the payload.
+func (s *session) OnPing(_ *gws.Conn, payload []byte) {
+	s.handle(func() { s.happened(&Ping{Payload: payload}) })
+}
+
+// OnPong implements gws.Event.
+func (s *session) OnPong(_ *gws.Conn, payload []byte) {
+	s.handle(func() { s.happened(&Pong{Payload: payload}) })
+}
+
+// OnMessage implements gws.Event. It returns when the conversation takes the
+// next message, and so stops the reader of a client that asks faster than it
+// takes answers.
+func (s *session) OnMessage(_ *gws.Conn, message *gws.Message) {
+	s.handle(func() {
+		// The buffer goes back to the pool of gws; parsed frames keep what they
+		// are made of.
+		data := bytes.Clone(message.Bytes())
+		opcode := message.Opcode
+		_ = message.Close() // only returns the buffer
+		if opcode != gws.OpcodeText {
+			s.happened(&Violation{Err: wire.Refuse(wire.CodeInvalidBody,
+				"messages of this protocol are text, got a binary one")})
+			return
+		}
+		s.take(data)
+	})
+}
+
+func (s *session) handle(f func()) {
+	s.inHandler = true
+	f()
+	s.inHandler = false
+}
+
+// take steps the conversation by a message and by whatever it needs until it
+// takes the next one.
+func (s *session) take(data []byte) {
+	s.mu.Lock()
+	s.step(&ClientMessage{Data: data})
+	for {
+		s.wakeWriter()
+		switch s.talk.Needs() {
+		case NeedNothing:
+			s.mu.Unlock()
+			return
+		case NeedPrincipal:
+			s.authenticate()
+		case NeedAnswers:
+			for !s.talk.Over() && !s.talk.MayContinue() {
+				s.mayRead.Wait()
+			}
+			s.step(&Continue{})
+		}
+	}
+}
+
+// authenticate judges the credential of the hello that waits. s.mu is held,
+// but not while the authenticator is asked, which may take its time.
+func (s *session) authenticate() {
+	hello := s.talk.Asking()
+	principal, refusal := s.header, (*wire.Error)(nil)
+	if hello.Token != "" || principal == nil {
+		s.mu.Unlock()
+		principal, refusal = s.registry.o.Auth.Authenticate(s.ctx, hello.Token)
+		s.mu.Lock()
+	}
+	switch {
+	case s.talk.Over():
+	case refusal != nil:
+		s.step(&Denied{Err: refusal})
+	case s.talk.Open():
+		s.step(&Admitted{Principal: principal})
+	default:
+		s.admit(hello, principal)
+	}
+}
+
+// admit seats the session. s.mu is held.
+func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
+	id, err := s.registry.drawID()
+	if err != nil {
+		s.registry.o.Log.Error().Err(err).Msg("session: no id for a new session")
+		s.step(&Denied{Err: wire.Refuse(wire.CodeInternal, "the server could not open a session; try again")})
+		return
+	}
+	s.seat = s.registry.o.Engine.NewSeat(shardactor.SeatOptions{
+		ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: hello.WorkerID, Sink: s,
+	})
+	s.registry.admitted(s)
+	s.step(&Admitted{Principal: principal, ID: id, Seat: s.seat})
+}

@@ -1,0 +1,228 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"codeq/actor"
+	"codeq/auth"
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// closeGrace is how long sockets have to close after the grace of a shutdown,
+// before they are cut.
+const closeGrace = 2 * time.Second
+
+// Engine is what sessions use of the engine of the shards.
+type Engine interface {
+	Router
+	// Post pushes messages into the mailbox of a shard, all or none.
+	Post(shard int, batch []shardactor.Message, bytes int, class mailbox.Class) mailbox.Verdict
+	// NewSeat makes the seat of a new session.
+	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
+}
+
+// Options are what a Registry stands on. All but Random are needed.
+type Options struct {
+	Engine Engine
+	Auth   auth.Authenticator
+	// NowMs is the engine's clock, Unix milliseconds.
+	NowMs func() int64
+	Log   zerolog.Logger
+	// Version and Durability are told to clients.
+	Version    string
+	Durability string
+	// Random is the source of session ids; crypto/rand when nil.
+	Random io.Reader
+}
+
+// Registry upgrades requests to sessions and knows those that live. Its
+// methods may be called from any goroutine.
+type Registry struct {
+	o          Options
+	goroutines sync.WaitGroup
+
+	mu sync.Mutex
+	// sessions are those whose goroutines run.
+	sessions map[*session]state
+	// greeting counts sockets that have not said hello, those that are being
+	// upgraded included; open counts sessions that have.
+	greeting int
+	open     int
+	draining bool
+}
+
+// state is how far a session is.
+type state int
+
+const (
+	stateGreeting state = iota
+	stateOpen
+	stateOver
+)
+
+// NewRegistry makes a Registry without sessions.
+func NewRegistry(o Options) *Registry {
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	return &Registry{o: o, sessions: make(map[*session]state)}
+}
+
+// Count is the number of sessions that have said hello and not ended.
+func (r *Registry) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open
+}
+
+// reserve makes room for one more socket, or says why there is none.
+func (r *Registry) reserve() *wire.Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.draining {
+		return goingAway()
+	}
+	if r.greeting >= wire.MaxSocketsNoHello {
+		return &wire.Error{
+			Code:              wire.CodeOverloaded,
+			Sentence:          "too many sockets have been opened and have not said hello; try again after a second",
+			RetryAfterSeconds: retryAfterSeconds,
+		}
+	}
+	r.greeting++
+	r.goroutines.Add(1)
+	return nil
+}
+
+// unreserve gives the room of a socket back that never became a session.
+func (r *Registry) unreserve() {
+	r.mu.Lock()
+	r.greeting--
+	r.mu.Unlock()
+	r.goroutines.Done()
+}
+
+// start runs a session whose room is reserved.
+func (r *Registry) start(s *session) {
+	r.mu.Lock()
+	r.sessions[s] = stateGreeting
+	draining := r.draining
+	r.mu.Unlock()
+	s.writer = actor.Start(s.box, s.write)
+	go s.read()
+	if draining {
+		s.happened(&ServerDrains{})
+	}
+}
+
+// admitted counts a session as open.
+func (r *Registry) admitted(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions[s] = stateOpen
+	r.greeting--
+	r.open++
+}
+
+// ended takes a session out of the counts. Harmless when repeated.
+func (r *Registry) ended(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.sessions[s] {
+	case stateGreeting:
+		r.greeting--
+	case stateOpen:
+		r.open--
+	case stateOver:
+		return
+	}
+	r.sessions[s] = stateOver
+}
+
+// gone forgets a session whose goroutines end.
+func (r *Registry) gone(s *session) {
+	r.mu.Lock()
+	delete(r.sessions, s)
+	r.mu.Unlock()
+	r.goroutines.Done()
+}
+
+// drawID draws the id of a new session.
+func (r *Registry) drawID() (wire.SessionID, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var random [10]byte
+	if _, err := io.ReadFull(r.o.Random, random[:]); err != nil {
+		return wire.SessionID{}, fmt.Errorf("draw session id: %w", err)
+	}
+	return wire.SessionID(wire.NewUUIDv7(r.o.NowMs(), random)), nil
+}
+
+// Shutdown ends all sessions and returns when their goroutines have ended. No
+// new one is let in. Clients are told to drain; a session with nothing in hand
+// and nothing unanswered is closed at once, the others when they get there or
+// when ctx ends. The error says how many had to be cut because they did not
+// take even the close. It may be called again, and then waits as well.
+func (r *Registry) Shutdown(ctx context.Context) error {
+	grace := 0
+	if until, ok := ctx.Deadline(); ok {
+		grace = max(0, int(time.Until(until)/time.Second))
+	}
+	for _, s := range r.drain() {
+		s.happened(&ServerDrains{GraceSeconds: grace})
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.goroutines.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, s := range r.running() {
+		s.happened(&ServerCloses{})
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(closeGrace):
+	}
+	cut := r.running()
+	for _, s := range cut {
+		s.socket.cut()
+	}
+	<-ended
+	if len(cut) > 0 {
+		return fmt.Errorf("close sessions: %d did not take the close and were cut", len(cut))
+	}
+	return nil
+}
+
+// drain closes the door and returns who is inside.
+func (r *Registry) drain() []*session {
+	r.mu.Lock()
+	r.draining = true
+	r.mu.Unlock()
+	return r.running()
+}
+
+func (r *Registry) running() []*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*session, 0, len(r.sessions))
+	for s := range r.sessions {
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,92 @@
+package session
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	writeTimeout = 10 * time.Second
+	// lingerFor is how long a socket that said goodbye still reads, so that the
+	// goodbye is not lost: closing over unread bytes makes the kernel drop what
+	// the peer has not read yet.
+	lingerFor = time.Second
+)
+
+// socket is the connection below gws. It gives every write a deadline, puts
+// the close codes of the protocol into close frames that gws makes on its own,
+// and turns a close into a half-close, behind which the reader still reads for
+// a moment. Any goroutine; cut ends whatever is stuck in it.
+type socket struct {
+	net.Conn
+	// parting is set once our side has said all it will.
+	parting atomic.Bool
+}
+
+// Write passes one whole WebSocket frame on, which is how gws writes.
+func (s *socket) Write(frame []byte) (int, error) {
+	if err := s.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, fmt.Errorf("set write deadline: %w", err)
+	}
+	return s.Conn.Write(withCloseCode(frame))
+}
+
+// withCloseCode replaces, in a close frame, the code by which gws says that
+// the client broke a rule. Anything else is returned as it is.
+func withCloseCode(frame []byte) []byte {
+	const (
+		closeFrame = 0x88
+		// A server's frame has two bytes of header and no mask; a close frame is
+		// too short for more.
+		codeAt = 2
+
+		wsProtocolError = 1002
+		wsInvalidData   = 1007
+		wsTooLarge      = 1009
+	)
+	if len(frame) < codeAt+2 || frame[0] != closeFrame {
+		return frame
+	}
+	switch binary.BigEndian.Uint16(frame[codeAt:]) {
+	case wsProtocolError, wsInvalidData, wsTooLarge:
+		frame = append([]byte(nil), frame...)
+		binary.BigEndian.PutUint16(frame[codeAt:], CloseProtocol)
+	}
+	return frame
+}
+
+// Close ends our side. The reader gets what the client still sends, until the
+// client closes too or lingerFor is over; then it cuts.
+func (s *socket) Close() error {
+	half, ok := s.Conn.(interface{ CloseWrite() error })
+	if !ok || s.parting.Swap(true) {
+		return s.Conn.Close()
+	}
+	if err := half.CloseWrite(); err != nil {
+		return s.Conn.Close()
+	}
+	return s.Conn.SetReadDeadline(time.Now().Add(lingerFor))
+}
+
+// drain reads on after a half-close, so that the client gets our last words.
+func (s *socket) drain() {
+	if !s.parting.Load() {
+		return
+	}
+	// A client that floods us is not waited for any longer than one that is
+	// silent: the deadline stands.
+	scratch := make([]byte, 16<<10)
+	for {
+		if _, err := s.Conn.Read(scratch); err != nil {
+			return
+		}
+	}
+}
+
+// cut closes the connection at once, whatever is under way on it.
+func (s *socket) cut() {
+	_ = s.Conn.Close() // it is being given up; there is nothing to do about an error
+}
