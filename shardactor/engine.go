@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -129,6 +130,14 @@ func (e *Engine) Start() {
 	for _, l := range e.loops {
 		e.actors = append(e.actors, actor.Start(l.box, l.handle))
 	}
+}
+
+// Run works through the mailbox of one shard by hand, as its actor would, and
+// says how long that would sleep. It is for whoever owns every step of an
+// engine that was not started: a simulator, a test.
+func (e *Engine) Run(shard int) (sleepFor time.Duration) {
+	l := e.loops[shard]
+	return l.handle(l.box.Drain(nil))
 }
 
 // Stop closes the mailboxes, finishes what waits in them and makes it durable,

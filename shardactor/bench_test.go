@@ -1,0 +1,135 @@
+package shardactor
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// BenchmarkCycle runs whole cycles through a real engine on the disk of the
+// temporary directory, fsync on: enqueue, grant, result. Producers wait for
+// each answer; the worker answers at once.
+func BenchmarkCycle(b *testing.B) {
+	for _, producers := range []int{1, 32, 1024} {
+		b.Run(fmt.Sprintf("producers=%d", producers), func(b *testing.B) { benchmarkCycle(b, producers) })
+	}
+}
+
+func benchmarkCycle(b *testing.B, producers int) {
+	e, closeEngine := startBenchEngine(b)
+	defer closeEngine()
+	worker := &benchWorker{engine: e, left: make(chan struct{}, 1), want: b.N}
+	seat := e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: worker})
+	worker.seat = seat
+	seat.SetWindow(1024)
+	for shard := range e.Shards() {
+		e.Post(shard, []Message{&Subscribe{Seat: seat, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+	}
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	work := make(chan struct{}, b.N)
+	for range b.N {
+		work <- struct{}{}
+	}
+	close(work)
+	for range producers {
+		wg.Go(func() {
+			p := &benchProducer{answered: make(chan struct{}, 1)}
+			for range work {
+				p.enqueue(b, e)
+			}
+		})
+	}
+	wg.Wait()
+	<-worker.left
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+func startBenchEngine(b *testing.B) (*Engine, func()) {
+	outlets := new(Outlets)
+	s, err := store.Open(store.Options{
+		FS: vfs.Default, Dir: b.TempDir(), Shards: 4, Log: zerolog.Nop(), Random: rand.Reader,
+		Synced: outlets.Synced,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := NewEngine(EngineOptions{
+		Store: s, Outlets: outlets, Random: rand.Reader, Log: zerolog.Nop(),
+		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
+		Fatal:      func(err error) { b.Error(err) },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.StartSyncer()
+	e.Start()
+	return e, func() {
+		if err := e.Stop(); err != nil {
+			b.Error(err)
+		}
+		s.StopSyncer()
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+type benchProducer struct{ answered chan struct{} }
+
+func (p *benchProducer) Deliver([]Effect) { p.answered <- struct{}{} }
+
+var benchPayload = []byte(`{"pad":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}`)
+
+func (p *benchProducer) enqueue(b *testing.B, e *Engine) {
+	id, shard := e.Route("default", "bench", "")
+	m := &Enqueue{Asker: Asker{Sink: p}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+		Command: "bench", Payload: benchPayload, MaxAttempts: 5,
+	}}
+	if v := e.Post(shard, []Message{m}, len(benchPayload), mailbox.ClassNew); v != mailbox.Accepted {
+		b.Errorf("post: %v", v)
+	}
+	<-p.answered
+}
+
+// benchWorker completes each task at once and gives its room back.
+type benchWorker struct {
+	engine *Engine
+	seat   *Seat
+	left   chan struct{}
+	want   int
+}
+
+func (w *benchWorker) Deliver(effects []Effect) {
+	results := make(map[int][]Message)
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *Granted:
+			w.seat.Written(len(e.Task.Payload))
+			shard := w.engine.ShardOf(e.Task.ID)
+			results[shard] = append(results[shard], &Result{
+				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
+			})
+		case *Completed:
+			w.seat.Give(1)
+			if w.want--; w.want == 0 {
+				w.left <- struct{}{}
+			}
+		}
+	}
+	for shard, batch := range results {
+		w.engine.Post(shard, batch, 200*len(batch), mailbox.ClassKeep)
+	}
+}
