@@ -54,6 +54,7 @@ type Guard struct {
 	dir           string
 	ballast       string
 	log           zerolog.Logger
+	changed       func(Level)
 	supported     bool
 	reserveBytes  int64
 	ballastBytes  int64
@@ -80,6 +81,7 @@ func newGuard(o *Options) (*Guard, error) {
 		dir:           o.Dir,
 		ballast:       o.FS.PathJoin(o.Dir, ballastName),
 		log:           o.Log,
+		changed:       o.LevelChanged,
 		memTableBytes: o.MemTableBytes,
 	}
 	g.fs = vfs.OnDiskFull(o.FS, g.diskFull)
@@ -141,6 +143,14 @@ func (g *Guard) Tick(now time.Time) {
 	if !g.supported {
 		return
 	}
+	if level, moved := g.ask(now); moved && g.changed != nil {
+		g.changed(level)
+	}
+}
+
+// ask brings the figures up to date and reports whether the level is another
+// than the one that was told last.
+func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// What is committed while the question is under way counts twice until the
@@ -149,7 +159,7 @@ func (g *Guard) Tick(now time.Time) {
 	usage, err := g.inner.GetDiskUsage(g.dir)
 	if err != nil {
 		g.log.Error().Err(err).Msg("ask for free space")
-		return
+		return g.shown, false
 	}
 	g.free.Store(int64(usage.AvailBytes))
 	g.since.Add(-before)
@@ -157,11 +167,14 @@ func (g *Guard) Tick(now time.Time) {
 		g.full.Store(false)
 	}
 	g.keepBallast(now)
-	if level := g.Level(); level != g.shown {
-		g.log.Warn().Stringer("was", g.shown).Stringer("is", level).
-			Int64("freeBytes", g.FreeBytes()).Int64("reserveBytes", g.reserveBytes).Msg("disk guard")
-		g.shown = level
+	level = g.Level()
+	if level == g.shown {
+		return level, false
 	}
+	g.log.Warn().Stringer("was", g.shown).Stringer("is", level).
+		Int64("freeBytes", g.FreeBytes()).Int64("reserveBytes", g.reserveBytes).Msg("disk guard")
+	g.shown = level
+	return level, true
 }
 
 // keepBallast makes the ballast if it is gone and making it leaves the

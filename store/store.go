@@ -46,6 +46,10 @@ type Options struct {
 	// whoever ran the barrier. It must not block and not call the store's
 	// Barrier.
 	Synced func(shard int, upTo uint64)
+	// LevelChanged is told when the disk guard's level is another than before,
+	// from the guard's goroutine. A stricter level counts at once, before
+	// anybody is told; this is how one that waits learns that space is back.
+	LevelChanged func(Level)
 	// DisableAutomaticCompactions makes tests repeatable.
 	DisableAutomaticCompactions bool
 }
