@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"codeq/auth"
+	"codeq/shardactor"
+	"codeq/store"
+)
+
+// base is the path below which everything but health and version lies.
+const base = "/v1/codeq"
+
+// Scopes a route can ask for; a principal whose list of scopes is nil has all.
+const (
+	scopeProducer = "producer"
+	scopeAdmin    = "admin"
+)
+
+// Options are what the API stands on. All are required but Ready and Draining.
+type Options struct {
+	Engine *shardactor.Engine
+	Store  *store.Store
+	Auth   auth.Authenticator
+	// Sessions takes over requests for GET /v1/codeq/session, credential and
+	// all.
+	Sessions http.Handler
+	// NowMs is the clock of the engine, in Unix milliseconds.
+	NowMs func() int64
+	Log   zerolog.Logger
+	// Version and Durability are shown as they are.
+	Version    string
+	Durability string
+	// Ready reports whether work is taken; nil means always.
+	Ready func() bool
+	// Draining is closed when the server begins to stop: requests that wait
+	// for a result are then answered instead of holding it up.
+	Draining <-chan struct{}
+}
+
+// api is the handler that New returns.
+type api struct {
+	o   Options
+	mux *http.ServeMux
+	// fallback answers for every path that nothing is mounted at.
+	fallback func(c *call) answer
+}
+
+// verb is one method of a resource. public ones need no principal; noHead
+// keeps a GET from answering HEAD as well.
+type verb struct {
+	method string
+	scope  string
+	public bool
+	noHead bool
+	handle func(c *call) answer
+}
+
+// resource is everything that lives at one path.
+type resource struct {
+	pattern string
+	verbs   []verb
+}
+
+// New makes the handler of the whole API. It may be called from any goroutine
+// and the handler serves any number at once.
+func New(o Options) http.Handler {
+	a := &api{o: o, mux: http.NewServeMux(), fallback: func(*call) answer { return notFound() }}
+	a.mount([]resource{
+		{base + "/tasks", []verb{{method: http.MethodPost, scope: scopeProducer, handle: a.postTask}}},
+		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
+		{base + "/tasks/{id}/result", []verb{{method: http.MethodGet, handle: a.getResult}}},
+		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: scopeAdmin, handle: a.getQueues}}},
+		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
+		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
+		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},
+		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
+	})
+	return a
+}
+
+// NewStarting makes the handler for the time before the store is open: alive,
+// and not ready for anything else.
+func NewStarting(log zerolog.Logger, version string) http.Handler {
+	a := &api{o: Options{Log: log, Version: version}, mux: http.NewServeMux()}
+	a.fallback = func(*call) answer { return refuse(startingError()) }
+	a.mount([]resource{
+		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
+		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
+	})
+	return a
+}
+
+// mount gives each resource its path. Methods are told apart here and not by
+// the patterns of the mux, whose own 404 and 405 are plain text.
+func (a *api) mount(resources []resource) {
+	for _, res := range resources {
+		allow := res.allow()
+		a.mux.HandleFunc(res.pattern, func(w http.ResponseWriter, r *http.Request) {
+			a.serve(w, r, res.pattern, func(c *call) answer {
+				v := res.find(r.Method)
+				if v == nil {
+					return methodNotAllowed(r.Method, allow)
+				}
+				return a.pass(c, v)
+			})
+		})
+	}
+	a.mux.HandleFunc("/{rest...}", func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r, "", a.fallback)
+	})
+}
+
+func (res *resource) find(method string) *verb {
+	for i := range res.verbs {
+		v := &res.verbs[i]
+		if v.method == method || method == http.MethodHead && v.method == http.MethodGet && !v.noHead {
+			return v
+		}
+	}
+	return nil
+}
+
+func (res *resource) allow() string {
+	var methods []string
+	for _, v := range res.verbs {
+		methods = append(methods, v.method)
+		if v.method == http.MethodGet && !v.noHead {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	slices.Sort(methods)
+	return strings.Join(methods, ", ")
+}
+
+// ServeHTTP implements http.Handler. A path that the mux would clean and
+// redirect never reaches it.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !isPlainPath(r.URL) {
+		a.serve(w, r, "", a.fallback)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// isPlainPath reports a path that is already in the form the mux cleans paths
+// to.
+func isPlainPath(u *url.URL) bool {
+	p := u.EscapedPath()
+	return strings.HasPrefix(p, "/") && path.Clean(p) == p
+}

@@ -1,0 +1,249 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"codeq/auth"
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is the API over a real engine and a store in memory.
+type bench struct {
+	t        *testing.T
+	store    *store.Store
+	engine   *shardactor.Engine
+	api      *api
+	log      *bytes.Buffer
+	ready    atomic.Bool
+	draining chan struct{}
+	stopped  bool
+}
+
+// setup says what differs from an ordinary bench.
+type setup struct {
+	auth    auth.Authenticator
+	fs      vfs.FS
+	mailbox mailbox.Limits
+	// idle leaves the engine unstarted.
+	idle bool
+}
+
+func newBench(t *testing.T, o setup) *bench {
+	t.Helper()
+	b := &bench{t: t, log: &bytes.Buffer{}, draining: make(chan struct{}), stopped: o.idle}
+	b.ready.Store(true)
+	if o.auth == nil {
+		o.auth = auth.None()
+	}
+	if o.fs == nil {
+		o.fs = vfs.NewMem()
+	}
+	log := zerolog.New(zerolog.SyncWriter(b.log)).Level(zerolog.DebugLevel)
+	outlets := &shardactor.Outlets{}
+	var err error
+	b.store, err = store.Open(store.Options{
+		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), Synced: outlets.Synced,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
+		Store: b.store, Outlets: outlets, Random: newChance(), Log: zerolog.Nop(), Mailbox: o.mailbox,
+		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
+		Fatal:      func(err error) { panic(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.idle {
+		b.store.StartSyncer()
+		b.engine.Start()
+	}
+	b.api = New(Options{
+		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
+		Sessions: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,
+	}).(*api)
+	t.Cleanup(b.close)
+	return b
+}
+
+func (b *bench) stopEngine() {
+	if b.stopped {
+		return
+	}
+	b.stopped = true
+	if err := b.engine.Stop(); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bench) close() {
+	b.stopEngine()
+	if err := b.store.Close(); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// got is an answer with its body read.
+type got struct {
+	status int
+	header http.Header
+	body   string
+	// closing: the server said that it closes the connection.
+	closing bool
+}
+
+// do sends one request through the API without a network.
+func (b *bench) do(method, target, body string, header ...string) got {
+	b.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	return b.send(r, header...)
+}
+
+func (b *bench) send(r *http.Request, header ...string) got {
+	b.t.Helper()
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.api.ServeHTTP(w, r)
+	return read(b.t, w.Result())
+}
+
+func read(t *testing.T, response *http.Response) got {
+	t.Helper()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return got{status: response.StatusCode, header: response.Header, body: string(body)}
+}
+
+// post makes a task and gives it back.
+func (b *bench) post(body string, header ...string) *wire.Task {
+	b.t.Helper()
+	g := b.do("POST", "/v1/codeq/tasks", body, header...)
+	if g.status != http.StatusAccepted {
+		b.t.Fatalf("post %s: %d %s", body, g.status, g.body)
+	}
+	task, err := wire.ParseTask([]byte(g.body))
+	if err != nil {
+		b.t.Fatalf("post answered %s: %v", g.body, err)
+	}
+	return task
+}
+
+// mustRefuse checks that an answer is the refusal the protocol describes.
+func (g got) mustRefuse(t *testing.T, code wire.Code) {
+	t.Helper()
+	var e struct {
+		Error     string
+		Code      wire.Code
+		Retryable *bool
+	}
+	if err := json.Unmarshal([]byte(g.body), &e); err != nil {
+		t.Fatalf("the refusal is no JSON object: %d %q", g.status, g.body)
+	}
+	if e.Code != code || g.status != code.HTTPStatus() {
+		t.Errorf("refused %d %s, want %d %s (%s)", g.status, e.Code, code.HTTPStatus(), code, e.Error)
+	}
+	if e.Retryable == nil || *e.Retryable != code.Retryable() || e.Error == "" {
+		t.Errorf("refusal without sentence or with wrong advice: %s", g.body)
+	}
+	if advised := g.header.Get("Retry-After") != ""; advised != adviseRetry(g.status) {
+		t.Errorf("status %d with Retry-After %q", g.status, g.header.Get("Retry-After"))
+	}
+	g.mustBeJSON(t)
+}
+
+func (g got) mustBeJSON(t *testing.T) {
+	t.Helper()
+	if g.header.Get("Content-Type") != "application/json" || g.header.Get("X-Request-Id") == "" {
+		t.Errorf("answer without its headers: %v", g.header)
+	}
+}
+
+// worker is a seat whose effects can be waited for.
+type worker struct {
+	b       *bench
+	seat    *shardactor.Seat
+	effects chan shardactor.Effect
+}
+
+// Deliver implements shardactor.Sink.
+func (w *worker) Deliver(effects []shardactor.Effect) {
+	for _, e := range effects {
+		w.effects <- e
+	}
+}
+
+// newWorker subscribes to one command on every shard.
+func (b *bench) newWorker(command string) *worker {
+	b.t.Helper()
+	w := &worker{b: b, effects: make(chan shardactor.Effect, 1000)}
+	w.seat = b.engine.NewSeat(shardactor.SeatOptions{
+		ID: wire.SessionID{1}, Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject, Sink: w,
+	})
+	w.seat.SetWindow(10)
+	for shard := range b.engine.Shards() {
+		w.say(shard, &shardactor.Subscribe{Seat: w.seat, Commands: []string{command}, LeaseForMs: 30_000})
+	}
+	b.t.Cleanup(w.seat.Close)
+	return w
+}
+
+func (w *worker) say(shard int, m shardactor.Message) {
+	w.b.t.Helper()
+	if v := w.b.engine.Post(shard, []shardactor.Message{m}, 1, mailbox.ClassKeep); v != mailbox.Accepted {
+		w.b.t.Fatalf("post: %v", v)
+	}
+}
+
+// take waits for a task.
+func (w *worker) take() *shardactor.Granted {
+	w.b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for {
+		select {
+		case e := <-w.effects:
+			if g, ok := e.(*shardactor.Granted); ok {
+				return g
+			}
+		case <-ctx.Done():
+			w.b.t.Fatal("no task was granted")
+		}
+	}
+}
+
+// finish hands in a result for what was taken.
+func (w *worker) finish(g *shardactor.Granted, result string) {
+	w.b.t.Helper()
+	w.say(w.b.engine.ShardOf(g.Task.ID), &shardactor.Result{
+		Owner:         shardactor.Owner{Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
+		TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
+		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(result)},
+	})
+}

@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"codeq/wire"
+)
+
+// firstBodyBytes is what a declared length is believed for before any byte of
+// it has come.
+const firstBodyBytes = 64 << 10
+
+// limitBody bounds the body in bytes and in time, or refuses it before a byte
+// is read when it says itself that it is too large.
+func (c *call) limitBody() *wire.Error {
+	if c.r.ContentLength > wire.MaxHTTPBodyBytes {
+		return bodyTooLarge()
+	}
+	if c.r.ContentLength == 0 {
+		return nil
+	}
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, wire.MaxHTTPBodyBytes)
+	// The deadline stays for a body that no handler reads: net/http reads it
+	// to its end before the next request.
+	return c.setReadDeadline(time.Now().Add(bodyReadFor))
+}
+
+// readBody reads the body into memory of its own: what is parsed from it goes
+// to a shard, which keeps the bytes for as long as it likes.
+func (c *call) readBody() ([]byte, *wire.Error) {
+	body := make([]byte, 0, min(max(c.r.ContentLength, 511), firstBodyBytes)+1)
+	for {
+		n, err := c.r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, bodyError(err)
+		}
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+	}
+	// From here on net/http reads ahead to see the client leave; an old
+	// deadline would look like that.
+	if refusal := c.setReadDeadline(time.Time{}); refusal != nil {
+		return nil, refusal
+	}
+	return body, nil
+}
+
+func (c *call) setReadDeadline(at time.Time) *wire.Error {
+	err := c.control.SetReadDeadline(at)
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return wire.Refuse(wire.CodeInvalidBody, "the connection ended before the body did")
+	}
+	return nil
+}
+
+func bodyError(err error) *wire.Error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return bodyTooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return wire.Refuse(wire.CodeInvalidBody, fmt.Sprintf("the body did not arrive within %v", bodyReadFor))
+	}
+	return wire.Refuse(wire.CodeInvalidBody, "the body ended before it was complete")
+}
+
+func bodyTooLarge() *wire.Error {
+	return wire.Refuse(wire.CodeTooLarge, fmt.Sprintf("the body is larger than %d bytes", wire.MaxHTTPBodyBytes))
+}

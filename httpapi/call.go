@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeq/auth"
+	"codeq/wire"
+)
+
+const (
+	headerRequestID = "X-Request-Id"
+	headerReplayed  = "Idempotent-Replayed"
+
+	maxRequestIDBytes = 128
+	// bodyReadFor is how long a client may take to send a body, answerFor how
+	// long to take an answer. The server has no such limits of its own,
+	// because they would also end sessions.
+	bodyReadFor = 30 * time.Second
+	answerFor   = 30 * time.Second
+)
+
+// call is one request on its way through the API. It belongs to the goroutine
+// of the request.
+type call struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	control   *http.ResponseController
+	requestID string
+	// who is set once the request is authenticated.
+	who *auth.Principal
+}
+
+// answer is what a handler wants to be sent. Only the fields that are set
+// become headers.
+type answer struct {
+	status            int
+	body              []byte
+	location          string
+	allow             string
+	replayed          bool
+	retryAfterSeconds int
+	// handedOver: somebody else answers, or there is nobody to answer.
+	handedOver bool
+	// abort: end the connection without a word, because the client left or
+	// what was begun can't be told.
+	abort bool
+}
+
+// serve runs one request from its id to its log line.
+func (a *api) serve(w http.ResponseWriter, r *http.Request, pattern string, handle func(c *call) answer) {
+	startedAt := time.Now()
+	c := &call{w: w, r: r, control: http.NewResponseController(w), requestID: requestIDOf(r)}
+	w.Header().Set(headerRequestID, c.requestID)
+	ans := a.guarded(c, handle)
+	if !ans.handedOver && !ans.abort {
+		a.write(c, &ans)
+	}
+	a.o.Log.Debug().Str("requestId", c.requestID).Str("method", r.Method).Str("route", pattern).
+		Int("status", ans.status).Dur("durationMs", time.Since(startedAt)).Msg("request")
+	if ans.abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// guarded turns a panic of a handler into an answer. Nothing has been written
+// by then, so the connection goes on.
+func (a *api) guarded(c *call, handle func(c *call) answer) (ans answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.o.Log.Error().Str("requestId", c.requestID).Interface("panic", p).
+				Bytes("stack", debug.Stack()).Msg("handler panicked")
+			ans = refuse(internalError())
+		}
+	}()
+	return handle(c)
+}
+
+// pass takes a request through the checks, in the order the protocol names,
+// and hands it to its handler.
+func (a *api) pass(c *call, v *verb) answer {
+	if refusal := c.limitBody(); refusal != nil {
+		ans := refuse(refusal)
+		// The body is not worth reading to its end for the next request.
+		c.w.Header().Set("Connection", "close")
+		return ans
+	}
+	if v.public {
+		return v.handle(c)
+	}
+	who, refusal := a.o.Auth.Authenticate(c.r.Context(), bearerOf(c.r))
+	if refusal != nil {
+		c.w.Header().Set("WWW-Authenticate", "Bearer")
+		return refuse(refusal)
+	}
+	if who.Tenant == "" {
+		panic("httpapi: a principal without a tenant")
+	}
+	c.who = who
+	if v.scope != "" && who.Scopes != nil && !slices.Contains(who.Scopes, v.scope) {
+		return refuse(wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+v.scope))
+	}
+	return v.handle(c)
+}
+
+// write sends an answer whole, with a deadline for the client to take it.
+func (a *api) write(c *call, ans *answer) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(ans.body)))
+	setIfAny(h, "Location", ans.location)
+	setIfAny(h, "Allow", ans.allow)
+	if ans.replayed {
+		h.Set(headerReplayed, "true")
+	}
+	if ans.retryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(ans.retryAfterSeconds))
+	}
+	if err := c.control.SetWriteDeadline(time.Now().Add(answerFor)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		a.o.Log.Debug().Str("requestId", c.requestID).Err(err).Msg("set write deadline")
+	}
+	c.w.WriteHeader(ans.status)
+	if _, err := c.w.Write(ans.body); err != nil && !errors.Is(err, http.ErrBodyNotAllowed) {
+		a.o.Log.Debug().Str("requestId", c.requestID).Err(err).Msg("client did not take the answer")
+	}
+}
+
+func setIfAny(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
+	}
+}
+
+// requestIDOf is the client's own id for the request if it can stand in a
+// header and a log line, or else a new one.
+func requestIDOf(r *http.Request) string {
+	id := r.Header.Get(headerRequestID)
+	if id == "" || len(id) > maxRequestIDBytes {
+		return rand.Text()
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return rand.Text()
+		}
+	}
+	return id
+}
+
+// bearerOf is the credential of the request, empty when there is none of the
+// kind the protocol knows.
+func bearerOf(r *http.Request) string {
+	scheme, credential, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(credential)
+}

@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeq/wire"
+)
+
+// wireTest runs a test against the API behind net/http over an in-memory
+// connection, in a bubble whose time passes only while everybody waits.
+func wireTest(t *testing.T, test func(t *testing.T, b *bench, c *peer)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{Handler: b.api, DisableGeneralOptionsHandler: true}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(l) }()
+		near, far := net.Pipe()
+		l.conns <- far
+		test(t, b, &peer{t: t, conn: near, in: bufio.NewReader(near)})
+		if err := near.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
+		// net/http lingers half a second on a connection it closes early.
+		<-time.After(time.Second)
+	})
+}
+
+// pipeListener hands out what is sent to conns.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// peer is a client that writes its requests by hand.
+type peer struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (p *peer) say(text string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.conn, text); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *peer) hear(method string) got {
+	p.t.Helper()
+	response, err := http.ReadResponse(p.in, &http.Request{Method: method})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	g := read(p.t, response)
+	g.closing = response.Close
+	return g
+}
+
+func postHead(contentLength int, more string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n", tasksPath, contentLength, more)
+}
+
+func TestExpectContinueIsAnsweredBeforeTheBody(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		c.say(postHead(len(okBody), "Expect: 100-continue\r\n"))
+		if g := c.hear("POST"); g.status != http.StatusContinue {
+			t.Fatalf("answered %d", g.status)
+		}
+		c.say(okBody)
+		if g := c.hear("POST"); g.status != http.StatusAccepted {
+			t.Fatalf("answered %d %s", g.status, g.body)
+		}
+	})
+}
+
+func TestTooLargeBodyIsRefusedBeforeItIsSent(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		c.say(postHead(wire.MaxHTTPBodyBytes+1, "Expect: 100-continue\r\n"))
+		g := c.hear("POST")
+		g.mustRefuse(t, wire.CodeTooLarge)
+		if !strings.Contains(g.body, "8388608") || !g.closing {
+			t.Errorf("answered %s, closing %v", g.body, g.closing)
+		}
+	})
+}
+
+func TestTooLargeBodyOfUnknownLengthIsRefused(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		c.say("POST " + tasksPath + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+		sent := make(chan error, 1)
+		go func() {
+			// The server may stop reading anywhere behind the limit.
+			_, err := fmt.Fprintf(c.conn, "%x\r\n%s", wire.MaxHTTPBodyBytes+1, strings.Repeat(" ", wire.MaxHTTPBodyBytes+1))
+			sent <- err
+		}()
+		c.hear("POST").mustRefuse(t, wire.CodeTooLarge)
+		if err := c.conn.Close(); err != nil {
+			t.Error(err)
+		}
+		<-sent
+	})
+}
+
+func TestSlowBodyIsGivenUp(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		startedAt := time.Now()
+		c.say(postHead(100, "") + `{"command"`)
+		c.hear("POST").mustRefuse(t, wire.CodeInvalidBody)
+		if waited := time.Since(startedAt); waited != bodyReadFor {
+			t.Errorf("given up after %v", waited)
+		}
+	})
+}
+
+func TestCutBodyMakesNoTask(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		c.say(postHead(100, "") + okBody)
+		if err := c.conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if g := b.do("GET", "/v1/codeq/admin/queues", ""); g.body != `{"queues":[]}` {
+			t.Errorf("queues: %s", g.body)
+		}
+	})
+}
+
+func TestAnswerNobodyReadsIsGivenUp(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-time.After(answerFor + time.Second)
+		if n, err := c.conn.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("after the deadline the connection gives %d bytes, %v", n, err)
+		}
+	})
+}
+
+func TestDeadlineOfABodyDoesNotEndAWait(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		task := b.post(okBody)
+		startedAt := time.Now()
+		c.say("GET " + tasksPath + "/" + task.ID.String() + "/result?waitSeconds=60 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		c.hear("GET").mustRefuse(t, wire.CodeResultNotFound)
+		if waited := time.Since(startedAt); waited != 60*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
+func TestWaitEndsWhenTheConnectionDoes(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		task := b.post(okBody)
+		startedAt := time.Now()
+		c.say("GET " + tasksPath + "/" + task.ID.String() + "/result?waitSeconds=60 HTTP/1.1\r\nHost: x\r\n\r\n")
+		synctest.Wait()
+		if strings.Contains(b.log.String(), "/result") {
+			t.Fatalf("the wait is over already: %s", b.log)
+		}
+		if err := c.conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !strings.Contains(b.log.String(), "/result") || time.Since(startedAt) != 0 {
+			t.Errorf("the wait goes on without its client: %s", b.log)
+		}
+	})
+}
+
+func TestConnectionSurvivesPanicHeadAndRefusal(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		b.api.mux.HandleFunc("/boom", func(w http.ResponseWriter, r *http.Request) {
+			b.api.serve(w, r, "/boom", func(*call) answer { panic("the reason") })
+		})
+		c.say("GET /boom HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.hear("GET").mustRefuse(t, wire.CodeInternal)
+		c.say("HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if g := c.hear("HEAD"); g.status != http.StatusOK || g.body != "" || g.header.Get("Content-Length") != "15" {
+			t.Errorf("HEAD: %d %q %v", g.status, g.body, g.header)
+		}
+		c.say("HEAD " + tasksPath + "/" + unknownID + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		if g := c.hear("HEAD"); g.status != http.StatusNotFound || g.body != "" {
+			t.Errorf("HEAD: %d %q", g.status, g.body)
+		}
+		c.say("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.hear("OPTIONS").mustRefuse(t, wire.CodeNotFound)
+		c.say(postHead(3, "") + "{}}")
+		c.hear("POST").mustRefuse(t, wire.CodeInvalidBody)
+		c.say(postHead(len(okBody), "") + okBody)
+		if g := c.hear("POST"); g.status != http.StatusAccepted {
+			t.Errorf("POST: %d %s", g.status, g.body)
+		}
+	})
+}

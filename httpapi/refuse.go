@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+
+	"codeq/wire"
+)
+
+// retryAfterSeconds is the advice that goes with a refusal for the moment,
+// when who refused gave none.
+const retryAfterSeconds = 1
+
+// refuse turns a refusal into its answer.
+func refuse(e *wire.Error) answer {
+	status := e.Code.HTTPStatus()
+	if adviseRetry(status) && e.RetryAfterSeconds == 0 {
+		advised := *e // a refusal may be shared
+		advised.RetryAfterSeconds = retryAfterSeconds
+		e = &advised
+	}
+	return answer{status: status, body: wire.AppendError(nil, e), retryAfterSeconds: e.RetryAfterSeconds}
+}
+
+func adviseRetry(status int) bool {
+	return status == http.StatusTooManyRequests ||
+		status == http.StatusServiceUnavailable ||
+		status == http.StatusInsufficientStorage
+}
+
+func notFound() answer {
+	return refuse(wire.Refuse(wire.CodeNotFound, "there is nothing at this path; the API lies below "+base))
+}
+
+func methodNotAllowed(method, allow string) answer {
+	ans := refuse(wire.Refuse(wire.CodeMethodNotAllowed,
+		fmt.Sprintf("this path takes %s, not %.20q", allow, method)))
+	ans.allow = allow
+	return ans
+}
+
+// internalError says nothing about what happened; the log does, by request id.
+func internalError() *wire.Error {
+	return wire.Refuse(wire.CodeInternal, "the server failed at this request; its log says more under the request id")
+}
+
+func startingError() *wire.Error {
+	return wire.Refuse(wire.CodeDraining, "the server is starting and not ready yet; try again in a moment")
+}
+
+func drainingError() *wire.Error {
+	return wire.Refuse(wire.CodeDraining, "the server is shutting down; try again when it is back")
+}
+
+func overloadedError() *wire.Error {
+	return wire.Refuse(wire.CodeOverloaded, "the shard of this task has more waiting than it takes; try again in a second")
+}
+
+func unknownTaskID() *wire.Error {
+	return wire.Refuse(wire.CodeTaskNotFound, "no task can have this id: an id is a UUID of 36 characters in lower case")
+}
+
+func unknownTask(id wire.TaskID) *wire.Error {
+	return wire.Refuse(wire.CodeTaskNotFound, "there is no task "+id.String())
+}

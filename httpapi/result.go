@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// getResult answers with the outcome of a task, and waits for it if asked to.
+func (a *api) getResult(c *call) answer {
+	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
+	if !ok {
+		return refuse(unknownTaskID())
+	}
+	wait, refusal := waitOf(c.r.URL)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	if wait == 0 {
+		ans, _ := a.readResult(c, id)
+		return ans
+	}
+	return a.waitForResult(c, id, wait)
+}
+
+// waitForResult registers with the shard first and reads second: a result that
+// the first read does not see is one that the shard will tell of.
+func (a *api) waitForResult(c *call, id wire.TaskID, wait time.Duration) answer {
+	told, shard := newReply(), a.o.Engine.ShardOf(id)
+	asker := shardactor.Asker{Sink: told}
+	watch := &shardactor.Watch{Asker: asker, Tenant: c.who.Tenant, TaskID: id}
+	if refusal := a.post(shard, watch, 0, mailbox.ClassNew); refusal != nil {
+		return refuse(refusal)
+	}
+	defer func() {
+		var slot mailbox.Slot[shardactor.Message]
+		a.o.Engine.Unwatch(shard, &slot, &shardactor.Unwatch{Asker: asker, TaskID: id})
+	}()
+	if ans, final := a.readResult(c, id); final {
+		return ans
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-told.effect: // ended, or unknown; the store knows which
+	case <-timer.C:
+	case <-c.r.Context().Done():
+		return answer{abort: true}
+	case <-a.o.Draining:
+		return refuse(drainingError())
+	}
+	ans, _ := a.readResult(c, id)
+	return ans
+}
+
+// readResult reads behind the barrier. final is false if a later read could
+// find more: the task is known and has no result.
+func (a *api) readResult(c *call, id wire.TaskID) (ans answer, final bool) {
+	task, record, err := a.o.Store.ReadResult(c.who.Tenant, id)
+	if err == nil {
+		err = a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(id))
+	}
+	switch {
+	case err != nil:
+		return a.failedRead(c, err), true
+	case task == nil:
+		return refuse(unknownTask(id)), true
+	case record == nil:
+		missing := wire.Refuse(wire.CodeResultNotFound, fmt.Sprintf("task %v has no result yet, it is %s", id, task.Status))
+		missing.Status = task.Status
+		return refuse(missing), false
+	}
+	body := append(make([]byte, 0, len(task.Payload)+len(record.Result)+1024), `{"task":`...)
+	body = wire.AppendTask(body, task, wire.PayloadAsString)
+	body = append(body, `,"result":`...)
+	body = wire.AppendResultRecord(body, record)
+	return answer{status: http.StatusOK, body: append(body, '}')}, true
+}
+
+// waitOf reads waitSeconds from the query; absent is 0.
+func waitOf(u *url.URL) (time.Duration, *wire.Error) {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return 0, wire.Refuse(wire.CodeInvalidArgument, "the query is not of the form name=value&name=value with % escapes")
+	}
+	values, asked := query["waitSeconds"]
+	if !asked {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseUint(values[0], 10, 31)
+	if err != nil || seconds > wire.MaxWaitSeconds || len(values) > 1 {
+		return 0, wire.Refuse(wire.CodeInvalidArgument,
+			fmt.Sprintf("waitSeconds must be one integer from 0 to %d", wire.MaxWaitSeconds))
+	}
+	return time.Duration(seconds) * time.Second, nil
+}

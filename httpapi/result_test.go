@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeq/wire"
+)
+
+// outcome is the body of a result.
+type outcome struct {
+	Task   json.RawMessage
+	Result json.RawMessage
+	Status wire.Status
+}
+
+func (g got) outcome(t *testing.T) (o outcome) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(g.body), &o); err != nil {
+		t.Fatalf("%s: %v", g.body, err)
+	}
+	return o
+}
+
+func (g got) mustHaveResult(t *testing.T, want string) {
+	t.Helper()
+	if g.status != http.StatusOK {
+		t.Fatalf("no result: %d %s", g.status, g.body)
+	}
+	o := g.outcome(t)
+	task, err := wire.ParseTask(o.Task)
+	if err != nil || task.Status != wire.StatusCompleted {
+		t.Errorf("task of the result: %s (%v)", o.Task, err)
+	}
+	record, err := wire.ParseResultRecord(o.Result)
+	if err != nil || string(record.Result) != want || record.TaskID != task.ID {
+		t.Errorf("result %s, want %s (%v)", o.Result, want, err)
+	}
+}
+
+func TestResultIsReadAsItWasHandedIn(t *testing.T) {
+	b := newBench(t, setup{})
+	task := b.post(`{"command":"c","payload":1}`)
+	path := "/v1/codeq/tasks/" + task.ID.String() + "/result"
+	g := b.do("GET", path, "")
+	g.mustRefuse(t, wire.CodeResultNotFound)
+	if o := g.outcome(t); o.Status != wire.StatusPending {
+		t.Errorf("status is %q", o.Status)
+	}
+	w := b.newWorker("c")
+	granted := w.take()
+	if o := b.do("GET", path+"?waitSeconds=0", "").outcome(t); o.Status != wire.StatusInProgress {
+		t.Errorf("status is %q", o.Status)
+	}
+	const result = `{"z":1e400,"a":"\u0000\ud800"}`
+	w.finish(granted, result)
+	b.do("GET", path+"?waitSeconds=10", "").mustHaveResult(t, result)
+	b.do("GET", path, "").mustHaveResult(t, result)
+}
+
+func TestWaitEndsWithTheResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		task := b.post(`{"command":"c","payload":1}`)
+		answers := make(chan got, 3)
+		startedAt := time.Now()
+		for range 3 {
+			go func() { answers <- b.do("GET", "/v1/codeq/tasks/"+task.ID.String()+"/result?waitSeconds=60", "") }()
+		}
+		synctest.Wait()
+		w := b.newWorker("c")
+		w.finish(w.take(), `{"x":1}`)
+		for range 3 {
+			(<-answers).mustHaveResult(t, `{"x":1}`)
+		}
+		if waited := time.Since(startedAt); waited > time.Second {
+			t.Errorf("the result came after %v", waited)
+		}
+	})
+}
+
+func TestWaitEndsWithoutAResultWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		task := b.post(`{"command":"c","payload":1}`)
+		startedAt := time.Now()
+		g := b.do("GET", "/v1/codeq/tasks/"+task.ID.String()+"/result?waitSeconds=60", "")
+		g.mustRefuse(t, wire.CodeResultNotFound)
+		if waited := time.Since(startedAt); waited != 60*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
+func TestWaitEndsWhenTheServerDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		task := b.post(`{"command":"c","payload":1}`)
+		answers := make(chan got)
+		go func() { answers <- b.do("GET", "/v1/codeq/tasks/"+task.ID.String()+"/result?waitSeconds=60", "") }()
+		synctest.Wait()
+		close(b.draining)
+		(<-answers).mustRefuse(t, wire.CodeDraining)
+	})
+}
+
+func TestWaitEndsWithoutAWordWhenTheClientLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		task := b.post(`{"command":"c","payload":1}`)
+		ctx, leave := context.WithCancel(context.Background())
+		r := httptest.NewRequest("GET", "/v1/codeq/tasks/"+task.ID.String()+"/result?waitSeconds=60", nil).WithContext(ctx)
+		w := httptest.NewRecorder()
+		ended := make(chan any)
+		go func() {
+			defer func() { ended <- recover() }()
+			b.api.ServeHTTP(w, r)
+		}()
+		synctest.Wait()
+		leave()
+		if p := <-ended; p != http.ErrAbortHandler {
+			t.Errorf("the request ended with %v", p)
+		}
+		if w.Body.Len() > 0 {
+			t.Errorf("somebody was told %s", w.Body)
+		}
+	})
+}
+
+func TestWaitForAnUnknownTaskEndsAtOnce(t *testing.T) {
+	b := newBench(t, setup{})
+	b.do("GET", "/v1/codeq/tasks/00000000-0000-7000-8000-000000000000/result?waitSeconds=60", "").
+		mustRefuse(t, wire.CodeTaskNotFound)
+}
