@@ -101,23 +101,32 @@ func (s *scanner) str() string {
 	if s.failed {
 		return ""
 	}
-	start := s.at
-	for i := start; i < len(s.text); i++ {
-		switch c := s.text[i]; {
-		case c == '"':
-			s.at = i + 1
-			return s.text[start:i]
-		case c == '\\':
-			s.at = i
-			return s.escaped(s.text[start:i])
-		case c < ' ':
-			s.fail()
-			return ""
-		}
+	start, i := s.at, s.at
+	for i < len(s.text) && !special[s.text[i]] {
+		i++
+	}
+	switch {
+	case i == len(s.text):
+	case s.text[i] == '"':
+		s.at = i + 1
+		return s.text[start:i]
+	case s.text[i] == '\\':
+		s.at = i
+		return s.escaped(s.text[start:i])
 	}
 	s.fail()
 	return ""
 }
+
+// special are the bytes that end the plain part of a string: the quote, the
+// backslash and the control characters.
+var special = func() (table [256]bool) {
+	for c := range ' ' {
+		table[c] = true
+	}
+	table['"'], table['\\'] = true, true
+	return table
+}()
 
 // escaped reads on from the first escape of a string.
 func (s *scanner) escaped(head string) string {

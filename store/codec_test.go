@@ -1,0 +1,236 @@
+package store
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"codeq/wire"
+)
+
+// fullRecord has every field set, so that a field that is forgotten shows.
+func fullRecord(t testing.TB) *TaskRecord {
+	t.Helper()
+	id, ok := wire.ParseTaskID("018f2b1c-5e00-7abc-8def-0123456789ab")
+	if !ok {
+		t.Fatal("bad id")
+	}
+	r := &TaskRecord{
+		ID: id, Command: "render:page", Tenant: "acme/eu", Priority: 9,
+		Status: wire.StatusFailed, Location: wire.LocationDead,
+		Attempts: 2, MaxAttempts: 5, PayloadBytes: 1234,
+		CreatedAtMs: 1_700_000_000_001, UpdatedAtMs: 1_700_000_000_002,
+		Seq: 1<<64 - 1, DueAtMs: 1_700_000_000_003, EndedAtMs: 1_700_000_000_004,
+		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"",
+		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
+		Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
+		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b",
+	}
+	v := reflect.ValueOf(*r)
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			t.Fatalf("field %s is not set", v.Type().Field(i).Name)
+		}
+	}
+	return r
+}
+
+func fullLease() *Lease {
+	return &Lease{
+		Token: wire.Token{9, 8, 7}, Delivery: 3, Session: wire.SessionID{5, 4, 3}, Subject: "ada",
+		WorkerID: "w1", DeadlineMs: 1_700_000_030_000, LeaseForMs: 20_000, GrantedAtMs: 1_700_000_000_000,
+	}
+}
+
+func fullCounters() *Counters {
+	return &Counters{
+		Ready: [Priorities]int64{1, 0, 3}, ReadyFloor: [Priorities]uint64{10, 0, 30},
+		Delayed: 4, DelayedFloorMs: 5, InProgress: 6, Dead: 7, DeadFloorMs: 8, Done: 9, DoneFloorMs: 10,
+	}
+}
+
+func fullHistory() []wire.HistoryLine {
+	return []wire.HistoryLine{
+		{Delivery: 1, WorkerID: "w1", FromMs: 1, ToMs: 2, Cause: "LEASE_EXPIRED"},
+		{Delivery: 2, Cause: "said \"no\""},
+	}
+}
+
+func TestValuesKeepTheirForm(t *testing.T) {
+	var b strings.Builder
+	show := func(name string, value []byte) { b.WriteString(name + " " + string(value) + "\n") }
+	show("task", appendTaskRecord(nil, fullRecord(t)))
+	show("task-least", appendTaskRecord(nil, &TaskRecord{}))
+	show("lease", appendLease(nil, fullLease()))
+	show("lease-least", appendLease(nil, &Lease{}))
+	show("counters", appendCounters(nil, fullCounters()))
+	show("counters-least", appendCounters(nil, &Counters{}))
+	show("marks", appendMarks(nil, Marks{Seq: 1, Event: 2, TimeMs: 3}))
+	show("history", appendHistory(nil, fullHistory()))
+	show("result", wire.AppendResultRecord(nil, &wire.ResultRecord{
+		TaskID: fullRecord(t).ID, Status: wire.StatusCompleted, Result: []byte(`{"b":1.0, "a":12345678901234567890}`),
+		Artifacts: []wire.Artifact{{Name: "log", URL: "https://x/y"}}, CompletedAtMs: 1_700_000_000_004,
+	}))
+	golden(t, "values.txt", b.String())
+}
+
+func TestTaskRecordComesBackWhole(t *testing.T) {
+	for _, want := range []*TaskRecord{fullRecord(t), {}} {
+		var got TaskRecord
+		if err := parseTaskRecord(appendTaskRecord(nil, want), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got != *want {
+			t.Errorf("got %+v\nwant %+v", got, *want)
+		}
+	}
+}
+
+func TestOtherValuesComeBackWhole(t *testing.T) {
+	var l Lease
+	if err := parseLease(appendLease(nil, fullLease()), &l); err != nil || l != *fullLease() {
+		t.Errorf("lease %+v, %v", l, err)
+	}
+	var c Counters
+	if err := parseCounters(appendCounters(nil, fullCounters()), &c); err != nil || c != *fullCounters() {
+		t.Errorf("counters %+v, %v", c, err)
+	}
+	want := Marks{Seq: 1<<64 - 1, Event: 2, TimeMs: -3}
+	var m Marks
+	if err := parseMarks(appendMarks(nil, want), &m); err != nil || m != want {
+		t.Errorf("marks %+v, %v", m, err)
+	}
+	h, err := parseHistory(appendHistory(nil, fullHistory()))
+	if err != nil || !reflect.DeepEqual(h, fullHistory()) {
+		t.Errorf("history %+v, %v", h, err)
+	}
+}
+
+func TestUnknownMembersAreIgnoredAndAbsentOnesZero(t *testing.T) {
+	text := ` { "later" : [ {"a":[1,-2.5e3,true,null,"x\"]"]}, {} ] , "seq" : 7,"other":"","third":{}} `
+	var r TaskRecord
+	if err := parseTaskRecord([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r != (TaskRecord{Seq: 7}) {
+		t.Errorf("got %+v", r)
+	}
+	var c Counters
+	if err := parseCounters([]byte(`{"ready":[5],"inProgress":1}`), &c); err != nil || c.Ready[0] != 5 || c.Ready[1] != 0 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+func TestDamagedValuesAreRefused(t *testing.T) {
+	whole := string(appendTaskRecord(nil, fullRecord(t)))
+	damaged := []string{
+		"", " ", "null", "[]", "{", "{}x", "{,}", `{"seq":1,}`, `{"seq" 1}`, `{"seq":}`, `{"seq":1.5}`, `{"seq":-1}`,
+		`{"seq":01}`, `{"seq":18446744073709551616}`, `{"attempts":9223372036854775808}`, `{"attempts":"1"}`,
+		`{"command":1}`, `{"command":"a`, `{"command":"\x"}`, `{"command":"\u12"}`, `{"command":"\ud800"}`,
+		`{"command":"\ud800\u0041"}`, "{\"command\":\"a\nb\"}", "{\"command\":\"\\n\n\"}", `{"id":"018F2B1C-5E00-7ABC-8DEF-0123456789AB"}`,
+		`{"lastToken":"12"}`, `{"fingerprint":"00"}`, `{"priority":10}`, `{"priority":-1}`, `{"x":tru}`, `{"x":[1 2]}`,
+		`{"x":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "\x00\x00\x00\x00",
+		whole[:len(whole)-1], whole + whole,
+	}
+	for _, text := range damaged {
+		var r TaskRecord
+		if err := parseTaskRecord([]byte(text), &r); err == nil {
+			t.Errorf("%q was taken for a record", text)
+		}
+	}
+	for n := range whole {
+		var r TaskRecord
+		if err := parseTaskRecord([]byte(whole[:n]), &r); err == nil {
+			t.Errorf("the first %d bytes were taken for a record", n)
+		}
+	}
+}
+
+func TestARecordIsNotTiedToItsBytes(t *testing.T) {
+	data := appendTaskRecord(nil, fullRecord(t))
+	var r TaskRecord
+	if err := parseTaskRecord(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	clear(data)
+	if r != *fullRecord(t) {
+		t.Errorf("the record changed with its bytes: %+v", r)
+	}
+}
+
+// fuzzCodec checks one decoder: it never panics, and what it accepts comes
+// back from its own encoding, which is then stable.
+func fuzzCodec[T any](f *testing.F, seed []byte, parse func([]byte) (T, error), appendTo func([]byte, T) []byte) {
+	f.Add(seed)
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`[{"delivery":1,"x":"\ud83d\ude00"}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first, err := parse(data)
+		if err != nil {
+			return
+		}
+		encoded := appendTo(nil, first)
+		second, err := parse(encoded)
+		if err != nil {
+			t.Fatalf("own encoding %q refused: %v", encoded, err)
+		}
+		if !reflect.DeepEqual(first, second) {
+			t.Fatalf("%+v became %+v", first, second)
+		}
+		if again := appendTo(nil, second); !bytes.Equal(again, encoded) {
+			t.Fatalf("%q became %q", encoded, again)
+		}
+	})
+}
+
+func FuzzTaskRecord(f *testing.F) {
+	fuzzCodec(f, appendTaskRecord(nil, fullRecord(f)), func(data []byte) (r TaskRecord, err error) {
+		return r, parseTaskRecord(data, &r)
+	}, func(dst []byte, r TaskRecord) []byte { return appendTaskRecord(dst, &r) })
+}
+
+func FuzzLease(f *testing.F) {
+	fuzzCodec(f, appendLease(nil, fullLease()), func(data []byte) (l Lease, err error) {
+		return l, parseLease(data, &l)
+	}, func(dst []byte, l Lease) []byte { return appendLease(dst, &l) })
+}
+
+func FuzzCounters(f *testing.F) {
+	fuzzCodec(f, appendCounters(nil, fullCounters()), func(data []byte) (c Counters, err error) {
+		return c, parseCounters(data, &c)
+	}, func(dst []byte, c Counters) []byte { return appendCounters(dst, &c) })
+}
+
+func FuzzMarks(f *testing.F) {
+	fuzzCodec(f, []byte(`{"seq":1,"event":2,"timeMs":3}`), func(data []byte) (m Marks, err error) {
+		return m, parseMarks(data, &m)
+	}, appendMarks)
+}
+
+func FuzzHistory(f *testing.F) {
+	fuzzCodec(f, appendHistory(nil, fullHistory()), parseHistory, appendHistory)
+}
+
+func BenchmarkParseTaskRecord(b *testing.B) {
+	r := fullRecord(b)
+	r.Error, r.LastToken, r.ResultToken, r.EndedAtMs = "", wire.Token{}, wire.Token{}, 0
+	r.LastWorkerID, r.IdempotencyKey, r.Fingerprint = "", "", [32]byte{}
+	data := appendTaskRecord(nil, r)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := parseTaskRecord(data, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppendTaskRecord(b *testing.B) {
+	r := fullRecord(b)
+	var data []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		data = appendTaskRecord(data[:0], r)
+	}
+}

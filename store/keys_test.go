@@ -1,0 +1,187 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"codeq/wire"
+)
+
+// rebuild makes the key that parseKey took apart.
+func rebuild(p *parsedKey) []byte {
+	key := appendSpan(nil, p.Shard)
+	switch p.Family {
+	case familyTask, familyPayload, familyResult, familyHistory:
+		return appendIDKey(key, p.Family, p.ID)
+	case familyIdempotency:
+		return appendIdempotencyKey(key, p.Queue, p.Name)
+	case familyPending:
+		return appendPendingKey(key, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
+	case familyInProgress:
+		return appendLeaseKey(key, p.Queue, p.ID)
+	case familyDelayed, familyDead, familyDone:
+		return appendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
+	case familyCounters:
+		return appendCountersKey(key, p.Queue)
+	case familyMarks:
+		return append(key, wordMarks...)
+	}
+	return append(append(key, wordBad...), p.Name...)
+}
+
+// oneOfEach is a key of every family.
+func oneOfEach(q QueueKey) []parsedKey {
+	id := wire.TaskID{0: 1, 15: 0xff}
+	var all []parsedKey
+	for f := familyTask; f <= familyBad; f++ {
+		p := parsedKey{Shard: 31, Family: f}
+		switch f {
+		case familyTask, familyPayload, familyResult, familyHistory:
+			p.ID = id
+		case familyIdempotency:
+			p.Queue, p.Name = q, "k/1"
+		case familyPending:
+			p.Queue, p.ID, p.Priority, p.Seq = q, id, 7, 1<<40
+		case familyInProgress:
+			p.Queue, p.ID = q, id
+		case familyDelayed, familyDead, familyDone:
+			p.Queue, p.ID, p.AtMs = q, id, 1_700_000_000_000
+		case familyCounters:
+			p.Queue = q
+		case familyBad:
+			p.Name = "tasks/x"
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func TestKeysKeepTheirForm(t *testing.T) {
+	var b strings.Builder
+	for _, p := range oneOfEach(QueueKey{Command: "render:page", Tenant: "acme/eu%\x00é"}) {
+		fmt.Fprintf(&b, "%q\n", rebuild(&p))
+	}
+	fmt.Fprintf(&b, "%q\n", creationKey)
+	golden(t, "keys.txt", b.String())
+}
+
+func TestKeysComeBackWhole(t *testing.T) {
+	for _, q := range []QueueKey{{"a", "b"}, {"", ""}, {"/", "%"}, {"a.b:c_d-e", "\x00\xff"}} {
+		for _, want := range oneOfEach(q) {
+			got, err := parseKey(rebuild(&want))
+			if err != nil || got != want {
+				t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+			}
+		}
+	}
+}
+
+func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
+	span := string(appendSpan(nil, 3))
+	id := strings.Repeat("i", idBytes)
+	for _, key := range []string{
+		"", "codeq", "codeq/", "other/\x00\x03/tasks/" + id, "codeq/\x00\x20/tasks/" + id, "codeq/\x00\x03-tasks/" + id,
+		span, span + "tasks/", span + "tasks/" + id + "x", span + "tasks/" + id[1:], span + "meta/marksx", span + "meta/",
+		span + "stats/a/b", span + "stats/a/b/c/", span + "stats/a%2e/b/", span + "stats/a%41/b/", span + "stats/a%2/b/",
+		span + "stats/a%/b/", span + "stats/a b/b/", span + "stats/a%2a/b/", span + "idempo/a/b/c", span + "idempo/a/b/c/d",
+		span + "q/a/b/", span + "q/a/b/pending/", span + "q/a/b/pending/\x0a12345678" + id, span + "q/a/b/pending/\x001234567" + id,
+		span + "q/a/b/delayed/\x8012345678" + id, span + "q/a/b/delayed/\x80\x00\x00\x00\x00\x00\x00\x00" + id,
+		span + "q/a/b/inprog/" + id + "x", span + "q/a/b/lost/" + id, span + "settings/a/b/",
+	} {
+		if p, err := parseKey([]byte(key)); err == nil {
+			t.Errorf("%q was taken for %+v", key, p)
+		}
+	}
+}
+
+func TestPendingKeysSortByPriorityThenSequence(t *testing.T) {
+	q := QueueKey{"c", "t"}
+	var keys [][]byte
+	for priority := wire.MaxPriority; priority >= 0; priority-- {
+		for _, seq := range []uint64{0, 1, 255, 256, 1 << 63, 1<<64 - 1} {
+			keys = append(keys, appendPendingKey(appendSpan(nil, 0), q, priority, PendingKey{Seq: seq}))
+		}
+	}
+	if !slices.IsSortedFunc(keys, bytes.Compare) {
+		t.Error("pending keys are out of order")
+	}
+}
+
+func TestNumbersThatHaveNoKeyPanic(t *testing.T) {
+	q := QueueKey{"c", "t"}
+	mustPanic(t, "a negative time", func() { appendTimedKey(nil, q, familyDelayed, TimedKey{AtMs: -1}) })
+	mustPanic(t, "priority 10", func() { appendPriority(nil, q, 10) })
+	mustPanic(t, "priority -1", func() { appendPriority(nil, q, -1) })
+	mustPanic(t, "shard 32", func() { appendSpan(nil, MaxShards) })
+}
+
+func mustPanic(t *testing.T, what string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s did not panic", what)
+		}
+	}()
+	f()
+}
+
+func FuzzNamesNeverMeet(f *testing.F) {
+	f.Add("a", "b", "c", "a", "b", "cd")
+	f.Add("a", "b/c", "d", "a/b", "c", "d")
+	f.Add("a%2F", "b", "", "a/", "b", "")
+	f.Add("a\x00", "", "\xff", "a", "\x00", "\xff")
+	f.Fuzz(func(t *testing.T, c1, t1, k1, c2, t2, k2 string) {
+		q1, q2 := QueueKey{c1, t1}, QueueKey{c2, t2}
+		span := appendSpan(nil, 0)
+		mustRoundTrip(t, parsedKey{Family: familyIdempotency, Queue: q1, Name: k1})
+		mustRoundTrip(t, parsedKey{Family: familyCounters, Queue: q1})
+		if q1 != q2 || k1 != k2 {
+			mustNotMeet(t, appendIdempotencyKey(span, q1, k1), appendIdempotencyKey(span, q2, k2))
+		}
+		if q1 != q2 {
+			mustNotMeet(t, appendCountersKey(span, q1), appendCountersKey(span, q2))
+			mustNotMeet(t, appendQueue(span, q1, familyPending), appendQueue(span, q2, familyPending))
+			mustNotMeet(t, appendKeyPrefix(span, q1), appendKeyPrefix(span, q2))
+		}
+	})
+}
+
+func mustRoundTrip(t *testing.T, want parsedKey) {
+	t.Helper()
+	got, err := parseKey(rebuild(&want))
+	if err != nil || got != want {
+		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func mustNotMeet(t *testing.T, a, b []byte) {
+	t.Helper()
+	if bytes.HasPrefix(a, b) || bytes.HasPrefix(b, a) {
+		t.Fatalf("%q and %q meet", a, b)
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	for _, p := range oneOfEach(QueueKey{"a/b", "c"}) {
+		f.Add(rebuild(&p))
+	}
+	f.Fuzz(func(t *testing.T, key []byte) {
+		p, err := parseKey(key)
+		if err == nil && !bytes.Equal(rebuild(&p), key) {
+			t.Fatalf("%q was taken for %+v", key, p)
+		}
+		if nameForLog(key) == "" {
+			t.Fatal("no words for a key")
+		}
+	})
+}
+
+func TestWordsOfAKeyDoNotTellAnIdempotencyKey(t *testing.T) {
+	key := appendIdempotencyKey(appendSpan(nil, 0), QueueKey{"c", "t"}, "secret")
+	if words := nameForLog(key); strings.Contains(words, "secret") || !strings.Contains(words, `"c"`) {
+		t.Errorf("got %s", words)
+	}
+}

@@ -1,0 +1,271 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew; the diff is the review")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s has changed. Data directories in use hold the old form: it may only be added to.\ngot:\n%s\nwant:\n%s",
+			file, got, want)
+	}
+}
+
+// openIn opens a store whose end is the end of the test.
+func openIn(t *testing.T, fs vfs.FS, change ...func(*Options)) *Store {
+	t.Helper()
+	s, err := Open(optionsIn(fs, change...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeStore(t, s) })
+	return s
+}
+
+func optionsIn(fs vfs.FS, change ...func(*Options)) Options {
+	o := Options{
+		FS:            fs,
+		Dir:           "data",
+		Shards:        2,
+		MemTableBytes: 1 << 20,
+		CacheBytes:    1 << 20,
+		Fatal:         func(err error) { panic("fatal: " + err.Error()) },
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return o
+}
+
+func closeStore(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func apply(t *testing.T, sp *Span) uint64 {
+	t.Helper()
+	number, err := sp.Apply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+func barrier(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Barrier(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustFindNothing is the end of every test that leaves a database behind.
+func mustFindNothing(t *testing.T, s *Store) {
+	t.Helper()
+	findings, err := s.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		t.Errorf("finding: %v", f)
+	}
+}
+
+// planter writes whole tasks into one span as a correct core would.
+type planter struct {
+	span     *Span
+	random   *rand.Rand
+	marks    Marks
+	counters map[QueueKey]*Counters
+	queues   []QueueKey
+}
+
+func plantIn(s *Store, shard int) *planter {
+	return &planter{
+		span:     s.Span(shard),
+		random:   rand.New(rand.NewPCG(7, uint64(shard))),
+		marks:    Marks{Seq: 100, Event: 1000, TimeMs: 1_700_000_000_000},
+		counters: make(map[QueueKey]*Counters),
+	}
+}
+
+// newID draws an id that belongs to the span.
+func (p *planter) newID() wire.TaskID {
+	for {
+		var random [10]byte
+		for i := range random {
+			random[i] = byte(p.random.Uint32())
+		}
+		id := wire.TaskID(wire.NewUUIDv7(p.marks.TimeMs, random))
+		if wire.ShardOfTask(id, p.span.store.shards) == p.span.shard {
+			return id
+		}
+	}
+}
+
+func (p *planter) figures(q QueueKey) *Counters {
+	c := p.counters[q]
+	if c == nil {
+		c = &Counters{}
+		p.counters[q] = c
+		p.queues = append(p.queues, q)
+	}
+	return c
+}
+
+// record makes a record and payload without a place.
+func (p *planter) record(q QueueKey, key string) *TaskRecord {
+	payload := fmt.Appendf(nil, `{"n":%d}`, p.marks.Seq)
+	r := &TaskRecord{
+		ID: p.newID(), Command: q.Command, Tenant: q.Tenant, Priority: 4,
+		Status: wire.StatusPending, MaxAttempts: 5, PayloadBytes: len(payload),
+		CreatedAtMs: p.marks.TimeMs, UpdatedAtMs: p.marks.TimeMs, IdempotencyKey: key,
+	}
+	p.span.batch.PutPayload(r.ID, payload)
+	if key != "" {
+		p.span.batch.PutIdempotencyKey(q, key, r.ID)
+	}
+	return r
+}
+
+func (p *planter) pending(q QueueKey, key string) *TaskRecord {
+	r := p.record(q, key)
+	p.marks.Seq++
+	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
+	c := p.figures(q)
+	if c.Ready[r.Priority] == 0 {
+		c.ReadyFloor[r.Priority] = r.Seq
+	}
+	c.Ready[r.Priority]++
+	p.span.batch.PutTask(r)
+	p.span.batch.PutPending(q, r.Priority, PendingKey{Seq: r.Seq, ID: r.ID}, r.CreatedAtMs+int64(r.Seq))
+	return r
+}
+
+func (p *planter) leased(q QueueKey, key string) (*TaskRecord, *Lease) {
+	r := p.record(q, key)
+	p.marks.Seq++
+	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
+	p.figures(q).InProgress++
+	l := &Lease{
+		Token: wire.Token{1, byte(r.Seq)}, Delivery: 1, Subject: "ada", WorkerID: "w1",
+		GrantedAtMs: p.marks.TimeMs + 50, DeadlineMs: p.marks.TimeMs + 30_000, LeaseForMs: 20_000,
+	}
+	p.span.batch.PutTask(r)
+	p.span.batch.PutLease(q, r.ID, l)
+	return r, l
+}
+
+func (p *planter) delayed(q QueueKey) *TaskRecord {
+	r := p.record(q, "")
+	r.Location, r.DueAtMs = wire.LocationDelayed, p.marks.TimeMs+5000
+	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedFloorMs, r.DueAtMs)
+	p.span.batch.PutTask(r)
+	p.span.batch.PutDelayed(q, TimedKey{AtMs: r.DueAtMs, ID: r.ID})
+	return r
+}
+
+// ended makes a terminal task: a dead letter when dead, else one that is done.
+func (p *planter) ended(q QueueKey, status wire.Status, dead bool, key string) *TaskRecord {
+	r := p.record(q, key)
+	r.Status, r.Location, r.EndedAtMs = status, wire.LocationNone, p.marks.TimeMs+900
+	c := p.figures(q)
+	k := TimedKey{AtMs: r.EndedAtMs, ID: r.ID}
+	if dead {
+		r.Location = wire.LocationDead
+		countTimed(&c.Dead, &c.DeadFloorMs, k.AtMs)
+		p.span.batch.PutDead(q, k)
+	} else {
+		countTimed(&c.Done, &c.DoneFloorMs, k.AtMs)
+		p.span.batch.PutDone(q, k)
+	}
+	p.span.batch.PutTask(r)
+	p.span.batch.PutResult(&wire.ResultRecord{
+		TaskID: r.ID, Status: status, Result: []byte(`{"v": 1e400}`), CompletedAtMs: r.EndedAtMs,
+	})
+	return r
+}
+
+// settle writes counters and marks and applies the batch.
+func (p *planter) settle(t *testing.T) {
+	t.Helper()
+	for _, q := range p.queues {
+		p.span.batch.PutCounters(q, p.counters[q])
+	}
+	p.span.batch.PutMarks(p.marks)
+	apply(t, p.span)
+}
+
+// garden is one task of each kind in a queue.
+type garden struct {
+	queue                                   QueueKey
+	pending, leased, delayed, dead, done, k *TaskRecord
+	lease                                   *Lease
+}
+
+func (p *planter) garden(t *testing.T, q QueueKey) garden {
+	t.Helper()
+	g := garden{queue: q}
+	g.pending = p.pending(q, "")
+	g.k = p.pending(q, "key/1")
+	g.leased, g.lease = p.leased(q, "key 2")
+	g.delayed = p.delayed(q)
+	g.dead = p.ended(q, wire.StatusFailed, true, "")
+	g.done = p.ended(q, wire.StatusCompleted, false, "key 3")
+	p.settle(t)
+	return g
+}
+
+// listing is the sorted content of a directory and all below it.
+func listing(t *testing.T, fs vfs.FS, dir string) string {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		info, err := fs.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.IsDir() {
+			b.WriteString(listing(t, fs, path))
+			continue
+		}
+		data, err := readFile(fs, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %d %x\n", path, info.Size(), data)
+	}
+	return b.String()
+}

@@ -1,0 +1,313 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+func TestTheOpenBatchIsReadFirst(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	id, q := wire.TaskID{1}, QueueKey{"c", "t"}
+	sp.Batch().PutTask(&TaskRecord{ID: id, Attempts: 1})
+	apply(t, sp)
+	sp.Batch().PutTask(&TaskRecord{ID: id, Attempts: 2})
+	sp.Batch().PutIdempotencyKey(q, "k", id)
+	if r, err := sp.Task(id); err != nil || r.Attempts != 2 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if got, ok, err := sp.IdempotencyKey(q, "k"); err != nil || !ok || got != id {
+		t.Errorf("got %v, %v, %v", got, ok, err)
+	}
+	sp.Batch().DeleteTask(id)
+	sp.Batch().DeleteIdempotencyKey(q, "k")
+	if r, err := sp.Task(id); r != nil || err != nil {
+		t.Errorf("a deleted task is still %+v, %v", r, err)
+	}
+	if _, ok, err := sp.IdempotencyKey(q, "k"); ok || err != nil {
+		t.Errorf("a deleted key is still there, %v", err)
+	}
+	apply(t, sp)
+	if r, err := sp.Task(id); r != nil || err != nil {
+		t.Errorf("a deleted task is back as %+v, %v", r, err)
+	}
+}
+
+func TestWhatAReadReturnsIsAPrivateCopy(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	id := wire.TaskID{1}
+	record := &TaskRecord{ID: id, Attempts: 1}
+	payload := []byte(`"payload"`)
+	sp.Batch().PutTask(record)
+	sp.Batch().PutPayload(id, payload)
+	sp.Batch().PutResult(&wire.ResultRecord{TaskID: id, Status: wire.StatusCompleted, Result: []byte(`{"a":1}`)})
+	record.Attempts = 99
+	clear(payload)
+	for range 2 { // open, then applied
+		for range 2 {
+			r, err := sp.Task(id)
+			if err != nil || r.Attempts != 1 {
+				t.Fatalf("record %+v, %v", r, err)
+			}
+			p, err := sp.Payload(id)
+			if err != nil || string(p) != `"payload"` {
+				t.Fatalf("payload %s, %v", p, err)
+			}
+			res, err := sp.Result(id)
+			if err != nil || string(res.Result) != `{"a":1}` {
+				t.Fatalf("result %+v, %v", res, err)
+			}
+			r.Attempts = 7
+			clear(p)
+			clear(res.Result)
+		}
+		apply(t, sp)
+	}
+}
+
+func TestAnEmptyPayloadIsNotAMissingOne(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	sp.Batch().PutPayload(wire.TaskID{1}, nil)
+	for range 2 {
+		if p, err := sp.Payload(wire.TaskID{1}); p == nil || err != nil {
+			t.Errorf("got %v, %v", p, err)
+		}
+		if p, err := sp.Payload(wire.TaskID{2}); p != nil || err != nil {
+			t.Errorf("got %v, %v", p, err)
+		}
+		apply(t, sp)
+	}
+}
+
+func TestHistoryKeepsTheLastTen(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	id := wire.TaskID{1}
+	for i := 1; i <= 13; i++ {
+		sp.Batch().AddHistory(id, wire.HistoryLine{Delivery: i, Cause: fmt.Sprint("cause ", i)})
+		if i%3 == 0 {
+			apply(t, sp)
+		}
+	}
+	lines, err := sp.history(id)
+	if err != nil || len(lines) != MaxHistory || lines[0].Delivery != 4 || lines[9].Cause != "cause 13" {
+		t.Errorf("got %+v, %v", lines, err)
+	}
+}
+
+// twin is the overlay and database of one span as two maps.
+type twin struct {
+	applied, open map[string]any
+}
+
+func (w *twin) put(key string, value any) { w.open[key] = value }
+
+func (w *twin) get(key string) any {
+	if v, ok := w.open[key]; ok {
+		return v
+	}
+	return w.applied[key]
+}
+
+func (w *twin) apply() {
+	for k, v := range w.open {
+		w.applied[k] = v
+	}
+	clear(w.open)
+}
+
+// step does one random thing to span and twin.
+func (w *twin) step(t *testing.T, sp *Span, random *rand.Rand) {
+	id := wire.TaskID{byte(1 + random.IntN(6))}
+	q := QueueKey{fmt.Sprint("c", random.IntN(2)), "t"}
+	key := fmt.Sprint("k", random.IntN(3))
+	number := random.IntN(1000)
+	b := sp.Batch()
+	switch random.IntN(8) {
+	case 0:
+		r := TaskRecord{ID: id, Attempts: number}
+		b.PutTask(&r)
+		w.put(fmt.Sprint("task", id), r)
+	case 1:
+		p := bytes.Repeat([]byte{'x'}, number)
+		b.PutPayload(id, p)
+		w.put(fmt.Sprint("payload", id), string(p))
+	case 2:
+		b.PutResult(&wire.ResultRecord{TaskID: id, Status: wire.StatusFailed, Error: fmt.Sprint("e", number)})
+		w.put(fmt.Sprint("result", id), fmt.Sprint("e", number))
+	case 3:
+		b.DeleteResult(id)
+		w.put(fmt.Sprint("result", id), nil)
+	case 4:
+		b.DeleteTask(id)
+		for _, family := range []string{"task", "payload", "result", "history"} {
+			w.put(fmt.Sprint(family, id), nil)
+		}
+	case 5:
+		b.PutIdempotencyKey(q, key, id)
+		w.put(fmt.Sprint(q, key), id)
+	case 6:
+		b.DeleteIdempotencyKey(q, key)
+		w.put(fmt.Sprint(q, key), nil)
+	case 7:
+		line := wire.HistoryLine{Delivery: number}
+		b.AddHistory(id, line)
+		lines, _ := w.get(fmt.Sprint("history", id)).([]wire.HistoryLine)
+		lines = append(slices.Clone(lines), line)
+		w.put(fmt.Sprint("history", id), lines[max(0, len(lines)-MaxHistory):])
+	}
+	if random.IntN(10) == 0 {
+		apply(t, sp)
+		w.apply()
+	}
+}
+
+// compare reads everything from both.
+func (w *twin) compare(t *testing.T, sp *Span) {
+	t.Helper()
+	for i := range byte(6) {
+		id := wire.TaskID{i + 1}
+		r, err := sp.Task(id)
+		w.same(t, fmt.Sprint("task", id), r == nil, err, func() any { return *r })
+		p, err := sp.Payload(id)
+		w.same(t, fmt.Sprint("payload", id), p == nil, err, func() any { return string(p) })
+		res, err := sp.Result(id)
+		w.same(t, fmt.Sprint("result", id), res == nil, err, func() any { return res.Error })
+		h, err := sp.history(id)
+		w.same(t, fmt.Sprint("history", id), h == nil, err, func() any { return h })
+	}
+	for _, q := range []QueueKey{{"c0", "t"}, {"c1", "t"}} {
+		for _, key := range []string{"k0", "k1", "k2"} {
+			id, ok, err := sp.IdempotencyKey(q, key)
+			w.same(t, fmt.Sprint(q, key), !ok, err, func() any { return id })
+		}
+	}
+}
+
+func (w *twin) same(t *testing.T, key string, absent bool, err error, got func() any) {
+	t.Helper()
+	want := w.get(key)
+	if err != nil || absent != (want == nil) {
+		t.Fatalf("%s: absent %v, error %v, want %v", key, absent, err, want)
+	}
+	if !absent && !reflect.DeepEqual(got(), want) {
+		t.Fatalf("%s: got %v, want %v", key, got(), want)
+	}
+}
+
+func TestReadsAgreeWithTwoMaps(t *testing.T) {
+	for seed := range uint64(4) {
+		s := openIn(t, vfs.NewMem())
+		random := rand.New(rand.NewPCG(seed, 1))
+		w := &twin{applied: map[string]any{}, open: map[string]any{}}
+		for range 400 {
+			w.step(t, s.Span(1), random)
+			w.compare(t, s.Span(1))
+		}
+		closeStore(t, s)
+	}
+}
+
+func TestALargeRoundLeavesNoLargeMemory(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	for i := range byte(6) {
+		sp.Batch().PutPayload(wire.TaskID{i}, make([]byte, wire.MaxPayloadBytes))
+	}
+	apply(t, sp)
+	if kept := cap(sp.batch.overlay.bytes); kept > maxKeptOverlayBytes {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	if p, err := sp.Payload(wire.TaskID{5}); len(p) != wire.MaxPayloadBytes || err != nil {
+		t.Errorf("got %d bytes, %v", len(p), err)
+	}
+}
+
+func TestScansStandBehindTheirCursor(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	q := QueueKey{"c", "t"}
+	last := wire.TaskID(bytes.Repeat([]byte{0xff}, 16))
+	for seq := uint64(5); seq < 10; seq++ {
+		sp.Batch().PutPending(q, 3, PendingKey{seq, wire.TaskID{1}}, 1)
+		sp.Batch().PutDelayed(q, TimedKey{int64(seq), wire.TaskID{1}})
+		sp.Batch().PutDead(q, TimedKey{int64(seq) + 10, wire.TaskID{1}})
+		sp.Batch().PutDone(q, TimedKey{int64(seq) + 20, wire.TaskID{1}})
+	}
+	// Neighbours that must not be seen.
+	sp.Batch().PutPending(q, 2, PendingKey{1, wire.TaskID{1}}, 1)
+	sp.Batch().PutPending(q, 4, PendingKey{99, wire.TaskID{1}}, 1)
+	sp.Batch().PutPending(QueueKey{"c", "t2"}, 3, PendingKey{6, wire.TaskID{9}}, 1)
+	sp.Batch().PutLease(q, wire.TaskID{1}, &Lease{})
+	apply(t, sp)
+	s.Span(1).Batch().PutPending(q, 3, PendingKey{6, wire.TaskID{8}}, 1)
+	apply(t, s.Span(1))
+
+	for _, c := range []struct {
+		after PendingKey
+		limit int
+		want  []uint64
+	}{
+		{PendingKey{}, 100, []uint64{5, 6, 7, 8, 9}},
+		{PendingKey{4, last}, 2, []uint64{5, 6}},
+		{PendingKey{6, wire.TaskID{1}}, 100, []uint64{7, 8, 9}},
+		{PendingKey{6, wire.TaskID{0}}, 1, []uint64{6}},
+		{PendingKey{9, wire.TaskID{1}}, 100, nil},
+		{PendingKey{}, 0, nil},
+	} {
+		keys, err := sp.ScanPending(q, 3, c.after, c.limit)
+		var got []uint64
+		for _, k := range keys {
+			got = append(got, k.Seq)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("after %v: got %v, %v, want %v", c.after, got, err, c.want)
+		}
+	}
+	for i, scan := range []func(QueueKey, TimedKey, int) ([]TimedKey, error){sp.ScanDelayed, sp.ScanDead, sp.ScanDone} {
+		first := int64(5 + 10*i)
+		keys, err := scan(q, TimedKey{first, wire.TaskID{1}}, 2)
+		if err != nil || len(keys) != 2 || keys[0].AtMs != first+1 || keys[1].AtMs != first+2 {
+			t.Errorf("timed scan %d: got %v, %v", i, keys, err)
+		}
+	}
+}
+
+func TestAScanInMidRoundPanics(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	q := QueueKey{"c", "t"}
+	sp.Batch().PutMarks(Marks{Seq: 1})
+	mustPanic(t, "ScanPending", func() { _, _ = sp.ScanPending(q, 0, PendingKey{}, 1) })
+	mustPanic(t, "ScanDelayed", func() { _, _ = sp.ScanDelayed(q, TimedKey{}, 1) })
+	mustPanic(t, "Load", func() { _, _ = sp.Load() })
+	apply(t, sp)
+	if _, err := sp.ScanPending(q, 0, PendingKey{}, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEmptyBatchAppliesNothing(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp := s.Span(0)
+	if !sp.Batch().Empty() || sp.Batch().Bytes() != 0 || apply(t, sp) != 0 {
+		t.Error("a new batch is not empty")
+	}
+	sp.Batch().PutMarks(Marks{Seq: 1})
+	if sp.Batch().Empty() || sp.Batch().Bytes() < 20 || apply(t, sp) != 1 {
+		t.Error("a written batch is empty")
+	}
+	if !sp.Batch().Empty() || apply(t, sp) != 1 || s.Submitted(0) != 1 || s.Submitted(1) != 0 {
+		t.Error("an applied batch is not empty")
+	}
+}
