@@ -55,10 +55,33 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])
 }
 
+// The first and the last moment that RFC 3339 can say, in Unix milliseconds.
+const (
+	minTimeMs = -62_167_219_200_000
+	maxTimeMs = 253_402_300_799_999
+)
+
 // AppendTimeMs appends Unix milliseconds as a JSON string: RFC 3339 in UTC,
-// always with three digits of milliseconds.
+// always with three digits of milliseconds. A moment outside the years 0 to
+// 9999, which the format cannot say, becomes the nearest it can.
 func AppendTimeMs(dst []byte, unixMs int64) []byte {
-	return time.UnixMilli(unixMs).UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
+	t := time.UnixMilli(min(max(unixMs, minTimeMs), maxTimeMs)).UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	dst = appendTwoDigits(append(dst, '"'), year/100)
+	dst = appendTwoDigits(dst, year%100)
+	dst = appendTwoDigits(append(dst, '-'), int(month))
+	dst = appendTwoDigits(append(dst, '-'), day)
+	dst = appendTwoDigits(append(dst, 'T'), hour)
+	dst = appendTwoDigits(append(dst, ':'), minute)
+	dst = appendTwoDigits(append(dst, ':'), second)
+	ms := t.Nanosecond() / 1_000_000
+	dst = append(dst, '.', byte('0'+ms/100))
+	return append(appendTwoDigits(dst, ms%100), 'Z', '"')
+}
+
+func appendTwoDigits(dst []byte, n int) []byte {
+	return append(dst, byte('0'+n/10), byte('0'+n%10))
 }
 
 // The functions below append one member after another. lead is the member's

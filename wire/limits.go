@@ -14,6 +14,7 @@ const (
 	MaxBatchTasks         = 1000
 	MaxHTTPBodyBytes      = 8 << 20
 	MaxClientMessageBytes = 2 << 20
+	MaxMessageFrames      = 10_000
 	MaxNesting            = 64
 	MaxArtifacts          = 100
 	MaxArtifactNameBytes  = 1 << 10

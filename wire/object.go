@@ -25,10 +25,11 @@ type object struct {
 	index int
 
 	raw [maxNames][]byte
-	// twice has a bit for each known name that came again, tooDeep tells that
-	// some member, known or not, nests deeper than MaxNesting.
-	twice   uint32
-	tooDeep bool
+	// twice has a bit for each known name that came again.
+	twice uint32
+	// tooDeep names a member that nests deeper than MaxNesting, empty if none
+	// does.
+	tooDeep string
 
 	err *Error
 }
@@ -55,8 +56,10 @@ func (s *scanner) object(o *object) bool {
 		if !s.value(0) {
 			return false
 		}
-		o.put(name, s.data[start:s.pos:s.pos])
-		o.tooDeep = o.tooDeep || s.deepest > MaxNesting
+		known := o.put(name, s.data[start:s.pos:s.pos])
+		if s.deepest > MaxNesting && o.tooDeep == "" {
+			o.tooDeep = known
+		}
 		if more, ok := s.separator('}'); !ok || !more {
 			return ok
 		}
@@ -85,9 +88,9 @@ func (s *scanner) frames(take func() bool) bool {
 	}
 }
 
-// put files the value of a member. The name comes as it was scanned: quotes,
-// escapes, space and colon.
-func (o *object) put(name, value []byte) {
+// put files the value of a member and returns how to call it. The name comes
+// as it was scanned: quotes, escapes, space and colon.
+func (o *object) put(name, value []byte) string {
 	name = name[1:bytes.LastIndexByte(name, '"')]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = unescapeName(name)
@@ -98,11 +101,12 @@ func (o *object) put(name, value []byte) {
 		}
 		if o.raw[i] != nil {
 			o.twice |= 1 << i
-			return
+			return known
 		}
 		o.raw[i] = value
-		return
+		return known
 	}
+	return "a member"
 }
 
 // unescapeName resolves the escapes of a member name as far as a known name
@@ -117,7 +121,10 @@ func unescapeName(name []byte) []byte {
 		}
 		i++
 		c := byte(0)
-		if name[i] == 'u' {
+		switch name[i] {
+		case '"', '\\', '/':
+			c = name[i]
+		case 'u':
 			if r, ok := hex4(name[i+1:]); ok && r < 0x80 {
 				c = byte(r)
 			}
@@ -147,12 +154,12 @@ func (o *object) nameOf(field int) string {
 // judge refuses what is wrong with the object as a whole. known has the bits
 // of the names that mean something in this kind of object; only those may not
 // come twice.
-func (o *object) judge(what string, known uint32) {
+func (o *object) judge(known uint32) {
 	if again := o.twice & known; again != 0 {
 		o.refuse(CodeInvalidBody, bits.TrailingZeros32(again), "must not appear twice")
 	}
-	if o.tooDeep && o.err == nil {
-		o.err = Refuse(CodeInvalidBody, what+" "+problemTooDeep)
+	if o.tooDeep != "" && o.err == nil {
+		o.err = Refuse(CodeInvalidBody, o.tooDeep+" "+problemTooDeep)
 	}
 }
 
@@ -285,8 +292,10 @@ func (o *object) timeMs(field int, code Code) int64 {
 	var t time.Time
 	if raw[0] == '"' {
 		text, _ := decodeString(raw)
-		if t.UnmarshalText([]byte(text)) == nil {
-			return t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
+		err := t.UnmarshalText([]byte(text))
+		ms := t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
+		if err == nil && ms >= minTimeMs && ms <= maxTimeMs {
+			return ms
 		}
 	}
 	o.refuse(code, field, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")

@@ -34,8 +34,9 @@ var (
 )
 
 // ParseClientMessage reads one text message of a client: a frame or an array
-// of frames, returned in order. A message that is too long, not UTF-8 or not
-// JSON is a violation, which ends the session; then there are no frames.
+// of frames, returned in order. A message that is too long, of too many frames,
+// not UTF-8 or not JSON is a violation, which ends the session; then there are
+// no frames.
 // Anything else that is wrong becomes an Unknown in its place, with the answer
 // in it: a frame that fails its checks, and, once for the whole message,
 // whatever in it is no object. Bytes in the frames alias data.
@@ -48,6 +49,10 @@ func ParseClientMessage(data []byte) (frames []ClientFrame, violation *Error) {
 	if !m.utf8() || !m.frames(m.frame) || !m.end() {
 		return nil, Refuse(CodeInvalidBody, "message must be JSON: "+m.problemAt())
 	}
+	if m.surplus > 0 {
+		return nil, Refuse(CodeTooLarge,
+			fmt.Sprintf("message must hold at most %d frames, got %d", MaxMessageFrames, MaxMessageFrames+m.surplus))
+	}
 	return m.list, nil
 }
 
@@ -57,6 +62,9 @@ type message struct {
 	list []ClientFrame
 	// stray tells that the answer to a value that is no frame is in the list.
 	stray bool
+	// surplus counts the frames beyond the limit, of which nothing is kept: a
+	// refused frame takes far more memory than the two bytes it is made of.
+	surplus int
 }
 
 // frame reads one value, which should be a frame.
@@ -70,6 +78,10 @@ func (m *message) frame() bool {
 		}
 		return m.value(0)
 	}
+	if len(m.list) >= MaxMessageFrames {
+		m.surplus++
+		return m.value(0)
+	}
 	o := object{names: requestNames}
 	if !m.object(&o) {
 		return false
@@ -80,11 +92,11 @@ func (m *message) frame() bool {
 
 // clientFrame makes the frame, or the Unknown that says why it is none.
 func (o *object) clientFrame() ClientFrame {
-	o.judge("frame", envelopeBits)
+	o.judge(envelopeBits)
 	ref := o.ref()
 	kind := o.text(fieldType, &typeRule)
 	if bits, ok := frameBits[kind]; ok {
-		o.judge("frame", bits)
+		o.judge(bits)
 	} else {
 		o.refuse(CodeInvalidArgument, fieldType, "names no frame that this server knows")
 	}
@@ -199,7 +211,7 @@ func (o *object) heartbeat(ref Ref) *Heartbeat {
 	}
 	for i, raw := range list {
 		e := o.element(fieldTasks, i, raw, requestNames, CodeInvalidArgument)
-		e.judge("", deliveryBits)
+		e.judge(deliveryBits)
 		f.Tasks = append(f.Tasks, e.delivery())
 		if e.err != nil {
 			o.err = e.err

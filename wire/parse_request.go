@@ -179,7 +179,7 @@ func (o *object) scanBody(body []byte, known uint32) {
 		o.err = Refuse(CodeInvalidBody, "body "+problem)
 		return
 	}
-	o.judge("body", known)
+	o.judge(known)
 }
 
 // scanAlone takes apart a text that is one object and returns what is wrong,
@@ -305,7 +305,7 @@ func (o *object) artifacts() []Artifact {
 	artifacts := make([]Artifact, 0, len(list))
 	for i, raw := range list {
 		e := o.element(fieldArtifacts, i, raw, artifactNames, CodeInvalidResult)
-		e.judge("", math.MaxUint32)
+		e.judge(math.MaxUint32)
 		if e.given(artifactContent) != nil {
 			e.refuse(CodeInvalidResult, artifactContent, "must be left out: uploads are not served yet, give a url")
 		}

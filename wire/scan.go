@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -69,6 +69,14 @@ func (s *scanner) utf8() bool {
 }
 
 func (s *scanner) space() {
+	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
+		return
+	}
+	s.moreSpace()
+}
+
+// moreSpace is apart so that the common case, none, is inlined.
+func (s *scanner) moreSpace() {
 	for s.pos < len(s.data) {
 		switch s.data[s.pos] {
 		case ' ', '\n', '\t', '\r':
@@ -99,20 +107,20 @@ func (s *scanner) end() bool {
 
 // value scans one value that lies inside depth open brackets.
 func (s *scanner) value(depth int) bool {
-	switch c := s.peek(); {
-	case c == '"':
+	switch s.peek() {
+	case '"':
 		return s.string()
-	case c == '{':
+	case '{':
 		return s.enter(depth+1) && s.restOfObject(depth+1)
-	case c == '[':
+	case '[':
 		return s.enter(depth+1) && s.restOfArray(depth+1)
-	case c == '-' || isDigit(c):
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return s.number()
-	case c == 't':
+	case 't':
 		return s.word("true")
-	case c == 'f':
+	case 'f':
 		return s.word("false")
-	case c == 'n':
+	case 'n':
 		return s.word("null")
 	}
 	return s.fail("a JSON value should begin here")
@@ -187,10 +195,11 @@ func (s *scanner) separator(closing byte) (more, ok bool) {
 }
 
 func (s *scanner) word(word string) bool {
-	if !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
+	end := s.pos + len(word)
+	if end > len(s.data) || string(s.data[s.pos:end]) != word {
 		return s.fail("a JSON value should begin here")
 	}
-	s.pos += len(word)
+	s.pos = end
 	return true
 }
 
@@ -261,8 +270,11 @@ func (s *scanner) string() bool {
 // time, as strings are most of what it reads.
 func (s *scanner) plainBytes() {
 	data, pos := s.data, s.pos
-	for pos+8 <= len(data) && !holdsSpecial(binary.LittleEndian.Uint64(data[pos:])) {
-		pos += 8
+	for ; pos+8 <= len(data); pos += 8 {
+		if marks := specials(binary.LittleEndian.Uint64(data[pos:])); marks != 0 {
+			s.pos = pos + bits.TrailingZeros64(marks)/8
+			return
+		}
 	}
 	for pos < len(data) && data[pos] >= 0x20 && data[pos] != '"' && data[pos] != '\\' {
 		pos++
@@ -270,16 +282,16 @@ func (s *scanner) plainBytes() {
 	s.pos = pos
 }
 
-// holdsSpecial reports whether one of the eight bytes ends a plain run. It
-// subtracts in all bytes at once: where the byte was smaller than what is
+// specials sets the top bit of each of the eight bytes that ends a plain run.
+// It subtracts in all bytes at once: where the byte was smaller than what is
 // subtracted, its top bit comes up although it was not set before. A borrow
-// from a lower byte can raise a false alarm only above a true one.
-func holdsSpecial(word uint64) bool {
+// can raise a false alarm only above a true one, so the lowest is true.
+func specials(word uint64) uint64 {
 	const each, top = 0x0101010101010101, 0x8080808080808080
 	control := word - each*0x20
 	quote := (word ^ each*'"') - each
 	backslash := (word ^ each*'\\') - each
-	return (control|quote|backslash)&^word&top != 0
+	return (control | quote | backslash) &^ word & top
 }
 
 func (s *scanner) escape() bool {

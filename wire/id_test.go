@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestUUIDv7HasTimeVersionVariantAndChance(t *testing.T) {
+	all := [10]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	cases := []struct {
+		unixMs int64
+		random [10]byte
+		want   string
+	}{
+		{0, [10]byte{}, "00000000-0000-7000-8000-000000000000"},
+		{0x0123456789ab, all, "01234567-89ab-7fff-bfff-ffffffffffff"},
+		{sampleTimeMs, [10]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, "019b76da-a87b-7102-8304-05060708090a"},
+		{1<<48 - 1, [10]byte{0x0f, 0, 0x3f}, "ffffffff-ffff-7f00-bf00-000000000000"},
+	}
+	for _, c := range cases {
+		if got := TaskID(NewUUIDv7(c.unixMs, c.random)).String(); got != c.want {
+			t.Errorf("%d with %v is %s, want %s", c.unixMs, c.random, got, c.want)
+		}
+	}
+}
+
+func TestUUIDv7OrdersByTime(t *testing.T) {
+	early := TaskID(NewUUIDv7(sampleTimeMs, [10]byte{0: 0xff, 9: 0xff})).String()
+	late := TaskID(NewUUIDv7(sampleTimeMs+1, [10]byte{})).String()
+	if early >= late {
+		t.Errorf("%s does not sort before %s", early, late)
+	}
+}
+
+func TestOnlyTheCanonicalTextIsAnID(t *testing.T) {
+	const text = "019b76da-a87b-7102-8304-05060708090a"
+	id, ok := ParseTaskID(text)
+	if !ok || id.String() != text || string(id.AppendTo([]byte("x"))) != "x"+text {
+		t.Errorf("%s is read as %s (%t)", text, id, ok)
+	}
+	if session, ok := ParseSessionID(text); !ok || session.String() != text || session.IsZero() {
+		t.Errorf("session %s is read as %s (%t)", text, session, ok)
+	}
+	bad := []string{
+		"", text[:35], text + "0", strings.ToUpper(text), "{" + text[1:35] + "}", " " + text[1:],
+		strings.ReplaceAll(text, "-", ""), "urn:uuid:" + text, "019b76da+a87b-7102-8304-05060708090a",
+		"019b76daa-87b-7102-8304-05060708090a", "019b76da-a87b-7102-8304-05060708090g",
+		"019b76da-a87b-7102-8304-0506070809\x000", "019b76da-a87b-7102-8304-050607080é",
+	}
+	for _, text := range bad {
+		if _, ok := ParseTaskID(text); ok {
+			t.Errorf("%q is a task id", text)
+		}
+		if _, ok := ParseSessionID(text); ok {
+			t.Errorf("%q is a session id", text)
+		}
+	}
+	if !(TaskID{}).IsZero() || id.IsZero() {
+		t.Error("IsZero is wrong")
+	}
+}
+
+func TestOnlyLowerCaseHexIsAToken(t *testing.T) {
+	const text = "00112233445566778899aabbccddeeff"
+	token, ok := ParseToken(text)
+	if !ok || token.String() != text || string(token.AppendTo([]byte("x"))) != "x"+text || token.IsZero() {
+		t.Errorf("%s is read as %s (%t)", text, token, ok)
+	}
+	for _, text := range []string{"", text[:31], text + "0", strings.ToUpper(text), text[:31] + "g", text[:30] + "é"} {
+		if _, ok := ParseToken(text); ok {
+			t.Errorf("%q is a token", text)
+		}
+	}
+}
+
+// TestShardsNeverMove: these values decide where bytes lie on disk. A change
+// here loses every task of every existing data directory.
+func TestShardsNeverMove(t *testing.T) {
+	tasks := []struct {
+		id   string
+		want [4]int // of 1, 4, 7 and 32 shards
+	}{
+		{"00000000-0000-0000-0000-000000000000", [4]int{0, 1, 0, 17}},
+		{"019b76da-a87b-7102-8304-05060708090a", [4]int{0, 2, 5, 18}},
+		{"ffffffff-ffff-7fff-bfff-ffffffffffff", [4]int{0, 0, 4, 24}},
+	}
+	for _, c := range tasks {
+		id, ok := ParseTaskID(c.id)
+		if !ok {
+			t.Fatal(c.id)
+		}
+		for i, shards := range []int{1, 4, 7, 32} {
+			if got := ShardOfTask(id, shards); got != c.want[i] {
+				t.Errorf("%s of %d shards is in %d, want %d", c.id, shards, got, c.want[i])
+			}
+		}
+	}
+	keys := []struct {
+		tenant, command, key string
+		want                 [4]int
+	}{
+		{"default", "sha256", "file-1", [4]int{0, 3, 2, 15}},
+		{"default", "sha256", "", [4]int{0, 3, 6, 15}},
+		{"d", "efault", "file-1", [4]int{0, 0, 6, 16}},
+		{"t", "c", "\x00\xff é", [4]int{0, 1, 2, 21}},
+	}
+	for _, c := range keys {
+		for i, shards := range []int{1, 4, 7, 32} {
+			if got := ShardOfKey(c.tenant, c.command, c.key, shards); got != c.want[i] {
+				t.Errorf("%q %q %q of %d shards is in %d, want %d", c.tenant, c.command, c.key, shards, got, c.want[i])
+			}
+		}
+	}
+}
+
+func TestShardsAreUsedEvenly(t *testing.T) {
+	const shards, tasks = 4, 40_000
+	var counts [shards]int
+	for n := range tasks {
+		id := TaskID(NewUUIDv7(sampleTimeMs, [10]byte{7: byte(n >> 16), 8: byte(n >> 8), 9: byte(n)}))
+		counts[ShardOfTask(id, shards)]++
+	}
+	for shard, count := range counts {
+		if count < tasks/shards*9/10 || count > tasks/shards*11/10 {
+			t.Errorf("shard %d has %d of %d tasks", shard, count, tasks)
+		}
+	}
+}

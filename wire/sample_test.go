@@ -1,0 +1,160 @@
+package wire
+
+import "math"
+
+// The samples have every member of their kind set, so that a golden file
+// shows each name once and a round trip that loses one is seen.
+
+const (
+	sampleTimeMs = 1_767_225_600_123 // 2026-01-01T00:00:00.123Z
+	sampleHour   = 3_600_000
+)
+
+// awkward holds what has to be escaped, what must not be, and what looks like
+// it has to: quotes, a backslash, control characters, U+2028, an astral rune.
+const awkward = "\"\\/\b\f\n\r\t\x00\x1f\x7f é \u2028 \U0001F600 <&>"
+
+func sampleID(n byte) TaskID {
+	return TaskID(NewUUIDv7(sampleTimeMs, [10]byte{9: n}))
+}
+
+func sampleToken(n byte) Token { return Token{0: 0xab, 15: n} }
+
+func sampleRef(n byte) TaskRef { return TaskRef{TaskID: sampleID(n), Token: sampleToken(n)} }
+
+func samplePayload() []byte {
+	return []byte(`{"b": 1, "a":[1e400,-0.0,12345678901234567890,"\u00e9\/\ud800"],"a":null }`)
+}
+
+func sampleTask() *Task {
+	return &Task{
+		ID:           sampleID(1),
+		Command:      "sha256",
+		Payload:      samplePayload(),
+		Priority:     9,
+		Status:       StatusInProgress,
+		Location:     LocationInProgress,
+		Attempts:     1,
+		MaxAttempts:  5,
+		Deliveries:   2,
+		Webhook:      "https://example.org/hook",
+		WorkerID:     "ada " + awkward,
+		LeaseUntilMs: sampleTimeMs + sampleHour,
+		VisibleAtMs:  sampleTimeMs + 1,
+		Error:        "exit 1: " + awkward,
+		History: []HistoryLine{
+			{Delivery: 1, WorkerID: "bob", FromMs: sampleTimeMs, ToMs: sampleTimeMs + 877, Cause: ErrorLeaseExpired},
+			{Delivery: 2, WorkerID: "eve", FromMs: sampleTimeMs + 900, ToMs: sampleTimeMs + 901, Cause: "nack"},
+		},
+		TenantID:    DefaultTenant,
+		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		TraceState:  "vendor=1",
+		CreatedAtMs: sampleTimeMs,
+		UpdatedAtMs: sampleTimeMs + 999,
+	}
+}
+
+// barePendingTask is a task as it stands right after its enqueue.
+func barePendingTask() *Task {
+	return &Task{
+		ID: sampleID(2), Command: "a", Payload: []byte("null"), Status: StatusPending, Location: LocationPending,
+		MaxAttempts: 5, TenantID: DefaultTenant, CreatedAtMs: sampleTimeMs, UpdatedAtMs: sampleTimeMs,
+	}
+}
+
+func sampleEnqueue() EnqueueRequest {
+	return EnqueueRequest{
+		Command: "resize:v2.a_b-c", Payload: samplePayload(), Priority: 3, MaxAttempts: 7,
+		IdempotencyKey: "key " + awkward, RunAtMs: sampleTimeMs, TraceParent: "00-ab-cd-01", TraceState: "v=1",
+	}
+}
+
+func sampleResult() ResultRequest {
+	return ResultRequest{
+		Status: StatusCompleted, Result: []byte(`{"sha": "ab\u0063", "n":1e400}`), Error: "warning",
+		Artifacts: []Artifact{{Name: "log", URL: "https://example.org/log"}, {Name: awkward, URL: "s3://b/k"}},
+	}
+}
+
+func sampleRecord() *ResultRecord {
+	r := sampleResult()
+	return &ResultRecord{
+		TaskID: sampleID(1), Status: r.Status, Result: r.Result, Error: r.Error, Artifacts: r.Artifacts,
+		CompletedAtMs: sampleTimeMs,
+	}
+}
+
+func sampleError() *Error {
+	return &Error{
+		Code: CodeIdempotencyConflict, Sentence: "idempotencyKey was used " + awkward, TaskID: sampleID(3),
+		Status: StatusPending, RetryAfterSeconds: 2,
+	}
+}
+
+func sampleQueues() []QueueFigures {
+	return []QueueFigures{
+		{
+			Command: "sha256", TenantID: DefaultTenant, Ready: 1, Delayed: 2, InProgress: 3, Dead: 4, Paused: true,
+			OldestReadyAtMs: sampleTimeMs,
+		},
+		{Command: "b", TenantID: awkward},
+	}
+}
+
+func ref(n int64) Ref { return Ref{Value: n, Present: true} }
+
+func sampleClientFrames() map[string]ClientFrame {
+	return map[string]ClientFrame{
+		"hello": &Hello{
+			Ref: ref(1), Token: "secret", WorkerID: awkward, Resume: "key", MaxMessageBytes: MinMaxMessageBytes,
+		},
+		"hello-bare": &Hello{},
+		"subscribe": &Subscribe{
+			Ref: ref(-9), Commands: []string{"a", "b:c"}, LeaseSeconds: 30, Window: 8,
+		},
+		"subscribe-all":   &Subscribe{Commands: []string{AllCommands}, LeaseSeconds: MaxLeaseSeconds},
+		"window":          &Window{Ref: ref(math.MaxInt64), Size: 3},
+		"window-zero":     &Window{},
+		"received":        &Received{Ref: ref(0), Through: 12},
+		"result":          &Result{Ref: ref(2), TaskRef: sampleRef(1), ResultRequest: sampleResult()},
+		"result-failed":   &Result{TaskRef: sampleRef(1), ResultRequest: ResultRequest{Status: StatusFailed, Error: awkward}},
+		"nack":            &Nack{Ref: ref(3), TaskRef: sampleRef(1), NackRequest: NackRequest{DelaySeconds: 7, Reason: "busy"}},
+		"nack-by-policy":  &Nack{TaskRef: sampleRef(1), NackRequest: NackRequest{DelaySeconds: -1}},
+		"nack-at-once":    &Nack{TaskRef: sampleRef(1)},
+		"abandon":         &Abandon{Ref: ref(4), TaskRef: sampleRef(1)},
+		"release":         &Release{Ref: ref(5), TaskRef: sampleRef(1)},
+		"heartbeat":       &Heartbeat{Ref: ref(6), Tasks: []TaskRef{sampleRef(1), sampleRef(2)}, ExtendSeconds: 60},
+		"heartbeat-all":   &Heartbeat{Ref: ref(7)},
+		"heartbeat-none":  &Heartbeat{Tasks: []TaskRef{}},
+		"enqueue":         &Enqueue{Ref: ref(8), EnqueueRequest: sampleEnqueue()},
+		"enqueue-delayed": &Enqueue{EnqueueRequest: EnqueueRequest{Command: "a", Payload: []byte("[]"), MaxAttempts: 5, DelaySeconds: 9}},
+		"drain":           &Drain{Ref: ref(10)},
+	}
+}
+
+func sampleServerFrames() map[string]ServerFrame {
+	return map[string]ServerFrame{
+		"welcome": &Welcome{
+			SessionID: SessionID(sampleID(7)), Resume: "key", WorkerID: "ada", TenantID: DefaultTenant,
+			PingSeconds: PingSeconds, ResumeGraceSeconds: ResumeGraceSeconds, MaxMessageBytes: MaxClientMessageBytes,
+			MaxUnanswered: MaxUnansweredRequests, Durability: "fsync", ServerTimeMs: sampleTimeMs, Version: "1.0.0",
+			Features: []string{"a", awkward}, Held: []TaskRef{sampleRef(1), sampleRef(2)},
+		},
+		"welcome-bare": &Welcome{SessionID: SessionID(sampleID(7))},
+		"task": &TaskFrame{
+			Seq: 1, Token: sampleToken(1), LeaseForMs: 30_000, LeaseUntilMs: sampleTimeMs + 30_000, Task: sampleTask(),
+		},
+		"task-bare":    &TaskFrame{Seq: 2, Token: sampleToken(2), LeaseForMs: 1, Task: barePendingTask()},
+		"ok":           &OK{Ref: ref(1)},
+		"ok-enqueue":   &OK{Ref: ref(2), TaskID: sampleID(1), Replayed: true},
+		"ok-nack":      &OK{Ref: ref(3), TaskID: sampleID(1), NackStatus: NackRequeued, DelaySeconds: 5},
+		"ok-heartbeat": &OK{Ref: ref(4), LeaseUntilMs: sampleTimeMs, Lost: []TaskRef{sampleRef(1), {TaskID: sampleID(2)}}, IsHeartbeat: true},
+		"ok-heartbeat-nothing-lost": &OK{
+			Ref: ref(5), LeaseUntilMs: sampleTimeMs, IsHeartbeat: true,
+		},
+		"error":          &ErrorFrame{Ref: ref(6), TaskID: sampleID(1), Err: Refuse(CodeLeaseLost, "lease is lost")},
+		"error-conflict": &ErrorFrame{TaskID: sampleID(3), Err: sampleError()},
+		"revoked":        &Revoked{TaskRef: sampleRef(1), Reason: RevokedExpired},
+		"draining":       &Draining{Reason: "shutdown", GraceSeconds: 30},
+	}
+}
