@@ -1,0 +1,21 @@
+package lease
+
+import (
+	"testing"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+func TestEmptySessionListsAreForgotten(t *testing.T) {
+	table := New()
+	for n := range byte(100) {
+		e := &Entry{Task: &store.TaskRecord{ID: wire.TaskID{n}}, Lease: store.Lease{Session: wire.SessionID{n + 1}}}
+		table.Grant(e, 1)
+		table.Bind(e, wire.SessionID{n + 101})
+		table.Remove(e)
+	}
+	if len(table.sessions) != 0 || len(table.entries) != 0 {
+		t.Fatalf("%d sessions and %d entries are left", len(table.sessions), len(table.entries))
+	}
+}
