@@ -1,0 +1,139 @@
+package index
+
+import (
+	"fmt"
+
+	"codeq/store"
+)
+
+const (
+	// HighWater is the length in keys beyond which a run drops its tail.
+	HighWater = 4096
+	// LowWater is the length in keys below which a run that is not complete
+	// wants a refill.
+	LowWater = 1024
+)
+
+// Limits are the lengths in keys that runs are held to: Run for HighWater and
+// Refill for LowWater. Tests use small ones.
+type Limits struct {
+	Run    int
+	Refill int
+}
+
+// Index holds the queues of one shard. One goroutine only.
+type Index struct {
+	limits Limits
+	queues map[store.QueueKey]*Queue
+
+	// known orders the queues whose first delayed key is in memory, unread
+	// those that have delayed tasks and no such key in memory.
+	known  dueHeap
+	unread dueHeap
+
+	refills refillList
+	dirty   []*Queue
+}
+
+// New makes an empty index. Limits must be 2 ≤ Run and 1 ≤ Refill ≤ Run.
+func New(l Limits) *Index {
+	if l.Run < 2 || l.Refill < 1 || l.Refill > l.Run {
+		panic(fmt.Sprintf("index: runs of %d keys, refilled below %d", l.Run, l.Refill))
+	}
+	return &Index{limits: l, queues: make(map[store.QueueKey]*Queue)}
+}
+
+// Queue finds a queue or makes an empty one.
+func (x *Index) Queue(key store.QueueKey) *Queue {
+	q := x.queues[key]
+	if q == nil {
+		q = newQueue(x, key)
+		x.queues[key] = q
+	}
+	return q
+}
+
+// Find is the queue of that key, nil if there is none.
+func (x *Index) Find(key store.QueueKey) *Queue { return x.queues[key] }
+
+// Restore makes a queue from its stored figures. Memory has none of its keys
+// yet: each order that has any wants a refill from its floor.
+func (x *Index) Restore(key store.QueueKey, c store.Counters) *Queue {
+	if x.queues[key] != nil {
+		panic(fmt.Sprintf("index: queue %v restored twice", key))
+	}
+	if low := leastOf(&c); low < 0 {
+		panic(fmt.Sprintf("index: queue %v restored with %d in %+v", key, low, c))
+	}
+	q := newQueue(x, key)
+	q.counters = c
+	x.queues[key] = q
+	for prio := store.Priorities - 1; prio >= 0; prio-- {
+		q.ready[prio].restore()
+	}
+	q.delayed.restore()
+	return q
+}
+
+func leastOf(c *store.Counters) int64 {
+	least := min(c.Delayed, c.DelayedFloorMs, c.InProgress, c.Dead, c.Done)
+	for _, n := range c.Ready {
+		least = min(least, n)
+	}
+	return least
+}
+
+func (r *run) restore() {
+	r.cursor = justBelow(r.floor())
+	r.queue.settle(r)
+}
+
+// Forget drops a queue without a task; it must not be used after that. Panics
+// unless all its counters are zero. If its figures have changed, TakeDirty
+// still gives it.
+func (x *Index) Forget(q *Queue) {
+	if !q.counters.IsZero() || x.queues[q.key] != q {
+		panic(fmt.Sprintf("index: queue %v forgotten with %+v", q.key, q.counters))
+	}
+	q.forgotten = true
+	delete(x.queues, q.key)
+}
+
+// HeadDue is the earliest delayed task in memory over all queues, if it is due
+// at nowMs; of equal times the lower id. It stays until it is removed.
+func (x *Index) HeadDue(nowMs int64) (q *Queue, k store.TimedKey, ok bool) {
+	q = x.known.top()
+	if q == nil || int64(q.dueAt.rank) > nowMs {
+		return nil, store.TimedKey{}, false
+	}
+	return q, store.TimedKey{AtMs: int64(q.dueAt.rank), ID: q.dueAt.id}, true
+}
+
+// NextDueAtMs is when the next delayed task is due, in Unix milliseconds, 0 if
+// there is none. It may be too early, never too late: of a queue that waits
+// for a refill only the floor is known.
+func (x *Index) NextDueAtMs() int64 {
+	known, unread := x.known.top(), x.unread.top()
+	switch {
+	case known == nil && unread == nil:
+		return 0
+	case known == nil:
+		// A floor of 0 would mean that there is none.
+		return max(1, int64(unread.dueAt.rank))
+	case unread == nil:
+		return int64(known.dueAt.rank)
+	}
+	return max(1, int64(min(known.dueAt.rank, unread.dueAt.rank)))
+}
+
+// TakeDirty appends the queues whose counters or floors have changed since the
+// last call to dst, in the order of their first change.
+func (x *Index) TakeDirty(dst []*Queue) []*Queue {
+	dst = append(dst, x.dirty...)
+	for _, q := range x.dirty {
+		q.dirty = false
+	}
+	clear(x.dirty)
+	x.dirty = x.dirty[:0]
+	return dst
+}

@@ -1,0 +1,175 @@
+package index
+
+import (
+	"fmt"
+
+	"codeq/store"
+)
+
+// Queue is the order and the figures of one queue in one shard. It belongs to
+// its Index and to the same goroutine. Keys are added when a task comes to a
+// place and removed when it leaves; a key that is added twice or removed
+// without being there is a broken invariant and panics as far as it can be
+// seen from memory.
+type Queue struct {
+	index    *Index
+	key      store.QueueKey
+	counters store.Counters
+	ready    [store.Priorities]run
+	delayed  run
+
+	dirty     bool
+	forgotten bool
+
+	// due is the heap the queue is in, nil for none; dueAt its key there and
+	// dueSlot its index.
+	due     *dueHeap
+	dueAt   place
+	dueSlot int
+}
+
+func newQueue(x *Index, key store.QueueKey) *Queue {
+	q := &Queue{index: x, key: key}
+	for prio := range q.ready {
+		q.ready[prio].queue = q
+		q.ready[prio].priority = prio
+	}
+	q.delayed.queue = q
+	q.delayed.delayed = true
+	return q
+}
+
+// Key names the queue.
+func (q *Queue) Key() store.QueueKey { return q.key }
+
+// Counters is a copy of the figures and floors, as they are to be stored.
+func (q *Queue) Counters() store.Counters { return q.counters }
+
+// AddReady counts a task that became ready, as a new one, a retried one or one
+// that goes back to its old place.
+func (q *Queue) AddReady(prio int, k store.PendingKey) {
+	q.add(&q.ready[prio], place{k.Seq, k.ID})
+}
+
+// RemoveReady takes out a task that is no longer ready, whether memory has its
+// key or only the store.
+func (q *Queue) RemoveReady(prio int, k store.PendingKey) {
+	q.remove(&q.ready[prio], place{k.Seq, k.ID})
+}
+
+// HeadReady is the first ready task: the lowest key of the highest priority
+// that has any. ok is false when nothing is ready, and also when memory has no
+// key of that priority: a refill comes first, or a lower priority would
+// overtake.
+func (q *Queue) HeadReady() (prio int, k store.PendingKey, ok bool) {
+	for prio := store.Priorities - 1; prio >= 0; prio-- {
+		if q.counters.Ready[prio] == 0 {
+			continue
+		}
+		r := &q.ready[prio]
+		if r.len() == 0 {
+			return 0, store.PendingKey{}, false
+		}
+		return prio, store.PendingKey{Seq: r.first().rank, ID: r.first().id}, true
+	}
+	return 0, store.PendingKey{}, false
+}
+
+// AddDelayed counts a task that waits for its due time, above 0.
+func (q *Queue) AddDelayed(k store.TimedKey) { q.add(&q.delayed, q.timedPlace(k)) }
+
+// RemoveDelayed takes out a task that no longer waits, whether memory has its
+// key or only the store.
+func (q *Queue) RemoveDelayed(k store.TimedKey) { q.remove(&q.delayed, q.timedPlace(k)) }
+
+// timedPlace refuses times that have no place in an unsigned order.
+func (q *Queue) timedPlace(k store.TimedKey) place {
+	if k.AtMs <= 0 {
+		panic(fmt.Sprintf("index: queue %v: time %d for task %s", q.key, k.AtMs, k.ID))
+	}
+	return place{uint64(k.AtMs), k.ID}
+}
+
+// AddLeased counts a task that went in progress.
+func (q *Queue) AddLeased() {
+	q.changing()
+	q.counters.InProgress++
+}
+
+// RemoveLeased takes one off the tasks in progress.
+func (q *Queue) RemoveLeased() {
+	q.changing()
+	q.decrement(&q.counters.InProgress, "in progress")
+}
+
+// AddDead counts a dead letter that ended at atMs.
+func (q *Queue) AddDead(atMs int64) {
+	q.changing()
+	addEnded(&q.counters.Dead, &q.counters.DeadFloorMs, atMs)
+}
+
+// RemoveDead takes out a dead letter.
+func (q *Queue) RemoveDead(k store.TimedKey) {
+	q.changing()
+	q.decrement(&q.counters.Dead, "dead")
+	raiseIfNone(q.counters.Dead, &q.counters.DeadFloorMs, k.AtMs)
+}
+
+// RaiseDeadFloor says that a scan found no dead letter that ended before
+// floorMs. Removals alone cannot know that: memory has none of these keys.
+func (q *Queue) RaiseDeadFloor(floorMs int64) { q.raise(&q.counters.DeadFloorMs, floorMs) }
+
+// AddDone counts any other ended task, that ended at atMs.
+func (q *Queue) AddDone(atMs int64) {
+	q.changing()
+	addEnded(&q.counters.Done, &q.counters.DoneFloorMs, atMs)
+}
+
+// RemoveDone takes out an ended task.
+func (q *Queue) RemoveDone(k store.TimedKey) {
+	q.changing()
+	q.decrement(&q.counters.Done, "done")
+	raiseIfNone(q.counters.Done, &q.counters.DoneFloorMs, k.AtMs)
+}
+
+// RaiseDoneFloor is RaiseDeadFloor for the other ended tasks.
+func (q *Queue) RaiseDoneFloor(floorMs int64) { q.raise(&q.counters.DoneFloorMs, floorMs) }
+
+func addEnded(count, floorMs *int64, atMs int64) {
+	if *count == 0 || atMs < *floorMs {
+		*floorMs = atMs
+	}
+	*count++
+}
+
+func raiseIfNone(count int64, floorMs *int64, atMs int64) {
+	if count == 0 {
+		*floorMs = max(*floorMs, atMs)
+	}
+}
+
+func (q *Queue) raise(floorMs *int64, to int64) {
+	if to > *floorMs {
+		q.changing()
+		*floorMs = to
+	}
+}
+
+func (q *Queue) decrement(count *int64, what string) {
+	*count--
+	if *count < 0 {
+		panic(fmt.Sprintf("index: queue %v: %d tasks %s", q.key, *count, what))
+	}
+}
+
+// changing puts the queue on the list of those whose figures must be written.
+func (q *Queue) changing() {
+	if q.forgotten {
+		panic(fmt.Sprintf("index: queue %v was forgotten and is used", q.key))
+	}
+	if q.dirty {
+		return
+	}
+	q.dirty = true
+	q.index.dirty = append(q.index.dirty, q)
+}

@@ -1,0 +1,394 @@
+package index
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+func pend(seq uint64) store.PendingKey { return store.PendingKey{Seq: seq, ID: wire.TaskID{1}} }
+
+func due(atMs int64) store.TimedKey { return store.TimedKey{AtMs: atMs, ID: wire.TaskID{1}} }
+
+func addMany(q *Queue, prio int, from, to uint64) {
+	for seq := from; seq <= to; seq++ {
+		q.AddReady(prio, pend(seq))
+	}
+}
+
+func wantHead(t *testing.T, q *Queue, prio int, seq uint64) {
+	t.Helper()
+	gotPrio, k, ok := q.HeadReady()
+	if !ok || gotPrio != prio || k != pend(seq) {
+		t.Fatalf("head is %d/%d %v, want %d/%d", gotPrio, k.Seq, ok, prio, seq)
+	}
+}
+
+func wantNoHead(t *testing.T, q *Queue) {
+	t.Helper()
+	if prio, k, ok := q.HeadReady(); ok {
+		t.Fatalf("head is %d/%d, want none", prio, k.Seq)
+	}
+}
+
+// wantPanic checks that f panics and that the panic says the word.
+func wantPanic(t *testing.T, word string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if said, ok := recover().(string); !ok || !strings.Contains(said, word) {
+			t.Fatalf("panicked with %q, want %q in it", said, word)
+		}
+	}()
+	f()
+}
+
+func TestHigherPriorityComesFirst(t *testing.T) {
+	q := New(small).Queue(someQueue)
+	q.AddReady(0, pend(1))
+	q.AddReady(9, pend(2))
+	q.AddReady(9, pend(3))
+	wantHead(t, q, 9, 2)
+	q.RemoveReady(9, pend(2))
+	wantHead(t, q, 9, 3)
+	q.RemoveReady(9, pend(3))
+	wantHead(t, q, 0, 1)
+	q.RemoveReady(0, pend(1))
+	wantNoHead(t, q)
+}
+
+func TestLowerPriorityDoesNotOvertakeAnUnreadOne(t *testing.T) {
+	x := New(small)
+	q := x.Restore(someQueue, store.Counters{
+		Ready:      [store.Priorities]int64{5: 2},
+		ReadyFloor: [store.Priorities]uint64{5: 10},
+	})
+	q.AddReady(0, pend(20))
+	wantNoHead(t, q)
+	f, ok := x.NextRefill()
+	if want := (store.PendingKey{Seq: 9, ID: justBelow(10).id}); !ok || f.AfterPending != want || f.Limit != 2 || f.Priority != 5 {
+		t.Fatalf("refill is %+v", f)
+	}
+	f.FillPending([]store.PendingKey{pend(10), pend(12)})
+	wantHead(t, q, 5, 10)
+	if f, ok := x.NextRefill(); ok {
+		t.Fatalf("wants %+v after it was filled", f)
+	}
+}
+
+func TestLongRunDropsItsTailAndReadsItAgain(t *testing.T) {
+	x := New(small)
+	q := x.Queue(someQueue)
+	addMany(q, 5, 1, 9)
+	if n := q.ready[5].len(); n != 4 {
+		t.Fatalf("%d keys in memory after the drop, want 4", n)
+	}
+	addMany(q, 5, 10, 12) // only counted
+	if n, c := q.ready[5].len(), q.Counters().Ready[5]; n != 4 || c != 12 {
+		t.Fatalf("%d keys in memory of %d, want 4 of 12", n, c)
+	}
+	if _, ok := x.NextRefill(); ok {
+		t.Fatal("wants a refill with 4 keys")
+	}
+	q.RemoveReady(5, pend(1))
+	q.RemoveReady(5, pend(2))
+	f, ok := x.NextRefill()
+	if !ok || f.AfterPending != pend(4) || f.Limit != 6 {
+		t.Fatalf("refill is %+v", f)
+	}
+	f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7), pend(8), pend(9), pend(10)})
+	wantHead(t, q, 5, 3)
+}
+
+func TestPutBackLowersTheFloorAndIsTheHead(t *testing.T) {
+	q := New(small).Queue(someQueue)
+	addMany(q, 5, 1, 12)
+	for seq := uint64(1); seq <= 4; seq++ {
+		q.RemoveReady(5, pend(seq))
+	}
+	wantNoHead(t, q)
+	if floor := q.Counters().ReadyFloor[5]; floor < 4 || floor > 5 {
+		t.Fatalf("floor is %d, the least is 5 and 4 is known to be gone", floor)
+	}
+	q.AddReady(5, pend(2))
+	wantHead(t, q, 5, 2)
+	if floor := q.Counters().ReadyFloor[5]; floor != 2 {
+		t.Fatalf("floor is %d, want 2", floor)
+	}
+}
+
+func TestRunIsCompleteAgainWhenTheStoresPartIsRemoved(t *testing.T) {
+	x := New(small)
+	q := x.Queue(someQueue)
+	addMany(q, 5, 1, 9) // 5 to 9 only in the store
+	for seq := uint64(5); seq <= 9; seq++ {
+		q.RemoveReady(5, pend(seq))
+	}
+	q.AddReady(5, pend(30))
+	if n := q.ready[5].len(); n != 5 {
+		t.Fatalf("%d keys in memory, want 5", n)
+	}
+	for seq := uint64(1); seq <= 4; seq++ {
+		q.RemoveReady(5, pend(seq))
+	}
+	wantHead(t, q, 5, 30)
+	q.RemoveReady(5, pend(30))
+	if c := q.Counters(); !c.IsZero() || c.ReadyFloor[5] != 31 {
+		t.Fatalf("counters are %+v, want none and a floor of 31", c)
+	}
+}
+
+func TestDueWaitsForItsTime(t *testing.T) {
+	x := New(small)
+	a, b := x.Queue(someQueue), x.Queue(store.QueueKey{Command: "other", Tenant: "t"})
+	a.AddDelayed(due(200))
+	b.AddDelayed(store.TimedKey{AtMs: 100, ID: wire.TaskID{2}})
+	b.AddDelayed(due(300))
+	if at := x.NextDueAtMs(); at != 100 {
+		t.Fatalf("next due at %d, want 100", at)
+	}
+	if _, _, ok := x.HeadDue(99); ok {
+		t.Fatal("due before its time")
+	}
+	q, k, ok := x.HeadDue(100)
+	if !ok || q != b || k.AtMs != 100 {
+		t.Fatalf("due is %+v %v", k, ok)
+	}
+	b.RemoveDelayed(k)
+	if q, k, ok = x.HeadDue(1000); !ok || q != a || k != due(200) {
+		t.Fatalf("due is %+v %v, want the other queue's", k, ok)
+	}
+}
+
+func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
+	x := New(small)
+	q := x.Restore(someQueue, store.Counters{Delayed: 2, DelayedFloorMs: 500})
+	if at := x.NextDueAtMs(); at != 500 {
+		t.Fatalf("next due at %d, want the floor, 500", at)
+	}
+	if _, _, ok := x.HeadDue(math.MaxInt64); ok {
+		t.Fatal("due without having been read")
+	}
+	f, ok := x.NextRefill()
+	if want := (store.TimedKey{AtMs: 499, ID: justBelow(1).id}); !ok || !f.Delayed || f.AfterTimed != want || f.Limit != 2 {
+		t.Fatalf("refill is %+v, want one after %+v", f, want)
+	}
+	f.FillTimed([]store.TimedKey{due(510), due(520)})
+	if at := x.NextDueAtMs(); at != 510 {
+		t.Fatalf("next due at %d, want 510", at)
+	}
+	q.RemoveDelayed(due(510))
+	q.RemoveDelayed(due(520))
+	if at := x.NextDueAtMs(); at != 0 {
+		t.Fatalf("next due at %d, want none", at)
+	}
+}
+
+func TestDelayedWithoutAFloorIsDueAtOnce(t *testing.T) {
+	x := New(small)
+	x.Restore(someQueue, store.Counters{Delayed: 1})
+	if at := x.NextDueAtMs(); at != 1 {
+		t.Fatalf("next due at %d, want 1", at)
+	}
+	if f, ok := x.NextRefill(); !ok || f.AfterTimed != (store.TimedKey{}) {
+		t.Fatalf("refill is %+v, want one from the start", f)
+	}
+}
+
+func TestEndedTasksHaveOnlyFigures(t *testing.T) {
+	q := New(small).Queue(someQueue)
+	q.AddDead(100)
+	q.AddDead(90)
+	q.AddDone(200)
+	q.AddLeased()
+	want := store.Counters{Dead: 2, DeadFloorMs: 90, Done: 1, DoneFloorMs: 200, InProgress: 1}
+	if got := q.Counters(); got != want {
+		t.Fatalf("counters are %+v, want %+v", got, want)
+	}
+	q.RemoveDead(due(90))
+	if got := q.Counters().DeadFloorMs; got != 90 {
+		t.Fatalf("a removal raised the floor to %d", got)
+	}
+	q.RaiseDeadFloor(95)
+	q.RaiseDeadFloor(80)
+	q.RaiseDoneFloor(150)
+	q.RemoveLeased()
+	want = store.Counters{Dead: 1, DeadFloorMs: 95, Done: 1, DoneFloorMs: 200}
+	if got := q.Counters(); got != want {
+		t.Fatalf("counters are %+v, want %+v", got, want)
+	}
+	q.RemoveDead(due(100))
+	q.RemoveDone(due(200))
+	want = store.Counters{DeadFloorMs: 100, DoneFloorMs: 200}
+	if got := q.Counters(); got != want {
+		t.Fatalf("counters are %+v, want %+v", got, want)
+	}
+	q.AddDone(50) // nothing else is there: the floor may be any
+	if got := q.Counters().DoneFloorMs; got != 50 {
+		t.Fatalf("floor is %d, want 50", got)
+	}
+}
+
+func TestDirtyQueuesComeOnceInOrderOfTheirFirstChange(t *testing.T) {
+	x := New(small)
+	a, b := x.Queue(someQueue), x.Queue(store.QueueKey{Command: "other", Tenant: "t"})
+	if got := x.TakeDirty(nil); len(got) != 0 {
+		t.Fatalf("%d queues changed by being made", len(got))
+	}
+	b.AddLeased()
+	a.AddReady(1, pend(1))
+	b.RemoveLeased()
+	if got := x.TakeDirty([]*Queue{a}); !slices.Equal(got, []*Queue{a, b, a}) {
+		t.Fatalf("%d queues, or in another order", len(got))
+	}
+	if got := x.TakeDirty(nil); len(got) != 0 {
+		t.Fatalf("%d queues changed twice", len(got))
+	}
+	a.RaiseDoneFloor(7)
+	if got := x.TakeDirty(nil); !slices.Equal(got, []*Queue{a}) {
+		t.Fatalf("%d queues changed by a floor", len(got))
+	}
+}
+
+func TestForgottenQueueIsStillDirtyAndGone(t *testing.T) {
+	x := New(small)
+	q := x.Queue(someQueue)
+	q.AddReady(1, pend(1))
+	q.RemoveReady(1, pend(1))
+	x.Forget(q)
+	if x.Find(someQueue) != nil {
+		t.Fatal("still there")
+	}
+	if got := x.TakeDirty(nil); !slices.Equal(got, []*Queue{q}) {
+		t.Fatalf("%d changed queues", len(got))
+	}
+	wantPanic(t, "forgotten", func() { q.AddLeased() })
+	wantPanic(t, "forgotten", func() { x.Forget(q) })
+	if x.Queue(someQueue) == q {
+		t.Fatal("the forgotten queue came back")
+	}
+}
+
+func TestImpossibleMovesPanic(t *testing.T) {
+	for name, f := range map[string]func(q *Queue){
+		"added twice":   func(q *Queue) { q.AddReady(5, pend(2)) },
+		"not in memory": func(q *Queue) { q.RemoveReady(6, pend(0)) },
+		"complete run":  func(q *Queue) { q.RemoveReady(5, pend(9)) },
+		"time 0":        func(q *Queue) { q.AddDelayed(due(0)) },
+		"time -1":       func(q *Queue) { q.RemoveDelayed(due(-1)) },
+		"-1 tasks in":   func(q *Queue) { q.RemoveLeased() },
+		"-1 tasks dead": func(q *Queue) { q.RemoveDead(due(1)) },
+		"-1 tasks done": func(q *Queue) { q.RemoveDone(due(1)) },
+		"forgotten":     func(q *Queue) { q.index.Forget(q) },
+		"twice":         func(q *Queue) { q.index.Restore(someQueue, store.Counters{}) },
+		"-3":            func(*Queue) { New(small).Restore(someQueue, store.Counters{Ready: [store.Priorities]int64{4: -3}}) },
+		"runs of 1":     func(*Queue) { New(Limits{Run: 1, Refill: 1}) },
+		"below 0":       func(*Queue) { New(Limits{Run: 8, Refill: 0}) },
+		"below 9":       func(*Queue) { New(Limits{Run: 8, Refill: 9}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := New(small).Queue(someQueue)
+			addMany(q, 5, 1, 3)
+			addMany(q, 6, 1, 9)
+			q.AddDelayed(due(100))
+			wantPanic(t, name, func() { f(q) })
+		})
+	}
+}
+
+// Each case breaks one thing that a scan promises.
+func TestImpossibleRefillsPanic(t *testing.T) {
+	for name, c := range map[string]struct {
+		word string
+		fill func(q *Queue, f Refill)
+	}{
+		"too few":      {"found 2", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(5), pend(6)}) }},
+		"too many":     {"found 4", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7), pend(8)}) }},
+		"known":        {"refilled with 4", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(4), pend(5), pend(6)}) }},
+		"out of order": {"refilled with 5", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(6), pend(5), pend(7)}) }},
+		"twice in one": {"refilled with 5", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(5), pend(5), pend(6)}) }},
+		"filled twice": {"refilled from 4", func(q *Queue, f Refill) {
+			f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7)})
+			f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7)})
+		}},
+		"after a change": {"refilled with 3", func(q *Queue, f Refill) {
+			q.RemoveReady(5, pend(6))
+			f.FillPending([]store.PendingKey{pend(5), pend(7), pend(8)})
+		}},
+		"another order": {"another order", func(q *Queue, f Refill) { Refill{Queue: q, Delayed: false}.FillTimed(nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := New(small)
+			q := x.Queue(someQueue)
+			addMany(q, 5, 1, 9)
+			q.RemoveReady(5, pend(1))
+			q.RemoveReady(5, pend(9))
+			q.RemoveReady(5, pend(8))
+			q.RemoveReady(5, pend(2))
+			f, ok := x.NextRefill()
+			if !ok || f.Limit != 3 {
+				t.Fatalf("refill is %+v", f)
+			}
+			wantPanic(t, c.word, func() { c.fill(q, f) })
+		})
+	}
+}
+
+func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
+	x := New(Limits{Run: HighWater, Refill: LowWater})
+	q := x.Queue(someQueue)
+	const backlog = 50_000
+	for seq := uint64(1); seq <= backlog; seq++ {
+		q.AddReady(5, pend(seq))
+		q.AddDelayed(due(int64(seq)))
+	}
+	for _, r := range []*run{&q.ready[5], &q.delayed} {
+		if cap(r.keys) > 2*HighWater || r.len() < HighWater/2 {
+			t.Fatalf("%d keys in the memory of %d for a backlog of %d", r.len(), cap(r.keys), *r.count())
+		}
+	}
+	next := uint64(1)
+	for {
+		prio, k, ok := q.HeadReady()
+		if !ok {
+			f, wanted := x.NextRefill()
+			if !wanted {
+				break
+			}
+			fillOnward(f)
+			continue
+		}
+		if k.Seq != next {
+			t.Fatalf("head is %d, want %d", k.Seq, next)
+		}
+		q.RemoveReady(prio, k)
+		next++
+		if len(q.ready[5].keys) > 2*HighWater {
+			t.Fatalf("%d keys in memory", len(q.ready[5].keys))
+		}
+	}
+	if next != backlog+1 || cap(q.ready[5].keys) > keptCap {
+		t.Fatalf("drained up to %d, with the memory of %d keys", next, cap(q.ready[5].keys))
+	}
+}
+
+// fillOnward serves a refill of an order without gaps.
+func fillOnward(f Refill) {
+	if f.Delayed {
+		keys := make([]store.TimedKey, f.Limit)
+		for i := range keys {
+			keys[i] = due(f.AfterTimed.AtMs + int64(i) + 1)
+		}
+		f.FillTimed(keys)
+		return
+	}
+	keys := make([]store.PendingKey, f.Limit)
+	for i := range keys {
+		keys[i] = pend(f.AfterPending.Seq + uint64(i) + 1)
+	}
+	f.FillPending(keys)
+}

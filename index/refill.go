@@ -1,0 +1,119 @@
+package index
+
+import "codeq/store"
+
+// Refill asks for the keys of one order that follow those in memory. It is
+// good until the next change of its queue.
+type Refill struct {
+	Queue *Queue
+	// Delayed says which order: the delayed one, read after AfterTimed, or the
+	// ready one of Priority, read after AfterPending.
+	Delayed      bool
+	Priority     int
+	AfterPending store.PendingKey
+	AfterTimed   store.TimedKey
+	// Limit is how many keys to read at most. There are that many.
+	Limit int
+}
+
+// NextRefill is a run that should be read now: it is shorter than Limits.Refill
+// and than its counter. The run that has wanted it longest comes first. It is
+// given again until it was filled or no longer wants it.
+func (x *Index) NextRefill() (Refill, bool) {
+	r := x.refills.next(x.limits)
+	if r == nil {
+		return Refill{}, false
+	}
+	f := Refill{Queue: r.queue, Delayed: r.delayed, Priority: r.priority}
+	if r.delayed {
+		f.AfterTimed = store.TimedKey{AtMs: int64(r.cursor.rank), ID: r.cursor.id}
+	} else {
+		f.AfterPending = store.PendingKey{Seq: r.cursor.rank, ID: r.cursor.id}
+	}
+	// Never more than the counter has, so that the scan ends at the last live
+	// key and does not walk over deleted ones behind it.
+	f.Limit = int(min(int64(x.limits.Run), *r.count())) - r.len()
+	return f, true
+}
+
+// FillPending takes what a scan of a ready order found strictly after
+// AfterPending: the next keys in order, at most Limit. Panics when that cannot
+// be: keys out of order or not behind the cursor, or fewer than the counter
+// has.
+func (f Refill) FillPending(keys []store.PendingKey) {
+	r := &f.Queue.ready[f.Priority]
+	f.check(r, place{f.AfterPending.Seq, f.AfterPending.ID}, len(keys))
+	for _, k := range keys {
+		r.extend(place{k.Seq, k.ID})
+	}
+	f.Queue.settle(r)
+}
+
+// FillTimed is FillPending for the delayed order.
+func (f Refill) FillTimed(keys []store.TimedKey) {
+	r := &f.Queue.delayed
+	f.check(r, place{uint64(f.AfterTimed.AtMs), f.AfterTimed.ID}, len(keys))
+	for _, k := range keys {
+		r.extend(f.Queue.timedPlace(k))
+	}
+	f.Queue.settle(r)
+}
+
+func (f Refill) check(r *run, after place, found int) {
+	if r.delayed != f.Delayed {
+		r.fail("filled by the keys of another order")
+	}
+	if r.cursor != after {
+		r.fail("refilled from %d/%s", after.rank, after.id)
+	}
+	if found != f.Limit {
+		r.fail("a refill of %d found %d", f.Limit, found)
+	}
+	if int64(r.len()+found) > *r.count() {
+		r.fail("refilled with %d", found)
+	}
+}
+
+// extend appends the next key behind the cursor.
+func (r *run) extend(k place) {
+	if k.compare(r.cursor) <= 0 {
+		r.fail("refilled with %d/%s", k.rank, k.id)
+	}
+	r.keys = append(r.keys, k)
+	r.cursor = k
+}
+
+// refillList is a first-in, first-out list of runs that wanted a refill when
+// they were noted. Whether one still does is looked at when its turn comes.
+type refillList struct {
+	first, last *run
+}
+
+func (r *run) wantsRefill(l Limits) bool {
+	return r.len() < l.Refill && int64(r.len()) < *r.count()
+}
+
+func (l *refillList) note(r *run, limits Limits) {
+	if r.listed || !r.wantsRefill(limits) {
+		return
+	}
+	r.listed = true
+	if l.last == nil {
+		l.first = r
+	} else {
+		l.last.after = r
+	}
+	l.last = r
+}
+
+func (l *refillList) next(limits Limits) *run {
+	for l.first != nil && !l.first.wantsRefill(limits) {
+		r := l.first
+		l.first = r.after
+		r.after, r.listed = nil, false
+	}
+	if l.first == nil {
+		l.last = nil
+	}
+	return l.first
+}

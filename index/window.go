@@ -1,0 +1,101 @@
+package index
+
+import "fmt"
+
+// add keeps the invariant of the cursor for a key that came to an order.
+func (q *Queue) add(r *run, k place) {
+	q.changing()
+	count := r.count()
+	complete := int64(r.len()) == *count
+	behind := k.compare(r.cursor) > 0
+	*count++
+	if behind && complete {
+		r.cursor = k
+	}
+	if !behind || complete {
+		r.mustInsert(k)
+		r.trim(q.index.limits.Run)
+	}
+	// A key that memory did not take is behind the cursor: it lowers nothing.
+	r.setFloor(r.floor())
+	q.settle(r)
+}
+
+// remove keeps the invariant of the cursor for a key that left an order.
+func (q *Queue) remove(r *run, k place) {
+	q.changing()
+	count := r.count()
+	if k.compare(r.cursor) <= 0 {
+		r.mustCut(k)
+	} else if int64(r.len()) >= *count {
+		r.fail("key %d/%s is behind the cursor of a complete run", k.rank, k.id)
+	}
+	*count--
+	floor := r.floor()
+	if *count == 0 {
+		floor = max(floor, k.rank+1)
+	}
+	r.setFloor(floor)
+	q.settle(r)
+}
+
+// trim drops the tail of a run that is longer than most, down to half of that,
+// so that the next additions find room.
+func (r *run) trim(most int) {
+	if r.len() <= most {
+		return
+	}
+	r.keep(most / 2)
+	r.cursor = r.last()
+}
+
+// setFloor stores the best bound that is known, at least one that is known to
+// hold: the head of the run when there is one, else the cursor when keys
+// remain behind it.
+func (r *run) setFloor(holds uint64) {
+	switch {
+	case r.len() > 0:
+		holds = r.first().rank
+	case *r.count() > 0:
+		holds = max(holds, r.cursor.rank)
+	}
+	if r.delayed {
+		r.queue.counters.DelayedFloorMs = int64(holds)
+		return
+	}
+	r.queue.counters.ReadyFloor[r.priority] = holds
+}
+
+func (r *run) floor() uint64 {
+	if r.delayed {
+		return uint64(r.queue.counters.DelayedFloorMs)
+	}
+	return r.queue.counters.ReadyFloor[r.priority]
+}
+
+// count is the counter of the order. It is the only place that says how many
+// keys there are.
+func (r *run) count() *int64 {
+	if r.delayed {
+		return &r.queue.counters.Delayed
+	}
+	return &r.queue.counters.Ready[r.priority]
+}
+
+// settle brings what follows from a run up to date after it has changed.
+func (q *Queue) settle(r *run) {
+	if r.delayed {
+		q.settleDue()
+	}
+	q.index.refills.note(r, q.index.limits)
+}
+
+// fail stops everything over a broken invariant, with the numbers of the run.
+func (r *run) fail(format string, args ...any) {
+	name := fmt.Sprintf("priority %d", r.priority)
+	if r.delayed {
+		name = "delayed"
+	}
+	panic(fmt.Sprintf("index: queue %v %s: %s (%d in memory, count %d, floor %d, cursor %d/%s)", r.queue.key, name,
+		fmt.Sprintf(format, args...), r.len(), *r.count(), r.floor(), r.cursor.rank, r.cursor.id))
+}
