@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/actor"
+	"codeq/index"
 	"codeq/mailbox"
 	"codeq/store"
 	"codeq/wire"
@@ -33,6 +34,24 @@ type EngineOptions struct {
 	Fatal func(error)
 	// Mailbox bounds what may wait for one shard; zero means the default.
 	Mailbox mailbox.Limits
+	// Index bounds the memory of the orders; zero means the default.
+	Index index.Limits
+	// Observe is told of every round once its batch is applied and before any
+	// of its effects is let out, from the goroutine of the shard. It must not
+	// keep or change what it is shown, except the effects themselves. nil
+	// outside a simulation.
+	Observe func(*Observed)
+}
+
+// Observed is one round with everything that went into it.
+type Observed struct {
+	Shard    int
+	NowMs    int64
+	Space    store.Level
+	Messages []Message
+	Outcome  *Outcome
+	// Batch is the number whose sync makes the round durable.
+	Batch uint64
 }
 
 // DefaultMailbox bounds the messages that wait for one shard.
@@ -107,10 +126,10 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 			return nil, err
 		}
 		span := o.Store.Span(shard)
-		core := NewShard(Config{Shard: shard, Seed: seed}, span, recovered[shard], e.nowMs())
+		core := NewShard(Config{Shard: shard, Seed: seed, Index: o.Index}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.New[Message](limits), core: core, span: span, guard: o.Store.Guard(),
-			nowMs: e.nowMs, fatal: o.Fatal,
+			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
 		})
 	}
 	o.Outlets.loops.Store(&e.loops)

@@ -21,6 +21,7 @@ type loop struct {
 	guard   *store.Guard
 	nowMs   func() int64
 	fatal   func(error)
+	observe func(*Observed)
 	backlog []Message
 }
 
@@ -31,14 +32,21 @@ func (l *loop) handle(batch []Message) time.Duration {
 	rest := l.backlog
 	for {
 		now := l.nowMs()
-		l.core.SetSpace(l.guard.Level())
+		space := l.guard.Level()
+		l.core.SetSpace(space)
 		out := l.core.Round(now, rest)
-		rest = rest[out.Taken:]
 		applied, err := l.span.Apply()
 		if err != nil {
 			l.fatal(err)
 			return actor.Forever
 		}
+		if l.observe != nil {
+			l.observe(&Observed{
+				Shard: l.span.Shard(), NowMs: now, Space: space,
+				Messages: rest[:out.Taken], Outcome: &out, Batch: applied,
+			})
+		}
+		rest = rest[out.Taken:]
 		l.outlet.put(applied, out.Effects)
 		for _, u := range out.Unused {
 			u.Seat.Give(u.Units)
