@@ -2,6 +2,7 @@ package shardactor
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -88,7 +89,7 @@ func TestRoomClosedGivesNothing(t *testing.T) {
 // unit is accounted for and no shard that still wants one sits without a
 // wake-up on its way: a lost wake-up leaves a worker waiting for ever.
 func TestRoomLosesNoUnitAndNoWakeUpUnderContention(t *testing.T) {
-	const shards, window, perShard = 8, 3, 20_000
+	const shards, window, perShard = 8, 3, 10_000
 	var r room
 	wakes := make([]chan struct{}, shards)
 	for i := range wakes {
@@ -113,6 +114,8 @@ func TestRoomLosesNoUnitAndNoWakeUpUnderContention(t *testing.T) {
 				if n := out.Add(1); n > window {
 					t.Errorf("%d units out of a window of %d", n, window)
 				}
+				// Let the others find the room empty.
+				runtime.Gosched()
 				out.Add(-1)
 				r.give(1, wake)
 				for drained := false; !drained; {

@@ -1,0 +1,279 @@
+package shardactor
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/rs/zerolog"
+
+	"codeq/index"
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// testEngine is a started engine over a disk in memory; stop ends all of it.
+type testEngine struct {
+	*Engine
+	store *store.Store
+	stop  func()
+}
+
+func startTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *testEngine {
+	t.Helper()
+	outlets := new(Outlets)
+	chance := rand.NewChaCha8([32]byte{7})
+	s, err := store.Open(store.Options{
+		FS: fs, Dir: "data", Shards: shards, Log: zerolog.Nop(), Random: chance,
+		Synced: outlets.Synced, LevelChanged: outlets.SpaceChanged, Fatal: fatal,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEngine(EngineOptions{
+		Store: s, Outlets: outlets, Random: chance, Log: zerolog.Nop(), Fatal: fatal,
+		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.StartSyncer()
+	e.Start()
+	return &testEngine{Engine: e, store: s, stop: func() {
+		if err := e.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		s.StopSyncer()
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}}
+}
+
+func noFatal(err error) { panic(fmt.Sprintf("fatal: %v", err)) }
+
+func (e *testEngine) enqueue(t *testing.T, sink Sink, n int, r wire.EnqueueRequest) {
+	t.Helper()
+	for i := range n {
+		id, shard := e.Route("default", r.Command, r.IdempotencyKey)
+		m := &Enqueue{Asker: Asker{Sink: sink, Ref: uint64(i)}, ID: id, Tenant: "default", EnqueueRequest: r}
+		if v := e.Post(shard, []Message{m}, len(r.Payload), mailbox.ClassNew); v != mailbox.Accepted {
+			t.Fatalf("enqueue: %v", v)
+		}
+	}
+}
+
+// eagerWorker completes what it is given and checks its window.
+type eagerWorker struct {
+	t      *testing.T
+	engine *testEngine
+	seat   *Seat
+	window int
+
+	mu        sync.Mutex
+	inHand    int
+	most      int
+	delivered map[wire.TaskID]int
+	completed map[wire.TaskID]int
+	shards    map[int]int
+}
+
+func newEagerWorker(t *testing.T, e *testEngine, window int) *eagerWorker {
+	w := &eagerWorker{
+		t: t, engine: e, window: window,
+		delivered: make(map[wire.TaskID]int), completed: make(map[wire.TaskID]int), shards: make(map[int]int),
+	}
+	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
+	w.seat.SetWindow(window)
+	for shard := range e.Shards() {
+		e.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+	}
+	return w
+}
+
+func (w *eagerWorker) Deliver(effects []Effect) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *Granted:
+			w.inHand++
+			w.most = max(w.most, w.inHand)
+			w.delivered[e.Task.ID]++
+			shard := w.engine.ShardOf(e.Task.ID)
+			w.shards[shard]++
+			w.seat.Written(len(e.Task.Payload))
+			w.engine.Post(shard, []Message{&Result{
+				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
+			}}, 2, mailbox.ClassKeep)
+		case *Completed:
+			w.inHand--
+			w.completed[e.Record.TaskID]++
+			w.seat.Give(1)
+		case *Refused:
+			w.t.Errorf("refused: %v", e.Err)
+		}
+	}
+}
+
+func (w *eagerWorker) check(tasks int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.completed) != tasks {
+		w.t.Errorf("%d tasks completed, want %d", len(w.completed), tasks)
+	}
+	for id, n := range w.delivered {
+		if n != 1 {
+			w.t.Errorf("task %v was delivered %d times", id, n)
+		}
+	}
+	if w.most > w.window {
+		w.t.Errorf("%d tasks in hand, the window is %d", w.most, w.window)
+	}
+}
+
+func TestOneSessionWithWindowOneDrainsFourShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startTestEngine(t, 4, vfs.NewMem(), noFatal)
+		defer e.stop()
+		e.enqueue(t, nil, 400, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 3})
+		w := newEagerWorker(t, e, 1)
+		synctest.Wait()
+		w.check(400)
+		if len(w.shards) != 4 {
+			t.Errorf("tasks came from shards %v, want all 4", w.shards)
+		}
+	})
+}
+
+// The index keeps a few keys and reads the rest behind its cursor, at the
+// start of rounds only. However small the window of memory is, no key comes
+// twice: a refill in mid-round once granted 149 of 6,000 tasks twice.
+func TestRefillNeverGrantsTwice(t *testing.T) {
+	saved := DefaultIndex
+	DefaultIndex = index.Limits{Run: 8, Refill: 3}
+	defer func() { DefaultIndex = saved }()
+	for _, window := range []int{1, 7, 64} {
+		t.Run(fmt.Sprintf("window%d", window), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := startTestEngine(t, 2, vfs.NewMem(), noFatal)
+				defer e.stop()
+				w := newEagerWorker(t, e, window)
+				for i := range 6 {
+					e.enqueue(t, nil, 250, wire.EnqueueRequest{
+						Command: "a", Payload: []byte("1"), Priority: i % 3, MaxAttempts: 1,
+					})
+				}
+				synctest.Wait()
+				w.check(1500)
+			})
+		})
+	}
+}
+
+// collector keeps effects for a test to look at.
+type collector struct {
+	mu      sync.Mutex
+	effects []Effect
+}
+
+func (c *collector) Deliver(effects []Effect) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.effects = append(c.effects, effects...)
+}
+
+func TestDelayedTaskReachesAnIdleWorkerWithoutOtherTraffic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startTestEngine(t, 4, vfs.NewMem(), noFatal)
+		defer e.stop()
+		w := newEagerWorker(t, e, 1)
+		e.enqueue(t, nil, 1, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 1, DelaySeconds: 600})
+		time.Sleep(10*time.Minute - time.Millisecond) // synctest: fake time, the deadline is what is tested
+		synctest.Wait()
+		w.check(0)
+		time.Sleep(time.Millisecond) // synctest
+		synctest.Wait()
+		w.check(1)
+	})
+}
+
+func TestKeyedEnqueuesAtTheSameTimeMakeOneTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := startTestEngine(t, 4, vfs.NewMem(), noFatal)
+		defer e.stop()
+		var c collector
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				e.enqueue(t, &c, 1, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 1, IdempotencyKey: "once"})
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		ids := make(map[wire.TaskID]bool)
+		fresh := 0
+		for _, effect := range c.effects {
+			answer, ok := effect.(*Enqueued)
+			if !ok {
+				t.Fatalf("answer %+v", effect)
+			}
+			ids[answer.TaskID] = true
+			if !answer.Replayed {
+				fresh++
+			}
+		}
+		if len(c.effects) != 200 || len(ids) != 1 || fresh != 1 {
+			t.Errorf("%d answers, %d ids, %d fresh; want 200, 1, 1", len(c.effects), len(ids), fresh)
+		}
+	})
+}
+
+// A sync that fails ends the process, and nothing that waited for it was said.
+// Fatal panics here, in the place of an exit; the broken store is left as it is.
+func TestFailedSyncLetsNothingOut(t *testing.T) {
+	var broken atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		isSync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+		if broken.Load() && isSync && strings.HasSuffix(op.Path, ".log") {
+			return errors.New("the device is gone")
+		}
+		return nil
+	}))
+	w := newCrashWorld(t, scriptEpochMs)
+	w.open(fs, 1)
+	var c collector
+	post := func() {
+		id, shard := w.engine.Route("default", "a", "")
+		w.step(shard, &Enqueue{Asker: Asker{Sink: &c}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+			Command: "a", Payload: []byte("1"), MaxAttempts: 1,
+		}})
+	}
+	post()
+	w.barrier()
+	if len(c.effects) != 1 {
+		t.Fatalf("%d answers before the fault, want 1", len(c.effects))
+	}
+	broken.Store(true)
+	post()
+	died := func() (cause any) {
+		defer func() { cause = recover() }()
+		w.barrier()
+		return nil
+	}()
+	if died == nil || len(c.effects) != 1 {
+		t.Errorf("fatal: %v, %d answers; want a cause and no second answer", died, len(c.effects))
+	}
+}
