@@ -10,22 +10,21 @@ import (
 // for byte, whatever the time, the machine and the number of its processors.
 var corePackages = []string{"wire", "index", "lease", "shardactor"}
 
-// shellFiles are the files of core packages that stand around the core: they
-// start actors, read clocks and touch atomics, and decide nothing about a task.
+// shellFiles are the files of core packages that stand around the core and need
+// what it must not have: an atomic, a lock, a source of chance. They decide
+// nothing about a task. A shell file that needs none of it is not named.
 var shellFiles = []string{
 	"shardactor/engine.go",
-	"shardactor/loop.go",
-	"shardactor/release.go",
+	"shardactor/outlet.go",
 	"shardactor/room.go",
 	"shardactor/router.go",
-	"shardactor/seat.go",
 }
 
-// starters may have go statements in their code. A name ending in .go is one
-// file, any other a package.
+// starters may start goroutines in their code. A name ending in .go is one file,
+// any other a package.
 var starters = []string{
 	"actor", "client", "cmd/codeq", "httpapi", "server", "session",
-	"store/guard.go", "store/pipeline.go",
+	"store/pipeline.go", "store/watchdog.go",
 }
 
 // clocks are the functions of package time that read a clock or wait for it.
@@ -157,9 +156,27 @@ func looseGoroutines(f *goFile) (found []finding) {
 	if f.test || slices.Contains(starters, f.dir) || slices.Contains(starters, f.path) {
 		return nil
 	}
+	return goroutines(f)
+}
+
+// goroutines finds where a file starts goroutines: go statements, x.Go(f) of a
+// sync.WaitGroup or its like, and time.AfterFunc.
+func goroutines(f *goFile) (found []finding) {
+	timeName := f.importName("time")
 	ast.Inspect(f.ast, func(n ast.Node) bool {
-		if g, ok := n.(*ast.GoStmt); ok {
-			found = append(found, f.at(g.Pos(), "a go statement"))
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = append(found, f.at(n.Pos(), "a go statement"))
+		case *ast.CallExpr:
+			sel, ok := n.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, isName := sel.X.(*ast.Ident)
+			timer := isName && timeName != "" && x.Name == timeName && sel.Sel.Name == "AfterFunc"
+			if timer || sel.Sel.Name == "Go" && len(n.Args) == 1 {
+				found = append(found, f.at(n.Pos(), "a call of %s, which starts a goroutine", sel.Sel.Name))
+			}
 		}
 		return true
 	})

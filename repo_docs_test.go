@@ -121,12 +121,15 @@ func blankAssignments(f *goFile) (found []finding) {
 	if f.test {
 		return nil
 	}
+	reasoned := map[int]bool{} // lines; a comment above several such lines is for all of them
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		a, ok := n.(*ast.AssignStmt)
 		if !ok || !allBlank(a.Lhs) {
 			return true
 		}
-		if line := f.line(a.Pos()); !f.commented(line) && !f.commented(line-1) {
+		line := f.line(a.Pos())
+		reasoned[line] = f.commented(line) || f.commented(line-1) || reasoned[line-1]
+		if !reasoned[line] {
 			found = append(found, f.at(a.Pos(), "thrown away without a reason"))
 		}
 		return true

@@ -68,7 +68,7 @@ var ruleExamples = []struct {
 }, {
 	rule: "a value thrown away", path: "store/x.go",
 	bad:  "package store\nfunc f() {\n\n_ = g()\n}",
-	good: "package store\nfunc f() {\n_ = g() // the file was only read\n}",
+	good: "package store\nfunc f() {\n// Files that were only read.\n_ = g()\n_ = h()\n}",
 }, {
 	rule: "the core reads no clock", path: "lease/x.go",
 	bad:  "package lease\nimport \"time\"\nvar a = time.Now()",
@@ -97,6 +97,10 @@ var ruleExamples = []struct {
 	rule: "only packages with a shell", path: "auth/x.go",
 	bad:  "package auth\nfunc f() { go g() }",
 	good: "package auth\nfunc f() { defer g() }",
+}, {
+	rule: "only packages with a shell", path: "auth/x.go",
+	bad:  "package auth\nfunc f() { s.wg.Go(g) }",
+	good: "package auth\nfunc f() { s.wg.Wait() }",
 }, {
 	rule: "no test sleeps", path: "wire/x_test.go",
 	bad:  "package wire\nfunc f() { time.Sleep(1) }",

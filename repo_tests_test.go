@@ -165,12 +165,10 @@ func unwatchedGoroutines(t *tree) (found []finding) {
 			}
 			continue
 		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if g, ok := n.(*ast.GoStmt); ok {
-				starts[f.dir] = f.at(g.Pos(), "started here; no test of package %s imports goleak or synctest", f.dir)
-			}
-			return true
-		})
+		for _, g := range goroutines(f) {
+			g.what += "; no test of package " + f.dir + " imports goleak or synctest"
+			starts[f.dir] = g
+		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(starts)) {
 		if !watched[dir] {
