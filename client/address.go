@@ -1,0 +1,67 @@
+package client
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+const defaultHost = "127.0.0.1"
+
+// parseBase reads the address of a server as people write it: with or without
+// a scheme, with or without a slash at the end, with a path in front of the
+// routes when a proxy wants one.
+func parseBase(text string) (*url.URL, error) {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" {
+		return nil, badAddress(text)
+	}
+	if !strings.Contains(trimmed, "://") {
+		trimmed = "http://" + trimmed
+	}
+	base, err := url.Parse(trimmed)
+	if err != nil || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
+		return nil, badAddress(text)
+	}
+	switch base.Scheme {
+	case "http", "ws":
+		base.Scheme = "http"
+	case "https", "wss":
+		base.Scheme = "https"
+	default:
+		return nil, badAddress(text)
+	}
+	if base.Hostname() == "" {
+		if base.Port() == "" {
+			return nil, badAddress(text)
+		}
+		base.Host = defaultHost + ":" + base.Port()
+	}
+	base.Path = strings.TrimRight(base.Path, "/")
+	return base, nil
+}
+
+func badAddress(text string) error {
+	return fmt.Errorf("the server's address must look like http://%s:8080, got %q", defaultHost, text)
+}
+
+// hostPort is what to dial for the base address.
+func hostPort(base *url.URL) string {
+	if base.Port() != "" {
+		return base.Host
+	}
+	if base.Scheme == "https" {
+		return base.Host + ":443"
+	}
+	return base.Host + ":80"
+}
+
+// sessionURL is where the WebSocket of the base address is.
+func sessionURL(base *url.URL) string {
+	socket := *base
+	socket.Scheme = "ws"
+	if base.Scheme == "https" {
+		socket.Scheme = "wss"
+	}
+	return socket.String() + sessionPath
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	apiPath     = "/v1/codeq"
+	sessionPath = apiPath + "/session"
+
+	dialTimeout = 10 * time.Second
+	// answerTimeout is how long a server may take over an HTTP answer, beyond
+	// the waiting that the request itself asked for.
+	answerTimeout = 30 * time.Second
+)
+
+// Client knows one server and how to speak to it. New makes it; all methods
+// may be called from any goroutine.
+type Client struct {
+	base   *url.URL
+	token  string
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	tls    *tls.Config
+	notice func(sentence string)
+	http   *http.Client
+}
+
+// Option changes one thing about a Client.
+type Option func(*Client)
+
+// WithToken sends a bearer token with every request and session.
+func WithToken(token string) Option { return func(c *Client) { c.token = token } }
+
+// WithDial replaces the way connections are made, for HTTP and sessions.
+func WithDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(c *Client) { c.dial = dial }
+}
+
+// WithTLS sets the TLS configuration for https addresses.
+func WithTLS(config *tls.Config) Option { return func(c *Client) { c.tls = config } }
+
+// WithNotices passes sentences for people about what goes on behind a session
+// or a worker: a connection lost and found again, a server that is full. It is
+// called from the loop concerned and must not block.
+func WithNotices(notice func(sentence string)) Option {
+	return func(c *Client) { c.notice = notice }
+}
+
+// New makes a client of the server at that address: "127.0.0.1:8080",
+// "http://host:port" or "https://host/path". Nothing is dialled yet; the error
+// is a sentence about the address. Proxies named in the environment are not
+// used, because sessions could not follow them.
+func New(address string, options ...Option) (*Client, error) {
+	base, err := parseBase(address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		base:   base,
+		dial:   (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		tls:    &tls.Config{},
+		notice: func(string) {},
+	}
+	for _, option := range options {
+		option(c)
+	}
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext:         c.dial,
+		TLSClientConfig:     c.tls.Clone(),
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     30 * time.Second,
+	}}
+	return c, nil
+}
+
+// URL is the server's address as the client understood it.
+func (c *Client) URL() string { return c.base.String() }
+
+// Close lets go of idle HTTP connections. Sessions and workers end by
+// themselves.
+func (c *Client) Close() { c.http.CloseIdleConnections() }

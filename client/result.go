@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"codeq/wire"
+)
+
+// ResultAnswer is the outcome of a task, with the task, and the answer as it
+// came.
+type ResultAnswer struct {
+	Task   *wire.Task
+	Result *wire.ResultRecord
+	Raw    []byte
+}
+
+// Result reads the outcome of a task and waits for it up to waitFor, which may
+// be longer than a server waits in one request. A task without an outcome by
+// then is a *wire.Error with the code result_not_found and the task's status.
+// A server that goes away while the caller waits is asked again until the time
+// is over; one that never answered is an *UnreachableError at once.
+func (c *Client) Result(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
+	until := time.Now().Add(waitFor)
+	failures, reached := 0, false
+	for {
+		began := time.Now()
+		asked := min(max(0, until.Sub(began)), wire.MaxWaitSeconds*time.Second).Truncate(time.Second)
+		answer, err := c.resultOnce(ctx, id, asked)
+		if err == nil || ctx.Err() != nil || time.Until(until) <= 0 {
+			return answer, err
+		}
+		if !worthWaiting(err, reached) {
+			return nil, err
+		}
+		if isNotYet(err) {
+			reached = true
+			if asked > 0 && time.Since(began) >= asked/2 {
+				failures = 0
+				continue
+			}
+		}
+		// A server that did not wait, because less than a whole second is left
+		// or for reasons of its own, is not asked again at once.
+		if err := sleep(ctx, min(backoff(failures), time.Until(until))); err != nil {
+			return nil, err
+		}
+		failures++
+	}
+}
+
+func isNotYet(err error) bool {
+	var refusal *wire.Error
+	return errors.As(err, &refusal) && refusal.Code == wire.CodeResultNotFound
+}
+
+// worthWaiting reports whether the next request may have another answer.
+func worthWaiting(err error, reached bool) bool {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return refusal.Code.Retryable()
+	}
+	var nobody *UnreachableError
+	return reached && errors.As(err, &nobody)
+}
+
+func (c *Client) resultOnce(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
+	answer, err := c.do(ctx, call{
+		method:  http.MethodGet,
+		path:    fmt.Sprintf("%s/tasks/%s/result?waitSeconds=%d", apiPath, id, waitFor/time.Second),
+		waitFor: waitFor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var parts struct {
+		Task   json.RawMessage `json:"task"`
+		Result json.RawMessage `json:"result"`
+	}
+	if err := json.Unmarshal(answer.body, &parts); err != nil {
+		return nil, c.misunderstood("a result", err)
+	}
+	task, err := wire.ParseTask(parts.Task)
+	if err != nil {
+		return nil, c.misunderstood("the task of a result", err)
+	}
+	record, err := wire.ParseResultRecord(parts.Result)
+	if err != nil {
+		return nil, c.misunderstood("a result", err)
+	}
+	return &ResultAnswer{Task: task, Result: record, Raw: answer.body}, nil
+}
+
+// sleep waits that long or until ctx ends.
+func sleep(ctx context.Context, delay time.Duration) error {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
