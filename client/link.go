@@ -1,0 +1,265 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"codeq/wire"
+)
+
+const (
+	// maxServerMessageBytes is what this client can take in one message; it is
+	// stated in hello. A task may carry an error text and a history besides its
+	// payload, so it is well above the least the protocol allows.
+	maxServerMessageBytes = 4 << 20
+	// writeTimeout is how long one message may take to leave. A server that
+	// holds a client back on purpose does not read for a while, so it is
+	// longer than the patience servers have.
+	writeTimeout = 30 * time.Second
+	// closeTimeout is how long the polite end of a connection may take.
+	closeTimeout = time.Second
+	// helloTimeout is how long a server may take over its welcome.
+	helloTimeout = 10 * time.Second
+
+	closeNormal   = 1000
+	closeProtocol = 4400
+	closeIdle     = 4408
+	closeCreds    = 4401
+)
+
+// link is one live session socket after its welcome. Its owner, a loop, takes
+// frames from incoming, hands messages to outgoing one at a time and waits for
+// written after each; gone is closed when the socket has ended.
+//
+// incoming has no buffer: the reader answers a ping only when the owner has
+// taken every frame before it. So a pong, which confirms deliveries, never
+// speaks for a task that nobody here has seen, and a stuck owner is noticed.
+type link struct {
+	// static
+	conn     *gws.Conn
+	welcome  *wire.Welcome
+	first    []wire.ServerFrame // what came in one message with the welcome
+	incoming chan []wire.ServerFrame
+	outgoing chan []byte
+	written  chan struct{}
+	closing  chan struct{} // closed by the owner, in close
+	gone     chan struct{} // closed by the reader, after it set err
+	wrote    chan struct{} // closed when the writer has ended
+
+	// set once after the welcome, read by the reader
+	idleFor atomic.Int64 // longest silence of the server, nanoseconds
+
+	// owned by the reader until gone is closed
+	err error
+}
+
+func newLink() *link {
+	l := &link{
+		incoming: make(chan []wire.ServerFrame),
+		outgoing: make(chan []byte),
+		written:  make(chan struct{}),
+		closing:  make(chan struct{}),
+		gone:     make(chan struct{}),
+		wrote:    make(chan struct{}),
+	}
+	l.idleFor.Store(int64(silenceAllowed(wire.PingSeconds)))
+	return l
+}
+
+// silenceAllowed is two and a half pings.
+func silenceAllowed(pingSeconds int) time.Duration {
+	return time.Duration(pingSeconds) * time.Second * 5 / 2
+}
+
+func (l *link) start(conn *gws.Conn) {
+	l.conn = conn
+	go l.read()
+	go l.write()
+}
+
+// read runs the reader. gws panics on a frame with a negative length and does
+// not call OnClose after that, hence the recover; the connection is closed in
+// any case, so that the writer ends too.
+func (l *link) read() {
+	defer close(l.gone)
+	defer l.cut()
+	defer func() {
+		if p := recover(); p != nil {
+			l.fail(fmt.Errorf("read session: %v", p))
+		}
+	}()
+	l.conn.ReadLoop()
+}
+
+// write runs the writer: one message at a time, each with its deadline.
+func (l *link) write() {
+	defer close(l.wrote)
+	for {
+		select {
+		case message := <-l.outgoing:
+			l.allowWrite(writeTimeout)
+			if err := l.conn.WriteMessage(gws.OpcodeText, message); err != nil {
+				l.cut() // the reader notices, and says why
+				return
+			}
+			select {
+			case l.written <- struct{}{}:
+			case <-l.closing:
+				return
+			}
+		case <-l.gone:
+			return
+		case <-l.closing:
+			return
+		}
+	}
+}
+
+// cut ends the connection without a word; it unblocks a stuck write.
+func (l *link) cut() {
+	_ = l.conn.NetConn().Close() // closed twice is no harm, and nothing else can fail
+}
+
+func (l *link) allowWrite(d time.Duration) {
+	// A deadline can only fail to be set on a closed connection, where the
+	// write that follows fails too.
+	_ = l.conn.SetWriteDeadline(time.Now().Add(d))
+}
+
+// expectSign starts the wait for the next sign of life anew.
+func (l *link) expectSign() {
+	// As in allowWrite: the read that follows fails.
+	_ = l.conn.SetReadDeadline(time.Now().Add(time.Duration(l.idleFor.Load())))
+}
+
+// fail notes why the link ended; the first reason counts. Reader only.
+func (l *link) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// close ends the link with a closing frame if that can be sent soon, and
+// returns when its goroutines have ended. Only the owner calls it, once.
+func (l *link) close() {
+	close(l.closing)
+	select {
+	case <-l.gone:
+	case <-l.wrote:
+		l.allowWrite(closeTimeout)
+		_ = l.conn.WriteClose(closeNormal, nil) // a courtesy; the end follows anyway
+	case <-time.After(closeTimeout):
+	}
+	l.cut()
+	<-l.gone
+	<-l.wrote
+}
+
+// OnOpen is called by gws in the reader.
+func (l *link) OnOpen(*gws.Conn) { l.expectSign() }
+
+// OnClose is called by gws in the reader.
+func (l *link) OnClose(_ *gws.Conn, err error) { l.fail(closeReason(err)) }
+
+// OnPing is called by gws in the reader. It echoes what came.
+func (l *link) OnPing(_ *gws.Conn, payload []byte) {
+	l.expectSign()
+	l.allowWrite(writeTimeout)
+	if err := l.conn.WritePong(payload); err != nil {
+		l.fail(fmt.Errorf("answer ping: %w", err))
+	}
+}
+
+// OnPong is called by gws in the reader. This client sends no pings.
+func (l *link) OnPong(*gws.Conn, []byte) { l.expectSign() }
+
+// OnMessage is called by gws in the reader.
+func (l *link) OnMessage(conn *gws.Conn, message *gws.Message) {
+	l.expectSign()
+	frames, err := l.parse(message)
+	if err != nil {
+		l.fail(err)
+		_ = conn.WriteClose(closeProtocol, nil) // the connection is given up either way
+		return
+	}
+	select {
+	case l.incoming <- frames:
+	case <-l.closing:
+	}
+	// While the owner was busy the server may well have spoken.
+	l.expectSign()
+}
+
+// parse copies the message, because gws takes its buffer back while payloads
+// live on as parts of it.
+func (l *link) parse(message *gws.Message) ([]wire.ServerFrame, error) {
+	defer func() {
+		_ = message.Close() // gives a buffer back; never fails
+	}()
+	if message.Opcode != gws.OpcodeText {
+		return nil, errors.New("read session: the server sent a binary message")
+	}
+	frames, err := wire.ParseServerMessage(append([]byte(nil), message.Bytes()...))
+	if err != nil {
+		return nil, fmt.Errorf("read session: %w", err)
+	}
+	return frames, nil
+}
+
+// closeReason puts the end of a connection into words.
+func closeReason(err error) error {
+	var closed *gws.CloseError
+	if !errors.As(err, &closed) {
+		return fmt.Errorf("session ended: %w", err)
+	}
+	switch closed.Code {
+	case closeCreds:
+		return wire.Refuse(wire.CodeUnauthenticated, "the server closed the session: credential missing, wrong or expired")
+	case closeIdle:
+		return errors.New("session ended: the server heard nothing from this client for too long")
+	}
+	return fmt.Errorf("session ended by the server with code %d %s", closed.Code, closed.Reason)
+}
+
+// greet says hello and waits for the welcome.
+func (l *link) greet(ctx context.Context, hello *wire.Hello) error {
+	timer := time.NewTimer(helloTimeout)
+	defer timer.Stop()
+	outgoing, incoming := l.outgoing, (chan []wire.ServerFrame)(nil)
+	message := wire.AppendClientFrame(nil, hello)
+	for {
+		select {
+		case outgoing <- message:
+			outgoing = nil
+		case <-l.written:
+			incoming = l.incoming
+		case frames := <-incoming:
+			return l.welcomed(frames)
+		case <-l.gone:
+			return l.err
+		case <-timer.C:
+			return errors.New("session ended: no welcome came")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (l *link) welcomed(frames []wire.ServerFrame) error {
+	if len(frames) == 0 {
+		return errors.New("session ended: an empty message came instead of a welcome")
+	}
+	switch frame := frames[0].(type) {
+	case *wire.Welcome:
+		l.welcome, l.first = frame, frames[1:]
+		return nil
+	case *wire.ErrorFrame:
+		return frame.Err
+	}
+	return fmt.Errorf("session ended: %T came instead of a welcome", frames[0])
+}

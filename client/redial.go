@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"codeq/wire"
+)
+
+// redialer makes the next link of a loop: one attempt at a time, on its own
+// goroutine, after the wait that its failures so far ask for. Only the loop
+// touches it.
+type redialer struct {
+	client *Client
+	hello  *wire.Hello
+	cancel context.CancelFunc
+	ctx    context.Context
+	// dialled gets the outcome of the attempt under way.
+	dialled  chan dialled
+	underway bool
+	failures int
+	// goodbye: the server said it goes, so all its clients come back at once.
+	goodbye bool
+}
+
+type dialled struct {
+	link *link
+	err  error
+}
+
+func (c *Client) newRedialer(workerID string) *redialer {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &redialer{
+		client:  c,
+		hello:   &wire.Hello{WorkerID: workerID, MaxMessageBytes: maxServerMessageBytes},
+		ctx:     ctx,
+		cancel:  cancel,
+		dialled: make(chan dialled, 1),
+	}
+}
+
+// again starts an attempt. The first one after a link was up comes soon.
+func (r *redialer) again() {
+	delay := backoff(r.failures)
+	if r.goodbye {
+		delay = rand.N(drainSpread)
+	}
+	r.goodbye = false
+	r.failures++
+	r.underway = true
+	go func() {
+		var next dialled
+		if next.err = sleep(r.ctx, delay); next.err == nil {
+			next.link, next.err = r.client.connect(r.ctx, r.hello)
+		}
+		r.dialled <- next
+	}()
+}
+
+// took notes that the loop has received from dialled.
+func (r *redialer) took(next dialled) {
+	r.underway = false
+	if next.err == nil {
+		r.failures = 0
+	}
+}
+
+// stop ends the attempt under way and waits for its end.
+func (r *redialer) stop() {
+	r.cancel()
+	if !r.underway {
+		return
+	}
+	next := <-r.dialled
+	r.took(next)
+	if next.link != nil {
+		next.link.close()
+	}
+}

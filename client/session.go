@@ -1,0 +1,138 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"codeq/wire"
+)
+
+// Limits of what one session has under way, whatever the server would allow.
+const (
+	maxPosts     = 2048
+	maxPostBytes = 4 << 20
+	// postOverheadBytes is what a post weighs besides its payload.
+	postOverheadBytes = 512
+)
+
+// SessionOptions tunes a producer session. The zero value is good.
+type SessionOptions struct {
+	// GiveUpAfter is how long the session tries to find its server again; then
+	// everything under way fails with the last error. 0 means for ever.
+	GiveUpAfter time.Duration
+}
+
+// Session posts tasks over one WebSocket with many in flight, and finds its
+// server again when the connection is lost. A request whose answer was lost is
+// repeated if it has an idempotency key; otherwise it ends with
+// ErrOutcomeUnknown. A refusal that says "later" is repeated for every
+// request. All methods may be called from any goroutine.
+type Session struct {
+	client *Client
+	posts  chan *posting
+	stop   chan struct{}
+	ended  chan struct{}
+	once   sync.Once
+	// err is why the session ended; set before ended is closed.
+	err error
+}
+
+// posting is one request under way. The loop owns it from the moment it was
+// accepted, but for abandoned.
+type posting struct {
+	request *wire.EnqueueRequest
+	done    func(*Enqueued, error)
+	ref     int64
+	sent    bool // handed to the writer of the present link
+	unsure  bool // an earlier sending had no definite answer
+	refusal *wire.Error
+	// abandoned: nobody waits any more, so it is not repeated.
+	abandoned atomic.Bool
+}
+
+func (p *posting) bytes() int { return len(p.request.Payload) + postOverheadBytes }
+
+// Dial opens a producer session. It fails if the server does not answer now;
+// later losses are made good by the session itself.
+func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
+	redial := c.newRedialer("")
+	first, err := c.connect(ctx, redial.hello)
+	if err != nil {
+		redial.stop()
+		return nil, err
+	}
+	s := &Session{
+		client: c,
+		posts:  make(chan *posting),
+		stop:   make(chan struct{}),
+		ended:  make(chan struct{}),
+	}
+	p := &producer{session: s, options: o, redial: redial, inFlight: map[int64]*posting{}}
+	go p.run(first)
+	return s, nil
+}
+
+// Post hands a request to the session. It waits while as much is under way as
+// the limits allow, and returns an error if the request was not accepted.
+// After that done is called exactly once, from the session's loop, with the
+// answer or with why there is none. The request must not be touched again.
+func (s *Session) Post(ctx context.Context, request *wire.EnqueueRequest, done func(*Enqueued, error)) error {
+	return s.submit(ctx, &posting{request: request, done: done})
+}
+
+func (s *Session) submit(ctx context.Context, p *posting) error {
+	select {
+	case s.posts <- p:
+		return nil
+	case <-s.ended:
+		return s.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Enqueue posts one task and waits for its answer. When ctx ends first, the
+// error is ErrOutcomeUnknown and the cause, and the request is not repeated.
+func (s *Session) Enqueue(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
+	type answer struct {
+		enqueued *Enqueued
+		err      error
+	}
+	answers := make(chan answer, 1)
+	p := &posting{request: request, done: func(e *Enqueued, err error) { answers <- answer{e, err} }}
+	if err := s.submit(ctx, p); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-answers:
+		return a.enqueued, a.err
+	case <-ctx.Done():
+		p.abandoned.Store(true)
+		return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, context.Cause(ctx))
+	}
+}
+
+// Close ends the session. Requests under way end with ErrOutcomeUnknown, or
+// ErrClosed if they were never sent. It returns when the session's goroutines
+// are gone; closing twice is harmless.
+func (s *Session) Close() {
+	s.once.Do(func() { close(s.stop) })
+	<-s.ended
+}
+
+// unanswered is the error of a request that will get no answer.
+func unanswered(p *posting, why error) error {
+	switch {
+	case p.refusal != nil && !p.sent && !p.unsure:
+		return p.refusal
+	case !p.sent && !p.unsure:
+		return why
+	case errors.Is(why, ErrClosed):
+		return ErrOutcomeUnknown
+	}
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, why)
+}

@@ -1,0 +1,298 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeq/wire"
+)
+
+// answers collects what posts ended with.
+type answers map[string]string
+
+// shop is a producer session under test.
+type shop struct {
+	*stage
+	session *Session
+	answers answers
+}
+
+func newShop(t *testing.T, o SessionOptions) (*shop, *peer) {
+	t.Helper()
+	s := &shop{stage: newStage(t), answers: answers{}}
+	dialled := make(chan error, 1)
+	go func() {
+		var err error
+		s.session, err = s.client.Dial(context.Background(), o)
+		dialled <- err
+	}()
+	p := s.arrives()
+	if err := <-dialled; err != nil {
+		t.Fatal(err)
+	}
+	return s, p
+}
+
+func request(payload, key string) *wire.EnqueueRequest {
+	return &wire.EnqueueRequest{Command: "hash", Payload: []byte(payload), IdempotencyKey: key}
+}
+
+// post posts a task whose payload is its name.
+func (s *shop) post(name, key string) {
+	s.t.Helper()
+	err := s.session.Post(context.Background(), request(name, key), func(e *Enqueued, err error) {
+		switch {
+		case s.answers[name] != "":
+			s.t.Errorf("%s was answered twice", name)
+		case err != nil:
+			s.answers[name] = err.Error()
+		default:
+			s.answers[name] = fmt.Sprintf("task %d replayed %t", e.TaskID[15], e.Replayed)
+		}
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// want waits until nothing moves and compares the answers.
+func (s *shop) want(want answers) {
+	s.t.Helper()
+	synctest.Wait()
+	for name, text := range want {
+		if !strings.Contains(s.answers[name], text) || s.answers[name] == "" {
+			s.t.Errorf("%s ended with %q, want %q", name, s.answers[name], text)
+		}
+	}
+	if len(s.answers) != len(want) {
+		s.t.Errorf("%d answers %v, want %d", len(s.answers), s.answers, len(want))
+	}
+}
+
+func (p *peer) enqueue(payload string) *wire.Enqueue {
+	p.t.Helper()
+	f := next[*wire.Enqueue](p)
+	if string(f.Payload) != payload {
+		p.t.Fatalf("got payload %s, want %s", f.Payload, payload)
+	}
+	return f
+}
+
+func TestSessionHasManyInFlightAndMatchesAnswersByRef(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		s.post("1", "")
+		s.post("2", "")
+		s.post("3", "")
+		one, two, three := p.enqueue("1"), p.enqueue("2"), p.enqueue("3")
+		p.send(&wire.OK{Ref: three.Ref, TaskID: taskID(3)}, &wire.OK{Ref: one.Ref, TaskID: taskID(1), Replayed: true})
+		p.refuse(two.Ref, wire.CodeInvalidCommand)
+		s.want(answers{"1": "task 1 replayed true", "2": "invalid_command: because", "3": "task 3 replayed false"})
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionHasNoMoreInFlightThanTheServerAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		taken := 0
+		for s.session.Post(ctx, request(`1`, ""), func(*Enqueued, error) {}) == nil {
+			taken++
+		}
+		if taken != maxPosts {
+			t.Errorf("%d posts taken without an answer, want %d", taken, maxPosts)
+		}
+		p.ok(p.enqueue("1").Ref)
+		if err := s.session.Post(context.Background(), request(`1`, ""), func(*Enqueued, error) {}); err != nil {
+			t.Errorf("no room after an answer: %v", err)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionBoundsTheBytesInFlightAndTakesOneTaskOfAnySize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		s.holdWrites()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		large := `"` + strings.Repeat("x", wire.MaxPayloadBytes-2) + `"`
+		taken := 0
+		for s.session.Post(ctx, request(large, ""), func(*Enqueued, error) {}) == nil {
+			taken++
+		}
+		if want := maxPostBytes / wire.MaxPayloadBytes; taken != want {
+			t.Errorf("%d large posts taken without an answer, want %d", taken, want)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionRepeatsOnlyWhatHasAKeyAfterALostConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		s.post("1", "k1")
+		s.post("2", "")
+		s.post("3", "k3")
+		p.enqueue("1")
+		p.enqueue("2")
+		p.enqueue("3")
+		p.cut()
+		p = s.arrives()
+		s.want(answers{"2": ErrOutcomeUnknown.Error()})
+		s.post("4", "")
+		for i := range byte(3) {
+			f := next[*wire.Enqueue](p)
+			if want := []string{"1", "3", "4"}[i]; string(f.Payload) != want {
+				t.Errorf("got %s as number %d, want %s", f.Payload, i, want)
+			}
+			p.send(&wire.OK{Ref: f.Ref, TaskID: taskID(i)})
+		}
+		s.want(answers{"1": "task 0", "2": "may or may not", "3": "task 1", "4": "task 2"})
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionSendsWhatWasNeverSentAlsoWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		p.cut()
+		synctest.Wait()
+		s.post("1", "")
+		p = s.arrives()
+		p.ok(p.enqueue("1").Ref)
+		s.want(answers{"1": "task 0"})
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionRepeatsWhatWasRefusedForNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		s.post("1", "")
+		s.post("2", "key")
+		s.post("3", "")
+		one, two, three := p.enqueue("1"), p.enqueue("2"), p.enqueue("3")
+		p.refuse(two.Ref, wire.CodeStorageFull)
+		p.refuse(one.Ref, wire.CodeOverloaded)
+		// An internal error leaves open what happened.
+		p.refuse(three.Ref, wire.CodeInternal)
+		p.ok(p.enqueue("1").Ref)
+		p.ok(p.enqueue("2").Ref)
+		s.want(answers{"1": "task", "2": "task", "3": "internal: because"})
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionFollowsTheAdviceWhenToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		s.post("1", "")
+		began := time.Now()
+		p.send(&wire.ErrorFrame{Ref: p.enqueue("1").Ref,
+			Err: &wire.Error{Code: wire.CodeRateLimited, Sentence: "slower", RetryAfterSeconds: 7}})
+		p.ok(p.enqueue("1").Ref)
+		if waited := time.Since(began); waited != 7*time.Second {
+			t.Errorf("it came back after %s, want 7 s", waited)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestSessionEndsPostsWithWhatIsKnownWhenItCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		s.post("1", "key")
+		s.post("2", "")
+		p.enqueue("1")
+		p.refuse(p.enqueue("2").Ref, wire.CodeOverloaded)
+		synctest.Wait()
+		release := s.holdWrites()
+		s.post("3", "")
+		go func() { release() }()
+		s.session.Close()
+		s.session.Close()
+		if err := s.session.Post(context.Background(), request("4", ""), nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("a post after the end: %v, want ErrClosed", err)
+		}
+		s.want(answers{"1": "may or may not", "2": "overloaded", "3": ErrClosed.Error()})
+		p.closed()
+	})
+}
+
+func TestSessionGivesUpAfterTheTimeItWasGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{GiveUpAfter: time.Minute})
+		s.post("1", "key")
+		p.enqueue("1")
+		s.unreachable.Store(true)
+		p.cut()
+		began := time.Now()
+		s.post("2", "")
+		<-s.session.ended
+		if took := time.Since(began); took < time.Minute || took > time.Minute+2*maxBackoff {
+			t.Errorf("it gave up after %s, want a minute", took)
+		}
+		s.want(answers{"1": "may or may not", "2": "no codeq server answers"})
+	})
+}
+
+func TestSessionEndsWhenItIsRefusedForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		p.cut()
+		s.post("1", "")
+		p = s.upgraded()
+		next[*wire.Hello](p)
+		p.refuse(wire.Ref{}, wire.CodeUnauthenticated)
+		<-s.session.ended
+		s.want(answers{"1": "unauthenticated"})
+		p.closed()
+	})
+}
+
+func TestEnqueueEndsWithItsContextAndIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := s.session.Enqueue(ctx, request("1", "key"))
+			failed <- err
+		}()
+		p.enqueue("1")
+		cancel(errTest)
+		if err := <-failed; !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, errTest) {
+			t.Errorf("error %v, want ErrOutcomeUnknown and the cause", err)
+		}
+		p.cut()
+		p = s.arrives()
+		synctest.Wait()
+		p.silent()
+		got := make(chan error, 1)
+		go func() {
+			_, err := s.session.Enqueue(context.Background(), request("2", ""))
+			got <- err
+		}()
+		p.ok(p.enqueue("2").Ref)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
