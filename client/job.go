@@ -1,0 +1,239 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"codeq/wire"
+)
+
+// jobState is how far a delivery has come in the hands of this worker.
+type jobState int
+
+const (
+	// jobArrived: the frame is here, the server does not know that yet, or
+	// after a new connection this worker does not know whether the delivery is
+	// still its own. It must not be started.
+	jobArrived jobState = iota
+	// jobReady: may be started when a handler is free.
+	jobReady
+	jobRunning
+	// jobFinished: has an outcome, and the server has not answered for it.
+	jobFinished
+)
+
+// job is one delivery from its frame to the server's answer for its outcome.
+// The loop owns it; a handler's goroutine reads task and leaseFor.
+type job struct {
+	// static
+	ref      wire.TaskRef
+	task     *wire.Task
+	leaseFor time.Duration
+	seq      uint64
+	link     *link // that it came over
+
+	// owned by the loop
+	state    jobState
+	doubtful bool // arrived over an earlier link; a heartbeat will tell
+	cancel   context.CancelCauseFunc
+	began    time.Time
+	ranFor   time.Duration
+	outcome  Outcome
+	asked    int64 // ref of the outcome's frame on the present link, 0 if none
+	lost     error // why the delivery is no longer this worker's, nil while it is
+}
+
+func (j *job) started() bool { return !j.began.IsZero() }
+
+// crew is the loop of a Worker and all its state.
+type crew struct {
+	// static
+	worker *Worker
+	redial *redialer
+
+	// owned by the loop
+	link     *link // nil while there is none
+	jobs     map[wire.Token]*job
+	order    []*job // those not started, as they came
+	running  int
+	lastRef  int64
+	asked    map[int64]question // frames of this link without an answer
+	out      []wire.ClientFrame // not composed yet
+	message  []byte             // ready for the writer, nil if none
+	writing  bool
+	received uint64 // highest seq that came over this link
+	composed uint64 // highest seq confirmed by message
+	handed   uint64 // highest seq confirmed by what left
+	carried  int    // jobs that came over an earlier link
+	window   int    // last stated on this link
+	windows  int    // statements of it without an answer
+	beating  bool   // a heartbeat of this link is unanswered
+	heart    *time.Timer
+	again    *time.Timer // what was refused for now is said again
+	waiting  bool        // again is set
+	unheard  bool        // the subscription was refused for now
+	refusals int         // for now, without a success in between
+	flush    *time.Timer // end of patience after a stop
+	flushing bool
+	draining bool
+	stopping error // why the worker stops without waiting, nil while it does not
+}
+
+// question is what a ref stands for. Exactly one part is set.
+type question struct {
+	outcome   *job
+	heartbeat []*job
+	subscribe bool
+	window    bool
+}
+
+func (c *crew) ask(q question) wire.Ref {
+	c.lastRef++
+	c.asked[c.lastRef] = q
+	return wire.Ref{Value: c.lastRef, Present: true}
+}
+
+// arrive takes a delivery in. One that is here already is not taken twice.
+func (c *crew) arrive(frame *wire.TaskFrame) {
+	c.received = max(c.received, frame.Seq)
+	if c.jobs[frame.Token] != nil {
+		return
+	}
+	j := &job{
+		ref:      wire.TaskRef{TaskID: frame.Task.ID, Token: frame.Token},
+		task:     frame.Task,
+		leaseFor: time.Duration(frame.LeaseForMs) * time.Millisecond,
+		seq:      frame.Seq,
+		link:     c.link,
+	}
+	c.jobs[frame.Token] = j
+	c.order = append(c.order, j)
+}
+
+// confirmed makes the deliveries ready whose confirmation has left.
+func (c *crew) confirmed() {
+	for _, j := range c.order {
+		if j.state == jobArrived && !j.doubtful && j.seq <= c.handed {
+			j.state = jobReady
+		}
+	}
+}
+
+// startReady starts handlers up to the window, oldest delivery first.
+func (c *crew) startReady(ctx context.Context) {
+	if c.ending() {
+		c.releaseUnstarted()
+		return
+	}
+	kept := c.order[:0]
+	for _, j := range c.order {
+		if j.state != jobReady || c.running >= c.worker.options.Window {
+			kept = append(kept, j)
+			continue
+		}
+		var own context.Context
+		own, j.cancel = context.WithCancelCause(ctx)
+		j.state, j.began = jobRunning, time.Now()
+		c.running++
+		go c.worker.runHandler(own, j)
+	}
+	clear(c.order[len(kept):])
+	c.order = kept
+}
+
+// releaseUnstarted hands back what nobody has begun. Without a link it is left
+// to the server, which misses this worker soon enough.
+func (c *crew) releaseUnstarted() {
+	for _, j := range c.order {
+		if c.link == nil {
+			c.drop(j)
+			continue
+		}
+		c.finish(j, Release())
+	}
+	c.order = nil
+}
+
+// finish gives a delivery its outcome and hands it in.
+func (c *crew) finish(j *job, outcome Outcome) {
+	if j.state == jobRunning {
+		c.running--
+		j.ranFor = time.Since(j.began)
+		j.cancel(nil)
+	}
+	j.state, j.outcome = jobFinished, outcome
+	c.handIn(j)
+}
+
+// handIn sends an outcome, or leaves it for the next link.
+func (c *crew) handIn(j *job) {
+	if c.link == nil {
+		return
+	}
+	ref := c.ask(question{outcome: j})
+	j.asked = ref.Value
+	c.out = append(c.out, j.outcome.frame(ref, j.ref))
+}
+
+// handInAll sends every outcome that is not on its way over this link.
+func (c *crew) handInAll() {
+	for _, j := range c.jobs {
+		if j.state == jobFinished && j.asked == 0 {
+			c.handIn(j)
+		}
+	}
+}
+
+// settle ends a delivery with the server's answer for its outcome.
+func (c *crew) settle(j *job, refusal *wire.Error) {
+	c.drop(j)
+	said := Settlement{Task: j.task, Outcome: j.outcome, Started: j.started(), RanFor: j.ranFor}
+	if refusal != nil {
+		said.Err = refusal
+		if j.lost != nil {
+			said.Err = j.lost
+		}
+	}
+	c.worker.options.Settled(said)
+	c.stateWindow()
+}
+
+// lose notes that a delivery is no longer this worker's. A running handler is
+// told; its outcome is handed in all the same, because only an answer gives
+// the unit of the window back, and a completion may still count.
+func (c *crew) lose(j *job, why string) {
+	if j.lost != nil {
+		return
+	}
+	j.lost = fmt.Errorf("%w: %s", ErrLeaseLost, why)
+	switch j.state {
+	case jobRunning:
+		j.cancel(j.lost)
+	case jobArrived, jobReady:
+		c.order = without(c.order, j)
+		if j.link == c.link {
+			c.finish(j, Release())
+			return
+		}
+		c.drop(j)
+		c.stateWindow()
+	}
+}
+
+// drop forgets a delivery.
+func (c *crew) drop(j *job) {
+	delete(c.jobs, j.ref.Token)
+	if j.link != c.link {
+		c.carried--
+	}
+}
+
+func without(jobs []*job, gone *job) []*job {
+	for i, j := range jobs {
+		if j == gone {
+			return append(jobs[:i], jobs[i+1:]...)
+		}
+	}
+	return jobs
+}

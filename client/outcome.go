@@ -1,0 +1,154 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"codeq/wire"
+)
+
+// OutcomeKind is how a handler ended a delivery.
+type OutcomeKind int
+
+// The kinds of outcome, each made by the function of that name.
+const (
+	Completed OutcomeKind = iota + 1
+	Failed
+	Nacked
+	Released
+)
+
+// String is the word for people.
+func (k OutcomeKind) String() string {
+	switch k {
+	case Completed:
+		return "completed"
+	case Failed:
+		return "failed"
+	case Nacked:
+		return "nacked"
+	case Released:
+		return "released"
+	}
+	return fmt.Sprintf("outcome %d", int(k))
+}
+
+// Outcome ends a delivery. Make one with Complete, Fail, Nack, NackAfter or
+// Release.
+type Outcome struct {
+	Kind OutcomeKind
+	// Result is the JSON object of a completion.
+	Result []byte
+	// Reason goes with a failure or a nack.
+	Reason string
+	// delaySeconds of a nack; negative leaves it to the server's policy.
+	delaySeconds int64
+}
+
+// Complete ends the task with a result, which must be one JSON object of at
+// most wire.MaxResultBytes. The bytes are handed in as they are. Anything else
+// is nacked with what is wrong as the reason.
+func Complete(result []byte) Outcome {
+	if reason := notAResult(result); reason != "" {
+		return Nack(reason)
+	}
+	return Outcome{Kind: Completed, Result: result}
+}
+
+func notAResult(result []byte) string {
+	if len(result) > wire.MaxResultBytes {
+		return fmt.Sprintf("the result has %d bytes, the limit is %d", len(result), wire.MaxResultBytes)
+	}
+	if err := wire.CheckJSON(result); err != nil {
+		return "the result is not JSON: " + err.Error()
+	}
+	if trimmed := bytes.TrimLeft(result, " \t\r\n"); trimmed[0] != '{' {
+		return "the result is JSON but no object"
+	}
+	return ""
+}
+
+// Fail ends the task as failed for good: it is not tried again. A reason
+// longer than wire.MaxErrorBytes keeps its end.
+func Fail(reason string) Outcome {
+	return Outcome{Kind: Failed, Reason: sayable(reason)}
+}
+
+// Nack ends the delivery; the task is tried again after the delay that the
+// server's policy gives, until its attempts are used up. A reason longer than
+// wire.MaxErrorBytes keeps its end.
+func Nack(reason string) Outcome {
+	return Outcome{Kind: Nacked, Reason: sayable(reason), delaySeconds: -1}
+}
+
+// NackAfter is Nack with a delay of its own, rounded up to whole seconds.
+func NackAfter(reason string, delay time.Duration) Outcome {
+	out := Nack(reason)
+	out.delaySeconds = int64((max(0, delay) + time.Second - 1) / time.Second)
+	return out
+}
+
+// Release hands the task back untouched: to its old place, no attempt counted.
+func Release() Outcome { return Outcome{Kind: Released} }
+
+// sayable makes any text one that the protocol takes as a reason: UTF-8, not
+// empty, not over the limit.
+func sayable(reason string) string {
+	reason = Tail(strings.ToValidUTF8(reason, "\uFFFD"), wire.MaxErrorBytes)
+	if reason == "" {
+		return "no reason given"
+	}
+	return reason
+}
+
+// Tail is the last limitBytes of a text at most, cut between characters.
+func Tail(text string, limitBytes int) string {
+	if len(text) <= limitBytes {
+		return text
+	}
+	start := len(text) - limitBytes
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	return text[start:]
+}
+
+// frame is the outcome as a client frame for that delivery.
+func (o Outcome) frame(ref wire.Ref, delivery wire.TaskRef) wire.ClientFrame {
+	switch o.Kind {
+	case Completed:
+		return &wire.Result{Ref: ref, TaskRef: delivery,
+			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: o.Result}}
+	case Failed:
+		return &wire.Result{Ref: ref, TaskRef: delivery,
+			ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: o.Reason}}
+	case Nacked:
+		return &wire.Nack{Ref: ref, TaskRef: delivery,
+			NackRequest: wire.NackRequest{DelaySeconds: o.delaySeconds, Reason: o.Reason}}
+	case Released:
+		return &wire.Release{Ref: ref, TaskRef: delivery}
+	}
+	panic(fmt.Sprintf("outcome kind %d has no frame", o.Kind))
+}
+
+// insteadOf is the outcome to try when the server has refused this one for
+// what it says: a worker must answer for each delivery somehow, or the task
+// and a unit of its window stay out until the lease ends.
+func (o Outcome) insteadOf(refusal *wire.Error) (Outcome, bool) {
+	switch refusal.Code {
+	case wire.CodeInvalidBody, wire.CodeInvalidResult, wire.CodeInvalidArgument,
+		wire.CodeInvalidTime, wire.CodeTooLarge:
+	default:
+		return Outcome{}, false
+	}
+	switch o.Kind {
+	case Completed, Failed:
+		return Nack("the server refused the outcome: " + refusal.Sentence), true
+	case Nacked:
+		return Release(), true
+	}
+	return Outcome{}, false
+}

@@ -1,0 +1,102 @@
+package client
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"codeq/wire"
+)
+
+func TestCompleteTakesOneJSONObjectOfTheSizeAllowed(t *testing.T) {
+	full := `{"a":"` + strings.Repeat("x", wire.MaxResultBytes-8) + `"}`
+	for result, want := range map[string]string{
+		`{}`:               "",
+		` {"a":1}`:         "",
+		full:               "",
+		full + " ":         "limit",
+		``:                 "not JSON",
+		`   `:              "not JSON",
+		`[]`:               "no object",
+		`1`:                "no object",
+		`{"a":1`:           "not JSON",
+		`{}{}`:             "not JSON",
+		"{\"a\":\"\xff\"}": "not JSON",
+	} {
+		got := Complete([]byte(result))
+		if want == "" {
+			if got.Kind != Completed || string(got.Result) != result {
+				t.Errorf("%.20s became %s %q, want completed", result, got.Kind, got.Reason)
+			}
+		} else if got.Kind != Nacked || !strings.Contains(got.Reason, want) {
+			t.Errorf("%.20s became %s %q, want a nack about %q", result, got.Kind, got.Reason, want)
+		}
+	}
+}
+
+func TestReasonsFitTheProtocol(t *testing.T) {
+	for reason, want := range map[string]string{
+		"":          "no reason given",
+		"plain":     "plain",
+		"bad \xff.": "bad \uFFFD.",
+		strings.Repeat("a", wire.MaxErrorBytes+5) + "end": strings.Repeat("a", wire.MaxErrorBytes-3) + "end",
+	} {
+		if got := Fail(reason); got.Reason != want {
+			t.Errorf("%.20q became %.20q", reason, got.Reason)
+		}
+	}
+}
+
+func TestTailIsCutBetweenCharacters(t *testing.T) {
+	text := "a€b€c" // € has three bytes
+	for limit := range len(text) + 2 {
+		got := Tail(text, limit)
+		if len(got) > limit || !utf8.ValidString(got) || !strings.HasSuffix(text, got) {
+			t.Errorf("tail of %d bytes is %q", limit, got)
+		}
+		if len(text) <= limit && got != text {
+			t.Errorf("tail of %d bytes is %q, want all", limit, got)
+		}
+	}
+	if got := Tail(text, 3); got != "c" {
+		t.Errorf("tail of 3 bytes is %q, want c: the character before does not fit", got)
+	}
+}
+
+func TestEveryOutcomeHasItsFrame(t *testing.T) {
+	at := wire.Ref{Value: 7, Present: true}
+	for _, c := range []struct {
+		outcome Outcome
+		want    string
+	}{
+		{Complete([]byte(`{"b":1,"a":2}`)), `"type":"result","ref":7,*"status":"COMPLETED","result":{"b":1,"a":2}}`},
+		{Fail("no"), `"type":"result","ref":7,*"status":"FAILED","error":"no"}`},
+		{Nack("no"), `"type":"nack","ref":7,*"leaseToken":"61000000000000000000000000000000","reason":"no"}`},
+		{NackAfter("no", time.Nanosecond), `"type":"nack","ref":7,*"delaySeconds":1,"reason":"no"}`},
+		{NackAfter("no", -time.Hour), `"type":"nack","ref":7,*"delaySeconds":0,"reason":"no"}`},
+		{Release(), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000"}`},
+	} {
+		got := string(wire.AppendClientFrame(nil, c.outcome.frame(at, ref('a'))))
+		head, tail, _ := strings.Cut(c.want, "*")
+		if !strings.HasPrefix(got, "{"+head) || !strings.HasSuffix(got, tail) {
+			t.Errorf("%s is %s, want %s", c.outcome.Kind, got, c.want)
+		}
+	}
+}
+
+func TestBackoffGrowsAndStaysUnderTheGraceOfTheServer(t *testing.T) {
+	for failures := range 100 {
+		low, high := time.Hour, time.Duration(0)
+		for range 200 {
+			delay := backoff(failures)
+			low, high = min(low, delay), max(high, delay)
+		}
+		if low < firstBackoff/2 || high > maxBackoff*3/2 || high > wire.ResumeGraceSeconds*time.Second {
+			t.Errorf("after %d failures the wait is from %s to %s", failures, low, high)
+		}
+		if high < low*3/2 {
+			t.Errorf("after %d failures the wait is hardly spread: %s to %s", failures, low, high)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"codeq/wire"
+)
+
+// defaultLease is what a worker asks for when its options name none.
+const defaultLease = 30 * time.Second
+
+// flushFor is how long a stopped worker still tries to hand in the outcomes of
+// what has ended.
+const flushFor = 5 * time.Second
+
+// Delivery is one task in the hands of a worker.
+type Delivery struct {
+	// Task is the task as it was delivered; its payload is the JSON as posted.
+	// The handler may keep it.
+	Task *wire.Task
+	// LeaseFor is the lease that came with it. The worker renews it; a handler
+	// has no need to.
+	LeaseFor time.Duration
+}
+
+// Handler does the work for one delivery and says how it ended. It runs on its
+// own goroutine. Its context ends when the lease is lost (cause ErrLeaseLost)
+// or the worker stops without waiting (cause ErrStopping); it should then
+// return soon, and what it returns is still handed in for what it is worth. A
+// handler that panics nacks its task.
+type Handler func(ctx context.Context, delivery Delivery) Outcome
+
+// Settlement tells how a delivery ended.
+type Settlement struct {
+	Task    *wire.Task
+	Outcome Outcome
+	// Started: the handler ran, for RanFor.
+	Started bool
+	RanFor  time.Duration
+	// Err is nil when the server took the outcome, its refusal when it did
+	// not, and ErrLeaseLost when the delivery had been lost before.
+	Err error
+}
+
+// WorkerOptions says what a worker takes and does. Commands and Handler are
+// required.
+type WorkerOptions struct {
+	Commands []string
+	Handler  Handler
+	// Window is the number of handlers that run at a time, and so of tasks
+	// this worker holds; 0 means 1.
+	Window int
+	// Lease is how long a task stays this worker's without a sign of it, in
+	// whole seconds; 0 means 30 s. Heartbeats go out at a third of it.
+	Lease time.Duration
+	// WorkerID is a name for people.
+	WorkerID string
+	// Connected is called each time a session is up and subscribed.
+	Connected func(welcome *wire.Welcome)
+	// Settled is called for every delivery that has ended.
+	Settled func(Settlement)
+}
+
+// Worker takes tasks over a WebSocket, as many as its window, and finds its
+// server again when the connection is lost; what runs meanwhile keeps running
+// and its leases are taken over by the new session.
+type Worker struct {
+	client   *Client
+	options  WorkerOptions
+	draining chan struct{}
+	once     sync.Once
+	finished chan finished
+}
+
+// finished is what a handler's goroutine brings back to the loop.
+type finished struct {
+	job     *job
+	outcome Outcome
+}
+
+// NewWorker checks the options and makes a worker; Run runs it, once.
+func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
+	if o.Handler == nil || len(o.Commands) == 0 {
+		return nil, errors.New("a worker needs a handler and at least one command")
+	}
+	for _, command := range o.Commands {
+		if command == wire.AllCommands {
+			continue
+		}
+		if refusal := wire.CheckCommand(command); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if o.Window == 0 {
+		o.Window = wire.DefaultWindow
+	}
+	if o.Window < 1 || o.Window > wire.MaxWindow {
+		return nil, fmt.Errorf("window must be from 1 to %d, got %d", wire.MaxWindow, o.Window)
+	}
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	if o.Lease < time.Second || o.Lease > wire.MaxLeaseSeconds*time.Second || o.Lease%time.Second != 0 {
+		return nil, fmt.Errorf("lease must be whole seconds from 1s to %s, got %s",
+			wire.MaxLeaseSeconds*time.Second, o.Lease)
+	}
+	if o.Connected == nil {
+		o.Connected = func(*wire.Welcome) {}
+	}
+	if o.Settled == nil {
+		o.Settled = func(Settlement) {}
+	}
+	return &Worker{client: c, options: o, draining: make(chan struct{}), finished: make(chan finished)}, nil
+}
+
+// Drain makes the worker take no more, hand back what it has not started and
+// return from Run once what runs has ended and its outcomes are with the
+// server. It returns at once; draining twice is harmless.
+func (w *Worker) Drain() { w.once.Do(func() { close(w.draining) }) }
+
+// Run takes tasks until the worker is drained (nil) or ctx ends (the cause of
+// ctx). When ctx ends, handlers are cancelled and waited for, and their
+// outcomes are handed in if that takes no longer than 5 s. Run fails at once
+// if the server does not answer the first time or refuses the subscription;
+// a connection lost later is looked for until ctx ends.
+func (w *Worker) Run(ctx context.Context) error {
+	redial := w.client.newRedialer(w.options.WorkerID)
+	defer redial.stop()
+	first, err := w.client.connect(ctx, redial.hello)
+	if err != nil {
+		return err
+	}
+	loop := newCrew(w, redial)
+	return loop.run(ctx, first)
+}
+
+// runHandler runs on the goroutine of one delivery.
+func (w *Worker) runHandler(ctx context.Context, j *job) {
+	done := finished{job: j}
+	defer func() {
+		if p := recover(); p != nil {
+			done.outcome = Nack(fmt.Sprintf("handler panicked: %v", p))
+		}
+		w.finished <- done
+	}()
+	done.outcome = Nack("the handler ended without an outcome")
+	if outcome := w.options.Handler(ctx, Delivery{Task: j.task, LeaseFor: j.leaseFor}); outcome.Kind != 0 {
+		done.outcome = outcome
+	}
+}
