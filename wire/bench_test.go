@@ -74,12 +74,18 @@ func BenchmarkParseEnqueueRequest(b *testing.B) {
 }
 
 func BenchmarkParseClientMessage(b *testing.B) {
-	result := AppendClientFrame(nil, sampleClientFrames()["result"])
-	enqueue := AppendClientFrame(nil, sampleClientFrames()["enqueue"])
-	for name, frame := range map[string][]byte{"result": result, "enqueue": enqueue} {
-		message := append([]byte("["), frame...)
+	frames := map[string]ClientFrame{
+		"result": &Result{Ref: ref(17), TaskRef: sampleRef(1), ResultRequest: ResultRequest{
+			Status: StatusCompleted, Result: []byte(`{"sha":"0123456789abcdef0123456789abcdef"}`),
+		}},
+		"enqueue": &Enqueue{Ref: ref(18), EnqueueRequest: EnqueueRequest{
+			Command: "sha256", Payload: []byte(`{"file":"a.iso","n":1}`), MaxAttempts: 5, IdempotencyKey: "file-17",
+		}},
+	}
+	for name, frame := range frames {
+		message := AppendClientFrame([]byte("["), frame)
 		for range 31 {
-			message = append(append(message, ','), frame...)
+			message = AppendClientFrame(append(message, ','), frame)
 		}
 		message = append(message, ']')
 		b.Run(name+"x32", func(b *testing.B) {
