@@ -109,9 +109,15 @@ func (g *Guard) Level() Level {
 	if !g.supported {
 		return Ok
 	}
-	left := g.free.Load() - g.since.Load()
+	if g.full.Load() {
+		return OnlyDelete
+	}
+	return g.levelWith(g.FreeBytes())
+}
+
+func (g *Guard) levelWith(left int64) Level {
 	switch {
-	case left < g.reserveBytes/2 || g.full.Load():
+	case left < g.reserveBytes/2:
 		return OnlyDelete
 	case left < g.reserveBytes:
 		return NoGrant
@@ -177,11 +183,12 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 	return level, true
 }
 
-// keepBallast makes the ballast if it is gone and making it leaves the
-// reserve whole. A failure is tried again later: this path must not itself
-// depend on space.
+// keepBallast makes the ballast if it is gone, grants are served, and the
+// file itself does not change that. A failure is tried again later: this path
+// must not itself depend on space.
 func (g *Guard) keepBallast(now time.Time) {
-	room := g.FreeBytes() >= g.reserveBytes+g.ballastBytes
+	level := g.Level()
+	room := level <= NoEnqueue && g.levelWith(g.FreeBytes()-g.ballastBytes) == level
 	if g.hasBallast || !room || now.Sub(g.triedAt) < ballastRetryAfter {
 		return
 	}

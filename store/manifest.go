@@ -36,7 +36,7 @@ const (
 )
 
 // RefusedError says why a directory is not opened. File names what is wrong,
-// Sentence says how and what to do about it. Nothing has been changed.
+// Sentence says how and what to do about it. No data has been changed.
 type RefusedError struct {
 	File     string
 	Sentence string

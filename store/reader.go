@@ -27,7 +27,7 @@ func (s *Store) ReadTask(tenant string, id wire.TaskID) (task *wire.Task, err er
 // none, both are nil when the task is unknown or another tenant's.
 func (s *Store) ReadResult(tenant string, id wire.TaskID) (task *wire.Task, r *wire.ResultRecord, err error) {
 	err = s.withSnapshot(id, func(v *view) error {
-		if task, err = readTask(v, tenant, id); task == nil {
+		if task, err = readTask(v, tenant, id); err != nil || task == nil {
 			return err
 		}
 		r, err = v.result(id)
@@ -72,10 +72,12 @@ func readTask(v *view, tenant string, id wire.TaskID) (*wire.Task, error) {
 		return task, nil
 	}
 	lease, err := v.lease(r.Queue(), id)
-	if err != nil || lease == nil {
-		return task, err
+	if err != nil {
+		return nil, err
 	}
-	joinLease(task, lease)
+	if lease != nil {
+		joinLease(task, lease)
+	}
 	return task, nil
 }
 

@@ -64,15 +64,20 @@ func (sp *Span) loadMarks(r *Recovered) error {
 	return nil
 }
 
-// recountMarks finds marks that are high enough by reading every record. Only
-// a damaged value of the marks costs that.
+// recountMarks finds marks that are high enough by reading every record and
+// every pending key. Only a damaged value of the marks costs that. The number
+// of the last event is in no other key; events begin at 1 again.
 func (sp *Span) recountMarks() (Marks, error) {
 	var m Marks
-	prefix := append(sp.view.start(), idFamilies[familyTask]...)
-	err := sp.view.scanPrefix(prefix, func(_, value []byte) (bool, error) {
+	err := sp.view.scanPrefix(sp.prefix, func(key, value []byte) (bool, error) {
+		p, err := parseKey(key)
+		if err != nil {
+			return true, nil // Check names it
+		}
+		m.Seq = max(m.Seq, p.Seq)
 		var task TaskRecord
-		if parseTaskRecord(value, &task) != nil {
-			return true, nil // found again, and set aside, when somebody needs it
+		if p.Family != familyTask || parseTaskRecord(value, &task) != nil {
+			return true, nil // a damaged record is set aside when somebody needs it
 		}
 		m.Seq = max(m.Seq, task.Seq)
 		m.TimeMs = max(m.TimeMs, task.UpdatedAtMs)

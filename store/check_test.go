@@ -1,0 +1,272 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+func TestAHealthyDatabaseGivesNoFinding(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	mustFindNothing(t, s)
+	for shard := range 2 {
+		p := plantIn(s, shard)
+		p.garden(t, QueueKey{"a", "t"})
+		p.garden(t, QueueKey{"b", "t/2"})
+	}
+	mustFindNothing(t, s)
+}
+
+// sabotages break one rule each.
+var sabotages = []struct {
+	name  string
+	kind  string
+	wreck func(t *testing.T, s *Store, g garden)
+}{
+	{"a key outside every span", findUnknownKey, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, []byte("codeq/other"), "")
+	}},
+	{"a key before every span", findUnknownKey, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, []byte("a"), "")
+	}},
+	{"a key of a shard that does not exist", findUnknownKey, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Shard: 2, Family: familyTask, ID: wire.TaskID{1}}), "{}")
+	}},
+	{"a key of no family", findUnknownKey, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, append(appendSpan(nil, 0), "more/x"...), "")
+	}},
+	{"a damaged creation id", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, []byte(creationKey), "{}")
+	}},
+	{"a damaged record", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: g.pending.ID}), "x")
+	}},
+	{"a damaged result", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyResult, ID: g.done.ID}), "x")
+	}},
+	{"a damaged history", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: g.done.ID}), "x")
+	}},
+	{"damaged marks", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyMarks}), "x")
+	}},
+	{"damaged counters", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}), "x")
+	}},
+	{"a damaged lease", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
+	}},
+	{"a damaged pending value", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, pendingKeyOf(g.pending), "x")
+	}},
+	{"a damaged delayed value", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyDelayed, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.DueAtMs}), "x")
+	}},
+	{"a damaged idempotency value", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "key 3"}), "x")
+	}},
+	{"a task in another shard", findWrongShard, func(t *testing.T, s *Store, g garden) {
+		p := plantIn(s, 1)
+		p.marks.TimeMs += 77 // other ids than the garden's
+		stranger := p.newID()
+		change(t, s, g.pending, func(r *TaskRecord) { r.ID = stranger })
+	}},
+	{"a record gone", findOrphan, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyTask, ID: g.pending.ID}))
+	}},
+	{"a history of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: wire.TaskID{9}}), "[]")
+	}},
+	{"a result of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
+		r := wire.ResultRecord{TaskID: wire.TaskID{9}, Status: wire.StatusFailed}
+		tamper(t, s, spanKey(parsedKey{Family: familyResult, ID: r.TaskID}), string(wire.AppendResultRecord(nil, &r)))
+	}},
+	{"an idempotency key of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
+		id := wire.TaskID{9}
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "x"}), string(id[:]))
+	}},
+	{"a pending entry gone", findPlace, func(t *testing.T, s *Store, g garden) { tamperDelete(t, s, pendingKeyOf(g.pending)) }},
+	{"a second pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
+		r := *g.pending
+		r.Seq--
+		tamper(t, s, pendingKeyOf(&r), "12345678")
+	}},
+	{"an entry in another queue", findPlace, func(t *testing.T, s *Store, g garden) {
+		r := *g.pending
+		r.Tenant = "elsewhere"
+		tamperDelete(t, s, pendingKeyOf(g.pending))
+		tamper(t, s, pendingKeyOf(&r), "12345678")
+	}},
+	{"an entry of another priority", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.pending, func(r *TaskRecord) { r.Priority++ })
+	}},
+	{"a lease beside a pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.pending.ID}), `{"delivery":1}`)
+	}},
+	{"a lease gone", findPlace, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}))
+	}},
+	{"another due time", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.delayed, func(r *TaskRecord) { r.DueAtMs++ })
+	}},
+	{"another end of a dead letter", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.dead, func(r *TaskRecord) { r.EndedAtMs++ })
+	}},
+	{"another end of a done task", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *TaskRecord) { r.EndedAtMs++ })
+	}},
+	{"an unknown location", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *TaskRecord) { r.Location = "MOON" })
+	}},
+	{"a terminal task that waits", findStatus, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.pending, func(r *TaskRecord) { r.Status = wire.StatusFailed })
+	}},
+	{"a done task that is not terminal", findStatus, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *TaskRecord) { r.Status = wire.StatusPending })
+	}},
+	{"a lease older than its record", findLease, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.leased, func(r *TaskRecord) { r.Deliveries = g.lease.Delivery + 1 })
+	}},
+	{"a lease that ends before it began", findLease, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}),
+			`{"delivery":1,"grantedAtMs":5}`)
+	}},
+	{"a payload gone", findPayload, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.done.ID}))
+	}},
+	{"a payload of another length", findPayload, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.done.ID}), "{}")
+	}},
+	{"a result gone", findResult, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyResult, ID: g.dead.ID}))
+	}},
+	{"a result of a task that waits", findResult, func(t *testing.T, s *Store, g garden) {
+		r := wire.ResultRecord{TaskID: g.pending.ID, Status: wire.StatusFailed}
+		tamper(t, s, spanKey(parsedKey{Family: familyResult, ID: r.TaskID}), string(wire.AppendResultRecord(nil, &r)))
+	}},
+	{"a result with another status", findResult, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *TaskRecord) { r.Status = wire.StatusCancelled })
+	}},
+	{"an idempotency key gone", findIdempotency, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "key 3"}))
+	}},
+	{"an idempotency key of another queue", findIdempotency, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: QueueKey{"x", "t"}, Name: "key 3"}), string(g.done.ID[:]))
+	}},
+	{"an idempotency key of another task", findIdempotency, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "key 3"}), string(g.dead.ID[:]))
+	}},
+	{"a key that its task does not carry", findIdempotency, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *TaskRecord) { r.IdempotencyKey = "" })
+	}},
+	{"no counters", findCounters, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}))
+	}},
+	{"ready miscounted", findCounters, recount(func(c *Counters) { c.Ready[4]++ })},
+	{"ready in another priority", findCounters, recount(func(c *Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
+	{"delayed miscounted", findCounters, recount(func(c *Counters) { c.Delayed-- })},
+	{"in progress miscounted", findCounters, recount(func(c *Counters) { c.InProgress = 0 })},
+	{"dead miscounted", findCounters, recount(func(c *Counters) { c.Dead++ })},
+	{"done miscounted", findCounters, recount(func(c *Counters) { c.Done++ })},
+	{"counters of an empty queue", findCounters, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: QueueKey{"x", "y"}}), `{"inProgress":1}`)
+	}},
+	{"ready floor too high", findFloor, recount(func(c *Counters) { c.ReadyFloor[4]++ })},
+	{"delayed floor too high", findFloor, recount(func(c *Counters) { c.DelayedFloorMs++ })},
+	{"dead floor too high", findFloor, recount(func(c *Counters) { c.DeadFloorMs++ })},
+	{"done floor too high", findFloor, recount(func(c *Counters) { c.DoneFloorMs++ })},
+	{"marks too low", findMarks, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyMarks}), `{"seq":101}`)
+	}},
+	{"marks gone", findMarks, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyMarks}))
+	}},
+}
+
+func pendingKeyOf(r *TaskRecord) []byte {
+	return spanKey(parsedKey{Family: familyPending, Queue: r.Queue(), Priority: r.Priority, Seq: r.Seq, ID: r.ID})
+}
+
+// change rewrites a record past the core.
+func change(t *testing.T, s *Store, r *TaskRecord, f func(*TaskRecord)) {
+	t.Helper()
+	changed := *r
+	f(&changed)
+	tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: changed.ID}), string(appendTaskRecord(nil, &changed)))
+}
+
+func recount(f func(*Counters)) func(t *testing.T, s *Store, g garden) {
+	return func(t *testing.T, s *Store, g garden) {
+		t.Helper()
+		c, err := s.Span(0).recount(g.queue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(&c)
+		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}), string(appendCounters(nil, &c)))
+	}
+}
+
+func TestEveryBrokenRuleIsFound(t *testing.T) {
+	used := usedDir(t)
+	_, g := gardenOf(t)
+	for _, c := range sabotages {
+		t.Run(c.name, func(t *testing.T) {
+			s := openIn(t, used.CrashClone(vfs.CrashCloneCfg{}))
+			c.wreck(t, s, g)
+			findings, err := s.Check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kinds []string
+			for _, f := range findings {
+				kinds = append(kinds, f.Kind)
+				if f.Sentence == "" || len(f.Key) == 0 || !strings.Contains(f.String(), f.Kind) {
+					t.Errorf("finding without words: %+v", f)
+				}
+			}
+			if !strings.Contains(" "+strings.Join(kinds, " ")+" ", " "+c.kind+" ") {
+				t.Errorf("found %v, want %s", findings, c.kind)
+			}
+		})
+	}
+}
+
+// gardenOf is the garden in shard 0 of usedDir: planters repeat themselves.
+func gardenOf(t *testing.T) (*Store, garden) {
+	t.Helper()
+	s := openIn(t, vfs.NewMem())
+	return s, plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+}
+
+func TestWhatWasSetAsideIsNoFinding(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	tamper(t, s, append(appendSpan(nil, 0), "bad/tasks/x"...), "anything")
+	mustFindNothing(t, s)
+}
+
+func TestCheckMayRunWhileShardsWrite(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p := plantIn(s, 0)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				p.garden(t, QueueKey{"c", "t"})
+			}
+		}
+	}()
+	for range 20 {
+		mustFindNothing(t, s)
+	}
+	close(stop)
+	<-done
+}

@@ -1,0 +1,296 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+)
+
+const mib = 1 << 20
+
+// smallDisk is a file system that tells how much space is free, the ballast
+// counted, and that refuses writes to tables and the ballast while it is full.
+type smallDisk struct {
+	vfs.FS
+	total, avail atomic.Int64
+	full         atomic.Bool
+	noAnswer     atomic.Bool
+}
+
+func newSmallDisk(totalMiB, availMiB int64) *smallDisk {
+	d := &smallDisk{FS: vfs.NewMem()}
+	d.total.Store(totalMiB * mib)
+	d.avail.Store(availMiB * mib)
+	return d
+}
+
+func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	if d.noAnswer.Load() {
+		return vfs.DiskUsage{}, errors.New("no answer")
+	}
+	avail := d.avail.Load()
+	if info, err := d.FS.Stat("data/ballast"); err == nil {
+		avail -= info.Size()
+	}
+	return vfs.DiskUsage{AvailBytes: uint64(avail), TotalBytes: uint64(d.total.Load())}, nil
+}
+
+func (d *smallDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	if err != nil || !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, "ballast") {
+		return f, err
+	}
+	return &smallFile{f, d}, nil
+}
+
+type smallFile struct {
+	vfs.File
+	disk *smallDisk
+}
+
+func (f *smallFile) Write(p []byte) (int, error) {
+	if f.disk.full.Load() {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.Write(p)
+}
+
+func (f *smallFile) WriteAt(p []byte, at int64) (int, error) {
+	if f.disk.full.Load() {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.WriteAt(p, at)
+}
+
+func hasBallast(t *testing.T, fs vfs.FS) bool {
+	t.Helper()
+	ok, err := exists(fs, "data/ballast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+func TestTheReserveFitsTheDisk(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		totalMiB, memTableMiB            int64
+		reserveMiB, wantMemMiB, levelMiB int64
+	}{
+		{"a large disk", 1 << 20, 16, 256, 16, 512},
+		{"large memtables", 1 << 20, 128, 512, 128, 1024},
+		{"a small disk", 512, 16, 128, 16, 256},
+		{"a smaller disk", 128, 16, 32, 4, 64},
+		{"64 MiB", 64, 16, 16, 2, 32},
+		{"a tiny disk", 16, 16, 4, 1, 8},
+	} {
+		d := newSmallDisk(c.totalMiB, c.totalMiB)
+		o := withDefaults(optionsIn(d, func(o *Options) { o.MemTableBytes = int(c.memTableMiB * mib) }))
+		g, err := newGuard(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.ReserveBytes() != c.reserveMiB*mib || int64(g.memTableBytes) != c.wantMemMiB*mib || g.ballastBytes != c.reserveMiB*mib/4 {
+			t.Errorf("%s: reserve %d, memtable %d, ballast %d", c.name, g.ReserveBytes(), g.memTableBytes, g.ballastBytes)
+		}
+		d.avail.Store(c.levelMiB * mib)
+		g.Tick(time.Unix(1, 0))
+		if level := g.Level(); level != Ok && c.levelMiB < c.totalMiB/2 {
+			t.Errorf("%s: level %v with twice the reserve", c.name, level)
+		}
+	}
+}
+
+// newGuardedDisk has 64 MiB: the reserve is 16 MiB, the ballast 4.
+func newGuardedDisk(availMiB int64) *smallDisk { return newSmallDisk(64, availMiB) }
+
+func TestLevelsFollowTheFreeSpace(t *testing.T) {
+	d := newGuardedDisk(64)
+	s := openIn(t, d)
+	g := s.Guard()
+	if g.Level() != Ok || hasBallast(t, d) {
+		t.Fatalf("level %v at the start, ballast %v", g.Level(), hasBallast(t, d))
+	}
+	for _, c := range []struct {
+		leftMiB int64
+		want    Level
+	}{
+		{32, Ok}, {31, NoEnqueue}, {16, NoEnqueue}, {15, NoGrant}, {8, NoGrant}, {7, OnlyDelete}, {0, OnlyDelete},
+		{8, NoGrant}, {16, NoEnqueue}, {32, Ok},
+	} {
+		d.avail.Store(c.leftMiB * mib)
+		g.hasBallast = true // left out of this test
+		g.Tick(time.Unix(1, 0))
+		if g.Level() != c.want || g.FreeBytes() != c.leftMiB*mib {
+			t.Errorf("%d MiB left: level %v, want %v", c.leftMiB, g.Level(), c.want)
+		}
+	}
+}
+
+func TestABurstBetweenTwoQuestionsLowersTheLevel(t *testing.T) {
+	d := newGuardedDisk(33)
+	s := openIn(t, d)
+	g := s.Guard()
+	for range 3 {
+		s.Span(0).Batch().PutPayload([16]byte{1}, make([]byte, mib/2))
+		apply(t, s.Span(0))
+	}
+	if g.Level() != NoEnqueue {
+		t.Errorf("level %v after %d bytes", g.Level(), 3*mib/2)
+	}
+	g.Tick(time.Unix(1, 0)) // the disk says that compression kept it small
+	if g.Level() != Ok || hasBallast(t, d) {
+		t.Errorf("level %v after the next question, ballast %v", g.Level(), hasBallast(t, d))
+	}
+}
+
+func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
+	var log bytes.Buffer
+	d := newGuardedDisk(64)
+	s := openIn(t, d, func(o *Options) { o.Log = zerolog.New(&log) })
+	g := s.Guard()
+	now := time.Unix(1000, 0)
+	g.Tick(now)
+	if !hasBallast(t, d) || g.FreeBytes() != 60*mib {
+		t.Fatalf("no ballast of a quarter: %d free", g.FreeBytes())
+	}
+	d.avail.Store(4 * mib)
+	g.diskFull()
+	if hasBallast(t, d) || g.Level() != OnlyDelete {
+		t.Fatalf("ballast %v, level %v with a full disk", hasBallast(t, d), g.Level())
+	}
+	for _, c := range []struct {
+		availMiB int64
+		ballast  bool
+		level    Level
+	}{
+		{4, false, OnlyDelete},
+		{12, false, NoGrant},
+		{18, false, NoEnqueue}, // making it would stop the grants
+		{34, false, Ok},        // making it would stop the enqueues
+		{22, true, NoEnqueue},
+		{64, true, Ok},
+	} {
+		d.avail.Store(c.availMiB * mib)
+		now = now.Add(20 * time.Second)
+		g.Tick(now)
+		if hasBallast(t, d) != c.ballast || g.Level() != c.level {
+			t.Errorf("%d MiB: ballast %v, level %v, want %v, %v",
+				c.availMiB, hasBallast(t, d), g.Level(), c.ballast, c.level)
+		}
+	}
+	if n := strings.Count(log.String(), `"disk guard"`); n != 6 {
+		t.Errorf("%d changes of level in the log:\n%s", n, log.String())
+	}
+}
+
+func TestABallastOfAnEarlierRunIsKept(t *testing.T) {
+	d := newGuardedDisk(64)
+	s := openIn(t, d)
+	s.Guard().Tick(time.Unix(1, 0))
+	closeStore(t, s)
+	s = openIn(t, d)
+	if !s.Guard().hasBallast || s.Created() {
+		t.Error("the ballast is not found again")
+	}
+}
+
+func TestABallastThatCannotBeMadeIsTriedAgainLater(t *testing.T) {
+	d := newGuardedDisk(64)
+	s := openIn(t, d)
+	g := s.Guard()
+	d.full.Store(true)
+	g.Tick(time.Unix(100, 0))
+	if hasBallast(t, d) {
+		t.Error("a part of the ballast was left")
+	}
+	d.full.Store(false)
+	g.Tick(time.Unix(101, 0))
+	if hasBallast(t, d) {
+		t.Error("tried again at once")
+	}
+	g.Tick(time.Unix(111, 0))
+	if !hasBallast(t, d) {
+		t.Error("not tried again")
+	}
+}
+
+func TestWithoutAnAnswerTheLastOneCounts(t *testing.T) {
+	d := newGuardedDisk(20)
+	s := openIn(t, d)
+	d.noAnswer.Store(true)
+	s.Guard().Tick(time.Unix(1, 0))
+	if s.Guard().Level() != NoEnqueue {
+		t.Errorf("level %v", s.Guard().Level())
+	}
+	if _, err := Open(optionsIn(d, func(o *Options) { o.Dir = "second" })); err == nil {
+		t.Error("a directory whose disk gives no answer was opened")
+	}
+}
+
+func TestAFileSystemThatDoesNotTellIsNotGuarded(t *testing.T) {
+	fs := vfs.NewMem()
+	s := openIn(t, fs)
+	s.Guard().Tick(time.Unix(1, 0))
+	s.Guard().committed(1 << 40)
+	if s.Guard().Level() != Ok || s.Guard().ReserveBytes() != 0 || hasBallast(t, fs) {
+		t.Errorf("level %v, reserve %d, ballast %v", s.Guard().Level(), s.Guard().ReserveBytes(), hasBallast(t, fs))
+	}
+}
+
+// The real path: a flush meets a full disk, the ballast goes, and when space
+// returns everything that was committed is still there, without a restart.
+func TestAFullDiskLosesNothingAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		d := newGuardedDisk(64)
+		s, err := Open(optionsIn(d, func(o *Options) { o.Log = zerolog.New(zerolog.SyncWriter(&log)) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := s.Guard()
+		s.StartSyncer()
+		synctest.Wait()
+		if !hasBallast(t, d) {
+			t.Fatal("the guard's goroutine makes no ballast")
+		}
+		planted := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+
+		d.avail.Store(0)
+		d.full.Store(true)
+		if _, err := s.db.AsyncFlush(); err != nil {
+			t.Error(err)
+		}
+		<-time.After(3 * time.Second) // of the bubble: no time here
+		if hasBallast(t, d) || g.Level() != OnlyDelete {
+			t.Errorf("ballast %v, level %v", hasBallast(t, d), g.Level())
+		}
+
+		d.full.Store(false)
+		d.avail.Store(64 * mib)
+		<-time.After(15 * time.Second)
+		if !hasBallast(t, d) || g.Level() != Ok {
+			t.Errorf("ballast %v, level %v after space returned", hasBallast(t, d), g.Level())
+		}
+		if err := s.db.Flush(); err != nil {
+			t.Error(err)
+		}
+		readTaskOf(t, s, planted.pending.ID)
+		mustFindNothing(t, s)
+		if lines := strings.Count(log.String(), "flush or compaction failed"); lines == 0 || lines > 5 {
+			t.Errorf("%d lines about one full disk", lines)
+		}
+		closeStore(t, s)
+		if names, err := d.List("data"); err != nil || len(names) != 4 {
+			t.Errorf("left over: %v, %v", names, err)
+		}
+	})
+}
