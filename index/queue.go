@@ -45,6 +45,10 @@ func (q *Queue) Key() store.QueueKey { return q.key }
 // Counters is a copy of the figures and floors, as they are to be stored.
 func (q *Queue) Counters() store.Counters { return q.counters }
 
+// HasReady reports that a task is ready, in memory or only in the store. It is
+// asked at every turn of a grant, so it copies nothing.
+func (q *Queue) HasReady() bool { return q.counters.ReadyTotal() > 0 }
+
 // AddReady counts a task that became ready, as a new one, a retried one or one
 // that goes back to its old place.
 func (q *Queue) AddReady(prio int, k store.PendingKey) {

@@ -108,11 +108,6 @@ type queue struct {
 	stalled bool
 }
 
-func (q *queue) hasReady() bool {
-	counters := q.index.Counters()
-	return counters.ReadyTotal() > 0
-}
-
 // queueOf finds or makes the queue.
 func (s *Shard) queueOf(key store.QueueKey) *queue {
 	if q, ok := s.queues[key]; ok {

@@ -52,7 +52,7 @@ func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 
 // ready puts a queue with ready tasks into the rings.
 func (s *Shard) ready(q *queue) {
-	if !q.hasReady() {
+	if !q.index.HasReady() {
 		return
 	}
 	if !q.inReady {
@@ -64,7 +64,7 @@ func (s *Shard) ready(q *queue) {
 }
 
 func (s *Shard) runnable(q *queue) {
-	if !q.inRunnable && q.hasReady() && q.crowd.hasOpen() {
+	if !q.inRunnable && q.index.HasReady() && q.crowd.hasOpen() {
 		q.inRunnable = true
 		q.tenant.runnable.add(q)
 	}
@@ -98,10 +98,10 @@ func (s *Shard) nextTurn() *queue {
 func (s *Shard) nextOf(t *tenant) *queue {
 	if t.wild.hasOpen() {
 		return t.ready.next(
-			func(q *queue) bool { return !q.stalled && q.hasReady() },
+			func(q *queue) bool { return !q.stalled && q.index.HasReady() },
 			func(q *queue) { q.inReady = false; s.suspect(q) })
 	}
 	return t.runnable.next(
-		func(q *queue) bool { return !q.stalled && q.hasReady() && q.crowd.hasOpen() },
+		func(q *queue) bool { return !q.stalled && q.index.HasReady() && q.crowd.hasOpen() },
 		func(q *queue) { q.inRunnable = false; s.suspect(q) })
 }
