@@ -40,6 +40,15 @@ func TestAnswersOfANewerServerAreRead(t *testing.T) {
 	checkSame(t, "refusal", refusal, &Error{Code: "from_later", Sentence: "e"})
 }
 
+func TestAConflictNamesTheFirstTask(t *testing.T) {
+	conflict := &Error{Code: CodeIdempotencyConflict, Sentence: "s", TaskID: sampleID(3)}
+	frames, err := ParseServerMessage(AppendServerFrame(nil, &ErrorFrame{Ref: ref(1), Err: conflict}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSame(t, "conflict", frames, []ServerFrame{&ErrorFrame{Ref: ref(1), TaskID: sampleID(3), Err: conflict}})
+}
+
 func TestServerMessageFaults(t *testing.T) {
 	id, token := sampleID(1).String(), sampleToken(1).String()
 	task := `{"type":"task","seq":1,"leaseMs":1,"leaseToken":"` + token + `","task":`

@@ -257,6 +257,16 @@ func TestNestingIsCountedPerMember(t *testing.T) {
 	}
 }
 
+func TestADeepFrameIsRefusedAlone(t *testing.T) {
+	deep := `{"type":"enqueue","ref":1,"command":"a","payload":` + nested(MaxNesting+1) + `}`
+	frames, violation := ParseClientMessage([]byte(`[` + deep + `,{"type":"drain","ref":2}]`))
+	if violation != nil || len(frames) != 2 {
+		t.Fatalf("%d frames, violation %v", len(frames), violation)
+	}
+	checkRefusal(t, deep, frames[0].(*Unknown).Err, "invalid_body: payload must not nest deeper than 64 levels")
+	checkSame(t, "the next frame", frames[1], &Drain{Ref: ref(2)})
+}
+
 func TestAClientCannotSendAnUnknown(t *testing.T) {
 	defer func() {
 		if recover() == nil {
