@@ -1,7 +1,10 @@
 package store
 
 import (
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -250,23 +253,18 @@ func TestWhatWasSetAsideIsNoFinding(t *testing.T) {
 
 func TestCheckMayRunWhileShardsWrite(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var writing sync.WaitGroup
+	var written atomic.Bool
+	writing.Go(func() {
+		defer written.Store(true)
 		p := plantIn(s, 0)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				p.garden(t, QueueKey{"c", "t"})
-			}
+		for n := range 50 {
+			p.garden(t, QueueKey{fmt.Sprint("c", n), "t"})
 		}
-	}()
-	for range 20 {
+	})
+	for !written.Load() {
 		mustFindNothing(t, s)
 	}
-	close(stop)
-	<-done
+	writing.Wait()
+	mustFindNothing(t, s)
 }

@@ -109,8 +109,14 @@ func TestTheReserveFitsTheDisk(t *testing.T) {
 	}
 }
 
-// newGuardedDisk has 64 MiB: the reserve is 16 MiB, the ballast 4.
-func newGuardedDisk(availMiB int64) *smallDisk { return newSmallDisk(64, availMiB) }
+// unit is 1/64 of the guarded disk: the reserve is 16 units, the ballast 4.
+const unit = mib / 4
+
+func newGuardedDisk(availUnits int64) *smallDisk {
+	d := newSmallDisk(16, 0)
+	d.avail.Store(availUnits * unit)
+	return d
+}
 
 func TestLevelsFollowTheFreeSpace(t *testing.T) {
 	d := newGuardedDisk(64)
@@ -120,17 +126,17 @@ func TestLevelsFollowTheFreeSpace(t *testing.T) {
 		t.Fatalf("level %v at the start, ballast %v", g.Level(), hasBallast(t, d))
 	}
 	for _, c := range []struct {
-		leftMiB int64
+		left int64
 		want    Level
 	}{
 		{32, Ok}, {31, NoEnqueue}, {16, NoEnqueue}, {15, NoGrant}, {8, NoGrant}, {7, OnlyDelete}, {0, OnlyDelete},
 		{8, NoGrant}, {16, NoEnqueue}, {32, Ok},
 	} {
-		d.avail.Store(c.leftMiB * mib)
+		d.avail.Store(c.left * unit)
 		g.hasBallast = true // left out of this test
 		g.Tick(time.Unix(1, 0))
-		if g.Level() != c.want || g.FreeBytes() != c.leftMiB*mib {
-			t.Errorf("%d MiB left: level %v, want %v", c.leftMiB, g.Level(), c.want)
+		if g.Level() != c.want || g.FreeBytes() != c.left*unit {
+			t.Errorf("%d units left: level %v, want %v", c.left, g.Level(), c.want)
 		}
 	}
 }
@@ -140,11 +146,11 @@ func TestABurstBetweenTwoQuestionsLowersTheLevel(t *testing.T) {
 	s := openIn(t, d)
 	g := s.Guard()
 	for range 3 {
-		s.Span(0).Batch().PutPayload([16]byte{1}, make([]byte, mib/2))
+		s.Span(0).Batch().PutPayload([16]byte{1}, make([]byte, 2*unit))
 		apply(t, s.Span(0))
 	}
 	if g.Level() != NoEnqueue {
-		t.Errorf("level %v after %d bytes", g.Level(), 3*mib/2)
+		t.Errorf("level %v after %d bytes", g.Level(), 3*unit/2)
 	}
 	g.Tick(time.Unix(1, 0)) // the disk says that compression kept it small
 	if g.Level() != Ok || hasBallast(t, d) {
@@ -159,16 +165,16 @@ func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 	g := s.Guard()
 	now := time.Unix(1000, 0)
 	g.Tick(now)
-	if !hasBallast(t, d) || g.FreeBytes() != 60*mib {
+	if !hasBallast(t, d) || g.FreeBytes() != 60*unit {
 		t.Fatalf("no ballast of a quarter: %d free", g.FreeBytes())
 	}
-	d.avail.Store(4 * mib)
+	d.avail.Store(4 * unit)
 	g.diskFull()
 	if hasBallast(t, d) || g.Level() != OnlyDelete {
 		t.Fatalf("ballast %v, level %v with a full disk", hasBallast(t, d), g.Level())
 	}
 	for _, c := range []struct {
-		availMiB int64
+		avail int64
 		ballast  bool
 		level    Level
 	}{
@@ -179,12 +185,12 @@ func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 		{22, true, NoEnqueue},
 		{64, true, Ok},
 	} {
-		d.avail.Store(c.availMiB * mib)
+		d.avail.Store(c.avail * unit)
 		now = now.Add(20 * time.Second)
 		g.Tick(now)
 		if hasBallast(t, d) != c.ballast || g.Level() != c.level {
-			t.Errorf("%d MiB: ballast %v, level %v, want %v, %v",
-				c.availMiB, hasBallast(t, d), g.Level(), c.ballast, c.level)
+			t.Errorf("%d units: ballast %v, level %v, want %v, %v",
+				c.avail, hasBallast(t, d), g.Level(), c.ballast, c.level)
 		}
 	}
 	if n := strings.Count(log.String(), `"disk guard"`); n != 6 {
@@ -275,7 +281,7 @@ func TestAFullDiskLosesNothingAndComesBack(t *testing.T) {
 		}
 
 		d.full.Store(false)
-		d.avail.Store(64 * mib)
+		d.avail.Store(64 * unit)
 		<-time.After(15 * time.Second)
 		if !hasBallast(t, d) || g.Level() != Ok {
 			t.Errorf("ballast %v, level %v after space returned", hasBallast(t, d), g.Level())
