@@ -11,6 +11,10 @@ func (s *Shard) enqueue(m *Enqueue) {
 	if m.IdempotencyKey != "" && s.replayed(m, key) {
 		return
 	}
+	if refusal := m.CheckRunAt(s.now); refusal != nil {
+		s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
+		return
+	}
 	if !s.hasSpace(m) {
 		return
 	}

@@ -71,6 +71,9 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 	if n := scriptInt(args, "max-attempts"); n != 0 {
 		m.MaxAttempts = n
 	}
+	if span := scriptInt(args, "run-at"); span != 0 {
+		m.RunAtMs = w.nowMs + int64(span)*1000
+	}
 	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
 	return m, nil
 }
