@@ -1,0 +1,239 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lxzan/gws"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"codeq/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for something that must come.
+const patience = 20 * time.Second
+
+// site is a running server and a client of it.
+type site struct {
+	t      *testing.T
+	server *Server
+	http   *http.Client
+}
+
+func openSite(t *testing.T, dir string) *site {
+	t.Helper()
+	s, err := Open(Options{DataDir: dir, Listen: "127.0.0.1:0", Log: zerolog.Nop(), Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newSite(t, s)
+}
+
+func newSite(t *testing.T, s *Server) *site {
+	x := &site{t: t, server: s, http: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(x.close)
+	return x
+}
+
+// close shuts the server down; a second call finds it done.
+func (x *site) close() {
+	x.t.Helper()
+	x.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := x.server.Shutdown(ctx); err != nil {
+		x.t.Error(err)
+	}
+	if err := x.server.Serve(); err != nil {
+		x.t.Error(err)
+	}
+}
+
+// answer is what came back for a request.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// code is the code of a refusal, "" for any other answer.
+func (a answer) code() wire.Code {
+	var e struct{ Code wire.Code }
+	if err := json.Unmarshal([]byte(a.body), &e); err != nil {
+		return wire.Code("no JSON: " + a.body)
+	}
+	return e.Code
+}
+
+func (x *site) ask(method, path, body string) answer {
+	x.t.Helper()
+	r, err := http.NewRequest(method, "http://"+x.server.Addr()+path, strings.NewReader(body))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	response, err := x.http.Do(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	data, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		x.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(data)}
+}
+
+const okTask = `{"command":"c","payload":{"n":1}}`
+
+// post makes a task that must be accepted.
+func (x *site) post(body string) *wire.Task {
+	x.t.Helper()
+	a := x.ask("POST", "/v1/codeq/tasks", body)
+	task, err := wire.ParseTask([]byte(a.body))
+	if a.status != http.StatusAccepted || err != nil {
+		x.t.Fatalf("post %.100s: %d %s", body, a.status, a.body)
+	}
+	return task
+}
+
+func (x *site) read(id wire.TaskID) *wire.Task {
+	x.t.Helper()
+	a := x.ask("GET", "/v1/codeq/tasks/"+id.String(), "")
+	task, err := wire.ParseTask([]byte(a.body))
+	if a.status != http.StatusOK || err != nil {
+		x.t.Fatalf("read %v: %d %s", id, a.status, a.body)
+	}
+	return task
+}
+
+// socket is a session spoken by hand.
+type socket struct {
+	gws.BuiltinEventHandler
+	t      *testing.T
+	conn   *gws.Conn
+	frames chan wire.ServerFrame
+	// early holds frames that came before one that was waited for: the server
+	// may push a task before it answers the last shard's part of a subscribe.
+	early []wire.ServerFrame
+	// closed is closed at the end of the connection; code is set before.
+	closed chan struct{}
+	code   uint16
+}
+
+// OnPing implements gws.Event.
+func (k *socket) OnPing(conn *gws.Conn, payload []byte) {
+	// A failed pong means a closed socket, which OnClose tells.
+	_ = conn.WritePong(payload)
+}
+
+// OnMessage implements gws.Event.
+func (k *socket) OnMessage(_ *gws.Conn, message *gws.Message) {
+	frames, err := wire.ParseServerMessage(append([]byte(nil), message.Bytes()...))
+	if err != nil {
+		k.t.Errorf("server said %s: %v", message.Bytes(), err)
+	}
+	if err := message.Close(); err != nil {
+		k.t.Error(err)
+	}
+	for _, f := range frames {
+		k.frames <- f
+	}
+}
+
+// OnClose implements gws.Event.
+func (k *socket) OnClose(_ *gws.Conn, err error) {
+	var end *gws.CloseError
+	if errors.As(err, &end) {
+		k.code = end.Code
+	}
+	close(k.closed)
+}
+
+// dial opens a session and says hello.
+func (x *site) dial() *socket {
+	x.t.Helper()
+	k := &socket{t: x.t, frames: make(chan wire.ServerFrame, 1000), closed: make(chan struct{})}
+	conn, _, err := gws.NewClient(k, &gws.ClientOption{Addr: "ws://" + x.server.Addr() + "/v1/codeq/session"})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	k.conn = conn
+	go conn.ReadLoop()
+	x.t.Cleanup(k.hangUp)
+	k.say(`{"type":"hello"}`)
+	hear[*wire.Welcome](k)
+	return k
+}
+
+// hangUp closes the connection and waits until gws has noticed.
+func (k *socket) hangUp() {
+	_ = k.conn.NetConn().Close() // it may be closed already
+	<-k.closed
+}
+
+func (k *socket) say(message string) {
+	k.t.Helper()
+	if err := k.conn.WriteMessage(gws.OpcodeText, []byte(message)); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// hear waits for the next frame of one type and keeps what else comes. An
+// error that was not waited for ends the test.
+func hear[F wire.ServerFrame](k *socket) F {
+	k.t.Helper()
+	for i, f := range k.early {
+		if want, ok := f.(F); ok {
+			k.early = append(k.early[:i], k.early[i+1:]...)
+			return want
+		}
+	}
+	for {
+		f := k.next()
+		if want, ok := f.(F); ok {
+			return want
+		}
+		if e, ok := f.(*wire.ErrorFrame); ok {
+			k.t.Fatalf("heard %v", e.Err)
+		}
+		k.early = append(k.early, f)
+	}
+}
+
+func (k *socket) next() wire.ServerFrame {
+	k.t.Helper()
+	select {
+	case f := <-k.frames:
+		return f
+	case <-k.closed:
+	case <-time.After(patience):
+		k.t.Fatal("the server says nothing")
+	}
+	select {
+	case f := <-k.frames: // it came before the end
+		return f
+	default:
+		k.t.Fatalf("the session was closed with %d", k.code)
+		return nil
+	}
+}
+
+// closeCode waits until the server closes the session.
+func (k *socket) closeCode() uint16 {
+	k.t.Helper()
+	select {
+	case <-k.closed:
+		return k.code
+	case <-time.After(patience):
+		k.t.Fatal("the session is not closed")
+		return 0
+	}
+}

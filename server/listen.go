@@ -1,0 +1,65 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Timeouts and sizes of the listener. There is no read or write timeout for a
+// whole request here: both would end sessions; httpapi sets its own for each
+// request.
+const (
+	readHeaderFor  = 5 * time.Second
+	idleFor        = 120 * time.Second
+	maxHeaderBytes = 16 << 10
+)
+
+// listen takes the address, or says in one sentence why not and what to do.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen address %s is in use: stop the program that holds it, or choose another with --listen: %w", addr, err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listen address %s is not allowed to this user: choose a port above 1023 with --listen: %w", addr, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("listen address %s is none of this machine: choose one that is with --listen: %w", addr, err)
+	}
+	return nil, fmt.Errorf("listen on %s: %w", addr, err)
+}
+
+// newHTTPServer speaks HTTP/1.1 only: sessions need it, and HTTP/2 has been
+// the way into net/http for most of its faults.
+func newHTTPServer(handler http.Handler, open *conns, log zerolog.Logger) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderFor,
+		IdleTimeout:       idleFor,
+		MaxHeaderBytes:    maxHeaderBytes,
+		Protocols:         &protocols,
+		ConnState:         open.note,
+		ErrorLog:          stdlog.New(warnings{log}, "", 0),
+		// "OPTIONS *" goes the way of every other path that is not there.
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+// warnings writes what net/http has to say into the log of the server.
+type warnings struct{ log zerolog.Logger }
+
+// Write implements io.Writer.
+func (w warnings) Write(line []byte) (int, error) {
+	w.log.Warn().Str("from", "net/http").Bytes("line", line).Msg("http server")
+	return len(line), nil
+}

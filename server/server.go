@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+
+	"codeq/auth"
+	"codeq/httpapi"
+	"codeq/session"
+	"codeq/shardactor"
+	"codeq/store"
+)
+
+// Durability is what an answer can be trusted to survive: everything is
+// synced before it is told.
+const Durability = "fsync"
+
+// Options say what to serve and where. DataDir and Listen are required.
+type Options struct {
+	// DataDir is made when it is not there.
+	DataDir string
+	// Listen is host:port; port 0 takes any free one, which Addr tells.
+	Listen string
+	// Shards is the number a new data directory gets; 0 means the default,
+	// or whatever a directory that is there has.
+	Shards int
+	// InsecureNoAuth allows addresses that are not loopback.
+	InsecureNoAuth bool
+	Log            zerolog.Logger
+	Version        string
+	// FS is the file system of DataDir; nil means the real one.
+	FS vfs.FS
+}
+
+// Server is a running codeq. Its methods may be called from any goroutine.
+type Server struct {
+	o        Options
+	listener net.Listener
+	http     *http.Server
+	conns    *conns
+	front    *front
+	// served is closed when the listener's goroutine has ended; serveErr is
+	// set before that.
+	served   chan struct{}
+	serveErr error
+
+	store    *store.Store
+	engine   *shardactor.Engine
+	sessions *session.Registry
+	auth     auth.Authenticator
+
+	draining chan struct{}
+	stop     sync.Once
+	stopErr  error
+}
+
+// Open takes the port, recovers the store and starts everything. When it
+// returns the server takes work. An error is a sentence for whoever starts it,
+// and leaves nothing running. A refusal of the store is a *store.RefusedError
+// in the chain.
+func Open(o Options) (*Server, error) {
+	s, err := takePort(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recoverWork(); err != nil {
+		return nil, errors.Join(err, s.leavePort())
+	}
+	s.front.become(s.newAPI())
+	return s, nil
+}
+
+// takePort listens and answers that the server is starting.
+func takePort(o Options) (*Server, error) {
+	if err := auth.CheckListener(o.Listen, o.InsecureNoAuth); err != nil {
+		return nil, err
+	}
+	listener, err := listen(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		o:        o,
+		listener: listener,
+		conns:    newConns(),
+		front:    newFront(httpapi.NewStarting(o.Log, o.Version)),
+		served:   make(chan struct{}),
+		auth:     auth.None(),
+		draining: make(chan struct{}),
+	}
+	s.http = newHTTPServer(s.front, s.conns, o.Log)
+	go s.accept()
+	return s, nil
+}
+
+// accept is the goroutine of the listener.
+func (s *Server) accept() {
+	defer close(s.served)
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		s.serveErr = fmt.Errorf("accept connections on %s: %w", s.Addr(), err)
+	}
+}
+
+// recoverWork opens the store and starts the engine over it.
+func (s *Server) recoverWork() error {
+	outlets := &shardactor.Outlets{}
+	opened, err := store.Open(store.Options{
+		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
+		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
+		LevelChanged: outlets.SpaceChanged,
+	})
+	if err != nil {
+		return err
+	}
+	s.store = opened
+	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
+		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
+		StartClock: func(floorMs int64) func() int64 { return NewClock(floorMs).NowMs },
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
+	}
+	s.store.StartSyncer()
+	s.engine.Start()
+	s.sessions = session.NewRegistry(session.Options{
+		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
+		Version: s.o.Version, Durability: Durability,
+	})
+	return nil
+}
+
+// fatal ends the process: what is in memory is ahead of what is on disk, and
+// nothing of that was told to anybody. The restart is the recovery.
+func (s *Server) fatal(cause error) {
+	s.o.Log.WithLevel(zerolog.FatalLevel).Err(cause).Msg("the server cannot go on, the process ends")
+	os.Exit(1)
+}
+
+func (s *Server) newAPI() http.Handler {
+	return httpapi.New(httpapi.Options{
+		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions,
+		NowMs: s.engine.NowMs, Log: s.o.Log, Version: s.o.Version, Durability: Durability,
+		Ready: s.ready, Draining: s.draining,
+	})
+}
+
+func (s *Server) ready() bool {
+	select {
+	case <-s.draining:
+		return false
+	default:
+		return true
+	}
+}
+
+// Addr is the address that is listened on, with the port that was taken.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Shards is the number of shards of the data directory.
+func (s *Server) Shards() int { return s.engine.Shards() }
+
+// Created reports whether the data directory was made by this Open.
+func (s *Server) Created() bool { return s.store.Created() }
+
+// Sessions is the number of sessions that are open now.
+func (s *Server) Sessions() int { return s.sessions.Count() }
+
+// Serve returns when the server takes no more connections: nil after Shutdown,
+// the reason otherwise, and then Shutdown is still to be called.
+func (s *Server) Serve() error {
+	<-s.served
+	return s.serveErr
+}
+
+// Shutdown stops everything in order and returns when it has ended. Until ctx
+// ends, requests that are under way are finished and sessions may drain; after
+// that their connections are cut. What was accepted is on disk either way. A
+// second call waits for the first and returns the same.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop.Do(func() { s.stopErr = s.shutdown(ctx) })
+	return s.stopErr
+}
+
+func (s *Server) shutdown(ctx context.Context) error {
+	close(s.draining)
+	requests := make(chan error, 1)
+	go func() { requests <- s.http.Shutdown(ctx) }()
+	s.conns.closeUnused()
+	sessionsErr := s.sessions.Shutdown(ctx)
+	requestsErr := <-requests
+	if requestsErr != nil {
+		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
+	}
+	<-s.served
+	// Requests that still wait for a shard are answered by the stop of it.
+	engineErr := s.engine.Stop()
+	s.conns.wait()
+	s.store.StopSyncer()
+	return errors.Join(sessionsErr, requestsErr, engineErr, s.store.Close())
+}
+
+// leavePort ends a server that never got ready.
+func (s *Server) leavePort() error {
+	err := s.http.Close()
+	<-s.served
+	s.conns.wait()
+	if err != nil {
+		return fmt.Errorf("close listener: %w", err)
+	}
+	return nil
+}
