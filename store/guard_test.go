@@ -127,7 +127,7 @@ func TestLevelsFollowTheFreeSpace(t *testing.T) {
 	}
 	for _, c := range []struct {
 		left int64
-		want    Level
+		want Level
 	}{
 		{32, Ok}, {31, NoEnqueue}, {16, NoEnqueue}, {15, NoGrant}, {8, NoGrant}, {7, OnlyDelete}, {0, OnlyDelete},
 		{8, NoGrant}, {16, NoEnqueue}, {32, Ok},
@@ -150,7 +150,7 @@ func TestABurstBetweenTwoQuestionsLowersTheLevel(t *testing.T) {
 		apply(t, s.Span(0))
 	}
 	if g.Level() != NoEnqueue {
-		t.Errorf("level %v after %d bytes", g.Level(), 3*unit/2)
+		t.Errorf("level %v after %d bytes", g.Level(), 6*unit)
 	}
 	g.Tick(time.Unix(1, 0)) // the disk says that compression kept it small
 	if g.Level() != Ok || hasBallast(t, d) {
@@ -174,9 +174,9 @@ func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 		t.Fatalf("ballast %v, level %v with a full disk", hasBallast(t, d), g.Level())
 	}
 	for _, c := range []struct {
-		avail int64
-		ballast  bool
-		level    Level
+		avail   int64
+		ballast bool
+		level   Level
 	}{
 		{4, false, OnlyDelete},
 		{12, false, NoGrant},
