@@ -42,8 +42,10 @@ type setup struct {
 	auth    auth.Authenticator
 	fs      vfs.FS
 	mailbox mailbox.Limits
-	// idle leaves the engine unstarted.
-	idle bool
+	// idle leaves the engine unstarted, unsynced lets it run and sync only
+	// when it stops.
+	idle     bool
+	unsynced bool
 }
 
 func newBench(t *testing.T, o setup) *bench {
@@ -73,8 +75,10 @@ func newBench(t *testing.T, o setup) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.idle {
+	if !o.idle && !o.unsynced {
 		b.store.StartSyncer()
+	}
+	if !o.idle {
 		b.engine.Start()
 	}
 	b.api = New(Options{

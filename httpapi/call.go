@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -74,7 +75,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, pattern string, hand
 func (a *api) guarded(c *call, handle func(c *call) answer) (ans answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.o.Log.Error().Str("requestId", c.requestID).Interface("panic", p).
+			a.o.Log.Error().Str("requestId", c.requestID).Str("panic", fmt.Sprint(p)).
 				Bytes("stack", debug.Stack()).Msg("handler panicked")
 			ans = refuse(internalError())
 		}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -262,7 +263,7 @@ func TestTenantsDoNotSeeOneAnother(t *testing.T) {
 func TestPanicIsAnsweredLoggedAndForgotten(t *testing.T) {
 	b := newBench(t, setup{})
 	b.api.mux.HandleFunc("/boom", func(w http.ResponseWriter, r *http.Request) {
-		b.api.serve(w, r, "/boom", func(*call) answer { panic("the reason") })
+		b.api.serve(w, r, "/boom", func(*call) answer { panic(errors.New("the reason")) })
 	})
 	g := b.send(httptest.NewRequest("GET", "/boom", nil), "X-Request-Id", "panicking")
 	g.mustRefuse(t, wire.CodeInternal)
