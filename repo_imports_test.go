@@ -19,9 +19,10 @@ type row struct {
 // importTable is the order of the packages. A package imports only lower
 // levels; the neighbours of one level that may are named in neighbours.
 var importTable = map[string]row{
-	".":       {level: 0},
-	"mailbox": {level: 0},
-	"wire":    {level: 0},
+	".":        {level: 0},
+	"mailbox":  {level: 0},
+	"wire":     {level: 0},
+	"yamlfile": {level: 0},
 
 	"actor":  {level: 1, imports: []string{"mailbox"}},
 	"auth":   {level: 1, imports: []string{"wire"}},
@@ -68,6 +69,7 @@ var modules = map[string]users{
 		code:  []string{"store", "shardactor", "session", "httpapi", "server", "cmd/codeq"},
 		tests: []string{"*"},
 	},
+	"github.com/goccy/go-yaml":          {code: []string{"yamlfile"}},
 	"github.com/alecthomas/kong":        {code: []string{"cmd/codeq"}},
 	"github.com/schollz/progressbar/v3": {code: []string{"cmd/codeq"}},
 	"github.com/mattn/go-isatty":        {code: []string{"cmd/codeq"}},
