@@ -28,7 +28,7 @@ func makeDir(fs vfs.FS, dir string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 	for _, made := range missing {

@@ -207,15 +207,31 @@ func (g *Guard) makeBallast() error {
 	if err != nil {
 		return err
 	}
-	if err := f.Preallocate(0, g.ballastBytes); err != nil {
-		return errors.Join(err, f.Close())
+	err = f.Preallocate(0, g.ballastBytes)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = writeZeros(f, g.ballastBytes)
 	}
-	// The last byte gives the file its size, by which a restart knows it.
-	_, err = f.WriteAt([]byte{0}, g.ballastBytes-1)
+	if err == nil {
+		// The last byte gives the file its size, by which a restart knows it.
+		_, err = f.WriteAt([]byte{0}, g.ballastBytes-1)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// writeZeros takes space on a file system that cannot reserve it.
+func writeZeros(f vfs.File, bytes int64) error {
+	chunk := make([]byte, 1<<20)
+	for bytes > 0 {
+		n, err := f.Write(chunk[:min(bytes, int64(len(chunk)))])
+		if err != nil {
+			return err
+		}
+		bytes -= int64(n)
+	}
+	return nil
 }
 
 func (g *Guard) dropBallast() {

@@ -23,6 +23,7 @@ type smallDisk struct {
 	total, avail atomic.Int64
 	full         atomic.Bool
 	noAnswer     atomic.Bool
+	cannotKeep   atomic.Bool
 }
 
 func newSmallDisk(totalMiB, availMiB int64) *smallDisk {
@@ -61,6 +62,13 @@ func (f *smallFile) Write(p []byte) (int, error) {
 		return 0, syscall.ENOSPC
 	}
 	return f.File.Write(p)
+}
+
+func (f *smallFile) Preallocate(offset, length int64) error {
+	if f.disk.cannotKeep.Load() {
+		return syscall.EOPNOTSUPP
+	}
+	return f.File.Preallocate(offset, length)
 }
 
 func (f *smallFile) WriteAt(p []byte, at int64) (int, error) {
@@ -226,6 +234,16 @@ func TestABallastThatCannotBeMadeIsTriedAgainLater(t *testing.T) {
 	g.Tick(time.Unix(111, 0))
 	if !hasBallast(t, d) {
 		t.Error("not tried again")
+	}
+}
+
+func TestABallastIsWrittenWhereItCannotBeReserved(t *testing.T) {
+	d := newGuardedDisk(64)
+	d.cannotKeep.Store(true)
+	s := openIn(t, d)
+	s.Guard().Tick(time.Unix(1, 0))
+	if info, err := d.Stat("data/ballast"); err != nil || info.Size() != 4*unit {
+		t.Errorf("got %v, %v", info, err)
 	}
 }
 

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"codeq/wire"
 )
@@ -275,121 +272,6 @@ func TestWithoutChanceNoDirectoryIsMade(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	openIn(t, fs) // and nothing is in the way of the next try
-}
-
-// crashes takes clones of a file system before each of its operations, so
-// also after each of them.
-type crashes struct {
-	mu     sync.Mutex
-	fs     *vfs.MemFS
-	random *rand.Rand
-	clones []*vfs.MemFS
-	steps  int
-	off    bool
-}
-
-func (c *crashes) wrap() vfs.FS {
-	return errorfs.Wrap(c.fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.off || op.Kind.ReadOrWrite() == errorfs.OpIsRead {
-			return nil
-		}
-		c.steps++
-		c.clones = append(c.clones, c.fs.CrashClone(vfs.CrashCloneCfg{}))
-		if percent := 50 * (1 + c.steps%2); c.steps%3 == 0 {
-			c.clones = append(c.clones, c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.random}))
-		}
-		return nil
-	}))
-}
-
-// stop takes a last clone, after the last operation.
-func (c *crashes) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.off = true
-	c.clones = append(c.clones, c.fs.CrashClone(vfs.CrashCloneCfg{}))
-}
-
-func TestACrashWhileADirectoryIsMadeIsRepairedByTheNextOpen(t *testing.T) {
-	c := &crashes{fs: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(3, 3))}
-	s := openIn(t, c.wrap())
-	c.stop()
-	closeStore(t, s)
-	if c.steps < 20 {
-		t.Fatalf("only %d operations were seen", c.steps)
-	}
-	states := map[string]int{}
-	for i, clone := range c.clones {
-		states[manifestState(clone)]++
-		s, err := Open(optionsIn(clone))
-		if err != nil {
-			t.Errorf("clone %d of %d: %v", i, len(c.clones), err)
-			continue
-		}
-		plantIn(s, 0).garden(t, QueueKey{"c", "t"})
-		barrier(t, s)
-		mustFindNothing(t, s)
-		if err := s.Close(); err != nil {
-			t.Errorf("clone %d: %v", i, err)
-		}
-	}
-	if states["none"] == 0 || states[stateNew] == 0 || states[stateReady] == 0 {
-		t.Errorf("not every state was crashed in: %v", states)
-	}
-}
-
-func manifestState(fs vfs.FS) string {
-	data, err := readFile(fs, manifestPath)
-	switch {
-	case err != nil:
-		return "none"
-	case strings.Contains(string(data), `"new"`):
-		return stateNew
-	}
-	return stateReady
-}
-
-func TestACrashWhileADirectoryIsOpenedLosesNothing(t *testing.T) {
-	c := &crashes{fs: usedDir(t), random: rand.New(rand.NewPCG(4, 4))}
-	s := openIn(t, c.wrap())
-	c.stop()
-	want := tasksIn(t, s)
-	closeStore(t, s)
-	if len(want) != 12 {
-		t.Fatalf("%d tasks", len(want))
-	}
-	for i, clone := range c.clones {
-		s, err := Open(optionsIn(clone))
-		if err != nil {
-			t.Errorf("clone %d of %d: %v", i, len(c.clones), err)
-			continue
-		}
-		if got := tasksIn(t, s); len(got) != len(want) {
-			t.Errorf("clone %d has %d tasks", i, len(got))
-		}
-		mustFindNothing(t, s)
-		if err := s.Close(); err != nil {
-			t.Errorf("clone %d: %v", i, err)
-		}
-	}
-}
-
-func tasksIn(t *testing.T, s *Store) (ids []wire.TaskID) {
-	t.Helper()
-	for shard := range s.Shards() {
-		v := view{reader: s.db}
-		prefix := append(appendSpan(nil, shard), idFamilies[familyTask]...)
-		if err := v.scanPrefix(prefix, func(key, _ []byte) (bool, error) {
-			p, err := parseKey(key)
-			ids = append(ids, p.ID)
-			return true, err
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return ids
 }
 
 // A log file is made ahead of its use, so a crash can leave it empty, full of
