@@ -25,7 +25,7 @@ var importTable = map[string]row{
 	"yamlfile": {level: 0},
 
 	"actor":  {level: 1, imports: []string{"mailbox"}},
-	"auth":   {level: 1, imports: []string{"wire"}},
+	"auth":   {level: 1, imports: []string{"wire", "yamlfile"}},
 	"client": {level: 1, imports: []string{"wire"}},
 	"store":  {level: 1, imports: []string{"wire"}},
 	"index":  {level: 1, imports: []string{"store", "wire"}},
@@ -70,6 +70,7 @@ var modules = map[string]users{
 		tests: []string{"*"},
 	},
 	"github.com/goccy/go-yaml":          {code: []string{"yamlfile"}},
+	"github.com/fsnotify/fsnotify":      {code: []string{"auth"}},
 	"github.com/alecthomas/kong":        {code: []string{"cmd/codeq"}},
 	"github.com/schollz/progressbar/v3": {code: []string{"cmd/codeq"}},
 	"github.com/mattn/go-isatty":        {code: []string{"cmd/codeq"}},

@@ -21,6 +21,33 @@ type Principal struct {
 	Commands []string
 	// ExpiresAtMs is when the credential ends, Unix milliseconds; 0 is never.
 	ExpiresAtMs int64
+
+	// held is the token that the principal was made for; nil for a credential
+	// that can not be taken back.
+	held *holding
+}
+
+// Current is what the credential of the principal stands for now: the
+// principal itself, a newer one, or nil once the credential was taken back.
+// That a credential has ended by its time is not looked at; ExpiredAt says so.
+// Any goroutine.
+func (p *Principal) Current() *Principal {
+	if p.held == nil {
+		return p
+	}
+	return p.held.tokens.find(p.held.digest)
+}
+
+// SameRights reports whether two principals are the same subject of the same
+// tenant and may do the same; when that ends is not compared.
+func (p *Principal) SameRights(q *Principal) bool {
+	return p.Tenant == q.Tenant && p.Subject == q.Subject &&
+		sameList(p.Scopes, q.Scopes) && sameList(p.Commands, q.Commands)
+}
+
+// sameList tells the empty list, which is nothing, from nil, which is all.
+func sameList(a, b []string) bool {
+	return (a == nil) == (b == nil) && slices.Equal(a, b)
 }
 
 // MayUse reports whether the principal may post to and take from a command.

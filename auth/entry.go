@@ -1,0 +1,120 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"codeq/wire"
+)
+
+const (
+	// TokenPrefix begins every token, so that one that got into a text can be
+	// found by it.
+	TokenPrefix = "cq_"
+	tokenBytes  = 32
+
+	maxNameBytes    = 100
+	maxSubjectBytes = 200
+	maxCommands     = wire.MaxSubscribeCommands
+)
+
+// digest is the SHA-256 of a token.
+type digest = [sha256.Size]byte
+
+// Entry is one token as the file of tokens has it.
+type Entry struct {
+	// Name tells people which token it is.
+	Name string
+	// SHA256 is the digest of the token in lower-case hexadecimal.
+	SHA256          string
+	Tenant, Subject string
+	// Scopes are some of Scopes().
+	Scopes []string
+	// Commands are names of commands, or only wire.AllCommands.
+	Commands []string
+	// ExpiresAtMs is when the token ends, Unix milliseconds; 0 is never.
+	ExpiresAtMs int64
+}
+
+// NewToken draws a token; nil is crypto/rand.
+func NewToken(random io.Reader) (string, error) {
+	if random == nil {
+		random = rand.Reader
+	}
+	var drawn [tokenBytes]byte
+	if _, err := io.ReadFull(random, drawn[:]); err != nil {
+		return "", fmt.Errorf("draw token: %w", err)
+	}
+	return TokenPrefix + base64.RawURLEncoding.EncodeToString(drawn[:]), nil
+}
+
+// HashToken is what the file of tokens keeps of a token. A token is drawn, not
+// thought up, so one round of SHA-256 without salt hides it.
+func HashToken(token string) string {
+	d := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(d[:])
+}
+
+// AppendYAML appends the entry as an item of the list that the file is.
+func (e *Entry) AppendYAML(dst []byte) []byte {
+	field := func(name, value string) {
+		dst = append(append(dst, name...), ": "...)
+		dst = append(wire.AppendQuoted(dst, value), '\n')
+	}
+	list := func(name string, values []string) {
+		dst = append(append(dst, name...), ": ["...)
+		for i, value := range values {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = wire.AppendQuoted(dst, value)
+		}
+		dst = append(dst, "]\n"...)
+	}
+	field("- name", e.Name)
+	field("  sha256", e.SHA256)
+	field("  tenant", e.Tenant)
+	field("  subject", e.Subject)
+	list("  scopes", e.Scopes)
+	if e.Commands != nil {
+		list("  commands", e.Commands)
+	}
+	if e.ExpiresAtMs != 0 {
+		field("  expiresAt", time.UnixMilli(e.ExpiresAtMs).UTC().Format(time.RFC3339))
+	}
+	return dst
+}
+
+// principal is who the token of the entry stands for.
+func (e *Entry) principal() *Principal {
+	p := &Principal{Tenant: e.Tenant, Subject: e.Subject, Scopes: e.Scopes, Commands: e.Commands, ExpiresAtMs: e.ExpiresAtMs}
+	switch {
+	case len(e.Commands) == 1 && e.Commands[0] == wire.AllCommands:
+		p.Commands = nil
+	case e.Commands == nil:
+		p.Commands = []string{} // none, not all
+	}
+	return p
+}
+
+// checkText is the rule for names, tenants and subjects: they are shown and
+// logged, so they are short and have nothing that a terminal acts on.
+func checkText(field, text string, maxBytes int) string {
+	switch {
+	case text == "":
+		return field + " must not be empty"
+	case len(text) > maxBytes:
+		return fmt.Sprintf("%s has %d bytes, the limit is %d", field, len(text), maxBytes)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0xfffd }):
+		return field + " must have no control characters"
+	case strings.TrimSpace(text) != text:
+		return field + " must not begin or end with a space"
+	}
+	return ""
+}
