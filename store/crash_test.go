@@ -143,7 +143,7 @@ func TestACrashAtAnyMomentKeepsWhatWasDurable(t *testing.T) {
 	s := openIn(t, c.wrap())
 	p := plantIn(s, 0)
 	c.start(func() uint64 { return s.Synced(0) })
-	for n := range 12 {
+	for n := range 24 {
 		p.garden(t, QueueKey{string(rune('a' + n)), "t"})
 		if n%2 == 0 {
 			barrier(t, s)
@@ -163,7 +163,7 @@ func TestACrashAtAnyMomentKeepsWhatWasDurable(t *testing.T) {
 			t.Errorf("%d tasks, %d batches of 6 were durable", got, promised)
 		}
 	})
-	if most != 12 || c.steps < 30 {
+	if most != 24 || c.steps < 30 {
 		t.Errorf("%d operations were seen, at most %d batches durable", c.steps, most)
 	}
 }
