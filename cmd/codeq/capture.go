@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+const (
+	// reasonBytes is how much of the end of standard error becomes the reason.
+	reasonBytes = 2 << 10
+	// blankSlackBytes is how much white space around a result is put up with.
+	blankSlackBytes = 64 << 10
+)
+
+// output keeps what a program prints, up to the size of a result. The goroutine
+// that copies the pipe writes; overflow is closed when the limit is passed, and
+// nothing is kept after that.
+type output struct {
+	data     []byte
+	overflow chan struct{}
+	over     bool
+}
+
+func newOutput() *output { return &output{overflow: make(chan struct{})} }
+
+// Write never fails, so that a program is not disturbed in what it prints.
+func (o *output) Write(p []byte) (int, error) {
+	if o.over {
+		return len(p), nil
+	}
+	o.data = append(o.data, p...)
+	if len(o.data) > wire.MaxResultBytes &&
+		(len(bytes.TrimSpace(o.data)) > wire.MaxResultBytes || len(o.data) > wire.MaxResultBytes+blankSlackBytes) {
+		o.over = true
+		o.data = nil
+		close(o.overflow)
+	}
+	return len(p), nil
+}
+
+// tail keeps the end of what a program prints on standard error. The goroutine
+// that copies the pipe writes; it has ended when the program has been waited for.
+type tail struct{ data []byte }
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	// A few bytes more than needed, so that the cut can fall between
+	// characters and white space at the end costs nothing.
+	const keep = 2 * reasonBytes
+	t.data = append(t.data, p[max(0, len(p)-keep):]...)
+	if extra := len(t.data) - keep; extra > 0 {
+		t.data = append(t.data[:0], t.data[extra:]...)
+	}
+	return len(p), nil
+}
+
+// reason is the last 2 KiB as text, or instead if there is none.
+func (t *tail) reason(instead string) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(t.data), "\uFFFD"))
+	if text == "" {
+		return instead
+	}
+	return strings.TrimLeft(client.Tail(text, reasonBytes), "\uFFFD")
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line.
+type cli struct {
+	globals
+
+	Serve   serveCmd   `cmd:"" help:"Run the server."`
+	Work    workCmd    `cmd:"" help:"Run a program once for each task of a command."`
+	Enqueue enqueueCmd `cmd:"" help:"Post a task, or one for each line of a file."`
+	Result  resultCmd  `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
+	Task    taskCmd    `cmd:"" help:"Show a task."`
+	Queues  queuesCmd  `cmd:"" help:"Show the figures of every queue."`
+	Version versionCmd `cmd:"" help:"Show the version of this program and of the server."`
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	URL   string `name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
+	Token string `env:"CODEQ_TOKEN" help:"Credential for the server, if it wants one."`
+	JSON  bool   `name:"json" help:"Answer in JSON."`
+}
+
+const description = "codeq is a durable task queue: post tasks, have any program work on them, read the results."
+
+// run does what a command line says and returns the exit code.
+func run(args []string, a *app) int {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	var c cli
+	helped := false
+	parser, err := kong.New(&c,
+		kong.Name("codeq"),
+		kong.Description(description),
+		kong.Writers(a.out, a.err),
+		kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	)
+	if err != nil {
+		panic(fmt.Sprintf("the command line does not hold together: %v", err))
+	}
+	parsed, err := parser.Parse(args)
+	if helped {
+		return exitFine
+	}
+	if err != nil {
+		return a.end(wrongCommandLine(err, args, parser.Model))
+	}
+	a.globals = c.globals
+	return a.end(parsed.Run(a))
+}
+
+// wrongCommandLine says what the parser found, and where the remedy is.
+func wrongCommandLine(err error, args []string, model *kong.Application) error {
+	help := "codeq --help"
+	for _, command := range model.Children {
+		if slices.Contains(args, command.Name) {
+			help = "codeq " + command.Name + " --help"
+			break
+		}
+	}
+	return wrong("%w; \"%s\" shows what it takes", err, help)
+}

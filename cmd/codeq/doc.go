@@ -1,0 +1,12 @@
+// Command codeq is the one binary: the server, a worker around any program,
+// and what a person needs to post tasks and look at them.
+//
+// Each subcommand is one file with a kong struct whose Run does the work; a
+// fresh app carries the streams, the signals and the global flags to it. The
+// package parses, builds, runs and prints; what a task may do is decided by
+// the server, and how to talk to one by package client.
+//
+// Text for people goes to standard output when it is the answer and to
+// standard error when it is about the work; with --json the answer is JSON.
+// Exit codes: 0 fine, 1 it did not work, 2 the command line was wrong.
+package main

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+var errTooLarge = errors.New("the payload is too large")
+
+type enqueueCmd struct {
+	Command     string        `arg:"" help:"Command of the task: which workers get it."`
+	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets; standard input if neither it nor --file is given."`
+	File        string        `placeholder:"FILE" help:"Post one task for each line of a file of JSON values; - is standard input."`
+	Priority    int           `default:"0" help:"0 to 9; higher ones are taken first."`
+	Delay       time.Duration `placeholder:"10s" help:"Not before so much time has passed, in whole seconds."`
+	RunAt       string        `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
+	MaxAttempts *int          `placeholder:"5" help:"How often the task is tried, 1 to 1000."`
+	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
+	NoKey       bool          `help:"Give the lines of --file no keys, so that a second run makes the tasks again."`
+	Wait        time.Duration `placeholder:"30s" help:"Wait up to so long for the result and print it."`
+}
+
+// Run posts the task or the tasks.
+func (e *enqueueCmd) Run(a *app) error {
+	template, err := e.template()
+	if err != nil {
+		return err
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, done := a.untilStopped()
+	defer done()
+	if e.File != "" {
+		return e.postFile(ctx, a, c, template)
+	}
+	payload, err := e.payload(ctx, a)
+	if err != nil {
+		return err
+	}
+	template.Payload = payload
+	if e.Key != nil {
+		template.IdempotencyKey = *e.Key
+	}
+	return e.postOne(ctx, a, c, &template)
+}
+
+// template is the request that the flags describe, without payload and key.
+// What the server would refuse is refused here, in its words.
+func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
+	request := wire.EnqueueRequest{Command: e.Command, Priority: e.Priority, Payload: []byte("null")}
+	if err := e.checkFlags(); err != nil {
+		return request, err
+	}
+	if e.MaxAttempts != nil {
+		request.MaxAttempts = *e.MaxAttempts
+	}
+	request.DelaySeconds = int64(e.Delay / time.Second)
+	if e.RunAt != "" {
+		at, err := time.Parse(time.RFC3339, e.RunAt)
+		if err != nil {
+			return request, wrong("--run-at must be a time like 2030-01-02T15:04:05Z, got %q", e.RunAt)
+		}
+		request.RunAtMs = at.UnixMilli()
+	}
+	checked := request
+	if e.Key != nil {
+		checked.IdempotencyKey = *e.Key
+	}
+	if _, refusal := wire.ParseEnqueueRequest(wire.AppendEnqueueRequest(nil, &checked)); refusal != nil {
+		return request, &wrongError{refusal}
+	}
+	return request, nil
+}
+
+// checkFlags finds what is wrong with the flags as such: what can not be said
+// in a request at all, and what contradicts.
+func (e *enqueueCmd) checkFlags() error {
+	switch {
+	case e.File != "" && e.Payload != nil:
+		return wrong("give either a payload or --file, not both")
+	case e.File != "" && e.Key != nil:
+		return wrong("--key names one task; with --file each line gets a key of its own from the file and its number")
+	case e.File == "" && e.NoKey:
+		return wrong("--no-key goes with --file; a single task has a key only if --key gives it one")
+	case e.Key != nil && *e.Key == "":
+		return wrong("--key must not be empty; leave it out for a task without a key")
+	case e.MaxAttempts != nil && *e.MaxAttempts == 0:
+		return wrong("--max-attempts must be from 1 to %d, got 0", wire.MaxAttemptsLimit)
+	case e.Delay != 0 && e.RunAt != "":
+		return wrong("give either --delay or --run-at, not both")
+	case e.Delay < 0 || e.Delay%time.Second != 0:
+		return wrong("--delay must be whole seconds and not negative, got %s", e.Delay)
+	case e.Wait < 0:
+		return wrong("--wait must not be negative, got %s", e.Wait)
+	}
+	return nil
+}
+
+// payload is the argument or else all of standard input.
+func (e *enqueueCmd) payload(ctx context.Context, a *app) ([]byte, error) {
+	if e.Payload != nil {
+		payload, err := onePayload([]byte(*e.Payload))
+		if err != nil {
+			return nil, wrong("%w; write objects as '{\"file\":\"a.iso\"}' and text as '\"hello\"', with the single quotes", err)
+		}
+		return payload, nil
+	}
+	if a.inIsTerminal {
+		return nil, wrong("no payload: give it as an argument like '{\"file\":\"a.iso\"}', pipe it in, or name a file of lines with --file")
+	}
+	// White space around the value does not count, so a little more is read.
+	read, err := io.ReadAll(io.LimitReader(&stoppable{ctx: ctx, source: a.in}, 2*wire.MaxPayloadBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	payload, err := onePayload(read)
+	if err != nil {
+		return nil, wrong("standard input: %w; it must be one JSON value, and --file - takes one on each line", err)
+	}
+	return payload, nil
+}
+
+// onePayload is the JSON value in text, without the white space around it.
+func onePayload(text []byte) ([]byte, error) {
+	payload := bytes.Trim(text, " \t\r\n")
+	switch {
+	case len(payload) == 0:
+		return nil, errors.New("the payload is empty")
+	case len(payload) > wire.MaxPayloadBytes:
+		return nil, fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLarge, len(payload), wire.MaxPayloadBytes)
+	}
+	if err := wire.CheckJSON(payload); err != nil {
+		return nil, fmt.Errorf("payload %s: %w", excerpt(payload), err)
+	}
+	return payload, nil
+}
+
+// excerpt is the beginning of a payload for a sentence.
+func excerpt(payload []byte) string {
+	const limit = 40
+	text := bytes.ToValidUTF8(payload, []byte("\uFFFD"))
+	if r := []rune(string(text)); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return string(text)
+}
+
+func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
+	enqueued, err := c.Enqueue(ctx, request)
+	if err != nil {
+		return err
+	}
+	if enqueued.Replayed {
+		a.say("a task with this key is there already")
+	}
+	if e.Wait == 0 {
+		if a.JSON {
+			return a.writeLine(enqueued.Raw)
+		}
+		return a.writeLine(enqueued.TaskID.AppendTo(nil))
+	}
+	answer, err := c.Result(ctx, enqueued.TaskID, e.Wait)
+	if err != nil {
+		return fmt.Errorf("task %s is posted: %w", enqueued.TaskID, err)
+	}
+	if err := a.showResult(answer); err != nil {
+		return err
+	}
+	return completed(answer)
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+// fakes are programs for a worker, by name, in the language of sh. Those that
+// get a watcher's file report to it: they open it as number 3 and write their
+// process number.
+var fakes = map[string]string{
+	"print":       `printf %s "$1"`,
+	"cat":         `cat`,
+	"environment": `printf '%s %s %s %s ' $CODEQ_TASK_ID $CODEQ_COMMAND $CODEQ_ATTEMPTS $CODEQ_DELIVERY; ps -o pgid= -p $$ | grep -qw $$ && printf leader`,
+	"exit":        `printf %s "$2" >&2; exit $1`,
+	"die":         `kill -9 $$`,
+	"flood":       `yes`,
+	"hold":        `exec 3>"$1"; echo $$ >&3; exec sleep 1000`,
+	"stubborn":    `trap '' TERM; exec 3>"$1"; echo $$ >&3; while :; do sleep 1000; done`,
+	"polite":      `trap 'printf "{\"stopped\":true}"; exit 0' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
+	"leave":       `printf '{"left":true}'; sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1" &`,
+}
+
+func fake(name string, args ...string) *program {
+	words := append([]string{"-c", fakes[name], "sh"}, args...)
+	return &program{path: "/bin/sh", args: words, termFor: 30 * time.Second, pipeFor: 30 * time.Second}
+}
+
+// watcher is where programs report to: a named pipe.
+type watcher struct {
+	t    *testing.T
+	path string
+}
+
+func newWatcher(t *testing.T) *watcher {
+	t.Helper()
+	w := &watcher{t: t, path: filepath.Join(t.TempDir(), "watcher")}
+	if err := syscall.Mkfifo(w.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// running waits for a program to report. The returned function waits until
+// nobody of those who reported lives any more.
+func (w *watcher) running() (pid int, ended func()) {
+	w.t.Helper()
+	pipe, err := os.Open(w.path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := fmt.Fscanln(pipe, &pid); err != nil {
+		w.t.Fatal(err)
+	}
+	return pid, func() {
+		w.t.Helper()
+		if _, err := pipe.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			w.t.Errorf("the program %d went on: %v", pid, err)
+		}
+		if err := pipe.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+func delivery(payload string) client.Delivery {
+	return client.Delivery{Task: &wire.Task{
+		ID: wire.TaskID{15: 7}, Command: "hash", Payload: []byte(payload), Attempts: 2, Deliveries: 3,
+	}}
+}
+
+// outcome is an outcome as one line.
+func outcome(o client.Outcome) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s%s", o.Kind, o.Result, o.Reason))
+}
+
+func TestProgramsEndTheirTasks(t *testing.T) {
+	large := `{"a":"` + strings.Repeat("x", 100_000) + `"}`
+	for name, c := range map[string]struct {
+		payload string
+		args    []string
+		want    string
+	}{
+		"an object is the result":   {args: []string{"print", " {\"b\":1, \"a\":12345678901234567890}\n"}, want: `completed {"b":1, "a":12345678901234567890}`},
+		"text is put into output":   {args: []string{"print", "one\n\"two\"\n\n"}, want: `completed {"output":"one\n\"two\"\n"}`},
+		"an array is text":          {args: []string{"print", "[1]"}, want: `completed {"output":"[1]"}`},
+		"two objects are text":      {args: []string{"print", "{}{}"}, want: `completed {"output":"{}{}"}`},
+		"nothing is text":           {args: []string{"print", ""}, want: `completed {"output":""}`},
+		"not UTF-8":                 {args: []string{"print", "\xff"}, want: "nacked the output is not UTF-8 text"},
+		"the payload is its input":  {payload: large, args: []string{"cat"}, want: "completed " + large},
+		"the input is left unread":  {payload: large, args: []string{"print", "{}"}, want: "completed {}"},
+		"the environment":           {args: []string{"environment"}, want: `completed {"output":"00000000-0000-0000-0000-000000000007 hash 2 3 leader"}`},
+		"65 is for good":            {args: []string{"exit", "65", "no such file\n"}, want: "failed no such file"},
+		"65 without a word":         {args: []string{"exit", "65"}, want: "failed exit status 65"},
+		"any other status":          {args: []string{"exit", "3", "busy"}, want: "nacked busy"},
+		"a status without a word":   {args: []string{"exit", "3", " \n"}, want: "nacked exit status 3"},
+		"a signal":                  {args: []string{"die"}, want: "nacked signal: killed"},
+		"only the end of the words": {args: []string{"exit", "1", strings.Repeat("a", 5000) + strings.Repeat("€", 1000)}, want: "nacked " + strings.Repeat("€", 682)},
+		"more than a result holds":  {args: []string{"flood"}, want: "nacked the output is over the limit of 1048576 bytes for a result"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := outcome(fake(c.args[0], c.args[1:]...).work(context.Background(), delivery(c.payload)))
+			if got != c.want {
+				t.Errorf("got %.200q, want %.200q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestProgramThatCannotBeStartedNacks(t *testing.T) {
+	p := &program{path: filepath.Join(t.TempDir(), "gone")}
+	if got := outcome(p.work(context.Background(), delivery("1"))); !strings.HasPrefix(got, "nacked start program: ") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProgramIsToldToEndWhenItsDeliveryIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		program string
+		cause   error
+		want    string
+	}{
+		"lost":                      {"hold", client.ErrLeaseLost, "nacked signal: terminated"},
+		"stopped":                   {"hold", client.ErrStopping, "released"},
+		"stopped and it completes":  {"polite", client.ErrStopping, `completed {"stopped":true}`},
+		"lost and it still is done": {"polite", client.ErrLeaseLost, `completed {"stopped":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatcher(t)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			done := make(chan string, 1)
+			p := fake(c.program, w.path)
+			go func() { done <- outcome(p.work(ctx, delivery("1"))) }()
+			_, ended := w.running()
+			cancel(c.cause)
+			ended()
+			if got := <-done; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestProgramThatIgnoresTermIsKilled(t *testing.T) {
+	w := newWatcher(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan string, 1)
+	p := fake("stubborn", w.path)
+	p.termFor = 100 * time.Millisecond
+	go func() { done <- outcome(p.work(ctx, delivery("1"))) }()
+	_, ended := w.running()
+	began := time.Now()
+	cancel(client.ErrLeaseLost)
+	ended()
+	if got := <-done; got != "nacked signal: killed" {
+		t.Errorf("got %q", got)
+	}
+	if took := time.Since(began); took < p.termFor {
+		t.Errorf("it was killed after %s, want %s at least", took, p.termFor)
+	}
+}
+
+func TestProgramThatLeavesSomebodyBehindIsNotWaitedForLong(t *testing.T) {
+	w := newWatcher(t)
+	p := fake("leave", w.path)
+	p.pipeFor = 50 * time.Millisecond
+	if got := outcome(p.work(context.Background(), delivery("1"))); got != `completed {"left":true}` {
+		t.Errorf("got %q", got)
+	}
+	pid, ended := w.running()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	ended()
+}
+
+func TestLostLeaseEndsWhatTheProgramStartedToo(t *testing.T) {
+	w := newWatcher(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan string, 1)
+	p := fake("leave", w.path) // its child holds standard output
+	go func() { done <- outcome(p.work(ctx, delivery("1"))) }()
+	_, ended := w.running()
+	cancel(client.ErrLeaseLost)
+	ended()
+	<-done
+}
+
+func TestProgramIsLookedForBeforeAnyTaskIsTaken(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"no-such-program", plain, t.TempDir(), ""} {
+		_, err := findProgram([]string{name})
+		var mistake *wrongError
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "can not be run") {
+			t.Errorf("%q: %v, want a mistake in the command line", name, err)
+		}
+	}
+	p, err := findProgram([]string{"cat", "-u"})
+	if err != nil || filepath.Base(p.path) != "cat" || len(p.args) != 1 {
+		t.Errorf("cat -u is %+v, %v", p, err)
+	}
+}
+
+func TestOutputIsKeptUpToTheSizeOfAResult(t *testing.T) {
+	blank := strings.Repeat(" ", 1000)
+	for name, c := range map[string]struct {
+		parts []string
+		over  bool
+	}{
+		"just fits":             {[]string{strings.Repeat("x", wire.MaxResultBytes)}, false},
+		"fits but for blanks":   {[]string{blank, strings.Repeat("x", wire.MaxResultBytes), blank}, false},
+		"one byte too many":     {[]string{strings.Repeat("x", wire.MaxResultBytes), "x"}, true},
+		"blanks without end":    {[]string{strings.Repeat(" ", wire.MaxResultBytes), strings.Repeat(" ", blankSlackBytes+1)}, true},
+		"much more than enough": {[]string{strings.Repeat("x", wire.MaxResultBytes+1), blank, "y"}, true},
+	} {
+		o := newOutput()
+		for _, part := range c.parts {
+			if n, err := o.Write([]byte(part)); n != len(part) || err != nil {
+				t.Errorf("%s: wrote %d of %d, %v", name, n, len(part), err)
+			}
+		}
+		told := false
+		select {
+		case <-o.overflow:
+			told = true
+		default:
+		}
+		if o.over != c.over || told != c.over {
+			t.Errorf("%s: over %t, told %t, want %t", name, o.over, told, c.over)
+		}
+	}
+	// Text that grows by its escapes is over the limit only as JSON.
+	got := outcome(resultOf([]byte(strings.Repeat("\x01", wire.MaxResultBytes/3))))
+	if !strings.HasPrefix(got, "nacked the output has 2097") {
+		t.Errorf("got %.100q", got)
+	}
+}
+
+func TestTailIsTheSameHoweverItIsWritten(t *testing.T) {
+	text := strings.Repeat("0123456789€\n", 2000) + "the end"
+	whole := &tail{}
+	if _, err := whole.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	want := client.Tail(text, reasonBytes)
+	if got := whole.reason(""); got != want {
+		t.Errorf("got %.60q, want %.60q", got, want)
+	}
+	for size := range 40 {
+		pieces := &tail{}
+		for rest := []byte(text); len(rest) > 0; {
+			n := min(size*97+1, len(rest))
+			if _, err := pieces.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if got := pieces.reason(""); got != want {
+			t.Errorf("in pieces of %d: got %.60q, want %.60q", size*97+1, got, want)
+		}
+	}
+}

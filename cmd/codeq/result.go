@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type resultCmd struct {
+	ID   string        `arg:"" name:"id" help:"Id of the task."`
+	Wait time.Duration `placeholder:"30s" help:"Wait up to so long for the result."`
+}
+
+// Run shows the result of a task. A task that did not complete is a failure.
+func (r *resultCmd) Run(a *app) error {
+	id, err := parseID(r.ID)
+	if err != nil {
+		return err
+	}
+	if r.Wait < 0 {
+		return wrong("--wait must not be negative, got %s", r.Wait)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, done := a.untilStopped()
+	defer done()
+	answer, err := c.Result(ctx, id, r.Wait)
+	if err != nil {
+		return err
+	}
+	if err := a.showResult(answer); err != nil {
+		return err
+	}
+	return completed(answer)
+}
+
+// showResult prints the outcome of a task.
+func (a *app) showResult(answer *client.ResultAnswer) error {
+	if a.JSON {
+		return a.writeLine(answer.Raw)
+	}
+	r := answer.Result
+	f := &fields{}
+	f.add("task", r.TaskID.String())
+	f.add("command", answer.Task.Command)
+	f.add("status", string(r.Status))
+	f.add("ended", moment(r.CompletedAtMs))
+	f.add("error", r.Error)
+	f.add("result", string(r.Result))
+	for _, artifact := range r.Artifacts {
+		f.add("artifact", artifact.Name+" "+artifact.URL)
+	}
+	return f.write(a.out)
+}
+
+// completed is nil for a task that completed, and else the reason why the
+// command fails.
+func completed(answer *client.ResultAnswer) error {
+	if answer.Result.Status == wire.StatusCompleted {
+		return nil
+	}
+	return fmt.Errorf("task %s is %s", answer.Result.TaskID, answer.Result.Status)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+
+	"codeq/wire"
+)
+
+type taskCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the task."`
+}
+
+// Run shows one task.
+func (t *taskCmd) Run(a *app) error {
+	id, err := parseID(t.ID)
+	if err != nil {
+		return err
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, done := a.untilStopped()
+	defer done()
+	answer, err := c.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.writeLine(answer.Raw)
+	}
+	table := taskFields(answer.Task)
+	return table.write(a.out)
+}
+
+// taskFields is a task for people.
+func taskFields(t *wire.Task) *fields {
+	f := &fields{}
+	f.add("task", t.ID.String())
+	f.add("command", t.Command)
+	f.add("status", string(t.Status))
+	f.add("place", placeOf(t.Location))
+	f.add("priority", fmt.Sprint(t.Priority))
+	f.add("attempts", fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts))
+	f.add("deliveries", fmt.Sprint(t.Deliveries))
+	f.add("worker", t.WorkerID)
+	f.add("lease until", moment(t.LeaseUntilMs))
+	f.add("not before", moment(t.VisibleAtMs))
+	f.add("error", t.Error)
+	f.add("created", moment(t.CreatedAtMs))
+	f.add("updated", moment(t.UpdatedAtMs))
+	f.add("payload", string(t.Payload))
+	for _, line := range t.History {
+		f.add("delivery "+fmt.Sprint(line.Delivery), historyLine(line))
+	}
+	return f
+}
+
+func historyLine(line wire.HistoryLine) string {
+	text := line.Cause + ", " + moment(line.FromMs) + " to " + moment(line.ToMs)
+	if line.WorkerID != "" {
+		text += ", worker " + line.WorkerID
+	}
+	return text
+}
+
+// placeOf says where a task sits, in words.
+func placeOf(l wire.Location) string {
+	switch l {
+	case wire.LocationPending:
+		return "ready"
+	case wire.LocationDelayed:
+		return "delayed"
+	case wire.LocationInProgress:
+		return "in progress"
+	case wire.LocationDead:
+		return "dead letters"
+	}
+	return ""
+}

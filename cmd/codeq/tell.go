@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+// tell counts and prints the answers as they come.
+func (b *bulk) tell() {
+	if b.app.errIsTerminal && !b.app.JSON {
+		b.bar = progressbar.NewOptions(b.file.count,
+			progressbar.OptionSetWriter(b.app.err),
+			progressbar.OptionSetDescription("posting "+printable(b.file.name)),
+			progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(),
+		)
+	}
+	for next := range b.answers {
+		b.count(next)
+		if b.app.JSON {
+			// What can not be written is noticed at the summary.
+			_ = b.app.writeLine(answerJSON(next))
+		} else if next.err != nil {
+			b.step(func() { b.app.say("line %d: %s", next.number, sentence(next.err)) })
+		}
+		b.progress(1)
+		<-b.room // only now is the place free for the next line
+	}
+	b.step(func() {})
+}
+
+func (b *bulk) count(next answer) {
+	switch {
+	case next.err != nil:
+		b.failed++
+		return
+	case next.enqueued.Replayed:
+		b.replayed++
+	default:
+		b.created++
+	}
+	b.ids = append(b.ids, next.enqueued.TaskID)
+}
+
+// step prints something where the progress bar is.
+func (b *bulk) step(show func()) {
+	if b.bar != nil {
+		_ = b.bar.Clear() // a bar that can not be drawn is no reason to stop
+	}
+	show()
+}
+
+func (b *bulk) progress(lines int) {
+	if b.bar != nil {
+		_ = b.bar.Add(lines) // as above
+	}
+}
+
+func answerJSON(next answer) []byte {
+	line := fmt.Appendf(nil, `{"line":%d`, next.number)
+	if next.err == nil {
+		line = wire.AppendQuoted(append(line, `,"taskId":`...), next.enqueued.TaskID.String())
+		return fmt.Appendf(line, `,"replayed":%t}`, next.enqueued.Replayed)
+	}
+	code := wire.CodeInvalidBody // found on this side
+	var refusal *wire.Error
+	said := next.err.Error()
+	switch {
+	case errors.As(next.err, &refusal):
+		code, said = refusal.Code, refusal.Sentence
+	case errors.Is(next.err, errTooLarge):
+		code = wire.CodeTooLarge
+	case errors.Is(next.err, client.ErrOutcomeUnknown):
+		code = "outcome_unknown"
+	case errors.Is(next.err, client.ErrClosed):
+		code = "not_sent"
+	}
+	line = wire.AppendQuoted(append(line, `,"error":`...), said)
+	return append(wire.AppendQuoted(append(line, `,"code":`...), string(code)), '}')
+}
+
+// summary prints the counts.
+func (b *bulk) summary() error {
+	if b.app.JSON {
+		return b.app.writeLine(fmt.Appendf(nil, `{"created":%d,"replayed":%d,"failed":%d}`, b.created, b.replayed, b.failed))
+	}
+	_, err := fmt.Fprintf(b.app.out, "%s: %d created, %d replayed, %d failed\n",
+		printable(b.file.name), b.created, b.replayed, b.failed)
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+// results waits for the results of all the tasks and prints each.
+func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Duration) error {
+	until := time.Now().Add(waitFor)
+	ids := make(chan wire.TaskID)
+	var waiters sync.WaitGroup
+	var mu sync.Mutex // held to print and to count
+	unfinished := 0
+	var broken error
+	for range waitersAtOnce {
+		waiters.Go(func() {
+			for id := range ids {
+				answer, err := c.Result(ctx, id, max(0, time.Until(until)))
+				mu.Lock()
+				if err == nil {
+					broken = errors.Join(broken, b.app.showResult(answer))
+					err = completed(answer)
+				}
+				if err != nil && ctx.Err() == nil {
+					unfinished++
+					b.app.say("task %s: %s", id, sentence(err))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, id := range b.ids {
+		select {
+		case ids <- id:
+		case <-ctx.Done():
+		}
+	}
+	close(ids)
+	waiters.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case broken != nil:
+		return broken
+	case unfinished > 0:
+		return errSaid
+	}
+	return nil
+}

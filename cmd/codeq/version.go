@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"codeq/wire"
+)
+
+// versionPatience is how long "codeq version" looks for a server.
+const versionPatience = 2 * time.Second
+
+type versionCmd struct{}
+
+// Run shows what this program is, and what the server is if one answers.
+func (v *versionCmd) Run(a *app) error {
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, done := a.untilStopped()
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, versionPatience)
+	defer cancel()
+	server := ""
+	if answer, err := c.Version(ctx); err == nil {
+		server = answer.Version
+	}
+	if a.JSON {
+		line := wire.AppendQuoted([]byte(`{"version":`), version)
+		line = wire.AppendQuoted(append(line, `,"commit":`...), commit)
+		line = wire.AppendQuoted(append(line, `,"go":`...), runtime.Version())
+		if server != "" {
+			line = wire.AppendQuoted(append(line, `,"server":`...), server)
+		}
+		return a.writeLine(append(line, '}'))
+	}
+	fmt.Fprintf(a.out, "codeq %s, commit %s, %s\n", version, commit, runtime.Version())
+	if server == "" {
+		server = "none answers"
+	}
+	fmt.Fprintf(a.out, "server at %s: %s\n", c.URL(), printable(server))
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+// errStoppedHard is why a worker ends that was told to stop twice.
+var errStoppedHard = errors.New("stopped before the running programs had ended")
+
+type workCmd struct {
+	Command string        `arg:"" help:"Command whose tasks to take."`
+	Program []string      `arg:"" passthrough:"" help:"Program to run for each task, and its arguments, behind --."`
+	Window  int           `default:"1" help:"How many tasks to take at a time."`
+	Lease   time.Duration `default:"30s" help:"How long a task stays with this worker without a sign of it."`
+	Name    string        `placeholder:"NAME" help:"Name of this worker for people; host and process if not given."`
+}
+
+// Help is the longer text of "codeq work --help".
+func (w *workCmd) Help() string {
+	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS and
+CODEQ_DELIVERY in its environment. What it prints is the result: a JSON object as it is, other text as
+{"output": "…"} without its last newline. Exit status 0 completes the task, 65 fails it for good, and any
+other status or a signal has it tried again later, with the end of standard error as the reason.
+
+  codeq work sha256 --window 8 -- ./hash.sh --fast
+
+The first Ctrl-C takes no more tasks and waits for the programs, the second ends them.`
+}
+
+// Run takes tasks until it is told to stop.
+func (w *workCmd) Run(a *app) error {
+	words := w.Program
+	if words[0] == "--" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return wrong("no program behind --: write it like \"codeq work %s -- ./hash.sh\"", w.Command)
+	}
+	p, err := findProgram(words)
+	if err != nil {
+		return err
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if w.Window < 1 {
+		return wrong("window must be from 1 to %d, got %d", wire.MaxWindow, w.Window)
+	}
+	shift := &shift{app: a, command: w.Command, window: w.Window, lines: make(chan client.Settlement, lineBacklog)}
+	worker, err := c.NewWorker(client.WorkerOptions{
+		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
+		Handler: p.work, Settled: shift.settled, Connected: shift.connected,
+	})
+	if err != nil {
+		return &wrongError{err}
+	}
+	return shift.run(worker)
+}
+
+func (w *workCmd) name() string {
+	if w.Name != "" {
+		return w.Name
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// lineBacklog is how many tasks may end while nobody reads what is printed
+// before that holds the worker up.
+const lineBacklog = 4096
+
+// shift is one run of a worker as its person sees it. settled and connected
+// are called from the worker's loop; a goroutine of its own writes the lines,
+// because a reader that is slow must not stop the heartbeats.
+type shift struct {
+	app     *app
+	command string
+	window  int
+	greeted bool
+	lines   chan client.Settlement
+}
+
+// run lets the worker work and passes the signals on: the first drains, the
+// second ends what runs.
+func (s *shift) run(worker *client.Worker) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	over := make(chan struct{})
+	var watch, print sync.WaitGroup
+	print.Go(func() {
+		for done := range s.lines {
+			s.print(done)
+		}
+	})
+	watch.Go(func() {
+		select {
+		case <-s.app.stops:
+			s.app.say("taking no more tasks and waiting for the running programs; Ctrl-C again ends them")
+			worker.Drain()
+		case <-over:
+			return
+		}
+		select {
+		case <-s.app.stops:
+			cancel(errStoppedHard)
+		case <-over:
+		}
+	})
+	err := worker.Run(ctx)
+	close(over)
+	watch.Wait()
+	close(s.lines)
+	print.Wait()
+	return err
+}
+
+func (s *shift) connected(welcome *wire.Welcome) {
+	if s.greeted {
+		return
+	}
+	s.greeted = true
+	s.app.say("working on %s, %d at a time, as %s; Ctrl-C stops", s.command, s.window, welcome.WorkerID)
+}
+
+func (s *shift) settled(done client.Settlement) { s.lines <- done }
+
+// print writes the line of one task.
+func (s *shift) print(done client.Settlement) {
+	if s.app.JSON {
+		// A line that cannot be written is no reason to stop working.
+		_ = s.app.writeLine(settledJSON(done))
+		return
+	}
+	line := fmt.Sprintf("%s  %s  %s  %s", done.Task.ID, done.Task.Command, done.Outcome.Kind,
+		done.RanFor.Round(time.Millisecond))
+	if done.Outcome.Reason != "" {
+		line += "  " + lastLine(done.Outcome.Reason)
+	}
+	if done.Err != nil {
+		line += "  not taken by the server: " + sentence(done.Err)
+	}
+	fmt.Fprintln(s.app.err, printable(line))
+}
+
+// lastLine is where programs say what went wrong.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+func settledJSON(done client.Settlement) []byte {
+	line := wire.AppendQuoted([]byte(`{"taskId":`), done.Task.ID.String())
+	line = wire.AppendQuoted(append(line, `,"command":`...), done.Task.Command)
+	line = wire.AppendQuoted(append(line, `,"outcome":`...), done.Outcome.Kind.String())
+	line = fmt.Appendf(line, `,"attempts":%d,"delivery":%d,"durationMs":%d`,
+		done.Task.Attempts, done.Task.Deliveries, done.RanFor.Milliseconds())
+	if done.Outcome.Reason != "" {
+		line = wire.AppendQuoted(append(line, `,"reason":`...), done.Outcome.Reason)
+	}
+	if done.Err != nil {
+		line = wire.AppendQuoted(append(line, `,"refused":`...), sentence(done.Err))
+	}
+	return append(line, '}')
+}
