@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+const documentHead = `# Settings of the server
+
+<!-- Written by "go generate ./config" from the table in config/serve.go. -->
+
+Every setting of ` + "`codeq serve`" + ` has one name. It can be given as a flag, as a
+variable of the environment, or in a file in YAML or JSON that ` + "`--config FILE`" + `
+(or ` + "`CODEQ_CONFIG`" + `) names. **A flag beats the environment, the environment beats the
+file, the file beats the default.** A variable that is empty counts as not set, and
+variables of other names are not looked at. Paths are relative to the directory in
+which the server is started.
+
+What is unknown, of the wrong type, out of range or contradictory is refused before
+anything starts: the server says where it stands (flag, variable, or file and line) and
+ends with exit code 2. ` + "`codeq serve --print-config`" + ` shows the values that would hold, each
+with its origin, and starts nothing; with ` + "`--json`" + ` it does so for programs.
+
+`
+
+const documentTail = `
+## Rules between settings
+
+- ` + "`tokens`" + ` and ` + "`insecure-no-auth`" + ` exclude one another. With neither, ` + "`listen`" + ` must be a
+  loopback address.
+- Each shard has a mailbox of at least 12 MiB, and all of them may take half of
+  ` + "`memory`" + `: 32 shards need 768MiB.
+
+## What the memory is for
+
+One eighth of ` + "`memory`" + ` is for memtables (four, of at most 64 MiB each), one eighth for
+the block cache, one eighth for the mailboxes of all shards. The rest is for tasks in
+hand, sessions and what the garbage collector needs. The whole is also the collector's limit, unless the variable
+` + "`GOMEMLIMIT`" + ` says otherwise.
+
+## A file
+
+` + "```yaml" + `
+listen: 0.0.0.0:8080
+data: /var/lib/codeq
+tokens: /etc/codeq/tokens.yaml
+memory: 1GiB
+log-level: info
+` + "```" + `
+
+[tokens.md](tokens.md) describes the file of tokens.
+`
+
+// AppendMarkdown appends docs/config.md, the table of the settings of a
+// pointer to a struct such as Serve.
+func AppendMarkdown(dst []byte, of any) []byte {
+	dst = append(dst, documentHead...)
+	dst = append(dst, "| Setting | Default | Values | Meaning |\n|---|---|---|---|\n"...)
+	rows := Table(of)
+	for i := range rows {
+		s := &rows[i]
+		dst = fmt.Appendf(dst, "| `%s`<br>`%s`<br>`%s` | %s | %s | %s |\n", s.Name, s.Flag(), s.Env(),
+			code(s.Default), s.values(), strings.ReplaceAll(s.Help, "|", "\\|"))
+	}
+	return append(dst, documentTail...)
+}
+
+func code(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return "`" + text + "`"
+}
+
+// values says what a setting takes.
+func (s *Setting) values() string {
+	switch {
+	case s.Enum != nil:
+		return "`" + strings.Join(s.Enum, "`, `") + "`"
+	case s.Range != "":
+		low, high := s.bounds()
+		return format(low) + " to " + format(high)
+	}
+	if _, ok := s.value().(bool); ok {
+		return "`true`, `false`"
+	}
+	return "text"
+}

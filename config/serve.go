@@ -1,0 +1,47 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MailboxFloorBytes is the least a shard's mailbox can have, whatever the
+// memory: a request at its limit must fit while a quarter is kept free.
+const MailboxFloorBytes = 12 << 20
+
+// Serve are the settings of "codeq serve". The tags are the table:
+//
+//	name         flag --name, variable CODEQ_NAME, key name in the file
+//	default      without one the setting may be left open
+//	range        lowest..highest, for numbers, sizes and times
+//	enum         the words allowed, for texts
+//	placeholder  the value in the help
+//	secret       the value is masked whenever settings are shown
+//	help         one sentence
+type Serve struct {
+	Listen         string        `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on; port 0 takes a free one."`
+	Data           string        `name:"data" default:"./codeq-data" placeholder:"DIR" help:"Directory of the data; made if it is not there."`
+	Shards         int           `name:"shards" range:"1..32" placeholder:"N" help:"Shards of a new data directory, 4 if not given; what a directory has can not be changed."`
+	Tokens         string        `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one there is no authentication."`
+	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
+	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" placeholder:"N" help:"Sessions that may be open at once; more are closed with 4429."`
+	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache and mailboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
+	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" placeholder:"TIME" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
+	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Least important lines of the log: debug, info, warn or error."`
+	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" help:"Log for people (console) or programs (json); auto is console on a terminal."`
+}
+
+// Check is the rules that join two settings. origin says where one was set.
+func (s *Serve) Check(origin func(name string) string) error {
+	var found []error
+	if s.Tokens != "" && s.InsecureNoAuth {
+		found = append(found, fmt.Errorf("tokens (%s) and insecure-no-auth (%s) contradict each other: "+
+			"with tokens every address is allowed; leave insecure-no-auth out", origin("tokens"), origin("insecure-no-auth")))
+	}
+	if least := Bytes(s.Shards) * MailboxFloorBytes * 2; s.Memory < least {
+		found = append(found, fmt.Errorf("shards of %d (%s) need a memory of at least %v, but memory is %v (%s)",
+			s.Shards, origin("shards"), least, s.Memory, origin("memory")))
+	}
+	return errors.Join(found...)
+}

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bytes is a size. It is written with a unit: 512MiB.
+type Bytes int64
+
+var units = []struct {
+	name  string
+	bytes Bytes
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+// String is the size in the largest unit that divides it.
+func (b Bytes) String() string {
+	for _, u := range units {
+		if b != 0 && b%u.bytes == 0 {
+			return strconv.FormatInt(int64(b/u.bytes), 10) + u.name
+		}
+	}
+	return "0B"
+}
+
+// UnmarshalText reads a whole number with one of the units B, KiB, MiB, GiB
+// and TiB.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	for _, u := range units {
+		digits, found := strings.CutSuffix(string(text), u.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil || n > math.MaxInt64/uint64(u.bytes) {
+			break
+		}
+		*b = Bytes(n) * u.bytes
+		return nil
+	}
+	return errors.New("must be a size like 512MiB, in B, KiB, MiB, GiB or TiB")
+}
+
+// number is the value of a setting that has an order, as a plain number.
+func number(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int:
+		return int64(v), true
+	case Bytes:
+		return int64(v), true
+	case time.Duration:
+		return int64(v), true
+	}
+	return 0, false
+}
+
+// parse reads a text as a value of the same type as like. The error ends the
+// sentence "… must be …".
+func parse(like any, text string) (any, error) {
+	switch like.(type) {
+	case string:
+		if text == "" {
+			return nil, errors.New("must not be empty; leave it out for its default")
+		}
+		return text, nil
+	case bool:
+		if text != "true" && text != "false" {
+			return nil, errors.New("must be true or false")
+		}
+		return text == "true", nil
+	case int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, errors.New("must be a whole number")
+		}
+		return n, nil
+	case time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, errors.New("must be a time like 500ms, 10s or 1m30s")
+		}
+		return d, nil
+	case Bytes:
+		var b Bytes
+		if err := b.UnmarshalText([]byte(text)); err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	panic(fmt.Sprintf("config: a setting of type %T", like))
+}
+
+// format writes a value so that parse reads it.
+func format(v any) string {
+	d, ok := v.(time.Duration)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	text := d.String()
+	// 10m0s is 10m to people.
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
