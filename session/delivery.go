@@ -16,8 +16,6 @@ type delivery struct {
 	seq uint64
 	// confirmed: the shard was told, or need not be, that the frame arrived.
 	confirmed bool
-	// again: the shard was too full to be told; see deliveries.again.
-	again bool
 }
 
 // deliveries are what the client was given. A delivery is in hand until the
@@ -30,8 +28,10 @@ type deliveries struct {
 	// when they are more than half.
 	unconfirmed []*delivery
 	open        int
-	// again are confirmed by the client, but their shard was full.
-	again []*delivery
+	// again are confirmed by the client, but their shard was full; isAgain has
+	// the same ones.
+	again   []wire.TaskRef
+	isAgain map[wire.TaskRef]bool
 
 	lastSeq    uint64
 	writtenSeq uint64
@@ -43,7 +43,7 @@ type deliveries struct {
 }
 
 func newDeliveries() deliveries {
-	return deliveries{byRef: make(map[wire.TaskRef]*delivery)}
+	return deliveries{byRef: make(map[wire.TaskRef]*delivery), isAgain: make(map[wire.TaskRef]bool)}
 }
 
 func (d *deliveries) inHand() int { return len(d.byRef) }
@@ -157,27 +157,25 @@ func (c *Conversation) confirm(tasks []wire.TaskRef) {
 	}
 }
 
-// confirmLater keeps confirmations for a shard that is full.
+// confirmLater keeps confirmations for a shard that is full. The worker may
+// have answered for such a delivery since, in a frame that did not get through
+// either.
 func (c *Conversation) confirmLater(tasks []wire.TaskRef) {
 	d := &c.tasks
 	for _, ref := range tasks {
-		if one := d.byRef[ref]; one != nil && !one.again {
-			one.again = true
-			d.again = append(d.again, one)
-			c.clock.confirmAtMs = c.nowMs + confirmRetryForMs
+		if !d.isAgain[ref] {
+			d.isAgain[ref] = true
+			d.again = append(d.again, ref)
 		}
 	}
+	c.clock.confirmAtMs = c.nowMs + confirmRetryForMs
 }
 
 // confirmAgain offers them again.
 func (c *Conversation) confirmAgain() {
-	d := &c.tasks
-	tasks := make([]wire.TaskRef, 0, len(d.again))
-	for _, one := range d.again {
-		one.again = false
-		tasks = append(tasks, one.ref)
-	}
-	d.again = nil
+	tasks := c.tasks.again
+	c.tasks.again = nil
+	clear(c.tasks.isAgain)
 	c.confirm(tasks)
 }
 

@@ -31,7 +31,13 @@ func (s *socket) Write(frame []byte) (int, error) {
 	if err := s.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, fmt.Errorf("set write deadline: %w", err)
 	}
-	return s.Conn.Write(withCloseCode(frame))
+	n, err := s.Conn.Write(withCloseCode(frame))
+	if err != nil {
+		// A frame that is cut short is the end of the stream. Otherwise gws would
+		// try a close frame behind it, for as long again.
+		s.cut()
+	}
+	return n, err
 }
 
 // withCloseCode replaces, in a close frame, the code by which gws says that

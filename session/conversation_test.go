@@ -1,0 +1,177 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"codeq/auth"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// openConversation is one that has said hello.
+func openConversation(router Router) *Conversation {
+	c := NewConversation(Facts{Router: router}, scriptEpochMs)
+	c.Step(scriptEpochMs, &ClientMessage{Data: []byte(`{"type":"hello"}`)})
+	c.Step(scriptEpochMs, &Admitted{Principal: &auth.Principal{Tenant: "acme", Subject: "bob"}})
+	return c
+}
+
+func TestReaderStopsInTheMiddleOfAMessageAtTheBoundOfRequests(t *testing.T) {
+	c := openConversation(&testRouter{shards: 1})
+	const extra = 10
+	message := "[" + strings.Repeat(`{"type":"x"},`, wire.MaxUnansweredRequests+extra-1) + `{"type":"x"}]`
+	a := c.Step(scriptEpochMs, &ClientMessage{Data: []byte(message)})
+	if len(a.Frames) != wire.MaxUnansweredRequests || c.Needs() != NeedAnswers {
+		t.Fatalf("%d answers and need %d, want %d and the bound", len(a.Frames), c.Needs(), wire.MaxUnansweredRequests)
+	}
+	half := wire.MaxUnansweredRequests / 2
+	c.Step(scriptEpochMs, &Written{Frames: a.Frames[:half-1]})
+	if c.MayContinue() {
+		t.Error("it goes on above half of the bound")
+	}
+	c.Step(scriptEpochMs, &Written{Frames: a.Frames[half-1 : half]})
+	if !c.MayContinue() {
+		t.Error("it does not go on at half of the bound")
+	}
+	if b := c.Step(scriptEpochMs, &Continue{}); len(b.Frames) != extra || c.Needs() != NeedNothing {
+		t.Errorf("%d answers and need %d after it goes on, want %d and none", len(b.Frames), c.Needs(), extra)
+	}
+}
+
+func TestPongsThatTheServerDidNotReadAreNotMissed(t *testing.T) {
+	c := openConversation(&testRouter{shards: 1})
+	at := func(seconds int64, e Event) Actions { return c.Step(scriptEpochMs+seconds*1000, e) }
+	message := "[" + strings.Repeat(`{"type":"x"},`, wire.MaxUnansweredRequests-1) + `{"type":"x"}]`
+	a := at(1, &ClientMessage{Data: []byte(message)})
+	at(20, &Timer{})
+	at(40, &Timer{})
+	at(59, &Written{Frames: a.Frames})
+	at(59, &Continue{})
+	for seconds := int64(60); !c.Over(); seconds += 20 {
+		a = at(seconds, &Timer{})
+		if c.Over() && seconds != 100 {
+			t.Errorf("closed %d seconds after the start, want two pings after the reader went on", seconds)
+		}
+	}
+	if a.Close == nil || a.Close.Code != CloseIdle {
+		t.Errorf("closed by %+v", a.Close)
+	}
+}
+
+func TestReaderStopsAtTheBoundOfBytes(t *testing.T) {
+	c := openConversation(&testRouter{shards: 1})
+	message := []byte(`{"type":"enqueue","command":"a","payload":"` + strings.Repeat("x", wire.MaxPayloadBytes-2) + `"}`)
+	sent := 0
+	for c.Needs() == NeedNothing {
+		c.Step(scriptEpochMs, &ClientMessage{Data: bytes.Clone(message)})
+		sent++
+	}
+	if want := wire.MaxUnansweredBytes / wire.MaxPayloadBytes; sent != want {
+		t.Errorf("stopped after %d payloads of 1 MiB, want %d", sent, want)
+	}
+	for n := range uint64(sent) {
+		c.Step(scriptEpochMs, &Effects{List: []shardactor.Effect{&shardactor.Enqueued{Ref: n + 1}}})
+	}
+	if !c.MayContinue() {
+		t.Error("it does not go on when all is answered, though nobody wanted to know")
+	}
+}
+
+func TestDeliveryThatIsNeverConfirmedDoesNotMakeTheListGrow(t *testing.T) {
+	d := newDeliveries()
+	stuck := wire.TaskRef{TaskID: testTask(1)}
+	d.add(stuck)
+	for n := range 100_000 {
+		ref := wire.TaskRef{TaskID: testTask(2), Token: wire.Token{0: 1, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}}
+		d.add(ref)
+		d.named(ref)
+		d.answered(ref)
+	}
+	if len(d.unconfirmed) > 200 || d.inHand() != 1 {
+		t.Errorf("%d in the list, %d in hand", len(d.unconfirmed), d.inHand())
+	}
+	if fresh := d.through(d.lastSeq); len(fresh) != 1 || fresh[0] != stuck {
+		t.Errorf("confirmed %v, want the one", fresh)
+	}
+}
+
+func TestAnswerThatNobodyAskedForIsAFault(t *testing.T) {
+	for _, e := range []shardactor.Effect{
+		&shardactor.Subscribed{Ref: 1}, &shardactor.Enqueued{Ref: 9}, &shardactor.Ended{},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%T is taken", e)
+				}
+			}()
+			openConversation(&testRouter{shards: 1}).Step(scriptEpochMs, &Effects{List: []shardactor.Effect{e}})
+		}()
+	}
+}
+
+// Whatever a client sends, every frame of it has at most one answer, and
+// nothing but a message that is no JSON ends the session.
+func FuzzClientMessage(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"hello"}`, `[]`, `[{"type":"subscribe","ref":1,"commands":["*"]},{"type":"drain","ref":2}]`,
+		`{"type":"received","through":2}`, `{"type":"received","through":3}`, `{"type":"heartbeat","ref":1}`,
+		`{"type":"enqueue","ref":-1,"command":"a","payload":null,"idempotencyKey":"k"}`, `{"type":"hello","token":"t"}`,
+		fmt.Sprintf(`{"type":"result","ref":1,"taskId":"%v","leaseToken":"%v","result":{}}`, testTask(1), testToken(1)),
+		fmt.Sprintf(`{"type":"nack","ref":1,"taskId":"%v","leaseToken":"%v"}`, testTask(2), testToken(2)),
+		fmt.Sprintf(`{"type":"heartbeat","tasks":[{"taskId":"%v","leaseToken":"%v"}]}`, testTask(1), testToken(1)),
+		`{`, "\xff", `null`, `[1,{"type":7}]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := openConversation(&testRouter{shards: 2})
+		for n := range 2 {
+			c.Step(scriptEpochMs, &Effects{List: []shardactor.Effect{
+				&shardactor.Granted{Task: &wire.Task{ID: testTask(n + 1)}, Token: testToken(n + 1)},
+			}})
+		}
+		frames, violation := wire.ParseClientMessage(bytes.Clone(data))
+		a := c.Step(scriptEpochMs, &ClientMessage{Data: bytes.Clone(data)})
+		if (violation != nil) != c.Over() || (a.Close != nil) != c.Over() {
+			t.Fatalf("violation %v, over %t, close %v", violation, c.Over(), a.Close)
+		}
+		if violation != nil {
+			return
+		}
+		messages := 0
+		for _, p := range a.Posts {
+			messages += len(p.Messages)
+		}
+		if len(a.Frames) > len(frames) || c.unanswered > len(frames) {
+			t.Fatalf("%d frames have %d answers and count as %d", len(frames), len(a.Frames), c.unanswered)
+		}
+		if c.Needs() == NeedNothing && len(c.requests) == 0 && c.unanswered != len(a.Frames) {
+			t.Fatalf("%d are unanswered, but %d answers wait and no shard is asked", c.unanswered, len(a.Frames))
+		}
+	})
+}
+
+// The parser sees a whole message before the conversation can stop it, so what
+// it makes of the worst one must be bounded too.
+func TestMessageOfTooManyFramesIsRefusedWithoutKeepingThem(t *testing.T) {
+	message := func(frames int) []byte { return []byte("[" + strings.Repeat("{},", frames-1) + "{}]") }
+	if frames, violation := wire.ParseClientMessage(message(wire.MaxMessageFrames)); violation != nil || len(frames) != wire.MaxMessageFrames {
+		t.Errorf("%d frames, %v at the limit", len(frames), violation)
+	}
+	worst := message((wire.MaxClientMessageBytes - 2) / 3)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	a := openConversation(&testRouter{shards: 1}).Step(scriptEpochMs, &ClientMessage{Data: worst})
+	runtime.ReadMemStats(&after)
+	if a.Close == nil || a.Close.Code != CloseProtocol {
+		t.Errorf("closed by %+v, want %d", a.Close, CloseProtocol)
+	}
+	if made := after.TotalAlloc - before.TotalAlloc; made > 8*wire.MaxClientMessageBytes {
+		t.Errorf("%d bytes of memory for %d bytes", made, len(worst))
+	}
+}
