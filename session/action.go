@@ -11,6 +11,7 @@ const (
 	CloseProtocol   = 4400
 	CloseCredential = 4401
 	CloseIdle       = 4408
+	CloseTooMany    = 4429
 	CloseRestart    = 1012
 )
 

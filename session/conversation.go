@@ -54,6 +54,8 @@ type Conversation struct {
 	principal *auth.Principal
 	seat      *shardactor.Seat
 	asking    *wire.Hello
+	// subscribed are the commands of the last subscribe, nil before it.
+	subscribed []string
 
 	// What the client asked. backlog are frames of the last message that are
 	// put off; lastRequest numbers the requests that went to shards.
@@ -110,6 +112,8 @@ func (c *Conversation) step(e Event) {
 		c.admitted(e)
 	case *Denied:
 		c.denied(e.Err)
+	case *Standing:
+		c.standing(e.Principal)
 	case *Effects:
 		for _, effect := range e.List {
 			c.effect(effect)

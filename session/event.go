@@ -34,6 +34,12 @@ type Denied struct {
 	Err *wire.Error
 }
 
+// Standing tells what the credential of the session stands for now; nil when
+// it was taken back.
+type Standing struct {
+	Principal *auth.Principal
+}
+
 // Effects are what shards delivered, in order.
 type Effects struct {
 	List []shardactor.Effect
@@ -84,6 +90,7 @@ func (*ClientMessage) event() {}
 func (*Continue) event()      {}
 func (*Admitted) event()      {}
 func (*Denied) event()        {}
+func (*Standing) event()      {}
 func (*Effects) event()       {}
 func (*Unposted) event()      {}
 func (*Written) event()       {}

@@ -1,9 +1,6 @@
 package session
 
-import (
-	"codeq/auth"
-	"codeq/wire"
-)
+import "codeq/wire"
 
 // clientMessage takes the frames of one message.
 func (c *Conversation) clientMessage(data []byte) {
@@ -36,6 +33,9 @@ func (c *Conversation) proceed() {
 func (c *Conversation) frame(f wire.ClientFrame) {
 	if c.principal == nil {
 		c.firstFrame(f)
+		return
+	}
+	if !c.permitted(f) {
 		return
 	}
 	switch f := f.(type) {
@@ -121,18 +121,6 @@ func (c *Conversation) welcome(f *wire.Hello, e *Admitted) {
 	})
 }
 
-func (c *Conversation) renewed(f *wire.Hello, p *auth.Principal) {
-	r := c.begin(f.Ref, messageBytes)
-	if p.Tenant != c.principal.Tenant || p.Subject != c.principal.Subject {
-		c.refuse(r, wire.Refuse(wire.CodeForbidden,
-			"the token belongs to another tenant or subject than this session; open another session for it"))
-		return
-	}
-	c.principal = p
-	c.clock.renewed(p.ExpiresAtMs)
-	c.succeed(r, &wire.OK{})
-}
-
 func (c *Conversation) denied(err *wire.Error) {
 	f := c.asking
 	c.asking = nil
@@ -140,6 +128,10 @@ func (c *Conversation) denied(err *wire.Error) {
 		c.send(&wire.ErrorFrame{Ref: f.Ref, Err: err})
 		if err.Code == wire.CodeUnauthenticated || err.Code == wire.CodeForbidden {
 			c.end(CloseCredential, "the credential is not good")
+			return
+		}
+		if err.Code == wire.CodeOverloaded {
+			c.end(CloseTooMany, "too many sessions are open")
 			return
 		}
 		c.end(CloseRestart, "the credential could not be judged; connect again")

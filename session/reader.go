@@ -6,8 +6,6 @@ import (
 
 	"github.com/lxzan/gws"
 
-	"codeq/auth"
-	"codeq/shardactor"
 	"codeq/wire"
 )
 
@@ -101,40 +99,4 @@ func (s *session) take(data []byte) {
 			s.step(&Continue{})
 		}
 	}
-}
-
-// authenticate judges the credential of the hello that waits. s.mu is held,
-// but not while the authenticator is asked, which may take its time.
-func (s *session) authenticate() {
-	hello := s.talk.Asking()
-	principal, refusal := s.header, (*wire.Error)(nil)
-	if hello.Token != "" || principal == nil {
-		s.mu.Unlock()
-		principal, refusal = s.registry.o.Auth.Authenticate(s.ctx, hello.Token)
-		s.mu.Lock()
-	}
-	switch {
-	case s.talk.Over():
-	case refusal != nil:
-		s.step(&Denied{Err: refusal})
-	case s.talk.Open():
-		s.step(&Admitted{Principal: principal})
-	default:
-		s.admit(hello, principal)
-	}
-}
-
-// admit seats the session. s.mu is held.
-func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
-	id, err := s.registry.drawID()
-	if err != nil {
-		s.registry.o.Log.Error().Err(err).Msg("session: no id for a new session")
-		s.step(&Denied{Err: wire.Refuse(wire.CodeInternal, "the server could not open a session; try again")})
-		return
-	}
-	s.seat = s.registry.o.Engine.NewSeat(shardactor.SeatOptions{
-		ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: hello.WorkerID, Sink: s,
-	})
-	s.registry.admitted(s)
-	s.step(&Admitted{Principal: principal, ID: id, Seat: s.seat})
 }

@@ -30,7 +30,8 @@ type Engine interface {
 	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
 }
 
-// Options are what a Registry stands on. All but Random are needed.
+// Options are what a Registry stands on. All but MaxSessions and Random are
+// needed.
 type Options struct {
 	Engine Engine
 	Auth   auth.Authenticator
@@ -40,6 +41,8 @@ type Options struct {
 	// Version and Durability are told to clients.
 	Version    string
 	Durability string
+	// MaxSessions is how many may be open at once; 0 is any number.
+	MaxSessions int
 	// Random is the source of session ids; crypto/rand when nil.
 	Random io.Reader
 }
@@ -124,13 +127,17 @@ func (r *Registry) start(s *session) {
 	}
 }
 
-// admitted counts a session as open.
-func (r *Registry) admitted(s *session) {
+// admit counts a session as open, unless there are too many.
+func (r *Registry) admit(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.o.MaxSessions > 0 && r.open >= r.o.MaxSessions {
+		return false
+	}
 	r.sessions[s] = stateOpen
 	r.greeting--
 	r.open++
+	return true
 }
 
 // ended takes a session out of the counts. Harmless when repeated.

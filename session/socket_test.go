@@ -283,6 +283,7 @@ func TestFrameLengthThatKillsGwsEndsOnlyItsSession(t *testing.T) {
 	if _, payload, err := witness.read(); err != nil || string(payload) != `[{"type":"ok","ref":1}]` {
 		t.Errorf("the witness got %s, %v", payload, err)
 	}
+	_ = witness.conn.Close() // so that shutdown need not wait for it
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := b.registry.Shutdown(ctx); err != nil {

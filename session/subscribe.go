@@ -24,6 +24,7 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 		c.refuse(r, refusal)
 		return
 	}
+	c.subscribed = append([]string{}, commands...)
 	c.setWindow(f.Window)
 	number := c.open(r)
 	for shard := range c.facts.Router.Shards() {

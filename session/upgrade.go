@@ -211,6 +211,9 @@ func refuse(w http.ResponseWriter, e *wire.Error) {
 	if e.Code == wire.CodeMethodNotAllowed {
 		h.Set("Allow", http.MethodGet)
 	}
+	if e.Code == wire.CodeUnauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
 	if e.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(e.RetryAfterSeconds))
 	}
