@@ -88,6 +88,14 @@ func (w *scriptWorld) run(d *datadriven.TestData) error {
 		return w.admit(d)
 	case "admit":
 		return w.admit(d)
+	case "taken-back":
+		w.step(&Standing{})
+	case "standing":
+		p, err := w.principal(d)
+		if err != nil {
+			return err
+		}
+		w.step(&Standing{Principal: p})
 	case "deny":
 		w.step(&Denied{Err: wire.Refuse(wire.Code(argument(d, "code")), "no")})
 	case "effects":
@@ -156,6 +164,16 @@ func (w *scriptWorld) world(d *datadriven.TestData) error {
 }
 
 func (w *scriptWorld) admit(d *datadriven.TestData) error {
+	p, err := w.principal(d)
+	if err != nil {
+		return err
+	}
+	w.step(&Admitted{Principal: p, ID: wire.SessionID{15: 1}})
+	return nil
+}
+
+// principal is bob of acme, but for what the arguments say.
+func (w *scriptWorld) principal(d *datadriven.TestData) (*auth.Principal, error) {
 	p := &auth.Principal{Tenant: "acme", Subject: "bob"}
 	if subject := argument(d, "subject"); subject != "" {
 		p.Subject = subject
@@ -163,15 +181,17 @@ func (w *scriptWorld) admit(d *datadriven.TestData) error {
 	if commands := argument(d, "commands"); commands != "" {
 		p.Commands = strings.Split(commands, "+")
 	}
+	if scopes := argument(d, "scopes"); scopes != "" {
+		p.Scopes = strings.Split(scopes, "+")
+	}
 	if text := argument(d, "expires"); text != "" {
 		in, err := time.ParseDuration(text)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p.ExpiresAtMs = w.nowMs + in.Milliseconds()
 	}
-	w.step(&Admitted{Principal: p, ID: wire.SessionID{15: 1}})
-	return nil
+	return p, nil
 }
 
 func argument(d *datadriven.TestData, key string) string {
