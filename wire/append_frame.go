@@ -181,3 +181,16 @@ func appendEnqueueMembers(dst []byte, r *EnqueueRequest) []byte {
 	dst = optText(dst, `,"traceParent":`, r.TraceParent)
 	return optText(dst, `,"traceState":`, r.TraceState)
 }
+
+// AppendBatchRequest appends the requests as the JSON body of POST
+// /tasks/batch.
+func AppendBatchRequest(dst []byte, tasks []EnqueueRequest) []byte {
+	dst = append(dst, `{"tasks":[`...)
+	for i := range tasks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendEnqueueRequest(dst, &tasks[i])
+	}
+	return append(dst, "]}"...)
+}

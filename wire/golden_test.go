@@ -215,6 +215,7 @@ func TestGoldenFilesAreAllUsed(t *testing.T) {
 	}
 	for _, name := range []string{
 		"task", "task-bare", "result-record", "result-record-bare", "error", "error-bare", "queues", "enqueue", "enqueue-bare",
+		"batch", "session", "session-bare",
 	} {
 		known["body/"+name] = true
 	}

@@ -91,10 +91,7 @@ func (s *scanner) frames(take func() bool) bool {
 // put files the value of a member and returns how to call it. The name comes
 // as it was scanned: quotes, escapes, space and colon.
 func (o *object) put(name, value []byte) string {
-	name = name[1:bytes.LastIndexByte(name, '"')]
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name = unescapeName(name)
-	}
+	name = plainName(name)
 	for i, known := range o.names {
 		if string(name) != known {
 			continue
@@ -107,6 +104,16 @@ func (o *object) put(name, value []byte) string {
 		return known
 	}
 	return "a member"
+}
+
+// plainName is what a scanned member name stands for, as far as a known name
+// can need it. It comes with quotes, escapes, space and colon.
+func plainName(name []byte) []byte {
+	name = name[1:bytes.LastIndexByte(name, '"')]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		return unescapeName(name)
+	}
+	return name
 }
 
 // unescapeName resolves the escapes of a member name as far as a known name

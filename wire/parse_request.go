@@ -186,17 +186,23 @@ func (o *object) scanBody(body []byte, known uint32) {
 // to be put behind a word for the text.
 func (o *object) scanAlone(text []byte) (problem string) {
 	s := scanner{data: text}
+	return s.alone(func() bool { return s.object(o) })
+}
+
+// alone scans a text that is one object, which object consumes, and returns
+// what is wrong.
+func (s *scanner) alone(object func() bool) (problem string) {
 	switch {
-	case len(text) == 0:
+	case len(s.data) == 0:
 		return problemNoObject + ", got nothing"
 	case !s.utf8():
 		return problemNoObject + ": " + s.problemAt()
 	case s.peek() != '{':
 		if s.value(0) && s.end() {
-			return problemNoObject + ", got " + describe(bytes.TrimSpace(text))
+			return problemNoObject + ", got " + describe(bytes.TrimSpace(s.data))
 		}
 		return problemNoObject + ": " + s.problemAt()
-	case !s.object(o) || !s.end():
+	case !object() || !s.end():
 		return problemNoObject + ": " + s.problemAt()
 	}
 	return ""

@@ -1,0 +1,39 @@
+package wire
+
+// The states of a session, as an admin sees them.
+const (
+	SessionLive = "live"
+	// SessionDraining takes nothing new: it finishes what it has in hand.
+	SessionDraining = "draining"
+	// SessionGrace has lost its socket and may still be resumed.
+	SessionGrace = "grace"
+)
+
+// SessionFigures describe one session, as an admin sees it. Window is how many
+// unfinished tasks it can hold, Held how many it has. LastSeenAtMs is when its
+// client was last heard; both times are Unix milliseconds.
+type SessionFigures struct {
+	ID            SessionID
+	WorkerID      string
+	Subject       string
+	Commands      []string
+	Window        int
+	Held          int
+	State         string
+	ConnectedAtMs int64
+	LastSeenAtMs  int64
+}
+
+// AppendSessionFigures appends the figures as a JSON object.
+func AppendSessionFigures(dst []byte, f *SessionFigures) []byte {
+	dst = append(f.ID.AppendTo(append(dst, `{"sessionId":"`...)), '"')
+	dst = optText(dst, `,"workerId":`, f.WorkerID)
+	dst = appendText(dst, `,"subject":`, f.Subject)
+	dst = appendTexts(dst, `,"commands":`, f.Commands)
+	dst = appendInt(dst, `,"window":`, int64(f.Window))
+	dst = appendInt(dst, `,"held":`, int64(f.Held))
+	dst = appendText(dst, `,"state":`, f.State)
+	dst = appendTime(dst, `,"connectedAt":`, f.ConnectedAtMs)
+	dst = appendTime(dst, `,"lastSeenAt":`, f.LastSeenAtMs)
+	return append(dst, '}')
+}
