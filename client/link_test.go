@@ -159,17 +159,17 @@ func TestConnectSaysWhyItFails(t *testing.T) {
 		},
 		"refused in words of codeq": {
 			prepare: func(s *stage) {
-				s.answer = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 69\r\n\r\n" +
-					`{"error":"bad credential","code":"unauthenticated","retryable":false}`
+				s.answers("HTTP/1.1 401 Unauthorized\r\nContent-Length: 69\r\n\r\n" +
+					`{"error":"bad credential","code":"unauthenticated","retryable":false}`)
 			},
 			want: "unauthenticated: bad credential",
 		},
 		"some other server": {
-			prepare: func(s *stage) { s.answer = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno" },
+			prepare: func(s *stage) { s.answers("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno") },
 			want:    "answered 404 Not Found, not in the words of codeq",
 		},
 		"no HTTP at all": {
-			prepare: func(s *stage) { s.answer = "220 mail.test ESMTP\r\n" },
+			prepare: func(s *stage) { s.answers("220 mail.test ESMTP\r\n") },
 			want:    "no codeq server answers at",
 		},
 		"hello refused": {server: refused, want: "unauthenticated: because of the test"},
@@ -236,6 +236,32 @@ func TestConnectSendsTheToken(t *testing.T) {
 			t.Errorf("authorization %q, want the token", got)
 		}
 		l.close()
+		p.closed()
+	})
+}
+
+func TestFirstConnectionWaitsForAServerThatStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 55\r\n\r\n" +
+			`{"error":"starting","code":"draining","retryable":true}`)
+		dialled := make(chan error, 1)
+		var session *Session
+		go func() {
+			var err error
+			session, err = s.client.Dial(context.Background(), SessionOptions{})
+			dialled <- err
+		}()
+		time.Sleep(time.Minute)
+		if s.dials.Load() < 5 {
+			t.Errorf("%d attempts in a minute", s.dials.Load())
+		}
+		s.answer.Store(nil)
+		p := s.arrives()
+		if err := <-dialled; err != nil {
+			t.Fatal(err)
+		}
+		session.Close()
 		p.closed()
 	})
 }

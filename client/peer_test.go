@@ -30,7 +30,7 @@ type stage struct {
 	// unreachable makes the next dials fail.
 	unreachable atomic.Bool
 	// answer, when set, is written instead of an upgrade.
-	answer string
+	answer atomic.Pointer[string]
 	dials  atomic.Int64
 	gate   atomic.Pointer[chan struct{}]
 }
@@ -56,6 +56,9 @@ func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
 	return &gated{Conn: near, gate: &s.gate, closed: make(chan struct{})}, nil
 }
 
+// answers makes the server say that instead of upgrading.
+func (s *stage) answers(text string) { s.answer.Store(&text) }
+
 func (s *stage) serve(conn net.Conn) {
 	reader := bufio.NewReader(conn)
 	request, err := http.ReadRequest(reader)
@@ -63,8 +66,8 @@ func (s *stage) serve(conn net.Conn) {
 		s.t.Errorf("read upgrade: %v", err)
 		return
 	}
-	if s.answer != "" {
-		if _, err := conn.Write([]byte(s.answer)); err != nil {
+	if answer := s.answer.Load(); answer != nil {
+		if _, err := conn.Write([]byte(*answer)); err != nil {
 			s.t.Errorf("answer upgrade: %v", err)
 		}
 		_ = conn.Close()

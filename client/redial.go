@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 
 	"codeq/wire"
@@ -36,6 +37,25 @@ func (c *Client) newRedialer(workerID string) *redialer {
 		ctx:     ctx,
 		cancel:  cancel,
 		dialled: make(chan dialled, 1),
+	}
+}
+
+// first makes the first link of a session or worker. Nobody there is an error
+// at once, because the person who starts it wants to know; a server that says
+// "later", as one does that is starting, is asked again until ctx ends.
+func (r *redialer) first(ctx context.Context) (*link, error) {
+	for failures := 0; ; failures++ {
+		l, err := r.client.connect(ctx, r.hello)
+		var refusal *wire.Error
+		if err == nil || !errors.As(err, &refusal) || !nothingDone(refusal) {
+			return l, err
+		}
+		if failures == 0 {
+			r.client.notice(refusal.Sentence)
+		}
+		if err := sleep(ctx, backoff(failures)); err != nil {
+			return nil, err
+		}
 	}
 }
 

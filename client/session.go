@@ -56,11 +56,12 @@ type posting struct {
 
 func (p *posting) bytes() int { return len(p.request.Payload) + postOverheadBytes }
 
-// Dial opens a producer session. It fails if the server does not answer now;
-// later losses are made good by the session itself.
+// Dial opens a producer session. It fails if the server does not answer now or
+// refuses for good; one that is starting is waited for until ctx ends. Later
+// losses are made good by the session itself.
 func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 	redial := c.newRedialer("")
-	first, err := c.connect(ctx, redial.hello)
+	first, err := redial.first(ctx)
 	if err != nil {
 		redial.stop()
 		return nil, err

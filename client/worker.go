@@ -126,11 +126,11 @@ func (w *Worker) Drain() { w.once.Do(func() { close(w.draining) }) }
 // ctx). When ctx ends, handlers are cancelled and waited for, and their
 // outcomes are handed in if that takes no longer than 5 s. Run fails at once
 // if the server does not answer the first time or refuses the subscription;
-// a connection lost later is looked for until ctx ends.
+// one that is starting, and a connection lost later, are tried until ctx ends.
 func (w *Worker) Run(ctx context.Context) error {
 	redial := w.client.newRedialer(w.options.WorkerID)
 	defer redial.stop()
-	first, err := w.client.connect(ctx, redial.hello)
+	first, err := redial.first(ctx)
 	if err != nil {
 		return err
 	}
