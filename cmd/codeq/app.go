@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"codeq/client"
 	"codeq/wire"
@@ -60,7 +61,8 @@ func (a *app) end(err error) int {
 
 // say writes one line for people about what goes on.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.err, "codeq: %s\n", printable(fmt.Sprintf(format, args...)))
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	fmt.Fprintf(a.err, "codeq: %s\n", printable(text))
 }
 
 // sentence puts an error into words: a refusal of the server without its code
@@ -131,15 +133,16 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	}
 }
 
-// printable makes text from outside safe for a terminal: control characters,
-// which could move the cursor or worse, are written as escapes.
+// printable makes text from outside safe for a terminal: what is not shown as
+// it is, like control characters, which could move the cursor or worse, and
+// marks that turn the direction of writing, is written as an escape.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == '\n' || r == '\t':
 			b.WriteRune(r)
-		case r < 0x20 || r >= 0x7f && r < 0xa0:
+		case !unicode.IsPrint(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -41,6 +42,7 @@ func run(args []string, a *app) int {
 		kong.Description(description),
 		kong.Writers(a.out, a.err),
 		kong.Exit(func(int) { helped = true }),
+		kong.KindMapper(reflect.String, kong.MapperFunc(rawString)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
 	if err != nil {
@@ -55,6 +57,17 @@ func run(args []string, a *app) int {
 	}
 	a.globals = c.globals
 	return a.end(parsed.Run(a))
+}
+
+// rawString takes words as they are. What kong has for it sends them through
+// JSON, which silently changes a file name or payload that is not UTF-8.
+func rawString(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("text")
+	if err != nil {
+		return err
+	}
+	target.SetString(token.String())
+	return nil
 }
 
 // wrongCommandLine says what the parser found, and where the remedy is.

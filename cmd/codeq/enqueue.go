@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"codeq/client"
@@ -148,11 +149,11 @@ func onePayload(text []byte) ([]byte, error) {
 // excerpt is the beginning of a payload for a sentence.
 func excerpt(payload []byte) string {
 	const limit = 40
-	text := bytes.ToValidUTF8(payload, []byte("\uFFFD"))
-	if r := []rune(string(text)); len(r) > limit {
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(payload[:min(len(payload), 4*limit)]), "\uFFFD")), " ")
+	if r := []rune(text); len(r) > limit {
 		return string(r[:limit]) + "…"
 	}
-	return string(text)
+	return text
 }
 
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+// nowhere is an address where nobody listens: port 1 of this machine.
+const nowhere = "127.0.0.1:1"
+
+func TestWrongCommandLinesAreOneSentenceAndExitCodeTwo(t *testing.T) {
+	deep := strings.Repeat("[", wire.MaxNesting+1) + strings.Repeat("]", wire.MaxNesting+1)
+	for _, c := range []struct {
+		args  []string
+		input string
+		want  string
+	}{
+		{args: []string{"bogus"}, want: `"codeq --help"`},
+		{args: []string{"--json"}, want: `"codeq --help"`},
+		{args: []string{"enqueue", "--nosuch"}, want: `unknown flag --nosuch; "codeq enqueue --help"`},
+		{args: []string{"enqueue"}, want: `"codeq enqueue --help"`},
+		{args: []string{"enqueue", "a/b", "1"}, want: "command"},
+		{args: []string{"enqueue", "..", "1"}, want: "command"},
+		{args: []string{"enqueue", strings.Repeat("a", 201), "1"}, want: "command"},
+		{args: []string{"enqueue", "a", "hello"}, want: `'"hello"'`},
+		{args: []string{"enqueue", "a", "{}{}"}, want: "not JSON"},
+		{args: []string{"enqueue", "a", "1e400x"}, want: "not JSON"},
+		{args: []string{"enqueue", "a", "\"\xff\""}, want: "UTF-8"},
+		{args: []string{"enqueue", "a", deep}, want: "64"},
+		{args: []string{"enqueue", "a", ""}, want: "payload is empty"},
+		{args: []string{"enqueue", "a"}, want: "standard input: the payload is empty"},
+		{args: []string{"enqueue", "a"}, input: "1\n2\n", want: "--file -"},
+		{args: []string{"enqueue", "a"}, input: `"` + strings.Repeat("x", wire.MaxPayloadBytes) + `"`, want: "the limit is 1048576"},
+		{args: []string{"enqueue", "a", "1", "--priority", "10"}, want: "priority must be an integer from 0 to 9, got 10"},
+		{args: []string{"enqueue", "a", "1", "--priority=-1"}, want: "priority"},
+		{args: []string{"enqueue", "a", "1", "--priority", "high"}, want: "--priority"},
+		{args: []string{"enqueue", "a", "1", "--max-attempts", "0"}, want: "from 1 to 1000"},
+		{args: []string{"enqueue", "a", "1", "--max-attempts", "1001"}, want: "1000"},
+		{args: []string{"enqueue", "a", "1", "--key", ""}, want: "--key must not be empty"},
+		{args: []string{"enqueue", "a", "1", "--key", strings.Repeat("k", 513)}, want: "512"},
+		{args: []string{"enqueue", "a", "1", "--delay", "1500ms"}, want: "whole seconds"},
+		{args: []string{"enqueue", "a", "1", "--delay", "-1s"}, want: "--delay"},
+		{args: []string{"enqueue", "a", "1", "--delay", "999999h"}, want: "delaySeconds"},
+		{args: []string{"enqueue", "a", "1", "--run-at", "tomorrow"}, want: "2030-01-02T15:04:05Z"},
+		{args: []string{"enqueue", "a", "1", "--run-at", "2030-01-02T15:04:05Z", "--delay", "1s"}, want: "not both"},
+		{args: []string{"enqueue", "a", "1", "--wait", "-1s"}, want: "--wait"},
+		{args: []string{"enqueue", "a", "1", "--no-key"}, want: "--no-key goes with --file"},
+		{args: []string{"enqueue", "a", "1", "--file", "-"}, want: "not both"},
+		{args: []string{"enqueue", "a", "--file", "-", "--key", "k"}, want: "--key names one task"},
+		{args: []string{"enqueue", "a", "--file", "no-such-file"}, want: "no-such-file"},
+		{args: []string{"enqueue", "a", "--file", "."}, want: "is a directory"},
+		{args: []string{"enqueue", "a", "1", "--url", "ftp://host"}, want: "http://127.0.0.1:8080"},
+		{args: []string{"result", "abc"}, want: `"abc" is not the id of a task`},
+		{args: []string{"result", "01890A5D-AC96-774B-BCCE-B302099A8057"}, want: "is not the id of a task"},
+		{args: []string{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "long"}, want: "--wait"},
+		{args: []string{"task", "abc"}, want: "is not the id of a task"},
+		{args: []string{"work", "a"}, want: `"codeq work --help"`},
+		{args: []string{"work", "a", "--"}, want: "no program behind --"},
+		{args: []string{"work", "a", "--", "no-such-program"}, want: "can not be run"},
+		{args: []string{"work", "a b", "--", "cat"}, want: "command"},
+		{args: []string{"work", "a", "--window", "0", "--", "cat"}, want: "window must be from 1 to 10000"},
+		{args: []string{"work", "a", "--window", "10001", "--", "cat"}, want: "window must be from 1 to 10000"},
+		{args: []string{"work", "a", "--lease", "1ms", "--", "cat"}, want: "lease must be whole seconds"},
+		{args: []string{"work", "a", "--lease", "13h", "--", "cat"}, want: "lease must be whole seconds"},
+		{args: []string{"serve", "--shards", "33"}, want: "from 1 to 32"},
+		{args: []string{"serve", "--shards=-1"}, want: "from 1 to 32"},
+	} {
+		code, out, err := codeq(c.input, c.args...)
+		if code != exitWrong || out != "" {
+			t.Errorf("%.60q: exit code %d and output %q, want 2 and none", c.args, code, out)
+		}
+		oneSentence(t, err, c.want)
+	}
+}
+
+// oneSentence checks what a failed command says.
+func oneSentence(t *testing.T, said, want string) {
+	t.Helper()
+	if !strings.HasPrefix(said, "codeq: ") || strings.Count(said, "\n") != 1 || !strings.Contains(said, want) {
+		t.Errorf("it says %q, want one sentence with %q", said, want)
+	}
+}
+
+func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
+	want := `no codeq server answers at http://127.0.0.1:1: start one with "codeq serve", or name another with --url`
+	for _, args := range [][]string{
+		{"enqueue", "a", "1"},
+		{"enqueue", "a", "--file", fileOf(t, "1\n")},
+		{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "30s"},
+		{"task", "01890a5d-ac96-774b-bcce-b302099a8057"},
+		{"queues"},
+		{"work", "a", "--", "cat"},
+	} {
+		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)
+		if code != exitFailed || out != "" {
+			t.Errorf("%q: exit code %d and output %q, want 1 and none", args, code, out)
+		}
+		oneSentence(t, err, want)
+	}
+}
+
+func TestHelpIsShownForItAndForNothing(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"-h"}, {"work", "--help"}, {"enqueue", "-h"}, {"serve", "--help"}} {
+		code, out, err := codeq("", args...)
+		if code != exitFine || !strings.HasPrefix(out, "Usage: codeq") || err != "" {
+			t.Errorf("%q: exit code %d, output %.30q, errors %q", args, code, out, err)
+		}
+	}
+}
+
+func TestVersionNamesTheProgramAlsoWithoutAServer(t *testing.T) {
+	code, out, err := codeq("", "version", "--url", nowhere)
+	if code != exitFine || !strings.HasPrefix(out, "codeq unknown, commit unknown, go1") ||
+		!strings.Contains(out, "none answers") || err != "" {
+		t.Errorf("exit code %d, output %q, errors %q", code, out, err)
+	}
+	code, out, _ = codeq("", "version", "--json", "--url", nowhere)
+	if code != exitFine || !strings.HasPrefix(out, `{"version":"unknown","commit":"unknown","go":"go1`) {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+}
+
+func TestTextFromOutsideIsHarmlessOnATerminal(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain €\n\ttext":        "plain €\n\ttext",
+		"\x1b[2Jgone\r":          `\u001b[2Jgone\u000d`,
+		"\x7f\u009b1m\x00\a":     `\u007f\u009b1m\u0000\u0007`,
+		"bad \xff here":          "bad \uFFFD here",
+		`{"a":"\u001b[2J"}`:      `{"a":"\u001b[2J"}`,
+		"right\u202eto left":     `right\u202eto left`,
+		"zero\u200bwidth \u2028": `zero\u200bwidth \u2028`,
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q is printed as %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestErrorsOfTheServerAreSaidWithTheirCodeBehind(t *testing.T) {
+	refusal := wire.Refuse(wire.CodeTaskNotFound, "there is no such task")
+	for err, want := range map[error]string{
+		refusal:                           "there is no such task (task_not_found)",
+		fmt.Errorf("task 7: %w", refusal): "task 7: there is no such task (task_not_found)",
+		errors.New("plain"):               "plain",
+		fmt.Errorf("%w: cut", client.ErrOutcomeUnknown): "no answer came: the task may or may not have been enqueued: cut",
+	} {
+		if got := sentence(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTaskTableShowsWhatIsThere(t *testing.T) {
+	tt := newTerminal("")
+	task := &wire.Task{
+		ID: wire.TaskID{15: 7}, Command: "hash", Payload: []byte(`{"a":1}`), Priority: 3, Status: wire.StatusFailed,
+		Location: wire.LocationDead, Attempts: 5, MaxAttempts: 5, Deliveries: 6, Error: "first\nsecond\tcolumn",
+		History: []wire.HistoryLine{{Delivery: 6, WorkerID: "ada", Cause: "nack"}},
+	}
+	if err := taskFields(task).write(tt.out); err != nil {
+		t.Fatal(err)
+	}
+	want := `task        00000000-0000-0000-0000-000000000007
+command     hash
+status      FAILED
+place       dead letters
+priority    3
+attempts    5 of 5
+deliveries  6
+error       first
+            second    column
+payload     {"a":1}
+delivery 6  nack,  to , worker ada
+`
+	if got := tt.out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestQueueTableShowsEveryFigure(t *testing.T) {
+	tt := newTerminal("")
+	err := tt.app.queueTable([]wire.QueueFigures{
+		{Command: "hash", Ready: 1, Delayed: 22, InProgress: 333, Dead: 4444},
+		{Command: "a-longer-name", Paused: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `COMMAND        READY  DELAYED  IN PROGRESS  DEAD  PAUSED  OLDEST READY
+hash           1      22       333          4444  no      -
+a-longer-name  0      0        0            0     yes     -
+`
+	if got := tt.out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
