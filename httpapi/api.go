@@ -17,12 +17,6 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Scopes a route can ask for; a principal whose list of scopes is nil has all.
-const (
-	scopeProducer = "producer"
-	scopeAdmin    = "admin"
-)
-
 // Options are what the API stands on. All are required but Ready and Draining.
 type Options struct {
 	Engine *shardactor.Engine
@@ -72,17 +66,35 @@ type resource struct {
 // and the handler serves any number at once.
 func New(o Options) http.Handler {
 	a := &api{o: o, mux: http.NewServeMux(), fallback: func(*call) answer { return notFound() }}
-	a.mount([]resource{
-		{base + "/tasks", []verb{{method: http.MethodPost, scope: scopeProducer, handle: a.postTask}}},
+	a.mount(a.resources())
+	return a
+}
+
+// resources is every path of the API. A verb without a scope is for anybody of
+// the tenant.
+func (a *api) resources() []resource {
+	return []resource{
+		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postTask}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
 		{base + "/tasks/{id}/result", []verb{{method: http.MethodGet, handle: a.getResult}}},
-		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: scopeAdmin, handle: a.getQueues}}},
+		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
-	})
-	return a
+	}
+}
+
+// Routes lists every route of the API as "METHOD pattern", HEAD left out, for
+// tests and documents that must leave none out.
+func Routes() []string {
+	var routes []string
+	for _, res := range (&api{}).resources() {
+		for _, v := range res.verbs {
+			routes = append(routes, v.method+" "+res.pattern)
+		}
+	}
+	return routes
 }
 
 // NewStarting makes the handler for the time before the store is open: alive,

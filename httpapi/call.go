@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,7 +103,7 @@ func (a *api) pass(c *call, v *verb) answer {
 		panic("httpapi: a principal without a tenant")
 	}
 	c.who = who
-	if v.scope != "" && who.Scopes != nil && !slices.Contains(who.Scopes, v.scope) {
+	if v.scope != "" && !who.Has(v.scope) {
 		return refuse(wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+v.scope))
 	}
 	return v.handle(c)

@@ -55,6 +55,9 @@ func (a *api) waitForResult(c *call, id wire.TaskID, wait time.Duration) answer 
 	case <-a.o.Draining:
 		return refuse(drainingError())
 	}
+	if c.who.Current() == nil {
+		return refuse(wire.Refuse(wire.CodeUnauthenticated, "the token was taken back while the request waited"))
+	}
 	ans, _ := a.readResult(c, id)
 	return ans
 }
