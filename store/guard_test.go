@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -168,8 +169,12 @@ func TestABurstBetweenTwoQuestionsLowersTheLevel(t *testing.T) {
 
 func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 	var log bytes.Buffer
+	var told []Level
 	d := newGuardedDisk(64)
-	s := openIn(t, d, func(o *Options) { o.Log = zerolog.New(&log) })
+	s := openIn(t, d, func(o *Options) {
+		o.Log = zerolog.New(&log)
+		o.LevelChanged = func(level Level) { told = append(told, level) }
+	})
 	g := s.Guard()
 	now := time.Unix(1000, 0)
 	g.Tick(now)
@@ -200,6 +205,9 @@ func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 			t.Errorf("%d units: ballast %v, level %v, want %v, %v",
 				c.avail, hasBallast(t, d), g.Level(), c.ballast, c.level)
 		}
+	}
+	if want := []Level{OnlyDelete, NoGrant, NoEnqueue, Ok, NoEnqueue, Ok}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 	if n := strings.Count(log.String(), `"disk guard"`); n != 6 {
 		t.Errorf("%d changes of level in the log:\n%s", n, log.String())
