@@ -1,0 +1,358 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+// restMost bounds how many turns a world takes to come to rest.
+const restMost = 10_000
+
+// rest lets everything happen that can happen without time, a client or the
+// network, and then looks at what is left.
+func (w *world) rest() {
+	w.settle()
+	w.mustBeAtRest()
+}
+
+func (w *world) settle() {
+	for range restMost {
+		busy := w.server.unsynced
+		w.sync()
+		for shard := range w.shape.shards {
+			if w.mustRun(shard) {
+				w.run(shard)
+				busy = true
+			}
+		}
+		for i := 0; i < len(w.conns); i++ {
+			if c := w.conns[i]; c.busy() {
+				c.work()
+				busy = true
+			}
+		}
+		if !busy {
+			return
+		}
+	}
+	violate("work ends", "not at rest after %d turns", restMost)
+}
+
+// mustBeAtRest holds the promises of a world in which nobody has anything left
+// to do.
+func (w *world) mustBeAtRest() {
+	for e, m := range w.server.made {
+		// One is enough to say so, whichever it is.
+		violate("every effect is let out", "shard %d keeps %T", m.shard, e)
+	}
+	level := w.server.store.Guard().Level()
+	if level >= store.OnlyDelete {
+		return
+	}
+	w.nothingIsLate()
+	for _, s := range w.sessions() {
+		s.limit = max(s.window, len(s.out))
+		if level < store.NoGrant {
+			w.nothingWaitsFor(s)
+		}
+	}
+}
+
+// sessions are those the server takes for alive.
+func (w *world) sessions() []*seat {
+	var alive []*seat
+	for _, c := range w.conns {
+		if c.known != nil && !c.known.closed {
+			alive = append(alive, c.known)
+		}
+	}
+	return alive
+}
+
+// nothingWaitsFor says that no ready task sits beside an open session that has
+// room for it.
+func (w *world) nothingWaitsFor(s *seat) {
+	if len(s.out) >= s.window || s.unsent >= 1<<20 {
+		return
+	}
+	for shard := range w.shape.shards {
+		for _, command := range commands {
+			t := w.model.head(shard, s.Tenant, command)
+			if t != nil && s.takes(shard, command) {
+				violate("no ready task sits beside an open session with room",
+					"task %v of shard %d; session %v has %d of %d and %d bytes unsent",
+					t.id, shard, s.ID, len(s.out), s.window, s.unsent)
+			}
+		}
+	}
+}
+
+// nothingIsLate says that nothing whose time has come is left.
+func (w *world) nothingIsLate() {
+	for _, t := range w.model.all {
+		switch t.place {
+		case wire.LocationDelayed:
+			if t.dueMs <= w.nowMs {
+				violate("what is due happens", "task %v was due at %d, it is %d", t.id, t.dueMs, w.nowMs)
+			}
+		case wire.LocationInProgress:
+			if t.lapseMs <= w.nowMs && !t.restored && w.model.shards[t.shard].holdMs <= w.nowMs {
+				violate("what is due happens", "the lease of task %v ended at %d, it is %d", t.id, t.lapseMs, w.nowMs)
+			}
+		}
+	}
+}
+
+// read reads a task as an HTTP client does, but for the wait.
+func (w *world) read(t *task) *wire.Task {
+	seen, err := w.server.store.ReadTask(t.tenant, t.id)
+	if err != nil {
+		violate("a task can be read", "%v: %v", t.id, err)
+	}
+	return seen
+}
+
+// compare holds one task in the store against the model.
+func (w *world) compare(t *task) {
+	seen := w.read(t)
+	if seen == nil {
+		if _, acknowledged := w.ledger.tasks[t.id]; acknowledged {
+			violate("no acknowledged task is lost", "%v", t.id)
+		}
+		violate("the store says what happened", "task %v is not there", t.id)
+	}
+	if diff := t.differs(seen); diff != "" {
+		violate("the store says what happened", "%s", diff)
+	}
+	if t.place == wire.LocationDelayed && seen.VisibleAtMs != t.dueMs {
+		violate("the store says what happened", "task %v is due at %d, the store says %d", t.id, t.dueMs, seen.VisibleAtMs)
+	}
+	if t.open() {
+		return
+	}
+	_, record, err := w.server.store.ReadResult(t.tenant, t.id)
+	if err != nil || !sameResult(record, t.result) {
+		violate("one completion stands", "task %v ended as %+v, the store says %+v, %v", t.id, t.result, record, err)
+	}
+}
+
+// readSome reads a few tasks as a client does, durable before it is told.
+func (w *world) readSome() {
+	if len(w.model.all) == 0 {
+		return
+	}
+	for range 4 {
+		t := pick(w.chance, w.model.all)
+		if seen, err := w.server.store.ReadTask("green", t.id); err != nil || seen != nil {
+			violate("no task of another tenant", "%v: %v", seen, err)
+		}
+		w.compare(t)
+		w.sync()
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := w.server.store.WaitDurable(ended, t.shard); err != nil {
+			violate("a read after a sync need not wait", "%v", err)
+		}
+	}
+}
+
+// compareAll holds every open task in the store, some of the ended ones, and
+// everything a client was ever told, against the model.
+func (w *world) compareAll(everyNth int) {
+	for i, t := range w.model.all {
+		if t.open() || i%everyNth == w.crashes%everyNth {
+			w.compare(t)
+		}
+	}
+	for _, id := range w.ledger.order {
+		t := w.model.tasks[id]
+		if t == nil {
+			violate("no acknowledged task is lost", "%v", id)
+		}
+		told, ended := w.ledger.outcomes[id]
+		if ended && (t.status != told.status || string(t.result.Result)+t.result.Error != told.text) {
+			violate("one completion stands", "task %v was acknowledged as %+v and is %+v", id, told, t.result)
+		}
+	}
+	w.compareFigures()
+}
+
+// compareFigures counts.
+func (w *world) compareFigures() {
+	for _, tenant := range tenants {
+		want := map[string][4]int64{}
+		for _, t := range w.model.all {
+			if t.tenant != tenant {
+				continue
+			}
+			figures := want[t.command]
+			switch t.place {
+			case wire.LocationPending:
+				figures[0]++
+			case wire.LocationDelayed:
+				figures[1]++
+			case wire.LocationInProgress:
+				figures[2]++
+			case wire.LocationDead:
+				figures[3]++
+			}
+			want[t.command] = figures
+		}
+		queues, err := w.server.store.ReadQueues(tenant)
+		if err != nil {
+			violate("figures can be read", "%v", err)
+		}
+		got := map[string][4]int64{}
+		for _, q := range queues {
+			got[q.Command] = [4]int64{q.Ready, q.Delayed, q.InProgress, q.Dead}
+		}
+		for _, command := range commands {
+			if want[command] != got[command] {
+				violate("figures add up", "queue %s of %s: want %v, got %v (ready, delayed, in progress, dead)",
+					command, tenant, want[command], got[command])
+			}
+		}
+	}
+}
+
+// drain brings everything to its end: the disk has space, the network works,
+// and workers finish what they get.
+func (w *world) drain() {
+	w.trace.say("the end: drain")
+	w.chance.begin(1 << 40)
+	w.setFree(diskBytes)
+	for _, cl := range w.clients {
+		if cl.conn != nil {
+			cl.drop(false)
+		}
+		cl.honest = true
+		cl.allowed = nil
+	}
+	for turn := 0; w.open() > 0; turn++ {
+		if turn > restMost {
+			violate("everything ends", "%d tasks are still open", w.open())
+		}
+		w.rest()
+		if !w.carryAll() {
+			w.leap()
+		}
+	}
+	w.rest()
+	w.roomAddsUp()
+}
+
+// carryAll lets every client and every socket do all they can.
+func (w *world) carryAll() (moved bool) {
+	for _, cl := range w.clients {
+		if cl.conn == nil || len(cl.inHand) > 0 {
+			cl.act()
+			moved = true
+		}
+		for c := cl.conn; c != nil && len(c.toServer)+len(c.toClient) > 0; c = cl.conn {
+			c.stuck = false
+			c.read()
+			c.work()
+			cl.read()
+			moved = true
+		}
+	}
+	return moved
+}
+
+// leap goes to the next moment at which anything happens by itself.
+func (w *world) leap() {
+	next := w.nowMs + sleepMostMs
+	for _, at := range w.server.wakeAtMs {
+		next = min(next, max(at, w.nowMs+1))
+	}
+	w.nowMs = next
+	w.tick()
+}
+
+func (w *world) open() (n int) {
+	for _, t := range w.model.all {
+		if t.open() {
+			n++
+		}
+	}
+	return n
+}
+
+// roomAddsUp fills every session with work nobody answers: each must get just
+// what it has room for. Then all of it is finished.
+func (w *world) roomAddsUp() {
+	w.carryAll()
+	for _, cl := range w.clients {
+		cl.honest = false
+		f := &wire.Window{Size: 3}
+		cl.most = 3
+		f.Ref = cl.expects(f, wire.TaskRef{})
+		cl.say(f)
+	}
+	w.carryAllQuietly()
+	for _, tenant := range tenants {
+		for n := range 60 {
+			r := &request{world: w, body: wire.EnqueueRequest{
+				Command: commands[n%len(commands)], MaxAttempts: 3, Payload: fmt.Appendf(nil, `{"tenant":%q,"last":%d}`, tenant, n),
+			}}
+			r.post()
+			w.settle()
+		}
+	}
+	w.carryAllQuietly()
+	for _, cl := range w.clients {
+		if len(cl.inHand) != 3 {
+			violate("room adds up", "%s has room for 3 and got %d of a full queue", cl.name, len(cl.inHand))
+		}
+		cl.honest = true
+	}
+	for turn := 0; w.open() > 0; turn++ {
+		if turn > restMost {
+			violate("everything ends", "%d tasks are still open", w.open())
+		}
+		w.rest()
+		if !w.carryAll() {
+			w.leap()
+		}
+	}
+	w.rest()
+}
+
+// carryAllQuietly lets messages arrive, and clients only listen.
+func (w *world) carryAllQuietly() {
+	for range 20 {
+		w.rest()
+		for _, cl := range w.clients {
+			for c := cl.conn; c != nil && len(c.toServer)+len(c.toClient) > 0; c = cl.conn {
+				c.read()
+				c.work()
+				cl.read()
+			}
+		}
+	}
+}
+
+// mustBeEmpty is what is left of a world that was drained.
+func (w *world) mustBeEmpty() {
+	for _, tenant := range tenants {
+		queues, err := w.server.store.ReadQueues(tenant)
+		if err != nil {
+			violate("figures can be read", "%v", err)
+		}
+		for _, q := range queues {
+			if q.Ready+q.Delayed+q.InProgress != 0 {
+				violate("all gauges return to zero", "%+v", q)
+			}
+		}
+	}
+	for shard := range w.shape.shards {
+		if f := w.server.engine.MailboxFigures(shard); f.Depth+f.DepthBytes != 0 {
+			violate("all gauges return to zero", "mailbox of shard %d: %+v", shard, f)
+		}
+	}
+	w.compareAll(1)
+	w.checkStore()
+}

@@ -1,0 +1,266 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// The model is the queue as its promises describe it, in slices and maps, with
+// no index, no lease table, no overlay and no bytes. It shares no code with
+// what it judges: it is shown every round, with the messages, the time and the
+// space that went in, and says for each event and effect that came out whether
+// that may be.
+type model struct {
+	tasks map[wire.TaskID]*task
+	// all is every task in the order of its first sight, so that nothing ranges
+	// over a map.
+	all     []*task
+	pending map[orderName][]*task
+	// leased are the tasks in progress of each shard, in no order that counts.
+	leased  [][]*task
+	keys    map[keyName]*task
+	seats   map[wire.SessionID]*seat
+	waiters map[wire.TaskID][]shardactor.Asker
+	tokens  map[wire.Token]bool
+	shards  []shardState
+	order   uint64
+
+	// undo restores what is not durable yet, see rollback.
+	undo []undoLine
+	// at is the round that is being judged.
+	at reading
+	// look reads a task from the store, for the times that chance decides.
+	look func(t *task) *wire.Task
+}
+
+// task is one task. Its fields are what the lifecycle speaks of.
+type task struct {
+	id              wire.TaskID
+	shard           int
+	tenant, command string
+	key             string
+	payload         string
+	prio            int
+	maxAttempts     int
+
+	place wire.Location
+	// order is its place among pending tasks: kept by a put-back, new at the
+	// tail.
+	order    uint64
+	dueMs    int64
+	attempts int
+	// deliveries, losses and releases never go down; undelivered counts in a
+	// row.
+	deliveries, losses, releases, undelivered int
+
+	// The newest delivery, from its grant on. ended says that the worker itself
+	// ended it.
+	token     wire.Token
+	subject   string
+	session   wire.SessionID
+	ended     bool
+	leaseMs   int64
+	ackedMs   int64
+	lapseMs   int64
+	confirmed bool
+	gone      bool
+	// restored leases may run longer than was promised, never shorter.
+	restored bool
+
+	status      wire.Status
+	reason      string
+	result      *wire.ResultRecord
+	resultToken wire.Token
+
+	isUndone bool
+	isNew    bool
+}
+
+type orderName struct {
+	shard           int
+	tenant, command string
+	prio            int
+}
+
+type keyName struct{ tenant, command, key string }
+
+// shardState is what is known of one shard beside its tasks.
+type shardState struct {
+	events        uint64
+	durableEvents uint64
+	// nextMs is when the shard wanted to run again, holdMs until when it may let
+	// no lease lapse, because it came too late.
+	nextMs int64
+	holdMs int64
+}
+
+type undoLine struct {
+	t   *task
+	was task
+}
+
+func newModel(shards int) *model {
+	return &model{
+		tasks:   make(map[wire.TaskID]*task),
+		pending: make(map[orderName][]*task),
+		keys:    make(map[keyName]*task),
+		seats:   make(map[wire.SessionID]*seat),
+		waiters: make(map[wire.TaskID][]shardactor.Asker),
+		tokens:  make(map[wire.Token]bool),
+		leased:  make([][]*task, shards),
+		shards:  make([]shardState, shards),
+	}
+}
+
+func (t *task) ordered() orderName {
+	return orderName{t.shard, t.tenant, t.command, t.prio}
+}
+
+func (t *task) open() bool { return !t.status.Terminal() }
+
+// touch must be called before a task changes.
+func (m *model) touch(t *task) {
+	if !t.isUndone {
+		t.isUndone = true
+		m.undo = append(m.undo, undoLine{t, *t})
+	}
+}
+
+// add makes a task known.
+func (m *model) add(t *task) {
+	if m.tasks[t.id] != nil {
+		violate("a task id is drawn once", "task %v exists", t.id)
+	}
+	t.isNew, t.isUndone = true, true
+	m.tasks[t.id] = t
+	m.all = append(m.all, t)
+	m.undo = append(m.undo, undoLine{t: t})
+	if t.key != "" {
+		m.keys[keyName{t.tenant, t.command, t.key}] = t
+	}
+}
+
+// durable says that everything so far is on the disk.
+func (m *model) durable() {
+	for _, u := range m.undo {
+		u.t.isUndone, u.t.isNew = false, false
+	}
+	m.undo = m.undo[:0]
+	for i := range m.shards {
+		m.shards[i].durableEvents = m.shards[i].events
+	}
+}
+
+// rollback forgets everything since durable, as a power cut does.
+func (m *model) rollback() {
+	for _, u := range m.undo {
+		if u.t.isNew {
+			delete(m.tasks, u.t.id)
+			if name := (keyName{u.t.tenant, u.t.command, u.t.key}); m.keys[name] == u.t {
+				delete(m.keys, name)
+			}
+			continue
+		}
+		*u.t = u.was
+		u.t.isUndone = false
+	}
+	m.undo = m.undo[:0]
+	for i := range m.shards {
+		m.shards[i].events = m.shards[i].durableEvents
+	}
+	m.all = slices.DeleteFunc(m.all, func(t *task) bool { return t.isNew })
+	clear(m.pending)
+	for shard := range m.leased {
+		m.leased[shard] = m.leased[shard][:0]
+	}
+	for _, t := range m.all {
+		if t.place == wire.LocationInProgress {
+			m.leased[t.shard] = append(m.leased[t.shard], t)
+		}
+		if t.place == wire.LocationPending {
+			m.pending[t.ordered()] = append(m.pending[t.ordered()], t)
+		}
+	}
+	for name := range m.pending {
+		slices.SortFunc(m.pending[name], func(a, b *task) int { return cmp.Compare(a.order, b.order) })
+	}
+}
+
+// restart begins anew over what is on the disk: sessions are gone, and their
+// deliveries have the grace to be carried on.
+func (m *model) restart(nowMs int64) {
+	clear(m.seats)
+	clear(m.waiters)
+	for i := range m.shards {
+		m.shards[i].nextMs, m.shards[i].holdMs = 0, 0
+	}
+	for _, tasks := range m.leased {
+		for _, t := range tasks {
+			t.confirmed, t.gone, t.restored = true, true, true
+			t.lapseMs = min(t.ackedMs, nowMs+graceMs)
+		}
+	}
+}
+
+// leave takes a task out of where it is.
+func (m *model) leave(t *task) {
+	m.touch(t)
+	if t.place == wire.LocationInProgress {
+		tasks := m.leased[t.shard]
+		i := slices.Index(tasks, t)
+		m.leased[t.shard] = slices.Delete(tasks, i, i+1)
+	}
+	if t.place != wire.LocationPending {
+		return
+	}
+	name := t.ordered()
+	tasks := m.pending[name]
+	if tasks[0] == t {
+		m.pending[name] = tasks[1:]
+		return
+	}
+	i, _ := slices.BinarySearchFunc(tasks, t.order, func(a *task, order uint64) int { return cmp.Compare(a.order, order) })
+	m.pending[name] = slices.Delete(tasks, i, i+1)
+}
+
+// toTail makes a task the last pending one of its priority.
+func (m *model) toTail(t *task) {
+	m.leave(t)
+	m.order++
+	t.order = m.order
+	t.place, t.status = wire.LocationPending, wire.StatusPending
+	m.pending[t.ordered()] = append(m.pending[t.ordered()], t)
+}
+
+// toOldPlace puts a task back where it was taken from.
+func (m *model) toOldPlace(t *task) {
+	m.leave(t)
+	t.place, t.status = wire.LocationPending, wire.StatusPending
+	tasks := m.pending[t.ordered()]
+	i, _ := slices.BinarySearchFunc(tasks, t.order, func(a *task, order uint64) int { return cmp.Compare(a.order, order) })
+	m.pending[t.ordered()] = slices.Insert(tasks, i, t)
+}
+
+func (m *model) toDelayed(t *task, dueMs int64) {
+	m.leave(t)
+	t.place, t.status, t.dueMs = wire.LocationDelayed, wire.StatusPending, dueMs
+}
+
+// head is the task of a queue that must be handed out next, nil if none waits.
+func (m *model) head(shard int, tenant, command string) *task {
+	for prio := wire.MaxPriority; prio >= 0; prio-- {
+		if tasks := m.pending[orderName{shard, tenant, command, prio}]; len(tasks) > 0 {
+			return tasks[0]
+		}
+	}
+	return nil
+}
+
+// end puts a task at rest for good.
+func (m *model) end(t *task, r *wire.ResultRecord) {
+	m.leave(t)
+	t.status, t.result = r.Status, r
+}

@@ -1,0 +1,213 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// ledger is what clients were told and may rely on for ever. It is kept apart
+// from the model: it survives every crash.
+type ledger struct {
+	tasks    map[wire.TaskID]string
+	order    []wire.TaskID
+	outcomes map[wire.TaskID]outcome
+}
+
+type outcome struct {
+	status wire.Status
+	text   string
+}
+
+func newLedger() *ledger {
+	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome)}
+}
+
+func (l *ledger) accepted(id wire.TaskID, payload string) {
+	if first, known := l.tasks[id]; known {
+		if first != payload {
+			violate("one key makes one task", "task %v has payload %s and answered for %s", id, first, payload)
+		}
+		return
+	}
+	l.tasks[id] = payload
+	l.order = append(l.order, id)
+}
+
+func (l *ledger) completed(id wire.TaskID, status wire.Status, text string) {
+	now := outcome{status, text}
+	if first, known := l.outcomes[id]; known && first != now {
+		// The same token may be answered twice, with the record that stands; a
+		// client that sent something else the second time is told ok as well.
+		if first.status != status {
+			violate("one completion stands", "task %v was acknowledged as %v and as %v", id, first, now)
+		}
+		return
+	}
+	l.outcomes[id] = now
+}
+
+// request is one call over HTTP.
+type request struct {
+	world *world
+	body  wire.EnqueueRequest
+	// result is set when it is about a delivery instead of a new task.
+	result *shardactor.Result
+	watch  wire.TaskID
+	tries  int
+	last   []uint64
+	done   bool
+}
+
+// Deliver implements shardactor.Sink: the answer of one request.
+func (r *request) Deliver(effects []shardactor.Effect) {
+	r.world.delivered(effects, r.last)
+	if len(effects) != 1 {
+		violate("a request is answered once", "%d answers", len(effects))
+	}
+	w := r.world
+	w.requests = slices.DeleteFunc(w.requests, func(o *request) bool { return o == r })
+	r.done = true
+	switch e := effects[0].(type) {
+	case *shardactor.Enqueued:
+		w.ledger.accepted(e.TaskID, string(r.body.Payload))
+	case *shardactor.Completed:
+		w.ledger.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
+	}
+}
+
+// post sends a request to its shard. A full mailbox is the answer.
+func (r *request) post() {
+	w := r.world
+	r.tries++
+	r.last = make([]uint64, w.shape.shards)
+	asker := shardactor.Asker{Sink: r, Ref: uint64(r.tries)}
+	var m shardactor.Message
+	shard, class := 0, mailbox.ClassNew
+	switch {
+	case r.result != nil:
+		r.result.Asker = asker
+		shard, class = w.server.engine.ShardOf(r.result.TaskID), mailbox.ClassKeep
+		again := *r.result
+		m = &again
+	case !r.watch.IsZero():
+		shard, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
+		m = &shardactor.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}
+	default:
+		var id wire.TaskID
+		tenant := w.tenantOf(&r.body)
+		id, shard = w.server.engine.Route(tenant, r.body.Command, r.body.IdempotencyKey)
+		e := &shardactor.Enqueue{Asker: asker, ID: id, Tenant: tenant, EnqueueRequest: r.body, WantTask: true}
+		e.Fingerprint = shardactor.FingerprintOf(&e.EnqueueRequest)
+		m = e
+	}
+	if w.server.engine.Post(shard, []shardactor.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
+		w.requests = append(w.requests, r)
+	}
+}
+
+// enqueueOverHTTP is a producer that waits for its answer, and asks again with
+// its key when that takes too long.
+func (w *world) enqueueOverHTTP() {
+	for range 1 + w.chance.IntN(4) {
+		r := &request{world: w, body: w.newRequest()}
+		w.trace.say("  POST %s priority %d key %q delay %d", r.body.Payload, r.body.Priority, r.body.IdempotencyKey, r.body.DelaySeconds)
+		r.post()
+	}
+	if len(w.requests) == 0 || !w.chance.oneIn(3) {
+		return
+	}
+	if late := pick(w.chance, w.requests); late.body.IdempotencyKey != "" && late.tries < 3 {
+		w.trace.say("  POST %s again", late.body.Payload)
+		again := *late
+		again.post()
+	}
+}
+
+// reportOverHTTP is a worker that lost its session and reports all the same,
+// or somebody who waits for a result.
+func (w *world) reportOverHTTP() {
+	if len(w.overheard) == 0 {
+		return
+	}
+	ref := pick(w.chance, w.overheard)
+	t := w.model.tasks[ref.TaskID]
+	if t == nil {
+		return
+	}
+	if w.chance.oneIn(2) {
+		w.trace.say("  wait for %s", w.name(t.id))
+		(&request{world: w, watch: t.id}).post()
+		return
+	}
+	w.trace.say("  POST result of %s", w.name(t.id))
+	owner := shardactor.Owner{Tenant: t.tenant, Subject: pick(w.chance, subjects)}
+	if t.subject != "" && !w.chance.oneIn(5) {
+		owner.Subject = t.subject
+	}
+	(&request{world: w, result: &shardactor.Result{Owner: owner, TaskRef: ref, ResultRequest: w.outcome(ref)}}).post()
+}
+
+// httpDied drops all calls under way: their outcome is unknown.
+func (w *world) httpDied() {
+	w.unknown = append(w.unknown[:0], w.requests...)
+	w.requests = nil
+}
+
+// retryUnknown asks again what got no answer before the crash, as far as a key
+// makes that safe.
+func (w *world) retryUnknown() {
+	for _, r := range w.unknown {
+		if r.body.IdempotencyKey != "" {
+			w.trace.say("  POST %s again after the crash", r.body.Payload)
+			again := *r
+			again.post()
+		}
+	}
+	w.unknown = w.unknown[:0]
+}
+
+// newRequest draws a new task.
+func (w *world) newRequest() wire.EnqueueRequest {
+	c := w.chance
+	w.drawn++
+	r := wire.EnqueueRequest{
+		Command: pick(c, commands), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: 1 + c.IntN(4),
+		Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d,"pad":"%s"}`, pick(c, tenants), w.drawn,
+			strings.Repeat("x", c.IntN(w.shape.padBytes))),
+	}
+	if c.oneIn(5) {
+		r.DelaySeconds = int64(pick(c, []int{1, 2, 10, 300}))
+	} else if c.oneIn(20) {
+		r.RunAtMs = w.nowMs + int64(c.IntN(5000)) - 1000
+	}
+	if c.oneIn(4) {
+		n := c.IntN(40)
+		r.IdempotencyKey = fmt.Sprintf("key/%d", n)
+		r.Command, r.MaxAttempts, r.Priority = commands[n%len(commands)], 3, 0
+		r.Payload = fmt.Appendf(nil, `{"tenant":%q,"key":%d,"other":%v}`, tenants[n%len(tenants)], n, c.oneIn(10))
+	}
+	return r
+}
+
+// tenantOf is whose task a body over HTTP is.
+func (w *world) tenantOf(r *wire.EnqueueRequest) string {
+	for _, tenant := range tenants {
+		if strings.HasPrefix(string(r.Payload), fmt.Sprintf(`{"tenant":%q`, tenant)) {
+			return tenant
+		}
+	}
+	return tenants[0]
+}
+
+// outcome draws how a task ends.
+func (w *world) outcome(ref wire.TaskRef) wire.ResultRequest {
+	if w.chance.oneIn(8) {
+		return wire.ResultRequest{Status: wire.StatusFailed, Error: "cannot"}
+	}
+	return wire.ResultRequest{Status: wire.StatusCompleted, Result: fmt.Appendf(nil, `{"of":"%s"}`, ref.Token)}
+}

@@ -1,0 +1,405 @@
+package sim
+
+import (
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// The numbers of the lifecycle, written down once more on purpose.
+const (
+	graceMs        = 15_000
+	stallMs        = 1_000
+	baseMs         = 5_000
+	longestMs      = 900_000
+	mostUndeliverd = 3
+	releasesEach   = 10
+)
+
+// reading is a round with a cursor on what it said.
+type reading struct {
+	*shardactor.Observed
+	event, effect int
+}
+
+// round judges one round.
+func (m *model) round(o *shardactor.Observed) {
+	m.at = reading{Observed: o}
+	state := &m.shards[o.Shard]
+	if state.nextMs != 0 && o.NowMs > state.nextMs+stallMs {
+		state.holdMs = o.NowMs + graceMs
+	}
+	for _, message := range o.Messages {
+		m.message(message)
+	}
+	m.timeCame()
+	m.grants()
+	if m.at.event < len(o.Outcome.Events) {
+		violate("every event has a cause", "no rule explains %+v", o.Outcome.Events[m.at.event])
+	}
+	if m.at.effect < len(o.Outcome.Effects) {
+		violate("every effect has a cause", "no rule explains %#v", o.Outcome.Effects[m.at.effect].Effect)
+	}
+	state.nextMs = o.Outcome.NextAtMs
+}
+
+// message says what must follow from one message.
+func (m *model) message(message shardactor.Message) {
+	switch a := message.(type) {
+	case *shardactor.Enqueue:
+		m.enqueue(a)
+	case *shardactor.Subscribe:
+		m.subscribe(a)
+		expect[*shardactor.Subscribed](m, a.Asker)
+	case *shardactor.Result:
+		m.finish(a)
+	case *shardactor.Nack:
+		m.nack(a)
+	case *shardactor.Abandon:
+		m.abandon(a)
+	case *shardactor.Release:
+		m.handBack(a)
+	case *shardactor.Heartbeat:
+		m.heartbeat(a)
+	case *shardactor.Received:
+		for _, ref := range a.Tasks {
+			if t := m.delivery(ref); t != nil && t.session == a.Seat.ID {
+				m.confirm(t)
+			}
+		}
+	case *shardactor.Gone:
+		m.sessionGone(a.Seat.ID)
+	case *shardactor.Watch:
+		m.watch(a)
+	case *shardactor.Unwatch:
+		m.unwatch(a)
+	}
+}
+
+func (m *model) enqueue(a *shardactor.Enqueue) {
+	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil {
+		if first.payload != string(a.Payload) || first.prio != a.Priority || first.maxAttempts != a.MaxAttempts {
+			m.refused(a.Asker, wire.CodeIdempotencyConflict)
+			return
+		}
+		if e := expect[*shardactor.Enqueued](m, a.Asker); e.TaskID != first.id || !e.Replayed {
+			violate("one key makes one task", "key %q made %v before and gave %+v now", a.IdempotencyKey, first.id, e)
+		}
+		return
+	}
+	if m.at.Space >= store.NoEnqueue {
+		m.refused(a.Asker, wire.CodeStorageFull)
+		return
+	}
+	t := &task{
+		id: a.ID, shard: m.at.Shard, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
+		payload: string(a.Payload), prio: a.Priority, maxAttempts: a.MaxAttempts, ended: true,
+	}
+	m.add(t)
+	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
+	if due > m.at.NowMs {
+		m.toDelayed(t, due)
+	} else {
+		m.toTail(t)
+	}
+	m.moved(t, "", shardactor.CauseEnqueue)
+	if e := expect[*shardactor.Enqueued](m, a.Asker); e.TaskID != t.id || e.Replayed {
+		violate("an enqueue is answered with its task", "%v got %+v", t.id, e)
+	}
+}
+
+// known is a task that a worker of a tenant may know of.
+func (m *model) known(o shardactor.Owner, id wire.TaskID) *task {
+	if t := m.tasks[id]; t != nil && t.tenant == o.Tenant {
+		return t
+	}
+	return nil
+}
+
+// delivery is the task in progress under a token.
+func (m *model) delivery(ref wire.TaskRef) *task {
+	t := m.tasks[ref.TaskID]
+	if t == nil || t.place != wire.LocationInProgress || t.token != ref.Token {
+		return nil
+	}
+	return t
+}
+
+// held is the delivery that a worker may end. Otherwise it must be refused, by
+// the first reason in the promised order.
+func (m *model) held(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef) *task {
+	if m.at.Space >= store.OnlyDelete {
+		m.refused(to, wire.CodeStorageFull)
+		return nil
+	}
+	t := m.known(o, ref.TaskID)
+	if t != nil && m.delivery(ref) == t && t.subject == o.Subject {
+		return t
+	}
+	m.refusedDelivery(to, o, t)
+	return nil
+}
+
+func (m *model) refusedDelivery(to shardactor.Asker, o shardactor.Owner, t *task) {
+	switch {
+	case t == nil:
+		m.refused(to, wire.CodeTaskNotFound)
+	case t.deliveries > 0 && t.subject != o.Subject:
+		m.refused(to, wire.CodeNotOwner)
+	case !t.open():
+		m.refused(to, wire.CodeNotInProgress)
+	default:
+		m.refused(to, wire.CodeLeaseLost)
+	}
+}
+
+// finish is a result: of the newest delivery, unless the worker ended that
+// itself, whatever became of its lease; and once.
+func (m *model) finish(a *shardactor.Result) {
+	if m.at.Space >= store.OnlyDelete {
+		m.refused(a.Asker, wire.CodeStorageFull)
+		return
+	}
+	t := m.known(a.Owner, a.TaskID)
+	mine := t != nil && t.subject == a.Subject && t.token == a.Token && !a.Token.IsZero()
+	switch {
+	case mine && !t.open() && t.resultToken == a.Token && t.status == a.Status:
+		m.completed(a.Asker, t)
+	case mine && t.open() && (t.place == wire.LocationInProgress || !t.ended):
+		from := t.place
+		m.end(t, &wire.ResultRecord{
+			TaskID: t.id, Status: a.Status, Result: a.ResultRequest.Result, Error: a.Error, CompletedAtMs: m.at.NowMs,
+		})
+		t.place, t.ended, t.resultToken = wire.LocationNone, true, a.Token
+		if a.Status == wire.StatusFailed {
+			t.reason = a.Error
+		}
+		m.moved(t, from, shardactor.CauseResult)
+		m.completed(a.Asker, t)
+	default:
+		m.refusedDelivery(a.Asker, a.Owner, t)
+	}
+}
+
+func (m *model) completed(to shardactor.Asker, t *task) {
+	e := expect[*shardactor.Completed](m, to)
+	if to.Sink != nil && !sameResult(e.Record, t.result) {
+		violate("one completion stands", "task %v ended as %+v and answers %+v", t.id, t.result, e.Record)
+	}
+}
+
+func (m *model) nack(a *shardactor.Nack) {
+	t := m.held(a.Asker, a.Owner, a.TaskRef)
+	if t == nil {
+		return
+	}
+	s := span{least: min(a.DelaySeconds*1000, longestMs)}
+	s.most = s.least
+	if a.DelaySeconds < 0 {
+		s = span{0, backoffMs(t.attempts + 1)}
+	}
+	m.ends(t)
+	again := m.retry(t, s, a.Reason, shardactor.CauseNack)
+	e := m.requeued(a.Asker, again)
+	if again && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
+		violate("a retry waits as long as promised", "nack of %v says %d s, promised %+v", t.id, e.DelaySeconds, s)
+	}
+}
+
+func (m *model) abandon(a *shardactor.Abandon) {
+	if t := m.held(a.Asker, a.Owner, a.TaskRef); t != nil {
+		m.ends(t)
+		m.requeued(a.Asker, m.retry(t, span{}, "", shardactor.CauseAbandon))
+	}
+}
+
+func (m *model) handBack(a *shardactor.Release) {
+	t := m.held(a.Asker, a.Owner, a.TaskRef)
+	if t == nil {
+		return
+	}
+	m.ends(t)
+	t.releases++
+	if t.releases > releasesEach*t.maxAttempts {
+		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease)
+		m.requeued(a.Asker, false)
+		return
+	}
+	m.putBack(t, shardactor.CauseRelease)
+	m.requeued(a.Asker, true)
+}
+
+// ends notes that the worker itself ended its delivery.
+func (m *model) ends(t *task) {
+	m.touch(t)
+	t.ended, t.undelivered = true, 0
+}
+
+func (m *model) putBack(t *task, cause shardactor.Cause) {
+	m.toOldPlace(t)
+	m.moved(t, wire.LocationInProgress, cause)
+}
+
+// span is how long a retry may wait; chance decides inside it.
+type span struct{ least, most int64 }
+
+func backoffMs(n int) int64 {
+	if n > 10 {
+		return longestMs
+	}
+	return min(longestMs, int64(baseMs)<<(n-1))
+}
+
+// retry counts a failed delivery.
+func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (again bool) {
+	m.touch(t)
+	t.attempts++
+	if reason != "" {
+		t.reason = reason
+	}
+	if t.attempts >= t.maxAttempts {
+		m.bury(t, reason, cause)
+		return false
+	}
+	if m.nextPlace() == wire.LocationDelayed && s.most > 0 {
+		seen := m.look(t)
+		wait := seen.VisibleAtMs - m.at.NowMs
+		m.toDelayed(t, seen.VisibleAtMs)
+		// Something later in the same round may have moved it on already.
+		if seen.Location == wire.LocationDelayed && (wait < s.least || wait > s.most) {
+			violate("a retry waits as long as promised", "task %v waits %d ms, promised %+v", t.id, wait, s)
+		}
+	} else {
+		if s.least > 0 {
+			violate("a retry waits as long as promised", "task %v is ready at once, promised %+v", t.id, s)
+		}
+		m.toTail(t)
+	}
+	m.moved(t, wire.LocationInProgress, cause)
+	return true
+}
+
+func (m *model) bury(t *task, reason string, cause shardactor.Cause) {
+	if reason == "" {
+		reason = wire.ErrorMaxAttempts
+	}
+	m.end(t, &wire.ResultRecord{
+		TaskID: t.id, Status: wire.StatusFailed, Error: reason, CompletedAtMs: m.at.NowMs,
+	})
+	t.place, t.reason = wire.LocationDead, reason
+	m.moved(t, wire.LocationInProgress, cause)
+}
+
+// takeBack is for a delivery that never arrived: it does not count, but the
+// third in a row does.
+func (m *model) takeBack(t *task) {
+	m.touch(t)
+	t.undelivered++
+	if t.undelivered == mostUndeliverd {
+		t.undelivered = 0
+		m.lost(t, shardactor.CauseUndelivered)
+		return
+	}
+	m.putBack(t, shardactor.CauseUndelivered)
+}
+
+// lost is a lost lease: the first is tried again at once.
+func (m *model) lost(t *task, cause shardactor.Cause) {
+	m.touch(t)
+	t.losses++
+	s := span{}
+	if t.losses > 1 {
+		s.most = backoffMs(t.losses - 1)
+	}
+	m.retry(t, s, wire.ErrorLeaseExpired, cause)
+}
+
+func (m *model) confirm(t *task) {
+	m.touch(t)
+	t.confirmed, t.undelivered = true, 0
+}
+
+func (m *model) heartbeat(a *shardactor.Heartbeat) {
+	if m.at.Space >= store.OnlyDelete {
+		m.refused(a.Asker, wire.CodeStorageFull)
+		return
+	}
+	e := expect[*shardactor.Extended](m, a.Asker)
+	var earliest int64
+	restored, lost := false, 0
+	for _, t := range m.beaten(a) {
+		if t == nil {
+			lost++
+			continue
+		}
+		m.extend(a, t)
+		restored = restored || t.restored
+		if earliest == 0 || t.ackedMs < earliest {
+			earliest = t.ackedMs
+		}
+	}
+	if a.Sink == nil {
+		return
+	}
+	if len(e.Lost) != lost {
+		violate("a heartbeat names what is lost", "lost %d, said %v", lost, e.Lost)
+	}
+	if e.LeaseUntilMs < earliest || e.LeaseUntilMs > earliest && !restored {
+		violate("a heartbeat extends as promised", "until %d, said %d", earliest, e.LeaseUntilMs)
+	}
+}
+
+// beaten are the tasks a heartbeat speaks of, nil for those it has lost.
+func (m *model) beaten(a *shardactor.Heartbeat) (tasks []*task) {
+	if a.Tasks == nil {
+		for _, t := range m.leased[m.at.Shard] {
+			if t.session == a.Seat.ID {
+				tasks = append(tasks, t)
+			}
+		}
+		return tasks
+	}
+	for _, ref := range a.Tasks {
+		t := m.delivery(ref)
+		if t != nil && (t.tenant != a.Tenant || t.subject != a.Subject) {
+			t = nil
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+func (m *model) extend(a *shardactor.Heartbeat, t *task) {
+	m.confirm(t)
+	length := a.ExtendForMs
+	if length == 0 {
+		length = t.leaseMs
+	}
+	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
+	t.lapseMs, t.gone = t.ackedMs, false
+	if a.Seat != nil {
+		t.session = a.Seat.ID
+	}
+}
+
+func (m *model) watch(a *shardactor.Watch) {
+	t := m.tasks[a.TaskID]
+	switch {
+	case t == nil || t.tenant != a.Tenant:
+		m.refused(a.Asker, wire.CodeTaskNotFound)
+	case t.open():
+		m.waiters[a.TaskID] = append(m.waiters[a.TaskID], a.Asker)
+	default:
+		expect[*shardactor.Ended](m, a.Asker)
+	}
+}
+
+func (m *model) unwatch(a *shardactor.Unwatch) {
+	kept := m.waiters[a.TaskID][:0]
+	for _, w := range m.waiters[a.TaskID] {
+		if w != a.Asker {
+			kept = append(kept, w)
+		}
+	}
+	m.waiters[a.TaskID] = kept
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// report is what one run came to.
+type report struct {
+	sum                    uint64
+	steps                  int
+	rounds, syncs, crashes int
+	// failed is nil when every property held. panicked says that production
+	// code stopped by itself over a broken invariant.
+	failed   *violation
+	panicked bool
+	story    []string
+}
+
+// script is a run to make: a seed and the numbers of its steps.
+type script struct {
+	seed  uint64
+	steps []int
+}
+
+func firstSteps(n int) []int {
+	steps := make([]int, n)
+	for i := range steps {
+		steps[i] = i
+	}
+	return steps
+}
+
+// run makes one run.
+func run(s script, recording bool) (r report) {
+	var w *world
+	defer func() {
+		r.caught(recover())
+		if w == nil {
+			return
+		}
+		r.sum, r.rounds, r.syncs, r.crashes, r.story = w.trace.sum, w.rounds, w.syncs, w.crashes, w.trace.lines
+		if w.server != nil && !w.server.dead.Swap(true) && r.failed == nil {
+			w.server.silent = true
+			if err := w.server.store.Close(); err != nil {
+				r.failed = &violation{"a store closes", err.Error()}
+			}
+		}
+	}()
+	w = newWorld(s.seed, recording)
+	for _, number := range s.steps {
+		r.steps++
+		w.step(number)
+	}
+	w.drain()
+	w.mustBeEmpty()
+	return r
+}
+
+// caught makes a failure of a panic.
+func (r *report) caught(p any) {
+	switch p := p.(type) {
+	case nil:
+	case *violation:
+		r.failed = p
+	default:
+		r.panicked = true
+		r.failed = &violation{"no invariant breaks", fmt.Sprintf("%v\n%s", p, where(debug.Stack()))}
+	}
+}
+
+// where is the part of a stack between the panic and the simulator.
+func where(stack []byte) string {
+	_, stackText, _ := strings.Cut(string(stack), "panic(")
+	lines := strings.Split(stackText, "\n")
+	return strings.Join(lines[:min(len(lines), 24)], "\n")
+}
+
+func (w *world) messageText(message shardactor.Message) string {
+	switch m := message.(type) {
+	case *shardactor.Enqueue:
+		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d", w.name(m.ID), m.Command, m.Tenant,
+			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs))
+	case *shardactor.Subscribe:
+		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Seat.WorkerID, m.Commands, m.LeaseForMs)
+	case *shardactor.RoomUnits:
+		return fmt.Sprintf("room of %v: %d", m.Seat.WorkerID, m.Units)
+	case *shardactor.Received:
+		return fmt.Sprintf("received by %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
+	case *shardactor.Result:
+		return fmt.Sprintf("result of %s: %s by %s", w.refsText([]wire.TaskRef{m.TaskRef}), m.Status, m.Subject)
+	case *shardactor.Nack:
+		return fmt.Sprintf("nack of %s: delay %d", w.refsText([]wire.TaskRef{m.TaskRef}), m.DelaySeconds)
+	case *shardactor.Abandon:
+		return "abandon " + w.refsText([]wire.TaskRef{m.TaskRef})
+	case *shardactor.Release:
+		return "release " + w.refsText([]wire.TaskRef{m.TaskRef})
+	case *shardactor.Heartbeat:
+		return fmt.Sprintf("heartbeat of %v: %s for %d ms", m.Seat.WorkerID, w.refsText(m.Tasks), m.ExtendForMs)
+	case *shardactor.Gone:
+		return fmt.Sprintf("gone %v", m.Seat.WorkerID)
+	case *shardactor.Watch:
+		return "watch " + w.name(m.TaskID)
+	}
+	return fmt.Sprintf("%T", message)
+}
+
+func (w *world) refsText(refs []wire.TaskRef) string {
+	words := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		words = append(words, fmt.Sprintf("%s/%.6s", w.name(ref.TaskID), ref.Token))
+	}
+	return strings.Join(words, " ")
+}
+
+func (w *world) effectText(e shardactor.Effect) string {
+	switch e := e.(type) {
+	case *shardactor.Granted:
+		return fmt.Sprintf("granted %s/%.6s, delivery %d", w.name(e.Task.ID), e.Token, e.Task.Deliveries)
+	case *shardactor.Enqueued:
+		return fmt.Sprintf("enqueued %s, replayed %v", w.name(e.TaskID), e.Replayed)
+	case *shardactor.Refused:
+		return fmt.Sprintf("refused %s: %s", w.name(e.TaskID), e.Err.Code)
+	case *shardactor.Completed:
+		return fmt.Sprintf("completed %s: %s", w.name(e.Record.TaskID), e.Record.Status)
+	case *shardactor.Requeued:
+		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
+	case *shardactor.Revoked:
+		return fmt.Sprintf("revoked %s/%.6s", w.name(e.TaskID), e.Token)
+	}
+	return fmt.Sprintf("%T", e)
+}

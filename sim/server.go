@@ -1,0 +1,381 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/rs/zerolog"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+const (
+	dataDir = "data"
+	// memTableBytes is what Pebble begins with whatever it is told; a flush at
+	// flushBytes comes long before it is full, so Pebble never decides itself
+	// when a log ends and what becomes durable with it.
+	memTableBytes = 256 << 10
+	flushBytes    = 64 << 10
+	// tablesMost is far below where Pebble stops writes and waits for a
+	// compaction, which only a step makes.
+	tablesMost = 8
+	// diskBytes makes the reserve a quarter of it: 1 MiB.
+	diskBytes = 4 << 20
+	// sleepMostMs is the longest that the actor of a shard sleeps.
+	sleepMostMs = 10_000
+)
+
+// errInjected is the fault of the disk.
+var errInjected = errors.New("injected fault")
+
+// death is the panic by which the process ends: it has no other way out.
+type death struct{ cause error }
+
+// server is one life of the process, and the disk that survives it.
+type server struct {
+	disk    *vfs.MemFS
+	store   *store.Store
+	engine  *shardactor.Engine
+	outlets *shardactor.Outlets
+	// failSyncs makes syncs of the log fail, failTables that many writes of
+	// tables.
+	failSyncs  atomic.Bool
+	failTables atomic.Int32
+	dead       atomic.Bool
+	// silent is set while a sync is one that nobody hears of any more.
+	silent bool
+	life   int
+
+	wakeAtMs []int64
+	// unsynced says that something was applied since the last sync.
+	unsynced bool
+	applied  []uint64
+	durable  []uint64
+	// flushedAt is what was free when tables were written last.
+	flushedAt int64
+	// made are the effects that rounds made and nobody got yet, by their number.
+	made     map[shardactor.Effect]madeEffect
+	lastMade uint64
+}
+
+// madeEffect says which round made an effect.
+type madeEffect struct {
+	shard  int
+	batch  uint64
+	number uint64
+}
+
+func newDisk() *vfs.MemFS {
+	disk := vfs.NewCrashableMem()
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: diskBytes, TotalBytes: diskBytes})
+	return disk
+}
+
+// faultyFS is the disk as the process sees it. A log is never written over an
+// old one: those files would be out of reach of faults, and which logs there
+// are to reuse depends on Pebble's own goroutines.
+type faultyFS struct{ *errorfs.FS }
+
+// ReuseForWrite implements vfs.FS.
+func (f faultyFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Remove(oldName); err != nil {
+		return nil, err
+	}
+	return f.Create(newName, category)
+}
+
+// boot opens the store and loads the engine, as a process does when it starts.
+func (w *world) boot(disk *vfs.MemFS) {
+	s := &server{disk: disk, life: w.lives, made: make(map[shardactor.Effect]madeEffect)}
+	w.lives++
+	s.outlets = new(shardactor.Outlets)
+	random := w.chance.bytesFor(s.life)
+	opened, err := store.Open(store.Options{
+		FS: faultyFS{errorfs.Wrap(disk, errorfs.InjectorFunc(s.fault))}, Dir: dataDir, Shards: w.shape.shards,
+		MemTableBytes: memTableBytes, CacheBytes: 1 << 20, Log: zerolog.Nop(), Random: random,
+		Fatal: s.fatal, LevelChanged: s.outlets.SpaceChanged, DisableAutomaticCompactions: true,
+		Synced: func(shard int, upTo uint64) {
+			if !s.silent {
+				s.outlets.Synced(shard, upTo)
+			}
+		},
+	})
+	if err != nil {
+		violate("the store opens after every crash", "%v", err)
+	}
+	s.store = opened
+	w.server = s
+	w.tableWritten()
+	w.checkStore()
+	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
+		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Observe: w.observe,
+		StartClock: func(floorMs int64) func() int64 {
+			if floorMs > w.nowMs {
+				violate("time does not run ahead", "stored %d, now %d", floorMs, w.nowMs)
+			}
+			return func() int64 { return w.nowMs }
+		},
+	})
+	if err != nil {
+		violate("the engine loads after every crash", "%v", err)
+	}
+	shards := w.shape.shards
+	s.wakeAtMs = make([]int64, shards)
+	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
+	s.flushedAt = opened.Guard().FreeBytes()
+}
+
+// fault is asked at every operation on a file.
+func (s *server) fault(op errorfs.Op) error {
+	switch op.Kind {
+	case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+		if s.failSyncs.Load() && strings.HasSuffix(op.Path, ".log") {
+			return errInjected
+		}
+	case errorfs.OpFileWrite:
+		if strings.HasSuffix(op.Path, ".sst") && s.failTables.Load() > 0 && s.failTables.Add(-1) >= 0 {
+			return errInjected
+		}
+	}
+	return nil
+}
+
+// fatal ends the process. Whoever else of Pebble or the store still runs is
+// stopped where it stands.
+func (s *server) fatal(err error) {
+	if s.dead.Swap(true) {
+		runtime.Goexit()
+	}
+	panic(&death{err})
+}
+
+// observe is told of every round, before its effects leave.
+func (w *world) observe(o *shardactor.Observed) {
+	w.rounds++
+	s := w.server
+	s.unsynced = s.unsynced || o.Batch > s.applied[o.Shard]
+	s.applied[o.Shard] = o.Batch
+	for _, a := range o.Outcome.Effects {
+		s.lastMade++
+		s.made[a.Effect] = madeEffect{o.Shard, o.Batch, s.lastMade}
+	}
+	w.tell(o)
+	w.model.round(o)
+}
+
+// tell puts a round into the trace.
+func (w *world) tell(o *shardactor.Observed) {
+	w.trace.word(uint64(o.Shard)<<32 | uint64(len(o.Messages)))
+	w.trace.word(uint64(o.Outcome.NextAtMs))
+	for i := range o.Outcome.Events {
+		e := &o.Outcome.Events[i]
+		w.trace.word(e.Number)
+		w.trace.text(e.TaskID[:])
+		w.trace.text([]byte(e.Cause))
+		w.trace.text([]byte(e.To))
+	}
+	for _, a := range o.Outcome.Effects {
+		w.trace.word(refOf(a.Effect))
+		if g, ok := a.Effect.(*shardactor.Granted); ok {
+			w.trace.text(g.Token[:])
+		}
+	}
+	if !w.trace.recording {
+		return
+	}
+	w.trace.say("  round of shard %d: %d messages at %s, space %v", o.Shard, len(o.Messages), w.clock(), o.Space)
+	for _, message := range o.Messages {
+		w.trace.say("    <- %s", w.messageText(message))
+	}
+	for _, e := range o.Outcome.Events {
+		w.trace.say("    event %d: %s %s -> %s (%s), delivery %d", e.Number, w.name(e.TaskID), e.From, e.To, e.Cause, e.Delivery)
+	}
+	for _, a := range o.Outcome.Effects {
+		w.trace.say("    -> %s", w.effectText(a.Effect))
+	}
+}
+
+// delivered judges that effects may leave: they are durable, come once, and in
+// the order in which the shard made them. last is the newest number that the
+// sink has seen of each shard.
+func (w *world) delivered(effects []shardactor.Effect, last []uint64) {
+	s := w.server
+	for _, e := range effects {
+		m, ok := s.made[e]
+		if !ok {
+			violate("an effect is delivered once", "%s", describe(e))
+		}
+		delete(s.made, e)
+		if m.batch > s.durable[m.shard] {
+			violate("no effect before its batch is durable", "shard %d: batch %d, durable %d: %s",
+				m.shard, m.batch, s.durable[m.shard], describe(e))
+		}
+		if m.number < last[m.shard] {
+			violate("effects keep their order", "shard %d: %d after %d: %s", m.shard, m.number, last[m.shard], describe(e))
+		}
+		last[m.shard] = m.number
+		w.trace.word(m.number)
+	}
+}
+
+// mustRun says that the actor of a shard would be awake.
+func (w *world) mustRun(shard int) bool {
+	return w.server.wakeAtMs[shard] <= w.nowMs || w.server.engine.MailboxFigures(shard).Depth > 0
+}
+
+// run lets a shard work through its mailbox.
+func (w *world) run(shard int) {
+	s := w.server
+	sleep := s.engine.Run(shard)
+	s.wakeAtMs[shard] = w.nowMs + min(sleep.Milliseconds(), sleepMostMs)
+	free := s.store.Guard().FreeBytes()
+	if s.flushedAt-free >= flushBytes {
+		w.flush()
+	}
+}
+
+// sync makes everything durable and lets effects out.
+func (w *world) sync() {
+	s := w.server
+	if !s.unsynced {
+		return
+	}
+	if !s.failSyncs.Load() {
+		copy(s.durable, s.applied)
+		w.model.durable()
+	}
+	if err := s.store.Barrier(); err != nil {
+		violate("a sync that can succeed does", "%v", err)
+	}
+	s.unsynced = false
+	w.syncs++
+}
+
+// flush writes tables. What they hold is durable, though nobody is told.
+func (w *world) flush() {
+	s := w.server
+	w.trace.say("  tables are written")
+	if err := s.store.Flush(); err != nil {
+		violate("tables can be written", "%v", err)
+	}
+	s.failTables.Store(0)
+	w.model.durable()
+	w.tableWritten()
+	s.flushedAt = s.store.Guard().FreeBytes()
+}
+
+// tableWritten merges tables before there are too many.
+func (w *world) tableWritten() {
+	w.tables++
+	if w.tables < tablesMost {
+		return
+	}
+	w.tables = 0
+	if err := w.server.store.Compact(context.Background()); err != nil {
+		violate("tables can be merged", "%v", err)
+	}
+}
+
+// tick lets the disk guard look at the disk.
+func (w *world) tick() {
+	s := w.server
+	written := s.flushedAt - s.store.Guard().FreeBytes()
+	s.store.Guard().Tick(time.UnixMilli(w.nowMs))
+	s.flushedAt = s.store.Guard().FreeBytes() + written
+}
+
+// crash is a power cut: what was not synced is lost, or, if kept, was synced
+// just now and nobody was told.
+func (w *world) crash(kept bool) {
+	s := w.server
+	w.crashes++
+	w.trace.say("  the power goes (unsynced data %s)", map[bool]string{true: "kept", false: "lost"}[kept])
+	s.silent = true
+	percent := 0
+	if kept && !s.failSyncs.Load() {
+		if err := s.store.Barrier(); err != nil {
+			violate("a sync that can succeed does", "%v", err)
+		}
+		w.model.durable()
+		percent = 100
+	}
+	// All or nothing is kept, so no number is drawn that the story depends on.
+	disk := s.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(w.freeBytes), TotalBytes: diskBytes})
+	if !s.dead.Swap(true) {
+		// The old memory ends in good order, on a disk nobody looks at again.
+		if err := s.store.Close(); err != nil {
+			violate("a store closes", "%v", err)
+		}
+	}
+	w.model.rollback()
+	for _, c := range slices.Clone(w.conns) {
+		c.serverDied()
+	}
+	w.httpDied()
+	w.model.restart(w.nowMs)
+	w.boot(disk)
+	w.compareAll(16)
+}
+
+// die runs f, in which the process may end by itself.
+func (w *world) die(f func()) {
+	defer func() {
+		p := recover()
+		if d, ok := p.(*death); ok {
+			w.trace.say("  the process ends: %v", d.cause)
+			w.crash(false)
+			return
+		}
+		if p != nil {
+			panic(p)
+		}
+	}()
+	f()
+}
+
+// checkStore reads the whole database against itself.
+func (w *world) checkStore() {
+	findings, err := w.server.store.Check()
+	if err != nil {
+		violate("the database agrees with itself", "%v", err)
+	}
+	if len(findings) > 0 {
+		lines := make([]string, 0, len(findings))
+		for _, f := range findings[:min(len(findings), 5)] {
+			lines = append(lines, f.String())
+		}
+		violate("the database agrees with itself", "%d findings: %s", len(findings), strings.Join(lines, "; "))
+	}
+}
+
+// control is a mailbox that is never too small for what the world posts at once.
+var roomy = mailbox.Limits{Messages: 4096, Bytes: 8 << 20}
+
+func (w *world) clock() string {
+	ms := w.nowMs - epochMs
+	return fmt.Sprintf("%d.%03ds", ms/1000, ms%1000)
+}
+
+// name is a short name for a task in a story.
+func (w *world) name(id wire.TaskID) string {
+	n, ok := w.names[id]
+	if !ok {
+		n = len(w.names) + 1
+		w.names[id] = n
+	}
+	return fmt.Sprintf("#%d", n)
+}

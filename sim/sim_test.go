@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	seedFlag  = flag.Uint64("sim.seed", 0, "the seed to run, alone; 0 runs the seeds of this test")
+	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
+	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
+	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
+)
+
+const (
+	// storyLines is how much of a story is printed.
+	storyLines = 120
+	// shrinkTries is how many runs the search for a shorter story may make.
+	shrinkTries = 150
+)
+
+// TestSim runs seeds through the simulator, each twice. How many is fixed, so
+// that a run of the suite is the same on every machine; -sim.for and -sim.soak
+// go on for longer.
+func TestSim(t *testing.T) {
+	if *seedFlag != 0 {
+		total := &totals{began: time.Now()}
+		total.trySeed(t, *seedFlag)
+		total.log(t)
+		return
+	}
+	first, seeds := uint64(1), uint64(100)
+	if testing.Short() {
+		seeds = 6
+	}
+	if *soakFlag > 0 {
+		first, seeds = uint64(time.Now().UnixNano()), *soakFlag
+	}
+	if *forFlag > 0 {
+		first, seeds = uint64(time.Now().UnixNano()), 1<<40
+	}
+	runSeeds(t, first, seeds)
+}
+
+// runSeeds spreads seeds over the processors.
+func runSeeds(t *testing.T, first, seeds uint64) {
+	total := &totals{began: time.Now()}
+	var next atomic.Uint64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for !t.Failed() {
+				n := next.Add(1) - 1
+				if n >= seeds || *forFlag > 0 && time.Since(total.began) > *forFlag {
+					return
+				}
+				total.trySeed(t, first+n)
+			}
+		})
+	}
+	workers.Wait()
+	total.log(t)
+}
+
+// totals is what all runs of a test came to.
+type totals struct {
+	began                        time.Time
+	runs, rounds, syncs, crashes atomic.Int64
+}
+
+func (x *totals) count(r report) {
+	x.runs.Add(1)
+	x.rounds.Add(int64(r.rounds))
+	x.syncs.Add(int64(r.syncs))
+	x.crashes.Add(int64(r.crashes))
+}
+
+func (x *totals) log(t *testing.T) {
+	minutes := time.Since(x.began).Minutes()
+	t.Logf("%d runs, %d rounds, %d syncs, %d crashes in %v: %.0f rounds and %.0f crashes a minute",
+		x.runs.Load(), x.rounds.Load(), x.syncs.Load(), x.crashes.Load(), time.Since(x.began).Round(time.Millisecond),
+		float64(x.rounds.Load())/minutes, float64(x.crashes.Load())/minutes)
+}
+
+// trySeed makes the run of a seed twice: it must hold every property and come
+// out the same.
+func (x *totals) trySeed(t *testing.T, seed uint64) {
+	s := script{seed, firstSteps(*stepsFlag)}
+	r := run(s, false)
+	x.count(r)
+	if r.failed != nil {
+		t.Error(tellFailure(s, r))
+		return
+	}
+	again := run(s, false)
+	x.count(again)
+	if again.failed != nil || again.sum != r.sum {
+		t.Errorf("seed %d is not repeatable: %x after %d rounds, then %x after %d (%v)\n%s",
+			seed, r.sum, r.rounds, again.sum, again.rounds, again.failed, firstDifference(s))
+	}
+}
+
+// tellFailure is everything that somebody needs to repair what a run found.
+func tellFailure(s script, r report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v\n\nin step %d of seed %d. Again with\n\n\tgo test ./sim -run TestSim -sim.seed=%d -sim.steps=%d\n",
+		r.failed, r.steps, s.seed, s.seed, len(s.steps))
+	short, last := shrink(s, r, shrinkTries)
+	told := run(short, true)
+	fmt.Fprintf(&b, "\n%d of its steps are enough (%v). The end of that story:\n\n", len(short.steps), last.failed.property)
+	for _, line := range told.story[max(0, len(told.story)-storyLines):] {
+		fmt.Fprintf(&b, "%.400s\n", line)
+	}
+	if told.failed != nil {
+		fmt.Fprintf(&b, "\n%v\n", told.failed)
+	}
+	return b.String()
+}
+
+// firstDifference tells a seed twice and shows where the stories part.
+func firstDifference(s script) string {
+	a, b := run(s, true).story, run(s, true).story
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("%s\nfirst:  %s\nsecond: %s", strings.Join(a[max(0, i-10):i], "\n"), a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("told twice, the stories are the same for %d lines of %d and %d", min(len(a), len(b)), len(a), len(b))
+}
+
+// The world must be able to fail: a run that does nothing holds every property.
+func TestWorldsDoEverything(t *testing.T) {
+	var words []string
+	for seed := range uint64(8) {
+		r := run(script{seed + 1, firstSteps(800)}, true)
+		if r.failed != nil {
+			t.Fatal(tellFailure(script{seed + 1, firstSteps(800)}, r))
+		}
+		words = append(words, strings.Join(r.story, "\n"))
+	}
+	story := strings.Join(words, "\n")
+	for _, what := range []string{
+		"(grant)", "(result)", "(nack)", "(abandon)", "(release)", "(due)", "(lease_expired)", "(session_gone)", "(undelivered)",
+		"-> DLQ_SET", "replayed true", "refused", "the power goes (unsynced data lost)", "the power goes (unsynced data kept)",
+		"the log cannot be synced", "tables fail", "no-grant", "only-delete", "no-enqueue", "drops socket", "is stuck: true",
+		"wait for", "heartbeat of", "received by", "timer of socket", "is full",
+		"idempotency_conflict", "lease_lost", "not_owner", "not_in_progress", "task_not_found", "storage_full", "overloaded",
+	} {
+		if !strings.Contains(story, what) {
+			t.Errorf("nothing in eight worlds is %q", what)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(m.Run())
+}

@@ -1,0 +1,361 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// violation is a property that did not hold.
+type violation struct {
+	property string
+	text     string
+}
+
+// Error is the property and the numbers.
+func (v *violation) Error() string { return v.property + ": " + v.text }
+
+// violate ends the run: a property does not hold. The panic is caught where the
+// run began.
+func violate(property, format string, args ...any) {
+	panic(&violation{property, fmt.Sprintf(format, args...)})
+}
+
+// seat is a session as the model sees it.
+type seat struct {
+	*shardactor.Seat
+	// window is what the session can hold; limit is more after it shrank, until
+	// what was under way has arrived.
+	window, limit int
+	// out are the deliveries the worker has not answered for, unsent the payload
+	// bytes that have not left.
+	out    map[wire.Token]bool
+	unsent int
+	closed bool
+	// subscribed is what each shard was asked for.
+	subscribed []subscription
+}
+
+type subscription struct {
+	on       bool
+	commands []string
+	leaseMs  int64
+}
+
+// seated makes a new session known.
+func (m *model) seated(s *shardactor.Seat) *seat {
+	known := &seat{Seat: s, out: make(map[wire.Token]bool), subscribed: make([]subscription, len(m.shards))}
+	m.seats[s.ID] = known
+	return known
+}
+
+func (s *seat) resize(window int) {
+	s.window = window
+	s.limit = max(s.limit, window)
+}
+
+func (s *seat) takes(shard int, command string) bool {
+	sub := &s.subscribed[shard]
+	return sub.on && (slices.Contains(sub.commands, command) || slices.Contains(sub.commands, wire.AllCommands))
+}
+
+func (m *model) subscribe(a *shardactor.Subscribe) {
+	m.seats[a.Seat.ID].subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
+}
+
+// sessionGone: what never arrived goes back at once, what did has the grace.
+func (m *model) sessionGone(id wire.SessionID) {
+	if s := m.seats[id]; s != nil {
+		s.subscribed[m.at.Shard].on = false
+	}
+	var back []*task
+	for _, t := range m.leased[m.at.Shard] {
+		if t.session != id {
+			continue
+		}
+		m.touch(t)
+		t.gone = true
+		switch {
+		case t.confirmed:
+			t.lapseMs = min(t.ackedMs, m.at.NowMs+graceMs)
+		case m.at.Space >= store.OnlyDelete:
+			t.lapseMs = m.at.NowMs
+		default:
+			back = append(back, t)
+		}
+	}
+	// In which order they go back is not promised.
+	for range back {
+		e := m.peek()
+		t := m.tasks[e.TaskID]
+		if !slices.Contains(back, t) {
+			violate("what never arrived goes back at once", "%d tasks of %v, got %+v", len(back), id, e)
+		}
+		m.takeBack(t)
+	}
+}
+
+// timeCame judges what the round did because of the time.
+func (m *model) timeCame() {
+	for m.at.event < len(m.at.Outcome.Events) {
+		e := m.peek()
+		t := m.tasks[e.TaskID]
+		switch e.Cause {
+		case shardactor.CauseDue:
+			m.fellDue(t)
+		case shardactor.CauseExpired, shardactor.CauseSessionGone, shardactor.CauseUndelivered:
+			m.lapsed(t, e)
+		default:
+			return
+		}
+	}
+}
+
+func (m *model) fellDue(t *task) {
+	if t == nil || t.place != wire.LocationDelayed || t.dueMs > m.at.NowMs {
+		violate("nothing is delivered before it is due", "%+v at %d", t, m.at.NowMs)
+	}
+	m.toTail(t)
+	m.moved(t, wire.LocationDelayed, shardactor.CauseDue)
+}
+
+func (m *model) lapsed(t *task, e shardactor.Event) {
+	if t == nil || t.place != wire.LocationInProgress {
+		violate("messages come before expiries", "%+v of %+v", e, t)
+	}
+	if m.at.NowMs < t.lapseMs {
+		violate("a lease lasts as long as promised", "task %v until %d, taken at %d: %+v", t.id, t.lapseMs, m.at.NowMs, e)
+	}
+	if m.at.NowMs < m.shards[m.at.Shard].holdMs {
+		violate("after a stall clients speak first", "task %v taken at %d, held until %d", t.id, m.at.NowMs, m.shards[m.at.Shard].holdMs)
+	}
+	session := m.seats[t.session]
+	ref := wire.TaskRef{TaskID: t.id, Token: t.token}
+	switch {
+	case !t.confirmed:
+		m.takeBack(t)
+	case t.gone:
+		m.lost(t, shardactor.CauseSessionGone)
+	default:
+		m.lost(t, shardactor.CauseExpired)
+	}
+	if session == nil || !session.subscribed[m.at.Shard].on {
+		return
+	}
+	if r := expect[*shardactor.Revoked](m, shardactor.Asker{Sink: session.Sink}); r.TaskRef != ref {
+		violate("a worker is told what it lost", "%v, told %+v", ref, r)
+	}
+}
+
+// grants judges what the round handed out.
+func (m *model) grants() {
+	for m.at.event < len(m.at.Outcome.Events) {
+		e := m.peek()
+		t := m.tasks[e.TaskID]
+		if e.Cause != shardactor.CauseGrant || t == nil {
+			return
+		}
+		if t.place == wire.LocationInProgress {
+			violate("one live token per task", "task %v granted as %d while delivery %d lives", t.id, e.Delivery, t.deliveries)
+		}
+		if t.place != wire.LocationPending {
+			violate("only what is ready is handed out", "%+v", t)
+		}
+		if first := m.head(t.shard, t.tenant, t.command); first != t {
+			violate("first in, first out, by priority", "%+v was handed out before %+v", t, first)
+		}
+		m.granted(t)
+	}
+}
+
+func (m *model) granted(t *task) {
+	if m.at.effect >= len(m.at.Outcome.Effects) {
+		violate("every grant is delivered", "task %v", t.id)
+	}
+	addressed := m.at.Outcome.Effects[m.at.effect]
+	m.at.effect++
+	g, ok := addressed.Effect.(*shardactor.Granted)
+	if !ok || g.Task.ID != t.id {
+		violate("every grant is delivered", "task %v, instead %#v", t.id, addressed.Effect)
+	}
+	s := m.addressee(addressed.Sink)
+	m.mayHave(s, t)
+	if m.tokens[g.Token] || g.Token.IsZero() {
+		violate("a token names one delivery", "token %v of task %v", g.Token, t.id)
+	}
+	m.tokens[g.Token] = true
+	sub := &s.subscribed[t.shard]
+	m.leave(t)
+	m.leased[t.shard] = append(m.leased[t.shard], t)
+	t.place, t.status = wire.LocationInProgress, wire.StatusInProgress
+	t.deliveries++
+	t.token, t.subject, t.session, t.ended = g.Token, s.Subject, s.ID, false
+	t.confirmed, t.gone, t.restored = false, false, false
+	t.leaseMs, t.ackedMs = sub.leaseMs, m.at.NowMs+sub.leaseMs
+	t.lapseMs = t.ackedMs
+	s.out[g.Token] = true
+	s.unsent += len(t.payload)
+	m.moved(t, wire.LocationPending, shardactor.CauseGrant)
+	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != t.ackedMs {
+		violate("a lease is as long as was asked", "task %v: %d until %d, got %d until %d",
+			t.id, t.leaseMs, t.ackedMs, g.LeaseForMs, g.LeaseUntilMs)
+	}
+	if diff := t.differs(g.Task); diff != "" {
+		violate("a task comes out as it went in", "%s", diff)
+	}
+}
+
+// mayHave holds a grant against who got it.
+func (m *model) mayHave(s *seat, t *task) {
+	switch {
+	case s == nil:
+		violate("a task goes to a session", "task %v", t.id)
+	case s.Tenant != t.tenant:
+		violate("no task of another tenant", "task %v of %s went to %s", t.id, t.tenant, s.Tenant)
+	case !s.takes(t.shard, t.command):
+		violate("no task of another command", "task %v of %s, asked for %v", t.id, t.command, s.subscribed[t.shard])
+	case len(s.out) >= s.limit:
+		violate("room adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
+	case m.at.Space >= store.NoGrant:
+		violate("nothing is handed out on a full disk", "task %v at %v", t.id, m.at.Space)
+	case t.attempts >= t.maxAttempts:
+		violate("attempts stay below their limit", "%+v", t)
+	}
+}
+
+func (m *model) addressee(sink shardactor.Sink) *seat {
+	if c, ok := sink.(*conn); ok && c.seat != nil {
+		return m.seats[c.seat.ID]
+	}
+	return nil
+}
+
+// nextPlace is where the next event says its task went.
+func (m *model) nextPlace() wire.Location { return m.peek().To }
+
+func (m *model) peek() shardactor.Event {
+	if m.at.event >= len(m.at.Outcome.Events) {
+		violate("every change has its event", "no event is left in a round of %d", len(m.at.Outcome.Events))
+	}
+	return m.at.Outcome.Events[m.at.event]
+}
+
+// moved expects the event of a move that the model has just made, and tells
+// whoever waits for the end of the task.
+func (m *model) moved(t *task, from wire.Location, cause shardactor.Cause) {
+	e := m.peek()
+	m.at.event++
+	m.shards[t.shard].events++
+	want := shardactor.Event{
+		Number: m.shards[t.shard].events, AtMs: m.at.NowMs, Tenant: t.tenant, Command: t.command, TaskID: t.id,
+		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries,
+	}
+	if e.TaskID != t.id && (e.Cause == shardactor.CauseExpired || e.Cause == shardactor.CauseSessionGone) {
+		violate("messages come before expiries", "want %+v, got %+v", want, e)
+	}
+	if e.From != from {
+		// From where it came is the only sign of an expiry that went first.
+		violate("a task leaves the place it was in", "want %+v, got %+v", want, e)
+	}
+	if e != want {
+		violate("a task moves as its lifecycle says", "want %+v, got %+v", want, e)
+	}
+	if t.open() {
+		return
+	}
+	for _, w := range m.waiters[t.id] {
+		expect[*shardactor.Ended](m, w)
+	}
+	delete(m.waiters, t.id)
+}
+
+// expect takes the next effect, which must be of that type and for that asker.
+func expect[E shardactor.Effect](m *model, to shardactor.Asker) (e E) {
+	if to.Sink == nil {
+		return e
+	}
+	if m.at.effect >= len(m.at.Outcome.Effects) {
+		violate("every request is answered", "want %T for request %d, got nothing", e, to.Ref)
+	}
+	next := m.at.Outcome.Effects[m.at.effect]
+	m.at.effect++
+	e, ok := next.Effect.(E)
+	if !ok || next.Sink != to.Sink || refOf(next.Effect) != to.Ref {
+		violate("a request is answered as the protocol says", "want %T for request %d, got %s", e, to.Ref, describe(next.Effect))
+	}
+	return e
+}
+
+func (m *model) refused(to shardactor.Asker, code wire.Code) {
+	if e := expect[*shardactor.Refused](m, to); to.Sink != nil && e.Err.Code != code {
+		violate("a refusal has its code", "request %d: want %s, got %v", to.Ref, code, e.Err)
+	}
+}
+
+func (m *model) requeued(to shardactor.Asker, again bool) *shardactor.Requeued {
+	e := expect[*shardactor.Requeued](m, to)
+	if to.Sink == nil {
+		return &shardactor.Requeued{}
+	}
+	if (e.Status == wire.NackRequeued) != again {
+		violate("a worker is told whether a task is tried again", "again %v, told %s", again, e.Status)
+	}
+	return e
+}
+
+func refOf(e shardactor.Effect) uint64 {
+	switch e := e.(type) {
+	case *shardactor.Enqueued:
+		return e.Ref
+	case *shardactor.Refused:
+		return e.Ref
+	case *shardactor.Subscribed:
+		return e.Ref
+	case *shardactor.Completed:
+		return e.Ref
+	case *shardactor.Requeued:
+		return e.Ref
+	case *shardactor.Extended:
+		return e.Ref
+	case *shardactor.Ended:
+		return e.Ref
+	}
+	return 0
+}
+
+func describe(e shardactor.Effect) string {
+	if r, ok := e.(*shardactor.Refused); ok {
+		return fmt.Sprintf("refused %v: %v", r.TaskID, r.Err)
+	}
+	return fmt.Sprintf("%T%+v", e, e)
+}
+
+// differs compares a task as somebody saw it with what it must be.
+func (t *task) differs(seen *wire.Task) string {
+	if seen == nil {
+		return fmt.Sprintf("task %v is not there", t.id)
+	}
+	type view struct {
+		id                               wire.TaskID
+		tenant, command, payload, reason string
+		place                            wire.Location
+		status                           wire.Status
+		prio, attempts, most, deliveries int
+	}
+	want := view{t.id, t.tenant, t.command, t.payload, t.reason, t.place, t.status, t.prio, t.attempts, t.maxAttempts, t.deliveries}
+	got := view{seen.ID, seen.TenantID, seen.Command, string(seen.Payload), seen.Error, seen.Location, seen.Status,
+		seen.Priority, seen.Attempts, seen.MaxAttempts, seen.Deliveries}
+	if want != got {
+		return fmt.Sprintf("want %+v, got %+v", want, got)
+	}
+	return ""
+}
+
+func sameResult(a, b *wire.ResultRecord) bool {
+	return a != nil && b != nil && a.TaskID == b.TaskID && a.Status == b.Status && a.Error == b.Error &&
+		a.CompletedAtMs == b.CompletedAtMs && bytes.Equal(a.Result, b.Result)
+}

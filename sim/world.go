@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/index"
+	"codeq/mailbox"
+	"codeq/wire"
+)
+
+// needed is how many kinds of steps no world can be without.
+const needed = 4
+
+// epochMs is when every world begins: 2026-01-01 UTC.
+const epochMs = 1_767_225_600_000
+
+var (
+	tenants  = []string{"blue", "red"}
+	commands = []string{"a", "b", "c"}
+	subjects = []string{"s1", "s2"}
+)
+
+// shape is what a seed decides about a whole world.
+type shape struct {
+	shards   int
+	workers  int
+	index    index.Limits
+	mailbox  mailbox.Limits
+	padBytes int
+	// operations are the kinds of steps, with how often each happens; total is
+	// the sum of that.
+	operations []operation
+	total      int
+}
+
+// world is one run: everything that exists in it.
+type world struct {
+	shape    shape
+	chance   *chance
+	trace    trace
+	model    *model
+	ledger   *ledger
+	server   *server
+	clients  []*client
+	conns    []*conn
+	requests []*request
+	unknown  []*request
+	// overheard are tokens that were seen lately, for whoever misuses them.
+	overheard []wire.TaskRef
+	names     map[wire.TaskID]int
+
+	nowMs     int64
+	freeBytes int64
+	lives     int
+	connected int
+	drawn     int
+	tables    int
+
+	rounds, syncs, crashes int
+}
+
+// operation is one kind of step.
+type operation struct {
+	name   string
+	weight int
+	do     func(w *world)
+}
+
+// everyOperation lists the kinds of steps, the ones that no world can be without
+// first.
+func everyOperation() []operation {
+	return []operation{
+		{"run", 400, (*world).runSome},
+		{"sync", 80, (*world).syncSome},
+		{"client", 260, (*world).clientActs},
+		{"network", 300, (*world).carry},
+		{"http", 90, (*world).enqueueOverHTTP},
+		{"report", 20, (*world).reportOverHTTP},
+		{"time", 60, (*world).timePasses},
+		{"stall", 1, (*world).stall},
+		{"drop", 6, (*world).dropSome},
+		{"stick", 6, (*world).stickSome},
+		{"rest", 15, (*world).rest},
+		{"read", 15, (*world).readSome},
+		{"space", 3, (*world).spaceChanges},
+		{"flush", 3, (*world).flush},
+		{"fault", 1, (*world).faults},
+		{"crash", 1, (*world).powerCut},
+	}
+}
+
+func shapeOf(seed uint64) shape {
+	c := newChance(seed)
+	c.begin(-1)
+	s := shape{
+		shards: 1 + c.IntN(4), workers: 2 + c.IntN(5), mailbox: roomy,
+		index:    pick(c, []index.Limits{{Run: 2, Refill: 1}, {Run: 4, Refill: 2}, {Run: 16, Refill: 4}, {}}),
+		padBytes: pick(c, []int{1, 200, 200, 2000}),
+	}
+	if c.oneIn(4) {
+		s.mailbox = mailbox.Limits{Messages: 12, Bytes: 24 << 10}
+	}
+	s.operations = everyOperation()
+	for i := range s.operations {
+		// Some worlds never do one thing or do it all the time: what hides behind
+		// an average shows there.
+		o := &s.operations[i]
+		o.weight *= 4
+		switch {
+		case i < needed:
+		case c.oneIn(5):
+			o.weight = 0
+		case c.oneIn(5):
+			o.weight *= 3
+		}
+		s.total += o.weight
+	}
+	return s
+}
+
+func newWorld(seed uint64, recording bool) *world {
+	w := &world{
+		shape: shapeOf(seed), chance: newChance(seed), ledger: newLedger(), nowMs: epochMs, freeBytes: diskBytes,
+		names: make(map[wire.TaskID]int),
+	}
+	w.trace.recording = recording
+	w.model = newModel(w.shape.shards)
+	w.model.look = func(t *task) *wire.Task { return w.read(t) }
+	for i := range w.shape.workers {
+		w.clients = append(w.clients, w.newClient(fmt.Sprintf("worker%d", i), false))
+	}
+	for i := range 2 {
+		w.clients = append(w.clients, w.newClient(fmt.Sprintf("producer%d", i), true))
+	}
+	w.chance.begin(-2)
+	w.boot(newDisk())
+	return w
+}
+
+func (w *world) newClient(name string, produces bool) *client {
+	n := len(w.clients)
+	cl := &client{
+		world: w, name: name, tenant: tenants[n%2], subject: subjects[n/2%2], produces: produces,
+	}
+	if n == 3 {
+		cl.allowed = commands[:2]
+	}
+	return cl
+}
+
+// step does one step.
+func (w *world) step(number int) {
+	w.chance.begin(number)
+	n := w.chance.IntN(w.shape.total)
+	for i, o := range w.shape.operations {
+		n -= o.weight
+		if n >= 0 {
+			continue
+		}
+		w.trace.word(uint64(i))
+		w.trace.say("%d: %s", number, o.name)
+		o.do(w)
+		return
+	}
+}
+
+// runSome runs shards that are awake, one or all.
+func (w *world) runSome() {
+	first, all := w.chance.IntN(w.shape.shards), w.chance.oneIn(2)
+	for i := range w.shape.shards {
+		shard := (first + i) % w.shape.shards
+		if !w.mustRun(shard) {
+			continue
+		}
+		w.run(shard)
+		if !all {
+			return
+		}
+	}
+}
+
+func (w *world) syncSome() { w.sync() }
+
+func (w *world) clientActs() { pick(w.chance, w.clients).act() }
+
+// carry moves a few messages over one socket, in both directions.
+func (w *world) carry() {
+	if len(w.conns) == 0 {
+		w.clientActs()
+		return
+	}
+	cl := pick(w.chance, w.clients)
+	c := cl.conn
+	if c == nil {
+		return
+	}
+	for range 1 + w.chance.IntN(3) {
+		c.read()
+		c.work()
+		cl.read()
+	}
+}
+
+// timePasses lets a little time go by.
+func (w *world) timePasses() {
+	w.nowMs += int64(pick(w.chance, []int{1, 5, 30, 100, 100, 300, 900, 2000, 6000, 15_000}))
+	w.trace.say("  it is %s", w.clock())
+}
+
+// stall is a process that was stopped: hours may go by at once.
+func (w *world) stall() {
+	w.nowMs += int64(pick(w.chance, []int{20_000, 60_000, 600_000, 2 * 3600_000}))
+	w.trace.say("  it is %s", w.clock())
+}
+
+func (w *world) dropSome() {
+	cl := pick(w.chance, w.clients)
+	if cl.conn != nil {
+		cl.drop(w.chance.oneIn(3))
+	}
+}
+
+// stickSome makes a client stop or go on reading.
+func (w *world) stickSome() {
+	if len(w.conns) == 0 {
+		return
+	}
+	c := pick(w.chance, w.conns)
+	c.stuck = !c.stuck && w.chance.oneIn(2)
+	c.stuckAtMs = w.nowMs
+	w.trace.say("  socket %d is stuck: %v", c.number, c.stuck)
+}
+
+// spaceChanges fills the disk or empties it, and lets the guard look.
+func (w *world) spaceChanges() {
+	w.setFree(pick(w.chance, []int64{diskBytes, diskBytes, diskBytes, 7 << 18, 3 << 18, 1 << 18}))
+}
+
+func (w *world) setFree(bytes int64) {
+	w.freeBytes = bytes
+	w.trace.say("  %d KiB are free", bytes>>10)
+	w.server.disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(bytes), TotalBytes: diskBytes})
+	w.tick()
+}
+
+// faults are a disk that fails: a log that cannot be synced ends the process,
+// a table that cannot be written is written again.
+func (w *world) faults() {
+	if w.chance.oneIn(2) {
+		w.trace.say("  tables fail a few times")
+		w.server.failTables.Store(int32(1 + w.chance.IntN(3)))
+		w.flush()
+		return
+	}
+	if !w.server.unsynced {
+		return
+	}
+	w.trace.say("  the log cannot be synced")
+	w.server.failSyncs.Store(true)
+	w.die(w.sync)
+}
+
+func (w *world) powerCut() {
+	w.crash(w.chance.oneIn(2))
+	w.nowMs += int64(pick(w.chance, []int{0, 50, 3000, 20_000}))
+	if w.chance.oneIn(2) {
+		w.retryUnknown()
+	}
+}
+
+func (w *world) someCommands() []string {
+	some := []string{pick(w.chance, commands)}
+	if other := pick(w.chance, commands); other != some[0] {
+		some = append(some, other)
+	}
+	return some
+}
+
+func (w *world) overhear(ref wire.TaskRef) {
+	if len(w.overheard) == 16 {
+		w.overheard = slices.Delete(w.overheard, 0, 1)
+	}
+	w.overheard = append(w.overheard, ref)
+}
