@@ -21,6 +21,7 @@ type row struct {
 var importTable = map[string]row{
 	".":        {level: 0},
 	"mailbox":  {level: 0},
+	"meter":    {level: 0},
 	"wire":     {level: 0},
 	"yamlfile": {level: 0},
 
@@ -28,14 +29,14 @@ var importTable = map[string]row{
 	"auth":   {level: 1, imports: []string{"wire", "yamlfile"}},
 	"client": {level: 1, imports: []string{"wire"}},
 	"config": {level: 1, imports: []string{"yamlfile"}},
-	"store":  {level: 1, imports: []string{"wire"}},
+	"store":  {level: 1, imports: []string{"meter", "wire"}},
 	"index":  {level: 1, imports: []string{"store", "wire"}},
 	"lease":  {level: 1, imports: []string{"store", "wire"}},
 
-	"shardactor": {level: 2, imports: []string{"actor", "index", "lease", "mailbox", "store", "wire"}},
+	"shardactor": {level: 2, imports: []string{"actor", "index", "lease", "mailbox", "meter", "store", "wire"}},
 
 	"session": {level: 3, imports: []string{"actor", "auth", "mailbox", "shardactor", "wire"}, tests: []string{"store"}},
-	"httpapi": {level: 3, imports: []string{"auth", "mailbox", "shardactor", "store", "wire"}},
+	"httpapi": {level: 3, imports: []string{"auth", "mailbox", "meter", "shardactor", "store", "wire"}},
 
 	"server": {
 		level:   4,
@@ -65,6 +66,7 @@ var modules = map[string]users{
 	"github.com/cockroachdb/errors":        {code: []string{"store"}},
 	"github.com/lxzan/gws":                 {code: []string{"session", "client"}, tests: []string{"httpapi", "server"}},
 	"github.com/google/uuid":               {code: []string{"wire"}},
+	"github.com/VictoriaMetrics/metrics":   {code: []string{"meter"}},
 	"github.com/valyala/fastjson":          {code: []string{"wire"}},
 	"github.com/rs/zerolog": {
 		code:  []string{"store", "shardactor", "session", "httpapi", "server", "cmd/codeq"},
