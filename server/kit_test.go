@@ -27,6 +27,15 @@ type site struct {
 	t      *testing.T
 	server *Server
 	http   *http.Client
+	// token goes along with every request and hello; "" is none.
+	token string
+}
+
+// as is the same site for another credential.
+func (x *site) as(token string) *site {
+	y := *x
+	y.token = token
+	return &y
 }
 
 func openSite(t *testing.T, dir string) *site {
@@ -79,6 +88,9 @@ func (x *site) ask(method, path, body string) answer {
 	r, err := http.NewRequest(method, "http://"+x.server.Addr()+path, strings.NewReader(body))
 	if err != nil {
 		x.t.Fatal(err)
+	}
+	if x.token != "" {
+		r.Header.Set("Authorization", "Bearer "+x.token)
 	}
 	response, err := x.http.Do(r)
 	if err != nil {
@@ -160,6 +172,14 @@ func (k *socket) OnClose(_ *gws.Conn, err error) {
 // dial opens a session and says hello.
 func (x *site) dial() *socket {
 	x.t.Helper()
+	k := x.connect()
+	hear[*wire.Welcome](k)
+	return k
+}
+
+// connect says hello and does not wait for the answer.
+func (x *site) connect() *socket {
+	x.t.Helper()
 	k := &socket{t: x.t, frames: make(chan wire.ServerFrame, 1000), closed: make(chan struct{})}
 	conn, _, err := gws.NewClient(k, &gws.ClientOption{Addr: "ws://" + x.server.Addr() + "/v1/codeq/session"})
 	if err != nil {
@@ -168,8 +188,7 @@ func (x *site) dial() *socket {
 	k.conn = conn
 	go conn.ReadLoop()
 	x.t.Cleanup(k.hangUp)
-	k.say(`{"type":"hello"}`)
-	hear[*wire.Welcome](k)
+	k.say(`{"type":"hello","token":"` + x.token + `"}`)
 	return k
 }
 

@@ -33,10 +33,17 @@ type Options struct {
 	// Shards is the number a new data directory gets; 0 means the default,
 	// or whatever a directory that is there has.
 	Shards int
-	// InsecureNoAuth allows addresses that are not loopback.
+	// Tokens says who may in. Without them everybody may, and only on
+	// loopback addresses unless InsecureNoAuth is set.
+	Tokens         *auth.Tokens
 	InsecureNoAuth bool
-	Log            zerolog.Logger
-	Version        string
+	// MaxSessions is how many sessions may be open at once; 0 is any number.
+	MaxSessions int
+	// MemoryBytes sizes memtables, block cache and mailboxes; 0 leaves them at
+	// their defaults.
+	MemoryBytes int64
+	Log         zerolog.Logger
+	Version     string
 	// FS is the file system of DataDir; nil means the real one.
 	FS vfs.FS
 }
@@ -57,6 +64,7 @@ type Server struct {
 	engine   *shardactor.Engine
 	sessions *session.Registry
 	auth     auth.Authenticator
+	unwatch  func() // stops watching the tokens
 
 	draining chan struct{}
 	stop     sync.Once
@@ -76,12 +84,16 @@ func Open(o Options) (*Server, error) {
 		return nil, errors.Join(err, s.leavePort())
 	}
 	s.front.become(s.newAPI())
+	if err := s.watchTokens(); err != nil {
+		return nil, errors.Join(err, s.Shutdown(context.Background()))
+	}
 	return s, nil
 }
 
 // takePort listens and answers that the server is starting.
 func takePort(o Options) (*Server, error) {
-	if err := auth.CheckListener(o.Listen, o.InsecureNoAuth); err != nil {
+	who, err := authenticator(&o)
+	if err != nil {
 		return nil, err
 	}
 	listener, err := listen(o.Listen)
@@ -94,8 +106,9 @@ func takePort(o Options) (*Server, error) {
 		conns:    newConns(),
 		front:    newFront(httpapi.NewStarting(o.Log, o.Version)),
 		served:   make(chan struct{}),
-		auth:     auth.None(),
+		auth:     who,
 		draining: make(chan struct{}),
+		unwatch:  func() {},
 	}
 	s.http = newHTTPServer(s.front, s.conns, o.Log)
 	go s.accept()
@@ -112,11 +125,11 @@ func (s *Server) accept() {
 
 // recoverWork opens the store and starts the engine over it.
 func (s *Server) recoverWork() error {
-	outlets := &shardactor.Outlets{}
+	outlets, budget := &shardactor.Outlets{}, splitMemory(s.o.MemoryBytes)
 	opened, err := store.Open(store.Options{
 		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
 		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
-		LevelChanged: outlets.SpaceChanged,
+		LevelChanged: outlets.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
 	})
 	if err != nil {
 		return err
@@ -124,6 +137,7 @@ func (s *Server) recoverWork() error {
 	s.store = opened
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
+		Mailbox:    budget.mailbox(s.store.Shards()),
 		StartClock: func(floorMs int64) func() int64 { return NewClock(floorMs).NowMs },
 	})
 	if err != nil {
@@ -133,7 +147,7 @@ func (s *Server) recoverWork() error {
 	s.engine.Start()
 	s.sessions = session.NewRegistry(session.Options{
 		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
-		Version: s.o.Version, Durability: Durability,
+		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
 	})
 	return nil
 }
@@ -192,6 +206,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 func (s *Server) shutdown(ctx context.Context) error {
 	close(s.draining)
+	s.unwatch()
 	requests := make(chan error, 1)
 	go func() { requests <- s.http.Shutdown(ctx) }()
 	s.conns.closeUnused()

@@ -1,0 +1,347 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"codeq/auth"
+	"codeq/httpapi"
+	"codeq/wire"
+)
+
+// tokenFile is a file of tokens in the making.
+type tokenFile struct {
+	t    *testing.T
+	path string
+}
+
+func newTokenFile(t *testing.T) *tokenFile {
+	return &tokenFile{t, filepath.Join(t.TempDir(), "tokens.yaml")}
+}
+
+// add makes a token of the subject "s", which every tenant has.
+func (f *tokenFile) add(tenant string, scopes, commands []string) string {
+	f.t.Helper()
+	token, err := auth.NewToken(nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	e := &auth.Entry{Name: token[3:9], SHA256: auth.HashToken(token), Tenant: tenant, Subject: "s", Scopes: scopes, Commands: commands}
+	if err := auth.AppendToFile(f.path, e); err != nil {
+		f.t.Fatal(err)
+	}
+	return token
+}
+
+func (f *tokenFile) addAll(tenant string) string {
+	return f.add(tenant, auth.Scopes(), []string{wire.AllCommands})
+}
+
+// keep replaces the file by the entries of some tokens.
+func (f *tokenFile) keep(tokens ...string) {
+	f.t.Helper()
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	entries, err := auth.ParseEntries(f.path, text)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	kept := []byte("# kept\n")
+	for i := range entries {
+		if slices.ContainsFunc(tokens, func(token string) bool { return auth.HashToken(token) == entries[i].SHA256 }) {
+			kept = entries[i].AppendYAML(kept)
+		}
+	}
+	next := f.path + ".next"
+	if err := os.WriteFile(next, kept, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(next, f.path); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// openGuarded is a server that knows the tokens of the file.
+func openGuarded(f *tokenFile, log io.Writer) *site {
+	f.t.Helper()
+	tokens, err := auth.OpenTokens(f.path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	s, err := Open(Options{
+		DataDir: f.t.TempDir(), Listen: "127.0.0.1:0", Tokens: tokens, Version: "test",
+		Log: zerolog.New(log).Level(zerolog.DebugLevel),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return newSite(f.t, s)
+}
+
+// heldTask is a task of the owner in the hands of a worker of the owner.
+func (x *site) heldTask() (*socket, *wire.TaskFrame) {
+	x.t.Helper()
+	x.post(`{"command":"held","payload":"the owner's","idempotencyKey":"k"}`)
+	k := x.dial()
+	k.say(`{"type":"subscribe","ref":1,"commands":["held"],"window":1}`)
+	return k, hear[*wire.TaskFrame](k)
+}
+
+const unknownID = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+// wholeRoutes are the routes that name no task: what a stranger may see there.
+var wholeRoutes = map[string]func(stranger *site){
+	"POST /v1/codeq/tasks": func(x *site) {
+		a := x.ask("POST", "/v1/codeq/tasks", `{"command":"held","payload":1,"idempotencyKey":"k"}`)
+		if a.status != http.StatusAccepted || a.header.Get("Idempotent-Replayed") != "" || strings.Contains(a.body, "the owner's") {
+			x.t.Errorf("the key of the owner gives the stranger %d %v %s", a.status, a.header, a.body)
+		}
+	},
+	"GET /v1/codeq/admin/queues": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/admin/queues", ""); strings.Contains(a.body, "ready-for-owner") || strings.Contains(a.body, `"owner"`) {
+			x.t.Errorf("the stranger sees the queues %s", a.body)
+		}
+	},
+	// What a stranger meets in a session is another test's subject; these say
+	// nothing about tasks.
+	"GET /v1/codeq/session": func(*site) {},
+	"GET /healthz":          func(*site) {},
+	"GET /readyz":           func(*site) {},
+	"GET /version":          func(*site) {},
+}
+
+func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
+	f := newTokenFile(t)
+	owner, stranger := f.addAll("owner"), f.addAll("stranger")
+	x := openGuarded(f, io.Discard)
+	x.as(owner).post(`{"command":"ready-for-owner","payload":1}`)
+	k, held := x.as(owner).heldTask()
+	body := fmt.Sprintf(`{"status":"COMPLETED","result":{},"leaseToken":"%v"}`, held.Token)
+	for _, route := range httpapi.Routes() {
+		method, pattern, _ := strings.Cut(route, " ")
+		if !strings.Contains(pattern, "/tasks/{id}") {
+			check := wholeRoutes[route]
+			if check == nil {
+				t.Errorf("%s: say in wholeRoutes what a stranger may see there", route)
+				continue
+			}
+			check(x.as(stranger))
+			continue
+		}
+		for _, query := range []string{"", "?waitSeconds=1"} {
+			theirs := x.as(stranger).ask(method, strings.Replace(pattern, "{id}", held.Task.ID.String(), 1)+query, body)
+			nobodys := x.as(stranger).ask(method, strings.Replace(pattern, "{id}", unknownID, 1)+query, body)
+			hidden := strings.ReplaceAll(theirs.body, held.Task.ID.String(), unknownID)
+			if theirs.code() != wire.CodeTaskNotFound || theirs.status != nobodys.status || hidden != nobodys.body {
+				t.Errorf("%s%s: the owner's task is %d %s, a task of nobody %d %s", route, query,
+					theirs.status, theirs.body, nobodys.status, nobodys.body)
+			}
+		}
+	}
+	finishHeld(k, held)
+}
+
+// finishHeld shows that nobody has touched the delivery meanwhile.
+func finishHeld(k *socket, held *wire.TaskFrame) {
+	k.t.Helper()
+	k.say(fmt.Sprintf(`{"type":"result","ref":2,"taskId":"%v","leaseToken":"%v","result":{}}`, held.Task.ID, held.Token))
+	for {
+		if ok := hear[*wire.OK](k); ok.Ref.Value == 2 {
+			return
+		}
+	}
+}
+
+// taskFrames are the frames that name a task, but for type, ref and task.
+var taskFrames = map[string]string{
+	"Result":    `"result":{}`,
+	"Nack":      `"delaySeconds":0`,
+	"Abandon":   `"x":1`,
+	"Release":   `"x":1`,
+	"Heartbeat": "",
+}
+
+// otherFrames name no task; each is in TestAnotherTenantsTaskIsUnknownOnEveryFrame.
+var otherFrames = []string{"Hello", "Subscribe", "Window", "Received", "Enqueue", "Drain", "Unknown"}
+
+func TestEveryFrameIsInTheTablesOfTenants(t *testing.T) {
+	source, err := os.ReadFile("../wire/frame.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := regexp.MustCompile(`func \(\*(\w+)\) clientFrame`).FindAllSubmatch(source, -1)
+	if len(frames) < 12 {
+		t.Fatalf("found only %d frames", len(frames))
+	}
+	for _, m := range frames {
+		_, named := taskFrames[string(m[1])]
+		if !named && !slices.Contains(otherFrames, string(m[1])) {
+			t.Errorf("the frame %s is in neither table", m[1])
+		}
+	}
+}
+
+func TestAnotherTenantsTaskIsUnknownOnEveryFrame(t *testing.T) {
+	f := newTokenFile(t)
+	owner, stranger := f.addAll("owner"), f.addAll("stranger")
+	x := openGuarded(f, io.Discard)
+	k, held := x.as(owner).heldTask()
+	ready := x.as(owner).post(`{"command":"ready-for-owner","payload":1}`)
+	s := x.as(stranger).dial()
+	s.say(`{"type":"subscribe","ref":1,"commands":["*"],"window":8}`)
+	hear[*wire.OK](s)
+	for name, fields := range taskFrames {
+		answers := make([]string, 2)
+		for i, id := range []string{held.Task.ID.String(), unknownID} {
+			ref := fmt.Sprintf(`"taskId":"%s","leaseToken":"%v"`, id, held.Token)
+			frame := fmt.Sprintf(`{"type":"%s","ref":5,%s,%s}`, strings.ToLower(name), ref, fields)
+			if name == "Heartbeat" {
+				frame = fmt.Sprintf(`{"type":"heartbeat","ref":5,"tasks":[{%s}]}`, ref)
+			}
+			s.say(frame)
+			answers[i] = strings.ReplaceAll(string(wire.AppendServerFrame(nil, s.next())), id, "ID")
+		}
+		if answers[0] != answers[1] {
+			t.Errorf("%s: the owner's task is answered\n%s\na task of nobody\n%s", name, answers[0], answers[1])
+		}
+		if name != "Heartbeat" && !strings.Contains(answers[0], string(wire.CodeTaskNotFound)) {
+			t.Errorf("%s: %s", name, answers[0])
+		}
+	}
+	s.say(`{"type":"enqueue","ref":6,"command":"held","payload":1,"idempotencyKey":"k"}`)
+	mine := hear[*wire.OK](s)
+	if mine.Replayed || mine.TaskID == held.Task.ID {
+		t.Errorf("the key of the owner gives the stranger %+v", mine)
+	}
+	if got := hear[*wire.TaskFrame](s); got.Task.ID != mine.TaskID || got.Task.ID == ready.ID {
+		t.Errorf("the stranger is pushed %v", got.Task.ID)
+	}
+	s.say(`{"type":"hello","ref":7,"token":"` + owner + `"}`)
+	if e, ok := s.next().(*wire.ErrorFrame); !ok || e.Err.Code != wire.CodeForbidden {
+		t.Errorf("the stranger's session renewed with the owner's token: %+v", e)
+	}
+	finishHeld(k, held)
+	if task := x.as(owner).read(ready.ID); task.Deliveries != 0 {
+		t.Errorf("the owner's ready task was delivered %d times", task.Deliveries)
+	}
+}
+
+func TestATokenThatIsTakenBackEndsItsSessionsAndRequests(t *testing.T) {
+	f := newTokenFile(t)
+	gone, kept := f.addAll("one"), f.addAll("two")
+	x := openGuarded(f, io.Discard)
+	task := x.as(gone).post(okTask)
+	goneSession, keptSession := x.as(gone).dial(), x.as(kept).dial()
+	waited := make(chan answer)
+	go func() {
+		waited <- x.as(gone).ask("GET", "/v1/codeq/tasks/"+task.ID.String()+"/result?waitSeconds=1", "")
+	}()
+	f.keep(kept)
+	if code := goneSession.closeCode(); code != 4401 {
+		t.Errorf("the session of the token is closed with %d", code)
+	}
+	if a := <-waited; a.code() != wire.CodeUnauthenticated && a.code() != wire.CodeResultNotFound {
+		t.Errorf("the request that waited: %d %s", a.status, a.body)
+	}
+	if a := x.as(gone).ask("GET", "/v1/codeq/tasks/"+task.ID.String(), ""); a.code() != wire.CodeUnauthenticated {
+		t.Errorf("the token is still good: %d %s", a.status, a.body)
+	}
+	k := x.as(gone).connect()
+	if code := k.closeCode(); code != 4401 {
+		t.Errorf("a new session of the token is closed with %d", code)
+	}
+	keptSession.say(`{"type":"enqueue","ref":1,"command":"c","payload":1}`)
+	hear[*wire.OK](keptSession)
+}
+
+func TestSessionsOverTheLimitAreClosed(t *testing.T) {
+	s, err := Open(Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), MaxSessions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newSite(t, s)
+	first := x.dial()
+	if code := x.connect().closeCode(); code != 4429 {
+		t.Errorf("a session too many is closed with %d", code)
+	}
+	first.say(`{"type":"enqueue","ref":1,"command":"c","payload":1}`)
+	hear[*wire.OK](first)
+}
+
+// lockedBuffer is a log that several goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func TestNoTokenOrDigestIsLogged(t *testing.T) {
+	f, log := newTokenFile(t), &lockedBuffer{}
+	token := f.addAll("one")
+	x := openGuarded(f, log)
+	x.as(token).post(okTask)
+	x.as(token).ask("GET", "/v1/codeq/tasks/"+token+"?token="+token, "")
+	x.as(token+"x").ask("GET", "/v1/codeq/admin/queues", "")
+	x.as("cq_bad").connect().closeCode()
+	k := x.as(token).dial()
+	k.say(`{"type":"hello","token":"cq_bad2"}`)
+	k.next()
+	if err := os.WriteFile(f.path, []byte("- sha256: "+token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.server.ReloadTokens()
+	f2 := newTokenFile(t)
+	f2.addAll("two")
+	if err := os.Rename(f2.path, f.path); err != nil {
+		t.Fatal(err)
+	}
+	if code := k.closeCode(); code != 4401 {
+		t.Errorf("closed with %d", code)
+	}
+	x.close()
+	said := log.b.String()
+	for _, secret := range []string{token, token[3:20], "cq_", auth.HashToken(token), auth.HashToken(token)[:16]} {
+		if strings.Contains(said, secret) {
+			t.Errorf("the log tells %q:\n%s", secret, said)
+		}
+	}
+	if !strings.Contains(said, f.path+":1: sha256 holds a token itself") || !strings.Contains(said, "tokens read again") {
+		t.Errorf("the log does not tell of the reload:\n%s", said)
+	}
+}
+
+func TestWithTokensAnyAddressIsAllowed(t *testing.T) {
+	f := newTokenFile(t)
+	f.addAll("one")
+	tokens, err := auth.OpenTokens(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(Options{DataDir: t.TempDir(), Listen: "0.0.0.0:0", Tokens: tokens, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newSite(t, s)
+	if a := x.ask("POST", "/v1/codeq/tasks", okTask); a.code() != wire.CodeUnauthenticated {
+		t.Errorf("without a token: %d %s", a.status, a.body)
+	}
+}
