@@ -33,6 +33,7 @@ var importTable = map[string]row{
 	"index":  {level: 1, imports: []string{"store", "wire"}},
 	"lease":  {level: 1, imports: []string{"store", "wire"}},
 
+	"loadtest":   {level: 2, imports: []string{"client", "wire"}, tests: []string{"server"}},
 	"shardactor": {level: 2, imports: []string{"actor", "index", "lease", "mailbox", "meter", "store", "wire"}},
 
 	"session": {level: 3, imports: []string{"actor", "auth", "mailbox", "shardactor", "wire"}, tests: []string{"store"}},
@@ -44,7 +45,8 @@ var importTable = map[string]row{
 		tests:   []string{"client"},
 	},
 
-	"cmd/codeq": {level: 5, imports: []string{"client", "server", "wire"}},
+	// The bench drives an engine without a server, which loadtest must not know.
+	"cmd/codeq": {level: 5, imports: []string{"client", "loadtest", "mailbox", "server", "shardactor", "store", "wire"}},
 }
 
 // neighbours are the imports inside one level: index and lease order records
@@ -64,7 +66,7 @@ var modules = map[string]users{
 	"github.com/cockroachdb/pebble/v2":     {code: []string{"store"}},
 	"github.com/cockroachdb/pebble/v2/vfs": {code: []string{"store", "server"}, tests: []string{"*"}},
 	"github.com/cockroachdb/errors":        {code: []string{"store"}},
-	"github.com/lxzan/gws":                 {code: []string{"session", "client"}, tests: []string{"httpapi", "server"}},
+	"github.com/lxzan/gws":                 {code: []string{"session", "client", "loadtest"}, tests: []string{"httpapi", "server"}},
 	"github.com/google/uuid":               {code: []string{"wire"}},
 	"github.com/VictoriaMetrics/metrics":   {code: []string{"meter"}},
 	"github.com/valyala/fastjson":          {code: []string{"wire"}},
@@ -72,17 +74,18 @@ var modules = map[string]users{
 		code:  []string{"store", "shardactor", "session", "httpapi", "server", "cmd/codeq"},
 		tests: []string{"*"},
 	},
-	"github.com/goccy/go-yaml":          {code: []string{"yamlfile"}},
-	"github.com/fsnotify/fsnotify":      {code: []string{"auth"}},
-	"github.com/alecthomas/kong":        {code: []string{"cmd/codeq"}},
-	"github.com/schollz/progressbar/v3": {code: []string{"cmd/codeq"}},
-	"github.com/mattn/go-isatty":        {code: []string{"cmd/codeq"}},
-	"golang.org/x/term":                 {code: []string{"cmd/codeq"}},
-	"golang.org/x/sys":                  {code: []string{"store", "server", "cmd/codeq"}},
-	"github.com/cockroachdb/datadriven": {tests: []string{"*"}},
-	"github.com/rogpeppe/go-internal":   {tests: []string{"*"}},
-	"go.uber.org/goleak":                {tests: []string{"*"}},
-	"pgregory.net/rapid":                {tests: []string{"*"}},
+	"github.com/goccy/go-yaml":                {code: []string{"yamlfile"}},
+	"github.com/fsnotify/fsnotify":            {code: []string{"auth"}},
+	"github.com/alecthomas/kong":              {code: []string{"cmd/codeq"}},
+	"github.com/schollz/progressbar/v3":       {code: []string{"cmd/codeq"}},
+	"github.com/mattn/go-isatty":              {code: []string{"cmd/codeq"}},
+	"golang.org/x/term":                       {code: []string{"cmd/codeq"}},
+	"golang.org/x/sys":                        {code: []string{"store", "server", "cmd/codeq"}},
+	"github.com/HdrHistogram/hdrhistogram-go": {code: []string{"loadtest"}},
+	"github.com/cockroachdb/datadriven":       {tests: []string{"*"}},
+	"github.com/rogpeppe/go-internal":         {tests: []string{"*"}},
+	"go.uber.org/goleak":                      {tests: []string{"*"}},
+	"pgregory.net/rapid":                      {tests: []string{"*"}},
 }
 
 // unknowing lists what the code of a package must not know, by import path.

@@ -1,0 +1,148 @@
+package loadtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"codeq/wire"
+)
+
+const (
+	tasksPath = "/v1/codeq/tasks"
+	batchPath = tasksPath + "/batch"
+)
+
+// httpLine posts over HTTP; a producer waits for the answer inside Post.
+type httpLine struct {
+	at       *address
+	workload *Workload
+	client   *http.Client
+	idle     chan *httpCaller
+}
+
+// httpCaller is what one request at a time needs.
+type httpCaller struct {
+	tally   *Tally
+	body    []byte
+	payload []byte
+	request wire.EnqueueRequest
+}
+
+func newHTTPLine(at *address, w *Workload, newTally func() *Tally) *httpLine {
+	l := &httpLine{at: at, workload: w, idle: make(chan *httpCaller, w.Producers)}
+	l.client = &http.Client{
+		Timeout:   answersFor,
+		Transport: &http.Transport{MaxIdleConnsPerHost: w.Producers, TLSClientConfig: at.tls},
+	}
+	for range w.Producers {
+		l.idle <- &httpCaller{tally: newTally(), request: wire.EnqueueRequest{Command: w.Command}}
+	}
+	return l
+}
+
+func (l *httpLine) close() { l.client.CloseIdleConnections() }
+
+// Post implements Line.
+func (l *httpLine) Post(first uint64, count int) error {
+	c := <-l.idle
+	defer func() { l.idle <- c }()
+	c.body = c.body[:0]
+	path := tasksPath
+	if count > 1 {
+		path = batchPath
+		c.body = append(c.body, `{"tasks":[`...)
+	}
+	for n := first; n < first+uint64(count); n++ {
+		if n > first {
+			c.body = append(c.body, ',')
+		}
+		c.payload = appendPayload(c.payload[:0], n, l.workload.PayloadBytes)
+		c.request.Payload = c.payload
+		c.body = wire.AppendEnqueueRequest(c.body, &c.request)
+	}
+	if count > 1 {
+		c.body = append(c.body, "]}"...)
+	}
+	status, answer, err := l.ask(path, c.body)
+	if err != nil {
+		return fmt.Errorf("post task over HTTP: %w", err)
+	}
+	c.tally.Begin()
+	defer c.tally.End()
+	if status < 200 || status > 299 {
+		return c.refused(first, count, status, answer)
+	}
+	if count == 1 {
+		return c.took(first, answer)
+	}
+	return c.tookBatch(first, count, answer)
+}
+
+func (l *httpLine) ask(path string, body []byte) (status int, answer []byte, err error) {
+	request, err := http.NewRequest(http.MethodPost, l.at.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if path == batchPath {
+		request.Header.Set("Prefer", "return=minimal")
+	}
+	if l.at.token != "" {
+		request.Header.Set("Authorization", "Bearer "+l.at.token)
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	answer, err = io.ReadAll(response.Body)
+	_ = response.Body.Close() // all of it has been read
+	return response.StatusCode, answer, err
+}
+
+// refused notes the refusal of a whole request.
+func (c *httpCaller) refused(first uint64, count, status int, answer []byte) error {
+	refusal, err := wire.ParseError(answer)
+	if err != nil || refusal.Code == "" {
+		return fmt.Errorf("post task over HTTP: the server answered %d: %.200q", status, answer)
+	}
+	for n := first; n < first+uint64(count); n++ {
+		c.tally.Refused(n, refusal)
+	}
+	return nil
+}
+
+func (c *httpCaller) took(n uint64, answer []byte) error {
+	var f frame
+	s := scan{data: answer}
+	ok := s.object(func(name []byte) bool { return s.taskMember(name, &f) })
+	id, idOK := readID(f.id)
+	if !ok || !idOK {
+		return fmt.Errorf("post task over HTTP: the answer is no task: %.200q", answer)
+	}
+	c.tally.Acked(n, id)
+	return nil
+}
+
+// tookBatch reads the answer to a batch: an id or an error per task.
+func (c *httpCaller) tookBatch(first uint64, count int, answer []byte) error {
+	var batch struct {
+		Results []json.RawMessage `json:"results"`
+	}
+	if err := json.Unmarshal(answer, &batch); err != nil || len(batch.Results) != count {
+		return fmt.Errorf("post batch over HTTP: %d answers to %d tasks: %.200q", len(batch.Results), count, answer)
+	}
+	for i, one := range batch.Results {
+		n := first + uint64(i)
+		if refusal, err := wire.ParseError(one); err == nil && refusal.Code != "" {
+			c.tally.Refused(n, refusal)
+			continue
+		}
+		if err := c.took(n, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}

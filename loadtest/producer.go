@@ -1,0 +1,116 @@
+package loadtest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// refusedPause is how long a producer rests after a refusal, which is what a
+// client does that was told to come later.
+const refusedPause = 5 * time.Millisecond
+
+// producer is one goroutine that posts and waits.
+type producer struct {
+	run   *run
+	index uint32
+	line  Line
+	// credit is what may be posted, refusals what was refused since the last
+	// look; both are filled by whoever hears the answers.
+	credit   atomic.Int32
+	refusals atomic.Int32
+	wake     chan struct{}
+
+	// owned by the goroutine
+	held int // credit that was taken and not used
+}
+
+func (p *producer) give(credit, refusals int32) {
+	if refusals > 0 {
+		p.refusals.Add(refusals)
+	}
+	p.credit.Add(credit)
+	select {
+	case p.wake <- struct{}{}:
+	default: // it has been woken and has not looked yet
+	}
+}
+
+// produce posts until stop ends, and then waits for the answers that are out
+// until ctx ends.
+func (p *producer) produce(ctx, stop context.Context) {
+	due := time.Now()
+	pause := p.run.pause()
+	if pause > 0 {
+		// Spread the producers over the first pause.
+		due = due.Add(pause * time.Duration(p.index) / time.Duration(p.run.Producers))
+	}
+	for {
+		if pause > 0 && !rest(stop, time.Until(due)) {
+			break
+		}
+		late := p.held+int(p.credit.Load()) < p.run.Batch
+		if !p.wait(stop, p.run.Batch) {
+			break
+		}
+		batches := 1
+		sent := p.run.nowNs()
+		if pause > 0 {
+			if late {
+				// The task should have been posted when it was due. A timer of
+				// ours that fired late is not the server's fault.
+				sent = due.Sub(p.run.began).Nanoseconds()
+			}
+			due = due.Add(pause)
+		} else {
+			batches = p.held / p.run.Batch
+		}
+		p.post(batches*p.run.Batch, sent)
+	}
+	p.wait(ctx, p.run.Pipeline*p.run.Batch)
+}
+
+func (p *producer) post(count int, sentNs int64) {
+	p.held -= count
+	first := p.run.ledger.open(count, p.index, sentNs)
+	if err := p.line.Post(first, count); err != nil {
+		p.run.fail(err)
+	}
+}
+
+// wait collects credit until there is enough of it. It reports false when ctx
+// ended first.
+func (p *producer) wait(ctx context.Context, enough int) bool {
+	for {
+		p.held += int(p.credit.Swap(0))
+		if p.refusals.Load() > 0 && p.refusals.Swap(0) > 0 && !rest(ctx, refusedPause) {
+			return false
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		if p.held >= enough {
+			return true
+		}
+		select {
+		case <-p.wake:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// rest waits, and reports false when ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
