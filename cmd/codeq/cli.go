@@ -18,6 +18,7 @@ type cli struct {
 	Result  resultCmd  `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
 	Task    taskCmd    `cmd:"" help:"Show a task."`
 	Queues  queuesCmd  `cmd:"" help:"Show the figures of every queue."`
+	Bench   benchCmd   `cmd:"" help:"Measure a server under load, and check its answers."`
 	Version versionCmd `cmd:"" help:"Show the version of this program and of the server."`
 }
 

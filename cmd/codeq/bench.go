@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"codeq/loadtest"
+)
+
+const (
+	profileCanonical = "canonical"
+	profileMailbox   = "mailbox"
+
+	maxUnderWay = 1 << 20
+
+	// generatorGCPercent lets the generator's heap grow, so that its collector
+	// takes less of the processors it shares with the server.
+	generatorGCPercent = 800
+)
+
+type benchCmd struct {
+	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"What is run: canonical (the default), or mailbox, which posts more than the shards can take."`
+	Engine       bool    `help:"Drive the engine inside this process, without a server."`
+	HTTP         bool    `name:"http" help:"Post over HTTP; the workers keep their sessions."`
+	Producers    int     `default:"32" help:"Goroutines that post."`
+	Pipeline     int     `default:"1" help:"Batches that each producer has under way; 1 waits for each answer."`
+	Batch        int     `default:"1" help:"Tasks that a producer posts together."`
+	Window       int     `default:"128" help:"Unfinished tasks that each worker session holds."`
+	Sessions     int     `default:"1" help:"Producer sessions, and as many worker sessions."`
+	PayloadBytes int     `default:"100" help:"Length of each payload."`
+	UnderWay     int     `default:"131072" help:"Tasks that the profile mailbox has under way."`
+	Rate         float64 `help:"Tasks per second to offer; without it as many as are answered."`
+	Seconds      float64 `default:"15" help:"How long is measured."`
+	WarmUp       float64 `default:"2" help:"Seconds before that."`
+	Shards       int     `help:"Shards of the server that is started, 1 to 32."`
+	Dir          string  `type:"existingdir" placeholder:"DIR" help:"Where the fresh data directory is made; the system's temporary directory if not given."`
+}
+
+// Help implements kong.HelpProvider.
+func (b *benchCmd) Help() string {
+	return "Without --url a server is started on a fresh directory in a process of its own and removed at the end. " +
+		"CODEQ_URL is not looked at: load goes only where the command line says. " +
+		"Every answer is checked; exit code 1 means that a task was lost, doubled or altered."
+}
+
+// Run measures and checks.
+func (b *benchCmd) Run(a *app, line *kong.Context) error {
+	w := b.workload()
+	if err := w.Check(); err != nil {
+		return wrong("--%w", err)
+	}
+	if b.UnderWay < 1 || b.UnderWay > maxUnderWay {
+		return wrong("--under-way must be from 1 to %d, got %d", maxUnderWay, b.UnderWay)
+	}
+	if b.Shards < 0 || b.Shards > maxShards {
+		return wrong("--shards must be from 1 to %d, got %d", maxShards, b.Shards)
+	}
+	urlGiven := flagGiven(line, "url")
+	if urlGiven && (b.Engine || b.Shards != 0 || b.Dir != "") {
+		return wrong("--url names a server that is there: --engine, --shards and --dir do not go with it")
+	}
+	if b.Engine && b.HTTP {
+		return wrong("--engine has no HTTP: leave one of them out")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(generatorGCPercent))
+	ctx, done := a.untilStopped()
+	defer done()
+	x := &bench{app: a, benchCmd: b}
+	if urlGiven {
+		w.Command = fmt.Sprintf("bench-%d-%d", os.Getpid(), time.Now().Unix())
+		return x.measure(ctx, w, remoteSite(a.URL, a.Token))
+	}
+	return x.onFreshDirectory(ctx, w)
+}
+
+// flagGiven reports whether a flag stands on the command line itself.
+func flagGiven(line *kong.Context, name string) bool {
+	for _, p := range line.Path {
+		if p.Flag != nil && p.Flag.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *benchCmd) workload() loadtest.Workload {
+	w := loadtest.Canonical()
+	w.Producers, w.Pipeline, w.Batch, w.Window = b.Producers, b.Pipeline, b.Batch, b.Window
+	w.Sessions, w.PayloadBytes, w.RatePerSecond, w.OverHTTP = b.Sessions, b.PayloadBytes, b.Rate, b.HTTP
+	w.WarmUpFor, w.MeasureFor = seconds(b.WarmUp), seconds(b.Seconds)
+	if w != loadtest.Canonical() {
+		w.Name = "as asked for"
+	}
+	return w
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// bench is one call of the command.
+type bench struct {
+	*app
+	*benchCmd
+	fsync *float64
+}
+
+// site is where the load goes.
+type site struct {
+	// target makes a fresh target for one run.
+	target func() (loadtest.Target, error)
+	server loadtest.Meter
+	// figures are lines about mailboxes, collected during a run until the
+	// returned function is called.
+	figures func(context.Context) func() []string
+	// after is called between the last run and the report.
+	after func() error
+}
+
+// measure runs the profile and prints what came of it.
+func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error {
+	phases := []loadtest.Workload{w}
+	if x.Profile == profileMailbox {
+		pace := w
+		pace.Name, pace.Pipeline, pace.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
+		over := pace.Overload(x.UnderWay)
+		phases = []loadtest.Workload{pace, over}
+	}
+	var outcomes []*loadtest.Outcome
+	var figures []string
+	for _, phase := range phases {
+		target, err := s.target()
+		if err != nil {
+			return err
+		}
+		if x.errIsTerminal {
+			x.say("%s", phase.String())
+		}
+		stop := s.figures(ctx)
+		o, err := loadtest.Run(ctx, loadtest.Options{
+			Workload: phase, Target: target, Server: s.server, Generator: loadtest.ProcessOf(os.Getpid()),
+		})
+		figures = stop()
+		if err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+		outcomes = append(outcomes, o)
+	}
+	if err := s.after(); err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		o.FsyncMicros = x.fsync
+	}
+	if err := x.report(outcomes, figures); err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if !o.Verdict.Holds() {
+			return errors.New("the answers do not hold: " + o.Verdict.String())
+		}
+	}
+	return nil
+}
+
+func (x *bench) report(outcomes []*loadtest.Outcome, figures []string) error {
+	if x.JSON {
+		return x.reportJSON(outcomes, figures)
+	}
+	for i, o := range outcomes {
+		if i > 0 {
+			fmt.Fprintln(x.out)
+		}
+		if err := o.WriteText(x.out); err != nil {
+			return err
+		}
+	}
+	if x.Profile != profileMailbox {
+		return nil
+	}
+	pace, over := outcomes[0], outcomes[1]
+	fmt.Fprintf(x.out, "\nover against at its pace: %.0f %% of the cycles/s, %.1f times the p99 of what was accepted\n",
+		100*over.CyclesPerSecond/pace.CyclesPerSecond, over.Enqueue.P99/pace.Enqueue.P99)
+	fmt.Fprintf(x.out, "mailboxes: %s\n", strings.Join(figures, "\n  "))
+	return nil
+}
+
+func (x *bench) reportJSON(outcomes []*loadtest.Outcome, figures []string) error {
+	var answer any = outcomes[0]
+	if x.Profile == profileMailbox {
+		answer = struct {
+			AtItsPace *loadtest.Outcome `json:"atItsPace"`
+			Overload  *loadtest.Outcome `json:"overload"`
+			Mailboxes []string          `json:"mailboxes"`
+		}{outcomes[0], outcomes[1], figures}
+	}
+	line, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return x.writeLine(line)
+}

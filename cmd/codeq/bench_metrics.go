@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const metricsEvery = 500 * time.Millisecond
+
+// watchMetrics reads /metrics of a server now and then, until the returned
+// function is called, which gives a line for each figure about mailboxes and
+// batches: the most that was seen of it.
+func watchMetrics(ctx context.Context, url string) func() []string {
+	ctx, cancel := context.WithCancel(ctx)
+	most := map[string]float64{}
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(metricsEvery)
+		defer ticker.Stop()
+		for failed == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				failed = readMetrics(ctx, url, most)
+			}
+		}
+	}()
+	return func() []string {
+		cancel()
+		<-ended
+		if len(most) == 0 {
+			return []string{"depth, batch size and time in mailbox are not shown: " + whyNoMetrics(failed)}
+		}
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(most)) {
+			lines = append(lines, fmt.Sprintf("%s at most %g", name, most[name]))
+		}
+		return lines
+	}
+}
+
+func whyNoMetrics(failed error) string {
+	if failed != nil && !strings.Contains(failed.Error(), "context canceled") {
+		return failed.Error()
+	}
+	return "the server's /metrics has none of them"
+}
+
+func readMetrics(ctx context.Context, url string, most map[string]float64) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		return fmt.Errorf("ask for metrics: %w", err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask for metrics: %w", err)
+	}
+	defer func() {
+		_ = response.Body.Close() // it is not used again
+	}()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server has no /metrics (it answered %d)", response.StatusCode)
+	}
+	return noteMetrics(response.Body, most)
+}
+
+// noteMetrics keeps the largest value of each figure about mailboxes and
+// batches. Histogram buckets are left out.
+func noteMetrics(text io.Reader, most map[string]float64) error {
+	lines := bufio.NewScanner(text)
+	for lines.Scan() {
+		name, rest, ok := strings.Cut(lines.Text(), " ")
+		if !ok || strings.HasPrefix(name, "#") || strings.Contains(name, "_bucket") ||
+			!strings.Contains(name, "mailbox") && !strings.Contains(name, "batch") {
+			continue
+		}
+		if value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64); err == nil {
+			most[name] = max(most[name], value)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read metrics: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeq/loadtest"
+)
+
+// announceFor is how long a server may take to say where it listens.
+const announceFor = 30 * time.Second
+
+// onFreshDirectory makes a directory, measures on it and removes it.
+func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err error) {
+	dir, err := os.MkdirTemp(x.Dir, "codeq-bench-")
+	if err != nil {
+		return fmt.Errorf("make directory for the data: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if inMemory(dir) {
+		x.say("%s is in memory, where an fsync costs nothing: name a directory on a disk with --dir", dir)
+	}
+	before, err := syncTimes(dir)
+	if err != nil {
+		return err
+	}
+	var s *site
+	if x.Engine {
+		s, err = engineSite(filepath.Join(dir, "data"), x.Shards)
+	} else {
+		var stop func() error
+		if ctx, s, stop, err = x.ownServer(ctx, filepath.Join(dir, "data")); err == nil {
+			defer func() { err = errors.Join(err, stop()) }()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.after = func() error {
+		after, err := syncTimes(dir)
+		if err != nil {
+			return err
+		}
+		x.fsync = medianMicros(append(before, after...))
+		return nil
+	}
+	return x.measure(ctx, w, s)
+}
+
+// syncTimes writes small blocks in place and measures how long each takes to
+// be on disk.
+func syncTimes(dir string) (times []time.Duration, err error) {
+	const (
+		blockBytes = 4096
+		blocks     = 200
+		patience   = time.Second
+	)
+	f, err := os.Create(filepath.Join(dir, "sync"))
+	if err != nil {
+		return nil, fmt.Errorf("measure fsync: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := f.Write(make([]byte, blocks*blockBytes)); err != nil {
+		return nil, fmt.Errorf("measure fsync: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return nil, fmt.Errorf("measure fsync: %w", err)
+	}
+	block := bytes.Repeat([]byte{1}, blockBytes)
+	began := time.Now()
+	for i := int64(0); i < blocks && time.Since(began) < patience; i++ {
+		start := time.Now()
+		if _, err := f.WriteAt(block, i*blockBytes); err != nil {
+			return nil, fmt.Errorf("measure fsync: %w", err)
+		}
+		if err := syncData(f); err != nil {
+			return nil, fmt.Errorf("measure fsync: %w", err)
+		}
+		times = append(times, time.Since(start))
+	}
+	return times, nil
+}
+
+func medianMicros(times []time.Duration) *float64 {
+	slices.Sort(times)
+	m := float64(times[len(times)/2]) / float64(time.Microsecond)
+	return &m
+}
+
+// remoteSite is a server that is there.
+func remoteSite(url, token string) *site {
+	return &site{
+		target: func() (loadtest.Target, error) {
+			t, err := loadtest.NewRemote(url, token, nil)
+			if err != nil {
+				return nil, wrong("%w; set it with --url", err)
+			}
+			return t, nil
+		},
+		figures: func(ctx context.Context) func() []string { return watchMetrics(ctx, url) },
+		after:   func() error { return nil },
+	}
+}
+
+// announced is what a server says of itself.
+type announced struct {
+	URL string `json:"url"`
+	PID int    `json:"pid"`
+}
+
+// ownServer starts this program again as a server. The context ends when it
+// does; stop kills it.
+func (x *bench) ownServer(ctx context.Context, data string) (context.Context, *site, func() error, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("find this program to start a server: %w", err)
+	}
+	args := []string{"serve", "--json", "--listen", "127.0.0.1:0", "--data", data}
+	if x.Shards > 0 {
+		args = append(args, "--shards", strconv.Itoa(x.Shards))
+	}
+	var said tail
+	cmd := exec.Command(self, args...)
+	cmd.Env = withoutSettings(os.Environ())
+	cmd.Stderr = &said
+	endWithParent(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("start server: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, nil, fmt.Errorf("start server: %w", err)
+	}
+	where, err := readAnnouncement(out)
+	if err != nil {
+		if killErr := kill(cmd); killErr != nil {
+			return nil, nil, nil, errors.Join(err, killErr)
+		}
+		return nil, nil, nil, fmt.Errorf("start server: %w: %s", err, said.reason("it said nothing"))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is of no interest after its last words
+		cancel(fmt.Errorf("the server ended: %s", said.reason("it said nothing")))
+	}()
+	s := remoteSite(where.URL, "")
+	s.server = loadtest.ProcessOf(where.PID)
+	return ctx, s, func() error {
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("end server: %w", err)
+		}
+		<-ended
+		return nil
+	}, nil
+}
+
+func kill(cmd *exec.Cmd) error {
+	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end server: %w", err)
+	}
+	_ = cmd.Wait() // it was killed, which is what it will say
+	return nil
+}
+
+// withoutSettings leaves out what would make the server another one than the
+// report speaks of. What only the tests of this program set stays.
+func withoutSettings(environment []string) []string {
+	return slices.DeleteFunc(environment, func(setting string) bool {
+		return strings.HasPrefix(setting, "CODEQ_") && !strings.HasPrefix(setting, "CODEQ_TEST_")
+	})
+}
+
+// readAnnouncement reads the first line of a server, and lets it say more.
+func readAnnouncement(out io.ReadCloser) (where announced, err error) {
+	timer := time.AfterFunc(announceFor, func() { _ = out.Close() }) // makes the read fail, which reports it
+	defer timer.Stop()
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		return where, fmt.Errorf("it did not say where it listens: %w", err)
+	}
+	if err := json.Unmarshal(line, &where); err != nil {
+		return where, fmt.Errorf("read where it listens: %w", err)
+	}
+	return where, nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// benchFigures is the report for programs, as far as these tests read it.
+type benchFigures struct {
+	CyclesPerSecond, EnqueueP50 float64
+	EnqueueMs, EndToEndMs       struct{ P50, P99, P999 float64 }
+	Created, Completed          int64
+	Lost, Duplicated            int64
+	ServerCPUMicrosPerCycle     float64 `json:"serverCpuMicrosPerCycle"`
+	ServerRSSMiB                float64 `json:"serverRssMiB"`
+	FsyncMicros                 float64
+	Durability                  string
+}
+
+func TestBenchMeasuresItsOwnServer(t *testing.T) {
+	t.Setenv(asCodeq, "1")
+	t.Setenv("CODEQ_URL", "http://127.0.0.1:1") // must not be looked at
+	dir := t.TempDir()
+	code, out, errText := codeq("", "bench", "--json", "--seconds", "1", "--warm-up", "0.2", "--dir", dir)
+	if code != exitFine {
+		t.Fatalf("exit %d: %s%s", code, out, errText)
+	}
+	var got benchFigures
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	if got.Created == 0 || got.Completed != got.Created || got.Lost != 0 || got.Duplicated != 0 || got.Durability != "fsync" {
+		t.Errorf("figures %+v", got)
+	}
+	if got.CyclesPerSecond <= 0 || got.EnqueueMs.P50 <= 0 || got.EndToEndMs.P999 < got.EnqueueMs.P50 ||
+		got.ServerCPUMicrosPerCycle <= 0 || got.ServerRSSMiB < 1 || got.FsyncMicros <= 0 {
+		t.Errorf("figures %+v: something was not measured", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || left != nil {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}
+
+func TestBenchOfTheEngine(t *testing.T) {
+	code, out, errText := codeq("", "bench", "--engine", "--seconds", "0.3", "--warm-up", "0", "--pipeline", "4", "--dir", t.TempDir())
+	if code != exitFine || !strings.Contains(out, "each exactly once, with its own payload") ||
+		!strings.Contains(out, "engine in the process of the bench") {
+		t.Errorf("exit %d: %s%s", code, out, errText)
+	}
+}
+
+func TestBenchMailboxProfileOfTheEngine(t *testing.T) {
+	code, out, errText := codeq("", "bench", "--engine", "--profile", "mailbox", "--seconds", "0.2", "--warm-up", "0",
+		"--shards", "1", "--under-way", "40000", "--dir", t.TempDir())
+	if code != exitFine {
+		t.Fatalf("exit %d: %s%s", code, out, errText)
+	}
+	for _, want := range []string{"at its pace", "more than the shards can take", "refused ", "shard 0: at most "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in %s", want, out)
+		}
+	}
+}
+
+func TestBenchRefusesWhatDoesNotGoTogether(t *testing.T) {
+	for line, want := range map[string]string{
+		"--window 0":          "window must be from 1 to 10000, got 0",
+		"--shards 33":         "--shards must be from 1 to 32, got 33",
+		"--engine --http":     "--engine has no HTTP",
+		"--http --pipeline 4": "waits for each answer",
+		"--url http://127.0.0.1:1 --http --shards 2": "do not go with it",
+		"--under-way 0":   "--under-way must be from 1 to 1048576, got 0",
+		"--profile other": "canonical",
+		"--seconds 0":     "seconds must be more than 0",
+	} {
+		code, out, errText := codeq("", append([]string{"bench"}, strings.Fields(line)...)...)
+		if code != exitWrong || !strings.Contains(errText, want) {
+			t.Errorf("%s: exit %d, %q %q, want %q", line, code, out, errText, want)
+		}
+	}
+}
+
+func TestBenchSaysThatNoServerIsThere(t *testing.T) {
+	code, _, errText := codeq("", "bench", "--url", "http://127.0.0.1:1")
+	if code != exitFailed || !strings.Contains(errText, "open session at http://127.0.0.1:1") {
+		t.Errorf("exit %d, %q", code, errText)
+	}
+}
+
+func TestBenchStopsWhenAsked(t *testing.T) {
+	t.Setenv(asCodeq, "1")
+	dir := t.TempDir()
+	tt := newTerminal("")
+	tt.stops <- os.Interrupt
+	if code := run([]string{"bench", "--dir", dir}, tt.app); code != exitFailed {
+		t.Errorf("exit %d, %s", code, tt.err.String())
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || left != nil {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}
+
+func TestMetricsAboutMailboxesAreKept(t *testing.T) {
+	most := map[string]float64{}
+	for _, text := range []string{
+		"# HELP codeq_mailbox_depth x\ncodeq_mailbox_depth{shard=\"0\"} 7\nother 3\n",
+		"codeq_mailbox_depth{shard=\"0\"} 5\ncodeq_batch_size_bucket{le=\"1\"} 9\ncodeq_batch_size_sum 12.5\n",
+	} {
+		if err := noteMetrics(strings.NewReader(text), most); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(most) != 2 || most[`codeq_mailbox_depth{shard="0"}`] != 7 || most["codeq_batch_size_sum"] != 12.5 {
+		t.Errorf("kept %v", most)
+	}
+}
