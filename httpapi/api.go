@@ -75,6 +75,7 @@ func New(o Options) http.Handler {
 func (a *api) resources() []resource {
 	return []resource{
 		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postTask}}},
+		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postBatch}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
 		{base + "/tasks/{id}/result", []verb{{method: http.MethodGet, handle: a.getResult}}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bench is the API over a real engine and a store in memory.
 type bench struct {
-	t        *testing.T
+	t        testing.TB
 	store    *store.Store
 	engine   *shardactor.Engine
 	api      *api
@@ -48,7 +48,7 @@ type setup struct {
 	unsynced bool
 }
 
-func newBench(t *testing.T, o setup) *bench {
+func newBench(t testing.TB, o setup) *bench {
 	t.Helper()
 	b := &bench{t: t, log: &bytes.Buffer{}, draining: make(chan struct{}), stopped: o.idle}
 	b.ready.Store(true)
@@ -133,7 +133,7 @@ func (b *bench) send(r *http.Request, header ...string) got {
 	return read(b.t, w.Result())
 }
 
-func read(t *testing.T, response *http.Response) got {
+func read(t testing.TB, response *http.Response) got {
 	t.Helper()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {

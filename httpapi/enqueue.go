@@ -24,10 +24,10 @@ func (a *api) postTask(c *call) answer {
 		return refuse(refusal)
 	}
 	if !c.who.MayUse(req.Command) {
-		return refuse(wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+req.Command))
+		return refuse(notForCommand(req.Command))
 	}
 	if a.o.Store.Guard().Level() >= store.NoEnqueue {
-		return refuse(wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and takes no new task; free space there, then try again"))
+		return refuse(storageFullError())
 	}
 	effect, refusal := a.enqueue(c, req, len(body))
 	if refusal != nil {
@@ -74,14 +74,5 @@ func (a *api) enqueued(effect shardactor.Effect) answer {
 
 // post hands one message to a shard, or says why it was not taken.
 func (a *api) post(shard int, m shardactor.Message, bytes int, class mailbox.Class) *wire.Error {
-	switch verdict := a.o.Engine.Post(shard, []shardactor.Message{m}, bytes+messageOverheadBytes, class); verdict {
-	case mailbox.Accepted:
-		return nil
-	case mailbox.Full:
-		return overloadedError()
-	case mailbox.Closed:
-		return drainingError()
-	default:
-		panic(fmt.Sprintf("httpapi: a post was answered by %v", verdict))
-	}
+	return verdictError(a.o.Engine.Post(shard, []shardactor.Message{m}, bytes+messageOverheadBytes, class))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"codeq/mailbox"
 	"codeq/wire"
 )
 
@@ -13,13 +14,20 @@ const retryAfterSeconds = 1
 
 // refuse turns a refusal into its answer.
 func refuse(e *wire.Error) answer {
-	status := e.Code.HTTPStatus()
-	if adviseRetry(status) && e.RetryAfterSeconds == 0 {
-		advised := *e // a refusal may be shared
-		advised.RetryAfterSeconds = retryAfterSeconds
-		e = &advised
+	e = advised(e)
+	return answer{
+		status: e.Code.HTTPStatus(), body: wire.AppendError(nil, e), retryAfterSeconds: e.RetryAfterSeconds,
 	}
-	return answer{status: status, body: wire.AppendError(nil, e), retryAfterSeconds: e.RetryAfterSeconds}
+}
+
+// advised adds the advice when to try again, where the code wants one.
+func advised(e *wire.Error) *wire.Error {
+	if !adviseRetry(e.Code.HTTPStatus()) || e.RetryAfterSeconds != 0 {
+		return e
+	}
+	with := *e // a refusal may be shared
+	with.RetryAfterSeconds = retryAfterSeconds
+	return &with
 }
 
 func adviseRetry(status int) bool {
@@ -54,6 +62,28 @@ func drainingError() *wire.Error {
 
 func overloadedError() *wire.Error {
 	return wire.Refuse(wire.CodeOverloaded, "the shard of this task has more waiting than it takes; try again in a second")
+}
+
+func storageFullError() *wire.Error {
+	return wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and takes no new task; free space there, then try again")
+}
+
+func notForCommand(command string) *wire.Error {
+	return wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+command)
+}
+
+// verdictError is why a shard did not take a push, nil if it did.
+func verdictError(verdict mailbox.Verdict) *wire.Error {
+	switch verdict {
+	case mailbox.Accepted:
+		return nil
+	case mailbox.Full:
+		return overloadedError()
+	case mailbox.Closed:
+		return drainingError()
+	default:
+		panic(fmt.Sprintf("httpapi: a post was answered by %v", verdict))
+	}
 }
 
 func unknownTaskID() *wire.Error {

@@ -27,6 +27,7 @@ var everyRoute = []struct {
 	public                bool
 }{
 	{"POST", tasksPath, "POST", false},
+	{"POST", tasksPath + "/batch", "POST", false},
 	{"GET", tasksPath + "/" + unknownID, "GET, HEAD", false},
 	{"GET", tasksPath + "/" + unknownID + "/result", "GET, HEAD", false},
 	{"GET", "/v1/codeq/admin/queues", "GET, HEAD", false},

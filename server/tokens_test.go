@@ -110,6 +110,12 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the key of the owner gives the stranger %d %v %s", a.status, a.header, a.body)
 		}
 	},
+	"POST /v1/codeq/tasks/batch": func(x *site) {
+		a := x.ask("POST", "/v1/codeq/tasks/batch", `{"tasks":[{"command":"held","payload":1,"idempotencyKey":"k"}]}`)
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"task":`) || strings.Contains(a.body, "the owner's") {
+			x.t.Errorf("the key of the owner gives the stranger %d %v %s", a.status, a.header, a.body)
+		}
+	},
 	"GET /v1/codeq/admin/queues": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/queues", ""); strings.Contains(a.body, "ready-for-owner") || strings.Contains(a.body, `"owner"`) {
 			x.t.Errorf("the stranger sees the queues %s", a.body)
