@@ -55,7 +55,7 @@ func (d *desk) serve(conn net.Conn) {
 			if err != nil {
 				d.t.Error(err)
 			}
-			time.Sleep(span)
+			time.Sleep(span) // of the bubble
 			answer, status = `{"error":"no result yet","code":"result_not_found","status":"PENDING","retryable":true}`, 404
 		}
 		if strings.Contains(answer, `"error"`) {
