@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -49,12 +50,12 @@ func (b *safeBuffer) String() string {
 // await waits until the text is in the buffer.
 func (b *safeBuffer) await(t *testing.T, text string) {
 	t.Helper()
-	over := t.Context().Done()
+	over := time.After(time.Minute)
 	for !strings.Contains(b.String(), text) {
 		select {
 		case <-b.wrote:
 		case <-over:
-			t.Fatalf("the test ended before %q came, there is %q", text, b.String())
+			t.Fatalf("%q did not come within a minute, there is %q", text, b.String())
 		}
 	}
 }
