@@ -24,6 +24,7 @@ DATA ?= ./codeq-data
 FUZZTIME ?= 10s
 BENCHTIME ?= 1x
 COUNT ?= 1
+N ?= 1000
 
 TOOLS := bin/tools
 
@@ -70,6 +71,18 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 		echo "== $$dir $$name"; \
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; \
 	done
+
+.PHONY: sim
+sim: ## run new seeds through the simulator for a minute, each twice; `make test` runs fixed ones
+	go test -count=1 -run '^TestSim$$' -v ./sim -sim.for=1m
+
+.PHONY: soak
+soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a large N
+	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./sim -sim.soak=$(N) -sim.steps=20000
+
+.PHONY: mutants
+mutants: ## put faults into the code one by one and see the simulator catch each: half an hour
+	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./sim
 
 .PHONY: bench
 bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure

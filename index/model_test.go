@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"testing"
 
 	"codeq/store"
 	"codeq/wire"
@@ -17,7 +16,7 @@ var small = Limits{Run: 8, Refill: 3}
 // model is a shard without an index: every order as a full sorted list, as the
 // store would have it, from which refills are served.
 type model struct {
-	t      *testing.T
+	t      failing
 	r      *rand.Rand
 	x      *Index
 	queues []*modelQueue
@@ -31,6 +30,12 @@ type model struct {
 	// said grows with every answer of the index.
 	said   []string
 	counts map[string]int
+}
+
+// failing is what the model needs of a test, so that rapid can drive it too.
+type failing interface {
+	Helper()
+	Fatalf(format string, args ...any)
 }
 
 type modelQueue struct {
@@ -53,7 +58,7 @@ type heldTask struct {
 
 const delayedOrder = store.Priorities
 
-func newModel(t *testing.T, seed uint64) *model {
+func newModel(t failing, seed uint64) *model {
 	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000, counts: map[string]int{}}
 	for i := range 3 {
 		key := store.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}

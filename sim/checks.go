@@ -20,7 +20,7 @@ func (w *world) rest() {
 
 func (w *world) settle() {
 	for range restMost {
-		busy := w.server.unsynced
+		busy := w.server.unsynced || len(w.server.untold) > 0
 		w.sync()
 		for shard := range w.shape.shards {
 			if w.mustRun(shard) {

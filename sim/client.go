@@ -71,6 +71,9 @@ func (cl *client) subscribe() *wire.Subscribe {
 	if !cl.honest {
 		f.LeaseSeconds = pick(c, []int{1, 2, 5, 20, 60, 600})
 		f.Window = pick(c, []int{0, 1, 1, 2, 3, 8})
+		if cl.world.shape.big {
+			f.Window = 40
+		}
 		if !c.oneIn(3) {
 			f.Commands = cl.world.someCommands()
 		}

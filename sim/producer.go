@@ -175,10 +175,14 @@ func (w *world) retryUnknown() {
 func (w *world) newRequest() wire.EnqueueRequest {
 	c := w.chance
 	w.drawn++
+	pad := w.shape.padBytes
+	if w.shape.big && !c.oneIn(4) {
+		pad = 100
+	}
 	r := wire.EnqueueRequest{
 		Command: pick(c, commands), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: 1 + c.IntN(4),
 		Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d,"pad":"%s"}`, pick(c, tenants), w.drawn,
-			strings.Repeat("x", c.IntN(w.shape.padBytes))),
+			strings.Repeat("x", c.IntN(pad))),
 	}
 	if c.oneIn(5) {
 		r.DelaySeconds = int64(pick(c, []int{1, 2, 10, 300}))

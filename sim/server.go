@@ -63,11 +63,19 @@ type server struct {
 	unsynced bool
 	applied  []uint64
 	durable  []uint64
+	// untold is what the last syncs made durable and nobody was told yet.
+	untold []syncedShard
 	// flushedAt is what was free when tables were written last.
 	flushedAt int64
 	// made are the effects that rounds made and nobody got yet, by their number.
 	made     map[shardactor.Effect]madeEffect
 	lastMade uint64
+}
+
+// syncedShard is news of a sync that the outlets have not heard.
+type syncedShard struct {
+	shard int
+	upTo  uint64
 }
 
 // madeEffect says which round made an effect.
@@ -77,8 +85,12 @@ type madeEffect struct {
 	number uint64
 }
 
-func newDisk() *vfs.MemFS {
+func (w *world) newDisk() *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
+	if w.shape.big {
+		// A disk that does not tell its size is never full.
+		return disk
+	}
 	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: diskBytes, TotalBytes: diskBytes})
 	return disk
 }
@@ -105,10 +117,10 @@ func (w *world) boot(disk *vfs.MemFS) {
 	opened, err := store.Open(store.Options{
 		FS: faultyFS{errorfs.Wrap(disk, errorfs.InjectorFunc(s.fault))}, Dir: dataDir, Shards: w.shape.shards,
 		MemTableBytes: memTableBytes, CacheBytes: 1 << 20, Log: zerolog.Nop(), Random: random,
-		Fatal: s.fatal, LevelChanged: s.outlets.SpaceChanged, DisableAutomaticCompactions: true,
+		Fatal: s.fatal, LevelChanged: s.outlets.SpaceChanged, DisableAutomaticCompactions: !w.shape.big,
 		Synced: func(shard int, upTo uint64) {
 			if !s.silent {
-				s.outlets.Synced(shard, upTo)
+				s.untold = append(s.untold, syncedShard{shard, upTo})
 			}
 		},
 	})
@@ -249,7 +261,23 @@ func (w *world) run(shard int) {
 
 // sync makes everything durable and lets effects out.
 func (w *world) sync() {
+	w.syncOnly()
+	w.letOut()
+}
+
+// letOut tells the outlets how far the disk has got. The goroutine that does so
+// may be slow: rounds go on meanwhile.
+func (w *world) letOut() {
 	s := w.server
+	for _, news := range s.untold {
+		s.outlets.Synced(news.shard, news.upTo)
+	}
+	s.untold = s.untold[:0]
+}
+
+func (w *world) syncOnly() {
+	s := w.server
+	w.letOut()
 	if !s.unsynced {
 		return
 	}

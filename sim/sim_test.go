@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -16,6 +18,7 @@ var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "the seed to run, alone; 0 runs the seeds of this test")
 	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
 	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
+	briefFlag = flag.Bool("sim.brief", false, "tell a failure in two lines, and look for no shorter story")
 	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
 )
 
@@ -31,13 +34,13 @@ const (
 // go on for longer.
 func TestSim(t *testing.T) {
 	if *seedFlag != 0 {
-		total := &totals{began: time.Now()}
+		total := &totals{began: time.Now(), usedBefore: cpuTime(t)}
 		total.trySeed(t, *seedFlag)
 		total.log(t)
 		return
 	}
-	first, seeds := uint64(1), uint64(100)
-	if testing.Short() {
+	first, seeds := uint64(1), uint64(60)
+	if testing.Short() || raceDetector {
 		seeds = 6
 	}
 	if *soakFlag > 0 {
@@ -51,7 +54,7 @@ func TestSim(t *testing.T) {
 
 // runSeeds spreads seeds over the processors.
 func runSeeds(t *testing.T, first, seeds uint64) {
-	total := &totals{began: time.Now()}
+	total := &totals{began: time.Now(), usedBefore: cpuTime(t)}
 	var next atomic.Uint64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -72,6 +75,7 @@ func runSeeds(t *testing.T, first, seeds uint64) {
 // totals is what all runs of a test came to.
 type totals struct {
 	began                        time.Time
+	usedBefore                   time.Duration
 	runs, rounds, syncs, crashes atomic.Int64
 }
 
@@ -83,10 +87,22 @@ func (x *totals) count(r report) {
 }
 
 func (x *totals) log(t *testing.T) {
-	minutes := time.Since(x.began).Minutes()
-	t.Logf("%d runs, %d rounds, %d syncs, %d crashes in %v: %.0f rounds and %.0f crashes a minute",
-		x.runs.Load(), x.rounds.Load(), x.syncs.Load(), x.crashes.Load(), time.Since(x.began).Round(time.Millisecond),
-		float64(x.rounds.Load())/minutes, float64(x.crashes.Load())/minutes)
+	took, used := time.Since(x.began), cpuTime(t)-x.usedBefore
+	t.Logf("%d runs, %d rounds, %d syncs, %d crashes in %v: %.0f rounds and %.0f crashes a minute; "+
+		"%v of one processor: %.0f rounds a minute of it",
+		x.runs.Load(), x.rounds.Load(), x.syncs.Load(), x.crashes.Load(), took.Round(time.Millisecond),
+		float64(x.rounds.Load())/took.Minutes(), float64(x.crashes.Load())/took.Minutes(),
+		used.Round(time.Millisecond), float64(x.rounds.Load())/used.Minutes())
+}
+
+// cpuTime is what this process has used of its processors. On a machine that
+// others use too, only that can be compared.
+func cpuTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatalf("ask for the time used: %v", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // trySeed makes the run of a seed twice: it must hold every property and come
@@ -95,6 +111,10 @@ func (x *totals) trySeed(t *testing.T, seed uint64) {
 	s := script{seed, firstSteps(*stepsFlag)}
 	r := run(s, false)
 	x.count(r)
+	if r.failed != nil && *briefFlag {
+		t.Errorf("\n\tcaught: %s\n\t%.2000s in step %d of seed %d", r.failed.property, r.failed.text, r.steps, seed)
+		return
+	}
 	if r.failed != nil {
 		t.Error(tellFailure(s, r))
 		return
@@ -161,5 +181,7 @@ func TestWorldsDoEverything(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// Worlds come and go, and memory is cheaper than the time to tidy it.
+	debug.SetGCPercent(300)
 	os.Exit(m.Run())
 }

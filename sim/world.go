@@ -30,6 +30,9 @@ type shape struct {
 	index    index.Limits
 	mailbox  mailbox.Limits
 	padBytes int
+	// big worlds have payloads that fill the bytes a session may have unsent.
+	// Pebble decides itself there when tables are written, so nothing crashes.
+	big bool
 	// operations are the kinds of steps, with how often each happens; total is
 	// the sum of that.
 	operations []operation
@@ -67,28 +70,30 @@ type operation struct {
 	name   string
 	weight int
 	do     func(w *world)
+	// endsLife: the process may end, or the disk fill.
+	endsLife bool
 }
 
 // everyOperation lists the kinds of steps, the ones that no world can be without
 // first.
 func everyOperation() []operation {
 	return []operation{
-		{"run", 400, (*world).runSome},
-		{"sync", 80, (*world).syncSome},
-		{"client", 260, (*world).clientActs},
-		{"network", 300, (*world).carry},
-		{"http", 90, (*world).enqueueOverHTTP},
-		{"report", 20, (*world).reportOverHTTP},
-		{"time", 60, (*world).timePasses},
-		{"stall", 1, (*world).stall},
-		{"drop", 6, (*world).dropSome},
-		{"stick", 6, (*world).stickSome},
-		{"rest", 15, (*world).rest},
-		{"read", 15, (*world).readSome},
-		{"space", 3, (*world).spaceChanges},
-		{"flush", 3, (*world).flush},
-		{"fault", 1, (*world).faults},
-		{"crash", 1, (*world).powerCut},
+		{name: "run", weight: 400, do: (*world).runSome},
+		{name: "sync", weight: 80, do: (*world).syncSome},
+		{name: "client", weight: 260, do: (*world).clientActs},
+		{name: "network", weight: 300, do: (*world).carry},
+		{name: "http", weight: 90, do: (*world).enqueueOverHTTP},
+		{name: "report", weight: 20, do: (*world).reportOverHTTP},
+		{name: "time", weight: 60, do: (*world).timePasses},
+		{name: "stall", weight: 1, do: (*world).stall},
+		{name: "drop", weight: 6, do: (*world).dropSome},
+		{name: "stick", weight: 6, do: (*world).stickSome},
+		{name: "rest", weight: 15, do: (*world).rest},
+		{name: "read", weight: 15, do: (*world).readSome},
+		{name: "space", weight: 3, do: (*world).spaceChanges, endsLife: true},
+		{name: "flush", weight: 3, do: (*world).flush},
+		{name: "fault", weight: 1, do: (*world).faults, endsLife: true},
+		{name: "crash", weight: 1, do: (*world).powerCut, endsLife: true},
 	}
 }
 
@@ -103,6 +108,9 @@ func shapeOf(seed uint64) shape {
 	if c.oneIn(4) {
 		s.mailbox = mailbox.Limits{Messages: 12, Bytes: 24 << 10}
 	}
+	if c.oneIn(16) {
+		s.big, s.padBytes, s.mailbox = true, 90_000, roomy
+	}
 	s.operations = everyOperation()
 	for i := range s.operations {
 		// Some worlds never do one thing or do it all the time: what hides behind
@@ -110,6 +118,8 @@ func shapeOf(seed uint64) shape {
 		o := &s.operations[i]
 		o.weight *= 4
 		switch {
+		case s.big && o.endsLife:
+			o.weight = 0
 		case i < needed:
 		case c.oneIn(5):
 			o.weight = 0
@@ -136,7 +146,7 @@ func newWorld(seed uint64, recording bool) *world {
 		w.clients = append(w.clients, w.newClient(fmt.Sprintf("producer%d", i), true))
 	}
 	w.chance.begin(-2)
-	w.boot(newDisk())
+	w.boot(w.newDisk())
 	return w
 }
 
@@ -182,7 +192,13 @@ func (w *world) runSome() {
 	}
 }
 
-func (w *world) syncSome() { w.sync() }
+func (w *world) syncSome() {
+	if w.chance.oneIn(3) {
+		w.syncOnly()
+		return
+	}
+	w.sync()
+}
 
 func (w *world) clientActs() { pick(w.chance, w.clients).act() }
 
@@ -240,6 +256,9 @@ func (w *world) spaceChanges() {
 }
 
 func (w *world) setFree(bytes int64) {
+	if w.shape.big {
+		return
+	}
 	w.freeBytes = bytes
 	w.trace.say("  %d KiB are free", bytes>>10)
 	w.server.disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(bytes), TotalBytes: diskBytes})

@@ -1,0 +1,91 @@
+//go:build mutants
+
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var mutantFlag = flag.String("sim.mutant", "", "run only mutants whose name contains this")
+
+// mutant is one deliberate fault: old becomes new in a file, once.
+type mutant struct {
+	name, file string
+	old, new   string
+	// caught are the properties that may catch it, as the start of a failure.
+	caught []string
+}
+
+// TestMutants puts each fault into the code, by an overlay that leaves the
+// files alone, and runs the simulator over it for at most a minute. A property
+// must fail; a panic of the faulty code itself does not count, for it would
+// prove the panic and not the simulator.
+func TestMutants(t *testing.T) {
+	for _, m := range mutants {
+		if !strings.Contains(m.name, *mutantFlag) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+			said, err := m.run(t.TempDir())
+			if err == nil {
+				t.Fatalf("survived:\n%s", said)
+			}
+			property := caughtBy.FindStringSubmatch(said)
+			if property == nil {
+				t.Fatalf("did not run: %v\n%s", err, said)
+			}
+			for _, want := range m.caught {
+				if property[1] == want {
+					t.Logf("caught by %q %s", property[1], steps.FindString(said))
+					return
+				}
+			}
+			t.Fatalf("caught by %q, expected one of %q\n%s", property[1], m.caught, said)
+		})
+	}
+}
+
+var (
+	caughtBy = regexp.MustCompile(`(?m)^\s*caught: (.*)$`)
+	steps    = regexp.MustCompile(`in step \d+ of seed \d+`)
+)
+
+// run runs the simulator over the mutant.
+func (m *mutant) run(dir string) (said string, err error) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(root, m.file)
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		return fmt.Sprintf("the text to replace is there %d times", n), fmt.Errorf("stale mutant %s", m.name)
+	}
+	changed := filepath.Join(dir, filepath.Base(m.file))
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		return "", err
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "test", "-overlay", list, "-vet=off", "-count=1", "-timeout=5m", "-run=^TestSim$",
+		".", "-sim.for=1m", "-sim.brief")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
