@@ -46,7 +46,7 @@ var importTable = map[string]row{
 	},
 
 	// The bench drives an engine without a server, which loadtest must not know.
-	"cmd/codeq": {level: 5, imports: []string{"client", "loadtest", "mailbox", "server", "shardactor", "store", "wire"}},
+	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "loadtest", "mailbox", "server", "shardactor", "store", "wire", "yamlfile"}},
 }
 
 // neighbours are the imports inside one level: index and lease order records

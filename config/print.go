@@ -29,8 +29,8 @@ func (r *Resolved) AppendYAML(dst []byte) []byte {
 
 // scalar quotes a text unless YAML would take it as it is.
 func scalar(text string) string {
-	plain := strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./:_") == "" &&
-		!strings.HasSuffix(text, ":") && text != "null"
+	plain := strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./:_-") == "" &&
+		!strings.HasPrefix(text, "-") && !strings.HasSuffix(text, ":") && text != "null"
 	if plain {
 		return text
 	}

@@ -28,8 +28,8 @@ type Serve struct {
 	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" placeholder:"N" help:"Sessions that may be open at once; more are closed with 4429."`
 	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache and mailboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
 	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" placeholder:"TIME" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
-	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Least important lines of the log: debug, info, warn or error."`
-	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" help:"Log for people (console) or programs (json); auto is console on a terminal."`
+	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
+	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
 }
 
 // Check is the rules that join two settings. origin says where one was set.

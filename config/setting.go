@@ -29,6 +29,9 @@ func (s *Setting) Env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
+// Target points at the field of the struct that the table was read off.
+func (s *Setting) Target() any { return s.field.Addr().Interface() }
+
 // Flag is the flag with its dashes.
 func (s *Setting) Flag() string { return "--" + s.Name }
 

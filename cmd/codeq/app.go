@@ -28,6 +28,7 @@ type app struct {
 	inIsTerminal  bool
 	errIsTerminal bool
 	stops         <-chan os.Signal
+	given         map[string]bool // flags that stand in the command line
 	globals
 }
 

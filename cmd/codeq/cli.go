@@ -13,6 +13,7 @@ type cli struct {
 	globals
 
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
+	Token   tokenCmd   `cmd:"" name:"token" help:"Make a token for a server that wants one."`
 	Work    workCmd    `cmd:"" help:"Run a program once for each task of a command."`
 	Enqueue enqueueCmd `cmd:"" help:"Post a task, or one for each line of a file."`
 	Result  resultCmd  `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
@@ -44,6 +45,7 @@ func run(args []string, a *app) int {
 		kong.Writers(a.out, a.err),
 		kong.Exit(func(int) { helped = true }),
 		kong.KindMapper(reflect.String, kong.MapperFunc(rawString)),
+		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
 	if err != nil {
@@ -56,7 +58,7 @@ func run(args []string, a *app) int {
 	if err != nil {
 		return a.end(wrongCommandLine(err, args, parser.Model))
 	}
-	a.globals = c.globals
+	a.globals, a.given = c.globals, givenFlags(parsed)
 	return a.end(parsed.Run(a))
 }
 

@@ -5,20 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
-
+	"codeq/config"
 	"codeq/server"
 	"codeq/wire"
 )
 
 const (
-	// drainFor is how long a server that is told to stop waits for sessions to
-	// finish what they hold.
-	drainFor = 10 * time.Second
-	// cutFor is how long it may take to end after that. Nothing is lost when
-	// the process ends before it is through.
+	// cutFor is how long a server that is told to stop may take to end after its
+	// grace. Nothing is lost when the process ends before it is through.
 	cutFor = 10 * time.Second
 
 	maxShards = 32
@@ -27,20 +25,40 @@ const (
 )
 
 type serveCmd struct {
-	Listen         string `env:"CODEQ_LISTEN" default:"127.0.0.1:8080" help:"Address to listen on; port 0 takes a free one."`
-	Data           string `env:"CODEQ_DATA" default:"./codeq-data" help:"Directory of the data; made if it is not there."`
-	Shards         int    `env:"CODEQ_SHARDS" help:"Shards of a new data directory, 1 to 32, 4 if not given; what a directory has can not be changed."`
-	InsecureNoAuth bool   `env:"CODEQ_INSECURE_NO_AUTH" help:"Listen on any address although everybody who reaches it may do everything."`
+	config.Serve
+	Config      string `env:"CODEQ_CONFIG" placeholder:"FILE" help:"File of settings, in YAML or JSON."`
+	PrintConfig bool   `help:"Show the settings that would hold and where each comes from, and end."`
+}
+
+// Help is the longer text of "codeq serve --help".
+func (s *serveCmd) Help() string {
+	return `Each setting can also be given as a variable of the environment, or by its name in the file. A flag beats the
+environment, that the file, that the default. A signal HUP reads the file of tokens again; that also happens
+whenever it changes.`
 }
 
 // Run serves until it is told to stop.
 func (s *serveCmd) Run(a *app) error {
-	if s.Shards < 0 || s.Shards > maxShards {
-		return wrong("--shards must be from 1 to %d, got %d", maxShards, s.Shards)
+	settings, err := s.settle(a)
+	if err != nil {
+		return err
+	}
+	if s.PrintConfig {
+		return a.printSettings(settings)
+	}
+	tokens, err := s.openTokens(settings)
+	if err != nil {
+		return err
+	}
+	s.limitMemory()
+	hangups := make(chan os.Signal, 1)
+	if tokens != nil { // otherwise a terminal that closes ends the server
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
 	}
 	srv, err := server.Open(server.Options{
-		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
-		Log: a.log(), Version: version,
+		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
+		MaxSessions: s.MaxSessions, MemoryBytes: int64(s.Memory), Log: s.log(a), Version: version,
 	})
 	if err != nil {
 		return err
@@ -48,30 +66,25 @@ func (s *serveCmd) Run(a *app) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve() }()
 	if err := a.announce(s, srv); err != nil {
-		return errors.Join(err, a.shutdown(srv))
+		return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
 	}
-	select {
-	case err := <-served:
-		return errors.Join(err, a.shutdown(srv))
-	case <-a.stops:
-		a.say("stopping: what is under way is finished, up to %s; Ctrl-C again stops at once", drainFor)
-		return a.shutdown(srv)
+	for {
+		select {
+		case err := <-served:
+			return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
+		case <-hangups:
+			srv.ReloadTokens()
+		case <-a.stops:
+			a.say("stopping: what is under way is finished, up to %s; Ctrl-C again stops at once", s.ShutdownGrace)
+			return a.shutdown(srv, s.ShutdownGrace)
+		}
 	}
-}
-
-// log writes to standard error: for people on a terminal, else as JSON lines.
-func (a *app) log() zerolog.Logger {
-	out := a.err
-	if a.errIsTerminal && !a.JSON {
-		out = zerolog.ConsoleWriter{Out: a.err, TimeFormat: time.TimeOnly}
-	}
-	return zerolog.New(out).Level(zerolog.InfoLevel).With().Timestamp().Logger()
 }
 
 // shutdown stops the server in order. A signal meanwhile cuts it short; if it
 // does not end even then, the process does, which loses nothing accepted.
-func (a *app) shutdown(srv *server.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+func (a *app) shutdown(srv *server.Server, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- srv.Shutdown(ctx) }()
@@ -124,6 +137,9 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 }
 
 func (s *serveCmd) access() string {
+	if s.Tokens != "" {
+		return "by token, from " + s.Tokens
+	}
 	if s.InsecureNoAuth {
 		return "no authentication: whoever reaches the address may do everything (--insecure-no-auth)"
 	}
@@ -136,8 +152,12 @@ func announcement(s *serveCmd, srv *server.Server, url string) []byte {
 	line = wire.AppendQuoted(append(line, `,"data":`...), s.Data)
 	line = fmt.Appendf(line, `,"created":%t,"shards":%d,"durability":`, srv.Created(), srv.Shards())
 	line = wire.AppendQuoted(line, server.Durability)
-	line = append(line, `,"authentication":"none","address":`...)
-	line = wire.AppendQuoted(line, srv.Addr())
+	authentication := "none"
+	if s.Tokens != "" {
+		authentication = "tokens"
+	}
+	line = wire.AppendQuoted(append(line, `,"authentication":`...), authentication)
+	line = wire.AppendQuoted(append(line, `,"address":`...), srv.Addr())
 	line = wire.AppendQuoted(append(line, `,"url":`...), url)
 	return fmt.Appendf(line, `,"pid":%d}`, os.Getpid())
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
+
+	"codeq/auth"
+	"codeq/config"
+)
+
+// givenFlags names the flags that stand in the command line, as opposed to
+// those that have their value by default.
+func givenFlags(parsed *kong.Context) map[string]bool {
+	given := map[string]bool{}
+	for _, p := range parsed.Path {
+		if p.Flag != nil && !p.Resolved {
+			given[p.Flag.Name] = true
+		}
+	}
+	return given
+}
+
+// settingHelp adds default and variable of each setting to its help. The parser itself
+// does not know them: config looks into the environment.
+func settingHelp(s *config.Serve) kong.HelpValueFormatter {
+	beside := map[any]string{}
+	rows := config.Table(s)
+	for i := range rows {
+		text := "$" + rows[i].Env()
+		if rows[i].Default != "" {
+			text = "default " + rows[i].Default + "; " + text
+		}
+		beside[rows[i].Target()] = text
+	}
+	return func(v *kong.Value) string {
+		text := beside[v.Target.Addr().Interface()]
+		if text == "" {
+			return kong.DefaultHelpValueFormatter(v)
+		}
+		return strings.TrimSuffix(v.Help, ".") + " (" + text + ")."
+	}
+}
+
+// settle fills in the settings that are not in the command line and checks
+// them all.
+func (s *serveCmd) settle(a *app) (*config.Resolved, error) {
+	settings, err := config.Resolve(&s.Serve, config.Sources{Flags: a.given, Env: os.Getenv, File: s.Config})
+	if err != nil {
+		return nil, &wrongError{err}
+	}
+	if s.Tokens == "" {
+		if err := auth.CheckListener(s.Listen, s.InsecureNoAuth); err != nil {
+			return nil, wrong("listen (%s): %w", settings.Origin("listen"), err)
+		}
+	}
+	return settings, nil
+}
+
+// printSettings shows what would hold.
+func (a *app) printSettings(settings *config.Resolved) error {
+	if a.JSON {
+		return a.writeLine(settings.AppendJSON(nil))
+	}
+	_, err := a.out.Write(settings.AppendYAML(nil))
+	return err
+}
+
+// openTokens reads the file of tokens; nil without one.
+func (s *serveCmd) openTokens(settings *config.Resolved) (*auth.Tokens, error) {
+	if s.Tokens == "" {
+		return nil, nil
+	}
+	tokens, err := auth.OpenTokens(s.Tokens)
+	if err != nil {
+		return nil, wrong("tokens (%s): %w", settings.Origin("tokens"), err)
+	}
+	return tokens, nil
+}
+
+// limitMemory tells the garbage collector, unless somebody told it already.
+func (s *serveCmd) limitMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(s.Memory))
+	}
+}
+
+// log writes to standard error: for people on a terminal, else as JSON lines,
+// unless a setting says which.
+func (s *serveCmd) log(a *app) zerolog.Logger {
+	out := a.err
+	if s.LogFormat == "console" || s.LogFormat == "auto" && a.errIsTerminal && !a.JSON {
+		out = zerolog.ConsoleWriter{Out: a.err, TimeFormat: time.TimeOnly, NoColor: !a.errIsTerminal}
+	}
+	level, err := zerolog.ParseLevel(s.LogLevel)
+	if err != nil {
+		panic("the levels of config are not those of zerolog: " + err.Error())
+	}
+	return zerolog.New(out).Level(level).With().Timestamp().Logger()
+}

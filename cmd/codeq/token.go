@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"codeq/auth"
+	"codeq/wire"
+	"codeq/yamlfile"
+)
+
+type tokenCmd struct {
+	New tokenNewCmd `cmd:"" help:"Make a token, and the entry that a server knows it by."`
+}
+
+type tokenNewCmd struct {
+	Name      string        `required:"" placeholder:"NAME" help:"Name of the token for people."`
+	Tenant    string        `default:"default" help:"Tenant whose tasks it is for."`
+	Subject   string        `placeholder:"SUBJECT" help:"Who acts with it; the name if not given. Workers of one subject may answer for one another's tasks."`
+	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" help:"What it may do, of producer, worker, admin and read; repeat it or use commas."`
+	Command   []string      `default:"*" placeholder:"COMMAND" help:"Commands it may post and take; repeat it or use commas."`
+	ExpiresIn time.Duration `placeholder:"TIME" help:"How long it is good, like 720h; for ever if not given."`
+	File      string        `placeholder:"FILE" help:"File of tokens to put the entry into; made if it is not there."`
+}
+
+// Help is the longer text of "codeq token new --help".
+func (n *tokenNewCmd) Help() string {
+	return `The token is printed once and is in no file: the entry holds its SHA-256. A server that was started with
+--tokens FILE takes a changed file within a second.
+
+  codeq token new --name ci --scope producer --command build,test --file tokens.yaml`
+}
+
+// Run draws a token and prints it with its entry.
+func (n *tokenNewCmd) Run(a *app) error {
+	if n.ExpiresIn < 0 {
+		return wrong("--expires-in must not be negative, got %v", n.ExpiresIn)
+	}
+	token, err := auth.NewToken(nil)
+	if err != nil {
+		return err
+	}
+	e := n.entry(token)
+	text := e.AppendYAML(nil)
+	if _, err := auth.ParseEntries("entry", text); err != nil {
+		var refused *yamlfile.Error
+		if errors.As(err, &refused) {
+			return wrong("%s", refused.Sentence)
+		}
+		return err
+	}
+	if n.File != "" {
+		if err := auth.AppendToFile(n.File, e); err != nil {
+			return err
+		}
+	}
+	if a.JSON {
+		return a.writeLine(n.line(token, e, text))
+	}
+	if n.File != "" {
+		fmt.Fprintf(a.out, "%s\n", token)
+		a.say("this is the only time the token is shown; its entry is in %s", n.File)
+		return nil
+	}
+	fmt.Fprintf(a.out, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s", token, text)
+	return nil
+}
+
+func (n *tokenNewCmd) entry(token string) *auth.Entry {
+	e := &auth.Entry{
+		Name: n.Name, SHA256: auth.HashToken(token), Tenant: n.Tenant, Subject: n.Subject,
+		Scopes: n.Scope, Commands: n.Command,
+	}
+	if e.Subject == "" {
+		e.Subject = n.Name
+	}
+	if n.ExpiresIn > 0 {
+		e.ExpiresAtMs = time.Now().Add(n.ExpiresIn).UnixMilli()
+	}
+	return e
+}
+
+// line is the same for programs.
+func (n *tokenNewCmd) line(token string, e *auth.Entry, text []byte) []byte {
+	line := wire.AppendQuoted([]byte(`{"token":`), token)
+	line = wire.AppendQuoted(append(line, `,"name":`...), e.Name)
+	line = wire.AppendQuoted(append(line, `,"sha256":`...), e.SHA256)
+	line = wire.AppendQuoted(append(line, `,"entry":`...), string(text))
+	if n.File != "" {
+		line = wire.AppendQuoted(append(line, `,"file":`...), n.File)
+	}
+	return append(line, '}')
+}
