@@ -90,6 +90,7 @@ func (c *Conversation) send(f wire.ServerFrame) {
 
 func (c *Conversation) setWindow(size int) {
 	c.out.Window, c.out.SetsWindow = size, true
+	c.profile.window = size
 }
 
 // end closes the conversation; the socket is closed with the code.

@@ -71,6 +71,8 @@ type Conversation struct {
 	tasks    deliveries
 	clock    clock
 	draining bool
+
+	profile profile
 }
 
 // NewConversation begins with a socket that opened at a time in Unix
@@ -81,6 +83,7 @@ func NewConversation(facts Facts, openedAtMs int64) *Conversation {
 		requests: make(map[uint64]*request),
 		tasks:    newDeliveries(),
 		clock:    clock{helloByMs: openedAtMs + helloForMs},
+		profile:  profile{openedAtMs: openedAtMs, heardAtMs: openedAtMs},
 	}
 }
 
@@ -93,6 +96,7 @@ func (c *Conversation) Step(nowMs int64, e Event) Actions {
 		return c.out
 	}
 	c.nowMs = nowMs
+	c.profile.hears(nowMs, e)
 	c.step(e)
 	if c.draining && !c.over {
 		c.leaveWhenIdle()

@@ -25,6 +25,7 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 		return
 	}
 	c.subscribed = append([]string{}, commands...)
+	c.profile.leaving = false
 	c.setWindow(f.Window)
 	number := c.open(r)
 	for shard := range c.facts.Router.Shards() {
@@ -63,12 +64,14 @@ func (c *Conversation) window(f *wire.Window) {
 		c.refuse(r, goingAway())
 		return
 	}
+	c.profile.leaving = c.profile.leaving && f.Size == 0
 	c.setWindow(f.Size)
 	c.succeed(r, &wire.OK{})
 }
 
 // drain is the client's word that it takes no more.
 func (c *Conversation) drain(f *wire.Drain) {
+	c.profile.leaving = true
 	c.setWindow(0)
 	c.succeed(c.begin(f.Ref, messageBytes), &wire.OK{})
 }
