@@ -12,6 +12,7 @@ import (
 	"codeq/auth"
 	"codeq/shardactor"
 	"codeq/store"
+	"codeq/wire"
 )
 
 // base is the path below which everything but health and version lies.
@@ -19,12 +20,10 @@ const base = "/v1/codeq"
 
 // Options are what the API stands on. All are required but Ready and Draining.
 type Options struct {
-	Engine *shardactor.Engine
-	Store  *store.Store
-	Auth   auth.Authenticator
-	// Sessions takes over requests for GET /v1/codeq/session, credential and
-	// all.
-	Sessions http.Handler
+	Engine   *shardactor.Engine
+	Store    *store.Store
+	Auth     auth.Authenticator
+	Sessions Sessions
 	// NowMs is the clock of the engine, in Unix milliseconds.
 	NowMs func() int64
 	Log   zerolog.Logger
@@ -36,6 +35,18 @@ type Options struct {
 	// Draining is closed when the server begins to stop: requests that wait
 	// for a result are then answered instead of holding it up.
 	Draining <-chan struct{}
+}
+
+// Sessions are those of the server. Any goroutine.
+type Sessions interface {
+	// ServeHTTP takes over requests for GET /v1/codeq/session, credential and
+	// all.
+	http.Handler
+	// Count is how many are open, of all tenants.
+	Count() int
+	// List is one page of those of a tenant, by id, behind the id after; more
+	// says that there are further ones.
+	List(tenant string, after wire.SessionID, limit int) (page []wire.SessionFigures, more bool)
 }
 
 // api is the handler that New returns.
@@ -79,6 +90,7 @@ func (a *api) resources() []resource {
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
 		{base + "/tasks/{id}/result", []verb{{method: http.MethodGet, handle: a.getResult}}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
+		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},

@@ -35,6 +35,32 @@ type bench struct {
 	ready    atomic.Bool
 	draining chan struct{}
 	stopped  bool
+	sessions teapot
+}
+
+// teapot answers every session in its own way, and knows those it is given.
+type teapot struct {
+	open map[string][]wire.SessionFigures
+}
+
+func (*teapot) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }
+
+func (p *teapot) Count() (n int) {
+	for _, list := range p.open {
+		n += len(list)
+	}
+	return n
+}
+
+// List implements Sessions over lists in the order of their ids.
+func (p *teapot) List(tenant string, after wire.SessionID, limit int) ([]wire.SessionFigures, bool) {
+	var page []wire.SessionFigures
+	for _, f := range p.open[tenant] {
+		if f.ID.String() > after.String() {
+			page = append(page, f)
+		}
+	}
+	return page[:min(len(page), limit)], len(page) > limit
 }
 
 // setup says what differs from an ordinary bench.
@@ -83,7 +109,7 @@ func newBench(t testing.TB, o setup) *bench {
 	}
 	b.api = New(Options{
 		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
-		Sessions: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		Sessions: &b.sessions,
 		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,
 	}).(*api)
 	t.Cleanup(b.close)

@@ -88,9 +88,9 @@ func (a *api) readResult(c *call, id wire.TaskID) (ans answer, final bool) {
 
 // waitOf reads waitSeconds from the query; absent is 0.
 func waitOf(u *url.URL) (time.Duration, *wire.Error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return 0, wire.Refuse(wire.CodeInvalidArgument, "the query is not of the form name=value&name=value with % escapes")
+	query, refusal := queryOf(u)
+	if refusal != nil {
+		return 0, refusal
 	}
 	values, asked := query["waitSeconds"]
 	if !asked {
@@ -102,4 +102,12 @@ func waitOf(u *url.URL) (time.Duration, *wire.Error) {
 			fmt.Sprintf("waitSeconds must be one integer from 0 to %d", wire.MaxWaitSeconds))
 	}
 	return time.Duration(seconds) * time.Second, nil
+}
+
+func queryOf(u *url.URL) (url.Values, *wire.Error) {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, wire.Refuse(wire.CodeInvalidArgument, "the query is not of the form name=value&name=value with % escapes")
+	}
+	return query, nil
 }

@@ -31,6 +31,7 @@ var everyRoute = []struct {
 	{"GET", tasksPath + "/" + unknownID, "GET, HEAD", false},
 	{"GET", tasksPath + "/" + unknownID + "/result", "GET, HEAD", false},
 	{"GET", "/v1/codeq/admin/queues", "GET, HEAD", false},
+	{"GET", "/v1/codeq/admin/sessions", "GET, HEAD", false},
 	{"GET", "/v1/codeq/session", "GET", true},
 	{"GET", "/healthz", "GET, HEAD", true},
 	{"GET", "/readyz", "GET, HEAD", true},

@@ -121,6 +121,11 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger sees the queues %s", a.body)
 		}
 	},
+	"GET /v1/codeq/admin/sessions": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/admin/sessions", ""); a.body != `{"sessions":[]}` {
+			x.t.Errorf("the stranger sees the sessions %s", a.body)
+		}
+	},
 	// What a stranger meets in a session is another test's subject; these say
 	// nothing about tasks.
 	"GET /v1/codeq/session": func(*site) {},
