@@ -134,6 +134,9 @@ func (w *world) reportOverHTTP() {
 	if len(w.overheard) == 0 {
 		return
 	}
+	if w.chance.oneIn(4) && w.stopWaiting() {
+		return
+	}
 	ref := pick(w.chance, w.overheard)
 	t := w.model.tasks[ref.TaskID]
 	if t == nil {
@@ -150,6 +153,22 @@ func (w *world) reportOverHTTP() {
 		owner.Subject = t.subject
 	}
 	(&request{world: w, result: &shardactor.Result{Owner: owner, TaskRef: ref, ResultRequest: w.outcome(ref)}}).post()
+}
+
+// stopWaiting is a caller that waits for a result no longer. What was under way
+// to it may still come.
+func (w *world) stopWaiting() bool {
+	i := slices.IndexFunc(w.requests, func(r *request) bool { return !r.watch.IsZero() })
+	if i < 0 {
+		return false
+	}
+	r := w.requests[i]
+	w.requests = slices.Delete(w.requests, i, i+1)
+	w.trace.say("  wait no longer for %s", w.name(r.watch))
+	w.server.engine.Unwatch(w.server.engine.ShardOf(r.watch), new(mailbox.Slot[shardactor.Message]), &shardactor.Unwatch{
+		Asker: shardactor.Asker{Sink: r, Ref: uint64(r.tries)}, TaskID: r.watch,
+	})
+	return true
 }
 
 // httpDied drops all calls under way: their outcome is unknown.

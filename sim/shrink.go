@@ -2,14 +2,15 @@ package sim
 
 import "slices"
 
-// shrink looks for a shorter script that fails the same property. It makes at
-// most tries runs, so that it ends, whatever a run costs.
-func shrink(s script, failed report, tries int) (shorter script, last report) {
+// shrink looks for a shorter script that fails the same property, by leaving out
+// ever smaller pieces. It makes at most tries runs, so that it ends, whatever a
+// run costs.
+func shrink(s script, failed report, tries int, run func(script) report) (shorter script, last report) {
 	s.steps = s.steps[:min(failed.steps, len(s.steps))]
 	last = failed
 	fails := func(steps []int) bool {
 		tries--
-		r := run(script{s.seed, steps}, false)
+		r := run(script{s.seed, steps})
 		if r.failed == nil || r.failed.property != failed.failed.property {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,7 +133,7 @@ func tellFailure(s script, r report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n\nin step %d of seed %d. Again with\n\n\tgo test ./sim -run TestSim -sim.seed=%d -sim.steps=%d\n",
 		r.failed, r.steps, s.seed, s.seed, len(s.steps))
-	short, last := shrink(s, r, shrinkTries)
+	short, last := shrink(s, r, shrinkTries, func(s script) report { return run(s, false) })
 	told := run(short, true)
 	fmt.Fprintf(&b, "\n%d of its steps are enough (%v). The end of that story:\n\n", len(short.steps), last.failed.property)
 	for _, line := range told.story[max(0, len(told.story)-storyLines):] {
@@ -170,12 +171,43 @@ func TestWorldsDoEverything(t *testing.T) {
 		"(grant)", "(result)", "(nack)", "(abandon)", "(release)", "(due)", "(lease_expired)", "(session_gone)", "(undelivered)",
 		"-> DLQ_SET", "replayed true", "refused", "the power goes (unsynced data lost)", "the power goes (unsynced data kept)",
 		"the log cannot be synced", "tables fail", "no-grant", "only-delete", "no-enqueue", "drops socket", "is stuck: true",
-		"wait for", "heartbeat of", "received by", "timer of socket", "is full",
+		"wait for", "wait no longer for", "heartbeat of", "received by", "timer of socket", "is full",
 		"idempotency_conflict", "lease_lost", "not_owner", "not_in_progress", "task_not_found", "storage_full", "overloaded",
 	} {
 		if !strings.Contains(story, what) {
 			t.Errorf("nothing in eight worlds is %q", what)
 		}
+	}
+}
+
+// A story is as short as it can be, and fails for the same reason.
+func TestShrinkKeepsWhatMatters(t *testing.T) {
+	fails := func(s script) report {
+		r := report{steps: len(s.steps)}
+		if at := slices.Index(s.steps, 93); at >= 0 && slices.Contains(s.steps, 7) {
+			r.failed, r.steps = &violation{property: "both"}, at+1
+		} else if slices.Contains(s.steps, 7) {
+			r.failed = &violation{property: "only one"}
+		}
+		return r
+	}
+	s := script{1, firstSteps(200)}
+	short, last := shrink(s, fails(s), 200, fails)
+	if !slices.Equal(short.steps, []int{7, 93}) || last.failed.property != "both" {
+		t.Fatalf("left are %v, which fail as %v", short.steps, last.failed)
+	}
+}
+
+// Same steps, same trace; others, another.
+func TestTheTraceTellsRunsApart(t *testing.T) {
+	s := script{5, firstSteps(400)}
+	a, b := run(s, false), run(s, true)
+	if a.sum != b.sum || a.failed != nil {
+		t.Errorf("one script gave %x and, told aloud, %x (%v)", a.sum, b.sum, a.failed)
+	}
+	s.steps = slices.Delete(slices.Clone(s.steps), 100, 200)
+	if c := run(s, false); c.sum == a.sum {
+		t.Errorf("another script gave %x too", c.sum)
 	}
 }
 
