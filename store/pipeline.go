@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -61,6 +62,7 @@ func (sp *Span) Apply() (uint64, error) {
 	}
 	number := sp.submitted.Add(1)
 	s.guard.committed(b.Bytes())
+	s.figures.committed(b.Bytes())
 	sp.watch.begin()
 	err := b.pebble.Commit(pebble.NoSync)
 	sp.watch.end()
@@ -88,16 +90,18 @@ func (s *Store) Barrier() error {
 		return err
 	}
 	var target [MaxShards]uint64
-	moved := false
+	var commits uint64
 	for i, sp := range s.spans {
 		target[i] = sp.applied.Load()
-		moved = moved || target[i] > sp.synced.Load()
+		commits += target[i] - sp.synced.Load()
 	}
-	if !moved {
+	if commits == 0 {
 		return nil
 	}
 	p.watch.begin()
+	startedAt := time.Now()
 	err := s.db.LogData(nil, pebble.Sync)
+	took := time.Since(startedAt)
 	p.watch.end()
 	if err != nil {
 		s.die(fmt.Errorf("sync the log: %w", err))
@@ -105,6 +109,7 @@ func (s *Store) Barrier() error {
 	if p.failed.Load() {
 		return errors.New("sync the log: the store has failed")
 	}
+	s.figures.synced(took, commits)
 	s.publish(&target)
 	return nil
 }

@@ -67,6 +67,8 @@ type Store struct {
 	spans []*Span
 	guard *Guard
 	pipe  pipeline
+	// figures are for whoever watches; nothing is decided by them.
+	figures *figures
 
 	closed     atomic.Bool
 	asideTotal atomic.Int64
@@ -77,7 +79,7 @@ type Store struct {
 // against other processes until Close. What it will not touch is a
 // *RefusedError.
 func Open(o Options) (*Store, error) {
-	s := &Store{options: withDefaults(o)}
+	s := &Store{options: withDefaults(o), figures: newFigures()}
 	s.pipe.init(s)
 	if o.Shards < 0 || o.Shards > MaxShards {
 		return nil, &RefusedError{File: o.Dir, Sentence: fmt.Sprintf(

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/wire"
+)
+
+// ReadAllQueues are the figures of the queues of all tenants that have a task
+// waiting, in progress or dead, summed over the shards, by command and tenant.
+// It serves whoever watches the server: nothing in it needs to be durable. It
+// costs a key for each queue and shard and one more for each priority that has
+// ready tasks, and no other. Any goroutine.
+func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
+	snapshot := s.db.NewSnapshot()
+	loads := loads{snapshot: snapshot, places: make(map[QueueKey]int)}
+	var err error
+	for shard := 0; shard < s.shards && err == nil; shard++ {
+		err = loads.addShard(shard)
+	}
+	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("close snapshot: %w", closeErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(loads.list, func(a, b wire.QueueFigures) int {
+		if a.Command != b.Command {
+			return strings.Compare(a.Command, b.Command)
+		}
+		return strings.Compare(a.TenantID, b.TenantID)
+	})
+	return loads.list, nil
+}
+
+// pendingTailBytes is what a pending key has behind its priority.
+const pendingTailBytes = 8 + len(wire.TaskID{})
+
+// loads sums figures over shards.
+type loads struct {
+	snapshot *pebble.Snapshot
+	list     []wire.QueueFigures
+	places   map[QueueKey]int
+}
+
+// addShard walks the counters of a shard with one iterator and, beside it, the
+// heads of the queues with another: both in the same order, so that the second
+// one only ever goes forward.
+func (l *loads) addShard(shard int) error {
+	v := view{reader: l.snapshot, prefix: appendSpan(nil, shard)}
+	heads, err := l.snapshot.NewIter(&pebble.IterOptions{
+		LowerBound: v.prefix, UpperBound: upperBound(v.prefix),
+	})
+	if err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	prefix := append(slices.Clone(v.prefix), wordCounters...)
+	err = v.scanPrefix(prefix, func(key, value []byte) (bool, error) {
+		return true, l.add(&v, heads, key, value)
+	})
+	if closeErr := heads.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("scan: %w", closeErr)
+	}
+	return err
+}
+
+// add is one queue of one shard.
+func (l *loads) add(v *view, heads *pebble.Iterator, key, value []byte) error {
+	p, err := parseKey(key)
+	var c Counters
+	if err == nil {
+		err = parseCounters(value, &c)
+	}
+	if err != nil {
+		return &DamagedError{Key: slices.Clone(key), Err: err}
+	}
+	ready := c.ReadyTotal()
+	if ready == 0 && c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 {
+		return nil
+	}
+	f := l.figuresOf(p.Queue)
+	f.Ready += ready
+	f.Delayed += c.Delayed
+	f.InProgress += c.InProgress
+	f.Dead += c.Dead
+	for priority := Priorities - 1; priority >= 0; priority-- { // the order of the keys
+		if c.Ready[priority] == 0 {
+			continue
+		}
+		v.key = appendPendingKey(v.start(), p.Queue, priority, PendingKey{Seq: c.ReadyFloor[priority]})
+		if err := noteHead(heads, v.key, len(v.key)-pendingTailBytes, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loads) figuresOf(q QueueKey) *wire.QueueFigures {
+	place, known := l.places[q]
+	if !known {
+		place = len(l.list)
+		l.places[q] = place
+		l.list = append(l.list, wire.QueueFigures{Command: q.Command, TenantID: q.Tenant})
+	}
+	return &l.list[place]
+}
+
+// noteHead looks at the first key from lower on, if it still has the first
+// prefixBytes of it.
+func noteHead(heads *pebble.Iterator, lower []byte, prefixBytes int, f *wire.QueueFigures) error {
+	if !heads.SeekGE(lower) || string(heads.Key()[:min(prefixBytes, len(heads.Key()))]) != string(lower[:prefixBytes]) {
+		if err := heads.Error(); err != nil {
+			return fmt.Errorf("scan at %s: %w", nameForLog(lower), err)
+		}
+		return nil
+	}
+	value, err := heads.ValueAndErr()
+	if err != nil {
+		return fmt.Errorf("scan at %s: %w", nameForLog(heads.Key()), err)
+	}
+	atMs, err := parseReadyAt(value)
+	if err != nil {
+		return &DamagedError{Key: slices.Clone(heads.Key()), Err: err}
+	}
+	if f.OldestReadyAtMs == 0 || atMs < f.OldestReadyAtMs {
+		f.OldestReadyAtMs = atMs
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/meter"
+	"codeq/wire"
+)
+
+// plantLoads writes queues of some tenants into all shards, each with its own
+// mix of tasks, some with none that is not done.
+func plantLoads(t *testing.T, s *Store, random *rand.Rand) {
+	t.Helper()
+	for shard := range s.Shards() {
+		p := plantIn(s, shard)
+		p.marks.TimeMs += int64(random.IntN(1000))
+		for range 60 {
+			q := QueueKey{Command: fmt.Sprintf("c%d", random.IntN(9)), Tenant: fmt.Sprintf("t/%d", random.IntN(4))}
+			switch random.IntN(6) {
+			case 0:
+				p.pending(q, "")
+			case 1:
+				r := p.record(q, "")
+				p.marks.Seq++
+				r.Priority, r.Location, r.Seq = random.IntN(Priorities), wire.LocationPending, p.marks.Seq
+				c := p.figures(q)
+				if c.Ready[r.Priority] == 0 {
+					c.ReadyFloor[r.Priority] = r.Seq - uint64(random.IntN(3))
+				}
+				c.Ready[r.Priority]++
+				p.span.batch.PutTask(r)
+				p.span.batch.PutPending(q, r.Priority, PendingKey{Seq: r.Seq, ID: r.ID}, p.marks.TimeMs+int64(random.IntN(1000)))
+			case 2:
+				p.leased(q, "")
+			case 3:
+				p.delayed(q)
+			case 4:
+				p.ended(q, wire.StatusFailed, true, "")
+			default:
+				p.ended(QueueKey{Command: "done", Tenant: q.Tenant}, wire.StatusCompleted, false, "")
+			}
+		}
+		p.settle(t)
+	}
+}
+
+func TestAllQueuesAreWhatEachTenantSeesOfItsBusyOnes(t *testing.T) {
+	for seed := range uint64(20) {
+		s := openIn(t, vfs.NewMem(), func(o *Options) { o.Shards = 3 })
+		plantLoads(t, s, rand.New(rand.NewPCG(seed, 1)))
+		got, err := s.ReadAllQueues()
+		if err != nil {
+			t.Fatal(err)
+		}
+		byTenant := make(map[string][]wire.QueueFigures)
+		for i, f := range got {
+			if i > 0 && (got[i-1].Command > f.Command || got[i-1].Command == f.Command && got[i-1].TenantID >= f.TenantID) {
+				t.Fatalf("seed %d: %+v comes after %+v", seed, f, got[i-1])
+			}
+			byTenant[f.TenantID] = append(byTenant[f.TenantID], f)
+		}
+		for _, tenant := range []string{"t/0", "t/1", "t/2", "t/3"} {
+			all, err := s.ReadQueues(tenant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []wire.QueueFigures
+			for _, f := range all {
+				if f.Command != "done" {
+					want = append(want, f)
+				}
+			}
+			if !reflect.DeepEqual(byTenant[tenant], want) {
+				t.Errorf("seed %d: tenant %s has\n%+v\nwant\n%+v", seed, tenant, byTenant[tenant], want)
+			}
+		}
+	}
+}
+
+func TestDamagedFiguresAreNotTakenForLoads(t *testing.T) {
+	for name, key := range map[string]func(g garden) parsedKey{
+		"counters": func(g garden) parsedKey { return parsedKey{Family: familyCounters, Queue: g.queue} },
+		"head": func(g garden) parsedKey {
+			return parsedKey{Family: familyPending, Queue: g.queue, Priority: g.pending.Priority, Seq: g.pending.Seq, ID: g.pending.ID}
+		},
+	} {
+		s := openIn(t, vfs.NewMem())
+		tamper(t, s, spanKey(key(plantIn(s, 0).garden(t, QueueKey{"c", "t"}))), "x")
+		if got, err := s.ReadAllQueues(); !isDamaged(err) {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+}
+
+// value is the value of a series on a page, "" if it is not there.
+func value(s *Store, series string) string {
+	var p meter.Page
+	s.WriteMetrics(&p)
+	for line := range strings.Lines(string(p.Text())) {
+		if rest, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSuffix(rest, "\n")
+		}
+	}
+	return ""
+}
+
+func TestCommitsAndSyncsAreCounted(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	for range 3 {
+		plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	}
+	plantIn(s, 1).garden(t, QueueKey{"c", "t"})
+	apply(t, s.Span(1)) // empty, so it is none
+	barrier(t, s)
+	barrier(t, s) // nothing is new, so it is none
+	plantIn(s, 1).garden(t, QueueKey{"c", "t"})
+	barrier(t, s)
+	for series, want := range map[string]string{
+		"codeq_commits_total":                  "5",
+		"codeq_commit_batch_bytes_count":       "5",
+		"codeq_sync_seconds_count":             "2",
+		`codeq_sync_seconds_bucket{le="+Inf"}`: "2",
+		`codeq_sync_batches_bucket{le="1"}`:    "1",
+		`codeq_sync_batches_bucket{le="4"}`:    "2",
+		"codeq_sync_batches_sum":               "5",
+		"codeq_set_aside_total":                "0",
+		"codeq_disk_guard_level":               "0",
+		"codeq_pebble_snapshots":               "0",
+	} {
+		if got := value(s, series); got != want {
+			t.Errorf("%s is %q, want %q", series, got, want)
+		}
+	}
+	if value(s, "codeq_pebble_wal_written_bytes_total") == "0" {
+		t.Error("nothing was written to the log")
+	}
+}
+
+func BenchmarkReadAllQueues(b *testing.B) {
+	for _, each := range []int{1, 2} {
+		s := benchStore(b)
+		const queues = 10_000
+		for shard := range each {
+			sp := s.Span(shard)
+			for i := range queues {
+				q := QueueKey{Command: fmt.Sprintf("command-%d", i), Tenant: "acme"}
+				sp.Batch().PutPending(q, 0, PendingKey{Seq: 1, ID: benchID(i)}, 1_700_000_000_000)
+				sp.Batch().PutCounters(q, &Counters{Ready: [Priorities]int64{1}})
+			}
+			if _, err := sp.Apply(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("10k queues in %d shards", each), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if list, err := s.ReadAllQueues(); err != nil || len(list) != queues {
+					b.Fatal(len(list), err)
+				}
+			}
+		})
+	}
+}
