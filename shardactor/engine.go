@@ -90,11 +90,12 @@ func (o *Outlets) SpaceChanged(store.Level) {
 // Engine runs all shards: one actor each, one router for all. Its methods may
 // be called from any goroutine after NewEngine returned.
 type Engine struct {
-	store  *store.Store
-	nowMs  func() int64
-	router *router
-	loops  []*loop
-	actors []*actor.Actor
+	store   *store.Store
+	nowMs   func() int64
+	router  *router
+	loops   []*loop
+	actors  []*actor.Actor
+	figures *figures
 }
 
 // NewEngine loads every shard and prepares its actor. Nothing runs before
@@ -116,9 +117,10 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		limits = DefaultMailbox
 	}
 	e := &Engine{
-		store:  o.Store,
-		nowMs:  o.StartClock(floorMs),
-		router: newRouter(shards, o.Random),
+		store:   o.Store,
+		nowMs:   o.StartClock(floorMs),
+		router:  newRouter(shards, o.Random),
+		figures: newFigures(),
 	}
 	for shard := range shards {
 		seed, err := drawSeed(o.Random)
@@ -130,6 +132,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		e.loops = append(e.loops, &loop{
 			box: mailbox.New[Message](limits), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
+			figures: e.figures.of(shard),
 		})
 	}
 	o.Outlets.loops.Store(&e.loops)

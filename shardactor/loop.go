@@ -22,12 +22,14 @@ type loop struct {
 	nowMs   func() int64
 	fatal   func(error)
 	observe func(*Observed)
+	figures shardFigures
 	backlog []Message
 }
 
 // handle works through a whole backlog, round after round, and says how long
 // the actor may sleep.
 func (l *loop) handle(batch []Message) time.Duration {
+	l.figures.drained(l.box, len(batch))
 	l.backlog = append(l.backlog[:0], batch...)
 	rest := l.backlog
 	for {
@@ -40,6 +42,7 @@ func (l *loop) handle(batch []Message) time.Duration {
 			l.fatal(err)
 			return actor.Forever
 		}
+		l.figures.round(&out)
 		if l.observe != nil {
 			l.observe(&Observed{
 				Shard: l.span.Shard(), NowMs: now, Space: space,

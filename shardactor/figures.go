@@ -1,0 +1,128 @@
+package shardactor
+
+import (
+	"slices"
+	"strconv"
+
+	"codeq/mailbox"
+	"codeq/meter"
+)
+
+// causes are all causes of a transition, in the order of their counters. The
+// last one counts what is not among them, which a test keeps from happening:
+// figures are no reason to stop a queue.
+var causes = [...]Cause{
+	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
+	CauseExpired, CauseSessionGone, CauseUndelivered, "other",
+}
+
+// figures are what the loops of all shards count of the outcomes of their
+// rounds. The core knows nothing of them. Any goroutine.
+type figures struct {
+	set         meter.Set
+	transitions [len(causes)]*meter.Counter
+	perRound    *meter.Histogram
+	perCommit   *meter.Histogram
+}
+
+// shardFigures are those of one loop, with its own view of its mailbox.
+type shardFigures struct {
+	all  *figures
+	size *meter.Histogram
+	wait *meter.Histogram
+}
+
+func newFigures() *figures {
+	f := &figures{}
+	for i, cause := range causes {
+		f.transitions[i] = f.set.Counter("codeq_transitions_total",
+			"Tasks that moved, by what moved them.", meter.Label{Name: "cause", Value: string(cause)})
+	}
+	f.perRound = f.set.Histogram("codeq_round_batch_messages",
+		"Messages that one round took from a backlog.", meter.Doubling(1, 11))
+	f.perCommit = f.set.Histogram("codeq_commit_batch_transitions",
+		"Tasks that one commit moved, of those that moved any.", meter.Doubling(1, 12))
+	return f
+}
+
+func (f *figures) of(shard int) shardFigures {
+	label := shardLabel(shard)
+	return shardFigures{
+		all: f,
+		size: f.set.Histogram("codeq_mailbox_batch_messages",
+			"Messages that were drained from the mailbox of a shard at once.", meter.Doubling(1, 15), label),
+		wait: f.set.Histogram("codeq_mailbox_wait_seconds",
+			"Time that the oldest message of a drained batch had waited.", meter.Doubling(25e-6, 18), label),
+	}
+}
+
+func shardLabel(shard int) meter.Label { return meter.Label{Name: "shard", Value: strconv.Itoa(shard)} }
+
+// drained notes a backlog that came out of the mailbox.
+func (f *shardFigures) drained(box *mailbox.Mailbox[Message], messages int) {
+	if messages == 0 {
+		return
+	}
+	f.size.Update(float64(messages))
+	f.wait.Update(box.Figures().LastWait.Seconds())
+}
+
+// round notes what a round did, once its batch is applied.
+func (f *shardFigures) round(out *Outcome) {
+	if out.Taken > 0 {
+		f.all.perRound.Update(float64(out.Taken))
+	}
+	if len(out.Events) == 0 {
+		return
+	}
+	f.all.perCommit.Update(float64(len(out.Events)))
+	var moved [len(causes)]int
+	at := 0
+	for i := range out.Events {
+		// Transitions of one cause mostly come in a row.
+		if cause := out.Events[i].Cause; causes[at] != cause {
+			at = placeOf(cause)
+		}
+		moved[at]++
+	}
+	for i, n := range moved {
+		if n > 0 {
+			f.all.transitions[i].Add(n)
+		}
+	}
+}
+
+func placeOf(cause Cause) int {
+	if i := slices.Index(causes[:], cause); i >= 0 {
+		return i
+	}
+	return len(causes) - 1
+}
+
+// WriteMetrics adds what the shards have counted, and what waits for them, to a
+// page.
+func (e *Engine) WriteMetrics(p *meter.Page) {
+	p.Add(&e.figures.set)
+	boxes := make([]mailbox.Figures, len(e.loops))
+	for shard := range e.loops {
+		boxes[shard] = e.MailboxFigures(shard)
+	}
+	family := func(name string, kind meter.Kind, help string, value func(*mailbox.Figures) float64) {
+		p.Family("codeq_mailbox_"+name, kind, help)
+		for shard := range boxes {
+			p.Put(value(&boxes[shard]), shardLabel(shard))
+		}
+	}
+	family("messages", meter.Gauge, "Messages that wait for a shard.",
+		func(f *mailbox.Figures) float64 { return float64(f.Depth) })
+	family("bytes", meter.Gauge, "What these messages keep in memory.",
+		func(f *mailbox.Figures) float64 { return float64(f.DepthBytes) })
+	family("high_water_messages", meter.Gauge, "The most messages that ever waited since the start.",
+		func(f *mailbox.Figures) float64 { return float64(f.HighWater) })
+	family("accepted_total", meter.Total, "Messages that the mailbox of a shard took.",
+		func(f *mailbox.Figures) float64 { return float64(f.Pushed) })
+	family("merged_total", meter.Total, "Control messages that joined one that waited.",
+		func(f *mailbox.Figures) float64 { return float64(f.Merged) })
+	family("refused_total", meter.Total, "Messages that a full mailbox refused.",
+		func(f *mailbox.Figures) float64 { return float64(f.Refused) })
+}

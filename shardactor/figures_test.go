@@ -1,0 +1,230 @@
+package shardactor
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+
+	"codeq/mailbox"
+	"codeq/meter"
+	"codeq/store"
+	"codeq/wire"
+)
+
+func TestEveryCauseHasACounter(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "transition.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []Cause
+	ast.Inspect(file, func(n ast.Node) bool {
+		v, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if typ, ok := v.Type.(*ast.Ident); ok && typ.Name == "Cause" {
+			text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared = append(declared, Cause(text))
+		}
+		return true
+	})
+	if want := append(declared, "other"); len(declared) < 10 || !slices.Equal(causes[:], want) {
+		t.Errorf("counted are %v, declared are %v", causes, declared)
+	}
+}
+
+// handEngine is an engine whose rounds and syncs a test runs, with what it saw.
+type handEngine struct {
+	*Engine
+	store  *store.Store
+	nowMs  int64
+	moved  map[Cause]int
+	rounds int
+}
+
+func newHandEngine(t *testing.T, box mailbox.Limits) *handEngine {
+	t.Helper()
+	h := &handEngine{nowMs: 1_767_225_600_000, moved: make(map[Cause]int)}
+	outlets := new(Outlets)
+	var err error
+	h.store, err = store.Open(store.Options{
+		FS: vfs.NewMem(), Dir: "data", Shards: 2, Log: zerolog.Nop(), Synced: outlets.Synced, Fatal: noFatal,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h.Engine, err = NewEngine(EngineOptions{
+		Store: h.store, Outlets: outlets, Random: rand.NewChaCha8([32]byte{7}), Log: zerolog.Nop(), Fatal: noFatal,
+		StartClock: func(int64) func() int64 { return func() int64 { return h.nowMs } },
+		Mailbox:    box,
+		Observe: func(o *Observed) {
+			for _, e := range o.Outcome.Events {
+				h.moved[e.Cause]++
+			}
+			if o.Outcome.Taken > 0 {
+				h.rounds++
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// runAll runs every shard and lets the effects out.
+func (h *handEngine) runAll(t *testing.T) {
+	t.Helper()
+	for shard := range h.Shards() {
+		h.Run(shard)
+	}
+	if err := h.store.Barrier(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// value is the value of a series on the engine's page, "" if it is not there.
+func (h *handEngine) value(series string) string {
+	var p meter.Page
+	h.WriteMetrics(&p)
+	for line := range strings.Lines(string(p.Text())) {
+		if rest, ok := strings.CutPrefix(line, series+" "); ok {
+			return strings.TrimSuffix(rest, "\n")
+		}
+	}
+	return ""
+}
+
+// moodyWorker answers each task in another way.
+type moodyWorker struct {
+	h    *handEngine
+	n    int
+	seat *Seat
+}
+
+func (w *moodyWorker) Deliver(effects []Effect) {
+	owner := Owner{Tenant: "default", Subject: "s"}
+	for _, e := range effects {
+		g, ok := e.(*Granted)
+		if !ok {
+			continue
+		}
+		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
+		w.n++
+		var m Message
+		switch w.n % 6 {
+		case 0:
+			m = &Nack{Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
+		case 1:
+			m = &Abandon{Owner: owner, TaskRef: ref}
+		case 2:
+			m = &Release{Owner: owner, TaskRef: ref}
+		case 3:
+			m = &Received{Seat: w.seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
+		case 4:
+			m = &Undelivered{Seat: w.seat, Tasks: []wire.TaskRef{ref}}
+		default:
+			m = &Result{Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
+		}
+		w.h.Post(w.h.ShardOf(g.Task.ID), []Message{m}, 100, mailbox.ClassKeep)
+		w.seat.Give(1)
+	}
+}
+
+func TestTransitionsAreCountedByCause(t *testing.T) {
+	h := newHandEngine(t, mailbox.Limits{})
+	w := &moodyWorker{h: h}
+	w.seat = h.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "s", Sink: w})
+	w.seat.SetWindow(20)
+	for shard := range h.Shards() {
+		h.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
+	}
+	for n := range 60 {
+		id, shard := h.Route("default", "c", "")
+		m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+			Command: "c", Payload: []byte("1"), MaxAttempts: 5, DelaySeconds: int64(n % 3),
+		}}
+		h.Post(shard, []Message{m}, 100, mailbox.ClassNew)
+	}
+	for range 200 {
+		h.runAll(t)
+		h.nowMs += 500
+	}
+	for _, cause := range causes {
+		series := fmt.Sprintf("codeq_transitions_total{cause=%q}", cause)
+		if got := h.value(series); got != strconv.Itoa(h.moved[cause]) {
+			t.Errorf("%s is %q, want %d", series, got, h.moved[cause])
+		}
+		if h.moved[cause] == 0 && cause != "other" && cause != CauseSessionGone {
+			t.Errorf("nothing moved by %s, so the test shows little", cause)
+		}
+	}
+	if got := h.value("codeq_round_batch_messages_count"); got != strconv.Itoa(h.rounds) {
+		t.Errorf("%s rounds with messages, want %d", got, h.rounds)
+	}
+}
+
+func TestMailboxesAreShownByShard(t *testing.T) {
+	h := newHandEngine(t, mailbox.Limits{Messages: 8, Bytes: 1 << 20})
+	post := func(messages int) mailbox.Verdict {
+		batch := make([]Message, messages)
+		for i := range batch {
+			batch[i] = &SpaceChanged{}
+		}
+		return h.Post(1, batch, 100*messages, mailbox.ClassNew)
+	}
+	if post(3) != mailbox.Accepted || post(3) != mailbox.Accepted || post(4) != mailbox.Full {
+		t.Fatal("the mailbox takes another number than six")
+	}
+	check := func(want map[string]string) {
+		t.Helper()
+		for name, want := range want {
+			if got := h.value("codeq_mailbox_" + name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+	}
+	check(map[string]string{
+		`messages{shard="0"}`: "0", `messages{shard="1"}`: "6", `bytes{shard="1"}`: "600", `refused_total{shard="1"}`: "4",
+		`accepted_total{shard="1"}`: "6", `batch_messages_count{shard="1"}`: "0", `wait_seconds_count{shard="1"}`: "0",
+	})
+	h.runAll(t)
+	h.runAll(t) // with nothing to drain
+	check(map[string]string{
+		`messages{shard="1"}`: "0", `bytes{shard="1"}`: "0", `high_water_messages{shard="1"}`: "6", `merged_total{shard="1"}`: "0",
+		`batch_messages_count{shard="1"}`: "1", `batch_messages_sum{shard="1"}`: "6", `wait_seconds_count{shard="1"}`: "1",
+		`batch_messages_count{shard="0"}`: "0",
+	})
+	if h.value(`codeq_mailbox_wait_seconds_sum{shard="1"}`) == "0" {
+		t.Error("no time has passed in the mailbox")
+	}
+}
+
+func BenchmarkRoundFigures(b *testing.B) {
+	f := newFigures().of(0)
+	out := Outcome{Taken: 100}
+	for i := range 100 {
+		out.Events = append(out.Events, Event{Cause: causes[i%4]})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		f.round(&out)
+	}
+}
