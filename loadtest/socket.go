@@ -155,8 +155,7 @@ func (s *socket) write() {
 		}
 		messages = s.take(messages[:0])
 		for _, m := range messages {
-			// It fails only on a closed connection, where the write does too.
-			_ = s.conn.SetWriteDeadline(time.Now().Add(writeFor))
+			s.allowWrite()
 			if err := s.conn.WriteMessage(gws.OpcodeText, append(m, ']')); err != nil {
 				s.broken(fmt.Errorf("write to session: %w", err))
 				return
@@ -164,6 +163,13 @@ func (s *socket) write() {
 			s.giveSpare(m)
 		}
 	}
+}
+
+// allowWrite starts the time of the next write. A deadline of an earlier one
+// would end a pong that comes long after it.
+func (s *socket) allowWrite() {
+	// It fails only on a closed connection, where the write does too.
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeFor))
 }
 
 // read is the reader. gws panics on a frame with a negative length.
@@ -207,6 +213,7 @@ func (s *socket) OnClose(_ *gws.Conn, err error) {
 
 // OnPing implements gws.Event. It echoes what came.
 func (s *socket) OnPing(conn *gws.Conn, payload []byte) {
+	s.allowWrite()
 	if err := conn.WritePong(payload); err != nil {
 		s.broken(fmt.Errorf("answer ping: %w", err))
 	}

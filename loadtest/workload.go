@@ -45,15 +45,21 @@ func Canonical() Workload {
 
 // Overload turns the workload into one that has that many tasks under way,
 // which is meant to be more than the mailboxes of a server take. They are
-// spread over as many sessions as it needs, because a server bounds what one
-// session has unanswered.
+// spread over so many sessions that none reaches what a server lets one
+// session have unanswered: there it stops reading, and a refusal could not
+// come at once. The window is spread as well, so that the workers together
+// hold what they held before.
 func (w Workload) Overload(underWay int) Workload {
-	const producers = 8 // per session
+	const (
+		perSession = wire.MaxUnansweredRequests / 2
+		producers  = 4 // per session
+	)
 	w.Name = "more than the shards can take"
 	w.Batch = 1
-	w.Sessions = max((underWay+wire.MaxUnansweredRequests-1)/wire.MaxUnansweredRequests, 1)
+	w.Sessions = max((underWay+perSession-1)/perSession, 1)
 	w.Producers = producers * w.Sessions
 	w.Pipeline = max(underWay/w.Producers, 1)
+	w.Window = max(w.Window/w.Sessions, 1)
 	return w
 }
 
