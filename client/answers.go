@@ -48,11 +48,8 @@ func (c *crew) answered(frame *wire.OK) {
 // beaten takes the answer to a heartbeat: what it does not call lost is this
 // worker's, also what came over an earlier link.
 func (c *crew) beaten(named []*job, lost []wire.TaskRef) {
-	c.beating = false
 	for _, ref := range lost {
-		j := c.jobs[ref.Token]
-		// An outcome that overtook the heartbeat makes it look lost.
-		if j != nil && j.asked == 0 {
+		if j := c.jobs[ref.Token]; j != nil {
 			c.lose(j, "the server does not count it as this worker's any more")
 		}
 	}
@@ -72,7 +69,6 @@ func (c *crew) refused(frame *wire.ErrorFrame) {
 	case q.outcome != nil:
 		c.outcomeRefused(q.outcome, frame.Err)
 	case q.heartbeat != nil:
-		c.beating = false
 		if frame.Err.Code.Retryable() {
 			c.heart.Reset(min(backoff(0), c.worker.options.Lease/6))
 			return

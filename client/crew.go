@@ -124,7 +124,7 @@ func (c *crew) giveUp() error {
 // lost, then a sign of life for everything else in hand, which binds it to
 // this session, then the subscription.
 func (c *crew) up(l *link) {
-	c.link, c.carried, c.beating, c.windows = l, len(c.jobs), false, 0
+	c.link, c.carried, c.windows = l, len(c.jobs), 0
 	c.unheard = false
 	c.received, c.composed, c.handed = 0, 0, 0
 	c.handInAll()
@@ -167,7 +167,7 @@ func (c *crew) stateWindow() {
 // beat renews the leases of all that is in hand, by token.
 func (c *crew) beat() {
 	c.heart.Reset(c.worker.options.Lease / 3)
-	if c.link == nil || c.beating {
+	if c.link == nil {
 		return
 	}
 	var named []*job
@@ -187,7 +187,6 @@ func (c *crew) beat() {
 			beat.Tasks = append(beat.Tasks, j.ref)
 		}
 		c.out = append(c.out, beat)
-		c.beating = true
 	}
 }
 

@@ -68,7 +68,6 @@ type crew struct {
 	carried  int    // jobs that came over an earlier link
 	window   int    // last stated on this link
 	windows  int    // statements of it without an answer
-	beating  bool   // a heartbeat of this link is unanswered
 	heart    *time.Timer
 	again    *time.Timer // what was refused for now is said again
 	waiting  bool        // again is set

@@ -235,12 +235,13 @@ func task(name byte) *wire.Task {
 
 var errTest = errors.New("the test says so")
 
-// holdWrites makes what the client writes wait until release is called.
+// holdWrites makes what the client writes from now on wait until release is
+// called.
 func (s *stage) holdWrites() (release func()) {
 	gate := make(chan struct{})
 	s.gate.Store(&gate)
 	return func() {
-		s.gate.Store(nil)
+		s.gate.CompareAndSwap(&gate, nil)
 		close(gate)
 	}
 }

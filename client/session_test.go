@@ -197,6 +197,29 @@ func TestSessionRepeatsWhatWasRefusedForNow(t *testing.T) {
 	})
 }
 
+func TestSessionCountsRefusalsOfOneBurstOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		began := time.Now()
+		var refusals []wire.ServerFrame
+		for range 50 {
+			if err := s.session.Post(context.Background(), request("1", ""), func(*Enqueued, error) {}); err != nil {
+				t.Fatal(err)
+			}
+			refusals = append(refusals, &wire.ErrorFrame{Ref: p.enqueue("1").Ref, Err: wire.Refuse(wire.CodeOverloaded, "full")})
+		}
+		p.send(refusals...)
+		for range 50 {
+			p.ok(p.enqueue("1").Ref)
+		}
+		if waited := time.Since(began); waited > 2*firstBackoff {
+			t.Errorf("it came back after %s", waited)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
 func TestSessionFollowsTheAdviceWhenToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newShop(t, SessionOptions{})

@@ -155,6 +155,35 @@ func TestWorkerConfirmsBeforeItStartsTheHandler(t *testing.T) {
 	})
 }
 
+func TestWorkerStartsOnlyWhatTheConfirmationThatHasLeftCovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t, 2)
+		p := s.arrives()
+		p.subscribed()
+		releaseFirst := s.holdWrites()
+		p.push('a')
+		synctest.Wait() // the confirmation of a is at the wire
+		releaseSecond := s.holdWrites()
+		p.push('b')
+		synctest.Wait()
+		releaseFirst()
+		if f := next[*wire.Received](p); f.Through != 1 {
+			t.Errorf("received through %d, want 1", f.Through)
+		}
+		a := s.running('a')
+		s.idle() // b has arrived, but the server does not know
+		releaseSecond()
+		if f := next[*wire.Received](p); f.Through != 2 {
+			t.Errorf("received through %d, want 2", f.Through)
+		}
+		s.running('b').end <- Release()
+		p.ok(next[*wire.Release](p).Ref)
+		a.end <- Release()
+		p.ok(next[*wire.Release](p).Ref)
+		s.goHome(p)
+	})
+}
+
 func TestWorkerRunsNoMoreHandlersThanItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShift(t, 2)
@@ -561,6 +590,55 @@ func TestWorkerLooksForItsServerUntilItIsBack(t *testing.T) {
 		if tried < 60 || tried > 400 {
 			t.Errorf("%d attempts in ten minutes", tried)
 		}
+		began = time.Now()
+		p.cut()
+		p = s.arrives()
+		p.subscribed()
+		if back := time.Since(began); back > 2*firstBackoff {
+			t.Errorf("the next time it was connected after %s only", back)
+		}
 		s.goHome(p)
+	})
+}
+
+func TestWorkerThatDrainsWithoutAConnectionHandsInBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t, 1)
+		p := s.arrives()
+		p.subscribed()
+		p.push('a', 'b')
+		next[*wire.Received](p)
+		a := s.running('a')
+		s.unreachable.Store(true)
+		p.cut()
+		s.worker.Drain()
+		a.end <- Complete([]byte(`{}`))
+		time.Sleep(time.Minute)
+		s.unreachable.Store(false)
+		p = s.arrives()
+		result := wantResult(t, p, 'a', `{}`)
+		if f := p.subscribed(); f.Window != 0 {
+			t.Errorf("window %d of a worker that drains, want 0", f.Window)
+		}
+		p.ok(result.Ref)
+		if err := s.over(); err != nil {
+			t.Errorf("Run returned %v, want nil", err)
+		}
+		p.closed()
+		s.idle()
+	})
+}
+
+func TestWorkerThatDrainsWithoutAConnectionAndHasNothingInHandEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t, 1)
+		p := s.arrives()
+		p.subscribed()
+		s.unreachable.Store(true)
+		p.cut()
+		s.worker.Drain()
+		if err := s.over(); err != nil {
+			t.Errorf("Run returned %v, want nil", err)
+		}
 	})
 }
