@@ -158,6 +158,9 @@ func excerpt(payload []byte) string {
 
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
 	enqueued, err := c.Enqueue(ctx, request)
+	if errors.Is(err, client.ErrOutcomeUnknown) && request.IdempotencyKey != "" {
+		return fmt.Errorf("%w; its key makes it safe to run this again", err)
+	}
 	if err != nil {
 		return err
 	}
