@@ -45,6 +45,9 @@ var importTable = map[string]row{
 		tests:   []string{"client"},
 	},
 
+	// The simulator is imported by nobody and drives the real parts.
+	"sim": {level: 4, imports: []string{"auth", "index", "mailbox", "session", "shardactor", "store", "wire"}},
+
 	// The bench drives an engine without a server, which loadtest must not know.
 	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "loadtest", "mailbox", "server", "shardactor", "store", "wire", "yamlfile"}},
 }
@@ -64,14 +67,14 @@ type users struct{ code, tests []string }
 // prefix that fits.
 var modules = map[string]users{
 	"github.com/cockroachdb/pebble/v2":     {code: []string{"store"}},
-	"github.com/cockroachdb/pebble/v2/vfs": {code: []string{"store", "server"}, tests: []string{"*"}},
+	"github.com/cockroachdb/pebble/v2/vfs": {code: []string{"store", "server", "sim"}, tests: []string{"*"}},
 	"github.com/cockroachdb/errors":        {code: []string{"store"}},
 	"github.com/lxzan/gws":                 {code: []string{"session", "client", "loadtest"}, tests: []string{"httpapi", "server"}},
 	"github.com/google/uuid":               {code: []string{"wire"}},
 	"github.com/VictoriaMetrics/metrics":   {code: []string{"meter"}},
 	"github.com/valyala/fastjson":          {code: []string{"wire"}},
 	"github.com/rs/zerolog": {
-		code:  []string{"store", "shardactor", "session", "httpapi", "server", "cmd/codeq"},
+		code:  []string{"store", "shardactor", "session", "httpapi", "server", "sim", "cmd/codeq"},
 		tests: []string{"*"},
 	},
 	"github.com/goccy/go-yaml":                {code: []string{"yamlfile"}},
