@@ -47,14 +47,12 @@ func run[M any](box *mailbox.Mailbox[M], handle func(batch []M) time.Duration) {
 	defer timer.Stop()
 	var batch []M
 	for {
-		// Asked before the drain: then the drain has all that was accepted.
-		closed := box.Closed()
 		batch = box.Drain(batch)
 		sleepFor := handle(batch)
 		if sleepFor <= 0 {
 			continue
 		}
-		if closed {
+		if box.Done() {
 			return
 		}
 		timer.Reset(min(sleepFor, MaxSleep))

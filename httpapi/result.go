@@ -35,7 +35,8 @@ func (a *api) waitForResult(c *call, id wire.TaskID, wait time.Duration) answer 
 	told, shard := newReply(), a.o.Engine.ShardOf(id)
 	asker := shardactor.Asker{Sink: told}
 	watch := &shardactor.Watch{Asker: asker, Tenant: c.who.Tenant, TaskID: id}
-	if refusal := a.post(shard, watch, 0, mailbox.ClassNew); refusal != nil {
+	// Not as new work: an Unwatch must never overtake its Watch.
+	if refusal := a.post(shard, watch, 0, mailbox.ClassKeep); refusal != nil {
 		return refuse(refusal)
 	}
 	defer func() {

@@ -34,7 +34,7 @@ func (b *Mailbox[M]) Figures() Figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f := b.figures
-	f.Depth = len(b.waiting)
+	f.Depth = b.depth()
 	f.DepthBytes = b.countedBytes
 	return f
 }

@@ -10,7 +10,7 @@ import (
 type Verdict int
 
 const (
-	// Accepted means that the next Drain has the messages.
+	// Accepted means that a Drain will have the messages.
 	Accepted Verdict = iota
 	// Full means that no message was taken; a later try may succeed.
 	Full
@@ -31,7 +31,9 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("verdict %d", int(v))
 }
 
-// Class says how much of the mailbox a push may fill.
+// Class says how much of the mailbox a push may fill, and in which lane it
+// waits: new work stands behind everything that keeps or ends work already
+// taken on, or a flood of it would starve what frees the way.
 type Class int
 
 const (
@@ -49,6 +51,10 @@ const (
 type Limits struct {
 	Messages int
 	Bytes    int
+	// NewPerDrain is how many messages of ClassNew one Drain takes, in whole
+	// pushes and at least one of them; what is left is the next Drain. 0 takes
+	// all.
+	NewPerDrain int
 }
 
 // retainCap is the capacity in messages up to which a slice is kept whatever
@@ -62,11 +68,16 @@ type Mailbox[M any] struct {
 	wake   chan struct{}
 
 	mu sync.Mutex
-	// The rest is guarded by mu.
+	// The rest is guarded by mu. waiting is the lane of ClassKeep and of slots,
+	// fresh the lane of ClassNew.
 	waiting []M
-	// counted is how many of waiting came by Push; the others are slots.
+	fresh   lane[M]
+	// counted is how many of both came by Push; the others are slots.
+	// keptBytes are those of waiting.
 	counted      int
 	countedBytes int
+	kept         int
+	keptBytes    int
 	// turn numbers the drains, from 1. A slot whose turn is this one waits.
 	turn        uint64
 	firstPushAt time.Time
@@ -111,14 +122,23 @@ func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
 	if len(batch) == 0 {
 		return Accepted
 	}
-	b.arriving()
-	b.waiting = append(b.waiting, batch...)
+	if class == ClassNew {
+		b.signal()
+		b.fresh.push(batch, bytes)
+	} else {
+		b.arriving()
+		b.waiting = append(b.waiting, batch...)
+		b.kept += len(batch)
+		b.keptBytes += bytes
+	}
 	b.counted += len(batch)
 	b.countedBytes += bytes
 	b.figures.Pushed += uint64(len(batch))
-	b.figures.HighWater = max(b.figures.HighWater, len(b.waiting))
+	b.figures.HighWater = max(b.figures.HighWater, b.depth())
 	return Accepted
 }
+
+func (b *Mailbox[M]) depth() int { return len(b.waiting) + b.fresh.len() }
 
 // PushSlot adds a control message. While an earlier one of the same slot waits
 // the two become one, merge(waiting, m), in the place of the earlier; a nil
@@ -149,7 +169,7 @@ func (b *Mailbox[M]) PushSlot(s *Slot[M], m M, merge func(waiting, m M) M) Verdi
 	b.arriving()
 	s.turn, s.place = b.turn, len(b.waiting)
 	b.waiting = append(b.waiting, m)
-	b.figures.HighWater = max(b.figures.HighWater, len(b.waiting))
+	b.figures.HighWater = max(b.figures.HighWater, b.depth())
 	return Accepted
 }
 
@@ -180,24 +200,37 @@ func (b *Mailbox[M]) signal() {
 	}
 }
 
-// Drain takes everything that waits, in order, and frees all slots. into is a
-// batch that the caller is done with, usually the one of the drain before: its
-// memory is wiped and used for what comes next, so that drains do not allocate
-// under a steady load. It may be nil. Only the owner of the backlog drains.
+// Drain takes what waits: all of ClassKeep and of the slots in order, then new
+// work in order, at most Limits.NewPerDrain of it. All slots are free after
+// it. into is a batch that the caller is done with, usually the one of the
+// drain before: its memory is wiped and used for what comes next, so that
+// drains do not allocate under a steady load. It may be nil. Only the owner of
+// the backlog drains.
 func (b *Mailbox[M]) Drain(into []M) []M {
 	into = into[:cap(into)]
 	clear(into) // the mailbox must not keep old messages alive
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	batch := b.waiting
+	oldest, batch := b.firstPushAt, b.waiting
+	if len(batch) == 0 || b.fresh.olderThan(oldest) {
+		oldest = b.fresh.oldest()
+	}
+	b.counted -= b.kept
+	b.countedBytes -= b.keptBytes
+	b.kept, b.keptBytes = 0, 0
+	batch, n, bytes := b.fresh.take(batch, b.limits.NewPerDrain)
+	b.counted -= n
+	b.countedBytes -= bytes
 	if cap(into) > retainCap && len(batch) < cap(into)/8 {
 		into = nil
 	}
 	b.waiting = into[:0]
-	b.counted, b.countedBytes = 0, 0
 	b.turn++
-	b.figures.drained(len(batch), b.firstPushAt)
-	if !b.closed {
+	b.figures.drained(len(batch), oldest)
+	switch {
+	case b.fresh.len() > 0:
+		b.signal()
+	case !b.closed:
 		b.unsignal()
 	}
 	return batch
@@ -212,7 +245,7 @@ func (b *Mailbox[M]) unsignal() {
 	}
 }
 
-// Wake is readable when something waits that came after the last Drain, and
+// Wake is readable when something waits that the last Drain did not take, and
 // after Close. One reader: the owner of the backlog.
 func (b *Mailbox[M]) Wake() <-chan struct{} { return b.wake }
 
@@ -225,10 +258,10 @@ func (b *Mailbox[M]) Close() {
 	b.signal()
 }
 
-// Closed reports whether Close was called. A Drain that begins after it was
-// true leaves the mailbox empty for good. Any goroutine.
-func (b *Mailbox[M]) Closed() bool {
+// Done reports that Close was called and nothing waits: no Drain will ever
+// have a message again. Any goroutine.
+func (b *Mailbox[M]) Done() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed
+	return b.closed && b.depth() == 0
 }

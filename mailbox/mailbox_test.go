@@ -42,9 +42,10 @@ func wantBatch(t *testing.T, got []int, want ...int) {
 
 func TestDrainTakesEverythingInOrder(t *testing.T) {
 	b := mailbox.New[int](roomy)
-	b.Push([]int{1, 2}, 0, mailbox.ClassNew)
+	b.Push([]int{4, 5}, 0, mailbox.ClassNew)
+	b.Push([]int{1, 2}, 0, mailbox.ClassKeep)
+	b.Push([]int{6}, 0, mailbox.ClassNew)
 	b.Push([]int{3}, 0, mailbox.ClassKeep)
-	b.Push([]int{4, 5, 6}, 0, mailbox.ClassNew)
 	wantBatch(t, b.Drain(nil), 1, 2, 3, 4, 5, 6)
 	wantBatch(t, b.Drain(nil))
 }
@@ -65,7 +66,7 @@ func TestNewWorkLeavesAQuarterOfTheMessages(t *testing.T) {
 	wantVerdict(t, "new work at three quarters", b.Push([]int{7}, 0, mailbox.ClassNew), mailbox.Full)
 	wantVerdict(t, "the reserve", b.Push([]int{7, 8}, 0, mailbox.ClassKeep), mailbox.Accepted)
 	wantVerdict(t, "past the limit", b.Push([]int{9}, 0, mailbox.ClassKeep), mailbox.Full)
-	wantBatch(t, b.Drain(nil), 1, 2, 3, 4, 5, 6, 7, 8)
+	wantBatch(t, b.Drain(nil), 7, 8, 1, 2, 3, 4, 5, 6)
 	wantVerdict(t, "after a drain", b.Push([]int{1, 2, 3, 4, 5, 6}, 0, mailbox.ClassNew), mailbox.Accepted)
 	if got := b.Figures().Refused; got != 4 {
 		t.Fatalf("refused %d messages, want 4", got)
@@ -83,7 +84,7 @@ func TestNewWorkLeavesAQuarterOfTheBytes(t *testing.T) {
 	if got := b.Figures().DepthBytes; got != 1000 {
 		t.Fatalf("depth is %d bytes, want 1000", got)
 	}
-	wantBatch(t, b.Drain(nil), 1, 2, 3)
+	wantBatch(t, b.Drain(nil), 2, 3, 1)
 	wantVerdict(t, "after a drain", b.Push([]int{4}, 750, mailbox.ClassNew), mailbox.Accepted)
 }
 
@@ -107,10 +108,13 @@ func TestClosedMailboxRefusesAndStillDrains(t *testing.T) {
 	wantVerdict(t, "push", b.Push([]int{3}, 0, mailbox.ClassKeep), mailbox.Closed)
 	wantVerdict(t, "empty push", b.Push(nil, 0, mailbox.ClassKeep), mailbox.Closed)
 	wantVerdict(t, "waiting slot", b.PushSlot(&s, 4, nil), mailbox.Closed)
-	if !b.Closed() {
-		t.Fatal("not closed")
+	if b.Done() {
+		t.Fatal("done while messages wait")
 	}
-	wantBatch(t, b.Drain(nil), 1, 2)
+	wantBatch(t, b.Drain(nil), 2, 1)
+	if !b.Done() {
+		t.Fatal("closed and empty, and not done")
+	}
 	wantVerdict(t, "free slot", b.PushSlot(&s, 5, nil), mailbox.Closed)
 }
 
@@ -152,6 +156,38 @@ func TestDrainTakesItsWakeUpAlong(t *testing.T) {
 	}
 }
 
+func TestNewWorkStandsBehindWhatFreesTheWay(t *testing.T) {
+	b := mailbox.New[int](mailbox.Limits{Messages: 100, Bytes: 1 << 20, NewPerDrain: 3})
+	var s mailbox.Slot[int]
+	for n := range 4 {
+		b.Push([]int{10 * n, 10*n + 1}, 2, mailbox.ClassNew)
+	}
+	b.Push([]int{100, 101}, 2, mailbox.ClassKeep)
+	b.PushSlot(&s, 102, nil)
+	wantBatch(t, b.Drain(nil), 100, 101, 102, 0, 1)
+	select {
+	case <-b.Wake():
+	default:
+		t.Fatal("no wake-up for the new work that is left")
+	}
+	b.Push([]int{103}, 1, mailbox.ClassKeep)
+	wantBatch(t, b.Drain(nil), 103, 10, 11)
+	if f := b.Figures(); f.Depth != 4 || f.DepthBytes != 4 {
+		t.Fatalf("depth %d with %d bytes, want 4 with 4", f.Depth, f.DepthBytes)
+	}
+	wantBatch(t, b.Drain(nil), 20, 21)
+	wantBatch(t, b.Drain(nil), 30, 31)
+	wantBatch(t, b.Drain(nil))
+}
+
+func TestOnePushIsDrainedWhole(t *testing.T) {
+	b := mailbox.New[int](mailbox.Limits{Messages: 100, Bytes: 1 << 20, NewPerDrain: 2})
+	b.Push([]int{1, 2, 3, 4, 5}, 0, mailbox.ClassNew)
+	b.Push([]int{6}, 0, mailbox.ClassNew)
+	wantBatch(t, b.Drain(nil), 1, 2, 3, 4, 5)
+	wantBatch(t, b.Drain(nil), 6)
+}
+
 func TestSlotIsNeverRefused(t *testing.T) {
 	b := mailbox.New[int](mailbox.Limits{Messages: 1, Bytes: 1})
 	wantVerdict(t, "fill", b.Push([]int{0}, 1, mailbox.ClassKeep), mailbox.Accepted)
@@ -172,12 +208,12 @@ func TestSlotMergesInThePlaceOfItsFirstPush(t *testing.T) {
 	sum := func(waiting, m int) int { return waiting + m }
 	b := mailbox.New[int](roomy)
 	var units, gone mailbox.Slot[int]
-	b.Push([]int{1}, 0, mailbox.ClassNew)
+	b.Push([]int{1}, 0, mailbox.ClassKeep)
 	b.PushSlot(&units, 10, sum)
-	b.Push([]int{2}, 0, mailbox.ClassNew)
+	b.Push([]int{2}, 0, mailbox.ClassKeep)
 	b.PushSlot(&gone, 7, nil)
 	b.PushSlot(&units, 20, sum)
-	b.Push([]int{3}, 0, mailbox.ClassNew)
+	b.Push([]int{3}, 0, mailbox.ClassKeep)
 	b.PushSlot(&units, 30, sum)
 	b.PushSlot(&gone, 8, nil)
 	f := b.Figures()
@@ -193,7 +229,7 @@ func TestSlotIsFreeAfterADrain(t *testing.T) {
 	var s mailbox.Slot[int]
 	b.PushSlot(&s, 1, sum)
 	drained := b.Drain(nil)
-	b.Push([]int{5}, 0, mailbox.ClassNew)
+	b.Push([]int{5}, 0, mailbox.ClassKeep)
 	b.PushSlot(&s, 2, sum)
 	wantBatch(t, drained, 1)
 	wantBatch(t, b.Drain(nil), 5, 2)
@@ -304,7 +340,7 @@ func TestFiguresTellSizesAndTimes(t *testing.T) {
 func TestManyProducersLoseNothingAndKeepTheirOrder(t *testing.T) {
 	const producers, each = 8, 2000
 	type message struct{ producer, number int }
-	b := mailbox.New[message](mailbox.Limits{Messages: 64, Bytes: 1 << 20})
+	b := mailbox.New[message](mailbox.Limits{Messages: 64, Bytes: 1 << 20, NewPerDrain: 10})
 	var wg sync.WaitGroup
 	for p := range producers {
 		wg.Go(func() {
@@ -321,9 +357,8 @@ func TestManyProducersLoseNothingAndKeepTheirOrder(t *testing.T) {
 
 	var next [producers]int
 	var batch []message
-	for closed := false; !closed; {
+	for !b.Done() {
 		<-b.Wake()
-		closed = b.Closed()
 		batch = b.Drain(batch)
 		if len(batch) > 64 {
 			t.Fatalf("%d messages waited, the limit is 64", len(batch))
@@ -361,9 +396,8 @@ func TestSlotsUnderManyProducersLoseNoUnit(t *testing.T) {
 
 	units := 0
 	var batch []int
-	for closed := false; !closed; {
+	for !b.Done() {
 		<-b.Wake()
-		closed = b.Closed()
 		batch = b.Drain(batch)
 		if len(batch) > 1 {
 			t.Fatalf("one slot took %d places", len(batch))
@@ -406,9 +440,8 @@ func BenchmarkPushContended(b *testing.B) {
 	go func() {
 		defer close(done)
 		var batch []int
-		for closed := false; !closed; {
+		for !box.Done() {
 			<-box.Wake()
-			closed = box.Closed()
 			batch = box.Drain(batch)
 		}
 	}()

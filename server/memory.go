@@ -1,6 +1,9 @@
 package server
 
-import "codeq/mailbox"
+import (
+	"codeq/mailbox"
+	"codeq/shardactor"
+)
 
 const (
 	// partOfMemory is what each of memtables, block cache and mailboxes gets:
@@ -43,5 +46,6 @@ func (m memory) mailbox(shards int) mailbox.Limits {
 		return mailbox.Limits{}
 	}
 	bytes := int(max(m.mailboxesBytes/int64(shards), minMailboxBytes))
-	return mailbox.Limits{Messages: bytes / mailboxMessageBytes, Bytes: bytes}
+	messages := min(bytes/mailboxMessageBytes, shardactor.DefaultMailbox.Messages)
+	return mailbox.Limits{Messages: messages, Bytes: bytes}
 }

@@ -54,8 +54,10 @@ type Observed struct {
 	Batch uint64
 }
 
-// DefaultMailbox bounds the messages that wait for one shard.
-var DefaultMailbox = mailbox.Limits{Messages: 16_384, Bytes: 16 << 20}
+// DefaultMailbox bounds what waits for one shard: few enough messages that one
+// which is accepted is answered in well under a second, the rest is refused at
+// once.
+var DefaultMailbox = mailbox.Limits{Messages: 4096, Bytes: 16 << 20}
 
 // Outlets is the gate between syncs and effects. It exists apart from the
 // Engine because the store wants its callback before the engine can load.
@@ -116,6 +118,9 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if limits.Messages == 0 {
 		limits = DefaultMailbox
 	}
+	// A drain is a round, so that what keeps work going is never behind more
+	// new work than that.
+	limits.NewPerDrain = maxRoundMessages
 	e := &Engine{
 		store:   o.Store,
 		nowMs:   o.StartClock(floorMs),
