@@ -9,6 +9,9 @@ import (
 // while it works off its difference to the wall: one part in a hundred.
 const driftDivisor = 100
 
+// processStart is read once, so that time.Since uses the monotonic clock.
+var processStart = time.Now()
+
 // Clock is the time of the engine. It begins at the wall's time, but not
 // before a floor, and goes on by what has really elapsed, time in suspension
 // included. A step of the system clock therefore moves it by nothing at once:

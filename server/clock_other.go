@@ -4,9 +4,6 @@ package server
 
 import "time"
 
-// processStart is read once, so that time.Since uses the monotonic clock.
-var processStart = time.Now()
-
 // elapsedNs counts from the start of the process. Whether it goes on during a
 // suspension is up to the system.
 func elapsedNs() int64 { return int64(time.Since(processStart)) }

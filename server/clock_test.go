@@ -102,3 +102,24 @@ func TestRealClockIsTheWall(t *testing.T) {
 		t.Fatalf("elapsed time went from %d to %d", first, second)
 	}
 }
+
+// Every message asks for the time, so it must not cost a system call.
+func BenchmarkNowMs(b *testing.B) {
+	c := NewClock(0)
+	for b.Loop() {
+		c.NowMs()
+	}
+}
+
+// Where the machine has not slept, the elapsed time is the monotonic one, and
+// it never runs backwards, whoever looks at the suspension meanwhile.
+func TestElapsedTimeFollowsTheMonotonicClock(t *testing.T) {
+	last := elapsedNs()
+	for range 200_000 {
+		now := elapsedNs()
+		if now < last {
+			t.Fatalf("elapsed time went back by %d ns", last-now)
+		}
+		last = now
+	}
+}

@@ -132,6 +132,12 @@ var wholeRoutes = map[string]func(stranger *site){
 	"GET /healthz":          func(*site) {},
 	"GET /readyz":           func(*site) {},
 	"GET /version":          func(*site) {},
+	// Figures are for whoever runs the server, all tenants together.
+	"GET /metrics": func(x *site) {
+		if a := x.ask("GET", "/metrics", ""); a.status != http.StatusOK || strings.Contains(a.body, "the owner's") {
+			x.t.Errorf("the figures are %d %s", a.status, a.body)
+		}
+	},
 }
 
 func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
