@@ -366,20 +366,25 @@ func (m *model) drain() {
 	for _, mq := range m.queues {
 		for order := delayedOrder - 1; order >= 0; order-- {
 			for len(mq.orders[order]) > 0 {
-				prio, k, ok := mq.q.HeadReady()
-				if !ok {
-					if !m.serve() {
-						m.fatalf("%v is stuck with %d ready", mq.key, len(mq.orders[order]))
-					}
-					continue
-				}
-				if prio != order || k != pending(mq.orders[order][0]) {
-					m.fatalf("%v gave %d/%v, want %d/%v", mq.key, prio, k, order, mq.orders[order][0])
-				}
-				m.remove(mq, prio, mq.orders[order][0])
+				m.drainHead(mq, order)
 			}
 		}
 	}
+}
+
+// drainHead grants the head of an order, or serves one refill.
+func (m *model) drainHead(mq *modelQueue, order int) {
+	prio, k, ok := mq.q.HeadReady()
+	if !ok {
+		if !m.serve() {
+			m.fatalf("%v is stuck with %d ready", mq.key, len(mq.orders[order]))
+		}
+		return
+	}
+	if prio != order || k != pending(mq.orders[order][0]) {
+		m.fatalf("%v gave %d/%v, want %d/%v", mq.key, prio, k, order, mq.orders[order][0])
+	}
+	m.remove(mq, prio, mq.orders[order][0])
 }
 
 const twinSteps = 3000

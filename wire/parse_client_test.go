@@ -79,6 +79,18 @@ func TestWhatIsNoFrameIsAnsweredOnce(t *testing.T) {
 	checkRefusal(t, "last", frames[3].(*Unknown).Err, "invalid_argument: type names no frame that this server knows")
 }
 
+func TestFrameTypeRefusals(t *testing.T) {
+	checkFrameRefusals(t, map[string]string{
+		``:                              "invalid_argument: type is required: a string",
+		`"type":null`:                   "invalid_argument: type is required: a string",
+		`"type":3`:                      "invalid_argument: type must be a string, got 3",
+		`"type":"welcome"`:              "invalid_argument: type names no frame that this server knows",
+		`"type":"Drain"`:                "invalid_argument: type names no frame that this server knows",
+		`"type":"drain","type":"drain"`: "invalid_body: type must not appear twice",
+		`"type":"drain","x":` + nested(MaxNesting+1): "invalid_body: a member must not nest deeper than 64 levels",
+	})
+}
+
 func TestFrameRefusals(t *testing.T) {
 	id, token := sampleID(1).String(), sampleToken(1).String()
 	delivery := `"taskId":"` + id + `","leaseToken":"` + token + `"`
@@ -87,15 +99,7 @@ func TestFrameRefusals(t *testing.T) {
 		badName  = "may hold only letters, digits, dots, underscores, colons and hyphens"
 		noList   = `invalid_argument: commands must be a list of 1 to 1000 commands, or ["*"] for all`
 	)
-	cases := map[string]string{
-		``:                              "invalid_argument: type is required: a string",
-		`"type":null`:                   "invalid_argument: type is required: a string",
-		`"type":3`:                      "invalid_argument: type must be a string, got 3",
-		`"type":"welcome"`:              "invalid_argument: type names no frame that this server knows",
-		`"type":"Drain"`:                "invalid_argument: type names no frame that this server knows",
-		`"type":"drain","type":"drain"`: "invalid_body: type must not appear twice",
-		`"type":"drain","x":` + nested(MaxNesting+1): "invalid_body: a member must not nest deeper than 64 levels",
-
+	checkFrameRefusals(t, map[string]string{
 		`"type":"window"`:                                 "invalid_argument: size is required: an integer from 0 to 10000",
 		`"type":"window","size":10001`:                    "invalid_argument: size must be an integer from 0 to 10000, got 10001",
 		`"type":"window","size":-1`:                       "invalid_argument: size must be an integer from 0 to 10000, got -1",
@@ -151,7 +155,13 @@ func TestFrameRefusals(t *testing.T) {
 		`"type":"enqueue","command":"a"`: "invalid_body: payload is required: any JSON value, null too",
 		`"type":"enqueue","command":"a","payload":` + jsonText(MaxPayloadBytes): "too_large: payload must be at most 1048576 bytes, got 1048578",
 		`"type":"enqueue","command":"a","payload":` + nested(MaxNesting+1):      "invalid_body: payload must not nest deeper than 64 levels",
-	}
+	})
+}
+
+// checkFrameRefusals makes a frame of each list of members and expects its
+// refusal, with the ref of the frame.
+func checkFrameRefusals(t *testing.T, cases map[string]string) {
+	t.Helper()
 	for members, want := range cases {
 		message := `{"ref":-5,` + members + `}`
 		if members == "" {
