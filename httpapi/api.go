@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/auth"
+	"codeq/meter"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -55,6 +56,10 @@ type api struct {
 	mux *http.ServeMux
 	// fallback answers for every path that nothing is mounted at.
 	fallback func(c *call) answer
+	nowhere  *route
+
+	requests meter.Set
+	scrape   scrape
 }
 
 // verb is one method of a resource. public ones need no principal; noHead
@@ -95,6 +100,7 @@ func (a *api) resources() []resource {
 		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
+		{"/metrics", []verb{{method: http.MethodGet, public: true, handle: a.getMetrics}}},
 	}
 }
 
@@ -126,9 +132,9 @@ func NewStarting(log zerolog.Logger, version string) http.Handler {
 // the patterns of the mux, whose own 404 and 405 are plain text.
 func (a *api) mount(resources []resource) {
 	for _, res := range resources {
-		allow := res.allow()
+		allow, known := res.allow(), a.newRoute(res.pattern)
 		a.mux.HandleFunc(res.pattern, func(w http.ResponseWriter, r *http.Request) {
-			a.serve(w, r, res.pattern, func(c *call) answer {
+			a.serve(w, r, known, func(c *call) answer {
 				v := res.find(r.Method)
 				if v == nil {
 					return methodNotAllowed(r.Method, allow)
@@ -137,8 +143,9 @@ func (a *api) mount(resources []resource) {
 			})
 		})
 	}
+	a.nowhere = a.newRoute("")
 	a.mux.HandleFunc("/{rest...}", func(w http.ResponseWriter, r *http.Request) {
-		a.serve(w, r, "", a.fallback)
+		a.serve(w, r, a.nowhere, a.fallback)
 	})
 }
 
@@ -168,7 +175,7 @@ func (res *resource) allow() string {
 // redirect never reaches it.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !isPlainPath(r.URL) {
-		a.serve(w, r, "", a.fallback)
+		a.serve(w, r, a.nowhere, a.fallback)
 		return
 	}
 	a.mux.ServeHTTP(w, r)

@@ -229,12 +229,14 @@ func (w *worker) Deliver(effects []shardactor.Effect) {
 	}
 }
 
+const benchWorkerID = "worker-of-the-bench"
+
 // newWorker subscribes to one command on every shard.
 func (b *bench) newWorker(command string) *worker {
 	b.t.Helper()
 	w := &worker{b: b, effects: make(chan shardactor.Effect, 1000)}
 	w.seat = b.engine.NewSeat(shardactor.SeatOptions{
-		ID: wire.SessionID{1}, Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject, Sink: w,
+		ID: wire.SessionID{1}, Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject, WorkerID: benchWorkerID, Sink: w,
 	})
 	w.seat.SetWindow(10)
 	for shard := range b.engine.Shards() {

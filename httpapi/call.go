@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type call struct {
 type answer struct {
 	status            int
 	body              []byte
+	contentType       string
 	location          string
 	allow             string
 	replayed          bool
@@ -54,7 +56,7 @@ type answer struct {
 }
 
 // serve runs one request from its id to its log line.
-func (a *api) serve(w http.ResponseWriter, r *http.Request, pattern string, handle func(c *call) answer) {
+func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle func(c *call) answer) {
 	startedAt := time.Now()
 	c := &call{w: w, r: r, control: http.NewResponseController(w), requestID: requestIDOf(r)}
 	w.Header().Set(headerRequestID, c.requestID)
@@ -62,7 +64,8 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, pattern string, hand
 	if !ans.handedOver && !ans.abort {
 		a.write(c, &ans)
 	}
-	a.o.Log.Debug().Str("requestId", c.requestID).Str("method", r.Method).Str("route", pattern).
+	at.count(ans.status)
+	a.o.Log.Debug().Str("requestId", c.requestID).Str("method", r.Method).Str("route", at.pattern).
 		Int("status", ans.status).Dur("durationMs", time.Since(startedAt)).Msg("request")
 	if ans.abort {
 		panic(http.ErrAbortHandler)
@@ -112,7 +115,7 @@ func (a *api) pass(c *call, v *verb) answer {
 // write sends an answer whole, with a deadline for the client to take it.
 func (a *api) write(c *call, ans *answer) {
 	h := c.w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", cmp.Or(ans.contentType, "application/json"))
 	h.Set("Content-Length", strconv.Itoa(len(ans.body)))
 	setIfAny(h, "Location", ans.location)
 	setIfAny(h, "Allow", ans.allow)

@@ -197,8 +197,9 @@ func TestWaitEndsWhenTheConnectionDoes(t *testing.T) {
 
 func TestConnectionSurvivesPanicHeadAndRefusal(t *testing.T) {
 	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		boom := b.api.newRoute("/boom")
 		b.api.mux.HandleFunc("/boom", func(w http.ResponseWriter, r *http.Request) {
-			b.api.serve(w, r, "/boom", func(*call) answer { panic("the reason") })
+			b.api.serve(w, r, boom, func(*call) answer { panic("the reason") })
 		})
 		c.say("GET /boom HTTP/1.1\r\nHost: x\r\n\r\n")
 		c.hear("GET").mustRefuse(t, wire.CodeInternal)

@@ -36,6 +36,7 @@ var everyRoute = []struct {
 	{"GET", "/healthz", "GET, HEAD", true},
 	{"GET", "/readyz", "GET, HEAD", true},
 	{"GET", "/version", "GET, HEAD", true},
+	{"GET", "/metrics", "GET, HEAD", true},
 }
 
 func TestRefusalsByRoute(t *testing.T) {
@@ -264,8 +265,9 @@ func TestTenantsDoNotSeeOneAnother(t *testing.T) {
 
 func TestPanicIsAnsweredLoggedAndForgotten(t *testing.T) {
 	b := newBench(t, setup{})
+	boom := b.api.newRoute("/boom")
 	b.api.mux.HandleFunc("/boom", func(w http.ResponseWriter, r *http.Request) {
-		b.api.serve(w, r, "/boom", func(*call) answer { panic(errors.New("the reason")) })
+		b.api.serve(w, r, boom, func(*call) answer { panic(errors.New("the reason")) })
 	})
 	g := b.send(httptest.NewRequest("GET", "/boom", nil), "X-Request-Id", "panicking")
 	g.mustRefuse(t, wire.CodeInternal)

@@ -141,6 +141,9 @@ func TestProcessFiguresAreThere(t *testing.T) {
 			t.Errorf("the page has no %s", name)
 		}
 	}
+	if strings.Contains(string(p.Text()), "GOROOT") {
+		t.Error("the page names a directory of this machine")
+	}
 }
 
 func TestSetIsUsedFromManyGoroutines(t *testing.T) {

@@ -79,10 +79,16 @@ func (p *Page) Add(s *Set) {
 
 // AddProcess writes the figures of this process and of the Go runtime, as
 // everybody names them. It stops the program for some microseconds and reads
-// files of the system.
+// files of the system. What names a directory of the machine is left out.
 func (p *Page) AddProcess() {
-	metrics.WriteProcessMetrics(&p.text)
-	metrics.WriteFDMetrics(&p.text)
+	var all bytes.Buffer
+	metrics.WriteProcessMetrics(&all)
+	metrics.WriteFDMetrics(&all)
+	for line := range bytes.Lines(all.Bytes()) {
+		if !bytes.HasPrefix(line, []byte("go_info_ext{")) {
+			p.text.Write(line)
+		}
+	}
 	p.name = ""
 }
 

@@ -1,0 +1,186 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"codeq/meter"
+	"codeq/wire"
+)
+
+const (
+	// scrapeFor is how long one page serves everybody who asks: making it reads
+	// a key for each queue and takes locks of the database.
+	scrapeFor = time.Second
+	// topQueues is how many queues have series of their own, the largest ones.
+	topQueues = 100
+	// otherQueues labels what the remaining ones have together. A queue that is
+	// really called so is always among them, so that no series comes twice.
+	otherQueues = "other"
+)
+
+// scrape is the page of the last scrape.
+type scrape struct {
+	mu     sync.Mutex
+	text   []byte
+	madeAt time.Time
+}
+
+// page is a page that is not older than scrapeFor. Who asks while it is made
+// waits for it.
+func (s *scrape) page(write func(p *meter.Page)) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.text == nil || time.Since(s.madeAt) >= scrapeFor {
+		var p meter.Page
+		write(&p)
+		s.text, s.madeAt = p.Text(), time.Now()
+	}
+	return s.text
+}
+
+// getMetrics answers with the figures of the whole server, for Prometheus and
+// its like.
+func (a *api) getMetrics(*call) answer {
+	return answer{
+		status: http.StatusOK, contentType: meter.ContentType, body: a.scrape.page(a.writeMetrics),
+	}
+}
+
+func (a *api) writeMetrics(p *meter.Page) {
+	p.Family("codeq_build_info", meter.Gauge, "The version that runs.")
+	p.Put(1, meter.Label{Name: "version", Value: a.o.Version})
+	p.One("codeq_ready", meter.Gauge, "1 while the server takes work, 0 while it shuts down.", oneIf(a.o.Ready == nil || a.o.Ready()))
+	p.One("codeq_clock_difference_seconds", meter.Gauge, "How far the engine's clock is ahead of the wall.",
+		float64(a.o.NowMs()-time.Now().UnixMilli())/1000)
+	p.One("codeq_sessions", meter.Gauge, "Sessions that are open.", float64(a.o.Sessions.Count()))
+	a.writeQueues(p)
+	a.o.Engine.WriteMetrics(p)
+	a.o.Store.WriteMetrics(p)
+	p.Add(&a.requests)
+	p.AddProcess()
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// writeQueues shows the largest queues one by one and the remaining ones
+// together. A queue without a task that waits, runs or is dead is not shown.
+func (a *api) writeQueues(p *meter.Page) {
+	all, err := a.o.Store.ReadAllQueues()
+	if err != nil {
+		// The other figures are needed all the more.
+		a.o.Log.Error().Err(err).Msg("metrics: queues cannot be read")
+		return
+	}
+	shown, others := largest(all)
+	nowMs := a.o.NowMs()
+	p.One("codeq_queues", meter.Gauge, "Queues with a task that waits, is in progress or dead.", float64(len(all)))
+	p.One("codeq_queues_in_other", meter.Gauge, "Queues that are only counted under the name other.", float64(others))
+	for _, family := range queueFamilies {
+		p.Family(family.name, meter.Gauge, family.help)
+		for i := range shown {
+			q := &shown[i]
+			p.Put(family.value(q, nowMs), meter.Label{Name: "tenant", Value: q.TenantID}, meter.Label{Name: "command", Value: q.Command})
+		}
+	}
+}
+
+// queueFamilies are what is shown of a queue.
+var queueFamilies = []struct {
+	name, help string
+	value      func(q *wire.QueueFigures, nowMs int64) float64
+}{
+	{"codeq_queue_ready_tasks", "Tasks that wait for a worker.",
+		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Ready) }},
+	{"codeq_queue_delayed_tasks", "Tasks whose time has not come.",
+		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Delayed) }},
+	{"codeq_queue_in_progress_tasks", "Tasks that a worker has in hand.",
+		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.InProgress) }},
+	{"codeq_queue_dead_tasks", "Dead letters.",
+		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Dead) }},
+	{"codeq_queue_oldest_ready_age_seconds", "How long the oldest task that is ready has been so, 0 without one.",
+		func(q *wire.QueueFigures, nowMs int64) float64 {
+			if q.OldestReadyAtMs == 0 {
+				return 0
+			}
+			return float64(max(0, nowMs-q.OldestReadyAtMs)) / 1000
+		}},
+}
+
+// largest picks the queues that are shown, the largest first, and adds up the
+// others behind them, if there are any.
+func largest(all []wire.QueueFigures) (shown []wire.QueueFigures, others int) {
+	bySize := make([]*wire.QueueFigures, len(all))
+	for i := range all {
+		bySize[i] = &all[i]
+	}
+	slices.SortStableFunc(bySize, func(a, b *wire.QueueFigures) int { return cmp.Compare(size(b), size(a)) })
+	rest := wire.QueueFigures{Command: otherQueues, TenantID: otherQueues}
+	for _, q := range bySize {
+		if len(shown) < topQueues && (q.Command != otherQueues || q.TenantID != otherQueues) {
+			shown = append(shown, *q)
+			continue
+		}
+		others++
+		addQueue(&rest, q)
+	}
+	if others > 0 {
+		shown = append(shown, rest)
+	}
+	return shown, others
+}
+
+func size(q *wire.QueueFigures) int64 { return q.Ready + q.Delayed + q.InProgress + q.Dead }
+
+func addQueue(sum, q *wire.QueueFigures) {
+	sum.Ready += q.Ready
+	sum.Delayed += q.Delayed
+	sum.InProgress += q.InProgress
+	sum.Dead += q.Dead
+	if q.OldestReadyAtMs != 0 && (sum.OldestReadyAtMs == 0 || q.OldestReadyAtMs < sum.OldestReadyAtMs) {
+		sum.OldestReadyAtMs = q.OldestReadyAtMs
+	}
+}
+
+// route is a path of the API as log lines and figures know it: by its pattern,
+// never by what a client asked for.
+type route struct {
+	pattern  string
+	answered [len(statusClasses)]*meter.Counter
+}
+
+// statusClasses are how an answer is counted. The last one is for requests that
+// nobody here answers: a client that left, a connection that became a session.
+var statusClasses = [...]string{"2xx", "4xx", "5xx", "none"}
+
+// newRoute makes the counters of a pattern. Every path without one shares the
+// route of the empty pattern.
+func (a *api) newRoute(pattern string) *route {
+	r := &route{pattern: pattern}
+	for i, class := range statusClasses {
+		r.answered[i] = a.requests.Counter("codeq_http_requests_total", "Requests by route and class of status.",
+			meter.Label{Name: "route", Value: cmp.Or(pattern, "none")}, meter.Label{Name: "class", Value: class})
+	}
+	return r
+}
+
+func (r *route) count(status int) {
+	switch status / 100 {
+	case 2:
+		r.answered[0].Inc()
+	case 4:
+		r.answered[1].Inc()
+	case 5:
+		r.answered[2].Inc()
+	default:
+		r.answered[3].Inc()
+	}
+}
