@@ -133,8 +133,11 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 	found.Task.Location, found.Task.Status = wire.LocationInProgress, wire.StatusInProgress
 	e := &lease.Entry{
 		Task: &found.Task, Lease: found.Lease,
-		AckedUntilMs: found.Lease.DeadlineMs, Confirmed: true,
+		AckedUntilMs: found.Lease.DeadlineMs,
 	}
+	// Nobody knows any more what had arrived. That also ends a row of deliveries
+	// that did not.
+	confirm(e)
 	expires := max(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
 	if !found.Lease.Session.IsZero() {
 		e.Gone = true

@@ -190,7 +190,7 @@ func (m *model) rollback() {
 }
 
 // restart begins anew over what is on the disk: sessions are gone, and their
-// deliveries have the grace to be carried on.
+// deliveries count as confirmed and have the grace to be carried on.
 func (m *model) restart(nowMs int64) {
 	clear(m.seats)
 	clear(m.waiters)
@@ -199,7 +199,7 @@ func (m *model) restart(nowMs int64) {
 	}
 	for _, tasks := range m.leased {
 		for _, t := range tasks {
-			t.confirmed, t.gone, t.restored = true, true, true
+			t.confirmed, t.gone, t.restored, t.undelivered = true, true, true, 0
 			t.lapseMs = min(t.ackedMs, nowMs+graceMs)
 		}
 	}

@@ -4,114 +4,208 @@ package sim
 
 // The faults, each of a kind that somebody has made before.
 var mutants = []mutant{{
-	name: "reply before sync", file: "shardactor/outlet.go",
-	old: "if batch <= o.synced && len(o.held) == 0 {", new: "if true {",
+	name: "reply before sync",
+	edit: edit{
+		file: "shardactor/outlet.go",
+		old:  "if batch <= o.synced && len(o.held) == 0 {", new: "if true {",
+	},
 	caught: []string{"no effect before its batch is durable"},
 }, {
-	name: "publish what was not synced", file: "shardactor/outlet.go",
-	old: "o.held[n].batch <= o.synced {", new: "o.held[n].batch <= o.synced+1 {",
+	name: "publish what was not synced",
+	edit: edit{
+		file: "shardactor/outlet.go",
+		old:  "o.held[n].batch <= o.synced {", new: "o.held[n].batch <= o.synced+1 {",
+	},
 	caught: []string{"no effect before its batch is durable"},
 }, {
-	name: "forget a counter", file: "shardactor/shard.go",
-	old: "if !counters.IsZero() {", new: "if !counters.IsZero() && counters.Dead == 0 {",
+	name: "forget a counter",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "if !counters.IsZero() {", new: "if !counters.IsZero() && counters.Dead == 0 {",
+	},
 	caught: []string{"the database agrees with itself", "figures add up"},
 }, {
-	name: "skip the token fence", file: "shardactor/delivery.go",
-	old:    "e.Lease.Subject == owner.Subject && e.Lease.Token == ref.Token {",
-	new:    "e.Lease.Subject == owner.Subject {",
+	name: "skip the token fence",
+	edit: edit{
+		file: "shardactor/delivery.go",
+		old:  "e.Lease.Subject == owner.Subject && e.Lease.Token == ref.Token {",
+		new:  "e.Lease.Subject == owner.Subject {",
+	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event", "a task moves as its lifecycle says"},
 }, {
-	name: "skip the owner", file: "shardactor/result.go",
-	old:    "if m.Token.IsZero() || holder(t, e) != m.Subject {",
-	new:    "if m.Token.IsZero() {",
+	name: "skip the owner",
+	edit: edit{
+		file: "shardactor/result.go",
+		old:  "if m.Token.IsZero() || holder(t, e) != m.Subject {",
+		new:  "if m.Token.IsZero() {",
+	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
-	name: "reuse a token", file: "shardactor/grant.go",
-	old: "Token: lease.DrawToken(s.chance), Delivery", new: "Token: func() (k wire.Token) { k[0] = lease.DrawToken(s.chance)[0] | 1; return k }(), Delivery",
+	name: "reuse a token",
+	edit: edit{
+		file: "shardactor/grant.go",
+		old:  "Token: lease.DrawToken(s.chance), Delivery", new: "Token: func() (k wire.Token) { k[0] = lease.DrawToken(s.chance)[0] | 1; return k }(), Delivery",
+	},
 	caught: []string{"a token names one delivery"},
 }, {
-	name: "drop a due timer", file: "shardactor/shard.go",
-	old: "next := s.index.NextDueAtMs()\n", new: "var next int64\n",
+	name: "drop a due timer",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "next := s.index.NextDueAtMs()\n", new: "var next int64\n",
+	},
 	caught: []string{"what is due happens"},
 }, {
-	name: "sleep past a lease", file: "shardactor/shard.go",
-	old: "if at := s.leases.NextAtMs(); at != 0 {", new: "if at := s.leases.NextAtMs(); at != 0 && next == 0 {",
+	name: "sleep past a lease",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "if at := s.leases.NextAtMs(); at != 0 {", new: "if at := s.leases.NextAtMs(); at != 0 && next == 0 {",
+	},
 	caught: []string{"what is due happens"},
 }, {
-	name: "take without the waiting bit", file: "shardactor/room.go",
-	old: "r.word.CompareAndSwap(word, word|bit)", new: "return false",
+	name: "take without the waiting bit",
+	edit: edit{
+		file: "shardactor/room.go",
+		old:  "r.word.CompareAndSwap(word, word|bit)", new: "return false",
+	},
 	caught: []string{"no ready task sits beside an open session with room"},
 }, {
-	name: "return room twice", file: "session/answer.go",
-	old: "c.out.Give += c.tasks.answered(r.task)", new: "c.out.Give += 2 * c.tasks.answered(r.task)",
+	name: "return room twice",
+	edit: edit{
+		file: "session/answer.go",
+		old:  "c.out.Give += c.tasks.answered(r.task)", new: "c.out.Give += 2 * c.tasks.answered(r.task)",
+	},
 	caught: []string{"room adds up"},
 }, {
-	name: "return room at a lapse", file: "session/delivery.go",
-	old:    "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})",
-	new:    "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n\tc.out.Give++",
+	name: "return room at a lapse",
+	edit: edit{
+		file: "session/delivery.go",
+		old:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})",
+		new:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n\tc.out.Give++",
+	},
 	caught: []string{"room adds up"},
 }, {
-	name: "keep room for ever", file: "shardactor/subscribe.go",
-	old: "s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})", new: "",
+	name: "keep room for ever",
+	edit: edit{
+		file: "shardactor/subscribe.go",
+		old:  "s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})", new: "",
+	},
 	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 }, {
-	name: "put back at the tail", file: "shardactor/release.go",
-	old: "cause: cause, toOldPlace: true}", new: "cause: cause}",
+	name: "put back at the tail",
+	edit: edit{
+		file: "shardactor/release.go",
+		old:  "cause: cause, toOldPlace: true}", new: "cause: cause}",
+	},
 	caught: []string{"first in, first out, by priority"},
 }, {
-	name: "count an undelivered task", file: "shardactor/due.go",
-	old: "t.Undelivered++\n", new: "t.Undelivered++\n\tt.Attempts++\n",
+	name: "count an undelivered task",
+	edit: edit{
+		file: "shardactor/due.go",
+		old:  "t.Undelivered++\n", new: "t.Undelivered++\n\tt.Attempts++\n",
+	},
 	caught: []string{"the store says what happened", "a task comes out as it went in"},
 }, {
-	name: "expire before messages", file: "shardactor/shard.go",
-	old: "s.refill()\n	for _, m := range", new: "s.refill()\n	s.due()\n	for _, m := range",
+	name: "expire before messages",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "s.refill()\n	for _, m := range", new: "s.refill()\n	s.due()\n	for _, m := range",
+	},
 	caught: []string{"messages come before expiries", "a task leaves the place it was in", "a task moves as its lifecycle says", "a request is answered as the protocol says"},
 }, {
-	name: "shorten a lease at restart", file: "shardactor/shard.go",
-	old: "expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)", new: "expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs/2)",
+	name: "shorten a lease at restart",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)", new: "expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs/2)",
+	},
 	caught: []string{"a lease lasts as long as promised"},
 }, {
-	name: "acknowledge a lease that is not stored", file: "shardactor/heartbeat.go",
-	old: "if until > e.Lease.DeadlineMs {", new: "if until > e.Lease.DeadlineMs+3_600_000 {",
+	name: "acknowledge a lease that is not stored",
+	edit: edit{
+		file: "shardactor/heartbeat.go",
+		old:  "if until > e.Lease.DeadlineMs {", new: "if until > e.Lease.DeadlineMs+3_600_000 {",
+	},
 	caught: []string{"a lease lasts as long as promised"},
 }, {
-	name: "no grace after a stall", file: "shardactor/shard.go",
-	old: "s.holdUntilMs = s.now + resumeGraceMs\n", new: "s.holdUntilMs = s.now\n",
+	name: "no grace after a stall",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "s.holdUntilMs = s.now + resumeGraceMs\n", new: "s.holdUntilMs = s.now\n",
+	},
 	caught: []string{"after a stall clients speak first"},
 }, {
-	name: "lose the overlay", file: "store/span.go",
-	old: "r, state := sp.batch.overlay.record(id)\n	if state != untouched {", new: "r, state := sp.batch.overlay.record(id)\n	if state != untouched && r == nil {",
-	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event", "first in, first out, by priority"},
+	name: "lose the overlay",
+	edit: edit{
+		file: "store/span.go",
+		old:  "r, state := sp.batch.overlay.record(id)\n	if state != untouched {", new: "r, state := sp.batch.overlay.record(id)\n	if state != untouched && r == nil {",
+	},
+	caught: []string{"one key makes one task", "a request is answered as the protocol says", "every event has a cause", "every change has its event", "first in, first out, by priority"},
 }, {
-	name: "grant to another tenant", file: "shardactor/crowd.go",
-	old: "func (s *Shard) tenantOf(name string) *tenant {\n", new: "func (s *Shard) tenantOf(name string) *tenant {\n	name = \"\"\n",
+	name: "grant to another tenant",
+	edit: edit{
+		file: "shardactor/crowd.go",
+		old:  "func (s *Shard) tenantOf(name string) *tenant {\n", new: "func (s *Shard) tenantOf(name string) *tenant {\n	name = \"\"\n",
+	},
 	caught: []string{"no task of another tenant"},
 }, {
-	name: "forget the idempotency key", file: "shardactor/enqueue.go",
-	old: "batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)", new: "",
+	name: "forget the idempotency key",
+	edit: edit{
+		file: "shardactor/enqueue.go",
+		old:  "batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)", new: "",
+	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "one key makes one task", "the database agrees with itself"},
 }, {
-	name: "accept a completion after a nack", file: "shardactor/delivery.go",
-	old: "t.LastToken = wire.Token{}\n", new: "",
+	name: "accept a completion after a nack",
+	edit: edit{
+		file: "shardactor/delivery.go",
+		old:  "t.LastToken = wire.Token{}\n", new: "",
+	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
-	name: "replace a completion", file: "shardactor/result.go",
-	old: "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):", new: "case t != nil && e == nil && t.ResultToken == m.Token && !m.Token.IsZero() && t.Status.Terminal():\n		s.span.Batch().PutResult(&wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now})\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
+	name: "replace a completion",
+	edit: edit{
+		file: "shardactor/result.go",
+		old:  "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):", new: "case t != nil && e == nil && t.ResultToken == m.Token && !m.Token.IsZero() && t.Status.Terminal():\n		s.span.Batch().PutResult(&wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now})\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
+	},
 	caught: []string{"a request is answered as the protocol says", "one completion stands"},
 }, {
-	name: "deliver before it is due", file: "index/index.go",
-	old: "if q == nil || int64(q.dueAt.rank) > nowMs {", new: "if q == nil || int64(q.dueAt.rank) > nowMs+50 {",
+	name: "deliver before it is due",
+	edit: edit{
+		file: "index/index.go",
+		old:  "if q == nil || int64(q.dueAt.rank) > nowMs {", new: "if q == nil || int64(q.dueAt.rank) > nowMs+50 {",
+	},
 	caught: []string{"nothing is delivered before it is due"},
 }, {
-	name: "one execution too many", file: "shardactor/delivery.go",
-	old: "if t.Attempts < t.MaxAttempts {", new: "if t.Attempts <= t.MaxAttempts {",
+	name: "one execution too many",
+	edit: edit{
+		file: "shardactor/delivery.go",
+		old:  "if t.Attempts < t.MaxAttempts {", new: "if t.Attempts <= t.MaxAttempts {",
+	},
 	caught: []string{"a task moves as its lifecycle says", "attempts stay below their limit"},
 }, {
-	name: "a low priority overtakes", file: "index/queue.go",
-	old: "		if r.len() == 0 {\n			return 0, store.PendingKey{}, false\n		}", new: "		if r.len() == 0 {\n			continue\n		}",
+	name: "a low priority overtakes",
+	edit: edit{
+		file: "index/queue.go",
+		old:  "		if r.len() == 0 {\n			return 0, store.PendingKey{}, false\n		}", new: "		if r.len() == 0 {\n			continue\n		}",
+	},
 	caught: []string{"first in, first out, by priority"},
 }, {
-	name: "a wake-up for bytes is lost", file: "shardactor/room.go",
-	old: "	r.unsentBytes.Add(-int64(payloadBytes))\n	r.rouse(wake)\n", new: "	r.unsentBytes.Add(-int64(payloadBytes))\n",
+	name: "a wake-up for bytes is lost",
+	edit: edit{
+		file: "shardactor/room.go",
+		old:  "	r.unsentBytes.Add(-int64(payloadBytes))\n	r.rouse(wake)\n", new: "	r.unsentBytes.Add(-int64(payloadBytes))\n",
+	},
 	caught: []string{"no ready task sits beside an open session with room"},
+}, {
+	name: "refill inside a round",
+	edit: edit{
+		file: "shardactor/grant.go",
+		old:  "		prio, k, ok := q.index.HeadReady()\n",
+		new:  "		s.refill()\n		prio, k, ok := q.index.HeadReady()\n",
+	},
+	also: []edit{
+		{file: "store/span.go", old: "if !sp.batch.Empty() {", new: "if false {"},
+		{file: "index/refill.go", old: "if found != f.Limit {", new: "if false {"},
+	},
+	caught: []string{"first in, first out, by priority", "one live token per task", "only what is ready is handed out",
+		"no ready task sits beside an open session with room"},
 }}

@@ -16,18 +16,24 @@ import (
 
 var mutantFlag = flag.String("sim.mutant", "", "run only mutants whose name contains this")
 
-// mutant is one deliberate fault: old becomes new in a file, once.
+// mutant is one deliberate fault.
 type mutant struct {
-	name, file string
-	old, new   string
+	name string
+	edit
+	// also is what else must give way for the fault to show: an assertion in
+	// front of it.
+	also []edit
 	// caught are the properties that may catch it, as the start of a failure.
 	caught []string
 }
 
+// edit makes new of old, which is in the file once.
+type edit struct{ file, old, new string }
+
 // TestMutants puts each fault into the code, by an overlay that leaves the
 // files alone, and runs the simulator over it for at most a minute. A property
 // must fail; a panic of the faulty code itself does not count, for it would
-// prove the panic and not the simulator.
+// prove the panic and not the simulator, and the run goes on.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		if !strings.Contains(m.name, *mutantFlag) {
@@ -60,23 +66,16 @@ var (
 
 // run runs the simulator over the mutant.
 func (m *mutant) run(dir string) (said string, err error) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		return "", err
+	replace := map[string]string{}
+	for i, e := range append([]edit{m.edit}, m.also...) {
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		file, err := e.apply(changed)
+		if err != nil {
+			return "", err
+		}
+		replace[file] = changed
 	}
-	file := filepath.Join(root, m.file)
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		return fmt.Sprintf("the text to replace is there %d times", n), fmt.Errorf("stale mutant %s", m.name)
-	}
-	changed := filepath.Join(dir, filepath.Base(m.file))
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
-		return "", err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
@@ -88,4 +87,20 @@ func (m *mutant) run(dir string) (said string, err error) {
 		".", "-sim.for=1m", "-sim.brief")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// apply writes the changed file and returns the path of the one it stands for.
+func (e edit) apply(changed string) (file string, err error) {
+	file, err = filepath.Abs(filepath.Join("..", e.file))
+	if err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), e.old); n != 1 {
+		return "", fmt.Errorf("the code has moved on: %q is in %s %d times, not once", e.old, e.file, n)
+	}
+	return file, os.WriteFile(changed, []byte(strings.Replace(string(source), e.old, e.new, 1)), 0o600)
 }

@@ -19,7 +19,7 @@ var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "the seed to run, alone; 0 runs the seeds of this test")
 	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
 	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
-	briefFlag = flag.Bool("sim.brief", false, "tell a failure in two lines, and look for no shorter story")
+	briefFlag = flag.Bool("sim.brief", false, "tell a failure in two lines, look for no shorter story, and go on after a broken invariant")
 	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
 )
 
@@ -112,6 +112,11 @@ func (x *totals) trySeed(t *testing.T, seed uint64) {
 	s := script{seed, firstSteps(*stepsFlag)}
 	r := run(s, false)
 	x.count(r)
+	if r.panicked && *briefFlag {
+		// The code stopped itself. Another seed may show what it would have done.
+		t.Logf("stopped itself in seed %d: %.200s", seed, r.failed.text)
+		return
+	}
 	if r.failed != nil && *briefFlag {
 		t.Errorf("\n\tcaught: %s\n\t%.2000s in step %d of seed %d", r.failed.property, r.failed.text, r.steps, seed)
 		return
