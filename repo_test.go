@@ -44,6 +44,7 @@ func rules() []rule {
 	all = append(all, typedRules()...)
 	all = append(all, testRules()...)
 	all = append(all, textRules()...)
+	all = append(all, pinRules()...)
 	return all
 }
 
