@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,8 @@ type Client struct {
 	tls    *tls.Config
 	notice func(sentence string)
 	http   *http.Client
+	// reached: the server has answered a request.
+	reached atomic.Bool
 }
 
 // Option changes one thing about a Client.

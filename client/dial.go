@@ -130,5 +130,5 @@ func (c *Client) upgradeRefused(ctx context.Context, response *http.Response, er
 		// What came of the body may still be the whole error.
 		body = bytes.TrimSpace(body)
 	}
-	return c.refusal(response.StatusCode, body)
+	return c.refusal(call{method: http.MethodGet}, response.StatusCode, body)
 }

@@ -18,11 +18,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	task, err := c.Enqueue(ctx, &wire.EnqueueRequest{Command: "sha256", Payload: []byte(`{"file":"a.iso"}`)})
+	task, err := c.Enqueue(ctx, "sha256", map[string]string{"file": "a.iso"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	done, err := c.Result(ctx, task.TaskID, 30*time.Second)
+	done, err := c.Result(ctx, task.TaskID)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -58,12 +58,13 @@ func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	defer func() {
 		_ = response.Body.Close() // what was needed has been read
 	}()
+	c.reached.Store(true)
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err != nil {
 		return nil, c.brokenOff(in, err)
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return nil, c.refusal(response.StatusCode, body)
+		return nil, c.refusal(in, response.StatusCode, body)
 	}
 	return &reply{header: response.Header, body: body}, nil
 }
@@ -87,13 +88,18 @@ func (c *Client) brokenOff(in call, err error) error {
 	return &UnreachableError{URL: c.URL(), Err: err}
 }
 
-// refusal turns an answer that is no 2xx into an error.
-func (c *Client) refusal(status int, body []byte) error {
+// refusal turns an answer that is no 2xx into an error. What a proxy says when
+// it lost the server leaves open what the server did.
+func (c *Client) refusal(in call, status int, body []byte) error {
 	if refusal, err := wire.ParseError(body); err == nil && refusal.Code != "" {
 		return refusal
 	}
-	return fmt.Errorf("%s answered %d %s, not in the words of codeq: is it a codeq server?",
+	err := fmt.Errorf("%s answered %d %s, not in the words of codeq: is it a codeq server?",
 		c.URL(), status, http.StatusText(status))
+	if in.method == http.MethodPost && status >= http.StatusInternalServerError {
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return err
 }
 
 func (c *Client) misunderstood(what string, err error) error {
@@ -106,16 +112,16 @@ type Enqueued struct {
 	// Replayed: an earlier request with the same idempotency key made the
 	// task; this one made none.
 	Replayed bool
-	// Task and Raw are set by Client.Enqueue only: the task, and the answer as
+	// Task and Raw are set by a Client, not by a Session: the task, and the answer as
 	// it came.
 	Task *wire.Task
 	Raw  []byte
 }
 
-// Enqueue posts one task over HTTP and returns when it is durable. Errors are
-// a *wire.Error for a refusal, an *UnreachableError, and ErrOutcomeUnknown
+// Post is Enqueue with the request in the protocol's own terms, sent once as it
+// is. Errors are a *wire.Error for a refusal, an *UnreachableError, and ErrOutcomeUnknown
 // when the connection broke before the answer.
-func (c *Client) Enqueue(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
+func (c *Client) Post(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	body := wire.AppendEnqueueRequest(nil, request)
 	answer, err := c.do(ctx, call{method: http.MethodPost, path: apiPath + "/tasks", body: body})
 	if err != nil {

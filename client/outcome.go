@@ -87,7 +87,7 @@ func Nack(reason string) Outcome {
 // NackAfter is Nack with a delay of its own, rounded up to whole seconds.
 func NackAfter(reason string, delay time.Duration) Outcome {
 	out := Nack(reason)
-	out.delaySeconds = int64((max(0, delay) + time.Second - 1) / time.Second)
+	out.delaySeconds = wholeSeconds(max(0, delay))
 	return out
 }
 

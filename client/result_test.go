@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -22,6 +23,7 @@ type desk struct {
 	t       *testing.T
 	answers []string
 	asked   []string
+	bodies  []string
 }
 
 func (d *desk) dial(context.Context, string, string) (net.Conn, error) {
@@ -38,6 +40,11 @@ func (d *desk) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			d.t.Error(err)
+		}
+		d.bodies = append(d.bodies, string(body))
 		waitSeconds := request.URL.Query().Get("waitSeconds")
 		d.asked = append(d.asked, waitSeconds)
 		if len(d.answers) == 0 {
@@ -58,7 +65,7 @@ func (d *desk) serve(conn net.Conn) {
 			time.Sleep(span) // of the bubble
 			answer, status = `{"error":"no result yet","code":"result_not_found","status":"PENDING","retryable":true}`, 404
 		}
-		if strings.Contains(answer, `"error"`) {
+		if strings.HasPrefix(answer, `{"error"`) {
 			status = 404
 		}
 		if _, err := fmt.Fprintf(conn, "HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s", status, len(answer), answer); err != nil {
@@ -73,17 +80,24 @@ func resultBody() string {
 	return string(append(wire.AppendResultRecord(append(body, `,"result":`...), record), '}'))
 }
 
-// ask waits for a result at a desk with these answers.
-func ask(t *testing.T, waitFor time.Duration, answers ...string) (*ResultAnswer, *desk, time.Duration, error) {
+// openDesk is a desk with these answers and a client of it.
+func openDesk(t *testing.T, answers ...string) (*Client, *desk) {
 	t.Helper()
 	d := &desk{t: t, answers: answers}
 	c, err := New("queue.test", WithDial(d.dial))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(c.Close)
+	return c, d
+}
+
+// ask waits for a result at a desk with these answers.
+func ask(t *testing.T, waitFor time.Duration, answers ...string) (*ResultAnswer, *desk, time.Duration, error) {
+	t.Helper()
+	c, d := openDesk(t, answers...)
 	began := time.Now()
-	got, err := c.Result(context.Background(), taskID('a'), waitFor)
+	got, err := c.ResultWithin(context.Background(), taskID('a'), waitFor)
 	return got, d, time.Since(began), err
 }
 

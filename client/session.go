@@ -96,9 +96,8 @@ func (s *Session) submit(ctx context.Context, p *posting) error {
 	}
 }
 
-// Enqueue posts one task and waits for its answer. When ctx ends first, the
-// error is ErrOutcomeUnknown and the cause, and the request is not repeated.
-func (s *Session) Enqueue(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
+// wait posts one task and waits for its answer.
+func (s *Session) wait(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	type answer struct {
 		enqueued *Enqueued
 		err      error

@@ -294,7 +294,7 @@ func TestEnqueueEndsWithItsContextAndIsNotRepeated(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := s.session.Enqueue(ctx, request("1", "key"))
+			_, err := s.session.Enqueue(ctx, "hash", 1, Key("key"))
 			failed <- err
 		}()
 		p.enqueue("1")
@@ -308,7 +308,7 @@ func TestEnqueueEndsWithItsContextAndIsNotRepeated(t *testing.T) {
 		p.silent()
 		got := make(chan error, 1)
 		go func() {
-			_, err := s.session.Enqueue(context.Background(), request("2", ""))
+			_, err := s.session.Enqueue(context.Background(), "hash", 2)
 			got <- err
 		}()
 		p.ok(p.enqueue("2").Ref)

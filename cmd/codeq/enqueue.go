@@ -157,7 +157,7 @@ func excerpt(payload []byte) string {
 }
 
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
-	enqueued, err := c.Enqueue(ctx, request)
+	enqueued, err := c.Post(ctx, request)
 	if errors.Is(err, client.ErrOutcomeUnknown) && request.IdempotencyKey != "" {
 		return fmt.Errorf("%w; its key makes it safe to run this again", err)
 	}
@@ -173,7 +173,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 		}
 		return a.writeLine(enqueued.TaskID.AppendTo(nil))
 	}
-	answer, err := c.Result(ctx, enqueued.TaskID, e.Wait)
+	answer, err := c.ResultWithin(ctx, enqueued.TaskID, e.Wait)
 	if err != nil {
 		return fmt.Errorf("task %s is posted: %w", enqueued.TaskID, err)
 	}

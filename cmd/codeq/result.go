@@ -29,7 +29,7 @@ func (r *resultCmd) Run(a *app) error {
 	defer c.Close()
 	ctx, done := a.untilStopped()
 	defer done()
-	answer, err := c.Result(ctx, id, r.Wait)
+	answer, err := c.ResultWithin(ctx, id, r.Wait)
 	if err != nil {
 		return err
 	}

@@ -291,7 +291,7 @@ func (s *survival) checkResults(ids map[int]string) {
 		}
 		seen[id] = true
 		taskID, _ := wire.ParseTaskID(id)
-		outcome, err := c.Result(ctx, taskID, time.Minute)
+		outcome, err := c.ResultWithin(ctx, taskID, time.Minute)
 		if err != nil {
 			t.Fatalf("result of line %d: %v", line, err)
 		}

@@ -113,7 +113,7 @@ func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Durat
 	for range waitersAtOnce {
 		waiters.Go(func() {
 			for id := range ids {
-				answer, err := c.Result(ctx, id, max(0, time.Until(until)))
+				answer, err := c.ResultWithin(ctx, id, max(0, time.Until(until)))
 				mu.Lock()
 				if err == nil {
 					broken = errors.Join(broken, b.app.showResult(answer))

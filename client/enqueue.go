@@ -1,0 +1,175 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"codeq/wire"
+)
+
+// EnqueueOption says one more thing about a new task.
+type EnqueueOption func(*wire.EnqueueRequest) error
+
+// Priority puts a task before those with a lower one: from 0, which is what a
+// task has without this option, to 9.
+func Priority(priority int) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		r.Priority = priority
+		return nil
+	}
+}
+
+// Delay keeps a task from the workers for that long, rounded up to whole
+// seconds. It excludes RunAt.
+func Delay(delay time.Duration) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if delay < 0 {
+			return fmt.Errorf("the delay must not be negative, got %s", delay)
+		}
+		r.DelaySeconds = wholeSeconds(delay)
+		return nil
+	}
+}
+
+// RunAt keeps a task from the workers until that time, by the clock of the
+// server. A time that has passed is no delay. It excludes Delay.
+func RunAt(at time.Time) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		r.RunAtMs = at.UnixMilli()
+		return nil
+	}
+}
+
+// MaxAttempts is how many executions of a task may fail before it becomes a
+// dead letter, the first one included; 5 without this option.
+func MaxAttempts(attempts int) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if attempts < 1 || attempts > wire.MaxAttemptsLimit {
+			return fmt.Errorf("the attempts must be from 1 to %d, got %d", wire.MaxAttemptsLimit, attempts)
+		}
+		r.MaxAttempts = attempts
+		return nil
+	}
+}
+
+// Key makes a task that can be enqueued twice without harm: whoever uses the
+// same key again for the same command and the same request gets the task that
+// is there. With a key, a request whose answer was lost is repeated.
+func Key(key string) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if key == "" {
+			return errors.New("the key must not be empty: leave Key out for a task without one")
+		}
+		r.IdempotencyKey = key
+		return nil
+	}
+}
+
+// Enqueue posts one task over HTTP and returns when it is on the server's
+// disk. The payload is anything that encoding/json can encode; a
+// json.RawMessage goes out byte for byte.
+//
+// When the answer is lost, the task may or may not exist. Without a key that
+// is the error ErrOutcomeUnknown. With one the request is repeated until it is
+// answered or ctx ends, which then wraps both ErrOutcomeUnknown and the cause
+// of ctx. A refusal is a *wire.Error, a server that cannot be reached an
+// *UnreachableError; after both there is no task, unless the refusal's code is
+// internal.
+func (c *Client) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {
+	request, err := newRequest(command, payload, options)
+	if err != nil {
+		return nil, err
+	}
+	unsure := false
+	for failures := 0; ; failures++ {
+		enqueued, err := c.Post(ctx, request)
+		if err == nil || request.IdempotencyKey == "" {
+			return enqueued, err
+		}
+		refusal := lastingRefusal(err)
+		if refusal != nil && unsure && refusal.Code != wire.CodeIdempotencyConflict {
+			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+		unsure = unsure || leavesOpen(err)
+		if refusal != nil || !unsure {
+			return nil, err
+		}
+		if failures == 3 {
+			c.notice(fmt.Sprintf("no answer to a new task, which is still repeated: %v", err))
+		}
+		if err := sleep(ctx, backoff(failures)); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+	}
+}
+
+// leavesOpen reports an error after which the task may exist.
+func leavesOpen(err error) bool {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return refusal.Code.Retryable() && !nothingDone(refusal)
+	}
+	return errors.Is(err, ErrOutcomeUnknown)
+}
+
+// Enqueue is Client.Enqueue over this session, which many goroutines can use
+// at a time at little cost. A request that the server puts off is repeated
+// too. When ctx ends before the answer, the error is ErrOutcomeUnknown and the
+// cause, and the request is not repeated.
+func (s *Session) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {
+	request, err := newRequest(command, payload, options)
+	if err != nil {
+		return nil, err
+	}
+	return s.wait(ctx, request)
+}
+
+// newRequest makes a request and holds it against every rule that the server
+// has for it, so that a bad one does not even travel.
+func newRequest(command string, payload any, options []EnqueueOption) (*wire.EnqueueRequest, error) {
+	encoded, err := encodePayload(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode payload of %s: %w", command, err)
+	}
+	request := &wire.EnqueueRequest{Command: command, Payload: encoded}
+	for _, option := range options {
+		if err := option(request); err != nil {
+			return nil, err
+		}
+	}
+	if _, refusal := wire.ParseEnqueueRequest(wire.AppendEnqueueRequest(nil, request)); refusal != nil {
+		return nil, refusal
+	}
+	return request, nil
+}
+
+func encodePayload(payload any) ([]byte, error) {
+	if raw, ok := payload.(json.RawMessage); ok && len(raw) > 0 {
+		return bytes.Clone(raw), wire.CheckJSON(raw)
+	}
+	return encode(payload)
+}
+
+// encode is json.Marshal without the escapes that only HTML needs.
+func encode(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte{'\n'}), nil
+}
+
+// wholeSeconds rounds up.
+func wholeSeconds(span time.Duration) int64 {
+	seconds := int64(span / time.Second)
+	if span%time.Second > 0 {
+		seconds++
+	}
+	return seconds
+}
