@@ -46,7 +46,7 @@ quick: ## vet and the short tests without the race detector: under a minute
 	go test -short ./...
 
 .PHONY: test
-test: check $(TOOLS)/testsum ## all that CI runs: check, every test under the race detector, the fuzz seeds
+test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, the fuzz seeds
 	@.ci/gotest | $(TOOLS)/testsum
 
 .PHONY: check
