@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // exampleToken is how the page writes a token.
@@ -181,9 +183,22 @@ func (r *replay) direct(text string) error {
 			k.say(`{"type":"window","size":0}`)
 			k.say(`{"type":"result","ref":1,"taskId":"` + f.Task.ID + `","leaseToken":"` + f.LeaseToken + `","result":` + words[2] + `}`)
 		case f.Type == "ok" && f.Ref == 1:
-			return k.conn.WriteClose(1000, nil)
+			return r.leave(k)
 		}
 	}
+}
+
+// leave closes a session and waits until no list has it any more.
+func (r *replay) leave(k *socket) error {
+	if err := k.conn.WriteClose(1000, nil); err != nil {
+		return fmt.Errorf("close session: %w", err)
+	}
+	for until := time.Now().Add(patience); r.open.server.Sessions() > 0; runtime.Gosched() {
+		if time.Now().After(until) {
+			return fmt.Errorf("a session that its client has closed stays open")
+		}
+	}
+	return nil
 }
 
 // The signs that begin a line of a dialogue.
