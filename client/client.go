@@ -49,7 +49,8 @@ func WithTLS(config *tls.Config) Option { return func(c *Client) { c.tls = confi
 
 // WithNotices passes sentences for people about what goes on behind a session
 // or a worker: a connection lost and found again, a server that is full. It is
-// called from the loop concerned and must not block.
+// called from the loop concerned, by Work also from the goroutine of a handler,
+// and must not block.
 func WithNotices(notice func(sentence string)) Option {
 	return func(c *Client) { c.notice = notice }
 }

@@ -131,7 +131,7 @@ func (s *Session) Enqueue(ctx context.Context, command string, payload any, opti
 // newRequest makes a request and holds it against every rule that the server
 // has for it, so that a bad one does not even travel.
 func newRequest(command string, payload any, options []EnqueueOption) (*wire.EnqueueRequest, error) {
-	encoded, err := encodePayload(payload)
+	encoded, err := encode(payload)
 	if err != nil {
 		return nil, fmt.Errorf("encode payload of %s: %w", command, err)
 	}
@@ -147,15 +147,12 @@ func newRequest(command string, payload any, options []EnqueueOption) (*wire.Enq
 	return request, nil
 }
 
-func encodePayload(payload any) ([]byte, error) {
-	if raw, ok := payload.(json.RawMessage); ok && len(raw) > 0 {
+// encode is json.Marshal without the escapes that only HTML needs. A
+// json.RawMessage stays as it is.
+func encode(value any) ([]byte, error) {
+	if raw, ok := value.(json.RawMessage); ok && len(raw) > 0 {
 		return bytes.Clone(raw), wire.CheckJSON(raw)
 	}
-	return encode(payload)
-}
-
-// encode is json.Marshal without the escapes that only HTML needs.
-func encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

@@ -21,6 +21,9 @@ var (
 	// ErrStopping is the cause of a handler's context when the worker ends
 	// without waiting for it.
 	ErrStopping = errors.New("worker is stopping")
+	// ErrGraceOver: Work was told to end, and some of what ran had not ended
+	// when the grace was over.
+	ErrGraceOver = errors.New("the grace was over before all tasks had ended")
 )
 
 // UnreachableError says that nobody answered at an address: nothing was sent

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+)
+
+// permanentError is an error that no other try would avoid.
+type permanentError struct{ error }
+
+// Unwrap is the error that Permanent was given.
+func (e permanentError) Unwrap() error { return e.error }
+
+// Permanent marks an error of a handler as one that would come again: the task
+// FAILED for good, with the error's text, and is not tried again. The mark
+// survives wrapping. nil stays nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanentError{err}
+}
+
+// retryError is an error with a time for the next try.
+type retryError struct {
+	error
+	delay time.Duration
+}
+
+// Unwrap is the error that RetryIn was given.
+func (e retryError) Unwrap() error { return e.error }
+
+// RetryIn has a task tried again after that long, rounded up to whole seconds,
+// instead of after what the server's policy says. It counts as a failed
+// attempt like any error. The mark survives wrapping. A nil error is another
+// try too, for a task whose time has not come.
+func RetryIn(delay time.Duration, err error) error {
+	if err == nil {
+		err = fmt.Errorf("the handler asked for another try in %s", delay)
+	}
+	return retryError{err, delay}
+}
+
+// outcomeOf turns what a handler returned into the end of its delivery. A
+// handler that gives up because the worker stops has not failed at its task.
+func outcomeOf(ctx context.Context, result any, err error) Outcome {
+	var permanent permanentError
+	var later retryError
+	switch {
+	case err == nil:
+		return completion(result)
+	case errors.As(err, &permanent):
+		return Fail(err.Error())
+	case errors.As(err, &later):
+		return NackAfter(err.Error(), later.delay)
+	case errors.Is(context.Cause(ctx), ErrStopping):
+		return Release()
+	}
+	return Nack(err.Error())
+}
+
+// completion completes with a result; nothing becomes the empty object.
+func completion(result any) Outcome {
+	encoded, err := encode(result)
+	if err != nil {
+		return Nack("encode result: " + err.Error())
+	}
+	if string(encoded) == "null" {
+		encoded = []byte("{}")
+	}
+	return Complete(encoded)
+}
+
+// checkResultType refuses the types whose values are certainly no JSON objects,
+// before the first task is done for nothing.
+func checkResultType(result reflect.Type) error {
+	if result.Implements(reflect.TypeFor[json.Marshaler]()) {
+		return nil
+	}
+	switch result.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Interface:
+		return nil
+	case reflect.Pointer:
+		return checkResultType(result.Elem())
+	}
+	return fmt.Errorf("a result is a JSON object: a handler must return a struct or a map, not %s", result)
+}
