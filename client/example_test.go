@@ -2,31 +2,140 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"os"
+	"os/signal"
 	"time"
 
 	"codeq/client"
 	"codeq/wire"
 )
 
-// One task over HTTP, and its result.
+// photo is the payload of the examples, thumbnail their result.
+type photo struct {
+	File  string `json:"file"`
+	Width int    `json:"width"`
+}
+
+type thumbnail struct {
+	File string `json:"file"`
+}
+
+var errNoImage = errors.New("no image")
+
+// resize stands for the work of a worker.
+func resize(_ context.Context, in photo) (thumbnail, error) {
+	if in.File == "" {
+		return thumbnail{}, client.Permanent(errNoImage) // another try would not help
+	}
+	return thumbnail{File: "small-" + in.File}, nil
+}
+
+// One task and its result.
 func Example() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	c, err := client.New("127.0.0.1:8080")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	task, err := c.Enqueue(ctx, "sha256", map[string]string{"file": "a.iso"})
+	task, err := c.Enqueue(ctx, "resize", photo{File: "owl.png", Width: 300}, client.Key("owl-300"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	done, err := c.Result(ctx, task.TaskID)
+	done, err := client.ResultOf[thumbnail](ctx, c, task.TaskID)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s: %s\n", done.Result.Status, done.Result.Result)
+	fmt.Println(done.File)
+}
+
+// A worker that runs eight tasks at a time, and on Ctrl-C lets them end.
+func ExampleWork() {
+	c, err := client.New("127.0.0.1:8080", client.WithNotices(func(sentence string) { log.Print(sentence) }))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := client.Work(ctx, c, "resize", resize, client.Window(8)); err != nil {
+		log.Print(err)
+	}
+}
+
+// A task for tomorrow, ahead of others, that gives up after two failures.
+func ExampleClient_Enqueue() {
+	c, err := client.New("127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	task, err := c.Enqueue(context.Background(), "resize", photo{File: "owl.png", Width: 300},
+		client.Delay(24*time.Hour), client.Priority(7), client.MaxAttempts(2))
+	if errors.Is(err, client.ErrOutcomeUnknown) {
+		log.Fatal("it may be there or not; a client.Key would have told: ", err)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(task.TaskID)
+}
+
+// A request that breaks a rule is refused before it travels.
+func ExampleClient_Enqueue_refused() {
+	c, err := client.New("127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.Enqueue(context.Background(), "resize", photo{File: "owl.png"}, client.Priority(10))
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Code)
+	}
+	// Output: invalid_priority
+}
+
+// The marks of Permanent and RetryIn leave an error what it was.
+func ExamplePermanent() {
+	_, err := resize(context.Background(), photo{})
+	fmt.Println(err, errors.Is(err, errNoImage))
+	// Output: no image true
+}
+
+// A handler that waits longer after each failure.
+func ExampleRetryIn() {
+	fetch := func(ctx context.Context, url string) (map[string]int, error) {
+		response, err := http.Get(url)
+		if err != nil {
+			tries := client.TaskFrom(ctx).Attempts + 1
+			return nil, client.RetryIn(time.Duration(tries)*time.Minute, err)
+		}
+		return map[string]int{"status": response.StatusCode}, response.Body.Close()
+	}
+	c, err := client.New("127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	log.Print(client.Work(context.Background(), c, "fetch", fetch))
+}
+
+// What a waiter sees of a task that failed.
+func ExampleTaskError() {
+	show := func(err error) {
+		var failed *client.TaskError
+		if errors.As(err, &failed) {
+			fmt.Println(failed.Result.Status, failed.Result.Error)
+		}
+	}
+	// As client.ResultOf returns it:
+	show(&client.TaskError{Result: &wire.ResultRecord{Status: wire.StatusFailed, Error: "no image"}})
+	// Output: FAILED no image
 }
 
 // Many tasks over one session. The keys make it harmless to run again, and let
@@ -62,7 +171,7 @@ func ExampleSession() {
 	}
 }
 
-// A worker that runs eight tasks at a time until it is told to stop.
+// A worker in the protocol's own terms, for an hour.
 func ExampleWorker() {
 	c, err := client.New("127.0.0.1:8080")
 	if err != nil {
