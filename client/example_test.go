@@ -138,6 +138,18 @@ func ExampleTaskError() {
 	// Output: FAILED no image
 }
 
+// The result of a record that somebody has read already.
+func ExampleResultAnswer_Decode() {
+	// As Client.Result returns it:
+	answer := &client.ResultAnswer{Result: &wire.ResultRecord{Result: []byte(`{"file":"small-owl.png"}`)}}
+	var done thumbnail
+	if err := answer.Decode(&done); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(done.File)
+	// Output: small-owl.png
+}
+
 // Many tasks over one session. The keys make it harmless to run again, and let
 // the session repeat what was under way when a connection broke.
 func ExampleSession() {
