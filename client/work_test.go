@@ -32,13 +32,16 @@ type office struct {
 	peer  *peer
 }
 
+// colorKey finds what the context of Work carries into its handlers.
+type colorKey struct{}
+
 // opened starts Work with that handler and subscribes it.
 func opened[R any](t *testing.T, handler func(context.Context, named) (R, error), options ...WorkOption) *office {
 	t.Helper()
 	o := &office{said: make(chan string, 100), ended: make(chan error, 1)}
 	o.stage = newStage(t, WithNotices(func(sentence string) { o.said <- sentence }))
 	var ctx context.Context
-	ctx, o.leave = context.WithCancel(context.WithValue(context.Background(), "color", "red"))
+	ctx, o.leave = context.WithCancel(context.WithValue(context.Background(), colorKey{}, "red"))
 	go func() { o.ended <- Work(ctx, o.client, "hash", handler, options...) }()
 	o.peer = o.arrives()
 	o.peer.subscribed()
@@ -74,7 +77,7 @@ func TestWorkDecodesThePayloadAndEncodesTheResult(t *testing.T) {
 		var info TaskInfo
 		var color any
 		o := opened(t, func(ctx context.Context, in named) (sum, error) {
-			info, color = TaskFrom(ctx), ctx.Value("color")
+			info, color = TaskFrom(ctx), ctx.Value(colorKey{})
 			return sum{"<" + in.Name + ">"}, nil
 		})
 		o.give('a')

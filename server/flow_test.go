@@ -15,7 +15,7 @@ import (
 // oddPayloads are values that a careless copy would change.
 var oddPayloads = []string{
 	`{"z":1,"a":{"y":[ 1 , 2 ],"b":null}}`, `123456789012345678901234567890.10`, `1e400`, `-0`, `-0.0E-7`,
-	`"\u0000"`, `"\ud83d"`, `"\udc00\ud800"`, `"\u00e9\/\b"`, `"é😀‮"`, `""`, `[]`, `{"":{}}`, `{"a":1,"a":2}`, `null`,
+	`"\u0000"`, `"\ud83d"`, `"\udc00\ud800"`, `"\u00e9\/\b"`, "\"é😀\u202e\"", `""`, `[]`, `{"":{}}`, `{"a":1,"a":2}`, `null`,
 }
 
 func TestPayloadsAndResultsPassUntouched(t *testing.T) {

@@ -26,7 +26,6 @@ type twin struct {
 	tasks   []*twinTask
 	pings   []string
 
-	window    int
 	given     int
 	requests  int // with a ref, sent
 	answers   int // to them
