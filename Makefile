@@ -48,6 +48,8 @@ quick: ## vet and the short tests without the race detector: under a minute
 .PHONY: test
 test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, the fuzz seeds
 	@.ci/gotest | $(TOOLS)/testsum
+	@echo '== simulator, without the race detector'
+	@go test -count=1 -run '^TestSim$$' ./sim
 
 .PHONY: check
 check: $(TOOLS)/staticcheck ## toolchain, gofmt, vet and staticcheck
@@ -81,7 +83,7 @@ soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a l
 	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./sim -sim.soak=$(N) -sim.steps=20000
 
 .PHONY: mutants
-mutants: ## put faults into the code one by one and see the simulator catch each: half an hour
+mutants: ## put faults into the code one by one and see the simulator catch each: five minutes or more
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./sim
 
 .PHONY: bench

@@ -138,7 +138,9 @@ var mutants = []mutant{{
 		file: "store/span.go",
 		old:  "r, state := sp.batch.overlay.record(id)\n	if state != untouched {", new: "r, state := sp.batch.overlay.record(id)\n	if state != untouched && r == nil {",
 	},
-	caught: []string{"one key makes one task", "a request is answered as the protocol says", "every event has a cause", "every change has its event", "first in, first out, by priority"},
+	caught: []string{"a task moves as its lifecycle says", "a task leaves the place it was in", "the database agrees with itself",
+		"no ready task sits beside an open session with room",
+		"one key makes one task", "a request is answered as the protocol says", "every event has a cause", "every change has its event", "first in, first out, by priority"},
 }, {
 	name: "grant to another tenant",
 	edit: edit{
@@ -207,5 +209,5 @@ var mutants = []mutant{{
 		{file: "index/refill.go", old: "if found != f.Limit {", new: "if false {"},
 	},
 	caught: []string{"first in, first out, by priority", "one live token per task", "only what is ready is handed out",
-		"no ready task sits beside an open session with room"},
+		"no ready task sits beside an open session with room", "what is due happens", "a task moves as its lifecycle says"},
 }}

@@ -44,11 +44,11 @@ func run(s script, recording bool) (r report) {
 			return
 		}
 		r.sum, r.rounds, r.syncs, r.crashes, r.story = w.trace.sum, w.rounds, w.syncs, w.crashes, w.trace.lines
-		if w.server != nil && !w.server.dead.Swap(true) && r.failed == nil {
-			w.server.silent = true
-			if err := w.server.store.Close(); err != nil {
-				r.failed = &violation{"a store closes", err.Error()}
-			}
+		if w.server == nil {
+			return
+		}
+		if err := w.server.close(); err != nil && r.failed == nil {
+			r.failed = &violation{"a store closes", err.Error()}
 		}
 	}()
 	w = newWorld(s.seed, recording)

@@ -343,11 +343,9 @@ func (w *world) crash(kept bool) {
 	// All or nothing is kept, so no number is drawn that the story depends on.
 	disk := s.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
 	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(w.freeBytes), TotalBytes: diskBytes})
-	if !s.dead.Swap(true) {
-		// The old memory ends in good order, on a disk nobody looks at again.
-		if err := s.store.Close(); err != nil {
-			violate("a store closes", "%v", err)
-		}
+	died := s.dead.Load()
+	if err := s.close(); err != nil && !died {
+		violate("a store closes", "%v", err)
 	}
 	w.model.rollback()
 	for _, c := range slices.Clone(w.conns) {
@@ -357,6 +355,21 @@ func (w *world) crash(kept bool) {
 	w.model.restart(w.nowMs)
 	w.boot(disk)
 	w.compareAll(16)
+}
+
+// close ends the memory of a life in good order, on a disk nobody looks at
+// again. Otherwise each life would be kept by the goroutines of its Pebble.
+func (s *server) close() (err error) {
+	s.dead.Store(true)
+	s.silent = true
+	s.failSyncs.Store(false)
+	defer func() {
+		// Pebble may panic over what a fault or a broken invariant left open.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("close: %v", p)
+		}
+	}()
+	return s.store.Close()
 }
 
 // die runs f, in which the process may end by itself.
