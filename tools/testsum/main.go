@@ -34,16 +34,38 @@ type event struct {
 // testKey names one test function of one package.
 type testKey struct{ pkg, test string }
 
+// outcome of a test function; of several runs the greatest counts, so that a
+// failure is never lost and a test that ran once is not called skipped.
+type outcome int
+
+const (
+	skipped outcome = iota
+	passed
+	failed
+)
+
 // summary counts test functions and keeps the output of those that run.
 type summary struct {
-	out                     io.Writer
-	running                 map[testKey][]string
-	failedIn                map[string]int // failures seen per package
-	passed, failed, skipped int
+	out      io.Writer
+	running  map[testKey][]string
+	outcomes map[testKey]outcome // an empty test is the package itself
+	failures map[string]int      // of each package, in the run that is under way
 }
 
 func newSummary(out io.Writer) *summary {
-	return &summary{out: out, running: map[testKey][]string{}, failedIn: map[string]int{}}
+	return &summary{
+		out:      out,
+		running:  map[testKey][]string{},
+		outcomes: map[testKey]outcome{},
+		failures: map[string]int{},
+	}
+}
+
+func (s *summary) record(k testKey, o outcome) {
+	s.outcomes[k] = max(s.outcomes[k], o)
+	if o == failed {
+		s.failures[k.pkg]++
+	}
 }
 
 // read takes events until the end of r. A line that is no event is printed as
@@ -91,9 +113,11 @@ func (s *summary) takePackage(e event) {
 		s.abandon(e.Package)
 	case "fail":
 		s.abandon(e.Package)
-		if s.failedIn[e.Package] == 0 {
-			s.fail(e.Package)
+		if s.failures[e.Package] == 0 {
+			s.record(testKey{pkg: e.Package}, failed)
 		}
+	case "start":
+		s.failures[e.Package] = 0
 	}
 }
 
@@ -126,12 +150,12 @@ func noise(line string) bool {
 func (s *summary) end(k testKey, action string) {
 	switch action {
 	case "pass":
-		s.passed++
+		s.record(k, passed)
 	case "skip":
-		s.skipped++
+		s.record(k, skipped)
 	case "fail":
 		s.print(k)
-		s.fail(k.pkg)
+		s.record(k, failed)
 	}
 	delete(s.running, k)
 }
@@ -148,7 +172,7 @@ func (s *summary) abandon(pkg string) {
 		}
 		fmt.Fprintf(s.out, "--- LOST: %s did not end\n", k.test)
 		s.print(k)
-		s.fail(pkg)
+		s.record(k, failed)
 		delete(s.running, k)
 	}
 }
@@ -159,23 +183,22 @@ func (s *summary) print(k testKey) {
 	}
 }
 
-func (s *summary) fail(pkg string) {
-	s.failed++
-	s.failedIn[pkg]++
-}
-
 // close prints the closing line and says whether the run was a good one.
 func (s *summary) close() bool {
 	for k := range s.running {
 		s.abandon(k.pkg)
 	}
-	if s.passed+s.failed == 0 {
+	var count [failed + 1]int
+	for _, o := range s.outcomes {
+		count[o]++
+	}
+	if count[passed]+count[failed] == 0 {
 		fmt.Fprintln(s.out, "no test ran")
 	}
-	line := fmt.Sprintf("%d passed, %d failed", s.passed, s.failed)
-	if s.skipped > 0 {
-		line += fmt.Sprintf(", %d skipped", s.skipped)
+	line := fmt.Sprintf("%d passed, %d failed", count[passed], count[failed])
+	if count[skipped] > 0 {
+		line += fmt.Sprintf(", %d skipped", count[skipped])
 	}
 	fmt.Fprintln(s.out, line)
-	return s.failed == 0 && s.passed > 0
+	return count[failed] == 0 && count[passed] > 0
 }

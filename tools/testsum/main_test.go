@@ -39,6 +39,30 @@ func TestCountsFunctionsAndNotSubTests(t *testing.T) {
 	}
 }
 
+func TestATestThatRanTwiceCountsOnceAndByItsWorst(t *testing.T) {
+	twice := func(first, second string) []string {
+		var lines []string
+		for _, action := range []string{first, second} {
+			lines = append(lines,
+				`{"Action":"start","Package":"p"}`,
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"`+action+`","Package":"p","Test":"TestA"}`,
+				`{"Action":"`+strings.Replace(action, "skip", "pass", 1)+`","Package":"p"}`)
+		}
+		return lines
+	}
+	for _, c := range []struct{ first, second, want string }{
+		{"pass", "pass", "1 passed, 0 failed"},
+		{"skip", "pass", "1 passed, 0 failed"},
+		{"fail", "pass", "0 passed, 1 failed"},
+		{"pass", "fail", "0 passed, 1 failed"},
+	} {
+		if out, _ := run(t, twice(c.first, c.second)...); lastLine(out) != c.want {
+			t.Errorf("%s, then %s: closing line %q, want %q", c.first, c.second, lastLine(out), c.want)
+		}
+	}
+}
+
 func TestAFailureIsPrintedWithItsOutput(t *testing.T) {
 	out, good := run(t,
 		`{"Action":"run","Package":"p","Test":"TestA"}`,
