@@ -155,10 +155,13 @@ func (g *Guard) Tick(now time.Time) {
 }
 
 // ask brings the figures up to date and reports whether the level is another
-// than the one that was told last.
+// than the one that was told last, or that somebody has met since.
 func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// Between two questions the level only gets stricter, so this is the strictest
+	// that anybody has met since the last one.
+	met := g.Level()
 	// What is committed while the question is under way counts twice until the
 	// next one, never not at all.
 	before := g.since.Load()
@@ -175,7 +178,7 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 	g.keepBallast(now)
 	level = g.Level()
 	if level == g.shown {
-		return level, false
+		return level, level != met
 	}
 	g.log.Warn().Stringer("was", g.shown).Stringer("is", level).
 		Int64("freeBytes", g.FreeBytes()).Int64("reserveBytes", g.reserveBytes).Msg("disk guard")

@@ -167,6 +167,31 @@ func TestABurstBetweenTwoQuestionsLowersTheLevel(t *testing.T) {
 	}
 }
 
+// Whoever met a stricter level between two questions waits to be told that it
+// is over, although the level told last was this one too.
+func TestALevelThatWasMetBetweenTwoQuestionsIsToldToBeOver(t *testing.T) {
+	d := newGuardedDisk(33)
+	var told []Level
+	s := openIn(t, d, func(o *Options) {
+		o.LevelChanged = func(level Level) { told = append(told, level) }
+	})
+	for range 3 {
+		s.Span(0).Batch().PutPayload([16]byte{1}, make([]byte, 2*unit))
+		apply(t, s.Span(0))
+	}
+	if met := s.Guard().Level(); met != NoEnqueue {
+		t.Fatalf("level %v after a burst, want %v", met, NoEnqueue)
+	}
+	s.Guard().Tick(time.Unix(1, 0))
+	if want := []Level{Ok}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	s.Guard().Tick(time.Unix(2, 0))
+	if len(told) != 1 {
+		t.Errorf("told %v while nothing changed", told)
+	}
+}
+
 func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 	var log bytes.Buffer
 	var told []Level
