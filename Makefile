@@ -48,8 +48,6 @@ quick: ## vet and the short tests without the race detector: under a minute
 .PHONY: test
 test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, the fuzz seeds
 	@.ci/gotest | $(TOOLS)/testsum
-	@echo '== simulator, without the race detector'
-	@go test -count=1 -run '^TestSim$$' ./sim
 
 .PHONY: check
 check: $(TOOLS)/staticcheck ## toolchain, gofmt, vet and staticcheck
