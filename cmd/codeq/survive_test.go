@@ -26,7 +26,8 @@ import (
 
 // Four `codeq work` processes hash the files that `codeq enqueue` posts, while
 // the server is killed with -9 and started again three times and two of the
-// workers are killed. Every file has one task and the right result.
+// workers are killed. Every file has one task and the right result. The short
+// form kills the server once.
 func TestThousandFilesSurviveKills(t *testing.T) {
 	files := 1000
 	if testing.Short() {
@@ -46,6 +47,16 @@ func TestThousandFilesSurviveKills(t *testing.T) {
 	s.awaitHashed(files / 8)
 	s.killServer()
 	s.startServer()
+	if !testing.Short() {
+		s.killMore(files)
+	}
+	s.awaitReady()
+	s.checkResults(<-posted)
+}
+
+// killMore kills the server twice more and two of the workers, whose tasks come
+// back after the grace.
+func (s *survival) killMore(files int) {
 	s.awaitHashed(files / 4)
 	s.killWorker(0)
 	s.killServer()
@@ -54,8 +65,6 @@ func TestThousandFilesSurviveKills(t *testing.T) {
 	s.killWorker(1)
 	s.killServer()
 	s.startServer()
-	s.awaitReady()
-	s.checkResults(<-posted)
 }
 
 // survival is the machine room of the test: a server and workers as processes
