@@ -25,8 +25,11 @@ import (
 // outcome that was acknowledged before, and drain to the end.
 func TestCrashLosesNothingAcknowledged(t *testing.T) {
 	runs, clonesPerRun := 26, 20
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		runs, clonesPerRun = 3, 10
+	case raceDetector:
+		runs = 5
 	}
 	var taken atomic.Int64
 	for seed := range runs {
