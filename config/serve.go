@@ -26,6 +26,7 @@ type Serve struct {
 	Tokens         string        `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one there is no authentication."`
 	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
 	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" placeholder:"N" help:"Sessions that may be open at once; more are closed with 4429."`
+	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" placeholder:"N" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
 	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache and mailboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
 	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" placeholder:"TIME" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
 	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`

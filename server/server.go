@@ -39,6 +39,8 @@ type Options struct {
 	InsecureNoAuth bool
 	// MaxSessions is how many sessions may be open at once; 0 is any number.
 	MaxSessions int
+	// PingSeconds is the time between two pings of a session; 0 is 20.
+	PingSeconds int
 	// MemoryBytes sizes memtables, block cache and mailboxes; 0 leaves them at
 	// their defaults.
 	MemoryBytes int64
@@ -148,6 +150,7 @@ func (s *Server) recoverWork() error {
 	s.sessions = session.NewRegistry(session.Options{
 		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
 		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
+		PingSeconds: s.o.PingSeconds,
 	})
 	return nil
 }

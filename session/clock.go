@@ -1,11 +1,8 @@
 package session
 
-import "codeq/wire"
-
 const (
 	// helloForMs is how long a socket may be open without a hello.
 	helloForMs = 5_000
-	pingForMs  = wire.PingSeconds * 1000
 	// maxMissedPings ends a session: two pings without a pong after them.
 	maxMissedPings = 2
 	// expiryLeewayMs is how long a session lives on after its credential
@@ -22,6 +19,9 @@ const (
 // clock holds the deadlines of one conversation, in Unix milliseconds; 0 is
 // none.
 type clock struct {
+	// pingForMs is the time between two regular pings.
+	pingForMs int64
+
 	helloByMs   int64
 	pingAtMs    int64
 	expiresAtMs int64
@@ -36,7 +36,7 @@ type clock struct {
 // opened starts the regular pings.
 func (k *clock) opened(nowMs, expiresAtMs int64) {
 	k.helloByMs = 0
-	k.pingAtMs = nowMs + pingForMs
+	k.pingAtMs = nowMs + k.pingForMs
 	k.renewed(expiresAtMs)
 }
 
@@ -101,7 +101,7 @@ func (c *Conversation) timer() {
 
 func due(atMs, nowMs int64) bool { return atMs != 0 && atMs <= nowMs }
 
-// regularPing asks the client every 20 seconds whether it is there.
+// regularPing asks the client whether it is there.
 func (c *Conversation) regularPing(stalled bool) {
 	k := &c.clock
 	switch {
@@ -117,6 +117,6 @@ func (c *Conversation) regularPing(stalled bool) {
 		return
 	}
 	k.waiting, k.ponged = true, false
-	k.pingAtMs = c.nowMs + pingForMs
+	k.pingAtMs = c.nowMs + k.pingForMs
 	c.ping()
 }

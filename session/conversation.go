@@ -25,6 +25,16 @@ type Facts struct {
 	Sink       shardactor.Sink
 	Version    string
 	Durability string
+	// PingSeconds is the time between two regular pings; 0 is
+	// wire.PingSeconds.
+	PingSeconds int
+}
+
+func (f *Facts) pingSeconds() int {
+	if f.PingSeconds == 0 {
+		return wire.PingSeconds
+	}
+	return f.PingSeconds
 }
 
 // Need says what a conversation waits for before it looks at more frames.
@@ -82,7 +92,7 @@ func NewConversation(facts Facts, openedAtMs int64) *Conversation {
 		facts:    facts,
 		requests: make(map[uint64]*request),
 		tasks:    newDeliveries(),
-		clock:    clock{helloByMs: openedAtMs + helloForMs},
+		clock:    clock{pingForMs: int64(facts.pingSeconds()) * 1000, helloByMs: openedAtMs + helloForMs},
 		profile:  profile{openedAtMs: openedAtMs, heardAtMs: openedAtMs},
 	}
 }

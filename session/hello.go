@@ -111,7 +111,7 @@ func (c *Conversation) welcome(f *wire.Hello, e *Admitted) {
 		SessionID:          e.ID,
 		WorkerID:           f.WorkerID,
 		TenantID:           e.Principal.Tenant,
-		PingSeconds:        wire.PingSeconds,
+		PingSeconds:        c.facts.pingSeconds(),
 		ResumeGraceSeconds: wire.ResumeGraceSeconds,
 		MaxMessageBytes:    wire.MaxClientMessageBytes,
 		MaxUnanswered:      wire.MaxUnansweredRequests,

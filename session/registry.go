@@ -30,8 +30,8 @@ type Engine interface {
 	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
 }
 
-// Options are what a Registry stands on. All but MaxSessions and Random are
-// needed.
+// Options are what a Registry stands on. All but MaxSessions, PingSeconds and
+// Random are needed.
 type Options struct {
 	Engine Engine
 	Auth   auth.Authenticator
@@ -43,6 +43,9 @@ type Options struct {
 	Durability string
 	// MaxSessions is how many may be open at once; 0 is any number.
 	MaxSessions int
+	// PingSeconds is the time between two regular pings of a session; 0 is
+	// wire.PingSeconds.
+	PingSeconds int
 	// Random is the source of session ids; crypto/rand when nil.
 	Random io.Reader
 }

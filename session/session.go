@@ -61,6 +61,7 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{
 		Router: r.o.Engine, Sink: s, Version: r.o.Version, Durability: r.o.Durability,
+		PingSeconds: r.o.PingSeconds,
 	}, r.o.NowMs())
 	return s
 }
