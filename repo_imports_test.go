@@ -48,6 +48,10 @@ var importTable = map[string]row{
 	// The simulator is imported by nobody and drives the real parts.
 	"sim": {level: 4, imports: []string{"auth", "index", "mailbox", "session", "shardactor", "store", "wire"}},
 
+	// What runs the built program from outside knows the words of the socket, and
+	// is imported by nothing but tests.
+	"blackbox": {level: 1, imports: []string{"wire"}},
+
 	// The documents have no code but tests, and workers that a reader may take.
 	"docs":         {level: 5, tests: []string{"auth", "httpapi", "server", "wire", "yamlfile"}},
 	"docs/workers": {level: 2, imports: []string{"client"}, tests: []string{"server"}},
@@ -73,7 +77,7 @@ var modules = map[string]users{
 	"github.com/cockroachdb/pebble/v2":     {code: []string{"store"}},
 	"github.com/cockroachdb/pebble/v2/vfs": {code: []string{"store", "server", "sim"}, tests: []string{"*"}},
 	"github.com/cockroachdb/errors":        {code: []string{"store"}},
-	"github.com/lxzan/gws":                 {code: []string{"session", "client", "loadtest"}, tests: []string{"docs", "httpapi", "server"}},
+	"github.com/lxzan/gws":                 {code: []string{"blackbox", "session", "client", "loadtest"}, tests: []string{"docs", "httpapi", "server"}},
 	"github.com/google/uuid":               {code: []string{"wire"}},
 	"github.com/VictoriaMetrics/metrics":   {code: []string{"meter"}},
 	"github.com/valyala/fastjson":          {code: []string{"wire"}},

@@ -1,0 +1,63 @@
+package blackbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// program is built by whoever needs it first.
+var program struct {
+	once sync.Once
+	dir  string
+	path string
+	err  error
+}
+
+// Program is the path of codeq, built from the source that is tested. Remove
+// takes it away again. Any goroutine.
+func Program() (string, error) {
+	program.once.Do(build)
+	return program.path, program.err
+}
+
+func build() {
+	dir, err := os.MkdirTemp("", "codeq-blackbox-")
+	if err != nil {
+		program.err = fmt.Errorf("make a directory for the program: %w", err)
+		return
+	}
+	program.dir = dir
+	program.path = filepath.Join(dir, "codeq")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", program.path, "codeq/cmd/codeq")
+	// As it is built for users: without a C compiler, and without the race
+	// detector of the test around it.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		program.err = fmt.Errorf("build codeq: %w\n%s", err, said)
+	}
+}
+
+// Remove takes away what Program built. It is for the end of a TestMain, when
+// no process of it runs any more.
+func Remove() error {
+	if program.dir == "" {
+		return nil
+	}
+	if err := os.RemoveAll(program.dir); err != nil {
+		return fmt.Errorf("remove the program: %w", err)
+	}
+	return nil
+}
+
+// Exit is the end of a TestMain: it removes the program and ends the process.
+func Exit(code int) {
+	if err := Remove(); err != nil {
+		fmt.Fprintln(os.Stderr, errors.Join(err))
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,211 @@
+package blackbox
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startFor is how long a server may take until it says where it listens.
+const startFor = time.Minute
+
+// Server is `codeq serve` as a process, on one data directory and one address
+// for all its lives. Its methods are for the goroutine of the test, which they
+// end when something is wrong with the process itself.
+type Server struct {
+	t testing.TB
+	// Addr is host:port, Dir the data directory.
+	Addr string
+	Dir  string
+
+	args []string
+	cmd  *exec.Cmd
+	said *tail
+}
+
+// Serve starts a server on a new directory and waits until it listens. args are
+// further flags of `codeq serve`. It is killed at the end of the test, whose
+// failure shows the end of its log.
+func Serve(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, Addr: freeAddress(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, said: &tail{}}
+	t.Cleanup(func() {
+		if s.cmd != nil {
+			s.Kill()
+		}
+		if t.Failed() {
+			t.Logf("the server on %s said at the end:\n%s", s.Addr, s.said.String())
+		}
+	})
+	s.Start()
+	return s
+}
+
+// freeAddress is a loopback address that nobody listens on. It lies below the
+// ports that connections get by themselves, so that nobody takes it while the
+// server is down.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	t.Fatal("no free port among a hundred")
+	return ""
+}
+
+// URL is the server's address for HTTP.
+func (s *Server) URL() string { return "http://" + s.Addr }
+
+// Start begins another life of a server that has ended, and returns when it
+// listens.
+func (s *Server) Start() {
+	s.t.Helper()
+	path, err := Program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"serve", "--json", "--log-format", "json", "--listen", s.Addr, "--data", s.Dir}
+	cmd := exec.Command(path, append(args, s.args...)...)
+	cmd.Stderr = s.said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = cmd
+	if err := awaitAnnouncement(out); err != nil {
+		s.t.Fatalf("start codeq: %v; it said:\n%s", err, s.said.String())
+	}
+}
+
+// awaitAnnouncement reads the line with which a server says that it serves.
+func awaitAnnouncement(out io.Reader) error {
+	line := make(chan error, 1)
+	go func() {
+		text, err := bufio.NewReader(out).ReadBytes('\n')
+		if err == nil && !json.Valid(text) {
+			err = fmt.Errorf("it announces itself with %q", text)
+		}
+		line <- err
+	}()
+	select {
+	case err := <-line:
+		return err
+	case <-time.After(startFor):
+		return fmt.Errorf("it does not say that it serves within %v", startFor)
+	}
+}
+
+// Kill ends the process with -9: nothing is flushed, nobody is told.
+func (s *Server) Kill() {
+	s.t.Helper()
+	s.signal(syscall.SIGKILL)
+	_ = s.cmd.Wait() // ended by our signal, which it reports as an error
+	s.cmd = nil
+}
+
+// Stop ends the process with SIGTERM and returns how long that took. An exit
+// code other than 0 fails the test.
+func (s *Server) Stop() time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	s.signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("stop codeq: %v", err)
+	}
+	s.cmd = nil
+	return time.Since(began)
+}
+
+// Pause stops the process where it stands, until Continue.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+}
+
+// Continue ends a Pause.
+func (s *Server) Continue() {
+	s.t.Helper()
+	s.signal(syscall.SIGCONT)
+}
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatalf("send %v to codeq: %v", sig, err)
+	}
+}
+
+// ResidentBytes is the memory of the process as the system counts it.
+func (s *Server) ResidentBytes() int64 {
+	s.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "VmRSS:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	s.t.Fatalf("the system does not say how much memory codeq has:\n%s", status)
+	return 0
+}
+
+// Log is the end of what the server said on standard error, over all its lives.
+func (s *Server) Log() string { return s.said.String() }
+
+// tailBytes is how much of a log is kept.
+const tailBytes = 64 << 10
+
+// tail keeps the end of what is written. Any goroutine.
+type tail struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (x *tail) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.buffer.Write(p)
+	if over := x.buffer.Len() - tailBytes; over > 0 {
+		x.buffer.Next(over)
+	}
+	return len(p), nil
+}
+
+// String is what is kept.
+func (x *tail) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.buffer.String()
+}
