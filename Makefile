@@ -22,6 +22,7 @@ LDFLAGS = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./codeq-data
 FUZZTIME ?= 10s
+CRASHTIME ?= 5m
 BENCHTIME ?= 1x
 COUNT ?= 1
 N ?= 1000
@@ -46,7 +47,7 @@ quick: ## vet and the short tests without the race detector: under a minute
 	go test -short ./...
 
 .PHONY: test
-test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, the fuzz seeds
+test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, and every fuzz target for ten seconds
 	@.ci/gotest | $(TOOLS)/testsum
 
 .PHONY: check
@@ -66,11 +67,7 @@ check: $(TOOLS)/staticcheck ## toolchain, gofmt, vet and staticcheck
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
-	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|/[^/]*:func | |' | sort -u | \
-	while read -r dir name; do \
-		echo "== $$dir $$name"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; \
-	done
+	@.ci/fuzz $(FUZZTIME)
 
 .PHONY: sim
 sim: ## run new seeds through the simulator for a minute, each twice; `make test` runs fixed ones
@@ -79,6 +76,10 @@ sim: ## run new seeds through the simulator for a minute, each twice; `make test
 .PHONY: soak
 soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a large N
 	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./sim -sim.soak=$(N) -sim.steps=20000
+
+.PHONY: crash
+crash: ## kill the server under many clients for CRASHTIME (5m), and check that what they saw can be explained
+	go test -count=1 -run '^TestHistories' -v -timeout 0 ./crash -crash.for=$(CRASHTIME)
 
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see the simulator catch each: five minutes or more

@@ -52,6 +52,9 @@ var importTable = map[string]row{
 	// is imported by nothing but tests.
 	"blackbox": {level: 1, imports: []string{"wire"}},
 
+	// What is done to the built program from outside: no code but tests.
+	"crash": {level: 5, tests: []string{"blackbox", "wire"}},
+
 	// The documents have no code but tests, and workers that a reader may take.
 	"docs":         {level: 5, tests: []string{"auth", "httpapi", "server", "wire", "yamlfile"}},
 	"docs/workers": {level: 2, imports: []string{"client"}, tests: []string{"server"}},
@@ -93,6 +96,7 @@ var modules = map[string]users{
 	"golang.org/x/term":                       {code: []string{"cmd/codeq"}},
 	"golang.org/x/sys":                        {code: []string{"store", "server", "cmd/codeq"}},
 	"github.com/HdrHistogram/hdrhistogram-go": {code: []string{"loadtest"}},
+	"github.com/anishathalye/porcupine":       {tests: []string{"crash"}},
 	"github.com/cockroachdb/datadriven":       {tests: []string{"*"}},
 	"github.com/rogpeppe/go-internal":         {tests: []string{"*"}},
 	"go.uber.org/goleak":                      {tests: []string{"*"}},

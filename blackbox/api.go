@@ -1,12 +1,12 @@
 package blackbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"codeq/wire"
 )
@@ -25,48 +25,55 @@ func NewAPI(addr string) *API {
 // Close lets go of connections that are kept open.
 func (a *API) Close() { a.http.CloseIdleConnections() }
 
-// Do sends one request below /v1/codeq and returns the body of a 2xx. Any other
-// answer is a *wire.Error, and ErrNoAnswer is in the chain when none came.
-func (a *API) Do(ctx context.Context, method, path, body string) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader([]byte(body)))
+// Answer is a 2xx.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Do sends one request below /v1/codeq and returns a 2xx. Any other answer is a
+// *wire.Error, and ErrNoAnswer is in the chain when none came.
+func (a *API) Do(ctx context.Context, method, path, body string) (*Answer, error) {
+	r, err := http.NewRequestWithContext(ctx, method, a.base+path, strings.NewReader(body))
 	if err != nil {
-		return 0, nil, fmt.Errorf("make a request: %w", err)
+		return nil, fmt.Errorf("make a request: %w", err)
 	}
-	// Without it net/http would send a request again on a fresh connection when a
+	// Without it net/http may send a request again on a fresh connection when a
 	// kept one turns out dead; what a test asks once must be asked once.
 	r.GetBody = nil
 	response, err := a.http.Do(r)
 	if err != nil {
-		return 0, nil, fmt.Errorf("%s %s: %w: %w", method, path, ErrNoAnswer, err)
+		return nil, fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
-	answer, err = io.ReadAll(response.Body)
+	answer, err := io.ReadAll(response.Body)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return 0, nil, fmt.Errorf("%s %s: %w: %w", method, path, ErrNoAnswer, err)
+		return nil, fmt.Errorf("%s %s: %w: %w", method, path, ErrNoAnswer, err)
 	}
 	if response.StatusCode < 300 {
-		return response.StatusCode, answer, nil
+		return &Answer{response.StatusCode, response.Header, answer}, nil
 	}
 	refusal, err := wire.ParseError(answer)
 	if err != nil {
-		return response.StatusCode, nil, fmt.Errorf("%s %s: status %d: %w", method, path, response.StatusCode, err)
+		return nil, fmt.Errorf("%s %s: status %d: %w", method, path, response.StatusCode, err)
 	}
-	return response.StatusCode, nil, refusal
+	return nil, refusal
 }
 
 // Post makes a task from the body of POST /tasks.
 func (a *API) Post(ctx context.Context, body string) (*wire.Task, error) {
-	_, answer, err := a.Do(ctx, http.MethodPost, "/tasks", body)
+	answer, err := a.Do(ctx, http.MethodPost, "/tasks", body)
 	if err != nil {
 		return nil, err
 	}
-	return wire.ParseTask(answer)
+	return wire.ParseTask(answer.Body)
 }
 
 // Read reads a task.
 func (a *API) Read(ctx context.Context, id wire.TaskID) (*wire.Task, error) {
-	_, answer, err := a.Do(ctx, http.MethodGet, "/tasks/"+id.String(), "")
+	answer, err := a.Do(ctx, http.MethodGet, "/tasks/"+id.String(), "")
 	if err != nil {
 		return nil, err
 	}
-	return wire.ParseTask(answer)
+	return wire.ParseTask(answer.Body)
 }

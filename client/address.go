@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 )
@@ -31,6 +32,9 @@ func parseBase(text string) (*url.URL, error) {
 	default:
 		return nil, badAddress(text)
 	}
+	if strings.ContainsAny(base.Hostname(), "[]") { // brackets that do not hold the whole host
+		return nil, badAddress(text)
+	}
 	if base.Hostname() == "" {
 		if base.Port() == "" {
 			return nil, badAddress(text)
@@ -47,13 +51,15 @@ func badAddress(text string) error {
 
 // hostPort is what to dial for the base address.
 func hostPort(base *url.URL) string {
-	if base.Port() != "" {
-		return base.Host
+	port := base.Port() // empty also behind a colon that nothing follows
+	switch {
+	case port != "":
+	case base.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
 	}
-	if base.Scheme == "https" {
-		return base.Host + ":443"
-	}
-	return base.Host + ":80"
+	return net.JoinHostPort(base.Hostname(), port)
 }
 
 // sessionURL is where the WebSocket of the base address is.

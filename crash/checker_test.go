@@ -1,0 +1,185 @@
+package crash
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+
+	"codeq/wire"
+)
+
+// story is the history of one task by hand: each operation begins and ends
+// after the one before it.
+type story struct{ operations []porcupine.Operation }
+
+func (s *story) then(in input, out output) *story {
+	n := int64(10 * len(s.operations))
+	s.operations = append(s.operations, porcupine.Operation{Input: in, Output: out, Call: n, Return: n + 5})
+	return s
+}
+
+// open makes the last operation one that nobody answered.
+func (s *story) open() *story {
+	last := &s.operations[len(s.operations)-1]
+	last.Output, last.Return = output{unknown: true}, math.MaxInt64
+	return s
+}
+
+func (s *story) explained() bool {
+	return len(check(map[string][]porcupine.Operation{"1": s.operations})) == 0
+}
+
+var (
+	theID          = wire.TaskID{1}
+	first, second  = wire.Token{1}, wire.Token{2}
+	done           = output{}
+	lost           = output{code: wire.CodeLeaseLost}
+	posted         = output{id: theID}
+	pending        = output{id: theID, status: wire.StatusPending}
+	inProgress     = output{id: theID, status: wire.StatusInProgress, deliveries: 1}
+	ended          = output{id: theID, status: wire.StatusCompleted, deliveries: 1, result: "x"}
+	endedOtherwise = output{id: theID, status: wire.StatusCompleted, deliveries: 1, result: "y"}
+)
+
+func delivered(token wire.Token, n int) input {
+	return input{verb: grant, token: token, delivery: n}
+}
+
+func completed(token wire.Token, result string) input {
+	return input{verb: complete, token: token, status: wire.StatusCompleted, result: result}
+}
+
+func handedBack(token wire.Token, costs bool) input {
+	return input{verb: giveBack, token: token, costs: costs}
+}
+
+// What is right is explained, whatever had no answer.
+func TestCheckerExplainsWhatIsRight(t *testing.T) {
+	ask, look := input{verb: enqueue}, input{verb: read}
+	for name, s := range map[string]*story{
+		"one life": new(story).then(ask, posted).then(look, pending).then(delivered(first, 1), posted).
+			then(look, inProgress).then(completed(first, "x"), done).then(look, ended),
+		"the same completion twice": new(story).then(ask, posted).then(delivered(first, 1), posted).
+			then(completed(first, "x"), done).then(completed(first, "x"), done).then(look, ended),
+		"an enqueue without an answer that happened": new(story).then(ask, posted).open().
+			then(delivered(first, 1), posted).then(look, inProgress),
+		"an enqueue without an answer that did not": new(story).then(ask, posted).open(),
+		"a key asked for again": new(story).then(ask, posted).open().
+			then(ask, output{id: theID, replayed: true}).then(look, pending),
+		"a completion without an answer that happened": new(story).then(ask, posted).then(delivered(first, 1), posted).
+			then(completed(first, "x"), done).open().then(look, ended).then(completed(first, "x"), done),
+		"a completion without an answer that did not": new(story).then(ask, posted).then(delivered(first, 1), posted).
+			then(completed(first, "x"), done).open().then(look, inProgress),
+		"a delivery that never arrived": new(story).then(ask, posted).then(delivered(first, 1), posted).
+			then(input{verb: lapse, token: first}, done).open().then(completed(first, "x"), lost).
+			then(look, output{id: theID, status: wire.StatusInProgress, deliveries: 2}),
+		"a lapse, and a result all the same": new(story).then(ask, posted).then(delivered(first, 1), posted).
+			then(input{verb: lapse, token: first}, done).open().then(input{verb: heartbeat, token: first}, lost).
+			then(completed(first, "x"), done).then(look, ended),
+		"handed back and done by another": new(story).then(ask, posted).then(delivered(first, 1), posted).
+			then(handedBack(first, true), done).then(delivered(second, 2), output{id: theID, attempts: 1}).
+			then(completed(first, "x"), lost).then(completed(second, "y"), done),
+	} {
+		if !s.explained() {
+			t.Errorf("%s: not explained\n%s", name, tell(s.operations))
+		}
+	}
+}
+
+// A checker that explains everything proves nothing: each of these is what a
+// queue must not do.
+func TestCheckerFindsWhatIsWrong(t *testing.T) {
+	ask, look := input{verb: enqueue}, input{verb: read}
+	missing := output{code: wire.CodeTaskNotFound}
+	begun := func() *story { return new(story).then(ask, posted).then(delivered(first, 1), posted) }
+	finished := func() *story { return begun().then(completed(first, "x"), done) }
+	for name, s := range map[string]*story{
+		"an acknowledged task is lost":       new(story).then(ask, posted).then(look, missing),
+		"a task that was read is lost":       new(story).then(ask, posted).open().then(look, pending).then(look, missing),
+		"two completions of two deliveries":  finished().then(delivered(second, 2), posted).then(completed(second, "y"), done),
+		"two completions of one task":        finished().then(completed(second, "y"), done),
+		"a completion is replaced":           finished().then(look, ended).then(look, endedOtherwise),
+		"a completion is undone":             finished().then(look, inProgress),
+		"a stale read":                       begun().then(look, inProgress).then(look, pending),
+		"a stale read of what was ended":     finished().then(look, ended).then(look, inProgress),
+		"a stale count":                      begun().then(look, output{id: theID, status: wire.StatusPending}),
+		"a key makes two tasks":              new(story).then(ask, posted).then(ask, output{id: wire.TaskID{2}}),
+		"a replay names another task":        new(story).then(ask, posted).then(ask, output{id: wire.TaskID{2}, replayed: true}),
+		"a second enqueue makes a new one":   new(story).then(ask, posted).then(ask, posted),
+		"two live deliveries":                begun().then(delivered(second, 2), posted),
+		"one delivery twice":                 begun().then(delivered(first, 1), posted),
+		"a delivery of what has ended":       finished().then(delivered(second, 2), posted),
+		"a delivery before the task":         new(story).then(delivered(first, 1), posted),
+		"an old token completes":             begun().then(handedBack(first, false), done).then(delivered(second, 2), posted).then(completed(first, "x"), done),
+		"a live token is refused":            begun().then(handedBack(first, false), lost),
+		"a heartbeat keeps what was lost":    begun().then(handedBack(first, false), done).then(input{verb: heartbeat, token: first}, done),
+		"what was handed back is completed":  begun().then(handedBack(first, false), done).then(completed(first, "x"), done),
+		"a failed attempt is forgotten":      begun().then(handedBack(first, true), done).then(look, output{id: theID, status: wire.StatusPending, deliveries: 1}),
+		"more attempts than deliveries":      begun().then(look, output{id: theID, status: wire.StatusInProgress, deliveries: 1, attempts: 2}),
+		"an acknowledged completion is lost": finished().then(completed(first, "x"), lost),
+	} {
+		if s.explained() {
+			t.Errorf("%s: explained\n%s", name, tell(s.operations))
+		}
+	}
+}
+
+// doctor changes a true history in one place, as the faults of a queue would.
+var doctors = map[string]struct {
+	fits   func(in input, out output) bool
+	change func(o *porcupine.Operation)
+}{
+	"a lost acknowledgement": {
+		fits:   func(in input, out output) bool { return in.verb == read && out.status.Terminal() },
+		change: func(o *porcupine.Operation) { o.Output = output{code: wire.CodeTaskNotFound} },
+	},
+	"another completion": {
+		fits: func(in input, out output) bool { return in.verb == read && out.result != "" },
+		change: func(o *porcupine.Operation) {
+			out := o.Output.(output)
+			out.result += "?"
+			o.Output = out
+		},
+	},
+	"a stale read": {
+		fits: func(in input, out output) bool { return in.verb == read && out.status.Terminal() },
+		change: func(o *porcupine.Operation) {
+			out := o.Output.(output)
+			out.status, out.result = wire.StatusPending, ""
+			o.Output = out
+		},
+	},
+}
+
+// mustFindDoctored changes the history of each task in turn, in one place at a
+// time; the checker must object each time. The last read of a task
+// comes after everything else, so that nothing else can explain it.
+func mustFindDoctored(t *testing.T, tasks map[string][]porcupine.Operation) {
+	t.Helper()
+	for name, d := range doctors {
+		tried := 0
+		for label, operations := range tasks {
+			last, lastCall := -1, int64(-1)
+			for i, o := range operations {
+				if d.fits(o.Input.(input), o.Output.(output)) && o.Call > lastCall {
+					last, lastCall = i, o.Call
+				}
+			}
+			if last < 0 {
+				continue
+			}
+			changed := slices.Clone(operations)
+			d.change(&changed[last])
+			tried++
+			if len(check(map[string][]porcupine.Operation{label: changed})) == 0 {
+				t.Errorf("%s was put into the history of task %s and explained:\n%s", name, label, tell(changed))
+				return
+			}
+		}
+		if tried == 0 {
+			t.Errorf("no task had a place for %s", name)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+// FuzzManifest: whatever stands in the manifest, it is either what a store
+// could have written or a refusal that names the file. Nothing of it is changed.
+func FuzzManifest(f *testing.F) {
+	whole, err := json.Marshal(manifest{Version: manifestVersion, Shards: 4, CreationID: "c", State: stateReady, CreatedAt: "t"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, data := range []string{string(whole), "", "{}", "null", "[]", string(whole[:len(whole)-1]), string(whole) + "{}", "\x00\x00",
+		`{"version":2}`, `{"version":1,"shards":33,"creationId":"c","state":"ready"}`, `{"version":1,"shards":-1,"creationId":"c","state":"new"}`,
+		`{"version":1,"shards":1,"creationId":"c","state":"other"}`, `{"version":1,"shards":1,"state":"new"}`, `{"version":1e99}`} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fs := vfs.NewMem()
+		file, err := fs.Create(manifestName, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := &Store{options: Options{FS: fs}}
+		m, err := s.readManifest()
+		if refused := (*RefusedError)(nil); err != nil && (!errors.As(err, &refused) || refused.File != manifestName) {
+			t.Fatalf("%q is refused as %v", data, err)
+		}
+		if (err == nil) != (m != nil) {
+			t.Fatalf("%q is %+v and %v", data, m, err)
+		}
+		if m != nil && (m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "") {
+			t.Errorf("%q is taken for %+v", data, m)
+		}
+		if left, err := readFile(fs, manifestName); err != nil || !bytes.Equal(left, data) {
+			t.Errorf("%q is %q after a look (%v)", data, left, err)
+		}
+	})
+}
+
+// FuzzPlainValues are the values that are no JSON: a time and an id.
+func FuzzPlainValues(f *testing.F) {
+	for _, data := range [][]byte{nil, appendReadyAt(nil, 1_700_000_000_000), appendReadyAt(nil, -1), bytes.Repeat([]byte{7}, 16), {1}} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		atMs, err := parseReadyAt(data)
+		if (err == nil) != (len(data) == 8) || err == nil && !bytes.Equal(appendReadyAt(nil, atMs), data) {
+			t.Errorf("%x is the time %d (%v)", data, atMs, err)
+		}
+		var id wire.TaskID
+		err = parseRawID(data, &id)
+		if (err == nil) != (len(data) == len(id)) || err == nil && !bytes.Equal(id[:], data) {
+			t.Errorf("%x is the id %v (%v)", data, id, err)
+		}
+	})
+}
