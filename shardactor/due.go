@@ -49,7 +49,7 @@ func (s *Shard) fallDue(q *index.Queue, k store.TimedKey) {
 // lapse ends a lease that ran out. A delivery that never arrived is taken
 // back; one that did is lost.
 func (s *Shard) lapse(e *lease.Entry) {
-	seat := s.members[e.Lease.Session]
+	seat, gone := s.members[e.Lease.Session], e.Gone
 	ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
 	switch {
 	case !e.Confirmed:
@@ -59,7 +59,7 @@ func (s *Shard) lapse(e *lease.Entry) {
 	default:
 		s.lose(e, CauseExpired)
 	}
-	if seat != nil {
+	if seat != nil && !gone {
 		s.tell(seat.seat.Sink, &Revoked{TaskRef: ref, Reason: wire.RevokedExpired})
 	}
 }

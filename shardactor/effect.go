@@ -36,6 +36,13 @@ type Subscribed struct {
 	Ref uint64
 }
 
+// Resumed answers Resume: the deliveries of the session in this shard, in the
+// order in which they came to it.
+type Resumed struct {
+	Ref  uint64
+	Held []wire.TaskRef
+}
+
 // Granted is one delivery to the seat it is addressed to. The grant took one
 // unit of the seat's room and len(Task.Payload) of its unsent bytes.
 type Granted struct {
@@ -83,6 +90,7 @@ type Ended struct {
 func (*Enqueued) effect()   {}
 func (*Refused) effect()    {}
 func (*Subscribed) effect() {}
+func (*Resumed) effect()    {}
 func (*Granted) effect()    {}
 func (*Completed) effect()  {}
 func (*Requeued) effect()   {}

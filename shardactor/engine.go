@@ -98,6 +98,7 @@ type Engine struct {
 	loops   []*loop
 	actors  []*actor.Actor
 	figures *figures
+	epochs  atomic.Uint64
 }
 
 // NewEngine loads every shard and prepares its actor. Nothing runs before
@@ -199,10 +200,13 @@ func (e *Engine) Post(shard int, batch []Message, bytes int, class mailbox.Class
 	return e.loops[shard].box.Push(batch, bytes, class)
 }
 
-// NewSeat makes the seat of a new session. The session subscribes it with a
-// Subscribe message to every shard.
+// NewSeat makes the seat of a new socket, of a new session or of one that goes
+// on; its epoch is above that of every seat made before. The session subscribes
+// it with a Subscribe message to every shard.
 func (e *Engine) NewSeat(o SeatOptions) *Seat {
-	return newSeat(o, len(e.loops), e.control)
+	seat := newSeat(o, len(e.loops), e.control)
+	seat.Epoch = e.epochs.Add(1)
+	return seat
 }
 
 // control posts a control message, which is never refused while the shard

@@ -2,12 +2,25 @@ package shardactor
 
 import "codeq/store"
 
-// gone unseats a session whose socket ended. What never arrived goes back at
-// once; what did stays leased for the resume grace, or to the end of its lease
-// if that is sooner.
+// gone ends a socket of a session. After a resume the session has another one
+// and its tasks belong to that.
 func (s *Shard) gone(m *Gone) {
-	s.unseat(m.Seat)
-	for _, e := range s.leases.OfSession(m.Seat.ID, nil) {
+	if mb := s.members[m.Seat.ID]; mb != nil && mb.seat.Epoch > m.Seat.Epoch {
+		return
+	}
+	s.unseat(m.Seat.ID)
+	s.socketEnded(m.Seat)
+}
+
+// socketEnded decides about what a session has in hand when its socket ends.
+// What never arrived goes back at once; what did stays leased for the resume
+// grace, or to the end of its lease if that is sooner.
+func (s *Shard) socketEnded(seat *Seat) {
+	for _, e := range s.leases.OfSession(seat.ID, nil) {
+		if e.Gone {
+			// Of an earlier socket; its grace runs already.
+			continue
+		}
 		e.Gone = true
 		if !e.Confirmed && s.space < store.OnlyDelete {
 			s.takeBack(e)

@@ -32,11 +32,7 @@ func (s *Shard) extend(m *Heartbeat, e *lease.Entry, answer *Extended) {
 		lengthMs = e.Lease.LeaseForMs
 	}
 	until := max(e.AckedUntilMs, s.now+lengthMs)
-	rebound := m.Seat != nil && e.Lease.Session != m.Seat.ID
-	if rebound {
-		s.leases.Bind(e, m.Seat.ID)
-		e.Lease.WorkerID = m.Seat.WorkerID
-	}
+	rebound := s.carry(m, e)
 	if until > e.Lease.DeadlineMs {
 		// The stored deadline runs ahead, so most heartbeats write nothing and
 		// a restart still never shortens an acknowledged lease.
@@ -51,6 +47,34 @@ func (s *Shard) extend(m *Heartbeat, e *lease.Entry, answer *Extended) {
 	s.leases.Move(e, until)
 	if answer.LeaseUntilMs == 0 || until < answer.LeaseUntilMs {
 		answer.LeaseUntilMs = until
+	}
+}
+
+// carry makes the caller the one whose socket keeps the delivery, and says
+// whether that is a change. Another session of the same subject takes it over;
+// a call over HTTP does so only when the session is gone, and then the lease
+// alone decides.
+func (s *Shard) carry(m *Heartbeat, e *lease.Entry) (changed bool) {
+	switch {
+	case m.Seat != nil && e.Lease.Session != m.Seat.ID:
+		s.superseded(e)
+		s.leases.Bind(e, m.Seat.ID)
+		e.Lease.WorkerID = m.Seat.WorkerID
+		return true
+	case m.Seat == nil && e.Gone:
+		s.leases.Bind(e, wire.SessionID{})
+		return true
+	}
+	return false
+}
+
+// superseded tells the session that had a delivery, if it is still there, that
+// another one has it now.
+func (s *Shard) superseded(e *lease.Entry) {
+	if mb := s.members[e.Lease.Session]; mb != nil && !e.Gone {
+		s.tell(mb.seat.Sink, &Revoked{
+			TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}, Reason: wire.RevokedSuperseded,
+		})
 	}
 }
 

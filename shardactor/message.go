@@ -110,8 +110,18 @@ type Heartbeat struct {
 }
 
 // Gone tells that the seat's socket ended: unconfirmed deliveries go back at
-// once, confirmed ones have the resume grace. No answer. A control message.
+// once, confirmed ones have the resume grace. Of a socket that a newer one of
+// the same session has replaced it says nothing new. No answer. A control
+// message.
 type Gone struct {
+	Seat *Seat
+}
+
+// Resume seats a new socket of a session that was here before. Whatever socket
+// the session had is gone with it; the deliveries that had arrived are in hand
+// again. Answer: Resumed. A control message.
+type Resume struct {
+	Asker
 	Seat *Seat
 }
 
@@ -146,5 +156,6 @@ func (*Abandon) message()      {}
 func (*Release) message()      {}
 func (*Heartbeat) message()    {}
 func (*Gone) message()         {}
+func (*Resume) message()       {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}

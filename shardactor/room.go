@@ -142,6 +142,10 @@ func (r *room) written(payloadBytes int, wake func(shard int)) {
 	r.rouse(wake)
 }
 
+// hold takes units that are out without having been asked for. It may leave the
+// room in debt.
+func (r *room) hold(units int) { r.word.Add(-int64(units) * roomUnit) }
+
 // carried notes payload bytes granted with a unit that a room message
 // carried, which take has not seen.
 func (r *room) carried(payloadBytes int) { r.unsentBytes.Add(int64(payloadBytes)) }

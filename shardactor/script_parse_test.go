@@ -39,6 +39,8 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 			Asker: asker, Seat: seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
 			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
 		}, nil
+	case "gone":
+		return &Gone{Seat: w.former[who]}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
 	case "unwatch":
@@ -105,6 +107,10 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &Abandon{Asker: asker, Owner: owner, TaskRef: ref}, nil
 	case "release":
 		return &Release{Asker: asker, Owner: owner, TaskRef: ref}, nil
+	case "heartbeat-over-http":
+		return &Heartbeat{
+			Asker: asker, Owner: owner, Tasks: []wire.TaskRef{ref}, ExtendForMs: int64(scriptInt(args, "extend")) * 1000,
+		}, nil
 	case "heartbeat":
 		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
 		if !ref.TaskID.IsZero() {

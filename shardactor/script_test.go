@@ -54,6 +54,10 @@ type scriptWorld struct {
 	limits index.Limits
 	nowMs  int64
 	seats  map[string]*Seat
+	// ids are those of the sessions by the name that had them last, former the
+	// sockets that a resume replaced.
+	ids    map[string]wire.SessionID
+	former map[string]*Seat
 	// control are messages that seats posted, for the next round.
 	control []Message
 	rounds  uint64
@@ -68,7 +72,10 @@ func (*scriptSink) Deliver([]Effect) {}
 
 func newScriptWorld(t *testing.T) *scriptWorld {
 	t.Helper()
-	w := &scriptWorld{t: t, nowMs: scriptEpochMs, seats: make(map[string]*Seat), sinks: make(map[Sink]string)}
+	w := &scriptWorld{
+		t: t, nowMs: scriptEpochMs, seats: make(map[string]*Seat), sinks: make(map[Sink]string),
+		ids: make(map[string]wire.SessionID), former: make(map[string]*Seat),
+	}
 	s, err := store.Open(store.Options{
 		FS: vfs.NewMem(), Dir: "data", Shards: 1, Log: zerolog.Nop(),
 		Random: strings.NewReader(strings.Repeat("codeq", 1000)),
@@ -147,9 +154,14 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 
 // seat does to a seat what its session would do, outside any round.
 func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
+	if scriptInt(args, "resume") != 0 {
+		w.resume(args[0].Key, uint64(scriptInt(args, "resume")))
+	}
 	seat := w.seatOf(args[0].Key)
 	for _, a := range args[1:] {
 		switch a.Key {
+		case "hold":
+			seat.Hold(scriptInt(args, "hold"))
 		case "window":
 			seat.SetWindow(scriptInt(args, "window"))
 		case "give":
@@ -170,12 +182,26 @@ func (w *scriptWorld) seatOf(name string) *Seat {
 	}
 	sink := &scriptSink{name: name}
 	w.sinks[sink] = name
-	id := wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}
+	return w.newSeat(name, wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}, sink)
+}
+
+func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *Seat {
 	seat := newSeat(SeatOptions{
 		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
 	}, 1, func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
-	w.seats[name] = seat
+	w.seats[name], w.ids[name] = seat, id
 	return seat
+}
+
+// resume gives the session of a name its socket of an epoch. The one before, if
+// its end has not been told, is left for a later `gone`.
+func (w *scriptWorld) resume(name string, epoch uint64) {
+	w.former[name] = w.seats[name]
+	sink := &scriptSink{name: name}
+	w.sinks[sink] = name
+	seat := w.newSeat(name, w.ids[name], sink)
+	seat.Epoch = epoch
+	seat.Resume(Asker{Sink: sink})
 }
 
 // round runs messages and everything that follows at once, and tells the
@@ -266,8 +292,8 @@ func (w *scriptWorld) named(text string) string {
 }
 
 func (w *scriptWorld) seatName(n int) string {
-	for sink, name := range w.sinks {
-		if w.seats[name] != nil && w.seats[name].Sink == sink && int(w.seats[name].ID[15]) == n {
+	for name, seat := range w.seats {
+		if int(seat.ID[15]) == n {
 			return name
 		}
 	}
@@ -332,6 +358,12 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("extended ref=%d until %d lost %v", e.Ref, e.LeaseUntilMs, lost)
 	case *Revoked:
 		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
+	case *Resumed:
+		held := make([]string, 0, len(e.Held))
+		for _, r := range e.Held {
+			held = append(held, r.TaskID.String()+" "+r.Token.String())
+		}
+		return fmt.Sprintf("resumed ref=%d held [%s]", e.Ref, strings.Join(held, ", "))
 	case *Ended:
 		return fmt.Sprintf("ended ref=%d %v", e.Ref, e.TaskID)
 	default:

@@ -5,12 +5,14 @@ import (
 	"codeq/wire"
 )
 
-// Seat is one session as the shards see it: who it is, where its effects go,
+// Seat is one socket of a session as the shards see it: who it is, where its effects go,
 // and the room it has for tasks. Engine.NewSeat makes it; its methods may be
 // called from any goroutine, except SetWindow, which only the session calls.
 // None of them blocks.
 type Seat struct {
-	ID       wire.SessionID
+	ID wire.SessionID
+	// Epoch orders the sockets of one session: a later one is higher.
+	Epoch    uint64
 	Tenant   string
 	Subject  string
 	WorkerID string
@@ -21,11 +23,12 @@ type Seat struct {
 	slots []seatSlots
 }
 
-// seatSlots are a seat's places in the mailbox of one shard. Room and end are
-// apart so that neither moves the other's place in the order.
+// seatSlots are a seat's places in the mailbox of one shard. Room, begin and
+// end are apart so that none moves another's place in the order.
 type seatSlots struct {
-	units mailbox.Slot[Message]
-	gone  mailbox.Slot[Message]
+	units  mailbox.Slot[Message]
+	resume mailbox.Slot[Message]
+	gone   mailbox.Slot[Message]
 }
 
 // SeatOptions names the session a seat stands for. Sink gets the effects
@@ -56,6 +59,18 @@ func (s *Seat) Give(units int) { s.room.give(units, s.wake) }
 // Written notes that payload bytes of granted tasks left the session, or were
 // dropped with it.
 func (s *Seat) Written(payloadBytes int) { s.room.written(payloadBytes, s.wake) }
+
+// Resume tells every shard that the session goes on at this seat. Each answers
+// asker with Resumed. It comes before anything else the seat says.
+func (s *Seat) Resume(asker Asker) {
+	for shard := range s.slots {
+		s.post(shard, &s.slots[shard].resume, &Resume{Asker: asker, Seat: s})
+	}
+}
+
+// Hold takes the room of deliveries that the session has in hand already,
+// whether there is room or not.
+func (s *Seat) Hold(units int) { s.room.hold(units) }
 
 // Close ends the seat: nothing more is granted to it, and every shard learns
 // that the socket is gone. Closing twice is harmless.

@@ -219,6 +219,8 @@ func (s *Shard) step(m Message) {
 		s.heartbeat(m)
 	case *Gone:
 		s.gone(m)
+	case *Resume:
+		s.resume(m)
 	case *Watch:
 		s.watch(m)
 	case *Unwatch:

@@ -1,11 +1,18 @@
 package shardactor
 
+import "codeq/wire"
+
 // subscribe seats a session, or replaces what it takes. Tasks in hand stay.
 func (s *Shard) subscribe(m *Subscribe) {
 	mb := s.members[m.Seat.ID]
 	if mb == nil {
 		mb = &member{seat: m.Seat}
 		s.members[m.Seat.ID] = mb
+	}
+	if mb.seat != m.Seat {
+		// The session has a newer socket, which says itself what it takes.
+		s.tell(m.Sink, &Subscribed{Ref: m.Ref})
+		return
 	}
 	s.leavePlaces(mb)
 	mb.leaseForMs = m.LeaseForMs
@@ -38,7 +45,7 @@ func (s *Shard) opens(mb *member) {
 // uses goes back; see returnCredit.
 func (s *Shard) roomUnits(m *RoomUnits) {
 	mb := s.members[m.Seat.ID]
-	if mb == nil {
+	if mb == nil || mb.seat != m.Seat {
 		// The seat closed meanwhile; its units are nobody's.
 		return
 	}
@@ -62,15 +69,15 @@ func (s *Shard) returnCredit() {
 }
 
 // unseat takes a session out of every crowd.
-func (s *Shard) unseat(seat *Seat) {
-	mb := s.members[seat.ID]
+func (s *Shard) unseat(id wire.SessionID) {
+	mb := s.members[id]
 	if mb == nil {
 		return
 	}
 	s.leavePlaces(mb)
 	mb.open = false
 	mb.credit = 0
-	delete(s.members, seat.ID)
+	delete(s.members, id)
 }
 
 func (s *Shard) leavePlaces(mb *member) {
