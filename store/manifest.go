@@ -53,10 +53,12 @@ type manifest struct {
 	CreatedAt  string `json:"createdAt,omitempty"`
 }
 
-// creation is the value of the one key outside the spans.
+// creation is the value of the one key outside the spans. Secret is for Secret;
+// directories of the first versions got theirs when they were opened again.
 type creation struct {
 	CreationID string `json:"creationId"`
 	Shards     int    `json:"shards"`
+	Secret     []byte `json:"secret,omitempty"`
 }
 
 func (s *Store) path(name string) string {
@@ -203,9 +205,9 @@ func (s *Store) databaseInUse() (bool, error) {
 }
 
 func (s *Store) createDatabase(m *manifest) error {
-	value, err := json.Marshal(creation{CreationID: m.CreationID, Shards: m.Shards})
+	value, err := s.newCreation(m)
 	if err != nil {
-		return fmt.Errorf("write creation id: %w", err)
+		return err
 	}
 	o := s.pebbleOptions()
 	o.ErrorIfExists = true
@@ -246,6 +248,9 @@ func (s *Store) openReady(m *manifest) error {
 		return openError(dir, err)
 	}
 	if err := s.checkCreation(db, m); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	if err := s.mustHaveSecret(db, m); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	s.db = db
@@ -303,6 +308,7 @@ func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
 		return refuse(s.path(manifestName), "the manifest says %d shards, but the database was made with %d; "+
 			"restore the manifest from a backup", m.Shards, c.Shards)
 	}
+	s.secret = c.Secret
 	return nil
 }
 

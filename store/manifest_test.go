@@ -253,7 +253,7 @@ func TestADirectoryInUseIsRefused(t *testing.T) {
 
 func TestTheManifestKeepsItsForm(t *testing.T) {
 	fs := vfs.NewMem()
-	openIn(t, fs, func(o *Options) { o.Random = bytes.NewReader(make([]byte, 10)) })
+	openIn(t, fs, func(o *Options) { o.Random = bytes.NewReader(make([]byte, 10+secretBytes)) })
 	var m manifest
 	text := content(t, fs, manifestPath)
 	if _, err := fmt.Sscanf(text, `{"version":1,"shards":2,"creationId":%40q,"state":"ready","createdAt":%24q}`,

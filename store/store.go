@@ -36,7 +36,7 @@ type Options struct {
 	MemTableBytes int
 	CacheBytes    int
 	Log           zerolog.Logger
-	// Random makes the creation id of a new directory; nil is crypto/rand.
+	// Random makes the creation id and the secret of a new directory; nil is crypto/rand.
 	Random io.Reader
 	// Fatal is called when memory and disk can no longer agree: a failed apply
 	// or sync, a corrupt block, a disk that hangs. It may be called from any
@@ -60,6 +60,7 @@ type Store struct {
 	options Options
 	shards  int
 	created bool
+	secret  []byte
 
 	lock  *pebble.Lock
 	cache *pebble.Cache
