@@ -11,6 +11,7 @@ const (
 	CloseProtocol   = 4400
 	CloseCredential = 4401
 	CloseIdle       = 4408
+	CloseReplaced   = 4409
 	CloseTooMany    = 4429
 	CloseRestart    = 1012
 )
@@ -18,6 +19,11 @@ const (
 // Actions is what follows from one step. They are carried out in the order of
 // the fields; none of them can fail but a post, which comes back as Unposted.
 type Actions struct {
+	// Resume has the seat ask every shard what the session has in hand, in the
+	// name of the asker; nil is nothing to ask.
+	Resume *shardactor.Asker
+	// Hold is how many units of room are out from the start.
+	Hold int
 	// Window is the new size of the seat's window, if SetsWindow.
 	Window     int
 	SetsWindow bool

@@ -40,10 +40,10 @@ func (c *Conversation) atLimit() bool {
 }
 
 // MayContinue reports, while Needs is NeedAnswers, that enough answers have
-// left. That is at half of the bound, so that a client at it does not make the
+// left and no shard is waited for. That is at half of the bound, so that a client at it does not make the
 // reader stop and go for every single answer.
 func (c *Conversation) MayContinue() bool {
-	return c.unanswered <= wire.MaxUnansweredRequests/2 && c.unansweredBytes <= wire.MaxUnansweredBytes/2
+	return c.greeting == nil && c.unanswered <= wire.MaxUnansweredRequests/2 && c.unansweredBytes <= wire.MaxUnansweredBytes/2
 }
 
 // ask makes the request wait for one more shard and says under which number
@@ -132,6 +132,8 @@ func (c *Conversation) effect(e shardactor.Effect) {
 		r := c.asked(e.Ref)
 		r.ok.TaskID, r.ok.Replayed = e.TaskID, e.Replayed
 		c.settle(e.Ref, nil)
+	case *shardactor.Resumed:
+		c.resumed(e)
 	case *shardactor.Subscribed:
 		c.settle(e.Ref, nil)
 	case *shardactor.Completed:

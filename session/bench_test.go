@@ -66,6 +66,7 @@ func newBench(t *testing.T, o setup) *bench {
 	b := &bench{t: t, store: s, engine: e, log: new(strings.Builder)}
 	options := Options{
 		Engine: e, Auth: o.auth, NowMs: nowMs, Version: "1.2.3", Durability: "fsync",
+		Secret: []byte("of this bench"),
 		Log: zerolog.New(zerolog.SyncWriter(b.log)),
 	}
 	if o.auth == nil {

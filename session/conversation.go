@@ -46,8 +46,8 @@ const (
 	// NeedPrincipal: the credential of Asking must be judged; Admitted or
 	// Denied.
 	NeedPrincipal
-	// NeedAnswers: too many requests are unanswered. Continue once MayContinue
-	// says so.
+	// NeedAnswers: too many requests are unanswered, or shards have still to say
+	// what a resumed session has in hand. Continue once MayContinue says so.
 	NeedAnswers
 )
 
@@ -64,6 +64,9 @@ type Conversation struct {
 	principal *auth.Principal
 	seat      *shardactor.Seat
 	asking    *wire.Hello
+	// greeting is the welcome of a session that is being resumed, until every
+	// shard has said what it has in hand.
+	greeting *greeting
 	// subscribed are the commands of the last subscribe, nil before it.
 	subscribed []string
 
@@ -149,6 +152,8 @@ func (c *Conversation) step(e Event) {
 		c.serverDrains(e.GraceSeconds)
 	case *ServerCloses:
 		c.end(CloseRestart, "the server restarts; connect again")
+	case *Replaced:
+		c.end(CloseReplaced, "the session goes on over another socket")
 	case *SocketEnded:
 		c.finish()
 	default:
@@ -175,7 +180,7 @@ func (c *Conversation) Needs() Need {
 		return NeedNothing
 	case c.asking != nil:
 		return NeedPrincipal
-	case c.full:
+	case c.full || c.greeting != nil:
 		return NeedAnswers
 	}
 	return NeedNothing

@@ -120,8 +120,14 @@ func (s *session) authenticate() {
 	s.judgeAgain()
 }
 
-// admit seats the session. s.mu is held.
+// admit seats the session, or the new socket of one that was here before. s.mu
+// is held; so a third socket of the same session, which would replace this one,
+// waits until its shards have been asked.
 func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
+	id, resumed := s.registry.keys.session(hello.Resume, principal)
+	if resumed {
+		s.registry.replace(s, id)
+	}
 	if !s.registry.admit(s) {
 		s.step(&Denied{Err: &wire.Error{
 			Code: wire.CodeOverloaded, RetryAfterSeconds: retryAfterSeconds,
@@ -129,16 +135,20 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 		}})
 		return
 	}
-	id, err := s.registry.drawID()
-	if err != nil {
-		s.registry.o.Log.Error().Err(err).Msg("session: no id for a new session")
-		s.step(&Denied{Err: wire.Refuse(wire.CodeInternal, "the server could not open a session; try again")})
-		return
+	if !resumed {
+		var err error
+		if id, err = s.registry.drawID(s); err != nil {
+			s.registry.o.Log.Error().Err(err).Msg("session: no id for a new session")
+			s.step(&Denied{Err: wire.Refuse(wire.CodeInternal, "the server could not open a session; try again")})
+			return
+		}
 	}
 	s.seat = s.registry.o.Engine.NewSeat(shardactor.SeatOptions{
 		ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: hello.WorkerID, Sink: s,
 	})
-	s.step(&Admitted{Principal: principal, ID: id, Seat: s.seat})
+	s.step(&Admitted{
+		Principal: principal, ID: id, Seat: s.seat, Key: s.registry.keys.key(id, principal), Resumed: resumed,
+	})
 }
 
 // judgeAgain tells the conversation if its credential stands for something

@@ -57,6 +57,12 @@ func (d *deliveries) add(ref wire.TaskRef) (seq uint64) {
 	return d.lastSeq
 }
 
+// hold takes a delivery in hand that an earlier socket of the session got. Its
+// frame is not one of this socket.
+func (d *deliveries) hold(ref wire.TaskRef) {
+	d.byRef[ref] = &delivery{ref: ref, confirmed: true}
+}
+
 // answered takes a delivery out of hand and says how many units of room come
 // back for it: one, the first time.
 func (d *deliveries) answered(ref wire.TaskRef) int {
@@ -128,6 +134,11 @@ func (c *Conversation) granted(e *shardactor.Granted) {
 // revoked tells the client that a delivery is lost. The unit of room stays out
 // until the worker answers for it.
 func (c *Conversation) revoked(e *shardactor.Revoked) {
+	if c.greeting != nil {
+		c.greeting.lose(e.TaskRef)
+		c.tasks.answered(e.TaskRef)
+		return
+	}
 	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})
 }
 

@@ -22,11 +22,15 @@ type ClientMessage struct {
 type Continue struct{}
 
 // Admitted answers NeedPrincipal: the credential is good. The first one
-// carries the id and the seat of the new session; later ones renew.
+// carries the id of the session, the seat of this socket and the key by which
+// the session may be resumed; later ones renew.
 type Admitted struct {
 	Principal *auth.Principal
 	ID        wire.SessionID
 	Seat      *shardactor.Seat
+	Key       string
+	// Resumed: the session was here before, on another socket.
+	Resumed bool
 }
 
 // Denied answers NeedPrincipal: the credential is not good.
@@ -83,6 +87,9 @@ type ServerDrains struct {
 // ServerCloses tells that the grace is over.
 type ServerCloses struct{}
 
+// Replaced tells that the session goes on over another socket.
+type Replaced struct{}
+
 // SocketEnded tells that the socket is gone, by whichever side.
 type SocketEnded struct{}
 
@@ -100,4 +107,5 @@ func (*Violation) event()     {}
 func (*Timer) event()         {}
 func (*ServerDrains) event()  {}
 func (*ServerCloses) event()  {}
+func (*Replaced) event()      {}
 func (*SocketEnded) event()   {}

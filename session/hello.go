@@ -20,7 +20,7 @@ func (c *Conversation) proceed() {
 		c.full = false
 		c.clock.readsOn()
 	}
-	for len(c.backlog) > 0 && c.asking == nil && !c.full && !c.over {
+	for len(c.backlog) > 0 && c.asking == nil && c.greeting == nil && !c.full && !c.over {
 		f := c.backlog[0]
 		c.backlog[0] = nil
 		c.backlog = c.backlog[1:]
@@ -97,18 +97,21 @@ func (c *Conversation) admitted(e *Admitted) {
 	f := c.asking
 	c.asking = nil
 	if c.principal == nil {
-		c.principal, c.seat = e.Principal, e.Seat
-		c.welcome(f, e)
+		c.begins(f, e)
 	} else {
 		c.renewed(f, e.Principal)
 	}
 	c.proceed()
 }
 
-func (c *Conversation) welcome(f *wire.Hello, e *Admitted) {
+// begins opens the session. One that goes on is welcomed once every shard has
+// said what it has in hand.
+func (c *Conversation) begins(f *wire.Hello, e *Admitted) {
+	c.principal, c.seat = e.Principal, e.Seat
 	c.clock.opened(c.nowMs, e.Principal.ExpiresAtMs)
-	c.send(&wire.Welcome{
+	welcome := &wire.Welcome{
 		SessionID:          e.ID,
+		Resume:             e.Key,
 		WorkerID:           f.WorkerID,
 		TenantID:           e.Principal.Tenant,
 		PingSeconds:        c.facts.pingSeconds(),
@@ -118,7 +121,12 @@ func (c *Conversation) welcome(f *wire.Hello, e *Admitted) {
 		Durability:         c.facts.Durability,
 		ServerTimeMs:       c.nowMs,
 		Version:            c.facts.Version,
-	})
+	}
+	if e.Resumed {
+		c.resumes(welcome)
+		return
+	}
+	c.send(welcome)
 }
 
 func (c *Conversation) denied(err *wire.Error) {
@@ -154,7 +162,7 @@ func (c *Conversation) serverDrains(graceSeconds int) {
 		return
 	}
 	c.draining = true
-	if c.principal == nil {
+	if c.principal == nil || c.greeting != nil {
 		c.end(CloseRestart, "the server restarts; connect again")
 		return
 	}

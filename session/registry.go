@@ -30,8 +30,8 @@ type Engine interface {
 	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
 }
 
-// Options are what a Registry stands on. All but MaxSessions, PingSeconds and
-// Random are needed.
+// Options are what a Registry stands on. All but MaxSessions, PingSeconds,
+// Secret and Random are needed.
 type Options struct {
 	Engine Engine
 	Auth   auth.Authenticator
@@ -46,6 +46,9 @@ type Options struct {
 	// PingSeconds is the time between two regular pings of a session; 0 is
 	// wire.PingSeconds.
 	PingSeconds int
+	// Secret seals the keys by which sessions are resumed; without one no
+	// session is.
+	Secret []byte
 	// Random is the source of session ids; crypto/rand when nil.
 	Random io.Reader
 }
@@ -54,11 +57,14 @@ type Options struct {
 // methods may be called from any goroutine.
 type Registry struct {
 	o          Options
+	keys       keyring
 	goroutines sync.WaitGroup
 
 	mu sync.Mutex
 	// sessions are those whose goroutines run.
 	sessions map[*session]state
+	// newest is the newest socket of every session, until its goroutines end.
+	newest map[wire.SessionID]*session
 	// greeting counts sockets that have not said hello, those that are being
 	// upgraded included; open counts sessions that have.
 	greeting int
@@ -80,7 +86,10 @@ func NewRegistry(o Options) *Registry {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	return &Registry{o: o, sessions: make(map[*session]state)}
+	return &Registry{
+		o: o, keys: keyring{o.Secret}, sessions: make(map[*session]state),
+		newest: make(map[wire.SessionID]*session),
+	}
 }
 
 // Count is the number of sessions that have said hello and not ended.
@@ -162,19 +171,38 @@ func (r *Registry) ended(s *session) {
 func (r *Registry) gone(s *session) {
 	r.mu.Lock()
 	delete(r.sessions, s)
+	if r.newest[s.id] == s {
+		delete(r.newest, s.id)
+	}
 	r.mu.Unlock()
 	r.goroutines.Done()
 }
 
 // drawID draws the id of a new session.
-func (r *Registry) drawID() (wire.SessionID, error) {
+func (r *Registry) drawID(s *session) (wire.SessionID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var random [10]byte
 	if _, err := io.ReadFull(r.o.Random, random[:]); err != nil {
 		return wire.SessionID{}, fmt.Errorf("draw session id: %w", err)
 	}
-	return wire.SessionID(wire.NewUUIDv7(r.o.NowMs(), random)), nil
+	s.id = wire.SessionID(wire.NewUUIDv7(r.o.NowMs(), random))
+	r.newest[s.id] = s
+	return s.id, nil
+}
+
+// replace makes s the socket of a session and ends the one before, if the
+// server still has it. The lock of s is held, and that of the older socket is
+// taken: a newer one may wait for an older one, never the other way.
+func (r *Registry) replace(s *session, id wire.SessionID) {
+	r.mu.Lock()
+	s.id = id
+	older := r.newest[id]
+	r.newest[id] = s
+	r.mu.Unlock()
+	if older != nil {
+		older.happened(&Replaced{})
+	}
 }
 
 // Shutdown ends all sessions and returns when their goroutines have ended. No

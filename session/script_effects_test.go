@@ -43,6 +43,8 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 			},
 			Token: f.first().Token, LeaseForMs: 30_000, LeaseUntilMs: nowMs + 30_000,
 		}, nil
+	case "resumed":
+		return &shardactor.Resumed{Ref: f.ref, Held: f.tasks}, nil
 	case "revoked":
 		return &shardactor.Revoked{TaskRef: f.first(), Reason: f.other["reason"]}, nil
 	case "enqueued":

@@ -120,6 +120,8 @@ func (w *scriptWorld) run(d *datadriven.TestData) error {
 		w.step(&ServerDrains{GraceSeconds: 30})
 	case "closes":
 		w.step(&ServerCloses{})
+	case "replaced":
+		w.step(&Replaced{})
 	case "socket-ended":
 		w.step(&SocketEnded{})
 	case "time", "wait", "shards":
@@ -168,7 +170,9 @@ func (w *scriptWorld) admit(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
-	w.step(&Admitted{Principal: p, ID: wire.SessionID{15: 1}})
+	w.step(&Admitted{
+		Principal: p, ID: wire.SessionID{15: 1}, Key: "key", Resumed: argument(d, "resumed") != "",
+	})
 	return nil
 }
 
@@ -206,6 +210,12 @@ func argument(d *datadriven.TestData, key string) string {
 // step does what the session around a conversation does.
 func (w *scriptWorld) step(e Event) {
 	a := w.talk.Step(w.nowMs, e)
+	if a.Resume != nil {
+		fmt.Fprintf(&w.out, "resume ref=%d\n", a.Resume.Ref)
+	}
+	if a.Hold > 0 {
+		fmt.Fprintf(&w.out, "hold %d\n", a.Hold)
+	}
 	if a.SetsWindow {
 		fmt.Fprintf(&w.out, "window %d\n", a.Window)
 	}

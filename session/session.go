@@ -10,6 +10,7 @@ import (
 	"codeq/auth"
 	"codeq/mailbox"
 	"codeq/shardactor"
+	"codeq/wire"
 )
 
 // session is a conversation with a socket around it.
@@ -28,6 +29,9 @@ type session struct {
 
 	// wake is the writer's only control message: look at the outbox.
 	wake mailbox.Slot[[]shardactor.Effect]
+
+	// id is of the session, zero before the hello. The registry's lock guards it.
+	id wire.SessionID
 
 	mu sync.Mutex
 	// mayRead is signalled when the reader, which waits for answers to leave,
@@ -80,6 +84,12 @@ func (s *session) Deliver(effects []shardactor.Effect) {
 // posted behind the end of its seat.
 func (s *session) step(e Event) {
 	a := s.talk.Step(s.registry.o.NowMs(), e)
+	if a.Resume != nil {
+		s.seat.Resume(*a.Resume)
+	}
+	if a.Hold > 0 {
+		s.seat.Hold(a.Hold)
+	}
 	if a.SetsWindow {
 		s.seat.SetWindow(a.Window)
 	}

@@ -43,7 +43,11 @@ func (s *Shard) extend(m *Heartbeat, e *lease.Entry, answer *Extended) {
 	}
 	e.AckedUntilMs = until
 	e.Gone = false
-	confirm(e)
+	if m.Tasks != nil {
+		// Only a name proves that the worker has it: a task may be on its way
+		// while the worker speaks of all that it has.
+		confirm(e)
+	}
 	s.leases.Move(e, until)
 	if answer.LeaseUntilMs == 0 || until < answer.LeaseUntilMs {
 		answer.LeaseUntilMs = until

@@ -22,10 +22,17 @@ type client struct {
 
 	conn    *conn
 	welcome bool
-	window  int
+	// key resumes the last session, which began in that life of the server and
+	// in which the client had all of had.
+	key    string
+	life   int
+	had    map[wire.TaskRef]bool
+	window int
 	// most is the largest window whose tasks may still be under way.
-	most    int
-	inHand  []held
+	most   int
+	inHand []held
+	// said are the deliveries that the client has answered for on this socket.
+	said    map[wire.TaskRef]bool
 	lastSeq uint64
 	// past are deliveries of sessions that ended, for late answers.
 	past []wire.TaskRef
@@ -56,9 +63,15 @@ func (s sentFrame) ends() bool {
 // connect opens a session and says what it wants.
 func (cl *client) connect() {
 	cl.conn = cl.world.connect(cl)
-	cl.welcome, cl.lastSeq = false, 0
-	cl.world.trace.say("  %s opens socket %d", cl.name, cl.conn.number)
-	frames := []wire.ClientFrame{&wire.Hello{WorkerID: cl.name}}
+	cl.welcome, cl.lastSeq, cl.said = false, 0, make(map[wire.TaskRef]bool)
+	hello := &wire.Hello{WorkerID: cl.name}
+	if cl.key != "" && !cl.world.chance.oneIn(3) {
+		hello.Resume = cl.key
+	} else {
+		cl.key, cl.had, cl.life = "", make(map[wire.TaskRef]bool), cl.world.lives
+	}
+	cl.world.trace.say("  %s opens socket %d, resumes: %t", cl.name, cl.conn.number, hello.Resume != "")
+	frames := []wire.ClientFrame{hello}
 	if !cl.produces || cl.honest {
 		frames = append(frames, cl.subscribe())
 	}
@@ -220,6 +233,7 @@ func (cl *client) remember(ref wire.TaskRef) {
 // ending is a frame that ends a delivery.
 func (cl *client) ending(ref wire.TaskRef, verb int) wire.ClientFrame {
 	c := cl.world.chance
+	cl.said[ref] = true
 	for i := range cl.inHand {
 		cl.inHand[i].answered = cl.inHand[i].answered || cl.inHand[i].ref == ref
 	}
@@ -258,6 +272,10 @@ func (cl *client) heartbeat() wire.ClientFrame {
 		if len(cl.past) > 0 && c.oneIn(2) {
 			f.Tasks = append(f.Tasks, pick(c, cl.past))
 		}
+	}
+	for _, ref := range f.Tasks {
+		// It may carry tasks of earlier sessions.
+		cl.had[ref] = true
 	}
 	f.Ref = cl.expects(f, wire.TaskRef{})
 	return f
@@ -329,7 +347,7 @@ func (cl *client) read() {
 func (cl *client) frame(f wire.ServerFrame) {
 	switch f := f.(type) {
 	case *wire.Welcome:
-		cl.welcome = true
+		cl.welcomed(f)
 	case *wire.TaskFrame:
 		cl.task(f)
 	case *wire.OK:
@@ -351,6 +369,18 @@ func (cl *client) frame(f wire.ServerFrame) {
 	}
 }
 
+// welcomed takes back in hand what the session still has, and nothing else;
+// only a server that has restarted cannot know what had arrived.
+func (cl *client) welcomed(f *wire.Welcome) {
+	cl.welcome, cl.key = true, f.Resume
+	for _, ref := range f.Held {
+		if !cl.had[ref] && cl.life == cl.world.lives {
+			violate("a resumed session has its tasks", "%s never had %v", cl.name, ref)
+		}
+		cl.inHand = append(cl.inHand, held{ref: ref, answered: cl.said[ref]})
+	}
+}
+
 func (cl *client) task(f *wire.TaskFrame) {
 	if f.Seq != cl.lastSeq+1 {
 		violate("task frames are numbered", "%d after %d", f.Seq, cl.lastSeq)
@@ -364,6 +394,7 @@ func (cl *client) task(f *wire.TaskFrame) {
 		violate("a task comes out as it went in", "%s", f.Task.Payload)
 	}
 	ref := wire.TaskRef{TaskID: f.Task.ID, Token: f.Token}
+	cl.had[ref] = true
 	cl.inHand = append(cl.inHand, held{ref: ref})
 	unanswered := 0
 	for _, h := range cl.inHand {

@@ -75,6 +75,12 @@ func (c *conn) Deliver(effects []shardactor.Effect) {
 // step steps the conversation and carries out what follows.
 func (c *conn) step(e session.Event) {
 	a := c.talk.Step(c.world.nowMs, e)
+	if a.Resume != nil {
+		c.seat.Resume(*a.Resume)
+	}
+	if a.Hold > 0 {
+		c.seat.Hold(a.Hold)
+	}
 	if a.SetsWindow {
 		c.known.resize(a.Window)
 		c.seat.SetWindow(a.Window)
@@ -100,6 +106,7 @@ func (c *conn) step(e session.Event) {
 	c.outbox = append(c.outbox, a.Frames...)
 	for _, o := range a.Frames {
 		c.answered(o.Frame)
+		c.welcomed(o.Frame)
 	}
 	if a.Pong != nil {
 		c.pong = a.Pong
@@ -248,14 +255,45 @@ func (c *conn) needs() {
 			c.step(&session.Admitted{Principal: principal})
 			continue
 		}
-		var random [10]byte
-		random[9], random[8], random[7] = byte(c.number), byte(c.number>>8), byte(c.number>>16)
-		id := wire.SessionID(wire.NewUUIDv7(c.world.nowMs, random))
+		id, resumed := c.session(c.talk.Asking().Resume)
 		c.seat = c.world.server.engine.NewSeat(shardactor.SeatOptions{
 			ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: c.client.name, Sink: c,
 		})
 		c.known = c.world.model.seated(c.seat)
-		c.step(&session.Admitted{Principal: principal, ID: id, Seat: c.seat})
+		c.step(&session.Admitted{Principal: principal, ID: id, Seat: c.seat, Key: id.String(), Resumed: resumed})
+	}
+}
+
+// session is the session of a socket: the one it has the key of, whose older
+// socket ends with that, or a new one. Clients here do not forge keys.
+func (c *conn) session(key string) (id wire.SessionID, resumed bool) {
+	w := c.world
+	if key != "" {
+		if id, resumed = wire.ParseSessionID(key); !resumed {
+			violate("a key is what the welcome said", "%q", key)
+		}
+		if older := w.newest[id]; older != nil {
+			w.trace.say("  socket %d takes over from %d", c.number, older.number)
+			older.step(&session.Replaced{})
+		}
+	} else {
+		var random [10]byte
+		random[9], random[8], random[7] = byte(c.number), byte(c.number>>8), byte(c.number>>16)
+		id = wire.SessionID(wire.NewUUIDv7(w.nowMs, random))
+	}
+	w.newest[id] = c
+	return id, resumed
+}
+
+// welcomed notes what a resumed session has in hand: so much of its room is
+// out.
+func (c *conn) welcomed(f wire.ServerFrame) {
+	welcome, ok := f.(*wire.Welcome)
+	if !ok {
+		return
+	}
+	for _, ref := range welcome.Held {
+		c.known.out[ref.Token] = true
 	}
 }
 
@@ -279,6 +317,9 @@ func (w *world) forget(c *conn) {
 		return
 	}
 	c.over = true
+	if c.seat != nil && w.newest[c.seat.ID] == c {
+		delete(w.newest, c.seat.ID)
+	}
 	if i := slices.Index(w.conns, c); i >= 0 {
 		w.conns = slices.Delete(w.conns, i, i+1)
 	}

@@ -20,9 +20,11 @@ type model struct {
 	all     []*task
 	pending map[orderName][]*task
 	// leased are the tasks in progress of each shard, in no order that counts.
-	leased  [][]*task
-	keys    map[keyName]*task
-	seats   map[wire.SessionID]*seat
+	leased [][]*task
+	keys   map[keyName]*task
+	seats  map[*shardactor.Seat]*seat
+	// sockets is, for each shard, the socket it knows of each session.
+	sockets []map[wire.SessionID]*seat
 	waiters map[wire.TaskID][]shardactor.Asker
 	tokens  map[wire.Token]bool
 	shards  []shardState
@@ -103,15 +105,25 @@ type undoLine struct {
 }
 
 func newModel(shards int) *model {
-	return &model{
+	m := &model{
 		tasks:   make(map[wire.TaskID]*task),
 		pending: make(map[orderName][]*task),
 		keys:    make(map[keyName]*task),
-		seats:   make(map[wire.SessionID]*seat),
+		seats:   make(map[*shardactor.Seat]*seat),
+		sockets: make([]map[wire.SessionID]*seat, shards),
 		waiters: make(map[wire.TaskID][]shardactor.Asker),
 		tokens:  make(map[wire.Token]bool),
 		leased:  make([][]*task, shards),
 		shards:  make([]shardState, shards),
+	}
+	m.forgetSockets()
+	return m
+}
+
+func (m *model) forgetSockets() {
+	clear(m.seats)
+	for shard := range m.sockets {
+		m.sockets[shard] = make(map[wire.SessionID]*seat)
 	}
 }
 
@@ -192,7 +204,7 @@ func (m *model) rollback() {
 // restart begins anew over what is on the disk: sessions are gone, and their
 // deliveries count as confirmed and have the grace to be carried on.
 func (m *model) restart(nowMs int64) {
-	clear(m.seats)
+	m.forgetSockets()
 	clear(m.waiters)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs = 0, 0
@@ -201,6 +213,10 @@ func (m *model) restart(nowMs int64) {
 		for _, t := range tasks {
 			t.confirmed, t.gone, t.restored, t.undelivered = true, true, true, 0
 			t.lapseMs = min(t.ackedMs, nowMs+graceMs)
+			if t.session.IsZero() {
+				// No socket of it can have ended.
+				t.gone, t.lapseMs = false, max(t.ackedMs, nowMs+graceMs)
+			}
 		}
 	}
 }

@@ -50,7 +50,6 @@ func (m *model) message(message shardactor.Message) {
 		m.enqueue(a)
 	case *shardactor.Subscribe:
 		m.subscribe(a)
-		expect[*shardactor.Subscribed](m, a.Asker)
 	case *shardactor.Result:
 		m.finish(a)
 	case *shardactor.Nack:
@@ -68,7 +67,9 @@ func (m *model) message(message shardactor.Message) {
 			}
 		}
 	case *shardactor.Gone:
-		m.sessionGone(a.Seat.ID)
+		m.gone(a)
+	case *shardactor.Resume:
+		m.resume(a)
 	case *shardactor.Watch:
 		m.watch(a)
 	case *shardactor.Unwatch:
@@ -324,7 +325,6 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 		m.refused(a.Asker, wire.CodeStorageFull)
 		return
 	}
-	e := expect[*shardactor.Extended](m, a.Asker)
 	var earliest int64
 	restored, lost := false, 0
 	for _, t := range m.beaten(a) {
@@ -338,6 +338,7 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 			earliest = t.ackedMs
 		}
 	}
+	e := expect[*shardactor.Extended](m, a.Asker)
 	if a.Sink == nil {
 		return
 	}
@@ -370,16 +371,18 @@ func (m *model) beaten(a *shardactor.Heartbeat) (tasks []*task) {
 }
 
 func (m *model) extend(a *shardactor.Heartbeat, t *task) {
-	m.confirm(t)
+	m.carried(a, t)
+	m.touch(t)
+	if a.Tasks != nil {
+		// Who says "all" names none that may still be on its way.
+		m.confirm(t)
+	}
 	length := a.ExtendForMs
 	if length == 0 {
 		length = t.leaseMs
 	}
 	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
 	t.lapseMs, t.gone = t.ackedMs, false
-	if a.Seat != nil {
-		t.session = a.Seat.ID
-	}
 }
 
 func (m *model) watch(a *shardactor.Watch) {

@@ -100,9 +100,15 @@ func (w *world) messageText(message shardactor.Message) string {
 	case *shardactor.Release:
 		return "release " + w.refsText([]wire.TaskRef{m.TaskRef})
 	case *shardactor.Heartbeat:
-		return fmt.Sprintf("heartbeat of %v: %s for %d ms", m.Seat.WorkerID, w.refsText(m.Tasks), m.ExtendForMs)
+		who := "HTTP"
+		if m.Seat != nil {
+			who = fmt.Sprintf("%v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+		}
+		return fmt.Sprintf("heartbeat of %s: %s for %d ms", who, w.refsText(m.Tasks), m.ExtendForMs)
 	case *shardactor.Gone:
-		return fmt.Sprintf("gone %v", m.Seat.WorkerID)
+		return fmt.Sprintf("gone %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+	case *shardactor.Resume:
+		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 	case *shardactor.Watch:
 		return "watch " + w.name(m.TaskID)
 	}
@@ -129,6 +135,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("completed %s: %s", w.name(e.Record.TaskID), e.Record.Status)
 	case *shardactor.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
+	case *shardactor.Resumed:
+		return "resumed, held " + w.refsText(e.Held)
 	case *shardactor.Revoked:
 		return fmt.Sprintf("revoked %s/%.6s", w.name(e.TaskID), e.Token)
 	}

@@ -25,7 +25,7 @@ func violate(property, format string, args ...any) {
 	panic(&violation{property, fmt.Sprintf(format, args...)})
 }
 
-// seat is a session as the model sees it.
+// seat is one socket of a session as the model sees it.
 type seat struct {
 	*shardactor.Seat
 	// window is what the session can hold; limit is more after it shrank, until
@@ -46,10 +46,10 @@ type subscription struct {
 	leaseMs  int64
 }
 
-// seated makes a new session known.
+// seated makes a new socket known.
 func (m *model) seated(s *shardactor.Seat) *seat {
 	known := &seat{Seat: s, out: make(map[wire.Token]bool), subscribed: make([]subscription, len(m.shards))}
-	m.seats[s.ID] = known
+	m.seats[s] = known
 	return known
 }
 
@@ -61,42 +61,6 @@ func (s *seat) resize(window int) {
 func (s *seat) takes(shard int, command string) bool {
 	sub := &s.subscribed[shard]
 	return sub.on && (slices.Contains(sub.commands, command) || slices.Contains(sub.commands, wire.AllCommands))
-}
-
-func (m *model) subscribe(a *shardactor.Subscribe) {
-	m.seats[a.Seat.ID].subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
-}
-
-// sessionGone: what never arrived goes back at once, what did has the grace.
-func (m *model) sessionGone(id wire.SessionID) {
-	if s := m.seats[id]; s != nil {
-		s.subscribed[m.at.Shard].on = false
-	}
-	var back []*task
-	for _, t := range m.leased[m.at.Shard] {
-		if t.session != id {
-			continue
-		}
-		m.touch(t)
-		t.gone = true
-		switch {
-		case t.confirmed:
-			t.lapseMs = min(t.ackedMs, m.at.NowMs+graceMs)
-		case m.at.Space >= store.OnlyDelete:
-			t.lapseMs = m.at.NowMs
-		default:
-			back = append(back, t)
-		}
-	}
-	// In which order they go back is not promised.
-	for range back {
-		e := m.peek()
-		t := m.tasks[e.TaskID]
-		if !slices.Contains(back, t) {
-			violate("what never arrived goes back at once", "%d tasks of %v, got %+v", len(back), id, e)
-		}
-		m.takeBack(t)
-	}
 }
 
 // timeCame judges what the round did because of the time.
@@ -133,7 +97,7 @@ func (m *model) lapsed(t *task, e shardactor.Event) {
 	if m.at.NowMs < m.shards[m.at.Shard].holdMs {
 		violate("after a stall clients speak first", "task %v taken at %d, held until %d", t.id, m.at.NowMs, m.shards[m.at.Shard].holdMs)
 	}
-	session := m.seats[t.session]
+	session, gone := m.sockets[m.at.Shard][t.session], t.gone
 	ref := wire.TaskRef{TaskID: t.id, Token: t.token}
 	switch {
 	case !t.confirmed:
@@ -143,7 +107,7 @@ func (m *model) lapsed(t *task, e shardactor.Event) {
 	default:
 		m.lost(t, shardactor.CauseExpired)
 	}
-	if session == nil || !session.subscribed[m.at.Shard].on {
+	if session == nil || gone {
 		return
 	}
 	if r := expect[*shardactor.Revoked](m, shardactor.Asker{Sink: session.Sink}); r.TaskRef != ref {
@@ -229,7 +193,7 @@ func (m *model) mayHave(s *seat, t *task) {
 
 func (m *model) addressee(sink shardactor.Sink) *seat {
 	if c, ok := sink.(*conn); ok && c.seat != nil {
-		return m.seats[c.seat.ID]
+		return m.seats[c.seat]
 	}
 	return nil
 }
@@ -322,6 +286,8 @@ func refOf(e shardactor.Effect) uint64 {
 	case *shardactor.Extended:
 		return e.Ref
 	case *shardactor.Ended:
+		return e.Ref
+	case *shardactor.Resumed:
 		return e.Ref
 	}
 	return 0

@@ -41,14 +41,16 @@ type shape struct {
 
 // world is one run: everything that exists in it.
 type world struct {
-	shape    shape
-	chance   *chance
-	trace    trace
-	model    *model
-	ledger   *ledger
-	server   *server
-	clients  []*client
-	conns    []*conn
+	shape   shape
+	chance  *chance
+	trace   trace
+	model   *model
+	ledger  *ledger
+	server  *server
+	clients []*client
+	conns   []*conn
+	// newest is the newest socket of each session that the server knows.
+	newest   map[wire.SessionID]*conn
 	requests []*request
 	unknown  []*request
 	// overheard are tokens that were seen lately, for whoever misuses them.
@@ -134,7 +136,7 @@ func shapeOf(seed uint64) shape {
 func newWorld(seed uint64, recording bool) *world {
 	w := &world{
 		shape: shapeOf(seed), chance: newChance(seed), ledger: newLedger(), nowMs: epochMs, freeBytes: diskBytes,
-		names: make(map[wire.TaskID]int),
+		names: make(map[wire.TaskID]int), newest: make(map[wire.SessionID]*conn),
 	}
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
