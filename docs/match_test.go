@@ -14,7 +14,7 @@ import (
 
 const (
 	idForm    = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
-	tokenForm = `[0-9a-f]{32}`
+	tokenForm = `[0-9a-f]{64}|[0-9a-f]{32}`
 	timeForm  = `\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z`
 )
 

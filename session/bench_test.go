@@ -67,7 +67,7 @@ func newBench(t *testing.T, o setup) *bench {
 	options := Options{
 		Engine: e, Auth: o.auth, NowMs: nowMs, Version: "1.2.3", Durability: "fsync",
 		Secret: []byte("of this bench"),
-		Log: zerolog.New(zerolog.SyncWriter(b.log)),
+		Log:    zerolog.New(zerolog.SyncWriter(b.log)),
 	}
 	if o.auth == nil {
 		options.Auth = auth.None()

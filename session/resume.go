@@ -3,8 +3,8 @@ package session
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -64,7 +64,7 @@ func (k keyring) key(id wire.SessionID, p *auth.Principal) string {
 	if len(k.secret) == 0 {
 		return ""
 	}
-	return id.String() + keySeparator + base64.RawURLEncoding.EncodeToString(k.seal(id, p))
+	return id.String() + keySeparator + hex.EncodeToString(k.seal(id, p))
 }
 
 // session is the session that a key is for, if it is one of ours and was made
