@@ -18,6 +18,7 @@ type Batch struct {
 	span    *Span
 	pebble  *pebble.Batch
 	overlay *overlay
+	fresh   *freshPending
 	// err is the first reading error of AddHistory; Apply reports it.
 	err   error
 	key   []byte
@@ -32,23 +33,37 @@ func newBatch(sp *Span, db *pebble.DB) *Batch {
 		span:    sp,
 		pebble:  db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBatchBytes)),
 		overlay: newOverlay(),
+		fresh:   newFreshPending(),
 	}
 }
 
 // Empty reports that nothing has been written since the last Apply.
-func (b *Batch) Empty() bool { return b.pebble.Empty() }
+func (b *Batch) Empty() bool { return b.pebble.Empty() && b.fresh.empty() }
 
 // Bytes is the size of what has been written since the last Apply.
 func (b *Batch) Bytes() int {
 	if b.Empty() {
 		return 0
 	}
-	return b.pebble.Len()
+	return b.pebble.Len() + b.fresh.bytes()
+}
+
+// close writes what was held back for the end of the batch.
+func (b *Batch) close() {
+	for i := range b.fresh.entries {
+		e := &b.fresh.entries[i]
+		if e.taken {
+			continue
+		}
+		b.value = appendReadyAt(b.value[:0], e.readyAtMs)
+		b.set(appendPendingKey(b.start(), e.queue, e.priority, e.key), b.value)
+	}
 }
 
 func (b *Batch) reset() {
 	b.pebble.Reset()
 	b.overlay.reset()
+	b.fresh.reset()
 }
 
 // set and remove write through b.key. Pebble's batch fails only after it has
@@ -134,14 +149,22 @@ func (b *Batch) putValue(f family, id wire.TaskID, value []byte) {
 	b.overlay.putValue(f, id, value)
 }
 
-// PutPending makes a task claimable since readyAtMs.
+// PutPending makes a task claimable since readyAtMs. The key must not be in the
+// database, unless this batch has deleted it.
 func (b *Batch) PutPending(q QueueKey, prio int, k PendingKey, readyAtMs int64) {
+	if b.fresh.put(&freshEntry{queue: q, priority: prio, key: k, readyAtMs: readyAtMs}) {
+		return
+	}
 	b.value = appendReadyAt(b.value[:0], readyAtMs)
 	b.set(appendPendingKey(b.start(), q, prio, k), b.value)
 }
 
-// DeletePending takes a task out of the pending order.
+// DeletePending takes a task out of the pending order. A key that this batch
+// has put is never written.
 func (b *Batch) DeletePending(q QueueKey, prio int, k PendingKey) {
+	if b.fresh.take(&freshEntry{queue: q, priority: prio, key: k}) {
+		return
+	}
 	b.remove(appendPendingKey(b.start(), q, prio, k))
 }
 

@@ -60,6 +60,7 @@ func (sp *Span) Apply() (uint64, error) {
 	if b.Empty() {
 		return sp.submitted.Load(), nil
 	}
+	b.close()
 	number := sp.submitted.Add(1)
 	s.guard.committed(b.Bytes())
 	s.figures.committed(b.Bytes())

@@ -313,3 +313,30 @@ func TestAnEmptyBatchAppliesNothing(t *testing.T) {
 		t.Error("an applied batch is not empty")
 	}
 }
+
+func TestPendingKeyTakenInItsOwnBatchIsNeverWritten(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp, q := s.Span(0), QueueKey{Command: "c", Tenant: "t"}
+	kept, taken := PendingKey{Seq: 1, ID: wire.TaskID{1}}, PendingKey{Seq: 2, ID: wire.TaskID{2}}
+	sp.Batch().PutPending(q, 0, kept, 5)
+	before := sp.Batch().Bytes()
+	sp.Batch().PutPending(q, 0, taken, 5)
+	sp.Batch().DeletePending(q, 0, taken)
+	if sp.Batch().Bytes() != before {
+		t.Errorf("a key put and deleted counts %d bytes", sp.Batch().Bytes()-before)
+	}
+	apply(t, sp)
+	sp.Batch().DeletePending(q, 0, kept)
+	sp.Batch().PutPending(q, 0, kept, 7)
+	apply(t, sp)
+	if keys, err := sp.ScanPending(q, 0, PendingKey{}, 9); err != nil || len(keys) != 1 || keys[0] != kept {
+		t.Errorf("a key deleted and put again in one batch: got %v, %v", keys, err)
+	}
+	sp.Batch().DeletePending(q, 0, kept)
+	sp.Batch().PutPending(q, 0, kept, 7)
+	sp.Batch().DeletePending(q, 0, kept)
+	apply(t, sp)
+	if keys, err := sp.ScanPending(q, 0, PendingKey{}, 9); err != nil || len(keys) != 0 {
+		t.Errorf("a key deleted, put and deleted in one batch: got %v, %v", keys, err)
+	}
+}
