@@ -107,7 +107,7 @@ var sabotages = []struct {
 		change(t, s, g.pending, func(r *TaskRecord) { r.Priority++ })
 	}},
 	{"a lease beside a pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.pending.ID}), `{"delivery":1}`)
+		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.pending.ID}), `{"d":1}`)
 	}},
 	{"a lease gone", findPlace, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}))
@@ -135,7 +135,7 @@ var sabotages = []struct {
 	}},
 	{"a lease that ends before it began", findLease, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}),
-			`{"delivery":1,"grantedAtMs":5}`)
+			`{"d":1,"gt":5}`)
 	}},
 	{"a payload gone", findPayload, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.done.ID}))

@@ -6,42 +6,54 @@ import (
 	"codeq/wire"
 )
 
-// A task record is a JSON object. A member that is absent is zero, one that
-// this version does not know is ignored, and members are only ever added, so
-// older and newer servers read each other's files.
+// A task record is a JSON object, and so is a lease. A member that is absent is
+// zero, one that this version does not know is ignored, and members are only
+// ever added, so older and newer servers read each other's files. What the key
+// says is not said again, and names are as short as they can be: a record is
+// written twice in the life of a task, to the log and to tables, and half of it
+// was names. names.go tells them for whoever reads.
 
 func appendTaskRecord(dst []byte, r *TaskRecord) []byte {
-	dst = append(dst, `{"id":"`...)
-	dst = append(r.ID.AppendTo(dst), '"')
-	dst = appendStringMember(dst, `,"command":`, r.Command)
-	dst = appendStringMember(dst, `,"tenant":`, r.Tenant)
-	dst = appendIntMember(dst, `,"priority":`, int64(r.Priority))
-	dst = appendStringMember(dst, `,"status":`, string(r.Status))
-	dst = appendStringMember(dst, `,"location":`, string(r.Location))
-	dst = appendIntMember(dst, `,"attempts":`, int64(r.Attempts))
-	dst = appendIntMember(dst, `,"maxAttempts":`, int64(r.MaxAttempts))
-	dst = appendIntMember(dst, `,"payloadBytes":`, int64(r.PayloadBytes))
-	dst = appendIntMember(dst, `,"createdAtMs":`, r.CreatedAtMs)
-	dst = appendIntMember(dst, `,"updatedAtMs":`, r.UpdatedAtMs)
-	dst = appendUintMember(dst, `,"seq":`, r.Seq)
-	dst = appendIntMember(dst, `,"dueAtMs":`, r.DueAtMs)
-	dst = appendIntMember(dst, `,"endedAtMs":`, r.EndedAtMs)
-	dst = appendIntMember(dst, `,"deliveries":`, int64(r.Deliveries))
-	dst = appendTokenMember(dst, `,"lastToken":`, r.LastToken)
-	dst = appendStringMember(dst, `,"lastSubject":`, r.LastSubject)
-	dst = appendStringMember(dst, `,"lastWorkerId":`, r.LastWorkerID)
-	dst = appendTokenMember(dst, `,"resultToken":`, r.ResultToken)
-	dst = appendIntMember(dst, `,"releases":`, int64(r.Releases))
-	dst = appendIntMember(dst, `,"losses":`, int64(r.Losses))
-	dst = appendIntMember(dst, `,"undelivered":`, int64(r.Undelivered))
-	dst = appendStringMember(dst, `,"error":`, r.Error)
-	dst = appendStringMember(dst, `,"idempotencyKey":`, r.IdempotencyKey)
+	dst = append(dst, '{')
+	start := len(dst)
+	dst = appendStringMember(dst, `,"c":`, r.Command)
+	dst = appendStringMember(dst, `,"t":`, r.Tenant)
+	dst = appendIntMember(dst, `,"p":`, int64(r.Priority))
+	dst = appendStringMember(dst, `,"s":`, string(r.Status))
+	dst = appendStringMember(dst, `,"l":`, string(r.Location))
+	dst = appendIntMember(dst, `,"a":`, int64(r.Attempts))
+	dst = appendIntMember(dst, `,"m":`, int64(r.MaxAttempts))
+	dst = appendIntMember(dst, `,"b":`, int64(r.PayloadBytes))
+	dst = appendIntMember(dst, `,"ct":`, r.CreatedAtMs)
+	dst = appendIntMember(dst, `,"ut":`, r.UpdatedAtMs)
+	dst = appendUintMember(dst, `,"q":`, r.Seq)
+	dst = appendIntMember(dst, `,"dt":`, r.DueAtMs)
+	dst = appendIntMember(dst, `,"et":`, r.EndedAtMs)
+	dst = appendIntMember(dst, `,"d":`, int64(r.Deliveries))
+	dst = appendTokenMember(dst, `,"lk":`, r.LastToken)
+	dst = appendStringMember(dst, `,"ls":`, r.LastSubject)
+	dst = appendStringMember(dst, `,"lw":`, r.LastWorkerID)
+	dst = appendTokenMember(dst, `,"rk":`, r.ResultToken)
+	dst = appendIntMember(dst, `,"r":`, int64(r.Releases))
+	dst = appendIntMember(dst, `,"lo":`, int64(r.Losses))
+	dst = appendIntMember(dst, `,"un":`, int64(r.Undelivered))
+	dst = appendStringMember(dst, `,"e":`, r.Error)
+	dst = appendStringMember(dst, `,"k":`, r.IdempotencyKey)
 	if r.Fingerprint != [32]byte{} {
-		dst = append(dst, `,"fingerprint":"`...)
+		dst = append(dst, `,"f":"`...)
 		dst = append(hex.AppendEncode(dst, r.Fingerprint[:]), '"')
 	}
-	dst = appendStringMember(dst, `,"traceParent":`, r.TraceParent)
-	dst = appendStringMember(dst, `,"traceState":`, r.TraceState)
+	dst = appendStringMember(dst, `,"tp":`, r.TraceParent)
+	dst = appendStringMember(dst, `,"ts":`, r.TraceState)
+	return closeMembers(dst, start)
+}
+
+// closeMembers ends an object whose first member was appended with a comma
+// too: start is where that comma is, if there is any member.
+func closeMembers(dst []byte, start int) []byte {
+	if len(dst) > start {
+		dst = append(dst[:start], dst[start+1:]...)
+	}
 	return append(dst, '}')
 }
 
@@ -69,44 +81,39 @@ func parseTaskRecord(data []byte, r *TaskRecord) error {
 // parseTaskMember reads what a task is made with and where it is.
 func parseTaskMember(s *scanner, r *TaskRecord, name string) bool {
 	switch name {
-	case "id":
-		id, ok := wire.ParseTaskID(s.str())
-		if r.ID = id; !ok {
-			s.fail()
-		}
-	case "command":
+	case "c":
 		r.Command = s.str()
-	case "tenant":
+	case "t":
 		r.Tenant = s.str()
-	case "priority":
+	case "p":
 		r.Priority = s.int()
-	case "status":
+	case "s":
 		r.Status = wire.Status(s.str())
-	case "location":
+	case "l":
 		r.Location = wire.Location(s.str())
-	case "attempts":
+	case "a":
 		r.Attempts = s.int()
-	case "maxAttempts":
+	case "m":
 		r.MaxAttempts = s.int()
-	case "payloadBytes":
+	case "b":
 		r.PayloadBytes = s.int()
-	case "createdAtMs":
+	case "ct":
 		r.CreatedAtMs = s.int64()
-	case "updatedAtMs":
+	case "ut":
 		r.UpdatedAtMs = s.int64()
-	case "seq":
+	case "q":
 		r.Seq = s.uint()
-	case "dueAtMs":
+	case "dt":
 		r.DueAtMs = s.int64()
-	case "endedAtMs":
+	case "et":
 		r.EndedAtMs = s.int64()
-	case "idempotencyKey":
+	case "k":
 		r.IdempotencyKey = s.str()
-	case "fingerprint":
+	case "f":
 		r.Fingerprint = s.fingerprint()
-	case "traceParent":
+	case "tp":
 		r.TraceParent = s.str()
-	case "traceState":
+	case "ts":
 		r.TraceState = s.str()
 	default:
 		return false
@@ -117,23 +124,23 @@ func parseTaskMember(s *scanner, r *TaskRecord, name string) bool {
 // parseOutcomeMember reads what deliveries have left behind.
 func parseOutcomeMember(s *scanner, r *TaskRecord, name string) bool {
 	switch name {
-	case "deliveries":
+	case "d":
 		r.Deliveries = s.int()
-	case "lastToken":
+	case "lk":
 		r.LastToken = s.token()
-	case "lastSubject":
+	case "ls":
 		r.LastSubject = s.str()
-	case "lastWorkerId":
+	case "lw":
 		r.LastWorkerID = s.str()
-	case "resultToken":
+	case "rk":
 		r.ResultToken = s.token()
-	case "releases":
+	case "r":
 		r.Releases = s.int()
-	case "losses":
+	case "lo":
 		r.Losses = s.int()
-	case "undelivered":
+	case "un":
 		r.Undelivered = s.int()
-	case "error":
+	case "e":
 		r.Error = s.str()
 	default:
 		return false

@@ -77,6 +77,7 @@ func TestValuesKeepTheirForm(t *testing.T) {
 
 func TestTaskRecordComesBackWhole(t *testing.T) {
 	for _, want := range []*TaskRecord{fullRecord(t), {}} {
+		want.ID = wire.TaskID{} // which is in the key
 		var got TaskRecord
 		if err := parseTaskRecord(appendTaskRecord(nil, want), &got); err != nil {
 			t.Fatal(err)
@@ -108,7 +109,7 @@ func TestOtherValuesComeBackWhole(t *testing.T) {
 }
 
 func TestUnknownMembersAreIgnoredAndAbsentOnesZero(t *testing.T) {
-	text := ` { "later" : [ {"a":[1,-2.5e3,true,null,"x\"]"]}, {} ] , "seq" : 7,"other":"","third":{}} `
+	text := ` { "later" : [ {"a":[1,-2.5e3,true,null,"x\"]"]}, {} ] , "q" : 7,"other":"","third":{}} `
 	var r TaskRecord
 	if err := parseTaskRecord([]byte(text), &r); err != nil {
 		t.Fatal(err)
@@ -125,11 +126,11 @@ func TestUnknownMembersAreIgnoredAndAbsentOnesZero(t *testing.T) {
 func TestDamagedValuesAreRefused(t *testing.T) {
 	whole := string(appendTaskRecord(nil, fullRecord(t)))
 	damaged := []string{
-		"", " ", "null", "[]", "{", "{}x", "{,}", `{"seq":1,}`, `{"seq" 1}`, `{"seq":}`, `{"seq":1.5}`, `{"seq":-1}`,
-		`{"seq":01}`, `{"seq":18446744073709551616}`, `{"attempts":9223372036854775808}`, `{"attempts":"1"}`,
-		`{"command":1}`, `{"command":"a`, `{"command":"\x"}`, `{"command":"\u12"}`, `{"command":"\ud800"}`,
-		`{"command":"\ud800\u0041"}`, "{\"command\":\"a\nb\"}", "{\"command\":\"\\n\n\"}", `{"id":"018F2B1C-5E00-7ABC-8DEF-0123456789AB"}`,
-		`{"lastToken":"12"}`, `{"fingerprint":"00"}`, `{"priority":10}`, `{"priority":-1}`, `{"x":tru}`, `{"x":[1 2]}`,
+		"", " ", "null", "[]", "{", "{}x", "{,}", `{"q":1,}`, `{"q" 1}`, `{"q":}`, `{"q":1.5}`, `{"q":-1}`,
+		`{"q":01}`, `{"q":18446744073709551616}`, `{"a":9223372036854775808}`, `{"a":"1"}`,
+		`{"c":1}`, `{"c":"a`, `{"c":"\x"}`, `{"c":"\u12"}`, `{"c":"\ud800"}`,
+		`{"c":"\ud800\u0041"}`, "{\"c\":\"a\nb\"}", "{\"c\":\"\\n\n\"}",
+		`{"lk":"12"}`, `{"f":"00"}`, `{"p":10}`, `{"p":-1}`, `{"x":tru}`, `{"x":[1 2]}`,
 		`{"x":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "\x00\x00\x00\x00",
 		whole[:len(whole)-1], whole + whole,
 	}
@@ -154,6 +155,7 @@ func TestARecordIsNotTiedToItsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(data)
+	r.ID = fullRecord(t).ID
 	if r != *fullRecord(t) {
 		t.Errorf("the record changed with its bytes: %+v", r)
 	}
@@ -232,5 +234,14 @@ func BenchmarkAppendTaskRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		data = appendTaskRecord(data[:0], r)
+	}
+}
+
+func TestEveryMemberHasAFullName(t *testing.T) {
+	record := inFull(recordNames, fullRecord(t).ID, appendTaskRecord(nil, fullRecord(t)))
+	lease := inFull(leaseNames, wire.TaskID{}, appendLease(nil, fullLease()))
+	golden(t, "names.txt", record+"\n"+lease+"\n")
+	if got := inFull(recordNames, wire.TaskID{}, []byte(`{"c":`)); got != `{"c":` {
+		t.Errorf("a damaged record is shown as %q", got)
 	}
 }

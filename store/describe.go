@@ -6,6 +6,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
+
+	"codeq/wire"
 )
 
 // Describe tells the operations of the open batch as text, in order: for
@@ -20,7 +22,7 @@ func (b *Batch) Describe() []string {
 			return append(ops, "unreadable batch: "+err.Error())
 		}
 		if !ok {
-			return ops
+			return append(ops, b.fresh.describe()...)
 		}
 		switch kind {
 		case pebble.InternalKeyKindSet:
@@ -31,6 +33,19 @@ func (b *Batch) Describe() []string {
 			ops = append(ops, fmt.Sprintf("%v %s", kind, opKey(key)))
 		}
 	}
+}
+
+// describe tells what is held back until the batch is applied.
+func (f *freshPending) describe() (ops []string) {
+	for i := range f.entries {
+		e := &f.entries[i]
+		if e.taken {
+			continue
+		}
+		ops = append(ops, fmt.Sprintf("set %s/%s pending/p%d/%d/%v %d",
+			e.queue.Command, e.queue.Tenant, e.priority, e.key.Seq, e.key.ID, e.readyAtMs))
+	}
+	return ops
 }
 
 // opKey is the key without its span, in words.
@@ -70,6 +85,12 @@ func opValue(key, value []byte) string {
 	}
 	if readyAtMs, notTime := parseReadyAt(value); err == nil && p.Family == familyPending && notTime == nil {
 		return fmt.Sprintf("%d", readyAtMs)
+	}
+	switch {
+	case err == nil && p.Family == familyTask:
+		return inFull(recordNames, p.ID, value)
+	case err == nil && p.Family == familyInProgress:
+		return inFull(leaseNames, wire.TaskID{}, value)
 	}
 	for _, c := range value {
 		if c < ' ' || c > '~' {

@@ -22,7 +22,7 @@ func TestABarrierIsWhatMakesABatchDurable(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
 	id := wire.TaskID{1}
-	s.Span(0).Batch().PutTask(&TaskRecord{ID: id})
+	s.Span(0).Batch().PutTask(&TaskRecord{ID: id, Command: "c"})
 	apply(t, s.Span(0))
 	before := fs.CrashClone(vfs.CrashCloneCfg{})
 	if s.Submitted(0) != 1 || s.Synced(0) != 0 {
@@ -48,7 +48,7 @@ func TestABatchIsNeverTorn(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := byte(1); i <= 20; i++ {
 		s.Span(0).Batch().PutPayload(wire.TaskID{i}, make([]byte, 3000))
-		s.Span(0).Batch().PutTask(&TaskRecord{ID: wire.TaskID{i}, PayloadBytes: 3000})
+		s.Span(0).Batch().PutTask(&TaskRecord{ID: wire.TaskID{i}, Command: "c", PayloadBytes: 3000})
 		apply(t, s.Span(0))
 		if i == 10 {
 			barrier(t, s)

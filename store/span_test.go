@@ -17,9 +17,9 @@ func TestTheOpenBatchIsReadFirst(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
 	id, q := wire.TaskID{1}, QueueKey{"c", "t"}
-	sp.Batch().PutTask(&TaskRecord{ID: id, Attempts: 1})
+	sp.Batch().PutTask(&TaskRecord{ID: id, Command: "c", Attempts: 1})
 	apply(t, sp)
-	sp.Batch().PutTask(&TaskRecord{ID: id, Attempts: 2})
+	sp.Batch().PutTask(&TaskRecord{ID: id, Command: "c", Attempts: 2})
 	sp.Batch().PutIdempotencyKey(q, "k", id)
 	if r, err := sp.Task(id); err != nil || r.Attempts != 2 {
 		t.Errorf("got %+v, %v", r, err)
@@ -45,7 +45,7 @@ func TestWhatAReadReturnsIsAPrivateCopy(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
 	id := wire.TaskID{1}
-	record := &TaskRecord{ID: id, Attempts: 1}
+	record := &TaskRecord{ID: id, Command: "c", Attempts: 1}
 	payload := []byte(`"payload"`)
 	sp.Batch().PutTask(record)
 	sp.Batch().PutPayload(id, payload)
@@ -135,7 +135,7 @@ func (w *twin) step(t *testing.T, sp *Span, random *rand.Rand) {
 	b := sp.Batch()
 	switch random.IntN(8) {
 	case 0:
-		r := TaskRecord{ID: id, Attempts: number}
+		r := TaskRecord{ID: id, Command: "c", Attempts: number}
 		b.PutTask(&r)
 		w.put(fmt.Sprint("task", id), r)
 	case 1:

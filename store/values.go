@@ -11,18 +11,18 @@ import (
 const MaxHistory = 10
 
 func appendLease(dst []byte, l *Lease) []byte {
-	dst = append(dst, `{"delivery":`...)
+	dst = append(dst, `{"d":`...)
 	dst = strconv.AppendInt(dst, int64(l.Delivery), 10)
-	dst = appendTokenMember(dst, `,"token":`, l.Token)
+	dst = appendTokenMember(dst, `,"k":`, l.Token)
 	if !l.Session.IsZero() {
-		dst = append(dst, `,"session":"`...)
+		dst = append(dst, `,"s":"`...)
 		dst = append(l.Session.AppendTo(dst), '"')
 	}
-	dst = appendStringMember(dst, `,"subject":`, l.Subject)
-	dst = appendStringMember(dst, `,"workerId":`, l.WorkerID)
-	dst = appendIntMember(dst, `,"deadlineMs":`, l.DeadlineMs)
-	dst = appendIntMember(dst, `,"leaseForMs":`, l.LeaseForMs)
-	dst = appendIntMember(dst, `,"grantedAtMs":`, l.GrantedAtMs)
+	dst = appendStringMember(dst, `,"u":`, l.Subject)
+	dst = appendStringMember(dst, `,"w":`, l.WorkerID)
+	dst = appendIntMember(dst, `,"dt":`, l.DeadlineMs)
+	dst = appendIntMember(dst, `,"lf":`, l.LeaseForMs)
+	dst = appendIntMember(dst, `,"gt":`, l.GrantedAtMs)
 	return append(dst, '}')
 }
 
@@ -33,24 +33,24 @@ func parseLease(data []byte, l *Lease) error {
 	s.take('{')
 	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
 		switch name {
-		case "delivery":
+		case "d":
 			l.Delivery = s.int()
-		case "token":
+		case "k":
 			l.Token = s.token()
-		case "session":
+		case "s":
 			id, ok := wire.ParseSessionID(s.str())
 			if l.Session = id; !ok {
 				s.fail()
 			}
-		case "subject":
+		case "u":
 			l.Subject = s.str()
-		case "workerId":
+		case "w":
 			l.WorkerID = s.str()
-		case "deadlineMs":
+		case "dt":
 			l.DeadlineMs = s.int64()
-		case "leaseForMs":
+		case "lf":
 			l.LeaseForMs = s.int64()
-		case "grantedAtMs":
+		case "gt":
 			l.GrantedAtMs = s.int64()
 		default:
 			s.skip(0)

@@ -69,14 +69,15 @@ func (v *view) task(id wire.TaskID) (*TaskRecord, error) {
 	return &r, nil
 }
 
-// parseRecordOf reads a record that must be the one of id.
+// parseRecordOf reads the record of id. Every task has a command.
 func parseRecordOf(id wire.TaskID, value []byte, r *TaskRecord) error {
 	if err := parseTaskRecord(value, r); err != nil {
 		return err
 	}
-	if r.ID != id {
+	if r.Command == "" {
 		return errDamaged
 	}
+	r.ID = id
 	return nil
 }
 

@@ -1,0 +1,72 @@
+package store
+
+import "codeq/wire"
+
+// recordNames and leaseNames say what the short names of members mean, for
+// Describe. They are the only place where both stand.
+var (
+	recordNames = map[string]string{
+		"c":  "command",
+		"t":  "tenant",
+		"p":  "priority",
+		"s":  "status",
+		"l":  "location",
+		"a":  "attempts",
+		"m":  "maxAttempts",
+		"b":  "payloadBytes",
+		"ct": "createdAtMs",
+		"ut": "updatedAtMs",
+		"q":  "seq",
+		"dt": "dueAtMs",
+		"et": "endedAtMs",
+		"d":  "deliveries",
+		"lk": "lastToken",
+		"ls": "lastSubject",
+		"lw": "lastWorkerId",
+		"rk": "resultToken",
+		"r":  "releases",
+		"lo": "losses",
+		"un": "undelivered",
+		"e":  "error",
+		"k":  "idempotencyKey",
+		"f":  "fingerprint",
+		"tp": "traceParent",
+		"ts": "traceState",
+	}
+	leaseNames = map[string]string{
+		"d":  "delivery",
+		"k":  "token",
+		"s":  "session",
+		"u":  "subject",
+		"w":  "workerId",
+		"dt": "deadlineMs",
+		"lf": "leaseForMs",
+		"gt": "grantedAtMs",
+	}
+)
+
+// inFull is a stored object with its members under their full names, a record
+// with its id in front. What cannot be read, or has a name that is not in the
+// table, is shown as it is.
+func inFull(names map[string]string, id wire.TaskID, value []byte) string {
+	s := scanner{text: string(value)}
+	out := []byte{'{'}
+	if !id.IsZero() {
+		out = append(id.AppendTo(append(out, `"id":"`...)), `",`...)
+	}
+	first := true
+	s.take('{')
+	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
+		from := s.at
+		s.skip(0)
+		if full, known := names[name]; known {
+			name = full
+		}
+		out = append(append(appendQuoted(out, name), ':'), s.text[from:s.at]...)
+		out = append(out, ',')
+	}
+	if s.end() != nil || out[len(out)-1] != ',' {
+		return string(value)
+	}
+	return string(append(out[:len(out)-1], '}'))
+}
