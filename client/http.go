@@ -25,6 +25,9 @@ type call struct {
 	method string
 	path   string // from the base address on
 	body   []byte
+	// harmless: doing it twice is doing it once, so a request that broke off is
+	// no doubt that has to be told.
+	harmless bool
 	// waitFor is the time the server was asked to wait.
 	waitFor time.Duration
 }
@@ -79,7 +82,7 @@ func (c *Client) brokenOff(in call, err error) error {
 	if errors.As(err, &inner) {
 		err = inner.Err
 	}
-	if in.method == http.MethodPost {
+	if in.method == http.MethodPost && !in.harmless {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -96,7 +99,7 @@ func (c *Client) refusal(in call, status int, body []byte) error {
 	}
 	err := fmt.Errorf("%s answered %d %s, not in the words of codeq: is it a codeq server?",
 		c.URL(), status, http.StatusText(status))
-	if in.method == http.MethodPost && status >= http.StatusInternalServerError {
+	if in.method == http.MethodPost && !in.harmless && status >= http.StatusInternalServerError {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return err

@@ -93,6 +93,7 @@ func (a *api) resources() []resource {
 		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postTask}}},
 		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postBatch}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
+		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.cancelTask}}},
 		{base + "/tasks/{id}/result", []verb{{method: http.MethodGet, handle: a.getResult}}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},

@@ -12,17 +12,27 @@ func (a *api) getTask(c *call) answer {
 	if !ok {
 		return refuse(unknownTaskID())
 	}
-	task, err := a.o.Store.ReadTask(c.who.Tenant, id)
-	if err != nil {
-		return a.failedRead(c, err)
-	}
-	if err := a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(id)); err != nil {
-		return a.failedRead(c, err)
-	}
+	task, refused := a.readTask(c, id)
 	if task == nil {
-		return refuse(unknownTask(id))
+		return refused
 	}
 	return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
+}
+
+// readTask reads a task of the caller's tenant behind the barrier. Without a
+// task the answer says why.
+func (a *api) readTask(c *call, id wire.TaskID) (*wire.Task, answer) {
+	task, err := a.o.Store.ReadTask(c.who.Tenant, id)
+	if err != nil {
+		return nil, a.failedRead(c, err)
+	}
+	if err := a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(id)); err != nil {
+		return nil, a.failedRead(c, err)
+	}
+	if task == nil {
+		return nil, refuse(unknownTask(id))
+	}
+	return task, answer{}
 }
 
 // getQueues answers with the figures of the caller's tenant.

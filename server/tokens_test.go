@@ -189,6 +189,7 @@ var taskFrames = map[string]string{
 	"Abandon":   `"x":1`,
 	"Release":   `"x":1`,
 	"Heartbeat": "",
+	"Cancel":    `"x":1`,
 }
 
 // otherFrames name no task; each is in TestAnotherTenantsTaskIsUnknownOnEveryFrame.

@@ -134,6 +134,9 @@ func (c *Conversation) effect(e shardactor.Effect) {
 		c.settle(e.Ref, nil)
 	case *shardactor.Resumed:
 		c.resumed(e)
+	case *shardactor.Cancelled:
+		c.asked(e.Ref).ok.TaskID = e.TaskID
+		c.settle(e.Ref, nil)
 	case *shardactor.Subscribed:
 		c.settle(e.Ref, nil)
 	case *shardactor.Completed:
@@ -177,6 +180,8 @@ func (c *Conversation) unposted(e *Unposted) {
 		case *shardactor.Release:
 			c.unfinished(m.Asker, m.TaskRef, refusal)
 		case *shardactor.Enqueue:
+			c.settle(m.Ref, refusal)
+		case *shardactor.Cancel:
 			c.settle(m.Ref, refusal)
 		case *shardactor.Subscribe:
 			c.settle(m.Ref, refusal)

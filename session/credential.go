@@ -15,6 +15,8 @@ func (c *Conversation) permitted(f wire.ClientFrame) bool {
 	switch f := f.(type) {
 	case *wire.Enqueue:
 		scope, ref = auth.ScopeProducer, f.Ref
+	case *wire.Cancel:
+		scope, ref, task.TaskID = auth.ScopeProducer, f.Ref, f.TaskID
 	case *wire.Subscribe:
 		ref = f.Ref
 	case *wire.Window:

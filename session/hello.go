@@ -61,6 +61,8 @@ func (c *Conversation) frame(f wire.ClientFrame) {
 		c.heartbeat(f)
 	case *wire.Enqueue:
 		c.enqueue(f)
+	case *wire.Cancel:
+		c.cancel(f)
 	case *wire.Unknown:
 		r := c.begin(f.Ref, messageBytes)
 		r.task.TaskID = f.TaskID
@@ -121,6 +123,7 @@ func (c *Conversation) begins(f *wire.Hello, e *Admitted) {
 		Durability:         c.facts.Durability,
 		ServerTimeMs:       c.nowMs,
 		Version:            c.facts.Version,
+		Features:           []string{FeatureCancel},
 	}
 	if e.Resumed {
 		c.resumes(welcome)

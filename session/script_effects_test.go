@@ -51,6 +51,8 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 		return &shardactor.Enqueued{Ref: f.ref, TaskID: f.first().TaskID, Replayed: f.other["replayed"] != ""}, nil
 	case "subscribed":
 		return &shardactor.Subscribed{Ref: f.ref}, nil
+	case "cancelled":
+		return &shardactor.Cancelled{Ref: f.ref, TaskID: f.first().TaskID}, nil
 	case "completed":
 		return &shardactor.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}}, nil
 	case "requeued":

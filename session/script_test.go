@@ -281,6 +281,8 @@ func describeMessage(m shardactor.Message) string {
 	case *shardactor.Enqueue:
 		return fmt.Sprintf("enqueue ref=%d %s %s/%s payload=%s priority=%d max=%d key=%q fingerprint=%t", m.Ref, short(m.ID.String()),
 			m.Tenant, m.Command, m.Payload, m.Priority, m.MaxAttempts, m.IdempotencyKey, m.Fingerprint != [32]byte{})
+	case *shardactor.Cancel:
+		return fmt.Sprintf("cancel ref=%d %s of %s, may use %v", m.Ref, short(m.TaskID.String()), m.Tenant, m.Commands)
 	case *shardactor.Subscribe:
 		return fmt.Sprintf("subscribe ref=%d commands=%v lease=%dms", m.Ref, m.Commands, m.LeaseForMs)
 	case *shardactor.Received:

@@ -49,8 +49,6 @@ func (s *Shard) fallDue(q *index.Queue, k store.TimedKey) {
 // lapse ends a lease that ran out. A delivery that never arrived is taken
 // back; one that did is lost.
 func (s *Shard) lapse(e *lease.Entry) {
-	seat, gone := s.members[e.Lease.Session], e.Gone
-	ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
 	switch {
 	case !e.Confirmed:
 		s.takeBack(e)
@@ -59,9 +57,7 @@ func (s *Shard) lapse(e *lease.Entry) {
 	default:
 		s.lose(e, CauseExpired)
 	}
-	if seat != nil && !gone {
-		s.tell(seat.seat.Sink, &Revoked{TaskRef: ref, Reason: wire.RevokedExpired})
-	}
+	s.revoke(e, wire.RevokedExpired)
 }
 
 // takeBack returns an undelivered task to its old place without an attempt,

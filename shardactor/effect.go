@@ -75,6 +75,12 @@ type Extended struct {
 	Lost         []wire.TaskRef
 }
 
+// Cancelled answers Cancel.
+type Cancelled struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
 // Revoked tells the seat it is addressed to that it lost a delivery.
 type Revoked struct {
 	wire.TaskRef
@@ -95,5 +101,6 @@ func (*Granted) effect()    {}
 func (*Completed) effect()  {}
 func (*Requeued) effect()   {}
 func (*Extended) effect()   {}
+func (*Cancelled) effect()  {}
 func (*Revoked) effect()    {}
 func (*Ended) effect()      {}

@@ -140,6 +140,16 @@ type Unwatch struct {
 	TaskID wire.TaskID
 }
 
+// Cancel ends a task that has not ended yet. Commands are those the asker may
+// use, nil means all. Answer: Cancelled, also for a task that was cancelled
+// before, or Refused.
+type Cancel struct {
+	Asker
+	Tenant   string
+	Commands []string
+	TaskID   wire.TaskID
+}
+
 // SpaceChanged wakes the shard because the disk allows more, or less, than
 // before. No answer. A control message.
 type SpaceChanged struct{}
@@ -159,3 +169,4 @@ func (*Gone) message()         {}
 func (*Resume) message()       {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}
+func (*Cancel) message()       {}

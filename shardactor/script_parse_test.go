@@ -22,7 +22,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -43,6 +43,12 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		return &Gone{Seat: w.former[who]}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
+	case "cancel":
+		m := &Cancel{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}
+		if may := scriptString(args, "commands", ""); may != "" {
+			m.Commands = strings.Split(may, ",")
+		}
+		return m, nil
 	case "unwatch":
 		return &Unwatch{Asker: asker, TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
 	default:

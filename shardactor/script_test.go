@@ -364,6 +364,8 @@ func describeEffect(e Effect) string {
 			held = append(held, r.TaskID.String()+" "+r.Token.String())
 		}
 		return fmt.Sprintf("resumed ref=%d held [%s]", e.Ref, strings.Join(held, ", "))
+	case *Cancelled:
+		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:
 		return fmt.Sprintf("ended ref=%d %v", e.Ref, e.TaskID)
 	default:

@@ -225,6 +225,8 @@ func (s *Shard) step(m Message) {
 		s.watch(m)
 	case *Unwatch:
 		s.unwatch(m)
+	case *Cancel:
+		s.cancel(m)
 	case *SpaceChanged:
 		// The round itself is the answer.
 	default:

@@ -24,6 +24,7 @@ const (
 	CauseExpired     Cause = "lease_expired"
 	CauseSessionGone Cause = "session_gone"
 	CauseUndelivered Cause = "undelivered"
+	CauseCancel      Cause = "cancel"
 )
 
 // Event is one transition of one task. Number counts per shard without gaps

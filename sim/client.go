@@ -152,6 +152,11 @@ func (cl *client) act() {
 
 func (cl *client) produce() {
 	frames := make([]wire.ClientFrame, 0, 8)
+	if t := cl.world.someTask(); t != nil && cl.world.chance.oneIn(8) {
+		f := &wire.Cancel{TaskID: t.id}
+		f.Ref = cl.expects(f, wire.TaskRef{})
+		frames = append(frames, f)
+	}
 	for range 1 + cl.world.chance.IntN(8) {
 		f := &wire.Enqueue{EnqueueRequest: cl.world.newRequest()}
 		f.Ref = cl.expects(f, wire.TaskRef{})
@@ -421,6 +426,8 @@ func (cl *client) answered(ref wire.Ref, ok *wire.OK, refusal *wire.Error) {
 	switch f := sent.frame.(type) {
 	case *wire.Enqueue:
 		cl.world.ledger.accepted(ok.TaskID, string(f.Payload))
+	case *wire.Cancel:
+		cl.world.ledger.completed(f.TaskID, wire.StatusCancelled, "")
 	case *wire.Result:
 		cl.world.ledger.completed(f.TaskID, f.Status, fmt.Sprintf("%s%s", f.ResultRequest.Result, f.Error))
 	}

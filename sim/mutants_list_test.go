@@ -163,6 +163,36 @@ var mutants = []mutant{{
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
+	name: "cancel what has ended",
+	edit: edit{
+		file: "shardactor/cancel.go",
+		old:  "	case t.Status == wire.StatusCancelled:\n", new: "	case t.Status == wire.StatusCancelled || t.Status == wire.StatusCompleted:\n",
+	},
+	caught: []string{"a request is answered as the protocol says", "every event has a cause", "one completion stands", "no invariant breaks"},
+}, {
+	name: "complete what was cancelled",
+	edit: edit{
+		file: "shardactor/result.go",
+		old:  "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
+		new:  "case t != nil && t.Status == wire.StatusCancelled && t.LastSubject == m.Subject && t.Deliveries == 1:\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
+	},
+	caught: []string{"a request is answered as the protocol says", "one completion stands"},
+}, {
+	name: "tell no worker of a cancel",
+	edit: edit{
+		file: "shardactor/cancel.go",
+		old:  "		s.revoke(e, wire.RevokedCancelled)\n", new: "",
+	},
+	caught: []string{"a request is answered as the protocol says"},
+}, {
+	name: "give room back at a cancel",
+	edit: edit{
+		file: "session/delivery.go",
+		old:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n",
+		new:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n	if e.Reason == wire.RevokedCancelled {\n		c.out.Give++\n	}\n",
+	},
+	caught: []string{"room adds up"},
+}, {
 	name: "replace a completion",
 	edit: edit{
 		file: "shardactor/result.go",

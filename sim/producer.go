@@ -58,6 +58,7 @@ type request struct {
 	// result is set when it is about a delivery instead of a new task.
 	result *shardactor.Result
 	watch  wire.TaskID
+	cancel wire.TaskID
 	tries  int
 	last   []uint64
 	done   bool
@@ -75,6 +76,8 @@ func (r *request) Deliver(effects []shardactor.Effect) {
 	switch e := effects[0].(type) {
 	case *shardactor.Enqueued:
 		w.ledger.accepted(e.TaskID, string(r.body.Payload))
+	case *shardactor.Cancelled:
+		w.ledger.completed(e.TaskID, wire.StatusCancelled, "")
 	case *shardactor.Completed:
 		w.ledger.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
 	}
@@ -94,6 +97,9 @@ func (r *request) post() {
 		shard, class = w.server.engine.ShardOf(r.result.TaskID), mailbox.ClassKeep
 		again := *r.result
 		m = &again
+	case !r.cancel.IsZero():
+		shard, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
+		m = &shardactor.Cancel{Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
 	case !r.watch.IsZero():
 		shard, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
 		m = &shardactor.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}

@@ -74,6 +74,8 @@ func (m *model) message(message shardactor.Message) {
 		m.watch(a)
 	case *shardactor.Unwatch:
 		m.unwatch(a)
+	case *shardactor.Cancel:
+		m.cancel(a)
 	}
 }
 

@@ -109,6 +109,8 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("gone %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 	case *shardactor.Resume:
 		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+	case *shardactor.Cancel:
+		return "cancel " + w.name(m.TaskID)
 	case *shardactor.Watch:
 		return "watch " + w.name(m.TaskID)
 	}
@@ -137,6 +139,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
 	case *shardactor.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
+	case *shardactor.Cancelled:
+		return "cancelled " + w.name(e.TaskID)
 	case *shardactor.Revoked:
 		return fmt.Sprintf("revoked %s/%.6s", w.name(e.TaskID), e.Token)
 	}

@@ -107,11 +107,8 @@ func (m *model) lapsed(t *task, e shardactor.Event) {
 	default:
 		m.lost(t, shardactor.CauseExpired)
 	}
-	if session == nil || gone {
-		return
-	}
-	if r := expect[*shardactor.Revoked](m, shardactor.Asker{Sink: session.Sink}); r.TaskRef != ref {
-		violate("a worker is told what it lost", "%v, told %+v", ref, r)
+	if !gone {
+		m.toldOf(session, ref, wire.RevokedExpired)
 	}
 }
 
@@ -284,6 +281,8 @@ func refOf(e shardactor.Effect) uint64 {
 	case *shardactor.Requeued:
 		return e.Ref
 	case *shardactor.Extended:
+		return e.Ref
+	case *shardactor.Cancelled:
 		return e.Ref
 	case *shardactor.Ended:
 		return e.Ref

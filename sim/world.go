@@ -86,6 +86,7 @@ func everyOperation() []operation {
 		{name: "network", weight: 300, do: (*world).carry},
 		{name: "http", weight: 90, do: (*world).enqueueOverHTTP},
 		{name: "report", weight: 20, do: (*world).reportOverHTTP},
+		{name: "cancel", weight: 20, do: (*world).cancelSome},
 		{name: "time", weight: 60, do: (*world).timePasses},
 		{name: "stall", weight: 1, do: (*world).stall},
 		{name: "drop", weight: 6, do: (*world).dropSome},

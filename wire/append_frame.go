@@ -122,6 +122,9 @@ func AppendClientFrame(dst []byte, f ClientFrame) []byte {
 	case *Enqueue:
 		dst = optRef(append(dst, `{"type":"enqueue"`...), f.Ref)
 		dst = appendEnqueueMembers(append(dst, ','), &f.EnqueueRequest)
+	case *Cancel:
+		dst = optRef(append(dst, `{"type":"cancel"`...), f.Ref)
+		dst = appendTaskID(dst, `,"taskId":`, f.TaskID)
 	case *Drain:
 		dst = optRef(append(dst, `{"type":"drain"`...), f.Ref)
 	default:

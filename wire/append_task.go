@@ -81,8 +81,11 @@ func AppendResultRecord(dst []byte, r *ResultRecord) []byte {
 // AppendError appends the refusal as the JSON object that is its HTTP body.
 func AppendError(dst []byte, e *Error) []byte {
 	dst = appendRefusal(append(dst, '{'), e)
-	dst = optTaskID(dst, `,"taskId":`, e.TaskID)
-	return append(appendAdvice(dst, e), '}')
+	dst = appendAdvice(optTaskID(dst, `,"taskId":`, e.TaskID), e)
+	if e.Task != nil {
+		dst = AppendTask(append(dst, `,"task":`...), e.Task, PayloadAsString)
+	}
+	return append(dst, '}')
 }
 
 // appendRefusal appends what every refusal says, in bodies and in frames.

@@ -92,8 +92,11 @@ type Error struct {
 	Sentence string
 	// TaskID names the task of an idempotency_conflict; zero otherwise.
 	TaskID TaskID
-	// Status is the task's status in a result_not_found; empty otherwise.
+	// Status is the task's status in a result_not_found and an
+	// already_terminal; empty otherwise.
 	Status Status
+	// Task is the task of an already_terminal over HTTP; nil otherwise.
+	Task *Task
 	// RetryAfterSeconds goes with rate_limited, overloaded, draining and
 	// storage_full; 0 means no advice.
 	RetryAfterSeconds int

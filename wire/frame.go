@@ -88,6 +88,12 @@ type Enqueue struct {
 	EnqueueRequest
 }
 
+// Cancel ends a task that has not ended yet, whoever has it.
+type Cancel struct {
+	Ref    Ref
+	TaskID TaskID
+}
+
 // Drain announces that the client finishes what it has and takes no more.
 type Drain struct {
 	Ref Ref
@@ -112,6 +118,7 @@ func (*Abandon) clientFrame()   {}
 func (*Release) clientFrame()   {}
 func (*Heartbeat) clientFrame() {}
 func (*Enqueue) clientFrame()   {}
+func (*Cancel) clientFrame()    {}
 func (*Drain) clientFrame()     {}
 func (*Unknown) clientFrame()   {}
 

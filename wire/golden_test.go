@@ -109,6 +109,7 @@ func TestResultRecordsKeepTheirBytesAndComeBack(t *testing.T) {
 func TestErrorsKeepTheirBytesAndComeBack(t *testing.T) {
 	refusals := map[string]*Error{
 		"error":      sampleError(),
+		"error-task": {Code: CodeAlreadyTerminal, Sentence: "it has ended", Status: StatusPending, Task: barePendingTask()},
 		"error-bare": Refuse(CodeTaskNotFound, "no task has this id"),
 	}
 	for name, refusal := range refusals {
@@ -214,7 +215,7 @@ func TestGoldenFilesAreAllUsed(t *testing.T) {
 		known["server/"+name] = true
 	}
 	for _, name := range []string{
-		"task", "task-bare", "result-record", "result-record-bare", "error", "error-bare", "queues", "enqueue", "enqueue-bare",
+		"task", "task-bare", "result-record", "result-record-bare", "error", "error-bare", "error-task", "queues", "enqueue", "enqueue-bare",
 		"batch", "session", "session-bare",
 	} {
 		known["body/"+name] = true

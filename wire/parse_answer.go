@@ -213,11 +213,12 @@ const (
 	errorTaskID
 	errorStatus
 	errorRetryAfter
+	errorTask
 )
 
 var errorNames = []string{
 	errorSentence: "error", errorCode: "code", errorTaskID: "taskId", errorStatus: "status",
-	errorRetryAfter: "retryAfterSeconds",
+	errorRetryAfter: "retryAfterSeconds", errorTask: "task",
 }
 
 // ParseError reads the body of a refusal. The second value is not nil when
@@ -233,6 +234,13 @@ func ParseError(data []byte) (*Error, error) {
 		TaskID:            o.optTaskID(errorTaskID),
 		Status:            Status(o.text(errorStatus, &anyTextRule)),
 		RetryAfterSeconds: int(o.integer(errorRetryAfter, &anyIntegerRule)),
+	}
+	if raw := o.given(errorTask); raw != nil {
+		task, err := ParseTask(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read refusal: %w", err)
+		}
+		e.Task = task
 	}
 	if o.err != nil {
 		return nil, errors.New("read refusal: " + o.err.Sentence)

@@ -17,6 +17,7 @@ var frameBits = map[string]uint32{
 	"release":   deliveryBits,
 	"heartbeat": 1<<fieldTasks | 1<<fieldExtendSeconds,
 	"enqueue":   enqueueBits,
+	"cancel":    1 << fieldTaskID,
 	"drain":     0,
 }
 
@@ -155,6 +156,8 @@ func (o *object) frameOf(kind string, ref Ref) ClientFrame {
 		return o.hello(ref)
 	case "subscribe":
 		return o.subscribe(ref)
+	case "cancel":
+		return &Cancel{Ref: ref, TaskID: o.taskID(fieldTaskID)}
 	case "drain":
 		return &Drain{Ref: ref}
 	}

@@ -172,6 +172,17 @@ func ParseNackRequest(body []byte) (*NackRequest, Token, *Error) {
 	return &r, token, nil
 }
 
+// CheckBareRequest refuses a body that is neither empty nor one JSON object,
+// for requests whose body means nothing.
+func CheckBareRequest(body []byte) *Error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	o := object{names: requestNames}
+	o.scanBody(body, 0)
+	return o.err
+}
+
 // scanBody takes a body apart, which must be one JSON object and nothing
 // else. Whatever is wrong with it goes to err.
 func (o *object) scanBody(body []byte, known uint32) {

@@ -129,6 +129,7 @@ func sampleClientFrames() map[string]ClientFrame {
 		"enqueue":         &Enqueue{Ref: ref(8), EnqueueRequest: sampleEnqueue()},
 		"enqueue-delayed": &Enqueue{EnqueueRequest: EnqueueRequest{Command: "a", Payload: []byte("[]"), MaxAttempts: 5, DelaySeconds: 9}},
 		"drain":           &Drain{Ref: ref(10)},
+		"cancel":          &Cancel{Ref: ref(11), TaskID: sampleID(1)},
 	}
 }
 

@@ -18,6 +18,7 @@ type cli struct {
 	Enqueue enqueueCmd `cmd:"" help:"Post a task, or one for each line of a file."`
 	Result  resultCmd  `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
 	Task    taskCmd    `cmd:"" help:"Show a task."`
+	Cancel  cancelCmd  `cmd:"" help:"Cancel a task that has not ended."`
 	Queues  queuesCmd  `cmd:"" help:"Show the figures of every queue."`
 	Bench   benchCmd   `cmd:"" help:"Measure a server under load, and check its answers."`
 	Version versionCmd `cmd:"" help:"Show the version of this program and of the server."`

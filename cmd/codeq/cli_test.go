@@ -59,6 +59,7 @@ func TestWrongCommandLinesAreOneSentenceAndExitCodeTwo(t *testing.T) {
 		{args: []string{"result", "01890A5D-AC96-774B-BCCE-B302099A8057"}, want: "is not the id of a task"},
 		{args: []string{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "long"}, want: "--wait"},
 		{args: []string{"task", "abc"}, want: "is not the id of a task"},
+		{args: []string{"cancel", "abc"}, want: "is not the id of a task"},
 		{args: []string{"work", "a"}, want: `"codeq work --help"`},
 		{args: []string{"work", "a", "--"}, want: "no program behind --"},
 		{args: []string{"work", "a", "--", "no-such-program"}, want: "can not be run"},
@@ -93,6 +94,7 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"enqueue", "a", "--file", fileOf(t, "1\n")},
 		{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "30s"},
 		{"task", "01890a5d-ac96-774b-bcce-b302099a8057"},
+		{"cancel", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"queues"},
 		{"work", "a", "--", "cat"},
 	} {

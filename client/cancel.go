@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"codeq/wire"
+)
+
+// Cancel ends a task that has not ended yet, wherever it is; the worker that
+// has it is told. It returns the task as it is then; a task that was cancelled
+// before is no error. A task that ended otherwise is a *wire.Error with the
+// code already_terminal and that task in it. Cancelling twice does no harm, so
+// a request that broke off may be repeated.
+func (c *Client) Cancel(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) {
+	answer, err := c.do(ctx, call{
+		method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel", harmless: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	task, err := wire.ParseTask(answer.body)
+	if err != nil {
+		return nil, c.misunderstood("a cancelled task", err)
+	}
+	return &TaskAnswer{Task: task, Raw: answer.body}, nil
+}

@@ -1,0 +1,53 @@
+package shardactor
+
+import (
+	"slices"
+
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// cancel ends a task before its work is done. Whatever ended it first stands:
+// a task that was cancelled before is cancelled again with success, one that
+// ended otherwise is refused.
+func (s *Shard) cancel(m *Cancel) {
+	t, e := s.find(m.TaskID, m.Tenant)
+	switch {
+	case t == nil:
+		s.refuse(m.Asker, m.TaskID, wire.CodeTaskNotFound, "task does not exist")
+	case m.Commands != nil && !slices.Contains(m.Commands, t.Command):
+		s.refuse(m.Asker, m.TaskID, wire.CodeForbidden, "this credential may not use the command "+t.Command)
+	case t.Status == wire.StatusCancelled:
+		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
+	case t.Status.Terminal():
+		refusal := wire.Refuse(wire.CodeAlreadyTerminal, "task has already ended, it is "+string(t.Status)+"; only one that has not can be cancelled")
+		refusal.Status = t.Status
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+	default:
+		s.cancelOpen(t, e)
+		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
+	}
+}
+
+// cancelOpen ends a task wherever it waits or runs. A worker that has it is
+// told; its unit of room stays out until it answers.
+func (s *Shard) cancelOpen(t *store.TaskRecord, e *lease.Entry) {
+	endedByWorker(t)
+	s.transition(t, move{
+		to: wire.LocationNone, status: wire.StatusCancelled, cause: CauseCancel,
+		result: &wire.ResultRecord{TaskID: t.ID, Status: wire.StatusCancelled, CompletedAtMs: s.now},
+	})
+	if e != nil {
+		s.revoke(e, wire.RevokedCancelled)
+	}
+}
+
+// revoke tells the session that carries a delivery, if it is there, that it
+// has lost it.
+func (s *Shard) revoke(e *lease.Entry, reason string) {
+	if mb := s.members[e.Lease.Session]; mb != nil && !e.Gone {
+		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
+		s.tell(mb.seat.Sink, &Revoked{TaskRef: ref, Reason: reason})
+	}
+}

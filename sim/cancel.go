@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// cancel is what must follow when somebody cancels a task: it ends wherever it
+// is, its worker is told, and what ended before stands.
+func (m *model) cancel(a *shardactor.Cancel) {
+	t := m.tasks[a.TaskID]
+	switch {
+	case m.at.Space >= store.OnlyDelete:
+		m.refused(a.Asker, wire.CodeStorageFull)
+	case t == nil || t.tenant != a.Tenant:
+		m.refused(a.Asker, wire.CodeTaskNotFound)
+	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
+		m.refused(a.Asker, wire.CodeForbidden)
+	case t.status == wire.StatusCancelled:
+		expect[*shardactor.Cancelled](m, a.Asker)
+	case !t.open():
+		m.refused(a.Asker, wire.CodeAlreadyTerminal)
+	default:
+		m.cancelOpen(t)
+		expect[*shardactor.Cancelled](m, a.Asker)
+	}
+}
+
+func (m *model) cancelOpen(t *task) {
+	from, worker, ref := t.place, m.sockets[t.shard][t.session], wire.TaskRef{TaskID: t.id, Token: t.token}
+	m.end(t, &wire.ResultRecord{TaskID: t.id, Status: wire.StatusCancelled, CompletedAtMs: m.at.NowMs})
+	t.place, t.ended = wire.LocationNone, true
+	m.moved(t, from, shardactor.CauseCancel)
+	if from == wire.LocationInProgress && !t.gone {
+		m.toldOf(worker, ref, wire.RevokedCancelled)
+	}
+}
+
+// toldOf expects that a session which is still there hears that it lost a
+// delivery.
+func (m *model) toldOf(worker *seat, ref wire.TaskRef, reason string) {
+	if worker == nil {
+		return
+	}
+	r := expect[*shardactor.Revoked](m, shardactor.Asker{Sink: worker.Sink})
+	if r.TaskRef != ref || r.Reason != reason {
+		violate("a worker is told what it lost", "%v, %s, told %+v", ref, reason, r)
+	}
+}
+
+// someTask is mostly one of the newest, nil if there is none.
+func (w *world) someTask() *task {
+	all := w.model.all
+	if len(all) == 0 {
+		return nil
+	}
+	if !w.chance.oneIn(4) {
+		all = all[max(0, len(all)-30):]
+	}
+	return pick(w.chance, all)
+}
+
+// cancelSome is a producer that takes a task back over HTTP.
+func (w *world) cancelSome() {
+	if t := w.someTask(); t != nil {
+		w.trace.say("  POST cancel of %s", w.name(t.id))
+		(&request{world: w, cancel: t.id}).post()
+	}
+}
