@@ -129,7 +129,7 @@ func (w *moodyWorker) Deliver(effects []Effect) {
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		w.n++
 		var m Message
-		switch w.n % 6 {
+		switch w.n % 7 {
 		case 0:
 			m = &Nack{Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
 		case 1:
@@ -140,6 +140,8 @@ func (w *moodyWorker) Deliver(effects []Effect) {
 			m = &Received{Seat: w.seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
 		case 4:
 			m = &Undelivered{Seat: w.seat, Tasks: []wire.TaskRef{ref}}
+		case 5:
+			m = &Cancel{Tenant: "default", TaskID: g.Task.ID}
 		default:
 			m = &Result{Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
 		}
