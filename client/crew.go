@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ func newCrew(w *Worker, redial *redialer) *crew {
 		asked:  map[int64]question{},
 		heart:  time.NewTimer(w.options.Lease / 3),
 		again:  stoppedTimer(),
+		stale:  stoppedTimer(),
 		flush:  stoppedTimer(),
 	}
 }
@@ -61,6 +63,8 @@ func (c *crew) run(ctx context.Context, first *link) error {
 			c.beat()
 		case <-c.again.C:
 			c.sayAgain()
+		case <-c.stale.C:
+			c.releaseStale()
 		case <-c.flush.C:
 			return c.giveUp()
 		case outgoing <- c.message:
@@ -122,14 +126,19 @@ func (c *crew) giveUp() error {
 
 // up starts on a fresh link: first the outcomes that the last one may have
 // lost, then a sign of life for everything else in hand, which binds it to
-// this session, then the subscription.
+// this session if it is another one, then the subscription.
 func (c *crew) up(l *link) {
 	c.link, c.carried, c.windows = l, len(c.jobs), 0
 	c.unheard = false
 	c.received, c.composed, c.handed = 0, 0, 0
+	if c.goesOn(l) {
+		c.takeUp(l.welcome.Held)
+	}
+	c.remember(l.welcome)
 	c.handInAll()
 	c.beat()
 	c.subscribe()
+	c.worker.options.Health(nil)
 	c.worker.options.Connected(l.welcome)
 	c.take(l.first)
 }
@@ -226,6 +235,10 @@ func (c *crew) compose() {
 // waits until a heartbeat over the next link says whose it is.
 func (c *crew) down() {
 	c.worker.client.notice("connection lost: " + c.link.err.Error())
+	c.worker.options.Health(c.link.err)
+	if errors.Is(c.link.err, errReplaced) {
+		c.redial.resume("")
+	}
 	c.link.close()
 	c.link, c.out, c.message, c.writing = nil, nil, nil, false
 	clear(c.asked)
@@ -256,6 +269,7 @@ func (c *crew) redialled(next dialled) {
 func (c *crew) end() {
 	c.heart.Stop()
 	c.again.Stop()
+	c.stale.Stop()
 	c.flush.Stop()
 	if c.link != nil {
 		c.link.close()

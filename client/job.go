@@ -37,11 +37,13 @@ type job struct {
 	state    jobState
 	doubtful bool // arrived over an earlier link; a heartbeat will tell
 	cancel   context.CancelCauseFunc
+	came     time.Time
 	began    time.Time
 	ranFor   time.Duration
 	outcome  Outcome
 	asked    int64 // ref of the outcome's frame on the present link, 0 if none
 	lost     error // why the delivery is no longer this worker's, nil while it is
+	stray    bool  // the session has it and this worker never heard of it
 }
 
 func (j *job) started() bool { return !j.began.IsZero() }
@@ -53,7 +55,8 @@ type crew struct {
 	redial *redialer
 
 	// owned by the loop
-	link     *link // nil while there is none
+	link     *link          // nil while there is none
+	session  wire.SessionID // of the last link
 	jobs     map[wire.Token]*job
 	order    []*job // those not started, as they came
 	running  int
@@ -73,6 +76,7 @@ type crew struct {
 	waiting  bool        // again is set
 	unheard  bool        // the subscription was refused for now
 	refusals int         // for now, without a success in between
+	stale    *time.Timer // something has waited too long to be started
 	flush    *time.Timer // end of patience after a stop
 	flushing bool
 	draining bool
@@ -105,6 +109,7 @@ func (c *crew) arrive(frame *wire.TaskFrame) {
 		leaseFor: time.Duration(frame.LeaseForMs) * time.Millisecond,
 		seq:      frame.Seq,
 		link:     c.link,
+		came:     time.Now(),
 	}
 	c.jobs[frame.Token] = j
 	c.order = append(c.order, j)
@@ -139,6 +144,32 @@ func (c *crew) startReady(ctx context.Context) {
 	}
 	clear(c.order[len(kept):])
 	c.order = kept
+	if len(c.order) > 0 {
+		c.stale.Reset(time.Until(c.order[0].came.Add(startWithin)))
+	}
+}
+
+// releaseStale hands back what could be started for too long and was not, so
+// that another worker has it. What is not known to be this worker's own is not
+// its to hand back, and without a link nothing is.
+func (c *crew) releaseStale() {
+	if c.link == nil {
+		return
+	}
+	kept := c.order[:0]
+	var handBack []*job
+	for _, j := range c.order {
+		if j.state == jobReady && time.Since(j.came) >= startWithin {
+			handBack = append(handBack, j)
+			continue
+		}
+		kept = append(kept, j)
+	}
+	clear(c.order[len(kept):])
+	c.order = kept
+	for _, j := range handBack {
+		c.finish(j, Release())
+	}
 }
 
 // releaseUnstarted hands back what nobody has begun. Without a link it is left
@@ -187,6 +218,10 @@ func (c *crew) handInAll() {
 // settle ends a delivery with the server's answer for its outcome.
 func (c *crew) settle(j *job, refusal *wire.Error) {
 	c.drop(j)
+	if j.stray {
+		c.stateWindow()
+		return
+	}
 	said := Settlement{Task: j.task, Outcome: j.outcome, Started: j.started(), RanFor: j.ranFor}
 	if refusal != nil {
 		said.Err = refusal

@@ -30,6 +30,7 @@ const (
 	closeProtocol = 4400
 	closeIdle     = 4408
 	closeCreds    = 4401
+	closeReplaced = 4409
 )
 
 // link is one live session socket after its welcome. Its owner, a loop, takes
@@ -211,6 +212,11 @@ func (l *link) parse(message *gws.Message) ([]wire.ServerFrame, error) {
 	return frames, nil
 }
 
+// errReplaced is the end of a connection whose session another one has. This
+// client makes a new one only when the old is given up, so that one is not its
+// own.
+var errReplaced = errors.New("session ended: another connection has taken it over")
+
 // closeReason puts the end of a connection into words.
 func closeReason(err error) error {
 	var closed *gws.CloseError
@@ -220,6 +226,8 @@ func closeReason(err error) error {
 	switch closed.Code {
 	case closeCreds:
 		return wire.Refuse(wire.CodeUnauthenticated, "the server closed the session: credential missing, wrong or expired")
+	case closeReplaced:
+		return errReplaced
 	case closeIdle:
 		return errors.New("session ended: the server heard nothing from this client for too long")
 	}

@@ -59,6 +59,14 @@ func (r *redialer) first(ctx context.Context) (*link, error) {
 	}
 }
 
+// resume makes the next links go on with the session of a key; "" is a new one.
+// No attempt may be under way.
+func (r *redialer) resume(key string) {
+	hello := *r.hello
+	hello.Resume = key
+	r.hello = &hello
+}
+
 // again starts an attempt. The first one after a link was up comes soon.
 func (r *redialer) again() {
 	delay := backoff(r.failures)

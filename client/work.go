@@ -45,6 +45,13 @@ func WorkerID(name string) WorkOption { return func(o *workOptions) { o.WorkerID
 // 20 s without this option.
 func Grace(grace time.Duration) WorkOption { return func(o *workOptions) { o.grace = grace } }
 
+// Health has a function called with the reason when the connection to the
+// server is lost or deaf, and with nil when a session is up, for probes. It is
+// called from the worker's loop and must not block.
+func Health(health func(err error)) WorkOption {
+	return func(o *workOptions) { o.Health = health }
+}
+
 // Settled has a function called for every task that has ended here, for logs
 // and counters. It is called from the worker's loop and must not block.
 func Settled(settled func(Settlement)) WorkOption {

@@ -17,6 +17,9 @@ const defaultLease = 30 * time.Second
 // what has ended.
 const flushFor = 5 * time.Second
 
+// startWithin is how long a delivery may wait here for a handler.
+const startWithin = 5 * time.Second
+
 // Delivery is one task in the hands of a worker.
 type Delivery struct {
 	// Task is the task as it was delivered; its payload is the JSON as posted.
@@ -61,13 +64,20 @@ type WorkerOptions struct {
 	WorkerID string
 	// Connected is called each time a session is up and subscribed.
 	Connected func(welcome *wire.Welcome)
+	// Health is called with the reason when the worker has lost its server:
+	// the connection has ended, or nothing was heard over it for two and a half
+	// pings. It is called with nil when a session is up. In between the worker
+	// goes on and finds its server again by itself; whoever watches it may say
+	// that it is not well.
+	Health func(err error)
 	// Settled is called for every delivery that has ended.
 	Settled func(Settlement)
 }
 
 // Worker takes tasks over a WebSocket, as many as its window, and finds its
-// server again when the connection is lost; what runs meanwhile keeps running
-// and its leases are taken over by the new session.
+// server again when the connection is lost; what runs meanwhile keeps running.
+// Within the grace of the server the session goes on with its tasks in hand;
+// after it, or at another server, a new one takes over the leases that stand.
 type Worker struct {
 	client   *Client
 	options  WorkerOptions
@@ -110,6 +120,9 @@ func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 	}
 	if o.Connected == nil {
 		o.Connected = func(*wire.Welcome) {}
+	}
+	if o.Health == nil {
+		o.Health = func(error) {}
 	}
 	if o.Settled == nil {
 		o.Settled = func(Settlement) {}
