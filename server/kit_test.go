@@ -180,6 +180,12 @@ func (x *site) dial() *socket {
 // connect says hello and does not wait for the answer.
 func (x *site) connect() *socket {
 	x.t.Helper()
+	return x.say(`{"type":"hello","token":"` + x.token + `"}`)
+}
+
+// say opens a session with that hello and does not wait for the answer.
+func (x *site) say(hello string) *socket {
+	x.t.Helper()
 	k := &socket{t: x.t, frames: make(chan wire.ServerFrame, 1000), closed: make(chan struct{})}
 	conn, _, err := gws.NewClient(k, &gws.ClientOption{Addr: "ws://" + x.server.Addr() + "/v1/codeq/session"})
 	if err != nil {
@@ -188,7 +194,7 @@ func (x *site) connect() *socket {
 	k.conn = conn
 	go conn.ReadLoop()
 	x.t.Cleanup(k.hangUp)
-	k.say(`{"type":"hello","token":"` + x.token + `"}`)
+	k.say(hello)
 	return k
 }
 
