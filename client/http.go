@@ -176,6 +176,31 @@ func (c *Client) Queues(ctx context.Context) (*QueuesAnswer, error) {
 	return &QueuesAnswer{Queues: queues, Raw: answer.body}, nil
 }
 
+// SessionsAnswer is a page of sessions and the answer as it came. With Cursor
+// the next one is asked for; it is "" on the last.
+type SessionsAnswer struct {
+	Sessions []wire.SessionFigures
+	Cursor   string
+	Raw      []byte
+}
+
+// Sessions reads a page of the tenant's sessions, the first one for "".
+func (c *Client) Sessions(ctx context.Context, cursor string) (*SessionsAnswer, error) {
+	path := apiPath + "/admin/sessions"
+	if cursor != "" {
+		path += "?cursor=" + url.QueryEscape(cursor)
+	}
+	answer, err := c.do(ctx, call{method: http.MethodGet, path: path})
+	if err != nil {
+		return nil, err
+	}
+	sessions, next, err := wire.ParseSessionList(answer.body)
+	if err != nil {
+		return nil, c.misunderstood("the sessions", err)
+	}
+	return &SessionsAnswer{Sessions: sessions, Cursor: next, Raw: answer.body}, nil
+}
+
 // VersionAnswer is what a server says about itself, and the answer as it came.
 type VersionAnswer struct {
 	Version string

@@ -48,6 +48,17 @@ func newDeliveries() deliveries {
 
 func (d *deliveries) inHand() int { return len(d.byRef) }
 
+// arrived is how many of those in hand are confirmed.
+func (d *deliveries) arrived() int {
+	n := 0
+	for _, one := range d.byRef {
+		if one.confirmed {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *deliveries) add(ref wire.TaskRef) (seq uint64) {
 	d.lastSeq++
 	one := &delivery{ref: ref, seq: d.lastSeq}

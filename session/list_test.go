@@ -101,8 +101,8 @@ func TestListSaysWhoIsLeaving(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if page, _ := b.registry.List("default", wire.SessionID{}, 10); len(page) > 0 {
-			t.Errorf("after the end %+v", page)
+		if got := b.only("default"); got.State != wire.SessionGrace || got.Held != 1 {
+			t.Errorf("after the end: %+v", got)
 		}
 	})
 }

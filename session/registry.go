@@ -65,6 +65,10 @@ type Registry struct {
 	sessions map[*session]state
 	// newest is the newest socket of every session, until its goroutines end.
 	newest map[wire.SessionID]*session
+	// lately are sessions without a socket that may come back. It is looked
+	// through from lookLateAtMs on.
+	lately       map[wire.SessionID]lateSession
+	lookLateAtMs int64
 	// greeting counts sockets that have not said hello, those that are being
 	// upgraded included; open counts sessions that have.
 	greeting int
@@ -88,7 +92,7 @@ func NewRegistry(o Options) *Registry {
 	}
 	return &Registry{
 		o: o, keys: keyring{o.Secret}, sessions: make(map[*session]state),
-		newest: make(map[wire.SessionID]*session),
+		newest: make(map[wire.SessionID]*session), lately: make(map[wire.SessionID]lateSession),
 	}
 }
 
@@ -165,6 +169,7 @@ func (r *Registry) ended(s *session) {
 		return
 	}
 	r.sessions[s] = stateOver
+	r.late(s)
 }
 
 // gone forgets a session whose goroutines end.
@@ -199,6 +204,7 @@ func (r *Registry) replace(s *session, id wire.SessionID) {
 	s.id = id
 	older := r.newest[id]
 	r.newest[id] = s
+	delete(r.lately, id)
 	r.mu.Unlock()
 	if older != nil {
 		older.happened(&Replaced{})

@@ -219,3 +219,26 @@ func TestHeartbeatOverAnotherSessionTellsTheOneThatHadTheTask(t *testing.T) {
 		}
 	})
 }
+
+func TestListShowsWhoMayComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		idle, _ := b.open(`{"type":"hello"}`)
+		_ = idle.conn.NetConn().Close() // with nothing in hand
+		lost, welcome, _ := b.work(`{"type":"hello","workerId":"ada"}`)
+		_ = lost.conn.NetConn().Close()
+		if got := b.only("default"); got.ID != welcome.SessionID || got.State != wire.SessionGrace || got.Held != 2 || got.WorkerID != "ada" {
+			t.Errorf("without its socket it is listed as %+v", got)
+		}
+		again, _ := b.open(resumeOf(welcome, `,"workerId":"ada"`))
+		if got := b.only("default"); got.State != wire.SessionLive || got.Held != 2 {
+			t.Errorf("resumed it is listed as %+v", got)
+		}
+		_ = again.conn.NetConn().Close()
+		synctest.Wait()
+		time.Sleep(wire.ResumeGraceSeconds * time.Second)
+		if page, _ := b.registry.List("default", wire.SessionID{}, 10); len(page) != 0 {
+			t.Errorf("after the grace there are %+v", page)
+		}
+	})
+}

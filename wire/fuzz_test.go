@@ -380,6 +380,17 @@ func FuzzParseRecords(f *testing.F) {
 			}
 			checkFixed(t, first, AppendError(nil, again), nil)
 		}
+		sessions, _, err := ParseSessionList(data)
+		for _, figures := range sessions {
+			if err != nil {
+				t.Fatal("a fault and figures")
+			}
+			list := append(AppendSessionFigures([]byte(`{"sessions":[`), &figures), "]}"...)
+			again, _, err := ParseSessionList(list)
+			if err != nil || !reflect.DeepEqual(again, []SessionFigures{figures}) {
+				t.Fatalf("%s came back as %+v (%v)", list, again, err)
+			}
+		}
 		queues, err := ParseQueueList(data)
 		for _, figures := range queues {
 			if err != nil {

@@ -140,6 +140,26 @@ func TestQueueFiguresKeepTheirBytesAndComeBack(t *testing.T) {
 	checkSame(t, "queues", got, sampleQueues())
 }
 
+func TestSessionFiguresComeBack(t *testing.T) {
+	want := []SessionFigures{{
+		ID: SessionID{0: 1, 15: 2}, WorkerID: "ada", Subject: "bob", Commands: []string{"a", "b"}, Window: 8, Held: 3,
+		State: SessionGrace, ConnectedAtMs: 1_767_225_600_001, LastSeenAtMs: 1_767_225_600_002,
+	}, {ID: SessionID{15: 3}, State: SessionLive, ConnectedAtMs: 1, LastSeenAtMs: 1}}
+	data := AppendSessionFigures([]byte(`{"sessions":[`), &want[0])
+	data = append(AppendSessionFigures(append(data, ','), &want[1]), `],"cursor":"next"}`...)
+	got, cursor, err := ParseSessionList(data)
+	if err != nil || cursor != "next" {
+		t.Fatalf("cursor %q, error %v", cursor, err)
+	}
+	checkSame(t, "sessions", got, want)
+	for _, body := range []string{``, `{}`, `{"sessions":1}`, `{"sessions":[1]}`, `{"sessions":[{"sessionId":"x","state":"live"}]}`,
+		`{"sessions":[],"cursor":1}`, `{"sessions":[{"state":"live","commands":[1]}]}`} {
+		if list, _, err := ParseSessionList([]byte(body)); err == nil {
+			t.Errorf("%s was read as %+v", body, list)
+		}
+	}
+}
+
 func TestEnqueueRequestsKeepTheirBytesAndComeBack(t *testing.T) {
 	full := sampleEnqueue()
 	bare := EnqueueRequest{Command: "a", Payload: []byte("null"), MaxAttempts: DefaultMaxAttempts}

@@ -203,7 +203,7 @@ func (o *object) welcome() *Welcome {
 		Durability:         o.text(answerDurability, &anyTextRule),
 		ServerTimeMs:       o.timeMs(answerServerTime, CodeInvalidBody),
 		Version:            o.text(answerVersion, &anyTextRule),
-		Features:           o.features(),
+		Features:           o.texts(answerFeatures),
 		Held:               held,
 	}
 }
@@ -232,16 +232,17 @@ func (o *object) taskRefs(field int) ([]TaskRef, bool) {
 	return refs, given
 }
 
-func (o *object) features() []string {
-	list, _ := o.elements(answerFeatures, CodeInvalidBody, math.MaxInt)
-	var features []string
+// texts reads a list of strings of any length.
+func (o *object) texts(field int) []string {
+	list, _ := o.elements(field, CodeInvalidBody, math.MaxInt)
+	var texts []string
 	for _, raw := range list {
 		if raw[0] != '"' {
-			o.refuse(CodeInvalidBody, answerFeatures, "must be a list of strings")
+			o.refuse(CodeInvalidBody, field, "must be a list of strings")
 			break
 		}
-		feature, _ := decodeString(raw)
-		features = append(features, feature)
+		text, _ := decodeString(raw)
+		texts = append(texts, text)
 	}
-	return features
+	return texts
 }

@@ -12,16 +12,17 @@ import (
 type cli struct {
 	globals
 
-	Serve   serveCmd   `cmd:"" help:"Run the server."`
-	Token   tokenCmd   `cmd:"" name:"token" help:"Make a token for a server that wants one."`
-	Work    workCmd    `cmd:"" help:"Run a program once for each task of a command."`
-	Enqueue enqueueCmd `cmd:"" help:"Post a task, or one for each line of a file."`
-	Result  resultCmd  `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
-	Task    taskCmd    `cmd:"" help:"Show a task."`
-	Cancel  cancelCmd  `cmd:"" help:"Cancel a task that has not ended."`
-	Queues  queuesCmd  `cmd:"" help:"Show the figures of every queue."`
-	Bench   benchCmd   `cmd:"" help:"Measure a server under load, and check its answers."`
-	Version versionCmd `cmd:"" help:"Show the version of this program and of the server."`
+	Serve    serveCmd    `cmd:"" help:"Run the server."`
+	Token    tokenCmd    `cmd:"" name:"token" help:"Make a token for a server that wants one."`
+	Work     workCmd     `cmd:"" help:"Run a program once for each task of a command."`
+	Enqueue  enqueueCmd  `cmd:"" help:"Post a task, or one for each line of a file."`
+	Result   resultCmd   `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
+	Task     taskCmd     `cmd:"" help:"Show a task."`
+	Cancel   cancelCmd   `cmd:"" help:"Cancel a task that has not ended."`
+	Queues   queuesCmd   `cmd:"" help:"Show the figures of every queue."`
+	Sessions sessionsCmd `cmd:"" help:"Show the sessions that are open, and what they hold."`
+	Bench    benchCmd    `cmd:"" help:"Measure a server under load, and check its answers."`
+	Version  versionCmd  `cmd:"" help:"Show the version of this program and of the server."`
 }
 
 // globals are the flags that every command has.

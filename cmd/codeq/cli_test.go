@@ -96,6 +96,7 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"task", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"cancel", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"queues"},
+		{"sessions"},
 		{"work", "a", "--", "cat"},
 	} {
 		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,10 @@ func TestTaskIsPostedWorkedOnAndRead(t *testing.T) {
 	oneSentence(t, err, "result_not_found")
 
 	w := h.work("hash", "--window", "2", "--", "cat")
+	for shown := ""; !strings.Contains(shown, "live"); shown = h.fine("sessions") {
+		runtime.Gosched() // until it has subscribed
+	}
+	has(t, h.fine("sessions"), "SESSION", "anonymous", "live", "0     2       hash")
 	has(t, h.fine("result", id, "--wait", "30s"), "COMPLETED", `{"b":1, "a":12345678901234567890}`)
 	has(t, h.fine("enqueue", "hash", `"text"`, "--wait", "30s"), "COMPLETED", `{"output":"\"text\""}`)
 	has(t, h.fine("task", id), "COMPLETED", "deliveries  1")
@@ -129,6 +134,9 @@ func TestAnswersInJSONAreJSON(t *testing.T) {
 	}
 	if got := parse(h.fine("queues", "--json")); len(got["queues"].([]any)) != 1 {
 		t.Errorf("queues %v", got)
+	}
+	if got := parse(h.fine("sessions", "--json")); len(got["sessions"].([]any)) != 0 {
+		t.Errorf("sessions %v", got)
 	}
 	if got := parse(h.fine("version", "--json")); got["server"] != "of the test" {
 		t.Errorf("version %v", got)
