@@ -106,7 +106,7 @@ func TestTaskIsPostedWorkedOnAndRead(t *testing.T) {
 	for shown := ""; !strings.Contains(shown, "live"); shown = h.fine("sessions") {
 		runtime.Gosched() // until it has subscribed
 	}
-	has(t, h.fine("sessions"), "SESSION", "anonymous", "live", "0     2       hash")
+	has(t, h.fine("sessions"), "SESSION", "anonymous", "live", "2       hash")
 	has(t, h.fine("result", id, "--wait", "30s"), "COMPLETED", `{"b":1, "a":12345678901234567890}`)
 	has(t, h.fine("enqueue", "hash", `"text"`, "--wait", "30s"), "COMPLETED", `{"output":"\"text\""}`)
 	has(t, h.fine("task", id), "COMPLETED", "deliveries  1")
