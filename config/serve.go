@@ -28,6 +28,7 @@ type Serve struct {
 	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" placeholder:"N" help:"Sessions that may be open at once; more are closed with 4429."`
 	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" placeholder:"N" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
 	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache and mailboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
+	RequireToken   bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
 	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" placeholder:"TIME" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
 	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
 	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`

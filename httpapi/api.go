@@ -33,6 +33,8 @@ type Options struct {
 	Durability string
 	// Ready reports whether work is taken; nil means always.
 	Ready func() bool
+	// RequireLeaseToken refuses calls about a delivery without its token.
+	RequireLeaseToken bool
 	// Draining is closed when the server begins to stop: requests that wait
 	// for a result are then answered instead of holding it up.
 	Draining <-chan struct{}
@@ -92,9 +94,19 @@ func (a *api) resources() []resource {
 	return []resource{
 		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postTask}}},
 		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postBatch}}},
+		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postClaim}}},
+		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postClaimBatch}}},
+		{base + "/tasks/batch/results", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResults}}},
+		{base + "/tasks/{id}/heartbeat", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postHeartbeat}}},
+		{base + "/tasks/{id}/nack", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postNack}}},
+		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postAbandon}}},
+		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postRelease}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
 		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.cancelTask}}},
-		{base + "/tasks/{id}/result", []verb{{method: http.MethodGet, handle: a.getResult}}},
+		{base + "/tasks/{id}/result", []verb{
+			{method: http.MethodGet, handle: a.getResult},
+			{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResult},
+		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},

@@ -69,7 +69,7 @@ func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shar
 		posts[shard].add(i, message, item.Bytes)
 	}
 	for shard := range posts {
-		a.postTo(shard, &posts[shard], answered)
+		a.postTo(shard, &posts[shard], mailbox.ClassNew, answered)
 	}
 	return answered.wait()
 }
@@ -101,11 +101,11 @@ func (p *batchPost) add(place int, m shardactor.Message, bytes int) {
 }
 
 // postTo pushes all of it or refuses each item.
-func (a *api) postTo(shard int, p *batchPost, answered *gather) {
+func (a *api) postTo(shard int, p *batchPost, class mailbox.Class, answered *gather) {
 	if len(p.messages) == 0 {
 		return
 	}
-	refusal := verdictError(a.o.Engine.Post(shard, p.messages, p.bytes, mailbox.ClassNew))
+	refusal := verdictError(a.o.Engine.Post(shard, p.messages, p.bytes, class))
 	if refusal == nil {
 		return
 	}
@@ -135,10 +135,12 @@ func (g *gather) Deliver(effects []shardactor.Effect) {
 		switch e := e.(type) {
 		case *shardactor.Enqueued:
 			g.put(int(e.Ref), e)
+		case *shardactor.Completed:
+			g.put(int(e.Ref), e)
 		case *shardactor.Refused:
 			g.put(int(e.Ref), e)
 		default:
-			panic(fmt.Sprintf("httpapi: an enqueue was answered by %T", e))
+			panic(fmt.Sprintf("httpapi: an item of a batch was answered by %T", e))
 		}
 	}
 }

@@ -72,6 +72,8 @@ type setup struct {
 	// when it stops.
 	idle     bool
 	unsynced bool
+	// requireToken refuses calls about a delivery without its token.
+	requireToken bool
 }
 
 func newBench(t testing.TB, o setup) *bench {
@@ -111,6 +113,7 @@ func newBench(t testing.TB, o setup) *bench {
 		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
 		Sessions: &b.sessions,
 		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,
+		RequireLeaseToken: o.requireToken,
 	}).(*api)
 	t.Cleanup(b.close)
 	return b

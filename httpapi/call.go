@@ -50,6 +50,9 @@ type answer struct {
 	retryAfterSeconds int
 	// handedOver: somebody else answers, or there is nobody to answer.
 	handedOver bool
+	// unlessGone is carried out instead of the answer when the client has left
+	// right before its first byte: what it was to get goes back.
+	unlessGone func()
 	// abort: end the connection without a word, because the client left or
 	// what was begun can't be told.
 	abort bool
@@ -61,6 +64,10 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 	c := &call{w: w, r: r, control: http.NewResponseController(w), requestID: requestIDOf(r)}
 	w.Header().Set(headerRequestID, c.requestID)
 	ans := a.guarded(c, handle)
+	if ans.unlessGone != nil && r.Context().Err() != nil {
+		ans.unlessGone()
+		ans.abort = true
+	}
 	if !ans.handedOver && !ans.abort {
 		a.write(c, &ans)
 	}
@@ -115,8 +122,10 @@ func (a *api) pass(c *call, v *verb) answer {
 // write sends an answer whole, with a deadline for the client to take it.
 func (a *api) write(c *call, ans *answer) {
 	h := c.w.Header()
-	h.Set("Content-Type", cmp.Or(ans.contentType, "application/json"))
-	h.Set("Content-Length", strconv.Itoa(len(ans.body)))
+	if ans.status != http.StatusNoContent {
+		h.Set("Content-Type", cmp.Or(ans.contentType, "application/json"))
+		h.Set("Content-Length", strconv.Itoa(len(ans.body)))
+	}
 	setIfAny(h, "Location", ans.location)
 	setIfAny(h, "Allow", ans.allow)
 	if ans.replayed {

@@ -68,6 +68,10 @@ func storageFullError() *wire.Error {
 	return wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and takes no new task; free space there, then try again")
 }
 
+func credentialGone() *wire.Error {
+	return wire.Refuse(wire.CodeUnauthenticated, "the token was taken back while the request waited")
+}
+
 func notForCommand(command string) *wire.Error {
 	return wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+command)
 }

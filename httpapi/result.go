@@ -57,7 +57,7 @@ func (a *api) waitForResult(c *call, id wire.TaskID, wait time.Duration) answer 
 		return refuse(drainingError())
 	}
 	if c.who.Current() == nil {
-		return refuse(wire.Refuse(wire.CodeUnauthenticated, "the token was taken back while the request waited"))
+		return refuse(credentialGone())
 	}
 	ans, _ := a.readResult(c, id)
 	return ans

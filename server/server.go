@@ -37,6 +37,9 @@ type Options struct {
 	// loopback addresses unless InsecureNoAuth is set.
 	Tokens         *auth.Tokens
 	InsecureNoAuth bool
+	// RequireLeaseToken refuses calls over HTTP about a delivery without its
+	// token.
+	RequireLeaseToken bool
 	// MaxSessions is how many sessions may be open at once; 0 is any number.
 	MaxSessions int
 	// PingSeconds is the time between two pings of a session; 0 is 20.
@@ -167,7 +170,7 @@ func (s *Server) newAPI() http.Handler {
 	return httpapi.New(httpapi.Options{
 		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions,
 		NowMs: s.engine.NowMs, Log: s.o.Log, Version: s.o.Version, Durability: Durability,
-		Ready: s.ready, Draining: s.draining,
+		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
 	})
 }
 

@@ -116,6 +116,26 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the key of the owner gives the stranger %d %v %s", a.status, a.header, a.body)
 		}
 	},
+	"POST /v1/codeq/tasks/claim": func(x *site) {
+		// The stranger has tasks of its own by now, under the same command.
+		a := x.ask("POST", "/v1/codeq/tasks/claim", `{"commands":["ready-for-owner","held"]}`)
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger claims %d %s", a.status, a.body)
+		}
+	},
+	"POST /v1/codeq/tasks/claim/batch": func(x *site) {
+		a := x.ask("POST", "/v1/codeq/tasks/claim/batch", `{"count":100}`)
+		if a.status != http.StatusNoContent && a.status != http.StatusOK || strings.Contains(a.body, "owner") {
+			x.t.Errorf("the stranger claims %d %s", a.status, a.body)
+		}
+	},
+	"POST /v1/codeq/tasks/batch/results": func(x *site) {
+		// Ids of the owner are another test's subject: this route has none in it.
+		a := x.ask("POST", "/v1/codeq/tasks/batch/results", `{"results":[{"taskId":"`+unknownID+`","result":{}}]}`)
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"code":"task_not_found"`) {
+			x.t.Errorf("a task of nobody: %d %s", a.status, a.body)
+		}
+	},
 	"GET /v1/codeq/admin/queues": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/queues", ""); strings.Contains(a.body, "ready-for-owner") || strings.Contains(a.body, `"owner"`) {
 			x.t.Errorf("the stranger sees the queues %s", a.body)
@@ -167,6 +187,14 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 					theirs.status, theirs.body, nobodys.status, nobodys.body)
 			}
 		}
+	}
+	answers := make([]string, 2)
+	for i, id := range []string{held.Task.ID.String(), unknownID} {
+		item := fmt.Sprintf(`{"results":[{"taskId":"%s","result":{},"leaseToken":"%v"}]}`, id, held.Token)
+		answers[i] = strings.ReplaceAll(x.as(stranger).ask("POST", "/v1/codeq/tasks/batch/results", item).body, id, "ID")
+	}
+	if answers[0] != answers[1] || !strings.Contains(answers[0], `"code":"task_not_found"`) {
+		t.Errorf("in a batch the owner's task is answered\n%s\na task of nobody\n%s", answers[0], answers[1])
 	}
 	finishHeld(k, held)
 }

@@ -11,14 +11,31 @@ import (
 // lost lease. A nil entry means it was refused.
 func (s *Shard) holding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	t, e := s.find(ref.TaskID, owner.Tenant)
-	if e != nil && e.Lease.Subject == owner.Subject && e.Lease.Token == ref.Token {
+	if e != nil && e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {
 		return e
 	}
-	s.refuseDelivery(to, owner, ref.TaskID, t, e)
+	s.refuseDelivery(to, owner, ref, t, e)
 	return nil
 }
 
-func (s *Shard) refuseDelivery(to Asker, owner Owner, id wire.TaskID, t *store.TaskRecord, e *lease.Entry) {
+// mayEnd reports whether a call of the right subject may act on a delivery:
+// with its token, or without any if it was made over HTTP, and then only for
+// the worker that the call names, if it names one.
+func mayEnd(owner Owner, token wire.Token, l *store.Lease) bool {
+	if !token.IsZero() {
+		return l.Token == token
+	}
+	return l.OverHTTP && (owner.WorkerID == "" || owner.WorkerID == l.WorkerID)
+}
+
+// lastLease is what is left of the newest delivery once it is over, as far as
+// mayEnd asks.
+func lastLease(t *store.TaskRecord, token wire.Token) *store.Lease {
+	return &store.Lease{Token: token, OverHTTP: t.LastOverHTTP, WorkerID: t.LastWorkerID}
+}
+
+func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *store.TaskRecord, e *lease.Entry) {
+	id, tokenless := ref.TaskID, ref.Token.IsZero()
 	switch {
 	case t == nil:
 		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
@@ -26,9 +43,19 @@ func (s *Shard) refuseDelivery(to Asker, owner Owner, id wire.TaskID, t *store.T
 		s.refuse(to, id, wire.CodeNotOwner, "the delivery belongs to another subject")
 	case t.Status.Terminal():
 		s.refuse(to, id, wire.CodeNotInProgress, "task is not in progress, it is "+string(t.Status))
+	case e != nil && tokenless:
+		s.refuse(to, id, wire.CodeNotOwner, withoutToken(e))
 	default:
 		s.refuse(to, id, wire.CodeLeaseLost, "the lease of this delivery is over; drop the work")
 	}
+}
+
+// withoutToken says why a delivery in progress needs its token from this caller.
+func withoutToken(e *lease.Entry) string {
+	if e.Lease.OverHTTP {
+		return "the delivery belongs to another worker of this subject; name no workerId, the right one, or the leaseToken"
+	}
+	return "the delivery was made to a session; only its leaseToken may act on it"
 }
 
 // holder is the subject of the newest delivery, empty if there was none.

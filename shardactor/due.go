@@ -66,7 +66,6 @@ func (s *Shard) takeBack(e *lease.Entry) {
 	t := e.Task
 	t.Undelivered++
 	if t.Undelivered >= maxUndelivered {
-		t.Undelivered = 0
 		s.lose(e, CauseUndelivered)
 		return
 	}
@@ -79,6 +78,7 @@ func (s *Shard) takeBack(e *lease.Entry) {
 func (s *Shard) lose(e *lease.Entry, cause Cause) {
 	t := e.Task
 	t.Losses++
+	t.Undelivered = 0
 	endedWithoutWord(t, e)
 	var delayMs int64
 	if t.Losses > 1 {

@@ -43,6 +43,11 @@ type Resumed struct {
 	Held []wire.TaskRef
 }
 
+// Claimed answers Claim: everything this shard had for it has been granted.
+type Claimed struct {
+	Ref uint64
+}
+
 // Granted is one delivery to the seat it is addressed to. The grant took one
 // unit of the seat's room and len(Task.Payload) of its unsent bytes.
 type Granted struct {
@@ -67,7 +72,7 @@ type Requeued struct {
 	DelaySeconds int64
 }
 
-// Extended answers Heartbeat: the earliest new lease end in this shard (0 if
+// Extended answers Heartbeat and Extend: the earliest new lease end in this shard (0 if
 // nothing was extended) and the deliveries that are no longer the owner's.
 type Extended struct {
 	Ref          uint64
@@ -97,6 +102,7 @@ func (*Enqueued) effect()   {}
 func (*Refused) effect()    {}
 func (*Subscribed) effect() {}
 func (*Resumed) effect()    {}
+func (*Claimed) effect()    {}
 func (*Granted) effect()    {}
 func (*Completed) effect()  {}
 func (*Requeued) effect()   {}

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -98,7 +99,8 @@ type Engine struct {
 	loops   []*loop
 	actors  []*actor.Actor
 	figures *figures
-	epochs  atomic.Uint64
+	// epochs counts the seats.
+	epochs atomic.Uint64
 }
 
 // NewEngine loads every shard and prepares its actor. Nothing runs before
@@ -202,10 +204,17 @@ func (e *Engine) Post(shard int, batch []Message, bytes int, class mailbox.Class
 
 // NewSeat makes the seat of a new socket, of a new session or of one that goes
 // on; its epoch is above that of every seat made before. The session subscribes
-// it with a Subscribe message to every shard.
+// it with a Subscribe message to every shard. The seat of a claim is subscribed
+// only if the claim waits.
 func (e *Engine) NewSeat(o SeatOptions) *Seat {
+	epoch := e.epochs.Add(1)
+	if o.OverHTTP {
+		// Drawn ids begin with a time, so none of them begins like this one.
+		o.ID = wire.SessionID{0xff}
+		binary.BigEndian.PutUint64(o.ID[8:], epoch)
+	}
 	seat := newSeat(o, len(e.loops), e.control)
-	seat.Epoch = e.epochs.Add(1)
+	seat.Epoch = epoch
 	return seat
 }
 
@@ -219,6 +228,12 @@ func (e *Engine) control(shard int, slot *mailbox.Slot[Message], m Message) {
 // the shard lives: in a full mailbox a watcher would be kept for ever. The slot
 // serves this one message.
 func (e *Engine) Unwatch(shard int, slot *mailbox.Slot[Message], m *Unwatch) {
+	e.control(shard, slot, m)
+}
+
+// Undeliver takes back what the client of a claim never got. It is a control
+// message; the slot serves this one message.
+func (e *Engine) Undeliver(shard int, slot *mailbox.Slot[Message], m *Undelivered) {
 	e.control(shard, slot, m)
 }
 

@@ -7,8 +7,9 @@ import (
 )
 
 // grantPass hands ready tasks to sessions with room, one task a turn, until
-// tasks, room or the bound of a round run out.
-func (s *Shard) grantPass() {
+// tasks, room or the bound of a round run out. It reports whether it was cut
+// short: there may be more to hand out in the next round, which follows at once.
+func (s *Shard) grantPass() (cut bool) {
 	var stalled []*queue
 	for granted := 0; granted < maxRoundGrants; {
 		q := s.nextTurn()
@@ -24,15 +25,15 @@ func (s *Shard) grantPass() {
 		if s.grantHead(q, prio, k) {
 			granted++
 		}
-		if granted == maxRoundGrants {
-			s.out.Again = true
-		}
+		cut = granted == maxRoundGrants
 	}
 	for _, q := range stalled {
 		q.stalled = false
 		s.ready(q)
-		s.out.Again = true
+		cut = true
 	}
+	s.out.Again = s.out.Again || cut
+	return cut
 }
 
 // grantHead gives the head of a queue to the member that has it best. It
@@ -77,7 +78,7 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 	mb.lastGrant = s.grants
 	l := &store.Lease{
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
-		Session: mb.seat.ID, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
+		Session: mb.seat.carrier(), OverHTTP: mb.seat.OverHTTP, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
 		LeaseForMs: mb.leaseForMs, GrantedAtMs: s.now,
 		// Ahead of the promise by half a lease, so that the first heartbeats
 		// write nothing.

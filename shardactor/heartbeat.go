@@ -12,7 +12,7 @@ func (s *Shard) heartbeat(m *Heartbeat) {
 	answer := &Extended{Ref: m.Ref}
 	if m.Tasks == nil {
 		for _, e := range s.leases.OfSession(m.Seat.ID, nil) {
-			s.extend(m, e, answer)
+			s.beat(m, e, answer)
 		}
 	}
 	for _, ref := range m.Tasks {
@@ -21,18 +21,32 @@ func (s *Shard) heartbeat(m *Heartbeat) {
 			answer.Lost = append(answer.Lost, ref)
 			continue
 		}
-		s.extend(m, e, answer)
+		s.beat(m, e, answer)
 	}
 	s.tell(m.Sink, answer)
 }
 
-func (s *Shard) extend(m *Heartbeat, e *lease.Entry, answer *Extended) {
-	lengthMs := m.ExtendForMs
+// beat extends one of the deliveries of a heartbeat.
+func (s *Shard) beat(m *Heartbeat, e *lease.Entry, answer *Extended) {
+	until := s.prolong(e, m.ExtendForMs, m.Seat)
+	if m.Tasks != nil {
+		// Only a name proves that the worker has it: a task may be on its way
+		// while the worker speaks of all that it has.
+		confirm(e)
+	}
+	if answer.LeaseUntilMs == 0 || until < answer.LeaseUntilMs {
+		answer.LeaseUntilMs = until
+	}
+}
+
+// prolong moves the end of a lease out, never in, and returns it. The caller is
+// a seat, or HTTP if that is nil.
+func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) (untilMs int64) {
 	if lengthMs == 0 {
 		lengthMs = e.Lease.LeaseForMs
 	}
 	until := max(e.AckedUntilMs, s.now+lengthMs)
-	rebound := s.carry(m, e)
+	rebound := s.carry(seat, e)
 	if until > e.Lease.DeadlineMs {
 		// The stored deadline runs ahead, so most heartbeats write nothing and
 		// a restart still never shortens an acknowledged lease.
@@ -43,29 +57,22 @@ func (s *Shard) extend(m *Heartbeat, e *lease.Entry, answer *Extended) {
 	}
 	e.AckedUntilMs = until
 	e.Gone = false
-	if m.Tasks != nil {
-		// Only a name proves that the worker has it: a task may be on its way
-		// while the worker speaks of all that it has.
-		confirm(e)
-	}
 	s.leases.Move(e, until)
-	if answer.LeaseUntilMs == 0 || until < answer.LeaseUntilMs {
-		answer.LeaseUntilMs = until
-	}
+	return until
 }
 
 // carry makes the caller the one whose socket keeps the delivery, and says
 // whether that is a change. Another session of the same subject takes it over;
 // a call over HTTP does so only when the session is gone, and then the lease
 // alone decides.
-func (s *Shard) carry(m *Heartbeat, e *lease.Entry) (changed bool) {
+func (s *Shard) carry(seat *Seat, e *lease.Entry) (changed bool) {
 	switch {
-	case m.Seat != nil && e.Lease.Session != m.Seat.ID:
+	case seat != nil && e.Lease.Session != seat.ID:
 		s.superseded(e)
-		s.leases.Bind(e, m.Seat.ID)
-		e.Lease.WorkerID = m.Seat.WorkerID
+		s.leases.Bind(e, seat.ID)
+		e.Lease.WorkerID = seat.WorkerID
 		return true
-	case m.Seat == nil && e.Gone:
+	case seat == nil && e.Gone:
 		s.leases.Bind(e, wire.SessionID{})
 		return true
 	}
@@ -100,16 +107,30 @@ func (s *Shard) received(m *Received) {
 // undelivered takes deliveries back whose frames never left.
 func (s *Shard) undelivered(m *Undelivered) {
 	for _, ref := range m.Tasks {
-		if e := s.delivered(m.Seat, ref); e != nil && !e.Confirmed {
+		if e := s.notArrived(m.Seat, ref); e != nil {
 			s.takeBack(e)
 		}
 	}
 }
 
+// notArrived is a delivery to that seat that nobody has confirmed. One over
+// HTTP counts as arrived from the first byte of the answer on, so the word of
+// the claim that there was none is taken for it.
+func (s *Shard) notArrived(seat *Seat, ref wire.TaskRef) *lease.Entry {
+	e := s.delivered(seat, ref)
+	if e != nil && seat.OverHTTP {
+		e.Confirmed = false
+	}
+	if e == nil || e.Confirmed {
+		return nil
+	}
+	return e
+}
+
 // delivered is the delivery if it was made to that seat and still stands.
 func (s *Shard) delivered(seat *Seat, ref wire.TaskRef) *lease.Entry {
 	e := s.leases.Holds(ref)
-	if e == nil || e.Lease.Session != seat.ID {
+	if e == nil || e.Lease.Session != seat.carrier() || e.Lease.OverHTTP != seat.OverHTTP {
 		return nil
 	}
 	return e

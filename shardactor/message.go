@@ -15,10 +15,12 @@ type Asker struct {
 }
 
 // Owner is who acts on a delivery: the authenticated principal, never what a
-// body claims.
+// body claims. WorkerID alone is a claim of the body: it narrows a call without
+// a token to the deliveries of one worker, and means nothing else.
 type Owner struct {
-	Tenant  string
-	Subject string
+	Tenant   string
+	Subject  string
+	WorkerID string
 }
 
 // Enqueue makes a task. The router has drawn ID so that it hashes to this
@@ -44,6 +46,16 @@ type Subscribe struct {
 	LeaseForMs int64
 }
 
+// Claim asks this shard once for tasks, as many as the seat has room for, and
+// leaves nothing behind: what is there comes as Granted, then Claimed says that
+// this was all. Answer: Claimed.
+type Claim struct {
+	Asker
+	Seat       *Seat
+	Commands   []string
+	LeaseForMs int64
+}
+
 // RoomUnits brings units of the seat's room that this shard waited for. It
 // grants with them or gives them again. No answer. A control message.
 type RoomUnits struct {
@@ -58,8 +70,10 @@ type Received struct {
 	Tasks []wire.TaskRef
 }
 
-// Undelivered returns deliveries whose frames never left: back to their old
-// place at once, no attempt counted. No answer.
+// Undelivered returns deliveries whose frames never left, or whose client was
+// gone before the first byte of the answer to its claim: back to their old
+// place at once, no attempt counted. No answer. For a claim it is a control
+// message.
 type Undelivered struct {
 	Seat  *Seat
 	Tasks []wire.TaskRef
@@ -106,6 +120,16 @@ type Heartbeat struct {
 	Owner
 	Seat        *Seat
 	Tasks       []wire.TaskRef
+	ExtendForMs int64
+}
+
+// Extend is the heartbeat over HTTP: it extends the one lease it names, by
+// ExtendForMs or, if that is 0, by the length it was granted with. It carries
+// on what a session left. Answer: Extended or Refused.
+type Extend struct {
+	Asker
+	Owner
+	wire.TaskRef
 	ExtendForMs int64
 }
 
@@ -157,6 +181,8 @@ type SpaceChanged struct{}
 func (*SpaceChanged) message() {}
 func (*Enqueue) message()      {}
 func (*Subscribe) message()    {}
+func (*Claim) message()        {}
+func (*Extend) message()       {}
 func (*RoomUnits) message()    {}
 func (*Received) message()     {}
 func (*Undelivered) message()  {}

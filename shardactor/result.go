@@ -14,29 +14,32 @@ func (s *Shard) result(m *Result) {
 	switch {
 	case t != nil && t.Status.Terminal() && s.repeated(m, t):
 	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):
-		s.complete(m, t)
+		s.complete(m, t, e)
 	default:
-		s.refuseDelivery(m.Asker, m.Owner, m.TaskID, t, e)
+		s.refuseDelivery(m.Asker, m.Owner, m.TaskRef, t, e)
 	}
 }
 
 func mayComplete(m *Result, t *store.TaskRecord, e *lease.Entry) bool {
-	if m.Token.IsZero() || holder(t, e) != m.Subject {
+	if holder(t, e) != m.Subject {
 		return false
 	}
 	if e != nil {
-		return e.Lease.Token == m.Token
+		return mayEnd(m.Owner, m.Token, &e.Lease)
 	}
-	return t.LastToken == m.Token
+	return !t.LastToken.IsZero() && mayEnd(m.Owner, m.Token, lastLease(t, t.LastToken))
 }
 
-func (s *Shard) complete(m *Result, t *store.TaskRecord) {
+func (s *Shard) complete(m *Result, t *store.TaskRecord, e *lease.Entry) {
 	record := &wire.ResultRecord{
 		TaskID: t.ID, Status: m.Status, Result: m.ResultRequest.Result, Error: m.Error,
 		Artifacts: m.Artifacts, CompletedAtMs: s.now,
 	}
+	t.ResultToken = t.LastToken
+	if e != nil {
+		t.ResultToken = e.Lease.Token
+	}
 	endedByWorker(t)
-	t.ResultToken = m.Token
 	if m.Status == wire.StatusFailed {
 		t.Error = m.Error
 	}
@@ -49,7 +52,8 @@ func (s *Shard) complete(m *Result, t *store.TaskRecord) {
 // repeated answers a completion that was accepted before, with the record that
 // stands. Another status is not a repetition.
 func (s *Shard) repeated(m *Result, t *store.TaskRecord) bool {
-	if t.ResultToken != m.Token || m.Token.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status {
+	if t.ResultToken.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status ||
+		!mayEnd(m.Owner, m.Token, lastLease(t, t.ResultToken)) {
 		return false
 	}
 	record, err := s.span.Result(t.ID)

@@ -41,6 +41,13 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}, nil
 	case "gone":
 		return &Gone{Seat: w.former[who]}, nil
+	case "claim":
+		seat := w.seatOf(who)
+		seat.SetWindow(max(1, scriptInt(args, "window")))
+		return &Claim{
+			Asker: asker, Seat: seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
+			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
+		}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
 	case "cancel":
@@ -89,7 +96,10 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 // parseDelivery reads the verbs that name deliveries: task=1 token=t1.
 func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.CmdArg) (Message, error) {
 	seat := w.seatOf(args[0].Key)
-	owner := Owner{Tenant: scriptString(args, "tenant", "default"), Subject: scriptString(args, "subject", "anonymous")}
+	owner := Owner{
+		Tenant: scriptString(args, "tenant", "default"), Subject: scriptString(args, "subject", "anonymous"),
+		WorkerID: scriptString(args, "worker", ""),
+	}
 	ref, err := w.taskRef(args)
 	if err != nil {
 		return nil, err
@@ -109,6 +119,8 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
 			DelaySeconds: delay, Reason: scriptString(args, "reason", ""),
 		}}, err
+	case "extend":
+		return &Extend{Asker: asker, Owner: owner, TaskRef: ref, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
 	case "abandon":
 		return &Abandon{Asker: asker, Owner: owner, TaskRef: ref}, nil
 	case "release":

@@ -176,6 +176,8 @@ func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
 	return fmt.Sprintf("in hand %d, %d control messages wait\n", seat.room.inHand(), len(w.control)), nil
 }
 
+// seatOf finds or makes a seat. A name that begins with curl is a claim over
+// HTTP.
 func (w *scriptWorld) seatOf(name string) *Seat {
 	if seat, ok := w.seats[name]; ok {
 		return seat
@@ -188,6 +190,7 @@ func (w *scriptWorld) seatOf(name string) *Seat {
 func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *Seat {
 	seat := newSeat(SeatOptions{
 		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
+		OverHTTP: strings.HasPrefix(name, "curl"),
 	}, 1, func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
 	w.seats[name], w.ids[name] = seat, id
 	return seat
@@ -342,6 +345,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("refused ref=%d %v %s: %s", e.Ref, e.TaskID, e.Err.Code, e.Err.Sentence)
 	case *Subscribed:
 		return fmt.Sprintf("subscribed ref=%d", e.Ref)
+	case *Claimed:
+		return fmt.Sprintf("claimed ref=%d", e.Ref)
 	case *Granted:
 		return fmt.Sprintf("granted %v %v until %d delivery %d attempts %d payload %s",
 			e.Task.ID, e.Token, e.LeaseUntilMs, e.Task.Deliveries, e.Task.Attempts, e.Task.Payload)

@@ -5,10 +5,10 @@ import (
 	"codeq/wire"
 )
 
-// Seat is one socket of a session as the shards see it: who it is, where its effects go,
-// and the room it has for tasks. Engine.NewSeat makes it; its methods may be
-// called from any goroutine, except SetWindow, which only the session calls.
-// None of them blocks.
+// Seat is one socket of a session, or one claim over HTTP, as the shards see it:
+// who it is, where its effects go, and the room it has for tasks. Engine.NewSeat
+// makes it; its methods may be called from any goroutine, except SetWindow,
+// which only the session calls. None of them blocks.
 type Seat struct {
 	ID wire.SessionID
 	// Epoch orders the sockets of one session: a later one is higher.
@@ -16,6 +16,7 @@ type Seat struct {
 	Tenant   string
 	Subject  string
 	WorkerID string
+	OverHTTP bool
 	Sink     Sink
 
 	room  room
@@ -32,18 +33,20 @@ type seatSlots struct {
 }
 
 // SeatOptions names the session a seat stands for. Sink gets the effects
-// addressed to it.
+// addressed to it. The seat of a claim is OverHTTP and needs no ID: nothing it
+// gets belongs to it longer than the answer is under way.
 type SeatOptions struct {
 	ID       wire.SessionID
 	Tenant   string
 	Subject  string
 	WorkerID string
+	OverHTTP bool
 	Sink     Sink
 }
 
 func newSeat(o SeatOptions, shards int, post func(int, *mailbox.Slot[Message], Message)) *Seat {
 	return &Seat{
-		ID: o.ID, Tenant: o.Tenant, Subject: o.Subject, WorkerID: o.WorkerID, Sink: o.Sink,
+		ID: o.ID, Tenant: o.Tenant, Subject: o.Subject, WorkerID: o.WorkerID, OverHTTP: o.OverHTTP, Sink: o.Sink,
 		post: post, slots: make([]seatSlots, shards),
 	}
 }
@@ -71,6 +74,17 @@ func (s *Seat) Resume(asker Asker) {
 // Hold takes the room of deliveries that the session has in hand already,
 // whether there is room or not.
 func (s *Seat) Hold(units int) { s.room.hold(units) }
+
+// InHand is the number of units that are out, which after Close no longer grows.
+func (s *Seat) InHand() int { return s.room.inHand() }
+
+// carrier is the session that carries the leases of this seat: none over HTTP.
+func (s *Seat) carrier() wire.SessionID {
+	if s.OverHTTP {
+		return wire.SessionID{}
+	}
+	return s.ID
+}
 
 // Close ends the seat: nothing more is granted to it, and every shard learns
 // that the socket is gone. Closing twice is harmless.

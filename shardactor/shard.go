@@ -72,6 +72,7 @@ type Shard struct {
 	out      Outcome
 	dirty    []*index.Queue
 	credited []*member
+	claims   []claimant
 	suspects []*queue
 }
 
@@ -169,9 +170,11 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
+	cut := false
 	if s.space < store.NoGrant {
-		s.grantPass()
+		cut = s.grantPass()
 	}
+	s.answerClaims(cut)
 	s.returnCredit()
 	s.seal()
 	s.plan()
@@ -201,6 +204,10 @@ func (s *Shard) step(m Message) {
 		s.enqueue(m)
 	case *Subscribe:
 		s.subscribe(m)
+	case *Claim:
+		s.claim(m)
+	case *Extend:
+		s.extend(m)
 	case *RoomUnits:
 		s.roomUnits(m)
 	case *Received:

@@ -23,10 +23,12 @@ func (s *Shard) turnedAway(m Message) bool {
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Cancel:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Extend:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Undelivered:
 		// They lapse when space returns; see lapse.
 		for _, ref := range m.Tasks {
-			if e := s.delivered(m.Seat, ref); e != nil && !e.Confirmed {
+			if e := s.notArrived(m.Seat, ref); e != nil {
 				s.leases.Move(e, s.now)
 			}
 		}

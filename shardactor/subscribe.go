@@ -4,25 +4,31 @@ import "codeq/wire"
 
 // subscribe seats a session, or replaces what it takes. Tasks in hand stay.
 func (s *Shard) subscribe(m *Subscribe) {
-	mb := s.members[m.Seat.ID]
+	s.seat(m.Seat, m.Commands, m.LeaseForMs)
+	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
+}
+
+// seat puts somebody into the crowds of some commands and out of all others.
+func (s *Shard) seat(seat *Seat, commands []string, leaseForMs int64) {
+	mb := s.members[seat.ID]
 	if mb == nil {
-		mb = &member{seat: m.Seat}
-		s.members[m.Seat.ID] = mb
+		// Who comes last stands behind those who wait: otherwise a stream of
+		// claims, each new here, would always be served before a session.
+		mb = &member{seat: seat, lastGrant: s.grants}
+		s.members[seat.ID] = mb
 	}
-	if mb.seat != m.Seat {
+	if mb.seat != seat {
 		// The session has a newer socket, which says itself what it takes.
-		s.tell(m.Sink, &Subscribed{Ref: m.Ref})
 		return
 	}
 	s.leavePlaces(mb)
-	mb.leaseForMs = m.LeaseForMs
-	for _, command := range m.Commands {
-		c := s.crowdOf(m.Seat.Tenant, command)
+	mb.leaseForMs = leaseForMs
+	for _, command := range commands {
+		c := s.crowdOf(seat.Tenant, command)
 		c.members++
 		mb.places = append(mb.places, &place{member: mb, crowd: c})
 	}
 	s.opens(mb)
-	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
 }
 
 // opens lets a member be asked again, in every crowd it stands in.

@@ -118,7 +118,7 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, cause Cause) {
 	batch := s.span.Batch()
 	batch.DeleteLease(t.Queue(), t.ID)
 	t.Deliveries = e.Lease.Delivery
-	t.LastSubject, t.LastWorkerID = e.Lease.Subject, e.Lease.WorkerID
+	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
 	if cause == CauseResult {
 		return
 	}
@@ -152,6 +152,8 @@ func (s *Shard) enter(t *store.TaskRecord, m move) {
 		batch.PutLease(key, t.ID, m.lease)
 		s.leases.Grant(&lease.Entry{
 			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,
+			// What HTTP hands out has arrived unless the claim says otherwise.
+			Confirmed: m.lease.OverHTTP,
 		}, s.now+m.lease.LeaseForMs)
 	case wire.LocationDead, wire.LocationNone:
 		s.enterEnded(t, m)

@@ -19,6 +19,16 @@ type tenant struct {
 	inTurns  bool
 }
 
+// hasReady reports whether any queue of the tenant has a ready task.
+func (t *tenant) hasReady() bool {
+	for _, q := range t.ready.queues {
+		if q.index.HasReady() {
+			return true
+		}
+	}
+	return false
+}
+
 // ring is a list of queues and the place of the next turn.
 type ring struct {
 	queues []*queue

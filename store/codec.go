@@ -33,6 +33,7 @@ func appendTaskRecord(dst []byte, r *TaskRecord) []byte {
 	dst = appendTokenMember(dst, `,"lk":`, r.LastToken)
 	dst = appendStringMember(dst, `,"ls":`, r.LastSubject)
 	dst = appendStringMember(dst, `,"lw":`, r.LastWorkerID)
+	dst = appendTrueMember(dst, `,"lh":`, r.LastOverHTTP)
 	dst = appendTokenMember(dst, `,"rk":`, r.ResultToken)
 	dst = appendIntMember(dst, `,"r":`, int64(r.Releases))
 	dst = appendIntMember(dst, `,"lo":`, int64(r.Losses))
@@ -132,6 +133,8 @@ func parseOutcomeMember(s *scanner, r *TaskRecord, name string) bool {
 		r.LastSubject = s.str()
 	case "lw":
 		r.LastWorkerID = s.str()
+	case "lh":
+		r.LastOverHTTP = s.isTrue()
 	case "rk":
 		r.ResultToken = s.token()
 	case "r":

@@ -22,7 +22,7 @@ func fullRecord(t testing.TB) *TaskRecord {
 		Attempts: 2, MaxAttempts: 5, PayloadBytes: 1234,
 		CreatedAtMs: 1_700_000_000_001, UpdatedAtMs: 1_700_000_000_002,
 		Seq: 1<<64 - 1, DueAtMs: 1_700_000_000_003, EndedAtMs: 1_700_000_000_004,
-		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"",
+		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
 		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b",
@@ -38,7 +38,7 @@ func fullRecord(t testing.TB) *TaskRecord {
 
 func fullLease() *Lease {
 	return &Lease{
-		Token: wire.Token{9, 8, 7}, Delivery: 3, Session: wire.SessionID{5, 4, 3}, Subject: "ada",
+		Token: wire.Token{9, 8, 7}, Delivery: 3, Session: wire.SessionID{5, 4, 3}, OverHTTP: true, Subject: "ada",
 		WorkerID: "w1", DeadlineMs: 1_700_000_030_000, LeaseForMs: 20_000, GrantedAtMs: 1_700_000_000_000,
 	}
 }

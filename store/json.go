@@ -245,6 +245,22 @@ func (s *scanner) int64() int64 {
 
 func (s *scanner) int() int { return int(s.int64()) }
 
+// isTrue reads one of the words true and false.
+func (s *scanner) isTrue() bool {
+	s.space()
+	rest := s.text[s.at:]
+	switch {
+	case strings.HasPrefix(rest, "true"):
+		s.at += len("true")
+		return true
+	case strings.HasPrefix(rest, "false"):
+		s.at += len("false")
+		return false
+	}
+	s.fail()
+	return false
+}
+
 func (s *scanner) token() wire.Token {
 	t, ok := wire.ParseToken(s.str())
 	if !ok {
@@ -339,6 +355,13 @@ func appendUintMember(dst []byte, name string, value uint64) []byte {
 		return dst
 	}
 	return strconv.AppendUint(append(dst, name...), value, 10)
+}
+
+func appendTrueMember(dst []byte, name string, value bool) []byte {
+	if !value {
+		return dst
+	}
+	return append(append(dst, name...), "true"...)
 }
 
 func appendTokenMember(dst []byte, name string, value wire.Token) []byte {

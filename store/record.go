@@ -41,8 +41,10 @@ type TaskRecord struct {
 	LastToken    wire.Token
 	LastSubject  string
 	LastWorkerID string
-	// ResultToken is the token the accepted result came with, for a repeated
-	// completion.
+	// LastOverHTTP says that this delivery was made over HTTP; see Lease.
+	LastOverHTTP bool
+	// ResultToken is the token of the delivery that the accepted result ended,
+	// for a repeated completion.
 	ResultToken wire.Token
 
 	// Releases, Losses and Undelivered count hand-backs, lost leases and
@@ -66,8 +68,12 @@ func (r *TaskRecord) Queue() QueueKey { return QueueKey{Command: r.Command, Tena
 type Lease struct {
 	Token    wire.Token
 	Delivery int
-	// Session is zero when the delivery was made over HTTP.
-	Session  wire.SessionID
+	// Session carries the lease: its end is the end of the session's grace. It
+	// is zero while HTTP carries it, until its own end.
+	Session wire.SessionID
+	// OverHTTP says that the delivery was made over HTTP, whoever carries its
+	// lease since: only then may its holder act without the token.
+	OverHTTP bool
 	Subject  string
 	WorkerID string
 	// DeadlineMs is the stored lease end; it may run ahead of the

@@ -18,6 +18,7 @@ func appendLease(dst []byte, l *Lease) []byte {
 		dst = append(dst, `,"s":"`...)
 		dst = append(l.Session.AppendTo(dst), '"')
 	}
+	dst = appendTrueMember(dst, `,"h":`, l.OverHTTP)
 	dst = appendStringMember(dst, `,"u":`, l.Subject)
 	dst = appendStringMember(dst, `,"w":`, l.WorkerID)
 	dst = appendIntMember(dst, `,"dt":`, l.DeadlineMs)
@@ -42,6 +43,8 @@ func parseLease(data []byte, l *Lease) error {
 			if l.Session = id; !ok {
 				s.fail()
 			}
+		case "h":
+			l.OverHTTP = s.isTrue()
 		case "u":
 			l.Subject = s.str()
 		case "w":

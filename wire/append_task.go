@@ -46,6 +46,13 @@ func AppendTask(dst []byte, t *Task, form PayloadForm) []byte {
 	return append(dst, '}')
 }
 
+// AppendClaimed appends a task as a claim answers it: as over HTTP, with the
+// token of its delivery.
+func AppendClaimed(dst []byte, t *Task, token Token) []byte {
+	dst = AppendTask(dst, t, PayloadAsString)
+	return append(appendToken(dst[:len(dst)-1], `,"leaseToken":`, token), '}')
+}
+
 func optHistory(dst []byte, history []HistoryLine) []byte {
 	if len(history) == 0 {
 		return dst

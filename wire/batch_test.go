@@ -49,6 +49,19 @@ func TestSessionFiguresKeepTheirBytes(t *testing.T) {
 	checkGolden(t, "body/session-bare", bare)
 }
 
+func TestClaimedTasksKeepTheirBytes(t *testing.T) {
+	data := AppendClaimed(nil, sampleTask(), sampleToken(5))
+	checkGolden(t, "body/claimed", data)
+	task, token, err := ParseClaimed(data)
+	if err != nil || token != sampleToken(5) {
+		t.Fatalf("token %v, %v", token, err)
+	}
+	checkSame(t, "claimed", task, sampleTask())
+	if _, _, err := ParseClaimed(AppendTask(nil, sampleTask(), PayloadAsString)); err == nil {
+		t.Error("a task without a token was taken for a claimed one")
+	}
+}
+
 // batchOf is the body of a batch around the texts of its elements.
 func batchOf(elements ...string) string { return `{"tasks":[` + strings.Join(elements, ",") + `]}` }
 

@@ -236,7 +236,7 @@ func TestGoldenFilesAreAllUsed(t *testing.T) {
 	}
 	for _, name := range []string{
 		"task", "task-bare", "result-record", "result-record-bare", "error", "error-bare", "error-task", "queues", "enqueue", "enqueue-bare",
-		"batch", "session", "session-bare",
+		"batch", "session", "session-bare", "claimed",
 	} {
 		known["body/"+name] = true
 	}

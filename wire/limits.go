@@ -31,6 +31,8 @@ const (
 	MaxWindow           = 10_000
 	DefaultWindow       = 1
 	MaxWaitSeconds      = 60
+	MaxClaimTasks       = 100
+	MaxClaimWaitSeconds = 30
 	// MaxDelaySeconds bounds delaySeconds and runAt: ten years.
 	MaxDelaySeconds = 10 * 365 * 86_400
 

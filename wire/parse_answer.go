@@ -38,6 +38,7 @@ const (
 	taskTraceState
 	taskCreatedAt
 	taskUpdatedAt
+	taskLeaseToken
 )
 
 var taskNames = []string{
@@ -61,6 +62,7 @@ var taskNames = []string{
 	taskTraceState:  "traceState",
 	taskCreatedAt:   "createdAt",
 	taskUpdatedAt:   "updatedAt",
+	taskLeaseToken:  "leaseToken",
 }
 
 // The members of a history line.
@@ -88,6 +90,21 @@ func ParseTask(data []byte) (*Task, error) {
 		return nil, errors.New("read task: " + o.err.Sentence)
 	}
 	return t, nil
+}
+
+// ParseClaimed reads a task as a claim answers it, with the token of its
+// delivery.
+func ParseClaimed(data []byte) (*Task, Token, error) {
+	o := object{names: taskNames}
+	if problem := o.scanAlone(data); problem != "" {
+		return nil, Token{}, errors.New("read claimed task: task " + problem)
+	}
+	t := o.task(PayloadAsString)
+	token := o.token(taskLeaseToken, &needTextRule)
+	if o.err != nil {
+		return nil, Token{}, errors.New("read claimed task: " + o.err.Sentence)
+	}
+	return t, token, nil
 }
 
 func (o *object) task(form PayloadForm) *Task {

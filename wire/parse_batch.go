@@ -10,19 +10,55 @@ type BatchItem struct {
 	Bytes   int
 }
 
+// ResultItem is one element of a batch of results, likewise. TaskID is zero in a
+// refusal of an element that names no task; in others it stands.
+type ResultItem struct {
+	TaskID TaskID
+	Holder
+	Request ResultRequest
+	Err     *Error
+	Bytes   int
+}
+
 // ParseBatchRequest reads the body of POST /tasks/batch. Its elements stand
 // alone: each is checked as the body of POST /tasks is, and one that fails
 // carries its own refusal. The refusal that is returned is of the body as a
 // whole. Payloads alias body, which the caller must not touch again.
 func ParseBatchRequest(body []byte) ([]BatchItem, *Error) {
-	b := batch{scanner: scanner{data: body}}
-	if problem := b.alone(b.members); problem != "" {
-		return nil, Refuse(CodeInvalidBody, "body "+problem)
-	}
-	if refusal := b.judge(); refusal != nil {
+	b := batch{scanner: scanner{data: body}, list: "tasks"}
+	var items []BatchItem
+	refusal := b.read(func(o *object, bytes int) {
+		o.judge(enqueueBits)
+		item := BatchItem{Request: o.enqueueRequest(), Err: o.err, Bytes: bytes}
+		if o.err != nil {
+			item.Request = EnqueueRequest{}
+		}
+		items = append(items, item)
+	})
+	if refusal != nil {
 		return nil, refusal
 	}
-	return b.items, nil
+	return items, nil
+}
+
+// ParseResultBatch reads the body of POST /tasks/batch/results in the same way:
+// each element is the body of POST /tasks/{id}/result with the taskId in it.
+// Results alias body.
+func ParseResultBatch(body []byte) ([]ResultItem, *Error) {
+	b := batch{scanner: scanner{data: body}, list: "results"}
+	var items []ResultItem
+	refusal := b.read(func(o *object, bytes int) {
+		o.judge(1<<fieldTaskID | resultBits | holderBits)
+		item := ResultItem{TaskID: o.taskID(fieldTaskID), Holder: o.holder(), Request: o.resultRequest(), Err: o.err, Bytes: bytes}
+		if o.err != nil {
+			item = ResultItem{TaskID: o.namedTask(1 << fieldTaskID), Err: o.err, Bytes: bytes}
+		}
+		items = append(items, item)
+	})
+	if refusal != nil {
+		return nil, refusal
+	}
+	return items, nil
 }
 
 // batch is the body of a batch under inspection. It is not an object with a
@@ -30,17 +66,29 @@ func ParseBatchRequest(body []byte) ([]BatchItem, *Error) {
 // themselves, and because a list is to be walked once.
 type batch struct {
 	scanner
-	items []BatchItem
-	// tasks counts the members of that name; instead describes one that is no
+	// list is the name of the list, which is also the word for its elements.
+	list string
+	// take gets each element, in order; one that is no object has its refusal.
+	take func(o *object, bytes int)
+	// element is the one that take looks at; it is large, so there is one.
+	element object
+	// lists counts the members of that name; instead describes one that is no
 	// list, empty if it is one.
-	tasks   int
+	lists   int
 	instead string
 	// count is the length of the list. What is over the limit is counted only.
 	count   int
 	tooDeep bool
 }
 
-const batchTasks = "tasks"
+// read walks the body and returns what is wrong with it as a whole.
+func (b *batch) read(take func(o *object, bytes int)) *Error {
+	b.take = take
+	if problem := b.alone(b.members); problem != "" {
+		return Refuse(CodeInvalidBody, "body "+problem)
+	}
+	return b.judge()
+}
 
 // members consumes the body.
 func (b *batch) members() bool {
@@ -63,12 +111,12 @@ func (b *batch) members() bool {
 
 // member consumes the value of a member.
 func (b *batch) member(name []byte) bool {
-	isTasks := string(plainName(name)) == batchTasks
-	if isTasks {
-		b.tasks++
+	isList := string(plainName(name)) == b.list
+	if isList {
+		b.lists++
 	}
 	first := b.peek()
-	if isTasks && b.tasks == 1 && first == '[' {
+	if isList && b.lists == 1 && first == '[' {
 		return b.frames(b.item)
 	}
 	start := b.pos
@@ -76,7 +124,7 @@ func (b *batch) member(name []byte) bool {
 	if !b.value(0) {
 		return false
 	}
-	if isTasks {
+	if isList {
 		b.instead = describe(b.data[start:b.pos])
 		return true
 	}
@@ -95,40 +143,33 @@ func (b *batch) item() bool {
 		if !b.value(0) {
 			return false
 		}
-		b.items = append(b.items, BatchItem{
-			Err: Refuse(CodeInvalidBody, fmt.Sprintf("%s[%d] must be an object, got %s",
-				batchTasks, index, describe(b.data[start:b.pos]))),
-			Bytes: b.pos - start,
-		})
+		b.element = object{names: requestNames, err: Refuse(CodeInvalidBody, fmt.Sprintf("%s[%d] must be an object, got %s",
+			b.list, index, describe(b.data[start:b.pos])))}
+		b.take(&b.element, b.pos-start)
 		return true
 	}
-	o := object{names: requestNames, list: batchTasks, index: index}
-	if !b.object(&o) {
+	b.element = object{names: requestNames, list: b.list, index: index}
+	if !b.object(&b.element) {
 		return false
 	}
-	o.judge(enqueueBits)
-	item := BatchItem{Request: o.enqueueRequest(), Err: o.err, Bytes: b.pos - start}
-	if o.err != nil {
-		item.Request = EnqueueRequest{}
-	}
-	b.items = append(b.items, item)
+	b.take(&b.element, b.pos-start)
 	return true
 }
 
 // judge refuses what is wrong with the batch as a whole.
 func (b *batch) judge() *Error {
 	switch {
-	case b.tasks > 1:
-		return Refuse(CodeInvalidBody, batchTasks+" must not appear twice")
+	case b.lists > 1:
+		return Refuse(CodeInvalidBody, b.list+" must not appear twice")
 	case b.tooDeep:
 		return Refuse(CodeInvalidBody, "a member "+problemTooDeep)
-	case b.tasks == 0 || b.instead == "null":
-		return Refuse(CodeInvalidArgument, fmt.Sprintf("%s is required: a list of 1 to %d tasks", batchTasks, MaxBatchTasks))
+	case b.lists == 0 || b.instead == "null":
+		return Refuse(CodeInvalidArgument, fmt.Sprintf("%s is required: a list of 1 to %d %s", b.list, MaxBatchTasks, b.list))
 	case b.instead != "":
-		return Refuse(CodeInvalidArgument, batchTasks+" must be a list, got "+b.instead)
+		return Refuse(CodeInvalidArgument, b.list+" must be a list, got "+b.instead)
 	case b.count < 1 || b.count > MaxBatchTasks:
 		return Refuse(CodeInvalidArgument,
-			fmt.Sprintf("%s must have 1 to %d elements, got %d", batchTasks, MaxBatchTasks, b.count))
+			fmt.Sprintf("%s must have 1 to %d elements, got %d", b.list, MaxBatchTasks, b.count))
 	}
 	return nil
 }

@@ -185,22 +185,9 @@ func (o *object) subscribe(ref Ref) *Subscribe {
 		LeaseSeconds: int(o.integer(fieldLeaseSeconds, &leaseRule)),
 		Window:       int(o.integer(fieldWindow, &windowRule)),
 	}
-	list, _ := o.elements(fieldCommands, CodeInvalidArgument, MaxSubscribeCommands)
-	if len(list) == 0 {
+	if f.Commands = o.commands(fieldCommands); len(f.Commands) == 0 {
 		o.refuse(CodeInvalidArgument, fieldCommands,
 			fmt.Sprintf(`must be a list of 1 to %d commands, or ["*"] for all`, MaxSubscribeCommands))
-	}
-	for i, raw := range list {
-		name := ""
-		problem := "must be a string, got " + describe(raw)
-		if raw[0] == '"' {
-			name, _ = decodeString(raw)
-			problem = commandProblem(name)
-		}
-		if name != AllCommands && problem != "" && o.err == nil {
-			o.err = Refuse(CodeInvalidCommand, fmt.Sprintf("commands[%d] %s", i, problem))
-		}
-		f.Commands = append(f.Commands, name)
 	}
 	return f
 }

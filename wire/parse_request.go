@@ -82,6 +82,7 @@ const (
 		1<<fieldTraceParent | 1<<fieldTraceState
 	resultBits = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts
 	nackBits   = 1<<fieldDelaySeconds | 1<<fieldReason
+	holderBits = 1<<fieldLeaseToken | 1<<fieldWorkerID
 )
 
 var (
@@ -141,35 +142,6 @@ func ParseEnqueueRequest(body []byte) (*EnqueueRequest, *Error) {
 		return nil, o.err
 	}
 	return &r, nil
-}
-
-// ParseResultRequest reads the body of POST /tasks/{id}/result with its lease
-// token, the zero Token when the body has none. The result aliases body.
-func ParseResultRequest(body []byte) (*ResultRequest, Token, *Error) {
-	o := object{names: requestNames}
-	o.scanBody(body, resultBits|1<<fieldLeaseToken)
-	token := o.token(fieldLeaseToken, &bodyTokenRule)
-	r := o.resultRequest()
-	if o.err != nil {
-		return nil, Token{}, o.err
-	}
-	return &r, token, nil
-}
-
-// ParseNackRequest reads the body of POST /tasks/{id}/nack, which may be
-// empty, with its lease token, the zero Token when the body has none.
-func ParseNackRequest(body []byte) (*NackRequest, Token, *Error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}")
-	}
-	o := object{names: requestNames}
-	o.scanBody(body, nackBits|1<<fieldLeaseToken)
-	token := o.token(fieldLeaseToken, &bodyTokenRule)
-	r := o.nackRequest()
-	if o.err != nil {
-		return nil, Token{}, o.err
-	}
-	return &r, token, nil
 }
 
 // CheckBareRequest refuses a body that is neither empty nor one JSON object,

@@ -52,6 +52,14 @@ func TestBodyFaultsAreInvalidBody(t *testing.T) {
 		checkRefusal(t, body, err, want)
 		_, _, err = ParseNackRequest([]byte(body))
 		checkRefusal(t, body, err, want)
+		_, err = ParseHolder([]byte(body))
+		checkRefusal(t, body, err, want)
+		_, _, err = ParseExtendRequest([]byte(body))
+		checkRefusal(t, body, err, want)
+		_, err = ParseClaimRequest([]byte(body))
+		checkRefusal(t, body, err, want)
+		_, err = ParseResultBatch([]byte(body))
+		checkRefusal(t, body, err, want)
 	}
 	const nothing = "invalid_body: body must be one JSON object, got nothing"
 	_, err := ParseEnqueueRequest(nil)
@@ -257,26 +265,26 @@ func TestResultAccepts(t *testing.T) {
 		`{"result":` + large + `}`:                    {Status: StatusCompleted, Result: []byte(large)},
 		`{"result":` + deep + `}`:                     {Status: StatusCompleted, Result: []byte(deep)},
 		`{"error":"` + long + `"}`:                    {Status: StatusFailed, Error: long},
-		`{"result":{},"artifacts":[],"workerId":1}`:   {Status: StatusCompleted, Result: []byte(`{}`)},
+		`{"result":{},"artifacts":[],"count":1}`:      {Status: StatusCompleted, Result: []byte(`{}`)},
 		`{"result":{},"artifacts":null}`:              {Status: StatusCompleted, Result: []byte(`{}`)},
 		`{"result":{},"artifacts":[ {"url":"u","name":"n","contentBase64":null,"x":1} ]}`: {
 			Status: StatusCompleted, Result: []byte(`{}`), Artifacts: []Artifact{{Name: "n", URL: "u"}},
 		},
 	}
 	for body, want := range cases {
-		got, token, err := ParseResultRequest([]byte(body))
+		got, holder, err := ParseResultRequest([]byte(body))
 		if err != nil {
 			t.Errorf("%s: %s", brief(body), err)
 			continue
 		}
-		if !token.IsZero() {
-			t.Errorf("%s has a token", brief(body))
+		if holder != (Holder{}) {
+			t.Errorf("%s says whose it is", brief(body))
 		}
 		checkSame(t, brief(body), *got, want)
 	}
-	_, token, err := ParseResultRequest([]byte(`{"result":{},"leaseToken":"` + sampleToken(9).String() + `"}`))
-	if err != nil || token != sampleToken(9) {
-		t.Errorf("the token is %s (%v)", token, err)
+	_, holder, err := ParseResultRequest([]byte(`{"result":{},"workerId":"w","leaseToken":"` + sampleToken(9).String() + `"}`))
+	if err != nil || holder != (Holder{Token: sampleToken(9), WorkerID: "w"}) {
+		t.Errorf("it is of %+v (%v)", holder, err)
 	}
 }
 
@@ -303,19 +311,19 @@ func TestNackBodies(t *testing.T) {
 		`{"delaySeconds":315360000,"reason":"later \u00e9"}`: {DelaySeconds: MaxDelaySeconds, Reason: "later é"},
 	}
 	for body, want := range accepted {
-		got, token, err := ParseNackRequest([]byte(body))
+		got, holder, err := ParseNackRequest([]byte(body))
 		if err != nil {
 			t.Errorf("%s: %s", brief(body), err)
 			continue
 		}
 		checkSame(t, brief(body), *got, want)
-		if !token.IsZero() {
-			t.Errorf("%s has a token", brief(body))
+		if holder != (Holder{}) {
+			t.Errorf("%s says whose it is", brief(body))
 		}
 	}
-	_, token, err := ParseNackRequest([]byte(`{"leaseToken":"` + sampleToken(9).String() + `"}`))
-	if err != nil || token != sampleToken(9) {
-		t.Errorf("the token is %s (%v)", token, err)
+	_, holder, err := ParseNackRequest([]byte(`{"leaseToken":"` + sampleToken(9).String() + `"}`))
+	if err != nil || holder != (Holder{Token: sampleToken(9)}) {
+		t.Errorf("it is of %+v (%v)", holder, err)
 	}
 }
 
@@ -344,6 +352,15 @@ func TestSentencesKeepSecrets(t *testing.T) {
 		check(body, err)
 		_, _, err = ParseNackRequest([]byte(body))
 		check(body, err)
+		_, _, err = ParseExtendRequest([]byte(body))
+		check(body, err)
+		_, err = ParseClaimBatchRequest([]byte(body))
+		check(body, err)
+		items, err := ParseResultBatch([]byte(`{"results":[` + body + `]}`))
+		check(body, err)
+		for _, item := range items {
+			check(body, item.Err)
+		}
 		for kind := range frameBits {
 			frame := strings.Replace(body, "{", `{"type":"`+kind+`",`, 1)
 			frames, err := ParseClientMessage([]byte(frame))

@@ -40,6 +40,25 @@ type ResultRequest struct {
 	Artifacts []Artifact
 }
 
+// Holder is how a call over HTTP shows that a delivery is its own: by the token,
+// zero when the body has none, and without it by the name of its worker, empty
+// when the body names none.
+type Holder struct {
+	Token    Token
+	WorkerID string
+}
+
+// ClaimRequest is what a worker asks over HTTP: the body of POST /tasks/claim
+// and /tasks/claim/batch. Commands nil means all that the credential is good
+// for. Count is 1 for a single claim.
+type ClaimRequest struct {
+	Commands     []string
+	LeaseSeconds int
+	WaitSeconds  int
+	WorkerID     string
+	Count        int
+}
+
 // NackRequest is the body of a nack. DelaySeconds is negative when the client
 // left the delay to the backoff policy.
 type NackRequest struct {

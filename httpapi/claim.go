@@ -1,0 +1,252 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"codeq/auth"
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// postClaim hands out one task, and waits for one if asked to.
+func (a *api) postClaim(c *call) answer {
+	return a.claim(c, wire.ParseClaimRequest, func(granted []*shardactor.Granted) []byte {
+		return wire.AppendClaimed(nil, granted[0].Task, granted[0].Token)
+	})
+}
+
+// postClaimBatch hands out as many tasks as there are, up to what was asked for.
+func (a *api) postClaimBatch(c *call) answer {
+	return a.claim(c, wire.ParseClaimBatchRequest, func(granted []*shardactor.Granted) []byte {
+		body := append([]byte(nil), `{"tasks":[`...)
+		for i, g := range granted {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			body = wire.AppendClaimed(body, g.Task, g.Token)
+		}
+		return append(body, "]}"...)
+	})
+}
+
+// claim runs one of them.
+func (a *api) claim(c *call, parse func([]byte) (*wire.ClaimRequest, *wire.Error), form func([]*shardactor.Granted) []byte) answer {
+	body, refusal := c.readBody()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	req, refusal := parse(body)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	if req.Commands, refusal = allowedCommands(c.who, req.Commands); refusal != nil {
+		return refuse(refusal)
+	}
+	select {
+	case <-a.o.Draining:
+		return refuse(drainingError())
+	default:
+	}
+	k := a.newClaim(c, req, len(body))
+	granted, refusal := k.take()
+	if len(granted) > 0 && !mayStillHave(c.who, granted, a.o.NowMs()) {
+		k.giveBack(granted)
+		granted, refusal = nil, credentialGone()
+	}
+	switch {
+	case len(granted) > 0:
+		return answer{
+			status: http.StatusOK, body: form(granted), unlessGone: func() { k.giveBack(granted) },
+		}
+	case refusal != nil:
+		return refuse(refusal)
+	case c.r.Context().Err() != nil:
+		return answer{abort: true}
+	}
+	return answer{status: http.StatusNoContent}
+}
+
+// allowedCommands is the list that a claim asks for with everything replaced by
+// what the credential is good for, or forbidden.
+func allowedCommands(who *auth.Principal, asked []string) ([]string, *wire.Error) {
+	if len(asked) == 0 || slices.Contains(asked, wire.AllCommands) {
+		if who.Commands == nil {
+			return []string{wire.AllCommands}, nil
+		}
+		return who.Commands, nil
+	}
+	for _, command := range asked {
+		if !who.MayUse(command) {
+			return nil, notForCommand(command)
+		}
+	}
+	return asked, nil
+}
+
+// mayStillHave looks again at the credential after a wait.
+func mayStillHave(who *auth.Principal, granted []*shardactor.Granted, nowMs int64) bool {
+	now := who.Current()
+	if now == nil || now.ExpiredAt(nowMs) || !now.Has(auth.ScopeWorker) {
+		return false
+	}
+	return !slices.ContainsFunc(granted, func(g *shardactor.Granted) bool { return !now.MayUse(g.Task.Command) })
+}
+
+// claim is one request for tasks: a seat for as long as it lasts, and what was
+// put there. It belongs to the goroutine of the request.
+type claim struct {
+	api    *api
+	call   *call
+	req    *wire.ClaimRequest
+	bytes  int
+	seat   *shardactor.Seat
+	basket *basket
+}
+
+func (a *api) newClaim(c *call, req *wire.ClaimRequest, bodyBytes int) *claim {
+	k := &claim{api: a, call: c, req: req, bytes: bodyBytes, basket: newBasket()}
+	k.seat = a.o.Engine.NewSeat(shardactor.SeatOptions{
+		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
+		OverHTTP: true, Sink: k.basket,
+	})
+	k.seat.SetWindow(req.Count)
+	return k
+}
+
+// take asks every shard once. What there is is the answer; only if that is
+// nothing does it wait, for the first grant.
+func (k *claim) take() ([]*shardactor.Granted, *wire.Error) {
+	granted, refusal := k.ask()
+	if len(granted) > 0 || refusal != nil || k.req.WaitSeconds == 0 {
+		return granted, refusal
+	}
+	return k.wait()
+}
+
+// ask posts to every shard and waits for all of them: an accepted message is
+// answered within one sync. A shard that is too busy leaves a refusal, which
+// counts if the others had nothing.
+func (k *claim) ask() (granted []*shardactor.Granted, refusal *wire.Error) {
+	asked := 0
+	for shard := range k.api.o.Engine.Shards() {
+		err := k.api.post(shard, &shardactor.Claim{
+			Asker: shardactor.Asker{Sink: k.basket}, Seat: k.seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+		}, k.bytes, mailbox.ClassNew)
+		if err != nil {
+			refusal = err
+			continue
+		}
+		asked++
+	}
+	granted = k.basket.wait(func(b *basket) bool { return b.answered == asked })
+	return granted, refusal
+}
+
+// wait stands in the rings of all shards like a session with room for that many
+// tasks, until the first of them comes, the time is over, the client leaves or
+// the server is about to. Then the seat is closed, and what was on its way to it
+// by that moment belongs to the answer.
+func (k *claim) wait() ([]*shardactor.Granted, *wire.Error) {
+	timer := time.NewTimer(time.Duration(k.req.WaitSeconds) * time.Second)
+	defer timer.Stop()
+	refusal := k.sitDown()
+	for waiting := refusal == nil && k.basket.empty(); waiting; waiting = waiting && k.basket.empty() {
+		select {
+		case <-k.basket.changed:
+		case <-timer.C:
+			waiting = false
+		case <-k.call.r.Context().Done():
+			waiting = false
+		case <-k.api.o.Draining:
+			refusal, waiting = drainingError(), false
+		}
+	}
+	k.seat.Close()
+	granted := k.basket.wait(func(b *basket) bool { return len(b.granted) == k.seat.InHand() })
+	return granted, refusal
+}
+
+// sitDown takes a seat in every shard. It is not new work, because the message
+// by which a closed seat leaves must never overtake it.
+func (k *claim) sitDown() *wire.Error {
+	for shard := range k.api.o.Engine.Shards() {
+		refusal := k.api.post(shard, &shardactor.Subscribe{
+			Seat: k.seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+		}, k.bytes, mailbox.ClassKeep)
+		if refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+func (k *claim) leaseForMs() int64 { return int64(k.req.LeaseSeconds) * 1000 }
+
+// giveBack returns tasks that the client never got.
+func (k *claim) giveBack(granted []*shardactor.Granted) {
+	engine := k.api.o.Engine
+	perShard := make([][]wire.TaskRef, engine.Shards())
+	for _, g := range granted {
+		shard := engine.ShardOf(g.Task.ID)
+		perShard[shard] = append(perShard[shard], wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
+	}
+	for shard, refs := range perShard {
+		if len(refs) > 0 {
+			var slot mailbox.Slot[shardactor.Message]
+			engine.Undeliver(shard, &slot, &shardactor.Undelivered{Seat: k.seat, Tasks: refs})
+		}
+	}
+}
+
+// basket is the Sink of one claim. Shards fill it, the request waits for it.
+type basket struct {
+	mu       sync.Mutex
+	granted  []*shardactor.Granted
+	answered int
+	// changed has a token after every delivery since the last look.
+	changed chan struct{}
+}
+
+func newBasket() *basket { return &basket{changed: make(chan struct{}, 1)} }
+
+// Deliver implements shardactor.Sink.
+func (b *basket) Deliver(effects []shardactor.Effect) {
+	b.mu.Lock()
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *shardactor.Granted:
+			b.granted = append(b.granted, e)
+		case *shardactor.Claimed:
+			b.answered++
+		}
+	}
+	b.mu.Unlock()
+	select {
+	case b.changed <- struct{}{}:
+	default: // a look is due already
+	}
+}
+
+func (b *basket) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.granted) == 0
+}
+
+// wait returns what was granted once everything that is on its way has come.
+func (b *basket) wait(complete func(b *basket) bool) []*shardactor.Granted {
+	for {
+		b.mu.Lock()
+		done, granted := complete(b), b.granted
+		b.mu.Unlock()
+		if done {
+			return granted
+		}
+		<-b.changed
+	}
+}
