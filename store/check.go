@@ -44,14 +44,27 @@ const (
 // index entries, leases, counters, floors, payloads, results, idempotency
 // keys and marks with one another. A healthy database gives no finding,
 // whenever it is asked. Its memory grows with the number of tasks.
-func (s *Store) Check() (findings []Finding, err error) {
+func (s *Store) Check() ([]Finding, error) {
+	audits, findings, err := s.audit()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range audits {
+		findings = append(findings, a.judge()...)
+	}
+	return findings, nil
+}
+
+// audit reads the whole database. The findings are those of keys that belong
+// to no shard.
+func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
 	snapshot := s.db.NewSnapshot()
 	defer func() {
 		if closeErr := snapshot.Close(); err == nil && closeErr != nil {
 			err = fmt.Errorf("close snapshot: %w", closeErr)
 		}
 	}()
-	audits := make([]*audit, s.shards)
+	audits = make([]*audit, s.shards)
 	for shard := range audits {
 		audits[shard] = newAudit(shard, s.shards)
 	}
@@ -69,13 +82,7 @@ func (s *Store) Check() (findings []Finding, err error) {
 		}
 		return true, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range audits {
-		findings = append(findings, a.judge()...)
-	}
-	return findings, nil
+	return audits, findings, err
 }
 
 func (s *Store) checkCreationValue(value []byte) []Finding {
@@ -121,6 +128,8 @@ type audit struct {
 	queueAt  map[QueueKey]*queueFacts
 	marks    Marks
 	findings []Finding
+	// unreadable are the keys of counters that could not be decoded.
+	unreadable map[string]bool
 }
 
 func newAudit(shard, shards int) *audit {
@@ -130,6 +139,8 @@ func newAudit(shard, shards int) *audit {
 		prefix:  appendSpan(nil, shard),
 		taskAt:  make(map[wire.TaskID]*facts),
 		queueAt: make(map[QueueKey]*queueFacts),
+
+		unreadable: make(map[string]bool),
 	}
 }
 
@@ -180,8 +191,11 @@ func (a *audit) take(p *parsedKey, key, value []byte) {
 		}
 	case familyCounters:
 		var c Counters
+		q := a.queue(p.Queue)
 		if err = parseCounters(value, &c); err == nil {
-			a.queue(p.Queue).stored = &c
+			q.stored = &c
+		} else {
+			a.unreadable[string(key)] = true
 		}
 	case familyMarks:
 		err = parseMarks(value, &a.marks)

@@ -89,6 +89,16 @@ func (s *Store) openOrCreate() error {
 	return s.openReady(m)
 }
 
+// mustHoldData refuses a directory that a server has not made.
+func (s *Store) mustHoldData() error {
+	found, err := exists(s.options.FS, s.path(manifestName))
+	if err != nil || found {
+		return err
+	}
+	return refuse(s.options.Dir, "the directory holds no data of codeq: it has no %s; "+
+		"name the one that the server is started with as --data", manifestName)
+}
+
 // readManifest returns nil for a directory that holds nothing yet.
 func (s *Store) readManifest() (*manifest, error) {
 	file := s.path(manifestName)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -50,6 +51,8 @@ type Options struct {
 	// from the guard's goroutine. A stricter level counts at once, before
 	// anybody is told; this is how one that waits learns that space is back.
 	LevelChanged func(Level)
+	// MustExist refuses a directory that holds no data instead of making it.
+	MustExist bool
 	// DisableAutomaticCompactions makes tests repeatable.
 	DisableAutomaticCompactions bool
 }
@@ -70,6 +73,9 @@ type Store struct {
 	pipe  pipeline
 	// figures are for whoever watches; nothing is decided by them.
 	figures *figures
+
+	// checkpointing is held while a checkpoint stands.
+	checkpointing sync.Mutex
 
 	closed     atomic.Bool
 	asideTotal atomic.Int64
@@ -123,6 +129,11 @@ func withDefaults(o Options) Options {
 // whatever of it was done.
 func (s *Store) open() error {
 	fs, dir := s.options.FS, s.options.Dir
+	if s.options.MustExist {
+		if err := s.mustHoldData(); err != nil {
+			return err
+		}
+	}
 	if err := makeDir(fs, dir); err != nil {
 		return err
 	}
@@ -135,7 +146,10 @@ func (s *Store) open() error {
 		return err
 	}
 	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
-	return s.openOrCreate()
+	if err := s.openOrCreate(); err != nil {
+		return err
+	}
+	return s.removeCheckpoint()
 }
 
 func (s *Store) release() {

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// checkpointName is where a checkpoint stands inside the data directory while
+// it is read. Its tables are links to those of the database, so it costs a log
+// and no copy; what a crash left of it is removed at the next start.
+const checkpointName = "checkpoint"
+
+// ErrCheckpointBusy is what Checkpoint answers while another one is open.
+var ErrCheckpointBusy = errors.New("another checkpoint is being read")
+
+// Checkpoint is the data directory as it was at one moment: everything durable
+// by then, and of each batch all or nothing. It must be closed. It is for one
+// goroutine.
+type Checkpoint struct {
+	store *Store
+	dir   string
+}
+
+// Checkpoint makes a checkpoint while the shards go on. There is one at a time.
+// Any goroutine.
+func (s *Store) Checkpoint() (*Checkpoint, error) {
+	if !s.checkpointing.TryLock() {
+		return nil, ErrCheckpointBusy
+	}
+	c := &Checkpoint{store: s, dir: s.path(checkpointName)}
+	if err := s.writeCheckpoint(c.dir); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (s *Store) writeCheckpoint(dir string) error {
+	fs := s.options.FS
+	if err := s.removeCheckpoint(); err != nil {
+		return err
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make checkpoint: %w", err)
+	}
+	if err := s.db.Checkpoint(fs.PathJoin(dir, databaseName), pebble.WithFlushedWAL()); err != nil {
+		return fmt.Errorf("make checkpoint: %w", err)
+	}
+	manifest, err := readFile(fs, s.path(manifestName))
+	if err != nil {
+		return fmt.Errorf("make checkpoint: %w", err)
+	}
+	if err := writeFile(fs, fs.PathJoin(dir, manifestName), manifest); err != nil {
+		return fmt.Errorf("make checkpoint: %w", err)
+	}
+	return nil
+}
+
+// removeCheckpoint removes what a checkpoint has left in the data directory.
+func (s *Store) removeCheckpoint() error {
+	if err := s.options.FS.RemoveAll(s.path(checkpointName)); err != nil {
+		return fmt.Errorf("remove checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Each calls each for every file, with its path in the data directory, parts
+// divided by "/", its size in bytes and what is in it. The manifest comes last:
+// without it no server starts over a directory, so a copy that was cut short is
+// never taken for a whole one.
+func (c *Checkpoint) Each(each func(name string, sizeBytes int64, content io.Reader) error) error {
+	fs := c.store.options.FS
+	names, err := fs.List(fs.PathJoin(c.dir, databaseName))
+	if err != nil {
+		return fmt.Errorf("list checkpoint: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := c.read(fs.PathJoin(databaseName, name), databaseName+"/"+name, each); err != nil {
+			return err
+		}
+	}
+	return c.read(manifestName, manifestName, each)
+}
+
+func (c *Checkpoint) read(file, name string, each func(string, int64, io.Reader) error) (err error) {
+	fs := c.store.options.FS
+	f, err := fs.Open(fs.PathJoin(c.dir, file))
+	if err != nil {
+		return fmt.Errorf("read checkpoint: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("read checkpoint: %w", err)
+	}
+	return each(name, info.Size(), io.LimitReader(f, info.Size()))
+}
+
+// Close removes the checkpoint and makes room for the next.
+func (c *Checkpoint) Close() error {
+	defer c.store.checkpointing.Unlock()
+	return c.store.removeCheckpoint()
+}
