@@ -11,12 +11,16 @@ const (
 	ScopeWorker = "worker"
 	// ScopeAdmin may see and change the queues of its tenant.
 	ScopeAdmin = "admin"
+	// ScopeOperator may copy the whole server, every tenant's tasks in it.
+	ScopeOperator = "operator"
 	// ScopeRead may read, and nothing besides.
 	ScopeRead = "read"
 )
 
 // Scopes lists every scope.
-func Scopes() []string { return []string{ScopeProducer, ScopeWorker, ScopeAdmin, ScopeRead} }
+func Scopes() []string {
+	return []string{ScopeProducer, ScopeWorker, ScopeAdmin, ScopeOperator, ScopeRead}
+}
 
 // Has reports whether the principal has a scope.
 func (p *Principal) Has(scope string) bool {

@@ -44,15 +44,9 @@ type reply struct {
 func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, in.waitFor+answerTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, in.method, c.URL()+in.path, bytes.NewReader(in.body))
+	request, err := c.request(ctx, in)
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
-	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	if in.body != nil {
-		request.Header.Set("Content-Type", "application/json")
+		return nil, err
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -70,6 +64,20 @@ func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 		return nil, c.refusal(in, response.StatusCode, body)
 	}
 	return &reply{header: response.Header, body: body}, nil
+}
+
+func (c *Client) request(ctx context.Context, in call) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, in.method, c.URL()+in.path, bytes.NewReader(in.body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if in.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
 }
 
 // brokenOff says what a request without an answer means.

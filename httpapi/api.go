@@ -109,6 +109,7 @@ func (a *api) resources() []resource {
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
+		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},

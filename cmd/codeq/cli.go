@@ -21,6 +21,8 @@ type cli struct {
 	Cancel   cancelCmd   `cmd:"" help:"Cancel a task that has not ended."`
 	Queues   queuesCmd   `cmd:"" help:"Show the figures of every queue."`
 	Sessions sessionsCmd `cmd:"" help:"Show the sessions that are open, and what they hold."`
+	Backup   backupCmd   `cmd:"" help:"Copy the data of the running server into a new directory."`
+	Doctor   doctorCmd   `cmd:"" help:"Examine the data directory of a server that does not run."`
 	Bench    benchCmd    `cmd:"" help:"Measure a server under load, and check its answers."`
 	Version  versionCmd  `cmd:"" help:"Show the version of this program and of the server."`
 }

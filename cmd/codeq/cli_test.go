@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -97,6 +98,7 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"cancel", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"queues"},
 		{"sessions"},
+		{"backup", filepath.Join(t.TempDir(), "copy")},
 		{"work", "a", "--", "cat"},
 	} {
 		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)

@@ -171,7 +171,7 @@ func TestTokenNewRefusesWhatWouldBeNoEntry(t *testing.T) {
 		args []string
 	}{
 		{exitWrong, "--name", nil},
-		{exitWrong, `scopes must be among producer, worker, admin, read, got "root"`, []string{"--name", "a", "--scope", "root"}},
+		{exitWrong, `scopes must be among producer, worker, admin, operator, read, got "root"`, []string{"--name", "a", "--scope", "root"}},
 		{exitWrong, "command may hold only", []string{"--name", "a", "--command", "a b"}},
 		{exitWrong, "tenant must not be empty", []string{"--name", "a", "--tenant", ""}},
 		{exitWrong, "--expires-in must not be negative", []string{"--name", "a", "--expires-in=-1h"}},

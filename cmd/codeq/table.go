@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -55,4 +56,13 @@ func (a *app) writeLine(data []byte) error {
 		return fmt.Errorf("write answer: %w", err)
 	}
 	return nil
+}
+
+// writeJSON prints what this program itself has to say, as one line.
+func (a *app) writeJSON(answer any) error {
+	line, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return a.writeLine(line)
 }

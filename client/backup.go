@@ -1,0 +1,66 @@
+package client
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// manifestFile is the last file of a backup.
+const manifestFile = "codeq.json"
+
+// errCutShort is what a backup ends with that lost its connection.
+var errCutShort = errors.New("the backup broke off before its end")
+
+// Backup reads the whole data of the server as it is at one moment, which goes
+// on meanwhile, and calls write for each file: its path in the data directory,
+// parts divided by "/", its size in bytes and what is in it. The manifest
+// comes last; only a nil error says that everything came. It takes a credential
+// with the scope operator, and as long as it takes: ctx bounds it.
+func (c *Client) Backup(ctx context.Context, write func(name string, sizeBytes int64, content io.Reader) error) error {
+	in := call{method: http.MethodGet, path: apiPath + "/admin/backup"}
+	request, err := c.request(ctx, in)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return c.brokenOff(in, err)
+	}
+	defer func() {
+		_ = response.Body.Close() // what was needed has been read
+	}()
+	c.reached.Store(true)
+	if response.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+		if err != nil {
+			return c.brokenOff(in, err)
+		}
+		return c.refusal(in, response.StatusCode, body)
+	}
+	return readArchive(response.Body, write)
+}
+
+func readArchive(from io.Reader, write func(name string, sizeBytes int64, content io.Reader) error) error {
+	archive := tar.NewReader(from)
+	last := ""
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) && last == manifestFile {
+			return nil
+		}
+		if errors.Is(err, io.EOF) {
+			return errCutShort
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errCutShort, err)
+		}
+		last = header.Name
+		if err := write(header.Name, header.Size, archive); err != nil {
+			return err
+		}
+	}
+}

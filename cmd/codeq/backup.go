@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// backupPart is what a backup is called until it is whole.
+const backupPart = ".part"
+
+type backupCmd struct {
+	Dir string `arg:"" help:"Directory to make; the backup is a data directory of its own."`
+}
+
+// Help is the longer text of "codeq backup --help".
+func (b *backupCmd) Help() string {
+	return `The server goes on while it is copied. What was acknowledged before the command began is in the backup. Start a
+server over it, or over a copy of it, to restore:
+
+  codeq backup /mnt/backup/monday
+  codeq serve --data /mnt/backup/monday
+
+A server that wants tokens wants one with the scope operator.`
+}
+
+// backup is one copy on its way: where it goes, and how much came.
+type backup struct {
+	dir   string
+	files int
+	bytes int64
+}
+
+// Run copies the data of the running server.
+func (b *backupCmd) Run(a *app) error {
+	if err := mustNotExist(b.Dir); err != nil {
+		return err
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	part := &backup{dir: filepath.Clean(b.Dir) + backupPart}
+	if err := mustNotExist(part.dir); err != nil {
+		return fmt.Errorf("%w; an earlier backup was cut short there", err)
+	}
+	ctx, done := a.untilStopped()
+	defer done()
+	if err := c.Backup(ctx, part.write); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return errors.Join(err, os.RemoveAll(part.dir))
+	}
+	if err := part.finish(b.Dir); err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.writeJSON(struct {
+			Dir   string `json:"dir"`
+			Files int    `json:"files"`
+			Bytes int64  `json:"bytes"`
+		}{b.Dir, part.files, part.bytes})
+	}
+	a.say("%d files of %d bytes are in %s; restore with codeq serve --data %s", part.files, part.bytes, b.Dir, b.Dir)
+	return nil
+}
+
+func mustNotExist(dir string) error {
+	_, err := os.Lstat(dir)
+	switch {
+	case err == nil:
+		return wrong("%s is there already; name a directory that is not", dir)
+	case !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("look at the directory: %w", err)
+	}
+	return nil
+}
+
+// write makes one file of the backup, durable. A name that leads out of the
+// directory is no server's of ours.
+func (b *backup) write(name string, sizeBytes int64, content io.Reader) error {
+	local := filepath.FromSlash(name)
+	if !filepath.IsLocal(local) {
+		return fmt.Errorf("the server sent a file named %q, which leads out of the backup", name)
+	}
+	file := filepath.Join(b.dir, local)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("make file: %w", err)
+	}
+	n, err := io.Copy(f, content)
+	if err == nil && n != sizeBytes {
+		err = fmt.Errorf("%s broke off after %d of %d bytes", name, n, sizeBytes)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write backup: %w", err)
+	}
+	b.files++
+	b.bytes += n
+	return nil
+}
+
+// finish gives a whole backup its name, which a power cut does not take back.
+func (b *backup) finish(dir string) error {
+	err := filepath.WalkDir(b.dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		return syncDirectory(path)
+	})
+	if err != nil {
+		return fmt.Errorf("write backup: %w", err)
+	}
+	if err := os.Rename(b.dir, dir); err != nil {
+		return fmt.Errorf("name backup: %w", err)
+	}
+	return syncDirectory(filepath.Dir(filepath.Clean(dir)))
+}
+
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"codeq/store"
+)
+
+func TestBackupOfABusyServerIsADataDirectoryOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
+	code, first, errs := command(t, said.URL, "enqueue", "copy", `{"n":1}`)
+	if code != exitFine {
+		t.Fatalf("exit code %d, errors %q", code, errs)
+	}
+	load := start(t, "bench", "--url", said.URL, "--seconds", "3", "--json")
+	for _, name := range []string{"monday", "tuesday"} {
+		if code, _, errs := command(t, said.URL, "backup", filepath.Join(dir, name)); code != exitFine {
+			t.Fatalf("exit code %d, errors %q", code, errs)
+		}
+	}
+	var measured struct{ Lost, Duplicated int }
+	if code := load.exit(); code != exitFine {
+		t.Errorf("the load ended with exit code %d, errors %q", code, load.err)
+	}
+	if err := json.Unmarshal([]byte(load.out.String()), &measured); err != nil || measured.Lost+measured.Duplicated > 0 {
+		t.Errorf("the load says %q: %v", load.out, err)
+	}
+	for _, name := range []string{"monday", "tuesday"} {
+		restored := filepath.Join(dir, name)
+		if code, out, errs := command(t, said.URL, "doctor", restored); code != exitFine || out != "" {
+			t.Errorf("%s: exit code %d, %q, errors %q", name, code, out, errs)
+		}
+		_, again := serve(t, restored, "127.0.0.1:0")
+		if again.Created {
+			t.Errorf("%s: the server made a new directory", name)
+		}
+		code, out, errs := command(t, again.URL, "task", strings.TrimSpace(first))
+		if code != exitFine {
+			t.Errorf("%s: exit code %d, errors %q", name, code, errs)
+		}
+		has(t, out, "PENDING", `{"n":1}`)
+	}
+}
+
+func TestBackupWritesOverNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
+	code, _, errs := command(t, said.URL, "backup", dir)
+	oneSentence(t, errs, "is there already")
+	if code != exitWrong {
+		t.Errorf("exit code %d, want %d", code, exitWrong)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "copy.part"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, _, errs = command(t, said.URL, "backup", filepath.Join(dir, "copy"))
+	oneSentence(t, errs, "cut short")
+	code, _, errs = command(t, said.URL, "backup", filepath.Join(dir, "no", "such", "parent"))
+	if code != exitFine {
+		t.Errorf("parents are made: exit code %d, errors %q", code, errs)
+	}
+}
+
+func TestDoctorNamesWhatDoesNotAgreeAndRebuildsCounters(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	p, said := serve(t, dir, "127.0.0.1:0")
+	if code, _, errs := command(t, said.URL, "enqueue", "sick", "1"); code != exitFine {
+		t.Fatalf("exit code %d, errors %q", code, errs)
+	}
+	code, _, errs := command(t, said.URL, "doctor", dir)
+	oneSentence(t, errs, "in use")
+	if code != exitFailed {
+		t.Errorf("beside a server: exit code %d, want %d", code, exitFailed)
+	}
+	p.kill()
+	if code, out, errs := command(t, said.URL, "doctor", dir); code != exitFine || out != "" {
+		t.Errorf("a healthy directory: exit code %d, %q, errors %q", code, out, errs)
+	}
+	miscount(t, dir)
+	code, out, _ := command(t, said.URL, "doctor", dir)
+	has(t, out, "wrong-counters", "sick")
+	if code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	code, _, errs = command(t, said.URL, "doctor", dir, "--rebuild-counters")
+	has(t, errs, "counters of", "in order")
+	if code != exitFine {
+		t.Errorf("exit code %d after the repair, errors %q", code, errs)
+	}
+	code, _, errs = command(t, said.URL, "doctor", t.TempDir())
+	oneSentence(t, errs, "holds no data of codeq")
+	if code == exitFine {
+		t.Error("an empty directory is in order")
+	}
+}
+
+// miscount gives a queue a task too many in the counters of every shard.
+func miscount(t *testing.T, dir string) {
+	t.Helper()
+	s, err := store.Open(store.Options{Dir: dir, MustExist: true, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for shard := range s.Shards() {
+		span := s.Span(shard)
+		span.Batch().PutCounters(store.QueueKey{Command: "sick", Tenant: "default"}, &store.Counters{Done: 7})
+		if _, err := span.Apply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Barrier(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

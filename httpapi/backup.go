@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+// backupBusySeconds is how long who finds another backup under way is asked to
+// wait.
+const backupBusySeconds = 10
+
+// getBackup streams the data directory as it is at this moment, as a tar
+// archive whose last file is the manifest. The server goes on meanwhile.
+func (a *api) getBackup(c *call) answer {
+	checkpoint, err := a.o.Store.Checkpoint()
+	if errors.Is(err, store.ErrCheckpointBusy) {
+		refusal := wire.Refuse(wire.CodeOverloaded, "another backup is being made; there is one at a time")
+		refusal.RetryAfterSeconds = backupBusySeconds
+		return refuse(refusal)
+	}
+	if err != nil {
+		a.o.Log.Error().Err(err).Msg("backup failed")
+		return refuse(internalError())
+	}
+	c.w.Header().Set("Content-Type", "application/x-tar")
+	err = writeArchive(&patientWriter{c: c}, checkpoint)
+	err = errors.Join(err, checkpoint.Close())
+	if err != nil {
+		a.o.Log.Warn().Str("requestId", c.requestID).Err(err).Msg("backup broke off")
+		return answer{status: http.StatusOK, abort: true}
+	}
+	return answer{status: http.StatusOK, handedOver: true}
+}
+
+func writeArchive(w io.Writer, checkpoint *store.Checkpoint) error {
+	archive := tar.NewWriter(w)
+	err := checkpoint.Each(func(name string, sizeBytes int64, content io.Reader) error {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Size: sizeBytes, Mode: 0o600}); err != nil {
+			return fmt.Errorf("write archive: %w", err)
+		}
+		if _, err := io.Copy(archive, content); err != nil {
+			return fmt.Errorf("write archive: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := archive.Close(); err != nil {
+		return fmt.Errorf("write archive: %w", err)
+	}
+	return nil
+}
+
+// patientWriter gives the client new time with every piece: a backup may take
+// long, but it must move.
+type patientWriter struct{ c *call }
+
+func (p *patientWriter) Write(piece []byte) (int, error) {
+	err := p.c.control.SetWriteDeadline(time.Now().Add(answerFor))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, fmt.Errorf("set write deadline: %w", err)
+	}
+	return p.c.w.Write(piece)
+}
