@@ -53,7 +53,8 @@ var importTable = map[string]row{
 	"blackbox": {level: 1, imports: []string{"wire"}},
 
 	// What is done to the built program from outside: no code but tests.
-	"crash": {level: 5, tests: []string{"blackbox", "wire"}},
+	"crash":   {level: 5, tests: []string{"blackbox", "wire"}},
+	"rolling": {level: 5, tests: []string{"blackbox", "client", "wire"}},
 
 	// The documents have no code but tests, and workers that a reader may take.
 	"docs":         {level: 5, tests: []string{"auth", "httpapi", "server", "wire", "yamlfile"}},

@@ -176,3 +176,34 @@ func TestWorkerSaysWhenItIsDeafAndWhenItHearsAgain(t *testing.T) {
 		}
 	})
 }
+
+// A worker that takes nothing new still says that it works on what it has.
+func TestWorkerRenewsLeasesWhileItDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t, 2)
+		p := s.greeted("", "key", 1)
+		p.subscribed()
+		p.push('a')
+		next[*wire.Received](p)
+		a := s.running('a')
+		s.worker.Drain()
+		w := next[*wire.Window](p)
+		if w.Size != 0 {
+			t.Errorf("window %d in a drain, want 0", w.Size)
+		}
+		p.ok(w.Ref)
+		for range 6 {
+			beat := next[*wire.Heartbeat](p)
+			if len(beat.Tasks) != 1 || beat.Tasks[0] != ref('a') {
+				t.Fatalf("heartbeat for %v, want a", beat.Tasks)
+			}
+			p.send(&wire.OK{Ref: beat.Ref, IsHeartbeat: true})
+		}
+		a.end <- Complete([]byte(`{}`))
+		p.ok(wantResult(t, p, 'a', `{}`).Ref)
+		if err := s.over(); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		p.closed()
+	})
+}
