@@ -15,7 +15,7 @@ import (
 func finishSlowly(t *testing.T, c *client, task *wire.TaskFrame) {
 	t.Helper()
 	for n := range 12 {
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // time of the bubble that this runs in
 		c.say(fmt.Sprintf(`{"type":"heartbeat","ref":%d}`, 100+n))
 		if ok := next[*wire.OK](c); ok.LeaseUntilMs != time.Now().Add(10*time.Second).UnixMilli() || len(ok.Lost) > 0 {
 			t.Fatalf("heartbeat %d says %+v, want 10 s from now", n, ok)
