@@ -46,14 +46,17 @@ func TestEveryExampleOfTheProtocolIsTrueAndNothingIsWithoutOne(t *testing.T) {
 	})
 }
 
+// pathMember is a member of a pattern of routes, as a regular expression has it.
+var pathMember = regexp.MustCompile(`\\\{\w+\\\}`)
+
 // routeOf is the route that served an exchange, "" if none did.
 func routeOf(x *exchange) string {
 	path, _, _ := strings.Cut(x.path, "?")
 	for _, route := range httpapi.Routes() {
 		method, pattern, _ := strings.Cut(route, " ")
-		form := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\{id\}`, "[^/]+") + "$"
+		form := "^" + pathMember.ReplaceAllString(regexp.QuoteMeta(pattern), "[^/]+") + "$"
 		if method == x.method && pattern == path {
-			return route // a plain path beats one with {id}
+			return route // a plain path beats one with {id} or the like
 		}
 		if method == x.method && !isPlainRoute(method+" "+path) && regexp.MustCompile(form).MatchString(path) {
 			return route

@@ -108,6 +108,7 @@ func (a *api) resources() []resource {
 			{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResult},
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
+		{base + "/admin/queues/{command}/tasks", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getTasks}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},

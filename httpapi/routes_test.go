@@ -40,6 +40,7 @@ var everyRoute = []struct {
 	{"GET", tasksPath + "/" + unknownID + "/result", "GET, HEAD, POST", false},
 	{"POST", tasksPath + "/" + unknownID + "/result", "GET, HEAD, POST", false},
 	{"GET", "/v1/codeq/admin/queues", "GET, HEAD", false},
+	{"GET", "/v1/codeq/admin/queues/c/tasks", "GET, HEAD", false},
 	{"GET", "/v1/codeq/admin/sessions", "GET, HEAD", false},
 	{"GET", "/v1/codeq/session", "GET", true},
 	{"GET", "/healthz", "GET, HEAD", true},

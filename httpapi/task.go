@@ -41,10 +41,8 @@ func (a *api) getQueues(c *call) answer {
 	if err != nil {
 		return a.failedRead(c, err)
 	}
-	for shard := range a.o.Store.Shards() {
-		if err := a.o.Store.WaitDurable(c.r.Context(), shard); err != nil {
-			return a.failedRead(c, err)
-		}
+	if err := a.allDurable(c); err != nil {
+		return a.failedRead(c, err)
 	}
 	body := append([]byte(nil), `{"queues":[`...)
 	for i := range queues {

@@ -143,6 +143,16 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger sees the queues %s", a.body)
 		}
 	},
+	"GET /v1/codeq/admin/queues/{command}/tasks": func(x *site) {
+		for _, state := range []string{"ready", "delayed", "inProgress", "dlq", "done"} {
+			for _, command := range []string{"held", "ready-for-owner", "of-nobody"} {
+				a := x.ask("GET", "/v1/codeq/admin/queues/"+command+"/tasks?state="+state, "")
+				if a.status != http.StatusOK || strings.Contains(a.body, "the owner's") || strings.Contains(a.body, `"owner"`) {
+					x.t.Errorf("the stranger sees of %s in %s: %d %s", state, command, a.status, a.body)
+				}
+			}
+		}
+	},
 	"GET /v1/codeq/admin/sessions": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/sessions", ""); a.body != `{"sessions":[]}` {
 			x.t.Errorf("the stranger sees the sessions %s", a.body)

@@ -102,6 +102,7 @@ type planter struct {
 	span     *Span
 	random   *rand.Rand
 	marks    Marks
+	priority int
 	counters map[QueueKey]*Counters
 	queues   []QueueKey
 }
@@ -110,6 +111,7 @@ func plantIn(s *Store, shard int) *planter {
 	return &planter{
 		span:     s.Span(shard),
 		random:   rand.New(rand.NewPCG(7, uint64(shard))),
+		priority: 4,
 		marks:    Marks{Seq: 100, Event: 1000, TimeMs: 1_700_000_000_000},
 		counters: make(map[QueueKey]*Counters),
 	}
@@ -143,7 +145,7 @@ func (p *planter) figures(q QueueKey) *Counters {
 func (p *planter) record(q QueueKey, key string) *TaskRecord {
 	payload := fmt.Appendf(nil, `{"n":%d}`, p.marks.Seq)
 	r := &TaskRecord{
-		ID: p.newID(), Command: q.Command, Tenant: q.Tenant, Priority: 4,
+		ID: p.newID(), Command: q.Command, Tenant: q.Tenant, Priority: p.priority,
 		Status: wire.StatusPending, MaxAttempts: 5, PayloadBytes: len(payload),
 		CreatedAtMs: p.marks.TimeMs, UpdatedAtMs: p.marks.TimeMs, IdempotencyKey: key,
 	}

@@ -54,6 +54,12 @@ func readTask(v *view, tenant string, id wire.TaskID) (*wire.Task, error) {
 	if err != nil || r == nil || r.Tenant != tenant {
 		return nil, err
 	}
+	return joinTask(v, r)
+}
+
+// joinTask adds to a record what is kept beside it.
+func joinTask(v *view, r *TaskRecord) (*wire.Task, error) {
+	id := r.ID
 	payload, err := v.payload(id)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ const (
 	MaxArtifactURLBytes   = 8 << 10
 	MaxHeartbeatTasks     = 10_000
 	MaxSubscribeCommands  = 1000
+	MaxListTasks          = 500
 
 	MaxPriority        = 9
 	MaxAttemptsLimit   = 1000

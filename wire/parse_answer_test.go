@@ -157,3 +157,19 @@ func TestEveryPayloadThatIsAcceptedReachesAWorker(t *testing.T) {
 		checkSame(t, "task", got, task)
 	}
 }
+
+func TestPageOfTasksComesBackAsItWent(t *testing.T) {
+	first, second := sampleTask(), sampleTask()
+	second.Payload, second.Error = []byte(`[1,"\u00e9"]`), "x"
+	body := AppendTask([]byte(`{"tasks":[`), first, PayloadAsString)
+	body = AppendTask(append(body, ','), second, PayloadAsString)
+	tasks, cursor, err := ParseTaskPage(append(body, `],"cursor":"c","later":1}`...))
+	if err != nil || cursor != "c" || len(tasks) != 2 {
+		t.Fatalf("%v, cursor %q, %d tasks", err, cursor, len(tasks))
+	}
+	for i, want := range []*Task{first, second} {
+		if got := AppendTask(nil, tasks[i], PayloadAsString); string(got) != string(AppendTask(nil, want, PayloadAsString)) {
+			t.Errorf("task %d is %s", i, got)
+		}
+	}
+}

@@ -19,6 +19,7 @@ type cli struct {
 	Result   resultCmd   `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
 	Task     taskCmd     `cmd:"" help:"Show a task."`
 	Cancel   cancelCmd   `cmd:"" help:"Cancel a task that has not ended."`
+	Tasks    tasksCmd    `cmd:"" help:"List the tasks of a queue."`
 	Queues   queuesCmd   `cmd:"" help:"Show the figures of every queue."`
 	Sessions sessionsCmd `cmd:"" help:"Show the sessions that are open, and what they hold."`
 	Backup   backupCmd   `cmd:"" help:"Copy the data of the running server into a new directory."`

@@ -99,6 +99,7 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"queues"},
 		{"sessions"},
 		{"backup", filepath.Join(t.TempDir(), "copy")},
+		{"tasks", "a"},
 		{"work", "a", "--", "cat"},
 	} {
 		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)

@@ -1,0 +1,67 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"codeq/wire"
+)
+
+// ListQuery says which tasks of a queue are wanted. Command and State are
+// required, State is one of ready, delayed, inProgress, dlq and done.
+type ListQuery struct {
+	Command string
+	State   string
+	// Status, Worker and ErrorPart leave out tasks with another status, of
+	// another worker, and those whose error does not contain the text. Empty
+	// leaves out none.
+	Status    wire.Status
+	Worker    string
+	ErrorPart string
+	// Limit is the most tasks on a page, 0 for what the server likes.
+	Limit int
+	// Cursor is the one of the page before, empty for the first.
+	Cursor string
+}
+
+// TasksAnswer is a page of tasks and the answer as it came. Cursor leads to the
+// next page, which may be empty while it has a cursor itself: a filter looks at
+// a bounded number of tasks at a time. It is empty on the last page.
+type TasksAnswer struct {
+	Tasks  []*wire.Task
+	Cursor string
+	Raw    []byte
+}
+
+// Tasks reads one page of the tasks of a queue, in the order of the queue, or
+// newest first those that have ended.
+func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TasksAnswer, error) {
+	query := url.Values{"state": {q.State}}
+	for name, value := range map[string]string{
+		"status": string(q.Status), "worker": q.Worker, "error": q.ErrorPart, "cursor": q.Cursor,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Limit != 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	path := queuePath(q.Command) + "/tasks?" + query.Encode()
+	answer, err := c.do(ctx, call{method: http.MethodGet, path: path})
+	if err != nil {
+		return nil, err
+	}
+	tasks, cursor, err := wire.ParseTaskPage(answer.body)
+	if err != nil {
+		return nil, c.misunderstood("a list of tasks", err)
+	}
+	return &TasksAnswer{Tasks: tasks, Cursor: cursor, Raw: answer.body}, nil
+}
+
+// queuePath is where a queue is administered.
+func queuePath(command string) string {
+	return apiPath + "/admin/queues/" + url.PathEscape(command)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type tasksCmd struct {
+	Command string `arg:"" help:"Queue whose tasks are listed."`
+	State   string `default:"ready" enum:"ready,delayed,inProgress,dlq,done" help:"ready, delayed, inProgress, dlq or done."`
+	tasksFilter
+	Status string `help:"Only those with this status, like FAILED."`
+}
+
+// tasksFilter is what every list of tasks takes.
+type tasksFilter struct {
+	Worker    string `help:"Only those that this worker has, or had last."`
+	ErrorPart string `name:"error" help:"Only those whose error contains this text."`
+	Limit     int    `short:"n" default:"20" help:"How many to show."`
+	Cursor    string `help:"Go on where a list before has ended."`
+}
+
+// Run lists tasks of a queue.
+func (t *tasksCmd) Run(a *app) error {
+	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: wire.Status(t.Status)}, &t.tasksFilter)
+}
+
+// listTasks shows as many tasks as were asked for, over as many pages as that
+// takes, and how to see more.
+func (a *app) listTasks(q client.ListQuery, f *tasksFilter) error {
+	if f.Limit < 1 {
+		return wrong("--limit must be at least 1, got %d", f.Limit)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, done := a.untilStopped()
+	defer done()
+	q.Worker, q.ErrorPart, q.Cursor = f.Worker, f.ErrorPart, f.Cursor
+	tasks, cursor, err := a.collect(ctx, c, q, f.Limit)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.JSON:
+	case len(tasks) == 0:
+		a.say("no such task")
+	default:
+		err = a.taskTable(tasks)
+	}
+	if cursor != "" && !a.JSON {
+		a.say("there are more: --cursor %s goes on", cursor)
+	}
+	return err
+}
+
+// collect reads pages until there are enough tasks. With --json it writes each
+// page as it came, in a line of its own.
+func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery, limit int) ([]*wire.Task, string, error) {
+	var tasks []*wire.Task
+	for {
+		q.Limit = min(limit-len(tasks), wire.MaxListTasks)
+		page, err := c.Tasks(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		if a.JSON {
+			if err := a.writeLine(page.Raw); err != nil {
+				return nil, "", err
+			}
+		}
+		tasks, q.Cursor = append(tasks, page.Tasks...), page.Cursor
+		if q.Cursor == "" || len(tasks) >= limit {
+			return tasks, q.Cursor, nil
+		}
+	}
+}
+
+func (a *app) taskTable(tasks []*wire.Task) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tSTATUS\tPRIORITY\tATTEMPTS\tDELIVERIES\tWORKER\tUPDATED\tERROR")
+	for _, t := range tasks {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d\t%d\t%s\t%s\t%s\n", t.ID, t.Status, t.Priority, t.Attempts, t.MaxAttempts,
+			t.Deliveries, dashed(oneCell(t.WorkerID)), moment(t.UpdatedAtMs), dashed(oneLine(t.Error)))
+	}
+	return flush(w)
+}
+
+// oneLine is the beginning of a text that may be long.
+func oneLine(text string) string {
+	const most = 80
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	runes := []rune(oneCell(first))
+	if len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return string(runes)
+}
+
+func dashed(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+// A cursor is where a listing goes on in each shard: a version, the number of
+// places, each place behind its length, and a check over that and the list it
+// belongs to. It is no secret: whoever makes one up sees another page of what
+// they may see anyway. The check keeps honest mistakes from looking like pages.
+const (
+	cursorVersion    = 1
+	cursorCheckBytes = 8
+)
+
+// appendCursor appends the text of a cursor.
+func appendCursor(dst []byte, q store.QueueKey, state store.ListState, places []store.ListPlace) []byte {
+	raw := []byte{cursorVersion, byte(len(places))}
+	for _, place := range places {
+		raw = append(append(raw, byte(len(place))), place...)
+	}
+	return base64.RawURLEncoding.AppendEncode(dst, append(raw, cursorCheck(raw, q, state)...))
+}
+
+// decodeCursor reads a cursor of that list. It has one spelling.
+func decodeCursor(text string, q store.QueueKey, state store.ListState) ([]store.ListPlace, *wire.Error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) < 2+cursorCheckBytes {
+		return nil, badCursor()
+	}
+	body, check := raw[:len(raw)-cursorCheckBytes], raw[len(raw)-cursorCheckBytes:]
+	if string(check) != string(cursorCheck(body, q, state)) || body[0] != cursorVersion {
+		return nil, badCursor()
+	}
+	places := make([]store.ListPlace, body[1])
+	rest := body[2:]
+	for i := range places {
+		if len(rest) == 0 || len(rest) <= int(rest[0]) {
+			return nil, badCursor()
+		}
+		places[i], rest = rest[1:1+rest[0]], rest[1+rest[0]:]
+	}
+	if len(rest) > 0 {
+		return nil, badCursor()
+	}
+	return places, nil
+}
+
+func cursorCheck(body []byte, q store.QueueKey, state store.ListState) []byte {
+	h := sha256.New()
+	for _, part := range [][]byte{{byte(state)}, []byte(q.Command), {0}, []byte(q.Tenant), {0}, body} {
+		// hash.Hash documents that Write never fails.
+		_, _ = h.Write(part)
+	}
+	return h.Sum(nil)[:cursorCheckBytes]
+}
+
+func badCursor() *wire.Error {
+	return wire.Refuse(wire.CodeInvalidArgument,
+		"cursor must be the one that came with the page before, of the same list, or left out")
+}

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+const (
+	// listDefault is how many tasks a page has when nothing is asked for.
+	listDefault = 100
+	// listMostRead is how many records are looked at for one page, listMostBytes
+	// how many bytes of payloads and errors are on it, but for its last task. In
+	// JSON, where the worst of them grows sixfold, that is still an answer that
+	// clients read whole.
+	listMostRead  = 5000
+	listMostBytes = 2 << 20
+)
+
+// listStates are the states by their names in a query.
+var listStates = map[string]store.ListState{
+	"ready": store.ListReady, "delayed": store.ListDelayed, "inProgress": store.ListInProgress,
+	"dlq": store.ListDead, "done": store.ListDone,
+}
+
+// getTasks lists the tasks of one queue of the caller's tenant in one state, a
+// page at a time.
+func (a *api) getTasks(c *call) answer {
+	command, refusal := c.command()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	query, refusal := listQueryOf(c.r.URL)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	query.Queue = store.QueueKey{Command: command, Tenant: c.who.Tenant}
+	cursor := c.r.URL.Query().Get("cursor")
+	if cursor != "" {
+		if query.After, refusal = decodeCursor(cursor, query.Queue, query.State); refusal != nil {
+			return refuse(refusal)
+		}
+	}
+	page, err := a.o.Store.ListTasks(query)
+	if errors.Is(err, store.ErrListPlace) {
+		return refuse(badCursor())
+	}
+	if err == nil {
+		err = a.allDurable(c)
+	}
+	if err != nil {
+		return a.failedRead(c, err)
+	}
+	body := append([]byte(nil), `{"tasks":[`...)
+	for i, task := range page.Tasks {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = wire.AppendTask(body, task, wire.PayloadAsString)
+	}
+	body = append(body, ']')
+	if page.More {
+		body = append(body, `,"cursor":"`...)
+		body = append(appendCursor(body, query.Queue, query.State, page.Places), '"')
+	}
+	return answer{status: http.StatusOK, body: append(body, '}')}
+}
+
+// command is the queue that the path names, if the caller may know of it.
+func (c *call) command() (string, *wire.Error) {
+	command := c.r.PathValue("command")
+	if refusal := wire.CheckCommand(command); refusal != nil {
+		return "", refusal
+	}
+	if !c.who.MayUse(command) {
+		return "", notForCommand(command)
+	}
+	return command, nil
+}
+
+// allDurable waits until what was read of any shard is on disk.
+func (a *api) allDurable(c *call) error {
+	for shard := range a.o.Store.Shards() {
+		if err := a.o.Store.WaitDurable(c.r.Context(), shard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listQueryOf reads everything of a query but the cursor.
+func listQueryOf(u *url.URL) (*store.ListQuery, *wire.Error) {
+	values, refusal := queryOf(u)
+	if refusal != nil {
+		return nil, refusal
+	}
+	for _, name := range []string{"state", "limit", "cursor", "status", "worker", "error"} {
+		if given, ok := values[name]; ok && (len(given) > 1 || given[0] == "") {
+			return nil, wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
+		}
+	}
+	state, known := listStates[values.Get("state")]
+	if !known {
+		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+			"state is required: ready, delayed, inProgress, dlq or done, got %.40q", values.Get("state")))
+	}
+	status := wire.Status(values.Get("status"))
+	switch status {
+	case "", wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled:
+	default:
+		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+			"status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", string(status)))
+	}
+	limit := listDefault
+	if text := values.Get("limit"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil || n < 1 || n > wire.MaxListTasks {
+			return nil, wire.Refuse(wire.CodeInvalidArgument,
+				fmt.Sprintf("limit must be an integer from 1 to %d", wire.MaxListTasks))
+		}
+		limit = int(n)
+	}
+	return &store.ListQuery{
+		State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
+		Filter: store.ListFilter{Status: status, Worker: values.Get("worker"), ErrorPart: values.Get("error")},
+	}, nil
+}

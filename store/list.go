@@ -1,0 +1,238 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/wire"
+)
+
+// ListState says which tasks of a queue are listed, and in which order.
+type ListState int
+
+// The states. Ready tasks are listed as they will be handed out, delayed ones
+// by due time, those in progress by id, dead letters and the other ended ones
+// by the time they ended, newest first.
+const (
+	ListReady ListState = iota
+	ListDelayed
+	ListInProgress
+	ListDead
+	ListDone
+)
+
+var listFamilies = [...]family{
+	ListReady:      familyPending,
+	ListDelayed:    familyDelayed,
+	ListInProgress: familyInProgress,
+	ListDead:       familyDead,
+	ListDone:       familyDone,
+}
+
+// ListPlace is how far a listing has come in one shard: the end of the last key
+// it looked at. Empty is the beginning.
+type ListPlace []byte
+
+// ErrListPlace is a place that no listing of that state can have come to, or a
+// number of places other than that of the shards.
+var ErrListPlace = errors.New("not a place in this list")
+
+// ListFilter leaves tasks out. Its zero value leaves out none.
+type ListFilter struct {
+	Status wire.Status
+	// Worker is the display name of who has the task, or had it last.
+	Worker string
+	// ErrorPart is text that the error of the task contains.
+	ErrorPart string
+}
+
+// ListQuery asks for one page.
+type ListQuery struct {
+	Queue QueueKey
+	State ListState
+	// After is one place for each shard, nil for the first page.
+	After  []ListPlace
+	Filter ListFilter
+	// Limit is the most tasks on a page, MostRead the most records that are
+	// looked at for it. A page also ends when the payloads and errors on it reach MostBytes.
+	Limit, MostRead, MostBytes int
+}
+
+// ListPage is one page. More says that Places lead to a next one, which may
+// turn out to be empty.
+type ListPage struct {
+	Tasks  []*wire.Task
+	Places []ListPlace
+	More   bool
+	// Read is how many records were looked at.
+	Read int
+}
+
+// ListTasks reads one page of the tasks of a queue: in queue order within each
+// shard, the shards merged by priority and id, or by time and id. It begins at
+// the places of the query and costs as much as what it looks at, whatever the
+// length of the queue. A record that cannot be read is passed over. The error
+// is ErrListPlace for a query with a wrong place.
+func (s *Store) ListTasks(q *ListQuery) (page *ListPage, err error) {
+	err = s.merged(q, func(m *merge) error {
+		page, err = m.page(q)
+		return err
+	})
+	return page, err
+}
+
+// page fills one page.
+func (m *merge) page(q *ListQuery) (*ListPage, error) {
+	page := &ListPage{}
+	bytes := 0
+	for o := m.first(); o != nil; o = m.first() {
+		if len(page.Tasks) >= q.Limit || page.Read >= q.MostRead || bytes >= q.MostBytes {
+			page.More, page.Places = true, m.places()
+			return page, nil
+		}
+		page.Read++
+		task, err := o.task(q)
+		if err != nil && !isDamaged(err) {
+			return nil, err
+		}
+		if err == nil && task != nil {
+			page.Tasks = append(page.Tasks, task)
+			bytes += len(task.Payload) + len(task.Error)
+		}
+		if err := o.next(); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// task reads the task at the place, nil if the filter leaves it out.
+func (o *order) task(q *ListQuery) (*wire.Task, error) {
+	r, err := o.view.task(o.key.ID)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	status, worker := r.Status, r.LastWorkerID
+	if q.State == ListInProgress {
+		lease, err := o.view.lease(q.Queue, r.ID)
+		if err != nil || lease == nil {
+			return nil, err
+		}
+		status, worker = wire.StatusInProgress, lease.WorkerID
+	}
+	f := &q.Filter
+	if f.Status != "" && f.Status != status || f.Worker != "" && f.Worker != worker ||
+		!strings.Contains(r.Error, f.ErrorPart) {
+		return nil, nil
+	}
+	return joinTask(&o.view, r)
+}
+
+// DeadLetters are the ids of dead letters of a queue, oldest first: up to limit
+// of those that ended at untilMs (Unix milliseconds) or before, behind the
+// places, nil for the beginning. places leads on to the next ones; it is nil
+// when there are none.
+func (s *Store) DeadLetters(q QueueKey, untilMs int64, after []ListPlace, limit int) (ids []wire.TaskID, places []ListPlace, err error) {
+	query := &ListQuery{Queue: q, State: ListDead, After: after}
+	err = s.merged(query, func(m *merge) error {
+		for o := m.first(); o != nil && o.key.AtMs <= untilMs; o = m.first() {
+			if len(ids) == limit {
+				places = m.places()
+				return nil
+			}
+			ids = append(ids, o.key.ID)
+			if err := o.next(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, oldestFirst)
+	return ids, places, err
+}
+
+// ReasonCount is one reason of dead letters.
+type ReasonCount struct {
+	// Error is the text that the letters have in common, TaskID the newest of
+	// them and EndedAtMs when that one ended.
+	Error     string
+	Count     int
+	TaskID    wire.TaskID
+	EndedAtMs int64
+}
+
+// DeadReasons groups the newest mostRead dead letters of a queue by their error,
+// in the order of the newest of each. more says that there are older ones.
+func (s *Store) DeadReasons(q QueueKey, mostRead int) (reasons []ReasonCount, read int, more bool, err error) {
+	at := make(map[string]int)
+	err = s.merged(&ListQuery{Queue: q, State: ListDead}, func(m *merge) error {
+		for o := m.first(); o != nil; o = m.first() {
+			if read == mostRead {
+				more = true
+				return nil
+			}
+			read++
+			r, err := o.view.task(o.key.ID)
+			if err != nil && !isDamaged(err) {
+				return err
+			}
+			if err == nil && r != nil {
+				i, known := at[r.Error]
+				if !known {
+					i = len(reasons)
+					at[r.Error] = i
+					reasons = append(reasons, ReasonCount{Error: r.Error, TaskID: r.ID, EndedAtMs: o.key.AtMs})
+				}
+				reasons[i].Count++
+			}
+			if err := o.next(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return reasons, read, more, err
+}
+
+// merged opens a merge over one snapshot for the time of read.
+func (s *Store) merged(q *ListQuery, read func(m *merge) error, change ...func(*merge)) error {
+	if q.After != nil && len(q.After) != s.shards {
+		return ErrListPlace
+	}
+	snapshot := s.db.NewSnapshot()
+	m := &merge{state: q.State, back: q.State == ListDead || q.State == ListDone}
+	for _, f := range change {
+		f(m)
+	}
+	err := m.open(s, snapshot, q)
+	if err == nil {
+		err = read(m)
+	}
+	for _, o := range m.orders {
+		if closeErr := o.leave(); err == nil {
+			err = closeErr
+		}
+	}
+	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("close snapshot: %w", closeErr)
+	}
+	return err
+}
+
+func oldestFirst(m *merge) { m.back = false }
+
+func (m *merge) open(s *Store, reader pebble.Reader, q *ListQuery) error {
+	for shard := range s.shards {
+		o := &order{view: view{reader: reader, prefix: appendSpan(nil, shard)}, back: m.back}
+		m.orders = append(m.orders, o)
+		if q.After != nil {
+			o.place = q.After[shard]
+		}
+		if err := o.begin(q.Queue, listFamilies[q.State]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

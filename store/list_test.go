@@ -1,0 +1,295 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+// meadow is a queue of many tasks in every state, over all shards, in the order
+// that each shard has them.
+type meadow struct {
+	store  *Store
+	queue  QueueKey
+	orders [ListDone + 1][][]*TaskRecord
+}
+
+func newMeadow(t *testing.T, shards, tasks int) *meadow {
+	t.Helper()
+	m := &meadow{queue: QueueKey{"c", "t"}}
+	m.store = openIn(t, vfs.NewMem(), func(o *Options) { o.Shards = shards })
+	chance := rand.New(rand.NewPCG(1, uint64(tasks)))
+	for shard := range shards {
+		p := plantIn(m.store, shard)
+		for state := range m.orders {
+			m.orders[state] = append(m.orders[state], nil)
+		}
+		for n := range tasks {
+			p.marks.TimeMs += int64(chance.IntN(3))
+			p.priority = chance.IntN(3) * 4
+			state := ListState(chance.IntN(len(m.orders)))
+			r := p.plant(m.queue, state)
+			r.Error = []string{"", "disk full", "no such file: " + fmt.Sprint(n)}[chance.IntN(3)]
+			r.LastWorkerID = []string{"ada", "bob"}[chance.IntN(2)]
+			p.span.batch.PutTask(r)
+			m.orders[state][shard] = append(m.orders[state][shard], r)
+		}
+		// Neighbours in every order, which no page may show.
+		for _, q := range []QueueKey{{"c", "s"}, {"c", "u"}, {"b", "t"}, {"d", "t"}, {"cc", "t"}, {"c", "tt"}} {
+			for state := range m.orders {
+				p.plant(q, ListState(state))
+			}
+		}
+		p.settle(t)
+		for state := range m.orders {
+			slices.SortFunc(m.orders[state][shard], inOrder(ListState(state)))
+		}
+	}
+	return m
+}
+
+// plant makes a task in a state.
+func (p *planter) plant(q QueueKey, state ListState) *TaskRecord {
+	switch state {
+	case ListReady:
+		return p.pending(q, "")
+	case ListDelayed:
+		return p.delayed(q)
+	case ListInProgress:
+		r, _ := p.leased(q, "")
+		return r
+	case ListDead:
+		return p.ended(q, wire.StatusFailed, true, "")
+	default:
+		return p.ended(q, []wire.Status{wire.StatusCompleted, wire.StatusCancelled}[p.marks.TimeMs%2], false, "")
+	}
+}
+
+// inOrder is the order within one shard.
+func inOrder(state ListState) func(a, b *TaskRecord) int {
+	return func(a, b *TaskRecord) int {
+		if state == ListReady {
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
+		}
+		return amongShards(state)(a, b)
+	}
+}
+
+// amongShards is the order between the heads of shards.
+func amongShards(state ListState) func(a, b *TaskRecord) int {
+	return func(a, b *TaskRecord) int {
+		byID := bytes.Compare(a.ID[:], b.ID[:])
+		switch state {
+		case ListReady:
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), byID)
+		case ListDelayed:
+			return cmp.Or(cmp.Compare(a.DueAtMs, b.DueAtMs), byID)
+		case ListInProgress:
+			return byID
+		default:
+			return -cmp.Or(cmp.Compare(a.EndedAtMs, b.EndedAtMs), byID)
+		}
+	}
+}
+
+// merged is the whole list of a state.
+func (m *meadow) merged(state ListState) (all []*TaskRecord) {
+	heads := slices.Clone(m.orders[state])
+	for {
+		best := -1
+		for i := range heads {
+			if len(heads[i]) > 0 && (best < 0 || amongShards(state)(heads[i][0], heads[best][0]) < 0) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return all
+		}
+		all = append(all, heads[best][0])
+		heads[best] = heads[best][1:]
+	}
+}
+
+// all reads every page of a query and says how many there were.
+func (m *meadow) all(t *testing.T, q ListQuery) (ids []wire.TaskID, pages int) {
+	t.Helper()
+	q.Queue = m.queue
+	for {
+		page, err := m.store.ListTasks(&q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages++
+		if len(page.Tasks) > q.Limit || page.Read > q.MostRead {
+			t.Fatalf("a page of %d tasks from %d records, limits %d and %d", len(page.Tasks), page.Read, q.Limit, q.MostRead)
+		}
+		for _, task := range page.Tasks {
+			ids = append(ids, task.ID)
+		}
+		if !page.More {
+			return ids, pages
+		}
+		q.After = page.Places
+	}
+}
+
+func idsOf(records []*TaskRecord, keep func(*TaskRecord) bool) (ids []wire.TaskID) {
+	for _, r := range records {
+		if keep == nil || keep(r) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+func TestPagesAreTheWholeListInQueueOrder(t *testing.T) {
+	for _, shards := range []int{1, 3} {
+		m := newMeadow(t, shards, 200)
+		for state := ListReady; state <= ListDone; state++ {
+			want := idsOf(m.merged(state), nil)
+			for _, limit := range []int{1, 2, 7, 1000} {
+				got, pages := m.all(t, ListQuery{State: state, Limit: limit, MostRead: 1000, MostBytes: 1 << 20})
+				if !slices.Equal(got, want) {
+					t.Errorf("%d shards, state %d, pages of %d: got %d tasks, want %d, or another order", shards, state, limit, len(got), len(want))
+				}
+				if most := (len(want) + limit - 1) / limit; pages > most {
+					t.Errorf("%d tasks took %d pages of %d", len(want), pages, limit)
+				}
+			}
+		}
+	}
+}
+
+func TestFiltersLeaveOutAndReadNoMoreThanTheirBound(t *testing.T) {
+	m := newMeadow(t, 3, 300)
+	for _, c := range []struct {
+		name   string
+		state  ListState
+		filter ListFilter
+		keep   func(*TaskRecord) bool
+	}{
+		{"status", ListDone, ListFilter{Status: wire.StatusCancelled}, func(r *TaskRecord) bool { return r.Status == wire.StatusCancelled }},
+		{"status of leased", ListInProgress, ListFilter{Status: wire.StatusPending}, func(*TaskRecord) bool { return false }},
+		{"last worker", ListDead, ListFilter{Worker: "ada"}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
+		{"worker of leased", ListInProgress, ListFilter{Worker: "w1"}, func(*TaskRecord) bool { return true }},
+		{"error", ListReady, ListFilter{ErrorPart: "such file"}, func(r *TaskRecord) bool { return len(r.Error) > 9 }},
+		{"both", ListDead, ListFilter{Worker: "bob", ErrorPart: "disk"}, func(r *TaskRecord) bool {
+			return r.LastWorkerID == "bob" && r.Error == "disk full"
+		}},
+	} {
+		want := idsOf(m.merged(c.state), c.keep)
+		got, _ := m.all(t, ListQuery{State: c.state, Filter: c.filter, Limit: 5, MostRead: 10, MostBytes: 1 << 20})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %d tasks, want %d", c.name, len(got), len(want))
+		}
+	}
+}
+
+func TestPageEndsWhenItsTextsAreLarge(t *testing.T) {
+	m := newMeadow(t, 2, 50)
+	page, err := m.store.ListTasks(&ListQuery{Queue: m.queue, Limit: 50, MostRead: 50, MostBytes: 25})
+	if err != nil || !page.More {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	bytes := 0
+	for _, task := range page.Tasks {
+		if bytes >= 25 {
+			t.Errorf("a page of 25 bytes goes on behind %d", bytes)
+		}
+		bytes += len(task.Payload) + len(task.Error)
+	}
+	if bytes < 25 {
+		t.Errorf("a page of 25 bytes ends at %d", bytes)
+	}
+}
+
+func TestPlaceOfAnotherListIsRefused(t *testing.T) {
+	m := newMeadow(t, 2, 10)
+	for _, after := range [][]ListPlace{
+		{}, {nil}, {nil, nil, nil}, {ListPlace("x"), nil}, {nil, make(ListPlace, 24)},
+		{append(ListPlace{wire.MaxPriority + 1}, make(ListPlace, 24)...), nil},
+	} {
+		if _, err := m.store.ListTasks(&ListQuery{Queue: m.queue, After: after, Limit: 1, MostRead: 1, MostBytes: 1}); !errors.Is(err, ErrListPlace) {
+			t.Errorf("places %q: %v", after, err)
+		}
+	}
+}
+
+func TestDeletedKeysOfAnEmptiedQueueAreNotWalkedOver(t *testing.T) {
+	s := openIn(t, vfs.NewMem(), func(o *Options) { o.Shards = 1 })
+	p, q := plantIn(s, 0), QueueKey{"c", "t"}
+	var dead []*TaskRecord
+	for range 5000 {
+		p.marks.TimeMs++
+		dead = append(dead, p.ended(q, wire.StatusFailed, true, ""))
+	}
+	p.settle(t)
+	last := dead[len(dead)-1]
+	for _, r := range dead[:len(dead)-1] {
+		p.span.batch.DeleteDead(q, TimedKey{AtMs: r.EndedAtMs, ID: r.ID})
+		p.span.batch.DeleteTask(r.ID)
+	}
+	*p.figures(q) = Counters{Dead: 1, DeadFloorMs: dead[0].EndedAtMs}
+	p.settle(t)
+	err := s.merged(&ListQuery{Queue: q, State: ListDead}, func(m *merge) error {
+		o := m.first()
+		if o == nil || o.key.ID != last.ID {
+			t.Fatalf("the first is %+v", o)
+		}
+		// Its neighbours are 4,999 deleted keys, which a step would walk over.
+		if left := o.ranges[0].left; left != 0 {
+			t.Errorf("%d keys are said to be left", left)
+		}
+		return o.next()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeadLettersComeOldestFirstAndGrouped(t *testing.T) {
+	m := newMeadow(t, 3, 300)
+	newestFirst := m.merged(ListDead)
+	until := newestFirst[len(newestFirst)/2].EndedAtMs
+	want := idsOf(newestFirst, func(r *TaskRecord) bool { return r.EndedAtMs <= until })
+	slices.Reverse(want)
+	var got []wire.TaskID
+	for places := []ListPlace(nil); ; {
+		ids, next, err := m.store.DeadLetters(m.queue, until, places, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, ids...)
+		if places = next; next == nil {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d dead letters, want %d, or another order", len(got), len(want))
+	}
+	reasons, read, more, err := m.store.DeadReasons(m.queue, 10)
+	if err != nil || read != 10 || !more {
+		t.Errorf("read %d, more %v, %v", read, more, err)
+	}
+	counts := make(map[string]int)
+	for _, r := range newestFirst[:10] {
+		counts[r.Error]++
+	}
+	for _, r := range reasons {
+		first := newestFirst[slices.IndexFunc(newestFirst, func(o *TaskRecord) bool { return o.Error == r.Error })]
+		if counts[r.Error] != r.Count || r.TaskID != first.ID || r.EndedAtMs != first.EndedAtMs {
+			t.Errorf("reason %+v, counted %d, newest %v", r, counts[r.Error], first.ID)
+		}
+	}
+	if len(reasons) != len(counts) {
+		t.Errorf("%d reasons of %d", len(reasons), len(counts))
+	}
+}

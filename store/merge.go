@@ -1,0 +1,225 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// merge walks through one family of a queue in all shards at once. One
+// goroutine.
+type merge struct {
+	state  ListState
+	back   bool
+	orders []*order
+}
+
+// first is the shard whose place comes first, nil at the end of all.
+func (m *merge) first() (first *order) {
+	for _, o := range m.orders {
+		if o.ok && (first == nil || m.compare(&o.key, &first.key) < 0) {
+			first = o
+		}
+	}
+	return first
+}
+
+// compare orders places of different shards. Sequences of different shards
+// cannot be compared, so ids decide there.
+func (m *merge) compare(a, b *parsedKey) int {
+	c := cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.AtMs, b.AtMs), bytes.Compare(a.ID[:], b.ID[:]))
+	if m.back {
+		return -c
+	}
+	return c
+}
+
+// places are what a listing has looked at.
+func (m *merge) places() []ListPlace {
+	places := make([]ListPlace, len(m.orders))
+	for i, o := range m.orders {
+		places[i] = o.place
+	}
+	return places
+}
+
+// order is one family of a queue in one shard: a place in it and what comes
+// behind. It has at most one iterator open.
+type order struct {
+	view   view
+	back   bool
+	ranges []keyRange
+	it     *pebble.Iterator
+	// key is the next entry, ok that there is one. place is the end of the last
+	// entry that was left behind, prefix the length of what is before it.
+	key    parsedKey
+	end    []byte
+	ok     bool
+	place  ListPlace
+	prefix int
+}
+
+// keyRange are keys from lower (inclusive) to upper (exclusive). left is how
+// many there still are, -1 if that is not known: behind the last one there may
+// be any number of deleted keys, which are better not walked over.
+type keyRange struct {
+	lower, upper []byte
+	left         int64
+}
+
+// begin finds what has to be read of a queue, from its figures, and goes to the
+// first entry. Bounds keep every read away from keys that were deleted long ago.
+func (o *order) begin(q QueueKey, f family) error {
+	var c Counters
+	if _, err := o.view.get(appendCountersKey(o.view.start(), q), func(value []byte) error {
+		return parseCounters(value, &c)
+	}); err != nil {
+		return err
+	}
+	var after parsedKey
+	if len(o.place) > 0 {
+		after.Family = f
+		if after.parsePlace(string(o.place)) != nil {
+			return ErrListPlace
+		}
+	}
+	o.prefix = len(appendQueue(o.view.start(), q, f))
+	if f == familyPending {
+		o.beginReady(q, &c, &after)
+		return o.next()
+	}
+	count, floorMs := c.timed(f)
+	if count == 0 {
+		return nil
+	}
+	prefix := appendQueue(o.view.start(), q, f)
+	r := keyRange{lower: slices.Clone(prefix), upper: upperBound(prefix), left: count}
+	if f != familyInProgress {
+		r.lower = slices.Clone(appendTimedKey(o.view.start(), q, f, TimedKey{AtMs: floorMs}))
+	}
+	o.cut(&r)
+	o.ranges = []keyRange{r}
+	return o.next()
+}
+
+// beginReady is begin for the priorities, each of which has its own floor.
+func (o *order) beginReady(q QueueKey, c *Counters, after *parsedKey) {
+	for priority := Priorities - 1; priority >= 0; priority-- {
+		behind := len(o.place) > 0 && priority > after.Priority
+		if c.Ready[priority] == 0 || behind {
+			continue
+		}
+		r := keyRange{
+			lower: slices.Clone(appendPendingKey(o.view.start(), q, priority, PendingKey{Seq: c.ReadyFloor[priority]})),
+			upper: upperBound(appendPriority(o.view.start(), q, priority)),
+			left:  c.Ready[priority],
+		}
+		if priority == after.Priority {
+			o.cut(&r)
+		}
+		o.ranges = append(o.ranges, r)
+	}
+}
+
+// cut leaves out what is not behind the place.
+func (o *order) cut(r *keyRange) {
+	if len(o.place) == 0 {
+		return
+	}
+	r.left = -1
+	key := append(slices.Clone(r.lower[:o.prefix]), o.place...)
+	if o.back {
+		r.upper = key
+	} else if key = append(key, 0); bytes.Compare(key, r.lower) > 0 {
+		r.lower = key
+	}
+	if bytes.Compare(r.lower, r.upper) >= 0 {
+		// The floor has risen over the place meanwhile.
+		r.left = 0
+	}
+}
+
+// timed is the figure and the lower bound of a family that is no priority.
+func (c *Counters) timed(f family) (count, floorMs int64) {
+	switch f {
+	case familyDelayed:
+		return c.Delayed, c.DelayedFloorMs
+	case familyDead:
+		return c.Dead, c.DeadFloorMs
+	case familyDone:
+		return c.Done, c.DoneFloorMs
+	case familyInProgress:
+		return c.InProgress, 0
+	default:
+		panic(fmt.Sprintf("store: family %d has no single figure", f))
+	}
+}
+
+// next leaves the entry behind and goes to the one after it.
+func (o *order) next() error {
+	if o.ok {
+		o.place = slices.Clone(o.end)
+	}
+	o.ok = false
+	for len(o.ranges) > 0 {
+		r := &o.ranges[0]
+		if r.left != 0 {
+			found, err := o.step(r)
+			if err != nil || found {
+				return err
+			}
+		}
+		if err := o.leave(); err != nil {
+			return err
+		}
+		o.ranges = o.ranges[1:]
+	}
+	return nil
+}
+
+// step moves the iterator of a range on by one.
+func (o *order) step(r *keyRange) (found bool, err error) {
+	switch {
+	case o.it == nil:
+		if o.it, err = o.view.reader.NewIter(&pebble.IterOptions{LowerBound: r.lower, UpperBound: r.upper}); err != nil {
+			return false, fmt.Errorf("list: %w", err)
+		}
+		if o.back {
+			found = o.it.Last()
+		} else {
+			found = o.it.First()
+		}
+	case o.back:
+		found = o.it.Prev()
+	default:
+		found = o.it.Next()
+	}
+	if !found {
+		return false, nil // leave tells an error of the iterator
+	}
+	if o.key, err = parseKey(o.it.Key()); err != nil {
+		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
+	}
+	if r.left > 0 {
+		r.left--
+	}
+	o.end, o.ok = append(o.end[:0], o.it.Key()[o.prefix:]...), true
+	return true, nil
+}
+
+// leave closes the iterator of a range that is done.
+func (o *order) leave() error {
+	if o.it == nil {
+		return nil
+	}
+	err := errors.Join(o.it.Error(), o.it.Close())
+	o.it = nil
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	return nil
+}
