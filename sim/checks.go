@@ -19,6 +19,7 @@ func (w *world) rest() {
 }
 
 func (w *world) settle() {
+	w.endReplaced()
 	for range restMost {
 		busy := w.server.unsynced || len(w.server.untold) > 0
 		w.sync()

@@ -274,7 +274,10 @@ func (c *conn) session(key string) (id wire.SessionID, resumed bool) {
 		}
 		if older := w.newest[id]; older != nil {
 			w.trace.say("  socket %d takes over from %d", c.number, older.number)
-			older.step(&session.Replaced{})
+			w.replaced = append(w.replaced, older)
+		}
+		if !w.chance.oneIn(3) {
+			w.endReplaced()
 		}
 	} else {
 		var random [10]byte
@@ -283,6 +286,15 @@ func (c *conn) session(key string) (id wire.SessionID, resumed bool) {
 	}
 	w.newest[id] = c
 	return id, resumed
+}
+
+// endReplaced ends the sockets that newer ones have replaced. Shards may have
+// heard of the newer ones before.
+func (w *world) endReplaced() {
+	for _, c := range w.replaced {
+		c.step(&session.Replaced{})
+	}
+	w.replaced = w.replaced[:0]
 }
 
 // welcomed notes what a resumed session has in hand: so much of its room is

@@ -348,6 +348,7 @@ func (w *world) crash(kept bool) {
 		violate("a store closes", "%v", err)
 	}
 	w.model.rollback()
+	w.replaced = w.replaced[:0]
 	for _, c := range slices.Clone(w.conns) {
 		c.serverDied()
 	}

@@ -50,7 +50,9 @@ type world struct {
 	clients []*client
 	conns   []*conn
 	// newest is the newest socket of each session that the server knows.
-	newest   map[wire.SessionID]*conn
+	newest map[wire.SessionID]*conn
+	// replaced are sockets whose session has a newer one, and that go on.
+	replaced []*conn
 	requests []*request
 	unknown  []*request
 	// overheard are tokens that were seen lately, for whoever misuses them.
@@ -216,6 +218,7 @@ func (w *world) carry() {
 	if c == nil {
 		return
 	}
+	w.endReplaced()
 	for range 1 + w.chance.IntN(3) {
 		c.read()
 		c.work()
