@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -19,7 +20,7 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Options are what the API stands on. All are required but Ready and Draining.
+// Options are what the API stands on. All are required but WallMs, Ready and Draining.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -27,6 +28,8 @@ type Options struct {
 	Sessions Sessions
 	// NowMs is the clock of the engine, in Unix milliseconds.
 	NowMs func() int64
+	// WallMs is the clock of the machine, in Unix milliseconds; nil reads it.
+	WallMs func() int64
 	Log   zerolog.Logger
 	// Version and Durability are shown as they are.
 	Version    string
@@ -83,6 +86,9 @@ type resource struct {
 // New makes the handler of the whole API. It may be called from any goroutine
 // and the handler serves any number at once.
 func New(o Options) http.Handler {
+	if o.WallMs == nil {
+		o.WallMs = func() int64 { return time.Now().UnixMilli() }
+	}
 	a := &api{o: o, mux: http.NewServeMux(), fallback: func(*call) answer { return notFound() }}
 	a.mount(a.resources())
 	return a

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
-	"time"
 
 	"codeq/wire"
 )
@@ -27,7 +26,7 @@ func (a *api) getReady(*call) answer {
 	body = wire.AppendQuoted(body, a.o.Store.Guard().Level().String())
 	// How far the engine's clock is ahead of the wall.
 	body = append(body, `,"clockDifferenceMs":`...)
-	body = strconv.AppendInt(body, a.o.NowMs()-time.Now().UnixMilli(), 10)
+	body = strconv.AppendInt(body, a.o.NowMs()-a.o.WallMs(), 10)
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
 

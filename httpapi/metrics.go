@@ -55,7 +55,7 @@ func (a *api) writeMetrics(p *meter.Page) {
 	p.Put(1, meter.Label{Name: "version", Value: a.o.Version})
 	p.One("codeq_ready", meter.Gauge, "1 while the server takes work, 0 while it shuts down.", oneIf(a.o.Ready == nil || a.o.Ready()))
 	p.One("codeq_clock_difference_seconds", meter.Gauge, "How far the engine's clock is ahead of the wall.",
-		float64(a.o.NowMs()-time.Now().UnixMilli())/1000)
+		float64(a.o.NowMs()-a.o.WallMs())/1000)
 	p.One("codeq_sessions", meter.Gauge, "Sessions that are open.", float64(a.o.Sessions.Count()))
 	a.writeQueues(p)
 	a.o.Engine.WriteMetrics(p)

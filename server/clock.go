@@ -31,15 +31,36 @@ type Clock struct {
 	atElapsedNs int64
 }
 
-// NewClock starts a clock at the wall's time or at floorMs, Unix milliseconds,
-// whichever is later. The floor is the latest time that was ever stored.
-func NewClock(floorMs int64) *Clock {
-	return newClock(floorMs, func() int64 { return time.Now().UnixNano() }, elapsedNs)
+// TimeSource is where a Clock takes its time from. The zero value is the
+// machine. Both functions count nanoseconds and may be called from any goroutine.
+type TimeSource struct {
+	// WallNs is Unix time, which somebody may step.
+	WallNs func() int64
+	// ElapsedNs is what has passed since some moment, suspensions included.
+	ElapsedNs func() int64
 }
 
-func newClock(floorMs int64, wall, elapsed func() int64) *Clock {
+func (s TimeSource) orMachine() TimeSource {
+	if s.WallNs == nil {
+		s.WallNs = func() int64 { return time.Now().UnixNano() }
+	}
+	if s.ElapsedNs == nil {
+		s.ElapsedNs = elapsedNs
+	}
+	return s
+}
+
+func (s TimeSource) wallMs() int64 { return s.WallNs() / int64(time.Millisecond) }
+
+// NewClock starts a clock at the wall's time or at floorMs, Unix milliseconds,
+// whichever is later. The floor is the latest time that was ever stored.
+func NewClock(floorMs int64, from TimeSource) *Clock {
+	from = from.orMachine()
 	floorNs := floorMs * int64(time.Millisecond)
-	return &Clock{wall: wall, elapsed: elapsed, nowNs: max(wall(), floorNs), atElapsedNs: elapsed()}
+	return &Clock{
+		wall: from.WallNs, elapsed: from.ElapsedNs,
+		nowNs: max(from.WallNs(), floorNs), atElapsedNs: from.ElapsedNs(),
+	}
 }
 
 // NowMs is the engine's time in Unix milliseconds.

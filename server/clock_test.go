@@ -16,7 +16,9 @@ func (f *fakeTime) pass(d time.Duration) {
 }
 
 func (f *fakeTime) clock(floorMs int64) *Clock {
-	return newClock(floorMs, func() int64 { return f.wallNs }, func() int64 { return f.elapsedNs })
+	return NewClock(floorMs, TimeSource{
+		WallNs: func() int64 { return f.wallNs }, ElapsedNs: func() int64 { return f.elapsedNs },
+	})
 }
 
 func TestClockGoesWithTheWall(t *testing.T) {
@@ -93,7 +95,7 @@ func TestClockNeverRunsBackwards(t *testing.T) {
 }
 
 func TestRealClockIsTheWall(t *testing.T) {
-	c := NewClock(0)
+	c := NewClock(0, TimeSource{})
 	if diff := c.NowMs() - time.Now().UnixMilli(); diff < -1000 || diff > 1000 {
 		t.Fatalf("a new clock differs from the wall by %d ms", diff)
 	}
@@ -105,7 +107,7 @@ func TestRealClockIsTheWall(t *testing.T) {
 
 // Every message asks for the time, so it must not cost a system call.
 func BenchmarkNowMs(b *testing.B) {
-	c := NewClock(0)
+	c := NewClock(0, TimeSource{})
 	for b.Loop() {
 		c.NowMs()
 	}

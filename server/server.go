@@ -51,6 +51,9 @@ type Options struct {
 	Version     string
 	// FS is the file system of DataDir; nil means the real one.
 	FS vfs.FS
+	// Time is where the server's clock takes its time from; the zero value is
+	// the machine.
+	Time TimeSource
 }
 
 // Server is a running codeq. Its methods may be called from any goroutine.
@@ -143,7 +146,7 @@ func (s *Server) recoverWork() error {
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
 		Mailbox:    budget.mailbox(s.store.Shards()),
-		StartClock: func(floorMs int64) func() int64 { return NewClock(floorMs).NowMs },
+		StartClock: func(floorMs int64) func() int64 { return NewClock(floorMs, s.o.Time).NowMs },
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
@@ -169,7 +172,8 @@ func (s *Server) fatal(cause error) {
 func (s *Server) newAPI() http.Handler {
 	return httpapi.New(httpapi.Options{
 		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions,
-		NowMs: s.engine.NowMs, Log: s.o.Log, Version: s.o.Version, Durability: Durability,
+		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
+		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
 	})
 }

@@ -94,7 +94,7 @@ func (t *engineTarget) start(fail func(error)) error {
 	}
 	t.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: s, Outlets: outlets, Random: rand.Reader, Log: zerolog.Nop(), Fatal: fail,
-		StartClock: func(floorMs int64) func() int64 { return server.NewClock(floorMs).NowMs },
+		StartClock: func(floorMs int64) func() int64 { return server.NewClock(floorMs, server.TimeSource{}).NowMs },
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.Close())
