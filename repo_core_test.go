@@ -14,6 +14,7 @@ var corePackages = []string{"wire", "index", "lease", "shardactor"}
 // what it must not have: an atomic, a lock, a source of chance. They decide
 // nothing about a task. A shell file that needs none of it is not named.
 var shellFiles = []string{
+	"shardactor/change.go",
 	"shardactor/engine.go",
 	"shardactor/outlet.go",
 	"shardactor/room.go",

@@ -115,6 +115,12 @@ func (a *api) resources() []resource {
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getTasks}}},
+		{base + "/admin/queues/{command}", []verb{
+			{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueue},
+			{method: http.MethodPut, scope: auth.ScopeAdmin, handle: a.putQueue},
+		}},
+		{base + "/admin/queues/{command}/pause", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.pauseQueue}}},
+		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.resumeQueue}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},

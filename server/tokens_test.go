@@ -143,6 +143,29 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger sees the queues %s", a.body)
 		}
 	},
+	// What a stranger does to a queue of the same name is done to their own; see
+	// the end of TestAnotherTenantsTaskIsUnknownOnEveryRoute.
+	"GET /v1/codeq/admin/queues/{command}": func(x *site) {
+		a := x.ask("GET", "/v1/codeq/admin/queues/ready-for-owner", "")
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"ready":0`) || !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger sees the queue %s", a.body)
+		}
+	},
+	"PUT /v1/codeq/admin/queues/{command}": func(x *site) {
+		if a := x.ask("PUT", "/v1/codeq/admin/queues/held", `{"maxAttempts":1}`); !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger sets the queue %s", a.body)
+		}
+	},
+	"POST /v1/codeq/admin/queues/{command}/pause": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/admin/queues/held/pause", ""); !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger pauses the queue %s", a.body)
+		}
+	},
+	"POST /v1/codeq/admin/queues/{command}/resume": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/admin/queues/other/resume", ""); !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger resumes the queue %s", a.body)
+		}
+	},
 	"GET /v1/codeq/admin/queues/{command}/tasks": func(x *site) {
 		for _, state := range []string{"ready", "delayed", "inProgress", "dlq", "done"} {
 			for _, command := range []string{"held", "ready-for-owner", "of-nobody"} {
@@ -215,6 +238,10 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 		t.Errorf("in a batch the owner's task is answered\n%s\na task of nobody\n%s", answers[0], answers[1])
 	}
 	finishHeld(k, held)
+	if a := x.as(owner).ask("GET", "/v1/codeq/admin/queues/held", ""); strings.Contains(a.body, `"paused":true`) ||
+		strings.Contains(a.body, "maxAttempts") {
+		t.Errorf("the stranger changed the queue of the owner: %s", a.body)
+	}
 }
 
 // finishHeld shows that nobody has touched the delivery meanwhile.

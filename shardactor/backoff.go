@@ -1,27 +1,58 @@
 package shardactor
 
-import "math/rand/v2"
+import (
+	"cmp"
+	"math/rand/v2"
 
-// The default retry policy: exponential with full jitter, so that tasks that
-// failed together do not come back together.
-const (
-	backoffBaseMs = 5_000
-	backoffMaxMs  = 900_000
+	"codeq/store"
+	"codeq/wire"
 )
 
-// backoffMs is the delay before retry n (from 1): a time drawn between 0 and
-// the base doubled n−1 times, capped. The doubling stops at the cap, so no n
-// overflows.
-func backoffMs(n int, chance rand.Source) int64 {
-	ceiling := int64(backoffBaseMs)
+// backoff is the retry policy of a queue. Without one it is exponential with
+// full jitter, so that tasks that failed together do not come back together.
+type backoff struct {
+	policy string
+	baseMs int64
+	maxMs  int64
+}
+
+// backoffOf is the policy that holds for a task now.
+func (s *Shard) backoffOf(t *store.TaskRecord) backoff {
+	set := &s.queueOf(t.Queue()).settings.Backoff
+	return backoff{
+		policy: cmp.Or(set.Policy, wire.BackoffFullJitter),
+		baseMs: cmp.Or(set.BaseSeconds, wire.DefaultBackoffBaseSeconds) * 1000,
+		maxMs:  cmp.Or(set.MaxSeconds, wire.DefaultBackoffMaxSeconds) * 1000,
+	}
+}
+
+// delayMs is the delay before retry n (from 1), never more than the maximum.
+func (b backoff) delayMs(n int, chance rand.Source) int64 {
+	switch b.policy {
+	case wire.BackoffFixed:
+		return min(b.baseMs, b.maxMs)
+	case wire.BackoffLinear:
+		return min(b.baseMs*int64(n), b.maxMs)
+	case wire.BackoffExponential:
+		return b.doubledMs(n)
+	case wire.BackoffEqualJitter:
+		half := b.doubledMs(n) / 2
+		return half + rand.New(chance).Int64N(half+1)
+	}
+	return rand.New(chance).Int64N(b.doubledMs(n) + 1)
+}
+
+// doubledMs is the base doubled n−1 times. The doubling stops at the maximum,
+// so no n overflows.
+func (b backoff) doubledMs(n int) int64 {
+	ceiling := b.baseMs
 	for range n - 1 {
-		ceiling *= 2
-		if ceiling >= backoffMaxMs {
-			ceiling = backoffMaxMs
+		if ceiling >= b.maxMs {
 			break
 		}
+		ceiling *= 2
 	}
-	return rand.New(chance).Int64N(ceiling + 1)
+	return min(ceiling, b.maxMs)
 }
 
 // wholeSeconds rounds a span up, so that a stated delay is never shorter than

@@ -97,10 +97,13 @@ func before(a, b *member) bool {
 
 // queue is one queue as grants see it. The rings say where it stands.
 type queue struct {
-	key        store.QueueKey
-	index      *index.Queue
-	tenant     *tenant
-	crowd      *crowd
+	key    store.QueueKey
+	index  *index.Queue
+	tenant *tenant
+	crowd  *crowd
+	// settings are the shard's copy; while they pause it the queue stands in no
+	// ring.
+	settings   store.Settings
 	inReady    bool
 	inRunnable bool
 	// stalled: its head must be read from the store first, so it has no turn
@@ -139,7 +142,7 @@ func (s *Shard) forgetEmpty() {
 	for _, q := range s.suspects {
 		counters := q.index.Counters()
 		known := s.queues[q.key] == q
-		if !known || !counters.IsZero() || q.inReady || q.inRunnable || q.crowd.members > 0 {
+		if !known || !counters.IsZero() || q.settings.Version > 0 || q.inReady || q.inRunnable || q.crowd.members > 0 {
 			continue
 		}
 		delete(s.queues, q.key)

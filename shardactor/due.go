@@ -82,7 +82,7 @@ func (s *Shard) lose(e *lease.Entry, cause Cause) {
 	endedWithoutWord(t, e)
 	var delayMs int64
 	if t.Losses > 1 {
-		delayMs = backoffMs(t.Losses-1, s.chance)
+		delayMs = s.backoffOf(t).delayMs(t.Losses-1, s.chance)
 	}
 	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)
 }

@@ -1,6 +1,9 @@
 package shardactor
 
-import "codeq/wire"
+import (
+	"codeq/store"
+	"codeq/wire"
+)
 
 // Sink is whoever waits for effects: a session, one HTTP request, a test.
 // Deliver is called from the goroutine that released the sync which made the
@@ -80,6 +83,12 @@ type Extended struct {
 	Lost         []wire.TaskRef
 }
 
+// Configured answers Configure and CopySettings with what the shard has now.
+type Configured struct {
+	Ref      uint64
+	Settings store.Settings
+}
+
 // Cancelled answers Cancel.
 type Cancelled struct {
 	Ref    uint64
@@ -108,5 +117,6 @@ func (*Completed) effect()  {}
 func (*Requeued) effect()   {}
 func (*Extended) effect()   {}
 func (*Cancelled) effect()  {}
+func (*Configured) effect() {}
 func (*Revoked) effect()    {}
 func (*Ended) effect()      {}

@@ -117,6 +117,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		recovered[shard] = r
 		floorMs = max(floorMs, r.Marks.TimeMs)
 	}
+	copyNewest(recovered)
 	limits := o.Mailbox
 	if limits.Messages == 0 {
 		limits = DefaultMailbox

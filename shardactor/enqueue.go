@@ -1,6 +1,8 @@
 package shardactor
 
 import (
+	"cmp"
+
 	"codeq/store"
 	"codeq/wire"
 )
@@ -20,7 +22,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 	}
 	t := &store.TaskRecord{
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
-		MaxAttempts: m.MaxAttempts, PayloadBytes: len(m.Payload), CreatedAtMs: s.now,
+		MaxAttempts: s.maxAttemptsOf(m, key), PayloadBytes: len(m.Payload), CreatedAtMs: s.now,
 		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState,
 	}
 	batch := s.span.Batch()
@@ -35,6 +37,11 @@ func (s *Shard) enqueue(m *Enqueue) {
 		answer.Task = view(t, m.Payload)
 	}
 	s.tell(m.Sink, answer)
+}
+
+// maxAttemptsOf is what the request says, or else its queue, or else the server.
+func (s *Shard) maxAttemptsOf(m *Enqueue, key store.QueueKey) int {
+	return cmp.Or(m.MaxAttempts, s.queueOf(key).settings.MaxAttempts, wire.DefaultMaxAttempts)
 }
 
 // placeForNew is the tail of the queue, or the delayed set while the asked

@@ -1,6 +1,8 @@
 package shardactor
 
 import (
+	"cmp"
+
 	"codeq/lease"
 	"codeq/store"
 	"codeq/wire"
@@ -76,13 +78,14 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 	s.mustRead(err)
 	s.grants++
 	mb.lastGrant = s.grants
+	leaseForMs := s.leaseForMs(mb, t)
 	l := &store.Lease{
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
 		Session: mb.seat.carrier(), OverHTTP: mb.seat.OverHTTP, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
-		LeaseForMs: mb.leaseForMs, GrantedAtMs: s.now,
+		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
 		// Ahead of the promise by half a lease, so that the first heartbeats
 		// write nothing.
-		DeadlineMs: s.now + mb.leaseForMs + mb.leaseForMs/2,
+		DeadlineMs: s.now + leaseForMs + leaseForMs/2,
 	}
 	s.transition(t, move{
 		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: CauseGrant, lease: l,
@@ -92,6 +95,13 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 	s.tell(mb.seat.Sink, &Granted{
 		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
 	})
+}
+
+// leaseForMs is what the session asked for, or else what the queue says, or
+// else the server.
+func (s *Shard) leaseForMs(mb *member, t *store.TaskRecord) int64 {
+	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
+	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
 }
 
 // setAside moves a task whose record cannot be read out of the way: it must

@@ -1,6 +1,9 @@
 package shardactor
 
-import "codeq/wire"
+import (
+	"codeq/store"
+	"codeq/wire"
+)
 
 // Message is what reaches a shard through its mailbox. The set is closed: the
 // types of this file. A message belongs to the shard once it is pushed; the
@@ -41,8 +44,9 @@ type Enqueue struct {
 // tasks in hand stay. Commands may hold wire.AllCommands. Answer: Subscribed.
 type Subscribe struct {
 	Asker
-	Seat       *Seat
-	Commands   []string
+	Seat     *Seat
+	Commands []string
+	// LeaseForMs is 0 when the queue of each task decides.
 	LeaseForMs int64
 }
 
@@ -174,6 +178,28 @@ type Cancel struct {
 	TaskID   wire.TaskID
 }
 
+// Configure changes the settings of a queue. Only its home shard gets it, and
+// decides by it. Answer: Configured or Refused.
+type Configure struct {
+	Asker
+	Queue  store.QueueKey
+	Change SettingsChange
+}
+
+// SettingsChange says what changes; what is nil stays.
+type SettingsChange struct {
+	Paused   *bool
+	Settings *wire.QueueSettings
+}
+
+// CopySettings brings a shard the settings that the home of the queue has
+// decided. Answer: Configured, whether or not it had newer ones.
+type CopySettings struct {
+	Asker
+	Queue    store.QueueKey
+	Settings store.Settings
+}
+
 // SpaceChanged wakes the shard because the disk allows more, or less, than
 // before. No answer. A control message.
 type SpaceChanged struct{}
@@ -196,3 +222,5 @@ func (*Resume) message()       {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}
 func (*Cancel) message()       {}
+func (*Configure) message()    {}
+func (*CopySettings) message() {}

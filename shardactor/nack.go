@@ -8,9 +8,10 @@ func (s *Shard) nack(m *Nack) {
 		return
 	}
 	t := e.Task
-	delayMs := min(m.DelaySeconds, backoffMaxMs/1000) * 1000
+	policy := s.backoffOf(t)
+	delayMs := min(m.DelaySeconds*1000, policy.maxMs)
 	if m.DelaySeconds < 0 {
-		delayMs = backoffMs(t.Attempts+1, s.chance)
+		delayMs = policy.delayMs(t.Attempts+1, s.chance)
 	}
 	endedByWorker(t)
 	again := s.retry(t, s.placeAt(s.now+delayMs, CauseNack), m.Reason)

@@ -2,6 +2,7 @@ package shardactor
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"io"
@@ -64,7 +65,8 @@ func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	part([]byte(r.Command))
 	part(r.Payload)
 	part([]byte{byte(r.Priority)})
-	part(binary.BigEndian.AppendUint64(nil, uint64(r.MaxAttempts)))
+	// What the queue says may change between two requests that are the same.
+	part(binary.BigEndian.AppendUint64(nil, uint64(cmp.Or(r.MaxAttempts, wire.DefaultMaxAttempts))))
 	var sum [32]byte
 	h.Sum(sum[:0])
 	return sum

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -22,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "configure" || verb == "copy" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -56,11 +57,40 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 			m.Commands = strings.Split(may, ",")
 		}
 		return m, nil
+	case "configure", "copy":
+		return parseSettings(verb, asker, args), nil
 	case "unwatch":
 		return &Unwatch{Asker: asker, TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
 	default:
 		return w.parseDelivery(verb, asker, args)
 	}
+}
+
+// parseSettings reads a change at home, or a copy with its version.
+func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
+	key := store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: scriptString(args, "tenant", "default")}
+	paused := scriptString(args, "paused", "")
+	settings := wire.QueueSettings{
+		MaxAttempts: scriptInt(args, "max-attempts"), LeaseSeconds: scriptInt(args, "lease"),
+		Backoff: wire.Backoff{
+			Policy: scriptString(args, "policy", ""), BaseSeconds: int64(scriptInt(args, "base")),
+			MaxSeconds: int64(scriptInt(args, "most")),
+		},
+		RetentionSeconds: int64(scriptInt(args, "retention")), DLQRetentionSeconds: int64(scriptInt(args, "dlq-retention")),
+	}
+	if verb == "copy" {
+		return &CopySettings{Asker: asker, Queue: key, Settings: store.Settings{
+			Version: int64(scriptInt(args, "version")), Paused: paused == "true", QueueSettings: settings,
+		}}
+	}
+	m := &Configure{Asker: asker, Queue: key}
+	if paused != "" {
+		on := paused == "true"
+		m.Change.Paused = &on
+		return m
+	}
+	m.Change.Settings = &settings
+	return m
 }
 
 func (w *scriptWorld) producer(name string) Sink {

@@ -369,6 +369,8 @@ func describeEffect(e Effect) string {
 			held = append(held, r.TaskID.String()+" "+r.Token.String())
 		}
 		return fmt.Sprintf("resumed ref=%d held [%s]", e.Ref, strings.Join(held, ", "))
+	case *Configured:
+		return fmt.Sprintf("configured ref=%d %+v", e.Ref, e.Settings)
 	case *Cancelled:
 		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:

@@ -73,6 +73,8 @@ type Shard struct {
 	dirty    []*index.Queue
 	credited []*member
 	claims   []claimant
+	// unsaved are queues whose settings recovery took from another shard.
+	unsaved  []*queue
 	suspects []*queue
 }
 
@@ -122,6 +124,9 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 	}
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)
+	}
+	s.restoreSettings(r.Settings)
+	for _, q := range r.Queues {
 		s.ready(s.queueOf(q.Key))
 	}
 	for i := range r.Leased {
@@ -158,6 +163,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.out = Outcome{}
 	s.noteStall()
 	s.refill()
+	s.saveSettings()
 	for _, m := range messages[:min(len(messages), maxRoundMessages)] {
 		s.step(m)
 		s.out.Taken++
@@ -234,6 +240,10 @@ func (s *Shard) step(m Message) {
 		s.unwatch(m)
 	case *Cancel:
 		s.cancel(m)
+	case *Configure:
+		s.configure(m)
+	case *CopySettings:
+		s.copySettings(m)
 	case *SpaceChanged:
 		// The round itself is the answer.
 	default:

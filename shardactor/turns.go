@@ -60,9 +60,13 @@ func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 	return nil
 }
 
+// hasTurns says whether tasks of the queue may be handed out: by whatever way
+// they became ready, a pause holds them here.
+func (q *queue) hasTurns() bool { return !q.settings.Paused && q.index.HasReady() }
+
 // ready puts a queue with ready tasks into the rings.
 func (s *Shard) ready(q *queue) {
-	if !q.index.HasReady() {
+	if !q.hasTurns() {
 		return
 	}
 	if !q.inReady {
@@ -74,7 +78,7 @@ func (s *Shard) ready(q *queue) {
 }
 
 func (s *Shard) runnable(q *queue) {
-	if !q.inRunnable && q.index.HasReady() && q.crowd.hasOpen() {
+	if !q.inRunnable && q.hasTurns() && q.crowd.hasOpen() {
 		q.inRunnable = true
 		q.tenant.runnable.add(q)
 	}
@@ -108,10 +112,10 @@ func (s *Shard) nextTurn() *queue {
 func (s *Shard) nextOf(t *tenant) *queue {
 	if t.wild.hasOpen() {
 		return t.ready.next(
-			func(q *queue) bool { return !q.stalled && q.index.HasReady() },
+			func(q *queue) bool { return !q.stalled && q.hasTurns() },
 			func(q *queue) { q.inReady = false; s.suspect(q) })
 	}
 	return t.runnable.next(
-		func(q *queue) bool { return !q.stalled && q.index.HasReady() && q.crowd.hasOpen() },
+		func(q *queue) bool { return !q.stalled && q.hasTurns() && q.crowd.hasOpen() },
 		func(q *queue) { q.inRunnable = false; s.suspect(q) })
 }

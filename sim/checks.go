@@ -82,7 +82,7 @@ func (w *world) nothingWaitsFor(s *seat) {
 	for shard := range w.shape.shards {
 		for _, command := range commands {
 			t := w.model.head(shard, s.Tenant, command)
-			if t != nil && s.takes(shard, command) {
+			if t != nil && s.takes(shard, command) && !w.model.settings.of(t).Paused {
 				violate("no ready task sits beside an open session with room",
 					"task %v of shard %d; session %v has %d of %d and %d bytes unsent",
 					t.id, shard, s.ID, len(s.out), s.window, s.unsent)
@@ -179,6 +179,7 @@ func (w *world) compareAll(everyNth int) {
 		}
 	}
 	w.compareFigures()
+	w.compareSettings()
 }
 
 // compareFigures counts.
@@ -232,6 +233,7 @@ func (w *world) drain() {
 		cl.honest = true
 		cl.allowed = nil
 	}
+	w.resumeAll()
 	for turn := 0; w.open() > 0; turn++ {
 		if turn > restMost {
 			violate("everything ends", "%d tasks are still open", w.open())

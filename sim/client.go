@@ -82,7 +82,7 @@ func (cl *client) subscribe() *wire.Subscribe {
 	c := cl.world.chance
 	f := &wire.Subscribe{Commands: []string{wire.AllCommands}, LeaseSeconds: 300, Window: 200}
 	if !cl.honest {
-		f.LeaseSeconds = pick(c, []int{1, 2, 5, 20, 60, 600})
+		f.LeaseSeconds = pick(c, []int{0, 1, 2, 5, 20, 60, 600})
 		f.Window = pick(c, []int{0, 1, 1, 2, 3, 8})
 		if cl.world.shape.big {
 			f.Window = 40

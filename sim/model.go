@@ -29,6 +29,8 @@ type model struct {
 	tokens  map[wire.Token]bool
 	shards  []shardState
 	order   uint64
+	// settings are those of the shards, durable what is left of them by a crash.
+	settings, durableSettings settings
 
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine
@@ -106,15 +108,16 @@ type undoLine struct {
 
 func newModel(shards int) *model {
 	m := &model{
-		tasks:   make(map[wire.TaskID]*task),
-		pending: make(map[orderName][]*task),
-		keys:    make(map[keyName]*task),
-		seats:   make(map[*shardactor.Seat]*seat),
-		sockets: make([]map[wire.SessionID]*seat, shards),
-		waiters: make(map[wire.TaskID][]shardactor.Asker),
-		tokens:  make(map[wire.Token]bool),
-		leased:  make([][]*task, shards),
-		shards:  make([]shardState, shards),
+		tasks:    make(map[wire.TaskID]*task),
+		pending:  make(map[orderName][]*task),
+		keys:     make(map[keyName]*task),
+		seats:    make(map[*shardactor.Seat]*seat),
+		sockets:  make([]map[wire.SessionID]*seat, shards),
+		waiters:  make(map[wire.TaskID][]shardactor.Asker),
+		tokens:   make(map[wire.Token]bool),
+		leased:   make([][]*task, shards),
+		shards:   make([]shardState, shards),
+		settings: newSettings(shards), durableSettings: newSettings(shards),
 	}
 	m.forgetSockets()
 	return m
@@ -161,6 +164,7 @@ func (m *model) durable() {
 		u.t.isUndone, u.t.isNew = false, false
 	}
 	m.undo = m.undo[:0]
+	m.durableSettings.copyFrom(m.settings)
 	for i := range m.shards {
 		m.shards[i].durableEvents = m.shards[i].events
 	}
@@ -180,6 +184,7 @@ func (m *model) rollback() {
 		u.t.isUndone = false
 	}
 	m.undo = m.undo[:0]
+	m.settings.copyFrom(m.durableSettings)
 	for i := range m.shards {
 		m.shards[i].events = m.shards[i].durableEvents
 	}
@@ -206,6 +211,7 @@ func (m *model) rollback() {
 func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
+	m.settings.spread()
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs = 0, 0
 	}

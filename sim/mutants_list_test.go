@@ -193,6 +193,35 @@ var mutants = []mutant{{
 	},
 	caught: []string{"room adds up"},
 }, {
+	name: "hand out what is paused",
+	edit: edit{
+		file: "shardactor/turns.go",
+		old:  "return !q.settings.Paused && q.index.HasReady()", new: "return q.index.HasReady()",
+	},
+	caught: []string{"a paused queue hands out nothing"},
+}, {
+	name: "forget a pause at a restart",
+	edit: edit{
+		file: "shardactor/copysettings.go",
+		old:  "		q.settings = found[i].Settings\n", new: "		q.settings = found[i].Settings\n		q.settings.Paused = false\n",
+	},
+	caught: []string{"a paused queue hands out nothing", "settings never go back", "settings are what was set"},
+}, {
+	name: "start without the settings of the home",
+	edit: edit{
+		file: "shardactor/engine.go",
+		old:  "	copyNewest(recovered)\n", new: "",
+	},
+	caught: []string{"a paused queue hands out nothing", "settings never go back", "a retry waits as long as promised", "a lease is as long as was asked",
+		"a task comes out as it went in", "the store says what happened", "no ready task sits beside an open session with room"},
+}, {
+	name: "answer a change before it holds everywhere",
+	edit: edit{
+		file: "shardactor/change.go",
+		old:  "	if c.waits == 0 {\n", new: "	if c.waits <= 1 {\n		c.waits = -9\n",
+	},
+	caught: []string{"settings that were answered hold in every shard"},
+}, {
 	name: "replace a completion",
 	edit: edit{
 		file: "shardactor/result.go",

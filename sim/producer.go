@@ -7,6 +7,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/shardactor"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -16,6 +17,8 @@ type ledger struct {
 	tasks    map[wire.TaskID]string
 	order    []wire.TaskID
 	outcomes map[wire.TaskID]outcome
+	// settings are the versions that were answered, by queue.
+	settings map[store.QueueKey]int64
 }
 
 type outcome struct {
@@ -24,7 +27,8 @@ type outcome struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome)}
+	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome),
+		settings: make(map[store.QueueKey]int64)}
 }
 
 func (l *ledger) accepted(id wire.TaskID, payload string) {
@@ -205,7 +209,7 @@ func (w *world) newRequest() wire.EnqueueRequest {
 		pad = 100
 	}
 	r := wire.EnqueueRequest{
-		Command: pick(c, commands), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: 1 + c.IntN(4),
+		Command: pick(c, commands), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: c.IntN(5),
 		Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d,"pad":"%s"}`, pick(c, tenants), w.drawn,
 			strings.Repeat("x", c.IntN(pad))),
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -76,6 +78,10 @@ func (m *model) message(message shardactor.Message) {
 		m.unwatch(a)
 	case *shardactor.Cancel:
 		m.cancel(a)
+	case *shardactor.Configure:
+		m.configure(a)
+	case *shardactor.CopySettings:
+		m.copySettings(a)
 	}
 }
 
@@ -96,8 +102,9 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 	}
 	t := &task{
 		id: a.ID, shard: m.at.Shard, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
-		payload: string(a.Payload), prio: a.Priority, maxAttempts: a.MaxAttempts, ended: true,
+		payload: string(a.Payload), prio: a.Priority, ended: true,
 	}
+	t.maxAttempts = cmp.Or(a.MaxAttempts, m.settings.of(t).MaxAttempts, 5)
 	m.add(t)
 	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
 	if due > m.at.NowMs {
@@ -196,10 +203,10 @@ func (m *model) nack(a *shardactor.Nack) {
 	if t == nil {
 		return
 	}
-	s := span{least: min(a.DelaySeconds*1000, longestMs)}
+	s := span{least: min(a.DelaySeconds*1000, m.longest(t))}
 	s.most = s.least
 	if a.DelaySeconds < 0 {
-		s = span{0, backoffMs(t.attempts + 1)}
+		s = m.backoff(t, t.attempts+1)
 	}
 	m.ends(t)
 	again := m.retry(t, s, a.Reason, shardactor.CauseNack)
@@ -245,13 +252,6 @@ func (m *model) putBack(t *task, cause shardactor.Cause) {
 
 // span is how long a retry may wait; chance decides inside it.
 type span struct{ least, most int64 }
-
-func backoffMs(n int) int64 {
-	if n > 10 {
-		return longestMs
-	}
-	return min(longestMs, int64(baseMs)<<(n-1))
-}
 
 // retry counts a failed delivery.
 func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (again bool) {
@@ -312,7 +312,7 @@ func (m *model) lost(t *task, cause shardactor.Cause) {
 	t.losses++
 	s := span{}
 	if t.losses > 1 {
-		s.most = backoffMs(t.losses - 1)
+		s = m.backoff(t, t.losses-1)
 	}
 	m.retry(t, s, wire.ErrorLeaseExpired, cause)
 }

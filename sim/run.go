@@ -109,6 +109,10 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("gone %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 	case *shardactor.Resume:
 		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+	case *shardactor.Configure:
+		return fmt.Sprintf("configure %v", m.Queue)
+	case *shardactor.CopySettings:
+		return fmt.Sprintf("copy of the settings of %v: %+v", m.Queue, m.Settings)
 	case *shardactor.Cancel:
 		return "cancel " + w.name(m.TaskID)
 	case *shardactor.Watch:

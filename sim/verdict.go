@@ -156,7 +156,8 @@ func (m *model) granted(t *task) {
 	t.deliveries++
 	t.token, t.subject, t.session, t.ended = g.Token, s.Subject, s.ID, false
 	t.confirmed, t.gone, t.restored = false, false, false
-	t.leaseMs, t.ackedMs = sub.leaseMs, m.at.NowMs+sub.leaseMs
+	t.leaseMs = m.leaseOf(t, sub.leaseMs)
+	t.ackedMs = m.at.NowMs + t.leaseMs
 	t.lapseMs = t.ackedMs
 	s.out[g.Token] = true
 	s.unsent += len(t.payload)
@@ -181,6 +182,8 @@ func (m *model) mayHave(s *seat, t *task) {
 		violate("no task of another command", "task %v of %s, asked for %v", t.id, t.command, s.subscribed[t.shard])
 	case len(s.out) >= s.limit:
 		violate("room adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
+	case m.settings.of(t).Paused:
+		violate("a paused queue hands out nothing", "task %v of %s", t.id, t.command)
 	case m.at.Space >= store.NoGrant:
 		violate("nothing is handed out on a full disk", "task %v at %v", t.id, m.at.Space)
 	case t.attempts >= t.maxAttempts:
@@ -281,6 +284,8 @@ func refOf(e shardactor.Effect) uint64 {
 	case *shardactor.Requeued:
 		return e.Ref
 	case *shardactor.Extended:
+		return e.Ref
+	case *shardactor.Configured:
 		return e.Ref
 	case *shardactor.Cancelled:
 		return e.Ref

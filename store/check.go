@@ -38,6 +38,7 @@ const (
 	findCounters    = "wrong-counters"
 	findFloor       = "wrong-floor"
 	findMarks       = "wrong-marks"
+	findSettings    = "wrong-settings"
 )
 
 // Check reads every key of the database in one snapshot and compares records,
@@ -50,6 +51,7 @@ func (s *Store) Check() ([]Finding, error) {
 		return nil, err
 	}
 	for _, a := range audits {
+		a.judgeSettings(audits)
 		findings = append(findings, a.judge()...)
 	}
 	return findings, nil
@@ -112,9 +114,10 @@ const absentPayload = -1
 
 // queueFacts is what the keys say about one queue, and what its counters say.
 type queueFacts struct {
-	key     QueueKey
-	counted Counters
-	stored  *Counters
+	key      QueueKey
+	counted  Counters
+	stored   *Counters
+	settings *Settings
 }
 
 // audit collects one span and judges it.
@@ -196,6 +199,11 @@ func (a *audit) take(p *parsedKey, key, value []byte) {
 			q.stored = &c
 		} else {
 			a.unreadable[string(key)] = true
+		}
+	case familySettings:
+		var set Settings
+		if err = parseSettings(value, &set); err == nil {
+			a.queue(p.Queue).settings = &set
 		}
 	case familyMarks:
 		err = parseMarks(value, &a.marks)

@@ -59,6 +59,15 @@ var sabotages = []struct {
 	{"damaged counters", findDamaged, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}), "x")
 	}},
+	{"damaged settings", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familySettings, Queue: g.queue}), `{"version":0}`)
+	}},
+	{"settings that the home does not have", findSettings, func(t *testing.T, s *Store, g garden) {
+		away := 1 - wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
+		tamper(t, s, spanKey(parsedKey{Shard: away, Family: familySettings, Queue: g.queue}), `{"version":1}`)
+	}},
+	{"settings newer than those of the home", findSettings, settingsOf(`{"version":2}`, `{"version":3}`)},
+	{"settings that are not those of their version", findSettings, settingsOf(`{"version":2}`, `{"version":2,"paused":1}`)},
 	{"a damaged lease", findDamaged, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
 	}},
@@ -187,6 +196,16 @@ var sabotages = []struct {
 	{"marks gone", findMarks, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyMarks}))
 	}},
+}
+
+// settingsOf writes settings of a queue at home and away.
+func settingsOf(home, away string) func(t *testing.T, s *Store, g garden) {
+	return func(t *testing.T, s *Store, g garden) {
+		t.Helper()
+		at := wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
+		tamper(t, s, spanKey(parsedKey{Shard: at, Family: familySettings, Queue: g.queue}), home)
+		tamper(t, s, spanKey(parsedKey{Shard: 1 - at, Family: familySettings, Queue: g.queue}), away)
+	}
 }
 
 func pendingKeyOf(r *TaskRecord) []byte {

@@ -50,6 +50,27 @@ func fullCounters() *Counters {
 	}
 }
 
+func fullSettings() *Settings {
+	return &Settings{Version: 3, Paused: true, QueueSettings: wire.QueueSettings{
+		Ordered: true, MaxAttempts: 4, LeaseSeconds: 5,
+		Backoff:          wire.Backoff{Policy: wire.BackoffFixed, BaseSeconds: 6, MaxSeconds: 7},
+		RetentionSeconds: 8, DLQRetentionSeconds: 9,
+	}}
+}
+
+func TestSettingsComeBackWhole(t *testing.T) {
+	for _, want := range []*Settings{fullSettings(), {Version: 1}} {
+		var got Settings
+		if err := parseSettings(appendSettings(nil, want), &got); err != nil || got != *want {
+			t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+		}
+	}
+	var s Settings
+	if err := parseSettings([]byte(`{"paused":1}`), &s); err == nil {
+		t.Error("settings without a version were taken")
+	}
+}
+
 func fullHistory() []wire.HistoryLine {
 	return []wire.HistoryLine{
 		{Delivery: 1, WorkerID: "w1", FromMs: 1, ToMs: 2, Cause: "LEASE_EXPIRED"},
@@ -67,6 +88,8 @@ func TestValuesKeepTheirForm(t *testing.T) {
 	show("counters", appendCounters(nil, fullCounters()))
 	show("counters-least", appendCounters(nil, &Counters{}))
 	show("marks", appendMarks(nil, Marks{Seq: 1, Event: 2, TimeMs: 3}))
+	show("settings", appendSettings(nil, fullSettings()))
+	show("settings-least", appendSettings(nil, &Settings{Version: 1}))
 	show("history", appendHistory(nil, fullHistory()))
 	show("result", wire.AppendResultRecord(nil, &wire.ResultRecord{
 		TaskID: fullRecord(t).ID, Status: wire.StatusCompleted, Result: []byte(`{"b":1.0, "a":12345678901234567890}`),

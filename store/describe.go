@@ -66,6 +66,8 @@ func opKey(key []byte) string {
 		return fmt.Sprintf("%s %s%d/%v", queue, queueFamilies[p.Family], p.AtMs, p.ID)
 	case familyIdempotency:
 		return fmt.Sprintf("%s key/%s", queue, p.Name)
+	case familySettings:
+		return queue + " settings"
 	case familyCounters:
 		return queue + " stats"
 	case familyMarks:

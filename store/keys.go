@@ -20,6 +20,7 @@ import (
 //	q/<command>/<tenant>/inprog/<id>
 //	q/<command>/<tenant>/delayed/<due><id>    dlq/<ended><id>    done/<ended><id>
 //	stats/<command>/<tenant>/
+//	settings/<command>/<tenant>/
 //	meta/marks
 //	bad/<what the key was>
 //
@@ -49,6 +50,7 @@ const (
 	familyDone
 	familyCounters
 	familyMarks
+	familySettings
 	familyBad
 )
 
@@ -73,6 +75,7 @@ const (
 	wordIdempotency = "idempo/"
 	wordQueue       = "q/"
 	wordCounters    = "stats/"
+	wordSettings    = "settings/"
 	wordMarks       = "meta/marks"
 	wordBad         = "bad/"
 )
@@ -139,6 +142,11 @@ func appendTimedKey(dst []byte, q QueueKey, f family, k TimedKey) []byte {
 	dst = appendQueue(dst, q, f)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(k.AtMs))
 	return append(dst, k.ID[:]...)
+}
+
+func appendSettingsKey(dst []byte, q QueueKey) []byte {
+	dst = append(dst, wordSettings...)
+	return appendNames(dst, q)
 }
 
 func appendCountersKey(dst []byte, q QueueKey) []byte {
@@ -232,6 +240,10 @@ func (p *parsedKey) parseNamed(rest string) error {
 	}
 	if names, ok := cut(rest, wordCounters); ok {
 		p.Family = familyCounters
+		return p.takeEnd(p.takeQueue(names))
+	}
+	if names, ok := cut(rest, wordSettings); ok {
+		p.Family = familySettings
 		return p.takeEnd(p.takeQueue(names))
 	}
 	if names, ok := cut(rest, wordIdempotency); ok {
@@ -376,6 +388,7 @@ var familyWords = [...]string{
 	familyDone:        "ended entry of task",
 	familyCounters:    "counters",
 	familyMarks:       "marks",
+	familySettings:    "settings",
 	familyBad:         "set-aside value",
 }
 

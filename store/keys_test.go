@@ -26,6 +26,8 @@ func rebuild(p *parsedKey) []byte {
 		return appendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
 	case familyCounters:
 		return appendCountersKey(key, p.Queue)
+	case familySettings:
+		return appendSettingsKey(key, p.Queue)
 	case familyMarks:
 		return append(key, wordMarks...)
 	}
@@ -49,7 +51,7 @@ func oneOfEach(q QueueKey) []parsedKey {
 			p.Queue, p.ID = q, id
 		case familyDelayed, familyDead, familyDone:
 			p.Queue, p.ID, p.AtMs = q, id, 1_700_000_000_000
-		case familyCounters:
+		case familyCounters, familySettings:
 			p.Queue = q
 		case familyBad:
 			p.Name = "tasks/x"
@@ -89,7 +91,7 @@ func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
 		span + "stats/a%/b/", span + "stats/a b/b/", span + "stats/a%2a/b/", span + "idempo/a/b/c", span + "idempo/a/b/c/d",
 		span + "q/a/b/", span + "q/a/b/pending/", span + "q/a/b/pending/\x0a12345678" + id, span + "q/a/b/pending/\x001234567" + id,
 		span + "q/a/b/delayed/\x8012345678" + id, span + "q/a/b/delayed/\x80\x00\x00\x00\x00\x00\x00\x00" + id,
-		span + "q/a/b/inprog/" + id + "x", span + "q/a/b/lost/" + id, span + "settings/a/b/",
+		span + "q/a/b/inprog/" + id + "x", span + "q/a/b/lost/" + id, span + "settings/a/b",
 	} {
 		if p, err := parseKey([]byte(key)); err == nil {
 			t.Errorf("%q was taken for %+v", key, p)

@@ -132,6 +132,14 @@ func (s *Store) ReadQueues(tenant string) ([]wire.QueueFigures, error) {
 	for shard := 0; shard < s.shards && err == nil; shard++ {
 		v := view{reader: snapshot, prefix: appendSpan(nil, shard)}
 		err = addFigures(&v, tenant, byCommand)
+		if err == nil {
+			err = v.eachSettings(shard, s.shards, func(q QueueKey, set *Settings) {
+				if q.Tenant == tenant {
+					f := figuresOf(byCommand, q)
+					f.Paused, f.Settings = set.Paused, set.QueueSettings
+				}
+			})
+		}
 	}
 	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close snapshot: %w", closeErr)
@@ -145,6 +153,15 @@ func (s *Store) ReadQueues(tenant string) ([]wire.QueueFigures, error) {
 	}
 	slices.SortFunc(list, func(a, b wire.QueueFigures) int { return cmp.Compare(a.Command, b.Command) })
 	return list, nil
+}
+
+func figuresOf(byCommand map[string]*wire.QueueFigures, q QueueKey) *wire.QueueFigures {
+	f := byCommand[q.Command]
+	if f == nil {
+		f = &wire.QueueFigures{Command: q.Command, TenantID: q.Tenant}
+		byCommand[q.Command] = f
+	}
+	return f
 }
 
 // addFigures adds the queues of one shard.
@@ -162,17 +179,17 @@ func addFigures(v *view, tenant string, byCommand map[string]*wire.QueueFigures)
 		if p.Queue.Tenant != tenant {
 			return true, nil
 		}
-		f := byCommand[p.Queue.Command]
-		if f == nil {
-			f = &wire.QueueFigures{Command: p.Queue.Command, TenantID: tenant}
-			byCommand[p.Queue.Command] = f
-		}
-		f.Ready += c.ReadyTotal()
-		f.Delayed += c.Delayed
-		f.InProgress += c.InProgress
-		f.Dead += c.Dead
-		return true, addOldest(v, p.Queue, &c, f)
+		f := figuresOf(byCommand, p.Queue)
+		return true, addCounters(v, p.Queue, &c, f)
 	})
+}
+
+func addCounters(v *view, q QueueKey, c *Counters, f *wire.QueueFigures) error {
+	f.Ready += c.ReadyTotal()
+	f.Delayed += c.Delayed
+	f.InProgress += c.InProgress
+	f.Dead += c.Dead
+	return addOldest(v, q, c, f)
 }
 
 // addOldest looks at the head of every priority that has one.

@@ -19,6 +19,8 @@ type Recovered struct {
 	// Queues and Leased are in the order of their keys.
 	Queues []QueueState
 	Leased []LeasedTask
+	// Settings are those of the queues that have any, in the order of their keys.
+	Settings []SettingsState
 	// SetAside is the number of values that could not be decoded and were
 	// moved under bad/.
 	SetAside int64
@@ -37,6 +39,9 @@ func (sp *Span) Load() (*Recovered, error) {
 	}
 	if err := sp.loadQueues(r); err != nil {
 		return nil, fmt.Errorf("load queues of shard %d: %w", sp.shard, err)
+	}
+	if err := sp.loadSettings(r); err != nil {
+		return nil, fmt.Errorf("load settings of shard %d: %w", sp.shard, err)
 	}
 	for i := range r.Queues {
 		if err := sp.loadLeases(r, &r.Queues[i]); err != nil {

@@ -169,15 +169,12 @@ func AppendEnqueueRequest(dst []byte, r *EnqueueRequest) []byte {
 	return append(appendEnqueueMembers(append(dst, '{'), r), '}')
 }
 
-// appendEnqueueMembers leaves out what has its default. A MaxAttempts of 0,
-// which a client may leave in the struct, means the default too.
+// appendEnqueueMembers leaves out what has its default.
 func appendEnqueueMembers(dst []byte, r *EnqueueRequest) []byte {
 	dst = appendText(dst, `"command":`, r.Command)
 	dst = optRaw(dst, `,"payload":`, r.Payload)
 	dst = optInt(dst, `,"priority":`, int64(r.Priority))
-	if r.MaxAttempts != DefaultMaxAttempts {
-		dst = optInt(dst, `,"maxAttempts":`, int64(r.MaxAttempts))
-	}
+	dst = optInt(dst, `,"maxAttempts":`, int64(r.MaxAttempts))
 	dst = optText(dst, `,"idempotencyKey":`, r.IdempotencyKey)
 	dst = optTime(dst, `,"runAt":`, r.RunAtMs)
 	dst = optInt(dst, `,"delaySeconds":`, r.DelaySeconds)

@@ -120,6 +120,8 @@ type QueueFigures struct {
 	Dead            int64
 	Paused          bool
 	OldestReadyAtMs int64
+	// Settings are those of the queue; what is zero is the server's default.
+	Settings QueueSettings
 }
 
 // AppendQueueFigures appends the figures as a JSON object.
@@ -132,5 +134,5 @@ func AppendQueueFigures(dst []byte, q *QueueFigures) []byte {
 	dst = appendInt(dst, `,"dlq":`, q.Dead)
 	dst = strconv.AppendBool(append(dst, `,"paused":`...), q.Paused)
 	dst = optTime(dst, `,"oldestReadyAt":`, q.OldestReadyAtMs)
-	return append(dst, '}')
+	return append(appendSettingMembers(dst, &q.Settings), '}')
 }

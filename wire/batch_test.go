@@ -11,7 +11,7 @@ import (
 func sampleBatch() []EnqueueRequest {
 	return []EnqueueRequest{
 		sampleEnqueue(),
-		{Command: "a", Payload: []byte("null"), MaxAttempts: DefaultMaxAttempts},
+		{Command: "a", Payload: []byte("null")},
 		{Command: "b", Payload: []byte(`{ "a": [1.0 , 2e400] }`), MaxAttempts: 1, DelaySeconds: 9},
 	}
 }

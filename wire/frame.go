@@ -30,8 +30,9 @@ type Hello struct {
 
 // Subscribe asks for the tasks of some commands; the last one counts.
 type Subscribe struct {
-	Ref          Ref
-	Commands     []string
+	Ref      Ref
+	Commands []string
+	// LeaseSeconds is 0 when the client leaves it to the queue of each task.
 	LeaseSeconds int
 	Window       int
 }

@@ -162,7 +162,7 @@ func TestSessionFiguresComeBack(t *testing.T) {
 
 func TestEnqueueRequestsKeepTheirBytesAndComeBack(t *testing.T) {
 	full := sampleEnqueue()
-	bare := EnqueueRequest{Command: "a", Payload: []byte("null"), MaxAttempts: DefaultMaxAttempts}
+	bare := EnqueueRequest{Command: "a", Payload: []byte("null")}
 	for name, request := range map[string]*EnqueueRequest{"enqueue": &full, "enqueue-bare": &bare} {
 		data := AppendEnqueueRequest(nil, request)
 		checkGolden(t, "body/"+name, data)

@@ -140,6 +140,17 @@ func ShardOfKey(tenant, command, key string, shards int) int {
 	return int(h % uint64(shards))
 }
 
+// ShardOfQueue is the home of a queue: the shard that decides its settings and,
+// of an ordered queue, has all its tasks. FNV-1a-64 over tenant and command
+// joined by a zero byte. It decides where bytes lie on disk and can never
+// change.
+func ShardOfQueue(tenant, command string, shards int) int {
+	h := fnv1a(fnvOffset, []byte(tenant))
+	h = fnv1a(h, []byte{0})
+	h = fnv1a(h, []byte(command))
+	return int(h % uint64(shards))
+}
+
 func fnv1a(h uint64, data []byte) uint64 {
 	for _, b := range data {
 		h ^= uint64(b)

@@ -283,12 +283,13 @@ const (
 	queueDead
 	queuePaused
 	queueOldestReadyAt
+	queueSetting // the first of the settings, which follow as settingNames has them
 )
 
-var queueNames = []string{
+var queueNames = append([]string{
 	queueCommand: "command", queueTenantID: "tenantId", queueReady: "ready", queueDelayed: "delayed",
 	queueInProgress: "inProgress", queueDead: "dlq", queuePaused: "paused", queueOldestReadyAt: "oldestReadyAt",
-}
+}, settingNames...)
 
 // ParseQueueList reads the answer of GET /admin/queues, an object whose member
 // queues lists the figures.
@@ -316,6 +317,30 @@ func ParseQueueList(data []byte) ([]QueueFigures, error) {
 	return queues, nil
 }
 
+// ParseQueueFigures reads the answer of GET /admin/queues/{command}.
+func ParseQueueFigures(data []byte) (*QueueFigures, error) {
+	o := object{names: queueNames}
+	if problem := o.scanAlone(data); problem != "" {
+		return nil, errors.New("read queue: queue " + problem)
+	}
+	f := o.queueFigures()
+	if o.err != nil {
+		return nil, errors.New("read queue: " + o.err.Sentence)
+	}
+	return &f, nil
+}
+
+// settingsOf reads the members of the settings that stand among the figures.
+func (o *object) settingsOf() QueueSettings {
+	inner := object{names: settingNames}
+	copy(inner.raw[:len(settingNames)], o.raw[queueSetting:])
+	s := inner.queueSettings()
+	if inner.err != nil && o.err == nil {
+		o.err = inner.err
+	}
+	return s
+}
+
 func (o *object) queueFigures() QueueFigures {
 	return QueueFigures{
 		Command:         o.text(queueCommand, &needTextRule),
@@ -326,6 +351,7 @@ func (o *object) queueFigures() QueueFigures {
 		Dead:            o.integer(queueDead, &anyIntegerRule),
 		Paused:          o.flag(queuePaused),
 		OldestReadyAtMs: o.timeMs(queueOldestReadyAt, CodeInvalidBody),
+		Settings:        o.settingsOf(),
 	}
 }
 

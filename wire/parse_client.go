@@ -27,7 +27,7 @@ var (
 	openTextRule     = textRule{code: CodeInvalidArgument, high: math.MaxInt}
 	workerRule       = textRule{code: CodeInvalidArgument, high: MaxWorkerIDBytes}
 	messageBytesRule = integerRule{code: CodeInvalidArgument, low: MinMaxMessageBytes, high: math.MaxInt64}
-	leaseRule        = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds, absent: DefaultLeaseSeconds}
+	leaseRule        = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
 	extendRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
 	windowRule       = integerRule{code: CodeInvalidArgument, high: MaxWindow, absent: DefaultWindow}
 	sizeRule         = integerRule{code: CodeInvalidArgument, high: MaxWindow, required: true}

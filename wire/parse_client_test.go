@@ -230,17 +230,17 @@ func TestFramesHaveDefaults(t *testing.T) {
 	cases := map[string]ClientFrame{
 		`{"type":"hello","maxMessageBytes":null,"token":null}`: &Hello{},
 		`{"type":"subscribe","commands":["a"]}`: &Subscribe{
-			Commands: []string{"a"}, LeaseSeconds: DefaultLeaseSeconds, Window: DefaultWindow,
+			Commands: []string{"a"}, Window: DefaultWindow,
 		},
 		`{"type":"subscribe","commands":["*","a"],"window":0}`: &Subscribe{
-			Commands: []string{AllCommands, "a"}, LeaseSeconds: DefaultLeaseSeconds,
+			Commands: []string{AllCommands, "a"},
 		},
 		`{"type":"heartbeat","tasks":null,"extendSeconds":null}`: &Heartbeat{},
 		`{"type":"heartbeat","tasks":[]}`:                        &Heartbeat{Tasks: []TaskRef{}},
 		`{"\u0074ype":"\u0064rain"}`:                             &Drain{},
 		`{"type":"window","size":10000,"result":1,"result":2}`:   &Window{Size: MaxWindow},
 		`{"type":"enqueue","command":"a","payload":null}`: &Enqueue{EnqueueRequest: EnqueueRequest{
-			Command: "a", Payload: []byte("null"), MaxAttempts: DefaultMaxAttempts,
+			Command: "a", Payload: []byte("null"),
 		}},
 	}
 	for message, want := range cases {

@@ -88,7 +88,7 @@ const (
 var (
 	commandRule     = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true}
 	priorityRule    = integerRule{code: CodeInvalidPriority, high: MaxPriority}
-	maxAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit, absent: DefaultMaxAttempts}
+	maxAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
 	keyRule         = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
 	delayRule       = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds}
 	nackDelayRule   = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds, absent: -1}

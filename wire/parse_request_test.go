@@ -139,7 +139,7 @@ func TestEnqueueRefusals(t *testing.T) {
 }
 
 func TestEnqueueAccepts(t *testing.T) {
-	base := EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: DefaultMaxAttempts}
+	base := EnqueueRequest{Command: "a", Payload: []byte("1")}
 	with := func(change func(r *EnqueueRequest)) EnqueueRequest {
 		r := base
 		change(&r)

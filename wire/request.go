@@ -2,12 +2,13 @@ package wire
 
 // EnqueueRequest is what a producer asks: the body of POST /tasks and the
 // fields of an enqueue frame. The parser has checked every field against its
-// limit; an absent field has its default, so a reader needs no second look.
+// limit; an absent field has its default, unless that is the queue's to say.
 type EnqueueRequest struct {
 	Command string
 	// Payload is the JSON value as posted, byte for byte; `null` is a payload.
-	Payload        []byte
-	Priority       int
+	Payload  []byte
+	Priority int
+	// MaxAttempts is 0 when the client left it to the queue.
 	MaxAttempts    int
 	IdempotencyKey string
 	// RunAtMs is the absolute time asked for, DelaySeconds the relative one;
@@ -52,7 +53,8 @@ type Holder struct {
 // and /tasks/claim/batch. Commands nil means all that the credential is good
 // for. Count is 1 for a single claim.
 type ClaimRequest struct {
-	Commands     []string
+	Commands []string
+	// LeaseSeconds is 0 when the client leaves it to the queue of each task.
 	LeaseSeconds int
 	WaitSeconds  int
 	WorkerID     string

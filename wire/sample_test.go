@@ -95,9 +95,17 @@ func sampleQueues() []QueueFigures {
 	return []QueueFigures{
 		{
 			Command: "sha256", TenantID: DefaultTenant, Ready: 1, Delayed: 2, InProgress: 3, Dead: 4, Paused: true,
-			OldestReadyAtMs: sampleTimeMs,
+			OldestReadyAtMs: sampleTimeMs, Settings: sampleSettings(),
 		},
 		{Command: "b", TenantID: awkward},
+	}
+}
+
+func sampleSettings() QueueSettings {
+	return QueueSettings{
+		Ordered: true, MaxAttempts: 7, LeaseSeconds: 30,
+		Backoff:          Backoff{Policy: BackoffLinear, BaseSeconds: 2, MaxSeconds: 60},
+		RetentionSeconds: 3600, DLQRetentionSeconds: 7200,
 	}
 }
 

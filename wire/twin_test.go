@@ -43,7 +43,7 @@ func TestClaimRefusals(t *testing.T) {
 }
 
 func TestClaimAccepts(t *testing.T) {
-	least := ClaimRequest{LeaseSeconds: DefaultLeaseSeconds, Count: 1}
+	least := ClaimRequest{Count: 1}
 	full := ClaimRequest{
 		Commands: []string{"a", AllCommands}, LeaseSeconds: MaxLeaseSeconds, WaitSeconds: MaxClaimWaitSeconds, WorkerID: "ada", Count: MaxClaimTasks,
 	}
@@ -51,7 +51,7 @@ func TestClaimAccepts(t *testing.T) {
 		``: least, " ": least, `{}`: least, `{"commands":[],"waitSeconds":null}`: least, `{"priority":-1}`: least,
 		string(AppendClaimRequest(nil, &full)):              full,
 		string(AppendClaimRequest(nil, &ClaimRequest{})):    least,
-		`{"count":1,"workerId":"","commands":["CaSe","a"]}`: {Commands: []string{"CaSe", "a"}, LeaseSeconds: DefaultLeaseSeconds, Count: 1},
+		`{"count":1,"workerId":"","commands":["CaSe","a"]}`: {Commands: []string{"CaSe", "a"}, Count: 1},
 	}
 	for body, want := range cases {
 		got, err := ParseClaimBatchRequest([]byte(body))

@@ -21,6 +21,9 @@ type cli struct {
 	Cancel   cancelCmd   `cmd:"" help:"Cancel a task that has not ended."`
 	Tasks    tasksCmd    `cmd:"" help:"List the tasks of a queue."`
 	Queues   queuesCmd   `cmd:"" help:"Show the figures of every queue."`
+	Queue    queueCmd    `cmd:"" help:"Show or change one queue."`
+	Pause    pauseCmd    `cmd:"" help:"Keep the tasks of a queue from workers."`
+	Resume   resumeCmd   `cmd:"" help:"End the pause of a queue."`
 	Sessions sessionsCmd `cmd:"" help:"Show the sessions that are open, and what they hold."`
 	Backup   backupCmd   `cmd:"" help:"Copy the data of the running server into a new directory."`
 	Doctor   doctorCmd   `cmd:"" help:"Examine the data directory of a server that does not run."`

@@ -61,6 +61,8 @@ func TestWrongCommandLinesAreOneSentenceAndExitCodeTwo(t *testing.T) {
 		{args: []string{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "long"}, want: "--wait"},
 		{args: []string{"task", "abc"}, want: "is not the id of a task"},
 		{args: []string{"cancel", "abc"}, want: "is not the id of a task"},
+		{args: []string{"pause", "a/b"}, want: "command"},
+		{args: []string{"queue", "set", "a", "--lease", "1500ms"}, want: "--lease must be whole seconds"},
 		{args: []string{"work", "a"}, want: `"codeq work --help"`},
 		{args: []string{"work", "a", "--"}, want: "no program behind --"},
 		{args: []string{"work", "a", "--", "no-such-program"}, want: "can not be run"},
@@ -100,6 +102,10 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"sessions"},
 		{"backup", filepath.Join(t.TempDir(), "copy")},
 		{"tasks", "a"},
+		{"pause", "a"},
+		{"resume", "a"},
+		{"queue", "show", "a"},
+		{"queue", "set", "a", "--max-attempts", "1"},
 		{"work", "a", "--", "cat"},
 	} {
 		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type pauseCmd struct {
+	Command string `arg:"" help:"Command of the queue."`
+}
+
+// Run keeps the tasks of a queue from workers.
+func (p *pauseCmd) Run(a *app) error {
+	return a.onQueue(p.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+		return c.PauseQueue(ctx, p.Command)
+	})
+}
+
+type resumeCmd struct {
+	Command string `arg:"" help:"Command of the queue."`
+}
+
+// Run ends a pause.
+func (r *resumeCmd) Run(a *app) error {
+	return a.onQueue(r.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+		return c.ResumeQueue(ctx, r.Command)
+	})
+}
+
+// onQueue does something to a queue and shows what it is then.
+func (a *app) onQueue(command string, do func(context.Context, *client.Client) (*client.QueueAnswer, error)) error {
+	if refusal := wire.CheckCommand(command); refusal != nil {
+		return wrong("%s", refusal.Sentence)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, done := a.untilStopped()
+	defer done()
+	answer, err := do(ctx, c)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.writeLine(answer.Raw)
+	}
+	return queueFields(answer.Queue).write(a.out)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type queueCmd struct {
+	Show queueShowCmd `cmd:"" help:"Show the figures and settings of a queue."`
+	Set  queueSetCmd  `cmd:"" help:"Change settings of a queue. 0 or nothing goes back to the server's default."`
+}
+
+type queueShowCmd struct {
+	Command string `arg:"" help:"Command of the queue."`
+}
+
+// Run shows one queue.
+func (q *queueShowCmd) Run(a *app) error {
+	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+		return c.Queue(ctx, q.Command)
+	})
+}
+
+type queueSetCmd struct {
+	Command      string         `arg:"" help:"Command of the queue."`
+	MaxAttempts  *int           `placeholder:"5" help:"How many executions may fail, for tasks that do not say."`
+	Lease        *time.Duration `placeholder:"5m" help:"How long a task stays with a worker that does not say."`
+	Backoff      *string        `placeholder:"exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
+	BackoffBase  *time.Duration `placeholder:"5s" help:"The first wait."`
+	BackoffMax   *time.Duration `placeholder:"15m" help:"The longest wait."`
+	Retention    *time.Duration `placeholder:"24h" help:"How long ended tasks stay."`
+	DLQRetention *time.Duration `name:"dlq-retention" placeholder:"168h" help:"How long dead letters stay."`
+}
+
+// Run changes what is named and leaves the rest. Two people who change one
+// queue at the same time may undo one another.
+func (q *queueSetCmd) Run(a *app) error {
+	for name, d := range map[string]*time.Duration{
+		"lease": q.Lease, "backoff-base": q.BackoffBase, "backoff-max": q.BackoffMax,
+		"retention": q.Retention, "dlq-retention": q.DLQRetention,
+	} {
+		if d != nil && (*d < 0 || *d%time.Second != 0) {
+			return wrong("--%s must be whole seconds, got %s", name, *d)
+		}
+	}
+	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+		now, err := c.Queue(ctx, q.Command)
+		if err != nil {
+			return nil, err
+		}
+		settings := now.Queue.Settings
+		q.change(&settings)
+		return c.SetQueue(ctx, q.Command, &settings)
+	})
+}
+
+func (q *queueSetCmd) change(s *wire.QueueSettings) {
+	if q.MaxAttempts != nil {
+		s.MaxAttempts = *q.MaxAttempts
+	}
+	if q.Backoff != nil {
+		s.Backoff.Policy = *q.Backoff
+	}
+	if q.Lease != nil {
+		s.LeaseSeconds = int(*q.Lease / time.Second)
+	}
+	for to, from := range map[*int64]*time.Duration{
+		&s.Backoff.BaseSeconds: q.BackoffBase, &s.Backoff.MaxSeconds: q.BackoffMax,
+		&s.RetentionSeconds: q.Retention, &s.DLQRetentionSeconds: q.DLQRetention,
+	} {
+		if from != nil {
+			*to = int64(*from / time.Second)
+		}
+	}
+}
+
+// queueFields is a queue for people.
+func queueFields(q *wire.QueueFigures) *fields {
+	f := &fields{}
+	f.add("queue", q.Command)
+	f.add("paused", map[bool]string{true: "yes", false: "no"}[q.Paused])
+	f.add("ready", fmt.Sprint(q.Ready))
+	f.add("delayed", fmt.Sprint(q.Delayed))
+	f.add("in progress", fmt.Sprint(q.InProgress))
+	f.add("dead letters", fmt.Sprint(q.Dead))
+	f.add("oldest ready", moment(q.OldestReadyAtMs))
+	s := &q.Settings
+	f.add("max attempts", orDefault(int64(s.MaxAttempts), fmt.Sprint(s.MaxAttempts)))
+	f.add("lease", secondsOrDefault(int64(s.LeaseSeconds)))
+	f.add("backoff", cmp.Or(s.Backoff.Policy, byDefault))
+	f.add("backoff base", secondsOrDefault(s.Backoff.BaseSeconds))
+	f.add("backoff max", secondsOrDefault(s.Backoff.MaxSeconds))
+	f.add("retention", secondsOrDefault(s.RetentionSeconds))
+	f.add("dlq retention", secondsOrDefault(s.DLQRetentionSeconds))
+	return f
+}
+
+const byDefault = "as the server says"
+
+func orDefault(value int64, text string) string {
+	if value == 0 {
+		return byDefault
+	}
+	return text
+}
+
+func secondsOrDefault(seconds int64) string {
+	return orDefault(seconds, (time.Duration(seconds) * time.Second).String())
+}

@@ -1,0 +1,22 @@
+package main
+
+import "testing"
+
+func TestQueueIsPausedResumedAndSet(t *testing.T) {
+	h := newHouse(t)
+	h.fine("enqueue", "hash", "1")
+	has(t, h.fine("pause", "hash"), "paused", "yes", "ready")
+	has(t, h.fine("pause", "hash", "--json"), `"paused":true`, `"ready":1`)
+	has(t, h.fine("queues"), "hash     1      0        0            0     yes")
+	has(t, h.fine("queue", "set", "hash", "--max-attempts", "2", "--backoff", "fixed", "--backoff-base", "1m"),
+		"max attempts", "2", "fixed", "1m0s", "yes")
+	has(t, h.fine("queue", "set", "hash", "--lease", "30s", "--max-attempts", "0"), "30s", "fixed", "as the server says")
+	has(t, h.fine("queue", "show", "hash", "--json"),
+		`"paused":true`, `"leaseSeconds":30`, `"backoff":{"policy":"fixed","baseSeconds":60}`)
+	has(t, h.fine("resume", "hash"), "no")
+	code, out, err := h.run("", "queue", "set", "hash", "--backoff", "never")
+	if code != exitFailed || out != "" {
+		t.Errorf("a policy that does not exist: exit code %d, output %q", code, out)
+	}
+	oneSentence(t, err, "backoff.policy must be one of")
+}

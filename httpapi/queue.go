@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// queueOf is the queue of the caller's tenant that the path names.
+func (c *call) queueOf() (q store.QueueKey, refusal *wire.Error) {
+	q = store.QueueKey{Command: c.r.PathValue("command"), Tenant: c.who.Tenant}
+	if refusal := wire.CheckCommand(q.Command); refusal != nil {
+		return q, refusal
+	}
+	if !c.who.MayUse(q.Command) {
+		return q, notForCommand(q.Command)
+	}
+	return q, nil
+}
+
+// getQueue answers with the figures and settings of one queue.
+func (a *api) getQueue(c *call) answer {
+	q, refusal := c.queueOf()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	return a.queueFigures(c, q)
+}
+
+func (a *api) queueFigures(c *call, q store.QueueKey) answer {
+	figures, err := a.o.Store.ReadQueue(q)
+	if err != nil {
+		return a.failedRead(c, err)
+	}
+	for shard := range a.o.Store.Shards() {
+		if err := a.o.Store.WaitDurable(c.r.Context(), shard); err != nil {
+			return a.failedRead(c, err)
+		}
+	}
+	return answer{status: http.StatusOK, body: wire.AppendQueueFigures(nil, figures)}
+}
+
+// putQueue sets what an admin decides for a queue, all of it at once.
+func (a *api) putQueue(c *call) answer {
+	q, refusal := c.queueOf()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	body, refusal := c.readBody()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	settings, refusal := wire.ParseQueueSettings(body)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	if refusal := notServed(settings); refusal != nil {
+		return refuse(refusal)
+	}
+	return a.configure(c, q, shardactor.SettingsChange{Settings: settings})
+}
+
+// notServed refuses what is not done yet: nothing is accepted and then
+// forgotten.
+func notServed(s *wire.QueueSettings) *wire.Error {
+	switch {
+	case s.Ordered:
+		return wire.Refuse(wire.CodeInvalidArgument, "ordered must be left out: ordered queues are not served yet")
+	case s.RetentionSeconds != 0 || s.DLQRetentionSeconds != 0:
+		return wire.Refuse(wire.CodeInvalidArgument,
+			"retentionSeconds and dlqRetentionSeconds must be left out: removing ended tasks is not served yet")
+	}
+	return nil
+}
+
+// pauseQueue keeps the tasks of a queue from workers until it is resumed.
+func (a *api) pauseQueue(c *call) answer { return a.setPaused(c, true) }
+
+// resumeQueue ends a pause.
+func (a *api) resumeQueue(c *call) answer { return a.setPaused(c, false) }
+
+func (a *api) setPaused(c *call, paused bool) answer {
+	q, refusal := c.queueOf()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	if refusal := c.readBareBody(); refusal != nil {
+		return refuse(refusal)
+	}
+	return a.configure(c, q, shardactor.SettingsChange{Paused: &paused})
+}
+
+// configure changes settings and answers when every shard has them on disk.
+// Like enqueue it does not look at the request's context.
+func (a *api) configure(c *call, q store.QueueKey, what shardactor.SettingsChange) answer {
+	done := make(chan *wire.Error, 1)
+	a.o.Engine.Configure(&shardactor.Change{
+		Queue: q, What: what,
+		Done: func(_ store.Settings, refusal *wire.Error) { done <- refusal },
+	})
+	if refusal := <-done; refusal != nil {
+		return refuse(refusal)
+	}
+	return a.queueFigures(c, q)
+}

@@ -1,0 +1,221 @@
+package shardactor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+var queueA = store.QueueKey{Command: "a", Tenant: "default"}
+
+// configure changes settings and waits until every shard has them.
+func (e *testEngine) configure(t *testing.T, what SettingsChange) store.Settings {
+	t.Helper()
+	var now store.Settings
+	var failed *wire.Error
+	answers := 0
+	e.Configure(&Change{Queue: queueA, What: what, Done: func(s store.Settings, refusal *wire.Error) {
+		now, failed = s, refusal
+		answers++
+	}})
+	synctest.Wait()
+	if failed != nil || answers != 1 {
+		t.Fatalf("%d answers, the last %+v, %v", answers, now, failed)
+	}
+	return now
+}
+
+func (e *testEngine) pause(t *testing.T, paused bool) {
+	t.Helper()
+	if now := e.configure(t, SettingsChange{Paused: &paused}); now.Paused != paused {
+		t.Fatalf("paused %v gave %+v", paused, now)
+	}
+}
+
+// idleWorker takes tasks and never answers.
+type idleWorker struct {
+	collector
+	seat *Seat
+}
+
+func newIdleWorker(e *testEngine, id byte, window int) *idleWorker {
+	w := &idleWorker{}
+	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{id}, Tenant: "default", Subject: "anonymous", Sink: w})
+	w.seat.SetWindow(window)
+	for shard := range e.Shards() {
+		e.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
+	}
+	return w
+}
+
+func (w *idleWorker) granted() (all []wire.TaskRef) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.effects {
+		if g, ok := e.(*Granted); ok {
+			all = append(all, wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
+		}
+	}
+	return all
+}
+
+// Workers wait, the queue is paused, and then tasks become ready in every way
+// there is: new ones, delayed ones, lapsed leases, handed back, failed. None is
+// delivered, also after a restart, until the queue is resumed.
+func TestA28PausedQueueDeliversNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		e := startTestEngine(t, 4, disk, noFatal)
+		busy := newIdleWorker(e, 1, 30)
+		e.enqueue(t, nil, 30, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
+		e.enqueue(t, nil, 20, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9, DelaySeconds: 20})
+		synctest.Wait()
+		held := busy.granted()
+		if len(held) != 30 {
+			t.Fatalf("%d tasks were delivered before the pause, want 30", len(held))
+		}
+		waiting := newIdleWorker(e, 2, 100)
+		synctest.Wait()
+		e.pause(t, true)
+
+		e.enqueue(t, nil, 20, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
+		owner := Owner{Tenant: "default", Subject: "anonymous"}
+		for n, ref := range held[:20] {
+			var m Message
+			switch n % 4 {
+			case 0:
+				m = &Nack{Owner: owner, TaskRef: ref}
+			case 1:
+				m = &Abandon{Owner: owner, TaskRef: ref}
+			case 2:
+				m = &Release{Owner: owner, TaskRef: ref}
+			case 3:
+				m = &Undelivered{Seat: busy.seat, Tasks: []wire.TaskRef{ref}}
+			}
+			e.Post(e.ShardOf(ref.TaskID), []Message{m}, 1, mailbox.ClassKeep)
+			busy.seat.Give(1)
+		}
+		time.Sleep(40 * time.Second) // synctest: the leases of the others lapse, the delayed fall due
+		synctest.Wait()
+		if got := len(busy.granted()) + len(waiting.granted()); got != 30 {
+			t.Fatalf("%d tasks were delivered by a paused queue", got-30)
+		}
+		busy.seat.Close()
+		waiting.seat.Close()
+		synctest.Wait()
+		e.stop()
+
+		e = startTestEngine(t, 4, disk, noFatal)
+		defer e.stop()
+		waiting = newIdleWorker(e, 3, 100)
+		time.Sleep(time.Minute) // synctest: whatever a restart wakes
+		synctest.Wait()
+		if got := len(waiting.granted()); got != 0 {
+			t.Fatalf("%d tasks were delivered by a queue that was paused before the restart", got)
+		}
+		e.pause(t, false)
+		time.Sleep(time.Minute) // synctest: the longest first backoff
+		synctest.Wait()
+		if got := len(waiting.granted()); got < 70 {
+			t.Errorf("%d tasks were delivered once it was resumed, want all 70", got)
+		}
+		mustFindNothing(t, e)
+	})
+}
+
+func mustFindNothing(t *testing.T, e *testEngine) {
+	t.Helper()
+	findings, err := e.store.Check()
+	if err != nil || len(findings) > 0 {
+		t.Errorf("check: %v, %v", findings, err)
+	}
+}
+
+// A crash comes when only the home of a queue knows that it is paused. At the
+// next start no shard delivers, and every one has the settings on disk again.
+func TestSettingsReachEveryShardAfterACrashHalfWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		e := startTestEngine(t, 4, disk, noFatal)
+		e.enqueue(t, nil, 40, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
+		home := wire.ShardOfQueue("default", "a", 4)
+		paused := true
+		e.Post(home, []Message{&Configure{Queue: queueA, Change: SettingsChange{Paused: &paused}}}, 1, mailbox.ClassKeep)
+		synctest.Wait()
+		e.stop()
+
+		e = startTestEngine(t, 4, disk, noFatal)
+		w := newIdleWorker(e, 1, 100)
+		synctest.Wait()
+		if got := len(w.granted()); got != 0 {
+			t.Errorf("%d tasks were delivered before the pause of the home was known", got)
+		}
+		w.seat.Close()
+		synctest.Wait()
+		e.stop()
+		for shard, found := range settingsOnDisk(t, disk) {
+			if len(found) != 1 || !found[0].Settings.Paused {
+				t.Errorf("shard %d has %+v on disk", shard, found)
+			}
+		}
+	})
+}
+
+// settingsOnDisk is what recovery finds in each shard.
+func settingsOnDisk(t *testing.T, disk vfs.FS) (all [][]store.SettingsState) {
+	t.Helper()
+	s, err := store.Open(store.Options{FS: disk, Dir: "data", Fatal: noFatal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for shard := range s.Shards() {
+		r, err := s.Span(shard).Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r.Settings)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Two who change one queue at the same time each get what holds, and all shards
+// end with the same settings.
+func TestChangesAtTheSameTimeEndInOneVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		e := startTestEngine(t, 4, disk, noFatal)
+		const changes = 40
+		answers := make(chan store.Settings, changes)
+		for n := range changes {
+			go e.Configure(&Change{
+				Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{MaxAttempts: n + 1}},
+				Done: func(s store.Settings, refusal *wire.Error) {
+					if refusal != nil {
+						panic(refusal.Error())
+					}
+					answers <- s
+				},
+			})
+		}
+		for range changes {
+			<-answers
+		}
+		mustFindNothing(t, e)
+		e.stop()
+		all := settingsOnDisk(t, disk)
+		for shard := range all {
+			if len(all[shard]) != 1 || all[shard][0] != all[0][0] || all[shard][0].Settings.Version != changes {
+				t.Errorf("shard %d has %+v, shard 0 %+v", shard, all[shard], all[0])
+			}
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+)
+
+// QueueSettings are what an admin decides for one queue. A field that is zero
+// leaves it to the server.
+type QueueSettings struct {
+	// Ordered keeps all tasks of the queue in one order.
+	Ordered bool
+	// MaxAttempts and LeaseSeconds are for whoever names none.
+	MaxAttempts  int
+	LeaseSeconds int
+	Backoff      Backoff
+	// RetentionSeconds is how long ended tasks stay, DLQRetentionSeconds how
+	// long dead letters do.
+	RetentionSeconds    int64
+	DLQRetentionSeconds int64
+}
+
+// Backoff is how long a failed task waits before it is tried again.
+type Backoff struct {
+	Policy      string
+	BaseSeconds int64
+	MaxSeconds  int64
+}
+
+// The policies of a backoff. Delay n is the base, the base n times, or the base
+// doubled n−1 times; with jitter a time between half of that, or nothing, and
+// that.
+const (
+	BackoffFixed       = "fixed"
+	BackoffLinear      = "linear"
+	BackoffExponential = "exponential"
+	BackoffEqualJitter = "exp_equal_jitter"
+	BackoffFullJitter  = "exp_full_jitter"
+)
+
+// Limits of the settings of a queue, and what holds without them.
+const (
+	DefaultBackoffBaseSeconds = 5
+	DefaultBackoffMaxSeconds  = 900
+	// MaxBackoffSeconds bounds base and maximum of a backoff: a day.
+	MaxBackoffSeconds = 86_400
+	// MaxRetentionSeconds bounds how long ended tasks stay: ten years.
+	MaxRetentionSeconds = 10 * 365 * 86_400
+)
+
+// The members of the settings of a queue, in figures and in the body that sets
+// them.
+const (
+	settingOrdered = iota
+	settingMaxAttempts
+	settingLeaseSeconds
+	settingBackoff
+	settingRetention
+	settingDLQRetention
+)
+
+var settingNames = []string{
+	settingOrdered: "ordered", settingMaxAttempts: "maxAttempts", settingLeaseSeconds: "leaseSeconds",
+	settingBackoff: "backoff", settingRetention: "retentionSeconds", settingDLQRetention: "dlqRetentionSeconds",
+}
+
+const (
+	backoffPolicy = iota
+	backoffBase
+	backoffMax
+)
+
+var backoffNames = []string{backoffPolicy: "policy", backoffBase: "baseSeconds", backoffMax: "maxSeconds"}
+
+var (
+	queueAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
+	queueLeaseRule    = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
+	backoffRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxBackoffSeconds}
+	retentionRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxRetentionSeconds}
+)
+
+// ParseQueueSettings reads the body of PUT /admin/queues/{command}. What it
+// leaves out, or says null for, goes back to the server's default.
+func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = []byte("{}")
+	}
+	o := object{names: settingNames}
+	o.scanBody(body, math.MaxUint32)
+	s := o.queueSettings()
+	if o.err != nil {
+		return nil, o.err
+	}
+	return &s, nil
+}
+
+func (o *object) queueSettings() QueueSettings {
+	s := QueueSettings{
+		Ordered:             o.trueOrFalse(settingOrdered),
+		MaxAttempts:         int(o.integer(settingMaxAttempts, &queueAttemptsRule)),
+		LeaseSeconds:        int(o.integer(settingLeaseSeconds, &queueLeaseRule)),
+		RetentionSeconds:    o.integer(settingRetention, &retentionRule),
+		DLQRetentionSeconds: o.integer(settingDLQRetention, &retentionRule),
+	}
+	raw := o.given(settingBackoff)
+	if raw == nil {
+		return s
+	}
+	inner := object{names: backoffNames}
+	if problem := inner.scanAlone(raw); problem != "" {
+		o.refuse(CodeInvalidArgument, settingBackoff, problem)
+		return s
+	}
+	inner.judge(math.MaxUint32)
+	s.Backoff = inner.backoff()
+	if inner.err != nil && o.err == nil {
+		o.err = Refuse(inner.err.Code, "backoff."+inner.err.Sentence)
+	}
+	return s
+}
+
+func (o *object) backoff() Backoff {
+	b := Backoff{
+		Policy:      o.text(backoffPolicy, &anyTextRule),
+		BaseSeconds: o.integer(backoffBase, &backoffRule),
+		MaxSeconds:  o.integer(backoffMax, &backoffRule),
+	}
+	switch b.Policy {
+	case "", BackoffFixed, BackoffLinear, BackoffExponential, BackoffEqualJitter, BackoffFullJitter:
+	default:
+		o.refuse(CodeInvalidArgument, backoffPolicy, fmt.Sprintf("must be one of %s, %s, %s, %s, %s",
+			BackoffFixed, BackoffLinear, BackoffExponential, BackoffEqualJitter, BackoffFullJitter))
+	}
+	return b
+}
+
+// trueOrFalse reads a member that is a boolean; absent is false.
+func (o *object) trueOrFalse(field int) bool {
+	raw := o.given(field)
+	if raw != nil && string(raw) != "true" && string(raw) != "false" {
+		o.refuse(CodeInvalidArgument, field, "must be true or false, got "+describe(raw))
+	}
+	return string(raw) == "true"
+}
+
+// AppendQueueSettings appends the settings as the JSON body that sets them.
+func AppendQueueSettings(dst []byte, s *QueueSettings) []byte {
+	start := len(dst)
+	dst = append(appendSettingMembers(dst, s), '}')
+	if dst[start] == ',' {
+		dst[start] = '{'
+		return dst
+	}
+	return append(dst[:start], "{}"...)
+}
+
+// appendSettingMembers appends what is set, a comma before each member.
+func appendSettingMembers(dst []byte, s *QueueSettings) []byte {
+	if s.Ordered {
+		dst = append(dst, `,"ordered":true`...)
+	}
+	dst = optInt(dst, `,"maxAttempts":`, int64(s.MaxAttempts))
+	dst = optInt(dst, `,"leaseSeconds":`, int64(s.LeaseSeconds))
+	if s.Backoff != (Backoff{}) {
+		at := len(dst) + len(`,"backoff":`)
+		dst = append(dst, `,"backoff":`...)
+		dst = optText(dst, `,"policy":`, s.Backoff.Policy)
+		dst = optInt(dst, `,"baseSeconds":`, s.Backoff.BaseSeconds)
+		dst = optInt(dst, `,"maxSeconds":`, s.Backoff.MaxSeconds)
+		dst[at] = '{'
+		dst = append(dst, '}')
+	}
+	dst = optInt(dst, `,"retentionSeconds":`, s.RetentionSeconds)
+	return optInt(dst, `,"dlqRetentionSeconds":`, s.DLQRetentionSeconds)
+}
