@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// partOfMemory is what each of memtables, block cache and mailboxes gets:
+	// partOfMemory is what each of memtables, block cache, mailboxes and outboxes gets:
 	// one of so many parts. The rest is for what has no size of its own.
 	partOfMemory = 8
 	memTables    = 4
@@ -26,6 +26,8 @@ const (
 type memory struct {
 	memTableBytes, cacheBytes int
 	mailboxesBytes            int64
+	// outboxesBytes is for what sessions hold of tasks that clients do not take.
+	outboxesBytes int64
 }
 
 func splitMemory(budgetBytes int64) memory {
@@ -37,6 +39,7 @@ func splitMemory(budgetBytes int64) memory {
 		memTableBytes:  int(min(max(part/memTables, minMemTableBytes), maxMemTableBytes)),
 		cacheBytes:     int(part),
 		mailboxesBytes: part,
+		outboxesBytes:  part,
 	}
 }
 

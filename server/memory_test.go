@@ -10,9 +10,9 @@ import (
 func TestMemoryIsSplitAsTheDocumentSays(t *testing.T) {
 	for budget, want := range map[int64]memory{
 		0:         {},
-		128 << 20: {memTableBytes: 4 << 20, cacheBytes: 16 << 20, mailboxesBytes: 16 << 20},
-		512 << 20: {memTableBytes: 16 << 20, cacheBytes: 64 << 20, mailboxesBytes: 64 << 20},
-		64 << 30:  {memTableBytes: 64 << 20, cacheBytes: 8 << 30, mailboxesBytes: 8 << 30},
+		128 << 20: {memTableBytes: 4 << 20, cacheBytes: 16 << 20, mailboxesBytes: 16 << 20, outboxesBytes: 16 << 20},
+		512 << 20: {memTableBytes: 16 << 20, cacheBytes: 64 << 20, mailboxesBytes: 64 << 20, outboxesBytes: 64 << 20},
+		64 << 30:  {memTableBytes: 64 << 20, cacheBytes: 8 << 30, mailboxesBytes: 8 << 30, outboxesBytes: 8 << 30},
 	} {
 		if got := splitMemory(budget); got != want {
 			t.Errorf("%d MiB is split into %+v, want %+v", budget>>20, got, want)

@@ -157,7 +157,7 @@ func (s *Server) recoverWork() error {
 		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
 		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
 		PingSeconds: s.o.PingSeconds,
-		Secret:      s.store.Secret(),
+		Secret:      s.store.Secret(), OutboxBytes: budget.outboxesBytes,
 	})
 	return nil
 }

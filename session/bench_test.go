@@ -38,6 +38,8 @@ type bench struct {
 // setup says what differs from an ordinary bench.
 type setup struct {
 	auth auth.Authenticator
+	// outboxBytes is the budget of all sessions.
+	outboxBytes int64
 	// engine wraps the real one.
 	engine func(*shardactor.Engine) Engine
 }
@@ -66,8 +68,8 @@ func newBench(t *testing.T, o setup) *bench {
 	b := &bench{t: t, store: s, engine: e, log: new(strings.Builder)}
 	options := Options{
 		Engine: e, Auth: o.auth, NowMs: nowMs, Version: "1.2.3", Durability: "fsync",
-		Secret: []byte("of this bench"),
-		Log:    zerolog.New(zerolog.SyncWriter(b.log)),
+		Secret: []byte("of this bench"), OutboxBytes: o.outboxBytes,
+		Log: zerolog.New(zerolog.SyncWriter(b.log)),
 	}
 	if o.auth == nil {
 		options.Auth = auth.None()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,7 +32,7 @@ type Engine interface {
 }
 
 // Options are what a Registry stands on. All but MaxSessions, PingSeconds,
-// Secret and Random are needed.
+// OutboxBytes, Secret and Random are needed.
 type Options struct {
 	Engine Engine
 	Auth   auth.Authenticator
@@ -46,6 +47,9 @@ type Options struct {
 	// PingSeconds is the time between two regular pings of a session; 0 is
 	// wire.PingSeconds.
 	PingSeconds int
+	// OutboxBytes is how much payload of tasks all sessions together may hold for
+	// clients that have not taken it; 0 is any amount.
+	OutboxBytes int64
 	// Secret seals the keys by which sessions are resumed; without one no
 	// session is.
 	Secret []byte
@@ -59,6 +63,10 @@ type Registry struct {
 	o          Options
 	keys       keyring
 	goroutines sync.WaitGroup
+	// unsentBytes is the sum over all sessions; relieving that one was cut to
+	// lower it.
+	unsentBytes atomic.Int64
+	relieving   atomic.Bool
 
 	mu sync.Mutex
 	// sessions are those whose goroutines run.

@@ -44,6 +44,9 @@ type session struct {
 	pong    []byte
 	closing *Closing
 
+	// holding is what shards granted and the client has not taken.
+	holding holding
+
 	// Owned by the reader: a call out of gws into our handlers is under way.
 	inHandler bool
 	// Owned by the writer.
@@ -73,6 +76,7 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 // Deliver implements shardactor.Sink: the writer gets the effects. It never
 // blocks. After the session has ended they are dropped.
 func (s *session) Deliver(effects []shardactor.Effect) {
+	s.registry.holds(s, grantedBytes(effects))
 	if s.box.Push([][]shardactor.Effect{effects}, 0, mailbox.ClassKeep) == mailbox.Full {
 		s.registry.o.Log.Error().Msg("session: too many effects wait for one session; it is cut")
 		s.socket.cut()
@@ -103,6 +107,7 @@ func (s *session) step(e Event) {
 		s.seat.Give(a.Give)
 	}
 	if a.WrittenBytes > 0 {
+		s.registry.holds(s, -int64(a.WrittenBytes))
 		s.seat.Written(a.WrittenBytes)
 	}
 	if a.CloseSeat {
@@ -120,6 +125,7 @@ func (s *session) step(e Event) {
 	}
 	if s.talk.Over() {
 		s.registry.ended(s)
+		s.registry.gaveBack(s)
 		s.cancel()
 	}
 	if s.talk.Over() || s.talk.MayContinue() {

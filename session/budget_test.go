@@ -1,0 +1,67 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeq/wire"
+)
+
+// Clients that do not read hold memory of the server. Over the budget of all
+// the one that has taken nothing for longest loses its connection, long before its write times
+// out; its tasks go on, and the others are left alone.
+func TestOutboxesOfAllSessionsHaveABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const taskBytes, budget = 300_000, 2_000_000
+		b := newBench(t, setup{outboxBytes: budget})
+		producer, _ := b.open(`{"type":"hello"}`)
+		payload := strings.Repeat("x", taskBytes)
+		post := func(command string, n int) {
+			for range n {
+				producer.say(fmt.Sprintf(`{"type":"enqueue","ref":1,"command":%q,"payload":%q}`, command, payload))
+				next[*wire.OK](producer)
+			}
+		}
+		for _, command := range []string{"a", "b", "c", "first"} {
+			deaf := b.connect(false, true)
+			deaf.say(fmt.Sprintf(`[{"type":"hello"},{"type":"subscribe","commands":[%q],"window":10}]`, command))
+		}
+		began := time.Now()
+		post("first", 2)
+		time.Sleep(time.Second)
+		post("a", 3)
+		post("b", 1)
+		synctest.Wait()
+		if n := b.registry.Count(); n != 5 {
+			t.Errorf("%d sessions are open under the budget, want 5", n)
+		}
+		post("b", 1) // which is over the budget, and not by fault of b
+		post("c", 1)
+		synctest.Wait()
+		if n := b.registry.Count(); n != 4 {
+			t.Errorf("%d sessions are open, want 4", n)
+		}
+		if held := b.registry.unsentBytes.Load(); held != 6*(taskBytes+2) {
+			t.Errorf("%d bytes are held, want those of six tasks", held)
+		}
+		time.Sleep(time.Second)
+		healthy, _ := b.open(`{"type":"hello"}`)
+		healthy.say(`{"type":"subscribe","commands":["first"],"window":10}`)
+		for range 2 {
+			if got := next[*wire.TaskFrame](healthy); got.Task.Attempts != 0 {
+				t.Errorf("attempts %d, want 0: nothing of it had arrived", got.Task.Attempts)
+			}
+		}
+		if passed := time.Since(began); passed >= writeTimeout {
+			t.Errorf("it took %v, as long as a write may", passed)
+		}
+		// The others are cut when their time is over, and nothing is left held.
+		time.Sleep(2 * writeTimeout)
+		if n, held := b.registry.Count(), b.registry.unsentBytes.Load(); n != 2 || held != 0 {
+			t.Errorf("in the end %d sessions hold %d bytes, want 2 and none", n, held)
+		}
+	})
+}
