@@ -81,6 +81,10 @@ soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a l
 crash: ## kill the server under many clients for CRASHTIME (5m), and check that what they saw can be explained
 	go test -count=1 -run '^TestHistories' -v -timeout 0 ./crash -crash.for=$(CRASHTIME)
 
+.PHONY: faults
+faults: ## what went wrong with other queues, at its full size: half an hour or more; `make test` runs it scaled down
+	go test -count=1 -v -timeout 0 ./faults -faults.heavy
+
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see the simulator catch each: five minutes or more
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./sim

@@ -172,6 +172,35 @@ func TestProxyHoldsAndHeals(t *testing.T) {
 	}
 }
 
+func TestProxyCutsWhatIsIdle(t *testing.T) {
+	p := NewProxy(t, newEcho(t).addr)
+	p.CutIdle(2 * soon)
+	conn := dial(t, p)
+	for range 5 {
+		say(t, conn, "x")
+		mustHear(t, conn, "x\n")
+		mustHearNothing(t, conn)
+	}
+	if _, err := hear(conn, patience); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("an idle connection says %v", err)
+	}
+}
+
+func TestProxyHealsNewConnectionsOnly(t *testing.T) {
+	p := NewProxy(t, newEcho(t).addr)
+	old := dial(t, p)
+	say(t, old, "a")
+	mustHear(t, old, "a\n")
+	p.Silence(Up, Down)
+	p.Heal()
+	say(t, old, "b")
+	mustHearNothing(t, old)
+	p.Cut()
+	fresh := dial(t, p)
+	say(t, fresh, "c")
+	mustHear(t, fresh, "c\n")
+}
+
 func TestProxyResetsAndRefuses(t *testing.T) {
 	e := newEcho(t)
 	p := NewProxy(t, e.addr)

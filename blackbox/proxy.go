@@ -38,6 +38,8 @@ type Proxy struct {
 	carried [2]int64
 	refuses bool
 	closed  bool
+	// idleFor is how long a connection may carry nothing; 0 is for ever.
+	idleFor time.Duration
 }
 
 // condition is how one direction is.
@@ -55,6 +57,9 @@ type link struct {
 	proxy *Proxy
 	ends  [2]*net.TCPConn // the client's, the server's
 	cut   bool            // the proxy itself ended it
+	// silent directions stay so: what was dropped would be missing.
+	silent [2]bool
+	idle   *time.Timer
 }
 
 // NewProxy starts a proxy to the server at host:port. It ends with the test.
@@ -105,6 +110,7 @@ func (p *Proxy) carry(client *net.TCPConn) {
 		return
 	}
 	p.links[l] = true
+	l.startIdle(p.idleFor)
 	p.mu.Unlock()
 	var both sync.WaitGroup
 	both.Go(func() { l.pump(Up, l.ends[0], l.ends[1]) })
@@ -112,6 +118,9 @@ func (p *Proxy) carry(client *net.TCPConn) {
 	both.Wait()
 	p.mu.Lock()
 	delete(p.links, l)
+	if l.idle != nil {
+		l.idle.Stop()
+	}
 	p.mu.Unlock()
 	l.reset()
 }
@@ -155,6 +164,9 @@ func (p *Proxy) pass(l *link, way Way, n int) (int, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.ways[way]
+	if l.idle != nil && n > 0 {
+		l.idle.Reset(p.idleFor)
+	}
 	if w.delay > 0 && n > 0 {
 		delay := w.delay
 		p.mu.Unlock()
@@ -167,13 +179,14 @@ func (p *Proxy) pass(l *link, way Way, n int) (int, bool) {
 	if w.leftBytes >= 0 {
 		n = int(min(int64(n), w.leftBytes))
 		w.leftBytes -= int64(n)
-		w.silent = w.silent || w.leftBytes == 0
 		if w.leftBytes == 0 && n > 0 {
+			w.silent, l.silent[way] = true, true
 			p.carried[way] += int64(n)
 			return n, false
 		}
 	}
-	if w.silent {
+	if w.silent || l.silent[way] {
+		l.silent[way] = true
 		return 0, false
 	}
 	p.carried[way] += int64(n)
@@ -185,7 +198,7 @@ func (p *Proxy) pass(l *link, way Way, n int) (int, bool) {
 func (p *Proxy) awaitCut(l *link, way Way) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.ways[way].silent && !l.cut && !p.closed {
+	for l.silent[way] && !l.cut && !p.closed {
 		p.moved.Wait()
 	}
 }
@@ -204,6 +217,9 @@ func (p *Proxy) Silence(ways ...Way) {
 	p.change(func() {
 		for _, w := range ways {
 			p.ways[w].silent = true
+			for l := range p.links {
+				l.silent[w] = true
+			}
 		}
 	})
 }
@@ -233,13 +249,29 @@ func (p *Proxy) Delay(delay time.Duration, ways ...Way) {
 	})
 }
 
-// Heal makes the network good again. What was dropped stays lost, so the
-// connections of a silent time are better cut first.
+// Heal makes the network good again, for new connections and for those that
+// have lost nothing; the others stay silent.
 func (p *Proxy) Heal() {
 	p.change(func() {
 		p.ways = [2]condition{{leftBytes: -1}, {leftBytes: -1}}
 		p.refuses = false
 	})
+}
+
+// CutIdle resets connections that carry nothing for so long, as proxies and
+// firewalls do. It holds for new ones.
+func (p *Proxy) CutIdle(idleFor time.Duration) { p.change(func() { p.idleFor = idleFor }) }
+
+// startIdle begins to count; p.mu is held.
+func (l *link) startIdle(idleFor time.Duration) {
+	if idleFor > 0 {
+		l.idle = time.AfterFunc(idleFor, func() {
+			l.proxy.change(func() {
+				l.cut = true
+				l.reset()
+			})
+		})
+	}
 }
 
 // Refuse resets new connections at once, until Heal.

@@ -1,0 +1,79 @@
+package faults
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"codeq/wire"
+)
+
+// idsIn are the tasks that a batch made; each item must have made one.
+func idsIn(t *testing.T, body []byte) []wire.TaskID {
+	t.Helper()
+	var answer struct {
+		Results []struct{ Task struct{ ID string } }
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]wire.TaskID, len(answer.Results))
+	for i, r := range answer.Results {
+		id, ok := wire.ParseTaskID(r.Task.ID)
+		if !ok {
+			t.Fatalf("item %d of a batch made no task: %s", i, body)
+		}
+		ids[i] = id
+	}
+	return ids
+}
+
+// listed is one session as an admin sees it.
+type listed struct {
+	SessionID, WorkerID, State string
+	Window, Held               int
+}
+
+// sessions lists those that are open.
+func (x *site) sessions() []listed {
+	x.t.Helper()
+	answer, err := x.api.Do(x.ctx, http.MethodGet, "/admin/sessions", "")
+	if err != nil {
+		x.t.Fatalf("list the sessions: %v", err)
+	}
+	var page struct{ Sessions []listed }
+	if err := json.Unmarshal(answer.Body, &page); err != nil {
+		x.t.Fatal(err)
+	}
+	return page.Sessions
+}
+
+// live counts the sessions that have a socket.
+func (x *site) live() int {
+	x.t.Helper()
+	n := 0
+	for _, s := range x.sessions() {
+		if s.State != wire.SessionGrace {
+			n++
+		}
+	}
+	return n
+}
+
+// outcome is the result of a task that has ended.
+func (x *site) outcome(id wire.TaskID) *wire.ResultRecord {
+	x.t.Helper()
+	answer, err := x.api.Do(x.ctx, http.MethodGet, "/tasks/"+id.String()+"/result?waitSeconds=30", "")
+	if err != nil {
+		x.t.Fatalf("read the result of %v: %v", id, err)
+	}
+	var parts struct{ Result json.RawMessage }
+	if err := json.Unmarshal(answer.Body, &parts); err != nil {
+		x.t.Fatal(err)
+	}
+	record, err := wire.ParseResultRecord(parts.Result)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return record
+}

@@ -1,0 +1,58 @@
+package faults
+
+import (
+	"context"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+// rollingWorker is one worker of the SDK whose tasks take as many milliseconds
+// as they say.
+func rollingWorker(x *site, name string, grace time.Duration, note func(id wire.TaskID, done bool)) func(context.Context) {
+	c := x.sdk(x.server.Addr)
+	return func(ctx context.Context) {
+		for ctx.Err() == nil {
+			// It may find no server at its start; it is started again then.
+			_ = client.Work(ctx, c, command, func(ctx context.Context, millis int) (struct{}, error) {
+				id := client.TaskFrom(ctx).ID
+				note(id, false)
+				select {
+				case <-time.After(time.Duration(millis) * time.Millisecond):
+					note(id, true)
+					return struct{}{}, nil
+				case <-ctx.Done():
+					return struct{}{}, context.Cause(ctx)
+				}
+			}, client.Window(4), client.Grace(grace), client.WorkerID(name))
+			pause(ctx, lookAgain)
+		}
+	}
+}
+
+// judgeRestart waits for the end of everything and says how long the longest
+// took beyond its own work.
+func (x *site) judgeRestart(posted map[wire.TaskID]time.Time,
+	seen func() (map[wire.TaskID]int, map[wire.TaskID]time.Time)) {
+	x.t.Helper()
+	for id := range posted {
+		if record := x.outcome(id); record.Status != wire.StatusCompleted {
+			x.t.Errorf("task %v is %+v", id, record)
+		}
+		if task := x.read(id); task.Attempts != 0 {
+			x.t.Errorf("a restart cost task %v %d attempts: %+v", id, task.Attempts, task.History)
+		}
+	}
+	began, finished := seen()
+	var longest time.Duration
+	again := 0
+	for id, at := range posted {
+		longest = max(longest, finished[id].Sub(at))
+		again += began[id] - 1
+	}
+	x.t.Logf("%d tasks, the longest took %v from its post to its end; %d were begun again", len(posted), longest, again)
+	if bound := scale(10*time.Second, time.Minute); longest > bound {
+		x.t.Errorf("a task took %v", longest)
+	}
+}
