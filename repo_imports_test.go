@@ -55,6 +55,7 @@ var importTable = map[string]row{
 	// What is done to the built program from outside: no code but tests.
 	"crash":   {level: 5, tests: []string{"blackbox", "wire"}},
 	"faults":  {level: 5, tests: []string{"blackbox", "client", "wire"}},
+	"bounds":  {level: 5, tests: []string{"blackbox", "wire"}},
 	"rolling": {level: 5, tests: []string{"blackbox", "client", "wire"}},
 
 	// The documents have no code but tests, and workers that a reader may take.
