@@ -27,6 +27,8 @@ type Serve struct {
 	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
 	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" placeholder:"N" help:"Sessions that may be open at once; more are closed with 4429."`
 	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" placeholder:"N" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
+	Retention      time.Duration `name:"retention" default:"24h" range:"0s..87600h" placeholder:"TIME" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
+	DLQRetention   time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" placeholder:"TIME" help:"How long dead letters stay, where their queue does not say; 0s is for ever."`
 	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache, mailboxes and outboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
 	RequireToken   bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
 	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" placeholder:"TIME" help:"How long a server that is told to stop waits for sessions to finish what they hold."`

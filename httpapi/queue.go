@@ -65,12 +65,8 @@ func (a *api) putQueue(c *call) answer {
 // notServed refuses what is not done yet: nothing is accepted and then
 // forgotten.
 func notServed(s *wire.QueueSettings) *wire.Error {
-	switch {
-	case s.Ordered:
+	if s.Ordered {
 		return wire.Refuse(wire.CodeInvalidArgument, "ordered must be left out: ordered queues are not served yet")
-	case s.RetentionSeconds != 0 || s.DLQRetentionSeconds != 0:
-		return wire.Refuse(wire.CodeInvalidArgument,
-			"retentionSeconds and dlqRetentionSeconds must be left out: removing ended tasks is not served yet")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
@@ -44,6 +45,10 @@ type Options struct {
 	MaxSessions int
 	// PingSeconds is the time between two pings of a session; 0 is 20.
 	PingSeconds int
+	// RetentionFor and DLQRetentionFor are how long ended tasks and dead letters
+	// stay where their queue does not say; 0 is for ever.
+	RetentionFor    time.Duration
+	DLQRetentionFor time.Duration
 	// MemoryBytes sizes memtables, block cache and mailboxes; 0 leaves them at
 	// their defaults.
 	MemoryBytes int64
@@ -145,7 +150,10 @@ func (s *Server) recoverWork() error {
 	s.store = opened
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
-		Mailbox:    budget.mailbox(s.store.Shards()),
+		Mailbox: budget.mailbox(s.store.Shards()),
+		Retention: shardactor.Retention{
+			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
+		},
 		StartClock: func(floorMs int64) func() int64 { return NewClock(floorMs, s.o.Time).NowMs },
 	})
 	if err != nil {

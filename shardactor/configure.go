@@ -26,4 +26,5 @@ func (s *Shard) settle(q *queue, next store.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
 	s.ready(q)
+	s.planReap(q)
 }

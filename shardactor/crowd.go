@@ -106,6 +106,10 @@ type queue struct {
 	settings   store.Settings
 	inReady    bool
 	inRunnable bool
+	// reapAtMs is when the next ended task may have to go, while reapSlot is not
+	// 0; see reaps.
+	reapAtMs int64
+	reapSlot int
 	// stalled: its head must be read from the store first, so it has no turn
 	// for the rest of this round.
 	stalled bool

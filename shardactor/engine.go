@@ -37,6 +37,9 @@ type EngineOptions struct {
 	Mailbox mailbox.Limits
 	// Index bounds the memory of the orders; zero means the default.
 	Index index.Limits
+	// Retention is how long ended tasks stay where a queue does not say; zero is
+	// for ever.
+	Retention Retention
 	// Observe is told of every round once its batch is applied and before any
 	// of its effects is let out, from the goroutine of the shard. It must not
 	// keep or change what it is shown, except the effects themselves. nil
@@ -137,7 +140,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 			return nil, err
 		}
 		span := o.Store.Span(shard)
-		core := NewShard(Config{Shard: shard, Seed: seed, Index: o.Index}, span, recovered[shard], e.nowMs())
+		core := NewShard(Config{Shard: shard, Seed: seed, Index: o.Index, Retention: o.Retention}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.New[Message](limits), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,

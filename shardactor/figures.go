@@ -13,7 +13,8 @@ import (
 // figures are no reason to stop a queue.
 var causes = [...]Cause{
 	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
-	CauseExpired, CauseSessionGone, CauseUndelivered, CauseCancel, "other",
+	CauseExpired, CauseSessionGone, CauseUndelivered, CauseCancel,
+	CauseRetention, "other",
 }
 
 // figures are what the loops of all shards count of the outcomes of their

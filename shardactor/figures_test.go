@@ -74,6 +74,7 @@ func newHandEngine(t *testing.T, box mailbox.Limits) *handEngine {
 		Store: h.store, Outlets: outlets, Random: rand.NewChaCha8([32]byte{7}), Log: zerolog.Nop(), Fatal: noFatal,
 		StartClock: func(int64) func() int64 { return func() int64 { return h.nowMs } },
 		Mailbox:    box,
+		Retention:  Retention{DoneForMs: 5_000, DeadForMs: 5_000},
 		Observe: func(o *Observed) {
 			for _, e := range o.Outcome.Events {
 				h.moved[e.Cause]++

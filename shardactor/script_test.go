@@ -48,12 +48,13 @@ const scriptEpochMs = 1_767_225_600_000
 
 // scriptWorld is one shard driven by hand over a real store in memory.
 type scriptWorld struct {
-	t      *testing.T
-	store  *store.Store
-	core   *Shard
-	limits index.Limits
-	nowMs  int64
-	seats  map[string]*Seat
+	t         *testing.T
+	store     *store.Store
+	core      *Shard
+	limits    index.Limits
+	retention Retention
+	nowMs     int64
+	seats     map[string]*Seat
 	// ids are those of the sessions by the name that had them last, former the
 	// sockets that a resume replaced.
 	ids    map[string]wire.SessionID
@@ -101,7 +102,7 @@ func (w *scriptWorld) load() {
 		w.t.Fatalf("load: %v", err)
 	}
 	w.rounds++
-	w.core = NewShard(Config{Seed: [32]byte{byte(w.rounds)}, Index: w.limits}, w.store.Span(0), recovered, w.nowMs)
+	w.core = NewShard(Config{Seed: [32]byte{byte(w.rounds)}, Index: w.limits, Retention: w.retention}, w.store.Span(0), recovered, w.nowMs)
 }
 
 func (w *scriptWorld) checkStore(t *testing.T) {
@@ -128,6 +129,10 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		return w.round(d.Input)
 	case "limits":
 		w.limits = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
+		w.load()
+		return "", nil
+	case "retention":
+		w.retention = Retention{DoneForMs: int64(scriptInt(d.CmdArgs, "done")) * 1000, DeadForMs: int64(scriptInt(d.CmdArgs, "dead")) * 1000}
 		w.load()
 		return "", nil
 	case "restart":

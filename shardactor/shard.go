@@ -34,6 +34,8 @@ type Config struct {
 	Shard int
 	Seed  [32]byte
 	Index index.Limits
+	// Retention holds where a queue does not say.
+	Retention Retention
 }
 
 // DefaultIndex bounds the keys of one run kept in memory.
@@ -47,16 +49,18 @@ type Shard struct {
 	span  *store.Span
 
 	// State that lives as long as the shard.
-	chance   *rand.ChaCha8
-	index    *index.Index
-	leases   *lease.Table
-	marks    store.Marks
-	queues   map[store.QueueKey]*queue
-	tenants  map[string]*tenant
-	members  map[wire.SessionID]*member
-	watchers map[wire.TaskID][]Asker
-	turns    turns
-	grants   uint64
+	chance    *rand.ChaCha8
+	index     *index.Index
+	leases    *lease.Table
+	marks     store.Marks
+	queues    map[store.QueueKey]*queue
+	tenants   map[string]*tenant
+	members   map[wire.SessionID]*member
+	watchers  map[wire.TaskID][]Asker
+	turns     turns
+	reaps     reaps
+	retention Retention
+	grants    uint64
 
 	// dueAtMs is the deadline the last round asked for, 0 for none;
 	// holdUntilMs keeps leases alive after a stall, so that what clients sent
@@ -74,7 +78,9 @@ type Shard struct {
 	credited []*member
 	claims   []claimant
 	// unsaved are queues whose settings recovery took from another shard.
-	unsaved  []*queue
+	unsaved []*queue
+	// looks are where the round found ended tasks whose time is over.
+	looks    []look
 	suspects []*queue
 }
 
@@ -110,17 +116,18 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 		limits = DefaultIndex
 	}
 	s := &Shard{
-		shard:    c.Shard,
-		span:     span,
-		chance:   rand.NewChaCha8(c.Seed),
-		index:    index.New(limits),
-		leases:   lease.New(),
-		marks:    r.Marks,
-		queues:   make(map[store.QueueKey]*queue),
-		tenants:  make(map[string]*tenant),
-		members:  make(map[wire.SessionID]*member),
-		watchers: make(map[wire.TaskID][]Asker),
-		now:      nowMs,
+		shard:     c.Shard,
+		span:      span,
+		chance:    rand.NewChaCha8(c.Seed),
+		index:     index.New(limits),
+		leases:    lease.New(),
+		marks:     r.Marks,
+		queues:    make(map[store.QueueKey]*queue),
+		tenants:   make(map[string]*tenant),
+		members:   make(map[wire.SessionID]*member),
+		watchers:  make(map[wire.TaskID][]Asker),
+		now:       nowMs,
+		retention: c.Retention,
 	}
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)
@@ -128,6 +135,7 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 	s.restoreSettings(r.Settings)
 	for _, q := range r.Queues {
 		s.ready(s.queueOf(q.Key))
+		s.planReap(s.queueOf(q.Key))
 	}
 	for i := range r.Leased {
 		s.restoreLease(&r.Leased[i], nowMs)
@@ -163,6 +171,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.out = Outcome{}
 	s.noteStall()
 	s.refill()
+	s.findExpired()
 	s.saveSettings()
 	for _, m := range messages[:min(len(messages), maxRoundMessages)] {
 		s.step(m)
@@ -176,6 +185,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
+	s.reap()
 	cut := false
 	if s.space < store.NoGrant {
 		cut = s.grantPass()
@@ -296,8 +306,10 @@ func (s *Shard) seal() {
 // plan decides when the next round must come.
 func (s *Shard) plan() {
 	if s.space >= store.OnlyDelete {
-		// Nothing due may be written; SpaceChanged calls again.
-		s.dueAtMs = 0
+		// Nothing due may be written, SpaceChanged calls again; but ended tasks go,
+		// which makes room.
+		s.dueAtMs = s.planReaps()
+		s.out.NextAtMs = s.dueAtMs
 		return
 	}
 	next := s.index.NextDueAtMs()
@@ -307,11 +319,14 @@ func (s *Shard) plan() {
 			next = at
 		}
 	}
-	s.dueAtMs = next
-	s.out.NextAtMs = next
 	if next != 0 && next <= s.now {
 		s.out.Again = true
 	}
+	if at := s.planReaps(); at != 0 && (next == 0 || at < next) {
+		next = at
+	}
+	s.dueAtMs = next
+	s.out.NextAtMs = next
 }
 
 // mustRead ends the process over a store that cannot be read: memory would no

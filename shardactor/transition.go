@@ -25,6 +25,7 @@ const (
 	CauseSessionGone Cause = "session_gone"
 	CauseUndelivered Cause = "undelivered"
 	CauseCancel      Cause = "cancel"
+	CauseRetention   Cause = "retention"
 )
 
 // Event is one transition of one task. Number counts per shard without gaps
@@ -66,6 +67,11 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 	s.leave(t, m.cause)
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
 	s.enter(t, m)
+	if m.to == gone {
+		s.forget(t)
+		s.record(t, from, m)
+		return
+	}
 	if m.to != wire.LocationInProgress {
 		s.span.Batch().PutTask(t)
 	}
@@ -104,6 +110,8 @@ func (s *Shard) leave(t *store.TaskRecord, cause Cause) {
 		t.DueAtMs = 0
 	case wire.LocationInProgress:
 		s.leaveInProgress(t, cause)
+	case wire.LocationDead, wire.LocationNone:
+		s.leaveEnded(t)
 	default:
 		panic(fmt.Sprintf("shardactor: shard %d: task %v leaves %q", s.shard, t.ID, t.Location))
 	}
@@ -157,6 +165,7 @@ func (s *Shard) enter(t *store.TaskRecord, m move) {
 		}, s.now+m.lease.LeaseForMs)
 	case wire.LocationDead, wire.LocationNone:
 		s.enterEnded(t, m)
+	case gone:
 	default:
 		panic(fmt.Sprintf("shardactor: shard %d: task %v enters %q", s.shard, t.ID, m.to))
 	}
@@ -172,8 +181,9 @@ func (s *Shard) enterEnded(t *store.TaskRecord, m move) {
 	if m.to == wire.LocationDead {
 		q.index.AddDead(s.now)
 		batch.PutDead(t.Queue(), k)
-		return
+	} else {
+		q.index.AddDone(s.now)
+		batch.PutDone(t.Queue(), k)
 	}
-	q.index.AddDone(s.now)
-	batch.PutDone(t.Queue(), k)
+	s.planReap(q)
 }

@@ -15,7 +15,7 @@ func (m *model) cancel(a *shardactor.Cancel) {
 	switch {
 	case m.at.Space >= store.OnlyDelete:
 		m.refused(a.Asker, wire.CodeStorageFull)
-	case t == nil || t.tenant != a.Tenant:
+	case t == nil || t.tenant != a.Tenant || t.removed:
 		m.refused(a.Asker, wire.CodeTaskNotFound)
 	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
 		m.refused(a.Asker, wire.CodeForbidden)

@@ -94,6 +94,7 @@ func (w *world) nothingWaitsFor(s *seat) {
 // nothingIsLate says that nothing whose time has come is left.
 func (w *world) nothingIsLate() {
 	for _, t := range w.model.all {
+		w.leavesInTime(t)
 		switch t.place {
 		case wire.LocationDelayed:
 			if t.dueMs <= w.nowMs {
@@ -119,6 +120,12 @@ func (w *world) read(t *task) *wire.Task {
 // compare holds one task in the store against the model.
 func (w *world) compare(t *task) {
 	seen := w.read(t)
+	if t.removed {
+		if seen != nil {
+			violate("what is removed is gone", "task %v", t.id)
+		}
+		return
+	}
 	if seen == nil {
 		if _, acknowledged := w.ledger.tasks[t.id]; acknowledged {
 			violate("no acknowledged task is lost", "%v", t.id)

@@ -31,6 +31,7 @@ type model struct {
 	order   uint64
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
+	retention                 shardactor.Retention
 
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine
@@ -78,6 +79,9 @@ type task struct {
 	reason      string
 	result      *wire.ResultRecord
 	resultToken wire.Token
+
+	// removed says that its time was over and nothing of it is kept.
+	removed bool
 
 	isUndone bool
 	isNew    bool
@@ -189,6 +193,11 @@ func (m *model) rollback() {
 		m.shards[i].events = m.shards[i].durableEvents
 	}
 	m.all = slices.DeleteFunc(m.all, func(t *task) bool { return t.isNew })
+	for _, t := range m.all {
+		if t.key != "" && !t.removed {
+			m.keys[keyName{t.tenant, t.command, t.key}] = t
+		}
+	}
 	clear(m.pending)
 	for shard := range m.leased {
 		m.leased[shard] = m.leased[shard][:0]

@@ -222,6 +222,28 @@ var mutants = []mutant{{
 	},
 	caught: []string{"settings that were answered hold in every shard"},
 }, {
+	name: "remove ended tasks too early",
+	edit: edit{
+		file: "shardactor/retention.go",
+		old:  "return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs)",
+		new:  "return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs) / 2",
+	},
+	caught: []string{"ended tasks stay as long as promised"},
+}, {
+	name: "keep the key of a removed task",
+	edit: edit{
+		file: "shardactor/retention.go",
+		old:  "			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n", new: "",
+	},
+	caught: []string{"the database agrees with itself", "one key makes one task"},
+}, {
+	name: "forget a queue that has something to remove",
+	edit: edit{
+		file: "shardactor/transition.go",
+		old:  "	s.planReap(q)\n", new: "	if q.reapSlot == 0 {\n		s.planReap(q)\n	}\n",
+	},
+	caught: []string{"what is due happens"},
+}, {
 	name: "replace a completion",
 	edit: edit{
 		file: "shardactor/result.go",

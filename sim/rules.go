@@ -35,6 +35,7 @@ func (m *model) round(o *shardactor.Observed) {
 		m.message(message)
 	}
 	m.timeCame()
+	m.reaped()
 	m.grants()
 	if m.at.event < len(o.Outcome.Events) {
 		violate("every event has a cause", "no rule explains %+v", o.Outcome.Events[m.at.event])
@@ -86,7 +87,7 @@ func (m *model) message(message shardactor.Message) {
 }
 
 func (m *model) enqueue(a *shardactor.Enqueue) {
-	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil {
+	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil && !first.removed {
 		if first.payload != string(a.Payload) || first.prio != a.Priority || first.maxAttempts != a.MaxAttempts {
 			m.refused(a.Asker, wire.CodeIdempotencyConflict)
 			return
@@ -120,7 +121,7 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 
 // known is a task that a worker of a tenant may know of.
 func (m *model) known(o shardactor.Owner, id wire.TaskID) *task {
-	if t := m.tasks[id]; t != nil && t.tenant == o.Tenant {
+	if t := m.tasks[id]; t != nil && t.tenant == o.Tenant && !t.removed {
 		return t
 	}
 	return nil
@@ -390,7 +391,7 @@ func (m *model) extend(a *shardactor.Heartbeat, t *task) {
 func (m *model) watch(a *shardactor.Watch) {
 	t := m.tasks[a.TaskID]
 	switch {
-	case t == nil || t.tenant != a.Tenant:
+	case t == nil || t.tenant != a.Tenant || t.removed:
 		m.refused(a.Asker, wire.CodeTaskNotFound)
 	case t.open():
 		m.waiters[a.TaskID] = append(m.waiters[a.TaskID], a.Asker)

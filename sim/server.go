@@ -133,7 +133,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.checkStore()
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Observe: w.observe,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Retention: w.shape.retention, Observe: w.observe,
 		StartClock: func(floorMs int64) func() int64 {
 			if floorMs > w.nowMs {
 				violate("time does not run ahead", "stored %d, now %d", floorMs, w.nowMs)

@@ -148,6 +148,7 @@ func (w *world) configureSome() {
 				}),
 				BaseSeconds: pick(c, []int64{0, 1, 20}), MaxSeconds: pick(c, []int64{0, 10, 1800}),
 			},
+			RetentionSeconds: pick(c, []int64{0, 0, 30}), DLQRetentionSeconds: pick(c, []int64{0, 0, 45}),
 		}
 	} else {
 		paused := c.oneIn(2)

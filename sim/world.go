@@ -8,6 +8,7 @@ import (
 
 	"codeq/index"
 	"codeq/mailbox"
+	"codeq/shardactor"
 	"codeq/wire"
 )
 
@@ -30,6 +31,8 @@ type shape struct {
 	index    index.Limits
 	mailbox  mailbox.Limits
 	padBytes int
+	// retention is how long ended tasks stay.
+	retention shardactor.Retention
 	// big worlds have payloads that fill the bytes a session may have unsent.
 	// Pebble decides itself there when tables are written, so nothing crashes.
 	big bool
@@ -117,6 +120,9 @@ func shapeOf(seed uint64) shape {
 	if c.oneIn(16) {
 		s.big, s.padBytes, s.mailbox = true, 90_000, roomy
 	}
+	s.retention = shardactor.Retention{
+		DoneForMs: pick(c, []int64{0, 60_000, 3600_000}), DeadForMs: pick(c, []int64{0, 90_000, 3600_000}),
+	}
 	s.operations = everyOperation()
 	for i := range s.operations {
 		// Some worlds never do one thing or do it all the time: what hides behind
@@ -144,6 +150,7 @@ func newWorld(seed uint64, recording bool) *world {
 	}
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
+	w.model.retention = w.shape.retention
 	w.model.look = func(t *task) *wire.Task { return w.read(t) }
 	for i := range w.shape.workers {
 		w.clients = append(w.clients, w.newClient(fmt.Sprintf("worker%d", i), false))

@@ -1,0 +1,14 @@
+package main
+
+import "testing"
+
+func TestQueueKeepsEndedTasksAsLongAsItSays(t *testing.T) {
+	h := newHouse(t)
+	has(t, h.fine("queue", "set", "hash", "--retention", "2h", "--dlq-retention", "48h"), "2h0m0s", "48h0m0s")
+	has(t, h.fine("queue", "show", "hash", "--json"), `"retentionSeconds":7200,"dlqRetentionSeconds":172800`)
+	code, out, err := h.run("", "queue", "set", "hash", "--retention", "87601h")
+	if code != exitFailed || out != "" {
+		t.Errorf("longer than ten years: exit code %d, output %q", code, out)
+	}
+	oneSentence(t, err, "retentionSeconds must be an integer from 1 to 315360000")
+}
