@@ -84,6 +84,7 @@ crash: ## kill the server under many clients for CRASHTIME (5m), and check that 
 .PHONY: faults
 faults: ## what went wrong with other queues, at its full size: half an hour or more; `make test` runs it scaled down
 	go test -count=1 -v -timeout 0 ./faults -faults.heavy
+	go test -count=1 -v ./bounds -bounds.idle=10000
 
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see the simulator catch each: five minutes or more
