@@ -26,6 +26,7 @@ CRASHTIME ?= 5m
 BENCHTIME ?= 1x
 COUNT ?= 1
 N ?= 1000
+SCALE ?= 1000000
 
 TOOLS := bin/tools
 
@@ -85,6 +86,10 @@ crash: ## kill the server under many clients for CRASHTIME (5m), and check that 
 faults: ## what went wrong with other queues, at its full size: half an hour or more; `make test` runs it scaled down
 	go test -count=1 -v -timeout 0 ./faults -faults.heavy
 	go test -count=1 -v ./bounds -bounds.idle=10000
+
+.PHONY: scale
+scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
+	go test -count=1 -v -timeout 0 ./scale -scale.tasks=$(SCALE)
 
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see the simulator catch each: five minutes or more

@@ -1,0 +1,10 @@
+// Package scale measures what must not grow with the backlog: reading figures,
+// taking a task, listing a page and starting again, beside few tasks and beside
+// many, against the built server. It holds tests only. `make scale` runs it with
+// a million ready and a million delayed tasks in a thousand queues and shows a
+// table; the form in the suite is small and checks the answers alone, because a
+// time on somebody's machine is no property of the program.
+//
+// Everything runs on the goroutine of its test but the posting of the backlog.
+// The package knows only the public protocol.
+package scale
