@@ -16,11 +16,15 @@ import (
 // costs a key for each queue and shard and one more for each priority that has
 // ready tasks, and no other. Any goroutine.
 func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
+	return s.readLoads(&loads{})
+}
+
+func (s *Store) readLoads(l *loads) ([]wire.QueueFigures, error) {
 	snapshot := s.db.NewSnapshot()
-	loads := loads{snapshot: snapshot, places: make(map[QueueKey]int)}
+	l.snapshot, l.shards, l.places = snapshot, s.shards, make(map[QueueKey]int)
 	var err error
 	for shard := 0; shard < s.shards && err == nil; shard++ {
-		err = loads.addShard(shard)
+		err = l.addShard(shard)
 	}
 	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close snapshot: %w", closeErr)
@@ -28,13 +32,13 @@ func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(loads.list, func(a, b wire.QueueFigures) int {
+	slices.SortFunc(l.list, func(a, b wire.QueueFigures) int {
 		if a.Command != b.Command {
 			return strings.Compare(a.Command, b.Command)
 		}
 		return strings.Compare(a.TenantID, b.TenantID)
 	})
-	return loads.list, nil
+	return l.list, nil
 }
 
 // pendingTailBytes is what a pending key has behind its priority.
@@ -42,7 +46,13 @@ const pendingTailBytes = 8 + len(wire.TaskID{})
 
 // loads sums figures over shards.
 type loads struct {
+	// tenant is whose queues are read; "" is everybody's.
+	tenant string
+	// idle reads queues that only have ended tasks, and the settings of all.
+	idle bool
+
 	snapshot *pebble.Snapshot
+	shards   int
 	list     []wire.QueueFigures
 	places   map[QueueKey]int
 }
@@ -52,16 +62,32 @@ type loads struct {
 // one only ever goes forward.
 func (l *loads) addShard(shard int) error {
 	v := view{reader: l.snapshot, prefix: appendSpan(nil, shard)}
-	heads, err := l.snapshot.NewIter(&pebble.IterOptions{
-		LowerBound: v.prefix, UpperBound: upperBound(v.prefix),
+	prefix := append(slices.Clone(v.prefix), wordCounters...)
+	err := v.withHeads(func(heads *pebble.Iterator) error {
+		return v.scanPrefix(prefix, func(key, value []byte) (bool, error) {
+			return true, l.add(&v, heads, key, value)
+		})
 	})
+	if err != nil || !l.idle {
+		return err
+	}
+	return v.eachSettings(shard, l.shards, func(q QueueKey, set *Settings) {
+		if l.isFor(q) {
+			f := l.figuresOf(q)
+			f.Paused, f.Settings = set.Paused, set.QueueSettings
+		}
+	})
+}
+
+func (l *loads) isFor(q QueueKey) bool { return l.tenant == "" || l.tenant == q.Tenant }
+
+// withHeads opens an iterator over the span.
+func (v *view) withHeads(use func(heads *pebble.Iterator) error) error {
+	heads, err := v.reader.NewIter(&pebble.IterOptions{LowerBound: v.prefix, UpperBound: upperBound(v.prefix)})
 	if err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	prefix := append(slices.Clone(v.prefix), wordCounters...)
-	err = v.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		return true, l.add(&v, heads, key, value)
-	})
+	err = use(heads)
 	if closeErr := heads.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("scan: %w", closeErr)
 	}
@@ -71,6 +97,9 @@ func (l *loads) addShard(shard int) error {
 // add is one queue of one shard.
 func (l *loads) add(v *view, heads *pebble.Iterator, key, value []byte) error {
 	p, err := parseKey(key)
+	if err == nil && !l.isFor(p.Queue) {
+		return nil
+	}
 	var c Counters
 	if err == nil {
 		err = parseCounters(value, &c)
@@ -79,11 +108,16 @@ func (l *loads) add(v *view, heads *pebble.Iterator, key, value []byte) error {
 		return &DamagedError{Key: slices.Clone(key), Err: err}
 	}
 	ready := c.ReadyTotal()
-	if ready == 0 && c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 {
+	if !l.idle && ready == 0 && c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 {
 		return nil
 	}
-	f := l.figuresOf(p.Queue)
-	f.Ready += ready
+	return sumUp(v, heads, p.Queue, &c, l.figuresOf(p.Queue))
+}
+
+// sumUp adds what a shard's counters say of a queue, and looks at the head of
+// each priority that has one.
+func sumUp(v *view, heads *pebble.Iterator, q QueueKey, c *Counters, f *wire.QueueFigures) error {
+	f.Ready += c.ReadyTotal()
 	f.Delayed += c.Delayed
 	f.InProgress += c.InProgress
 	f.Dead += c.Dead
@@ -91,7 +125,7 @@ func (l *loads) add(v *view, heads *pebble.Iterator, key, value []byte) error {
 		if c.Ready[priority] == 0 {
 			continue
 		}
-		v.key = appendPendingKey(v.start(), p.Queue, priority, PendingKey{Seq: c.ReadyFloor[priority]})
+		v.key = appendPendingKey(v.start(), q, priority, PendingKey{Seq: c.ReadyFloor[priority]})
 		if err := noteHead(heads, v.key, len(v.key)-pendingTailBytes, f); err != nil {
 			return err
 		}

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"codeq/wire"
 )
@@ -126,94 +124,5 @@ func joinLease(t *wire.Task, l *Lease) {
 // shards, by command. They come from counters; the age of the oldest ready
 // task is that of the head of each priority.
 func (s *Store) ReadQueues(tenant string) ([]wire.QueueFigures, error) {
-	snapshot := s.db.NewSnapshot()
-	byCommand := make(map[string]*wire.QueueFigures)
-	var err error
-	for shard := 0; shard < s.shards && err == nil; shard++ {
-		v := view{reader: snapshot, prefix: appendSpan(nil, shard)}
-		err = addFigures(&v, tenant, byCommand)
-		if err == nil {
-			err = v.eachSettings(shard, s.shards, func(q QueueKey, set *Settings) {
-				if q.Tenant == tenant {
-					f := figuresOf(byCommand, q)
-					f.Paused, f.Settings = set.Paused, set.QueueSettings
-				}
-			})
-		}
-	}
-	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("close snapshot: %w", closeErr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	list := make([]wire.QueueFigures, 0, len(byCommand))
-	for _, figures := range byCommand {
-		list = append(list, *figures)
-	}
-	slices.SortFunc(list, func(a, b wire.QueueFigures) int { return cmp.Compare(a.Command, b.Command) })
-	return list, nil
-}
-
-func figuresOf(byCommand map[string]*wire.QueueFigures, q QueueKey) *wire.QueueFigures {
-	f := byCommand[q.Command]
-	if f == nil {
-		f = &wire.QueueFigures{Command: q.Command, TenantID: q.Tenant}
-		byCommand[q.Command] = f
-	}
-	return f
-}
-
-// addFigures adds the queues of one shard.
-func addFigures(v *view, tenant string, byCommand map[string]*wire.QueueFigures) error {
-	prefix := append([]byte(nil), append(v.start(), wordCounters...)...)
-	return v.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		p, err := parseKey(key)
-		var c Counters
-		if err == nil {
-			err = parseCounters(value, &c)
-		}
-		if err != nil {
-			return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
-		}
-		if p.Queue.Tenant != tenant {
-			return true, nil
-		}
-		f := figuresOf(byCommand, p.Queue)
-		return true, addCounters(v, p.Queue, &c, f)
-	})
-}
-
-func addCounters(v *view, q QueueKey, c *Counters, f *wire.QueueFigures) error {
-	f.Ready += c.ReadyTotal()
-	f.Delayed += c.Delayed
-	f.InProgress += c.InProgress
-	f.Dead += c.Dead
-	return addOldest(v, q, c, f)
-}
-
-// addOldest looks at the head of every priority that has one.
-func addOldest(v *view, q QueueKey, c *Counters, f *wire.QueueFigures) error {
-	for priority, n := range c.Ready {
-		if n == 0 {
-			continue
-		}
-		lower := appendPendingKey(append([]byte(nil), v.prefix...), q, priority,
-			PendingKey{Seq: c.ReadyFloor[priority]})
-		upper := upperBound(appendPriority(append([]byte(nil), v.prefix...), q, priority))
-		err := v.scan(lower, upper, func(key, value []byte) (bool, error) {
-			atMs, err := parseReadyAt(value)
-			if err != nil {
-				return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
-			}
-			if f.OldestReadyAtMs == 0 || atMs < f.OldestReadyAtMs {
-				f.OldestReadyAtMs = atMs
-			}
-			return false, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.readLoads(&loads{tenant: tenant, idle: true})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"codeq/wire"
 )
 
@@ -183,7 +185,7 @@ func addQueue(v *view, q QueueKey, f *wire.QueueFigures) error {
 	if !found {
 		return err
 	}
-	return addCounters(v, q, &c, f)
+	return v.withHeads(func(heads *pebble.Iterator) error { return sumUp(v, heads, q, &c, f) })
 }
 
 func addSettings(v *view, q QueueKey, f *wire.QueueFigures) error {
