@@ -155,10 +155,6 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &Abandon{Asker: asker, Owner: owner, TaskRef: ref}, nil
 	case "release":
 		return &Release{Asker: asker, Owner: owner, TaskRef: ref}, nil
-	case "heartbeat-over-http":
-		return &Heartbeat{
-			Asker: asker, Owner: owner, Tasks: []wire.TaskRef{ref}, ExtendForMs: int64(scriptInt(args, "extend")) * 1000,
-		}, nil
 	case "heartbeat":
 		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
 		if !ref.TaskID.IsZero() {
