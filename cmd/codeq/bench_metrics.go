@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,12 +43,24 @@ func watchMetrics(ctx context.Context, url string) func() []string {
 		if len(most) == 0 {
 			return []string{"depth, batch size and time in mailbox are not shown: " + whyNoMetrics(failed)}
 		}
-		var lines []string
-		for _, name := range slices.Sorted(maps.Keys(most)) {
-			lines = append(lines, fmt.Sprintf("%s at most %g", name, most[name]))
-		}
-		return lines
+		return tellMetrics(most)
 	}
+}
+
+// tellMetrics is one line for each figure, and one for each histogram.
+func tellMetrics(most map[string]float64) (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(most)) {
+		whole, isSum := strings.CutSuffix(name, "_sum")
+		if _, isCount := strings.CutSuffix(name, "_count"); isCount {
+			continue // told with the sum
+		}
+		if count := most[whole+"_count"]; isSum && count > 0 {
+			lines = append(lines, fmt.Sprintf("%s %.4g on average, of %g", whole, most[name]/count, count))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s at most %g", name, most[name]))
+	}
+	return lines
 }
 
 func whyNoMetrics(failed error) string {
@@ -77,21 +90,41 @@ func readMetrics(ctx context.Context, url string, most map[string]float64) error
 }
 
 // noteMetrics keeps the largest value of each figure about mailboxes and
-// batches. Histogram buckets are left out.
+// batches, for all shards in one. Histogram buckets are left out.
 func noteMetrics(text io.Reader, most map[string]float64) error {
+	now := map[string]float64{}
 	lines := bufio.NewScanner(text)
 	for lines.Scan() {
-		name, rest, ok := strings.Cut(lines.Text(), " ")
-		if !ok || strings.HasPrefix(name, "#") || strings.Contains(name, "_bucket") ||
+		series, rest, ok := strings.Cut(lines.Text(), " ")
+		name, _, _ := strings.Cut(series, "{")
+		if !ok || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "_bucket") ||
 			!strings.Contains(name, "mailbox") && !strings.Contains(name, "batch") {
 			continue
 		}
 		if value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64); err == nil {
-			most[name] = max(most[name], value)
+			fold(now, series, value)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read metrics: %w", err)
 	}
+	for name, value := range now {
+		most[name] = max(most[name], value)
+	}
 	return nil
+}
+
+// ofShard is the label that tells shards apart.
+var ofShard = regexp.MustCompile(`\{shard="[^"]*"\}|shard="[^"]*",|,shard="[^"]*"`)
+
+// fold joins the value of one shard to those of the others: what is counted
+// adds up, of anything else the fullest shard is told.
+func fold(now map[string]float64, series string, value float64) {
+	series = ofShard.ReplaceAllString(series, "")
+	name, _, _ := strings.Cut(series, "{")
+	if strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count") {
+		now[series] += value
+		return
+	}
+	now[series] = max(now[series], value)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -107,13 +108,18 @@ func TestMetricsAboutMailboxesAreKept(t *testing.T) {
 	most := map[string]float64{}
 	for _, text := range []string{
 		"# HELP codeq_mailbox_depth x\ncodeq_mailbox_depth{shard=\"0\"} 7\nother 3\n",
-		"codeq_mailbox_depth{shard=\"0\"} 5\ncodeq_batch_size_bucket{le=\"1\"} 9\ncodeq_batch_size_sum 12.5\n",
+		"codeq_mailbox_depth{shard=\"0\"} 5\ncodeq_mailbox_depth{shard=\"1\"} 6\ncodeq_batch_size_bucket{le=\"1\"} 9\n" +
+			"codeq_batch_size_sum{shard=\"0\",class=\"new\"} 12\ncodeq_batch_size_sum{class=\"new\",shard=\"1\"} 0.5\n",
 	} {
 		if err := noteMetrics(strings.NewReader(text), most); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(most) != 2 || most[`codeq_mailbox_depth{shard="0"}`] != 7 || most["codeq_batch_size_sum"] != 12.5 {
+	if len(most) != 2 || most["codeq_mailbox_depth"] != 7 || most[`codeq_batch_size_sum{class="new"}`] != 12.5 {
 		t.Errorf("kept %v", most)
+	}
+	told := tellMetrics(map[string]float64{"codeq_batch_size_sum": 12, "codeq_batch_size_count": 4, "codeq_mailbox_depth": 7})
+	if want := []string{"codeq_batch_size 3 on average, of 4", "codeq_mailbox_depth at most 7"}; !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
 	}
 }

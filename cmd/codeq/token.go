@@ -59,12 +59,15 @@ func (n *tokenNewCmd) Run(a *app) error {
 		return a.writeLine(n.line(token, e, text))
 	}
 	if n.File != "" {
-		fmt.Fprintf(a.out, "%s\n", token)
+		if _, err := fmt.Fprintf(a.out, "%s\n", token); err != nil {
+			return fmt.Errorf("show the token, whose entry is in %s: %w", n.File, err)
+		}
 		a.say("this is the only time the token is shown; its entry is in %s", n.File)
 		return nil
 	}
-	fmt.Fprintf(a.out, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s", token, text)
-	return nil
+	_, err = fmt.Fprintf(a.out, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s",
+		token, text)
+	return err
 }
 
 func (n *tokenNewCmd) entry(token string) *auth.Entry {

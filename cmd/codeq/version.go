@@ -38,10 +38,10 @@ func (v *versionCmd) Run(a *app) error {
 		}
 		return a.writeLine(append(line, '}'))
 	}
-	fmt.Fprintf(a.out, "codeq %s, commit %s, %s\n", version, commit, runtime.Version())
 	if server == "" {
 		server = "none answers"
 	}
-	fmt.Fprintf(a.out, "server at %s: %s\n", c.URL(), printable(server))
-	return nil
+	_, err = fmt.Fprintf(a.out, "codeq %s, commit %s, %s\nserver at %s: %s\n",
+		version, commit, runtime.Version(), c.URL(), printable(server))
+	return err
 }
