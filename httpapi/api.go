@@ -30,7 +30,7 @@ type Options struct {
 	NowMs func() int64
 	// WallMs is the clock of the machine, in Unix milliseconds; nil reads it.
 	WallMs func() int64
-	Log   zerolog.Logger
+	Log    zerolog.Logger
 	// Version and Durability are shown as they are.
 	Version    string
 	Durability string
@@ -121,6 +121,7 @@ func (a *api) resources() []resource {
 		}},
 		{base + "/admin/queues/{command}/pause", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.pauseQueue}}},
 		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.resumeQueue}}},
+		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.cleanup}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},

@@ -89,6 +89,12 @@ type Configured struct {
 	Settings store.Settings
 }
 
+// Cleaned answers Cleanup with how many tasks were removed.
+type Cleaned struct {
+	Ref     uint64
+	Deleted int
+}
+
 // Cancelled answers Cancel.
 type Cancelled struct {
 	Ref    uint64
@@ -116,6 +122,7 @@ func (*Granted) effect()    {}
 func (*Completed) effect()  {}
 func (*Requeued) effect()   {}
 func (*Extended) effect()   {}
+func (*Cleaned) effect()    {}
 func (*Cancelled) effect()  {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}

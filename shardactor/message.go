@@ -200,6 +200,16 @@ type CopySettings struct {
 	Settings store.Settings
 }
 
+// Cleanup removes tasks of a queue that ended before a time in Unix
+// milliseconds, 0 for those whose retention is over, and at most Limit. Answer:
+// Cleaned, when all are removed.
+type Cleanup struct {
+	Asker
+	Queue    store.QueueKey
+	BeforeMs int64
+	Limit    int
+}
+
 // SpaceChanged wakes the shard because the disk allows more, or less, than
 // before. No answer. A control message.
 type SpaceChanged struct{}
@@ -222,5 +232,6 @@ func (*Resume) message()       {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}
 func (*Cancel) message()       {}
+func (*Cleanup) message()      {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}

@@ -27,6 +27,8 @@ type look struct {
 	place   wire.Location
 	floorMs int64
 	expired []store.TimedKey
+	// sweep is the cleanup it is for, nil for retention.
+	sweep *sweep
 }
 
 // retentionOf is how long tasks of a queue stay that ended in that place.
@@ -59,6 +61,11 @@ func (s *Shard) planReap(q *queue) { s.reaps.put(q, s.reapAtMs(q)) }
 func (s *Shard) findExpired() {
 	clear(s.looks)
 	s.looks = s.looks[:0]
+	s.findSwept()
+	if len(s.looks) > 0 {
+		// What a cleanup found must not be found again.
+		return
+	}
 	for left := maxRoundReaps; left > 0; {
 		q := s.reaps.top()
 		if q == nil || q.reapAtMs > s.now {
@@ -118,7 +125,7 @@ func (s *Shard) reap() {
 	for _, l := range s.looks {
 		keep := s.retentionOf(l.queue, l.place)
 		for _, k := range l.expired {
-			if keep == 0 || k.AtMs+keep > s.now {
+			if l.sweep == nil && (keep == 0 || k.AtMs+keep > s.now) {
 				l.floorMs = min(l.floorMs, k.AtMs)
 				continue
 			}
@@ -131,6 +138,7 @@ func (s *Shard) reap() {
 		}
 		s.planReap(l.queue)
 	}
+	s.endSwept()
 }
 
 func (s *Shard) reapOne(l look, k store.TimedKey) {
@@ -139,7 +147,12 @@ func (s *Shard) reapOne(l look, k store.TimedKey) {
 	case t == nil || s.unreadable(err):
 		s.setEndedAside(l, k)
 	case t.Location == l.place && t.EndedAtMs == k.AtMs:
-		s.transition(t, move{to: gone, status: t.Status, cause: CauseRetention})
+		cause := CauseRetention
+		if l.sweep != nil {
+			l.sweep.deleted++
+			cause = CauseCleanup
+		}
+		s.transition(t, move{to: gone, status: t.Status, cause: cause})
 	}
 }
 
@@ -188,6 +201,9 @@ func (s *Shard) setEndedAside(l look, k store.TimedKey) {
 // planReaps is when the next ended task has to go. It is later than now, so that
 // the mailbox is looked at before; 0 is never.
 func (s *Shard) planReaps() int64 {
+	if len(s.sweeps) > 0 {
+		return s.now + 1
+	}
 	if q := s.reaps.top(); q != nil {
 		return max(q.reapAtMs, s.now+1)
 	}

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "configure" || verb == "copy" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "configure" || verb == "cleanup" || verb == "copy" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -55,6 +55,12 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		m := &Cancel{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}
 		if may := scriptString(args, "commands", ""); may != "" {
 			m.Commands = strings.Split(may, ",")
+		}
+		return m, nil
+	case "cleanup":
+		m := &Cleanup{Asker: asker, Queue: store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: "default"}, Limit: scriptInt(args, "limit")}
+		if ago := scriptString(args, "ago", ""); ago != "" {
+			m.BeforeMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
 		}
 		return m, nil
 	case "configure", "copy":

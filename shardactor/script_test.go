@@ -376,6 +376,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("resumed ref=%d held [%s]", e.Ref, strings.Join(held, ", "))
 	case *Configured:
 		return fmt.Sprintf("configured ref=%d %+v", e.Ref, e.Settings)
+	case *Cleaned:
+		return fmt.Sprintf("cleaned ref=%d: %d deleted", e.Ref, e.Deleted)
 	case *Cancelled:
 		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:

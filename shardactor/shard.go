@@ -79,6 +79,7 @@ type Shard struct {
 	claims   []claimant
 	// unsaved are queues whose settings recovery took from another shard.
 	unsaved []*queue
+	sweeps  []*sweep
 	// looks are where the round found ended tasks whose time is over.
 	looks    []look
 	suspects []*queue
@@ -250,6 +251,8 @@ func (s *Shard) step(m Message) {
 		s.unwatch(m)
 	case *Cancel:
 		s.cancel(m)
+	case *Cleanup:
+		s.cleanup(m)
 	case *Configure:
 		s.configure(m)
 	case *CopySettings:

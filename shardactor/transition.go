@@ -26,6 +26,7 @@ const (
 	CauseUndelivered Cause = "undelivered"
 	CauseCancel      Cause = "cancel"
 	CauseRetention   Cause = "retention"
+	CauseCleanup     Cause = "cleanup"
 )
 
 // Event is one transition of one task. Number counts per shard without gaps

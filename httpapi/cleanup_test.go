@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"codeq/wire"
+)
+
+func TestCleanupRemovesWhatHasEndedAndNothingElse(t *testing.T) {
+	b := newBench(t, setup{})
+	waiting := b.post(`{"command":"c","payload":1,"delaySeconds":9000}`)
+	var ended []wire.TaskID
+	for n := range 10 {
+		body := `{"command":"c","payload":1}`
+		if n%2 == 1 {
+			body = `{"command":"d","payload":1}`
+		}
+		task := b.post(body)
+		b.do("POST", tasksPath+"/"+task.ID.String()+"/cancel", "")
+		ended = append(ended, task.ID)
+	}
+	clean := func(body, want string) {
+		t.Helper()
+		if g := b.do("POST", "/v1/codeq/admin/tasks/cleanup", body); g.status != http.StatusOK || g.body != want {
+			t.Errorf("%s is answered %d %s, want %s", body, g.status, g.body, want)
+		}
+	}
+	clean("", `{"deleted":0}`) // they are kept for ever here
+	clean(`{"before":"2000-01-01T00:00:00Z"}`, `{"deleted":0}`)
+	later := `"before":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"`
+	clean(`{`+later+`,"limit":3}`, `{"deleted":3}`)
+	clean(`{`+later+`}`, `{"deleted":7}`)
+	for _, id := range ended {
+		b.do("GET", tasksPath+"/"+id.String(), "").mustRefuse(t, wire.CodeTaskNotFound)
+	}
+	if g := b.do("GET", tasksPath+"/"+waiting.ID.String(), ""); g.status != http.StatusOK {
+		t.Errorf("a task that waits: %d %s", g.status, g.body)
+	}
+}

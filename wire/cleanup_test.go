@@ -1,0 +1,25 @@
+package wire
+
+import "testing"
+
+func TestCleanupRequestsAreRead(t *testing.T) {
+	for body, want := range map[string]CleanupRequest{
+		"":                {Limit: MaxCleanupTasks},
+		`{"limit":7}`:     {Limit: 7},
+		`{"before":null}`: {Limit: MaxCleanupTasks},
+		`{"before":"2026-01-01T00:00:00Z","limit":10000,"x":1}`: {BeforeMs: 1_767_225_600_000, Limit: 10_000},
+	} {
+		got, refusal := ParseCleanupRequest([]byte(body))
+		if refusal != nil || *got != want {
+			t.Errorf("%s: %+v, %v", body, got, refusal)
+		}
+	}
+	for body, want := range map[string]Code{
+		`[]`: CodeInvalidBody, `{"limit":0}`: CodeInvalidArgument, `{"limit":10001}`: CodeInvalidArgument,
+		`{"before":"yesterday"}`: CodeInvalidTime, `{"before":1}`: CodeInvalidTime,
+	} {
+		if _, refusal := ParseCleanupRequest([]byte(body)); refusal == nil || refusal.Code != want {
+			t.Errorf("%s: %v, want %s", body, refusal, want)
+		}
+	}
+}
