@@ -32,6 +32,8 @@ type model struct {
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
 	retention                 shardactor.Retention
+	// cleanings are the cleanups that each shard was asked for, in order.
+	cleanings [][]*cleaning
 
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine
@@ -112,16 +114,17 @@ type undoLine struct {
 
 func newModel(shards int) *model {
 	m := &model{
-		tasks:    make(map[wire.TaskID]*task),
-		pending:  make(map[orderName][]*task),
-		keys:     make(map[keyName]*task),
-		seats:    make(map[*shardactor.Seat]*seat),
-		sockets:  make([]map[wire.SessionID]*seat, shards),
-		waiters:  make(map[wire.TaskID][]shardactor.Asker),
-		tokens:   make(map[wire.Token]bool),
-		leased:   make([][]*task, shards),
-		shards:   make([]shardState, shards),
-		settings: newSettings(shards), durableSettings: newSettings(shards),
+		tasks:     make(map[wire.TaskID]*task),
+		pending:   make(map[orderName][]*task),
+		keys:      make(map[keyName]*task),
+		seats:     make(map[*shardactor.Seat]*seat),
+		sockets:   make([]map[wire.SessionID]*seat, shards),
+		waiters:   make(map[wire.TaskID][]shardactor.Asker),
+		tokens:    make(map[wire.Token]bool),
+		leased:    make([][]*task, shards),
+		shards:    make([]shardState, shards),
+		cleanings: make([][]*cleaning, shards),
+		settings:  newSettings(shards), durableSettings: newSettings(shards),
 	}
 	m.forgetSockets()
 	return m
@@ -221,6 +224,7 @@ func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
+	clear(m.cleanings)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs = 0, 0
 	}

@@ -63,9 +63,12 @@ type request struct {
 	result *shardactor.Result
 	watch  wire.TaskID
 	cancel wire.TaskID
-	tries  int
-	last   []uint64
-	done   bool
+	// clean goes to one shard.
+	clean *shardactor.Cleanup
+	shard int
+	tries int
+	last  []uint64
+	done  bool
 }
 
 // Deliver implements shardactor.Sink: the answer of one request.
@@ -101,6 +104,10 @@ func (r *request) post() {
 		shard, class = w.server.engine.ShardOf(r.result.TaskID), mailbox.ClassKeep
 		again := *r.result
 		m = &again
+	case r.clean != nil:
+		again := *r.clean
+		again.Asker = asker
+		shard, m = r.shard, &again
 	case !r.cancel.IsZero():
 		shard, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
 		m = &shardactor.Cancel{Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"codeq/shardactor"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -22,18 +23,21 @@ func (m *model) reaped() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if e.Cause != shardactor.CauseRetention || t == nil {
-			return
+		if e.Cause != shardactor.CauseRetention && e.Cause != shardactor.CauseCleanup || t == nil {
+			break
 		}
 		keep := m.keeps(t)
-		if t.open() || t.removed || keep == 0 || t.result.CompletedAtMs+keep > m.at.NowMs {
+		if e.Cause == shardactor.CauseCleanup {
+			m.cleaned(t)
+		} else if t.open() || t.removed || keep == 0 || t.result.CompletedAtMs+keep > m.at.NowMs {
 			violate("ended tasks stay as long as promised", "%+v, kept for %d ms, removed at %d", t, keep, m.at.NowMs)
 		}
 		from := t.place
 		m.touch(t)
 		t.place, t.removed = "", true
-		m.moved(t, from, shardactor.CauseRetention)
+		m.moved(t, from, e.Cause)
 	}
+	m.cleanedAll()
 }
 
 // leavesInTime says that an ended task goes when its time is over, in slices
@@ -46,4 +50,48 @@ func (w *world) leavesInTime(t *task) {
 	if keep > 0 && t.result.CompletedAtMs+keep <= w.nowMs && w.server.wakeAtMs[t.shard] > w.nowMs+1 {
 		violate("what is due happens", "task %v ended at %d and stays for %d ms, it is %d", t.id, t.result.CompletedAtMs, keep, w.nowMs)
 	}
+}
+
+// cleaning is a cleanup that a shard has begun and not answered.
+type cleaning struct {
+	*shardactor.Cleanup
+	deleted int
+}
+
+// cleaned judges one task that a cleanup removed.
+func (m *model) cleaned(t *task) {
+	if len(m.cleanings[t.shard]) == 0 {
+		violate("a cleanup removes what it was asked to", "task %v, and nobody asked", t.id)
+	}
+	c := m.cleanings[t.shard][0]
+	c.deleted++
+	if t.open() || t.removed || t.tenant != c.Queue.Tenant || t.command != c.Queue.Command ||
+		t.result.CompletedAtMs >= c.BeforeMs || c.deleted > c.Limit {
+		violate("a cleanup removes what it was asked to", "%+v by %+v, number %d", t, c.Cleanup, c.deleted)
+	}
+}
+
+// cleanedAll takes the answer of the cleanup whose turn it is, if it comes.
+func (m *model) cleanedAll() {
+	if len(m.cleanings[m.at.Shard]) == 0 || m.at.effect >= len(m.at.Outcome.Effects) {
+		return
+	}
+	if _, over := m.at.Outcome.Effects[m.at.effect].Effect.(*shardactor.Cleaned); !over {
+		return
+	}
+	c := m.cleanings[m.at.Shard][0]
+	m.cleanings[m.at.Shard] = m.cleanings[m.at.Shard][1:]
+	if e := expect[*shardactor.Cleaned](m, c.Asker); e.Deleted != c.deleted {
+		violate("a cleanup counts what it removed", "%d, said %d", c.deleted, e.Deleted)
+	}
+}
+
+// cleanSome is an admin who removes what ended some time ago.
+func (w *world) cleanSome() {
+	c := w.chance
+	q := store.QueueKey{Command: pick(c, commands), Tenant: pick(c, tenants)}
+	m := &shardactor.Cleanup{Queue: q, BeforeMs: w.nowMs - pick(c, []int64{0, 1000, 60_000}), Limit: pick(c, []int{1, 3, 1000})}
+	r := &request{world: w, clean: m, shard: c.IntN(w.shape.shards)}
+	w.trace.say("  POST cleanup of %s of %s", q.Command, q.Tenant)
+	r.post()
 }

@@ -79,6 +79,8 @@ func (m *model) message(message shardactor.Message) {
 		m.unwatch(a)
 	case *shardactor.Cancel:
 		m.cancel(a)
+	case *shardactor.Cleanup:
+		m.cleanings[m.at.Shard] = append(m.cleanings[m.at.Shard], &cleaning{Cleanup: a})
 	case *shardactor.Configure:
 		m.configure(a)
 	case *shardactor.CopySettings:

@@ -109,6 +109,8 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("gone %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 	case *shardactor.Resume:
 		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+	case *shardactor.Cleanup:
+		return fmt.Sprintf("cleanup of %v before %d, %d at most", m.Queue, m.BeforeMs-epochMs, m.Limit)
 	case *shardactor.Configure:
 		return fmt.Sprintf("configure %v", m.Queue)
 	case *shardactor.CopySettings:

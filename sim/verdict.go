@@ -285,6 +285,8 @@ func refOf(e shardactor.Effect) uint64 {
 		return e.Ref
 	case *shardactor.Extended:
 		return e.Ref
+	case *shardactor.Cleaned:
+		return e.Ref
 	case *shardactor.Configured:
 		return e.Ref
 	case *shardactor.Cancelled:

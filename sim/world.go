@@ -92,6 +92,7 @@ func everyOperation() []operation {
 		{name: "http", weight: 90, do: (*world).enqueueOverHTTP},
 		{name: "report", weight: 20, do: (*world).reportOverHTTP},
 		{name: "configure", weight: 12, do: (*world).configureSome},
+		{name: "cleanup", weight: 4, do: (*world).cleanSome},
 		{name: "cancel", weight: 20, do: (*world).cancelSome},
 		{name: "time", weight: 60, do: (*world).timePasses},
 		{name: "stall", weight: 1, do: (*world).stall},
