@@ -34,7 +34,7 @@ func (s *Shard) answerClaims(cut bool) {
 // mayHave reports whether a task is ready in a queue that the member takes.
 func (s *Shard) mayHave(mb *member) bool {
 	for _, p := range mb.places {
-		if q := p.crowd.queue; q != nil && q.index.HasReady() || q == nil && p.crowd.tenant.hasReady() {
+		if q := p.crowd.queue; q != nil && q.hasTurns() || q == nil && p.crowd.tenant.hasTurns() {
 			return true
 		}
 	}

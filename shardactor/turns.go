@@ -19,10 +19,10 @@ type tenant struct {
 	inTurns  bool
 }
 
-// hasReady reports whether any queue of the tenant has a ready task.
-func (t *tenant) hasReady() bool {
+// hasTurns reports whether any queue of the tenant does.
+func (t *tenant) hasTurns() bool {
 	for _, q := range t.ready.queues {
-		if q.index.HasReady() {
+		if q.hasTurns() {
 			return true
 		}
 	}

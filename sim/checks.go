@@ -29,6 +29,7 @@ func (w *world) settle() {
 				busy = true
 			}
 		}
+		busy = w.advanceClaims() || busy
 		for i := 0; i < len(w.conns); i++ {
 			if c := w.conns[i]; c.busy() {
 				c.work()
@@ -67,6 +68,11 @@ func (w *world) sessions() []*seat {
 	var alive []*seat
 	for _, c := range w.conns {
 		if c.known != nil && !c.known.closed {
+			alive = append(alive, c.known)
+		}
+	}
+	for _, c := range w.claims {
+		if c.state == claimSits {
 			alive = append(alive, c.known)
 		}
 	}
@@ -233,6 +239,9 @@ func (w *world) drain() {
 	w.trace.say("the end: drain")
 	w.chance.begin(1 << 40)
 	w.setFree(diskBytes)
+	for _, c := range w.claims {
+		c.left = true
+	}
 	for _, cl := range w.clients {
 		if cl.conn != nil {
 			cl.drop(false)

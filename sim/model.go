@@ -26,9 +26,11 @@ type model struct {
 	// sockets is, for each shard, the socket it knows of each session.
 	sockets []map[wire.SessionID]*seat
 	waiters map[wire.TaskID][]shardactor.Asker
-	tokens  map[wire.Token]bool
-	shards  []shardState
-	order   uint64
+	// claims are, for each shard, those that asked once and wait for the answer.
+	claims [][]claimant
+	tokens map[wire.Token]bool
+	shards []shardState
+	order  uint64
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
 	retention                 shardactor.Retention
@@ -67,6 +69,8 @@ type task struct {
 	// ended it.
 	token     wire.Token
 	subject   string
+	worker    string
+	overHTTP  bool
 	session   wire.SessionID
 	ended     bool
 	leaseMs   int64
@@ -122,6 +126,7 @@ func newModel(shards int) *model {
 		waiters:   make(map[wire.TaskID][]shardactor.Asker),
 		tokens:    make(map[wire.Token]bool),
 		leased:    make([][]*task, shards),
+		claims:    make([][]claimant, shards),
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
@@ -134,6 +139,7 @@ func (m *model) forgetSockets() {
 	clear(m.seats)
 	for shard := range m.sockets {
 		m.sockets[shard] = make(map[wire.SessionID]*seat)
+		m.claims[shard] = nil
 	}
 }
 

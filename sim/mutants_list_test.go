@@ -291,4 +291,46 @@ var mutants = []mutant{{
 	},
 	caught: []string{"first in, first out, by priority", "one live token per task", "only what is ready is handed out",
 		"no ready task sits beside an open session with room", "what is due happens", "a task moves as its lifecycle says"},
+}, {
+	name: "http: keep what a client that left did not get",
+	edit: edit{
+		file: "shardactor/heartbeat.go",
+		old:  "	if e != nil && seat.OverHTTP {\n", new: "	if false {\n",
+	},
+	caught: []string{"every change has its event", "a task moves as its lifecycle says", "a request is answered as the protocol says"},
+}, {
+	name: "http: act on a session's delivery without its token",
+	edit: edit{
+		file: "shardactor/delivery.go",
+		old:  "return l.OverHTTP && (", new: "return (",
+	},
+	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
+}, {
+	name: "http: act for another worker",
+	edit: edit{
+		file: "shardactor/delivery.go",
+		old:  "(owner.WorkerID == \"\" || owner.WorkerID == l.WorkerID)", new: "true",
+	},
+	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
+}, {
+	name: "http: answer a claim before the head was read",
+	edit: edit{
+		file: "shardactor/claim.go",
+		old:  "if cut && c.member.open", new: "if false && c.member.open",
+	},
+	caught: []string{"a claim gets what there is"},
+}, {
+	name: "http: end claims with their sockets at a restart",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "if !found.Lease.Session.IsZero() {", new: "if true {",
+	},
+	caught: []string{"a lease lasts as long as promised", "a task moves as its lifecycle says", "every event has a cause"},
+}, {
+	name: "http: forget how a delivery was made",
+	edit: edit{
+		file: "store/values.go",
+		old:  "dst = appendTrueMember(dst, `,\"h\":`, l.OverHTTP)", new: "",
+	},
+	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }}

@@ -62,6 +62,9 @@ type request struct {
 	// result is set when it is about a delivery instead of a new task.
 	result *shardactor.Result
 	watch  wire.TaskID
+	// call makes the message of a worker about a task.
+	call   func(to shardactor.Asker) shardactor.Message
+	about  wire.TaskID
 	cancel wire.TaskID
 	// clean goes to one shard.
 	clean *shardactor.Cleanup
@@ -92,13 +95,36 @@ func (r *request) Deliver(effects []shardactor.Effect) {
 
 // post sends a request to its shard. A full mailbox is the answer.
 func (r *request) post() {
+	m, shard, class := r.message()
+	w := r.world
+	if w.server.engine.Post(shard, []shardactor.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
+		w.requests = append(w.requests, r)
+	}
+}
+
+// postBatch sends new tasks together: what is for one shard is one push.
+func (w *world) postBatch(batch []*request) {
+	messages, whose := make([][]shardactor.Message, w.shape.shards), make([][]*request, w.shape.shards)
+	for _, r := range batch {
+		m, shard, _ := r.message()
+		messages[shard], whose[shard] = append(messages[shard], m), append(whose[shard], r)
+	}
+	for shard, list := range messages {
+		if len(list) > 0 && w.server.engine.Post(shard, list, 512*len(list), mailbox.ClassNew) == mailbox.Accepted {
+			w.requests = append(w.requests, whose[shard]...)
+		}
+	}
+}
+
+// message is what a request is to its shard.
+func (r *request) message() (m shardactor.Message, shard int, class mailbox.Class) {
 	w := r.world
 	r.tries++
 	r.last = make([]uint64, w.shape.shards)
 	asker := shardactor.Asker{Sink: r, Ref: uint64(r.tries)}
-	var m shardactor.Message
-	shard, class := 0, mailbox.ClassNew
 	switch {
+	case r.call != nil:
+		return r.call(asker), w.server.engine.ShardOf(r.about), mailbox.ClassKeep
 	case r.result != nil:
 		r.result.Asker = asker
 		shard, class = w.server.engine.ShardOf(r.result.TaskID), mailbox.ClassKeep
@@ -120,20 +146,31 @@ func (r *request) post() {
 		id, shard = w.server.engine.Route(tenant, r.body.Command, r.body.IdempotencyKey)
 		e := &shardactor.Enqueue{Asker: asker, ID: id, Tenant: tenant, EnqueueRequest: r.body, WantTask: true}
 		e.Fingerprint = shardactor.FingerprintOf(&e.EnqueueRequest)
-		m = e
+		m, class = e, mailbox.ClassNew
 	}
-	if w.server.engine.Post(shard, []shardactor.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
-		w.requests = append(w.requests, r)
-	}
+	return m, shard, class
 }
 
 // enqueueOverHTTP is a producer that waits for its answer, and asks again with
 // its key when that takes too long.
 func (w *world) enqueueOverHTTP() {
+	var batch []*request
+	together := w.chance.oneIn(3)
 	for range 1 + w.chance.IntN(4) {
 		r := &request{world: w, body: w.newRequest()}
 		w.trace.say("  POST %s priority %d key %q delay %d", r.body.Payload, r.body.Priority, r.body.IdempotencyKey, r.body.DelaySeconds)
-		r.post()
+		batch = append(batch, r)
+		if again := *r; together && w.chance.oneIn(3) {
+			batch = append(batch, &again)
+		}
+	}
+	if together {
+		w.postBatch(batch)
+	}
+	for _, r := range batch {
+		if !together {
+			r.post()
+		}
 	}
 	if len(w.requests) == 0 || !w.chance.oneIn(3) {
 		return
@@ -192,6 +229,7 @@ func (w *world) stopWaiting() bool {
 func (w *world) httpDied() {
 	w.unknown = append(w.unknown[:0], w.requests...)
 	w.requests = nil
+	w.claims = nil
 }
 
 // retryUnknown asks again what got no answer before the crash, as far as a key

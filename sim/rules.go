@@ -37,6 +37,7 @@ func (m *model) round(o *shardactor.Observed) {
 	m.timeCame()
 	m.reaped()
 	m.grants()
+	m.answerClaims()
 	if m.at.event < len(o.Outcome.Events) {
 		violate("every event has a cause", "no rule explains %+v", o.Outcome.Events[m.at.event])
 	}
@@ -69,6 +70,12 @@ func (m *model) message(message shardactor.Message) {
 				m.confirm(t)
 			}
 		}
+	case *shardactor.Claim:
+		m.claim(a)
+	case *shardactor.Extend:
+		m.prolong(a)
+	case *shardactor.Undelivered:
+		m.undelivered(a)
 	case *shardactor.Gone:
 		m.gone(a)
 	case *shardactor.Resume:
@@ -146,14 +153,14 @@ func (m *model) held(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef) 
 		return nil
 	}
 	t := m.known(o, ref.TaskID)
-	if t != nil && m.delivery(ref) == t && t.subject == o.Subject {
+	if t != nil && t.place == wire.LocationInProgress && t.mayAct(o, ref.Token) {
 		return t
 	}
-	m.refusedDelivery(to, o, t)
+	m.refusedDelivery(to, o, ref, t)
 	return nil
 }
 
-func (m *model) refusedDelivery(to shardactor.Asker, o shardactor.Owner, t *task) {
+func (m *model) refusedDelivery(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef, t *task) {
 	switch {
 	case t == nil:
 		m.refused(to, wire.CodeTaskNotFound)
@@ -161,6 +168,8 @@ func (m *model) refusedDelivery(to shardactor.Asker, o shardactor.Owner, t *task
 		m.refused(to, wire.CodeNotOwner)
 	case !t.open():
 		m.refused(to, wire.CodeNotInProgress)
+	case t.place == wire.LocationInProgress && ref.Token.IsZero():
+		m.refused(to, wire.CodeNotOwner)
 	default:
 		m.refused(to, wire.CodeLeaseLost)
 	}
@@ -174,23 +183,23 @@ func (m *model) finish(a *shardactor.Result) {
 		return
 	}
 	t := m.known(a.Owner, a.TaskID)
-	mine := t != nil && t.subject == a.Subject && t.token == a.Token && !a.Token.IsZero()
+	mine := t != nil && t.mayAct(a.Owner, a.Token)
 	switch {
-	case mine && !t.open() && t.resultToken == a.Token && t.status == a.Status:
+	case mine && !t.open() && t.resultToken == t.token && t.status == a.Status:
 		m.completed(a.Asker, t)
 	case mine && t.open() && (t.place == wire.LocationInProgress || !t.ended):
 		from := t.place
 		m.end(t, &wire.ResultRecord{
 			TaskID: t.id, Status: a.Status, Result: a.ResultRequest.Result, Error: a.Error, CompletedAtMs: m.at.NowMs,
 		})
-		t.place, t.ended, t.resultToken = wire.LocationNone, true, a.Token
+		t.place, t.ended, t.resultToken = wire.LocationNone, true, t.token
 		if a.Status == wire.StatusFailed {
 			t.reason = a.Error
 		}
 		m.moved(t, from, shardactor.CauseResult)
 		m.completed(a.Asker, t)
 	default:
-		m.refusedDelivery(a.Asker, a.Owner, t)
+		m.refusedDelivery(a.Asker, a.Owner, a.TaskRef, t)
 	}
 }
 
@@ -302,7 +311,6 @@ func (m *model) takeBack(t *task) {
 	m.touch(t)
 	t.undelivered++
 	if t.undelivered == mostUndeliverd {
-		t.undelivered = 0
 		m.lost(t, shardactor.CauseUndelivered)
 		return
 	}
@@ -313,6 +321,7 @@ func (m *model) takeBack(t *task) {
 func (m *model) lost(t *task, cause shardactor.Cause) {
 	m.touch(t)
 	t.losses++
+	t.undelivered = 0
 	s := span{}
 	if t.losses > 1 {
 		s = m.backoff(t, t.losses-1)

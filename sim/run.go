@@ -117,6 +117,12 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("copy of the settings of %v: %+v", m.Queue, m.Settings)
 	case *shardactor.Cancel:
 		return "cancel " + w.name(m.TaskID)
+	case *shardactor.Claim:
+		return fmt.Sprintf("claim of %v by %s", m.Commands, m.Seat.WorkerID)
+	case *shardactor.Extend:
+		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
+	case *shardactor.Undelivered:
+		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
 	case *shardactor.Watch:
 		return "watch " + w.name(m.TaskID)
 	}

@@ -107,7 +107,7 @@ func (m *model) carried(a *shardactor.Heartbeat, t *task) {
 		return
 	}
 	had := m.sockets[m.at.Shard][t.session]
-	t.session = a.Seat.ID
+	t.session, t.worker = a.Seat.ID, a.Seat.WorkerID
 	if had == nil || t.gone {
 		return
 	}

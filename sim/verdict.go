@@ -155,7 +155,11 @@ func (m *model) granted(t *task) {
 	t.place, t.status = wire.LocationInProgress, wire.StatusInProgress
 	t.deliveries++
 	t.token, t.subject, t.session, t.ended = g.Token, s.Subject, s.ID, false
-	t.confirmed, t.gone, t.restored = false, false, false
+	t.worker, t.overHTTP = s.WorkerID, s.OverHTTP
+	t.confirmed, t.gone, t.restored = s.OverHTTP, false, false
+	if s.OverHTTP {
+		t.session = wire.SessionID{}
+	}
 	t.leaseMs = m.leaseOf(t, sub.leaseMs)
 	t.ackedMs = m.at.NowMs + t.leaseMs
 	t.lapseMs = t.ackedMs
@@ -192,8 +196,11 @@ func (m *model) mayHave(s *seat, t *task) {
 }
 
 func (m *model) addressee(sink shardactor.Sink) *seat {
-	if c, ok := sink.(*conn); ok && c.seat != nil {
-		return m.seats[c.seat]
+	switch sink := sink.(type) {
+	case *conn:
+		return m.seats[sink.seat]
+	case *claim:
+		return m.seats[sink.seat]
 	}
 	return nil
 }

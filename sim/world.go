@@ -57,6 +57,8 @@ type world struct {
 	// replaced are sockets whose session has a newer one, and that go on.
 	replaced []*conn
 	requests []*request
+	claims   []*claim
+	errands  []errand
 	unknown  []*request
 	// overheard are tokens that were seen lately, for whoever misuses them.
 	overheard []wire.TaskRef
@@ -94,6 +96,8 @@ func everyOperation() []operation {
 		{name: "configure", weight: 12, do: (*world).configureSome},
 		{name: "cleanup", weight: 4, do: (*world).cleanSome},
 		{name: "cancel", weight: 20, do: (*world).cancelSome},
+		{name: "claim", weight: 40, do: (*world).claimSome},
+		{name: "answer", weight: 60, do: (*world).answerSome},
 		{name: "time", weight: 60, do: (*world).timePasses},
 		{name: "stall", weight: 1, do: (*world).stall},
 		{name: "drop", weight: 6, do: (*world).dropSome},
@@ -102,7 +106,7 @@ func everyOperation() []operation {
 		{name: "read", weight: 15, do: (*world).readSome},
 		{name: "space", weight: 3, do: (*world).spaceChanges, endsLife: true},
 		{name: "flush", weight: 3, do: (*world).flush},
-		{name: "fault", weight: 1, do: (*world).faults, endsLife: true},
+		{name: "fault", weight: 3, do: (*world).faults, endsLife: true},
 		{name: "crash", weight: 1, do: (*world).powerCut, endsLife: true},
 	}
 }

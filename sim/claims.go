@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"slices"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// claim is one request for tasks over HTTP: what its handler does, step by step,
+// with the client behind it, which may leave.
+type claim struct {
+	world    *world
+	worker   string
+	commands []string
+	leaseMs  int64
+	waitMs   int64
+
+	seat  *shardactor.Seat
+	known *seat
+	state claimState
+	// asked shards have taken the question, answered ones have answered.
+	asked, answered int
+	refused         bool
+	untilMs         int64
+	got             []*shardactor.Granted
+	left            bool
+	last            []uint64
+}
+
+type claimState int
+
+const (
+	claimAsks claimState = iota
+	claimSits
+	claimCloses
+	claimOver
+)
+
+// errand is a task in the hands of a worker over HTTP.
+type errand struct {
+	ref                     wire.TaskRef
+	tenant, subject, worker string
+}
+
+// errandsMost is how many tasks workers over HTTP remember, answered or not.
+const errandsMost = 24
+
+// Deliver implements shardactor.Sink.
+func (c *claim) Deliver(effects []shardactor.Effect) {
+	c.world.delivered(effects, c.last)
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *shardactor.Granted:
+			c.got = append(c.got, e)
+		case *shardactor.Claimed:
+			c.answered++
+		}
+	}
+}
+
+// claimSome is a worker that asks over HTTP, or one that gives up waiting.
+func (w *world) claimSome() {
+	if len(w.claims) > 0 && w.chance.oneIn(3) {
+		c := pick(w.chance, w.claims)
+		c.left = true
+		w.trace.say("  the client of a claim by %s leaves", c.worker)
+		return
+	}
+	n := w.chance.IntN(4)
+	c := &claim{
+		world: w, worker: []string{"curl0", "curl1"}[w.chance.IntN(2)], commands: w.someCommands(),
+		leaseMs: int64(pick(w.chance, []int{1, 2, 5, 20, 60, 600})) * 1000,
+		waitMs:  int64(pick(w.chance, []int{0, 0, 1, 5, 30})) * 1000, last: make([]uint64, w.shape.shards),
+	}
+	if w.chance.oneIn(4) {
+		c.commands = []string{wire.AllCommands}
+	}
+	c.seat = w.server.engine.NewSeat(shardactor.SeatOptions{
+		Tenant: tenants[n%2], Subject: subjects[n/2], WorkerID: c.worker, OverHTTP: true, Sink: c,
+	})
+	c.known = w.model.seated(c.seat)
+	count := pick(w.chance, []int{1, 1, 1, 3, 20})
+	c.known.resize(count)
+	c.seat.SetWindow(count)
+	w.trace.say("  POST claim of %v by %s, %d for %d ms, waits %d ms", c.commands, c.worker, count, c.leaseMs, c.waitMs)
+	for shard := range w.shape.shards {
+		ok := c.post(shard, mailbox.ClassNew, &shardactor.Claim{
+			Asker: shardactor.Asker{Sink: c}, Seat: c.seat, Commands: c.commands, LeaseForMs: c.leaseMs,
+		})
+		if ok {
+			c.asked++
+		}
+		c.refused = c.refused || !ok
+	}
+	w.claims = append(w.claims, c)
+}
+
+func (c *claim) post(shard int, class mailbox.Class, m shardactor.Message) bool {
+	return c.world.server.engine.Post(shard, []shardactor.Message{m}, 512, class) == mailbox.Accepted
+}
+
+// advance does what the handler can do now and reports whether that was
+// anything.
+func (c *claim) advance() bool {
+	was := c.state
+	if c.state == claimAsks && c.answered == c.asked {
+		c.state = claimOver
+		if len(c.got) == 0 && !c.refused && c.waitMs > 0 {
+			c.sitDown()
+		}
+	}
+	if c.state == claimSits && (len(c.got) > 0 || c.left || c.world.nowMs >= c.untilMs) {
+		c.state, c.known.closed = claimCloses, true
+		c.seat.Close()
+	}
+	if c.state == claimCloses && len(c.got) == c.seat.InHand() {
+		c.state = claimOver
+	}
+	if c.state == claimOver {
+		c.world.claims = slices.DeleteFunc(c.world.claims, func(o *claim) bool { return o == c })
+		c.handOver()
+	}
+	return c.state != was
+}
+
+// sitDown waits in the rings.
+func (c *claim) sitDown() {
+	c.state, c.untilMs = claimSits, c.world.nowMs+c.waitMs
+	for shard := range c.world.shape.shards {
+		if !c.post(shard, mailbox.ClassKeep, &shardactor.Subscribe{Seat: c.seat, Commands: c.commands, LeaseForMs: c.leaseMs}) {
+			c.untilMs = c.world.nowMs
+			return
+		}
+	}
+}
+
+// handOver gives the tasks to the client, or back if it has left.
+func (c *claim) handOver() {
+	w := c.world
+	w.trace.say("  claim by %s got %d, has left: %t", c.worker, len(c.got), c.left)
+	for _, g := range c.got {
+		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
+		if c.left {
+			w.server.engine.Undeliver(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shardactor.Message]),
+				&shardactor.Undelivered{Seat: c.seat, Tasks: []wire.TaskRef{ref}})
+			continue
+		}
+		w.overhear(ref)
+		if len(w.errands) == errandsMost {
+			w.errands = slices.Delete(w.errands, 0, 1)
+		}
+		w.errands = append(w.errands, errand{ref, c.seat.Tenant, c.seat.Subject, c.worker})
+	}
+}
+
+// advanceClaims wakes handlers.
+func (w *world) advanceClaims() (moved bool) {
+	for _, c := range slices.Clone(w.claims) {
+		moved = c.advance() || moved
+	}
+	return moved
+}
+
+// answerSome is a worker that says something over HTTP about a task it has, or
+// has had, with the token or without it, sometimes about one of somebody else.
+func (w *world) answerSome() {
+	w.advanceClaims()
+	c := w.chance
+	var e errand
+	switch {
+	case c.oneIn(5) && len(w.overheard) > 0:
+		e.ref = pick(c, w.overheard)
+		t := w.model.tasks[e.ref.TaskID]
+		if t == nil {
+			return
+		}
+		e.tenant, e.subject, e.worker = t.tenant, t.subject, t.worker
+	case len(w.errands) > 0:
+		i := c.IntN(len(w.errands))
+		e = w.errands[i]
+		if c.oneIn(3) {
+			w.errands = slices.Delete(w.errands, i, i+1)
+		}
+	default:
+		return
+	}
+	owner := shardactor.Owner{Tenant: e.tenant, Subject: e.subject}
+	switch c.IntN(8) {
+	case 0:
+		owner.Subject = pick(c, subjects)
+	case 1:
+		owner.Tenant = pick(c, tenants)
+	}
+	ref := e.ref
+	if c.oneIn(2) {
+		ref.Token = wire.Token{}
+	}
+	if c.oneIn(2) {
+		owner.WorkerID = pick(c, []string{e.worker, e.worker, "curl1"})
+	}
+	w.say(c.IntN(20), owner, ref, e.ref)
+}
+
+// say posts one verb. The outcome is that of the delivery, whether its token is
+// sent or not.
+func (w *world) say(verb int, owner shardactor.Owner, ref, of wire.TaskRef) {
+	c := w.chance
+	outcome := w.outcome(of)
+	delay, extend := pick(c, []int64{-1, 0, 1, 30}), int64(pick(c, []int{0, 1, 30, 300}))*1000
+	call := func(to shardactor.Asker) shardactor.Message {
+		switch {
+		case verb < 7:
+			return &shardactor.Extend{Asker: to, Owner: owner, TaskRef: ref, ExtendForMs: extend}
+		case verb < 14:
+			return &shardactor.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: outcome}
+		case verb < 16:
+			return &shardactor.Nack{Asker: to, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: delay}}
+		case verb < 18:
+			return &shardactor.Abandon{Asker: to, Owner: owner, TaskRef: ref}
+		}
+		return &shardactor.Release{Asker: to, Owner: owner, TaskRef: ref}
+	}
+	w.trace.say("  POST about %s by %s, worker %q, with its token: %t", w.name(ref.TaskID), owner.Subject, owner.WorkerID, !ref.Token.IsZero())
+	(&request{world: w, call: call, about: ref.TaskID}).post()
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// claimant is somebody who asked a shard once and has no answer yet.
+type claimant struct {
+	seat  *seat
+	asker shardactor.Asker
+}
+
+// claim notes who asks.
+func (m *model) claim(a *shardactor.Claim) {
+	s := m.seats[a.Seat]
+	s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
+	m.claims[m.at.Shard] = append(m.claims[m.at.Shard], claimant{s, a.Asker})
+}
+
+// answerClaims wants every claim answered behind the grants, unless the shard
+// has more to hand out at once; and no task left that it could have had.
+func (m *model) answerClaims() {
+	shard := m.at.Shard
+	var staying []claimant
+	for _, c := range m.claims[shard] {
+		if !m.isAnswered(c) {
+			if !m.at.Outcome.Again {
+				violate("a claim is answered at once", "%s of %s", c.seat.WorkerID, c.seat.Tenant)
+			}
+			staying = append(staying, c)
+			continue
+		}
+		m.at.effect++
+		if t := m.couldHave(c.seat, shard); t != nil && m.at.Space < store.NoGrant {
+			violate("a claim gets what there is", "%s has %d of %d and was not given %v", c.seat.WorkerID, len(c.seat.out), c.seat.window, t.id)
+		}
+		c.seat.subscribed[shard].on = false
+	}
+	m.claims[shard] = staying
+}
+
+func (m *model) isAnswered(c claimant) bool {
+	if m.at.effect >= len(m.at.Outcome.Effects) {
+		return false
+	}
+	next := m.at.Outcome.Effects[m.at.effect]
+	_, ok := next.Effect.(*shardactor.Claimed)
+	return ok && next.Sink == c.asker.Sink
+}
+
+// couldHave is a ready task of a shard that a seat has room for.
+func (m *model) couldHave(s *seat, shard int) *task {
+	if len(s.out) >= s.window || s.unsent >= 1<<20 {
+		return nil
+	}
+	for _, command := range commands {
+		if t := m.head(shard, s.Tenant, command); t != nil && s.takes(shard, command) && !m.settings.of(t).Paused {
+			return t
+		}
+	}
+	return nil
+}
+
+// undelivered is a claim whose client was gone before the first byte.
+func (m *model) undelivered(a *shardactor.Undelivered) {
+	for _, ref := range a.Tasks {
+		t := m.delivery(ref)
+		if t == nil || !t.overHTTP || !t.session.IsZero() {
+			continue
+		}
+		m.touch(t)
+		t.confirmed = false
+		if m.at.Space >= store.OnlyDelete {
+			t.lapseMs = m.at.NowMs
+			continue
+		}
+		m.takeBack(t)
+	}
+}
+
+// mayAct says whether a call of the right subject is about the newest delivery
+// of a task: by its token, or without any if the delivery was made over HTTP, to
+// the worker that the call names, if it names one.
+func (t *task) mayAct(o shardactor.Owner, token wire.Token) bool {
+	switch {
+	case t.subject != o.Subject || t.deliveries == 0:
+		return false
+	case !token.IsZero():
+		return t.token == token
+	}
+	return t.overHTTP && (o.WorkerID == "" || o.WorkerID == t.worker)
+}
+
+// prolong is a heartbeat over HTTP.
+func (m *model) prolong(a *shardactor.Extend) {
+	t := m.held(a.Asker, a.Owner, a.TaskRef)
+	if t == nil {
+		return
+	}
+	m.confirm(t)
+	if t.gone {
+		t.session = wire.SessionID{}
+	}
+	length := a.ExtendForMs
+	if length == 0 {
+		length = t.leaseMs
+	}
+	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
+	t.lapseMs, t.gone = t.ackedMs, false
+	e := expect[*shardactor.Extended](m, a.Asker)
+	if e.LeaseUntilMs < t.ackedMs || e.LeaseUntilMs > t.ackedMs && !t.restored {
+		violate("a heartbeat extends as promised", "until %d, said %d", t.ackedMs, e.LeaseUntilMs)
+	}
+}
