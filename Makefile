@@ -92,8 +92,9 @@ scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready
 	go test -count=1 -v -timeout 0 ./scale -scale.tasks=$(SCALE)
 
 .PHONY: mutants
-mutants: ## put faults into the code one by one and see the simulator catch each: five minutes or more
+mutants: ## put faults into the code one by one and see a test catch each: a quarter of an hour or more
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./sim
+	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./faults
 
 .PHONY: bench
 bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure

@@ -17,6 +17,10 @@ var program struct {
 	err  error
 }
 
+// OverlayVariable names an overlay for the build of the program, as go build
+// -overlay takes it, for tests that put faults into it.
+const OverlayVariable = "CODEQ_TEST_OVERLAY"
+
 // Program is the path of codeq, built from the source that is tested. Remove
 // takes it away again. Any goroutine.
 func Program() (string, error) {
@@ -32,7 +36,11 @@ func build() {
 	}
 	program.dir = dir
 	program.path = filepath.Join(dir, "codeq")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", program.path, "codeq/cmd/codeq")
+	args := []string{"build", "-trimpath", "-o", program.path}
+	if overlay := os.Getenv(OverlayVariable); overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.Command("go", append(args, "codeq/cmd/codeq")...)
 	// As it is built for users: without a C compiler, and without the race
 	// detector of the test around it.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

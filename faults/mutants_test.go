@@ -1,0 +1,101 @@
+//go:build mutants
+
+package faults
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeq/blackbox"
+)
+
+var mutantFlag = flag.String("faults.mutant", "", "run only mutants of tests whose name contains this")
+
+// mutant is a deliberate fault of the kind that its test is about: old, which is
+// in the file once, becomes new.
+type mutant struct{ test, file, old, new string }
+
+var mutants = []mutant{
+	{"TestA01", "shardactor/gone.go", "if !e.Confirmed && s.space < store.OnlyDelete {", "if false {"},
+	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
+	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && r.unsentBytes.Load() < maxUnsentBytes {", "if r.unsentBytes.Load() < maxUnsentBytes {"},
+	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e)\n", "			s.lose(e, CauseSessionGone)\n"},
+	{"TestA05", "shardactor/gone.go", "	s.socketEnded(m.Seat)\n", ""},
+	{"TestA06", "client/link.go", "return time.Duration(pingSeconds) * time.Second * 5 / 2", "return time.Duration(pingSeconds) * time.Hour"},
+	{"TestA07", "shardactor/heartbeat.go", "if m.Tasks != nil {", "if true {"},
+	{"TestA08Short", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now)"},
+	{"TestA08Long", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, e.AckedUntilMs)"},
+	{"TestA09", "shardactor/heartbeat.go", "			answer.Lost = append(answer.Lost, ref)\n", ""},
+	{"TestA10", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, e.AckedUntilMs)"},
+	{"TestA11", "session/clock.go", "k.pingAtMs = nowMs + k.pingForMs", "k.pingAtMs = nowMs + 60*k.pingForMs"},
+	{"TestA12", "session/clock.go", "if k.missed >= maxMissedPings {", "if false {"},
+	{"TestA14", "shardactor/crowd.go", "		return inHandA < inHandB", "		return inHandA > inHandB"},
+	{"TestA15", "shardactor/delivery.go", "		return l.Token == token\n", "		return true\n"},
+	{"TestA16", "shardactor/heartbeat.go", "	s.leases.Move(e, until)\n", ""},
+	{"TestA17", "shardactor/shard.go", "	s.leases.Grant(e, expires)\n", "	s.leases.Grant(e, expires+3_600_000)\n"},
+	{"TestA18", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
+	{"TestA19", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
+	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
+	{"TestA26", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
+	{"TestA54", "shardactor/release.go", "	t.Releases++\n", "	t.Releases++\n	t.Attempts++\n"},
+	{"TestA56", "shardactor/crowd.go", "	if command == wire.AllCommands {", "	if true {"},
+	{"TestA58", "session/list.go", "	if c.draining || c.profile.leaving {", "	if c.draining {"},
+	{"TestA59", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
+}
+
+// TestMutants builds the program, and the client in it, with each fault and runs
+// the test that must turn red over it.
+func TestMutants(t *testing.T) {
+	for _, m := range mutants {
+		if !strings.Contains(m.test, *mutantFlag) {
+			continue
+		}
+		t.Run(m.test, func(t *testing.T) {
+			overlay := m.overlay(t)
+			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-run=^"+m.test, ".")
+			cmd.Env = append(os.Environ(), blackbox.OverlayVariable+"="+overlay)
+			said, err := cmd.CombinedOutput()
+			switch {
+			case err == nil:
+				t.Errorf("survived:\n%s", said)
+			case !strings.Contains(string(said), "--- FAIL: "+m.test):
+				t.Errorf("did not run: %v\n%s", err, said)
+			}
+		})
+	}
+}
+
+// overlay writes the changed file and the list that names it.
+func (m mutant) overlay(t *testing.T) (list string) {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := filepath.Abs(filepath.Join("..", m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("the code has moved on: %q is in %s %d times, not once", m.old, m.file, n)
+	}
+	changed := filepath.Join(dir, "changed.go")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, replace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
