@@ -332,5 +332,6 @@ var mutants = []mutant{{
 		file: "store/values.go",
 		old:  "dst = appendTrueMember(dst, `,\"h\":`, l.OverHTTP)", new: "",
 	},
-	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
+	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event",
+		"a task leaves the place it was in", "a task moves as its lifecycle says"},
 }}
