@@ -101,6 +101,12 @@ type Cancelled struct {
 	TaskID wire.TaskID
 }
 
+// Replayed answers Replay.
+type Replayed struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
 // Revoked tells the seat it is addressed to that it lost a delivery.
 type Revoked struct {
 	wire.TaskRef
@@ -124,6 +130,7 @@ func (*Requeued) effect()   {}
 func (*Extended) effect()   {}
 func (*Cleaned) effect()    {}
 func (*Cancelled) effect()  {}
+func (*Replayed) effect()   {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}
 func (*Ended) effect()      {}

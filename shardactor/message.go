@@ -168,6 +168,16 @@ type Unwatch struct {
 	TaskID wire.TaskID
 }
 
+// Replay makes a dead letter a ready task again, with all its attempts.
+// Commands are those the asker may use, nil means all. Answer: Replayed or
+// Refused.
+type Replay struct {
+	Asker
+	Tenant   string
+	Commands []string
+	TaskID   wire.TaskID
+}
+
 // Cancel ends a task that has not ended yet. Commands are those the asker may
 // use, nil means all. Answer: Cancelled, also for a task that was cancelled
 // before, or Refused.
@@ -233,5 +243,6 @@ func (*Watch) message()        {}
 func (*Unwatch) message()      {}
 func (*Cancel) message()       {}
 func (*Cleanup) message()      {}
+func (*Replay) message()       {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}

@@ -176,6 +176,7 @@ func (s *Shard) forget(t *store.TaskRecord) {
 // leaveEnded takes a task out of the ended ones.
 func (s *Shard) leaveEnded(t *store.TaskRecord) {
 	q, k := s.queueOf(t.Queue()), store.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
+	t.EndedAtMs = 0
 	if t.Location == wire.LocationDead {
 		q.index.RemoveDead(k)
 		s.span.Batch().DeleteDead(t.Queue(), k)

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "configure" || verb == "cleanup" || verb == "copy" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "configure" || verb == "cleanup" || verb == "copy" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -65,6 +65,12 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		return m, nil
 	case "configure", "copy":
 		return parseSettings(verb, asker, args), nil
+	case "replay":
+		m := &Replay{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}
+		if may := scriptString(args, "commands", ""); may != "" {
+			m.Commands = strings.Split(may, ",")
+		}
+		return m, nil
 	case "unwatch":
 		return &Unwatch{Asker: asker, TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
 	default:

@@ -380,6 +380,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("cleaned ref=%d: %d deleted", e.Ref, e.Deleted)
 	case *Cancelled:
 		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
+	case *Replayed:
+		return fmt.Sprintf("replayed ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:
 		return fmt.Sprintf("ended ref=%d %v", e.Ref, e.TaskID)
 	default:

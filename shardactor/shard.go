@@ -249,6 +249,8 @@ func (s *Shard) step(m Message) {
 		s.watch(m)
 	case *Unwatch:
 		s.unwatch(m)
+	case *Replay:
+		s.replay(m)
 	case *Cancel:
 		s.cancel(m)
 	case *Cleanup:

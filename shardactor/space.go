@@ -23,6 +23,8 @@ func (s *Shard) turnedAway(m Message) bool {
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Configure:
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+	case *Replay:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Cancel:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Extend:

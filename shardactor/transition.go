@@ -26,6 +26,7 @@ const (
 	CauseUndelivered Cause = "undelivered"
 	CauseCancel      Cause = "cancel"
 	CauseRetention   Cause = "retention"
+	CauseReplay      Cause = "replay"
 	CauseCleanup     Cause = "cleanup"
 )
 

@@ -66,6 +66,7 @@ type request struct {
 	call   func(to shardactor.Asker) shardactor.Message
 	about  wire.TaskID
 	cancel wire.TaskID
+	replay wire.TaskID
 	// clean goes to one shard.
 	clean *shardactor.Cleanup
 	shard int
@@ -137,6 +138,9 @@ func (r *request) message() (m shardactor.Message, shard int, class mailbox.Clas
 	case !r.cancel.IsZero():
 		shard, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
 		m = &shardactor.Cancel{Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
+	case !r.replay.IsZero():
+		shard, class = w.server.engine.ShardOf(r.replay), mailbox.ClassKeep
+		m = &shardactor.Replay{Asker: asker, Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
 	case !r.watch.IsZero():
 		shard, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
 		m = &shardactor.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}

@@ -84,6 +84,8 @@ func (m *model) message(message shardactor.Message) {
 		m.watch(a)
 	case *shardactor.Unwatch:
 		m.unwatch(a)
+	case *shardactor.Replay:
+		m.replay(a)
 	case *shardactor.Cancel:
 		m.cancel(a)
 	case *shardactor.Cleanup:

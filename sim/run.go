@@ -123,6 +123,8 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
 	case *shardactor.Undelivered:
 		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
+	case *shardactor.Replay:
+		return "replay " + w.name(m.TaskID)
 	case *shardactor.Watch:
 		return "watch " + w.name(m.TaskID)
 	}
@@ -151,6 +153,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
 	case *shardactor.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
+	case *shardactor.Replayed:
+		return "replayed " + w.name(e.TaskID)
 	case *shardactor.Cancelled:
 		return "cancelled " + w.name(e.TaskID)
 	case *shardactor.Revoked:

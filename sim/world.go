@@ -92,6 +92,7 @@ func everyOperation() []operation {
 		{name: "client", weight: 260, do: (*world).clientActs},
 		{name: "network", weight: 300, do: (*world).carry},
 		{name: "http", weight: 90, do: (*world).enqueueOverHTTP},
+		{name: "replay", weight: 20, do: (*world).replaySome},
 		{name: "report", weight: 20, do: (*world).reportOverHTTP},
 		{name: "configure", weight: 12, do: (*world).configureSome},
 		{name: "cleanup", weight: 4, do: (*world).cleanSome},

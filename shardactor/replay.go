@@ -1,0 +1,35 @@
+package shardactor
+
+import (
+	"slices"
+
+	"codeq/store"
+	"codeq/wire"
+)
+
+// replay gives one dead letter all its attempts back.
+func (s *Shard) replay(m *Replay) {
+	t, _ := s.find(m.TaskID, m.Tenant)
+	switch {
+	case t == nil:
+		s.refuse(m.Asker, m.TaskID, wire.CodeTaskNotFound, "task does not exist")
+	case m.Commands != nil && !slices.Contains(m.Commands, t.Command):
+		s.refuse(m.Asker, m.TaskID, wire.CodeForbidden, "this credential may not use the command "+t.Command)
+	case t.Location != wire.LocationDead:
+		refusal := wire.Refuse(wire.CodeNotInDLQ, "task is no dead letter, it is "+string(t.Status)+"; only a dead letter can be replayed")
+		refusal.Status = t.Status
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+	default:
+		s.revive(t)
+		s.tell(m.Sink, &Replayed{Ref: m.Ref, TaskID: t.ID})
+	}
+}
+
+// revive is the only way out of a terminal state. The number of deliveries goes
+// on, so that no token of before is the newest again, and the error stays until
+// another replaces it.
+func (s *Shard) revive(t *store.TaskRecord) {
+	t.Attempts, t.Releases = 0, 0
+	s.span.Batch().DeleteResult(t.ID)
+	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
+}

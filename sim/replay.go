@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// replay is what must follow when somebody replays a task: a dead letter is as
+// new but for its deliveries and its error, anything else stays as it is.
+func (m *model) replay(a *shardactor.Replay) {
+	t := m.tasks[a.TaskID]
+	switch {
+	case m.at.Space >= store.OnlyDelete:
+		m.refused(a.Asker, wire.CodeStorageFull)
+	case t == nil || t.removed || t.tenant != a.Tenant:
+		m.refused(a.Asker, wire.CodeTaskNotFound)
+	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
+		m.refused(a.Asker, wire.CodeForbidden)
+	case t.place != wire.LocationDead:
+		m.refused(a.Asker, wire.CodeNotInDLQ)
+	default:
+		m.touch(t)
+		t.attempts, t.releases, t.result = 0, 0, nil
+		m.toTail(t)
+		m.moved(t, wire.LocationDead, shardactor.CauseReplay)
+		expect[*shardactor.Replayed](m, a.Asker)
+	}
+}
+
+// replaySome is an admin who replays a dead letter, or what is none.
+func (w *world) replaySome() {
+	t := w.someTask()
+	for _, other := range w.model.all {
+		if other.place == wire.LocationDead && w.chance.oneIn(3) {
+			t = other
+			break
+		}
+	}
+	if t != nil && w.model.tasks[t.id] != nil {
+		w.trace.say("  POST replay of %s", w.name(t.id))
+		(&request{world: w, replay: t.id}).post()
+	}
+}
