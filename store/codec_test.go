@@ -268,3 +268,9 @@ func TestEveryMemberHasAFullName(t *testing.T) {
 		t.Errorf("a damaged record is shown as %q", got)
 	}
 }
+
+func FuzzSettings(f *testing.F) {
+	fuzzCodec(f, appendSettings(nil, fullSettings()), func(data []byte) (s Settings, err error) {
+		return s, parseSettings(data, &s)
+	}, func(dst []byte, s Settings) []byte { return appendSettings(dst, &s) })
+}
