@@ -176,6 +176,11 @@ var wholeRoutes = map[string]func(stranger *site){
 			}
 		}
 	},
+	"POST /v1/codeq/admin/queues/{command}/dlq/replay": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/admin/queues/held/dlq/replay", ""); a.body != `{"replayed":0,"remaining":0}` {
+			x.t.Errorf("the stranger replays tasks: %d %s", a.status, a.body)
+		}
+	},
 	"POST /v1/codeq/admin/tasks/cleanup": func(x *site) {
 		if a := x.ask("POST", "/v1/codeq/admin/tasks/cleanup", `{"before":"2200-01-01T00:00:00Z"}`); a.body != `{"deleted":0}` {
 			x.t.Errorf("the stranger removes tasks: %d %s", a.status, a.body)

@@ -21,6 +21,7 @@ type cli struct {
 	Cancel   cancelCmd   `cmd:"" help:"Cancel a task that has not ended."`
 	Tasks    tasksCmd    `cmd:"" help:"List the tasks of a queue."`
 	Queues   queuesCmd   `cmd:"" help:"Show the figures of every queue."`
+	Dlq      dlqCmd      `cmd:"" help:"Work on dead letters."`
 	Queue    queueCmd    `cmd:"" help:"Show or change one queue."`
 	Pause    pauseCmd    `cmd:"" help:"Keep the tasks of a queue from workers."`
 	Resume   resumeCmd   `cmd:"" help:"End the pause of a queue."`

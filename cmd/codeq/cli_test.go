@@ -100,6 +100,7 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"cancel", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"queues"},
 		{"sessions"},
+		{"dlq", "replay", "a"},
 		{"backup", filepath.Join(t.TempDir(), "copy")},
 		{"tasks", "a"},
 		{"pause", "a"},

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"codeq/wire"
+)
+
+// bury makes dead letters and returns their ids, oldest first.
+func (b *bench) bury(command string, n int) (ids []wire.TaskID) {
+	b.t.Helper()
+	for range n {
+		task := b.post(fmt.Sprintf(`{"command":%q,"payload":1,"maxAttempts":1}`, command))
+		got := b.claim(fmt.Sprintf(`{"commands":[%q]}`, command))
+		if got.ID != task.ID {
+			b.t.Fatalf("claimed %v, want %v", got.ID, task.ID)
+		}
+		if g := b.do("POST", got.path("nack"), `{"reason":"no luck"}`); !strings.Contains(g.body, `"dlq"`) {
+			b.t.Fatalf("nack: %d %s", g.status, g.body)
+		}
+		ids = append(ids, task.ID)
+	}
+	return ids
+}
+
+func TestReplayGivesADeadLetterAllItsAttemptsBack(t *testing.T) {
+	b := newBench(t, setup{})
+	id := b.bury("c", 1)[0]
+	replay := "/v1/codeq/admin/tasks/" + id.String() + "/replay"
+	if g := b.do("POST", replay, ""); g.status != http.StatusOK || !strings.Contains(g.body, `"status":"PENDING"`) {
+		t.Fatalf("replayed: %d %s", g.status, g.body)
+	}
+	b.do("POST", replay, "{}").mustRefuse(t, wire.CodeNotInDLQ)
+	b.do("GET", tasksPath+"/"+id.String()+"/result", "").mustRefuse(t, wire.CodeResultNotFound)
+	again := b.claim(`{"commands":["c"]}`)
+	if again.ID != id || again.Attempts != 0 || again.Deliveries != 2 {
+		t.Errorf("it comes again as %+v", again.Task)
+	}
+	b.do("POST", "/v1/codeq/admin/tasks/01a21f90-0000-7000-8000-000000000000/replay", "").mustRefuse(t, wire.CodeTaskNotFound)
+	b.do("POST", "/v1/codeq/admin/tasks/nonsense/replay", "").mustRefuse(t, wire.CodeTaskNotFound)
+}
+
+func TestReplayOfAQueueTakesTheOldestAndSaysWhatIsLeft(t *testing.T) {
+	b := newBench(t, setup{})
+	ids := b.bury("c", 7)
+	b.bury("other", 2)
+	replay := func(command, body, want string) {
+		t.Helper()
+		g := b.do("POST", "/v1/codeq/admin/queues/"+command+"/dlq/replay", body)
+		if g.status != http.StatusOK || g.body != want {
+			t.Errorf("%s is answered %d %s, want %s", body, g.status, g.body, want)
+		}
+	}
+	replay("c", `{"before":"2000-01-01T00:00:00Z"}`, `{"replayed":0,"remaining":7}`)
+	replay("c", `{"limit":3}`, `{"replayed":3,"remaining":4}`)
+	// Several may have ended in one millisecond, where their ids order them.
+	ready := 0
+	for _, id := range ids {
+		if b.read(id).Status == wire.StatusPending {
+			ready++
+		}
+	}
+	if ready != 3 {
+		t.Errorf("%d are ready, want 3", ready)
+	}
+	replay("c", "", `{"replayed":4,"remaining":0}`)
+	replay("c", "", `{"replayed":0,"remaining":0}`)
+	replay("other", `{"limit":1}`, `{"replayed":1,"remaining":1}`)
+	for _, body := range []string{`{"limit":0}`, `{"limit":10001}`, `{"limit":"1"}`} {
+		b.do("POST", "/v1/codeq/admin/queues/c/dlq/replay", body).mustRefuse(t, wire.CodeInvalidArgument)
+	}
+}
+
+// A queue with more dead letters than one piece is replayed whole, while a
+// handler that fails again brings each of them back only once.
+func TestReplayGoesOnOverPieces(t *testing.T) {
+	b := newBench(t, setup{})
+	n := replayChunk + 20
+	b.bury("c", n)
+	g := b.do("POST", "/v1/codeq/admin/queues/c/dlq/replay", "")
+	if want := fmt.Sprintf(`{"replayed":%d,"remaining":0}`, n); g.body != want {
+		t.Errorf("answered %d %s, want %s", g.status, g.body, want)
+	}
+}
