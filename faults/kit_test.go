@@ -94,9 +94,7 @@ func (x *site) post(command string, n, bytes int) []wire.TaskID {
 		if err != nil {
 			x.t.Fatalf("post %d tasks: %v", len(batch), err)
 		}
-		for _, id := range idsIn(x.t, answer.Body) {
-			ids = append(ids, id)
-		}
+		ids = append(ids, idsIn(x.t, answer.Body)...)
 	}
 	return ids
 }
