@@ -26,10 +26,11 @@ func appendCursor(dst []byte, q store.QueueKey, state store.ListState, places []
 	return base64.RawURLEncoding.AppendEncode(dst, append(raw, cursorCheck(raw, q, state)...))
 }
 
-// decodeCursor reads a cursor of that list. It has one spelling.
+// decodeCursor reads a cursor of that list. It has one spelling, while the
+// decoder of base64 passes over line breaks and unused bits.
 func decodeCursor(text string, q store.QueueKey, state store.ListState) ([]store.ListPlace, *wire.Error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) < 2+cursorCheckBytes {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) < 2+cursorCheckBytes || base64.RawURLEncoding.EncodeToString(raw) != text {
 		return nil, badCursor()
 	}
 	body, check := raw[:len(raw)-cursorCheckBytes], raw[len(raw)-cursorCheckBytes:]
