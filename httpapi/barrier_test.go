@@ -34,6 +34,31 @@ func TestNothingIsToldBeforeItIsDurable(t *testing.T) {
 	})
 }
 
+// The figures in the answer of a replay are read like any other.
+func TestWhatAReplayLeavesIsNotToldBeforeItIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{unsynced: true})
+		posted, replayed := make(chan got, 1), make(chan got, 1)
+		go func() { posted <- b.do("POST", tasksPath, okBody) }()
+		synctest.Wait()
+		go func() { replayed <- b.do("POST", "/v1/codeq/admin/queues/c/dlq/replay", "") }()
+		synctest.Wait()
+		select {
+		case g := <-replayed:
+			t.Errorf("told without a sync: %d %s", g.status, g.body)
+			replayed <- g
+		default:
+		}
+		if err := b.store.Barrier(); err != nil {
+			t.Fatal(err)
+		}
+		<-posted
+		if g := <-replayed; g.body != `{"replayed":0,"remaining":0}` {
+			t.Errorf("replayed: %d %s", g.status, g.body)
+		}
+	})
+}
+
 func TestStopOfTheEngineAnswersProducersThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{unsynced: true})

@@ -30,16 +30,24 @@ func (a *api) getQueue(c *call) answer {
 }
 
 func (a *api) queueFigures(c *call, q store.QueueKey) answer {
-	figures, err := a.o.Store.ReadQueue(q)
-	if err != nil {
-		return a.failedRead(c, err)
-	}
-	for shard := range a.o.Store.Shards() {
-		if err := a.o.Store.WaitDurable(c.r.Context(), shard); err != nil {
-			return a.failedRead(c, err)
-		}
+	figures, failed := a.readQueue(c, q)
+	if figures == nil {
+		return failed
 	}
 	return answer{status: http.StatusOK, body: wire.AppendQueueFigures(nil, figures)}
+}
+
+// readQueue reads the figures of a queue behind the barrier. Without figures
+// the answer says why.
+func (a *api) readQueue(c *call, q store.QueueKey) (*wire.QueueFigures, answer) {
+	figures, err := a.o.Store.ReadQueue(q)
+	if err == nil {
+		err = a.allDurable(c)
+	}
+	if err != nil {
+		return nil, a.failedRead(c, err)
+	}
+	return figures, answer{}
 }
 
 // putQueue sets what an admin decides for a queue, all of it at once.

@@ -61,9 +61,9 @@ func (a *api) replayQueue(c *call) answer {
 	if ans != nil {
 		return *ans
 	}
-	figures, err := a.o.Store.ReadQueue(q)
-	if err != nil {
-		return a.failedRead(c, err)
+	figures, failed := a.readQueue(c, q)
+	if figures == nil {
+		return failed
 	}
 	return answer{
 		status: http.StatusOK, body: fmt.Appendf(nil, `{"replayed":%d,"remaining":%d}`, replayed, figures.Dead),
