@@ -68,10 +68,7 @@ func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shar
 		message.ID, shard = a.o.Engine.Route(c.who.Tenant, item.Request.Command, item.Request.IdempotencyKey)
 		posts[shard].add(i, message, item.Bytes)
 	}
-	for shard := range posts {
-		a.postTo(shard, &posts[shard], mailbox.ClassNew, answered)
-	}
-	return answered.wait()
+	return a.postAll(posts, mailbox.ClassNew, answered)
 }
 
 // checkItem is what is known of an item before it goes to a shard.
@@ -98,6 +95,15 @@ func (p *batchPost) add(place int, m shardactor.Message, bytes int) {
 	p.places = append(p.places, place)
 	p.messages = append(p.messages, m)
 	p.bytes += bytes + messageOverheadBytes
+}
+
+// postAll posts to each shard at once what there is for it and returns the
+// answers to all items in order.
+func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) []shardactor.Effect {
+	for shard := range posts {
+		a.postTo(shard, &posts[shard], class, answered)
+	}
+	return answered.wait()
 }
 
 // postTo pushes all of it or refuses each item.

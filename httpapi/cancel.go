@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 
 	"codeq/mailbox"
 	"codeq/shardactor"
@@ -44,12 +43,12 @@ func (a *api) cancelled(c *call, id wire.TaskID, effect shardactor.Effect) answe
 	if refusal != nil && refusal.Code != wire.CodeAlreadyTerminal {
 		return refuse(refusal)
 	}
+	if refusal == nil {
+		return a.taskAsItIs(c, id)
+	}
 	task, refusedRead := a.readTask(c, id)
-	switch {
-	case task == nil:
+	if task == nil {
 		return refusedRead
-	case refusal == nil:
-		return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
 	}
 	with := *refusal
 	with.Task = task

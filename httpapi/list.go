@@ -31,16 +31,15 @@ var listStates = map[string]store.ListState{
 // getTasks lists the tasks of one queue of the caller's tenant in one state, a
 // page at a time.
 func (a *api) getTasks(c *call) answer {
-	command, refusal := c.command()
+	q, refusal := c.queueOf()
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	query, refusal := listQueryOf(c.r.URL)
+	query, cursor, refusal := listQueryOf(c.r.URL)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	query.Queue = store.QueueKey{Command: command, Tenant: c.who.Tenant}
-	cursor := c.r.URL.Query().Get("cursor")
+	query.Queue = q
 	if cursor != "" {
 		if query.After, refusal = decodeCursor(cursor, query.Queue, query.State); refusal != nil {
 			return refuse(refusal)
@@ -71,18 +70,6 @@ func (a *api) getTasks(c *call) answer {
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
 
-// command is the queue that the path names, if the caller may know of it.
-func (c *call) command() (string, *wire.Error) {
-	command := c.r.PathValue("command")
-	if refusal := wire.CheckCommand(command); refusal != nil {
-		return "", refusal
-	}
-	if !c.who.MayUse(command) {
-		return "", notForCommand(command)
-	}
-	return command, nil
-}
-
 // allDurable waits until what was read of any shard is on disk.
 func (a *api) allDurable(c *call) error {
 	for shard := range a.o.Store.Shards() {
@@ -93,34 +80,35 @@ func (a *api) allDurable(c *call) error {
 	return nil
 }
 
-// listQueryOf reads everything of a query but the cursor.
-func listQueryOf(u *url.URL) (*store.ListQuery, *wire.Error) {
+// listQueryOf reads a query. The cursor, "" for the first page, is read when the
+// list is known that it must be of.
+func listQueryOf(u *url.URL) (query *store.ListQuery, cursor string, refusal *wire.Error) {
 	values, refusal := queryOf(u)
 	if refusal != nil {
-		return nil, refusal
+		return nil, "", refusal
 	}
 	for _, name := range []string{"state", "limit", "cursor", "status", "worker", "error"} {
 		if given, ok := values[name]; ok && (len(given) > 1 || given[0] == "") {
-			return nil, wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
+			return nil, "", wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
 		}
 	}
 	state, known := listStates[values.Get("state")]
 	if !known {
-		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+		return nil, "", wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
 			"state is required: ready, delayed, inProgress, dlq or done, got %.40q", values.Get("state")))
 	}
 	status := wire.Status(values.Get("status"))
 	switch status {
 	case "", wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled:
 	default:
-		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+		return nil, "", wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
 			"status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", string(status)))
 	}
 	limit := listDefault
 	if text := values.Get("limit"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || n < 1 || n > wire.MaxListTasks {
-			return nil, wire.Refuse(wire.CodeInvalidArgument,
+			return nil, "", wire.Refuse(wire.CodeInvalidArgument,
 				fmt.Sprintf("limit must be an integer from 1 to %d", wire.MaxListTasks))
 		}
 		limit = int(n)
@@ -128,5 +116,5 @@ func listQueryOf(u *url.URL) (*store.ListQuery, *wire.Error) {
 	return &store.ListQuery{
 		State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
 		Filter: store.ListFilter{Status: status, Worker: values.Get("worker"), ErrorPart: values.Get("error")},
-	}, nil
+	}, values.Get("cursor"), nil
 }

@@ -30,11 +30,7 @@ func (a *api) replayTask(c *call) answer {
 		}
 		return refuse(refused.Err)
 	}
-	task, refusedRead := a.readTask(c, id)
-	if task == nil {
-		return refusedRead
-	}
-	return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
+	return a.taskAsItIs(c, id)
 }
 
 // replayQueue replays dead letters of one queue that had ended when it was
@@ -116,8 +112,5 @@ func (a *api) replayAll(c *call, ids []wire.TaskID) []shardactor.Effect {
 			Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id,
 		}, 0)
 	}
-	for shard := range posts {
-		a.postTo(shard, &posts[shard], mailbox.ClassNew, answered)
-	}
-	return answered.wait()
+	return a.postAll(posts, mailbox.ClassNew, answered)
 }

@@ -46,10 +46,7 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shardactor.Effect 
 			TaskRef: wire.TaskRef{TaskID: item.TaskID, Token: item.Token}, ResultRequest: item.Request,
 		}, item.Bytes)
 	}
-	for shard := range posts {
-		a.postTo(shard, &posts[shard], mailbox.ClassKeep, answered)
-	}
-	return answered.wait()
+	return a.postAll(posts, mailbox.ClassKeep, answered)
 }
 
 // appendResults makes the body: one record or refusal for each item, in order,

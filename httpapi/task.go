@@ -12,6 +12,11 @@ func (a *api) getTask(c *call) answer {
 	if !ok {
 		return refuse(unknownTaskID())
 	}
+	return a.taskAsItIs(c, id)
+}
+
+// taskAsItIs answers with a task.
+func (a *api) taskAsItIs(c *call, id wire.TaskID) answer {
 	task, refused := a.readTask(c, id)
 	if task == nil {
 		return refused
