@@ -12,12 +12,9 @@ import (
 // a task that was cancelled before is cancelled again with success, one that
 // ended otherwise is refused.
 func (s *Shard) cancel(m *Cancel) {
-	t, e := s.find(m.TaskID, m.Tenant)
+	t, e := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
 	case t == nil:
-		s.refuse(m.Asker, m.TaskID, wire.CodeTaskNotFound, "task does not exist")
-	case m.Commands != nil && !slices.Contains(m.Commands, t.Command):
-		s.refuse(m.Asker, m.TaskID, wire.CodeForbidden, "this credential may not use the command "+t.Command)
 	case t.Status == wire.StatusCancelled:
 		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
 	case t.Status.Terminal():
@@ -28,6 +25,21 @@ func (s *Shard) cancel(m *Cancel) {
 		s.cancelOpen(t, e)
 		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
 	}
+}
+
+// managed finds a task for whoever acts on it beside its worker, with the
+// commands they may use, nil for all; or it refuses and returns nil.
+func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []string) (*store.TaskRecord, *lease.Entry) {
+	t, e := s.find(id, tenant)
+	if t == nil {
+		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
+		return nil, nil
+	}
+	if commands != nil && !slices.Contains(commands, t.Command) {
+		s.refuse(to, id, wire.CodeForbidden, "this credential may not use the command "+t.Command)
+		return nil, nil
+	}
+	return t, e
 }
 
 // cancelOpen ends a task wherever it waits or runs. A worker that has it is

@@ -1,20 +1,15 @@
 package shardactor
 
 import (
-	"slices"
-
 	"codeq/store"
 	"codeq/wire"
 )
 
 // replay gives one dead letter all its attempts back.
 func (s *Shard) replay(m *Replay) {
-	t, _ := s.find(m.TaskID, m.Tenant)
+	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
 	case t == nil:
-		s.refuse(m.Asker, m.TaskID, wire.CodeTaskNotFound, "task does not exist")
-	case m.Commands != nil && !slices.Contains(m.Commands, t.Command):
-		s.refuse(m.Asker, m.TaskID, wire.CodeForbidden, "this credential may not use the command "+t.Command)
 	case t.Location != wire.LocationDead:
 		refusal := wire.Refuse(wire.CodeNotInDLQ, "task is no dead letter, it is "+string(t.Status)+"; only a dead letter can be replayed")
 		refusal.Status = t.Status
