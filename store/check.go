@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"codeq/wire"
 )
 
@@ -60,18 +62,11 @@ func (s *Store) Check() ([]Finding, error) {
 // audit reads the whole database. The findings are those of keys that belong
 // to no shard.
 func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
-	snapshot := s.db.NewSnapshot()
-	defer func() {
-		if closeErr := snapshot.Close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("close snapshot: %w", closeErr)
-		}
-	}()
 	audits = make([]*audit, s.shards)
 	for shard := range audits {
 		audits[shard] = newAudit(shard, s.shards)
 	}
-	v := view{reader: snapshot}
-	err = v.scan(nil, nil, func(key, value []byte) (bool, error) {
+	take := func(key, value []byte) (bool, error) {
 		p, parseErr := parseKey(key)
 		switch {
 		case string(key) == creationKey:
@@ -83,6 +78,10 @@ func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
 			audits[p.Shard].take(&p, key, value)
 		}
 		return true, nil
+	}
+	err = s.atOneMoment(func(snapshot *pebble.Snapshot) error {
+		v := view{reader: snapshot}
+		return v.scan(nil, nil, take)
 	})
 	return audits, findings, err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -201,24 +200,22 @@ func (s *Store) merged(q *ListQuery, read func(m *merge) error, change ...func(*
 	if q.After != nil && len(q.After) != s.shards {
 		return ErrListPlace
 	}
-	snapshot := s.db.NewSnapshot()
 	m := &merge{state: q.State, back: q.State == ListDead || q.State == ListDone}
 	for _, f := range change {
 		f(m)
 	}
-	err := m.open(s, snapshot, q)
-	if err == nil {
-		err = read(m)
-	}
-	for _, o := range m.orders {
-		if closeErr := o.leave(); err == nil {
-			err = closeErr
+	return s.atOneMoment(func(snapshot *pebble.Snapshot) error {
+		err := m.open(s, snapshot, q)
+		if err == nil {
+			err = read(m)
 		}
-	}
-	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("close snapshot: %w", closeErr)
-	}
-	return err
+		for _, o := range m.orders {
+			if closeErr := o.leave(); err == nil {
+				err = closeErr
+			}
+		}
+		return err
+	})
 }
 
 func oldestFirst(m *merge) { m.back = false }

@@ -20,15 +20,16 @@ func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
 }
 
 func (s *Store) readLoads(l *loads) ([]wire.QueueFigures, error) {
-	snapshot := s.db.NewSnapshot()
-	l.snapshot, l.shards, l.places = snapshot, s.shards, make(map[QueueKey]int)
-	var err error
-	for shard := 0; shard < s.shards && err == nil; shard++ {
-		err = l.addShard(shard)
-	}
-	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("close snapshot: %w", closeErr)
-	}
+	l.shards, l.places = s.shards, make(map[QueueKey]int)
+	err := s.atOneMoment(func(snapshot *pebble.Snapshot) error {
+		l.snapshot = snapshot
+		for shard := range s.shards {
+			if err := l.addShard(shard); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"codeq/wire"
 )
 
@@ -38,9 +40,15 @@ func (s *Store) ReadResult(tenant string, id wire.TaskID) (task *wire.Task, r *w
 }
 
 func (s *Store) withSnapshot(id wire.TaskID, read func(v *view) error) error {
+	return s.atOneMoment(func(snapshot *pebble.Snapshot) error {
+		return read(&view{reader: snapshot, prefix: appendSpan(nil, wire.ShardOfTask(id, s.shards))})
+	})
+}
+
+// atOneMoment lets somebody read a snapshot of the database.
+func (s *Store) atOneMoment(read func(snapshot *pebble.Snapshot) error) error {
 	snapshot := s.db.NewSnapshot()
-	v := view{reader: snapshot, prefix: appendSpan(nil, wire.ShardOfTask(id, s.shards))}
-	err := read(&v)
+	err := read(snapshot)
 	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close snapshot: %w", closeErr)
 	}

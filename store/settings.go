@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -160,18 +159,21 @@ func (a *audit) judgeSettings(audits []*audit) {
 // A queue without a task and without settings has zeros.
 func (s *Store) ReadQueue(q QueueKey) (*wire.QueueFigures, error) {
 	f := &wire.QueueFigures{Command: q.Command, TenantID: q.Tenant}
-	snapshot := s.db.NewSnapshot()
-	var err error
-	for shard := 0; shard < s.shards && err == nil; shard++ {
-		v := view{reader: snapshot, prefix: appendSpan(nil, shard)}
-		err = addQueue(&v, q, f)
-		if err == nil && shard == wire.ShardOfQueue(q.Tenant, q.Command, s.shards) {
-			err = addSettings(&v, q, f)
+	err := s.atOneMoment(func(snapshot *pebble.Snapshot) error {
+		for shard := range s.shards {
+			v := view{reader: snapshot, prefix: appendSpan(nil, shard)}
+			if err := addQueue(&v, q, f); err != nil {
+				return err
+			}
+			if shard != wire.ShardOfQueue(q.Tenant, q.Command, s.shards) {
+				continue
+			}
+			if err := addSettings(&v, q, f); err != nil {
+				return err
+			}
 		}
-	}
-	if closeErr := snapshot.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("close snapshot: %w", closeErr)
-	}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
