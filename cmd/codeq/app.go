@@ -107,6 +107,20 @@ func (a *app) untilStopped() (context.Context, func()) {
 	}
 }
 
+// connect makes the client that the global flags describe and a context that
+// ends with the first signal. Call the returned function when done with both.
+func (a *app) connect() (context.Context, *client.Client, func(), error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, done := a.untilStopped()
+	return ctx, c, func() {
+		done()
+		c.Close()
+	}, nil
+}
+
 // stoppable is a reader that gives up when ctx ends, also while nothing comes.
 // A read that was given up stays behind until the process ends.
 type stoppable struct {

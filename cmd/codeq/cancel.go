@@ -10,19 +10,10 @@ func (t *cancelCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
-	answer, err := c.Cancel(ctx, id)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.writeLine(answer.Raw)
-	}
-	return taskFields(answer.Task).write(a.out)
+	return a.showTask(c.Cancel(ctx, id))
 }

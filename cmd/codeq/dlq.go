@@ -21,22 +21,13 @@ func (d *dlqReplayCmd) Run(a *app) error {
 	if d.Limit < 1 || d.Limit > 10000 {
 		return wrong("--limit must be from 1 to 10000, got %d", d.Limit)
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	if id, ok := wire.ParseTaskID(d.Command); ok {
-		answer, err := c.Replay(ctx, id)
-		if err != nil {
-			return err
-		}
-		if a.JSON {
-			return a.writeLine(answer.Raw)
-		}
-		return taskFields(answer.Task).write(a.out)
+		return a.showTask(c.Replay(ctx, id))
 	}
 	if refusal := wire.CheckCommand(d.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)

@@ -34,12 +34,10 @@ func (e *enqueueCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	if e.File != "" {
 		return e.postFile(ctx, a, c, template)

@@ -34,12 +34,10 @@ func (a *app) onQueue(command string, do func(context.Context, *client.Client) (
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	answer, err := do(ctx, c)
 	if err != nil {

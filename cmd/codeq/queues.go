@@ -11,12 +11,10 @@ type queuesCmd struct{}
 
 // Run shows the figures of every queue.
 func (q *queuesCmd) Run(a *app) error {
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	answer, err := c.Queues(ctx)
 	if err != nil {

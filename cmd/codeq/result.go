@@ -22,12 +22,10 @@ func (r *resultCmd) Run(a *app) error {
 	if r.Wait < 0 {
 		return wrong("--wait must not be negative, got %s", r.Wait)
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	answer, err := c.ResultWithin(ctx, id, r.Wait)
 	if err != nil {

@@ -15,12 +15,10 @@ type sessionsCmd struct{}
 // Run shows every session of the tenant, all pages of the list. In JSON each
 // page is a line as it came.
 func (s *sessionsCmd) Run(a *app) error {
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	sessions, err := a.allSessions(ctx, c)
 	if err != nil || a.JSON {
@@ -57,16 +55,8 @@ func (a *app) sessionTable(sessions []wire.SessionFigures) error {
 	for i := range sessions {
 		s := &sessions[i]
 		fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n",
-			s.ID, orDash(s.WorkerID), oneCell(s.Subject), s.State, s.Held, s.Window,
-			orDash(strings.Join(s.Commands, ",")), moment(s.ConnectedAtMs), moment(s.LastSeenAtMs))
+			s.ID, dashed(oneCell(s.WorkerID)), oneCell(s.Subject), s.State, s.Held, s.Window,
+			dashed(oneCell(strings.Join(s.Commands, ","))), moment(s.ConnectedAtMs), moment(s.LastSeenAtMs))
 	}
 	return flush(w)
-}
-
-// orDash is text from outside in its cell, or the sign for none.
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return oneCell(text)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"codeq/client"
 	"codeq/wire"
 )
 
@@ -16,22 +17,23 @@ func (t *taskCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
-	answer, err := c.Task(ctx, id)
+	return a.showTask(c.Task(ctx, id))
+}
+
+// showTask shows a task that the server has answered with, or hands the error on.
+func (a *app) showTask(answer *client.TaskAnswer, err error) error {
 	if err != nil {
 		return err
 	}
 	if a.JSON {
 		return a.writeLine(answer.Raw)
 	}
-	table := taskFields(answer.Task)
-	return table.write(a.out)
+	return taskFields(answer.Task).write(a.out)
 }
 
 // taskFields is a task for people.

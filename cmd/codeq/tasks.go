@@ -36,12 +36,10 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter) error {
 	if f.Limit < 1 {
 		return wrong("--limit must be at least 1, got %d", f.Limit)
 	}
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	q.Worker, q.ErrorPart, q.Cursor = f.Worker, f.ErrorPart, f.Cursor
 	tasks, cursor, err := a.collect(ctx, c, q, f.Limit)

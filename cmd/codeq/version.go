@@ -16,12 +16,10 @@ type versionCmd struct{}
 
 // Run shows what this program is, and what the server is if one answers.
 func (v *versionCmd) Run(a *app) error {
-	c, err := a.client()
+	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, done := a.untilStopped()
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, versionPatience)
 	defer cancel()
