@@ -17,7 +17,7 @@ func (a *api) cleanup(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	req, refusal := wire.ParseCleanupRequest(body)
+	req, refusal := wire.ParseEndedRequest(body)
 	if refusal != nil {
 		return refuse(refusal)
 	}

@@ -45,7 +45,7 @@ func (a *api) replayQueue(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	req, refusal := wire.ParseCleanupRequest(body)
+	req, refusal := wire.ParseEndedRequest(body)
 	if refusal != nil {
 		return refuse(refusal)
 	}

@@ -18,8 +18,8 @@ func (d *dlqReplayCmd) Help() string {
 
 // Run replays one dead letter, or those of a queue.
 func (d *dlqReplayCmd) Run(a *app) error {
-	if d.Limit < 1 || d.Limit > 10000 {
-		return wrong("--limit must be from 1 to 10000, got %d", d.Limit)
+	if d.Limit < 1 || d.Limit > wire.MaxEndedTasks {
+		return wrong("--limit must be from 1 to %d, got %d", wire.MaxEndedTasks, d.Limit)
 	}
 	ctx, c, done, err := a.connect()
 	if err != nil {

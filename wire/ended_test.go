@@ -2,14 +2,14 @@ package wire
 
 import "testing"
 
-func TestCleanupRequestsAreRead(t *testing.T) {
-	for body, want := range map[string]CleanupRequest{
-		"":                {Limit: MaxCleanupTasks},
+func TestEndedRequestsAreRead(t *testing.T) {
+	for body, want := range map[string]EndedRequest{
+		"":                {Limit: MaxEndedTasks},
 		`{"limit":7}`:     {Limit: 7},
-		`{"before":null}`: {Limit: MaxCleanupTasks},
+		`{"before":null}`: {Limit: MaxEndedTasks},
 		`{"before":"2026-01-01T00:00:00Z","limit":10000,"x":1}`: {BeforeMs: 1_767_225_600_000, Limit: 10_000},
 	} {
-		got, refusal := ParseCleanupRequest([]byte(body))
+		got, refusal := ParseEndedRequest([]byte(body))
 		if refusal != nil || *got != want {
 			t.Errorf("%s: %+v, %v", body, got, refusal)
 		}
@@ -18,7 +18,7 @@ func TestCleanupRequestsAreRead(t *testing.T) {
 		`[]`: CodeInvalidBody, `{"limit":0}`: CodeInvalidArgument, `{"limit":10001}`: CodeInvalidArgument,
 		`{"before":"yesterday"}`: CodeInvalidTime, `{"before":1}`: CodeInvalidTime,
 	} {
-		if _, refusal := ParseCleanupRequest([]byte(body)); refusal == nil || refusal.Code != want {
+		if _, refusal := ParseEndedRequest([]byte(body)); refusal == nil || refusal.Code != want {
 			t.Errorf("%s: %v, want %s", body, refusal, want)
 		}
 	}
