@@ -29,6 +29,8 @@ type site struct {
 	http   *http.Client
 	// token goes along with every request and hello; "" is none.
 	token string
+	// killed says that the server was stopped without time for anybody.
+	killed bool
 }
 
 // as is the same site for another credential.
@@ -59,11 +61,23 @@ func (x *site) close() {
 	x.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := x.server.Shutdown(ctx); err != nil {
+	if err := x.server.Shutdown(ctx); err != nil && !(x.killed && errors.Is(err, context.Canceled)) {
 		x.t.Error(err)
 	}
 	if err := x.server.Serve(); err != nil {
 		x.t.Error(err)
+	}
+}
+
+// kill stops the server as a process that ends would: nobody gets time. A
+// connection that the server has not yet seen idle is cut, and Shutdown says so.
+func (x *site) kill() {
+	x.t.Helper()
+	x.killed = true
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := x.server.Shutdown(now); err != nil && !errors.Is(err, context.Canceled) {
+		x.t.Fatal(err)
 	}
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -55,12 +54,7 @@ func TestResumeOutlivesARestart(t *testing.T) {
 	task := hear[*wire.TaskFrame](k)
 	k.say(`{"type":"received","ref":1,"through":1}`)
 	hear[*wire.OK](k)
-	x.http.CloseIdleConnections()
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := x.server.Shutdown(now); err != nil {
-		t.Fatal(err)
-	}
+	x.kill()
 
 	y := openLogged(t, dir, log)
 	waiting := y.dial()
