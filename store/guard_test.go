@@ -47,7 +47,7 @@ func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 
 func (d *smallDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.Create(name, c)
-	if err != nil || !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, "ballast") {
+	if err != nil || !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, "ballast") && !strings.HasSuffix(name, spareName) {
 		return f, err
 	}
 	return &smallFile{f, d}, nil

@@ -19,7 +19,7 @@ const memTables = 4
 func (s *Store) pebbleOptions() *pebble.Options {
 	log := &pebbleLog{log: s.options.Log, die: s.die}
 	o := &pebble.Options{
-		FS:                          s.guard.fs,
+		FS:                          s.logs,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		Cache:                       s.cache,
 		MemTableSize:                uint64(s.guard.memTableBytes),

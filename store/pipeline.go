@@ -185,8 +185,8 @@ func (s *Store) Submitted(shard int) uint64 { return s.spans[shard].submitted.Lo
 func (s *Store) Synced(shard int) uint64 { return s.spans[shard].synced.Load() }
 
 // StartSyncer starts the goroutine that runs Barrier whenever a batch was
-// applied, and the one that asks every second for the free space. A second
-// start does nothing.
+// applied, the one that asks every second for the free space, and the one that
+// writes the files of coming logs. A second start does nothing.
 func (s *Store) StartSyncer() {
 	p := &s.pipe
 	p.syncer.Lock()
@@ -198,9 +198,10 @@ func (s *Store) StartSyncer() {
 	p.stop = stop
 	p.done.Go(func() { s.syncLoop(stop) })
 	p.done.Go(func() { s.guard.loop(stop) })
+	p.done.Go(func() { s.logs.loop(stop) })
 }
 
-// StopSyncer stops both goroutines and returns when they have ended. What was
+// StopSyncer stops these goroutines and returns when they have ended. What was
 // applied last may not be durable yet; Barrier by hand makes it so.
 func (s *Store) StopSyncer() {
 	p := &s.pipe

@@ -70,6 +70,7 @@ type Store struct {
 	db    *pebble.DB
 	spans []*Span
 	guard *Guard
+	logs  *logs
 	pipe  pipeline
 	// figures are for whoever watches; nothing is decided by them.
 	figures *figures
@@ -143,6 +144,10 @@ func (s *Store) open() error {
 	}
 	s.lock = lock
 	if s.guard, err = newGuard(&s.options); err != nil {
+		return err
+	}
+	s.logs = newLogs(s.guard)
+	if err := s.logs.remove(); err != nil {
 		return err
 	}
 	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
