@@ -14,7 +14,7 @@ func BenchmarkAddAndPop(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		seq++
-		q.AddReady(5, pend(seq))
+		q.AddReady(5, pend(seq), sinceOf(seq))
 		prio, k, _ := q.HeadReady()
 		q.RemoveReady(prio, k)
 	}
@@ -35,7 +35,7 @@ func BenchmarkAddAndPopBehindABacklog(b *testing.B) {
 			fillOnward(f)
 		}
 		seq++
-		q.AddReady(5, pend(seq))
+		q.AddReady(5, pend(seq), sinceOf(seq))
 		prio, k, _ := q.HeadReady()
 		q.RemoveReady(prio, k)
 	}
@@ -55,7 +55,7 @@ func BenchmarkPopAndPutBack(b *testing.B) {
 			held = append(held, k)
 		}
 		for _, k := range held {
-			q.AddReady(5, k)
+			q.AddReady(5, k, 1)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/task")

@@ -25,6 +25,8 @@ type model struct {
 	seq   uint64
 	tasks uint64
 	nowMs int64
+	// since is when the task of a place became ready.
+	since map[place]int64
 	// dirty are the queues that TakeDirty must give next, in order.
 	dirty []*modelQueue
 	// said grows with every answer of the index.
@@ -59,7 +61,8 @@ type heldTask struct {
 const delayedOrder = store.Priorities
 
 func newModel(t failing, seed uint64) *model {
-	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000, counts: map[string]int{}}
+	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000,
+		since: map[place]int64{}, counts: map[string]int{}}
 	for i := range 3 {
 		key := store.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
 		m.queues = append(m.queues, &modelQueue{key: key, q: m.x.Queue(key)})
@@ -133,7 +136,8 @@ func (m *model) add(mq *modelQueue, order int, k place) {
 		q.AddDelayed(timed(k))
 		return
 	}
-	q.AddReady(order, pending(k))
+	m.since[k] = m.nowMs
+	q.AddReady(order, pending(k), m.nowMs)
 }
 
 func (m *model) remove(mq *modelQueue, order int, k place) {
@@ -201,13 +205,21 @@ func (m *model) serve() bool {
 		}
 	}
 	m.say("refill %v %v %d %v+%d", mq.key, f.Delayed, f.Priority, after, len(found))
-	fill(f, found)
+	before := mq.q.counters.ReadySinceMs
+	m.fill(f, found)
+	if mq.q.counters.ReadySinceMs != before {
+		if order == delayedOrder || before[order] != 0 {
+			m.fatalf("a refill changed what was known of %v: %v, then %v", mq.key, before, mq.q.counters.ReadySinceMs)
+		}
+		m.touched(mq)
+		m.counts["head found by a refill"]++
+	}
 	mq.filled[order] = true
 	m.counts["refilled"]++
 	return true
 }
 
-func fill(f Refill, found []place) {
+func (m *model) fill(f Refill, found []place) {
 	if f.Delayed {
 		keys := make([]store.TimedKey, len(found))
 		for i, k := range found {
@@ -216,11 +228,11 @@ func fill(f Refill, found []place) {
 		f.FillTimed(keys)
 		return
 	}
-	keys := make([]store.PendingKey, len(found))
+	entries := make([]store.PendingEntry, len(found))
 	for i, k := range found {
-		keys[i] = pending(k)
+		entries[i] = store.PendingEntry{PendingKey: pending(k), ReadyAtMs: m.since[k]}
 	}
-	f.FillPending(keys)
+	f.FillPending(entries)
 }
 
 func (m *model) queueOf(q *Queue) *modelQueue {

@@ -49,10 +49,10 @@ func (q *Queue) Counters() store.Counters { return q.counters }
 // asked at every turn of a grant, so it copies nothing.
 func (q *Queue) HasReady() bool { return q.counters.ReadyTotal() > 0 }
 
-// AddReady counts a task that became ready, as a new one, a retried one or one
-// that goes back to its old place.
-func (q *Queue) AddReady(prio int, k store.PendingKey) {
-	q.add(&q.ready[prio], place{k.Seq, k.ID})
+// AddReady counts a task that became ready at readyAtMs, as a new one, a
+// retried one or one that goes back to its old place.
+func (q *Queue) AddReady(prio int, k store.PendingKey, readyAtMs int64) {
+	q.add(&q.ready[prio], entry{place{k.Seq, k.ID}, readyAtMs})
 }
 
 // RemoveReady takes out a task that is no longer ready, whether memory has its
@@ -80,7 +80,9 @@ func (q *Queue) HeadReady() (prio int, k store.PendingKey, ok bool) {
 }
 
 // AddDelayed counts a task that waits for its due time, above 0.
-func (q *Queue) AddDelayed(k store.TimedKey) { q.add(&q.delayed, q.timedPlace(k)) }
+func (q *Queue) AddDelayed(k store.TimedKey) {
+	q.add(&q.delayed, entry{place: q.timedPlace(k)})
+}
 
 // RemoveDelayed takes out a task that no longer waits, whether memory has its
 // key or only the store.

@@ -12,11 +12,21 @@ import (
 
 func pend(seq uint64) store.PendingKey { return store.PendingKey{Seq: seq, ID: wire.TaskID{1}} }
 
+// sinceOf is since when the task of a place is ready.
+func sinceOf(seq uint64) int64 { return int64(seq) + 1000 }
+
+func entries(seqs ...uint64) (found []store.PendingEntry) {
+	for _, seq := range seqs {
+		found = append(found, store.PendingEntry{PendingKey: pend(seq), ReadyAtMs: sinceOf(seq)})
+	}
+	return found
+}
+
 func due(atMs int64) store.TimedKey { return store.TimedKey{AtMs: atMs, ID: wire.TaskID{1}} }
 
 func addMany(q *Queue, prio int, from, to uint64) {
 	for seq := from; seq <= to; seq++ {
-		q.AddReady(prio, pend(seq))
+		q.AddReady(prio, pend(seq), sinceOf(seq))
 	}
 }
 
@@ -49,9 +59,9 @@ func wantPanic(t *testing.T, word string, f func()) {
 
 func TestHigherPriorityComesFirst(t *testing.T) {
 	q := New(small).Queue(someQueue)
-	q.AddReady(0, pend(1))
-	q.AddReady(9, pend(2))
-	q.AddReady(9, pend(3))
+	q.AddReady(0, pend(1), sinceOf(1))
+	q.AddReady(9, pend(2), sinceOf(2))
+	q.AddReady(9, pend(3), sinceOf(3))
 	wantHead(t, q, 9, 2)
 	q.RemoveReady(9, pend(2))
 	wantHead(t, q, 9, 3)
@@ -67,13 +77,13 @@ func TestLowerPriorityDoesNotOvertakeAnUnreadOne(t *testing.T) {
 		Ready:      [store.Priorities]int64{5: 2},
 		ReadyFloor: [store.Priorities]uint64{5: 10},
 	})
-	q.AddReady(0, pend(20))
+	q.AddReady(0, pend(20), sinceOf(20))
 	wantNoHead(t, q)
 	f, ok := x.NextRefill()
 	if want := (store.PendingKey{Seq: 9, ID: justBelow(10).id}); !ok || f.AfterPending != want || f.Limit != 2 || f.Priority != 5 {
 		t.Fatalf("refill is %+v", f)
 	}
-	f.FillPending([]store.PendingKey{pend(10), pend(12)})
+	f.FillPending(entries(10, 12))
 	wantHead(t, q, 5, 10)
 	if f, ok := x.NextRefill(); ok {
 		t.Fatalf("wants %+v after it was filled", f)
@@ -100,7 +110,7 @@ func TestLongRunDropsItsTailAndReadsItAgain(t *testing.T) {
 	if !ok || f.AfterPending != pend(4) || f.Limit != 6 {
 		t.Fatalf("refill is %+v", f)
 	}
-	f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7), pend(8), pend(9), pend(10)})
+	f.FillPending(entries(5, 6, 7, 8, 9, 10))
 	wantHead(t, q, 5, 3)
 }
 
@@ -114,7 +124,7 @@ func TestPutBackLowersTheFloorAndIsTheHead(t *testing.T) {
 	if floor := q.Counters().ReadyFloor[5]; floor < 4 || floor > 5 {
 		t.Fatalf("floor is %d, the least is 5 and 4 is known to be gone", floor)
 	}
-	q.AddReady(5, pend(2))
+	q.AddReady(5, pend(2), sinceOf(2))
 	wantHead(t, q, 5, 2)
 	if floor := q.Counters().ReadyFloor[5]; floor != 2 {
 		t.Fatalf("floor is %d, want 2", floor)
@@ -128,7 +138,7 @@ func TestRunIsCompleteAgainWhenTheStoresPartIsRemoved(t *testing.T) {
 	for seq := uint64(5); seq <= 9; seq++ {
 		q.RemoveReady(5, pend(seq))
 	}
-	q.AddReady(5, pend(30))
+	q.AddReady(5, pend(30), sinceOf(30))
 	if n := q.ready[5].len(); n != 5 {
 		t.Fatalf("%d keys in memory, want 5", n)
 	}
@@ -240,7 +250,7 @@ func TestDirtyQueuesComeOnceInOrderOfTheirFirstChange(t *testing.T) {
 		t.Fatalf("%d queues changed by being made", len(got))
 	}
 	b.AddLeased()
-	a.AddReady(1, pend(1))
+	a.AddReady(1, pend(1), sinceOf(1))
 	b.RemoveLeased()
 	if got := x.TakeDirty([]*Queue{a}); !slices.Equal(got, []*Queue{a, b, a}) {
 		t.Fatalf("%d queues, or in another order", len(got))
@@ -257,7 +267,7 @@ func TestDirtyQueuesComeOnceInOrderOfTheirFirstChange(t *testing.T) {
 func TestForgottenQueueIsStillDirtyAndGone(t *testing.T) {
 	x := New(small)
 	q := x.Queue(someQueue)
-	q.AddReady(1, pend(1))
+	q.AddReady(1, pend(1), sinceOf(1))
 	q.RemoveReady(1, pend(1))
 	x.Forget(q)
 	if x.Find(someQueue) != nil {
@@ -275,7 +285,7 @@ func TestForgottenQueueIsStillDirtyAndGone(t *testing.T) {
 
 func TestImpossibleMovesPanic(t *testing.T) {
 	for name, f := range map[string]func(q *Queue){
-		"added twice":   func(q *Queue) { q.AddReady(5, pend(2)) },
+		"added twice":   func(q *Queue) { q.AddReady(5, pend(2), sinceOf(2)) },
 		"not in memory": func(q *Queue) { q.RemoveReady(6, pend(0)) },
 		"complete run":  func(q *Queue) { q.RemoveReady(5, pend(9)) },
 		"time 0":        func(q *Queue) { q.AddDelayed(due(0)) },
@@ -306,18 +316,18 @@ func TestImpossibleRefillsPanic(t *testing.T) {
 		word string
 		fill func(q *Queue, f Refill)
 	}{
-		"too few":      {"found 2", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(5), pend(6)}) }},
-		"too many":     {"found 4", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7), pend(8)}) }},
-		"known":        {"refilled with 4", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(4), pend(5), pend(6)}) }},
-		"out of order": {"refilled with 5", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(6), pend(5), pend(7)}) }},
-		"twice in one": {"refilled with 5", func(q *Queue, f Refill) { f.FillPending([]store.PendingKey{pend(5), pend(5), pend(6)}) }},
+		"too few":      {"found 2", func(q *Queue, f Refill) { f.FillPending(entries(5, 6)) }},
+		"too many":     {"found 4", func(q *Queue, f Refill) { f.FillPending(entries(5, 6, 7, 8)) }},
+		"known":        {"refilled with 4", func(q *Queue, f Refill) { f.FillPending(entries(4, 5, 6)) }},
+		"out of order": {"refilled with 5", func(q *Queue, f Refill) { f.FillPending(entries(6, 5, 7)) }},
+		"twice in one": {"refilled with 5", func(q *Queue, f Refill) { f.FillPending(entries(5, 5, 6)) }},
 		"filled twice": {"refilled from 4", func(q *Queue, f Refill) {
-			f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7)})
-			f.FillPending([]store.PendingKey{pend(5), pend(6), pend(7)})
+			f.FillPending(entries(5, 6, 7))
+			f.FillPending(entries(5, 6, 7))
 		}},
 		"after a change": {"refilled with 3", func(q *Queue, f Refill) {
 			q.RemoveReady(5, pend(6))
-			f.FillPending([]store.PendingKey{pend(5), pend(7), pend(8)})
+			f.FillPending(entries(5, 7, 8))
 		}},
 		"another order": {"another order", func(q *Queue, f Refill) { Refill{Queue: q, Delayed: false}.FillTimed(nil) }},
 	} {
@@ -343,7 +353,7 @@ func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
 	q := x.Queue(someQueue)
 	const backlog = 50_000
 	for seq := uint64(1); seq <= backlog; seq++ {
-		q.AddReady(5, pend(seq))
+		q.AddReady(5, pend(seq), sinceOf(seq))
 		q.AddDelayed(due(int64(seq)))
 	}
 	for _, r := range []*run{&q.ready[5], &q.delayed} {
@@ -386,9 +396,9 @@ func fillOnward(f Refill) {
 		f.FillTimed(keys)
 		return
 	}
-	keys := make([]store.PendingKey, f.Limit)
-	for i := range keys {
-		keys[i] = pend(f.AfterPending.Seq + uint64(i) + 1)
+	seqs := make([]uint64, f.Limit)
+	for i := range seqs {
+		seqs[i] = f.AfterPending.Seq + uint64(i) + 1
 	}
-	f.FillPending(keys)
+	f.FillPending(entries(seqs...))
 }

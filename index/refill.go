@@ -39,13 +39,15 @@ func (x *Index) NextRefill() (Refill, bool) {
 // FillPending takes what a scan of a ready order found strictly after
 // AfterPending: the next keys in order, at most Limit. Panics when that cannot
 // be: keys out of order or not behind the cursor, or fewer than the counter
-// has.
-func (f Refill) FillPending(keys []store.PendingKey) {
+// has. The figures of the queue change only if nobody knew since when its head
+// is ready.
+func (f Refill) FillPending(found []store.PendingEntry) {
 	r := &f.Queue.ready[f.Priority]
-	f.check(r, place{f.AfterPending.Seq, f.AfterPending.ID}, len(keys))
-	for _, k := range keys {
-		r.extend(place{k.Seq, k.ID})
+	f.check(r, place{f.AfterPending.Seq, f.AfterPending.ID}, len(found))
+	for _, k := range found {
+		r.extend(entry{place{k.Seq, k.ID}, k.ReadyAtMs})
 	}
+	r.noteHead()
 	f.Queue.settle(r)
 }
 
@@ -54,7 +56,7 @@ func (f Refill) FillTimed(keys []store.TimedKey) {
 	r := &f.Queue.delayed
 	f.check(r, place{uint64(f.AfterTimed.AtMs), f.AfterTimed.ID}, len(keys))
 	for _, k := range keys {
-		r.extend(f.Queue.timedPlace(k))
+		r.extend(entry{place: f.Queue.timedPlace(k)})
 	}
 	f.Queue.settle(r)
 }
@@ -75,12 +77,12 @@ func (f Refill) check(r *run, after place, found int) {
 }
 
 // extend appends the next key behind the cursor.
-func (r *run) extend(k place) {
+func (r *run) extend(k entry) {
 	if k.compare(r.cursor) <= 0 {
 		r.fail("refilled with %d/%s", k.rank, k.id)
 	}
 	r.keys = append(r.keys, k)
-	r.cursor = k
+	r.cursor = k.place
 }
 
 // refillList is a first-in, first-out list of runs that wanted a refill when

@@ -24,6 +24,15 @@ func (p place) compare(o place) int {
 	return bytes.Compare(p.id[:], o.id[:])
 }
 
+// entry is a place and, in a ready order, since when the task there is ready.
+type entry struct {
+	place
+	sinceMs int64
+}
+
+// compare orders entries by place.
+func (e entry) compare(k place) int { return e.place.compare(k) }
+
 // justBelow is the last place before all that have rank floor.
 func justBelow(floor uint64) place {
 	if floor == 0 {
@@ -47,7 +56,7 @@ type run struct {
 	priority int
 	delayed  bool
 
-	keys   []place
+	keys   []entry
 	head   int
 	cursor place
 
@@ -57,13 +66,13 @@ type run struct {
 	after  *run
 }
 
-func (r *run) live() []place { return r.keys[r.head:] }
+func (r *run) live() []entry { return r.keys[r.head:] }
 
 func (r *run) len() int { return len(r.keys) - r.head }
 
-func (r *run) first() place { return r.keys[r.head] }
+func (r *run) first() place { return r.keys[r.head].place }
 
-func (r *run) last() place { return r.keys[len(r.keys)-1] }
+func (r *run) last() place { return r.keys[len(r.keys)-1].place }
 
 // search is where k is among the live keys, or where it would be.
 func (r *run) search(k place) (int, bool) {
@@ -74,11 +83,11 @@ func (r *run) search(k place) (int, bool) {
 	if c := k.compare(r.first()); c <= 0 {
 		return 0, c == 0
 	}
-	return slices.BinarySearchFunc(r.live(), k, place.compare)
+	return slices.BinarySearchFunc(r.live(), k, entry.compare)
 }
 
 // insert puts k at index i of the live keys and moves the shorter side.
-func (r *run) insert(i int, k place) {
+func (r *run) insert(i int, k entry) {
 	n := r.len()
 	if i < n-i {
 		if r.head == 0 {
@@ -90,7 +99,7 @@ func (r *run) insert(i int, k place) {
 		live[i] = k
 		return
 	}
-	r.keys = append(r.keys, place{})
+	r.keys = append(r.keys, entry{})
 	live := r.live()
 	copy(live[i+1:], live[i:])
 	live[i] = k
@@ -131,7 +140,7 @@ func (r *run) shrink() {
 	n := r.len()
 	switch {
 	case cap(r.keys) > keptCap && n < cap(r.keys)/8:
-		r.keys = append(make([]place, 0, 2*n), r.live()...)
+		r.keys = append(make([]entry, 0, 2*n), r.live()...)
 		r.head = 0
 	case r.head > n && r.head >= keptCap/2, n == 0:
 		copy(r.keys, r.live())
@@ -141,8 +150,8 @@ func (r *run) shrink() {
 }
 
 // mustInsert adds a key that the run does not have.
-func (r *run) mustInsert(k place) {
-	i, found := r.search(k)
+func (r *run) mustInsert(k entry) {
+	i, found := r.search(k.place)
 	if found {
 		r.fail("key %d/%s added twice", k.rank, k.id)
 	}

@@ -14,6 +14,17 @@ var someQueue = store.QueueKey{Command: "resize", Tenant: "t"}
 
 func at(rank uint64) place { return place{rank: rank} }
 
+func entryAt(rank uint64) entry { return entry{place: at(rank)} }
+
+// placesOf are the places of entries.
+func placesOf(entries []entry) []place {
+	places := make([]place, len(entries))
+	for i, e := range entries {
+		places[i] = e.place
+	}
+	return places
+}
+
 func newRun() *run { return &newQueue(New(small), someQueue).ready[5] }
 
 func TestPlacesSortByRankThenById(t *testing.T) {
@@ -48,13 +59,13 @@ func TestRunAgreesWithASortedSlice(t *testing.T) {
 						continue
 					}
 					twin = insertSorted(twin, k)
-					deque.mustInsert(k)
+					deque.mustInsert(entry{place: k})
 				} else if len(twin) > 0 {
 					k := twin[biased(r, i, len(twin))%uint64(len(twin))]
 					twin = removeSorted(twin, k)
 					deque.mustCut(k)
 				}
-				if deque.len() != len(twin) || i%50 == 0 && !slices.Equal(deque.live(), twin) {
+				if deque.len() != len(twin) || i%50 == 0 && !slices.Equal(placesOf(deque.live()), twin) {
 					t.Fatalf("operation %d: %v, want %v", i, deque.live(), twin)
 				}
 				if c := cap(deque.keys); c > max(2*keptCap, 16*len(twin)) {
@@ -84,10 +95,10 @@ func TestRunGivesItsMemoryBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRun()
 			for i := range 6_000 {
-				r.mustInsert(at(uint64(i + 1)))
+				r.mustInsert(entryAt(uint64(i + 1)))
 			}
 			for r.len() > 0 {
-				r.mustCut(r.live()[pick(r.len())])
+				r.mustCut(r.live()[pick(r.len())].place)
 			}
 			if cap(r.keys) > keptCap {
 				t.Fatalf("an empty run has the memory of %d keys", cap(r.keys))
@@ -100,7 +111,7 @@ func TestSteadyRunKeepsItsMemory(t *testing.T) {
 	r := newRun()
 	const waiting = 1000
 	for i := range uint64(100_000) {
-		r.mustInsert(at(i + 1))
+		r.mustInsert(entryAt(i + 1))
 		if i >= waiting {
 			r.mustCut(at(i + 1 - waiting))
 		}
@@ -118,7 +129,7 @@ func TestQueueThatEmptiesAgainAndAgainDoesNotAllocate(t *testing.T) {
 	once := func() {
 		for range 20 {
 			seq++
-			q.AddReady(5, store.PendingKey{Seq: seq})
+			q.AddReady(5, store.PendingKey{Seq: seq}, sinceOf(seq))
 		}
 		for prio, k, ok := q.HeadReady(); ok; prio, k, ok = q.HeadReady() {
 			q.RemoveReady(prio, k)

@@ -317,17 +317,35 @@ func (m *model) checkOrder(mq *modelQueue, order int) {
 	for upTo < len(live) && live[upTo].compare(r.cursor) <= 0 {
 		upTo++
 	}
-	if !slices.Equal(r.live(), live[:upTo]) {
+	if !slices.Equal(placesOf(r.live()), live[:upTo]) {
 		m.fatalf("order %d of %v has %v up to %v, want %v", order, mq.key, r.live(), r.cursor, live[:upTo])
 	}
 	if r.len() > small.Run {
 		m.fatalf("order %d of %v has %d keys in memory", order, mq.key, r.len())
 	}
+	m.checkSince(mq, order)
 	if len(live) == 0 {
 		return
 	}
 	if floor > live[0].rank || r.len() > 0 && !mq.filled[order] && floor != live[0].rank {
 		m.fatalf("order %d of %v has the floor %d, the least is %v", order, mq.key, floor, live[0])
+	}
+}
+
+// checkSince wants the time of the head, which may only be unknown while memory
+// does not have the head.
+func (m *model) checkSince(mq *modelQueue, order int) {
+	if order == delayedOrder {
+		return
+	}
+	got, live := mq.q.counters.ReadySinceMs[order], mq.orders[order]
+	switch {
+	case len(live) == 0 && got == 0:
+	case len(live) > 0 && got == m.since[live[0]]:
+	case len(live) > 0 && got == 0 && mq.run(order).len() == 0:
+		m.counts["head unknown"]++
+	default:
+		m.fatalf("order %d of %v is ready since %d: %v", order, mq.key, got, live)
 	}
 }
 
@@ -415,7 +433,8 @@ func TestIndexAgreesWithFullOrders(t *testing.T) {
 	}
 	// A run that never comes to the hard places proves nothing.
 	for _, what := range []string{"refilled", "granted", "fired", "put back into an empty window",
-		"put back behind the cursor", "removed behind the cursor", "forgotten", "restarted"} {
+		"put back behind the cursor", "removed behind the cursor", "forgotten", "restarted",
+		"head unknown", "head found by a refill"} {
 		t.Logf("%s: %d", what, total[what])
 		if total[what] < 20 {
 			t.Errorf("%s: only %d times", what, total[what])

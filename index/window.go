@@ -3,14 +3,14 @@ package index
 import "fmt"
 
 // add keeps the invariant of the cursor for a key that came to an order.
-func (q *Queue) add(r *run, k place) {
+func (q *Queue) add(r *run, k entry) {
 	q.changing()
 	count := r.count()
 	complete := int64(r.len()) == *count
 	behind := k.compare(r.cursor) > 0
 	*count++
 	if behind && complete {
-		r.cursor = k
+		r.cursor = k.place
 	}
 	if !behind || complete {
 		r.mustInsert(k)
@@ -18,6 +18,10 @@ func (q *Queue) add(r *run, k place) {
 	}
 	// A key that memory did not take is behind the cursor: it lowers nothing.
 	r.setFloor(r.floor())
+	if r.len() > 0 {
+		// Else the head is still the one that memory does not have.
+		r.setSince(r.keys[r.head].sinceMs)
+	}
 	q.settle(r)
 }
 
@@ -36,6 +40,7 @@ func (q *Queue) remove(r *run, k place) {
 		floor = max(floor, k.rank+1)
 	}
 	r.setFloor(floor)
+	r.noteHead()
 	q.settle(r)
 }
 
@@ -64,6 +69,24 @@ func (r *run) setFloor(holds uint64) {
 		return
 	}
 	r.queue.counters.ReadyFloor[r.priority] = holds
+}
+
+// noteHead stores since when the head of a ready order is ready: 0 when there
+// is none, or when memory does not have it.
+func (r *run) noteHead() {
+	if r.len() == 0 {
+		r.setSince(0)
+		return
+	}
+	r.setSince(r.keys[r.head].sinceMs)
+}
+
+func (r *run) setSince(ms int64) {
+	if r.delayed || r.queue.counters.ReadySinceMs[r.priority] == ms {
+		return
+	}
+	r.queue.changing()
+	r.queue.counters.ReadySinceMs[r.priority] = ms
 }
 
 func (r *run) floor() uint64 {

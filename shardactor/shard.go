@@ -281,9 +281,9 @@ func (s *Shard) refill() {
 			r.FillTimed(keys)
 			continue
 		}
-		keys, err := s.span.ScanPending(r.Queue.Key(), r.Priority, r.AfterPending, r.Limit)
+		found, err := s.span.ScanPending(r.Queue.Key(), r.Priority, r.AfterPending, r.Limit)
 		s.mustRead(err)
-		r.FillPending(keys)
+		r.FillPending(found)
 	}
 }
 

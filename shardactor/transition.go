@@ -149,7 +149,7 @@ func (s *Shard) enter(t *store.TaskRecord, m move) {
 			t.Seq = s.marks.Seq
 		}
 		k := store.PendingKey{Seq: t.Seq, ID: t.ID}
-		q.index.AddReady(t.Priority, k)
+		q.index.AddReady(t.Priority, k, s.now)
 		batch.PutPending(key, t.Priority, k, s.now)
 		s.ready(q)
 	case wire.LocationDelayed:

@@ -272,6 +272,13 @@ var mutants = []mutant{{
 	},
 	caught: []string{"first in, first out, by priority"},
 }, {
+	name: "keep the age of a head that left",
+	edit: edit{
+		file: "index/window.go",
+		old:  "	r.setFloor(floor)\n	r.noteHead()\n", new: "	r.setFloor(floor)\n",
+	},
+	caught: []string{"the database agrees with itself"},
+}, {
 	name: "a wake-up for bytes is lost",
 	edit: edit{
 		file: "shardactor/room.go",

@@ -39,6 +39,7 @@ const (
 	findIdempotency = "wrong-idempotency-key"
 	findCounters    = "wrong-counters"
 	findFloor       = "wrong-floor"
+	findSince       = "wrong-ready-since"
 	findMarks       = "wrong-marks"
 	findSettings    = "wrong-settings"
 )
@@ -219,7 +220,7 @@ func (a *audit) take(p *parsedKey, key, value []byte) {
 func (a *audit) takeEntry(p *parsedKey, value []byte) (err error) {
 	t := a.task(p.ID)
 	t.entries = append(t.entries, *p)
-	a.queue(p.Queue).counted.count(p)
+	a.queue(p.Queue).counted.count(p, value)
 	switch p.Family {
 	case familyPending:
 		_, err = parseReadyAt(value)

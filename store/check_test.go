@@ -187,6 +187,8 @@ var sabotages = []struct {
 		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: QueueKey{"x", "y"}}), `{"inProgress":1}`)
 	}},
 	{"ready floor too high", findFloor, recount(func(c *Counters) { c.ReadyFloor[4]++ })},
+	{"ready since another time", findSince, recount(func(c *Counters) { c.ReadySinceMs[4]-- })},
+	{"ready since some time without a task", findSince, recount(func(c *Counters) { c.ReadySinceMs[3] = 1 })},
 	{"delayed floor too high", findFloor, recount(func(c *Counters) { c.DelayedFloorMs++ })},
 	{"dead floor too high", findFloor, recount(func(c *Counters) { c.DeadFloorMs++ })},
 	{"done floor too high", findFloor, recount(func(c *Counters) { c.DoneFloorMs++ })},

@@ -160,13 +160,13 @@ func (p *planter) pending(q QueueKey, key string) *TaskRecord {
 	r := p.record(q, key)
 	p.marks.Seq++
 	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
-	c := p.figures(q)
+	c, readyAtMs := p.figures(q), r.CreatedAtMs+int64(r.Seq)
 	if c.Ready[r.Priority] == 0 {
-		c.ReadyFloor[r.Priority] = r.Seq
+		c.ReadyFloor[r.Priority], c.ReadySinceMs[r.Priority] = r.Seq, readyAtMs
 	}
 	c.Ready[r.Priority]++
 	p.span.batch.PutTask(r)
-	p.span.batch.PutPending(q, r.Priority, PendingKey{Seq: r.Seq, ID: r.ID}, r.CreatedAtMs+int64(r.Seq))
+	p.span.batch.PutPending(q, r.Priority, PendingKey{Seq: r.Seq, ID: r.ID}, readyAtMs)
 	return r
 }
 

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,8 +12,8 @@ import (
 // ReadAllQueues are the figures of the queues of all tenants that have a task
 // waiting, in progress or dead, summed over the shards, by command and tenant.
 // It serves whoever watches the server: nothing in it needs to be durable. It
-// costs a key for each queue and shard and one more for each priority that has
-// ready tasks, and no other. Any goroutine.
+// costs one key for each queue and shard, which lie together: however many tasks
+// wait, nothing is looked for among them. Any goroutine.
 func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
 	return s.readLoads(&loads{})
 }
@@ -42,9 +41,6 @@ func (s *Store) readLoads(l *loads) ([]wire.QueueFigures, error) {
 	return l.list, nil
 }
 
-// pendingTailBytes is what a pending key has behind its priority.
-const pendingTailBytes = 8 + len(wire.TaskID{})
-
 // loads sums figures over shards.
 type loads struct {
 	// tenant is whose queues are read; "" is everybody's.
@@ -58,17 +54,15 @@ type loads struct {
 	places   map[QueueKey]int
 }
 
-// addShard walks the counters of a shard with one iterator and, beside it, the
-// heads of the queues with another: both in the same order, so that the second
-// one only ever goes forward.
+// addShard walks the counters of a shard.
 func (l *loads) addShard(shard int) error {
 	v := view{reader: l.snapshot, prefix: appendSpan(nil, shard)}
 	prefix := append(slices.Clone(v.prefix), wordCounters...)
-	err := v.withHeads(func(heads *pebble.Iterator) error {
-		return v.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-			return true, l.add(&v, heads, key, value)
-		})
-	})
+	heads := heads{view: &v}
+	err := v.scanPrefix(prefix, func(key, value []byte) (bool, error) { return true, l.add(&heads, key, value) })
+	if closeErr := heads.close(); err == nil {
+		err = closeErr
+	}
 	if err != nil || !l.idle {
 		return err
 	}
@@ -82,21 +76,8 @@ func (l *loads) addShard(shard int) error {
 
 func (l *loads) isFor(q QueueKey) bool { return l.tenant == "" || l.tenant == q.Tenant }
 
-// withHeads opens an iterator over the span.
-func (v *view) withHeads(use func(heads *pebble.Iterator) error) error {
-	heads, err := v.reader.NewIter(&pebble.IterOptions{LowerBound: v.prefix, UpperBound: upperBound(v.prefix)})
-	if err != nil {
-		return fmt.Errorf("scan: %w", err)
-	}
-	err = use(heads)
-	if closeErr := heads.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("scan: %w", closeErr)
-	}
-	return err
-}
-
 // add is one queue of one shard.
-func (l *loads) add(v *view, heads *pebble.Iterator, key, value []byte) error {
+func (l *loads) add(h *heads, key, value []byte) error {
 	p, err := parseKey(key)
 	if err == nil && !l.isFor(p.Queue) {
 		return nil
@@ -112,12 +93,11 @@ func (l *loads) add(v *view, heads *pebble.Iterator, key, value []byte) error {
 	if !l.idle && ready == 0 && c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 {
 		return nil
 	}
-	return sumUp(v, heads, p.Queue, &c, l.figuresOf(p.Queue))
+	return h.sumUp(p.Queue, &c, l.figuresOf(p.Queue))
 }
 
-// sumUp adds what a shard's counters say of a queue, and looks at the head of
-// each priority that has one.
-func sumUp(v *view, heads *pebble.Iterator, q QueueKey, c *Counters, f *wire.QueueFigures) error {
+// sumUp adds what a shard's counters say of a queue.
+func (h *heads) sumUp(q QueueKey, c *Counters, f *wire.QueueFigures) error {
 	f.Ready += c.ReadyTotal()
 	f.Delayed += c.Delayed
 	f.InProgress += c.InProgress
@@ -126,9 +106,15 @@ func sumUp(v *view, heads *pebble.Iterator, q QueueKey, c *Counters, f *wire.Que
 		if c.Ready[priority] == 0 {
 			continue
 		}
-		v.key = appendPendingKey(v.start(), q, priority, PendingKey{Seq: c.ReadyFloor[priority]})
-		if err := noteHead(heads, v.key, len(v.key)-pendingTailBytes, f); err != nil {
-			return err
+		sinceMs := c.ReadySinceMs[priority]
+		if sinceMs == 0 {
+			var err error
+			if sinceMs, err = h.readySince(q, priority, c.ReadyFloor[priority]); err != nil {
+				return err
+			}
+		}
+		if sinceMs != 0 && (f.OldestReadyAtMs == 0 || sinceMs < f.OldestReadyAtMs) {
+			f.OldestReadyAtMs = sinceMs
 		}
 	}
 	return nil
@@ -142,27 +128,4 @@ func (l *loads) figuresOf(q QueueKey) *wire.QueueFigures {
 		l.list = append(l.list, wire.QueueFigures{Command: q.Command, TenantID: q.Tenant})
 	}
 	return &l.list[place]
-}
-
-// noteHead looks at the first key from lower on, if it still has the first
-// prefixBytes of it.
-func noteHead(heads *pebble.Iterator, lower []byte, prefixBytes int, f *wire.QueueFigures) error {
-	if !heads.SeekGE(lower) || string(heads.Key()[:min(prefixBytes, len(heads.Key()))]) != string(lower[:prefixBytes]) {
-		if err := heads.Error(); err != nil {
-			return fmt.Errorf("scan at %s: %w", nameForLog(lower), err)
-		}
-		return nil
-	}
-	value, err := heads.ValueAndErr()
-	if err != nil {
-		return fmt.Errorf("scan at %s: %w", nameForLog(heads.Key()), err)
-	}
-	atMs, err := parseReadyAt(value)
-	if err != nil {
-		return &DamagedError{Key: slices.Clone(heads.Key()), Err: err}
-	}
-	if f.OldestReadyAtMs == 0 || atMs < f.OldestReadyAtMs {
-		f.OldestReadyAtMs = atMs
-	}
-	return nil
 }

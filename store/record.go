@@ -99,7 +99,13 @@ const Priorities = wire.MaxPriority + 1
 type Counters struct {
 	Ready      [Priorities]int64
 	ReadyFloor [Priorities]uint64
-	Delayed    int64
+	// ReadySinceMs is since when the head of each priority is ready, which is
+	// the value of its pending key: so the age of a queue is read with its
+	// figures. It is 0 without a head, and while the shard does not know it:
+	// until it reads what follows a window that ran empty, and before anything
+	// happens in a database of a version that did not write it.
+	ReadySinceMs [Priorities]int64
+	Delayed      int64
 	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
 	DelayedFloorMs int64
 	InProgress     int64
@@ -137,10 +143,17 @@ type Marks struct {
 	TimeMs int64
 }
 
-// PendingKey is one entry of the pending order.
+// PendingKey is the place of a task in the pending order.
 type PendingKey struct {
 	Seq uint64
 	ID  wire.TaskID
+}
+
+// PendingEntry is one entry of the pending order: a place, and since when the
+// task is ready.
+type PendingEntry struct {
+	PendingKey
+	ReadyAtMs int64
 }
 
 // TimedKey is one entry of an order by time: delayed by due time, dead and

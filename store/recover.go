@@ -144,22 +144,24 @@ func (sp *Span) repairCounters(r *Recovered, key []byte) error {
 func (sp *Span) recount(q QueueKey) (Counters, error) {
 	var c Counters
 	prefix := appendNames(append(sp.view.start(), wordQueue...), q)
-	err := sp.view.scanPrefix(prefix, func(key, _ []byte) (bool, error) {
+	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
 		if p, err := parseKey(key); err == nil {
-			c.count(&p)
+			c.count(&p, value)
 		}
 		return true, nil
 	})
 	return c, err
 }
 
-// count adds one key of the queue's orders. Keys come in order, so the first
+// count adds one entry of the queue's orders. Keys come in order, so the first
 // of each kind is its floor.
-func (c *Counters) count(p *parsedKey) {
+func (c *Counters) count(p *parsedKey, value []byte) {
 	switch p.Family {
 	case familyPending:
 		if c.Ready[p.Priority] == 0 {
 			c.ReadyFloor[p.Priority] = p.Seq
+			// Of a damaged one the time stays unknown.
+			c.ReadySinceMs[p.Priority], _ = parseReadyAt(value)
 		}
 		c.Ready[p.Priority]++
 	case familyInProgress:

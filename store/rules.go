@@ -174,6 +174,10 @@ func (a *audit) judgeQueue(q *queueFacts) {
 			a.find(findFloor, key, "the floor of priority %d is %d, the first key %d",
 				p, stored.ReadyFloor[p], counted.ReadyFloor[p])
 		}
+		if stored.ReadySinceMs[p] != 0 && stored.ReadySinceMs[p] != counted.ReadySinceMs[p] {
+			a.find(findSince, key, "the head of priority %d is ready since %d, the counters say %d",
+				p, counted.ReadySinceMs[p], stored.ReadySinceMs[p])
+		}
 	}
 	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
 	a.judgeTimed(key, "delayed", [2]int64{stored.Delayed, stored.DelayedFloorMs},

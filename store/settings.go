@@ -187,7 +187,12 @@ func addQueue(v *view, q QueueKey, f *wire.QueueFigures) error {
 	if !found {
 		return err
 	}
-	return v.withHeads(func(heads *pebble.Iterator) error { return sumUp(v, heads, q, &c, f) })
+	heads := heads{view: v}
+	err = heads.sumUp(q, &c, f)
+	if closeErr := heads.close(); err == nil {
+		err = closeErr
+	}
+	return err
 }
 
 func addSettings(v *view, q QueueKey, f *wire.QueueFigures) error {

@@ -106,16 +106,18 @@ func (sp *Span) mustBeClosed() {
 	}
 }
 
-// ScanPending reads up to limit keys of one priority, strictly behind after,
-// in order. It panics unless the open batch is empty.
-func (sp *Span) ScanPending(q QueueKey, prio int, after PendingKey, limit int) (keys []PendingKey, err error) {
+// ScanPending reads up to limit entries of one priority, strictly behind after,
+// in order. It panics unless the open batch is empty. Of a value that cannot be
+// decoded the time is 0: the task itself is whole.
+func (sp *Span) ScanPending(q QueueKey, prio int, after PendingKey, limit int) (found []PendingEntry, err error) {
 	sp.mustBeClosed()
 	prefix := appendPriority(append([]byte(nil), sp.prefix...), q, prio)
 	lower := append(appendPendingKey(append([]byte(nil), sp.prefix...), q, prio, after), 0)
-	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey) {
-		keys = append(keys, PendingKey{Seq: p.Seq, ID: p.ID})
+	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey, value []byte) {
+		readyAtMs, _ := parseReadyAt(value)
+		found = append(found, PendingEntry{PendingKey{Seq: p.Seq, ID: p.ID}, readyAtMs})
 	})
-	return keys, err
+	return found, err
 }
 
 // ScanDelayed reads up to limit keys of the order of due times, strictly
@@ -138,23 +140,23 @@ func (sp *Span) scanTimed(q QueueKey, f family, after TimedKey, limit int) (keys
 	sp.mustBeClosed()
 	prefix := appendQueue(append([]byte(nil), sp.prefix...), q, f)
 	lower := append(appendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
-	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey) {
+	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey, _ []byte) {
 		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
 	})
 	return keys, err
 }
 
-func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(*parsedKey)) error {
+func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(p *parsedKey, value []byte)) error {
 	if limit <= 0 {
 		return nil
 	}
 	taken := 0
-	return sp.view.scan(lower, upper, func(key, _ []byte) (bool, error) {
+	return sp.view.scan(lower, upper, func(key, value []byte) (bool, error) {
 		p, err := parseKey(key)
 		if err != nil {
 			return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
 		}
-		take(&p)
+		take(&p, value)
 		taken++
 		return taken < limit, nil
 	})

@@ -329,7 +329,7 @@ func TestPendingKeyTakenInItsOwnBatchIsNeverWritten(t *testing.T) {
 	sp.Batch().DeletePending(q, 0, kept)
 	sp.Batch().PutPending(q, 0, kept, 7)
 	apply(t, sp)
-	if keys, err := sp.ScanPending(q, 0, PendingKey{}, 9); err != nil || len(keys) != 1 || keys[0] != kept {
+	if keys, err := sp.ScanPending(q, 0, PendingKey{}, 9); err != nil || len(keys) != 1 || keys[0] != (PendingEntry{kept, 7}) {
 		t.Errorf("a key deleted and put again in one batch: got %v, %v", keys, err)
 	}
 	sp.Batch().DeletePending(q, 0, kept)

@@ -79,6 +79,14 @@ func appendCounters(dst []byte, c *Counters) []byte {
 		}
 		dst = append(dst, ']')
 	}
+	if last := lastKnown(&c.ReadySinceMs); last >= 0 {
+		// Zeros at the end are left out: most queues use the lowest priority.
+		dst = append(dst, `,"readySinceMs":[`...)
+		for i, n := range c.ReadySinceMs[:last+1] {
+			dst = strconv.AppendInt(appendComma(dst, i), n, 10)
+		}
+		dst = append(dst, ']')
+	}
 	dst = appendIntMember(dst, `,"delayed":`, c.Delayed)
 	dst = appendIntMember(dst, `,"delayedFloorMs":`, c.DelayedFloorMs)
 	dst = appendIntMember(dst, `,"dead":`, c.Dead)
@@ -86,6 +94,15 @@ func appendCounters(dst []byte, c *Counters) []byte {
 	dst = appendIntMember(dst, `,"done":`, c.Done)
 	dst = appendIntMember(dst, `,"doneFloorMs":`, c.DoneFloorMs)
 	return append(dst, '}')
+}
+
+// lastKnown is the highest priority with a time, -1 if there is none.
+func lastKnown(sinceMs *[Priorities]int64) int {
+	last := Priorities - 1
+	for last >= 0 && sinceMs[last] == 0 {
+		last--
+	}
+	return last
 }
 
 func appendComma(dst []byte, i int) []byte {
@@ -108,6 +125,8 @@ func parseCounters(data []byte, c *Counters) error {
 			s.perPriority(func(i int) { c.Ready[i] = s.int64() })
 		case "readyFloor":
 			s.perPriority(func(i int) { c.ReadyFloor[i] = s.uint() })
+		case "readySinceMs":
+			s.perPriority(func(i int) { c.ReadySinceMs[i] = s.int64() })
 		case "delayed":
 			c.Delayed = s.int64()
 		case "delayedFloorMs":

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/wire"
+)
+
+// heads finds since when the heads of queues are ready of which the counters do
+// not say so, see Counters.ReadySinceMs. Asked in the order of the keys it only
+// ever goes forward. Most reads need no such head and open no iterator.
+type heads struct {
+	view *view
+	it   *pebble.Iterator
+}
+
+// pendingTailBytes is what a pending key has behind its priority.
+const pendingTailBytes = 8 + len(wire.TaskID{})
+
+// readySince is the time of the first ready task of a priority, whose sequence
+// is not below floor; 0 if there is none.
+func (h *heads) readySince(q QueueKey, priority int, floor uint64) (int64, error) {
+	if h.it == nil {
+		prefix := h.view.prefix
+		it, err := h.view.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upperBound(prefix)})
+		if err != nil {
+			return 0, fmt.Errorf("scan: %w", err)
+		}
+		h.it = it
+	}
+	lower := appendPendingKey(h.view.start(), q, priority, PendingKey{Seq: floor})
+	h.view.key = lower
+	prefixBytes := len(lower) - pendingTailBytes
+	if !h.it.SeekGE(lower) || string(h.it.Key()[:min(prefixBytes, len(h.it.Key()))]) != string(lower[:prefixBytes]) {
+		if err := h.it.Error(); err != nil {
+			return 0, fmt.Errorf("scan at %s: %w", nameForLog(lower), err)
+		}
+		return 0, nil
+	}
+	value, err := h.it.ValueAndErr()
+	if err != nil {
+		return 0, fmt.Errorf("scan at %s: %w", nameForLog(h.it.Key()), err)
+	}
+	atMs, err := parseReadyAt(value)
+	if err != nil {
+		return 0, &DamagedError{Key: slices.Clone(h.it.Key()), Err: err}
+	}
+	return atMs, nil
+}
+
+func (h *heads) close() error {
+	if h.it == nil {
+		return nil
+	}
+	if err := h.it.Close(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	return nil
+}
