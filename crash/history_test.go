@@ -23,14 +23,27 @@ const (
 	complete       // a result
 	giveBack       // nack, abandon, release
 	heartbeat      // of one delivery
+	callOff        // cancel, by whoever posts
 	lapse          // nobody asks for it: the delivery ends without its worker
 )
 
-var verbNames = []string{"enqueue", "read", "grant", "complete", "give back", "heartbeat", "lapse"}
+var verbNames = []string{"enqueue", "read", "grant", "complete", "give back", "heartbeat", "cancel", "lapse"}
+
+// way is how a question went to the server.
+type way int
+
+const (
+	bySession way = iota
+	byHTTP
+	inBatch // one of many in one request
+)
+
+var wayNames = []string{"", " over HTTP", " in a batch"}
 
 // input is one question about one task.
 type input struct {
 	verb  verb
+	by    way
 	token wire.Token
 	// delivery is the number of a grant.
 	delivery int
@@ -43,13 +56,17 @@ type input struct {
 
 // output is the answer. The zero one says that it was done.
 type output struct {
-	// unknown: no answer came.
+	// unknown: no answer came. unsent: nobody was there to ask, so that nothing
+	// can have happened.
 	unknown bool
+	unsent  bool
 	code    wire.Code
 	id      wire.TaskID
 
-	// replayed answers an enqueue.
+	// replayed answers an enqueue; quiet is an answer that does not tell whether
+	// it was.
 	replayed bool
+	quiet    bool
 
 	// The task as it was read or delivered; result and reason only if they were
 	// asked for.
@@ -61,7 +78,7 @@ type output struct {
 
 // String tells an operation for people.
 func (in input) String() string {
-	s := verbNames[in.verb]
+	s := verbNames[in.verb] + wayNames[in.by]
 	if !in.token.IsZero() {
 		s += " " + in.token.String()[:6]
 	}
@@ -127,8 +144,12 @@ func newHistory() *history {
 func (h *history) now() int64 { return int64(time.Since(h.began)) }
 
 // note writes down what was asked about a task since call, and the answer that
-// came just now.
+// came just now. What was never asked, and what asked only to know and had no
+// answer, explains nothing and would cost the checker time.
 func (h *history) note(client int, label string, call int64, in input, out output) {
+	if out.unsent || out.unknown && (in.verb == read || in.verb == heartbeat) {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	end := int64(time.Since(h.began))
@@ -186,6 +207,21 @@ func (h *history) of(label string) []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.tasks[label])
+}
+
+// census counts the definite answers, so that one sees what a run was made of.
+func (h *history) census() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	counts := make(map[string]int)
+	for _, operations := range h.tasks {
+		for _, o := range operations {
+			if in, out := o.Input.(input), o.Output.(output); !out.unknown {
+				counts[verbNames[in.verb]+wayNames[in.by]]++
+			}
+		}
+	}
+	return fmt.Sprint(counts)
 }
 
 // recent is one of the tasks that became known last, chosen by draw below 1.

@@ -74,6 +74,8 @@ func step(s *task, in input, out output) bool {
 		return s.giveBack(in, out)
 	case heartbeat:
 		return out.unknown || s.judge(in, out)
+	case callOff:
+		return s.cancel(out)
 	default:
 		if s.token == in.token {
 			s.live = false
@@ -92,7 +94,7 @@ func (s *task) named(id wire.TaskID) bool {
 
 // enqueue makes the task once; whoever asks again, with its key, gets the same.
 func (s *task) enqueue(out output) bool {
-	if out.code != "" || out.replayed != s.exists && !out.unknown {
+	if out.code != "" || out.replayed != s.exists && !out.unknown && !out.quiet {
 		return false
 	}
 	if !s.exists {
@@ -156,6 +158,21 @@ func (s *task) complete(in input, out output) bool {
 		return s.status.Terminal() && !again
 	}
 	return false
+}
+
+// cancel ends a task that nothing else has ended. It may be said again.
+func (s *task) cancel(out output) bool {
+	switch {
+	case out.unknown || out.code == "":
+		if s.open() {
+			s.status, s.live = wire.StatusCancelled, false
+			return true
+		}
+		return out.unknown || s.status == wire.StatusCancelled
+	case out.code == wire.CodeAlreadyTerminal:
+		return s.status.Terminal() && s.status != wire.StatusCancelled
+	}
+	return out.code == wire.CodeTaskNotFound && !s.exists
 }
 
 // giveBack ends the delivery and not the task.

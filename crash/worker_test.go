@@ -12,8 +12,8 @@ import (
 
 // readResult waits for the end of a task. The answer that there is none yet
 // says no more than the status, which is left to the reads of the task.
-func (c *client) readResult(ctx context.Context, api *blackbox.API, k known, waitSeconds int) output {
-	answer, err := api.Do(ctx, "GET", fmt.Sprintf("/tasks/%v/result?waitSeconds=%d", k.id, waitSeconds), "")
+func (c *client) readResult(ctx context.Context, k known, waitSeconds int) output {
+	answer, err := c.api.Do(ctx, "GET", fmt.Sprintf("/tasks/%v/result?waitSeconds=%d", k.id, waitSeconds), "")
 	if err != nil {
 		return c.answered(err)
 	}
@@ -33,52 +33,6 @@ func (c *client) readResult(ctx context.Context, api *blackbox.API, k known, wai
 		c.t.Errorf("task %v is %s and its result is %s", k.id, task.Status, record.Status)
 	}
 	return out
-}
-
-// hands are how a worker speaks of its deliveries: over its session, or over
-// HTTP.
-type hands interface {
-	complete(ctx context.Context, ref wire.TaskRef, r wire.ResultRequest) error
-	giveBack(ctx context.Context, ref wire.TaskRef, how string) error
-	// heartbeat returns until when the lease holds, or codeLost.
-	heartbeat(ctx context.Context, ref wire.TaskRef) (untilMs int64, err error)
-}
-
-// sessionHands speak over a session.
-type sessionHands struct{ *blackbox.Peer }
-
-func (h sessionHands) complete(ctx context.Context, task wire.TaskRef, r wire.ResultRequest) error {
-	_, err := h.Ask(ctx, func(ref wire.Ref) wire.ClientFrame {
-		return &wire.Result{Ref: ref, TaskRef: task, ResultRequest: r}
-	})
-	return err
-}
-
-func (h sessionHands) giveBack(ctx context.Context, task wire.TaskRef, how string) error {
-	_, err := h.Ask(ctx, func(ref wire.Ref) wire.ClientFrame {
-		switch how {
-		case "nack":
-			return &wire.Nack{Ref: ref, TaskRef: task}
-		case "abandon":
-			return &wire.Abandon{Ref: ref, TaskRef: task}
-		default:
-			return &wire.Release{Ref: ref, TaskRef: task}
-		}
-	})
-	return err
-}
-
-func (h sessionHands) heartbeat(ctx context.Context, task wire.TaskRef) (int64, error) {
-	ok, err := h.Ask(ctx, func(ref wire.Ref) wire.ClientFrame {
-		return &wire.Heartbeat{Ref: ref, Tasks: []wire.TaskRef{task}}
-	})
-	if err != nil {
-		return 0, err
-	}
-	if len(ok.Lost) > 0 {
-		return 0, wire.Refuse(codeLost, "the heartbeat names the task as lost")
-	}
-	return ok.LeaseUntilMs, nil
 }
 
 // work is a worker over sessions, which it breaks off now and then with what it
@@ -141,20 +95,20 @@ func (c *client) take(since int64, f *wire.TaskFrame) delivery {
 }
 
 // breakOff ends the session in the middle of the work, and completes the task
-// over another one, if it still can.
+// over another one or over HTTP, if it still can.
 func (c *client) breakOff(p *blackbox.Peer, d delivery) {
 	c.history.left(d.ref.Token)
 	for len(p.Tasks) > 0 {
 		c.history.left(c.take(c.history.now(), <-p.Tasks).ref.Token)
 	}
 	p.Close()
-	next := c.dial()
+	next, done := c.otherHands()
+	defer done()
 	if next == nil {
 		return
 	}
-	defer next.Close()
-	c.beat(sessionHands{next}, d)
-	c.finish(sessionHands{next}, d, wire.StatusCompleted)
+	c.beat(next, d)
+	c.finish(next, d, wire.StatusCompleted)
 }
 
 // treat does to a delivery what workers do, good and bad.
@@ -198,9 +152,9 @@ func (c *client) treat(h hands, d delivery) {
 	}
 }
 
-// finish ends the task. Without an answer it says the same again, over another
-// session, as a worker must.
-func (c *client) finish(h hands, d delivery, status wire.Status) {
+// outcome is what a worker says of a delivery; it is the same whenever it is
+// said again.
+func (c *client) outcome(d delivery, status wire.Status) (wire.ResultRequest, input) {
 	r := wire.ResultRequest{Status: status}
 	told := fmt.Sprintf("client %d, delivery %d", c.number, d.number)
 	if status == wire.StatusCompleted {
@@ -209,22 +163,29 @@ func (c *client) finish(h hands, d delivery, status wire.Status) {
 	} else {
 		r.Error = told
 	}
-	in := input{verb: complete, token: d.ref.Token, status: status, result: told}
+	return r, input{verb: complete, token: d.ref.Token, status: status, result: told}
+}
+
+// finish ends the task. Without an answer, or put off, it says the same again, over another
+// session or over HTTP, as a worker must.
+func (c *client) finish(h hands, d delivery, status wire.Status) {
+	r, in := c.outcome(d, status)
 	for c.over.Err() == nil {
 		ctx, cancel := c.ask()
 		call := c.history.now()
+		in.by = h.by()
 		out := c.answered(h.complete(ctx, d.ref, r))
 		cancel()
 		c.history.note(c.number, d.label, call, in, out)
-		if !out.unknown {
+		if !out.unknown && !putOff(out.code) {
 			if out.code == "" {
 				c.ended.Add(1)
 			}
 			return
 		}
-		if p := c.dial(); p != nil {
-			defer p.Close()
-			h = sessionHands{p}
+		if other, done := c.otherHands(); other != nil {
+			defer done()
+			h = other
 		}
 	}
 }
@@ -234,7 +195,7 @@ func (c *client) handBack(h hands, d delivery, how string) {
 	defer cancel()
 	call := c.history.now()
 	out := c.answered(h.giveBack(ctx, d.ref, how))
-	c.history.note(c.number, d.label, call, input{verb: giveBack, token: d.ref.Token, costs: how != "release"}, out)
+	c.history.note(c.number, d.label, call, input{verb: giveBack, by: h.by(), token: d.ref.Token, costs: how != "release"}, out)
 }
 
 func (c *client) beat(h hands, d delivery) {
@@ -243,7 +204,7 @@ func (c *client) beat(h hands, d delivery) {
 	call := c.history.now()
 	untilMs, err := h.heartbeat(ctx, d.ref)
 	out := c.answered(err)
-	c.history.note(c.number, d.label, call, input{verb: heartbeat, token: d.ref.Token}, out)
+	c.history.note(c.number, d.label, call, input{verb: heartbeat, by: h.by(), token: d.ref.Token}, out)
 	if err == nil {
 		c.history.leased(d.label, d.ref.Token, untilMs)
 	}

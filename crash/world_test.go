@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type size struct {
 type world struct {
 	t       *testing.T
 	server  *blackbox.Server
+	api     *blackbox.API
 	history *history
 	seed    uint64
 	size    size
@@ -87,7 +89,7 @@ func (c *client) answered(err error) output {
 	case err == nil:
 		return output{}
 	case errors.Is(err, blackbox.ErrNoAnswer):
-		return output{unknown: true}
+		return output{unknown: true, unsent: errors.Is(err, syscall.ECONNREFUSED)}
 	case errors.As(err, &refusal) && refusal.Code != wire.CodeInternal:
 		return output{code: refusal.Code}
 	}
@@ -145,25 +147,23 @@ func (c *client) produce(post func(request wire.EnqueueRequest) output) {
 // produceHTTP posts over HTTP; keyed tasks go out twice at the same time now
 // and then.
 func (c *client) produceHTTP() {
-	api := blackbox.NewAPI(c.server.Addr)
-	defer api.Close()
 	var twins sync.WaitGroup
 	defer twins.Wait()
 	c.produce(func(r wire.EnqueueRequest) output {
 		if r.IdempotencyKey != "" && c.one(3) {
 			twins.Go(func() {
 				call := c.history.now()
-				c.history.note(c.number, labelOf(r.Payload), call, input{verb: enqueue}, c.post(api, r))
+				c.history.note(c.number, labelOf(r.Payload), call, input{verb: enqueue}, c.post(r))
 			})
 		}
-		return c.post(api, r)
+		return c.post(r)
 	})
 }
 
-func (c *client) post(api *blackbox.API, r wire.EnqueueRequest) output {
+func (c *client) post(r wire.EnqueueRequest) output {
 	ctx, cancel := c.ask()
 	defer cancel()
-	answer, err := api.Do(ctx, "POST", "/tasks", string(wire.AppendEnqueueRequest(nil, &r)))
+	answer, err := c.api.Do(ctx, "POST", "/tasks", string(wire.AppendEnqueueRequest(nil, &r)))
 	out := c.answered(err)
 	if err != nil {
 		return out
@@ -203,8 +203,6 @@ func (c *client) produceSession() {
 
 // readTasks reads tasks that became known of late, until the end.
 func (c *client) readTasks() {
-	api := blackbox.NewAPI(c.server.Addr)
-	defer api.Close()
 	for c.over.Err() == nil && !c.calm.Load() {
 		k, ok := c.history.recent(c.chance.Float64())
 		if !ok {
@@ -215,7 +213,7 @@ func (c *client) readTasks() {
 		if c.one(8) {
 			wait = 1
 		}
-		if out := c.readOne(api, k, c.one(2), wait); out.unknown {
+		if out := c.readOne(k, c.one(2), wait); out.unknown {
 			c.pause(redialAfter)
 		}
 		c.pause(time.Duration(c.chance.IntN(4)) * time.Millisecond)
@@ -223,15 +221,15 @@ func (c *client) readTasks() {
 }
 
 // readOne reads a task, or its result, and notes what it is.
-func (c *client) readOne(api *blackbox.API, k known, withResult bool, waitSeconds int) output {
+func (c *client) readOne(k known, withResult bool, waitSeconds int) output {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin+time.Duration(waitSeconds)*time.Second)
 	defer cancel()
 	call := c.history.now()
 	out := output{}
 	if withResult {
-		out = c.readResult(ctx, api, k, waitSeconds)
+		out = c.readResult(ctx, k, waitSeconds)
 	} else {
-		task, err := api.Read(ctx, k.id)
+		task, err := c.api.Read(ctx, k.id)
 		if out = c.answered(err); err == nil {
 			out = seen(task)
 		}
