@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"codeq/wire"
@@ -24,4 +26,18 @@ func (c *Client) Cancel(ctx context.Context, id wire.TaskID) (*TaskAnswer, error
 		return nil, c.misunderstood("a cancelled task", err)
 	}
 	return &TaskAnswer{Task: task, Raw: answer.body}, nil
+}
+
+// Cancel is Client.Cancel over this session. It returns when the end of the
+// task is on the server's disk, with nil also if the task was cancelled before;
+// one that ended otherwise is a *wire.Error with the code already_terminal and
+// the status of the task. After a lost connection the cancel is repeated. An
+// error that is no *wire.Error leaves open whether the task was cancelled.
+func (s *Session) Cancel(ctx context.Context, id wire.TaskID) error {
+	_, err := s.wait(ctx, &posting{cancel: id})
+	var refusal *wire.Error
+	if err == nil || errors.As(err, &refusal) {
+		return err
+	}
+	return fmt.Errorf("cancel task %v: %w", id, err)
 }

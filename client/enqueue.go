@@ -125,7 +125,7 @@ func (s *Session) Enqueue(ctx context.Context, command string, payload any, opti
 	if err != nil {
 		return nil, err
 	}
-	return s.wait(ctx, request)
+	return s.wait(ctx, &posting{request: request})
 }
 
 // newRequest makes a request and holds it against every rule that the server

@@ -10,11 +10,11 @@ import (
 // Sentinels. Test for them with errors.Is: most arrive wrapped in a sentence.
 var (
 	// ErrOutcomeUnknown: the request was sent and the connection ended before
-	// its answer came, so the task may or may not exist. A request with an
-	// idempotency key can be repeated without harm.
-	ErrOutcomeUnknown = errors.New("no answer came: the task may or may not have been enqueued")
+	// its answer came, so a new task may or may not exist. A request with an
+	// idempotency key can be repeated without harm, and so can a cancel.
+	ErrOutcomeUnknown = errors.New("no answer came: the server may or may not have done it")
 	// ErrClosed: the session was closed before the request was sent.
-	ErrClosed = errors.New("session closed before the task was sent")
+	ErrClosed = errors.New("session closed before the request was sent")
 	// ErrLeaseLost is the cause of a handler's context when its delivery is no
 	// longer this worker's.
 	ErrLeaseLost = errors.New("lease lost")

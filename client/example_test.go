@@ -183,6 +183,34 @@ func ExampleSession() {
 	}
 }
 
+// Second thoughts, over the session that posted the task.
+func ExampleSession_Cancel() {
+	ctx := context.Background()
+	c, err := client.New("127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	session, err := c.Dial(ctx, client.SessionOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	task, err := session.Enqueue(ctx, "resize", photo{File: "owl.png", Width: 300})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var refusal *wire.Error
+	switch err := session.Cancel(ctx, task.TaskID); {
+	case err == nil:
+		fmt.Println("nobody will do it, and whoever had begun was told")
+	case errors.As(err, &refusal) && refusal.Code == wire.CodeAlreadyTerminal:
+		fmt.Println("too late, it is", refusal.Status)
+	default:
+		log.Fatal(err)
+	}
+}
+
 // A worker in the protocol's own terms, for an hour.
 func ExampleWorker() {
 	c, err := client.New("127.0.0.1:8080")

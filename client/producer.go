@@ -113,10 +113,7 @@ func (p *producer) compose() {
 		if taken > 0 {
 			message = append(message, ',')
 		}
-		message = wire.AppendClientFrame(message, &wire.Enqueue{
-			Ref:            wire.Ref{Value: one.ref, Present: true},
-			EnqueueRequest: *one.request,
-		})
+		message = wire.AppendClientFrame(message, one.frame())
 		if taken > 0 && len(message) > maxMessageBytes {
 			message = message[:mark]
 			break
@@ -165,14 +162,13 @@ func (p *producer) finish(one *posting, enqueued *Enqueued, err error) {
 }
 
 // refused repeats what may be repeated. An internal error leaves open what
-// happened, so only a key makes it harmless to repeat.
+// happened, so it is repeated only if that is harmless.
 func (p *producer) refused(frame *wire.ErrorFrame) {
 	one := p.inFlight[frame.Ref.Value]
 	if one == nil || !frame.Ref.Present {
 		return // the end of the link follows if it concerns the session
 	}
-	repeatable := nothingDone(frame.Err) ||
-		frame.Err.Code.Retryable() && one.request.IdempotencyKey != ""
+	repeatable := nothingDone(frame.Err) || frame.Err.Code.Retryable() && one.harmless()
 	if !repeatable || one.abandoned.Load() {
 		p.finish(one, nil, frame.Err)
 		return
@@ -223,7 +219,7 @@ func (p *producer) down() {
 	p.link, p.lostAt = nil, time.Now()
 	var again []*posting
 	for _, one := range slices.SortedFunc(maps.Values(p.inFlight), byRef) {
-		if one.request.IdempotencyKey != "" && !one.abandoned.Load() {
+		if one.harmless() && !one.abandoned.Load() {
 			one.unsure = true
 			again = append(again, one)
 			continue

@@ -26,10 +26,10 @@ type SessionOptions struct {
 	GiveUpAfter time.Duration
 }
 
-// Session posts tasks over one WebSocket with many in flight, and finds its
-// server again when the connection is lost. A request whose answer was lost is
-// repeated if it has an idempotency key; otherwise it ends with
-// ErrOutcomeUnknown. A refusal that says "later" is repeated for every
+// Session posts and cancels tasks over one WebSocket with many in flight, and
+// finds its server again when the connection is lost. A request whose answer was
+// lost is repeated if it has an idempotency key or is a cancel; otherwise it ends
+// with ErrOutcomeUnknown. A refusal that says "later" is repeated for every
 // request. All methods may be called from any goroutine.
 type Session struct {
 	client *Client
@@ -41,10 +41,11 @@ type Session struct {
 	err error
 }
 
-// posting is one request under way. The loop owns it from the moment it was
-// accepted, but for abandoned.
+// posting is one request under way: a new task, or the end of one. The loop
+// owns it from the moment it was accepted, but for abandoned.
 type posting struct {
-	request *wire.EnqueueRequest
+	request *wire.EnqueueRequest // nil for a cancel
+	cancel  wire.TaskID
 	done    func(*Enqueued, error)
 	ref     int64
 	sent    bool // handed to the writer of the present link
@@ -54,7 +55,24 @@ type posting struct {
 	abandoned atomic.Bool
 }
 
-func (p *posting) bytes() int { return len(p.request.Payload) + postOverheadBytes }
+func (p *posting) bytes() int {
+	if p.request == nil {
+		return postOverheadBytes
+	}
+	return len(p.request.Payload) + postOverheadBytes
+}
+
+// frame is what is said for it.
+func (p *posting) frame() wire.ClientFrame {
+	ref := wire.Ref{Value: p.ref, Present: true}
+	if p.request == nil {
+		return &wire.Cancel{Ref: ref, TaskID: p.cancel}
+	}
+	return &wire.Enqueue{Ref: ref, EnqueueRequest: *p.request}
+}
+
+// harmless reports a request that may be said twice.
+func (p *posting) harmless() bool { return p.request == nil || p.request.IdempotencyKey != "" }
 
 // Dial opens a producer session. It fails if the server does not answer now or
 // refuses for good; one that is starting is waited for until ctx ends. Later
@@ -96,14 +114,14 @@ func (s *Session) submit(ctx context.Context, p *posting) error {
 	}
 }
 
-// wait posts one task and waits for its answer.
-func (s *Session) wait(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
+// wait submits one request and waits for its answer.
+func (s *Session) wait(ctx context.Context, p *posting) (*Enqueued, error) {
 	type answer struct {
 		enqueued *Enqueued
 		err      error
 	}
 	answers := make(chan answer, 1)
-	p := &posting{request: request, done: func(e *Enqueued, err error) { answers <- answer{e, err} }}
+	p.done = func(e *Enqueued, err error) { answers <- answer{e, err} }
 	if err := s.submit(ctx, p); err != nil {
 		return nil, err
 	}

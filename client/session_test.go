@@ -319,3 +319,80 @@ func TestEnqueueEndsWithItsContextAndIsNotRepeated(t *testing.T) {
 		p.closed()
 	})
 }
+
+// cancelling cancels a task in the background.
+func (s *shop) cancelling(ctx context.Context, id wire.TaskID) chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.session.Cancel(ctx, id) }()
+	return ended
+}
+
+func TestSessionCancelsAndIsToldWhatEndedTheTaskBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		good, late := s.cancelling(context.Background(), taskID(1)), s.cancelling(context.Background(), taskID(2))
+		for range 2 {
+			f := next[*wire.Cancel](p)
+			if f.TaskID == taskID(1) {
+				p.ok(f.Ref)
+				continue
+			}
+			p.send(&wire.ErrorFrame{Ref: f.Ref, Err: &wire.Error{
+				Code: wire.CodeAlreadyTerminal, Sentence: "it has ended", Status: wire.StatusCompleted}})
+		}
+		if err := <-good; err != nil {
+			t.Errorf("a cancel ended with %v", err)
+		}
+		var refusal *wire.Error
+		if err := <-late; !errors.As(err, &refusal) || refusal.Status != wire.StatusCompleted {
+			t.Errorf("a cancel that came too late ended with %v", err)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
+// A cancel may be said twice, so it is, like a post with a key.
+func TestSessionRepeatsACancelUntilItIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		ended := s.cancelling(context.Background(), taskID(1))
+		p.refuse(next[*wire.Cancel](p).Ref, wire.CodeInternal)
+		next[*wire.Cancel](p)
+		p.cut()
+		p = s.arrives()
+		f := next[*wire.Cancel](p)
+		if f.TaskID != taskID(1) {
+			t.Errorf("the cancel that is repeated is of %v", f.TaskID)
+		}
+		p.ok(f.Ref)
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestCancelEndsWithItsContextAndWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		left := s.cancelling(ctx, taskID(1))
+		next[*wire.Cancel](p)
+		cancel(errTest)
+		if err := <-left; !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, errTest) {
+			t.Errorf("a cancel that nobody waits for ended with %v", err)
+		}
+		open := s.cancelling(context.Background(), taskID(2))
+		next[*wire.Cancel](p)
+		s.session.Close()
+		if err := <-open; !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("a cancel without an answer ended with %v", err)
+		}
+		if err := s.session.Cancel(context.Background(), taskID(3)); !errors.Is(err, ErrClosed) {
+			t.Errorf("a cancel over a closed session ended with %v", err)
+		}
+		p.closed()
+	})
+}

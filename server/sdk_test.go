@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"codeq/client"
+	"codeq/wire"
 )
 
 // number and square are a payload and its result.
@@ -71,5 +72,80 @@ func TestTheSDKTakesATaskThereAndItsResultBack(t *testing.T) {
 	leave()
 	if err := <-ended; err != nil {
 		t.Errorf("Work returned %v, want nil", err)
+	}
+}
+
+// A producer's session ends what it has posted: what waits, what runs, whose
+// handler learns of it, and nothing that has ended otherwise.
+func TestTheSDKCancelsOverAProducersSession(t *testing.T) {
+	x := openSite(t, t.TempDir())
+	c, err := client.New(x.server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	session, err := c.Dial(ctx, client.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	enqueue := func(command string) wire.TaskID {
+		task, err := session.Enqueue(ctx, command, number{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task.TaskID
+	}
+	running, told := make(chan struct{}), make(chan error, 1)
+	working, leave := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- client.Work(working, c, "long", func(ctx context.Context, _ number) (square, error) {
+			close(running)
+			<-ctx.Done()
+			told <- context.Cause(ctx)
+			return square{}, context.Cause(ctx)
+		})
+	}()
+	waits, runs := enqueue("nobody"), enqueue("long")
+	select {
+	case <-running:
+	case <-ctx.Done():
+		t.Fatal("no worker has begun")
+	}
+	for _, id := range []wire.TaskID{waits, runs, waits} { // the last one is cancelled again
+		if err := session.Cancel(ctx, id); err != nil {
+			t.Errorf("cancel %v: %v", id, err)
+		}
+		if got, err := c.Task(ctx, id); err != nil || got.Task.Status != wire.StatusCancelled {
+			t.Errorf("the task is %+v (%v)", got, err)
+		}
+	}
+	if err := <-told; !errors.Is(err, client.ErrLeaseLost) {
+		t.Errorf("the handler was told %v", err)
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Errorf("Work returned %v, want nil", err)
+	}
+	quick := enqueue("square")
+	working, leave = context.WithCancel(ctx)
+	go func() { ended <- client.Work(working, c, "square", squares) }()
+	if _, err := c.Result(ctx, quick); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if err := <-ended; err != nil {
+		t.Errorf("Work returned %v, want nil", err)
+	}
+	var refusal *wire.Error
+	if err := session.Cancel(ctx, quick); !errors.As(err, &refusal) || refusal.Code != wire.CodeAlreadyTerminal ||
+		refusal.Status != wire.StatusCompleted {
+		t.Errorf("a cancel of what is done ended with %v", err)
+	}
+	if err := session.Cancel(ctx, wire.TaskID{1}); !errors.As(err, &refusal) || refusal.Code != wire.CodeTaskNotFound {
+		t.Errorf("a cancel of what is not there ended with %v", err)
 	}
 }

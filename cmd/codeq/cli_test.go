@@ -160,7 +160,7 @@ func TestErrorsOfTheServerAreSaidWithTheirCodeBehind(t *testing.T) {
 		refusal:                           "there is no such task (task_not_found)",
 		fmt.Errorf("task 7: %w", refusal): "task 7: there is no such task (task_not_found)",
 		errors.New("plain"):               "plain",
-		fmt.Errorf("%w: cut", client.ErrOutcomeUnknown): "no answer came: the task may or may not have been enqueued: cut",
+		fmt.Errorf("%w: cut", client.ErrOutcomeUnknown): "no answer came: the server may or may not have done it: cut",
 	} {
 		if got := sentence(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
