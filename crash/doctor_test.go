@@ -21,12 +21,7 @@ var doctors = map[string]func(operations []porcupine.Operation) (changed []porcu
 	"another completion": func(operations []porcupine.Operation) ([]porcupine.Operation, bool) {
 		return changeRead(operations, func(out *output) { out.result += "?" })
 	},
-	"a stale read": func(operations []porcupine.Operation) ([]porcupine.Operation, bool) {
-		if !slices.ContainsFunc(operations, toldOfTheEnd) {
-			return nil, false // nobody else was told of the end
-		}
-		return changeRead(operations, func(out *output) { out.status, out.result = wire.StatusPending, "" })
-	},
+	"a stale read": staleRead,
 	"a claim of what has ended": func(operations []porcupine.Operation) ([]porcupine.Operation, bool) {
 		read, ok := lastRead(operations)
 		if !ok {
@@ -60,10 +55,17 @@ func lastRead(operations []porcupine.Operation) (at int, ok bool) {
 	return at, at >= 0
 }
 
-// toldOfTheEnd says whether somebody ended the task and was told so.
-func toldOfTheEnd(o porcupine.Operation) bool {
-	in, out := o.Input.(input), o.Output.(output)
-	return (in.verb == complete || in.verb == callOff) && !out.unknown && out.code == ""
+// staleRead has the last read miss an end that somebody was told of before it
+// began.
+func staleRead(operations []porcupine.Operation) ([]porcupine.Operation, bool) {
+	at, ok := lastRead(operations)
+	if !ok || !slices.ContainsFunc(operations, func(o porcupine.Operation) bool {
+		in, out := o.Input.(input), o.Output.(output)
+		return (in.verb == complete || in.verb == callOff) && !out.unknown && out.code == "" && o.Return < operations[at].Call
+	}) {
+		return nil, false
+	}
+	return changeAt(operations, at, func(out *output) { out.status, out.result = wire.StatusPending, "" }), true
 }
 
 // changeRead changes what the last read of a completed task said.
