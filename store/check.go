@@ -55,6 +55,7 @@ func (s *Store) Check() ([]Finding, error) {
 	}
 	for _, a := range audits {
 		a.judgeSettings(audits)
+		a.judgePlacement(audits)
 		findings = append(findings, a.judge()...)
 	}
 	return findings, nil

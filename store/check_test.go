@@ -78,13 +78,37 @@ var sabotages = []struct {
 		tamper(t, s, spanKey(parsedKey{Family: familyDelayed, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.DueAtMs}), "x")
 	}},
 	{"a damaged idempotency value", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "key 3"}), "x")
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), "x")
 	}},
 	{"a task in another shard", findWrongShard, func(t *testing.T, s *Store, g garden) {
 		p := plantIn(s, 1)
 		p.marks.TimeMs += 77 // other ids than the garden's
 		stranger := p.newID()
 		change(t, s, g.pending, func(r *TaskRecord) { r.ID = stranger })
+	}},
+	{"a task of an ordered queue away from its home", findWrongShard, func(t *testing.T, s *Store, g garden) {
+		// The garden lies in shard 0; this queue is at home in shard 1.
+		q := QueueKey{Command: "away", Tenant: "t"}
+		for wire.ShardOfQueue(q.Tenant, q.Command, 2) == 0 {
+			q.Command += "-"
+		}
+		settingsOf(`{"version":1,"ordered":1}`, `{"version":1,"ordered":1}`)(t, s, garden{queue: q})
+		p := plantIn(s, 0)
+		p.marks.TimeMs += 77
+		p.marks.Seq += 100
+		p.pending(q, "")
+		p.settle(t)
+	}},
+	{"a key away from its shard", findWrongShard, func(t *testing.T, s *Store, g garden) {
+		p := plantIn(s, 0)
+		p.marks.TimeMs += 77
+		p.marks.Seq += 100
+		name := "astray"
+		for wire.ShardOfKey("t", "away", name, 2) == 0 {
+			name += "+"
+		}
+		p.pending(QueueKey{Command: "away", Tenant: "t"}, name)
+		p.settle(t)
 	}},
 	{"a record gone", findOrphan, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyTask, ID: g.pending.ID}))
@@ -163,13 +187,13 @@ var sabotages = []struct {
 		change(t, s, g.done, func(r *TaskRecord) { r.Status = wire.StatusCancelled })
 	}},
 	{"an idempotency key gone", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "key 3"}))
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}))
 	}},
 	{"an idempotency key of another queue", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: QueueKey{"x", "t"}, Name: "key 3"}), string(g.done.ID[:]))
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: QueueKey{"x", "t"}, Name: g.done.IdempotencyKey}), string(g.done.ID[:]))
 	}},
 	{"an idempotency key of another task", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "key 3"}), string(g.dead.ID[:]))
+		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), string(g.dead.ID[:]))
 	}},
 	{"a key that its task does not carry", findIdempotency, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.done, func(r *TaskRecord) { r.IdempotencyKey = "" })

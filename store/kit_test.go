@@ -131,6 +131,14 @@ func (p *planter) newID() wire.TaskID {
 	}
 }
 
+// key is a key that begins like that and belongs to the span.
+func (p *planter) key(q QueueKey, name string) string {
+	for wire.ShardOfKey(q.Tenant, q.Command, name, p.span.store.shards) != p.span.shard {
+		name += "+"
+	}
+	return name
+}
+
 func (p *planter) figures(q QueueKey) *Counters {
 	c := p.counters[q]
 	if c == nil {
@@ -235,11 +243,11 @@ func (p *planter) garden(t *testing.T, q QueueKey) garden {
 	t.Helper()
 	g := garden{queue: q}
 	g.pending = p.pending(q, "")
-	g.k = p.pending(q, "key/1")
-	g.leased, g.lease = p.leased(q, "key 2")
+	g.k = p.pending(q, p.key(q, "key/1"))
+	g.leased, g.lease = p.leased(q, p.key(q, "key 2"))
 	g.delayed = p.delayed(q)
 	g.dead = p.ended(q, wire.StatusFailed, true, "")
-	g.done = p.ended(q, wire.StatusCompleted, false, "key 3")
+	g.done = p.ended(q, wire.StatusCompleted, false, p.key(q, "key 3"))
 	p.settle(t)
 	return g
 }

@@ -155,6 +155,30 @@ func (a *audit) judgeSettings(audits []*audit) {
 	}
 }
 
+// judgePlacement wants all tasks of an ordered queue at its home, and any other
+// task with an idempotency key in the shard of the key. What holds is what the
+// home says; the others follow it.
+func (a *audit) judgePlacement(audits []*audit) {
+	for _, t := range a.tasks {
+		r := t.record
+		if r == nil {
+			continue
+		}
+		home := wire.ShardOfQueue(r.Tenant, r.Command, a.shards)
+		known := audits[home].queueAt[r.Queue()]
+		switch {
+		case known != nil && known.settings != nil && known.settings.Ordered:
+			if a.shard != home {
+				a.find(findWrongShard, a.idKey(familyTask, t.id), "the queue is ordered and has its tasks in shard %d", home)
+			}
+		case r.IdempotencyKey != "":
+			if of := wire.ShardOfKey(r.Tenant, r.Command, r.IdempotencyKey, a.shards); a.shard != of {
+				a.find(findWrongShard, a.idKey(familyTask, t.id), "the key of the task belongs to shard %d", of)
+			}
+		}
+	}
+}
+
 // ReadQueue are the figures and settings of one queue, summed over the shards.
 // A queue without a task and without settings has zeros.
 func (s *Store) ReadQueue(q QueueKey) (*wire.QueueFigures, error) {
