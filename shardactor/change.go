@@ -12,7 +12,10 @@ import (
 // Change is one change of the settings of a queue on its way through the
 // shards: its home decides first and makes that durable, then every other shard
 // has it copied. So whoever is answered knows that it holds in all of them, and
-// a crash half-way is healed from the home.
+// a crash half-way is healed from the home. A change that may make the queue
+// ordered has the others say first that they have no task of it, and take none
+// until they have the copy. In a crash they forget that, which is as well: either
+// nothing was decided, or the next start copies it before anything comes.
 type Change struct {
 	Queue store.QueueKey
 	What  SettingsChange
@@ -26,19 +29,37 @@ type Change struct {
 	engine *Engine
 	home   int
 
-	mu      sync.Mutex
-	decided bool
-	waits   int
+	mu sync.Mutex
+	// stage is what the shards were asked last, waits how many have not answered.
+	stage stage
+	waits int
+	// frozen are the shards that keep the queue empty for this change, refusal is
+	// what one said that does not, or the home.
+	frozen  []int
+	refusal *wire.Error
 	latest  store.Settings
 }
+
+// stage is how far a change has come.
+type stage int
+
+const (
+	freezing stage = iota
+	deciding
+	copying
+	over
+)
 
 // Configure begins a change of settings. It does not block.
 func (e *Engine) Configure(c *Change) {
 	c.engine, c.home = e, wire.ShardOfQueue(c.Queue.Tenant, c.Queue.Command, len(e.loops))
-	c.waits = 1
-	if !c.post(c.home, &Configure{Asker: Asker{Sink: c}, Queue: c.Queue, Change: c.What}) {
-		c.Done(store.Settings{}, stoppingError())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.What.Settings != nil && c.What.Settings.Ordered && len(e.loops) > 1 {
+		c.askOthers(func(to Asker) Message { return &Freeze{Asker: to, Queue: c.Queue} })
+		return
 	}
+	c.askHome()
 }
 
 // post sends a message that is never refused while the shard lives. The slot
@@ -47,55 +68,96 @@ func (c *Change) post(shard int, m Message) bool {
 	return c.engine.loops[shard].box.PushSlot(new(mailbox.Slot[Message]), m, nil) != mailbox.Closed
 }
 
+// askHome lets the home of the queue decide.
+func (c *Change) askHome() {
+	c.stage, c.waits = deciding, 1
+	if !c.post(c.home, &Configure{Asker: Asker{Sink: c, Ref: uint64(c.home)}, Queue: c.Queue, Change: c.What}) {
+		c.end(stoppingError())
+	}
+}
+
+// askOthers sends a message to every shard but the home.
+func (c *Change) askOthers(message func(to Asker) Message) {
+	c.waits = len(c.engine.loops) - 1
+	for shard := range c.engine.loops {
+		if shard != c.home && !c.post(shard, message(Asker{Sink: c, Ref: uint64(shard)})) {
+			// The engine stops: the next start copies what was decided. Nobody is
+			// told that it holds everywhere.
+			c.end(stoppingError())
+			return
+		}
+	}
+}
+
 // Deliver implements Sink.
 func (c *Change) Deliver(effects []Effect) {
 	if c.Heard != nil {
 		c.Heard(effects)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, e := range effects {
 		switch e := e.(type) {
+		case *Frozen:
+			c.frozen = append(c.frozen, int(e.Ref))
 		case *Configured:
 			c.configured(e.Settings)
 		case *Refused:
-			c.Done(store.Settings{}, e.Err)
+			c.refusal = e.Err
 		default:
 			panic(fmt.Sprintf("shardactor: a change of settings was answered by %T", e))
 		}
+		c.waits--
+		if c.waits == 0 && c.stage != over {
+			c.next()
+		}
 	}
 }
 
-// configured counts a shard that has the settings, the home first.
+// configured takes note of what a shard has, the home first.
 func (c *Change) configured(now store.Settings) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if now.Version > c.latest.Version {
 		c.latest = now
 	}
-	c.waits--
-	if !c.decided {
-		c.decided = true
-		c.copyToOthers()
-	}
-	if c.waits == 0 {
-		c.Done(c.latest, nil)
+	if c.stage == deciding {
+		c.engine.router.learn(c.Queue, &now)
 	}
 }
 
-func (c *Change) copyToOthers() {
-	c.waits += len(c.engine.loops) - 1
-	for shard := range c.engine.loops {
-		if shard == c.home {
-			continue
-		}
-		m := &CopySettings{Asker: Asker{Sink: c, Ref: uint64(shard)}, Queue: c.Queue, Settings: c.latest}
-		if !c.post(shard, m) {
-			// The engine stops: the next start copies it. Nobody is told that it
-			// holds everywhere.
-			c.waits = -1
-			c.Done(store.Settings{}, stoppingError())
-			return
-		}
+// next is what follows when all that were asked have answered.
+func (c *Change) next() {
+	switch {
+	case c.refusal != nil:
+		c.thaw()
+		c.end(c.refusal)
+	case c.stage == freezing:
+		c.askHome()
+	case c.stage == deciding && len(c.engine.loops) > 1:
+		c.stage = copying
+		decided, thaw := c.latest, len(c.frozen) > 0
+		c.askOthers(func(to Asker) Message {
+			return &CopySettings{Asker: to, Queue: c.Queue, Settings: decided, Thaw: thaw}
+		})
+	default:
+		c.end(nil)
 	}
+}
+
+// thaw lets go the shards that wait for a change which was refused. When the
+// engine stops there is nothing to let go.
+func (c *Change) thaw() {
+	for _, shard := range c.frozen {
+		c.post(shard, &CopySettings{Queue: c.Queue, Thaw: true})
+	}
+}
+
+func (c *Change) end(refusal *wire.Error) {
+	c.stage = over
+	if refusal != nil {
+		c.Done(store.Settings{}, refusal)
+		return
+	}
+	c.Done(c.latest, nil)
 }
 
 func stoppingError() *wire.Error {

@@ -103,7 +103,11 @@ type queue struct {
 	crowd  *crowd
 	// settings are the shard's copy; while they pause it the queue stands in no
 	// ring.
-	settings   store.Settings
+	settings store.Settings
+	// atHome: this shard is the home of the queue.
+	atHome bool
+	// freezes counts the changes for which the queue must stay empty here.
+	freezes    int
 	inReady    bool
 	inRunnable bool
 	// reapAtMs is when the next ended task may have to go, while reapSlot is not
@@ -122,6 +126,7 @@ func (s *Shard) queueOf(key store.QueueKey) *queue {
 	}
 	t := s.tenantOf(key.Tenant)
 	q := &queue{key: key, index: s.index.Queue(key), tenant: t}
+	q.atHome = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
 	q.crowd = &crowd{tenant: t, queue: q}
 	s.queues[key] = q
 	return q
@@ -146,7 +151,7 @@ func (s *Shard) forgetEmpty() {
 	for _, q := range s.suspects {
 		counters := q.index.Counters()
 		known := s.queues[q.key] == q
-		if !known || !counters.IsZero() || q.settings.Version > 0 || q.inReady || q.inRunnable || q.crowd.members > 0 {
+		if !known || !counters.IsZero() || q.settings.Version > 0 || q.inReady || q.inRunnable || q.crowd.members > 0 || q.freezes > 0 {
 			continue
 		}
 		delete(s.queues, q.key)

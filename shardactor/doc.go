@@ -9,11 +9,11 @@
 // a task goes through transition, which alone moves index keys, counters,
 // record, history, result and event.
 //
-// The shell (engine.go, figures.go, loop.go, outlet.go, room.go, router.go, seat.go) is
-// the rest: one actor per shard that drains the mailbox, runs rounds, applies
-// one batch per round and lets effects out once the sync that covers them is
-// over. The shard's actor alone calls the core; Seat, Engine.Post and
-// Engine.Route may be called from any goroutine.
+// The shell (astray.go, change.go, engine.go, figures.go, loop.go, outlet.go,
+// room.go, router.go, seat.go) is the rest: one actor per shard that drains the
+// mailbox, runs rounds, applies one batch per round and lets effects out once the
+// sync that covers them is over. The shard's actor alone calls the core; Seat,
+// Engine.Post and Engine.Route may be called from any goroutine.
 //
 // The package knows no socket, no HTTP, no JSON and no file name. What it
 // says reaches the outside through the one interface it declares, Sink.

@@ -83,6 +83,18 @@ type Extended struct {
 	Lost         []wire.TaskRef
 }
 
+// Misplaced tells the router that a new task belongs into another shard by these
+// settings. Nobody has been answered.
+type Misplaced struct {
+	Enqueue  *Enqueue
+	Settings store.Settings
+}
+
+// Frozen answers Freeze: there is no task of the queue here, and none comes.
+type Frozen struct {
+	Ref uint64
+}
+
 // Configured answers Configure and CopySettings with what the shard has now.
 type Configured struct {
 	Ref      uint64
@@ -131,6 +143,8 @@ func (*Extended) effect()   {}
 func (*Cleaned) effect()    {}
 func (*Cancelled) effect()  {}
 func (*Replayed) effect()   {}
+func (*Misplaced) effect()  {}
+func (*Frozen) effect()     {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}
 func (*Ended) effect()      {}

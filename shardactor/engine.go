@@ -45,6 +45,9 @@ type EngineOptions struct {
 	// keep or change what it is shown, except the effects themselves. nil
 	// outside a simulation.
 	Observe func(*Observed)
+	// Strayed is shown what shards send back to the router, nil outside a
+	// simulation.
+	Strayed func([]Effect)
 }
 
 // Observed is one round with everything that went into it.
@@ -102,6 +105,7 @@ type Engine struct {
 	loops   []*loop
 	actors  []*actor.Actor
 	figures *figures
+	strayed func([]Effect)
 	// epochs counts the seats.
 	epochs atomic.Uint64
 }
@@ -133,6 +137,11 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		nowMs:   o.StartClock(floorMs),
 		router:  newRouter(shards, o.Random),
 		figures: newFigures(),
+		strayed: o.Strayed,
+	}
+	for i := range recovered[0].Settings {
+		found := &recovered[0].Settings[i] // every shard has them; see copyNewest
+		e.router.learn(found.Key, &found.Settings)
 	}
 	for shard := range shards {
 		seed, err := drawSeed(o.Random)
@@ -140,7 +149,9 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 			return nil, err
 		}
 		span := o.Store.Span(shard)
-		core := NewShard(Config{Shard: shard, Seed: seed, Index: o.Index, Retention: o.Retention}, span, recovered[shard], e.nowMs())
+		core := NewShard(Config{
+			Shard: shard, Shards: shards, Router: &astray{e}, Seed: seed, Index: o.Index, Retention: o.Retention,
+		}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.New[Message](limits), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
@@ -183,6 +194,7 @@ func (e *Engine) Stop() error {
 	if err := e.store.Barrier(); err != nil {
 		return fmt.Errorf("sync at stop: %w", err)
 	}
+	e.turnAway()
 	return nil
 }
 

@@ -7,9 +7,13 @@ import (
 	"codeq/wire"
 )
 
-// enqueue makes a task, or finds the one its idempotency key already made.
+// enqueue makes a task, or finds the one its idempotency key already made, unless
+// the task belongs into another shard.
 func (s *Shard) enqueue(m *Enqueue) {
 	key := store.QueueKey{Command: m.Command, Tenant: m.Tenant}
+	if !s.belongsHere(m, key) {
+		return
+	}
 	if m.IdempotencyKey != "" && s.replayed(m, key) {
 		return
 	}

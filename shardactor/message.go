@@ -27,7 +27,7 @@ type Owner struct {
 }
 
 // Enqueue makes a task. The router has drawn ID so that it hashes to this
-// shard. Answer: Enqueued or Refused.
+// shard. Answer: Enqueued or Refused, or, to the router, Misplaced.
 type Enqueue struct {
 	Asker
 	ID     wire.TaskID
@@ -38,6 +38,9 @@ type Enqueue struct {
 	Fingerprint [32]byte
 	// WantTask asks for the whole task in the answer, as HTTP does.
 	WantTask bool
+	// RoutedBy is the version of the settings of the queue by which a shard sent
+	// it here, 0 when it came from nobody but its producer.
+	RoutedBy int64
 }
 
 // Subscribe seats a session in this shard, or replaces its subscription; the
@@ -188,8 +191,17 @@ type Cancel struct {
 	TaskID   wire.TaskID
 }
 
+// Freeze asks a shard that is not the home of a queue whether it has no task of
+// it, and to take none until CopySettings thaws it: whoever posts one waits.
+// Answer: Frozen, or Refused, and then nothing is frozen.
+type Freeze struct {
+	Asker
+	Queue store.QueueKey
+}
+
 // Configure changes the settings of a queue. Only its home shard gets it, and
-// decides by it. Answer: Configured or Refused.
+// decides by it. One that turns ordered on comes when all others are frozen.
+// Answer: Configured or Refused.
 type Configure struct {
 	Asker
 	Queue  store.QueueKey
@@ -208,6 +220,9 @@ type CopySettings struct {
 	Asker
 	Queue    store.QueueKey
 	Settings store.Settings
+	// Thaw ends the Freeze of the same change. Of a change that failed there are
+	// no settings.
+	Thaw bool
 }
 
 // Cleanup removes tasks of a queue that ended before a time in Unix
@@ -244,5 +259,6 @@ func (*Unwatch) message()      {}
 func (*Cancel) message()       {}
 func (*Cleanup) message()      {}
 func (*Replay) message()       {}
+func (*Freeze) message()       {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "configure" || verb == "cleanup" || verb == "copy" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -50,9 +50,9 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
 		}, nil
 	case "watch":
-		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
+		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}, nil
 	case "cancel":
-		m := &Cancel{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}
+		m := &Cancel{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}
 		if may := scriptString(args, "commands", ""); may != "" {
 			m.Commands = strings.Split(may, ",")
 		}
@@ -63,27 +63,33 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 			m.BeforeMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
 		}
 		return m, nil
+	case "freeze":
+		return &Freeze{Asker: asker, Queue: scriptQueue(args)}, nil
 	case "configure", "copy":
 		return parseSettings(verb, asker, args), nil
 	case "replay":
-		m := &Replay{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: scriptTaskID(scriptInt(args, "task"))}
+		m := &Replay{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}
 		if may := scriptString(args, "commands", ""); may != "" {
 			m.Commands = strings.Split(may, ",")
 		}
 		return m, nil
 	case "unwatch":
-		return &Unwatch{Asker: asker, TaskID: scriptTaskID(scriptInt(args, "task"))}, nil
+		return &Unwatch{Asker: asker, TaskID: w.taskID(scriptInt(args, "task"))}, nil
 	default:
 		return w.parseDelivery(verb, asker, args)
 	}
 }
 
+func scriptQueue(args []datadriven.CmdArg) store.QueueKey {
+	return store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: scriptString(args, "tenant", "default")}
+}
+
 // parseSettings reads a change at home, or a copy with its version.
 func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
-	key := store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: scriptString(args, "tenant", "default")}
+	key := scriptQueue(args)
 	paused := scriptString(args, "paused", "")
 	settings := wire.QueueSettings{
-		MaxAttempts: scriptInt(args, "max-attempts"), LeaseSeconds: scriptInt(args, "lease"),
+		Ordered: scriptString(args, "ordered", "") == "true", MaxAttempts: scriptInt(args, "max-attempts"), LeaseSeconds: scriptInt(args, "lease"),
 		Backoff: wire.Backoff{
 			Policy: scriptString(args, "policy", ""), BaseSeconds: int64(scriptInt(args, "base")),
 			MaxSeconds: int64(scriptInt(args, "most")),
@@ -93,7 +99,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 	if verb == "copy" {
 		return &CopySettings{Asker: asker, Queue: key, Settings: store.Settings{
 			Version: int64(scriptInt(args, "version")), Paused: paused == "true", QueueSettings: settings,
-		}}
+		}, Thaw: scriptString(args, "thaw", "") == "true"}
 	}
 	m := &Configure{Asker: asker, Queue: key}
 	if paused != "" {
@@ -118,12 +124,13 @@ func (w *scriptWorld) producer(name string) Sink {
 
 func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Message, error) {
 	m := &Enqueue{
-		Asker: asker, ID: scriptTaskID(scriptInt(args, "id")), Tenant: scriptString(args, "tenant", "default"),
+		Asker: asker, ID: w.taskID(scriptInt(args, "id")), Tenant: scriptString(args, "tenant", "default"),
 		EnqueueRequest: wire.EnqueueRequest{
 			Command: scriptString(args, "command", "a"), Payload: []byte(scriptString(args, "payload", "1")),
 			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
 			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
 		},
+		RoutedBy: int64(scriptInt(args, "routed-by")),
 	}
 	if n := scriptInt(args, "max-attempts"); n != 0 {
 		m.MaxAttempts = n
@@ -183,7 +190,7 @@ func (w *scriptWorld) taskRef(args []datadriven.CmdArg) (wire.TaskRef, error) {
 	if n == 0 {
 		return wire.TaskRef{}, nil
 	}
-	ref := wire.TaskRef{TaskID: scriptTaskID(n)}
+	ref := wire.TaskRef{TaskID: w.taskID(n)}
 	name := scriptString(args, "token", "t0")
 	i, err := strconv.Atoi(strings.TrimPrefix(name, "t"))
 	if err != nil || i > len(w.tokens) {

@@ -51,6 +51,8 @@ type scriptWorld struct {
 	t         *testing.T
 	store     *store.Store
 	core      *Shard
+	shard     int
+	router    Sink
 	limits    index.Limits
 	retention Retention
 	nowMs     int64
@@ -77,32 +79,41 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 		t: t, nowMs: scriptEpochMs, seats: make(map[string]*Seat), sinks: make(map[Sink]string),
 		ids: make(map[string]wire.SessionID), former: make(map[string]*Seat),
 	}
+	w.router = w.producer("router")
+	w.open(1)
+	return w
+}
+
+// open begins over an empty store of so many shards.
+func (w *scriptWorld) open(shards int) {
+	w.t.Helper()
 	s, err := store.Open(store.Options{
-		FS: vfs.NewMem(), Dir: "data", Shards: 1, Log: zerolog.Nop(),
+		FS: vfs.NewMem(), Dir: "data", Shards: shards, Log: zerolog.Nop(),
 		Random: strings.NewReader(strings.Repeat("codeq", 1000)),
-		Fatal:  func(err error) { t.Fatalf("fatal: %v", err) },
+		Fatal:  func(err error) { w.t.Fatalf("fatal: %v", err) },
 	})
 	if err != nil {
-		t.Fatalf("open store: %v", err)
+		w.t.Fatalf("open store: %v", err)
 	}
-	t.Cleanup(func() {
+	w.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("close store: %v", err)
+			w.t.Errorf("close store: %v", err)
 		}
 	})
 	w.store = s
 	w.load()
-	return w
 }
 
 func (w *scriptWorld) load() {
 	w.t.Helper()
-	recovered, err := w.store.Span(0).Load()
+	recovered, err := w.store.Span(w.shard).Load()
 	if err != nil {
 		w.t.Fatalf("load: %v", err)
 	}
 	w.rounds++
-	w.core = NewShard(Config{Seed: [32]byte{byte(w.rounds)}, Index: w.limits, Retention: w.retention}, w.store.Span(0), recovered, w.nowMs)
+	w.core = NewShard(Config{
+		Shards: w.store.Shards(), Shard: w.shard, Router: w.router, Seed: [32]byte{byte(w.rounds)}, Index: w.limits, Retention: w.retention,
+	}, w.store.Span(w.shard), recovered, w.nowMs)
 }
 
 func (w *scriptWorld) checkStore(t *testing.T) {
@@ -127,6 +138,12 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		}
 		w.nowMs += span.Milliseconds()
 		return w.round(d.Input)
+	case "shard":
+		w.shard = scriptInt(d.CmdArgs, "number")
+		w.open(scriptInt(d.CmdArgs, "of"))
+		return fmt.Sprintf("home of %s\n", strings.Join(w.homeOf("a", "b", "c", "d"), ", ")), nil
+	case "home":
+		return "", w.decide(scriptQueue(d.CmdArgs), int64(scriptInt(d.CmdArgs, "version")))
 	case "limits":
 		w.limits = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
 		w.load()
@@ -196,7 +213,7 @@ func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *Seat {
 	seat := newSeat(SeatOptions{
 		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
 		OverHTTP: strings.HasPrefix(name, "curl"),
-	}, 1, func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
+	}, w.store.Shards(), func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
 	w.seats[name], w.ids[name] = seat, id
 	return seat
 }
@@ -232,7 +249,7 @@ func (w *scriptWorld) round(input string) (string, error) {
 		}
 		w.describe(&b, out)
 		messages = messages[out.Taken:]
-		if _, err := w.store.Span(0).Apply(); err != nil {
+		if _, err := w.store.Span(w.shard).Apply(); err != nil {
 			return "", err
 		}
 		for _, u := range out.Unused {
@@ -255,7 +272,7 @@ func (w *scriptWorld) round(input string) (string, error) {
 }
 
 func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
-	for _, op := range w.store.Span(0).Batch().Describe() {
+	for _, op := range w.store.Span(w.shard).Batch().Describe() {
 		if strings.Contains(op, "meta/marks") {
 			continue
 		}
@@ -321,8 +338,31 @@ func (w *scriptWorld) tokenName(token wire.Token) string {
 	return fmt.Sprintf("t%d", len(w.tokens))
 }
 
-func scriptTaskID(n int) wire.TaskID {
-	return wire.TaskID{0: 0x7a, 14: byte(n >> 8), 15: byte(n)}
+// taskID is the id of the n-th task, one that belongs to the shard.
+func (w *scriptWorld) taskID(n int) wire.TaskID {
+	id := wire.TaskID{0: 0x7a, 14: byte(n >> 8), 15: byte(n)}
+	for wire.ShardOfTask(id, w.store.Shards()) != w.shard {
+		id[1]++
+	}
+	return id
+}
+
+// decide writes what the home of a queue of another shard has decided.
+func (w *scriptWorld) decide(q store.QueueKey, version int64) error {
+	home := w.store.Span(wire.ShardOfQueue(q.Tenant, q.Command, w.store.Shards()))
+	home.Batch().PutSettings(q, &store.Settings{Version: version})
+	_, err := home.Apply()
+	return err
+}
+
+// homeOf are those of some queues that are at home in the shard.
+func (w *scriptWorld) homeOf(commands ...string) (home []string) {
+	for _, command := range commands {
+		if wire.ShardOfQueue("default", command, w.store.Shards()) == w.shard {
+			home = append(home, command)
+		}
+	}
+	return home
 }
 
 func scriptInt(args []datadriven.CmdArg, key string) int {
@@ -374,6 +414,10 @@ func describeEffect(e Effect) string {
 			held = append(held, r.TaskID.String()+" "+r.Token.String())
 		}
 		return fmt.Sprintf("resumed ref=%d held [%s]", e.Ref, strings.Join(held, ", "))
+	case *Misplaced:
+		return fmt.Sprintf("misplaced ref=%d %s of %s, by version %d", e.Enqueue.Ref, e.Enqueue.Payload, e.Enqueue.Command, e.Settings.Version)
+	case *Frozen:
+		return fmt.Sprintf("frozen ref=%d", e.Ref)
 	case *Configured:
 		return fmt.Sprintf("configured ref=%d %+v", e.Ref, e.Settings)
 	case *Cleaned:

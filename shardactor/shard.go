@@ -31,9 +31,13 @@ const (
 // jitter. Index bounds the memory of the ready and delayed orders; zero means
 // the defaults.
 type Config struct {
-	Shard int
-	Seed  [32]byte
-	Index index.Limits
+	// Shard is one of Shards.
+	Shard  int
+	Shards int
+	// Router gets Misplaced.
+	Router Sink
+	Seed   [32]byte
+	Index  index.Limits
 	// Retention holds where a queue does not say.
 	Retention Retention
 }
@@ -45,8 +49,10 @@ var DefaultIndex = index.Limits{Run: 4096, Refill: 1024}
 // owns it, and calls to it never overlap.
 type Shard struct {
 	// Set once.
-	shard int
-	span  *store.Span
+	shard  int
+	shards int
+	span   *store.Span
+	router Sink
 
 	// State that lives as long as the shard.
 	chance    *rand.ChaCha8
@@ -61,6 +67,9 @@ type Shard struct {
 	reaps     reaps
 	retention Retention
 	grants    uint64
+	// parked are new tasks that wait for the settings of their queue, in order.
+	parked      []*Enqueue
+	parkedBytes int
 
 	// dueAtMs is the deadline the last round asked for, 0 for none;
 	// holdUntilMs keeps leases alive after a stall, so that what clients sent
@@ -118,6 +127,8 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 	}
 	s := &Shard{
 		shard:     c.Shard,
+		shards:    c.Shards,
+		router:    c.Router,
 		span:      span,
 		chance:    rand.NewChaCha8(c.Seed),
 		index:     index.New(limits),
@@ -255,6 +266,8 @@ func (s *Shard) step(m Message) {
 		s.cancel(m)
 	case *Cleanup:
 		s.cleanup(m)
+	case *Freeze:
+		s.freeze(m)
 	case *Configure:
 		s.configure(m)
 	case *CopySettings:

@@ -21,6 +21,8 @@ func (s *Shard) turnedAway(m Message) bool {
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Heartbeat:
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+	case *Freeze:
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Configure:
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Replay:
