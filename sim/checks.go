@@ -50,6 +50,7 @@ func (w *world) mustBeAtRest() {
 		// One is enough to say so, whichever it is.
 		violate("every effect is let out", "shard %d keeps %T", m.shard, e)
 	}
+	w.model.nobodyWaits()
 	level := w.server.store.Guard().Level()
 	if level >= store.OnlyDelete {
 		return
@@ -315,7 +316,7 @@ func (w *world) roomAddsUp() {
 	for _, tenant := range tenants {
 		for n := range 60 {
 			r := &request{world: w, body: wire.EnqueueRequest{
-				Command: commands[n%len(commands)], MaxAttempts: 3, Payload: fmt.Appendf(nil, `{"tenant":%q,"last":%d}`, tenant, n),
+				Command: busy[n%len(busy)], MaxAttempts: 3, Payload: fmt.Appendf(nil, `{"tenant":%q,"last":%d}`, tenant, n),
 			}}
 			r.post()
 			w.settle()

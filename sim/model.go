@@ -34,6 +34,7 @@ type model struct {
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
 	retention                 shardactor.Retention
+	orders                    orders
 	// cleanings are the cleanups that each shard was asked for, in order.
 	cleanings [][]*cleaning
 
@@ -130,6 +131,7 @@ func newModel(shards int) *model {
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
+		orders: newOrders(shards),
 	}
 	m.forgetSockets()
 	return m
@@ -230,6 +232,7 @@ func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
+	m.orders = newOrders(len(m.shards))
 	clear(m.cleanings)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs = 0, 0

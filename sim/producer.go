@@ -258,7 +258,7 @@ func (w *world) newRequest() wire.EnqueueRequest {
 		pad = 100
 	}
 	r := wire.EnqueueRequest{
-		Command: pick(c, commands), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: c.IntN(5),
+		Command: pick(c, busy), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: c.IntN(5),
 		Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d,"pad":"%s"}`, pick(c, tenants), w.drawn,
 			strings.Repeat("x", c.IntN(pad))),
 	}
@@ -270,7 +270,7 @@ func (w *world) newRequest() wire.EnqueueRequest {
 	if c.oneIn(4) {
 		n := c.IntN(40)
 		r.IdempotencyKey = fmt.Sprintf("key/%d", n)
-		r.Command, r.MaxAttempts, r.Priority = commands[n%len(commands)], 3, 0
+		r.Command, r.MaxAttempts, r.Priority = busy[n%len(busy)], 3, 0
 		r.Payload = fmt.Appendf(nil, `{"tenant":%q,"key":%d,"other":%v}`, tenants[n%len(tenants)], n, c.oneIn(10))
 	}
 	return r

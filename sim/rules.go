@@ -90,6 +90,8 @@ func (m *model) message(message shardactor.Message) {
 		m.cancel(a)
 	case *shardactor.Cleanup:
 		m.cleanings[m.at.Shard] = append(m.cleanings[m.at.Shard], &cleaning{Cleanup: a})
+	case *shardactor.Freeze:
+		m.freeze(a)
 	case *shardactor.Configure:
 		m.configure(a)
 	case *shardactor.CopySettings:
@@ -98,6 +100,9 @@ func (m *model) message(message shardactor.Message) {
 }
 
 func (m *model) enqueue(a *shardactor.Enqueue) {
+	if !m.isHere(a) {
+		return
+	}
 	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil && !first.removed {
 		if first.payload != string(a.Payload) || first.prio != a.Priority || first.maxAttempts != a.MaxAttempts {
 			m.refused(a.Asker, wire.CodeIdempotencyConflict)
@@ -118,6 +123,7 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 	}
 	t.maxAttempts = cmp.Or(a.MaxAttempts, m.settings.of(t).MaxAttempts, 5)
 	m.add(t)
+	m.placed(t)
 	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
 	if due > m.at.NowMs {
 		m.toDelayed(t, due)

@@ -83,8 +83,8 @@ func where(stack []byte) string {
 func (w *world) messageText(message shardactor.Message) string {
 	switch m := message.(type) {
 	case *shardactor.Enqueue:
-		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d", w.name(m.ID), m.Command, m.Tenant,
-			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs))
+		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d, routed by %d", w.name(m.ID), m.Command, m.Tenant,
+			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs), m.RoutedBy)
 	case *shardactor.Subscribe:
 		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Seat.WorkerID, m.Commands, m.LeaseForMs)
 	case *shardactor.RoomUnits:
@@ -111,10 +111,12 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 	case *shardactor.Cleanup:
 		return fmt.Sprintf("cleanup of %v before %d, %d at most", m.Queue, m.BeforeMs-epochMs, m.Limit)
+	case *shardactor.Freeze:
+		return fmt.Sprintf("freeze %v", m.Queue)
 	case *shardactor.Configure:
 		return fmt.Sprintf("configure %v", m.Queue)
 	case *shardactor.CopySettings:
-		return fmt.Sprintf("copy of the settings of %v: %+v", m.Queue, m.Settings)
+		return fmt.Sprintf("copy of the settings of %v: %+v, thaw %v", m.Queue, m.Settings, m.Thaw)
 	case *shardactor.Cancel:
 		return "cancel " + w.name(m.TaskID)
 	case *shardactor.Claim:
@@ -151,6 +153,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("completed %s: %s", w.name(e.Record.TaskID), e.Record.Status)
 	case *shardactor.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
+	case *shardactor.Misplaced:
+		return fmt.Sprintf("misplaced %s of %s by version %d", e.Enqueue.Payload, e.Enqueue.Command, e.Settings.Version)
 	case *shardactor.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
 	case *shardactor.Replayed:

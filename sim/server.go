@@ -70,6 +70,8 @@ type server struct {
 	// made are the effects that rounds made and nobody got yet, by their number.
 	made     map[shardactor.Effect]madeEffect
 	lastMade uint64
+	// lastStray is the newest effect of each shard that the router has seen.
+	lastStray []uint64
 }
 
 // syncedShard is news of a sync that the outlets have not heard.
@@ -134,6 +136,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
 		Mailbox: w.shape.mailbox, Index: w.shape.index, Retention: w.shape.retention, Observe: w.observe,
+		Strayed: w.strayed,
 		StartClock: func(floorMs int64) func() int64 {
 			if floorMs > w.nowMs {
 				violate("time does not run ahead", "stored %d, now %d", floorMs, w.nowMs)
@@ -146,6 +149,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	}
 	shards := w.shape.shards
 	s.wakeAtMs = make([]int64, shards)
+	s.lastStray = make([]uint64, shards)
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
 }

@@ -81,6 +81,9 @@ func (m *model) configure(a *shardactor.Configure) {
 	if a.Change.Settings != nil {
 		next.QueueSettings = *a.Change.Settings
 	}
+	if next.Ordered != had.Ordered && m.changesOrder(a) {
+		return
+	}
 	if next != had || had.Version == 0 {
 		next.Version++
 	}
@@ -92,12 +95,14 @@ func (m *model) copySettings(a *shardactor.CopySettings) {
 	if a.Settings.Version > next.Version {
 		next = a.Settings
 	}
+	m.settings[m.at.Shard][a.Queue] = next
+	m.thawed(a)
 	m.configured(a.Asker, a.Queue, next)
 }
 
 func (m *model) configured(to shardactor.Asker, q store.QueueKey, now store.Settings) {
 	m.settings[m.at.Shard][q] = now
-	if e := expect[*shardactor.Configured](m, to); e.Settings != now {
+	if e := expect[*shardactor.Configured](m, to); to.Sink != nil && e.Settings != now {
 		violate("settings never go back", "queue %v: want %+v, got %+v", q, now, e.Settings)
 	}
 }
@@ -141,7 +146,7 @@ func (w *world) configureSome() {
 	var what shardactor.SettingsChange
 	if c.oneIn(3) {
 		what.Settings = &wire.QueueSettings{
-			MaxAttempts: pick(c, []int{0, 1, 4}), LeaseSeconds: pick(c, []int{0, 2, 30}),
+			Ordered: w.model.isOrdered(q) != c.oneIn(8), MaxAttempts: pick(c, []int{0, 1, 4}), LeaseSeconds: pick(c, []int{0, 2, 30}),
 			Backoff: wire.Backoff{
 				Policy: pick(c, []string{
 					"", wire.BackoffFixed, wire.BackoffLinear, wire.BackoffExponential, wire.BackoffEqualJitter, wire.BackoffFullJitter,

@@ -129,6 +129,7 @@ func (m *model) grants() {
 		if first := m.head(t.shard, t.tenant, t.command); first != t {
 			violate("first in, first out, by priority", "%+v was handed out before %+v", t, first)
 		}
+		m.goesFirst(t)
 		m.granted(t)
 	}
 }
@@ -295,6 +296,8 @@ func refOf(e shardactor.Effect) uint64 {
 	case *shardactor.Cleaned:
 		return e.Ref
 	case *shardactor.Configured:
+		return e.Ref
+	case *shardactor.Frozen:
 		return e.Ref
 	case *shardactor.Cancelled:
 		return e.Ref

@@ -9,18 +9,24 @@ import (
 	"codeq/index"
 	"codeq/mailbox"
 	"codeq/shardactor"
+	"codeq/store"
 	"codeq/wire"
 )
 
 // needed is how many kinds of steps no world can be without.
 const needed = 4
 
+// quiet is a queue that often has no task, so that its order may change.
+const quiet = "d"
+
 // epochMs is when every world begins: 2026-01-01 UTC.
 const epochMs = 1_767_225_600_000
 
 var (
 	tenants  = []string{"blue", "red"}
-	commands = []string{"a", "b", "c"}
+	commands = []string{"a", "b", "c", quiet}
+	// busy are those that most tasks are posted to.
+	busy     = []string{"a", "b", "c"}
 	subjects = []string{"s1", "s2"}
 )
 
@@ -36,6 +42,8 @@ type shape struct {
 	// big worlds have payloads that fill the bytes a session may have unsent.
 	// Pebble decides itself there when tables are written, so nothing crashes.
 	big bool
+	// ordered worlds have a busy queue that is ordered from the beginning.
+	ordered bool
 	// operations are the kinds of steps, with how often each happens; total is
 	// the sum of that.
 	operations []operation
@@ -95,6 +103,7 @@ func everyOperation() []operation {
 		{name: "replay", weight: 20, do: (*world).replaySome},
 		{name: "report", weight: 20, do: (*world).reportOverHTTP},
 		{name: "configure", weight: 12, do: (*world).configureSome},
+		{name: "order", weight: 12, do: (*world).orderSome},
 		{name: "cleanup", weight: 4, do: (*world).cleanSome},
 		{name: "cancel", weight: 20, do: (*world).cancelSome},
 		{name: "claim", weight: 40, do: (*world).claimSome},
@@ -129,6 +138,7 @@ func shapeOf(seed uint64) shape {
 	s.retention = shardactor.Retention{
 		DoneForMs: pick(c, []int64{0, 60_000, 3600_000}), DeadForMs: pick(c, []int64{0, 90_000, 3600_000}),
 	}
+	s.ordered = c.oneIn(2)
 	s.operations = everyOperation()
 	for i := range s.operations {
 		// Some worlds never do one thing or do it all the time: what hides behind
@@ -166,6 +176,12 @@ func newWorld(seed uint64, recording bool) *world {
 	}
 	w.chance.begin(-2)
 	w.boot(w.newDisk())
+	if w.shape.ordered {
+		for _, tenant := range tenants {
+			w.configure(store.QueueKey{Command: busy[0], Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Ordered: true}})
+		}
+		w.settle()
+	}
 	return w
 }
 
@@ -175,7 +191,7 @@ func (w *world) newClient(name string, produces bool) *client {
 		world: w, name: name, tenant: tenants[n%2], subject: subjects[n/2%2], produces: produces,
 	}
 	if n == 3 {
-		cl.allowed = commands[:2]
+		cl.allowed = busy[:2]
 	}
 	return cl
 }
