@@ -64,19 +64,7 @@ func (a *api) putQueue(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	if refusal := notServed(settings); refusal != nil {
-		return refuse(refusal)
-	}
 	return a.configure(c, q, shardactor.SettingsChange{Settings: settings})
-}
-
-// notServed refuses what is not done yet: nothing is accepted and then
-// forgotten.
-func notServed(s *wire.QueueSettings) *wire.Error {
-	if s.Ordered {
-		return wire.Refuse(wire.CodeInvalidArgument, "ordered must be left out: ordered queues are not served yet")
-	}
-	return nil
 }
 
 // pauseQueue keeps the tasks of a queue from workers until it is resumed.

@@ -62,7 +62,8 @@ func TestSettingsOfAQueueHoldForWhoDoesNotSay(t *testing.T) {
 	if nack.status != http.StatusOK || !strings.Contains(nack.body, `"delaySeconds":7`) {
 		t.Errorf("nacked: %d %s", nack.status, nack.body)
 	}
-	b.do("PUT", "/v1/codeq/admin/queues/c", `{"ordered":true}`).mustRefuse(t, wire.CodeInvalidArgument)
+	b.do("PUT", "/v1/codeq/admin/queues/c", `{"ordered":true}`).mustRefuse(t, wire.CodeQueueNotEmpty)
+	b.do("PUT", "/v1/codeq/admin/queues/c", `{"ordered":1}`).mustRefuse(t, wire.CodeInvalidArgument)
 	b.do("PUT", "/v1/codeq/admin/queues/c", `{"maxAttempts":0}`).mustRefuse(t, wire.CodeInvalidArgument)
 	b.do("PUT", "/v1/codeq/admin/queues/a%20b", `{}`).mustRefuse(t, wire.CodeInvalidCommand)
 }

@@ -28,6 +28,7 @@ func (q *queueShowCmd) Run(a *app) error {
 
 type queueSetCmd struct {
 	Command      string         `arg:"" help:"Command of the queue."`
+	Ordered      *bool          `negatable:"" help:"One order for the whole queue. Changes only while it has no task."`
 	MaxAttempts  *int           `placeholder:"5" help:"How many executions may fail, for tasks that do not say."`
 	Lease        *time.Duration `placeholder:"5m" help:"How long a task stays with a worker that does not say."`
 	Backoff      *string        `placeholder:"exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
@@ -60,6 +61,9 @@ func (q *queueSetCmd) Run(a *app) error {
 }
 
 func (q *queueSetCmd) change(s *wire.QueueSettings) {
+	if q.Ordered != nil {
+		s.Ordered = *q.Ordered
+	}
 	if q.MaxAttempts != nil {
 		s.MaxAttempts = *q.MaxAttempts
 	}
@@ -83,7 +87,8 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 func queueFields(q *wire.QueueFigures) *fields {
 	f := &fields{}
 	f.add("queue", q.Command)
-	f.add("paused", map[bool]string{true: "yes", false: "no"}[q.Paused])
+	f.add("paused", yesOrNo(q.Paused))
+	f.add("ordered", yesOrNo(q.Settings.Ordered))
 	f.add("ready", fmt.Sprint(q.Ready))
 	f.add("delayed", fmt.Sprint(q.Delayed))
 	f.add("in progress", fmt.Sprint(q.InProgress))
@@ -98,6 +103,13 @@ func queueFields(q *wire.QueueFigures) *fields {
 	f.add("retention", secondsOrDefault(s.RetentionSeconds))
 	f.add("dlq retention", secondsOrDefault(s.DLQRetentionSeconds))
 	return f
+}
+
+func yesOrNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }
 
 const byDefault = "as the server says"

@@ -14,7 +14,15 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	has(t, h.fine("queue", "show", "hash", "--json"),
 		`"paused":true`, `"leaseSeconds":30`, `"backoff":{"policy":"fixed","baseSeconds":60}`)
 	has(t, h.fine("resume", "hash"), "no")
-	code, out, err := h.run("", "queue", "set", "hash", "--backoff", "never")
+	has(t, h.fine("queue", "set", "ledger", "--ordered"), "ordered", "yes")
+	h.fine("enqueue", "ledger", "1")
+	has(t, h.fine("queue", "set", "ledger", "--max-attempts", "3", "--json"), `"ordered":true`, `"maxAttempts":3`)
+	code, out, err := h.run("", "queue", "set", "ledger", "--no-ordered")
+	if code != exitFailed || out != "" {
+		t.Errorf("a queue with a task lost its order: exit code %d, output %q", code, out)
+	}
+	oneSentence(t, err, "ordered can be changed only while the queue has no task")
+	code, out, err = h.run("", "queue", "set", "hash", "--backoff", "never")
 	if code != exitFailed || out != "" {
 		t.Errorf("a policy that does not exist: exit code %d, output %q", code, out)
 	}
