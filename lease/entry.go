@@ -37,6 +37,7 @@ type Entry struct {
 type sessionList struct {
 	session     wire.SessionID
 	first, last *Entry
+	len         int
 }
 
 func (l *sessionList) append(e *Entry) {
@@ -47,9 +48,11 @@ func (l *sessionList) append(e *Entry) {
 		l.last.after = e
 	}
 	l.last = e
+	l.len++
 }
 
 func (l *sessionList) cut(e *Entry) {
+	l.len--
 	if e.before == nil {
 		l.first = e.after
 	} else {

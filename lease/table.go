@@ -121,6 +121,14 @@ func (t *Table) OfSession(s wire.SessionID, dst []*Entry) []*Entry {
 	return dst
 }
 
+// CountOf is how many tasks a session has in hand.
+func (t *Table) CountOf(s wire.SessionID) int {
+	if l := t.sessions[s]; l != nil {
+		return l.len
+	}
+	return 0
+}
+
 func (t *Table) join(e *Entry, session wire.SessionID) {
 	if session.IsZero() {
 		return

@@ -20,6 +20,9 @@ type request struct {
 	task wire.TaskRef
 	// ends says that the frame ends that delivery.
 	ends bool
+	// hasUnit says that a unit of room comes back for it, kept that the shard has
+	// used that unit already.
+	hasUnit, kept bool
 	// waits is how many shards have still to answer, refusal what the first
 	// one said that refused.
 	waits   int
@@ -105,8 +108,14 @@ func (c *Conversation) settle(number uint64, refusal *wire.Error) {
 	} else {
 		c.succeed(r, &r.ok)
 	}
-	if r.ends {
-		c.out.Give += c.tasks.answered(r.task)
+	if !r.ends {
+		return
+	}
+	units := c.tasks.answered(r.task)
+	if !r.kept {
+		c.out.Give += units
+	} else if units != 1 {
+		panic(fmt.Sprintf("session: %d units of room came back for %v and one was kept", units, r.task))
 	}
 }
 
@@ -140,6 +149,7 @@ func (c *Conversation) effect(e shardactor.Effect) {
 	case *shardactor.Subscribed:
 		c.settle(e.Ref, nil)
 	case *shardactor.Completed:
+		c.asked(e.Ref).kept = e.Kept
 		c.settle(e.Ref, nil)
 	case *shardactor.Requeued:
 		r := c.asked(e.Ref)

@@ -16,6 +16,8 @@ type delivery struct {
 	seq uint64
 	// confirmed: the shard was told, or need not be, that the frame arrived.
 	confirmed bool
+	// ending: a frame that ends it is on its way to the shard.
+	ending bool
 }
 
 // deliveries are what the client was given. A delivery is in hand until the
@@ -82,6 +84,17 @@ func (d *deliveries) answered(ref wire.TaskRef) int {
 	}
 	delete(d.byRef, ref)
 	return 1
+}
+
+// ends notes that a frame which ends a delivery goes to the shard, and says
+// whether a unit of room will come back for it: for the first one.
+func (d *deliveries) ends(ref wire.TaskRef) (hasUnit bool) {
+	one := d.byRef[ref]
+	if one == nil || one.ending {
+		return false
+	}
+	one.ending = true
+	return true
 }
 
 // named notes that the client sent the token of a delivery, which confirms it.

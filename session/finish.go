@@ -16,6 +16,7 @@ func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*requ
 	r := c.begin(ref, bytes)
 	r.task, r.ends = task, true
 	r.ok.TaskID = task.TaskID
+	r.hasUnit = c.tasks.ends(task)
 	c.tasks.named(task)
 	return r, c.ask(r, c.open(r))
 }
@@ -28,7 +29,7 @@ func (c *Conversation) result(f *wire.Result) {
 	}
 	r, asker := c.ending(f.Ref, f.TaskRef, bytes)
 	c.postEnding(r, &shardactor.Result{
-		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest,
+		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasUnit: r.hasUnit,
 	})
 }
 

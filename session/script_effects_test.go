@@ -54,7 +54,7 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 	case "cancelled":
 		return &shardactor.Cancelled{Ref: f.ref, TaskID: f.first().TaskID}, nil
 	case "completed":
-		return &shardactor.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}}, nil
+		return &shardactor.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}, Kept: f.other["kept"] != ""}, nil
 	case "requeued":
 		delay, _ := strconv.Atoi(f.other["delay"]) // absent is 0
 		return &shardactor.Requeued{Ref: f.ref, TaskID: f.first().TaskID, Status: f.other["status"], DelaySeconds: int64(delay)}, nil

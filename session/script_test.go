@@ -288,8 +288,12 @@ func describeMessage(m shardactor.Message) string {
 	case *shardactor.Received:
 		return "received " + describeRefs(m.Tasks)
 	case *shardactor.Result:
-		return fmt.Sprintf("result ref=%d by %s/%s %s %s %s%s", m.Ref, m.Tenant, m.Subject,
-			describeRefs([]wire.TaskRef{m.TaskRef}), m.Status, m.ResultRequest.Result, m.Error)
+		unit := ""
+		if m.HasUnit {
+			unit = " with a unit"
+		}
+		return fmt.Sprintf("result ref=%d by %s/%s %s%s %s %s%s", m.Ref, m.Tenant, m.Subject,
+			describeRefs([]wire.TaskRef{m.TaskRef}), unit, m.Status, m.ResultRequest.Result, m.Error)
 	case *shardactor.Nack:
 		return fmt.Sprintf("nack ref=%d by %s/%s %s delay=%d reason=%q", m.Ref, m.Tenant, m.Subject,
 			describeRefs([]wire.TaskRef{m.TaskRef}), m.DelaySeconds, m.Reason)

@@ -16,6 +16,11 @@ type member struct {
 	open bool
 	// credit counts units that room messages carried and no grant has used.
 	credit int
+	// kept counts units of deliveries that ended in this round and that no grant
+	// has used; keptInRow counts those kept while another shard waited. See
+	// keepUnit.
+	kept      int
+	keptInRow int
 	// lastGrant is the number of the newest grant to it, for turns among equals.
 	lastGrant uint64
 }

@@ -64,6 +64,9 @@ type Granted struct {
 type Completed struct {
 	Ref    uint64
 	Record *wire.ResultRecord
+	// Kept says that the unit of room of the delivery has gone to another one
+	// already; only where the message said HasUnit.
+	Kept bool
 }
 
 // Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued or

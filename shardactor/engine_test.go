@@ -30,6 +30,24 @@ type testEngine struct {
 
 func startTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *testEngine {
 	t.Helper()
+	e := newTestEngine(t, shards, fs, fatal)
+	e.store.StartSyncer()
+	e.Start()
+	e.stop = func() {
+		if err := e.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		e.store.StopSyncer()
+		if err := e.store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	return e
+}
+
+// newTestEngine has not started it.
+func newTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *testEngine {
+	t.Helper()
 	outlets := new(Outlets)
 	chance := rand.NewChaCha8([32]byte{7})
 	s, err := store.Open(store.Options{
@@ -46,17 +64,7 @@ func startTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *te
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.StartSyncer()
-	e.Start()
-	return &testEngine{Engine: e, store: s, stop: func() {
-		if err := e.Stop(); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		s.StopSyncer()
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}}
+	return &testEngine{Engine: e, store: s}
 }
 
 func noFatal(err error) { panic(fmt.Sprintf("fatal: %v", err)) }
@@ -116,11 +124,14 @@ func (w *eagerWorker) Deliver(effects []Effect) {
 				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
+				HasUnit:       true,
 			}}, 2, mailbox.ClassKeep)
 		case *Completed:
 			w.inHand--
 			w.completed[e.Record.TaskID]++
-			w.seat.Give(1)
+			if !e.Kept {
+				w.seat.Give(1)
+			}
 		case *Refused:
 			w.t.Errorf("refused: %v", e.Err)
 		}

@@ -63,10 +63,15 @@ func (s *Shard) pick(q *queue) *member {
 	return q.tenant.wild.better(q.crowd.better(nil))
 }
 
-// takeRoom takes a unit: one that a room message brought, or one of the seat.
+// takeRoom takes a unit: one of a delivery that ended in this round, one that a
+// room message brought, or one of the seat.
 func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
-	if mb.credit > 0 {
-		mb.credit--
+	if mb.kept+mb.credit > 0 {
+		if mb.kept > 0 {
+			mb.kept--
+		} else {
+			mb.credit--
+		}
 		mb.seat.room.carried(payloadBytes)
 		return true
 	}

@@ -92,6 +92,9 @@ type Result struct {
 	Owner
 	wire.TaskRef
 	wire.ResultRequest
+	// HasUnit says that a unit of the asking seat's room is out for the delivery
+	// and comes back with the answer, unless that is Completed and says Kept.
+	HasUnit bool
 }
 
 // Nack ends a delivery; the task is tried again after a delay or becomes a

@@ -46,7 +46,11 @@ func (s *Shard) complete(m *Result, t *store.TaskRecord, e *lease.Entry) {
 	s.transition(t, move{
 		to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record,
 	})
-	s.tell(m.Sink, &Completed{Ref: m.Ref, Record: record})
+	answer := &Completed{Ref: m.Ref, Record: record}
+	s.tell(m.Sink, answer)
+	if e != nil && m.HasUnit {
+		s.keepUnit(m, e.Lease.Session, answer)
+	}
 }
 
 // repeated answers a completion that was accepted before, with the record that

@@ -142,6 +142,14 @@ func (r *room) written(payloadBytes int, wake func(shard int)) {
 	r.rouse(wake)
 }
 
+// mayKeep says whether a unit that is about to come back may be used by this
+// shard at once, and whether another shard waits for one.
+func (r *room) mayKeep(shard int) (may, othersWait bool) {
+	word := r.word.Load()
+	may = word&roomClosed == 0 && roomFree(word) >= 0 && r.unsentBytes.Load() < maxUnsentBytes
+	return may, word&roomBits&^(int64(1)<<shard) != 0
+}
+
 // hold takes units that are out without having been asked for. It may leave the
 // room in debt.
 func (r *room) hold(units int) { r.word.Add(-int64(units) * roomUnit) }

@@ -396,7 +396,11 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("granted %v %v until %d delivery %d attempts %d payload %s",
 			e.Task.ID, e.Token, e.LeaseUntilMs, e.Task.Deliveries, e.Task.Attempts, e.Task.Payload)
 	case *Completed:
-		return fmt.Sprintf("completed ref=%d %v %s %s%s", e.Ref, e.Record.TaskID, e.Record.Status, e.Record.Result, e.Record.Error)
+		text := fmt.Sprintf("completed ref=%d %v %s %s%s", e.Ref, e.Record.TaskID, e.Record.Status, e.Record.Result, e.Record.Error)
+		if e.Kept {
+			text += ", room kept"
+		}
+		return text
 	case *Requeued:
 		return fmt.Sprintf("requeued ref=%d %v %s delay %ds", e.Ref, e.TaskID, e.Status, e.DelaySeconds)
 	case *Extended:

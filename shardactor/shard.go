@@ -85,6 +85,7 @@ type Shard struct {
 	out      Outcome
 	dirty    []*index.Queue
 	credited []*member
+	keeps    []keep
 	claims   []claimant
 	// unsaved are queues whose settings recovery took from another shard.
 	unsaved []*queue
@@ -204,6 +205,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	}
 	s.answerClaims(cut)
 	s.returnCredit()
+	s.returnKept()
 	s.seal()
 	s.plan()
 	return s.out

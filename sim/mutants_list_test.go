@@ -72,7 +72,7 @@ var mutants = []mutant{{
 	name: "return room twice",
 	edit: edit{
 		file: "session/answer.go",
-		old:  "c.out.Give += c.tasks.answered(r.task)", new: "c.out.Give += 2 * c.tasks.answered(r.task)",
+		old:  "c.out.Give += units", new: "c.out.Give += 2 * units",
 	},
 	caught: []string{"room adds up"},
 }, {
@@ -88,6 +88,20 @@ var mutants = []mutant{{
 	edit: edit{
 		file: "shardactor/subscribe.go",
 		old:  "s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})", new: "",
+	},
+	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
+}, {
+	name: "give back room that was kept",
+	edit: edit{
+		file: "session/answer.go",
+		old:  "if !r.kept {", new: "if units == 1 {",
+	},
+	caught: []string{"room adds up"},
+}, {
+	name: "keep room and forget it",
+	edit: edit{
+		file: "shardactor/keep.go",
+		old:  "k.answer.Kept = false", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 }, {

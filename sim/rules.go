@@ -194,7 +194,7 @@ func (m *model) finish(a *shardactor.Result) {
 	mine := t != nil && t.mayAct(a.Owner, a.Token)
 	switch {
 	case mine && !t.open() && t.resultToken == t.token && t.status == a.Status:
-		m.completed(a.Asker, t)
+		m.repeated(a.Asker, t)
 	case mine && t.open() && (t.place == wire.LocationInProgress || !t.ended):
 		from := t.place
 		m.end(t, &wire.ResultRecord{
@@ -205,17 +205,42 @@ func (m *model) finish(a *shardactor.Result) {
 			t.reason = a.Error
 		}
 		m.moved(t, from, shardactor.CauseResult)
-		m.completed(a.Asker, t)
+		m.keptRoom(a, m.completed(a.Asker, t))
 	default:
 		m.refusedDelivery(a.Asker, a.Owner, a.TaskRef, t)
 	}
 }
 
-func (m *model) completed(to shardactor.Asker, t *task) {
+func (m *model) completed(to shardactor.Asker, t *task) *shardactor.Completed {
 	e := expect[*shardactor.Completed](m, to)
-	if to.Sink != nil && !sameResult(e.Record, t.result) {
+	if to.Sink == nil {
+		return &shardactor.Completed{}
+	}
+	if !sameResult(e.Record, t.result) {
 		violate("one completion stands", "task %v ended as %+v and answers %+v", t.id, t.result, e.Record)
 	}
+	return e
+}
+
+// repeated is the answer to a completion that was accepted before: its unit of
+// room is not the shard's any more.
+func (m *model) repeated(to shardactor.Asker, t *task) {
+	if m.completed(to, t).Kept {
+		violate("room adds up", "a repeated completion of task %v kept a unit of room", t.id)
+	}
+}
+
+// keptRoom notes a unit that goes from the delivery that ended straight to
+// another one.
+func (m *model) keptRoom(a *shardactor.Result, e *shardactor.Completed) {
+	if !e.Kept {
+		return
+	}
+	s := m.addressee(a.Sink)
+	if s == nil || !a.HasUnit || !s.out[a.Token] {
+		violate("room adds up", "the unit of task %v was kept, of which none is out", a.TaskID)
+	}
+	delete(s.out, a.Token)
 }
 
 func (m *model) nack(a *shardactor.Nack) {

@@ -150,7 +150,7 @@ func (w *world) effectText(e shardactor.Effect) string {
 	case *shardactor.Refused:
 		return fmt.Sprintf("refused %s: %s", w.name(e.TaskID), e.Err.Code)
 	case *shardactor.Completed:
-		return fmt.Sprintf("completed %s: %s", w.name(e.Record.TaskID), e.Record.Status)
+		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.Kept)
 	case *shardactor.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
 	case *shardactor.Misplaced:

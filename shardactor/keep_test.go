@@ -1,0 +1,156 @@
+package shardactor
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// keeper is the session of a worker that answers at once, except for the tasks
+// it got first: those stay in its hand for ever.
+type keeper struct {
+	engine *Engine
+	seat   *Seat
+	stuck  int
+	served []int // the shard of each grant
+	kept   int
+}
+
+// Deliver implements Sink.
+func (k *keeper) Deliver(effects []Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *Granted:
+			k.granted(e)
+		case *Completed:
+			if e.Kept {
+				k.kept++
+			} else {
+				k.seat.Give(1)
+			}
+		}
+	}
+}
+
+func (k *keeper) granted(e *Granted) {
+	k.seat.Written(len(e.Task.Payload))
+	shard := k.engine.ShardOf(e.Task.ID)
+	k.served = append(k.served, shard)
+	if k.stuck > 0 {
+		k.stuck--
+		return
+	}
+	k.engine.Post(shard, []Message{&Result{
+		Asker: Asker{Sink: k}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+		TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
+		HasUnit:       true,
+	}}, 2, mailbox.ClassKeep)
+}
+
+// Shards that keep units for themselves must not leave one without: while all
+// of them have work, none waits for long, whatever the window and however much
+// of it is stuck.
+func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
+	const shards, perShard = 4, 150
+	for _, test := range []struct {
+		name          string
+		window, stuck int
+		longest       int // grants to others while a shard with work gets none
+		keeps         bool
+	}{
+		{"window of one", 1, 0, 8, false},
+		{"window of the shards", 4, 0, 60, true},
+		{"a wide window", 64, 0, 4 * 64, true},
+		{"half of it stuck", 8, 4, 60, true},
+		{"all but one stuck", 5, 4, 60, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e, s := steppedEngine(t, shards)
+			k := &keeper{engine: e, stuck: test.stuck}
+			fill(t, e, perShard)
+			k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
+			k.seat.SetWindow(test.window)
+			for shard := range shards {
+				e.Post(shard, []Message{&Subscribe{Seat: k.seat, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+			}
+			for done := -1; done < len(k.served); {
+				done = len(k.served)
+				for range 4 {
+					runAll(t, e, s)
+				}
+			}
+			if len(k.served) != shards*perShard {
+				t.Fatalf("%d tasks were handed out of %d", len(k.served), shards*perShard)
+			}
+			if got := longestWait(k.served, shards, perShard); got > test.longest {
+				t.Errorf("a shard with work waited for %d grants to others, want at most %d", got, test.longest)
+			}
+			if (k.kept > 0) != test.keeps {
+				t.Errorf("%d units were kept", k.kept)
+			}
+		})
+	}
+}
+
+// longestWait is the longest run of grants in which some shard that still had
+// tasks got none.
+func longestWait(served []int, shards, perShard int) (longest int) {
+	last, left := make([]int, shards), make([]int, shards)
+	for shard := range left {
+		left[shard] = perShard
+	}
+	for i, shard := range served {
+		longest = max(longest, i-last[shard])
+		last[shard] = i
+		left[shard]--
+	}
+	return longest
+}
+
+// steppedEngine is an engine whose every step is the test's.
+func steppedEngine(t *testing.T, shards int) (*Engine, *store.Store) {
+	t.Helper()
+	e := newTestEngine(t, shards, vfs.NewMem(), noFatal)
+	t.Cleanup(func() {
+		if err := e.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e.Engine, e.store
+}
+
+func runAll(t *testing.T, e *Engine, s *store.Store) {
+	t.Helper()
+	for shard := range e.Shards() {
+		e.Run(shard)
+	}
+	if err := s.Barrier(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill gives every shard as many tasks.
+func fill(t *testing.T, e *Engine, perShard int) {
+	t.Helper()
+	left := make([]int, e.Shards())
+	for shard := range left {
+		left[shard] = perShard
+	}
+	for n := e.Shards() * perShard; n > 0; {
+		id, shard := e.Route("default", "a", "")
+		if left[shard] == 0 {
+			continue
+		}
+		m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 3}}
+		if v := e.Post(shard, []Message{m}, 1, mailbox.ClassNew); v != mailbox.Accepted {
+			t.Fatalf("enqueue: %v", v)
+		}
+		left[shard]--
+		n--
+	}
+}
