@@ -2,13 +2,19 @@ package loadtest
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 )
 
-// refusedPause is how long a producer rests after a refusal, which is what a
-// client does that was told to come later.
-const refusedPause = 5 * time.Millisecond
+// refusedPause is how long a producer rests after a refusal, give or take a
+// half: the second that the server advises, as the SDK takes it, and spread, or
+// all of them would come back at once.
+const refusedPause = time.Second
+
+func (p *producer) restAfterRefusal(ctx context.Context) bool {
+	return rest(ctx, refusedPause/2+rand.N(refusedPause))
+}
 
 // producer is one goroutine that posts and waits.
 type producer struct {
@@ -83,7 +89,7 @@ func (p *producer) post(count int, sentNs int64) {
 func (p *producer) wait(ctx context.Context, enough int) bool {
 	for {
 		p.held += int(p.credit.Swap(0))
-		if p.refusals.Load() > 0 && p.refusals.Swap(0) > 0 && !rest(ctx, refusedPause) {
+		if p.refusals.Load() > 0 && p.refusals.Swap(0) > 0 && !p.restAfterRefusal(ctx) {
 			return false
 		}
 		if ctx.Err() != nil {

@@ -36,7 +36,7 @@ type benchCmd struct {
 	Window       int     `default:"128" help:"Unfinished tasks that each worker session holds."`
 	Sessions     int     `default:"1" help:"Producer sessions, and as many worker sessions."`
 	PayloadBytes int     `default:"100" help:"Length of each payload."`
-	UnderWay     int     `default:"131072" help:"Tasks that the profile mailbox has under way."`
+	UnderWay     int     `default:"32768" help:"Tasks that the profile mailbox has under way."`
 	Rate         float64 `help:"Tasks per second to offer; without it as many as are answered."`
 	Seconds      float64 `default:"15" help:"How long is measured."`
 	WarmUp       float64 `default:"2" help:"Seconds before that."`
