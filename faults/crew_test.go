@@ -23,6 +23,8 @@ type ledger struct {
 	// task that was delivered.
 	stale int
 	most  int
+	// seen is shown every delivery, if it is set before there is any.
+	seen func(f *wire.TaskFrame)
 }
 
 func newLedger(x *site) *ledger {
@@ -30,6 +32,9 @@ func newLedger(x *site) *ledger {
 }
 
 func (l *ledger) delivered(f *wire.TaskFrame) {
+	if l.seen != nil {
+		l.seen(f)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ref := blackbox.RefOf(f)
