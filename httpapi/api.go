@@ -123,6 +123,8 @@ func (a *api) resources() []resource {
 		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.resumeQueue}}},
 		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayTask}}},
 		{base + "/admin/queues/{command}/dlq/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayQueue}}},
+		{base + "/admin/queues/{command}/dlq", []verb{{method: http.MethodDelete, scope: auth.ScopeAdmin, handle: a.purgeQueue}}},
+		{base + "/admin/queues/{command}/dlq/reasons", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getReasons}}},
 		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.cleanup}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},

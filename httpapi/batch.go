@@ -145,6 +145,8 @@ func (g *gather) Deliver(effects []shardactor.Effect) {
 			g.put(int(e.Ref), e)
 		case *shardactor.Replayed:
 			g.put(int(e.Ref), e)
+		case *shardactor.Purged:
+			g.put(int(e.Ref), e)
 		case *shardactor.Refused:
 			g.put(int(e.Ref), e)
 		default:

@@ -87,10 +87,8 @@ func listQueryOf(u *url.URL) (query *store.ListQuery, cursor string, refusal *wi
 	if refusal != nil {
 		return nil, "", refusal
 	}
-	for _, name := range []string{"state", "limit", "cursor", "status", "worker", "error"} {
-		if given, ok := values[name]; ok && (len(given) > 1 || given[0] == "") {
-			return nil, "", wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
-		}
+	if refusal := onceEach(values, "state", "limit", "cursor", "status", "worker", "error"); refusal != nil {
+		return nil, "", refusal
 	}
 	state, known := listStates[values.Get("state")]
 	if !known {
@@ -104,17 +102,35 @@ func listQueryOf(u *url.URL) (query *store.ListQuery, cursor string, refusal *wi
 		return nil, "", wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
 			"status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", string(status)))
 	}
-	limit := listDefault
-	if text := values.Get("limit"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 31)
-		if err != nil || n < 1 || n > wire.MaxListTasks {
-			return nil, "", wire.Refuse(wire.CodeInvalidArgument,
-				fmt.Sprintf("limit must be an integer from 1 to %d", wire.MaxListTasks))
-		}
-		limit = int(n)
+	limit, refusal := limitOf(values, listDefault, wire.MaxListTasks)
+	if refusal != nil {
+		return nil, "", refusal
 	}
 	return &store.ListQuery{
 		State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
 		Filter: store.ListFilter{Status: status, Worker: values.Get("worker"), ErrorPart: values.Get("error")},
 	}, values.Get("cursor"), nil
+}
+
+// onceEach refuses a parameter that is there twice, or empty.
+func onceEach(values url.Values, names ...string) *wire.Error {
+	for _, name := range names {
+		if given, ok := values[name]; ok && (len(given) > 1 || given[0] == "") {
+			return wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
+		}
+	}
+	return nil
+}
+
+// limitOf reads limit, which is absent when it is left out.
+func limitOf(values url.Values, absent, most int) (int, *wire.Error) {
+	text := values.Get("limit")
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || n < 1 || n > uint64(most) {
+		return 0, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("limit must be an integer from 1 to %d", most))
+	}
+	return int(n), nil
 }

@@ -1,18 +1,11 @@
 package httpapi
 
 import (
-	"fmt"
-	"net/http"
-
 	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
 )
-
-// replayChunk is how many dead letters are replayed before the next are looked
-// for: few enough that producers hardly wait for them.
-const replayChunk = 256
 
 // replayTask gives one dead letter all its attempts back.
 func (a *api) replayTask(c *call) answer {
@@ -33,72 +26,23 @@ func (a *api) replayTask(c *call) answer {
 	return a.taskAsItIs(c, id)
 }
 
-// replayQueue replays dead letters of one queue that had ended when it was
-// asked, oldest first, up to the limit. It stops when the client leaves or the
-// shards have no room; whoever asks again goes on where it stopped.
+// replayQueue replays dead letters of one queue; see workDead.
 func (a *api) replayQueue(c *call) answer {
-	q, refusal := c.queueOf()
-	if refusal != nil {
-		return refuse(refusal)
-	}
 	body, refusal := c.readBody()
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	req, refusal := wire.ParseEndedRequest(body)
+	req, refusal := wire.ParseDeadRequest(body, wire.MaxEndedTasks)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	untilMs := a.o.NowMs()
-	if req.BeforeMs > 0 {
-		untilMs = min(untilMs, req.BeforeMs-1)
-	}
-	replayed, ans := a.replayUntil(c, q, untilMs, req.Limit)
-	if ans != nil {
-		return *ans
-	}
-	figures, failed := a.readQueue(c, q)
-	if figures == nil {
-		return failed
-	}
-	return answer{
-		status: http.StatusOK, body: fmt.Appendf(nil, `{"replayed":%d,"remaining":%d}`, replayed, figures.Dead),
-	}
-}
-
-// replayUntil replays chunk by chunk. A refusal counts only if nothing was
-// replayed before it.
-func (a *api) replayUntil(c *call, q store.QueueKey, untilMs int64, limit int) (replayed int, ans *answer) {
-	var places []store.ListPlace
-	for replayed < limit && c.r.Context().Err() == nil {
-		ids, next, err := a.o.Store.DeadLetters(q, untilMs, places, min(replayChunk, limit-replayed))
-		if err != nil {
-			failed := a.failedRead(c, err)
-			return replayed, &failed
+	return a.workDead(c, req, "replayed", func(letters []store.TimedKey) []shardactor.Effect {
+		ids := make([]wire.TaskID, len(letters))
+		for i, k := range letters {
+			ids[i] = k.ID
 		}
-		if len(ids) == 0 {
-			break
-		}
-		var refusal *wire.Error
-		for _, effect := range a.replayAll(c, ids) {
-			switch e := effect.(type) {
-			case *shardactor.Replayed:
-				replayed++
-			case *shardactor.Refused:
-				if e.Err.Code.Retryable() {
-					refusal = e.Err
-				}
-			}
-		}
-		if refusal != nil && replayed == 0 {
-			refused := refuse(refusal)
-			return 0, &refused
-		}
-		if places = next; places == nil || refusal != nil {
-			break
-		}
-	}
-	return replayed, nil
+		return a.replayAll(c, ids)
+	})
 }
 
 // replayAll posts to each shard at once what belongs to it and waits for all

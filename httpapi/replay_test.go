@@ -50,7 +50,7 @@ func TestReplayOfAQueueTakesTheOldestAndSaysWhatIsLeft(t *testing.T) {
 	replay := func(command, body, want string) {
 		t.Helper()
 		g := b.do("POST", "/v1/codeq/admin/queues/"+command+"/dlq/replay", body)
-		if g.status != http.StatusOK || g.body != want {
+		if g.status != http.StatusOK || bareAnswer(g.body) != want {
 			t.Errorf("%s is answered %d %s, want %s", body, g.status, g.body, want)
 		}
 	}
@@ -78,10 +78,19 @@ func TestReplayOfAQueueTakesTheOldestAndSaysWhatIsLeft(t *testing.T) {
 // handler that fails again brings each of them back only once.
 func TestReplayGoesOnOverPieces(t *testing.T) {
 	b := newBench(t, setup{})
-	n := replayChunk + 20
+	n := deadChunk + 20
 	b.bury("c", n)
 	g := b.do("POST", "/v1/codeq/admin/queues/c/dlq/replay", "")
 	if want := fmt.Sprintf(`{"replayed":%d,"remaining":0}`, n); g.body != want {
 		t.Errorf("answered %d %s, want %s", g.status, g.body, want)
 	}
+}
+
+// bareAnswer is an answer about dead letters without its cursor.
+func bareAnswer(body string) string {
+	bare, _, more := strings.Cut(body, `,"cursor":`)
+	if more {
+		return bare + "}"
+	}
+	return bare
 }

@@ -45,6 +45,8 @@ var everyRoute = []struct {
 	{"PUT", "/v1/codeq/admin/queues/c", "GET, HEAD, PUT", false},
 	{"POST", "/v1/codeq/admin/queues/c/pause", "POST", false},
 	{"POST", "/v1/codeq/admin/queues/c/resume", "POST", false},
+	{"DELETE", "/v1/codeq/admin/queues/c/dlq", "DELETE", false},
+	{"GET", "/v1/codeq/admin/queues/c/dlq/reasons", "GET, HEAD", false},
 	{"POST", "/v1/codeq/admin/tasks/cleanup", "POST", false},
 	{"GET", "/v1/codeq/admin/sessions", "GET, HEAD", false},
 	{"GET", "/v1/codeq/session", "GET", true},

@@ -181,6 +181,16 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger replays tasks: %d %s", a.status, a.body)
 		}
 	},
+	"DELETE /v1/codeq/admin/queues/{command}/dlq": func(x *site) {
+		if a := x.ask("DELETE", "/v1/codeq/admin/queues/held/dlq", ""); a.body != `{"purged":0,"remaining":0}` {
+			x.t.Errorf("the stranger purges tasks: %d %s", a.status, a.body)
+		}
+	},
+	"GET /v1/codeq/admin/queues/{command}/dlq/reasons": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/admin/queues/held/dlq/reasons", ""); a.body != `{"reasons":[],"read":0}` {
+			x.t.Errorf("the stranger sees reasons: %d %s", a.status, a.body)
+		}
+	},
 	"POST /v1/codeq/admin/tasks/cleanup": func(x *site) {
 		if a := x.ask("POST", "/v1/codeq/admin/tasks/cleanup", `{"before":"2200-01-01T00:00:00Z"}`); a.body != `{"deleted":0}` {
 			x.t.Errorf("the stranger removes tasks: %d %s", a.status, a.body)

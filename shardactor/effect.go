@@ -122,6 +122,12 @@ type Replayed struct {
 	TaskID wire.TaskID
 }
 
+// Purged answers Purge.
+type Purged struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
 // Revoked tells the seat it is addressed to that it lost a delivery.
 type Revoked struct {
 	wire.TaskRef
@@ -148,6 +154,7 @@ func (*Cancelled) effect()  {}
 func (*Replayed) effect()   {}
 func (*Misplaced) effect()  {}
 func (*Frozen) effect()     {}
+func (*Purged) effect()     {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}
 func (*Ended) effect()      {}

@@ -184,6 +184,17 @@ type Replay struct {
 	TaskID   wire.TaskID
 }
 
+// Purge removes a dead letter that ended at EndedAtMs: one that was replayed
+// since, and died again, is another. Commands are those the asker may use, nil
+// means all. Answer: Purged or Refused.
+type Purge struct {
+	Asker
+	Tenant    string
+	Commands  []string
+	TaskID    wire.TaskID
+	EndedAtMs int64
+}
+
 // Cancel ends a task that has not ended yet. Commands are those the asker may
 // use, nil means all. Answer: Cancelled, also for a task that was cancelled
 // before, or Refused.
@@ -263,5 +274,6 @@ func (*Cancel) message()       {}
 func (*Cleanup) message()      {}
 func (*Replay) message()       {}
 func (*Freeze) message()       {}
+func (*Purge) message()        {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}

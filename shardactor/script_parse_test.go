@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "purge" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -51,12 +51,8 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}, nil
-	case "cancel":
-		m := &Cancel{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}
-		if may := scriptString(args, "commands", ""); may != "" {
-			m.Commands = strings.Split(may, ",")
-		}
-		return m, nil
+	case "cancel", "replay", "purge":
+		return w.parseManaged(verb, asker, args), nil
 	case "cleanup":
 		m := &Cleanup{Asker: asker, Queue: store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: "default"}, Limit: scriptInt(args, "limit")}
 		if ago := scriptString(args, "ago", ""); ago != "" {
@@ -67,12 +63,6 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		return &Freeze{Asker: asker, Queue: scriptQueue(args)}, nil
 	case "configure", "copy":
 		return parseSettings(verb, asker, args), nil
-	case "replay":
-		m := &Replay{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}
-		if may := scriptString(args, "commands", ""); may != "" {
-			m.Commands = strings.Split(may, ",")
-		}
-		return m, nil
 	case "unwatch":
 		return &Unwatch{Asker: asker, TaskID: w.taskID(scriptInt(args, "task"))}, nil
 	default:
@@ -82,6 +72,24 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 
 func scriptQueue(args []datadriven.CmdArg) store.QueueKey {
 	return store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: scriptString(args, "tenant", "default")}
+}
+
+// parseManaged reads what somebody does to a task who is not its worker.
+func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.CmdArg) Message {
+	tenant, id := scriptString(args, "tenant", "default"), w.taskID(scriptInt(args, "task"))
+	var commands []string
+	if may := scriptString(args, "commands", ""); may != "" {
+		commands = strings.Split(may, ",")
+	}
+	switch verb {
+	case "cancel":
+		return &Cancel{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+	case "replay":
+		return &Replay{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+	default:
+		endedAtMs := w.nowMs - int64(scriptInt(args, "ago"))*1000
+		return &Purge{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}
+	}
 }
 
 // parseSettings reads a change at home, or a copy with its version.

@@ -430,6 +430,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
 	case *Replayed:
 		return fmt.Sprintf("replayed ref=%d %v", e.Ref, e.TaskID)
+	case *Purged:
+		return fmt.Sprintf("purged ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:
 		return fmt.Sprintf("ended ref=%d %v", e.Ref, e.TaskID)
 	default:

@@ -264,6 +264,8 @@ func (s *Shard) step(m Message) {
 		s.unwatch(m)
 	case *Replay:
 		s.replay(m)
+	case *Purge:
+		s.purge(m)
 	case *Cancel:
 		s.cancel(m)
 	case *Cleanup:

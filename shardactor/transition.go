@@ -28,6 +28,7 @@ const (
 	CauseRetention   Cause = "retention"
 	CauseReplay      Cause = "replay"
 	CauseCleanup     Cause = "cleanup"
+	CausePurge       Cause = "purge"
 )
 
 // Event is one transition of one task. Number counts per shard without gaps

@@ -258,6 +258,21 @@ var mutants = []mutant{{
 	},
 	caught: []string{"what is due happens"},
 }, {
+	name: "purge: another than was meant",
+	edit: edit{
+		file: "shardactor/purge.go",
+		old:  "|| t.EndedAtMs != m.EndedAtMs:", new: "|| t.EndedAtMs < m.EndedAtMs:",
+	},
+	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
+}, {
+	name: "purge: once more when its time is over",
+	edit: edit{
+		file: "shardactor/purge.go",
+		old:  "		s.passOver(t)\n", new: "",
+	},
+	also:   []edit{{file: "index/queue.go", old: "	if *count < 0 {\n", new: "	if false {\n"}},
+	caught: []string{"the database agrees with itself", "figures add up"},
+}, {
 	name: "replace a completion",
 	edit: edit{
 		file: "shardactor/result.go",

@@ -32,13 +32,7 @@ func (m *model) replay(a *shardactor.Replay) {
 
 // replaySome is an admin who replays a dead letter, or what is none.
 func (w *world) replaySome() {
-	t := w.someTask()
-	for _, other := range w.model.all {
-		if other.place == wire.LocationDead && w.chance.oneIn(3) {
-			t = other
-			break
-		}
-	}
+	t := w.someDeadLetter()
 	if t != nil && w.model.tasks[t.id] != nil {
 		w.trace.say("  POST replay of %s", w.name(t.id))
 		(&request{world: w, replay: t.id}).post()

@@ -86,6 +86,8 @@ func (m *model) message(message shardactor.Message) {
 		m.unwatch(a)
 	case *shardactor.Replay:
 		m.replay(a)
+	case *shardactor.Purge:
+		m.purge(a)
 	case *shardactor.Cancel:
 		m.cancel(a)
 	case *shardactor.Cleanup:

@@ -125,6 +125,8 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
 	case *shardactor.Undelivered:
 		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
+	case *shardactor.Purge:
+		return fmt.Sprintf("purge %s that ended at %d", w.name(m.TaskID), m.EndedAtMs)
 	case *shardactor.Replay:
 		return "replay " + w.name(m.TaskID)
 	case *shardactor.Watch:
@@ -157,6 +159,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("misplaced %s of %s by version %d", e.Enqueue.Payload, e.Enqueue.Command, e.Settings.Version)
 	case *shardactor.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
+	case *shardactor.Purged:
+		return "purged " + w.name(e.TaskID)
 	case *shardactor.Replayed:
 		return "replayed " + w.name(e.TaskID)
 	case *shardactor.Cancelled:

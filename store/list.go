@@ -110,89 +110,32 @@ func (m *merge) page(q *ListQuery) (*ListPage, error) {
 
 // task reads the task at the place, nil if the filter leaves it out.
 func (o *order) task(q *ListQuery) (*wire.Task, error) {
+	r, err := o.record(q.Queue, q.State, &q.Filter)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return joinTask(&o.view, r)
+}
+
+// record reads the record at the place, nil if the filter leaves it out.
+func (o *order) record(q QueueKey, state ListState, f *ListFilter) (*TaskRecord, error) {
 	r, err := o.view.task(o.key.ID)
 	if err != nil || r == nil {
 		return nil, err
 	}
 	status, worker := r.Status, r.LastWorkerID
-	if q.State == ListInProgress {
-		lease, err := o.view.lease(q.Queue, r.ID)
+	if state == ListInProgress {
+		lease, err := o.view.lease(q, r.ID)
 		if err != nil || lease == nil {
 			return nil, err
 		}
 		status, worker = wire.StatusInProgress, lease.WorkerID
 	}
-	f := &q.Filter
 	if f.Status != "" && f.Status != status || f.Worker != "" && f.Worker != worker ||
 		!strings.Contains(r.Error, f.ErrorPart) {
 		return nil, nil
 	}
-	return joinTask(&o.view, r)
-}
-
-// DeadLetters are the ids of dead letters of a queue, oldest first: up to limit
-// of those that ended at untilMs (Unix milliseconds) or before, behind the
-// places, nil for the beginning. places leads on to the next ones; it is nil
-// when there are none.
-func (s *Store) DeadLetters(q QueueKey, untilMs int64, after []ListPlace, limit int) (ids []wire.TaskID, places []ListPlace, err error) {
-	query := &ListQuery{Queue: q, State: ListDead, After: after}
-	err = s.merged(query, func(m *merge) error {
-		for o := m.first(); o != nil && o.key.AtMs <= untilMs; o = m.first() {
-			if len(ids) == limit {
-				places = m.places()
-				return nil
-			}
-			ids = append(ids, o.key.ID)
-			if err := o.next(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, oldestFirst)
-	return ids, places, err
-}
-
-// ReasonCount is one reason of dead letters.
-type ReasonCount struct {
-	// Error is the text that the letters have in common, TaskID the newest of
-	// them and EndedAtMs when that one ended.
-	Error     string
-	Count     int
-	TaskID    wire.TaskID
-	EndedAtMs int64
-}
-
-// DeadReasons groups the newest mostRead dead letters of a queue by their error,
-// in the order of the newest of each. more says that there are older ones.
-func (s *Store) DeadReasons(q QueueKey, mostRead int) (reasons []ReasonCount, read int, more bool, err error) {
-	at := make(map[string]int)
-	err = s.merged(&ListQuery{Queue: q, State: ListDead}, func(m *merge) error {
-		for o := m.first(); o != nil; o = m.first() {
-			if read == mostRead {
-				more = true
-				return nil
-			}
-			read++
-			r, err := o.view.task(o.key.ID)
-			if err != nil && !isDamaged(err) {
-				return err
-			}
-			if err == nil && r != nil {
-				i, known := at[r.Error]
-				if !known {
-					i = len(reasons)
-					at[r.Error] = i
-					reasons = append(reasons, ReasonCount{Error: r.Error, TaskID: r.ID, EndedAtMs: o.key.AtMs})
-				}
-				reasons[i].Count++
-			}
-			if err := o.next(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return reasons, read, more, err
+	return r, nil
 }
 
 // merged opens a merge over one snapshot for the time of read.

@@ -6,8 +6,8 @@ import (
 )
 
 // EndedRequest says which ended tasks a request is about: the body of POST
-// /admin/tasks/cleanup and of a replay of the dead letters of a queue. BeforeMs
-// is 0 when the request does not say, Limit never 0.
+// /admin/tasks/cleanup. BeforeMs is 0 when the request does not say, Limit never
+// 0.
 type EndedRequest struct {
 	BeforeMs int64
 	Limit    int
@@ -35,7 +35,7 @@ func ParseEndedRequest(body []byte) (*EndedRequest, *Error) {
 	o := object{names: endedNames}
 	o.scanBody(body, math.MaxUint32)
 	r := &EndedRequest{
-		BeforeMs: max(0, o.timeMs(endedBefore, CodeInvalidTime)),
+		BeforeMs: o.beforeMs(endedBefore),
 		Limit:    int(o.integer(endedLimit, &endedLimitRule)),
 	}
 	if o.err != nil {

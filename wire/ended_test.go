@@ -4,9 +4,10 @@ import "testing"
 
 func TestEndedRequestsAreRead(t *testing.T) {
 	for body, want := range map[string]EndedRequest{
-		"":                {Limit: MaxEndedTasks},
-		`{"limit":7}`:     {Limit: 7},
-		`{"before":null}`: {Limit: MaxEndedTasks},
+		"":                                  {Limit: MaxEndedTasks},
+		`{"limit":7}`:                       {Limit: 7},
+		`{"before":null}`:                   {Limit: MaxEndedTasks},
+		`{"before":"1960-01-01T00:00:00Z"}`: {BeforeMs: 1, Limit: MaxEndedTasks},
 		`{"before":"2026-01-01T00:00:00Z","limit":10000,"x":1}`: {BeforeMs: 1_767_225_600_000, Limit: 10_000},
 	} {
 		got, refusal := ParseEndedRequest([]byte(body))

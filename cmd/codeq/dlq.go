@@ -1,44 +1,131 @@
 package main
 
-import "codeq/wire"
+import (
+	"context"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
 
 type dlqCmd struct {
-	Replay dlqReplayCmd `cmd:"" help:"Give dead letters all their attempts back."`
+	List    dlqListCmd    `cmd:"" help:"List dead letters, the newest first."`
+	Reasons dlqReasonsCmd `cmd:"" help:"Show why tasks of a queue are dead, the most frequent reason first."`
+	Replay  dlqReplayCmd  `cmd:"" help:"Give dead letters all their attempts back."`
+	Purge   dlqPurgeCmd   `cmd:"" help:"Remove dead letters for good."`
+}
+
+// deadFilter says which dead letters a command is about.
+type deadFilter struct {
+	Worker    string        `help:"Only those that this worker had last."`
+	ErrorPart string        `name:"error" help:"Only those whose error contains this text."`
+	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h."`
+}
+
+func (f *deadFilter) query(command string) (client.DeadQuery, error) {
+	if refusal := wire.CheckCommand(command); refusal != nil {
+		return client.DeadQuery{}, wrong("%s", refusal.Sentence)
+	}
+	q := client.DeadQuery{Command: command, Worker: f.Worker, ErrorPart: f.ErrorPart}
+	if f.OlderThan < 0 {
+		return q, wrong("--older-than must not be negative, got %s", f.OlderThan)
+	}
+	if f.OlderThan > 0 {
+		q.Before = time.Now().Add(-f.OlderThan)
+	}
+	return q, nil
 }
 
 type dlqReplayCmd struct {
 	Command string `arg:"" help:"Command whose dead letters are replayed, or the id of one."`
-	Limit   int    `default:"10000" help:"How many at most, oldest first; 1 to 10000."`
+	deadFilter
+	Limit int `default:"10000" help:"How many at most, oldest first."`
 }
 
 // Help is the longer text of "codeq dlq replay --help".
 func (d *dlqReplayCmd) Help() string {
-	return `They become ready at the tail of their queue, oldest first. "codeq tasks COMMAND --state dlq" shows what there is.`
+	return `They become ready at the tail of their queue, oldest first. "codeq dlq list COMMAND" shows what there is, "codeq dlq reasons COMMAND" why.`
 }
 
 // Run replays one dead letter, or those of a queue.
 func (d *dlqReplayCmd) Run(a *app) error {
-	if d.Limit < 1 || d.Limit > wire.MaxEndedTasks {
-		return wrong("--limit must be from 1 to %d, got %d", wire.MaxEndedTasks, d.Limit)
+	if d.Limit < 1 {
+		return wrong("--limit must be at least 1, got %d", d.Limit)
 	}
+	if id, ok := wire.ParseTaskID(d.Command); ok {
+		ctx, c, done, err := a.connect()
+		if err != nil {
+			return err
+		}
+		defer done()
+		return a.showTask(c.Replay(ctx, id))
+	}
+	q, err := d.query(d.Command)
+	if err != nil {
+		return err
+	}
+	return a.workDead(q, d.Limit, "are ready again", (*client.Client).ReplayQueue)
+}
+
+type dlqPurgeCmd struct {
+	Command string `arg:"" help:"Command whose dead letters are removed."`
+	deadFilter
+	Limit int `help:"How many at most, oldest first; all if left out."`
+}
+
+// Help is the longer text of "codeq dlq purge --help".
+func (d *dlqPurgeCmd) Help() string {
+	return `Nothing of them is left: no record, no result, and their idempotency keys make new tasks.`
+}
+
+// Run removes dead letters of a queue.
+func (d *dlqPurgeCmd) Run(a *app) error {
+	if d.Limit < 0 || d.Limit == 0 && a.given["limit"] {
+		return wrong("--limit must be at least 1, got %d", d.Limit)
+	}
+	q, err := d.query(d.Command)
+	if err != nil {
+		return err
+	}
+	return a.workDead(q, d.Limit, "are gone", (*client.Client).PurgeQueue)
+}
+
+// workDead sends requests until there is no more to do, or as many as the limit
+// are done; 0 is no limit. With --json each answer is a line as it came.
+func (a *app) workDead(
+	q client.DeadQuery, limit int, became string,
+	work func(*client.Client, context.Context, client.DeadQuery) (*client.DeadAnswer, error),
+) error {
 	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if id, ok := wire.ParseTaskID(d.Command); ok {
-		return a.showTask(c.Replay(ctx, id))
+	var all int64
+	for {
+		q.Limit = wire.MaxEndedTasks
+		if limit > 0 {
+			q.Limit = int(min(int64(limit)-all, wire.MaxEndedTasks))
+		}
+		answer, err := work(c, ctx, q)
+		if err != nil {
+			if all > 0 {
+				a.say("%d dead letters of %s %s before this went wrong", all, q.Command, became)
+			}
+			return err
+		}
+		if a.JSON {
+			if err := a.writeLine(answer.Raw); err != nil {
+				return err
+			}
+		}
+		all, q.Cursor = all+answer.Done, answer.Cursor
+		if q.Cursor != "" && (limit == 0 || all < int64(limit)) {
+			continue
+		}
+		if !a.JSON {
+			a.say("%d dead letters of %s %s, %d are left", all, q.Command, became, answer.Remaining)
+		}
+		return nil
 	}
-	if refusal := wire.CheckCommand(d.Command); refusal != nil {
-		return wrong("%s", refusal.Sentence)
-	}
-	answer, err := c.ReplayQueue(ctx, d.Command, d.Limit)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.writeLine(answer.Raw)
-	}
-	a.say("%d dead letters of %s are ready again, %d are left", answer.Replayed, d.Command, answer.Remaining)
-	return nil
 }

@@ -27,12 +27,12 @@ type tasksFilter struct {
 
 // Run lists tasks of a queue.
 func (t *tasksCmd) Run(a *app) error {
-	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: wire.Status(t.Status)}, &t.tasksFilter)
+	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: wire.Status(t.Status)}, &t.tasksFilter, a.taskTable)
 }
 
 // listTasks shows as many tasks as were asked for, over as many pages as that
 // takes, and how to see more.
-func (a *app) listTasks(q client.ListQuery, f *tasksFilter) error {
+func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Task) error) error {
 	if f.Limit < 1 {
 		return wrong("--limit must be at least 1, got %d", f.Limit)
 	}
@@ -51,7 +51,7 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter) error {
 	case len(tasks) == 0:
 		a.say("no such task")
 	default:
-		err = a.taskTable(tasks)
+		err = show(tasks)
 	}
 	if cursor != "" && !a.JSON {
 		a.say("there are more: --cursor %s goes on", cursor)

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type dlqListCmd struct {
+	Command string `arg:"" help:"Queue whose dead letters are listed."`
+	tasksFilter
+	History bool `help:"Show each with all its fields, also its last deliveries."`
+}
+
+// Run lists the dead letters of a queue.
+func (d *dlqListCmd) Run(a *app) error {
+	show := a.deadTable
+	if d.History {
+		show = a.taskSheets
+	}
+	return a.listTasks(client.ListQuery{Command: d.Command, State: "dlq"}, &d.tasksFilter, show)
+}
+
+func (a *app) deadTable(tasks []*wire.Task) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tATTEMPTS\tDELIVERIES\tWORKER\tDIED\tREASON")
+	for _, t := range tasks {
+		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\n", t.ID, t.Attempts, t.MaxAttempts, t.Deliveries,
+			dashed(oneCell(lastWorker(t))), moment(t.UpdatedAtMs), dashed(oneLine(t.Error)))
+	}
+	return flush(w)
+}
+
+// lastWorker is who had the last delivery that failed.
+func lastWorker(t *wire.Task) string {
+	if t.WorkerID != "" || len(t.History) == 0 {
+		return t.WorkerID
+	}
+	return t.History[len(t.History)-1].WorkerID
+}
+
+// taskSheets shows tasks one below the other.
+func (a *app) taskSheets(tasks []*wire.Task) error {
+	for i, t := range tasks {
+		if i > 0 {
+			if err := a.writeLine(nil); err != nil {
+				return err
+			}
+		}
+		if err := taskFields(t).write(a.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type dlqReasonsCmd struct {
+	Command string `arg:"" help:"Queue whose dead letters are grouped."`
+	Most    int    `default:"100000" help:"How many dead letters to look at, the newest first."`
+}
+
+// Run shows why tasks of a queue are dead. In JSON each part of the answer is a
+// line as it came.
+func (d *dlqReasonsCmd) Run(a *app) error {
+	if d.Most < 1 {
+		return wrong("--most must be at least 1, got %d", d.Most)
+	}
+	if refusal := wire.CheckCommand(d.Command); refusal != nil {
+		return wrong("%s", refusal.Sentence)
+	}
+	ctx, c, done, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, err := a.allReasons(ctx, c, d)
+	if err != nil || a.JSON {
+		return err
+	}
+	if len(all.Reasons) == 0 {
+		a.say("%s has no dead letters", d.Command)
+		return nil
+	}
+	if err := a.reasonTable(all.Reasons); err != nil {
+		return err
+	}
+	if all.Cursor != "" {
+		a.say("these are the newest %d; --most looks at more", all.Read)
+	}
+	return nil
+}
+
+// allReasons joins the parts of the answer.
+func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd) (*wire.DeadReasons, error) {
+	all, at := &wire.DeadReasons{}, make(map[string]int)
+	for {
+		part, err := c.DeadReasons(ctx, d.Command, int(min(int64(d.Most)-all.Read, wire.MaxEndedTasks)), all.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		if a.JSON {
+			if err := a.writeLine(part.Raw); err != nil {
+				return nil, err
+			}
+		}
+		for _, r := range part.Reasons {
+			i, known := at[r.Error]
+			if !known {
+				at[r.Error] = len(all.Reasons)
+				all.Reasons = append(all.Reasons, r)
+				continue
+			}
+			all.Reasons[i].Count += r.Count
+		}
+		all.Read, all.Cursor = all.Read+part.Read, part.Cursor
+		if all.Cursor == "" || all.Read >= int64(d.Most) {
+			slices.SortStableFunc(all.Reasons, func(x, y wire.DeadReason) int { return cmp.Compare(y.Count, x.Count) })
+			return all, nil
+		}
+	}
+}
+
+func (a *app) reasonTable(reasons []wire.DeadReason) error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "COUNT\tNEWEST\tITS TASK\tREASON")
+	for i := range reasons {
+		r := &reasons[i]
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Count, moment(r.EndedAtMs), r.TaskID, dashed(oneLine(r.Error)))
+	}
+	return flush(w)
+}

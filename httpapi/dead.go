@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+const (
+	// deadChunk is how many dead letters are replayed or purged before the next
+	// are looked for: few enough that producers hardly wait for them.
+	deadChunk = 256
+	// deadMostRead is how many are looked at for one chunk, deadMostFiltered for
+	// one request with a filter.
+	deadMostRead     = 5_000
+	deadMostFiltered = 100_000
+
+	// deadOldestFirst marks the cursors of requests that begin with the oldest,
+	// which are not those of a list.
+	deadOldestFirst = store.ListState(-1)
+)
+
+// deadWork is one request to do something with many dead letters.
+type deadWork struct {
+	queue  store.QueueKey
+	req    *wire.DeadRequest
+	query  store.DeadQuery
+	act    func(letters []store.TimedKey) []shardactor.Effect
+	done   int
+	read   int
+	refuse *wire.Error
+}
+
+// workDead does something with the dead letters of a queue that had ended when
+// it was asked, oldest first, chunk by chunk, up to the limit. It stops when the
+// client leaves or the shards have no room; whoever asks again goes on where it
+// stopped. The member named done counts.
+func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]store.TimedKey) []shardactor.Effect) answer {
+	q, refusal := c.queueOf()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	w := &deadWork{queue: q, req: req, act: act}
+	w.query = store.DeadQuery{
+		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Worker: req.Worker, ErrorPart: req.ErrorPart},
+	}
+	if req.BeforeMs > 0 {
+		w.query.UntilMs = min(w.query.UntilMs, req.BeforeMs-1)
+	}
+	if req.Cursor != "" {
+		if w.query.After, refusal = decodeCursor(req.Cursor, q, deadOldestFirst); refusal != nil {
+			return refuse(refusal)
+		}
+	}
+	err := a.workChunks(c, w)
+	if errors.Is(err, store.ErrListPlace) {
+		return refuse(badCursor())
+	}
+	if err != nil {
+		return a.failedRead(c, err)
+	}
+	if w.refuse != nil && w.done == 0 {
+		return refuse(w.refuse)
+	}
+	figures, failed := a.readQueue(c, q)
+	if figures == nil {
+		return failed
+	}
+	body := fmt.Appendf(nil, `{"%s":%d,"remaining":%d`, done, w.done, figures.Dead)
+	if w.refuse == nil && w.query.After != nil {
+		body = append(body, `,"cursor":"`...)
+		body = append(appendCursor(body, q, deadOldestFirst, w.query.After), '"')
+	}
+	return answer{status: http.StatusOK, body: append(body, '}')}
+}
+
+// workChunks goes on until nothing is left or the request has had enough. Where
+// it stopped is in the query: nil at the end of all.
+func (a *api) workChunks(c *call, w *deadWork) error {
+	for w.done < w.req.Limit && w.refuse == nil && c.r.Context().Err() == nil {
+		if w.req.HasFilter() && w.read >= deadMostFiltered {
+			return nil
+		}
+		w.query.Limit, w.query.MostRead = min(deadChunk, w.req.Limit-w.done), deadMostRead
+		page, err := a.o.Store.DeadLetters(&w.query)
+		if err != nil {
+			return err
+		}
+		if len(page.Letters) > 0 {
+			w.count(w.act(page.Letters))
+		}
+		w.read += page.Read
+		if w.query.After = page.Places; w.query.After == nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// count counts what was done. A letter that was somewhere else by then is no
+// matter.
+func (w *deadWork) count(effects []shardactor.Effect) {
+	for _, effect := range effects {
+		refused, ok := effect.(*shardactor.Refused)
+		if !ok {
+			w.done++
+			continue
+		}
+		if refused.Err.Code.Retryable() {
+			w.refuse = refused.Err
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"codeq/wire"
+)
+
+const deadPath = "/v1/codeq/admin/queues/c/dlq"
+
+// buryFor makes a dead letter that a worker gave up for a reason.
+func (b *bench) buryFor(worker, reason string) wire.TaskID {
+	b.t.Helper()
+	b.post(`{"command":"c","payload":1,"maxAttempts":1}`)
+	got := b.claim(fmt.Sprintf(`{"commands":["c"],"workerId":%q}`, worker))
+	if g := b.do("POST", got.path("nack"), fmt.Sprintf(`{"reason":%q}`, reason)); !strings.Contains(g.body, `"dlq"`) {
+		b.t.Fatalf("nack: %d %s", g.status, g.body)
+	}
+	return got.ID
+}
+
+// mustSay is a request that is answered just so.
+func (b *bench) mustSay(method, target, body, want string) {
+	b.t.Helper()
+	if g := b.do(method, target, body); g.status != http.StatusOK || g.body != want {
+		b.t.Errorf("%s %s %s is answered %d %s, want %s", method, target, body, g.status, g.body, want)
+	}
+}
+
+func TestPurgeRemovesDeadLettersAndNothingElse(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", 3)
+	b.bury("other", 1)
+	kept := b.post(`{"command":"c","payload":1}`)
+	b.mustSay("DELETE", deadPath+"?before=2000-01-01T00:00:00Z", "", `{"purged":0,"remaining":3}`)
+	b.mustSay("DELETE", deadPath+"?before=1960-01-01T00:00:00Z", "", `{"purged":0,"remaining":3}`)
+	g := b.do("DELETE", deadPath+"?limit=1", "")
+	cursor, found := strings.CutPrefix(strings.TrimSuffix(g.body, `"}`), `{"purged":1,"remaining":2,"cursor":"`)
+	if !found {
+		t.Fatalf("one of three is answered %d %s", g.status, g.body)
+	}
+	b.do("DELETE", "/v1/codeq/admin/queues/other/dlq?cursor="+cursor, "").mustRefuse(t, wire.CodeInvalidArgument)
+	b.do("GET", listPath+"?state=dlq&cursor="+cursor, "").mustRefuse(t, wire.CodeInvalidArgument)
+	b.mustSay("DELETE", deadPath+"?limit=2&cursor="+cursor, "", `{"purged":2,"remaining":0}`)
+	b.mustSay("DELETE", deadPath, "", `{"purged":0,"remaining":0}`)
+	if task := b.read(kept.ID); task.Status != wire.StatusPending {
+		t.Errorf("what waits became %s", task.Status)
+	}
+	if g := b.do("GET", "/v1/codeq/admin/queues/other", ""); !strings.Contains(g.body, `"dlq":1`) {
+		t.Errorf("the other queue has %s", g.body)
+	}
+}
+
+// Nothing of a purged task is left: it is unknown, and its key makes a new one.
+func TestPurgedTaskIsGoneWithItsResultAndKey(t *testing.T) {
+	b := newBench(t, setup{})
+	post := `{"command":"c","payload":1,"maxAttempts":1,"idempotencyKey":"k"}`
+	first := b.post(post)
+	got := b.claim(`{"commands":["c"]}`)
+	b.do("POST", got.path("nack"), `{}`)
+	if g := b.do("GET", tasksPath+"/"+first.ID.String()+"/result?waitSeconds=60", ""); g.status != http.StatusOK {
+		t.Fatalf("a dead letter has its result: %d %s", g.status, g.body)
+	}
+	b.mustSay("DELETE", deadPath, "", `{"purged":1,"remaining":0}`)
+	b.do("GET", tasksPath+"/"+first.ID.String(), "").mustRefuse(t, wire.CodeTaskNotFound)
+	b.do("GET", tasksPath+"/"+first.ID.String()+"/result?waitSeconds=60", "").mustRefuse(t, wire.CodeTaskNotFound)
+	b.do("POST", "/v1/codeq/admin/tasks/"+first.ID.String()+"/replay", "").mustRefuse(t, wire.CodeTaskNotFound)
+	if second := b.post(post); second.ID == first.ID {
+		t.Error("the key still leads to the purged task")
+	}
+}
+
+func TestPurgeAndReplayTakeTheSameFilters(t *testing.T) {
+	b := newBench(t, setup{})
+	for range 2 {
+		b.buryFor("ada", "disk full")
+		b.buryFor("bob", "disk full")
+		b.buryFor("bob", "no such file")
+	}
+	b.mustSay("POST", deadPath+"/replay", `{"error":"such","worker":"ada"}`, `{"replayed":0,"remaining":6}`)
+	if g := b.do("POST", deadPath+"/replay", `{"error":"such file","worker":"bob","limit":1}`); !strings.HasPrefix(g.body, `{"replayed":1,"remaining":5,"cursor":"`) {
+		t.Errorf("one of two is answered %d %s", g.status, g.body)
+	}
+	b.mustSay("POST", deadPath+"/replay", `{"error":"such file","worker":"bob"}`, `{"replayed":1,"remaining":4}`)
+	b.mustSay("DELETE", deadPath+"?worker=ada&error="+url.QueryEscape("disk full"), "", `{"purged":2,"remaining":2}`)
+	b.mustSay("DELETE", deadPath+"?worker=ada", "", `{"purged":0,"remaining":2}`)
+}
+
+func TestPurgeRefusesWhatItDoesNotKnow(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", 1)
+	for _, query := range []string{
+		"?limit=0", "?limit=10001", "?limit=x", "?limit=1&limit=2", "?error=", "?eror=disk", "?worker=a&worker=b",
+		"?cursor=x", "?cursor=" + strings.Repeat("A", 40), "?state=dlq",
+	} {
+		b.do("DELETE", deadPath+query, "").mustRefuse(t, wire.CodeInvalidArgument)
+	}
+	b.do("DELETE", deadPath+"?before=yesterday", "").mustRefuse(t, wire.CodeInvalidTime)
+	b.do("DELETE", "/v1/codeq/admin/queues/no%20name/dlq", "").mustRefuse(t, wire.CodeInvalidCommand)
+	b.mustSay("DELETE", deadPath, "", `{"purged":1,"remaining":0}`)
+}
+
+// A queue with more dead letters than one piece is purged whole.
+func TestPurgeGoesOnOverPieces(t *testing.T) {
+	b := newBench(t, setup{})
+	n := deadChunk + 20
+	b.bury("c", n)
+	b.mustSay("DELETE", deadPath, "", fmt.Sprintf(`{"purged":%d,"remaining":0}`, n))
+}

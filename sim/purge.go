@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// purge is what must follow when somebody purges a task: the dead letter that
+// was meant is gone with all that was kept of it, anything else stays as it is,
+// one that died again since too.
+func (m *model) purge(a *shardactor.Purge) {
+	t := m.tasks[a.TaskID]
+	switch {
+	case t == nil || t.removed || t.tenant != a.Tenant:
+		m.refused(a.Asker, wire.CodeTaskNotFound)
+	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
+		m.refused(a.Asker, wire.CodeForbidden)
+	case t.place != wire.LocationDead || t.result.CompletedAtMs != a.EndedAtMs:
+		m.refused(a.Asker, wire.CodeNotInDLQ)
+	default:
+		m.touch(t)
+		t.place, t.removed = "", true
+		m.moved(t, wire.LocationDead, shardactor.CausePurge)
+		expect[*shardactor.Purged](m, a.Asker)
+	}
+}
+
+// purgeSome is an admin who purges a dead letter as it was seen, now or some
+// time ago, or what is none.
+func (w *world) purgeSome() {
+	t := w.someDeadLetter()
+	if t == nil || w.model.tasks[t.id] == nil {
+		return
+	}
+	m := &shardactor.Purge{Tenant: t.tenant, TaskID: t.id}
+	if t.result != nil && !w.chance.oneIn(5) {
+		m.EndedAtMs = t.result.CompletedAtMs
+	}
+	if w.chance.oneIn(10) {
+		m.Tenant = pick(w.chance, tenants)
+	}
+	if w.chance.oneIn(4) {
+		// The round that finds what a cleanup is to remove has the purge in it.
+		q := store.QueueKey{Command: t.command, Tenant: t.tenant}
+		c := &shardactor.Cleanup{Queue: q, BeforeMs: w.nowMs, Limit: 1000}
+		(&request{world: w, clean: c, shard: t.shard}).post()
+		w.run(t.shard)
+	}
+	w.trace.say("  DELETE of %s by %s", w.name(t.id), m.Tenant)
+	call := func(to shardactor.Asker) shardactor.Message {
+		again := *m
+		again.Asker = to
+		return &again
+	}
+	(&request{world: w, call: call, about: t.id}).post()
+}
+
+// someDeadLetter is mostly a dead letter if there is any, nil if there is no
+// task.
+func (w *world) someDeadLetter() *task {
+	for _, t := range w.model.all {
+		if t.place == wire.LocationDead && w.chance.oneIn(3) {
+			return t
+		}
+	}
+	return w.someTask()
+}

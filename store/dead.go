@@ -1,0 +1,116 @@
+package store
+
+import "codeq/wire"
+
+// DeadQuery asks for dead letters of a queue.
+type DeadQuery struct {
+	Queue QueueKey
+	// UntilMs is the latest end in Unix milliseconds.
+	UntilMs int64
+	// After is one place for each shard, nil for the beginning.
+	After  []ListPlace
+	Filter ListFilter
+	// Limit is the most letters, MostRead the most that are looked at for them.
+	Limit, MostRead int
+}
+
+// DeadPage is a part of the dead letters of a queue. Places lead on to the next
+// ones; they are nil when there are none.
+type DeadPage struct {
+	Letters []TimedKey
+	Places  []ListPlace
+	// Read is how many were looked at.
+	Read int
+}
+
+// DeadLetters finds dead letters of a queue, oldest first. Only a filter reads
+// their records; one that cannot be read is no letter then. The error is
+// ErrListPlace for a query with a wrong place.
+func (s *Store) DeadLetters(q *DeadQuery) (*DeadPage, error) {
+	page := &DeadPage{}
+	query := &ListQuery{Queue: q.Queue, State: ListDead, After: q.After}
+	err := s.merged(query, func(m *merge) error {
+		for o := m.first(); o != nil && o.key.AtMs <= q.UntilMs; o = m.first() {
+			if len(page.Letters) >= q.Limit || page.Read >= q.MostRead {
+				page.Places = m.places()
+				return nil
+			}
+			page.Read++
+			wanted, err := o.wanted(q)
+			if err != nil {
+				return err
+			}
+			if wanted {
+				page.Letters = append(page.Letters, TimedKey{AtMs: o.key.AtMs, ID: o.key.ID})
+			}
+			if err := o.next(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, oldestFirst)
+	return page, err
+}
+
+func (o *order) wanted(q *DeadQuery) (bool, error) {
+	if q.Filter == (ListFilter{}) {
+		return true, nil
+	}
+	r, err := o.record(q.Queue, ListDead, &q.Filter)
+	if err != nil && !isDamaged(err) {
+		return false, err
+	}
+	return err == nil && r != nil, nil
+}
+
+// ReasonsQuery asks why the letters of a part of a queue are dead. At most
+// MostRead of them are looked at, and no more once the reasons have MostBytes.
+type ReasonsQuery struct {
+	Queue               QueueKey
+	After               []ListPlace
+	MostRead, MostBytes int
+}
+
+// ReasonsPage are the reasons in the order of the newest letter of each. Places
+// lead on to older letters; they are nil when there are none.
+type ReasonsPage struct {
+	Reasons []wire.DeadReason
+	Places  []ListPlace
+	// Read is how many letters were looked at.
+	Read int
+}
+
+// DeadReasons groups dead letters of a queue by their error, newest first. A
+// letter that cannot be read is in no group. The error is ErrListPlace for a
+// query with a wrong place.
+func (s *Store) DeadReasons(q *ReasonsQuery) (*ReasonsPage, error) {
+	page, at, bytes := &ReasonsPage{}, make(map[string]int), 0
+	err := s.merged(&ListQuery{Queue: q.Queue, State: ListDead, After: q.After}, func(m *merge) error {
+		for o := m.first(); o != nil; o = m.first() {
+			if page.Read >= q.MostRead || bytes >= q.MostBytes {
+				page.Places = m.places()
+				return nil
+			}
+			page.Read++
+			r, err := o.record(q.Queue, ListDead, &ListFilter{})
+			if err != nil && !isDamaged(err) {
+				return err
+			}
+			if err == nil && r != nil {
+				i, known := at[r.Error]
+				if !known {
+					i = len(page.Reasons)
+					at[r.Error] = i
+					page.Reasons = append(page.Reasons, wire.DeadReason{Error: r.Error, TaskID: r.ID, EndedAtMs: o.key.AtMs})
+					bytes += len(r.Error)
+				}
+				page.Reasons[i].Count++
+			}
+			if err := o.next(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return page, err
+}
