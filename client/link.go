@@ -167,8 +167,16 @@ func (l *link) OnOpen(*gws.Conn) { l.expectSign() }
 // OnClose is called by gws in the reader.
 func (l *link) OnClose(_ *gws.Conn, err error) { l.fail(closeReason(err)) }
 
-// OnPing is called by gws in the reader. It echoes what came.
+// OnPing is called by gws in the reader. It echoes what came. Once the owner
+// closes the link it takes no frames any more, and an echo would confirm tasks
+// that nobody here has seen: the server would keep them for this worker instead
+// of giving them to the next.
 func (l *link) OnPing(_ *gws.Conn, payload []byte) {
+	select {
+	case <-l.closing:
+		return
+	default:
+	}
 	l.expectSign()
 	l.allowWrite(writeTimeout)
 	if err := l.conn.WritePong(payload); err != nil {

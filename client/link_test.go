@@ -70,6 +70,27 @@ func TestLinkAnswersAPingOnlyWhenItsOwnerHasTheFramesBefore(t *testing.T) {
 	})
 }
 
+// A task that comes while its worker leaves is dropped, and so must be the ping
+// behind it: its pong would say that the task has arrived.
+func TestLinkThatClosesConfirmsNothingThatItsOwnerHasNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, p := newStage(t).linked()
+		p.push('a')
+		ping := make(chan error, 1)
+		go func() { ping <- p.conn.WritePing([]byte("1")) }()
+		synctest.Wait()
+		close(l.closing) // the first step of close
+		synctest.Wait()
+		if err := <-ping; err != nil || len(p.pongs) != 0 {
+			t.Errorf("%d pongs, error %v: a task that nobody has seen is confirmed", len(p.pongs), err)
+		}
+		l.cut()
+		<-l.gone
+		<-l.wrote
+		p.closed()
+	})
+}
+
 func TestLinkEndsWhenTheServerIsSilentForTwoAndAHalfPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, p := newStage(t).linked()
