@@ -55,16 +55,23 @@ func Serve(t testing.TB, args ...string) *Server {
 }
 
 // freeAddress is a loopback address that nobody listens on. It lies below the
-// ports that connections get by themselves, so that nobody takes it while the
-// server is down.
+// ports that connections get by themselves, so that no connection takes it while
+// the server is down; the UDP port of the same number keeps it from other tests,
+// in other processes too, until this one is over.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
-		listener, err := net.Listen("tcp", address)
+		mark, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
 		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			_ = mark.Close() // somebody else has the port
+			continue
+		}
+		t.Cleanup(func() { _ = mark.Close() }) // nothing was written to it
 		if err := listener.Close(); err != nil {
 			t.Fatal(err)
 		}
