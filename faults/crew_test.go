@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"codeq/blackbox"
@@ -84,6 +85,9 @@ type hand struct {
 	lease    int // seconds
 	takes    time.Duration
 
+	// seated is set while it waits for tasks.
+	seated atomic.Bool
+
 	mu   sync.Mutex
 	peer *blackbox.Peer
 }
@@ -133,6 +137,8 @@ func (h *hand) serve(ctx context.Context, p *blackbox.Peer) {
 	if err != nil {
 		return
 	}
+	h.seated.Store(true)
+	defer h.seated.Store(false)
 	for {
 		select {
 		case <-ctx.Done():

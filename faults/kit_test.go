@@ -24,8 +24,8 @@ var heavyFlag = flag.Bool("faults.heavy", false, "as long and as much as the rep
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests wait much more than they work.
-	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+	// The tests wait much more than they work, but for the heavy forms.
+	if err := flag.Set("test.parallel", strconv.Itoa(scale(4, 1)*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(blackbox.Exit))
@@ -36,16 +36,19 @@ const (
 	command = "c"
 	// patience is how long something may take that must happen and has no bound
 	// of its own.
-	patience = 40 * time.Second
-	// pingFor is the time between pings of the servers here, and noticeWithin how
-	// long it takes at most until a server knows that nobody answers: the ping
-	// after the silence began and two without an answer, and a loaded machine.
-	pingFor      = time.Second
+	patience = 3 * time.Minute
+	// pingFor is the time between pings where a test waits for a server to notice
+	// that somebody is gone, and noticeWithin how long that takes at most: the
+	// ping after the silence began and two without an answer, and a loaded machine.
+	pingFor      = 2 * time.Second
 	noticeWithin = 3*pingFor + slack
 	// resumeGrace is how long the tasks of a lost session wait for it.
 	resumeGrace = wire.ResumeGraceSeconds * time.Second
-	// slack is what a loaded machine may add to any bound.
-	slack = 3 * time.Second
+	// slack is what a loaded machine may add to any bound. It lies far below the
+	// leases of the tasks for which something must happen in time.
+	slack = 30 * time.Second
+	// aWhile is long enough for a word that is on its way.
+	aWhile = 3 * time.Second
 	// lookAgain is the pause between two looks at what cannot tell by itself.
 	lookAgain = 20 * time.Millisecond
 )
@@ -66,12 +69,19 @@ type site struct {
 	ctx    context.Context
 }
 
+// newWatchfulSite is a site whose server soon notices who is gone. A client
+// that is starved for as long is gone too, so it is only for tests of that.
+func newWatchfulSite(t *testing.T) *site {
+	t.Helper()
+	return newSite(t, "--ping-seconds", fmt.Sprint(int(pingFor/time.Second)))
+}
+
 // newSite starts a server for a test that runs beside others.
 func newSite(t *testing.T, args ...string) *site {
 	t.Helper()
 	t.Parallel()
 	x := &site{t: t, ctx: t.Context()}
-	x.server = blackbox.Serve(t, append([]string{"--ping-seconds", "1"}, args...)...)
+	x.server = blackbox.Serve(t, args...)
 	x.api = blackbox.NewAPI(x.server.Addr)
 	t.Cleanup(x.api.Close)
 	return x

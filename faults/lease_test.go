@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -38,8 +40,9 @@ func TestA15LateCompletionIsFenced(t *testing.T) {
 // its worker lives, also when the server itself stands still for longer than the
 // lease.
 func TestA16LongHandlersAreNotRescued(t *testing.T) {
-	lease := time.Second
-	handlerFor := scale(5*time.Second, time.Minute)
+	// A machine that starves both sides for a whole lease proves nothing.
+	lease := 4 * time.Second
+	handlerFor := scale(5*lease, time.Minute)
 	x := newSite(t)
 	began, done := make(chan struct{}), make(chan struct{})
 	x.inBackground(func(ctx context.Context) {
@@ -90,9 +93,9 @@ func TestA16LongHandlersAreNotRescued(t *testing.T) {
 // One delivery that overruns costs that delivery and nothing else: the session
 // stays, and the other nine are finished.
 func TestA24OneOverrunCostsOneDelivery(t *testing.T) {
-	const tasks = 10
+	const tasks, lease = 10, 4 * time.Second
 	x := newSite(t)
-	w := x.worker(x.server.Addr, "busy", tasks, 1)
+	w := x.worker(x.server.Addr, "busy", tasks, int(lease/time.Second))
 	x.post(command, tasks, 0)
 	frames := x.takeAll(w, tasks, patience)
 	var kept []wire.TaskRef
@@ -117,7 +120,7 @@ func TestA24OneOverrunCostsOneDelivery(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the worker is not told")
 	}
-	pause(x.ctx, 2*time.Second)
+	pause(x.ctx, lease+time.Second)
 	for _, f := range frames[1:] {
 		x.complete(w, f, `{}`)
 	}
@@ -129,15 +132,25 @@ func TestA24OneOverrunCostsOneDelivery(t *testing.T) {
 func TestA26RetriesAreSpread(t *testing.T) {
 	tasks := scale(300, 10_000)
 	x := newSite(t)
-	w := x.worker(x.server.Addr, "failing", 300, 60)
+	// So long that hardly any is over before it is looked at.
+	const base = 10 * time.Minute
+	body := fmt.Sprintf(`{"backoff":{"baseSeconds":%d}}`, int(base/time.Second))
+	if _, err := x.api.Do(x.ctx, http.MethodPut, "/admin/queues/"+command, body); err != nil {
+		t.Fatal(err)
+	}
+	w := x.worker(x.server.Addr, "failing", 300, 600)
 	ids := x.post(command, tasks, 0)
-	for range tasks {
+	for nacked := 0; nacked < tasks; {
 		f := x.take(w, patience)
+		if f.Task.Attempts > 0 {
+			continue // its wait was short
+		}
+		nacked++
 		if err := w.Say(&wire.Nack{TaskRef: blackbox.RefOf(f), NackRequest: wire.NackRequest{DelaySeconds: -1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	const bins, binFor = 10, 500 * time.Millisecond // the first delay is at most 5 s
+	const bins, binFor = 10, base / 10 // the first delay is at most the base
 	var spread [bins + 1]int
 	for _, id := range ids {
 		task := x.read(id)

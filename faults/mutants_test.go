@@ -42,6 +42,8 @@ var mutants = []mutant{
 	{"TestA19", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
 	{"TestA26", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
+	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
+	{"TestA28", "shardactor/turns.go", "return !q.settings.Paused && q.index.HasReady()", "return q.index.HasReady()"},
 	{"TestA30", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+900 {"},
 	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shardactor/shard.go", "	if next != 0 && next <= s.now {\n		s.out.Again = true\n", "	if next != 0 && next <= s.now {\n		next = s.now + 10_000\n"},

@@ -20,7 +20,7 @@ func TestA01DeliveryLostOnTheWire(t *testing.T) {
 		within time.Duration
 	}{"the connection is cut": {true, slack}, "nobody says anything": {false, noticeWithin}} {
 		t.Run(name, func(t *testing.T) {
-			x := newSite(t)
+			x := newWatchfulSite(t)
 			const tasks = 20
 			proxy := blackbox.NewProxy(t, x.server.Addr)
 			x.worker(proxy.Addr, "deaf", tasks, 3600)
@@ -43,7 +43,7 @@ func TestA01DeliveryLostOnTheWire(t *testing.T) {
 // A worker of the SDK whose connection is open and carries nothing notices, and
 // connects again; the server closes its side in the same time.
 func TestA06StreamOpenedThenSilence(t *testing.T) {
-	x := newSite(t)
+	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
 	connected := make(chan struct{}, 10)
 	w, err := x.sdk(proxy.Addr).NewWorker(client.WorkerOptions{
@@ -72,7 +72,7 @@ func TestA06StreamOpenedThenSilence(t *testing.T) {
 // A worker that hears nothing is not given tasks because it can still be heard:
 // what is on its way to it goes to others, however many heartbeats come.
 func TestA07ZombieWorker(t *testing.T) {
-	x := newSite(t)
+	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
 	zombie := x.worker(proxy.Addr, "zombie", 3, 3600)
 	proxy.Silence(blackbox.Down)
@@ -94,14 +94,14 @@ func TestA07ZombieWorker(t *testing.T) {
 // Proxies on the way cut what is quiet. A session is never quiet for longer than
 // a ping, and that is short enough for the usual ones without any setting.
 func TestA11IdleConnectionsAreCut(t *testing.T) {
-	x := newSite(t)
+	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
-	proxy.CutIdle(2*pingFor + slack)
+	proxy.CutIdle(2*pingFor + aWhile)
 	w := x.worker(proxy.Addr, "quiet", 1, 60)
 	select {
 	case <-w.Gone():
 		t.Fatal("the session was cut for being quiet")
-	case <-time.After(scale(3*(2*pingFor+slack)/2, 5*time.Minute)):
+	case <-time.After(scale(3*(2*pingFor+aWhile)/2, 5*time.Minute)):
 	}
 	began := time.Now()
 	x.post(command, 1, 0)
@@ -125,7 +125,7 @@ func TestA11IdleConnectionsAreCut(t *testing.T) {
 // more than its window, and what it holds comes back.
 func TestA12HalfOpenConnection(t *testing.T) {
 	const window, tasks = 3, 10
-	x := newSite(t)
+	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
 	vanished := x.worker(proxy.Addr, "vanished", window, 3600)
 	x.post(command, tasks, 0)

@@ -128,7 +128,8 @@ func TestA19MassExpiry(t *testing.T) {
 	late := took[len(took)*99/100]
 	t.Logf("%d tasks were ready again after %v; %d tasks were posted meanwhile, the slowest in %v", tasks, time.Since(began),
 		len(took), took[len(took)-1])
-	if late > 500*time.Millisecond {
+	// Somebody who waits for all the leases would wait for much longer.
+	if late > scale(10*time.Second, 2*time.Second) {
 		t.Errorf("while leases ended, the slowest enqueues took %v", late)
 	}
 	l := newLedger(x)

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -18,7 +17,7 @@ import (
 // leaves no session behind that tasks are sent to.
 func TestA05DeadSubscriptionsAreRemoved(t *testing.T) {
 	killed, vanished := scale(25, 90), scale(5, 10)
-	x := newSite(t)
+	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
 	for range killed {
 		p := x.worker(x.server.Addr, "same", 1, 3600)
@@ -53,7 +52,7 @@ func TestA08ShortDropStealsNothing(t *testing.T) {
 		_ = client.Work(ctx, x.sdk(proxy.Addr), command, func(ctx context.Context, _ struct{}) (struct{}, error) {
 			// Only what the server knows to have arrived is kept over a lost
 			// connection, and the word of that is on its way.
-			pause(ctx, slack)
+			pause(ctx, aWhile)
 			close(began)
 			pause(ctx, cut+3*time.Second)
 			return struct{}{}, context.Cause(ctx)
@@ -219,8 +218,10 @@ func TestA58SameNameOverlaps(t *testing.T) {
 		finishes := chance.IntN(2) == 0
 		if finishes {
 			err := old.Complete(x.ctx, blackbox.RefOf(f), `{"by":"old"}`)
-			if err != nil && !errors.Is(err, blackbox.ErrNoAnswer) {
-				t.Errorf("a draining worker completes: %v", err)
+			if err != nil {
+				// The machine was so slow that the lease is over.
+				x.refused(err, wire.CodeLeaseLost)
+				finishes = false
 			}
 		}
 		old.Close()

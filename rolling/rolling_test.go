@@ -34,11 +34,13 @@ const (
 	// pause lies between two restarts, so that work flows.
 	pause = time.Second
 	// patience is how long anything may take that must end.
-	patience = time.Minute
+	patience = 3 * time.Minute
 	// mayWait is the longest that a task may lie ready, or in hand of nobody
 	// who works on it, over a restart of the server and all workers: the end of
-	// what runs, the start of a process, and the spread of those who come back.
-	mayWait = 10 * time.Second
+	// what runs, the start of a process, the spread of those who come back, and a
+	// loaded machine. A quiet one needs a second; what is stranded costs an
+	// attempt, which none may have.
+	mayWait = 30 * time.Second
 )
 
 // size says how often everybody is restarted.

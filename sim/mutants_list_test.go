@@ -122,7 +122,7 @@ var mutants = []mutant{{
 	name: "expire before messages",
 	edit: edit{
 		file: "shardactor/shard.go",
-		old:  "s.refill()\n	for _, m := range", new: "s.refill()\n	s.due()\n	for _, m := range",
+		old:  "s.saveSettings()\n	for _, m := range", new: "s.saveSettings()\n	s.due()\n	for _, m := range",
 	},
 	caught: []string{"messages come before expiries", "a task leaves the place it was in", "a task moves as its lifecycle says", "a request is answered as the protocol says"},
 }, {
@@ -153,7 +153,7 @@ var mutants = []mutant{{
 		old:  "r, state := sp.batch.overlay.record(id)\n	if state != untouched {", new: "r, state := sp.batch.overlay.record(id)\n	if state != untouched && r == nil {",
 	},
 	caught: []string{"a task moves as its lifecycle says", "a task leaves the place it was in", "the database agrees with itself",
-		"no ready task sits beside an open session with room",
+		"no ready task sits beside an open session with room", "a claim gets what there is",
 		"one key makes one task", "a request is answered as the protocol says", "every event has a cause", "every change has its event", "first in, first out, by priority"},
 }, {
 	name: "grant to another tenant",
