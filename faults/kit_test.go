@@ -31,12 +31,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(blackbox.Exit))
 }
 
+// patience is how long something may take that must happen and has no bound of
+// its own.
+var patience time.Duration
+
+func init() {
+	flag.DurationVar(&patience, "faults.patience", 3*time.Minute, "how long something may take that must happen")
+}
+
 const (
 	// command is the queue of every test that needs one.
 	command = "c"
-	// patience is how long something may take that must happen and has no bound
-	// of its own.
-	patience = 3 * time.Minute
 	// pingFor is the time between pings where a test waits for a server to notice
 	// that somebody is gone, and noticeWithin how long that takes at most: the
 	// ping after the silence began and two without an answer, and a loaded machine.

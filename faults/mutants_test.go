@@ -62,7 +62,8 @@ func TestMutants(t *testing.T) {
 		}
 		t.Run(m.test, func(t *testing.T) {
 			overlay := m.overlay(t)
-			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-run=^"+m.test, ".")
+			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-run=^"+m.test, ".",
+				"-faults.patience=40s")
 			cmd.Env = append(os.Environ(), blackbox.OverlayVariable+"="+overlay)
 			said, err := cmd.CombinedOutput()
 			switch {

@@ -105,12 +105,11 @@ func TestA18HandOverSurvivesKills(t *testing.T) {
 // do not notice.
 func TestA19MassExpiry(t *testing.T) {
 	tasks, workers := scale(4000, 200_000), scale(4, 20)
-	const leaseSeconds = 3
 	x := newSite(t)
 	ids := x.post(command, tasks, 0)
 	var crew []*blackbox.Peer
 	for i := range workers {
-		crew = append(crew, x.worker(x.server.Addr, fmt.Sprint("doomed ", i), tasks/workers, scale(leaseSeconds, 120)))
+		crew = append(crew, x.worker(x.server.Addr, fmt.Sprint("doomed ", i), tasks/workers, 3600)) // it ends with the grace
 	}
 	x.inProgress(tasks, scale(patience, 5*time.Minute))
 	for _, p := range crew {
