@@ -6,13 +6,23 @@ import (
 	"codeq/wire"
 )
 
-// getTask answers with a task of the caller's tenant.
+// getTask answers with a task of the caller's tenant, and why it waits if it
+// does.
 func (a *api) getTask(c *call) answer {
 	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
 	if !ok {
 		return refuse(unknownTaskID())
 	}
-	return a.taskAsItIs(c, id)
+	task, refused := a.readTask(c, id)
+	if task == nil {
+		return refused
+	}
+	if task.Status == wire.StatusPending {
+		if task, refused = a.explained(c, task); task == nil {
+			return refused
+		}
+	}
+	return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
 }
 
 // taskAsItIs answers with a task.

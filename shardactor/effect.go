@@ -122,6 +122,15 @@ type Replayed struct {
 	TaskID wire.TaskID
 }
 
+// Explained answers Explain. Waiting is nil for a task that does not wait or is
+// unknown; it is about the task as it has been since UpdatedAtMs.
+type Explained struct {
+	Ref         uint64
+	TaskID      wire.TaskID
+	UpdatedAtMs int64
+	Waiting     *wire.Waiting
+}
+
 // Purged answers Purge.
 type Purged struct {
 	Ref    uint64
@@ -155,6 +164,7 @@ func (*Replayed) effect()   {}
 func (*Misplaced) effect()  {}
 func (*Frozen) effect()     {}
 func (*Purged) effect()     {}
+func (*Explained) effect()  {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}
 func (*Ended) effect()      {}

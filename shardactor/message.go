@@ -184,6 +184,13 @@ type Replay struct {
 	TaskID   wire.TaskID
 }
 
+// Explain asks why a task of the tenant waits. Answer: Explained.
+type Explain struct {
+	Asker
+	Tenant string
+	TaskID wire.TaskID
+}
+
 // Purge removes a dead letter that ended at EndedAtMs: one that was replayed
 // since, and died again, is another. Commands are those the asker may use, nil
 // means all. Answer: Purged or Refused.
@@ -275,5 +282,6 @@ func (*Cleanup) message()      {}
 func (*Replay) message()       {}
 func (*Freeze) message()       {}
 func (*Purge) message()        {}
+func (*Explain) message()      {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "purge" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -51,7 +51,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}, nil
-	case "cancel", "replay", "purge":
+	case "cancel", "replay", "purge", "explain":
 		return w.parseManaged(verb, asker, args), nil
 	case "cleanup":
 		m := &Cleanup{Asker: asker, Queue: store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: "default"}, Limit: scriptInt(args, "limit")}
@@ -84,6 +84,8 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 	switch verb {
 	case "cancel":
 		return &Cancel{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+	case "explain":
+		return &Explain{Asker: asker, Tenant: tenant, TaskID: id}
 	case "replay":
 		return &Replay{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 	default:

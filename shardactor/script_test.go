@@ -430,6 +430,11 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
 	case *Replayed:
 		return fmt.Sprintf("replayed ref=%d %v", e.Ref, e.TaskID)
+	case *Explained:
+		if e.Waiting == nil {
+			return fmt.Sprintf("explained ref=%d %v: does not wait", e.Ref, e.TaskID)
+		}
+		return fmt.Sprintf("explained ref=%d %v: %+v since %d", e.Ref, e.TaskID, *e.Waiting, e.UpdatedAtMs)
 	case *Purged:
 		return fmt.Sprintf("purged ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:

@@ -87,6 +87,7 @@ type Shard struct {
 	credited []*member
 	keeps    []keep
 	claims   []claimant
+	explains []*Explain
 	// unsaved are queues whose settings recovery took from another shard.
 	unsaved []*queue
 	sweeps  []*sweep
@@ -204,6 +205,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 		cut = s.grantPass()
 	}
 	s.answerClaims(cut)
+	s.answerExplains()
 	s.returnCredit()
 	s.returnKept()
 	s.seal()
@@ -264,6 +266,8 @@ func (s *Shard) step(m Message) {
 		s.unwatch(m)
 	case *Replay:
 		s.replay(m)
+	case *Explain:
+		s.explain(m)
 	case *Purge:
 		s.purge(m)
 	case *Cancel:

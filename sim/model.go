@@ -28,9 +28,11 @@ type model struct {
 	waiters map[wire.TaskID][]shardactor.Asker
 	// claims are, for each shard, those that asked once and wait for the answer.
 	claims [][]claimant
-	tokens map[wire.Token]bool
-	shards []shardState
-	order  uint64
+	// explains are the questions of the round.
+	explains []*shardactor.Explain
+	tokens   map[wire.Token]bool
+	shards   []shardState
+	order    uint64
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
 	retention                 shardactor.Retention

@@ -273,6 +273,20 @@ var mutants = []mutant{{
 	also:   []edit{{file: "index/queue.go", old: "	if *count < 0 {\n", new: "	if false {\n"}},
 	caught: []string{"the database agrees with itself", "figures add up"},
 }, {
+	name: "waiting: count only equals",
+	edit: edit{
+		file: "index/ahead.go",
+		old:  "		n += q.counters.Ready[higher]\n", new: "		n += 0 * q.counters.Ready[higher]\n",
+	},
+	caught: []string{"what comes before a task is counted", "a reason is the one that holds"},
+}, {
+	name: "waiting: forget who takes everything",
+	edit: edit{
+		file: "shardactor/explain.go",
+		old:  "case q.crowd.members+wild.members == 0:", new: "case q.crowd.members == 0:",
+	},
+	caught: []string{"a reason is the one that holds"},
+}, {
 	name: "replace a completion",
 	edit: edit{
 		file: "shardactor/result.go",

@@ -38,6 +38,7 @@ func (m *model) round(o *shardactor.Observed) {
 	m.reaped()
 	m.grants()
 	m.answerClaims()
+	m.answerExplains()
 	if m.at.event < len(o.Outcome.Events) {
 		violate("every event has a cause", "no rule explains %+v", o.Outcome.Events[m.at.event])
 	}
@@ -86,6 +87,8 @@ func (m *model) message(message shardactor.Message) {
 		m.unwatch(a)
 	case *shardactor.Replay:
 		m.replay(a)
+	case *shardactor.Explain:
+		m.explains = append(m.explains, a)
 	case *shardactor.Purge:
 		m.purge(a)
 	case *shardactor.Cancel:

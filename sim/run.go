@@ -125,6 +125,8 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
 	case *shardactor.Undelivered:
 		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
+	case *shardactor.Explain:
+		return "explain " + w.name(m.TaskID)
 	case *shardactor.Purge:
 		return fmt.Sprintf("purge %s that ended at %d", w.name(m.TaskID), m.EndedAtMs)
 	case *shardactor.Replay:
@@ -159,6 +161,11 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("misplaced %s of %s by version %d", e.Enqueue.Payload, e.Enqueue.Command, e.Settings.Version)
 	case *shardactor.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
+	case *shardactor.Explained:
+		if e.Waiting == nil {
+			return "explained " + w.name(e.TaskID) + ", which does not wait"
+		}
+		return fmt.Sprintf("explained %s: %+v", w.name(e.TaskID), *e.Waiting)
 	case *shardactor.Purged:
 		return "purged " + w.name(e.TaskID)
 	case *shardactor.Replayed:

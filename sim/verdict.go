@@ -303,6 +303,8 @@ func refOf(e shardactor.Effect) uint64 {
 		return e.Ref
 	case *shardactor.Replayed:
 		return e.Ref
+	case *shardactor.Explained:
+		return e.Ref
 	case *shardactor.Purged:
 		return e.Ref
 	case *shardactor.Ended:

@@ -101,6 +101,7 @@ func everyOperation() []operation {
 		{name: "network", weight: 300, do: (*world).carry},
 		{name: "http", weight: 90, do: (*world).enqueueOverHTTP},
 		{name: "replay", weight: 20, do: (*world).replaySome},
+		{name: "explain", weight: 25, do: (*world).explainSome},
 		{name: "purge", weight: 15, do: (*world).purgeSome},
 		{name: "report", weight: 20, do: (*world).reportOverHTTP},
 		{name: "configure", weight: 12, do: (*world).configureSome},

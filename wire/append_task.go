@@ -38,6 +38,7 @@ func AppendTask(dst []byte, t *Task, form PayloadForm) []byte {
 	dst = optTime(dst, `,"visibleAt":`, t.VisibleAtMs)
 	dst = optText(dst, `,"error":`, t.Error)
 	dst = optHistory(dst, t.History)
+	dst = optWaiting(dst, t.Waiting)
 	dst = optText(dst, `,"tenantId":`, t.TenantID)
 	dst = optText(dst, `,"traceParent":`, t.TraceParent)
 	dst = optText(dst, `,"traceState":`, t.TraceState)

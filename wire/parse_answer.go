@@ -33,6 +33,7 @@ const (
 	taskVisibleAt
 	taskError
 	taskHistory
+	taskWaiting
 	taskTenantID
 	taskTraceParent
 	taskTraceState
@@ -57,6 +58,7 @@ var taskNames = []string{
 	taskVisibleAt:   "visibleAt",
 	taskError:       "error",
 	taskHistory:     "history",
+	taskWaiting:     "waiting",
 	taskTenantID:    "tenantId",
 	taskTraceParent: "traceParent",
 	taskTraceState:  "traceState",
@@ -124,6 +126,7 @@ func (o *object) task(form PayloadForm) *Task {
 		VisibleAtMs:  o.timeMs(taskVisibleAt, CodeInvalidBody),
 		Error:        o.text(taskError, &anyTextRule),
 		History:      o.history(),
+		Waiting:      o.waiting(),
 		TenantID:     o.text(taskTenantID, &anyTextRule),
 		TraceParent:  o.text(taskTraceParent, &anyTextRule),
 		TraceState:   o.text(taskTraceState, &anyTextRule),

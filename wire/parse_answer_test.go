@@ -27,7 +27,7 @@ func TestAnswersOfANewerServerAreRead(t *testing.T) {
 	}
 	checkSame(t, "a frame without brackets", frames, []ServerFrame{&OK{}})
 
-	task, err := ParseTask([]byte(`{"id":"` + id + `","status":"FROZEN","waiting":3,"leaseUntil":null,"history":null}`))
+	task, err := ParseTask([]byte(`{"id":"` + id + `","status":"FROZEN","mood":3,"leaseUntil":null,"history":null}`))
 	if err != nil {
 		t.Fatal(err)
 	}

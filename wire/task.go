@@ -65,11 +65,13 @@ type Task struct {
 	VisibleAtMs  int64
 	Error        string
 	History      []HistoryLine
-	TenantID     string
-	TraceParent  string
-	TraceState   string
-	CreatedAtMs  int64
-	UpdatedAtMs  int64
+	// Waiting is set in the answer to a question about one task.
+	Waiting     *Waiting
+	TenantID    string
+	TraceParent string
+	TraceState  string
+	CreatedAtMs int64
+	UpdatedAtMs int64
 }
 
 // HistoryLine is one delivery that did not end in a result.

@@ -49,6 +49,7 @@ func taskFields(t *wire.Task) *fields {
 	f.add("worker", t.WorkerID)
 	f.add("lease until", moment(t.LeaseUntilMs))
 	f.add("not before", moment(t.VisibleAtMs))
+	f.add("waits", waitingLine(t.Waiting))
 	f.add("error", t.Error)
 	f.add("created", moment(t.CreatedAtMs))
 	f.add("updated", moment(t.UpdatedAtMs))
@@ -57,6 +58,33 @@ func taskFields(t *wire.Task) *fields {
 		f.add("delivery "+fmt.Sprint(line.Delivery), historyLine(line))
 	}
 	return f
+}
+
+// waitingLine says in words why a task waits.
+func waitingLine(w *wire.Waiting) string {
+	if w == nil {
+		return ""
+	}
+	text := ""
+	switch w.Reason {
+	case wire.WaitingDelayed:
+		return "delayed, until " + moment(w.UntilMs)
+	case wire.WaitingPaused:
+		text = "the queue is paused"
+	case wire.WaitingNoWorker:
+		text = "nobody takes its command"
+	case wire.WaitingNoRoom:
+		text = "no worker that takes its command has room"
+	case wire.WaitingBehind:
+		text = "others come first"
+	case wire.WaitingStorageFull:
+		text = "the disk is nearly full"
+	}
+	text = w.Reason + ": " + text
+	if w.BehindKnown {
+		text += fmt.Sprintf(", %d before it", w.Behind)
+	}
+	return text
 }
 
 func historyLine(line wire.HistoryLine) string {

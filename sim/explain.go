@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// answerExplains holds every answer of the round against what the model knows of
+// the task behind all that the round did.
+func (m *model) answerExplains() {
+	for _, a := range m.explains {
+		e := expect[*shardactor.Explained](m, a.Asker)
+		t := m.tasks[a.TaskID]
+		if t == nil || t.removed || t.tenant != a.Tenant || t.place != wire.LocationPending && t.place != wire.LocationDelayed {
+			if e.Waiting != nil {
+				violate("what does not wait has no reason to", "%v: %+v", a.TaskID, *e.Waiting)
+			}
+			continue
+		}
+		if e.Waiting == nil {
+			violate("a task that waits has its reason", "%+v", t)
+		}
+		m.judgeWaiting(t, e.Waiting)
+	}
+	m.explains = m.explains[:0]
+}
+
+func (m *model) judgeWaiting(t *task, w *wire.Waiting) {
+	ahead := m.aheadOf(t)
+	if w.BehindKnown && w.Behind != ahead {
+		violate("what comes before a task is counted", "%v has %d before it, said %d", t.id, ahead, w.Behind)
+	}
+	want := ""
+	switch taken := m.isTaken(t); {
+	case t.place == wire.LocationDelayed:
+		if want = wire.WaitingDelayed; w.UntilMs != t.dueMs {
+			violate("a reason is the one that holds", "%v is due at %d, said %d", t.id, t.dueMs, w.UntilMs)
+		}
+	case m.settings.of(t).Paused:
+		want = wire.WaitingPaused
+	case m.at.Space >= store.NoGrant:
+		want = wire.WaitingStorageFull
+	case !taken:
+		want = wire.WaitingNoWorker
+	case ahead > 0:
+		want = wire.WaitingBehind
+	case w.Reason == wire.WaitingBehind:
+		// It is next in its queue, and others had their turn before it.
+		want = w.Reason
+	default:
+		want = wire.WaitingNoRoom
+	}
+	if w.Reason != want {
+		violate("a reason is the one that holds", "%v with %d before it: want %s, said %+v", t.id, ahead, want, *w)
+	}
+}
+
+// aheadOf is how many ready tasks are handed out before one.
+func (m *model) aheadOf(t *task) (n int64) {
+	if t.place != wire.LocationPending {
+		return 0
+	}
+	name := t.ordered()
+	n = int64(slices.Index(m.pending[name], t))
+	for name.prio = t.prio + 1; name.prio <= wire.MaxPriority; name.prio++ {
+		n += int64(len(m.pending[name]))
+	}
+	return n
+}
+
+// isTaken reports whether anybody takes the command of a task in its shard.
+func (m *model) isTaken(t *task) bool {
+	for _, s := range m.sockets[t.shard] {
+		if s.Tenant == t.tenant && s.takes(t.shard, t.command) {
+			return true
+		}
+	}
+	for _, c := range m.claims[t.shard] {
+		if c.seat.Tenant == t.tenant && c.seat.takes(t.shard, t.command) {
+			return true
+		}
+	}
+	return false
+}
+
+// explainSome is somebody who asks why a task waits.
+func (w *world) explainSome() {
+	t := w.someTask()
+	if t == nil || w.model.tasks[t.id] == nil {
+		return
+	}
+	tenant := t.tenant
+	if w.chance.oneIn(10) {
+		tenant = pick(w.chance, tenants)
+	}
+	call := func(to shardactor.Asker) shardactor.Message {
+		return &shardactor.Explain{Asker: to, Tenant: tenant, TaskID: t.id}
+	}
+	(&request{world: w, call: call, about: t.id}).post()
+}
