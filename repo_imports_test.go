@@ -57,7 +57,7 @@ var importTable = map[string]row{
 	"faults":  {level: 5, tests: []string{"blackbox", "client", "wire"}},
 	"bounds":  {level: 5, tests: []string{"blackbox", "wire"}},
 	"rolling": {level: 5, tests: []string{"blackbox", "client", "wire"}},
-	"scale":   {level: 5, tests: []string{"blackbox"}},
+	"scale":   {level: 5, tests: []string{"blackbox", "loadtest", "wire"}},
 
 	// The documents have no code but tests, and workers that a reader may take.
 	"docs":         {level: 5, tests: []string{"auth", "httpapi", "server", "wire", "yamlfile"}},

@@ -19,6 +19,8 @@ type Batch struct {
 	pebble  *pebble.Batch
 	overlay *overlay
 	fresh   *freshPending
+	// counters are those that were put or deleted, for Span.published.
+	counters []QueueState
 	// err is the first reading error of AddHistory; Apply reports it.
 	err   error
 	key   []byte
@@ -64,6 +66,8 @@ func (b *Batch) reset() {
 	b.pebble.Reset()
 	b.overlay.reset()
 	b.fresh.reset()
+	clear(b.counters)
+	b.counters = b.counters[:0]
 }
 
 // set and remove write through b.key. Pebble's batch fails only after it has
@@ -221,10 +225,14 @@ func (b *Batch) DeleteIdempotencyKey(q QueueKey, key string) {
 func (b *Batch) PutCounters(q QueueKey, c *Counters) {
 	b.value = appendCounters(b.value[:0], c)
 	b.set(appendCountersKey(b.start(), q), b.value)
+	b.counters = append(b.counters, QueueState{Key: q, Counters: *c})
 }
 
 // DeleteCounters forgets a queue that has no task left.
-func (b *Batch) DeleteCounters(q QueueKey) { b.remove(appendCountersKey(b.start(), q)) }
+func (b *Batch) DeleteCounters(q QueueKey) {
+	b.remove(appendCountersKey(b.start(), q))
+	b.counters = append(b.counters, QueueState{Key: q})
+}
 
 // PutMarks writes the high-water marks of the shard.
 func (b *Batch) PutMarks(m Marks) {

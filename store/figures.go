@@ -15,6 +15,7 @@ type figures struct {
 	commitBytes *meter.Histogram
 	syncSeconds *meter.Histogram
 	syncCommits *meter.Histogram
+	scanSteps   *meter.Counter
 }
 
 func newFigures() *figures {
@@ -26,6 +27,8 @@ func newFigures() *figures {
 		"Time of one sync of the log, which makes the batches of all shards durable.", meter.Doubling(50e-6, 18))
 	f.syncCommits = f.set.Histogram("codeq_sync_batches",
 		"Batches of all shards that one sync made durable.", meter.Doubling(1, 12))
+	f.scanSteps = f.set.Counter("codeq_scan_steps_total",
+		"Keys that scans of the database went over, deleted ones that are not compacted away included.")
 	return f
 }
 

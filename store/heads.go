@@ -10,8 +10,8 @@ import (
 )
 
 // heads finds since when the heads of queues are ready of which the counters do
-// not say so, see Counters.ReadySinceMs. Asked in the order of the keys it only
-// ever goes forward. Most reads need no such head and open no iterator.
+// not say so, see Counters.ReadySinceMs. Most reads need no such head and open no
+// iterator.
 type heads struct {
 	view *view
 	it   *pebble.Iterator
@@ -55,8 +55,5 @@ func (h *heads) close() error {
 	if h.it == nil {
 		return nil
 	}
-	if err := h.it.Close(); err != nil {
-		return fmt.Errorf("scan: %w", err)
-	}
-	return nil
+	return h.view.done(h.it)
 }

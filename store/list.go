@@ -165,7 +165,7 @@ func oldestFirst(m *merge) { m.back = false }
 
 func (m *merge) open(s *Store, reader pebble.Reader, q *ListQuery) error {
 	for shard := range s.shards {
-		o := &order{view: view{reader: reader, prefix: appendSpan(nil, shard)}, back: m.back}
+		o := &order{view: s.viewOf(reader, shard), back: m.back}
 		m.orders = append(m.orders, o)
 		if q.After != nil {
 			o.place = q.After[shard]

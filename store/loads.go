@@ -12,8 +12,8 @@ import (
 // ReadAllQueues are the figures of the queues of all tenants that have a task
 // waiting, in progress or dead, summed over the shards, by command and tenant.
 // It serves whoever watches the server: nothing in it needs to be durable. It
-// costs one key for each queue and shard, which lie together: however many tasks
-// wait, nothing is looked for among them. Any goroutine.
+// costs a copy for each queue and shard, however many tasks wait. Any goroutine,
+// once the spans are loaded.
 func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
 	return s.readLoads(&loads{})
 }
@@ -23,7 +23,7 @@ func (s *Store) readLoads(l *loads) ([]wire.QueueFigures, error) {
 	err := s.atOneMoment(func(snapshot *pebble.Snapshot) error {
 		l.snapshot = snapshot
 		for shard := range s.shards {
-			if err := l.addShard(shard); err != nil {
+			if err := l.addShard(s, shard); err != nil {
 				return err
 			}
 		}
@@ -54,12 +54,17 @@ type loads struct {
 	places   map[QueueKey]int
 }
 
-// addShard walks the counters of a shard.
-func (l *loads) addShard(shard int) error {
-	v := view{reader: l.snapshot, prefix: appendSpan(nil, shard)}
-	prefix := append(slices.Clone(v.prefix), wordCounters...)
+// addShard adds up the queues of a shard.
+func (l *loads) addShard(s *Store, shard int) (err error) {
+	v := s.viewOf(l.snapshot, shard)
 	heads := heads{view: &v}
-	err := v.scanPrefix(prefix, func(key, value []byte) (bool, error) { return true, l.add(&heads, key, value) })
+	queues := s.spans[shard].published.all(l.wants)
+	for i := range queues {
+		q := &queues[i]
+		if err = heads.sumUp(q.Key, &q.Counters, l.figuresOf(q.Key)); err != nil {
+			break
+		}
+	}
 	if closeErr := heads.close(); err == nil {
 		err = closeErr
 	}
@@ -76,24 +81,10 @@ func (l *loads) addShard(shard int) error {
 
 func (l *loads) isFor(q QueueKey) bool { return l.tenant == "" || l.tenant == q.Tenant }
 
-// add is one queue of one shard.
-func (l *loads) add(h *heads, key, value []byte) error {
-	p, err := parseKey(key)
-	if err == nil && !l.isFor(p.Queue) {
-		return nil
-	}
-	var c Counters
-	if err == nil {
-		err = parseCounters(value, &c)
-	}
-	if err != nil {
-		return &DamagedError{Key: slices.Clone(key), Err: err}
-	}
-	ready := c.ReadyTotal()
-	if !l.idle && ready == 0 && c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 {
-		return nil
-	}
-	return h.sumUp(p.Queue, &c, l.figuresOf(p.Queue))
+// wants says whether the counters of a queue are added.
+func (l *loads) wants(q QueueKey, c *Counters) bool {
+	busy := c.ReadyTotal() > 0 || c.Delayed > 0 || c.InProgress > 0 || c.Dead > 0
+	return l.isFor(q) && (l.idle || busy)
 }
 
 // sumUp adds what a shard's counters say of a queue.

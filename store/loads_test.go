@@ -83,21 +83,72 @@ func TestAllQueuesAreWhatEachTenantSeesOfItsBusyOnes(t *testing.T) {
 	}
 }
 
-func TestDamagedFiguresAreNotTakenForLoads(t *testing.T) {
-	for name, wreck := range map[string]func(s *Store, g garden){
-		"counters": func(s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}), "x")
-		},
-		"head": func(s *Store, g garden) {
-			recount(func(c *Counters) { c.ReadySinceMs[g.pending.Priority] = 0 })(t, s, g)
-			tamper(t, s, pendingKeyOf(g.pending), "x")
-		},
-	} {
-		s := openIn(t, vfs.NewMem())
-		wreck(s, plantIn(s, 0).garden(t, QueueKey{"c", "t"}))
-		if got, err := s.ReadAllQueues(); !isDamaged(err) {
-			t.Errorf("%s: got %+v, %v", name, got, err)
+// withoutAges makes the counters of a version that did not know since when heads
+// are ready, and loads them.
+func withoutAges(t *testing.T, s *Store, g garden) {
+	t.Helper()
+	recount(func(c *Counters) { c.ReadySinceMs = [Priorities]int64{} })(t, s, g)
+	if _, err := s.Span(0).Load(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADamagedHeadIsNotTakenForAnAge(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	withoutAges(t, s, g)
+	tamper(t, s, pendingKeyOf(g.pending), "x")
+	if got, err := s.ReadAllQueues(); !isDamaged(err) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Figures are read in memory, and that must be what the database says, also
+// after another start.
+func TestFiguresInMemoryAreThoseOfTheDatabase(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s := openIn(t, fs)
+	p := plantIn(s, 0)
+	g := p.garden(t, QueueKey{"c", "t"})
+	p.garden(t, QueueKey{"gone", "t"})
+	p.span.batch.DeleteCounters(QueueKey{"gone", "t"})
+	apply(t, p.span)
+	before, err := s.ReadQueues("t")
+	if err != nil || len(before) != 1 || before[0].Command != g.queue.Command {
+		t.Fatalf("got %+v, %v", before, err)
+	}
+	barrier(t, s)
+	again := openIn(t, fs.CrashClone(vfs.CrashCloneCfg{}))
+	if _, err := again.Span(0).Load(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := again.ReadQueues("t")
+	if err != nil || len(after) != 1 || after[0] != before[0] {
+		t.Errorf("after another start: got %+v, %v, want %+v", after, err, before)
+	}
+}
+
+// What scans go over is counted, with what was deleted.
+func TestScansAreCounted(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp, q := s.Span(0), QueueKey{"c", "t"}
+	for seq := range uint64(100) {
+		sp.Batch().PutPending(q, 0, PendingKey{Seq: seq + 1, ID: benchID(int(seq))}, 1)
+	}
+	apply(t, sp)
+	for seq := range uint64(99) {
+		sp.Batch().DeletePending(q, 0, PendingKey{Seq: seq + 1, ID: benchID(int(seq))})
+	}
+	apply(t, sp)
+	steps := func(after uint64) uint64 {
+		before := s.figures.scanSteps.Get()
+		if found, err := sp.ScanPending(q, 0, PendingKey{Seq: after}, 1); err != nil || len(found) != 1 {
+			t.Fatalf("found %v, %v", found, err)
 		}
+		return uint64(s.figures.scanSteps.Get() - before)
+	}
+	if over, at := steps(0), steps(100); over < 99 || at > 1 {
+		t.Errorf("a scan over what was deleted makes %d steps, one behind it %d", over, at)
 	}
 }
 
@@ -126,7 +177,7 @@ func TestFiguresAreReadWithoutALookAtTheHeads(t *testing.T) {
 func TestAgeIsLookedUpWhereTheFiguresDoNotHaveIt(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
-	recount(func(c *Counters) { c.ReadySinceMs = [Priorities]int64{} })(t, s, g)
+	withoutAges(t, s, g)
 	one, err := s.ReadQueue(g.queue)
 	if want := g.pending.CreatedAtMs + int64(g.pending.Seq); err != nil || one.OldestReadyAtMs != want {
 		t.Errorf("got %+v, %v, want %d", one, err, want)

@@ -216,7 +216,7 @@ func (o *order) leave() error {
 	if o.it == nil {
 		return nil
 	}
-	err := errors.Join(o.it.Error(), o.it.Close())
+	err := errors.Join(o.it.Error(), o.view.done(o.it))
 	o.it = nil
 	if err != nil {
 		return fmt.Errorf("list: %w", err)

@@ -70,6 +70,7 @@ func (sp *Span) Apply() (uint64, error) {
 	if err != nil {
 		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, err))
 	}
+	sp.published.set(b.counters)
 	sp.applied.Store(number)
 	b.reset()
 	select {

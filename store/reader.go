@@ -41,7 +41,8 @@ func (s *Store) ReadResult(tenant string, id wire.TaskID) (task *wire.Task, r *w
 
 func (s *Store) withSnapshot(id wire.TaskID, read func(v *view) error) error {
 	return s.atOneMoment(func(snapshot *pebble.Snapshot) error {
-		return read(&view{reader: snapshot, prefix: appendSpan(nil, wire.ShardOfTask(id, s.shards))})
+		v := s.viewOf(snapshot, wire.ShardOfTask(id, s.shards))
+		return read(&v)
 	})
 }
 

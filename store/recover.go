@@ -50,6 +50,7 @@ func (sp *Span) Load() (*Recovered, error) {
 	}
 	r.SetAside = sp.store.SetAsideTotal() - before
 	_, err := sp.Apply()
+	sp.published.replace(r.Queues)
 	return r, err
 }
 

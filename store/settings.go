@@ -185,8 +185,9 @@ func (s *Store) ReadQueue(q QueueKey) (*wire.QueueFigures, error) {
 	f := &wire.QueueFigures{Command: q.Command, TenantID: q.Tenant}
 	err := s.atOneMoment(func(snapshot *pebble.Snapshot) error {
 		for shard := range s.shards {
-			v := view{reader: snapshot, prefix: appendSpan(nil, shard)}
-			if err := addQueue(&v, q, f); err != nil {
+			v := s.viewOf(snapshot, shard)
+			c := s.spans[shard].published.of(q)
+			if err := addQueue(&v, q, &c, f); err != nil {
 				return err
 			}
 			if shard != wire.ShardOfQueue(q.Tenant, q.Command, s.shards) {
@@ -205,14 +206,9 @@ func (s *Store) ReadQueue(q QueueKey) (*wire.QueueFigures, error) {
 }
 
 // addQueue adds one shard's figures of a queue.
-func addQueue(v *view, q QueueKey, f *wire.QueueFigures) error {
-	var c Counters
-	found, err := v.get(appendCountersKey(v.start(), q), func(value []byte) error { return parseCounters(value, &c) })
-	if !found {
-		return err
-	}
+func addQueue(v *view, q QueueKey, c *Counters, f *wire.QueueFigures) error {
 	heads := heads{view: v}
-	err = heads.sumUp(q, &c, f)
+	err := heads.sumUp(q, c, f)
 	if closeErr := heads.close(); err == nil {
 		err = closeErr
 	}

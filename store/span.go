@@ -9,7 +9,7 @@ import (
 
 // Span is the part of the database that one shard owns, and its open batch.
 // Reads see the open batch first, then what has been applied. Everything is
-// for the goroutine of the shard; only the three counters are read by others.
+// for the goroutine of the shard; only the last part is read by others.
 type Span struct {
 	// Static.
 	store  *Store
@@ -20,6 +20,9 @@ type Span struct {
 	view  view
 	batch *Batch
 	watch *watchdog
+
+	// Read by others, with a lock of its own.
+	published published
 
 	// Read by others. submitted is raised before a batch is applied, so that a
 	// reader who saw some of it waits for it; applied is raised after, so that
@@ -32,7 +35,8 @@ type Span struct {
 
 func newSpan(s *Store, shard int) *Span {
 	sp := &Span{store: s, shard: shard, prefix: appendSpan(nil, shard)}
-	sp.view = view{reader: s.db, prefix: sp.prefix}
+	sp.view = s.viewOf(s.db, shard)
+	sp.published.counters = make(map[QueueKey]Counters)
 	sp.batch = newBatch(sp, s.db)
 	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), s.die)
 	return sp

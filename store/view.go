@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/meter"
 	"codeq/wire"
 )
 
@@ -15,6 +16,25 @@ type view struct {
 	reader pebble.Reader
 	prefix []byte
 	key    []byte
+	// steps counts what scans go over; nil where nobody asks.
+	steps *meter.Counter
+}
+
+// viewOf reads the span of a shard.
+func (s *Store) viewOf(reader pebble.Reader, shard int) view {
+	return view{reader: reader, prefix: appendSpan(nil, shard), steps: s.figures.scanSteps}
+}
+
+// done closes an iterator and counts the keys that it went over.
+func (v *view) done(it *pebble.Iterator) error {
+	if v.steps != nil {
+		stats := it.Stats()
+		v.steps.Add(stats.ForwardStepCount[pebble.InternalIterCall] + stats.ReverseStepCount[pebble.InternalIterCall])
+	}
+	if err := it.Close(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	return nil
 }
 
 // DamagedError is a value that cannot be decoded. It names the key, never
@@ -157,8 +177,8 @@ func (v *view) scan(lower, upper []byte, each func(key, value []byte) (bool, err
 		return fmt.Errorf("scan: %w", err)
 	}
 	defer func() {
-		if closeErr := it.Close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("scan: %w", closeErr)
+		if closeErr := v.done(it); err == nil {
+			err = closeErr
 		}
 	}()
 	for ok := it.First(); ok; ok = it.Next() {

@@ -1,0 +1,59 @@
+package store
+
+import "sync"
+
+// published are the counters of a span as they are in the database, in memory
+// for readers on other goroutines. Counters are written again with every batch,
+// so that the database has many versions of each: reading a thousand queues from
+// there costs what was written lately, here it costs a thousand copies.
+//
+// Whoever applies a batch changes them, after it is in the database and before
+// anybody hears its number: what a reader sees here is durable when the barrier
+// says so, as if it had been read there.
+type published struct {
+	mu       sync.RWMutex
+	counters map[QueueKey]Counters
+}
+
+// set takes over what a batch wrote; figures of zero are those of a queue that
+// was forgotten.
+func (p *published) set(written []QueueState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range written {
+		w := &written[i]
+		if w.Counters.IsZero() {
+			delete(p.counters, w.Key)
+			continue
+		}
+		p.counters[w.Key] = w.Counters
+	}
+}
+
+// replace takes over what was loaded.
+func (p *published) replace(queues []QueueState) {
+	p.mu.Lock()
+	p.counters = make(map[QueueKey]Counters, len(queues))
+	p.mu.Unlock()
+	p.set(queues)
+}
+
+// of are the counters of one queue, zeros if it has none.
+func (p *published) of(q QueueKey) Counters {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.counters[q]
+}
+
+// all are copies of the counters that somebody wants, in no order.
+func (p *published) all(wanted func(q QueueKey, c *Counters) bool) []QueueState {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	list := make([]QueueState, 0, len(p.counters))
+	for q, c := range p.counters {
+		if wanted(q, &c) {
+			list = append(list, QueueState{Key: q, Counters: c})
+		}
+	}
+	return list
+}
