@@ -27,6 +27,7 @@ BENCHTIME ?= 1x
 COUNT ?= 1
 N ?= 1000
 SCALE ?= 1000000
+SHORT ?= 5000000
 
 TOOLS := bin/tools
 
@@ -89,7 +90,11 @@ faults: ## what went wrong with other queues, at its full size: half an hour or 
 
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
-	go test -count=1 -v -timeout 0 ./scale -scale.tasks=$(SCALE)
+	go test -count=1 -v -timeout 0 ./scale -run Nothing -scale.tasks=$(SCALE)
+
+.PHONY: reaping
+reaping: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
+	go test -count=1 -v -timeout 0 ./scale -run 'Space|Reaping' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
 
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see a test catch each: a quarter of an hour or more

@@ -39,8 +39,8 @@ func TestSpaceComesBack(t *testing.T) {
 	delayed := postOne(t, api, `{"command":"late","payload":1,"delaySeconds":2592000}`)
 	dead := postOne(t, api, `{"command":"poison","payload":1,"maxAttempts":1}`)
 	var task struct{ ID, LeaseToken string }
-	ask(t, api, http.MethodPost, "/tasks/claim", `{"commands":["poison"]}`, &task)
-	ask(t, api, http.MethodPost, "/tasks/"+task.ID+"/nack", fmt.Sprintf(`{"leaseToken":%q,"reason":"bad"}`, task.LeaseToken), nil)
+	asker{t, api}.do(http.MethodPost, "/tasks/claim", `{"commands":["poison"]}`, &task)
+	asker{t, api}.do(http.MethodPost, "/tasks/"+task.ID+"/nack", fmt.Sprintf(`{"leaseToken":%q,"reason":"bad"}`, task.LeaseToken), nil)
 	began := time.Now()
 	var done, most int64
 	for done < *shortTasks {
@@ -58,7 +58,7 @@ func TestSpaceComesBack(t *testing.T) {
 	s.Start()
 	for id, want := range map[string]string{delayed: "DELAYED_ZSET", dead: "DLQ_SET"} {
 		var after struct{ LastKnownLocation string }
-		ask(t, api, http.MethodGet, "/tasks/"+id, "", &after)
+		asker{t, api}.do(http.MethodGet, "/tasks/"+id, "", &after)
 		if after.LastKnownLocation != want {
 			t.Errorf("task %s is in %q, want %q", id, after.LastKnownLocation, want)
 		}
@@ -117,7 +117,7 @@ func awaitReaped(t *testing.T, api *blackbox.API, command string) {
 	t.Helper()
 	for late := time.Now().Add(reapFor); ; {
 		var page struct{ Tasks []struct{ ID string } }
-		ask(t, api, http.MethodGet, "/admin/queues/"+command+"/tasks?state=done&limit=1", "", &page)
+		asker{t, api}.do(http.MethodGet, "/admin/queues/"+command+"/tasks?state=done&limit=1", "", &page)
 		if len(page.Tasks) == 0 {
 			return
 		}
@@ -139,18 +139,24 @@ func rest(t *testing.T, d time.Duration) {
 func postOne(t *testing.T, api *blackbox.API, body string) (id string) {
 	t.Helper()
 	var task struct{ ID string }
-	ask(t, api, http.MethodPost, "/tasks", body, &task)
+	asker{t, api}.do(http.MethodPost, "/tasks", body, &task)
 	return task.ID
 }
 
-// ask decodes what comes into a value, if there is one.
-func ask(t *testing.T, api *blackbox.API, method, path, body string, into any) {
-	t.Helper()
-	answer, err := api.Do(context.Background(), method, path, body)
+// asker asks a server on behalf of a test.
+type asker struct {
+	t   *testing.T
+	api *blackbox.API
+}
+
+// do decodes what comes into a value, if there is one.
+func (a asker) do(method, path, body string, into any) {
+	a.t.Helper()
+	answer, err := a.api.Do(context.Background(), method, path, body)
 	if err == nil && into != nil {
 		err = json.Unmarshal(answer.Body, into)
 	}
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		a.t.Fatalf("%s %s: %v", method, path, err)
 	}
 }
