@@ -52,7 +52,7 @@ func (x *site) finish(tasks int) {
 	l := newLedger(x)
 	stop := x.inBackground((&hand{ledger: l, addr: x.server.Addr, name: "drain", window: 100, lease: 600}).run)
 	defer stop()
-	x.eventually(scale(patience, 30*time.Minute), fmt.Sprintf("%d tasks are done", tasks), func() bool {
+	x.eventually(scale(resumeGrace+patience, 30*time.Minute), fmt.Sprintf("%d tasks are done", tasks), func() bool {
 		completed, _ := l.counts()
 		return completed >= tasks
 	})
@@ -64,7 +64,7 @@ func TestA20FiguresComeBackToZero(t *testing.T) {
 	tasks := scale(100, 1000)
 	x := newSite(t)
 	x.post(command, tasks, 0)
-	w := x.worker(x.server.Addr, "doomed", tasks, 1)
+	w := x.worker(x.server.Addr, "doomed", tasks, 600)
 	x.takeAll(w, tasks, patience)
 	x.inProgress(tasks, patience)
 	w.Close()
@@ -114,12 +114,13 @@ func TestA21EveryEndCountsOnce(t *testing.T) {
 	for _, c := range []struct {
 		cause string
 		fails int
+		lease int // seconds
 		end   func(p *blackbox.Peer, f *wire.TaskFrame)
 	}{
-		{"nack", 1, nack}, {"lease_expired", 1, expire}, {"release", 0, release}, {"session_gone", 1, leave},
-		{"release", 0, release}, {"abandon", 1, abandon}, {"nack", 1, nack},
+		{"nack", 1, 600, nack}, {"lease_expired", 1, 10, expire}, {"release", 0, 600, release}, {"session_gone", 1, 600, leave},
+		{"release", 0, 600, release}, {"abandon", 1, 600, abandon}, {"nack", 1, 600, nack},
 	} {
-		p := x.worker(x.server.Addr, "w "+c.cause, 1, 1)
+		p := x.worker(x.server.Addr, "w "+c.cause, 1, c.lease)
 		f := x.take(p, patience)
 		if f.Task.Attempts != attempts {
 			t.Errorf("after %v the task has %d attempts, want %d", causes, f.Task.Attempts, attempts)
@@ -157,7 +158,7 @@ func TestA23PoisonStopsAfterItsAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range lives {
-		p := x.worker(x.server.Addr, fmt.Sprint("life ", n), neighbours+1, 1)
+		p := x.worker(x.server.Addr, fmt.Sprint("life ", n), neighbours+1, 5)
 		f := x.take(p, patience)
 		for f.Task.ID != poison.ID {
 			f = x.take(p, patience)
@@ -170,7 +171,7 @@ func TestA23PoisonStopsAfterItsAttempts(t *testing.T) {
 	if task.Location != wire.LocationDead || task.Attempts != lives || task.Error != wire.ErrorLeaseExpired {
 		t.Errorf("the poison is %+v", task)
 	}
-	if n := len(task.History); n != lives || task.History[n-1].Cause != "session_gone" {
+	if n := len(task.History); n != lives || task.History[0].WorkerID != "life 0" {
 		t.Errorf("its history is %+v", task.History)
 	}
 	x.finish(neighbours)
