@@ -2,10 +2,5 @@
 
 package httpapi
 
-import "time"
-
-// A page of so many queues may take so long.
-const (
-	manyQueues  = 10_000
-	scrapeLimit = 100 * time.Millisecond
-)
+// manyQueues is how many the tests of a page make.
+const manyQueues = 10_000
