@@ -35,8 +35,14 @@ type site struct {
 
 func openSite(t *testing.T, tokens *auth.Tokens) *site {
 	t.Helper()
+	return openSiteOn(t, vfs.NewMem(), tokens)
+}
+
+// openSiteOn serves what is on a disk.
+func openSiteOn(t *testing.T, disk vfs.FS, tokens *auth.Tokens) *site {
+	t.Helper()
 	s, err := server.Open(server.Options{
-		DataDir: "data", FS: vfs.NewMem(), Listen: "127.0.0.1:0", Tokens: tokens, Log: zerolog.Nop(), Version: "v0.1.0",
+		DataDir: "data", FS: disk, Listen: "127.0.0.1:0", Tokens: tokens, Log: zerolog.Nop(), Version: "v0.1.0",
 	})
 	if err != nil {
 		t.Fatal(err)
