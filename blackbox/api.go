@@ -13,14 +13,18 @@ import (
 
 // API speaks HTTP to a server by hand. It repeats nothing.
 type API struct {
-	base string
-	http *http.Client
+	base  string
+	token string
+	http  *http.Client
 }
 
 // NewAPI makes an API of the server at host:port.
 func NewAPI(addr string) *API {
 	return &API{base: "http://" + addr + "/v1/codeq", http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 }
+
+// As is the same API for a credential.
+func (a *API) As(token string) *API { return &API{base: a.base, token: token, http: a.http} }
 
 // Close lets go of connections that are kept open.
 func (a *API) Close() { a.http.CloseIdleConnections() }
@@ -42,6 +46,9 @@ func (a *API) Do(ctx context.Context, method, path, body string) (*Answer, error
 	// Without it net/http may send a request again on a fresh connection when a
 	// kept one turns out dead; what a test asks once must be asked once.
 	r.GetBody = nil
+	if a.token != "" {
+		r.Header.Set("Authorization", "Bearer "+a.token)
+	}
 	response, err := a.http.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoAnswer, err)

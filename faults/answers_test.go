@@ -3,6 +3,7 @@ package faults
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -88,4 +89,14 @@ func (x *site) outcome(id wire.TaskID) *wire.ResultRecord {
 
 func (x *site) askForResult(id wire.TaskID) (*blackbox.Answer, error) {
 	return x.api.Do(x.ctx, http.MethodGet, "/tasks/"+id.String()+"/result?waitSeconds=30", "")
+}
+
+// readAll reads the body of an answer and closes it.
+func readAll(t *testing.T, response *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }

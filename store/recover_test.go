@@ -84,7 +84,7 @@ func TestLoadDoesNotReadWhatWaits(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
+func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 	q := QueueKey{"c", "t"}
 	for name, c := range map[string]struct {
 		change   func(t *testing.T, s *Store, g garden)
