@@ -35,6 +35,7 @@ type bench struct {
 	ready    atomic.Bool
 	draining chan struct{}
 	stopped  bool
+	closed   bool
 	sessions teapot
 }
 
@@ -90,7 +91,7 @@ func newBench(t testing.TB, o setup) *bench {
 	outlets := &shardactor.Outlets{}
 	var err error
 	b.store, err = store.Open(store.Options{
-		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), Synced: outlets.Synced,
+		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), Synced: outlets.Synced, LevelChanged: outlets.SpaceChanged,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +130,12 @@ func (b *bench) stopEngine() {
 	}
 }
 
+// close stops everything; a second call finds it done.
 func (b *bench) close() {
+	if b.closed {
+		return
+	}
+	b.closed = true
 	b.stopEngine()
 	if err := b.store.Close(); err != nil {
 		b.t.Error(err)

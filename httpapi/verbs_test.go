@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,15 +17,19 @@ type cast struct {
 	token, foreignToken, sessionToken, doneToken           wire.Token
 }
 
-func newCast(t *testing.T, requireToken bool) *cast {
-	c := &cast{bench: newBench(t, setup{requireToken: requireToken, auth: keys{
-		"":        {Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
-		"eve":     {Tenant: wire.DefaultTenant, Subject: "eve"},
-		"other":   {Tenant: "other", Subject: wire.AnonymousSubject},
-		"reader":  {Tenant: wire.DefaultTenant, Subject: "r", Scopes: []string{auth.ScopeRead}},
-		"maker":   {Tenant: wire.DefaultTenant, Subject: "m", Scopes: []string{auth.ScopeProducer}},
-		"limited": {Tenant: wire.DefaultTenant, Subject: "l", Commands: []string{"z"}},
-	}})}
+// castKeys are the credentials of all who act.
+var castKeys = keys{
+	"":        {Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
+	"eve":     {Tenant: wire.DefaultTenant, Subject: "eve"},
+	"other":   {Tenant: "other", Subject: wire.AnonymousSubject},
+	"reader":  {Tenant: wire.DefaultTenant, Subject: "r", Scopes: []string{auth.ScopeRead}},
+	"maker":   {Tenant: wire.DefaultTenant, Subject: "m", Scopes: []string{auth.ScopeProducer}},
+	"limited": {Tenant: wire.DefaultTenant, Subject: "l", Commands: []string{"z"}},
+}
+
+func newCast(t *testing.T, o setup) *cast {
+	o.auth = castKeys
+	c := &cast{bench: newBench(t, o)}
 	post := func(command string, who ...string) wire.TaskID {
 		return c.post(fmt.Sprintf(`{"command":%q,"payload":1,"idempotencyKey":"k"}`, command), who...).ID
 	}
@@ -68,6 +71,8 @@ type visit struct {
 	status                  int
 	want                    string
 	code                    wire.Code
+	// in is the server that is asked; nil is one that is well.
+	in *trouble
 }
 
 const (
@@ -123,6 +128,8 @@ var walk = []visit{
 	{method: "POST", path: "/tasks/claim/batch", body: `{"commands":["pending","none"],"count":100}`, status: 200, want: `\{"tasks":\[` + inHand + `\]\}`},
 	{method: "POST", path: "/tasks/claim/batch", body: `{"commands":["none"],"count":2}`, status: 204, want: ``},
 	{method: "POST", path: "/tasks/claim/batch", body: `{"count":101}`, code: wire.CodeInvalidArgument},
+	{method: "POST", path: "/tasks/claim/batch", body: `{"commands":["a/b"]}`, code: wire.CodeInvalidCommand},
+	{method: "POST", path: "/tasks/claim/batch", body: `{"count":1,"count":2}`, code: wire.CodeInvalidBody},
 	{who: "maker", method: "POST", path: "/tasks/claim/batch", code: wire.CodeForbidden},
 
 	{method: "POST", path: "/tasks/{held}/heartbeat", status: 200, want: `\{"ok":true,"leaseUntil":` + anyTime + `\}`},
@@ -147,10 +154,30 @@ var walk = []visit{
 	{method: "POST", path: "/tasks/batch/results", body: `{"results":[{"taskId":"{held}","result":{}},{"taskId":"{done}","leaseToken":"{doneToken}","result":{}},{"taskId":"{foreign}","result":{}}]}`, status: 200,
 		want: `\{"results":\[\{"taskId":"{held}","result":\{"taskId":"{held}",.*\}\},\{"taskId":"{done}","result":` + doneIs + `\},\{"error":"[^"]+","code":"not_owner","retryable":false,"taskId":"{foreign}"\}\]\}`},
 	{method: "POST", path: "/tasks/batch/results", body: `{"results":1}`, code: wire.CodeInvalidArgument},
+	{method: "POST", path: "/tasks/batch/results", body: `{"results":[`, code: wire.CodeInvalidBody},
 	{who: "maker", method: "POST", path: "/tasks/batch/results", body: `{"results":[1]}`, code: wire.CodeForbidden},
 
 	{method: "GET", path: "/admin/queues", status: 200, want: `\{"queues":\[.*\{"command":"held","tenantId":"default","ready":0,"delayed":0,"inProgress":1,"dlq":0,"paused":false\}.*\]\}`},
 	{who: "maker", method: "GET", path: "/admin/queues", code: wire.CodeForbidden},
+
+	{method: "GET", path: "/admin/queues/held", status: 200, want: `\{"command":"held","tenantId":"default","ready":0,"delayed":0,"inProgress":1,"dlq":0,"paused":false\}`},
+	{method: "GET", path: "/admin/queues/nobodys", status: 200, want: `\{"command":"nobodys","tenantId":"default","ready":0,"delayed":0,"inProgress":0,"dlq":0,"paused":false\}`},
+	{method: "GET", path: "/admin/queues/theirs", status: 200, want: `\{"command":"theirs","tenantId":"default","ready":0,.*\}`},
+	{method: "GET", path: "/admin/queues/a%2Fb", code: wire.CodeInvalidCommand},
+	{who: "maker", method: "GET", path: "/admin/queues/held", code: wire.CodeForbidden},
+	{who: "limited", method: "GET", path: "/admin/queues/held", code: wire.CodeForbidden},
+
+	{method: "POST", path: "/admin/tasks/cleanup", status: 200, want: `\{"deleted":0\}`},
+	{method: "POST", path: "/admin/tasks/cleanup", body: `{"before":"2200-01-01T00:00:00Z","limit":10}`, status: 200, want: `\{"deleted":1\}`},
+	{who: "limited", method: "POST", path: "/admin/tasks/cleanup", body: `{"before":"2200-01-01T00:00:00Z"}`, status: 200, want: `\{"deleted":0\}`},
+	{who: "other", method: "POST", path: "/admin/tasks/cleanup", body: `{"before":"2200-01-01T00:00:00Z"}`, status: 200, want: `\{"deleted":0\}`},
+	{method: "POST", path: "/admin/tasks/cleanup", body: `{"before":"yesterday"}`, code: wire.CodeInvalidTime},
+	{method: "POST", path: "/admin/tasks/cleanup", body: `{"limit":0}`, code: wire.CodeInvalidArgument},
+	{method: "POST", path: "/admin/tasks/cleanup", body: `[]`, code: wire.CodeInvalidBody},
+	{who: "maker", method: "POST", path: "/admin/tasks/cleanup", code: wire.CodeForbidden},
+
+	{method: "GET", path: "/metrics", status: 200, want: `# HELP codeq_.*`},
+	{who: "nobody", method: "GET", path: "/metrics", status: 200, want: `# HELP codeq_.*`},
 }
 
 // verbs are the twins with a good body, for the refusals that they share.
@@ -187,61 +214,4 @@ func twinWalk() (visits []visit) {
 		}
 	}
 	return visits
-}
-
-func (c *cast) visit(t *testing.T, v *visit) {
-	t.Helper()
-	var header []string
-	if v.who != "" {
-		header = []string{"Authorization", "Bearer " + v.who}
-	}
-	g := c.do(v.method, base+c.fill(v.path), c.fill(v.body), header...)
-	if v.code != "" {
-		g.mustRefuse(t, v.code)
-		return
-	}
-	if g.status != v.status || !regexp.MustCompile(`(?s)^`+c.fill(v.want)+`$`).MatchString(g.body) {
-		t.Errorf("%d %s\nwant %d %s", g.status, g.body, v.status, c.fill(v.want))
-	}
-	if g.status != http.StatusNoContent {
-		g.mustBeJSON(t)
-	}
-}
-
-// Every route of the original system: what it answers, and each way it refuses.
-func TestEveryRouteOfTheOriginalSystemAnswersAndRefuses(t *testing.T) {
-	refusals := newCast(t, false)
-	seen := map[string]bool{}
-	for _, v := range append(walk, twinWalk()...) {
-		pattern := regexp.MustCompile(`\{\w+\}|/7(/|$)`).ReplaceAllString(strings.Split(v.path, "?")[0], "{id}$1")
-		if v.status != 0 {
-			seen[v.method+" "+base+pattern] = true
-		}
-		t.Run(fmt.Sprintf("%s %s %s %.60s", v.who, v.method, v.path, v.body), func(t *testing.T) {
-			c := refusals
-			if v.code == "" {
-				c = newCast(t, false)
-			}
-			c.visit(t, &v)
-		})
-	}
-	for _, route := range Routes() {
-		original := strings.Contains(route, "/tasks") && !strings.HasSuffix(route, "/cancel") && !strings.Contains(route, "/admin/")
-		if original && !seen[route] {
-			t.Errorf("nothing succeeds at %s", route)
-		}
-	}
-}
-
-// With the setting every call about a delivery needs its token.
-func TestServerThatRequiresTokensRefusesTheRest(t *testing.T) {
-	c := newCast(t, true)
-	for verb, form := range verbs {
-		for _, more := range []string{"", `,"workerId":"ada"`} {
-			c.visit(t, &visit{method: "POST", path: "/tasks/{held}/" + verb, body: fmt.Sprintf(form, more), code: wire.CodeInvalidArgument})
-		}
-	}
-	c.visit(t, &visit{method: "POST", path: "/tasks/batch/results", body: `{"results":[{"taskId":"{held}","result":{}}]}`, status: 200,
-		want: `\{"results":\[\{"error":"leaseToken is required[^"]*","code":"invalid_argument","retryable":false,"taskId":"{held}"\}\]\}`})
-	c.visit(t, &visit{method: "POST", path: "/tasks/{held}/result", body: `{"result":{},"leaseToken":"{token}"}`, status: 200, want: `.*COMPLETED.*`})
 }
