@@ -58,6 +58,14 @@
 // And it should watch its context, which is cancelled when the task is no
 // longer this worker's; context.Cause says why.
 //
+// A program that takes a task now and then, from cron perhaps, asks for one
+// instead, and says what became of it:
+//
+//	claimed, err := c.Claim(ctx, client.ClaimOptions{Commands: []string{"resize"}, Wait: 30 * time.Second})
+//	for _, task := range claimed {
+//		_, err = task.Settle(ctx, client.Complete(resized))
+//	}
+//
 // # Errors
 //
 // What the server refuses is a *wire.Error, whose Code never changes and whose

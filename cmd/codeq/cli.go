@@ -12,24 +12,29 @@ import (
 type cli struct {
 	globals
 
-	Serve    serveCmd    `cmd:"" help:"Run the server."`
-	Token    tokenCmd    `cmd:"" name:"token" help:"Make a token for a server that wants one."`
-	Work     workCmd     `cmd:"" help:"Run a program once for each task of a command."`
-	Enqueue  enqueueCmd  `cmd:"" help:"Post a task, or one for each line of a file."`
-	Result   resultCmd   `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
-	Task     taskCmd     `cmd:"" help:"Show a task."`
-	Cancel   cancelCmd   `cmd:"" help:"Cancel a task that has not ended."`
-	Tasks    tasksCmd    `cmd:"" help:"List the tasks of a queue."`
-	Queues   queuesCmd   `cmd:"" help:"Show the figures of every queue."`
-	Dlq      dlqCmd      `cmd:"" help:"Work on dead letters."`
-	Queue    queueCmd    `cmd:"" help:"Show or change one queue."`
-	Pause    pauseCmd    `cmd:"" help:"Keep the tasks of a queue from workers."`
-	Resume   resumeCmd   `cmd:"" help:"End the pause of a queue."`
-	Sessions sessionsCmd `cmd:"" help:"Show the sessions that are open, and what they hold."`
-	Backup   backupCmd   `cmd:"" help:"Copy the data of the running server into a new directory."`
-	Doctor   doctorCmd   `cmd:"" help:"Examine the data directory of a server that does not run."`
-	Bench    benchCmd    `cmd:"" help:"Measure a server under load, and check its answers."`
-	Version  versionCmd  `cmd:"" help:"Show the version of this program and of the server."`
+	Serve     serveCmd     `cmd:"" help:"Run the server."`
+	Token     tokenCmd     `cmd:"" name:"token" help:"Make a token for a server that wants one."`
+	Work      workCmd      `cmd:"" help:"Run a program once for each task of a command."`
+	Enqueue   enqueueCmd   `cmd:"" help:"Post a task, or one for each line of a file."`
+	Result    resultCmd    `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
+	Task      taskCmd      `cmd:"" help:"Show a task."`
+	Claim     claimCmd     `cmd:"" help:"Take a task, for a script that says itself what becomes of it."`
+	Complete  completeCmd  `cmd:"" help:"End a claimed task with its result."`
+	Nack      nackCmd      `cmd:"" help:"Have a claimed task tried again."`
+	Release   releaseCmd   `cmd:"" help:"Hand a claimed task back as if it had not been taken."`
+	Heartbeat heartbeatCmd `cmd:"" help:"Keep a claimed task for longer."`
+	Cancel    cancelCmd    `cmd:"" help:"Cancel a task that has not ended."`
+	Tasks     tasksCmd     `cmd:"" help:"List the tasks of a queue."`
+	Queues    queuesCmd    `cmd:"" help:"Show the figures of every queue."`
+	Dlq       dlqCmd       `cmd:"" help:"Work on dead letters."`
+	Queue     queueCmd     `cmd:"" help:"Show or change one queue."`
+	Pause     pauseCmd     `cmd:"" help:"Keep the tasks of a queue from workers."`
+	Resume    resumeCmd    `cmd:"" help:"End the pause of a queue."`
+	Sessions  sessionsCmd  `cmd:"" help:"Show the sessions that are open, and what they hold."`
+	Backup    backupCmd    `cmd:"" help:"Copy the data of the running server into a new directory."`
+	Doctor    doctorCmd    `cmd:"" help:"Examine the data directory of a server that does not run."`
+	Bench     benchCmd     `cmd:"" help:"Measure a server under load, and check its answers."`
+	Version   versionCmd   `cmd:"" help:"Show the version of this program and of the server."`
 }
 
 // globals are the flags that every command has.

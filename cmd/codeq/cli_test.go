@@ -14,6 +14,12 @@ import (
 // nowhere is an address where nobody listens: port 1 of this machine.
 const nowhere = "127.0.0.1:1"
 
+// heldID and heldToken name a delivery that there is not.
+const (
+	heldID    = "01890a5d-ac96-774b-bcce-b302099a8057"
+	heldToken = "0123456789abcdef0123456789abcdef"
+)
+
 func TestWrongCommandLinesAreOneSentenceAndExitCodeTwo(t *testing.T) {
 	deep := strings.Repeat("[", wire.MaxNesting+1) + strings.Repeat("]", wire.MaxNesting+1)
 	for _, c := range []struct {
@@ -61,6 +67,29 @@ func TestWrongCommandLinesAreOneSentenceAndExitCodeTwo(t *testing.T) {
 		{args: []string{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "long"}, want: "--wait"},
 		{args: []string{"task", "abc"}, want: "is not the id of a task"},
 		{args: []string{"cancel", "abc"}, want: "is not the id of a task"},
+		{args: []string{"claim"}, want: `"codeq claim --help"`},
+		{args: []string{"claim", "a/b"}, want: "commands[0] may hold only"},
+		{args: []string{"claim", "a", "--lease", "1500ms"}, want: "--lease must be whole seconds"},
+		{args: []string{"claim", "a", "--lease", "13h"}, want: "--lease must be whole seconds"},
+		{args: []string{"claim", "a", "--wait=-1s"}, want: "--wait must be whole seconds"},
+		{args: []string{"claim", "a", "--name", strings.Repeat("n", 201)}, want: "workerId must be at most 200"},
+		{args: []string{"complete", heldID}, want: `"codeq complete --help"`},
+		{args: []string{"complete", "abc", heldToken, "{}"}, want: "is not the id of a task"},
+		{args: []string{"complete", heldID, "abc", "{}"}, want: "is not a lease token"},
+		{args: []string{"complete", heldID, strings.ToUpper(heldToken), "{}"}, want: "is not a lease token"},
+		{args: []string{"complete", heldID, heldToken}, want: "either a result"},
+		{args: []string{"complete", heldID, heldToken, "{}", "--error", "no"}, want: "either a result"},
+		{args: []string{"complete", heldID, heldToken, "--error", ""}, want: "--error must not be empty"},
+		{args: []string{"complete", heldID, heldToken, "1"}, want: "the result is JSON but no object"},
+		{args: []string{"complete", heldID, heldToken, "{"}, want: "the result is not JSON"},
+		{args: []string{"complete", heldID, heldToken, ""}, want: "the result is not JSON"},
+		{args: []string{"complete", heldID, heldToken, "-"}, input: "{}{}", want: "the result is not JSON"},
+		{args: []string{"complete", heldID, heldToken, "-"}, input: `{"a":"` + strings.Repeat("x", wire.MaxResultBytes) + `"}`, want: "the limit is 1048576"},
+		{args: []string{"nack", heldID, "abc"}, want: "is not a lease token"},
+		{args: []string{"nack", heldID, heldToken, "--delay", "1500ms"}, want: "--delay must be whole seconds"},
+		{args: []string{"release", "abc", heldToken}, want: "is not the id of a task"},
+		{args: []string{"heartbeat", heldID, "abc"}, want: "is not a lease token"},
+		{args: []string{"heartbeat", heldID, heldToken, "--extend", "13h"}, want: "--extend must be whole seconds"},
 		{args: []string{"pause", "a/b"}, want: "command"},
 		{args: []string{"queue", "set", "a", "--lease", "1500ms"}, want: "--lease must be whole seconds"},
 		{args: []string{"work", "a"}, want: `"codeq work --help"`},
@@ -98,6 +127,11 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "30s"},
 		{"task", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"cancel", "01890a5d-ac96-774b-bcce-b302099a8057"},
+		{"claim", "a", "--wait", "30s"},
+		{"complete", heldID, heldToken, "{}"},
+		{"nack", heldID, heldToken},
+		{"release", heldID, heldToken},
+		{"heartbeat", heldID, heldToken},
 		{"queues"},
 		{"sessions"},
 		{"dlq", "replay", "a"},

@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,9 +62,21 @@ func TestTheWorkerInJavaScriptWorks(t *testing.T) {
 	t.Skip("no Node with a WebSocket is installed") // it runs wherever there is one
 }
 
-// tryWorker runs a worker against a server and gives it a task it can do and
-// one it can not.
-func tryWorker(t *testing.T, program string, args ...string) {
+func TestTheWorkerWithCurlWorks(t *testing.T) {
+	mustHaveCurl(t)
+	tryWorker(t, "sh", "worker_curl.sh")
+}
+
+// mustHaveCurl ends a test where there is none.
+func mustHaveCurl(t *testing.T) {
+	t.Helper()
+	if exec.Command("curl", "--version").Run() != nil {
+		t.Skip("no curl is installed") // it runs wherever there is one
+	}
+}
+
+// serve starts a server and returns its address.
+func serve(t *testing.T) (url string) {
 	t.Helper()
 	s, err := server.Open(server.Options{DataDir: "data", FS: vfs.NewMem(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Version: "test"})
 	if err != nil {
@@ -75,25 +89,67 @@ func tryWorker(t *testing.T, program string, args ...string) {
 			t.Error(err)
 		}
 	})
-	url := "http://" + s.Addr()
-	good := post(t, url, `{"command":"square","payload":12}`)
-	bad := post(t, url, `{"command":"square","payload":"twelve","maxAttempts":1}`)
-	var said bytes.Buffer
+	return "http://" + s.Addr()
+}
+
+// start runs a worker until the end of the test, with all that it starts.
+func start(t *testing.T, url, program string, args ...string) *output {
+	t.Helper()
+	said := &output{}
 	worker := exec.Command(program, args...)
 	worker.Env = append(os.Environ(), "CODEQ_URL="+url)
-	worker.Stdout, worker.Stderr = &said, &said
+	worker.Stdout, worker.Stderr = said, said
+	worker.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := worker.Process.Kill(); err != nil {
+		if err := syscall.Kill(-worker.Process.Pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 		_ = worker.Wait() // it was killed
 		if t.Failed() {
-			t.Logf("the worker said: %s", said.String())
+			t.Logf("the worker said at the end: %s", said.end())
 		}
 	})
+	return said
+}
+
+// output is what a worker has said so far. Any goroutine.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, p...)
+	return len(p), nil
+}
+
+func (o *output) end() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.text[max(0, len(o.text)-1000):])
+}
+
+// count is how often it has said a word.
+func (o *output) count(word string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Count(o.text, []byte(word))
+}
+
+// tryWorker runs a worker against a server and gives it a task it can do and
+// one it can not.
+func tryWorker(t *testing.T, program string, args ...string) {
+	t.Helper()
+	url := serve(t)
+	good := post(t, url, `{"command":"square","payload":12}`)
+	bad := post(t, url, `{"command":"square","payload":"twelve","maxAttempts":1}`)
+	start(t, url, program, args...)
 	if r := result(t, url, good); r.Status != "COMPLETED" || string(r.Result) != `{"square":144}` && string(r.Result) != `{"square": 144}` {
 		t.Errorf("the result of 12 is %s %s", r.Status, r.Result)
 	}

@@ -1,0 +1,155 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"codeq/wire"
+)
+
+// ClaimOptions say which tasks are wanted, and for how long.
+type ClaimOptions struct {
+	// Commands are whose tasks; none is all that the credential allows.
+	Commands []string
+	// Count is how many tasks at most, from 1 to 100; 0 is 1.
+	Count int
+	// Lease is how long a task stays with the caller without another word, in
+	// whole seconds; 0 is what the queue says, or else five minutes.
+	Lease time.Duration
+	// Wait is how long the server waits for a task when there is none, up to 30
+	// seconds and in whole ones; 0 is not at all.
+	Wait time.Duration
+	// WorkerID is a name for people; "" is the subject of the credential.
+	WorkerID string
+}
+
+// Claimed is a task in the caller's hands that came over HTTP, and everything
+// that can be said about it. It suits programs that take a task now and then; a
+// Worker is pushed its tasks, renews their leases itself and takes less of
+// everything. Methods may be called from any goroutine. Each sends one request,
+// which does no harm when it is sent again, and returns a *wire.Error for a
+// refusal (lease_lost: drop the work) and an *UnreachableError.
+type Claimed struct {
+	// Task is nil after Client.Claimed.
+	Task *wire.Task
+	// Ref names the delivery.
+	Ref wire.TaskRef
+	// Raw is the task as it came.
+	Raw    []byte
+	client *Client
+}
+
+// Claim takes tasks over HTTP. None is no error. A request that broke off may
+// be sent again: what the server gave to it is ready again at once, or when its
+// lease is over.
+func (c *Client) Claim(ctx context.Context, o ClaimOptions) ([]*Claimed, error) {
+	request := &wire.ClaimRequest{
+		Commands: o.Commands, LeaseSeconds: int(wholeSeconds(o.Lease)), WaitSeconds: int(wholeSeconds(o.Wait)),
+		WorkerID: o.WorkerID, Count: max(o.Count, 1),
+	}
+	path := apiPath + "/tasks/claim"
+	if request.Count > 1 {
+		path += "/batch"
+	}
+	body := wire.AppendClaimRequest(nil, request)
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body, harmless: true, waitFor: o.Wait})
+	if err != nil || len(answer.body) == 0 {
+		return nil, err
+	}
+	list := []json.RawMessage{answer.body}
+	if request.Count > 1 {
+		var batch struct{ Tasks []json.RawMessage }
+		if err := json.Unmarshal(answer.body, &batch); err != nil {
+			return nil, c.misunderstood("claimed tasks", err)
+		}
+		list = batch.Tasks
+	}
+	claimed := make([]*Claimed, 0, len(list))
+	for _, raw := range list {
+		task, token, err := wire.ParseClaimed(raw)
+		if err != nil {
+			return nil, c.misunderstood("a claimed task", err)
+		}
+		claimed = append(claimed, &Claimed{Task: task, Ref: wire.TaskRef{TaskID: task.ID, Token: token}, Raw: raw, client: c})
+	}
+	return claimed, nil
+}
+
+// Claimed is a delivery of which only the name was kept, by another process
+// perhaps.
+func (c *Client) Claimed(ref wire.TaskRef) *Claimed { return &Claimed{Ref: ref, client: c} }
+
+// Heartbeat keeps the task for that long from now on, in whole seconds; 0 is the
+// length of its lease. It returns when the lease is over then, by the server's
+// clock.
+func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until time.Time, err error) {
+	answer, err := t.say(ctx, "heartbeat", wire.AppendExtendCall(nil, t.holder(), int(wholeSeconds(extend))))
+	if err != nil {
+		return time.Time{}, err
+	}
+	var said struct{ LeaseUntil time.Time }
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return time.Time{}, t.client.misunderstood("the answer to a heartbeat", err)
+	}
+	return said.LeaseUntil, nil
+}
+
+// SettleAnswer is the answer to an outcome. DeadLetter: that was the last attempt,
+// and the task is not tried again.
+type SettleAnswer struct {
+	DeadLetter bool
+	Raw        []byte
+}
+
+// Settle ends the delivery with an outcome: Complete, Fail, Nack, NackAfter or
+// Release.
+func (t *Claimed) Settle(ctx context.Context, out Outcome) (*SettleAnswer, error) {
+	switch out.Kind {
+	case Completed:
+		return t.settle(ctx, "result", wire.AppendResultCall(nil, t.holder(),
+			&wire.ResultRequest{Status: wire.StatusCompleted, Result: out.Result}))
+	case Failed:
+		return t.settle(ctx, "result", wire.AppendResultCall(nil, t.holder(),
+			&wire.ResultRequest{Status: wire.StatusFailed, Error: out.Reason}))
+	case Nacked:
+		return t.settle(ctx, "nack", wire.AppendNackCall(nil, t.holder(),
+			&wire.NackRequest{DelaySeconds: out.delaySeconds, Reason: out.Reason}))
+	case Released:
+		return t.settle(ctx, "release", wire.AppendHolderCall(nil, t.holder()))
+	}
+	return nil, fmt.Errorf("settle task %v: %v is none that was made by Complete, Fail, Nack or Release", t.Ref.TaskID, out.Kind)
+}
+
+// Abandon ends the delivery as failed, without a reason, and lets another worker
+// try at once.
+func (t *Claimed) Abandon(ctx context.Context) (*SettleAnswer, error) {
+	return t.settle(ctx, "abandon", wire.AppendHolderCall(nil, t.holder()))
+}
+
+func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*SettleAnswer, error) {
+	answer, err := t.say(ctx, verb, body)
+	if err != nil {
+		return nil, err
+	}
+	var said struct{ Status string }
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return nil, t.client.misunderstood("the answer to an outcome", err)
+	}
+	return &SettleAnswer{DeadLetter: said.Status == wire.NackDeadLettered, Raw: answer}, nil
+}
+
+// say sends one verb about the delivery.
+func (t *Claimed) say(ctx context.Context, verb string, body []byte) ([]byte, error) {
+	answer, err := t.client.do(ctx, call{
+		method: http.MethodPost, path: apiPath + "/tasks/" + t.Ref.TaskID.String() + "/" + verb, body: body, harmless: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer.body, nil
+}
+
+func (t *Claimed) holder() wire.Holder { return wire.Holder{Token: t.Ref.Token} }

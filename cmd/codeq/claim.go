@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type claimCmd struct {
+	Commands []string      `arg:"" help:"Commands whose tasks to take; * is all."`
+	Lease    time.Duration `default:"30s" help:"How long the task stays with the caller without a word of it."`
+	Wait     time.Duration `placeholder:"30s" help:"Wait up to so long for a task."`
+	Name     string        `placeholder:"NAME" help:"Name of this worker for people."`
+}
+
+// Help is the longer text of "codeq claim --help".
+func (c *claimCmd) Help() string {
+	return `For scripts that take a task now and then. It prints one line of three words, the last of which may have
+spaces: id, lease token and payload. If there is no task it prints nothing, which is no failure. With the first
+two words, say what became of it: "codeq complete", "codeq nack" or "codeq release", and "codeq heartbeat"
+while it takes longer than the lease.
+
+  codeq claim resize --wait 10m | while read -r id token payload; do
+    ./resize "$payload" && codeq complete "$id" "$token" '{}' || codeq nack "$id" "$token" "no luck"
+  done
+
+"codeq work" does all of that for a program by itself.`
+}
+
+// Run takes one task and prints it.
+func (c *claimCmd) Run(a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	ctx, server, done, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer done()
+	for left := c.Wait; ; left -= wire.MaxClaimWaitSeconds * time.Second {
+		claimed, err := server.Claim(ctx, client.ClaimOptions{
+			Commands: c.Commands, Lease: c.Lease, WorkerID: c.Name,
+			Wait: min(left, wire.MaxClaimWaitSeconds*time.Second),
+		})
+		switch {
+		case err != nil:
+			return err
+		case len(claimed) > 0:
+			return a.writeClaimed(claimed[0])
+		case left <= wire.MaxClaimWaitSeconds*time.Second:
+			return nil
+		}
+	}
+}
+
+// check refuses what the server would, in the words of the flags.
+func (c *claimCmd) check() error {
+	switch {
+	case c.Lease < time.Second || c.Lease > wire.MaxLeaseSeconds*time.Second || c.Lease%time.Second != 0:
+		return wrong("--lease must be whole seconds from 1s to %s, got %s", wire.MaxLeaseSeconds*time.Second, c.Lease)
+	case c.Wait < 0 || c.Wait%time.Second != 0:
+		return wrong("--wait must be whole seconds and not negative, got %s", c.Wait)
+	}
+	request := wire.ClaimRequest{Commands: c.Commands, WorkerID: c.Name, Count: 1}
+	if _, refusal := wire.ParseClaimRequest(wire.AppendClaimRequest(nil, &request)); refusal != nil {
+		return &wrongError{refusal}
+	}
+	return nil
+}
+
+// writeClaimed prints a task for a script. A line break in a payload can only be
+// white space between its parts, so a blank says the same.
+func (a *app) writeClaimed(t *client.Claimed) error {
+	if a.JSON {
+		return a.writeLine(t.Raw)
+	}
+	payload := bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, t.Task.Payload)
+	return a.writeLine(fmt.Appendf(nil, "%v %v %s", t.Ref.TaskID, t.Ref.Token, payload))
+}
+
+// held is what names a delivery in a command line: what "codeq claim" prints.
+type held struct {
+	ID         string `arg:"" name:"id" help:"Id of the task, as \"codeq claim\" prints it."`
+	LeaseToken string `arg:"" name:"lease-token" help:"Token of the delivery, the second word of \"codeq claim\"."`
+}
+
+// ref reads both.
+func (h *held) ref() (ref wire.TaskRef, err error) {
+	if ref.TaskID, err = parseID(h.ID); err != nil {
+		return ref, err
+	}
+	token, ok := wire.ParseToken(h.LeaseToken)
+	if !ok {
+		return ref, wrong("%q is not a lease token: it has 32 hexadecimal digits and is the second word that \"codeq claim\" prints", h.LeaseToken)
+	}
+	ref.Token = token
+	return ref, nil
+}
+
+// settle ends a delivery; without --json it says nothing when all is well, but
+// for a task that is now a dead letter.
+func (h *held) settle(a *app, out client.Outcome) error {
+	ref, err := h.ref()
+	if err != nil {
+		return err
+	}
+	ctx, c, done, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer done()
+	answer, err := c.Claimed(ref).Settle(ctx, out)
+	switch {
+	case err != nil:
+		return err
+	case a.JSON:
+		return a.writeLine(answer.Raw)
+	case answer.DeadLetter:
+		a.say("that was the last attempt: task %s is a dead letter", ref.TaskID)
+	}
+	return nil
+}

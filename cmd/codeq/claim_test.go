@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// claimed are the words that a claim printed.
+func claimed(t *testing.T, line string) (id, token, payload string) {
+	t.Helper()
+	words := strings.SplitN(line, " ", 3)
+	if len(words) != 3 || strings.Contains(line, "\n") {
+		t.Fatalf("a claim prints %q", line)
+	}
+	return words[0], words[1], words[2]
+}
+
+func TestAScriptTakesATaskAndSaysWhatBecameOfIt(t *testing.T) {
+	h := newHouse(t)
+	if out := h.fine("claim", "hash"); out != "" {
+		t.Errorf("of nothing a claim prints %q", out)
+	}
+	first := h.fine("enqueue", "hash", "{\"a\":\n \"b c\"}")
+	id, token, payload := claimed(t, h.fine("claim", "other", "hash", "--name", "cron", "--lease", "1m"))
+	if id != strings.TrimSpace(first) || payload != `{"a":  "b c"}` {
+		t.Errorf("claimed %s with %s, posted %s", id, payload, first)
+	}
+	has(t, h.fine("task", id), "IN_PROGRESS", "cron")
+	if out := h.fine("heartbeat", id, token); out != "" {
+		t.Errorf("a heartbeat prints %q", out)
+	}
+	has(t, h.fine("heartbeat", id, token, "--extend", "2m", "--json"), `{"ok":true,"leaseUntil":"20`)
+	if out := h.fine("release", id, token); out != "" {
+		t.Errorf("a release prints %q", out)
+	}
+	has(t, h.fine("task", id), "PENDING", "0 of 5")
+
+	id, token, _ = claimed(t, h.fine("claim", "*", "--wait", "1m"))
+	if out := h.fine("nack", id, token, "no luck", "--delay", "0s"); out != "" {
+		t.Errorf("a nack prints %q", out)
+	}
+	has(t, h.fine("task", id), "PENDING", "1 of 5", "no luck")
+
+	has(t, h.fine("claim", "hash", "--json"), `"leaseToken":"`, id)
+	code, out, err := h.run("", "complete", id, token, "{}")
+	if code != exitFailed || out != "" {
+		t.Errorf("with the token of before: exit code %d, output %q", code, out)
+	}
+	oneSentence(t, err, "lease_lost")
+}
+
+func TestAScriptEndsATaskForGood(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct {
+		post, say []string
+		input     string
+		status    string
+		says      string
+	}{
+		{say: []string{"complete", "ID", "TOKEN", `{"sum": 3}`}, status: "COMPLETED"},
+		{say: []string{"complete", "ID", "TOKEN", "-"}, input: " {\"sum\": 3}\n", status: "COMPLETED"},
+		{say: []string{"complete", "ID", "TOKEN", "--error", "sum"}, status: "FAILED"},
+		{say: []string{"nack", "ID", "TOKEN", "sum"}, post: []string{"--max-attempts", "1"}, status: "FAILED", says: "dead letter"},
+	} {
+		h.fine(append([]string{"enqueue", "hash", "1"}, c.post...)...)
+		id, token, _ := claimed(t, h.fine("claim", "hash"))
+		words := append([]string(nil), c.say...)
+		words[1], words[2] = id, token
+		code, out, err := h.run(c.input, words...)
+		if code != exitFine || out != "" || !strings.Contains(err, c.says) || (c.says == "") != (err == "") {
+			t.Errorf("%q: exit code %d, output %q, errors %q", words, code, out, err)
+		}
+		_, out, _ = h.run("", "result", id)
+		has(t, out, c.status, "sum")
+	}
+}

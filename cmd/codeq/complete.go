@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type completeCmd struct {
+	held
+	Result *string `arg:"" optional:"" help:"The result, a JSON object; - is standard input."`
+	Error  *string `placeholder:"TEXT" help:"The task failed for good, and this is why. It is not tried again."`
+}
+
+// Run ends a task that was claimed.
+func (c *completeCmd) Run(a *app) error {
+	switch {
+	case (c.Result == nil) == (c.Error == nil):
+		return wrong("give either a result, like '{}', or --error with the reason")
+	case c.Error != nil && *c.Error == "":
+		return wrong("--error must not be empty: it says why the task failed")
+	case c.Error != nil:
+		return c.settle(a, client.Fail(*c.Error))
+	}
+	result, err := c.result(a)
+	if err != nil {
+		return err
+	}
+	return c.settle(a, client.Complete(result))
+}
+
+// result is the argument, or all of standard input. What is no object would be
+// a nack, which is another command.
+func (c *completeCmd) result(a *app) ([]byte, error) {
+	text := []byte(*c.Result)
+	if *c.Result == "-" {
+		ctx, done := a.untilStopped()
+		defer done()
+		var err error
+		// White space around the object does not count, so a little more is read.
+		if text, err = io.ReadAll(io.LimitReader(&stoppable{ctx: ctx, source: a.in}, 2*wire.MaxResultBytes)); err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+	}
+	text = bytes.Trim(text, " \t\r\n")
+	if out := client.Complete(text); out.Kind != client.Completed {
+		return nil, wrong("%s; write it like '{\"sum\":12}', with the single quotes", out.Reason)
+	}
+	return text, nil
+}
