@@ -64,7 +64,7 @@ var importTable = map[string]row{
 	"docs/workers": {level: 2, imports: []string{"client"}, tests: []string{"server"}},
 
 	// The bench drives an engine without a server, which loadtest must not know.
-	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "loadtest", "mailbox", "server", "shardactor", "store", "wire", "yamlfile"}},
+	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "loadtest", "mailbox", "server", "shardactor", "store", "wire", "yamlfile"}, tests: []string{"blackbox"}},
 }
 
 // neighbours are the imports inside one level: index and lease order records

@@ -127,6 +127,35 @@ func (p *Peer) Ask(ctx context.Context, make func(ref wire.Ref) wire.ClientFrame
 	if err := p.Say(make(wire.Ref{Value: ref, Present: true})); err != nil {
 		return nil, err
 	}
+	return p.await(ctx, answer)
+}
+
+// AskTogether is Ask for n frames in one message. The first refusal, or answer
+// that does not come, ends it.
+func (p *Peer) AskTogether(ctx context.Context, n int, make func(ref wire.Ref) wire.ClientFrame) ([]*wire.OK, error) {
+	var frames []wire.ClientFrame
+	var answers []<-chan wire.ServerFrame
+	for range n {
+		ref := p.ref.Add(1)
+		answers = append(answers, p.events.expect(ref))
+		frames = append(frames, make(wire.Ref{Value: ref, Present: true}))
+	}
+	if err := p.Say(frames...); err != nil {
+		return nil, err
+	}
+	var all []*wire.OK
+	for _, answer := range answers {
+		ok, err := p.await(ctx, answer)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ok)
+	}
+	return all, nil
+}
+
+// await waits for one answer.
+func (p *Peer) await(ctx context.Context, answer <-chan wire.ServerFrame) (*wire.OK, error) {
 	select {
 	case f := <-answer:
 		return judge(f)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"codeq/blackbox"
 	"codeq/client"
 	"codeq/wire"
 )
@@ -22,8 +23,8 @@ const oneKey = `{"command":"once","payload":{"order":7},"idempotencyKey":"order/
 // poster posts until it is answered and says which task it was given.
 type poster func(ctx context.Context) (wire.TaskID, error)
 
-// Two hundred callers post the same order at once, one by one, in batches that
-// hold it twice, and over sessions, while the server is killed with -9. They
+// Two hundred callers post the same order at once, one by one and in batches that
+// hold it twice, over HTTP and over sessions, while the server is killed with -9. They
 // are all told of one task, then and after another restart.
 func TestA47OneKeyMakesOneTaskWhateverHappens(t *testing.T) {
 	s := newSurvival(t, 0)
@@ -32,7 +33,7 @@ func TestA47OneKeyMakesOneTaskWhateverHappens(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	p := newPosters(t, s.address)
-	kinds := []poster{p.single, p.batch, p.session}
+	kinds := []poster{p.single, p.batch, p.session, p.message}
 	told := make(chan wire.TaskID, 600)
 	var all sync.WaitGroup
 	half := make(chan struct{})
@@ -76,16 +77,17 @@ func TestA47OneKeyMakesOneTaskWhateverHappens(t *testing.T) {
 
 // posters share a client; each post over HTTP has a request of its own.
 type posters struct {
-	t      *testing.T
-	url    string
-	http   *http.Client
-	client *client.Client
-	stream *client.Session
+	t       *testing.T
+	address string
+	url     string
+	http    *http.Client
+	client  *client.Client
+	stream  *client.Session
 }
 
 func newPosters(t *testing.T, address string) *posters {
 	t.Helper()
-	p := &posters{t: t, url: "http://" + address + "/v1/codeq", http: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
+	p := &posters{t: t, address: address, url: "http://" + address + "/v1/codeq", http: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}}
 	var err error
 	if p.client, err = client.New(address); err != nil {
 		t.Fatal(err)
@@ -172,6 +174,27 @@ func (p *posters) session(ctx context.Context) (wire.TaskID, error) {
 		return wire.TaskID{}, err
 	}
 	return answer.TaskID, nil
+}
+
+// message posts the order twice in one message of a session of its own.
+func (p *posters) message(ctx context.Context) (wire.TaskID, error) {
+	peer, err := blackbox.Dial(ctx, p.address, &wire.Hello{WorkerID: "poster"})
+	if err != nil {
+		return wire.TaskID{}, err
+	}
+	defer peer.Close()
+	answers, err := peer.AskTogether(ctx, 2, func(ref wire.Ref) wire.ClientFrame {
+		return &wire.Enqueue{Ref: ref, EnqueueRequest: wire.EnqueueRequest{
+			Command: "once", Payload: []byte(`{"order":7}`), IdempotencyKey: "order/7",
+		}}
+	})
+	if err != nil {
+		return wire.TaskID{}, err
+	}
+	if answers[0].TaskID != answers[1].TaskID {
+		p.t.Errorf("one message made %v and %v of one key", answers[0].TaskID, answers[1].TaskID)
+	}
+	return answers[0].TaskID, nil
 }
 
 // mustConflict posts another content under the key.
