@@ -55,6 +55,11 @@ var fates = []fate{
 		}
 	}},
 	{row: "is a dead letter", command: "dead", maxAttempts: 1, bring: bury},
+	{row: "was purged as a dead letter", command: "purged", maxAttempts: 1, bring: func(x *site, command string, ids []string) {
+		bury(x, command, ids)
+		x.must("DELETE", "/admin/queues/"+command+"/dlq", "")
+		x.mustBeGone(ids)
+	}},
 	{row: "was replayed", command: "replayed", maxAttempts: 1, bring: func(x *site, command string, ids []string) {
 		bury(x, command, ids)
 		for _, id := range ids {
