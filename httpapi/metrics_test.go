@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"testing/synctest"
+	"time"
 
 	"codeq/auth"
 	"codeq/meter"
