@@ -42,6 +42,11 @@ func parseBase(text string) (*url.URL, error) {
 		base.Host = defaultHost + ":" + base.Port()
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
+	// Requests are made of its text. net/url is stricter about the colons of a
+	// host under http than under ws.
+	if base, err = url.Parse(base.String()); err != nil {
+		return nil, badAddress(text)
+	}
 	return base, nil
 }
 
