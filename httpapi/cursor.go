@@ -26,6 +26,13 @@ func appendCursor(dst []byte, q store.QueueKey, state store.ListState, places []
 	return base64.RawURLEncoding.AppendEncode(dst, append(raw, cursorCheck(raw, q, state)...))
 }
 
+// appendCursorMember appends the member of an answer that leads on to the next
+// part.
+func appendCursorMember(dst []byte, q store.QueueKey, state store.ListState, places []store.ListPlace) []byte {
+	dst = append(dst, `,"cursor":"`...)
+	return append(appendCursor(dst, q, state, places), '"')
+}
+
 // decodeCursor reads a cursor of that list. It has one spelling, while the
 // decoder of base64 passes over line breaks and unused bits.
 func decodeCursor(text string, q store.QueueKey, state store.ListState) ([]store.ListPlace, *wire.Error) {

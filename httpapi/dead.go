@@ -26,7 +26,6 @@ const (
 
 // deadWork is one request to do something with many dead letters.
 type deadWork struct {
-	queue  store.QueueKey
 	req    *wire.DeadRequest
 	query  store.DeadQuery
 	act    func(letters []store.TimedKey) []shardactor.Effect
@@ -44,7 +43,7 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	w := &deadWork{queue: q, req: req, act: act}
+	w := &deadWork{req: req, act: act}
 	w.query = store.DeadQuery{
 		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Worker: req.Worker, ErrorPart: req.ErrorPart},
 	}
@@ -72,8 +71,7 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 	}
 	body := fmt.Appendf(nil, `{"%s":%d,"remaining":%d`, done, w.done, figures.Dead)
 	if w.refuse == nil && w.query.After != nil {
-		body = append(body, `,"cursor":"`...)
-		body = append(appendCursor(body, q, deadOldestFirst, w.query.After), '"')
+		body = appendCursorMember(body, q, deadOldestFirst, w.query.After)
 	}
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }

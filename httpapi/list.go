@@ -64,8 +64,7 @@ func (a *api) getTasks(c *call) answer {
 	}
 	body = append(body, ']')
 	if page.More {
-		body = append(body, `,"cursor":"`...)
-		body = append(appendCursor(body, query.Queue, query.State, page.Places), '"')
+		body = appendCursorMember(body, query.Queue, query.State, page.Places)
 	}
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }

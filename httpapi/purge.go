@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -45,17 +46,10 @@ func purgeRequestOf(u *url.URL) (*wire.DeadRequest, *wire.Error) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if len(values) > 0 {
-		names := make([]string, 0, len(values))
-		for name := range values {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			if !slices.Contains(purgeNames, name) {
-				return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
-					"%.40q is no parameter of a purge, which takes before, limit, worker, error and cursor", name))
-			}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(purgeNames, name) {
+			return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+				"%.40q is no parameter of a purge, which takes before, limit, worker, error and cursor", name))
 		}
 	}
 	body := []byte{'{'}

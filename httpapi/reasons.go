@@ -49,8 +49,7 @@ func (a *api) getReasons(c *call) answer {
 	}
 	body = strconv.AppendInt(append(body, `],"read":`...), int64(page.Read), 10)
 	if page.Places != nil {
-		body = append(body, `,"cursor":"`...)
-		body = append(appendCursor(body, q, store.ListDead, page.Places), '"')
+		body = appendCursorMember(body, q, store.ListDead, page.Places)
 	}
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
