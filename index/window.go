@@ -20,7 +20,7 @@ func (q *Queue) add(r *run, k entry) {
 	r.setFloor(r.floor())
 	if r.len() > 0 {
 		// Else the head is still the one that memory does not have.
-		r.setSince(r.keys[r.head].sinceMs)
+		r.noteHead()
 	}
 	q.settle(r)
 }

@@ -34,8 +34,9 @@ func (s *Shard) keepUnit(m *Result, session wire.SessionID, answer *Completed) {
 	if !may || othersWait && !s.hasShare(mb) {
 		return
 	}
-	mb.keptInRow++
-	if !othersWait {
+	if othersWait {
+		mb.keptInRow++
+	} else {
 		mb.keptInRow = 0
 	}
 	answer.Kept = true
