@@ -49,23 +49,7 @@ func (l *httpLine) close() { l.client.CloseIdleConnections() }
 func (l *httpLine) Post(first uint64, count int) error {
 	c := <-l.idle
 	defer func() { l.idle <- c }()
-	c.body = c.body[:0]
-	path := tasksPath
-	if count > 1 {
-		path = batchPath
-		c.body = append(c.body, `{"tasks":[`...)
-	}
-	for n := first; n < first+uint64(count); n++ {
-		if n > first {
-			c.body = append(c.body, ',')
-		}
-		c.payload = appendPayload(c.payload[:0], n, l.workload.PayloadBytes)
-		c.request.Payload = c.payload
-		c.body = wire.AppendEnqueueRequest(c.body, &c.request)
-	}
-	if count > 1 {
-		c.body = append(c.body, "]}"...)
-	}
+	path := c.compose(first, count, l.workload.PayloadBytes)
 	status, answer, err := l.ask(path, c.body)
 	if err != nil {
 		return fmt.Errorf("post task over HTTP: %w", err)
@@ -79,6 +63,28 @@ func (l *httpLine) Post(first uint64, count int) error {
 		return c.took(first, answer)
 	}
 	return c.tookBatch(first, count, answer)
+}
+
+// compose makes the body of a request and says where it is posted.
+func (c *httpCaller) compose(first uint64, count, payloadBytes int) (path string) {
+	c.body = c.body[:0]
+	path = tasksPath
+	if count > 1 {
+		path = batchPath
+		c.body = append(c.body, `{"tasks":[`...)
+	}
+	for n := first; n < first+uint64(count); n++ {
+		if n > first {
+			c.body = append(c.body, ',')
+		}
+		c.payload = appendPayload(c.payload[:0], n, payloadBytes)
+		c.request.Payload = c.payload
+		c.body = wire.AppendEnqueueRequest(c.body, &c.request)
+	}
+	if count > 1 {
+		c.body = append(c.body, "]}"...)
+	}
+	return path
 }
 
 func (l *httpLine) ask(path string, body []byte) (status int, answer []byte, err error) {

@@ -40,7 +40,10 @@ type Outcome struct {
 	// FsyncMicros is how long one small write to the same disk took to be
 	// durable, when somebody measured it around the run.
 	FsyncMicros *float64
-	Durability  string
+	// BareHTTPPerSecond is how many tasks a second the same producers posted to
+	// a handler that does nothing, in the same run; nil if not over HTTP.
+	BareHTTPPerSecond *float64
+	Durability        string
 
 	firstRSSBytes, peakRSSBytes, lastRSSBytes int64
 }

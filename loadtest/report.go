@@ -29,6 +29,9 @@ func (o *Outcome) WriteText(out io.Writer) error {
 	if o.FsyncMicros != nil {
 		row("one fsync", "%.0f µs, median before and after", *o.FsyncMicros)
 	}
+	if o.BareHTTPPerSecond != nil {
+		row("bare HTTP", "%.0f tasks/s from these producers to a handler that does nothing, before and after", *o.BareHTTPPerSecond)
+	}
 	row("durability", "%s", o.Durability)
 	row("answers", "%s", o.Verdict)
 	if err := w.Flush(); err != nil {
@@ -108,6 +111,7 @@ type jsonOutcome struct {
 	GeneratorCPUMicrosPerCycle *float64       `json:"generatorCpuMicrosPerCycle"`
 	ServerRSSMiB               *float64       `json:"serverRssMiB"`
 	FsyncMicros                *float64       `json:"fsyncMicros"`
+	BareHTTPPerSecond          *float64       `json:"bareHttpPerSecond,omitempty"`
 	Durability                 string         `json:"durability"`
 }
 
@@ -124,7 +128,8 @@ func (o *Outcome) MarshalJSON() ([]byte, error) {
 		ServerCPUMicrosPerCycle:    roundedIfAny(o.ServerCPUMicrosPerCycle),
 		GeneratorCPUMicrosPerCycle: roundedIfAny(o.GeneratorCPUMicrosPerCycle),
 		ServerRSSMiB:               roundedIfAny(o.ServerRSSMiB), FsyncMicros: roundedIfAny(o.FsyncMicros),
-		Durability: o.Durability,
+		BareHTTPPerSecond: roundedIfAny(o.BareHTTPPerSecond),
+		Durability:        o.Durability,
 	}
 	if o.Rejection.Count > 0 {
 		q := forJSON(o.Rejection)

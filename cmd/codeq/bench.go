@@ -108,7 +108,8 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 type bench struct {
 	*app
 	*benchCmd
-	fsync *float64
+	// fsync and bare are what was measured around the run, if it was.
+	fsync, bare *float64
 }
 
 // site is where the load goes.
@@ -156,7 +157,7 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 		return err
 	}
 	for _, o := range outcomes {
-		o.FsyncMicros = x.fsync
+		o.FsyncMicros, o.BareHTTPPerSecond = x.fsync, x.bare
 	}
 	if err := x.report(outcomes, figures); err != nil {
 		return err

@@ -36,6 +36,10 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 	if err != nil {
 		return err
 	}
+	bareBefore, err := x.bareHTTP(ctx, w)
+	if err != nil {
+		return err
+	}
 	var s *site
 	if x.Engine {
 		s, err = engineSite(filepath.Join(dir, "data"), x.Shards)
@@ -54,9 +58,23 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 			return err
 		}
 		x.fsync = medianMicros(append(before, after...))
-		return nil
+		bareAfter, err := x.bareHTTP(ctx, w)
+		if x.HTTP {
+			mean := (bareBefore + bareAfter) / 2
+			x.bare = &mean
+		}
+		return err
 	}
 	return x.measure(ctx, w, s)
+}
+
+// bareHTTP measures what HTTP alone allows on this machine, for a run that
+// posts over it; without one it does nothing.
+func (x *bench) bareHTTP(ctx context.Context, w loadtest.Workload) (tasksPerSecond float64, err error) {
+	if !x.HTTP {
+		return 0, nil
+	}
+	return loadtest.BareHTTP(ctx, w, min(w.MeasureFor, time.Second))
 }
 
 // syncTimes writes small blocks in place and measures how long each takes to

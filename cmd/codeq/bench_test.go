@@ -18,6 +18,7 @@ type benchFigures struct {
 	ServerCPUMicrosPerCycle     float64 `json:"serverCpuMicrosPerCycle"`
 	ServerRSSMiB                float64 `json:"serverRssMiB"`
 	FsyncMicros                 float64
+	BareHTTPPerSecond           float64
 	Durability                  string
 }
 
@@ -42,6 +43,21 @@ func TestBenchMeasuresItsOwnServer(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || left != nil {
 		t.Errorf("it left %v, %v", left, err)
+	}
+}
+
+func TestBenchOverHTTPIsComparedWithBareHTTP(t *testing.T) {
+	t.Setenv(asCodeq, "1")
+	code, out, errText := codeq("", "bench", "--http", "--json", "--seconds", "0.2", "--warm-up", "0", "--dir", t.TempDir())
+	if code != exitFine {
+		t.Fatalf("exit %d: %s%s", code, out, errText)
+	}
+	var got benchFigures
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	if got.Created == 0 || got.Completed != got.Created || got.BareHTTPPerSecond <= 0 {
+		t.Errorf("figures %+v", got)
 	}
 }
 
