@@ -22,6 +22,8 @@ type Entry struct {
 	Confirmed bool
 	// Gone means that the socket of its session ended.
 	Gone bool
+	// HasUnit means that a unit of room of the session in Lease is out for it.
+	HasUnit bool
 
 	// place is the index in the heap plus one; 0 means in no table.
 	place int

@@ -137,6 +137,8 @@ func (c *Conversation) effect(e shardactor.Effect) {
 		c.granted(e)
 	case *shardactor.Revoked:
 		c.revoked(e)
+	case *shardactor.Answered:
+		c.answeredElsewhere(e)
 	case *shardactor.Enqueued:
 		r := c.asked(e.Ref)
 		r.ok.TaskID, r.ok.Replayed = e.TaskID, e.Replayed

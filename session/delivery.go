@@ -166,6 +166,19 @@ func (c *Conversation) revoked(e *shardactor.Revoked) {
 	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})
 }
 
+// answeredElsewhere takes a delivery out of hand for which the worker has
+// answered by another way.
+func (c *Conversation) answeredElsewhere(e *shardactor.Answered) {
+	c.tasks.named(e.TaskRef)
+	units := c.tasks.answered(e.TaskRef)
+	if c.greeting != nil {
+		// Nothing of the room has been taken for what is held.
+		c.greeting.lose(e.TaskRef)
+		return
+	}
+	c.out.Give += units
+}
+
 // received confirms what the client says has arrived.
 func (c *Conversation) received(f *wire.Received) {
 	r := c.begin(f.Ref, messageBytes)

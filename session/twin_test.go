@@ -196,6 +196,14 @@ func (w *twin) end() {
 	w.say(&wire.Abandon{Ref: ref(1), TaskRef: task.ref})
 }
 
+// endElsewhere is a worker that answers for a task over HTTP.
+func (w *twin) endElsewhere() {
+	if task := w.someTask(); task != nil {
+		task.answered, task.heard = true, true
+		w.step(&Effects{List: []shardactor.Effect{&shardactor.Answered{TaskRef: task.ref}}})
+	}
+}
+
 func (w *twin) beat() {
 	w.requests++
 	f := &wire.Heartbeat{Ref: ref(2)}
@@ -206,7 +214,7 @@ func (w *twin) beat() {
 }
 
 func (w *twin) act() {
-	switch w.random.IntN(10) {
+	switch w.random.IntN(11) {
 	case 0, 1:
 		w.grant()
 	case 2:
@@ -223,6 +231,8 @@ func (w *twin) act() {
 		w.write()
 	case 9:
 		w.pass(int64(w.random.IntN(1500)))
+	case 10:
+		w.endElsewhere()
 	}
 }
 

@@ -56,10 +56,11 @@ func (s *Shard) cancelOpen(t *store.TaskRecord, e *lease.Entry) {
 }
 
 // revoke tells the session that carries a delivery, if it is there, that it
-// has lost it.
+// has lost it. The unit of room stays out until the worker answers.
 func (s *Shard) revoke(e *lease.Entry, reason string) {
 	if mb := s.members[e.Lease.Session]; mb != nil && !e.Gone {
 		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
 		s.tell(mb.seat.Sink, &Revoked{TaskRef: ref, Reason: reason})
+		s.owe(mb, e)
 	}
 }

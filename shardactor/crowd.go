@@ -1,6 +1,8 @@
 package shardactor
 
 import (
+	"container/list"
+
 	"codeq/index"
 	"codeq/store"
 	"codeq/wire"
@@ -21,6 +23,9 @@ type member struct {
 	// keepUnit.
 	kept      int
 	keptInRow int
+	// owed are the deliveries, of those that it carries no longer, that a unit of
+	// its room is out for; nil for none. See owe.
+	owed *list.List
 	// lastGrant is the number of the newest grant to it, for turns among equals.
 	lastGrant uint64
 }

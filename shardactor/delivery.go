@@ -18,6 +18,12 @@ func (s *Shard) holding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	return nil
 }
 
+// ending is holding for a word that ends the delivery.
+func (s *Shard) ending(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
+	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
+	return s.holding(to, owner, ref)
+}
+
 // mayEnd reports whether a call of the right subject may act on a delivery:
 // with its token, or without any if it was made over HTTP, and then only for
 // the worker that the call names, if it names one.

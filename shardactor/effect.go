@@ -143,6 +143,13 @@ type Revoked struct {
 	Reason string
 }
 
+// Answered tells the seat it is addressed to that its worker has answered for a
+// delivery by another way than its session: the unit of room comes back, if it
+// has not yet.
+type Answered struct {
+	wire.TaskRef
+}
+
 // Ended tells a watcher that the task is in a terminal state.
 type Ended struct {
 	Ref    uint64
@@ -167,4 +174,5 @@ func (*Purged) effect()     {}
 func (*Explained) effect()  {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}
+func (*Answered) effect()   {}
 func (*Ended) effect()      {}

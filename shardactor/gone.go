@@ -21,7 +21,7 @@ func (s *Shard) socketEnded(seat *Seat) {
 			// Of an earlier socket; its grace runs already.
 			continue
 		}
-		e.Gone = true
+		e.Gone, e.HasUnit = true, false
 		if !e.Confirmed && s.space < store.OnlyDelete {
 			s.takeBack(e)
 			continue

@@ -68,7 +68,7 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) (untilMs int
 func (s *Shard) carry(seat *Seat, e *lease.Entry) (changed bool) {
 	switch {
 	case seat != nil && e.Lease.Session != seat.ID:
-		s.superseded(e)
+		s.revoke(e, wire.RevokedSuperseded)
 		s.leases.Bind(e, seat.ID)
 		e.Lease.WorkerID = seat.WorkerID
 		return true
@@ -77,16 +77,6 @@ func (s *Shard) carry(seat *Seat, e *lease.Entry) (changed bool) {
 		return true
 	}
 	return false
-}
-
-// superseded tells the session that had a delivery, if it is still there, that
-// another one has it now.
-func (s *Shard) superseded(e *lease.Entry) {
-	if mb := s.members[e.Lease.Session]; mb != nil && !e.Gone {
-		s.tell(mb.seat.Sink, &Revoked{
-			TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}, Reason: wire.RevokedSuperseded,
-		})
-	}
 }
 
 // confirm notes that the worker has the task.

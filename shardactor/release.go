@@ -10,7 +10,7 @@ const maxReleasesPerAttempt = 10
 // release hands untouched or interrupted work back: to its old place, without
 // an attempt.
 func (s *Shard) release(m *Release) {
-	e := s.holding(m.Asker, m.Owner, m.TaskRef)
+	e := s.ending(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
 		return
 	}

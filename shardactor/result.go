@@ -11,6 +11,7 @@ import (
 // lapse, a lost socket or a put-back, as long as nobody took the task since.
 func (s *Shard) result(m *Result) {
 	t, e := s.find(m.TaskID, m.Tenant)
+	s.answersFor(m.Asker, m.Owner, m.TaskRef, e)
 	switch {
 	case t != nil && t.Status.Terminal() && s.repeated(m, t):
 	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):

@@ -20,7 +20,7 @@ func (s *Shard) resume(m *Resume) {
 			// It is on its way back and only waits for the disk.
 			continue
 		}
-		e.Gone = false
+		e.Gone, e.HasUnit = false, true
 		s.leases.Move(e, e.AckedUntilMs)
 		answer.Held = append(answer.Held, wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token})
 	}

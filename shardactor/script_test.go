@@ -412,6 +412,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("extended ref=%d until %d lost %v", e.Ref, e.LeaseUntilMs, lost)
 	case *Revoked:
 		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
+	case *Answered:
+		return fmt.Sprintf("answered %v %v", e.TaskID, e.Token)
 	case *Resumed:
 		held := make([]string, 0, len(e.Held))
 		for _, r := range e.Held {

@@ -63,6 +63,7 @@ type Shard struct {
 	tenants   map[string]*tenant
 	members   map[wire.SessionID]*member
 	watchers  map[wire.TaskID][]Asker
+	owed      map[wire.TaskRef][]owed
 	turns     turns
 	reaps     reaps
 	retention Retention
@@ -140,6 +141,7 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 		tenants:   make(map[string]*tenant),
 		members:   make(map[wire.SessionID]*member),
 		watchers:  make(map[wire.TaskID][]Asker),
+		owed:      make(map[wire.TaskRef][]owed),
 		now:       nowMs,
 		retention: c.Retention,
 	}

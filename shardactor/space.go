@@ -12,13 +12,13 @@ const storageFull = "the disk is nearly full; repeat when space has been freed"
 func (s *Shard) turnedAway(m Message) bool {
 	switch m := m.(type) {
 	case *Result:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
 	case *Nack:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
 	case *Abandon:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
 	case *Release:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
 	case *Heartbeat:
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Freeze:
@@ -42,6 +42,12 @@ func (s *Shard) turnedAway(m Message) bool {
 		return false
 	}
 	return true
+}
+
+// endsLater refuses a word that would end a delivery.
+func (s *Shard) endsLater(to Asker, owner Owner, ref wire.TaskRef) {
+	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
+	s.refuse(to, ref.TaskID, wire.CodeStorageFull, storageFull)
 }
 
 // hasSpace refuses a new task while the disk is nearly full.

@@ -81,6 +81,7 @@ func (s *Shard) unseat(id wire.SessionID) {
 		return
 	}
 	s.leavePlaces(mb)
+	s.forgive(mb)
 	mb.open = false
 	mb.credit = 0
 	delete(s.members, id)

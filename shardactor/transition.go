@@ -165,6 +165,7 @@ func (s *Shard) enter(t *store.TaskRecord, m move) {
 			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,
 			// What HTTP hands out has arrived unless the claim says otherwise.
 			Confirmed: m.lease.OverHTTP,
+			HasUnit:   !m.lease.OverHTTP,
 		}, s.now+m.lease.LeaseForMs)
 	case wire.LocationDead, wire.LocationNone:
 		s.enterEnded(t, m)

@@ -403,7 +403,7 @@ func (cl *client) task(f *wire.TaskFrame) {
 	cl.inHand = append(cl.inHand, held{ref: ref})
 	unanswered := 0
 	for _, h := range cl.inHand {
-		if !h.answered {
+		if !h.answered && !cl.world.model.answered[h.ref.Token] {
 			unanswered++
 		}
 	}

@@ -157,6 +157,7 @@ func (c *conn) work() {
 	c.inbox = nil
 	for _, effects := range inbox {
 		c.step(&session.Effects{List: effects})
+		c.answeredElsewhere(effects)
 	}
 	if c.timerDue() {
 		c.world.trace.say("  timer of socket %d", c.number)

@@ -31,6 +31,8 @@ type model struct {
 	// explains are the questions of the round.
 	explains []*shardactor.Explain
 	tokens   map[wire.Token]bool
+	// answered are the deliveries that a worker of theirs has ended by a word.
+	answered map[wire.Token]bool
 	shards   []shardState
 	order    uint64
 	// settings are those of the shards, durable what is left of them by a crash.
@@ -128,6 +130,7 @@ func newModel(shards int) *model {
 		sockets:   make([]map[wire.SessionID]*seat, shards),
 		waiters:   make(map[wire.TaskID][]shardactor.Asker),
 		tokens:    make(map[wire.Token]bool),
+		answered:  make(map[wire.Token]bool),
 		leased:    make([][]*task, shards),
 		claims:    make([][]claimant, shards),
 		shards:    make([]shardState, shards),

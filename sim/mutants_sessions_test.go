@@ -53,7 +53,7 @@ func init() {
 		name: "take a task over without a word",
 		edit: edit{
 			file: "shardactor/heartbeat.go",
-			old:  "		s.superseded(e)\n", new: "",
+			old:  "		s.revoke(e, wire.RevokedSuperseded)\n", new: "",
 		},
 		caught: []string{"a request is answered as the protocol says", "every request is answered"},
 	}, mutant{

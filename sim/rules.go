@@ -56,12 +56,16 @@ func (m *model) message(message shardactor.Message) {
 	case *shardactor.Subscribe:
 		m.subscribe(a)
 	case *shardactor.Result:
+		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.finish(a)
 	case *shardactor.Nack:
+		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.nack(a)
 	case *shardactor.Abandon:
+		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.abandon(a)
 	case *shardactor.Release:
+		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.handBack(a)
 	case *shardactor.Heartbeat:
 		m.heartbeat(a)

@@ -172,6 +172,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return "replayed " + w.name(e.TaskID)
 	case *shardactor.Cancelled:
 		return "cancelled " + w.name(e.TaskID)
+	case *shardactor.Answered:
+		return fmt.Sprintf("answered elsewhere for %s/%.6s", w.name(e.TaskID), e.Token)
 	case *shardactor.Revoked:
 		return fmt.Sprintf("revoked %s/%.6s", w.name(e.TaskID), e.Token)
 	}

@@ -35,6 +35,8 @@ type seat struct {
 	// bytes that have not left.
 	out    map[wire.Token]bool
 	unsent int
+	// back are those whose unit the shard knows to come back.
+	back   map[wire.Token]bool
 	closed bool
 	// subscribed is what each shard was asked for.
 	subscribed []subscription
@@ -48,7 +50,10 @@ type subscription struct {
 
 // seated makes a new socket known.
 func (m *model) seated(s *shardactor.Seat) *seat {
-	known := &seat{Seat: s, out: make(map[wire.Token]bool), subscribed: make([]subscription, len(m.shards))}
+	known := &seat{
+		Seat: s, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		subscribed: make([]subscription, len(m.shards)),
+	}
 	m.seats[s] = known
 	return known
 }

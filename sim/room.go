@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// answers is a word of a worker that ends a delivery, by whatever way and
+// whatever the answer is: no session keeps a unit of its room for it. All but
+// the one that asks must be told.
+func (m *model) answers(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef) {
+	for m.at.effect < len(m.at.Outcome.Effects) {
+		next := m.at.Outcome.Effects[m.at.effect]
+		told, ok := next.Effect.(*shardactor.Answered)
+		if !ok {
+			break
+		}
+		m.at.effect++
+		s := m.addressee(next.Sink)
+		if s == nil || next.Sink == to.Sink || !s.isOf(o) || told.TaskRef != ref {
+			violate("room adds up", "%s of %s said something of %v, and %+v was told so", o.Subject, o.Tenant, ref, told)
+		}
+		s.back[ref.Token] = true
+	}
+	if own := m.addressee(to.Sink); own != nil {
+		own.back[ref.Token] = true
+	}
+	if t := m.tasks[ref.TaskID]; t != nil && t.tenant == o.Tenant && t.subject == o.Subject {
+		m.answered[ref.Token] = true
+	}
+	for _, s := range m.sockets[m.at.Shard] {
+		if s.isOf(o) && s.out[ref.Token] && !s.back[ref.Token] {
+			violate("room adds up", "%v has been answered for, and nobody told %s", ref, s.WorkerID)
+		}
+	}
+}
+
+func (s *seat) isOf(o shardactor.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
+
+// answeredElsewhere gives back the units of deliveries for which a worker has
+// answered by another way.
+func (c *conn) answeredElsewhere(effects []shardactor.Effect) {
+	for _, e := range effects {
+		if told, ok := e.(*shardactor.Answered); ok {
+			delete(c.known.out, told.Token)
+		}
+	}
+}
