@@ -10,8 +10,8 @@ import (
 	"codeq/wire"
 )
 
-// cleanup removes ended tasks of the caller's tenant, queue by queue and shard by
-// shard, until the limit is reached. It ends early when the client leaves.
+// cleanup removes ended tasks of the caller's tenant, shard by shard and in each
+// queue by queue, until the limit is reached. It ends early when the client leaves.
 func (a *api) cleanup(c *call) answer {
 	body, refusal := c.readBody()
 	if refusal != nil {
@@ -21,17 +21,12 @@ func (a *api) cleanup(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	queues, err := a.o.Store.ReadQueues(c.who.Tenant)
-	if err != nil {
-		return a.failedRead(c, err)
-	}
 	deleted := 0
-	for i := range queues {
-		if !c.who.MayUse(queues[i].Command) {
-			continue
+	for shard := range a.o.Store.Shards() {
+		if deleted == req.Limit || c.r.Context().Err() != nil {
+			break
 		}
-		q := store.QueueKey{Command: queues[i].Command, Tenant: c.who.Tenant}
-		n, refusal := a.cleanQueue(c, q, req.BeforeMs, req.Limit-deleted)
+		n, refusal := a.cleanShard(c, shard, req.BeforeMs, req.Limit-deleted)
 		if deleted += n; refusal != nil {
 			return refuse(refusal)
 		}
@@ -39,23 +34,28 @@ func (a *api) cleanup(c *call) answer {
 	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":%d}`, deleted)}
 }
 
-func (a *api) cleanQueue(c *call, q store.QueueKey, beforeMs int64, limit int) (deleted int, refusal *wire.Error) {
-	for shard := range a.o.Store.Shards() {
-		if deleted == limit || c.r.Context().Err() != nil {
-			break
-		}
-		answered := newReply()
-		m := &shardactor.Cleanup{
-			Asker: shardactor.Asker{Sink: answered}, Queue: q, BeforeMs: beforeMs, Limit: limit - deleted,
-		}
-		if refusal := a.post(shard, m, 0, mailbox.ClassNew); refusal != nil {
-			return deleted, refusal
-		}
-		cleaned, ok := (<-answered.effect).(*shardactor.Cleaned)
-		if !ok {
-			panic("httpapi: a cleanup was answered by another effect")
-		}
-		deleted += cleaned.Deleted
+// cleanShard asks a shard once, for all queues that have ended tasks in it.
+func (a *api) cleanShard(c *call, shard int, beforeMs int64, limit int) (deleted int, refusal *wire.Error) {
+	queues := a.o.Store.QueuesWithEnded(shard, func(q store.QueueKey) bool {
+		return q.Tenant == c.who.Tenant && c.who.MayUse(q.Command)
+	})
+	if len(queues) == 0 {
+		return 0, nil
 	}
-	return deleted, nil
+	bytes := 0
+	for i := range queues {
+		bytes += len(queues[i].Command) + len(queues[i].Tenant)
+	}
+	answered := newReply()
+	m := &shardactor.Cleanup{
+		Asker: shardactor.Asker{Sink: answered}, Queues: queues, BeforeMs: beforeMs, Limit: limit,
+	}
+	if refusal := a.post(shard, m, bytes, mailbox.ClassNew); refusal != nil {
+		return 0, refusal
+	}
+	cleaned, ok := (<-answered.effect).(*shardactor.Cleaned)
+	if !ok {
+		panic("httpapi: a cleanup was answered by another effect")
+	}
+	return cleaned.Deleted, nil
 }

@@ -1,12 +1,43 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"codeq/wire"
 )
+
+// A shard is asked once for all of its queues, and not at all when none has
+// anything.
+func TestCleanupAsksEachShardOnce(t *testing.T) {
+	b := newBench(t, setup{})
+	for n := range 50 {
+		task := b.post(fmt.Sprintf(`{"command":"c%d","payload":1}`, n))
+		b.do("POST", tasksPath+"/"+task.ID.String()+"/cancel", "")
+	}
+	b.post(`{"command":"waits","payload":1}`)
+	asked := func() (messages uint64) {
+		for shard := range b.engine.Shards() {
+			messages += b.engine.MailboxFigures(shard).Pushed
+		}
+		return messages
+	}
+	later := `{"before":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`
+	for _, want := range []struct {
+		body string
+		most int
+	}{{`{"deleted":50}`, b.engine.Shards()}, {`{"deleted":0}`, 0}} {
+		before := asked()
+		if g := b.do("POST", "/v1/codeq/admin/tasks/cleanup", later); g.body != want.body {
+			t.Errorf("%d %s, want %s", g.status, g.body, want.body)
+		}
+		if n := int(asked() - before); n > want.most {
+			t.Errorf("the shards were asked %d times, want %d at most", n, want.most)
+		}
+	}
+}
 
 func TestCleanupRemovesWhatHasEndedAndNothingElse(t *testing.T) {
 	b := newBench(t, setup{})

@@ -54,12 +54,10 @@ type trouble struct {
 }
 
 var (
-	// busy has a task from before, and no place in its mailboxes.
+	// busy has tasks from before, an ended one too, and no place in its mailboxes.
 	busy = &trouble{"busy", func(t *testing.T) *cast {
 		disk := vfs.NewMem()
-		before := newBench(t, setup{fs: disk})
-		before.post(newTask)
-		before.close()
+		newCast(t, setup{fs: disk}).close()
 		b := newBench(t, setup{fs: disk, idle: true, auth: castKeys, mailbox: mailbox.Limits{Messages: 2, Bytes: 1 << 20}})
 		for shard := range b.engine.Shards() {
 			for b.engine.Post(shard, []shardactor.Message{&shardactor.SpaceChanged{}}, 1, mailbox.ClassKeep) == mailbox.Accepted {

@@ -45,6 +45,13 @@ func (q *Queue) Key() store.QueueKey { return q.key }
 // Counters is a copy of the figures and floors, as they are to be stored.
 func (q *Queue) Counters() store.Counters { return q.counters }
 
+// Done is how many tasks have ended other than as dead letters, and a lower bound
+// of when, in Unix milliseconds. It copies nothing, as every end asks it.
+func (q *Queue) Done() (count, floorMs int64) { return q.counters.Done, q.counters.DoneFloorMs }
+
+// Dead is Done for the dead letters.
+func (q *Queue) Dead() (count, floorMs int64) { return q.counters.Dead, q.counters.DeadFloorMs }
+
 // HasReady reports that a task is ready, in memory or only in the store. It is
 // asked at every turn of a grant, so it copies nothing.
 func (q *Queue) HasReady() bool { return q.counters.ReadyTotal() > 0 }

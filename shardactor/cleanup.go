@@ -2,34 +2,56 @@ package shardactor
 
 import "codeq/wire"
 
+// maxRoundSweeps bounds the queues that one round of a cleanup looks into: each
+// is a scan or two, and many may have nothing to remove.
+const maxRoundSweeps = 64
+
 // sweep is a cleanup that is under way: a slice of it in each round.
 type sweep struct {
 	*Cleanup
+	// swept are the queues of which nothing is left to remove.
+	swept   int
 	deleted int
 	over    bool
 }
 
-// cleanup begins to remove ended tasks of a queue that somebody wants gone. Its
-// scans belong to the beginning of the rounds that follow.
+// cleanup begins to remove ended tasks that somebody wants gone. Its scans
+// belong to the beginning of the rounds that follow.
 func (s *Shard) cleanup(m *Cleanup) { s.sweeps = append(s.sweeps, &sweep{Cleanup: m}) }
 
-// findSwept notes the next slice of the cleanup whose turn it is.
+// findSwept notes the next slice of the cleanup whose turn it is, which may go
+// over many queues.
 func (s *Shard) findSwept() {
 	if len(s.sweeps) == 0 {
 		return
 	}
 	w := s.sweeps[0]
-	q := s.queueOf(w.Queue)
-	s.suspect(q) // a name that was only asked for is not kept
-	left := min(maxRoundReaps, w.Limit-w.deleted)
-	for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {
-		if until, some := s.sweptUntil(w, q, place); some && left > 0 {
-			left -= s.scanEnded(q, place, until, left)
-			s.looks[len(s.looks)-1].sweep = w
+	slice := min(maxRoundReaps, w.Limit-w.deleted)
+	left := slice
+	for looked := 0; looked < maxRoundSweeps && left > 0 && w.swept < len(w.Queues); looked++ {
+		left -= s.sweepQueue(w, left)
+		if left > 0 {
+			w.swept++
 		}
 	}
 	// What it left room for it has not found.
-	w.over = left > 0 || min(maxRoundReaps, w.Limit-w.deleted) < maxRoundReaps
+	w.over = w.swept == len(w.Queues) || left == 0 && slice < maxRoundReaps
+}
+
+// sweepQueue notes what goes of the queue that a cleanup has come to, at most
+// limit, and says how many. A name that was only asked for is not kept.
+func (s *Shard) sweepQueue(w *sweep, limit int) (found int) {
+	q := s.queues[w.Queues[w.swept]]
+	if q == nil {
+		return 0
+	}
+	for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {
+		if until, some := s.sweptUntil(w, q, place); some && found < limit {
+			found += s.scanEnded(q, place, until, limit-found)
+			s.looks[len(s.looks)-1].sweep = w
+		}
+	}
+	return found
 }
 
 // sweptUntil is the last end time that a cleanup takes.

@@ -246,12 +246,13 @@ type CopySettings struct {
 	Thaw bool
 }
 
-// Cleanup removes tasks of a queue that ended before a time in Unix
-// milliseconds, 0 for those whose retention is over, and at most Limit. Answer:
-// Cleaned, when all are removed.
+// Cleanup removes tasks of some queues that ended before a time in Unix
+// milliseconds, 0 for those whose retention is over, and at most Limit of all of
+// them, queue by queue. The shard keeps the list. Answer: Cleaned, when all are
+// removed.
 type Cleanup struct {
 	Asker
-	Queue    store.QueueKey
+	Queues   []store.QueueKey
 	BeforeMs int64
 	Limit    int
 }

@@ -31,7 +31,7 @@ func (s *Shard) passOver(t *store.TaskRecord) {
 	k := store.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	for i := range s.looks {
 		if l := &s.looks[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {
-			l.expired = slices.DeleteFunc(l.expired, func(found store.TimedKey) bool { return found == k })
+			l.expired = slices.DeleteFunc(l.expired, func(found store.EndedEntry) bool { return found.TimedKey == k })
 		}
 	}
 }

@@ -31,6 +31,13 @@ func (h *reaps) put(q *queue, atMs int64) {
 	h.settle(q)
 }
 
+// hasten makes the time of a queue that is in it no later than one.
+func (h *reaps) hasten(q *queue, atMs int64) {
+	if q.reapSlot != 0 && atMs < q.reapAtMs {
+		h.put(q, atMs)
+	}
+}
+
 func (h *reaps) remove(q *queue) {
 	last := h.queues[len(h.queues)-1]
 	h.queues[len(h.queues)-1] = nil

@@ -13,6 +13,11 @@ import (
 // next one, which lets the mailbox be looked at in between.
 const maxRoundReaps = 256
 
+// reapEveryMs is how often a queue is looked at: what ends within that time goes
+// together. Each look is a scan, and at full rate something ends every
+// millisecond.
+const reapEveryMs = 200
+
 // Retention is how long ended tasks stay, in milliseconds, where their queue
 // does not say; 0 is for ever.
 type Retention struct {
@@ -26,7 +31,9 @@ type look struct {
 	queue   *queue
 	place   wire.Location
 	floorMs int64
-	expired []store.TimedKey
+	expired []store.EndedEntry
+	// cut says that there may be more of them.
+	cut bool
 	// sweep is the cleanup it is for, nil for retention.
 	sweep *sweep
 }
@@ -39,22 +46,33 @@ func (s *Shard) retentionOf(q *queue, place wire.Location) int64 {
 	return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs)
 }
 
-// reapAtMs is when the next ended task of a queue may have to go, 0 for never.
-// The floors it stands on may be too low, never too high.
+// reapAtMs is when a queue is to be looked at for the next ended task that has to
+// go, 0 for never. The floors it stands on may be too low, never too high.
 func (s *Shard) reapAtMs(q *queue) int64 {
-	c := q.index.Counters()
 	var at int64
-	if keep := s.retentionOf(q, wire.LocationNone); c.Done > 0 && keep > 0 {
-		at = c.DoneFloorMs + keep
+	if count, floorMs := q.index.Done(); count > 0 {
+		if keep := s.retentionOf(q, wire.LocationNone); keep > 0 {
+			at = floorMs + keep
+		}
 	}
-	if keep := s.retentionOf(q, wire.LocationDead); c.Dead > 0 && keep > 0 && (at == 0 || c.DeadFloorMs+keep < at) {
-		at = c.DeadFloorMs + keep
+	if count, floorMs := q.index.Dead(); count > 0 {
+		if keep := s.retentionOf(q, wire.LocationDead); keep > 0 && (at == 0 || floorMs+keep < at) {
+			at = floorMs + keep
+		}
 	}
-	return at
+	return (at + reapEveryMs - 1) / reapEveryMs * reapEveryMs
 }
 
 // planReap puts a queue where it belongs among those with something to remove.
 func (s *Shard) planReap(q *queue) { s.reaps.put(q, s.reapAtMs(q)) }
+
+// planEnded is planReap after a task of the queue has ended, which never makes
+// it later: a queue that is being removed from goes on.
+func (s *Shard) planEnded(q *queue) {
+	if at := s.reapAtMs(q); q.reapSlot == 0 || at < q.reapAtMs {
+		s.reaps.put(q, at)
+	}
+}
 
 // findExpired reads which ended tasks have to go. Like refill it may only be
 // done at the start of a round: a scan does not see the open batch.
@@ -88,28 +106,42 @@ func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit in
 	l := look{queue: q, place: place}
 	// Whatever is found, the queue gets its time anew; see reap.
 	defer func() { s.looks = append(s.looks, l) }()
-	c := q.index.Counters()
-	count, floorMs, scan := c.Done, c.DoneFloorMs, s.span.ScanDone
+	count, floorMs := q.index.Done()
 	if place == wire.LocationDead {
-		count, floorMs, scan = c.Dead, c.DeadFloorMs, s.span.ScanDead
+		count, floorMs = q.index.Dead()
 	}
 	if count == 0 || floorMs > untilMs {
 		return 0
 	}
-	limit = int(min(int64(limit), count))
-	keys, err := scan(q.key, justBefore(floorMs), limit)
-	s.mustRead(err)
-	if len(keys) == 0 {
+	found := s.readEnded(q, place, justBefore(floorMs), int(min(int64(limit), count)))
+	if len(found) == 0 {
 		panic(fmt.Sprintf("shardactor: shard %d: queue %v has %d ended tasks from %d on, none is found", s.shard, q.key, count, floorMs))
 	}
-	for _, k := range keys {
-		l.floorMs = k.AtMs
-		if k.AtMs > untilMs {
+	for _, e := range found {
+		l.floorMs = e.AtMs
+		if e.AtMs > untilMs {
 			break
 		}
-		l.expired = append(l.expired, k)
+		l.expired = append(l.expired, e)
 	}
+	l.cut = len(l.expired) == limit
 	return len(l.expired)
+}
+
+// readEnded reads ended tasks of a queue. Of a dead letter its record says all.
+func (s *Shard) readEnded(q *queue, place wire.Location, after store.TimedKey, limit int) []store.EndedEntry {
+	if place != wire.LocationDead {
+		found, err := s.span.ScanDone(q.key, after, limit)
+		s.mustRead(err)
+		return found
+	}
+	keys, err := s.span.ScanDead(q.key, after, limit)
+	s.mustRead(err)
+	found := make([]store.EndedEntry, len(keys))
+	for i := range keys {
+		found[i].TimedKey = keys[i]
+	}
+	return found
 }
 
 // justBefore is the last place before all that ended at a time.
@@ -124,12 +156,13 @@ func justBefore(atMs int64) store.TimedKey {
 func (s *Shard) reap() {
 	for _, l := range s.looks {
 		keep := s.retentionOf(l.queue, l.place)
-		for _, k := range l.expired {
-			if l.sweep == nil && (keep == 0 || k.AtMs+keep > s.now) {
-				l.floorMs = min(l.floorMs, k.AtMs)
+		for i := range l.expired {
+			e := &l.expired[i]
+			if l.sweep == nil && (keep == 0 || e.AtMs+keep > s.now) {
+				l.floorMs = min(l.floorMs, e.AtMs)
 				continue
 			}
-			s.reapOne(l, k)
+			s.reapOne(&l, e)
 		}
 		if l.place == wire.LocationDead {
 			l.queue.index.RaiseDeadFloor(l.floorMs)
@@ -137,31 +170,54 @@ func (s *Shard) reap() {
 			l.queue.index.RaiseDoneFloor(l.floorMs)
 		}
 		s.planReap(l.queue)
+		if l.cut {
+			s.reaps.hasten(l.queue, s.now+1)
+		}
 	}
 	s.endSwept()
 }
 
-func (s *Shard) reapOne(l look, k store.TimedKey) {
-	t, err := s.span.Task(k.ID)
-	switch {
-	case t == nil || s.unreadable(err):
-		s.setEndedAside(l, k)
-	case t.Location == l.place && t.EndedAtMs == k.AtMs:
-		cause := CauseRetention
-		if l.sweep != nil {
-			l.sweep.deleted++
-			cause = CauseCleanup
+func (s *Shard) reapOne(l *look, e *store.EndedEntry) {
+	t := s.remembered(l, e)
+	if t == nil {
+		var err error
+		t, err = s.span.Task(e.ID)
+		if t == nil || s.unreadable(err) {
+			s.setEndedAside(l, e.TimedKey)
+			return
 		}
-		s.transition(t, move{to: gone, status: t.Status, cause: cause})
+		if t.Location != l.place || t.EndedAtMs != e.AtMs {
+			return
+		}
 	}
+	cause := CauseRetention
+	if l.sweep != nil {
+		l.sweep.deleted++
+		cause = CauseCleanup
+	}
+	s.transition(t, move{to: gone, status: t.Status, cause: cause, bare: e.Bare})
+}
+
+// remembered is what the entry of an ended task says, if that is all that its
+// end needs: reading the record was the dearest part of it. Only dead letters
+// can move on, so what was found at the beginning of the round still holds.
+func (s *Shard) remembered(l *look, e *store.EndedEntry) *store.TaskRecord {
+	if e.Status == "" || e.Keyed {
+		return nil
+	}
+	s.reaped = store.TaskRecord{
+		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
+		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries,
+	}
+	return &s.reaped
 }
 
 // gone is where a task is of which nothing is kept.
 const gone wire.Location = ""
 
 // forget removes all that is kept of a task, and its key if that still points
-// to it.
-func (s *Shard) forget(t *store.TaskRecord) {
+// to it. A bare one has no history.
+func (s *Shard) forget(t *store.TaskRecord, bare bool) {
 	batch := s.span.Batch()
 	if t.IdempotencyKey != "" {
 		id, found, err := s.span.IdempotencyKey(t.Queue(), t.IdempotencyKey)
@@ -169,6 +225,10 @@ func (s *Shard) forget(t *store.TaskRecord) {
 		if found && id == t.ID {
 			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)
 		}
+	}
+	if bare {
+		batch.DeleteBareTask(t.ID)
+		return
 	}
 	batch.DeleteTask(t.ID)
 }
@@ -187,7 +247,7 @@ func (s *Shard) leaveEnded(t *store.TaskRecord) {
 }
 
 // setEndedAside takes an ended task whose record cannot be read out of the way.
-func (s *Shard) setEndedAside(l look, k store.TimedKey) {
+func (s *Shard) setEndedAside(l *look, k store.TimedKey) {
 	batch := s.span.Batch()
 	if l.place == wire.LocationDead {
 		l.queue.index.RemoveDead(k)

@@ -54,7 +54,10 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	case "cancel", "replay", "purge", "explain":
 		return w.parseManaged(verb, asker, args), nil
 	case "cleanup":
-		m := &Cleanup{Asker: asker, Queue: store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: "default"}, Limit: scriptInt(args, "limit")}
+		m := &Cleanup{Asker: asker, Limit: scriptInt(args, "limit")}
+		for _, command := range strings.Split(scriptString(args, "command", "a"), ",") {
+			m.Queues = append(m.Queues, store.QueueKey{Command: command, Tenant: "default"})
+		}
 		if ago := scriptString(args, "ago", ""); ago != "" {
 			m.BeforeMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
 		}

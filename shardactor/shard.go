@@ -93,7 +93,9 @@ type Shard struct {
 	unsaved []*queue
 	sweeps  []*sweep
 	// looks are where the round found ended tasks whose time is over.
-	looks    []look
+	looks []look
+	// reaped is the task that goes now, as its entry remembers it.
+	reaped   store.TaskRecord
 	suspects []*queue
 }
 

@@ -59,6 +59,8 @@ type move struct {
 	lease *store.Lease
 	// result goes with a terminal status.
 	result *wire.ResultRecord
+	// bare says of a task that goes for good that it has no history.
+	bare bool
 }
 
 // transition moves one task: it takes it out of where it is and puts it where
@@ -69,9 +71,12 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 	from := t.Location
 	s.leave(t, m.cause)
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
-	s.enter(t, m)
+	// A line of history is left by every delivery but the one that brought the
+	// result, so there is none if that was the first, or if there was none.
+	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && m.cause == CauseResult
+	s.enter(t, m, bare)
 	if m.to == gone {
-		s.forget(t)
+		s.forget(t, m.bare)
 		s.record(t, from, m)
 		return
 	}
@@ -139,8 +144,8 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, cause Cause) {
 	})
 }
 
-// enter puts a task where its move says.
-func (s *Shard) enter(t *store.TaskRecord, m move) {
+// enter puts a task where its move says. A bare one has no history.
+func (s *Shard) enter(t *store.TaskRecord, m move, bare bool) {
 	key, batch := t.Queue(), s.span.Batch()
 	q := s.queueOf(key)
 	switch m.to {
@@ -168,14 +173,14 @@ func (s *Shard) enter(t *store.TaskRecord, m move) {
 			HasUnit:   !m.lease.OverHTTP,
 		}, s.now+m.lease.LeaseForMs)
 	case wire.LocationDead, wire.LocationNone:
-		s.enterEnded(t, m)
+		s.enterEnded(t, m, bare)
 	case gone:
 	default:
 		panic(fmt.Sprintf("shardactor: shard %d: task %v enters %q", s.shard, t.ID, m.to))
 	}
 }
 
-func (s *Shard) enterEnded(t *store.TaskRecord, m move) {
+func (s *Shard) enterEnded(t *store.TaskRecord, m move, bare bool) {
 	if !m.status.Terminal() || m.result == nil {
 		panic(fmt.Sprintf("shardactor: shard %d: task %v ends as %q without a result record", s.shard, t.ID, m.status))
 	}
@@ -187,7 +192,9 @@ func (s *Shard) enterEnded(t *store.TaskRecord, m move) {
 		batch.PutDead(t.Queue(), k)
 	} else {
 		q.index.AddDone(s.now)
-		batch.PutDone(t.Queue(), k)
+		batch.PutDone(t.Queue(), k, store.Ended{
+			Status: m.status, Deliveries: t.Deliveries, Keyed: t.IdempotencyKey != "", Bare: bare,
+		})
 	}
-	s.planReap(q)
+	s.planEnded(q)
 }

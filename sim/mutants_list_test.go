@@ -254,7 +254,7 @@ var mutants = []mutant{{
 	name: "forget a queue that has something to remove",
 	edit: edit{
 		file: "shardactor/transition.go",
-		old:  "	s.planReap(q)\n", new: "	if q.reapSlot == 0 {\n		s.planReap(q)\n	}\n",
+		old:  "	s.planEnded(q)\n", new: "	if q.reapSlot == 0 {\n		s.planEnded(q)\n	}\n",
 	},
 	caught: []string{"what is due happens"},
 }, {

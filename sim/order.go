@@ -223,7 +223,7 @@ func (w *world) empty(q store.QueueKey) {
 		}
 	}
 	for shard := range w.shape.shards {
-		m := &shardactor.Cleanup{Queue: q, BeforeMs: w.nowMs + 60_000, Limit: 1000}
+		m := &shardactor.Cleanup{Queues: []store.QueueKey{q}, BeforeMs: w.nowMs + 60_000, Limit: 1000}
 		(&request{world: w, clean: m, shard: shard}).post()
 	}
 }

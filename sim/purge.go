@@ -45,7 +45,7 @@ func (w *world) purgeSome() {
 	if w.chance.oneIn(4) {
 		// The round that finds what a cleanup is to remove has the purge in it.
 		q := store.QueueKey{Command: t.command, Tenant: t.tenant}
-		c := &shardactor.Cleanup{Queue: q, BeforeMs: w.nowMs, Limit: 1000}
+		c := &shardactor.Cleanup{Queues: []store.QueueKey{q}, BeforeMs: w.nowMs, Limit: 1000}
 		(&request{world: w, clean: c, shard: t.shard}).post()
 		w.run(t.shard)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 
 	"codeq/shardactor"
 	"codeq/store"
@@ -40,6 +41,10 @@ func (m *model) reaped() {
 	m.cleanedAll()
 }
 
+// reapLateMs is how much later than its time an ended task may go, as those of a
+// while go together.
+const reapLateMs = 200
+
 // leavesInTime says that an ended task goes when its time is over, in slices
 // that follow one another at once.
 func (w *world) leavesInTime(t *task) {
@@ -47,7 +52,8 @@ func (w *world) leavesInTime(t *task) {
 		return
 	}
 	keep := w.model.keeps(t)
-	if keep > 0 && t.result.CompletedAtMs+keep <= w.nowMs && w.server.wakeAtMs[t.shard] > w.nowMs+1 {
+	due := t.result.CompletedAtMs + keep
+	if keep > 0 && due <= w.nowMs && w.server.wakeAtMs[t.shard] > max(w.nowMs+1, due+reapLateMs) {
 		violate("what is due happens", "task %v ended at %d and stays for %d ms, it is %d", t.id, t.result.CompletedAtMs, keep, w.nowMs)
 	}
 }
@@ -65,7 +71,7 @@ func (m *model) cleaned(t *task) {
 	}
 	c := m.cleanings[t.shard][0]
 	c.deleted++
-	if t.open() || t.removed || t.tenant != c.Queue.Tenant || t.command != c.Queue.Command ||
+	if t.open() || t.removed || !slices.Contains(c.Queues, t.queue()) ||
 		t.result.CompletedAtMs >= c.BeforeMs || c.deleted > c.Limit {
 		violate("a cleanup removes what it was asked to", "%+v by %+v, number %d", t, c.Cleanup, c.deleted)
 	}
@@ -89,9 +95,12 @@ func (m *model) cleanedAll() {
 // cleanSome is an admin who removes what ended some time ago.
 func (w *world) cleanSome() {
 	c := w.chance
-	q := store.QueueKey{Command: pick(c, commands), Tenant: pick(c, tenants)}
-	m := &shardactor.Cleanup{Queue: q, BeforeMs: w.nowMs - pick(c, []int64{0, 1000, 60_000}), Limit: pick(c, []int{1, 3, 1000})}
+	queues := []store.QueueKey{{Command: pick(c, commands), Tenant: pick(c, tenants)}}
+	for c.oneIn(2) {
+		queues = append(queues, store.QueueKey{Command: pick(c, commands), Tenant: queues[0].Tenant})
+	}
+	m := &shardactor.Cleanup{Queues: queues, BeforeMs: w.nowMs - pick(c, []int64{0, 1000, 60_000}), Limit: pick(c, []int{1, 3, 1000})}
 	r := &request{world: w, clean: m, shard: c.IntN(w.shape.shards)}
-	w.trace.say("  POST cleanup of %s of %s", q.Command, q.Tenant)
+	w.trace.say("  POST cleanup of %v", queues)
 	r.post()
 }

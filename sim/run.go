@@ -110,7 +110,7 @@ func (w *world) messageText(message shardactor.Message) string {
 	case *shardactor.Resume:
 		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 	case *shardactor.Cleanup:
-		return fmt.Sprintf("cleanup of %v before %d, %d at most", m.Queue, m.BeforeMs-epochMs, m.Limit)
+		return fmt.Sprintf("cleanup of %v before %d, %d at most", m.Queues, m.BeforeMs-epochMs, m.Limit)
 	case *shardactor.Freeze:
 		return fmt.Sprintf("freeze %v", m.Queue)
 	case *shardactor.Configure:

@@ -21,6 +21,8 @@ type Batch struct {
 	fresh   *freshPending
 	// counters are those that were put or deleted, for Span.published.
 	counters []QueueState
+	// gone are the tasks of which nothing is kept.
+	gone []goneTask
 	// err is the first reading error of AddHistory; Apply reports it.
 	err   error
 	key   []byte
@@ -40,14 +42,14 @@ func newBatch(sp *Span, db *pebble.DB) *Batch {
 }
 
 // Empty reports that nothing has been written since the last Apply.
-func (b *Batch) Empty() bool { return b.pebble.Empty() && b.fresh.empty() }
+func (b *Batch) Empty() bool { return b.pebble.Empty() && b.fresh.empty() && len(b.gone) == 0 }
 
 // Bytes is the size of what has been written since the last Apply.
 func (b *Batch) Bytes() int {
 	if b.Empty() {
 		return 0
 	}
-	return b.pebble.Len() + b.fresh.bytes()
+	return b.pebble.Len() + b.fresh.bytes() + len(b.gone)*goneTaskBytes
 }
 
 // close writes what was held back for the end of the batch.
@@ -60,6 +62,7 @@ func (b *Batch) close() {
 		b.value = appendReadyAt(b.value[:0], e.readyAtMs)
 		b.set(appendPendingKey(b.start(), e.queue, e.priority, e.key), b.value)
 	}
+	b.removeGone()
 }
 
 func (b *Batch) reset() {
@@ -68,6 +71,7 @@ func (b *Batch) reset() {
 	b.fresh.reset()
 	clear(b.counters)
 	b.counters = b.counters[:0]
+	b.gone = b.gone[:0]
 }
 
 // set and remove write through b.key. Pebble's batch fails only after it has
@@ -93,19 +97,10 @@ func (b *Batch) idKey(f family, id wire.TaskID) []byte { return appendIDKey(b.st
 
 // PutTask writes the record of a task. The caller keeps its record.
 func (b *Batch) PutTask(r *TaskRecord) {
+	b.comesBack(r.ID)
 	b.value = appendTaskRecord(b.value[:0], r)
 	b.set(b.idKey(familyTask, r.ID), b.value)
 	b.overlay.putRecord(r)
-}
-
-// DeleteTask removes a task's record, payload, result and history. Index and
-// idempotency keys are the caller's to remove.
-func (b *Batch) DeleteTask(id wire.TaskID) {
-	for f := range idFamilies {
-		b.remove(b.idKey(family(f), id))
-		b.overlay.dropValue(family(f), id)
-	}
-	b.overlay.recordAt[id] = goneRecord
 }
 
 // PutPayload writes the payload of a new task.
@@ -149,6 +144,7 @@ func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
 }
 
 func (b *Batch) putValue(f family, id wire.TaskID, value []byte) {
+	b.comesBack(id)
 	b.set(b.idKey(f, id), value)
 	b.overlay.putValue(f, id, value)
 }
@@ -196,7 +192,10 @@ func (b *Batch) PutDead(q QueueKey, k TimedKey) { b.putTimed(q, familyDead, k) }
 func (b *Batch) DeleteDead(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDead, k) }
 
 // PutDone puts a task among the ended ones, by the time it ended.
-func (b *Batch) PutDone(q QueueKey, k TimedKey) { b.putTimed(q, familyDone, k) }
+func (b *Batch) PutDone(q QueueKey, k TimedKey, e Ended) {
+	b.value = appendEnded(b.value[:0], e)
+	b.set(appendTimedKey(b.start(), q, familyDone, k), b.value)
+}
 
 // DeleteDone takes a task out of the ended ones.
 func (b *Batch) DeleteDone(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDone, k) }

@@ -36,6 +36,7 @@ const (
 	findLease       = "wrong-lease"
 	findPayload     = "wrong-payload"
 	findResult      = "wrong-result"
+	findEnded       = "wrong-ended-entry"
 	findIdempotency = "wrong-idempotency-key"
 	findCounters    = "wrong-counters"
 	findFloor       = "wrong-floor"
@@ -105,6 +106,7 @@ type facts struct {
 	result  *wire.ResultRecord
 	history bool
 	lease   *Lease
+	ended   Ended
 	// entries are its keys in the orders of the queues, leases included.
 	entries []parsedKey
 	// names are the idempotency keys that point to it.
@@ -230,6 +232,8 @@ func (a *audit) takeEntry(p *parsedKey, value []byte) (err error) {
 		if err = parseLease(value, &l); err == nil {
 			t.lease = &l
 		}
+	case familyDone:
+		t.ended, err = parseEnded(value)
 	default:
 		if len(value) != 0 {
 			err = errDamaged

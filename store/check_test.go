@@ -198,6 +198,15 @@ var sabotages = []struct {
 	{"a key that its task does not carry", findIdempotency, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.done, func(r *TaskRecord) { r.IdempotencyKey = "" })
 	}},
+	{"an ended entry of another status", findEnded, endedAs(Ended{Status: wire.StatusCancelled, Keyed: true, Bare: true})},
+	{"an ended entry of other deliveries", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Deliveries: 1, Keyed: true, Bare: true})},
+	{"an ended entry without the key", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Bare: true})},
+	{"an ended entry that denies a history", findEnded, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: g.done.ID}), "[]")
+	}},
+	{"an ended entry of nonsense", findDamaged, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, endedKey(g), "\xff")
+	}},
 	{"no counters", findCounters, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}))
 	}},
@@ -222,6 +231,18 @@ var sabotages = []struct {
 	{"marks gone", findMarks, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyMarks}))
 	}},
+}
+
+func endedKey(g garden) []byte {
+	return spanKey(parsedKey{Family: familyDone, Queue: g.queue, AtMs: g.done.EndedAtMs, ID: g.done.ID})
+}
+
+// endedAs writes another entry for a task that has completed.
+func endedAs(e Ended) func(t *testing.T, s *Store, g garden) {
+	return func(t *testing.T, s *Store, g garden) {
+		t.Helper()
+		tamper(t, s, endedKey(g), string(appendEnded(nil, e)))
+	}
 }
 
 // settingsOf writes settings of a queue at home and away.

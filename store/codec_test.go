@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -91,6 +92,8 @@ func TestValuesKeepTheirForm(t *testing.T) {
 	show("marks", appendMarks(nil, Marks{Seq: 1, Event: 2, TimeMs: 3}))
 	show("settings", appendSettings(nil, fullSettings()))
 	show("settings-least", appendSettings(nil, &Settings{Version: 1}))
+	show("ended", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusCompleted, Deliveries: 300, Keyed: true, Bare: true})))
+	show("ended-unknown", appendEnded(nil, Ended{}))
 	show("history", appendHistory(nil, fullHistory()))
 	show("result", wire.AppendResultRecord(nil, &wire.ResultRecord{
 		TaskID: fullRecord(t).ID, Status: wire.StatusCompleted, Result: []byte(`{"b":1.0, "a":12345678901234567890}`),
@@ -129,6 +132,24 @@ func TestOtherValuesComeBackWhole(t *testing.T) {
 	h, err := parseHistory(appendHistory(nil, fullHistory()))
 	if err != nil || !reflect.DeepEqual(h, fullHistory()) {
 		t.Errorf("history %+v, %v", h, err)
+	}
+}
+
+func TestEndedEntriesComeBackWhole(t *testing.T) {
+	for _, want := range []Ended{
+		{},
+		{Status: wire.StatusCompleted},
+		{Status: wire.StatusFailed, Deliveries: 1, Bare: true},
+		{Status: wire.StatusCancelled, Deliveries: 1 << 40, Keyed: true},
+	} {
+		if got, err := parseEnded(appendEnded(nil, want)); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	for _, damaged := range []string{"\x00\x00", "\x04\x00", "\x81\x00", "\x01", "\x01\x80", "\x01\x00\x00", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
+		if e, err := parseEnded([]byte(damaged)); err == nil {
+			t.Errorf("%q is %+v", damaged, e)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func (b *Batch) Describe() []string {
 			return append(ops, "unreadable batch: "+err.Error())
 		}
 		if !ok {
-			return append(ops, b.fresh.describe()...)
+			return append(append(ops, b.fresh.describe()...), b.describeGone()...)
 		}
 		switch kind {
 		case pebble.InternalKeyKindSet:
@@ -89,6 +89,8 @@ func opValue(key, value []byte) string {
 		return fmt.Sprintf("%d", readyAtMs)
 	}
 	switch {
+	case err == nil && p.Family == familyDone && len(value) > 0:
+		return describeEnded(value)
 	case err == nil && p.Family == familyTask:
 		return inFull(recordNames, p.ID, value)
 	case err == nil && p.Family == familyInProgress:

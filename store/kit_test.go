@@ -213,7 +213,7 @@ func (p *planter) ended(q QueueKey, status wire.Status, dead bool, key string) *
 		p.span.batch.PutDead(q, k)
 	} else {
 		countTimed(&c.Done, &c.DoneFloorMs, k.AtMs)
-		p.span.batch.PutDone(q, k)
+		p.span.batch.PutDone(q, k, Ended{Status: status, Keyed: key != "", Bare: true})
 	}
 	p.span.batch.PutTask(r)
 	p.span.batch.PutResult(&wire.ResultRecord{

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,22 @@ import (
 // once the spans are loaded.
 func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
 	return s.readLoads(&loads{})
+}
+
+// QueuesWithEnded are the queues of a shard that have ended tasks, of those that
+// are wanted, by command and tenant. Any goroutine, once the spans are loaded.
+func (s *Store) QueuesWithEnded(shard int, wanted func(q QueueKey) bool) []QueueKey {
+	found := s.spans[shard].published.all(func(q QueueKey, c *Counters) bool {
+		return (c.Done > 0 || c.Dead > 0) && wanted(q)
+	})
+	keys := make([]QueueKey, len(found))
+	for i := range found {
+		keys[i] = found[i].Key
+	}
+	slices.SortFunc(keys, func(a, b QueueKey) int {
+		return cmp.Or(strings.Compare(a.Command, b.Command), strings.Compare(a.Tenant, b.Tenant))
+	})
+	return keys
 }
 
 func (s *Store) readLoads(l *loads) ([]wire.QueueFigures, error) {

@@ -66,6 +66,7 @@ func (a *audit) judgeTask(t *facts) {
 	}
 	a.judgePlace(t, key)
 	a.judgeLease(t)
+	a.judgeEnded(t, key)
 	a.judgeNames(t, key)
 	switch {
 	case t.payload == absentPayload:
@@ -138,6 +139,22 @@ func (a *audit) judgeLease(t *facts) {
 	}
 	if l.DeadlineMs < l.GrantedAtMs {
 		a.find(findLease, key, "the lease ends at %d, before it was granted at %d", l.DeadlineMs, l.GrantedAtMs)
+	}
+}
+
+// judgeEnded wants an entry that says of a task what is true: it is removed by
+// that.
+func (a *audit) judgeEnded(t *facts, key []byte) {
+	e, r := t.ended, t.record
+	if e == (Ended{}) {
+		return
+	}
+	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.Keyed != (r.IdempotencyKey != "") {
+		a.find(findEnded, key, "the task is %s after %d deliveries, its ended entry says %s after %d, or is wrong about the idempotency key",
+			r.Status, r.Deliveries, e.Status, e.Deliveries)
+	}
+	if e.Bare && t.history {
+		a.find(findEnded, key, "the task has a history, its ended entry says that it has none")
 	}
 }
 

@@ -135,19 +135,28 @@ func (sp *Span) ScanDead(q QueueKey, after TimedKey, limit int) ([]TimedKey, err
 	return sp.scanTimed(q, familyDead, after, limit)
 }
 
-// ScanDone is ScanDelayed for the ended tasks, by the time they ended.
-func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
-	return sp.scanTimed(q, familyDone, after, limit)
+// ScanDone is ScanDelayed for the ended tasks, by the time they ended. Of a value
+// that cannot be decoded there is nothing to know without the record.
+func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) (found []EndedEntry, err error) {
+	err = sp.eachTimed(q, familyDone, after, limit, func(p *parsedKey, value []byte) {
+		ended, _ := parseEnded(value)
+		found = append(found, EndedEntry{TimedKey{AtMs: p.AtMs, ID: p.ID}, ended})
+	})
+	return found, err
 }
 
 func (sp *Span) scanTimed(q QueueKey, f family, after TimedKey, limit int) (keys []TimedKey, err error) {
-	sp.mustBeClosed()
-	prefix := appendQueue(append([]byte(nil), sp.prefix...), q, f)
-	lower := append(appendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
-	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey, _ []byte) {
+	err = sp.eachTimed(q, f, after, limit, func(p *parsedKey, _ []byte) {
 		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
 	})
 	return keys, err
+}
+
+func (sp *Span) eachTimed(q QueueKey, f family, after TimedKey, limit int, take func(p *parsedKey, value []byte)) error {
+	sp.mustBeClosed()
+	prefix := appendQueue(append([]byte(nil), sp.prefix...), q, f)
+	lower := append(appendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
+	return sp.scanOrder(lower, upperBound(prefix), limit, take)
 }
 
 func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(p *parsedKey, value []byte)) error {

@@ -244,7 +244,7 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 		sp.Batch().PutPending(q, 3, PendingKey{seq, wire.TaskID{1}}, 1)
 		sp.Batch().PutDelayed(q, TimedKey{int64(seq), wire.TaskID{1}})
 		sp.Batch().PutDead(q, TimedKey{int64(seq) + 10, wire.TaskID{1}})
-		sp.Batch().PutDone(q, TimedKey{int64(seq) + 20, wire.TaskID{1}})
+		sp.Batch().PutDone(q, TimedKey{int64(seq) + 20, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: int(seq)})
 	}
 	// Neighbours that must not be seen.
 	sp.Batch().PutPending(q, 2, PendingKey{1, wire.TaskID{1}}, 1)
@@ -276,12 +276,20 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 			t.Errorf("after %v: got %v, %v, want %v", c.after, got, err, c.want)
 		}
 	}
-	for i, scan := range []func(QueueKey, TimedKey, int) ([]TimedKey, error){sp.ScanDelayed, sp.ScanDead, sp.ScanDone} {
+	for i, scan := range []func(QueueKey, TimedKey, int) ([]TimedKey, error){sp.ScanDelayed, sp.ScanDead} {
 		first := int64(5 + 10*i)
 		keys, err := scan(q, TimedKey{first, wire.TaskID{1}}, 2)
 		if err != nil || len(keys) != 2 || keys[0].AtMs != first+1 || keys[1].AtMs != first+2 {
 			t.Errorf("timed scan %d: got %v, %v", i, keys, err)
 		}
+	}
+	ended, err := sp.ScanDone(q, TimedKey{25, wire.TaskID{1}}, 2)
+	want := []EndedEntry{
+		{TimedKey{26, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: 6}},
+		{TimedKey{27, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: 7}},
+	}
+	if err != nil || !slices.Equal(ended, want) {
+		t.Errorf("ended: got %v, %v, want %v", ended, err, want)
 	}
 }
 

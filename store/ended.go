@@ -1,0 +1,87 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"codeq/wire"
+)
+
+// Ended is what the entry of an ended task says of it, so that most tasks can be
+// removed without being read. Its zero value says nothing: the record does.
+type Ended struct {
+	Status     wire.Status
+	Deliveries int
+	// Keyed tasks have an idempotency key, Bare ones never had a history.
+	Keyed bool
+	Bare  bool
+}
+
+// EndedEntry is an entry of the order of ended tasks.
+type EndedEntry struct {
+	TimedKey
+	Ended
+}
+
+// The value of an ended entry is one byte, a number for the status and the bits
+// of what there is, and the number of deliveries. Before there was such a value
+// it was empty, which stands for the zero Ended.
+const (
+	endedStatusBits = 0x0f
+	endedKeyedBit   = 0x10
+	endedBareBit    = 0x20
+)
+
+var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, 2: wire.StatusFailed, 3: wire.StatusCancelled}
+
+func appendEnded(dst []byte, e Ended) []byte {
+	var first byte
+	for number, status := range endedStatuses {
+		if status == e.Status {
+			first = byte(number)
+		}
+	}
+	if first == 0 {
+		return dst
+	}
+	if e.Keyed {
+		first |= endedKeyedBit
+	}
+	if e.Bare {
+		first |= endedBareBit
+	}
+	return binary.AppendUvarint(append(dst, first), uint64(e.Deliveries))
+}
+
+func parseEnded(data []byte) (e Ended, err error) {
+	if len(data) == 0 {
+		return e, nil
+	}
+	first := data[0]
+	number := int(first & endedStatusBits)
+	deliveries, size := binary.Uvarint(data[1:])
+	if number == 0 || number >= len(endedStatuses) || first&^(endedStatusBits|endedKeyedBit|endedBareBit) != 0 ||
+		size <= 0 || size != len(data)-1 || int64(deliveries) < 0 {
+		return e, errDamaged
+	}
+	return Ended{
+		Status: endedStatuses[number], Deliveries: int(deliveries),
+		Keyed: first&endedKeyedBit != 0, Bare: first&endedBareBit != 0,
+	}, nil
+}
+
+// describeEnded tells it in words.
+func describeEnded(value []byte) string {
+	e, err := parseEnded(value)
+	if err != nil {
+		return fmt.Sprintf("%q", value)
+	}
+	text := fmt.Sprintf("%s deliveries %d", e.Status, e.Deliveries)
+	if e.Keyed {
+		text += " keyed"
+	}
+	if e.Bare {
+		text += " bare"
+	}
+	return text
+}
