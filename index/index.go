@@ -32,6 +32,7 @@ type Index struct {
 	unread dueHeap
 
 	refills refillList
+	stale   []Stale
 	dirty   []*Queue
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"codeq/store"
+	"codeq/wire"
 )
 
 // Queue is the order and the figures of one queue in one shard. It belongs to
@@ -17,6 +18,11 @@ type Queue struct {
 	counters store.Counters
 	ready    [store.Priorities]run
 	delayed  run
+
+	// leasedGone and deadGone are how many have left these orders since their
+	// floors were looked for.
+	leasedGone int
+	deadGone   int
 
 	dirty     bool
 	forgotten bool
@@ -104,15 +110,29 @@ func (q *Queue) timedPlace(k store.TimedKey) place {
 }
 
 // AddLeased counts a task that went in progress.
-func (q *Queue) AddLeased() {
+func (q *Queue) AddLeased(id wire.TaskID) {
 	q.changing()
-	q.counters.InProgress++
+	c := &q.counters
+	if rank := store.RankOf(id); c.InProgress == 0 || rank < c.LeaseFloor {
+		c.LeaseFloor = rank
+	}
+	c.InProgress++
 }
 
 // RemoveLeased takes one off the tasks in progress.
 func (q *Queue) RemoveLeased() {
 	q.changing()
 	q.decrement(&q.counters.InProgress, "in progress")
+	q.leavesGap(&q.leasedGone, true)
+}
+
+// RaiseLeaseFloor says that a scan found no task in progress whose id is of a
+// lower rank.
+func (q *Queue) RaiseLeaseFloor(floor uint64) {
+	if floor > q.counters.LeaseFloor {
+		q.changing()
+		q.counters.LeaseFloor = floor
+	}
 }
 
 // AddDead counts a dead letter that ended at atMs.
@@ -126,6 +146,7 @@ func (q *Queue) RemoveDead(k store.TimedKey) {
 	q.changing()
 	q.decrement(&q.counters.Dead, "dead")
 	raiseIfNone(q.counters.Dead, &q.counters.DeadFloorMs, k.AtMs)
+	q.leavesGap(&q.deadGone, false)
 }
 
 // RaiseDeadFloor says that a scan found no dead letter that ended before

@@ -214,8 +214,8 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	q.AddDead(100)
 	q.AddDead(90)
 	q.AddDone(200)
-	q.AddLeased()
-	want := store.Counters{Dead: 2, DeadFloorMs: 90, Done: 1, DoneFloorMs: 200, InProgress: 1}
+	q.AddLeased(wire.TaskID{7: 9})
+	want := store.Counters{Dead: 2, DeadFloorMs: 90, Done: 1, DoneFloorMs: 200, InProgress: 1, LeaseFloor: 9}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
@@ -227,13 +227,13 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	q.RaiseDeadFloor(80)
 	q.RaiseDoneFloor(150)
 	q.RemoveLeased()
-	want = store.Counters{Dead: 1, DeadFloorMs: 95, Done: 1, DoneFloorMs: 200}
+	want = store.Counters{LeaseFloor: 9, Dead: 1, DeadFloorMs: 95, Done: 1, DoneFloorMs: 200}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
 	q.RemoveDead(due(100))
 	q.RemoveDone(due(200))
-	want = store.Counters{DeadFloorMs: 100, DoneFloorMs: 200}
+	want = store.Counters{LeaseFloor: 9, DeadFloorMs: 100, DoneFloorMs: 200}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
@@ -243,13 +243,52 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	}
 }
 
+// A floor is looked for once many have left, where there still is something.
+func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
+	x := New(small)
+	q := x.Queue(someQueue)
+	emptied := x.Queue(store.QueueKey{Command: "emptied", Tenant: "t"})
+	for n := range staleAfter + 1 {
+		q.AddLeased(wire.TaskID{6: byte(n >> 8), 7: byte(n)})
+		q.AddDead(int64(n))
+		if n > 0 {
+			emptied.AddDead(int64(n))
+		}
+	}
+	for n := range staleAfter {
+		if stale, ok := x.NextStale(); ok {
+			t.Fatalf("%+v after %d removals", stale, n)
+		}
+		emptied.RemoveDead(due(int64(n + 1)))
+		q.RemoveLeased()
+		q.RemoveDead(due(int64(n)))
+	}
+	for _, leased := range []bool{true, false} {
+		if stale, ok := x.NextStale(); !ok || stale != (Stale{q, leased}) {
+			t.Fatalf("%+v, %v, want those in progress first: %v", stale, ok, leased)
+		}
+	}
+	if stale, ok := x.NextStale(); ok {
+		t.Fatalf("%+v, and nothing is left", stale)
+	}
+	q.RaiseLeaseFloor(staleAfter)
+	q.RaiseLeaseFloor(1)
+	if c := q.Counters(); c.LeaseFloor != staleAfter {
+		t.Errorf("the floor is %d", c.LeaseFloor)
+	}
+	q.AddLeased(wire.TaskID{7: 3}) // one that is granted again
+	if c := q.Counters(); c.LeaseFloor != 3 {
+		t.Errorf("the floor is %d, want that of the new one", c.LeaseFloor)
+	}
+}
+
 func TestDirtyQueuesComeOnceInOrderOfTheirFirstChange(t *testing.T) {
 	x := New(small)
 	a, b := x.Queue(someQueue), x.Queue(store.QueueKey{Command: "other", Tenant: "t"})
 	if got := x.TakeDirty(nil); len(got) != 0 {
 		t.Fatalf("%d queues changed by being made", len(got))
 	}
-	b.AddLeased()
+	b.AddLeased(wire.TaskID{7: 9})
 	a.AddReady(1, pend(1), sinceOf(1))
 	b.RemoveLeased()
 	if got := x.TakeDirty([]*Queue{a}); !slices.Equal(got, []*Queue{a, b, a}) {
@@ -276,7 +315,7 @@ func TestForgottenQueueIsStillDirtyAndGone(t *testing.T) {
 	if got := x.TakeDirty(nil); !slices.Equal(got, []*Queue{q}) {
 		t.Fatalf("%d changed queues", len(got))
 	}
-	wantPanic(t, "forgotten", func() { q.AddLeased() })
+	wantPanic(t, "forgotten", func() { q.AddLeased(wire.TaskID{7: 9}) })
 	wantPanic(t, "forgotten", func() { x.Forget(q) })
 	if x.Queue(someQueue) == q {
 		t.Fatal("the forgotten queue came back")

@@ -64,7 +64,7 @@ func (m *model) grant() {
 	}
 	key := place{k.Seq, k.ID}
 	m.remove(mq, prio, key)
-	mq.q.AddLeased()
+	mq.q.AddLeased(key.id)
 	mq.held++
 	m.held = append(m.held, heldTask{mq, prio, key})
 	m.counts["granted"]++
@@ -370,6 +370,11 @@ func (m *model) checkEnded(mq *modelQueue) {
 	c := &mq.q.counters
 	if c.InProgress != mq.held || c.Dead != int64(len(mq.dead)) || c.Done != int64(len(mq.done)) {
 		m.fatalf("%v counts %+v, want %d, %d, %d", mq.key, c, mq.held, len(mq.dead), len(mq.done))
+	}
+	for _, h := range m.held {
+		if h.in == mq && store.RankOf(h.key.id) < c.LeaseFloor {
+			m.fatalf("%v has the lease floor %d, and %v in progress", mq.key, c.LeaseFloor, h.key)
+		}
 	}
 	if len(mq.dead) > 0 && c.DeadFloorMs > int64(mq.dead[0].rank) {
 		m.fatalf("%v has the dead floor %d, the least is %v", mq.key, c.DeadFloorMs, mq.dead[0])

@@ -248,8 +248,8 @@ type CopySettings struct {
 
 // Cleanup removes tasks of some queues that ended before a time in Unix
 // milliseconds, 0 for those whose retention is over, and at most Limit of all of
-// them, queue by queue. The shard keeps the list. Answer: Cleaned, when all are
-// removed.
+// them, queue by queue. No queue is named twice, and the shard keeps the list.
+// Answer: Cleaned, when all are removed.
 type Cleanup struct {
 	Asker
 	Queues   []store.QueueKey

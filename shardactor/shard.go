@@ -189,6 +189,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.out = Outcome{}
 	s.noteStall()
 	s.refill()
+	s.raiseFloors()
 	s.findExpired()
 	s.saveSettings()
 	for _, m := range messages[:min(len(messages), maxRoundMessages)] {

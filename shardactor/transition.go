@@ -164,7 +164,7 @@ func (s *Shard) enter(t *store.TaskRecord, m move, bare bool) {
 		q.index.AddDelayed(k)
 		batch.PutDelayed(key, k)
 	case wire.LocationInProgress:
-		q.index.AddLeased()
+		q.index.AddLeased(t.ID)
 		batch.PutLease(key, t.ID, m.lease)
 		s.leases.Grant(&lease.Entry{
 			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,

@@ -97,7 +97,9 @@ func (w *world) cleanSome() {
 	c := w.chance
 	queues := []store.QueueKey{{Command: pick(c, commands), Tenant: pick(c, tenants)}}
 	for c.oneIn(2) {
-		queues = append(queues, store.QueueKey{Command: pick(c, commands), Tenant: queues[0].Tenant})
+		if q := (store.QueueKey{Command: pick(c, commands), Tenant: queues[0].Tenant}); !slices.Contains(queues, q) {
+			queues = append(queues, q)
+		}
 	}
 	m := &shardactor.Cleanup{Queues: queues, BeforeMs: w.nowMs - pick(c, []int64{0, 1000, 60_000}), Limit: pick(c, []int{1, 3, 1000})}
 	r := &request{world: w, clean: m, shard: c.IntN(w.shape.shards)}

@@ -223,6 +223,7 @@ var sabotages = []struct {
 	{"ready since another time", findSince, recount(func(c *Counters) { c.ReadySinceMs[4]-- })},
 	{"ready since some time without a task", findSince, recount(func(c *Counters) { c.ReadySinceMs[3] = 1 })},
 	{"delayed floor too high", findFloor, recount(func(c *Counters) { c.DelayedFloorMs++ })},
+	{"lease floor too high", findFloor, recount(func(c *Counters) { c.LeaseFloor++ })},
 	{"dead floor too high", findFloor, recount(func(c *Counters) { c.DeadFloorMs++ })},
 	{"done floor too high", findFloor, recount(func(c *Counters) { c.DoneFloorMs++ })},
 	{"marks too low", findMarks, func(t *testing.T, s *Store, g garden) {

@@ -48,7 +48,7 @@ func fullCounters() *Counters {
 	return &Counters{
 		Ready: [Priorities]int64{1, 0, 3}, ReadyFloor: [Priorities]uint64{10, 0, 30},
 		ReadySinceMs: [Priorities]int64{11, 0, 33},
-		Delayed:      4, DelayedFloorMs: 5, InProgress: 6, Dead: 7, DeadFloorMs: 8, Done: 9, DoneFloorMs: 10,
+		Delayed:      4, DelayedFloorMs: 5, InProgress: 6, LeaseFloor: 1<<64 - 1, Dead: 7, DeadFloorMs: 8, Done: 9, DoneFloorMs: 10,
 	}
 }
 

@@ -135,6 +135,11 @@ func appendLeaseKey(dst []byte, q QueueKey, id wire.TaskID) []byte {
 	return append(dst, id[:]...)
 }
 
+// appendLeaseFloor adds the first key that a lease of an id of that rank can have.
+func appendLeaseFloor(dst []byte, q QueueKey, floor uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendQueue(dst, q, familyInProgress), floor)
+}
+
 func appendTimedKey(dst []byte, q QueueKey, f family, k TimedKey) []byte {
 	if k.AtMs < 0 {
 		panic(fmt.Sprintf("store: time %d of task %v is before 1970", k.AtMs, k.ID))

@@ -182,6 +182,9 @@ func (p *planter) leased(q QueueKey, key string) (*TaskRecord, *Lease) {
 	r := p.record(q, key)
 	p.marks.Seq++
 	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
+	if c := p.figures(q); c.InProgress == 0 {
+		c.LeaseFloor = RankOf(r.ID)
+	}
 	p.figures(q).InProgress++
 	l := &Lease{
 		Token: wire.Token{1, byte(r.Seq)}, Delivery: 1, Subject: "ada", WorkerID: "w1",

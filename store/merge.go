@@ -98,7 +98,9 @@ func (o *order) begin(q QueueKey, f family) error {
 	}
 	prefix := appendQueue(o.view.start(), q, f)
 	r := keyRange{lower: slices.Clone(prefix), upper: upperBound(prefix), left: count}
-	if f != familyInProgress {
+	if f == familyInProgress {
+		r.lower = slices.Clone(appendLeaseFloor(o.view.start(), q, c.LeaseFloor))
+	} else {
 		r.lower = slices.Clone(appendTimedKey(o.view.start(), q, f, TimedKey{AtMs: floorMs}))
 	}
 	o.cut(&r)
@@ -143,7 +145,8 @@ func (o *order) cut(r *keyRange) {
 	}
 }
 
-// timed is the figure and the lower bound of a family that is no priority.
+// timed is the figure of a family that is no priority, and its lower bound if it is
+// ordered by time.
 func (c *Counters) timed(f family) (count, floorMs int64) {
 	switch f {
 	case familyDelayed:

@@ -1,6 +1,10 @@
 package store
 
-import "codeq/wire"
+import (
+	"encoding/binary"
+
+	"codeq/wire"
+)
 
 // QueueKey names one queue of a shard: what is claimed together.
 type QueueKey struct {
@@ -109,11 +113,17 @@ type Counters struct {
 	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
 	DelayedFloorMs int64
 	InProgress     int64
-	Dead           int64
-	DeadFloorMs    int64
-	Done           int64
-	DoneFloorMs    int64
+	// LeaseFloor bounds the first eight bytes of the ids in progress, which are
+	// the order that their entries have; see RankOf.
+	LeaseFloor  uint64
+	Dead        int64
+	DeadFloorMs int64
+	Done        int64
+	DoneFloorMs int64
 }
+
+// RankOf is the first part of an id as a number. Ids sort as their ranks do.
+func RankOf(id wire.TaskID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
 
 // IsZero reports a queue without a task: its figures need not be kept.
 func (c *Counters) IsZero() bool {

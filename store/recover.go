@@ -166,6 +166,9 @@ func (c *Counters) count(p *parsedKey, value []byte) {
 		}
 		c.Ready[p.Priority]++
 	case familyInProgress:
+		if c.InProgress == 0 {
+			c.LeaseFloor = RankOf(p.ID)
+		}
 		c.InProgress++
 	case familyDelayed:
 		countTimed(&c.Delayed, &c.DelayedFloorMs, p.AtMs)
@@ -191,12 +194,10 @@ type rawLease struct {
 
 func (sp *Span) loadLeases(r *Recovered, state *QueueState) error {
 	var entries []rawLease
-	prefix := appendQueue(sp.view.start(), state.Key, familyInProgress)
-	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		if p, err := parseKey(key); err == nil {
-			entries = append(entries, rawLease{p.ID, append([]byte(nil), value...)})
-		}
-		return true, nil
+	// As many as there are: what is behind the last one are deleted keys.
+	c := &state.Counters
+	err := sp.scanLeases(state.Key, c.LeaseFloor, int(c.InProgress), func(p *parsedKey, value []byte) {
+		entries = append(entries, rawLease{p.ID, append([]byte(nil), value...)})
 	})
 	if err != nil {
 		return err

@@ -197,6 +197,9 @@ func (a *audit) judgeQueue(q *queueFacts) {
 		}
 	}
 	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
+	if counted.InProgress > 0 && stored.LeaseFloor > counted.LeaseFloor {
+		a.find(findFloor, key, "the floor of those in progress is %d, the first is %d", stored.LeaseFloor, counted.LeaseFloor)
+	}
 	a.judgeTimed(key, "delayed", [2]int64{stored.Delayed, stored.DelayedFloorMs},
 		[2]int64{counted.Delayed, counted.DelayedFloorMs})
 	a.judgeTimed(key, "dead", [2]int64{stored.Dead, stored.DeadFloorMs},

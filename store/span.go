@@ -135,6 +135,20 @@ func (sp *Span) ScanDead(q QueueKey, after TimedKey, limit int) ([]TimedKey, err
 	return sp.scanTimed(q, familyDead, after, limit)
 }
 
+// FirstLease is the rank of the first id in progress that is not below floor. It
+// panics unless the open batch is empty.
+func (sp *Span) FirstLease(q QueueKey, floor uint64) (rank uint64, found bool, err error) {
+	sp.mustBeClosed()
+	err = sp.scanLeases(q, floor, 1, func(p *parsedKey, _ []byte) { rank, found = RankOf(p.ID), true })
+	return rank, found, err
+}
+
+func (sp *Span) scanLeases(q QueueKey, floor uint64, limit int, take func(p *parsedKey, value []byte)) error {
+	lower := appendLeaseFloor(append([]byte(nil), sp.prefix...), q, floor)
+	upper := upperBound(appendQueue(append([]byte(nil), sp.prefix...), q, familyInProgress))
+	return sp.scanOrder(lower, upper, limit, take)
+}
+
 // ScanDone is ScanDelayed for the ended tasks, by the time they ended. Of a value
 // that cannot be decoded there is nothing to know without the record.
 func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) (found []EndedEntry, err error) {

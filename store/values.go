@@ -89,6 +89,7 @@ func appendCounters(dst []byte, c *Counters) []byte {
 	}
 	dst = appendIntMember(dst, `,"delayed":`, c.Delayed)
 	dst = appendIntMember(dst, `,"delayedFloorMs":`, c.DelayedFloorMs)
+	dst = appendUintMember(dst, `,"leaseFloor":`, c.LeaseFloor)
 	dst = appendIntMember(dst, `,"dead":`, c.Dead)
 	dst = appendIntMember(dst, `,"deadFloorMs":`, c.DeadFloorMs)
 	dst = appendIntMember(dst, `,"done":`, c.Done)
@@ -131,6 +132,8 @@ func parseCounters(data []byte, c *Counters) error {
 			c.Delayed = s.int64()
 		case "delayedFloorMs":
 			c.DelayedFloorMs = s.int64()
+		case "leaseFloor":
+			c.LeaseFloor = s.uint()
 		case "dead":
 			c.Dead = s.int64()
 		case "deadFloorMs":
