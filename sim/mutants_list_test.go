@@ -258,6 +258,21 @@ var mutants = []mutant{{
 	},
 	caught: []string{"what is due happens"},
 }, {
+	name: "forget the history of a task whose delivery lapsed",
+	edit: edit{
+		file: "shardactor/transition.go",
+		old:  "t.Deliveries == 1 && from == wire.LocationInProgress && m.cause == CauseResult",
+		new:  "t.Deliveries == 1",
+	},
+	caught: []string{"the database agrees with itself"},
+}, {
+	name: "keep the floor above a task that is granted again",
+	edit: edit{
+		file: "index/queue.go",
+		old:  "c.InProgress == 0 || rank < c.LeaseFloor", new: "c.InProgress == 0",
+	},
+	caught: []string{"the database agrees with itself"},
+}, {
 	name: "purge: another than was meant",
 	edit: edit{
 		file: "shardactor/purge.go",

@@ -1,0 +1,180 @@
+package shardactor
+
+import (
+	"bufio"
+	"bytes"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/mailbox"
+	"codeq/meter"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// mostSteps is what one look at an order may go over: what lives, and twice, as
+// they were written and deleted, the keys since its floor was looked for, which are
+// some rounds more than it takes to look.
+const mostSteps = 6000
+
+// lateWorker answers a delivery only when the next ones have come, so that there
+// always are some in progress. It nacks where it is told to.
+type lateWorker struct {
+	t      *testing.T
+	engine *testEngine
+	seat   *Seat
+	held   []*Granted
+	nacks  bool
+	ended  int
+}
+
+func (w *lateWorker) Deliver(effects []Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *Granted:
+			w.held = append(w.held, e)
+			w.seat.Written(len(e.Task.Payload))
+		case *Completed:
+			w.ends(e.Kept)
+		case *Requeued:
+			w.ends(false)
+		case *Refused:
+			w.t.Errorf("refused: %v", e.Err)
+		}
+	}
+}
+
+func (w *lateWorker) ends(kept bool) {
+	w.ended++
+	if !kept {
+		w.seat.Give(1)
+	}
+}
+
+// answer ends all deliveries but the newest ones.
+func (w *lateWorker) answer(keep int) {
+	for len(w.held) > keep {
+		g := w.held[0]
+		w.held = w.held[1:]
+		asker, owner := Asker{Sink: w}, Owner{Tenant: "default", Subject: "anonymous"}
+		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
+		var m Message = &Result{
+			Asker: asker, Owner: owner, TaskRef: ref, HasUnit: true,
+			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
+		}
+		if w.nacks {
+			m = &Nack{Asker: asker, Owner: owner, TaskRef: ref}
+		}
+		w.engine.Post(0, []Message{m}, 2, mailbox.ClassKeep)
+	}
+}
+
+// work puts tasks through a worker until that many have ended. Some stay in
+// progress.
+func work(t *testing.T, e *testEngine, command string, tasks int, nacks bool) *lateWorker {
+	t.Helper()
+	w := &lateWorker{t: t, engine: e, nacks: nacks}
+	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1, command[0]}, Tenant: "default", Subject: "anonymous", Sink: w})
+	w.seat.SetWindow(200)
+	e.Post(0, []Message{&Subscribe{Seat: w.seat, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	for w.ended < tasks {
+		before := w.ended
+		e.enqueue(t, nil, 190, wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 1})
+		e.runDurably(t)
+		w.answer(10)
+		e.runDurably(t)
+		if w.ended == before {
+			t.Fatalf("%d tasks have ended, and no more do", w.ended)
+		}
+	}
+	return w
+}
+
+// runDurably runs the one shard and lets out what it did.
+func (e *testEngine) runDurably(t *testing.T) {
+	t.Helper()
+	e.Run(0)
+	if err := e.store.Barrier(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// steps is how many keys scans have gone over.
+func (e *testEngine) steps(t *testing.T) int {
+	t.Helper()
+	var page meter.Page
+	e.store.WriteMetrics(&page)
+	for lines := bufio.NewScanner(bytes.NewReader(page.Text())); lines.Scan(); {
+		if text, is := strings.CutPrefix(lines.Text(), "codeq_scan_steps_total "); is {
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+	}
+	t.Fatal("the figures have no steps of scans")
+	return 0
+}
+
+// Many tasks that were worked off do not make a page of those in progress dearer,
+// nor the next start, which would read them all.
+func TestLeasesThatEndedAreNotGoneOverAgain(t *testing.T) {
+	fs := vfs.NewMem()
+	e := newTestEngine(t, 1, fs, noFatal)
+	const tasks = 10_000
+	w := work(t, e, "a", tasks, false)
+	before := e.steps(t)
+	page, err := e.store.ListTasks(&store.ListQuery{
+		Queue: store.QueueKey{Command: "a", Tenant: "default"}, State: store.ListInProgress, Limit: 100, MostRead: 100, MostBytes: 1 << 20,
+	})
+	if err != nil || len(page.Tasks) != len(w.held) {
+		t.Fatalf("%d tasks are listed, %v; %d are in progress", len(page.Tasks), err, len(w.held))
+	}
+	if steps := e.steps(t) - before; steps > mostSteps {
+		t.Errorf("a page goes over %d keys after %d tasks", steps, tasks)
+	}
+	if err := e.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := newTestEngine(t, 1, fs, noFatal)
+	if steps := again.steps(t); steps > mostSteps {
+		t.Errorf("a start goes over %d keys after %d tasks", steps, tasks)
+	}
+	if err := again.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Replaying dead letters from the oldest on costs each time what is replayed, not
+// what was replayed before.
+func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
+	e := newTestEngine(t, 1, vfs.NewMem(), noFatal)
+	defer func() {
+		if err := e.store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const letters, slice = 12_000, 500
+	work(t, e, "a", letters, true)
+	query := &store.DeadQuery{
+		Queue: store.QueueKey{Command: "a", Tenant: "default"}, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
+	}
+	for replayed := 0; replayed+slice < letters; replayed += slice {
+		before := e.steps(t)
+		page, err := e.store.DeadLetters(query)
+		if err != nil || len(page.Letters) != slice {
+			t.Fatalf("%d letters, %v", len(page.Letters), err)
+		}
+		if steps := e.steps(t) - before; steps > mostSteps {
+			t.Fatalf("%d letters cost %d steps after %d were replayed", slice, steps, replayed)
+		}
+		for _, k := range page.Letters {
+			e.Post(0, []Message{&Replay{Tenant: "default", TaskID: k.ID}}, 0, mailbox.ClassKeep)
+		}
+		e.runDurably(t)
+	}
+}
