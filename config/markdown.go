@@ -12,8 +12,10 @@ const documentHead = `# Settings of the server
 Every setting of ` + "`codeq serve`" + ` has one name. It can be given as a flag, as a
 variable of the environment, or in a file in YAML or JSON that ` + "`--config FILE`" + `
 (or ` + "`CODEQ_CONFIG`" + `) names. **A flag beats the environment, the environment beats the
-file, the file beats the default.** A variable that is empty counts as not set, and
-variables of other names are not looked at. Paths are relative to the directory in
+file, the file beats the default.** A variable that is empty counts as not set. One
+that begins with ` + "`CODEQ_`" + ` and is none of these is refused, but for those that
+Kubernetes sets for its services (` + "`CODEQ_SERVICE_HOST`, `CODEQ_PORT`" + ` and the like) and
+those of the other commands. Paths are relative to the directory in
 which the server is started.
 
 What is unknown, of the wrong type, out of range or contradictory is refused before

@@ -22,6 +22,10 @@ type Sources struct {
 	// Env looks a variable of the environment up; an empty one counts as not
 	// set. nil is an empty environment.
 	Env func(name string) string
+	// Variables names those of the environment, nil for no look at what else is
+	// there; Beside are such as begin like those of settings and are none.
+	Variables []string
+	Beside    []string
 	// File is the path of a YAML or JSON file, "" for none.
 	File string
 }
@@ -48,6 +52,7 @@ func Resolve(into any, from Sources) (*Resolved, error) {
 		}
 	}
 	wrong = append(wrong, r.unknown(from.File, file)...)
+	wrong = append(wrong, r.strangers(&from)...)
 	// Rules that join settings are about values that are good by themselves.
 	if pairs, ok := into.(interface {
 		Check(origin func(string) string) error
@@ -161,15 +166,22 @@ func (r *Resolved) unknown(path string, file map[string]yamlfile.Field) []error 
 
 // suggestion names the setting that was meant, if one is near.
 func (r *Resolved) suggestion(name string) string {
-	const near = 2
-	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
-	for i := range r.rows {
-		meant := r.rows[i].Name
-		if distance(plain, strings.ReplaceAll(meant, "-", "")) <= near {
-			return fmt.Sprintf("; was %q meant?", meant)
-		}
+	if s := r.near(name); s != nil {
+		return fmt.Sprintf("; was %q meant?", s.Name)
 	}
 	return ""
+}
+
+// near is the setting whose name is nearly that, nil if there is none.
+func (r *Resolved) near(name string) (nearest *Setting) {
+	best := 2
+	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
+	for i := range r.rows {
+		if d := distance(plain, strings.ReplaceAll(r.rows[i].Name, "-", "")); d < best || d == best && nearest == nil {
+			best, nearest = d, &r.rows[i]
+		}
+	}
+	return nearest
 }
 
 // distance is how many letters must be put in, left out or changed to get from

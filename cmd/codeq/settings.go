@@ -46,10 +46,29 @@ func settingHelp(s *config.Serve) kong.HelpValueFormatter {
 	}
 }
 
+// besideSettings are variables of other commands, which may be set where a server
+// is started, too.
+var besideSettings = []string{
+	"CODEQ_CONFIG", "CODEQ_URL", "CODEQ_TOKEN", "CODEQ_TASK_ID", "CODEQ_COMMAND", "CODEQ_ATTEMPTS", "CODEQ_DELIVERY",
+}
+
+// variables names those of the environment, but for what only the tests of this
+// program set.
+func variables() (names []string) {
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); !strings.HasPrefix(name, "CODEQ_TEST_") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // settle fills in the settings that are not in the command line and checks
 // them all.
 func (s *serveCmd) settle(a *app) (*config.Resolved, error) {
-	settings, err := config.Resolve(&s.Serve, config.Sources{Flags: a.given, Env: os.Getenv, File: s.Config})
+	settings, err := config.Resolve(&s.Serve, config.Sources{
+		Flags: a.given, Env: os.Getenv, File: s.Config, Variables: variables(), Beside: besideSettings,
+	})
 	if err != nil {
 		return nil, &wrongError{err}
 	}

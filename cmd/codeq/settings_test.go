@@ -46,6 +46,13 @@ func TestServeWithBadSettingsSaysWhereAndStartsNothing(t *testing.T) {
 	if code != exitWrong || !strings.Contains(err, `CODEQ_MAX_SESSIONS must be a whole number, got "many"`) {
 		t.Errorf("a bad variable: exit code %d, %s", code, err)
 	}
+	t.Setenv("CODEQ_MAX_SESSIONS", "")
+	t.Setenv("CODEQ_SERVICE_HOST", "10.0.0.1")
+	t.Setenv("CODEQ_MAXSESSIONS", "10")
+	code, _, err = codeq("", "serve", "--data", data)
+	if code != exitWrong || err != "codeq: CODEQ_MAXSESSIONS is no variable of a setting; was CODEQ_MAX_SESSIONS meant?\n" {
+		t.Errorf("an unknown variable: exit code %d, %q", code, err)
+	}
 	code, _, err = codeq("", "serve", "--data", data, "--config", "/nowhere/codeq.yaml")
 	if code != exitWrong || !strings.Contains(err, "/nowhere/codeq.yaml") {
 		t.Errorf("no file: exit code %d, %s", code, err)
