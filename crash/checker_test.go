@@ -2,6 +2,7 @@ package crash
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
@@ -27,7 +28,21 @@ func (s *story) open() *story {
 }
 
 func (s *story) explained() bool {
-	return len(check(map[string][]porcupine.Operation{"1": s.operations})) == 0
+	v := check(map[string][]porcupine.Operation{"1": s.operations})
+	return len(v.unexplained)+len(v.undecided) == 0
+}
+
+func TestSearchThatRunsOutOfTimeAccusesNobody(t *testing.T) {
+	var v verdict
+	v.add("a", porcupine.Unknown)
+	v.add("b", porcupine.Ok)
+	if len(v.unexplained) != 0 || !slices.Equal(v.undecided, []string{"a"}) {
+		t.Errorf("the verdict is %+v", v)
+	}
+	v.add("c", porcupine.Illegal)
+	if !slices.Equal(v.unexplained, []string{"c"}) || len(v.undecided) != 1 {
+		t.Errorf("the verdict is %+v", v)
+	}
 }
 
 var (

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -212,13 +213,27 @@ const codeLost wire.Code = "lost"
 // checkFor bounds the search for an order of one task's operations.
 const checkFor = 20 * time.Second
 
-// check says whether there is an order that explains everything. It reports
-// the tasks for which there is none.
-func check(tasks map[string][]porcupine.Operation) (unexplained []string) {
-	for label, operations := range tasks {
-		if porcupine.CheckOperationsTimeout(model, operations, checkFor) != porcupine.Ok {
-			unexplained = append(unexplained, label)
-		}
+// verdict is what the search came to: tasks for which there is no order that
+// explains everything, and tasks of which it did not see the end in its time. To
+// take those for wrong would be a guess.
+type verdict struct{ unexplained, undecided []string }
+
+func (v *verdict) add(label string, found porcupine.CheckResult) {
+	switch found {
+	case porcupine.Ok:
+	case porcupine.Illegal:
+		v.unexplained = append(v.unexplained, label)
+	default:
+		v.undecided = append(v.undecided, label)
 	}
-	return unexplained
+}
+
+// check looks for an order for each task.
+func check(tasks map[string][]porcupine.Operation) (v verdict) {
+	for label, operations := range tasks {
+		v.add(label, porcupine.CheckOperationsTimeout(model, operations, checkFor))
+	}
+	slices.Sort(v.unexplained)
+	slices.Sort(v.undecided)
+	return v
 }
