@@ -27,6 +27,9 @@ type Actions struct {
 	// Window is the new size of the seat's window, if SetsWindow.
 	Window     int
 	SetsWindow bool
+	// Fence has the seat ask every shard for a word behind all that it has
+	// granted, in the name of the asker; nil is nothing to ask.
+	Fence *shardactor.Asker
 	// Posts are for the mailboxes of shards, at most one per shard and class.
 	Posts []Post
 	// Give is how many units of room come back to the seat.

@@ -145,6 +145,8 @@ func (c *Conversation) effect(e shardactor.Effect) {
 		c.settle(e.Ref, nil)
 	case *shardactor.Resumed:
 		c.resumed(e)
+	case *shardactor.Fenced:
+		c.fenced()
 	case *shardactor.Cancelled:
 		c.asked(e.Ref).ok.TaskID = e.TaskID
 		c.settle(e.Ref, nil)

@@ -81,6 +81,7 @@ type Conversation struct {
 	unansweredBytes int
 	full            bool
 
+	fence    fence
 	tasks    deliveries
 	clock    clock
 	draining bool

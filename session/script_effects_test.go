@@ -47,6 +47,8 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 		return &shardactor.Resumed{Ref: f.ref, Held: f.tasks}, nil
 	case "revoked":
 		return &shardactor.Revoked{TaskRef: f.first(), Reason: f.other["reason"]}, nil
+	case "fenced":
+		return &shardactor.Fenced{Ref: f.ref}, nil
 	case "answered":
 		return &shardactor.Answered{TaskRef: f.first()}, nil
 	case "enqueued":

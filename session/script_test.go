@@ -219,6 +219,9 @@ func (w *scriptWorld) step(e Event) {
 	if a.SetsWindow {
 		fmt.Fprintf(&w.out, "window %d\n", a.Window)
 	}
+	if a.Fence != nil {
+		fmt.Fprintf(&w.out, "fence ref=%d\n", a.Fence.Ref)
+	}
 	for _, p := range a.Posts {
 		class := map[mailbox.Class]string{mailbox.ClassNew: "new", mailbox.ClassKeep: "keep"}[p.Class]
 		verdict := w.verdict[p.Shard]

@@ -97,6 +97,9 @@ func (s *session) step(e Event) {
 	if a.SetsWindow {
 		s.seat.SetWindow(a.Window)
 	}
+	if a.Fence != nil {
+		s.seat.Fence(*a.Fence)
+	}
 	for _, p := range a.Posts {
 		verdict := s.registry.o.Engine.Post(p.Shard, p.Messages, p.Bytes, p.Class)
 		if verdict != mailbox.Accepted {

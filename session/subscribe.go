@@ -64,7 +64,11 @@ func (c *Conversation) window(f *wire.Window) {
 		c.refuse(r, goingAway())
 		return
 	}
-	c.profile.leaving = c.profile.leaving && f.Size == 0
+	if f.Size == 0 {
+		c.takeNoMore(r)
+		return
+	}
+	c.profile.leaving = false
 	c.setWindow(f.Size)
 	c.succeed(r, &wire.OK{})
 }
@@ -72,6 +76,5 @@ func (c *Conversation) window(f *wire.Window) {
 // drain is the client's word that it takes no more.
 func (c *Conversation) drain(f *wire.Drain) {
 	c.profile.leaving = true
-	c.setWindow(0)
-	c.succeed(c.begin(f.Ref, messageBytes), &wire.OK{})
+	c.takeNoMore(c.begin(f.Ref, messageBytes))
 }

@@ -46,6 +46,11 @@ type Resumed struct {
 	Held []wire.TaskRef
 }
 
+// Fenced answers Fence: what was granted to the seat has come.
+type Fenced struct {
+	Ref uint64
+}
+
 // Claimed answers Claim: everything this shard had for it has been granted.
 type Claimed struct {
 	Ref uint64
@@ -160,6 +165,7 @@ func (*Enqueued) effect()   {}
 func (*Refused) effect()    {}
 func (*Subscribed) effect() {}
 func (*Resumed) effect()    {}
+func (*Fenced) effect()     {}
 func (*Claimed) effect()    {}
 func (*Granted) effect()    {}
 func (*Completed) effect()  {}

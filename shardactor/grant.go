@@ -64,18 +64,19 @@ func (s *Shard) pick(q *queue) *member {
 }
 
 // takeRoom takes a unit: one of a delivery that ended in this round, one that a
-// room message brought, or one of the seat.
+// room message brought, unless the window has become too small for it since, or
+// one of the seat.
 func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
-	if mb.kept+mb.credit > 0 {
-		if mb.kept > 0 {
-			mb.kept--
-		} else {
-			mb.credit--
-		}
-		mb.seat.room.carried(payloadBytes)
-		return true
+	switch {
+	case mb.kept > 0:
+		mb.kept--
+	case mb.credit > 0 && !mb.seat.room.inDebt():
+		mb.credit--
+	default:
+		return mb.seat.room.take(s.shard, payloadBytes)
 	}
-	return mb.seat.room.take(s.shard, payloadBytes)
+	mb.seat.room.carried(payloadBytes)
+	return true
 }
 
 func (s *Shard) grant(mb *member, t *store.TaskRecord) {

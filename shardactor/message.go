@@ -159,6 +159,13 @@ type Resume struct {
 	Seat *Seat
 }
 
+// Fence asks for a word behind everything that this shard has granted to a seat
+// whose window has just become 0. Answer: Fenced. A control message.
+type Fence struct {
+	Asker
+	Seat *Seat
+}
+
 // Watch asks to be told when a task of the tenant reaches a terminal state.
 // Answer: Ended, at once if it already has, or Refused (task_not_found). The
 // watcher reads the outcome from the store after that.
@@ -276,6 +283,7 @@ func (*Release) message()      {}
 func (*Heartbeat) message()    {}
 func (*Gone) message()         {}
 func (*Resume) message()       {}
+func (*Fence) message()        {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}
 func (*Cancel) message()       {}

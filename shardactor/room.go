@@ -150,6 +150,9 @@ func (r *room) mayKeep(shard int) (may, othersWait bool) {
 	return may, word&roomBits&^(int64(1)<<shard) != 0
 }
 
+// inDebt says whether more units are out than the window has.
+func (r *room) inDebt() bool { return roomFree(r.word.Load()) < 0 }
+
 // hold takes units that are out without having been asked for. It may leave the
 // room in debt.
 func (r *room) hold(units int) { r.word.Add(-int64(units) * roomUnit) }

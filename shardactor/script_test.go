@@ -186,6 +186,8 @@ func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
 			seat.Hold(scriptInt(args, "hold"))
 		case "window":
 			seat.SetWindow(scriptInt(args, "window"))
+		case "fence":
+			seat.Fence(Asker{Sink: seat.Sink, Ref: uint64(scriptInt(args, "fence"))})
 		case "give":
 			seat.Give(scriptInt(args, "give"))
 		case "written":
@@ -412,6 +414,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("extended ref=%d until %d lost %v", e.Ref, e.LeaseUntilMs, lost)
 	case *Revoked:
 		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
+	case *Fenced:
+		return fmt.Sprintf("fenced ref=%d", e.Ref)
 	case *Answered:
 		return fmt.Sprintf("answered %v %v", e.TaskID, e.Token)
 	case *Resumed:

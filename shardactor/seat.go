@@ -29,6 +29,7 @@ type Seat struct {
 type seatSlots struct {
 	units  mailbox.Slot[Message]
 	resume mailbox.Slot[Message]
+	fence  mailbox.Slot[Message]
 	gone   mailbox.Slot[Message]
 }
 
@@ -68,6 +69,15 @@ func (s *Seat) Written(payloadBytes int) { s.room.written(payloadBytes, s.wake) 
 func (s *Seat) Resume(asker Asker) {
 	for shard := range s.slots {
 		s.post(shard, &s.slots[shard].resume, &Resume{Asker: asker, Seat: s})
+	}
+}
+
+// Fence asks every shard for a word behind all that it has granted, after
+// SetWindow(0). Each answers asker with Fenced. One at a time: the next may come
+// when all have answered.
+func (s *Seat) Fence(asker Asker) {
+	for shard := range s.slots {
+		s.post(shard, &s.slots[shard].fence, &Fence{Asker: asker, Seat: s})
 	}
 }
 

@@ -265,6 +265,8 @@ func (s *Shard) step(m Message) {
 		s.gone(m)
 	case *Resume:
 		s.resume(m)
+	case *Fence:
+		s.fence(m)
 	case *Watch:
 		s.watch(m)
 	case *Unwatch:

@@ -310,6 +310,7 @@ func (w *world) roomAddsUp() {
 		f := &wire.Window{Size: 3}
 		cl.most = 3
 		f.Ref = cl.expects(f, wire.TaskRef{})
+		cl.stops(f.Size, f.Ref)
 		cl.say(f)
 	}
 	w.carryAllQuietly()

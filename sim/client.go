@@ -34,6 +34,10 @@ type client struct {
 	// said are the deliveries that the client has answered for on this socket.
 	said    map[wire.TaskRef]bool
 	lastSeq uint64
+	// stopping is the newest request to take no more, stopped that it has been
+	// answered.
+	stopping int64
+	stopped  bool
 	// past are deliveries of sessions that ended, for late answers.
 	past []wire.TaskRef
 	ref  int64
@@ -64,6 +68,7 @@ func (s sentFrame) ends() bool {
 func (cl *client) connect() {
 	cl.conn = cl.world.connect(cl)
 	cl.welcome, cl.lastSeq, cl.said = false, 0, make(map[wire.TaskRef]bool)
+	cl.stopping, cl.stopped = 0, false
 	hello := &wire.Hello{WorkerID: cl.name}
 	if cl.key != "" && !cl.world.chance.oneIn(3) {
 		hello.Resume = cl.key
@@ -93,6 +98,7 @@ func (cl *client) subscribe() *wire.Subscribe {
 	}
 	cl.resized(f.Window)
 	f.Ref = cl.expects(f, wire.TaskRef{})
+	cl.stops(f.Window, f.Ref)
 	return f
 }
 
@@ -175,6 +181,7 @@ func (cl *client) change() {
 		f := &wire.Drain{}
 		f.Ref = cl.expects(f, wire.TaskRef{})
 		cl.window = 0
+		cl.stops(0, f.Ref)
 		cl.say(f)
 	case 2:
 		cl.conn.toServer = append(cl.conn.toServer, packet{pingPacket, []byte("ping")})
@@ -182,6 +189,7 @@ func (cl *client) change() {
 		f := &wire.Window{Size: pick(c, []int{0, 1, 2, 4, 10})}
 		f.Ref = cl.expects(f, wire.TaskRef{})
 		cl.resized(f.Size)
+		cl.stops(f.Size, f.Ref)
 		cl.say(f)
 	}
 }
@@ -391,6 +399,9 @@ func (cl *client) task(f *wire.TaskFrame) {
 		violate("task frames are numbered", "%d after %d", f.Seq, cl.lastSeq)
 	}
 	cl.lastSeq = f.Seq
+	if cl.stopped {
+		violate("no task comes behind the ok to a window of 0", "%s got %v", cl.name, f.Task.ID)
+	}
 	if f.Task.TenantID != cl.tenant {
 		violate("no task of another tenant", "%s got a task of %s", cl.name, f.Task.TenantID)
 	}
@@ -423,6 +434,7 @@ func (cl *client) answered(ref wire.Ref, ok *wire.OK, refusal *wire.Error) {
 	if refusal != nil {
 		return
 	}
+	cl.stopped = cl.stopped || ref.Value == cl.stopping
 	switch f := sent.frame.(type) {
 	case *wire.Enqueue:
 		cl.world.ledger.accepted(ok.TaskID, string(f.Payload))

@@ -85,6 +85,9 @@ func (c *conn) step(e session.Event) {
 		c.known.resize(a.Window)
 		c.seat.SetWindow(a.Window)
 	}
+	if a.Fence != nil {
+		c.seat.Fence(*a.Fence)
+	}
 	for _, p := range a.Posts {
 		verdict := c.world.server.engine.Post(p.Shard, p.Messages, p.Bytes, p.Class)
 		if verdict != mailbox.Accepted {

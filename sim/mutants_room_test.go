@@ -32,5 +32,26 @@ func init() {
 			old:  "	c.out.Give += units\n", new: "	_ = units\n",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "room adds up"},
+	}, mutant{
+		name: "fence: answer to a window of 0 at once",
+		edit: edit{
+			file: "session/fence.go",
+			old:  "	case !r.ref.Present:\n", new: "	case true:\n",
+		},
+		caught: []string{"no task comes behind the ok to a window of 0"},
+	}, mutant{
+		name: "fence: wait for one shard",
+		edit: edit{
+			file: "session/fence.go",
+			old:  "	if f.waits > 0 {\n", new: "	if f.waits < c.facts.Router.Shards()-1 {\n",
+		},
+		caught: []string{"no task comes behind the ok to a window of 0"},
+	}, mutant{
+		name: "fence: grant with a unit on its way",
+		edit: edit{
+			file: "shardactor/grant.go",
+			old:  "	case mb.credit > 0 && !mb.seat.room.inDebt():\n", new: "	case mb.credit > 0:\n",
+		},
+		caught: []string{"no task comes behind the ok to a window of 0"},
 	})
 }

@@ -35,6 +35,14 @@ func (m *model) answers(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRe
 	}
 }
 
+// fence is the last word of a shard on a window of 0, unless that has grown
+// since.
+func (m *model) fence(a *shardactor.Fence) {
+	expect[*shardactor.Fenced](m, a.Asker)
+	s := m.seats[a.Seat]
+	s.fenced[m.at.Shard] = s.window == 0
+}
+
 func (s *seat) isOf(o shardactor.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
 
 // answeredElsewhere gives back the units of deliveries for which a worker has
@@ -44,5 +52,14 @@ func (c *conn) answeredElsewhere(effects []shardactor.Effect) {
 		if told, ok := e.(*shardactor.Answered); ok {
 			delete(c.known.out, told.Token)
 		}
+	}
+}
+
+// stops notes a request to take no more, which its answer closes, or one that
+// takes it back.
+func (cl *client) stops(window int, ref wire.Ref) {
+	cl.stopping, cl.stopped = 0, false
+	if window == 0 {
+		cl.stopping = ref.Value
 	}
 }

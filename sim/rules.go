@@ -85,6 +85,8 @@ func (m *model) message(message shardactor.Message) {
 		m.gone(a)
 	case *shardactor.Resume:
 		m.resume(a)
+	case *shardactor.Fence:
+		m.fence(a)
 	case *shardactor.Watch:
 		m.watch(a)
 	case *shardactor.Unwatch:

@@ -279,6 +279,17 @@ func (w *world) letOut() {
 	s.untold = s.untold[:0]
 }
 
+// letOutSome is a goroutine that has told the outlets of some shards and not yet
+// of the others.
+func (w *world) letOutSome() {
+	s := w.server
+	for n := w.chance.IntN(len(s.untold) + 1); n > 0; n-- {
+		news := s.untold[0]
+		s.untold = s.untold[1:]
+		s.outlets.Synced(news.shard, news.upTo)
+	}
+}
+
 func (w *world) syncOnly() {
 	s := w.server
 	w.letOut()

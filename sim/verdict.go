@@ -38,6 +38,8 @@ type seat struct {
 	// back are those whose unit the shard knows to come back.
 	back   map[wire.Token]bool
 	closed bool
+	// fenced are the shards that have said their last word of a window of 0.
+	fenced []bool
 	// subscribed is what each shard was asked for.
 	subscribed []subscription
 }
@@ -52,7 +54,7 @@ type subscription struct {
 func (m *model) seated(s *shardactor.Seat) *seat {
 	known := &seat{
 		Seat: s, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
-		subscribed: make([]subscription, len(m.shards)),
+		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
 	}
 	m.seats[s] = known
 	return known
@@ -60,6 +62,9 @@ func (m *model) seated(s *shardactor.Seat) *seat {
 
 func (s *seat) resize(window int) {
 	s.window = window
+	if window > 0 {
+		clear(s.fenced)
+	}
 	s.limit = max(s.limit, window)
 }
 
@@ -190,6 +195,8 @@ func (m *model) mayHave(s *seat, t *task) {
 		violate("no task of another tenant", "task %v of %s went to %s", t.id, t.tenant, s.Tenant)
 	case !s.takes(t.shard, t.command):
 		violate("no task of another command", "task %v of %s, asked for %v", t.id, t.command, s.subscribed[t.shard])
+	case s.fenced[t.shard]:
+		violate("no task comes behind the ok to a window of 0", "task %v went to %s", t.id, s.WorkerID)
 	case len(s.out) >= s.limit:
 		violate("room adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
 	case m.settings.of(t).Paused:
@@ -315,6 +322,8 @@ func refOf(e shardactor.Effect) uint64 {
 	case *shardactor.Ended:
 		return e.Ref
 	case *shardactor.Resumed:
+		return e.Ref
+	case *shardactor.Fenced:
 		return e.Ref
 	}
 	return 0

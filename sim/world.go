@@ -230,11 +230,15 @@ func (w *world) runSome() {
 }
 
 func (w *world) syncSome() {
-	if w.chance.oneIn(3) {
+	switch w.chance.IntN(6) {
+	case 0, 1:
 		w.syncOnly()
-		return
+	case 2:
+		w.syncOnly()
+		w.letOutSome()
+	default:
+		w.sync()
 	}
-	w.sync()
 }
 
 func (w *world) clientActs() { pick(w.chance, w.clients).act() }
