@@ -62,6 +62,7 @@ var mutants = []mutant{
 	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},
 	{"TestA46", "wire/parse_request.go", "	case len(r.Result) > MaxResultBytes:\n", "	case len(r.Result) > 2*MaxResultBytes:\n"},
 	{"TestA49", "shardactor/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
+	{"TestHistory", "store/batch.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
 	{"TestA54", "shardactor/release.go", "	t.Releases++\n", "	t.Releases++\n	t.Attempts++\n"},
 	{"TestA56", "shardactor/crowd.go", "	if command == wire.AllCommands {", "	if true {"},
 	{"TestA58", "session/list.go", "	if c.draining || c.profile.leaving {", "	if c.draining {"},
