@@ -51,9 +51,16 @@ var mutants = []mutant{
 	{"TestA53", "httpapi/list.go", "	listMostRead  = 5000\n", "	listMostRead  = 5_000_000\n"},
 	{"TestA22", "shardactor/due.go", "	t.Losses++\n", "	t.Losses++\n	if t.IdempotencyKey == \"\" {\n		panic(\"a task without a key\")\n	}\n"},
 	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
-	{"TestA26", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
+	{"TestA25Retries", "shardactor/delivery.go", "	if t.Attempts < t.MaxAttempts {\n", "	if t.Attempts < min(t.MaxAttempts, 3) {\n"},
+	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases = 0, 0\n", "	t.Attempts, t.Releases = t.Attempts-t.Deliveries/2, 0\n"},
+	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
 	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
 	{"TestA28", "shardactor/turns.go", "return !q.settings.Paused && q.index.HasReady()", "return q.index.HasReady()"},
+	{"TestA29", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+2000 {"},
+	{"TestA33", "httpapi/enqueue.go", "	effect, refusal := a.enqueue(c, req, len(body))\n",
+		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
+			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +
+			"	effect, refusal := a.enqueue(c, req, len(body))\n"},
 	{"TestA30", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+900 {"},
 	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shardactor/due.go", "	for ; done < maxRoundDue; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
@@ -61,6 +68,9 @@ var mutants = []mutant{
 	{"TestA44OddTenants", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},
 	{"TestA46", "wire/parse_request.go", "	case len(r.Result) > MaxResultBytes:\n", "	case len(r.Result) > 2*MaxResultBytes:\n"},
+	{"TestA48KeysLive", "shardactor/transition.go", "		s.tellWatchers(t.ID)\n",
+		"		s.tellWatchers(t.ID)\n		if t.IdempotencyKey != \"\" {\n			s.span.Batch().DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n		}\n"},
+	{"TestA48KeysOf", "shardactor/retention.go", "			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n", ""},
 	{"TestA49", "shardactor/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
 	{"TestHistory", "store/batch.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
 	{"TestA54", "shardactor/release.go", "	t.Releases++\n", "	t.Releases++\n	t.Attempts++\n"},
@@ -69,17 +79,37 @@ var mutants = []mutant{
 	{"TestA59", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
 }
 
+// clientMutants are those that a test in package client catches, where a time is
+// the one of a bubble.
+var clientMutants = []mutant{
+	{"TestA26Workers", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return delay + 0*rand.N(delay)\n"},
+}
+
+// serverMutants are those that a test in package server catches, where the wall
+// clock can be stepped.
+var serverMutants = []mutant{
+	{"TestA33AStep", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
+	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
+}
+
 // TestMutants builds the program, and the client in it, with each fault and runs
 // the test that must turn red over it.
 func TestMutants(t *testing.T) {
+	runMutants(t, mutants, ".", "-faults.patience=40s")
+	runMutants(t, clientMutants, "../client")
+	runMutants(t, serverMutants, "../server")
+}
+
+func runMutants(t *testing.T, mutants []mutant, dir string, args ...string) {
+	t.Helper()
 	for _, m := range mutants {
 		if !strings.Contains(m.test, *mutantFlag) {
 			continue
 		}
 		t.Run(m.test, func(t *testing.T) {
 			overlay := m.overlay(t)
-			cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-run=^"+m.test, ".",
-				"-faults.patience=40s")
+			cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-run=^" + m.test, dir},
+				args...)...)
 			cmd.Env = append(os.Environ(), blackbox.OverlayVariable+"="+overlay)
 			said, err := cmd.CombinedOutput()
 			switch {

@@ -108,7 +108,7 @@ func (p *pending) untilDue(from time.Time, length time.Duration) time.Time {
 	return from.Add(length - length/50)
 }
 
-func TestAStepOfTheWallClockExpiresNothingAndFiresNothing(t *testing.T) {
+func TestA33AStepOfTheWallClockExpiresNothingAndFiresNothing(t *testing.T) {
 	for name, step := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +124,7 @@ func TestAStepOfTheWallClockExpiresNothingAndFiresNothing(t *testing.T) {
 	}
 }
 
-func TestARestartAfterAStepBackKeepsEveryTime(t *testing.T) {
+func TestA33ARestartAfterAStepBackKeepsEveryTime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := makePending(t, dir, 3*time.Second, 2*time.Second)
@@ -158,5 +158,48 @@ func TestASuspensionLetsWorkersSpeakFirst(t *testing.T) {
 	}
 	for range p.leased {
 		hear[*wire.OK](p.worker)
+	}
+}
+
+// The time that ended tasks stay is counted by the engine. A step of the wall
+// clock frees no key before that time and keeps none beyond it; only a start
+// takes the wall's word, and never backwards.
+func TestA48KeysGoByTheClockOfTheEngine(t *testing.T) {
+	const body = `{"command":"keyed","payload":1,"idempotencyKey":"k"}`
+	for name, step := range map[string]time.Duration{"forward": 2 * time.Hour, "back": -2 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, clock := t.TempDir(), &tamperedTime{}
+			x := openTampered(t, dir, clock)
+			if a := x.ask("PUT", "/v1/codeq/admin/queues/keyed", `{"retentionSeconds":3600}`); a.status != 200 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			first := x.post(body)
+			if a := x.ask("POST", "/v1/codeq/tasks/"+first.ID.String()+"/cancel", ""); a.status != 200 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+			clock.step(step)
+			// A second task goes through its shard and lets it look at what is over.
+			x.post(`{"command":"keyed","payload":2}`)
+			if again := x.post(body); again.ID != first.ID {
+				t.Errorf("a step by %v freed the key", step)
+			}
+			x.close()
+			x = openTampered(t, dir, clock)
+			if step < 0 {
+				if again := x.post(body); again.ID != first.ID {
+					t.Error("a start behind a step back freed the key")
+				}
+				return
+			}
+			for late := time.Now().Add(patience); x.post(body).ID == first.ID; time.Sleep(20 * time.Millisecond) { // nobody tells
+				if time.Now().After(late) {
+					t.Fatal("two hours later by the wall, the key of an hour is still taken")
+				}
+			}
+			if a := x.ask("GET", "/v1/codeq/tasks/"+first.ID.String(), ""); a.status != 404 {
+				t.Errorf("the key is free and its task is there: %d %s", a.status, a.body)
+			}
+		})
 	}
 }
