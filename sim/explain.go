@@ -51,7 +51,9 @@ func (m *model) judgeWaiting(t *task, w *wire.Waiting) {
 		// It is next in its queue, and others had their turn before it.
 		want = w.Reason
 	default:
-		want = wire.WaitingNoRoom
+		if want = wire.WaitingNoRoom; m.hasRoomFor(t) {
+			violate("no ready task sits beside an open session with room", "%v of shard %d is said to wait for room", t.id, t.shard)
+		}
 	}
 	if w.Reason != want {
 		violate("a reason is the one that holds", "%v with %d before it: want %s, said %+v", t.id, ahead, want, *w)
@@ -84,6 +86,20 @@ func (m *model) isTaken(t *task) bool {
 		}
 	}
 	return false
+}
+
+// hasRoomFor reports whether anybody who takes a task in its shard has a unit of
+// room that is not under way to a shard already, and is not full of bytes.
+func (m *model) hasRoomFor(t *task) bool {
+	has := func(s *seat) bool {
+		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.unsent < 1<<20 && s.InHand() < s.window
+	}
+	for _, s := range m.sockets[t.shard] {
+		if has(s) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(m.claims[t.shard], func(c claimant) bool { return has(c.seat) })
 }
 
 // explainSome is somebody who asks why a task waits.

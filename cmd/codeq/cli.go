@@ -87,14 +87,16 @@ func rawString(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// wrongCommandLine says what the parser found, and where the remedy is.
+// wrongCommandLine says what the parser found, and where the remedy is: at the
+// command that was named, however deep it lies.
 func wrongCommandLine(err error, args []string, model *kong.Application) error {
-	help := "codeq --help"
-	for _, command := range model.Children {
-		if slices.Contains(args, command.Name) {
-			help = "codeq " + command.Name + " --help"
-			break
+	help, at := "codeq", model.Node
+	for _, arg := range args {
+		i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == arg })
+		if i >= 0 {
+			at = at.Children[i]
+			help += " " + arg
 		}
 	}
-	return wrong("%w; \"%s\" shows what it takes", err, help)
+	return wrong("%w; \"%s --help\" shows what it takes", err, help)
 }

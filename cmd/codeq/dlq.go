@@ -90,6 +90,15 @@ func (d *dlqPurgeCmd) Run(a *app) error {
 	return a.workDead(q, d.Limit, "are gone", (*client.Client).PurgeQueue)
 }
 
+// hint is for somebody who named a task whose queue is meant; dead are all letters
+// that were found.
+func hint(command string, dead int64) string {
+	if dead > 0 {
+		return ""
+	}
+	return orOneTask(command)
+}
+
 // workDead sends requests until there is no more to do, or as many as the limit
 // are done; 0 is no limit. With --json each answer is a line as it came.
 func (a *app) workDead(
@@ -124,7 +133,7 @@ func (a *app) workDead(
 			continue
 		}
 		if !a.JSON {
-			a.say("%d dead letters of %s %s, %d are left", all, q.Command, became, answer.Remaining)
+			a.say("%d dead letters of %s %s, %d are left%s", all, q.Command, became, answer.Remaining, hint(q.Command, all+answer.Remaining))
 		}
 		return nil
 	}

@@ -83,7 +83,7 @@ func (d *dlqReasonsCmd) Run(a *app) error {
 		return err
 	}
 	if len(all.Reasons) == 0 {
-		a.say("%s has no dead letters", d.Command)
+		a.say("%s has no dead letters%s", d.Command, orOneTask(d.Command))
 		return nil
 	}
 	if err := a.reasonTable(all.Reasons); err != nil {

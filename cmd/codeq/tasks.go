@@ -27,7 +27,23 @@ type tasksFilter struct {
 
 // Run lists tasks of a queue.
 func (t *tasksCmd) Run(a *app) error {
-	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: wire.Status(t.Status)}, &t.tasksFilter, a.taskTable)
+	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: wire.Status(strings.ToUpper(t.Status))}, &t.tasksFilter, a.taskTable)
+}
+
+// placesOf says what the tasks of a state are, in words.
+var placesOf = map[string]string{
+	"ready": "the ready ones", "delayed": "the delayed ones", "inProgress": "those in progress",
+	"dlq": "the dead letters", "done": "those that have ended",
+}
+
+// orOneTask is a hint for somebody who named a task where a queue is meant, empty
+// for everybody else. A queue may have such a name, so it is no mistake before
+// nothing was found.
+func orOneTask(command string) string {
+	if _, ok := wire.ParseTaskID(command); !ok {
+		return ""
+	}
+	return "; \"codeq task " + command + "\" shows the task of this id"
 }
 
 // listTasks shows as many tasks as were asked for, over as many pages as that
@@ -49,7 +65,7 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 	switch {
 	case a.JSON:
 	case len(tasks) == 0:
-		a.say("no such task")
+		a.say("no such task among %s of %s%s", placesOf[q.State], printable(q.Command), orOneTask(q.Command))
 	default:
 		err = show(tasks)
 	}

@@ -37,7 +37,16 @@ func TestTasksOfAQueueAreListed(t *testing.T) {
 	if code != exitFine || out != "" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
-	oneSentence(t, err, "no such task")
+	oneSentence(t, err, "no such task among the dead letters of nothing")
+	_, _, err = h.run("", "tasks", ids[0])
+	oneSentence(t, err, "no such task among the ready ones of "+ids[0]+`; "codeq task `+ids[0]+`" shows the task of this id`)
+	_, _, err = h.run("", "dlq", "purge", ids[0])
+	oneSentence(t, err, "0 are left; \"codeq task "+ids[0])
+	has(t, h.fine("tasks", "hash", "--status", "pending"), ids...)
+	_, _, err = h.run("", "tasks", "work", "--state", "dead")
+	oneSentence(t, err, `"codeq tasks --help" shows`)
+	_, _, err = h.run("", "dlq", "replay")
+	oneSentence(t, err, `"codeq dlq replay --help" shows`)
 	for _, wrong := range [][]string{{"tasks", "hash", "--state", "lost"}, {"tasks", "hash", "-n", "0"}, {"tasks"}} {
 		if code, _, _ := h.run("", wrong...); code != exitWrong {
 			t.Errorf("%q: exit code %d", wrong, code)
