@@ -29,38 +29,50 @@ func (a *api) getResult(c *call) answer {
 	return a.waitForResult(c, id, wait)
 }
 
-// waitForResult registers with the shard first and reads second: a result that
-// the first read does not see is one that the shard will tell of.
+// waitForResult waits until there is a result or the time is over. A task that
+// ends and is replayed before anybody has read how is waited for again.
 func (a *api) waitForResult(c *call, id wire.TaskID, wait time.Duration) answer {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		if ans, over := a.waitForEnd(c, id, timer.C); over {
+			return ans
+		}
+	}
+}
+
+// waitForEnd registers with the shard first and reads second: a result that the
+// first read does not see is one that the shard will tell of. It is over unless
+// the task ended and what is left of that has no result.
+func (a *api) waitForEnd(c *call, id wire.TaskID, late <-chan time.Time) (ans answer, over bool) {
 	told, shard := newReply(), a.o.Engine.ShardOf(id)
 	asker := shardactor.Asker{Sink: told}
 	watch := &shardactor.Watch{Asker: asker, Tenant: c.who.Tenant, TaskID: id}
 	// Not as new work: an Unwatch must never overtake its Watch.
 	if refusal := a.post(shard, watch, 0, mailbox.ClassKeep); refusal != nil {
-		return refuse(refusal)
+		return refuse(refusal), true
 	}
 	defer func() {
 		var slot mailbox.Slot[shardactor.Message]
 		a.o.Engine.Unwatch(shard, &slot, &shardactor.Unwatch{Asker: asker, TaskID: id})
 	}()
 	if ans, final := a.readResult(c, id); final {
-		return ans
+		return ans, true
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-told.effect: // ended, or unknown; the store knows which
-	case <-timer.C:
+	case <-late:
+		over = true
 	case <-c.r.Context().Done():
-		return answer{abort: true}
+		return answer{abort: true}, true
 	case <-a.o.Draining:
-		return refuse(drainingError())
+		return refuse(drainingError()), true
 	}
 	if c.who.Current() == nil {
-		return refuse(credentialGone())
+		return refuse(credentialGone()), true
 	}
-	ans, _ := a.readResult(c, id)
-	return ans
+	ans, final := a.readResult(c, id)
+	return ans, over || final
 }
 
 // readResult reads behind the barrier. final is false if a later read could

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"codeq/mailbox"
+	"codeq/shardactor"
 	"codeq/wire"
 )
 
@@ -78,6 +80,32 @@ func TestWaitEndsWithTheResult(t *testing.T) {
 		for range 3 {
 			(<-answers).mustHaveResult(t, `{"x":1}`)
 		}
+		if waited := time.Since(startedAt); waited > time.Second {
+			t.Errorf("the result came after %v", waited)
+		}
+	})
+}
+
+func TestWaitGoesOnOverAReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		task := b.post(`{"command":"c","payload":1,"maxAttempts":1}`)
+		answers := make(chan got, 1)
+		startedAt := time.Now()
+		go func() { answers <- b.do("GET", "/v1/codeq/tasks/"+task.ID.String()+"/result?waitSeconds=60", "") }()
+		synctest.Wait()
+		w := b.newWorker("c")
+		granted := w.take()
+		// It dies and is replayed in one step, so that whoever hears of its end can
+		// not see it.
+		owner := shardactor.Owner{Tenant: "default", Subject: "anonymous"}
+		b.engine.Post(b.engine.ShardOf(task.ID), []shardactor.Message{
+			&shardactor.Nack{Owner: owner, TaskRef: wire.TaskRef{TaskID: task.ID, Token: granted.Token}},
+			&shardactor.Replay{Tenant: "default", TaskID: task.ID},
+		}, 0, mailbox.ClassKeep)
+		synctest.Wait()
+		w.finish(w.take(), `{"x":1}`)
+		(<-answers).mustHaveResult(t, `{"x":1}`)
 		if waited := time.Since(startedAt); waited > time.Second {
 			t.Errorf("the result came after %v", waited)
 		}
