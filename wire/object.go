@@ -256,8 +256,8 @@ type textRule struct {
 	// required makes an absent or empty string a refusal; filled refuses only
 	// the empty one.
 	required, filled bool
-	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: two
-	// keys must not become one.
+	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: what is
+	// kept comes out as it went in, and two keys must not become one.
 	exact bool
 }
 

@@ -92,10 +92,10 @@ var (
 	keyRule         = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
 	delayRule       = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds}
 	nackDelayRule   = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds, absent: -1}
-	traceRule       = textRule{code: CodeInvalidArgument, high: MaxTraceBytes}
+	traceRule       = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true}
 	statusRule      = textRule{code: CodeInvalidResult, high: math.MaxInt}
-	errorRule       = textRule{code: CodeInvalidResult, high: MaxErrorBytes, tooLong: CodeTooLarge}
-	reasonRule      = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, tooLong: CodeTooLarge}
+	errorRule       = textRule{code: CodeInvalidResult, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
+	reasonRule      = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
 	idRule          = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
 	tokenRule       = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
 	bodyTokenRule   = textRule{code: CodeInvalidArgument, high: math.MaxInt, filled: true}
@@ -285,8 +285,8 @@ const (
 
 var (
 	artifactNames    = []string{artifactName: "name", artifactURL: "url", artifactContent: "contentBase64"}
-	artifactNameRule = textRule{code: CodeInvalidResult, high: MaxArtifactNameBytes, required: true}
-	artifactURLRule  = textRule{code: CodeInvalidResult, high: MaxArtifactURLBytes, required: true}
+	artifactNameRule = textRule{code: CodeInvalidResult, high: MaxArtifactNameBytes, required: true, exact: true}
+	artifactURLRule  = textRule{code: CodeInvalidResult, high: MaxArtifactURLBytes, required: true, exact: true}
 )
 
 func (o *object) artifacts() []Artifact {
