@@ -223,9 +223,13 @@ func appendResult(body []byte, e shardactor.Effect, minimal bool) []byte {
 	case *shardactor.Enqueued:
 		if minimal {
 			body = e.TaskID.AppendTo(append(body, `{"id":"`...))
-			return append(body, `"}`...)
+			body = append(body, '"')
+		} else {
+			body = wire.AppendTask(append(body, `{"task":`...), e.Task, wire.PayloadAsString)
 		}
-		body = wire.AppendTask(append(body, `{"task":`...), e.Task, wire.PayloadAsString)
+		if e.Replayed {
+			body = append(body, `,"replayed":true`...)
+		}
 		return append(body, '}')
 	case *shardactor.Refused:
 		return wire.AppendError(body, advised(e.Err))

@@ -319,3 +319,31 @@ func BenchmarkBatch(b *testing.B) {
 		})
 	}
 }
+
+func TestBatchSaysWhichOfItsItemsAreReplays(t *testing.T) {
+	b := newBench(t, setup{})
+	first := b.post(`{"command":"c","payload":1,"idempotencyKey":"k"}`)
+	const item, other = `{"command":"c","payload":1,"idempotencyKey":"k"}`, `{"command":"c","payload":1,"idempotencyKey":"l"}`
+	for _, prefer := range []string{"return=minimal", "return=representation"} {
+		var answer struct {
+			Results []struct {
+				ID       string
+				Task     struct{ ID string }
+				Replayed bool
+			}
+		}
+		g := b.do("POST", batchPath, batchOf(item, other, other), "Prefer", prefer)
+		if err := json.Unmarshal([]byte(g.body), &answer); err != nil || len(answer.Results) != 3 {
+			t.Fatalf("%s: %v", g.body, err)
+		}
+		for i, r := range answer.Results {
+			// The second of the others repeats the first, and both the batch before.
+			if want := i != 1 || prefer != "return=minimal"; r.Replayed != want {
+				t.Errorf("%s: item %d is a replay: %t, want %t", prefer, i, r.Replayed, want)
+			}
+		}
+		if got := answer.Results[0]; got.ID+got.Task.ID != first.ID.String() {
+			t.Errorf("%s: item 0 is %+v, want %v", prefer, got, first.ID)
+		}
+	}
+}
