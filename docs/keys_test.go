@@ -20,23 +20,47 @@ const keysHeading = "### Idempotency keys"
 // fate is a row of the table: what becomes of the first tasks of their keys.
 type fate struct {
 	row string
-	// command is the queue that has all of them, maxAttempts (0 is 2) and more are
-	// what they are posted with.
+	// command is the queue that has all of them, set members of its settings,
+	// maxAttempts (0 is 2) and more are what they are posted with.
 	command     string
+	set         string
 	maxAttempts int
 	more        string
 	bring       func(x *site, command string, ids []string)
 }
 
+const (
+	orderedMember = `"ordered":true`
+	isOrdered     = "{" + orderedMember + "}"
+)
+
+// allFates are those of the rows, each in a queue like most and in an ordered one,
+// unless the row itself is about that.
+func allFates() (all []fate) {
+	for _, f := range fates {
+		all = append(all, f)
+		if strings.Contains(f.row, "ordered") {
+			continue
+		}
+		f.command += "-ordered"
+		f.set = strings.Trim(orderedMember+","+f.set, ",")
+		all = append(all, f)
+	}
+	return all
+}
+
 // fates are the rows of the table, those first that reach beyond their queue.
 var fates = []fate{
-	{row: "was removed by a cleanup", command: "cleaned", bring: func(x *site, command string, ids []string) {
-		x.complete(command, ids, `"result":{}`)
-		x.must("POST", "/admin/tasks/cleanup", fmt.Sprintf(`{"before":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339)))
-		x.mustBeGone(ids)
+	{row: "was removed by a cleanup", command: "cleaned", bring: func(x *site, command string, ids []string) { x.remove(command, ids) }},
+	{row: "was removed, and its queue has become ordered", command: "becomes", bring: func(x *site, command string, ids []string) {
+		x.remove(command, ids)
+		x.must("PUT", "/admin/queues/"+command, isOrdered)
 	}},
-	{row: "was removed when its time was over", command: "over", bring: func(x *site, command string, ids []string) {
-		x.must("PUT", "/admin/queues/"+command, `{"retentionSeconds":1}`)
+	{row: "was removed, and its queue is ordered no more", command: "became", set: orderedMember, bring: func(x *site, command string, ids []string) {
+		x.remove(command, ids)
+		x.must("PUT", "/admin/queues/"+command, `{}`)
+	}},
+	{row: "was removed when its time was over", command: "over", set: `"retentionSeconds":1`, bring: func(x *site, command string, ids []string) {
 		x.complete(command, ids, `"result":{}`)
 		x.mustBeGone(ids)
 	}},
@@ -66,6 +90,15 @@ var fates = []fate{
 			x.must("POST", "/admin/tasks/"+id+"/replay", "")
 		}
 	}},
+}
+
+// remove ends all tasks of a queue and has them removed, with all others that have
+// ended.
+func (x *site) remove(command string, ids []string) {
+	x.t.Helper()
+	x.complete(command, ids, `"result":{}`)
+	x.must("POST", "/admin/tasks/cleanup", fmt.Sprintf(`{"before":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339)))
+	x.mustBeGone(ids)
 }
 
 // bury makes dead letters of tasks with one attempt.
@@ -214,7 +247,7 @@ type cell struct {
 }
 
 func (c *cell) String() string {
-	return fmt.Sprintf("the first task %s, %s, same %v, after a kill %v", c.row, c.way.name, c.same, c.restart)
+	return fmt.Sprintf("the first task of %s %s, %s, same %v, after a kill %v", c.command, c.row, c.way.name, c.same, c.restart)
 }
 
 // body is the post of the cell: the first one, or one with other content.
@@ -227,11 +260,11 @@ func (c *cell) body(other bool) string {
 	return body + c.more + "}"
 }
 
-// cellsOfKeys are all cells of the page; a row without a fate here, or a fate
-// without a row, is an error.
-func cellsOfKeys(t *testing.T) (all []*cell) {
+// cellsOfKeys are all cells of the page for some fates; a row without a fate here,
+// or a fate without a row, is an error.
+func cellsOfKeys(t *testing.T, fates []fate) (all []*cell) {
 	t.Helper()
-	rows := map[string][]string{}
+	rows, tested := map[string][]string{}, map[string]bool{}
 	for _, row := range cells(t, readPage(t, "protocol.md"), keysHeading) {
 		rows[row[0]] = row[1:]
 	}
@@ -241,7 +274,7 @@ func cellsOfKeys(t *testing.T) (all []*cell) {
 		if len(row) != 2 {
 			t.Fatalf("the page has no row of two cells for a first task that %s", f.row)
 		}
-		delete(rows, f.row)
+		tested[f.row] = true
 		for n, says := range row {
 			if verdicts[says] == nil {
 				t.Fatalf("a first task that %s: the cell says %q", f.row, says)
@@ -254,19 +287,26 @@ func cellsOfKeys(t *testing.T) (all []*cell) {
 		}
 	}
 	for row := range rows {
+		if tested[row] {
+			continue
+		}
 		t.Errorf("nothing tests the row of a first task that %s", row)
 	}
 	return all
 }
 
-// Every cell of the table of keys, for each way to post and before and after the
-// server is killed with nothing left of what it had not synced.
+// Every cell of the table of keys, in queues that are ordered and in those that are
+// not, for each way to post and before and after the server is killed with nothing left of what it had not synced.
 func TestEveryCellOfTheTableOfKeysIsTrue(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	x := openSiteOn(t, disk, nil)
-	all := cellsOfKeys(t)
+	fates := allFates()
+	all := cellsOfKeys(t, fates)
 	for i := range fates {
 		f := &fates[i]
+		if f.set != "" {
+			x.must("PUT", "/admin/queues/"+f.command, "{"+f.set+"}")
+		}
 		var ids []string
 		for _, c := range all {
 			if c.fate == f {
