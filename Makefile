@@ -28,6 +28,7 @@ COUNT ?= 1
 N ?= 1000
 SCALE ?= 1000000
 SHORT ?= 5000000
+CLAIMS ?= 5000000
 
 TOOLS := bin/tools
 
@@ -91,6 +92,10 @@ faults: ## what went wrong with other queues, at its full size: half an hour or 
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
 	go test -count=1 -v -timeout 0 ./scale -run Nothing -scale.tasks=$(SCALE)
+
+.PHONY: claims
+claims: ## measure claims at the beginning and the end of CLAIMS=5000000 tasks through one short queue; half an hour or more
+	go test -count=1 -v -timeout 0 ./scale -run Claims -scale.claims=$(CLAIMS)
 
 .PHONY: reaping
 reaping: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks

@@ -3,8 +3,10 @@
 // many, against the built server. It holds tests only. `make scale` runs it with
 // a million ready and a million delayed tasks in a thousand queues and shows a
 // table; the form in the suite is small and checks the answers alone, because a
-// time on somebody's machine is no property of the program. `make reaping` measures
-// what it costs that ended tasks are removed, and whether their space comes back.
+// time on somebody's machine is no property of the program. `make claims` measures
+// whether taking from a short queue becomes dearer with all that passed through it,
+// `make reaping` what it costs that ended tasks are removed, and whether their
+// space comes back.
 //
 // Everything runs on the goroutine of its test but the posting of the backlog.
 // The package knows only the public protocol.

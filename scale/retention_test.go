@@ -152,11 +152,19 @@ type asker struct {
 // do decodes what comes into a value, if there is one.
 func (a asker) do(method, path, body string, into any) {
 	a.t.Helper()
-	answer, err := a.api.Do(context.Background(), method, path, body)
+	if err := ask(context.Background(), a.api, method, path, body, into); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// ask decodes what comes into a value, if there is one. Any goroutine.
+func ask(ctx context.Context, api *blackbox.API, method, path, body string, into any) error {
+	answer, err := api.Do(ctx, method, path, body)
 	if err == nil && into != nil {
 		err = json.Unmarshal(answer.Body, into)
 	}
 	if err != nil {
-		a.t.Fatalf("%s %s: %v", method, path, err)
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
+	return nil
 }
