@@ -101,8 +101,12 @@ func (x *Index) Forget(q *Queue) {
 }
 
 // HeadDue is the earliest delayed task in memory over all queues, if it is due
-// at nowMs; of equal times the lower id. It stays until it is removed.
+// at nowMs; of equal times the lower id. It stays until it is removed. A queue of
+// which only the floor is known, and due, is refilled before others.
 func (x *Index) HeadDue(nowMs int64) (q *Queue, k store.TimedKey, ok bool) {
+	if u := x.unread.top(); u != nil && int64(u.dueAt.rank) <= nowMs {
+		x.refills.hurry(&u.delayed)
+	}
 	q = x.known.top()
 	if q == nil || int64(q.dueAt.rank) > nowMs {
 		return nil, store.TimedKey{}, false

@@ -77,7 +77,7 @@ func (q *Queue) RemoveReady(prio int, k store.PendingKey) {
 // HeadReady is the first ready task: the lowest key of the highest priority
 // that has any. ok is false when nothing is ready, and also when memory has no
 // key of that priority: a refill comes first, or a lower priority would
-// overtake.
+// overtake, and it goes before all other refills.
 func (q *Queue) HeadReady() (prio int, k store.PendingKey, ok bool) {
 	for prio := store.Priorities - 1; prio >= 0; prio-- {
 		if q.counters.Ready[prio] == 0 {
@@ -85,6 +85,7 @@ func (q *Queue) HeadReady() (prio int, k store.PendingKey, ok bool) {
 		}
 		r := &q.ready[prio]
 		if r.len() == 0 {
+			q.index.refills.hurry(r)
 			return 0, store.PendingKey{}, false
 		}
 		return prio, store.PendingKey{Seq: r.first().rank, ID: r.first().id}, true

@@ -441,3 +441,34 @@ func fillOnward(f Refill) {
 	}
 	f.FillPending(entries(seqs...))
 }
+
+// After a start every queue wants its head. The one that somebody asks for does
+// not wait for the others.
+func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
+	x := New(small)
+	var queues []*Queue
+	for n := range 5 {
+		queues = append(queues, x.Restore(store.QueueKey{Command: string(rune('a' + n)), Tenant: "t"}, store.Counters{
+			Ready: [store.Priorities]int64{5: 1}, ReadyFloor: [store.Priorities]uint64{5: 10}, Delayed: 1, DelayedFloorMs: int64(100 - n),
+		}))
+	}
+	wantNoHead(t, queues[3])
+	wantNoHead(t, queues[3])
+	if _, _, ok := x.HeadDue(96); ok {
+		t.Fatal("due without having been read")
+	}
+	for _, want := range []struct {
+		q       *Queue
+		delayed bool
+	}{{queues[3], false}, {queues[4], true}, {queues[0], false}} {
+		f, ok := x.NextRefill()
+		if !ok || f.Queue != want.q || f.Delayed != want.delayed {
+			t.Fatalf("refill of %v, delayed %v, want %v, %v", f.Queue.Key(), f.Delayed, want.q.Key(), want.delayed)
+		}
+		if f.Delayed {
+			f.FillTimed([]store.TimedKey{due(100)})
+		} else {
+			f.FillPending(entries(10))
+		}
+	}
+}

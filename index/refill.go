@@ -17,8 +17,9 @@ type Refill struct {
 }
 
 // NextRefill is a run that should be read now: it is shorter than Limits.Refill
-// and than its counter. The run that has wanted it longest comes first. It is
-// given again until it was filled or no longer wants it.
+// and than its counter. One that somebody waits for comes first, then the one that
+// has wanted it longest. It is given again until it was filled or no longer wants
+// it.
 func (x *Index) NextRefill() (Refill, bool) {
 	r := x.refills.next(x.limits)
 	if r == nil {
@@ -86,9 +87,20 @@ func (r *run) extend(k entry) {
 }
 
 // refillList is a first-in, first-out list of runs that wanted a refill when
-// they were noted. Whether one still does is looked at when its turn comes.
+// they were noted. Whether one still does is looked at when its turn comes. Those
+// in hurried come before: somebody asked for their head, and after a start there
+// are thousands that nobody has asked for.
 type refillList struct {
 	first, last *run
+	hurried     []*run
+}
+
+// hurry puts a run without a key in memory before the others.
+func (l *refillList) hurry(r *run) {
+	if !r.hurried {
+		r.hurried = true
+		l.hurried = append(l.hurried, r)
+	}
 }
 
 func (r *run) wantsRefill(l Limits) bool {
@@ -109,6 +121,15 @@ func (l *refillList) note(r *run, limits Limits) {
 }
 
 func (l *refillList) next(limits Limits) *run {
+	for len(l.hurried) > 0 {
+		r := l.hurried[0]
+		if r.wantsRefill(limits) {
+			return r
+		}
+		r.hurried = false
+		l.hurried[0] = nil
+		l.hurried = l.hurried[1:]
+	}
 	for l.first != nil && !l.first.wantsRefill(limits) {
 		r := l.first
 		l.first = r.after

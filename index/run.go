@@ -64,6 +64,8 @@ type run struct {
 	// refill; after is the next one there.
 	listed bool
 	after  *run
+	// hurried is true while it is among those that come first.
+	hurried bool
 }
 
 func (r *run) live() []entry { return r.keys[r.head:] }

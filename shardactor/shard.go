@@ -18,6 +18,7 @@ const (
 	maxRoundDue        = 1024
 	maxRoundGrants     = 1024
 	maxRoundRefills    = 64
+	maxRoundRefilled   = 8192
 	maxRoundBatchBytes = 1 << 20
 
 	// stallMs: a round that begins this late lets clients speak first; see
@@ -298,11 +299,12 @@ func (s *Shard) step(m Message) {
 // and every earlier one applied, may memory be filled from the store: inside a
 // round it would bring back keys that the batch is about to delete.
 func (s *Shard) refill() {
-	for range maxRoundRefills {
+	for refills, keys := 0, 0; refills < maxRoundRefills && keys < maxRoundRefilled; refills++ {
 		r, ok := s.index.NextRefill()
 		if !ok {
 			return
 		}
+		keys += r.Limit
 		if r.Delayed {
 			keys, err := s.span.ScanDelayed(r.Queue.Key(), r.AfterTimed, r.Limit)
 			s.mustRead(err)
