@@ -89,14 +89,15 @@ func passThrough(t *testing.T, s *blackbox.Server, began time.Time) (all []claim
 // replaceOne takes the head of the queue, completes it and posts another.
 func replaceOne(t *testing.T, api *blackbox.API, began time.Time) (c claim, ok bool) {
 	var task struct{ ID, LeaseToken string }
+	to := caller{t.Context(), api}
 	c.at = time.Since(began)
-	err := ask(t.Context(), api, http.MethodPost, "/tasks/claim", `{"commands":["long"],"waitSeconds":30}`, &task)
+	err := to.ask(http.MethodPost, "/tasks/claim", `{"commands":["long"],"waitSeconds":30}`, &task)
 	c.took = time.Since(began) - c.at
 	if err == nil {
-		err = ask(t.Context(), api, http.MethodPost, "/tasks/"+task.ID+"/result", fmt.Sprintf(`{"result":{},"leaseToken":%q}`, task.LeaseToken), nil)
+		err = to.ask(http.MethodPost, "/tasks/"+task.ID+"/result", fmt.Sprintf(`{"result":{},"leaseToken":%q}`, task.LeaseToken), nil)
 	}
 	if err == nil {
-		err = ask(t.Context(), api, http.MethodPost, "/tasks", `{"command":"long","payload":1}`, nil)
+		err = to.ask(http.MethodPost, "/tasks", `{"command":"long","payload":1}`, nil)
 	}
 	if err != nil {
 		t.Errorf("claim, complete and replace: %v", err)

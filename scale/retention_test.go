@@ -152,14 +152,20 @@ type asker struct {
 // do decodes what comes into a value, if there is one.
 func (a asker) do(method, path, body string, into any) {
 	a.t.Helper()
-	if err := ask(context.Background(), a.api, method, path, body, into); err != nil {
+	if err := (caller{context.Background(), a.api}).ask(method, path, body, into); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// ask decodes what comes into a value, if there is one. Any goroutine.
-func ask(ctx context.Context, api *blackbox.API, method, path, body string, into any) error {
-	answer, err := api.Do(ctx, method, path, body)
+// caller asks a server on any goroutine.
+type caller struct {
+	ctx context.Context
+	api *blackbox.API
+}
+
+// ask decodes what comes into a value, if there is one.
+func (c caller) ask(method, path, body string, into any) error {
+	answer, err := c.api.Do(c.ctx, method, path, body)
 	if err == nil && into != nil {
 		err = json.Unmarshal(answer.Body, into)
 	}
