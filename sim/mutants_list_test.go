@@ -232,7 +232,7 @@ var mutants = []mutant{{
 	name: "answer a change before it holds everywhere",
 	edit: edit{
 		file: "shardactor/change.go",
-		old:  "	if c.waits == 0 {\n", new: "	if c.waits <= 1 {\n		c.waits = -9\n",
+		old:  "if c.waits == 0 && c.stage != over {", new: "if (c.waits == 0 || c.stage == copying) && c.stage != over {",
 	},
 	caught: []string{"settings that were answered hold in every shard"},
 }, {

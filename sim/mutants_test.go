@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -68,9 +69,13 @@ var (
 func (m *mutant) run(dir string) (said string, err error) {
 	replace := map[string]string{}
 	for i, e := range append([]edit{m.edit}, m.also...) {
-		changed := filepath.Join(dir, fmt.Sprintf("%d.go", i))
-		file, err := e.apply(changed)
+		file, err := filepath.Abs(filepath.Join("..", e.file))
 		if err != nil {
+			return "", err
+		}
+		// Two edits may be of one file.
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := e.apply(cmp.Or(replace[file], file), changed); err != nil {
 			return "", err
 		}
 		replace[file] = changed
@@ -89,18 +94,14 @@ func (m *mutant) run(dir string) (said string, err error) {
 	return string(out), err
 }
 
-// apply writes the changed file and returns the path of the one it stands for.
-func (e edit) apply(changed string) (file string, err error) {
-	file, err = filepath.Abs(filepath.Join("..", e.file))
-	if err != nil {
-		return "", err
-	}
+// apply writes what the edit makes of a file to another.
+func (e edit) apply(file, changed string) error {
 	source, err := os.ReadFile(file)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if n := strings.Count(string(source), e.old); n != 1 {
-		return "", fmt.Errorf("the code has moved on: %q is in %s %d times, not once", e.old, e.file, n)
+		return fmt.Errorf("the code has moved on: %q is in %s %d times, not once", e.old, e.file, n)
 	}
-	return file, os.WriteFile(changed, []byte(strings.Replace(string(source), e.old, e.new, 1)), 0o600)
+	return os.WriteFile(changed, []byte(strings.Replace(string(source), e.old, e.new, 1)), 0o600)
 }
