@@ -46,13 +46,15 @@ func TestA04HandedBackReachesWhoeverWaits(t *testing.T) {
 		}
 	}
 	t.Run("from a claim to a session", func(t *testing.T) {
-		id := x.post(command, 1, 0)[0]
-		_, token := x.claimOne(3600)
-		b := x.worker(x.server.Addr, "b", 1, 3600)
-		if _, err := x.api.Do(x.ctx, http.MethodPost, "/tasks/"+id.String()+"/nack", withToken(`{"delaySeconds":0}`, token)); err != nil {
+		y := *x
+		y.t = t
+		id := y.post(command, 1, 0)[0]
+		_, token := y.claimOne(3600)
+		b := y.worker(y.server.Addr, "b", 1, 3600)
+		if _, err := y.api.Do(y.ctx, http.MethodPost, "/tasks/"+id.String()+"/nack", withToken(`{"delaySeconds":0}`, token)); err != nil {
 			t.Fatal(err)
 		}
-		x.complete(b, x.take(b, patience), `{}`)
+		y.complete(b, y.take(b, patience), `{}`)
 	})
 }
 

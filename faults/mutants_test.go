@@ -115,7 +115,7 @@ func runMutants(t *testing.T, mutants []mutant, dir string, args ...string) {
 			places <- struct{}{}
 			defer func() { <-places }()
 			overlay := m.overlay(t)
-			cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-run=^" + m.test, dir},
+			cmd := exec.Command("go", append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=30m", "-run=^" + m.test, dir},
 				args...)...)
 			cmd.Env = append(os.Environ(), blackbox.OverlayVariable+"="+overlay)
 			said, err := cmd.CombinedOutput()
