@@ -24,6 +24,8 @@ type mutant struct {
 	// also is what else must give way for the fault to show: an assertion in
 	// front of it.
 	also []edit
+	// big faults show in big worlds only, of which there are few.
+	big bool
 	// caught are the properties that may catch it, as the start of a failure.
 	caught []string
 }
@@ -89,7 +91,7 @@ func (m *mutant) run(dir string) (said string, err error) {
 		return "", err
 	}
 	cmd := exec.Command("go", "test", "-overlay", list, "-vet=off", "-count=1", "-timeout=5m", "-run=^TestSim$",
-		".", "-sim.for=1m", "-sim.brief")
+		".", "-sim.for=1m", "-sim.brief", fmt.Sprint("-sim.big=", m.big))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -19,6 +19,7 @@ var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "the seed to run, alone; 0 runs the seeds of this test")
 	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
 	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
+	bigFlag   = flag.Bool("sim.big", false, "run only seeds whose worlds have payloads that fill what may be unsent")
 	briefFlag = flag.Bool("sim.brief", false, "tell a failure in two lines, look for no shorter story, and go on after a broken invariant")
 	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
 )
@@ -69,6 +70,9 @@ func runSeeds(t *testing.T, first, seeds uint64) {
 				n := next.Add(1) - 1
 				if n >= seeds || *forFlag > 0 && time.Since(total.began) > *forFlag {
 					return
+				}
+				if *bigFlag && !shapeOf(first+n).big {
+					continue
 				}
 				total.trySeed(t, first+n)
 			}
