@@ -63,13 +63,15 @@ func init() {
 			old:  "if !e.Confirmed && s.space < store.OnlyDelete {", new: "if s.space < store.OnlyDelete {",
 		},
 		caught: []string{"every event has a cause", "a task moves as its lifecycle says", "a lease lasts as long as promised",
-			"every change has its event", "a request is answered as the protocol says", "what never arrived goes back at once"},
+			"every change has its event", "a request is answered as the protocol says", "what never arrived goes back at once",
+			"a task leaves the place it was in"},
 	}, mutant{
 		name: "never count what does not arrive",
 		edit: edit{
 			file: "shardactor/due.go",
 			old:  "if t.Undelivered >= maxUndelivered {", new: "if t.Undelivered > maxUndelivered {",
 		},
-		caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in"},
+		caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in",
+			"first in, first out, by priority"},
 	})
 }
