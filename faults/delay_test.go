@@ -130,6 +130,16 @@ func TestA32WhatIsDueTogetherComesTogether(t *testing.T) {
 	due := time.Now().Add(scale(6*time.Second, 2*time.Minute))
 	x.burst(together, func(int) int64 { return due.UnixMilli() })
 	pause(x.ctx, time.Until(due))
+	// Many answer at once: one after the other would measure the disk.
+	taken := make(chan *wire.TaskFrame, together)
+	var answering sync.WaitGroup
+	for range scale(0, 100) {
+		answering.Go(func() {
+			for f := range taken {
+				x.complete(w, f, `{}`)
+			}
+		})
+	}
 	began := time.Now()
 	var latest time.Duration
 	for came := 0; came < together; came++ {
@@ -138,11 +148,11 @@ func TestA32WhatIsDueTogetherComesTogether(t *testing.T) {
 		if early := time.Until(due); early > clocksApart {
 			t.Fatalf("task %v came %v before its time", f.Task.ID, early)
 		}
-		if *heavyFlag {
-			x.complete(w, f, `{}`)
-		}
+		taken <- f
 	}
 	t.Logf("%d tasks that were due together came within %v, the last %v late", together, time.Since(began), latest)
+	close(taken)
+	answering.Wait()
 	if late := time.Since(began); late > patience {
 		t.Errorf("they took %v, as if they had come in portions", late)
 	}

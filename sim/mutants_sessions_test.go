@@ -3,75 +3,75 @@
 package sim
 
 // Faults about sessions that lose their socket and come back.
-func init() {
-	mutants = append(mutants, mutant{
-		name: "resume within the grace only",
-		edit: edit{
-			file: "shardactor/resume.go",
-			old:  "s.leases.Move(e, e.AckedUntilMs)\n", new: "",
-		},
-		caught: []string{"a lease lasts as long as promised"},
-	}, mutant{
-		name: "forget what is held",
-		edit: edit{
-			file: "shardactor/resume.go",
-			old:  "answer.Held = append(answer.Held,", new: "_ = append(answer.Held,",
-		},
-		caught: []string{"a resumed session has its tasks"},
-	}, mutant{
-		name: "hold what never arrived",
-		edit: edit{
-			file: "shardactor/resume.go",
-			old:  "	s.socketEnded(m.Seat)\n", new: "",
-		},
-		also:   []edit{{file: "shardactor/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
-		caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
-	}, mutant{
-		name: "hear the end of an older socket",
-		edit: edit{
-			file: "shardactor/gone.go",
-			old:  "mb != nil && mb.seat.Epoch > m.Seat.Epoch {", new: "mb != nil && false {",
-		},
-		caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
-			"every change has its event", "every event has a cause", "a task moves as its lifecycle says"},
-	}, mutant{
-		name: "room for what is held",
-		edit: edit{
-			file: "session/resume.go",
-			old:  "c.out.Hold = len(g.welcome.Held)", new: "c.out.Hold = 0",
-		},
-		caught: []string{"room adds up"},
-	}, mutant{
-		name: "confirm what a heartbeat does not name",
-		edit: edit{
-			file: "shardactor/heartbeat.go",
-			old:  "if m.Tasks != nil {\n		// Only", new: "if true {\n		// Only",
-		},
-		caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once",
-			"a task moves as its lifecycle says"},
-	}, mutant{
-		name: "take a task over without a word",
-		edit: edit{
-			file: "shardactor/heartbeat.go",
-			old:  "		s.revoke(e, wire.RevokedSuperseded)\n", new: "",
-		},
-		caught: []string{"a request is answered as the protocol says", "every request is answered"},
-	}, mutant{
-		name: "no grace for what arrived",
-		edit: edit{
-			file: "shardactor/gone.go",
-			old:  "if !e.Confirmed && s.space < store.OnlyDelete {", new: "if s.space < store.OnlyDelete {",
-		},
-		caught: []string{"every event has a cause", "a task moves as its lifecycle says", "a lease lasts as long as promised",
-			"every change has its event", "a request is answered as the protocol says", "what never arrived goes back at once",
-			"a task leaves the place it was in"},
-	}, mutant{
-		name: "never count what does not arrive",
-		edit: edit{
-			file: "shardactor/due.go",
-			old:  "if t.Undelivered >= maxUndelivered {", new: "if t.Undelivered > maxUndelivered {",
-		},
-		caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in",
-			"first in, first out, by priority"},
-	})
-}
+var sessionMutants = []mutant{{
+	name: "resume within the grace only",
+	edit: edit{
+		file: "shardactor/resume.go",
+		old:  "s.leases.Move(e, e.AckedUntilMs)\n", new: "",
+	},
+	caught: []string{"a lease lasts as long as promised"},
+}, {
+	name: "forget what is held",
+	edit: edit{
+		file: "shardactor/resume.go",
+		old:  "answer.Held = append(answer.Held,", new: "_ = append(answer.Held,",
+	},
+	caught: []string{"a resumed session has its tasks"},
+}, {
+	name: "hold what never arrived",
+	edit: edit{
+		file: "shardactor/resume.go",
+		old:  "	s.socketEnded(m.Seat)\n", new: "",
+	},
+	also:   []edit{{file: "shardactor/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
+	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
+}, {
+	name: "hear the end of an older socket",
+	edit: edit{
+		file: "shardactor/gone.go",
+		old:  "mb != nil && mb.seat.Epoch > m.Seat.Epoch {", new: "mb != nil && false {",
+	},
+	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
+		"every change has its event", "every event has a cause", "a task moves as its lifecycle says"},
+}, {
+	name: "room for what is held",
+	edit: edit{
+		file: "session/resume.go",
+		old:  "c.out.Hold = len(g.welcome.Held)", new: "c.out.Hold = 0",
+	},
+	caught: []string{"room adds up"},
+}, {
+	name: "confirm what a heartbeat does not name",
+	edit: edit{
+		file: "shardactor/heartbeat.go",
+		old:  "if m.Tasks != nil {\n		// Only", new: "if true {\n		// Only",
+	},
+	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once",
+		"a task moves as its lifecycle says"},
+}, {
+	name: "take a task over without a word",
+	edit: edit{
+		file: "shardactor/heartbeat.go",
+		old:  "		s.revoke(e, wire.RevokedSuperseded)\n", new: "",
+	},
+	caught: []string{"a request is answered as the protocol says", "every request is answered"},
+}, {
+	name: "no grace for what arrived",
+	edit: edit{
+		file: "shardactor/gone.go",
+		old:  "if !e.Confirmed && s.space < store.OnlyDelete {", new: "if s.space < store.OnlyDelete {",
+	},
+	caught: []string{"every event has a cause", "a task moves as its lifecycle says", "a lease lasts as long as promised",
+		"every change has its event", "a request is answered as the protocol says", "what never arrived goes back at once",
+		"a task leaves the place it was in"},
+}, {
+	name: "never count what does not arrive",
+	edit: edit{
+		file: "shardactor/due.go",
+		old:  "if t.Undelivered >= maxUndelivered {", new: "if t.Undelivered > maxUndelivered {",
+	},
+	caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in",
+		"first in, first out, by priority"},
+}}
+
+func init() { mutants = append(mutants, sessionMutants...) }
