@@ -326,7 +326,7 @@ var mutants = []mutant{{
 	name: "a low priority overtakes",
 	edit: edit{
 		file: "index/queue.go",
-		old:  "		if r.len() == 0 {\n			return 0, store.PendingKey{}, false\n		}", new: "		if r.len() == 0 {\n			continue\n		}",
+		old:  "			return 0, store.PendingKey{}, false\n		}\n		return prio", new: "			continue\n		}\n		return prio",
 	},
 	caught: []string{"first in, first out, by priority"},
 }, {
