@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"codeq/blackbox"
+	"codeq/wire"
+)
+
+const (
+	// crowdTasks wait for their time beside the one that is stuck, deadTasks are
+	// dead letters.
+	crowdTasks = 4000
+	deadTasks  = 1000
+)
+
+// momentPattern is how times are printed.
+var momentPattern = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [+-]\d{4}`)
+
+// desk is where an operator sits, who has the command line and nothing else.
+type desk struct {
+	t   *testing.T
+	url string
+	// names are what the test cannot know before, and what it calls them.
+	names []string
+}
+
+// says runs one command, which must end well, and compares all that it prints
+// on both streams, but for times and names.
+func (d *desk) says(want string, args ...string) {
+	d.t.Helper()
+	code, out, errs := command(d.t, d.url, args...)
+	text := momentPattern.ReplaceAllString(strings.NewReplacer(d.names...).Replace(out+errs), "SOME TIME")
+	if code != exitFine || text != want {
+		d.t.Errorf("codeq %s: exit code %d\n%s\nwant\n%s", strings.Join(args, " "), code, text, want)
+	}
+}
+
+// fail has a worker that takes so many tasks and fails each.
+func (d *desk) fail(address, queue string, tasks int, reason string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	p, err := blackbox.Dial(ctx, address, &wire.Hello{WorkerID: "box-7"})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.Subscribe(ctx, queue, tasks, 600); err != nil {
+		d.t.Fatal(err)
+	}
+	_, err = p.AskTogether(ctx, tasks, func(ref wire.Ref) wire.ClientFrame {
+		select {
+		case f := <-p.Tasks:
+			return &wire.Nack{Ref: ref, TaskRef: blackbox.RefOf(f), NackRequest: wire.NackRequest{DelaySeconds: 600, Reason: reason}}
+		case <-ctx.Done():
+			d.t.Fatalf("not all tasks of %s come", queue)
+			return nil
+		}
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// lines is a file with so many payloads.
+func lines(t *testing.T, n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "{\"n\":%d}\n", i)
+	}
+	return fileOf(t, text.String())
+}
+
+// An operator finds the one task that is stuck among thousands, is told why it
+// waits, has a thousand dead letters tried again, takes a backup of the running
+// server, has it examined and starts a server over it: each with one command.
+func TestOperatorNeedsOneCommandForEachThing(t *testing.T) {
+	dir := t.TempDir()
+	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
+	d := &desk{t: t, url: said.URL}
+	for _, args := range [][]string{
+		{"enqueue", "invoice", "--file", lines(t, crowdTasks), "--delay", "1h"},
+		{"enqueue", "thumbnail", "--file", lines(t, deadTasks), "--max-attempts", "1"},
+	} {
+		if code, out, errs := command(t, d.url, args...); code != exitFine {
+			t.Fatalf("%q: exit code %d, %q, errors %q", args, code, out, errs)
+		}
+	}
+	_, id, _ := command(t, d.url, "enqueue", "invoice", `{"customer":4711}`)
+	id = strings.TrimSpace(id)
+	d.fail(said.Address, "invoice", 1, "the ledger does not answer")
+	d.fail(said.Address, "thumbnail", deadTasks, "the disk of box-7 is full")
+
+	d.names = []string{id, "THE-TASK", dir, "DIR"}
+	d.says(`COMMAND    READY  DELAYED  IN PROGRESS  DEAD  PAUSED  OLDEST READY
+invoice    0      4001     0            0     no      -
+thumbnail  0      0        0            1000  no      -
+`, "queues")
+	d.says(`TASK                                  STATUS   PRIORITY  ATTEMPTS  DELIVERIES  WORKER  UPDATED                        ERROR
+THE-TASK  PENDING  0         1 of 5    1           -       SOME TIME  the ledger does not answer
+`, "tasks", "invoice", "--state", "delayed", "--error", "ledger")
+	sheet := `task        THE-TASK
+command     invoice
+status      PENDING
+place       delayed
+priority    0
+attempts    1 of 5
+deliveries  1
+not before  SOME TIME
+waits       delayed, until SOME TIME
+error       the ledger does not answer
+created     SOME TIME
+updated     SOME TIME
+payload     {"customer":4711}
+delivery 1  nack, SOME TIME to SOME TIME, worker box-7
+`
+	d.says(sheet, "task", id)
+	d.says("codeq: 1000 dead letters of thumbnail are ready again, 0 are left\n", "dlq", "replay", "thumbnail")
+	copied := filepath.Join(dir, "copy")
+	if code, out, errs := command(t, d.url, "backup", copied); code != exitFine {
+		t.Fatalf("backup: exit code %d, %q, errors %q", code, out, errs)
+	}
+	d.says("codeq: DIR/copy is in order\n", "doctor", copied)
+	_, again := serve(t, copied, "127.0.0.1:0")
+	d.url = again.URL
+	d.says(sheet, "task", id)
+	_, out, _ := command(t, d.url, "queues")
+	has(t, out, "thumbnail  1000   0        0            0     no ")
+}
