@@ -45,7 +45,7 @@ func (d *desk) says(want string, args ...string) {
 // fail has a worker that takes so many tasks and fails each.
 func (d *desk) fail(address, queue string, tasks int, reason string) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
 	defer cancel()
 	p, err := blackbox.Dial(ctx, address, &wire.Hello{WorkerID: "box-7"})
 	if err != nil {
