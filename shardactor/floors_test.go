@@ -158,7 +158,7 @@ func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	const letters, slice = 12_000, 500
+	const letters, slice = 6_000, 500
 	work(t, e, "a", letters, true)
 	query := &store.DeadQuery{
 		Queue: store.QueueKey{Command: "a", Tenant: "default"}, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
