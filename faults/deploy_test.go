@@ -9,7 +9,8 @@ import (
 )
 
 // rollingWorker is one worker of the SDK whose tasks take as many milliseconds
-// as they say.
+// as they say. It takes so many that the tasks of a deployment wait for no
+// others: those of the heavy form are under way for half a minute.
 func rollingWorker(x *site, name string, grace time.Duration, note func(id wire.TaskID, done bool)) func(context.Context) {
 	c := x.sdk(x.server.Addr)
 	return func(ctx context.Context) {
@@ -25,7 +26,7 @@ func rollingWorker(x *site, name string, grace time.Duration, note func(id wire.
 				case <-ctx.Done():
 					return struct{}{}, context.Cause(ctx)
 				}
-			}, client.Window(4), client.Grace(grace), client.WorkerID(name))
+			}, client.Window(scale(4, 100)), client.Grace(grace), client.WorkerID(name))
 			pause(ctx, lookAgain)
 		}
 	}
