@@ -102,7 +102,7 @@ reaping: ## what the removal of ended tasks costs, five pairs, and whether space
 	go test -count=1 -v -timeout 0 ./scale -run 'Space|Reaping' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
 
 .PHONY: mutants
-mutants: ## put faults into the code one by one and see a test catch each: a quarter of an hour or more
+mutants: ## put faults into the code one by one and see a test catch each: an hour
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./sim
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./faults
 
