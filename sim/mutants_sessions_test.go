@@ -32,7 +32,8 @@ var sessionMutants = []mutant{{
 		old:  "mb != nil && mb.seat.Epoch > m.Seat.Epoch {", new: "mb != nil && false {",
 	},
 	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
-		"every change has its event", "every event has a cause", "a task moves as its lifecycle says"},
+		"every change has its event", "every event has a cause", "a task moves as its lifecycle says",
+		"a request is answered as the protocol says"},
 }, {
 	name: "room for what is held",
 	edit: edit{
