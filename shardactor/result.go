@@ -11,6 +11,8 @@ import (
 // lapse, a lost socket or a put-back, as long as nobody took the task since.
 func (s *Shard) result(m *Result) {
 	t, e := s.find(m.TaskID, m.Tenant)
+	// A word that was refused for want of space has had the unit come back already.
+	m.HasUnit = m.HasUnit && e != nil && e.HasUnit
 	s.answersFor(m.Asker, m.Owner, m.TaskRef, e)
 	switch {
 	case t != nil && t.Status.Terminal() && s.repeated(m, t):
