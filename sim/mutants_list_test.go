@@ -1,5 +1,3 @@
-//go:build mutants
-
 package sim
 
 // The faults, each of a kind that somebody has made before.

@@ -1,5 +1,3 @@
-//go:build mutants
-
 package sim
 
 // Faults about queues that have one order over all shards.

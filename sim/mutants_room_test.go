@@ -1,5 +1,3 @@
-//go:build mutants
-
 package sim
 
 // Faults about the room of sessions.

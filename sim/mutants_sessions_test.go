@@ -1,5 +1,3 @@
-//go:build mutants
-
 package sim
 
 // Faults about sessions that lose their socket and come back.

@@ -1,0 +1,129 @@
+package faults
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mutant is a deliberate fault of the kind that its test is about: old, which is
+// in the file once, becomes new.
+type mutant struct{ test, file, old, new string }
+
+var mutants = []mutant{
+	{"TestA01", "shardactor/gone.go", "			s.takeBack(e)\n", ""},
+	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
+	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && r.unsentBytes.Load() < maxUnsentBytes {", "if r.unsentBytes.Load() < maxUnsentBytes {"},
+	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e)\n", "			s.lose(e, CauseSessionGone)\n"},
+	{"TestA04", "shardactor/transition.go", "		s.ready(q)\n", "		if m.cause == CauseEnqueue {\n			s.ready(q)\n		}\n"},
+	{"TestA05", "shardactor/gone.go", "	s.socketEnded(m.Seat)\n", ""},
+	{"TestA06", "client/link.go", "return time.Duration(pingSeconds) * time.Second * 5 / 2", "return time.Duration(pingSeconds) * time.Hour"},
+	{"TestA07", "shardactor/heartbeat.go", "if m.Tasks != nil {", "if true {"},
+	{"TestA08Short", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now)"},
+	{"TestA08Long", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, e.AckedUntilMs)"},
+	{"TestA09", "shardactor/heartbeat.go", "			answer.Lost = append(answer.Lost, ref)\n", ""},
+	{"TestA10", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, e.AckedUntilMs)"},
+	{"TestA11", "session/clock.go", "k.pingAtMs = nowMs + k.pingForMs", "k.pingAtMs = nowMs + 60*k.pingForMs"},
+	{"TestA12", "session/clock.go", "if k.missed >= maxMissedPings {", "if false {"},
+	{"TestA14", "shardactor/crowd.go", "		return inHandA < inHandB", "		return inHandA > inHandB"},
+	{"TestA15", "shardactor/delivery.go", "		return l.Token == token\n", "		return true\n"},
+	{"TestA16", "shardactor/heartbeat.go", "	s.leases.Move(e, until)\n", ""},
+	{"TestA17", "shardactor/shard.go", "	s.leases.Grant(e, expires)\n", "	s.leases.Grant(e, expires+3_600_000)\n"},
+	{"TestA18", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
+	{"TestA19", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
+	{"TestA20", "shardactor/transition.go", "	s.queueOf(t.Queue()).index.RemoveLeased()\n", ""},
+	{"TestA21", "shardactor/due.go", "	t.Losses++\n", "	t.Losses++\n	t.Attempts++\n"},
+	{"TestA23", "shardactor/due.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
+	{"TestA40", "store/recover.go", "		if parseCounters(value, &state.Counters) != nil {\n", "		if parseCounters(value, &state.Counters) == nil {\n"},
+	{"TestA41", "store/merge.go", "PendingKey{Seq: c.ReadyFloor[priority]}", "PendingKey{}"},
+	{"TestA42", "shardactor/retention.go", "		if q == nil || q.reapAtMs > s.now {\n", "		if true {\n"},
+	{"TestA52", "httpapi/metrics.go", "	topQueues = 100\n", "	topQueues = 100_000\n"},
+	{"TestA53", "httpapi/list.go", "	listMostRead  = 5000\n", "	listMostRead  = 5_000_000\n"},
+	{"TestA22", "shardactor/due.go", "	t.Losses++\n", "	t.Losses++\n	if t.IdempotencyKey == \"\" {\n		panic(\"a task without a key\")\n	}\n"},
+	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
+	{"TestA25Retries", "shardactor/delivery.go", "	if t.Attempts < t.MaxAttempts {\n", "	if t.Attempts < min(t.MaxAttempts, 3) {\n"},
+	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases = 0, 0\n", "	t.Attempts, t.Releases = t.Attempts-t.Deliveries/2, 0\n"},
+	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
+	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
+	{"TestA28", "shardactor/turns.go", "return !q.settings.Paused && q.index.HasReady()", "return q.index.HasReady()"},
+	{"TestA29", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+2000 {"},
+	{"TestA33", "httpapi/enqueue.go", "	effect, refusal := a.enqueue(c, req, len(body))\n",
+		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
+			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +
+			"	effect, refusal := a.enqueue(c, req, len(body))\n"},
+	{"TestA30", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+900 {"},
+	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
+	{"TestA32", "shardactor/due.go", "	for ; done < maxRoundDue; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
+	{"TestA44OddNames", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
+	{"TestA44OddTenants", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
+	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},
+	{"TestA46", "wire/parse_request.go", "	case len(r.Result) > MaxResultBytes:\n", "	case len(r.Result) > 2*MaxResultBytes:\n"},
+	{"TestA48KeysLive", "shardactor/transition.go", "		s.tellWatchers(t.ID)\n",
+		"		s.tellWatchers(t.ID)\n		if t.IdempotencyKey != \"\" {\n			s.span.Batch().DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n		}\n"},
+	{"TestA48KeysOf", "shardactor/retention.go", "			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n", ""},
+	{"TestA49", "shardactor/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
+	{"TestHistory", "store/batch.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
+	{"TestA54", "shardactor/release.go", "	t.Releases++\n", "	t.Releases++\n	t.Attempts++\n"},
+	{"TestA56", "shardactor/crowd.go", "	if command == wire.AllCommands {", "	if true {"},
+	{"TestA58", "session/list.go", "	if c.draining || c.profile.leaving {", "	if c.draining {"},
+	{"TestA59", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
+}
+
+// clientMutants are those that a test in package client catches, where a time is
+// the one of a bubble.
+var clientMutants = []mutant{
+	{"TestA26Workers", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return delay + 0*rand.N(delay)\n"},
+}
+
+// serverMutants are those that a test in package server catches, where the wall
+// clock can be stepped.
+var serverMutants = []mutant{
+	{"TestA33AStep", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
+	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
+}
+
+// TestMutantsHaveTheirPlaces fails as soon as the code moves away under a
+// fault: running them all takes an hour, and nobody would know before.
+func TestMutantsHaveTheirPlaces(t *testing.T) {
+	seen := map[mutant]bool{}
+	for _, m := range slices.Concat(mutants, clientMutants, serverMutants) {
+		t.Run(m.test, func(t *testing.T) { m.overlay(t) })
+		if seen[m] {
+			t.Errorf("%s is in the lists twice", m.test)
+		}
+		seen[m] = true
+	}
+}
+
+// overlay writes the changed file and the list that names it.
+func (m mutant) overlay(t *testing.T) (list string) {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := filepath.Abs(filepath.Join("..", m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("the code has moved on: %q is in %s %d times, not once", m.old, m.file, n)
+	}
+	changed := filepath.Join(dir, "changed.go")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, replace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
