@@ -18,8 +18,6 @@ type request struct {
 	bytes int
 	// task is the delivery that result, nack, abandon or release named.
 	task wire.TaskRef
-	// ends says that the frame ends that delivery.
-	ends bool
 	// hasUnit says that a unit of room comes back for it, kept that the shard has
 	// used that unit already.
 	hasUnit, kept bool
@@ -124,7 +122,9 @@ func (c *Conversation) settle(number uint64, refusal *wire.Error) {
 	} else {
 		c.succeed(r, &r.ok)
 	}
-	if !r.ends {
+	if !r.hasUnit {
+		// If the delivery is in hand, an earlier frame that ends it is on its way,
+		// and its answer says what becomes of the unit.
 		return
 	}
 	units := c.tasks.answered(r.task)

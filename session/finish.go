@@ -14,7 +14,7 @@ func (c *Conversation) owner() shardactor.Owner {
 // that the task arrived; the shard takes it so itself.
 func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shardactor.Asker) {
 	r := c.begin(ref, bytes)
-	r.task, r.ends = task, true
+	r.task = task
 	r.ok.TaskID = task.TaskID
 	r.hasUnit = c.tasks.ends(task)
 	c.tasks.named(task)

@@ -132,9 +132,20 @@ func (c *conn) answered(f wire.ServerFrame) {
 	case *wire.ErrorFrame:
 		ref = f.Ref
 	}
-	if sent, ok := c.sent[ref.Value]; ref.Present && ok && c.known != nil && sent.ends() {
+	if sent, ok := c.sent[ref.Value]; ref.Present && ok && c.known != nil && sent.ends() && c.isFirst(ref.Value, sent.task) {
 		delete(c.known.out, sent.task.Token)
 	}
+}
+
+// isFirst says whether no earlier frame that ends a delivery waits for its
+// answer: the unit of room comes back with that one.
+func (c *conn) isFirst(ref int64, task wire.TaskRef) bool {
+	for other, sent := range c.sent {
+		if other < ref && sent.ends() && sent.task == task {
+			return false
+		}
+	}
+	return true
 }
 
 // busy says that the server could do something for this socket at once.
