@@ -429,8 +429,8 @@ func (m *model) beaten(a *shardactor.Heartbeat) (tasks []*task) {
 }
 
 func (m *model) extend(a *shardactor.Heartbeat, t *task) {
-	m.carried(a, t)
 	m.touch(t)
+	m.carried(a, t)
 	if a.Tasks != nil {
 		// Who says "all" names none that may still be on its way.
 		m.confirm(t)
