@@ -18,18 +18,21 @@ import (
 type value struct {
 	text string
 	code wire.Code
+	// noText has half of a surrogate pair, which JSON allows and text does not.
+	noText bool
 }
 
 // oddValues are bytes that have stopped a storage somewhere. What is not UTF-8 or
 // not JSON is against the protocol of sessions and ends the one that says it.
 var oddValues = []value{
-	{text: `"\u0000"`}, {text: `"a\u0000b"`}, {text: `{"\u0000":"\u0000"}`}, {text: `"\ud800"`}, {text: `"\udfff\ud800"`}, {text: `"\uDBFF"`},
+	{text: `"\u0000"`}, {text: `"a\u0000b"`}, {text: `{"\u0000":"\u0000"}`}, {text: `"\ud800"`, noText: true},
+	{text: `"\udfff\ud800"`, noText: true}, {text: `"\uDBFF"`, noText: true},
 	{text: `"\ud83d\ude00"`}, {text: "\"\U0001F600\""}, {text: "\"\u202e\u2028\u2029\ufeff\ufffd\""}, {text: `"\/\b\f\n\r\t\"\\"`},
 	{text: `1e400`}, {text: `-1e-400`}, {text: `-0`}, {text: `12345678901234567890123`}, {text: `0.10`},
 	{text: `{"b":1,"a":2,"b":3}`}, {text: `[ 1 ,  2 ]`}, {text: `null`}, {text: nested(63)},
-	{nested(65), wire.CodeInvalidBody}, {"\"\xff\"", wire.CodeInvalidBody}, {"\"\xed\xa0\x80\"", wire.CodeInvalidBody}, {"\"\xc0\x80\"", wire.CodeInvalidBody},
-	{"\"\x00\"", wire.CodeInvalidBody}, {"\"\n\"", wire.CodeInvalidBody}, {`"\u12"`, wire.CodeInvalidBody}, {`"\x"`, wire.CodeInvalidBody},
-	{`NaN`, wire.CodeInvalidBody}, {`01`, wire.CodeInvalidBody}, {`1.`, wire.CodeInvalidBody}, {`[1,]`, wire.CodeInvalidBody}, {`"a`, wire.CodeInvalidBody},
+	{text: nested(65), code: wire.CodeInvalidBody}, {text: "\"\xff\"", code: wire.CodeInvalidBody}, {text: "\"\xed\xa0\x80\"", code: wire.CodeInvalidBody}, {text: "\"\xc0\x80\"", code: wire.CodeInvalidBody},
+	{text: "\"\x00\"", code: wire.CodeInvalidBody}, {text: "\"\n\"", code: wire.CodeInvalidBody}, {text: `"\u12"`, code: wire.CodeInvalidBody}, {text: `"\x"`, code: wire.CodeInvalidBody},
+	{text: `NaN`, code: wire.CodeInvalidBody}, {text: `01`, code: wire.CodeInvalidBody}, {text: `1.`, code: wire.CodeInvalidBody}, {text: `[1,]`, code: wire.CodeInvalidBody}, {text: `"a`, code: wire.CodeInvalidBody},
 }
 
 // closeProtocol is the code by which a session ends that breaks the protocol.
@@ -185,9 +188,8 @@ func (x *site) fail(p *blackbox.Peer, f *wire.TaskFrame, reason string) error {
 	return err
 }
 
-// oddError fails a task with a text, as the reason of a nack and then for good.
-// Half of a pair is no text: it is read as U+FFFD, so that a worker that cuts its
-// messages in the wrong place can still say that it failed.
+// oddError fails a task with a text, as the reason of a nack and then for good. One
+// that is refused leaves the task with its worker, who can say it better.
 func (x *site) oddError(v value) expected {
 	x.t.Helper()
 	id := x.post(command, 1, 0)[0]
@@ -195,10 +197,14 @@ func (x *site) oddError(v value) expected {
 	x.claimOne(60)
 	_, err := x.api.Do(x.ctx, http.MethodPost, path+"/nack", `{"delaySeconds":0,"reason":`+v.text+`}`)
 	want := expected{id: id, payload: `{"n":0,"fill":""}`, reason: "mended", status: wire.StatusFailed}
-	if v.code != "" {
-		mustCode(x.t, "nack with "+v.text, err, v.code)
+	inNack, inResult := v.code, v.code
+	if v.noText {
+		inNack, inResult = wire.CodeInvalidArgument, wire.CodeInvalidResult
+	}
+	if inNack != "" {
+		mustCode(x.t, "nack with "+v.text, err, inNack)
 		_, err = x.api.Do(x.ctx, http.MethodPost, path+"/result", `{"error":`+v.text+`}`)
-		mustCode(x.t, "fail with "+v.text, err, v.code)
+		mustCode(x.t, "fail with "+v.text, err, inResult)
 		_, err = x.api.Do(x.ctx, http.MethodPost, path+"/result", `{"error":"mended"}`)
 		x.fine("fail it then", err)
 		return want
