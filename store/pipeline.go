@@ -39,7 +39,7 @@ type pipeline struct {
 }
 
 func (p *pipeline) init(s *Store) {
-	p.watch = newWatchdog("sync of the log", s.die)
+	p.watch = newWatchdog("sync of the log", &s.pipe.failed, s.die)
 	p.wake = make(chan struct{}, 1)
 	p.moved = make(chan struct{})
 }

@@ -276,6 +276,13 @@ func mustHaveFailed(t *testing.T, s *Store, fatal *atomic.Pointer[error], words 
 	if err := s.WaitDurable(context.Background(), 0); err == nil && s.Submitted(0) > 0 {
 		t.Error("a wait succeeded afterwards")
 	}
+	for _, w := range []*watchdog{s.pipe.watch, s.spans[0].watch, s.spans[1].watch} {
+		for range watchSteps {
+			if w.stuck() {
+				t.Errorf("%s is still watched: Fatal would be told again", w.what)
+			}
+		}
+	}
 }
 
 func TestAFailingSyncEndsTheProcessAndPublishesNothing(t *testing.T) {
@@ -391,7 +398,7 @@ func TestASyncThatHangsForTenSecondsEndsTheProcess(t *testing.T) {
 
 // One late step is what a process sees that was stopped for an hour.
 func TestOneLongPauseDoesNotCountAsStuck(t *testing.T) {
-	w := newWatchdog("test", func(err error) { t.Error(err) })
+	w := newWatchdog("test", new(atomic.Bool), func(err error) { t.Error(err) })
 	w.begin()
 	for range watchSteps - 1 {
 		if w.stuck() {

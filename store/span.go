@@ -38,7 +38,7 @@ func newSpan(s *Store, shard int) *Span {
 	sp.view = s.viewOf(s.db, shard)
 	sp.published.counters = make(map[QueueKey]Counters)
 	sp.batch = newBatch(sp, s.db)
-	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), s.die)
+	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), &s.pipe.failed, s.die)
 	return sp
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +20,10 @@ const (
 // are called by the goroutine that does the operation.
 type watchdog struct {
 	what string
-	die  func(error)
+	// failed says that the store has ended: what was under way then ends nowhere,
+	// and is no second cause.
+	failed *atomic.Bool
+	die    func(error)
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -27,8 +31,8 @@ type watchdog struct {
 	steps int
 }
 
-func newWatchdog(what string, die func(error)) *watchdog {
-	return &watchdog{what: what, die: die}
+func newWatchdog(what string, failed *atomic.Bool, die func(error)) *watchdog {
+	return &watchdog{what: what, failed: failed, die: die}
 }
 
 func (w *watchdog) begin() {
@@ -60,7 +64,7 @@ func (w *watchdog) step() {
 func (w *watchdog) stuck() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.busy {
+	if !w.busy || w.failed.Load() {
 		return false
 	}
 	w.steps++
