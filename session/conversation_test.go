@@ -150,7 +150,11 @@ func FuzzClientMessage(f *testing.F) {
 		if len(a.Frames) > len(frames) || c.unanswered > len(frames) {
 			t.Fatalf("%d frames have %d answers and count as %d", len(frames), len(a.Frames), c.unanswered)
 		}
-		if c.Needs() == NeedNothing && len(c.requests) == 0 && c.unanswered != len(a.Frames) {
+		asked := len(c.requests) > 0 || c.fence.waits > 0
+		if (a.Fence != nil) != (c.fence.waits > 0) {
+			t.Fatalf("%d shards owe their word, and the seat is told %v", c.fence.waits, a.Fence)
+		}
+		if c.Needs() == NeedNothing && !asked && c.unanswered != len(a.Frames) {
 			t.Fatalf("%d are unanswered, but %d answers wait and no shard is asked", c.unanswered, len(a.Frames))
 		}
 	})
