@@ -288,3 +288,9 @@ func (w *worker) finish(g *shardactor.Granted, result string) {
 		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(result)},
 	})
 }
+
+func adviseRetry(status int) bool {
+	return status == http.StatusTooManyRequests ||
+		status == http.StatusServiceUnavailable ||
+		status == http.StatusInsufficientStorage
+}

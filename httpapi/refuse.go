@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 
 	"codeq/mailbox"
 	"codeq/wire"
@@ -21,20 +20,7 @@ func refuse(e *wire.Error) answer {
 }
 
 // advised adds the advice when to try again, where the code wants one.
-func advised(e *wire.Error) *wire.Error {
-	if !adviseRetry(e.Code.HTTPStatus()) || e.RetryAfterSeconds != 0 {
-		return e
-	}
-	with := *e // a refusal may be shared
-	with.RetryAfterSeconds = retryAfterSeconds
-	return &with
-}
-
-func adviseRetry(status int) bool {
-	return status == http.StatusTooManyRequests ||
-		status == http.StatusServiceUnavailable ||
-		status == http.StatusInsufficientStorage
-}
+func advised(e *wire.Error) *wire.Error { return e.Advised(retryAfterSeconds) }
 
 func notFound() answer {
 	return refuse(wire.Refuse(wire.CodeNotFound, "there is nothing at this path; the API lies below "+base))

@@ -73,23 +73,7 @@ func (c *Conversation) succeed(r *request, ok *wire.OK) {
 
 // refuse answers with error, which the client always gets.
 func (c *Conversation) refuse(r *request, err *wire.Error) {
-	c.answer(r, &wire.ErrorFrame{Ref: r.ref, TaskID: r.task.TaskID, Err: advised(err)})
-}
-
-// advised adds the advice when to try again, which a shard leaves to whoever
-// speaks to clients.
-func advised(err *wire.Error) *wire.Error {
-	switch err.Code {
-	case wire.CodeOverloaded, wire.CodeDraining, wire.CodeStorageFull:
-	default:
-		return err
-	}
-	if err.RetryAfterSeconds != 0 {
-		return err
-	}
-	with := *err // a refusal may be shared
-	with.RetryAfterSeconds = retryAfterSeconds
-	return &with
+	c.answer(r, &wire.ErrorFrame{Ref: r.ref, TaskID: r.task.TaskID, Err: err.Advised(retryAfterSeconds)})
 }
 
 func (c *Conversation) answer(r *request, f wire.ServerFrame) {

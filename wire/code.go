@@ -109,3 +109,20 @@ func (e *Error) Error() string { return string(e.Code) + ": " + e.Sentence }
 func Refuse(code Code, sentence string) *Error {
 	return &Error{Code: code, Sentence: sentence}
 }
+
+// Advised is e with the advice to try again after so many seconds, if its code
+// is one of those that pass by themselves and it has no advice yet. e stays as
+// it is: a refusal may be shared.
+func (e *Error) Advised(afterSeconds int) *Error {
+	switch e.Code {
+	case CodeRateLimited, CodeOverloaded, CodeDraining, CodeNotLeader, CodeStorageFull:
+	default:
+		return e
+	}
+	if e.RetryAfterSeconds != 0 {
+		return e
+	}
+	with := *e
+	with.RetryAfterSeconds = afterSeconds
+	return &with
+}
