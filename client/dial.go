@@ -45,14 +45,9 @@ func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) 
 
 // adopt takes over what the welcome says about the connection.
 func (l *link) adopt() {
-	if l.welcome.PingSeconds <= 0 {
-		l.welcome.PingSeconds = wire.PingSeconds
-	}
 	if l.welcome.MaxUnanswered <= 0 {
 		l.welcome.MaxUnanswered = wire.MaxUnansweredRequests
 	}
-	l.idleFor.Store(int64(silenceAllowed(l.welcome.PingSeconds)))
-	l.expectSign()
 }
 
 func (c *Client) dialSocket(ctx context.Context) (net.Conn, error) {

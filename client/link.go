@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/lxzan/gws"
@@ -52,15 +51,16 @@ type link struct {
 	gone     chan struct{} // closed by the reader, after it set err
 	wrote    chan struct{} // closed when the writer has ended
 
-	// set once after the welcome, read by the reader
-	idleFor atomic.Int64 // longest silence of the server, nanoseconds
+	// owned by the reader
+	idleFor time.Duration // longest silence of the server
 
 	// owned by the reader until gone is closed
 	err error
 }
 
 func newLink() *link {
-	l := &link{
+	return &link{
+		idleFor:  silenceAllowed(wire.PingSeconds),
 		incoming: make(chan []wire.ServerFrame),
 		outgoing: make(chan []byte),
 		written:  make(chan struct{}),
@@ -68,12 +68,14 @@ func newLink() *link {
 		gone:     make(chan struct{}),
 		wrote:    make(chan struct{}),
 	}
-	l.idleFor.Store(int64(silenceAllowed(wire.PingSeconds)))
-	return l
 }
 
-// silenceAllowed is two and a half pings.
+// silenceAllowed is two and a half pings. A server that does not say how often
+// it pings does so as often as the protocol says.
 func silenceAllowed(pingSeconds int) time.Duration {
+	if pingSeconds <= 0 {
+		pingSeconds = wire.PingSeconds
+	}
 	return time.Duration(pingSeconds) * time.Second * 5 / 2
 }
 
@@ -132,10 +134,11 @@ func (l *link) allowWrite(d time.Duration) {
 	_ = l.conn.SetWriteDeadline(time.Now().Add(d))
 }
 
-// expectSign starts the wait for the next sign of life anew.
+// expectSign starts the wait for the next sign of life anew. Reader only: two
+// goroutines that set one deadline leave the one of whoever came last.
 func (l *link) expectSign() {
 	// As in allowWrite: the read that follows fails.
-	_ = l.conn.SetReadDeadline(time.Now().Add(time.Duration(l.idleFor.Load())))
+	_ = l.conn.SetReadDeadline(time.Now().Add(l.idleFor))
 }
 
 // fail notes why the link ended; the first reason counts. Reader only.
@@ -189,19 +192,30 @@ func (l *link) OnPong(*gws.Conn, []byte) { l.expectSign() }
 
 // OnMessage is called by gws in the reader.
 func (l *link) OnMessage(conn *gws.Conn, message *gws.Message) {
-	l.expectSign()
 	frames, err := l.parse(message)
 	if err != nil {
 		l.fail(err)
 		_ = conn.WriteClose(closeProtocol, nil) // the connection is given up either way
 		return
 	}
+	l.learnSilence(frames)
+	l.expectSign()
 	select {
 	case l.incoming <- frames:
 	case <-l.closing:
 	}
 	// While the owner was busy the server may well have spoken.
 	l.expectSign()
+}
+
+// learnSilence takes from the welcome how long the server may be silent.
+func (l *link) learnSilence(frames []wire.ServerFrame) {
+	if len(frames) == 0 {
+		return
+	}
+	if welcome, ok := frames[0].(*wire.Welcome); ok {
+		l.idleFor = silenceAllowed(welcome.PingSeconds)
+	}
 }
 
 // parse copies the message, because gws takes its buffer back while payloads

@@ -70,6 +70,37 @@ func TestLinkAnswersAPingOnlyWhenItsOwnerHasTheFramesBefore(t *testing.T) {
 	})
 }
 
+// How long a server may be silent is in its welcome, and holds from there on,
+// however the goroutines of a client take turns: a server that falls silent
+// right behind it is given up in two and a half of its pings.
+func TestLinkGivesUpAServerThatFallsSilentRightBehindItsWelcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.generous = make(chan struct{})
+		made := make(chan *link, 1)
+		go func() {
+			l, err := s.client.connect(context.Background(), &wire.Hello{WorkerID: "ada"})
+			if err != nil {
+				t.Error(err)
+			}
+			made <- l
+		}()
+		p := s.upgraded()
+		synctest.Wait() // whoever wants the welcome waits for it
+		p.welcome(next[*wire.Hello](p), 2)
+		l := <-made
+		synctest.Wait()
+		close(s.generous)
+		began := time.Now()
+		<-l.gone
+		if silent := time.Since(began); silent != 5*time.Second {
+			t.Errorf("the server was given up after %v of silence", silent)
+		}
+		l.close()
+		p.closed()
+	})
+}
+
 // A task that comes while its worker leaves is dropped, and so must be the ping
 // behind it: its pong would say that the task has arrived.
 func TestLinkThatClosesConfirmsNothingThatItsOwnerHasNotTaken(t *testing.T) {
