@@ -37,7 +37,10 @@ func BareHTTP(ctx context.Context, w Workload, measureFor time.Duration) (tasksP
 		}
 		err = errors.Join(err, closed)
 	}()
-	line := newHTTPLine(&address{url: "http://" + listener.Addr().String()}, &w, func() *Tally { return nil })
+	line, err := newHTTPLine(&address{url: "http://" + listener.Addr().String()}, &w, func() *Tally { return nil })
+	if err != nil {
+		return 0, err
+	}
 	defer line.close()
 	return line.postBare(ctx, measureFor)
 }
@@ -65,7 +68,7 @@ func (l *httpLine) postBare(ctx context.Context, measureFor time.Duration) (task
 			c := <-l.idle
 			for again := true; again; again = ctx.Err() == nil {
 				path := c.compose(0, l.workload.Batch, l.workload.PayloadBytes)
-				status, _, err := l.ask(path, c.body)
+				status, _, err := c.ask(path)
 				if err == nil && status != http.StatusCreated {
 					err = fmt.Errorf("status %d", status)
 				}

@@ -1,11 +1,8 @@
 package loadtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 
 	"codeq/wire"
 )
@@ -17,40 +14,47 @@ const (
 
 // httpLine posts over HTTP; a producer waits for the answer inside Post.
 type httpLine struct {
-	at       *address
 	workload *Workload
-	client   *http.Client
+	callers  []*httpCaller
 	idle     chan *httpCaller
 }
 
 // httpCaller is what one request at a time needs.
 type httpCaller struct {
+	*caller
 	tally   *Tally
 	body    []byte
 	payload []byte
 	request wire.EnqueueRequest
 }
 
-func newHTTPLine(at *address, w *Workload, newTally func() *Tally) *httpLine {
-	l := &httpLine{at: at, workload: w, idle: make(chan *httpCaller, w.Producers)}
-	l.client = &http.Client{
-		Timeout:   answersFor,
-		Transport: &http.Transport{MaxIdleConnsPerHost: w.Producers, TLSClientConfig: at.tls},
-	}
+func newHTTPLine(at *address, w *Workload, newTally func() *Tally) (*httpLine, error) {
+	l := &httpLine{workload: w, idle: make(chan *httpCaller, w.Producers)}
 	for range w.Producers {
-		l.idle <- &httpCaller{tally: newTally(), request: wire.EnqueueRequest{Command: w.Command}}
+		calls, err := newCaller(at)
+		if err != nil {
+			return nil, err
+		}
+		c := &httpCaller{caller: calls, tally: newTally(), request: wire.EnqueueRequest{Command: w.Command}}
+		l.callers = append(l.callers, c)
+		l.idle <- c
 	}
-	return l
+	return l, nil
 }
 
-func (l *httpLine) close() { l.client.CloseIdleConnections() }
+// close ends the connections; no producer posts any more.
+func (l *httpLine) close() {
+	for _, c := range l.callers {
+		c.close()
+	}
+}
 
 // Post implements Line.
 func (l *httpLine) Post(first uint64, count int) error {
 	c := <-l.idle
 	defer func() { l.idle <- c }()
 	path := c.compose(first, count, l.workload.PayloadBytes)
-	status, answer, err := l.ask(path, c.body)
+	status, answer, err := c.ask(path)
 	if err != nil {
 		return fmt.Errorf("post task over HTTP: %w", err)
 	}
@@ -87,25 +91,13 @@ func (c *httpCaller) compose(first uint64, count, payloadBytes int) (path string
 	return path
 }
 
-func (l *httpLine) ask(path string, body []byte) (status int, answer []byte, err error) {
-	request, err := http.NewRequest(http.MethodPost, l.at.url+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
+// ask posts the body that was composed.
+func (c *httpCaller) ask(path string) (status int, answer []byte, err error) {
+	prefer := ""
 	if path == batchPath {
-		request.Header.Set("Prefer", "return=minimal")
+		prefer = "return=minimal"
 	}
-	if l.at.token != "" {
-		request.Header.Set("Authorization", "Bearer "+l.at.token)
-	}
-	response, err := l.client.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	answer, err = io.ReadAll(response.Body)
-	_ = response.Body.Close() // all of it has been read
-	return response.StatusCode, answer, err
+	return c.post(path, prefer, c.body)
 }
 
 // refused notes the refusal of a whole request.

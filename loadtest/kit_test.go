@@ -71,6 +71,8 @@ func (c *crooked) Open(_ context.Context, w *Workload, newTally func() *Tally, f
 	return lines, nil
 }
 
+func (c *crooked) Work(context.Context) error { return nil }
+
 func (c *crooked) Durability() string { return "none" }
 
 func (c *crooked) Close() error {

@@ -32,6 +32,7 @@ type Outcome struct {
 	// acknowledged.
 	Enqueue, Rejection, Delivery, EndToEnd Quantiles
 
+	// With Workload.WorkAfter these are for a create: there are no cycles then.
 	ServerCPUMicrosPerCycle    *float64
 	GeneratorCPUMicrosPerCycle *float64
 	// ServerRSSMiB is the most that was in use while it was measured,
@@ -53,6 +54,9 @@ func (o *Outcome) note(before, after sight) {
 	seconds := after.at.Sub(before.at).Seconds()
 	cycles := after.completed - before.completed
 	o.CyclesPerSecond = float64(cycles) / seconds
+	if o.Workload.WorkAfter {
+		cycles = after.acked - before.acked
+	}
 	o.AcceptedPerSecond = float64(after.acked-before.acked) / seconds
 	o.RefusedPerSecond = float64(after.refused-before.refused) / seconds
 	if before.hasServer {

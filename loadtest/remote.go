@@ -40,12 +40,19 @@ func (t *Remote) Open(ctx context.Context, w *Workload, newTally func() *Tally, 
 	t.workload = w
 	for range w.Sessions {
 		worker := &workerSession{tally: newTally(), fail: fail, seated: make(chan struct{})}
-		if err := t.openWorker(ctx, worker); err != nil {
+		socket, welcome, err := openSocket(ctx, &t.at, worker.hear, worker.fail)
+		if err != nil {
 			return nil, err
 		}
+		t.durability = welcome.Durability
+		worker.socket = socket
+		t.workers = append(t.workers, worker)
 	}
 	if w.OverHTTP {
-		t.http = newHTTPLine(&t.at, w, newTally)
+		var err error
+		if t.http, err = newHTTPLine(&t.at, w, newTally); err != nil {
+			return nil, err
+		}
 		lines := make([]Line, w.Sessions)
 		for i := range lines {
 			lines[i] = t.http
@@ -65,23 +72,19 @@ func (t *Remote) Open(ctx context.Context, w *Workload, newTally func() *Tally, 
 	return lines, nil
 }
 
-func (t *Remote) openWorker(ctx context.Context, worker *workerSession) error {
-	socket, welcome, err := openSocket(ctx, &t.at, worker.hear, worker.fail)
-	if err != nil {
-		return err
+// Work implements Target.
+func (t *Remote) Work(ctx context.Context) error {
+	for _, worker := range t.workers {
+		worker.socket.send(wire.AppendClientFrame(nil, &wire.Subscribe{
+			Ref: wire.Ref{Value: subscribeRef, Present: true}, Commands: []string{t.workload.Command}, Window: t.workload.Window,
+		}), 1, false)
+		select {
+		case <-worker.seated:
+		case <-ctx.Done():
+			return cause(ctx)
+		}
 	}
-	t.durability = welcome.Durability
-	t.workers = append(t.workers, worker)
-	worker.socket = socket
-	socket.send(wire.AppendClientFrame(nil, &wire.Subscribe{
-		Ref: wire.Ref{Value: subscribeRef, Present: true}, Commands: []string{t.workload.Command}, Window: t.workload.Window,
-	}), 1, false)
-	select {
-	case <-worker.seated:
-		return nil
-	case <-ctx.Done():
-		return cause(ctx)
-	}
+	return nil
 }
 
 // Close implements Target.

@@ -41,6 +41,7 @@ func TestRealServerHoldsUnderLoad(t *testing.T) {
 		"batch":            func(w *loadtest.Workload) { w.Batch, w.Producers = 10, 4 },
 		"sessions":         func(w *loadtest.Workload) { w.Sessions, w.Window = 3, 5 },
 		"HTTP":             func(w *loadtest.Workload) { w.OverHTTP, w.Producers = true, 4 },
+		"creates":          func(w *loadtest.Workload) { w.OverHTTP, w.WorkAfter, w.Producers = true, true, 4 },
 		"rate and payload": func(w *loadtest.Workload) { w.RatePerSecond, w.PayloadBytes = 300, 5000 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,6 +60,9 @@ func TestRealServerHoldsUnderLoad(t *testing.T) {
 			}
 			if !o.Verdict.Holds() || o.Verdict.Created == 0 || o.Durability != "fsync" {
 				t.Errorf("%s, durability %q", o.Verdict, o.Durability)
+			}
+			if w.WorkAfter && (o.CyclesPerSecond != 0 || o.Delivery.Count != 0) {
+				t.Errorf("workers worked while creates were measured: %f cycles/s, %d deliveries", o.CyclesPerSecond, o.Delivery.Count)
 			}
 			if o.ServerRSSMiB == nil || *o.ServerRSSMiB < 1 {
 				t.Error("the memory of the server was not measured")

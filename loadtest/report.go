@@ -17,10 +17,12 @@ func (o *Outcome) WriteText(out io.Writer) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("cycles/s", "%.0f", o.CyclesPerSecond)
+	row(o.Workload.measured()+"s/s", "%.0f", o.perSecond())
 	row("enqueue", "%s", o.Enqueue)
-	row("to the worker", "%s", o.Delivery)
-	row("end to end", "%s", o.EndToEnd)
+	if !o.Workload.WorkAfter {
+		row("to the worker", "%s", o.Delivery)
+		row("end to end", "%s", o.EndToEnd)
+	}
 	if o.Verdict.Refused > 0 {
 		row("accepted", "%.0f tasks/s", o.AcceptedPerSecond)
 		row("refused", "%.0f tasks/s; %s", o.RefusedPerSecond, o.Rejection)
@@ -40,9 +42,25 @@ func (o *Outcome) WriteText(out io.Writer) error {
 	return nil
 }
 
+// measured is what the figures are about.
+func (w *Workload) measured() string {
+	if w.WorkAfter {
+		return "create"
+	}
+	return "cycle"
+}
+
+// perSecond is how many of them there were.
+func (o *Outcome) perSecond() float64 {
+	if o.Workload.WorkAfter {
+		return o.AcceptedPerSecond
+	}
+	return o.CyclesPerSecond
+}
+
 func (o *Outcome) processRows(row func(name, format string, args ...any)) {
 	if o.ServerCPUMicrosPerCycle != nil {
-		row("server", "%.1f µs of CPU per cycle", *o.ServerCPUMicrosPerCycle)
+		row("server", "%.1f µs of CPU per %s", *o.ServerCPUMicrosPerCycle, o.Workload.measured())
 	}
 	if o.ServerRSSMiB != nil {
 		row("server memory", "%.0f MiB at most, %.0f at the start, %.0f at the end",
@@ -51,7 +69,7 @@ func (o *Outcome) processRows(row func(name, format string, args ...any)) {
 		row("server", "not measured: it is not a process of this bench")
 	}
 	if o.GeneratorCPUMicrosPerCycle != nil {
-		row("generator", "%.1f µs of CPU per cycle", *o.GeneratorCPUMicrosPerCycle)
+		row("generator", "%.1f µs of CPU per %s", *o.GeneratorCPUMicrosPerCycle, o.Workload.measured())
 	}
 }
 
@@ -92,27 +110,30 @@ type jsonQuantiles struct {
 }
 
 type jsonOutcome struct {
-	CyclesPerSecond            float64        `json:"cyclesPerSecond"`
-	EnqueueMs                  jsonQuantiles  `json:"enqueueMs"`
-	DeliveryMs                 jsonQuantiles  `json:"deliveryMs"`
-	EndToEndMs                 jsonQuantiles  `json:"endToEndMs"`
-	RefusedMs                  *jsonQuantiles `json:"refusedMs,omitempty"`
-	AcceptedPerSecond          float64        `json:"acceptedPerSecond"`
-	RefusedPerSecond           float64        `json:"refusedPerSecond"`
-	Created                    int64          `json:"created"`
-	Completed                  int64          `json:"completed"`
-	Lost                       int64          `json:"lost"`
-	Duplicated                 int64          `json:"duplicated"`
-	Altered                    int64          `json:"altered"`
-	Strangers                  int64          `json:"strangers"`
-	Unanswered                 int64          `json:"unanswered"`
-	Refused                    int64          `json:"refused"`
-	ServerCPUMicrosPerCycle    *float64       `json:"serverCpuMicrosPerCycle"`
-	GeneratorCPUMicrosPerCycle *float64       `json:"generatorCpuMicrosPerCycle"`
-	ServerRSSMiB               *float64       `json:"serverRssMiB"`
-	FsyncMicros                *float64       `json:"fsyncMicros"`
-	BareHTTPPerSecond          *float64       `json:"bareHttpPerSecond,omitempty"`
-	Durability                 string         `json:"durability"`
+	CyclesPerSecond             float64        `json:"cyclesPerSecond"`
+	CreatesPerSecond            *float64       `json:"createsPerSecond,omitempty"`
+	EnqueueMs                   jsonQuantiles  `json:"enqueueMs"`
+	DeliveryMs                  jsonQuantiles  `json:"deliveryMs"`
+	EndToEndMs                  jsonQuantiles  `json:"endToEndMs"`
+	RefusedMs                   *jsonQuantiles `json:"refusedMs,omitempty"`
+	AcceptedPerSecond           float64        `json:"acceptedPerSecond"`
+	RefusedPerSecond            float64        `json:"refusedPerSecond"`
+	Created                     int64          `json:"created"`
+	Completed                   int64          `json:"completed"`
+	Lost                        int64          `json:"lost"`
+	Duplicated                  int64          `json:"duplicated"`
+	Altered                     int64          `json:"altered"`
+	Strangers                   int64          `json:"strangers"`
+	Unanswered                  int64          `json:"unanswered"`
+	Refused                     int64          `json:"refused"`
+	ServerCPUMicrosPerCycle     *float64       `json:"serverCpuMicrosPerCycle"`
+	GeneratorCPUMicrosPerCycle  *float64       `json:"generatorCpuMicrosPerCycle"`
+	ServerCPUMicrosPerCreate    *float64       `json:"serverCpuMicrosPerCreate,omitempty"`
+	GeneratorCPUMicrosPerCreate *float64       `json:"generatorCpuMicrosPerCreate,omitempty"`
+	ServerRSSMiB                *float64       `json:"serverRssMiB"`
+	FsyncMicros                 *float64       `json:"fsyncMicros"`
+	BareHTTPPerSecond           *float64       `json:"bareHttpPerSecond,omitempty"`
+	Durability                  string         `json:"durability"`
 }
 
 // MarshalJSON implements json.Marshaler: the outcome for programs. Latencies
@@ -130,6 +151,11 @@ func (o *Outcome) MarshalJSON() ([]byte, error) {
 		ServerRSSMiB:               roundedIfAny(o.ServerRSSMiB), FsyncMicros: roundedIfAny(o.FsyncMicros),
 		BareHTTPPerSecond: roundedIfAny(o.BareHTTPPerSecond),
 		Durability:        o.Durability,
+	}
+	if o.Workload.WorkAfter {
+		j.CreatesPerSecond = roundedIfAny(&o.AcceptedPerSecond)
+		j.ServerCPUMicrosPerCreate, j.ServerCPUMicrosPerCycle = j.ServerCPUMicrosPerCycle, nil
+		j.GeneratorCPUMicrosPerCreate, j.GeneratorCPUMicrosPerCycle = j.GeneratorCPUMicrosPerCycle, nil
 	}
 	if o.Rejection.Count > 0 {
 		q := forJSON(o.Rejection)

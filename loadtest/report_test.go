@@ -36,9 +36,18 @@ func poorOutcome() *Outcome {
 	}
 }
 
+// createsOutcome is of creates alone.
+func createsOutcome() *Outcome {
+	o := sampleOutcome()
+	o.Workload.OverHTTP, o.Workload.WorkAfter = true, true
+	o.CyclesPerSecond, o.AcceptedPerSecond = 0, 11_987.65
+	o.Delivery, o.EndToEnd = Quantiles{}, Quantiles{}
+	return o
+}
+
 func TestReportReadsAsItShould(t *testing.T) {
 	var out strings.Builder
-	for _, o := range []*Outcome{sampleOutcome(), poorOutcome()} {
+	for _, o := range []*Outcome{sampleOutcome(), poorOutcome(), createsOutcome()} {
 		if err := o.WriteText(&out); err != nil {
 			t.Fatal(err)
 		}

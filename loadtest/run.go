@@ -22,10 +22,12 @@ const (
 // Target is what is put under load.
 type Target interface {
 	// Open connects as the workload says. It asks newTally for a Tally per
-	// connection, lets the workers complete whatever they are given, and
-	// returns a line per producer session. Errors that come up later go to
-	// fail, from any goroutine.
+	// connection and returns a line per producer session. Errors that come up
+	// later go to fail, from any goroutine.
 	Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Line, error)
+	// Work lets the workers complete whatever they are given from now on. It is
+	// called once, after Open.
+	Work(ctx context.Context) error
 	// Durability is what the target promises of an answer; known after Open.
 	Durability() string
 	// Close ends everything Open started and returns when it is gone.
@@ -98,6 +100,9 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	r := &run{Options: o, began: time.Now(), cancel: cancel}
 	r.outcome.Workload = o.Workload
 	lines, err := o.Target.Open(ctx, &r.Workload, r.newTally, r.fail)
+	if err == nil && !r.WorkAfter {
+		err = r.Target.Work(ctx)
+	}
 	if err == nil {
 		err = r.carryOut(ctx, lines)
 	}
@@ -132,6 +137,9 @@ func (r *run) carryOut(ctx context.Context, lines []Line) error {
 	limit := time.AfterFunc(answersFor, endAnswers)
 	posting.Wait()
 	limit.Stop()
+	if err == nil && r.WorkAfter {
+		err = r.Target.Work(ctx)
+	}
 	if err == nil {
 		err = r.finish(ctx)
 	}

@@ -97,6 +97,8 @@ type silent struct{ crooked }
 
 func (*silent) Post(uint64, int) error { return nil }
 
+func (s *silent) Work(context.Context) error { return nil }
+
 func (s *silent) Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Line, error) {
 	_, err := s.crooked.Open(ctx, w, newTally, fail)
 	return []Line{s}, err

@@ -30,6 +30,9 @@ type Workload struct {
 	RatePerSecond float64
 	// WarmUpFor is not measured, MeasureFor is.
 	WarmUpFor, MeasureFor time.Duration
+	// WorkAfter lets the workers begin when the measured time is over: what is
+	// measured are creates alone, and the answers are checked all the same.
+	WorkAfter bool
 	// OverHTTP makes producers post over HTTP; workers keep their sessions.
 	OverHTTP bool
 }
@@ -127,6 +130,9 @@ func (w *Workload) String() string {
 	}
 	if w.RatePerSecond > 0 {
 		line += fmt.Sprintf(", %g tasks/s offered", w.RatePerSecond)
+	}
+	if w.WorkAfter {
+		line += ", workers come after"
 	}
 	return line + fmt.Sprintf("; window %d; payload %d bytes; %v after %v of warm-up",
 		w.Window, w.PayloadBytes, w.MeasureFor, w.WarmUpFor)

@@ -29,6 +29,7 @@ const (
 type benchCmd struct {
 	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"What is run: canonical (the default), or mailbox, which posts more than the shards can take."`
 	Engine       bool    `help:"Drive the engine inside this process, without a server."`
+	Creates      bool    `help:"Measure creates alone: workers come when the time is over, and the answers are checked then."`
 	HTTP         bool    `name:"http" help:"Post over HTTP; the workers keep their sessions."`
 	Producers    int     `default:"32" help:"Goroutines that post."`
 	Pipeline     int     `default:"1" help:"Batches that each producer has under way; 1 waits for each answer."`
@@ -95,6 +96,7 @@ func (b *benchCmd) workload() loadtest.Workload {
 	w := loadtest.Canonical()
 	w.Producers, w.Pipeline, w.Batch, w.Window = b.Producers, b.Pipeline, b.Batch, b.Window
 	w.Sessions, w.PayloadBytes, w.RatePerSecond, w.OverHTTP = b.Sessions, b.PayloadBytes, b.Rate, b.HTTP
+	w.WorkAfter = b.Creates
 	w.WarmUpFor, w.MeasureFor = seconds(b.WarmUp), seconds(b.Seconds)
 	if w != loadtest.Canonical() {
 		w.Name = "as asked for"

@@ -49,10 +49,11 @@ type engineTarget struct {
 	dir    string
 	shards int
 
-	store   *store.Store
-	engine  *shardactor.Engine
-	workers []*engineWorker
-	figures []string
+	workload *loadtest.Workload
+	store    *store.Store
+	engine   *shardactor.Engine
+	workers  []*engineWorker
+	figures  []string
 }
 
 // Durability implements loadtest.Target.
@@ -65,22 +66,29 @@ func (t *engineTarget) Open(_ context.Context, w *loadtest.Workload, newTally fu
 	if err := t.start(fail); err != nil {
 		return nil, err
 	}
+	t.workload = w
 	var lines []loadtest.Line
 	for i := range w.Sessions {
-		worker := newEngineWorker(t.engine, byte(i+1), newTally())
-		t.workers = append(t.workers, worker)
-		worker.seat.SetWindow(w.Window)
-		for shard := range t.engine.Shards() {
-			m := &shardactor.Subscribe{
-				Seat: worker.seat, Commands: []string{w.Command}, LeaseForMs: wire.DefaultLeaseSeconds * 1000,
-			}
-			if v := t.engine.Post(shard, []shardactor.Message{m}, messageBytes, mailbox.ClassKeep); v != mailbox.Accepted {
-				return nil, fmt.Errorf("subscribe at shard %d: verdict %d", shard, v)
-			}
-		}
+		t.workers = append(t.workers, newEngineWorker(t.engine, byte(i+1), newTally()))
 		lines = append(lines, &engineLine{engine: t.engine, workload: w, tally: newTally()})
 	}
 	return lines, nil
+}
+
+// Work implements loadtest.Target.
+func (t *engineTarget) Work(context.Context) error {
+	for _, worker := range t.workers {
+		worker.seat.SetWindow(t.workload.Window)
+		for shard := range t.engine.Shards() {
+			m := &shardactor.Subscribe{
+				Seat: worker.seat, Commands: []string{t.workload.Command}, LeaseForMs: wire.DefaultLeaseSeconds * 1000,
+			}
+			if v := t.engine.Post(shard, []shardactor.Message{m}, messageBytes, mailbox.ClassKeep); v != mailbox.Accepted {
+				return fmt.Errorf("subscribe at shard %d: verdict %d", shard, v)
+			}
+		}
+	}
+	return nil
 }
 
 func (t *engineTarget) start(fail func(error)) error {

@@ -12,6 +12,7 @@ import (
 // benchFigures is the report for programs, as far as these tests read it.
 type benchFigures struct {
 	CyclesPerSecond, EnqueueP50 float64
+	CreatesPerSecond            *float64
 	EnqueueMs, EndToEndMs       struct{ P50, P99, P999 float64 }
 	Created, Completed          int64
 	Lost, Duplicated            int64
@@ -58,6 +59,24 @@ func TestBenchOverHTTPIsComparedWithBareHTTP(t *testing.T) {
 	}
 	if got.Created == 0 || got.Completed != got.Created || got.BareHTTPPerSecond <= 0 {
 		t.Errorf("figures %+v", got)
+	}
+}
+
+func TestBenchMeasuresCreatesAlone(t *testing.T) {
+	for _, over := range [][]string{{"--http"}, {}, {"--engine"}} {
+		t.Setenv(asCodeq, "1")
+		args := append([]string{"bench", "--creates", "--json", "--seconds", "0.2", "--warm-up", "0", "--dir", t.TempDir()}, over...)
+		code, out, errText := codeq("", args...)
+		if code != exitFine {
+			t.Fatalf("exit %d: %s%s", code, out, errText)
+		}
+		var got benchFigures
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		if got.Created == 0 || got.Completed != got.Created || got.CreatesPerSecond == nil || got.CyclesPerSecond != 0 {
+			t.Errorf("%v: figures %+v", over, got)
+		}
 	}
 }
 

@@ -1,0 +1,154 @@
+package loadtest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// dialFor is how long a connection may take.
+const dialFor = 10 * time.Second
+
+// caller is one HTTP/1.1 connection that one goroutine at a time posts over. It
+// is the generator's own because what http.Client does for everybody, two
+// goroutines and a timer for each request, takes as much of the processors as
+// the server that is to be measured: with it a handler that stores nothing
+// answers 24,500 requests a second on two cores, and 39,000 with this.
+type caller struct {
+	at   *url.URL
+	tls  *tls.Config
+	head string // of every request, up to its length
+
+	conn   net.Conn // nil before the first request and after a failed one
+	reader *bufio.Reader
+	out    []byte
+	answer []byte
+}
+
+func newCaller(at *address) (*caller, error) {
+	parsed, err := url.Parse(at.url)
+	if err != nil {
+		return nil, fmt.Errorf("read address: %w", err)
+	}
+	c := &caller{at: parsed, tls: at.tls}
+	c.head = "Host: " + parsed.Host + "\r\nUser-Agent: codeq-bench\r\nContent-Type: application/json\r\n"
+	if at.token != "" {
+		c.head += "Authorization: Bearer " + at.token + "\r\n"
+	}
+	return c, nil
+}
+
+// post sends one request and reads its answer, which is good until the next.
+// prefer may be empty. A connection that failed is made anew for the next.
+func (c *caller) post(path, prefer string, body []byte) (status int, answer []byte, err error) {
+	status, answer, again, err := c.exchange(path, prefer, body)
+	if err != nil || !again {
+		c.close()
+	}
+	return status, answer, err
+}
+
+func (c *caller) exchange(path, prefer string, body []byte) (status int, answer []byte, again bool, err error) {
+	if err := c.connect(); err != nil {
+		return 0, nil, false, err
+	}
+	if err := c.conn.SetDeadline(time.Now().Add(answersFor)); err != nil {
+		return 0, nil, false, err
+	}
+	if _, err := c.conn.Write(c.compose(path, prefer, body)); err != nil {
+		return 0, nil, false, err
+	}
+	response, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		return 0, nil, false, err
+	}
+	c.answer, err = readAll(c.answer[:0], response.Body)
+	_ = response.Body.Close() // all of it has been read, or the connection is given up
+	return response.StatusCode, c.answer, !response.Close, err
+}
+
+func (c *caller) compose(path, prefer string, body []byte) []byte {
+	c.out = append(c.out[:0], "POST "...)
+	c.out = append(append(append(c.out, c.at.Path...), path...), " HTTP/1.1\r\n"...)
+	c.out = append(c.out, c.head...)
+	if prefer != "" {
+		c.out = append(append(append(c.out, "Prefer: "...), prefer...), "\r\n"...)
+	}
+	c.out = strconv.AppendInt(append(c.out, "Content-Length: "...), int64(len(body)), 10)
+	return append(append(c.out, "\r\n\r\n"...), body...)
+}
+
+func (c *caller) connect() error {
+	if c.conn != nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.Background(), dialFor)
+	defer stop()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", hostPort(c.at))
+	if err != nil {
+		return err
+	}
+	if c.at.Scheme == "https" {
+		if conn, err = secure(ctx, conn, c.tls, c.at.Hostname()); err != nil {
+			return err
+		}
+	}
+	c.conn, c.reader = conn, bufio.NewReader(conn)
+	return nil
+}
+
+func hostPort(at *url.URL) string {
+	if at.Port() != "" {
+		return at.Host
+	}
+	return net.JoinHostPort(at.Hostname(), at.Scheme) // the scheme is a service of that name
+}
+
+// secure speaks TLS over conn, which is closed when that fails.
+func secure(ctx context.Context, conn net.Conn, config *tls.Config, host string) (net.Conn, error) {
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
+}
+
+// close ends the connection, if there is one.
+func (c *caller) close() {
+	if c.conn != nil {
+		_ = c.conn.Close() // nothing is under way on it
+		c.conn = nil
+	}
+}
+
+// readAll appends what is left of r to data.
+func readAll(data []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil {
+			return data, err
+		}
+	}
+}
