@@ -74,6 +74,9 @@ func TestA26WorkersDoNotComeBackTogether(t *testing.T) {
 func judgeSpread(t *testing.T, came []time.Duration) {
 	t.Helper()
 	const together = 250 * time.Millisecond
+	// Where the server was away for half of the time over which the workers come
+	// back, only the other half is left for most of them.
+	const least = drainSpread / 4
 	most := 0
 	for i := range came {
 		behind, _ := slices.BinarySearch(came, came[i]+together)
@@ -81,8 +84,8 @@ func judgeSpread(t *testing.T, came []time.Duration) {
 	}
 	first, last := came[0], came[len(came)-1]
 	t.Logf("they came %v to %v after the server, at most %d of %d within %v", first, last, most, len(came), together)
-	if last-first < time.Second {
-		t.Errorf("all came within %v, want seconds", last-first)
+	if last-first < least {
+		t.Errorf("all came within %v, want at least %v", last-first, least)
 	}
 	if most > len(came)*2/3 {
 		t.Errorf("%d of %d came within %v", most, len(came), together)

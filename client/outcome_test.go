@@ -85,15 +85,20 @@ func TestEveryOutcomeHasItsFrame(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsAndStaysUnderTheGraceOfTheServer(t *testing.T) {
+// Waits of clients are spread, but none is shorter than half of what it is about.
+func TestA26WaitsOfClientsGrowAndStayUnderTheGraceOfTheServer(t *testing.T) {
 	for failures := range 100 {
+		about := maxBackoff
+		if failures < 10 {
+			about = min(firstBackoff<<failures, maxBackoff)
+		}
 		low, high := time.Hour, time.Duration(0)
 		for range 200 {
 			delay := backoff(failures)
 			low, high = min(low, delay), max(high, delay)
 		}
-		if low < firstBackoff/2 || high > maxBackoff*3/2 || high > wire.ResumeGraceSeconds*time.Second {
-			t.Errorf("after %d failures the wait is from %s to %s", failures, low, high)
+		if low < about/2 || high > about*3/2 || high > wire.ResumeGraceSeconds*time.Second {
+			t.Errorf("after %d failures the wait is from %s to %s, want about %s", failures, low, high, about)
 		}
 		if high < low*3/2 {
 			t.Errorf("after %d failures the wait is hardly spread: %s to %s", failures, low, high)
