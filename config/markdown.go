@@ -36,9 +36,19 @@ const documentTail = `
 ## What the memory is for
 
 One eighth of ` + "`memory`" + ` is for memtables (four, of at most 64 MiB each), one eighth for
-the block cache, one eighth for the mailboxes of all shards. The rest is for tasks in
-hand, sessions and what the garbage collector needs. The whole is also the collector's limit, unless the variable
-` + "`GOMEMLIMIT`" + ` says otherwise.
+the block cache, one eighth for the mailboxes of all shards, one eighth for what sessions
+have not read yet. The rest is for tasks in hand, sessions and what the garbage collector
+needs.
+
+The whole is the limit that the collector keeps to, unless the variable ` + "`GOMEMLIMIT`" + `
+says otherwise. It is an aim and no wall: what has to be in memory at once, as with tens of
+thousands of sessions, goes over it. The system counts the program itself on top of it, so
+reckon with 64 MiB more than ` + "`memory`" + `, also as the limit of a container.
+
+A backlog takes none of this by its length: the tasks that wait are in the store, and
+memory has the heads of the queues. One backlog after the other finds the same memory. When
+they have gone, the process gives back within minutes what the collector has freed, but not
+the block cache and the memtables, which stay as large as they were.
 
 ## A file
 

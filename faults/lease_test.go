@@ -130,14 +130,50 @@ func TestA24OneOverrunCostsOneDelivery(t *testing.T) {
 
 // Tasks that fail together are not tried again together.
 func TestA26RetriesAreSpread(t *testing.T) {
+	judgeWaits(t, newSite(t), wire.BackoffFullJitter, 0)
+}
+
+// With equal jitter they are not tried before half of the wait is over, either.
+func TestA26EqualJitterIsAtLeastHalf(t *testing.T) {
+	judgeWaits(t, newSite(t), wire.BackoffEqualJitter, longWait/2)
+}
+
+// longWait is the base of waits of which hardly any is over before it is looked at.
+const longWait = 10 * time.Minute
+
+// judgeWaits has many tasks fail for the first time and looks at their waits: each
+// is from least to the base, and no tenth of that has more than a quarter of them.
+func judgeWaits(t *testing.T, x *site, policy string, least time.Duration) {
+	t.Helper()
 	tasks := scale(300, 10_000)
-	x := newSite(t)
-	// So long that hardly any is over before it is looked at.
-	const base = 10 * time.Minute
-	body := fmt.Sprintf(`{"backoff":{"baseSeconds":%d}}`, int(base/time.Second))
-	if _, err := x.api.Do(x.ctx, http.MethodPut, "/admin/queues/"+command, body); err != nil {
-		t.Fatal(err)
+	x.ask(http.MethodPut, "/admin/queues/"+command,
+		fmt.Sprintf(`{"backoff":{"policy":%q,"baseSeconds":%d}}`, policy, int(longWait/time.Second)))
+	waits := x.failOnce(tasks)
+	const bins = 10
+	binFor := (longWait - least) / bins
+	var spread [bins]int
+	for _, wait := range waits {
+		if wait < least || wait > longWait {
+			t.Errorf("a task waits for %v, want %v to %v", wait, least, longWait)
+			continue
+		}
+		spread[min(bins-1, int((wait-least)/binFor))]++
 	}
+	for i, n := range spread {
+		if n > len(waits)/4 {
+			from := least + time.Duration(i)*binFor
+			t.Errorf("%d of %d tasks wait between %v and %v: %v", n, len(waits), from, from+binFor, spread)
+		}
+	}
+	if len(waits) < tasks/2 {
+		t.Errorf("only %d of %d tasks wait at all", len(waits), tasks)
+	}
+}
+
+// failOnce posts tasks, has each fail once, and returns for how long those wait
+// whose time has not come yet.
+func (x *site) failOnce(tasks int) (waits []time.Duration) {
+	x.t.Helper()
 	w := x.worker(x.server.Addr, "failing", 300, 600)
 	ids := x.post(command, tasks, 0)
 	for nacked := 0; nacked < tasks; {
@@ -147,32 +183,17 @@ func TestA26RetriesAreSpread(t *testing.T) {
 		}
 		nacked++
 		if err := w.Say(&wire.Nack{TaskRef: blackbox.RefOf(f), NackRequest: wire.NackRequest{DelaySeconds: -1}}); err != nil {
-			t.Fatal(err)
+			x.t.Fatal(err)
 		}
 	}
-	const bins, binFor = 10, base / 10 // the first delay is at most the base
-	var spread [bins + 1]int
 	for _, id := range ids {
 		task := x.read(id)
 		if task.Attempts == 0 {
 			x.eventually(patience, "the nack has arrived", func() bool { task = x.read(id); return task.Attempts > 0 })
 		}
-		if task.VisibleAtMs == 0 {
-			continue // its time has come already
-		}
-		wait := time.Duration(task.VisibleAtMs-task.UpdatedAtMs) * time.Millisecond
-		spread[min(bins, int(wait/binFor))]++
-	}
-	total := 0
-	for _, n := range spread {
-		total += n
-	}
-	for i, n := range spread {
-		if n > total/4 {
-			t.Errorf("%d of %d tasks wait between %v and %v: %v", n, total, time.Duration(i)*binFor, time.Duration(i+1)*binFor, spread)
+		if task.VisibleAtMs > 0 {
+			waits = append(waits, time.Duration(task.VisibleAtMs-task.UpdatedAtMs)*time.Millisecond)
 		}
 	}
-	if total < tasks/2 {
-		t.Errorf("only %d of %d tasks wait at all", total, tasks)
-	}
+	return waits
 }

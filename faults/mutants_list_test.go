@@ -47,6 +47,7 @@ var mutants = []mutant{
 	{"TestA25Retries", "shardactor/delivery.go", "	if t.Attempts < t.MaxAttempts {\n", "	if t.Attempts < min(t.MaxAttempts, 3) {\n"},
 	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases = 0, 0\n", "	t.Attempts, t.Releases = t.Attempts-t.Deliveries/2, 0\n"},
 	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
+	{"TestA26EqualJitter", "shardactor/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
 	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
 	{"TestA28", "shardactor/turns.go", "return !q.settings.Paused && q.index.HasReady()", "return q.index.HasReady()"},
 	{"TestA29", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+2000 {"},
@@ -57,6 +58,9 @@ var mutants = []mutant{
 	{"TestA30", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+900 {"},
 	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shardactor/due.go", "	for ; done < maxRoundDue; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
+	{"TestA43", "shardactor/grant.go", "func (s *Shard) grant(mb *member, t *store.TaskRecord) {\n",
+		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *store.TaskRecord) {\n" +
+			"	defer func() { p, _ := s.span.Payload(t.ID); kept = append(kept, p) }()\n"},
 	{"TestA44OddNames", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA44OddTenants", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},
@@ -75,6 +79,7 @@ var mutants = []mutant{
 // clientMutants are those that a test in package client catches, where a time is
 // the one of a bubble.
 var clientMutants = []mutant{
+	{"TestA26WaitsOf", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return rand.N(delay * 3 / 2)\n"},
 	{"TestA26Workers", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return delay + 0*rand.N(delay)\n"},
 }
 
