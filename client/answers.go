@@ -1,6 +1,8 @@
 package client
 
 import (
+	"time"
+
 	"codeq/wire"
 )
 
@@ -37,6 +39,7 @@ func (c *crew) answered(frame *wire.OK) {
 	switch {
 	case q.outcome != nil:
 		c.refusals = 0
+		q.outcome.waits = time.Duration(frame.DelaySeconds) * time.Second
 		c.settle(q.outcome, nil)
 	case q.heartbeat != nil:
 		c.beaten(q.heartbeat, frame.Lost)

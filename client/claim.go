@@ -98,9 +98,12 @@ func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until ti
 }
 
 // SettleAnswer is the answer to an outcome. DeadLetter: that was the last attempt,
-// and the task is not tried again.
+// and the task is not tried again. Wait is after how long it is tried again after
+// a nack, in whole seconds, rounded up: less than was asked for where the queue
+// lets no task wait so long.
 type SettleAnswer struct {
 	DeadLetter bool
+	Wait       time.Duration
 	Raw        []byte
 }
 
@@ -134,11 +137,16 @@ func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*Settle
 	if err != nil {
 		return nil, err
 	}
-	var said struct{ Status string }
+	var said struct {
+		Status       string
+		DelaySeconds int64
+	}
 	if err := json.Unmarshal(answer, &said); err != nil {
 		return nil, t.client.misunderstood("the answer to an outcome", err)
 	}
-	return &SettleAnswer{DeadLetter: said.Status == wire.NackDeadLettered, Raw: answer}, nil
+	return &SettleAnswer{
+		DeadLetter: said.Status == wire.NackDeadLettered, Wait: time.Duration(said.DelaySeconds) * time.Second, Raw: answer,
+	}, nil
 }
 
 // say sends one verb about the delivery.

@@ -62,7 +62,8 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 	settle := func(out Outcome) func(*Claimed) error {
 		return func(h *Claimed) error {
 			got, err := h.Settle(ctx, out)
-			if err == nil && (got.DeadLetter != strings.Contains(string(got.Raw), "dlq") || len(got.Raw) == 0) {
+			if err == nil && (got.DeadLetter != strings.Contains(string(got.Raw), "dlq") || len(got.Raw) == 0 ||
+				(got.Wait == time.Second) != strings.Contains(string(got.Raw), `:1}`)) {
 				t.Errorf("answered %+v", got)
 			}
 			return err
@@ -77,7 +78,7 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 		"no JSON":  {settle(Complete([]byte(`1`))), "nack", requeued, `,"reason":"the result is JSON but no object"`},
 		"fail":     {settle(Fail("no")), "result", `{"status":"FAILED"}`, `,"status":"FAILED","error":"no"`},
 		"nack":     {settle(Nack("no")), "nack", `{"status":"dlq","delaySeconds":0}`, `,"reason":"no"`},
-		"in 2 s":   {settle(NackAfter("no", 2*time.Second)), "nack", requeued, `,"delaySeconds":2,"reason":"no"`},
+		"in 2 s":   {settle(NackAfter("no", 2*time.Second)), "nack", `{"status":"requeued","delaySeconds":1}`, `,"delaySeconds":2,"reason":"no"`},
 		"release":  {settle(Release()), "release", requeued, ``},
 		"abandon": {func(h *Claimed) error {
 			_, err := h.Abandon(ctx)

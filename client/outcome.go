@@ -84,7 +84,9 @@ func Nack(reason string) Outcome {
 	return Outcome{Kind: Nacked, Reason: sayable(reason), delaySeconds: -1}
 }
 
-// NackAfter is Nack with a delay of its own, rounded up to whole seconds.
+// NackAfter is Nack with a delay of its own, rounded up to whole seconds. The
+// longest delay that the policy of the queue gives, 15 minutes if nobody set it,
+// is the longest here, too; SettleAnswer and Settlement have the one that holds.
 func NackAfter(reason string, delay time.Duration) Outcome {
 	out := Nack(reason)
 	out.delaySeconds = wholeSeconds(max(0, delay))

@@ -44,6 +44,9 @@ type Settlement struct {
 	// Started: the handler ran, for RanFor.
 	Started bool
 	RanFor  time.Duration
+	// Wait is after how long the task is tried again after a nack, as in
+	// SettleAnswer.
+	Wait time.Duration
 	// Err is nil when the server took the outcome, its refusal when it did
 	// not, and ErrLeaseLost when the delivery had been lost before.
 	Err error

@@ -207,8 +207,15 @@ func TestWorkerRunsNoMoreHandlersThanItsWindow(t *testing.T) {
 		if n.Reason != "later" || n.DelaySeconds != 2 {
 			t.Errorf("got %+v, want later after 2 s", n)
 		}
-		p.ok(n.Ref)
+		p.send(&wire.OK{Ref: n.Ref, NackStatus: wire.NackRequeued, DelaySeconds: 1})
 		s.goHome(p)
+		var waits []time.Duration
+		for _, settled := range s.settled {
+			waits = append(waits, settled.Wait)
+		}
+		if want := []time.Duration{0, 0, time.Second}; !slices.Equal(waits, want) {
+			t.Errorf("the tasks wait for %v, want %v", waits, want)
+		}
 	})
 }
 

@@ -217,6 +217,7 @@ func TestPairsOfSettingsThatDoNotGoTogether(t *testing.T) {
 		"tokens: t\ninsecure-no-auth: true\n": "tokens (F:1) and insecure-no-auth (F:2) contradict each other",
 		"shards: 32\n":                        "shards of 32 (F:1) need a memory of at least 768MiB, but memory is 512MiB (default)",
 		"shards: 6\nmemory: 128MiB\n":         "shards of 6 (F:1) need a memory of at least 144MiB, but memory is 128MiB (F:2)",
+		"retention: 10us\n":                   "retention of 10µs (F:1) must be whole milliseconds",
 	} {
 		path := file(t, content)
 		_, err := Resolve(&Serve{}, Sources{File: path})

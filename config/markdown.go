@@ -32,6 +32,7 @@ const documentTail = `
   loopback address.
 - Each shard has a mailbox of at least 12 MiB, and all of them may take half of
   ` + "`memory`" + `: 32 shards need 768MiB.
+- ` + "`retention`" + ` and ` + "`dlq-retention`" + ` are whole milliseconds.
 
 ## What the memory is for
 

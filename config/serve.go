@@ -47,5 +47,13 @@ func (s *Serve) Check(origin func(name string) string) error {
 		found = append(found, fmt.Errorf("shards of %d (%s) need a memory of at least %v, but memory is %v (%s)",
 			s.Shards, origin("shards"), least, s.Memory, origin("memory")))
 	}
+	for _, setting := range []struct {
+		name string
+		time time.Duration
+	}{{"retention", s.Retention}, {"dlq-retention", s.DLQRetention}} {
+		if setting.time%time.Millisecond != 0 {
+			found = append(found, fmt.Errorf("%s of %v (%s) must be whole milliseconds", setting.name, setting.time, origin(setting.name)))
+		}
+	}
 	return errors.Join(found...)
 }

@@ -108,23 +108,34 @@ func (h *held) ref() (ref wire.TaskRef, err error) {
 // settle ends a delivery; without --json it says nothing when all is well, but
 // for a task that is now a dead letter.
 func (h *held) settle(a *app, out client.Outcome) error {
-	ref, err := h.ref()
+	answer, err := h.ask(a, out)
 	if err != nil {
 		return err
+	}
+	return h.tell(a, answer)
+}
+
+// ask ends a delivery.
+func (h *held) ask(a *app, out client.Outcome) (*client.SettleAnswer, error) {
+	ref, err := h.ref()
+	if err != nil {
+		return nil, err
 	}
 	ctx, c, done, err := a.connect()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer done()
-	answer, err := c.Claimed(ref).Settle(ctx, out)
-	switch {
-	case err != nil:
-		return err
-	case a.JSON:
+	return c.Claimed(ref).Settle(ctx, out)
+}
+
+// tell says what became of it.
+func (h *held) tell(a *app, answer *client.SettleAnswer) error {
+	if a.JSON {
 		return a.writeLine(answer.Raw)
-	case answer.DeadLetter:
-		a.say("that was the last attempt: task %s is a dead letter", ref.TaskID)
+	}
+	if answer.DeadLetter {
+		a.say("that was the last attempt: task %s is a dead letter", h.ID)
 	}
 	return nil
 }

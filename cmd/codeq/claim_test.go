@@ -49,6 +49,36 @@ func TestAScriptTakesATaskAndSaysWhatBecameOfIt(t *testing.T) {
 	oneSentence(t, err, "lease_lost")
 }
 
+// A queue may let no task wait for as long as a nack asks; then it says for how
+// long it does.
+func TestANackSaysWhichDelayHolds(t *testing.T) {
+	h := newHouse(t)
+	nack := func(words ...string) (out, err string) {
+		t.Helper()
+		h.fine("enqueue", "hash", "1")
+		id, token, _ := claimed(t, h.fine("claim", "hash"))
+		code, out, err := h.run("", append([]string{"nack", id, token, "no luck", "--delay"}, words...)...)
+		if code != exitFine {
+			t.Fatalf("%q: exit code %d, errors %q", words, code, err)
+		}
+		return out, err
+	}
+	if out, err := nack("15m"); out != "" || err != "" {
+		t.Errorf("of the longest delay a nack prints %q and says %q", out, err)
+	}
+	out, err := nack("1h")
+	if out != "" {
+		t.Errorf("it prints %q", out)
+	}
+	oneSentence(t, err, "is tried again in 15m0s, not in 1h0m0s")
+	out, _ = nack("1h", "--json")
+	has(t, out, `"delaySeconds":900`)
+	h.fine("queue", "set", "hash", "--backoff-max", "1h")
+	if out, err := nack("1h"); out != "" || err != "" {
+		t.Errorf("in a queue that lets tasks wait a nack prints %q and says %q", out, err)
+	}
+}
+
 func TestAScriptEndsATaskForGood(t *testing.T) {
 	h := newHouse(t)
 	for _, c := range []struct {

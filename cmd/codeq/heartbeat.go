@@ -13,8 +13,8 @@ type heartbeatCmd struct {
 
 // Run keeps a task that was claimed.
 func (h *heartbeatCmd) Run(a *app) error {
-	if h.Extend < 0 || h.Extend > wire.MaxLeaseSeconds*time.Second || h.Extend%time.Second != 0 {
-		return wrong("--extend must be whole seconds up to %s, got %s", wire.MaxLeaseSeconds*time.Second, h.Extend)
+	if h.Extend < 0 || h.Extend == 0 && a.given["extend"] || h.Extend > wire.MaxLeaseSeconds*time.Second || h.Extend%time.Second != 0 {
+		return wrong("--extend must be whole seconds from 1s to %s, got %s", wire.MaxLeaseSeconds*time.Second, h.Extend)
 	}
 	ref, err := h.ref()
 	if err != nil {

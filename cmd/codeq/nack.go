@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"codeq/client"
+	"codeq/wire"
 )
 
 type nackCmd struct {
@@ -17,8 +18,17 @@ func (n *nackCmd) Run(a *app) error {
 	if n.Delay == nil {
 		return n.settle(a, client.Nack(n.Reason))
 	}
-	if *n.Delay < 0 || *n.Delay%time.Second != 0 {
-		return wrong("--delay must be whole seconds and not negative, got %s", *n.Delay)
+	// No queue can be set to let a task wait longer.
+	const most = wire.MaxBackoffSeconds * time.Second
+	if *n.Delay < 0 || *n.Delay > most || *n.Delay%time.Second != 0 {
+		return wrong("--delay must be whole seconds up to %s, got %s", most, *n.Delay)
 	}
-	return n.settle(a, client.NackAfter(n.Reason, *n.Delay))
+	answer, err := n.ask(a, client.NackAfter(n.Reason, *n.Delay))
+	if err != nil {
+		return err
+	}
+	if !a.JSON && !answer.DeadLetter && answer.Wait < *n.Delay {
+		a.say("task %s is tried again in %s, not in %s: its queue lets none wait longer", n.ID, answer.Wait, *n.Delay)
+	}
+	return n.tell(a, answer)
 }

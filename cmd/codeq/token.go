@@ -34,8 +34,8 @@ func (n *tokenNewCmd) Help() string {
 
 // Run draws a token and prints it with its entry.
 func (n *tokenNewCmd) Run(a *app) error {
-	if n.ExpiresIn < 0 {
-		return wrong("--expires-in must not be negative, got %v", n.ExpiresIn)
+	if n.ExpiresIn < 0 || n.ExpiresIn == 0 && a.given["expires-in"] {
+		return wrong("--expires-in must not be negative or nothing, got %v", n.ExpiresIn)
 	}
 	token, err := auth.NewToken(nil)
 	if err != nil {

@@ -38,6 +38,9 @@ The first Ctrl-C takes no more tasks and waits for the programs, the second ends
 
 // Run takes tasks until it is told to stop.
 func (w *workCmd) Run(a *app) error {
+	if w.Lease == 0 { // which the worker takes for its default
+		return wrong("lease must be whole seconds from 1s to %s, got 0s", wire.MaxLeaseSeconds*time.Second)
+	}
 	words := w.Program
 	if words[0] == "--" {
 		words = words[1:]
