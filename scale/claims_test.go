@@ -21,7 +21,7 @@ var (
 const (
 	// depthTasks are in the queue or with a worker all the time, claimers take them.
 	depthTasks = 10
-	claimers   = 4
+	claimers   = 8
 	// mostSteps is how many keys scans may go over for each task: those that it left
 	// behind are gone over a few times, not by every claim after it.
 	mostSteps = 16
