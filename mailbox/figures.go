@@ -9,6 +9,11 @@ type Figures struct {
 	// Push.
 	Depth      int
 	DepthBytes int
+	// New is what of Depth is of ClassNew.
+	New int
+	// StandingForMs is for how long every drain has left some of that behind, 0 if
+	// the last one left none.
+	StandingForMs int64
 	// HighWater is the largest Depth so far.
 	HighWater int
 
@@ -36,6 +41,10 @@ func (b *Mailbox[M]) Figures() Figures {
 	f := b.figures
 	f.Depth = b.depth()
 	f.DepthBytes = b.countedBytes
+	f.New = b.fresh.len()
+	if b.standing.behind {
+		f.StandingForMs = b.nowMs() - b.standing.sinceMs
+	}
 	return f
 }
 

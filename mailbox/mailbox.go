@@ -53,7 +53,8 @@ type Limits struct {
 	Bytes    int
 	// NewPerDrain is how many messages of ClassNew one Drain takes, in whole
 	// pushes and at least one of them; what is left is the next Drain. 0 takes
-	// all.
+	// all. Once drains have left some for StandingForMs, twice as many may wait,
+	// until one leaves none.
 	NewPerDrain int
 }
 
@@ -65,6 +66,7 @@ const retainCap = 1024
 // Mailbox is a bounded queue of M with many producers and one consumer.
 type Mailbox[M any] struct {
 	limits Limits
+	nowMs  func() int64
 	wake   chan struct{}
 
 	mu sync.Mutex
@@ -82,6 +84,7 @@ type Mailbox[M any] struct {
 	turn        uint64
 	firstPushAt time.Time
 	closed      bool
+	standing    standing
 	figures     Figures
 }
 
@@ -96,10 +99,17 @@ type Slot[M any] struct {
 
 // New makes an empty mailbox. Limits below 1 panic.
 func New[M any](l Limits) *Mailbox[M] {
+	return NewAt[M](l, func() int64 { return time.Now().UnixMilli() })
+}
+
+// NewAt is New by a clock in milliseconds, which decides for how long drains have
+// left new work behind. It is called inside the mailbox, by pushes and drains:
+// it must be short and must not call it.
+func NewAt[M any](l Limits, nowMs func() int64) *Mailbox[M] {
 	if l.Messages < 1 || l.Bytes < 1 {
 		panic(fmt.Sprintf("mailbox: limits of %d messages and %d bytes", l.Messages, l.Bytes))
 	}
-	return &Mailbox[M]{limits: l, wake: make(chan struct{}, 1), turn: 1}
+	return &Mailbox[M]{limits: l, nowMs: nowMs, wake: make(chan struct{}, 1), turn: 1}
 }
 
 // Push adds the whole batch behind what waits, or nothing of it. bytes is what
@@ -115,7 +125,7 @@ func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
 	if b.closed {
 		return Closed
 	}
-	if !b.hasRoom(len(batch), bytes, class) {
+	if !b.hasRoom(len(batch), bytes, class) || class == ClassNew && !b.admits() {
 		b.figures.Refused += uint64(len(batch))
 		return Full
 	}
@@ -183,6 +193,11 @@ func (b *Mailbox[M]) hasRoom(messages, bytes int, class Class) bool {
 	return messages <= most.Messages-b.counted && bytes <= most.Bytes-b.countedBytes
 }
 
+// admits asks the clock only when it matters.
+func (b *Mailbox[M]) admits() bool {
+	return !b.standing.behind || b.standing.admits(b.fresh.len(), b.limits.NewPerDrain, b.nowMs())
+}
+
 // arriving starts the clock of a backlog and wakes its owner; called before
 // every append, it does something before the first.
 func (b *Mailbox[M]) arriving() {
@@ -225,6 +240,9 @@ func (b *Mailbox[M]) Drain(into []M) []M {
 		into = nil
 	}
 	b.waiting = into[:0]
+	if left := b.fresh.len(); left > 0 || b.standing.behind {
+		b.standing.drained(left, b.nowMs())
+	}
 	b.turn++
 	b.figures.drained(len(batch), oldest)
 	switch {

@@ -317,7 +317,7 @@ func TestFiguresTellSizesAndTimes(t *testing.T) {
 		pass(3 * time.Second)
 		b.Push([]int{2, 3}, 50, mailbox.ClassNew)
 		pass(time.Second)
-		want := mailbox.Figures{Depth: 3, DepthBytes: 150, HighWater: 3, Pushed: 3}
+		want := mailbox.Figures{Depth: 3, DepthBytes: 150, New: 3, HighWater: 3, Pushed: 3}
 		if got := b.Figures(); got != want {
 			t.Fatalf("before the drain %+v, want %+v", got, want)
 		}

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ type Observed struct {
 
 // DefaultMailbox bounds what waits for one shard: few enough messages that one
 // which is accepted is answered in well under a second, the rest is refused at
-// once.
+// once. That holds for a burst; what stands is cut to less, see maxRoundNew.
 var DefaultMailbox = mailbox.Limits{Messages: 4096, Bytes: 16 << 20}
 
 // Outlets is the gate between syncs and effects. It exists apart from the
@@ -130,8 +131,8 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		limits = DefaultMailbox
 	}
 	// A drain is a round, so that what keeps work going is never behind more
-	// new work than that.
-	limits.NewPerDrain = maxRoundMessages
+	// new work than that, and a new task behind two such rounds where they stand.
+	limits.NewPerDrain = cmp.Or(limits.NewPerDrain, maxRoundNew)
 	e := &Engine{
 		store:   o.Store,
 		nowMs:   o.StartClock(floorMs),
@@ -153,7 +154,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 			Shard: shard, Shards: shards, Router: &astray{e}, Seed: seed, Index: o.Index, Retention: o.Retention,
 		}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
-			box: mailbox.New[Message](limits), core: core, span: span, guard: o.Store.Guard(),
+			box: mailbox.NewAt[Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
 			figures: e.figures.of(shard),
 		})

@@ -116,6 +116,10 @@ func (e *Engine) WriteMetrics(p *meter.Page) {
 	}
 	family("messages", meter.Gauge, "Messages that wait for a shard.",
 		func(f *mailbox.Figures) float64 { return float64(f.Depth) })
+	family("new_messages", meter.Gauge, "Those of them that are new work.",
+		func(f *mailbox.Figures) float64 { return float64(f.New) })
+	family("standing_seconds", meter.Gauge, "For how long a shard has not come to the end of its new work; from 0.1 on it takes less.",
+		func(f *mailbox.Figures) float64 { return float64(f.StandingForMs) / 1000 })
 	family("bytes", meter.Gauge, "What these messages keep in memory.",
 		func(f *mailbox.Figures) float64 { return float64(f.DepthBytes) })
 	family("high_water_messages", meter.Gauge, "The most messages that ever waited since the start.",

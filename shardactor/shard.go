@@ -21,6 +21,11 @@ const (
 	maxRoundRefilled   = 8192
 	maxRoundBatchBytes = 1 << 20
 
+	// maxRoundNew is how much of a backlog may be new work, unless one push
+	// brings more. A quarter of a round costs the disk nothing more, and what
+	// ends work waits for the rest of a shorter one.
+	maxRoundNew = 256
+
 	// stallMs: a round that begins this late lets clients speak first; see
 	// Shard.holdUntilMs.
 	stallMs = 1000

@@ -98,7 +98,7 @@ func (w *world) claimSome() {
 }
 
 func (c *claim) post(shard int, class mailbox.Class, m shardactor.Message) bool {
-	return c.world.server.engine.Post(shard, []shardactor.Message{m}, 512, class) == mailbox.Accepted
+	return c.world.post(shard, []shardactor.Message{m}, 512, class) == mailbox.Accepted
 }
 
 // advance does what the handler can do now and reports whether that was

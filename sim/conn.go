@@ -89,7 +89,7 @@ func (c *conn) step(e session.Event) {
 		c.seat.Fence(*a.Fence)
 	}
 	for _, p := range a.Posts {
-		verdict := c.world.server.engine.Post(p.Shard, p.Messages, p.Bytes, p.Class)
+		verdict := c.world.post(p.Shard, p.Messages, p.Bytes, p.Class)
 		if verdict != mailbox.Accepted {
 			c.world.trace.say("  shard %d is full", p.Shard)
 			c.step(&session.Unposted{Post: p, Verdict: verdict})

@@ -98,7 +98,7 @@ func (r *request) Deliver(effects []shardactor.Effect) {
 func (r *request) post() {
 	m, shard, class := r.message()
 	w := r.world
-	if w.server.engine.Post(shard, []shardactor.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
+	if w.post(shard, []shardactor.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
 		w.requests = append(w.requests, r)
 	}
 }
@@ -111,7 +111,7 @@ func (w *world) postBatch(batch []*request) {
 		messages[shard], whose[shard] = append(messages[shard], m), append(whose[shard], r)
 	}
 	for shard, list := range messages {
-		if len(list) > 0 && w.server.engine.Post(shard, list, 512*len(list), mailbox.ClassNew) == mailbox.Accepted {
+		if len(list) > 0 && w.post(shard, list, 512*len(list), mailbox.ClassNew) == mailbox.Accepted {
 			w.requests = append(w.requests, whose[shard]...)
 		}
 	}

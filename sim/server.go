@@ -58,6 +58,7 @@ type server struct {
 	silent bool
 	life   int
 
+	behind   []behind
 	wakeAtMs []int64
 	// unsynced says that something was applied since the last sync.
 	unsynced bool
@@ -149,6 +150,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	}
 	shards := w.shape.shards
 	s.wakeAtMs = make([]int64, shards)
+	s.behind = make([]behind, shards)
 	s.lastStray = make([]uint64, shards)
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
@@ -256,6 +258,7 @@ func (w *world) mustRun(shard int) bool {
 func (w *world) run(shard int) {
 	s := w.server
 	sleep := s.engine.Run(shard)
+	w.noteBehind(shard)
 	s.wakeAtMs[shard] = w.nowMs + min(sleep.Milliseconds(), sleepMostMs)
 	free := s.store.Guard().FreeBytes()
 	if s.flushedAt-free >= flushBytes {

@@ -132,7 +132,7 @@ func shapeOf(seed uint64) shape {
 		padBytes: pick(c, []int{1, 200, 200, 2000}),
 	}
 	if c.oneIn(4) {
-		s.mailbox = mailbox.Limits{Messages: 12, Bytes: 24 << 10}
+		s.mailbox = mailbox.Limits{Messages: 12, Bytes: 24 << 10, NewPerDrain: 2}
 	}
 	if c.oneIn(16) {
 		s.big, s.padBytes, s.mailbox = true, 90_000, roomy
