@@ -28,7 +28,8 @@ type producer struct {
 	wake     chan struct{}
 
 	// owned by the goroutine
-	held int // credit that was taken and not used
+	held   int  // credit that was taken and not used
+	rested bool // after a refusal, since the last post
 }
 
 func (p *producer) give(credit, refusals int32) {
@@ -45,35 +46,38 @@ func (p *producer) give(credit, refusals int32) {
 // produce posts until stop ends, and then waits for the answers that are out
 // until ctx ends.
 func (p *producer) produce(ctx, stop context.Context) {
-	due := time.Now()
-	pause := p.run.pause()
-	if pause > 0 {
-		// Spread the producers over the first pause.
-		due = due.Add(pause * time.Duration(p.index) / time.Duration(p.run.Producers))
-	}
-	for {
-		if pause > 0 && !rest(stop, time.Until(due)) {
-			break
+	if pause := p.run.pause(); pause > 0 {
+		p.atRate(stop, pause)
+	} else {
+		for p.wait(stop, p.run.Batch) {
+			p.post(p.held/p.run.Batch*p.run.Batch, p.run.nowNs())
 		}
-		late := p.held+int(p.credit.Load()) < p.run.Batch
-		if !p.wait(stop, p.run.Batch) {
-			break
-		}
-		batches := 1
-		sent := p.run.nowNs()
-		if pause > 0 {
-			if late {
-				// The task should have been posted when it was due. A timer of
-				// ours that fired late is not the server's fault.
-				sent = due.Sub(p.run.began).Nanoseconds()
-			}
-			due = due.Add(pause)
-		} else {
-			batches = p.held / p.run.Batch
-		}
-		p.post(batches*p.run.Batch, sent)
 	}
 	p.wait(ctx, p.run.Pipeline*p.run.Batch)
+}
+
+// atRate posts a batch whenever one is due.
+func (p *producer) atRate(stop context.Context, pause time.Duration) {
+	// Spread the producers over the first pause.
+	due := time.Now().Add(pause * time.Duration(p.index) / time.Duration(p.run.Producers))
+	for rest(stop, time.Until(due)) {
+		late := p.held+int(p.credit.Load()) < p.run.Batch
+		if !p.wait(stop, p.run.Batch) {
+			return
+		}
+		sent := p.run.nowNs()
+		switch {
+		case p.rested && p.run.Sheds:
+			due = time.Now()
+		case late:
+			// The task should have been posted when it was due. A timer of ours
+			// that fired late is not the server's fault.
+			sent = due.Sub(p.run.began).Nanoseconds()
+		}
+		p.rested = false
+		due = due.Add(pause)
+		p.post(p.run.Batch, sent)
+	}
 }
 
 func (p *producer) post(count int, sentNs int64) {
@@ -89,8 +93,11 @@ func (p *producer) post(count int, sentNs int64) {
 func (p *producer) wait(ctx context.Context, enough int) bool {
 	for {
 		p.held += int(p.credit.Swap(0))
-		if p.refusals.Load() > 0 && p.refusals.Swap(0) > 0 && !p.restAfterRefusal(ctx) {
-			return false
+		if p.refusals.Load() > 0 && p.refusals.Swap(0) > 0 {
+			p.rested = true
+			if !p.restAfterRefusal(ctx) {
+				return false
+			}
 		}
 		if ctx.Err() != nil {
 			return false

@@ -23,7 +23,7 @@ func (o *Outcome) WriteText(out io.Writer) error {
 		row("to the worker", "%s", o.Delivery)
 		row("end to end", "%s", o.EndToEnd)
 	}
-	if o.Verdict.Refused > 0 {
+	if o.Verdict.Refused > 0 || o.Workload.Sheds {
 		row("accepted", "%.0f tasks/s", o.AcceptedPerSecond)
 		row("refused", "%.0f tasks/s; %s", o.RefusedPerSecond, o.Rejection)
 	}

@@ -25,8 +25,8 @@ func sampleOutcome() *Outcome {
 
 // poorOutcome is of a server somewhere else, which was too busy and lost tasks.
 func poorOutcome() *Outcome {
-	w := Canonical().Overload(128 << 10)
-	w.RatePerSecond, w.Batch = 5000, 10
+	w := Canonical().Overload(5000, 128<<10)
+	w.Batch = 10
 	return &Outcome{
 		Workload: w, CyclesPerSecond: 10, AcceptedPerSecond: 20, RefusedPerSecond: 3000,
 		Verdict: Verdict{

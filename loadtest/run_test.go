@@ -70,6 +70,41 @@ func TestRateIsKeptAndLateAnswersCount(t *testing.T) {
 	})
 }
 
+// Who is refused rests for a second, give or take a half. Asked for 1000 a second
+// by 32 producers, of whose tasks one in ten is refused, the target gets what fits
+// between the rests: a producer posts ten tasks in 320 ms and rests for a second
+// on average.
+func TestRefusedProducersLetGoWhatComesDueMeanwhile(t *testing.T) {
+	for sheds, want := range map[bool]float64{true: 32 * 10 / 1.32, false: 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			w := shortRun()
+			w.RatePerSecond, w.Sheds, w.Pipeline = 1000, sheds, 1000
+			w.WarmUpFor, w.MeasureFor = 5*time.Second, 30*time.Second
+			refusal := wire.Refuse(wire.CodeOverloaded, "later")
+			posted := make(map[uint32]int)
+			c := &crooked{answerAfter: time.Millisecond}
+			c.refuse = func(n uint64) *wire.Error {
+				owner := c.acks.run.ledger.find(n).owner
+				posted[owner]++
+				if posted[owner]%10 == 0 {
+					return refusal
+				}
+				return nil
+			}
+			o, err := Run(context.Background(), Options{Workload: w, Target: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := o.AcceptedPerSecond + o.RefusedPerSecond; !near(got, want, 0.1) {
+				t.Errorf("sheds %v: %.0f tasks/s were posted, want about %.0f", sheds, got, want)
+			}
+			if o.Enqueue.P99 > 1.1 {
+				t.Errorf("sheds %v: a rest counts as latency: %v", sheds, o.Enqueue)
+			}
+		})
+	}
+}
+
 func TestRefusalThatIsNoOverloadEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := wire.Refuse(wire.CodeForbidden, "not you")
@@ -185,7 +220,7 @@ func TestWorkloadArithmetic(t *testing.T) {
 	if w.pause() != 128*time.Millisecond {
 		t.Errorf("32 producers of 2 tasks at 500/s pause %v, want 128ms", w.pause())
 	}
-	over := Canonical().Overload(32 << 10)
+	over := Canonical().Overload(60_000, 32<<10)
 	if err := over.Check(); err != nil {
 		t.Error(err)
 	}
@@ -197,6 +232,13 @@ func TestWorkloadArithmetic(t *testing.T) {
 		if underWay >= wire.MaxUnansweredRequests {
 			t.Errorf("session %d has %d under way, where a server stops reading", line, underWay)
 		}
+	}
+	if over.RatePerSecond != 60_000 || !over.Sheds {
+		t.Errorf("offered are %v tasks/s, shed %v", over.RatePerSecond, over.Sheds)
+	}
+	few := Canonical().Overload(0, 3)
+	if err := few.Check(); err != nil || few.UnderWay() != 3 || few.pause() == 0 {
+		t.Errorf("%v, %d under way, want 3; pause %v", err, few.UnderWay(), few.pause())
 	}
 	if over.UnderWay() < 4*2*3072 {
 		t.Errorf("%d under way do not fill the mailboxes of four shards", over.UnderWay())

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"codeq/wire"
@@ -28,6 +29,10 @@ type Workload struct {
 	// RatePerSecond is how many tasks are offered in a second; 0 means as many
 	// as are answered.
 	RatePerSecond float64
+	// Sheds makes a producer that was refused let go what comes due while it
+	// rests. Without it that is posted afterwards, and at a rate that does not fit
+	// every producer is always behind.
+	Sheds bool
 	// WarmUpFor is not measured, MeasureFor is.
 	WarmUpFor, MeasureFor time.Duration
 	// WorkAfter lets the workers begin when the measured time is over: what is
@@ -36,6 +41,8 @@ type Workload struct {
 	// OverHTTP makes producers post over HTTP; workers keep their sessions.
 	OverHTTP bool
 }
+
+const maxProducers = 10_000
 
 // Canonical is the workload that the figures of this project speak of.
 func Canonical() Workload {
@@ -46,21 +53,24 @@ func Canonical() Workload {
 	}
 }
 
-// Overload turns the workload into one that has that many tasks under way,
-// which is meant to be more than the mailboxes of a server take. They are
-// spread over so many sessions that none reaches what a server lets one
-// session have unanswered: there it stops reading, and a refusal could not
-// come at once. The window is spread as well, so that the workers together
-// hold what they held before.
-func (w Workload) Overload(underWay int) Workload {
+// Overload turns the workload into one that offers that many tasks a second,
+// which is meant to be more than a server takes, and has at most underWay of them
+// without an answer. Many producers share them, each of which rests when it is
+// refused and lets go what it would have posted meanwhile, as callers do that are
+// told to come later. They are spread over so many sessions that none reaches
+// what a server lets one session have unanswered: there it stops reading, and a
+// refusal could not come at once. The window is spread as well, so that the
+// workers together hold what they held before.
+func (w Workload) Overload(perSecond float64, underWay int) Workload {
 	const (
 		perSession = wire.MaxUnansweredRequests / 2
-		producers  = 4 // per session
+		producers  = 64 // per session
 	)
 	w.Name = "more than the shards can take"
+	w.RatePerSecond, w.Sheds = max(math.Round(perSecond), 1), true
 	w.Batch = 1
 	w.Sessions = max((underWay+perSession-1)/perSession, 1)
-	w.Producers = producers * w.Sessions
+	w.Producers = min(producers*w.Sessions, max(underWay, w.Sessions), maxProducers)
 	w.Pipeline = max(underWay/w.Producers, 1)
 	w.Window = max(w.Window/w.Sessions, 1)
 	return w
@@ -77,7 +87,7 @@ func (w *Workload) Check() error {
 		low, high int
 	}{
 		{"sessions", w.Sessions, 1, 1000},
-		{"producers", w.Producers, w.Sessions, 10_000},
+		{"producers", w.Producers, w.Sessions, maxProducers},
 		{"pipeline", w.Pipeline, 1, 100_000},
 		{"batch", w.Batch, 1, wire.MaxBatchTasks},
 		{"window", w.Window, 1, wire.MaxWindow},

@@ -108,9 +108,11 @@ func TestBenchRefusesWhatDoesNotGoTogether(t *testing.T) {
 		"--engine --http":     "--engine has no HTTP",
 		"--http --pipeline 4": "waits for each answer",
 		"--url http://127.0.0.1:1 --http --shards 2": "do not go with it",
-		"--under-way 0":   "--under-way must be from 1 to 1048576, got 0",
-		"--profile other": "canonical",
-		"--seconds 0":     "seconds must be more than 0",
+		"--times 0":                   "--times must be more than 0 and at most 100, got 0",
+		"--creates --profile mailbox": "leave --creates out",
+		"--under-way 0":               "--under-way must be from 1 to 1048576, got 0",
+		"--profile other":             "canonical",
+		"--seconds 0":                 "seconds must be more than 0",
 	} {
 		code, out, errText := codeq("", append([]string{"bench"}, strings.Fields(line)...)...)
 		if code != exitWrong || !strings.Contains(errText, want) {
@@ -139,22 +141,26 @@ func TestBenchStopsWhenAsked(t *testing.T) {
 	}
 }
 
-func TestMetricsAboutMailboxesAreKept(t *testing.T) {
-	most := map[string]float64{}
+func TestMetricsAboutMailboxesAreOfTheirPart(t *testing.T) {
+	w := &watched{most: map[string]float64{}}
 	for _, text := range []string{
-		"# HELP codeq_mailbox_depth x\ncodeq_mailbox_depth{shard=\"0\"} 7\nother 3\n",
-		"codeq_mailbox_depth{shard=\"0\"} 5\ncodeq_mailbox_depth{shard=\"1\"} 6\ncodeq_batch_size_bucket{le=\"1\"} 9\n" +
-			"codeq_batch_size_sum{shard=\"0\",class=\"new\"} 12\ncodeq_batch_size_sum{class=\"new\",shard=\"1\"} 0.5\n",
+		"# HELP codeq_mailbox_depth x\ncodeq_mailbox_depth{shard=\"0\"} 7\nother 3\ncodeq_mailbox_refused_total{shard=\"0\"} 5\n" +
+			"codeq_batch_wait_sum{shard=\"0\"} 10\ncodeq_batch_wait_count{shard=\"0\"} 1\ncodeq_batch_wait_bucket{shard=\"0\",le=\"1\"} 1\n",
+		"codeq_mailbox_depth{shard=\"0\"} 5\ncodeq_mailbox_depth{shard=\"1\"} 6\n" +
+			"codeq_mailbox_refused_total{shard=\"0\"} 6\ncodeq_mailbox_refused_total{shard=\"1\"} 2\n" +
+			"codeq_batch_wait_sum{shard=\"0\"} 12\ncodeq_batch_wait_sum{shard=\"1\"} 4\n" +
+			"codeq_batch_wait_count{shard=\"0\"} 3\ncodeq_batch_wait_count{shard=\"1\"} 2\n" +
+			"codeq_batch_wait_bucket{shard=\"0\",le=\"1\"} 2\ncodeq_batch_wait_bucket{shard=\"0\",le=\"2\"} 3\n" +
+			"codeq_batch_wait_bucket{shard=\"1\",le=\"2\"} 2\ncodeq_batch_wait_bucket{shard=\"1\",le=\"+Inf\"} 2\n",
 	} {
-		if err := noteMetrics(strings.NewReader(text), most); err != nil {
+		if err := w.note(strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(most) != 2 || most["codeq_mailbox_depth"] != 7 || most[`codeq_batch_size_sum{class="new"}`] != 12.5 {
-		t.Errorf("kept %v", most)
+	want := []string{
+		"codeq_batch_wait 1.5 on average, of 4, 99 % up to 2", "codeq_mailbox_depth at most 7", "codeq_mailbox_refused_total 3",
 	}
-	told := tellMetrics(map[string]float64{"codeq_batch_size_sum": 12, "codeq_batch_size_count": 4, "codeq_mailbox_depth": 7})
-	if want := []string{"codeq_batch_size 3 on average, of 4", "codeq_mailbox_depth at most 7"}; !slices.Equal(told, want) {
-		t.Errorf("told %q", told)
+	if told := w.tell(); !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
