@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -59,19 +60,38 @@ func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = append(os.Environ(), taskEnvironment(d.Task)...)
 	cmd.Stdin = bytes.NewReader(d.Task.Payload)
-	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = p.pipeFor
-	if err := cmd.Start(); err != nil {
+	printed, err := startPrinting(cmd, stdout, stderr)
+	if err != nil {
+		finishAll(printed, 0)
 		return client.Nack(fmt.Sprintf("start program: %v", err))
 	}
 	var watch sync.WaitGroup
 	ended := make(chan struct{})
 	watch.Go(func() { p.endEarly(ctx, cmd.Process.Pid, stdout.overflow, ended) })
-	err := cmd.Wait()
+	err = cmd.Wait()
+	finishAll(printed, p.pipeFor)
 	close(ended)
 	watch.Wait()
 	return outcomeOf(ctx, err, stdout, stderr)
+}
+
+// startPrinting starts a program and the flows of what it prints.
+func startPrinting(cmd *exec.Cmd, stdout, stderr io.Writer) (flows []*flow, err error) {
+	for end, to := range map[*io.Writer]io.Writer{&cmd.Stdout: stdout, &cmd.Stderr: stderr} {
+		f, file, failed := newFlow(to)
+		if failed != nil {
+			err = failed
+			break
+		}
+		defer func() { _ = file.Close() }() // the program has its own by then
+		flows, *end = append(flows, f), file
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	return flows, err
 }
 
 func taskEnvironment(t *wire.Task) []string {

@@ -185,6 +185,23 @@ func TestProgramThatLeavesSomebodyBehindIsNotWaitedForLong(t *testing.T) {
 	ended()
 }
 
+// However late it is read, what a program has printed before it ended is all there.
+func TestWhatAProgramPrintedIsNotLostWhenTimeIsOver(t *testing.T) {
+	want := strings.Repeat("x", 60_000) // a pipe holds it
+	for range 20 {
+		p := fake("print", want)
+		p.pipeFor = time.Nanosecond
+		if got := outcome(p.work(context.Background(), delivery("1"))); got != `completed {"output":"`+want+`"}` {
+			t.Fatalf("of %d bytes the result has %d", len(want), len(got))
+		}
+		p = fake("exit", "1", "busy")
+		p.pipeFor = time.Nanosecond
+		if got := outcome(p.work(context.Background(), delivery("1"))); got != "nacked busy" {
+			t.Fatalf("got %q", got)
+		}
+	}
+}
+
 func TestLostLeaseEndsWhatTheProgramStartedToo(t *testing.T) {
 	w := newWatcher(t)
 	ctx, cancel := context.WithCancelCause(context.Background())

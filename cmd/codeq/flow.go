@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// maxPipeBytes is the most that a pipe holds, unless somebody with more rights
+// made it larger.
+const maxPipeBytes = 1 << 20
+
+// flow takes what a program prints out of a pipe of its own. That of os/exec drops
+// what it has not read when the time for it is over, and on a machine with much to
+// do that was the whole result of a program that had ended well.
+type flow struct {
+	from *os.File
+	to   io.Writer
+	done chan struct{}
+}
+
+// newFlow starts to copy into to, which never fails. The program gets the other
+// end, which the caller closes.
+func newFlow(to io.Writer) (*flow, *os.File, error) {
+	from, end, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	f := &flow{from: from, to: to, done: make(chan struct{})}
+	go f.run()
+	return f, end, nil
+}
+
+// run ends behind the last byte when nobody has the other end any more, or when
+// the deadline is over and the pipe is empty.
+func (f *flow) run() {
+	defer close(f.done)
+	if _, err := io.Copy(f.to, f.from); err != nil {
+		f.rest()
+	}
+}
+
+// rest takes what is in the pipe now, and does not wait for more. What the program
+// printed before it ended is there; somebody whom it left behind may go on for ever.
+func (f *flow) rest() {
+	pipe, err := f.from.SyscallConn()
+	if err == nil {
+		err = f.from.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		return // then it is no pipe, and nothing is lost
+	}
+	part := make([]byte, 64<<10)
+	for taken := 0; taken < maxPipeBytes; {
+		n, failed := 0, error(nil)
+		if pipe.Read(func(fd uintptr) bool {
+			n, failed = syscall.Read(int(fd), part)
+			return true
+		}) != nil {
+			return
+		}
+		switch {
+		case n > 0:
+			_, _ = f.to.Write(part[:n]) // never fails
+			taken += n
+		case !errors.Is(failed, syscall.EINTR):
+			return
+		}
+	}
+}
+
+// finishAll finishes several.
+func finishAll(flows []*flow, within time.Duration) {
+	for _, f := range flows {
+		f.finish(within)
+	}
+}
+
+// finish lets whoever has the other end keep it for so long, and returns when
+// nothing is written to the target any more.
+func (f *flow) finish(within time.Duration) {
+	// They fail only for what is no pipe.
+	_ = f.from.SetReadDeadline(time.Now().Add(within))
+	<-f.done
+	_ = f.from.Close() // it was read to its end
+}
