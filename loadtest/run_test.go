@@ -236,6 +236,12 @@ func TestWorkloadArithmetic(t *testing.T) {
 	if over.RatePerSecond != 60_000 || !over.Sheds {
 		t.Errorf("offered are %v tasks/s, shed %v", over.RatePerSecond, over.Sheds)
 	}
+	pace := Canonical()
+	pace.Pipeline = 64
+	pace = pace.Crowd(32 << 10)
+	if pace.UnderWay() != 32*64 || pace.Producers != over.Producers || pace.Sessions != over.Sessions || pace.pause() != 0 {
+		t.Errorf("the crowd at its pace is %v", &pace)
+	}
 	few := Canonical().Overload(0, 3)
 	if err := few.Check(); err != nil || few.UnderWay() != 3 || few.pause() == 0 {
 		t.Errorf("%v, %d under way, want 3; pause %v", err, few.UnderWay(), few.pause())

@@ -52,8 +52,8 @@ func (b *benchCmd) Help() string {
 	return "Without --url a server is started on a fresh directory in a process of its own and removed at the end. " +
 		"CODEQ_URL is not looked at: load goes only where the command line says. " +
 		"Every answer is checked; exit code 1 means that a task was lost, doubled or altered. " +
-		"The profile mailbox has two parts on one server. The first finds what fits: 32 producers, each with 64 tasks under way. " +
-		"The second offers --times as much, at a steady rate over many producers, and never has more than --under-way tasks without an answer; " +
+		"The profile mailbox has two parts on one server. The first finds what fits: 2,048 tasks under way over many producers. " +
+		"In the second the same producers offer --times as much, at a steady rate, and never have more than --under-way tasks without an answer; " +
 		"who is refused rests for the advised second, give or take a half, and lets go what it would have posted meanwhile. " +
 		"Latencies count from the moment a task is sent, or was due if the answers to others were missing."
 }
@@ -140,10 +140,12 @@ type site struct {
 
 // measure runs the profile and prints what came of it.
 func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error {
+	pace := w
 	if x.Profile == profileMailbox {
 		w.Name, w.Pipeline, w.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
+		pace = w.Crowd(x.UnderWay)
 	}
-	first, figures, err := x.phase(ctx, w, s)
+	first, figures, err := x.phase(ctx, pace, s)
 	if err != nil {
 		return err
 	}
