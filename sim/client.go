@@ -186,24 +186,36 @@ func (cl *client) change() {
 	case 2:
 		cl.conn.toServer = append(cl.conn.toServer, packet{pingPacket, []byte("ping")})
 	default:
-		f := &wire.Window{Size: pick(c, []int{0, 1, 2, 4, 10})}
-		f.Ref = cl.expects(f, wire.TaskRef{})
-		cl.resized(f.Size)
-		cl.stops(f.Size, f.Ref)
-		cl.say(f)
+		cl.say(cl.resize(pick(c, []int{0, 1, 2, 4, 10})))
 	}
 }
+
+// resize is a frame with another window.
+func (cl *client) resize(window int) *wire.Window {
+	f := &wire.Window{Size: window}
+	f.Ref = cl.expects(f, wire.TaskRef{})
+	cl.resized(window)
+	cl.stops(window, f.Ref)
+	return f
+}
+
+// What a worker may say of a delivery is drawn as a verb; from firstEnding on it
+// ends it.
+const (
+	verbs       = 20
+	firstEnding = 6
+)
 
 // workFrame is a frame about a delivery, nil if there is nothing to say.
 func (cl *client) workFrame() wire.ClientFrame {
 	c := cl.world.chance
-	switch verb := c.IntN(20); {
+	switch verb := c.IntN(verbs); {
 	case verb < 3:
 		if cl.lastSeq == 0 {
 			return nil
 		}
 		return &wire.Received{Through: cl.lastSeq - uint64(c.IntN(2))%cl.lastSeq}
-	case verb < 6:
+	case verb < firstEnding:
 		return cl.heartbeat()
 	default:
 		ref, ok := cl.someDelivery()

@@ -53,6 +53,9 @@ type conn struct {
 	// over: the server has forgotten this socket.
 	over bool
 	last []uint64
+	// given are the units of room that came back over this socket so far, due
+	// those that had to.
+	given, due int
 }
 
 // connect opens a socket.
@@ -96,6 +99,7 @@ func (c *conn) step(e session.Event) {
 		}
 	}
 	if a.Give > 0 {
+		c.given += a.Give
 		c.seat.Give(a.Give)
 	}
 	if a.WrittenBytes > 0 {
@@ -133,7 +137,7 @@ func (c *conn) answered(f wire.ServerFrame) {
 		ref = f.Ref
 	}
 	if sent, ok := c.sent[ref.Value]; ref.Present && ok && c.known != nil && sent.ends() && c.isFirst(ref.Value, sent.task) {
-		delete(c.known.out, sent.task.Token)
+		c.comesBack(sent.task.Token)
 	}
 }
 
@@ -172,6 +176,7 @@ func (c *conn) work() {
 	for _, effects := range inbox {
 		c.step(&session.Effects{List: effects})
 		c.answeredElsewhere(effects)
+		c.gaveBack()
 	}
 	if c.timerDue() {
 		c.world.trace.say("  timer of socket %d", c.number)
@@ -253,6 +258,7 @@ func (c *conn) read() {
 		c.world.trace.say("  socket %d says %s", c.number, p.data)
 		c.step(&session.ClientMessage{Data: p.data})
 		c.needs()
+		c.gaveBack()
 	case pingPacket:
 		c.step(&session.Ping{Payload: p.data})
 	case pongPacket:
@@ -291,7 +297,7 @@ func (c *conn) session(key string) (id wire.SessionID, resumed bool) {
 			w.trace.say("  socket %d takes over from %d", c.number, older.number)
 			w.replaced = append(w.replaced, older)
 		}
-		if !w.chance.oneIn(3) {
+		if w.chance.oneIn(2) {
 			w.endReplaced()
 		}
 	} else {
@@ -303,8 +309,8 @@ func (c *conn) session(key string) (id wire.SessionID, resumed bool) {
 	return id, resumed
 }
 
-// endReplaced ends the sockets that newer ones have replaced. Shards may have
-// heard of the newer ones before.
+// endReplaced ends the sockets that newer ones have replaced. Until somebody
+// does, shards hear of the newer ones and hand tasks out over them.
 func (w *world) endReplaced() {
 	for _, c := range w.replaced {
 		c.step(&session.Replaced{})

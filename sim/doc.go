@@ -14,6 +14,7 @@
 //
 // world.go is the scheduler, server.go the process with its disk, conn.go the
 // server's half of a socket, client.go and producer.go who speaks to it,
+// moments.go what they must do just then,
 // model.go, rules.go and verdict.go the model with every property of a round,
 // checks.go the properties of a world at rest, shrink.go the search for a
 // shorter story.

@@ -31,6 +31,13 @@ func init() {
 		},
 		caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 	}, mutant{
+		name: "room: give back with a refusal what an earlier word may keep",
+		edit: edit{
+			file: "session/answer.go",
+			old:  "	if !r.hasUnit {\n", new: "	if r.task.Token.IsZero() {\n",
+		},
+		caught: []string{"room adds up"},
+	}, mutant{
 		name: "fence: answer to a window of 0 at once",
 		edit: edit{
 			file: "session/fence.go",

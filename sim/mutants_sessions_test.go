@@ -31,7 +31,8 @@ var sessionMutants = []mutant{{
 	},
 	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
 		"every change has its event", "every event has a cause", "a task moves as its lifecycle says",
-		"a request is answered as the protocol says"},
+		"a task leaves the place it was in", "a request is answered as the protocol says", "a reason is the one that holds",
+		"room adds up", "after a stall clients speak first"},
 }, {
 	name: "room for what is held",
 	edit: edit{

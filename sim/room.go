@@ -50,8 +50,23 @@ func (s *seat) isOf(o shardactor.Owner) bool { return s.Tenant == o.Tenant && s.
 func (c *conn) answeredElsewhere(effects []shardactor.Effect) {
 	for _, e := range effects {
 		if told, ok := e.(*shardactor.Answered); ok {
-			delete(c.known.out, told.Token)
+			c.comesBack(told.Token)
 		}
+	}
+}
+
+// comesBack notes that the unit of a delivery must come back now, if it is out.
+func (c *conn) comesBack(token wire.Token) {
+	if c.known.out[token] {
+		delete(c.known.out, token)
+		c.due++
+	}
+}
+
+// gaveBack says that no unit came back but those, neither sooner nor twice.
+func (c *conn) gaveBack() {
+	if c.given != c.due && !c.talk.Over() {
+		violate("room adds up", "%d units came back to %s, and %d were due", c.given, c.client.name, c.due)
 	}
 }
 

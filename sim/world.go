@@ -114,6 +114,9 @@ func everyOperation() []operation {
 		{name: "stall", weight: 1, do: (*world).stall},
 		{name: "drop", weight: 6, do: (*world).dropSome},
 		{name: "stick", weight: 6, do: (*world).stickSome},
+		{name: "return", weight: 10, do: (*world).returnSome},
+		{name: "leave", weight: 12, do: (*world).leaveSome},
+		{name: "repeat", weight: 8, do: (*world).repeatSome},
 		{name: "rest", weight: 15, do: (*world).rest},
 		{name: "read", weight: 15, do: (*world).readSome},
 		{name: "space", weight: 3, do: (*world).spaceChanges, endsLife: true},
@@ -131,7 +134,7 @@ func shapeOf(seed uint64) shape {
 		index:    pick(c, []index.Limits{{Run: 2, Refill: 1}, {Run: 4, Refill: 2}, {Run: 16, Refill: 4}, {}}),
 		padBytes: pick(c, []int{1, 200, 200, 2000}),
 	}
-	if c.oneIn(4) {
+	if c.oneIn(3) {
 		s.mailbox = mailbox.Limits{Messages: 12, Bytes: 24 << 10, NewPerDrain: 2}
 	}
 	if c.oneIn(16) {
@@ -254,7 +257,9 @@ func (w *world) carry() {
 	if c == nil {
 		return
 	}
-	w.endReplaced()
+	if w.chance.oneIn(4) {
+		w.endReplaced()
+	}
 	for range 1 + w.chance.IntN(3) {
 		c.read()
 		c.work()
