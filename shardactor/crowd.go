@@ -49,6 +49,8 @@ type crowd struct {
 	members int
 	open    []*place
 	at      int
+	// left counts the places in open whose member has left.
+	left int
 }
 
 // maxCompared is how many open members one grant looks at; more only cost
@@ -67,9 +69,39 @@ func (c *crowd) hasOpen() bool {
 	return false
 }
 
+// leave takes a place from its member. Grants drop such places as they meet them,
+// but a queue without a task has no grants, and whoever asks it again and again
+// must not be kept once for each time, with all that was handed out there.
+func (c *crowd) leave(p *place) {
+	p.left = true
+	c.members--
+	if !p.listed {
+		return
+	}
+	if c.left++; c.left <= maxCompared || c.left < len(c.open)/2 {
+		return
+	}
+	kept, at := c.open[:0], 0
+	for i, p := range c.open {
+		if p.left {
+			p.listed = false
+			continue
+		}
+		if i < c.at {
+			at++
+		}
+		kept = append(kept, p)
+	}
+	clear(c.open[len(kept):])
+	c.open, c.at, c.left = kept, at, 0
+}
+
 // drop takes the place at i out of the list; the last one fills the gap.
 func (c *crowd) drop(i int) {
 	c.open[i].listed = false
+	if c.open[i].left {
+		c.left--
+	}
 	last := len(c.open) - 1
 	c.open[i] = c.open[last]
 	c.open[last] = nil

@@ -89,8 +89,7 @@ func (s *Shard) unseat(id wire.SessionID) {
 
 func (s *Shard) leavePlaces(mb *member) {
 	for _, p := range mb.places {
-		p.left = true
-		p.crowd.members--
+		p.crowd.leave(p)
 		if p.crowd.queue != nil {
 			s.suspect(p.crowd.queue)
 		}

@@ -1,0 +1,33 @@
+package shardactor
+
+import "testing"
+
+// Whoever asks for the tasks of a queue that has none, again and again, is not
+// kept after each time; who stays keeps the place.
+func TestCrowdKeepsNobodyWhoHasLeft(t *testing.T) {
+	c := &crowd{}
+	enter := func() *place {
+		p := &place{member: &member{open: true}, crowd: c, listed: true}
+		c.members++
+		c.open = append(c.open, p)
+		return p
+	}
+	stays := enter()
+	for n := range 10_000 {
+		c.leave(enter())
+		if len(c.open) > 2*maxCompared {
+			t.Fatalf("%d places are kept after %d have come and gone, one has stayed", len(c.open), n+1)
+		}
+	}
+	if c.members != 1 || c.open[0] != stays || !c.hasOpen() {
+		t.Errorf("of %d members, %d listed, the one that stayed is lost", c.members, len(c.open))
+	}
+	c.leave(stays)
+	for range 100 {
+		p := enter()
+		if best := c.better(nil); best != p.member || len(c.open) != 1 || c.left != 0 {
+			t.Fatalf("of %d listed, %d left, the only member is not found", len(c.open), c.left)
+		}
+		c.leave(p)
+	}
+}
