@@ -53,7 +53,11 @@ type server struct {
 	// tables.
 	failSyncs  atomic.Bool
 	failTables atomic.Int32
-	dead       atomic.Bool
+	// nextLog says that Pebble has begun another log since tables were written: a
+	// batch larger than half of its memory ends the one before, and what that
+	// holds is durable.
+	nextLog atomic.Bool
+	dead    atomic.Bool
 	// silent is set while a sync is one that nobody hears of any more.
 	silent bool
 	life   int
@@ -131,6 +135,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 		violate("the store opens after every crash", "%v", err)
 	}
 	s.store = opened
+	s.nextLog.Store(false)
 	w.server = s
 	w.tableWritten()
 	w.checkStore()
@@ -162,6 +167,10 @@ func (s *server) fault(op errorfs.Op) error {
 	case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
 		if s.failSyncs.Load() && strings.HasSuffix(op.Path, ".log") {
 			return errInjected
+		}
+	case errorfs.OpCreate:
+		if strings.HasSuffix(op.Path, ".log") {
+			s.nextLog.Store(true)
 		}
 	case errorfs.OpFileWrite:
 		if strings.HasSuffix(op.Path, ".sst") && s.failTables.Load() > 0 && s.failTables.Add(-1) >= 0 {
@@ -261,7 +270,7 @@ func (w *world) run(shard int) {
 	w.noteBehind(shard)
 	s.wakeAtMs[shard] = w.nowMs + min(sleep.Milliseconds(), sleepMostMs)
 	free := s.store.Guard().FreeBytes()
-	if s.flushedAt-free >= flushBytes {
+	if s.flushedAt-free >= flushBytes || s.nextLog.Load() {
 		w.flush()
 	}
 }
@@ -318,6 +327,7 @@ func (w *world) flush() {
 		violate("tables can be written", "%v", err)
 	}
 	s.failTables.Store(0)
+	s.nextLog.Store(false)
 	w.model.durable()
 	w.tableWritten()
 	s.flushedAt = s.store.Guard().FreeBytes()
