@@ -362,7 +362,8 @@ var mutants = []mutant{{
 		file: "shardactor/heartbeat.go",
 		old:  "	if e != nil && seat.OverHTTP {\n", new: "	if false {\n",
 	},
-	caught: []string{"every change has its event", "a task moves as its lifecycle says", "a request is answered as the protocol says"},
+	caught: []string{"every change has its event", "a task moves as its lifecycle says", "a task leaves the place it was in",
+		"a request is answered as the protocol says"},
 }, {
 	name: "http: act on a session's delivery without its token",
 	edit: edit{

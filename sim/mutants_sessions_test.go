@@ -63,7 +63,7 @@ var sessionMutants = []mutant{{
 	},
 	caught: []string{"every event has a cause", "a task moves as its lifecycle says", "a lease lasts as long as promised",
 		"every change has its event", "a request is answered as the protocol says", "what never arrived goes back at once",
-		"a task leaves the place it was in"},
+		"a task leaves the place it was in", "a resumed session has its tasks"},
 }, {
 	name: "never count what does not arrive",
 	edit: edit{
