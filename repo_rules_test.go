@@ -114,6 +114,10 @@ var ruleExamples = []struct {
 	bad:  "package wire\nfunc FuzzA(f *testing.F) { h(f) }\nfunc h(f *testing.F) { g.Add(1) }",
 	good: "package wire\nfunc FuzzA(f *testing.F) { h(f) }\nfunc h(g *testing.F) { g.Add(1) }",
 }, {
+	rule: "every exported decoder is fuzzed", path: "wire/x.go",
+	bad:  "package wire\nfunc ParseA(n int, data []byte) {}",
+	good: "package wire\nfunc ParseA(text string) {}\nfunc (o *object) ParseB(data []byte) {}",
+}, {
 	rule: "tests of a package that starts goroutines", path: "server/x.go",
 	bad:  "package server\nfunc f() { go g() }",
 	good: "package server\nfunc f() { g() }",

@@ -25,6 +25,11 @@ func testRules() []rule {
 		remedy: "call f.Add with at least one input, or put one below testdata/fuzz",
 		tree:   seedlessTargets,
 	}, {
+		name:   "every exported decoder is fuzzed",
+		why:    "what reads bytes of others meets all of them one day",
+		remedy: "name the Parse function in a fuzz target of its package",
+		tree:   unfuzzedDecoders,
+	}, {
 		name:   "tests of a package that starts goroutines look for those left over",
 		why:    "a goroutine that outlives its owner holds memory, and in a test it touches the next one's state",
 		remedy: "end with goleak (goleak.VerifyTestMain in a TestMain), or run in a synctest.Test bubble, which waits for every goroutine",
@@ -153,6 +158,47 @@ func (t *tree) function(dir, name string) *ast.FuncDecl {
 		}
 	}
 	return nil
+}
+
+// unfuzzedDecoders are the functions called Parse… of bytes that no fuzz target of
+// their package names.
+func unfuzzedDecoders(t *tree) (found []finding) {
+	fuzzed := map[string]bool{}
+	decoders := map[string]finding{}
+	for _, f := range t.goFiles {
+		for _, decl := range f.ast.Decls {
+			d, ok := decl.(*ast.FuncDecl)
+			switch {
+			case !ok || d.Recv != nil:
+			case f.test && strings.HasPrefix(d.Name.Name, "Fuzz"):
+				ast.Inspect(d, func(n ast.Node) bool {
+					if id, ok := n.(*ast.Ident); ok {
+						fuzzed[f.dir+"."+id.Name] = true
+					}
+					return true
+				})
+			case !f.test && strings.HasPrefix(d.Name.Name, "Parse") && takesBytes(d):
+				decoders[f.dir+"."+d.Name.Name] = f.at(d.Pos(), "%s", d.Name.Name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(decoders)) {
+		if !fuzzed[name] {
+			found = append(found, decoders[name])
+		}
+	}
+	return found
+}
+
+func takesBytes(d *ast.FuncDecl) bool {
+	return slices.ContainsFunc(d.Type.Params.List, func(p *ast.Field) bool {
+		list, ok := p.Type.(*ast.ArrayType)
+		if !ok {
+			return false
+		}
+		of, ok := list.Elt.(*ast.Ident)
+		return ok && of.Name == "byte"
+	})
 }
 
 func unwatchedGoroutines(t *tree) (found []finding) {

@@ -54,9 +54,11 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzPlainValues are the values that are no JSON: a time and an id.
+// FuzzPlainValues are the values that are no JSON: a time, an id, and what is
+// said of an ended task.
 func FuzzPlainValues(f *testing.F) {
-	for _, data := range [][]byte{nil, appendReadyAt(nil, 1_700_000_000_000), appendReadyAt(nil, -1), bytes.Repeat([]byte{7}, 16), {1}} {
+	for _, data := range [][]byte{nil, appendReadyAt(nil, 1_700_000_000_000), appendReadyAt(nil, -1), bytes.Repeat([]byte{7}, 16), {1},
+		appendEnded(nil, Ended{Status: wire.StatusFailed, Deliveries: 300, Keyed: true, Bare: true}), {1, 0x80, 0}, {0x41, 0}} {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -68,6 +70,12 @@ func FuzzPlainValues(f *testing.F) {
 		err = parseRawID(data, &id)
 		if (err == nil) != (len(data) == len(id)) || err == nil && !bytes.Equal(id[:], data) {
 			t.Errorf("%x is the id %v (%v)", data, id, err)
+		}
+		if ended, err := parseEnded(data); err == nil {
+			again, err := parseEnded(appendEnded(nil, ended))
+			if err != nil || again != ended || (ended.Status == "") != (len(data) == 0) {
+				t.Errorf("%x is %+v, and %+v once it is written (%v)", data, ended, again, err)
+			}
 		}
 	})
 }

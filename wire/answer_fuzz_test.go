@@ -1,0 +1,111 @@
+package wire
+
+import (
+	"reflect"
+	"strconv"
+	"testing"
+)
+
+// FuzzParseAnswers: whatever a server answers to a question for lists, it is
+// either read as something that reads the same once it is written, or an error.
+func FuzzParseAnswers(f *testing.F) {
+	task := string(AppendTask(nil, sampleTask(), PayloadAsString))
+	figures := string(AppendQueueFigures(nil, &sampleQueues()[0]))
+	reason := string(AppendDeadReason(nil, &DeadReason{Error: "no", Count: 2, TaskID: sampleTask().ID, EndedAtMs: 1}))
+	addAll(f, task, figures, `{"tasks":[`+task+`],"cursor":"c"}`, `{"tasks":[]}`, `{"tasks":[{}]}`, `{"reasons":[`+reason+`],"read":7,"cursor":"c"}`,
+		`{"reasons":[{"count":1}],"read":-1}`, `{"leaseToken":""}`, `[]`, ``)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if task, _, err := ParseClaimed(data); err == nil {
+			checkTask(t, task)
+		}
+		tasks, _, err := ParseTaskPage(data)
+		for _, task := range tasks {
+			if err != nil {
+				t.Fatal("a fault and tasks")
+			}
+			checkTask(t, task)
+		}
+		if reasons, err := ParseDeadReasons(data); err == nil {
+			again, err := ParseDeadReasons(appendDeadReasons(nil, reasons))
+			if err != nil || !reflect.DeepEqual(again, reasons) {
+				t.Fatalf("%+v came back as %+v (%v)", reasons, again, err)
+			}
+		}
+		if figures, err := ParseQueueFigures(data); err == nil {
+			again, err := ParseQueueFigures(AppendQueueFigures(nil, figures))
+			if err != nil || !reflect.DeepEqual(again, figures) {
+				t.Fatalf("%+v came back as %+v (%v)", figures, again, err)
+			}
+		}
+	})
+}
+
+// checkTask wants a task that was read to be the same when it is written.
+func checkTask(t *testing.T, task *Task) {
+	t.Helper()
+	first := AppendTask(nil, task, PayloadAsString)
+	again, err := ParseTask(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkFixed(t, first, AppendTask(nil, again, PayloadAsString), nil)
+}
+
+func appendDeadReasons(dst []byte, r *DeadReasons) []byte {
+	dst = append(dst, `{"reasons":[`...)
+	for i := range r.Reasons {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendDeadReason(dst, &r.Reasons[i])
+	}
+	dst = strconv.AppendInt(append(dst, `],"read":`...), r.Read, 10)
+	return append(AppendQuoted(append(dst, `,"cursor":`...), r.Cursor), '}')
+}
+
+// FuzzParseAdminRequests: the bodies of what operators ask for are taken whole,
+// and mean the same once they are written, or are refused.
+func FuzzParseAdminRequests(f *testing.F) {
+	addBodyFaults(f)
+	addAll(f, ``, ` `, `{"limit":1}`, `{"limit":0}`, `{"limit":10001}`, `{"before":"2026-01-02T03:04:05.678Z","worker":"w","error":"no","cursor":"c"}`,
+		`{"before":5}`, `{"ordered":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
+		`{"retentionSeconds":60,"dlqRetentionSeconds":0}`, `{"leaseToken":"x","workerId":"w"}`, `{"extendSeconds":43201}`)
+	const absent = 100
+	f.Fuzz(func(t *testing.T, body []byte) {
+		dead, refusal := ParseDeadRequest(body, absent)
+		checkEither(t, dead != nil, refusal)
+		if refusal == nil {
+			again, refusal := ParseDeadRequest(AppendDeadRequest(nil, dead), absent)
+			if refusal != nil || !reflect.DeepEqual(again, dead) {
+				t.Fatalf("%+v came back as %+v (%v)", dead, again, refusal)
+			}
+		}
+		ended, refusal := ParseEndedRequest(body)
+		checkEither(t, ended != nil, refusal)
+		if refusal == nil {
+			again, refusal := ParseEndedRequest(AppendDeadRequest(nil, &DeadRequest{EndedRequest: *ended}))
+			if refusal != nil || !reflect.DeepEqual(again, ended) {
+				t.Fatalf("%+v came back as %+v (%v)", ended, again, refusal)
+			}
+		}
+		settings, refusal := ParseQueueSettings(body)
+		checkEither(t, settings != nil, refusal)
+		if refusal == nil {
+			again, refusal := ParseQueueSettings(AppendQueueSettings(nil, settings))
+			if refusal != nil || !reflect.DeepEqual(again, settings) {
+				t.Fatalf("%+v came back as %+v (%v)", settings, again, refusal)
+			}
+		}
+		held, refusal := ParseHolder(body)
+		extend, holder, extendRefusal := ParseExtendRequest(body)
+		if refusal == nil && extendRefusal == nil && held != holder {
+			t.Fatalf("the same body names %+v and %+v", held, holder)
+		}
+		if extendRefusal == nil && (extend < 0 || extend > MaxLeaseSeconds) {
+			t.Fatalf("a lease is extended by %d s", extend)
+		}
+		if claim, refusal := ParseClaimRequest(body); refusal == nil && claim.Count > 1 {
+			t.Fatalf("one claim asks for %d tasks", claim.Count)
+		}
+	})
+}
