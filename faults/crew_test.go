@@ -20,6 +20,11 @@ type ledger struct {
 	// was accepted as done.
 	handed    map[wire.TaskRef]int
 	completed map[wire.TaskID]int
+	// last is the number of the last delivery that anybody saw of a task, ended of
+	// the one that completed it. Workers are told in any order, and a frame can lie
+	// in a socket that is cut while another worker does its task: the numbers say
+	// what came first.
+	last, ended map[wire.TaskID]int
 	// stale counts completions that came too late, most the attempts of any
 	// task that was delivered.
 	stale int
@@ -29,7 +34,10 @@ type ledger struct {
 }
 
 func newLedger(x *site) *ledger {
-	return &ledger{x: x, handed: make(map[wire.TaskRef]int), completed: make(map[wire.TaskID]int)}
+	return &ledger{
+		x: x, handed: make(map[wire.TaskRef]int), completed: make(map[wire.TaskID]int),
+		last: make(map[wire.TaskID]int), ended: make(map[wire.TaskID]int),
+	}
 }
 
 func (l *ledger) delivered(f *wire.TaskFrame) {
@@ -42,22 +50,31 @@ func (l *ledger) delivered(f *wire.TaskFrame) {
 	if l.handed[ref]++; l.handed[ref] > 1 {
 		l.x.t.Errorf("delivery %v of task %v was made twice", f.Token, f.Task.ID)
 	}
-	if l.completed[ref.TaskID] > 0 {
-		l.x.t.Errorf("task %v was delivered after it was completed", f.Task.ID)
-	}
+	l.last[ref.TaskID] = max(l.last[ref.TaskID], f.Task.Deliveries)
+	l.checkEnd(ref.TaskID)
 	l.most = max(l.most, f.Task.Attempts)
 }
 
-// answered notes what became of a completion.
-func (l *ledger) answered(id wire.TaskID, err error) {
+// checkEnd wants the delivery that completed a task to be its last.
+func (l *ledger) checkEnd(id wire.TaskID) {
+	if l.completed[id] > 0 && l.last[id] > l.ended[id] {
+		l.x.t.Errorf("task %v was completed by delivery %d, and delivery %d came after it", id, l.ended[id], l.last[id])
+	}
+}
+
+// answered notes what became of the completion of a delivery.
+func (l *ledger) answered(f *wire.TaskFrame, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	id := f.Task.ID
 	var refusal *wire.Error
 	switch {
 	case err == nil:
 		if l.completed[id]++; l.completed[id] > 1 {
 			l.x.t.Errorf("task %v was completed by two deliveries", id)
 		}
+		l.ended[id] = f.Task.Deliveries
+		l.checkEnd(id)
 	case errors.Is(err, blackbox.ErrNoAnswer):
 	case errors.As(err, &refusal) && (refusal.Code == wire.CodeLeaseLost || refusal.Code == wire.CodeNotInProgress):
 		l.stale++
@@ -160,5 +177,5 @@ func (h *hand) finish(ctx context.Context, p *blackbox.Peer, f *wire.TaskFrame) 
 	case <-ctx.Done():
 		return
 	}
-	h.ledger.answered(f.Task.ID, p.Complete(ctx, blackbox.RefOf(f), `{}`))
+	h.ledger.answered(f, p.Complete(ctx, blackbox.RefOf(f), `{}`))
 }
