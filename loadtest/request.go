@@ -2,11 +2,10 @@ package loadtest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -30,7 +29,7 @@ type caller struct {
 	conn   net.Conn // nil before the first request and after a failed one
 	reader *bufio.Reader
 	out    []byte
-	answer []byte
+	answer bytes.Buffer
 }
 
 func newCaller(at *address) (*caller, error) {
@@ -70,14 +69,15 @@ func (c *caller) exchange(path, prefer string, body []byte) (status int, answer 
 	if err != nil {
 		return 0, nil, false, err
 	}
-	c.answer, err = readAll(c.answer[:0], response.Body)
+	c.answer.Reset()
+	_, err = c.answer.ReadFrom(response.Body)
 	_ = response.Body.Close() // all of it has been read, or the connection is given up
-	return response.StatusCode, c.answer, !response.Close, err
+	return response.StatusCode, c.answer.Bytes(), !response.Close, err
 }
 
 func (c *caller) compose(path, prefer string, body []byte) []byte {
 	c.out = append(c.out[:0], "POST "...)
-	c.out = append(append(append(c.out, c.at.Path...), path...), " HTTP/1.1\r\n"...)
+	c.out = append(append(append(c.out, c.at.EscapedPath()...), path...), " HTTP/1.1\r\n"...)
 	c.out = append(c.out, c.head...)
 	if prefer != "" {
 		c.out = append(append(append(c.out, "Prefer: "...), prefer...), "\r\n"...)
@@ -92,14 +92,13 @@ func (c *caller) connect() error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), dialFor)
 	defer stop()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", hostPort(c.at))
+	dial := (&net.Dialer{}).DialContext
+	if c.at.Scheme == "https" {
+		dial = (&tls.Dialer{Config: c.tls}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", hostPort(c.at))
 	if err != nil {
 		return err
-	}
-	if c.at.Scheme == "https" {
-		if conn, err = secure(ctx, conn, c.tls, c.at.Hostname()); err != nil {
-			return err
-		}
 	}
 	c.conn, c.reader = conn, bufio.NewReader(conn)
 	return nil
@@ -112,43 +111,10 @@ func hostPort(at *url.URL) string {
 	return net.JoinHostPort(at.Hostname(), at.Scheme) // the scheme is a service of that name
 }
 
-// secure speaks TLS over conn, which is closed when that fails.
-func secure(ctx context.Context, conn net.Conn, config *tls.Config, host string) (net.Conn, error) {
-	if config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if config.ServerName == "" {
-		config = config.Clone()
-		config.ServerName = host
-	}
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return secured, nil
-}
-
 // close ends the connection, if there is one.
 func (c *caller) close() {
 	if c.conn != nil {
 		_ = c.conn.Close() // nothing is under way on it
 		c.conn = nil
-	}
-}
-
-// readAll appends what is left of r to data.
-func readAll(data []byte, r io.Reader) ([]byte, error) {
-	for {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := r.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if errors.Is(err, io.EOF) {
-			return data, nil
-		}
-		if err != nil {
-			return data, err
-		}
 	}
 }
