@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"codeq/loadtest"
 )
 
@@ -59,7 +57,7 @@ func (b *benchCmd) Help() string {
 }
 
 // Run measures and checks.
-func (b *benchCmd) Run(a *app, line *kong.Context) error {
+func (b *benchCmd) Run(a *app) error {
 	w := b.workload()
 	if err := w.Check(); err != nil {
 		return wrong("--%w", err)
@@ -76,7 +74,7 @@ func (b *benchCmd) Run(a *app, line *kong.Context) error {
 	if b.Shards < 0 || b.Shards > maxShards {
 		return wrong("--shards must be from 1 to %d, got %d", maxShards, b.Shards)
 	}
-	urlGiven := flagGiven(line, "url")
+	urlGiven := a.given["url"]
 	if urlGiven && (b.Engine || b.Shards != 0 || b.Dir != "") {
 		return wrong("--url names a server that is there: --engine, --shards and --dir do not go with it")
 	}
@@ -92,16 +90,6 @@ func (b *benchCmd) Run(a *app, line *kong.Context) error {
 		return x.measure(ctx, w, remoteSite(a.URL, a.Token))
 	}
 	return x.onFreshDirectory(ctx, w)
-}
-
-// flagGiven reports whether a flag stands on the command line itself.
-func flagGiven(line *kong.Context, name string) bool {
-	for _, p := range line.Path {
-		if p.Flag != nil && p.Flag.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *benchCmd) workload() loadtest.Workload {

@@ -72,18 +72,18 @@ func (f *flow) rest() {
 	}
 }
 
-// finishAll finishes several.
+// finishAll lets whoever has the other ends keep all of them for so long, and
+// returns when nothing is written to the targets any more.
 func finishAll(flows []*flow, within time.Duration) {
+	deadline := time.Now().Add(within)
 	for _, f := range flows {
-		f.finish(within)
+		f.finish(deadline)
 	}
 }
 
-// finish lets whoever has the other end keep it for so long, and returns when
-// nothing is written to the target any more.
-func (f *flow) finish(within time.Duration) {
+func (f *flow) finish(deadline time.Time) {
 	// They fail only for what is no pipe.
-	_ = f.from.SetReadDeadline(time.Now().Add(within))
+	_ = f.from.SetReadDeadline(deadline)
 	<-f.done
 	_ = f.from.Close() // it was read to its end
 }
