@@ -22,11 +22,8 @@ func (s *Shard) due() {
 		}
 		s.fallDue(q, k)
 	}
-	if s.now < s.holdUntilMs {
-		return
-	}
 	for ; done < maxRoundDue; done++ {
-		e := s.leases.Due(s.now)
+		e := s.leases.Due(s.lapseUntilMs())
 		if e == nil {
 			break
 		}

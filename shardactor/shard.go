@@ -80,9 +80,11 @@ type Shard struct {
 
 	// dueAtMs is the deadline the last round asked for, 0 for none;
 	// holdUntilMs keeps leases alive after a stall, so that what clients sent
-	// meanwhile is read before anything lapses.
-	dueAtMs     int64
-	holdUntilMs int64
+	// meanwhile is read before anything lapses. Of those leases the ones that ran
+	// out by heardUntilMs were held for an earlier stall already.
+	dueAtMs      int64
+	holdUntilMs  int64
+	heardUntilMs int64
 
 	// space is what the disk allowed when the round began; see SetSpace.
 	space store.Level
@@ -230,11 +232,22 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 func (s *Shard) SetSpace(level store.Level) { s.space = level }
 
 // noteStall holds leases for the resume grace when the round begins long after
-// it was due: the process was stopped or starved, and clients were not heard.
+// it was due: the process was stopped or starved, and clients were not heard. A
+// lease is held once: a shard that is late again and again would otherwise never
+// take a task from a worker that is gone.
 func (s *Shard) noteStall() {
-	if s.dueAtMs != 0 && s.now > s.dueAtMs+stallMs {
-		s.holdUntilMs = s.now + resumeGraceMs
+	if s.dueAtMs == 0 || s.now <= s.dueAtMs+stallMs || s.now < s.holdUntilMs {
+		return
 	}
+	s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs
+}
+
+// lapseUntilMs is up to which deadline leases may lapse now.
+func (s *Shard) lapseUntilMs() int64 {
+	if s.now < s.holdUntilMs {
+		return s.heardUntilMs
+	}
+	return s.now
 }
 
 // step carries out one message.
@@ -354,7 +367,9 @@ func (s *Shard) plan() {
 	}
 	next := s.index.NextDueAtMs()
 	if at := s.leases.NextAtMs(); at != 0 {
-		at = max(at, s.holdUntilMs)
+		if at > s.lapseUntilMs() {
+			at = max(at, s.holdUntilMs)
+		}
 		if next == 0 || at < next {
 			next = at
 		}

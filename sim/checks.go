@@ -108,7 +108,7 @@ func (w *world) nothingIsLate() {
 				violate("what is due happens", "task %v was due at %d, it is %d", t.id, t.dueMs, w.nowMs)
 			}
 		case wire.LocationInProgress:
-			if t.lapseMs <= w.nowMs && !t.restored && w.model.shards[t.shard].holdMs <= w.nowMs {
+			if t.lapseMs <= w.nowMs && !t.restored && !w.model.shards[t.shard].holds(t, w.nowMs) {
 				violate("what is due happens", "the lease of task %v ended at %d, it is %d", t.id, t.lapseMs, w.nowMs)
 			}
 		}

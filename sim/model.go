@@ -111,9 +111,16 @@ type shardState struct {
 	events        uint64
 	durableEvents uint64
 	// nextMs is when the shard wanted to run again, holdMs until when it may let
-	// no lease lapse, because it came too late.
-	nextMs int64
-	holdMs int64
+	// no lease lapse, because it came too late. What ended by heardMs has been held
+	// before.
+	nextMs  int64
+	holdMs  int64
+	heardMs int64
+}
+
+// holds says that the lease of a task must not lapse though its time is over.
+func (s *shardState) holds(t *task, nowMs int64) bool {
+	return nowMs < s.holdMs && t.lapseMs > s.heardMs
 }
 
 type undoLine struct {
@@ -240,7 +247,7 @@ func (m *model) restart(nowMs int64) {
 	m.orders = newOrders(len(m.shards))
 	clear(m.cleanings)
 	for i := range m.shards {
-		m.shards[i].nextMs, m.shards[i].holdMs = 0, 0
+		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0
 	}
 	for _, tasks := range m.leased {
 		for _, t := range tasks {

@@ -141,9 +141,23 @@ var mutants = []mutant{{
 	name: "no grace after a stall",
 	edit: edit{
 		file: "shardactor/shard.go",
-		old:  "s.holdUntilMs = s.now + resumeGraceMs\n", new: "s.holdUntilMs = s.now\n",
+		old:  "s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs\n", new: "s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now\n",
 	},
 	caught: []string{"after a stall clients speak first"},
+}, {
+	name: "hold a lease again at every stall",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs\n", new: "s.heardUntilMs, s.holdUntilMs = 0, s.now+resumeGraceMs\n",
+	},
+	caught: []string{"what is due happens"},
+}, {
+	name: "let a stall within a hold begin it anew",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  " || s.now < s.holdUntilMs {\n\t\treturn\n\t}\n\ts.heard", new: " {\n\t\treturn\n\t}\n\ts.heard",
+	},
+	caught: []string{"after a stall clients speak first", "a lease lasts as long as promised"},
 }, {
 	name: "lose the overlay",
 	edit: edit{

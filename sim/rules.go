@@ -28,8 +28,8 @@ type reading struct {
 func (m *model) round(o *shardactor.Observed) {
 	m.at = reading{Observed: o}
 	state := &m.shards[o.Shard]
-	if state.nextMs != 0 && o.NowMs > state.nextMs+stallMs {
-		state.holdMs = o.NowMs + graceMs
+	if state.nextMs != 0 && o.NowMs > state.nextMs+stallMs && o.NowMs >= state.holdMs {
+		state.heardMs, state.holdMs = state.holdMs, o.NowMs+graceMs
 	}
 	for _, message := range o.Messages {
 		m.message(message)

@@ -104,8 +104,8 @@ func (m *model) lapsed(t *task, e shardactor.Event) {
 	if m.at.NowMs < t.lapseMs {
 		violate("a lease lasts as long as promised", "task %v until %d, taken at %d: %+v", t.id, t.lapseMs, m.at.NowMs, e)
 	}
-	if m.at.NowMs < m.shards[m.at.Shard].holdMs {
-		violate("after a stall clients speak first", "task %v taken at %d, held until %d", t.id, m.at.NowMs, m.shards[m.at.Shard].holdMs)
+	if state := &m.shards[m.at.Shard]; state.holds(t, m.at.NowMs) {
+		violate("after a stall clients speak first", "task %v taken at %d, held until %d", t.id, m.at.NowMs, state.holdMs)
 	}
 	session, gone := m.sockets[m.at.Shard][t.session], t.gone
 	ref := wire.TaskRef{TaskID: t.id, Token: t.token}
