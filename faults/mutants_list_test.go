@@ -60,7 +60,7 @@ var mutants = []mutant{
 	{"TestA32", "shardactor/due.go", "	for ; done < maxRoundDue; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
 	{"TestA43", "shardactor/grant.go", "func (s *Shard) grant(mb *member, t *store.TaskRecord) {\n",
 		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *store.TaskRecord) {\n" +
-			"	defer func() { p, _ := s.span.Payload(t.ID); kept = append(kept, p) }()\n"},
+			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
 	{"TestA44OddNames", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA44OddTenants", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},

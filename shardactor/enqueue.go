@@ -26,7 +26,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 	}
 	t := &store.TaskRecord{
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
-		MaxAttempts: s.maxAttemptsOf(m, key), PayloadBytes: len(m.Payload), CreatedAtMs: s.now,
+		MaxAttempts: s.maxAttemptsOf(m, key), CreatedAtMs: s.now,
 		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState,
 	}
 	batch := s.span.Batch()
@@ -34,7 +34,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 		t.Fingerprint = m.Fingerprint
 		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)
 	}
-	batch.PutPayload(t.ID, m.Payload)
+	batch.GivePayload(t, m.Payload)
 	s.transition(t, s.placeForNew(m))
 	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
 	if m.WantTask {
@@ -88,7 +88,7 @@ func (s *Shard) replayed(m *Enqueue, key store.QueueKey) bool {
 	}
 	answer := &Enqueued{Ref: m.Ref, TaskID: id, Replayed: true}
 	if m.WantTask {
-		payload, err := s.span.Payload(id)
+		payload, err := s.span.PayloadOf(t)
 		s.mustRead(err)
 		answer.Task = view(t, payload)
 		if e != nil {

@@ -80,7 +80,7 @@ func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
 }
 
 func (s *Shard) grant(mb *member, t *store.TaskRecord) {
-	payload, err := s.span.Payload(t.ID)
+	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
 	s.grants++
 	mb.lastGrant = s.grants

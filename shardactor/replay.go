@@ -25,6 +25,6 @@ func (s *Shard) replay(m *Replay) {
 // another replaces it.
 func (s *Shard) revive(t *store.TaskRecord) {
 	t.Attempts, t.Releases = 0, 0
-	s.span.Batch().DeleteResult(t.ID)
+	s.span.Batch().TakeResult(t)
 	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
 }

@@ -63,7 +63,7 @@ func (s *Shard) repeated(m *Result, t *store.TaskRecord) bool {
 		!mayEnd(m.Owner, m.Token, lastLease(t, t.ResultToken)) {
 		return false
 	}
-	record, err := s.span.Result(t.ID)
+	record, err := s.span.ResultOf(t)
 	if s.unreadable(err) || record == nil {
 		return false
 	}

@@ -195,7 +195,7 @@ func (s *Shard) reapOne(l *look, e *store.EndedEntry) {
 		l.sweep.deleted++
 		cause = CauseCleanup
 	}
-	s.transition(t, move{to: gone, status: t.Status, cause: cause, bare: e.Bare})
+	s.transition(t, move{to: gone, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
 }
 
 // remembered is what the entry of an ended task says, if that is all that its
@@ -216,8 +216,8 @@ func (s *Shard) remembered(l *look, e *store.EndedEntry) *store.TaskRecord {
 const gone wire.Location = ""
 
 // forget removes all that is kept of a task, and its key if that still points
-// to it. A bare one has no history.
-func (s *Shard) forget(t *store.TaskRecord, bare bool) {
+// to it.
+func (s *Shard) forget(t *store.TaskRecord, only store.Only) {
 	batch := s.span.Batch()
 	if t.IdempotencyKey != "" {
 		id, found, err := s.span.IdempotencyKey(t.Queue(), t.IdempotencyKey)
@@ -226,11 +226,7 @@ func (s *Shard) forget(t *store.TaskRecord, bare bool) {
 			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)
 		}
 	}
-	if bare {
-		batch.DeleteBareTask(t.ID)
-		return
-	}
-	batch.DeleteTask(t.ID)
+	batch.DeleteTaskOf(t.ID, only)
 }
 
 // leaveEnded takes a task out of the ended ones.

@@ -139,7 +139,7 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 	m := &Enqueue{
 		Asker: asker, ID: w.taskID(scriptInt(args, "id")), Tenant: scriptString(args, "tenant", "default"),
 		EnqueueRequest: wire.EnqueueRequest{
-			Command: scriptString(args, "command", "a"), Payload: []byte(scriptString(args, "payload", "1")),
+			Command: scriptString(args, "command", "a"), Payload: scriptBytes(args, "payload", "1"),
 			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
 			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
 		},
@@ -153,6 +153,16 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 	}
 	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
 	return m, nil
+}
+
+// scriptBytes reads payload=TEXT, or payload=x*300 for a JSON string of so many
+// bytes.
+func scriptBytes(args []datadriven.CmdArg, name, otherwise string) []byte {
+	text := scriptString(args, name, otherwise)
+	if n, err := strconv.Atoi(strings.TrimPrefix(text, "x*")); err == nil && strings.HasPrefix(text, "x*") {
+		text = `"` + strings.Repeat("x", n-2) + `"`
+	}
+	return []byte(text)
 }
 
 // parseDelivery reads the verbs that name deliveries: task=1 token=t1.
@@ -174,7 +184,7 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	case "result":
 		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
-			Result: []byte(scriptString(args, "result", "")), Error: scriptString(args, "error", ""),
+			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""),
 		}, HasUnit: scriptInt(args, "unit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)

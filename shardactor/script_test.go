@@ -292,10 +292,13 @@ var (
 	scriptUUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	scriptToken = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
 	scriptTime  = regexp.MustCompile(`\b17672\d{8}\b`)
+	scriptPad   = regexp.MustCompile(`x{40,}`)
 )
 
-// named puts short names for ids and tokens, and spans for times.
+// named puts short names for ids and tokens, spans for times, and the length
+// for long padding.
 func (w *scriptWorld) named(text string) string {
+	text = scriptPad.ReplaceAllStringFunc(text, func(pad string) string { return fmt.Sprintf("x*%d", len(pad)) })
 	text = scriptUUID.ReplaceAllStringFunc(text, func(id string) string {
 		if strings.HasPrefix(id, "5e") {
 			n, err := strconv.ParseInt(id[len(id)-2:], 16, 32)

@@ -59,8 +59,8 @@ type move struct {
 	lease *store.Lease
 	// result goes with a terminal status.
 	result *wire.ResultRecord
-	// bare says of a task that goes for good that it has no history.
-	bare bool
+	// only goes with a task that goes for good.
+	only store.Only
 }
 
 // transition moves one task: it takes it out of where it is and puts it where
@@ -76,7 +76,7 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && m.cause == CauseResult
 	s.enter(t, m, bare)
 	if m.to == gone {
-		s.forget(t, m.bare)
+		s.forget(t, m.only)
 		s.record(t, from, m)
 		return
 	}
@@ -84,7 +84,6 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 		s.span.Batch().PutTask(t)
 	}
 	if m.status.Terminal() {
-		s.span.Batch().PutResult(m.result)
 		s.tellWatchers(t.ID)
 	}
 	s.record(t, from, m)
@@ -187,6 +186,7 @@ func (s *Shard) enterEnded(t *store.TaskRecord, m move, bare bool) {
 	t.EndedAtMs = s.now
 	k := store.TimedKey{AtMs: s.now, ID: t.ID}
 	q, batch := s.queueOf(t.Queue()), s.span.Batch()
+	batch.GiveResult(t, m.result)
 	if m.to == wire.LocationDead {
 		q.index.AddDead(s.now)
 		batch.PutDead(t.Queue(), k)
@@ -194,6 +194,7 @@ func (s *Shard) enterEnded(t *store.TaskRecord, m move, bare bool) {
 		q.index.AddDone(s.now)
 		batch.PutDone(t.Queue(), k, store.Ended{
 			Status: m.status, Deliveries: t.Deliveries, Keyed: t.IdempotencyKey != "", Bare: bare,
+			Whole: t.Whole(),
 		})
 	}
 	s.planEnded(q)

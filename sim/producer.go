@@ -291,5 +291,10 @@ func (w *world) outcome(ref wire.TaskRef) wire.ResultRequest {
 	if w.chance.oneIn(8) {
 		return wire.ResultRequest{Status: wire.StatusFailed, Error: "cannot"}
 	}
-	return wire.ResultRequest{Status: wire.StatusCompleted, Result: fmt.Appendf(nil, `{"of":"%s"}`, ref.Token)}
+	result := fmt.Appendf(nil, `{"of":"%s"}`, ref.Token)
+	if ref.Token[0]%8 == 0 {
+		// Too long for the record, and the same for each repetition.
+		result = fmt.Appendf(nil, `{"of":"%s","pad":"%s"}`, ref.Token, strings.Repeat("x", 300))
+	}
+	return wire.ResultRequest{Status: wire.StatusCompleted, Result: result}
 }

@@ -103,6 +103,45 @@ func (b *Batch) PutTask(r *TaskRecord) {
 	b.overlay.putRecord(r)
 }
 
+// smallBytes is up to how many bytes a payload, or a result, stands within the
+// record. A key costs as much as some hundred bytes more in a value that is
+// written anyway, and a record is written about twice in the life of a task.
+const smallBytes = 256
+
+// GivePayload keeps the payload of a new task: within the record, if it is
+// small, which the caller has yet to put, else under a key of its own.
+func (b *Batch) GivePayload(r *TaskRecord, payload []byte) {
+	r.PayloadBytes = len(payload)
+	if len(payload) <= smallBytes {
+		r.Payload = string(payload)
+	}
+	if r.Payload == "" {
+		b.PutPayload(r.ID, payload)
+	}
+}
+
+// GiveResult keeps the outcome of a task that has ended: within the record,
+// which the caller has yet to put, if that says all of it and what the worker
+// returned is small, else under a key of its own.
+func (b *Batch) GiveResult(r *TaskRecord, outcome *wire.ResultRecord) {
+	r.OutcomeHere = len(outcome.Result) <= smallBytes && outcome.Error == "" && len(outcome.Artifacts) == 0 &&
+		outcome.Status == r.Status && outcome.CompletedAtMs == r.EndedAtMs
+	if !r.OutcomeHere {
+		b.PutResult(outcome)
+		return
+	}
+	r.Result = string(outcome.Result)
+}
+
+// TakeResult removes the outcome of a task that is to run again. The caller has
+// yet to put the record.
+func (b *Batch) TakeResult(r *TaskRecord) {
+	if !r.OutcomeHere {
+		b.DeleteResult(r.ID)
+	}
+	r.OutcomeHere, r.Result = false, ""
+}
+
 // PutPayload writes the payload of a new task.
 func (b *Batch) PutPayload(id wire.TaskID, payload []byte) {
 	b.putValue(familyPayload, id, payload)

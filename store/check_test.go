@@ -176,6 +176,15 @@ var sabotages = []struct {
 	{"a payload of another length", findPayload, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.done.ID}), "{}")
 	}},
+	{"a payload in two places", findPayload, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.pending, func(r *TaskRecord) { r.Payload = strings.Repeat("1", r.PayloadBytes) })
+	}},
+	{"a result in two places", findResult, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *TaskRecord) { r.OutcomeHere, r.Result = true, "1" })
+	}},
+	{"a result within a task that waits", findResult, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.delayed, func(r *TaskRecord) { r.OutcomeHere, r.Result = true, "1" })
+	}},
 	{"a result gone", findResult, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyResult, ID: g.dead.ID}))
 	}},
@@ -201,6 +210,7 @@ var sabotages = []struct {
 	{"an ended entry of another status", findEnded, endedAs(Ended{Status: wire.StatusCancelled, Keyed: true, Bare: true})},
 	{"an ended entry of other deliveries", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Deliveries: 1, Keyed: true, Bare: true})},
 	{"an ended entry without the key", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Bare: true})},
+	{"an ended entry of a whole task that is not", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Keyed: true, Bare: true, Whole: true})},
 	{"an ended entry that denies a history", findEnded, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: g.done.ID}), "[]")
 	}},

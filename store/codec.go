@@ -6,8 +6,8 @@ import (
 	"codeq/wire"
 )
 
-// A task record is a JSON object, and so is a lease. A member that is absent is
-// zero, one that this version does not know is ignored, and members are only
+// A task record is a JSON object, behind which its payload and its result stand
+// if they are small; a lease is an object alone. A member that is absent is zero, one that this version does not know is ignored, and members are only
 // ever added, so older and newer servers read each other's files. What the key
 // says is not said again, and names are as short as they can be: a record is
 // written twice in the life of a task, to the log and to tables, and half of it
@@ -46,7 +46,10 @@ func appendTaskRecord(dst []byte, r *TaskRecord) []byte {
 	}
 	dst = appendStringMember(dst, `,"tp":`, r.TraceParent)
 	dst = appendStringMember(dst, `,"ts":`, r.TraceState)
-	return closeMembers(dst, start)
+	dst = appendTrueMember(dst, `,"h":`, r.Payload != "")
+	dst = appendTrueMember(dst, `,"o":`, r.OutcomeHere)
+	dst = appendIntMember(dst, `,"rb":`, int64(len(r.Result)))
+	return append(append(closeMembers(dst, start), r.Payload...), r.Result...)
 }
 
 // closeMembers ends an object whose first member was appended with a comma
@@ -63,19 +66,51 @@ func closeMembers(dst []byte, start int) []byte {
 func parseTaskRecord(data []byte, r *TaskRecord) error {
 	s := scanner{text: string(data)}
 	*r = TaskRecord{}
+	var b behind
 	first := true
 	s.take('{')
 	for name, ok := s.member(&first); ok; name, ok = s.member(&first) {
-		if !parseTaskMember(&s, r, name) && !parseOutcomeMember(&s, r, name) {
+		if !parseTaskMember(&s, r, name) && !parseOutcomeMember(&s, r, name) && !b.parseMember(&s, name) {
 			s.skip(0)
 		}
 	}
-	if err := s.end(); err != nil {
-		return err
-	}
-	if r.Priority < 0 || r.Priority > wire.MaxPriority {
+	if s.failed || r.Priority < 0 || r.Priority > wire.MaxPriority {
 		return errDamaged
 	}
+	return b.parse(s.text[s.at:], r)
+}
+
+// behind is what stands behind the object of a record.
+type behind struct {
+	payload     bool
+	outcome     bool
+	resultBytes int
+}
+
+func (b *behind) parseMember(s *scanner, name string) bool {
+	switch name {
+	case "h":
+		b.payload = s.isTrue()
+	case "o":
+		b.outcome = s.isTrue()
+	case "rb":
+		b.resultBytes = s.int()
+	default:
+		return false
+	}
+	return true
+}
+
+func (b *behind) parse(rest string, r *TaskRecord) error {
+	payloadBytes := 0
+	if b.payload {
+		payloadBytes = r.PayloadBytes
+	}
+	if payloadBytes < 0 || payloadBytes > len(rest) || b.resultBytes != len(rest)-payloadBytes ||
+		b.resultBytes > 0 && !b.outcome {
+		return errDamaged
+	}
+	r.Payload, r.OutcomeHere, r.Result = rest[:payloadBytes], b.outcome, rest[payloadBytes:]
 	return nil
 }
 

@@ -20,13 +20,14 @@ func fullRecord(t testing.TB) *TaskRecord {
 	r := &TaskRecord{
 		ID: id, Command: "render:page", Tenant: "acme/eu", Priority: 9,
 		Status: wire.StatusFailed, Location: wire.LocationDead,
-		Attempts: 2, MaxAttempts: 5, PayloadBytes: 1234,
+		Attempts: 2, MaxAttempts: 5, PayloadBytes: 9,
 		CreatedAtMs: 1_700_000_000_001, UpdatedAtMs: 1_700_000_000_002,
 		Seq: 1<<64 - 1, DueAtMs: 1_700_000_000_003, EndedAtMs: 1_700_000_000_004,
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
 		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b",
+		Payload: "{\"a\":\"é\"", OutcomeHere: true, Result: "} x",
 	}
 	v := reflect.ValueOf(*r)
 	for i := range v.NumField() {
@@ -92,7 +93,7 @@ func TestValuesKeepTheirForm(t *testing.T) {
 	show("marks", appendMarks(nil, Marks{Seq: 1, Event: 2, TimeMs: 3}))
 	show("settings", appendSettings(nil, fullSettings()))
 	show("settings-least", appendSettings(nil, &Settings{Version: 1}))
-	show("ended", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusCompleted, Deliveries: 300, Keyed: true, Bare: true})))
+	show("ended", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusCompleted, Deliveries: 300, Keyed: true, Bare: true, Whole: true})))
 	show("ended-unknown", appendEnded(nil, Ended{}))
 	show("history", appendHistory(nil, fullHistory()))
 	show("result", wire.AppendResultRecord(nil, &wire.ResultRecord{
@@ -141,6 +142,7 @@ func TestEndedEntriesComeBackWhole(t *testing.T) {
 		{Status: wire.StatusCompleted},
 		{Status: wire.StatusFailed, Deliveries: 1, Bare: true},
 		{Status: wire.StatusCancelled, Deliveries: 1 << 40, Keyed: true},
+		{Status: wire.StatusCompleted, Deliveries: 2, Whole: true},
 	} {
 		if got, err := parseEnded(appendEnded(nil, want)); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -154,7 +156,7 @@ func TestEndedEntriesComeBackWhole(t *testing.T) {
 }
 
 func TestUnknownMembersAreIgnoredAndAbsentOnesZero(t *testing.T) {
-	text := ` { "later" : [ {"a":[1,-2.5e3,true,null,"x\"]"]}, {} ] , "q" : 7,"other":"","third":{}} `
+	text := ` { "later" : [ {"a":[1,-2.5e3,true,null,"x\"]"]}, {} ] , "q" : 7,"other":"","third":{}}`
 	var r TaskRecord
 	if err := parseTaskRecord([]byte(text), &r); err != nil {
 		t.Fatal(err)
@@ -177,7 +179,8 @@ func TestDamagedValuesAreRefused(t *testing.T) {
 		`{"c":"\ud800\u0041"}`, "{\"c\":\"a\nb\"}", "{\"c\":\"\\n\n\"}",
 		`{"lk":"12"}`, `{"f":"00"}`, `{"p":10}`, `{"p":-1}`, `{"x":tru}`, `{"x":[1 2]}`,
 		`{"x":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "\x00\x00\x00\x00",
-		whole[:len(whole)-1], whole + whole,
+		whole[:len(whole)-1], whole + whole, whole + " ", `{"q":1} `, `{"b":2}ab`, `{"b":2,"h":true}a`, `{"h":true}a`,
+		`{"b":-1,"h":true}`, `{"rb":2}a`, `{"rb":-1}`, `{"rb":1}a`, `{"o":true,"rb":2}a`, `{"o":1}`, `{"b":1,"h":true,"rb":1}a`, `{"h":1}`,
 	}
 	for _, text := range damaged {
 		var r TaskRecord

@@ -12,9 +12,11 @@ import (
 type Ended struct {
 	Status     wire.Status
 	Deliveries int
-	// Keyed tasks have an idempotency key, Bare ones never had a history.
+	// Keyed tasks have an idempotency key, Bare ones never had a history, and of
+	// Whole ones payload and result are within the record.
 	Keyed bool
 	Bare  bool
+	Whole bool
 }
 
 // EndedEntry is an entry of the order of ended tasks.
@@ -30,6 +32,7 @@ const (
 	endedStatusBits = 0x0f
 	endedKeyedBit   = 0x10
 	endedBareBit    = 0x20
+	endedWholeBit   = 0x40
 )
 
 var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, 2: wire.StatusFailed, 3: wire.StatusCancelled}
@@ -50,6 +53,9 @@ func appendEnded(dst []byte, e Ended) []byte {
 	if e.Bare {
 		first |= endedBareBit
 	}
+	if e.Whole {
+		first |= endedWholeBit
+	}
 	return binary.AppendUvarint(append(dst, first), uint64(e.Deliveries))
 }
 
@@ -60,13 +66,13 @@ func parseEnded(data []byte) (e Ended, err error) {
 	first := data[0]
 	number := int(first & endedStatusBits)
 	deliveries, size := binary.Uvarint(data[1:])
-	if number == 0 || number >= len(endedStatuses) || first&^(endedStatusBits|endedKeyedBit|endedBareBit) != 0 ||
+	if number == 0 || number >= len(endedStatuses) || first&^(endedStatusBits|endedKeyedBit|endedBareBit|endedWholeBit) != 0 ||
 		size <= 0 || size != len(data)-1 || int64(deliveries) < 0 {
 		return e, errDamaged
 	}
 	return Ended{
 		Status: endedStatuses[number], Deliveries: int(deliveries),
-		Keyed: first&endedKeyedBit != 0, Bare: first&endedBareBit != 0,
+		Keyed: first&endedKeyedBit != 0, Bare: first&endedBareBit != 0, Whole: first&endedWholeBit != 0,
 	}, nil
 }
 
@@ -82,6 +88,9 @@ func describeEnded(value []byte) string {
 	}
 	if e.Bare {
 		text += " bare"
+	}
+	if e.Whole {
+		text += " whole"
 	}
 	return text
 }

@@ -10,28 +10,42 @@ import (
 // goneTask is a task that the open batch removes.
 type goneTask struct {
 	id   wire.TaskID
-	bare bool
+	only Only
+}
+
+// Only says of a task that goes which keys it never had.
+type Only struct {
+	// Bare tasks never had a history.
+	Bare bool
+	// Whole tasks have payload and result within the record.
+	Whole bool
 }
 
 // skips says that there is no key of a family.
-func (t goneTask) skips(f family) bool { return t.bare && f == familyHistory }
+func (t goneTask) skips(f family) bool {
+	switch f {
+	case familyHistory:
+		return t.only.Bare
+	case familyPayload, familyResult:
+		return t.only.Whole
+	}
+	return false
+}
 
 // goneTaskBytes stands for the keys of one in the size of a batch.
 const goneTaskBytes = 4 * 48
 
 // DeleteTask removes a task's record, payload, result and history. Index and
 // idempotency keys are the caller's to remove.
-func (b *Batch) DeleteTask(id wire.TaskID) { b.deleteTask(goneTask{id: id}) }
+func (b *Batch) DeleteTask(id wire.TaskID) { b.DeleteTaskOf(id, Only{}) }
 
-// DeleteBareTask is DeleteTask for a task that never had a history.
-func (b *Batch) DeleteBareTask(id wire.TaskID) { b.deleteTask(goneTask{id: id, bare: true}) }
-
-func (b *Batch) deleteTask(t goneTask) {
+// DeleteTaskOf is DeleteTask for a task of which the caller knows more.
+func (b *Batch) DeleteTaskOf(id wire.TaskID, only Only) {
 	for f := range idFamilies {
-		b.overlay.dropValue(family(f), t.id)
+		b.overlay.dropValue(family(f), id)
 	}
-	b.overlay.recordAt[t.id] = goneRecord
-	b.gone = append(b.gone, t)
+	b.overlay.recordAt[id] = goneRecord
+	b.gone = append(b.gone, goneTask{id: id, only: only})
 }
 
 // removeGone writes the deletions at the end of the batch, family by family and

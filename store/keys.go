@@ -24,6 +24,8 @@ import (
 //	meta/marks
 //	bad/<what the key was>
 //
+// A small payload or result has no key: it stands within tasks/<id>.
+//
 // Outside every span there is one key, codeq/meta/creation; "me" read as a
 // shard number is far beyond the last shard.
 const (

@@ -33,6 +33,9 @@ var (
 		"f":  "fingerprint",
 		"tp": "traceParent",
 		"ts": "traceState",
+		"h":  "payloadHere",
+		"o":  "outcomeHere",
+		"rb": "resultBytes",
 	}
 	leaseNames = map[string]string{
 		"d":  "delivery",
@@ -48,8 +51,8 @@ var (
 )
 
 // inFull is a stored object with its members under their full names, a record
-// with its id in front. What cannot be read, or has a name that is not in the
-// table, is shown as it is.
+// with its id in front and what stands behind it after a space. What cannot be
+// read, or has a name that is not in the table, is shown as it is.
 func inFull(names map[string]string, id wire.TaskID, value []byte) string {
 	s := scanner{text: string(value)}
 	out := []byte{'{'}
@@ -67,8 +70,12 @@ func inFull(names map[string]string, id wire.TaskID, value []byte) string {
 		out = append(append(appendQuoted(out, name), ':'), s.text[from:s.at]...)
 		out = append(out, ',')
 	}
-	if s.end() != nil || out[len(out)-1] != ',' {
+	if s.failed || out[len(out)-1] != ',' {
 		return string(value)
 	}
-	return string(append(out[:len(out)-1], '}'))
+	out = append(out[:len(out)-1], '}')
+	if rest := s.text[s.at:]; rest != "" {
+		out = append(append(out, ' '), rest...)
+	}
+	return string(out)
 }

@@ -27,10 +27,14 @@ func (s *Store) ReadTask(tenant string, id wire.TaskID) (task *wire.Task, err er
 // none, both are nil when the task is unknown or another tenant's.
 func (s *Store) ReadResult(tenant string, id wire.TaskID) (task *wire.Task, r *wire.ResultRecord, err error) {
 	err = s.withSnapshot(id, func(v *view) error {
-		if task, err = readTask(v, tenant, id); err != nil || task == nil {
+		record, err := readRecord(v, tenant, id)
+		if err != nil || record == nil {
 			return err
 		}
-		r, err = v.result(id)
+		if task, err = joinTask(v, record); err != nil {
+			return err
+		}
+		r, err = v.resultOf(record)
 		return err
 	})
 	if err != nil {
@@ -57,17 +61,26 @@ func (s *Store) atOneMoment(read func(snapshot *pebble.Snapshot) error) error {
 }
 
 func readTask(v *view, tenant string, id wire.TaskID) (*wire.Task, error) {
-	r, err := v.task(id)
-	if err != nil || r == nil || r.Tenant != tenant {
+	r, err := readRecord(v, tenant, id)
+	if err != nil || r == nil {
 		return nil, err
 	}
 	return joinTask(v, r)
 }
 
+// readRecord is the record of a task, nil if it is unknown or another tenant's.
+func readRecord(v *view, tenant string, id wire.TaskID) (*TaskRecord, error) {
+	r, err := v.task(id)
+	if err != nil || r == nil || r.Tenant != tenant {
+		return nil, err
+	}
+	return r, nil
+}
+
 // joinTask adds to a record what is kept beside it.
 func joinTask(v *view, r *TaskRecord) (*wire.Task, error) {
 	id := r.ID
-	payload, err := v.payload(id)
+	payload, err := v.payloadOf(r)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,9 @@ type QueueKey struct {
 }
 
 // TaskRecord is the small mutable part of a task, rewritten by every
-// transition but a grant. Payload, result and history have keys of their own.
-// Times are Unix milliseconds. Fields are only ever added.
+// transition but a grant. History, and a payload or result that is not small,
+// have keys of their own. Times are Unix milliseconds. Fields are only ever
+// added.
 type TaskRecord struct {
 	ID           wire.TaskID
 	Command      string
@@ -62,7 +63,17 @@ type TaskRecord struct {
 	Fingerprint    [32]byte
 	TraceParent    string
 	TraceState     string
+
+	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
+	Payload string
+	// OutcomeHere says that the outcome of the task is Status, EndedAtMs and
+	// Result, which may be empty, and has no key of its own; see Batch.GiveResult.
+	OutcomeHere bool
+	Result      string
 }
+
+// Whole says that payload and outcome are within the record.
+func (r *TaskRecord) Whole() bool { return r.Payload != "" && r.OutcomeHere }
 
 // Queue is the key of the queue the task belongs to.
 func (r *TaskRecord) Queue() QueueKey { return QueueKey{Command: r.Command, Tenant: r.Tenant} }

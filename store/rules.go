@@ -68,13 +68,33 @@ func (a *audit) judgeTask(t *facts) {
 	a.judgeLease(t)
 	a.judgeEnded(t, key)
 	a.judgeNames(t, key)
-	switch {
+	a.judgePayload(t, key)
+	a.judgeResult(t, key)
+}
+
+// judgePayload wants one payload, within the record or under a key of its own.
+func (a *audit) judgePayload(t *facts, key []byte) {
+	switch within := t.record.Payload != ""; {
+	case within && t.payload != absentPayload:
+		a.find(findPayload, key, "the payload is within the record and has a key of its own")
+	case within:
 	case t.payload == absentPayload:
 		a.find(findPayload, key, "the payload is missing")
-	case t.payload != r.PayloadBytes:
-		a.find(findPayload, key, "the payload has %d bytes, the record says %d", t.payload, r.PayloadBytes)
+	case t.payload != t.record.PayloadBytes:
+		a.find(findPayload, key, "the payload has %d bytes, the record says %d", t.payload, t.record.PayloadBytes)
 	}
-	switch {
+}
+
+// judgeResult wants one result of an ended task and none of another, within the
+// record or under a key of its own.
+func (a *audit) judgeResult(t *facts, key []byte) {
+	r := t.record
+	switch within := r.OutcomeHere; {
+	case within && t.result != nil:
+		a.find(findResult, key, "the result is within the record and has a key of its own")
+	case within && !r.Status.Terminal():
+		a.find(findResult, key, "the task is %s and has a result", r.Status)
+	case within:
 	case t.result == nil && r.Status.Terminal():
 		a.find(findResult, key, "the task is %s and has no result", r.Status)
 	case t.result != nil && t.result.Status != r.Status:
@@ -155,6 +175,9 @@ func (a *audit) judgeEnded(t *facts, key []byte) {
 	}
 	if e.Bare && t.history {
 		a.find(findEnded, key, "the task has a history, its ended entry says that it has none")
+	}
+	if e.Whole != r.Whole() {
+		a.find(findEnded, key, "its ended entry is wrong about where payload and result are")
 	}
 }
 

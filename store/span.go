@@ -58,7 +58,7 @@ func (sp *Span) Task(id wire.TaskID) (*TaskRecord, error) {
 	return sp.view.task(id)
 }
 
-// Payload is a copy of a task's payload, nil if there is none.
+// Payload is a copy of a payload that has a key of its own, nil if there is none.
 func (sp *Span) Payload(id wire.TaskID) ([]byte, error) {
 	value, state := sp.batch.overlay.value(familyPayload, id)
 	switch state {
@@ -70,7 +70,25 @@ func (sp *Span) Payload(id wire.TaskID) ([]byte, error) {
 	return sp.view.payload(id)
 }
 
-// Result is a copy of a task's outcome, nil if there is none.
+// PayloadOf is a copy of the payload of a task whose record the caller has, nil
+// if there is none.
+func (sp *Span) PayloadOf(r *TaskRecord) ([]byte, error) {
+	if r.Payload != "" {
+		return []byte(r.Payload), nil
+	}
+	return sp.Payload(r.ID)
+}
+
+// ResultOf is a copy of the outcome of a task whose record the caller has, nil
+// if there is none.
+func (sp *Span) ResultOf(r *TaskRecord) (*wire.ResultRecord, error) {
+	if r.OutcomeHere {
+		return resultWithin(r), nil
+	}
+	return sp.Result(r.ID)
+}
+
+// Result is a copy of an outcome that has a key of its own, nil if there is none.
 func (sp *Span) Result(id wire.TaskID) (*wire.ResultRecord, error) {
 	value, state := sp.batch.overlay.value(familyResult, id)
 	switch state {

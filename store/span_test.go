@@ -2,10 +2,12 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -102,6 +104,78 @@ func TestHistoryKeepsTheLastTen(t *testing.T) {
 	lines, err := sp.history(id)
 	if err != nil || len(lines) != MaxHistory || lines[0].Delivery != 4 || lines[9].Cause != "cause 13" {
 		t.Errorf("got %+v, %v", lines, err)
+	}
+}
+
+// keysOf is every key of a span with its family.
+func keysOf(t *testing.T, sp *Span) (keys []string) {
+	t.Helper()
+	err := sp.view.scanPrefix(sp.prefix, func(key, _ []byte) (bool, error) {
+		keys = append(keys, opKey(key))
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// TestSmallValuesAreWithinTheRecord goes over both sides of the bound, and over
+// outcomes of which the record says only a part.
+func TestSmallValuesAreWithinTheRecord(t *testing.T) {
+	text := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
+	for _, c := range []struct {
+		name    string
+		payload []byte
+		outcome wire.ResultRecord
+		keys    string
+	}{
+		{"both at the bound", text(smallBytes), wire.ResultRecord{Result: text(smallBytes)}, "tasks"},
+		{"no result", text(2), wire.ResultRecord{}, "tasks"},
+		{"cancelled", text(2), wire.ResultRecord{Status: wire.StatusCancelled}, "tasks"},
+		{"large payload", text(smallBytes + 1), wire.ResultRecord{Result: text(3)}, "payload tasks"},
+		{"no payload", nil, wire.ResultRecord{Result: text(3)}, "payload tasks"},
+		{"large result", text(3), wire.ResultRecord{Result: text(smallBytes + 1)}, "results tasks"},
+		{"error", text(3), wire.ResultRecord{Status: wire.StatusFailed, Error: "no"}, "results tasks"},
+		{"artifacts", text(3), wire.ResultRecord{Artifacts: []wire.Artifact{{Name: "a", URL: "b"}}}, "results tasks"},
+		{"another time", text(3), wire.ResultRecord{CompletedAtMs: 6000}, "results tasks"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openIn(t, vfs.NewMem())
+			sp := s.Span(0)
+			r := &TaskRecord{ID: wire.TaskID{1}, Command: "c", Status: cmp.Or(c.outcome.Status, wire.StatusCompleted), EndedAtMs: 5000}
+			c.outcome.TaskID, c.outcome.Status = r.ID, r.Status
+			c.outcome.CompletedAtMs = cmp.Or(c.outcome.CompletedAtMs, r.EndedAtMs)
+			given := bytes.Clone(c.payload)
+			sp.Batch().GivePayload(r, given)
+			sp.Batch().GiveResult(r, &c.outcome)
+			sp.Batch().PutTask(r)
+			clear(given)
+			for range 2 { // open, then applied
+				found, err := sp.Task(r.ID)
+				if err != nil || *found != *r {
+					t.Fatalf("record %+v, %v, want %+v", found, err, r)
+				}
+				if p, err := sp.PayloadOf(found); !bytes.Equal(p, c.payload) || p == nil || err != nil {
+					t.Errorf("payload %s, %v", p, err)
+				}
+				if o, err := sp.ResultOf(found); err != nil || !reflect.DeepEqual(o, &c.outcome) {
+					t.Errorf("outcome %+v, %v, want %+v", o, err, c.outcome)
+				}
+				apply(t, sp)
+			}
+			var families []string
+			for _, key := range keysOf(t, sp) {
+				families = append(families, strings.Split(key, "/")[0])
+			}
+			if got := strings.Join(families, " "); got != c.keys {
+				t.Errorf("keys %q, want %q", got, c.keys)
+			}
+			sp.Batch().TakeResult(r)
+			if o, err := sp.ResultOf(r); o != nil || err != nil {
+				t.Errorf("an outcome that was taken is %+v, %v", o, err)
+			}
+		})
 	}
 }
 

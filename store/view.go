@@ -123,6 +123,31 @@ func (v *view) result(id wire.TaskID) (r *wire.ResultRecord, err error) {
 	return r, nil
 }
 
+// payloadOf is the payload of a task, nil if there is none.
+func (v *view) payloadOf(r *TaskRecord) ([]byte, error) {
+	if r.Payload != "" {
+		return []byte(r.Payload), nil
+	}
+	return v.payload(r.ID)
+}
+
+// resultOf is the outcome of a task, nil if there is none.
+func (v *view) resultOf(r *TaskRecord) (*wire.ResultRecord, error) {
+	if r.OutcomeHere {
+		return resultWithin(r), nil
+	}
+	return v.result(r.ID)
+}
+
+// resultWithin is the outcome that a record holds.
+func resultWithin(r *TaskRecord) *wire.ResultRecord {
+	outcome := &wire.ResultRecord{TaskID: r.ID, Status: r.Status, CompletedAtMs: r.EndedAtMs}
+	if r.Result != "" {
+		outcome.Result = []byte(r.Result)
+	}
+	return outcome
+}
+
 // parseResultOf copies value first: the record keeps parts of it.
 func parseResultOf(id wire.TaskID, value []byte) (*wire.ResultRecord, error) {
 	r, err := wire.ParseResultRecord(append([]byte(nil), value...))
