@@ -38,8 +38,8 @@ const documentTail = `
 
 One eighth of ` + "`memory`" + ` is for memtables (four, of at most 64 MiB each), one eighth for
 the block cache, one eighth for the mailboxes of all shards, one eighth for what sessions
-have not read yet. The rest is for tasks in hand, sessions and what the garbage collector
-needs.
+have not read yet. One eighth may become garbage before the collector runs, which saves it
+most of its work. The rest is for tasks in hand and sessions.
 
 The whole is the limit that the collector keeps to, unless the variable ` + "`GOMEMLIMIT`" + `
 says otherwise. It is an aim and no wall: what has to be in memory at once, as with tens of
