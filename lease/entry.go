@@ -22,6 +22,8 @@ type Entry struct {
 	Confirmed bool
 	// Gone means that the socket of its session ended.
 	Gone bool
+	// PutAgain means that the stored value may have replaced another one.
+	PutAgain bool
 	// HasUnit means that a unit of room of the session in Lease is out for it.
 	HasUnit bool
 

@@ -47,12 +47,14 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) (untilMs int
 	}
 	until := max(e.AckedUntilMs, s.now+lengthMs)
 	rebound := s.carry(seat, e)
-	if until > e.Lease.DeadlineMs {
+	ahead := until > e.Lease.DeadlineMs
+	if ahead {
 		// The stored deadline runs ahead, so most heartbeats write nothing and
 		// a restart still never shortens an acknowledged lease.
 		e.Lease.DeadlineMs = until + lengthMs/2
-		s.span.Batch().PutLease(e.Task.Queue(), e.Task.ID, &e.Lease)
-	} else if rebound {
+	}
+	if ahead || rebound {
+		e.PutAgain = true
 		s.span.Batch().PutLease(e.Task.Queue(), e.Task.ID, &e.Lease)
 	}
 	e.AckedUntilMs = until

@@ -174,6 +174,8 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 	e := &lease.Entry{
 		Task: &found.Task, Lease: found.Lease,
 		AckedUntilMs: found.Lease.DeadlineMs,
+		// Nobody knows any more how often it was put.
+		PutAgain: true,
 	}
 	// Nobody knows any more what had arrived. That also ends a row of deliveries
 	// that did not.

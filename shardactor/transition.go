@@ -131,7 +131,7 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, cause Cause) {
 	s.leases.Remove(e)
 	s.queueOf(t.Queue()).index.RemoveLeased()
 	batch := s.span.Batch()
-	batch.DeleteLease(t.Queue(), t.ID)
+	batch.DeleteLease(t.Queue(), t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery
 	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
 	if cause == CauseResult {

@@ -159,6 +159,13 @@ var mutants = []mutant{{
 	},
 	caught: []string{"after a stall clients speak first", "a lease lasts as long as promised"},
 }, {
+	name: "delete a lease that was put again as if it was put once",
+	edit: edit{
+		file: "shardactor/heartbeat.go",
+		old:  "\t\te.PutAgain = true\n", new: "",
+	},
+	caught: []string{"only a fault of the disk ends the process", "the database agrees with itself"},
+}, {
 	name: "lose the overlay",
 	edit: edit{
 		file: "store/span.go",

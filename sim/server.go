@@ -407,6 +407,9 @@ func (w *world) die(f func()) {
 		p := recover()
 		if d, ok := p.(*death); ok {
 			w.trace.say("  the process ends: %v", d.cause)
+			if !strings.Contains(d.cause.Error(), errInjected.Error()) {
+				violate("only a fault of the disk ends the process", "%v", d.cause)
+			}
 			w.crash(false)
 			return
 		}

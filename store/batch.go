@@ -13,7 +13,8 @@ import (
 // goroutine of its shard, and each Span has exactly one, reused for ever.
 //
 // Putting the same thing twice overwrites, deleting what is not there does
-// nothing: the caller decides, the batch records.
+// nothing: the caller decides, the batch records. An entry in an order of a queue
+// is put once before it is deleted, whenever that is: see removeOnce.
 type Batch struct {
 	span    *Span
 	pebble  *pebble.Batch
@@ -86,6 +87,18 @@ func (b *Batch) set(key, value []byte) {
 func (b *Batch) remove(key []byte) {
 	b.key = key
 	if err := b.pebble.Delete(key, nil); err != nil {
+		panic(fmt.Sprintf("store: delete in a closed batch of shard %d: %v", b.span.shard, err))
+	}
+}
+
+// removeOnce removes a key that has been set once since it was removed last, or
+// never was there. Pebble drops the pair where the two meet first, in the next
+// flush mostly, instead of carrying a tombstone to the bottom of the tree: a queue
+// would leave as many behind as it hands out tasks. Of a key that was set twice
+// the older value could come back.
+func (b *Batch) removeOnce(key []byte) {
+	b.key = key
+	if err := b.pebble.SingleDelete(key, nil); err != nil {
 		panic(fmt.Sprintf("store: delete in a closed batch of shard %d: %v", b.span.shard, err))
 	}
 }
@@ -204,7 +217,7 @@ func (b *Batch) DeletePending(q QueueKey, prio int, k PendingKey) {
 	if b.fresh.take(&freshEntry{queue: q, priority: prio, key: k}) {
 		return
 	}
-	b.remove(appendPendingKey(b.start(), q, prio, k))
+	b.removeOnce(appendPendingKey(b.start(), q, prio, k))
 }
 
 // PutLease puts a task into the in-progress set, or replaces its lease.
@@ -213,9 +226,15 @@ func (b *Batch) PutLease(q QueueKey, id wire.TaskID, l *Lease) {
 	b.set(appendLeaseKey(b.start(), q, id), b.value)
 }
 
-// DeleteLease takes a task out of the in-progress set.
-func (b *Batch) DeleteLease(q QueueKey, id wire.TaskID) {
-	b.remove(appendLeaseKey(b.start(), q, id))
+// DeleteLease takes a task out of the in-progress set. It was put once if its
+// lease has not been replaced since, as far as the caller knows.
+func (b *Batch) DeleteLease(q QueueKey, id wire.TaskID, once bool) {
+	key := appendLeaseKey(b.start(), q, id)
+	if once {
+		b.removeOnce(key)
+		return
+	}
+	b.remove(key)
 }
 
 // PutDelayed puts a task into the order of due times.
@@ -244,7 +263,7 @@ func (b *Batch) putTimed(q QueueKey, f family, k TimedKey) {
 }
 
 func (b *Batch) deleteTimed(q QueueKey, f family, k TimedKey) {
-	b.remove(appendTimedKey(b.start(), q, f, k))
+	b.removeOnce(appendTimedKey(b.start(), q, f, k))
 }
 
 // PutIdempotencyKey maps a key of the queue to the task that took it.

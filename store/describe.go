@@ -29,6 +29,8 @@ func (b *Batch) Describe() []string {
 			ops = append(ops, strings.TrimSpace(fmt.Sprintf("set %s %s", opKey(key), opValue(key, value))))
 		case pebble.InternalKeyKindDelete:
 			ops = append(ops, "del "+opKey(key))
+		case pebble.InternalKeyKindSingleDelete:
+			ops = append(ops, "del1 "+opKey(key))
 		default:
 			ops = append(ops, fmt.Sprintf("%v %s", kind, opKey(key)))
 		}

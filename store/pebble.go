@@ -62,6 +62,14 @@ func (s *Store) listener() *pebble.EventListener {
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.die(fmt.Errorf("database file is corrupt: %s: %w", info.Path, info.Details))
 		},
+		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
+			// A key was set twice and deleted as if once: what it hid may come back. The
+			// next batch ends the process, in a goroutine that may.
+			if info.Kind == pebble.NondeterministicSingleDelete {
+				err := fmt.Errorf("%s was set more than once before it was deleted", nameForLog(info.UserKey))
+				s.pipe.misused.Store(&err)
+			}
+		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			log.Warn().Str("reason", info.Reason).Msg("writes wait for flushes or compactions")
 		},

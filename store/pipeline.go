@@ -24,6 +24,8 @@ type pipeline struct {
 
 	// failed is set before Fatal is called; nothing is published after it.
 	failed atomic.Bool
+	// misused is what Pebble found that this package did wrong, nil for nothing.
+	misused atomic.Pointer[error]
 	// wake has room for one token: something was applied.
 	wake chan struct{}
 
@@ -53,6 +55,9 @@ func (sp *Span) Apply() (uint64, error) {
 	s, b := sp.store, sp.batch
 	if s.pipe.failed.Load() {
 		return 0, errors.New("apply batch: the store has failed")
+	}
+	if err := s.pipe.misused.Load(); err != nil {
+		s.die(*err)
 	}
 	if b.err != nil {
 		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, b.err))

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/wire"
+)
+
+// flushed writes everything to tables and says how many keys and deletions are in
+// them.
+func flushed(t *testing.T, s *Store) (keys, deletions uint64) {
+	t.Helper()
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	levels, err := s.db.SSTables(pebble.WithProperties())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tables := range levels {
+		for _, table := range tables {
+			keys += table.Properties.NumEntries
+			deletions += table.Properties.NumDeletions
+		}
+	}
+	return keys, deletions
+}
+
+// TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush puts a task through every
+// order of its queue, each step in a batch of its own.
+func TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp, q, id := s.Span(0), QueueKey{"c", "t"}, wire.TaskID{1}
+	before, _ := flushed(t, s)
+	pending, timed := PendingKey{Seq: 1, ID: id}, TimedKey{AtMs: 1, ID: id}
+	for range 2 { // the same keys once more
+		for _, step := range []func(*Batch){
+			func(b *Batch) { b.PutDelayed(q, timed) },
+			func(b *Batch) { b.DeleteDelayed(q, timed); b.PutPending(q, 0, pending, 1) },
+			func(b *Batch) { b.DeletePending(q, 0, pending); b.PutLease(q, id, fullLease()) },
+			func(b *Batch) { b.DeleteLease(q, id, true); b.PutDead(q, timed) },
+			func(b *Batch) { b.DeleteDead(q, timed); b.PutDone(q, timed, Ended{}) },
+			func(b *Batch) { b.DeleteDone(q, timed) },
+		} {
+			step(sp.Batch())
+			apply(t, sp)
+		}
+	}
+	if keys, deletions := flushed(t, s); keys != before || deletions != 0 {
+		t.Errorf("tables have %d keys, %d of them deletions, and had %d", keys, deletions, before)
+	}
+}
+
+// TestALeaseThatWasPutAgainIsDeletedWhole is the way of a task with a heartbeat.
+func TestALeaseThatWasPutAgainIsDeletedWhole(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp, q, id := s.Span(0), QueueKey{"c", "t"}, wire.TaskID{1}
+	for range 2 {
+		sp.Batch().PutLease(q, id, fullLease())
+		apply(t, sp)
+		flushed(t, s)
+	}
+	sp.Batch().DeleteLease(q, id, false)
+	apply(t, sp)
+	flushed(t, s)
+	if l, err := sp.view.lease(q, id); l != nil || err != nil {
+		t.Errorf("the lease is %+v, %v", l, err)
+	}
+}
+
+// TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess is the fence behind the rule.
+func TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess(t *testing.T) {
+	var ended string
+	s := openIn(t, vfs.NewMem(), func(o *Options) {
+		o.Fatal = func(err error) { ended = err.Error(); panic(ended) }
+	})
+	sp, q, id := s.Span(0), QueueKey{"c", "t"}, wire.TaskID{1}
+	sp.Batch().PutLease(q, id, fullLease())
+	apply(t, sp)
+	sp.Batch().PutLease(q, id, fullLease())
+	apply(t, sp)
+	sp.Batch().DeleteLease(q, id, true)
+	apply(t, sp)
+	flushed(t, s)
+	func() {
+		defer func() { _ = recover() }()
+		sp.Batch().PutMarks(Marks{Seq: 1})
+		_, _ = sp.Apply()
+	}()
+	if want := `lease of task 01000000-0000-0000-0000-000000000000 in queue "c" of tenant "t" was set more than once`; !strings.Contains(ended, want) {
+		t.Errorf("the process ended with %q, want %q", ended, want)
+	}
+}
