@@ -2,6 +2,7 @@ package actor
 
 import (
 	"math"
+	"runtime"
 	"time"
 
 	"codeq/mailbox"
@@ -58,6 +59,8 @@ func run[M any](box *mailbox.Mailbox[M], handle func(batch []M) time.Duration) {
 		timer.Reset(min(sleepFor, MaxSleep))
 		select {
 		case <-box.Wake():
+			// Whoever can run now may have something for the same batch.
+			runtime.Gosched()
 		case <-timer.C:
 		}
 	}
