@@ -134,7 +134,7 @@ var mutants = []mutant{{
 	name: "acknowledge a lease that is not stored",
 	edit: edit{
 		file: "shardactor/heartbeat.go",
-		old:  "if until > e.Lease.DeadlineMs {", new: "if until > e.Lease.DeadlineMs+3_600_000 {",
+		old:  "ahead := until > e.Lease.DeadlineMs\n", new: "ahead := until > e.Lease.DeadlineMs+3_600_000\n",
 	},
 	caught: []string{"a lease lasts as long as promised"},
 }, {
@@ -180,7 +180,7 @@ var mutants = []mutant{{
 		file: "shardactor/crowd.go",
 		old:  "func (s *Shard) tenantOf(name string) *tenant {\n", new: "func (s *Shard) tenantOf(name string) *tenant {\n	name = \"\"\n",
 	},
-	caught: []string{"no task of another tenant"},
+	caught: []string{"no task of another tenant", "a reason is the one that holds"},
 }, {
 	name: "forget the idempotency key",
 	edit: edit{
@@ -246,7 +246,7 @@ var mutants = []mutant{{
 		old:  "	copyNewest(recovered)\n", new: "",
 	},
 	caught: []string{"a paused queue hands out nothing", "settings never go back", "a retry waits as long as promised", "a lease is as long as was asked",
-		"a task comes out as it went in", "the store says what happened", "no ready task sits beside an open session with room"},
+		"a task comes out as it went in", "the store says what happened", "no ready task sits beside an open session with room", "a reason is the one that holds", "ended tasks stay as long as promised"},
 }, {
 	name: "answer a change before it holds everywhere",
 	edit: edit{

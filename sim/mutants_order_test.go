@@ -45,7 +45,7 @@ func init() {
 			file: "shardactor/copysettings.go",
 			old:  "	if m.Thaw {\n", new: "	if false {\n",
 		},
-		caught: []string{"every request is answered", "every change has its event", "a request is answered as the protocol says",
+		caught: []string{"a task moves as its lifecycle says", "every request is answered", "every change has its event", "a request is answered as the protocol says",
 			"a misplaced task goes back"},
 	}, mutant{
 		name: "order: keep who waits",
