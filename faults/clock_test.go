@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -46,6 +47,16 @@ func TestA29LongDelayIsNoLease(t *testing.T) {
 	pause(x.ctx, time.Duration(delay)*time.Second/2)
 	x.server.Kill()
 	x.server.Start()
+	// Every shard has something to do all the time, and so to look at what is due.
+	x.inBackground(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			if _, err := x.api.Post(ctx, `{"command":"others","payload":1}`); err != nil && ctx.Err() == nil {
+				t.Errorf("post beside delayed tasks: %v", err)
+				return
+			}
+			pause(ctx, 20*time.Millisecond)
+		}
+	})
 	x.eventually(time.Duration(delay)*time.Second+resumeGrace+patience, "all are done", func() bool {
 		q := x.figures(command)
 		return q.Ready+q.Delayed+q.InProgress == 0

@@ -7,7 +7,7 @@ var sessionMutants = []mutant{{
 		file: "shardactor/resume.go",
 		old:  "s.leases.Move(e, e.AckedUntilMs)\n", new: "",
 	},
-	caught: []string{"a lease lasts as long as promised"},
+	caught: []string{"a lease lasts as long as promised", "after a stall clients speak first"},
 }, {
 	name: "forget what is held",
 	edit: edit{
@@ -71,7 +71,7 @@ var sessionMutants = []mutant{{
 		old:  "if t.Undelivered >= maxUndelivered {", new: "if t.Undelivered > maxUndelivered {",
 	},
 	caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in",
-		"first in, first out, by priority"},
+		"first in, first out, by priority", "a task comes out as it went in", "the store says what happened"},
 }}
 
 func init() { mutants = append(mutants, sessionMutants...) }
