@@ -108,7 +108,7 @@ var mutants = []mutant{{
 		file: "shardactor/release.go",
 		old:  "cause: cause, toOldPlace: true}", new: "cause: cause}",
 	},
-	caught: []string{"first in, first out, by priority"},
+	caught: []string{"what comes before a task is counted", "first in, first out, by priority"},
 }, {
 	name: "count an undelivered task",
 	edit: edit{
