@@ -164,7 +164,7 @@ var mutants = []mutant{{
 		file: "shardactor/heartbeat.go",
 		old:  "\t\te.PutAgain = true\n", new: "",
 	},
-	caught: []string{"only a fault of the disk ends the process", "the database agrees with itself"},
+	caught: []string{"only a fault of the disk ends the process", "the database agrees with itself", "the store says what happened"},
 }, {
 	name: "lose the overlay",
 	edit: edit{

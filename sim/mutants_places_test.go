@@ -19,7 +19,8 @@ type mutant struct {
 	also []edit
 	// big faults show in big worlds only, of which there are few.
 	big bool
-	// caught are the properties that may catch it, as the start of a failure.
+	// caught are the properties that are there to catch it. Another may see first
+	// what follows from it.
 	caught []string
 }
 
