@@ -31,8 +31,8 @@ func (s *standing) drained(left int, nowMs int64) {
 }
 
 // admits says, while drains leave something behind, whether more new work may join
-// what waits of it. A push is not
-// measured by its own size: one larger than a drain waits its turn like others.
+// what waits of it. A push is not measured by its own size: one larger than a drain
+// waits its turn like others.
 func (s *standing) admits(waiting, perDrain int, nowMs int64) bool {
 	return waiting < standingDrains*perDrain || nowMs-s.sinceMs < StandingForMs
 }

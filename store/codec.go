@@ -7,8 +7,10 @@ import (
 )
 
 // A task record is a JSON object, behind which its payload and its result stand
-// if they are small; a lease is an object alone. A member that is absent is zero, one that this version does not know is ignored, and members are only
-// ever added, so older and newer servers read each other's files. What the key
+// if they are small; a lease is an object alone. A member that is absent is zero,
+// one that this version does not know is ignored, and members are only ever
+// added. So a newer server reads the files of an older one; an older one does not
+// find a payload or an outcome that stands behind its record. What the key
 // says is not said again, and names are as short as they can be: a record is
 // written twice in the life of a task, to the log and to tables, and half of it
 // was names. names.go tells them for whoever reads.
