@@ -1,6 +1,9 @@
 package mailbox
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Figures describe one mailbox since it was made. Batches are the drains that
 // found something; counts are messages.
@@ -14,6 +17,9 @@ type Figures struct {
 	// StandingForMs is for how long every drain has left some of that behind, 0 if
 	// the last one left none.
 	StandingForMs int64
+	// NewBound is how much of ClassNew may wait because some has stood, 0 for as
+	// much as there is room for.
+	NewBound int
 	// HighWater is the largest Depth so far.
 	HighWater int
 
@@ -42,8 +48,12 @@ func (b *Mailbox[M]) Figures() Figures {
 	f.Depth = b.depth()
 	f.DepthBytes = b.countedBytes
 	f.New = b.fresh.len()
+	nowMs := b.nowMs()
 	if b.standing.behind {
-		f.StandingForMs = b.nowMs() - b.standing.sinceMs
+		f.StandingForMs = nowMs - b.standing.sinceMs
+	}
+	if bound := b.standing.bound(nowMs); bound < math.MaxInt {
+		f.NewBound = bound
 	}
 	return f
 }

@@ -53,8 +53,8 @@ type Limits struct {
 	Bytes    int
 	// NewPerDrain is how many messages of ClassNew one Drain takes, in whole
 	// pushes and at least one of them; what is left is the next Drain. 0 takes
-	// all. Once drains have left some for StandingForMs, twice as many may wait,
-	// until one leaves none.
+	// all. Once drains have left some for StandingForMs, what may wait comes down
+	// to as many; it doubles with each ReopenMs in which none stands.
 	NewPerDrain int
 }
 
@@ -125,7 +125,7 @@ func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
 	if b.closed {
 		return Closed
 	}
-	if !b.hasRoom(len(batch), bytes, class) || class == ClassNew && !b.admits() {
+	if class == ClassNew && !b.admits() || !b.hasRoom(len(batch), bytes, class) {
 		b.figures.Refused += uint64(len(batch))
 		return Full
 	}
@@ -195,7 +195,7 @@ func (b *Mailbox[M]) hasRoom(messages, bytes int, class Class) bool {
 
 // admits asks the clock only when it matters.
 func (b *Mailbox[M]) admits() bool {
-	return !b.standing.behind || b.standing.admits(b.fresh.len(), b.limits.NewPerDrain, b.nowMs())
+	return b.standing.quiet() || b.standing.admits(b.fresh.len(), b.limits.NewPerDrain, b.nowMs())
 }
 
 // arriving starts the clock of a backlog and wakes its owner; called before
@@ -240,8 +240,8 @@ func (b *Mailbox[M]) Drain(into []M) []M {
 		into = nil
 	}
 	b.waiting = into[:0]
-	if left := b.fresh.len(); left > 0 || b.standing.behind {
-		b.standing.drained(left, b.nowMs())
+	if left := b.fresh.len(); left > 0 || !b.standing.quiet() {
+		b.standing.drained(left, b.limits.NewPerDrain, b.nowMs())
 	}
 	b.turn++
 	b.figures.drained(len(batch), oldest)

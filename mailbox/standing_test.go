@@ -35,24 +35,47 @@ func (c *crowded) stands(forMs int64) {
 	c.nowMs += forMs
 }
 
+func (c *crowded) wantBound(want int) {
+	c.t.Helper()
+	if got := c.Figures().NewBound; got != want {
+		c.t.Fatalf("the bound is %d, want %d", got, want)
+	}
+}
+
 func TestBurstIsTakenWhateverItsSize(t *testing.T) {
 	c := newCrowded(t)
 	c.stands(mailbox.StandingForMs - 1)
+	c.wantBound(0)
 	c.post(32, mailbox.Accepted) // as many as new work may fill
 	c.post(1, mailbox.Full)
 }
 
-func TestStandingQueueTakesNoMoreThanTwoDrains(t *testing.T) {
+func TestStandingQueueDoesNotGrow(t *testing.T) {
 	c := newCrowded(t)
 	c.stands(mailbox.StandingForMs)
-	for range 3 {
-		c.post(1, mailbox.Full) // 16, then 12, then 8 wait
-		c.Drain(nil)
-	}
-	c.post(4, mailbox.Accepted)
 	c.post(1, mailbox.Full)
-	if f := c.Figures(); f.Refused != 4 || f.New != 8 || f.StandingForMs != mailbox.StandingForMs {
+	if f := c.Figures(); f.Refused != 1 || f.New != 16 || f.NewBound != 16 || f.StandingForMs != mailbox.StandingForMs {
 		t.Errorf("figures %+v", f)
+	}
+}
+
+// Of the four places that a drain frees three are taken again while the queue
+// shrinks, until what waits is what the next drain takes.
+func TestStandingQueueShrinksWhileNewWorkIsTaken(t *testing.T) {
+	c := newCrowded(t)
+	c.stands(mailbox.StandingForMs)
+	c.post(1, mailbox.Full)
+	for waiting := 15; waiting >= 4; waiting-- {
+		c.Drain(nil)
+		c.nowMs++
+		c.wantBound(waiting)
+		c.post(3, mailbox.Accepted)
+		c.post(1, mailbox.Full)
+	}
+	for range 3 {
+		c.Drain(nil)
+		c.post(4, mailbox.Accepted)
+		c.post(1, mailbox.Full)
 	}
 }
 
@@ -65,24 +88,51 @@ func TestWhatFreesTheWayIsTakenBesideAStandingQueue(t *testing.T) {
 	wantVerdict(t, "a control message", c.PushSlot(&slot, 1, nil), mailbox.Accepted)
 }
 
-func TestQueueStandsUntilADrainLeavesNone(t *testing.T) {
+// worksOff drains until nothing of the new work is left.
+func (c *crowded) worksOff() {
+	for c.Figures().New > 0 {
+		c.Drain(nil)
+	}
+}
+
+func TestMailboxOpensStepByStepWhenNothingStands(t *testing.T) {
 	c := newCrowded(t)
 	c.stands(mailbox.StandingForMs)
-	for c.Figures().New > 4 {
-		c.Drain(nil)
-		c.nowMs += 10
-	}
-	c.post(1, mailbox.Accepted)
-	c.Drain(nil) // leaves one
-	c.post(7, mailbox.Accepted)
 	c.post(1, mailbox.Full)
-	c.Drain(nil)
-	c.Drain(nil) // leaves none
+	c.worksOff()
+	bound := c.Figures().NewBound
+	for ; bound < 48; bound *= 2 {
+		c.wantBound(bound)
+		c.post(bound, mailbox.Accepted)
+		c.post(1, mailbox.Full)
+		c.worksOff() // before that has stood
+		c.nowMs += mailbox.ReopenMs
+	}
 	c.post(48, mailbox.Accepted)
-	c.nowMs += 10 * mailbox.StandingForMs
-	// Nothing stands before a drain has left something.
+	c.worksOff()
+	c.nowMs += 24 * mailbox.ReopenMs
+	c.post(1, mailbox.Accepted)
+	c.wantBound(0)
+	c.worksOff()
+}
+
+func TestQueueThatStandsAgainIsBoundAgain(t *testing.T) {
+	c := newCrowded(t)
+	c.stands(mailbox.StandingForMs)
+	c.worksOff()
+	c.nowMs += 24 * mailbox.ReopenMs
+	c.post(48, mailbox.Accepted)
 	c.Drain(nil)
+	c.nowMs += mailbox.StandingForMs - 1
 	c.post(4, mailbox.Accepted)
+	c.nowMs++
+	c.wantBound(0)
+	c.post(1, mailbox.Full)
+	c.wantBound(48)
+	// It does not open for a shard that does not come to the end.
+	c.nowMs += 10 * mailbox.ReopenMs
+	c.post(1, mailbox.Full)
+	c.wantBound(48)
 }
 
 func TestPushLargerThanADrainIsTakenBesideAStandingQueue(t *testing.T) {
@@ -91,5 +141,6 @@ func TestPushLargerThanADrainIsTakenBesideAStandingQueue(t *testing.T) {
 	for c.Figures().New > 4 {
 		c.Drain(nil)
 	}
+	c.Drain(nil)
 	wantVerdict(t, "a batch", c.Push(make([]int, 30), 1, mailbox.ClassNew), mailbox.Accepted)
 }

@@ -131,7 +131,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		limits = DefaultMailbox
 	}
 	// A drain is a round, so that what keeps work going is never behind more
-	// new work than that, and a new task behind two such rounds where they stand.
+	// new work than that, and a new task behind one more such round where they stand.
 	limits.NewPerDrain = cmp.Or(limits.NewPerDrain, maxRoundNew)
 	e := &Engine{
 		store:   o.Store,

@@ -6,18 +6,56 @@ import (
 )
 
 // behind is what the world knows of the new work that one mailbox holds: since
-// when no run of its shard has come to the end of it.
+// when no run of its shard has come to the end of it, and when it was last seen
+// to have stood, with how much of it could wait then.
 type behind struct {
 	sinceMs int64
 	is      bool
+	stoodMs int64
+	bound   int
 }
 
-// standingForMs and standingDrains are what the protocol says of a queue that
-// stands: how long it may before less is taken, and how much of it then.
+// What the protocol says of new work that stands: after how long less of it is
+// taken, by how much less with each run, and how long none may have stood for
+// twice as much. A bound of so many doublings is none.
 const (
-	standingForMs  = 100
-	standingDrains = 2
+	standingForMs = 100
+	shrinkPart    = 4
+	reopenMs      = 5000
+	doublings     = 24
 )
+
+// now is the bound at a moment, 0 for none.
+func (b *behind) now(nowMs int64) int {
+	bound := b.bound
+	if b.is && nowMs >= b.sinceMs+standingForMs && b.stoodMs >= b.sinceMs+standingForMs {
+		return bound
+	}
+	for at, n := b.stoodMs+reopenMs, 0; bound > 0 && at <= nowMs; at, n = at+reopenMs, n+1 {
+		if n == doublings-1 {
+			return 0
+		}
+		bound *= 2
+	}
+	return bound
+}
+
+// look notes whether what waits stands; shrink is what the bound comes down by
+// if that was known.
+func (b *behind) look(waiting, perDrain, shrink int, nowMs int64) {
+	if !b.is || nowMs < b.sinceMs+standingForMs {
+		return
+	}
+	known := b.bound > 0 && b.stoodMs >= b.sinceMs+standingForMs
+	bound := b.now(nowMs)
+	switch {
+	case known:
+		bound -= shrink
+	case bound == 0 || waiting < bound:
+		bound = waiting
+	}
+	b.bound, b.stoodMs = max(bound, perDrain), nowMs
+}
 
 // post pushes messages to a shard, as any client of the engine does, and judges
 // the answer.
@@ -47,18 +85,28 @@ func (w *world) post(shard int, messages []shardactor.Message, bytes int, class 
 	return verdict
 }
 
+// stands says that as much new work waits as may.
 func (w *world) stands(shard int, f *mailbox.Figures) bool {
-	b := w.server.behind[shard]
-	perDrain := w.shape.mailbox.NewPerDrain
-	return perDrain > 0 && b.is && w.nowMs >= b.sinceMs+standingForMs && f.New >= standingDrains*perDrain
+	b, perDrain := &w.server.behind[shard], w.shape.mailbox.NewPerDrain
+	if perDrain == 0 {
+		return false
+	}
+	b.look(f.New, perDrain, 0, w.nowMs)
+	bound := b.now(w.nowMs)
+	return bound > 0 && f.New >= bound
 }
 
 // noteBehind looks at what a run has left.
 func (w *world) noteBehind(shard int) {
-	b := &w.server.behind[shard]
+	b, left := &w.server.behind[shard], w.server.engine.MailboxFigures(shard).New
 	was := b.is
-	b.is = w.server.engine.MailboxFigures(shard).New > 0
+	b.is = left > 0
 	if b.is && !was {
 		b.sinceMs = w.nowMs
+	}
+	perDrain := w.shape.mailbox.NewPerDrain
+	b.look(left, perDrain, max(perDrain/shrinkPart, 1), w.nowMs)
+	if !b.is && b.now(w.nowMs) == 0 {
+		b.bound = 0
 	}
 }
