@@ -26,6 +26,7 @@ type producer struct {
 	credit   atomic.Int32
 	refusals atomic.Int32
 	wake     chan struct{}
+	due      chan struct{} // from the beat
 
 	// owned by the goroutine
 	held   int  // credit that was taken and not used
@@ -60,7 +61,7 @@ func (p *producer) produce(ctx, stop context.Context) {
 func (p *producer) atRate(stop context.Context, pause time.Duration) {
 	// Spread the producers over the first pause.
 	due := time.Now().Add(pause * time.Duration(p.index) / time.Duration(p.run.Producers))
-	for rest(stop, time.Until(due)) {
+	for p.run.beat.await(stop, p, due) {
 		late := p.held+int(p.credit.Load()) < p.run.Batch
 		if !p.wait(stop, p.run.Batch) {
 			return

@@ -77,7 +77,7 @@ func (t *Remote) Work(ctx context.Context) error {
 	for _, worker := range t.workers {
 		worker.socket.send(wire.AppendClientFrame(nil, &wire.Subscribe{
 			Ref: wire.Ref{Value: subscribeRef, Present: true}, Commands: []string{t.workload.Command}, Window: t.workload.Window,
-		}), 1, false)
+		}), 1)
 		select {
 		case <-worker.seated:
 		case <-ctx.Done():
@@ -137,12 +137,12 @@ func (p *producerSession) Post(first uint64, count int) error {
 		e.frames = wire.AppendClientFrame(e.frames, &e.frame)
 		inMessage++
 		if len(e.frames) >= messageBytes/2 {
-			p.socket.send(e.frames, inMessage, false)
+			p.socket.send(e.frames, inMessage)
 			e.frames, inMessage = e.frames[:0], 0
 		}
 	}
 	if inMessage > 0 {
-		p.socket.send(e.frames, inMessage, true)
+		p.socket.send(e.frames, inMessage)
 	}
 	p.encoders.Put(e)
 	return nil

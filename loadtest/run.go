@@ -61,6 +61,7 @@ type Options struct {
 type run struct {
 	Options
 	began     time.Time
+	beat      *beat
 	ledger    ledger
 	producers []*producer
 	tallies   []*Tally
@@ -98,6 +99,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{Options: o, began: time.Now(), cancel: cancel}
+	r.beat = newBeat(r.began)
 	r.outcome.Workload = o.Workload
 	lines, err := o.Target.Open(ctx, &r.Workload, r.newTally, r.fail)
 	if err == nil && !r.WorkAfter {
@@ -122,13 +124,19 @@ func (r *run) carryOut(ctx context.Context, lines []Line) error {
 	stop, stopProducers := context.WithCancel(ctx)
 	defer stopProducers()
 	for i := range r.Producers {
-		p := &producer{run: r, index: uint32(i), line: lines[r.lineOf(i)], wake: make(chan struct{}, 1)}
+		p := &producer{
+			run: r, index: uint32(i), line: lines[r.lineOf(i)],
+			wake: make(chan struct{}, 1), due: make(chan struct{}, 1),
+		}
 		p.held = r.Pipeline * r.Batch
 		r.producers = append(r.producers, p)
 	}
 	answers, endAnswers := context.WithCancel(ctx)
 	defer endAnswers()
 	var posting sync.WaitGroup
+	if r.pause() > 0 {
+		posting.Go(func() { r.beat.run(stop) })
+	}
 	for _, p := range r.producers {
 		posting.Go(func() { p.produce(answers, stop) })
 	}

@@ -87,7 +87,7 @@ func openSocket(ctx context.Context, at *address, hear func([]byte) error, fail 
 	s.conn = conn
 	s.ended.Go(s.read)
 	s.ended.Go(s.write)
-	s.send(wire.AppendClientFrame(nil, &wire.Hello{WorkerID: "bench", MaxMessageBytes: maxServerMessageBytes}), 1, false)
+	s.send(wire.AppendClientFrame(nil, &wire.Hello{WorkerID: "bench", MaxMessageBytes: maxServerMessageBytes}), 1)
 	timer := time.NewTimer(handshakeFor)
 	defer timer.Stop()
 	select {
@@ -102,9 +102,8 @@ func openSocket(ctx context.Context, at *address, hear func([]byte) error, fail 
 	return nil, nil, err
 }
 
-// send gathers frames, joined by commas, for the next message. willFollow says
-// that others are about to send as well, and the writer lets them.
-func (s *socket) send(frames []byte, count int, willFollow bool) {
+// send gathers frames, joined by commas, for the next message.
+func (s *socket) send(frames []byte, count int) {
 	s.mu.Lock()
 	last := len(s.gathered) - 1
 	if last < 0 || len(s.gathered[last])+len(frames) > messageBytes || s.frames+count > messageFrames {
@@ -119,12 +118,7 @@ func (s *socket) send(frames []byte, count int, willFollow bool) {
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
-		if willFollow {
-			// The writer would run as soon as this goroutine waits, before
-			// those that the same message of the server woke.
-			runtime.Gosched()
-		}
-	default:
+	default: // the writer has been woken and has not looked yet
 	}
 }
 
@@ -153,6 +147,9 @@ func (s *socket) write() {
 		case <-s.closing:
 			return
 		}
+		// It runs at once, before the others that the same beat, or the same message
+		// of the server, woke to send as well.
+		runtime.Gosched()
 		messages = s.take(messages[:0])
 		for _, m := range messages {
 			s.allowWrite()

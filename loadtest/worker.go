@@ -57,7 +57,7 @@ func (w *workerSession) hear(data []byte) error {
 	err := scanMessage(data, &w.frame, w.take)
 	w.tally.End()
 	if w.count > 0 {
-		w.socket.send(w.results, w.count, false)
+		w.socket.send(w.results, w.count)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (w *workerSession) sayAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.againCount > 0 && !w.closed {
-		w.socket.send(w.again, w.againCount, false)
+		w.socket.send(w.again, w.againCount)
 	}
 	w.again, w.againCount = w.again[:0], 0
 }
