@@ -17,14 +17,24 @@ type Comparison struct {
 	AcceptedP50, AcceptedP99 float64
 }
 
-// Compare holds the outcome of a load over what fits against the one at its pace.
-func Compare(pace, over *Outcome) Comparison {
+// Compare holds the outcome of a load over what fits against those at its pace,
+// before it and after: a server whose database has grown has more to do, and the
+// machine has its moods. What they were on average is what it is held against.
+func Compare(over *Outcome, paces ...*Outcome) Comparison {
+	average := func(figure func(*Outcome) float64) float64 {
+		sum := 0.0
+		for _, pace := range paces {
+			sum += figure(pace)
+		}
+		return sum / float64(len(paces))
+	}
+	cycles := average(func(o *Outcome) float64 { return o.CyclesPerSecond })
 	return Comparison{
-		Offered:     ratio(over.Workload.RatePerSecond, pace.CyclesPerSecond),
-		Accepted:    ratio(over.AcceptedPerSecond, pace.CyclesPerSecond),
-		Cycles:      ratio(over.CyclesPerSecond, pace.CyclesPerSecond),
-		AcceptedP50: ratio(over.Enqueue.P50, pace.Enqueue.P50),
-		AcceptedP99: ratio(over.Enqueue.P99, pace.Enqueue.P99),
+		Offered:     ratio(over.Workload.RatePerSecond, cycles),
+		Accepted:    ratio(over.AcceptedPerSecond, cycles),
+		Cycles:      ratio(over.CyclesPerSecond, cycles),
+		AcceptedP50: ratio(over.Enqueue.P50, average(func(o *Outcome) float64 { return o.Enqueue.P50 })),
+		AcceptedP99: ratio(over.Enqueue.P99, average(func(o *Outcome) float64 { return o.Enqueue.P99 })),
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 )
 
 func TestComparisonIsOfWhatWasFinishedAtItsPace(t *testing.T) {
-	pace := &Outcome{CyclesPerSecond: 1000, Enqueue: Quantiles{P50: 2, P99: 10}}
+	before := &Outcome{CyclesPerSecond: 1200, Enqueue: Quantiles{P50: 1, P99: 8}}
+	after := &Outcome{CyclesPerSecond: 800, Enqueue: Quantiles{P50: 3, P99: 12}}
 	over := &Outcome{
 		Workload: Workload{RatePerSecond: 2000}, AcceptedPerSecond: 900, CyclesPerSecond: 850,
 		Enqueue: Quantiles{P50: 3, P99: 12},
 	}
-	c := Compare(pace, over)
+	c := Compare(over, before, after)
 	const line = "offered 200 %, accepted 90 %, finished 85 %; accepted in 1.5 times the p50 and 1.2 times the p99"
 	if c.String() != line {
 		t.Errorf("got %q, want %q", c, line)
@@ -23,7 +24,7 @@ func TestComparisonIsOfWhatWasFinishedAtItsPace(t *testing.T) {
 }
 
 func TestWhatCannotBeComparedIsNull(t *testing.T) {
-	text, err := json.Marshal(Compare(&Outcome{}, &Outcome{AcceptedPerSecond: 1}))
+	text, err := json.Marshal(Compare(&Outcome{AcceptedPerSecond: 1}, &Outcome{}))
 	if want := `{"offered":null,"accepted":null,"cycles":null,"acceptedP50":null,"acceptedP99":null}`; err != nil || string(text) != want {
 		t.Errorf("got %s, %v, want %s", text, err, want)
 	}

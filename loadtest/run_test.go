@@ -239,8 +239,11 @@ func TestWorkloadArithmetic(t *testing.T) {
 	pace := Canonical()
 	pace.Pipeline = 64
 	pace = pace.Crowd(32 << 10)
-	if pace.UnderWay() != 32*64 || pace.Producers != over.Producers || pace.Sessions != over.Sessions || pace.pause() != 0 {
+	if pace.UnderWay() != 32*64 || pace.Pipeline != 1 || pace.Sessions != over.Sessions || pace.pause() != 0 {
 		t.Errorf("the crowd at its pace is %v", &pace)
+	}
+	if room := over.Window * over.Sessions; over.Producers < 2*pace.Producers || room < over.UnderWay() || pace.Window != over.Window {
+		t.Errorf("%d producers in place of %d, workers have room for %d of %d", over.Producers, pace.Producers, room, over.UnderWay())
 	}
 	few := Canonical().Overload(0, 3)
 	if err := few.Check(); err != nil || few.UnderWay() != 3 || few.pause() == 0 {

@@ -53,34 +53,34 @@ func Canonical() Workload {
 	}
 }
 
-// Crowd spreads what the workload has under way over many producers, and over so
-// many sessions that none reaches what a server lets one session have unanswered
-// when underWay tasks are: there it stops reading, and a refusal could not come at
-// once. The window is spread as well, so that the workers together hold what they
-// held before.
+// Crowd spreads what the workload has under way over as many producers, and over
+// so many sessions that none reaches what a server lets one session have
+// unanswered when underWay tasks are: there it stops reading, and a refusal could
+// not come at once. Each worker session has room for all that its share of
+// underWay can be, so that no task waits for a worker.
 func (w Workload) Crowd(underWay int) Workload {
-	const (
-		perSession = wire.MaxUnansweredRequests / 2
-		producers  = 64 // per session
-	)
+	const perSession = wire.MaxUnansweredRequests / 2
 	before := w.UnderWay()
 	w.Batch = 1
 	w.Sessions = max((underWay+perSession-1)/perSession, 1)
-	w.Producers = min(producers*w.Sessions, max(underWay, w.Sessions), maxProducers)
+	w.Producers = min(max(min(before, underWay), w.Sessions), maxProducers)
 	w.Pipeline = max(before/w.Producers, 1)
-	w.Window = max(w.Window/w.Sessions, 1)
+	w.Window = min(max(w.Window, underWay)/w.Sessions+1, wire.MaxWindow)
 	return w
 }
 
 // Overload turns the workload into one that offers that many tasks a second, which
 // is meant to be more than a server takes, and has at most underWay of them without
-// an answer. It is the crowd of that many, of which each producer rests when it is
-// refused and lets go what it would have posted meanwhile, as callers do that are
-// told to come later.
+// an answer. Each producer rests when it is refused and lets go what it would have
+// posted meanwhile, as callers do that are told to come later. There are many, so
+// that those who rest are as many as are too many: of few, a moment in which one
+// shard refuses would silence all.
 func (w Workload) Overload(perSecond float64, underWay int) Workload {
+	const each = 4 // tasks under way
 	w = w.Crowd(underWay)
 	w.Name = "more than the shards can take"
 	w.RatePerSecond, w.Sheds = max(math.Round(perSecond), 1), true
+	w.Producers = min(max(underWay/each, w.Sessions), maxProducers)
 	w.Pipeline = max(underWay/w.Producers, 1)
 	return w
 }

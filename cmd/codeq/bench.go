@@ -50,9 +50,10 @@ func (b *benchCmd) Help() string {
 	return "Without --url a server is started on a fresh directory in a process of its own and removed at the end. " +
 		"CODEQ_URL is not looked at: load goes only where the command line says. " +
 		"Every answer is checked; exit code 1 means that a task was lost, doubled or altered. " +
-		"The profile mailbox has two parts on one server. The first finds what fits: 2,048 tasks under way over many producers. " +
-		"In the second the same producers offer --times as much, at a steady rate, and never have more than --under-way tasks without an answer; " +
+		"The profile mailbox has three parts on one server. The first finds what fits: 2,048 tasks under way, each of another producer. " +
+		"In the second many more producers offer --times as much, at a steady rate, and never have more than --under-way tasks without an answer; " +
 		"who is refused rests for the advised second, give or take a half, and lets go what it would have posted meanwhile. " +
+		"The third is the first once more, and the second is held against the average of both. Workers have room for all of it. " +
 		"Latencies count from the moment a task is sent, or was due if the answers to others were missing."
 }
 
@@ -128,23 +129,13 @@ type site struct {
 
 // measure runs the profile and prints what came of it.
 func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error {
-	pace := w
+	run := x.once
 	if x.Profile == profileMailbox {
-		w.Name, w.Pipeline, w.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
-		pace = w.Crowd(x.UnderWay)
+		run = x.overload
 	}
-	first, figures, err := x.phase(ctx, pace, s)
+	outcomes, figures, err := run(ctx, w, s)
 	if err != nil {
 		return err
-	}
-	outcomes := []*loadtest.Outcome{first}
-	if x.Profile == profileMailbox {
-		var over *loadtest.Outcome
-		over, figures, err = x.phase(ctx, w.Overload(x.Times*first.CyclesPerSecond, x.UnderWay), s)
-		if err != nil {
-			return err
-		}
-		outcomes = append(outcomes, over)
 	}
 	if err := s.after(); err != nil {
 		return err
@@ -161,6 +152,29 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 		}
 	}
 	return nil
+}
+
+// once carries out one workload.
+func (x *bench) once(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, []string, error) {
+	o, figures, err := x.phase(ctx, w, s)
+	return []*loadtest.Outcome{o}, figures, err
+}
+
+// overload offers more than fits, and finds what does before and after.
+func (x *bench) overload(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, []string, error) {
+	w.Name, w.Pipeline, w.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
+	pace := w.Crowd(x.UnderWay)
+	before, _, err := x.phase(ctx, pace, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	over, figures, err := x.phase(ctx, w.Overload(x.Times*before.CyclesPerSecond, x.UnderWay), s)
+	if err != nil {
+		return nil, nil, err
+	}
+	pace.Name = "at its pace again"
+	after, _, err := x.phase(ctx, pace, s)
+	return []*loadtest.Outcome{before, over, after}, figures, err
 }
 
 // phase carries out one workload and collects what the mailboxes say of it.
@@ -198,7 +212,7 @@ func (x *bench) report(outcomes []*loadtest.Outcome, figures []string) error {
 	if x.Profile != profileMailbox {
 		return nil
 	}
-	fmt.Fprintf(x.out, "\nover against at its pace: %s\n", loadtest.Compare(outcomes[0], outcomes[1]))
+	fmt.Fprintf(x.out, "\nover against at its pace: %s\n", loadtest.Compare(outcomes[1], outcomes[0], outcomes[2]))
 	fmt.Fprintf(x.out, "mailboxes over it: %s\n", strings.Join(figures, "\n  "))
 	return nil
 }
@@ -207,11 +221,12 @@ func (x *bench) reportJSON(outcomes []*loadtest.Outcome, figures []string) error
 	var answer any = outcomes[0]
 	if x.Profile == profileMailbox {
 		answer = struct {
-			AtItsPace *loadtest.Outcome   `json:"atItsPace"`
-			Overload  *loadtest.Outcome   `json:"overload"`
-			Against   loadtest.Comparison `json:"against"`
-			Mailboxes []string            `json:"mailboxes"`
-		}{outcomes[0], outcomes[1], loadtest.Compare(outcomes[0], outcomes[1]), figures}
+			AtItsPace  *loadtest.Outcome   `json:"atItsPace"`
+			Overload   *loadtest.Outcome   `json:"overload"`
+			Afterwards *loadtest.Outcome   `json:"afterwards"`
+			Against    loadtest.Comparison `json:"against"`
+			Mailboxes  []string            `json:"mailboxes"`
+		}{outcomes[0], outcomes[1], outcomes[2], loadtest.Compare(outcomes[1], outcomes[0], outcomes[2]), figures}
 	}
 	line, err := json.Marshal(answer)
 	if err != nil {

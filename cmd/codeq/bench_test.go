@@ -94,7 +94,7 @@ func TestBenchMailboxProfileOfTheEngine(t *testing.T) {
 	if code != exitFine {
 		t.Fatalf("exit %d: %s%s", code, out, errText)
 	}
-	for _, want := range []string{"at its pace", "more than the shards can take", "refused ", "shard 0: at most "} {
+	for _, want := range []string{"at its pace:", "more than the shards can take", "at its pace again:", "refused ", "shard 0: at most "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in %s", want, out)
 		}
