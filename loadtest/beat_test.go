@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -9,63 +10,32 @@ import (
 	"time"
 )
 
-// Sixty producers wait for times of their own, over and over; each is woken by
-// the first beat that is not before, and at once for a time that is over.
-func TestBeatWakesAtTheFirstThatIsNotBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, end := context.WithCancel(context.Background())
-		b := newBeat(time.Now())
-		var striking, waiting sync.WaitGroup
-		striking.Go(func() { b.run(ctx) })
-		for i := range 60 {
-			random := rand.New(rand.NewPCG(1, uint64(i)))
-			p := &producer{due: make(chan struct{}, 1)}
-			waiting.Go(func() {
-				for range 200 {
-					asked := time.Now()
-					due := asked.Add(time.Duration(random.Int64N(int64(9*time.Millisecond))) - 2*time.Millisecond)
-					if !b.await(ctx, p, due) {
-						t.Error("the beat ended")
-						return
-					}
-					want := max(due.Sub(asked), 0)
-					if want > 0 {
-						into := due.Sub(b.began) % beatEvery
-						want += (beatEvery - into) % beatEvery
-					}
-					if got := time.Since(asked); got != want {
-						t.Errorf("woken after %v, want %v", got, want)
-					}
-				}
-			})
+// Producers are entered for times all over the place and must each have their turn
+// with the first beat that is not before it, or the next for a time that is over,
+// also when beats come late.
+func TestTurnsComeWithTheFirstBeatThatIsNotBefore(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	b := newBeat(time.Unix(1, 0))
+	r := &run{Options: Options{Workload: Workload{Producers: 1, Batch: 1, RatePerSecond: 1}}, beat: b}
+	want := make(map[*producer]int64)
+	for step := range 3000 {
+		for range random.IntN(5) {
+			// Without credit a producer asks for the next beat, and does not post.
+			due := b.began.Add(time.Duration(b.struck)*beatEvery + time.Duration(random.Int64N(int64(9*beatEvery))) - 2*beatEvery)
+			p := &producer{run: r, due: due}
+			want[p] = max(b.struck+1, int64(math.Ceil(due.Sub(b.began).Seconds()*1000)))
+			b.enter(p, due)
 		}
-		waiting.Wait()
-		if len(b.waiting) != 0 {
-			t.Errorf("%d beats are kept", len(b.waiting))
-		}
-		end()
-		striking.Wait()
-		p := &producer{due: make(chan struct{}, 1)}
-		if b.await(ctx, p, time.Now().Add(time.Hour)) || b.await(ctx, p, time.Now()) {
-			t.Error("woken by a beat that has ended")
-		}
-	})
-}
-
-func TestBeatsThatWereMissedAreMadeUpFor(t *testing.T) {
-	b := newBeat(time.Now())
-	var producers []*producer
-	for i := range 5 {
-		p := &producer{due: make(chan struct{}, 1)}
-		producers = append(producers, p)
-		if !b.enter(p, b.began.Add(time.Duration(i+1)*beatEvery)) {
-			t.Fatalf("beat %d is over before it was struck", i+1)
-		}
-	}
-	b.strike(b.began.Add(4*beatEvery + beatEvery/2))
-	for i, p := range producers {
-		if woken := len(p.due) == 1; woken != (i < 4) {
-			t.Errorf("producer of beat %d: woken %v", i+1, woken)
+		before := b.struck
+		b.strike(b.began.Add(time.Duration(b.struck+random.Int64N(4))*beatEvery + beatEvery/3))
+		for p, at := range want {
+			if p.late != (at <= b.struck) {
+				t.Fatalf("step %d: beats %d to %d, producer of %d had its turn: %v", step, before+1, b.struck, at, p.late)
+			}
+			if p.late {
+				p.due = b.began.Add(time.Hour)
+				delete(want, p)
+			}
 		}
 	}
 }

@@ -12,11 +12,10 @@ import (
 // all of them would come back at once.
 const refusedPause = time.Second
 
-func (p *producer) restAfterRefusal(ctx context.Context) bool {
-	return rest(ctx, refusedPause/2+rand.N(refusedPause))
-}
+func restFor() time.Duration { return refusedPause/2 + rand.N(refusedPause) }
 
-// producer is one goroutine that posts and waits.
+// producer posts as many tasks as it has credit for: in a goroutine of its own, or
+// at a rate in that of the beat.
 type producer struct {
 	run   *run
 	index uint32
@@ -26,11 +25,15 @@ type producer struct {
 	credit   atomic.Int32
 	refusals atomic.Int32
 	wake     chan struct{}
-	due      chan struct{} // from the beat
 
 	// owned by the goroutine
-	held   int  // credit that was taken and not used
-	rested bool // after a refusal, since the last post
+	held int // credit that was taken and not used
+
+	// at a rate: due is when the next batch is, rested says that there was a refusal
+	// since the last, and late that there was no credit when it was due.
+	due    time.Time
+	rested bool
+	late   bool
 }
 
 func (p *producer) give(credit, refusals int32) {
@@ -47,42 +50,67 @@ func (p *producer) give(credit, refusals int32) {
 // produce posts until stop ends, and then waits for the answers that are out
 // until ctx ends.
 func (p *producer) produce(ctx, stop context.Context) {
-	if pause := p.run.pause(); pause > 0 {
-		p.atRate(stop, pause)
+	if p.run.pause() > 0 {
+		<-p.run.beat.ended
 	} else {
 		for p.wait(stop, p.run.Batch) {
-			p.post(p.held/p.run.Batch*p.run.Batch, p.run.nowNs())
+			count := p.held / p.run.Batch * p.run.Batch
+			p.held -= count
+			p.post(count, p.run.nowNs())
 		}
 	}
 	p.wait(ctx, p.run.Pipeline*p.run.Batch)
 }
 
-// atRate posts a batch whenever one is due.
-func (p *producer) atRate(stop context.Context, pause time.Duration) {
-	// Spread the producers over the first pause.
-	due := time.Now().Add(pause * time.Duration(p.index) / time.Duration(p.run.Producers))
-	for p.run.beat.await(stop, p, due) {
-		late := p.held+int(p.credit.Load()) < p.run.Batch
-		if !p.wait(stop, p.run.Batch) {
-			return
-		}
-		sent := p.run.nowNs()
-		switch {
-		case p.rested && p.run.Sheds:
-			due = time.Now()
-		case late:
-			// The task should have been posted when it was due. A timer of ours
-			// that fired late is not the server's fault.
-			sent = due.Sub(p.run.began).Nanoseconds()
-		}
-		p.rested = false
-		due = due.Add(pause)
-		p.post(p.run.Batch, sent)
+// enterBeat spreads the producers over the first pause.
+func (p *producer) enterBeat(now time.Time) {
+	p.due = now.Add(p.run.pause() * time.Duration(p.index) / time.Duration(p.run.Producers))
+	p.run.beat.enter(p, p.due)
+}
+
+// turn posts every batch that is due and says when the next turn is to be.
+func (p *producer) turn(now time.Time) time.Time {
+	if p.collect() {
+		return now.Add(restFor())
 	}
+	if p.rested && p.run.Sheds {
+		p.due = now
+	}
+	for !p.due.After(now) {
+		if p.held < p.run.Batch {
+			p.late = true
+			return now
+		}
+		sentNs := p.run.nowNs()
+		if p.late {
+			// The task should have been posted when it was due. A turn of ours that
+			// comes late is not the server's fault.
+			sentNs = p.due.Sub(p.run.began).Nanoseconds()
+		}
+		p.rested, p.late = false, false
+		p.held -= p.run.Batch
+		p.due = p.due.Add(p.run.pause())
+		if p.run.OverHTTP {
+			// It waits for the answer, and the others would wait with it.
+			p.run.posting.Go(func() { p.post(p.run.Batch, sentNs) })
+			continue
+		}
+		p.post(p.run.Batch, sentNs)
+	}
+	return p.due
+}
+
+// collect takes the credit that came, and says whether there was a refusal.
+func (p *producer) collect() (refused bool) {
+	p.held += int(p.credit.Swap(0))
+	if p.refusals.Load() == 0 || p.refusals.Swap(0) == 0 {
+		return false
+	}
+	p.rested = true
+	return true
 }
 
 func (p *producer) post(count int, sentNs int64) {
-	p.held -= count
 	first := p.run.ledger.open(count, p.index, sentNs)
 	if err := p.line.Post(first, count); err != nil {
 		p.run.fail(err)
@@ -93,14 +121,7 @@ func (p *producer) post(count int, sentNs int64) {
 // ended first.
 func (p *producer) wait(ctx context.Context, enough int) bool {
 	for {
-		p.held += int(p.credit.Swap(0))
-		if p.refusals.Load() > 0 && p.refusals.Swap(0) > 0 {
-			p.rested = true
-			if !p.restAfterRefusal(ctx) {
-				return false
-			}
-		}
-		if ctx.Err() != nil {
+		if p.collect() && !rest(ctx, restFor()) || ctx.Err() != nil {
 			return false
 		}
 		if p.held >= enough {

@@ -64,6 +64,7 @@ type run struct {
 	beat      *beat
 	ledger    ledger
 	producers []*producer
+	posting   sync.WaitGroup
 	tallies   []*Tally
 	measuring atomic.Bool
 
@@ -124,26 +125,25 @@ func (r *run) carryOut(ctx context.Context, lines []Line) error {
 	stop, stopProducers := context.WithCancel(ctx)
 	defer stopProducers()
 	for i := range r.Producers {
-		p := &producer{
-			run: r, index: uint32(i), line: lines[r.lineOf(i)],
-			wake: make(chan struct{}, 1), due: make(chan struct{}, 1),
-		}
+		p := &producer{run: r, index: uint32(i), line: lines[r.lineOf(i)], wake: make(chan struct{}, 1)}
 		p.held = r.Pipeline * r.Batch
 		r.producers = append(r.producers, p)
 	}
 	answers, endAnswers := context.WithCancel(ctx)
 	defer endAnswers()
-	var posting sync.WaitGroup
 	if r.pause() > 0 {
-		posting.Go(func() { r.beat.run(stop) })
+		for _, p := range r.producers {
+			p.enterBeat(r.began)
+		}
+		r.posting.Go(func() { r.beat.run(stop) })
 	}
 	for _, p := range r.producers {
-		posting.Go(func() { p.produce(answers, stop) })
+		r.posting.Go(func() { p.produce(answers, stop) })
 	}
 	err := r.measure(ctx)
 	stopProducers()
 	limit := time.AfterFunc(answersFor, endAnswers)
-	posting.Wait()
+	r.posting.Wait()
 	limit.Stop()
 	if err == nil && r.WorkAfter {
 		err = r.Target.Work(ctx)
