@@ -60,6 +60,7 @@ func TestOrderedQueueHasOneOrderOverAllShards(t *testing.T) {
 				want = append(want, fmt.Sprint(i))
 			}
 		}
+		synctest.Wait() // a worker that comes goes before new tasks
 		w := newIdleWorker(e, 1, tasks)
 		synctest.Wait()
 		if got := w.payloads(); fmt.Sprint(got) != fmt.Sprint(want) {
