@@ -6,8 +6,8 @@ const (
 	// StandingForMs is how long drains may leave new work behind before the mailbox
 	// takes less of it. A burst is over by then, at whatever pace it is worked off;
 	// a queue that still stands makes whoever is accepted wait, and nobody any
-	// faster.
-	StandingForMs = 100
+	// faster. While a bound is remembered half of it is enough.
+	StandingForMs = 200
 
 	// ReopenMs is how long new work must not have stood for twice as much of it to be
 	// taken. Who was refused has come back by then, several times, after the second
@@ -39,11 +39,19 @@ type standing struct {
 // quiet says that there is nothing to remember.
 func (s *standing) quiet() bool { return !s.behind && s.most == 0 }
 
-// stands says that all drains for StandingForMs have left something.
-func (s *standing) stands(nowMs int64) bool { return s.behind && nowMs-s.sinceMs >= StandingForMs }
+// stands says that all drains have left something for long enough.
+func (s *standing) stands(nowMs int64) bool { return s.behind && nowMs-s.sinceMs >= s.forMs() }
 
 // noted says that this is known of since drains leave something.
-func (s *standing) noted() bool { return s.most > 0 && s.stoodAtMs-s.sinceMs >= StandingForMs }
+func (s *standing) noted() bool { return s.most > 0 && s.stoodAtMs-s.sinceMs >= s.forMs() }
+
+// forMs is how long is long enough.
+func (s *standing) forMs() int64 {
+	if s.most > 0 {
+		return StandingForMs / 2
+	}
+	return StandingForMs
+}
 
 // drained notes what a drain left of the new work.
 func (s *standing) drained(left, perDrain int, nowMs int64) {

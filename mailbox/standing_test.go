@@ -116,11 +116,30 @@ func TestMailboxOpensStepByStepWhenNothingStands(t *testing.T) {
 	c.worksOff()
 }
 
+// While there is a bound half of the time is enough.
+func TestQueueThatSoonStandsAgainIsNoticedSooner(t *testing.T) {
+	c := newCrowded(t)
+	c.stands(mailbox.StandingForMs)
+	c.post(1, mailbox.Full)
+	c.worksOff()
+	bound := c.Figures().NewBound
+	c.nowMs += mailbox.ReopenMs
+	c.post(2*bound, mailbox.Accepted)
+	c.Drain(nil)
+	c.nowMs += mailbox.StandingForMs/2 - 1
+	c.wantBound(2 * bound)
+	c.post(3, mailbox.Accepted)
+	c.nowMs++
+	c.post(1, mailbox.Full)
+	c.wantBound(2*bound - 4 + 3)
+}
+
 func TestQueueThatStandsAgainIsBoundAgain(t *testing.T) {
 	c := newCrowded(t)
 	c.stands(mailbox.StandingForMs)
 	c.worksOff()
 	c.nowMs += 24 * mailbox.ReopenMs
+	c.Drain(nil)
 	c.post(48, mailbox.Accepted)
 	c.Drain(nil)
 	c.nowMs += mailbox.StandingForMs - 1

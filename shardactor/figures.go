@@ -120,7 +120,7 @@ func (e *Engine) WriteMetrics(p *meter.Page) {
 		func(f *mailbox.Figures) float64 { return float64(f.New) })
 	family("new_messages_bound", meter.Gauge, "With how many of those waiting more are refused because some have stood, 0 for no such bound.",
 		func(f *mailbox.Figures) float64 { return float64(f.NewBound) })
-	family("standing_seconds", meter.Gauge, "For how long a shard has not come to the end of its new work; from 0.1 on there is a bound.",
+	family("standing_seconds", meter.Gauge, "For how long a shard has not come to the end of its new work; from 0.2 on there is a bound.",
 		func(f *mailbox.Figures) float64 { return float64(f.StandingForMs) / 1000 })
 	family("bytes", meter.Gauge, "What these messages keep in memory.",
 		func(f *mailbox.Figures) float64 { return float64(f.DepthBytes) })

@@ -16,19 +16,29 @@ type behind struct {
 }
 
 // What the protocol says of new work that stands: after how long less of it is
-// taken, by how much less with each run, and how long none may have stood for
-// twice as much. A bound of so many doublings is none.
+// taken, the first time and while there is a bound, by how much less with each
+// run, and how long none may have stood for twice as much. A bound of so many
+// doublings is none.
 const (
-	standingForMs = 100
+	standingForMs = 200
+	againForMs    = 100
 	shrinkPart    = 4
 	reopenMs      = 5000
 	doublings     = 24
 )
 
+// fromMs is when what waits has waited for long enough to stand.
+func (b *behind) fromMs() int64 {
+	if b.bound > 0 {
+		return b.sinceMs + againForMs
+	}
+	return b.sinceMs + standingForMs
+}
+
 // now is the bound at a moment, 0 for none.
 func (b *behind) now(nowMs int64) int {
 	bound := b.bound
-	if b.is && nowMs >= b.sinceMs+standingForMs && b.stoodMs >= b.sinceMs+standingForMs {
+	if b.is && nowMs >= b.fromMs() && b.stoodMs >= b.fromMs() {
 		return bound
 	}
 	for at, n := b.stoodMs+reopenMs, 0; bound > 0 && at <= nowMs; at, n = at+reopenMs, n+1 {
@@ -43,10 +53,10 @@ func (b *behind) now(nowMs int64) int {
 // look notes whether what waits stands; shrink is what the bound comes down by
 // if that was known.
 func (b *behind) look(waiting, perDrain, shrink int, nowMs int64) {
-	if !b.is || nowMs < b.sinceMs+standingForMs {
+	if !b.is || nowMs < b.fromMs() {
 		return
 	}
-	known := b.bound > 0 && b.stoodMs >= b.sinceMs+standingForMs
+	known := b.bound > 0 && b.stoodMs >= b.fromMs()
 	bound := b.now(nowMs)
 	switch {
 	case known:

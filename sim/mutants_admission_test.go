@@ -6,7 +6,7 @@ func init() {
 		name: "admission: refuse a burst",
 		edit: edit{
 			file: "mailbox/standing.go",
-			old:  "s.behind && nowMs-s.sinceMs >= StandingForMs", new: "s.behind && nowMs >= s.sinceMs",
+			old:  "s.behind && nowMs-s.sinceMs >= s.forMs()", new: "s.behind && nowMs >= s.sinceMs",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{
