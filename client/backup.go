@@ -28,7 +28,7 @@ func (c *Client) Backup(ctx context.Context, write func(name string, sizeBytes i
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return c.brokenOff(in, err)
+		return c.brokenOff(ctx, in, err)
 	}
 	defer func() {
 		_ = response.Body.Close() // what was needed has been read
@@ -37,7 +37,7 @@ func (c *Client) Backup(ctx context.Context, write func(name string, sizeBytes i
 	if response.StatusCode != http.StatusOK {
 		body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 		if err != nil {
-			return c.brokenOff(in, err)
+			return c.brokenOff(ctx, in, err)
 		}
 		return c.refusal(in, response.StatusCode, body)
 	}

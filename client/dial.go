@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,7 +26,7 @@ func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) 
 	defer cancel()
 	conn, err := c.dialSocket(ctx)
 	if err != nil {
-		return nil, &UnreachableError{URL: c.URL(), Err: err}
+		return nil, c.notReached(ctx, err)
 	}
 	l := newLink()
 	socket, err := c.upgrade(ctx, conn, l)
@@ -114,7 +113,7 @@ func (c *Client) upgrade(ctx context.Context, conn net.Conn, events gws.Event) (
 
 // upgradeRefused finds the reason in the answer to the upgrade, if one came.
 func (c *Client) upgradeRefused(ctx context.Context, response *http.Response, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+	if cause := gaveUp(ctx); cause != nil {
 		return cause
 	}
 	if response == nil || response.StatusCode == http.StatusSwitchingProtocols {

@@ -50,7 +50,7 @@ func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, c.brokenOff(in, err)
+		return nil, c.brokenOff(ctx, in, err)
 	}
 	defer func() {
 		_ = response.Body.Close() // what was needed has been read
@@ -58,7 +58,7 @@ func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	c.reached.Store(true)
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err != nil {
-		return nil, c.brokenOff(in, err)
+		return nil, c.brokenOff(ctx, in, err)
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return nil, c.refusal(in, response.StatusCode, body)
@@ -81,10 +81,10 @@ func (c *Client) request(ctx context.Context, in call) (*http.Request, error) {
 }
 
 // brokenOff says what a request without an answer means.
-func (c *Client) brokenOff(in call, err error) error {
+func (c *Client) brokenOff(ctx context.Context, in call, err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		return &UnreachableError{URL: c.URL(), Err: err}
+		return c.notReached(ctx, err)
 	}
 	var inner *url.Error
 	if errors.As(err, &inner) {
@@ -93,10 +93,27 @@ func (c *Client) brokenOff(in call, err error) error {
 	if in.method == http.MethodPost && !in.harmless {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("wait for the answer of %s: %w", c.URL(), err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for the answer of %s: %w", c.URL(), context.Cause(ctx))
 	}
 	return &UnreachableError{URL: c.URL(), Err: err}
+}
+
+// notReached says what it means that no connection came about.
+func (c *Client) notReached(ctx context.Context, err error) error {
+	if cause := gaveUp(ctx); cause != nil {
+		return fmt.Errorf("connect to %s: %w", c.URL(), cause)
+	}
+	return &UnreachableError{URL: c.URL(), Err: err}
+}
+
+// gaveUp is why whoever asked wants no answer any more, nil if it does, or if the
+// time for one is over.
+func gaveUp(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return nil
 }
 
 // refusal turns an answer that is no 2xx into an error. What a proxy says when

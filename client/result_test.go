@@ -129,6 +129,50 @@ func TestResultSaysNotYetWhenTheTimeIsOver(t *testing.T) {
 	})
 }
 
+// A context that ends with a cause of its own says why nobody waits any more. That
+// is not a server that does not answer, nor worth another try.
+func TestWhoGivesUpIsToldWhy(t *testing.T) {
+	enough := errors.New("enough")
+	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Err: ctx.Err()}
+	}
+	result := func(ctx context.Context, c *Client) error {
+		_, err := c.ResultWithin(ctx, taskID('a'), time.Minute)
+		return err
+	}
+	for name, test := range map[string]struct {
+		connects bool
+		ask      func(context.Context, *Client) error
+	}{
+		"an answer":    {true, result},
+		"a connection": {false, result},
+		"one for a claim": {false, func(ctx context.Context, c *Client) error {
+			_, err := c.Claim(ctx, ClaimOptions{Commands: []string{"a"}})
+			return err
+		}},
+		"one for a session": {false, func(ctx context.Context, c *Client) error { _, err := c.connect(ctx, &wire.Hello{}); return err }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, d := openDesk(t, "wait")
+			if !test.connects {
+				c.dial = never
+				c.http.Transport.(*http.Transport).DialContext = never
+			}
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(3*time.Second, func() { cancel(enough) })
+			began := time.Now()
+			err := test.ask(ctx, c)
+			var nobody *UnreachableError
+			if !errors.Is(err, enough) || errors.As(err, &nobody) || time.Since(began) != 3*time.Second {
+				t.Errorf("who waits for %s hears %v after %s and %d requests", name, err, time.Since(began), len(d.asked))
+			}
+			c.Close()
+			time.Sleep(time.Minute) // synctest: the desk looks up
+		})
+	}
+}
+
 func TestResultWithoutWaitingAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, took, err := ask(t, 0, "wait")

@@ -278,6 +278,21 @@ func TestSecondStopEndsTheProgramsAndHandsTheTasksBack(t *testing.T) {
 	has(t, h.fine("task", waits), "PENDING", "deliveries  0")
 }
 
+func TestWhoStopsWaitingIsNotToldThatNobodyAnswers(t *testing.T) {
+	h := newHouse(t)
+	id := strings.TrimSpace(h.fine("enqueue", "hash", "1"))
+	for _, words := range [][]string{{"result", id, "--wait", "30s"}, {"claim", "other", "--wait", "30s"}} {
+		tt := newTerminal("")
+		code := make(chan int, 1)
+		go func() { code <- run(append([]string{"--url", h.url}, words...), tt.app) }()
+		tt.stops <- os.Interrupt
+		if got := <-code; got != exitFailed {
+			t.Errorf("%s: exit code %d, want 1", words[0], got)
+		}
+		oneSentence(t, tt.err.String(), "stopped by interrupt")
+	}
+}
+
 func TestStoppedEnqueueSaysWhatBecameOfTheLines(t *testing.T) {
 	h := newHouse(t)
 	tt := newTerminal("")
