@@ -52,6 +52,7 @@ func (p *punctual) Open(ctx context.Context, w *Workload, newTally func() *Tally
 	if _, err := p.crooked.Open(ctx, w, newTally, fail); err != nil {
 		return nil, err
 	}
+	<-time.After(300 * time.Millisecond) // of the bubble: to connect takes its time
 	p.began, p.at = time.Now(), make(map[time.Duration]int)
 	return []Line{p}, nil
 }

@@ -133,7 +133,7 @@ func (r *run) carryOut(ctx context.Context, lines []Line) error {
 	defer endAnswers()
 	if r.pause() > 0 {
 		for _, p := range r.producers {
-			p.enterBeat(r.began)
+			p.enterBeat(time.Now())
 		}
 		r.posting.Go(func() { r.beat.run(stop) })
 	}
