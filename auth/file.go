@@ -208,8 +208,9 @@ func (r *entryReader) moment(f yamlfile.Field) (int64, error) {
 
 // AppendToFile adds an entry at the end of a file of tokens, which is made,
 // readable for its owner only, if it is not there. The file is replaced in one
-// step, so a server that watches it never sees half of it.
-func AppendToFile(file string, e *Entry) error {
+// step, so a server that watches it never sees half of it. Before that step, when
+// nothing else is left to do, first is called; its error leaves all as it was.
+func AppendToFile(file string, e *Entry, first func() error) error {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
 	}
@@ -237,11 +238,11 @@ func AppendToFile(file string, e *Entry) error {
 	if _, err := ParseEntries(file, longer); err != nil {
 		return fmt.Errorf("the entry can not be put at the end of the file; paste it by hand: %w", err)
 	}
-	return replaceFile(file, longer, mode)
+	return replaceFile(file, longer, mode, first)
 }
 
-// replaceFile puts a whole new file in the place of another.
-func replaceFile(file string, text []byte, mode fs.FileMode) error {
+// replaceFile puts a whole new file in the place of another, if first agrees.
+func replaceFile(file string, text []byte, mode fs.FileMode, first func() error) error {
 	dir := filepath.Dir(file)
 	f, err := os.CreateTemp(dir, ".tokens-*")
 	if err != nil {
@@ -249,6 +250,9 @@ func replaceFile(file string, text []byte, mode fs.FileMode) error {
 	}
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = first()
+	}
 	if err == nil {
 		err = os.Rename(f.Name(), file)
 	}

@@ -81,6 +81,9 @@ func TestABadEntryIsToldWithFileAndLine(t *testing.T) {
 	}
 }
 
+// shown is the word that a token has reached whoever wants it.
+func shown() error { return nil }
+
 func TestAnAppendedEntryIsReadBack(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	entries := []Entry{
@@ -90,7 +93,7 @@ func TestAnAppendedEntryIsReadBack(t *testing.T) {
 			Commands: []string{"1", "a-b:c"}, ExpiresAtMs: 1955858400000},
 	}
 	for i := range entries {
-		if err := AppendToFile(file, &entries[i]); err != nil {
+		if err := AppendToFile(file, &entries[i], shown); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +125,7 @@ func TestAppendingKeepsWhatIsThereOrRefuses(t *testing.T) {
 		if err := os.WriteFile(file, text(was), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := AppendToFile(file, e); err == nil {
+		if err := AppendToFile(file, e, shown); err == nil {
 			t.Errorf("%s: an entry was put behind %q", name, was)
 		}
 		if is, err := os.ReadFile(file); err != nil || string(is) != string(text(was)) {
@@ -137,7 +140,7 @@ func TestAppendingKeepsWhatIsThereOrRefuses(t *testing.T) {
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := AppendToFile(link, e); err != nil {
+	if err := AppendToFile(link, e, shown); err != nil {
 		t.Fatal(err)
 	}
 	is, err := os.ReadFile(file)

@@ -77,7 +77,7 @@ func newTokens(t *testing.T) (tokens *auth.Tokens, token string) {
 		Name: "example", SHA256: auth.HashToken(token), Tenant: "acme", Subject: "importer",
 		Scopes: []string{auth.ScopeProducer}, Commands: []string{"sha256"},
 	}
-	if err := auth.AppendToFile(file, entry); err != nil {
+	if err := auth.AppendToFile(file, entry, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err = auth.OpenTokens(file)

@@ -38,7 +38,7 @@ func (f *tokenFile) add(tenant string, scopes, commands []string) string {
 		f.t.Fatal(err)
 	}
 	e := &auth.Entry{Name: token[3:9], SHA256: auth.HashToken(token), Tenant: tenant, Subject: "s", Scopes: scopes, Commands: commands}
-	if err := auth.AppendToFile(f.path, e); err != nil {
+	if err := auth.AppendToFile(f.path, e, func() error { return nil }); err != nil {
 		f.t.Fatal(err)
 	}
 	return token

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type app struct {
 	program       string // as it was called
 	in            io.Reader
 	out, err      io.Writer
+	outIsNull     bool // out is closed, or the null device
 	inIsTerminal  bool
 	errIsTerminal bool
 	stops         <-chan os.Signal
@@ -45,8 +47,35 @@ func wrong(format string, args ...any) error {
 // errSaid ends a command with exit code 1 when all has been said already.
 var errSaid = errors.New("already said")
 
+// errNoOutput refuses a command whose output is the only record of what it does.
+var errNoOutput = errors.New("standard output is closed or the null device, so what this command prints would be lost, " +
+	"and nothing else knows it; nothing is done: let it print to a terminal, a pipe or a file")
+
+// checkedOutput is standard output. It remembers the first failure, so that no
+// command ends well whose answer was lost. One goroutine writes at a time.
+type checkedOutput struct {
+	to   io.Writer
+	lost error
+}
+
+// Write implements io.Writer; after a failure nothing more is written.
+func (o *checkedOutput) Write(p []byte) (int, error) {
+	if o.lost != nil {
+		return 0, o.lost
+	}
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.lost = fmt.Errorf("standard output can not be written: %w", err)
+	}
+	return n, o.lost
+}
+
 // end says how a command ended and returns the exit code.
 func (a *app) end(err error) int {
+	if o, checked := a.out.(*checkedOutput); checked && o.lost != nil && !errors.Is(err, o.lost) {
+		a.say("%s", o.lost)
+		err = cmp.Or(err, errSaid)
+	}
 	if err == nil {
 		return exitFine
 	}

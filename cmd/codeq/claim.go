@@ -2,12 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"time"
 
 	"codeq/client"
 	"codeq/wire"
 )
+
+// giveBackWithin is how long a claim tries to give back what it could not print.
+const giveBackWithin = 10 * time.Second
 
 type claimCmd struct {
 	Commands []string      `arg:"" help:"Commands whose tasks to take; * is all."`
@@ -27,6 +31,8 @@ while it takes longer than the lease.
     ./resize "$payload" && codeq complete "$id" "$token" '{}' || codeq nack "$id" "$token" "no luck"
   done
 
+A task that can not be printed is given back at once, and this command fails.
+
 "codeq work" does all of that for a program by itself.`
 }
 
@@ -34,6 +40,9 @@ while it takes longer than the lease.
 func (c *claimCmd) Run(a *app) error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	if a.outIsNull {
+		return errNoOutput
 	}
 	ctx, server, done, err := a.connect()
 	if err != nil {
@@ -49,11 +58,27 @@ func (c *claimCmd) Run(a *app) error {
 		case err != nil:
 			return err
 		case len(claimed) > 0:
-			return a.writeClaimed(claimed[0])
+			return c.handOver(ctx, a, claimed[0])
 		case left <= wire.MaxClaimWaitSeconds*time.Second:
 			return nil
 		}
 	}
+}
+
+// handOver prints a task. Nobody else knows its token, so a task that can not be
+// printed is given back.
+func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) error {
+	lost := a.writeClaimed(t)
+	if lost == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)
+	defer cancel()
+	if _, err := t.Settle(ctx, client.Release()); err != nil {
+		return fmt.Errorf("%w; task %s could not be given back, and is free again when its lease of %s is over: %w",
+			lost, t.Ref.TaskID, c.Lease, err)
+	}
+	return fmt.Errorf("%w; task %s is given back", lost, t.Ref.TaskID)
 }
 
 // check refuses what the server would, in the words of the flags.

@@ -53,6 +53,8 @@ func run(args []string, a *app) int {
 	}
 	var c cli
 	helped := false
+	out := &checkedOutput{to: a.out}
+	a.out = out
 	parser, err := kong.New(&c,
 		kong.Name("codeq"),
 		kong.Description(description),
@@ -66,8 +68,8 @@ func run(args []string, a *app) int {
 		panic(fmt.Sprintf("the command line does not hold together: %v", err))
 	}
 	parsed, err := parser.Parse(args)
-	if helped {
-		return exitFine
+	if helped || out.lost != nil {
+		return a.end(out.lost)
 	}
 	if err != nil {
 		return a.end(wrongCommandLine(err, args, parser.Model))

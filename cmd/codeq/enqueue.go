@@ -166,17 +166,21 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 		a.say("a task with this key is there already")
 	}
 	if e.Wait == 0 {
+		line := enqueued.TaskID.AppendTo(nil)
 		if a.JSON {
-			return a.writeLine(enqueued.Raw)
+			line = enqueued.Raw
 		}
-		return a.writeLine(enqueued.TaskID.AppendTo(nil))
+		if err := a.writeLine(line); err != nil {
+			return fmt.Errorf("made %s: %w", enqueued.TaskID, err)
+		}
+		return nil
 	}
 	answer, err := c.ResultWithin(ctx, enqueued.TaskID, e.Wait)
 	if err != nil {
 		return fmt.Errorf("task %s is posted: %w", enqueued.TaskID, err)
 	}
 	if err := a.showResult(answer); err != nil {
-		return err
+		return fmt.Errorf("made %s: %w", enqueued.TaskID, err)
 	}
 	return completed(answer)
 }

@@ -134,8 +134,8 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	fmt.Fprintf(a.out, "\nTry it in other terminals:\n")
 	fmt.Fprintf(a.out, "  %s work sha256%s --window 8 -- sha256sum\n", a.program, flag)
 	fmt.Fprintf(a.out, "  %s enqueue sha256%s '{\"file\":\"a.iso\"}'\n", a.program, flag)
-	fmt.Fprintf(a.out, "  %s result%s --wait 30s ID\n\n", a.program, flag)
-	return nil
+	_, err := fmt.Fprintf(a.out, "  %s result%s --wait 30s ID\n\n", a.program, flag)
+	return err // also that of a write before
 }
 
 func (s *serveCmd) access() string {

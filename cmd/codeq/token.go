@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -37,6 +38,9 @@ func (n *tokenNewCmd) Run(a *app) error {
 	if n.ExpiresIn < 0 || n.ExpiresIn == 0 && a.given["expires-in"] {
 		return wrong("--expires-in must not be negative or nothing, got %v", n.ExpiresIn)
 	}
+	if a.outIsNull {
+		return errNoOutput
+	}
 	token, err := auth.NewToken(nil)
 	if err != nil {
 		return err
@@ -50,24 +54,30 @@ func (n *tokenNewCmd) Run(a *app) error {
 		}
 		return err
 	}
-	if n.File != "" {
-		if err := auth.AppendToFile(n.File, e); err != nil {
-			return err
-		}
+	show := func() error { return n.show(a, token, e, text) }
+	if n.File == "" {
+		return show()
 	}
-	if a.JSON {
-		return a.writeLine(n.line(token, e, text))
+	if err := auth.AppendToFile(n.File, e, show); err != nil {
+		return fmt.Errorf("%s is as it was, so a token that was printed is good for nothing: %w", n.File, err)
 	}
-	if n.File != "" {
-		if _, err := fmt.Fprintf(a.out, "%s\n", token); err != nil {
-			return fmt.Errorf("show the token, whose entry is in %s: %w", n.File, err)
-		}
+	if !a.JSON {
 		a.say("this is the only time the token is shown; its entry is in %s", n.File)
-		return nil
 	}
-	_, err = fmt.Fprintf(a.out, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s",
-		token, text)
-	return err
+	return nil
+}
+
+// show prints the token, before any entry is where a server reads it: a token
+// that nobody has got must not be good for anything.
+func (n *tokenNewCmd) show(a *app, token string, e *auth.Entry, text []byte) error {
+	switch {
+	case a.JSON:
+		return a.writeLine(n.line(token, e, text))
+	case n.File != "":
+		return a.writeLine([]byte(token))
+	}
+	return a.writeLine(fmt.Appendf(nil, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s",
+		token, bytes.TrimSuffix(text, []byte("\n"))))
 }
 
 func (n *tokenNewCmd) entry(token string) *auth.Entry {

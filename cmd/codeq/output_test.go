@@ -1,0 +1,282 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"codeq/auth"
+	"codeq/client"
+)
+
+// sinks are the standard outputs that take nothing, and what the system says.
+var sinks = map[string]struct {
+	open func(t *testing.T) *os.File
+	says string
+}{
+	"a full disk": {func(t *testing.T) *os.File {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return full
+	}, "no space left on device"},
+	"a reader that went away": {func(t *testing.T) *os.File {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return writer
+	}, "broken pipe"},
+}
+
+// toSink runs codeq with that standard output and returns how it ended.
+func toSink(t *testing.T, sink *os.File, url string, args ...string) (code int, errs string) {
+	t.Helper()
+	var said strings.Builder
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asCodeq+"=1", "CODEQ_URL="+url)
+	cmd.Stdout, cmd.Stderr = sink, &said
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), said.String()
+}
+
+// outputHouse is a server with one of everything that a command can print.
+type outputHouse struct {
+	t   *testing.T
+	url string
+}
+
+// fine runs a command that must succeed.
+func (h *outputHouse) fine(args ...string) string {
+	h.t.Helper()
+	code, out, errs := command(h.t, h.url, args...)
+	if code != exitFine {
+		h.t.Fatalf("%q: exit code %d, errors %q", args, code, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// held makes a task of a queue of its own and takes it.
+func (h *outputHouse) held(verb string, args ...string) []string {
+	h.t.Helper()
+	h.fine("enqueue", "held-"+verb, "1", "--max-attempts", "1")
+	words := strings.Fields(h.fine("claim", "held-"+verb))
+	return append([]string{"--json", verb, words[0], words[1]}, args...)
+}
+
+// lines is one command line for each command that prints.
+func (h *outputHouse) lines() map[string][]string {
+	h.t.Helper()
+	id := h.fine("enqueue", "a", "1")
+	dead := h.held("nack")
+	h.fine(dead...)
+	dir := h.t.TempDir()
+	return map[string][]string{
+		"help":         {"enqueue", "--help"},
+		"no words":     {},
+		"serve":        {"serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "other")},
+		"serve config": {"serve", "--print-config"},
+		"serve json":   {"serve", "--json", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "third")},
+		"token new":    {"token", "new", "--name", "ada"},
+		"token file":   {"token", "new", "--name", "ada", "--file", filepath.Join(dir, "tokens.yaml")},
+		"enqueue":      {"enqueue", "a", "1"},
+		"enqueue json": {"--json", "enqueue", "a", "1"},
+		"enqueue file": {"enqueue", "a", "--file", fileOf(h.t, "1\n")},
+		"json file":    {"--json", "enqueue", "a", "--file", fileOf(h.t, "1\n")},
+		"result":       {"result", dead[2]},
+		"task":         {"task", id},
+		"task json":    {"--json", "task", id},
+		"claim":        {"claim", "a"},
+		"complete":     h.held("complete", "{}"),
+		"nack":         h.held("nack"),
+		"release":      h.held("release"),
+		"heartbeat":    h.held("heartbeat"),
+		"cancel":       {"cancel", h.fine("enqueue", "b", "1")},
+		"tasks":        {"tasks", "a"},
+		"queues":       {"queues"},
+		"dlq list":     {"dlq", "list", "held-nack"},
+		"dlq sheets":   {"dlq", "list", "held-nack", "--history"},
+		"dlq reasons":  {"dlq", "reasons", "held-nack"},
+		"dlq replay":   {"--json", "dlq", "replay", "b"},
+		"dlq purge":    {"--json", "dlq", "purge", "b"},
+		"queue show":   {"queue", "show", "a"},
+		"queue set":    {"queue", "set", "b", "--max-attempts", "3"},
+		"pause":        {"pause", "b"},
+		"resume":       {"resume", "b"},
+		"sessions":     {"sessions"},
+		"backup":       {"--json", "backup", filepath.Join(dir, "copy")},
+		"doctor":       {"--json", "doctor", h.stopped()},
+		"bench":        {"bench", "--seconds", "0.1", "--warm-up", "0", "--producers", "1", "--url", h.url},
+		"version":      {"version"},
+	}
+}
+
+// stopped is the data directory of a server that does not run.
+func (h *outputHouse) stopped() string {
+	h.t.Helper()
+	dir := filepath.Join(h.t.TempDir(), "data")
+	p, _ := serve(h.t, dir, "127.0.0.1:0")
+	p.signal(os.Interrupt)
+	p.exit()
+	return dir
+}
+
+// An answer that does not reach standard output is said, and no command ends as
+// if it had been read.
+func TestN02AnswerThatIsLostFailsEveryCommand(t *testing.T) {
+	for name, sink := range sinks {
+		t.Run(name, func(t *testing.T) {
+			_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+			h := &outputHouse{t, said.URL}
+			c, err := client.New(said.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			session, err := c.Dial(t.Context(), client.SessionOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			out := sink.open(t)
+			defer func() { _ = out.Close() }() // nothing could be written to it
+			for what, args := range h.lines() {
+				code, errs := toSink(t, out, said.URL, args...)
+				if code != exitFailed || !strings.Contains(errs, "standard output") || !strings.Contains(errs, sink.says) {
+					t.Errorf("%s %q: exit code %d, errors %q", what, args, code, errs)
+				}
+			}
+		})
+	}
+}
+
+// Every command is in the test above, or prints nothing.
+func TestN02EveryCommandIsTriedWithALostAnswer(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	tried := map[string]bool{"work": true} // prints nothing on standard output
+	for _, args := range (&outputHouse{t, said.URL}).lines() {
+		args = slices.DeleteFunc(args, func(word string) bool { return strings.HasPrefix(word, "-") })
+		tried[strings.Join(args[:min(1, len(args))], " ")] = true
+		tried[strings.Join(args[:min(2, len(args))], " ")] = true
+	}
+	parser, err := kong.New(&cli{}, kong.Name("codeq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range parser.Model.Leaves(false) {
+		if path := strings.TrimPrefix(leaf.FullPath(), "codeq "); !tried[path] {
+			t.Errorf("%s is not tried, of %q", path, slices.Sorted(maps.Keys(tried)))
+		}
+	}
+}
+
+// A claim that can not be printed is given back at once, and counts no attempt.
+func TestN02ClaimThatIsNotPrintedIsGivenBack(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	h := &outputHouse{t, said.URL}
+	id := h.fine("enqueue", "a", "1")
+	for name, sink := range sinks {
+		out := sink.open(t)
+		code, errs := toSink(t, out, said.URL, "claim", "a", "--lease", "1h")
+		oneSentence(t, errs, "task "+id+" is given back")
+		if err := out.Close(); err != nil || code != exitFailed {
+			t.Errorf("%s: exit code %d, %v", name, code, err)
+		}
+		has(t, h.fine("task", id), "PENDING", "0 of 5")
+	}
+	has(t, h.fine("claim", "a"), id)
+}
+
+// What is the only record is not made where it would be lost for certain.
+func TestN02ClosedOutputIsRefusedBeforeAnythingIsDone(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	h := &outputHouse{t, said.URL}
+	id := h.fine("enqueue", "a", "1")
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	for _, to := range []string{">&-", ">/dev/null"} {
+		for _, words := range []string{"claim a --lease 1h", "token new --name ada --file " + file} {
+			cmd := exec.Command("sh", "-c", `"$0" `+words+" "+to, os.Args[0])
+			cmd.Env = append(os.Environ(), asCodeq+"=1", "CODEQ_URL="+said.URL)
+			errs, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+				t.Errorf("%s %s: exit code %d, %v", words, to, code, err)
+			}
+			oneSentence(t, string(errs), "nothing is done")
+		}
+	}
+	has(t, h.fine("task", id), "PENDING", "deliveries  0")
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a file of tokens: %v", err)
+	}
+	// Everything else takes the null device as it is meant.
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }() // nothing is in it
+	if code, errs := toSink(t, null, said.URL, "enqueue", "a", "1"); code != exitFine || errs != "" {
+		t.Errorf("exit code %d, errors %q", code, errs)
+	}
+}
+
+// A token that nobody has got is in no file, and the file stays as it was.
+func TestN02TokenThatIsNotPrintedHasNoEntry(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	h := &outputHouse{t, nowhere}
+	h.fine("token", "new", "--name", "first", "--file", file)
+	was, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sink := range sinks {
+		out := sink.open(t)
+		code, errs := toSink(t, out, nowhere, "token", "new", "--name", "ada", "--file", file)
+		oneSentence(t, errs, "is as it was")
+		if err := out.Close(); err != nil || code != exitFailed {
+			t.Errorf("%s: exit code %d, %v", name, code, err)
+		}
+	}
+	is, err := os.ReadFile(file)
+	if err != nil || string(is) != string(was) {
+		t.Errorf("the file became %q, %v", is, err)
+	}
+	if entries, err := auth.ParseEntries(file, is); err != nil || len(entries) != 1 {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+		t.Errorf("left in the directory: %v, %v", left, err)
+	}
+}
+
+// A task whose id could not be printed is named on standard error.
+func TestN02TaskWhoseIdIsNotPrintedIsNamed(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	h := &outputHouse{t, said.URL}
+	for name, sink := range sinks {
+		out, queue := sink.open(t), strings.ReplaceAll(name, " ", "-")
+		code, errs := toSink(t, out, said.URL, "enqueue", queue, "1")
+		if err := out.Close(); err != nil || code != exitFailed {
+			t.Errorf("%s: exit code %d, %v", name, code, err)
+		}
+		var page struct{ Tasks []struct{ ID string } }
+		if err := json.Unmarshal([]byte(h.fine("tasks", queue, "--json")), &page); err != nil || len(page.Tasks) != 1 {
+			t.Fatalf("tasks %+v, %v", page, err)
+		}
+		oneSentence(t, errs, "made "+page.Tasks[0].ID)
+	}
+}
