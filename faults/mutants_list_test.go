@@ -71,6 +71,8 @@ var mutants = []mutant{
 	{"TestA49", "shardactor/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
 	{"TestHistory", "store/batch.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
 	{"TestA54", "shardactor/release.go", "	t.Releases++\n", "	t.Releases++\n	t.Attempts++\n"},
+	{"TestN01N03", "shardactor/release.go", "if m.Counts() {", "if !m.NotStarted {"},
+	{"TestN01N03", "shardactor/release.go", "if m.Counts() {", "if !m.Stopping {"},
 	{"TestA56", "shardactor/crowd.go", "	if command == wire.AllCommands {", "	if true {"},
 	{"TestA58", "session/list.go", "	if c.draining || c.profile.leaving {", "	if c.draining {"},
 	{"TestA59", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},

@@ -46,9 +46,9 @@ func (a *api) postAbandon(c *call) answer {
 // postRelease hands a delivery back untouched.
 func (a *api) postRelease(c *call) answer {
 	return a.twin(c, func(body []byte) (wire.Holder, madeFor, *wire.Error) {
-		holder, refusal := wire.ParseHolder(body)
+		request, holder, refusal := wire.ParseReleaseRequest(body)
 		return holder, func(d delivery) shardactor.Message {
-			return &shardactor.Release{Asker: d.asker, Owner: d.owner, TaskRef: d.ref}
+			return &shardactor.Release{Asker: d.asker, Owner: d.owner, TaskRef: d.ref, ReleaseRequest: *request}
 		}, refusal
 	})
 }

@@ -50,7 +50,9 @@ func (c *Conversation) abandon(f *wire.Abandon) {
 // release hands a delivery back without an attempt.
 func (c *Conversation) release(f *wire.Release) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
-	c.postEnding(r, &shardactor.Release{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
+	c.postEnding(r, &shardactor.Release{
+		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ReleaseRequest: f.ReleaseRequest,
+	})
 }
 
 func (c *Conversation) postEnding(r *request, m shardactor.Message) {

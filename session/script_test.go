@@ -303,7 +303,11 @@ func describeMessage(m shardactor.Message) string {
 	case *shardactor.Abandon:
 		return fmt.Sprintf("abandon ref=%d by %s/%s %s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}))
 	case *shardactor.Release:
-		return fmt.Sprintf("release ref=%d by %s/%s %s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}))
+		free := ""
+		if !m.Counts() {
+			free = " uncounted"
+		}
+		return fmt.Sprintf("release ref=%d by %s/%s %s%s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}), free)
 	case *shardactor.Heartbeat:
 		if m.Tasks == nil {
 			return fmt.Sprintf("heartbeat ref=%d by %s/%s all extend=%dms", m.Ref, m.Tenant, m.Subject, m.ExtendForMs)

@@ -120,6 +120,7 @@ type Release struct {
 	Asker
 	Owner
 	wire.TaskRef
+	wire.ReleaseRequest
 }
 
 // Heartbeat extends leases. Tasks nil means all deliveries of Seat in this

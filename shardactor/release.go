@@ -4,7 +4,8 @@ import "codeq/wire"
 
 // maxReleasesPerAttempt bounds hand-backs: a task released more than this
 // often for each of its attempts is a dead letter, or it would circle for
-// ever.
+// ever. A hand-back that the worker owes to itself does not count: the work
+// never began, or the worker stops.
 const maxReleasesPerAttempt = 10
 
 // release hands untouched or interrupted work back: to its old place, without
@@ -16,7 +17,9 @@ func (s *Shard) release(m *Release) {
 	}
 	t := e.Task
 	endedByWorker(t)
-	t.Releases++
+	if m.Counts() {
+		t.Releases++
+	}
 	if t.Releases > maxReleasesPerAttempt*t.MaxAttempts {
 		s.bury(t, wire.ErrorReleasedTooOften, CauseRelease)
 		s.requeued(m.Asker, t.ID, false, 0)

@@ -196,7 +196,9 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	case "abandon":
 		return &Abandon{Asker: asker, Owner: owner, TaskRef: ref}, nil
 	case "release":
-		return &Release{Asker: asker, Owner: owner, TaskRef: ref}, nil
+		return &Release{Asker: asker, Owner: owner, TaskRef: ref, ReleaseRequest: wire.ReleaseRequest{
+			NotStarted: scriptString(args, "started", "true") == "false", Stopping: scriptString(args, "stopping", "false") == "true",
+		}}, nil
 	case "heartbeat":
 		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
 		if !ref.TaskID.IsZero() {

@@ -209,6 +209,7 @@ func (w *world) say(verb int, owner shardactor.Owner, ref, of wire.TaskRef) {
 	c := w.chance
 	outcome := w.outcome(of)
 	delay, extend := pick(c, []int64{-1, 0, 1, 30}), int64(pick(c, []int{0, 1, 30, 300}))*1000
+	why := w.handsBack()
 	call := func(to shardactor.Asker) shardactor.Message {
 		switch {
 		case verb < 7:
@@ -220,7 +221,7 @@ func (w *world) say(verb int, owner shardactor.Owner, ref, of wire.TaskRef) {
 		case verb < 18:
 			return &shardactor.Abandon{Asker: to, Owner: owner, TaskRef: ref}
 		}
-		return &shardactor.Release{Asker: to, Owner: owner, TaskRef: ref}
+		return &shardactor.Release{Asker: to, Owner: owner, TaskRef: ref, ReleaseRequest: why}
 	}
 	w.trace.say("  POST about %s by %s, worker %q, with its token: %t", w.name(ref.TaskID), owner.Subject, owner.WorkerID, !ref.Token.IsZero())
 	(&request{world: w, call: call, about: ref.TaskID}).post()

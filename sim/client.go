@@ -279,7 +279,7 @@ func (cl *client) ending(ref wire.TaskRef, verb int) wire.ClientFrame {
 		f.Ref = cl.expects(f, ref)
 		return f
 	}
-	f := &wire.Release{TaskRef: ref}
+	f := &wire.Release{TaskRef: ref, ReleaseRequest: cl.world.handsBack()}
 	f.Ref = cl.expects(f, ref)
 	return f
 }

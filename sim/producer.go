@@ -286,6 +286,11 @@ func (w *world) tenantOf(r *wire.EnqueueRequest) string {
 	return tenants[0]
 }
 
+// handsBack is why somebody hands a task back.
+func (w *world) handsBack() wire.ReleaseRequest {
+	return wire.ReleaseRequest{NotStarted: w.chance.oneIn(4), Stopping: w.chance.oneIn(8)}
+}
+
 // outcome draws how a task ends.
 func (w *world) outcome(ref wire.TaskRef) wire.ResultRequest {
 	if w.chance.oneIn(8) {

@@ -279,13 +279,19 @@ func (m *model) abandon(a *shardactor.Abandon) {
 	}
 }
 
+// charged: only a hand-back of work that began, by a worker that goes on, brings
+// a task nearer to its end.
+func (m *model) charged(a *shardactor.Release) bool { return !a.NotStarted && !a.Stopping }
+
 func (m *model) handBack(a *shardactor.Release) {
 	t := m.held(a.Asker, a.Owner, a.TaskRef)
 	if t == nil {
 		return
 	}
 	m.ends(t)
-	t.releases++
+	if m.charged(a) {
+		t.releases++
+	}
 	if t.releases > releasesEach*t.maxAttempts {
 		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease)
 		m.requeued(a.Asker, false)

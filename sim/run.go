@@ -98,7 +98,7 @@ func (w *world) messageText(message shardactor.Message) string {
 	case *shardactor.Abandon:
 		return "abandon " + w.refsText([]wire.TaskRef{m.TaskRef})
 	case *shardactor.Release:
-		return "release " + w.refsText([]wire.TaskRef{m.TaskRef})
+		return fmt.Sprintf("release %s, counted: %t", w.refsText([]wire.TaskRef{m.TaskRef}), m.Counts())
 	case *shardactor.Heartbeat:
 		who := "HTTP"
 		if m.Seat != nil {

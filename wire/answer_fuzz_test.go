@@ -96,9 +96,17 @@ func FuzzParseAdminRequests(f *testing.F) {
 				t.Fatalf("%+v came back as %+v (%v)", settings, again, refusal)
 			}
 		}
-		held, refusal := ParseHolder(body)
+		held, heldRefusal := ParseHolder(body)
+		release, releaser, refusal := ParseReleaseRequest(body)
+		checkEither(t, release != nil, refusal)
+		if refusal == nil {
+			again, of, refusal := ParseReleaseRequest(AppendReleaseCall(nil, releaser, *release))
+			if refusal != nil || *again != *release || of != releaser {
+				t.Fatalf("%+v came back as %+v (%v)", release, again, refusal)
+			}
+		}
 		extend, holder, extendRefusal := ParseExtendRequest(body)
-		if refusal == nil && extendRefusal == nil && held != holder {
+		if heldRefusal == nil && extendRefusal == nil && held != holder {
 			t.Fatalf("the same body names %+v and %+v", held, holder)
 		}
 		if extendRefusal == nil && (extend < 0 || extend > MaxLeaseSeconds) {

@@ -152,6 +152,7 @@ func appendDeliveryFrame(dst []byte, f ClientFrame) []byte {
 		dst = appendDelivery(append(dst, `{"type":"abandon"`...), f.Ref, f.TaskRef)
 	case *Release:
 		dst = appendDelivery(append(dst, `{"type":"release"`...), f.Ref, f.TaskRef)
+		dst = appendReleaseMembers(dst, f.ReleaseRequest)
 	default:
 		panic(fmt.Sprintf("client frame %T has no encoding", f))
 	}

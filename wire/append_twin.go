@@ -62,7 +62,23 @@ func AppendExtendCall(dst []byte, h Holder, extendSeconds int) []byte {
 	return embrace(optInt(appendHolder(dst, h), `,"extendSeconds":`, int64(extendSeconds)), open)
 }
 
-// AppendHolderCall appends the body of POST /tasks/{id}/abandon and release.
+// AppendReleaseCall appends the body of POST /tasks/{id}/release.
+func AppendReleaseCall(dst []byte, h Holder, r ReleaseRequest) []byte {
+	open := len(dst)
+	return embrace(appendReleaseMembers(appendHolder(dst, h), r), open)
+}
+
+func appendReleaseMembers(dst []byte, r ReleaseRequest) []byte {
+	if r.NotStarted {
+		dst = append(dst, `,"started":false`...)
+	}
+	if r.Stopping {
+		dst = append(dst, `,"stopping":true`...)
+	}
+	return dst
+}
+
+// AppendHolderCall appends the body of POST /tasks/{id}/abandon.
 func AppendHolderCall(dst []byte, h Holder) []byte {
 	open := len(dst)
 	return embrace(appendHolder(dst, h), open)

@@ -73,6 +73,7 @@ type Abandon struct {
 type Release struct {
 	Ref Ref
 	TaskRef
+	ReleaseRequest
 }
 
 // Heartbeat extends leases: those named, or all in hand when Tasks is nil.

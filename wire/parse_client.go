@@ -14,7 +14,7 @@ var frameBits = map[string]uint32{
 	"result":    deliveryBits | resultBits,
 	"nack":      deliveryBits | nackBits,
 	"abandon":   deliveryBits,
-	"release":   deliveryBits,
+	"release":   deliveryBits | releaseBits,
 	"heartbeat": 1<<fieldTasks | 1<<fieldExtendSeconds,
 	"enqueue":   enqueueBits,
 	"cancel":    1 << fieldTaskID,
@@ -149,7 +149,7 @@ func (o *object) frameOf(kind string, ref Ref) ClientFrame {
 	case "abandon":
 		return &Abandon{Ref: ref, TaskRef: o.delivery()}
 	case "release":
-		return &Release{Ref: ref, TaskRef: o.delivery()}
+		return &Release{Ref: ref, TaskRef: o.delivery(), ReleaseRequest: o.releaseRequest()}
 	case "heartbeat":
 		return o.heartbeat(ref)
 	case "hello":

@@ -38,6 +38,8 @@ const (
 	fieldRunAt
 	fieldTraceParent
 	fieldTraceState
+	fieldStarted
+	fieldStopping
 )
 
 var requestNames = []string{
@@ -71,6 +73,8 @@ var requestNames = []string{
 	fieldRunAt:           "runAt",
 	fieldTraceParent:     "traceParent",
 	fieldTraceState:      "traceState",
+	fieldStarted:         "started",
+	fieldStopping:        "stopping",
 }
 
 // The members of each kind of request, as bits.
@@ -80,9 +84,10 @@ const (
 	enqueueBits  = 1<<fieldCommand | 1<<fieldPayload | 1<<fieldPriority | 1<<fieldWebhook |
 		1<<fieldMaxAttempts | 1<<fieldIdempotencyKey | 1<<fieldRunAt | 1<<fieldDelaySeconds |
 		1<<fieldTraceParent | 1<<fieldTraceState
-	resultBits = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts
-	nackBits   = 1<<fieldDelaySeconds | 1<<fieldReason
-	holderBits = 1<<fieldLeaseToken | 1<<fieldWorkerID
+	resultBits  = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts
+	nackBits    = 1<<fieldDelaySeconds | 1<<fieldReason
+	releaseBits = 1<<fieldStarted | 1<<fieldStopping
+	holderBits  = 1<<fieldLeaseToken | 1<<fieldWorkerID
 )
 
 var (
@@ -273,6 +278,13 @@ func (o *object) nackRequest() NackRequest {
 	return NackRequest{
 		DelaySeconds: o.integer(fieldDelaySeconds, &nackDelayRule),
 		Reason:       o.text(fieldReason, &reasonRule),
+	}
+}
+
+func (o *object) releaseRequest() ReleaseRequest {
+	return ReleaseRequest{
+		NotStarted: !o.trueOrFalse(fieldStarted) && o.given(fieldStarted) != nil,
+		Stopping:   o.trueOrFalse(fieldStopping),
 	}
 }
 

@@ -54,6 +54,8 @@ func TestBodyFaultsAreInvalidBody(t *testing.T) {
 		checkRefusal(t, body, err, want)
 		_, err = ParseHolder([]byte(body))
 		checkRefusal(t, body, err, want)
+		_, _, err = ParseReleaseRequest([]byte(body))
+		checkRefusal(t, body, err, want)
 		_, _, err = ParseExtendRequest([]byte(body))
 		checkRefusal(t, body, err, want)
 		_, err = ParseClaimRequest([]byte(body))

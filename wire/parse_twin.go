@@ -33,8 +33,21 @@ func ParseNackRequest(body []byte) (*NackRequest, Holder, *Error) {
 	return &r, holder, nil
 }
 
-// ParseHolder reads the body of POST /tasks/{id}/abandon and of release, which
-// may be empty: whose the delivery is.
+// ParseReleaseRequest reads the body of POST /tasks/{id}/release, which may be
+// empty, and whose the delivery is.
+func ParseReleaseRequest(body []byte) (*ReleaseRequest, Holder, *Error) {
+	o := object{names: requestNames}
+	o.scanBody(orEmptyObject(body), releaseBits|holderBits)
+	holder := o.holder()
+	r := o.releaseRequest()
+	if o.err != nil {
+		return nil, Holder{}, o.err
+	}
+	return &r, holder, nil
+}
+
+// ParseHolder reads the body of POST /tasks/{id}/abandon, which may be empty:
+// whose the delivery is.
 func ParseHolder(body []byte) (Holder, *Error) {
 	o := object{names: requestNames}
 	o.scanBody(orEmptyObject(body), holderBits)

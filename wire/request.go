@@ -61,6 +61,19 @@ type ClaimRequest struct {
 	Count        int
 }
 
+// ReleaseRequest is the body of a release: why a delivery is handed back.
+// NotStarted: the work never began. Stopping: the worker ends. Either says
+// nothing about the task, so such a hand-back does not count towards
+// RELEASED_TOO_OFTEN.
+type ReleaseRequest struct {
+	NotStarted bool
+	Stopping   bool
+}
+
+// Counts reports whether the hand-back counts towards RELEASED_TOO_OFTEN. It
+// may be called from any goroutine.
+func (r ReleaseRequest) Counts() bool { return !r.NotStarted && !r.Stopping }
+
 // NackRequest is the body of a nack. DelaySeconds is negative when the client
 // left the delay to the backoff policy.
 type NackRequest struct {

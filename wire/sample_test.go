@@ -131,6 +131,7 @@ func sampleClientFrames() map[string]ClientFrame {
 		"nack-at-once":    &Nack{TaskRef: sampleRef(1)},
 		"abandon":         &Abandon{Ref: ref(4), TaskRef: sampleRef(1)},
 		"release":         &Release{Ref: ref(5), TaskRef: sampleRef(1)},
+		"release-unbegun": &Release{TaskRef: sampleRef(1), ReleaseRequest: ReleaseRequest{NotStarted: true, Stopping: true}},
 		"heartbeat":       &Heartbeat{Ref: ref(6), Tasks: []TaskRef{sampleRef(1), sampleRef(2)}, ExtendSeconds: 60},
 		"heartbeat-all":   &Heartbeat{Ref: ref(7)},
 		"heartbeat-none":  &Heartbeat{Tasks: []TaskRef{}},

@@ -82,15 +82,25 @@ func TestCallsOfAWorkerComeBack(t *testing.T) {
 				t.Errorf("heartbeat of %+v came back as %d of %+v (%v)", holder, got, of, err)
 			}
 		}
+		for _, release := range []ReleaseRequest{{}, {NotStarted: true}, {Stopping: true}, {NotStarted: true, Stopping: true}} {
+			got, of, err := ParseReleaseRequest(AppendReleaseCall(nil, holder, release))
+			if err != nil || of != holder || *got != release || got.Counts() != (release == ReleaseRequest{}) {
+				t.Errorf("release of %+v came back as %+v of %+v (%v)", holder, got, of, err)
+			}
+		}
 		if of, err := ParseHolder(AppendHolderCall(nil, holder)); err != nil || of != holder {
 			t.Errorf("%+v came back as %+v (%v)", holder, of, err)
 		}
 	}
 	for body, want := range map[string]string{
+		`{"started":0}`:           "invalid_argument: started must be true or false, got 0",
 		`{"extendSeconds":0}`:     "invalid_argument: extendSeconds must be an integer from 1 to 43200, got 0",
 		`{"extendSeconds":43201}`: "invalid_argument: extendSeconds must be an integer from 1 to 43200, got 43201",
 	} {
 		_, _, err := ParseExtendRequest([]byte(body))
+		if strings.Contains(body, "started") {
+			_, _, err = ParseReleaseRequest([]byte(body))
+		}
 		checkRefusal(t, body, err, want)
 	}
 }
