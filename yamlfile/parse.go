@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"codeq/wire"
 )
 
 const (
@@ -46,7 +48,8 @@ func Read(path string) ([]byte, error) {
 // Parse reads the one document of a file, YAML or JSON. A file without one is
 // Null on line 0. An error is an *Error; file is only for it.
 func Parse(file string, data []byte) (v Value, err error) {
-	if err := checkText(file, data); err != nil {
+	data, err = checkText(file, data)
+	if err != nil {
 		return Value{}, err
 	}
 	defer func() {
@@ -75,23 +78,30 @@ func Parse(file string, data []byte) (v Value, err error) {
 	return v, nil
 }
 
-// checkText refuses what would not be text, or would make the parser call
-// itself too deep.
-func checkText(file string, data []byte) error {
+// checkText is the text without a byte order mark. It refuses what would not be
+// text, or would make the parser call itself too deep.
+func checkText(file string, data []byte) ([]byte, error) {
 	if len(data) > MaxBytes {
-		return &Error{File: file, Sentence: fmt.Sprintf("the file is over the limit of %d bytes", MaxBytes)}
+		return nil, &Error{File: file, Sentence: fmt.Sprintf("the file is over the limit of %d bytes", MaxBytes)}
+	}
+	plain, err := wire.PlainText(data)
+	if err == nil {
+		err = wire.CheckLineEnds(plain)
+	}
+	if err != nil {
+		return nil, &Error{File: file, Sentence: err.Error()}
 	}
 	line, open := 0, 0
-	for text := range strings.Lines(string(data)) {
+	for text := range strings.Lines(string(plain)) {
 		line++
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return &Error{File: file, Line: line, Sentence: "not UTF-8 text"}
+		if !utf8.ValidString(text) {
+			return nil, &Error{File: file, Line: line, Sentence: "not UTF-8 text"}
 		}
 		if deepest := deepestOf(text, &open); deepest > maxOpen {
-			return &Error{File: file, Line: line, Sentence: "lists or maps lie too deep in one another"}
+			return nil, &Error{File: file, Line: line, Sentence: "lists or maps lie too deep in one another"}
 		}
 	}
-	return nil
+	return plain, nil
 }
 
 // deepestOf is the most brackets that are open at once in a line, or the

@@ -48,6 +48,8 @@ func TestValuesKnowTheirLine(t *testing.T) {
 		"word":                                                  `1"word"`,
 		"[]":                                                    `1[]`,
 		"true: no\n1: 2\n":                                      `1{1 true=1"no" 2 1=2"2" }`,
+		"\ufeffa: 1\r\nb:\r\n  - x\r\n":                         `1{1 a=1"1" 2 b=3[3"x" ] }`,
+		"\ufeff{\"a\": 1}\r\n":                                  `1{1 a=1"1" }`,
 	} {
 		v, err := Parse("f", []byte(text))
 		if err != nil {
@@ -69,7 +71,9 @@ func TestWhatIsNotReadIsRefusedWithItsLine(t *testing.T) {
 		"x: 1\na: !!str 1\n":             "f:2: anchors, aliases, tags and merges are not read; write the value itself",
 		"a: 1\n---\nb: 2\n":              "f:3: a second document begins; a file has one",
 		"a: \xff\n":                      "f:1: not UTF-8 text",
-		"a: 1\nb: \x00\n":                "f:2: not UTF-8 text",
+		"a: 1\nb: \x00\n":                "f: the text has zero bytes, as UTF-16 has; save it as UTF-8",
+		"\xff\xfea\x00:\x00":             "f: the text has zero bytes, as UTF-16 has; save it as UTF-8",
+		"a: 1\rb: 2\r":                   "f: the lines end with a carriage return (CR) alone; save the text with line feeds (LF or CRLF)",
 		"a:\n" + strings.Repeat("[", 70): "f:2: lists or maps lie too deep in one another",
 		strings.Repeat("- ", 70) + "1":   "f:1: lists or maps lie too deep in one another",
 		strings.Repeat("[", 20) + strings.Repeat("]", 20): "f:1: lists or maps lie too deep in one another",

@@ -59,7 +59,7 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // reason is the last 2 KiB as text, or instead if there is none.
 func (t *tail) reason(instead string) string {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(t.data), "\uFFFD"))
+	text := strings.TrimSpace(strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), "\ufeff"))
 	if text == "" {
 		return instead
 	}

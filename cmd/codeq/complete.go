@@ -45,7 +45,11 @@ func (c *completeCmd) result(a *app) ([]byte, error) {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
 	}
-	text = bytes.Trim(text, " \t\r\n")
+	plain, err := wire.PlainText(text)
+	if err != nil {
+		return nil, wrong("the result: %w", err)
+	}
+	text = bytes.Trim(plain, " \t\r\n")
 	if out := client.Complete(text); out.Kind != client.Completed {
 		return nil, wrong("%s; write it like '{\"sum\":12}', with the single quotes", out.Reason)
 	}

@@ -129,9 +129,14 @@ func (e *enqueueCmd) payload(ctx context.Context, a *app) ([]byte, error) {
 	return payload, nil
 }
 
-// onePayload is the JSON value in text, without the white space around it.
+// onePayload is the JSON value in text, without the white space around it and a
+// byte order mark in front.
 func onePayload(text []byte) ([]byte, error) {
-	payload := bytes.Trim(text, " \t\r\n")
+	plain, err := wire.PlainText(text)
+	if err != nil {
+		return nil, err
+	}
+	payload := bytes.Trim(plain, " \t\r\n")
 	switch {
 	case len(payload) == 0:
 		return nil, errors.New("the payload is empty")

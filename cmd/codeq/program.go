@@ -169,8 +169,9 @@ func outcomeOf(ctx context.Context, err error, stdout *output, stderr *tail) cli
 
 // resultOf makes the result of what a program printed: a JSON object as it is
 // but for white space around it, any other text as {"output": …} without its
-// last newline.
+// last line end. A byte order mark in front is no part of either.
 func resultOf(printed []byte) client.Outcome {
+	printed = bytes.TrimPrefix(printed, []byte("\ufeff"))
 	object := bytes.TrimSpace(printed)
 	if len(object) > 0 && object[0] == '{' && wire.CheckJSON(object) == nil {
 		return client.Complete(object)
@@ -178,7 +179,7 @@ func resultOf(printed []byte) client.Outcome {
 	if !utf8.Valid(printed) {
 		return client.Nack("the output is not UTF-8 text")
 	}
-	text := bytes.TrimSuffix(printed, []byte("\n"))
+	text := bytes.TrimSuffix(bytes.TrimSuffix(printed, []byte("\n")), []byte("\r"))
 	result := append(wire.AppendQuoted([]byte(`{"output":`), string(text)), '}')
 	if len(result) > wire.MaxResultBytes {
 		return client.Nack(fmt.Sprintf("the output has %d bytes as JSON, over the limit of %d for a result",

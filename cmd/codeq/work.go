@@ -28,7 +28,7 @@ type workCmd struct {
 func (w *workCmd) Help() string {
 	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS and
 CODEQ_DELIVERY in its environment. What it prints is the result: a JSON object as it is, other text as
-{"output": "…"} without its last newline. Exit status 0 completes the task, 65 fails it for good, and any
+{"output": "…"} without its last line end. Exit status 0 completes the task, 65 fails it for good, and any
 other status or a signal has it tried again later, with the end of standard error as the reason.
 
   codeq work sha256 --window 8 -- ./hash.sh --fast
