@@ -58,7 +58,7 @@ func idle(addr string) (conn net.Conn, err error) {
 	hello := []byte(`{"type":"hello","workerId":"idle"}`)
 	// A masked text frame with a mask of zeros behind the upgrade.
 	frame := append([]byte{0x81, 0x80 | byte(len(hello)), 0, 0, 0, 0}, hello...)
-	upgrade := "GET /v1/codeq/session HTTP/1.1\r\nHost: codeq\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	upgrade := "GET /v1/codeq/session HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
 	if _, err = conn.Write(append([]byte(upgrade), frame...)); err != nil {
 		return conn, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +177,7 @@ on: true         # CODEQ_ON
 		t.Errorf("printed\n%s\nwant\n%s", got, want)
 	}
 	again := sample{}
-	if _, err := Resolve(&again, Sources{File: file(t, string(printed))}); err != nil || again != s {
+	if _, err := Resolve(&again, Sources{File: file(t, string(printed))}); err != nil || !reflect.DeepEqual(again, s) {
 		t.Errorf("read back: %+v, %v, want %+v", again, err, s)
 	}
 	wantJSON := `{"settings":[{"name":"word","value":"a: #b","origin":"F:1"},{"name":"choice","value":"a","origin":"default"},` +
@@ -302,7 +303,7 @@ func FuzzResolve(f *testing.F) {
 		if err := os.WriteFile(path, printed, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Resolve(&again, Sources{File: path}); err != nil || again != s {
+		if _, err := Resolve(&again, Sources{File: path}); err != nil || !reflect.DeepEqual(again, s) {
 			t.Fatalf("printed\n%s\nread back as %+v, %v, want %+v", printed, again, err, s)
 		}
 		var refused *yamlfile.Error

@@ -30,6 +30,7 @@ const documentTail = `
 
 - ` + "`tokens`" + ` and ` + "`insecure-no-auth`" + ` exclude one another. With neither, ` + "`listen`" + ` must be a
   loopback address.
+- ` + "`public-host`" + ` is looked at without ` + "`tokens`" + ` only: with them a request may have any Host.
 - Each shard has a mailbox of at least 12 MiB, and all of them may take half of
   ` + "`memory`" + `: 32 shards need 768MiB.
 - ` + "`retention`" + ` and ` + "`dlq-retention`" + ` are whole milliseconds.
@@ -94,8 +95,11 @@ func (s *Setting) values() string {
 		low, high := s.bounds()
 		return format(low) + " to " + format(high)
 	}
-	if _, ok := s.value().(bool); ok {
+	switch s.value().(type) {
+	case bool:
 		return "`true`, `false`"
+	case Hosts, Origins:
+		return "several, as a flag that is repeated, with commas between, or as a list in the file"
 	}
 	return "text"
 }

@@ -86,10 +86,10 @@ func (r *Resolved) settle(s *Setting, from *Sources, file map[string]yamlfile.Fi
 	case inFile:
 		origin = fmt.Sprintf("%s:%d", from.File, field.Line)
 		where = origin + ": " + s.Name
-		if field.Value.Kind != yamlfile.Scalar {
-			return fmt.Errorf("%s must be a single value, got %v", where, field.Value.Kind)
+		var err error
+		if text, err = s.textOf(field.Value); err != nil {
+			return fmt.Errorf("%s %w", where, err)
 		}
-		text = field.Value.Text
 	case s.Default == "":
 		r.origins[s.Name] = originNone
 		s.field.SetZero()
@@ -102,6 +102,25 @@ func (r *Resolved) settle(s *Setting, from *Sources, file map[string]yamlfile.Fi
 	}
 	s.field.Set(reflect.ValueOf(v))
 	return nil
+}
+
+// textOf is a value of a file as a flag would have it. The error ends a
+// sentence that begins with where the value stands.
+func (s *Setting) textOf(v yamlfile.Value) (string, error) {
+	if v.Kind == yamlfile.Scalar {
+		return v.Text, nil
+	}
+	if v.Kind != yamlfile.List || s.field.Kind() != reflect.Slice {
+		return "", fmt.Errorf("must be a single value, got %v", v.Kind)
+	}
+	texts := make([]string, 0, len(v.Items))
+	for _, item := range v.Items {
+		if item.Kind != yamlfile.Scalar {
+			return "", fmt.Errorf("must be a list of single values, got %v in it", item.Kind)
+		}
+		texts = append(texts, item.Text)
+	}
+	return strings.Join(texts, ","), nil
 }
 
 // judge checks a value that was parsed elsewhere.

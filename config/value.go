@@ -86,10 +86,16 @@ func parse(like any, text string) (any, error) {
 		return d, nil
 	case Bytes:
 		var b Bytes
-		if err := b.UnmarshalText([]byte(text)); err != nil {
-			return nil, err
-		}
-		return b, nil
+		err := b.UnmarshalText([]byte(text))
+		return b, err
+	case Hosts:
+		var h Hosts
+		err := h.UnmarshalText([]byte(text))
+		return h, err
+	case Origins:
+		var o Origins
+		err := o.UnmarshalText([]byte(text))
+		return o, err
 	}
 	panic(fmt.Sprintf("config: a setting of type %T", like))
 }

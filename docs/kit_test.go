@@ -102,7 +102,7 @@ func (x *site) ask(method, path, body string, header http.Header) *exchange {
 		x.t.Fatal(err)
 	}
 	if header != nil {
-		r.Header = header
+		r.Header, r.Host = header, header.Get("Host")
 	}
 	response, err := x.http.Do(r)
 	if err != nil {

@@ -26,6 +26,8 @@ type Options struct {
 	Store    *store.Store
 	Auth     auth.Authenticator
 	Sessions Sessions
+	// Guard is asked before everything else.
+	Guard *Guard
 	// NowMs is the clock of the engine, in Unix milliseconds.
 	NowMs func() int64
 	// WallMs is the clock of the machine, in Unix milliseconds; nil reads it.
@@ -128,7 +130,7 @@ func (a *api) resources() []resource {
 		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.cleanup}}},
 		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
-		{base + "/session", []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
+		{sessionPath, []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
@@ -150,8 +152,8 @@ func Routes() []string {
 
 // NewStarting makes the handler for the time before the store is open: alive,
 // and not ready for anything else.
-func NewStarting(log zerolog.Logger, version string) http.Handler {
-	a := &api{o: Options{Log: log, Version: version}, mux: http.NewServeMux()}
+func NewStarting(log zerolog.Logger, version string, guard *Guard) http.Handler {
+	a := &api{o: Options{Log: log, Version: version, Guard: guard}, mux: http.NewServeMux()}
 	a.fallback = func(*call) answer { return refuse(startingError()) }
 	a.mount([]resource{
 		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
@@ -206,6 +208,11 @@ func (res *resource) allow() string {
 // ServeHTTP implements http.Handler. A path that the mux would clean and
 // redirect never reaches it.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if refusal := a.o.Guard.check(r); refusal != nil {
+		w.Header().Set("Connection", "close") // its body is not worth reading
+		a.serve(w, r, a.nowhere, func(*call) answer { return refuse(refusal) })
+		return
+	}
 	if !isPlainPath(r.URL) {
 		a.serve(w, r, a.nowhere, a.fallback)
 		return

@@ -77,6 +77,9 @@ type setup struct {
 	requireToken bool
 }
 
+// testHosts are the names under which tests ask: httptest's, and their own.
+var testHosts = []string{"example.com", "x"}
+
 func newBench(t testing.TB, o setup) *bench {
 	t.Helper()
 	b := &bench{t: t, log: &bytes.Buffer{}, draining: make(chan struct{}), stopped: o.idle}
@@ -110,7 +113,12 @@ func newBench(t testing.TB, o setup) *bench {
 	if !o.idle {
 		b.engine.Start()
 	}
+	guard, err := NewGuard(&GuardOptions{PublicHosts: testHosts})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.api = New(Options{
+		Guard:  guard,
 		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
 		Sessions: &b.sessions,
 		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,

@@ -160,7 +160,11 @@ func TestHealthAndVersion(t *testing.T) {
 }
 
 func TestStartingServerIsAliveAndNotReady(t *testing.T) {
-	b := &bench{t: t, api: NewStarting(zerolog.Nop(), "1.2.3").(*api)}
+	guard, err := NewGuard(&GuardOptions{PublicHosts: testHosts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, api: NewStarting(zerolog.Nop(), "1.2.3", guard).(*api)}
 	for _, target := range []string{"/healthz", "/version"} {
 		if g := b.do("GET", target, ""); g.status != http.StatusOK {
 			t.Errorf("%s: %d %s", target, g.status, g.body)

@@ -27,7 +27,7 @@ func (r *plainRequest) target() string { return r.path + r.query }
 // head is the request line and the headers that must be there, and what more
 // says; it ends in front of the empty line.
 func (r *plainRequest) head(target, more string) string {
-	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\n%s", r.method, target, more)
+	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s", r.method, target, more)
 }
 
 // text is the whole request, with a body of that length.
@@ -49,6 +49,7 @@ var (
 	nothing   = said{404, wire.CodeNotFound}
 	badMethod = said{405, wire.CodeMethodNotAllowed}
 	badBody   = said{400, wire.CodeInvalidBody}
+	notHere   = said{403, wire.CodeForbiddenHost}
 	tooLarge  = said{413, wire.CodeTooLarge}
 	// noHTTP is what net/http itself has to say.
 	noHTTP = said{400, ""}
@@ -119,10 +120,13 @@ var tricks = []trick{
 	{name: "other media types", say: headers("Content-Type: text/plain; charset=utf-7\r\nAccept: image/png\r\nAccept-Encoding: br\r\n")},
 	{name: "another method in a header", say: headers("X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /nowhere\r\n")},
 	{name: "somebody else's address", say: headers("X-Forwarded-For: 127.0.0.1\r\nForwarded: for=127.0.0.1;host=y\r\n")},
-	{name: "an absolute target", say: target(func(r *plainRequest) string { return "http://x" + r.target() })},
-	{name: "an absolute target on another host", say: target(func(r *plainRequest) string { return "http://elsewhere.example:1" + r.target() })},
+	{name: "an absolute target", say: target(func(r *plainRequest) string { return "http://127.0.0.1" + r.target() })},
+	{name: "an absolute target on another host", want: always(notHere), say: target(func(r *plainRequest) string { return "http://elsewhere.example:1" + r.target() })},
 	{name: "the old protocol", say: one(func(r *plainRequest) string {
-		return fmt.Sprintf("%s %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s", r.method, r.target(), len(r.body), r.body)
+		return fmt.Sprintf("%s %s HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", r.method, r.target(), len(r.body), r.body)
+	})},
+	{name: "the old protocol without a host", want: always(notHere), say: one(func(r *plainRequest) string {
+		return fmt.Sprintf("%s %s HTTP/1.0\r\n\r\n", r.method, r.target())
 	})},
 	{name: "lines that end without a return", say: one(func(r *plainRequest) string {
 		return strings.ReplaceAll(r.head(r.target(), fmt.Sprintf("Content-Length: %d\r\n\r\n", len(r.body))), "\r\n", "\n") + r.body
@@ -197,7 +201,7 @@ var tricks = []trick{
 	{name: "a space in the target", want: always(noHTTP), say: target(func(r *plainRequest) string { return r.path + " x" })},
 	{name: "no slash", want: always(noHTTP), say: target(func(r *plainRequest) string { return r.path[1:] })},
 	{name: "a protocol of the future", want: always(said{505, ""}), say: one(func(r *plainRequest) string {
-		return fmt.Sprintf("%s %s HTTP/7.3\r\nHost: x\r\n\r\n", r.method, r.target())
+		return fmt.Sprintf("%s %s HTTP/7.3\r\nHost: 127.0.0.1\r\n\r\n", r.method, r.target())
 	})},
 	{name: "a head too large", want: always(said{431, ""}), say: headers("X-Filler: " + strings.Repeat("y", maxHeaderBytes+8<<10) + "\r\n")},
 }

@@ -38,6 +38,10 @@ type Options struct {
 	// loopback addresses unless InsecureNoAuth is set.
 	Tokens         *auth.Tokens
 	InsecureNoAuth bool
+	// PublicHosts are names by which the server may be asked for, besides
+	// localhost and that of Listen; AllowOrigins are origins of pages on other
+	// servers that may ask. See httpapi.Guard.
+	PublicHosts, AllowOrigins []string
 	// RequireLeaseToken refuses calls over HTTP about a delivery without its
 	// token.
 	RequireLeaseToken bool
@@ -77,6 +81,7 @@ type Server struct {
 	engine   *shardactor.Engine
 	sessions *session.Registry
 	auth     auth.Authenticator
+	guard    *httpapi.Guard
 	unwatch  func() // stops watching the tokens
 
 	draining chan struct{}
@@ -109,6 +114,12 @@ func takePort(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	guard, err := httpapi.NewGuard(&httpapi.GuardOptions{
+		Tokens: o.Tokens != nil, Listen: o.Listen, PublicHosts: o.PublicHosts, AllowOrigins: o.AllowOrigins,
+	})
+	if err != nil {
+		return nil, err
+	}
 	listener, err := listen(o.Listen)
 	if err != nil {
 		return nil, err
@@ -117,9 +128,10 @@ func takePort(o Options) (*Server, error) {
 		o:        o,
 		listener: listener,
 		conns:    newConns(),
-		front:    newFront(httpapi.NewStarting(o.Log, o.Version)),
+		front:    newFront(httpapi.NewStarting(o.Log, o.Version, guard)),
 		served:   make(chan struct{}),
 		auth:     who,
+		guard:    guard,
 		draining: make(chan struct{}),
 		unwatch:  func() {},
 	}
@@ -179,7 +191,7 @@ func (s *Server) fatal(cause error) {
 
 func (s *Server) newAPI() http.Handler {
 	return httpapi.New(httpapi.Options{
-		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions,
+		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Guard: s.guard,
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,

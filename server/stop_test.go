@@ -54,7 +54,7 @@ func TestShutdownCutsWhatOutstaysTheGrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Write([]byte("POST /v1/codeq/tasks HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")); err != nil {
+	if _, err := conn.Write([]byte("POST /v1/codeq/tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	// The 100 says that the handler reads the body, which never comes.
@@ -137,7 +137,7 @@ func TestSlowHeadIsCut(t *testing.T) {
 func TestIdleConnectionIsClosed(t *testing.T) {
 	httpBubble(t, http.NotFoundHandler(), func(_ *http.Server, _ *conns, conn net.Conn) {
 		startedAt := time.Now()
-		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := bufio.NewReader(conn).ReadString(0); err == nil || time.Since(startedAt) != idleFor {
@@ -164,7 +164,7 @@ func TestConnectionsAreWaitedForUntilTheirRequestsEnd(t *testing.T) {
 	inside := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-leave })
 	httpBubble(t, inside, func(server *http.Server, open *conns, conn net.Conn) {
 		leave = make(chan struct{})
-		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
 		open.closeUnused() // it is used

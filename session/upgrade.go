@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,9 +124,6 @@ func checkUpgrade(req *http.Request) ([]string, *wire.Error) {
 	if refusal := checkHandshake(req); refusal != nil {
 		return nil, refusal
 	}
-	if refusal := checkOrigin(req); refusal != nil {
-		return nil, refusal
-	}
 	offered := tokens(req.Header, headerProtocol)
 	if len(offered) == 0 {
 		return nil, nil
@@ -157,33 +153,6 @@ func checkHandshake(req *http.Request) *wire.Error {
 		return bad("Sec-WebSocket-Key must be 16 random bytes in base64")
 	}
 	return nil
-}
-
-// checkOrigin lets a browser in only from pages of this server: a browser
-// sends along what it knows about the user, whichever page asks it to.
-func checkOrigin(req *http.Request) *wire.Error {
-	origin := req.Header.Get("Origin")
-	if origin == "" {
-		return nil
-	}
-	from, err := url.Parse(origin)
-	if err != nil || from.Host == "" || !strings.EqualFold(hostPort(from.Host, from.Scheme), hostPort(req.Host, from.Scheme)) {
-		return wire.Refuse(wire.CodeForbidden,
-			"the page's Origin must be the host of this server; other pages may not open sessions")
-	}
-	return nil
-}
-
-// hostPort completes a host by the port that its scheme implies.
-func hostPort(host, scheme string) string {
-	u := url.URL{Host: host}
-	if u.Port() != "" {
-		return host
-	}
-	if scheme == "https" || scheme == "wss" {
-		return host + ":443"
-	}
-	return host + ":80"
 }
 
 // tokens splits the values of a header that is a list, whichever way it is

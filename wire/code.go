@@ -34,6 +34,8 @@ const (
 	CodeDraining            Code = "draining"
 	CodeNotLeader           Code = "not_leader"
 	CodeStorageFull         Code = "storage_full"
+	CodeForbiddenHost       Code = "forbidden_host"
+	CodeForbiddenOrigin     Code = "forbidden_origin"
 )
 
 type codeRow struct {
@@ -70,6 +72,8 @@ var codeTable = map[Code]codeRow{
 	CodeDraining:            {503, true},
 	CodeNotLeader:           {503, true},
 	CodeStorageFull:         {507, true},
+	CodeForbiddenHost:       {403, false},
+	CodeForbiddenOrigin:     {403, false},
 }
 
 // HTTPStatus is the status a refusal with this code has over HTTP. An unknown

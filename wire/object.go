@@ -198,7 +198,7 @@ func (o *object) integer(field int, rule *integerRule) int64 {
 		}
 		return rule.absent
 	}
-	n, ok := parseInteger(raw)
+	n, ok := ParseInteger(raw)
 	if !ok || n < rule.low || n > rule.high {
 		o.refuse(rule.code, field, "must be "+rule.right()+", got "+describe(raw))
 		return rule.absent
@@ -215,16 +215,6 @@ func (r *integerRule) right() string {
 		return fmt.Sprintf("an integer of at least %d", r.low)
 	}
 	return "an integer of 64 bits"
-}
-
-// parseInteger reads a number that is written as an integer: 1.0 and 1e2 are
-// none.
-func parseInteger(raw []byte) (int64, bool) {
-	if raw[0] != '-' && !isDigit(raw[0]) {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	return n, err == nil
 }
 
 // describe names a bad value without repeating more than a short number.

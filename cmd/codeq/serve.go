@@ -58,6 +58,7 @@ func (s *serveCmd) Run(a *app) error {
 	}
 	srv, err := server.Open(server.Options{
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
+		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
 		Log: s.log(a), Version: version,

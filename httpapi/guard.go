@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"codeq/wire"
+)
+
+const (
+	sessionPath = base + "/session"
+	localName   = "localhost"
+)
+
+// GuardOptions say who may be asked for, and by whom.
+type GuardOptions struct {
+	// Tokens says that requests are authenticated by a token.
+	Tokens bool
+	// Listen is the address that is listened on, host:port.
+	Listen string
+	// PublicHosts are further names of the server, without a port.
+	PublicHosts []string
+	// AllowOrigins are the origins of pages on other servers that may ask.
+	AllowOrigins []string
+}
+
+// Guard refuses what a browser sends for a page that has no business with the
+// server. The browser of a user reaches servers that strangers do not, and
+// sends them what any page asks it to: forms and simple requests to every
+// address, and, where the page's own name is made to point at the server
+// (DNS rebinding), whatever it likes.
+//
+// Without tokens, Host must be an IP address, which no such page has, or a
+// name of the server, and a request that a page sends must come from the
+// server's own pages or those of AllowOrigins. With tokens a foreign page is
+// refused for want of one: a browser adds no bearer token by itself, and asks
+// first before a page may. Only an upgrade, whose token comes later, is then
+// looked at, and Host may be any.
+//
+// Headers by which proxies tell of Host and scheme (X-Forwarded-*) are not
+// read: a page can send them. It does not change; any goroutine.
+type Guard struct {
+	tokens  bool
+	names   map[string]bool
+	origins map[wire.Origin]bool
+}
+
+// NewGuard makes a guard. The error is a sentence about a value that is
+// neither a host nor an origin.
+func NewGuard(o *GuardOptions) (*Guard, error) {
+	g := &Guard{tokens: o.Tokens, names: map[string]bool{localName: true}, origins: map[wire.Origin]bool{}}
+	if host, _, err := net.SplitHostPort(o.Listen); err == nil {
+		if h, ok := wire.ParseHost(host); ok {
+			g.names[h.Name] = true
+		}
+	}
+	for _, text := range o.PublicHosts {
+		h, ok := wire.ParseHost(text)
+		if !ok || h.Port != "" {
+			return nil, fmt.Errorf("a public host must be a name without a port, got %.80q", text)
+		}
+		g.names[h.Name] = true
+	}
+	for _, text := range o.AllowOrigins {
+		origin, ok := wire.ParseOrigin(text)
+		if !ok {
+			return nil, fmt.Errorf("an allowed origin must look like https://app.example, got %.80q", text)
+		}
+		g.origins[origin] = true
+	}
+	return g, nil
+}
+
+// check looks at a request before it is routed; nil lets it pass.
+func (g *Guard) check(r *http.Request) *wire.Error {
+	if g.tokens && r.URL.Path != sessionPath {
+		return nil
+	}
+	host, ok := wire.ParseHost(r.Host)
+	if !g.tokens && !(ok && (host.IsIP || g.names[host.Name])) {
+		return badHost(r.Host)
+	}
+	var own wire.Origin // "" is nobody's
+	if ok {
+		own = host.Origin(r.TLS != nil)
+	}
+	if err := g.checkPage(r.Header, own); err != nil {
+		return wire.Refuse(wire.CodeForbiddenOrigin, err.Error())
+	}
+	return nil
+}
+
+// checkPage looks at what browsers say about the page that asks. A page can
+// set neither header.
+func (g *Guard) checkPage(h http.Header, own wire.Origin) error {
+	foreign := false
+	for _, site := range h.Values("Sec-Fetch-Site") {
+		foreign = foreign || site != "same-origin" && site != "none"
+	}
+	origins := h.Values("Origin")
+	if len(origins) == 0 && !foreign {
+		return nil
+	}
+	if len(origins) != 1 {
+		return errors.New("a page of another site sent this request without saying where it is from: " +
+			"only pages of this server may, and those of --allow-origin that send their Origin")
+	}
+	origin, ok := wire.ParseOrigin(origins[0])
+	if ok && (g.origins[origin] || origin == own && !foreign) {
+		return nil
+	}
+	if !ok {
+		return fmt.Errorf("Origin is %.80q, which names no page: only pages of this server may send requests, "+
+			"and those of --allow-origin", origins[0])
+	}
+	return fmt.Errorf("a page of another origin, %.80s, sent this request: if it may, start the server with --allow-origin %.80s",
+		origin, origins[0])
+}
+
+func badHost(host string) *wire.Error {
+	if h, ok := wire.ParseHost(host); ok {
+		return wire.Refuse(wire.CodeForbiddenHost, fmt.Sprintf("Host is %.80q, which is no name of this server: "+
+			"ask for it by its IP address or as localhost, or start it with --public-host %.80s", host, h.Name))
+	}
+	return wire.Refuse(wire.CodeForbiddenHost, fmt.Sprintf("Host must be an IP address, localhost, the name that the "+
+		"server listens on or one of --public-host, with or without a port, got %.80q", host))
+}
