@@ -107,8 +107,8 @@ type SettleAnswer struct {
 	Raw        []byte
 }
 
-// Settle ends the delivery with an outcome: Complete, Fail, Nack, NackAfter or
-// Release.
+// Settle ends the delivery with an outcome: Complete, Fail, Nack, NackAfter,
+// Release, Unbegun or Stopped.
 func (t *Claimed) Settle(ctx context.Context, out Outcome) (*SettleAnswer, error) {
 	switch out.Kind {
 	case Completed:
@@ -121,7 +121,7 @@ func (t *Claimed) Settle(ctx context.Context, out Outcome) (*SettleAnswer, error
 		return t.settle(ctx, "nack", wire.AppendNackCall(nil, t.holder(),
 			&wire.NackRequest{DelaySeconds: out.delaySeconds, Reason: out.Reason}))
 	case Released:
-		return t.settle(ctx, "release", wire.AppendHolderCall(nil, t.holder()))
+		return t.settle(ctx, "release", wire.AppendReleaseCall(nil, t.holder(), out.why))
 	}
 	return nil, fmt.Errorf("settle task %v: %v is none that was made by Complete, Fail, Nack or Release", t.Ref.TaskID, out.Kind)
 }

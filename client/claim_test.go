@@ -80,6 +80,8 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 		"nack":     {settle(Nack("no")), "nack", `{"status":"dlq","delaySeconds":0}`, `,"reason":"no"`},
 		"in 2 s":   {settle(NackAfter("no", 2*time.Second)), "nack", `{"status":"requeued","delaySeconds":1}`, `,"delaySeconds":2,"reason":"no"`},
 		"release":  {settle(Release()), "release", requeued, ``},
+		"unbegun":  {settle(Unbegun("no disk")), "release", requeued, `,"started":false`},
+		"stopped":  {settle(Stopped()), "release", requeued, `,"stopping":true`},
 		"abandon": {func(h *Claimed) error {
 			_, err := h.Abandon(ctx)
 			return err

@@ -17,6 +17,7 @@ func newCrew(w *Worker, redial *redialer) *crew {
 		asked:  map[int64]question{},
 		heart:  time.NewTimer(w.options.Lease / 3),
 		again:  stoppedTimer(),
+		rest:   stoppedTimer(),
 		stale:  stoppedTimer(),
 		flush:  stoppedTimer(),
 	}
@@ -63,6 +64,8 @@ func (c *crew) run(ctx context.Context, first *link) error {
 			c.beat()
 		case <-c.again.C:
 			c.sayAgain()
+		case <-c.rest.C:
+			c.restOver()
 		case <-c.stale.C:
 			c.releaseStale()
 		case <-c.flush.C:
@@ -156,7 +159,7 @@ func (c *crew) subscribe() {
 // wantedWindow leaves out what an earlier session brought along: the server
 // counts only what it sent over this one.
 func (c *crew) wantedWindow() int {
-	if c.ending() {
+	if c.ending() || c.resting {
 		return 0
 	}
 	return max(0, c.worker.options.Window-c.carried)
@@ -269,6 +272,7 @@ func (c *crew) redialled(next dialled) {
 func (c *crew) end() {
 	c.heart.Stop()
 	c.again.Stop()
+	c.rest.Stop()
 	c.stale.Stop()
 	c.flush.Stop()
 	if c.link != nil {

@@ -66,6 +66,10 @@
 //		_, err = task.Settle(ctx, client.Complete(resized))
 //	}
 //
+// A handler that can stop early watches Draining and returns ErrStopping. One
+// that cannot even begin returns CannotBegin(err). Both hand the task back at no
+// cost; the second makes the worker take nothing for a while.
+//
 // # Errors
 //
 // What the server refuses is a *wire.Error, whose Code never changes and whose

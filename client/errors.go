@@ -19,7 +19,8 @@ var (
 	// longer this worker's.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrStopping is the cause of a handler's context when the worker ends
-	// without waiting for it.
+	// without waiting for it. A handler that stops early because its worker
+	// drains (Draining) returns it: the task is handed back at no cost.
 	ErrStopping = errors.New("worker is stopping")
 	// ErrGraceOver: Work was told to end, and some of what ran had not ended
 	// when the grace was over.

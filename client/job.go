@@ -77,6 +77,9 @@ type crew struct {
 	waiting  bool        // again is set
 	unheard  bool        // the subscription was refused for now
 	refusals int         // for now, without a success in between
+	rest     *time.Timer // end of the pause after work that could not be begun
+	resting  bool        // rest is set
+	unbegun  int         // pauses in a row
 	stale    *time.Timer // something has waited too long to be started
 	flush    *time.Timer // end of patience after a stop
 	flushing bool
@@ -131,6 +134,10 @@ func (c *crew) startReady(ctx context.Context) {
 		c.releaseUnstarted()
 		return
 	}
+	if c.resting {
+		c.handBack(func(j *job) bool { return true })
+		return
+	}
 	kept := c.order[:0]
 	for _, j := range c.order {
 		if j.state != jobReady || c.running >= c.worker.options.Window {
@@ -151,16 +158,21 @@ func (c *crew) startReady(ctx context.Context) {
 }
 
 // releaseStale hands back what could be started for too long and was not, so
-// that another worker has it. What is not known to be this worker's own is not
-// its to hand back, and without a link nothing is.
+// that another worker has it.
 func (c *crew) releaseStale() {
+	c.handBack(func(j *job) bool { return time.Since(j.came) >= startWithin })
+}
+
+// handBack hands back what could be started and was not. What is not known to be
+// this worker's own is not its to hand back, and without a link nothing is.
+func (c *crew) handBack(which func(*job) bool) {
 	if c.link == nil {
 		return
 	}
 	kept := c.order[:0]
 	var handBack []*job
 	for _, j := range c.order {
-		if j.state == jobReady && time.Since(j.came) >= startWithin {
+		if j.state == jobReady && which(j) {
 			handBack = append(handBack, j)
 			continue
 		}
@@ -169,7 +181,7 @@ func (c *crew) releaseStale() {
 	clear(c.order[len(kept):])
 	c.order = kept
 	for _, j := range handBack {
-		c.finish(j, Release())
+		c.finish(j, untouched())
 	}
 }
 
@@ -181,20 +193,50 @@ func (c *crew) releaseUnstarted() {
 			c.drop(j)
 			continue
 		}
-		c.finish(j, Release())
+		c.finish(j, untouched())
 	}
 	c.order = nil
 }
 
+// untouched hands back what no handler has seen.
+func untouched() Outcome {
+	return Outcome{Kind: Released, why: wire.ReleaseRequest{NotStarted: true}}
+}
+
 // finish gives a delivery its outcome and hands it in.
 func (c *crew) finish(j *job, outcome Outcome) {
+	if outcome.Kind == Released && c.ending() {
+		outcome.why.Stopping = true
+	}
 	if j.state == jobRunning {
+		c.pace(j, outcome)
 		c.running--
 		j.ranFor = time.Since(j.began)
 		j.cancel(nil)
 	}
 	j.state, j.outcome = jobFinished, outcome
 	c.handIn(j)
+}
+
+// pace makes the worker rest after work that could not be begun. The server is
+// told before the task goes back, so that it does not send it here again.
+func (c *crew) pace(j *job, outcome Outcome) {
+	switch {
+	case !outcome.why.NotStarted:
+		c.unbegun = 0
+	case !c.resting && !c.ending():
+		pause := min(firstRest<<min(c.unbegun, 16), longestRest)
+		c.worker.client.notice(fmt.Sprintf("task %s could not be begun: %s; taking nothing for %s", j.task.ID, outcome.Reason, pause))
+		c.unbegun++
+		c.resting = true
+		c.rest.Reset(pause)
+		c.stateWindow()
+	}
+}
+
+func (c *crew) restOver() {
+	c.resting = false
+	c.stateWindow()
 }
 
 // handIn sends an outcome, or leaves it for the next link.

@@ -36,16 +36,18 @@ func (k OutcomeKind) String() string {
 	return fmt.Sprintf("outcome %d", int(k))
 }
 
-// Outcome ends a delivery. Make one with Complete, Fail, Nack, NackAfter or
-// Release.
+// Outcome ends a delivery. Make one with Complete, Fail, Nack, NackAfter,
+// Release, Unbegun or Stopped.
 type Outcome struct {
 	Kind OutcomeKind
 	// Result is the JSON object of a completion.
 	Result []byte
-	// Reason goes with a failure or a nack.
+	// Reason goes with a failure, a nack or Unbegun.
 	Reason string
 	// delaySeconds of a nack; negative leaves it to the server's policy.
 	delaySeconds int64
+	// why a delivery is released.
+	why wire.ReleaseRequest
 }
 
 // Complete ends the task with a result, which must be one JSON object of at
@@ -93,8 +95,24 @@ func NackAfter(reason string, delay time.Duration) Outcome {
 	return out
 }
 
-// Release hands the task back untouched: to its old place, no attempt counted.
+// Release hands the task back untouched: to its old place, no attempt counted. A
+// task that is handed back more than ten times for each of its attempts is a
+// dead letter; what Unbegun and Stopped hand back is not counted.
 func Release() Outcome { return Outcome{Kind: Released} }
+
+// Unbegun hands the task back because the work could not be begun, for a reason
+// that says nothing about the task: a program that is missing, no descriptors,
+// no memory. The reason is for people on this side. A Worker that is told so
+// takes nothing for a pause, 1 s at first and up to 60 s if it goes on.
+func Unbegun(reason string) Outcome {
+	return Outcome{Kind: Released, Reason: sayable(reason), why: wire.ReleaseRequest{NotStarted: true}}
+}
+
+// Stopped hands the task back because this process ends. A Worker that drains
+// or stops makes it of Release by itself.
+func Stopped() Outcome {
+	return Outcome{Kind: Released, why: wire.ReleaseRequest{Stopping: true}}
+}
 
 // sayable makes any text one that the protocol takes as a reason: UTF-8, not
 // empty, not over the limit.
@@ -131,7 +149,7 @@ func (o Outcome) frame(ref wire.Ref, delivery wire.TaskRef) wire.ClientFrame {
 		return &wire.Nack{Ref: ref, TaskRef: delivery,
 			NackRequest: wire.NackRequest{DelaySeconds: o.delaySeconds, Reason: o.Reason}}
 	case Released:
-		return &wire.Release{Ref: ref, TaskRef: delivery}
+		return &wire.Release{Ref: ref, TaskRef: delivery, ReleaseRequest: o.why}
 	}
 	panic(fmt.Sprintf("outcome kind %d has no frame", o.Kind))
 }

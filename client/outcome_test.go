@@ -75,6 +75,8 @@ func TestEveryOutcomeHasItsFrame(t *testing.T) {
 		{Nack("no"), `"type":"nack","ref":7,*"leaseToken":"61000000000000000000000000000000","reason":"no"}`},
 		{NackAfter("no", time.Nanosecond), `"type":"nack","ref":7,*"delaySeconds":1,"reason":"no"}`},
 		{NackAfter("no", -time.Hour), `"type":"nack","ref":7,*"delaySeconds":0,"reason":"no"}`},
+		{Unbegun("no"), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000","started":false}`},
+		{Stopped(), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000","stopping":true}`},
 		{Release(), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000"}`},
 	} {
 		got := string(wire.AppendClientFrame(nil, c.outcome.frame(at, ref('a'))))

@@ -45,11 +45,30 @@ func RetryIn(delay time.Duration, err error) error {
 	return retryError{err, delay}
 }
 
+// unbegunError is an error that came before the work.
+type unbegunError struct{ error }
+
+// Unwrap is the error that CannotBegin was given.
+func (e unbegunError) Unwrap() error { return e.error }
+
+// CannotBegin marks an error that kept a handler from beginning and says nothing
+// about the task: a full disk, no descriptors, a database that is not there. The
+// task is handed back, which costs it nothing, and Work takes no other for a
+// pause, 1 s at first and up to 60 s if it goes on; it tells the notices why.
+// The mark survives wrapping. nil stays nil.
+func CannotBegin(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unbegunError{err}
+}
+
 // outcomeOf turns what a handler returned into the end of its delivery. A
 // handler that gives up because the worker stops has not failed at its task.
 func outcomeOf(ctx context.Context, result any, err error) Outcome {
 	var permanent permanentError
 	var later retryError
+	var unbegun unbegunError
 	switch {
 	case err == nil:
 		return completion(result)
@@ -57,8 +76,10 @@ func outcomeOf(ctx context.Context, result any, err error) Outcome {
 		return Fail(err.Error())
 	case errors.As(err, &later):
 		return NackAfter(err.Error(), later.delay)
-	case errors.Is(context.Cause(ctx), ErrStopping):
-		return Release()
+	case errors.As(err, &unbegun):
+		return Unbegun(err.Error())
+	case errors.Is(err, ErrStopping), errors.Is(context.Cause(ctx), ErrStopping):
+		return Stopped()
 	}
 	return Nack(err.Error())
 }

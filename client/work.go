@@ -71,6 +71,10 @@ func Settled(settled func(Settlement)) WorkOption {
 // is lost (context.Cause is ErrLeaseLost) or the grace is over (ErrStopping); a
 // handler should then return soon.
 //
+// A handler that can stop early watches Draining, and returns ErrStopping to hand
+// its task back. One that could not even begin, for a reason that is not the
+// task's, returns CannotBegin.
+//
 // A connection that is lost is made again, with a jitter, while the handlers go
 // on. When ctx ends, Work takes no more tasks, hands back what it has not begun
 // and waits for what runs. Then it returns nil. What still runs after the grace
@@ -172,7 +176,7 @@ func (h *hands) handle(ctx context.Context, d Delivery) Outcome {
 		return outcome
 	case <-time.After(lastMoment):
 		h.notice(fmt.Sprintf("the handler of task %s does not heed its context and is left alone", d.Task.ID))
-		return Release()
+		return Stopped()
 	}
 }
 

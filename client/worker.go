@@ -20,6 +20,13 @@ const flushFor = 5 * time.Second
 // startWithin is how long a delivery may wait here for a handler.
 const startWithin = 5 * time.Second
 
+// The pause of a worker after work that could not be begun doubles from the
+// first to the longest.
+const (
+	firstRest   = time.Second
+	longestRest = time.Minute
+)
+
 // Delivery is one task in the hands of a worker.
 type Delivery struct {
 	// Task is the task as it was delivered; its payload is the JSON as posted.
@@ -34,7 +41,8 @@ type Delivery struct {
 // own goroutine. Its context ends when the lease is lost (cause ErrLeaseLost)
 // or the worker stops without waiting (cause ErrStopping); it should then
 // return soon, and what it returns is still handed in for what it is worth. A
-// handler that panics nacks its task.
+// handler that panics nacks its task. Draining tells it that the worker was
+// asked to end.
 type Handler func(ctx context.Context, delivery Delivery) Outcome
 
 // Settlement tells how a delivery ended.
@@ -154,6 +162,19 @@ func (w *Worker) Run(ctx context.Context) error {
 	return loop.run(ctx, first)
 }
 
+type drainingKey struct{}
+
+// Draining is closed when the worker that runs a handler was told to end after
+// what it has in hand: Worker.Drain was called, or the context of Work is over.
+// A handler that can stop early does, and hands its task back with Stopped, or
+// with the error ErrStopping; any other just goes on. In a context that is no
+// handler's it is nil, which never is closed. It may be called from any
+// goroutine.
+func Draining(ctx context.Context) <-chan struct{} {
+	draining, _ := ctx.Value(drainingKey{}).(chan struct{})
+	return draining
+}
+
 // runHandler runs on the goroutine of one delivery.
 func (w *Worker) runHandler(ctx context.Context, j *job) {
 	done := finished{job: j}
@@ -164,6 +185,7 @@ func (w *Worker) runHandler(ctx context.Context, j *job) {
 		w.finished <- done
 	}()
 	done.outcome = Nack("the handler ended without an outcome")
+	ctx = context.WithValue(ctx, drainingKey{}, w.draining)
 	if outcome := w.options.Handler(ctx, Delivery{Task: j.task, LeaseFor: j.leaseFor}); outcome.Kind != 0 {
 		done.outcome = outcome
 	}

@@ -74,7 +74,7 @@ func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) erro
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)
 	defer cancel()
-	if _, err := t.Settle(ctx, client.Release()); err != nil {
+	if _, err := t.Settle(ctx, client.Unbegun("")); err != nil {
 		return fmt.Errorf("%w; task %s could not be given back, and is free again when its lease of %s is over: %w",
 			lost, t.Ref.TaskID, c.Lease, err)
 	}

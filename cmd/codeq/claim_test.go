@@ -79,6 +79,22 @@ func TestANackSaysWhichDelayHolds(t *testing.T) {
 	}
 }
 
+func TestN03AScriptHandsBackWithoutBeingCounted(t *testing.T) {
+	h := newHouse(t)
+	for _, why := range []string{"--unbegun", "--stopping"} {
+		id := h.fine("enqueue", "hash", "1", "--max-attempts", "1", "--priority", "9")
+		for range 11 {
+			got, token, _ := claimed(t, h.fine("claim", "hash"))
+			if got != id {
+				t.Fatalf("%s: claimed %s, want %s again", why, got, id)
+			}
+			h.fine("release", id, token, why)
+		}
+		has(t, h.fine("task", id), "PENDING", "0 of 1")
+		h.fine("cancel", id)
+	}
+}
+
 func TestAScriptEndsATaskForGood(t *testing.T) {
 	h := newHouse(t)
 	for _, c := range []struct {

@@ -2,7 +2,19 @@ package main
 
 import "codeq/client"
 
-type releaseCmd struct{ held }
+type releaseCmd struct {
+	held
+	Unbegun  bool `xor:"why" help:"The work never began; such a hand-back is not counted."`
+	Stopping bool `xor:"why" help:"The worker ends; such a hand-back is not counted."`
+}
 
 // Run hands a task that was claimed back to its old place.
-func (r *releaseCmd) Run(a *app) error { return r.settle(a, client.Release()) }
+func (r *releaseCmd) Run(a *app) error {
+	switch {
+	case r.Unbegun:
+		return r.settle(a, client.Unbegun(""))
+	case r.Stopping:
+		return r.settle(a, client.Stopped())
+	}
+	return r.settle(a, client.Release())
+}
