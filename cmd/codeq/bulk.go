@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +29,7 @@ const (
 // answer is how one line of a file ended.
 type answer struct {
 	number   int
+	size     int // as that of the line
 	enqueued *client.Enqueued
 	err      error
 }
@@ -37,7 +40,9 @@ type bulk struct {
 	app      *app
 	file     *lineFile
 	template wire.EnqueueRequest
-	noKey    bool
+	keys     *lineKeys // nil for lines without keys
+	posted   bool      // a line was sent
+	cut      context.CancelCauseFunc
 	answers  chan answer
 	room     chan struct{} // one element for each answer that may still come
 
@@ -51,26 +56,40 @@ type bulk struct {
 
 // postFile posts one task for each line of the file.
 func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, template wire.EnqueueRequest) error {
-	file, err := openLines(e.File, &stoppable{ctx: ctx, source: a.in})
+	file, err := openLines(ctx, e.File, a.in)
 	if err != nil {
 		return err
 	}
+	defer file.close()
 	b := &bulk{
-		app: a, file: file, template: template, noKey: e.NoKey,
+		app: a, file: file, template: template,
 		answers: make(chan answer, answerBacklog),
 		room:    make(chan struct{}, answerBacklog),
 	}
-	err = b.run(ctx, c)
-	if closeErr := file.close(); closeErr != nil {
-		err = errors.Join(err, closeErr)
+	if !e.NoKey {
+		b.keys = &lineKeys{run: newRun(), seen: make(map[uint64]uint32)}
+		if e.RunName != nil {
+			b.keys.run = *e.RunName
+		}
 	}
+	err = b.run(ctx, c)
 	if err == nil && e.Wait > 0 {
 		err = b.results(ctx, c, e.Wait)
+	}
+	if b.keys != nil && b.posted && (b.failed > 0 || err != nil && !errors.Is(err, errSaid)) {
+		a.say("go on with --run %s: only lines that have no task yet make one", b.keys.run)
 	}
 	if err == nil && b.failed > 0 {
 		return errSaid
 	}
 	return err
+}
+
+// newRun draws the name of a run.
+func newRun() string {
+	var name [8]byte
+	_, _ = rand.Read(name[:]) // documented never to fail
+	return hex.EncodeToString(name[:])
 }
 
 // run posts and tells, and returns what stopped it early.
@@ -79,6 +98,8 @@ func (b *bulk) run(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
+	ctx, b.cut = context.WithCancelCause(ctx)
+	defer b.cut(nil)
 	var told sync.WaitGroup
 	told.Go(b.tell)
 	err = b.post(ctx, session)
@@ -93,9 +114,8 @@ func (b *bulk) run(ctx context.Context, c *client.Client) error {
 
 // post reads the lines and hands them to the session.
 func (b *bulk) post(ctx context.Context, session *client.Session) error {
-	lines := b.file.lines()
 	for {
-		next, err := lines.next()
+		next, err := b.file.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -109,11 +129,12 @@ func (b *bulk) post(ctx context.Context, session *client.Session) error {
 		}
 		request, err := b.request(next)
 		if err != nil {
-			b.answers <- answer{number: next.number, err: err}
+			b.answers <- answer{number: next.number, size: next.size, err: err}
 			continue
 		}
+		b.posted = true
 		err = session.Post(ctx, request, func(e *client.Enqueued, err error) {
-			b.answers <- answer{number: next.number, enqueued: e, err: err}
+			b.answers <- answer{number: next.number, size: next.size, enqueued: e, err: err}
 		})
 		if err != nil {
 			<-b.room
@@ -144,8 +165,8 @@ func (b *bulk) request(next line) (*wire.EnqueueRequest, error) {
 	}
 	request := b.template
 	request.Payload = payload
-	if !b.noKey {
-		request.IdempotencyKey = b.file.key(next.number)
+	if b.keys != nil {
+		request.IdempotencyKey = b.keys.next(payload)
 	}
 	return &request, nil
 }

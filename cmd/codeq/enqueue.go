@@ -15,6 +15,12 @@ import (
 
 var errTooLarge = errors.New("the payload is too large")
 
+// The name of a run is part of a command line that people copy.
+const (
+	runLetters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	maxRunBytes = 100
+)
+
 type enqueueCmd struct {
 	Command     string        `arg:"" help:"Command of the task: which workers get it."`
 	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets; standard input if neither it nor --file is given."`
@@ -24,8 +30,19 @@ type enqueueCmd struct {
 	RunAt       string        `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
 	MaxAttempts *int          `placeholder:"5" help:"How often the task is tried, 1 to 1000."`
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
-	NoKey       bool          `help:"Give the lines of --file no keys, so that a second run makes the tasks again."`
+	RunName     *string       `name:"run" placeholder:"NAME" help:"Go on with this run of --file: a line that has a task from it gets no second one. Without it a run is new."`
+	NoKey       bool          `help:"Give the lines of --file no keys; a run that ends early can not go on then."`
 	Wait        time.Duration `placeholder:"30s" help:"Wait up to so long for the result and print it."`
+}
+
+// Help is the longer text of "codeq enqueue --help".
+func (e *enqueueCmd) Help() string {
+	return `--file makes a task of every line, each time it is run. A run that ends early, or has lines that are no JSON,
+prints its name. Mend the file and go on with --run and that name: lines that have a task keep it, wherever they
+stand now, and only what is new or was mended is posted. What is killed prints nothing; name the run yourself
+where that may happen.
+
+  codeq enqueue mail --file mails.ndjson --run mails-2026-11-28`
 }
 
 // Run posts the task or the tasks.
@@ -88,9 +105,15 @@ func (e *enqueueCmd) checkFlags() error {
 	case e.File != "" && e.Payload != nil:
 		return wrong("give either a payload or --file, not both")
 	case e.File != "" && e.Key != nil:
-		return wrong("--key names one task; with --file each line gets a key of its own from the file and its number")
+		return wrong("--key names one task; with --file each line gets a key of its own from --run and what is in it")
 	case e.File == "" && e.NoKey:
 		return wrong("--no-key goes with --file; a single task has a key only if --key gives it one")
+	case e.File == "" && e.RunName != nil:
+		return wrong("--run goes with --file: it says of which lines there are tasks")
+	case e.NoKey && e.RunName != nil:
+		return wrong("give either --run or --no-key: lines without keys are not known again")
+	case e.RunName != nil && !isRun(*e.RunName):
+		return wrong("--run must be 1 to %d letters, digits and any of ._-, got %.120q", maxRunBytes, *e.RunName)
 	case e.Key != nil && *e.Key == "":
 		return wrong("--key must not be empty; leave it out for a task without a key")
 	case e.MaxAttempts != nil && *e.MaxAttempts == 0:
@@ -103,6 +126,10 @@ func (e *enqueueCmd) checkFlags() error {
 		return wrong("--wait must not be negative, got %s", e.Wait)
 	}
 	return nil
+}
+
+func isRun(name string) bool {
+	return name != "" && len(name) <= maxRunBytes && strings.Trim(name, runLetters) == ""
 }
 
 // payload is the argument or else all of standard input.

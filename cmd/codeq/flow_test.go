@@ -194,18 +194,19 @@ func TestFileOfLinesMakesEachTaskOnce(t *testing.T) {
 		fmt.Fprintf(&text, "{\"n\":%d}\n", i)
 	}
 	path := fileOf(t, text.String())
-	if got, want := h.fine("enqueue", "hash", "--file", path), path+": 1000 created, 0 replayed, 0 failed"; got != want {
-		t.Errorf("the first run says %q, want %q", got, want)
+	if got, want := h.fine("enqueue", "hash", "--file", path, "--run", "r"), path+": 1000 new tasks"; got != want {
+		t.Errorf("the first time says %q, want %q", got, want)
 	}
-	if got, want := h.fine("enqueue", "hash", "--file", path), path+": 0 created, 1000 replayed, 0 failed"; got != want {
-		t.Errorf("the second run says %q, want %q", got, want)
+	again := ": 0 new tasks, 1000 lines with a task from before in this run"
+	if got, want := h.fine("enqueue", "hash", "--file", path, "--run", "r"), path+again; got != want {
+		t.Errorf("the second time says %q, want %q", got, want)
 	}
-	code, out, err := h.run(text.String(), "enqueue", "hash", "--file", "-")
-	if want := "standard input: 0 created, 1000 replayed, 0 failed\n"; code != exitFine || out != want {
+	code, out, err := h.run(text.String(), "enqueue", "hash", "--file", "-", "--run", "r")
+	if want := "standard input" + again + "\n"; code != exitFine || out != want || err != "" {
 		t.Errorf("from standard input: exit code %d, %q, errors %q, want %q", code, out, err, want)
 	}
 	has(t, h.fine("queues"), "hash     1000")
-	has(t, h.fine("enqueue", "hash", "--file", path, "--no-key"), "1000 created")
+	has(t, h.fine("enqueue", "hash", "--file", path, "--no-key"), "1000 new tasks")
 	has(t, h.fine("queues"), "hash     2000")
 }
 
@@ -213,16 +214,18 @@ func TestBadLinesAreNamedAndTheOthersGo(t *testing.T) {
 	h := newHouse(t)
 	path := fileOf(t, "1\n\nhello\n\"two\"\n{\"a\":1}}\n"+strings.Repeat("x", maxLineBytes+1)+"\n3")
 	code, out, err := h.run("", "enqueue", "hash", "--file", path)
-	if want := path + ": 3 created, 0 replayed, 3 failed\n"; code != exitFailed || out != want {
+	if want := path + ": 3 new tasks, 3 lines failed\n"; code != exitFailed || out != want {
 		t.Errorf("exit code %d, %q, want 1 and %q", code, out, want)
 	}
 	has(t, err, "codeq: line 3: payload hello: not JSON", "codeq: line 5: ", "codeq: line 6: the payload is too large")
-	if strings.Count(err, "\n") != 3 {
-		t.Errorf("errors %q, want three lines", err)
+	_, name, _ := strings.Cut(err, "codeq: go on with --run ")
+	name, _, _ = strings.Cut(name, ":")
+	if strings.Count(err, "\n") != 4 || name == "" {
+		t.Fatalf("errors %q, want three lines and how to go on", err)
 	}
-	code, out, _ = h.run("", "enqueue", "hash", "--file", path, "--json")
+	code, out, _ = h.run("", "enqueue", "hash", "--file", path, "--json", "--run", name)
 	has(t, out, `{"line":1,"taskId":"`, `"replayed":true}`, `{"line":3,"error":"payload hello: not JSON`,
-		`"code":"invalid_body"}`, `"code":"too_large"}`, `{"created":0,"replayed":3,"failed":3}`)
+		`"code":"invalid_body"}`, `"code":"too_large"}`, `{"created":0,"replayed":3,"failed":3,"run":"`+name+`"}`)
 	if code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}
@@ -232,7 +235,7 @@ func TestFileOfLinesMayBeWaitedFor(t *testing.T) {
 	h := newHouse(t)
 	w := h.work("hash", "--window", "4", "--", "/bin/sh", "-c", `read x; [ "$x" = 13 ] && exit 65; printf '{"was":%s}' "$x"`)
 	code, out, err := h.run("", "enqueue", "hash", "--file", fileOf(t, "11\n12\n13\n14"), "--wait", "30s")
-	has(t, out, "4 created", `{"was":11}`, `{"was":12}`, `{"was":14}`, "FAILED", "exit status 65")
+	has(t, out, "4 new tasks", `{"was":11}`, `{"was":12}`, `{"was":14}`, "FAILED", "exit status 65")
 	if code != exitFailed || strings.Count(err, "is FAILED") != 1 {
 		t.Errorf("exit code %d, errors %q, want 1 and one FAILED", code, err)
 	}

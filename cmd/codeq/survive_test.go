@@ -246,7 +246,7 @@ func (s *survival) kill(cmd *exec.Cmd) {
 func (s *survival) enqueueAll() map[int]string {
 	ids := make(map[int]string)
 	for range 50 {
-		cmd := s.command("enqueue", "sha256", "--file", "tasks.ndjson", "--json")
+		cmd := s.command("enqueue", "sha256", "--file", "tasks.ndjson", "--run", "survive", "--json")
 		// A run that met a killed server ends with an error; what it did say counts.
 		out, err := cmd.Output()
 		for line := range strings.Lines(string(out)) {

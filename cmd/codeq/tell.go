@@ -16,11 +16,11 @@ import (
 // tell counts and prints the answers as they come.
 func (b *bulk) tell() {
 	if b.app.errIsTerminal && !b.app.JSON {
-		b.bar = progressbar.NewOptions(b.file.count,
+		b.bar = progressbar.NewOptions64(b.file.size,
 			progressbar.OptionSetWriter(b.app.err),
 			progressbar.OptionSetDescription("posting "+printable(b.file.name)),
+			progressbar.OptionShowBytes(true),
 			progressbar.OptionShowCount(),
-			progressbar.OptionShowIts(),
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(),
 		)
@@ -28,15 +28,25 @@ func (b *bulk) tell() {
 	for next := range b.answers {
 		b.count(next)
 		if b.app.JSON {
-			// What can not be written is noticed at the summary.
-			_ = b.app.writeLine(answerJSON(next))
+			b.answer(next)
 		} else if next.err != nil {
 			b.step(func() { b.app.say("line %d: %s", next.number, sentence(next.err)) })
 		}
-		b.progress(1)
+		b.progress(next.size)
 		<-b.room // only now is the place free for the next line
 	}
 	b.step(func() {})
+}
+
+// answer prints an answer for programs. When one can not be printed no more lines
+// are posted, and the tasks of those that were are named for people.
+func (b *bulk) answer(next answer) {
+	if err := b.app.writeLine(answerJSON(next)); err != nil {
+		b.cut(err)
+		if next.err == nil {
+			b.app.say("line %d: made %s", next.number, next.enqueued.TaskID)
+		}
+	}
 }
 
 func (b *bulk) count(next answer) {
@@ -60,9 +70,9 @@ func (b *bulk) step(show func()) {
 	show()
 }
 
-func (b *bulk) progress(lines int) {
+func (b *bulk) progress(size int) {
 	if b.bar != nil {
-		_ = b.bar.Add(lines) // as above
+		_ = b.bar.Add(size) // as above
 	}
 }
 
@@ -92,14 +102,27 @@ func answerJSON(next answer) []byte {
 // summary prints the counts.
 func (b *bulk) summary() error {
 	if b.app.JSON {
-		return b.app.writeLine(fmt.Appendf(nil, `{"created":%d,"replayed":%d,"failed":%d}`, b.created, b.replayed, b.failed))
+		line := fmt.Appendf(nil, `{"created":%d,"replayed":%d,"failed":%d`, b.created, b.replayed, b.failed)
+		if b.keys != nil {
+			line = wire.AppendQuoted(append(line, `,"run":`...), b.keys.run)
+		}
+		return b.app.writeLine(append(line, '}'))
 	}
-	_, err := fmt.Fprintf(b.app.out, "%s: %d created, %d replayed, %d failed\n",
-		printable(b.file.name), b.created, b.replayed, b.failed)
-	if err != nil {
-		return fmt.Errorf("write summary: %w", err)
+	line := fmt.Appendf(nil, "%s: %s", printable(b.file.name), counted(b.created, "new task"))
+	if b.replayed > 0 {
+		line = fmt.Appendf(line, ", %s with a task from before in this run", counted(b.replayed, "line"))
 	}
-	return nil
+	if b.failed > 0 {
+		line = fmt.Appendf(line, ", %s failed", counted(b.failed, "line"))
+	}
+	return b.app.writeLine(line)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // results waits for the results of all the tasks and prints each.
