@@ -69,7 +69,9 @@ func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
 	for shard := range audits {
 		audits[shard] = newAudit(shard, s.shards)
 	}
+	var last []byte
 	take := func(key, value []byte) (bool, error) {
+		last = append(last[:0], key...)
 		p, parseErr := parseKey(key)
 		switch {
 		case string(key) == creationKey:
@@ -86,6 +88,9 @@ func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
 		v := view{reader: snapshot}
 		return v.scan(nil, nil, take)
 	})
+	if pebble.IsCorruptionError(err) {
+		err = damagedError(s.path(databaseName), last, err)
+	}
 	return audits, findings, err
 }
 

@@ -23,6 +23,9 @@ var ErrCheckpointBusy = errors.New("another checkpoint is being read")
 type Checkpoint struct {
 	store *Store
 	dir   string
+	// lengths are those of the logs, up to their last whole record: what is behind
+	// it in the file is not of this moment.
+	lengths map[logFile]int64
 }
 
 // Checkpoint makes a checkpoint while the shards go on. There is one at a time.
@@ -34,6 +37,9 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 	c := &Checkpoint{store: s, dir: s.path(checkpointName)}
 	if err := s.writeCheckpoint(c.dir); err != nil {
 		return nil, errors.Join(err, c.Close())
+	}
+	if err := c.note(); err != nil {
+		return nil, errors.Join(fmt.Errorf("make checkpoint: %w", err), c.Close())
 	}
 	return c, nil
 }
@@ -57,6 +63,33 @@ func (s *Store) writeCheckpoint(dir string) error {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
 	return nil
+}
+
+// note measures the logs and the MANIFEST, and notes as synced what they hold: the
+// directory tells by itself when a copy of it has lost something.
+func (c *Checkpoint) note() error {
+	fs := c.store.options.FS
+	s, err := newSynced(fs, fs.PathJoin(c.dir, databaseName), c.store.options.Log)
+	if err != nil {
+		return err
+	}
+	names, err := fs.List(s.dir)
+	if err != nil {
+		return err
+	}
+	c.lengths = make(map[logFile]int64)
+	for _, name := range names {
+		f, ok := parseLogFile(name)
+		if !ok {
+			continue
+		}
+		scan, err := s.scan(f)
+		if err != nil {
+			return err
+		}
+		c.lengths[f] = scan.records
+	}
+	return s.rewrite(c.lengths)
 }
 
 // removeCheckpoint removes what a checkpoint has left in the data directory.
@@ -97,7 +130,11 @@ func (c *Checkpoint) read(file, name string, each func(string, int64, io.Reader)
 	if err != nil {
 		return fmt.Errorf("read checkpoint: %w", err)
 	}
-	return each(name, info.Size(), io.LimitReader(f, info.Size()))
+	size := info.Size()
+	if log, ok := parseLogFile(fs.PathBase(file)); ok {
+		size = c.lengths[log]
+	}
+	return each(name, size, io.LimitReader(f, size))
 }
 
 // Close removes the checkpoint and makes room for the next.

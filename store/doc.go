@@ -13,5 +13,7 @@
 // The package must not know what a task may do: it stores what the core
 // decides. The file system is injected (vfs.FS), so the same code runs on a
 // disk, in memory, and on a memory that crashes. What cannot be trusted ends
-// the process through Options.Fatal; a restart is the recovery.
+// the process through Options.Fatal; a restart is the recovery. How much was
+// synced is noted beside the logs, and a start from less is refused; OpenReadOnly
+// looks at a directory without changing it.
 package store

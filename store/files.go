@@ -11,6 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// tempSuffix is what a file is called until it takes another one's place.
+const tempSuffix = ".tmp"
+
 // makeDir makes the data directory and its parents, each durable in the one
 // above it.
 func makeDir(fs vfs.FS, dir string) error {
@@ -88,4 +91,17 @@ func writeFile(fs vfs.FS, name string, data []byte) error {
 func isLockHeld(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) ||
 		strings.Contains(err.Error(), "lock held by current process")
+}
+
+// replaceFile gives a file other data in one step that a power cut cannot tear: a
+// synced file beside it, a rename, a sync of the directory.
+func replaceFile(fs vfs.FS, name string, data []byte) error {
+	temp := name + tempSuffix
+	if err := writeFile(fs, temp, data); err != nil {
+		return err
+	}
+	if err := fs.Rename(temp, name); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(name))
 }

@@ -79,3 +79,65 @@ func FuzzPlainValues(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSynced: whatever stands in the file of notes, a note that is taken from it
+// is written as it stands there, and none is taken twice.
+func FuzzSynced(f *testing.F) {
+	whole := appendNote(appendNote(nil, logFile{number: 7}, 4096), logFile{manifest: true, number: 1 << 40}, 1)
+	for _, data := range [][]byte{nil, whole, whole[:len(whole)-1], whole[1:], make([]byte, syncedBytes), append(make([]byte, noteBytes), whole...),
+		appendNote(whole, logFile{number: 7}, 2), appendNote(nil, logFile{}, -1)} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for file, length := range parseSynced(data) {
+			if length <= 0 || !bytes.Contains(data, appendNote(nil, file, length)) {
+				t.Errorf("%x is taken for %d bytes of %s", data, length, file.name())
+			}
+			if again, ok := parseLogFile(file.name()); !ok || again != file {
+				t.Errorf("%s is taken for %+v", file.name(), again)
+			}
+		}
+	})
+}
+
+// FuzzChunks: whatever stands in a log or a MANIFEST, its ends lie within it, and
+// what is left when it is cut behind its last record is whole.
+func FuzzChunks(f *testing.F) {
+	fs := vfs.NewMem()
+	s, err := Open(optionsIn(fs))
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		f.Fatal(err)
+	}
+	names, err := fs.List("data/db")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range names {
+		if file, ok := parseLogFile(name); ok {
+			data, err := readFile(fs, "data/db/"+name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data, file.manifest, byte(file.number))
+		}
+	}
+	f.Add(make([]byte, chunkBlock+8), false, byte(0))
+	f.Fuzz(func(t *testing.T, data []byte, manifest bool, number byte) {
+		file := logFile{manifest: manifest, number: uint64(number)}
+		scan, err := scanChunks(file, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if scan.records > scan.end || scan.end > int64(len(data)) || scan.proof != 0 && scan.proof < scan.end {
+			t.Errorf("%x: %+v", data, scan)
+		}
+		again, err := scanChunks(file, bytes.NewReader(data[:scan.records]))
+		if err != nil || again.records != scan.records || again.end != scan.records {
+			t.Errorf("%x: cut at the last record %+v, before %+v (%v)", data, again, scan, err)
+		}
+		firstLog(data)
+	})
+}

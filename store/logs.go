@@ -16,8 +16,9 @@ const (
 	logCategory = vfs.DiskWriteCategory("pebble-wal")
 )
 
-// logs is the file system of the database: the guard's, except that a new log
-// is made of a spare file, which was written full of zeros and synced before.
+// logs is the file system of the database: the one that knows what was synced,
+// except that a new log is made of a spare file, which was written full of zeros
+// and synced before.
 // The sync of a log that grows has to write the file's size and its new
 // extents as well, reserved or not; one that is overwritten does without,
 // which on ext4 halves the time. Pebble uses its own old logs again for the
@@ -43,9 +44,9 @@ type logs struct {
 	ready bool
 }
 
-func newLogs(g *Guard) *logs {
+func newLogs(g *Guard, fs vfs.FS) *logs {
 	l := &logs{
-		FS: g.fs, guard: g, log: g.log,
+		FS: fs, guard: g, log: g.log,
 		spare: g.inner.PathJoin(g.dir, databaseName, spareName),
 		// As much as Pebble would reserve: a memtable and what the log adds.
 		bytes: int64(g.memTableBytes) / 10 * 11,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -24,7 +25,7 @@ import (
 // operator must see.
 const (
 	manifestName    = "codeq.json"
-	manifestTemp    = "codeq.json.tmp"
+	manifestTemp    = manifestName + tempSuffix
 	databaseName    = "db"
 	ballastName     = "ballast"
 	lockName        = "LOCK"
@@ -81,6 +82,10 @@ func (s *Store) openOrCreate() error {
 	if s.options.Shards != 0 && s.options.Shards != m.Shards {
 		return refuse(s.path(manifestName), "the directory was made with %d shards, which can never change, "+
 			"but %d were asked for; leave the number out or use another directory", m.Shards, s.options.Shards)
+	}
+	if m.State == stateNew && s.readOnly {
+		return refuse(s.path(manifestName), "the directory is still being made, and holds no task yet; "+
+			"start a server over it, which makes it anew")
 	}
 	if m.State == stateNew {
 		return s.recreate(m)
@@ -182,6 +187,7 @@ func (s *Store) recreate(m *manifest) error {
 	if err := s.options.FS.RemoveAll(s.path(databaseName)); err != nil {
 		return fmt.Errorf("remove half-made database: %w", err)
 	}
+	clear(s.synced.found)
 	if err := syncDir(s.options.FS, s.options.Dir); err != nil {
 		return err
 	}
@@ -197,7 +203,7 @@ func (s *Store) databaseInUse() (bool, error) {
 	o := s.pebbleOptions()
 	o.ErrorIfNotExists, o.ReadOnly = true, true
 	// What a broken creation left behind is no reason to end the process.
-	o.EventListener = nil
+	o.EventListener = patient()
 	db, err := pebble.Open(s.path(databaseName), o)
 	if err != nil {
 		s.options.Log.Info().Err(err).Msg("the half-made database cannot be opened and is made again")
@@ -252,12 +258,15 @@ func (s *Store) openReady(m *manifest) error {
 		return err
 	}
 	o := s.pebbleOptions()
-	o.ErrorIfNotExists = true
+	o.ErrorIfNotExists, o.ReadOnly = true, s.readOnly
 	db, err := pebble.Open(dir, o)
 	if err != nil {
 		return openError(dir, err)
 	}
 	if err := s.checkCreation(db, m); err != nil {
+		if pebble.IsCorruptionError(err) {
+			err = damagedError(dir, nil, err)
+		}
 		return errors.Join(err, db.Close())
 	}
 	if err := s.mustHaveSecret(db, m); err != nil {
@@ -292,14 +301,33 @@ func (s *Store) mustHaveLog(dir string) error {
 		"restore the directory from a backup")
 }
 
+// openError puts into words why Pebble does not open. What is no answer of the
+// system to a call is a fault of the files.
 func openError(dir string, err error) error {
+	var refused *RefusedError
+	var number syscall.Errno
 	switch {
+	case errors.As(err, &refused):
+		return refused
 	case oserror.IsNotExist(err), errors.Is(err, pebble.ErrDBDoesNotExist):
 		return refuse(dir, "files of the database are missing (%v); restore the directory from a backup", err)
-	case errors.Is(err, pebble.ErrDBNotPristine), pebble.IsCorruptionError(err):
-		return refuse(dir, "the database is damaged (%v); restore the directory from a backup", err)
+	case errors.As(err, &number):
+		return fmt.Errorf("open database: %w", err)
 	}
-	return fmt.Errorf("open database: %w", err)
+	return damagedError(dir, nil, err)
+}
+
+// damagedError refuses because of a file that cannot be read, and names it and the
+// last key before the damage where they are known.
+func damagedError(dir string, behind []byte, err error) error {
+	what, at := "the database", ""
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		dir, what = info.Path, "the file"
+	}
+	if behind != nil {
+		at = ", found behind the key " + nameForLog(behind)
+	}
+	return refuse(dir, "%s is damaged%s (%v); restore the directory from a backup", what, at, err)
 }
 
 func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
@@ -322,21 +350,16 @@ func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
 	return nil
 }
 
-// writeManifest replaces the manifest in one step that a power cut cannot
-// tear: a synced file beside it, a rename, a sync of the directory.
+// writeManifest replaces the manifest in one step.
 func (s *Store) writeManifest(m *manifest) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
-	fs, temp := s.options.FS, s.path(manifestTemp)
-	if err := writeFile(fs, temp, append(data, '\n')); err != nil {
+	if err := replaceFile(s.options.FS, s.path(manifestName), append(data, '\n')); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
-	if err := fs.Rename(temp, s.path(manifestName)); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	return syncDir(fs, s.options.Dir)
+	return nil
 }
 
 func lockDir(fs vfs.FS, dir string) (*pebble.Lock, error) {

@@ -37,6 +37,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		EventListener:               s.listener(),
 		DisableAutomaticCompactions: s.options.DisableAutomaticCompactions,
 	}
+	if s.readOnly {
+		o.EventListener = patient()
+	}
 	if o.DisableAutomaticCompactions {
 		o.Experimental.ReadSamplingMultiplier = -1
 	}
@@ -61,7 +64,8 @@ func (s *Store) listener() *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			s.die(fmt.Errorf("database file is corrupt: %s: %w", info.Path, info.Details))
+			s.die(refuse(info.Path, "the file is damaged (%v); restore the directory from a backup; "+
+				"codeq doctor says what is lost", info.Details))
 		},
 		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
 			// A key was set twice and deleted as if once: what it hid may come back. The
@@ -76,6 +80,12 @@ func (s *Store) listener() *pebble.EventListener {
 		},
 		WriteStallEnd: func() { log.Warn().Msg("writes go on") },
 	}
+}
+
+// patient ends the process for no damaged file, as Pebble does without a listener:
+// whoever reads one is answered with the error.
+func patient() *pebble.EventListener {
+	return &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}
 }
 
 // noiseLimit lets one line a second through and counts the others.

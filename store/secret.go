@@ -31,9 +31,9 @@ func (s *Store) newCreation(m *manifest) ([]byte, error) {
 }
 
 // mustHaveSecret gives a secret to a directory that was made before there were
-// any.
+// any, unless it is open to be read only.
 func (s *Store) mustHaveSecret(db *pebble.DB, m *manifest) error {
-	if len(s.secret) == secretBytes {
+	if s.readOnly || len(s.secret) == secretBytes {
 		return nil
 	}
 	value, err := s.newCreation(m)

@@ -60,18 +60,21 @@ type Options struct {
 // Store is the database of all shards. Its methods may be called from any
 // goroutine unless they say otherwise.
 type Store struct {
-	options Options
-	shards  int
-	created bool
-	secret  []byte
+	options  Options
+	readOnly bool
+	shards   int
+	created  bool
+	secret   []byte
 
 	lock  *pebble.Lock
 	cache *pebble.Cache
 	db    *pebble.DB
 	spans []*Span
 	guard *Guard
-	logs  *logs
-	pipe  pipeline
+	// synced and logs are what the database writes through.
+	synced *synced
+	logs   *logs
+	pipe   pipeline
 	// figures are for whoever watches; nothing is decided by them.
 	figures *figures
 
@@ -86,14 +89,16 @@ type Store struct {
 // Open opens the data directory, or makes it if it is empty, and holds it
 // against other processes until Close. What it will not touch is a
 // *RefusedError.
-func Open(o Options) (*Store, error) {
-	s := &Store{options: withDefaults(o), figures: newFigures()}
+func Open(o Options) (*Store, error) { return open(withDefaults(o), false) }
+
+func open(o Options, readOnly bool) (*Store, error) {
+	s := &Store{options: o, readOnly: readOnly, figures: newFigures()}
 	s.pipe.init(s)
 	if o.Shards < 0 || o.Shards > MaxShards {
 		return nil, &RefusedError{File: o.Dir, Sentence: fmt.Sprintf(
 			"the number of shards must be from 1 to %d, got %d", MaxShards, o.Shards)}
 	}
-	if err := s.open(); err != nil {
+	if err := s.take(); err != nil {
 		s.release()
 		return nil, err
 	}
@@ -126,9 +131,9 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// open takes the directory and opens the database in it; release undoes
+// take takes the directory and opens the database in it; release undoes
 // whatever of it was done.
-func (s *Store) open() error {
+func (s *Store) take() error {
 	fs, dir := s.options.FS, s.options.Dir
 	if s.options.MustExist {
 		if err := s.mustHoldData(); err != nil {
@@ -146,11 +151,17 @@ func (s *Store) open() error {
 	if s.guard, err = newGuard(&s.options); err != nil {
 		return err
 	}
-	s.logs = newLogs(s.guard)
+	if s.synced, err = newSynced(s.guard.fs, s.path(databaseName), s.options.Log); err != nil {
+		return err
+	}
+	s.logs = newLogs(s.guard, s.synced)
+	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
+	if s.readOnly {
+		return s.openOrCreate()
+	}
 	if err := s.logs.remove(); err != nil {
 		return err
 	}
-	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
 	if err := s.openOrCreate(); err != nil {
 		return err
 	}
@@ -158,6 +169,9 @@ func (s *Store) open() error {
 }
 
 func (s *Store) release() {
+	if s.synced != nil {
+		s.synced.close()
+	}
 	if s.cache != nil {
 		s.cache.Unref()
 	}
