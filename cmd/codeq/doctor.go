@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/rs/zerolog"
 
@@ -11,22 +12,27 @@ import (
 type doctorCmd struct {
 	Dir             string `arg:"" help:"Data directory of a server that does not run."`
 	RebuildCounters bool   `help:"Count the tasks of every queue and write the counters anew."`
+	AcceptLoss      string `placeholder:"FILE" help:"Give up what this log or MANIFEST has lost, so that a server can start."`
 }
 
 // Help is the longer text of "codeq doctor --help".
 func (d *doctorCmd) Help() string {
 	return `It reads every record, index entry, lease, counter, payload, result and key, compares them with one another and
 names what does not agree, with the key it was found at. The exit code is 0 if all agrees and 1 if not. It holds
-all tasks in memory, and may not run beside a server.
+all tasks in memory, and may not run beside a server. It changes nothing: the right to read the directory is
+enough, and a backup stays what it is.
 
-Counters follow from the rest, so they can be rebuilt. Anything else it finds is somebody's task: keep a copy of
-the directory before you change something, or restore a backup.`
+Two flags change the directory; keep a copy of it first. Counters follow from the rest, so --rebuild-counters writes
+them anew. Where a log or MANIFEST has lost what was synced, doctor and server say so and do not start: restore a
+backup, or give up what is lost with --accept-loss and the FILE that they name; it says what is dropped, and the
+rest is examined. Anything else it finds is somebody's task: restore a backup, or keep the directory and ask.`
 }
 
 // examination is what the doctor says, as JSON.
 type examination struct {
-	Findings  []findingLine `json:"findings"`
+	Accepted  string        `json:"accepted,omitempty"`
 	Corrected *int          `json:"correctedQueues,omitempty"`
+	Findings  []findingLine `json:"findings"`
 }
 
 type findingLine struct {
@@ -37,7 +43,22 @@ type findingLine struct {
 
 // Run examines a data directory.
 func (d *doctorCmd) Run(a *app) (err error) {
-	s, err := store.Open(store.Options{Dir: d.Dir, MustExist: true, Log: zerolog.Nop()})
+	o := store.Options{
+		Dir: d.Dir, MustExist: true, Log: zerolog.Nop(),
+		Fatal: func(cause error) { os.Exit(a.end(cause)) },
+	}
+	var said examination
+	if d.AcceptLoss != "" {
+		if said.Accepted, err = store.AcceptLoss(o, d.AcceptLoss); err != nil {
+			return err
+		}
+		a.say("%s", said.Accepted)
+	}
+	open := store.OpenReadOnly
+	if d.RebuildCounters {
+		open = store.Open
+	}
+	s, err := open(o)
 	if err != nil {
 		return err
 	}
@@ -46,7 +67,6 @@ func (d *doctorCmd) Run(a *app) (err error) {
 			err = closeErr
 		}
 	}()
-	var said examination
 	if d.RebuildCounters {
 		corrected, err := s.RebuildCounters()
 		if err != nil {
