@@ -41,7 +41,7 @@ var importTable = map[string]row{
 
 	"server": {
 		level:   4,
-		imports: []string{"auth", "httpapi", "mailbox", "session", "shardactor", "store", "wire"},
+		imports: []string{"auth", "httpapi", "mailbox", "meter", "session", "shardactor", "store", "wire"},
 		tests:   []string{"client"},
 	},
 

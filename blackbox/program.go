@@ -49,6 +49,13 @@ func build() {
 	}
 }
 
+// Under is a command that begins as a shell, runs the commands there and then
+// becomes the program.
+func Under(commands, program string, args ...string) *exec.Cmd {
+	script := commands + "\nexec \"$0\" \"$@\""
+	return exec.Command("sh", append([]string{"-c", script, program}, args...)...)
+}
+
 // Remove takes away what Program built. It is for the end of a TestMain, when
 // no process of it runs any more.
 func Remove() error {

@@ -32,8 +32,10 @@ type Server struct {
 	Dir  string
 
 	args []string
-	cmd  *exec.Cmd
-	said *tail
+	// under is what a shell does before it becomes the program.
+	under string
+	cmd   *exec.Cmd
+	said  *tail
 }
 
 // Serve starts a server on a new directory and waits until it listens. args are
@@ -41,7 +43,14 @@ type Server struct {
 // failure shows the end of its log.
 func Serve(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, Addr: freeAddress(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, said: &tail{}}
+	return ServeUnder(t, ":", args...)
+}
+
+// ServeUnder is Serve for a process that begins as a shell, which runs some
+// commands (ulimit, export) and then becomes codeq.
+func ServeUnder(t testing.TB, commands string, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, Addr: freeAddress(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, under: commands, said: &tail{}}
 	t.Cleanup(func() {
 		if s.cmd != nil {
 			s.Kill()
@@ -93,7 +102,7 @@ func (s *Server) Start() {
 		s.t.Fatal(err)
 	}
 	args := []string{"serve", "--json", "--log-format", "json", "--listen", s.Addr, "--data", s.Dir}
-	cmd := exec.Command(path, append(args, s.args...)...)
+	cmd := Under(s.under, path, append(args, s.args...)...)
 	cmd.Stderr = s.said
 	out, err := cmd.StdoutPipe()
 	if err != nil {

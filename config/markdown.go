@@ -52,6 +52,29 @@ memory has the heads of the queues. One backlog after the other finds the same m
 they have gone, the process gives back within minutes what the collector has freed, but not
 the block cache and the memtables, which stay as large as they were.
 
+## What the open files are for
+
+The server raises its limit of open files (` + "`ulimit -n`" + `, ` + "`LimitNOFILE=`" + ` of a systemd unit) as far
+as the system lets it, and shares it out when it starts. 64 are for the server itself; what it
+inherited counts too. Half of the rest, 128 to 8192, is for the tables of the store: it keeps
+half of those open, and reads and compactions may hold as many again. What is left is the number
+of connections. An eighth of them, 16 at the least, is for requests over HTTP; the others may be
+sessions. With a limit below 256 the server does not start. Where ` + "`max-sessions`" + ` is more than
+fits, fewer are taken, and the log says at the start how many, and which limit would do.
+
+| Limit | Connections | Sessions | Tables kept open |
+|---|---|---|---|
+| 256 | 64 | 48 | 64 |
+| 1024 | 480 | 420 | 240 |
+| 4096 | 2016 | 1764 | 1008 |
+| 20000 | 11744 | 10276 | 4096 |
+
+One connection more gets the place of one that has not sent a byte, the oldest first, or of one
+that has had no request for a second. Where there is none, it is refused with 503 ` + "`overloaded`" + `.
+So the store has its descriptors, whatever clients do. On ` + "`/metrics`" + `, ` + "`codeq_connections`" + `,
+` + "`codeq_connections_limit`" + `, ` + "`codeq_connections_refused_total`" + `, ` + "`codeq_connections_displaced_total`" + `,
+` + "`process_open_fds`" + ` and ` + "`process_max_fds`" + ` show it.
+
 ## A file
 
 ` + "```yaml" + `

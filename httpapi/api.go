@@ -20,7 +20,8 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Options are what the API stands on. All are required but WallMs, Ready and Draining.
+// Options are what the API stands on. All are required but WallMs, Ready, Draining and
+// WriteMetrics.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -43,6 +44,8 @@ type Options struct {
 	// Draining is closed when the server begins to stop: requests that wait
 	// for a result are then answered instead of holding it up.
 	Draining <-chan struct{}
+	// WriteMetrics adds what only the server knows to a page of metrics.
+	WriteMetrics func(p *meter.Page)
 }
 
 // Sessions are those of the server. Any goroutine.

@@ -60,6 +60,9 @@ func (a *api) writeMetrics(p *meter.Page) {
 	a.writeQueues(p)
 	a.o.Engine.WriteMetrics(p)
 	a.o.Store.WriteMetrics(p)
+	if a.o.WriteMetrics != nil {
+		a.o.WriteMetrics(p)
+	}
 	p.Add(&a.requests)
 	p.AddProcess()
 }

@@ -20,5 +20,8 @@ func (f *front) become(h http.Handler) { f.behind.Store(&h) }
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g, ok := r.Context().Value(guestKey{}).(*guest); ok {
+		g.work()
+	}
 	(*f.behind.Load()).ServeHTTP(w, r)
 }

@@ -48,8 +48,12 @@ func newHTTPServer(handler http.Handler, open *conns, log zerolog.Logger) *http.
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         &protocols,
-		ConnState:         open.note,
-		ErrorLog:          stdlog.New(warnings{log}, "", 0),
+		ConnContext:       recognise,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			open.note(conn, state)
+			noteState(conn, state)
+		},
+		ErrorLog: stdlog.New(warnings{log}, "", 0),
 		// "OPTIONS *" goes the way of every other path that is not there.
 		DisableGeneralOptionsHandler: true,
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -67,11 +66,12 @@ type Options struct {
 
 // Server is a running codeq. Its methods may be called from any goroutine.
 type Server struct {
-	o        Options
-	listener net.Listener
-	http     *http.Server
-	conns    *conns
-	front    *front
+	o     Options
+	files files
+	door  *door
+	http  *http.Server
+	conns *conns
+	front *front
 	// served is closed when the listener's goroutine has ended; serveErr is
 	// set before that.
 	served   chan struct{}
@@ -120,13 +120,8 @@ func takePort(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(o.Listen)
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{
 		o:        o,
-		listener: listener,
 		conns:    newConns(),
 		front:    newFront(httpapi.NewStarting(o.Log, o.Version, guard)),
 		served:   make(chan struct{}),
@@ -135,6 +130,14 @@ func takePort(o Options) (*Server, error) {
 		draining: make(chan struct{}),
 		unwatch:  func() {},
 	}
+	if err := s.planFiles(); err != nil {
+		return nil, err
+	}
+	listener, err := listen(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	s.door = newDoor(listener, s.files.connections, o.Log)
 	s.http = newHTTPServer(s.front, s.conns, o.Log)
 	go s.accept()
 	return s, nil
@@ -143,7 +146,7 @@ func takePort(o Options) (*Server, error) {
 // accept is the goroutine of the listener.
 func (s *Server) accept() {
 	defer close(s.served)
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(s.door); !errors.Is(err, http.ErrServerClosed) {
 		s.serveErr = fmt.Errorf("accept connections on %s: %w", s.Addr(), err)
 	}
 }
@@ -155,6 +158,7 @@ func (s *Server) recoverWork() error {
 		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
 		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
 		LevelChanged: outlets.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
+		MaxOpenTables: s.files.tables,
 	})
 	if err != nil {
 		return err
@@ -176,6 +180,7 @@ func (s *Server) recoverWork() error {
 	s.sessions = session.NewRegistry(session.Options{
 		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
 		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
+		MaxGreeting: s.files.connections / greetingPart,
 		PingSeconds: s.o.PingSeconds,
 		Secret:      s.store.Secret(), OutboxBytes: budget.outboxesBytes,
 	})
@@ -195,6 +200,7 @@ func (s *Server) newAPI() http.Handler {
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
+		WriteMetrics: s.writeMetrics,
 	})
 }
 
@@ -208,7 +214,7 @@ func (s *Server) ready() bool {
 }
 
 // Addr is the address that is listened on, with the port that was taken.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.door.Addr().String() }
 
 // Shards is the number of shards of the data directory.
 func (s *Server) Shards() int { return s.engine.Shards() }
@@ -250,6 +256,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	// Requests that still wait for a shard are answered by the stop of it.
 	engineErr := s.engine.Stop()
 	s.conns.wait()
+	s.door.told.Wait()
 	s.store.StopSyncer()
 	return errors.Join(sessionsErr, requestsErr, engineErr, s.store.Close())
 }
@@ -259,6 +266,7 @@ func (s *Server) leavePort() error {
 	err := s.http.Close()
 	<-s.served
 	s.conns.wait()
+	s.door.told.Wait()
 	if err != nil {
 		return fmt.Errorf("close listener: %w", err)
 	}

@@ -31,7 +31,7 @@ type Engine interface {
 	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
 }
 
-// Options are what a Registry stands on. All but MaxSessions, PingSeconds,
+// Options are what a Registry stands on. All but MaxSessions, MaxGreeting, PingSeconds,
 // OutboxBytes, Secret and Random are needed.
 type Options struct {
 	Engine Engine
@@ -44,6 +44,9 @@ type Options struct {
 	Durability string
 	// MaxSessions is how many may be open at once; 0 is any number.
 	MaxSessions int
+	// MaxGreeting is how many sockets may be open that have not said hello; 0 and
+	// more than wire.MaxSocketsNoHello are that.
+	MaxGreeting int
 	// PingSeconds is the time between two regular pings of a session; 0 is
 	// wire.PingSeconds.
 	PingSeconds int
@@ -98,6 +101,9 @@ func NewRegistry(o Options) *Registry {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
+	if o.MaxGreeting <= 0 || o.MaxGreeting > wire.MaxSocketsNoHello {
+		o.MaxGreeting = wire.MaxSocketsNoHello
+	}
 	return &Registry{
 		o: o, keys: keyring{o.Secret}, sessions: make(map[*session]state),
 		newest: make(map[wire.SessionID]*session), lately: make(map[wire.SessionID]lateSession),
@@ -118,7 +124,7 @@ func (r *Registry) reserve() *wire.Error {
 	if r.draining {
 		return goingAway()
 	}
-	if r.greeting >= wire.MaxSocketsNoHello {
+	if r.greeting >= r.o.MaxGreeting {
 		return &wire.Error{
 			Code:              wire.CodeOverloaded,
 			Sentence:          "too many sockets have been opened and have not said hello; try again after a second",

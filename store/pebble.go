@@ -14,6 +14,10 @@ import (
 // memTables is how many memtables may wait to be flushed before writes stop.
 const memTables = 4
 
+// pebbleOtherFiles is what Pebble takes off its bound of open files before it
+// bounds the tables.
+const pebbleOtherFiles = 10
+
 // pebbleOptions are the same for every open. The format version is pinned:
 // Pebble's default is an old one, and a newer one cannot be taken back.
 func (s *Store) pebbleOptions() *pebble.Options {
@@ -32,7 +36,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		CompactionConcurrencyRange:  compactionConcurrency,
 		FlushDelayDeleteRange:       10 * time.Second,
 		BytesPerSync:                1 << 20,
-		MaxOpenFiles:                4096,
+		MaxOpenFiles:                s.options.MaxOpenTables + pebbleOtherFiles,
 		Logger:                      log,
 		EventListener:               s.listener(),
 		DisableAutomaticCompactions: s.options.DisableAutomaticCompactions,

@@ -21,6 +21,7 @@ const (
 
 	defaultMemTableBytes = 16 << 20
 	defaultCacheBytes    = 64 << 20
+	defaultOpenTables    = 4096
 )
 
 // Options say where the database is and who is told what.
@@ -36,6 +37,9 @@ type Options struct {
 	// MemTableBytes and CacheBytes size Pebble's memory; 0 for 16 and 64 MiB.
 	MemTableBytes int
 	CacheBytes    int
+	// MaxOpenTables is how many files of tables stay open for the next read; 0 is
+	// 4096, and less than 64 are 64. Those that are being read come on top.
+	MaxOpenTables int
 	Log           zerolog.Logger
 	// Random makes the creation id and the secret of a new directory; nil is crypto/rand.
 	Random io.Reader
@@ -120,6 +124,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
+	}
+	if o.MaxOpenTables == 0 {
+		o.MaxOpenTables = defaultOpenTables
 	}
 	if o.Fatal == nil {
 		log := o.Log

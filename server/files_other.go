@@ -1,0 +1,6 @@
+//go:build !unix
+
+package server
+
+// raiseFileLimit has nothing to raise.
+func raiseFileLimit() int { return anyFiles }

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is shared never exceeds the limit, also when the store holds every table
+// twice as far as it keeps them, and grows with it.
+func TestN14FilesAreSharedWithinTheLimit(t *testing.T) {
+	last := files{}
+	for limit := minFiles; limit < 100_000; limit++ {
+		f, err := planFiles(limit, usualFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := ownFiles + 2*f.tables + f.connections; sum > limit {
+			t.Fatalf("%d of %d are shared: %+v", sum, limit, f)
+		}
+		if f.connections < last.connections || f.tables < last.tables || f.sessions < last.sessions {
+			t.Fatalf("%+v after %+v", f, last)
+		}
+		if f.sessions < 48 || f.connections-f.sessions < minHTTP || f.tables < minTables {
+			t.Fatalf("too little: %+v", f)
+		}
+		last = f
+	}
+	f := shareFiles(1024, 0)
+	for _, sessions := range []int{1, 420, 421, 10_000, 1_000_000} {
+		n := f.needed(sessions)
+		if got := shareFiles(n, 0).sessions; got < sessions || shareFiles(n-1, 0).sessions >= sessions {
+			t.Errorf("%d sessions need %d, which give %d", sessions, n, got)
+		}
+	}
+}
+
+// docs/config.md has these.
+func TestN14FilesAreSharedAsTheDocumentSays(t *testing.T) {
+	for limit, want := range map[int]files{
+		256:    {limit: 256, tables: 64, connections: 64, sessions: 48},
+		1024:   {limit: 1024, tables: 240, connections: 480, sessions: 420},
+		4096:   {limit: 4096, tables: 1008, connections: 2016, sessions: 1764},
+		20_000: {limit: 20_000, tables: 4096, connections: 11_744, sessions: 10_276},
+	} {
+		if got := shareFiles(limit, 0); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestN14InheritedFilesCount(t *testing.T) {
+	_, err := planFiles(300, usualFiles+50)
+	if err == nil || !strings.Contains(err.Error(), "needs 306 ") {
+		t.Errorf("300 with 50 inherited: %v", err)
+	}
+	if f, err := planFiles(306, usualFiles+50); err != nil || f.connections != shareFiles(256, 0).connections {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

@@ -1,0 +1,14 @@
+package server
+
+import "codeq/meter"
+
+// writeMetrics adds the figures of the listener to a page. Those of descriptors
+// stand among those of the process: process_open_fds and process_max_fds.
+func (s *Server) writeMetrics(p *meter.Page) {
+	p.One("codeq_connections", meter.Gauge, "Connections that are open, sessions included.", float64(s.door.count()))
+	p.One("codeq_connections_limit", meter.Gauge, "Connections that the limit of open files leaves room for.", float64(s.door.most))
+	p.One("codeq_connections_refused_total", meter.Total, "Connections that were refused because as many were open as may be.",
+		float64(s.door.refused.Load()))
+	p.One("codeq_connections_displaced_total", meter.Total, "Connections without a request that were closed because another wanted in.",
+		float64(s.door.displaced.Load()))
+}
