@@ -24,12 +24,7 @@ func parseBase(text string) (*url.URL, error) {
 	if err != nil || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
 		return nil, badAddress(text)
 	}
-	switch base.Scheme {
-	case "http", "ws":
-		base.Scheme = "http"
-	case "https", "wss":
-		base.Scheme = "https"
-	default:
+	if base.Scheme = plainScheme(base.Scheme); base.Scheme == "" {
 		return nil, badAddress(text)
 	}
 	if strings.ContainsAny(base.Hostname(), "[]") { // brackets that do not hold the whole host
@@ -67,12 +62,7 @@ func hostPort(base *url.URL) string {
 	return net.JoinHostPort(base.Hostname(), port)
 }
 
-// sessionURL is where the WebSocket of the base address is.
-func sessionURL(base *url.URL) string {
-	socket := *base
-	socket.Scheme = "ws"
-	if base.Scheme == "https" {
-		socket.Scheme = "wss"
-	}
-	return socket.String() + sessionPath
+// socketURL is an address as WebSockets have it.
+func socketURL(at *url.URL) string {
+	return "ws" + strings.TrimPrefix(at.String(), "http")
 }

@@ -72,7 +72,7 @@ func (c *crew) refused(frame *wire.ErrorFrame) {
 	case q.outcome != nil:
 		c.outcomeRefused(q.outcome, frame.Err)
 	case q.heartbeat != nil:
-		if frame.Err.Code.Retryable() {
+		if harmlessFrame.again(frame.Err) {
 			c.heart.Reset(min(backoff(0), c.worker.options.Lease/6))
 			return
 		}
@@ -89,7 +89,7 @@ func (c *crew) refused(frame *wire.ErrorFrame) {
 
 // subscriptionRefused asks again later, or ends the worker with the reason.
 func (c *crew) subscriptionRefused(refusal *wire.Error) {
-	if !refusal.Code.Retryable() {
+	if !harmlessFrame.again(refusal) {
 		c.stop(refusal)
 		return
 	}
@@ -101,7 +101,7 @@ func (c *crew) subscriptionRefused(refusal *wire.Error) {
 // takes the answer for final.
 func (c *crew) outcomeRefused(j *job, refusal *wire.Error) {
 	j.asked = 0
-	if refusal.Code.Retryable() {
+	if harmlessFrame.again(refusal) {
 		c.later(refusal)
 		return
 	}
@@ -120,7 +120,7 @@ func (c *crew) later(refusal *wire.Error) {
 		return
 	}
 	c.waiting = true
-	c.again.Reset(backoff(c.refusals))
+	c.again.Reset(pause(c.refusals, refusal))
 	c.refusals++
 	if c.refusals == 4 {
 		c.worker.client.notice("the server puts this worker off and is asked again: " + refusal.Sentence)

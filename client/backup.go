@@ -21,26 +21,13 @@ var errCutShort = errors.New("the backup broke off before its end")
 // comes last; only a nil error says that everything came. It takes a credential
 // with the scope operator, and as long as it takes: ctx bounds it.
 func (c *Client) Backup(ctx context.Context, write func(name string, sizeBytes int64, content io.Reader) error) error {
-	in := call{method: http.MethodGet, path: apiPath + "/admin/backup"}
-	request, err := c.request(ctx, in)
+	response, err := c.open(ctx, call{method: http.MethodGet, path: apiPath + "/admin/backup"})
 	if err != nil {
 		return err
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return c.brokenOff(ctx, in, err)
 	}
 	defer func() {
 		_ = response.Body.Close() // what was needed has been read
 	}()
-	c.reached.Store(true)
-	if response.StatusCode != http.StatusOK {
-		body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
-		if err != nil {
-			return c.brokenOff(ctx, in, err)
-		}
-		return c.refusal(in, response.StatusCode, body)
-	}
 	return readArchive(response.Body, write)
 }
 

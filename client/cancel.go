@@ -16,7 +16,7 @@ import (
 // a request that broke off may be repeated.
 func (c *Client) Cancel(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) {
 	answer, err := c.do(ctx, call{
-		method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel", harmless: true,
+		method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel",
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -19,8 +20,8 @@ type ClaimOptions struct {
 	// Lease is how long a task stays with the caller without another word, in
 	// whole seconds; 0 is what the queue says, or else five minutes.
 	Lease time.Duration
-	// Wait is how long the server waits for a task when there is none, up to 30
-	// seconds and in whole ones; 0 is not at all.
+	// Wait is how long to wait for a task when there is none, in whole seconds; 0
+	// is not at all.
 	Wait time.Duration
 	// WorkerID is a name for people; "" is the subject of the credential.
 	WorkerID string
@@ -30,8 +31,8 @@ type ClaimOptions struct {
 // that can be said about it. It suits programs that take a task now and then; a
 // Worker is pushed its tasks, renews their leases itself and takes less of
 // everything. Methods may be called from any goroutine. Each sends one request,
-// which does no harm when it is sent again, and returns a *wire.Error for a
-// refusal (lease_lost: drop the work) and an *UnreachableError.
+// and returns a *wire.Error for a refusal (lease_lost: drop the work). After any
+// other error it does no harm to send it again.
 type Claimed struct {
 	// Task is nil after Client.Claimed.
 	Task *wire.Task
@@ -42,10 +43,47 @@ type Claimed struct {
 	client *Client
 }
 
-// Claim takes tasks over HTTP. None is no error. A request that broke off may
-// be sent again: what the server gave to it is ready again at once, or when its
-// lease is over.
+// errNoTask is the answer of a server that has no task.
+var errNoTask = &failed{error: errors.New("there is no task"), how: late}
+
+// Claim takes tasks over HTTP, and waits for one up to o.Wait. None is no error.
+// A claim that breaks off while it waits is made again until the time is over.
+// The server gives nothing to a claim whose connection is gone, or takes it back;
+// but if an answer was lost in a proxy, the task in it comes back only when its
+// lease is over. A notice says so, and so does the error of the last claim.
 func (c *Client) Claim(ctx context.Context, o ClaimOptions) ([]*Claimed, error) {
+	var claimed []*Claimed
+	doubt := false
+	wait := time.Duration(wholeSeconds(o.Wait)) * time.Second
+	err := c.persist(ctx, waitTask, wait, func(left time.Duration) (err error) {
+		o.Wait = min(max(0, left), wire.MaxClaimWaitSeconds*time.Second).Truncate(time.Second)
+		claimed, err = c.claimOnce(ctx, o)
+		doubt = doubt || fateOf(err)&inDoubt != 0
+		return err
+	})
+	switch {
+	case fateOf(err) == late:
+		err = nil
+	case err != nil && fateOf(err)&inDoubt != 0:
+		return nil, fmt.Errorf("%w; %s", err, stranded(o))
+	}
+	if doubt {
+		c.notice("a claim broke off and was made again: " + stranded(o))
+	}
+	return claimed, err
+}
+
+// stranded says what becomes of a task whose answer was lost.
+func stranded(o ClaimOptions) string {
+	lease := ""
+	if o.Lease > 0 {
+		lease = fmt.Sprintf(" of %s", o.Lease)
+	}
+	return "if the server gave it a task, that one is ready again when its lease" + lease + " is over"
+}
+
+// claimOnce asks once. No task is errNoTask.
+func (c *Client) claimOnce(ctx context.Context, o ClaimOptions) ([]*Claimed, error) {
 	request := &wire.ClaimRequest{
 		Commands: o.Commands, LeaseSeconds: int(wholeSeconds(o.Lease)), WaitSeconds: int(wholeSeconds(o.Wait)),
 		WorkerID: o.WorkerID, Count: max(o.Count, 1),
@@ -55,9 +93,12 @@ func (c *Client) Claim(ctx context.Context, o ClaimOptions) ([]*Claimed, error) 
 		path += "/batch"
 	}
 	body := wire.AppendClaimRequest(nil, request)
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body, harmless: true, waitFor: o.Wait})
-	if err != nil || len(answer.body) == 0 {
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body, waitFor: o.Wait})
+	if err != nil {
 		return nil, err
+	}
+	if len(answer.body) == 0 {
+		return nil, errNoTask
 	}
 	list := []json.RawMessage{answer.body}
 	if request.Count > 1 {
@@ -152,7 +193,7 @@ func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*Settle
 // say sends one verb about the delivery.
 func (t *Claimed) say(ctx context.Context, verb string, body []byte) ([]byte, error) {
 	answer, err := t.client.do(ctx, call{
-		method: http.MethodPost, path: apiPath + "/tasks/" + t.Ref.TaskID.String() + "/" + verb, body: body, harmless: true,
+		method: http.MethodPost, path: apiPath + "/tasks/" + t.Ref.TaskID.String() + "/" + verb, body: body,
 	})
 	if err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ type Client struct {
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	tls    *tls.Config
 	notice func(sentence string)
-	http   *http.Client
-	// reached: the server has answered a request.
+	http   *http.Transport
+	// reached: a request has been sent, so somebody is or was there.
 	reached atomic.Bool
 }
 
@@ -73,13 +73,19 @@ func New(address string, options ...Option) (*Client, error) {
 	for _, option := range options {
 		option(c)
 	}
-	c.http = &http.Client{Transport: &http.Transport{
-		DialContext:         c.dial,
+	c.http = &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := c.dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &counted{Conn: conn}, nil
+		},
 		TLSClientConfig:     c.tls.Clone(),
 		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     30 * time.Second,
-	}}
+	}
 	return c, nil
 }
 

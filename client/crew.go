@@ -263,9 +263,7 @@ func (c *crew) redialled(next dialled) {
 		c.up(next.link)
 		return
 	}
-	if c.redial.failures%10 == 1 || lastingRefusal(next.err) != nil {
-		c.worker.client.notice(next.err.Error() + "; still trying")
-	}
+	c.redial.worthAnother(workerLink, next.err) // always is: what is in hand may still count
 	c.redial.again()
 }
 

@@ -41,7 +41,7 @@ type DeadAnswer struct {
 // that broke off may be repeated: it goes on where it stopped.
 func (c *Client) ReplayQueue(ctx context.Context, q DeadQuery) (*DeadAnswer, error) {
 	body := wire.AppendDeadRequest(nil, q.request())
-	return c.workDead(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/dlq/replay", body: body, harmless: true})
+	return c.workDead(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/dlq/replay", body: body})
 }
 
 // PurgeQueue removes dead letters of a queue, with their results and keys. A

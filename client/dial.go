@@ -1,13 +1,12 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -16,24 +15,26 @@ import (
 	"codeq/wire"
 )
 
-// maxRefusalBytes bounds what is read of an answer that refuses an upgrade.
-const maxRefusalBytes = 64 << 10
-
 // connect makes one link: dial, upgrade, hello, welcome. It ends early with
 // ctx. The error is an *UnreachableError, a *wire.Error, or a sentence.
 func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout+helloTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout+helloTimeout, errMute)
 	defer cancel()
-	conn, err := c.dialSocket(ctx)
+	at, err := url.Parse(c.URL() + sessionPath)
 	if err != nil {
-		return nil, c.notReached(ctx, err)
+		return nil, fmt.Errorf("make request: %w", err)
 	}
 	l := newLink()
-	socket, err := c.upgrade(ctx, conn, l)
-	if err != nil {
-		return nil, err
+	for hops := 0; l.conn == nil; hops++ {
+		socket, next, err := c.upgrade(ctx, at, hops, l)
+		if err != nil {
+			return nil, err
+		}
+		if socket != nil {
+			l.start(socket)
+		}
+		at = next
 	}
-	l.start(socket)
 	if err := l.greet(ctx, hello); err != nil {
 		l.close()
 		return nil, err
@@ -49,15 +50,15 @@ func (l *link) adopt() {
 	}
 }
 
-func (c *Client) dialSocket(ctx context.Context) (net.Conn, error) {
-	conn, err := c.dial(ctx, "tcp", hostPort(c.base))
-	if err != nil || c.base.Scheme != "https" {
+func (c *Client) dialSocket(ctx context.Context, at *url.URL) (net.Conn, error) {
+	conn, err := c.dial(ctx, "tcp", hostPort(at))
+	if err != nil || at.Scheme != "https" {
 		return conn, err
 	}
 	config := c.tls.Clone()
 	config.NextProtos = []string{"http/1.1"} // an upgrade is not possible over HTTP/2
 	if config.ServerName == "" {
-		config.ServerName = c.base.Hostname()
+		config.ServerName = at.Hostname()
 	}
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -82,8 +83,12 @@ func (h *heldConn) Close() error {
 	return h.Conn.Close()
 }
 
-// upgrade makes a WebSocket of conn. When it fails, conn is closed.
-func (c *Client) upgrade(ctx context.Context, conn net.Conn, events gws.Event) (*gws.Conn, error) {
+// upgrade makes a WebSocket at an address, or says where else to go.
+func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, events gws.Event) (*gws.Conn, *url.URL, error) {
+	conn, err := c.dialSocket(ctx, at)
+	if err != nil {
+		return nil, nil, noAnswer(ctx, baseOf(at, sessionPath), unreached, err)
+	}
 	held := &heldConn{Conn: conn}
 	// The end of ctx closes the connection. gws's own timer is set beyond it,
 	// because it leaves a goroutine behind when it fires.
@@ -93,36 +98,26 @@ func (c *Client) upgrade(ctx context.Context, conn net.Conn, events gws.Event) (
 	defer stop()
 	header := http.Header{}
 	header.Set("Sec-Websocket-Protocol", wire.Subprotocol)
-	if c.token != "" {
-		header.Set("Authorization", "Bearer "+c.token)
-	}
+	c.authorize(header, at)
 	socket, response, err := gws.NewClientFromConn(events, &gws.ClientOption{
-		Addr:               sessionURL(c.base),
+		Addr:               socketURL(at),
 		RequestHeader:      header,
 		HandshakeTimeout:   time.Hour,
 		ReadMaxPayloadSize: maxServerMessageBytes,
 	}, held)
 	held.free.Store(true)
 	if err == nil {
-		return socket, nil
+		return socket, nil, nil
 	}
-	err = c.upgradeRefused(ctx, response, err)
-	_ = conn.Close() // nothing can be lost on it
-	return nil, err
-}
-
-// upgradeRefused finds the reason in the answer to the upgrade, if one came.
-func (c *Client) upgradeRefused(ctx context.Context, response *http.Response, err error) error {
-	if cause := gaveUp(ctx); cause != nil {
-		return cause
+	defer func() {
+		_ = conn.Close() // nothing can be lost on it
+	}()
+	if response == nil || response.StatusCode == http.StatusSwitchingProtocols || ctx.Err() != nil {
+		return nil, nil, noAnswer(ctx, baseOf(at, sessionPath), broken, fmt.Errorf("open session: %w", err))
 	}
-	if response == nil || response.StatusCode == http.StatusSwitchingProtocols {
-		return &UnreachableError{URL: c.URL(), Err: fmt.Errorf("open session: %w", err)}
+	next, err := c.sentOn(at, response, sessionPath, hops)
+	if next == nil && err == nil {
+		err = c.refusal(at, sessionPath, response)
 	}
-	body, readErr := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
-	if readErr != nil {
-		// What came of the body may still be the whole error.
-		body = bytes.TrimSpace(body)
-	}
-	return c.refusal(call{method: http.MethodGet}, response.StatusCode, body)
+	return nil, next, err
 }

@@ -73,8 +73,15 @@
 // # Errors
 //
 // What the server refuses is a *wire.Error, whose Code never changes and whose
-// sentence says what would be right. A server that cannot be reached is an
-// *UnreachableError. The sentinels are found with errors.Is.
+// sentence says what would be right. When nothing could be sent, the error is an
+// *UnreachableError that says why: nobody listens, the certificate is not
+// trusted, http was spoken to a port of https. The sentinels are found with
+// errors.Is.
+//
+// What is tried again, after what, and for how long is one table, tries. A wait
+// for a result or a task goes on until its own time is over, also when the server
+// restarts or a proxy answers for it. Redirects are followed if they are 307 or
+// 308, to https but never back to http, and the token goes to no other host.
 //
 // # Below
 //

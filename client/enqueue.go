@@ -84,36 +84,7 @@ func (c *Client) Enqueue(ctx context.Context, command string, payload any, optio
 	if err != nil {
 		return nil, err
 	}
-	unsure := false
-	for failures := 0; ; failures++ {
-		enqueued, err := c.Post(ctx, request)
-		if err == nil || request.IdempotencyKey == "" {
-			return enqueued, err
-		}
-		refusal := lastingRefusal(err)
-		if refusal != nil && unsure && refusal.Code != wire.CodeIdempotencyConflict {
-			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-		}
-		unsure = unsure || leavesOpen(err)
-		if refusal != nil || !unsure {
-			return nil, err
-		}
-		if failures == 3 {
-			c.notice(fmt.Sprintf("no answer to a new task, which is still repeated: %v", err))
-		}
-		if err := sleep(ctx, backoff(failures)); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-		}
-	}
-}
-
-// leavesOpen reports an error after which the task may exist.
-func leavesOpen(err error) bool {
-	var refusal *wire.Error
-	if errors.As(err, &refusal) {
-		return refusal.Code.Retryable() && !nothingDone(refusal)
-	}
-	return errors.Is(err, ErrOutcomeUnknown)
+	return c.Post(ctx, request)
 }
 
 // Enqueue is Client.Enqueue over this session, which many goroutines can use

@@ -3,8 +3,6 @@ package client
 import (
 	"errors"
 	"fmt"
-
-	"codeq/wire"
 )
 
 // Sentinels. Test for them with errors.Is: most arrive wrapped in a sentence.
@@ -27,38 +25,10 @@ var (
 	ErrGraceOver = errors.New("the grace was over before all tasks had ended")
 )
 
-// UnreachableError says that nobody answered at an address: nothing was sent
-// that a server could have acted on.
-type UnreachableError struct {
-	URL string
-	Err error
-}
-
-// Error is one sentence with the remedy; the cause is behind Unwrap.
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no codeq server answers at %s: start one with \"codeq serve\", or name another with --url", e.URL)
-}
-
-// Unwrap is what the network said.
-func (e *UnreachableError) Unwrap() error { return e.Err }
-
-// lastingRefusal is the refusal in err that no repetition can turn into a
-// success, nil if there is none.
-func lastingRefusal(err error) *wire.Error {
-	var refusal *wire.Error
-	if errors.As(err, &refusal) && !refusal.Code.Retryable() {
-		return refusal
+// outcomeUnknown is the end of a request that the server may have done.
+func outcomeUnknown(why error) error {
+	if errors.Is(why, ErrOutcomeUnknown) {
+		return why
 	}
-	return nil
-}
-
-// nothingDone reports a refusal that says for certain that the request had no
-// effect and may be repeated as it is. An internal error does not say that.
-func nothingDone(refusal *wire.Error) bool {
-	switch refusal.Code {
-	case wire.CodeOverloaded, wire.CodeDraining, wire.CodeNotLeader,
-		wire.CodeRateLimited, wire.CodeStorageFull:
-		return true
-	}
-	return false
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, why)
 }

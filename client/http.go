@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,9 +25,9 @@ type call struct {
 	method string
 	path   string // from the base address on
 	body   []byte
-	// harmless: doing it twice is doing it once, so a request that broke off is
-	// no doubt that has to be told.
-	harmless bool
+	// once: doing it twice would be more than doing it once, so a request without
+	// an answer leaves a doubt that has to be told.
+	once bool
 	// waitFor is the time the server was asked to wait.
 	waitFor time.Duration
 }
@@ -38,100 +38,117 @@ type reply struct {
 	body   []byte
 }
 
-// do carries out one request. It returns a *wire.Error for a refusal, an
-// *UnreachableError when the server could not be reached, ErrOutcomeUnknown
-// when a request that changes something broke off, and else a sentence.
+// errMute ends a request that the server let wait for too long.
+var errMute = errors.New("no answer came in time")
+
+// do carries out one request, once. It returns a *wire.Error for a refusal, an
+// *UnreachableError when nothing could be sent, ErrOutcomeUnknown when a request
+// that must not be done twice had no answer, and else a sentence.
 func (c *Client) do(ctx context.Context, in call) (*reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, in.waitFor+answerTimeout)
+	answer, err := c.try(ctx, in)
+	if err != nil && in.once && fateOf(err)&inDoubt&^internal != 0 {
+		return nil, outcomeUnknown(err)
+	}
+	return answer, err
+}
+
+func (c *Client) try(ctx context.Context, in call) (*reply, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, in.waitFor+answerTimeout, errMute)
 	defer cancel()
-	request, err := c.request(ctx, in)
+	response, err := c.open(ctx, in)
 	if err != nil {
 		return nil, err
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, c.brokenOff(ctx, in, err)
 	}
 	defer func() {
 		_ = response.Body.Close() // what was needed has been read
 	}()
-	c.reached.Store(true)
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err != nil {
-		return nil, c.brokenOff(ctx, in, err)
-	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return nil, c.refusal(in, response.StatusCode, body)
+		return nil, noAnswer(ctx, baseOf(response.Request.URL, in.path), cutShort, err)
 	}
 	return &reply{header: response.Header, body: body}, nil
 }
 
-func (c *Client) request(ctx context.Context, in call) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, in.method, c.URL()+in.path, bytes.NewReader(in.body))
+// open sends one request, also to where answers send it on to, and returns the
+// answer if it is a 2xx. Its body is still to be read and closed.
+func (c *Client) open(ctx context.Context, in call) (*http.Response, error) {
+	at, err := url.Parse(c.URL() + in.path)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
+	for hops := 0; ; hops++ {
+		response, err := c.send(ctx, in, at)
+		if err != nil || response.StatusCode >= 200 && response.StatusCode <= 299 {
+			return response, err
+		}
+		next, err := c.sentOn(at, response, in.path, hops)
+		if next == nil && err == nil {
+			err = c.refusal(at, in.path, response)
+		}
+		_ = response.Body.Close() // what was needed has been read
+		if err != nil {
+			return nil, err
+		}
+		at = next
 	}
+}
+
+// send sends one request to one address.
+func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response, error) {
+	w := &watch{}
+	request, err := http.NewRequestWithContext(w.on(ctx), in.method, at.String(), bytes.NewReader(in.body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	c.authorize(request.Header, at)
 	if in.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	return request, nil
-}
-
-// brokenOff says what a request without an answer means.
-func (c *Client) brokenOff(ctx context.Context, in call, err error) error {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return c.notReached(ctx, err)
+	response, err := c.http.RoundTrip(request)
+	how := w.fate(ctx)
+	if how != unreached {
+		c.reached.Store(true)
 	}
-	var inner *url.Error
-	if errors.As(err, &inner) {
-		err = inner.Err
+	if err != nil {
+		return nil, noAnswer(ctx, baseOf(at, in.path), how, err)
 	}
-	if in.method == http.MethodPost && !in.harmless {
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("wait for the answer of %s: %w", c.URL(), context.Cause(ctx))
-	}
-	return &UnreachableError{URL: c.URL(), Err: err}
-}
-
-// notReached says what it means that no connection came about.
-func (c *Client) notReached(ctx context.Context, err error) error {
-	if cause := gaveUp(ctx); cause != nil {
-		return fmt.Errorf("connect to %s: %w", c.URL(), cause)
-	}
-	return &UnreachableError{URL: c.URL(), Err: err}
-}
-
-// gaveUp is why whoever asked wants no answer any more, nil if it does, or if the
-// time for one is over.
-func gaveUp(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	return nil
+	return response, nil
 }
 
 // refusal turns an answer that is no 2xx into an error. What a proxy says when
 // it lost the server leaves open what the server did.
-func (c *Client) refusal(in call, status int, body []byte) error {
-	if refusal, err := wire.ParseError(body); err == nil && refusal.Code != "" {
+func (c *Client) refusal(at *url.URL, path string, response *http.Response) error {
+	// What came of a body that broke off may still be the whole error.
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	status := response.StatusCode
+	if refusal, err := wire.ParseError(bytes.TrimSpace(body)); err == nil && refusal.Code != "" {
+		if status == http.StatusUnauthorized && c.token != "" && !c.mayKnowToken(at) {
+			return fmt.Errorf("%w; a redirect led from %s to %s, to which the token is not sent, because it is another host or port: set --url to it",
+				refusal, c.URL(), baseOf(at, path))
+		}
 		return refusal
 	}
-	err := fmt.Errorf("%s answered %d %s, not in the words of codeq: is it a codeq server?",
-		c.URL(), status, http.StatusText(status))
-	if in.method == http.MethodPost && !in.harmless && status >= http.StatusInternalServerError {
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	f := &failed{how: foreign}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		f.after = min(time.Duration(seconds), maxAdvice/time.Second) * time.Second
 	}
-	return err
+	said := fmt.Sprintf("%s answered %d %s, not in the words of codeq", baseOf(at, path), status, http.StatusText(status))
+	switch {
+	case speaksTLS(string(body)):
+		return mistrust(baseOf(at, path), errPlainToTLS)
+	case status == http.StatusTooManyRequests:
+		f.how, f.error = putOff, fmt.Errorf("%s: a proxy lets no more requests through now", said)
+	case status >= http.StatusInternalServerError:
+		f.how, f.error = gateway, fmt.Errorf("%s: a proxy has no answer of the server", said)
+	default:
+		f.error = fmt.Errorf("%s: is it a codeq server?", said)
+	}
+	return f
 }
 
+// misunderstood is the error of a 2xx that is not what codeq says.
 func (c *Client) misunderstood(what string, err error) error {
-	return fmt.Errorf("read %s from %s: %w", what, c.URL(), err)
+	return &failed{error: fmt.Errorf("read %s from %s: %w", what, c.URL(), err), how: garbled}
 }
 
 // Enqueued answers a request for a new task.
@@ -146,18 +163,29 @@ type Enqueued struct {
 	Raw  []byte
 }
 
-// Post is Enqueue with the request in the protocol's own terms, sent once as it
-// is. Errors are a *wire.Error for a refusal, an *UnreachableError, and ErrOutcomeUnknown
-// when the connection broke before the answer.
+// Post is Enqueue with the request in the protocol's own terms.
 func (c *Client) Post(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
+	if request.IdempotencyKey == "" {
+		return c.postOnce(ctx, request)
+	}
+	var enqueued *Enqueued
+	err := c.persist(ctx, keyed, waitForever, func(time.Duration) (err error) {
+		enqueued, err = c.postOnce(ctx, request)
+		return err
+	})
+	return enqueued, err
+}
+
+func (c *Client) postOnce(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	body := wire.AppendEnqueueRequest(nil, request)
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: apiPath + "/tasks", body: body})
+	once := request.IdempotencyKey == ""
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: apiPath + "/tasks", body: body, once: once})
 	if err != nil {
 		return nil, err
 	}
 	task, err := wire.ParseTask(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("the new task", err)
+		return nil, outcomeUnknown(c.misunderstood("the new task", err))
 	}
 	replayed := strings.EqualFold(answer.header.Get("Idempotent-Replayed"), "true")
 	return &Enqueued{TaskID: task.ID, Replayed: replayed, Task: task, Raw: answer.body}, nil

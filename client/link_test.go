@@ -222,7 +222,7 @@ func TestConnectSaysWhyItFails(t *testing.T) {
 		},
 		"no HTTP at all": {
 			prepare: func(s *stage) { s.answers("220 mail.test ESMTP\r\n") },
-			want:    "no codeq server answers at",
+			want:    "did not answer in HTTP",
 		},
 		"hello refused": {server: refused, want: "unauthenticated: because of the test"},
 		"closed with 4401": {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +54,7 @@ func newStage(t *testing.T, options ...Option) *stage {
 func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
 	s.dials.Add(1)
 	if s.unreachable.Load() {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errTest}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(errTest, syscall.ECONNREFUSED)}
 	}
 	near, far := net.Pipe()
 	go s.serve(far)

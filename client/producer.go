@@ -161,21 +161,19 @@ func (p *producer) finish(one *posting, enqueued *Enqueued, err error) {
 	one.done(enqueued, err)
 }
 
-// refused repeats what may be repeated. An internal error leaves open what
-// happened, so it is repeated only if that is harmless.
+// refused repeats what may be repeated.
 func (p *producer) refused(frame *wire.ErrorFrame) {
 	one := p.inFlight[frame.Ref.Value]
 	if one == nil || !frame.Ref.Present {
 		return // the end of the link follows if it concerns the session
 	}
-	repeatable := nothingDone(frame.Err) || frame.Err.Code.Retryable() && one.harmless()
-	if !repeatable || one.abandoned.Load() {
+	if !one.verb().again(frame.Err) || one.abandoned.Load() {
 		p.finish(one, nil, frame.Err)
 		return
 	}
 	delete(p.inFlight, one.ref)
 	one.sent, one.refusal = false, frame.Err
-	one.unsure = one.unsure || !nothingDone(frame.Err)
+	one.unsure = one.unsure || fateOf(frame.Err)&inDoubt != 0
 	p.requeue([]*posting{one})
 	p.rest(frame.Err)
 }
@@ -185,16 +183,12 @@ func (p *producer) rest(refusal *wire.Error) {
 	if p.rests {
 		return
 	}
-	delay := backoff(p.refusals)
-	if advice := time.Duration(refusal.RetryAfterSeconds) * time.Second; advice > delay {
-		delay = min(advice, 10*maxBackoff)
-	}
 	if p.refusals == 3 {
 		p.session.client.notice("the server takes no tasks now and is asked again: " + refusal.Sentence)
 	}
+	p.resting.Reset(pause(p.refusals, refusal))
 	p.refusals++
 	p.rests = true
-	p.resting.Reset(delay)
 	p.message = nil // was composed before; its posts are still in the queue
 }
 
@@ -219,7 +213,7 @@ func (p *producer) down() {
 	p.link, p.lostAt = nil, time.Now()
 	var again []*posting
 	for _, one := range slices.SortedFunc(maps.Values(p.inFlight), byRef) {
-		if one.harmless() && !one.abandoned.Load() {
+		if one.verb() == harmlessFrame && !one.abandoned.Load() {
 			one.unsure = true
 			again = append(again, one)
 			continue
@@ -240,8 +234,8 @@ func (p *producer) redialled(next dialled) error {
 		p.up(next.link)
 		return nil
 	}
-	if refusal := lastingRefusal(next.err); refusal != nil {
-		return refusal
+	if !p.redial.worthAnother(producerLink, next.err) {
+		return next.err
 	}
 	if limit := p.options.GiveUpAfter; limit > 0 && time.Since(p.lostAt) >= limit {
 		return next.err

@@ -26,19 +26,19 @@ func (c *Client) Queue(ctx context.Context, command string) (*QueueAnswer, error
 // queue_not_empty.
 func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.QueueSettings) (*QueueAnswer, error) {
 	return c.queue(ctx, call{
-		method: http.MethodPut, path: queuePath(command), body: wire.AppendQueueSettings(nil, settings), harmless: true,
+		method: http.MethodPut, path: queuePath(command), body: wire.AppendQueueSettings(nil, settings),
 	})
 }
 
 // PauseQueue keeps the tasks of a queue from workers until ResumeQueue, also
 // over a restart of the server. What workers have in hand stays theirs.
 func (c *Client) PauseQueue(ctx context.Context, command string) (*QueueAnswer, error) {
-	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/pause", harmless: true})
+	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/pause"})
 }
 
 // ResumeQueue ends a pause.
 func (c *Client) ResumeQueue(ctx context.Context, command string) (*QueueAnswer, error) {
-	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/resume", harmless: true})
+	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/resume"})
 }
 
 func (c *Client) queue(ctx context.Context, in call) (*QueueAnswer, error) {

@@ -2,8 +2,8 @@ package client
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
+	"time"
 
 	"codeq/wire"
 )
@@ -43,20 +43,12 @@ func (c *Client) newRedialer(workerID string) *redialer {
 // first makes the first link of a session or worker. Nobody there is an error
 // at once, because the person who starts it wants to know; a server that says
 // "later", as one does that is starting, is asked again until ctx ends.
-func (r *redialer) first(ctx context.Context) (*link, error) {
-	for failures := 0; ; failures++ {
-		l, err := r.client.connect(ctx, r.hello)
-		var refusal *wire.Error
-		if err == nil || !errors.As(err, &refusal) || !nothingDone(refusal) {
-			return l, err
-		}
-		if failures == 0 {
-			r.client.notice(refusal.Sentence)
-		}
-		if err := sleep(ctx, backoff(failures)); err != nil {
-			return nil, err
-		}
-	}
+func (r *redialer) first(ctx context.Context) (l *link, err error) {
+	err = r.client.persist(ctx, firstLink, waitForever, func(time.Duration) (err error) {
+		l, err = r.client.connect(ctx, r.hello)
+		return err
+	})
+	return l, err
 }
 
 // resume makes the next links go on with the session of a key; "" is a new one.
@@ -91,6 +83,18 @@ func (r *redialer) took(next dialled) {
 	if next.err == nil {
 		r.failures = 0
 	}
+}
+
+// worthAnother reports whether another attempt may help after one that failed,
+// and says now and then that it is made.
+func (r *redialer) worthAnother(v verb, err error) bool {
+	if !v.again(err) {
+		return false
+	}
+	if r.failures%10 == 1 || fateOf(err) == refused {
+		r.client.notice(err.Error() + "; still trying")
+	}
+	return true
 }
 
 // stop ends the attempt under way and waits for its end.

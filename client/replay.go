@@ -11,7 +11,9 @@ import (
 // is then. A task that is no dead letter is a *wire.Error with the code
 // not_in_dlq.
 func (c *Client) Replay(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) {
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: apiPath + "/admin/tasks/" + id.String() + "/replay"})
+	answer, err := c.do(ctx, call{
+		method: http.MethodPost, path: apiPath + "/admin/tasks/" + id.String() + "/replay", once: true,
+	})
 	if err != nil {
 		return nil, err
 	}

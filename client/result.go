@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -43,9 +42,6 @@ func (e *TaskError) Error() string {
 	return fmt.Sprintf("task %s is %s: %s", e.Result.TaskID, e.Result.Status, e.Result.Error)
 }
 
-// waitForever is longer than any context lives.
-const waitForever = 100 * 365 * 24 * time.Hour
-
 // Result waits until a task has ended, or until ctx ends, whose cause is then
 // in the error. A task that ended in another way than completed is a
 // *TaskError. A server that goes away meanwhile is asked again; one that never
@@ -77,48 +73,18 @@ func ResultOf[R any](ctx context.Context, c *Client, id wire.TaskID) (R, error) 
 // ResultWithin reads the outcome of a task, whatever it is, and waits for it up
 // to waitFor, which may be longer than a server waits in one request. A task
 // without an outcome by then is a *wire.Error with the code result_not_found
-// and the task's status. A server that goes away while the caller waits is
-// asked again until the time is over; one that never answered this client is
-// an *UnreachableError at once.
+// and the task's status. A server that goes away while the caller waits, or a
+// proxy that loses it, is asked again until the time is over, and the error says
+// what happened last. One that never took a request of this client is an
+// *UnreachableError at once.
 func (c *Client) ResultWithin(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
-	until := time.Now().Add(waitFor)
-	failures := 0
-	for {
-		began := time.Now()
-		asked := min(max(0, until.Sub(began)), wire.MaxWaitSeconds*time.Second).Truncate(time.Second)
-		answer, err := c.resultOnce(ctx, id, asked)
-		if err == nil || ctx.Err() != nil || time.Until(until) <= 0 {
-			return answer, err
-		}
-		if !c.worthWaiting(err) {
-			return nil, err
-		}
-		if isNotYet(err) && asked > 0 && time.Since(began) >= asked/2 {
-			failures = 0
-			continue
-		}
-		// A server that did not wait, because less than a whole second is left
-		// or for reasons of its own, is not asked again at once.
-		if err := sleep(ctx, min(backoff(failures), time.Until(until))); err != nil {
-			return nil, err
-		}
-		failures++
-	}
-}
-
-func isNotYet(err error) bool {
-	var refusal *wire.Error
-	return errors.As(err, &refusal) && refusal.Code == wire.CodeResultNotFound
-}
-
-// worthWaiting reports whether the next request may have another answer.
-func (c *Client) worthWaiting(err error) bool {
-	var refusal *wire.Error
-	if errors.As(err, &refusal) {
-		return refusal.Code.Retryable()
-	}
-	var nobody *UnreachableError
-	return c.reached.Load() && (errors.As(err, &nobody) || errors.Is(err, context.DeadlineExceeded))
+	var answer *ResultAnswer
+	err := c.persist(ctx, waitResult, waitFor, func(left time.Duration) (err error) {
+		asked := min(max(0, left), wire.MaxWaitSeconds*time.Second).Truncate(time.Second)
+		answer, err = c.resultOnce(ctx, id, asked)
+		return err
+	})
+	return answer, err
 }
 
 func (c *Client) resultOnce(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
@@ -146,16 +112,4 @@ func (c *Client) resultOnce(ctx context.Context, id wire.TaskID, waitFor time.Du
 		return nil, c.misunderstood("a result", err)
 	}
 	return &ResultAnswer{Task: task, Result: record, Raw: answer.body}, nil
-}
-
-// sleep waits that long or until ctx ends.
-func sleep(ctx context.Context, delay time.Duration) error {
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -71,8 +71,12 @@ func (p *posting) frame() wire.ClientFrame {
 	return &wire.Enqueue{Ref: ref, EnqueueRequest: *p.request}
 }
 
-// harmless reports a request that may be said twice.
-func (p *posting) harmless() bool { return p.request == nil || p.request.IdempotencyKey != "" }
+func (p *posting) verb() verb {
+	if p.request == nil || p.request.IdempotencyKey != "" {
+		return harmlessFrame
+	}
+	return sessionFrame
+}
 
 // Dial opens a producer session. It fails if the server does not answer now or
 // refuses for good; one that is starting is waited for until ctx ends. Later

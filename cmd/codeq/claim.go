@@ -49,20 +49,13 @@ func (c *claimCmd) Run(a *app) error {
 		return err
 	}
 	defer done()
-	for left := c.Wait; ; left -= wire.MaxClaimWaitSeconds * time.Second {
-		claimed, err := server.Claim(ctx, client.ClaimOptions{
-			Commands: c.Commands, Lease: c.Lease, WorkerID: c.Name,
-			Wait: min(left, wire.MaxClaimWaitSeconds*time.Second),
-		})
-		switch {
-		case err != nil:
-			return err
-		case len(claimed) > 0:
-			return c.handOver(ctx, a, claimed[0])
-		case left <= wire.MaxClaimWaitSeconds*time.Second:
-			return nil
-		}
+	claimed, err := server.Claim(ctx, client.ClaimOptions{
+		Commands: c.Commands, Lease: c.Lease, WorkerID: c.Name, Wait: c.Wait,
+	})
+	if err != nil || len(claimed) == 0 {
+		return err
 	}
+	return c.handOver(ctx, a, claimed[0])
 }
 
 // handOver prints a task. Nobody else knows its token, so a task that can not be

@@ -187,7 +187,11 @@ func excerpt(payload []byte) string {
 }
 
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
-	enqueued, err := c.Post(ctx, request)
+	// A task with a key is posted until there is an answer, for so long.
+	postFor := max(e.Wait, giveUpAfter)
+	posting, stop := context.WithTimeoutCause(ctx, postFor, fmt.Errorf("the time of %s for posting is over", postFor))
+	defer stop()
+	enqueued, err := c.Post(posting, request)
 	if errors.Is(err, client.ErrOutcomeUnknown) && request.IdempotencyKey != "" {
 		return fmt.Errorf("%w; its key makes it safe to run this again", err)
 	}

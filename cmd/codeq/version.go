@@ -24,7 +24,8 @@ func (v *versionCmd) Run(a *app) error {
 	ctx, cancel := context.WithTimeout(ctx, versionPatience)
 	defer cancel()
 	server := ""
-	if answer, err := c.Version(ctx); err == nil {
+	answer, failed := c.Version(ctx)
+	if failed == nil {
 		server = answer.Version
 	}
 	if a.JSON {
@@ -36,8 +37,8 @@ func (v *versionCmd) Run(a *app) error {
 		}
 		return a.writeLine(append(line, '}'))
 	}
-	if server == "" {
-		server = "none answers"
+	if failed != nil {
+		server = "none answers; " + sentence(failed)
 	}
 	_, err = fmt.Fprintf(a.out, "codeq %s, commit %s, %s\nserver at %s: %s\n",
 		version, commit, runtime.Version(), c.URL(), printable(server))

@@ -1,0 +1,72 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxHops is how often one request is sent on.
+const maxHops = 5
+
+// sentOn is where an answer sends its request on to; nil if it is no such answer.
+// Requests and the openings of sessions follow 307 and 308 alone, which keep the
+// method and the body, from http to https but never back, and maxHops times. The
+// error of any other redirect names the new address: whoever followed it with a
+// GET would report as done what was not even asked.
+func (c *Client) sentOn(from *url.URL, response *http.Response, path string, hops int) (*url.URL, error) {
+	status := response.StatusCode
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, nil
+	}
+	to, err := from.Parse(response.Header.Get("Location"))
+	if err == nil {
+		to.Scheme, to.User, to.Fragment = plainScheme(to.Scheme), nil, ""
+	}
+	said := fmt.Sprintf("%s answered %d %s", baseOf(from, path), status, http.StatusText(status))
+	switch {
+	case err != nil, response.Header.Get("Location") == "", to.Scheme == "", to.Host == "":
+		err = fmt.Errorf("%s without the address of a server", said)
+	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:
+		err = fmt.Errorf("%s: the server has moved to %s: set --url to it", said, baseOf(to, path))
+	case from.Scheme == "https" && to.Scheme == "http":
+		err = fmt.Errorf("%s and names %s, which is not encrypted: it was not sent there", said, baseOf(to, path))
+	case hops == maxHops:
+		err = fmt.Errorf("%s and names %s, after %d redirects: set --url to the server itself", said, baseOf(to, path), hops)
+	default:
+		return to, nil
+	}
+	return nil, &failed{error: err, how: moved}
+}
+
+// plainScheme is the scheme of an address as the client writes it, "" for what
+// it cannot speak.
+func plainScheme(scheme string) string {
+	switch scheme {
+	case "http", "ws":
+		return "http"
+	case "https", "wss":
+		return "https"
+	}
+	return ""
+}
+
+// baseOf is the address of the server behind the address of a request.
+func baseOf(at *url.URL, path string) string { return strings.TrimSuffix(at.String(), path) }
+
+// mayKnowToken reports whether the token may be sent to an address: it has the
+// host and the port of the server's.
+func (c *Client) mayKnowToken(at *url.URL) bool {
+	return strings.EqualFold(hostPort(c.base), hostPort(at))
+}
+
+// authorize adds the token to a request, if there is one and it may go there.
+func (c *Client) authorize(header http.Header, at *url.URL) {
+	if c.token != "" && c.mayKnowToken(at) {
+		header.Set("Authorization", "Bearer "+c.token)
+	}
+}

@@ -1,0 +1,251 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"codeq/wire"
+)
+
+// fate is how one try ended that did not bring what was asked for. Each is one
+// bit, so that the table below can hold sets of them.
+type fate uint16
+
+const (
+	// late: the server waited as long as it was asked to, and there is nothing yet.
+	late fate = 1 << iota
+	// putOff: refused for now and certainly not done. The codes overloaded,
+	// draining, not_leader, rate_limited and storage_full, and any 429.
+	putOff
+	// internal: refused with the code internal, which leaves open what was done.
+	internal
+	// refused: any other code.
+	refused
+	// unreached: nothing was sent. No address, no connection, no TLS handshake, or
+	// a connection that ended before the first byte of the request.
+	unreached
+	// mistrusted: nothing was sent, because the certificate was not accepted or
+	// one side spoke TLS and the other did not.
+	mistrusted
+	// broken: sent, and the connection ended before an answer, or none came in time.
+	broken
+	// cutShort: sent, and an answer began and broke off.
+	cutShort
+	// gateway: a status from 500 on without a code, which proxies give that have
+	// no answer of the server.
+	gateway
+	// foreign: any other status without a code.
+	foreign
+	// garbled: a 2xx that is not what codeq says.
+	garbled
+	// moved: a redirect that must not be followed; see sentOn.
+	moved
+
+	everything = moved<<1 - 1
+	// inDoubt are those after which the server may have done it.
+	inDoubt = internal | broken | cutShort | gateway | garbled
+)
+
+// verb is what a try is for.
+type verb int
+
+const (
+	once          verb = iota // a second time would be another time: a task without a key, a replay by id
+	harmless                  // reads, and what does no more when it is done twice
+	keyed                     // a task with a key
+	keyedInDoubt              // the same after a try that may have made it
+	waitResult                // waits for a result
+	resultKnown               // the same when the server was reached before
+	waitTask                  // waits for a task to claim
+	taskKnown                 // the same when the server was reached before
+	firstLink                 // opens a session or starts a worker
+	producerLink              // opens a lost session again
+	workerLink                // connects a worker again, which may have work in hand
+	sessionFrame              // a task without a key, over a session
+	harmlessFrame             // a task with a key or a cancel over a session; outcomes, heartbeats and subscriptions of a worker
+)
+
+// tries is the one place that decides what is tried again: for each verb the
+// fates after which another try is made. After any other the error of the try is
+// the answer.
+//
+//	verb           tried again after                                            for how long
+//	once           nothing
+//	harmless       nothing: whoever called may do it again
+//	keyed          internal, broken, cutShort, gateway                          until ctx ends
+//	keyedInDoubt   the same, putOff, unreached                                  until ctx ends
+//	waitResult     late, putOff, internal, broken, cutShort, gateway            its own time
+//	resultKnown    the same, unreached                                          its own time
+//	waitTask       late, putOff, internal, broken, gateway                      its own time
+//	taskKnown      the same, unreached                                          its own time
+//	firstLink      putOff                                                       until ctx ends
+//	producerLink   everything but refused                                       GiveUpAfter
+//	workerLink     everything                                                   until it is stopped
+//	sessionFrame   putOff                                                       while the session lasts
+//	harmlessFrame  putOff, internal                                             while the session lasts
+//
+// A claim is not repeated after cutShort: there was a task in that answer, and a
+// second one would be taken while the first waits for the end of its lease.
+// After broken and gateway it is: a server whose connection ends before the
+// answer is written gives nothing, or takes the task back at once. Only an answer
+// that was lost behind it, in a proxy, strands a task, and a notice says so.
+//
+// The pauses between tries are those of pause. A lost link is dialled again
+// whatever ended it: what a close code such as 4401 means, the next attempt is
+// told as a refusal.
+var tries = [...]fate{
+	once:          0,
+	harmless:      0,
+	keyed:         inDoubt &^ garbled,
+	keyedInDoubt:  inDoubt&^garbled | putOff | unreached,
+	waitResult:    inDoubt&^garbled | late | putOff,
+	resultKnown:   inDoubt&^garbled | late | putOff | unreached,
+	waitTask:      inDoubt&^(garbled|cutShort) | late | putOff,
+	taskKnown:     inDoubt&^(garbled|cutShort) | late | putOff | unreached,
+	firstLink:     putOff,
+	producerLink:  everything &^ refused,
+	workerLink:    everything,
+	sessionFrame:  putOff,
+	harmlessFrame: putOff | internal,
+}
+
+// again reports whether another try is made after that error.
+func (v verb) again(err error) bool { return tries[v]&fateOf(err) != 0 }
+
+// after is what the verb is from now on.
+func (v verb) after(how fate, reached bool) verb {
+	switch {
+	case v == keyed && how&inDoubt != 0:
+		return keyedInDoubt
+	case v == waitResult && reached:
+		return resultKnown
+	case v == waitTask && reached:
+		return taskKnown
+	}
+	return v
+}
+
+// failed is the error of a try with what the table must know of it.
+type failed struct {
+	error
+	how fate
+	// after is the pause that the answer asked for, 0 if it asked for none.
+	after time.Duration
+}
+
+// Unwrap is the error itself.
+func (f *failed) Unwrap() error { return f.error }
+
+// fateOf is how the try ended that returned err; 0 for nil.
+func fateOf(err error) fate {
+	if err == nil {
+		return 0
+	}
+	var f *failed
+	if errors.As(err, &f) {
+		return f.how
+	}
+	var refusal *wire.Error
+	if !errors.As(err, &refusal) {
+		return broken // a session that ended before its welcome
+	}
+	switch refusal.Code {
+	case wire.CodeResultNotFound:
+		return late
+	case wire.CodeOverloaded, wire.CodeDraining, wire.CodeNotLeader, wire.CodeRateLimited, wire.CodeStorageFull:
+		return putOff
+	case wire.CodeInternal:
+		return internal
+	}
+	return refused
+}
+
+// maxAdvice bounds the pause that a server can ask for.
+const maxAdvice = 10 * maxBackoff
+
+// pause is how long to wait after so many failures in a row: backoff, or longer
+// if the answer asked for it.
+func pause(failures int, err error) time.Duration {
+	var advice time.Duration
+	var refusal *wire.Error
+	var f *failed
+	switch {
+	case errors.As(err, &refusal):
+		advice = time.Duration(refusal.RetryAfterSeconds) * time.Second
+	case errors.As(err, &f):
+		advice = f.after
+	}
+	return max(backoff(failures), min(advice, maxAdvice))
+}
+
+// waitForever is longer than any context lives.
+const waitForever = 100 * 365 * 24 * time.Hour
+
+// persist calls try until the table says that its outcome is final, until ctx
+// ends, or until waitFor is over; try gets what is left of it. The pauses begin
+// with the try, so that one that took long is followed by the next at once. The
+// error says what happened last.
+func (c *Client) persist(ctx context.Context, v verb, waitFor time.Duration, try func(left time.Duration) error) error {
+	began := time.Now()
+	until := began.Add(waitFor)
+	told := false
+	for failures := 0; ; began = time.Now() {
+		err := try(until.Sub(began))
+		v = v.after(fateOf(err), c.reached.Load())
+		took := time.Since(began)
+		switch {
+		case err == nil, ctx.Err() != nil, !v.again(err), !time.Now().Before(until):
+			return v.last(ctx, waitFor, err)
+		case fateOf(err) == late && took >= time.Second/2:
+			failures = 0
+			continue
+		case fateOf(err) != late && !told:
+			told = true
+			c.notice(inWords(err) + "; it is tried again")
+		}
+		rest := min(pause(failures, err)-took, time.Until(until))
+		if cause := sleep(ctx, rest); cause != nil {
+			return v.last(ctx, waitFor, fmt.Errorf("%w; what happened last: %s", cause, inWords(err)))
+		}
+		failures++
+	}
+}
+
+// last is what the caller hears after the last try.
+func (v verb) last(ctx context.Context, waitFor time.Duration, err error) error {
+	var refusal *wire.Error
+	switch {
+	case err == nil:
+		return nil
+	case v == keyedInDoubt && errors.As(err, &refusal) && refusal.Code == wire.CodeIdempotencyConflict:
+		return err
+	case v == keyedInDoubt:
+		return outcomeUnknown(err)
+	case ctx.Err() == nil && waitFor > 0 && v.again(err) && fateOf(err) != late:
+		return fmt.Errorf("the wait of %s is over; what happened last: %w", waitFor, err)
+	}
+	return err
+}
+
+// inWords is an error for people: a refusal without its code.
+func inWords(err error) string {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return refusal.Sentence
+	}
+	return err.Error()
+}
+
+// sleep waits that long or until ctx ends, whose cause it returns then.
+func sleep(ctx context.Context, delay time.Duration) error {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// UnreachableError says that nothing was sent that a server could have acted on:
+// there was no connection to the address, or none that could be trusted.
+type UnreachableError struct {
+	URL string
+	Err error
+}
+
+// errPlainToTLS is the cause where http was spoken to a port of https.
+var errPlainToTLS = errors.New("http was spoken to a port of https")
+
+// Error is one sentence with the cause and the remedy.
+func (e *UnreachableError) Error() string {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var host *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("no codeq server answers at %s: start one with \"codeq serve\", or name another with --url", e.URL)
+	case errors.As(e.Err, &unknown):
+		return fmt.Sprintf("the certificate of %s is not trusted (%v): add who signed it to those that this machine trusts", e.URL, unknown)
+	case errors.As(e.Err, &name):
+		return fmt.Sprintf("the certificate of %s is for another name (%v): set --url to a name that it has", e.URL, name)
+	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Sprintf("the certificate of %s does not hold now (%v): the server needs a new one, or a clock is wrong", e.URL, invalid)
+	case errors.Is(e.Err, errPlainToTLS):
+		return fmt.Sprintf("%s wants TLS: write https:// in --url", e.URL)
+	case isPlain(e.Err):
+		return fmt.Sprintf("%s does not speak TLS: write http:// in --url", e.URL)
+	case isTLS(e.Err):
+		return fmt.Sprintf("no TLS connection to %s: %v", e.URL, e.Err)
+	case errors.As(e.Err, &host):
+		return fmt.Sprintf("the address of %s was not found (%v): set --url to another name, or see to the name server", e.URL, host)
+	case errors.As(e.Err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("%s did not take a connection in time (%v): is the address right, and no firewall between?", e.URL, e.Err)
+	}
+	return fmt.Sprintf("nothing could be sent to %s: %v", e.URL, e.Err)
+}
+
+// Unwrap is what the network said.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// isPlain reports the error of a TLS handshake with somebody who does not speak it.
+func isPlain(err error) bool {
+	var record tls.RecordHeaderError
+	return errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// isTLS reports an error that the TLS handshake itself found. One that the
+// network caused, such as a connection that ended in it, is none.
+func isTLS(err error) bool { return strings.Contains(err.Error(), "tls: ") }
+
+// speaksTLS reports what servers of TLS say to plain HTTP: a sentence of their
+// own, or an alert, which is no HTTP at all.
+func speaksTLS(said string) bool {
+	for _, part := range []string{
+		"HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port",
+		"speaking plain HTTP to an SSL-enabled server", `malformed HTTP response "\x15\x03`,
+	} {
+		if strings.Contains(said, part) {
+			return true
+		}
+	}
+	return false
+}
+
+func mistrust(at string, err error) error {
+	return &failed{error: &UnreachableError{URL: at, Err: err}, how: mistrusted}
+}
+
+// noAnswer says what it means that a request got none, whole at least: how is
+// unreached, broken or cutShort. When ctx has ended for a cause of the caller's,
+// that is why.
+func noAnswer(ctx context.Context, at string, how fate, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errMute) && how != unreached:
+		err = fmt.Errorf("%s took the request: %w", at, cause)
+	case cause != nil && !errors.Is(cause, errMute):
+		err = fmt.Errorf("ask %s: %w", at, cause)
+	case speaksTLS(err.Error()):
+		return mistrust(at, errPlainToTLS)
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		err = fmt.Errorf("%s did not answer in HTTP (%w): is it a codeq server?", at, err)
+	case how == broken:
+		err = fmt.Errorf("the connection to %s ended before the answer came: %w", at, err)
+	case how == cutShort:
+		err = fmt.Errorf("the answer of %s broke off: %w", at, err)
+	case isTLS(err):
+		return mistrust(at, err)
+	default:
+		err = &UnreachableError{URL: at, Err: err}
+	}
+	return &failed{error: err, how: how}
+}
+
+// counted is a connection that knows how much was written to it.
+type counted struct {
+	net.Conn
+	written atomic.Int64
+}
+
+// Write counts what the network took.
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+// watch learns over which connection a request goes, whether any of it went, and
+// whether anything came back.
+type watch struct {
+	conn   *counted
+	before int64
+	began  atomic.Bool
+}
+
+// on is ctx for a request that is watched.
+func (w *watch) on(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) {
+			conn := got.Conn
+			if secured, ok := conn.(*tls.Conn); ok {
+				conn = secured.NetConn()
+			}
+			if w.conn, _ = conn.(*counted); w.conn != nil {
+				w.before = w.conn.written.Load()
+			}
+		},
+		GotFirstResponseByte: func() { w.began.Store(true) },
+	})
+}
+
+// fate is how a request ended for which there is no answer. One that ctx ended
+// may still be about to be written, and counts as sent.
+func (w *watch) fate(ctx context.Context) fate {
+	switch {
+	case w.began.Load():
+		return cutShort
+	case w.conn != nil && (ctx.Err() != nil || w.conn.written.Load() > w.before):
+		return broken
+	}
+	return unreached
+}
