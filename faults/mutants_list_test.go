@@ -14,13 +14,14 @@ import (
 type mutant struct{ test, file, old, new string }
 
 var mutants = []mutant{
-	{"TestA01", "shardactor/gone.go", "			s.takeBack(e)\n", ""},
+	{"TestN11OnePoison", "shardactor/suspect.go", "	if isSuspect(t) {\n", "	if isSuspect(t) {\n		t.Attempts++\n"},
+	{"TestA01", "shardactor/gone.go", "			s.takeBack(e, code)\n", ""},
 	{"TestN14Silent", "server/door.go", "	if !full || least == nil {\n		return !full\n	}\n", "	if true {\n		return true\n	}\n"},
 	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
-	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && r.unsentBytes.Load() < maxUnsentBytes {", "if r.unsentBytes.Load() < maxUnsentBytes {"},
-	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e)\n", "			s.lose(e, CauseSessionGone)\n"},
+	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {", "if word&roomAlone == 0 && r.hasWay() {"},
+	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
 	{"TestA04", "shardactor/transition.go", "		s.ready(q)\n", "		if m.cause == CauseEnqueue {\n			s.ready(q)\n		}\n"},
-	{"TestA05", "shardactor/gone.go", "	s.socketEnded(m.Seat)\n", ""},
+	{"TestA05", "shardactor/gone.go", "	s.socketEnded(m.Seat, m.Code)\n", ""},
 	{"TestA06", "client/link.go", "return time.Duration(pingSeconds) * time.Second * 5 / 2", "return time.Duration(pingSeconds) * time.Hour"},
 	{"TestA07", "shardactor/heartbeat.go", "if m.Tasks != nil {", "if true {"},
 	{"TestA08Short", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now)"},

@@ -259,7 +259,7 @@ func (b *bench) newWorker(command string) *worker {
 	for shard := range b.engine.Shards() {
 		w.say(shard, &shardactor.Subscribe{Seat: w.seat, Commands: []string{command}, LeaseForMs: 30_000})
 	}
-	b.t.Cleanup(w.seat.Close)
+	b.t.Cleanup(func() { w.seat.Close(0) })
 	return w
 }
 

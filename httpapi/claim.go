@@ -166,7 +166,7 @@ func (k *claim) wait() ([]*shardactor.Granted, *wire.Error) {
 			refusal, waiting = drainingError(), false
 		}
 	}
-	k.seat.Close()
+	k.seat.Close(0)
 	granted := k.basket.wait(func(b *basket) bool { return len(b.granted) == k.seat.InHand() })
 	return granted, refusal
 }

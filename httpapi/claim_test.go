@@ -229,15 +229,27 @@ func TestWhatAClientThatLeftDidNotGetGoesBackToItsPlace(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesThreeTimesInARowLosesALease(t *testing.T) {
+func TestN11AClientThatLeavesMakesASuspectAndCostsNoAttempt(t *testing.T) {
 	b := newBench(t, setup{})
-	id := b.post(okBody).ID
+	b.do("PUT", "/v1/codeq/admin/queues/c", `{"backoff":{"policy":"fixed","baseSeconds":1}}`)
+	id := b.post(`{"command":"c","payload":1,"maxAttempts":1}`).ID
 	for range 3 {
-		b.leave("")
+		b.leave(`{"commands":["c"]}`)
 	}
-	b.leave("")
-	if c := b.claim(""); c.ID != id || c.Attempts != 1 || c.Error != wire.ErrorLeaseExpired {
-		t.Errorf("after three in a row: %+v", c.Task)
+	// What was handed back may be on its way to the shard for a moment.
+	for task := b.read(id); task.Waiting == nil || task.Waiting.Reason != wire.WaitingSuspect; task = b.read(id) {
+		if task.Deliveries > 3 || task.Attempts > 0 {
+			t.Fatalf("after three in a row it is %+v", task)
+		}
+	}
+	b.post(`{"command":"c","payload":2}`)
+	all := b.do("POST", claimBatchPath, `{"commands":["c"],"count":3}`).claimedAll(t)
+	if len(all) != 1 || all[0].ID == id {
+		t.Fatalf("before its time %d tasks came", len(all))
+	}
+	all = b.do("POST", claimBatchPath, `{"commands":["c"],"count":3,"waitSeconds":30}`).claimedAll(t)
+	if len(all) != 1 || all[0].ID != id || all[0].Attempts != 0 || all[0].Deliveries != 4 {
+		t.Errorf("at its time came %+v", all)
 	}
 }
 
@@ -324,7 +336,7 @@ func TestA04WhatOneWorkerHandsBackReachesOneThatWaitsTheOtherWay(t *testing.T) {
 		synctest.Wait()
 		startedAt := time.Now()
 		// The session ends before its task was confirmed.
-		w.seat.Close()
+		w.seat.Close(0)
 		c := (<-answers).claimed(t)
 		if c.ID != inHand.Task.ID || c.Attempts != 0 || time.Since(startedAt) != 0 {
 			t.Errorf("after %v the claim got %+v", time.Since(startedAt), c.Task)
@@ -336,6 +348,6 @@ func TestA04WhatOneWorkerHandsBackReachesOneThatWaitsTheOtherWay(t *testing.T) {
 		if again := next.take(); again.Task.ID != c.ID || again.Task.Attempts != 1 {
 			t.Errorf("the session got %+v", again.Task)
 		}
-		next.seat.Close()
+		next.seat.Close(0)
 	})
 }

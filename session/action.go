@@ -14,6 +14,8 @@ const (
 	CloseReplaced   = 4409
 	CloseTooMany    = 4429
 	CloseRestart    = 1012
+	// closeBroken is how a socket ended that said no goodbye.
+	closeBroken = 1006
 )
 
 // Actions is what follows from one step. They are carried out in the order of
@@ -36,14 +38,20 @@ type Actions struct {
 	Give int
 	// WrittenBytes of payload have left the outbox.
 	WrittenBytes int
+	// TakenBytes of payload were confirmed by the client; Bound goes with that: how
+	// much may be unconfirmed from now on.
+	TakenBytes int
+	Bound      int
 	// Frames go to the end of the outbox.
 	Frames []Outgoing
 	// Pong and Ping are payloads of control frames that go out before the next
 	// frame; nil is none. A newer one replaces one that still waits.
 	Pong []byte
 	Ping []byte
-	// CloseSeat ends the seat: once in the life of a session that had one.
+	// CloseSeat ends the seat: once in the life of a session that had one. CloseCode
+	// is how its socket ended, 0 if that is not known.
 	CloseSeat bool
+	CloseCode uint16
 	// Close ends the socket behind what the outbox holds, task frames left
 	// out.
 	Close *Closing
@@ -104,14 +112,15 @@ func (c *Conversation) setWindow(size int) {
 
 // end closes the conversation; the socket is closed with the code.
 func (c *Conversation) end(code uint16, reason string) {
-	c.finish()
+	c.finish(code)
 	c.out.Close = &Closing{Code: code, Reason: reason}
 }
 
 // finish ends the conversation whatever the socket does. Nothing that comes
 // later is looked at.
-func (c *Conversation) finish() {
+func (c *Conversation) finish(code uint16) {
 	c.over = true
+	c.out.CloseCode = code
 	c.backlog = nil
 	c.out.CloseSeat = c.principal != nil
 }

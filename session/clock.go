@@ -27,10 +27,13 @@ type clock struct {
 	expiresAtMs int64
 	confirmAtMs int64
 
-	// missed counts the regular pings, in a row, that no pong came after.
+	// missed counts the regular pings, in a row, that no pong came after. late says
+	// that the last one had not reached the client when it was looked at, so that
+	// its time began after that.
 	missed  int
 	ponged  bool
 	waiting bool
+	late    bool
 }
 
 // opened starts the regular pings.
@@ -76,7 +79,7 @@ func (c *Conversation) DeadlineMs() int64 {
 // timer does what is due. A deadline that is looked at much too late means
 // that the server slept, not the client: what came meanwhile is to be read
 // first.
-func (c *Conversation) timer() {
+func (c *Conversation) timer(moves bool) {
 	k := &c.clock
 	stalled := c.nowMs > k.next()+stallMs
 	if due(k.helloByMs, c.nowMs) {
@@ -95,17 +98,20 @@ func (c *Conversation) timer() {
 		c.confirmAgain()
 	}
 	if due(k.pingAtMs, c.nowMs) {
-		c.regularPing(stalled)
+		c.regularPing(stalled, moves)
 	}
 }
 
 func due(atMs, nowMs int64) bool { return atMs != 0 && atMs <= nowMs }
 
-// regularPing asks the client whether it is there.
-func (c *Conversation) regularPing(stalled bool) {
+// regularPing asks the client whether it is there. A ping that stands behind other
+// bytes, which the client takes, is not missed.
+func (c *Conversation) regularPing(stalled, moves bool) {
 	k := &c.clock
+	late := k.late
+	k.late = moves
 	switch {
-	case stalled || c.full:
+	case stalled || c.full || moves || late:
 		k.missed = 0
 	case k.waiting && !k.ponged:
 		k.missed++

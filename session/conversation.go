@@ -83,6 +83,7 @@ type Conversation struct {
 
 	fence    fence
 	tasks    deliveries
+	pace     pace
 	clock    clock
 	draining bool
 
@@ -114,6 +115,10 @@ func (c *Conversation) Step(nowMs int64, e Event) Actions {
 	c.step(e)
 	if c.draining && !c.over {
 		c.leaveWhenIdle()
+	}
+	if taken := c.tasks.takenBytes; taken > 0 {
+		c.tasks.takenBytes = 0
+		c.out.TakenBytes, c.out.Bound = taken, c.pace.takes(taken, nowMs)
 	}
 	out := c.out
 	c.out = Actions{}
@@ -148,7 +153,7 @@ func (c *Conversation) step(e Event) {
 	case *Violation:
 		c.violated(e.Err)
 	case *Timer:
-		c.timer()
+		c.timer(e.Moves)
 	case *ServerDrains:
 		c.serverDrains(e.GraceSeconds)
 	case *ServerCloses:
@@ -156,7 +161,7 @@ func (c *Conversation) step(e Event) {
 	case *Replaced:
 		c.end(CloseReplaced, "the session goes on over another socket")
 	case *SocketEnded:
-		c.finish()
+		c.finish(e.Code)
 	default:
 		// The set of events is closed; a new one without a case is a bug.
 		panic(fmt.Sprintf("session: step by an unknown event %T", e))

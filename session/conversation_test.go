@@ -84,10 +84,10 @@ func TestReaderStopsAtTheBoundOfBytes(t *testing.T) {
 func TestDeliveryThatIsNeverConfirmedDoesNotMakeTheListGrow(t *testing.T) {
 	d := newDeliveries()
 	stuck := wire.TaskRef{TaskID: testTask(1)}
-	d.add(stuck)
+	d.add(stuck, 1)
 	for n := range 100_000 {
 		ref := wire.TaskRef{TaskID: testTask(2), Token: wire.Token{0: 1, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}}
-		d.add(ref)
+		d.add(ref, 1)
 		d.named(ref)
 		d.answered(ref)
 	}

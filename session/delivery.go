@@ -14,6 +14,8 @@ import (
 type delivery struct {
 	ref wire.TaskRef
 	seq uint64
+	// payloadBytes are on their way to the client; 0 once it has taken them.
+	payloadBytes int
 	// confirmed: the shard was told, or need not be, that the frame arrived.
 	confirmed bool
 	// ending: a frame that ends it is on its way to the shard.
@@ -42,6 +44,8 @@ type deliveries struct {
 	// pingedSeq is what the last ping carries, underWay that it has no pong.
 	pingedSeq uint64
 	underWay  bool
+	// takenBytes of payload were confirmed in this step.
+	takenBytes int
 }
 
 func newDeliveries() deliveries {
@@ -61,9 +65,9 @@ func (d *deliveries) arrived() int {
 	return n
 }
 
-func (d *deliveries) add(ref wire.TaskRef) (seq uint64) {
+func (d *deliveries) add(ref wire.TaskRef, payloadBytes int) (seq uint64) {
 	d.lastSeq++
-	one := &delivery{ref: ref, seq: d.lastSeq}
+	one := &delivery{ref: ref, seq: d.lastSeq, payloadBytes: payloadBytes}
 	d.byRef[ref] = one
 	d.unconfirmed = append(d.unconfirmed, one)
 	d.open++
@@ -103,9 +107,16 @@ func (d *deliveries) named(ref wire.TaskRef) {
 	if one == nil || one.confirmed {
 		return
 	}
+	d.arrives(one)
+	d.compact()
+}
+
+// arrives notes that the client has a delivery.
+func (d *deliveries) arrives(one *delivery) {
 	one.confirmed = true
 	d.open--
-	d.compact()
+	d.takenBytes += one.payloadBytes
+	one.payloadBytes = 0
 }
 
 // compact drops confirmed deliveries once they are most of the list, so that
@@ -133,8 +144,7 @@ func (d *deliveries) through(seq uint64) []wire.TaskRef {
 	n := 0
 	for n < len(d.unconfirmed) && d.unconfirmed[n].seq <= seq {
 		if one := d.unconfirmed[n]; !one.confirmed {
-			one.confirmed = true
-			d.open--
+			d.arrives(one)
 			fresh = append(fresh, one.ref)
 		}
 		d.unconfirmed[n] = nil
@@ -146,7 +156,8 @@ func (d *deliveries) through(seq uint64) []wire.TaskRef {
 
 // granted sends a task.
 func (c *Conversation) granted(e *shardactor.Granted) {
-	seq := c.tasks.add(wire.TaskRef{TaskID: e.Task.ID, Token: e.Token})
+	c.pace.gives(len(e.Task.Payload), e.LeaseForMs, c.nowMs)
+	seq := c.tasks.add(wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}, len(e.Task.Payload))
 	c.out.Frames = append(c.out.Frames, Outgoing{
 		Frame: &wire.TaskFrame{
 			Seq: seq, Token: e.Token, LeaseForMs: e.LeaseForMs, LeaseUntilMs: e.LeaseUntilMs, Task: e.Task,

@@ -75,8 +75,10 @@ type Violation struct {
 	Err *wire.Error
 }
 
-// Timer tells that DeadlineMs has come.
-type Timer struct{}
+// Timer tells that DeadlineMs has come. Moves says that the last byte of the last
+// ping has not reached the client yet, which takes what is in front of it fast
+// enough.
+type Timer struct{ Moves bool }
 
 // ServerDrains tells that the server is going: what is in hand may be
 // finished.
@@ -90,8 +92,9 @@ type ServerCloses struct{}
 // Replaced tells that the session goes on over another socket.
 type Replaced struct{}
 
-// SocketEnded tells that the socket is gone, by whichever side.
-type SocketEnded struct{}
+// SocketEnded tells that the socket is gone, by whichever side, and with which
+// close code, 0 if that is not known.
+type SocketEnded struct{ Code uint16 }
 
 func (*ClientMessage) event() {}
 func (*Continue) event()      {}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/lxzan/gws"
@@ -14,7 +15,7 @@ import (
 func (s *session) read() {
 	defer s.registry.gone(s)
 	s.readLoop()
-	s.happened(&SocketEnded{})
+	s.happened(&SocketEnded{Code: s.endedWith})
 	s.socket.drain()
 	s.socket.cut()
 	s.writer.Stop()
@@ -42,7 +43,11 @@ func (s *session) OnOpen(*gws.Conn) {}
 
 // OnClose implements gws.Event. The session ends when ReadLoop returns, which
 // is next.
-func (s *session) OnClose(*gws.Conn, error) {}
+func (s *session) OnClose(_ *gws.Conn, err error) {
+	if said := new(gws.CloseError); errors.As(err, &said) {
+		s.endedWith = said.Code
+	}
+}
 
 // OnPing implements gws.Event. The writer echoes the payload.
 func (s *session) OnPing(_ *gws.Conn, payload []byte) {

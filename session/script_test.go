@@ -247,6 +247,9 @@ func (w *scriptWorld) reportSeat(a Actions) {
 	if a.WrittenBytes > 0 {
 		fmt.Fprintf(&w.out, "written %d payload bytes\n", a.WrittenBytes)
 	}
+	if a.TakenBytes > 0 {
+		fmt.Fprintf(&w.out, "taken %d payload bytes, %d may be on their way\n", a.TakenBytes, a.Bound)
+	}
 	if a.Pong != nil {
 		fmt.Fprintf(&w.out, "pong %q\n", a.Pong)
 	}

@@ -47,8 +47,10 @@ type session struct {
 	// holding is what shards granted and the client has not taken.
 	holding holding
 
-	// Owned by the reader: a call out of gws into our handlers is under way.
+	// Owned by the reader: a call out of gws into our handlers is under way, and
+	// what the socket ended with.
 	inHandler bool
+	endedWith uint16
 	// Owned by the writer.
 	sending []Outgoing
 	buffer  []byte
@@ -64,7 +66,7 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 		registry: r, socket: socket, header: header,
 		box: mailbox.New[[]shardactor.Effect](effectLimits),
 	}
-	s.mayRead = sync.NewCond(&s.mu)
+	s.mayRead, s.endedWith = sync.NewCond(&s.mu), closeBroken
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{
 		Router: r.o.Engine, Sink: s, Version: r.o.Version, Durability: r.o.Durability,
@@ -111,10 +113,12 @@ func (s *session) step(e Event) {
 	}
 	if a.WrittenBytes > 0 {
 		s.registry.holds(s, -int64(a.WrittenBytes))
-		s.seat.Written(a.WrittenBytes)
+	}
+	if a.TakenBytes > 0 {
+		s.seat.Taken(a.TakenBytes, a.Bound)
 	}
 	if a.CloseSeat {
-		s.seat.Close()
+		s.seat.Close(a.CloseCode)
 	}
 	s.outbox = append(s.outbox, a.Frames...)
 	if a.Pong != nil {

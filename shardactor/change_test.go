@@ -106,8 +106,8 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 		if got := len(busy.granted()) + len(waiting.granted()); got != 30 {
 			t.Fatalf("%d tasks were delivered by a paused queue", got-30)
 		}
-		busy.seat.Close()
-		waiting.seat.Close()
+		busy.seat.Close(0)
+		waiting.seat.Close(0)
 		synctest.Wait()
 		e.stop()
 
@@ -156,7 +156,7 @@ func TestSettingsReachEveryShardAfterACrashHalfWay(t *testing.T) {
 		if got := len(w.granted()); got != 0 {
 			t.Errorf("%d tasks were delivered before the pause of the home was known", got)
 		}
-		w.seat.Close()
+		w.seat.Close(0)
 		synctest.Wait()
 		e.stop()
 		for shard, found := range settingsOnDisk(t, disk) {

@@ -198,7 +198,7 @@ func (d *crashDriver) Deliver(effects []Effect) {
 		d.released.Store(int64(len(d.log)))
 		if g, ok := e.(*Granted); ok {
 			d.inHand = append(d.inHand, g)
-			d.seat.Written(len(g.Task.Payload))
+			d.seat.Taken(len(g.Task.Payload), maxUntakenBytes)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (d *crashDriver) work(steps int) {
 		}
 		d.nowMs.Add(int64(d.chance.IntN(700)))
 		if d.chance.IntN(60) == 0 {
-			d.seat.Close()
+			d.seat.Close(0)
 			d.sit()
 		}
 	}
@@ -428,7 +428,7 @@ func (w *drainWorker) Deliver(effects []Effect) {
 		switch e := e.(type) {
 		case *Granted:
 			w.granted = append(w.granted, e)
-			w.seat.Written(len(e.Task.Payload))
+			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
 		case *Completed:
 			w.completed[e.Record.TaskID]++
 		}

@@ -28,6 +28,8 @@ type member struct {
 	owed *list.List
 	// lastGrant is the number of the newest grant to it, for turns among equals.
 	lastGrant uint64
+	// alone means that this shard has its room alone; see takeAlone.
+	alone bool
 }
 
 // place is one member in one crowd. listed says whether it stands in the
@@ -129,6 +131,18 @@ func (c *crowd) better(best *member) *member {
 	return best
 }
 
+// idle is the member that better would choose of those that have room and to whom
+// nothing is on its way.
+func (c *crowd) idle(best *member) *member {
+	for _, p := range c.open[:min(len(c.open), maxCompared)] {
+		mb := p.member
+		if mb.open && !p.left && mb.seat.room.isIdle(mb.alone, mb.credit+mb.kept > 0) && (best == nil || before(mb, best)) {
+			best = mb
+		}
+	}
+	return best
+}
+
 func before(a, b *member) bool {
 	inHandA, inHandB := a.seat.room.inHand(), b.seat.room.inHand()
 	if inHandA != inHandB {
@@ -184,13 +198,13 @@ func (s *Shard) tenantOf(name string) *tenant {
 	return t
 }
 
-// suspect marks a queue that may hold nothing any more; see forgetEmpty.
-func (s *Shard) suspect(q *queue) { s.suspects = append(s.suspects, q) }
+// mayBeEmpty marks a queue that may hold nothing any more; see forgetEmpty.
+func (s *Shard) mayBeEmpty(q *queue) { s.emptied = append(s.emptied, q) }
 
 // forgetEmpty drops queues without a task, a subscriber or a place in a ring,
 // so that names which come and go do not stay in memory.
 func (s *Shard) forgetEmpty() {
-	for _, q := range s.suspects {
+	for _, q := range s.emptied {
 		counters := q.index.Counters()
 		known := s.queues[q.key] == q
 		if !known || !counters.IsZero() || q.settings.Version > 0 || q.inReady || q.inRunnable || q.crowd.members > 0 || q.freezes > 0 {
@@ -199,8 +213,8 @@ func (s *Shard) forgetEmpty() {
 		delete(s.queues, q.key)
 		s.index.Forget(q.index)
 	}
-	clear(s.suspects)
-	s.suspects = s.suspects[:0]
+	clear(s.emptied)
+	s.emptied = s.emptied[:0]
 }
 
 // crowdOf is the crowd for a command, or for all of them.

@@ -7,10 +7,6 @@ import (
 	"codeq/wire"
 )
 
-// maxUndelivered is how often in a row a task may fail to arrive before that
-// counts as a lost lease: the task itself may be what breaks the delivery.
-const maxUndelivered = 3
-
 // due does what the time asks for: delayed tasks whose moment came, then
 // leases that ran out.
 func (s *Shard) due() {
@@ -48,26 +44,13 @@ func (s *Shard) fallDue(q *index.Queue, k store.TimedKey) {
 func (s *Shard) lapse(e *lease.Entry) {
 	switch {
 	case !e.Confirmed:
-		s.takeBack(e)
+		s.takeBack(e, 0)
 	case e.Gone:
 		s.lose(e, CauseSessionGone)
 	default:
 		s.lose(e, CauseExpired)
 	}
 	s.revoke(e, wire.RevokedExpired)
-}
-
-// takeBack returns an undelivered task to its old place without an attempt,
-// unless that happened too often in a row.
-func (s *Shard) takeBack(e *lease.Entry) {
-	t := e.Task
-	t.Undelivered++
-	if t.Undelivered >= maxUndelivered {
-		s.lose(e, CauseUndelivered)
-		return
-	}
-	endedWithoutWord(t, e)
-	s.transition(t, putBack(CauseUndelivered))
 }
 
 // lose counts a lost lease: the first one goes to the tail at once, later ones

@@ -26,7 +26,11 @@ func (s *Shard) answerExplains() {
 // memory: nil for one that does not wait.
 func (s *Shard) waitingOf(t *store.TaskRecord) *wire.Waiting {
 	if t.Location == wire.LocationDelayed {
-		return &wire.Waiting{Reason: wire.WaitingDelayed, UntilMs: t.DueAtMs}
+		w := &wire.Waiting{Reason: wire.WaitingDelayed, UntilMs: t.DueAtMs}
+		if isSuspect(t) {
+			w.Reason = wire.WaitingSuspect
+		}
+		return w
 	}
 	if t.Location != wire.LocationPending {
 		return nil

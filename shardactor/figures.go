@@ -13,7 +13,7 @@ import (
 // figures are no reason to stop a queue.
 var causes = [...]Cause{
 	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
-	CauseExpired, CauseSessionGone, CauseUndelivered, CauseCancel,
+	CauseExpired, CauseSessionGone, CauseUndelivered, CauseSuspect, CauseCancel,
 	CauseRetention, CauseReplay, CauseCleanup, CausePurge, "other",
 }
 
@@ -22,6 +22,7 @@ var causes = [...]Cause{
 type figures struct {
 	set         meter.Set
 	transitions [len(causes)]*meter.Counter
+	suspects    *meter.Counter
 	perRound    *meter.Histogram
 	perCommit   *meter.Histogram
 }
@@ -39,6 +40,8 @@ func newFigures() *figures {
 		f.transitions[i] = f.set.Counter("codeq_transitions_total",
 			"Tasks that moved, by what moved them.", meter.Label{Name: "cause", Value: string(cause)})
 	}
+	f.suspects = f.set.Counter("codeq_suspect_deliveries_total",
+		"Deliveries that did not arrive, each the third in a row of its task or a later one.")
 	f.perRound = f.set.Histogram("codeq_round_batch_messages",
 		"Messages that one round took from a backlog.", meter.Doubling(1, 11))
 	f.perCommit = f.set.Histogram("codeq_commit_batch_transitions",
@@ -77,6 +80,7 @@ func (f *shardFigures) round(out *Outcome) {
 		return
 	}
 	f.all.perCommit.Update(float64(len(out.Events)))
+	f.all.suspects.Add(out.Suspects)
 	var moved [len(causes)]int
 	at := 0
 	for i := range out.Events {

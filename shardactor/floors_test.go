@@ -36,7 +36,7 @@ func (w *lateWorker) Deliver(effects []Effect) {
 		switch e := e.(type) {
 		case *Granted:
 			w.held = append(w.held, e)
-			w.seat.Written(len(e.Task.Payload))
+			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
 		case *Completed:
 			w.ends(e.Kept)
 		case *Requeued:

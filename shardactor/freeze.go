@@ -30,5 +30,5 @@ func (s *Shard) thaw(q *queue) {
 	if q.freezes < 0 {
 		panic(fmt.Sprintf("shardactor: shard %d: queue %v has %d freezes", s.shard, q.key, q.freezes))
 	}
-	s.suspect(q)
+	s.mayBeEmpty(q)
 }

@@ -9,13 +9,13 @@ func (s *Shard) gone(m *Gone) {
 		return
 	}
 	s.unseat(m.Seat.ID)
-	s.socketEnded(m.Seat)
+	s.socketEnded(m.Seat, m.Code)
 }
 
 // socketEnded decides about what a session has in hand when its socket ends.
 // What never arrived goes back at once; what did stays leased for the resume
 // grace, or to the end of its lease if that is sooner.
-func (s *Shard) socketEnded(seat *Seat) {
+func (s *Shard) socketEnded(seat *Seat, code uint16) {
 	for _, e := range s.leases.OfSession(seat.ID, nil) {
 		if e.Gone {
 			// Of an earlier socket; its grace runs already.
@@ -23,7 +23,7 @@ func (s *Shard) socketEnded(seat *Seat) {
 		}
 		e.Gone, e.HasUnit = true, false
 		if !e.Confirmed && s.space < store.OnlyDelete {
-			s.takeBack(e)
+			s.takeBack(e, code)
 			continue
 		}
 		if !e.Confirmed {

@@ -12,6 +12,7 @@ import (
 // tasks, room or the bound of a round run out. It reports whether it was cut
 // short: there may be more to hand out in the next round, which follows at once.
 func (s *Shard) grantPass() (cut bool) {
+	s.grantAside()
 	var stalled []*queue
 	for granted := 0; granted < maxRoundGrants; {
 		q := s.nextTurn()
@@ -46,6 +47,10 @@ func (s *Shard) grantHead(q *queue, prio int, k store.PendingKey) bool {
 		s.setAside(q, prio, k)
 		return false
 	}
+	if isSuspect(t) {
+		s.grantSuspect(q, t)
+		return true
+	}
 	for {
 		mb := s.pick(q)
 		if mb == nil {
@@ -67,15 +72,20 @@ func (s *Shard) pick(q *queue) *member {
 // room message brought, unless the window has become too small for it since, or
 // one of the seat.
 func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
+	room := &mb.seat.room
 	switch {
-	case mb.kept > 0:
+	case mb.kept > 0 && room.carry(payloadBytes):
 		mb.kept--
-	case mb.credit > 0 && !mb.seat.room.inDebt():
+	case mb.credit > 0 && !room.inDebt() && room.carry(payloadBytes):
 		mb.credit--
+	case room.take(s.shard, payloadBytes):
 	default:
-		return mb.seat.room.take(s.shard, payloadBytes)
+		if room.isAlone() {
+			// Who has it alone may have seen what was counted here for a moment.
+			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
+		}
+		return false
 	}
-	mb.seat.room.carried(payloadBytes)
 	return true
 }
 

@@ -100,7 +100,7 @@ func (s *Shard) received(m *Received) {
 func (s *Shard) undelivered(m *Undelivered) {
 	for _, ref := range m.Tasks {
 		if e := s.notArrived(m.Seat, ref); e != nil {
-			s.takeBack(e)
+			s.takeBack(e, 0)
 		}
 	}
 }

@@ -150,6 +150,8 @@ type Extend struct {
 // message.
 type Gone struct {
 	Seat *Seat
+	// Code is what the socket was closed with, 0 if that is not known.
+	Code uint16
 }
 
 // Resume seats a new socket of a session that was here before. Whatever socket

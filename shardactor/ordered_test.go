@@ -67,7 +67,7 @@ func TestOrderedQueueHasOneOrderOverAllShards(t *testing.T) {
 			t.Errorf("tasks came out as\n%v, want\n%v", got, want)
 		}
 		mustFindNothing(t, e)
-		w.seat.Close()
+		w.seat.Close(0)
 		synctest.Wait()
 		e.stop()
 	})
@@ -360,7 +360,7 @@ func (x *race) comesInOrder(q store.QueueKey, orderedAt int) {
 			place[g.Task.ID] = i
 		}
 	}
-	seat.Close()
+	seat.Close(0)
 	x.settle()
 	for _, a := range x.racers {
 		for _, b := range x.racers {

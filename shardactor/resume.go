@@ -12,7 +12,7 @@ func (s *Shard) resume(m *Resume) {
 		return
 	}
 	s.unseat(m.Seat.ID)
-	s.socketEnded(m.Seat)
+	s.socketEnded(m.Seat, 0)
 	s.members[m.Seat.ID] = &member{seat: m.Seat}
 	answer := &Resumed{Ref: m.Ref}
 	for _, e := range s.leases.OfSession(m.Seat.ID, nil) {

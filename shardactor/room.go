@@ -1,41 +1,58 @@
 package shardactor
 
 import (
+	"cmp"
 	"math/bits"
 	"sync/atomic"
 )
 
 // room is the window of one session over all shards, kept in one word that
-// changes only by compare-and-swap: the free units (signed, in the upper 31
-// bits), a closed bit, and one waiting bit per shard. A shard that finds no
+// changes only by compare-and-swap: the free units (signed, in the upper 30
+// bits), an alone bit, a closed bit, and one waiting bit per shard. A shard that finds no
 // unit sets its bit in the same exchange, so a unit that comes back in between
 // always sees it; a unit that comes back is handed to the next waiting shard
 // and only grows the room when nobody waits. So no wake-up is lost, no unit is
 // counted twice, and no shard starves.
 //
-// unsentBytes is the payload handed to the session and not yet written. At the
-// limit a shard waits as if there were no unit; drained wakes it.
+// untakenBytes is the payload that was handed to the session and that its client
+// has not confirmed, so it is 0 exactly when no delivery is unconfirmed. At the
+// bound a shard waits as if there were no unit; taken wakes it.
+//
+// One shard may have the room alone, which is for suspects; see takeAlone. As
+// long no other takes anything.
 //
 // All methods may be called from any goroutine and none blocks.
 type room struct {
-	word        atomic.Int64
-	window      atomic.Int64
-	unsentBytes atomic.Int64
-	turn        atomic.Uint32
+	word         atomic.Int64
+	window       atomic.Int64
+	untakenBytes atomic.Int64
+	// bound is how much may be untaken, 0 for maxUntakenBytes.
+	bound atomic.Int64
+	turn  atomic.Uint32
+	// alone is the shard that has the room alone, plus one. Only that shard
+	// changes it, while the alone bit is set.
+	alone atomic.Int32
 }
 
 const (
-	roomShift  = 33
+	roomShift  = 34
 	roomUnit   = int64(1) << roomShift
+	roomAlone  = int64(1) << 33
 	roomClosed = int64(1) << 32
 	roomBits   = int64(1)<<32 - 1
 
-	// maxUnsentBytes is how much payload may be unsent to a session before
-	// shards stop granting to it; one task always fits.
-	maxUnsentBytes = 1 << 20
+	// maxUntakenBytes is how much payload may be untaken by a client before
+	// shards stop granting to it, until its session says otherwise; one task
+	// always fits.
+	maxUntakenBytes = 1 << 20
 )
 
 func roomFree(word int64) int64 { return word >> roomShift }
+
+// hasWay says whether more may be on its way to the client.
+func (r *room) hasWay() bool {
+	return r.untakenBytes.Load() < cmp.Or(r.bound.Load(), maxUntakenBytes)
+}
 
 // take takes one unit for a task of that many payload bytes, or notes that
 // the shard waits. After close it takes nothing and notes nothing.
@@ -46,26 +63,32 @@ func (r *room) take(shard, payloadBytes int) bool {
 		if word&roomClosed != 0 {
 			return false
 		}
-		if roomFree(word) > 0 && r.unsentBytes.Load() < maxUnsentBytes {
+		if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {
+			// Counted before the unit is taken, so that who has the room alone since
+			// sees it, if the exchange does not see the bit of that.
+			r.untakenBytes.Add(int64(payloadBytes))
 			if r.word.CompareAndSwap(word, (word-roomUnit)&^bit) {
-				r.unsentBytes.Add(int64(payloadBytes))
 				return true
 			}
+			r.untakenBytes.Add(-int64(payloadBytes))
 			continue
 		}
 		if word&bit != 0 {
 			return false
 		}
 		// After the bit is set the loop looks once more: bytes may have been
-		// written between the look and the exchange.
+		// taken between the look and the exchange.
 		r.word.CompareAndSwap(word, word|bit)
 	}
 }
 
 // give returns units. It calls wake once for each unit that a waiting shard
-// gets instead of the room.
+// gets instead of the room. With none it looks whether a shard may be woken.
 func (r *room) give(units int, wake func(shard int)) {
 	left := int64(units)
+	if left == 0 {
+		r.rouse(wake)
+	}
 	for left > 0 {
 		word := r.word.Load()
 		if debt := -roomFree(word); debt > 0 {
@@ -78,7 +101,7 @@ func (r *room) give(units int, wake func(shard int)) {
 		if !r.mayHandOn(word) {
 			if r.word.CompareAndSwap(word, word+left*roomUnit) {
 				left = 0
-				// Bytes may have been written since the look at them.
+				// Bytes may have been taken since the look at them.
 				r.rouse(wake)
 			}
 			continue
@@ -92,7 +115,7 @@ func (r *room) give(units int, wake func(shard int)) {
 }
 
 // rouse hands free units to shards that wait, which only happens when they
-// waited for bytes to be written rather than for a unit.
+// waited for bytes to be taken rather than for a unit.
 func (r *room) rouse(wake func(shard int)) {
 	for {
 		word := r.word.Load()
@@ -107,11 +130,19 @@ func (r *room) rouse(wake func(shard int)) {
 }
 
 func (r *room) mayHandOn(word int64) bool {
-	return word&roomBits != 0 && word&roomClosed == 0 && r.unsentBytes.Load() < maxUnsentBytes
+	if word&roomAlone != 0 {
+		alone := r.alone.Load()
+		return alone != 0 && word&(1<<(alone-1)) != 0 && word&roomClosed == 0 && r.untakenBytes.Load() == 0
+	}
+	return word&roomBits != 0 && word&roomClosed == 0 && r.hasWay()
 }
 
-// nextWaiting is the first waiting shard behind the one that was served last.
+// nextWaiting is the first waiting shard behind the one that was served last, or
+// the one that has the room alone.
 func (r *room) nextWaiting(word int64) int {
+	if alone := r.alone.Load(); word&roomAlone != 0 && alone != 0 {
+		return int(alone - 1)
+	}
 	waiting := uint32(word & roomBits)
 	last := r.turn.Load()
 	shard := bits.TrailingZeros32(bits.RotateLeft32(waiting, -int(last+1)))
@@ -136,9 +167,11 @@ func (r *room) resize(window int, wake func(shard int)) {
 	}
 }
 
-// written notes that payload bytes left the session.
-func (r *room) written(payloadBytes int, wake func(shard int)) {
-	r.unsentBytes.Add(-int64(payloadBytes))
+// taken notes that the client has confirmed deliveries of so many payload bytes,
+// and how much may be untaken from now on.
+func (r *room) taken(payloadBytes, bound int, wake func(shard int)) {
+	r.bound.Store(int64(bound))
+	r.untakenBytes.Add(-int64(payloadBytes))
 	r.rouse(wake)
 }
 
@@ -146,7 +179,7 @@ func (r *room) written(payloadBytes int, wake func(shard int)) {
 // shard at once, and whether another shard waits for one.
 func (r *room) mayKeep(shard int) (may, othersWait bool) {
 	word := r.word.Load()
-	may = word&roomClosed == 0 && roomFree(word) >= 0 && r.unsentBytes.Load() < maxUnsentBytes
+	may = word&(roomClosed|roomAlone) == 0 && roomFree(word) >= 0 && r.hasWay()
 	return may, word&roomBits&^(int64(1)<<shard) != 0
 }
 
@@ -157,9 +190,16 @@ func (r *room) inDebt() bool { return roomFree(r.word.Load()) < 0 }
 // room in debt.
 func (r *room) hold(units int) { r.word.Add(-int64(units) * roomUnit) }
 
-// carried notes payload bytes granted with a unit that a room message
-// carried, which take has not seen.
-func (r *room) carried(payloadBytes int) { r.unsentBytes.Add(int64(payloadBytes)) }
+// carry notes payload bytes that are granted with a unit which is out already, and
+// refuses them while a shard has the room alone.
+func (r *room) carry(payloadBytes int) bool {
+	r.untakenBytes.Add(int64(payloadBytes))
+	if r.word.Load()&roomAlone == 0 {
+		return true
+	}
+	r.untakenBytes.Add(-int64(payloadBytes))
+	return false
+}
 
 // inHand is the number of units that are out: taken, carried or in debt.
 func (r *room) inHand() int {

@@ -52,18 +52,18 @@ func TestRoomShrinksIntoDebtThatReturnedUnitsPayFirst(t *testing.T) {
 	}
 }
 
-func TestRoomStopsAtUnsentBytesAndWakesWhenTheyAreWritten(t *testing.T) {
+func TestRoomStopsAtUntakenBytesAndWakesWhenTheyAreTaken(t *testing.T) {
 	var r room
 	var woken []int
 	wake := func(shard int) { woken = append(woken, shard) }
 	r.resize(100, wake)
-	if !r.take(0, maxUnsentBytes) {
+	if !r.take(0, maxUntakenBytes) {
 		t.Fatal("one task always fits")
 	}
 	if r.take(1, 1) {
-		t.Fatal("a take over the unsent bytes succeeded")
+		t.Fatal("a take over the untaken bytes succeeded")
 	}
-	r.written(maxUnsentBytes, wake)
+	r.taken(maxUntakenBytes, maxUntakenBytes, wake)
 	if len(woken) != 1 || woken[0] != 1 {
 		t.Fatalf("woken %v, want shard 1", woken)
 	}

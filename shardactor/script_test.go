@@ -190,10 +190,10 @@ func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
 			seat.Fence(Asker{Sink: seat.Sink, Ref: uint64(scriptInt(args, "fence"))})
 		case "give":
 			seat.Give(scriptInt(args, "give"))
-		case "written":
-			seat.Written(scriptInt(args, "written"))
+		case "taken":
+			seat.Taken(scriptInt(args, "taken"), maxUntakenBytes)
 		case "close":
-			seat.Close()
+			seat.Close(uint16(scriptInt(args, "code")))
 			delete(w.seats, args[0].Key)
 		}
 	}
@@ -255,6 +255,9 @@ func (w *scriptWorld) round(input string) (string, error) {
 			return "", err
 		}
 		for _, u := range out.Unused {
+			if u.Shares {
+				u.Seat.Share()
+			}
 			u.Seat.Give(u.Units)
 		}
 		if len(messages) == 0 && !out.Again {
@@ -284,7 +287,11 @@ func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
 		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
 	}
 	for _, u := range out.Unused {
-		fmt.Fprintf(b, "unused: %d of %s\n", u.Units, u.Seat.WorkerID)
+		shares := ""
+		if u.Shares {
+			shares = ", and the shard has its room no longer alone"
+		}
+		fmt.Fprintf(b, "unused: %d of %s%s\n", u.Units, u.Seat.WorkerID, shares)
 	}
 }
 

@@ -60,9 +60,12 @@ func (s *Seat) SetWindow(size int) { s.room.resize(size, s.wake) }
 // deliveries, or their frames never left.
 func (s *Seat) Give(units int) { s.room.give(units, s.wake) }
 
-// Written notes that payload bytes of granted tasks left the session, or were
-// dropped with it.
-func (s *Seat) Written(payloadBytes int) { s.room.written(payloadBytes, s.wake) }
+// Taken notes that the client has confirmed deliveries of so many payload bytes.
+// From now on shards grant to it while less than bound bytes are untaken.
+func (s *Seat) Taken(payloadBytes, bound int) { s.room.taken(payloadBytes, bound, s.wake) }
+
+// Share ends that one shard has the room alone. Only that shard's loop calls it.
+func (s *Seat) Share() { s.room.share(s.wake) }
 
 // Resume tells every shard that the session goes on at this seat. Each answers
 // asker with Resumed. It comes before anything else the seat says.
@@ -97,13 +100,14 @@ func (s *Seat) carrier() wire.SessionID {
 }
 
 // Close ends the seat: nothing more is granted to it, and every shard learns
-// that the socket is gone. Closing twice is harmless.
-func (s *Seat) Close() {
+// that the socket is gone, with the code it was closed with, 0 for none. Closing
+// twice is harmless.
+func (s *Seat) Close(code uint16) {
 	if !s.room.close() {
 		return
 	}
 	for shard := range s.slots {
-		s.post(shard, &s.slots[shard].gone, &Gone{Seat: s})
+		s.post(shard, &s.slots[shard].gone, &Gone{Seat: s, Code: code})
 	}
 }
 

@@ -75,6 +75,11 @@ type Shard struct {
 	reaps     reaps
 	retention Retention
 	grants    uint64
+	// aside are suspects that nobody could take alone, reserved is the member whose
+	// room this shard has alone until a time for one of them, nil for none.
+	aside           []aside
+	reserved        *member
+	reservedUntilMs int64
 	// parked are new tasks that wait for the settings of their queue, in order.
 	parked      []*Enqueue
 	parkedBytes int
@@ -104,8 +109,8 @@ type Shard struct {
 	// looks are where the round found ended tasks whose time is over.
 	looks []look
 	// reaped is the task that goes now, as its entry remembers it.
-	reaped   store.TaskRecord
-	suspects []*queue
+	reaped  store.TaskRecord
+	emptied []*queue
 }
 
 // Outcome is what one round did besides appending to the open batch.
@@ -116,6 +121,9 @@ type Outcome struct {
 	Effects []Addressed
 	// Events are the transitions of the round, in order.
 	Events []Event
+	// Suspects counts deliveries that did not arrive, of tasks that are suspects by
+	// that or were before.
+	Suspects int
 	// Unused are units of room that arrived and found no task; they go back to
 	// their seats at once.
 	Unused []SeatUnits
@@ -125,10 +133,12 @@ type Outcome struct {
 	Again    bool
 }
 
-// SeatUnits are units of a seat's room.
+// SeatUnits are units of a seat's room. Shares says that the shard has it no
+// longer alone; without units the seat only looks whether a shard may be woken.
 type SeatUnits struct {
-	Seat  *Seat
-	Units int
+	Seat   *Seat
+	Units  int
+	Shares bool
 }
 
 // NewShard builds the core from what recovery found. Deliveries of sessions
@@ -349,7 +359,7 @@ func (s *Shard) seal() {
 			continue
 		}
 		batch.DeleteCounters(q.Key())
-		s.suspect(s.queueOf(q.Key()))
+		s.mayBeEmpty(s.queueOf(q.Key()))
 	}
 	s.forgetEmpty()
 	if batch.Empty() {
@@ -376,6 +386,9 @@ func (s *Shard) plan() {
 		if next == 0 || at < next {
 			next = at
 		}
+	}
+	if s.reserved != nil && (next == 0 || s.reservedUntilMs < next) {
+		next = s.reservedUntilMs
 	}
 	if next != 0 && next <= s.now {
 		s.out.Again = true

@@ -62,9 +62,13 @@ func (s *Shard) roomUnits(m *RoomUnits) {
 	s.opens(mb)
 }
 
-// returnCredit gives back the units that arrived and found no task.
+// returnCredit gives back the units that arrived and found no task. A room that
+// was alone for one that is over is shared again.
 func (s *Shard) returnCredit() {
 	for _, mb := range s.credited {
+		if mb.alone && !mb.seat.room.waitAlone(s.shard) {
+			s.share(mb)
+		}
 		if mb.credit > 0 {
 			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})
 			mb.credit = 0
@@ -82,8 +86,11 @@ func (s *Shard) unseat(id wire.SessionID) {
 	}
 	s.leavePlaces(mb)
 	s.forgive(mb)
-	mb.open = false
+	mb.open, mb.alone = false, false
 	mb.credit = 0
+	if s.reserved == mb {
+		s.reserved = nil
+	}
 	delete(s.members, id)
 }
 
@@ -91,7 +98,7 @@ func (s *Shard) leavePlaces(mb *member) {
 	for _, p := range mb.places {
 		p.crowd.leave(p)
 		if p.crowd.queue != nil {
-			s.suspect(p.crowd.queue)
+			s.mayBeEmpty(p.crowd.queue)
 		}
 	}
 	mb.places = nil

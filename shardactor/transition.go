@@ -24,6 +24,7 @@ const (
 	CauseExpired     Cause = "lease_expired"
 	CauseSessionGone Cause = "session_gone"
 	CauseUndelivered Cause = "undelivered"
+	CauseSuspect     Cause = "suspect"
 	CauseCancel      Cause = "cancel"
 	CauseRetention   Cause = "retention"
 	CauseReplay      Cause = "replay"
@@ -61,6 +62,9 @@ type move struct {
 	result *wire.ResultRecord
 	// only goes with a task that goes for good.
 	only store.Only
+	// closeCode is what the socket was closed with over which a delivery did not
+	// arrive, 0 if that is not known.
+	closeCode uint16
 }
 
 // transition moves one task: it takes it out of where it is and puts it where
@@ -69,7 +73,7 @@ type move struct {
 // fields of the record that say what happened (attempts, error, tokens).
 func (s *Shard) transition(t *store.TaskRecord, m move) {
 	from := t.Location
-	s.leave(t, m.cause)
+	s.leave(t, &m)
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
 	// A line of history is left by every delivery but the one that brought the
 	// result, so there is none if that was the first, or if there was none.
@@ -102,7 +106,7 @@ func (s *Shard) record(t *store.TaskRecord, from wire.Location, m move) {
 }
 
 // leave takes a task out of the place its record names. A new task is nowhere.
-func (s *Shard) leave(t *store.TaskRecord, cause Cause) {
+func (s *Shard) leave(t *store.TaskRecord, m *move) {
 	key, batch := t.Queue(), s.span.Batch()
 	switch t.Location {
 	case "":
@@ -116,7 +120,7 @@ func (s *Shard) leave(t *store.TaskRecord, cause Cause) {
 		batch.DeleteDelayed(key, k)
 		t.DueAtMs = 0
 	case wire.LocationInProgress:
-		s.leaveInProgress(t, cause)
+		s.leaveInProgress(t, m)
 	case wire.LocationDead, wire.LocationNone:
 		s.leaveEnded(t)
 	default:
@@ -126,7 +130,7 @@ func (s *Shard) leave(t *store.TaskRecord, cause Cause) {
 
 // leaveInProgress ends a delivery: the record takes over its number and
 // holder, and a delivery that brought no result leaves a line of history.
-func (s *Shard) leaveInProgress(t *store.TaskRecord, cause Cause) {
+func (s *Shard) leaveInProgress(t *store.TaskRecord, m *move) {
 	e := s.leases.Get(t.ID)
 	s.leases.Remove(e)
 	s.queueOf(t.Queue()).index.RemoveLeased()
@@ -134,12 +138,12 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, cause Cause) {
 	batch.DeleteLease(t.Queue(), t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery
 	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
-	if cause == CauseResult {
+	if m.cause == CauseResult {
 		return
 	}
 	batch.AddHistory(t.ID, wire.HistoryLine{
 		Delivery: e.Lease.Delivery, WorkerID: e.Lease.WorkerID,
-		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(cause),
+		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(m.cause), CloseCode: int(m.closeCode),
 	})
 }
 

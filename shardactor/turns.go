@@ -113,9 +113,9 @@ func (s *Shard) nextOf(t *tenant) *queue {
 	if t.wild.hasOpen() {
 		return t.ready.next(
 			func(q *queue) bool { return !q.stalled && q.hasTurns() },
-			func(q *queue) { q.inReady = false; s.suspect(q) })
+			func(q *queue) { q.inReady = false; s.mayBeEmpty(q) })
 	}
 	return t.runnable.next(
 		func(q *queue) bool { return !q.stalled && q.hasTurns() && q.crowd.hasOpen() },
-		func(q *queue) { q.inRunnable = false; s.suspect(q) })
+		func(q *queue) { q.inRunnable = false; s.mayBeEmpty(q) })
 }

@@ -83,7 +83,7 @@ func (w *world) sessions() []*seat {
 // nothingWaitsFor says that no ready task sits beside an open session that has
 // room for it.
 func (w *world) nothingWaitsFor(s *seat) {
-	if len(s.out) >= s.window || s.unsent >= 1<<20 {
+	if len(s.out) >= s.window || s.untaken >= s.bound || s.isQuiet(w.nowMs) {
 		return
 	}
 	for shard := range w.shape.shards {
@@ -91,8 +91,8 @@ func (w *world) nothingWaitsFor(s *seat) {
 			t := w.model.head(shard, s.Tenant, command)
 			if t != nil && s.takes(shard, command) && !w.model.settings.of(t).Paused {
 				violate("no ready task sits beside an open session with room",
-					"task %v of shard %d; session %v has %d of %d and %d bytes unsent",
-					t.id, shard, s.ID, len(s.out), s.window, s.unsent)
+					"task %v of shard %d; session %v has %d of %d and %d bytes untaken",
+					t.id, shard, s.ID, len(s.out), s.window, s.untaken)
 			}
 		}
 	}

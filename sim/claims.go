@@ -113,7 +113,7 @@ func (c *claim) advance() bool {
 	}
 	if c.state == claimSits && (len(c.got) > 0 || c.left || c.world.nowMs >= c.untilMs) {
 		c.state, c.known.closed = claimCloses, true
-		c.seat.Close()
+		c.seat.Close(0)
 	}
 	if c.state == claimCloses && len(c.got) == c.seat.InHand() {
 		c.state = claimOver

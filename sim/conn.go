@@ -102,13 +102,13 @@ func (c *conn) step(e session.Event) {
 		c.given += a.Give
 		c.seat.Give(a.Give)
 	}
-	if a.WrittenBytes > 0 {
-		c.known.unsent -= a.WrittenBytes
-		c.seat.Written(a.WrittenBytes)
+	if a.TakenBytes > 0 {
+		c.known.hasTaken(a.TakenBytes, a.Bound)
+		c.seat.Taken(a.TakenBytes, a.Bound)
 	}
 	if a.CloseSeat && c.seat != nil {
 		c.known.closed = true
-		c.seat.Close()
+		c.seat.Close(a.CloseCode)
 	}
 	c.outbox = append(c.outbox, a.Frames...)
 	for _, o := range a.Frames {

@@ -36,7 +36,10 @@ func (m *model) judgeWaiting(t *task, w *wire.Waiting) {
 	want := ""
 	switch taken := m.isTaken(t); {
 	case t.place == wire.LocationDelayed:
-		if want = wire.WaitingDelayed; w.UntilMs != t.dueMs {
+		if want = wire.WaitingDelayed; t.isSuspect() {
+			want = wire.WaitingSuspect
+		}
+		if w.UntilMs != t.dueMs {
 			violate("a reason is the one that holds", "%v is due at %d, said %d", t.id, t.dueMs, w.UntilMs)
 		}
 	case m.settings.of(t).Paused:
@@ -92,7 +95,8 @@ func (m *model) isTaken(t *task) bool {
 // room that is not under way to a shard already, and is not full of bytes.
 func (m *model) hasRoomFor(t *task) bool {
 	has := func(s *seat) bool {
-		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.unsent < 1<<20 && s.InHand() < s.window
+		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.untaken < s.bound &&
+			s.InHand() < s.window && s.quietUntilMs <= m.at.NowMs
 	}
 	for _, s := range m.sockets[t.shard] {
 		if has(s) {
@@ -105,6 +109,9 @@ func (m *model) hasRoomFor(t *task) bool {
 // explainSome is somebody who asks why a task waits.
 func (w *world) explainSome() {
 	t := w.someTask()
+	if i := slices.IndexFunc(w.model.all, (*task).isSuspect); i >= 0 && w.chance.oneIn(2) {
+		t = w.model.all[i]
+	}
 	if t == nil || w.model.tasks[t.id] == nil {
 		return
 	}

@@ -52,7 +52,7 @@ func (m *model) isAnswered(c claimant) bool {
 
 // couldHave is a ready task of a shard that a seat has room for.
 func (m *model) couldHave(s *seat, shard int) *task {
-	if len(s.out) >= s.window || s.unsent >= 1<<20 {
+	if len(s.out) >= s.window || s.untaken >= s.bound || s.alone {
 		return nil
 	}
 	for _, command := range commands {

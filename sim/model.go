@@ -66,6 +66,8 @@ type task struct {
 	order    uint64
 	dueMs    int64
 	attempts int
+	// aside: it is a suspect whose turn had come when nobody could have it alone.
+	aside bool
 	// deliveries, losses and releases never go down; undelivered counts in a
 	// row.
 	deliveries, losses, releases, undelivered int

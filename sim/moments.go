@@ -59,6 +59,27 @@ func (w *world) leaveSome() {
 	w.listen(cl)
 }
 
+// breakSome is a worker that breaks over what it is given, again and again: it
+// goes before it has said that anything arrived, and comes back. What it broke
+// over has its turn again later, beside others that work on.
+func (w *world) breakSome() {
+	cl := w.someWorker()
+	if cl == nil {
+		return
+	}
+	for range 3 + w.chance.IntN(3) {
+		cl.drop(false)
+		cl.connect()
+		w.listen(cl)
+		for range 2 * w.shape.shards {
+			w.runSome()
+		}
+		w.sync()
+		cl.conn.work()
+	}
+	w.nowMs += int64(pick(w.chance, []int{0, 0, 300, 3000, 6000}))
+}
+
 // repeatSome is a worker that says how it ended a task, is not sure whether it
 // was heard, and says so over and over. A mailbox may have a place for the first
 // message and none for the second.

@@ -112,7 +112,7 @@ var mutants = []mutant{{
 }, {
 	name: "count an undelivered task",
 	edit: edit{
-		file: "shardactor/due.go",
+		file: "shardactor/suspect.go",
 		old:  "t.Undelivered++\n", new: "t.Undelivered++\n\tt.Attempts++\n",
 	},
 	caught: []string{"the store says what happened", "a task comes out as it went in"},
@@ -360,7 +360,7 @@ var mutants = []mutant{{
 	big:  true,
 	edit: edit{
 		file: "shardactor/room.go",
-		old:  "	r.unsentBytes.Add(-int64(payloadBytes))\n	r.rouse(wake)\n", new: "	r.unsentBytes.Add(-int64(payloadBytes))\n",
+		old:  "	r.untakenBytes.Add(-int64(payloadBytes))\n	r.rouse(wake)\n", new: "	r.untakenBytes.Add(-int64(payloadBytes))\n",
 	},
 	caught: []string{"no ready task sits beside an open session with room"},
 }, {

@@ -19,7 +19,7 @@ var sessionMutants = []mutant{{
 	name: "hold what never arrived",
 	edit: edit{
 		file: "shardactor/resume.go",
-		old:  "	s.socketEnded(m.Seat)\n", new: "",
+		old:  "	s.socketEnded(m.Seat, 0)\n", new: "",
 	},
 	also:   []edit{{file: "shardactor/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
@@ -67,8 +67,8 @@ var sessionMutants = []mutant{{
 }, {
 	name: "never count what does not arrive",
 	edit: edit{
-		file: "shardactor/due.go",
-		old:  "if t.Undelivered >= maxUndelivered {", new: "if t.Undelivered > maxUndelivered {",
+		file: "shardactor/suspect.go",
+		old:  "return t.Undelivered >= maxUndelivered }", new: "return t.Undelivered > maxUndelivered }",
 	},
 	caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in",
 		"first in, first out, by priority", "a task comes out as it went in", "the store says what happened"},

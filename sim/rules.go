@@ -15,6 +15,7 @@ const (
 	baseMs         = 5_000
 	longestMs      = 900_000
 	mostUndeliverd = 3
+	asideMs        = 10_000
 	releasesEach   = 10
 )
 
@@ -326,6 +327,12 @@ func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (a
 		m.bury(t, reason, cause)
 		return false
 	}
+	m.waits(t, s, cause)
+	return true
+}
+
+// waits sends a task on that was with a worker: to wait, or to the tail.
+func (m *model) waits(t *task, s span, cause shardactor.Cause) {
 	if m.nextPlace() == wire.LocationDelayed && s.most > 0 {
 		seen := m.look(t)
 		wait := seen.VisibleAtMs - m.at.NowMs
@@ -341,7 +348,6 @@ func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (a
 		m.toTail(t)
 	}
 	m.moved(t, wire.LocationInProgress, cause)
-	return true
 }
 
 func (m *model) bury(t *task, reason string, cause shardactor.Cause) {
@@ -355,13 +361,13 @@ func (m *model) bury(t *task, reason string, cause shardactor.Cause) {
 	m.moved(t, wire.LocationInProgress, cause)
 }
 
-// takeBack is for a delivery that never arrived: it does not count, but the
-// third in a row does.
+// takeBack is for a delivery that never arrived: it does not count, but from the
+// third in a row on the task is a suspect and waits.
 func (m *model) takeBack(t *task) {
 	m.touch(t)
 	t.undelivered++
-	if t.undelivered == mostUndeliverd {
-		m.lost(t, shardactor.CauseUndelivered)
+	if t.isSuspect() {
+		m.waits(t, m.backoff(t, t.undelivered-mostUndeliverd+1), shardactor.CauseUndelivered)
 		return
 	}
 	m.putBack(t, shardactor.CauseUndelivered)

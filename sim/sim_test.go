@@ -21,7 +21,7 @@ var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "the seed to run, alone; 0 runs the seeds of this test")
 	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
 	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
-	bigFlag   = flag.Bool("sim.big", false, "run only seeds whose worlds have payloads that fill what may be unsent")
+	bigFlag   = flag.Bool("sim.big", false, "run only seeds whose worlds have payloads that fill what may be untaken")
 	briefFlag = flag.Bool("sim.brief", false, "make each run once, tell a failure in two lines, look for no shorter story, and go on after a broken invariant")
 	firstFlag = flag.Uint64("sim.first", 0, "the first of the new seeds; 0 draws it")
 	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
@@ -201,7 +201,7 @@ func TestWorldsDoEverything(t *testing.T) {
 	}
 	story := strings.Join(words, "\n")
 	for _, what := range []string{
-		"(grant)", "(result)", "(nack)", "(abandon)", "(release)", "(due)", "(lease_expired)", "(session_gone)", "(undelivered)",
+		"(grant)", "(result)", "(nack)", "(abandon)", "(release)", "(due)", "(lease_expired)", "(session_gone)", "(undelivered)", "(suspect)", "{Reason:suspect",
 		"-> DLQ_SET", "replayed true", "refused", "the power goes (unsynced data lost)", "the power goes (unsynced data kept)",
 		"the log cannot be synced", "tables fail", "no-grant", "only-delete", "no-enqueue", "drops socket", "is stuck: true",
 		"(cancel)", "already_terminal", "(retention)", "(replay)", "(purge)", "{Reason:behind", "{Reason:no_room", "{Reason:no_worker", "{Reason:paused", "{Reason:delayed", "not_in_dlq", "(cleanup)", "hold everywhere", "paused true", "copy of the settings", "freeze {", "misplaced", "queue_not_empty", "thaw true", "Ordered:true", "routed by 2", "wait for", "wait no longer for", "answered elsewhere for", "POST claim of", "claim of", "extend", "undelivered to", "with its token: false", "has left: true", "heartbeat of", "received by", "timer of socket", "is full", "new work stands in shard",

@@ -31,10 +31,15 @@ type seat struct {
 	// window is what the session can hold; limit is more after it shrank, until
 	// what was under way has arrived.
 	window, limit int
-	// out are the deliveries the worker has not answered for, unsent the payload
-	// bytes that have not left.
-	out    map[wire.Token]bool
-	unsent int
+	// out are the deliveries the worker has not answered for, untaken the payload
+	// bytes that the client has not confirmed, and bound how many those may be.
+	out     map[wire.Token]bool
+	untaken int
+	bound   int
+	// alone: a suspect is on its way to it, and nothing else may be.
+	// quietUntilMs is until when it may get nothing because of one.
+	alone        bool
+	quietUntilMs int64
 	// back are those whose unit the shard knows to come back.
 	back   map[wire.Token]bool
 	closed bool
@@ -53,7 +58,7 @@ type subscription struct {
 // seated makes a new socket known.
 func (m *model) seated(s *shardactor.Seat) *seat {
 	known := &seat{
-		Seat: s, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		Seat: s, bound: 1 << 20, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
 		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
 	}
 	m.seats[s] = known
@@ -80,6 +85,9 @@ func (m *model) timeCame() {
 		t := m.tasks[e.TaskID]
 		switch e.Cause {
 		case shardactor.CauseDue:
+			if t != nil && t.aside && t.dueMs > m.at.NowMs {
+				return // its turn came with the grants
+			}
 			m.fellDue(t)
 		case shardactor.CauseExpired, shardactor.CauseSessionGone, shardactor.CauseUndelivered:
 			m.lapsed(t, e)
@@ -94,6 +102,7 @@ func (m *model) fellDue(t *task) {
 		violate("nothing is delivered before it is due", "%+v at %d", t, m.at.NowMs)
 	}
 	m.toTail(t)
+	t.aside = false
 	m.moved(t, wire.LocationDelayed, shardactor.CauseDue)
 }
 
@@ -127,7 +136,16 @@ func (m *model) grants() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if e.Cause != shardactor.CauseGrant || t == nil {
+		if t != nil && e.Cause == shardactor.CauseSuspect {
+			m.stepsAside(t)
+			continue
+		}
+		called := t != nil && e.Cause == shardactor.CauseDue && t.aside
+		if called {
+			m.calledFromAside(t)
+			e = m.peek()
+		}
+		if t == nil || e.Cause != shardactor.CauseGrant || e.TaskID != t.id {
 			return
 		}
 		if t.place == wire.LocationInProgress {
@@ -136,10 +154,12 @@ func (m *model) grants() {
 		if t.place != wire.LocationPending {
 			violate("only what is ready is handed out", "%+v", t)
 		}
-		if first := m.head(t.shard, t.tenant, t.command); first != t {
+		if first := m.head(t.shard, t.tenant, t.command); first != t && !called {
 			violate("first in, first out, by priority", "%+v was handed out before %+v", t, first)
 		}
-		m.goesFirst(t)
+		if !called {
+			m.goesFirst(t)
+		}
 		m.granted(t)
 	}
 }
@@ -156,6 +176,9 @@ func (m *model) granted(t *task) {
 	}
 	s := m.addressee(addressed.Sink)
 	m.mayHave(s, t)
+	if s.goesAlone(t); t.isSuspect() {
+		s.alone, s.quietUntilMs = true, m.at.NowMs+asideMs
+	}
 	if m.tokens[g.Token] || g.Token.IsZero() {
 		violate("a token names one delivery", "token %v of task %v", g.Token, t.id)
 	}
@@ -175,7 +198,7 @@ func (m *model) granted(t *task) {
 	t.ackedMs = m.at.NowMs + t.leaseMs
 	t.lapseMs = t.ackedMs
 	s.out[g.Token] = true
-	s.unsent += len(t.payload)
+	s.untaken += len(t.payload)
 	m.moved(t, wire.LocationPending, shardactor.CauseGrant)
 	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != t.ackedMs {
 		violate("a lease is as long as was asked", "task %v: %d until %d, got %d until %d",

@@ -39,7 +39,7 @@ type shape struct {
 	padBytes int
 	// retention is how long ended tasks stay.
 	retention shardactor.Retention
-	// big worlds have payloads that fill the bytes a session may have unsent.
+	// big worlds have payloads that fill the bytes a session may have untaken.
 	// Pebble decides itself there when tables are written, so nothing crashes.
 	big bool
 	// ordered worlds have a busy queue that is ordered from the beginning.
@@ -117,6 +117,7 @@ func everyOperation() []operation {
 		{name: "return", weight: 10, do: (*world).returnSome},
 		{name: "leave", weight: 12, do: (*world).leaveSome},
 		{name: "repeat", weight: 8, do: (*world).repeatSome},
+		{name: "break", weight: 6, do: (*world).breakSome},
 		{name: "rest", weight: 15, do: (*world).rest},
 		{name: "read", weight: 15, do: (*world).readSome},
 		{name: "space", weight: 3, do: (*world).spaceChanges, endsLife: true},

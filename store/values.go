@@ -200,6 +200,7 @@ func appendHistory(dst []byte, lines []wire.HistoryLine) []byte {
 		dst = appendIntMember(dst, `,"fromMs":`, l.FromMs)
 		dst = appendIntMember(dst, `,"toMs":`, l.ToMs)
 		dst = appendStringMember(dst, `,"cause":`, l.Cause)
+		dst = appendIntMember(dst, `,"closeCode":`, int64(l.CloseCode))
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
@@ -238,6 +239,8 @@ func (s *scanner) historyLine() wire.HistoryLine {
 			l.ToMs = s.int64()
 		case "cause":
 			l.Cause = s.str()
+		case "closeCode":
+			l.CloseCode = s.int()
 		default:
 			s.skip(0)
 		}

@@ -69,6 +69,9 @@ func optHistory(dst []byte, history []HistoryLine) []byte {
 		dst = optTime(dst, `,"from":`, line.FromMs)
 		dst = optTime(dst, `,"to":`, line.ToMs)
 		dst = optText(dst, `,"cause":`, line.Cause)
+		if line.CloseCode != 0 {
+			dst = appendInt(dst, `,"closeCode":`, int64(line.CloseCode))
+		}
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')

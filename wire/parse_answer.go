@@ -74,10 +74,12 @@ const (
 	lineFrom
 	lineTo
 	lineCause
+	lineCloseCode
 )
 
 var lineNames = []string{
 	lineDelivery: "delivery", lineWorkerID: "workerId", lineFrom: "from", lineTo: "to", lineCause: "cause",
+	lineCloseCode: "closeCode",
 }
 
 // ParseTask reads a task as HTTP answers it: payload is a string that holds
@@ -158,11 +160,12 @@ func (o *object) history() []HistoryLine {
 	for i, raw := range list {
 		e := o.element(taskHistory, i, raw, lineNames, CodeInvalidBody)
 		history = append(history, HistoryLine{
-			Delivery: int(e.integer(lineDelivery, &anyIntegerRule)),
-			WorkerID: e.text(lineWorkerID, &anyTextRule),
-			FromMs:   e.timeMs(lineFrom, CodeInvalidBody),
-			ToMs:     e.timeMs(lineTo, CodeInvalidBody),
-			Cause:    e.text(lineCause, &anyTextRule),
+			Delivery:  int(e.integer(lineDelivery, &anyIntegerRule)),
+			WorkerID:  e.text(lineWorkerID, &anyTextRule),
+			FromMs:    e.timeMs(lineFrom, CodeInvalidBody),
+			ToMs:      e.timeMs(lineTo, CodeInvalidBody),
+			Cause:     e.text(lineCause, &anyTextRule),
+			CloseCode: int(e.integer(lineCloseCode, &anyIntegerRule)),
 		})
 		if e.err != nil {
 			o.err = e.err

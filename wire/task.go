@@ -81,6 +81,9 @@ type HistoryLine struct {
 	FromMs   int64
 	ToMs     int64
 	Cause    string
+	// CloseCode is what the socket was closed with over which the delivery did not
+	// arrive, 0 if that is not known.
+	CloseCode int
 }
 
 // ResultRecord is the outcome of a task, written once by its terminal

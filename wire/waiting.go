@@ -14,6 +14,7 @@ type Waiting struct {
 // The reasons.
 const (
 	WaitingDelayed     = "delayed"
+	WaitingSuspect     = "suspect"
 	WaitingPaused      = "paused"
 	WaitingNoWorker    = "no_worker"
 	WaitingNoRoom      = "no_room"

@@ -69,6 +69,9 @@ func waitingLine(w *wire.Waiting) string {
 	switch w.Reason {
 	case wire.WaitingDelayed:
 		return "delayed, until " + moment(w.UntilMs)
+	case wire.WaitingSuspect:
+		return "suspect: it did not arrive again and again and goes alone to a session to which nothing else is on its way; next turn at " +
+			moment(w.UntilMs)
 	case wire.WaitingPaused:
 		text = "the queue is paused"
 	case wire.WaitingNoWorker:
@@ -88,7 +91,11 @@ func waitingLine(w *wire.Waiting) string {
 }
 
 func historyLine(line wire.HistoryLine) string {
-	text := line.Cause + ", " + moment(line.FromMs) + " to " + moment(line.ToMs)
+	text := line.Cause
+	if line.CloseCode != 0 {
+		text += fmt.Sprintf(" (closed with %d)", line.CloseCode)
+	}
+	text += ", " + moment(line.FromMs) + " to " + moment(line.ToMs)
 	if line.WorkerID != "" {
 		text += ", worker " + line.WorkerID
 	}

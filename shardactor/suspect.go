@@ -1,0 +1,133 @@
+package shardactor
+
+import (
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// A delivery that never arrived is no fault of the task, but a task that breaks
+// whatever receives it never arrives either, and takes along what is on its way
+// beside it. So from the third delivery in a row that did not arrive the task is
+// a suspect: it leaves its place, waits as the backoff policy says, and then goes
+// alone, to a session to which nothing else is on its way, until it has arrived.
+
+const (
+	// maxUndelivered is the delivery in a row that makes a task a suspect.
+	maxUndelivered = 3
+	// asideForMs is how long a suspect stands aside at most before its turn in
+	// its queue comes again.
+	asideForMs = 10_000
+)
+
+func isSuspect(t *store.TaskRecord) bool { return t.Undelivered >= maxUndelivered }
+
+// takeBack ends a delivery that never arrived, which counts no attempt. The task
+// goes back to its old place, or waits if it is a suspect.
+func (s *Shard) takeBack(e *lease.Entry, closeCode uint16) {
+	t := e.Task
+	t.Undelivered++
+	endedWithoutWord(t, e)
+	to := putBack(CauseUndelivered)
+	if isSuspect(t) {
+		s.out.Suspects++
+		delayMs := s.backoffOf(t).delayMs(t.Undelivered-maxUndelivered+1, s.chance)
+		to = s.placeAt(s.now+delayMs, CauseUndelivered)
+	}
+	to.closeCode = closeCode
+	s.transition(t, to)
+}
+
+// aside is a suspect that was next in its queue when no member was idle. Its
+// record says that it is delayed until then; it goes earlier if one becomes so.
+type aside struct {
+	id      wire.TaskID
+	queue   *queue
+	untilMs int64
+}
+
+// grantSuspect gives the head of a queue to an idle member. Without one it makes
+// way for the others, and a member gets no more until it is idle.
+func (s *Shard) grantSuspect(q *queue, t *store.TaskRecord) {
+	if mb := q.idle(); mb != nil && s.grantAlone(mb, t) {
+		return
+	}
+	untilMs := s.now + asideForMs
+	s.transition(t, move{
+		to: wire.LocationDelayed, status: wire.StatusPending, cause: CauseSuspect, dueAtMs: untilMs,
+	})
+	s.aside = append(s.aside, aside{t.ID, q, untilMs})
+	if mb := s.pick(q); s.reserved == nil && mb != nil && !mb.seat.OverHTTP {
+		_, mb.alone = mb.seat.room.takeAlone(s.shard, t.PayloadBytes, false)
+		mb.open = false
+		if mb.alone {
+			s.reserved, s.reservedUntilMs = mb, untilMs
+		}
+	}
+}
+
+// grantAside gives the suspects that stand aside to members that are idle now,
+// and shares the room of one that did not become so in time.
+func (s *Shard) grantAside() {
+	if s.reserved != nil && s.reservedUntilMs <= s.now {
+		s.share(s.reserved)
+	}
+	var busy *queue // nobody of this one is idle
+	kept := s.aside[:0]
+	for _, a := range s.aside {
+		if a.untilMs <= s.now {
+			continue // it has fallen due
+		}
+		if mb := a.queue.idle(); a.queue != busy && mb != nil && !a.queue.settings.Paused {
+			s.fromAside(mb, a)
+			continue
+		}
+		busy, kept = a.queue, append(kept, a)
+	}
+	s.aside = kept
+}
+
+// fromAside gives a suspect that stands aside to an idle member. It has its turn
+// now, wherever in its queue it would stand.
+func (s *Shard) fromAside(mb *member, a aside) {
+	t, err := s.span.Task(a.id)
+	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs {
+		return // it is somewhere else by now
+	}
+	s.transition(t, s.placeAt(s.now, CauseDue))
+	s.grantAlone(mb, t)
+}
+
+// grantAlone gives a suspect to a member whose room this shard has alone from
+// then on. It reports false if that had none.
+func (s *Shard) grantAlone(mb *member, t *store.TaskRecord) bool {
+	var taken bool
+	taken, mb.alone = mb.seat.room.takeAlone(s.shard, t.PayloadBytes, mb.credit+mb.kept > 0)
+	mb.open = false
+	if !taken {
+		return false
+	}
+	if s.reserved == mb {
+		s.reserved = nil
+	}
+	if mb.credit > 0 {
+		mb.credit--
+	} else if mb.kept > 0 {
+		mb.kept--
+	}
+	s.grant(mb, t)
+	return true
+}
+
+// share lets all shards use the room of a member again.
+func (s *Shard) share(mb *member) {
+	if s.reserved == mb {
+		s.reserved = nil
+	}
+	mb.alone = false
+	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Shares: true})
+}
+
+// idle is the member that takes the queue's tasks and to whom nothing is on its
+// way.
+func (q *queue) idle() *member { return q.tenant.wild.idle(q.crowd.idle(nil)) }

@@ -1,0 +1,56 @@
+package sim
+
+// Faults about tasks that do not arrive.
+func init() {
+	mutants = append(mutants, mutant{
+		name: "suspect: grant it beside others",
+		edit: edit{
+			file: "shardactor/alone.go",
+			old:  " && r.untakenBytes.Load() == 0\n", new: "\n",
+		},
+		also:   []edit{{file: "shardactor/alone.go", old: "r.untakenBytes.Load() > 0 || roomFree(word) < 0:", new: "roomFree(word) < 0:"}},
+		caught: []string{"a suspect goes alone"},
+	}, mutant{
+		name: "suspect: grant others beside it",
+		edit: edit{
+			file: "shardactor/room.go",
+			old:  "roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay()", new: "roomFree(word) > 0 && r.hasWay()",
+		},
+		caught: []string{"a suspect goes alone"},
+	}, mutant{
+		name: "suspect: grant others beside it with units that are out",
+		edit: edit{
+			file: "shardactor/room.go",
+			old:  "	if r.word.Load()&roomAlone == 0 {\n		return true\n", new: "	if r.word.Load() != 0 {\n		return true\n",
+		},
+		caught: []string{"a suspect goes alone"},
+	}, mutant{
+		name: "suspect: count the third as an attempt",
+		edit: edit{
+			file: "shardactor/suspect.go",
+			old:  "	if isSuspect(t) {\n", new: "	if isSuspect(t) {\n		t.Attempts++\n",
+		},
+		caught: []string{"the store says what happened", "a task comes out as it went in"},
+	}, mutant{
+		name: "suspect: never grant it",
+		edit: edit{
+			file: "shardactor/suspect.go",
+			old:  "	if mb := q.idle(); mb != nil && s.grantAlone(mb, t) {", new: "	if mb := q.idle(); mb == nil && s.grantAlone(mb, t) {",
+		},
+		caught: []string{"a suspect goes to who has nothing on its way", "everything ends"},
+	}, mutant{
+		name: "suspect: keep the room when it has arrived",
+		edit: edit{
+			file: "shardactor/subscribe.go",
+			old:  "		if mb.alone && !mb.seat.room.waitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
+		},
+		caught: []string{"no ready task sits beside an open session with room", "everything ends", "room adds up"},
+	}, mutant{
+		name: "suspect: keep the room for one that is over",
+		edit: edit{
+			file: "shardactor/suspect.go",
+			old:  "	if s.reserved != nil && s.reservedUntilMs <= s.now {", new: "	if false {",
+		},
+		caught: []string{"no ready task sits beside an open session with room", "work ends"},
+	})
+}

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// A suspect has not arrived three times in a row. It goes alone.
+func (t *task) isSuspect() bool { return t.open() && t.undelivered >= mostUndeliverd }
+
+// goesAlone holds a grant against what is on its way to who gets it.
+func (s *seat) goesAlone(t *task) {
+	switch {
+	case s.alone:
+		violate("a suspect goes alone", "task %v went to %s beside one", t.id, s.WorkerID)
+	case t.isSuspect() && s.untaken > 0:
+		violate("a suspect goes alone", "%v went to %s, to whom %d bytes were on their way", t.id, s.WorkerID, s.untaken)
+	}
+}
+
+// stepsAside is a suspect whose turn has come when something is on its way to
+// everybody who could have it. It makes way for the others.
+func (m *model) stepsAside(t *task) {
+	switch {
+	case t.place != wire.LocationPending || !t.isSuspect():
+		violate("only a suspect makes way", "%+v", t)
+	case m.head(t.shard, t.tenant, t.command) != t:
+		violate("first in, first out, by priority", "%+v stepped aside", t)
+	}
+	for _, s := range m.sockets[t.shard] {
+		if s.Tenant != t.tenant || !s.takes(t.shard, t.command) {
+			continue
+		}
+		if s.untaken == 0 && !s.closed && s.InHand() < s.window && s.quietUntilMs <= m.at.NowMs && m.at.Space < store.NoGrant {
+			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has room", t.id, s.WorkerID)
+		}
+		s.quietUntilMs = m.at.NowMs + asideMs
+	}
+	m.toDelayed(t, m.at.NowMs+asideMs)
+	t.aside = true
+	m.moved(t, wire.LocationPending, shardactor.CauseSuspect)
+}
+
+// calledFromAside is a suspect that goes to somebody who has become idle.
+func (m *model) calledFromAside(t *task) {
+	m.toTail(t)
+	t.aside = false
+	m.moved(t, wire.LocationDelayed, shardactor.CauseDue)
+	if e := m.peek(); e.Cause != shardactor.CauseGrant || e.TaskID != t.id {
+		violate("nothing is delivered before it is due", "task %v was called from aside for %+v", t.id, e)
+	}
+}
+
+// isQuiet says that a session may get nothing though it has room, because of a
+// suspect that is on its way to it or waits for what is.
+func (s *seat) isQuiet(nowMs int64) bool {
+	return s.alone || s.untaken > 0 && nowMs < s.quietUntilMs
+}
+
+// hasTaken notes what a client has confirmed.
+func (s *seat) hasTaken(bytes, bound int) {
+	s.untaken, s.bound = s.untaken-bytes, bound
+	if s.untaken == 0 {
+		s.alone = false
+	}
+}
