@@ -168,6 +168,12 @@ func (s *Server) Continue() {
 	s.signal(syscall.SIGCONT)
 }
 
+// Signal sends a signal to the process.
+func (s *Server) Signal(sig syscall.Signal) {
+	s.t.Helper()
+	s.signal(sig)
+}
+
 func (s *Server) signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {

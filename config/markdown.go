@@ -75,6 +75,17 @@ So the store has its descriptors, whatever clients do. On ` + "`/metrics`" + `, 
 ` + "`codeq_connections_limit`" + `, ` + "`codeq_connections_refused_total`" + `, ` + "`codeq_connections_displaced_total`" + `,
 ` + "`process_open_fds`" + ` and ` + "`process_max_fds`" + ` show it.
 
+## What happens to the log
+
+The log goes to standard error, and what is said at the start to standard output. Neither holds
+the server up: up to 1024 lines wait for a reader that is slow, and lines that nobody takes
+(a reader that left or does not read, a full disk) are lost and counted in
+` + "`codeq_log_lines_lost_total`" + ` on ` + "`/metrics`" + `. When lines can be written again, one says how many were
+lost.
+
+A signal HUP reads the file of tokens again. A server that was started on a terminal, and not
+under nohup, stops in order instead, because a terminal sends HUP when it closes.
+
 ## A file
 
 ` + "```yaml" + `

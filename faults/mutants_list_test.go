@@ -17,6 +17,7 @@ var mutants = []mutant{
 	{"TestN11OnePoison", "shardactor/suspect.go", "	if isSuspect(t) {\n", "	if isSuspect(t) {\n		t.Attempts++\n"},
 	{"TestA01", "shardactor/gone.go", "			s.takeBack(e, code)\n", ""},
 	{"TestN14Silent", "server/door.go", "	if !full || least == nil {\n		return !full\n	}\n", "	if true {\n		return true\n	}\n"},
+	{"TestN13Log", "cmd/codeq/saying.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
 	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {", "if word&roomAlone == 0 && r.hasWay() {"},
 	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},

@@ -43,9 +43,10 @@ func (s *Server) tokensChanged(err error) {
 }
 
 // ReloadTokens reads the file of tokens now, for file systems that tell
-// nobody of a change. Without tokens it does nothing.
+// nobody of a change. Without one it writes a line into the log.
 func (s *Server) ReloadTokens() {
 	if s.o.Tokens == nil {
+		s.o.Log.Info().Msg("there is no file of tokens to read again")
 		return
 	}
 	changed, err := s.o.Tokens.Reload()

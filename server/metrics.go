@@ -11,4 +11,7 @@ func (s *Server) writeMetrics(p *meter.Page) {
 		float64(s.door.refused.Load()))
 	p.One("codeq_connections_displaced_total", meter.Total, "Connections without a request that were closed because another wanted in.",
 		float64(s.door.displaced.Load()))
+	if s.o.LogLost != nil {
+		p.One("codeq_log_lines_lost_total", meter.Total, "Lines of the log and of standard output that nobody took.", float64(s.o.LogLost()))
+	}
 }

@@ -56,7 +56,9 @@ type Options struct {
 	// their defaults.
 	MemoryBytes int64
 	Log         zerolog.Logger
-	Version     string
+	// LogLost is how many lines of the log were lost; nil is none.
+	LogLost func() int64
+	Version string
 	// FS is the file system of DataDir; nil means the real one.
 	FS vfs.FS
 	// Time is where the server's clock takes its time from; the zero value is

@@ -31,6 +31,7 @@ type app struct {
 	errIsTerminal bool
 	stops         <-chan os.Signal
 	given         map[string]bool // flags that stand in the command line
+	sayings       []*saying       // out and err once they are detached
 	globals
 }
 

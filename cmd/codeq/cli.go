@@ -75,6 +75,7 @@ func run(args []string, a *app) int {
 		return a.end(wrongCommandLine(err, args, parser.Model))
 	}
 	a.globals, a.given = c.globals, givenFlags(parsed)
+	defer a.endSayings()
 	return a.end(parsed.Run(a))
 }
 

@@ -33,8 +33,8 @@ type serveCmd struct {
 // Help is the longer text of "codeq serve --help".
 func (s *serveCmd) Help() string {
 	return `Each setting can also be given as a variable of the environment, or by its name in the file. A flag beats the
-environment, that the file, that the default. A signal HUP reads the file of tokens again; that also happens
-whenever it changes.`
+environment, that the file, that the default. A signal HUP reads the file of tokens again, which also happens
+whenever it changes; a server that was started on a terminal stops in order instead, because that terminal closes.`
 }
 
 // Run serves until it is told to stop.
@@ -51,17 +51,19 @@ func (s *serveCmd) Run(a *app) error {
 		return err
 	}
 	s.limitMemory()
+	// A terminal that closes sends HUP; one that nohup was called on does not mean it.
+	closes := (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
 	hangups := make(chan os.Signal, 1)
-	if tokens != nil { // otherwise a terminal that closes ends the server
-		signal.Notify(hangups, syscall.SIGHUP)
-		defer signal.Stop(hangups)
-	}
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	a.detach()
+	log := s.log(a)
 	srv, err := server.Open(server.Options{
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
 		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
-		Log: s.log(a), Version: version,
+		Log: log, LogLost: a.lost, Version: version,
 	})
 	if err != nil {
 		return err
@@ -71,16 +73,22 @@ func (s *serveCmd) Run(a *app) error {
 	if err := a.announce(s, srv); err != nil {
 		return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
 	}
+	if !a.flush() || a.lost() > 0 {
+		log.Warn().Str("address", srv.Addr()).Msg("nobody took what the server says at its start; it serves all the same")
+	}
 	for {
 		select {
 		case err := <-served:
 			return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
 		case <-hangups:
-			srv.ReloadTokens()
+			if !closes {
+				srv.ReloadTokens()
+				continue
+			}
 		case <-a.stops:
-			a.say("stopping: what is under way is finished, up to %s; Ctrl-C again stops at once", s.ShutdownGrace)
-			return a.shutdown(srv, s.ShutdownGrace)
 		}
+		a.say("stopping: what is under way is finished, up to %s; Ctrl-C again stops at once", s.ShutdownGrace)
+		return a.shutdown(srv, s.ShutdownGrace)
 	}
 }
 

@@ -135,5 +135,5 @@ func (s *serveCmd) log(a *app) zerolog.Logger {
 	if err != nil {
 		panic("the levels of config are not those of zerolog: " + err.Error())
 	}
-	return zerolog.New(out).Level(level).With().Timestamp().Logger()
+	return zerolog.New(&lastWords{out, a.flush}).Level(level).With().Timestamp().Logger()
 }
