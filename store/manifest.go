@@ -322,7 +322,7 @@ func openError(dir string, err error) error {
 func damagedError(dir string, behind []byte, err error) error {
 	what, at := "the database", ""
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
-		dir, what = info.Path, "the file"
+		dir, what, err = info.Path, "the file", info.Details
 	}
 	if behind != nil {
 		at = ", found behind the key " + nameForLog(behind)

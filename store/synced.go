@@ -188,7 +188,7 @@ func (s *synced) verify(f logFile) error {
 
 func (s *synced) remedy(f logFile) string {
 	return fmt.Sprintf("restore the directory from a backup, or give up what is lost with "+
-		"codeq doctor --accept-loss %s", s.FS.PathJoin(databaseName, f.name()))
+		"codeq doctor %s --accept-loss %s", s.FS.PathDir(s.dir), s.FS.PathJoin(databaseName, f.name()))
 }
 
 // verifyLogs refuses if a log is gone that is noted and that the version needs.

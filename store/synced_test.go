@@ -19,10 +19,15 @@ func killed(fs *vfs.MemFS) *vfs.MemFS {
 }
 
 // logged is how often killedDir writes six tasks to the log.
-const logged = 3
+const logged = 2
 
-// killedDir has tasks in a table, in an older log and in the newest one.
+// killedDir has tasks in a table and in the newest log.
 func killedDir(t *testing.T) *vfs.MemFS {
+	t.Helper()
+	return killedDirOf(t, logged)
+}
+
+func killedDirOf(t *testing.T, logged int) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
@@ -130,6 +135,59 @@ func TestX1AFlippedByteIsNeverATaskLessInSilence(t *testing.T) {
 		}
 		overwrite(t, fs, file, string(whole))
 		t.Logf("%s: %d of %d flips were found", file, refused, (len(whole)+step-1)/step)
+	}
+}
+
+// flippedAt is a file system that reads one bit of a log wrong.
+type flippedAt struct {
+	vfs.FS
+	log string
+	at  int64
+}
+
+func (f flippedAt) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.Open(name, options...)
+	if err != nil || name != f.log {
+		return file, err
+	}
+	return &flippedFile{File: file, left: f.at}, nil
+}
+
+// flippedFile is read from its beginning.
+type flippedFile struct {
+	vfs.File
+	left int64
+}
+
+func (f *flippedFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	if f.left >= 0 && f.left < int64(n) {
+		p[f.left] ^= 1 << (f.left % 8)
+	}
+	f.left -= int64(n)
+	return n, err
+}
+
+// The same of a log of many blocks.
+func TestX1AFlippedByteOfALongLogIsNeverATaskLessInSilence(t *testing.T) {
+	const many = 30
+	fs := killedDirOf(t, many)
+	log, noted := newest(t, fs)
+	if noted < 3*chunkBlock {
+		t.Fatalf("the log has %d bytes", noted)
+	}
+	if got, said := looked(t, fs, OpenReadOnly); got != (1+many)*6 || said != "" {
+		t.Fatalf("%d tasks, %q", got, said)
+	}
+	step := int64(37)
+	if testing.Short() {
+		step *= 61
+	}
+	for at := int64(0); at < noted; at += step {
+		flipped := flippedAt{FS: fs, log: log, at: at}
+		if got, said := looked(t, flipped, OpenReadOnly); said == "" && got != (1+many)*6 {
+			t.Errorf("byte %d of %s: %d tasks, and nothing is said", at, log, got)
+		}
 	}
 }
 
@@ -319,5 +377,37 @@ func TestX1OnlyALossThatIsThereIsAccepted(t *testing.T) {
 		if after := listing(t, fs, "data"); after != before {
 			t.Errorf("%s: the directory has changed", file)
 		}
+	}
+}
+
+// unnoted is a file system that has no place for notes.
+type unnoted struct{ vfs.FS }
+
+func (u unnoted) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.Contains(name, syncedName) {
+		return nil, errors.New("no place")
+	}
+	return u.FS.Create(name, category)
+}
+
+// What cannot be noted is written all the same, and the notes from before stay true.
+func TestX1AServerThatCannotNoteGoesOn(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	for round, under := range []vfs.FS{fs, unnoted{fs}, unnoted{fs}, fs} {
+		s, err := Open(optionsIn(under))
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if got := len(tasksIn(t, s)); got != 6*round {
+			t.Errorf("round %d: %d tasks", round, got)
+		}
+		p := plantIn(s, 0)
+		p.random = rand.New(rand.NewPCG(14, uint64(round)))
+		p.garden(t, QueueKey{fmt.Sprint("c", round), "t"})
+		barrier(t, s)
+		if round == 2 {
+			flush(t, s)
+		}
+		closeStore(t, s)
 	}
 }

@@ -59,7 +59,7 @@ func TestX1OneFlippedBitAfterAKillIsRefusedUntilItsLossIsAccepted(t *testing.T) 
 	name := "db/" + filepath.Base(log)
 	for _, args := range [][]string{{"doctor", dir}, {"serve", "--data", dir, "--listen", "127.0.0.1:0"}} {
 		code, _, errs := command(t, "http://127.0.0.1:1", args...)
-		has(t, errs, log+": the file is damaged", "restore the directory from a backup", "codeq doctor --accept-loss "+name)
+		has(t, errs, log+": the file is damaged", "restore the directory from a backup", "codeq doctor "+dir+" --accept-loss "+name)
 		if code != exitFailed {
 			t.Errorf("%s: exit code %d", args[0], code)
 		}
