@@ -24,7 +24,7 @@ var shellFiles = []string{
 // starters may start goroutines in their code. A name ending in .go is one file,
 // any other a package.
 var starters = []string{
-	"actor", "auth/watch.go", "blackbox", "client", "cmd/codeq", "httpapi", "loadtest", "server", "session",
+	"actor", "auth/watch.go", "blackbox", "client", "cmd/codeq", "httpapi", "keeper", "loadtest", "server", "session",
 	"store/pipeline.go", "store/watchdog.go",
 }
 

@@ -22,20 +22,31 @@ type process struct {
 
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	p := prepare(t, args...)
+	p.begin()
+	return p
+}
+
+func prepare(t *testing.T, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, out: newBuffer(), err: newBuffer()}
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Env = append(os.Environ(), asCodeq+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	p.cmd.WaitDelay = time.Minute
+	return p
+}
+
+func (p *process) begin() {
+	p.t.Helper()
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		if !p.ended {
 			p.kill()
 		}
 	})
-	return p
 }
 
 func (p *process) signal(s os.Signal) {
@@ -176,13 +187,9 @@ func TestTaskOfAKilledWorkerGoesToAnother(t *testing.T) {
 	}
 	id = strings.TrimSpace(id)
 	killed := start(t, "--url", said.URL, "work", "slow", "--lease", "2s", "--", "/bin/sh", "-c", fakes["hold"], "sh", watch.path)
-	pid, ended := watch.running()
+	_, ended := watch.running()
 	killed.kill()
-	// Its program is nobody's any more and is ended by hand.
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	ended()
+	ended() // its program with it
 	start(t, "--url", said.URL, "work", "slow", "--", "cat")
 	code, out, errs := command(t, said.URL, "result", id, "--wait", "60s")
 	if code != exitFine {

@@ -57,6 +57,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// behind puts what was said, if anything, behind why the program was ended.
+func (t *tail) behind(why string) string {
+	if said := t.reason(""); said != "" {
+		return why + "; it had said: " + said
+	}
+	return why
+}
+
 // reason is the last 2 KiB as text, or instead if there is none.
 func (t *tail) reason(instead string) string {
 	text := strings.TrimSpace(strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), "\ufeff"))

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -23,12 +22,12 @@ const (
 	exitNoRetry = 65
 	termFor     = 5 * time.Second
 	pipeFor     = 2 * time.Second
-	// groupLook is how often it is looked whether a process group has ended.
-	groupLook = 20 * time.Millisecond
+	stallFor    = 10 * time.Second
+	verdictFor  = 250 * time.Millisecond
 )
 
 // program is what works on the tasks: run once for each, in a process group of
-// its own. It has no state; runs may overlap.
+// its own and without a terminal. Runs may overlap.
 type program struct {
 	path string
 	args []string
@@ -37,6 +36,19 @@ type program struct {
 	// pipeFor is how long what a run left behind may keep its pipes open after
 	// it has ended.
 	pipeFor time.Duration
+	// timeout is how long a run may take; 0 is as long as it likes.
+	timeout time.Duration
+	// stallFor is how long a program may stay stopped.
+	stallFor time.Duration
+	// verdictFor is how long the death by a signal that may have been meant for the
+	// worker, too, waits for the worker's own.
+	verdictFor time.Duration
+	// begun: some program was started.
+	begun atomic.Bool
+	// never gets why no program can ever be started.
+	never chan error
+	// say tells people what goes on.
+	say func(format string, args ...any)
 }
 
 // findProgram looks for it now, so that a slip in its name fails before a task
@@ -50,48 +62,45 @@ func findProgram(words []string) (*program, error) {
 		}
 		return nil, wrong("program %q can not be run (%w): name one that is on the PATH, or by its path like ./hash.sh, and make it executable", words[0], err)
 	}
-	return &program{path: path, args: words[1:], termFor: termFor, pipeFor: pipeFor}, nil
+	return &program{
+		path: path, args: words[1:], termFor: termFor, pipeFor: pipeFor, stallFor: stallFor, verdictFor: verdictFor,
+		never: make(chan error, 1), say: func(string, ...any) {},
+	}, nil
 }
 
 // work runs the program for one delivery and turns how it ended into an
 // outcome. It is a client.Handler.
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
-	stdout, stderr := newOutput(), &tail{}
-	cmd := exec.Command(p.path, p.args...)
-	cmd.Env = append(os.Environ(), taskEnvironment(d.Task)...)
-	cmd.Stdin = bytes.NewReader(d.Task.Payload)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = p.pipeFor
-	printed, err := startPrinting(cmd, stdout, stderr)
-	if err != nil {
-		finishAll(printed, 0)
-		return client.Nack(fmt.Sprintf("start program: %v", err))
+	s := &shell{program: p, task: d.Task, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
+	if err := s.start(); err != nil {
+		finishAll(s.printed, 0)
+		return p.cannotBegin(err)
 	}
-	var watch sync.WaitGroup
-	ended := make(chan struct{})
-	watch.Go(func() { p.endEarly(ctx, cmd.Process.Pid, stdout.overflow, ended) })
-	err = cmd.Wait()
-	finishAll(printed, p.pipeFor)
-	close(ended)
-	watch.Wait()
-	return outcomeOf(ctx, err, stdout, stderr)
+	return s.watch(ctx)
 }
 
-// startPrinting starts a program and the flows of what it prints.
-func startPrinting(cmd *exec.Cmd, stdout, stderr io.Writer) (flows []*flow, err error) {
-	for end, to := range map[*io.Writer]io.Writer{&cmd.Stdout: stdout, &cmd.Stderr: stderr} {
-		f, file, failed := newFlow(to)
-		if failed != nil {
-			err = failed
-			break
+// cannotBegin hands a task back whose program could not be started, which says
+// nothing about the task. What no program has come through yet, and no waiting
+// mends, ends the worker.
+func (p *program) cannotBegin(err error) client.Outcome {
+	err = fmt.Errorf("start %s: %w", p.path, err)
+	if !p.begun.Load() && lasting(err) {
+		select {
+		case p.never <- fmt.Errorf("%w; no program was ever started, and its tasks are handed back: "+
+			"name one that is executable, and whose interpreter in the first line is there", err):
+		default: // somebody has said so
 		}
-		defer func() { _ = file.Close() }() // the program has its own by then
-		flows, *end = append(flows, f), file
 	}
-	if err == nil {
-		err = cmd.Start()
-	}
-	return flows, err
+	return client.Unbegun(err.Error())
+}
+
+// lasting reports what lies in the file and its arguments, and not in what the
+// system is short of for now.
+func lasting(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{
+		syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR,
+		syscall.ELOOP, syscall.ENAMETOOLONG, syscall.E2BIG, syscall.EINVAL,
+	}, func(number syscall.Errno) bool { return errors.Is(err, number) })
 }
 
 func taskEnvironment(t *wire.Task) []string {
@@ -101,70 +110,6 @@ func taskEnvironment(t *wire.Task) []string {
 		fmt.Sprintf("CODEQ_ATTEMPTS=%d", t.Attempts),
 		fmt.Sprintf("CODEQ_DELIVERY=%d", t.Deliveries),
 	}
-}
-
-// endEarly ends the process group of a program that must not go on: at once
-// when it prints too much, with TERM and a while later KILL when ctx is over.
-// It returns when the group is gone, or the program has ended by itself.
-func (p *program) endEarly(ctx context.Context, group int, overflow, ended <-chan struct{}) {
-	select {
-	case <-ended:
-		return
-	case <-overflow:
-		signalGroup(group, syscall.SIGKILL)
-		return
-	case <-ctx.Done():
-	}
-	select {
-	case <-ended:
-		return // both came at once, and the number may be somebody else's soon
-	default:
-	}
-	signalGroup(group, syscall.SIGTERM)
-	patience := time.NewTimer(p.termFor)
-	defer patience.Stop()
-	look := time.NewTicker(groupLook)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C:
-			if !groupLives(group) {
-				return
-			}
-		case <-overflow:
-			signalGroup(group, syscall.SIGKILL)
-			return
-		case <-patience.C:
-			signalGroup(group, syscall.SIGKILL)
-			return
-		}
-	}
-}
-
-func signalGroup(group int, s syscall.Signal) {
-	// It fails only when nobody of the group is left, which is what is wanted.
-	_ = syscall.Kill(-group, s)
-}
-
-func groupLives(group int) bool { return syscall.Kill(-group, 0) == nil }
-
-// outcomeOf turns the end of a program into the outcome of its task.
-func outcomeOf(ctx context.Context, err error, stdout *output, stderr *tail) client.Outcome {
-	var exit *exec.ExitError
-	switch {
-	case stdout.over:
-		return client.Nack(fmt.Sprintf("the output is over the limit of %d bytes for a result", wire.MaxResultBytes))
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return resultOf(stdout.data)
-	case errors.Is(context.Cause(ctx), client.ErrStopping):
-		// Interrupted by this worker's own end, so the task is not to blame.
-		return client.Release()
-	case !errors.As(err, &exit):
-		return client.Nack(fmt.Sprintf("run program: %v", err))
-	case exit.ExitCode() == exitNoRetry:
-		return client.Fail(stderr.reason(exit.String()))
-	}
-	return client.Nack(stderr.reason(exit.String()))
 }
 
 // resultOf makes the result of what a program printed: a JSON object as it is

@@ -25,6 +25,7 @@ var fakes = map[string]string{
 	"environment": `printf '%s %s %s %s ' $CODEQ_TASK_ID $CODEQ_COMMAND $CODEQ_ATTEMPTS $CODEQ_DELIVERY; ps -o pgid= -p $$ | grep -qw $$ && printf leader`,
 	"exit":        `printf %s "$2" >&2; exit $1`,
 	"die":         `kill -9 $$`,
+	"by":          `kill -$1 $$; sleep 1000`,
 	"flood":       `yes`,
 	"hold":        `exec 3>"$1"; echo $$ >&3; exec sleep 1000`,
 	"stubborn":    `trap '' TERM; exec 3>"$1"; echo $$ >&3; while :; do sleep 1000; done`,
@@ -34,7 +35,10 @@ var fakes = map[string]string{
 
 func fake(name string, args ...string) *program {
 	words := append([]string{"-c", fakes[name], "sh"}, args...)
-	return &program{path: "/bin/sh", args: words, termFor: 30 * time.Second, pipeFor: 30 * time.Second}
+	return &program{
+		path: "/bin/sh", args: words, termFor: 30 * time.Second, pipeFor: 30 * time.Second,
+		stallFor: 30 * time.Second, verdictFor: time.Millisecond, never: make(chan error, 1), say: func(string, ...any) {},
+	}
 }
 
 // watcher is where programs report to: a named pipe.
@@ -121,10 +125,49 @@ func TestProgramsEndTheirTasks(t *testing.T) {
 	}
 }
 
-func TestProgramThatCannotBeStartedNacks(t *testing.T) {
-	p := &program{path: filepath.Join(t.TempDir(), "gone")}
-	if got := outcome(p.work(context.Background(), delivery("1"))); !strings.HasPrefix(got, "nacked start program: ") {
+// TestN03: what says nothing about the task is not charged to it, and what can
+// never be started is told at the first time, and not once a program has run.
+func TestN03ProgramThatCannotBeStartedHandsBack(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "gone"):                               "no such file or directory",
+		file("plain", "#!/bin/sh\n", 0o600):                      "permission denied",
+		file("interpreter", "#!/no/such/interpreter\n", 0o700):   "no such file or directory",
+		file("format", "no program of this system\n", 0o700):     "exec format error",
+		filepath.Join(file("file", "", 0o600), "below the file"): "not a directory",
+	} {
+		for _, begun := range []bool{false, true} {
+			p := fake("cat")
+			p.path = path
+			p.begun.Store(begun)
+			o := p.work(context.Background(), delivery("1"))
+			if got := outcome(o); got != "released start "+path+": "+want {
+				t.Errorf("got %q, want %s", got, want)
+			}
+			if never := len(p.never) == 1; never == begun {
+				t.Errorf("%s: begun %t, and it can never begin: %t", want, begun, never)
+			}
+		}
+	}
+	p := fake("cat")
+	p.path = filepath.Join(dir, strings.Repeat("x", 1000))
+	if got := outcome(p.work(context.Background(), delivery("1"))); !strings.HasSuffix(got, "file name too long") {
 		t.Errorf("got %q", got)
+	}
+	for number, want := range map[syscall.Errno]bool{
+		syscall.EMFILE: false, syscall.ENFILE: false, syscall.ENOMEM: false, syscall.EAGAIN: false, syscall.ENOSPC: false,
+		syscall.ETXTBSY: false, syscall.ENOENT: true, syscall.ENOEXEC: true,
+	} {
+		if lasting(number) != want {
+			t.Errorf("%v: lasting is %t", number, !want)
+		}
 	}
 }
 

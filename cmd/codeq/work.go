@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"codeq/client"
@@ -17,11 +20,12 @@ import (
 var errStoppedHard = errors.New("stopped before the running programs had ended")
 
 type workCmd struct {
-	Command string        `arg:"" help:"Command whose tasks to take."`
-	Program []string      `arg:"" passthrough:"" help:"Program to run for each task, and its arguments, behind --."`
-	Window  int           `default:"1" help:"How many tasks to take at a time."`
-	Lease   time.Duration `default:"30s" help:"How long a task stays with this worker without a sign of it."`
-	Name    string        `placeholder:"NAME" help:"Name of this worker for people; host and process if not given."`
+	Command string         `arg:"" help:"Command whose tasks to take."`
+	Program []string       `arg:"" passthrough:"" help:"Program to run for each task, and its arguments, behind --."`
+	Window  int            `default:"1" help:"How many tasks to take at a time."`
+	Lease   time.Duration  `default:"30s" help:"How long a task stays with this worker without a sign of it."`
+	Timeout *time.Duration `placeholder:"10m" help:"How long one run of the program may take; then it is ended, and its task tried again."`
+	Name    string         `placeholder:"NAME" help:"Name of this worker for people; host and process if not given."`
 }
 
 // Help is the longer text of "codeq work --help".
@@ -29,11 +33,13 @@ func (w *workCmd) Help() string {
 	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS and
 CODEQ_DELIVERY in its environment. What it prints is the result: a JSON object as it is, other text as
 {"output": "…"} without its last line end. Exit status 0 completes the task, 65 fails it for good, and any
-other status or a signal has it tried again later, with the end of standard error as the reason.
+other status or a signal has it tried again later, with the end of standard error as the reason. A program
+that cannot be started, or that is stopped together with this worker, costs the task nothing. Programs have
+no terminal, and end with this worker, however it ends.
 
   codeq work sha256 --window 8 -- ./hash.sh --fast
 
-The first Ctrl-C takes no more tasks and waits for the programs, the second ends them.`
+The first Ctrl-C, TERM or HUP takes no more tasks and waits for the programs, the second ends them.`
 }
 
 // Run takes tasks until it is told to stop.
@@ -45,12 +51,19 @@ func (w *workCmd) Run(a *app) error {
 	if words[0] == "--" {
 		words = words[1:]
 	}
+	if w.Timeout != nil && *w.Timeout <= 0 {
+		return wrong("timeout must be more than 0s, got %s; leave it out to let programs run for as long as they like", *w.Timeout)
+	}
 	if len(words) == 0 {
 		return wrong("no program behind --: write it like \"codeq work %s -- ./hash.sh\"", w.Command)
 	}
 	p, err := findProgram(words)
 	if err != nil {
 		return err
+	}
+	p.say = a.say
+	if w.Timeout != nil {
+		p.timeout = *w.Timeout
 	}
 	c, err := a.client()
 	if err != nil {
@@ -60,7 +73,7 @@ func (w *workCmd) Run(a *app) error {
 	if w.Window < 1 {
 		return wrong("window must be from 1 to %d, got %d", wire.MaxWindow, w.Window)
 	}
-	shift := &shift{app: a, command: w.Command, window: w.Window, lines: make(chan client.Settlement, lineBacklog)}
+	shift := &shift{app: a, command: w.Command, window: w.Window, never: p.never, lines: make(chan client.Settlement, lineBacklog)}
 	worker, err := c.NewWorker(client.WorkerOptions{
 		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
 		Handler: p.work, Settled: shift.settled, Connected: shift.connected,
@@ -94,6 +107,7 @@ type shift struct {
 	command string
 	window  int
 	greeted bool
+	never   <-chan error // why no program can ever be started
 	lines   chan client.Settlement
 }
 
@@ -103,6 +117,12 @@ func (s *shift) run(worker *client.Worker) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	over := make(chan struct{})
+	hangups := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+	}
+	var never error
 	var watch, print sync.WaitGroup
 	print.Go(func() {
 		for done := range s.lines {
@@ -112,13 +132,17 @@ func (s *shift) run(worker *client.Worker) error {
 	watch.Go(func() {
 		select {
 		case <-s.app.stops:
-			s.app.say("taking no more tasks and waiting for the running programs; Ctrl-C again ends them")
-			worker.Drain()
+		case <-hangups:
+		case never = <-s.never:
 		case <-over:
 			return
 		}
+		worker.Drain()
+		s.app.say("taking no more tasks and waiting for the running programs; Ctrl-C again ends them")
 		select {
 		case <-s.app.stops:
+			cancel(errStoppedHard)
+		case <-hangups:
 			cancel(errStoppedHard)
 		case <-over:
 		}
@@ -128,7 +152,7 @@ func (s *shift) run(worker *client.Worker) error {
 	watch.Wait()
 	close(s.lines)
 	print.Wait()
-	return err
+	return cmp.Or(err, never)
 }
 
 func (s *shift) connected(welcome *wire.Welcome) {

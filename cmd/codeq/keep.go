@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"codeq/keeper"
+)
+
+// report is one thing that has happened to a program.
+type report struct {
+	Kind  keeper.Kind
+	Value uint32
+}
+
+// kept is what to start under a keeper. Path is not searched for. Env is the whole
+// environment. Stdout and Stderr are handed over as they are.
+type kept struct {
+	Path           string
+	Args           []string
+	Env            []string
+	Stdin          io.Reader
+	Stdout, Stderr *os.File
+}
+
+// keptProgram is a program under its keeper. The goroutine of its delivery owns it.
+type keptProgram struct {
+	// Reports are to be read up to Gone.
+	Reports chan report
+	cmd     *exec.Cmd
+	orders  *os.File
+}
+
+// self is the executable of this process, also after its file was replaced where
+// the system can say that.
+func self() (string, error) {
+	const running = "/proc/self/exe"
+	if _, err := os.Stat(running); err == nil {
+		return running, nil
+	}
+	return os.Executable()
+}
+
+// startKept starts a keeper and returns; the first report says whether the program
+// runs. An error means that nothing was started.
+func startKept(p kept) (*keptProgram, error) {
+	path, err := self()
+	if err != nil {
+		return nil, fmt.Errorf("find the own executable: %w", err)
+	}
+	theirOrders, orders, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer theirOrders.Close()
+	reports, theirReports, err := os.Pipe()
+	if err != nil {
+		_ = orders.Close() // nobody has the other end
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer theirReports.Close()
+	cmd := exec.Command(path)
+	cmd.Args = append([]string{"codeq", keeper.Role, p.Path}, p.Args...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Env, p.Stdin, p.Stdout, p.Stderr
+	cmd.ExtraFiles = []*os.File{theirOrders, theirReports}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Whoever is left behind with the input is not waited for when the keeper goes.
+	cmd.WaitDelay = time.Millisecond
+	if err := cmd.Start(); err != nil {
+		_, _ = orders.Close(), reports.Close() // nobody has the other ends
+		return nil, err
+	}
+	k := &keptProgram{Reports: make(chan report), cmd: cmd, orders: orders}
+	go k.read(reports)
+	return k, nil
+}
+
+func (k *keptProgram) read(reports *os.File) {
+	defer close(k.Reports)
+	part := make([]byte, 5)
+	for {
+		if _, err := io.ReadFull(reports, part); err != nil {
+			break
+		}
+		k.Reports <- report{keeper.Kind(part[0]), binary.BigEndian.Uint32(part[1:])}
+	}
+	_ = reports.Close() // it was read to its end
+	_ = k.cmd.Wait()    // how it ended is in its state
+	status, _ := k.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	k.Reports <- report{keeper.Gone, uint32(status)}
+}
+
+// term sends the group TERM, and Empty is reported when it has ended.
+func (k *keptProgram) term() { k.order(keeper.OrderTerm) }
+
+// kill is term with KILL.
+func (k *keptProgram) kill() { k.order(keeper.OrderKill) }
+
+// dismiss ends the keeper and leaves alone who lives.
+func (k *keptProgram) dismiss() {
+	k.order(keeper.OrderDismiss)
+	_ = k.orders.Close() // nothing was buffered
+}
+
+// order gives an order, also to a keeper that somebody has stopped. One that is
+// gone says so in its last report.
+func (k *keptProgram) order(order byte) {
+	_ = k.cmd.Process.Signal(syscall.SIGCONT) // as above
+	_, _ = k.orders.Write([]byte{order})      // as above
+}

@@ -1,0 +1,229 @@
+package main
+
+import "syscall"
+
+// phase is how far the run of a program has come.
+type phase int
+
+const (
+	// starting: its keeper was asked, and has not said that it runs.
+	starting phase = iota
+	running
+	// terminating: the group was sent TERM and has a while.
+	terminating
+	// killed: the group was sent KILL.
+	killed
+	// draining: the program has ended by itself, and somebody may still have its
+	// pipes.
+	draining
+	// judging: it died by a signal that may have been meant for the worker, too.
+	judging
+	over
+)
+
+// event is what may happen to a run.
+type event int
+
+const (
+	eventRuns event = iota
+	eventFails
+	eventStops
+	eventContinues
+	eventEnds
+	eventEmpty    // nobody is left of the group that was told to end
+	eventGone     // the keeper has ended
+	eventPiped    // all that was printed is read
+	eventFloods   // it printed more than a result holds
+	eventLost     // the lease
+	eventDrain    // the worker was told to stop
+	eventHard     // the worker was told to stop without waiting
+	eventTimeout  // the bound of a run
+	eventPatience // of a group that was sent TERM
+	eventStall    // it was stopped for too long
+	eventVerdict  // no stop signal came for the worker either
+)
+
+// action is what the shell around a run has to do.
+type action int
+
+const (
+	actTerm action = iota
+	actKill
+	actPatience // wait for the group, and then say eventPatience
+	actTell     // that the program was stopped
+	actStall    // wait, and then say eventStall
+	actGoesOn   // forget actStall
+	actPipes    // read what was printed, and then say eventPiped
+	actVerdict  // wait for a stop signal, and then say eventVerdict
+	actDone
+)
+
+// cause is why a run was ended from outside; the first holds.
+type cause int
+
+const (
+	causeNone cause = iota
+	causeLost
+	causeHard
+	causeTimeout
+	causeStall
+	causeFlood
+)
+
+// runState is one run of a program as a value: step takes what has happened and says
+// what to do. It has no clock, no process and no goroutine.
+type runState struct {
+	phase phase
+	cause cause
+	// told: the worker was told to stop, before or meanwhile.
+	told bool
+	// began: the program ran. Without it nothing is said about the task.
+	began  bool
+	failed syscall.Errno
+	status syscall.WaitStatus
+	ended  bool // the program, or its start has failed
+	piped  bool
+	empty  bool
+}
+
+// step takes an event, with the error, signal or status that comes with it.
+func (r *runState) step(e event, value uint32) []action {
+	if r.phase == over {
+		return nil
+	}
+	switch e {
+	case eventRuns:
+		r.began = true
+		if r.phase == starting {
+			r.phase = running
+		}
+	case eventFails:
+		r.failed = syscall.Errno(value)
+		return r.end(0)
+	case eventEnds:
+		return r.end(value)
+	case eventGone:
+		return r.gone(value)
+	case eventStops:
+		if r.phase == running {
+			return []action{actTell, actStall}
+		}
+	case eventContinues:
+		return []action{actGoesOn}
+	case eventDrain:
+		return r.stop()
+	case eventHard:
+		return append(r.stop(), r.term(causeHard)...)
+	case eventLost:
+		return r.term(causeLost)
+	case eventTimeout:
+		return r.bound(causeTimeout)
+	case eventStall:
+		return r.bound(causeStall)
+	case eventFloods:
+		return r.kill(causeFlood)
+	case eventPatience:
+		return r.kill(r.cause)
+	case eventEmpty:
+		r.empty = true
+	case eventPiped:
+		r.piped = true
+	case eventVerdict:
+		return r.finish(judging)
+	}
+	return r.settled()
+}
+
+// end notes that the program has ended, or was never begun.
+func (r *runState) end(status uint32) []action {
+	if r.ended {
+		return nil
+	}
+	r.ended, r.status = true, syscall.WaitStatus(status)
+	if r.phase < terminating {
+		r.phase = draining
+	}
+	return []action{actGoesOn, actPipes}
+}
+
+// gone notes the end of the keeper. Whoever killed it left the program alone; it
+// is killed, too, and ends as its keeper did.
+func (r *runState) gone(status uint32) []action {
+	if r.ended {
+		r.empty = true // who is left is not told any more
+		return r.settled()
+	}
+	r.phase = killed
+	return append([]action{actKill}, r.end(status)...)
+}
+
+// stop notes the stop signal of the worker, which the verdict may wait for.
+func (r *runState) stop() []action {
+	r.told = true
+	return r.finish(judging)
+}
+
+// bound ends a program that has not ended in time.
+func (r *runState) bound(why cause) []action {
+	if r.ended {
+		return nil
+	}
+	return r.term(why)
+}
+
+func (r *runState) term(why cause) []action {
+	if r.phase >= terminating && r.phase != draining {
+		return nil
+	}
+	r.phase = terminating
+	r.blame(why)
+	return []action{actGoesOn, actTerm, actPatience}
+}
+
+func (r *runState) kill(why cause) []action {
+	if r.phase >= killed && r.phase != draining {
+		return nil
+	}
+	r.phase = killed
+	r.blame(why)
+	return append([]action{actGoesOn, actKill}, r.settled()...)
+}
+
+// blame notes why a program was ended, unless it had ended before.
+func (r *runState) blame(why cause) {
+	if r.cause == causeNone && !r.ended {
+		r.cause = why
+	}
+}
+
+// settled goes on when nothing more is to come of the program and of the group,
+// if that was told to end.
+func (r *runState) settled() []action {
+	if !r.ended || !r.piped || r.phase == terminating && !r.empty {
+		return nil
+	}
+	if r.phase == draining && r.interrupted() && !r.told {
+		r.phase = judging
+		return []action{actVerdict}
+	}
+	return r.finish(r.phase)
+}
+
+func (r *runState) finish(from phase) []action {
+	if r.phase != from {
+		return nil
+	}
+	r.phase = over
+	return []action{actDone}
+}
+
+// interrupted: it died by a signal that people, terminals, service managers and
+// containers send to a worker and its programs together, or says that it did.
+func (r *runState) interrupted() bool {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		if r.status.Signaled() && r.status.Signal() == s || r.status.Exited() && r.status.ExitStatus() == 128+int(s) {
+			return true
+		}
+	}
+	return false
+}

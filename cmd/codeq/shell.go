@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"codeq/client"
+	"codeq/keeper"
+	"codeq/wire"
+)
+
+// shell is what stands around a run: the process under its keeper, the pipes and
+// the clocks. It tells the run what happens and does what the run says. The
+// goroutine of its delivery owns it.
+type shell struct {
+	program *program
+	task    *wire.Task
+	run     runState
+
+	stdout  *output
+	stderr  *tail
+	printed []*flow
+	piped   chan struct{} // closed when all that was printed is read
+
+	process *keptProgram
+	reports chan report    // nil behind the last
+	group   int            // of the program, 0 while there is none
+	stopped syscall.Signal // the last that stopped it
+
+	// What has happened once is nil afterwards.
+	ended, drain, flood                <-chan struct{}
+	timeout, patience, stall, judgment <-chan time.Time
+}
+
+// start starts the program and the flows of what it prints.
+func (s *shell) start() error {
+	out, err := s.flowTo(s.stdout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }() // the program has its own by then
+	errs, err := s.flowTo(s.stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errs.Close() }() // as above
+	s.process, err = startKept(kept{
+		Path: s.program.path, Args: s.program.args, Env: append(os.Environ(), taskEnvironment(s.task)...),
+		Stdin: bytes.NewReader(s.task.Payload), Stdout: out, Stderr: errs,
+	})
+	return err
+}
+
+func (s *shell) flowTo(to interface{ Write([]byte) (int, error) }) (*os.File, error) {
+	f, file, err := newFlow(to)
+	if err == nil {
+		s.printed = append(s.printed, f)
+	}
+	return file, err
+}
+
+// watch follows the run to its end.
+func (s *shell) watch(ctx context.Context) client.Outcome {
+	s.reports = s.process.Reports
+	s.ended, s.drain, s.flood = ctx.Done(), client.Draining(ctx), s.stdout.overflow
+	if s.program.timeout > 0 {
+		s.timeout = time.After(s.program.timeout)
+	}
+	for s.run.phase != over {
+		for _, a := range s.run.step(s.next(ctx)) {
+			s.do(a)
+		}
+	}
+	s.process.dismiss()
+	if s.reports != nil {
+		for range s.reports {
+			continue // until the keeper has gone
+		}
+	}
+	return s.outcome()
+}
+
+// next waits for the next event.
+func (s *shell) next(ctx context.Context) (event, uint32) {
+	select {
+	case r := <-s.reports:
+		return s.reported(r), r.Value
+	case <-s.ended:
+		s.ended = nil
+		if errors.Is(context.Cause(ctx), client.ErrStopping) {
+			return eventHard, 0
+		}
+		return eventLost, 0
+	case <-s.drain:
+		s.drain = nil
+		return eventDrain, 0
+	case <-s.flood:
+		s.flood = nil
+		return eventFloods, 0
+	case <-s.piped:
+		s.piped = nil
+		return eventPiped, 0
+	case <-s.timeout:
+		return eventTimeout, 0
+	case <-s.patience:
+		return eventPatience, 0
+	case <-s.stall:
+		return eventStall, 0
+	case <-s.judgment:
+		return eventVerdict, 0
+	}
+}
+
+func (s *shell) reported(r report) event {
+	switch r.Kind {
+	case keeper.Running:
+		s.group = int(r.Value)
+		s.program.begun.Store(true)
+		return eventRuns
+	case keeper.Failed:
+		return eventFails
+	case keeper.Stopped:
+		s.stopped = syscall.Signal(r.Value)
+		return eventStops
+	case keeper.Continued:
+		return eventContinues
+	case keeper.Ended:
+		return eventEnds
+	case keeper.Empty:
+		return eventEmpty
+	}
+	s.reports = nil
+	return eventGone
+}
+
+func (s *shell) do(a action) {
+	switch a {
+	case actTerm:
+		s.process.term()
+	case actKill:
+		s.process.kill()
+		if s.reports == nil && s.group != 0 {
+			// Without a keeper. It fails only when nobody of the group is left.
+			_ = syscall.Kill(-s.group, syscall.SIGKILL)
+		}
+	case actPatience:
+		s.patience = time.After(s.program.termFor)
+	case actTell:
+		s.program.say("the program of task %s was stopped by %s and is ended if it does not go on within %s",
+			s.task.ID, unix.SignalName(s.stopped), s.program.stallFor)
+	case actStall:
+		s.stall = time.After(s.program.stallFor)
+	case actGoesOn:
+		s.stall = nil
+	case actPipes:
+		go func(piped chan<- struct{}) {
+			finishAll(s.printed, s.program.pipeFor)
+			close(piped)
+		}(s.piped)
+	case actVerdict:
+		s.judgment = time.After(s.program.verdictFor)
+	case actDone:
+	}
+}
+
+// outcome turns the end of a run into the outcome of its task.
+func (s *shell) outcome() client.Outcome {
+	r := &s.run
+	switch {
+	case r.failed != 0:
+		return s.program.cannotBegin(r.failed)
+	case !r.began:
+		return s.program.cannotBegin(fmt.Errorf("what starts it ended first (%s): %s", ending(r.status), s.stderr.reason("without a word")))
+	case s.stdout.over:
+		return client.Nack(fmt.Sprintf("the output is over the limit of %d bytes for a result", wire.MaxResultBytes))
+	case r.cause == causeTimeout:
+		return client.Nack(s.stderr.behind(fmt.Sprintf("timeout: ended after %s", s.program.timeout)))
+	case r.cause == causeStall:
+		return client.Nack(s.stderr.behind(fmt.Sprintf("stopped by %s for %s, and ended", unix.SignalName(s.stopped), s.program.stallFor)))
+	case r.status.Exited() && r.status.ExitStatus() == 0:
+		return resultOf(s.stdout.data)
+	case r.cause == causeHard, r.told && r.interrupted():
+		// Interrupted by this worker's own end, so the task is not to blame.
+		return client.Stopped()
+	case r.status.Exited() && r.status.ExitStatus() == exitNoRetry:
+		return client.Fail(s.stderr.reason(ending(r.status)))
+	}
+	return client.Nack(s.stderr.reason(ending(r.status)))
+}
+
+// ending is how a program ended, in the words of package os.
+func ending(status syscall.WaitStatus) string {
+	if status.Exited() {
+		return fmt.Sprintf("exit status %d", status.ExitStatus())
+	}
+	core := ""
+	if status.CoreDump() {
+		core = " (core dumped)"
+	}
+	return fmt.Sprintf("signal: %s%s", status.Signal(), core)
+}
