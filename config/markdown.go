@@ -43,9 +43,11 @@ have not read yet. One eighth may become garbage before the collector runs, whic
 most of its work. The rest is for tasks in hand and sessions.
 
 The whole is the limit that the collector keeps to, unless the variable ` + "`GOMEMLIMIT`" + `
-says otherwise. It is an aim and no wall: what has to be in memory at once, as with tens of
+says otherwise. Where that is less than ` + "`memory`" + `, the parts are sized by it instead, and the log
+says so; with less than 64 MiB the server does not start. It is an aim and no wall: what has to be in memory at once, as with tens of
 thousands of sessions, goes over it. The system counts the program itself on top of it, so
-reckon with 64 MiB more than ` + "`memory`" + `, also as the limit of a container.
+reckon with 64 MiB more than ` + "`memory`" + `, also as the limit of a container. The log warns at the
+start where the control groups (version 2) allow less.
 
 A backlog takes none of this by its length: the tasks that wait are in the store, and
 memory has the heads of the queues. One backlog after the other finds the same memory. When
@@ -74,6 +76,14 @@ that has had no request for a second. Where there is none, it is refused with 50
 So the store has its descriptors, whatever clients do. On ` + "`/metrics`" + `, ` + "`codeq_connections`" + `,
 ` + "`codeq_connections_limit`" + `, ` + "`codeq_connections_refused_total`" + `, ` + "`codeq_connections_displaced_total`" + `,
 ` + "`process_open_fds`" + ` and ` + "`process_max_fds`" + ` show it.
+
+## Threads
+
+The server has as many threads as processors, and one more for each call that waits for the disk;
+some dozen in all. The Go runtime ends the process where it can make no thread, and no program
+can refuse that. So the log warns at the start where ` + "`ulimit -u`" + ` or the control groups allow fewer
+than 64 and the processors. ` + "`ulimit -u`" + ` counts all processes of the user, which the server does
+not; root is exempt from it. What was answered is on disk in any case, and a restart recovers it.
 
 ## What happens to the log
 

@@ -32,7 +32,7 @@ func newSiteUnder(t *testing.T, commands string, args ...string) *site {
 }
 
 // mustNotServe starts a server that ends with an error, and returns what it said.
-func mustNotServe(t *testing.T, commands string, args ...string) string {
+func mustNotServe(t *testing.T, code int, commands string, args ...string) string {
 	t.Helper()
 	path, err := blackbox.Program()
 	if err != nil {
@@ -46,8 +46,8 @@ func mustNotServe(t *testing.T, commands string, args ...string) string {
 	defer stop()
 	said, err := cmd.CombinedOutput()
 	var status *exec.ExitError
-	if !errors.As(err, &status) || status.ExitCode() != 1 {
-		t.Fatalf("with %q it ends with %v, want exit code 1; it says:\n%s", commands, err, said)
+	if !errors.As(err, &status) || status.ExitCode() != code {
+		t.Fatalf("with %q it ends with %v, want exit code %d; it says:\n%s", commands, err, code, said)
 	}
 	return string(said)
 }
@@ -60,7 +60,7 @@ func TestN14TooFewDescriptorsAreRefusedAtTheStart(t *testing.T) {
 		"ulimit -n 64":  "the limit of open files is 64, and the server needs 256 at the least",
 		"ulimit -n 255": "the limit of open files is 255, and the server needs 256 at the least",
 	} {
-		if said := mustNotServe(t, commands); !strings.Contains(said, want) || !strings.Contains(said, "ulimit -n") ||
+		if said := mustNotServe(t, 1, commands); !strings.Contains(said, want) || !strings.Contains(said, "ulimit -n") ||
 			strings.Contains(said, "panic") || strings.Count(said, "\n") != 1 {
 			t.Errorf("with %q it says:\n%s", commands, said)
 		}
@@ -238,10 +238,33 @@ func refusedWith(err error, code wire.Code) bool {
 // With one processor the server does all it does with more.
 func TestN14OneProcessor(t *testing.T) {
 	x := newSiteUnder(t, "export GOMAXPROCS=1; if command -v taskset >/dev/null; then taskset -pc 0 $$ >/dev/null || true; fi")
-	if page := x.server.Metrics(); blackbox.Figure(page, "process_cpu_cores_available") == 0 && !strings.Contains(page, "go_gomaxprocs 1\n") {
-		t.Logf("%.300s", page)
-	}
 	x.workOff(500)
+}
+
+// GOMEMLIMIT from outside is taken as the memory, said, and enough for a backlog of
+// several times as much; less than a server can work with is refused.
+func TestN14MemoryLimitFromOutside(t *testing.T) {
+	x := newSiteUnder(t, "export GOMEMLIMIT=64MiB")
+	if log := x.server.Log(); !strings.Contains(log, `"GOMEMLIMIT":"64MiB","memory":"512MiB"`) {
+		t.Errorf("the limit is not said:\n%s", log)
+	}
+	x.postAlike(scale(2000, 20_000), 20, 64<<10)
+	x.claimAll(scale(2000, 20_000), 10)
+	if most, resident := int64(64<<20+besideBytes), x.server.ResidentBytes(); resident > most {
+		t.Errorf("the server has %d MiB", resident>>20)
+	}
+	said := mustNotServe(t, 2, "export GOMEMLIMIT=63MiB")
+	if !strings.Contains(said, "GOMEMLIMIT of 63MiB is too little") || strings.Count(said, "\n") != 1 {
+		t.Errorf("it says:\n%s", said)
+	}
+}
+
+// A limit of threads cannot be kept to, so it is said where it is low.
+func TestN14LowLimitOfThreadsIsSaid(t *testing.T) {
+	x := newSiteUnder(t, "ulimit -u 60 2>/dev/null || ulimit -p 60")
+	if log := x.server.Log(); !strings.Contains(log, `"limit":60,"needed":6`) || !strings.Contains(log, "the limit of threads is low") {
+		t.Errorf("it says:\n%s", log)
+	}
 }
 
 // workOff posts tasks and has the SDK work them off while others read and claim.

@@ -139,6 +139,7 @@ func takePort(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.sayLowLimits()
 	s.door = newDoor(listener, s.files.connections, o.Log)
 	s.http = newHTTPServer(s.front, s.conns, o.Log)
 	go s.accept()

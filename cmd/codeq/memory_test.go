@@ -3,6 +3,8 @@ package main
 import (
 	"runtime/debug"
 	"testing"
+
+	"github.com/rs/zerolog"
 )
 
 // TestMemoryIsALimitThatTheBallastDoesNotCount also keeps the two variables of Go
@@ -28,7 +30,9 @@ func TestMemoryIsALimitThatTheBallastDoesNotCount(t *testing.T) {
 			debug.SetMemoryLimit(7 << 30)
 			var s serveCmd
 			s.Memory = memory
-			s.limitMemory()
+			if err := s.limitMemory(zerolog.Nop()); err != nil {
+				t.Fatal(err)
+			}
 			if got := debug.SetMemoryLimit(-1); got != c.wantLimit || len(ballast) != c.wantBallast {
 				t.Errorf("limit %d, ballast %d, want %d and %d", got, len(ballast), c.wantLimit, c.wantBallast)
 			}

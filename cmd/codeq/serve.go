@@ -50,7 +50,6 @@ func (s *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	s.limitMemory()
 	// A terminal that closes sends HUP; one that nohup was called on does not mean it.
 	closes := (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
 	hangups := make(chan os.Signal, 1)
@@ -58,6 +57,9 @@ func (s *serveCmd) Run(a *app) error {
 	defer signal.Stop(hangups)
 	a.detach()
 	log := s.log(a)
+	if err := s.limitMemory(log); err != nil {
+		return err
+	}
 	srv, err := server.Open(server.Options{
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
 		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,

@@ -109,19 +109,34 @@ const partOfBallast = 8
 // the collector counts as in use.
 var ballast []byte
 
-// limitMemory tells the garbage collector, unless somebody told it already. The
+// leastMemory is the least limit of the collector with which a server works through
+// a backlog without collecting all the time.
+const leastMemory = 64 << 20
+
+// limitMemory tells the garbage collector, unless somebody told it already; then the
+// server takes no more than that, or refuses to. The
 // memtables and the block cache are not of its heap, and little else stays: left
 // alone it would run eighty times a second to keep a heap at four megabytes, which
 // is a fifth of all that the server does for a task. The limit does not count the
 // ballast.
-func (s *serveCmd) limitMemory() {
+func (s *serveCmd) limitMemory(log zerolog.Logger) error {
 	if os.Getenv("GOMEMLIMIT") != "" {
-		return
+		limit := config.Bytes(debug.SetMemoryLimit(-1))
+		if limit < leastMemory {
+			return wrong("GOMEMLIMIT of %v is too little for a server: set 64MiB or more, or leave it out and set memory", limit)
+		}
+		if limit < s.Memory {
+			log.Warn().Stringer("GOMEMLIMIT", limit).Stringer("memory", s.Memory).
+				Msg("GOMEMLIMIT is less than memory: memtables, block cache, mailboxes and outboxes are sized by GOMEMLIMIT")
+			s.Memory = limit
+		}
+		return nil
 	}
 	if os.Getenv("GOGC") == "" {
 		ballast = make([]byte, s.Memory/partOfBallast)
 	}
 	debug.SetMemoryLimit(int64(s.Memory) + int64(len(ballast)))
+	return nil
 }
 
 // log writes to standard error: for people on a terminal, else as JSON lines,
