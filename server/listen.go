@@ -24,6 +24,8 @@ const (
 // listen takes the address, or says in one sentence why not and what to do.
 func listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
+	var name *net.DNSError
+	var spelling *net.AddrError
 	switch {
 	case err == nil:
 		return l, nil
@@ -33,6 +35,10 @@ func listen(addr string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen address %s is not allowed to this user: choose a port above 1023 with --listen: %w", addr, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("listen address %s is none of this machine: choose one that is with --listen: %w", addr, err)
+	case errors.As(err, &spelling), errors.As(err, &name) && name.Err == "unknown port":
+		return nil, fmt.Errorf("listen address %s has no port from 0 to 65535: choose one with --listen: %w", addr, err)
+	case errors.As(err, &name):
+		return nil, fmt.Errorf("listen address %s has a name that this machine cannot resolve: choose an address of this machine with --listen: %w", addr, err)
 	}
 	return nil, fmt.Errorf("listen on %s: %w", addr, err)
 }

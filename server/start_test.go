@@ -62,6 +62,16 @@ func TestOpenRefusesAnAddressOfAnotherMachine(t *testing.T) {
 	mustNotOpen(t, Options{DataDir: t.TempDir(), Listen: "192.0.2.1:0", InsecureNoAuth: true}, "192.0.2.1:0", "--listen")
 }
 
+func TestN14OpenRefusesAnAddressThatIsNone(t *testing.T) {
+	for listen, says := range map[string]string{
+		"nosuchname.invalid:0": "cannot resolve",
+		"127.0.0.1:99999":      "no port from 0 to 65535",
+		"127.0.0.1:nosuchport": "no port from 0 to 65535",
+	} {
+		mustNotOpen(t, Options{DataDir: t.TempDir(), Listen: listen, InsecureNoAuth: true}, listen, says, "--listen")
+	}
+}
+
 func TestOpenRefusesADirectoryThatIsNotItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	x := openSite(t, dir)
