@@ -3,6 +3,8 @@ package loadtest_test
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -79,6 +81,25 @@ func TestNoServerIsSaid(t *testing.T) {
 	_, err = loadtest.Run(t.Context(), loadtest.Options{Workload: loadtest.Canonical(), Target: target})
 	if err == nil || !strings.Contains(err.Error(), "open session at http://127.0.0.1:1") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestN08AServerThatHasMovedIsSaid(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		moved := httptest.NewServer(http.RedirectHandler("http://new.test/", status))
+		for _, overHTTP := range []bool{false, true} {
+			target, err := loadtest.NewRemote(moved.URL, "secret", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			workload := loadtest.Canonical()
+			workload.OverHTTP = overHTTP
+			_, err = loadtest.Run(t.Context(), loadtest.Options{Workload: workload, Target: target})
+			if err == nil || !strings.Contains(err.Error(), `and names "http://new.test/": set --url to the server itself`) {
+				t.Errorf("%d: error %v", status, err)
+			}
+		}
+		moved.Close()
 	}
 }
 

@@ -72,7 +72,20 @@ func (c *caller) exchange(path, prefer string, body []byte) (status int, answer 
 	c.answer.Reset()
 	_, err = c.answer.ReadFrom(response.Body)
 	_ = response.Body.Close() // all of it has been read, or the connection is given up
+	if err == nil {
+		err = moved(response)
+	}
 	return response.StatusCode, c.answer.Bytes(), !response.Close, err
+}
+
+// moved is the error of a redirect. None is followed: what is measured is the
+// server that was named.
+func moved(answer *http.Response) error {
+	if answer == nil || answer.StatusCode/100 != 3 {
+		return nil
+	}
+	return fmt.Errorf("the server answered %d and names %q: set --url to the server itself",
+		answer.StatusCode, answer.Header.Get("Location"))
 }
 
 func (c *caller) compose(path, prefer string, body []byte) []byte {

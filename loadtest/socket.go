@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -76,13 +77,13 @@ func openSocket(ctx context.Context, at *address, hear func([]byte) error, fail 
 	if at.token != "" {
 		header.Set("Authorization", "Bearer "+at.token)
 	}
-	conn, _, err := gws.NewClient(s, &gws.ClientOption{
+	conn, answer, err := gws.NewClient(s, &gws.ClientOption{
 		Addr: "ws" + strings.TrimPrefix(at.url, "http") + sessionPath, RequestHeader: header,
 		TlsConfig: at.tls, HandshakeTimeout: handshakeFor,
 		ReadMaxPayloadSize: maxServerMessageBytes, ReadBufferSize: readBufferBytes,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("open session at %s: %w", at.url, err)
+		return nil, nil, fmt.Errorf("open session at %s: %w", at.url, cmp.Or(moved(answer), err))
 	}
 	s.conn = conn
 	s.ended.Go(s.read)
