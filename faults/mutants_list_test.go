@@ -91,6 +91,17 @@ var mutants = []mutant{
 var clientMutants = []mutant{
 	{"TestA26WaitsOf", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return rand.N(delay * 3 / 2)\n"},
 	{"TestA26Workers", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return delay + 0*rand.N(delay)\n"},
+	{"TestN03WorkerThat", "client/job.go", "firstRest<<min(c.unbegun, 16)", "firstRest<<min(c.unbegun, 0)"},
+	{"TestN01Handler", "client/job.go", "		outcome.why.Stopping = true\n", "		outcome.why.Stopping = outcome.why.NotStarted\n"},
+}
+
+// programMutants are those that a test in cmd/codeq catches, where the programs
+// of a worker are.
+var programMutants = []mutant{
+	{"TestN01Death", "cmd/codeq/shell.go", "	case r.cause == causeHard, r.told && r.interrupted():\n", "	case r.cause == causeHard:\n"},
+	{"TestN03ProgramThat", "cmd/codeq/program.go", "	if !p.begun.Load() && lasting(err) {\n", "	if lasting(err) {\n"},
+	{"TestN04RunThat", "cmd/codeq/shell.go", "	case r.cause == causeTimeout:\n", "	case r.cause == causeTimeout && r.status != 0:\n"},
+	{"TestN13Hangup", "cmd/codeq/work.go", "		signal.Notify(hangups, syscall.SIGHUP)\n", ""},
 }
 
 // serverMutants are those that a test in package server catches, where the wall
@@ -104,7 +115,7 @@ var serverMutants = []mutant{
 // fault: running them all takes an hour, and nobody would know before.
 func TestMutantsHaveTheirPlaces(t *testing.T) {
 	seen := map[mutant]bool{}
-	for _, m := range slices.Concat(mutants, clientMutants, serverMutants) {
+	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants) {
 		t.Run(m.test, func(t *testing.T) { m.overlay(t) })
 		if seen[m] {
 			t.Errorf("%s is in the lists twice", m.test)

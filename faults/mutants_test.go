@@ -23,6 +23,7 @@ var places = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 func TestMutants(t *testing.T) {
 	runMutants(t, mutants, ".", "-faults.patience=40s")
 	runMutants(t, clientMutants, "../client")
+	runMutants(t, programMutants, "../cmd/codeq")
 	runMutants(t, serverMutants, "../server")
 }
 

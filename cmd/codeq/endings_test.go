@@ -161,6 +161,29 @@ func underWorker(t *testing.T, p *program, when string) string {
 	return <-done
 }
 
+// As a terminal, systemd or Kubernetes stops them, with the last attempt at stake.
+func TestN01WorkerAndProgramStoppedTogetherCostNoAttempt(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		watch := newWatcher(t)
+		_, id, _ := command(t, said.URL, "enqueue", "slow", "1", "--max-attempts", "1")
+		worker := start(t, "--url", said.URL, "work", "slow", "--", "/bin/sh", "-c", fakes["hold"], "sh", watch.path)
+		pid, ended := watch.running()
+		worker.signal(s)
+		worker.err.await(t, "taking no more tasks") // on a busy machine 250 ms may be over sooner
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Fatal(err)
+		}
+		ended()
+		if code := worker.exit(); code != exitFine {
+			t.Errorf("%v: the worker ended with exit code %d, errors %q", s, code, worker.err)
+		}
+		_, out, _ := command(t, said.URL, "task", strings.TrimSpace(id))
+		has(t, out, "PENDING", "attempts    0 of 1")
+		command(t, said.URL, "cancel", strings.TrimSpace(id))
+	}
+}
+
 func TestX5KilledKeeperTakesItsProgramAlong(t *testing.T) {
 	w := newWatcher(t)
 	p := fake("hold", w.path)
@@ -266,6 +289,33 @@ func TestN03WorkerWhoseProgramCanNeverBeStartedEnds(t *testing.T) {
 	}
 	has(t, errs, "no such file or directory", "no program was ever started", "first line", "released")
 	has(t, h.fine("task", id), "PENDING", "attempts    0 of 1", "deliveries  1")
+}
+
+// A worker that is short of descriptors does less at a time, and no task pays.
+func TestN03WorkerWithoutDescriptorsCostsNoTask(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	const tasks = 30
+	code, _, errs := command(t, said.URL, "enqueue", "hash", "--max-attempts", "1",
+		"--file", fileOf(t, strings.Repeat("1\n", tasks)))
+	if code != exitFine {
+		t.Fatalf("exit code %d, errors %q", code, errs)
+	}
+	p := prepare(t)
+	p.cmd.Path = "/bin/sh"
+	p.cmd.Args = []string{"sh", "-c", `ulimit -n 40; exec "$0" "$@"`, os.Args[0],
+		"--url", said.URL, "work", "hash", "--window", "20", "--json", "--", "cat"}
+	p.begin()
+	p.err.await(t, "too many open files; taking nothing for 1s")
+	for strings.Count(p.out.String(), `"outcome":"completed"`) < tasks {
+		<-p.out.wrote
+	}
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(); code != exitFine {
+		t.Errorf("exit code %d, errors %q", code, p.err)
+	}
+	if out := p.out.String(); strings.Contains(out, "nacked") || !strings.Contains(out, "released") {
+		t.Errorf("the worker says %s", out)
+	}
 }
 
 // A program that vanishes later costs no task an attempt, and comes back.
