@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"codeq/wire"
@@ -101,20 +100,4 @@ func (e *Entry) principal() *Principal {
 		p.Commands = []string{} // none, not all
 	}
 	return p
-}
-
-// checkText is the rule for names, tenants and subjects: they are shown and
-// logged, so they are short and have nothing that a terminal acts on.
-func checkText(field, text string, maxBytes int) string {
-	switch {
-	case text == "":
-		return field + " must not be empty"
-	case len(text) > maxBytes:
-		return fmt.Sprintf("%s has %d bytes, the limit is %d", field, len(text), maxBytes)
-	case strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0xfffd }):
-		return field + " must have no control characters"
-	case strings.TrimSpace(text) != text:
-		return field + " must not begin or end with a space"
-	}
-	return ""
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"codeq/wire"
 	"codeq/yamlfile"
@@ -123,8 +122,8 @@ func (r *entryReader) text(f yamlfile.Field, maxBytes int) (string, error) {
 	if f.Value.Kind != yamlfile.Scalar {
 		return "", r.at(f.Line, "%s must be a text, got %v", f.Name, f.Value.Kind)
 	}
-	if sentence := checkText(f.Name, f.Value.Text, maxBytes); sentence != "" {
-		return "", r.at(f.Line, "%s", sentence)
+	if problem := wire.NameProblem(f.Value.Text, maxBytes); problem != "" {
+		return "", r.at(f.Line, "%s %s", f.Name, problem)
 	}
 	return f.Value.Text, nil
 }
@@ -199,11 +198,11 @@ func (r *entryReader) commands(f yamlfile.Field) ([]string, error) {
 }
 
 func (r *entryReader) moment(f yamlfile.Field) (int64, error) {
-	at, err := time.Parse(time.RFC3339, f.Value.Text)
-	if err != nil || at.UnixMilli() <= 0 {
+	ms, ok := wire.ParseTimeMs(f.Value.Text)
+	if !ok || ms <= 0 {
 		return 0, r.at(f.Line, "expiresAt must be a time like 2031-12-24T18:00:00Z")
 	}
-	return at.UnixMilli(), nil
+	return ms, nil
 }
 
 // AppendToFile adds an entry at the end of a file of tokens, which is made,

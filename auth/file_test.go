@@ -63,10 +63,10 @@ func TestABadEntryIsToldWithFileAndLine(t *testing.T) {
 		good + good:                            "f:6: name is that of the token on line 1 already",
 		good + strings.Replace(good, "name: ci", "name: x", 1): "f:6: sha256 is that of the token on line 1 already",
 		"- name: \"\"\n":        "f:1: name must not be empty",
-		"- name: \"a\\e[1m\"\n": "f:1: name must have no control characters",
-		"- name: \" a\"\n":      "f:1: name must not begin or end with a space",
+		"- name: \"a\\e[1m\"\n": "f:1: name must have no control characters and no byte order mark, byte 1 is one",
+		"- name: \" a\"\n":      "f:1: name must not begin or end with white space",
 		"- name: [a]\n":         "f:1: name must be a text, got a list",
-		"- tenant: " + strings.Repeat("a", 129) + "\n": "f:1: tenant has 129 bytes, the limit is 128",
+		"- tenant: " + strings.Repeat("a", 129) + "\n": "f:1: tenant must be at most 128 bytes, got 129",
 		"- sha256: abc\n":    "f:1: sha256 must be the SHA-256 of the token in 64 hexadecimal digits",
 		"- sha256: cq_abc\n": "f:1: sha256 holds a token itself",
 	} {

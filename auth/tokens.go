@@ -89,6 +89,10 @@ func (t *Tokens) Reload() (changed bool, err error) {
 
 // Authenticate implements Authenticator.
 func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal, *wire.Error) {
+	credential, problem := wire.ParseCredential(credential)
+	if problem != "" {
+		return nil, wire.Refuse(wire.CodeUnauthenticated, "the token "+problem)
+	}
 	if credential == "" {
 		return nil, wire.Refuse(wire.CodeUnauthenticated,
 			"this server wants a token: send it as Authorization: Bearer TOKEN, or as token in the hello of a session")

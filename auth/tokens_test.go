@@ -60,7 +60,7 @@ func TestATokenStandsForItsEntryAndNothingElseDoes(t *testing.T) {
 	if refusal != nil || three.Commands == nil || three.MayUse("a") {
 		t.Errorf("three, which names no commands, is %+v, %v", three, refusal)
 	}
-	for _, credential := range []string{"", "One", "one ", "n-one", HashToken("one"), strings.Repeat("x", 1<<20)} {
+	for _, credential := range []string{"", "One", "o ne", "one\x00", "one\u00a0", "n-one", HashToken("one"), strings.Repeat("x", 1<<20)} {
 		if p, refusal := tokens.Authenticate(context.Background(), credential); p != nil || refusal == nil || refusal.Code != wire.CodeUnauthenticated {
 			t.Errorf("%.20q is %+v, %v", credential, p, refusal)
 		}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"codeq/wire"
 )
 
 const defaultHost = "127.0.0.1"
@@ -14,7 +16,7 @@ const defaultHost = "127.0.0.1"
 // routes when a proxy wants one.
 func parseBase(text string) (*url.URL, error) {
 	trimmed := strings.TrimSpace(text)
-	if trimmed == "" {
+	if trimmed == "" || wire.TextProblem(trimmed) != "" {
 		return nil, badAddress(text)
 	}
 	if !strings.Contains(trimmed, "://") {

@@ -3,11 +3,14 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"codeq/wire"
 )
 
 const (
@@ -36,7 +39,8 @@ type Client struct {
 // Option changes one thing about a Client.
 type Option func(*Client)
 
-// WithToken sends a bearer token with every request and session.
+// WithToken sends a bearer token with every request and session. White space
+// around it, as at the end of a file, is cut; "" is none.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
 // WithDial replaces the way connections are made, for HTTP and sessions.
@@ -57,7 +61,7 @@ func WithNotices(notice func(sentence string)) Option {
 
 // New makes a client of the server at that address: "127.0.0.1:8080",
 // "http://host:port" or "https://host/path". Nothing is dialled yet; the error
-// is a sentence about the address. Proxies named in the environment are not
+// is a sentence about the address or the token. Proxies named in the environment are not
 // used, because sessions could not follow them.
 func New(address string, options ...Option) (*Client, error) {
 	base, err := parseBase(address)
@@ -72,6 +76,10 @@ func New(address string, options ...Option) (*Client, error) {
 	}
 	for _, option := range options {
 		option(c)
+	}
+	var problem string
+	if c.token, problem = wire.ParseCredential(c.token); problem != "" {
+		return nil, errors.New("the token " + problem)
 	}
 	c.http = &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

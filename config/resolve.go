@@ -126,8 +126,8 @@ func (s *Setting) textOf(v yamlfile.Value) (string, error) {
 // judge checks a value that was parsed elsewhere.
 func (s *Setting) judge(where string, v any) error {
 	err := s.check(v)
-	if v == "" {
-		_, err = parse(v, "")
+	if text, ok := v.(string); ok && err == nil {
+		_, err = s.read(text)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %w", where, err)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"codeq/wire"
 )
 
 // Bytes is a size. It is written with a unit: 512MiB.
@@ -35,8 +37,8 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		if !found {
 			continue
 		}
-		n, err := strconv.ParseUint(digits, 10, 63)
-		if err != nil || n > math.MaxInt64/uint64(u.bytes) {
+		n, ok := wire.ParseInteger(digits)
+		if !ok || n < 0 || n > int64(math.MaxInt64/u.bytes) {
 			break
 		}
 		*b = Bytes(n) * u.bytes
@@ -66,6 +68,9 @@ func parse(like any, text string) (any, error) {
 		if text == "" {
 			return nil, errors.New("must not be empty; leave it out for its default")
 		}
+		if problem := wire.TextProblem(text); problem != "" {
+			return nil, errors.New(problem)
+		}
 		return text, nil
 	case bool:
 		if text != "true" && text != "false" {
@@ -73,14 +78,14 @@ func parse(like any, text string) (any, error) {
 		}
 		return text == "true", nil
 	case int:
-		n, err := strconv.Atoi(text)
-		if err != nil {
+		n, ok := wire.ParseInteger(text)
+		if !ok {
 			return nil, errors.New("must be a whole number")
 		}
-		return n, nil
+		return int(n), nil
 	case time.Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil {
+		d, ok := wire.ParseDuration(text)
+		if !ok {
 			return nil, errors.New("must be a time like 500ms, 10s or 1m30s")
 		}
 		return d, nil

@@ -242,7 +242,7 @@ func tenantsFile(t *testing.T, tenants ...string) string {
 
 // goodTenant is the rule for the names of tenants.
 func goodTenant(name string) bool {
-	control := func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0xfffd }
+	control := func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0xfffd || r == 0xfeff }
 	return len(name) >= 1 && len(name) <= 128 && strings.TrimSpace(name) == name && strings.IndexFunc(name, control) < 0
 }
 

@@ -171,5 +171,5 @@ func bearerOf(r *http.Request) string {
 	if !found || !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}
-	return strings.TrimSpace(credential)
+	return credential
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"codeq/store"
 	"codeq/wire"
@@ -127,8 +126,8 @@ func limitOf(values url.Values, absent, most int) (int, *wire.Error) {
 	if text == "" {
 		return absent, nil
 	}
-	n, err := strconv.ParseUint(text, 10, 31)
-	if err != nil || n < 1 || n > uint64(most) {
+	n, ok := wire.ParseInteger(text)
+	if !ok || n < 1 || n > int64(most) {
 		return 0, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("limit must be an integer from 1 to %d", most))
 	}
 	return int(n), nil

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 
 	"codeq/mailbox"
 	"codeq/shardactor"
@@ -59,7 +58,7 @@ func purgeRequestOf(u *url.URL) (*wire.DeadRequest, *wire.Error) {
 				body = append(body, ',')
 			}
 			body = append(wire.AppendQuoted(body, name), ':')
-			if _, err := strconv.ParseUint(text, 10, 31); name == "limit" && err == nil {
+			if _, ok := wire.ParseInteger(text); name == "limit" && ok {
 				body = append(body, text...)
 				continue
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"codeq/mailbox"
@@ -109,8 +108,8 @@ func waitOf(u *url.URL) (time.Duration, *wire.Error) {
 	if !asked {
 		return 0, nil
 	}
-	seconds, err := strconv.ParseUint(values[0], 10, 31)
-	if err != nil || seconds > wire.MaxWaitSeconds || len(values) > 1 {
+	seconds, ok := wire.ParseInteger(values[0])
+	if !ok || seconds < 0 || seconds > wire.MaxWaitSeconds || len(values) > 1 {
 		return 0, wire.Refuse(wire.CodeInvalidArgument,
 			fmt.Sprintf("waitSeconds must be one integer from 0 to %d", wire.MaxWaitSeconds))
 	}

@@ -63,7 +63,7 @@ func (r *Registry) authenticate(req *http.Request) (*auth.Principal, *wire.Error
 	if !strings.EqualFold(scheme, "Bearer") {
 		return nil, wire.Refuse(wire.CodeUnauthenticated, "the Authorization header must be: Bearer, a space, a token")
 	}
-	return r.o.Auth.Authenticate(req.Context(), strings.TrimSpace(credential))
+	return r.o.Auth.Authenticate(req.Context(), credential)
 }
 
 // upgrade takes the connection from net/http and starts the session on it.

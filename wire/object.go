@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
-	"time"
 )
 
 // maxNames is the most names one table of members may have.
@@ -249,6 +248,8 @@ type textRule struct {
 	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: what is
 	// kept comes out as it went in, and two keys must not become one.
 	exact bool
+	// name refuses what has a NameProblem, but for the empty string.
+	name bool
 }
 
 func (o *object) text(field int, rule *textRule) string {
@@ -269,6 +270,8 @@ func (o *object) text(field int, rule *textRule) string {
 		o.refuse(rule.code, field, "must be Unicode text, got a surrogate without its partner")
 	case text == "" && (rule.required || rule.filled):
 		o.refuse(rule.code, field, "must not be empty")
+	case rule.name && text != "" && NameProblem(text, rule.high) != "":
+		o.refuse(rule.code, field, NameProblem(text, rule.high))
 	case len(text) > rule.high:
 		code := rule.code
 		if rule.tooLong != "" {
@@ -279,19 +282,15 @@ func (o *object) text(field int, rule *textRule) string {
 	return text
 }
 
-// timeMs reads an RFC 3339 time as Unix milliseconds, 0 when absent. Parts of
-// a millisecond round up, so that nothing happens before the time asked for.
+// timeMs reads a time as Unix milliseconds, 0 when absent.
 func (o *object) timeMs(field int, code Code) int64 {
 	raw := o.given(field)
 	if raw == nil {
 		return 0
 	}
-	var t time.Time
 	if raw[0] == '"' {
 		text, _ := decodeString(raw)
-		err := t.UnmarshalText([]byte(text))
-		ms := t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
-		if err == nil && ms >= minTimeMs && ms <= maxTimeMs {
+		if ms, ok := ParseTimeMs(text); ok {
 			return ms
 		}
 	}

@@ -25,7 +25,7 @@ var (
 	typeRule         = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
 	refRule          = integerRule{code: CodeInvalidArgument, low: math.MinInt64, high: math.MaxInt64}
 	openTextRule     = textRule{code: CodeInvalidArgument, high: math.MaxInt}
-	workerRule       = textRule{code: CodeInvalidArgument, high: MaxWorkerIDBytes, exact: true}
+	workerRule       = textRule{code: CodeInvalidArgument, high: MaxWorkerIDBytes, exact: true, name: true}
 	messageBytesRule = integerRule{code: CodeInvalidArgument, low: MinMaxMessageBytes, high: math.MaxInt64}
 	leaseRule        = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
 	extendRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}

@@ -14,6 +14,9 @@ const (
 // it has to: quotes, a backslash, control characters, U+2028, an astral rune.
 const awkward = "\"\\/\b\f\n\r\t\x00\x1f\x7f é \u2028 \U0001F600 <&>"
 
+// awkwardName is what of it a name may have.
+const awkwardName = "\"\\/ é \u2028 \U0001F600 <&>"
+
 func sampleID(n byte) TaskID {
 	return TaskID(NewUUIDv7(sampleTimeMs, [10]byte{9: n}))
 }
@@ -114,7 +117,7 @@ func ref(n int64) Ref { return Ref{Value: n, Present: true} }
 func sampleClientFrames() map[string]ClientFrame {
 	return map[string]ClientFrame{
 		"hello": &Hello{
-			Ref: ref(1), Token: "secret", WorkerID: awkward, Resume: "key", MaxMessageBytes: MinMaxMessageBytes,
+			Ref: ref(1), Token: "secret", WorkerID: awkwardName, Resume: "key", MaxMessageBytes: MinMaxMessageBytes,
 		},
 		"hello-bare": &Hello{},
 		"subscribe": &Subscribe{

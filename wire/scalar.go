@@ -1,6 +1,14 @@
 package wire
 
-import "math"
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
 
 // What a single value may be is decided here, once: bodies, parameters,
 // frames, flags, variables and files all read theirs with these functions. A
@@ -33,4 +41,101 @@ func ParseInteger[T string | []byte](text T) (int64, bool) {
 		return -int64(n), true
 	}
 	return 0, false
+}
+
+// durationUnits are the units of a time span, as time.Duration prints them.
+var durationUnits = []string{"h", "m", "s", "ms", "us", "µs", "ns"}
+
+// ParseDuration reads a time span like 500ms, 10s, 1.5h or 1m30s: numbers with
+// a unit each and nothing else, also no sign. It may be called from any
+// goroutine.
+func ParseDuration(text string) (time.Duration, bool) {
+	for rest := text; rest != ""; {
+		whole := rest
+		if rest = strings.TrimLeft(rest, decimals); rest == whole {
+			return 0, false
+		}
+		if fraction, dot := strings.CutPrefix(rest, "."); dot {
+			rest = strings.TrimLeft(fraction, decimals)
+			if rest == fraction {
+				return 0, false
+			}
+		}
+		end := strings.IndexAny(rest, decimals+".")
+		if end < 0 {
+			end = len(rest)
+		}
+		if !slices.Contains(durationUnits, rest[:end]) {
+			return 0, false
+		}
+		rest = rest[end:]
+	}
+	d, err := time.ParseDuration(text) // of what is left it refuses "", and what is too large
+	return d, err == nil
+}
+
+const decimals = "0123456789"
+
+// ParseTimeMs reads an RFC 3339 time, which has a zone, as Unix milliseconds:
+// 2026-01-31T12:00:00Z. T and Z are upper case, and no minute has 61 seconds.
+// Parts of a millisecond round up, so that nothing happens before the time
+// asked for. It may be called from any goroutine.
+func ParseTimeMs(text string) (int64, bool) {
+	// time takes an hour of one digit, and a comma for the point.
+	const seconds = "2006-01-02T15:04:05"
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || len(text) <= len(seconds) || text[len("2006-01-02T15")] != ':' || strings.Contains(text, ",") {
+		return 0, false
+	}
+	ms := t.Add(time.Millisecond - time.Nanosecond).UnixMilli()
+	return ms, ms >= minTimeMs && ms <= maxTimeMs
+}
+
+// TextProblem is what keeps a text from being a name, a path or a word of a
+// setting: control characters, byte order marks, and white space around it. It
+// continues a sentence that begins with where the text stands; "" is none. It
+// may be called from any goroutine.
+func TextProblem(text string) string {
+	if strings.TrimSpace(text) != text {
+		return "must not begin or end with white space"
+	}
+	for i, r := range text {
+		if unicode.IsControl(r) || r == '\ufeff' {
+			return "must have no control characters and no byte order mark, byte " + strconv.Itoa(i) + " is one"
+		}
+	}
+	return ""
+}
+
+// NameProblem is what keeps a text from being a name that people and logs are
+// shown, of a tenant, a subject, a token or a worker: that it is empty or over
+// most bytes, is no Unicode, or has a TextProblem. It may be called from any
+// goroutine.
+func NameProblem(text string, most int) string {
+	switch {
+	case text == "":
+		return "must not be empty"
+	case len(text) > most:
+		return "must be at most " + strconv.Itoa(most) + " bytes, got " + strconv.Itoa(len(text))
+	case strings.ContainsRune(text, utf8.RuneError):
+		return "must be Unicode text, without U+FFFD"
+	}
+	return TextProblem(text)
+}
+
+// ParseCredential cuts the white space around a bearer token. problem says what
+// is wrong with the rest, which could not stand in a header; it continues a
+// sentence that begins with "the token" and does not show it. An empty text is
+// no credential and no problem. It may be called from any goroutine.
+func ParseCredential(text string) (credential, problem string) {
+	credential = strings.Trim(text, " \t\r\n")
+	if credential == "" && text != "" {
+		return "", "is nothing but white space"
+	}
+	for i := range len(credential) {
+		if c := credential[i]; c <= ' ' || c > '~' {
+			return "", "must be ASCII letters, digits and signs without white space inside, byte " + strconv.Itoa(i) + " is none"
+		}
+	}
+	return credential, ""
 }

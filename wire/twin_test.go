@@ -64,7 +64,7 @@ func TestClaimAccepts(t *testing.T) {
 }
 
 func TestCallsOfAWorkerComeBack(t *testing.T) {
-	for _, holder := range []Holder{{}, {Token: sampleToken(3)}, {WorkerID: awkward}, {Token: sampleToken(4), WorkerID: "w"}} {
+	for _, holder := range []Holder{{}, {Token: sampleToken(3)}, {WorkerID: awkwardName}, {Token: sampleToken(4), WorkerID: "w"}} {
 		result := ResultRequest{Status: StatusCompleted, Result: []byte(`{"a":1.0}`), Artifacts: []Artifact{{Name: "n", URL: "u"}}}
 		gotResult, of, err := ParseResultRequest(AppendResultCall(nil, holder, &result))
 		if err != nil || of != holder || !reflect.DeepEqual(*gotResult, result) {

@@ -109,6 +109,9 @@ func sentence(err error) string {
 
 // client makes the client that the global flags describe.
 func (a *app) client() (*client.Client, error) {
+	if _, problem := wire.ParseCredential(a.Token); problem != "" {
+		return nil, wrong("the token %s; set it with --token or CODEQ_TOKEN", problem)
+	}
 	c, err := client.New(a.URL, client.WithToken(a.Token), client.WithNotices(func(n string) { a.say("%s", n) }))
 	if err != nil {
 		return nil, wrong("%w; set it with --url or CODEQ_URL", err)

@@ -13,7 +13,7 @@ import (
 const backupPart = ".part"
 
 type backupCmd struct {
-	Dir string `arg:"" help:"Directory to make; the backup is a data directory of its own."`
+	Dir string `arg:"" type:"path" help:"Directory to make; the backup is a data directory of its own."`
 }
 
 // Help is the longer text of "codeq backup --help".

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -55,15 +54,14 @@ func run(args []string, a *app) int {
 	helped := false
 	out := &checkedOutput{to: a.out}
 	a.out = out
-	parser, err := kong.New(&c,
+	parser, err := kong.New(&c, append(readValues(),
 		kong.Name("codeq"),
 		kong.Description(description),
 		kong.Writers(a.out, a.err),
 		kong.Exit(func(int) { helped = true }),
-		kong.KindMapper(reflect.String, kong.MapperFunc(rawString)),
 		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-	)
+	)...)
 	if err != nil {
 		panic(fmt.Sprintf("the command line does not hold together: %v", err))
 	}
@@ -77,17 +75,6 @@ func run(args []string, a *app) int {
 	a.globals, a.given = c.globals, givenFlags(parsed)
 	defer a.endSayings()
 	return a.end(parsed.Run(a))
-}
-
-// rawString takes words as they are. What kong has for it sends them through
-// JSON, which silently changes a file name or payload that is not UTF-8.
-func rawString(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("text")
-	if err != nil {
-		return err
-	}
-	target.SetString(token.String())
-	return nil
 }
 
 // wrongCommandLine says what the parser found, and where the remedy is: at the

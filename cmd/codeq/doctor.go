@@ -10,7 +10,7 @@ import (
 )
 
 type doctorCmd struct {
-	Dir             string `arg:"" help:"Data directory of a server that does not run."`
+	Dir             string `arg:"" type:"path" help:"Data directory of a server that does not run."`
 	RebuildCounters bool   `help:"Count the tasks of every queue and write the counters anew."`
 	AcceptLoss      string `placeholder:"FILE" help:"Give up what this log or MANIFEST has lost, so that a server can start."`
 }

@@ -24,10 +24,10 @@ const (
 type enqueueCmd struct {
 	Command     string        `arg:"" help:"Command of the task: which workers get it."`
 	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets; standard input if neither it nor --file is given."`
-	File        string        `placeholder:"FILE" help:"Post one task for each line of a file of JSON values; - is standard input."`
+	File        string        `type:"path" placeholder:"FILE" help:"Post one task for each line of a file of JSON values; - is standard input."`
 	Priority    int           `default:"0" help:"0 to 9; higher ones are taken first."`
 	Delay       time.Duration `placeholder:"10s" help:"Not before so much time has passed, in whole seconds."`
-	RunAt       string        `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
+	RunAt       *string       `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
 	MaxAttempts *int          `placeholder:"5" help:"How often the task is tried, 1 to 1000."`
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Go on with this run of --file: a line that has a task from it gets no second one. Without it a run is new."`
@@ -81,12 +81,12 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 		request.MaxAttempts = *e.MaxAttempts
 	}
 	request.DelaySeconds = int64(e.Delay / time.Second)
-	if e.RunAt != "" {
-		at, err := time.Parse(time.RFC3339, e.RunAt)
-		if err != nil {
-			return request, wrong("--run-at must be a time like 2030-01-02T15:04:05Z, got %q", e.RunAt)
+	if e.RunAt != nil {
+		at, ok := wire.ParseTimeMs(*e.RunAt)
+		if !ok {
+			return request, wrong("--run-at must be a time like 2030-01-02T15:04:05Z, got %.80q", *e.RunAt)
 		}
-		request.RunAtMs = at.UnixMilli()
+		request.RunAtMs = at
 	}
 	checked := request
 	if e.Key != nil {
@@ -118,7 +118,7 @@ func (e *enqueueCmd) checkFlags() error {
 		return wrong("--key must not be empty; leave it out for a task without a key")
 	case e.MaxAttempts != nil && *e.MaxAttempts == 0:
 		return wrong("--max-attempts must be from 1 to %d, got 0", wire.MaxAttemptsLimit)
-	case e.Delay != 0 && e.RunAt != "":
+	case e.Delay != 0 && e.RunAt != nil:
 		return wrong("give either --delay or --run-at, not both")
 	case e.Delay < 0 || e.Delay%time.Second != 0:
 		return wrong("--delay must be whole seconds and not negative, got %s", e.Delay)

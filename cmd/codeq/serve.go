@@ -26,7 +26,7 @@ const (
 
 type serveCmd struct {
 	config.Serve
-	Config      string `env:"CODEQ_CONFIG" placeholder:"FILE" help:"File of settings, in YAML or JSON."`
+	Config      string `type:"path" env:"CODEQ_CONFIG" placeholder:"FILE" help:"File of settings, in YAML or JSON."`
 	PrintConfig bool   `help:"Show the settings that would hold and where each comes from, and end."`
 }
 

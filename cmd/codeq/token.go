@@ -22,7 +22,7 @@ type tokenNewCmd struct {
 	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" help:"What it may do, of producer, worker, admin, operator and read; repeat it or use commas."`
 	Command   []string      `default:"*" placeholder:"COMMAND" help:"Commands it may post and take; repeat it or use commas."`
 	ExpiresIn time.Duration `placeholder:"TIME" help:"How long it is good, like 720h; for ever if not given."`
-	File      string        `placeholder:"FILE" help:"File of tokens to put the entry into; made if it is not there."`
+	File      string        `type:"path" placeholder:"FILE" help:"File of tokens to put the entry into; made if it is not there."`
 }
 
 // Help is the longer text of "codeq token new --help".
@@ -35,8 +35,8 @@ func (n *tokenNewCmd) Help() string {
 
 // Run draws a token and prints it with its entry.
 func (n *tokenNewCmd) Run(a *app) error {
-	if n.ExpiresIn < 0 || n.ExpiresIn == 0 && a.given["expires-in"] {
-		return wrong("--expires-in must not be negative or nothing, got %v", n.ExpiresIn)
+	if n.ExpiresIn == 0 && a.given["expires-in"] {
+		return wrong("--expires-in must be more than nothing")
 	}
 	if a.outIsNull {
 		return errNoOutput
