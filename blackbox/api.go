@@ -7,9 +7,15 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"codeq/wire"
 )
+
+// answerFor bounds one request. The longest wait that a test asks for is a
+// minute; a server that stands still fails the test that asks it, in place of
+// keeping the whole run until its limit.
+const answerFor = 2 * time.Minute
 
 // API speaks HTTP to a server by hand. It repeats nothing.
 type API struct {
@@ -20,7 +26,9 @@ type API struct {
 
 // NewAPI makes an API of the server at host:port.
 func NewAPI(addr string) *API {
-	return &API{base: "http://" + addr + "/v1/codeq", http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	return &API{base: "http://" + addr + "/v1/codeq", http: &http.Client{
+		Timeout: answerFor, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+	}}
 }
 
 // As is the same API for a credential.

@@ -39,7 +39,7 @@ func (s *Server) DirBytes() int64 {
 // Metrics is the page of /metrics, which may be a second old.
 func (s *Server) Metrics() string {
 	s.t.Helper()
-	once := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	once := &http.Client{Timeout: answerFor, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := once.Get(s.URL() + "/metrics")
 	if err != nil {
 		s.t.Fatal(err)

@@ -144,11 +144,14 @@ func (s *Server) Kill() {
 }
 
 // Stop ends the process with SIGTERM and returns how long that took. An exit
-// code other than 0 fails the test.
+// code other than 0 fails the test; a process that does not end is killed after
+// answerFor, which is one too.
 func (s *Server) Stop() time.Duration {
 	s.t.Helper()
 	began := time.Now()
 	s.signal(syscall.SIGTERM)
+	process := s.cmd.Process
+	defer time.AfterFunc(answerFor, func() { _ = process.Kill() /* it may have ended just now */ }).Stop()
 	if err := s.cmd.Wait(); err != nil {
 		s.t.Errorf("stop codeq: %v", err)
 	}
