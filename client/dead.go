@@ -29,7 +29,8 @@ type DeadQuery struct {
 
 // DeadAnswer says how many dead letters were replayed or purged and how many
 // the queue has left, and is the answer as it came. While there may be more that
-// the query is about, Cursor goes on behind these.
+// the query is about, Cursor goes on behind these, and with letters that had died
+// when the work began.
 type DeadAnswer struct {
 	Done      int64
 	Remaining int64
@@ -37,15 +38,19 @@ type DeadAnswer struct {
 	Raw       []byte
 }
 
-// ReplayQueue gives dead letters of a queue all their attempts back. A request
-// that broke off may be repeated: it goes on where it stopped.
+// ReplayQueue gives dead letters of a queue all their attempts back: those that
+// had died when the first request, the one without a cursor, came to the server.
+// A request that broke off may be repeated with the cursor that it had: it goes on
+// where it stopped. The first one begins anew.
 func (c *Client) ReplayQueue(ctx context.Context, q DeadQuery) (*DeadAnswer, error) {
 	body := wire.AppendDeadRequest(nil, q.request())
 	return c.workDead(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/dlq/replay", body: body})
 }
 
-// PurgeQueue removes dead letters of a queue, with their results and keys. A
-// request that broke off may be repeated: it goes on where it stopped.
+// PurgeQueue removes dead letters of a queue, with their results and keys: those
+// that had died when the first request, the one without a cursor, came to the
+// server. A request that broke off may be repeated with the cursor that it had: it
+// goes on where it stopped. The first one begins anew.
 func (c *Client) PurgeQueue(ctx context.Context, q DeadQuery) (*DeadAnswer, error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"worker": q.Worker, "error": q.ErrorPart, "cursor": q.Cursor} {

@@ -10,8 +10,9 @@ import (
 	"codeq/wire"
 )
 
-// cleanup removes ended tasks of the caller's tenant, shard by shard and in each
-// queue by queue, until the limit is reached. It ends early when the client leaves.
+// cleanup removes ended tasks of the caller's tenant that had ended when it was
+// asked, shard by shard and in each queue by queue, until the limit is reached. It
+// ends early when the client leaves.
 func (a *api) cleanup(c *call) answer {
 	body, refusal := c.readBody()
 	if refusal != nil {
@@ -21,6 +22,7 @@ func (a *api) cleanup(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
+	req.BeforeMs = min(req.BeforeMs, a.o.NowMs()+1) // 0 stays 0
 	deleted := 0
 	for shard := range a.o.Store.Shards() {
 		if deleted == req.Limit || c.r.Context().Err() != nil {
@@ -28,7 +30,11 @@ func (a *api) cleanup(c *call) answer {
 		}
 		n, refusal := a.cleanShard(c, shard, req.BeforeMs, req.Limit-deleted)
 		if deleted += n; refusal != nil {
-			return refuse(refusal)
+			counted := *refusal
+			if deleted > 0 {
+				counted.Sentence += fmt.Sprintf("; %d were deleted before", deleted)
+			}
+			return refuse(&counted)
 		}
 	}
 	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":%d}`, deleted)}

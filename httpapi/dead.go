@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"time"
 
 	"codeq/shardactor"
 	"codeq/store"
@@ -35,9 +38,11 @@ type deadWork struct {
 }
 
 // workDead does something with the dead letters of a queue that had ended when
-// it was asked, oldest first, chunk by chunk, up to the limit. It stops when the
-// client leaves or the shards have no room; whoever asks again goes on where it
-// stopped. The member named done counts.
+// the work began, oldest first, chunk by chunk, up to the limit. It stops when the
+// client leaves or the shards have no room; whoever asks again with the cursor goes
+// on where it stopped. The work begins with the request that has no cursor, and the
+// cursor has that time, so that a letter which dies again meanwhile, or dies only
+// then, is not part of it. The member named done counts.
 func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]store.TimedKey) []shardactor.Effect) answer {
 	q, refusal := c.queueOf()
 	if refusal != nil {
@@ -47,13 +52,15 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 	w.query = store.DeadQuery{
 		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Worker: req.Worker, ErrorPart: req.ErrorPart},
 	}
+	if req.Cursor == "" {
+		// What is replayed dies again in a later millisecond than that of the bound.
+		time.Sleep(time.Millisecond)
+	} else if refusal = w.goOn(req.Cursor); refusal != nil {
+		return refuse(refusal)
+	}
+	beganMs := w.query.UntilMs
 	if req.BeforeMs > 0 {
 		w.query.UntilMs = min(w.query.UntilMs, req.BeforeMs-1)
-	}
-	if req.Cursor != "" {
-		if w.query.After, refusal = decodeCursor(req.Cursor, q, deadOldestFirst); refusal != nil {
-			return refuse(refusal)
-		}
 	}
 	err := a.workChunks(c, w)
 	if errors.Is(err, store.ErrListPlace) {
@@ -70,16 +77,35 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 		return failed
 	}
 	body := fmt.Appendf(nil, `{"%s":%d,"remaining":%d`, done, w.done, figures.Dead)
-	if w.refuse == nil && w.query.After != nil {
-		body = appendCursorMember(body, q, deadOldestFirst, w.query.After)
+	if w.refuse != nil || w.query.After != nil {
+		began := binary.BigEndian.AppendUint64(nil, uint64(beganMs))
+		body = appendCursorMember(body, q, deadOldestFirst, append([]store.ListPlace{began}, w.query.After...))
 	}
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
 
+// goOn reads a cursor: when the work began, which is not in the future whoever
+// made the cursor, and the places, none where nothing is behind it yet.
+func (w *deadWork) goOn(cursor string) *wire.Error {
+	places, refusal := decodeCursor(cursor, w.query.Queue, deadOldestFirst)
+	if refusal != nil {
+		return refusal
+	}
+	if len(places) == 0 || len(places[0]) != 8 {
+		return badCursor()
+	}
+	w.query.UntilMs = min(w.query.UntilMs, int64(binary.BigEndian.Uint64(places[0])&math.MaxInt64))
+	if len(places) > 1 {
+		w.query.After = places[1:]
+	}
+	return nil
+}
+
 // workChunks goes on until nothing is left or the request has had enough. Where
-// it stopped is in the query: nil at the end of all.
+// it stopped is in the query: nil at the end of all, and before the chunk of which
+// a shard refused a part.
 func (a *api) workChunks(c *call, w *deadWork) error {
-	for w.done < w.req.Limit && w.refuse == nil && c.r.Context().Err() == nil {
+	for w.done < w.req.Limit && c.r.Context().Err() == nil {
 		if w.req.HasFilter() && w.read >= deadMostFiltered {
 			return nil
 		}
@@ -90,6 +116,9 @@ func (a *api) workChunks(c *call, w *deadWork) error {
 		}
 		if len(page.Letters) > 0 {
 			w.count(w.act(page.Letters))
+		}
+		if w.refuse != nil {
+			return nil
 		}
 		w.read += page.Read
 		if w.query.After = page.Places; w.query.After == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -110,4 +111,71 @@ func TestPurgeGoesOnOverPieces(t *testing.T) {
 	n := deadChunk + 20
 	b.bury("c", n)
 	b.mustSay("DELETE", deadPath, "", fmt.Sprintf(`{"purged":%d,"remaining":0}`, n))
+}
+
+// goOnWith is the cursor of an answer, "" for the last.
+func (g got) goOnWith() string {
+	_, rest, _ := strings.Cut(g.body, `"cursor":"`)
+	cursor, _, _ := strings.Cut(rest, `"`)
+	return cursor
+}
+
+// A letter that dies again while a replay goes on is not part of it, whoever asks
+// for the parts.
+func TestN23ReplayTakesEachLetterOnce(t *testing.T) {
+	b := newBench(t, setup{})
+	ids := b.bury("c", 7)
+	done, body := 0, `{"limit":2}`
+	for range 2 * len(ids) {
+		g := b.do("POST", deadPath+"/replay", body)
+		n := 0
+		if _, err := fmt.Sscanf(g.body, `{"replayed":%d,`, &n); err != nil {
+			t.Fatalf("answered %d %s", g.status, g.body)
+		}
+		for range n {
+			got := b.claim(`{"commands":["c"]}`)
+			b.do("POST", got.path("nack"), `{}`)
+		}
+		done += n
+		if g.goOnWith() == "" {
+			break
+		}
+		body = fmt.Sprintf(`{"limit":2,"cursor":%q}`, g.goOnWith())
+	}
+	if done != len(ids) {
+		t.Errorf("%d letters were replayed, want %d", done, len(ids))
+	}
+	for _, id := range ids {
+		if task := b.read(id); task.Deliveries != 2 {
+			t.Errorf("%v was delivered %d times, want 2", id, task.Deliveries)
+		}
+	}
+}
+
+func TestN23PurgeTakesWhatHadDiedWhenItBegan(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", 3)
+	g := b.do("DELETE", deadPath+"?limit=1", "")
+	late := b.bury("c", 2)
+	b.mustSay("DELETE", deadPath+"?cursor="+g.goOnWith(), "", `{"purged":2,"remaining":2}`)
+	for _, id := range late {
+		b.read(id)
+	}
+	b.mustSay("DELETE", deadPath, "", `{"purged":2,"remaining":0}`)
+}
+
+// A cursor that nobody was given is refused, or leads no further than to now.
+func TestN23CursorWithoutABoundOrFromTheFutureIsNone(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", 2)
+	q := store.QueueKey{Command: "c", Tenant: "default"}
+	places := make([]store.ListPlace, b.engine.Shards())
+	old := string(appendCursor(nil, q, deadOldestFirst, places))
+	b.do("DELETE", deadPath+"?cursor="+old, "").mustRefuse(t, wire.CodeInvalidArgument)
+	none := string(appendCursor(nil, q, deadOldestFirst, nil))
+	b.do("DELETE", deadPath+"?cursor="+none, "").mustRefuse(t, wire.CodeInvalidArgument)
+	// With nothing behind it, and a time that no clock has: everything until now.
+	bound := store.ListPlace("\xff\xff\xff\xff\xff\xff\xff\xff")
+	b.mustSay("DELETE", deadPath+"?cursor="+string(appendCursor(nil, q, deadOldestFirst, []store.ListPlace{bound})), "",
+		`{"purged":2,"remaining":0}`)
 }

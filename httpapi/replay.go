@@ -16,7 +16,7 @@ func (a *api) replayTask(c *call) answer {
 	if refusal := c.readBareBody(); refusal != nil {
 		return refuse(refusal)
 	}
-	effect := a.replayAll(c, []wire.TaskID{id})[0]
+	effect := a.replayAll(c, []store.TimedKey{{ID: id}})[0]
 	if refused, ok := effect.(*shardactor.Refused); ok {
 		if refused.Err.Code == wire.CodeTaskNotFound {
 			return refuse(unknownTask(id))
@@ -37,23 +37,20 @@ func (a *api) replayQueue(c *call) answer {
 		return refuse(refusal)
 	}
 	return a.workDead(c, req, "replayed", func(letters []store.TimedKey) []shardactor.Effect {
-		ids := make([]wire.TaskID, len(letters))
-		for i, k := range letters {
-			ids[i] = k.ID
-		}
-		return a.replayAll(c, ids)
+		return a.replayAll(c, letters)
 	})
 }
 
 // replayAll posts to each shard at once what belongs to it and waits for all
-// the effects. Like enqueue it does not look at the request's context.
-func (a *api) replayAll(c *call, ids []wire.TaskID) []shardactor.Effect {
-	answered := newGather(len(ids))
+// the effects; a letter with the time 0 may have died at any. Like enqueue it does
+// not look at the request's context.
+func (a *api) replayAll(c *call, letters []store.TimedKey) []shardactor.Effect {
+	answered := newGather(len(letters))
 	posts := make([]batchPost, a.o.Engine.Shards())
-	for place, id := range ids {
-		posts[a.o.Engine.ShardOf(id)].add(place, &shardactor.Replay{
+	for place, k := range letters {
+		posts[a.o.Engine.ShardOf(k.ID)].add(place, &shardactor.Replay{
 			Asker:  shardactor.Asker{Sink: answered, Ref: uint64(place)},
-			Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id,
+			Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs,
 		}, 0)
 	}
 	return a.postAll(posts, mailbox.ClassNew, answered)

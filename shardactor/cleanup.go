@@ -9,6 +9,8 @@ const maxRoundSweeps = 64
 // sweep is a cleanup that is under way: a slice of it in each round.
 type sweep struct {
 	*Cleanup
+	// beganMs is the end of all retentions: what is past its own later stays.
+	beganMs int64
 	// swept are the queues of which nothing is left to remove.
 	swept   int
 	deleted int
@@ -17,7 +19,7 @@ type sweep struct {
 
 // cleanup begins to remove ended tasks that somebody wants gone. Its scans
 // belong to the beginning of the rounds that follow.
-func (s *Shard) cleanup(m *Cleanup) { s.sweeps = append(s.sweeps, &sweep{Cleanup: m}) }
+func (s *Shard) cleanup(m *Cleanup) { s.sweeps = append(s.sweeps, &sweep{Cleanup: m, beganMs: s.now}) }
 
 // findSwept notes the next slice of the cleanup whose turn it is, which may go
 // over many queues.
@@ -60,7 +62,7 @@ func (s *Shard) sweptUntil(w *sweep, q *queue, place wire.Location) (untilMs int
 		return w.BeforeMs - 1, true
 	}
 	keep := s.retentionOf(q, place)
-	return s.now - keep, keep > 0
+	return w.beganMs - keep, keep > 0
 }
 
 // endSwept answers a cleanup whose last slice was removed.

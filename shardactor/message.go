@@ -192,6 +192,8 @@ type Replay struct {
 	Tenant   string
 	Commands []string
 	TaskID   wire.TaskID
+	// EndedAtMs is when the letter that is meant ended, as that of Purge, 0 for any.
+	EndedAtMs int64
 }
 
 // Explain asks why a task of the tenant waits. Answer: Explained.

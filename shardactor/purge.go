@@ -15,14 +15,19 @@ func (s *Shard) purge(m *Purge) {
 	switch {
 	case t == nil:
 	case t.Location != wire.LocationDead || t.EndedAtMs != m.EndedAtMs:
-		refusal := wire.Refuse(wire.CodeNotInDLQ, "task is not the dead letter that was meant, it is "+string(t.Status)+"; look again")
-		refusal.Status = t.Status
-		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
 	default:
 		s.passOver(t)
 		s.transition(t, move{to: gone, status: t.Status, cause: CausePurge})
 		s.tell(m.Sink, &Purged{Ref: m.Ref, TaskID: m.TaskID})
 	}
+}
+
+// anotherLetter refuses a task that is no dead letter, or died again since.
+func anotherLetter(t *store.TaskRecord) *wire.Error {
+	refusal := wire.Refuse(wire.CodeNotInDLQ, "task is not the dead letter that was meant, it is "+string(t.Status)+"; look again")
+	refusal.Status = t.Status
+	return refusal
 }
 
 // passOver takes a dead letter out of what this round found to be past its time:

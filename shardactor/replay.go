@@ -14,6 +14,8 @@ func (s *Shard) replay(m *Replay) {
 		refusal := wire.Refuse(wire.CodeNotInDLQ, "task is no dead letter, it is "+string(t.Status)+"; only a dead letter can be replayed")
 		refusal.Status = t.Status
 		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+	case m.EndedAtMs != 0 && t.EndedAtMs != m.EndedAtMs:
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
 	default:
 		s.revive(t)
 		s.tell(m.Sink, &Replayed{Ref: m.Ref, TaskID: t.ID})

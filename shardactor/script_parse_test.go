@@ -90,7 +90,11 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 	case "explain":
 		return &Explain{Asker: asker, Tenant: tenant, TaskID: id}
 	case "replay":
-		return &Replay{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		m := &Replay{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		if scriptString(args, "ago", "") != "" {
+			m.EndedAtMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
+		}
+		return m
 	default:
 		endedAtMs := w.nowMs - int64(scriptInt(args, "ago"))*1000
 		return &Purge{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"time"
 
 	"codeq/client"
@@ -99,8 +102,17 @@ func hint(command string, dead int64) string {
 	return orOneTask(command)
 }
 
+const (
+	// deadPart is how many dead letters one request is about: few, so that a stop
+	// finds most of what is done answered and counted.
+	deadPart = 1000
+	// answerFor is how long after a stop an answer is waited for, for its count.
+	answerFor = 5 * time.Second
+)
+
 // workDead sends requests until there is no more to do, or as many as the limit
-// are done; 0 is no limit. With --json each answer is a line as it came.
+// are done; 0 is no limit. However it ends, it says how many are done. With --json
+// each answer is a line as it came.
 func (a *app) workDead(
 	q client.DeadQuery, limit int, became string,
 	work func(*client.Client, context.Context, client.DeadQuery) (*client.DeadAnswer, error),
@@ -110,31 +122,62 @@ func (a *app) workDead(
 		return err
 	}
 	defer done()
+	asks, release := endsLater(ctx, answerFor)
+	defer release()
 	var all int64
-	for {
-		q.Limit = wire.MaxEndedTasks
-		if limit > 0 {
-			q.Limit = int(min(int64(limit)-all, wire.MaxEndedTasks))
-		}
-		answer, err := work(c, ctx, q)
-		if err != nil {
-			if all > 0 {
-				a.say("%d dead letters of %s %s before this went wrong", all, q.Command, became)
-			}
+	ended := func(err error, counted bool) error {
+		if all == 0 && ctx.Err() == nil && counted {
 			return err
 		}
-		if a.JSON {
-			if err := a.writeLine(answer.Raw); err != nil {
-				return err
-			}
+		rest := ""
+		if !counted {
+			rest = ", and perhaps some of the request that was not answered"
+		}
+		return fmt.Errorf("%d dead letters of %s %s before this ended%s: %w", all, q.Command, became, rest, err)
+	}
+	for {
+		q.Limit = deadPart
+		if limit > 0 {
+			q.Limit = int(min(int64(limit)-all, deadPart))
+		}
+		answer, err := work(c, asks, q)
+		if err != nil {
+			return ended(err, nothingDone(err))
 		}
 		all, q.Cursor = all+answer.Done, answer.Cursor
-		if q.Cursor != "" && (limit == 0 || all < int64(limit)) {
-			continue
+		if a.JSON {
+			if err := a.writeLine(answer.Raw); err != nil {
+				return ended(err, true)
+			}
 		}
-		if !a.JSON {
-			a.say("%d dead letters of %s %s, %d are left%s", all, q.Command, became, answer.Remaining, hint(q.Command, all+answer.Remaining))
+		if q.Cursor == "" || limit > 0 && all >= int64(limit) {
+			if !a.JSON {
+				a.say("%d dead letters of %s %s, %d are left%s", all, q.Command, became, answer.Remaining, hint(q.Command, all+answer.Remaining))
+			}
+			return nil
 		}
-		return nil
+		if ctx.Err() != nil {
+			return ended(context.Cause(ctx), true)
+		}
+	}
+}
+
+// nothingDone reports an error after which the request that had it did nothing.
+func nothingDone(err error) bool {
+	var refusal *wire.Error
+	var dial *net.OpError
+	return errors.As(err, &refusal) || errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// endsLater is a context that ends so much later than ctx: a request that is under
+// way at a stop may be answered still. Call the returned function when done.
+func endsLater(ctx context.Context, by time.Duration) (context.Context, func()) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		time.AfterFunc(by, func() { cancel(context.Cause(ctx)) })
+	})
+	return later, func() {
+		unhook()
+		cancel(nil)
 	}
 }
