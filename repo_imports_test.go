@@ -23,6 +23,7 @@ var importTable = map[string]row{
 	"keeper":   {level: 0},
 	"mailbox":  {level: 0},
 	"meter":    {level: 0},
+	"paced":    {level: 0},
 	"wire":     {level: 0},
 	"yamlfile": {level: 0, imports: []string{"wire"}},
 
@@ -37,12 +38,14 @@ var importTable = map[string]row{
 	"loadtest":   {level: 2, imports: []string{"client", "wire"}, tests: []string{"server"}},
 	"shardactor": {level: 2, imports: []string{"actor", "index", "lease", "mailbox", "meter", "store", "wire"}},
 
-	"session": {level: 3, imports: []string{"actor", "auth", "mailbox", "shardactor", "wire"}, tests: []string{"store"}},
-	"httpapi": {level: 3, imports: []string{"auth", "mailbox", "meter", "shardactor", "store", "wire"}},
+	"session": {level: 3, imports: []string{"actor", "auth", "mailbox", "paced", "shardactor", "wire"}, tests: []string{"store"}},
+	"httpapi": {
+		level: 3, imports: []string{"auth", "mailbox", "meter", "shardactor", "store", "wire"}, tests: []string{"paced"},
+	},
 
 	"server": {
 		level:   4,
-		imports: []string{"auth", "httpapi", "mailbox", "meter", "session", "shardactor", "store", "wire"},
+		imports: []string{"auth", "httpapi", "mailbox", "meter", "paced", "session", "shardactor", "store", "wire"},
 		tests:   []string{"client"},
 	},
 
@@ -102,7 +105,7 @@ var modules = map[string]users{
 	"github.com/schollz/progressbar/v3":       {code: []string{"cmd/codeq"}},
 	"github.com/mattn/go-isatty":              {code: []string{"cmd/codeq"}},
 	"golang.org/x/term":                       {code: []string{"cmd/codeq"}},
-	"golang.org/x/sys":                        {code: []string{"store", "server", "cmd/codeq"}},
+	"golang.org/x/sys":                        {code: []string{"paced", "store", "server", "cmd/codeq"}},
 	"github.com/HdrHistogram/hdrhistogram-go": {code: []string{"loadtest"}},
 	"github.com/anishathalye/porcupine":       {tests: []string{"crash"}},
 	"github.com/cockroachdb/datadriven":       {tests: []string{"*"}},

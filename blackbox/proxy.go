@@ -38,6 +38,7 @@ type Proxy struct {
 	carried [2]int64
 	refuses bool
 	closed  bool
+	narrow  bool
 	// idleFor is how long a connection may carry nothing; 0 is for ever.
 	idleFor time.Duration
 }
@@ -47,6 +48,8 @@ type condition struct {
 	silent bool
 	held   bool
 	delay  time.Duration
+	// bytesPerSecond is how fast it is, 0 for no limit.
+	bytesPerSecond int
 	// leftBytes is how much still goes through before the direction turns
 	// silent; less than 0 is no limit.
 	leftBytes int64
@@ -110,6 +113,12 @@ func (p *Proxy) carry(client *net.TCPConn) {
 		return
 	}
 	p.links[l] = true
+	for _, end := range l.ends {
+		if p.narrow {
+			_ = end.SetReadBuffer(narrowBytes)  // it only gets faster
+			_ = end.SetWriteBuffer(narrowBytes) // it only gets faster
+		}
+	}
 	l.startIdle(p.idleFor)
 	p.mu.Unlock()
 	var both sync.WaitGroup
@@ -130,7 +139,7 @@ func (p *Proxy) carry(client *net.TCPConn) {
 func (l *link) pump(way Way, from, to *net.TCPConn) {
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := from.Read(buffer)
+		n, err := from.Read(buffer[:l.proxy.atATime(way, len(buffer))])
 		n, open := l.proxy.pass(l, way, n)
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
@@ -167,8 +176,11 @@ func (p *Proxy) pass(l *link, way Way, n int) (int, bool) {
 	if l.idle != nil && n > 0 {
 		l.idle.Reset(p.idleFor)
 	}
-	if w.delay > 0 && n > 0 {
-		delay := w.delay
+	delay := w.delay
+	if w.bytesPerSecond > 0 {
+		delay += time.Duration(n) * time.Second / time.Duration(w.bytesPerSecond)
+	}
+	if delay > 0 && n > 0 {
 		p.mu.Unlock()
 		time.Sleep(delay)
 		p.mu.Lock()
@@ -247,6 +259,34 @@ func (p *Proxy) Delay(delay time.Duration, ways ...Way) {
 			p.ways[w].delay = delay
 		}
 	})
+}
+
+// Slow lets so many bytes a second through these ways, for each connection, and
+// has no room for more than a few: whoever writes runs into full buffers, as over
+// a thin line. The buffers of the system are made small for connections from now
+// on.
+func (p *Proxy) Slow(bytesPerSecond int, ways ...Way) {
+	p.change(func() {
+		p.narrow = true
+		for _, w := range ways {
+			p.ways[w].bytesPerSecond = bytesPerSecond
+		}
+	})
+}
+
+// narrowBytes is the room of a slow connection, in either direction. With less the
+// system stops and goes on a line of this kind.
+const narrowBytes = 32 << 10
+
+// atATime is how much is carried in one piece: of a slow way what takes a tenth of
+// a second.
+func (p *Proxy) atATime(way Way, most int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if bytes := p.ways[way].bytesPerSecond; bytes > 0 {
+		return min(max(bytes/10, 1), most)
+	}
+	return most
 }
 
 // Heal makes the network good again, for new connections and for those that

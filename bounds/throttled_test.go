@@ -71,8 +71,8 @@ func (c *throttled) read(t *testing.T) {
 }
 
 // A worker that takes a few bytes a second and says all the time that it lives is
-// given no more than one that takes nothing: a message must leave in the time of
-// a write. It holds a bounded amount of memory until then, its tasks go to
+// given no more than one that takes nothing: it takes less than 4 KiB in 10
+// seconds. It holds a bounded amount of memory until then, its tasks go to
 // others, and nobody else notices.
 func TestWorkersThatReadAFewBytesAtATimeAreCut(t *testing.T) {
 	const slow, bytes, enough, more = 4, 512 << 10, 8, 4

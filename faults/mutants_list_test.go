@@ -15,6 +15,10 @@ type mutant struct{ test, file, old, new string }
 
 var mutants = []mutant{
 	{"TestN11OnePoison", "shardactor/suspect.go", "	if isSuspect(t) {\n", "	if isSuspect(t) {\n		t.Attempts++\n"},
+	{"TestN11SlowLine", "session/pace.go", "		p.bound = fits\n", "		p.bound = mostUntakenBytes\n"},
+	{"TestN11LongMessage", "session/writer.go", "	case taken >= s.pingEnd:\n", "	case true:\n"},
+	{"TestN11ClaimOver", "httpapi/claim.go", "			keep: func() { k.keep(granted) }, keepEvery: keepEvery(granted),\n", ""},
+	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if false {\n"},
 	{"TestA01", "shardactor/gone.go", "			s.takeBack(e, code)\n", ""},
 	{"TestN14Silent", "server/door.go", "	if !full || least == nil {\n		return !full\n	}\n", "	if true {\n		return true\n	}\n"},
 	{"TestN13Log", "cmd/codeq/saying.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"codeq/store"
 	"codeq/wire"
@@ -30,7 +29,7 @@ func (a *api) getBackup(c *call) answer {
 		return refuse(internalError())
 	}
 	c.w.Header().Set("Content-Type", "application/x-tar")
-	err = writeArchive(&patientWriter{c: c}, checkpoint)
+	err = writeArchive(c.w, checkpoint)
 	err = errors.Join(err, checkpoint.Close())
 	if err != nil {
 		a.o.Log.Warn().Str("requestId", c.requestID).Err(err).Msg("backup broke off")
@@ -57,16 +56,4 @@ func writeArchive(w io.Writer, checkpoint *store.Checkpoint) error {
 		return fmt.Errorf("write archive: %w", err)
 	}
 	return nil
-}
-
-// patientWriter gives the client new time with every piece: a backup may take
-// long, but it must move.
-type patientWriter struct{ c *call }
-
-func (p *patientWriter) Write(piece []byte) (int, error) {
-	err := p.c.control.SetWriteDeadline(time.Now().Add(answerFor))
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return 0, fmt.Errorf("set write deadline: %w", err)
-	}
-	return p.c.w.Write(piece)
 }

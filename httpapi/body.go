@@ -34,6 +34,7 @@ func (c *call) limitBody() *wire.Error {
 // to a shard, which keeps the bytes for as long as it likes.
 func (c *call) readBody() ([]byte, *wire.Error) {
 	body := make([]byte, 0, min(max(c.r.ContentLength, 511), firstBodyBytes)+1)
+	until, step := time.Now().Add(bodyReadFor), bodyStepBytes
 	for {
 		n, err := c.r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -42,6 +43,12 @@ func (c *call) readBody() ([]byte, *wire.Error) {
 		}
 		if err != nil {
 			return nil, bodyError(err)
+		}
+		if len(body) >= step {
+			until, step = later(until, time.Now().Add(bodyStepFor)), len(body)+bodyStepBytes
+			if refusal := c.setReadDeadline(until); refusal != nil {
+				return nil, refusal
+			}
 		}
 		if len(body) == cap(body) {
 			body = append(body, 0)[:len(body)]
@@ -53,6 +60,13 @@ func (c *call) readBody() ([]byte, *wire.Error) {
 		return nil, refusal
 	}
 	return body, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (c *call) setReadDeadline(at time.Time) *wire.Error {
@@ -69,7 +83,8 @@ func bodyError(err error) *wire.Error {
 	case errors.As(err, &tooLarge):
 		return bodyTooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return wire.Refuse(wire.CodeInvalidBody, fmt.Sprintf("the body did not arrive within %v", bodyReadFor))
+		return wire.Refuse(wire.CodeInvalidBody, fmt.Sprintf(
+			"the body did not arrive within %v, nor 4 KiB of it in each %v after that", bodyReadFor, bodyStepFor))
 	}
 	return wire.Refuse(wire.CodeInvalidBody, "the body ended before it was complete")
 }

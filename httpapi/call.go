@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"codeq/auth"
@@ -20,11 +21,13 @@ const (
 	headerReplayed  = "Idempotent-Replayed"
 
 	maxRequestIDBytes = 128
-	// bodyReadFor is how long a client may take to send a body, answerFor how
-	// long to take an answer. The server has no such limits of its own,
-	// because they would also end sessions.
-	bodyReadFor = 30 * time.Second
-	answerFor   = 30 * time.Second
+	// bodyReadFor is how long a client may take to begin a body, and all the time
+	// for a small one; then each bodyStepBytes of it give it bodyStepFor more. The
+	// server has no such limits of its own, because they would also end sessions.
+	// How fast a client must take an answer is decided below, by the connection.
+	bodyReadFor   = 30 * time.Second
+	bodyStepBytes = 4 << 10
+	bodyStepFor   = 10 * time.Second
 )
 
 // call is one request on its way through the API. It belongs to the goroutine
@@ -50,9 +53,12 @@ type answer struct {
 	retryAfterSeconds int
 	// handedOver: somebody else answers, or there is nobody to answer.
 	handedOver bool
-	// unlessGone is carried out instead of the answer when the client has left
-	// right before its first byte: what it was to get goes back.
+	// unlessGone is carried out when the client has left right before the first
+	// byte of the answer, instead of that, or does not take all of it: what it was
+	// to get goes back. keep is carried out every keepEvery until then.
 	unlessGone func()
+	keep       func()
+	keepEvery  time.Duration
 	// abort: end the connection without a word, because the client left or
 	// what was begun can't be told.
 	abort bool
@@ -68,8 +74,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 		ans.unlessGone()
 		ans.abort = true
 	}
-	if !ans.handedOver && !ans.abort {
-		a.write(c, &ans)
+	if !ans.handedOver && !ans.abort && !a.write(c, &ans) && ans.unlessGone != nil {
+		ans.unlessGone()
+		ans.abort = true
 	}
 	at.count(ans.status)
 	a.o.Log.Debug().Str("requestId", c.requestID).Str("method", r.Method).Str("route", at.pattern).
@@ -119,8 +126,8 @@ func (a *api) pass(c *call, v *verb) answer {
 	return v.handle(c)
 }
 
-// write sends an answer whole, with a deadline for the client to take it.
-func (a *api) write(c *call, ans *answer) {
+// write sends an answer whole, and reports false if the connection did not take it.
+func (a *api) write(c *call, ans *answer) bool {
 	h := c.w.Header()
 	if ans.status != http.StatusNoContent {
 		h.Set("Content-Type", cmp.Or(ans.contentType, "application/json"))
@@ -134,12 +141,46 @@ func (a *api) write(c *call, ans *answer) {
 	if ans.retryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(ans.retryAfterSeconds))
 	}
-	if err := c.control.SetWriteDeadline(time.Now().Add(answerFor)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		a.o.Log.Debug().Str("requestId", c.requestID).Err(err).Msg("set write deadline")
+	if ans.keep != nil {
+		defer repeat(ans.keep, ans.keepEvery)()
 	}
 	c.w.WriteHeader(ans.status)
-	if _, err := c.w.Write(ans.body); err != nil && !errors.Is(err, http.ErrBodyNotAllowed) {
-		a.o.Log.Debug().Str("requestId", c.requestID).Err(err).Msg("client did not take the answer")
+	_, err := c.w.Write(ans.body)
+	if err == nil && ans.unlessGone != nil {
+		// Otherwise the last bytes leave when nobody is told any more.
+		err = c.control.Flush()
+	}
+	if err == nil || errors.Is(err, http.ErrBodyNotAllowed) || errors.Is(err, http.ErrNotSupported) {
+		return true
+	}
+	a.o.Log.Debug().Str("requestId", c.requestID).Err(err).Msg("client did not take the answer")
+	return false
+}
+
+// repeat carries something out every so often, beside its caller, until stop
+// returns.
+func repeat(do func(), every time.Duration) (stop func()) {
+	ended := make(chan struct{})
+	var running sync.WaitGroup
+	running.Add(1)
+	timer := time.AfterFunc(every, func() {
+		defer running.Done()
+		for tick := time.NewTicker(every); ; {
+			do()
+			select {
+			case <-tick.C:
+			case <-ended:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		if timer.Stop() {
+			return // it never ran
+		}
+		running.Wait()
 	}
 }
 

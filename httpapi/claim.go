@@ -62,6 +62,7 @@ func (a *api) claim(c *call, parse func([]byte) (*wire.ClaimRequest, *wire.Error
 	case len(granted) > 0:
 		return answer{
 			status: http.StatusOK, body: form(granted), unlessGone: func() { k.giveBack(granted) },
+			keep: func() { k.keep(granted) }, keepEvery: keepEvery(granted),
 		}
 	case refusal != nil:
 		return refuse(refusal)
@@ -186,6 +187,31 @@ func (k *claim) sitDown() *wire.Error {
 }
 
 func (k *claim) leaseForMs() int64 { return int64(k.req.LeaseSeconds) * 1000 }
+
+// keep extends the leases of tasks whose answer is being written: a lease is for
+// the work, and the client takes what it is sent. A shard that is too busy is
+// asked again.
+func (k *claim) keep(granted []*shardactor.Granted) {
+	owner := shardactor.Owner{Tenant: k.call.who.Tenant, Subject: k.call.who.Subject}
+	for _, g := range granted {
+		// One that is refused is asked for again.
+		_ = k.api.post(k.api.o.Engine.ShardOf(g.Task.ID), &shardactor.Extend{
+			Owner: owner, TaskRef: wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}, OnItsWay: true,
+		}, keepBytes, mailbox.ClassKeep)
+	}
+}
+
+// keepBytes is what such a message keeps in memory.
+const keepBytes = 256
+
+// keepEvery is a third of the shortest lease.
+func keepEvery(granted []*shardactor.Granted) time.Duration {
+	least := granted[0].LeaseForMs
+	for _, g := range granted {
+		least = min(least, g.LeaseForMs)
+	}
+	return time.Duration(least) * time.Millisecond / 3
+}
 
 // giveBack returns tasks that the client never got.
 func (k *claim) giveBack(granted []*shardactor.Granted) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"codeq/paced"
 	"codeq/wire"
 )
 
@@ -24,7 +25,7 @@ func wireTest(t *testing.T, test func(t *testing.T, b *bench, c *peer)) {
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(l) }()
 		near, far := net.Pipe()
-		l.conns <- far
+		l.conns <- slowConn{far, paced.NewWriter(far)}
 		test(t, b, &peer{t: t, conn: near, in: bufio.NewReader(near)})
 		if err := near.Close(); err != nil {
 			t.Error(err)
@@ -37,6 +38,15 @@ func wireTest(t *testing.T, test func(t *testing.T, b *bench, c *peer)) {
 		<-time.After(time.Second)
 	})
 }
+
+// slowConn is a connection as the server has them.
+type slowConn struct {
+	net.Conn
+	pace *paced.Writer
+}
+
+// Write implements net.Conn.
+func (c slowConn) Write(p []byte) (int, error) { return c.pace.Write(p) }
 
 // pipeListener hands out what is sent to conns.
 type pipeListener struct {
@@ -157,7 +167,7 @@ func TestCutBodyMakesNoTask(t *testing.T) {
 func TestAnswerNobodyReadsIsGivenUp(t *testing.T) {
 	wireTest(t, func(t *testing.T, b *bench, c *peer) {
 		c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		<-time.After(answerFor + time.Second)
+		<-time.After(paced.Window + 2*time.Second)
 		if n, err := c.conn.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("after the deadline the connection gives %d bytes, %v", n, err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/paced"
 	"codeq/wire"
 )
 
@@ -60,6 +61,7 @@ type door struct {
 // interface, for those who ask the connection for more than net.Conn has.
 type guest struct {
 	*net.TCPConn
+	pace *paced.Writer
 	door *door
 	left sync.Once
 	// Under the lock of the door; in is the list in which the connection has its
@@ -114,7 +116,7 @@ func (d *door) enter(conn *net.TCPConn) *guest {
 	if !d.hasPlace() {
 		return nil
 	}
-	g := &guest{TCPConn: conn, door: d}
+	g := &guest{TCPConn: conn, pace: paced.NewWriter(conn), door: d}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open++
@@ -176,6 +178,18 @@ func (g *guest) moveTo(to *list.List) {
 	if g.in = to; to != nil {
 		g.place, g.since = to.PushBack(g), time.Now()
 	}
+}
+
+// Write implements net.Conn: an answer may take as long as its client takes
+// enough of it.
+func (g *guest) Write(p []byte) (int, error) { return g.pace.Write(p) }
+
+// Pace is what writes to the connection, for who takes it over.
+func (g *guest) Pace() *paced.Writer { return g.pace }
+
+// ReadFrom implements io.ReaderFrom, by Write.
+func (g *guest) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{g.pace}, r)
 }
 
 // Close implements net.Conn.

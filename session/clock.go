@@ -79,7 +79,7 @@ func (c *Conversation) DeadlineMs() int64 {
 // timer does what is due. A deadline that is looked at much too late means
 // that the server slept, not the client: what came meanwhile is to be read
 // first.
-func (c *Conversation) timer(moves bool) {
+func (c *Conversation) timer(ping PingState) {
 	k := &c.clock
 	stalled := c.nowMs > k.next()+stallMs
 	if due(k.helloByMs, c.nowMs) {
@@ -98,21 +98,25 @@ func (c *Conversation) timer(moves bool) {
 		c.confirmAgain()
 	}
 	if due(k.pingAtMs, c.nowMs) {
-		c.regularPing(stalled, moves)
+		c.regularPing(stalled, ping)
 	}
 }
 
 func due(atMs, nowMs int64) bool { return atMs != 0 && atMs <= nowMs }
 
 // regularPing asks the client whether it is there. A ping that stands behind other
-// bytes, which the client takes, is not missed.
-func (c *Conversation) regularPing(stalled, moves bool) {
+// bytes, which the client takes, is not missed; one that does not get through is,
+// whatever the client says meanwhile.
+func (c *Conversation) regularPing(stalled bool, ping PingState) {
 	k := &c.clock
 	late := k.late
-	k.late = moves
+	k.late = ping != PingArrived
 	switch {
-	case stalled || c.full || moves || late:
+	case stalled || c.full || ping == PingMoves:
 		k.missed = 0
+	case ping == PingStuck:
+		k.missed++
+	case ping == PingWaits || late:
 	case k.waiting && !k.ponged:
 		k.missed++
 	default:

@@ -62,6 +62,71 @@ func TestPongsThatTheServerDidNotReadAreNotMissed(t *testing.T) {
 	}
 }
 
+// A ping that stands behind bytes which the client takes is not missed, and its time
+// begins when its last byte has left.
+func TestN11PingBehindOtherBytesIsNotMissed(t *testing.T) {
+	c := openConversation(&testRouter{shards: 1})
+	at := func(seconds int64, ping PingState) Actions {
+		return c.Step(scriptEpochMs+seconds*1000, &Timer{Ping: ping})
+	}
+	for seconds := int64(20); seconds <= 400; seconds += 20 {
+		if at(seconds, PingMoves); c.Over() {
+			t.Fatalf("closed after %d seconds, while the client takes what is in front of the ping", seconds)
+		}
+	}
+	for seconds := int64(420); !c.Over(); seconds += 20 {
+		if a := at(seconds, PingArrived); c.Over() && (seconds != 460 || a.Close.Code != CloseIdle) {
+			t.Errorf("closed after %d seconds by %+v, want two pings after the last byte had left", seconds, a.Close)
+		}
+	}
+}
+
+// A client that takes less than it must is cut, though it says all the time that it
+// lives.
+func TestN11PingThatDoesNotGetThroughIsMissed(t *testing.T) {
+	c := openConversation(&testRouter{shards: 1})
+	states := []PingState{PingArrived, PingWaits, PingStuck, PingWaits, PingStuck}
+	for n, ping := range states {
+		if c.Over() {
+			t.Fatalf("closed before ping %d", n)
+		}
+		c.Step(scriptEpochMs+int64(n)*20_000+1, &Pong{})
+		c.Step(scriptEpochMs+int64(n+1)*20_000, &Timer{Ping: ping})
+	}
+	if !c.Over() {
+		t.Error("it lives on")
+	}
+}
+
+func TestN11PaceFollowsTheLine(t *testing.T) {
+	const kib = 1 << 10
+	for _, one := range []struct {
+		name          string
+		bytes, tookMs int
+		leaseMs       int64
+		least, atMost int
+	}{
+		{"a fast line", 100 * kib, 5, 30_000, mostUntakenBytes, mostUntakenBytes},
+		{"a task now and then, far away", 100, 300, 30_000, mostUntakenBytes, mostUntakenBytes},
+		{"64 KiB/s", 200 * kib, 3125, 30_000, 470 * kib, 490 * kib},
+		{"64 KiB/s and short leases", 200 * kib, 3125, 4_000, 60 * kib, 65 * kib},
+		{"hardly anything", 4 * kib, 10_000, 30_000, leastUntakenBytes, leastUntakenBytes},
+	} {
+		var p pace
+		nowMs, bound := int64(scriptEpochMs), 0
+		for range 20 {
+			p.gives(one.bytes, one.leaseMs, nowMs)
+			nowMs += int64(one.tookMs)
+			p.gives(one.bytes, one.leaseMs, nowMs) // there is always more
+			bound = p.takes(one.bytes, nowMs)
+			p.untakenBytes -= one.bytes
+		}
+		if bound < one.least || bound > one.atMost {
+			t.Errorf("%s: %d bytes may be on their way, want %d to %d", one.name, bound, one.least, one.atMost)
+		}
+	}
+}
+
 func TestReaderStopsAtTheBoundOfBytes(t *testing.T) {
 	c := openConversation(&testRouter{shards: 1})
 	message := []byte(`{"type":"enqueue","command":"a","payload":"` + strings.Repeat("x", wire.MaxPayloadBytes-2) + `"}`)

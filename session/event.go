@@ -75,10 +75,23 @@ type Violation struct {
 	Err *wire.Error
 }
 
-// Timer tells that DeadlineMs has come. Moves says that the last byte of the last
-// ping has not reached the client yet, which takes what is in front of it fast
-// enough.
-type Timer struct{ Moves bool }
+// Timer tells that DeadlineMs has come, and where the last byte of the last ping
+// is.
+type Timer struct{ Ping PingState }
+
+// PingState says whether the last byte of a ping has reached the client.
+type PingState int
+
+const (
+	// PingArrived: it has, as far as the system says.
+	PingArrived PingState = iota
+	// PingWaits: it stands behind other bytes, and has not for long.
+	PingWaits
+	// PingMoves: it does, and the client takes those fast enough.
+	PingMoves
+	// PingStuck: it does, and the client takes less than it must.
+	PingStuck
+)
 
 // ServerDrains tells that the server is going: what is in hand may be
 // finished.

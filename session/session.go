@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/lxzan/gws"
@@ -54,6 +55,13 @@ type session struct {
 	// Owned by the writer.
 	sending []Outgoing
 	buffer  []byte
+
+	// pingEnd is how much had been written when the last ping had, a number above
+	// all while it has not. takenBytes is what the client had taken at lookedAtMs;
+	// see pingState. The lock guards them.
+	pingEnd    int64
+	takenBytes int64
+	lookedAtMs int64
 }
 
 // effectLimits bound what shards delivered and the writer has not looked at.
@@ -66,6 +74,7 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 		registry: r, socket: socket, header: header,
 		box: mailbox.New[[]shardactor.Effect](effectLimits),
 	}
+	socket.pace.Goes, s.lookedAtMs = s.goesOn, r.o.NowMs()
 	s.mayRead, s.endedWith = sync.NewCond(&s.mu), closeBroken
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{
@@ -125,7 +134,7 @@ func (s *session) step(e Event) {
 		s.pong = a.Pong
 	}
 	if a.Ping != nil {
-		s.ping = a.Ping
+		s.ping, s.pingEnd = a.Ping, math.MaxInt64
 	}
 	if a.Close != nil {
 		s.closing = a.Close

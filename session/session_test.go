@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"codeq/paced"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -158,7 +159,11 @@ func TestClientPingIsEchoedWithItsPayload(t *testing.T) {
 	})
 }
 
-func TestClientThatDoesNotReadIsCutAfterTheWriteTimeout(t *testing.T) {
+// cutAfter is when a client is cut that takes nothing: a second in which a write is
+// stuck, and a window in which nothing was taken.
+const cutAfter = time.Second + paced.Window
+
+func TestClientThatDoesNotReadIsCutAfterAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{})
 		deaf := b.connect(false, true)
@@ -174,8 +179,8 @@ func TestClientThatDoesNotReadIsCutAfterTheWriteTimeout(t *testing.T) {
 		if got := next[*wire.TaskFrame](other); got.Task.Attempts != 0 {
 			t.Errorf("attempts %d, want 0: the frame never left", got.Task.Attempts)
 		}
-		if passed := time.Since(start); passed != writeTimeout {
-			t.Errorf("cut after %v, want %v", passed, writeTimeout)
+		if passed := time.Since(start); passed != cutAfter {
+			t.Errorf("cut after %v, want %v", passed, cutAfter)
 		}
 		if n := b.registry.Count(); n != 1 {
 			t.Errorf("%d sessions, want 1", n)
@@ -305,7 +310,7 @@ func TestFailedWriteCutsTheSocketUnlessGwsHasSaidGoodbyeOnIt(t *testing.T) {
 	registry := NewRegistry(Options{NowMs: func() int64 { return scriptEpochMs }})
 	for _, parting := range []bool{false, true} {
 		conn := new(ending)
-		s := newSession(registry, &socket{Conn: conn}, nil)
+		s := newSession(registry, newSocket(conn), nil)
 		s.socket.parting.Store(parting)
 		if s.wrote(net.ErrClosed) {
 			t.Error("the writer goes on")

@@ -2,36 +2,39 @@ package session
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"codeq/paced"
 )
 
-const (
-	writeTimeout = 10 * time.Second
-	// lingerFor is how long a socket that said goodbye still reads, so that the
-	// goodbye is not lost: closing over unread bytes makes the kernel drop what
-	// the peer has not read yet.
-	lingerFor = time.Second
-)
+// lingerFor is how long a socket that said goodbye still reads, so that the
+// goodbye is not lost: closing over unread bytes makes the kernel drop what
+// the peer has not read yet.
+const lingerFor = time.Second
 
-// socket is the connection below gws. It gives every write a deadline, puts
-// the close codes of the protocol into close frames that gws makes on its own,
+// socket is the connection below gws. It writes for as long as the client takes
+// anything, puts the close codes of the protocol into close frames that gws makes on its own,
 // and turns a close into a half-close, behind which the reader still reads for
 // a moment. Any goroutine; cut ends whatever is stuck in it.
 type socket struct {
 	net.Conn
+	pace *paced.Writer
 	// parting is set once our side has said all it will.
 	parting atomic.Bool
 }
 
+func newSocket(conn net.Conn) *socket {
+	if c, ok := conn.(interface{ Pace() *paced.Writer }); ok {
+		return &socket{Conn: conn, pace: c.Pace()}
+	}
+	return &socket{Conn: conn, pace: paced.NewWriter(conn)}
+}
+
 // Write passes one whole WebSocket frame on, which is how gws writes.
 func (s *socket) Write(frame []byte) (int, error) {
-	if err := s.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, fmt.Errorf("set write deadline: %w", err)
-	}
-	n, err := s.Conn.Write(withCloseCode(frame))
+	n, err := s.pace.Write(withCloseCode(frame))
 	if err != nil {
 		// A frame that is cut short is the end of the stream. Otherwise gws would
 		// try a close frame behind it, for as long again.

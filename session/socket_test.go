@@ -378,7 +378,7 @@ func TestPanicOfOurOwnIsNotTakenForAHostileFrame(t *testing.T) {
 	t.Cleanup(func() {
 		_ = near.Close() // the test is over
 	})
-	s := newSession(b.registry, &socket{Conn: far}, nil)
+	s := newSession(b.registry, newSocket(far), nil)
 	s.talk.principal = &auth.Principal{Tenant: "acme", Subject: "bob"}
 	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader(upgradeRequest())))
 	if err != nil {

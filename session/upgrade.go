@@ -75,7 +75,7 @@ func (r *Registry) upgrade(
 		refuse(w, wire.Refuse(wire.CodeInternal, "the connection cannot be upgraded"))
 		return fmt.Errorf("take over connection: %w", err)
 	}
-	s := newSession(r, &socket{Conn: conn}, principal)
+	s := newSession(r, newSocket(conn), principal)
 	upgrader := gws.NewUpgrader(s, &gws.ServerOption{
 		ReadMaxPayloadSize:  wire.MaxClientMessageBytes,
 		WriteMaxPayloadSize: maxWriteBytes,

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lxzan/gws"
 
 	"codeq/actor"
+	"codeq/paced"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -37,11 +39,46 @@ func (s *session) sleepFor() time.Duration {
 	if s.talk.DeadlineMs() == 0 {
 		return actor.Forever
 	}
-	if s.untilDeadlineMs() <= 0 {
-		s.step(&Timer{})
+	if s.runTimer() {
 		return 0
 	}
 	return time.Duration(s.untilDeadlineMs()) * time.Millisecond
+}
+
+// runTimer reports whether the timer was due. s.mu is held.
+func (s *session) runTimer() bool {
+	if s.talk.DeadlineMs() == 0 || s.untilDeadlineMs() > 0 {
+		return false
+	}
+	s.step(&Timer{Ping: s.pingState()})
+	return true
+}
+
+// goesOn is asked while a write takes long: the timer runs meanwhile, and nothing
+// is written for a session that has ended.
+func (s *session) goesOn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runTimer()
+	return !s.talk.Over()
+}
+
+// pingState says where the last ping is, and how fast the client takes what is in
+// front of it. s.mu is held.
+func (s *session) pingState() PingState {
+	nowMs, taken := s.registry.o.NowMs(), s.socket.pace.Taken()
+	tookMs, tookBytes := nowMs-s.lookedAtMs, taken-s.takenBytes
+	if taken < s.pingEnd && tookMs < paced.Window.Milliseconds() {
+		return PingWaits
+	}
+	s.takenBytes, s.lookedAtMs = taken, nowMs
+	switch {
+	case taken >= s.pingEnd:
+		return PingArrived
+	case tookBytes >= paced.LeastBytes*tookMs/paced.Window.Milliseconds():
+		return PingMoves
+	}
+	return PingStuck
 }
 
 func (s *session) untilDeadlineMs() int64 {
@@ -55,8 +92,11 @@ func (s *session) sendNext() bool {
 	if t.pong != nil && !s.wrote(s.conn.WritePong(t.pong)) {
 		return false
 	}
-	if t.ping != nil && !s.wrote(s.conn.WritePing(t.ping)) {
-		return false
+	if t.ping != nil {
+		if !s.wrote(s.conn.WritePing(t.ping)) {
+			return false
+		}
+		s.pingLeft()
 	}
 	if len(s.sending) > 0 {
 		n := s.compose()
@@ -149,6 +189,15 @@ func (s *session) compose() int {
 	return n
 }
 
+// pingLeft notes where the last byte of the ping stands that was just written.
+func (s *session) pingLeft() {
+	s.mu.Lock()
+	if s.ping == nil {
+		s.pingEnd = s.socket.pace.Written()
+	}
+	s.mu.Unlock()
+}
+
 // left reports n written frames to the conversation.
 func (s *session) left(n int) {
 	s.mu.Lock()
@@ -158,13 +207,21 @@ func (s *session) left(n int) {
 	s.sending = s.sending[n:]
 }
 
+// endCode is how a socket ended that could not be written to.
+func endCode(err error) uint16 {
+	if errors.Is(err, paced.ErrTooSlow) {
+		return CloseIdle
+	}
+	return closeBroken
+}
+
 // wrote ends the session if a write failed, which its deadline sees to.
 func (s *session) wrote(err error) bool {
 	if err == nil {
 		return true
 	}
 	s.mu.Lock()
-	s.step(&SocketEnded{})
+	s.step(&SocketEnded{Code: endCode(err)})
 	s.mu.Unlock()
 	s.registry.o.Log.Debug().Err(fmt.Errorf("write to session: %w", err)).Msg("session: given up")
 	if !s.socket.parting.Load() {

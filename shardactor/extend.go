@@ -8,6 +8,8 @@ func (s *Shard) extend(m *Extend) {
 		return
 	}
 	until := s.prolong(e, m.ExtendForMs, nil)
-	confirm(e)
+	if !m.OnItsWay {
+		confirm(e)
+	}
 	s.tell(m.Sink, &Extended{Ref: m.Ref, LeaseUntilMs: until})
 }

@@ -142,6 +142,9 @@ type Extend struct {
 	Owner
 	wire.TaskRef
 	ExtendForMs int64
+	// OnItsWay says that it is asked for an answer that is being written: it
+	// confirms nothing.
+	OnItsWay bool
 }
 
 // Gone tells that the seat's socket ended: unconfirmed deliveries go back at

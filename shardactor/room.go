@@ -42,9 +42,10 @@ const (
 	roomBits   = int64(1)<<32 - 1
 
 	// maxUntakenBytes is how much payload may be untaken by a client before
-	// shards stop granting to it, until its session says otherwise; one task
-	// always fits.
-	maxUntakenBytes = 1 << 20
+	// shards stop granting to it; one task always fits. A session begins with
+	// firstUntakenBytes, and says what it is when anything was taken.
+	maxUntakenBytes   = 1 << 20
+	firstUntakenBytes = 256 << 10
 )
 
 func roomFree(word int64) int64 { return word >> roomShift }

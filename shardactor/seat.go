@@ -46,10 +46,14 @@ type SeatOptions struct {
 }
 
 func newSeat(o SeatOptions, shards int, post func(int, *mailbox.Slot[Message], Message)) *Seat {
-	return &Seat{
+	s := &Seat{
 		ID: o.ID, Tenant: o.Tenant, Subject: o.Subject, WorkerID: o.WorkerID, OverHTTP: o.OverHTTP, Sink: o.Sink,
 		post: post, slots: make([]seatSlots, shards),
 	}
+	if !o.OverHTTP {
+		s.room.bound.Store(firstUntakenBytes)
+	}
+	return s
 }
 
 // SetWindow states how many unfinished tasks the session can hold; 0 lets no

@@ -58,8 +58,11 @@ type subscription struct {
 // seated makes a new socket known.
 func (m *model) seated(s *shardactor.Seat) *seat {
 	known := &seat{
-		Seat: s, bound: 1 << 20, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		Seat: s, bound: 256 << 10, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
 		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
+	}
+	if s.OverHTTP {
+		known.bound = 1 << 20
 	}
 	m.seats[s] = known
 	return known

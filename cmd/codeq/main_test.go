@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,9 +18,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCodeq) != "" {
 		main()
 	}
-	// Under nohup HUP is ignored, and every process of a test would keep that. One
-	// that is caught here starts them as usual.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	goleak.VerifyTestMain(m)
 }
 

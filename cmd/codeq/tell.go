@@ -39,19 +39,14 @@ func (b *bulk) tell() {
 }
 
 // answer prints an answer for programs. When one can not be printed no more lines
-// are posted, and what became of those that were is said for people.
+// are posted, and the tasks of those that were are named for people.
 func (b *bulk) answer(next answer) {
-	err := b.app.writeLine(answerJSON(next))
-	if err == nil {
-		return
+	if err := b.app.writeLine(answerJSON(next)); err != nil {
+		b.cut(err)
+		if next.err == nil {
+			b.app.say("line %d: made %s", next.number, next.enqueued.TaskID)
+		}
 	}
-	b.lost = err
-	b.cut(err)
-	if next.err != nil {
-		b.app.say("line %d: %s", next.number, sentence(next.err))
-		return
-	}
-	b.app.say("line %d: made %s", next.number, next.enqueued.TaskID)
 }
 
 func (b *bulk) count(next answer) {
