@@ -241,7 +241,7 @@ func TestX04CommandsSayWhatIsWrongWithTLS(t *testing.T) {
 	} {
 		for _, args := range [][]string{
 			{"enqueue", command, "1"}, {"enqueue", command, "1", "--key", "k"}, {"enqueue", command, "--file", "/dev/null"},
-			{"result", wire.TaskID{}.String(), "--wait", "1h"}, {"claim", command, "--wait", "1h"}, {"queues"},
+			{"result", wire.TaskID{}.String(), "--wait", "5s"}, {"claim", command, "--wait", "5s"}, {"queues"},
 			{"work", command, "--", "true"}, {"backup", t.TempDir() + "/backup"},
 		} {
 			r := x.begin(address, args...)
