@@ -103,6 +103,8 @@ var clientMutants = []mutant{
 // of a worker are.
 var programMutants = []mutant{
 	{"TestN01Death", "cmd/codeq/shell.go", "	case r.cause == causeHard, r.told && r.interrupted():\n", "	case r.cause == causeHard:\n"},
+	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "ExitStatus() == 0 && (!r.evicted() || objectOf(s.stdout.data) != nil):", "ExitStatus() == 0:"},
+	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "	case r.cause == causeLost:\n", "	case false:\n"},
 	{"TestN03ProgramThat", "cmd/codeq/program.go", "	if !p.begun.Load() && lasting(err) {\n", "	if lasting(err) {\n"},
 	{"TestN04RunThat", "cmd/codeq/shell.go", "	case r.cause == causeTimeout:\n", "	case r.cause == causeTimeout && r.status != 0:\n"},
 	{"TestN13Hangup", "cmd/codeq/work.go", "		signal.Notify(hangups, syscall.SIGHUP)\n", ""},

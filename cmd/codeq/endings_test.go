@@ -184,6 +184,28 @@ func TestN01WorkerAndProgramStoppedTogetherCostNoAttempt(t *testing.T) {
 	}
 }
 
+// A worker that slept through its lease ends its program; exit status 0 of that is
+// no result of the task.
+func TestN01ProgramEndedForALostLeaseDoesNotCompleteByItsStatus(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	watch := newWatcher(t)
+	_, id, _ := command(t, said.URL, "enqueue", "slow", "1")
+	id = strings.TrimSpace(id)
+	worker := start(t, "--url", said.URL, "work", "slow", "--lease", "1s", "--", "/bin/sh", "-c", fakes["mute"], "sh", watch.path, "", "0")
+	_, ended := watch.running()
+	worker.signal(syscall.SIGSTOP)
+	for out := ""; !strings.Contains(out, "attempts    1 of 5"); {
+		_, out, _ = command(t, said.URL, "task", id)
+	}
+	worker.signal(syscall.SIGCONT)
+	ended()
+	worker.err.await(t, id+"  slow  nacked")
+	_, out, _ := command(t, said.URL, "task", id)
+	if strings.Contains(out, "COMPLETED") {
+		t.Errorf("the task is %s", out)
+	}
+}
+
 func TestX5KilledKeeperTakesItsProgramAlong(t *testing.T) {
 	w := newWatcher(t)
 	p := fake("hold", w.path)

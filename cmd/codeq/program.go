@@ -112,15 +112,26 @@ func taskEnvironment(t *wire.Task) []string {
 	}
 }
 
+// mark is the UTF-8 byte order mark.
+const mark = "\ufeff"
+
+// objectOf is the JSON object that a program printed, nil if that is anything else.
+func objectOf(printed []byte) []byte {
+	object := bytes.TrimSpace(bytes.TrimPrefix(printed, []byte(mark)))
+	if len(object) == 0 || object[0] != '{' || wire.CheckJSON(object) != nil {
+		return nil
+	}
+	return object
+}
+
 // resultOf makes the result of what a program printed: a JSON object as it is
 // but for white space around it, any other text as {"output": …} without its
 // last line end. A byte order mark in front is no part of either.
 func resultOf(printed []byte) client.Outcome {
-	printed = bytes.TrimPrefix(printed, []byte("\ufeff"))
-	object := bytes.TrimSpace(printed)
-	if len(object) > 0 && object[0] == '{' && wire.CheckJSON(object) == nil {
+	if object := objectOf(printed); object != nil {
 		return client.Complete(object)
 	}
+	printed = bytes.TrimPrefix(printed, []byte(mark))
 	if !utf8.Valid(printed) {
 		return client.Nack("the output is not UTF-8 text")
 	}

@@ -30,6 +30,7 @@ var fakes = map[string]string{
 	"hold":        `exec 3>"$1"; echo $$ >&3; exec sleep 1000`,
 	"stubborn":    `trap '' TERM; exec 3>"$1"; echo $$ >&3; while :; do sleep 1000; done`,
 	"polite":      `trap 'printf "{\"stopped\":true}"; exit 0' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
+	"mute":        `trap 'printf "$2"; exit $3' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
 	"leave":       `printf '{"left":true}'; sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1" &`,
 }
 
@@ -174,19 +175,26 @@ func TestN03ProgramThatCannotBeStartedHandsBack(t *testing.T) {
 func TestProgramIsToldToEndWhenItsDeliveryIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		program string
+		args    []string
 		cause   error
 		want    string
 	}{
-		"lost":                      {"hold", client.ErrLeaseLost, "nacked signal: terminated"},
-		"stopped":                   {"hold", client.ErrStopping, "released"},
-		"stopped and it completes":  {"polite", client.ErrStopping, `completed {"stopped":true}`},
-		"lost and it still is done": {"polite", client.ErrLeaseLost, `completed {"stopped":true}`},
+		"lost":                      {"hold", nil, client.ErrLeaseLost, "nacked signal: terminated"},
+		"stopped":                   {"hold", nil, client.ErrStopping, "released"},
+		"stopped and it completes":  {"polite", nil, client.ErrStopping, `completed {"stopped":true}`},
+		"lost and it still is done": {"polite", nil, client.ErrLeaseLost, `completed {"stopped":true}`},
+		// Status 0 of a program that was told to end says that it heeded that.
+		"N01 lost, and it prints nothing":    {"mute", []string{"", "0"}, client.ErrLeaseLost, "nacked exit status 0"},
+		"N01 lost, and it prints text":       {"mute", []string{"half", "0"}, client.ErrLeaseLost, "nacked exit status 0"},
+		"N01 lost, and it fails for good":    {"mute", []string{"{}", "65"}, client.ErrLeaseLost, "nacked exit status 65"},
+		"N01 stopped, and it prints nothing": {"mute", []string{"", "0"}, client.ErrStopping, "released"},
+		"N01 stopped, and it prints text":    {"mute", []string{"half", "0"}, client.ErrStopping, "released"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatcher(t)
 			ctx, cancel := context.WithCancelCause(context.Background())
 			done := make(chan string, 1)
-			p := fake(c.program, w.path)
+			p := fake(c.program, append([]string{w.path}, c.args...)...)
 			go func() { done <- outcome(p.work(ctx, delivery("1"))) }()
 			_, ended := w.running()
 			cancel(c.cause)

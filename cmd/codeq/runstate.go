@@ -217,6 +217,9 @@ func (r *runState) finish(from phase) []action {
 	return []action{actDone}
 }
 
+// evicted: this worker ended it for a reason that is not the run's own.
+func (r *runState) evicted() bool { return r.cause == causeLost || r.cause == causeHard }
+
 // interrupted: it died by a signal that people, terminals, service managers and
 // containers send to a worker and its programs together, or says that it did.
 func (r *runState) interrupted() bool {

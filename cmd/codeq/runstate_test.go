@@ -46,6 +46,10 @@ func TestRunStepByStep(t *testing.T) {
 		"N01 the worker is never told":   {[]told{runs, {eventEnds, exited143, ends}, {eventPiped, 0, []action{actVerdict}}, {eventVerdict, 0, done}}, causeNone, false},
 		"N01 it dies by KILL":            {[]told{runs, {eventEnds, byKill, ends}, {eventPiped, 0, done}}, causeNone, false},
 		"the lease is lost":              {[]told{runs, {eventLost, 0, term}, {eventEnds, byTerm, ends}, {eventPiped, 0, quiet}, {eventEmpty, 0, done}}, causeLost, false},
+		"N01 the lease is lost, and it exits with 0 on TERM": {
+			[]told{runs, {eventLost, 0, term}, {eventEnds, exited0, ends}, {eventPiped, 0, quiet}, {eventEmpty, 0, done}}, causeLost, false},
+		"N01 the worker stops without waiting, and it exits with 0 on TERM": {
+			[]told{runs, {eventDrain, 0, quiet}, {eventHard, 0, term}, {eventEnds, exited0, ends}, {eventEmpty, 0, quiet}, {eventPiped, 0, done}}, causeHard, true},
 		"the worker stops without waiting": {
 			[]told{runs, {eventHard, 0, term}, {eventEnds, byTerm, ends}, {eventEmpty, 0, quiet}, {eventPiped, 0, done}}, causeHard, true},
 		"it ignores TERM": {

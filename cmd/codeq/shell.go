@@ -184,11 +184,14 @@ func (s *shell) outcome() client.Outcome {
 		return client.Nack(s.stderr.behind(fmt.Sprintf("timeout: ended after %s", s.program.timeout)))
 	case r.cause == causeStall:
 		return client.Nack(s.stderr.behind(fmt.Sprintf("stopped by %s for %s, and ended", unix.SignalName(s.stopped), s.program.stallFor)))
-	case r.status.Exited() && r.status.ExitStatus() == 0:
+	case r.status.Exited() && r.status.ExitStatus() == 0 && (!r.evicted() || objectOf(s.stdout.data) != nil):
 		return resultOf(s.stdout.data)
 	case r.cause == causeHard, r.told && r.interrupted():
 		// Interrupted by this worker's own end, so the task is not to blame.
 		return client.Stopped()
+	case r.cause == causeLost:
+		// The server refuses it, which gives the unit of the window back.
+		return client.Nack(s.stderr.reason(ending(r.status)))
 	case r.status.Exited() && r.status.ExitStatus() == exitNoRetry:
 		return client.Fail(s.stderr.reason(ending(r.status)))
 	}
