@@ -317,3 +317,31 @@ func TestFirstConnectionWaitsForAServerThatStarts(t *testing.T) {
 		p.closed()
 	})
 }
+
+// Each message has its own time to leave. That of the last pong is long over where a
+// server pings seldom.
+func TestLinkGivesEachMessageItsOwnTimeToLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		made := make(chan *link, 1)
+		go func() {
+			l, err := s.client.connect(context.Background(), &wire.Hello{WorkerID: "ada"})
+			if err != nil {
+				t.Error(err)
+			}
+			made <- l
+		}()
+		p := s.upgraded()
+		p.welcome(next[*wire.Hello](p), 60)
+		l := <-made
+		if err := p.conn.WritePing(nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(writeTimeout + time.Second)
+		l.outgoing <- []byte(`[{"type":"drain"}]`)
+		next[*wire.Drain](p)
+		<-l.written
+		l.close()
+		p.closed()
+	})
+}

@@ -396,3 +396,32 @@ func TestCancelEndsWithItsContextAndWithItsSession(t *testing.T) {
 		p.closed()
 	})
 }
+
+// A refusal that says "later" makes good no doubt about an earlier sending: the task
+// may be there, whatever was said to the second one.
+func TestSessionKeepsADoubtOverALaterRefusal(t *testing.T) {
+	for name, doubt := range map[string]func(s *shop, p *peer) *peer{
+		"internal": func(s *shop, p *peer) *peer {
+			p.refuse(p.enqueue("1").Ref, wire.CodeInternal)
+			return p
+		},
+		"a lost link": func(s *shop, p *peer) *peer {
+			p.enqueue("1")
+			p.cut()
+			return s.arrives()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p := newShop(t, SessionOptions{})
+				s.post("1", "key")
+				p = doubt(s, p)
+				p.refuse(p.enqueue("1").Ref, wire.CodeOverloaded)
+				synctest.Wait() // it rests
+				s.session.Close()
+				s.want(answers{"1": ErrOutcomeUnknown.Error()})
+				p.closed()
+			})
+		})
+	}
+}
