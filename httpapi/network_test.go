@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,13 +21,15 @@ import (
 func wireTest(t *testing.T, test func(t *testing.T, b *bench, c *peer)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{})
+		c := &peer{t: t}
 		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 		server := &http.Server{Handler: b.api, DisableGeneralOptionsHandler: true}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(l) }()
 		near, far := net.Pipe()
-		l.conns <- slowConn{far, paced.NewWriter(far)}
-		test(t, b, &peer{t: t, conn: near, in: bufio.NewReader(near)})
+		c.conn, c.in = near, bufio.NewReader(near)
+		l.conns <- slowConn{&timedConn{Conn: far, readBy: &c.readBy}, paced.NewWriter(far)}
+		test(t, b, c)
 		if err := near.Close(); err != nil {
 			t.Error(err)
 		}
@@ -75,6 +78,19 @@ type peer struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
+	// readBy is the deadline by which the server wants to hear more, zero for none.
+	readBy atomic.Pointer[time.Time]
+}
+
+// timedConn is the server's end.
+type timedConn struct {
+	net.Conn
+	readBy *atomic.Pointer[time.Time]
+}
+
+func (c *timedConn) SetReadDeadline(at time.Time) error {
+	c.readBy.Store(&at)
+	return c.Conn.SetReadDeadline(at)
 }
 
 func (p *peer) say(text string) {
@@ -228,6 +244,27 @@ func TestConnectionSurvivesPanicHeadAndRefusal(t *testing.T) {
 		c.say(postHead(len(okBody), "") + okBody)
 		if g := c.hear("POST"); g.status != http.StatusAccepted {
 			t.Errorf("POST: %d %s", g.status, g.body)
+		}
+	})
+}
+
+// The time for a body ends with the body. A claim may wait for as long, and would
+// lose its client at the end of it.
+func TestTheTimeForABodyEndsWithIt(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		const body = `{"commands":["none"],"waitSeconds":30}`
+		c.say(fmt.Sprintf("POST %s/claim HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", tasksPath, len(body)))
+		synctest.Wait()
+		if at := c.readBy.Load(); at == nil || time.Until(*at) != bodyReadFor {
+			t.Errorf("the body is waited for until %v", at)
+		}
+		c.say(body)
+		synctest.Wait()
+		if at := c.readBy.Load(); !at.IsZero() {
+			t.Errorf("the claim waits, and its client is given up in %v", time.Until(*at))
+		}
+		if g := c.hear("POST"); g.status != http.StatusNoContent {
+			t.Errorf("answered %d %s", g.status, g.body)
 		}
 	})
 }

@@ -2,11 +2,14 @@ package httpapi
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
+	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -178,4 +181,55 @@ func TestN23CursorWithoutABoundOrFromTheFutureIsNone(t *testing.T) {
 	bound := store.ListPlace("\xff\xff\xff\xff\xff\xff\xff\xff")
 	b.mustSay("DELETE", deadPath+"?cursor="+string(appendCursor(nil, q, deadOldestFirst, []store.ListPlace{bound})), "",
 		`{"purged":2,"remaining":0}`)
+}
+
+// A letter that ended at the time of before is none from before it.
+func TestBeforeLeavesOutTheLetterOfThatMillisecond(t *testing.T) {
+	b := newBench(t, setup{})
+	id := b.bury("c", 1)[0]
+	endedAtMs := b.read(id).UpdatedAtMs
+	for _, at := range []struct {
+		ms   int64
+		done int
+	}{{endedAtMs, 0}, {endedAtMs + 1, 1}} {
+		before := strings.Trim(string(wire.AppendTimeMs(nil, at.ms)), `"`)
+		b.mustSay("POST", deadPath+"/replay", fmt.Sprintf(`{"before":%q}`, before),
+			fmt.Sprintf(`{"replayed":%d,"remaining":%d}`, at.done, 1-at.done))
+	}
+	got := b.claim(`{"commands":["c"]}`)
+	b.do("POST", got.path("nack"), `{}`)
+	endedAtMs = b.read(id).UpdatedAtMs
+	for _, at := range []struct {
+		ms   int64
+		done int
+	}{{endedAtMs, 0}, {endedAtMs + 1, 1}} {
+		before := strings.Trim(string(wire.AppendTimeMs(nil, at.ms)), `"`)
+		b.mustSay("DELETE", deadPath+"?before="+url.QueryEscape(before), "",
+			fmt.Sprintf(`{"purged":%d,"remaining":%d}`, at.done, 1-at.done))
+	}
+}
+
+// A request with a filter ends when it has looked at so many letters, whatever it
+// found, and its cursor goes on from there.
+func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", deadChunk+1)
+	a := &api{o: Options{Store: b.store}}
+	w := &deadWork{
+		req:  &wire.DeadRequest{ErrorPart: "no luck", Limit: wire.MaxEndedTasks},
+		read: deadMostFiltered - deadChunk,
+		act: func(letters []store.TimedKey) []shardactor.Effect {
+			return make([]shardactor.Effect, len(letters))
+		},
+	}
+	w.query = store.DeadQuery{
+		Queue: store.QueueKey{Tenant: "default", Command: "c"}, UntilMs: math.MaxInt64,
+		Filter: store.ListFilter{ErrorPart: w.req.ErrorPart},
+	}
+	if err := a.workChunks(&call{r: httptest.NewRequest("DELETE", "/", nil)}, w); err != nil {
+		t.Fatal(err)
+	}
+	if w.done != deadChunk || w.query.After == nil {
+		t.Errorf("%d letters are done, and there is a place to go on: %t; want %d and true", w.done, w.query.After != nil, deadChunk)
+	}
 }
