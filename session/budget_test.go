@@ -65,3 +65,17 @@ func TestOutboxesOfAllSessionsHaveABudget(t *testing.T) {
 		}
 	})
 }
+
+// What shards send to a session that has ended is held by nobody: no client will
+// ever take it.
+func TestASessionThatHasEndedHoldsNothingMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := newBench(t, setup{}).registry, &session{}
+		r.holds(s, 100)
+		r.gaveBack(s)
+		r.holds(s, 50)
+		if held := r.unsentBytes.Load(); held != 0 {
+			t.Errorf("%d bytes are held", held)
+		}
+	})
+}

@@ -404,3 +404,31 @@ func TestPanicOfOurOwnIsNotTakenForAHostileFrame(t *testing.T) {
 	s.readLoop()
 	t.Error("the reader went on")
 }
+
+// An upgrade that fails leaves no place taken, or so many of them would close the
+// door for everybody.
+func TestAnUpgradeThatFailsLeavesNoPlaceTaken(t *testing.T) {
+	b := newBench(t, setup{})
+	request := func() *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/v1/codeq/session", nil)
+		r.Header = http.Header{
+			headerConnection: {headerUpgrade}, headerUpgrade: {"websocket"}, headerVersion: {wsVersion},
+			headerKey: {"AAAAAAAAAAAAAAAAAAAAAA=="},
+		}
+		return r
+	}
+	w := httptest.NewRecorder() // whose connection cannot be taken over
+	b.registry.ServeHTTP(w, request())
+	if w.Code != http.StatusInternalServerError {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+	near, far := net.Pipe()
+	if err := near.Close(); err != nil {
+		t.Fatal(err)
+	}
+	buffer := bufio.NewReadWriter(bufio.NewReader(far), bufio.NewWriter(far))
+	b.registry.ServeHTTP(&hijackable{conn: far, buffer: buffer, header: make(http.Header)}, request())
+	if b.registry.greeting != 0 {
+		t.Errorf("%d places are taken by nobody", b.registry.greeting)
+	}
+}
