@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
 )
 
 // killed is what is left of a directory when its process is killed: everything
@@ -409,5 +410,53 @@ func TestX1AServerThatCannotNoteGoesOn(t *testing.T) {
 			flush(t, s)
 		}
 		closeStore(t, s)
+	}
+}
+
+var errNoSync = errors.New("the disk is gone")
+
+// failingSync is a file whose sync fails.
+type failingSync struct{ vfs.File }
+
+func (failingSync) Sync() error     { return errNoSync }
+func (failingSync) SyncData() error { return errNoSync }
+
+// What could not be synced is not noted: the next start would refuse a directory
+// that has all that was acknowledged.
+func TestX1WhatCouldNotBeSyncedIsNotNoted(t *testing.T) {
+	fs := vfs.NewMem()
+	if err := fs.MkdirAll("data/db", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSynced(fs, "data/db", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	f, err := s.Create("data/db/000002.log", logCategory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	watched := f.(*syncedFile)
+	working := watched.File
+	watched.File = failingSync{working}
+	if err := f.Sync(); !errors.Is(err, errNoSync) {
+		t.Errorf("the sync ends with %v", err)
+	}
+	if err := f.SyncData(); !errors.Is(err, errNoSync) {
+		t.Errorf("the sync ends with %v", err)
+	}
+	if notes := parseSynced(wholeFile(t, fs, "data/db/"+syncedName)); len(notes) != 0 {
+		t.Errorf("noted as synced: %v", notes)
+	}
+	watched.File = working
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if notes := parseSynced(wholeFile(t, fs, "data/db/"+syncedName)); notes[watched.which] != 100 {
+		t.Errorf("noted as synced: %v", notes)
 	}
 }
