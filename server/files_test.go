@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 )
 
 // What is shared never exceeds the limit, also when the store holds every table
@@ -55,5 +57,19 @@ func TestN14InheritedFilesCount(t *testing.T) {
 	}
 	if f, err := planFiles(306, usualFiles+50); err != nil || f.connections != shareFiles(256, 0).connections {
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// Without max-sessions there are as many sessions as the limit leaves room for, so
+// that connections are left for requests.
+func TestN14SessionsAreBoundWhateverTheSettingSays(t *testing.T) {
+	for _, wanted := range []int{0, 1, anyFiles} {
+		s := &Server{o: Options{MaxSessions: wanted, Log: zerolog.Nop()}}
+		if err := s.planFiles(); err != nil {
+			t.Fatal(err)
+		}
+		if most := s.o.MaxSessions; most < 1 || most > s.files.sessions || wanted == 1 && most != 1 {
+			t.Errorf("with max-sessions %d there may be %d sessions, of %+v", wanted, most, s.files)
+		}
 	}
 }
