@@ -10,6 +10,7 @@ import (
 	"codeq/auth"
 	"codeq/mailbox"
 	"codeq/shardactor"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -68,9 +69,14 @@ func (a *api) claim(c *call, parse func([]byte) (*wire.ClaimRequest, *wire.Error
 		return refuse(refusal)
 	case c.r.Context().Err() != nil:
 		return answer{abort: true}
+	case a.grantsStopped():
+		return refuse(noGrantError())
 	}
 	return answer{status: http.StatusNoContent}
 }
+
+// grantsStopped says that nothing is handed out, because the disk is nearly full.
+func (a *api) grantsStopped() bool { return a.o.Store.Guard().Level() >= store.NoGrant }
 
 // allowedCommands is the list that a claim asks for with everything replaced by
 // what the credential is good for, or forbidden.

@@ -138,11 +138,24 @@ func TestNearlyFullDiskRefusesTasksAndSaysSo(t *testing.T) {
 	disk.availBytes.Store(60 << 20)
 	b := newBench(t, setup{fs: disk})
 	b.post(okBody)
-	disk.availBytes.Store(20 << 20)
+	disk.availBytes.Store(24 << 20)
 	b.store.Guard().Tick(time.Now())
 	b.do("POST", tasksPath, okBody).mustRefuse(t, wire.CodeStorageFull)
 	if g := b.do("GET", "/readyz", ""); g.status != http.StatusOK || !strings.Contains(g.body, `"diskGuard":"no-enqueue"`) {
 		t.Errorf("readyz: %d %s", g.status, g.body)
+	}
+	b.do("POST", claimPath, "").claimed(t)
+	b.do("POST", claimPath, "").mustBeNothing(t)
+	for _, left := range []uint64{12 << 20, 2 << 20} {
+		disk.availBytes.Store(left)
+		b.store.Guard().Tick(time.Now())
+		for _, body := range []string{"", `{"waitSeconds":1}`} {
+			b.do("POST", claimPath, body).mustRefuse(t, wire.CodeStorageFull)
+			b.do("POST", claimBatchPath, body).mustRefuse(t, wire.CodeStorageFull)
+		}
+		if g := b.do("GET", "/readyz", ""); g.status != http.StatusServiceUnavailable || !strings.Contains(g.body, `"code":"storage_full"`) {
+			t.Errorf("readyz with %d bytes left: %d %s", left, g.status, g.body)
+		}
 	}
 	disk.availBytes.Store(60 << 20)
 	b.store.Guard().Tick(time.Now())

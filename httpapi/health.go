@@ -18,6 +18,11 @@ func (a *api) getReady(*call) answer {
 	if a.o.Ready != nil && !a.o.Ready() {
 		return refuse(drainingError())
 	}
+	if a.grantsStopped() {
+		ans := refuse(noGrantError())
+		ans.status = http.StatusServiceUnavailable // what probes know for not ready
+		return ans
+	}
 	body := append([]byte(nil), `{"status":"ready","durability":`...)
 	body = wire.AppendQuoted(body, a.o.Durability)
 	body = append(body, `,"shards":`...)

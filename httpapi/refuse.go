@@ -54,6 +54,10 @@ func storageFullError() *wire.Error {
 	return wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and takes no new task; free space there, then try again")
 }
 
+func noGrantError() *wire.Error {
+	return wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and no task is handed out; free space there, then try again")
+}
+
 func credentialGone() *wire.Error {
 	return wire.Refuse(wire.CodeUnauthenticated, "the token was taken back while the request waited")
 }

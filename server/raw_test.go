@@ -183,12 +183,17 @@ var tricks = []trick{
 	{name: "a length and chunks", applies: readsBody, say: one(func(r *plainRequest) string {
 		return r.head(r.target(), "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n") + "\r\n" + chunked(r.body)
 	})},
+	{name: "the same length twice", applies: readsBody, say: one(func(r *plainRequest) string {
+		return r.text(r.target(), fmt.Sprintf("Content-Length: %d\r\n", len(r.body)))
+	})},
 
 	{name: "two lengths", want: always(noHTTP), say: body("Content-Length: 2\r\nContent-Length: 3\r\n", "{} ")},
 	{name: "a negative length", want: always(noHTTP), say: body("Content-Length: -1\r\n", "")},
 	{name: "a length of letters", want: always(noHTTP), say: body("Content-Length: two\r\n", "{}")},
 	{name: "another coding", want: always(said{501, ""}), say: body("Transfer-Encoding: gzip\r\n", "{}")},
 	{name: "two codings", want: always(said{501, ""}), say: body("Transfer-Encoding: gzip, chunked\r\n", chunked("{}"))},
+	{name: "chunks said twice", want: always(said{501, ""}), say: body("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunked("{}"))},
+	{name: "chunks said twice in a line", want: always(said{501, ""}), say: body("Transfer-Encoding: chunked, chunked\r\n", chunked("{}"))},
 	{name: "two hosts", want: always(noHTTP), say: headers("Host: y\r\n")},
 	{name: "no host", want: always(noHTTP), say: one(func(r *plainRequest) string {
 		return fmt.Sprintf("%s %s HTTP/1.1\r\n\r\n", r.method, r.target())
