@@ -12,18 +12,18 @@ import (
 // Cancel ends a task that has not ended yet, wherever it is; the worker that
 // has it is told. It returns the task as it is then; a task that was cancelled
 // before is no error. A task that ended otherwise is a *wire.Error with the
-// code already_terminal and that task in it. Cancelling twice does no harm, so
-// a request that broke off may be repeated.
+// code already_terminal and that task in it. Without an answer the error is
+// ErrOutcomeUnknown; cancelling twice does no harm.
 func (c *Client) Cancel(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) {
 	answer, err := c.do(ctx, call{
-		method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel",
+		method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel", remedy: repeatable,
 	})
 	if err != nil {
 		return nil, err
 	}
 	task, err := wire.ParseTask(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("a cancelled task", err)
+		return nil, answer.misunderstood("a cancelled task", err)
 	}
 	return &TaskAnswer{Task: task, Raw: answer.body}, nil
 }

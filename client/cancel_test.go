@@ -27,11 +27,3 @@ func TestCancelReadsTheTaskAndWhatEndedItBefore(t *testing.T) {
 		t.Errorf("got %v, want already_terminal with the task", err)
 	}
 }
-
-func TestCancelThatBrokeOffLeavesNoDoubt(t *testing.T) {
-	c, _ := answering(t, 502, "no gateway")
-	_, err := c.Cancel(context.Background(), taskID('a'))
-	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
-		t.Errorf("got %v, want an error that may be repeated", err)
-	}
-}

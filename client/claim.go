@@ -32,7 +32,7 @@ type ClaimOptions struct {
 // Worker is pushed its tasks, renews their leases itself and takes less of
 // everything. Methods may be called from any goroutine. Each sends one request,
 // and returns a *wire.Error for a refusal (lease_lost: drop the work). After any
-// other error it does no harm to send it again.
+// other error it does no harm to send it again, ErrOutcomeUnknown included.
 type Claimed struct {
 	// Task is nil after Client.Claimed.
 	Task *wire.Task
@@ -104,7 +104,7 @@ func (c *Client) claimOnce(ctx context.Context, o ClaimOptions) ([]*Claimed, err
 	if request.Count > 1 {
 		var batch struct{ Tasks []json.RawMessage }
 		if err := json.Unmarshal(answer.body, &batch); err != nil {
-			return nil, c.misunderstood("claimed tasks", err)
+			return nil, answer.misunderstood("claimed tasks", err)
 		}
 		list = batch.Tasks
 	}
@@ -112,7 +112,7 @@ func (c *Client) claimOnce(ctx context.Context, o ClaimOptions) ([]*Claimed, err
 	for _, raw := range list {
 		task, token, err := wire.ParseClaimed(raw)
 		if err != nil {
-			return nil, c.misunderstood("a claimed task", err)
+			return nil, answer.misunderstood("a claimed task", err)
 		}
 		claimed = append(claimed, &Claimed{Task: task, Ref: wire.TaskRef{TaskID: task.ID, Token: token}, Raw: raw, client: c})
 	}
@@ -132,8 +132,8 @@ func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until ti
 		return time.Time{}, err
 	}
 	var said struct{ LeaseUntil time.Time }
-	if err := json.Unmarshal(answer, &said); err != nil {
-		return time.Time{}, t.client.misunderstood("the answer to a heartbeat", err)
+	if err := json.Unmarshal(answer.body, &said); err != nil {
+		return time.Time{}, answer.misunderstood("the answer to a heartbeat", err)
 	}
 	return said.LeaseUntil, nil
 }
@@ -182,23 +182,20 @@ func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*Settle
 		Status       string
 		DelaySeconds int64
 	}
-	if err := json.Unmarshal(answer, &said); err != nil {
-		return nil, t.client.misunderstood("the answer to an outcome", err)
+	if err := json.Unmarshal(answer.body, &said); err != nil {
+		return nil, answer.misunderstood("the answer to an outcome", err)
 	}
 	return &SettleAnswer{
-		DeadLetter: said.Status == wire.NackDeadLettered, Wait: time.Duration(said.DelaySeconds) * time.Second, Raw: answer,
+		DeadLetter: said.Status == wire.NackDeadLettered, Wait: time.Duration(said.DelaySeconds) * time.Second, Raw: answer.body,
 	}, nil
 }
 
 // say sends one verb about the delivery.
-func (t *Claimed) say(ctx context.Context, verb string, body []byte) ([]byte, error) {
-	answer, err := t.client.do(ctx, call{
+func (t *Claimed) say(ctx context.Context, verb string, body []byte) (*reply, error) {
+	return t.client.do(ctx, call{
 		method: http.MethodPost, path: apiPath + "/tasks/" + t.Ref.TaskID.String() + "/" + verb, body: body,
+		remedy: fmt.Sprintf("it can be done again without harm, and \"codeq task %v\" shows the task", t.Ref.TaskID),
 	})
-	if err != nil {
-		return nil, err
-	}
-	return answer.body, nil
 }
 
 func (t *Claimed) holder() wire.Holder { return wire.Holder{Token: t.Ref.Token} }

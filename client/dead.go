@@ -78,6 +78,7 @@ func (q *DeadQuery) request() *wire.DeadRequest {
 }
 
 func (c *Client) workDead(ctx context.Context, in call) (*DeadAnswer, error) {
+	in.remedy = "it can be done again, and is then about those that are left"
 	answer, err := c.do(ctx, in)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (c *Client) workDead(ctx context.Context, in call) (*DeadAnswer, error) {
 		Cursor                      string
 	}
 	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return nil, c.misunderstood("what became of dead letters", err)
+		return nil, answer.misunderstood("what became of dead letters", err)
 	}
 	return &DeadAnswer{
 		Done: said.Replayed + said.Purged, Remaining: said.Remaining, Cursor: said.Cursor, Raw: answer.body,
@@ -114,7 +115,7 @@ func (c *Client) DeadReasons(ctx context.Context, command string, limit int, cur
 	}
 	found, err := wire.ParseDeadReasons(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("reasons", err)
+		return nil, answer.misunderstood("reasons", err)
 	}
 	return &ReasonsAnswer{DeadReasons: *found, Raw: answer.body}, nil
 }

@@ -8,8 +8,10 @@ import (
 // Sentinels. Test for them with errors.Is: most arrive wrapped in a sentence.
 var (
 	// ErrOutcomeUnknown: the request was sent and the connection ended before
-	// its answer came, so a new task may or may not exist. A request with an
-	// idempotency key can be repeated without harm, and so can a cancel.
+	// its answer came, or what came was no answer of codeq, so what was asked for
+	// may or may not be done. Every request that changes something ends so, and
+	// most can be repeated without harm; the sentence says it. Look first for a
+	// task without an idempotency key, and for a replay of one task.
 	ErrOutcomeUnknown = errors.New("no answer came: the server may or may not have done it")
 	// ErrClosed: the session was closed before the request was sent.
 	ErrClosed = errors.New("session closed before the request was sent")

@@ -25,15 +25,30 @@ type call struct {
 	method string
 	path   string // from the base address on
 	body   []byte
-	// once: doing it twice would be more than doing it once, so a request without
-	// an answer leaves a doubt that has to be told.
-	once bool
+	// remedy: the request changes something and is not sent again from here, so one
+	// without an answer leaves a doubt that has to be told; and this is what can be
+	// done about it then.
+	remedy string
 	// waitFor is the time the server was asked to wait.
 	waitFor time.Duration
 }
 
+// repeatable is the remedy of requests that change no more when they are sent twice.
+const repeatable = "it can be done again without harm"
+
+// unsure is the error of a request: with what must be told of one that the server
+// may have done.
+func (in *call) unsure(err error) error {
+	if in.remedy == "" || fateOf(err)&inDoubt&^internal == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; %s", outcomeUnknown(err), in.remedy)
+}
+
 // reply is a 2xx answer.
 type reply struct {
+	call   call
+	from   string // the base address that was asked
 	header http.Header
 	body   []byte
 }
@@ -43,13 +58,10 @@ var errMute = errors.New("no answer came in time")
 
 // do carries out one request, once. It returns a *wire.Error for a refusal, an
 // *UnreachableError when nothing could be sent, ErrOutcomeUnknown when a request
-// that must not be done twice had no answer, and else a sentence.
+// with a remedy had no whole answer of codeq, and else a sentence.
 func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	answer, err := c.try(ctx, in)
-	if err != nil && in.once && fateOf(err)&inDoubt&^internal != 0 {
-		return nil, outcomeUnknown(err)
-	}
-	return answer, err
+	return answer, in.unsure(err)
 }
 
 func (c *Client) try(ctx context.Context, in call) (*reply, error) {
@@ -66,7 +78,7 @@ func (c *Client) try(ctx context.Context, in call) (*reply, error) {
 	if err != nil {
 		return nil, noAnswer(ctx, baseOf(response.Request.URL, in.path), cutShort, err)
 	}
-	return &reply{header: response.Header, body: body}, nil
+	return &reply{call: in, from: c.URL(), header: response.Header, body: body}, nil
 }
 
 // open sends one request, also to where answers send it on to, and returns the
@@ -147,8 +159,8 @@ func (c *Client) refusal(at *url.URL, path string, response *http.Response) erro
 }
 
 // misunderstood is the error of a 2xx that is not what codeq says.
-func (c *Client) misunderstood(what string, err error) error {
-	return &failed{error: fmt.Errorf("read %s from %s: %w", what, c.URL(), err), how: garbled}
+func (r *reply) misunderstood(what string, err error) error {
+	return r.call.unsure(&failed{error: fmt.Errorf("read %s from %s: %w", what, r.from, err), how: garbled})
 }
 
 // Enqueued answers a request for a new task.
@@ -178,14 +190,17 @@ func (c *Client) Post(ctx context.Context, request *wire.EnqueueRequest) (*Enque
 
 func (c *Client) postOnce(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	body := wire.AppendEnqueueRequest(nil, request)
-	once := request.IdempotencyKey == ""
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: apiPath + "/tasks", body: body, once: once})
+	in := call{method: http.MethodPost, path: apiPath + "/tasks", body: body}
+	if request.IdempotencyKey == "" {
+		in.remedy = "look with \"codeq tasks\" whether the task is there before it is posted again"
+	}
+	answer, err := c.do(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	task, err := wire.ParseTask(answer.body)
 	if err != nil {
-		return nil, outcomeUnknown(c.misunderstood("the new task", err))
+		return nil, outcomeUnknown(answer.misunderstood("the new task", err))
 	}
 	replayed := strings.EqualFold(answer.header.Get("Idempotent-Replayed"), "true")
 	return &Enqueued{TaskID: task.ID, Replayed: replayed, Task: task, Raw: answer.body}, nil
@@ -205,7 +220,7 @@ func (c *Client) Task(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) 
 	}
 	task, err := wire.ParseTask(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("a task", err)
+		return nil, answer.misunderstood("a task", err)
 	}
 	return &TaskAnswer{Task: task, Raw: answer.body}, nil
 }
@@ -224,7 +239,7 @@ func (c *Client) Queues(ctx context.Context) (*QueuesAnswer, error) {
 	}
 	queues, err := wire.ParseQueueList(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("the queues", err)
+		return nil, answer.misunderstood("the queues", err)
 	}
 	return &QueuesAnswer{Queues: queues, Raw: answer.body}, nil
 }
@@ -249,7 +264,7 @@ func (c *Client) Sessions(ctx context.Context, cursor string) (*SessionsAnswer, 
 	}
 	sessions, next, err := wire.ParseSessionList(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("the sessions", err)
+		return nil, answer.misunderstood("the sessions", err)
 	}
 	return &SessionsAnswer{Sessions: sessions, Cursor: next, Raw: answer.body}, nil
 }
@@ -270,7 +285,7 @@ func (c *Client) Version(ctx context.Context) (*VersionAnswer, error) {
 		Version string `json:"version"`
 	}
 	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return nil, c.misunderstood("the version", err)
+		return nil, answer.misunderstood("the version", err)
 	}
 	return &VersionAnswer{Version: said.Version, Raw: answer.body}, nil
 }

@@ -56,7 +56,7 @@ func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TasksAnswer, error) {
 	}
 	tasks, cursor, err := wire.ParseTaskPage(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("a list of tasks", err)
+		return nil, answer.misunderstood("a list of tasks", err)
 	}
 	return &TasksAnswer{Tasks: tasks, Cursor: cursor, Raw: answer.body}, nil
 }

@@ -27,18 +27,19 @@ func (c *Client) Queue(ctx context.Context, command string) (*QueueAnswer, error
 func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.QueueSettings) (*QueueAnswer, error) {
 	return c.queue(ctx, call{
 		method: http.MethodPut, path: queuePath(command), body: wire.AppendQueueSettings(nil, settings),
+		remedy: repeatable,
 	})
 }
 
 // PauseQueue keeps the tasks of a queue from workers until ResumeQueue, also
 // over a restart of the server. What workers have in hand stays theirs.
 func (c *Client) PauseQueue(ctx context.Context, command string) (*QueueAnswer, error) {
-	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/pause"})
+	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/pause", remedy: repeatable})
 }
 
 // ResumeQueue ends a pause.
 func (c *Client) ResumeQueue(ctx context.Context, command string) (*QueueAnswer, error) {
-	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/resume"})
+	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/resume", remedy: repeatable})
 }
 
 func (c *Client) queue(ctx context.Context, in call) (*QueueAnswer, error) {
@@ -48,7 +49,7 @@ func (c *Client) queue(ctx context.Context, in call) (*QueueAnswer, error) {
 	}
 	figures, err := wire.ParseQueueFigures(answer.body)
 	if err != nil {
-		return nil, c.misunderstood("a queue", err)
+		return nil, answer.misunderstood("a queue", err)
 	}
 	return &QueueAnswer{Queue: figures, Raw: answer.body}, nil
 }

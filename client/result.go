@@ -101,15 +101,15 @@ func (c *Client) resultOnce(ctx context.Context, id wire.TaskID, waitFor time.Du
 		Result json.RawMessage `json:"result"`
 	}
 	if err := json.Unmarshal(answer.body, &parts); err != nil {
-		return nil, c.misunderstood("a result", err)
+		return nil, answer.misunderstood("a result", err)
 	}
 	task, err := wire.ParseTask(parts.Task)
 	if err != nil {
-		return nil, c.misunderstood("the task of a result", err)
+		return nil, answer.misunderstood("the task of a result", err)
 	}
 	record, err := wire.ParseResultRecord(parts.Result)
 	if err != nil {
-		return nil, c.misunderstood("a result", err)
+		return nil, answer.misunderstood("a result", err)
 	}
 	return &ResultAnswer{Task: task, Result: record, Raw: answer.body}, nil
 }

@@ -92,6 +92,9 @@ const (
 // answer is written gives nothing, or takes the task back at once. Only an answer
 // that was lost behind it, in a proxy, strands a task, and a notice says so.
 //
+// After a fate of inDoubt but internal, the error of whatever changes something and
+// is not tried again is ErrOutcomeUnknown, with what to do; see call.unsure.
+//
 // The pauses between tries are those of pause. A lost link is dialled again
 // whatever ended it: what a close code such as 4401 means, the next attempt is
 // told as a refusal.

@@ -123,7 +123,7 @@ func perform(v verb) (do func(*Client) error, good string, before []string) {
 	case once:
 		return func(c *Client) error { _, err := c.Enqueue(ctx, "c", 1); return err }, plain(202, taskBody('a')), nil
 	case harmless:
-		return func(c *Client) error { _, err := c.Cancel(ctx, taskID('a')); return err }, plain(200, taskBody('a')), nil
+		return func(c *Client) error { _, err := c.Task(ctx, taskID('a')); return err }, plain(200, taskBody('a')), nil
 	case keyed:
 		return func(c *Client) error { _, err := c.Enqueue(ctx, "c", 1, Key("k")); return err }, plain(202, taskBody('a')), nil
 	case keyedInDoubt:

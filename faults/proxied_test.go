@@ -161,6 +161,43 @@ func TestN07TheEndOfAWaitNamesTheProxy(t *testing.T) {
 	}
 }
 
+// A proxy that hands a request on and cuts the answer leaves a doubt, which is told.
+func TestF01AChangeWhoseAnswerIsCutSaysThatItMayBeDone(t *testing.T) {
+	x := newSite(t)
+	id := x.post("other", 1, 0)[0]
+	cutting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request := r.Clone(r.Context())
+		request.URL.Scheme, request.URL.Host, request.RequestURI = "http", x.server.Addr, ""
+		answer, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = answer.Body.Close() // it is cut
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 2") // the client says what it got
+		_ = conn.Close()                          // as above
+	}))
+	defer cutting.Close()
+	for _, args := range [][]string{{"pause", "other"}, {"cancel", id.String()}, {"dlq", "purge", "other"}} {
+		r := x.begin(cutting.URL, args...)
+		r.ends(1)
+		r.says("the server may or may not have done it")
+		r.says("it can be done again")
+	}
+	if task := x.read(id); task.Status != wire.StatusCancelled {
+		t.Errorf("the task is %s, want one that is cancelled", task.Status)
+	}
+	answer, err := x.api.Do(x.ctx, http.MethodGet, "/admin/queues/other", "")
+	if err != nil || !strings.Contains(string(answer.Body), `"paused":true`) {
+		t.Errorf("the queue is %s, %v", answer.Body, err)
+	}
+}
+
 // A server that is killed and comes back ends no wait.
 func TestN07WaitsOutliveARestart(t *testing.T) {
 	x := newSite(t)

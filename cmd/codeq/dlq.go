@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"codeq/client"
@@ -142,7 +141,7 @@ func (a *app) workDead(
 		}
 		answer, err := work(c, asks, q)
 		if err != nil {
-			return ended(err, nothingDone(err))
+			return ended(err, !errors.Is(err, client.ErrOutcomeUnknown))
 		}
 		all, q.Cursor = all+answer.Done, answer.Cursor
 		if a.JSON {
@@ -160,13 +159,6 @@ func (a *app) workDead(
 			return ended(context.Cause(ctx), true)
 		}
 	}
-}
-
-// nothingDone reports an error after which the request that had it did nothing.
-func nothingDone(err error) bool {
-	var refusal *wire.Error
-	var dial *net.OpError
-	return errors.As(err, &refusal) || errors.As(err, &dial) && dial.Op == "dial"
 }
 
 // endsLater is a context that ends so much later than ctx: a request that is under
