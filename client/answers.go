@@ -38,7 +38,7 @@ func (c *crew) answered(frame *wire.OK) {
 	q := c.answer(frame.Ref)
 	switch {
 	case q.outcome != nil:
-		c.refusals = 0
+		c.refusals, c.putOff = 0, nil
 		q.outcome.waits = time.Duration(frame.DelaySeconds) * time.Second
 		c.settle(q.outcome, nil)
 	case q.heartbeat != nil:
@@ -119,7 +119,7 @@ func (c *crew) later(refusal *wire.Error) {
 	if c.waiting {
 		return
 	}
-	c.waiting = true
+	c.waiting, c.putOff = true, refusal
 	c.again.Reset(pause(c.refusals, refusal))
 	c.refusals++
 	if c.refusals == 4 {

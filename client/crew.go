@@ -90,6 +90,9 @@ func (c *crew) ending() bool { return c.draining || c.stopping != nil }
 
 func (c *crew) drain() {
 	c.draining = true
+	if n := c.refusedOutcomes(); n > 0 {
+		c.worker.client.notice(fmt.Sprintf("waiting to hand in the outcomes of %d tasks; the server does not take them yet%s", n, c.why()))
+	}
 	c.stateWindow()
 }
 
@@ -124,7 +127,29 @@ func (c *crew) giveUp() error {
 	if len(c.jobs) == 0 {
 		return c.stopping
 	}
-	return fmt.Errorf("%w; the outcomes of %d tasks could not be handed in", c.stopping, len(c.jobs))
+	return fmt.Errorf("%w; the outcomes of %d tasks could not be handed in%s", c.stopping, len(c.jobs), c.why())
+}
+
+// refusedOutcomes counts what waits to be handed in because the server puts it off,
+// or is away.
+func (c *crew) refusedOutcomes() (n int) {
+	for _, j := range c.jobs {
+		if j.state == jobFinished && !j.stray && (c.link == nil || c.putOff != nil) {
+			n++
+		}
+	}
+	return n
+}
+
+// why the server takes no outcomes, to stand behind that.
+func (c *crew) why() string {
+	switch {
+	case c.link == nil:
+		return ": there is no connection"
+	case c.putOff != nil:
+		return fmt.Sprintf(": %s (%s)", c.putOff.Sentence, c.putOff.Code)
+	}
+	return ""
 }
 
 // up starts on a fresh link: first the outcomes that the last one may have

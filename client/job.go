@@ -77,6 +77,7 @@ type crew struct {
 	waiting  bool        // again is set
 	unheard  bool        // the subscription was refused for now
 	refusals int         // for now, without a success in between
+	putOff   *wire.Error // the last of them, nil after a success
 	rest     *time.Timer // end of the pause after work that could not be begun
 	resting  bool        // rest is set
 	unbegun  int         // pauses in a row

@@ -649,3 +649,30 @@ func TestWorkerThatDrainsWithoutAConnectionAndHasNothingInHandEnds(t *testing.T)
 		}
 	})
 }
+
+// A worker that is told to end says what it still waits for, and why.
+func TestN13WorkerSaysWhichOutcomesTheServerDoesNotTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notices []string
+		s := newShift(t, 1)
+		s.client.notice = func(n string) { notices = append(notices, n) }
+		p := s.arrives()
+		p.subscribed()
+		p.push('a')
+		next[*wire.Received](p)
+		s.running('a').end <- Complete([]byte(`{}`))
+		p.refuse(wantResult(t, p, 'a', `{}`).Ref, wire.CodeStorageFull)
+		synctest.Wait()
+		s.worker.Drain()
+		p.ok(next[*wire.Window](p).Ref)
+		want := "waiting to hand in the outcomes of 1 tasks; the server does not take them yet: because of the test (storage_full)"
+		if !slices.Contains(notices, want) {
+			t.Errorf("notices are %q, want %q", notices, want)
+		}
+		s.stop(errTest)
+		if err := s.over(); !errors.Is(err, errTest) || !strings.HasSuffix(err.Error(), "could not be handed in: because of the test (storage_full)") {
+			t.Errorf("Run returned %v", err)
+		}
+		p.closed()
+	})
+}

@@ -245,6 +245,58 @@ func TestX5ProgramsEndWithTheirWorker(t *testing.T) {
 	}
 }
 
+// As timeout of GNU stops them: the process, and at once its group.
+func TestN13StopThatComesTwiceIsOne(t *testing.T) {
+	h := newHouse(t)
+	watch := newWatcher(t)
+	w := h.work("slow", "--", "/bin/sh", "-c", fakes["polite"], "sh", watch.path)
+	id := h.fine("enqueue", "slow", "1")
+	pid, ended := watch.running()
+	w.stops <- syscall.SIGTERM
+	w.stops <- syscall.SIGTERM
+	w.err.await(t, "taking no more tasks")
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended()
+	if code := <-w.ends; code != exitFine {
+		t.Errorf("the worker ended with exit code %d, errors %q", code, w.err)
+	}
+	has(t, h.fine("task", id), "COMPLETED")
+}
+
+// QUIT, as by Ctrl-\, does not wait, and is no crash of this program.
+func TestN13QuitEndsTheProgramsAtOnce(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	watch := newWatcher(t)
+	_, id, _ := command(t, said.URL, "enqueue", "slow", "1")
+	worker := start(t, "--url", said.URL, "work", "slow", "--", "/bin/sh", "-c", fakes["hold"], "sh", watch.path)
+	_, ended := watch.running()
+	worker.signal(syscall.SIGQUIT)
+	ended()
+	if code := worker.exit(); code != exitFailed || strings.Contains(worker.err.String(), "goroutine") {
+		t.Errorf("the worker ended with exit code %d, errors %q", code, worker.err)
+	}
+	_, out, _ := command(t, said.URL, "task", strings.TrimSpace(id))
+	has(t, out, "PENDING", "attempts    0 of 5")
+}
+
+// A worker that has nothing in hand has nothing to complain of when it is stopped
+// twice, here because its server does not answer.
+func TestN13SecondStopOfAnIdleWorkerIsNoFailure(t *testing.T) {
+	server, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	worker := start(t, "--url", said.URL, "work", "slow", "--", "cat")
+	worker.err.await(t, "Ctrl-C stops")
+	server.signal(syscall.SIGSTOP)
+	worker.signal(syscall.SIGTERM)
+	worker.err.await(t, "no program runs")
+	time.Sleep(echoFor) // what comes sooner is the first stop again
+	worker.signal(syscall.SIGTERM)
+	if code := worker.exit(); code != exitFine || strings.Contains(worker.err.String(), "stopped") {
+		t.Errorf("the worker ended with exit code %d, errors %q", code, worker.err)
+	}
+}
+
 // HUP drains a worker as TERM does, and its program neither sees it nor is cut.
 func TestN13HangupDrainsTheWorker(t *testing.T) {
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")

@@ -271,12 +271,13 @@ func TestSecondStopEndsTheProgramsAndHandsTheTasksBack(t *testing.T) {
 		t.Errorf("the worker ended with exit code %d while a program runs", code)
 	default:
 	}
+	time.Sleep(echoFor) // what comes sooner is the first stop again
 	w.stops <- os.Interrupt
 	ended()
 	if code := <-w.ends; code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	has(t, w.err.String(), id+"  hash  released", "stopped before the running programs had ended")
+	has(t, w.err.String(), id+"  hash  released", "waiting for the running programs (1)", "stopped before the running programs had ended (1)")
 	has(t, h.fine("task", id), "PENDING", "attempts    0 of 5", "deliveries  1")
 	has(t, h.fine("task", waits), "PENDING", "deliveries  0")
 }

@@ -45,6 +45,8 @@ type program struct {
 	verdictFor time.Duration
 	// begun: some program was started.
 	begun atomic.Bool
+	// runs is how many programs run.
+	runs atomic.Int64
 	// never gets why no program can ever be started.
 	never chan error
 	// say tells people what goes on.
@@ -71,6 +73,8 @@ func findProgram(words []string) (*program, error) {
 // work runs the program for one delivery and turns how it ended into an
 // outcome. It is a client.Handler.
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
+	p.runs.Add(1)
+	defer p.runs.Add(-1)
 	s := &shell{program: p, task: d.Task, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
 	if err := s.start(); err != nil {
 		finishAll(s.printed, 0)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,8 +17,12 @@ import (
 	"codeq/wire"
 )
 
-// errStoppedHard is why a worker ends that was told to stop twice.
-var errStoppedHard = errors.New("stopped before the running programs had ended")
+// errStoppedIdle is why a worker ends that was told to stop twice while no program ran.
+var errStoppedIdle = errors.New("stopped without waiting")
+
+// echoFor is how long behind the first stop signal another one is the same stop: some,
+// like timeout of GNU, send it to a process and then to its group.
+const echoFor = 500 * time.Millisecond
 
 type workCmd struct {
 	Command string         `arg:"" help:"Command whose tasks to take."`
@@ -39,7 +44,8 @@ no terminal, and end with this worker, however it ends.
 
   codeq work sha256 --window 8 -- ./hash.sh --fast
 
-The first Ctrl-C, TERM or HUP takes no more tasks and waits for the programs, the second ends them.`
+The first Ctrl-C, TERM or HUP takes no more tasks and waits for the programs. A second one, half a second
+later or more, ends them, and so does QUIT at once.`
 }
 
 // Run takes tasks until it is told to stop.
@@ -73,7 +79,7 @@ func (w *workCmd) Run(a *app) error {
 	if w.Window < 1 {
 		return wrong("window must be from 1 to %d, got %d", wire.MaxWindow, w.Window)
 	}
-	shift := &shift{app: a, command: w.Command, window: w.Window, never: p.never, lines: make(chan client.Settlement, lineBacklog)}
+	shift := &shift{app: a, command: w.Command, window: w.Window, never: p.never, runs: &p.runs, lines: make(chan client.Settlement, lineBacklog)}
 	worker, err := c.NewWorker(client.WorkerOptions{
 		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
 		Handler: p.work, Settled: shift.settled, Connected: shift.connected,
@@ -107,7 +113,8 @@ type shift struct {
 	command string
 	window  int
 	greeted bool
-	never   <-chan error // why no program can ever be started
+	never   <-chan error  // why no program can ever be started
+	runs    *atomic.Int64 // programs
 	lines   chan client.Settlement
 }
 
@@ -117,7 +124,9 @@ func (s *shift) run(worker *client.Worker) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	over := make(chan struct{})
-	hangups := make(chan os.Signal, 1)
+	hangups, quits := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(quits, syscall.SIGQUIT)
+	defer signal.Stop(quits)
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
@@ -130,29 +139,57 @@ func (s *shift) run(worker *client.Worker) error {
 		}
 	})
 	watch.Go(func() {
+		hard := false
 		select {
 		case <-s.app.stops:
 		case <-hangups:
+		case <-quits:
+			hard = true
 		case never = <-s.never:
 		case <-over:
 			return
 		}
+		first := time.Now()
 		worker.Drain()
-		s.app.say("taking no more tasks and waiting for the running programs; Ctrl-C again ends them")
-		select {
-		case <-s.app.stops:
-			cancel(errStoppedHard)
-		case <-hangups:
-			cancel(errStoppedHard)
-		case <-over:
+		s.sayDraining()
+		for !hard {
+			select {
+			case <-s.app.stops:
+			case <-hangups:
+			case <-quits:
+				first = time.Time{}
+			case <-over:
+				return
+			}
+			hard = time.Since(first) >= echoFor
 		}
+		cancel(s.stoppedHard())
 	})
 	err := worker.Run(ctx)
 	close(over)
 	watch.Wait()
 	close(s.lines)
 	print.Wait()
+	if err == errStoppedIdle { // and no more, as that outcomes are left
+		err = nil
+	}
 	return cmp.Or(err, never)
+}
+
+func (s *shift) sayDraining() {
+	if n := s.runs.Load(); n > 0 {
+		s.app.say("taking no more tasks and waiting for the running programs (%d); Ctrl-C again ends them", n)
+		return
+	}
+	s.app.say("taking no more tasks; no program runs; Ctrl-C again ends without waiting for the server")
+}
+
+// stoppedHard is why a worker ends that was told to stop twice.
+func (s *shift) stoppedHard() error {
+	if n := s.runs.Load(); n > 0 {
+		return fmt.Errorf("stopped before the running programs had ended (%d)", n)
+	}
+	return errStoppedIdle
 }
 
 func (s *shift) connected(welcome *wire.Welcome) {
