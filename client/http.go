@@ -169,6 +169,9 @@ type Enqueued struct {
 	// Replayed: an earlier request with the same idempotency key made the
 	// task; this one made none.
 	Replayed bool
+	// Repeated is set by a Session: it sent the request more than once, because the
+	// first answer was lost, so with Replayed the task may still be this request's.
+	Repeated bool
 	// Task and Raw are set by a Client, not by a Session: the task, and the answer as
 	// it came.
 	Task *wire.Task

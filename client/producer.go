@@ -29,7 +29,12 @@ type producer struct {
 	bytes    int                // of queue and inFlight
 	message  []byte             // ready for the writer, nil if none
 	carried  []*posting         // the posts in message
-	writing  bool
+	// offer is how many may be in inFlight, answers how many this link brought. A
+	// link that breaks before it has answered what was sent halves the offer, so
+	// that one that carries little answers it all; each answer adds one.
+	offer   int
+	answers int
+	writing bool
 	// resting is the time until which nothing is sent, because the server
 	// asked for it; refusals counts those without a success in between.
 	resting  *time.Timer
@@ -104,11 +109,11 @@ func (p *producer) accept(one *posting) {
 // compose makes the next message of what waits, once the writer is free: the
 // longer it was busy, the more goes into one message.
 func (p *producer) compose() {
-	if p.link == nil || p.writing || p.rests || p.message != nil || len(p.queue) == 0 {
+	if p.link == nil || p.writing || p.rests || p.message != nil || len(p.queue) == 0 || len(p.inFlight) >= p.offer {
 		return
 	}
 	message, taken := []byte{'['}, 0
-	for _, one := range p.queue {
+	for _, one := range p.queue[:min(len(p.queue), p.offer-len(p.inFlight))] {
 		mark := len(message)
 		if taken > 0 {
 			message = append(message, ',')
@@ -152,7 +157,9 @@ func (p *producer) answered(frame *wire.OK) {
 		return // nothing that is waited for
 	}
 	p.refusals = 0
-	p.finish(one, &Enqueued{TaskID: frame.TaskID, Replayed: frame.Replayed}, nil)
+	p.answers++
+	p.offer = min(p.offer+1, maxPosts)
+	p.finish(one, &Enqueued{TaskID: frame.TaskID, Replayed: frame.Replayed, Repeated: one.unsure}, nil)
 }
 
 func (p *producer) finish(one *posting, enqueued *Enqueued, err error) {
@@ -211,6 +218,10 @@ func (p *producer) down() {
 	p.session.client.notice("connection lost: " + p.link.err.Error())
 	p.link.close()
 	p.link, p.lostAt = nil, time.Now()
+	if sent := len(p.inFlight); sent > p.answers {
+		p.offer = max(1, min(p.offer, sent)/2)
+	}
+	p.answers = 0
 	var again []*posting
 	for _, one := range slices.SortedFunc(maps.Values(p.inFlight), byRef) {
 		if one.verb() == harmlessFrame && !one.abandoned.Load() {

@@ -94,7 +94,7 @@ func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 		stop:   make(chan struct{}),
 		ended:  make(chan struct{}),
 	}
-	p := &producer{session: s, options: o, redial: redial, inFlight: map[int64]*posting{}}
+	p := &producer{session: s, options: o, redial: redial, inFlight: map[int64]*posting{}, offer: maxPosts}
 	go p.run(first)
 	return s, nil
 }

@@ -138,6 +138,66 @@ func TestSessionBoundsTheBytesInFlightAndTakesOneTaskOfAnySize(t *testing.T) {
 	})
 }
 
+// A connection that breaks before it has answered as many as were sent is offered
+// half of them the next time, down to one, and more with each answer.
+func TestF03SessionOffersLessAfterEachBreakThatConfirmedLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		for i := range 8 {
+			s.post(fmt.Sprint(i), fmt.Sprint("k", i))
+		}
+		for _, offered := range []int{8, 4, 2, 1, 1} {
+			for i := range offered {
+				p.enqueue(fmt.Sprint(i))
+			}
+			synctest.Wait()
+			p.silent()
+			p.cut()
+			p = s.arrives()
+		}
+		first := p.enqueue("0")
+		synctest.Wait()
+		p.silent()
+		p.ok(first.Ref)
+		second, third := p.enqueue("1"), p.enqueue("2")
+		synctest.Wait()
+		p.silent()
+		p.send(&wire.OK{Ref: second.Ref, Replayed: true}, &wire.OK{Ref: third.Ref, Replayed: true})
+		for i := range 4 {
+			p.enqueue(fmt.Sprint(3 + i))
+		}
+		synctest.Wait()
+		p.silent()
+		s.session.Close()
+		p.closed()
+	})
+}
+
+func TestF02SessionSaysThatItSentARequestTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		var got []Enqueued
+		post := func(key string) {
+			if err := s.session.Post(t.Context(), request("1", key), func(e *Enqueued, _ error) { got = append(got, *e) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		post("k1")
+		p.enqueue("1")
+		p.cut()
+		p = s.arrives()
+		p.send(&wire.OK{Ref: p.enqueue("1").Ref, Replayed: true})
+		post("k2")
+		p.send(&wire.OK{Ref: p.enqueue("1").Ref, Replayed: true})
+		synctest.Wait()
+		if len(got) != 2 || !got[0].Repeated || got[1].Repeated || !got[1].Replayed {
+			t.Errorf("got %+v, want the first one repeated", got)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
 func TestSessionRepeatsOnlyWhatHasAKeyAfterALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newShop(t, SessionOptions{})
