@@ -41,6 +41,7 @@ type bulk struct {
 	file     *lineFile
 	template wire.EnqueueRequest
 	keys     *lineKeys // nil for lines without keys
+	drawn    bool      // nobody else knows the name of the run
 	posted   bool      // a line was sent
 	cut      context.CancelCauseFunc
 	answers  chan answer
@@ -50,8 +51,11 @@ type bulk struct {
 	bar      *progressbar.ProgressBar
 	created  int
 	replayed int
-	failed   int
-	ids      []wire.TaskID
+	failed   int // refused, wrong or not sent
+	unknown  int // sent, and not answered
+	// conflicts are those of failed that the run has with other content.
+	conflicts int
+	ids       []wire.TaskID
 }
 
 // postFile posts one task for each line of the file.
@@ -67,6 +71,7 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 		room:    make(chan struct{}, answerBacklog),
 	}
 	if !e.NoKey {
+		b.drawn = e.RunName == nil
 		b.keys = &lineKeys{run: newRun(), seen: make(map[uint64]uint32)}
 		if e.RunName != nil {
 			b.keys.run = *e.RunName
@@ -76,10 +81,10 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 	if err == nil && e.Wait > 0 {
 		err = b.results(ctx, c, e.Wait)
 	}
-	if b.keys != nil && b.posted && (b.failed > 0 || err != nil && !errors.Is(err, errSaid)) {
+	if b.keys != nil && b.posted && (b.failed > b.conflicts || b.unknown > 0 || err != nil && !errors.Is(err, errSaid)) {
 		a.say("go on with --run %s: only lines that have no task yet make one", b.keys.run)
 	}
-	if err == nil && b.failed > 0 {
+	if err == nil && b.failed+b.unknown > 0 {
 		return errSaid
 	}
 	return err
@@ -109,6 +114,9 @@ func (b *bulk) run(ctx context.Context, c *client.Client) error {
 	session.Close()
 	close(b.answers)
 	told.Wait()
+	if err != nil && b.unknown > 0 {
+		err = fmt.Errorf("%w; %s", err, b.unanswered())
+	}
 	return errors.Join(b.summary(), err)
 }
 

@@ -225,7 +225,7 @@ func TestBadLinesAreNamedAndTheOthersGo(t *testing.T) {
 	}
 	code, out, _ = h.run("", "enqueue", "hash", "--file", path, "--json", "--run", name)
 	has(t, out, `{"line":1,"taskId":"`, `"replayed":true}`, `{"line":3,"error":"payload hello: not JSON`,
-		`"code":"invalid_body"}`, `"code":"too_large"}`, `{"created":0,"replayed":3,"failed":3,"run":"`+name+`"}`)
+		`"code":"invalid_body"}`, `"code":"too_large"}`, `{"created":0,"replayed":3,"failed":3,"unknown":0,"run":"`+name+`"}`)
 	if code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"codeq/blackbox"
+	"codeq/client"
 )
 
 // ready is how many tasks a queue has.
@@ -62,7 +65,7 @@ func TestN24SameFilePostsAnewInEachRun(t *testing.T) {
 			t.Errorf("%d tasks after night %d", n, night)
 		}
 	}
-	has(t, h.fine("enqueue", "q", "--file", path, "--json"), `"created":3,"replayed":0,"failed":0,"run":"`)
+	has(t, h.fine("enqueue", "q", "--file", path, "--json"), `"created":3,"replayed":0,"failed":0,"unknown":0,"run":"`)
 	code, out, _ := h.run("1\n", "enqueue", "q", "--file", "-", "--no-key", "--json")
 	if code != exitFine || strings.Contains(out, `"run"`) {
 		t.Errorf("exit code %d, %q", code, out)
@@ -136,7 +139,7 @@ func TestN24StoppedRunGoesOn(t *testing.T) {
 	}
 	has(t, p.err.String(), "stopped by interrupt")
 	name := runOf(t, p.err.String())
-	has(t, p.out.String(), `{"created":2,"replayed":0,"failed":0,"run":"`+name+`"}`)
+	has(t, p.out.String(), `{"created":2,"replayed":0,"failed":0,"unknown":0,"run":"`+name+`"}`)
 	path := fileOf(t, "1\n2\n3\n")
 	if got, want := h.fine("enqueue", "q", "--file", path, "--run", name), path+": 1 new task, 2 lines with a task from before in this run"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
@@ -155,7 +158,7 @@ func TestN02RunWhoseAnswersAreLostStopsAndSaysHowToGoOn(t *testing.T) {
 		if err := out.Close(); err != nil || code != exitFailed {
 			t.Errorf("%s: exit code %d, %v", name, code, err)
 		}
-		has(t, errs, "line 1: made ", sink.says)
+		has(t, errs, ": made ", sink.says)
 		has(t, h.fine("enqueue", "q", "--file", path, "--run", runOf(t, errs), "--json"), `"line":3`, `"failed":0`)
 	}
 	if n := h.ready("q"); n != 6 {
@@ -191,4 +194,85 @@ func TestN16FileThatIsNoTextIsNamedOnce(t *testing.T) {
 	has(t, h.fine("enqueue", "q", "--file", fileOf(t, "\ufeff"+plain)), ": 3 new tasks")
 	// A carriage return may be white space inside a value.
 	has(t, h.fine("enqueue", "q", "--file", fileOf(t, "{\r\"a\":\r1}\n2\r\n")), ": 2 new tasks")
+}
+
+// Answers that are withheld when the command is stopped leave lines of which nobody
+// knows: they did not fail. What the server took of them, a second run finds.
+func TestF02LinesWithoutAnAnswerAreCountedApart(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	h := &house{t, said.URL}
+	pipe := filepath.Join(t.TempDir(), "lines")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy := blackbox.NewProxy(t, strings.TrimPrefix(said.URL, "http://"))
+	p := start(t, "--url", "http://"+proxy.Addr, "--json", "enqueue", "q", "--file", pipe)
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Close() }() // nobody reads it any more
+	if _, err := writer.WriteString("0\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.out.await(t, `"line":1`)
+	proxy.Hold(blackbox.Down)
+	if _, err := writer.WriteString("1\n2\n3\n"); err != nil {
+		t.Fatal(err)
+	}
+	for h.ready("q") < 4 {
+	}
+	p.signal(os.Interrupt)
+	if code := p.exit(); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	const unknown = "3 lines without an answer (the server may or may not have taken them)"
+	has(t, p.err.String(), "stopped by interrupt; "+unknown)
+	has(t, p.out.String(), `"created":1,"replayed":0,"failed":0,"unknown":3,"run":"`)
+	again := h.fine("enqueue", "q", "--file", fileOf(t, "0\n1\n2\n3\n"), "--run", runOf(t, p.err.String()))
+	has(t, again, "0 new tasks, 4 lines with a task from before in this run")
+
+	tt := newTerminal("")
+	b := &bulk{app: tt.app, file: &lineFile{name: "lines"}, unknown: 3}
+	if err := b.summary(); err != nil || tt.out.String() != "lines: 0 new tasks, "+unknown+"\n" {
+		t.Errorf("it says %q, %v", tt.out.String(), err)
+	}
+}
+
+// What the command itself made, and was not told of, is no task from before.
+func TestF02TaskOfThisCommandIsNew(t *testing.T) {
+	repeated := &client.Enqueued{Replayed: true, Repeated: true}
+	found := &client.Enqueued{Replayed: true}
+	for _, c := range []struct {
+		drawn    bool
+		enqueued *client.Enqueued
+		created  int
+	}{{true, found, 1}, {true, repeated, 1}, {false, repeated, 1}, {false, found, 0}} {
+		b, e := &bulk{drawn: c.drawn}, *c.enqueued
+		next := answer{enqueued: &e}
+		b.judge(&next)
+		b.count(next)
+		if b.created != c.created || b.replayed != 1-c.created {
+			t.Errorf("%+v: %d created, %d replayed", c, b.created, b.replayed)
+		}
+	}
+}
+
+// A run that goes on under other flags is told which are at fault, and is not told
+// to go on as it did.
+func TestF02RunUnderOtherFlagsIsToldSo(t *testing.T) {
+	h := newHouse(t)
+	path := fileOf(t, "1\n2\n")
+	h.fine("enqueue", "q", "--file", path, "--run", "r")
+	for _, flags := range [][]string{{"--priority", "3"}, {"--max-attempts", "3"}} {
+		code, out, errs := h.run("", append([]string{"enqueue", "q", "--file", path, "--run", "r"}, flags...)...)
+		has(t, out, "0 new tasks, 2 lines failed")
+		has(t, errs, "line 1: this run has a task of this line with other content, such as another --priority or --max-attempts")
+		if code != exitFailed || strings.Contains(errs, "go on with") || strings.Contains(errs, "another key") {
+			t.Errorf("%q: exit code %d, errors %q", flags, code, errs)
+		}
+	}
+	mixed := fileOf(t, "1\n{\n")
+	_, _, errs := h.run("", "enqueue", "q", "--file", mixed, "--run", "r", "--priority", "3")
+	has(t, errs, "go on with --run r")
 }

@@ -26,6 +26,7 @@ func (b *bulk) tell() {
 		)
 	}
 	for next := range b.answers {
+		b.judge(&next)
 		b.count(next)
 		if b.app.JSON {
 			b.answer(next)
@@ -49,8 +50,25 @@ func (b *bulk) answer(next answer) {
 	}
 }
 
+// judge puts an answer into the words of a run. A task that this command found made
+// is its own if nobody else has the keys of the run, or if it sent the line twice.
+func (b *bulk) judge(next *answer) {
+	var refusal *wire.Error
+	switch {
+	case next.err == nil:
+		next.enqueued.Replayed = next.enqueued.Replayed && !b.drawn && !next.enqueued.Repeated
+	case errors.As(next.err, &refusal) && refusal.Code == wire.CodeIdempotencyConflict:
+		b.conflicts++
+		next.err = wire.Refuse(refusal.Code, "this run has a task of this line with other content, such as another --priority or "+
+			"--max-attempts: post it with the same flags, or without --run in a new run")
+	}
+}
+
 func (b *bulk) count(next answer) {
 	switch {
+	case errors.Is(next.err, client.ErrOutcomeUnknown):
+		b.unknown++
+		return
 	case next.err != nil:
 		b.failed++
 		return
@@ -102,7 +120,7 @@ func answerJSON(next answer) []byte {
 // summary prints the counts.
 func (b *bulk) summary() error {
 	if b.app.JSON {
-		line := fmt.Appendf(nil, `{"created":%d,"replayed":%d,"failed":%d`, b.created, b.replayed, b.failed)
+		line := fmt.Appendf(nil, `{"created":%d,"replayed":%d,"failed":%d,"unknown":%d`, b.created, b.replayed, b.failed, b.unknown)
 		if b.keys != nil {
 			line = wire.AppendQuoted(append(line, `,"run":`...), b.keys.run)
 		}
@@ -115,7 +133,14 @@ func (b *bulk) summary() error {
 	if b.failed > 0 {
 		line = fmt.Appendf(line, ", %s failed", counted(b.failed, "line"))
 	}
+	if b.unknown > 0 {
+		line = fmt.Appendf(line, ", %s", b.unanswered())
+	}
 	return b.app.writeLine(line)
+}
+
+func (b *bulk) unanswered() string {
+	return counted(b.unknown, "line") + " without an answer (the server may or may not have taken them)"
 }
 
 func counted(n int, what string) string {
