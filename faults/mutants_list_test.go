@@ -69,7 +69,7 @@ var mutants = []mutant{
 			"	effect, refusal := a.enqueue(c, req, len(body))\n"},
 	{"TestA30", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+900 {"},
 	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
-	{"TestA32", "shardactor/due.go", "	for ; done < maxRoundDue; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
+	{"TestA32", "shardactor/due.go", "	for ; done < s.limits.Due; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
 	{"TestA43", "shardactor/grant.go", "func (s *Shard) grant(mb *member, t *store.TaskRecord) {\n",
 		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *store.TaskRecord) {\n" +
 			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
@@ -117,11 +117,28 @@ var serverMutants = []mutant{
 	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
 }
 
+// coreMutants are those that a test in package shardactor catches.
+var coreMutants = []mutant{
+	{"TestEachMemberOfALargeCrowdHasItsTurn", "shardactor/crowd.go", "		c.at = (c.at + 1) % len(c.open)\n", ""},
+	{"TestScripts/claim_turn", "shardactor/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},
+	{"TestScripts/limits", "shardactor/replay.go", "	t.Attempts, t.Releases = 0, 0\n", "	t.Attempts = 0\n"},
+	{"TestScripts/limits", "shardactor/cleanup.go", "left == 0 && slice < s.limits.Reaps", "left == 0"},
+}
+
+// apiMutants are those that a test in package httpapi catches, where one shard
+// can be made busy and the news of a sync held.
+var apiMutants = []mutant{
+	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			refusal = err\n			break\n"},
+	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			continue\n"},
+	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.seat.InHand() })", "return len(b.granted) > 0 || k.seat.InHand() == 0 })"},
+	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/dead.go", "		if w.refuse != nil {\n			return nil\n		}\n		w.read", "		w.read"},
+}
+
 // TestMutantsHaveTheirPlaces fails as soon as the code moves away under a
 // fault: running them all takes an hour, and nobody would know before.
 func TestMutantsHaveTheirPlaces(t *testing.T) {
 	seen := map[mutant]bool{}
-	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants) {
+	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants, coreMutants, apiMutants) {
 		t.Run(m.test, func(t *testing.T) { m.overlay(t) })
 		if seen[m] {
 			t.Errorf("%s is in the lists twice", m.test)

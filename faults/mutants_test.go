@@ -25,6 +25,8 @@ func TestMutants(t *testing.T) {
 	runMutants(t, clientMutants, "../client")
 	runMutants(t, programMutants, "../cmd/codeq")
 	runMutants(t, serverMutants, "../server")
+	runMutants(t, coreMutants, "../shardactor")
+	runMutants(t, apiMutants, "../httpapi")
 }
 
 func runMutants(t *testing.T, mutants []mutant, dir string, args ...string) {

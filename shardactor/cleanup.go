@@ -2,10 +2,6 @@ package shardactor
 
 import "codeq/wire"
 
-// maxRoundSweeps bounds the queues that one round of a cleanup looks into: each
-// is a scan or two, and many may have nothing to remove.
-const maxRoundSweeps = 64
-
 // sweep is a cleanup that is under way: a slice of it in each round.
 type sweep struct {
 	*Cleanup
@@ -28,16 +24,16 @@ func (s *Shard) findSwept() {
 		return
 	}
 	w := s.sweeps[0]
-	slice := min(maxRoundReaps, w.Limit-w.deleted)
+	slice := min(s.limits.Reaps, w.Limit-w.deleted)
 	left := slice
-	for looked := 0; looked < maxRoundSweeps && left > 0 && w.swept < len(w.Queues); looked++ {
+	for looked := 0; looked < s.limits.Sweeps && left > 0 && w.swept < len(w.Queues); looked++ {
 		left -= s.sweepQueue(w, left)
 		if left > 0 {
 			w.swept++
 		}
 	}
 	// What it left room for it has not found.
-	w.over = w.swept == len(w.Queues) || left == 0 && slice < maxRoundReaps
+	w.over = w.swept == len(w.Queues) || left == 0 && slice < s.limits.Reaps
 }
 
 // sweepQueue notes what goes of the queue that a cleanup has come to, at most

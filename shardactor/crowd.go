@@ -55,9 +55,8 @@ type crowd struct {
 	left int
 }
 
-// maxCompared is how many open members one grant looks at; more only cost
-// time, the ring moves on.
-const maxCompared = 32
+// keptLeft is how many places whose member has left a crowd keeps at least.
+const keptLeft = 32
 
 // hasOpen reports whether anybody can be asked, dropping who cannot.
 func (c *crowd) hasOpen() bool {
@@ -80,7 +79,7 @@ func (c *crowd) leave(p *place) {
 	if !p.listed {
 		return
 	}
-	if c.left++; c.left <= maxCompared || c.left < len(c.open)/2 {
+	if c.left++; c.left <= keptLeft || c.left < len(c.open)/2 {
 		return
 	}
 	kept, at := c.open[:0], 0
@@ -111,9 +110,9 @@ func (c *crowd) drop(i int) {
 }
 
 // better is the member with the fewest unfinished tasks among best and the
-// next of the ring; equals go by who was served longer ago.
-func (c *crowd) better(best *member) *member {
-	for looked := 0; looked < min(len(c.open), maxCompared); {
+// next most of the ring; equals go by who was served longer ago.
+func (c *crowd) better(best *member, most int) *member {
+	for looked := 0; looked < min(len(c.open), most); {
 		i := (c.at + looked) % len(c.open)
 		p := c.open[i]
 		if !p.member.open || p.left {
@@ -125,7 +124,7 @@ func (c *crowd) better(best *member) *member {
 		}
 		looked++
 	}
-	if len(c.open) > maxCompared {
+	if len(c.open) > most {
 		c.at = (c.at + 1) % len(c.open)
 	}
 	return best
@@ -133,8 +132,8 @@ func (c *crowd) better(best *member) *member {
 
 // idle is the member that better would choose of those that have room and to whom
 // nothing is on its way.
-func (c *crowd) idle(best *member) *member {
-	for _, p := range c.open[:min(len(c.open), maxCompared)] {
+func (c *crowd) idle(best *member, most int) *member {
+	for _, p := range c.open[:min(len(c.open), most)] {
 		mb := p.member
 		if mb.open && !p.left && mb.seat.room.isIdle(mb.alone, mb.credit+mb.kept > 0) && (best == nil || before(mb, best)) {
 			best = mb

@@ -15,7 +15,7 @@ func TestCrowdKeepsNobodyWhoHasLeft(t *testing.T) {
 	stays := enter()
 	for n := range 10_000 {
 		c.leave(enter())
-		if len(c.open) > 2*maxCompared {
+		if len(c.open) > 2*keptLeft {
 			t.Fatalf("%d places are kept after %d have come and gone, one has stayed", len(c.open), n+1)
 		}
 	}
@@ -25,9 +25,33 @@ func TestCrowdKeepsNobodyWhoHasLeft(t *testing.T) {
 	c.leave(stays)
 	for range 100 {
 		p := enter()
-		if best := c.better(nil); best != p.member || len(c.open) != 1 || c.left != 0 {
+		if best := c.better(nil, DefaultLimits.Compared); best != p.member || len(c.open) != 1 || c.left != 0 {
 			t.Fatalf("of %d listed, %d left, the only member is not found", len(c.open), c.left)
 		}
 		c.leave(p)
+	}
+}
+
+// Where more wait than one grant compares, the next grant compares others too:
+// all have been served once before anybody is served twice.
+func TestEachMemberOfALargeCrowdHasItsTurn(t *testing.T) {
+	c, members := &crowd{}, 3*DefaultLimits.Compared+1
+	for range members {
+		seat := &Seat{}
+		seat.room.resize(members, nil)
+		p := &place{member: &member{seat: seat, open: true}, crowd: c, listed: true}
+		c.members++
+		c.open = append(c.open, p)
+	}
+	for grant := range 2 * members {
+		if !c.hasOpen() {
+			t.Fatal("nobody is open")
+		}
+		best := c.better(nil, DefaultLimits.Compared)
+		if had := best.seat.room.inHand(); had != grant/members {
+			t.Fatalf("grant %d of %d members goes to one that has %d", grant, members, had)
+		}
+		best.seat.room.take(0, 0)
+		best.lastGrant = uint64(grant + 1)
 	}
 }

@@ -11,14 +11,14 @@ import (
 // leases that ran out.
 func (s *Shard) due() {
 	done := 0
-	for ; done < maxRoundDue; done++ {
+	for ; done < s.limits.Due; done++ {
 		q, k, ok := s.index.HeadDue(s.now)
 		if !ok {
 			break
 		}
 		s.fallDue(q, k)
 	}
-	for ; done < maxRoundDue; done++ {
+	for ; done < s.limits.Due; done++ {
 		e := s.leases.Due(s.lapseUntilMs())
 		if e == nil {
 			break

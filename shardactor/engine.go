@@ -38,6 +38,8 @@ type EngineOptions struct {
 	Mailbox mailbox.Limits
 	// Index bounds the memory of the orders; zero means the default.
 	Index index.Limits
+	// Limits bounds the rounds of a shard; zero means the default.
+	Limits Limits
 	// Retention is how long ended tasks stay where a queue does not say; zero is
 	// for ever.
 	Retention Retention
@@ -107,6 +109,8 @@ type Engine struct {
 	actors  []*actor.Actor
 	figures *figures
 	strayed func([]Effect)
+	// mostUntaken is Limits.UntakenBytes.
+	mostUntaken int
 	// epochs counts the seats.
 	epochs atomic.Uint64
 }
@@ -134,11 +138,12 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	// new work than that, and a new task behind one more such round where they stand.
 	limits.NewPerDrain = cmp.Or(limits.NewPerDrain, maxRoundNew)
 	e := &Engine{
-		store:   o.Store,
-		nowMs:   o.StartClock(floorMs),
-		router:  newRouter(shards, o.Random),
-		figures: newFigures(),
-		strayed: o.Strayed,
+		store:       o.Store,
+		nowMs:       o.StartClock(floorMs),
+		router:      newRouter(shards, o.Random),
+		figures:     newFigures(),
+		mostUntaken: o.Limits.orDefault().UntakenBytes,
+		strayed:     o.Strayed,
 	}
 	for i := range recovered[0].Settings {
 		found := &recovered[0].Settings[i] // every shard has them; see copyNewest
@@ -151,7 +156,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		}
 		span := o.Store.Span(shard)
 		core := NewShard(Config{
-			Shard: shard, Shards: shards, Router: &astray{e}, Seed: seed, Index: o.Index, Retention: o.Retention,
+			Shard: shard, Shards: shards, Router: &astray{e}, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
 		}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt[Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
@@ -230,7 +235,7 @@ func (e *Engine) NewSeat(o SeatOptions) *Seat {
 		o.ID = wire.SessionID{0xff}
 		binary.BigEndian.PutUint64(o.ID[8:], epoch)
 	}
-	seat := newSeat(o, len(e.loops), e.control)
+	seat := newSeat(o, len(e.loops), e.mostUntaken, e.control)
 	seat.Epoch = epoch
 	return seat
 }

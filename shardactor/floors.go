@@ -1,14 +1,11 @@
 package shardactor
 
-// maxRoundFloors bounds how many floors one round looks for.
-const maxRoundFloors = 16
-
 // raiseFloors finds the first keys of orders that many have left and of which
 // memory has none. Otherwise every listing, every replay of dead letters and the
 // next start would go over what was deleted long ago. Like refill it may only be
 // done at the start of a round.
 func (s *Shard) raiseFloors() {
-	for range maxRoundFloors {
+	for range s.limits.Floors {
 		stale, ok := s.index.NextStale()
 		if !ok {
 			return

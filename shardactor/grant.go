@@ -14,7 +14,7 @@ import (
 func (s *Shard) grantPass() (cut bool) {
 	s.grantAside()
 	var stalled []*queue
-	for granted := 0; granted < maxRoundGrants; {
+	for granted := 0; granted < s.limits.Grants; {
 		q := s.nextTurn()
 		if q == nil {
 			break
@@ -28,7 +28,7 @@ func (s *Shard) grantPass() (cut bool) {
 		if s.grantHead(q, prio, k) {
 			granted++
 		}
-		cut = granted == maxRoundGrants
+		cut = granted == s.limits.Grants
 	}
 	for _, q := range stalled {
 		q.stalled = false
@@ -65,7 +65,7 @@ func (s *Shard) grantHead(q *queue, prio int, k store.PendingKey) bool {
 }
 
 func (s *Shard) pick(q *queue) *member {
-	return q.tenant.wild.better(q.crowd.better(nil))
+	return q.tenant.wild.better(q.crowd.better(nil, s.limits.Compared), s.limits.Compared)
 }
 
 // takeRoom takes a unit: one of a delivery that ended in this round, one that a

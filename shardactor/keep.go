@@ -5,10 +5,6 @@ import (
 	"codeq/wire"
 )
 
-// maxKeptInRow is how many units a shard keeps one after the other while
-// another waits for one.
-const maxKeptInRow = 8
-
 // keep is a completion whose unit of room the shard has kept for now.
 type keep struct {
 	member *member
@@ -47,7 +43,7 @@ func (s *Shard) keepUnit(m *Result, session wire.SessionID, answer *Completed) {
 
 // hasShare says whether a unit more is within the shard's share of the window.
 func (s *Shard) hasShare(mb *member) bool {
-	if mb.keptInRow >= maxKeptInRow {
+	if mb.keptInRow >= s.limits.KeptInRow {
 		mb.keptInRow = 0
 		return false
 	}

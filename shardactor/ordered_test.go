@@ -127,7 +127,7 @@ func TestStopAnswersWhoWaitsForAChange(t *testing.T) {
 		away := 1 - wire.ShardOfQueue("default", "a", 2)
 		e.Post(away, []Message{&Freeze{Queue: queueA}}, 1, mailbox.ClassKeep)
 		answers := &collector{}
-		for i := range maxParked + 7 {
+		for i := range DefaultLimits.Parked + 7 {
 			e.postTo(away, answers, uint64(i))
 		}
 		synctest.Wait()
@@ -138,8 +138,8 @@ func TestStopAnswersWhoWaitsForAChange(t *testing.T) {
 				said[r.Err.Code]++
 			}
 		}
-		if said[wire.CodeDraining] != maxParked || said[wire.CodeOverloaded] != 7 || len(answers.effects) != maxParked+7 {
-			t.Errorf("%d answers to %d tasks: %v", len(answers.effects), maxParked+7, said)
+		if said[wire.CodeDraining] != DefaultLimits.Parked || said[wire.CodeOverloaded] != 7 || len(answers.effects) != DefaultLimits.Parked+7 {
+			t.Errorf("%d answers to %d tasks: %v", len(answers.effects), DefaultLimits.Parked+7, said)
 		}
 	})
 }

@@ -5,13 +5,6 @@ import (
 	"codeq/wire"
 )
 
-// Bounds of the new tasks that wait in a shard for the settings of their queue.
-// They wait for a sync or two, so only a disk that hangs lets it come to that.
-const (
-	maxParked      = 1024
-	maxParkedBytes = 4 << 20
-)
-
 // belongsHere says whether a new task may be made in this shard. The shard
 // judges that by its own copy of the settings, whatever whoever routed the task
 // knew: one that belongs elsewhere goes back to the router, with the settings
@@ -47,7 +40,7 @@ func (s *Shard) placedHere(q *queue, m *Enqueue) bool {
 
 // park lets a new task wait until the settings of its queue are known.
 func (s *Shard) park(m *Enqueue) {
-	if len(s.parked) >= maxParked || s.parkedBytes+len(m.Payload) > maxParkedBytes {
+	if len(s.parked) >= s.limits.Parked || s.parkedBytes+len(m.Payload) > s.limits.ParkedBytes {
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeOverloaded,
 			"the settings of the queue are being changed and too many tasks wait for that; post the task again after a second")
 		return

@@ -2,12 +2,6 @@ package shardactor
 
 import "codeq/wire"
 
-// maxReleasesPerAttempt bounds hand-backs: a task released more than this
-// often for each of its attempts is a dead letter, or it would circle for
-// ever. A hand-back that the worker owes to itself does not count: the work
-// never began, or the worker stops.
-const maxReleasesPerAttempt = 10
-
 // release hands untouched or interrupted work back: to its old place, without
 // an attempt.
 func (s *Shard) release(m *Release) {
@@ -20,7 +14,7 @@ func (s *Shard) release(m *Release) {
 	if m.Counts() {
 		t.Releases++
 	}
-	if t.Releases > maxReleasesPerAttempt*t.MaxAttempts {
+	if t.Releases > s.limits.Releases*t.MaxAttempts {
 		s.bury(t, wire.ErrorReleasedTooOften, CauseRelease)
 		s.requeued(m.Asker, t.ID, false, 0)
 		return

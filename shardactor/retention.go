@@ -9,10 +9,6 @@ import (
 	"codeq/wire"
 )
 
-// maxRoundReaps bounds how many ended tasks one round removes. The rest is the
-// next one, which lets the mailbox be looked at in between.
-const maxRoundReaps = 256
-
 // reapEveryMs is how often a queue is looked at: what ends within that time goes
 // together. Each look is a scan, and at full rate something ends every
 // millisecond.
@@ -84,7 +80,7 @@ func (s *Shard) findExpired() {
 		// What a cleanup found must not be found again.
 		return
 	}
-	for left := maxRoundReaps; left > 0; {
+	for left := s.limits.Reaps; left > 0; {
 		q := s.reaps.top()
 		if q == nil || q.reapAtMs > s.now {
 			return

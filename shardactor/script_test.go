@@ -53,7 +53,8 @@ type scriptWorld struct {
 	core      *Shard
 	shard     int
 	router    Sink
-	limits    index.Limits
+	limits    Limits
+	keys      index.Limits
 	retention Retention
 	nowMs     int64
 	seats     map[string]*Seat
@@ -112,7 +113,7 @@ func (w *scriptWorld) load() {
 	}
 	w.rounds++
 	w.core = NewShard(Config{
-		Shards: w.store.Shards(), Shard: w.shard, Router: w.router, Seed: [32]byte{byte(w.rounds)}, Index: w.limits, Retention: w.retention,
+		Shards: w.store.Shards(), Shard: w.shard, Router: w.router, Seed: [32]byte{byte(w.rounds)}, Index: w.keys, Limits: w.limits, Retention: w.retention,
 	}, w.store.Span(w.shard), recovered, w.nowMs)
 }
 
@@ -145,7 +146,8 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 	case "home":
 		return "", w.decide(scriptQueue(d.CmdArgs), int64(scriptInt(d.CmdArgs, "version")))
 	case "limits":
-		w.limits = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
+		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
+		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Reaps: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared")}
 		w.load()
 		return "", nil
 	case "retention":
@@ -215,7 +217,7 @@ func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *Seat {
 	seat := newSeat(SeatOptions{
 		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
 		OverHTTP: strings.HasPrefix(name, "curl"),
-	}, w.store.Shards(), func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
+	}, w.store.Shards(), DefaultLimits.UntakenBytes, func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
 	w.seats[name], w.ids[name] = seat, id
 	return seat
 }

@@ -22,6 +22,8 @@ type Seat struct {
 	room  room
 	post  func(shard int, control *mailbox.Slot[Message], m Message)
 	slots []seatSlots
+	// mostUntaken is Limits.UntakenBytes.
+	mostUntaken int
 }
 
 // seatSlots are a seat's places in the mailbox of one shard. Room, begin and
@@ -45,13 +47,14 @@ type SeatOptions struct {
 	Sink     Sink
 }
 
-func newSeat(o SeatOptions, shards int, post func(int, *mailbox.Slot[Message], Message)) *Seat {
+func newSeat(o SeatOptions, shards int, mostUntaken int, post func(int, *mailbox.Slot[Message], Message)) *Seat {
 	s := &Seat{
 		ID: o.ID, Tenant: o.Tenant, Subject: o.Subject, WorkerID: o.WorkerID, OverHTTP: o.OverHTTP, Sink: o.Sink,
-		post: post, slots: make([]seatSlots, shards),
+		post: post, slots: make([]seatSlots, shards), mostUntaken: mostUntaken,
 	}
+	s.room.bound.Store(int64(mostUntaken))
 	if !o.OverHTTP {
-		s.room.bound.Store(firstUntakenBytes)
+		s.room.bound.Store(int64(min(mostUntaken, firstUntakenBytes)))
 	}
 	return s
 }
@@ -65,8 +68,11 @@ func (s *Seat) SetWindow(size int) { s.room.resize(size, s.wake) }
 func (s *Seat) Give(units int) { s.room.give(units, s.wake) }
 
 // Taken notes that the client has confirmed deliveries of so many payload bytes.
-// From now on shards grant to it while less than bound bytes are untaken.
-func (s *Seat) Taken(payloadBytes, bound int) { s.room.taken(payloadBytes, bound, s.wake) }
+// From now on shards grant to it while less than bound bytes are untaken, or less
+// than the limit of the engine.
+func (s *Seat) Taken(payloadBytes, bound int) {
+	s.room.taken(payloadBytes, min(bound, s.mostUntaken), s.wake)
+}
 
 // Share ends that one shard has the room alone. Only that shard's loop calls it.
 func (s *Seat) Share() { s.room.share(s.wake) }
@@ -94,6 +100,9 @@ func (s *Seat) Hold(units int) { s.room.hold(units) }
 
 // InHand is the number of units that are out, which after Close no longer grows.
 func (s *Seat) InHand() int { return s.room.inHand() }
+
+// UntakenBytes is the payload that was granted and that the client has not taken.
+func (s *Seat) UntakenBytes() int { return int(s.room.untakenBytes.Load()) }
 
 // carrier is the session that carries the leases of this seat: none over HTTP.
 func (s *Seat) carrier() wire.SessionID {

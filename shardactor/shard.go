@@ -11,16 +11,7 @@ import (
 	"codeq/wire"
 )
 
-// Bounds of one round. What does not fit is the next round, which follows at
-// once.
 const (
-	maxRoundMessages   = 1024
-	maxRoundDue        = 1024
-	maxRoundGrants     = 1024
-	maxRoundRefills    = 64
-	maxRoundRefilled   = 8192
-	maxRoundBatchBytes = 1 << 20
-
 	// maxRoundNew is how much of a backlog may be new work, unless one push
 	// brings more. An eighth of a round costs the disk nothing more, what ends work
 	// waits for the rest of a shorter one, and where new work stands a task waits
@@ -35,8 +26,8 @@ const (
 )
 
 // Config is what distinguishes one shard from another. Seed feeds tokens and
-// jitter. Index bounds the memory of the ready and delayed orders; zero means
-// the defaults.
+// jitter. Index bounds the memory of the ready and delayed orders, Limits the
+// rounds; zero means the defaults.
 type Config struct {
 	// Shard is one of Shards.
 	Shard  int
@@ -45,6 +36,7 @@ type Config struct {
 	Router Sink
 	Seed   [32]byte
 	Index  index.Limits
+	Limits Limits
 	// Retention holds where a queue does not say.
 	Retention Retention
 }
@@ -58,6 +50,7 @@ type Shard struct {
 	// Set once.
 	shard  int
 	shards int
+	limits Limits
 	span   *store.Span
 	router Sink
 
@@ -152,6 +145,7 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 	s := &Shard{
 		shard:     c.Shard,
 		shards:    c.Shards,
+		limits:    c.Limits.orDefault(),
 		router:    c.Router,
 		span:      span,
 		chance:    rand.NewChaCha8(c.Seed),
@@ -213,10 +207,10 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.raiseFloors()
 	s.findExpired()
 	s.saveSettings()
-	for _, m := range messages[:min(len(messages), maxRoundMessages)] {
+	for _, m := range messages[:min(len(messages), s.limits.Messages)] {
 		s.step(m)
 		s.out.Taken++
-		if s.span.Batch().Bytes() >= maxRoundBatchBytes {
+		if s.span.Batch().Bytes() >= s.limits.BatchBytes {
 			break
 		}
 	}
@@ -330,7 +324,7 @@ func (s *Shard) step(m Message) {
 // and every earlier one applied, may memory be filled from the store: inside a
 // round it would bring back keys that the batch is about to delete.
 func (s *Shard) refill() {
-	for refills, keys := 0, 0; refills < maxRoundRefills && keys < maxRoundRefilled; refills++ {
+	for refills, keys := 0, 0; refills < s.limits.Refills && keys < s.limits.Refilled; refills++ {
 		r, ok := s.index.NextRefill()
 		if !ok {
 			return

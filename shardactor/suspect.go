@@ -49,7 +49,7 @@ type aside struct {
 // grantSuspect gives the head of a queue to an idle member. Without one it makes
 // way for the others, and a member gets no more until it is idle.
 func (s *Shard) grantSuspect(q *queue, t *store.TaskRecord) {
-	if mb := q.idle(); mb != nil && s.grantAlone(mb, t) {
+	if mb := s.idle(q); mb != nil && s.grantAlone(mb, t) {
 		return
 	}
 	untilMs := s.now + asideForMs
@@ -78,7 +78,7 @@ func (s *Shard) grantAside() {
 		if a.untilMs <= s.now {
 			continue // it has fallen due
 		}
-		if mb := a.queue.idle(); a.queue != busy && mb != nil && !a.queue.settings.Paused {
+		if mb := s.idle(a.queue); a.queue != busy && mb != nil && !a.queue.settings.Paused {
 			s.fromAside(mb, a)
 			continue
 		}
@@ -130,4 +130,6 @@ func (s *Shard) share(mb *member) {
 
 // idle is the member that takes the queue's tasks and to whom nothing is on its
 // way.
-func (q *queue) idle() *member { return q.tenant.wild.idle(q.crowd.idle(nil)) }
+func (s *Shard) idle(q *queue) *member {
+	return q.tenant.wild.idle(q.crowd.idle(nil, s.limits.Compared), s.limits.Compared)
+}
