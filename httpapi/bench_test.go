@@ -36,6 +36,8 @@ type bench struct {
 	draining chan struct{}
 	stopped  bool
 	closed   bool
+	// synced lets effects out; a test may do so later.
+	synced   func(shard int, upTo uint64)
 	sessions teapot
 }
 
@@ -92,9 +94,11 @@ func newBench(t testing.TB, o setup) *bench {
 	}
 	log := zerolog.New(zerolog.SyncWriter(b.log)).Level(zerolog.DebugLevel)
 	outlets := &shardactor.Outlets{}
+	b.synced = outlets.Synced
 	var err error
 	b.store, err = store.Open(store.Options{
-		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), Synced: outlets.Synced, LevelChanged: outlets.SpaceChanged,
+		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), LevelChanged: outlets.SpaceChanged,
+		Synced: func(shard int, upTo uint64) { b.synced(shard, upTo) },
 	})
 	if err != nil {
 		t.Fatal(err)
