@@ -58,6 +58,7 @@ func (w *world) mustBeAtRest() {
 	w.nothingIsLate()
 	for _, s := range w.sessions() {
 		s.limit = max(s.window, len(s.out))
+		s.addsUp()
 		if level < store.NoGrant {
 			w.nothingWaitsFor(s)
 		}
@@ -78,6 +79,15 @@ func (w *world) sessions() []*seat {
 		}
 	}
 	return alive
+}
+
+// addsUp holds what the seat counts against what the session has: units of room
+// that are out, and bytes that the client has not taken.
+func (s *seat) addsUp() {
+	if s.InHand() != len(s.out) || s.UntakenBytes() != s.untaken {
+		violate("room adds up", "session %v has %d tasks and %d bytes untaken, its seat counts %d and %d",
+			s.ID, len(s.out), s.untaken, s.InHand(), s.UntakenBytes())
+	}
 }
 
 // nothingWaitsFor says that no ready task sits beside an open session that has

@@ -255,12 +255,18 @@ func (cl *client) remember(ref wire.TaskRef) {
 	cl.past = append(cl.past, ref)
 }
 
+// releaseVerb is the first number that stands for a hand-back.
+const releaseVerb = 18
+
 // ending is a frame that ends a delivery.
 func (cl *client) ending(ref wire.TaskRef, verb int) wire.ClientFrame {
 	c := cl.world.chance
 	cl.said[ref] = true
 	for i := range cl.inHand {
 		cl.inHand[i].answered = cl.inHand[i].answered || cl.inHand[i].ref == ref
+	}
+	if cl.world.shape.handsBack && !cl.honest && c.oneIn(2) {
+		verb = releaseVerb
 	}
 	switch {
 	case verb < 13:
@@ -274,7 +280,7 @@ func (cl *client) ending(ref wire.TaskRef, verb int) wire.ClientFrame {
 		}
 		f.Ref = cl.expects(f, ref)
 		return f
-	case verb < 18:
+	case verb < releaseVerb:
 		f := &wire.Abandon{TaskRef: ref}
 		f.Ref = cl.expects(f, ref)
 		return f

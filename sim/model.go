@@ -38,7 +38,11 @@ type model struct {
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
 	retention                 shardactor.Retention
-	orders                    orders
+	limits                    shardactor.Limits
+	// stampMs is the time of the newest round that wrote, durableMs of the newest
+	// that is durable.
+	stampMs, durableMs int64
+	orders             orders
 	// cleanings are the cleanups that each shard was asked for, in order.
 	cleanings [][]*cleaning
 
@@ -194,6 +198,7 @@ func (m *model) durable() {
 	}
 	m.undo = m.undo[:0]
 	m.durableSettings.copyFrom(m.settings)
+	m.durableMs = m.stampMs
 	for i := range m.shards {
 		m.shards[i].durableEvents = m.shards[i].events
 	}
@@ -214,6 +219,7 @@ func (m *model) rollback() {
 	}
 	m.undo = m.undo[:0]
 	m.settings.copyFrom(m.durableSettings)
+	m.stampMs = m.durableMs
 	for i := range m.shards {
 		m.shards[i].events = m.shards[i].durableEvents
 	}

@@ -52,7 +52,7 @@ func (m *model) isHere(a *shardactor.Enqueue) bool {
 	set := m.settings[shard][q]
 	switch {
 	case m.orders.frozen[shard][q] > 0 || a.RoutedBy > set.Version:
-		m.orders.parked[shard] = append(m.orders.parked[shard], a)
+		m.parks(a)
 	case set.Ordered && shard != m.home(q), !set.Ordered && set.Version > 0 && a.IdempotencyKey != "" &&
 		shard != wire.ShardOfKey(a.Tenant, a.Command, a.IdempotencyKey, len(m.shards)):
 		m.sentBack(a, set)
@@ -60,6 +60,20 @@ func (m *model) isHere(a *shardactor.Enqueue) bool {
 		return true
 	}
 	return false
+}
+
+// parks: a new task waits, unless too many do.
+func (m *model) parks(a *shardactor.Enqueue) {
+	shard := m.at.Shard
+	bytes := len(a.Payload)
+	for _, e := range m.orders.parked[shard] {
+		bytes += len(e.Payload)
+	}
+	if len(m.orders.parked[shard]) >= m.limits.Parked || bytes > m.limits.ParkedBytes {
+		m.refused(a.Asker, wire.CodeOverloaded)
+		return
+	}
+	m.orders.parked[shard] = append(m.orders.parked[shard], a)
 }
 
 func (m *model) sentBack(a *shardactor.Enqueue, set store.Settings) {

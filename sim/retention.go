@@ -61,7 +61,14 @@ func (w *world) leavesInTime(t *task) {
 // cleaning is a cleanup that a shard has begun and not answered.
 type cleaning struct {
 	*shardactor.Cleanup
+	// sinceMs is when it began: what ended before must not be left by it.
+	sinceMs int64
 	deleted int
+}
+
+// takes reports whether a task is one of those that the cleanup was asked for.
+func (c *cleaning) takes(t *task) bool {
+	return !t.open() && !t.removed && slices.Contains(c.Queues, t.queue()) && t.result.CompletedAtMs < c.BeforeMs
 }
 
 // cleaned judges one task that a cleanup removed.
@@ -71,8 +78,7 @@ func (m *model) cleaned(t *task) {
 	}
 	c := m.cleanings[t.shard][0]
 	c.deleted++
-	if t.open() || t.removed || !slices.Contains(c.Queues, t.queue()) ||
-		t.result.CompletedAtMs >= c.BeforeMs || c.deleted > c.Limit {
+	if !c.takes(t) || c.deleted > c.Limit {
 		violate("a cleanup removes what it was asked to", "%+v by %+v, number %d", t, c.Cleanup, c.deleted)
 	}
 }
@@ -89,6 +95,11 @@ func (m *model) cleanedAll() {
 	m.cleanings[m.at.Shard] = m.cleanings[m.at.Shard][1:]
 	if e := expect[*shardactor.Cleaned](m, c.Asker); e.Deleted != c.deleted {
 		violate("a cleanup counts what it removed", "%d, said %d", c.deleted, e.Deleted)
+	}
+	for _, t := range m.all {
+		if c.deleted < c.Limit && t.shard == m.at.Shard && c.takes(t) && t.result.CompletedAtMs < c.sinceMs {
+			violate("a cleanup removes what it was asked to", "%+v is left by %+v after %d", t, c.Cleanup, c.deleted)
+		}
 	}
 }
 

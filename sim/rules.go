@@ -16,7 +16,6 @@ const (
 	longestMs      = 900_000
 	mostUndeliverd = 3
 	asideMs        = 10_000
-	releasesEach   = 10
 )
 
 // reading is a round with a cursor on what it said.
@@ -101,7 +100,7 @@ func (m *model) message(message shardactor.Message) {
 	case *shardactor.Cancel:
 		m.cancel(a)
 	case *shardactor.Cleanup:
-		m.cleanings[m.at.Shard] = append(m.cleanings[m.at.Shard], &cleaning{Cleanup: a})
+		m.cleanings[m.at.Shard] = append(m.cleanings[m.at.Shard], &cleaning{Cleanup: a, sinceMs: m.at.NowMs})
 	case *shardactor.Freeze:
 		m.freeze(a)
 	case *shardactor.Configure:
@@ -293,7 +292,7 @@ func (m *model) handBack(a *shardactor.Release) {
 	if m.charged(a) {
 		t.releases++
 	}
-	if t.releases > releasesEach*t.maxAttempts {
+	if t.releases > m.limits.Releases*t.maxAttempts {
 		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease)
 		m.requeued(a.Asker, false)
 		return

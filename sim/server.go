@@ -141,12 +141,10 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.checkStore()
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Retention: w.shape.retention, Observe: w.observe,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe,
 		Strayed: w.strayed,
 		StartClock: func(floorMs int64) func() int64 {
-			if floorMs > w.nowMs {
-				violate("time does not run ahead", "stored %d, now %d", floorMs, w.nowMs)
-			}
+			w.startClock(floorMs)
 			return func() int64 { return w.nowMs }
 		},
 	})
@@ -159,6 +157,18 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.lastStray = make([]uint64, shards)
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
+}
+
+// startClock begins the time of a life: the wall's, which may have been set back,
+// but not before what is stored.
+func (w *world) startClock(floorMs int64) {
+	if floorMs > w.nowMs {
+		violate("time does not run ahead", "stored %d, now %d", floorMs, w.nowMs)
+	}
+	if floorMs < w.model.durableMs {
+		violate("time does not run back", "it was %d when the newest durable batch was made, the start is told of %d", w.model.durableMs, floorMs)
+	}
+	w.nowMs = max(w.nowMs-w.backMs, floorMs)
 }
 
 // fault is asked at every operation on a file.
@@ -193,7 +203,10 @@ func (s *server) fatal(err error) {
 func (w *world) observe(o *shardactor.Observed) {
 	w.rounds++
 	s := w.server
-	s.unsynced = s.unsynced || o.Batch > s.applied[o.Shard]
+	if o.Batch > s.applied[o.Shard] {
+		s.unsynced = true
+		w.model.stampMs = max(w.model.stampMs, o.NowMs)
+	}
 	s.applied[o.Shard] = o.Batch
 	for _, a := range o.Outcome.Effects {
 		s.lastMade++
@@ -381,8 +394,14 @@ func (w *world) crash(kept bool) {
 		c.serverDied()
 	}
 	w.httpDied()
-	w.model.restart(w.nowMs)
+	if w.shape.setBack {
+		w.backMs = pick(w.chance, []int64{0, 1, 500, 60_000, 3600_000})
+	}
 	w.boot(disk)
+	if w.backMs > 0 {
+		w.trace.say("  the wall clock was set back by %d ms, it is %s", w.backMs, w.clock())
+	}
+	w.model.restart(w.nowMs)
 	w.compareAll(16)
 }
 

@@ -32,7 +32,7 @@ func (m *model) stepsAside(t *task) {
 		if s.Tenant != t.tenant || !s.takes(t.shard, t.command) {
 			continue
 		}
-		if s.untaken == 0 && !s.closed && s.InHand() < s.window && s.quietUntilMs <= m.at.NowMs && m.at.Space < store.NoGrant {
+		if m.limits == shardactor.DefaultLimits && s.untaken == 0 && !s.closed && s.InHand() < s.window && s.quietUntilMs <= m.at.NowMs && m.at.Space < store.NoGrant {
 			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has room", t.id, s.WorkerID)
 		}
 		s.quietUntilMs = m.at.NowMs + asideMs
@@ -60,7 +60,7 @@ func (s *seat) isQuiet(nowMs int64) bool {
 
 // hasTaken notes what a client has confirmed.
 func (s *seat) hasTaken(bytes, bound int) {
-	s.untaken, s.bound = s.untaken-bytes, bound
+	s.untaken, s.bound = s.untaken-bytes, min(bound, s.most)
 	if s.untaken == 0 {
 		s.alone = false
 	}

@@ -36,6 +36,8 @@ type seat struct {
 	out     map[wire.Token]bool
 	untaken int
 	bound   int
+	// most is what the bound is cut to.
+	most int
 	// alone: a suspect is on its way to it, and nothing else may be.
 	// quietUntilMs is until when it may get nothing because of one.
 	alone        bool
@@ -58,11 +60,12 @@ type subscription struct {
 // seated makes a new socket known.
 func (m *model) seated(s *shardactor.Seat) *seat {
 	known := &seat{
-		Seat: s, bound: 256 << 10, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		Seat: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
 		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
 	}
-	if s.OverHTTP {
-		known.bound = 1 << 20
+	known.bound = known.most
+	if !s.OverHTTP {
+		known.bound = min(known.most, 256<<10)
 	}
 	m.seats[s] = known
 	return known

@@ -37,11 +37,16 @@ type shape struct {
 	index    index.Limits
 	mailbox  mailbox.Limits
 	padBytes int
+	limits   shardactor.Limits
 	// retention is how long ended tasks stay.
 	retention shardactor.Retention
 	// big worlds have payloads that fill the bytes a session may have untaken.
 	// Pebble decides itself there when tables are written, so nothing crashes.
 	big bool
+	// setBack worlds have a wall clock that may be behind after a crash.
+	setBack bool
+	// handsBack worlds have workers that hand back more than they finish.
+	handsBack bool
 	// ordered worlds have a busy queue that is ordered from the beginning.
 	ordered bool
 	// operations are the kinds of steps, with how often each happens; total is
@@ -76,8 +81,10 @@ type world struct {
 	freeBytes int64
 	lives     int
 	connected int
-	drawn     int
-	tables    int
+	// backMs is how far the wall clock is behind at the next start.
+	backMs int64
+	drawn  int
+	tables int
 
 	rounds, syncs, crashes int
 }
@@ -162,7 +169,28 @@ func shapeOf(seed uint64) shape {
 		}
 		s.total += o.weight
 	}
+	// What is drawn from here on leaves the rest of a seed's world as it was.
+	s.limits = shardactor.DefaultLimits
+	if !s.big && c.oneIn(2) {
+		s.limits = smallLimits(c)
+		s.handsBack = c.oneIn(3)
+	}
+	s.setBack = c.oneIn(2)
 	return s
+}
+
+// smallLimits are bounds that a world comes to: what lies behind the usual ones
+// shows in a crowd alone.
+func smallLimits(c *chance) shardactor.Limits {
+	l := shardactor.DefaultLimits
+	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Floors, &l.Reaps, &l.Sweeps, &l.Parked, &l.Compared, &l.KeptInRow, &l.Releases} {
+		*bound = pick(c, []int{1, 2, 3, *bound})
+	}
+	for _, bytes := range []*int{&l.BatchBytes, &l.Refilled, &l.ParkedBytes} {
+		*bytes = pick(c, []int{1, 200, 1000, *bytes})
+	}
+	l.UntakenBytes = pick(c, []int{1, 100, 1000, l.UntakenBytes})
+	return l
 }
 
 func newWorld(seed uint64, recording bool) *world {
@@ -172,7 +200,7 @@ func newWorld(seed uint64, recording bool) *world {
 	}
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
-	w.model.retention = w.shape.retention
+	w.model.retention, w.model.limits = w.shape.retention, w.shape.limits
 	w.model.look = func(t *task) *wire.Task { return w.read(t) }
 	for i := range w.shape.workers {
 		w.clients = append(w.clients, w.newClient(fmt.Sprintf("worker%d", i), false))

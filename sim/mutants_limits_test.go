@@ -1,0 +1,78 @@
+package sim
+
+// Faults that show only where a bound is met, or the wall clock was set back.
+var limitMutants = []mutant{
+	{
+		name: "limits: keep the bytes of parked tasks",
+		edit: edit{
+			file: "shardactor/placement.go",
+			old:  "	s.parked, s.parkedBytes = nil, 0\n	for _, m := range waiting {\n", new: "	s.parked = nil\n	for _, m := range waiting {\n",
+		},
+		caught: []string{"a request is answered as the protocol says"},
+	}, {
+		name: "limits: park one more",
+		edit: edit{
+			file: "shardactor/placement.go",
+			old:  "len(s.parked) >= s.limits.Parked", new: "len(s.parked) > s.limits.Parked",
+		},
+		caught: []string{"every request is answered", "a request is answered as the protocol says"},
+	}, {
+		name: "limits: end a cleanup after its first full slice",
+		edit: edit{
+			file: "shardactor/cleanup.go",
+			old:  "left == 0 && slice < s.limits.Reaps", new: "left == 0",
+		},
+		caught: []string{"a cleanup removes what it was asked to"},
+	}, {
+		name: "limits: pass over a queue that filled a slice",
+		edit: edit{
+			file: "shardactor/cleanup.go",
+			old:  "		if left > 0 {\n", new: "		if left >= 0 {\n",
+		},
+		caught: []string{"a cleanup removes what it was asked to"},
+	}, {
+		name: "limits: count releases on over a replay",
+		edit: edit{
+			file: "shardactor/replay.go",
+			old:  "	t.Attempts, t.Releases = 0, 0\n", new: "	t.Attempts = 0\n",
+		},
+		caught: []string{"a task moves as its lifecycle says"},
+	}, {
+		name: "limits: hand back once too often",
+		edit: edit{
+			file: "shardactor/release.go",
+			old:  "t.Releases > s.limits.Releases*t.MaxAttempts", new: "t.Releases > s.limits.Releases*t.MaxAttempts+1",
+		},
+		caught: []string{"a task moves as its lifecycle says"},
+	}, {
+		name: "limits: count no bytes for a unit that is used again",
+		edit: edit{
+			file: "shardactor/grant.go",
+			old:  "case mb.kept > 0 && room.carry(payloadBytes):", new: "case mb.kept > 0:",
+		},
+		caught: []string{"room adds up"},
+	}, {
+		name: "limits: count no bytes for a unit that a message brought",
+		edit: edit{
+			file: "shardactor/grant.go",
+			old:  "case mb.credit > 0 && !room.inDebt() && room.carry(payloadBytes):", new: "case mb.credit > 0 && !room.inDebt():",
+		},
+		caught: []string{"room adds up"},
+	}, {
+		name: "limits: begin with the time of the last shard",
+		edit: edit{
+			file: "shardactor/engine.go",
+			old:  "floorMs = max(floorMs, r.Marks.TimeMs)", new: "floorMs = r.Marks.TimeMs",
+		},
+		caught: []string{"time does not run back"},
+	}, {
+		name: "limits: stay with what the bound of a pass has left",
+		edit: edit{
+			file: "shardactor/grant.go",
+			old:  "		cut = granted == s.limits.Grants\n", new: "",
+		},
+		caught: []string{"a claim gets what there is", "no ready task sits beside an open session with room"},
+	},
+}
+
+func init() { mutants = append(mutants, limitMutants...) }
