@@ -24,16 +24,14 @@ func (s *Shard) findSwept() {
 		return
 	}
 	w := s.sweeps[0]
-	slice := min(s.limits.Reaps, w.Limit-w.deleted)
-	left := slice
+	left := min(s.limits.Reaps, w.Limit-w.deleted)
 	for looked := 0; looked < s.limits.Sweeps && left > 0 && w.swept < len(w.Queues); looked++ {
 		left -= s.sweepQueue(w, left)
 		if left > 0 {
 			w.swept++
 		}
 	}
-	// What it left room for it has not found.
-	w.over = w.swept == len(w.Queues) || left == 0 && slice < s.limits.Reaps
+	w.over = w.swept == len(w.Queues)
 }
 
 // sweepQueue notes what goes of the queue that a cleanup has come to, at most
@@ -61,12 +59,17 @@ func (s *Shard) sweptUntil(w *sweep, q *queue, place wire.Location) (untilMs int
 	return w.beganMs - keep, keep > 0
 }
 
-// endSwept answers a cleanup whose last slice was removed.
+// endSwept answers a cleanup that has come past all its queues or has removed as
+// many as it may. What it found counts only once it is removed: a message of the
+// round may have moved it on.
 func (s *Shard) endSwept() {
-	if len(s.sweeps) == 0 || !s.sweeps[0].over {
+	if len(s.sweeps) == 0 {
 		return
 	}
 	w := s.sweeps[0]
+	if !w.over && w.deleted < w.Limit {
+		return
+	}
 	s.sweeps[0] = nil
 	s.sweeps = s.sweeps[1:]
 	s.tell(w.Sink, &Cleaned{Ref: w.Ref, Deleted: w.deleted})

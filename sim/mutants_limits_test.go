@@ -20,7 +20,7 @@ var limitMutants = []mutant{
 		name: "limits: end a cleanup after its first full slice",
 		edit: edit{
 			file: "shardactor/cleanup.go",
-			old:  "left == 0 && slice < s.limits.Reaps", new: "left == 0",
+			old:  "w.over = w.swept == len(w.Queues)\n", new: "w.over = w.swept == len(w.Queues) || left == 0\n",
 		},
 		caught: []string{"a cleanup removes what it was asked to"},
 	}, {
