@@ -265,7 +265,7 @@ func (cl *client) ending(ref wire.TaskRef, verb int) wire.ClientFrame {
 	for i := range cl.inHand {
 		cl.inHand[i].answered = cl.inHand[i].answered || cl.inHand[i].ref == ref
 	}
-	if cl.world.shape.handsBack && !cl.honest && c.oneIn(2) {
+	if cl.world.shape.handsBack && !cl.honest && !c.oneIn(3) {
 		verb = releaseVerb
 	}
 	switch {

@@ -45,7 +45,8 @@ type shape struct {
 	big bool
 	// setBack worlds have a wall clock that may be behind after a crash.
 	setBack bool
-	// handsBack worlds have workers that hand back more than they finish.
+	// handsBack worlds have workers that hand back more than they finish, and once
+	// for each attempt at most.
 	handsBack bool
 	// ordered worlds have a busy queue that is ordered from the beginning.
 	ordered bool
@@ -173,7 +174,9 @@ func shapeOf(seed uint64) shape {
 	s.limits = shardactor.DefaultLimits
 	if !s.big && c.oneIn(2) {
 		s.limits = smallLimits(c)
-		s.handsBack = c.oneIn(3)
+		if s.handsBack = c.oneIn(2); s.handsBack {
+			s.limits.Releases = 1
+		}
 	}
 	s.setBack = c.oneIn(2)
 	return s
