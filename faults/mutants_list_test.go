@@ -134,11 +134,19 @@ var apiMutants = []mutant{
 	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/dead.go", "		if w.refuse != nil {\n			return nil\n		}\n		w.read", "		w.read"},
 }
 
+// sessionMutants are those that a test in package session catches, where what a
+// session holds can be said.
+var sessionMutants = []mutant{
+	{"TestWhoReadsSlowlyIsNotFurthestBehind", "session/budget.go", "h.bytes == 0 || bytes < 0", "h.bytes == 0"},
+	{"TestWhoReadsSlowlyIsNotFurthestBehind", "session/budget.go", "		r.relieving.Store(false)\n	}\n}", "	}\n}"},
+	{"TestWhoReadsSlowlyIsNotFurthestBehind", "session/budget.go", "h.bytes, h.over, h.relieved = 0, true, false", "h.bytes, h.relieved = 0, false"},
+}
+
 // TestMutantsHaveTheirPlaces fails as soon as the code moves away under a
 // fault: running them all takes an hour, and nobody would know before.
 func TestMutantsHaveTheirPlaces(t *testing.T) {
 	seen := map[mutant]bool{}
-	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants, coreMutants, apiMutants) {
+	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants, coreMutants, apiMutants, sessionMutants) {
 		t.Run(m.test, func(t *testing.T) { m.overlay(t) })
 		if seen[m] {
 			t.Errorf("%s is in the lists twice", m.test)

@@ -27,6 +27,7 @@ func TestMutants(t *testing.T) {
 	runMutants(t, serverMutants, "../server")
 	runMutants(t, coreMutants, "../shardactor")
 	runMutants(t, apiMutants, "../httpapi")
+	runMutants(t, sessionMutants, "../session")
 }
 
 func runMutants(t *testing.T, mutants []mutant, dir string, args ...string) {

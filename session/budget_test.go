@@ -79,3 +79,52 @@ func TestASessionThatHasEndedHoldsNothingMore(t *testing.T) {
 		}
 	})
 }
+
+// A client that takes something every second, however little, is never the one
+// that is furthest behind, though it began to hold first and holds the most.
+func TestWhoReadsSlowlyIsNotFurthestBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{outboxBytes: 1000})
+		deafBeside := func(other *session) *session {
+			b.connect(false, true).say(`{"type":"hello"}`)
+			synctest.Wait()
+			for _, s := range b.registry.running() {
+				if s != other {
+					return s
+				}
+			}
+			t.Fatal("there is no new session")
+			return nil
+		}
+		slow := deafBeside(nil)
+		b.registry.holds(slow, 700)
+		time.Sleep(time.Second)
+		stuck := deafBeside(slow)
+		b.registry.holds(stuck, 100)
+		for range 3 {
+			time.Sleep(time.Second)
+			b.registry.holds(slow, -10)
+		}
+		b.registry.holds(slow, 300)
+		if !stuck.holding.relieved || slow.holding.relieved {
+			t.Errorf("cut is the one that reads: %t, the one that does not: %t", slow.holding.relieved, stuck.holding.relieved)
+		}
+		synctest.Wait()
+		if held := b.registry.unsentBytes.Load(); held != 970 {
+			t.Errorf("%d bytes are held when the stuck one has gone, want 970", held)
+		}
+		// The next one that is over the budget is found as well.
+		b.registry.holds(slow, 100)
+		synctest.Wait()
+		if n := b.registry.Count(); n != 0 {
+			t.Errorf("%d sessions are left, want none: the last one holds more than there may be", n)
+		}
+		again := deafBeside(nil)
+		b.registry.holds(again, 70)
+		b.registry.gaveBack(again)
+		b.registry.holds(again, 10)
+		if held := b.registry.unsentBytes.Load(); held != 0 {
+			t.Errorf("%d bytes are held by nobody", held)
+		}
+	})
+}
