@@ -112,18 +112,7 @@ func (c *crowd) drop(i int) {
 // better is the member with the fewest unfinished tasks among best and the
 // next most of the ring; equals go by who was served longer ago.
 func (c *crowd) better(best *member, most int) *member {
-	for looked := 0; looked < min(len(c.open), most); {
-		i := (c.at + looked) % len(c.open)
-		p := c.open[i]
-		if !p.member.open || p.left {
-			c.drop(i)
-			continue
-		}
-		if best == nil || before(p.member, best) {
-			best = p.member
-		}
-		looked++
-	}
+	best = c.best(best, most, func(*member) bool { return true })
 	if len(c.open) > most {
 		c.at = (c.at + 1) % len(c.open)
 	}
@@ -132,12 +121,24 @@ func (c *crowd) better(best *member, most int) *member {
 
 // idle is the member that better would choose of those that have room and to whom
 // nothing is on its way.
-func (c *crowd) idle(best *member, most int) *member {
-	for _, p := range c.open[:min(len(c.open), most)] {
-		mb := p.member
-		if mb.open && !p.left && mb.seat.room.isIdle(mb.alone, mb.credit+mb.kept > 0) && (best == nil || before(mb, best)) {
-			best = mb
+func (c *crowd) idle(best *member, most int) *member { return c.best(best, most, (*member).isIdle) }
+
+func (mb *member) isIdle() bool { return mb.seat.room.isIdle(mb.alone, mb.credit+mb.kept > 0) }
+
+// best looks at the next most open members of the ring, and drops the places of
+// others that it meets.
+func (c *crowd) best(best *member, most int, may func(*member) bool) *member {
+	for looked := 0; looked < min(len(c.open), most); {
+		i := (c.at + looked) % len(c.open)
+		p := c.open[i]
+		if !p.member.open || p.left {
+			c.drop(i)
+			continue
 		}
+		if may(p.member) && (best == nil || before(p.member, best)) {
+			best = p.member
+		}
+		looked++
 	}
 	return best
 }

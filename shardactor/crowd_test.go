@@ -55,3 +55,39 @@ func TestEachMemberOfALargeCrowdHasItsTurn(t *testing.T) {
 		best.lastGrant = uint64(grant + 1)
 	}
 }
+
+// A suspect finds who is idle behind places whose members have left, and the
+// member that was made to wait for it wherever that stands.
+func TestIdleMembersOfALargeCrowdAreFound(t *testing.T) {
+	s := &Shard{limits: DefaultLimits}
+	q := &queue{tenant: &tenant{}}
+	q.crowd = &crowd{tenant: q.tenant, queue: q}
+	enter := func(untaken int) *member {
+		mb := &member{seat: &Seat{}, open: true}
+		mb.seat.room.resize(2, nil)
+		mb.seat.room.take(0, untaken)
+		p := &place{member: mb, crowd: q.crowd, listed: true}
+		mb.places = append(mb.places, p)
+		q.crowd.members++
+		q.crowd.open = append(q.crowd.open, p)
+		return mb
+	}
+	for range DefaultLimits.Compared {
+		q.crowd.leave(enter(1).places[0])
+	}
+	idle := enter(0)
+	if s.idle(q) != idle {
+		t.Error("who is idle is not found behind those who have left")
+	}
+	idle.seat.room.carry(1)
+	for range 2 * DefaultLimits.Compared {
+		enter(1)
+	}
+	last := enter(0)
+	if mb := s.idle(q); mb != nil {
+		t.Errorf("of %d busy members one is idle", len(q.crowd.open)-1)
+	}
+	if s.reserved = last; s.idle(q) != last {
+		t.Error("the member that waits for a suspect is not found behind the others")
+	}
+}

@@ -1,6 +1,8 @@
 package shardactor
 
 import (
+	"slices"
+
 	"codeq/lease"
 	"codeq/store"
 	"codeq/wire"
@@ -128,8 +130,15 @@ func (s *Shard) share(mb *member) {
 	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Shares: true})
 }
 
-// idle is the member that takes the queue's tasks and to whom nothing is on its
-// way.
+// idle is a member that takes the queue's tasks and to whom nothing is on its way:
+// the one that gets no more until then, or else one of those that a grant compares.
 func (s *Shard) idle(q *queue) *member {
+	if mb := s.reserved; mb != nil && mb.open && mb.isIdle() && mb.takes(q) {
+		return mb
+	}
 	return q.tenant.wild.idle(q.crowd.idle(nil, s.limits.Compared), s.limits.Compared)
+}
+
+func (mb *member) takes(q *queue) bool {
+	return slices.ContainsFunc(mb.places, func(p *place) bool { return p.crowd == q.crowd || p.crowd == &q.tenant.wild })
 }
