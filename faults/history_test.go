@@ -98,6 +98,9 @@ func (w *walk) note(h held, cause string) {
 	if cause == "lease_expired" {
 		e.notBefore = h.untilMs // its retry may have fallen due already
 	}
+	if cause == "undelivered" {
+		e.line.CloseCode = 1006 // the socket ended without a closing frame
+	}
 	w.ends = append(w.ends, e)
 }
 
@@ -139,6 +142,7 @@ func (w *walk) overHTTP() []wire.HistoryLine {
 			Delivery        int
 			WorkerID, Cause string
 			From, To        time.Time
+			CloseCode       int
 		}
 	}
 	if err := json.Unmarshal(w.ask(http.MethodGet, "/tasks/"+w.id.String(), "").Body, &task); err != nil {
@@ -148,6 +152,7 @@ func (w *walk) overHTTP() []wire.HistoryLine {
 	for _, l := range task.History {
 		lines = append(lines, wire.HistoryLine{
 			Delivery: l.Delivery, WorkerID: l.WorkerID, FromMs: l.From.UnixMilli(), ToMs: l.To.UnixMilli(), Cause: l.Cause,
+			CloseCode: l.CloseCode,
 		})
 	}
 	return lines
@@ -172,7 +177,11 @@ func (w *walk) onTheCommandLine(lines []wire.HistoryLine) {
 	}
 	moment := func(ms int64) string { return time.UnixMilli(ms).Format("2006-01-02 15:04:05.000 -0700") }
 	for _, l := range lines {
-		want = append(want, fmt.Sprintf("delivery %d %s, %s to %s, worker %s", l.Delivery, l.Cause, moment(l.FromMs), moment(l.ToMs), l.WorkerID))
+		cause := l.Cause
+		if l.CloseCode != 0 {
+			cause += fmt.Sprintf(" (closed with %d)", l.CloseCode)
+		}
+		want = append(want, fmt.Sprintf("delivery %d %s, %s to %s, worker %s", l.Delivery, cause, moment(l.FromMs), moment(l.ToMs), l.WorkerID))
 	}
 	if !slices.Equal(printed, want) {
 		w.t.Errorf("codeq task prints\n%s\nof deliveries, want\n%s", strings.Join(printed, "\n"), strings.Join(want, "\n"))

@@ -112,7 +112,7 @@ func (g *Guard) checkPage(h http.Header, own wire.Origin) error {
 		return nil
 	}
 	if !ok {
-		return fmt.Errorf("Origin is %.80q, which names no page: only pages of this server may send requests, "+
+		return fmt.Errorf("the Origin is %.80q, which names no page: only pages of this server may send requests, "+
 			"and those of --allow-origin", origins[0])
 	}
 	return fmt.Errorf("a page of another origin, %.80s, sent this request: if it may, start the server with --allow-origin %.80s",
