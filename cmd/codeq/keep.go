@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -105,6 +106,14 @@ func (k *keptProgram) kill() { k.order(keeper.OrderKill) }
 func (k *keptProgram) dismiss() {
 	k.order(keeper.OrderDismiss)
 	_ = k.orders.Close() // nothing was buffered
+}
+
+// stopped reports that somebody has stopped the keeper, where the system can say
+// that.
+func (k *keptProgram) stopped() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", k.cmd.Process.Pid))
+	end := bytes.LastIndexByte(stat, ')') // of the name, before the state
+	return err == nil && bytes.HasPrefix(stat[end+1:], []byte(" T"))
 }
 
 // order gives an order, also to a keeper that somebody has stopped. One that is

@@ -24,6 +24,8 @@ const (
 	pipeFor     = 2 * time.Second
 	stallFor    = 10 * time.Second
 	verdictFor  = 250 * time.Millisecond
+	// keeperLook is how often it is looked whether a keeper was stopped.
+	keeperLook = time.Second
 )
 
 // program is what works on the tasks: run once for each, in a process group of

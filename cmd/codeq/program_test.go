@@ -31,6 +31,7 @@ var fakes = map[string]string{
 	"stubborn":    `trap '' TERM; exec 3>"$1"; echo $$ >&3; while :; do sleep 1000; done`,
 	"polite":      `trap 'printf "{\"stopped\":true}"; exit 0' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
 	"mute":        `trap 'printf "$2"; exit $3' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
+	"freeze":      `exec 3>"$1"; echo $$ >&3; kill -STOP $PPID; printf "{}"`,
 	"leave":       `printf '{"left":true}'; sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1" &`,
 }
 

@@ -40,7 +40,8 @@ const (
 	eventTimeout  // the bound of a run
 	eventPatience // of a group that was sent TERM
 	eventStall    // it was stopped for too long
-	eventVerdict  // no stop signal came for the worker either
+	eventNothing
+	eventVerdict // no stop signal came for the worker either
 )
 
 // action is what the shell around a run has to do.
@@ -88,7 +89,7 @@ type runState struct {
 
 // step takes an event, with the error, signal or status that comes with it.
 func (r *runState) step(e event, value uint32) []action {
-	if r.phase == over {
+	if r.phase == over || e == eventNothing {
 		return nil
 	}
 	switch e {

@@ -44,8 +44,10 @@ func TestRunStepByStep(t *testing.T) {
 			[]told{runs, {eventEnds, byTerm, ends}, {eventPiped, 0, []action{actVerdict}}, {eventDrain, 0, done}, {eventVerdict, 0, quiet}}, causeNone, true},
 		"N01 the worker was told before": {[]told{runs, {eventDrain, 0, quiet}, {eventEnds, byTerm, ends}, {eventPiped, 0, done}}, causeNone, true},
 		"N01 the worker is never told":   {[]told{runs, {eventEnds, exited143, ends}, {eventPiped, 0, []action{actVerdict}}, {eventVerdict, 0, done}}, causeNone, false},
-		"N01 it dies by KILL":            {[]told{runs, {eventEnds, byKill, ends}, {eventPiped, 0, done}}, causeNone, false},
-		"the lease is lost":              {[]told{runs, {eventLost, 0, term}, {eventEnds, byTerm, ends}, {eventPiped, 0, quiet}, {eventEmpty, 0, done}}, causeLost, false},
+		"N01 a look at the keeper is no verdict": {
+			[]told{runs, {eventEnds, byTerm, ends}, {eventPiped, 0, []action{actVerdict}}, {eventNothing, 0, quiet}, {eventDrain, 0, done}}, causeNone, true},
+		"N01 it dies by KILL": {[]told{runs, {eventEnds, byKill, ends}, {eventPiped, 0, done}}, causeNone, false},
+		"the lease is lost":   {[]told{runs, {eventLost, 0, term}, {eventEnds, byTerm, ends}, {eventPiped, 0, quiet}, {eventEmpty, 0, done}}, causeLost, false},
 		"N01 the lease is lost, and it exits with 0 on TERM": {
 			[]told{runs, {eventLost, 0, term}, {eventEnds, exited0, ends}, {eventPiped, 0, quiet}, {eventEmpty, 0, done}}, causeLost, false},
 		"N01 the worker stops without waiting, and it exits with 0 on TERM": {

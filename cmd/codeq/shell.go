@@ -33,6 +33,8 @@ type shell struct {
 	reports chan report    // nil behind the last
 	group   int            // of the program, 0 while there is none
 	stopped syscall.Signal // the last that stopped it
+	frozen  bool           // its keeper is stopped, and can not say what becomes of it
+	look    *time.Ticker   // at the keeper
 
 	// What has happened once is nil afterwards.
 	ended, drain, flood                <-chan struct{}
@@ -73,6 +75,8 @@ func (s *shell) watch(ctx context.Context) client.Outcome {
 	if s.program.timeout > 0 {
 		s.timeout = time.After(s.program.timeout)
 	}
+	s.look = time.NewTicker(keeperLook)
+	defer s.look.Stop()
 	for s.run.phase != over {
 		for _, a := range s.run.step(s.next(ctx)) {
 			s.do(a)
@@ -115,7 +119,24 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 		return eventStall, 0
 	case <-s.judgment:
 		return eventVerdict, 0
+	case <-s.look.C:
+		return s.looked(), 0
 	}
+}
+
+// looked compares what the keeper is with what it was. A stopped one makes no
+// reports, so its program counts as stopped.
+func (s *shell) looked() event {
+	was := s.frozen
+	s.frozen = s.reports != nil && s.process.stopped()
+	switch {
+	case s.frozen && !was:
+		s.stopped = syscall.SIGSTOP
+		return eventStops
+	case was && !s.frozen:
+		return eventContinues
+	}
+	return eventNothing
 }
 
 func (s *shell) reported(r report) event {
@@ -153,8 +174,12 @@ func (s *shell) do(a action) {
 	case actPatience:
 		s.patience = time.After(s.program.termFor)
 	case actTell:
-		s.program.say("the program of task %s was stopped by %s and is ended if it does not go on within %s",
-			s.task.ID, unix.SignalName(s.stopped), s.program.stallFor)
+		whose := ""
+		if s.frozen {
+			whose = "keeper of the "
+		}
+		s.program.say("the %sprogram of task %s was stopped by %s and is ended if it does not go on within %s",
+			whose, s.task.ID, unix.SignalName(s.stopped), s.program.stallFor)
 	case actStall:
 		s.stall = time.After(s.program.stallFor)
 	case actGoesOn:

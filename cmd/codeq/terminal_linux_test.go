@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,5 +60,20 @@ func TestN04ProgramsHaveNoTerminal(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A keeper that is stopped says nothing of its program, which may have ended.
+func TestN04StoppedKeeperIsToldOfAndItsProgramEnded(t *testing.T) {
+	w := newWatcher(t)
+	p := fake("freeze", w.path)
+	p.stallFor = 50 * time.Millisecond
+	said := make(chan string, 1)
+	p.say = func(format string, args ...any) { said <- fmt.Sprintf(format, args...) }
+	_, ended, done := begins(t, context.Background(), p, w)
+	has(t, <-said, "the keeper of the program", delivery("").Task.ID.String(), "SIGSTOP", "50ms")
+	ended()
+	if got := <-done; got != "nacked stopped by SIGSTOP for 50ms, and ended" {
+		t.Errorf("got %q", got)
 	}
 }
