@@ -27,7 +27,7 @@ func (s *Shard) socketEnded(seat *Seat, code uint16) {
 			continue
 		}
 		if !e.Confirmed {
-			// No room on the disk for the move: it lapses when there is.
+			// No room on the disk for the move: it lapses when leases may again; see noteStall.
 			s.leases.Move(e, s.now)
 			continue
 		}

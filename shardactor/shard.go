@@ -78,10 +78,12 @@ type Shard struct {
 	parkedBytes int
 
 	// dueAtMs is the deadline the last round asked for, 0 for none;
+	// wasFull says that its space was store.OnlyDelete;
 	// holdUntilMs keeps leases alive after a stall, so that what clients sent
 	// meanwhile is read before anything lapses. Of those leases the ones that ran
 	// out by heardUntilMs were held for an earlier stall already.
 	dueAtMs      int64
+	wasFull      bool
 	holdUntilMs  int64
 	heardUntilMs int64
 
@@ -239,11 +241,16 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 func (s *Shard) SetSpace(level store.Level) { s.space = level }
 
 // noteStall holds leases for the resume grace when the round begins long after
-// it was due: the process was stopped or starved, and clients were not heard. A
-// lease is held once: a shard that is late again and again would otherwise never
-// take a task from a worker that is gone.
+// it was due: the process was stopped or starved, and clients were not heard. The
+// same holds for the first round after a full disk made the shard refuse what they
+// said. A lease is held once: a shard that is late again and again would otherwise
+// never take a task from a worker that is gone.
 func (s *Shard) noteStall() {
-	if s.dueAtMs == 0 || s.now <= s.dueAtMs+stallMs || s.now < s.holdUntilMs {
+	stalled := s.dueAtMs != 0 && s.now > s.dueAtMs+stallMs
+	full := s.space >= store.OnlyDelete
+	spaceCame := s.wasFull && !full
+	s.wasFull = full
+	if !stalled && !spaceCame || s.now < s.holdUntilMs {
 		return
 	}
 	s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs

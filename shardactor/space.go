@@ -32,7 +32,7 @@ func (s *Shard) turnedAway(m Message) bool {
 	case *Extend:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Undelivered:
-		// They lapse when space returns; see lapse.
+		// They lapse when leases may again; see noteStall.
 		for _, ref := range m.Tasks {
 			if e := s.notArrived(m.Seat, ref); e != nil {
 				s.leases.Move(e, s.now)

@@ -116,10 +116,12 @@ type keyName struct{ tenant, command, key string }
 type shardState struct {
 	events        uint64
 	durableEvents uint64
-	// nextMs is when the shard wanted to run again, holdMs until when it may let
-	// no lease lapse, because it came too late. What ended by heardMs has been held
+	// nextMs is when the shard wanted to run again, wasFull that its last round had
+	// room for deletions only, holdMs until when it may let no lease lapse, because it
+	// came too late or had refused what clients said. What ended by heardMs has been held
 	// before.
 	nextMs  int64
+	wasFull bool
 	holdMs  int64
 	heardMs int64
 }
@@ -256,6 +258,7 @@ func (m *model) restart(nowMs int64) {
 	clear(m.cleanings)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0
+		m.shards[i].wasFull = false
 	}
 	for _, tasks := range m.leased {
 		for _, t := range tasks {

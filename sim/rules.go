@@ -28,7 +28,10 @@ type reading struct {
 func (m *model) round(o *shardactor.Observed) {
 	m.at = reading{Observed: o}
 	state := &m.shards[o.Shard]
-	if state.nextMs != 0 && o.NowMs > state.nextMs+stallMs && o.NowMs >= state.holdMs {
+	stalled := state.nextMs != 0 && o.NowMs > state.nextMs+stallMs
+	spaceCame := state.wasFull && o.Space < store.OnlyDelete
+	state.wasFull = o.Space >= store.OnlyDelete
+	if (stalled || spaceCame) && o.NowMs >= state.holdMs {
 		state.heardMs, state.holdMs = state.holdMs, o.NowMs+graceMs
 	}
 	for _, message := range o.Messages {
