@@ -29,7 +29,7 @@ var importTable = map[string]row{
 
 	"actor":  {level: 1, imports: []string{"mailbox"}},
 	"auth":   {level: 1, imports: []string{"wire", "yamlfile"}},
-	"client": {level: 1, imports: []string{"wire"}},
+	"client": {level: 1, imports: []string{"paced", "wire"}},
 	"config": {level: 1, imports: []string{"wire", "yamlfile"}},
 	"store":  {level: 1, imports: []string{"meter", "wire"}},
 	"index":  {level: 1, imports: []string{"store", "wire"}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lxzan/gws"
 
+	"codeq/paced"
 	"codeq/wire"
 )
 
@@ -50,19 +51,48 @@ func (l *link) adopt() {
 	}
 }
 
-func (c *Client) dialSocket(ctx context.Context, at *url.URL) (net.Conn, error) {
-	conn, err := c.dial(ctx, "tcp", hostPort(at))
-	if err != nil || at.Scheme != "https" {
-		return conn, err
+// line is the connection of a session, below TLS, which does not survive a write
+// that timed out: a message may take as long as the server takes any of it, and
+// each piece that comes is a sign of the server.
+type line struct {
+	net.Conn
+	pace *paced.Writer
+	// heard is told of each piece from when the session is open.
+	heard func()
+	open  atomic.Bool
+}
+
+// Read implements net.Conn.
+func (l *line) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if n > 0 && l.open.Load() {
+		l.heard()
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (l *line) Write(p []byte) (int, error) { return l.pace.Write(p) }
+
+// dialSocket makes the connection below l, and TLS over it where the address says.
+func (c *Client) dialSocket(ctx context.Context, at *url.URL, l *line) (net.Conn, error) {
+	raw, err := c.dial(ctx, "tcp", hostPort(at))
+	if err != nil {
+		return nil, err
+	}
+	l.Conn, l.pace = raw, paced.NewWriter(raw)
+	l.pace.Window = writeWindow
+	if at.Scheme != "https" {
+		return l, nil
 	}
 	config := c.tls.Clone()
 	config.NextProtos = []string{"http/1.1"} // an upgrade is not possible over HTTP/2
 	if config.ServerName == "" {
 		config.ServerName = at.Hostname()
 	}
-	secured := tls.Client(conn, config)
+	secured := tls.Client(l, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the handshake's error is the one that counts
+		_ = l.Close() // the handshake's error is the one that counts
 		return nil, err
 	}
 	return secured, nil
@@ -84,8 +114,9 @@ func (h *heldConn) Close() error {
 }
 
 // upgrade makes a WebSocket at an address, or says where else to go.
-func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, events gws.Event) (*gws.Conn, *url.URL, error) {
-	conn, err := c.dialSocket(ctx, at)
+func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*gws.Conn, *url.URL, error) {
+	below := &line{heard: l.expectSign}
+	conn, err := c.dialSocket(ctx, at, below)
 	if err != nil {
 		return nil, nil, noAnswer(ctx, baseOf(at, sessionPath), unreached, err)
 	}
@@ -99,7 +130,7 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, events gws.
 	header := http.Header{}
 	header.Set("Sec-Websocket-Protocol", wire.Subprotocol)
 	c.authorize(header, at)
-	socket, response, err := gws.NewClientFromConn(events, &gws.ClientOption{
+	socket, response, err := gws.NewClientFromConn(l, &gws.ClientOption{
 		Addr:               socketURL(at),
 		RequestHeader:      header,
 		HandshakeTimeout:   time.Hour,
@@ -107,6 +138,7 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, events gws.
 	}, held)
 	held.free.Store(true)
 	if err == nil {
+		below.open.Store(true)
 		return socket, nil, nil
 	}
 	defer func() {

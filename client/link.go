@@ -16,10 +16,10 @@ const (
 	// stated in hello. A task may carry an error text and a history besides its
 	// payload, so it is well above the least the protocol allows.
 	maxServerMessageBytes = 4 << 20
-	// writeTimeout is how long one message may take to leave. A server that
-	// holds a client back on purpose does not read for a while, so it is
-	// longer than the patience servers have.
-	writeTimeout = 30 * time.Second
+	// writeWindow is the time in which the server must take something of a message.
+	// A server that holds a client back on purpose does not read for a while, so it
+	// is longer than the patience servers have.
+	writeWindow = 30 * time.Second
 	// closeTimeout is how long the polite end of a connection may take.
 	closeTimeout = time.Second
 	// helloTimeout is how long a server may take over its welcome.
@@ -99,13 +99,12 @@ func (l *link) read() {
 	l.conn.ReadLoop()
 }
 
-// write runs the writer: one message at a time, each with its deadline.
+// write runs the writer: one message at a time.
 func (l *link) write() {
 	defer close(l.wrote)
 	for {
 		select {
 		case message := <-l.outgoing:
-			l.allowWrite(writeTimeout)
 			if err := l.conn.WriteMessage(gws.OpcodeText, message); err != nil {
 				l.cut() // the reader notices, and says why
 				return
@@ -128,16 +127,11 @@ func (l *link) cut() {
 	_ = l.conn.NetConn().Close() // closed twice is no harm, and nothing else can fail
 }
 
-func (l *link) allowWrite(d time.Duration) {
-	// A deadline can only fail to be set on a closed connection, where the
-	// write that follows fails too.
-	_ = l.conn.SetWriteDeadline(time.Now().Add(d))
-}
-
 // expectSign starts the wait for the next sign of life anew. Reader only: two
 // goroutines that set one deadline leave the one of whoever came last.
 func (l *link) expectSign() {
-	// As in allowWrite: the read that follows fails.
+	// A deadline can only fail to be set on a closed connection, where the read
+	// that follows fails too.
 	_ = l.conn.SetReadDeadline(time.Now().Add(l.idleFor))
 }
 
@@ -155,7 +149,7 @@ func (l *link) close() {
 	select {
 	case <-l.gone:
 	case <-l.wrote:
-		l.allowWrite(closeTimeout)
+		defer time.AfterFunc(closeTimeout, l.cut).Stop()
 		_ = l.conn.WriteClose(closeNormal, nil) // a courtesy; the end follows anyway
 	case <-time.After(closeTimeout):
 	}
@@ -181,10 +175,11 @@ func (l *link) OnPing(_ *gws.Conn, payload []byte) {
 	default:
 	}
 	l.expectSign()
-	l.allowWrite(writeTimeout)
 	if err := l.conn.WritePong(payload); err != nil {
 		l.fail(fmt.Errorf("answer ping: %w", err))
 	}
+	// The pong may have waited for a message that left slowly.
+	l.expectSign()
 }
 
 // OnPong is called by gws in the reader. This client sends no pings.

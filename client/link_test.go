@@ -337,7 +337,7 @@ func TestLinkGivesEachMessageItsOwnTimeToLeave(t *testing.T) {
 		if err := p.conn.WritePing(nil); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(writeTimeout + time.Second)
+		time.Sleep(writeWindow + time.Second)
 		l.outgoing <- []byte(`[{"type":"drain"}]`)
 		next[*wire.Drain](p)
 		<-l.written

@@ -17,6 +17,7 @@ var mutants = []mutant{
 	{"TestN11OnePoison", "shardactor/suspect.go", "	if isSuspect(t) {\n", "	if isSuspect(t) {\n		t.Attempts++\n"},
 	{"TestN11SlowLine", "session/pace.go", "		p.bound = fits\n", "		p.bound = mostUntakenBytes\n"},
 	{"TestN11LongMessage", "session/writer.go", "	case taken >= s.pingEnd:\n", "	case true:\n"},
+	{"TestN11SlowLineAndTheSDK", "session/clock.go", " || late || e.Hears:\n", " || late:\n"},
 	{"TestN11ClaimOver", "httpapi/claim.go", "			keep: func() { k.keep(granted) }, keepEvery: keepEvery(granted),\n", ""},
 	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if false {\n"},
 	{"TestA01", "shardactor/gone.go", "			s.takeBack(e, code)\n", ""},

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"codeq/blackbox"
+	"codeq/client"
 	"codeq/wire"
 )
 
@@ -59,6 +61,28 @@ func TestN11LongMessageEndsNoSession(t *testing.T) {
 	}
 	f := x.take(w, 2*time.Duration(bytes/perSecond)*time.Second+slack)
 	x.complete(w, f, `{}`)
+}
+
+// So it is for the SDK: a large task that comes slowly is a sign of the server, and
+// a large result that goes slowly is taken.
+func TestN11SlowLineAndTheSDK(t *testing.T) {
+	bytes, perSecond := 200<<10, 16<<10
+	x := newWatchfulSite(t)
+	proxy := blackbox.NewProxy(t, x.server.Addr)
+	proxy.Slow(perSecond, blackbox.Up, blackbox.Down)
+	ids := x.post(command, 1, bytes)
+	c := x.sdk(proxy.Addr)
+	x.inBackground(func(ctx context.Context) {
+		_ = client.Work(ctx, c, command, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+			return in, nil
+		}) // ends with the test
+	})
+	if record := x.outcome(ids[0]); record.Status != wire.StatusCompleted || len(record.Result) < bytes {
+		t.Errorf("the result is %s with %d bytes", record.Status, len(record.Result))
+	}
+	if task := x.read(ids[0]); task.Deliveries != 1 {
+		t.Errorf("it took %d deliveries", task.Deliveries)
+	}
 }
 
 // A claim over a thin line takes longer than the lease of what it brings: the lease

@@ -22,8 +22,9 @@ const (
 	lateFor = time.Second
 )
 
-// ErrTooSlow is the end of a write whose other side took less than it must.
-var ErrTooSlow = errors.New("the other side takes less than 4 KiB in 10 seconds")
+// ErrTooSlow is the end of a write whose other side took less than LeastBytes in a
+// window.
+var ErrTooSlow = errors.New("the other side takes too little, or nothing")
 
 // Writer writes to one connection. Writes do not overlap; Written and Taken may be
 // called from any goroutine.
@@ -31,7 +32,9 @@ type Writer struct {
 	conn net.Conn
 	// Goes is asked at the end of each window of a write that goes on, and ends it
 	// by false; nil goes on. It is called by whoever writes.
-	Goes    func() bool
+	Goes func() bool
+	// Window is the time in which LeastBytes must be taken.
+	Window  time.Duration
 	written atomic.Int64
 }
 
@@ -39,7 +42,7 @@ type Writer struct {
 // the write deadline of that.
 func NewWriter(conn net.Conn) *Writer {
 	bufferLittle(conn)
-	return &Writer{conn: conn}
+	return &Writer{conn: conn, Window: Window}
 }
 
 // Write implements io.Writer. It returns the error of the connection, or
@@ -65,7 +68,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 		if began >= 0 && w.Goes != nil && !w.Goes() {
 			return n, err
 		}
-		until, began = time.Now().Add(Window), taken
+		until, began = time.Now().Add(w.Window), taken
 	}
 }
 

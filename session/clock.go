@@ -79,7 +79,7 @@ func (c *Conversation) DeadlineMs() int64 {
 // timer does what is due. A deadline that is looked at much too late means
 // that the server slept, not the client: what came meanwhile is to be read
 // first.
-func (c *Conversation) timer(ping PingState) {
+func (c *Conversation) timer(e *Timer) {
 	k := &c.clock
 	stalled := c.nowMs > k.next()+stallMs
 	if due(k.helloByMs, c.nowMs) {
@@ -98,7 +98,7 @@ func (c *Conversation) timer(ping PingState) {
 		c.confirmAgain()
 	}
 	if due(k.pingAtMs, c.nowMs) {
-		c.regularPing(stalled, ping)
+		c.regularPing(stalled, e)
 	}
 }
 
@@ -107,16 +107,16 @@ func due(atMs, nowMs int64) bool { return atMs != 0 && atMs <= nowMs }
 // regularPing asks the client whether it is there. A ping that stands behind other
 // bytes, which the client takes, is not missed; one that does not get through is,
 // whatever the client says meanwhile.
-func (c *Conversation) regularPing(stalled bool, ping PingState) {
+func (c *Conversation) regularPing(stalled bool, e *Timer) {
 	k := &c.clock
 	late := k.late
-	k.late = ping != PingArrived
+	k.late = e.Ping != PingArrived
 	switch {
-	case stalled || c.full || ping == PingMoves:
+	case stalled || c.full || e.Ping == PingMoves:
 		k.missed = 0
-	case ping == PingStuck:
+	case e.Ping == PingStuck:
 		k.missed++
-	case ping == PingWaits || late:
+	case e.Ping == PingWaits || late || e.Hears:
 	case k.waiting && !k.ponged:
 		k.missed++
 	default:

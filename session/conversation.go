@@ -153,7 +153,7 @@ func (c *Conversation) step(e Event) {
 	case *Violation:
 		c.violated(e.Err)
 	case *Timer:
-		c.timer(e.Ping)
+		c.timer(e)
 	case *ServerDrains:
 		c.serverDrains(e.GraceSeconds)
 	case *ServerCloses:

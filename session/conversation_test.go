@@ -98,6 +98,20 @@ func TestN11PingThatDoesNotGetThroughIsMissed(t *testing.T) {
 	}
 }
 
+// Nor is one whose pong stands behind a message that is still coming.
+func TestN11PongBehindAMessageIsNotMissed(t *testing.T) {
+	c := openConversation(&testRouter{shards: 1})
+	for seconds := int64(20); seconds <= 400; seconds += 20 {
+		if c.Step(scriptEpochMs+seconds*1000, &Timer{Hears: true}); c.Over() {
+			t.Fatalf("closed after %d seconds, while a message comes", seconds)
+		}
+	}
+	c.Step(scriptEpochMs+420_000, &Timer{})
+	if c.Step(scriptEpochMs+440_000, &Timer{}); !c.Over() {
+		t.Error("it lives on when nothing comes any more")
+	}
+}
+
 func TestN11PaceFollowsTheLine(t *testing.T) {
 	const kib = 1 << 10
 	for _, one := range []struct {

@@ -76,8 +76,12 @@ type Violation struct {
 }
 
 // Timer tells that DeadlineMs has come, and where the last byte of the last ping
-// is.
-type Timer struct{ Ping PingState }
+// is. Hears says that something comes from the client that is not whole yet, fast
+// enough: its pong stands behind that.
+type Timer struct {
+	Ping  PingState
+	Hears bool
+}
 
 // PingState says whether the last byte of a ping has reached the client.
 type PingState int

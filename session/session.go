@@ -62,6 +62,9 @@ type session struct {
 	pingEnd    int64
 	takenBytes int64
 	lookedAtMs int64
+	// heardBytes is what had come from the client at heardAtMs; see hears.
+	heardBytes int64
+	heardAtMs  int64
 }
 
 // effectLimits bound what shards delivered and the writer has not looked at.
@@ -74,7 +77,7 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 		registry: r, socket: socket, header: header,
 		box: mailbox.New[[]shardactor.Effect](effectLimits),
 	}
-	socket.pace.Goes, s.lookedAtMs = s.goesOn, r.o.NowMs()
+	socket.pace.Goes, s.lookedAtMs, s.heardAtMs = s.goesOn, r.o.NowMs(), r.o.NowMs()
 	s.mayRead, s.endedWith = sync.NewCond(&s.mu), closeBroken
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{

@@ -1,7 +1,10 @@
 package session
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -21,6 +24,8 @@ const lingerFor = time.Second
 type socket struct {
 	net.Conn
 	pace *paced.Writer
+	// readBytes is how much the client has sent.
+	readBytes atomic.Int64
 	// parting is set once our side has said all it will.
 	parting atomic.Bool
 }
@@ -30,6 +35,24 @@ func newSocket(conn net.Conn) *socket {
 		return &socket{Conn: conn, pace: c.Pace()}
 	}
 	return &socket{Conn: conn, pace: paced.NewWriter(conn)}
+}
+
+// Read implements net.Conn.
+func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.readBytes.Add(int64(n))
+	return n, err
+}
+
+// readsFor has a buffered reader of the connection read through the socket, behind
+// what it holds already.
+func (s *socket) readsFor(r *bufio.Reader) {
+	held, _ := r.Peek(r.Buffered()) // so much is there
+	if len(held) == 0 {
+		r.Reset(s)
+		return
+	}
+	r.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(held)), s))
 }
 
 // Write passes one whole WebSocket frame on, which is how gws writes.

@@ -82,6 +82,7 @@ func (r *Registry) upgrade(
 		SubProtocols:        protocols,
 		Logger:              quiet{},
 	})
+	s.socket.readsFor(buffered.Reader)
 	// Not the request itself: it would be kept, and gws reads header lines in
 	// fewer spellings than the check above allows.
 	s.conn, err = upgrader.UpgradeFromConn(s.socket, buffered.Reader, &http.Request{

@@ -50,8 +50,18 @@ func (s *session) runTimer() bool {
 	if s.talk.DeadlineMs() == 0 || s.untilDeadlineMs() > 0 {
 		return false
 	}
-	s.step(&Timer{Ping: s.pingState()})
+	s.step(&Timer{Ping: s.pingState(), Hears: s.hears()})
 	return true
+}
+
+// hears says whether the client has sent as much, since this was asked last, as one
+// must take that is not too slow. s.mu is held.
+func (s *session) hears() bool {
+	nowMs, read := s.registry.o.NowMs(), s.socket.readBytes.Load()
+	least := paced.LeastBytes * (nowMs - s.heardAtMs) / paced.Window.Milliseconds()
+	hears := read-s.heardBytes >= max(least, 1)
+	s.heardBytes, s.heardAtMs = read, nowMs
+	return hears
 }
 
 // goesOn is asked while a write takes long: the timer runs meanwhile, and nothing
