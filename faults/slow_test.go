@@ -18,7 +18,7 @@ import (
 // in the time that the line needs: it is never cut, nothing lapses on its way, and
 // nothing is charged for the wait.
 func TestN11SlowLineLosesNoTask(t *testing.T) {
-	tasks, bytes, perSecond, lease := scale(20, 40), scale(100, 200)<<10, scale(128, 64)<<10, scale(5, 30)
+	tasks, bytes, perSecond, lease := scale(20, 40), scale(100, 200)<<10, scale(64, 64)<<10, scale(12, 30)
 	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
 	proxy.Slow(perSecond, blackbox.Down)
