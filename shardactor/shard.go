@@ -222,6 +222,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 		s.due()
 	}
 	s.reap()
+	s.endReservation()
 	cut := false
 	if s.space < store.NoGrant {
 		cut = s.grantPass()

@@ -68,12 +68,17 @@ func (s *Shard) grantSuspect(q *queue, t *store.TaskRecord) {
 	}
 }
 
-// grantAside gives the suspects that stand aside to members that are idle now,
-// and shares the room of one that did not become so in time.
-func (s *Shard) grantAside() {
+// endReservation shares the room of the reserved member if it did not become idle
+// in time. It belongs to every round, also to one that grants nothing because the
+// disk is full: plan asks for another round until it is done.
+func (s *Shard) endReservation() {
 	if s.reserved != nil && s.reservedUntilMs <= s.now {
 		s.share(s.reserved)
 	}
+}
+
+// grantAside gives the suspects that stand aside to members that are idle now.
+func (s *Shard) grantAside() {
 	var busy *queue // nobody of this one is idle
 	kept := s.aside[:0]
 	for _, a := range s.aside {
