@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ import (
 type handBench struct {
 	*bench
 	// busy is the shard that does not run, -1 for none.
-	busy int
+	busy atomic.Int64
 	done chan struct{}
 }
 
@@ -28,8 +29,9 @@ func busyTest(t *testing.T, test func(t *testing.T, b *handBench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &handBench{
 			bench: newBench(t, setup{idle: true, mailbox: mailbox.Limits{Messages: 400, Bytes: 1 << 20}}),
-			busy:  -1, done: make(chan struct{}),
+			done:  make(chan struct{}),
 		}
+		b.busy.Store(-1)
 		go b.run()
 		defer func() {
 			b.done <- struct{}{}
@@ -49,7 +51,7 @@ func (b *handBench) run() {
 		case <-time.After(time.Millisecond):
 		}
 		for shard := range b.engine.Shards() {
-			if shard != b.busy {
+			if int64(shard) != b.busy.Load() {
 				b.engine.Run(shard)
 			}
 		}
@@ -62,9 +64,9 @@ func (b *handBench) run() {
 // stop makes one shard busy, with a mailbox that takes nothing more, after the
 // one before has worked off what waits for it; -1 stands for none.
 func (b *handBench) stop(shard int) {
-	b.busy = -1
+	b.busy.Store(-1)
 	<-time.After(10 * time.Millisecond)
-	b.busy = shard
+	b.busy.Store(int64(shard))
 	full := func() bool {
 		return b.engine.Post(shard, []shardactor.Message{&shardactor.SpaceChanged{}}, 1, mailbox.ClassKeep) != mailbox.Accepted
 	}
