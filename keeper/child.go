@@ -17,7 +17,7 @@ const (
 	reportsFd = 4
 	// orphanFor is how long the group of a dead worker has between TERM and KILL.
 	orphanFor = 5 * time.Second
-	// groupLook is how often it is looked whether a group has ended.
+	// groupLook is how often it is looked whether a group that was told to end has.
 	groupLook = 20 * time.Millisecond
 )
 
@@ -40,7 +40,9 @@ type child struct {
 	group   int
 	reports *os.File
 	ended   bool
-	ending  bool // the group was told to end, and its end is reported
+	// look ticks while the end of the group, which was told to end, is awaited; nil
+	// while it is not.
+	look *time.Ticker
 }
 
 func beKeeper(words []string) int {
@@ -143,8 +145,6 @@ func awaitProgram(pid int) <-chan syscall.WaitStatus {
 // worker that has died.
 func (c *child) loop(orders <-chan byte, changes <-chan syscall.WaitStatus) int {
 	var orphaned <-chan time.Time
-	look := time.NewTicker(groupLook)
-	defer look.Stop()
 	for {
 		select {
 		case order, ok := <-orders:
@@ -164,24 +164,34 @@ func (c *child) loop(orders <-chan byte, changes <-chan syscall.WaitStatus) int 
 		case <-orphaned:
 			c.end(syscall.SIGKILL)
 			return 0
-		case <-look.C:
-			if !c.ending || !c.ended || c.groupLives() {
+		case <-c.looks():
+			if !c.ended || c.groupLives() {
 				continue
 			}
 			if orders == nil {
 				return 0
 			}
-			c.ending = false
+			c.look.Stop()
+			c.look = nil
 			c.report(Empty, 0)
 		}
 	}
+}
+
+func (c *child) looks() <-chan time.Time {
+	if c.look == nil {
+		return nil
+	}
+	return c.look.C
 }
 
 func (c *child) groupLives() bool { return syscall.Kill(-c.group, 0) == nil }
 
 // end sends the group a signal, and wakes who is stopped, or would not see it.
 func (c *child) end(s syscall.Signal) {
-	c.ending = true
+	if c.look == nil {
+		c.look = time.NewTicker(groupLook)
+	}
 	// They fail only when nobody of the group is left, which is what is wanted.
 	_ = syscall.Kill(-c.group, s)
 	_ = syscall.Kill(-c.group, syscall.SIGCONT)
