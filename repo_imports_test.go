@@ -40,7 +40,7 @@ var importTable = map[string]row{
 
 	"session": {level: 3, imports: []string{"actor", "auth", "mailbox", "paced", "shardactor", "wire"}, tests: []string{"store"}},
 	"httpapi": {
-		level: 3, imports: []string{"auth", "mailbox", "meter", "shardactor", "store", "wire"}, tests: []string{"paced"},
+		level: 3, imports: []string{"auth", "mailbox", "meter", "paced", "shardactor", "store", "wire"},
 	},
 
 	"server": {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"codeq/paced"
 	"codeq/wire"
 )
 
@@ -34,7 +35,7 @@ func (c *call) limitBody() *wire.Error {
 // to a shard, which keeps the bytes for as long as it likes.
 func (c *call) readBody() ([]byte, *wire.Error) {
 	body := make([]byte, 0, min(max(c.r.ContentLength, 511), firstBodyBytes)+1)
-	until, step := time.Now().Add(bodyReadFor), bodyStepBytes
+	until, step := time.Now().Add(bodyReadFor), paced.LeastBytes
 	for {
 		n, err := c.r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -45,7 +46,7 @@ func (c *call) readBody() ([]byte, *wire.Error) {
 			return nil, bodyError(err)
 		}
 		if len(body) >= step {
-			until, step = later(until, time.Now().Add(bodyStepFor)), len(body)+bodyStepBytes
+			until, step = later(until, time.Now().Add(paced.Window)), len(body)+paced.LeastBytes
 			if refusal := c.setReadDeadline(until); refusal != nil {
 				return nil, refusal
 			}
@@ -84,7 +85,7 @@ func bodyError(err error) *wire.Error {
 		return bodyTooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return wire.Refuse(wire.CodeInvalidBody, fmt.Sprintf(
-			"the body did not arrive within %v, nor 4 KiB of it in each %v after that", bodyReadFor, bodyStepFor))
+			"the body did not arrive within %v, nor %d KiB of it in each %v after that", bodyReadFor, paced.LeastBytes>>10, paced.Window))
 	}
 	return wire.Refuse(wire.CodeInvalidBody, "the body ended before it was complete")
 }

@@ -22,12 +22,10 @@ const (
 
 	maxRequestIDBytes = 128
 	// bodyReadFor is how long a client may take to begin a body, and all the time
-	// for a small one; then each bodyStepBytes of it give it bodyStepFor more. The
-	// server has no such limits of its own, because they would also end sessions.
-	// How fast a client must take an answer is decided below, by the connection.
-	bodyReadFor   = 30 * time.Second
-	bodyStepBytes = 4 << 10
-	bodyStepFor   = 10 * time.Second
+	// for a small one; then each paced.LeastBytes of it give it paced.Window more, the
+	// pace at which it must take an answer. The server has no such limits of its own,
+	// because they would also end sessions.
+	bodyReadFor = 30 * time.Second
 )
 
 // call is one request on its way through the API. It belongs to the goroutine
@@ -160,27 +158,24 @@ func (a *api) write(c *call, ans *answer) bool {
 // repeat carries something out every so often, beside its caller, until stop
 // returns.
 func repeat(do func(), every time.Duration) (stop func()) {
-	ended := make(chan struct{})
-	var running sync.WaitGroup
-	running.Add(1)
-	timer := time.AfterFunc(every, func() {
-		defer running.Done()
-		for tick := time.NewTicker(every); ; {
+	var mu sync.Mutex // held while it is carried out
+	var timer *time.Timer
+	ended := false
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(every, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
 			do()
-			select {
-			case <-tick.C:
-			case <-ended:
-				tick.Stop()
-				return
-			}
+			timer.Reset(every)
 		}
 	})
 	return func() {
-		close(ended)
-		if timer.Stop() {
-			return // it never ran
-		}
-		running.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		timer.Stop()
 	}
 }
 
