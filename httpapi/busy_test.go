@@ -121,7 +121,7 @@ func TestAClaimPassesOverABusyShard(t *testing.T) {
 	})
 }
 
-// Whoever follows the answers of a replay or a purge comes past all dead letters,
+// A client that follows the answers of a replay or a purge comes past all dead letters,
 // those too that a busy shard refused on the way.
 func TestBulkWorkLeavesNothingBehindThatABusyShardRefused(t *testing.T) {
 	work := []struct {

@@ -1,10 +1,12 @@
 package session
 
+import "codeq/shardactor"
+
 const (
 	// A client may have so much payload untaken, at most and at least: one task
 	// more always fits. It is as much as the link carries in a quarter of a lease,
 	// so that what is on its way arrives with most of its lease before it.
-	mostUntakenBytes  = 1 << 20
+	mostUntakenBytes  = shardactor.MaxUntakenBytes
 	leastUntakenBytes = 16 << 10
 	leaseShare        = 4
 

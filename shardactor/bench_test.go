@@ -115,7 +115,7 @@ func (w *benchWorker) Deliver(effects []Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case *Granted:
-			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
+			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 			shard := w.engine.ShardOf(e.Task.ID)
 			results[shard] = append(results[shard], &Result{
 				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},

@@ -47,7 +47,7 @@ func (w *contender) Deliver(effects []Effect) {
 		case *Granted:
 			n := w.numberOf(e.Task.ID)
 			w.note(n, func(f *fate) { f.granted++ })
-			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
+			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 			go w.onGrant(n)
 			go w.post(n, &Result{
 				Asker: Asker{Sink: w, Ref: uint64(n)}, Owner: Owner{Tenant: "default", Subject: "anonymous"},

@@ -198,7 +198,7 @@ func (d *crashDriver) Deliver(effects []Effect) {
 		d.released.Store(int64(len(d.log)))
 		if g, ok := e.(*Granted); ok {
 			d.inHand = append(d.inHand, g)
-			d.seat.Taken(len(g.Task.Payload), maxUntakenBytes)
+			d.seat.Taken(len(g.Task.Payload), MaxUntakenBytes)
 		}
 	}
 }
@@ -428,7 +428,7 @@ func (w *drainWorker) Deliver(effects []Effect) {
 		switch e := e.(type) {
 		case *Granted:
 			w.granted = append(w.granted, e)
-			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
+			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 		case *Completed:
 			w.completed[e.Record.TaskID]++
 		}

@@ -119,7 +119,7 @@ func (w *eagerWorker) Deliver(effects []Effect) {
 			w.delivered[e.Task.ID]++
 			shard := w.engine.ShardOf(e.Task.ID)
 			w.shards[shard]++
-			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
+			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 			w.engine.Post(shard, []Message{&Result{
 				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},

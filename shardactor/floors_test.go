@@ -36,7 +36,7 @@ func (w *lateWorker) Deliver(effects []Effect) {
 		switch e := e.(type) {
 		case *Granted:
 			w.held = append(w.held, e)
-			w.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
+			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 		case *Completed:
 			w.ends(e.Kept)
 		case *Requeued:

@@ -37,7 +37,7 @@ func (k *keeper) Deliver(effects []Effect) {
 }
 
 func (k *keeper) granted(e *Granted) {
-	k.seat.Taken(len(e.Task.Payload), maxUntakenBytes)
+	k.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 	shard := k.engine.ShardOf(e.Task.ID)
 	k.served = append(k.served, shard)
 	if k.stuck > 0 {

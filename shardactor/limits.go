@@ -34,7 +34,7 @@ type Limits struct {
 // DefaultLimits is what holds outside of tests.
 var DefaultLimits = Limits{
 	Messages: 1024, BatchBytes: 1 << 20, Due: 1024, Grants: 1024, Refills: 64, Refilled: 8192, Floors: 16, Reaps: 256, Sweeps: 64,
-	Parked: 1024, ParkedBytes: 4 << 20, Compared: 32, UntakenBytes: maxUntakenBytes, KeptInRow: 8, Releases: 10,
+	Parked: 1024, ParkedBytes: 4 << 20, Compared: 32, UntakenBytes: MaxUntakenBytes, KeptInRow: 8, Releases: 10,
 }
 
 func (l Limits) orDefault() Limits {

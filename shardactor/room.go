@@ -26,7 +26,7 @@ type room struct {
 	word         atomic.Int64
 	window       atomic.Int64
 	untakenBytes atomic.Int64
-	// bound is how much may be untaken, 0 for maxUntakenBytes.
+	// bound is how much may be untaken, 0 for MaxUntakenBytes.
 	bound atomic.Int64
 	turn  atomic.Uint32
 	// alone is the shard that has the room alone, plus one. Only that shard
@@ -41,10 +41,11 @@ const (
 	roomClosed = int64(1) << 32
 	roomBits   = int64(1)<<32 - 1
 
-	// maxUntakenBytes is how much payload may be untaken by a client before
+	// MaxUntakenBytes is how much payload may be untaken by a client before
 	// shards stop granting to it; one task always fits. A session begins with
-	// firstUntakenBytes, and says what it is when anything was taken.
-	maxUntakenBytes   = 1 << 20
+	// firstUntakenBytes, and says what it is, up to MaxUntakenBytes, when anything
+	// was taken.
+	MaxUntakenBytes   = 1 << 20
 	firstUntakenBytes = 256 << 10
 )
 
@@ -52,7 +53,7 @@ func roomFree(word int64) int64 { return word >> roomShift }
 
 // hasWay says whether more may be on its way to the client.
 func (r *room) hasWay() bool {
-	return r.untakenBytes.Load() < cmp.Or(r.bound.Load(), maxUntakenBytes)
+	return r.untakenBytes.Load() < cmp.Or(r.bound.Load(), MaxUntakenBytes)
 }
 
 // take takes one unit for a task of that many payload bytes, or notes that

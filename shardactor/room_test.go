@@ -57,13 +57,13 @@ func TestRoomStopsAtUntakenBytesAndWakesWhenTheyAreTaken(t *testing.T) {
 	var woken []int
 	wake := func(shard int) { woken = append(woken, shard) }
 	r.resize(100, wake)
-	if !r.take(0, maxUntakenBytes) {
+	if !r.take(0, MaxUntakenBytes) {
 		t.Fatal("one task always fits")
 	}
 	if r.take(1, 1) {
 		t.Fatal("a take over the untaken bytes succeeded")
 	}
-	r.taken(maxUntakenBytes, maxUntakenBytes, wake)
+	r.taken(MaxUntakenBytes, MaxUntakenBytes, wake)
 	if len(woken) != 1 || woken[0] != 1 {
 		t.Fatalf("woken %v, want shard 1", woken)
 	}

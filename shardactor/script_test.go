@@ -193,7 +193,7 @@ func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
 		case "give":
 			seat.Give(scriptInt(args, "give"))
 		case "taken":
-			seat.Taken(scriptInt(args, "taken"), maxUntakenBytes)
+			seat.Taken(scriptInt(args, "taken"), MaxUntakenBytes)
 		case "close":
 			seat.Close(uint16(scriptInt(args, "code")))
 			delete(w.seats, args[0].Key)

@@ -5,6 +5,9 @@ import (
 	"errors"
 )
 
+// ByteOrderMark is U+FEFF, which some programs put in front of a text in UTF-8.
+const ByteOrderMark = "\ufeff"
+
 // ErrEncoding says that a text is in an encoding in which ASCII has zero bytes.
 var ErrEncoding = errors.New("the text has zero bytes, as UTF-16 has; save it as UTF-8")
 
@@ -21,7 +24,7 @@ func PlainText(text []byte) ([]byte, error) {
 	if marked || bytes.IndexByte(text, 0) >= 0 {
 		return nil, ErrEncoding
 	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+	return bytes.TrimPrefix(text, []byte(ByteOrderMark)), nil
 }
 
 // CheckLineEnds returns ErrLineEnds for a text in which a carriage return stands

@@ -100,7 +100,7 @@ func TextProblem(text string) string {
 		return "must not begin or end with white space"
 	}
 	for i, r := range text {
-		if unicode.IsControl(r) || r == '\ufeff' {
+		if unicode.IsControl(r) || string(r) == ByteOrderMark {
 			return "must have no control characters and no byte order mark, byte " + strconv.Itoa(i) + " is one"
 		}
 	}

@@ -276,7 +276,7 @@ func (w *engineWorker) answer(effects []shardactor.Effect) {
 }
 
 func (w *engineWorker) result(e *shardactor.Granted) shardactor.Message {
-	w.seat.Taken(len(e.Task.Payload), 1<<20)
+	w.seat.Taken(len(e.Task.Payload), shardactor.MaxUntakenBytes)
 	n, ok := w.tally.Given(e.Task.ID, e.Task.Payload)
 	if !ok {
 		return nil

@@ -67,7 +67,7 @@ func (t *tail) behind(why string) string {
 
 // reason is the last 2 KiB as text, or instead if there is none.
 func (t *tail) reason(instead string) string {
-	text := strings.TrimSpace(strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), "\ufeff"))
+	text := strings.TrimSpace(strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), wire.ByteOrderMark))
 	if text == "" {
 		return instead
 	}

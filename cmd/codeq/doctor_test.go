@@ -91,7 +91,7 @@ func TestX2DoctorNamesADamagedTable(t *testing.T) {
 	}
 }
 
-// Who may only read, and as root does not own it, examines a directory all the
+// A user who may only read, and as root does not own it, examines a directory all the
 // same.
 func TestN22DoctorWantsNoMoreThanTheRightToRead(t *testing.T) {
 	dir := killedServer(t, 2)

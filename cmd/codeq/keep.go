@@ -70,7 +70,7 @@ func startKept(p kept) (*keptProgram, error) {
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Env, p.Stdin, p.Stdout, p.Stderr
 	cmd.ExtraFiles = []*os.File{theirOrders, theirReports}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Whoever is left behind with the input is not waited for when the keeper goes.
+	// A process that still has the input is not waited for when the keeper goes.
 	cmd.WaitDelay = time.Millisecond
 	if err := cmd.Start(); err != nil {
 		_, _ = orders.Close(), reports.Close() // nobody has the other ends

@@ -88,7 +88,7 @@ func (f *lineFile) next() (line, error) {
 		f.number++
 		size += length
 		next := line{number: f.number, tooLong: length > maxLineBytes, size: size}
-		next.data = bytes.Trim(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
+		next.data = bytes.Trim(bytes.TrimPrefix(data, []byte(wire.ByteOrderMark)), " \t\r\n")
 		if !next.tooLong && len(next.data) == 0 {
 			continue
 		}

@@ -118,12 +118,9 @@ func taskEnvironment(t *wire.Task) []string {
 	}
 }
 
-// mark is the UTF-8 byte order mark.
-const mark = "\ufeff"
-
 // objectOf is the JSON object that a program printed, nil if that is anything else.
 func objectOf(printed []byte) []byte {
-	object := bytes.TrimSpace(bytes.TrimPrefix(printed, []byte(mark)))
+	object := bytes.TrimSpace(bytes.TrimPrefix(printed, []byte(wire.ByteOrderMark)))
 	if len(object) == 0 || object[0] != '{' || wire.CheckJSON(object) != nil {
 		return nil
 	}
@@ -137,7 +134,7 @@ func resultOf(printed []byte) client.Outcome {
 	if object := objectOf(printed); object != nil {
 		return client.Complete(object)
 	}
-	printed = bytes.TrimPrefix(printed, []byte(mark))
+	printed = bytes.TrimPrefix(printed, []byte(wire.ByteOrderMark))
 	if !utf8.Valid(printed) {
 		return client.Nack("the output is not UTF-8 text")
 	}
