@@ -30,6 +30,11 @@ func (a *api) getBackup(c *call) answer {
 	}
 	c.w.Header().Set("Content-Type", "application/x-tar")
 	err = writeArchive(c.w, checkpoint)
+	if err == nil {
+		if noted := checkpoint.Delivered(); noted != nil {
+			a.o.Log.Warn().Err(noted).Msg("the backup is whole, but the time of it could not be noted")
+		}
+	}
 	err = errors.Join(err, checkpoint.Close())
 	if err != nil {
 		a.o.Log.Warn().Str("requestId", c.requestID).Err(err).Msg("backup broke off")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -23,6 +24,7 @@ var ErrCheckpointBusy = errors.New("another checkpoint is being read")
 type Checkpoint struct {
 	store *Store
 	dir   string
+	at    time.Time
 	// lengths are those of the logs, up to their last whole record: what is behind
 	// it in the file is not of this moment.
 	lengths map[logFile]int64
@@ -34,8 +36,8 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 	if !s.checkpointing.TryLock() {
 		return nil, ErrCheckpointBusy
 	}
-	c := &Checkpoint{store: s, dir: s.path(checkpointName)}
-	if err := s.writeCheckpoint(c.dir); err != nil {
+	c := &Checkpoint{store: s, dir: s.path(checkpointName), at: time.Now().UTC()}
+	if err := s.writeCheckpoint(c.dir, c.at); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	if err := c.note(); err != nil {
@@ -44,7 +46,7 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 	return c, nil
 }
 
-func (s *Store) writeCheckpoint(dir string) error {
+func (s *Store) writeCheckpoint(dir string, at time.Time) error {
 	fs := s.options.FS
 	if err := s.removeCheckpoint(); err != nil {
 		return err
@@ -55,11 +57,12 @@ func (s *Store) writeCheckpoint(dir string) error {
 	if err := s.db.Checkpoint(fs.PathJoin(dir, databaseName), pebble.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
-	manifest, err := readFile(fs, s.path(manifestName))
+	m, err := s.readManifest()
 	if err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
-	if err := writeFile(fs, fs.PathJoin(dir, manifestName), manifest); err != nil {
+	m.State, m.BackupAt = stateBackup, at.Format(time.RFC3339)
+	if err := writeManifest(fs, dir, m); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
 	return nil
@@ -135,6 +138,38 @@ func (c *Checkpoint) read(file, name string, each func(string, int64, io.Reader)
 		size = c.lengths[log]
 	}
 	return each(name, size, io.LimitReader(f, size))
+}
+
+// Delivered notes that a whole copy is in other hands: LastBackup is the moment of
+// this checkpoint from here on, also after a restart.
+func (c *Checkpoint) Delivered() error {
+	m, err := c.store.readManifest()
+	if err != nil {
+		return fmt.Errorf("note the backup: %w", err)
+	}
+	m.BackupAt = c.at.Format(time.RFC3339)
+	if err := writeManifest(c.store.options.FS, c.store.options.Dir, m); err != nil {
+		return fmt.Errorf("note the backup: %w", err)
+	}
+	c.store.keepBackupAt(c.at)
+	return nil
+}
+
+// LastBackup is the moment of the newest backup that was handed out whole, or of
+// the one that the directory was restored from; the zero time before the first. Any
+// goroutine.
+func (s *Store) LastBackup() time.Time {
+	at := s.backupAtMs.Load()
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(at).UTC()
+}
+
+func (s *Store) keepBackupAt(at time.Time) {
+	if !at.IsZero() {
+		s.backupAtMs.Store(at.UnixMilli())
+	}
 }
 
 // Close removes the checkpoint and makes room for the next.

@@ -49,6 +49,10 @@ func (s *Store) WriteMetrics(p *meter.Page) {
 	p.Add(&s.figures.set)
 	p.One("codeq_set_aside_total", meter.Total,
 		"Unreadable values that were moved out of the way since the start.", float64(s.SetAsideTotal()))
+	if at := s.LastBackup(); !at.IsZero() {
+		p.One("codeq_last_backup_timestamp_seconds", meter.Gauge,
+			"Moment of the newest backup that was handed out whole, or that the data was restored from, as Unix time.", float64(at.Unix()))
+	}
 	s.guard.writeMetrics(p)
 	s.writeDatabase(p)
 }

@@ -32,9 +32,12 @@ const (
 	manifestVersion = 1
 	stateNew        = "new"
 	stateReady      = "ready"
+	stateBackup     = "backup"
 
 	maxManifestBytes = 64 << 10
 )
+
+var states = []string{stateNew, stateReady, stateBackup}
 
 // RefusedError says why a directory is not opened. File names what is wrong,
 // Sentence says how and what to do about it. No data has been changed.
@@ -52,6 +55,18 @@ type manifest struct {
 	CreationID string `json:"creationId"`
 	State      string `json:"state"`
 	CreatedAt  string `json:"createdAt,omitempty"`
+	// BackupAt is the moment of the newest copy that was handed out whole, in a
+	// backup its own; empty before the first.
+	BackupAt string `json:"backupAt,omitempty"`
+}
+
+// backupAt is the moment of the newest backup, the zero time if there is none.
+func (m *manifest) backupAt() time.Time {
+	at, err := time.Parse(time.RFC3339, m.BackupAt)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // creation is the value of the one key outside the spans. Secret is for Secret;
@@ -91,6 +106,7 @@ func (s *Store) openOrCreate() error {
 		return s.recreate(m)
 	}
 	s.shards = m.Shards
+	s.keepBackupAt(m.backupAt())
 	return s.openReady(m)
 }
 
@@ -102,6 +118,21 @@ func (s *Store) mustHoldData() error {
 	}
 	return refuse(s.options.Dir, "the directory holds no data of codeq: it has no %s; "+
 		"name the one that the server is started with as --data", manifestName)
+}
+
+// mustNotBeBackup refuses a backup before anything of it is changed: it would be
+// no backup any more, and its tasks would run again.
+func (s *Store) mustNotBeBackup() error {
+	found, err := exists(s.options.FS, s.path(manifestName))
+	if err != nil || !found {
+		return err
+	}
+	m, err := s.readManifest()
+	if err != nil || m.State != stateBackup {
+		return err
+	}
+	return refuse(s.options.Dir, "the directory is a backup of %s, and a server would change it and hand its tasks out again; "+
+		"make a data directory of it with \"codeq restore %s DIR\"", m.BackupAt, s.options.Dir)
 }
 
 // readManifest returns nil for a directory that holds nothing yet.
@@ -123,7 +154,7 @@ func (s *Store) readManifest() (*manifest, error) {
 		return nil, refuse(file, "the manifest has version %d and this program knows version %d; "+
 			"use the program that made the directory, or a newer one", m.Version, manifestVersion)
 	}
-	if m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "" || m.State != stateNew && m.State != stateReady {
+	if m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "" || !slices.Contains(states, m.State) {
 		return nil, refuse(file, "the manifest is damaged (shards %d, state %q); restore the file from a backup, "+
 			"the database beside it has not been touched", m.Shards, m.State)
 	}
@@ -137,16 +168,25 @@ func (s *Store) mustBeEmpty() error {
 	if err != nil {
 		return fmt.Errorf("list data directory: %w", err)
 	}
+	if name, found := firstForeign(names); found {
+		return refuse(s.path(manifestName), "the manifest is missing, but the directory is not empty (it holds %s); "+
+			"restore the manifest from a backup, or name an empty directory", name)
+	}
+	return nil
+}
+
+// firstForeign is the first of the names that an empty file system, or a directory
+// in the making, does not have.
+func firstForeign(names []string) (string, bool) {
 	slices.Sort(names)
 	for _, name := range names {
 		switch name {
 		case lockName, manifestTemp, "lost+found":
 			continue
 		}
-		return refuse(s.path(manifestName), "the manifest is missing, but the directory is not empty (it holds %s); "+
-			"restore the manifest from a backup, or name an empty directory", name)
+		return name, true
 	}
-	return nil
+	return "", false
 }
 
 // create makes a directory from nothing.
@@ -166,7 +206,7 @@ func (s *Store) create() error {
 	if m.Shards == 0 {
 		m.Shards = DefaultShards
 	}
-	if err := s.writeManifest(m); err != nil {
+	if err := writeManifest(s.options.FS, s.options.Dir, m); err != nil {
 		return err
 	}
 	return s.createDatabase(m)
@@ -248,7 +288,7 @@ func (s *Store) finishCreation(m *manifest, value []byte) error {
 		return fmt.Errorf("flush creation id: %w", err)
 	}
 	m.State = stateReady
-	return s.writeManifest(m)
+	return writeManifest(s.options.FS, s.options.Dir, m)
 }
 
 // openReady opens the database that must be there.
@@ -350,13 +390,13 @@ func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
 	return nil
 }
 
-// writeManifest replaces the manifest in one step.
-func (s *Store) writeManifest(m *manifest) error {
+// writeManifest replaces the manifest of a directory in one step.
+func writeManifest(fs vfs.FS, dir string, m *manifest) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
-	if err := replaceFile(s.options.FS, s.path(manifestName), append(data, '\n')); err != nil {
+	if err := replaceFile(fs, fs.PathJoin(dir, manifestName), append(data, '\n')); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
 	return nil

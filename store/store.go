@@ -87,6 +87,7 @@ type Store struct {
 
 	closed     atomic.Bool
 	asideTotal atomic.Int64
+	backupAtMs atomic.Int64 // 0 before the first backup
 	noise      noiseLimit
 }
 
@@ -144,6 +145,11 @@ func (s *Store) take() error {
 	fs, dir := s.options.FS, s.options.Dir
 	if s.options.MustExist {
 		if err := s.mustHoldData(); err != nil {
+			return err
+		}
+	}
+	if !s.readOnly {
+		if err := s.mustNotBeBackup(); err != nil {
 			return err
 		}
 	}

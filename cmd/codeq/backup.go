@@ -7,22 +7,27 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"codeq/store"
 )
 
 // backupPart is what a backup is called until it is whole.
 const backupPart = ".part"
 
 type backupCmd struct {
-	Dir string `arg:"" type:"path" help:"Directory to make; the backup is a data directory of its own."`
+	Dir string `arg:"" type:"path" help:"Directory to make."`
 }
 
 // Help is the longer text of "codeq backup --help".
 func (b *backupCmd) Help() string {
-	return `The server goes on while it is copied. What was acknowledged before the command began is in the backup. Start a
-server over it, or over a copy of it, to restore:
+	return `The server goes on while it is copied. What was acknowledged before the command began is in the backup. No server
+starts over it; restore makes a data directory of it:
 
   codeq backup /mnt/backup/monday
-  codeq serve --data /mnt/backup/monday
+  codeq restore /mnt/backup/monday /var/lib/codeq
+  codeq serve --data /var/lib/codeq
 
 A server that wants tokens wants one with the scope operator.`
 }
@@ -66,7 +71,7 @@ func (b *backupCmd) Run(a *app) error {
 			Bytes int64  `json:"bytes"`
 		}{b.Dir, part.files, part.bytes})
 	}
-	a.say("%d files of %d bytes are in %s; restore with codeq serve --data %s", part.files, part.bytes, b.Dir, b.Dir)
+	a.say("%d files of %d bytes are in %s; restore with \"codeq restore %s DIR\"", part.files, part.bytes, b.Dir, b.Dir)
 	return nil
 }
 
@@ -136,5 +141,39 @@ func syncDirectory(dir string) error {
 	if err := errors.Join(d.Sync(), d.Close()); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
+	return nil
+}
+
+type restoreCmd struct {
+	Backup string `arg:"" type:"path" help:"Directory that codeq backup has made."`
+	Dir    string `arg:"" type:"path" help:"Data directory to make; it must not be there yet, or be empty."`
+}
+
+// Help is the longer text of "codeq restore --help".
+func (r *restoreCmd) Help() string {
+	return `The backup stays what it is, and is examined as a start of the server would: if it has lost a part, nothing is
+restored. "codeq doctor BACKUP" reads every record of it.
+
+  codeq restore /mnt/backup/monday /var/lib/codeq
+  codeq serve --data /var/lib/codeq
+
+What happened after the backup did not happen for the restored server: tasks that were finished since run again.`
+}
+
+// Run makes a data directory of a backup.
+func (r *restoreCmd) Run(a *app) error {
+	ctx, done := a.untilStopped()
+	defer done()
+	files, err := store.Restore(ctx, store.Options{Dir: r.Dir, Log: zerolog.Nop()}, r.Backup)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.writeJSON(struct {
+			Dir   string `json:"dir"`
+			Files int    `json:"files"`
+		}{r.Dir, files})
+	}
+	a.say("%d files are in %s; start the server with \"codeq serve --data %s\"", files, r.Dir, r.Dir)
 	return nil
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +15,7 @@ import (
 	"codeq/store"
 )
 
-func TestBackupOfABusyServerIsADataDirectoryOfItsOwn(t *testing.T) {
+func TestU12ABackupOfABusyServerIsRestored(t *testing.T) {
 	dir := t.TempDir()
 	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
 	code, first, errs := command(t, said.URL, "enqueue", "copy", `{"n":1}`)
@@ -25,6 +28,15 @@ func TestBackupOfABusyServerIsADataDirectoryOfItsOwn(t *testing.T) {
 			t.Fatalf("exit code %d, errors %q", code, errs)
 		}
 	}
+	page, err := http.Get(said.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := io.ReadAll(page.Body)
+	if err := errors.Join(err, page.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, string(figures), "\ncodeq_last_backup_timestamp_seconds ")
 	var measured struct{ Lost, Duplicated int }
 	if code := load.exit(); code != exitFine {
 		t.Errorf("the load ended with exit code %d, errors %q", code, load.err)
@@ -33,9 +45,19 @@ func TestBackupOfABusyServerIsADataDirectoryOfItsOwn(t *testing.T) {
 		t.Errorf("the load says %q: %v", load.out, err)
 	}
 	for _, name := range []string{"monday", "tuesday"} {
-		restored := filepath.Join(dir, name)
-		if code, out, errs := command(t, said.URL, "doctor", restored); code != exitFine || out != "" {
+		backup, restored := filepath.Join(dir, name), filepath.Join(dir, "restored "+name)
+		if code, out, errs := command(t, said.URL, "doctor", backup); code != exitFine || out != "" {
 			t.Errorf("%s: exit code %d, %q, errors %q", name, code, out, errs)
+		}
+		code, _, errs := command(t, said.URL, "serve", "--data", backup, "--listen", "127.0.0.1:0")
+		has(t, errs, "is a backup of", "codeq restore")
+		if code != exitFailed {
+			t.Errorf("%s: a server over the backup: exit code %d, want %d", name, code, exitFailed)
+		}
+		code, _, errs = command(t, said.URL, "restore", backup, restored)
+		oneSentence(t, errs, "start the server with")
+		if code != exitFine {
+			t.Fatalf("%s: exit code %d, errors %q", name, code, errs)
 		}
 		_, again := serve(t, restored, "127.0.0.1:0")
 		if again.Created {

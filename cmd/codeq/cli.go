@@ -31,6 +31,7 @@ type cli struct {
 	Resume    resumeCmd    `cmd:"" help:"End the pause of a queue."`
 	Sessions  sessionsCmd  `cmd:"" help:"Show the sessions that are open, and what they hold."`
 	Backup    backupCmd    `cmd:"" help:"Copy the data of the running server into a new directory."`
+	Restore   restoreCmd   `cmd:"" help:"Make a data directory of a backup."`
 	Doctor    doctorCmd    `cmd:"" help:"Examine the data directory of a server that does not run."`
 	Bench     benchCmd     `cmd:"" help:"Measure a server under load, and check its answers."`
 	Version   versionCmd   `cmd:"" help:"Show the version of this program and of the server."`

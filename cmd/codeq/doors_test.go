@@ -260,6 +260,7 @@ func textDoors(t *testing.T) []door {
 		}, emptyIsAbsent},
 		{"the directory of doctor", word, wrongPath("doctor", "--"), noNUL},
 		{"the directory of a backup", word, wrongPath("backup", "--url=127.0.0.1:1", "--"), noNUL},
+		{"the directory of restore", word, wrongPath("restore", "--", t.TempDir()), noNUL},
 		{"--file of enqueue", word, func(text string) bool {
 			_, _, said := codeq("1", "enqueue", "--url=127.0.0.1:1", "a", "--file="+empty+text)
 			return !strings.Contains(said, "the path ")

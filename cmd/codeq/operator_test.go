@@ -80,7 +80,7 @@ func lines(t *testing.T, n int) string {
 
 // An operator finds the one task that is stuck among thousands, is told why it
 // waits, has a thousand dead letters tried again, takes a backup of the running
-// server, has it examined and starts a server over it: each with one command.
+// server, has it examined and restores it: each with one command.
 func TestOperatorNeedsOneCommandForEachThing(t *testing.T) {
 	dir := t.TempDir()
 	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
@@ -128,7 +128,11 @@ delivery 1  nack, SOME TIME to SOME TIME, worker box-7
 		t.Fatalf("backup: exit code %d, %q, errors %q", code, out, errs)
 	}
 	d.says("codeq: DIR/copy is in order\n", "doctor", copied)
-	_, again := serve(t, copied, "127.0.0.1:0")
+	restored := filepath.Join(dir, "restored")
+	if code, out, errs := command(t, d.url, "restore", copied, restored); code != exitFine {
+		t.Fatalf("restore: exit code %d, %q, errors %q", code, out, errs)
+	}
+	_, again := serve(t, restored, "127.0.0.1:0")
 	d.url = again.URL
 	d.says(sheet, "task", id)
 	_, out, _ := command(t, d.url, "queues")

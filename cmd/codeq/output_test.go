@@ -119,10 +119,19 @@ func (h *outputHouse) lines() map[string][]string {
 		"resume":       {"resume", "b"},
 		"sessions":     {"sessions"},
 		"backup":       {"--json", "backup", filepath.Join(dir, "copy")},
+		"restore":      {"--json", "restore", h.backup(), filepath.Join(dir, "restored")},
 		"doctor":       {"--json", "doctor", h.stopped()},
 		"bench":        {"bench", "--seconds", "0.1", "--warm-up", "0", "--producers", "1", "--url", h.url},
 		"version":      {"version"},
 	}
+}
+
+// backup is a backup of the server.
+func (h *outputHouse) backup() string {
+	h.t.Helper()
+	dir := filepath.Join(h.t.TempDir(), "backup")
+	h.fine("backup", dir)
+	return dir
 }
 
 // stopped is the data directory of a server that does not run.
