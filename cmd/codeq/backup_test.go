@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -28,15 +29,12 @@ func TestU12ABackupOfABusyServerIsRestored(t *testing.T) {
 			t.Fatalf("exit code %d, errors %q", code, errs)
 		}
 	}
-	page, err := http.Get(said.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	// The server notes the moment after the last byte has left it.
+	for limit := time.Now().Add(10 * time.Second); !strings.Contains(pageOf(t, said.URL+"/metrics"), "\ncodeq_last_backup_timestamp_seconds "); {
+		if time.Now().After(limit) {
+			t.Fatal("no metric says when the newest backup was made")
+		}
 	}
-	figures, err := io.ReadAll(page.Body)
-	if err := errors.Join(err, page.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	has(t, string(figures), "\ncodeq_last_backup_timestamp_seconds ")
 	var measured struct{ Lost, Duplicated int }
 	if code := load.exit(); code != exitFine {
 		t.Errorf("the load ended with exit code %d, errors %q", code, load.err)
@@ -69,6 +67,19 @@ func TestU12ABackupOfABusyServerIsRestored(t *testing.T) {
 		}
 		has(t, out, "PENDING", `{"n":1}`)
 	}
+}
+
+func pageOf(t *testing.T, url string) string {
+	t.Helper()
+	page, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(page.Body)
+	if err := errors.Join(err, page.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestBackupWritesOverNothing(t *testing.T) {
