@@ -88,11 +88,24 @@ not; root is exempt from it. What was answered is on disk in any case, and a res
 
 ## What happens to the log
 
-The log goes to standard error, and what is said at the start to standard output. Neither holds
+The log goes to standard error. A server that was started on a terminal says there what serves where and how to try
+it, and with ` + "`--json`" + ` the same is one line of JSON on standard output; otherwise standard output stays empty. Neither holds
 the server up: up to 1024 lines wait for a reader that is slow, and lines that nobody takes
 (a reader that left or does not read, a full disk) are lost and counted in
 ` + "`codeq_log_lines_lost_total`" + ` on ` + "`/metrics`" + `. When lines can be written again, one says how many were
 lost.
+
+Beside what goes wrong the log has a line, at level info or warn, for
+
+| ` + "`message`" + ` | When | Members |
+|---|---|---|
+| ` + "`started`" + ` | the server takes requests | ` + "`version`" + `, ` + "`address`" + `, ` + "`data`" + `, ` + "`created`" + `, ` + "`shards`" + `, ` + "`durability`" + `, ` + "`access`" + `, ` + "`pid`" + ` |
+| ` + "`stopping`" + `, ` + "`stopped`" + ` | a signal has come, and everything has ended | ` + "`signal`" + `, ` + "`grace`" + `, ` + "`sessions`" + `; ` + "`tookMs`" + ` |
+| ` + "`admin`" + ` | somebody with the scope ` + "`admin`" + ` has changed something, or with ` + "`operator`" + ` has copied the data | ` + "`tenant`" + `, ` + "`subject`" + `, ` + "`remote`" + `, ` + "`method`" + `, ` + "`path`" + `, ` + "`requestId`" + `, ` + "`status`" + `, ` + "`code`" + ` of a refusal; ` + "`done`" + ` and the filter where many tasks are meant, ` + "`settings`" + ` that were set |
+| ` + "`refused: …`" + ` | a request was refused because of who sent it: no token or a wrong one, one that may not do this, another host or page | ` + "`remote`" + `, ` + "`what`" + `, ` + "`code`" + `, ` + "`tenant`" + ` and ` + "`subject`" + ` where they are known; at most 10 lines a second |
+| ` + "`tokens read again`" + ` | the file of tokens has changed | ` + "`file`" + `, ` + "`tokens`" + ` |
+
+Credentials, payloads and results are in no line.
 
 A signal HUP reads the file of tokens again. A server that was started on a terminal, and not
 under nohup, stops in order instead, because a terminal sends HUP when it closes.

@@ -20,8 +20,8 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Options are what the API stands on. All are required but WallMs, Ready, Draining and
-// WriteMetrics.
+// Options are what the API stands on. All are required but WallMs, Ready, Draining, Refused
+// and WriteMetrics.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -44,6 +44,9 @@ type Options struct {
 	// Draining is closed when the server begins to stop: requests that wait
 	// for a result are then answered instead of holding it up.
 	Draining <-chan struct{}
+	// Refused is told of requests that are refused because of who sent them; nil
+	// tells nobody.
+	Refused func(auth.Attempt)
 	// WriteMetrics adds what only the server knows to a page of metrics.
 	WriteMetrics func(p *meter.Page)
 }
@@ -80,6 +83,12 @@ type verb struct {
 	public bool
 	noHead bool
 	handle func(c *call) answer
+}
+
+// isAdmin reports a verb by which somebody changes what belongs to others, or copies
+// it.
+func (v *verb) isAdmin() bool {
+	return v.scope == auth.ScopeOperator || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
 }
 
 // resource is everything that lives at one path.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"codeq/auth"
 	"codeq/wire"
 )
@@ -37,12 +39,16 @@ type call struct {
 	requestID string
 	// who is set once the request is authenticated.
 	who *auth.Principal
+	// record is the line of the log about a change by an admin, nil for anything
+	// else.
+	record *zerolog.Event
 }
 
 // answer is what a handler wants to be sent. Only the fields that are set
 // become headers.
 type answer struct {
 	status            int
+	refusal           *wire.Error // what body says, nil for no refusal
 	body              []byte
 	contentType       string
 	location          string
@@ -77,11 +83,29 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 		ans.abort = true
 	}
 	at.count(ans.status)
+	a.tell(c, &ans)
 	a.o.Log.Debug().Str("requestId", c.requestID).Str("method", r.Method).Str("route", at.pattern).
 		Int("status", ans.status).Dur("durationMs", time.Since(startedAt)).Msg("request")
 	if ans.abort {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// tell writes down what an admin has done, and tells of a request that was refused
+// because of who sent it.
+func (a *api) tell(c *call, ans *answer) {
+	if ans.refusal != nil && a.o.Refused != nil && auth.AboutWho(ans.refusal) {
+		a.o.Refused(auth.Attempt{
+			Remote: c.r.RemoteAddr, What: c.r.Method + " " + c.r.URL.EscapedPath(), Who: c.who, Refusal: ans.refusal,
+		})
+	}
+	if c.record == nil {
+		return
+	}
+	if ans.refusal != nil {
+		c.record.Str("code", string(ans.refusal.Code))
+	}
+	c.record.Int("status", ans.status).Bool("brokeOff", ans.abort).Msg("admin")
 }
 
 // guarded turns a panic of a handler into an answer. Nothing has been written
@@ -120,6 +144,10 @@ func (a *api) pass(c *call, v *verb) answer {
 	c.who = who
 	if v.scope != "" && !who.Has(v.scope) {
 		return refuse(wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+v.scope))
+	}
+	if v.isAdmin() {
+		c.record = a.o.Log.Info().Str("requestId", c.requestID).Str("tenant", who.Tenant).Str("subject", who.Subject).
+			Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
 	}
 	return v.handle(c)
 }

@@ -34,9 +34,11 @@ func (a *api) cleanup(c *call) answer {
 			if deleted > 0 {
 				counted.Sentence += fmt.Sprintf("; %d were deleted before", deleted)
 			}
+			c.record.Int("done", deleted)
 			return refuse(&counted)
 		}
 	}
+	c.record.Int("done", deleted)
 	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":%d}`, deleted)}
 }
 

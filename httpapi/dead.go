@@ -69,6 +69,7 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 	if err != nil {
 		return a.failedRead(c, err)
 	}
+	c.record.Int("done", w.done).Str("worker", req.Worker).Str("error", req.ErrorPart).Int64("beforeMs", req.BeforeMs)
 	if w.refuse != nil && w.done == 0 {
 		return refuse(w.refuse)
 	}

@@ -64,6 +64,7 @@ func (a *api) putQueue(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
+	c.record.RawJSON("settings", wire.AppendQueueSettings(nil, settings))
 	return a.configure(c, q, shardactor.SettingsChange{Settings: settings})
 }
 

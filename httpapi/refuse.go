@@ -15,7 +15,7 @@ const retryAfterSeconds = 1
 func refuse(e *wire.Error) answer {
 	e = advised(e)
 	return answer{
-		status: e.Code.HTTPStatus(), body: wire.AppendError(nil, e), retryAfterSeconds: e.RetryAfterSeconds,
+		status: e.Code.HTTPStatus(), refusal: e, body: wire.AppendError(nil, e), retryAfterSeconds: e.RetryAfterSeconds,
 	}
 }
 

@@ -2,6 +2,9 @@ package server
 
 import (
 	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"codeq/auth"
 )
@@ -16,6 +19,24 @@ func authenticator(o *Options) (auth.Authenticator, error) {
 		return nil, err
 	}
 	return auth.None(), nil
+}
+
+// refusedAtOnce is how many lines a second are written about what was refused because
+// of who asked; codeq_http_requests_total counts all.
+const refusedAtOnce = 10
+
+// sparing is a log that leaves out what is too much.
+func sparing(log zerolog.Logger) zerolog.Logger {
+	return log.Sample(&zerolog.BurstSampler{Burst: refusedAtOnce, Period: time.Second})
+}
+
+// refused writes down what was refused because of who asked. Any goroutine.
+func (s *Server) refused(t auth.Attempt) {
+	line := s.sparingLog.Warn().Str("remote", t.Remote).Str("what", t.What).Str("code", string(t.Refusal.Code))
+	if t.Who != nil {
+		line.Str("tenant", t.Who.Tenant).Str("subject", t.Who.Subject)
+	}
+	line.Msg("refused: " + t.Refusal.Sentence)
 }
 
 // watchTokens makes changes of the file of tokens count, until unwatch.

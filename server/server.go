@@ -86,6 +86,8 @@ type Server struct {
 	guard    *httpapi.Guard
 	unwatch  func() // stops watching the tokens
 
+	sparingLog zerolog.Logger // for what strangers can make much of
+
 	draining chan struct{}
 	stop     sync.Once
 	stopErr  error
@@ -131,6 +133,8 @@ func takePort(o Options) (*Server, error) {
 		guard:    guard,
 		draining: make(chan struct{}),
 		unwatch:  func() {},
+
+		sparingLog: sparing(o.Log),
 	}
 	if err := s.planFiles(); err != nil {
 		return nil, err
@@ -186,6 +190,7 @@ func (s *Server) recoverWork() error {
 		MaxGreeting: s.files.connections / greetingPart,
 		PingSeconds: s.o.PingSeconds,
 		Secret:      s.store.Secret(), OutboxBytes: budget.outboxesBytes,
+		Refused: s.refused,
 	})
 	return nil
 }
@@ -203,7 +208,7 @@ func (s *Server) newAPI() http.Handler {
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
-		WriteMetrics: s.writeMetrics,
+		Refused: s.refused, WriteMetrics: s.writeMetrics,
 	})
 }
 

@@ -405,6 +405,12 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
+func (l *lockedBuffer) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 func TestNoTokenOrDigestIsLogged(t *testing.T) {
 	f, log := newTokenFile(t), &lockedBuffer{}
 	token := f.addAll("one")
@@ -412,6 +418,7 @@ func TestNoTokenOrDigestIsLogged(t *testing.T) {
 	x.as(token).post(okTask)
 	x.as(token).ask("GET", "/v1/codeq/tasks/"+token+"?token="+token, "")
 	x.as(token+"x").ask("GET", "/v1/codeq/admin/queues", "")
+	x.as(token).ask("DELETE", "/v1/codeq/admin/queues/c/dlq?token="+token, "")
 	x.as("cq_bad").connect().closeCode()
 	k := x.as(token).dial()
 	k.say(`{"type":"hello","token":"cq_bad2"}`)
@@ -429,7 +436,7 @@ func TestNoTokenOrDigestIsLogged(t *testing.T) {
 		t.Errorf("closed with %d", code)
 	}
 	x.close()
-	said := log.b.String()
+	said := log.text()
 	for _, secret := range []string{token, token[3:20], "cq_", auth.HashToken(token), auth.HashToken(token)[:16]} {
 		if strings.Contains(said, secret) {
 			t.Errorf("the log tells %q:\n%s", secret, said)

@@ -112,6 +112,7 @@ func (s *session) authenticate() {
 	switch {
 	case s.talk.Over():
 	case refusal != nil:
+		s.registry.refused(s.socket.RemoteAddr().String(), "hello", refusal)
 		s.step(&Denied{Err: refusal})
 	case s.talk.Open():
 		s.step(&Admitted{Principal: principal})

@@ -32,13 +32,16 @@ type Engine interface {
 }
 
 // Options are what a Registry stands on. All but MaxSessions, MaxGreeting, PingSeconds,
-// OutboxBytes, Secret and Random are needed.
+// OutboxBytes, Refused, Secret and Random are needed.
 type Options struct {
 	Engine Engine
 	Auth   auth.Authenticator
 	// NowMs is the engine's clock, Unix milliseconds.
 	NowMs func() int64
 	Log   zerolog.Logger
+	// Refused is told of upgrades and hellos that are refused because of who sent
+	// them; nil tells nobody.
+	Refused func(auth.Attempt)
 	// Version and Durability are told to clients.
 	Version    string
 	Durability string

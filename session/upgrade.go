@@ -40,6 +40,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	principal, refusal := r.authenticate(req)
 	if refusal != nil {
+		r.refused(req.RemoteAddr, req.Method+" "+req.URL.EscapedPath(), refusal)
 		refuse(w, refusal)
 		return
 	}
@@ -50,6 +51,13 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err := r.upgrade(w, req, protocols, principal); err != nil {
 		r.unreserve()
 		r.o.Log.Debug().Err(err).Msg("session: upgrade failed")
+	}
+}
+
+// refused tells of what was refused because of who sent it.
+func (r *Registry) refused(remote, what string, refusal *wire.Error) {
+	if r.o.Refused != nil && auth.AboutWho(refusal) {
+		r.o.Refused(auth.Attempt{Remote: remote, What: what, Refusal: refusal})
 	}
 }
 

@@ -28,6 +28,7 @@ type app struct {
 	out, err      io.Writer
 	outIsNull     bool // out is closed, or the null device
 	inIsTerminal  bool
+	outIsTerminal bool
 	errIsTerminal bool
 	stops         <-chan os.Signal
 	given         map[string]bool // flags that stand in the command line

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,16 +99,20 @@ func command(t *testing.T, url string, args ...string) (code int, out, err strin
 	return p.exit(), p.out.String(), p.err.String()
 }
 
-func TestServerSaysWhatItServesAndEndsWithASignal(t *testing.T) {
+func TestU13ServerLogsItsStartAndItsStop(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	for _, state := range []string{"new", "found"} {
+	for _, created := range []string{"true", "false"} {
 		p := start(t, "serve", "--data", dir, "--listen", "127.0.0.1:0")
-		p.out.await(t, "result --url")
-		has(t, p.out.String(), dir+" ("+state+")", "shards      4", "fsync", "no authentication, loopback only",
-			"http://127.0.0.1:", "Ctrl-C", " work sha256 --url", " enqueue sha256 --url")
+		p.err.await(t, `"message":"started"`)
+		has(t, p.err.String(), `"version":"unknown"`, `"data":"`+dir+`","created":`+created+`,"shards":4,"durability":"fsync"`,
+			`"access":"no authentication, loopback only"`, `"address":"127.0.0.1:`, `"pid":`+strconv.Itoa(p.cmd.Process.Pid))
 		p.signal(os.Interrupt)
 		if code := p.exit(); code != exitFine {
-			t.Errorf("%s: exit code %d, errors %q", state, code, p.err)
+			t.Errorf("exit code %d, errors %q", code, p.err)
+		}
+		has(t, p.err.String(), `"signal":"interrupt","grace":"`, `"sessions":0`, `"message":"stopped"`)
+		if said := p.out.String(); said != "" {
+			t.Errorf("no terminal is there, and standard output says %q", said)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func main() {
 		err:           os.Stderr,
 		outIsNull:     isNull(os.Stdout),
 		inIsTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		outIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		errIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		stops:         stops,
 	}))

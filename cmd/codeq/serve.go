@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"codeq/config"
 	"codeq/server"
 	"codeq/wire"
@@ -72,6 +74,7 @@ func (s *serveCmd) Run(a *app) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve() }()
+	s.started(log, srv)
 	if err := a.announce(s, srv); err != nil {
 		return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
 	}
@@ -87,11 +90,30 @@ func (s *serveCmd) Run(a *app) error {
 				srv.ReloadTokens()
 				continue
 			}
-		case <-a.stops:
+			return a.stop(log, srv, s.ShutdownGrace, syscall.SIGHUP)
+		case signal := <-a.stops:
+			return a.stop(log, srv, s.ShutdownGrace, signal)
 		}
-		a.say("stopping: what is under way is finished, up to %s; Ctrl-C again stops at once", s.ShutdownGrace)
-		return a.shutdown(srv, s.ShutdownGrace)
 	}
+}
+
+// started writes down what serves where. The log is the only place for it where
+// nobody sits at a terminal.
+func (s *serveCmd) started(log zerolog.Logger, srv *server.Server) {
+	log.Info().Str("version", version).Str("commit", commit).Int("pid", os.Getpid()).Str("address", srv.Addr()).
+		Str("data", s.Data).Bool("created", srv.Created()).Int("shards", srv.Shards()).
+		Str("durability", server.Durability).Str("access", s.access()).Msg("started")
+}
+
+// stop shuts the server down for a signal, and writes down that it began and how it
+// ended.
+func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, why os.Signal) error {
+	began := time.Now()
+	log.Info().Stringer("signal", why).Stringer("grace", grace).Int("sessions", srv.Sessions()).
+		Msg("stopping: what is under way is finished within the grace; Ctrl-C again stops at once")
+	err := a.shutdown(srv, grace)
+	log.Info().Err(err).Dur("tookMs", time.Since(began)).Msg("stopped")
+	return err
 }
 
 // shutdown stops the server in order. A signal meanwhile cuts it short; if it
@@ -117,11 +139,15 @@ func (a *app) shutdown(srv *server.Server, grace time.Duration) error {
 	return errors.New("the server did not stop in time and is ended; what it accepted is on disk")
 }
 
-// announce says what serves where, and what to try.
+// announce says what serves where, and what to try: to people at a terminal, and
+// with --json to the program that started this one.
 func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	url := "http://" + srv.Addr()
 	if a.JSON {
 		return a.writeLine(announcement(s, srv, url))
+	}
+	if !a.outIsTerminal {
+		return nil
 	}
 	state := "found"
 	if srv.Created() {
