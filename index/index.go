@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 
 	"codeq/store"
@@ -12,13 +13,19 @@ const (
 	// LowWater is the length in keys below which a run that is not complete
 	// wants a refill.
 	LowWater = 1024
+	// StaleAfter is how many keys leave an order of which memory has none until its
+	// floor is looked for anew. Each scan from the floor goes over at least as many
+	// deleted ones; a look over them once is cheap beside their removal.
+	StaleAfter = 1024
 )
 
-// Limits are the lengths in keys that runs are held to: Run for HighWater and
-// Refill for LowWater. Tests use small ones.
+// Limits are the lengths in keys that runs are held to, Run for HighWater and
+// Refill for LowWater, and Stale for StaleAfter, which 0 means too. Tests use small
+// ones.
 type Limits struct {
 	Run    int
 	Refill int
+	Stale  int
 }
 
 // Index holds the queues of one shard. One goroutine only.
@@ -41,6 +48,7 @@ func New(l Limits) *Index {
 	if l.Run < 2 || l.Refill < 1 || l.Refill > l.Run {
 		panic(fmt.Sprintf("index: runs of %d keys, refilled below %d", l.Run, l.Refill))
 	}
+	l.Stale = cmp.Or(l.Stale, StaleAfter)
 	return &Index{limits: l, queues: make(map[store.QueueKey]*Queue)}
 }
 

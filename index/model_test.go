@@ -11,7 +11,7 @@ import (
 )
 
 // small limits make dropping, refilling and emptiness happen all the time.
-var small = Limits{Run: 8, Refill: 3}
+var small = Limits{Run: 8, Refill: 3, Stale: 4}
 
 // model is a shard without an index: every order as a full sorted list, as the
 // store would have it, from which refills are served.
@@ -29,6 +29,12 @@ type model struct {
 	since map[place]int64
 	// dirty are the queues that TakeDirty must give next, in order.
 	dirty []*modelQueue
+	// stale are the orders whose floors must be looked for, in order, and gone counts
+	// what has left each since the last look.
+	stale []Stale
+	gone  map[Stale]int
+	// asked are the orders whose head somebody was told to wait for; see refillAsked.
+	asked []*askedRun
 	// said grows with every answer of the index.
 	said   []string
 	counts map[string]int
@@ -62,7 +68,7 @@ const delayedOrder = store.Priorities
 
 func newModel(t failing, seed uint64) *model {
 	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000,
-		since: map[place]int64{}, counts: map[string]int{}}
+		since: map[place]int64{}, gone: map[Stale]int{}, counts: map[string]int{}}
 	for i := range 3 {
 		key := store.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
 		m.queues = append(m.queues, &modelQueue{key: key, q: m.x.Queue(key)})
@@ -175,13 +181,14 @@ func (m *model) takeHeld() (h heldTask, ok bool) {
 	h = m.held[i]
 	m.held = slices.Delete(m.held, i, i+1)
 	m.touched(h.in).RemoveLeased()
+	m.left(h.in.q, true)
 	h.in.held--
 	return h, true
 }
 
 // serve answers one refill from the full order.
 func (m *model) serve() bool {
-	f, ok := m.x.NextRefill()
+	f, ok := m.nextRefill()
 	if !ok {
 		return false
 	}
@@ -215,6 +222,7 @@ func (m *model) serve() bool {
 		m.counts["head found by a refill"]++
 	}
 	mq.filled[order] = true
+	m.answered(mq.run(order))
 	m.counts["refilled"]++
 	return true
 }

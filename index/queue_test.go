@@ -245,17 +245,17 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 
 // A floor is looked for once many have left, where there still is something.
 func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
-	x := New(small)
+	x := New(Limits{Run: small.Run, Refill: small.Refill})
 	q := x.Queue(someQueue)
 	emptied := x.Queue(store.QueueKey{Command: "emptied", Tenant: "t"})
-	for n := range staleAfter + 1 {
+	for n := range StaleAfter + 1 {
 		q.AddLeased(wire.TaskID{6: byte(n >> 8), 7: byte(n)})
 		q.AddDead(int64(n))
 		if n > 0 {
 			emptied.AddDead(int64(n))
 		}
 	}
-	for n := range staleAfter {
+	for n := range StaleAfter {
 		if stale, ok := x.NextStale(); ok {
 			t.Fatalf("%+v after %d removals", stale, n)
 		}
@@ -271,9 +271,9 @@ func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
 	if stale, ok := x.NextStale(); ok {
 		t.Fatalf("%+v, and nothing is left", stale)
 	}
-	q.RaiseLeaseFloor(staleAfter)
+	q.RaiseLeaseFloor(StaleAfter)
 	q.RaiseLeaseFloor(1)
-	if c := q.Counters(); c.LeaseFloor != staleAfter {
+	if c := q.Counters(); c.LeaseFloor != StaleAfter {
 		t.Errorf("the floor is %d", c.LeaseFloor)
 	}
 	q.AddLeased(wire.TaskID{7: 3}) // one that is granted again

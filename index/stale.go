@@ -1,10 +1,5 @@
 package index
 
-// staleAfter is how many keys leave an order of which memory has none until its
-// floor is looked for anew. Each scan from the floor goes over at least as many
-// deleted ones; a look over them once is cheap beside their removal.
-const staleAfter = 1024
-
 // Stale asks where the first key is of an order that many have left: one of which
 // only figures are kept, so that nobody knows.
 type Stale struct {
@@ -16,7 +11,7 @@ type Stale struct {
 
 // leavesGap counts a key that left an order.
 func (q *Queue) leavesGap(gone *int, leased bool) {
-	if *gone++; *gone == staleAfter {
+	if *gone++; *gone == q.index.limits.Stale {
 		q.index.stale = append(q.index.stale, Stale{Queue: q, Leased: leased})
 	}
 }

@@ -28,8 +28,10 @@ func (m *model) step(filling bool) {
 		m.fire()
 	case op < 93:
 		m.refillSome()
-	case op < 97:
+	case op < 96:
 		m.sweep()
+	case op < 97:
+		m.lookForFloors()
 	case op < 99:
 		m.checkDirty()
 	case m.r.IntN(3) > 0:
@@ -57,7 +59,7 @@ func (m *model) grant() {
 	if mq.q == nil {
 		return
 	}
-	prio, k, ok := mq.q.HeadReady()
+	prio, k, ok := m.headReady(mq)
 	m.say("head %v %d %v %v", mq.key, prio, k, ok)
 	if !ok {
 		return
@@ -138,7 +140,7 @@ func (m *model) cancel() {
 }
 
 func (m *model) fire() {
-	q, k, ok := m.x.HeadDue(m.nowMs)
+	q, k, ok := m.headDue()
 	m.say("due %v %v", k, ok)
 	if !ok {
 		return
@@ -163,6 +165,7 @@ func (m *model) sweep() {
 		k := mq.dead[m.r.IntN(n)]
 		mq.dead = removeSorted(mq.dead, k)
 		m.touched(mq).RemoveDead(timed(k))
+		m.left(mq.q, false)
 	}
 	for range min(m.r.IntN(4), len(mq.done)) {
 		m.touched(mq).RemoveDone(timed(mq.done[0]))
@@ -231,7 +234,8 @@ func (m *model) forget() {
 
 // restart forgets memory and goes on from the stored figures.
 func (m *model) restart() {
-	m.dirty = nil
+	m.dirty, m.stale, m.asked = nil, nil, nil
+	clear(m.gone)
 	x := New(small)
 	for _, mq := range m.queues {
 		if mq.q != nil {
@@ -270,7 +274,7 @@ func (m *model) check() {
 			next, truth = earlier(next, at), earlier(truth, int64(live[0].rank))
 		}
 	}
-	if _, ok := m.x.NextRefill(); ok != wants {
+	if _, ok := m.nextRefill(); ok != wants {
 		m.fatalf("a refill is wanted: %v, want %v", ok, wants)
 	}
 	if got := m.x.NextDueAtMs(); got != next || got > truth {
@@ -287,7 +291,7 @@ func earlier(a, b int64) int64 {
 }
 
 func (m *model) checkDue(known []place) {
-	q, k, ok := m.x.HeadDue(m.nowMs)
+	q, k, ok := m.headDue()
 	if len(known) == 0 {
 		if ok {
 			m.fatalf("%v is due and not in memory", k)
@@ -350,7 +354,7 @@ func (m *model) checkSince(mq *modelQueue, order int) {
 }
 
 func (m *model) checkHead(mq *modelQueue) {
-	prio, k, ok := mq.q.HeadReady()
+	prio, k, ok := m.headReady(mq)
 	want := delayedOrder - 1
 	for want >= 0 && len(mq.orders[want]) == 0 {
 		want--
@@ -397,7 +401,7 @@ func (m *model) drain() {
 
 // drainHead grants the head of an order, or serves one refill.
 func (m *model) drainHead(mq *modelQueue, order int) {
-	prio, k, ok := mq.q.HeadReady()
+	prio, k, ok := m.headReady(mq)
 	if !ok {
 		if !m.serve() {
 			m.fatalf("%v is stuck with %d ready", mq.key, len(mq.orders[order]))
@@ -439,7 +443,8 @@ func TestIndexAgreesWithFullOrders(t *testing.T) {
 	// A run that never comes to the hard places proves nothing.
 	for _, what := range []string{"refilled", "granted", "fired", "put back into an empty window",
 		"put back behind the cursor", "removed behind the cursor", "forgotten", "restarted",
-		"head unknown", "head found by a refill"} {
+		"head unknown", "head found by a refill",
+		"refilled for somebody before others", "floor looked for", "floor not looked for"} {
 		t.Logf("%s: %d", what, total[what])
 		if total[what] < 20 {
 			t.Errorf("%s: only %d times", what, total[what])

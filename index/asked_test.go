@@ -1,0 +1,150 @@
+package index
+
+import (
+	"slices"
+
+	"codeq/store"
+)
+
+// left notes that a key has left an order of which memory has none.
+func (m *model) left(q *Queue, leased bool) {
+	s := Stale{q, leased}
+	if m.gone[s]++; m.gone[s] == small.Stale {
+		m.stale = append(m.stale, s)
+	}
+}
+
+// lookForFloors takes what NextStale gives until there is none, and raises each
+// floor as far as it may be.
+func (m *model) lookForFloors() {
+	for _, want := range m.stale {
+		m.gone[want] = 0
+		mq := m.queueWith(want.Queue)
+		if mq == nil || want.Leased && mq.held == 0 || !want.Leased && len(mq.dead) == 0 {
+			m.counts["floor not looked for"]++
+			continue
+		}
+		if s, ok := m.x.NextStale(); !ok || s != want {
+			m.fatalf("the floor of %+v is looked for (%v), want %+v", s, ok, want)
+		}
+		m.counts["floor looked for"]++
+		m.raiseFloor(mq, want.Leased)
+	}
+	if s, ok := m.x.NextStale(); ok {
+		m.fatalf("the floor of %+v is looked for, of %d keys that left", s, m.gone[s])
+	}
+	m.stale = nil
+}
+
+func (m *model) raiseFloor(mq *modelQueue, leased bool) {
+	before := mq.q.Counters()
+	if leased {
+		var least []uint64
+		for _, h := range m.held {
+			if h.in == mq {
+				least = append(least, store.RankOf(h.key.id))
+			}
+		}
+		mq.q.RaiseLeaseFloor(slices.Min(least))
+	} else {
+		mq.q.RaiseDeadFloor(int64(mq.dead[0].rank))
+	}
+	if mq.q.Counters() != before {
+		m.touched(mq)
+	}
+}
+
+// queueWith is the queue that q stands for now, nil if q was forgotten.
+func (m *model) queueWith(q *Queue) *modelQueue {
+	for _, mq := range m.queues {
+		if mq.q == q {
+			return mq
+		}
+	}
+	return nil
+}
+
+// askedRun is an order whose head was asked for while memory had none.
+type askedRun struct {
+	run *run
+	// waits: it has wanted its refill ever since. filled: it has had one.
+	waits, filled bool
+}
+
+// asks notes that somebody asked for the head of an order, or may have.
+func (m *model) asks(r *run, surely bool) {
+	for _, a := range m.asked {
+		if a.run == r {
+			a.waits, a.filled = a.waits || surely, false
+			return
+		}
+	}
+	m.asked = append(m.asked, &askedRun{run: r, waits: surely})
+}
+
+func (m *model) answered(r *run) {
+	for _, a := range m.asked {
+		a.filled = a.filled || a.run == r
+	}
+}
+
+// headReady is HeadReady, which is told to wait while the head is not in memory.
+func (m *model) headReady(mq *modelQueue) (prio int, k store.PendingKey, ok bool) {
+	prio, k, ok = mq.q.HeadReady()
+	for order := delayedOrder - 1; order >= 0 && !ok; order-- {
+		if len(mq.orders[order]) > 0 {
+			m.asks(mq.run(order), true)
+			break
+		}
+	}
+	return prio, k, ok
+}
+
+// headDue is HeadDue, for which the queue whose floor falls due first waits while
+// only that is known.
+func (m *model) headDue() (q *Queue, k store.TimedKey, ok bool) {
+	q, k, ok = m.x.HeadDue(m.nowMs)
+	var first []*run
+	leastMs := m.nowMs
+	for _, mq := range m.queues {
+		if mq.q == nil || len(mq.orders[delayedOrder]) == 0 || mq.q.delayed.len() > 0 || mq.q.counters.DelayedFloorMs > leastMs {
+			continue
+		}
+		if mq.q.counters.DelayedFloorMs < leastMs {
+			first, leastMs = nil, mq.q.counters.DelayedFloorMs
+		}
+		first = append(first, &mq.q.delayed)
+	}
+	for _, r := range first {
+		// Of some with one floor any may be the first.
+		m.asks(r, len(first) == 1)
+	}
+	return q, k, ok
+}
+
+// nextRefill is NextRefill, which gives no order that nobody has asked for while
+// somebody waits for another one.
+func (m *model) nextRefill() (Refill, bool) {
+	waits := false
+	m.asked = slices.DeleteFunc(m.asked, func(a *askedRun) bool {
+		wants := a.run.wantsRefill(small)
+		a.waits = a.waits && wants
+		waits = waits || a.waits && !a.run.queue.forgotten
+		return a.filled && !wants
+	})
+	f, ok := m.x.NextRefill()
+	if !ok || !waits {
+		return f, ok
+	}
+	r := &f.Queue.delayed
+	if !f.Delayed {
+		r = &f.Queue.ready[f.Priority]
+	}
+	if !slices.ContainsFunc(m.asked, func(a *askedRun) bool { return a.run == r }) {
+		m.fatalf("order %d of %v is refilled, and somebody waits for another one", f.Priority, f.Queue.Key())
+	}
+	if r != m.x.refills.first {
+		m.counts["refilled for somebody before others"]++
+	}
+	return f, ok
+}
