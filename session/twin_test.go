@@ -141,12 +141,18 @@ func (w *twin) leave(n int) {
 
 // received confirms every frame up to a task that has left.
 func (w *twin) received() {
-	through := 0
-	for through < len(w.tasks) && w.tasks[through].left && w.random.IntN(8) > 0 {
-		through++
-	}
+	through := w.through()
 	w.claim(through)
 	w.say(&wire.Received{Through: uint64(through)})
+}
+
+// through is up to where the client says that all has arrived, which may be less
+// than it said before.
+func (w *twin) through() (through int) {
+	for through < len(w.tasks) && w.tasks[through].left {
+		through++
+	}
+	return max(through-w.random.IntN(4), 0)
 }
 
 func (w *twin) claim(through int) {
@@ -171,8 +177,32 @@ func (w *twin) pong() {
 	w.step(&Pong{Payload: []byte(payload)})
 }
 
-func (w *twin) say(f wire.ClientFrame) {
-	w.step(&ClientMessage{Data: wire.AppendClientFrame(nil, f)})
+func (w *twin) say(frames ...wire.ClientFrame) {
+	data := []byte{'['}
+	for i, f := range frames {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = wire.AppendClientFrame(data, f)
+	}
+	w.step(&ClientMessage{Data: append(data, ']')})
+}
+
+// several is a client that says in one message what it would say in some: shards
+// take or refuse all of it at once, behind the last frame.
+func (w *twin) several() {
+	frames := make([]wire.ClientFrame, 0, 4)
+	for range 2 + w.random.IntN(3) {
+		if task := w.someTask(); task != nil && w.random.IntN(2) == 0 {
+			w.requests++
+			frames = append(frames, &wire.Heartbeat{Ref: ref(3), Tasks: []wire.TaskRef{task.ref}})
+			continue
+		}
+		through := w.through()
+		w.claim(through)
+		frames = append(frames, &wire.Received{Through: uint64(through)})
+	}
+	w.say(frames...)
 }
 
 // someTask is one that the client has, or nil.
@@ -214,7 +244,7 @@ func (w *twin) beat() {
 }
 
 func (w *twin) act() {
-	switch w.random.IntN(11) {
+	switch w.random.IntN(12) {
 	case 0, 1:
 		w.grant()
 	case 2:
@@ -233,6 +263,8 @@ func (w *twin) act() {
 		w.pass(int64(w.random.IntN(1500)))
 	case 10:
 		w.endElsewhere()
+	case 11:
+		w.several()
 	}
 }
 
@@ -275,6 +307,16 @@ type neverFull struct{}
 
 func (neverFull) Uint64() uint64 { return 1<<63 - 1 }
 
+// confirms says that what the client has confirmed its shard has heard, or is told
+// as soon as it takes anything.
+func (w *twin) confirms() {
+	for i, task := range w.tasks {
+		if task.claimed && !task.heard && !w.talk.tasks.isAgain[task.ref] {
+			w.fatalf("task %d was confirmed by the client, and its shard is not told", i+1)
+		}
+	}
+}
+
 func (w *twin) check() {
 	inHand := 0
 	for i, task := range w.tasks {
@@ -306,6 +348,7 @@ func TestConversationLosesNoAnswerNoRoomAndNoConfirmation(t *testing.T) {
 		w := newTwin(t, seed)
 		for range 400 {
 			w.act()
+			w.confirms()
 		}
 		w.settle()
 		w.check()
