@@ -132,6 +132,11 @@ func (m *model) nextRefill() (Refill, bool) {
 		waits = waits || a.waits && !a.run.queue.forgotten
 		return a.filled && !wants
 	})
+	for i, r := range m.x.refills.hurried {
+		if slices.Contains(m.x.refills.hurried[:i], r) {
+			m.fatalf("order %d of %v stands twice among those that come first", r.priority, r.queue.Key())
+		}
+	}
 	f, ok := m.x.NextRefill()
 	if !ok || !waits {
 		return f, ok

@@ -179,7 +179,7 @@ func addEnded(count, floorMs *int64, atMs int64) {
 
 func raiseIfNone(count int64, floorMs *int64, atMs int64) {
 	if count == 0 {
-		*floorMs = max(*floorMs, atMs)
+		*floorMs = atMs
 	}
 }
 

@@ -472,3 +472,16 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 		}
 	}
 }
+
+// Of a floor that is not known the next moment is now, whatever else is delayed.
+func TestUnknownFloorIsDueAtOnce(t *testing.T) {
+	x := New(small)
+	x.Restore(someQueue, store.Counters{Delayed: 1})
+	if got := x.NextDueAtMs(); got != 1 {
+		t.Errorf("next due at %d, want 1", got)
+	}
+	x.Queue(store.QueueKey{Command: "other", Tenant: "t"}).AddDelayed(due(50))
+	if got := x.NextDueAtMs(); got != 1 {
+		t.Errorf("next due at %d beside one at 50, want 1", got)
+	}
+}
