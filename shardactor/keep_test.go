@@ -1,10 +1,13 @@
 package shardactor
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/lease"
 	"codeq/mailbox"
 	"codeq/store"
 	"codeq/wire"
@@ -152,5 +155,43 @@ func fill(t *testing.T, e *Engine, perShard int) {
 		}
 		left[shard]--
 		n--
+	}
+}
+
+// While another shard waits a few units are kept in a row and the next goes round;
+// then, and when nobody waits, the row begins anew.
+func TestUnitsAreKeptInRows(t *testing.T) {
+	const inRow, share = 3, 4
+	sink, random := &scriptSink{}, rand.New(rand.NewPCG(1, 1))
+	seat := newSeat(SeatOptions{ID: wire.SessionID{1}, Sink: sink}, 2, MaxUntakenBytes, nil)
+	seat.SetWindow(2 * share)
+	mb := &member{seat: seat}
+	s := &Shard{
+		limits: Limits{KeptInRow: inRow}, leases: lease.New(), members: map[wire.SessionID]*member{seat.ID: mb},
+	}
+	history := ""
+	for range 2000 {
+		waits := random.IntN(6) > 0
+		seat.room.word.And(^int64(2))
+		if waits {
+			seat.room.word.Or(2) // the other shard
+		}
+		mb.kept = random.IntN(share + 1)
+		var want bool
+		switch {
+		case !waits:
+			want = true
+			history += "."
+		case strings.HasSuffix(history, "kkk"):
+			history += "."
+		case mb.kept < share:
+			want = true
+			history += "k"
+		}
+		answer := &Completed{}
+		s.keepUnit(&Result{Asker: Asker{Sink: sink}}, seat.ID, answer)
+		if answer.Kept != want {
+			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.Kept, want, mb.kept, waits, history)
+		}
 	}
 }

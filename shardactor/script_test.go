@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -251,6 +252,9 @@ func (w *scriptWorld) round(input string) (string, error) {
 		if n > 1 {
 			b.WriteString("and at once:\n")
 		}
+		if wrong := w.core.books(w.allTasks(40)); wrong != "" {
+			return "", errors.New(wrong)
+		}
 		w.describe(&b, out)
 		messages = messages[out.Taken:]
 		if _, err := w.store.Span(w.shard).Apply(); err != nil {
@@ -350,6 +354,14 @@ func (w *scriptWorld) tokenName(token wire.Token) string {
 	}
 	w.tokens = append(w.tokens, token)
 	return fmt.Sprintf("t%d", len(w.tokens))
+}
+
+// allTasks are the ids of the first n tasks.
+func (w *scriptWorld) allTasks(n int) (ids []wire.TaskID) {
+	for n := range n {
+		ids = append(ids, w.taskID(n+1))
+	}
+	return ids
 }
 
 // taskID is the id of the n-th task, one that belongs to the shard.
