@@ -324,7 +324,7 @@ func (w *world) roomAddsUp() {
 		cl.say(f)
 	}
 	w.carryAllQuietly()
-	for _, tenant := range tenants {
+	for _, tenant := range w.shape.tenants {
 		for n := range 60 {
 			r := &request{world: w, body: wire.EnqueueRequest{
 				Command: busy[n%len(busy)], MaxAttempts: 3, Payload: fmt.Appendf(nil, `{"tenant":%q,"last":%d}`, tenant, n),

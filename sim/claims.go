@@ -78,7 +78,7 @@ func (w *world) claimSome() {
 		c.commands = []string{wire.AllCommands}
 	}
 	c.seat = w.server.engine.NewSeat(shardactor.SeatOptions{
-		Tenant: tenants[n%2], Subject: subjects[n/2], WorkerID: c.worker, OverHTTP: true, Sink: c,
+		Tenant: w.shape.tenants[n%len(w.shape.tenants)], Subject: subjects[n/2], WorkerID: c.worker, OverHTTP: true, Sink: c,
 	})
 	c.known = w.model.seated(c.seat)
 	count := pick(w.chance, []int{1, 1, 1, 3, 20})
@@ -191,7 +191,7 @@ func (w *world) answerSome() {
 	case 0:
 		owner.Subject = pick(c, subjects)
 	case 1:
-		owner.Tenant = pick(c, tenants)
+		owner.Tenant = pick(c, w.shape.tenants)
 	}
 	ref := e.ref
 	if c.oneIn(2) {

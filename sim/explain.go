@@ -117,7 +117,7 @@ func (w *world) explainSome() {
 	}
 	tenant := t.tenant
 	if w.chance.oneIn(10) {
-		tenant = pick(w.chance, tenants)
+		tenant = pick(w.chance, w.shape.tenants)
 	}
 	call := func(to shardactor.Asker) shardactor.Message {
 		return &shardactor.Explain{Asker: to, Tenant: tenant, TaskID: t.id}

@@ -43,6 +43,9 @@ type model struct {
 	// that is durable.
 	stampMs, durableMs int64
 	orders             orders
+	// turns are those of the tenants and queues of each shard; see shape.turnsShow.
+	turns     []turns
+	turnsShow bool
 	// cleanings are the cleanups that each shard was asked for, in order.
 	cleanings [][]*cleaning
 
@@ -151,7 +154,7 @@ func newModel(shards int) *model {
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
-		orders: newOrders(shards),
+		orders: newOrders(shards), turns: newTurns(shards),
 	}
 	m.forgetSockets()
 	return m
@@ -254,7 +257,7 @@ func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
-	m.orders = newOrders(len(m.shards))
+	m.orders, m.turns = newOrders(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0

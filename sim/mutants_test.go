@@ -17,7 +17,8 @@ var mutantFlag = flag.String("sim.mutant", "", "run only mutants whose name cont
 // TestMutants puts each fault into the code, by an overlay that leaves the
 // files alone, and runs the simulator over it for at most a minute. A property
 // must fail; a panic of the faulty code itself does not count, for it would
-// prove the panic and not the simulator, and the run goes on.
+// prove the panic and not the simulator, and the run goes on. A fault that names a
+// test is run against that.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		if !strings.Contains(m.name, *mutantFlag) {
@@ -27,6 +28,12 @@ func TestMutants(t *testing.T) {
 			said, err := m.run(t.TempDir())
 			if err == nil {
 				t.Fatalf("survived:\n%s", said)
+			}
+			if _, name, ok := strings.Cut(m.test, " "); ok {
+				if !strings.Contains(said, "--- FAIL: "+name) {
+					t.Fatalf("did not run: %v\n%s", err, said)
+				}
+				return
 			}
 			// Several seeds run at once, and each may meet the fault in its own way.
 			var properties []string
@@ -59,8 +66,13 @@ func (m *mutant) run(dir string) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "test", "-overlay", list, "-vet=off", "-count=1", "-timeout=5m", "-run=^TestSim$",
-		".", "-sim.for=1m", "-sim.brief", fmt.Sprint("-sim.big=", m.big))
+	args := []string{"test", "-overlay", list, "-vet=off", "-count=1", "-timeout=5m"}
+	if in, name, ok := strings.Cut(m.test, " "); ok {
+		args = append(args, "-short", "-run=^"+name+"$", "../"+in)
+	} else {
+		args = append(args, "-run=^TestSim$", ".", "-sim.for=1m", "-sim.brief", fmt.Sprint("-sim.big=", m.big))
+	}
+	cmd := exec.Command("go", args...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

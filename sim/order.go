@@ -179,7 +179,7 @@ func (w *world) strayed(effects []shardactor.Effect) { w.delivered(effects, w.se
 // on their way: posted before, meanwhile and after.
 func (w *world) orderSome() {
 	c := w.chance
-	q := store.QueueKey{Command: quiet, Tenant: pick(c, tenants)}
+	q := store.QueueKey{Command: quiet, Tenant: pick(c, w.shape.tenants)}
 	if c.oneIn(4) {
 		q.Command = pick(c, commands)
 	}

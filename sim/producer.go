@@ -259,7 +259,7 @@ func (w *world) newRequest() wire.EnqueueRequest {
 	}
 	r := wire.EnqueueRequest{
 		Command: pick(c, busy), Priority: pick(c, []int{0, 0, 0, 5, 9}), MaxAttempts: c.IntN(5),
-		Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d,"pad":"%s"}`, pick(c, tenants), w.drawn,
+		Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d,"pad":"%s"}`, pick(c, w.shape.tenants), w.drawn,
 			strings.Repeat("x", c.IntN(pad))),
 	}
 	if c.oneIn(5) {
@@ -271,7 +271,7 @@ func (w *world) newRequest() wire.EnqueueRequest {
 		n := c.IntN(40)
 		r.IdempotencyKey = fmt.Sprintf("key/%d", n)
 		r.Command, r.MaxAttempts, r.Priority = busy[n%len(busy)], 3, 0
-		r.Payload = fmt.Appendf(nil, `{"tenant":%q,"key":%d,"other":%v}`, tenants[n%len(tenants)], n, c.oneIn(10))
+		r.Payload = fmt.Appendf(nil, `{"tenant":%q,"key":%d,"other":%v}`, w.shape.tenants[n%len(w.shape.tenants)], n, c.oneIn(10))
 	}
 	return r
 }

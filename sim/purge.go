@@ -40,7 +40,7 @@ func (w *world) purgeSome() {
 		m.EndedAtMs = t.result.CompletedAtMs
 	}
 	if w.chance.oneIn(10) {
-		m.Tenant = pick(w.chance, tenants)
+		m.Tenant = pick(w.chance, w.shape.tenants)
 	}
 	if w.chance.oneIn(4) {
 		// The round that finds what a cleanup is to remove has the purge in it.

@@ -106,7 +106,7 @@ func (m *model) cleanedAll() {
 // cleanSome is an admin who removes what ended some time ago.
 func (w *world) cleanSome() {
 	c := w.chance
-	queues := []store.QueueKey{{Command: pick(c, commands), Tenant: pick(c, tenants)}}
+	queues := []store.QueueKey{{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}}
 	for c.oneIn(2) {
 		if q := (store.QueueKey{Command: pick(c, commands), Tenant: queues[0].Tenant}); !slices.Contains(queues, q) {
 			queues = append(queues, q)

@@ -48,6 +48,7 @@ func (m *model) round(o *shardactor.Observed) {
 	if m.at.effect < len(o.Outcome.Effects) {
 		violate("every effect has a cause", "no rule explains %#v", o.Outcome.Effects[m.at.effect].Effect)
 	}
+	m.fairlyShared()
 	state.nextMs = o.Outcome.NextAtMs
 }
 

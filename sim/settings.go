@@ -142,7 +142,7 @@ func (m *model) leaseOf(t *task, askedMs int64) int64 {
 // configureSome is an admin who pauses, resumes or sets a queue.
 func (w *world) configureSome() {
 	c := w.chance
-	q := store.QueueKey{Command: pick(c, commands), Tenant: pick(c, tenants)}
+	q := store.QueueKey{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}
 	var what shardactor.SettingsChange
 	if c.oneIn(3) {
 		what.Settings = &wire.QueueSettings{

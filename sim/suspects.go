@@ -37,6 +37,7 @@ func (m *model) stepsAside(t *task) {
 		}
 		s.quietUntilMs = m.at.NowMs + asideMs
 	}
+	m.hadTurn(t)
 	m.toDelayed(t, m.at.NowMs+asideMs)
 	t.aside = true
 	m.moved(t, wire.LocationPending, shardactor.CauseSuspect)

@@ -166,6 +166,9 @@ func (m *model) grants() {
 		if !called {
 			m.goesFirst(t)
 		}
+		if !called {
+			m.hadTurn(t)
+		}
 		m.granted(t)
 	}
 }

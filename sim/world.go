@@ -23,7 +23,7 @@ const quiet = "d"
 const epochMs = 1_767_225_600_000
 
 var (
-	tenants  = []string{"blue", "red"}
+	tenants  = []string{"blue", "red", "gold"}
 	commands = []string{"a", "b", "c", quiet}
 	// busy are those that most tasks are posted to.
 	busy     = []string{"a", "b", "c"}
@@ -32,6 +32,8 @@ var (
 
 // shape is what a seed decides about a whole world.
 type shape struct {
+	// tenants are those that the world has, two but in worlds of unequal backlogs.
+	tenants  []string
 	shards   int
 	workers  int
 	index    index.Limits
@@ -139,8 +141,9 @@ func shapeOf(seed uint64) shape {
 	c := newChance(seed)
 	c.begin(-1)
 	s := shape{
-		shards: 1 + c.IntN(4), workers: 2 + c.IntN(5), mailbox: roomy,
-		index:    pick(c, []index.Limits{{Run: 2, Refill: 1}, {Run: 4, Refill: 2}, {Run: 16, Refill: 4}, {}}),
+		tenants: tenants[:2],
+		shards:  1 + c.IntN(4), workers: 2 + c.IntN(5), mailbox: roomy,
+		index:    pick(c, []index.Limits{{Run: 2, Refill: 1, Stale: 1}, {Run: 4, Refill: 2, Stale: 3}, {Run: 16, Refill: 4}, {}}),
 		padBytes: pick(c, []int{1, 200, 200, 2000}),
 	}
 	if c.oneIn(3) {
@@ -179,6 +182,9 @@ func shapeOf(seed uint64) shape {
 		}
 	}
 	s.setBack = c.oneIn(2)
+	if !s.big && c.oneIn(4) {
+		s.uneven(c)
+	}
 	return s
 }
 
@@ -204,6 +210,7 @@ func newWorld(seed uint64, recording bool) *world {
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
 	w.model.retention, w.model.limits = w.shape.retention, w.shape.limits
+	w.model.turnsShow = w.shape.turnsShow()
 	w.model.look = func(t *task) *wire.Task { return w.read(t) }
 	for i := range w.shape.workers {
 		w.clients = append(w.clients, w.newClient(fmt.Sprintf("worker%d", i), false))
@@ -214,7 +221,7 @@ func newWorld(seed uint64, recording bool) *world {
 	w.chance.begin(-2)
 	w.boot(w.newDisk())
 	if w.shape.ordered {
-		for _, tenant := range tenants {
+		for _, tenant := range w.shape.tenants {
 			w.configure(store.QueueKey{Command: busy[0], Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Ordered: true}})
 		}
 		w.settle()
@@ -225,7 +232,7 @@ func newWorld(seed uint64, recording bool) *world {
 func (w *world) newClient(name string, produces bool) *client {
 	n := len(w.clients)
 	cl := &client{
-		world: w, name: name, tenant: tenants[n%2], subject: subjects[n/2%2], produces: produces,
+		world: w, name: name, tenant: w.shape.tenants[n%len(w.shape.tenants)], subject: subjects[n/2%2], produces: produces,
 	}
 	if n == 3 {
 		cl.allowed = busy[:2]
