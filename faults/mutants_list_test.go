@@ -115,6 +115,9 @@ var programMutants = []mutant{
 // clock can be stepped.
 var serverMutants = []mutant{
 	{"TestA33AStep", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
+	{"TestShutdownClosesTheStore", "server/server.go", "	engineErr := s.engine.Stop()\n	s.conns.wait()\n", "	engineErr := s.engine.Stop()\n"},
+	{"TestEveryOption", "server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
+	{"TestEveryOption", "server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
 	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
 }
 
