@@ -186,6 +186,7 @@ func TestRunningTaskSurvivesTheKillOfTheServer(t *testing.T) {
 }
 
 func TestTaskOfAKilledWorkerGoesToAnother(t *testing.T) {
+	t.Parallel()
 	watch := newWatcher(t)
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	code, id, errs := command(t, said.URL, "enqueue", "slow", "1")

@@ -52,8 +52,7 @@ func (s *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	// A terminal that closes sends HUP; one that nohup was called on does not mean it.
-	closes := (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
+	closes := a.hangupStops()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -62,13 +61,9 @@ func (s *serveCmd) Run(a *app) error {
 	if err := s.limitMemory(log); err != nil {
 		return err
 	}
-	srv, err := server.Open(server.Options{
-		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
-		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
-		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
-		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
-		Log: log, LogLost: a.lost, Version: version,
-	})
+	options := s.options()
+	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
+	srv, err := server.Open(options)
 	if err != nil {
 		return err
 	}
@@ -114,6 +109,23 @@ func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, 
 	err := a.shutdown(srv, grace)
 	log.Info().Err(err).Dur("tookMs", time.Since(began)).Msg("stopped")
 	return err
+}
+
+// options are the settings that the server itself acts on.
+func (s *serveCmd) options() server.Options {
+	return server.Options{
+		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
+		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
+		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
+		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
+		Version: version,
+	}
+}
+
+// hangupStops reports whether HUP says that the terminal closes on which the server was
+// started. Under nohup it does not say so. It is asked before HUP is listened to.
+func (a *app) hangupStops() bool {
+	return (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
 }
 
 // shutdown stops the server in order. A signal meanwhile cuts it short; if it
