@@ -105,6 +105,10 @@ func (s *Store) openOrCreate() error {
 	if m.State == stateNew {
 		return s.recreate(m)
 	}
+	if m.State == stateBackup && len(s.synced.found) == 0 {
+		return refuse(s.synced.path(syncedName), "the file is missing or damaged, and nothing else says how long the logs of this backup are, "+
+			"so what may have been lost cannot be told; take another backup, or restore an older one")
+	}
 	s.shards = m.Shards
 	s.keepBackupAt(m.backupAt())
 	return s.openReady(m)

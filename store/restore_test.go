@@ -170,6 +170,17 @@ func TestU12ABackupThatLostAPartIsNotRestored(t *testing.T) {
 	}
 }
 
+// What is left says nothing of a log that is missing when the notes are lost, too.
+func TestU12ABackupWithoutItsNotesIsRefused(t *testing.T) {
+	fs := vfs.NewMem()
+	backUp(t, fs, "monday")
+	if err := fs.Remove("monday/" + databaseName + "/" + syncedName); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Restore(t.Context(), optionsIn(fs), "monday")
+	refusedWith(t, err, syncedName, "take another backup")
+}
+
 // A restore that is stopped, or cut by a power loss at any moment, leaves nothing or
 // what no server starts over, unless it is whole.
 func TestU12ARestoreIsWholeOrRefused(t *testing.T) {
