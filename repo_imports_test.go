@@ -105,7 +105,7 @@ var modules = map[string]users{
 	"github.com/schollz/progressbar/v3":       {code: []string{"cmd/codeq"}},
 	"github.com/mattn/go-isatty":              {code: []string{"cmd/codeq"}},
 	"golang.org/x/term":                       {code: []string{"cmd/codeq"}},
-	"golang.org/x/sys":                        {code: []string{"paced", "store", "server", "cmd/codeq"}},
+	"golang.org/x/sys":                        {code: []string{"paced", "store", "server", "auth", "cmd/codeq"}},
 	"github.com/HdrHistogram/hdrhistogram-go": {code: []string{"loadtest"}},
 	"github.com/anishathalye/porcupine":       {tests: []string{"crash"}},
 	"github.com/cockroachdb/datadriven":       {tests: []string{"*"}},

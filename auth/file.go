@@ -207,12 +207,18 @@ func (r *entryReader) moment(f yamlfile.Field) (int64, error) {
 
 // AppendToFile adds an entry at the end of a file of tokens, which is made,
 // readable for its owner only, if it is not there. The file is replaced in one
-// step, so a server that watches it never sees half of it. Before that step, when
+// step, so a server that watches it never sees half of it, and two that add at the
+// same time add one after the other. Before that step, when
 // nothing else is left to do, first is called; its error leaves all as it was.
 func AppendToFile(file string, e *Entry, first func() error) error {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
 	}
+	unlock, err := lockDirectory(filepath.Dir(file))
+	if err != nil {
+		return fmt.Errorf("lock directory: %w", err)
+	}
+	defer unlock()
 	text, err := yamlfile.Read(file)
 	mode := fs.FileMode(0o600)
 	switch {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -112,6 +113,31 @@ func TestAnAppendedEntryIsReadBack(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(file))
 	if err != nil || len(left) != 1 {
 		t.Errorf("left in the directory: %v, %v", left, err)
+	}
+}
+
+func TestEntriesThatAreAppendedAtOnceAreAllThere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	const added = 30
+	errs := make(chan error, added)
+	for i := range added {
+		name := fmt.Sprint("t", i)
+		e := &Entry{
+			Name: name, SHA256: HashToken(name), Tenant: "acme", Subject: name, Scopes: []string{ScopeWorker}, Commands: []string{"c"},
+		}
+		go func() { errs <- AppendToFile(file, e, shown) }()
+	}
+	for range added {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := ParseEntries(file, data); err != nil || len(entries) != added {
+		t.Errorf("the file has %d of %d entries: %v", len(entries), added, err)
 	}
 }
 

@@ -2,7 +2,9 @@ package auth
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,19 +61,54 @@ type watcher struct {
 	said string
 }
 
-// look watches the directory of the path and, behind links, that of the file.
-// Doing so again is harmless.
+// look watches the directory of the path, the one above it, and those of all links
+// on the way to the file. Doing so again is harmless.
 func (w *watcher) look() error {
-	dirs := []string{filepath.Dir(w.tokens.file)}
-	if real, err := filepath.EvalSymlinks(w.tokens.file); err == nil {
-		dirs = append(dirs, filepath.Dir(real))
-	}
-	for _, dir := range dirs {
+	for _, dir := range turnings(w.tokens.file) {
 		if err := w.events.Add(dir); err != nil {
 			return fmt.Errorf("watch directory of tokens: %w", err)
 		}
 	}
 	return nil
+}
+
+// mostLinks is how many links are followed on the way to a file, as by the system.
+const mostLinks = 40
+
+// turnings are the directories in which a change can make the path lead to another
+// file: that of the file, the one above, and those of every link on the way.
+func turnings(file string) (dirs []string) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return []string{filepath.Dir(file)}
+	}
+	for range mostLinks {
+		link, target := firstLink(path)
+		if link == "" {
+			break
+		}
+		dirs = append(dirs, filepath.Dir(link))
+		path = filepath.Join(target, strings.TrimPrefix(path, link))
+	}
+	return append(dirs, filepath.Dir(path), filepath.Dir(filepath.Dir(path)))
+}
+
+// firstLink is the first link in a path and where it leads, "" if there is none.
+func firstLink(path string) (link, target string) {
+	for end := 1; end <= len(path); end++ {
+		if end < len(path) && path[end] != filepath.Separator {
+			continue
+		}
+		target, err := os.Readlink(path[:end])
+		if err != nil {
+			continue
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path[:end]), target)
+		}
+		return path[:end], target
+	}
+	return "", ""
 }
 
 func (w *watcher) run() {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 	"unicode/utf8"
 
 	yaml "github.com/goccy/go-yaml"
@@ -27,14 +29,21 @@ const (
 	maxOpen = 64
 )
 
-// Read returns the bytes of a file of at most MaxBytes.
+// pipeWaits is how long the other end of a pipe may take to write what is read.
+const pipeWaits = 5 * time.Second
+
+// Read returns the bytes of a file of at most MaxBytes. It does not wait for
+// anybody to open the other end of a pipe, and not long for what comes out of it.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open file: %w", err)
 	}
 	// It was only read.
 	defer func() { _ = f.Close() }()
+	if err := f.SetReadDeadline(time.Now().Add(pipeWaits)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return nil, fmt.Errorf("open file: %w", err)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
