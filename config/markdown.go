@@ -86,6 +86,18 @@ can refuse that. So the log warns at the start where ` + "`ulimit -u`" + ` or th
 than 64 and the processors. ` + "`ulimit -u`" + ` counts all processes of the user, which the server does
 not; root is exempt from it. What was answered is on disk in any case, and a restart recovers it.
 
+## The clock
+
+The engine's clock begins at the system clock's time and goes on by what really elapses, time in suspension included. A
+step of the system clock therefore ends no lease and fires no delay. It never goes back, also not over a restart: it
+begins no earlier than the newest time in the data directory.
+
+So it can differ from the system clock, and then times of day (` + "`runAt`" + `, and when retention ends) come early or late
+by the difference. The difference is worked off by running 1 % faster or slower: 36 s in an hour. From 10 s on the log
+warns, and again every hour; ` + "`/readyz`" + ` has it as ` + "`clockDifferenceMs`" + `, and the metric is ` + "`codeq_clock_difference_seconds`" + `.
+A restart takes over a system clock that is ahead of the engine's at once. One that is behind is not taken over: start
+no server before the clock of the machine is right.
+
 ## What happens to the log
 
 The log goes to standard error. A server that was started on a terminal says there what serves where and how to try
@@ -107,9 +119,8 @@ Beside what goes wrong the log has a line, at level info or warn, for
 
 Credentials, payloads and results are in no line.
 
-A signal HUP reads the file of tokens again. A server that was started on a terminal (its standard
-input or error is one), and not under nohup, stops in order instead, because a terminal sends HUP
-when it closes.
+A signal HUP reads the file of tokens again. A server that was started on a terminal, and not
+under nohup, stops in order instead, because a terminal sends HUP when it closes.
 
 ## A file
 

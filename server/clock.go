@@ -5,6 +5,13 @@ import (
 	"time"
 )
 
+// A difference to the wall is told from tellFrom on, and again every tellEvery while
+// it lasts.
+const (
+	tellFrom  = 10 * time.Second
+	tellEvery = time.Hour
+)
+
 // driftDivisor bounds how much faster or slower than real time a Clock runs
 // while it works off its difference to the wall: one part in a hundred.
 const driftDivisor = 100
@@ -24,11 +31,15 @@ type Clock struct {
 	// in nanoseconds.
 	wall    func() int64
 	elapsed func() int64
+	// tell is told how far the clock is ahead of the wall; nil tells nobody. It must
+	// not block.
+	tell func(ahead time.Duration)
 
 	mu sync.Mutex
 	// The rest is guarded by mu.
 	nowNs       int64
 	atElapsedNs int64
+	toldAtNs    int64 // of elapsed; 0 if the last difference was small
 }
 
 // TimeSource is where a Clock takes its time from. The zero value is the
@@ -66,12 +77,36 @@ func NewClock(floorMs int64, from TimeSource) *Clock {
 // NowMs is the engine's time in Unix milliseconds.
 func (c *Clock) NowMs() int64 {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	elapsedNs := c.elapsed()
+	ahead := c.goOn()
+	nowMs, mustTell := c.nowNs/int64(time.Millisecond), c.mustTell(ahead)
+	c.mu.Unlock()
+	if mustTell {
+		c.tell(ahead)
+	}
+	return nowMs
+}
+
+// mustTell reports whether it is time to tell of a difference.
+func (c *Clock) mustTell(ahead time.Duration) bool {
+	if ahead.Abs() < tellFrom {
+		c.toldAtNs = 0
+		return false
+	}
+	if c.tell == nil || c.toldAtNs != 0 && c.atElapsedNs-c.toldAtNs < int64(tellEvery) {
+		return false
+	}
+	c.toldAtNs = c.atElapsedNs
+	return true
+}
+
+// goOn moves the clock by what has elapsed and returns how far it is ahead of the
+// wall then.
+func (c *Clock) goOn() (ahead time.Duration) {
+	elapsedNs, wallNs := c.elapsed(), c.wall()
 	passed := max(elapsedNs-c.atElapsedNs, 0)
 	c.atElapsedNs += passed
 	c.nowNs += passed
 	most := passed / driftDivisor
-	c.nowNs += min(max(c.wall()-c.nowNs, -most), most)
-	return c.nowNs / int64(time.Millisecond)
+	c.nowNs += min(max(wallNs-c.nowNs, -most), most)
+	return time.Duration(c.nowNs - wallNs)
 }

@@ -32,6 +32,40 @@ func TestClockGoesWithTheWall(t *testing.T) {
 	}
 }
 
+func TestClockTellsOfADifference(t *testing.T) {
+	f := &fakeTime{wallNs: int64(1_000_000 * time.Second)}
+	c := f.clock(0)
+	var told []time.Duration
+	c.tell = func(ahead time.Duration) { told = append(told, ahead.Round(time.Second)) }
+	pass := func(d time.Duration) {
+		for range int(d / time.Second) {
+			f.pass(time.Second)
+			c.NowMs()
+		}
+	}
+	pass(time.Minute)
+	f.wallNs += int64(9 * time.Second)
+	pass(time.Minute)
+	if len(told) > 0 {
+		t.Errorf("less than 10 s: told %v", told)
+	}
+	pass(time.Hour)
+	f.wallNs += int64(2 * time.Hour)
+	pass(2*time.Hour + time.Minute)
+	f.wallNs -= int64(4 * time.Hour)
+	pass(time.Second)
+	if len(told) < 3 || told[0] != -2*time.Hour || told[len(told)-1] > 0 {
+		t.Errorf("told %v, want two hours behind at once, again after an hour", told)
+	}
+	told = nil
+	ahead := f.clock(f.wallNs/1e6 + 864_000_000)
+	ahead.tell = c.tell
+	ahead.NowMs()
+	if len(told) != 1 || told[0] != 240*time.Hour {
+		t.Errorf("a directory that is ten days ahead: told %v", told)
+	}
+}
+
 func TestClockBeginsNoEarlierThanTheFloor(t *testing.T) {
 	f := &fakeTime{wallNs: int64(1000 * time.Second)}
 	c := f.clock(5_000_000)
