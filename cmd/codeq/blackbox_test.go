@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"codeq/blackbox"
 )
 
 // process is codeq as a process of its own.
@@ -152,7 +150,7 @@ func TestServerThatCannotServeSaysWhyInOneSentence(t *testing.T) {
 func TestRunningTaskSurvivesTheKillOfTheServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	watch := newWatcher(t)
-	p, said := serve(t, dir, blackbox.Address(t)) // it is free when the second server wants it
+	p, said := serve(t, dir, "127.0.0.1:0")
 	code, id, errs := command(t, said.URL, "enqueue", "slow", "1")
 	if code != exitFine {
 		t.Fatalf("exit code %d, errors %q", code, errs)
@@ -186,7 +184,6 @@ func TestRunningTaskSurvivesTheKillOfTheServer(t *testing.T) {
 }
 
 func TestTaskOfAKilledWorkerGoesToAnother(t *testing.T) {
-	t.Parallel()
 	watch := newWatcher(t)
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	code, id, errs := command(t, said.URL, "enqueue", "slow", "1")

@@ -52,7 +52,8 @@ func (s *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	closes := a.hangupStops()
+	// A terminal that closes sends HUP; one that nohup was called on does not mean it.
+	closes := (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -61,9 +62,19 @@ func (s *serveCmd) Run(a *app) error {
 	if err := s.limitMemory(log); err != nil {
 		return err
 	}
-	options := s.options()
-	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
-	srv, err := server.Open(options)
+	srv, err := unlessStopped(a.stops, func() (*server.Server, error) {
+		return server.Open(server.Options{
+			DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
+			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
+			RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
+			MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
+			Log: log, LogLost: a.lost, Version: version,
+		})
+	})
+	if errors.Is(err, errStoppedEarly) {
+		a.say("%s", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -92,6 +103,30 @@ func (s *serveCmd) Run(a *app) error {
 	}
 }
 
+// errStoppedEarly is how a server ends that was told to stop before it served.
+var errStoppedEarly = errors.New("stopped before the server had started: it had accepted nothing")
+
+// unlessStopped opens a server, or gives that up with the first signal: a start can
+// take long, or be stuck at a disk that takes nothing, and the end of the process
+// loses nothing of it.
+func unlessStopped(stops <-chan os.Signal, open func() (*server.Server, error)) (*server.Server, error) {
+	type opened struct {
+		srv *server.Server
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		srv, err := open()
+		done <- opened{srv, err}
+	}()
+	select {
+	case o := <-done:
+		return o.srv, o.err
+	case <-stops:
+		return nil, errStoppedEarly
+	}
+}
+
 // started writes down what serves where. The log is the only place for it where
 // nobody sits at a terminal.
 func (s *serveCmd) started(log zerolog.Logger, srv *server.Server) {
@@ -109,23 +144,6 @@ func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, 
 	err := a.shutdown(srv, grace)
 	log.Info().Err(err).Dur("tookMs", time.Since(began)).Msg("stopped")
 	return err
-}
-
-// options are the settings that the server itself acts on.
-func (s *serveCmd) options() server.Options {
-	return server.Options{
-		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
-		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
-		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
-		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
-		Version: version,
-	}
-}
-
-// hangupStops reports whether HUP says that the terminal closes on which the server was
-// started. Under nohup it does not say so. It is asked before HUP is listened to.
-func (a *app) hangupStops() bool {
-	return (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
 }
 
 // shutdown stops the server in order. A signal meanwhile cuts it short; if it
