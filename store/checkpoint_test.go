@@ -60,7 +60,11 @@ func TestACheckpointHoldsWhatWasDurableAndWholeBatches(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		restored := openIn(t, copied, func(o *Options) { o.MustExist = true })
+		restored, err := OpenReadOnly(optionsIn(copied))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeStore(t, restored) })
 		mustFindNothing(t, restored)
 		if task, err := restored.ReadTask("t", before.pending.ID); err != nil || task == nil {
 			t.Errorf("a durable task is not in the checkpoint: %v, %v", task, err)
