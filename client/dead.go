@@ -21,21 +21,27 @@ type DeadQuery struct {
 	Before    time.Time
 	Worker    string
 	ErrorPart string
+	// Cause leaves out those that died of another one: exhausted,
+	// released_too_often, failed, or all. Empty is exhausted and released_too_often
+	// for a replay, all for a purge.
+	Cause string
 	// Limit is how many at most, 1 to 10,000; 0 is 10,000.
 	Limit int
 	// Cursor is the one of the answer before, empty for the first.
 	Cursor string
 }
 
-// DeadAnswer says how many dead letters were replayed or purged and how many
-// the queue has left, and is the answer as it came. While there may be more that
+// DeadAnswer says how many dead letters were replayed or purged, how many the
+// queue has left, how many of those a worker ended FAILED, and is the answer as it
+// came. While there may be more that
 // the query is about, Cursor goes on behind these, and with letters that had died
 // when the work began.
 type DeadAnswer struct {
-	Done      int64
-	Remaining int64
-	Cursor    string
-	Raw       []byte
+	Done            int64
+	Remaining       int64
+	RemainingFailed int64
+	Cursor          string
+	Raw             []byte
 }
 
 // ReplayQueue gives dead letters of a queue all their attempts back: those that
@@ -43,7 +49,7 @@ type DeadAnswer struct {
 // A request that broke off may be repeated with the cursor that it had: it goes on
 // where it stopped. The first one begins anew.
 func (c *Client) ReplayQueue(ctx context.Context, q DeadQuery) (*DeadAnswer, error) {
-	body := wire.AppendDeadRequest(nil, q.request())
+	body := wire.AppendDeadRequest(nil, q.request(), q.Cause)
 	return c.workDead(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/dlq/replay", body: body})
 }
 
@@ -53,7 +59,7 @@ func (c *Client) ReplayQueue(ctx context.Context, q DeadQuery) (*DeadAnswer, err
 // goes on where it stopped. The first one begins anew.
 func (c *Client) PurgeQueue(ctx context.Context, q DeadQuery) (*DeadAnswer, error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"worker": q.Worker, "error": q.ErrorPart, "cursor": q.Cursor} {
+	for name, value := range map[string]string{"worker": q.Worker, "error": q.ErrorPart, "cause": q.Cause, "cursor": q.Cursor} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -84,14 +90,15 @@ func (c *Client) workDead(ctx context.Context, in call) (*DeadAnswer, error) {
 		return nil, err
 	}
 	var said struct {
-		Replayed, Purged, Remaining int64
-		Cursor                      string
+		Replayed, Purged, Remaining, RemainingFailed int64
+		Cursor                                       string
 	}
 	if err := json.Unmarshal(answer.body, &said); err != nil {
 		return nil, answer.misunderstood("what became of dead letters", err)
 	}
 	return &DeadAnswer{
-		Done: said.Replayed + said.Purged, Remaining: said.Remaining, Cursor: said.Cursor, Raw: answer.body,
+		Done: said.Replayed + said.Purged, Remaining: said.Remaining, RemainingFailed: said.RemainingFailed,
+		Cursor: said.Cursor, Raw: answer.body,
 	}, nil
 }
 
@@ -102,12 +109,16 @@ type ReasonsAnswer struct {
 	Raw []byte
 }
 
-// DeadReasons groups dead letters of a queue by their error: up to limit, 1 to
-// 10,000, behind the cursor, empty for the newest.
-func (c *Client) DeadReasons(ctx context.Context, command string, limit int, cursor string) (*ReasonsAnswer, error) {
+// DeadReasons groups dead letters of a queue by their error and cause: up to limit,
+// 1 to 10,000, behind the cursor, empty for the newest. Of cause see DeadQuery;
+// empty is all.
+func (c *Client) DeadReasons(ctx context.Context, command, cause string, limit int, cursor string) (*ReasonsAnswer, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if cursor != "" {
 		query.Set("cursor", cursor)
+	}
+	if cause != "" {
+		query.Set("cause", cause)
 	}
 	answer, err := c.do(ctx, call{method: http.MethodGet, path: queuePath(command) + "/dlq/reasons?" + query.Encode()})
 	if err != nil {

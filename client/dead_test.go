@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"codeq/wire"
 )
 
 func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
@@ -31,22 +33,22 @@ func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
 }
 
 func TestDeadReasonsReadsAPart(t *testing.T) {
-	c, asked := answering(t, 200, `{"reasons":[{"error":"no luck","count":7,"newestTaskId":"`+taskID('a').String()+
+	c, asked := answering(t, 200, `{"reasons":[{"error":"no luck","cause":"failed","count":7,"newestTaskId":"`+taskID('a').String()+
 		`","newestEndedAt":"2026-01-31T12:00:00.000Z"}],"read":9,"cursor":"next"}`)
-	got, err := c.DeadReasons(context.Background(), "hash", 9, "here")
+	got, err := c.DeadReasons(context.Background(), "hash", "failed", 9, "here")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := got.Reasons[0]
-	if r.Error != "no luck" || r.Count != 7 || r.TaskID != taskID('a') || r.EndedAtMs != 1_769_860_800_000 || got.Read != 9 || got.Cursor != "next" {
+	if r.Error != "no luck" || r.Cause != wire.DeadFailed || r.Count != 7 || r.TaskID != taskID('a') || r.EndedAtMs != 1_769_860_800_000 || got.Read != 9 || got.Cursor != "next" {
 		t.Errorf("got %+v", got)
 	}
-	if want := apiPath + "/admin/queues/hash/dlq/reasons?cursor=here&limit=9"; asked.URL.String() != want {
+	if want := apiPath + "/admin/queues/hash/dlq/reasons?cause=failed&cursor=here&limit=9"; asked.URL.String() != want {
 		t.Errorf("asked %s", asked.URL)
 	}
 	for _, body := range []string{`{}`, `{"reasons":1}`, `{"reasons":[1]}`, `{"reasons":[{"newestTaskId":"x"}]}`, `[]`} {
 		c, _ := answering(t, 200, body)
-		if got, err := c.DeadReasons(context.Background(), "c", 1, ""); err == nil {
+		if got, err := c.DeadReasons(context.Background(), "c", "", 1, ""); err == nil {
 			t.Errorf("%s gave %+v", body, got)
 		}
 	}

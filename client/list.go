@@ -15,11 +15,12 @@ type ListQuery struct {
 	Command string
 	State   string
 	// Status, Worker and ErrorPart leave out tasks with another status, of
-	// another worker, and those whose error does not contain the text. Empty
-	// leaves out none.
+	// another worker, and those whose error does not contain the text, Cause dead
+	// letters that died of another one; see DeadQuery. Empty leaves out none.
 	Status    wire.Status
 	Worker    string
 	ErrorPart string
+	Cause     string
 	// Limit is the most tasks on a page, 0 for what the server likes.
 	Limit int
 	// Cursor is the one of the page before, empty for the first.
@@ -40,7 +41,7 @@ type TasksAnswer struct {
 func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TasksAnswer, error) {
 	query := url.Values{"state": {q.State}}
 	for name, value := range map[string]string{
-		"status": string(q.Status), "worker": q.Worker, "error": q.ErrorPart, "cursor": q.Cursor,
+		"status": string(q.Status), "worker": q.Worker, "error": q.ErrorPart, "cause": q.Cause, "cursor": q.Cursor,
 	} {
 		if value != "" {
 			query.Set(name, value)

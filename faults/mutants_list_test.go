@@ -58,7 +58,9 @@ var mutants = []mutant{
 	{"TestA22", "shardactor/due.go", "	t.Losses++\n", "	t.Losses++\n	if t.IdempotencyKey == \"\" {\n		panic(\"a task without a key\")\n	}\n"},
 	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
 	{"TestA25Retries", "shardactor/delivery.go", "	if t.Attempts < t.MaxAttempts {\n", "	if t.Attempts < min(t.MaxAttempts, 3) {\n"},
-	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases = 0, 0\n", "	t.Attempts, t.Releases = t.Attempts-t.Deliveries/2, 0\n"},
+	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses,", "	t.Attempts, t.Releases, t.Losses = t.Attempts-t.Deliveries/2, 0, 0\n	_, _, _,"},
+	{"TestU01WhatFailed", "httpapi/replay.go", "	Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),\n", ""},
+	{"TestU01WhatFailed", "shardactor/result.go", "		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed\n", "		ends.to, ends.dead = wire.LocationDead, wire.DeadExhausted\n"},
 	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
 	{"TestA26EqualJitter", "shardactor/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
 	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
@@ -122,7 +124,8 @@ var serverMutants = []mutant{
 var coreMutants = []mutant{
 	{"TestEachMemberOfALargeCrowdHasItsTurn", "shardactor/crowd.go", "		c.at = (c.at + 1) % len(c.open)\n", ""},
 	{"TestScripts/claim_turn", "shardactor/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},
-	{"TestScripts/limits", "shardactor/replay.go", "	t.Attempts, t.Releases = 0, 0\n", "	t.Attempts = 0\n"},
+	{"TestScripts/limits", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
+	{"TestScripts/failed", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
 	{"TestScripts/limits", "shardactor/cleanup.go", "w.over = w.swept == len(w.Queues)\n", "w.over = w.swept == len(w.Queues) || left == 0\n"},
 }
 

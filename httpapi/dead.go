@@ -50,7 +50,7 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 	}
 	w := &deadWork{req: req, act: act}
 	w.query = store.DeadQuery{
-		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Worker: req.Worker, ErrorPart: req.ErrorPart},
+		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Worker: req.Worker, ErrorPart: req.ErrorPart, Causes: req.Causes},
 	}
 	if req.Cursor == "" {
 		// What is replayed dies again in a later millisecond than that of the bound.
@@ -78,6 +78,9 @@ func (a *api) workDead(c *call, req *wire.DeadRequest, done string, act func([]s
 		return failed
 	}
 	body := fmt.Appendf(nil, `{"%s":%d,"remaining":%d`, done, w.done, figures.Dead)
+	if failed := figures.DeadBy[wire.DeadFailed]; failed > 0 {
+		body = fmt.Appendf(body, `,"remainingFailed":%d`, failed)
+	}
 	if w.refuse != nil || w.query.After != nil {
 		began := binary.BigEndian.AppendUint64(nil, uint64(beganMs))
 		body = appendCursorMember(body, q, deadOldestFirst, append([]store.ListPlace{began}, w.query.After...))
@@ -107,7 +110,7 @@ func (w *deadWork) goOn(cursor string) *wire.Error {
 // a shard refused a part.
 func (a *api) workChunks(c *call, w *deadWork) error {
 	for w.done < w.req.Limit && c.r.Context().Err() == nil {
-		if w.req.HasFilter() && w.read >= deadMostFiltered {
+		if w.query.Filter != (store.ListFilter{}) && w.read >= deadMostFiltered {
 			return nil
 		}
 		w.query.Limit, w.query.MostRead = min(deadChunk, w.req.Limit-w.done), deadMostRead

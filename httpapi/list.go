@@ -85,7 +85,7 @@ func listQueryOf(u *url.URL) (query *store.ListQuery, cursor string, refusal *wi
 	if refusal != nil {
 		return nil, "", refusal
 	}
-	if refusal := onceEach(values, "state", "limit", "cursor", "status", "worker", "error"); refusal != nil {
+	if refusal := onceEach(values, "state", "limit", "cursor", "status", "worker", "error", "cause"); refusal != nil {
 		return nil, "", refusal
 	}
 	state, known := listStates[values.Get("state")]
@@ -104,10 +104,25 @@ func listQueryOf(u *url.URL) (query *store.ListQuery, cursor string, refusal *wi
 	if refusal != nil {
 		return nil, "", refusal
 	}
+	causes, refusal := causesOf(values)
+	if refusal == nil && causes != 0 && state != store.ListDead {
+		refusal = wire.Refuse(wire.CodeInvalidArgument, "cause is for state=dlq alone: no other task has one")
+	}
+	if refusal != nil {
+		return nil, "", refusal
+	}
 	return &store.ListQuery{
 		State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
-		Filter: store.ListFilter{Status: status, Worker: values.Get("worker"), ErrorPart: values.Get("error")},
+		Filter: store.ListFilter{Status: status, Worker: values.Get("worker"), ErrorPart: values.Get("error"), Causes: causes},
 	}, values.Get("cursor"), nil
+}
+
+// causesOf reads cause, which is all when it is left out.
+func causesOf(values url.Values) (wire.DeadCauses, *wire.Error) {
+	if text := values.Get("cause"); text != "" {
+		return wire.ParseDeadCauses(text)
+	}
+	return 0, nil
 }
 
 // onceEach refuses a parameter that is there twice, or empty.

@@ -109,6 +109,8 @@ var queueFamilies = []struct {
 		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.InProgress) }},
 	{"codeq_queue_dead_tasks", "Dead letters.",
 		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Dead) }},
+	{"codeq_queue_failed_tasks", "Dead letters that a worker ended FAILED.",
+		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.DeadBy[wire.DeadFailed]) }},
 	{"codeq_queue_oldest_ready_age_seconds", "How long the oldest task that is ready has been so, 0 without one.",
 		func(q *wire.QueueFigures, nowMs int64) float64 {
 			if q.OldestReadyAtMs == 0 {
@@ -148,6 +150,9 @@ func addQueue(sum, q *wire.QueueFigures) {
 	sum.Delayed += q.Delayed
 	sum.InProgress += q.InProgress
 	sum.Dead += q.Dead
+	for cause, n := range q.DeadBy {
+		sum.DeadBy[cause] += n
+	}
 	if q.OldestReadyAtMs != 0 && (sum.OldestReadyAtMs == 0 || q.OldestReadyAtMs < sum.OldestReadyAtMs) {
 		sum.OldestReadyAtMs = q.OldestReadyAtMs
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // purgeNames are the parameters of a purge.
-var purgeNames = []string{"before", "limit", "worker", "error", "cursor"}
+var purgeNames = []string{"before", "limit", "worker", "error", "cause", "cursor"}
 
 // purgeQueue removes dead letters of one queue; see workDead.
 func (a *api) purgeQueue(c *call) answer {
@@ -48,7 +48,7 @@ func purgeRequestOf(u *url.URL) (*wire.DeadRequest, *wire.Error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(purgeNames, name) {
 			return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
-				"%.40q is no parameter of a purge, which takes before, limit, worker, error and cursor", name))
+				"%.40q is no parameter of a purge, which takes before, limit, worker, error, cause and cursor", name))
 		}
 	}
 	body := []byte{'{'}
@@ -65,5 +65,5 @@ func purgeRequestOf(u *url.URL) (*wire.DeadRequest, *wire.Error) {
 			body = wire.AppendQuoted(body, text)
 		}
 	}
-	return wire.ParseDeadRequest(append(body, '}'), math.MaxInt)
+	return wire.ParseDeadRequest(append(body, '}'), wire.DeadRequest{EndedRequest: wire.EndedRequest{Limit: math.MaxInt}})
 }

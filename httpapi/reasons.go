@@ -18,7 +18,7 @@ const (
 	reasonsMostBytes = 2 << 20
 )
 
-// getReasons groups dead letters of one queue by their error: the newest first,
+// getReasons groups dead letters of one queue by their error and cause: the newest first,
 // a part of them at a time, the most frequent reason of the part first.
 func (a *api) getReasons(c *call) answer {
 	q, refusal := c.queueOf()
@@ -57,12 +57,15 @@ func (a *api) getReasons(c *call) answer {
 func reasonsQueryOf(c *call, q store.QueueKey) (*store.ReasonsQuery, *wire.Error) {
 	values, refusal := queryOf(c.r.URL)
 	if refusal == nil {
-		refusal = onceEach(values, "limit", "cursor")
+		refusal = onceEach(values, "limit", "cursor", "cause")
 	}
 	if refusal != nil {
 		return nil, refusal
 	}
 	query := &store.ReasonsQuery{Queue: q, MostBytes: reasonsMostBytes}
+	if query.Causes, refusal = causesOf(values); refusal != nil {
+		return nil, refusal
+	}
 	if query.MostRead, refusal = limitOf(values, reasonsMostRead, reasonsMostRead); refusal != nil {
 		return nil, refusal
 	}

@@ -26,13 +26,20 @@ func (a *api) replayTask(c *call) answer {
 	return a.taskAsItIs(c, id)
 }
 
+// replayAbsent is what a replay is about that does not say: what a worker ended
+// FAILED would most likely fail again.
+var replayAbsent = wire.DeadRequest{
+	EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks},
+	Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),
+}
+
 // replayQueue replays dead letters of one queue; see workDead.
 func (a *api) replayQueue(c *call) answer {
 	body, refusal := c.readBody()
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	req, refusal := wire.ParseDeadRequest(body, wire.MaxEndedTasks)
+	req, refusal := wire.ParseDeadRequest(body, replayAbsent)
 	if refusal != nil {
 		return refuse(refusal)
 	}

@@ -94,3 +94,65 @@ func bareAnswer(body string) string {
 	}
 	return bare
 }
+
+// What its worker ended FAILED is a dead letter with a cause: listed, grouped and
+// counted by it, left by a replay of the queue that does not name it.
+func TestU01FailedTasksAreDeadLettersOfTheirOwnCause(t *testing.T) {
+	b := newBench(t, setup{})
+	const queue = "/v1/codeq/admin/queues/c"
+	b.bury("c", 2)
+	failed := b.post(`{"command":"c","payload":1,"idempotencyKey":"k"}`)
+	got := b.claim(`{"commands":["c"]}`)
+	record := b.do("POST", got.path("result"), `{"error":"no use"}`)
+	if record.status != http.StatusOK || !strings.Contains(record.body, `"status":"FAILED"`) {
+		t.Fatalf("the result: %d %s", record.status, record.body)
+	}
+	if again := b.do("POST", got.path("result"), `{"error":"something else"}`); again.body != record.body {
+		t.Errorf("the same status again: %d %s, want %s", again.status, again.body, record.body)
+	}
+	if task := b.read(failed.ID); task.Location != wire.LocationDead || task.DeadCause != wire.DeadFailed || task.Error != "no use" {
+		t.Errorf("the task is %+v", task)
+	}
+	lists := func(query string, want int) {
+		t.Helper()
+		if g := b.do("GET", queue+query, ""); g.status != http.StatusOK || strings.Count(g.body, `"id":`)+strings.Count(g.body, `"count":`) != want {
+			t.Errorf("%s lists %d %s, want %d", query, g.status, g.body, want)
+		}
+	}
+	lists("/tasks?state=dlq", 3)
+	lists("/tasks?state=dlq&cause=failed", 1)
+	lists("/tasks?state=dlq&cause=exhausted&error=luck", 2)
+	lists("/tasks?state=dlq&cause=released_too_often", 0)
+	lists("/tasks?state=dlq&cause=all", 3)
+	lists("/tasks?state=done", 0)
+	lists("/dlq/reasons", 2)
+	lists("/dlq/reasons?cause=failed", 1)
+	for _, query := range []string{"/tasks?state=dlq&cause=bad", "/tasks?state=ready&cause=failed", "/tasks?state=dlq&cause=", "/dlq/reasons?cause=bad"} {
+		b.do("GET", queue+query, "").mustRefuse(t, wire.CodeInvalidArgument)
+	}
+	b.do("POST", deadPath+"/replay", `{"cause":"bad"}`).mustRefuse(t, wire.CodeInvalidArgument)
+	b.do("DELETE", deadPath+"?cause=bad", "").mustRefuse(t, wire.CodeInvalidArgument)
+	if g := b.do("GET", queue, ""); !strings.Contains(g.body, `"dlq":3,"dlqCauses":{"exhausted":2,"failed":1}`) {
+		t.Errorf("the queue is %s", g.body)
+	}
+	b.mustSay("POST", deadPath+"/replay", "", `{"replayed":2,"remaining":1,"remainingFailed":1}`)
+	b.mustSay("POST", deadPath+"/replay", `{"cause":"failed"}`, `{"replayed":1,"remaining":0}`)
+	b.do("POST", got.path("result"), `{"error":"no use"}`).mustRefuse(t, wire.CodeLeaseLost)
+	b.do("GET", tasksPath+"/"+failed.ID.String()+"/result", "").mustRefuse(t, wire.CodeResultNotFound)
+}
+
+// One that failed is replayed by its id like any other, and purged by its cause.
+func TestU01FailedTaskIsReplayedByIdAndPurgedByCause(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", 1)
+	task := b.post(`{"command":"c","payload":1}`)
+	for range 2 {
+		b.do("POST", b.claim(`{"commands":["c"]}`).path("result"), `{"error":"no use"}`)
+		if g := b.do("POST", "/v1/codeq/admin/tasks/"+task.ID.String()+"/replay", ""); g.status != http.StatusOK {
+			t.Fatalf("replayed: %d %s", g.status, g.body)
+		}
+	}
+	b.do("POST", b.claim(`{"commands":["c"]}`).path("result"), `{"error":"no use"}`)
+	b.mustSay("DELETE", deadPath+"?cause=failed", "", `{"purged":1,"remaining":1}`)
+	b.mustSay("DELETE", deadPath, "", `{"purged":1,"remaining":0}`)
+}

@@ -89,6 +89,9 @@ func leastOf(c *store.Counters) int64 {
 	for _, n := range c.Ready {
 		least = min(least, n)
 	}
+	for _, n := range c.DeadBy {
+		least = min(least, n)
+	}
 	return least
 }
 

@@ -136,23 +136,42 @@ func (q *Queue) RaiseLeaseFloor(floor uint64) {
 	}
 }
 
+// Failed is Done for the dead letters with the cause wire.DeadFailed.
+func (q *Queue) Failed() (count, floorMs int64) {
+	return q.counters.DeadBy[wire.DeadFailed], q.counters.FailedFloorMs
+}
+
 // AddDead counts a dead letter that ended at atMs.
-func (q *Queue) AddDead(atMs int64) {
+func (q *Queue) AddDead(atMs int64, cause wire.DeadCause) {
 	q.changing()
-	addEnded(&q.counters.Dead, &q.counters.DeadFloorMs, atMs)
+	c := &q.counters
+	addEnded(&c.Dead, &c.DeadFloorMs, atMs)
+	if cause == wire.DeadFailed {
+		addEnded(&c.DeadBy[cause], &c.FailedFloorMs, atMs)
+		return
+	}
+	c.DeadBy[cause]++
 }
 
 // RemoveDead takes out a dead letter.
-func (q *Queue) RemoveDead(k store.TimedKey) {
+func (q *Queue) RemoveDead(k store.TimedKey, cause wire.DeadCause) {
 	q.changing()
-	q.decrement(&q.counters.Dead, "dead")
-	raiseIfNone(q.counters.Dead, &q.counters.DeadFloorMs, k.AtMs)
+	c := &q.counters
+	q.decrement(&c.Dead, "dead")
+	raiseIfNone(c.Dead, &c.DeadFloorMs, k.AtMs)
+	q.decrement(&c.DeadBy[cause], "dead because of "+cause.String())
+	if cause == wire.DeadFailed {
+		raiseIfNone(c.DeadBy[cause], &c.FailedFloorMs, k.AtMs)
+	}
 	q.leavesGap(&q.deadGone, false)
 }
 
 // RaiseDeadFloor says that a scan found no dead letter that ended before
 // floorMs. Removals alone cannot know that: memory has none of these keys.
 func (q *Queue) RaiseDeadFloor(floorMs int64) { q.raise(&q.counters.DeadFloorMs, floorMs) }
+
+// RaiseFailedFloor is RaiseDeadFloor for those with the cause wire.DeadFailed.
+func (q *Queue) RaiseFailedFloor(floorMs int64) { q.raise(&q.counters.FailedFloorMs, floorMs) }
 
 // AddDone counts any other ended task, that ended at atMs.
 func (q *Queue) AddDone(atMs int64) {

@@ -211,29 +211,37 @@ func TestDelayedWithoutAFloorIsDueAtOnce(t *testing.T) {
 
 func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	q := New(small).Queue(someQueue)
-	q.AddDead(100)
-	q.AddDead(90)
+	q.AddDead(100, wire.DeadFailed)
+	q.AddDead(90, wire.DeadReleased)
 	q.AddDone(200)
 	q.AddLeased(wire.TaskID{7: 9})
-	want := store.Counters{Dead: 2, DeadFloorMs: 90, Done: 1, DoneFloorMs: 200, InProgress: 1, LeaseFloor: 9}
+	want := store.Counters{
+		Dead: 2, DeadFloorMs: 90, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1, wire.DeadReleased: 1}, FailedFloorMs: 100,
+		Done: 1, DoneFloorMs: 200, InProgress: 1, LeaseFloor: 9,
+	}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
-	q.RemoveDead(due(90))
+	q.RemoveDead(due(90), wire.DeadReleased)
 	if got := q.Counters().DeadFloorMs; got != 90 {
 		t.Fatalf("a removal raised the floor to %d", got)
 	}
 	q.RaiseDeadFloor(95)
 	q.RaiseDeadFloor(80)
+	q.RaiseFailedFloor(100)
+	q.RaiseFailedFloor(70)
 	q.RaiseDoneFloor(150)
 	q.RemoveLeased()
-	want = store.Counters{LeaseFloor: 9, Dead: 1, DeadFloorMs: 95, Done: 1, DoneFloorMs: 200}
+	want = store.Counters{
+		LeaseFloor: 9, Dead: 1, DeadFloorMs: 95, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedFloorMs: 100,
+		Done: 1, DoneFloorMs: 200,
+	}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
-	q.RemoveDead(due(100))
+	q.RemoveDead(due(100), wire.DeadFailed)
 	q.RemoveDone(due(200))
-	want = store.Counters{LeaseFloor: 9, DeadFloorMs: 100, DoneFloorMs: 200}
+	want = store.Counters{LeaseFloor: 9, DeadFloorMs: 100, FailedFloorMs: 100, DoneFloorMs: 200}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
@@ -250,18 +258,18 @@ func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
 	emptied := x.Queue(store.QueueKey{Command: "emptied", Tenant: "t"})
 	for n := range StaleAfter + 1 {
 		q.AddLeased(wire.TaskID{6: byte(n >> 8), 7: byte(n)})
-		q.AddDead(int64(n))
+		q.AddDead(int64(n), wire.DeadExhausted)
 		if n > 0 {
-			emptied.AddDead(int64(n))
+			emptied.AddDead(int64(n), wire.DeadExhausted)
 		}
 	}
 	for n := range StaleAfter {
 		if stale, ok := x.NextStale(); ok {
 			t.Fatalf("%+v after %d removals", stale, n)
 		}
-		emptied.RemoveDead(due(int64(n + 1)))
+		emptied.RemoveDead(due(int64(n+1)), wire.DeadExhausted)
 		q.RemoveLeased()
-		q.RemoveDead(due(int64(n)))
+		q.RemoveDead(due(int64(n)), wire.DeadExhausted)
 	}
 	for _, leased := range []bool{true, false} {
 		if stale, ok := x.NextStale(); !ok || stale != (Stale{q, leased}) {
@@ -330,7 +338,11 @@ func TestImpossibleMovesPanic(t *testing.T) {
 		"time 0":        func(q *Queue) { q.AddDelayed(due(0)) },
 		"time -1":       func(q *Queue) { q.RemoveDelayed(due(-1)) },
 		"-1 tasks in":   func(q *Queue) { q.RemoveLeased() },
-		"-1 tasks dead": func(q *Queue) { q.RemoveDead(due(1)) },
+		"-1 tasks dead": func(q *Queue) { q.RemoveDead(due(1), wire.DeadFailed) },
+		"-1 tasks dead because of failed": func(q *Queue) {
+			q.AddDead(1, wire.DeadReleased)
+			q.RemoveDead(due(1), wire.DeadFailed)
+		},
 		"-1 tasks done": func(q *Queue) { q.RemoveDone(due(1)) },
 		"forgotten":     func(q *Queue) { q.index.Forget(q) },
 		"twice":         func(q *Queue) { q.index.Restore(someQueue, store.Counters{}) },

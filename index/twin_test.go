@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"codeq/store"
+	"codeq/wire"
 )
 
 // step does one thing that a shard may do. filling is how willing it is to add.
@@ -117,7 +118,7 @@ func (m *model) end() {
 	k := place{uint64(m.nowMs) - uint64(m.r.IntN(3)), h.key.id}
 	if m.r.IntN(2) == 0 {
 		h.in.dead = insertSorted(h.in.dead, k)
-		h.in.q.AddDead(int64(k.rank))
+		h.in.q.AddDead(int64(k.rank), causeOf(k))
 		return
 	}
 	h.in.done = insertSorted(h.in.done, k)
@@ -164,7 +165,7 @@ func (m *model) sweep() {
 	if n := len(mq.dead); n > 0 {
 		k := mq.dead[m.r.IntN(n)]
 		mq.dead = removeSorted(mq.dead, k)
-		m.touched(mq).RemoveDead(timed(k))
+		m.touched(mq).RemoveDead(timed(k), causeOf(k))
 		m.left(mq.q, false)
 	}
 	for range min(m.r.IntN(4), len(mq.done)) {
@@ -181,9 +182,22 @@ func (m *model) sweep() {
 	if len(mq.dead) > 0 {
 		mq.q.RaiseDeadFloor(int64(mq.dead[0].rank))
 	}
+	if failed := mq.failed(); len(failed) > 0 {
+		mq.q.RaiseFailedFloor(int64(failed[0].rank))
+	}
 	if mq.q.Counters() != before {
 		m.touched(mq)
 	}
+}
+
+// causeOf draws the cause of a dead letter from its id.
+func causeOf(k place) wire.DeadCause {
+	return wire.DeadExhausted + wire.DeadCause(k.id[15])%(wire.DeadKinds-1)
+}
+
+// failed are the dead letters with that cause.
+func (mq *modelQueue) failed() []place {
+	return slices.DeleteFunc(slices.Clone(mq.dead), func(k place) bool { return causeOf(k) != wire.DeadFailed })
 }
 
 // empty removes every task of a queue, from wherever it is.
@@ -201,7 +215,7 @@ func (m *model) empty(mq *modelQueue) {
 	})
 	mq.held = 0
 	for ; len(mq.dead) > 0; mq.dead = mq.dead[1:] {
-		m.touched(mq).RemoveDead(timed(mq.dead[0]))
+		m.touched(mq).RemoveDead(timed(mq.dead[0]), causeOf(mq.dead[0]))
 	}
 	for ; len(mq.done) > 0; mq.done = mq.done[1:] {
 		m.touched(mq).RemoveDone(timed(mq.done[0]))
@@ -379,6 +393,10 @@ func (m *model) checkEnded(mq *modelQueue) {
 		if h.in == mq && store.RankOf(h.key.id) < c.LeaseFloor {
 			m.fatalf("%v has the lease floor %d, and %v in progress", mq.key, c.LeaseFloor, h.key)
 		}
+	}
+	failed := mq.failed()
+	if c.DeadBy[wire.DeadFailed] != int64(len(failed)) || len(failed) > 0 && c.FailedFloorMs > int64(failed[0].rank) {
+		m.fatalf("%v counts %d failed from %d on, want %v", mq.key, c.DeadBy[wire.DeadFailed], c.FailedFloorMs, failed)
 	}
 	if len(mq.dead) > 0 && c.DeadFloorMs > int64(mq.dead[0].rank) {
 		m.fatalf("%v has the dead floor %d, the least is %v", mq.key, c.DeadFloorMs, mq.dead[0])

@@ -170,6 +170,9 @@ type queue struct {
 	// 0; see reaps.
 	reapAtMs int64
 	reapSlot int
+	// failedAfter is how far letters that failed for good have been looked for, so
+	// that others of the same millisecond are not read again; zero for not at all.
+	failedAfter store.TimedKey
 	// stalled: its head must be read from the store first, so it has no turn
 	// for the rest of this round.
 	stalled bool

@@ -97,19 +97,19 @@ func (s *Shard) retry(t *store.TaskRecord, again move, reason string) bool {
 		s.transition(t, again)
 		return true
 	}
-	s.bury(t, reason, again.cause)
+	s.bury(t, reason, again.cause, wire.DeadExhausted)
 	return false
 }
 
 // bury makes a dead letter. Without a reason it says that the attempts are
 // used up.
-func (s *Shard) bury(t *store.TaskRecord, reason string, cause Cause) {
+func (s *Shard) bury(t *store.TaskRecord, reason string, cause Cause, dead wire.DeadCause) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
 	}
 	t.Error = reason
 	s.transition(t, move{
-		to: wire.LocationDead, status: wire.StatusFailed, cause: cause,
+		to: wire.LocationDead, status: wire.StatusFailed, cause: cause, dead: dead,
 		result: &wire.ResultRecord{
 			TaskID: t.ID, Status: wire.StatusFailed, Error: reason, CompletedAtMs: s.now,
 		},

@@ -14,7 +14,7 @@ import (
 var causes = [...]Cause{
 	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
 	CauseExpired, CauseSessionGone, CauseUndelivered, CauseSuspect, CauseCancel,
-	CauseRetention, CauseReplay, CauseCleanup, CausePurge, "other",
+	CauseRetention, CauseReplay, CauseCleanup, CausePurge, CauseBound, "other",
 }
 
 // figures are what the loops of all shards count of the outcomes of their

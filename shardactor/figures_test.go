@@ -175,7 +175,7 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 		if got := h.value(series); got != strconv.Itoa(h.moved[cause]) {
 			t.Errorf("%s is %q, want %d", series, got, h.moved[cause])
 		}
-		if h.moved[cause] == 0 && cause != "other" && cause != CauseSessionGone && cause != CauseSuspect && cause != CauseCleanup && cause != CauseReplay && cause != CausePurge {
+		if h.moved[cause] == 0 && cause != "other" && cause != CauseSessionGone && cause != CauseSuspect && cause != CauseCleanup && cause != CauseReplay && cause != CausePurge && cause != CauseBound {
 			t.Errorf("nothing moved by %s, so the test shows little", cause)
 		}
 	}

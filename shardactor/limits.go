@@ -1,6 +1,10 @@
 package shardactor
 
-import "cmp"
+import (
+	"cmp"
+
+	"codeq/wire"
+)
 
 // Limits bounds what a shard does in one round and what it keeps. A zero field
 // means the one of DefaultLimits.
@@ -29,12 +33,16 @@ type Limits struct {
 	// the worker owes to itself does not count: the work never began, or the worker
 	// stops.
 	Releases int
+	// Failed is how many letters with the cause wire.DeadFailed are kept of a queue
+	// that does not say how long its dead letters stay.
+	Failed int
 }
 
 // DefaultLimits is what holds outside of tests.
 var DefaultLimits = Limits{
 	Messages: 1024, BatchBytes: 1 << 20, Due: 1024, Grants: 1024, Refills: 64, Refilled: 8192, Floors: 16, Reaps: 256, Sweeps: 64,
 	Parked: 1024, ParkedBytes: 4 << 20, Compared: 32, UntakenBytes: MaxUntakenBytes, KeptInRow: 8, Releases: 10,
+	Failed: wire.MaxFailedLetters,
 }
 
 func (l Limits) orDefault() Limits {
@@ -45,5 +53,6 @@ func (l Limits) orDefault() Limits {
 		Floors: cmp.Or(l.Floors, d.Floors), Reaps: cmp.Or(l.Reaps, d.Reaps), Sweeps: cmp.Or(l.Sweeps, d.Sweeps),
 		Parked: cmp.Or(l.Parked, d.Parked), ParkedBytes: cmp.Or(l.ParkedBytes, d.ParkedBytes), Compared: cmp.Or(l.Compared, d.Compared),
 		UntakenBytes: cmp.Or(l.UntakenBytes, d.UntakenBytes), KeptInRow: cmp.Or(l.KeptInRow, d.KeptInRow), Releases: cmp.Or(l.Releases, d.Releases),
+		Failed: cmp.Or(l.Failed, d.Failed),
 	}
 }

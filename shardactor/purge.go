@@ -31,7 +31,7 @@ func anotherLetter(t *store.TaskRecord) *wire.Error {
 }
 
 // passOver takes a dead letter out of what this round found to be past its time:
-// it goes now, and nothing goes twice.
+// it is replayed or goes now, and nothing goes twice.
 func (s *Shard) passOver(t *store.TaskRecord) {
 	k := store.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	for i := range s.looks {

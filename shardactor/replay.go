@@ -24,9 +24,12 @@ func (s *Shard) replay(m *Replay) {
 
 // revive is the only way out of a terminal state. The number of deliveries goes
 // on, so that no token of before is the newest again, and the error stays until
-// another replaces it.
+// another replaces it. LastToken stays: the late result of a delivery that ended
+// without a word counts while nobody took the task. ResultToken goes: the result
+// that it stands for is taken back.
 func (s *Shard) revive(t *store.TaskRecord) {
-	t.Attempts, t.Releases = 0, 0
+	s.passOver(t)
+	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
 	s.span.Batch().TakeResult(t)
 	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
 }

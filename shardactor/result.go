@@ -6,7 +6,7 @@ import (
 	"codeq/wire"
 )
 
-// result ends a task with an outcome. It is accepted from the holder of the
+// result ends a task with an outcome: one that is FAILED is a dead letter. It is accepted from the holder of the
 // newest delivery unless the worker ended that delivery itself: also after a
 // lapse, a lost socket or a put-back, as long as nobody took the task since.
 func (s *Shard) result(m *Result) {
@@ -43,12 +43,12 @@ func (s *Shard) complete(m *Result, t *store.TaskRecord, e *lease.Entry) {
 		t.ResultToken = e.Lease.Token
 	}
 	endedByWorker(t)
+	ends := move{to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record}
 	if m.Status == wire.StatusFailed {
 		t.Error = m.Error
+		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed
 	}
-	s.transition(t, move{
-		to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record,
-	})
+	s.transition(t, ends)
 	answer := &Completed{Ref: m.Ref, Record: record}
 	s.tell(m.Sink, answer)
 	if e != nil && m.HasUnit {

@@ -28,6 +28,10 @@ type look struct {
 	place   wire.Location
 	floorMs int64
 	expired []store.EndedEntry
+	// failed says that of the dead letters only those that failed for good are looked
+	// for; the scan has come to passed.
+	failed bool
+	passed store.TimedKey
 	// cut says that there may be more of them.
 	cut bool
 	// sweep is the cleanup it is for, nil for retention.
@@ -42,6 +46,22 @@ func (s *Shard) retentionOf(q *queue, place wire.Location) int64 {
 	return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs)
 }
 
+// failedForMs is how long letters that failed for good stay: as the others, but
+// never for ever.
+func (s *Shard) failedForMs(q *queue) int64 {
+	return cmp.Or(s.retentionOf(q, wire.LocationDead), wire.FailedForSeconds*1000)
+}
+
+// failedOver is how many letters that failed for good a queue has too many. Whoever
+// says how long its dead letters stay wants all of them.
+func (s *Shard) failedOver(q *queue) int64 {
+	if q.settings.DLQRetentionSeconds != 0 {
+		return 0
+	}
+	count, _ := q.index.Failed()
+	return max(0, count-int64(s.limits.Failed))
+}
+
 // reapAtMs is when a queue is to be looked at for the next ended task that has to
 // go, 0 for never. The floors it stands on may be too low, never too high.
 func (s *Shard) reapAtMs(q *queue) int64 {
@@ -54,6 +74,14 @@ func (s *Shard) reapAtMs(q *queue) int64 {
 	if count, floorMs := q.index.Dead(); count > 0 {
 		if keep := s.retentionOf(q, wire.LocationDead); keep > 0 && (at == 0 || floorMs+keep < at) {
 			at = floorMs + keep
+		}
+	}
+	if count, floorMs := q.index.Failed(); count > 0 {
+		if due := floorMs + s.failedForMs(q); at == 0 || due < at {
+			at = due
+		}
+		if s.failedOver(q) > 0 {
+			at = min(at, s.now)
 		}
 	}
 	return (at + reapEveryMs - 1) / reapEveryMs * reapEveryMs
@@ -85,11 +113,17 @@ func (s *Shard) findExpired() {
 		if q == nil || q.reapAtMs > s.now {
 			return
 		}
+		found := 0
 		for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {
-			if keep := s.retentionOf(q, place); keep > 0 && left > 0 {
-				left -= s.scanEnded(q, place, s.now-keep, left)
+			if keep := s.retentionOf(q, place); keep > 0 && found < left {
+				found += s.scanEnded(q, place, s.now-keep, left-found)
 			}
 		}
+		if found == 0 {
+			// What was found as a dead letter must not be found again.
+			found = s.scanFailed(q, left)
+		}
+		left -= found
 		// Once a round is enough: what is found stays in the store until reap, and
 		// what is left, for the next round.
 		s.reaps.put(q, s.now+1)
@@ -124,19 +158,57 @@ func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit in
 	return len(l.expired)
 }
 
-// readEnded reads ended tasks of a queue. Of a dead letter its record says all.
+// scanFailed notes letters that failed for good and stay no longer, oldest first,
+// and says how many entries it read for them. Other dead letters may lie between:
+// up to limit are looked at.
+func (s *Shard) scanFailed(q *queue, limit int) int {
+	l := look{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
+	defer func() { s.looks = append(s.looks, l) }()
+	count, floorMs := q.index.Failed()
+	over, untilMs := s.failedOver(q), s.now-s.failedForMs(q)
+	if count == 0 || over == 0 && floorMs > untilMs {
+		return 0
+	}
+	after := justBefore(floorMs)
+	if q.failedAfter.AtMs >= floorMs {
+		after = q.failedAfter
+	}
+	all, _ := q.index.Dead()
+	limit = int(min(int64(limit), all))
+	found := s.readEnded(q, l.place, after, limit)
+	if len(found) == 0 {
+		panic(fmt.Sprintf("shardactor: shard %d: queue %v has %d failed tasks from %d on, none is found", s.shard, q.key, count, floorMs))
+	}
+	l.cut = len(found) == limit
+	for _, e := range found {
+		l.floorMs = e.AtMs
+		if e.AtMs > untilMs && int64(len(l.expired)) >= over {
+			l.cut = false
+			break
+		}
+		l.passed = e.TimedKey
+		if e.Cause == wire.DeadFailed {
+			l.expired = append(l.expired, e)
+		}
+	}
+	return len(found)
+}
+
+// mayHavePassed: a dead letter came that looks for failed ones may be past.
+func (q *queue) mayHavePassed(k store.TimedKey) {
+	if k.AtMs <= q.failedAfter.AtMs {
+		q.failedAfter = store.TimedKey{}
+	}
+}
+
+// readEnded reads ended tasks of a queue.
 func (s *Shard) readEnded(q *queue, place wire.Location, after store.TimedKey, limit int) []store.EndedEntry {
-	if place != wire.LocationDead {
-		found, err := s.span.ScanDone(q.key, after, limit)
-		s.mustRead(err)
-		return found
+	scan := s.span.ScanDone
+	if place == wire.LocationDead {
+		scan = s.span.ScanDead
 	}
-	keys, err := s.span.ScanDead(q.key, after, limit)
+	found, err := scan(q.key, after, limit)
 	s.mustRead(err)
-	found := make([]store.EndedEntry, len(keys))
-	for i := range keys {
-		found[i].TimedKey = keys[i]
-	}
 	return found
 }
 
@@ -151,20 +223,15 @@ func justBefore(atMs int64) store.TimedKey {
 // round may have moved a task on, or may keep it for longer.
 func (s *Shard) reap() {
 	for _, l := range s.looks {
-		keep := s.retentionOf(l.queue, l.place)
 		for i := range l.expired {
 			e := &l.expired[i]
-			if l.sweep == nil && (keep == 0 || e.AtMs+keep > s.now) {
-				l.floorMs = min(l.floorMs, e.AtMs)
+			if cause := s.leaves(&l, e); cause != "" {
+				s.reapOne(&l, e, cause)
 				continue
 			}
-			s.reapOne(&l, e)
+			l.floorMs, l.passed = min(l.floorMs, e.AtMs), store.TimedKey{}
 		}
-		if l.place == wire.LocationDead {
-			l.queue.index.RaiseDeadFloor(l.floorMs)
-		} else {
-			l.queue.index.RaiseDoneFloor(l.floorMs)
-		}
+		l.raiseFloor()
 		s.planReap(l.queue)
 		if l.cut {
 			s.reaps.hasten(l.queue, s.now+1)
@@ -173,37 +240,67 @@ func (s *Shard) reap() {
 	s.endSwept()
 }
 
-func (s *Shard) reapOne(l *look, e *store.EndedEntry) {
+// leaves is why an ended task goes that a look has found, empty if it stays.
+func (s *Shard) leaves(l *look, e *store.EndedEntry) Cause {
+	keep := s.retentionOf(l.queue, l.place)
+	if l.failed {
+		keep = s.failedForMs(l.queue)
+	}
+	switch {
+	case l.sweep != nil:
+		return CauseCleanup
+	case keep > 0 && e.AtMs+keep <= s.now:
+		return CauseRetention
+	case l.failed && s.failedOver(l.queue) > 0:
+		return CauseBound
+	}
+	return ""
+}
+
+// raiseFloor says what is left of the order that was looked at.
+func (l *look) raiseFloor() {
+	q := l.queue.index
+	switch {
+	case l.failed:
+		q.RaiseFailedFloor(l.floorMs)
+		l.queue.failedAfter = l.passed
+	case l.place == wire.LocationDead:
+		q.RaiseDeadFloor(l.floorMs)
+	default:
+		q.RaiseDoneFloor(l.floorMs)
+	}
+}
+
+func (s *Shard) reapOne(l *look, e *store.EndedEntry, cause Cause) {
 	t := s.remembered(l, e)
 	if t == nil {
 		var err error
 		t, err = s.span.Task(e.ID)
 		if t == nil || s.unreadable(err) {
-			s.setEndedAside(l, e.TimedKey)
+			s.setEndedAside(l, e)
 			return
 		}
 		if t.Location != l.place || t.EndedAtMs != e.AtMs {
 			return
 		}
 	}
-	cause := CauseRetention
 	if l.sweep != nil {
 		l.sweep.deleted++
-		cause = CauseCleanup
 	}
 	s.transition(t, move{to: gone, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
 }
 
 // remembered is what the entry of an ended task says, if that is all that its
 // end needs: reading the record was the dearest part of it. Only dead letters
-// can move on, so what was found at the beginning of the round still holds.
+// can move on, and passOver takes those out, so what was found at the beginning
+// of the round still holds.
 func (s *Shard) remembered(l *look, e *store.EndedEntry) *store.TaskRecord {
 	if e.Status == "" || e.Keyed {
 		return nil
 	}
 	s.reaped = store.TaskRecord{
 		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
-		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries,
+		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
 	}
 	return &s.reaped
 }
@@ -230,7 +327,8 @@ func (s *Shard) leaveEnded(t *store.TaskRecord) {
 	q, k := s.queueOf(t.Queue()), store.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	t.EndedAtMs = 0
 	if t.Location == wire.LocationDead {
-		q.index.RemoveDead(k)
+		q.index.RemoveDead(k, t.DeadCause)
+		t.DeadCause = 0
 		s.span.Batch().DeleteDead(t.Queue(), k)
 		return
 	}
@@ -239,10 +337,10 @@ func (s *Shard) leaveEnded(t *store.TaskRecord) {
 }
 
 // setEndedAside takes an ended task whose record cannot be read out of the way.
-func (s *Shard) setEndedAside(l *look, k store.TimedKey) {
-	batch := s.span.Batch()
+func (s *Shard) setEndedAside(l *look, e *store.EndedEntry) {
+	batch, k := s.span.Batch(), e.TimedKey
 	if l.place == wire.LocationDead {
-		l.queue.index.RemoveDead(k)
+		l.queue.index.RemoveDead(k, e.Cause)
 		batch.DeleteDead(l.queue.key, k)
 	} else {
 		l.queue.index.RemoveDone(k)

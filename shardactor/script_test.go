@@ -148,7 +148,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		return "", w.decide(scriptQueue(d.CmdArgs), int64(scriptInt(d.CmdArgs, "version")))
 	case "limits":
 		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
-		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Reaps: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared")}
+		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Reaps: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
 		w.load()
 		return "", nil
 	case "retention":

@@ -30,6 +30,7 @@ const (
 	CauseReplay      Cause = "replay"
 	CauseCleanup     Cause = "cleanup"
 	CausePurge       Cause = "purge"
+	CauseBound       Cause = "dlq_bound"
 )
 
 // Event is one transition of one task. Number counts per shard without gaps
@@ -60,6 +61,8 @@ type move struct {
 	lease *store.Lease
 	// result goes with a terminal status.
 	result *wire.ResultRecord
+	// dead goes with wire.LocationDead.
+	dead wire.DeadCause
 	// only goes with a task that goes for good.
 	only store.Only
 	// closeCode is what the socket was closed with over which a delivery did not
@@ -184,22 +187,24 @@ func (s *Shard) enter(t *store.TaskRecord, m move, bare bool) {
 }
 
 func (s *Shard) enterEnded(t *store.TaskRecord, m move, bare bool) {
-	if !m.status.Terminal() || m.result == nil {
-		panic(fmt.Sprintf("shardactor: shard %d: task %v ends as %q without a result record", s.shard, t.ID, m.status))
+	if !m.status.Terminal() || m.result == nil || (m.dead != 0) != (m.to == wire.LocationDead) {
+		panic(fmt.Sprintf("shardactor: shard %d: task %v ends as %q in %q because of %q with the result %v", s.shard, t.ID, m.status, m.to, m.dead, m.result))
 	}
 	t.EndedAtMs = s.now
 	k := store.TimedKey{AtMs: s.now, ID: t.ID}
 	q, batch := s.queueOf(t.Queue()), s.span.Batch()
 	batch.GiveResult(t, m.result)
+	ended := store.Ended{
+		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, Keyed: t.IdempotencyKey != "", Bare: bare, Whole: t.Whole(),
+	}
 	if m.to == wire.LocationDead {
-		q.index.AddDead(s.now)
-		batch.PutDead(t.Queue(), k)
+		t.DeadCause = m.dead
+		q.index.AddDead(s.now, m.dead)
+		batch.PutDead(t.Queue(), k, ended)
+		q.mayHavePassed(k)
 	} else {
 		q.index.AddDone(s.now)
-		batch.PutDone(t.Queue(), k, store.Ended{
-			Status: m.status, Deliveries: t.Deliveries, Keyed: t.IdempotencyKey != "", Bare: bare,
-			Whole: t.Whole(),
-		})
+		batch.PutDone(t.Queue(), k, ended)
 	}
 	s.planEnded(q)
 }

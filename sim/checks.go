@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"codeq/store"
 	"codeq/wire"
@@ -198,6 +199,7 @@ func (w *world) compareAll(everyNth int) {
 			violate("no acknowledged task is lost", "%v", id)
 		}
 		told, ended := w.ledger.outcomes[id]
+		ended = ended && (told.status != wire.StatusFailed || t.replays == 0)
 		if ended && (t.status != told.status || string(t.result.Result)+t.result.Error != told.text) {
 			violate("one completion stands", "task %v was acknowledged as %+v and is %+v", id, told, t.result)
 		}
@@ -210,6 +212,7 @@ func (w *world) compareAll(everyNth int) {
 func (w *world) compareFigures() {
 	for _, tenant := range tenants {
 		want := map[string][4]int64{}
+		dead := map[string][wire.DeadKinds]int64{}
 		for _, t := range w.model.all {
 			if t.tenant != tenant {
 				continue
@@ -224,6 +227,9 @@ func (w *world) compareFigures() {
 				figures[2]++
 			case wire.LocationDead:
 				figures[3]++
+				by := dead[t.command]
+				by[t.cause]++
+				dead[t.command] = by
 			}
 			want[t.command] = figures
 		}
@@ -234,12 +240,45 @@ func (w *world) compareFigures() {
 		got := map[string][4]int64{}
 		for _, q := range queues {
 			got[q.Command] = [4]int64{q.Ready, q.Delayed, q.InProgress, q.Dead}
+			if q.DeadBy != dead[q.Command] {
+				violate("dead letters are counted by cause", "queue %s of %s: want %v, got %v", q.Command, tenant, dead[q.Command], q.DeadBy)
+			}
 		}
 		for _, command := range commands {
 			if want[command] != got[command] {
 				violate("figures add up", "queue %s of %s: want %v, got %v (ready, delayed, in progress, dead)",
 					command, tenant, want[command], got[command])
 			}
+			w.compareDead(store.QueueKey{Command: command, Tenant: tenant})
+		}
+	}
+}
+
+// compareDead lists the letters of each cause: every task that ended FAILED is
+// among those of its cause, once.
+func (w *world) compareDead(q store.QueueKey) {
+	for cause := wire.DeadExhausted; cause < wire.DeadKinds; cause++ {
+		page, err := w.server.store.DeadLetters(&store.DeadQuery{
+			Queue: q, UntilMs: math.MaxInt64, Filter: store.ListFilter{Causes: wire.OnlyDead(cause)}, Limit: 1 << 20, MostRead: 1 << 20,
+		})
+		if err != nil {
+			violate("figures can be read", "%v", err)
+		}
+		found := make(map[wire.TaskID]bool)
+		for _, k := range page.Letters {
+			found[k.ID] = true
+		}
+		want := 0
+		for _, t := range w.model.all {
+			if t.removed || t.queue() != q || t.status != wire.StatusFailed || t.cause != cause {
+				continue
+			}
+			if want++; !found[t.id] {
+				violate("every failed task is a dead letter once", "task %v of %v is not among those that are %v", t.id, q, cause)
+			}
+		}
+		if len(page.Letters) != want {
+			violate("every failed task is a dead letter once", "%v has %d that are %v, want %d", q, len(page.Letters), cause, want)
 		}
 	}
 }

@@ -457,8 +457,8 @@ func (cl *client) answered(ref wire.Ref, ok *wire.OK, refusal *wire.Error) {
 	case *wire.Enqueue:
 		cl.world.ledger.accepted(ok.TaskID, string(f.Payload))
 	case *wire.Cancel:
-		cl.world.ledger.completed(f.TaskID, wire.StatusCancelled, "")
+		cl.world.completed(f.TaskID, wire.StatusCancelled, "")
 	case *wire.Result:
-		cl.world.ledger.completed(f.TaskID, f.Status, fmt.Sprintf("%s%s", f.ResultRequest.Result, f.Error))
+		cl.world.completed(f.TaskID, f.Status, fmt.Sprintf("%s%s", f.ResultRequest.Result, f.Error))
 	}
 }

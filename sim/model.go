@@ -75,9 +75,11 @@ type task struct {
 	attempts int
 	// aside: it is a suspect whose turn had come when nobody could have it alone.
 	aside bool
-	// deliveries, losses and releases never go down; undelivered counts in a
-	// row.
+	// deliveries never go down, losses and releases by a replay alone; undelivered
+	// counts in a row.
 	deliveries, losses, releases, undelivered int
+	// replays are how often its end was taken back.
+	replays int
 
 	// The newest delivery, from its grant on. ended says that the worker itself
 	// ended it.
@@ -95,7 +97,9 @@ type task struct {
 	// restored leases may run longer than was promised, never shorter.
 	restored bool
 
-	status      wire.Status
+	status wire.Status
+	// cause is that of a dead letter.
+	cause       wire.DeadCause
 	reason      string
 	result      *wire.ResultRecord
 	resultToken wire.Token

@@ -34,7 +34,8 @@ var limitMutants = []mutant{
 		name: "limits: count releases on over a replay",
 		edit: edit{
 			file: "shardactor/replay.go",
-			old:  "	t.Attempts, t.Releases = 0, 0\n", new: "	t.Attempts = 0\n",
+			old:  "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n",
+			new:  "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {

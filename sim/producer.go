@@ -55,6 +55,20 @@ func (l *ledger) completed(id wire.TaskID, status wire.Status, text string) {
 	l.outcomes[id] = now
 }
 
+// completed notes an outcome that a client was told. That a task FAILED stands until
+// somebody replays it, and who was told so may hear it after that.
+func (w *world) completed(id wire.TaskID, status wire.Status, text string) {
+	if t := w.model.tasks[id]; t != nil && t.replays > 0 {
+		if status == wire.StatusFailed {
+			return
+		}
+		if w.ledger.outcomes[id].status == wire.StatusFailed {
+			delete(w.ledger.outcomes, id)
+		}
+	}
+	w.ledger.completed(id, status, text)
+}
+
 // request is one call over HTTP.
 type request struct {
 	world *world
@@ -88,9 +102,9 @@ func (r *request) Deliver(effects []shardactor.Effect) {
 	case *shardactor.Enqueued:
 		w.ledger.accepted(e.TaskID, string(r.body.Payload))
 	case *shardactor.Cancelled:
-		w.ledger.completed(e.TaskID, wire.StatusCancelled, "")
+		w.completed(e.TaskID, wire.StatusCancelled, "")
 	case *shardactor.Completed:
-		w.ledger.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
+		w.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
 	}
 }
 

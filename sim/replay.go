@@ -23,7 +23,9 @@ func (m *model) replay(a *shardactor.Replay) {
 		m.refused(a.Asker, wire.CodeNotInDLQ)
 	default:
 		m.touch(t)
-		t.attempts, t.releases, t.result = 0, 0, nil
+		t.attempts, t.releases, t.losses = 0, 0, 0
+		t.replays++
+		t.result, t.resultToken, t.cause = nil, wire.Token{}, 0
 		m.toTail(t)
 		m.moved(t, wire.LocationDead, shardactor.CauseReplay)
 		expect[*shardactor.Replayed](m, a.Asker)

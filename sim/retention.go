@@ -12,10 +12,31 @@ import (
 // keeps is how long a task that has ended stays, 0 for ever.
 func (m *model) keeps(t *task) int64 {
 	set := m.settings.of(t)
-	if t.place == wire.LocationDead {
-		return cmp.Or(set.DLQRetentionSeconds*1000, m.retention.DeadForMs)
+	if t.place != wire.LocationDead {
+		return cmp.Or(set.RetentionSeconds*1000, m.retention.DoneForMs)
 	}
-	return cmp.Or(set.RetentionSeconds*1000, m.retention.DoneForMs)
+	if keep := cmp.Or(set.DLQRetentionSeconds*1000, m.retention.DeadForMs); keep != 0 || t.cause != wire.DeadFailed {
+		return keep
+	}
+	return failedMs
+}
+
+// tooMany reports whether a letter that failed for good is one more than are kept
+// of its queue: the oldest of those that its shard has.
+func (m *model) tooMany(t *task) bool {
+	if t.cause != wire.DeadFailed || t.removed || m.settings.of(t).DLQRetentionSeconds != 0 {
+		return false
+	}
+	left := 0
+	for _, other := range m.all {
+		if other.shard != t.shard || other.queue() != t.queue() || other.cause != wire.DeadFailed || other.removed {
+			continue
+		}
+		if left++; other.result.CompletedAtMs < t.result.CompletedAtMs {
+			return false
+		}
+	}
+	return left > m.limits.Failed
 }
 
 // reaped judges which ended tasks a round removed. In which order is not
@@ -24,12 +45,16 @@ func (m *model) reaped() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if e.Cause != shardactor.CauseRetention && e.Cause != shardactor.CauseCleanup || t == nil {
+		if !slices.Contains([]shardactor.Cause{shardactor.CauseRetention, shardactor.CauseCleanup, shardactor.CauseBound}, e.Cause) || t == nil {
 			break
 		}
 		keep := m.keeps(t)
 		if e.Cause == shardactor.CauseCleanup {
 			m.cleaned(t)
+		} else if e.Cause == shardactor.CauseBound {
+			if !m.tooMany(t) {
+				violate("ended tasks stay as long as promised", "%+v is not the oldest of too many that failed", t)
+			}
 		} else if t.open() || t.removed || keep == 0 || t.result.CompletedAtMs+keep > m.at.NowMs {
 			violate("ended tasks stay as long as promised", "%+v, kept for %d ms, removed at %d", t, keep, m.at.NowMs)
 		}
@@ -50,6 +75,9 @@ const reapLateMs = 200
 func (w *world) leavesInTime(t *task) {
 	if t.open() || t.removed {
 		return
+	}
+	if w.server.wakeAtMs[t.shard] > w.nowMs+reapLateMs && w.model.tooMany(t) {
+		violate("no more failed letters than are kept", "task %v is one of too many", t.id)
 	}
 	keep := w.model.keeps(t)
 	due := t.result.CompletedAtMs + keep

@@ -16,6 +16,7 @@ const (
 	longestMs      = 900_000
 	mostUndeliverd = 3
 	asideMs        = 10_000
+	failedMs       = 7 * 24 * 3600_000
 )
 
 // reading is a round with a cursor on what it said.
@@ -217,7 +218,7 @@ func (m *model) finish(a *shardactor.Result) {
 		})
 		t.place, t.ended, t.resultToken = wire.LocationNone, true, t.token
 		if a.Status == wire.StatusFailed {
-			t.reason = a.Error
+			t.place, t.cause, t.reason = wire.LocationDead, wire.DeadFailed, a.Error
 		}
 		m.moved(t, from, shardactor.CauseResult)
 		m.keptRoom(a, m.completed(a.Asker, t))
@@ -297,7 +298,7 @@ func (m *model) handBack(a *shardactor.Release) {
 		t.releases++
 	}
 	if t.releases > m.limits.Releases*t.maxAttempts {
-		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease)
+		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease, wire.DeadReleased)
 		m.requeued(a.Asker, false)
 		return
 	}
@@ -327,7 +328,7 @@ func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (a
 		t.reason = reason
 	}
 	if t.attempts >= t.maxAttempts {
-		m.bury(t, reason, cause)
+		m.bury(t, reason, cause, wire.DeadExhausted)
 		return false
 	}
 	m.waits(t, s, cause)
@@ -353,14 +354,14 @@ func (m *model) waits(t *task, s span, cause shardactor.Cause) {
 	m.moved(t, wire.LocationInProgress, cause)
 }
 
-func (m *model) bury(t *task, reason string, cause shardactor.Cause) {
+func (m *model) bury(t *task, reason string, cause shardactor.Cause, dead wire.DeadCause) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
 	}
 	m.end(t, &wire.ResultRecord{
 		TaskID: t.id, Status: wire.StatusFailed, Error: reason, CompletedAtMs: m.at.NowMs,
 	})
-	t.place, t.reason = wire.LocationDead, reason
+	t.place, t.cause, t.reason = wire.LocationDead, dead, reason
 	m.moved(t, wire.LocationInProgress, cause)
 }
 

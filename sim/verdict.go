@@ -377,11 +377,12 @@ func (t *task) differs(seen *wire.Task) string {
 		id                               wire.TaskID
 		tenant, command, payload, reason string
 		place                            wire.Location
+		cause                            wire.DeadCause
 		status                           wire.Status
 		prio, attempts, most, deliveries int
 	}
-	want := view{t.id, t.tenant, t.command, t.payload, t.reason, t.place, t.status, t.prio, t.attempts, t.maxAttempts, t.deliveries}
-	got := view{seen.ID, seen.TenantID, seen.Command, string(seen.Payload), seen.Error, seen.Location, seen.Status,
+	want := view{t.id, t.tenant, t.command, t.payload, t.reason, t.place, t.cause, t.status, t.prio, t.attempts, t.maxAttempts, t.deliveries}
+	got := view{seen.ID, seen.TenantID, seen.Command, string(seen.Payload), seen.Error, seen.Location, seen.DeadCause, seen.Status,
 		seen.Priority, seen.Attempts, seen.MaxAttempts, seen.Deliveries}
 	if want != got {
 		return fmt.Sprintf("want %+v, got %+v", want, got)

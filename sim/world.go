@@ -185,6 +185,9 @@ func shapeOf(seed uint64) shape {
 	if !s.big && c.oneIn(4) {
 		s.uneven(c)
 	}
+	if s.limits.Failed = pick(c, []int{1, 2, 5, 40, shardactor.DefaultLimits.Failed}); s.big {
+		s.limits.Failed = shardactor.DefaultLimits.Failed
+	}
 	return s
 }
 

@@ -238,29 +238,29 @@ func (b *Batch) DeleteLease(q QueueKey, id wire.TaskID, once bool) {
 }
 
 // PutDelayed puts a task into the order of due times.
-func (b *Batch) PutDelayed(q QueueKey, k TimedKey) { b.putTimed(q, familyDelayed, k) }
+func (b *Batch) PutDelayed(q QueueKey, k TimedKey) {
+	b.set(appendTimedKey(b.start(), q, familyDelayed, k), nil)
+}
 
 // DeleteDelayed takes a task out of the order of due times.
 func (b *Batch) DeleteDelayed(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDelayed, k) }
 
 // PutDead puts a task among the dead letters, by the time it ended.
-func (b *Batch) PutDead(q QueueKey, k TimedKey) { b.putTimed(q, familyDead, k) }
+func (b *Batch) PutDead(q QueueKey, k TimedKey, e Ended) { b.putEnded(q, familyDead, k, e) }
 
 // DeleteDead takes a task out of the dead letters.
 func (b *Batch) DeleteDead(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDead, k) }
 
 // PutDone puts a task among the ended ones, by the time it ended.
-func (b *Batch) PutDone(q QueueKey, k TimedKey, e Ended) {
+func (b *Batch) PutDone(q QueueKey, k TimedKey, e Ended) { b.putEnded(q, familyDone, k, e) }
+
+func (b *Batch) putEnded(q QueueKey, f family, k TimedKey, e Ended) {
 	b.value = appendEnded(b.value[:0], e)
-	b.set(appendTimedKey(b.start(), q, familyDone, k), b.value)
+	b.set(appendTimedKey(b.start(), q, f, k), b.value)
 }
 
 // DeleteDone takes a task out of the ended ones.
 func (b *Batch) DeleteDone(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDone, k) }
-
-func (b *Batch) putTimed(q QueueKey, f family, k TimedKey) {
-	b.set(appendTimedKey(b.start(), q, f, k), nil)
-}
 
 func (b *Batch) deleteTimed(q QueueKey, f family, k TimedKey) {
 	b.removeOnce(appendTimedKey(b.start(), q, f, k))

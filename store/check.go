@@ -237,7 +237,7 @@ func (a *audit) takeEntry(p *parsedKey, value []byte) (err error) {
 		if err = parseLease(value, &l); err == nil {
 			t.lease = &l
 		}
-	case familyDone:
+	case familyDone, familyDead:
 		t.ended, err = parseEnded(value)
 	default:
 		if len(value) != 0 {

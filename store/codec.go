@@ -40,6 +40,7 @@ func appendTaskRecord(dst []byte, r *TaskRecord) []byte {
 	dst = appendIntMember(dst, `,"r":`, int64(r.Releases))
 	dst = appendIntMember(dst, `,"lo":`, int64(r.Losses))
 	dst = appendIntMember(dst, `,"un":`, int64(r.Undelivered))
+	dst = appendIntMember(dst, `,"x":`, int64(r.DeadCause))
 	dst = appendStringMember(dst, `,"e":`, r.Error)
 	dst = appendStringMember(dst, `,"k":`, r.IdempotencyKey)
 	if r.Fingerprint != [32]byte{} {
@@ -180,12 +181,23 @@ func parseOutcomeMember(s *scanner, r *TaskRecord, name string) bool {
 		r.Losses = s.int()
 	case "un":
 		r.Undelivered = s.int()
+	case "x":
+		r.DeadCause = s.deadCause()
 	case "e":
 		r.Error = s.str()
 	default:
 		return false
 	}
 	return true
+}
+
+func (s *scanner) deadCause() wire.DeadCause {
+	n := s.uint()
+	if n == 0 || n >= wire.DeadKinds {
+		s.fail()
+		return 0
+	}
+	return wire.DeadCause(n)
 }
 
 func (s *scanner) fingerprint() [32]byte {

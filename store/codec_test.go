@@ -25,7 +25,7 @@ func fullRecord(t testing.TB) *TaskRecord {
 		Seq: 1<<64 - 1, DueAtMs: 1_700_000_000_003, EndedAtMs: 1_700_000_000_004,
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
-		Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
+		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
 		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b",
 		Payload: "{\"a\":\"é\"", OutcomeHere: true, Result: "} x",
 	}
@@ -50,6 +50,7 @@ func fullCounters() *Counters {
 		Ready: [Priorities]int64{1, 0, 3}, ReadyFloor: [Priorities]uint64{10, 0, 30},
 		ReadySinceMs: [Priorities]int64{11, 0, 33},
 		Delayed:      4, DelayedFloorMs: 5, InProgress: 6, LeaseFloor: 1<<64 - 1, Dead: 7, DeadFloorMs: 8, Done: 9, DoneFloorMs: 10,
+		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedFloorMs: 12,
 	}
 }
 
@@ -94,7 +95,7 @@ func TestValuesKeepTheirForm(t *testing.T) {
 	show("settings", appendSettings(nil, fullSettings()))
 	show("settings-least", appendSettings(nil, &Settings{Version: 1}))
 	show("ended", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusCompleted, Deliveries: 300, Keyed: true, Bare: true, Whole: true})))
-	show("ended-unknown", appendEnded(nil, Ended{}))
+	show("ended-dead", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusFailed, Deliveries: 5, Cause: wire.DeadFailed})))
 	show("history", appendHistory(nil, fullHistory()))
 	show("result", wire.AppendResultRecord(nil, &wire.ResultRecord{
 		TaskID: fullRecord(t).ID, Status: wire.StatusCompleted, Result: []byte(`{"b":1.0, "a":12345678901234567890}`),
@@ -138,8 +139,10 @@ func TestOtherValuesComeBackWhole(t *testing.T) {
 
 func TestEndedEntriesComeBackWhole(t *testing.T) {
 	for _, want := range []Ended{
-		{},
 		{Status: wire.StatusCompleted},
+		{Status: wire.StatusFailed, Cause: wire.DeadExhausted, Deliveries: 5},
+		{Status: wire.StatusFailed, Cause: wire.DeadReleased, Keyed: true},
+		{Status: wire.StatusFailed, Cause: wire.DeadFailed, Bare: true, Whole: true},
 		{Status: wire.StatusFailed, Deliveries: 1, Bare: true},
 		{Status: wire.StatusCancelled, Deliveries: 1 << 40, Keyed: true},
 		{Status: wire.StatusCompleted, Deliveries: 2, Whole: true},
@@ -148,7 +151,7 @@ func TestEndedEntriesComeBackWhole(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
-	for _, damaged := range []string{"\x00\x00", "\x04\x00", "\x81\x00", "\x01", "\x01\x80", "\x01\x00\x00", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
+	for _, damaged := range []string{"", "\x00\x00", "\x04\x00", "\x81\x00", "\x01", "\x01\x80", "\x01\x00\x00", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
 		if e, err := parseEnded([]byte(damaged)); err == nil {
 			t.Errorf("%q is %+v", damaged, e)
 		}

@@ -23,8 +23,8 @@ type DeadPage struct {
 	Read int
 }
 
-// DeadLetters finds dead letters of a queue, oldest first. Only a filter reads
-// their records; one that cannot be read is no letter then. The error is
+// DeadLetters finds dead letters of a queue, oldest first. Only a filter by more
+// than causes reads their records; one that cannot be read is no letter then. The error is
 // ErrListPlace for a query with a wrong place.
 func (s *Store) DeadLetters(q *DeadQuery) (*DeadPage, error) {
 	page := &DeadPage{}
@@ -53,8 +53,8 @@ func (s *Store) DeadLetters(q *DeadQuery) (*DeadPage, error) {
 }
 
 func (o *order) wanted(q *DeadQuery) (bool, error) {
-	if q.Filter == (ListFilter{}) {
-		return true, nil
+	if q.Filter == q.Filter.byEntry() {
+		return q.Filter.Causes.Has(o.ended.Cause), nil
 	}
 	r, err := o.record(q.Queue, ListDead, &q.Filter)
 	if err != nil && !isDamaged(err) {
@@ -68,6 +68,7 @@ func (o *order) wanted(q *DeadQuery) (bool, error) {
 type ReasonsQuery struct {
 	Queue               QueueKey
 	After               []ListPlace
+	Causes              wire.DeadCauses
 	MostRead, MostBytes int
 }
 
@@ -80,11 +81,17 @@ type ReasonsPage struct {
 	Read int
 }
 
-// DeadReasons groups dead letters of a queue by their error, newest first. A
-// letter that cannot be read is in no group. The error is ErrListPlace for a
+// reasonKey is what the letters of one reason have in common.
+type reasonKey struct {
+	text  string
+	cause wire.DeadCause
+}
+
+// DeadReasons groups dead letters of a queue by their error and cause, newest
+// first. A letter that cannot be read is in no group. The error is ErrListPlace for a
 // query with a wrong place.
 func (s *Store) DeadReasons(q *ReasonsQuery) (*ReasonsPage, error) {
-	page, at, bytes := &ReasonsPage{}, make(map[string]int), 0
+	page, at, bytes := &ReasonsPage{}, make(map[reasonKey]int), 0
 	err := s.merged(&ListQuery{Queue: q.Queue, State: ListDead, After: q.After}, func(m *merge) error {
 		for o := m.first(); o != nil; o = m.first() {
 			if page.Read >= q.MostRead || bytes >= q.MostBytes {
@@ -92,16 +99,17 @@ func (s *Store) DeadReasons(q *ReasonsQuery) (*ReasonsPage, error) {
 				return nil
 			}
 			page.Read++
-			r, err := o.record(q.Queue, ListDead, &ListFilter{})
+			r, err := o.record(q.Queue, ListDead, &ListFilter{Causes: q.Causes})
 			if err != nil && !isDamaged(err) {
 				return err
 			}
 			if err == nil && r != nil {
-				i, known := at[r.Error]
+				key := reasonKey{r.Error, r.DeadCause}
+				i, known := at[key]
 				if !known {
 					i = len(page.Reasons)
-					at[r.Error] = i
-					page.Reasons = append(page.Reasons, wire.DeadReason{Error: r.Error, TaskID: r.ID, EndedAtMs: o.key.AtMs})
+					at[key] = i
+					page.Reasons = append(page.Reasons, wire.DeadReason{Error: r.Error, Cause: r.DeadCause, TaskID: r.ID, EndedAtMs: o.key.AtMs})
 					bytes += len(r.Error)
 				}
 				page.Reasons[i].Count++

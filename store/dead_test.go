@@ -42,6 +42,9 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 	}{
 		{"all", ListFilter{}, func(*TaskRecord) bool { return true }},
 		{"error", ListFilter{ErrorPart: "disk"}, func(r *TaskRecord) bool { return strings.Contains(r.Error, "disk") }},
+		{"cause", ListFilter{Causes: wire.OnlyDead(wire.DeadFailed)}, func(r *TaskRecord) bool { return r.DeadCause == wire.DeadFailed }},
+		{"cause and error", ListFilter{Causes: wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased), ErrorPart: "disk"},
+			func(r *TaskRecord) bool { return r.DeadCause != wire.DeadFailed && strings.Contains(r.Error, "disk") }},
 		{"worker", ListFilter{Worker: "ada"}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
 	} {
 		want := idsOf(newestFirst, func(r *TaskRecord) bool { return r.EndedAtMs <= until && c.keep(r) })
@@ -72,14 +75,14 @@ func TestDeadLettersAreGroupedByReason(t *testing.T) {
 		if page.Read != len(part) || (page.Places == nil) != (at+10 >= len(newestFirst)) {
 			t.Fatalf("read %d of %d, more %v", page.Read, len(part), page.Places != nil)
 		}
-		counts := make(map[string]int)
+		counts := make(map[reasonKey]int)
 		for _, r := range part {
-			counts[r.Error]++
+			counts[reasonKey{r.Error, r.DeadCause}]++
 		}
 		for _, r := range page.Reasons {
-			first := part[slices.IndexFunc(part, func(o *TaskRecord) bool { return o.Error == r.Error })]
-			if counts[r.Error] != r.Count || r.TaskID != first.ID || r.EndedAtMs != first.EndedAtMs {
-				t.Errorf("reason %+v, counted %d, newest %v", r, counts[r.Error], first.ID)
+			first := part[slices.IndexFunc(part, func(o *TaskRecord) bool { return o.Error == r.Error && o.DeadCause == r.Cause })]
+			if counts[reasonKey{r.Error, r.Cause}] != r.Count || r.TaskID != first.ID || r.EndedAtMs != first.EndedAtMs {
+				t.Errorf("reason %+v, counted %d, newest %v", r, counts[reasonKey{r.Error, r.Cause}], first.ID)
 			}
 		}
 		if len(page.Reasons) != len(counts) {

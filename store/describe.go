@@ -91,7 +91,7 @@ func opValue(key, value []byte) string {
 		return fmt.Sprintf("%d", readyAtMs)
 	}
 	switch {
-	case err == nil && p.Family == familyDone && len(value) > 0:
+	case err == nil && (p.Family == familyDone || p.Family == familyDead) && len(value) > 0:
 		return describeEnded(value)
 	case err == nil && p.Family == familyTask:
 		return inFull(recordNames, p.ID, value)

@@ -12,6 +12,8 @@ import (
 type Ended struct {
 	Status     wire.Status
 	Deliveries int
+	// Cause is that of a dead letter.
+	Cause wire.DeadCause
 	// Keyed tasks have an idempotency key, Bare ones never had a history, and of
 	// Whole ones payload and result are within the record.
 	Keyed bool
@@ -25,14 +27,17 @@ type EndedEntry struct {
 	Ended
 }
 
-// The value of an ended entry is one byte, a number for the status and the bits
-// of what there is, and the number of deliveries. Before there was such a value
-// it was empty, which stands for the zero Ended.
+// The value of an ended entry, a dead letter or not, is one byte and the number of
+// deliveries. The byte has a number for the status, one for the cause, and the bits
+// of what there is.
 const (
-	endedStatusBits = 0x0f
+	endedStatusBits = 0x03
+	endedCauseBits  = 0x0c
+	endedCauseShift = 2
 	endedKeyedBit   = 0x10
 	endedBareBit    = 0x20
 	endedWholeBit   = 0x40
+	endedKnownBits  = endedStatusBits | endedCauseBits | endedKeyedBit | endedBareBit | endedWholeBit
 )
 
 var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, 2: wire.StatusFailed, 3: wire.StatusCancelled}
@@ -47,6 +52,7 @@ func appendEnded(dst []byte, e Ended) []byte {
 	if first == 0 {
 		return dst
 	}
+	first |= byte(e.Cause) << endedCauseShift
 	if e.Keyed {
 		first |= endedKeyedBit
 	}
@@ -61,17 +67,18 @@ func appendEnded(dst []byte, e Ended) []byte {
 
 func parseEnded(data []byte) (e Ended, err error) {
 	if len(data) == 0 {
-		return e, nil
+		return e, errDamaged
 	}
 	first := data[0]
 	number := int(first & endedStatusBits)
+	cause := wire.DeadCause(first & endedCauseBits >> endedCauseShift)
 	deliveries, size := binary.Uvarint(data[1:])
-	if number == 0 || number >= len(endedStatuses) || first&^(endedStatusBits|endedKeyedBit|endedBareBit|endedWholeBit) != 0 ||
+	if number == 0 || number >= len(endedStatuses) || cause >= wire.DeadKinds || first&^endedKnownBits != 0 ||
 		size <= 0 || size != len(data)-1 || int64(deliveries) < 0 {
 		return e, errDamaged
 	}
 	return Ended{
-		Status: endedStatuses[number], Deliveries: int(deliveries),
+		Status: endedStatuses[number], Deliveries: int(deliveries), Cause: cause,
 		Keyed: first&endedKeyedBit != 0, Bare: first&endedBareBit != 0, Whole: first&endedWholeBit != 0,
 	}, nil
 }
@@ -83,6 +90,9 @@ func describeEnded(value []byte) string {
 		return fmt.Sprintf("%q", value)
 	}
 	text := fmt.Sprintf("%s deliveries %d", e.Status, e.Deliveries)
+	if e.Cause != 0 {
+		text += " " + e.Cause.String()
+	}
 	if e.Keyed {
 		text += " keyed"
 	}

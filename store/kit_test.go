@@ -212,8 +212,14 @@ func (p *planter) ended(q QueueKey, status wire.Status, dead bool, key string) *
 	k := TimedKey{AtMs: r.EndedAtMs, ID: r.ID}
 	if dead {
 		r.Location = wire.LocationDead
+		r.DeadCause = wire.DeadExhausted + wire.DeadCause(c.Dead)%(wire.DeadKinds-1)
 		countTimed(&c.Dead, &c.DeadFloorMs, k.AtMs)
-		p.span.batch.PutDead(q, k)
+		if r.DeadCause == wire.DeadFailed {
+			countTimed(&c.DeadBy[r.DeadCause], &c.FailedFloorMs, k.AtMs)
+		} else {
+			c.DeadBy[r.DeadCause]++
+		}
+		p.span.batch.PutDead(q, k, Ended{Status: status, Cause: r.DeadCause, Keyed: key != "", Bare: true})
 	} else {
 		countTimed(&c.Done, &c.DoneFloorMs, k.AtMs)
 		p.span.batch.PutDone(q, k, Ended{Status: status, Keyed: key != "", Bare: true})

@@ -46,7 +46,12 @@ type ListFilter struct {
 	Worker string
 	// ErrorPart is text that the error of the task contains.
 	ErrorPart string
+	// Causes are those of dead letters; other tasks have none of them.
+	Causes wire.DeadCauses
 }
+
+// byEntry is what a filter asks that entries of dead letters say.
+func (f *ListFilter) byEntry() ListFilter { return ListFilter{Causes: f.Causes} }
 
 // ListQuery asks for one page.
 type ListQuery struct {
@@ -119,6 +124,9 @@ func (o *order) task(q *ListQuery) (*wire.Task, error) {
 
 // record reads the record at the place, nil if the filter leaves it out.
 func (o *order) record(q QueueKey, state ListState, f *ListFilter) (*TaskRecord, error) {
+	if f.Causes != 0 && (state != ListDead || !f.Causes.Has(o.ended.Cause)) {
+		return nil, nil
+	}
 	r, err := o.view.task(o.key.ID)
 	if err != nil || r == nil {
 		return nil, err

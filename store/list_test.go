@@ -238,6 +238,7 @@ func TestDeletedKeysOfAnEmptiedQueueAreNotWalkedOver(t *testing.T) {
 		p.span.batch.DeleteTask(r.ID)
 	}
 	*p.figures(q) = Counters{Dead: 1, DeadFloorMs: dead[0].EndedAtMs}
+	p.figures(q).DeadBy[last.DeadCause]++
 	p.settle(t)
 	err := s.merged(&ListQuery{Queue: q, State: ListDead}, func(m *merge) error {
 		o := m.first()

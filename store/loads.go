@@ -110,6 +110,9 @@ func (h *heads) sumUp(q QueueKey, c *Counters, f *wire.QueueFigures) error {
 	f.Delayed += c.Delayed
 	f.InProgress += c.InProgress
 	f.Dead += c.Dead
+	for cause, n := range c.DeadBy {
+		f.DeadBy[cause] += n
+	}
 	for priority := Priorities - 1; priority >= 0; priority-- { // the order of the keys
 		if c.Ready[priority] == 0 {
 			continue

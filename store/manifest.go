@@ -29,7 +29,7 @@ const (
 	databaseName    = "db"
 	ballastName     = "ballast"
 	lockName        = "LOCK"
-	manifestVersion = 1
+	manifestVersion = 2
 	stateNew        = "new"
 	stateReady      = "ready"
 	stateBackup     = "backup"
@@ -38,6 +38,12 @@ const (
 )
 
 var states = []string{stateNew, stateReady, stateBackup}
+
+// sinceVersion says what is different in a directory since a version of the
+// manifest, so that an older one is not opened.
+var sinceVersion = [manifestVersion + 1]string{
+	2: "since then a task that ended FAILED is a dead letter, and the entries of dead letters say why they died",
+}
 
 // RefusedError says why a directory is not opened. File names what is wrong,
 // Sentence says how and what to do about it. No data has been changed.
@@ -154,9 +160,13 @@ func (s *Store) readManifest() (*manifest, error) {
 		return nil, refuse(file, "the manifest is damaged (%d bytes that are not its JSON); "+
 			"restore the file from a backup, the database beside it has not been touched", len(data))
 	}
+	if m.Version > 0 && m.Version < manifestVersion {
+		return nil, refuse(file, "the manifest has version %d and this program knows version %d: %s; let the program that made "+
+			"the directory finish its tasks, and name an empty directory", m.Version, manifestVersion, sinceVersion[m.Version+1])
+	}
 	if m.Version != manifestVersion {
 		return nil, refuse(file, "the manifest has version %d and this program knows version %d; "+
-			"use the program that made the directory, or a newer one", m.Version, manifestVersion)
+			"use the program that made the directory, or a newer one than this", m.Version, manifestVersion)
 	}
 	if m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "" || !slices.Contains(states, m.State) {
 		return nil, refuse(file, "the manifest is damaged (shards %d, state %q); restore the file from a backup, "+

@@ -54,9 +54,11 @@ type order struct {
 	back   bool
 	ranges []keyRange
 	it     *pebble.Iterator
-	// key is the next entry, ok that there is one. place is the end of the last
+	// key is the next entry, ended what one of an ended task says, ok that there is
+	// one. place is the end of the last
 	// entry that was left behind, prefix the length of what is before it.
 	key    parsedKey
+	ended  Ended
 	end    []byte
 	ok     bool
 	place  ListPlace
@@ -206,6 +208,13 @@ func (o *order) step(r *keyRange) (found bool, err error) {
 	}
 	if o.key, err = parseKey(o.it.Key()); err != nil {
 		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
+	}
+	if o.key.Family == familyDead {
+		value, err := o.it.ValueAndErr()
+		if err != nil {
+			return false, fmt.Errorf("list: %w", err)
+		}
+		o.ended, _ = parseEnded(value) // Check names one that is damaged
 	}
 	if r.left > 0 {
 		r.left--

@@ -28,6 +28,7 @@ var (
 		"r":  "releases",
 		"lo": "losses",
 		"un": "undelivered",
+		"x":  "deadCause",
 		"e":  "error",
 		"k":  "idempotencyKey",
 		"f":  "fingerprint",

@@ -42,7 +42,7 @@ func TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush(t *testing.T) {
 			func(b *Batch) { b.PutDelayed(q, timed) },
 			func(b *Batch) { b.DeleteDelayed(q, timed); b.PutPending(q, 0, pending, 1) },
 			func(b *Batch) { b.DeletePending(q, 0, pending); b.PutLease(q, id, fullLease()) },
-			func(b *Batch) { b.DeleteLease(q, id, true); b.PutDead(q, timed) },
+			func(b *Batch) { b.DeleteLease(q, id, true); b.PutDead(q, timed, Ended{}) },
 			func(b *Batch) { b.DeleteDead(q, timed); b.PutDone(q, timed, Ended{}) },
 			func(b *Batch) { b.DeleteDone(q, timed) },
 		} {

@@ -119,6 +119,7 @@ func taskOf(r *TaskRecord) *wire.Task {
 		MaxAttempts: r.MaxAttempts,
 		Deliveries:  r.Deliveries,
 		Error:       r.Error,
+		DeadCause:   r.DeadCause,
 		TenantID:    r.Tenant,
 		TraceParent: r.TraceParent,
 		TraceState:  r.TraceState,

@@ -58,7 +58,9 @@ type TaskRecord struct {
 	Losses      int
 	Undelivered int
 
-	Error          string
+	Error string
+	// DeadCause is set while Location is DLQ_SET.
+	DeadCause      wire.DeadCause
 	IdempotencyKey string
 	Fingerprint    [32]byte
 	TraceParent    string
@@ -129,8 +131,12 @@ type Counters struct {
 	LeaseFloor  uint64
 	Dead        int64
 	DeadFloorMs int64
-	Done        int64
-	DoneFloorMs int64
+	// DeadBy are the dead letters of each cause, and FailedFloorMs is the floor of
+	// those with the cause wire.DeadFailed, which may go before the others.
+	DeadBy        [wire.DeadKinds]int64
+	FailedFloorMs int64
+	Done          int64
+	DoneFloorMs   int64
 }
 
 // RankOf is the first part of an id as a number. Ids sort as their ranks do.

@@ -174,6 +174,12 @@ func (c *Counters) count(p *parsedKey, value []byte) {
 		countTimed(&c.Delayed, &c.DelayedFloorMs, p.AtMs)
 	case familyDead:
 		countTimed(&c.Dead, &c.DeadFloorMs, p.AtMs)
+		ended, _ := parseEnded(value) // Check names one that is damaged
+		if ended.Cause == wire.DeadFailed {
+			countTimed(&c.DeadBy[wire.DeadFailed], &c.FailedFloorMs, p.AtMs)
+		} else {
+			c.DeadBy[ended.Cause]++
+		}
 	case familyDone:
 		countTimed(&c.Done, &c.DoneFloorMs, p.AtMs)
 	}

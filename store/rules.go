@@ -1,6 +1,10 @@
 package store
 
-import "codeq/wire"
+import (
+	"fmt"
+
+	"codeq/wire"
+)
 
 // judge compares what was collected of one span.
 func (a *audit) judge() []Finding {
@@ -173,6 +177,9 @@ func (a *audit) judgeEnded(t *facts, key []byte) {
 		a.find(findEnded, key, "the task is %s after %d deliveries, its ended entry says %s after %d, or is wrong about the idempotency key",
 			r.Status, r.Deliveries, e.Status, e.Deliveries)
 	}
+	if e.Cause != r.DeadCause {
+		a.find(findEnded, key, "the task is dead because of %q, its ended entry says %q", r.DeadCause, e.Cause)
+	}
 	if e.Bare && t.history {
 		a.find(findEnded, key, "the task has a history, its ended entry says that it has none")
 	}
@@ -227,6 +234,12 @@ func (a *audit) judgeQueue(q *queueFacts) {
 		[2]int64{counted.Delayed, counted.DelayedFloorMs})
 	a.judgeTimed(key, "dead", [2]int64{stored.Dead, stored.DeadFloorMs},
 		[2]int64{counted.Dead, counted.DeadFloorMs})
+	for cause := range wire.DeadKinds {
+		what := fmt.Sprintf("dead because of %q", wire.DeadCause(cause))
+		a.judgeCount(key, what, stored.DeadBy[cause], counted.DeadBy[cause])
+	}
+	a.judgeTimed(key, "failed", [2]int64{stored.DeadBy[wire.DeadFailed], stored.FailedFloorMs},
+		[2]int64{counted.DeadBy[wire.DeadFailed], counted.FailedFloorMs})
 	a.judgeTimed(key, "done", [2]int64{stored.Done, stored.DoneFloorMs},
 		[2]int64{counted.Done, counted.DoneFloorMs})
 }

@@ -144,13 +144,16 @@ func (sp *Span) ScanPending(q QueueKey, prio int, after PendingKey, limit int) (
 
 // ScanDelayed reads up to limit keys of the order of due times, strictly
 // behind after. It panics unless the open batch is empty.
-func (sp *Span) ScanDelayed(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
-	return sp.scanTimed(q, familyDelayed, after, limit)
+func (sp *Span) ScanDelayed(q QueueKey, after TimedKey, limit int) (keys []TimedKey, err error) {
+	err = sp.eachTimed(q, familyDelayed, after, limit, func(p *parsedKey, _ []byte) {
+		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
+	})
+	return keys, err
 }
 
-// ScanDead is ScanDelayed for the dead letters, by the time they ended.
-func (sp *Span) ScanDead(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
-	return sp.scanTimed(q, familyDead, after, limit)
+// ScanDead is ScanDone for the dead letters.
+func (sp *Span) ScanDead(q QueueKey, after TimedKey, limit int) ([]EndedEntry, error) {
+	return sp.scanEnded(q, familyDead, after, limit)
 }
 
 // FirstLease is the rank of the first id in progress that is not below floor. It
@@ -169,19 +172,16 @@ func (sp *Span) scanLeases(q QueueKey, floor uint64, limit int, take func(p *par
 
 // ScanDone is ScanDelayed for the ended tasks, by the time they ended. Of a value
 // that cannot be decoded there is nothing to know without the record.
-func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) (found []EndedEntry, err error) {
-	err = sp.eachTimed(q, familyDone, after, limit, func(p *parsedKey, value []byte) {
+func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) ([]EndedEntry, error) {
+	return sp.scanEnded(q, familyDone, after, limit)
+}
+
+func (sp *Span) scanEnded(q QueueKey, f family, after TimedKey, limit int) (found []EndedEntry, err error) {
+	err = sp.eachTimed(q, f, after, limit, func(p *parsedKey, value []byte) {
 		ended, _ := parseEnded(value)
 		found = append(found, EndedEntry{TimedKey{AtMs: p.AtMs, ID: p.ID}, ended})
 	})
 	return found, err
-}
-
-func (sp *Span) scanTimed(q QueueKey, f family, after TimedKey, limit int) (keys []TimedKey, err error) {
-	err = sp.eachTimed(q, f, after, limit, func(p *parsedKey, _ []byte) {
-		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
-	})
-	return keys, err
 }
 
 func (sp *Span) eachTimed(q QueueKey, f family, after TimedKey, limit int, take func(p *parsedKey, value []byte)) error {

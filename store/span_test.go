@@ -317,7 +317,7 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 	for seq := uint64(5); seq < 10; seq++ {
 		sp.Batch().PutPending(q, 3, PendingKey{seq, wire.TaskID{1}}, 1)
 		sp.Batch().PutDelayed(q, TimedKey{int64(seq), wire.TaskID{1}})
-		sp.Batch().PutDead(q, TimedKey{int64(seq) + 10, wire.TaskID{1}})
+		sp.Batch().PutDead(q, TimedKey{int64(seq) + 10, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed})
 		sp.Batch().PutDone(q, TimedKey{int64(seq) + 20, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: int(seq)})
 	}
 	// Neighbours that must not be seen.
@@ -350,12 +350,13 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 			t.Errorf("after %v: got %v, %v, want %v", c.after, got, err, c.want)
 		}
 	}
-	for i, scan := range []func(QueueKey, TimedKey, int) ([]TimedKey, error){sp.ScanDelayed, sp.ScanDead} {
-		first := int64(5 + 10*i)
-		keys, err := scan(q, TimedKey{first, wire.TaskID{1}}, 2)
-		if err != nil || len(keys) != 2 || keys[0].AtMs != first+1 || keys[1].AtMs != first+2 {
-			t.Errorf("timed scan %d: got %v, %v", i, keys, err)
-		}
+	delayed, err := sp.ScanDelayed(q, TimedKey{5, wire.TaskID{1}}, 2)
+	if err != nil || len(delayed) != 2 || delayed[0].AtMs != 6 || delayed[1].AtMs != 7 {
+		t.Errorf("delayed: got %v, %v", delayed, err)
+	}
+	dead, err := sp.ScanDead(q, TimedKey{15, wire.TaskID{1}}, 1)
+	if err != nil || !slices.Equal(dead, []EndedEntry{{TimedKey{16, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed}}}) {
+		t.Errorf("dead: got %v, %v", dead, err)
 	}
 	ended, err := sp.ScanDone(q, TimedKey{25, wire.TaskID{1}}, 2)
 	want := []EndedEntry{

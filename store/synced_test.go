@@ -171,7 +171,7 @@ func (f *flippedFile) Read(p []byte) (int, error) {
 
 // The same of a log of many blocks.
 func TestX1AFlippedByteOfALongLogIsNeverATaskLessInSilence(t *testing.T) {
-	const many = 30
+	const many = 25
 	fs := killedDirOf(t, many)
 	log, noted := newest(t, fs)
 	if noted < 3*chunkBlock {

@@ -92,6 +92,14 @@ func appendCounters(dst []byte, c *Counters) []byte {
 	dst = appendUintMember(dst, `,"leaseFloor":`, c.LeaseFloor)
 	dst = appendIntMember(dst, `,"dead":`, c.Dead)
 	dst = appendIntMember(dst, `,"deadFloorMs":`, c.DeadFloorMs)
+	if c.DeadBy != [wire.DeadKinds]int64{} {
+		dst = append(dst, `,"deadBy":[`...)
+		for i, n := range c.DeadBy {
+			dst = strconv.AppendInt(appendComma(dst, i), n, 10)
+		}
+		dst = append(dst, ']')
+	}
+	dst = appendIntMember(dst, `,"failedFloorMs":`, c.FailedFloorMs)
 	dst = appendIntMember(dst, `,"done":`, c.Done)
 	dst = appendIntMember(dst, `,"doneFloorMs":`, c.DoneFloorMs)
 	return append(dst, '}')
@@ -123,11 +131,11 @@ func parseCounters(data []byte, c *Counters) error {
 		case "inProgress":
 			c.InProgress = s.int64()
 		case "ready":
-			s.perPriority(func(i int) { c.Ready[i] = s.int64() })
+			s.list(Priorities, func(i int) { c.Ready[i] = s.int64() })
 		case "readyFloor":
-			s.perPriority(func(i int) { c.ReadyFloor[i] = s.uint() })
+			s.list(Priorities, func(i int) { c.ReadyFloor[i] = s.uint() })
 		case "readySinceMs":
-			s.perPriority(func(i int) { c.ReadySinceMs[i] = s.int64() })
+			s.list(Priorities, func(i int) { c.ReadySinceMs[i] = s.int64() })
 		case "delayed":
 			c.Delayed = s.int64()
 		case "delayedFloorMs":
@@ -138,6 +146,10 @@ func parseCounters(data []byte, c *Counters) error {
 			c.Dead = s.int64()
 		case "deadFloorMs":
 			c.DeadFloorMs = s.int64()
+		case "deadBy":
+			s.list(wire.DeadKinds, func(i int) { c.DeadBy[i] = s.int64() })
+		case "failedFloorMs":
+			c.FailedFloorMs = s.int64()
 		case "done":
 			c.Done = s.int64()
 		case "doneFloorMs":
@@ -149,12 +161,12 @@ func parseCounters(data []byte, c *Counters) error {
 	return s.end()
 }
 
-// perPriority reads an array with at most one element per priority.
-func (s *scanner) perPriority(element func(i int)) {
+// list reads an array of at most so many elements.
+func (s *scanner) list(most int, element func(i int)) {
 	s.take('[')
 	first := true
 	for i := 0; s.more(&first, ']'); i++ {
-		if i == Priorities {
+		if i == most {
 			s.fail()
 			return
 		}

@@ -63,19 +63,32 @@ func appendDeadReasons(dst []byte, r *DeadReasons) []byte {
 	return append(AppendQuoted(append(dst, `,"cursor":`...), r.Cursor), '}')
 }
 
+// causeWord is how a request says what causes it is about.
+func causeWord(causes, absent DeadCauses) string {
+	for c := DeadExhausted; c < DeadKinds; c++ {
+		if causes == OnlyDead(c) {
+			return c.String()
+		}
+	}
+	if causes == absent {
+		return ""
+	}
+	return AllDeadCauses
+}
+
 // FuzzParseAdminRequests: the bodies of what operators ask for are taken whole,
 // and mean the same once they are written, or are refused.
 func FuzzParseAdminRequests(f *testing.F) {
 	addBodyFaults(f)
 	addAll(f, ``, ` `, `{"limit":1}`, `{"limit":0}`, `{"limit":10001}`, `{"before":"2026-01-02T03:04:05.678Z","worker":"w","error":"no","cursor":"c"}`,
-		`{"before":5}`, `{"ordered":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
+		`{"cause":"failed"}`, `{"cause":"all"}`, `{"cause":"bad luck"}`, `{"cause":1}`, `{"before":5}`, `{"ordered":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
 		`{"retentionSeconds":60,"dlqRetentionSeconds":0}`, `{"leaseToken":"x","workerId":"w"}`, `{"extendSeconds":43201}`)
-	const absent = 100
+	absent := DeadRequest{EndedRequest: EndedRequest{Limit: 100}, Causes: OnlyDead(DeadExhausted, DeadReleased)}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		dead, refusal := ParseDeadRequest(body, absent)
 		checkEither(t, dead != nil, refusal)
 		if refusal == nil {
-			again, refusal := ParseDeadRequest(AppendDeadRequest(nil, dead), absent)
+			again, refusal := ParseDeadRequest(AppendDeadRequest(nil, dead, causeWord(dead.Causes, absent.Causes)), absent)
 			if refusal != nil || !reflect.DeepEqual(again, dead) {
 				t.Fatalf("%+v came back as %+v (%v)", dead, again, refusal)
 			}
@@ -83,7 +96,7 @@ func FuzzParseAdminRequests(f *testing.F) {
 		ended, refusal := ParseEndedRequest(body)
 		checkEither(t, ended != nil, refusal)
 		if refusal == nil {
-			again, refusal := ParseEndedRequest(AppendDeadRequest(nil, &DeadRequest{EndedRequest: *ended}))
+			again, refusal := ParseEndedRequest(AppendDeadRequest(nil, &DeadRequest{EndedRequest: *ended}, ""))
 			if refusal != nil || !reflect.DeepEqual(again, ended) {
 				t.Fatalf("%+v came back as %+v (%v)", ended, again, refusal)
 			}

@@ -36,6 +36,7 @@ func AppendTask(dst []byte, t *Task, form PayloadForm) []byte {
 	dst = optText(dst, `,"workerId":`, t.WorkerID)
 	dst = optTime(dst, `,"leaseUntil":`, t.LeaseUntilMs)
 	dst = optTime(dst, `,"visibleAt":`, t.VisibleAtMs)
+	dst = optText(dst, `,"dlqCause":`, t.DeadCause.String())
 	dst = optText(dst, `,"error":`, t.Error)
 	dst = optHistory(dst, t.History)
 	dst = optWaiting(dst, t.Waiting)
@@ -116,12 +117,14 @@ func appendAdvice(dst []byte, e *Error) []byte {
 // them. OldestReadyAtMs is when the head of the queue became ready, in Unix
 // milliseconds, 0 when nothing is ready.
 type QueueFigures struct {
-	Command         string
-	TenantID        string
-	Ready           int64
-	Delayed         int64
-	InProgress      int64
-	Dead            int64
+	Command    string
+	TenantID   string
+	Ready      int64
+	Delayed    int64
+	InProgress int64
+	Dead       int64
+	// DeadBy are the dead letters of each cause.
+	DeadBy          [DeadKinds]int64
 	Paused          bool
 	OldestReadyAtMs int64
 	// Settings are those of the queue; what is zero is the server's default.
@@ -136,7 +139,24 @@ func AppendQueueFigures(dst []byte, q *QueueFigures) []byte {
 	dst = appendInt(dst, `,"delayed":`, q.Delayed)
 	dst = appendInt(dst, `,"inProgress":`, q.InProgress)
 	dst = appendInt(dst, `,"dlq":`, q.Dead)
+	dst = optDeadBy(dst, &q.DeadBy)
 	dst = strconv.AppendBool(append(dst, `,"paused":`...), q.Paused)
 	dst = optTime(dst, `,"oldestReadyAt":`, q.OldestReadyAtMs)
 	return append(appendSettingMembers(dst, &q.Settings), '}')
+}
+
+// optDeadBy appends how many dead letters there are of each cause that has any.
+func optDeadBy(dst []byte, by *[DeadKinds]int64) []byte {
+	separator := `,"dlqCauses":{"`
+	for c := DeadExhausted; c < DeadKinds; c++ {
+		if by[c] != 0 {
+			dst = append(append(append(dst, separator...), c.String()...), `":`...)
+			dst = strconv.AppendInt(dst, by[c], 10)
+			separator = `,"`
+		}
+	}
+	if separator == `,"` {
+		dst = append(dst, '}')
+	}
+	return dst
 }

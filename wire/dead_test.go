@@ -3,30 +3,33 @@ package wire
 import "testing"
 
 func TestRequestsForDeadLettersAreReadAsTheyWereWritten(t *testing.T) {
+	absent := DeadRequest{EndedRequest: EndedRequest{Limit: 9}}
 	for body, want := range map[string]DeadRequest{
-		"":            {EndedRequest: EndedRequest{Limit: 9}},
-		`{"limit":7}`: {EndedRequest: EndedRequest{Limit: 7}},
+		"":                   {EndedRequest: EndedRequest{Limit: 9}},
+		`{"cause":"failed"}`: {EndedRequest: EndedRequest{Limit: 9}, Causes: OnlyDead(DeadFailed)},
+		`{"cause":"all"}`:    {EndedRequest: EndedRequest{Limit: 9}},
+		`{"limit":7}`:        {EndedRequest: EndedRequest{Limit: 7}},
 		`{"before":"1960-01-01T00:00:00Z","limit":null}`: {EndedRequest: EndedRequest{BeforeMs: 1, Limit: 9}},
 		`{"error":"no \"luck\"","worker":"ada","cursor":"x","limit":10000,"other":1}`: {
 			EndedRequest: EndedRequest{Limit: 10_000}, Worker: "ada", ErrorPart: `no "luck"`, Cursor: "x",
 		},
 	} {
-		got, refusal := ParseDeadRequest([]byte(body), 9)
+		got, refusal := ParseDeadRequest([]byte(body), absent)
 		if refusal != nil || *got != want {
 			t.Errorf("%s: %+v, %v", body, got, refusal)
 			continue
 		}
-		if again, refusal := ParseDeadRequest(AppendDeadRequest(nil, got), 9); refusal != nil || *again != want {
-			t.Errorf("%s: written as %s, read as %+v, %v", body, AppendDeadRequest(nil, got), again, refusal)
+		if again, refusal := ParseDeadRequest(AppendDeadRequest(nil, got, causeWord(got.Causes, 0)), absent); refusal != nil || *again != want {
+			t.Errorf("%s: written as %s, read as %+v, %v", body, AppendDeadRequest(nil, got, ""), again, refusal)
 		}
 	}
 	for body, want := range map[string]Code{
 		`[]`: CodeInvalidBody, `{"limit":0}`: CodeInvalidArgument, `{"limit":10001}`: CodeInvalidArgument,
 		`{"limit":"7"}`: CodeInvalidArgument, `{"before":"yesterday"}`: CodeInvalidTime,
 		`{"error":""}`: CodeInvalidArgument, `{"worker":""}`: CodeInvalidArgument, `{"cursor":""}`: CodeInvalidArgument,
-		`{"error":1}`: CodeInvalidArgument,
+		`{"error":1}`: CodeInvalidArgument, `{"cause":"luck"}`: CodeInvalidArgument, `{"cause":1}`: CodeInvalidArgument,
 	} {
-		if _, refusal := ParseDeadRequest([]byte(body), 9); refusal == nil || refusal.Code != want {
+		if _, refusal := ParseDeadRequest([]byte(body), absent); refusal == nil || refusal.Code != want {
 			t.Errorf("%s: %v, want %s", body, refusal, want)
 		}
 	}

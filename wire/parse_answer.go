@@ -31,6 +31,7 @@ const (
 	taskWorkerID
 	taskLeaseUntil
 	taskVisibleAt
+	taskDeadCause
 	taskError
 	taskHistory
 	taskWaiting
@@ -56,6 +57,7 @@ var taskNames = []string{
 	taskWorkerID:    "workerId",
 	taskLeaseUntil:  "leaseUntil",
 	taskVisibleAt:   "visibleAt",
+	taskDeadCause:   "dlqCause",
 	taskError:       "error",
 	taskHistory:     "history",
 	taskWaiting:     "waiting",
@@ -112,7 +114,10 @@ func ParseClaimed(data []byte) (*Task, Token, error) {
 }
 
 func (o *object) task(form PayloadForm) *Task {
+	// A cause that is not known here is none.
+	cause, _ := ParseDeadCause(o.text(taskDeadCause, &anyTextRule))
 	return &Task{
+		DeadCause:    cause,
 		ID:           o.taskID(taskID),
 		Command:      o.text(taskCommand, &anyTextRule),
 		Payload:      o.payloadOf(form),
@@ -287,6 +292,7 @@ const (
 	queueDelayed
 	queueInProgress
 	queueDead
+	queueDeadBy
 	queuePaused
 	queueOldestReadyAt
 	queueSetting // the first of the settings, which follow as settingNames has them
@@ -294,7 +300,8 @@ const (
 
 var queueNames = append([]string{
 	queueCommand: "command", queueTenantID: "tenantId", queueReady: "ready", queueDelayed: "delayed",
-	queueInProgress: "inProgress", queueDead: "dlq", queuePaused: "paused", queueOldestReadyAt: "oldestReadyAt",
+	queueInProgress: "inProgress", queueDead: "dlq", queueDeadBy: "dlqCauses",
+	queuePaused: "paused", queueOldestReadyAt: "oldestReadyAt",
 }, settingNames...)
 
 // ParseQueueList reads the answer of GET /admin/queues, an object whose member
@@ -355,10 +362,32 @@ func (o *object) queueFigures() QueueFigures {
 		Delayed:         o.integer(queueDelayed, &anyIntegerRule),
 		InProgress:      o.integer(queueInProgress, &anyIntegerRule),
 		Dead:            o.integer(queueDead, &anyIntegerRule),
+		DeadBy:          o.deadBy(),
 		Paused:          o.flag(queuePaused),
 		OldestReadyAtMs: o.timeMs(queueOldestReadyAt, CodeInvalidBody),
 		Settings:        o.settingsOf(),
 	}
+}
+
+// deadBy reads the counts by cause; those of causes that are not known here stay
+// in the sum alone.
+func (o *object) deadBy() (by [DeadKinds]int64) {
+	raw := o.given(queueDeadBy)
+	if raw == nil {
+		return by
+	}
+	inner := object{names: deadCauseTexts[1:]}
+	if problem := inner.scanAlone(raw); problem != "" {
+		o.refuse(CodeInvalidBody, queueDeadBy, problem)
+		return by
+	}
+	for c := DeadExhausted; c < DeadKinds; c++ {
+		by[c] = inner.integer(int(c)-1, &anyIntegerRule)
+	}
+	if inner.err != nil && o.err == nil {
+		o.err = inner.err
+	}
+	return by
 }
 
 // flag reads a boolean, false when it is absent.

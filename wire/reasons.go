@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// DeadReason is why some dead letters of a queue died: the error they have in
-// common, how many they are, the newest of them and when that one ended, in
-// Unix milliseconds.
+// DeadReason is why some dead letters of a queue died: the error and the cause
+// they have in common, how many they are, the newest of them and when that one
+// ended, in Unix milliseconds.
 type DeadReason struct {
 	Error     string
+	Cause     DeadCause
 	Count     int
 	TaskID    TaskID
 	EndedAtMs int64
@@ -22,15 +23,18 @@ const (
 	reasonCount
 	reasonTaskID
 	reasonEndedAt
+	reasonCause
 )
 
 var reasonNames = []string{
 	reasonError: "error", reasonCount: "count", reasonTaskID: "newestTaskId", reasonEndedAt: "newestEndedAt",
+	reasonCause: "cause",
 }
 
 // AppendDeadReason appends a reason as GET …/dlq/reasons has it.
 func AppendDeadReason(dst []byte, r *DeadReason) []byte {
 	dst = AppendQuoted(append(dst, `{"error":`...), r.Error)
+	dst = optText(dst, `,"cause":`, r.Cause.String())
 	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(r.Count), 10)
 	dst = r.TaskID.AppendTo(append(dst, `,"newestTaskId":"`...))
 	dst = AppendTimeMs(append(dst, `","newestEndedAt":`...), r.EndedAtMs)
@@ -75,6 +79,7 @@ func (o *object) deadReason() DeadReason {
 		Error: o.text(reasonError, &anyTextRule), Count: int(o.integer(reasonCount, &anyIntegerRule)),
 		EndedAtMs: o.timeMs(reasonEndedAt, CodeInvalidBody),
 	}
+	r.Cause, _ = ParseDeadCause(o.text(reasonCause, &anyTextRule))
 	id, ok := ParseTaskID(o.text(reasonTaskID, &needTextRule))
 	if !ok && o.err == nil {
 		o.refuse(CodeInvalidBody, reasonTaskID, "must be the id of a task")

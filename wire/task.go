@@ -64,7 +64,9 @@ type Task struct {
 	LeaseUntilMs int64
 	VisibleAtMs  int64
 	Error        string
-	History      []HistoryLine
+	// DeadCause is why it is a dead letter.
+	DeadCause DeadCause
+	History   []HistoryLine
 	// Waiting is set in the answer to a question about one task.
 	Waiting     *Waiting
 	TenantID    string

@@ -22,13 +22,32 @@ type deadFilter struct {
 	Worker    string        `help:"Only those that this worker had last."`
 	ErrorPart string        `name:"error" help:"Only those whose error contains this text."`
 	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h."`
+	deadCause
+}
+
+// deadCause says why the letters died that a command is about.
+type deadCause struct {
+	Cause string `help:"Only those with this cause: exhausted, released_too_often, failed, or all."`
+}
+
+func (d *deadCause) check() error {
+	if d.Cause == "" {
+		return nil
+	}
+	if _, refusal := wire.ParseDeadCauses(d.Cause); refusal != nil {
+		return wrong("--%s", refusal.Sentence)
+	}
+	return nil
 }
 
 func (f *deadFilter) query(command string) (client.DeadQuery, error) {
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return client.DeadQuery{}, wrong("%s", refusal.Sentence)
 	}
-	q := client.DeadQuery{Command: command, Worker: f.Worker, ErrorPart: f.ErrorPart}
+	q := client.DeadQuery{Command: command, Cause: f.Cause, Worker: f.Worker, ErrorPart: f.ErrorPart}
+	if err := f.check(); err != nil {
+		return q, err
+	}
 	if f.OlderThan < 0 {
 		return q, wrong("--older-than must not be negative, got %s", f.OlderThan)
 	}
@@ -46,7 +65,7 @@ type dlqReplayCmd struct {
 
 // Help is the longer text of "codeq dlq replay --help".
 func (d *dlqReplayCmd) Help() string {
-	return `They become ready at the tail of their queue, oldest first. "codeq dlq list COMMAND" shows what there is, "codeq dlq reasons COMMAND" why.`
+	return `They become ready at the tail of their queue, oldest first. Those that a worker ended FAILED stay, because they would most likely fail again: "--cause failed" or "--cause all" replays them too, and so does the id of one. "codeq dlq list COMMAND" shows what there is, "codeq dlq reasons COMMAND" why.`
 }
 
 // Run replays one dead letter, or those of a queue.
@@ -101,6 +120,15 @@ func hint(command string, dead int64) string {
 	return orOneTask(command)
 }
 
+// failedLeft says how many letters a replay has left because nobody named their
+// cause.
+func failedLeft(q *client.DeadQuery, answer *client.DeadAnswer) string {
+	if q.Cause != "" || answer.RemainingFailed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of them ended FAILED by their worker, --cause failed replays those", answer.RemainingFailed)
+}
+
 const (
 	// deadPart is how many dead letters one request is about: few, so that a stop
 	// finds most of what is done answered and counted.
@@ -151,7 +179,7 @@ func (a *app) workDead(
 		}
 		if q.Cursor == "" || limit > 0 && all >= int64(limit) {
 			if !a.JSON {
-				a.say("%d dead letters of %s %s, %d are left%s", all, q.Command, became, answer.Remaining, hint(q.Command, all+answer.Remaining))
+				a.say("%d dead letters of %s %s, %d are left%s%s", all, q.Command, became, answer.Remaining, failedLeft(&q, answer), hint(q.Command, all+answer.Remaining))
 			}
 			return nil
 		}

@@ -87,3 +87,42 @@ func TestTaskIsShownWithTheReasonItWaits(t *testing.T) {
 	later := strings.TrimSpace(h.fine("enqueue", "idle", "1", "--delay", "1h"))
 	has(t, h.fine("task", later), "waits", "delayed, until")
 }
+
+// What ended with exit code 65, or with "codeq complete --error", is found by its
+// cause, and a replay says that it was left.
+func TestU01FailedTasksAreFoundCountedAndReplayed(t *testing.T) {
+	h := newHouse(t)
+	h.bury("brittle", `"x"`)
+	ids := []string{strings.TrimSpace(h.fine("enqueue", "brittle", "1")), strings.TrimSpace(h.fine("enqueue", "brittle", "2"))}
+	fails := h.work("brittle", "--", "/bin/sh", "-c", `echo "no use" >&2; exit 65`)
+	for _, id := range ids {
+		h.run("", "result", id, "--wait", "30s")
+	}
+	fails.stop()
+	has(t, h.fine("task", ids[0]), "dead letters", "cause       failed")
+	has(t, h.fine("dlq", "list", "brittle"), "CAUSE", "exhausted", "failed")
+	if out := h.fine("dlq", "list", "brittle", "--cause", "failed"); strings.Contains(out, "exhausted") || !strings.Contains(out, ids[1]) {
+		t.Errorf("those that failed are\n%s", out)
+	}
+	has(t, h.fine("dlq", "reasons", "brittle"), "2      failed", "1      exhausted")
+	has(t, h.fine("queue", "show", "brittle"), "3: 1 exhausted, 2 failed", "168h0m0s", "at most 100000")
+	says := func(want string, args ...string) {
+		t.Helper()
+		_, _, errs := h.run("", append([]string{"dlq"}, args...)...)
+		has(t, errs, want)
+	}
+	says("1 dead letters of brittle are ready again, 2 are left; 2 of them ended FAILED by their worker, --cause failed replays those", "replay", "brittle")
+	says("1 dead letters of brittle are ready again, 1 are left\n", "replay", "brittle", "--cause", "failed", "--limit", "1")
+	says("0 dead letters of brittle are gone, 1 are left\n", "purge", "brittle", "--cause", "exhausted")
+	for _, args := range [][]string{{"list"}, {"reasons"}, {"replay"}, {"purge"}} {
+		if code, _, errs := h.run("", "dlq", args[0], "brittle", "--cause", "bad"); code != exitWrong {
+			t.Errorf("%s by an unknown cause ends with %d: %s", args[0], code, errs)
+		}
+	}
+	id := strings.TrimSpace(h.fine("enqueue", "other", "1"))
+	_, token, _ := strings.Cut(h.fine("claim", "other", "--json"), `"leaseToken":"`)
+	token, _, _ = strings.Cut(token, `"`)
+	h.fine("complete", id, token, "--error", "no use")
+	has(t, h.fine("queue", "show", "other"), "1: 1 failed")
+	has(t, h.fine("dlq", "replay", id), "PENDING")
+}

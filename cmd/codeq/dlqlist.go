@@ -14,23 +14,27 @@ import (
 type dlqListCmd struct {
 	Command string `arg:"" help:"Queue whose dead letters are listed."`
 	tasksFilter
+	deadCause
 	History bool `help:"Show each with all its fields, also its last deliveries."`
 }
 
 // Run lists the dead letters of a queue.
 func (d *dlqListCmd) Run(a *app) error {
+	if err := d.check(); err != nil {
+		return err
+	}
 	show := a.deadTable
 	if d.History {
 		show = a.taskSheets
 	}
-	return a.listTasks(client.ListQuery{Command: d.Command, State: "dlq"}, &d.tasksFilter, show)
+	return a.listTasks(client.ListQuery{Command: d.Command, State: "dlq", Cause: d.Cause}, &d.tasksFilter, show)
 }
 
 func (a *app) deadTable(tasks []*wire.Task) error {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tATTEMPTS\tDELIVERIES\tWORKER\tDIED\tREASON")
+	fmt.Fprintln(w, "TASK\tCAUSE\tATTEMPTS\tDELIVERIES\tWORKER\tDIED\tREASON")
 	for _, t := range tasks {
-		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\n", t.ID, t.Attempts, t.MaxAttempts, t.Deliveries,
+		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%d\t%s\t%s\t%s\n", t.ID, dashed(t.DeadCause.String()), t.Attempts, t.MaxAttempts, t.Deliveries,
 			dashed(oneCell(lastWorker(t))), moment(t.UpdatedAtMs), dashed(oneLine(t.Error)))
 	}
 	return flush(w)
@@ -61,12 +65,16 @@ func (a *app) taskSheets(tasks []*wire.Task) error {
 
 type dlqReasonsCmd struct {
 	Command string `arg:"" help:"Queue whose dead letters are grouped."`
-	Most    int    `default:"100000" help:"How many dead letters to look at, the newest first."`
+	deadCause
+	Most int `default:"100000" help:"How many dead letters to look at, the newest first."`
 }
 
 // Run shows why tasks of a queue are dead. In JSON each part of the answer is a
 // line as it came.
 func (d *dlqReasonsCmd) Run(a *app) error {
+	if err := d.check(); err != nil {
+		return err
+	}
 	if d.Most < 1 {
 		return wrong("--most must be at least 1, got %d", d.Most)
 	}
@@ -97,9 +105,9 @@ func (d *dlqReasonsCmd) Run(a *app) error {
 
 // allReasons joins the parts of the answer.
 func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd) (*wire.DeadReasons, error) {
-	all, at := &wire.DeadReasons{}, make(map[string]int)
+	all, at := &wire.DeadReasons{}, make(map[wire.DeadReason]int)
 	for {
-		part, err := c.DeadReasons(ctx, d.Command, int(min(int64(d.Most)-all.Read, wire.MaxEndedTasks)), all.Cursor)
+		part, err := c.DeadReasons(ctx, d.Command, d.Cause, int(min(int64(d.Most)-all.Read, wire.MaxEndedTasks)), all.Cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -109,9 +117,10 @@ func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd
 			}
 		}
 		for _, r := range part.Reasons {
-			i, known := at[r.Error]
+			key := wire.DeadReason{Error: r.Error, Cause: r.Cause}
+			i, known := at[key]
 			if !known {
-				at[r.Error] = len(all.Reasons)
+				at[key] = len(all.Reasons)
 				all.Reasons = append(all.Reasons, r)
 				continue
 			}
@@ -127,10 +136,10 @@ func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd
 
 func (a *app) reasonTable(reasons []wire.DeadReason) error {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "COUNT\tNEWEST\tITS TASK\tREASON")
+	fmt.Fprintln(w, "COUNT\tCAUSE\tNEWEST\tITS TASK\tREASON")
 	for i := range reasons {
 		r := &reasons[i]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Count, moment(r.EndedAtMs), r.TaskID, dashed(oneLine(r.Error)))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", r.Count, dashed(r.Cause.String()), moment(r.EndedAtMs), r.TaskID, dashed(oneLine(r.Error)))
 	}
 	return flush(w)
 }

@@ -195,7 +195,7 @@ func numberDoors(t *testing.T) []door {
 		{"--run-at", timestamp, runAt, nil},
 		{"expiresAt of a token", timestamp, func(text string) bool { return entryIsGood("TIME", text) }, nil},
 		{"before of a purge", timestamp, func(text string) bool {
-			_, refusal := wire.ParseDeadRequest([]byte(`{"before":`+quotedText(text)+`}`), 1)
+			_, refusal := wire.ParseDeadRequest([]byte(`{"before":`+quotedText(text)+`}`), wire.DeadRequest{})
 			return refusal == nil
 		}, nil},
 	}

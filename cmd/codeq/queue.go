@@ -92,7 +92,7 @@ func queueFields(q *wire.QueueFigures) *fields {
 	f.add("ready", fmt.Sprint(q.Ready))
 	f.add("delayed", fmt.Sprint(q.Delayed))
 	f.add("in progress", fmt.Sprint(q.InProgress))
-	f.add("dead letters", fmt.Sprint(q.Dead))
+	f.add("dead letters", deadLine(q))
 	f.add("oldest ready", moment(q.OldestReadyAtMs))
 	s := &q.Settings
 	f.add("max attempts", orDefault(int64(s.MaxAttempts), fmt.Sprint(s.MaxAttempts)))
@@ -102,7 +102,29 @@ func queueFields(q *wire.QueueFigures) *fields {
 	f.add("backoff max", secondsOrDefault(s.Backoff.MaxSeconds))
 	f.add("retention", secondsOrDefault(s.RetentionSeconds))
 	f.add("dlq retention", secondsOrDefault(s.DLQRetentionSeconds))
+	f.add("failed letters", failedLetters(s))
 	return f
+}
+
+// deadLine says how many dead letters there are, and of which causes.
+func deadLine(q *wire.QueueFigures) string {
+	text, sign := fmt.Sprint(q.Dead), ": "
+	for cause := wire.DeadExhausted; cause < wire.DeadKinds; cause++ {
+		if n := q.DeadBy[cause]; n > 0 {
+			text += fmt.Sprint(sign, n, " ", cause)
+			sign = ", "
+		}
+	}
+	return text
+}
+
+// failedLetters says how long dead letters stay that a worker ended FAILED.
+func failedLetters(s *wire.QueueSettings) string {
+	if s.DLQRetentionSeconds != 0 {
+		return "stay as long as other dead letters"
+	}
+	return fmt.Sprintf("stay as long as other dead letters, or %s where those stay for ever, and at most %d in a shard: then the oldest go",
+		wire.FailedForSeconds*time.Second, wire.MaxFailedLetters)
 }
 
 func yesOrNo(b bool) string {

@@ -43,6 +43,7 @@ func taskFields(t *wire.Task) *fields {
 	f.add("command", t.Command)
 	f.add("status", string(t.Status))
 	f.add("place", placeOf(t.Location))
+	f.add("cause", t.DeadCause.String())
 	f.add("priority", fmt.Sprint(t.Priority))
 	f.add("attempts", fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
