@@ -288,3 +288,32 @@ func TestProgramServesAPeerAcrossAKill(t *testing.T) {
 	s.Stop()
 	s.Start()
 }
+
+// Between two lives of a server its port is nobody else's.
+func TestAddressIsKeptWhileNobodyListens(t *testing.T) {
+	address := Address(t)
+	local, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEcho(t)
+	for range 3 {
+		conn, err := (&net.Dialer{LocalAddr: local}).Dial("tcp", e.addr)
+		if err == nil {
+			_ = conn.Close() // it must not be there
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("a connection from %s says %v", address, err)
+		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if conn, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens on %s, and a connection to it is %v, %v", address, conn, err)
+	}
+}

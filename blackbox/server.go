@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +48,7 @@ func Serve(t testing.TB, args ...string) *Server {
 // commands (ulimit, export) and then becomes codeq.
 func ServeUnder(t testing.TB, commands string, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, Addr: freeAddress(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, under: commands, said: &tail{}}
+	s := &Server{t: t, Addr: Address(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, under: commands, said: &tail{}}
 	t.Cleanup(func() {
 		if s.cmd != nil {
 			s.Kill()
@@ -63,31 +61,34 @@ func ServeUnder(t testing.TB, commands string, args ...string) *Server {
 	return s
 }
 
-// freeAddress is a loopback address that nobody listens on. It lies below the
-// ports that connections get by themselves, so that no connection takes it while
-// the server is down; the UDP port of the same number keeps it from other tests,
-// in other processes too, until this one is over.
-func freeAddress(t testing.TB) string {
+// Address is a loopback address for a server that a test starts, kills and starts
+// again; until the end of the test nobody else gets it. The system chooses the port
+// for a socket that stays bound and never listens: no other bind and no connection
+// gets a port that is bound, but a socket that has SO_REUSEADDR, as Go's listeners
+// have, may listen on one where nobody does.
+func Address(t testing.TB) string {
 	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
-		mark, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
-		}
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			_ = mark.Close() // somebody else has the port
-			continue
-		}
-		t.Cleanup(func() { _ = mark.Close() }) // nothing was written to it
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return address
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
 	}
-	t.Fatal("no free port among a hundred")
-	return ""
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) }) // nothing was written to it
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
 }
 
 // URL is the server's address for HTTP.

@@ -119,8 +119,9 @@ Beside what goes wrong the log has a line, at level info or warn, for
 
 Credentials, payloads and results are in no line.
 
-A signal HUP reads the file of tokens again. A server that was started on a terminal, and not
-under nohup, stops in order instead, because a terminal sends HUP when it closes.
+A signal HUP reads the file of tokens again. A server that was started on a terminal (its standard
+input or error is one), and not under nohup, stops in order instead, because a terminal sends HUP
+when it closes.
 
 ## A file
 

@@ -110,13 +110,26 @@ var programMutants = []mutant{
 	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "	case r.cause == causeLost:\n", "	case false:\n"},
 	{"TestN03ProgramThat", "cmd/codeq/program.go", "	if !p.begun.Load() && lasting(err) {\n", "	if lasting(err) {\n"},
 	{"TestN04RunThat", "cmd/codeq/shell.go", "	case r.cause == causeTimeout:\n", "	case r.cause == causeTimeout && r.status != 0:\n"},
-	{"TestN13Hangup", "cmd/codeq/work.go", "		signal.Notify(hangups, syscall.SIGHUP)\n", ""},
+	{"TestN13HangupDrains", "cmd/codeq/work.go", "		signal.Notify(hangups, syscall.SIGHUP)\n", ""},
+	{"TestN13SecondStopEnds", "cmd/codeq/work.go", "		case <-hangups:\n		case <-quits:\n			first = time.Time{}\n", "		case <-quits:\n			first = time.Time{}\n"},
+	{"TestN13HangupStops", "cmd/codeq/serve.go", "(a.inIsTerminal || a.errIsTerminal)", "a.inIsTerminal"},
+	{"TestN13Terminal", "cmd/codeq/main.go", "		errIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),\n", ""},
+	{"TestN02StoppedClaim", "cmd/codeq/claim.go", "context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)", "context.WithTimeout(ctx, giveBackWithin)"},
+	{"TestN23CountIsTold", "cmd/codeq/dlq.go", "context.WithCancelCause(context.WithoutCancel(ctx))", "context.WithCancelCause(ctx)"},
+	{"TestX5KilledKeeper", "cmd/codeq/shell.go", "syscall.Kill(-s.group, syscall.SIGKILL)", "syscall.Kill(s.group, syscall.SIGKILL)"},
+	{"TestProgramThatIgnores", "keeper/child.go", "syscall.Kill(-c.group, s)", "syscall.Kill(c.group, s)"},
+	{"TestBackupIsDurable", "cmd/codeq/backup.go", "	return b.syncDirectory(filepath.Dir(filepath.Clean(dir)))\n", "	return nil\n"},
+	{"TestEverySetting", "cmd/codeq/serve.go", "		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,\n", "		RetentionFor: s.DLQRetention, DLQRetentionFor: s.Retention,\n"},
+	{"TestFileWaitsOnce", "cmd/codeq/tell.go", "max(0, time.Until(until))", "max(waitFor, time.Until(until))"},
 }
 
 // serverMutants are those that a test in package server catches, where the wall
 // clock can be stepped.
 var serverMutants = []mutant{
 	{"TestA33AStep", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
+	{"TestShutdownClosesTheStore", "server/server.go", "	engineErr := s.engine.Stop()\n	s.conns.wait()\n", "	engineErr := s.engine.Stop()\n"},
+	{"TestEveryOption", "server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
+	{"TestEveryOption", "server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
 	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
 }
 

@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"codeq/blackbox"
+	"codeq/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(blackbox.Exit)) }
@@ -37,6 +39,8 @@ const (
 	// are under way.
 	batchTasks = 1000
 	posters    = 4
+	// postFor is how long a batch may be refused for now.
+	postFor = time.Minute
 )
 
 // TestNothingGrowsWithTheBacklog shows the median time of each operation beside
@@ -85,12 +89,12 @@ func queueName(n int) string { return fmt.Sprintf("queue-%04d", n%queues) }
 // post makes the backlog: half of it ready, half due in a month.
 func (b *bench) post(backlog int) {
 	b.t.Helper()
-	batches := make(chan string)
+	batches := make(chan []string)
 	var posting sync.WaitGroup
 	for range posters {
 		posting.Go(func() {
-			for body := range batches {
-				if _, err := b.api.Do(context.Background(), http.MethodPost, "/tasks/batch", body); err != nil {
+			for items := range batches {
+				if err := b.postBatch(items); err != nil {
 					b.t.Errorf("post: %v", err)
 				}
 			}
@@ -102,11 +106,75 @@ func (b *bench) post(backlog int) {
 			for n := from; n < min(from+batchTasks, backlog); n++ {
 				items = append(items, fmt.Sprintf(`{"command":%q,"payload":{"n":%d}%s}`, queueName(n), n, more))
 			}
-			batches <- `{"tasks":[` + strings.Join(items, ",") + `]}`
+			batches <- items
 		}
 	}
 	close(batches)
 	posting.Wait()
+}
+
+// postBatch posts items until each of them is a task. A server on a busy machine may
+// refuse some for now, or all.
+func (b *bench) postBatch(items []string) error {
+	late := time.Now().Add(postFor)
+	for {
+		answer, err := b.api.Do(context.Background(), http.MethodPost, "/tasks/batch", `{"tasks":[`+strings.Join(items, ",")+`]}`)
+		var refusal *wire.Error
+		switch {
+		case err == nil:
+			items, err = refusedForNow(items, answer.Body)
+		case errors.As(err, &refusal) && refusal.Code.Retryable():
+			err = nil
+		}
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		if time.Now().After(late) {
+			return fmt.Errorf("%d tasks are refused for %v", len(items), postFor)
+		}
+		rest(b.t, 50*time.Millisecond)
+	}
+}
+
+// refusedForNow is what of a batch may be posted again. An item that may not is an error.
+func refusedForNow(items []string, answer []byte) (again []string, err error) {
+	var said struct {
+		Results []struct {
+			Task      *struct{ ID string }
+			Retryable bool
+		}
+	}
+	if err := json.Unmarshal(answer, &said); err != nil || len(said.Results) != len(items) {
+		return nil, fmt.Errorf("%d items are answered with %.200s", len(items), answer)
+	}
+	for i, r := range said.Results {
+		switch {
+		case r.Task != nil && r.Task.ID != "":
+		case r.Retryable:
+			again = append(again, items[i])
+		default:
+			return nil, fmt.Errorf("item %d, %s, is refused: %.200s", i, items[i], answer)
+		}
+	}
+	return again, nil
+}
+
+func TestItemsOfABatchThatAreRefusedForNowArePostedAgain(t *testing.T) {
+	const made, busy, wrong = `{"task":{"id":"1"}}`, `{"error":"later","code":"overloaded","retryable":true}`, `{"error":"no","code":"invalid_command","retryable":false}`
+	items := []string{"a", "b", "c"}
+	for answer, want := range map[string][]string{
+		made + "," + made + "," + made: nil,
+		busy + "," + made + "," + busy: {"a", "c"},
+	} {
+		if again, err := refusedForNow(items, []byte(`{"results":[`+answer+`]}`)); err != nil || !slices.Equal(again, want) {
+			t.Errorf("%s: %q, %v, want %q", answer, again, err, want)
+		}
+	}
+	for _, answer := range []string{made + "," + wrong + "," + made, made + "," + made, made + `,{},` + made} {
+		if again, err := refusedForNow(items, []byte(`{"results":[`+answer+`]}`)); err == nil {
+			t.Errorf("%s is taken, and %q are posted again", answer, again)
+		}
+	}
 }
 
 // median runs an operation several times; the first time does not count.

@@ -70,6 +70,10 @@ func makePending(t *testing.T, dir string, lease, delay time.Duration) *pending 
 		f := hear[*wire.TaskFrame](p.worker)
 		p.leased[f.Task.ID] = f.Token
 	}
+	// A delivery that is not known to have arrived goes back as soon as its socket
+	// ends, long before its lease does.
+	p.worker.say(fmt.Sprintf(`{"type":"received","ref":1,"through":%d}`, outstanding))
+	hear[*wire.OK](p.worker)
 	p.delayedAt = time.Now()
 	p.postMany("late", fmt.Sprintf(`,"delaySeconds":%d`, delay/time.Second))
 	return p

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -118,9 +117,7 @@ func takePort(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard, err := httpapi.NewGuard(&httpapi.GuardOptions{
-		Tokens: o.Tokens != nil, Listen: o.Listen, PublicHosts: o.PublicHosts, AllowOrigins: o.AllowOrigins,
-	})
+	guard, err := httpapi.NewGuard(guardOptions(&o))
 	if err != nil {
 		return nil, err
 	}
@@ -161,41 +158,18 @@ func (s *Server) accept() {
 // recoverWork opens the store and starts the engine over it.
 func (s *Server) recoverWork() error {
 	outlets, budget := &shardactor.Outlets{}, splitMemory(s.o.MemoryBytes)
-	opened, err := store.Open(store.Options{
-		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
-		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
-		LevelChanged: outlets.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
-		MaxOpenTables: s.files.tables,
-	})
+	opened, err := store.Open(s.storeOptions(outlets, budget))
 	if err != nil {
 		return err
 	}
 	s.store = opened
-	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
-		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
-		Mailbox: budget.mailbox(s.store.Shards()),
-		Retention: shardactor.Retention{
-			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
-		},
-		StartClock: func(floorMs int64) func() int64 {
-			clock := NewClock(floorMs, s.o.Time)
-			clock.tell = s.clockDiffers
-			return clock.NowMs
-		},
-	})
+	s.engine, err = shardactor.NewEngine(s.engineOptions(outlets, budget))
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
 	}
 	s.store.StartSyncer()
 	s.engine.Start()
-	s.sessions = session.NewRegistry(session.Options{
-		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
-		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
-		MaxGreeting: s.files.connections / greetingPart,
-		PingSeconds: s.o.PingSeconds,
-		Secret:      s.store.Secret(), OutboxBytes: budget.outboxesBytes,
-		Refused: s.refused,
-	})
+	s.sessions = session.NewRegistry(s.sessionOptions(budget))
 	return nil
 }
 
@@ -217,15 +191,7 @@ func (s *Server) fatal(cause error) {
 	os.Exit(1)
 }
 
-func (s *Server) newAPI() http.Handler {
-	return httpapi.New(httpapi.Options{
-		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Guard: s.guard,
-		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
-		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
-		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
-		Refused: s.refused, WriteMetrics: s.writeMetrics,
-	})
-}
+func (s *Server) newAPI() http.Handler { return httpapi.New(s.apiOptions()) }
 
 func (s *Server) ready() bool {
 	select {

@@ -76,6 +76,42 @@ func TestShutdownCutsWhatOutstaysTheGrace(t *testing.T) {
 	x.server.stopErr = nil // what the clean-up would report again
 }
 
+// A request that outstays the grace is cut, and its goroutine may still read the store:
+// that is closed when the last one has ended.
+func TestShutdownClosesTheStoreBehindTheLastRequest(t *testing.T) {
+	x := openSite(t, t.TempDir())
+	begun, shut := make(chan struct{}), make(chan struct{})
+	early := make(chan bool, 1)
+	x.server.front.become(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done() // the connection is cut
+		select {
+		case <-shut:
+			early <- true
+		case <-time.After(300 * time.Millisecond): // a shutdown that does not wait takes less, most times
+			early <- false
+		}
+	}))
+	go func() {
+		response, err := x.http.Get("http://" + x.server.Addr() + "/")
+		if err == nil {
+			err = response.Body.Close()
+		}
+		if err == nil {
+			t.Error("a request that was cut has an answer")
+		}
+	}()
+	<-begun
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := x.server.Shutdown(now)
+	close(shut)
+	if <-early || err == nil {
+		t.Errorf("the shutdown did not wait for a request, and says %v", err)
+	}
+	x.server.stopErr = nil // what the clean-up would report again
+}
+
 // httpBubble runs newHTTPServer on a connection in memory.
 func httpBubble(t *testing.T, h http.Handler, test func(server *http.Server, open *conns, conn net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {

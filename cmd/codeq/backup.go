@@ -34,7 +34,9 @@ A server that wants tokens wants one with the scope operator.`
 
 // backup is one copy on its way: where it goes, and how much came.
 type backup struct {
-	dir   string
+	dir string
+	// sync makes a file or a directory durable: os.File.Sync, but in tests.
+	sync  func(*os.File) error
 	files int
 	bytes int64
 }
@@ -49,7 +51,7 @@ func (b *backupCmd) Run(a *app) error {
 		return err
 	}
 	defer c.Close()
-	part := &backup{dir: filepath.Clean(b.Dir) + backupPart}
+	part := &backup{dir: filepath.Clean(b.Dir) + backupPart, sync: (*os.File).Sync}
 	if err := mustNotExist(part.dir); err != nil {
 		return fmt.Errorf("%w; an earlier backup was cut short there", err)
 	}
@@ -106,7 +108,7 @@ func (b *backup) write(name string, sizeBytes int64, content io.Reader) error {
 		err = fmt.Errorf("%s broke off after %d of %d bytes", name, n, sizeBytes)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = b.sync(f)
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write backup: %w", err)
@@ -122,7 +124,7 @@ func (b *backup) finish(dir string) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return syncDirectory(path)
+		return b.syncDirectory(path)
 	})
 	if err != nil {
 		return fmt.Errorf("write backup: %w", err)
@@ -130,15 +132,15 @@ func (b *backup) finish(dir string) error {
 	if err := os.Rename(b.dir, dir); err != nil {
 		return fmt.Errorf("name backup: %w", err)
 	}
-	return syncDirectory(filepath.Dir(filepath.Clean(dir)))
+	return b.syncDirectory(filepath.Dir(filepath.Clean(dir)))
 }
 
-func syncDirectory(dir string) error {
+func (b *backup) syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+	if err := errors.Join(b.sync(d), d.Close()); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 )
 
 func TestU12ABackupOfABusyServerIsRestored(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
 	code, first, errs := command(t, said.URL, "enqueue", "copy", `{"n":1}`)
@@ -153,5 +155,43 @@ func miscount(t *testing.T, dir string) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A power cut takes nothing of a backup back that has its name: every file and directory
+// is synced before it gets the name, and the directory with the name behind that.
+func TestBackupIsDurableWithItsName(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	copied := func(root string, fails int) (synced []string, err error) {
+		name := filepath.Join(root, "monday")
+		b := &backup{dir: name + backupPart, sync: func(f *os.File) error {
+			what, err := filepath.Rel(root, f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(name); err == nil {
+				what += " with the name"
+			}
+			if synced = append(synced, what); len(synced) == fails {
+				return broken
+			}
+			return f.Sync()
+		}}
+		for _, file := range []string{"codeq.json", "db/000001.log"} {
+			if err := b.write(file, 1, strings.NewReader("x")); err != nil {
+				return synced, err
+			}
+		}
+		return synced, b.finish(name)
+	}
+	synced, err := copied(t.TempDir(), 0)
+	want := []string{"monday.part/codeq.json", "monday.part/db/000001.log", "monday.part", "monday.part/db", ". with the name"}
+	if err != nil || !slices.Equal(synced, want) {
+		t.Errorf("synced %q, %v, want %q", synced, err, want)
+	}
+	for n := range want {
+		if synced, err := copied(t.TempDir(), n+1); !errors.Is(err, broken) {
+			t.Errorf("sync %d of %q fails, and the backup says %v", n, synced, err)
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"codeq/blackbox"
 )
 
 // process is codeq as a process of its own.
@@ -150,7 +152,7 @@ func TestServerThatCannotServeSaysWhyInOneSentence(t *testing.T) {
 func TestRunningTaskSurvivesTheKillOfTheServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	watch := newWatcher(t)
-	p, said := serve(t, dir, "127.0.0.1:0")
+	p, said := serve(t, dir, blackbox.Address(t)) // it is free when the second server wants it
 	code, id, errs := command(t, said.URL, "enqueue", "slow", "1")
 	if code != exitFine {
 		t.Fatalf("exit code %d, errors %q", code, errs)
@@ -184,6 +186,7 @@ func TestRunningTaskSurvivesTheKillOfTheServer(t *testing.T) {
 }
 
 func TestTaskOfAKilledWorkerGoesToAnother(t *testing.T) {
+	t.Parallel()
 	watch := newWatcher(t)
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	code, id, errs := command(t, said.URL, "enqueue", "slow", "1")

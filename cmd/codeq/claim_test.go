@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"codeq/client"
 )
 
 // claimed are the words that a claim printed.
@@ -119,4 +124,28 @@ func TestAScriptEndsATaskForGood(t *testing.T) {
 		_, out, _ = h.run("", "result", id)
 		has(t, out, c.status, "sum")
 	}
+}
+
+// A claim that is stopped while it prints gives back what it could not print, all the
+// same: nobody else knows of the task.
+func TestN02StoppedClaimGivesBackWhatItCouldNotPrint(t *testing.T) {
+	h := newHouse(t)
+	id := h.fine("enqueue", "hash", "1", "--max-attempts", "1")
+	c, err := client.New(h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	claimed, err := c.Claim(t.Context(), client.ClaimOptions{Commands: []string{"hash"}, Lease: time.Hour})
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("claimed %d tasks, %v", len(claimed), err)
+	}
+	tt := newTerminal("")
+	tt.app.out = &checkedOutput{lost: os.ErrClosed}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := (&claimCmd{Lease: time.Hour}).handOver(ctx, tt.app, claimed[0]); err == nil || !strings.HasSuffix(err.Error(), "task "+id+" is given back") {
+		t.Errorf("it says %v", err)
+	}
+	has(t, h.fine("task", id), "PENDING", "attempts    0 of 1")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -74,6 +75,9 @@ func run(args []string, a *app) int {
 		return a.end(wrongCommandLine(err, args, parser.Model))
 	}
 	a.globals, a.given = c.globals, givenFlags(parsed)
+	if a.URL == "" && !a.given["url"] {
+		a.URL = "http://" + defaultListen // as every variable, an empty CODEQ_URL counts as not set
+	}
 	defer a.endSayings()
 	return a.end(parsed.Run(a))
 }
@@ -89,5 +93,22 @@ func wrongCommandLine(err error, args []string, model *kong.Application) error {
 			help += " " + arg
 		}
 	}
-	return wrong("%w; \"%s --help\" shows what it takes", err, help)
+	return wrong("%w; \"%s --help\" shows what it takes", unknownFlag(err, args), help)
+}
+
+// unknownFlag says what an unknown flag may have been meant for. The parser itself
+// takes a word like -5 or -foo for the flag of its first letter, and proposes -h, the
+// one flag of a letter.
+func unknownFlag(err error, args []string) error {
+	said, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
+	name, hint, _ := strings.Cut(said, ", did you mean ")
+	if !unknown || hint != "" && hint != `"-h"?` {
+		return err
+	}
+	isWord := func(arg string) bool { return strings.HasPrefix(arg, name) }
+	if i := slices.IndexFunc(args, isWord); i >= 0 && !strings.HasPrefix(name, "--") {
+		return fmt.Errorf("there is no flag %s; a payload or another argument that begins with - goes to the end, behind --, as in -- %s",
+			args[i], args[i])
+	}
+	return fmt.Errorf("unknown flag %s", name)
 }

@@ -50,7 +50,20 @@ var wrongLines = []struct {
 	{args: []string{"enqueue", "a", "1", "--key", ""}, want: "--key must not be empty"},
 	{args: []string{"enqueue", "a", "1", "--key", strings.Repeat("k", 513)}, want: "512"},
 	{args: []string{"enqueue", "a", "1", "--delay", "1500ms"}, want: "whole seconds"},
-	{args: []string{"enqueue", "a", "1", "--delay", "-1s"}, want: "--delay"},
+	{args: []string{"enqueue", "a", "1", "--delay", "-1s"}, want: `--delay: must be a time like 500ms, 10s or 1m30s, got "-1s"`},
+	{args: []string{"enqueue", "a", "1", "--delay=-1s"}, want: `--delay: must be a time like 500ms, 10s or 1m30s, got "-1s"`},
+	{args: []string{"enqueue", "a", "1", "--delay"}, want: "--delay: its value is missing; "},
+	{args: []string{"enqueue", "a", "1", "--delay", "--wait", "3s"}, want: `--delay: its value is missing: "--wait" behind it is taken for a flag; `},
+	{args: []string{"enqueue", "a", "1", "--priority", "-1"}, want: "priority must be an integer from 0 to 9, got -1"},
+	{args: []string{"enqueue", "a", "1", "--key", "-k"}, want: `"-k" behind it is taken for a flag; a value that begins with - is written with =, as in --key=-k; "codeq`},
+	{args: []string{"enqueue", "a", "--file", "-x"}, want: "as in --file=-x"},
+	{args: []string{"enqueue", "a", "-5"}, want: `there is no flag -5; a payload or another argument that begins with - goes to the end, behind --, as in -- -5; "codeq`},
+	{args: []string{"enqueue", "a", "-500", "--priority", "3"}, want: "behind --, as in -- -500;"},
+	{args: []string{"enqueue", "a", "--5"}, want: `unknown flag --5; "codeq enqueue --help"`},
+	{args: []string{"enqueue", "a", "1", "--prioritty", "5"}, want: `unknown flag --prioritty, did you mean "--priority"?`},
+	{args: []string{"complete", heldID, heldToken, "-foo"}, want: "there is no flag -foo; "},
+	{args: []string{"token", "new", "--name", "a", "--scope", "-x"}, want: "--scope"},
+	{args: []string{"queues", "--url", ""}, want: "must look like http://127.0.0.1:8080"},
 	{args: []string{"enqueue", "a", "1", "--delay", "999999h"}, want: "delaySeconds"},
 	{args: []string{"enqueue", "a", "1", "--run-at", "tomorrow"}, want: "2030-01-02T15:04:05Z"},
 	{args: []string{"enqueue", "a", "1", "--run-at", "2030-01-02T15:04:05Z", "--delay", "1s"}, want: "not both"},
@@ -74,6 +87,7 @@ var wrongLines = []struct {
 	{args: []string{"claim", "a/b"}, want: "commands[0] may hold only"},
 	{args: []string{"claim", "a", "--lease", "1500ms"}, want: "--lease must be whole seconds"},
 	{args: []string{"claim", "a", "--lease", "13h"}, want: "--lease must be whole seconds"},
+	{args: []string{"claim", "a", "--wait", "-1s"}, want: "--wait: must be a time like"},
 	{args: []string{"claim", "a", "--wait=-1s"}, want: "--wait: must be a time like"},
 	{args: []string{"claim", "a", "--name", strings.Repeat("n", 201)}, want: "workerId must be at most 200"},
 	{args: []string{"complete", heldID}, want: `"codeq complete --help"`},
@@ -120,6 +134,12 @@ func TestWrongCommandLinesAreOneSentenceAndExitCodeTwo(t *testing.T) {
 		}
 		oneSentence(t, err, c.want)
 	}
+}
+
+func TestPayloadThatBeginsWithAHyphenGoesBehindTwo(t *testing.T) {
+	h := newHouse(t)
+	id := h.fine("enqueue", "a", "--priority", "3", "--key=-k", "--", "-5")
+	has(t, h.fine("task", id), "payload", "-5")
 }
 
 // oneSentence checks what a failed command says.

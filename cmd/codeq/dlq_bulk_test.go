@@ -3,18 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"codeq/client"
 )
 
 // Letters that fail again at once are replayed once each, over many requests.
 func TestN23ReplayIntoFailureReplaysEachLetterOnce(t *testing.T) {
+	t.Parallel()
 	const letters = 2*deadPart + 500
 	h := newHouse(t)
 	h.fine("enqueue", "q", "--file", fileOf(t, strings.Repeat("1\n", letters)), "--max-attempts", "1")
@@ -77,8 +80,13 @@ func answerDead(w http.ResponseWriter) {
 // However a replay ends, it says how many letters it has done.
 func TestN23CountIsToldHoweverAReplayEnds(t *testing.T) {
 	tt := newTerminal("")
-	url := deadServer(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := deadServer(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then is the end of the connection noticed
 		tt.stops <- os.Interrupt
+		select {
+		case <-r.Context().Done(): // the stop broke the request off
+		case <-time.After(100 * time.Millisecond):
+		}
 		answerDead(w)
 	})
 	if code := run([]string{"--url", url, "dlq", "replay", "q", "--limit", "100000"}, tt.app); code != exitFailed {

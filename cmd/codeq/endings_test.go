@@ -7,10 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"codeq/client"
@@ -187,6 +190,7 @@ func TestN01WorkerAndProgramStoppedTogetherCostNoAttempt(t *testing.T) {
 // A worker that slept through its lease ends its program; exit status 0 of that is
 // no result of the task.
 func TestN01ProgramEndedForALostLeaseDoesNotCompleteByItsStatus(t *testing.T) {
+	t.Parallel()
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	watch := newWatcher(t)
 	_, id, _ := command(t, said.URL, "enqueue", "slow", "1")
@@ -206,11 +210,19 @@ func TestN01ProgramEndedForALostLeaseDoesNotCompleteByItsStatus(t *testing.T) {
 	}
 }
 
+// Who reports was started by the program, which leads the group of both.
 func TestX5KilledKeeperTakesItsProgramAlong(t *testing.T) {
 	w := newWatcher(t)
-	p := fake("hold", w.path)
+	p := fake("parent", w.path)
 	pid, ended, done := begins(t, context.Background(), p, w)
-	out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()
+	for late := time.Now().Add(time.Minute); !p.begun.Load() && time.Now().Before(late); {
+		runtime.Gosched() // until the keeper, too, has reported
+	}
+	leader, err := syscall.Getpgid(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(leader)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +241,11 @@ func TestX5KilledKeeperTakesItsProgramAlong(t *testing.T) {
 
 // A worker that dies in any way ends its programs, and what they have started.
 func TestX5ProgramsEndWithTheirWorker(t *testing.T) {
+	t.Parallel()
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	for name, script := range map[string]string{
 		"it":                   fakes["hold"],
-		"what it has started":  `sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1"; :`,
+		"what it has started":  fakes["parent"],
 		"one that is stubborn": fakes["stubborn"],
 	} {
 		watch := newWatcher(t)
@@ -265,6 +278,43 @@ func TestN13StopThatComesTwiceIsOne(t *testing.T) {
 	has(t, h.fine("task", id), "COMPLETED")
 }
 
+// Whatever the first and the second stop are: the first drains, the second ends what
+// runs unless it is the first again, and QUIT does so at any time.
+func TestN13SecondStopEndsWhatRuns(t *testing.T) {
+	const stop, hangup, quit = "TERM", "HUP", "QUIT"
+	for _, first := range []string{stop, hangup, quit} {
+		for _, second := range []string{"", stop, hangup, quit} {
+			for _, gap := range []time.Duration{0, echoFor - 1, echoFor} {
+				synctest.Test(t, func(t *testing.T) {
+					tt, over, drained := newTerminal(""), make(chan struct{}), false
+					signals := map[string]chan os.Signal{stop: tt.stops, hangup: make(chan os.Signal, 1), quit: make(chan os.Signal, 1)}
+					s := &shift{app: tt.app, runs: &atomic.Int64{}}
+					ended := make(chan bool, 1)
+					go func() {
+						hard, _ := s.awaitStops(func() { drained = true }, signals[hangup], signals[quit], over)
+						ended <- hard
+					}()
+					signals[first] <- nil
+					synctest.Wait()
+					if !drained {
+						t.Errorf("%s does not drain", first)
+					}
+					time.Sleep(gap)
+					if second != "" {
+						signals[second] <- nil
+					}
+					synctest.Wait()
+					close(over)
+					want := first == quit || second == quit || second != "" && gap >= echoFor
+					if hard := <-ended; hard != want {
+						t.Errorf("%s, and %s %s later: it ends what runs: %t", first, second, gap, hard)
+					}
+				})
+			}
+		}
+	}
+}
+
 // QUIT, as by Ctrl-\, does not wait, and is no crash of this program.
 func TestN13QuitEndsTheProgramsAtOnce(t *testing.T) {
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
@@ -284,6 +334,7 @@ func TestN13QuitEndsTheProgramsAtOnce(t *testing.T) {
 // A worker that has nothing in hand has nothing to complain of when it is stopped
 // twice, here because its server does not answer.
 func TestN13SecondStopOfAnIdleWorkerIsNoFailure(t *testing.T) {
+	t.Parallel()
 	server, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	worker := start(t, "--url", said.URL, "work", "slow", "--", "cat")
 	worker.err.await(t, "Ctrl-C stops")
@@ -367,6 +418,7 @@ func TestN03WorkerWhoseProgramCanNeverBeStartedEnds(t *testing.T) {
 
 // A worker that is short of descriptors does less at a time, and no task pays.
 func TestN03WorkerWithoutDescriptorsCostsNoTask(t *testing.T) {
+	t.Parallel()
 	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
 	const tasks = 30
 	code, _, errs := command(t, said.URL, "enqueue", "hash", "--max-attempts", "1",
@@ -394,6 +446,7 @@ func TestN03WorkerWithoutDescriptorsCostsNoTask(t *testing.T) {
 
 // A program that vanishes later costs no task an attempt, and comes back.
 func TestN03WorkerWaitsForAProgramThatVanished(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	script := filepath.Join(t.TempDir(), "script")
 	put := func() {

@@ -32,7 +32,7 @@ type enqueueCmd struct {
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Go on with this run of --file: a line that has a task from it gets no second one. Without it a run is new."`
 	NoKey       bool          `help:"Give the lines of --file no keys; a run that ends early can not go on then."`
-	Wait        time.Duration `placeholder:"30s" help:"Wait up to so long for the result and print it."`
+	Wait        time.Duration `placeholder:"30s" help:"Wait up to so long for the result and print it; with --file, for all results together."`
 }
 
 // Help is the longer text of "codeq enqueue --help".

@@ -38,20 +38,19 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// awaitBanner reads from a terminal what a server says to people at its start.
-func awaitBanner(t *testing.T, master *os.File) {
+// awaitOnTerminal reads from a terminal up to a line with that text.
+func awaitOnTerminal(t *testing.T, master *os.File, text string) (said string) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() { _ = master.Close() })
 	defer late.Stop()
-	said := ""
 	for lines := bufio.NewScanner(master); lines.Scan(); {
 		said += lines.Text() + "\n"
-		if strings.Contains(lines.Text(), "result --url") {
-			has(t, said, "data        ", " (new)", "shards      4", "fsync", "http://127.0.0.1:", "Ctrl-C", " work sha256 --url", " enqueue sha256 --url")
-			return
+		if strings.Contains(lines.Text(), text) {
+			return said
 		}
 	}
-	t.Fatalf("the server does not say how to try it, but %q", said)
+	t.Fatalf("the server does not say %q, but %q", text, said)
+	return ""
 }
 
 // A server whose terminal closes stops in order, also with a file of tokens; it was
@@ -61,17 +60,44 @@ func TestN13TerminalThatClosesDrainsTheServer(t *testing.T) {
 	if code, _, errs := codeq("", "token", "new", "--name", "ada", "--file", tokens); code != exitFine {
 		t.Fatal(errs)
 	}
-	for name, args := range map[string][]string{"without tokens": nil, "with tokens": {"--tokens", tokens}} {
+	for name, c := range map[string]struct {
+		args []string
+		fds  string // those that are the terminal
+	}{
+		"without tokens":          {nil, "012"},
+		"with tokens":             {[]string{"--tokens", tokens}, "012"},
+		"on standard input alone": {nil, "0"},
+		"on standard error alone": {nil, "2"},
+	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			master, slave := openTerminal(t)
-			cmd := exec.Command(os.Args[0], append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, args...)...)
+			cmd := exec.Command(os.Args[0], append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, c.args...)...)
 			cmd.Env = append(os.Environ(), asCodeq+"=1")
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			log := newBuffer()
+			cmd.Stderr = log
+			if strings.Contains(c.fds, "0") {
+				cmd.Stdin = slave
+			}
+			if strings.Contains(c.fds, "1") {
+				cmd.Stdout = slave
+			}
+			if strings.Contains(c.fds, "2") {
+				cmd.Stderr = slave
+			}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: int(c.fds[0] - '0')}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			awaitBanner(t, master)
+			switch c.fds {
+			case "0":
+				log.await(t, "started")
+			case "2":
+				awaitOnTerminal(t, master, "started")
+			default:
+				has(t, awaitOnTerminal(t, master, "result --url"), "data        ", " (new)", "shards      4", "fsync",
+					"http://127.0.0.1:", "Ctrl-C", " work sha256 --url", " enqueue sha256 --url")
+			}
 			if err := master.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -81,5 +107,22 @@ func TestN13TerminalThatClosesDrainsTheServer(t *testing.T) {
 				t.Errorf("it ends with %v", err)
 			}
 		})
+	}
+}
+
+// Which descriptors decide that HUP is the end of a terminal: standard input and error;
+// standard output is often a pipe or a file there. Under nohup none does.
+func TestN13HangupStopsWhatWasStartedOnATerminal(t *testing.T) {
+	for _, c := range []struct{ in, err, ignored, want bool }{
+		{},
+		{in: true, want: true},
+		{err: true, want: true},
+		{in: true, err: true, want: true},
+		{in: true, err: true, ignored: true},
+	} {
+		a := &app{inIsTerminal: c.in, errIsTerminal: c.err}
+		if got := a.hangupStops(c.ignored); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
 	}
 }

@@ -28,12 +28,18 @@ var fakes = map[string]string{
 	"by":          `kill -$1 $$; sleep 1000`,
 	"flood":       `yes`,
 	"hold":        `exec 3>"$1"; echo $$ >&3; exec sleep 1000`,
+	"parent":      `sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1"; :`,
 	"stubborn":    `trap '' TERM; exec 3>"$1"; echo $$ >&3; while :; do sleep 1000; done`,
-	"polite":      `trap 'printf "{\"stopped\":true}"; exit 0' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
-	"mute":        `trap 'printf "$2"; exit $3' TERM; mkfifo "$1.silent"; exec 4<>"$1.silent" 3>"$1"; echo $$ >&3; read x <&4`,
+	"polite":      `trap 'printf "{\"stopped\":true}"; exit 0' TERM; exec 3>"$1"; echo $$ >&3; ` + waits,
+	"mute":        `trap 'printf "$2"; exit $3' TERM; exec 3>"$1"; echo $$ >&3; ` + waits,
 	"freeze":      `exec 3>"$1"; echo $$ >&3; kill -STOP $PPID; printf "{}"`,
 	"leave":       `printf '{"left":true}'; sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1" &`,
 }
+
+// waits lets a shell heed its traps soon. A signal that comes between two commands is
+// heeded only behind the next one, so none may take long. Of the death of a command by
+// TERM a shell says "Terminated".
+const waits = `while :; do sleep 0.05; done 2>/dev/null`
 
 func fake(name string, args ...string) *program {
 	words := append([]string{"-c", fakes[name], "sh"}, args...)
@@ -59,20 +65,34 @@ func newWatcher(t *testing.T) *watcher {
 }
 
 // running waits for a program to report. The returned function waits until
-// nobody of those who reported lives any more.
+// nobody of those who reported lives any more. Both take a minute at most.
 func (w *watcher) running() (pid int, ended func()) {
 	w.t.Helper()
-	pipe, err := os.Open(w.path)
+	writer, err := os.OpenFile(w.path, os.O_RDWR, 0) // with one of ours there is no end before the program's
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := fmt.Fscanln(pipe, &pid); err != nil {
+	pipe, err := os.OpenFile(w.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		w.t.Fatal(err)
+	}
+	if err := pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := fmt.Fscanln(pipe, &pid); err != nil {
+		w.t.Fatalf("no program reports: %v", err)
+	}
+	if err := writer.Close(); err != nil {
+		w.t.Error(err)
 	}
 	return pid, func() {
 		w.t.Helper()
+		if err := pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			w.t.Error(err)
+		}
 		if _, err := pipe.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			w.t.Errorf("the program %d went on: %v", pid, err)
+			w.t.Errorf("the program %d goes on, or one of its group: %v", pid, err)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended just now
 		}
 		if err := pipe.Close(); err != nil {
 			w.t.Error(err)

@@ -52,8 +52,7 @@ func (s *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	// A terminal that closes sends HUP; one that nohup was called on does not mean it.
-	closes := (a.inIsTerminal || a.errIsTerminal) && !signal.Ignored(syscall.SIGHUP)
+	closes := a.hangupStops(signal.Ignored(syscall.SIGHUP))
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -62,15 +61,9 @@ func (s *serveCmd) Run(a *app) error {
 	if err := s.limitMemory(log); err != nil {
 		return err
 	}
-	srv, err := unlessStopped(a.stops, func() (*server.Server, error) {
-		return server.Open(server.Options{
-			DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, Tokens: tokens, InsecureNoAuth: s.InsecureNoAuth,
-			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
-			RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
-			MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
-			Log: log, LogLost: a.lost, Version: version,
-		})
-	})
+	options := s.options()
+	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
+	srv, err := unlessStopped(a.stops, func() (*server.Server, error) { return server.Open(options) })
 	if errors.Is(err, errStoppedEarly) {
 		a.say("%s", err)
 		return nil
@@ -144,6 +137,23 @@ func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, 
 	err := a.shutdown(srv, grace)
 	log.Info().Err(err).Dur("tookMs", time.Since(began)).Msg("stopped")
 	return err
+}
+
+// options are the settings that the server itself acts on.
+func (s *serveCmd) options() server.Options {
+	return server.Options{
+		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
+		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
+		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
+		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
+		Version: version,
+	}
+}
+
+// hangupStops reports whether HUP says that the terminal closes on which the server was
+// started. Where it was ignored before it was listened to, as under nohup, it does not.
+func (a *app) hangupStops(ignored bool) bool {
+	return (a.inIsTerminal || a.errIsTerminal) && !ignored
 }
 
 // shutdown stops the server in order. A signal meanwhile cuts it short; if it

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"codeq/auth"
+	"codeq/config"
 	"codeq/server"
 )
 
@@ -102,6 +105,50 @@ func TestHelpOfServeNamesDefaultsAndVariables(t *testing.T) {
 		if !strings.Contains(flat, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}
+	}
+}
+
+// Every setting reaches the server, or is one that this command acts on itself.
+func TestEverySettingReachesTheServer(t *testing.T) {
+	s := &serveCmd{Serve: config.Serve{
+		Listen: "127.0.0.1:1", Data: "dir", Shards: 3, Tokens: "tokens.yaml", InsecureNoAuth: true,
+		PublicHost: config.Hosts{"queue.example"}, AllowOrigin: config.Origins{"https://app.example"},
+		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20,
+		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json",
+	}}
+	o := s.options()
+	reached := map[string]any{
+		"listen": o.Listen, "data": o.DataDir, "shards": o.Shards, "insecure-no-auth": o.InsecureNoAuth,
+		"public-host": config.Hosts(o.PublicHosts), "allow-origin": config.Origins(o.AllowOrigins),
+		"max-sessions": o.MaxSessions, "ping-seconds": o.PingSeconds, "retention": o.RetentionFor,
+		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "require-lease-token": o.RequireLeaseToken,
+		// Run opens the file, waits for the grace and makes the log.
+		"tokens": s.Tokens, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,
+	}
+	rows := config.Table(&s.Serve)
+	for i := range rows {
+		set := reflect.ValueOf(rows[i].Target()).Elem()
+		if set.IsZero() {
+			t.Errorf("this test leaves %s out", rows[i].Name)
+		}
+		if got := reached[rows[i].Name]; !reflect.DeepEqual(got, set.Interface()) {
+			t.Errorf("%s: the server gets %v, want %v", rows[i].Name, got, set)
+		}
+	}
+}
+
+// A variable that is empty counts as not set, whichever it is.
+func TestN15EmptyVariableIsNone(t *testing.T) {
+	for _, name := range append([]string{"CODEQ_LISTEN", "CODEQ_SHARDS"}, besideSettings...) {
+		t.Setenv(name, "")
+	}
+	code, out, errs := codeq("", "version")
+	if code != exitFine || !strings.Contains(out, "server at http://127.0.0.1:8080: ") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	code, out, errs = codeq("", "serve", "--print-config")
+	if code != exitFine || !strings.Contains(out, "listen: 127.0.0.1:8080      # default") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 }
 

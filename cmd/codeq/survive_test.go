@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"codeq/blackbox"
 	"codeq/client"
 	"codeq/wire"
 )
@@ -86,15 +86,7 @@ type survival struct {
 
 func newSurvival(t *testing.T, files int) *survival {
 	t.Helper()
-	s := &survival{t: t, dir: t.TempDir(), hashed: make(chan struct{}, 100*files)}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := &survival{t: t, dir: t.TempDir(), address: blackbox.Address(t), hashed: make(chan struct{}, 100*files)}
 	s.writeFiles(files)
 	s.writeProgram()
 	t.Cleanup(func() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"codeq/config"
 	"codeq/wire"
 )
 
@@ -20,6 +22,9 @@ func readValues() []kong.Option {
 		kong.KindMapper(reflect.Int, kong.MapperFunc(readInteger)),
 		kong.KindMapper(reflect.Bool, switchMapper{}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.TypeMapper(reflect.TypeFor[config.Bytes](), kong.MapperFunc(readText)),
+		kong.TypeMapper(reflect.TypeFor[config.Hosts](), kong.MapperFunc(readText)),
+		kong.TypeMapper(reflect.TypeFor[config.Origins](), kong.MapperFunc(readText)),
 		kong.NamedMapper("path", kong.MapperFunc(readPath)),
 	}
 }
@@ -27,12 +32,27 @@ func readValues() []kong.Option {
 // rawString takes words as they are. What kong has for it sends them through
 // JSON, which silently changes a file name or payload that is not UTF-8.
 func rawString(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("text")
+	word, err := popValue(ctx)
 	if err != nil {
 		return err
 	}
-	target.SetString(token.String())
+	target.SetString(word)
 	return nil
+}
+
+// popValue takes the word of a value. Behind a flag, a word that begins with - is the
+// next flag, unless a digit follows: no flag has one.
+func popValue(ctx *kong.DecodeContext) (string, error) {
+	token := ctx.Scan.Pop()
+	word := token.String()
+	switch {
+	case token.IsEOL():
+		return "", errors.New("its value is missing")
+	case token.IsValue(), len(word) > 1 && '0' <= word[1] && word[1] <= '9':
+		return word, nil
+	}
+	return "", fmt.Errorf("its value is missing: %.40q behind it is taken for a flag; a value that begins with - is written with =, as in %s=%.40s",
+		word, ctx.Value.ShortSummary(), word)
 }
 
 // readPath takes a path. One that ends in a line break or begins with a mark
@@ -51,29 +71,38 @@ func readPath(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 func readInteger(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("number")
+	word, err := popValue(ctx)
 	if err != nil {
 		return err
 	}
-	n, ok := wire.ParseInteger(token.String())
+	n, ok := wire.ParseInteger(word)
 	if !ok || target.OverflowInt(n) {
-		return fmt.Errorf("must be a whole number, got %.40q", token.String())
+		return fmt.Errorf("must be a whole number, got %.40q", word)
 	}
 	target.SetInt(n)
 	return nil
 }
 
 func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("time")
+	word, err := popValue(ctx)
 	if err != nil {
 		return err
 	}
-	d, ok := wire.ParseDuration(token.String())
+	d, ok := wire.ParseDuration(word)
 	if !ok {
-		return fmt.Errorf("must be a time like 500ms, 10s or 1m30s, got %.40q", token.String())
+		return fmt.Errorf("must be a time like 500ms, 10s or 1m30s, got %.40q", word)
 	}
 	target.SetInt(int64(d))
 	return nil
+}
+
+// readText reads what settings of a type of their own are written as.
+func readText(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := popValue(ctx)
+	if err != nil {
+		return err
+	}
+	return target.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(word))
 }
 
 // switchMapper reads --flag, --flag=true and --flag=false.

@@ -139,31 +139,10 @@ func (s *shift) run(worker *client.Worker) error {
 		}
 	})
 	watch.Go(func() {
-		hard := false
-		select {
-		case <-s.app.stops:
-		case <-hangups:
-		case <-quits:
-			hard = true
-		case never = <-s.never:
-		case <-over:
-			return
+		var hard bool
+		if hard, never = s.awaitStops(worker.Drain, hangups, quits, over); hard {
+			cancel(s.stoppedHard())
 		}
-		first := time.Now()
-		worker.Drain()
-		s.sayDraining()
-		for !hard {
-			select {
-			case <-s.app.stops:
-			case <-hangups:
-			case <-quits:
-				first = time.Time{}
-			case <-over:
-				return
-			}
-			hard = time.Since(first) >= echoFor
-		}
-		cancel(s.stoppedHard())
 	})
 	err := worker.Run(ctx)
 	close(over)
@@ -174,6 +153,37 @@ func (s *shift) run(worker *client.Worker) error {
 		err = nil
 	}
 	return cmp.Or(err, never)
+}
+
+// awaitStops drains at the first stop, and reports true when what runs is to be ended:
+// at the second one, unless that is the first again, or at QUIT. It returns at the
+// latest when over is closed, with why no program can ever be started if that was the
+// first stop.
+func (s *shift) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <-chan struct{}) (hard bool, never error) {
+	select {
+	case <-s.app.stops:
+	case <-hangups:
+	case <-quits:
+		hard = true
+	case never = <-s.never:
+	case <-over:
+		return false, nil
+	}
+	first := time.Now()
+	drain()
+	s.sayDraining()
+	for !hard {
+		select {
+		case <-s.app.stops:
+		case <-hangups:
+		case <-quits:
+			first = time.Time{}
+		case <-over:
+			return false, never
+		}
+		hard = time.Since(first) >= echoFor
+	}
+	return true, never
 }
 
 func (s *shift) sayDraining() {

@@ -1,5 +1,5 @@
 const WebSocket = globalThis.WebSocket ?? (await import("ws")).WebSocket; // built in since Node 22
-const url = (process.env.CODEQ_URL ?? "http://127.0.0.1:8080").replace("http", "ws") + "/v1/codeq/session";
+const url = (process.env.CODEQ_URL || "http://127.0.0.1:8080").replace("http", "ws") + "/v1/codeq/session";
 
 async function square(payload) { // the work; an exception has the task tried again later
   if (!Number.isSafeInteger(payload)) throw new Error("the payload must be an integer");

@@ -1,6 +1,6 @@
 import asyncio, json, os, sys, websockets
 
-URL = os.environ.get("CODEQ_URL", "http://127.0.0.1:8080").replace("http", "ws", 1) + "/v1/codeq/session"
+URL = (os.environ.get("CODEQ_URL") or "http://127.0.0.1:8080").replace("http", "ws", 1) + "/v1/codeq/session"
 HELLO = [{"type": "hello", "token": os.environ.get("CODEQ_TOKEN", ""), "workerId": "python"},
          {"type": "subscribe", "commands": ["square"], "window": 4, "leaseSeconds": 30}]
 def square(payload):  # the work, in a thread; an exception has the task tried again later

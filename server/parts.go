@@ -1,0 +1,64 @@
+package server
+
+import (
+	"crypto/rand"
+
+	"codeq/httpapi"
+	"codeq/session"
+	"codeq/shardactor"
+	"codeq/store"
+)
+
+// What each part of the server is told of its options. A field that stays zero here
+// has a reason in parts_test.go.
+
+func guardOptions(o *Options) *httpapi.GuardOptions {
+	return &httpapi.GuardOptions{
+		Tokens: o.Tokens != nil, Listen: o.Listen, PublicHosts: o.PublicHosts, AllowOrigins: o.AllowOrigins,
+	}
+}
+
+func (s *Server) storeOptions(outlets *shardactor.Outlets, budget memory) store.Options {
+	return store.Options{
+		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
+		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
+		LevelChanged: outlets.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
+		MaxOpenTables: s.files.tables,
+	}
+}
+
+func (s *Server) engineOptions(outlets *shardactor.Outlets, budget memory) shardactor.EngineOptions {
+	return shardactor.EngineOptions{
+		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
+		Mailbox: budget.mailbox(s.store.Shards()),
+		Retention: shardactor.Retention{
+			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
+		},
+		StartClock: func(floorMs int64) func() int64 {
+			clock := NewClock(floorMs, s.o.Time)
+			clock.tell = s.clockDiffers
+			return clock.NowMs
+		},
+	}
+}
+
+func (s *Server) sessionOptions(budget memory) session.Options {
+	return session.Options{
+		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
+		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
+		MaxGreeting: s.files.connections / greetingPart,
+		PingSeconds: s.o.PingSeconds,
+		Secret:      s.store.Secret(), OutboxBytes: budget.outboxesBytes,
+		Refused: s.refused,
+	}
+}
+
+func (s *Server) apiOptions() httpapi.Options {
+	return httpapi.Options{
+		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Guard: s.guard,
+		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
+		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
+		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
+		Refused: s.refused, WriteMetrics: s.writeMetrics,
+	}
+}
