@@ -61,14 +61,14 @@ func (r *room) waitAlone(shard int) bool {
 	}
 }
 
-// share ends that one shard has the room alone.
-func (r *room) share(wake func(shard int)) {
+// share ends that one shard has the room alone. Who waits for it is woken by the
+// next give.
+func (r *room) share() {
 	r.alone.Store(0)
 	for {
 		word := r.word.Load()
 		if r.word.CompareAndSwap(word, word&^roomAlone) {
-			break
+			return
 		}
 	}
-	r.rouse(wake)
 }

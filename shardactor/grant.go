@@ -73,6 +73,9 @@ func (s *Shard) pick(q *queue) *member {
 // one of the seat.
 func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
 	room := &mb.seat.room
+	if mb.alone && mb.isIdle() {
+		s.share(mb) // the suspect is over, and none that stands aside goes there
+	}
 	switch {
 	case mb.kept > 0 && room.carry(payloadBytes):
 		mb.kept--

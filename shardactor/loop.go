@@ -52,9 +52,6 @@ func (l *loop) handle(batch []Message) time.Duration {
 		rest = rest[out.Taken:]
 		l.outlet.put(applied, out.Effects)
 		for _, u := range out.Unused {
-			if u.Shares {
-				u.Seat.Share()
-			}
 			u.Seat.Give(u.Units)
 		}
 		if len(rest) > 0 || out.Again {

@@ -261,9 +261,6 @@ func (w *scriptWorld) round(input string) (string, error) {
 			return "", err
 		}
 		for _, u := range out.Unused {
-			if u.Shares {
-				u.Seat.Share()
-			}
 			u.Seat.Give(u.Units)
 		}
 		if len(messages) == 0 && !out.Again {
@@ -293,11 +290,7 @@ func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
 		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
 	}
 	for _, u := range out.Unused {
-		shares := ""
-		if u.Shares {
-			shares = ", and the shard has its room no longer alone"
-		}
-		fmt.Fprintf(b, "unused: %d of %s%s\n", u.Units, u.Seat.WorkerID, shares)
+		fmt.Fprintf(b, "unused: %d of %s\n", u.Units, u.Seat.WorkerID)
 	}
 }
 

@@ -74,9 +74,6 @@ func (s *Seat) Taken(payloadBytes, bound int) {
 	s.room.taken(payloadBytes, min(bound, s.mostUntaken), s.wake)
 }
 
-// Share ends that one shard has the room alone. Only that shard's loop calls it.
-func (s *Seat) Share() { s.room.share(s.wake) }
-
 // Resume tells every shard that the session goes on at this seat. Each answers
 // asker with Resumed. It comes before anything else the seat says.
 func (s *Seat) Resume(asker Asker) {

@@ -128,12 +128,11 @@ type Outcome struct {
 	Again    bool
 }
 
-// SeatUnits are units of a seat's room. Shares says that the shard has it no
-// longer alone; without units the seat only looks whether a shard may be woken.
+// SeatUnits are units of a seat's room. Without any the seat only looks whether a
+// shard may be woken.
 type SeatUnits struct {
-	Seat   *Seat
-	Units  int
-	Shares bool
+	Seat  *Seat
+	Units int
 }
 
 // NewShard builds the core from what recovery found. Deliveries of sessions
@@ -222,7 +221,6 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 		s.due()
 	}
 	s.reap()
-	s.endReservation()
 	cut := false
 	if s.space < store.NoGrant {
 		cut = s.grantPass()
@@ -389,8 +387,8 @@ func (s *Shard) plan() {
 			next = at
 		}
 	}
-	if s.reserved != nil && (next == 0 || s.reservedUntilMs < next) {
-		next = s.reservedUntilMs
+	if at := s.now + lookAsideMs; len(s.aside) > 0 && (next == 0 || at < next) {
+		next = at
 	}
 	if next != 0 && next <= s.now {
 		s.out.Again = true

@@ -20,6 +20,9 @@ const (
 	// asideForMs is how long a suspect stands aside at most before its turn in
 	// its queue comes again.
 	asideForMs = 10_000
+	// lookAsideMs is how often the shard looks meanwhile who is idle: of what a
+	// client takes from other shards it is told only where it has the room alone.
+	lookAsideMs = 1_000
 )
 
 func isSuspect(t *store.TaskRecord) bool { return t.Undelivered >= maxUndelivered }
@@ -51,7 +54,11 @@ type aside struct {
 // grantSuspect gives the head of a queue to an idle member. Without one it makes
 // way for the others, and a member gets no more until it is idle.
 func (s *Shard) grantSuspect(q *queue, t *store.TaskRecord) {
-	if mb := s.idle(q); mb != nil && s.grantAlone(mb, t) {
+	mb := s.idle(q)
+	if mb == nil {
+		mb = s.soonIdle(q)
+	}
+	if mb != nil && s.grantAlone(mb, t) {
 		return
 	}
 	untilMs := s.now + asideForMs
@@ -59,25 +66,23 @@ func (s *Shard) grantSuspect(q *queue, t *store.TaskRecord) {
 		to: wire.LocationDelayed, status: wire.StatusPending, cause: CauseSuspect, dueAtMs: untilMs,
 	})
 	s.aside = append(s.aside, aside{t.ID, q, untilMs})
-	if mb := s.pick(q); s.reserved == nil && mb != nil && !mb.seat.OverHTTP {
-		_, mb.alone = mb.seat.room.takeAlone(s.shard, t.PayloadBytes, false)
-		mb.open = false
-		if mb.alone {
-			s.reserved, s.reservedUntilMs = mb, untilMs
-		}
-	}
 }
 
-// endReservation shares the room of the reserved member if it did not become idle
-// in time. It belongs to every round, also to one that grants nothing because the
-// disk is full: plan asks for another round until it is done.
-func (s *Shard) endReservation() {
-	if s.reserved != nil && s.reservedUntilMs <= s.now {
-		s.share(s.reserved)
+// soonIdle is the member to reserve, which may be idle by now; nil for none.
+func (s *Shard) soonIdle(q *queue) *member {
+	if s.reserved != nil {
+		return nil
 	}
+	mb := s.pick(q)
+	if mb == nil || mb.seat.OverHTTP {
+		return nil
+	}
+	return mb
 }
 
-// grantAside gives the suspects that stand aside to members that are idle now.
+// grantAside gives the suspects that stand aside to members that are idle now, and
+// shares the room of the reserved member if no suspect waits for it any longer or
+// it did not become idle in time.
 func (s *Shard) grantAside() {
 	var busy *queue // nobody of this one is idle
 	kept := s.aside[:0]
@@ -92,6 +97,9 @@ func (s *Shard) grantAside() {
 		busy, kept = a.queue, append(kept, a)
 	}
 	s.aside = kept
+	if s.reserved != nil && (len(kept) == 0 || s.reservedUntilMs <= s.now) {
+		s.share(s.reserved)
+	}
 }
 
 // fromAside gives a suspect that stands aside to an idle member. It has its turn
@@ -106,12 +114,14 @@ func (s *Shard) fromAside(mb *member, a aside) {
 }
 
 // grantAlone gives a suspect to a member whose room this shard has alone from
-// then on. It reports false if that had none.
+// then on. It reports false if that is not idle, which reserves it unless another
+// one is.
 func (s *Shard) grantAlone(mb *member, t *store.TaskRecord) bool {
 	var taken bool
 	taken, mb.alone = mb.seat.room.takeAlone(s.shard, t.PayloadBytes, mb.credit+mb.kept > 0)
 	mb.open = false
 	if !taken {
+		s.reserve(mb)
 		return false
 	}
 	if s.reserved == mb {
@@ -126,13 +136,27 @@ func (s *Shard) grantAlone(mb *member, t *store.TaskRecord) bool {
 	return true
 }
 
-// share lets all shards use the room of a member again.
+// reserve keeps the room that this shard has alone until the member is idle, unless
+// it keeps another one or the member is a claim, which does not last so long.
+func (s *Shard) reserve(mb *member) {
+	switch {
+	case !mb.alone || s.reserved == mb:
+	case s.reserved == nil && !mb.seat.OverHTTP:
+		s.reserved, s.reservedUntilMs = mb, s.now+asideForMs
+	default:
+		s.share(mb)
+	}
+}
+
+// share lets all shards use the room of a member again, this one at once. The
+// others are woken after the round.
 func (s *Shard) share(mb *member) {
 	if s.reserved == mb {
 		s.reserved = nil
 	}
 	mb.alone = false
-	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Shares: true})
+	mb.seat.room.share()
+	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
 }
 
 // idle is a member that takes the queue's tasks and to whom nothing is on its way:

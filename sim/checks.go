@@ -62,6 +62,7 @@ func (w *world) mustBeAtRest() {
 		s.addsUp()
 		if level < store.NoGrant {
 			w.nothingWaitsFor(s)
+			w.noSuspectStandsAsideBy(s)
 		}
 	}
 }

@@ -267,6 +267,10 @@ func (m *model) restart(nowMs int64) {
 		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0
 		m.shards[i].wasFull = false
 	}
+	for _, t := range m.all {
+		// Which suspects stood aside is not stored: they wait for their time.
+		t.aside = false
+	}
 	for _, tasks := range m.leased {
 		for _, t := range tasks {
 			t.confirmed, t.gone, t.restored, t.undelivered = true, true, true, 0

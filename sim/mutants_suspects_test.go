@@ -49,13 +49,22 @@ func init() {
 		name: "suspect: keep the room for one that is over",
 		edit: edit{
 			file: "shardactor/suspect.go",
-			old:  "	if s.reserved != nil && s.reservedUntilMs <= s.now {", new: "	if false {",
+			old:  "	if s.reserved != nil && (len(kept) == 0", new: "	if false && (len(kept) == 0",
 		},
-		// It would otherwise ask for the next round at once, for ever.
-		also: []edit{{
+		caught: []string{"no ready task sits beside an open session with room", "work ends", "everything ends"},
+	}, mutant{
+		name: "suspect: share the room after the tasks of the round",
+		edit: edit{
+			file: "shardactor/grant.go",
+			old:  "	if mb.alone && mb.isIdle() {\n", new: "	if false {\n",
+		},
+		caught: []string{"a suspect goes to who has nothing on its way"},
+	}, mutant{
+		name: "suspect: look for who is idle when it falls due",
+		edit: edit{
 			file: "shardactor/shard.go",
-			old:  "	if s.reserved != nil && (next == 0", new: "	if false && (next == 0",
-		}},
-		caught: []string{"no ready task sits beside an open session with room", "work ends"},
+			old:  "len(s.aside) > 0 && (next == 0", new: "false && (next == 0",
+		},
+		caught: []string{"a suspect goes to who has nothing on its way"},
 	})
 }

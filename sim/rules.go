@@ -17,6 +17,7 @@ const (
 	mostUndeliverd = 3
 	asideMs        = 10_000
 	failedMs       = 7 * 24 * 3600_000
+	lookAsideMs    = 1_000
 )
 
 // reading is a round with a cursor on what it said.

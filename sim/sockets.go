@@ -17,6 +17,7 @@ func (m *model) subscribe(a *shardactor.Subscribe) {
 	}
 	if s := sockets[a.Seat.ID]; s.Seat == a.Seat {
 		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
+		s.idleSinceMs = 0
 	}
 	expect[*shardactor.Subscribed](m, a.Asker)
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -50,6 +52,22 @@ func (m *model) calledFromAside(t *task) {
 	m.moved(t, wire.LocationDelayed, shardactor.CauseDue)
 	if e := m.peek(); e.Cause != shardactor.CauseGrant || e.TaskID != t.id {
 		violate("nothing is delivered before it is due", "task %v was called from aside for %+v", t.id, e)
+	}
+}
+
+// noSuspectStandsAsideBy says that no suspect stands aside for long beside an open
+// session that could have it alone.
+func (w *world) noSuspectStandsAsideBy(s *seat) {
+	if s.untaken > 0 || s.InHand() >= s.window {
+		s.idleSinceMs = 0
+		return
+	}
+	s.idleSinceMs = cmp.Or(s.idleSinceMs, w.nowMs)
+	for _, t := range w.model.all {
+		sinceMs := max(s.idleSinceMs, t.dueMs-asideMs)
+		if t.aside && t.place == wire.LocationDelayed && w.nowMs > sinceMs+lookAsideMs && t.tenant == s.Tenant && s.takes(t.shard, t.command) && !w.model.settings.of(t).Paused {
+			violate("a suspect goes to who has nothing on its way", "task %v has stood aside since %d, and %s has room", t.id, sinceMs, s.WorkerID)
+		}
 	}
 }
 

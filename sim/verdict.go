@@ -42,6 +42,9 @@ type seat struct {
 	// quietUntilMs is until when it may get nothing because of one.
 	alone        bool
 	quietUntilMs int64
+	// idleSinceMs is the first rest from which on nothing was on its way to it and
+	// it had room, 0 for none.
+	idleSinceMs int64
 	// back are those whose unit the shard knows to come back.
 	back   map[wire.Token]bool
 	closed bool
@@ -72,7 +75,7 @@ func (m *model) seated(s *shardactor.Seat) *seat {
 }
 
 func (s *seat) resize(window int) {
-	s.window = window
+	s.window, s.idleSinceMs = window, 0
 	if window > 0 {
 		clear(s.fenced)
 	}
@@ -208,6 +211,7 @@ func (m *model) granted(t *task) {
 	t.lapseMs = t.ackedMs
 	s.out[g.Token] = true
 	s.untaken += len(t.payload)
+	s.idleSinceMs = 0
 	m.moved(t, wire.LocationPending, shardactor.CauseGrant)
 	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != t.ackedMs {
 		violate("a lease is as long as was asked", "task %v: %d until %d, got %d until %d",
