@@ -18,8 +18,8 @@ const (
 	sessionPath = apiPath + "/session"
 
 	dialTimeout = 10 * time.Second
-	// answerTimeout is how long a server may take over an HTTP answer, beyond
-	// the waiting that the request itself asked for.
+	// answerTimeout is how long a server may take until an HTTP answer begins,
+	// beyond the waiting that the request itself asked for; see patience.
 	answerTimeout = 30 * time.Second
 )
 
@@ -87,7 +87,9 @@ func New(address string, options ...Option) (*Client, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &counted{Conn: conn}, nil
+			l := &line{}
+			l.over(conn)
+			return l, nil
 		},
 		TLSClientConfig:     c.tls.Clone(),
 		TLSHandshakeTimeout: dialTimeout,

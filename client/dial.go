@@ -51,15 +51,21 @@ func (l *link) adopt() {
 	}
 }
 
-// line is the connection of a session, below TLS, which does not survive a write
-// that timed out: a message may take as long as the server takes any of it, and
-// each piece that comes is a sign of the server.
+// line is the connection of a session or of requests, below TLS, which does not
+// survive a write that timed out: what is written may take as long as the server
+// takes any of it, and each piece that comes is a sign of the server.
 type line struct {
 	net.Conn
 	pace *paced.Writer
-	// heard is told of each piece from when the session is open.
+	// heard is told of each piece from when a session is open.
 	heard func()
 	open  atomic.Bool
+}
+
+// over puts it over a connection.
+func (l *line) over(raw net.Conn) {
+	l.Conn, l.pace = raw, paced.NewWriter(raw)
+	l.pace.Window = writeWindow
 }
 
 // Read implements net.Conn.
@@ -80,8 +86,7 @@ func (c *Client) dialSocket(ctx context.Context, at *url.URL, l *line) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	l.Conn, l.pace = raw, paced.NewWriter(raw)
-	l.pace.Window = writeWindow
+	l.over(raw)
 	if at.Scheme != "https" {
 		return l, nil
 	}

@@ -31,6 +31,8 @@ type call struct {
 	remedy string
 	// waitFor is the time the server was asked to wait.
 	waitFor time.Duration
+	// patience ends it; nil leaves that to its context.
+	patience *patience
 }
 
 // repeatable is the remedy of requests that change no more when they are sent twice.
@@ -65,8 +67,10 @@ func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 }
 
 func (c *Client) try(ctx context.Context, in call) (*reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, in.waitFor+answerTimeout, errMute)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	in.patience = newPatience(in.waitFor+answerTimeout, func() { cancel(errMute) })
+	defer in.patience.sends()
 	response, err := c.open(ctx, in)
 	if err != nil {
 		return nil, err
@@ -107,7 +111,8 @@ func (c *Client) open(ctx context.Context, in call) (*http.Response, error) {
 
 // send sends one request to one address.
 func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response, error) {
-	w := &watch{}
+	in.patience.awaits()
+	w := &watch{patience: in.patience}
 	request, err := http.NewRequestWithContext(w.on(ctx), in.method, at.String(), bytes.NewReader(in.body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -124,6 +129,7 @@ func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response
 	if err != nil {
 		return nil, noAnswer(ctx, baseOf(at, in.path), how, err)
 	}
+	response.Body = &comingBody{ReadCloser: response.Body, patience: in.patience}
 	return response, nil
 }
 

@@ -111,25 +111,13 @@ func noAnswer(ctx context.Context, at string, how fate, err error) error {
 	return &failed{error: err, how: how}
 }
 
-// counted is a connection that knows how much was written to it.
-type counted struct {
-	net.Conn
-	written atomic.Int64
-}
-
-// Write counts what the network took.
-func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.written.Add(int64(n))
-	return n, err
-}
-
 // watch learns over which connection a request goes, whether any of it went, and
 // whether anything came back.
 type watch struct {
-	conn   *counted
-	before int64
-	began  atomic.Bool
+	conn     *line
+	before   int64
+	began    atomic.Bool
+	patience *patience
 }
 
 // on is ctx for a request that is watched.
@@ -140,11 +128,20 @@ func (w *watch) on(ctx context.Context) context.Context {
 			if secured, ok := conn.(*tls.Conn); ok {
 				conn = secured.NetConn()
 			}
-			if w.conn, _ = conn.(*counted); w.conn != nil {
-				w.before = w.conn.written.Load()
+			if w.conn, _ = conn.(*line); w.conn != nil {
+				w.before = w.conn.pace.Written()
+			}
+			w.patience.sends()
+		},
+		WroteRequest: func(httptrace.WroteRequestInfo) {
+			if !w.began.Load() {
+				w.patience.awaits()
 			}
 		},
-		GotFirstResponseByte: func() { w.began.Store(true) },
+		GotFirstResponseByte: func() {
+			w.began.Store(true)
+			w.patience.comes()
+		},
 	})
 }
 
@@ -154,7 +151,7 @@ func (w *watch) fate(ctx context.Context) fate {
 	switch {
 	case w.began.Load():
 		return cutShort
-	case w.conn != nil && (ctx.Err() != nil || w.conn.written.Load() > w.before):
+	case w.conn != nil && (ctx.Err() != nil || w.conn.pace.Written() > w.before):
 		return broken
 	}
 	return unreached

@@ -197,7 +197,8 @@ func TestX04AKeptConnectionIsCountedFromTheRequestOn(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }() // the end of the test
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	conn := &counted{Conn: near}
+	conn := &line{}
+	conn.over(near)
 	if _, err := conn.Write([]byte("earlier")); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func TestX04AKeptConnectionIsCountedFromTheRequestOn(t *testing.T) {
 	if w.fate(ctx) != unreached {
 		t.Error("without a connection something was sent")
 	}
-	w.conn, w.before = conn, conn.written.Load()
+	w.conn, w.before = conn, conn.pace.Written()
 	if w.fate(ctx) != unreached {
 		t.Error("an earlier request counts")
 	}
