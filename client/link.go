@@ -131,8 +131,9 @@ func (l *link) cut() {
 // goroutines that set one deadline leave the one of whoever came last.
 func (l *link) expectSign() {
 	// A deadline can only fail to be set on a closed connection, where the read
-	// that follows fails too.
-	_ = l.conn.SetReadDeadline(time.Now().Add(l.idleFor))
+	// that follows fails too. gws would take that for the end, and not tell the code
+	// of a closing frame that has come already.
+	_ = l.conn.NetConn().SetReadDeadline(time.Now().Add(l.idleFor))
 }
 
 // fail notes why the link ended; the first reason counts. Reader only.

@@ -156,6 +156,7 @@ func (s *Shard) share(mb *member) {
 	}
 	mb.alone = false
 	mb.seat.room.share()
+	s.opens(mb)
 	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
 }
 

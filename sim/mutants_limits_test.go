@@ -46,6 +46,20 @@ var limitMutants = []mutant{
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {
+		name: "limits: count a hand-back of work that never began",
+		edit: edit{
+			file: "shardactor/release.go",
+			old:  "	if m.Counts() {\n", new: "	if !m.Stopping {\n",
+		},
+		caught: []string{"a task moves as its lifecycle says"},
+	}, {
+		name: "limits: count no hand-back",
+		edit: edit{
+			file: "shardactor/release.go",
+			old:  "	if m.Counts() {\n", new: "	if false {\n",
+		},
+		caught: []string{"a task moves as its lifecycle says"},
+	}, {
 		name: "limits: count no bytes for a unit that is used again",
 		edit: edit{
 			file: "shardactor/grant.go",

@@ -145,6 +145,20 @@ var mutants = []mutant{{
 	},
 	caught: []string{"after a stall clients speak first"},
 }, {
+	name: "no grace after a full disk",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "	spaceCame := s.wasFull && !full\n", new: "	spaceCame := false\n",
+	},
+	caught: []string{"after a stall clients speak first"},
+}, {
+	name: "no grace after a disk that was full for more than a round",
+	edit: edit{
+		file: "shardactor/shard.go",
+		old:  "	s.wasFull = full\n", new: "	s.wasFull = full && !s.wasFull\n",
+	},
+	caught: []string{"after a stall clients speak first"},
+}, {
 	name: "hold a lease again at every stall",
 	edit: edit{
 		file: "shardactor/shard.go",

@@ -59,12 +59,5 @@ func init() {
 			old:  "	if mb.alone && mb.isIdle() {\n", new: "	if false {\n",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way"},
-	}, mutant{
-		name: "suspect: look for who is idle when it falls due",
-		edit: edit{
-			file: "shardactor/shard.go",
-			old:  "len(s.aside) > 0 && (next == 0", new: "false && (next == 0",
-		},
-		caught: []string{"a suspect goes to who has nothing on its way"},
 	})
 }
