@@ -323,9 +323,6 @@ func (c *clerk) rounds() {
 		}
 		c.hears(out.Effects)
 		for _, u := range out.Unused {
-			if u.Shares {
-				u.Seat.Share()
-			}
 			u.Seat.Give(u.Units)
 		}
 		again = len(messages) > 0 || out.Again
