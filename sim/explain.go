@@ -96,7 +96,7 @@ func (m *model) isTaken(t *task) bool {
 func (m *model) hasRoomFor(t *task) bool {
 	has := func(s *seat) bool {
 		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.untaken < s.bound &&
-			s.InHand() < s.window && s.quietUntilMs <= m.at.NowMs
+			s.InHand() < s.window && !s.alone && s.quietUntilMs <= m.at.NowMs
 	}
 	for _, s := range m.sockets[t.shard] {
 		if has(s) {
