@@ -166,7 +166,7 @@ func (s *spec) object(at string, schema yamlfile.Value, f yamlfile.Field, value 
 			}
 		}
 	case "properties":
-		_, open := s.get(schema, "additionalProperties")
+		open := s.text(schema, "additionalProperties") == "true"
 		for name, member := range value {
 			property, ok := s.get(f.Value, name)
 			if !ok && !open {
@@ -175,6 +175,10 @@ func (s *spec) object(at string, schema yamlfile.Value, f yamlfile.Field, value 
 			if err := s.check(at+"."+name, property, member); err != nil {
 				return err
 			}
+		}
+	case "additionalProperties":
+		if _, described := s.get(schema, "properties"); f.Value.Text == "false" && !described && len(value) > 0 {
+			return fmt.Errorf("%s has members", at)
 		}
 	}
 	return nil
@@ -248,6 +252,7 @@ func TestSchemasRefuseWhatTheyDoNotDescribe(t *testing.T) {
 		{"NewTask", `{"command":"a","payload":1,"priority":10}`, false},
 		{"NewTask", `{"command":"a","payload":1,"priority":1.5}`, false},
 		{"NewTask", `{"command":"a"}`, false},
+		{"NewTask", `{"command":"a","payload":1,"delay":5}`, false},
 	} {
 		value, err := parseJSON(c.value)
 		if err != nil {

@@ -76,13 +76,16 @@ type api struct {
 }
 
 // verb is one method of a resource. public ones need no principal; noHead
-// keeps a GET from answering HEAD as well.
+// keeps a GET from answering HEAD as well. query names the parameters there are;
+// anyQuery takes whatever a probe or a scraper adds.
 type verb struct {
-	method string
-	scope  string
-	public bool
-	noHead bool
-	handle func(c *call) answer
+	method   string
+	scope    string
+	public   bool
+	noHead   bool
+	query    []string
+	anyQuery bool
+	handle   func(c *call) answer
 }
 
 // isAdmin reports a verb by which somebody changes what belongs to others, or copies
@@ -124,11 +127,14 @@ func (a *api) resources() []resource {
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
 		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.cancelTask}}},
 		{base + "/tasks/{id}/result", []verb{
-			{method: http.MethodGet, handle: a.getResult},
+			{method: http.MethodGet, query: []string{"waitSeconds"}, handle: a.getResult},
 			{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResult},
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
-		{base + "/admin/queues/{command}/tasks", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getTasks}}},
+		{base + "/admin/queues/{command}/tasks", []verb{{
+			method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getTasks,
+			query: []string{"state", "limit", "cursor", "status", "worker", "error", "cause"},
+		}}},
 		{base + "/admin/queues/{command}", []verb{
 			{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueue},
 			{method: http.MethodPut, scope: auth.ScopeAdmin, handle: a.putQueue},
@@ -137,16 +143,23 @@ func (a *api) resources() []resource {
 		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.resumeQueue}}},
 		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayTask}}},
 		{base + "/admin/queues/{command}/dlq/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayQueue}}},
-		{base + "/admin/queues/{command}/dlq", []verb{{method: http.MethodDelete, scope: auth.ScopeAdmin, handle: a.purgeQueue}}},
-		{base + "/admin/queues/{command}/dlq/reasons", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getReasons}}},
+		{base + "/admin/queues/{command}/dlq", []verb{{
+			method: http.MethodDelete, scope: auth.ScopeAdmin, handle: a.purgeQueue,
+			query: []string{"before", "limit", "worker", "error", "cause", "cursor"},
+		}}},
+		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
+			method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
+		}}},
 		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.cleanup}}},
-		{base + "/admin/sessions", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions}}},
+		{base + "/admin/sessions", []verb{{
+			method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions, query: []string{"cursor"},
+		}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{sessionPath, []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
-		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
-		{"/readyz", []verb{{method: http.MethodGet, public: true, handle: a.getReady}}},
+		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
+		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
-		{"/metrics", []verb{{method: http.MethodGet, public: true, handle: a.getMetrics}}},
+		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
 	}
 }
 
@@ -168,7 +181,7 @@ func NewStarting(log zerolog.Logger, version string, guard *Guard) http.Handler 
 	a := &api{o: Options{Log: log, Version: version, Guard: guard}, mux: http.NewServeMux()}
 	a.fallback = func(*call) answer { return refuse(startingError()) }
 	a.mount([]resource{
-		{"/healthz", []verb{{method: http.MethodGet, public: true, handle: getHealth}}},
+		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 	})
 	return a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -37,8 +38,10 @@ type call struct {
 	r         *http.Request
 	control   *http.ResponseController
 	requestID string
-	// who is set once the request is authenticated.
-	who *auth.Principal
+	// who is set once the request is authenticated, query when its names are known
+	// to be those of the verb, each at most once.
+	who   *auth.Principal
+	query url.Values
 	// record is the line of the log about a change by an admin, nil for anything
 	// else.
 	record *zerolog.Event
@@ -131,7 +134,7 @@ func (a *api) pass(c *call, v *verb) answer {
 		return ans
 	}
 	if v.public {
-		return v.handle(c)
+		return a.handle(c, v)
 	}
 	who, refusal := a.o.Auth.Authenticate(c.r.Context(), bearerOf(c.r))
 	if refusal != nil {
@@ -148,6 +151,22 @@ func (a *api) pass(c *call, v *verb) answer {
 	if v.isAdmin() {
 		c.record = a.o.Log.Info().Str("requestId", c.requestID).Str("tenant", who.Tenant).Str("subject", who.Subject).
 			Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
+	}
+	if c.r.ContentLength != 0 && (v.method == http.MethodGet || v.method == http.MethodDelete) {
+		if refusal := c.readBareBody(); refusal != nil {
+			return refuse(refusal)
+		}
+	}
+	return a.handle(c, v)
+}
+
+// handle reads the parameters of a request that may be made, and hands it to its
+// handler.
+func (a *api) handle(c *call, v *verb) answer {
+	if c.r.URL.RawQuery != "" && !v.anyQuery {
+		if refusal := c.readQuery(v.query); refusal != nil {
+			return refuse(refusal)
+		}
 	}
 	return v.handle(c)
 }

@@ -38,7 +38,7 @@ func TestPostedPayloadComesBackByteForByte(t *testing.T) {
 
 func TestPostAnswersWithTheWholeTaskAndWhereItIs(t *testing.T) {
 	b := newBench(t, setup{})
-	g := b.do("POST", "/v1/codeq/tasks", `{"command":"c","payload":{"a":1},"priority":3,"maxAttempts":7,"later":1}`)
+	g := b.do("POST", "/v1/codeq/tasks", `{"command":"c","payload":{"a":1},"priority":3,"maxAttempts":7}`)
 	task, err := wire.ParseTask([]byte(g.body))
 	if err != nil {
 		t.Fatalf("%s: %v", g.body, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"codeq/store"
 	"codeq/wire"
@@ -34,12 +33,11 @@ func (a *api) getTasks(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	query, cursor, refusal := listQueryOf(c.r.URL)
+	query, refusal := c.listQuery(q)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	query.Queue = q
-	if cursor != "" {
+	if cursor := c.query.Get("cursor"); cursor != "" {
 		if query.After, refusal = decodeCursor(cursor, query.Queue, query.State); refusal != nil {
 			return refuse(refusal)
 		}
@@ -78,72 +76,34 @@ func (a *api) allDurable(c *call) error {
 	return nil
 }
 
-// listQueryOf reads a query. The cursor, "" for the first page, is read when the
-// list is known that it must be of.
-func listQueryOf(u *url.URL) (query *store.ListQuery, cursor string, refusal *wire.Error) {
-	values, refusal := queryOf(u)
-	if refusal != nil {
-		return nil, "", refusal
-	}
-	if refusal := onceEach(values, "state", "limit", "cursor", "status", "worker", "error", "cause"); refusal != nil {
-		return nil, "", refusal
-	}
-	state, known := listStates[values.Get("state")]
+// listQuery reads the parameters but for the cursor, which is read when the list
+// is known that it must be of.
+func (c *call) listQuery(q store.QueueKey) (*store.ListQuery, *wire.Error) {
+	state, known := listStates[c.query.Get("state")]
 	if !known {
-		return nil, "", wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
-			"state is required: ready, delayed, inProgress, dlq or done, got %.40q", values.Get("state")))
+		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+			"state is required: ready, delayed, inProgress, dlq or done, got %.40q", c.query.Get("state")))
 	}
-	status := wire.Status(values.Get("status"))
+	status := wire.Status(c.query.Get("status"))
 	switch status {
 	case "", wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled:
 	default:
-		return nil, "", wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
+		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
 			"status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", string(status)))
 	}
-	limit, refusal := limitOf(values, listDefault, wire.MaxListTasks)
+	limit, refusal := c.limit(listDefault, wire.MaxListTasks)
 	if refusal != nil {
-		return nil, "", refusal
+		return nil, refusal
 	}
-	causes, refusal := causesOf(values)
+	causes, refusal := c.causes()
 	if refusal == nil && causes != 0 && state != store.ListDead {
 		refusal = wire.Refuse(wire.CodeInvalidArgument, "cause is for state=dlq alone: no other task has one")
 	}
 	if refusal != nil {
-		return nil, "", refusal
+		return nil, refusal
 	}
 	return &store.ListQuery{
-		State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
-		Filter: store.ListFilter{Status: status, Worker: values.Get("worker"), ErrorPart: values.Get("error"), Causes: causes},
-	}, values.Get("cursor"), nil
-}
-
-// causesOf reads cause, which is all when it is left out.
-func causesOf(values url.Values) (wire.DeadCauses, *wire.Error) {
-	if text := values.Get("cause"); text != "" {
-		return wire.ParseDeadCauses(text)
-	}
-	return 0, nil
-}
-
-// onceEach refuses a parameter that is there twice, or empty.
-func onceEach(values url.Values, names ...string) *wire.Error {
-	for _, name := range names {
-		if given, ok := values[name]; ok && (len(given) > 1 || given[0] == "") {
-			return wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
-		}
-	}
-	return nil
-}
-
-// limitOf reads limit, which is absent when it is left out.
-func limitOf(values url.Values, absent, most int) (int, *wire.Error) {
-	text := values.Get("limit")
-	if text == "" {
-		return absent, nil
-	}
-	n, ok := wire.ParseInteger(text)
-	if !ok || n < 1 || n > int64(most) {
-		return 0, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("limit must be an integer from 1 to %d", most))
-	}
-	return int(n), nil
+		Queue: q, State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
+		Filter: store.ListFilter{Status: status, Worker: c.query.Get("worker"), ErrorPart: c.query.Get("error"), Causes: causes},
+	}, nil
 }

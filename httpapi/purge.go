@@ -1,10 +1,8 @@
 package httpapi
 
 import (
-	"fmt"
 	"maps"
 	"math"
-	"net/url"
 	"slices"
 
 	"codeq/mailbox"
@@ -13,12 +11,9 @@ import (
 	"codeq/wire"
 )
 
-// purgeNames are the parameters of a purge.
-var purgeNames = []string{"before", "limit", "worker", "error", "cause", "cursor"}
-
 // purgeQueue removes dead letters of one queue; see workDead.
 func (a *api) purgeQueue(c *call) answer {
-	req, refusal := purgeRequestOf(c.r.URL)
+	req, refusal := c.purgeRequest()
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -35,35 +30,21 @@ func (a *api) purgeQueue(c *call) answer {
 	})
 }
 
-// purgeRequestOf reads the query, by the rules of the body of a replay. A name
-// that is none is refused: one that was mistyped would remove everything.
-func purgeRequestOf(u *url.URL) (*wire.DeadRequest, *wire.Error) {
-	values, refusal := queryOf(u)
-	if refusal == nil {
-		refusal = onceEach(values, purgeNames...)
-	}
-	if refusal != nil {
-		return nil, refusal
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(purgeNames, name) {
-			return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
-				"%.40q is no parameter of a purge, which takes before, limit, worker, error, cause and cursor", name))
-		}
-	}
+// purgeRequest reads the parameters by the rules of the body of a replay, whose
+// members have the same names.
+func (c *call) purgeRequest() (*wire.DeadRequest, *wire.Error) {
 	body := []byte{'{'}
-	for _, name := range purgeNames {
-		if text := values.Get(name); text != "" {
-			if len(body) > 1 {
-				body = append(body, ',')
-			}
-			body = append(wire.AppendQuoted(body, name), ':')
-			if _, ok := wire.ParseInteger(text); name == "limit" && ok {
-				body = append(body, text...)
-				continue
-			}
-			body = wire.AppendQuoted(body, text)
+	for _, name := range slices.Sorted(maps.Keys(c.query)) {
+		if len(body) > 1 {
+			body = append(body, ',')
 		}
+		body = append(wire.AppendQuoted(body, name), ':')
+		text := c.query.Get(name)
+		if _, ok := wire.ParseInteger(text); name == "limit" && ok {
+			body = append(body, text...)
+			continue
+		}
+		body = wire.AppendQuoted(body, text)
 	}
 	return wire.ParseDeadRequest(append(body, '}'), wire.DeadRequest{EndedRequest: wire.EndedRequest{Limit: math.MaxInt}})
 }

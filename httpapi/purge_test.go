@@ -98,10 +98,13 @@ func TestPurgeRefusesWhatItDoesNotKnow(t *testing.T) {
 	b := newBench(t, setup{})
 	b.bury("c", 1)
 	for _, query := range []string{
-		"?limit=0", "?limit=10001", "?limit=x", "?limit=1&limit=2", "?error=", "?eror=disk", "?worker=a&worker=b",
-		"?cursor=x", "?cursor=" + strings.Repeat("A", 40), "?state=dlq",
+		"?limit=0", "?limit=10001", "?limit=x", "?limit=1&limit=2", "?error=", "?worker=a&worker=b",
+		"?cursor=x", "?cursor=" + strings.Repeat("A", 40),
 	} {
 		b.do("DELETE", deadPath+query, "").mustRefuse(t, wire.CodeInvalidArgument)
+	}
+	for query, body := range map[string]string{"?eror=disk": "", "?state=dlq": "", "": `{"worker":"ada"}`, "?limit=1": `{"limit":1}`} {
+		b.do("DELETE", deadPath+query, body).mustRefuse(t, wire.CodeUnknownMember)
 	}
 	b.do("DELETE", deadPath+"?before=yesterday", "").mustRefuse(t, wire.CodeInvalidTime)
 	b.do("DELETE", "/v1/codeq/admin/queues/no%20name/dlq", "").mustRefuse(t, wire.CodeInvalidCommand)

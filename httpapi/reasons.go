@@ -55,21 +55,16 @@ func (a *api) getReasons(c *call) answer {
 }
 
 func reasonsQueryOf(c *call, q store.QueueKey) (*store.ReasonsQuery, *wire.Error) {
-	values, refusal := queryOf(c.r.URL)
-	if refusal == nil {
-		refusal = onceEach(values, "limit", "cursor", "cause")
-	}
+	limit, refusal := c.limit(reasonsMostRead, reasonsMostRead)
 	if refusal != nil {
 		return nil, refusal
 	}
-	query := &store.ReasonsQuery{Queue: q, MostBytes: reasonsMostBytes}
-	if query.Causes, refusal = causesOf(values); refusal != nil {
+	causes, refusal := c.causes()
+	if refusal != nil {
 		return nil, refusal
 	}
-	if query.MostRead, refusal = limitOf(values, reasonsMostRead, reasonsMostRead); refusal != nil {
-		return nil, refusal
-	}
-	if cursor := values.Get("cursor"); cursor != "" {
+	query := &store.ReasonsQuery{Queue: q, MostRead: limit, MostBytes: reasonsMostBytes, Causes: causes}
+	if cursor := c.query.Get("cursor"); cursor != "" {
 		query.After, refusal = decodeCursor(cursor, q, store.ListDead)
 	}
 	return query, refusal

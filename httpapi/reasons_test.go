@@ -55,7 +55,7 @@ func TestReasonsComeInParts(t *testing.T) {
 	if counted != 5 || parts != 2 {
 		t.Errorf("%d letters in %d parts and one more", counted, parts)
 	}
-	for _, query := range []string{"?limit=0", "?limit=10001", "?cursor=x", "?cursor=", "?limit=1&limit=1"} {
+	for _, query := range []string{"?limit=0", "?limit=10001", "?cursor=x", "?limit=1&limit=1"} {
 		b.do("GET", deadPath+"/reasons"+query, "").mustRefuse(t, wire.CodeInvalidArgument)
 	}
 }

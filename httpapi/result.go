@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"codeq/mailbox"
@@ -17,7 +16,7 @@ func (a *api) getResult(c *call) answer {
 	if !ok {
 		return refuse(unknownTaskID())
 	}
-	wait, refusal := waitOf(c.r.URL)
+	wait, refusal := c.wait()
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -98,28 +97,16 @@ func (a *api) readResult(c *call, id wire.TaskID) (ans answer, final bool) {
 	return answer{status: http.StatusOK, body: append(body, '}')}, true
 }
 
-// waitOf reads waitSeconds from the query; absent is 0.
-func waitOf(u *url.URL) (time.Duration, *wire.Error) {
-	query, refusal := queryOf(u)
-	if refusal != nil {
-		return 0, refusal
-	}
-	values, asked := query["waitSeconds"]
-	if !asked {
+// wait reads waitSeconds; absent is 0.
+func (c *call) wait() (time.Duration, *wire.Error) {
+	text := c.query.Get("waitSeconds")
+	if text == "" {
 		return 0, nil
 	}
-	seconds, ok := wire.ParseInteger(values[0])
-	if !ok || seconds < 0 || seconds > wire.MaxWaitSeconds || len(values) > 1 {
+	seconds, ok := wire.ParseInteger(text)
+	if !ok || seconds < 0 || seconds > wire.MaxWaitSeconds {
 		return 0, wire.Refuse(wire.CodeInvalidArgument,
-			fmt.Sprintf("waitSeconds must be one integer from 0 to %d", wire.MaxWaitSeconds))
+			fmt.Sprintf("waitSeconds must be an integer from 0 to %d", wire.MaxWaitSeconds))
 	}
 	return time.Duration(seconds) * time.Second, nil
-}
-
-func queryOf(u *url.URL) (url.Values, *wire.Error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, wire.Refuse(wire.CodeInvalidArgument, "the query is not of the form name=value&name=value with % escapes")
-	}
-	return query, nil
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 
 	"codeq/wire"
 )
@@ -13,7 +12,7 @@ const sessionsPage = 500
 // getSessions lists the open sessions of the caller's tenant, a page at a time.
 // The cursor is the id of the last one listed.
 func (a *api) getSessions(c *call) answer {
-	after, refusal := cursorOf(c.r.URL)
+	after, refusal := c.afterSession()
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -33,19 +32,15 @@ func (a *api) getSessions(c *call) answer {
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
 
-// cursorOf reads where a list goes on; absent is its beginning.
-func cursorOf(u *url.URL) (after wire.SessionID, refusal *wire.Error) {
-	query, refusal := queryOf(u)
-	if refusal != nil {
-		return after, refusal
-	}
-	values, asked := query["cursor"]
-	if !asked {
+// afterSession reads where a list goes on; absent is its beginning.
+func (c *call) afterSession() (after wire.SessionID, refusal *wire.Error) {
+	text := c.query.Get("cursor")
+	if text == "" {
 		return after, nil
 	}
-	after, ok := wire.ParseSessionID(values[0])
-	if !ok || len(values) > 1 {
-		return after, wire.Refuse(wire.CodeInvalidArgument, "cursor must be the one that came with the page before, once, or left out")
+	after, ok := wire.ParseSessionID(text)
+	if !ok {
+		return after, wire.Refuse(wire.CodeInvalidArgument, "cursor must be the one that came with the page before, or left out")
 	}
 	return after, nil
 }

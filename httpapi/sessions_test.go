@@ -103,11 +103,11 @@ func TestBadCursorsOfSessionsAreRefused(t *testing.T) {
 	b := newBench(t, setup{})
 	good := manySessions(1)[0].ID.String()
 	for _, query := range []string{
-		"cursor=", "cursor=x", "cursor=" + strings.ToUpper(good), "cursor=" + good + "&cursor=" + good, "cursor=%zz",
+		"cursor=x", "cursor=" + strings.ToUpper(good), "cursor=" + good + "&cursor=" + good, "cursor=%zz",
 	} {
 		b.do("GET", sessionsPath+"?"+query, "").mustRefuse(t, wire.CodeInvalidArgument)
 	}
-	if ids, _ := sessionIDs(t, b.do("GET", sessionsPath+"?other=1&cursor="+good, "")); len(ids) != 0 {
+	if ids, _ := sessionIDs(t, b.do("GET", sessionsPath+"?cursor="+good, "")); len(ids) != 0 {
 		t.Errorf("listed %v", ids)
 	}
 }

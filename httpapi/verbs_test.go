@@ -182,13 +182,18 @@ var walk = []visit{
 
 // verbs are the twins with a good body, for the refusals that they share.
 var verbs = map[string]string{
-	"heartbeat": `{"extendSeconds":5%s}`, "nack": `{"delaySeconds":0%s}`, "abandon": `{"x":1%s}`, "release": `{"x":1%s}`, "result": `{"result":{}%s}`,
+	"heartbeat": `{"extendSeconds":5%s}`, "nack": `{"delaySeconds":0%s}`, "abandon": `{%s}`, "release": `{%s}`, "result": `{"result":{}%s}`,
+}
+
+// formed is a body with more members, each behind a comma.
+func formed(form, more string) string {
+	return strings.Replace(fmt.Sprintf(form, more), "{,", "{", 1)
 }
 
 func twinWalk() (visits []visit) {
 	for verb, form := range verbs {
 		to := func(task, more string, code wire.Code) {
-			visits = append(visits, visit{method: "POST", path: "/tasks/" + task + "/" + verb, body: fmt.Sprintf(form, more), code: code})
+			visits = append(visits, visit{method: "POST", path: "/tasks/" + task + "/" + verb, body: formed(form, more), code: code})
 		}
 		// In the order in which the reasons are looked at.
 		to("{unknown}", "", wire.CodeTaskNotFound)
@@ -210,7 +215,7 @@ func twinWalk() (visits []visit) {
 			to("{done}", `,"leaseToken":"{doneToken}"`, wire.CodeNotInProgress)
 		}
 		for who, code := range map[string]wire.Code{"maker": wire.CodeForbidden, "reader": wire.CodeForbidden, "nobody": wire.CodeUnauthenticated} {
-			visits = append(visits, visit{who: who, method: "POST", path: "/tasks/{held}/" + verb, body: fmt.Sprintf(form, ""), code: code})
+			visits = append(visits, visit{who: who, method: "POST", path: "/tasks/{held}/" + verb, body: formed(form, ""), code: code})
 		}
 	}
 	return visits

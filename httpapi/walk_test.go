@@ -45,7 +45,7 @@ var originals = map[string]string{
 const twinCodes = "task_not_found not_owner not_in_progress lease_lost too_large forbidden storage_full overloaded draining"
 
 // everywhere are the codes of all routes, for those that are not public.
-const everywhere = " method_not_allowed unauthenticated"
+const everywhere = " method_not_allowed unauthenticated unknown_member"
 
 // trouble is what a server of the walk has.
 type trouble struct {
@@ -96,7 +96,7 @@ func troubleWalk() []visit {
 	}
 	for verb, form := range verbs {
 		if verb != "release" {
-			visits = append(visits, visit{in: full, method: "POST", path: "/tasks/{held}/" + verb, body: fmt.Sprintf(form, ""), code: wire.CodeStorageFull})
+			visits = append(visits, visit{in: full, method: "POST", path: "/tasks/{held}/" + verb, body: formed(form, ""), code: wire.CodeStorageFull})
 		}
 	}
 	for trouble, code := range map[*trouble]wire.Code{busy: wire.CodeOverloaded, stopping: wire.CodeDraining} {
@@ -112,7 +112,7 @@ func troubleWalk() []visit {
 		to("POST", "/admin/tasks/cleanup", `{"limit":5}`)
 		for verb, form := range verbs {
 			if verb != "release" {
-				to("POST", "/tasks/{unknown}/"+verb, fmt.Sprintf(form, ""))
+				to("POST", "/tasks/{unknown}/"+verb, formed(form, ""))
 			}
 		}
 	}
@@ -128,7 +128,10 @@ func commonWalk() (visits []visit) {
 			visit{method: otherMethods[method], path: path, code: wire.CodeMethodNotAllowed},
 			visit{method: method, path: path, body: overLimit, code: wire.CodeTooLarge})
 		if pattern != "/metrics" {
-			visits = append(visits, visit{who: "nobody", method: method, path: path, code: wire.CodeUnauthenticated})
+			visits = append(visits,
+				visit{who: "nobody", method: method, path: path, code: wire.CodeUnauthenticated},
+				visit{method: method, path: path + "?waitSecond=1", code: wire.CodeUnknownMember},
+				visit{method: method, path: path, body: `{"delay":1}`, code: wire.CodeUnknownMember})
 		}
 	}
 	return visits
@@ -319,7 +322,7 @@ func TestServerThatRequiresTokensRefusesTheRest(t *testing.T) {
 	c := newCast(t, setup{requireToken: true})
 	for verb, form := range verbs {
 		for _, more := range []string{"", `,"workerId":"ada"`} {
-			c.visit(t, &visit{method: "POST", path: "/tasks/{held}/" + verb, body: fmt.Sprintf(form, more), code: wire.CodeInvalidArgument})
+			c.visit(t, &visit{method: "POST", path: "/tasks/{held}/" + verb, body: formed(form, more), code: wire.CodeInvalidArgument})
 		}
 	}
 	c.visit(t, &visit{method: "POST", path: "/tasks/batch/results", body: `{"results":[{"taskId":"{held}","result":{}}]}`, status: 200,

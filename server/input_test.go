@@ -19,7 +19,9 @@ var members = []struct {
 	{"no members", ``, wire.CodeInvalidCommand},
 	{"a field twice", `"command":"c","payload":1,"command":"c"`, wire.CodeInvalidBody},
 	{"payload twice", `"command":"c","payload":1,"payload":2`, wire.CodeInvalidBody},
-	{"an unknown field twice", `"command":"c","payload":1,"x":1,"x":2`, ""},
+	{"a field that is not known", `"command":"c","payload":1,"maxAtempts":1`, wire.CodeUnknownMember},
+	{"an unknown field twice", `"command":"c","payload":1,"x":1,"x":2`, wire.CodeUnknownMember},
+	{"an unknown field in the payload", `"command":"c","payload":{"maxAtempts":1,"x":1,"x":2}`, ""},
 	{"no payload", `"command":"c"`, wire.CodeInvalidBody},
 	{"null payload", `"command":"c","payload":null`, ""},
 

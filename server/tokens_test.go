@@ -227,7 +227,11 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 	x := openGuarded(f, io.Discard)
 	x.as(owner).post(`{"command":"ready-for-owner","payload":1}`)
 	k, held := x.as(owner).heldTask()
-	body := fmt.Sprintf(`{"status":"COMPLETED","result":{},"leaseToken":"%v"}`, held.Token)
+	token := fmt.Sprintf(`"leaseToken":"%v"`, held.Token)
+	bodies := map[string]string{"result": `{"status":"COMPLETED","result":{},` + token + `}`}
+	for _, verb := range []string{"heartbeat", "nack", "abandon", "release"} {
+		bodies[verb] = "{" + token + "}"
+	}
 	for _, route := range httpapi.Routes() {
 		method, pattern, _ := strings.Cut(route, " ")
 		if !strings.Contains(pattern, "/tasks/{id}") {
@@ -239,7 +243,13 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 			check(x.as(stranger))
 			continue
 		}
-		for _, query := range []string{"", "?waitSeconds=1"} {
+		body, queries := "", []string{""}
+		if method == "POST" {
+			body = bodies[pattern[strings.LastIndexByte(pattern, '/')+1:]]
+		} else if strings.HasSuffix(pattern, "/result") {
+			queries = append(queries, "?waitSeconds=1")
+		}
+		for _, query := range queries {
 			theirs := x.as(stranger).ask(method, strings.Replace(pattern, "{id}", held.Task.ID.String(), 1)+query, body)
 			nobodys := x.as(stranger).ask(method, strings.Replace(pattern, "{id}", unknownID, 1)+query, body)
 			hidden := strings.ReplaceAll(theirs.body, held.Task.ID.String(), unknownID)
@@ -275,33 +285,61 @@ func finishHeld(k *socket, held *wire.TaskFrame) {
 	}
 }
 
-// taskFrames are the frames that name a task, but for type, ref and task.
+// taskFrames are the frames that name a task, but for type and ref.
 var taskFrames = map[string]string{
-	"Result":    `"result":{}`,
-	"Nack":      `"delaySeconds":0`,
-	"Abandon":   `"x":1`,
-	"Release":   `"x":1`,
-	"Heartbeat": "",
-	"Cancel":    `"x":1`,
+	"Result":    `{delivery},"result":{}`,
+	"Nack":      `{delivery},"delaySeconds":0`,
+	"Abandon":   `{delivery}`,
+	"Release":   `{delivery}`,
+	"Heartbeat": `"tasks":[{{delivery}}]`,
+	"Cancel":    `"taskId":"{id}"`,
 }
 
 // otherFrames name no task; each is in TestAnotherTenantsTaskIsUnknownOnEveryFrame.
 var otherFrames = []string{"Hello", "Subscribe", "Window", "Received", "Enqueue", "Drain", "Unknown"}
 
-func TestEveryFrameIsInTheTablesOfTenants(t *testing.T) {
+// clientFrames are the names of all frames of a client, from the types that wire has.
+func clientFrames(t *testing.T) (names []string) {
+	t.Helper()
 	source, err := os.ReadFile("../wire/frame.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	frames := regexp.MustCompile(`func \(\*(\w+)\) clientFrame`).FindAllSubmatch(source, -1)
-	if len(frames) < 12 {
-		t.Fatalf("found only %d frames", len(frames))
+	for _, m := range regexp.MustCompile(`func \(\*(\w+)\) clientFrame`).FindAllSubmatch(source, -1) {
+		names = append(names, string(m[1]))
 	}
-	for _, m := range frames {
-		_, named := taskFrames[string(m[1])]
-		if !named && !slices.Contains(otherFrames, string(m[1])) {
-			t.Errorf("the frame %s is in neither table", m[1])
+	if len(names) < 12 {
+		t.Fatalf("found only the frames %v", names)
+	}
+	return names
+}
+
+func TestEveryFrameIsInTheTablesOfTenants(t *testing.T) {
+	for _, name := range clientFrames(t) {
+		_, named := taskFrames[name]
+		if !named && !slices.Contains(otherFrames, name) {
+			t.Errorf("the frame %s is in neither table", name)
 		}
+	}
+}
+
+// Every frame with a member that it does not know is answered by its ref, and the
+// session goes on.
+func TestU03EveryFrameRefusesAMemberThatItDoesNotKnow(t *testing.T) {
+	k := openSite(t, t.TempDir()).dial()
+	for i, name := range clientFrames(t) {
+		k.say(fmt.Sprintf(`{"type":"%s","ref":%d,"zzzzzzzz":{"type":"drain"}}`, strings.ToLower(name), i+1))
+		e, want := hear[*wire.ErrorFrame](k), wire.CodeUnknownMember
+		if name == "Unknown" {
+			want = wire.CodeInvalidArgument // which is no frame
+		}
+		if e.Ref.Value != int64(i+1) || e.Err.Code != want {
+			t.Errorf("%s: %+v of %v", name, e.Err, e.Ref)
+		}
+	}
+	k.say(`{"type":"enqueue","ref":99,"command":"c","payload":1}`)
+	if ok := hear[*wire.OK](k); ok.Ref.Value != 99 {
+		t.Errorf("the session does not go on: %+v", ok)
 	}
 }
 
@@ -314,15 +352,11 @@ func TestAnotherTenantsTaskIsUnknownOnEveryFrame(t *testing.T) {
 	s := x.as(stranger).dial()
 	s.say(`{"type":"subscribe","ref":1,"commands":["*"],"window":8}`)
 	hear[*wire.OK](s)
-	for name, fields := range taskFrames {
+	for name, form := range taskFrames {
 		answers := make([]string, 2)
 		for i, id := range []string{held.Task.ID.String(), unknownID} {
-			ref := fmt.Sprintf(`"taskId":"%s","leaseToken":"%v"`, id, held.Token)
-			frame := fmt.Sprintf(`{"type":"%s","ref":5,%s,%s}`, strings.ToLower(name), ref, fields)
-			if name == "Heartbeat" {
-				frame = fmt.Sprintf(`{"type":"heartbeat","ref":5,"tasks":[{%s}]}`, ref)
-			}
-			s.say(frame)
+			members := strings.NewReplacer("{id}", id, "{delivery}", fmt.Sprintf(`"taskId":"%s","leaseToken":"%v"`, id, held.Token)).Replace(form)
+			s.say(fmt.Sprintf(`{"type":"%s","ref":5,%s}`, strings.ToLower(name), members))
 			answers[i] = strings.ReplaceAll(string(wire.AppendServerFrame(nil, s.next())), id, "ID")
 		}
 		if answers[0] != answers[1] {

@@ -78,7 +78,8 @@ func TestBatchRefusals(t *testing.T) {
 	deep := nested(MaxNesting + 1)
 	cases := map[string]string{
 		`{}`:                                 "invalid_argument: tasks is required: a list of 1 to 1000 tasks",
-		`{"task":[{}]}`:                      "invalid_argument: tasks is required: a list of 1 to 1000 tasks",
+		`{"task":[{}]}`:                      "unknown_member: task is not known; did you mean tasks?",
+		`{"tasks":[1],"other":1,"more":2}`:   "unknown_member: other is not known; known here: tasks",
 		`{"tasks":null}`:                     "invalid_argument: tasks is required: a list of 1 to 1000 tasks",
 		`{"tasks":{}}`:                       "invalid_argument: tasks must be a list, got an object",
 		`{"tasks":"a"}`:                      "invalid_argument: tasks must be a list, got a string",
@@ -133,7 +134,7 @@ func TestEachElementOfABatchStandsAlone(t *testing.T) {
 	for _, c := range cases {
 		elements = append(elements, c.element)
 	}
-	items, err := ParseBatchRequest([]byte(" {\"more\" : [1], \"tasks\" : [ " + strings.Join(elements, " ,\n") + " ] } "))
+	items, err := ParseBatchRequest([]byte(" { \"tasks\" : [ " + strings.Join(elements, " ,\n") + " ] } "))
 	if err != nil || len(items) != len(cases) {
 		t.Fatalf("%d items, %v", len(items), err)
 	}

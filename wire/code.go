@@ -13,6 +13,7 @@ const (
 	CodeInvalidWebhook      Code = "invalid_webhook"
 	CodeInvalidResult       Code = "invalid_result"
 	CodeInvalidArgument     Code = "invalid_argument"
+	CodeUnknownMember       Code = "unknown_member"
 	CodeUnauthenticated     Code = "unauthenticated"
 	CodeForbidden           Code = "forbidden"
 	CodeTaskNotFound        Code = "task_not_found"
@@ -51,6 +52,7 @@ var codeTable = map[Code]codeRow{
 	CodeInvalidWebhook:      {400, false},
 	CodeInvalidResult:       {400, false},
 	CodeInvalidArgument:     {400, false},
+	CodeUnknownMember:       {400, false},
 	CodeUnauthenticated:     {401, false},
 	CodeForbidden:           {403, false},
 	CodeTaskNotFound:        {404, false},

@@ -8,7 +8,7 @@ func TestCodesKeepTheirMeaning(t *testing.T) {
 	rows := map[Code]codeRow{
 		"invalid_body": {400, false}, "invalid_command": {400, false}, "invalid_priority": {400, false},
 		"invalid_time": {400, false}, "invalid_webhook": {400, false}, "invalid_result": {400, false},
-		"invalid_argument": {400, false}, "unauthenticated": {401, false}, "forbidden": {403, false},
+		"invalid_argument": {400, false}, "unknown_member": {400, false}, "unauthenticated": {401, false}, "forbidden": {403, false},
 		"task_not_found": {404, false}, "result_not_found": {404, true}, "not_owner": {403, false},
 		"lease_lost": {409, false}, "not_in_progress": {409, false}, "already_terminal": {409, false},
 		"idempotency_conflict": {409, false}, "not_in_dlq": {409, false}, "queue_not_empty": {409, false},

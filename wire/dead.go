@@ -106,7 +106,7 @@ var (
 		deadBefore: "before", deadLimit: "limit", deadWorker: "worker", deadError: "error", deadCursor: "cursor", deadCause: "cause",
 	}
 	deadFilterRule = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, filled: true}
-	deadCursorRule = textRule{code: CodeInvalidArgument, high: math.MaxInt, filled: true}
+	deadCursorRule = textRule{code: CodeInvalidArgument, high: math.MaxInt}
 )
 
 // ParseDeadRequest reads the body of a replay of a queue, which may be empty.

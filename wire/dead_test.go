@@ -9,8 +9,9 @@ func TestRequestsForDeadLettersAreReadAsTheyWereWritten(t *testing.T) {
 		`{"cause":"failed"}`: {EndedRequest: EndedRequest{Limit: 9}, Causes: OnlyDead(DeadFailed)},
 		`{"cause":"all"}`:    {EndedRequest: EndedRequest{Limit: 9}},
 		`{"limit":7}`:        {EndedRequest: EndedRequest{Limit: 7}},
+		`{"cursor":""}`:      {EndedRequest: EndedRequest{Limit: 9}}, // the beginning
 		`{"before":"1960-01-01T00:00:00Z","limit":null}`: {EndedRequest: EndedRequest{BeforeMs: 1, Limit: 9}},
-		`{"error":"no \"luck\"","worker":"ada","cursor":"x","limit":10000,"other":1}`: {
+		`{"error":"no \"luck\"","worker":"ada","cursor":"x","limit":10000}`: {
 			EndedRequest: EndedRequest{Limit: 10_000}, Worker: "ada", ErrorPart: `no "luck"`, Cursor: "x",
 		},
 	} {
@@ -26,7 +27,7 @@ func TestRequestsForDeadLettersAreReadAsTheyWereWritten(t *testing.T) {
 	for body, want := range map[string]Code{
 		`[]`: CodeInvalidBody, `{"limit":0}`: CodeInvalidArgument, `{"limit":10001}`: CodeInvalidArgument,
 		`{"limit":"7"}`: CodeInvalidArgument, `{"before":"yesterday"}`: CodeInvalidTime,
-		`{"error":""}`: CodeInvalidArgument, `{"worker":""}`: CodeInvalidArgument, `{"cursor":""}`: CodeInvalidArgument,
+		`{"error":""}`: CodeInvalidArgument, `{"worker":""}`: CodeInvalidArgument, `{"other":1}`: CodeUnknownMember,
 		`{"error":1}`: CodeInvalidArgument, `{"cause":"luck"}`: CodeInvalidArgument, `{"cause":1}`: CodeInvalidArgument,
 	} {
 		if _, refusal := ParseDeadRequest([]byte(body), absent); refusal == nil || refusal.Code != want {

@@ -24,8 +24,11 @@ type object struct {
 	index int
 
 	raw [maxNames][]byte
-	// twice has a bit for each known name that came again.
-	twice uint32
+	// seen has a bit for each known name that came, twice for each that came again.
+	seen, twice uint32
+	// stranger is the first name that is not in the table, as it was scanned, nil
+	// if there is none.
+	stranger []byte
 	// tooDeep names a member that nests deeper than MaxNesting, empty if none
 	// does.
 	tooDeep string
@@ -90,9 +93,9 @@ func (s *scanner) frames(take func() bool) bool {
 // put files the value of a member and returns how to call it. The name comes
 // as it was scanned: quotes, escapes, space and colon.
 func (o *object) put(name, value []byte) string {
-	name = plainName(name)
+	plain := plainName(name)
 	for i, known := range o.names {
-		if string(name) != known {
+		if string(plain) != known {
 			continue
 		}
 		if o.raw[i] != nil {
@@ -100,7 +103,11 @@ func (o *object) put(name, value []byte) string {
 			return known
 		}
 		o.raw[i] = value
+		o.seen |= 1 << i
 		return known
+	}
+	if o.stranger == nil {
+		o.stranger = name
 	}
 	return "a member"
 }
@@ -149,24 +156,55 @@ func (o *object) refuse(code Code, field int, problem string) {
 	}
 }
 
-func (o *object) nameOf(field int) string {
-	name := o.names[field]
+func (o *object) nameOf(field int) string { return o.place() + o.names[field] }
+
+// place is what stands in front of the name of a member.
+func (o *object) place() string {
 	if o.list == "" {
-		return name
+		return ""
 	}
-	return o.list + "[" + strconv.Itoa(o.index) + "]." + name
+	return o.list + "[" + strconv.Itoa(o.index) + "]."
 }
 
-// judge refuses what is wrong with the object as a whole. known has the bits
-// of the names that mean something in this kind of object; only those may not
-// come twice.
+// judge refuses what is wrong with the object as a whole: a member that came
+// twice, nests too deep, or is not known. known has the bits of the names that
+// mean something in this kind of object.
 func (o *object) judge(known uint32) {
-	if again := o.twice & known; again != 0 {
-		o.refuse(CodeInvalidBody, bits.TrailingZeros32(again), "must not appear twice")
-	}
+	o.once(known)
 	if o.tooDeep != "" && o.err == nil {
 		o.err = Refuse(CodeInvalidBody, o.tooDeep+" "+problemTooDeep)
 	}
+	if (o.stranger != nil || o.seen&^known != 0) && o.err == nil {
+		o.err = Refuse(CodeUnknownMember, o.notKnown(known))
+	}
+}
+
+// once refuses one of these names that came twice.
+func (o *object) once(known uint32) {
+	if again := o.twice & known; again != 0 {
+		o.refuse(CodeInvalidBody, bits.TrailingZeros32(again), "must not appear twice")
+	}
+}
+
+// notKnown is the sentence about the first name that is in no table, or else
+// about one that means something in other kinds of object only.
+func (o *object) notKnown(known uint32) string {
+	names := make([]string, 0, maxNames)
+	for i, name := range o.names {
+		if known&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if o.stranger == nil {
+		return NotKnown(o.place(), o.names[bits.TrailingZeros32(o.seen&^known)], names)
+	}
+	return notKnown(o.place(), o.stranger, names)
+}
+
+// notKnown is NotKnown for a name as it was scanned.
+func notKnown(place string, scanned []byte, known []string) string {
+	name, _ := decodeString(scanned[:bytes.LastIndexByte(scanned, '"')+1])
+	return NotKnown(place, name, known)
 }
 
 // given returns the extent of a member, nil when it is absent or null or when
@@ -344,7 +382,8 @@ func splitList(raw []byte, high int) (list [][]byte, count int) {
 }
 
 // element looks into one element of a list member as an object. Names that
-// come twice are for the caller to judge, depth was judged with the list.
+// come twice or are not known are for the caller to judge, depth was judged with
+// the list.
 func (o *object) element(field, index int, raw []byte, names []string, code Code) object {
 	inner := object{names: names, list: o.nameOf(field), index: index}
 	if raw[0] != '{' {

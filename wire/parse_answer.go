@@ -347,7 +347,7 @@ func ParseQueueFigures(data []byte) (*QueueFigures, error) {
 func (o *object) settingsOf() QueueSettings {
 	inner := object{names: settingNames}
 	copy(inner.raw[:len(settingNames)], o.raw[queueSetting:])
-	s := inner.queueSettings()
+	s := inner.queueSettings(false)
 	if inner.err != nil && o.err == nil {
 		o.err = inner.err
 	}

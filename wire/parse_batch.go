@@ -76,6 +76,8 @@ type batch struct {
 	// list, empty if it is one.
 	lists   int
 	instead string
+	// stranger is the first name that is not list, as it was scanned.
+	stranger []byte
 	// count is the length of the list. What is over the limit is counted only.
 	count   int
 	tooDeep bool
@@ -114,6 +116,8 @@ func (b *batch) member(name []byte) bool {
 	isList := string(plainName(name)) == b.list
 	if isList {
 		b.lists++
+	} else if b.stranger == nil {
+		b.stranger = name
 	}
 	first := b.peek()
 	if isList && b.lists == 1 && first == '[' {
@@ -163,6 +167,8 @@ func (b *batch) judge() *Error {
 		return Refuse(CodeInvalidBody, b.list+" must not appear twice")
 	case b.tooDeep:
 		return Refuse(CodeInvalidBody, "a member "+problemTooDeep)
+	case b.stranger != nil:
+		return Refuse(CodeUnknownMember, notKnown("", b.stranger, []string{b.list}))
 	case b.lists == 0 || b.instead == "null":
 		return Refuse(CodeInvalidArgument, fmt.Sprintf("%s is required: a list of 1 to %d %s", b.list, MaxBatchTasks, b.list))
 	case b.instead != "":

@@ -7,18 +7,18 @@ import (
 
 // frameBits has, for each type a client may send, the members it knows.
 var frameBits = map[string]uint32{
-	"hello":     1<<fieldToken | 1<<fieldWorkerID | 1<<fieldResume | 1<<fieldMaxMessageBytes,
-	"subscribe": 1<<fieldCommands | 1<<fieldLeaseSeconds | 1<<fieldWindow,
-	"window":    1 << fieldSize,
-	"received":  1 << fieldThrough,
-	"result":    deliveryBits | resultBits,
-	"nack":      deliveryBits | nackBits,
-	"abandon":   deliveryBits,
-	"release":   deliveryBits | releaseBits,
-	"heartbeat": 1<<fieldTasks | 1<<fieldExtendSeconds,
-	"enqueue":   enqueueBits,
-	"cancel":    1 << fieldTaskID,
-	"drain":     0,
+	"hello":     envelopeBits | 1<<fieldToken | 1<<fieldWorkerID | 1<<fieldResume | 1<<fieldMaxMessageBytes,
+	"subscribe": envelopeBits | 1<<fieldCommands | 1<<fieldLeaseSeconds | 1<<fieldWindow,
+	"window":    envelopeBits | 1<<fieldSize,
+	"received":  envelopeBits | 1<<fieldThrough,
+	"result":    envelopeBits | deliveryBits | resultBits,
+	"nack":      envelopeBits | deliveryBits | nackBits,
+	"abandon":   envelopeBits | deliveryBits,
+	"release":   envelopeBits | deliveryBits | releaseBits,
+	"heartbeat": envelopeBits | 1<<fieldTasks | 1<<fieldExtendSeconds,
+	"enqueue":   envelopeBits | enqueueBits,
+	"cancel":    envelopeBits | 1<<fieldTaskID,
+	"drain":     envelopeBits,
 }
 
 var (
@@ -93,7 +93,10 @@ func (m *message) frame() bool {
 
 // clientFrame makes the frame, or the Unknown that says why it is none.
 func (o *object) clientFrame() ClientFrame {
-	o.judge(envelopeBits)
+	o.once(envelopeBits)
+	if o.raw[fieldType] == nil {
+		o.judge(math.MaxUint32) // its name may be one of those that are not known
+	}
 	ref := o.ref()
 	kind := o.text(fieldType, &typeRule)
 	if bits, ok := frameBits[kind]; ok {

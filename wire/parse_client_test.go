@@ -87,6 +87,9 @@ func TestFrameTypeRefusals(t *testing.T) {
 		`"type":"welcome"`:              "invalid_argument: type names no frame that this server knows",
 		`"type":"Drain"`:                "invalid_argument: type names no frame that this server knows",
 		`"type":"drain","type":"drain"`: "invalid_body: type must not appear twice",
+		`"typ":"drain"`:                 "unknown_member: typ is not known; did you mean type?",
+		`"type":"drain","typ":1`:        "unknown_member: typ is not known; did you mean type?",
+		`"type":"drain","size":1`:       "unknown_member: size is not known; known here: type, ref",
 		`"type":"drain","x":` + nested(MaxNesting+1): "invalid_body: a member must not nest deeper than 64 levels",
 	})
 }
@@ -241,7 +244,7 @@ func TestFramesHaveDefaults(t *testing.T) {
 		`{"type":"heartbeat","tasks":null,"extendSeconds":null}`: &Heartbeat{},
 		`{"type":"heartbeat","tasks":[]}`:                        &Heartbeat{Tasks: []TaskRef{}},
 		`{"\u0074ype":"\u0064rain"}`:                             &Drain{},
-		`{"type":"window","size":10000,"result":1,"result":2}`:   &Window{Size: MaxWindow},
+		`{"type":"window","size":10000,"ref":null}`:              &Window{Size: MaxWindow},
 		`{"type":"enqueue","command":"a","payload":null}`: &Enqueue{EnqueueRequest: EnqueueRequest{
 			Command: "a", Payload: []byte("null"),
 		}},

@@ -293,10 +293,20 @@ const (
 	artifactName = iota
 	artifactURL
 	artifactContent
+	artifactType
+)
+
+// The tolerated ones are those that clients of the original HTTP API send and that
+// nothing reads; docs/from-codeq-http.md lists them.
+const (
+	artifactBits          = 1<<artifactName | 1<<artifactURL | 1<<artifactContent
+	toleratedArtifactBits = 1 << artifactType
 )
 
 var (
-	artifactNames    = []string{artifactName: "name", artifactURL: "url", artifactContent: "contentBase64"}
+	artifactNames = []string{
+		artifactName: "name", artifactURL: "url", artifactContent: "contentBase64", artifactType: "contentType",
+	}
 	artifactNameRule = textRule{code: CodeInvalidResult, high: MaxArtifactNameBytes, required: true, exact: true}
 	artifactURLRule  = textRule{code: CodeInvalidResult, high: MaxArtifactURLBytes, required: true, exact: true}
 )
@@ -306,7 +316,7 @@ func (o *object) artifacts() []Artifact {
 	artifacts := make([]Artifact, 0, len(list))
 	for i, raw := range list {
 		e := o.element(fieldArtifacts, i, raw, artifactNames, CodeInvalidResult)
-		e.judge(math.MaxUint32)
+		e.judge(artifactBits | toleratedArtifactBits)
 		if e.given(artifactContent) != nil {
 			e.refuse(CodeInvalidResult, artifactContent, "must be left out: uploads are not served yet, give a url")
 		}

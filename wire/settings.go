@@ -88,14 +88,16 @@ func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
 	}
 	o := object{names: settingNames}
 	o.scanBody(body, math.MaxUint32)
-	s := o.queueSettings()
+	s := o.queueSettings(true)
 	if o.err != nil {
 		return nil, o.err
 	}
 	return &s, nil
 }
 
-func (o *object) queueSettings() QueueSettings {
+// queueSettings reads what is asked for, or what a server says, which may be of a
+// newer version.
+func (o *object) queueSettings(asked bool) QueueSettings {
 	s := QueueSettings{
 		Ordered:             o.trueOrFalse(settingOrdered),
 		MaxAttempts:         int(o.integer(settingMaxAttempts, &queueAttemptsRule)),
@@ -112,8 +114,11 @@ func (o *object) queueSettings() QueueSettings {
 		o.refuse(CodeInvalidArgument, settingBackoff, problem)
 		return s
 	}
-	inner.judge(math.MaxUint32)
 	s.Backoff = inner.backoff()
+	if asked {
+		inner.judge(math.MaxUint32)
+		inner.checkPolicy(s.Backoff.Policy)
+	}
 	if inner.err != nil && o.err == nil {
 		o.err = Refuse(inner.err.Code, "backoff."+inner.err.Sentence)
 	}
@@ -121,18 +126,20 @@ func (o *object) queueSettings() QueueSettings {
 }
 
 func (o *object) backoff() Backoff {
-	b := Backoff{
+	return Backoff{
 		Policy:      o.text(backoffPolicy, &anyTextRule),
 		BaseSeconds: o.integer(backoffBase, &backoffRule),
 		MaxSeconds:  o.integer(backoffMax, &backoffRule),
 	}
-	switch b.Policy {
+}
+
+func (o *object) checkPolicy(policy string) {
+	switch policy {
 	case "", BackoffFixed, BackoffLinear, BackoffExponential, BackoffEqualJitter, BackoffFullJitter:
 	default:
 		o.refuse(CodeInvalidArgument, backoffPolicy, fmt.Sprintf("must be one of %s, %s, %s, %s, %s",
 			BackoffFixed, BackoffLinear, BackoffExponential, BackoffEqualJitter, BackoffFullJitter))
 	}
-	return b
 }
 
 // trueOrFalse reads a member that is a boolean; absent is false.

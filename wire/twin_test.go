@@ -36,9 +36,8 @@ func TestClaimRefusals(t *testing.T) {
 	} {
 		_, err := ParseClaimBatchRequest([]byte(body))
 		checkRefusal(t, body, err, want)
-		if one, err := ParseClaimRequest([]byte(body)); err != nil || one.Count != 1 {
-			t.Errorf("%s: a single claim has a count: %+v, %v", body, one, err)
-		}
+		_, err = ParseClaimRequest([]byte(body))
+		checkRefusal(t, body, err, "unknown_member: count is not known; known here: commands, leaseSeconds, waitSeconds, workerId")
 	}
 }
 
@@ -48,7 +47,7 @@ func TestClaimAccepts(t *testing.T) {
 		Commands: []string{"a", AllCommands}, LeaseSeconds: MaxLeaseSeconds, WaitSeconds: MaxClaimWaitSeconds, WorkerID: "ada", Count: MaxClaimTasks,
 	}
 	cases := map[string]ClaimRequest{
-		``: least, " ": least, `{}`: least, `{"commands":[],"waitSeconds":null}`: least, `{"priority":-1}`: least,
+		``: least, " ": least, `{}`: least, `{"commands":[],"waitSeconds":null}`: least,
 		string(AppendClaimRequest(nil, &full)):              full,
 		string(AppendClaimRequest(nil, &ClaimRequest{})):    least,
 		`{"count":1,"workerId":"","commands":["CaSe","a"]}`: {Commands: []string{"CaSe", "a"}, Count: 1},
