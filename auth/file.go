@@ -95,27 +95,54 @@ func missing(e *Entry) string {
 	return ""
 }
 
-func (r *entryReader) field(e *Entry, f yamlfile.Field) (err error) {
-	switch f.Name {
-	case "name":
+// entryFields are the fields of an entry and how each is read.
+var entryFields = []struct {
+	name string
+	read func(r *entryReader, e *Entry, f yamlfile.Field) error
+}{
+	{"name", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.Name, err = r.text(f, maxNameBytes)
-	case "sha256":
+		return err
+	}},
+	{"sha256", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.SHA256, err = r.digest(f)
-	case "tenant":
+		return err
+	}},
+	{"tenant", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.Tenant, err = r.text(f, wire.MaxTenantBytes)
-	case "subject":
+		return err
+	}},
+	{"subject", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.Subject, err = r.text(f, maxSubjectBytes)
-	case "scopes":
+		return err
+	}},
+	{"scopes", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.Scopes, err = r.scopes(f)
-	case "commands":
+		return err
+	}},
+	{"commands", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.Commands, err = r.commands(f)
-	case "expiresAt":
+		return err
+	}},
+	{"expiresAt", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
 		e.ExpiresAtMs, err = r.moment(f)
-	default:
-		// The name is not shown: it could be a token in the wrong place.
-		err = r.at(f.Line, "a token has only name, sha256, tenant, subject, scopes, commands and expiresAt")
+		return err
+	}},
+}
+
+func (r *entryReader) field(e *Entry, f yamlfile.Field) error {
+	names := make([]string, 0, len(entryFields))
+	for _, known := range entryFields {
+		if known.name == f.Name {
+			return known.read(r, e, f)
+		}
+		names = append(names, known.name)
 	}
-	return err
+	if wire.Nearest(f.Name, names) == "" {
+		// The name is not shown: it could be a token in the wrong place.
+		return r.at(f.Line, "a token has only %s", strings.Join(names, ", "))
+	}
+	return r.at(f.Line, "%s", wire.NotKnown("", f.Name, names))
 }
 
 func (r *entryReader) text(f yamlfile.Field, maxBytes int) (string, error) {

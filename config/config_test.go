@@ -88,9 +88,9 @@ func TestWhatAFlagLeftInTheStructIsNoValue(t *testing.T) {
 
 func TestBadSettingsAreToldWithWhereTheyStand(t *testing.T) {
 	for content, want := range map[string]string{
-		"opne: 3\n":                    `F:1: there is no setting "opne"; was "open" meant?`,
-		"on: true\nsome_size: 1\n":     `F:2: there is no setting "some_size"; was "some-size" meant?`,
-		"config: x\n":                  `F:1: there is no setting "config"`,
+		"opne: 3\n":                    `F:1: opne is not known; did you mean open?`,
+		"on: true\nsome_size: 1\n":     `F:2: some_size is not known; did you mean some-size?`,
+		"config: x\n":                  `F:1: config is not known; known here: word, choice, open, some-size, for, on, key`,
 		"open: 33\n":                   `F:1: open must be from 1 to 32, got "33"`,
 		"open: 0\n":                    `F:1: open must be from 1 to 32, got "0"`,
 		"open: 0x10\n":                 `F:1: open must be a whole number, got "0x10"`,
@@ -107,7 +107,7 @@ func TestBadSettingsAreToldWithWhereTheyStand(t *testing.T) {
 		"- word\n":                     "F:1: the file must be a map of settings like \"listen: 127.0.0.1:8080\", got a list",
 		"word: a\nword: b\n":           "F:2: not YAML: this name is given twice in one map",
 		"open: 0\non: 1\nzzz: 1\na: 2\n": "F:1: open must be from 1 to 32, got \"0\"\nF:2: on must be true or false, got \"1\"\n" +
-			"F:3: there is no setting \"zzz\"\nF:4: there is no setting \"a\"; was \"on\" meant?",
+			"F:3: zzz is not known; known here: word, choice, open, some-size, for, on, key\nF:4: a is not known; known here: word, choice, open, some-size, for, on, key",
 		"open: 13\non: true\n": "open (F:1) of 13 and on (F:2) exclude one another",
 	} {
 		path := file(t, content)

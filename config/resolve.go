@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"codeq/wire"
 	"codeq/yamlfile"
 )
 
@@ -165,8 +166,10 @@ func (r *Resolved) unknown(path string, file map[string]yamlfile.Field) []error 
 	for name, f := range file {
 		left[name] = f
 	}
+	known := make([]string, 0, len(r.rows))
 	for i := range r.rows {
 		delete(left, r.rows[i].Name)
+		known = append(known, r.rows[i].Name)
 	}
 	var found []error
 	for len(left) > 0 {
@@ -177,51 +180,7 @@ func (r *Resolved) unknown(path string, file map[string]yamlfile.Field) []error 
 			}
 		}
 		delete(left, first.Name)
-		found = append(found, &yamlfile.Error{File: path, Line: first.Line, Sentence: fmt.Sprintf(
-			"there is no setting %.40q%s", first.Name, r.suggestion(first.Name))})
+		found = append(found, &yamlfile.Error{File: path, Line: first.Line, Sentence: wire.NotKnown("", first.Name, known)})
 	}
 	return found
-}
-
-// suggestion names the setting that was meant, if one is near.
-func (r *Resolved) suggestion(name string) string {
-	if s := r.near(name); s != nil {
-		return fmt.Sprintf("; was %q meant?", s.Name)
-	}
-	return ""
-}
-
-// near is the setting whose name is nearly that, nil if there is none.
-func (r *Resolved) near(name string) (nearest *Setting) {
-	best := 2
-	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
-	for i := range r.rows {
-		if d := distance(plain, strings.ReplaceAll(r.rows[i].Name, "-", "")); d < best || d == best && nearest == nil {
-			best, nearest = d, &r.rows[i]
-		}
-	}
-	return nearest
-}
-
-// distance is how many letters must be put in, left out or changed to get from
-// one word to the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			row[j+1] = min(change, above+1, row[j]+1)
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }

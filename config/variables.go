@@ -1,9 +1,11 @@
 package config
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
+
+	"codeq/wire"
 )
 
 // servicePart is how Kubernetes begins the end of a variable about a service.
@@ -29,11 +31,7 @@ func (r *Resolved) strangers(from *Sources) []error {
 			slices.ContainsFunc(services, func(service string) bool { return isOfService(name, service) }) {
 			continue
 		}
-		meant := ""
-		if s := r.near(strings.TrimPrefix(name, envPrefix)); s != nil {
-			meant = fmt.Sprintf("; was %s meant?", s.Env())
-		}
-		found = append(found, fmt.Errorf("%.60s is no variable of a setting%s", name, meant))
+		found = append(found, errors.New(wire.NotKnown("variable ", name, ours)))
 	}
 	return found
 }

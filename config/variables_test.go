@@ -18,9 +18,9 @@ func withVariables(pairs ...string) error {
 
 func TestVariableThatIsNoSettingIsRefused(t *testing.T) {
 	err := withVariables("CODEQ_SOMESIZE=4MiB", "CODEQ_ZZZ=hunter2", "CODEQ_On=true", "codeq_on=1", "PATH=/bin")
-	want := "CODEQ_On is no variable of a setting; was CODEQ_ON meant?\n" +
-		"CODEQ_SOMESIZE is no variable of a setting; was CODEQ_SOME_SIZE meant?\n" +
-		"CODEQ_ZZZ is no variable of a setting"
+	want := "variable CODEQ_On is not known; did you mean CODEQ_ON?\n" +
+		"variable CODEQ_SOMESIZE is not known; did you mean CODEQ_SOME_SIZE?\n" +
+		"variable CODEQ_ZZZ is not known; known here: CODEQ_URL, CODEQ_WORD, CODEQ_CHOICE, CODEQ_OPEN, CODEQ_SOME_SIZE, CODEQ_FOR, CODEQ_ON, CODEQ_KEY"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

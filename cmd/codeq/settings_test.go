@@ -31,7 +31,7 @@ func TestServeWithBadSettingsSaysWhereAndStartsNothing(t *testing.T) {
 	tokens := fileWith(t, "tokens.yaml", "- name: a\n  sha256: cq_oops\n")
 	for content, want := range map[string]string{
 		"# mine\nshards: 40\n":                `F:2: shards must be from 1 to 32, got "40"`,
-		"listn: 1.2.3.4:5\n":                  `F:1: there is no setting "listn"; was "listen" meant?`,
+		"listn: 1.2.3.4:5\n":                  `F:1: listn is not known; did you mean listen?`,
 		"listen: [\n":                         "F:1: not YAML: sequence end token ']' not found",
 		"\n\nlog-level: loud\nmemory: 1MiB\n": "F:4: memory must be from 128MiB to 1TiB, got \"1MiB\"; F:3: log-level must be one of debug, info, warn, error, got \"loud\"",
 		"shards: 32\n":                        "shards of 32 (F:1) need a memory of at least 768MiB, but memory is 512MiB (default)",
@@ -55,7 +55,7 @@ func TestServeWithBadSettingsSaysWhereAndStartsNothing(t *testing.T) {
 	t.Setenv("CODEQ_SERVICE_HOST", "10.0.0.1")
 	t.Setenv("CODEQ_MAXSESSIONS", "10")
 	code, _, err = codeq("", "serve", "--data", data)
-	if code != exitWrong || err != "codeq: CODEQ_MAXSESSIONS is no variable of a setting; was CODEQ_MAX_SESSIONS meant?\n" {
+	if code != exitWrong || err != "codeq: variable CODEQ_MAXSESSIONS is not known; did you mean CODEQ_MAX_SESSIONS?\n" {
 		t.Errorf("an unknown variable: exit code %d, %q", code, err)
 	}
 	code, _, err = codeq("", "serve", "--data", data, "--config", "/nowhere/codeq.yaml")
