@@ -112,10 +112,25 @@ func (p *Peer) Say(frames ...wire.ClientFrame) error {
 		}
 		message = wire.AppendClientFrame(message, f)
 	}
-	if err := p.conn.WriteMessage(gws.OpcodeText, append(message, ']')); err != nil {
+	return p.write(append(message, ']'))
+}
+
+func (p *Peer) write(message []byte) error {
+	if err := p.conn.WriteMessage(gws.OpcodeText, message); err != nil {
 		return fmt.Errorf("say: %w: %w", ErrNoAnswer, err)
 	}
 	return nil
+}
+
+// AskText is Ask for a frame of this type with members as they are written, each
+// behind a comma: what no frame of package wire can say.
+func (p *Peer) AskText(ctx context.Context, kind, members string) (*wire.OK, error) {
+	ref := p.ref.Add(1)
+	answer := p.events.expect(ref)
+	if err := p.write(fmt.Appendf(nil, `{"type":%q,"ref":%d%s}`, kind, ref, members)); err != nil {
+		return nil, err
+	}
+	return p.await(ctx, answer)
 }
 
 // Ask sends the frame that make builds around a new ref, and waits for its
