@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"codeq/wire"
@@ -153,8 +154,9 @@ func (c *crew) startReady(ctx context.Context) {
 	}
 	clear(c.order[len(kept):])
 	c.order = kept
-	if len(c.order) > 0 {
-		c.stale.Reset(time.Until(c.order[0].came.Add(startWithin)))
+	// What is not ready can not be handed back, so nothing is to be done for it then.
+	if i := slices.IndexFunc(c.order, func(j *job) bool { return j.state == jobReady }); i >= 0 {
+		c.stale.Reset(time.Until(c.order[i].came.Add(startWithin)))
 	}
 }
 

@@ -278,7 +278,13 @@ func (g *gated) SetReadDeadline(at time.Time) error {
 	if g.stage.deadlines.Add(1) > 2 && g.stage.generous != nil && time.Until(at) > 10*time.Second {
 		<-g.stage.generous
 	}
-	return g.Conn.SetReadDeadline(at)
+	err := g.Conn.SetReadDeadline(at)
+	select {
+	case <-g.closed:
+		return err
+	default:
+		return nil // a pipe also refuses when the other end is closed; a socket does not
+	}
 }
 
 func (g *gated) Close() error {

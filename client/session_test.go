@@ -35,6 +35,11 @@ func newShop(t *testing.T, o SessionOptions) (*shop, *peer) {
 	if err := <-dialled; err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() { // else the session would go on for ever
+			s.session.Close()
+		}
+	})
 	return s, p
 }
 

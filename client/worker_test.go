@@ -22,6 +22,7 @@ type shift struct {
 	aside   map[byte]*handling // started, not looked at yet
 	settled []Settlement
 	ended   chan error
+	failed  chan struct{} // closed when the test has failed
 }
 
 // handling is one run of the handler.
@@ -39,12 +40,17 @@ func (h *handling) cancelled() error {
 
 func newShift(t *testing.T, window int) *shift {
 	t.Helper()
-	s := &shift{stage: newStage(t), started: make(chan *handling, 100), aside: map[byte]*handling{}, ended: make(chan error, 1)}
+	s := &shift{stage: newStage(t), started: make(chan *handling, 100), aside: map[byte]*handling{}, ended: make(chan error, 1), failed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	handler := func(ctx context.Context, d Delivery) Outcome {
 		h := &handling{name: d.Task.ID[15], ctx: ctx, end: make(chan Outcome)}
 		s.started <- h
-		return <-h.end
+		select {
+		case outcome := <-h.end:
+			return outcome
+		case <-s.failed:
+			return Release()
+		}
 	}
 	worker, err := s.client.NewWorker(WorkerOptions{
 		Commands: []string{"hash"}, Window: window, WorkerID: "ada", Handler: handler,
@@ -55,6 +61,12 @@ func newShift(t *testing.T, window int) *shift {
 	}
 	s.worker = worker
 	go func() { s.ended <- worker.Run(s.ctx) }()
+	t.Cleanup(func() {
+		if t.Failed() { // else the worker would go on for ever
+			close(s.failed)
+			s.stop(errTest)
+		}
+	})
 	return s
 }
 
