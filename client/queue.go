@@ -21,9 +21,9 @@ func (c *Client) Queue(ctx context.Context, command string) (*QueueAnswer, error
 }
 
 // SetQueue replaces the settings of a queue; what is zero goes back to the
-// server's default. Whether the queue is paused stays. Ordered changes only while
-// the queue has no task, ended ones included; otherwise the error has the code
-// queue_not_empty.
+// server's default. Whether the queue is paused stays. Spread may be set at any
+// time, and taken back only while no shard but the home of the queue holds a task
+// of it, ended ones included; otherwise the error has the code queue_not_empty.
 func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.QueueSettings) (*QueueAnswer, error) {
 	return c.queue(ctx, call{
 		method: http.MethodPut, path: queuePath(command), body: wire.AppendQueueSettings(nil, settings),

@@ -57,9 +57,9 @@ func (l *line) tick() int64 {
 	return l.clock
 }
 
-// order asks for the order of the queue.
-func (l *line) order() error {
-	_, err := l.api.Do(l.ctx, http.MethodPut, "/admin/queues/"+l.command, `{"ordered":true}`)
+// spread has the queue spread, or asks for one order.
+func (l *line) spread(spread bool) error {
+	_, err := l.api.Do(l.ctx, http.MethodPut, "/admin/queues/"+l.command, fmt.Sprintf(`{"spread":%t}`, spread))
 	return err
 }
 
@@ -190,14 +190,11 @@ func (l *line) awaitPosted(posted *atomic.Int64, n int64) {
 	}
 }
 
-// Producers of an ordered queue, one by one, in batches and over a session, while
+// Producers of a queue, one by one, in batches and over a session, while
 // the server is killed, and killed again before the second half is handed out.
-func TestOrderedQueueKeepsItsOrderOverKills(t *testing.T) {
+func TestU02QueueKeepsItsOrderOverKills(t *testing.T) {
 	server := blackbox.Serve(t, "--shards", "4")
 	l := newLine(t, server, "ledger")
-	if err := l.order(); err != nil {
-		t.Fatalf("order an empty queue: %v", err)
-	}
 	const producers, each = 6, 24
 	var all sync.WaitGroup
 	var posted atomic.Int64
@@ -269,9 +266,9 @@ func (l *line) answeredTogether(posts []*post) {
 	}
 }
 
-// Producers that do not stop while their queues become ordered: whether that is
-// done or refused, no task is lost, made twice or told to anybody else, and what
-// is posted behind the answer comes in order.
+// Producers that do not stop while their queues are spread and get one order
+// again: whether that is done or refused, no task is lost, made twice or told to
+// anybody else, and what is posted behind the answer comes in order.
 func TestProducersMeetTheChangeOfTheOrder(t *testing.T) {
 	server := blackbox.Serve(t, "--shards", "4")
 	const queues, producers, each = 10, 4, 6
@@ -282,8 +279,11 @@ func TestProducersMeetTheChangeOfTheOrder(t *testing.T) {
 	for n := range lines {
 		l := newLine(t, server, fmt.Sprint("q", n))
 		lines[n] = l
+		if err := l.spread(true); err != nil {
+			t.Fatalf("spread %s: %v", l.command, err)
+		}
 		change := func() {
-			switch err := l.order(); {
+			switch err := l.spread(false); {
 			case err == nil:
 				orderedAt[n] = l.tick()
 			case !mustWait(err):
@@ -291,9 +291,9 @@ func TestProducersMeetTheChangeOfTheOrder(t *testing.T) {
 			}
 		}
 		if n == 0 {
-			change() // one is ordered whatever the machine does
+			change() // one has an order whatever the machine does
 			if orderedAt[0] == 0 {
-				t.Fatal("an empty queue was not ordered")
+				t.Fatal("an empty queue got no order")
 			}
 		} else {
 			all.Go(change)

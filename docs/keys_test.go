@@ -29,22 +29,22 @@ type fate struct {
 	bring       func(x *site, command string, ids []string)
 }
 
-const (
-	orderedMember = `"ordered":true`
-	isOrdered     = "{" + orderedMember + "}"
-)
+const spreadMember = `"spread":true`
 
-// allFates are those of the rows, each in a queue like most and in an ordered one,
-// unless the row itself is about that.
+// allFates are those of the rows, each in a queue like most, in one that is spread,
+// and in one that is spread over the first tasks.
 func allFates() (all []fate) {
 	for _, f := range fates {
 		all = append(all, f)
-		if strings.Contains(f.row, "ordered") {
-			continue
+		spread, later := f, f
+		spread.command += "-spread"
+		spread.set = strings.Trim(spreadMember+","+f.set, ",")
+		later.command += "-later"
+		later.bring = func(x *site, command string, ids []string) {
+			f.bring(x, command, ids)
+			x.must("PUT", "/admin/queues/"+command, "{"+strings.Trim(spreadMember+","+f.set, ",")+"}")
 		}
-		f.command += "-ordered"
-		f.set = strings.Trim(orderedMember+","+f.set, ",")
-		all = append(all, f)
+		all = append(all, spread, later)
 	}
 	return all
 }
@@ -52,14 +52,6 @@ func allFates() (all []fate) {
 // fates are the rows of the table, those first that reach beyond their queue.
 var fates = []fate{
 	{row: "was removed by a cleanup", command: "cleaned", bring: func(x *site, command string, ids []string) { x.remove(command, ids) }},
-	{row: "was removed, and its queue has become ordered", command: "becomes", bring: func(x *site, command string, ids []string) {
-		x.remove(command, ids)
-		x.must("PUT", "/admin/queues/"+command, isOrdered)
-	}},
-	{row: "was removed, and its queue is ordered no more", command: "became", set: orderedMember, bring: func(x *site, command string, ids []string) {
-		x.remove(command, ids)
-		x.must("PUT", "/admin/queues/"+command, `{}`)
-	}},
 	{row: "was removed when its time was over", command: "over", set: `"retentionSeconds":1`, bring: func(x *site, command string, ids []string) {
 		x.complete(command, ids, `"result":{}`)
 		x.mustBeGone(ids)
@@ -295,7 +287,7 @@ func cellsOfKeys(t *testing.T, fates []fate) (all []*cell) {
 	return all
 }
 
-// Every cell of the table of keys, in queues that are ordered and in those that are
+// Every cell of the table of keys, in queues that are spread and in those that are
 // not, for each way to post and before and after the server is killed with nothing left of what it had not synced.
 func TestEveryCellOfTheTableOfKeysIsTrue(t *testing.T) {
 	disk := vfs.NewCrashableMem()

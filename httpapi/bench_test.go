@@ -193,6 +193,14 @@ func read(t testing.TB, response *http.Response) got {
 }
 
 // post makes a task and gives it back.
+// spread lets the tasks of a queue lie on all shards.
+func (b *bench) spread(command string) {
+	b.t.Helper()
+	if g := b.do("PUT", "/v1/codeq/admin/queues/"+command, `{"spread":true}`); g.status != http.StatusOK {
+		b.t.Fatalf("spread %s: %d %s", command, g.status, g.body)
+	}
+}
+
 func (b *bench) post(body string, header ...string) *wire.Task {
 	b.t.Helper()
 	g := b.do("POST", "/v1/codeq/tasks", body, header...)

@@ -33,6 +33,7 @@ func busyTest(t *testing.T, test func(t *testing.T, b *handBench)) {
 		}
 		b.busy.Store(-1)
 		go b.run()
+		b.spread("c")
 		defer func() {
 			b.done <- struct{}{}
 			synctest.Wait()
@@ -185,6 +186,18 @@ func prefixed(before, text, after string) string {
 func TestAClaimThatWaitedTakesAllThatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{unsynced: true})
+		spread := make(chan struct{})
+		go func() {
+			b.spread("c")
+			close(spread)
+		}()
+		for range 2 { // the home, the others
+			synctest.Wait()
+			if err := b.store.Barrier(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-spread
 		var news []int
 		release := b.synced
 		b.synced = func(shard int, _ uint64) { news = append(news, shard) }

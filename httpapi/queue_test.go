@@ -62,8 +62,14 @@ func TestSettingsOfAQueueHoldForWhoDoesNotSay(t *testing.T) {
 	if nack.status != http.StatusOK || !strings.Contains(nack.body, `"delaySeconds":7`) {
 		t.Errorf("nacked: %d %s", nack.status, nack.body)
 	}
-	b.do("PUT", "/v1/codeq/admin/queues/c", `{"ordered":true}`).mustRefuse(t, wire.CodeQueueNotEmpty)
-	b.do("PUT", "/v1/codeq/admin/queues/c", `{"ordered":1}`).mustRefuse(t, wire.CodeInvalidArgument)
+	b.do("PUT", "/v1/codeq/admin/queues/c", `{"spread":1}`).mustRefuse(t, wire.CodeInvalidArgument)
+	for _, body := range []string{`{"ordered":true}`, `{"ordered":false,"spread":true}`} {
+		g := b.do("PUT", "/v1/codeq/admin/queues/c", body)
+		g.mustRefuse(t, wire.CodeInvalidArgument)
+		if !strings.Contains(g.body, "unless its setting spread is true") {
+			t.Errorf("%s is refused without saying what is right: %s", body, g.body)
+		}
+	}
 	b.do("PUT", "/v1/codeq/admin/queues/c", `{"maxAttempts":0}`).mustRefuse(t, wire.CodeInvalidArgument)
 	b.do("PUT", "/v1/codeq/admin/queues/a%20b", `{}`).mustRefuse(t, wire.CodeInvalidCommand)
 }

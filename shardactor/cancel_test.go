@@ -106,6 +106,7 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := startTestEngine(t, 4, vfs.NewMem(), noFatal)
 		defer e.stop()
+		e.spread(t)
 		w := &contender{engine: e, ids: make([]wire.TaskID, tasks), fates: make([]fate, tasks)}
 		w.onGrant = func(n int) {
 			if n%4 == 2 {

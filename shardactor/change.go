@@ -12,10 +12,14 @@ import (
 // Change is one change of the settings of a queue on its way through the
 // shards: its home decides first and makes that durable, then every other shard
 // has it copied. So whoever is answered knows that it holds in all of them, and
-// a crash half-way is healed from the home. A change that may make the queue
-// ordered has the others say first that they have no task of it, and take none
-// until they have the copy. In a crash they forget that, which is as well: either
-// nothing was decided, or the next start copies it before anything comes.
+// a crash half-way is healed from the home. A change that may put a spread queue
+// into one order has the others say first that they have no task of it, and take
+// none until they have the copy. In a crash they forget that, which is as well:
+// either nothing was decided, or the next start copies it before anything comes.
+//
+// The router spreads a queue from the end of the change on, when every shard may
+// have its tasks, and until the end of the one that takes that back; what it sends
+// to a shard that is frozen meanwhile is refused.
 type Change struct {
 	Queue store.QueueKey
 	What  SettingsChange
@@ -34,7 +38,7 @@ type Change struct {
 	stage stage
 	waits int
 	// frozen are the shards that keep the queue empty for this change, refusal is
-	// what one said that does not, or the home.
+	// what one said that does not, or the home, latest the newest that one has.
 	frozen  []int
 	refusal *wire.Error
 	latest  store.Settings
@@ -55,7 +59,7 @@ func (e *Engine) Configure(c *Change) {
 	c.engine, c.home = e, wire.ShardOfQueue(c.Queue.Tenant, c.Queue.Command, len(e.loops))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.What.Settings != nil && c.What.Settings.Ordered && len(e.loops) > 1 {
+	if c.What.Settings != nil && !c.What.Settings.Spread && len(e.loops) > 1 {
 		c.askOthers(func(to Asker) Message { return &Freeze{Asker: to, Queue: c.Queue} })
 		return
 	}
@@ -101,7 +105,9 @@ func (c *Change) Deliver(effects []Effect) {
 		case *Frozen:
 			c.frozen = append(c.frozen, int(e.Ref))
 		case *Configured:
-			c.configured(e.Settings)
+			if e.Settings.Version > c.latest.Version {
+				c.latest = e.Settings
+			}
 		case *Refused:
 			c.refusal = e.Err
 		default:
@@ -111,16 +117,6 @@ func (c *Change) Deliver(effects []Effect) {
 		if c.waits == 0 && c.stage != over {
 			c.next()
 		}
-	}
-}
-
-// configured takes note of what a shard has, the home first.
-func (c *Change) configured(now store.Settings) {
-	if now.Version > c.latest.Version {
-		c.latest = now
-	}
-	if c.stage == deciding {
-		c.engine.router.learn(c.Queue, &now)
 	}
 }
 
@@ -139,6 +135,7 @@ func (c *Change) next() {
 			return &CopySettings{Asker: to, Queue: c.Queue, Settings: decided, Thaw: thaw}
 		})
 	default:
+		c.engine.router.learn(c.Queue, &c.latest)
 		c.end(nil)
 	}
 }

@@ -72,6 +72,7 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
 		e := startTestEngine(t, 4, disk, noFatal)
+		e.spread(t)
 		busy := newIdleWorker(e, 1, 30)
 		e.enqueue(t, nil, 30, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
 		e.enqueue(t, nil, 20, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9, DelaySeconds: 20})
@@ -143,6 +144,7 @@ func TestSettingsReachEveryShardAfterACrashHalfWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
 		e := startTestEngine(t, 4, disk, noFatal)
+		e.spread(t)
 		e.enqueue(t, nil, 40, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
 		home := wire.ShardOfQueue("default", "a", 4)
 		paused := true

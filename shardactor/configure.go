@@ -1,9 +1,6 @@
 package shardactor
 
-import (
-	"codeq/store"
-	"codeq/wire"
-)
+import "codeq/store"
 
 // configure decides a change of settings in the home shard of the queue. A
 // change that changes nothing makes no new version; its asker learns what holds
@@ -16,10 +13,6 @@ func (s *Shard) configure(m *Configure) {
 	}
 	if m.Change.Settings != nil {
 		next.QueueSettings = *m.Change.Settings
-	}
-	if counters := q.index.Counters(); next.Ordered != q.settings.Ordered && !counters.IsZero() {
-		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueNotEmpty, notEmpty)
-		return
 	}
 	if next != q.settings || next.Version == 0 {
 		next.Version++

@@ -3,8 +3,7 @@ package shardactor
 import "codeq/store"
 
 // copySettings takes over what the home of a queue has decided. A copy that
-// comes late, behind a newer one, changes nothing. New tasks that waited for it
-// are on their way before it is answered.
+// comes late, behind a newer one, changes nothing.
 func (s *Shard) copySettings(m *CopySettings) {
 	q := s.queueOf(m.Queue)
 	if m.Settings.Version > q.settings.Version {
@@ -13,7 +12,6 @@ func (s *Shard) copySettings(m *CopySettings) {
 	if m.Thaw {
 		s.thaw(q)
 	}
-	s.unpark(m.Queue)
 	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: q.settings})
 }
 

@@ -162,7 +162,8 @@ type queue struct {
 	settings store.Settings
 	// atHome: this shard is the home of the queue.
 	atHome bool
-	// freezes counts the changes for which the queue must stay empty here.
+	// freezes counts the changes for which the queue must stay empty here; see
+	// freeze.
 	freezes    int
 	inReady    bool
 	inRunnable bool

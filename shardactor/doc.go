@@ -9,7 +9,7 @@
 // a task goes through transition, which alone moves index keys, counters,
 // record, history, result and event.
 //
-// The shell (astray.go, change.go, engine.go, figures.go, loop.go, outlet.go,
+// The shell (change.go, engine.go, figures.go, loop.go, outlet.go,
 // room.go, router.go, seat.go) is the rest: one actor per shard that drains the
 // mailbox, runs rounds, applies one batch per round and lets effects out once the
 // sync that covers them is over. The shard's actor alone calls the core; Seat,

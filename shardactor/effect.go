@@ -91,13 +91,6 @@ type Extended struct {
 	Lost         []wire.TaskRef
 }
 
-// Misplaced tells the router that a new task belongs into another shard by these
-// settings. Nobody has been answered.
-type Misplaced struct {
-	Enqueue  *Enqueue
-	Settings store.Settings
-}
-
 // Frozen answers Freeze: there is no task of the queue here, and none comes.
 type Frozen struct {
 	Ref uint64
@@ -174,7 +167,6 @@ func (*Extended) effect()   {}
 func (*Cleaned) effect()    {}
 func (*Cancelled) effect()  {}
 func (*Replayed) effect()   {}
-func (*Misplaced) effect()  {}
 func (*Frozen) effect()     {}
 func (*Purged) effect()     {}
 func (*Explained) effect()  {}

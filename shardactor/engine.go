@@ -48,9 +48,6 @@ type EngineOptions struct {
 	// keep or change what it is shown, except the effects themselves. nil
 	// outside a simulation.
 	Observe func(*Observed)
-	// Strayed is shown what shards send back to the router, nil outside a
-	// simulation.
-	Strayed func([]Effect)
 }
 
 // Observed is one round with everything that went into it.
@@ -108,7 +105,6 @@ type Engine struct {
 	loops   []*loop
 	actors  []*actor.Actor
 	figures *figures
-	strayed func([]Effect)
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
 	// epochs counts the seats.
@@ -143,7 +139,6 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		router:      newRouter(shards, o.Random),
 		figures:     newFigures(),
 		mostUntaken: o.Limits.orDefault().UntakenBytes,
-		strayed:     o.Strayed,
 	}
 	for i := range recovered[0].Settings {
 		found := &recovered[0].Settings[i] // every shard has them; see copyNewest
@@ -156,7 +151,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		}
 		span := o.Store.Span(shard)
 		core := NewShard(Config{
-			Shard: shard, Shards: shards, Router: &astray{e}, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
+			Shard: shard, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
 		}, span, recovered[shard], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt[Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
@@ -200,7 +195,6 @@ func (e *Engine) Stop() error {
 	if err := e.store.Barrier(); err != nil {
 		return fmt.Errorf("sync at stop: %w", err)
 	}
-	e.turnAway()
 	return nil
 }
 

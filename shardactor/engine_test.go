@@ -159,6 +159,7 @@ func TestOneSessionWithWindowOneDrainsFourShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := startTestEngine(t, 4, vfs.NewMem(), noFatal)
 		defer e.stop()
+		e.spread(t)
 		e.enqueue(t, nil, 400, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 3})
 		w := newEagerWorker(t, e, 1)
 		synctest.Wait()
@@ -181,6 +182,7 @@ func TestRefillNeverGrantsTwice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := startTestEngine(t, 2, vfs.NewMem(), noFatal)
 				defer e.stop()
+				e.spread(t)
 				w := newEagerWorker(t, e, window)
 				for i := range 6 {
 					e.enqueue(t, nil, 250, wire.EnqueueRequest{

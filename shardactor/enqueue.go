@@ -7,11 +7,10 @@ import (
 	"codeq/wire"
 )
 
-// enqueue makes a task, or finds the one its idempotency key already made, unless
-// the task belongs into another shard.
+// enqueue makes a task, or finds the one its idempotency key already made.
 func (s *Shard) enqueue(m *Enqueue) {
 	key := store.QueueKey{Command: m.Command, Tenant: m.Tenant}
-	if !s.belongsHere(m, key) {
+	if !s.takesNew(m, key) {
 		return
 	}
 	if m.IdempotencyKey != "" && s.replayed(m, key) {

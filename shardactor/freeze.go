@@ -3,17 +3,42 @@ package shardactor
 import (
 	"fmt"
 
+	"codeq/store"
 	"codeq/wire"
 )
 
-// notEmpty is why a queue keeps its order, or goes without one.
-const notEmpty = "ordered can be changed only while the queue has no task, ended ones included, and it has some; " +
-	"let them end and remove them with POST /v1/codeq/admin/tasks/cleanup"
+const (
+	// notEmpty is why a queue stays spread.
+	notEmpty = "a spread queue can be put into one order only while no shard but its home holds a task of it, " +
+		"ended ones included, and another does; let them end and remove them with POST /v1/codeq/admin/tasks/cleanup"
+
+	// inOneShard refuses a task that was sent away from home just before its queue
+	// was put into one order. Repeated, it goes home.
+	inOneShard = "the queue is being put into one order; post the task again after a second"
+)
+
+// takesNew says whether a new task of the queue may be made in this shard: at home
+// always, elsewhere while the queue is spread and no change needs it empty here.
+// The shard judges that by its own copy of the settings, whatever the router knew
+// when it drew the id.
+func (s *Shard) takesNew(m *Enqueue, key store.QueueKey) bool {
+	q, here := s.queues[key], false
+	if q == nil {
+		here = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
+	} else {
+		here = q.atHome || q.settings.Spread && q.freezes == 0
+	}
+	if !here {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeOverloaded, inOneShard)
+	}
+	return here
+}
 
 // freeze answers that the queue has no task in this shard, and keeps it so: new
-// ones wait from here on, until the same change brings its copy of the settings,
-// or the word that it failed. So the home may decide over a queue that is empty
-// everywhere.
+// ones are refused from here on, until the same change brings its copy of the
+// settings, or the word that it failed. A task that was under way to this shard
+// comes before the question, and counts, or behind it, and is refused. So the home
+// may decide that all tasks of the queue lie with it.
 func (s *Shard) freeze(m *Freeze) {
 	q := s.queueOf(m.Queue)
 	if counters := q.index.Counters(); !counters.IsZero() {

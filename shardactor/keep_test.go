@@ -75,7 +75,7 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e, s := steppedEngine(t, shards)
 			k := &keeper{engine: e, stuck: test.stuck}
-			fill(t, e, perShard)
+			fill(t, e, s, perShard)
 			k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
 			k.seat.SetWindow(test.window)
 			for shard := range shards {
@@ -137,9 +137,14 @@ func runAll(t *testing.T, e *Engine, s *store.Store) {
 	}
 }
 
-// fill gives every shard as many tasks.
-func fill(t *testing.T, e *Engine, perShard int) {
+// fill gives every shard as many tasks of a queue that is spread.
+func fill(t *testing.T, e *Engine, s *store.Store, perShard int) {
 	t.Helper()
+	e.Configure(&Change{
+		Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{Spread: true}}, Done: func(store.Settings, *wire.Error) {},
+	})
+	runAll(t, e, s) // the home
+	runAll(t, e, s) // the copies
 	left := make([]int, e.Shards())
 	for shard := range left {
 		left[shard] = perShard

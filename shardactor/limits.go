@@ -15,10 +15,6 @@ type Limits struct {
 	// for, Reaps of ended tasks, and Sweeps, the queues that a cleanup looks into:
 	// each is a scan or two, and many may have nothing to remove.
 	Messages, BatchBytes, Due, Grants, Refills, Refilled, Floors, Reaps, Sweeps int
-	// Parked and ParkedBytes bound new tasks that wait for the settings of their
-	// queue. They wait for a sync or two, so only a disk that hangs lets it come
-	// to that.
-	Parked, ParkedBytes int
 	// Compared is how many open members one grant looks at; more only cost time,
 	// the ring moves on.
 	Compared int
@@ -41,7 +37,7 @@ type Limits struct {
 // DefaultLimits is what holds outside of tests.
 var DefaultLimits = Limits{
 	Messages: 1024, BatchBytes: 1 << 20, Due: 1024, Grants: 1024, Refills: 64, Refilled: 8192, Floors: 16, Reaps: 256, Sweeps: 64,
-	Parked: 1024, ParkedBytes: 4 << 20, Compared: 32, UntakenBytes: MaxUntakenBytes, KeptInRow: 8, Releases: 10,
+	Compared: 32, UntakenBytes: MaxUntakenBytes, KeptInRow: 8, Releases: 10,
 	Failed: wire.MaxFailedLetters,
 }
 
@@ -51,7 +47,7 @@ func (l Limits) orDefault() Limits {
 		Messages: cmp.Or(l.Messages, d.Messages), BatchBytes: cmp.Or(l.BatchBytes, d.BatchBytes), Due: cmp.Or(l.Due, d.Due),
 		Grants: cmp.Or(l.Grants, d.Grants), Refills: cmp.Or(l.Refills, d.Refills), Refilled: cmp.Or(l.Refilled, d.Refilled),
 		Floors: cmp.Or(l.Floors, d.Floors), Reaps: cmp.Or(l.Reaps, d.Reaps), Sweeps: cmp.Or(l.Sweeps, d.Sweeps),
-		Parked: cmp.Or(l.Parked, d.Parked), ParkedBytes: cmp.Or(l.ParkedBytes, d.ParkedBytes), Compared: cmp.Or(l.Compared, d.Compared),
+		Compared:     cmp.Or(l.Compared, d.Compared),
 		UntakenBytes: cmp.Or(l.UntakenBytes, d.UntakenBytes), KeptInRow: cmp.Or(l.KeptInRow, d.KeptInRow), Releases: cmp.Or(l.Releases, d.Releases),
 		Failed: cmp.Or(l.Failed, d.Failed),
 	}

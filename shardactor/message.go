@@ -27,7 +27,7 @@ type Owner struct {
 }
 
 // Enqueue makes a task. The router has drawn ID so that it hashes to this
-// shard. Answer: Enqueued or Refused, or, to the router, Misplaced.
+// shard. Answer: Enqueued or Refused.
 type Enqueue struct {
 	Asker
 	ID     wire.TaskID
@@ -38,9 +38,6 @@ type Enqueue struct {
 	Fingerprint [32]byte
 	// WantTask asks for the whole task in the answer, as HTTP does.
 	WantTask bool
-	// RoutedBy is the version of the settings of the queue by which a shard sent
-	// it here, 0 when it came from nobody but its producer.
-	RoutedBy int64
 }
 
 // Subscribe seats a session in this shard, or replaces its subscription; the
@@ -228,15 +225,15 @@ type Cancel struct {
 }
 
 // Freeze asks a shard that is not the home of a queue whether it has no task of
-// it, and to take none until CopySettings thaws it: whoever posts one waits.
-// Answer: Frozen, or Refused, and then nothing is frozen.
+// it, and to refuse new ones until CopySettings thaws it. Answer: Frozen, or
+// Refused, and then nothing is frozen.
 type Freeze struct {
 	Asker
 	Queue store.QueueKey
 }
 
 // Configure changes the settings of a queue. Only its home shard gets it, and
-// decides by it. One that turns ordered on comes when all others are frozen.
+// decides by it. One whose queue is not spread comes when all others are frozen.
 // Answer: Configured or Refused.
 type Configure struct {
 	Asker

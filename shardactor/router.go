@@ -12,75 +12,53 @@ import (
 	"codeq/wire"
 )
 
-// router draws task ids. An id decides the shard of its task, so a task of an
-// ordered queue gets an id that hashes to the home of the queue, and any other
-// with an idempotency key one that hashes to the shard of the key.
+// router draws task ids. An id decides the shard of its task, so a task gets one
+// that hashes to the home of its queue; of a queue that is spread, one without an
+// idempotency key keeps the one that was drawn.
 type router struct {
 	shards int
 
 	mu     sync.Mutex
 	random *bufio.Reader
-	// ordered are the queues that are, as far as it was told. A task that is
-	// routed by what was true before comes back from the shard that gets it.
-	ordered map[store.QueueKey]bool
+	// spread are the queues that are, once every shard knows it.
+	spread map[store.QueueKey]bool
 }
 
 func newRouter(shards int, random io.Reader) *router {
-	return &router{shards: shards, random: bufio.NewReaderSize(random, 4096), ordered: make(map[store.QueueKey]bool)}
+	return &router{shards: shards, random: bufio.NewReaderSize(random, 4096), spread: make(map[store.QueueKey]bool)}
 }
 
 // learn takes note of the settings of a queue.
 func (r *router) learn(q store.QueueKey, set *store.Settings) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if set.Ordered {
-		r.ordered[q] = true
+	if set.Spread {
+		r.spread[q] = true
 	} else {
-		delete(r.ordered, q)
+		delete(r.spread, q)
 	}
 }
 
 // route draws the id of a new task and says which shard owns it. It panics if
 // the source of chance fails, which crypto/rand never does.
 func (r *router) route(nowMs int64, tenant, command, key string) (wire.TaskID, int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.place(nowMs, tenant, command, key, r.ordered[store.QueueKey{Command: command, Tenant: tenant}])
-}
-
-// reroute routes a task that came back from a shard, by the settings which that
-// shard knew.
-func (r *router) reroute(nowMs int64, m *Enqueue, ordered bool) (wire.TaskID, int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.place(nowMs, m.Tenant, m.Command, m.IdempotencyKey, ordered)
-}
-
-func (r *router) place(nowMs int64, tenant, command, key string, ordered bool) (wire.TaskID, int) {
-	var shard int
-	switch {
-	case ordered:
-		shard = wire.ShardOfQueue(tenant, command, r.shards)
-	case key == "":
-		id := r.draw(nowMs)
+	id, spread := r.draw(nowMs, store.QueueKey{Command: command, Tenant: tenant})
+	if spread && key == "" {
 		return id, wire.ShardOfTask(id, r.shards)
-	default:
-		shard = wire.ShardOfKey(tenant, command, key, r.shards)
 	}
-	for {
-		id := r.draw(nowMs)
-		if wire.ShardOfTask(id, r.shards) == shard {
-			return id, shard
-		}
-	}
+	home := wire.ShardOfQueue(tenant, command, r.shards)
+	return id.MovedTo(home, r.shards), home
 }
 
-func (r *router) draw(nowMs int64) wire.TaskID {
+// draw is a new id, and whether the queue is spread.
+func (r *router) draw(nowMs int64, q store.QueueKey) (wire.TaskID, bool) {
 	var chance [10]byte
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if _, err := io.ReadFull(r.random, chance[:]); err != nil {
 		panic("shardactor: draw task id: " + err.Error())
 	}
-	return wire.TaskID(wire.NewUUIDv7(nowMs, chance))
+	return wire.NewUUIDv7(nowMs, chance), r.spread[q]
 }
 
 // FingerprintOf is what must be equal for two requests with one idempotency

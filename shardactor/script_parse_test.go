@@ -106,7 +106,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 	key := scriptQueue(args)
 	paused := scriptString(args, "paused", "")
 	settings := wire.QueueSettings{
-		Ordered: scriptString(args, "ordered", "") == "true", MaxAttempts: scriptInt(args, "max-attempts"), LeaseSeconds: scriptInt(args, "lease"),
+		Spread: scriptString(args, "spread", "") == "true", MaxAttempts: scriptInt(args, "max-attempts"), LeaseSeconds: scriptInt(args, "lease"),
 		Backoff: wire.Backoff{
 			Policy: scriptString(args, "policy", ""), BaseSeconds: int64(scriptInt(args, "base")),
 			MaxSeconds: int64(scriptInt(args, "most")),
@@ -147,7 +147,6 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
 			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
 		},
-		RoutedBy: int64(scriptInt(args, "routed-by")),
 	}
 	if n := scriptInt(args, "max-attempts"); n != 0 {
 		m.MaxAttempts = n

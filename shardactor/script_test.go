@@ -53,7 +53,6 @@ type scriptWorld struct {
 	store     *store.Store
 	core      *Shard
 	shard     int
-	router    Sink
 	limits    Limits
 	keys      index.Limits
 	retention Retention
@@ -81,7 +80,6 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 		t: t, nowMs: scriptEpochMs, seats: make(map[string]*Seat), sinks: make(map[Sink]string),
 		ids: make(map[string]wire.SessionID), former: make(map[string]*Seat),
 	}
-	w.router = w.producer("router")
 	w.open(1)
 	return w
 }
@@ -114,7 +112,7 @@ func (w *scriptWorld) load() {
 	}
 	w.rounds++
 	w.core = NewShard(Config{
-		Shards: w.store.Shards(), Shard: w.shard, Router: w.router, Seed: [32]byte{byte(w.rounds)}, Index: w.keys, Limits: w.limits, Retention: w.retention,
+		Shards: w.store.Shards(), Shard: w.shard, Seed: [32]byte{byte(w.rounds)}, Index: w.keys, Limits: w.limits, Retention: w.retention,
 	}, w.store.Span(w.shard), recovered, w.nowMs)
 }
 
@@ -145,7 +143,9 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		w.open(scriptInt(d.CmdArgs, "of"))
 		return fmt.Sprintf("home of %s\n", strings.Join(w.homeOf("a", "b", "c", "d"), ", ")), nil
 	case "home":
-		return "", w.decide(scriptQueue(d.CmdArgs), int64(scriptInt(d.CmdArgs, "version")))
+		return "", w.decide(scriptQueue(d.CmdArgs), &store.Settings{
+			Version: int64(scriptInt(d.CmdArgs, "version")), QueueSettings: wire.QueueSettings{Spread: scriptString(d.CmdArgs, "spread", "") == "true"},
+		})
 	case "limits":
 		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
 		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Reaps: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
@@ -367,9 +367,9 @@ func (w *scriptWorld) taskID(n int) wire.TaskID {
 }
 
 // decide writes what the home of a queue of another shard has decided.
-func (w *scriptWorld) decide(q store.QueueKey, version int64) error {
+func (w *scriptWorld) decide(q store.QueueKey, decided *store.Settings) error {
 	home := w.store.Span(wire.ShardOfQueue(q.Tenant, q.Command, w.store.Shards()))
-	home.Batch().PutSettings(q, &store.Settings{Version: version})
+	home.Batch().PutSettings(q, decided)
 	_, err := home.Apply()
 	return err
 }
@@ -441,8 +441,6 @@ func describeEffect(e Effect) string {
 			held = append(held, r.TaskID.String()+" "+r.Token.String())
 		}
 		return fmt.Sprintf("resumed ref=%d held [%s]", e.Ref, strings.Join(held, ", "))
-	case *Misplaced:
-		return fmt.Sprintf("misplaced ref=%d %s of %s, by version %d", e.Enqueue.Ref, e.Enqueue.Payload, e.Enqueue.Command, e.Settings.Version)
 	case *Frozen:
 		return fmt.Sprintf("frozen ref=%d", e.Ref)
 	case *Configured:

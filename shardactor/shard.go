@@ -32,8 +32,6 @@ type Config struct {
 	// Shard is one of Shards.
 	Shard  int
 	Shards int
-	// Router gets Misplaced.
-	Router Sink
 	Seed   [32]byte
 	Index  index.Limits
 	Limits Limits
@@ -52,7 +50,6 @@ type Shard struct {
 	shards int
 	limits Limits
 	span   *store.Span
-	router Sink
 
 	// State that lives as long as the shard.
 	chance    *rand.ChaCha8
@@ -73,10 +70,6 @@ type Shard struct {
 	aside           []aside
 	reserved        *member
 	reservedUntilMs int64
-	// parked are new tasks that wait for the settings of their queue, in order.
-	parked      []*Enqueue
-	parkedBytes int
-
 	// dueAtMs is the deadline the last round asked for, 0 for none;
 	// wasFull says that its space was store.OnlyDelete;
 	// holdUntilMs keeps leases alive after a stall, so that what clients sent
@@ -147,7 +140,6 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 		shard:     c.Shard,
 		shards:    c.Shards,
 		limits:    c.Limits.orDefault(),
-		router:    c.Router,
 		span:      span,
 		chance:    rand.NewChaCha8(c.Seed),
 		index:     index.New(limits),

@@ -42,7 +42,7 @@ type model struct {
 	// stampMs is the time of the newest round that wrote, durableMs of the newest
 	// that is durable.
 	stampMs, durableMs int64
-	orders             orders
+	frozen             frozen
 	// turns are those of the tenants and queues of each shard; see shape.turnsShow.
 	turns     []turns
 	turnsShow bool
@@ -158,7 +158,7 @@ func newModel(shards int) *model {
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
-		orders: newOrders(shards), turns: newTurns(shards),
+		frozen: newFrozen(shards), turns: newTurns(shards),
 	}
 	m.forgetSockets()
 	return m
@@ -261,7 +261,7 @@ func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
-	m.orders, m.turns = newOrders(len(m.shards)), newTurns(len(m.shards))
+	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0

@@ -3,20 +3,6 @@ package sim
 // Faults that show only where a bound is met, or the wall clock was set back.
 var limitMutants = []mutant{
 	{
-		name: "limits: keep the bytes of parked tasks",
-		edit: edit{
-			file: "shardactor/placement.go",
-			old:  "	s.parked, s.parkedBytes = nil, 0\n	for _, m := range waiting {\n", new: "	s.parked = nil\n	for _, m := range waiting {\n",
-		},
-		caught: []string{"a request is answered as the protocol says"},
-	}, {
-		name: "limits: park one more",
-		edit: edit{
-			file: "shardactor/placement.go",
-			old:  "len(s.parked) >= s.limits.Parked", new: "len(s.parked) > s.limits.Parked",
-		},
-		caught: []string{"every request is answered", "a request is answered as the protocol says"},
-	}, {
 		name: "limits: end a cleanup after its first full slice",
 		edit: edit{
 			file: "shardactor/cleanup.go",

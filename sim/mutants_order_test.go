@@ -1,44 +1,44 @@
 package sim
 
-// Faults about queues that have one order over all shards.
+// Faults about where the tasks of a queue lie, and the order that follows from it.
 func init() {
 	mutants = append(mutants, mutant{
-		name: "order: make a task anywhere",
+		name: "order: spread what has a key",
 		edit: edit{
-			file: "shardactor/placement.go",
-			old:  "		return q.atHome\n", new: "		return true\n",
+			file: "shardactor/router.go",
+			old:  "if spread && key == \"\" {", new: "if spread {",
 		},
-		caught: []string{"an ordered queue has its tasks at home", "a misplaced task goes back"},
+		caught: []string{"a key is at home", "one key makes one task", "a request is answered as the protocol says"},
+	}, mutant{
+		name: "order: spread what nobody asked for",
+		edit: edit{
+			file: "shardactor/router.go",
+			old:  "if spread && key == \"\" {", new: "if key == \"\" {",
+		},
+		also:   []edit{{file: "shardactor/freeze.go", old: "q.settings.Spread && q.freezes == 0", new: "q.freezes == 0"}},
+		caught: []string{"a queue has its tasks at home", "a request is answered as the protocol says", "every event has a cause", "every change has its event"},
 	}, mutant{
 		name: "order: make a task while the home decides",
 		edit: edit{
-			file: "shardactor/placement.go",
-			old:  "q == nil || q.freezes > 0 || m.RoutedBy", new: "q == nil || m.RoutedBy",
+			file: "shardactor/freeze.go",
+			old:  "q.settings.Spread && q.freezes == 0", new: "q.settings.Spread",
 		},
 		caught: []string{"every event has a cause", "every effect has a cause", "a request is answered as the protocol says",
-			"the order changes while there is no task", "a task moves as its lifecycle says", "a task leaves the place it was in"},
+			"a queue has its tasks at home", "a task moves as its lifecycle says", "a task leaves the place it was in"},
 	}, mutant{
 		name: "order: ask nobody but the home",
 		edit: edit{
 			file: "shardactor/change.go",
-			old:  "c.What.Settings.Ordered && len(e.loops) > 1 {", new: "false {",
+			old:  "!c.What.Settings.Spread && len(e.loops) > 1 {", new: "false {",
 		},
-		caught: []string{"the order changes while there is no task", "an ordered queue has its tasks at home"},
-	}, mutant{
-		name: "order: change it over tasks",
-		edit: edit{
-			file: "shardactor/configure.go",
-			old:  "next.Ordered != q.settings.Ordered && !counters.IsZero() {",
-			new:  "next.Ordered != q.settings.Ordered && counters.InProgress > 0 {",
-		},
-		caught: []string{"a request is answered as the protocol says"},
+		caught: []string{"a queue has its tasks at home"},
 	}, mutant{
 		name: "order: freeze over ended tasks",
 		edit: edit{
 			file: "shardactor/freeze.go",
 			old:  "!counters.IsZero() {", new: "counters.ReadyTotal() > 0 {",
 		},
-		caught: []string{"a request is answered as the protocol says"},
+		caught: []string{"a request is answered as the protocol says", "a queue has its tasks at home"},
 	}, mutant{
 		name: "order: stay frozen",
 		edit: edit{
@@ -46,21 +46,13 @@ func init() {
 			old:  "	if m.Thaw {\n", new: "	if false {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says", "every request is answered", "every change has its event", "a request is answered as the protocol says",
-			"a misplaced task goes back"},
+			"every event has a cause"},
 	}, mutant{
-		name: "order: keep who waits",
+		name: "order: spread a queue before every shard knows it",
 		edit: edit{
-			file: "shardactor/copysettings.go",
-			old:  "	s.unpark(m.Queue)\n", new: "",
+			file: "shardactor/freeze.go",
+			old:  "here = q.atHome || q.settings.Spread && q.freezes == 0", new: "here = q.atHome || q.freezes == 0",
 		},
-		caught: []string{"every request is answered", "every change has its event", "a request is answered as the protocol says",
-			"a misplaced task goes back"},
-	}, mutant{
-		name: "order: take any key",
-		edit: edit{
-			file: "shardactor/placement.go",
-			old:  "case q.settings.Version == 0 || m.IdempotencyKey == \"\":", new: "case true:",
-		},
-		caught: []string{"a key has its place", "a misplaced task goes back"},
+		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a queue has its tasks at home"},
 	})
 }

@@ -117,7 +117,7 @@ func (m *model) message(message shardactor.Message) {
 }
 
 func (m *model) enqueue(a *shardactor.Enqueue) {
-	if !m.isHere(a) {
+	if !m.takesNew(a) {
 		return
 	}
 	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil && !first.removed {

@@ -83,8 +83,8 @@ func where(stack []byte) string {
 func (w *world) messageText(message shardactor.Message) string {
 	switch m := message.(type) {
 	case *shardactor.Enqueue:
-		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d, routed by %d", w.name(m.ID), m.Command, m.Tenant,
-			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs), m.RoutedBy)
+		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d", w.name(m.ID), m.Command, m.Tenant,
+			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs))
 	case *shardactor.Subscribe:
 		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Seat.WorkerID, m.Commands, m.LeaseForMs)
 	case *shardactor.RoomUnits:
@@ -157,8 +157,6 @@ func (w *world) effectText(e shardactor.Effect) string {
 		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.Kept)
 	case *shardactor.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
-	case *shardactor.Misplaced:
-		return fmt.Sprintf("misplaced %s of %s by version %d", e.Enqueue.Payload, e.Enqueue.Command, e.Settings.Version)
 	case *shardactor.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
 	case *shardactor.Explained:

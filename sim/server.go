@@ -75,8 +75,6 @@ type server struct {
 	// made are the effects that rounds made and nobody got yet, by their number.
 	made     map[shardactor.Effect]madeEffect
 	lastMade uint64
-	// lastStray is the newest effect of each shard that the router has seen.
-	lastStray []uint64
 }
 
 // syncedShard is news of a sync that the outlets have not heard.
@@ -142,7 +140,6 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
 		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe,
-		Strayed: w.strayed,
 		StartClock: func(floorMs int64) func() int64 {
 			w.startClock(floorMs)
 			return func() int64 { return w.nowMs }
@@ -154,7 +151,6 @@ func (w *world) boot(disk *vfs.MemFS) {
 	shards := w.shape.shards
 	s.wakeAtMs = make([]int64, shards)
 	s.behind = make([]behind, shards)
-	s.lastStray = make([]uint64, shards)
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
 }

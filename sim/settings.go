@@ -81,8 +81,8 @@ func (m *model) configure(a *shardactor.Configure) {
 	if a.Change.Settings != nil {
 		next.QueueSettings = *a.Change.Settings
 	}
-	if next.Ordered != had.Ordered && m.changesOrder(a) {
-		return
+	if had.Spread && !next.Spread {
+		m.mayHaveOneOrder(a.Queue)
 	}
 	if next != had || had.Version == 0 {
 		next.Version++
@@ -96,7 +96,9 @@ func (m *model) copySettings(a *shardactor.CopySettings) {
 		next = a.Settings
 	}
 	m.settings[m.at.Shard][a.Queue] = next
-	m.thawed(a)
+	if a.Thaw {
+		m.frozen[m.at.Shard][a.Queue]--
+	}
 	m.configured(a.Asker, a.Queue, next)
 }
 
@@ -146,7 +148,7 @@ func (w *world) configureSome() {
 	var what shardactor.SettingsChange
 	if c.oneIn(3) {
 		what.Settings = &wire.QueueSettings{
-			Ordered: w.model.isOrdered(q) != c.oneIn(8), MaxAttempts: pick(c, []int{0, 1, 4}), LeaseSeconds: pick(c, []int{0, 2, 30}),
+			Spread: w.model.isSpread(q) != c.oneIn(8), MaxAttempts: pick(c, []int{0, 1, 4}), LeaseSeconds: pick(c, []int{0, 2, 30}),
 			Backoff: wire.Backoff{
 				Policy: pick(c, []string{
 					"", wire.BackoffFixed, wire.BackoffLinear, wire.BackoffExponential, wire.BackoffEqualJitter, wire.BackoffFullJitter,

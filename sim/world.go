@@ -50,8 +50,8 @@ type shape struct {
 	// handsBack worlds have workers that hand back more than they finish, and once
 	// for each attempt at most.
 	handsBack bool
-	// ordered worlds have a busy queue that is ordered from the beginning.
-	ordered bool
+	// spread worlds have busy queues that are spread from the beginning.
+	spread bool
 	// operations are the kinds of steps, with how often each happens; total is
 	// the sum of that.
 	operations []operation
@@ -155,7 +155,7 @@ func shapeOf(seed uint64) shape {
 	s.retention = shardactor.Retention{
 		DoneForMs: pick(c, []int64{0, 60_000, 3600_000}), DeadForMs: pick(c, []int64{0, 90_000, 3600_000}),
 	}
-	s.ordered = c.oneIn(2)
+	s.spread = c.oneIn(2)
 	s.operations = everyOperation()
 	for i := range s.operations {
 		// Some worlds never do one thing or do it all the time: what hides behind
@@ -195,10 +195,10 @@ func shapeOf(seed uint64) shape {
 // shows in a crowd alone.
 func smallLimits(c *chance) shardactor.Limits {
 	l := shardactor.DefaultLimits
-	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Floors, &l.Reaps, &l.Sweeps, &l.Parked, &l.Compared, &l.KeptInRow, &l.Releases} {
+	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Floors, &l.Reaps, &l.Sweeps, &l.Compared, &l.KeptInRow, &l.Releases} {
 		*bound = pick(c, []int{1, 2, 3, *bound})
 	}
-	for _, bytes := range []*int{&l.BatchBytes, &l.Refilled, &l.ParkedBytes} {
+	for _, bytes := range []*int{&l.BatchBytes, &l.Refilled} {
 		*bytes = pick(c, []int{1, 200, 1000, *bytes})
 	}
 	l.UntakenBytes = pick(c, []int{1, 100, 1000, l.UntakenBytes})
@@ -223,9 +223,11 @@ func newWorld(seed uint64, recording bool) *world {
 	}
 	w.chance.begin(-2)
 	w.boot(w.newDisk())
-	if w.shape.ordered {
+	if w.shape.spread {
 		for _, tenant := range w.shape.tenants {
-			w.configure(store.QueueKey{Command: busy[0], Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Ordered: true}})
+			for _, command := range busy[:2] {
+				w.configure(store.QueueKey{Command: command, Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Spread: true}})
+			}
 		}
 		w.settle()
 	}

@@ -86,30 +86,8 @@ var sabotages = []struct {
 		stranger := p.newID()
 		change(t, s, g.pending, func(r *TaskRecord) { r.ID = stranger })
 	}},
-	{"a task of an ordered queue away from its home", findWrongShard, func(t *testing.T, s *Store, g garden) {
-		// The garden lies in shard 0; this queue is at home in shard 1.
-		q := QueueKey{Command: "away", Tenant: "t"}
-		for wire.ShardOfQueue(q.Tenant, q.Command, 2) == 0 {
-			q.Command += "-"
-		}
-		settingsOf(`{"version":1,"ordered":1}`, `{"version":1,"ordered":1}`)(t, s, garden{queue: q})
-		p := plantIn(s, 0)
-		p.marks.TimeMs += 77
-		p.marks.Seq += 100
-		p.pending(q, "")
-		p.settle(t)
-	}},
-	{"a key away from its shard", findWrongShard, func(t *testing.T, s *Store, g garden) {
-		p := plantIn(s, 0)
-		p.marks.TimeMs += 77
-		p.marks.Seq += 100
-		name := "astray"
-		for wire.ShardOfKey("t", "away", name, 2) == 0 {
-			name += "+"
-		}
-		p.pending(QueueKey{Command: "away", Tenant: "t"}, name)
-		p.settle(t)
-	}},
+	{"a task away from the home of its queue", findWrongShard, plantAway("", `{"version":1}`)},
+	{"a key away from the home of a spread queue", findWrongShard, plantAway("k", `{"version":1,"spread":1}`)},
 	{"a record gone", findOrphan, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(parsedKey{Family: familyTask, ID: g.pending.ID}))
 	}},
@@ -263,6 +241,24 @@ func settingsOf(home, away string) func(t *testing.T, s *Store, g garden) {
 		at := wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
 		tamper(t, s, spanKey(parsedKey{Shard: at, Family: familySettings, Queue: g.queue}), home)
 		tamper(t, s, spanKey(parsedKey{Shard: 1 - at, Family: familySettings, Queue: g.queue}), away)
+	}
+}
+
+// plantAway plants a task in shard 0, of a queue at home in shard 1 that has such
+// settings.
+func plantAway(key, settings string) func(t *testing.T, s *Store, g garden) {
+	return func(t *testing.T, s *Store, _ garden) {
+		t.Helper()
+		p := plantIn(s, 0)
+		p.marks.TimeMs += 77
+		p.marks.Seq += 100
+		q := QueueKey{Command: "away", Tenant: "t"}
+		for p.home(q) == 0 {
+			q.Command += "-"
+		}
+		p.pending(q, key)
+		p.settle(t)
+		settingsOf(settings, settings)(t, s, garden{queue: q})
 	}
 }
 

@@ -56,7 +56,7 @@ func fullCounters() *Counters {
 
 func fullSettings() *Settings {
 	return &Settings{Version: 3, Paused: true, QueueSettings: wire.QueueSettings{
-		Ordered: true, MaxAttempts: 4, LeaseSeconds: 5,
+		Spread: true, MaxAttempts: 4, LeaseSeconds: 5,
 		Backoff:          wire.Backoff{Policy: wire.BackoffFixed, BaseSeconds: 6, MaxSeconds: 7},
 		RetentionSeconds: 8, DLQRetentionSeconds: 9,
 	}}

@@ -105,6 +105,10 @@ type planter struct {
 	priority int
 	counters map[QueueKey]*Counters
 	queues   []QueueKey
+	// settled is how many of the queues have had their first settling.
+	settled int
+	// bare: no queue gets settings.
+	bare bool
 }
 
 func plantIn(s *Store, shard int) *planter {
@@ -115,6 +119,13 @@ func plantIn(s *Store, shard int) *planter {
 		marks:    Marks{Seq: 100, Event: 1000, TimeMs: 1_700_000_000_000},
 		counters: make(map[QueueKey]*Counters),
 	}
+}
+
+// bareIn gives no queue settings, whatever is planted away from home.
+func bareIn(s *Store, shard int) *planter {
+	p := plantIn(s, shard)
+	p.bare = true
+	return p
 }
 
 // newID draws an id that belongs to the span.
@@ -131,12 +142,16 @@ func (p *planter) newID() wire.TaskID {
 	}
 }
 
-// key is a key that begins like that and belongs to the span.
+// key is the name, if the queue is at home in the span: nowhere else are keys.
 func (p *planter) key(q QueueKey, name string) string {
-	for wire.ShardOfKey(q.Tenant, q.Command, name, p.span.store.shards) != p.span.shard {
-		name += "+"
+	if p.home(q) != p.span.shard {
+		return ""
 	}
 	return name
+}
+
+func (p *planter) home(q QueueKey) int {
+	return wire.ShardOfQueue(q.Tenant, q.Command, p.span.store.shards)
 }
 
 func (p *planter) figures(q QueueKey) *Counters {
@@ -231,12 +246,18 @@ func (p *planter) ended(q QueueKey, status wire.Status, dead bool, key string) *
 	return r
 }
 
-// settle writes counters and marks and applies the batch.
+// settle writes counters and marks and applies the batch. What is planted away from
+// home is of a queue that is spread.
 func (p *planter) settle(t *testing.T) {
 	t.Helper()
-	for _, q := range p.queues {
+	for n, q := range p.queues {
 		p.span.batch.PutCounters(q, p.counters[q])
+		if home := p.span.store.Span(p.home(q)); n >= p.settled && home != p.span && !p.bare {
+			home.batch.PutSettings(q, &Settings{Version: 1, QueueSettings: wire.QueueSettings{Spread: true}})
+			apply(t, home)
+		}
 	}
+	p.settled = len(p.queues)
 	p.span.batch.PutMarks(p.marks)
 	apply(t, p.span)
 }

@@ -29,7 +29,7 @@ const (
 	databaseName    = "db"
 	ballastName     = "ballast"
 	lockName        = "LOCK"
-	manifestVersion = 2
+	manifestVersion = 3
 	stateNew        = "new"
 	stateReady      = "ready"
 	stateBackup     = "backup"
@@ -43,6 +43,7 @@ var states = []string{stateNew, stateReady, stateBackup}
 // manifest, so that an older one is not opened.
 var sinceVersion = [manifestVersion + 1]string{
 	2: "since then a task that ended FAILED is a dead letter, and the entries of dead letters say why they died",
+	3: "since then the tasks of a queue lie on one shard, unless it is spread",
 }
 
 // RefusedError says why a directory is not opened. File names what is wrong,

@@ -45,7 +45,7 @@ func TestLoadFindsMarksQueuesAndTasksInProgress(t *testing.T) {
 	p := plantIn(s, 1)
 	a := p.garden(t, QueueKey{"b", "t2"})
 	b := p.garden(t, QueueKey{"a", "t/1"})
-	plantIn(s, 0).garden(t, QueueKey{"other", "shard"})
+	bareIn(s, 0).garden(t, QueueKey{"other", "shard"})
 	r := load(t, s.Span(1))
 	want := &Recovered{
 		Marks:  p.marks,

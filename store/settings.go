@@ -37,7 +37,7 @@ func appendSettings(dst []byte, s *Settings) []byte {
 	dst = append(dst, `{"version":`...)
 	dst = strconv.AppendInt(dst, s.Version, 10)
 	dst = appendFlagMember(dst, `,"paused":`, s.Paused)
-	dst = appendFlagMember(dst, `,"ordered":`, s.Ordered)
+	dst = appendFlagMember(dst, `,"spread":`, s.Spread)
 	dst = appendIntMember(dst, `,"maxAttempts":`, int64(s.MaxAttempts))
 	dst = appendIntMember(dst, `,"leaseSeconds":`, int64(s.LeaseSeconds))
 	dst = appendStringMember(dst, `,"backoff":`, s.Backoff.Policy)
@@ -67,8 +67,8 @@ func parseSettings(data []byte, set *Settings) error {
 			set.Version = s.int64()
 		case "paused":
 			set.Paused = s.int64() == 1
-		case "ordered":
-			set.Ordered = s.int64() == 1
+		case "spread":
+			set.Spread = s.int64() == 1
 		case "maxAttempts":
 			set.MaxAttempts = s.int()
 		case "leaseSeconds":
@@ -155,9 +155,9 @@ func (a *audit) judgeSettings(audits []*audit) {
 	}
 }
 
-// judgePlacement wants all tasks of an ordered queue at its home, and any other
-// task with an idempotency key in the shard of the key. What holds is what the
-// home says; the others follow it.
+// judgePlacement wants a task at the home of its queue, unless the queue is spread
+// and the task has no idempotency key. What holds is what the home says; the
+// others follow it.
 func (a *audit) judgePlacement(audits []*audit) {
 	for _, t := range a.tasks {
 		r := t.record
@@ -166,15 +166,13 @@ func (a *audit) judgePlacement(audits []*audit) {
 		}
 		home := wire.ShardOfQueue(r.Tenant, r.Command, a.shards)
 		known := audits[home].queueAt[r.Queue()]
+		spread := known != nil && known.settings != nil && known.settings.Spread
 		switch {
-		case known != nil && known.settings != nil && known.settings.Ordered:
-			if a.shard != home {
-				a.find(findWrongShard, a.idKey(familyTask, t.id), "the queue is ordered and has its tasks in shard %d", home)
-			}
+		case a.shard == home:
+		case !spread:
+			a.find(findWrongShard, a.idKey(familyTask, t.id), "the queue is not spread and has its tasks in shard %d", home)
 		case r.IdempotencyKey != "":
-			if of := wire.ShardOfKey(r.Tenant, r.Command, r.IdempotencyKey, a.shards); a.shard != of {
-				a.find(findWrongShard, a.idKey(familyTask, t.id), "the key of the task belongs to shard %d", of)
-			}
+			a.find(findWrongShard, a.idKey(familyTask, t.id), "the task has an idempotency key and belongs to shard %d", home)
 		}
 	}
 }

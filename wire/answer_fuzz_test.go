@@ -81,7 +81,7 @@ func causeWord(causes, absent DeadCauses) string {
 func FuzzParseAdminRequests(f *testing.F) {
 	addBodyFaults(f)
 	addAll(f, ``, ` `, `{"limit":1}`, `{"limit":0}`, `{"limit":10001}`, `{"before":"2026-01-02T03:04:05.678Z","worker":"w","error":"no","cursor":"c"}`,
-		`{"cause":"failed"}`, `{"cause":"all"}`, `{"cause":"bad luck"}`, `{"cause":1}`, `{"before":5}`, `{"ordered":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
+		`{"cause":"failed"}`, `{"cause":"all"}`, `{"cause":"bad luck"}`, `{"cause":1}`, `{"before":5}`, `{"spread":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
 		`{"retentionSeconds":60,"dlqRetentionSeconds":0}`, `{"leaseToken":"x","workerId":"w"}`, `{"extendSeconds":43201}`)
 	absent := DeadRequest{EndedRequest: EndedRequest{Limit: 100}, Causes: OnlyDead(DeadExhausted, DeadReleased)}
 	f.Fuzz(func(t *testing.T, body []byte) {

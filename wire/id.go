@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 
 	"github.com/google/uuid"
@@ -128,22 +129,24 @@ func ShardOfTask(id TaskID, shards int) int {
 	return int(fnv1a(fnvOffset, appendUUID(text[:0], id)) % uint64(shards))
 }
 
-// ShardOfKey is the shard that owns an idempotency key, and so every task
-// posted with it: FNV-1a-64 over tenant, command and key joined by zero
-// bytes. It decides where bytes lie on disk and can never change.
-func ShardOfKey(tenant, command, key string, shards int) int {
-	h := fnv1a(fnvOffset, []byte(tenant))
-	h = fnv1a(h, []byte{0})
-	h = fnv1a(h, []byte(command))
-	h = fnv1a(h, []byte{0})
-	h = fnv1a(h, []byte(key))
-	return int(h % uint64(shards))
+// MovedTo is the id with other last two bytes, so that ShardOfTask is the given
+// shard. It counts them up from what they are: one of as many ids as there are
+// shards will do, so that a few steps over the last four digits find it.
+func (id TaskID) MovedTo(shard, shards int) TaskID {
+	var text [idTextBytes]byte
+	appendUUID(text[:0], id)
+	front, digits := fnv1a(fnvOffset, text[:idTextBytes-4]), text[idTextBytes-4:]
+	for fnv1a(front, digits)%uint64(shards) != uint64(shard) {
+		binary.BigEndian.PutUint16(id[14:], binary.BigEndian.Uint16(id[14:])+1)
+		hex.Encode(digits, id[14:])
+	}
+	return id
 }
 
-// ShardOfQueue is the home of a queue: the shard that decides its settings and,
-// of an ordered queue, has all its tasks. FNV-1a-64 over tenant and command
-// joined by a zero byte. It decides where bytes lie on disk and can never
-// change.
+// ShardOfQueue is the home of a queue: the shard that decides its settings and
+// has all its tasks or, of a queue that is spread, those with an idempotency key.
+// FNV-1a-64 over tenant and command joined by a zero byte. It decides where bytes
+// lie on disk and can never change.
 func ShardOfQueue(tenant, command string, shards int) int {
 	h := fnv1a(fnvOffset, []byte(tenant))
 	h = fnv1a(h, []byte{0})

@@ -95,19 +95,35 @@ func TestShardsNeverMove(t *testing.T) {
 			}
 		}
 	}
-	keys := []struct {
-		tenant, command, key string
-		want                 [4]int
+	queues := []struct {
+		tenant, command string
+		want            [4]int
 	}{
-		{"default", "sha256", "file-1", [4]int{0, 3, 2, 15}},
-		{"default", "sha256", "", [4]int{0, 3, 6, 15}},
-		{"d", "efault", "file-1", [4]int{0, 0, 6, 16}},
-		{"t", "c", "\x00\xff é", [4]int{0, 1, 2, 21}},
+		{"default", "sha256", [4]int{0, 1, 4, 21}},
+		{"d", "efault", [4]int{0, 0, 0, 0}},
+		{"t", "\x00\xff é", [4]int{0, 0, 6, 4}},
 	}
-	for _, c := range keys {
+	for _, c := range queues {
 		for i, shards := range []int{1, 4, 7, 32} {
-			if got := ShardOfKey(c.tenant, c.command, c.key, shards); got != c.want[i] {
-				t.Errorf("%q %q %q of %d shards is in %d, want %d", c.tenant, c.command, c.key, shards, got, c.want[i])
+			if got := ShardOfQueue(c.tenant, c.command, shards); got != c.want[i] {
+				t.Errorf("%q %q of %d shards is at home in %d, want %d", c.tenant, c.command, shards, got, c.want[i])
+			}
+		}
+	}
+}
+
+// An id that was moved is in the shard that was asked for, keeps its time, version
+// and variant, and most of its chance.
+func TestU02IDMovesToTheShardThatIsAskedFor(t *testing.T) {
+	for shards := 1; shards <= 64; shards++ {
+		for n := range 8 * shards {
+			drawn := TaskID(NewUUIDv7(sampleTimeMs, [10]byte{3: byte(n), 7: byte(shards), 9: byte(255 - n)}))
+			moved := drawn.MovedTo(n%shards, shards)
+			if got := ShardOfTask(moved, shards); got != n%shards || [14]byte(drawn[:]) != [14]byte(moved[:]) {
+				t.Fatalf("%v moved to shard %d of %d is %v in shard %d", drawn, n%shards, shards, moved, got)
+			}
+			if again := moved.MovedTo(n%shards, shards); again != moved {
+				t.Fatalf("%v lies where it should and becomes %v", moved, again)
 			}
 		}
 	}

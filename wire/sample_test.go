@@ -106,7 +106,7 @@ func sampleQueues() []QueueFigures {
 
 func sampleSettings() QueueSettings {
 	return QueueSettings{
-		Ordered: true, MaxAttempts: 7, LeaseSeconds: 30,
+		Spread: true, MaxAttempts: 7, LeaseSeconds: 30,
 		Backoff:          Backoff{Policy: BackoffLinear, BaseSeconds: 2, MaxSeconds: 60},
 		RetentionSeconds: 3600, DLQRetentionSeconds: 7200,
 	}

@@ -9,8 +9,9 @@ import (
 // QueueSettings are what an admin decides for one queue. A field that is zero
 // leaves it to the server.
 type QueueSettings struct {
-	// Ordered keeps all tasks of the queue in one order.
-	Ordered bool
+	// Spread lets tasks without an idempotency key lie on every shard, so that the
+	// queue has an order in each of them instead of one for all its tasks.
+	Spread bool
 	// MaxAttempts and LeaseSeconds are for whoever names none.
 	MaxAttempts  int
 	LeaseSeconds int
@@ -52,17 +53,20 @@ const (
 // The members of the settings of a queue, in figures and in the body that sets
 // them.
 const (
-	settingOrdered = iota
+	settingSpread = iota
 	settingMaxAttempts
 	settingLeaseSeconds
 	settingBackoff
 	settingRetention
 	settingDLQRetention
+	// settingOrdered is refused: what it asked for is the default.
+	settingOrdered
 )
 
 var settingNames = []string{
-	settingOrdered: "ordered", settingMaxAttempts: "maxAttempts", settingLeaseSeconds: "leaseSeconds",
+	settingSpread: "spread", settingMaxAttempts: "maxAttempts", settingLeaseSeconds: "leaseSeconds",
 	settingBackoff: "backoff", settingRetention: "retentionSeconds", settingDLQRetention: "dlqRetentionSeconds",
+	settingOrdered: "ordered",
 }
 
 const (
@@ -88,6 +92,10 @@ func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
 	}
 	o := object{names: settingNames}
 	o.scanBody(body, math.MaxUint32)
+	if o.given(settingOrdered) != nil {
+		o.refuse(CodeInvalidArgument, settingOrdered,
+			"is no setting any more: a queue has one order unless its setting spread is true; leave ordered out")
+	}
 	s := o.queueSettings(true)
 	if o.err != nil {
 		return nil, o.err
@@ -99,7 +107,7 @@ func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
 // newer version.
 func (o *object) queueSettings(asked bool) QueueSettings {
 	s := QueueSettings{
-		Ordered:             o.trueOrFalse(settingOrdered),
+		Spread:              o.trueOrFalse(settingSpread),
 		MaxAttempts:         int(o.integer(settingMaxAttempts, &queueAttemptsRule)),
 		LeaseSeconds:        int(o.integer(settingLeaseSeconds, &queueLeaseRule)),
 		RetentionSeconds:    o.integer(settingRetention, &retentionRule),
@@ -164,8 +172,8 @@ func AppendQueueSettings(dst []byte, s *QueueSettings) []byte {
 
 // appendSettingMembers appends what is set, a comma before each member.
 func appendSettingMembers(dst []byte, s *QueueSettings) []byte {
-	if s.Ordered {
-		dst = append(dst, `,"ordered":true`...)
+	if s.Spread {
+		dst = append(dst, `,"spread":true`...)
 	}
 	dst = optInt(dst, `,"maxAttempts":`, int64(s.MaxAttempts))
 	dst = optInt(dst, `,"leaseSeconds":`, int64(s.LeaseSeconds))

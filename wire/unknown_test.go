@@ -66,7 +66,7 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseClaimRequest(b) })},
 		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, claimNames,
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
-		{"settings", `{"ordered":true,"maxAttempts":1,"leaseSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
+		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
 			settingNames, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
 		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"worker":"w","error":"e","cursor":"c","cause":"failed"}`, deadNames,
 			body(func(b []byte) (any, *Error) { return ParseDeadRequest(b, DeadRequest{}) })},

@@ -28,7 +28,7 @@ func (q *queueShowCmd) Run(a *app) error {
 
 type queueSetCmd struct {
 	Command      string         `arg:"" help:"Command of the queue."`
-	Ordered      *bool          `negatable:"" help:"One order for the whole queue. Changes only while it has no task."`
+	Spread       *bool          `negatable:"" help:"Let tasks without a key lie on all shards, for one queue that is more than a processor can do; it then has an order on each shard only. Ends only while all its tasks lie on one shard."`
 	MaxAttempts  *int           `placeholder:"5" help:"How many executions may fail, for tasks that do not say."`
 	Lease        *time.Duration `placeholder:"5m" help:"How long a task stays with a worker that does not say."`
 	Backoff      *string        `placeholder:"exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
@@ -61,8 +61,8 @@ func (q *queueSetCmd) Run(a *app) error {
 }
 
 func (q *queueSetCmd) change(s *wire.QueueSettings) {
-	if q.Ordered != nil {
-		s.Ordered = *q.Ordered
+	if q.Spread != nil {
+		s.Spread = *q.Spread
 	}
 	if q.MaxAttempts != nil {
 		s.MaxAttempts = *q.MaxAttempts
@@ -88,7 +88,7 @@ func queueFields(q *wire.QueueFigures) *fields {
 	f := &fields{}
 	f.add("queue", q.Command)
 	f.add("paused", yesOrNo(q.Paused))
-	f.add("ordered", yesOrNo(q.Settings.Ordered))
+	f.add("spread", yesOrNo(q.Settings.Spread))
 	f.add("ready", fmt.Sprint(q.Ready))
 	f.add("delayed", fmt.Sprint(q.Delayed))
 	f.add("in progress", fmt.Sprint(q.InProgress))

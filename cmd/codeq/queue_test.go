@@ -14,14 +14,17 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	has(t, h.fine("queue", "show", "hash", "--json"),
 		`"paused":true`, `"leaseSeconds":30`, `"backoff":{"policy":"fixed","baseSeconds":60}`)
 	has(t, h.fine("resume", "hash"), "no")
-	has(t, h.fine("queue", "set", "ledger", "--ordered"), "ordered", "yes")
-	h.fine("enqueue", "ledger", "1")
-	has(t, h.fine("queue", "set", "ledger", "--max-attempts", "3", "--json"), `"ordered":true`, `"maxAttempts":3`)
-	code, out, err := h.run("", "queue", "set", "ledger", "--no-ordered")
-	if code != exitFailed || out != "" {
-		t.Errorf("a queue with a task lost its order: exit code %d, output %q", code, out)
+	has(t, h.fine("queue", "show", "clicks"), "spread", "no")
+	has(t, h.fine("queue", "set", "clicks", "--spread"), "spread", "yes")
+	for range 40 {
+		h.fine("enqueue", "clicks", "1")
 	}
-	oneSentence(t, err, "ordered can be changed only while the queue has no task")
+	has(t, h.fine("queue", "set", "clicks", "--max-attempts", "3", "--json"), `"spread":true`, `"maxAttempts":3`)
+	code, out, err := h.run("", "queue", "set", "clicks", "--no-spread")
+	if code != exitFailed || out != "" {
+		t.Errorf("a queue with tasks on all shards got one order: exit code %d, output %q", code, out)
+	}
+	oneSentence(t, err, "a spread queue can be put into one order only while no shard but its home holds a task of it")
 	code, out, err = h.run("", "queue", "set", "hash", "--backoff", "never")
 	if code != exitFailed || out != "" {
 		t.Errorf("a policy that does not exist: exit code %d, output %q", code, out)
