@@ -140,6 +140,10 @@ var serverMutants = []mutant{
 // coreMutants are those that a test in package shardactor catches.
 var coreMutants = []mutant{
 	{"TestEachMemberOfALargeCrowdHasItsTurn", "shardactor/crowd.go", "		c.at = (c.at + 1) % len(c.open)\n", ""},
+	{"TestU02QueuesOfAllShards", "shardactor/room.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % roomShards\n", "	return bits.TrailingZeros32(waiting)\n"},
+	{"TestU02QueuesOfAllShards", "shardactor/room.go", "r.row.Load() < r.ready[last].Load()", "false"},
+	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn\n", ""},
+	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).crowd)\n", ""},
 	{"TestScripts/claim_turn", "shardactor/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},
 	{"TestScripts/limits", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/failed", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},

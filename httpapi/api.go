@@ -73,6 +73,7 @@ type api struct {
 
 	requests meter.Set
 	scrape   scrape
+	turns    claimTurns
 }
 
 // verb is one method of a resource. public ones need no principal; noHead

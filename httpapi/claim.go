@@ -113,10 +113,11 @@ type claim struct {
 	bytes  int
 	seat   *shardactor.Seat
 	basket *basket
+	asked  int
 }
 
 func (a *api) newClaim(c *call, req *wire.ClaimRequest, bodyBytes int) *claim {
-	k := &claim{api: a, call: c, req: req, bytes: bodyBytes, basket: newBasket()}
+	k := &claim{api: a, call: c, req: req, bytes: bodyBytes, basket: newBasket(a.o.Engine.Shards())}
 	k.seat = a.o.Engine.NewSeat(shardactor.SeatOptions{
 		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
 		OverHTTP: true, Sink: k.basket,
@@ -125,32 +126,42 @@ func (a *api) newClaim(c *call, req *wire.ClaimRequest, bodyBytes int) *claim {
 	return k
 }
 
-// take asks every shard once. What there is is the answer; only if that is
-// nothing does it wait, for the first grant.
+// take asks the shard whose turn it is and looks into the others; if it has less
+// than was asked for, those that have something are asked. What there is is the
+// answer; only if that is nothing does it wait, for the first grant.
 func (k *claim) take() ([]*shardactor.Granted, *wire.Error) {
-	granted, refusal := k.ask()
+	turn := k.api.turns.of(k)
+	granted, refusal := k.ask(func(int) bool { return true }, func(shard int) bool { return turn >= 0 && shard != turn })
+	ready := k.basket.ready
+	k.api.turns.note(k, turn, ready)
+	if turn >= 0 && len(granted) < k.req.Count {
+		granted, refusal = k.ask(func(shard int) bool { return shard != turn && ready[shard] > 0 }, func(int) bool { return false })
+	}
 	if len(granted) > 0 || refusal != nil || k.req.WaitSeconds == 0 {
 		return granted, refusal
 	}
 	return k.wait()
 }
 
-// ask posts to every shard and waits for all of them: an accepted message is
-// answered within one sync. A shard that is too busy leaves a refusal, which
-// counts if the others had nothing.
-func (k *claim) ask() (granted []*shardactor.Granted, refusal *wire.Error) {
-	asked := 0
+// ask posts to some shards, of which some are only looked into, and waits for all
+// of them: an accepted message is answered within one sync. A shard that is too
+// busy leaves a refusal, which counts if the others had nothing.
+func (k *claim) ask(which, looks func(shard int) bool) (granted []*shardactor.Granted, refusal *wire.Error) {
 	for shard := range k.api.o.Engine.Shards() {
+		if !which(shard) {
+			continue
+		}
 		err := k.api.post(shard, &shardactor.Claim{
-			Asker: shardactor.Asker{Sink: k.basket}, Seat: k.seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+			Asker: shardactor.Asker{Sink: k.basket, Ref: uint64(shard)}, Looks: looks(shard),
+			Seat: k.seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.bytes, mailbox.ClassNew)
 		if err != nil {
 			refusal = err
 			continue
 		}
-		asked++
+		k.asked++
 	}
-	granted = k.basket.wait(func(b *basket) bool { return b.answered == asked })
+	granted = k.basket.wait(func(b *basket) bool { return b.answered == k.asked })
 	return granted, refusal
 }
 
@@ -240,11 +251,15 @@ type basket struct {
 	mu       sync.Mutex
 	granted  []*shardactor.Granted
 	answered int
+	// ready is how many ready queues each shard said it has for the claim.
+	ready []int
 	// changed has a token after every delivery since the last look.
 	changed chan struct{}
 }
 
-func newBasket() *basket { return &basket{changed: make(chan struct{}, 1)} }
+func newBasket(shards int) *basket {
+	return &basket{changed: make(chan struct{}, 1), ready: make([]int, shards)}
+}
 
 // Deliver implements shardactor.Sink.
 func (b *basket) Deliver(effects []shardactor.Effect) {
@@ -255,6 +270,7 @@ func (b *basket) Deliver(effects []shardactor.Effect) {
 			b.granted = append(b.granted, e)
 		case *shardactor.Claimed:
 			b.answered++
+			b.ready[e.Ref] = e.Ready
 		}
 	}
 	b.mu.Unlock()

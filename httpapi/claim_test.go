@@ -3,8 +3,10 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -350,4 +352,55 @@ func TestA04WhatOneWorkerHandsBackReachesOneThatWaitsTheOtherWay(t *testing.T) {
 		}
 		next.seat.Close(0)
 	})
+}
+
+// Three queues of one shard and one of another, full all the time, a session with a
+// window of 1 and a claimer, both of all queues: each queue has a quarter of what
+// the two get, and the shard of three has three quarters of either.
+func TestU02QueuesOfAllShardsShareClaimsAndASession(t *testing.T) {
+	b := newBench(t, setup{})
+	names := []string{}
+	for n, left := 0, map[int]int{1: 3, 2: 1}; len(left) > 0; n++ {
+		name := fmt.Sprint("queue", n)
+		home := wire.ShardOfQueue(wire.DefaultTenant, name, b.engine.Shards())
+		if left[home] > 0 {
+			names = append(names, name)
+			left[home]--
+		}
+		if left[home] == 0 {
+			delete(left, home)
+		}
+	}
+	const rounds = 240
+	w := b.newWorker(wire.AllCommands)
+	w.seat.SetWindow(1)
+	for _, name := range names {
+		b.do("POST", batchPath, batchOf(slices.Repeat([]string{`{"command":"` + name + `","payload":1}`}, rounds)...))
+	}
+	var ofOneShard [2]int // of claimer and session
+	all := map[string]int{}
+	count := func(who int, command string) {
+		all[command]++
+		if wire.ShardOfQueue(wire.DefaultTenant, command, b.engine.Shards()) == 1 {
+			ofOneShard[who]++
+		}
+	}
+	for range rounds {
+		count(0, b.claim("").Command)
+		g := w.take()
+		count(1, g.Task.Command)
+		w.seat.Taken(len(g.Task.Payload), shardactor.MaxUntakenBytes)
+		w.finish(g, `{}`)
+		w.seat.Give(1)
+	}
+	for _, name := range names {
+		if share := float64(100*all[name]) / (2 * rounds); share < 22 || share > 28 {
+			t.Errorf("%s got %.1f %% of the turns: %v", name, share, all)
+		}
+	}
+	for who, n := range ofOneShard {
+		if share := float64(100*n) / rounds; share < 72 || share > 78 {
+			t.Errorf("%s got %.1f %% of its tasks from the shard with three of the four queues", []string{"the claimer", "the session"}[who], share)
+		}
+	}
 }

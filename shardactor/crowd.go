@@ -2,6 +2,7 @@ package shardactor
 
 import (
 	"container/list"
+	"slices"
 
 	"codeq/index"
 	"codeq/store"
@@ -30,6 +31,16 @@ type member struct {
 	lastGrant uint64
 	// alone means that this shard has its room alone; see takeAlone.
 	alone bool
+}
+
+// servedFrom puts a place behind the others of the member, in whose order its
+// queues get their turns when it is open again.
+func (mb *member) servedFrom(c *crowd) {
+	i := slices.IndexFunc(mb.places, func(p *place) bool { return p.crowd == c })
+	if i >= 0 && i < len(mb.places)-1 {
+		p := mb.places[i]
+		mb.places = append(slices.Delete(mb.places, i, i+1), p)
+	}
 }
 
 // place is one member in one crowd. listed says whether it stands in the

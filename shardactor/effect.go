@@ -51,9 +51,11 @@ type Fenced struct {
 	Ref uint64
 }
 
-// Claimed answers Claim: everything this shard had for it has been granted.
+// Claimed answers Claim: everything this shard had for it has been granted. Ready
+// is how many queues that it asked for have ready tasks still.
 type Claimed struct {
-	Ref uint64
+	Ref   uint64
+	Ready int
 }
 
 // Granted is one delivery to the seat it is addressed to. The grant took one

@@ -27,6 +27,8 @@ func (s *Shard) grantPass() (cut bool) {
 		}
 		if s.grantHead(q, prio, k) {
 			granted++
+		} else {
+			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn
 		}
 		cut = granted == s.limits.Grants
 	}
@@ -61,6 +63,9 @@ func (s *Shard) grantHead(q *queue, prio int, k store.PendingKey) bool {
 			return true
 		}
 		mb.open = false
+		if room := &mb.seat.room; room.othersWait(s.shard) {
+			room.ready[s.shard].Store(mb.readyQueues())
+		}
 	}
 }
 
@@ -97,6 +102,7 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 	s.mustRead(err)
 	s.grants++
 	mb.lastGrant = s.grants
+	mb.servedFrom(s.queueOf(t.Queue()).crowd)
 	leaseForMs := s.leaseForMs(mb, t)
 	l := &store.Lease{
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,

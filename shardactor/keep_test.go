@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -19,7 +20,8 @@ type keeper struct {
 	engine *Engine
 	seat   *Seat
 	stuck  int
-	served []int // the shard of each grant
+	served []int    // the shard of each grant
+	queues []string // the queue of each
 	kept   int
 }
 
@@ -43,6 +45,7 @@ func (k *keeper) granted(e *Granted) {
 	k.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
 	shard := k.engine.ShardOf(e.Task.ID)
 	k.served = append(k.served, shard)
+	k.queues = append(k.queues, e.Task.Command)
 	if k.stuck > 0 {
 		k.stuck--
 		return
@@ -98,6 +101,64 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Three queues of one shard and one of another, full all the time: each has a
+// quarter of the session, however it names them. (A wide window goes over from the
+// shard that took it first bit by bit, which takes longer than this test.)
+func TestU02QueuesOfAllShardsShareASession(t *testing.T) {
+	// The first to run takes the whole window; after settled grants that is over.
+	const shards, perQueue, settled, looked = 4, 600, 600, 1000
+	names := queuesAtHome(map[int]int{1: 3, 2: 1}, shards)
+	for _, window := range []int{1, 4} {
+		for what, commands := range map[string][]string{"all": {wire.AllCommands}, "by name": names} {
+			t.Run(fmt.Sprint("window ", window, ", ", what), func(t *testing.T) {
+				e, s := steppedEngine(t, shards)
+				for range perQueue {
+					for _, command := range names {
+						id, shard := e.Route("default", command, "")
+						m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 3}}
+						e.Post(shard, []Message{m}, 1, mailbox.ClassKeep)
+					}
+					runAll(t, e, s)
+				}
+				k := &keeper{engine: e}
+				k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
+				k.seat.SetWindow(window)
+				for shard := range shards {
+					e.Post(shard, []Message{&Subscribe{Seat: k.seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+				}
+				for len(k.served) < settled+looked {
+					runAll(t, e, s)
+				}
+				of := make(map[string]int)
+				for _, command := range k.queues[settled:][:looked] {
+					of[command]++
+				}
+				for _, command := range names {
+					if share := float64(100*of[command]) / looked; share < 22 || share > 28 {
+						t.Errorf("%s had %.1f %% of %d grants: %v", command, share, looked, of)
+					}
+				}
+			})
+		}
+	}
+}
+
+// queuesAtHome are names of queues, as many at home in each shard as asked for.
+func queuesAtHome(perShard map[int]int, shards int) (names []string) {
+	for n, left := 0, perShard; len(left) > 0; n++ {
+		name := fmt.Sprint("queue", n)
+		home := wire.ShardOfQueue("default", name, shards)
+		if left[home] > 0 {
+			names = append(names, name)
+			left[home]--
+		}
+		if left[home] == 0 {
+			delete(left, home)
+		}
+	}
+	return names
 }
 
 // longestWait is the longest run of grants in which some shard that still had

@@ -55,6 +55,8 @@ type Subscribe struct {
 // this was all. Answer: Claimed.
 type Claim struct {
 	Asker
+	// Looks grants nothing and asks how much there is.
+	Looks      bool
 	Seat       *Seat
 	Commands   []string
 	LeaseForMs int64

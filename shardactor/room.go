@@ -12,7 +12,9 @@ import (
 // unit sets its bit in the same exchange, so a unit that comes back in between
 // always sees it; a unit that comes back is handed to the next waiting shard
 // and only grows the room when nobody waits. So no wake-up is lost, no unit is
-// counted twice, and no shard starves.
+// counted twice, and no shard starves. The next is the same one as often in a row
+// as it has ready queues for the session, so that queues of all shards have as
+// many turns.
 //
 // untakenBytes is the payload that was handed to the session and that its client
 // has not confirmed, so it is 0 exactly when no delivery is unconfirmed. At the
@@ -28,7 +30,12 @@ type room struct {
 	untakenBytes atomic.Int64
 	// bound is how much may be untaken, 0 for MaxUntakenBytes.
 	bound atomic.Int64
-	turn  atomic.Uint32
+	// turn is the shard that was served last, row how often in a row, ready how many
+	// ready queues each shard had for the session when it last waited beside
+	// another.
+	turn  atomic.Int32
+	row   atomic.Int32
+	ready [roomShards]atomic.Int32
 	// alone is the shard that has the room alone, plus one. Only that shard
 	// changes it, while the alone bit is set.
 	alone atomic.Int32
@@ -39,7 +46,8 @@ const (
 	roomUnit   = int64(1) << roomShift
 	roomAlone  = int64(1) << 33
 	roomClosed = int64(1) << 32
-	roomBits   = int64(1)<<32 - 1
+	roomShards = 32
+	roomBits   = int64(1)<<roomShards - 1
 
 	// MaxUntakenBytes is how much payload may be untaken by a client before
 	// shards stop granting to it; one task always fits. A session begins with
@@ -111,6 +119,7 @@ func (r *room) give(units int, wake func(shard int)) {
 		shard := r.nextWaiting(word)
 		if r.word.CompareAndSwap(word, word&^(int64(1)<<shard)) {
 			left--
+			r.served(shard)
 			wake(shard)
 		}
 	}
@@ -126,6 +135,7 @@ func (r *room) rouse(wake func(shard int)) {
 		}
 		shard := r.nextWaiting(word)
 		if r.word.CompareAndSwap(word, (word-roomUnit)&^(int64(1)<<shard)) {
+			r.served(shard)
 			wake(shard)
 		}
 	}
@@ -139,19 +149,43 @@ func (r *room) mayHandOn(word int64) bool {
 	return word&roomBits != 0 && word&roomClosed == 0 && r.hasWay()
 }
 
-// nextWaiting is the first waiting shard behind the one that was served last, or
-// the one that has the room alone.
+// nextWaiting is the shard that was served last, if it waits and has more ready
+// queues than it was served in a row, else the first waiting one behind it, or the
+// one that has the room alone.
 func (r *room) nextWaiting(word int64) int {
 	if alone := r.alone.Load(); word&roomAlone != 0 && alone != 0 {
 		return int(alone - 1)
 	}
-	waiting := uint32(word & roomBits)
-	last := r.turn.Load()
-	shard := bits.TrailingZeros32(bits.RotateLeft32(waiting, -int(last+1)))
-	next := (uint32(shard) + last + 1) % 32
-	r.turn.Store(next)
-	return int(next)
+	waiting, last := uint32(word&roomBits), int(r.turn.Load())
+	if waiting&(1<<last) != 0 && r.row.Load() < r.ready[last].Load() {
+		return last
+	}
+	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))
+	return (last + 1 + behind) % roomShards
 }
+
+// served notes that a shard got a unit. Two at a time may miscount a row.
+func (r *room) served(shard int) {
+	if r.turn.Swap(int32(shard)) == int32(shard) {
+		r.row.Add(1)
+		return
+	}
+	r.row.Store(1)
+}
+
+// portion is what of the window is the shard's while others wait: by the ready
+// queues that each has for the session.
+func (r *room) portion(shard int) int {
+	mine := max(r.ready[shard].Load(), 1)
+	all := mine
+	for waiting := uint32(r.word.Load()&roomBits) &^ (1 << shard); waiting != 0; waiting &= waiting - 1 {
+		all += max(r.ready[bits.TrailingZeros32(waiting)].Load(), 1)
+	}
+	return int(r.window.Load() * int64(mine) / int64(all))
+}
+
+// othersWait says whether another shard waits for a unit.
+func (r *room) othersWait(shard int) bool { return r.word.Load()&roomBits&^(int64(1)<<shard) != 0 }
 
 // resize sets the window; a smaller one may leave the room in debt, which
 // returned units pay first. Only one goroutine may resize a room.
@@ -178,11 +212,10 @@ func (r *room) taken(payloadBytes, bound int, wake func(shard int)) {
 }
 
 // mayKeep says whether a unit that is about to come back may be used by this
-// shard at once, and whether another shard waits for one.
-func (r *room) mayKeep(shard int) (may, othersWait bool) {
+// shard at once.
+func (r *room) mayKeep() bool {
 	word := r.word.Load()
-	may = word&(roomClosed|roomAlone) == 0 && roomFree(word) >= 0 && r.hasWay()
-	return may, word&roomBits&^(int64(1)<<shard) != 0
+	return word&(roomClosed|roomAlone) == 0 && roomFree(word) >= 0 && r.hasWay()
 }
 
 // inDebt says whether more units are out than the window has.

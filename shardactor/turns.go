@@ -5,6 +5,8 @@ package shardactor
 type turns struct {
 	tenants []*tenant
 	at      int
+	// ring had the newest turn.
+	ring *ring
 }
 
 // tenant is one tenant's queues with ready tasks, and who takes all of them.
@@ -27,6 +29,20 @@ func (t *tenant) hasTurns() bool {
 		}
 	}
 	return false
+}
+
+// readyQueues is how many queues with ready tasks the member takes here; of all
+// queues of a tenant, how many stand in its ring.
+func (mb *member) readyQueues() (n int32) {
+	for _, p := range mb.places {
+		switch q := p.crowd.queue; {
+		case q == nil:
+			return int32(len(p.crowd.tenant.ready.queues))
+		case q.hasTurns():
+			n++
+		}
+	}
+	return n
 }
 
 // ring is a list of queues and the place of the next turn.
@@ -111,10 +127,12 @@ func (s *Shard) nextTurn() *queue {
 
 func (s *Shard) nextOf(t *tenant) *queue {
 	if t.wild.hasOpen() {
+		s.turns.ring = &t.ready
 		return t.ready.next(
 			func(q *queue) bool { return !q.stalled && q.hasTurns() },
 			func(q *queue) { q.inReady = false; s.mayBeEmpty(q) })
 	}
+	s.turns.ring = &t.runnable
 	return t.runnable.next(
 		func(q *queue) bool { return !q.stalled && q.hasTurns() && q.crowd.hasOpen() },
 		func(q *queue) { q.inRunnable = false; s.mayBeEmpty(q) })

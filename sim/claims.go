@@ -22,11 +22,16 @@ type claim struct {
 	state claimState
 	// asked shards have taken the question, answered ones have answered.
 	asked, answered int
-	refused         bool
-	untilMs         int64
-	got             []*shardactor.Granted
-	left            bool
-	last            []uint64
+	// count is what it asked for, looks that it began with one shard and looked into
+	// the others, ready what each has.
+	count   int
+	looks   bool
+	ready   []int
+	refused bool
+	untilMs int64
+	got     []*shardactor.Granted
+	left    bool
+	last    []uint64
 }
 
 type claimState int
@@ -56,6 +61,7 @@ func (c *claim) Deliver(effects []shardactor.Effect) {
 			c.got = append(c.got, e)
 		case *shardactor.Claimed:
 			c.answered++
+			c.ready[e.Ref] = e.Ready
 		}
 	}
 }
@@ -81,20 +87,26 @@ func (w *world) claimSome() {
 		Tenant: w.shape.tenants[n%len(w.shape.tenants)], Subject: subjects[n/2], WorkerID: c.worker, OverHTTP: true, Sink: c,
 	})
 	c.known = w.model.seated(c.seat)
-	count := pick(w.chance, []int{1, 1, 1, 3, 20})
-	c.known.resize(count)
-	c.seat.SetWindow(count)
-	w.trace.say("  POST claim of %v by %s, %d for %d ms, waits %d ms", c.commands, c.worker, count, c.leaseMs, c.waitMs)
+	c.count = pick(w.chance, []int{1, 1, 1, 3, 20})
+	c.known.resize(c.count)
+	c.seat.SetWindow(c.count)
+	c.looks, c.ready = w.chance.oneIn(2), make([]int, w.shape.shards)
+	first := w.chance.IntN(w.shape.shards)
+	w.trace.say("  POST claim of %v by %s, %d for %d ms, waits %d ms, looks %v", c.commands, c.worker, c.count, c.leaseMs, c.waitMs, c.looks)
 	for shard := range w.shape.shards {
-		ok := c.post(shard, mailbox.ClassNew, &shardactor.Claim{
-			Asker: shardactor.Asker{Sink: c}, Seat: c.seat, Commands: c.commands, LeaseForMs: c.leaseMs,
-		})
-		if ok {
-			c.asked++
-		}
-		c.refused = c.refused || !ok
+		c.ask(shard, c.looks && shard != first)
 	}
 	w.claims = append(w.claims, c)
+}
+
+func (c *claim) ask(shard int, looks bool) {
+	ok := c.post(shard, mailbox.ClassNew, &shardactor.Claim{
+		Asker: shardactor.Asker{Sink: c, Ref: uint64(shard)}, Looks: looks, Seat: c.seat, Commands: c.commands, LeaseForMs: c.leaseMs,
+	})
+	if ok {
+		c.asked++
+	}
+	c.refused = c.refused || !ok
 }
 
 func (c *claim) post(shard int, class mailbox.Class, m shardactor.Message) bool {
@@ -105,6 +117,14 @@ func (c *claim) post(shard int, class mailbox.Class, m shardactor.Message) bool 
 // anything.
 func (c *claim) advance() bool {
 	was := c.state
+	if c.looks && c.answered == c.asked {
+		c.looks = false
+		for shard, n := range c.ready {
+			if n > 0 && len(c.got) < c.count {
+				c.ask(shard, false)
+			}
+		}
+	}
 	if c.state == claimAsks && c.answered == c.asked {
 		c.state = claimOver
 		if len(c.got) == 0 && !c.refused && c.waitMs > 0 {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -9,14 +11,16 @@ import (
 // claimant is somebody who asked a shard once and has no answer yet.
 type claimant struct {
 	seat  *seat
-	asker shardactor.Asker
+	asked *shardactor.Claim
 }
 
 // claim notes who asks.
 func (m *model) claim(a *shardactor.Claim) {
 	s := m.seats[a.Seat]
-	s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
-	m.claims[m.at.Shard] = append(m.claims[m.at.Shard], claimant{s, a.Asker})
+	if !a.Looks {
+		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
+	}
+	m.claims[m.at.Shard] = append(m.claims[m.at.Shard], claimant{s, a})
 }
 
 // answerClaims wants every claim answered behind the grants, unless the shard
@@ -26,13 +30,20 @@ func (m *model) answerClaims() {
 	var staying []claimant
 	for _, c := range m.claims[shard] {
 		if !m.isAnswered(c) {
-			if !m.at.Outcome.Again {
+			if !m.at.Outcome.Again || c.asked.Looks {
 				violate("a claim is answered at once", "%s of %s", c.seat.WorkerID, c.seat.Tenant)
 			}
 			staying = append(staying, c)
 			continue
 		}
+		said := m.at.Outcome.Effects[m.at.effect].Effect.(*shardactor.Claimed)
 		m.at.effect++
+		if is := m.readyFor(c.seat.Tenant, c.asked.Commands); is != (said.Ready > 0) {
+			violate("a claim is told what is ready", "%s of %s asked for %v and was told of %d queues", c.seat.WorkerID, c.seat.Tenant, c.asked.Commands, said.Ready)
+		}
+		if c.asked.Looks {
+			continue
+		}
 		if t := m.couldHave(c.seat, shard); t != nil && m.at.Space < store.NoGrant {
 			violate("a claim gets what there is", "%s has %d of %d and was not given %v", c.seat.WorkerID, len(c.seat.out), c.seat.window, t.id)
 		}
@@ -47,7 +58,19 @@ func (m *model) isAnswered(c claimant) bool {
 	}
 	next := m.at.Outcome.Effects[m.at.effect]
 	_, ok := next.Effect.(*shardactor.Claimed)
-	return ok && next.Sink == c.asker.Sink
+	return ok && next.Sink == c.asked.Sink
+}
+
+// readyFor says whether the shard has a task that may be handed out, of some
+// commands of a tenant.
+func (m *model) readyFor(tenant string, asked []string) bool {
+	for _, command := range commands {
+		t := m.head(m.at.Shard, tenant, command)
+		if t != nil && !m.settings.of(t).Paused && (slices.Contains(asked, command) || slices.Contains(asked, wire.AllCommands)) {
+			return true
+		}
+	}
+	return false
 }
 
 // couldHave is a ready task of a shard that a seat has room for.

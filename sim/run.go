@@ -120,7 +120,7 @@ func (w *world) messageText(message shardactor.Message) string {
 	case *shardactor.Cancel:
 		return "cancel " + w.name(m.TaskID)
 	case *shardactor.Claim:
-		return fmt.Sprintf("claim of %v by %s", m.Commands, m.Seat.WorkerID)
+		return fmt.Sprintf("claim of %v by %s, looks %v", m.Commands, m.Seat.WorkerID, m.Looks)
 	case *shardactor.Extend:
 		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
 	case *shardactor.Undelivered:
