@@ -67,7 +67,7 @@ func (l *httpLine) postBare(ctx context.Context, measureFor time.Duration) (task
 		producers.Go(func() {
 			c := <-l.idle
 			for again := true; again; again = ctx.Err() == nil {
-				path := c.compose(0, l.workload.Batch, l.workload.PayloadBytes)
+				path := c.compose(0, l.workload.Batch)
 				status, _, err := c.ask(path)
 				if err == nil && status != http.StatusCreated {
 					err = fmt.Errorf("status %d", status)

@@ -26,6 +26,8 @@ type httpCaller struct {
 	body    []byte
 	payload []byte
 	request wire.EnqueueRequest
+	// workload says what is posted.
+	workload *Workload
 }
 
 func newHTTPLine(at *address, w *Workload, newTally func() *Tally) (*httpLine, error) {
@@ -35,7 +37,7 @@ func newHTTPLine(at *address, w *Workload, newTally func() *Tally) (*httpLine, e
 		if err != nil {
 			return nil, err
 		}
-		c := &httpCaller{caller: calls, tally: newTally(), request: wire.EnqueueRequest{Command: w.Command}}
+		c := &httpCaller{caller: calls, tally: newTally(), workload: w}
 		l.callers = append(l.callers, c)
 		l.idle <- c
 	}
@@ -53,7 +55,7 @@ func (l *httpLine) close() {
 func (l *httpLine) Post(first uint64, count int) error {
 	c := <-l.idle
 	defer func() { l.idle <- c }()
-	path := c.compose(first, count, l.workload.PayloadBytes)
+	path := c.compose(first, count)
 	status, answer, err := c.ask(path)
 	if err != nil {
 		return fmt.Errorf("post task over HTTP: %w", err)
@@ -70,7 +72,7 @@ func (l *httpLine) Post(first uint64, count int) error {
 }
 
 // compose makes the body of a request and says where it is posted.
-func (c *httpCaller) compose(first uint64, count, payloadBytes int) (path string) {
+func (c *httpCaller) compose(first uint64, count int) (path string) {
 	c.body = c.body[:0]
 	path = tasksPath
 	if count > 1 {
@@ -81,8 +83,8 @@ func (c *httpCaller) compose(first uint64, count, payloadBytes int) (path string
 		if n > first {
 			c.body = append(c.body, ',')
 		}
-		c.payload = appendPayload(c.payload[:0], n, payloadBytes)
-		c.request.Payload = c.payload
+		c.payload = appendPayload(c.payload[:0], n, c.workload.PayloadBytes)
+		c.request.Command, c.request.Payload = c.workload.CommandOf(n), c.payload
 		c.body = wire.AppendEnqueueRequest(c.body, &c.request)
 	}
 	if count > 1 {

@@ -76,7 +76,7 @@ func (t *Remote) Open(ctx context.Context, w *Workload, newTally func() *Tally, 
 func (t *Remote) Work(ctx context.Context) error {
 	for _, worker := range t.workers {
 		worker.socket.send(wire.AppendClientFrame(nil, &wire.Subscribe{
-			Ref: wire.Ref{Value: subscribeRef, Present: true}, Commands: []string{t.workload.Command}, Window: t.workload.Window,
+			Ref: wire.Ref{Value: subscribeRef, Present: true}, Commands: t.workload.Commands, Window: t.workload.Window,
 		}), 1)
 		select {
 		case <-worker.seated:
@@ -123,7 +123,7 @@ type encoder struct {
 func (p *producerSession) Post(first uint64, count int) error {
 	e, _ := p.encoders.Get().(*encoder)
 	if e == nil {
-		e = &encoder{frame: wire.Enqueue{EnqueueRequest: wire.EnqueueRequest{Command: p.workload.Command}}}
+		e = &encoder{}
 	}
 	e.frames = e.frames[:0]
 	inMessage := 0
@@ -132,7 +132,7 @@ func (p *producerSession) Post(first uint64, count int) error {
 			e.frames = append(e.frames, ',')
 		}
 		e.payload = appendPayload(e.payload[:0], n, p.workload.PayloadBytes)
-		e.frame.Payload = e.payload
+		e.frame.Command, e.frame.Payload = p.workload.CommandOf(n), e.payload
 		e.frame.Ref = wire.Ref{Value: int64(n), Present: true}
 		e.frames = wire.AppendClientFrame(e.frames, &e.frame)
 		inMessage++

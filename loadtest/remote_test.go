@@ -48,7 +48,7 @@ func TestRealServerHoldsUnderLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := loadtest.Canonical()
-			w.Command = "bench-" + rand.Text()
+			w.Commands = []string{"bench-" + rand.Text()}
 			w.WarmUpFor, w.MeasureFor = 50*time.Millisecond, 250*time.Millisecond
 			change(&w)
 			target, err := loadtest.NewRemote(url, "", nil)

@@ -126,7 +126,7 @@ func TestProducerSessionSendsAndHears(t *testing.T) {
 	for i, f := range frames {
 		n := uint64(3 + i)
 		e, ok := f.(*wire.Enqueue)
-		if !ok || e.Ref.Value != int64(n) || e.Command != r.Command || string(e.Payload) != string(r.Payload(n)) {
+		if !ok || e.Ref.Value != int64(n) || e.Command != r.CommandOf(n) || string(e.Payload) != string(r.Payload(n)) {
 			t.Errorf("frame %d is %#v", i, f)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 type Workload struct {
 	// Name is what the report calls it.
 	Name string
-	// Command is the command of every task.
-	Command string
+	// Commands are the commands of the tasks, in turn.
+	Commands []string
 	// Producers is the number of goroutines that post, over all sessions.
 	Producers int
 	// Pipeline is how many batches a producer has under way.
@@ -47,7 +47,7 @@ const maxProducers = 10_000
 // Canonical is the workload that the figures of this project speak of.
 func Canonical() Workload {
 	return Workload{
-		Name: "canonical", Command: "bench",
+		Name: "canonical", Commands: []string{"bench"},
 		Producers: 32, Pipeline: 1, Batch: 1, Sessions: 1, Window: 128, PayloadBytes: 100,
 		WarmUpFor: 2 * time.Second, MeasureFor: 15 * time.Second,
 	}
@@ -150,12 +150,18 @@ func (w *Workload) String() string {
 	if w.RatePerSecond > 0 {
 		line += fmt.Sprintf(", %g tasks/s offered", w.RatePerSecond)
 	}
+	if len(w.Commands) > 1 {
+		line += fmt.Sprintf(", %d queues", len(w.Commands))
+	}
 	if w.WorkAfter {
 		line += ", workers come after"
 	}
 	return line + fmt.Sprintf("; window %d; payload %d bytes; %v after %v of warm-up",
 		w.Window, w.PayloadBytes, w.MeasureFor, w.WarmUpFor)
 }
+
+// CommandOf is the command of the task with that number.
+func (w *Workload) CommandOf(n uint64) string { return w.Commands[n%uint64(len(w.Commands))] }
 
 // Payload is the payload of the task with that number, freshly made.
 func (w *Workload) Payload(n uint64) []byte {

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"codeq/client"
 	"codeq/loadtest"
+	"codeq/store"
+	"codeq/wire"
 )
 
 const (
@@ -19,6 +24,8 @@ const (
 
 	maxUnderWay = 1 << 20
 	maxTimes    = 100
+	// maxQueues is as many as a session may subscribe to.
+	maxQueues = wire.MaxSubscribeCommands
 
 	// generatorGCPercent lets the generator's heap grow, so that its collector
 	// takes less of the processors it shares with the server.
@@ -32,6 +39,8 @@ type benchCmd struct {
 	HTTP         bool    `name:"http" help:"Post over HTTP; the workers keep their sessions."`
 	Producers    int     `default:"32" help:"Goroutines that post."`
 	Pipeline     int     `default:"1" help:"Batches that each producer has under way; 1 waits for each answer."`
+	Queues       int     `default:"1" help:"Queues that the tasks are posted to in turn, every shard the home of as many."`
+	Spread       bool    `help:"Let the queues be spread over all shards."`
 	Batch        int     `default:"1" help:"Tasks that a producer posts together."`
 	Window       int     `default:"128" help:"Unfinished tasks that each worker session holds."`
 	Sessions     int     `default:"1" help:"Producer sessions, and as many worker sessions."`
@@ -79,15 +88,21 @@ func (b *benchCmd) Run(a *app) error {
 	if urlGiven && (b.Engine || b.Shards != 0 || b.Dir != "") {
 		return wrong("--url names a server that is there: --engine, --shards and --dir do not go with it")
 	}
-	if b.Engine && b.HTTP {
-		return wrong("--engine has no HTTP: leave one of them out")
+	if b.Engine && (b.HTTP || b.Spread) {
+		return wrong("--engine has no HTTP and no settings of queues: leave --http and --spread out")
+	}
+	if b.Queues < 1 || b.Queues > maxQueues {
+		return wrong("--queues must be from 1 to %d, got %d", maxQueues, b.Queues)
+	}
+	if urlGiven && b.Queues > 1 {
+		return wrong("--queues draws names by the shards of the server that is started: leave --url or --queues out")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(generatorGCPercent))
 	ctx, done := a.untilStopped()
 	defer done()
 	x := &bench{app: a, benchCmd: b}
 	if urlGiven {
-		w.Command = fmt.Sprintf("bench-%d-%d", os.Getpid(), time.Now().Unix())
+		w.Commands = []string{fmt.Sprintf("bench-%d-%d", os.Getpid(), time.Now().Unix())}
 		return x.measure(ctx, w, remoteSite(a.URL, a.Token))
 	}
 	return x.onFreshDirectory(ctx, w)
@@ -99,10 +114,42 @@ func (b *benchCmd) workload() loadtest.Workload {
 	w.Sessions, w.PayloadBytes, w.RatePerSecond, w.OverHTTP = b.Sessions, b.PayloadBytes, b.Rate, b.HTTP
 	w.WorkAfter = b.Creates
 	w.WarmUpFor, w.MeasureFor = seconds(b.WarmUp), seconds(b.Seconds)
-	if w != loadtest.Canonical() {
+	if b.Queues > 1 {
+		w.Commands = queuesOf(b.Queues, cmp.Or(b.Shards, store.DefaultShards))
+	}
+	if b.Spread || !reflect.DeepEqual(w, loadtest.Canonical()) {
 		w.Name = "as asked for"
 	}
 	return w
+}
+
+// queuesOf are names of queues of which every shard is the home of as many, or of
+// one more.
+func queuesOf(queues, shards int) (names []string) {
+	for n := 0; len(names) < queues; n++ {
+		name := fmt.Sprintf("bench-%d", n)
+		if wire.ShardOfQueue(wire.DefaultTenant, name, shards) == len(names)%shards {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// spread has the queues of a workload spread before its first task.
+func (x *bench) spread(ctx context.Context, w loadtest.Workload, s *site) error {
+	if !x.Spread {
+		return nil
+	}
+	c, err := client.New(s.url, client.WithToken(s.token))
+	if err != nil {
+		return wrong("%w; set it with --url", err)
+	}
+	for _, command := range w.Commands {
+		if _, err := c.SetQueue(ctx, command, &wire.QueueSettings{Spread: true}); err != nil {
+			return fmt.Errorf("spread queue %s: %w", command, err)
+		}
+	}
+	return nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -117,6 +164,8 @@ type bench struct {
 
 // site is where the load goes.
 type site struct {
+	// url and token are those of a server.
+	url, token string
 	// target makes a fresh target for one run.
 	target func() (loadtest.Target, error)
 	server loadtest.Meter
@@ -129,6 +178,9 @@ type site struct {
 
 // measure runs the profile and prints what came of it.
 func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error {
+	if err := x.spread(ctx, w, s); err != nil {
+		return err
+	}
 	run := x.once
 	if x.Profile == profileMailbox {
 		run = x.overload

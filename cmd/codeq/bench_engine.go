@@ -81,7 +81,7 @@ func (t *engineTarget) Work(context.Context) error {
 		worker.seat.SetWindow(t.workload.Window)
 		for shard := range t.engine.Shards() {
 			m := &shardactor.Subscribe{
-				Seat: worker.seat, Commands: []string{t.workload.Command}, LeaseForMs: wire.DefaultLeaseSeconds * 1000,
+				Seat: worker.seat, Commands: t.workload.Commands, LeaseForMs: wire.DefaultLeaseSeconds * 1000,
 			}
 			if v := t.engine.Post(shard, []shardactor.Message{m}, messageBytes, mailbox.ClassKeep); v != mailbox.Accepted {
 				return fmt.Errorf("subscribe at shard %d: verdict %d", shard, v)
@@ -147,11 +147,11 @@ type engineLine struct {
 func (l *engineLine) Post(first uint64, count int) error {
 	batches := make([][]shardactor.Message, l.engine.Shards())
 	for n := first; n < first+uint64(count); n++ {
-		id, shard := l.engine.Route(engineTenant, l.workload.Command, "")
+		id, shard := l.engine.Route(engineTenant, l.workload.CommandOf(n), "")
 		batches[shard] = append(batches[shard], &shardactor.Enqueue{
 			Asker: shardactor.Asker{Sink: l, Ref: n}, ID: id, Tenant: engineTenant,
 			EnqueueRequest: wire.EnqueueRequest{
-				Command: l.workload.Command, MaxAttempts: wire.DefaultMaxAttempts, Payload: l.workload.Payload(n),
+				Command: l.workload.CommandOf(n), MaxAttempts: wire.DefaultMaxAttempts, Payload: l.workload.Payload(n),
 			},
 		})
 	}

@@ -120,6 +120,7 @@ func medianMicros(times []time.Duration) *float64 {
 // remoteSite is a server that is there.
 func remoteSite(url, token string) *site {
 	return &site{
+		url: url, token: token,
 		target: func() (loadtest.Target, error) {
 			t, err := loadtest.NewRemote(url, token, nil)
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"codeq/wire"
 )
 
 // benchFigures is the report for programs, as far as these tests read it.
@@ -162,5 +164,31 @@ func TestMetricsAboutMailboxesAreOfTheirPart(t *testing.T) {
 	}
 	if told := w.tell(); !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+func TestU02BenchPostsToAsManyQueuesOfEveryShard(t *testing.T) {
+	homes := map[int]int{}
+	for _, name := range queuesOf(8, 4) {
+		homes[wire.ShardOfQueue(wire.DefaultTenant, name, 4)]++
+	}
+	for shard := range 4 {
+		if homes[shard] != 2 {
+			t.Errorf("8 queues are at home in shards %v", homes)
+		}
+	}
+	t.Setenv(asCodeq, "1")
+	code, out, errText := codeq("", "bench", "--json", "--queues", "5", "--spread", "--seconds", "0.2", "--warm-up", "0", "--dir", t.TempDir())
+	var got benchFigures
+	if err := json.Unmarshal([]byte(out), &got); code != exitFine || err != nil {
+		t.Fatalf("exit %d: %s%s (%v)", code, out, errText, err)
+	}
+	if got.Created == 0 || got.Completed != got.Created {
+		t.Errorf("figures %+v", got)
+	}
+	for _, flags := range [][]string{{"--engine", "--spread"}, {"--queues", "0"}, {"--url", "127.0.0.1:1", "--queues", "2"}} {
+		if code, _, errText := codeq("", append([]string{"bench"}, flags...)...); code != exitWrong || errText == "" {
+			t.Errorf("%v: exit %d, %s", flags, code, errText)
+		}
 	}
 }
