@@ -228,7 +228,7 @@ func TestU03MemberThatIsMisspeltIsRefusedWithTheNameThatWasMeant(t *testing.T) {
 			}
 		}
 		slices.Sort(top)
-		known := slices.Clone(r.known)
+		known := slices.DeleteFunc(slices.Clone(r.known), func(name string) bool { return name == settingNames[settingOrdered] })
 		if slices.Sort(known); !slices.Equal(top, known) {
 			t.Errorf("%s has %v, and the sample %v", r.name, known, top)
 		}
