@@ -217,7 +217,7 @@ func (m *model) finish(a *shardactor.Result) {
 		m.end(t, &wire.ResultRecord{
 			TaskID: t.id, Status: a.Status, Result: a.ResultRequest.Result, Error: a.Error, CompletedAtMs: m.at.NowMs,
 		})
-		t.place, t.ended, t.resultToken = wire.LocationNone, true, t.token
+		t.place, t.ended, t.undelivered, t.resultToken = wire.LocationNone, true, 0, t.token
 		if a.Status == wire.StatusFailed {
 			t.place, t.cause, t.reason = wire.LocationDead, wire.DeadFailed, a.Error
 		}
