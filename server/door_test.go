@@ -1,7 +1,9 @@
 package server
 
 import (
+	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +62,70 @@ func TestN14ARefusedClientThatStaysIsLetGo(t *testing.T) {
 		_ = conn.Close() // so that the goroutine ends
 		<-told
 	}
+}
+
+// Whoever is refused is told, however many were before: what was told to one is over
+// when it has left.
+func TestN14EveryoneWhoIsRefusedInTurnIsTold(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := newDoor(nil, 0, zerolog.Nop())
+	const clients = 2*refusals + 8
+	for n := range clients {
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.refuse(conn)
+		if err := client.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(said), "HTTP/1.1 503 ") {
+			t.Errorf("client %d hears %q, %v", n+1, said, err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		d.told.Wait()
+	}
+	if refused := d.refused.Load(); refused != clients {
+		t.Errorf("%d are counted, want %d", refused, clients)
+	}
+}
+
+// One place more than for those who are told is none: the next one is closed without a
+// word, counted, and the log has one line for all of them until saidEvery is over.
+func TestN14WhoIsOneTooManyToBeToldIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &strings.Builder{}
+		d := newDoor(nil, 0, zerolog.New(log))
+		for range refusals {
+			d.telling <- struct{}{}
+		}
+		refuse := func() {
+			near, far := net.Pipe()
+			d.refuse(far)
+			if n, err := near.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("heard %d bytes, %v", n, err)
+			}
+		}
+		refuse()
+		time.Sleep(saidEvery - time.Nanosecond)
+		refuse()
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || d.refused.Load() != 2 {
+			t.Errorf("%d lines of %d refusals, want 1 of 2", lines, d.refused.Load())
+		}
+		time.Sleep(time.Nanosecond)
+		refuse()
+		if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), `"refused":3`) {
+			t.Errorf("later the log has %s", log)
+		}
+	})
 }

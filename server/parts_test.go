@@ -30,7 +30,7 @@ func mustBeSet(t *testing.T, options any, but ...string) {
 }
 
 // allOptions sets every option, each to a value of its own.
-func allOptions(t *testing.T) Options {
+func allOptions(t *testing.T, log *keptLog) Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	entry := "- name: ada\n  sha256: " + auth.HashToken("secret") + "\n  tenant: acme\n  subject: ada\n  scopes: [producer, operator]\n  commands: [\"*\"]\n"
@@ -46,7 +46,7 @@ func allOptions(t *testing.T) Options {
 		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Shards: 3, Tokens: tokens, InsecureNoAuth: true,
 		PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, RequireLeaseToken: true,
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20,
-		Log: zerolog.Nop(), LogLost: func() int64 { return 23 }, Version: "29", FS: vfs.Default,
+		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", FS: vfs.Default,
 		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead},
 	}
 	mustBeSet(t, &o)
@@ -56,7 +56,8 @@ func allOptions(t *testing.T) Options {
 // Every option reaches the parts that act on it. An option of a part that nobody sets
 // is named here, with who else does.
 func TestEveryOptionReachesItsPart(t *testing.T) {
-	o := allOptions(t)
+	log := new(keptLog)
+	o := allOptions(t, log)
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +100,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"Time, wall":          {time.UnixMilli(api.WallMs()).After(time.Now().Add(23 * time.Hour)), true},
 		"Time, engine":        {time.UnixMilli(engine.StartClock(0)()).After(time.Now().Add(23 * time.Hour)), true},
 		"Time, engine floor":  {engine.StartClock(4e12)(), int64(4e12)},
+		"Time, log":           {strings.Contains(log.String(), "differs from the system clock"), true},
 		"without a token":     {x.ask("POST", "/v1/codeq/tasks", okTask).status, 401},
 		"with a token":        {x.as("secret").ask("POST", "/v1/codeq/tasks", okTask).status, 202},
 		"LogLost":             {strings.Contains(x.as("secret").ask("GET", "/metrics", "").body, "codeq_log_lines_lost_total 23\n"), true},

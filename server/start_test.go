@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/auth"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -117,6 +118,29 @@ func replace(t *testing.T, file string, data []byte) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An Open that fails at its last step, as at one before, gives the directory back. The
+// goroutine of a port that it kept would be found when all tests are over.
+func TestOpenThatFailsLeavesNothingRunning(t *testing.T) {
+	file := newTokenFile(t)
+	file.addAll("acme")
+	tokens, err := auth.OpenTokens(file.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Dir(file.path)); err != nil {
+		t.Fatal(err)
+	}
+	const listen = "127.0.0.1:0"
+	dir := t.TempDir()
+	mustNotOpen(t, Options{DataDir: dir, Listen: listen, Tokens: tokens}, "watch")
+	mustNotOpen(t, Options{DataDir: dir, Listen: listen, Shards: 33}, "33")
+	s, err := Open(Options{DataDir: dir, Listen: listen, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newSite(t, s).post(okTask)
 }
 
 func TestServerThatRecoversIsAliveAndNotReady(t *testing.T) {

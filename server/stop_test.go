@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -193,6 +194,22 @@ func TestUnusedConnectionDoesNotHoldAShutdownUp(t *testing.T) {
 			t.Errorf("the shutdown took %v", took)
 		}
 	})
+}
+
+// A connection that was on its way into the server when that began to stop is closed
+// as well.
+func TestConnectionThatComesDuringAShutdownIsClosed(t *testing.T) {
+	open := newConns()
+	open.closeUnused()
+	near, far := net.Pipe()
+	defer near.Close()
+	open.note(far, http.StateNew)
+	if err := far.SetDeadline(time.Time{}); err != io.ErrClosedPipe {
+		t.Errorf("it is not closed: %v", err)
+		_ = far.Close()
+	}
+	open.note(far, http.StateClosed)
+	open.wait()
 }
 
 func TestConnectionsAreWaitedForUntilTheirRequestsEnd(t *testing.T) {
