@@ -71,3 +71,69 @@ func TestStopOfTheEngineAnswersProducersThatWait(t *testing.T) {
 		}
 	})
 }
+
+// notOfTheStore are the routes that tell nothing of what shards do.
+var notOfTheStore = map[string]string{
+	"/healthz": "says that the process lives", "/readyz": "counts what waits", "/version": "is fixed",
+	"/metrics":          "is a page of figures for a graph, which a restart begins anew",
+	"/v1/codeq/session": "is a socket", "/v1/codeq/admin/sessions": "is of this process", "/v1/codeq/admin/backup": "makes its own sync",
+}
+
+// Every route that reads waits until what it read is on disk: a crash would take it back.
+// A replay, purge or cleanup that finds nothing tells of what is left.
+func TestEveryRouteThatReadsWaitsForTheSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{unsynced: true})
+		sync := func() {
+			synctest.Wait()
+			if err := b.store.Barrier(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := func(method, target, body string) chan got {
+			answered := make(chan got, 1)
+			go func() { answered <- b.do(method, target, body) }()
+			return answered
+		}
+		posted := begin("POST", tasksPath, `{"command":"c","payload":1,"maxAttempts":1}`)
+		sync()
+		claimed := begin("POST", claimPath, `{}`)
+		sync()
+		task := (<-claimed).claimed(t)
+		if g := <-posted; g.status != http.StatusAccepted {
+			t.Fatalf("posted: %d %s", g.status, g.body)
+		}
+		died := begin("POST", task.path("nack"), `{"reason":"no luck"}`)
+		synctest.Wait()
+		reads := make(map[string]chan got)
+		fill := strings.NewReplacer("{id}", task.ID.String(), "{command}", "c")
+		for _, route := range Routes() {
+			method, pattern, _ := strings.Cut(route, " ")
+			if method == "GET" && notOfTheStore[pattern] == "" {
+				reads[route] = begin(method, fill.Replace(pattern)+map[bool]string{true: "?state=dlq"}[strings.HasSuffix(pattern, "/tasks")], "")
+			}
+		}
+		reads["GET waiting"] = begin("GET", fill.Replace(tasksPath+"/{id}/result?waitSeconds=9"), "")
+		reads["HEAD"] = begin("HEAD", fill.Replace(tasksPath+"/{id}"), "")
+		reads["purge"] = begin("DELETE", deadPath+"?error=nothing", "")
+		reads["replay"] = begin("POST", deadPath+"/replay", `{"error":"nothing"}`)
+		synctest.Wait()
+		for route, answered := range reads {
+			if len(answered) > 0 || len(died) > 0 {
+				g := <-answered
+				t.Errorf("%s is answered before the sync: %d %s", route, g.status, g.body)
+				answered <- g
+			}
+		}
+		if len(reads) < 10 {
+			t.Errorf("only %d routes read", len(reads))
+		}
+		sync()
+		<-died
+		for route, answered := range reads {
+			if g := <-answered; g.status != http.StatusOK {
+				t.Errorf("%s is answered %d %s", route, g.status, g.body)
+			}
+		}
+	})
+}

@@ -77,6 +77,8 @@ type setup struct {
 	unsynced bool
 	// requireToken refuses calls about a delivery without its token.
 	requireToken bool
+	// observe is told of every round of a shard.
+	observe func(*shardactor.Observed)
 }
 
 // testHosts are the names under which tests ask: httptest's, and their own.
@@ -104,7 +106,7 @@ func newBench(t testing.TB, o setup) *bench {
 		t.Fatal(err)
 	}
 	b.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
-		Store: b.store, Outlets: outlets, Random: newChance(), Log: zerolog.Nop(), Mailbox: o.mailbox,
+		Store: b.store, Outlets: outlets, Random: newChance(), Log: zerolog.Nop(), Mailbox: o.mailbox, Observe: o.observe,
 		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
 		Fatal:      func(err error) { panic(err) },
 	})

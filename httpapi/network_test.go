@@ -268,3 +268,38 @@ func TestTheTimeForABodyEndsWithIt(t *testing.T) {
 		}
 	})
 }
+
+// A body has bodyReadFor to begin, and each paced.LeastBytes more give it paced.Window
+// from then on, but never less than it had.
+func TestTheTimeForABodyGrowsWithIt(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		const most = 5 * paced.LeastBytes
+		body := fmt.Sprintf(`{"command":"c","payload":%q}`, strings.Repeat("x", most))
+		c.say(postHead(len(body), ""))
+		for n, step := range []struct {
+			after time.Duration
+			bytes int
+			left  time.Duration
+		}{
+			{0, paced.LeastBytes, bodyReadFor},
+			{15 * time.Second, paced.LeastBytes - 1, bodyReadFor - 15*time.Second},
+			{6 * time.Second, 1, paced.Window},
+			{paced.Window - 1, paced.LeastBytes - 1, 1},
+			{0, 1, paced.Window},
+			{time.Second, 2 * paced.LeastBytes, paced.Window},
+		} {
+			<-time.After(step.after)
+			c.say(body[:step.bytes])
+			body = body[step.bytes:]
+			synctest.Wait()
+			if left := time.Until(*c.readBy.Load()); left != step.left {
+				t.Fatalf("step %d: the body has %v left, want %v", n, left, step.left)
+			}
+		}
+		<-time.After(paced.Window - 1)
+		c.say(body)
+		if g := c.hear("POST"); g.status != http.StatusAccepted {
+			t.Errorf("answered %d %s", g.status, g.body)
+		}
+	})
+}

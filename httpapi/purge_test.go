@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"codeq/shardactor"
 	"codeq/store"
@@ -235,4 +237,53 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 	if w.done != deadChunk || w.query.After == nil {
 		t.Errorf("%d letters are done, and there is a place to go on: %t; want %d and true", w.done, w.query.After != nil, deadChunk)
 	}
+}
+
+// buryMany makes dead letters that die one millisecond after the other; only in a bubble.
+func (b *bench) buryMany(n int) (ids []wire.TaskID) {
+	b.t.Helper()
+	items := make([]string, 100)
+	for i := range items {
+		items[i] = `{"command":"c","payload":1,"maxAttempts":1}`
+	}
+	for len(ids) < n {
+		b.do("POST", batchPath, batchOf(items...))
+		for _, c := range b.do("POST", claimBatchPath, `{"count":100}`).claimedAll(b.t) {
+			<-time.After(time.Millisecond)
+			if g := b.do("POST", c.path("nack"), `{}`); !strings.Contains(g.body, `"dlq"`) {
+				b.t.Fatalf("nack: %d %s", g.status, g.body)
+			}
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// A limit between two multiples of what is done at once is kept, and the cursor goes on
+// with the letter behind it.
+func TestALimitOfMoreThanOnePieceIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{})
+		const n, purged, replayed = 600, deadChunk + 44, deadChunk + 40
+		ids := b.buryMany(n)
+		ask := func(method, target, body, want string) (cursor string) {
+			t.Helper()
+			g := b.do(method, target, body)
+			if !strings.HasPrefix(g.body, want) {
+				t.Errorf("%s %s is answered %d %.100s, want %s", target, body, g.status, g.body, want)
+			}
+			return g.goOnWith()
+		}
+		cursor := ask("DELETE", fmt.Sprintf("%s?limit=%d", deadPath, purged), "", fmt.Sprintf(`{"purged":%d,"remaining":%d,"cursor"`, purged, n-purged))
+		ask("DELETE", deadPath+"?limit=1&cursor="+cursor, "", fmt.Sprintf(`{"purged":1,"remaining":%d,"cursor"`, n-purged-1))
+		b.do("GET", tasksPath+"/"+ids[purged].String(), "").mustRefuse(t, wire.CodeTaskNotFound)
+		left := ids[purged+1:]
+		cursor = ask("POST", deadPath+"/replay", fmt.Sprintf(`{"limit":%d}`, replayed), fmt.Sprintf(`{"replayed":%d,"remaining":%d,"cursor"`, replayed, len(left)-replayed))
+		ask("POST", deadPath+"/replay", fmt.Sprintf(`{"limit":1,"cursor":%q}`, cursor), fmt.Sprintf(`{"replayed":1,"remaining":%d,"cursor"`, len(left)-replayed-1))
+		for at, id := range left {
+			if task := b.read(id); (task.Status == wire.StatusPending) != (at <= replayed) {
+				t.Fatalf("letter %d of %d is %s", at+1, len(left), task.Status)
+			}
+		}
+	})
 }

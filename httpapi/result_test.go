@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,4 +165,70 @@ func TestWaitForAnUnknownTaskEndsAtOnce(t *testing.T) {
 	b := newBench(t, setup{})
 	b.do("GET", "/v1/codeq/tasks/00000000-0000-7000-8000-000000000000/result?waitSeconds=60", "").
 		mustRefuse(t, wire.CodeTaskNotFound)
+}
+
+// watches counts what shards are asked to watch and not to watch any more.
+type watches struct {
+	mu   sync.Mutex
+	seen int
+	open map[shardactor.Asker]wire.TaskID
+}
+
+func (w *watches) observe(o *shardactor.Observed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range o.Messages {
+		switch m := m.(type) {
+		case *shardactor.Watch:
+			w.seen++
+			w.open[m.Asker] = m.TaskID
+		case *shardactor.Unwatch:
+			if w.open[m.Asker] == m.TaskID {
+				delete(w.open, m.Asker)
+			}
+		}
+	}
+}
+
+// However a wait for a result ends, its shard keeps nothing of it.
+func TestAWaitThatEndsLeavesNoWatch(t *testing.T) {
+	const second = "?waitSeconds=1"
+	for name, end := range map[string]func(b *bench, task *wire.Task, leave func()){
+		"its time is over":    func(*bench, *wire.Task, func()) { <-time.After(time.Second) },
+		"the client leaves":   func(_ *bench, _ *wire.Task, leave func()) { leave() },
+		"the server drains":   func(b *bench, _ *wire.Task, _ func()) { close(b.draining) },
+		"the task ends":       func(b *bench, task *wire.Task, _ func()) { b.do("POST", tasksPath+"/"+task.ID.String()+"/cancel", "") },
+		"the task is known":   nil,
+		"the task is unknown": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &watches{open: make(map[shardactor.Asker]wire.TaskID)}
+				b := newBench(t, setup{observe: w.observe})
+				task := b.post(okBody)
+				switch name {
+				case "the task is known":
+					b.do("POST", tasksPath+"/"+task.ID.String()+"/cancel", "")
+				case "the task is unknown":
+					task.ID[15]++
+				}
+				ctx, leave := context.WithCancel(context.Background())
+				defer leave()
+				ended := make(chan any, 1)
+				go func() {
+					defer func() { ended <- recover() }()
+					r := httptest.NewRequest("GET", tasksPath+"/"+task.ID.String()+"/result"+second, nil).WithContext(ctx)
+					b.api.ServeHTTP(httptest.NewRecorder(), r)
+				}()
+				synctest.Wait()
+				if end != nil {
+					end(b, task, leave)
+				}
+				synctest.Wait()
+				if len(ended) != 1 || w.seen != 1 || len(w.open) != 0 {
+					t.Errorf("%d requests have ended, %d watches were asked for, %d are left", len(ended), w.seen, len(w.open))
+				}
+			})
+		})
+	}
 }

@@ -128,3 +128,36 @@ func TestWhoReadsSlowlyIsNotFurthestBehind(t *testing.T) {
 		}
 	})
 }
+
+// The session that was chosen to be cut may end by itself at that moment, and what is
+// over the budget may be of none that runs: the next time one is cut all the same.
+func TestTheBudgetGoesOnWhenTheChosenSessionHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, setup{outboxBytes: 1000})
+		b.registry.holds(&session{}, 1001)
+		b.registry.unsentBytes.Store(0)
+		b.connect(false, true).say(`{"type":"hello"}`)
+		synctest.Wait()
+		chosen := b.registry.running()[0]
+		b.registry.holds(chosen, 700)
+		chosen.holding.mu.Lock()
+		chosen.holding.over = true // as between the choice and the cut
+		chosen.holding.mu.Unlock()
+		b.registry.relieve()
+		if chosen.holding.relieved {
+			t.Error("a session that has ended is to be cut")
+		}
+		b.registry.gaveBack(chosen)
+		b.connect(false, true).say(`{"type":"hello"}`)
+		synctest.Wait()
+		for _, s := range b.registry.running() {
+			if s != chosen {
+				b.registry.holds(s, 1001)
+			}
+		}
+		synctest.Wait()
+		if n, held := b.registry.Count(), b.registry.unsentBytes.Load(); n != 1 || held != 0 {
+			t.Errorf("%d sessions hold %d bytes, want the one that was chosen first and none", n, held)
+		}
+	})
+}

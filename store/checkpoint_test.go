@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -167,5 +169,108 @@ func TestRebuildingCountersLeavesTheRestAlone(t *testing.T) {
 	after, err := s.Check()
 	if err != nil || len(after) != len(before) {
 		t.Errorf("found %v, %v; before %v", after, err, before)
+	}
+}
+
+// failsAt is a file system of which one step in a checkpoint fails, the at-th from 1.
+type failsAt struct {
+	vfs.FS
+	at, steps int
+	failed    string
+}
+
+var errStep = errors.New("this step fails")
+
+func (f *failsAt) step(what, name string) error {
+	if !strings.Contains(name, checkpointName) {
+		return nil
+	}
+	if f.steps++; f.steps != f.at {
+		return nil
+	}
+	f.failed = what + " " + name
+	return errStep
+}
+
+func (f *failsAt) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.step("create", name); err != nil {
+		return nil, err
+	}
+	return f.FS.Create(name, c)
+}
+
+func (f *failsAt) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	if err := f.step("open", name); err != nil {
+		return nil, err
+	}
+	return f.FS.Open(name, o...)
+}
+
+func (f *failsAt) List(dir string) ([]string, error) {
+	if err := f.step("list", dir); err != nil {
+		return nil, err
+	}
+	return f.FS.List(dir)
+}
+
+func (f *failsAt) MkdirAll(dir string, perm os.FileMode) error {
+	return errors.Join(f.step("make", dir), f.FS.MkdirAll(dir, perm))
+}
+
+func (f *failsAt) Rename(from, to string) error {
+	if err := f.step("rename", to); err != nil {
+		return err
+	}
+	return f.FS.Rename(from, to)
+}
+
+func (f *failsAt) RemoveAll(dir string) error {
+	if err := f.step("remove", dir); err != nil {
+		return err
+	}
+	return f.FS.RemoveAll(dir)
+}
+
+// Whatever step of a checkpoint fails, that one ends with the reason, leaves nothing,
+// and is not in the way of the next.
+func TestACheckpointThatFailsIsNotInTheWayOfTheNext(t *testing.T) {
+	fs := &failsAt{FS: vfs.NewMem()}
+	s := openIn(t, fs)
+	plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	barrier(t, s)
+	flush(t, s)
+	failed := make(map[string]bool)
+	for at := 1; ; at++ {
+		fs.at, fs.steps, fs.failed = at, 0, ""
+		c, err := s.Checkpoint()
+		if fs.failed == "" {
+			if err != nil {
+				t.Fatalf("nothing failed, and %v", err)
+			}
+			fs.at = 0
+			copied := vfs.NewMem()
+			unpack(t, c, copied, "data")
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got, said := looked(t, copied, OpenReadOnly); got != 6 || said != "" {
+				t.Errorf("the last one has %d tasks, and %q is said", got, said)
+			}
+			break
+		}
+		what, _, _ := strings.Cut(fs.failed, " ")
+		failed[what] = true
+		if err == nil {
+			err = c.Close()
+		}
+		if !errors.Is(err, errStep) {
+			t.Errorf("%s fails: %v", fs.failed, err)
+		}
+		if left, err := exists(fs, s.path(checkpointName)); err != nil || left && what != "remove" {
+			t.Errorf("%s fails: the directory is left: %t, %v", fs.failed, left, err)
+		}
+	}
+	if len(failed) != 6 {
+		t.Errorf("only these steps have failed: %v", failed)
 	}
 }

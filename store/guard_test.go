@@ -351,3 +351,45 @@ func TestAFullDiskLosesNothingAndComesBack(t *testing.T) {
 		}
 	})
 }
+
+// meanwhile is a file system that does something while it is asked for the free space.
+type meanwhile struct {
+	vfs.FS
+	do func()
+}
+
+func (m meanwhile) GetDiskUsage(dir string) (vfs.DiskUsage, error) {
+	m.do()
+	return m.FS.GetDiskUsage(dir)
+}
+
+// What is committed while the free space is asked for is not in the answer, as far as
+// anybody knows: it counts until the next answer, and with that no more.
+func TestWhatIsCommittedDuringTheQuestionCounts(t *testing.T) {
+	d := newGuardedDisk(64)
+	committed, g := 0, (*Guard)(nil)
+	o := withDefaults(optionsIn(meanwhile{d, func() {
+		if g != nil {
+			g.committed(committed)
+		}
+	}}))
+	g, err := newGuard(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(during, wantLeft int64, want Level) {
+		t.Helper()
+		committed = int(during * unit)
+		g.Tick(time.Unix(0, 0))
+		if g.FreeBytes() != wantLeft*unit || g.Level() != want {
+			t.Errorf("%d units during the question: %d are left, level %v; want %d, %v",
+				during, g.FreeBytes()/unit, g.Level(), wantLeft, want)
+		}
+	}
+	g.hasBallast = true // no file is made that takes space
+	ask(0, 64, Ok)
+	g.committed(10 * unit) // before the question: it is in the answer
+	ask(33, 31, NoEnqueue)
+	ask(57, 7, OnlyDelete)
+	ask(0, 64, Ok)
+}

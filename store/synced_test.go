@@ -460,3 +460,56 @@ func TestX1WhatCouldNotBeSyncedIsNotNoted(t *testing.T) {
 		t.Errorf("noted as synced: %v", notes)
 	}
 }
+
+// firstMade keeps the name of the first log that is made.
+type firstMade struct {
+	vfs.FS
+	name string
+}
+
+func (f *firstMade) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if made, ok := parseLogFile(f.FS.PathBase(name)); ok && !made.manifest && f.name == "" {
+		f.name = f.FS.PathBase(name)
+	}
+	return f.FS.Create(name, category)
+}
+
+// A power cut takes a log back of which a note says that it was synced, the next
+// start gives its number again, and the process ends before it has synced that file:
+// the note is about another file, and the start after that goes.
+func TestX1ANoteOfALogThatAPowerCutTookBackIsDropped(t *testing.T) {
+	fs := killedDir(t)
+	probe := &firstMade{FS: killed(crashable(t, fs))}
+	first, err := Open(optionsIn(probe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, first)
+	again, ok := parseLogFile(probe.name)
+	if !ok {
+		t.Fatalf("%q was made first", probe.name)
+	}
+	notes := appendNote(wholeFile(t, fs, "data/db/synced"), again, 1<<20)
+	overwrite(t, fs, "data/db/synced", string(notes))
+	s, err := newSynced(fs, "data/db", zerolog.Nop())
+	if err != nil || s.noted(again) != 1<<20 {
+		t.Fatalf("%d bytes of %s are noted, %v", s.noted(again), again.name(), err)
+	}
+	f, err := s.Create("data/db/"+again.name(), logCategory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if got, said := looked(t, fs, OpenReadOnly); got != (1+logged)*6 || said != "" {
+		t.Errorf("%d tasks are found, %q is said", got, said)
+	}
+	if got, said := looked(t, killed(fs), Open); got != (1+logged)*6 || said != "" {
+		t.Errorf("the server finds %d tasks and says %q", got, said)
+	}
+}
