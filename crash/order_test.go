@@ -220,17 +220,34 @@ func TestU02QueueKeepsItsOrderOverKills(t *testing.T) {
 	mustBeSound(t, server)
 }
 
-// batch posts tasks in one request, in whose order they are.
-func (l *line) batch(n int) {
+// batch posts tasks of priority 0 in one request, in whose order they are.
+func (l *line) batch(n int) { l.batchOf(n, func() int { return 0 }) }
+
+// batchOf posts tasks of some priorities in one request.
+func (l *line) batchOf(n int, priority func() int) {
 	l.t.Helper()
 	var requests []wire.EnqueueRequest
 	var posts []*post
-	for i := range n {
-		p := l.make(fmt.Sprint("batch/", i), 0, "")
+	for range n {
+		p := l.make(fmt.Sprint("batch/", len(l.posts)), priority(), "")
+		p.request.MaxAttempts = 100
 		posts, requests = append(posts, p), append(requests, p.request)
 	}
-	if _, err := l.api.Do(l.ctx, http.MethodPost, "/tasks/batch", string(wire.AppendBatchRequest(nil, requests))); err != nil {
+	answer, err := l.api.Do(l.ctx, http.MethodPost, "/tasks/batch", string(wire.AppendBatchRequest(nil, requests)))
+	if err != nil {
 		l.t.Fatalf("post a batch: %v", err)
+	}
+	var said struct {
+		Results []struct{ Task struct{ ID string } }
+	}
+	if err := json.Unmarshal(answer.Body, &said); err != nil || len(said.Results) != n {
+		l.t.Fatalf("a batch was answered %s: %v", answer.Body, err)
+	}
+	for i, p := range posts {
+		var ok bool
+		if p.id, ok = wire.ParseTaskID(said.Results[i].Task.ID); !ok {
+			l.t.Fatalf("item %d of a batch was answered %s", i, answer.Body)
+		}
 	}
 	l.answeredTogether(posts)
 }
