@@ -82,7 +82,7 @@ soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a l
 
 .PHONY: crash
 crash: ## kill the server under many clients for CRASHTIME (5m), and check that what they saw can be explained
-	go test -count=1 -run '^TestHistories' -v -timeout 0 ./crash -crash.for=$(CRASHTIME)
+	go test -count=1 -run '^(TestHistories|TestU02Grants)' -v -timeout 0 ./crash -crash.for=$(CRASHTIME)
 
 .PHONY: faults
 faults: ## what went wrong with other queues, at its full size: half an hour or more; `make test` runs it scaled down

@@ -201,7 +201,7 @@ func (c *crew) stays(number int, task *wire.Task) (all []stay) {
 // and the server is killed. A task that was handed back keeps its place, one that
 // failed is the last of its priority.
 func TestU02GrantsComeInTheOneRightOrder(t *testing.T) {
-	tasks, kills := 2000, 3
+	tasks, kills := 1000, 2
 	if *forFlag > 0 {
 		tasks, kills = 10_000, 10
 	}
