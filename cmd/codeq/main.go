@@ -15,6 +15,11 @@ var (
 )
 
 func main() {
+	if os.Getpid() == firstProcess {
+		if code, ok := beFirst(); ok {
+			os.Exit(code)
+		}
+	}
 	stops := make(chan os.Signal, 2)
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
 	// Go ends a process that writes to a standard output or error nobody reads any
