@@ -40,6 +40,7 @@ func (c *crew) answered(frame *wire.OK) {
 	case q.outcome != nil:
 		c.refusals, c.putOff = 0, nil
 		q.outcome.waits = time.Duration(frame.DelaySeconds) * time.Second
+		q.outcome.dead = frame.NackStatus == wire.NackDeadLettered
 		c.settle(q.outcome, nil)
 	case q.heartbeat != nil:
 		c.beaten(q.heartbeat, frame.Lost)

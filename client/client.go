@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,6 +33,8 @@ type Client struct {
 	tls    *tls.Config
 	notice func(sentence string)
 	http   *http.Transport
+	// impatient: there is no waiting for a server that was not reached yet.
+	impatient bool
 	// reached: a request has been sent, so somebody is or was there.
 	reached atomic.Bool
 }
@@ -51,10 +54,16 @@ func WithDial(dial func(ctx context.Context, network, address string) (net.Conn,
 // WithTLS sets the TLS configuration for https addresses.
 func WithTLS(config *tls.Config) Option { return func(c *Client) { c.tls = config } }
 
-// WithNotices passes sentences for people about what goes on behind a session
-// or a worker: a connection lost and found again, a server that is full. It is
-// called from the loop concerned, by Work also from the goroutine of a handler,
-// and must not block.
+// WithoutWaiting makes an error at once of a server that is not there, the first
+// time. Without it Work, a Worker, Dial, Enqueue with a Key, and whatever waits for
+// a task or a result, wait for the server, too.
+func WithoutWaiting() Option { return func(c *Client) { c.impatient = true } }
+
+// WithNotices passes sentences for people about what goes on behind a request, a
+// session or a worker: a server that is not there, a connection lost and found
+// again, a server that is full. Without it they go to the default logger of
+// log/slog. It is called from the goroutine concerned, by Work also from that of a
+// handler, and must not block.
 func WithNotices(notice func(sentence string)) Option {
 	return func(c *Client) { c.notice = notice }
 }
@@ -72,7 +81,7 @@ func New(address string, options ...Option) (*Client, error) {
 		base:   base,
 		dial:   (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		tls:    &tls.Config{},
-		notice: func(string) {},
+		notice: func(sentence string) { slog.Info(sentence, "client", "codeq") },
 	}
 	for _, option := range options {
 		option(c)

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -154,7 +155,18 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 	}
 	next, err := c.sentOn(at, response, sessionPath, hops)
 	if next == nil && err == nil {
-		err = c.refusal(at, sessionPath, response)
+		err = blameTheWay(c.refusal(at, sessionPath, response))
 	}
 	return nil, next, err
+}
+
+// blameTheWay adds what may be the matter when the request for a session was
+// refused for its form, which is right where it leaves this client.
+func blameTheWay(err error) error {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) && refusal.Code == wire.CodeInvalidArgument || fateOf(err) == foreign {
+		return fmt.Errorf("%w; this client has asked for a WebSocket in the right form, so a proxy on the way may have removed part of it: "+
+			"have the proxy pass WebSockets, with the headers Connection and Upgrade", err)
+	}
+	return err
 }

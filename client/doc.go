@@ -80,7 +80,8 @@
 //
 // What is tried again, after what, and for how long is one table, tries. A wait
 // for a result or a task goes on until its own time is over, also when the server
-// restarts or a proxy answers for it. Redirects are followed if they are 307 or
+// is not there yet, restarts, or a proxy answers for it. Work, Dial and Enqueue with
+// a Key wait for a server, too; with WithoutWaiting none of them does. Redirects are followed if they are 307 or
 // 308, to https but never back to http, and the token goes to no other host.
 //
 // # Below

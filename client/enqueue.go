@@ -76,7 +76,8 @@ func Key(key string) EnqueueOption {
 // When the answer is lost, the task may or may not exist. Without a key that
 // is the error ErrOutcomeUnknown. With one the request is repeated until it is
 // answered or ctx ends, which then wraps both ErrOutcomeUnknown and the cause
-// of ctx. A refusal is a *wire.Error, a server that cannot be reached an
+// of ctx. So it is while the server is not there, or is starting. A refusal is a
+// *wire.Error, a server that cannot be reached by a request without a key an
 // *UnreachableError; after both there is no task, unless the refusal's code is
 // internal.
 func (c *Client) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {

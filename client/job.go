@@ -42,6 +42,7 @@ type job struct {
 	began    time.Time
 	ranFor   time.Duration
 	waits    time.Duration
+	dead     bool
 	outcome  Outcome
 	asked    int64 // ref of the outcome's frame on the present link, 0 if none
 	lost     error // why the delivery is no longer this worker's, nil while it is
@@ -268,7 +269,7 @@ func (c *crew) settle(j *job, refusal *wire.Error) {
 		c.stateWindow()
 		return
 	}
-	said := Settlement{Task: j.task, Outcome: j.outcome, Started: j.started(), RanFor: j.ranFor, Wait: j.waits}
+	said := Settlement{Task: j.task, Outcome: j.outcome, Started: j.started(), RanFor: j.ranFor, DeadLetter: j.dead, Wait: j.waits}
 	if refusal != nil {
 		said.Err = refusal
 		if j.lost != nil {

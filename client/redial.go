@@ -20,6 +20,7 @@ type redialer struct {
 	dialled  chan dialled
 	underway bool
 	failures int
+	told     teller
 	// goodbye: the server said it goes, so all its clients come back at once.
 	goodbye bool
 }
@@ -40,11 +41,10 @@ func (c *Client) newRedialer(workerID string) *redialer {
 	}
 }
 
-// first makes the first link of a session or worker. Nobody there is an error
-// at once, because the person who starts it wants to know; a server that says
-// "later", as one does that is starting, is asked again until ctx ends.
-func (r *redialer) first(ctx context.Context) (l *link, err error) {
-	err = r.client.persist(ctx, firstLink, waitForever, func(time.Duration) (err error) {
+// first makes the first link of a session or worker. It waits so long, or until ctx
+// ends, for a server that is not there yet, or is starting.
+func (r *redialer) first(ctx context.Context, waitFor time.Duration) (l *link, err error) {
+	err = r.client.persist(ctx, firstLink, waitFor, func(time.Duration) (err error) {
 		l, err = r.client.connect(ctx, r.hello)
 		return err
 	})
@@ -81,7 +81,7 @@ func (r *redialer) again() {
 func (r *redialer) took(next dialled) {
 	r.underway = false
 	if next.err == nil {
-		r.failures = 0
+		r.failures, r.told = 0, teller{}
 	}
 }
 
@@ -91,9 +91,7 @@ func (r *redialer) worthAnother(v verb, err error) bool {
 	if !v.again(err) {
 		return false
 	}
-	if r.failures%10 == 1 || fateOf(err) == refused {
-		r.client.notice(err.Error() + "; still trying")
-	}
+	r.told.say(r.client, err.Error()+"; it is tried again")
 	return true
 }
 

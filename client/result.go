@@ -44,8 +44,7 @@ func (e *TaskError) Error() string {
 
 // Result waits until a task has ended, or until ctx ends, whose cause is then
 // in the error. A task that ended in another way than completed is a
-// *TaskError. A server that goes away meanwhile is asked again; one that never
-// answered this client is an *UnreachableError at once.
+// *TaskError. A server that is not there, or goes away meanwhile, is asked again.
 func (c *Client) Result(ctx context.Context, id wire.TaskID) (*ResultAnswer, error) {
 	answer, err := c.ResultWithin(ctx, id, waitForever)
 	if err != nil && ctx.Err() != nil {
@@ -73,10 +72,9 @@ func ResultOf[R any](ctx context.Context, c *Client, id wire.TaskID) (R, error) 
 // ResultWithin reads the outcome of a task, whatever it is, and waits for it up
 // to waitFor, which may be longer than a server waits in one request. A task
 // without an outcome by then is a *wire.Error with the code result_not_found
-// and the task's status. A server that goes away while the caller waits, or a
-// proxy that loses it, is asked again until the time is over, and the error says
-// what happened last. One that never took a request of this client is an
-// *UnreachableError at once.
+// and the task's status. A server that is not there or goes away while the caller
+// waits, or a proxy that loses it, is asked again until the time is over, and the
+// error says what happened last.
 func (c *Client) ResultWithin(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
 	var answer *ResultAnswer
 	err := c.persist(ctx, waitResult, waitFor, func(left time.Duration) (err error) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ const (
 
 // SessionOptions tunes a producer session. The zero value is good.
 type SessionOptions struct {
-	// GiveUpAfter is how long the session tries to find its server again; then
-	// everything under way fails with the last error. 0 means for ever.
+	// GiveUpAfter is how long the session tries to find its server, the first time
+	// and again; then everything under way fails with the last error. 0 means for
+	// ever.
 	GiveUpAfter time.Duration
 }
 
@@ -78,12 +80,12 @@ func (p *posting) verb() verb {
 	return sessionFrame
 }
 
-// Dial opens a producer session. It fails if the server does not answer now or
-// refuses for good; one that is starting is waited for until ctx ends. Later
-// losses are made good by the session itself.
+// Dial opens a producer session. It fails if the server refuses for good. One that
+// is not there yet is waited for until ctx ends, or for GiveUpAfter. Later losses
+// are made good by the session itself.
 func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 	redial := c.newRedialer("")
-	first, err := redial.first(ctx)
+	first, err := redial.first(ctx, cmp.Or(o.GiveUpAfter, waitForever))
 	if err != nil {
 		redial.stop()
 		return nil, err

@@ -17,8 +17,10 @@ const (
 	// late: the server waited as long as it was asked to, and there is nothing yet.
 	late fate = 1 << iota
 	// putOff: refused for now and certainly not done. The codes overloaded,
-	// draining, not_leader, rate_limited and storage_full, and any 429.
+	// not_leader, rate_limited and storage_full, and any 429.
 	putOff
+	// away: the same with the code draining, of a server that is starting or going.
+	away
 	// internal: refused with the code internal, which leaves open what was done.
 	internal
 	// refused: any other code.
@@ -46,6 +48,8 @@ const (
 	everything = moved<<1 - 1
 	// inDoubt are those after which the server may have done it.
 	inDoubt = internal | broken | cutShort | gateway | garbled
+	// passing are those that end by themselves when the server is there and well.
+	passing = inDoubt&^garbled | away | unreached
 )
 
 // verb is what a try is for.
@@ -57,9 +61,7 @@ const (
 	keyed                     // a task with a key
 	keyedInDoubt              // the same after a try that may have made it
 	waitResult                // waits for a result
-	resultKnown               // the same when the server was reached before
 	waitTask                  // waits for a task to claim
-	taskKnown                 // the same when the server was reached before
 	firstLink                 // opens a session or starts a worker
 	producerLink              // opens a lost session again
 	workerLink                // connects a worker again, which may have work in hand
@@ -74,17 +76,18 @@ const (
 //	verb           tried again after                                            for how long
 //	once           nothing
 //	harmless       nothing: whoever called may do it again
-//	keyed          internal, broken, cutShort, gateway                          until ctx ends
-//	keyedInDoubt   the same, putOff, unreached                                  until ctx ends
-//	waitResult     late, putOff, internal, broken, cutShort, gateway            its own time
-//	resultKnown    the same, unreached                                          its own time
-//	waitTask       late, putOff, internal, broken, gateway                      its own time
-//	taskKnown      the same, unreached                                          its own time
-//	firstLink      putOff                                                       until ctx ends
+//	keyed          away, unreached, internal, broken, cutShort, gateway         until ctx ends
+//	keyedInDoubt   the same, putOff                                             until ctx ends
+//	waitResult     the same, putOff, late                                       its own time
+//	waitTask       the same, putOff, late, but not cutShort                     its own time
+//	firstLink      the same as keyedInDoubt                                     until ctx ends, or GiveUpAfter
 //	producerLink   everything but refused                                       GiveUpAfter
 //	workerLink     everything                                                   until it is stopped
-//	sessionFrame   putOff                                                       while the session lasts
-//	harmlessFrame  putOff, internal                                             while the session lasts
+//	sessionFrame   putOff, away                                                 while the session lasts
+//	harmlessFrame  putOff, away, internal                                       while the session lasts
+//
+// So whatever waits also waits for a server that is not there yet. A client made
+// with WithoutWaiting does so only once it has reached its server; see Client.again.
 //
 // A claim is not repeated after cutShort: there was a task in that answer, and a
 // second one would be taken while the first waits for the end of its lease.
@@ -101,31 +104,33 @@ const (
 var tries = [...]fate{
 	once:          0,
 	harmless:      0,
-	keyed:         inDoubt &^ garbled,
-	keyedInDoubt:  inDoubt&^garbled | putOff | unreached,
-	waitResult:    inDoubt&^garbled | late | putOff,
-	resultKnown:   inDoubt&^garbled | late | putOff | unreached,
-	waitTask:      inDoubt&^(garbled|cutShort) | late | putOff,
-	taskKnown:     inDoubt&^(garbled|cutShort) | late | putOff | unreached,
-	firstLink:     putOff,
+	keyed:         passing,
+	keyedInDoubt:  passing | putOff,
+	waitResult:    passing | putOff | late,
+	waitTask:      passing&^cutShort | putOff | late,
+	firstLink:     passing | putOff,
 	producerLink:  everything &^ refused,
 	workerLink:    everything,
-	sessionFrame:  putOff,
-	harmlessFrame: putOff | internal,
+	sessionFrame:  putOff | away,
+	harmlessFrame: putOff | away | internal,
 }
 
 // again reports whether another try is made after that error.
 func (v verb) again(err error) bool { return tries[v]&fateOf(err) != 0 }
 
+// again is that of the verb, for a client that may want no waiting for a server
+// it has not reached yet.
+func (c *Client) again(v verb, err error) bool {
+	if c.impatient && !c.reached.Load() && fateOf(err)&(late|putOff|away) == 0 {
+		return false
+	}
+	return v.again(err)
+}
+
 // after is what the verb is from now on.
-func (v verb) after(how fate, reached bool) verb {
-	switch {
-	case v == keyed && how&inDoubt != 0:
+func (v verb) after(how fate) verb {
+	if v == keyed && how&inDoubt != 0 {
 		return keyedInDoubt
-	case v == waitResult && reached:
-		return resultKnown
-	case v == waitTask && reached:
-		return taskKnown
 	}
 	return v
 }
@@ -157,7 +162,9 @@ func fateOf(err error) fate {
 	switch refusal.Code {
 	case wire.CodeResultNotFound:
 		return late
-	case wire.CodeOverloaded, wire.CodeDraining, wire.CodeNotLeader, wire.CodeRateLimited, wire.CodeStorageFull:
+	case wire.CodeDraining:
+		return away
+	case wire.CodeOverloaded, wire.CodeNotLeader, wire.CodeRateLimited, wire.CodeStorageFull:
 		return putOff
 	case wire.CodeInternal:
 		return internal
@@ -186,6 +193,19 @@ func pause(failures int, err error) time.Duration {
 // waitForever is longer than any context lives.
 const waitForever = 100 * 365 * 24 * time.Hour
 
+// sayEvery is after how long it is said again that something is still tried.
+const sayEvery = 30 * time.Second
+
+// teller passes on what holds something up: at once, and then each sayEvery.
+type teller struct{ last time.Time }
+
+func (t *teller) say(c *Client, what string) {
+	if time.Since(t.last) >= sayEvery {
+		t.last = time.Now()
+		c.notice(what)
+	}
+}
+
 // persist calls try until the table says that its outcome is final, until ctx
 // ends, or until waitFor is over; try gets what is left of it. The pauses begin
 // with the try, so that one that took long is followed by the next at once. The
@@ -193,31 +213,30 @@ const waitForever = 100 * 365 * 24 * time.Hour
 func (c *Client) persist(ctx context.Context, v verb, waitFor time.Duration, try func(left time.Duration) error) error {
 	began := time.Now()
 	until := began.Add(waitFor)
-	told := false
+	var told teller
 	for failures := 0; ; began = time.Now() {
 		err := try(until.Sub(began))
-		v = v.after(fateOf(err), c.reached.Load())
+		v = v.after(fateOf(err))
 		took := time.Since(began)
 		switch {
-		case err == nil, ctx.Err() != nil, !v.again(err), !time.Now().Before(until):
-			return v.last(ctx, waitFor, err)
+		case err == nil, ctx.Err() != nil, !c.again(v, err), !time.Now().Before(until):
+			return c.last(ctx, v, waitFor, err)
 		case fateOf(err) == late && took >= time.Second/2:
 			failures = 0
 			continue
-		case fateOf(err) != late && !told:
-			told = true
-			c.notice(inWords(err) + "; it is tried again")
+		case fateOf(err) != late:
+			told.say(c, inWords(err)+"; it is tried again")
 		}
 		rest := min(pause(failures, err)-took, time.Until(until))
 		if cause := sleep(ctx, rest); cause != nil {
-			return v.last(ctx, waitFor, fmt.Errorf("%w; what happened last: %s", cause, inWords(err)))
+			return c.last(ctx, v, waitFor, fmt.Errorf("%w; what happened last: %s", cause, inWords(err)))
 		}
 		failures++
 	}
 }
 
 // last is what the caller hears after the last try.
-func (v verb) last(ctx context.Context, waitFor time.Duration, err error) error {
+func (c *Client) last(ctx context.Context, v verb, waitFor time.Duration, err error) error {
 	var refusal *wire.Error
 	switch {
 	case err == nil:
@@ -226,7 +245,7 @@ func (v verb) last(ctx context.Context, waitFor time.Duration, err error) error 
 		return err
 	case v == keyedInDoubt:
 		return outcomeUnknown(err)
-	case ctx.Err() == nil && waitFor > 0 && v.again(err) && fateOf(err) != late:
+	case ctx.Err() == nil && waitFor > 0 && c.again(v, err) && fateOf(err) != late:
 		return fmt.Errorf("the wait of %s is over; what happened last: %w", waitFor, err)
 	}
 	return err

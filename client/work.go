@@ -82,8 +82,9 @@ func Settled(settled func(Settlement)) WorkOption {
 // ErrGraceOver; a handler that does not heed its context within 5 s goes on
 // alone, and what it returns counts for nothing.
 //
-// Work returns an error at once if the server does not answer the first time
-// or refuses what is asked of it.
+// Work returns an error at once if the server refuses what is asked of it. One that
+// is not there yet is waited for, and the notices say so, at once and each 30 s; a
+// client made with WithoutWaiting does not wait.
 func Work[T, R any](ctx context.Context, c *Client, command string,
 	handler func(ctx context.Context, payload T) (R, error), options ...WorkOption) error {
 	if err := checkResultType(reflect.TypeFor[R]()); err != nil {
@@ -123,7 +124,7 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 	}
 	redial := c.newRedialer(o.WorkerID)
 	defer redial.stop()
-	first, err := redial.first(ctx)
+	first, err := redial.first(ctx, waitForever)
 	if err != nil && ctx.Err() != nil {
 		return nil // nothing was begun
 	}

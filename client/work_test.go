@@ -325,14 +325,13 @@ func TestWorkThatCannotBeginSaysSoOrEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		idle := func(context.Context, any) (any, error) { return nil, nil }
-		s.unreachable.Store(true)
-		var nobody *UnreachableError
-		if err := Work(context.Background(), s.client, "hash", idle); !errors.As(err, &nobody) {
-			t.Errorf("Work returned %v, want UnreachableError", err)
+		s.answers(coded(403, wire.CodeForbidden))
+		var refusal *wire.Error
+		if err := Work(context.Background(), s.client, "hash", idle); !errors.As(err, &refusal) {
+			t.Errorf("Work returned %v, want the refusal", err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		s.unreachable.Store(false)
 		body := `{"error":"starting","code":"draining","retryable":true}`
 		s.answers(fmt.Sprintf("HTTP/1.1 503 X\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 		if err := Work(ctx, s.client, "hash", idle); err != nil {

@@ -52,6 +52,8 @@ type Settlement struct {
 	// Started: the handler ran, for RanFor.
 	Started bool
 	RanFor  time.Duration
+	// DeadLetter: that was the last attempt, or the task was handed back too often.
+	DeadLetter bool
 	// Wait is after how long the task is tried again after a nack, as in
 	// SettleAnswer.
 	Wait time.Duration
@@ -148,18 +150,37 @@ func (w *Worker) Drain() { w.once.Do(func() { close(w.draining) }) }
 
 // Run takes tasks until the worker is drained (nil) or ctx ends (the cause of
 // ctx). When ctx ends, handlers are cancelled and waited for, and their
-// outcomes are handed in if that takes no longer than 5 s. Run fails at once
-// if the server does not answer the first time or refuses the subscription;
-// one that is starting, and a connection lost later, are tried until ctx ends.
+// outcomes are handed in if that takes no longer than 5 s. Run fails at once if
+// the server refuses the worker or its subscription. A server that is not there
+// yet, and a connection lost later, are tried until then.
 func (w *Worker) Run(ctx context.Context) error {
 	redial := w.client.newRedialer(w.options.WorkerID)
 	defer redial.stop()
-	first, err := redial.first(ctx)
-	if err != nil {
+	first, err := w.first(ctx, redial)
+	if first == nil {
 		return err
 	}
 	loop := newCrew(w, redial)
 	return loop.run(ctx, first)
+}
+
+// first makes the first link. A worker that is drained before has nothing to wait
+// for: no link and no error.
+func (w *Worker) first(ctx context.Context, redial *redialer) (*link, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-w.draining:
+			cancel(ErrStopping)
+		case <-ctx.Done():
+		}
+	}()
+	first, err := redial.first(ctx, waitForever)
+	if context.Cause(ctx) == ErrStopping {
+		err = nil
+	}
+	return first, err
 }
 
 type drainingKey struct{}

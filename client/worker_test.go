@@ -476,9 +476,9 @@ func TestWorkerGivesUpHandingInAfterFiveSecondsWhenItStops(t *testing.T) {
 	})
 }
 
-func TestWorkerFailsAtOnceWhenNobodyAnswersTheFirstTime(t *testing.T) {
+func TestU09WorkerWithoutWaitingFailsAtOnceWhenNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
+		s := newStage(t, WithoutWaiting())
 		s.unreachable.Store(true)
 		w, err := s.client.NewWorker(WorkerOptions{Commands: []string{"a"}, Handler: panicking})
 		if err != nil {

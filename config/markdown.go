@@ -102,7 +102,7 @@ no server before the clock of the machine is right.
 
 The log goes to standard error. A server that was started on a terminal says there what serves where and how to try
 it, and with ` + "`--json`" + ` the same is one line of JSON on standard output; otherwise standard output stays empty. Neither holds
-the server up: up to 1024 lines wait for a reader that is slow, and lines that nobody takes
+the server up: up to 4096 lines wait for a reader that is slow, and lines that nobody takes
 (a reader that left or does not read, a full disk) are lost and counted in
 ` + "`codeq_log_lines_lost_total`" + ` on ` + "`/metrics`" + `. When lines can be written again, one says how many were
 lost.

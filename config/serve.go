@@ -22,18 +22,18 @@ const MailboxFloorBytes = 12 << 20
 type Serve struct {
 	Listen         string        `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on; port 0 takes a free one."`
 	Data           string        `name:"data" default:"./codeq-data" placeholder:"DIR" help:"Directory of the data; made if it is not there."`
-	Shards         int           `name:"shards" range:"1..32" placeholder:"N" help:"Shards of a new data directory, 4 if not given; what a directory has can not be changed."`
+	Shards         int           `name:"shards" range:"1..32" help:"Shards of a new data directory, 4 if not given; what a directory has can not be changed."`
 	Tokens         string        `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one there is no authentication."`
 	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
 	PublicHost     Hosts         `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
 	AllowOrigin    Origins       `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests and open sessions, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
-	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" placeholder:"N" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
-	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" placeholder:"N" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
-	Retention      time.Duration `name:"retention" default:"24h" range:"0s..87600h" placeholder:"TIME" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
-	DLQRetention   time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" placeholder:"TIME" help:"How long dead letters stay, where their queue does not say; 0s is for ever, and 7 days for those that a worker ended FAILED."`
+	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
+	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
+	Retention      time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
+	DLQRetention   time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" help:"How long dead letters stay, where their queue does not say; 0s is for ever, and 7 days for those that a worker ended FAILED."`
 	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache, mailboxes and outboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
 	RequireToken   bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
-	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" placeholder:"TIME" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
+	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
 	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
 	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
 }

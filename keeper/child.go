@@ -56,8 +56,9 @@ func beKeeper(words []string) int {
 	outlive()
 	leaveTerminal()
 	c := &child{reports: os.NewFile(reportsFd, "reports")}
+	c.report(Starting, 0)
 	group, err := syscall.ForkExec(words[0], words, &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: leader(),
 	})
 	if err != nil {
 		var number syscall.Errno

@@ -5,6 +5,9 @@ type Kind byte
 
 // The kinds of reports.
 const (
+	// Starting: the program is about to be started. From here on it may have run,
+	// and have ended its keeper before that could say so.
+	Starting Kind = 'b'
 	// Running: the program was started; Value is its process and group.
 	Running Kind = 'r'
 	// Failed: it could not be started; Value is the number of the error.

@@ -25,7 +25,7 @@ type Remote struct {
 // NewRemote is the server at that address, in the forms that client.New takes.
 // The error is a sentence about the address.
 func NewRemote(url, token string, config *tls.Config) (*Remote, error) {
-	c, err := client.New(url)
+	c, err := client.New(url, client.WithoutWaiting())
 	if err != nil {
 		return nil, err
 	}

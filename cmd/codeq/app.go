@@ -33,6 +33,7 @@ type app struct {
 	stops         <-chan os.Signal
 	given         map[string]bool // flags that stand in the command line
 	sayings       []*saying       // out and err once they are detached
+	once          bool            // there is no waiting for a server that is not there
 	globals
 }
 
@@ -113,7 +114,11 @@ func (a *app) client() (*client.Client, error) {
 	if _, problem := wire.ParseCredential(a.Token); problem != "" {
 		return nil, wrong("the token %s; set it with --token or CODEQ_TOKEN", problem)
 	}
-	c, err := client.New(a.URL, client.WithToken(a.Token), client.WithNotices(func(n string) { a.say("%s", n) }))
+	options := []client.Option{client.WithToken(a.Token), client.WithNotices(func(n string) { a.say("%s", n) })}
+	if a.once {
+		options = append(options, client.WithoutWaiting())
+	}
+	c, err := client.New(a.URL, options...)
 	if err != nil {
 		return nil, wrong("%w; set it with --url or CODEQ_URL", err)
 	}

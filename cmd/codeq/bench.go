@@ -33,7 +33,7 @@ const (
 )
 
 type benchCmd struct {
-	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"What is run: canonical (the default), or mailbox, which offers more than the shards can take."`
+	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"What is run: canonical, or mailbox, which offers more than the shards can take."`
 	Engine       bool    `help:"Drive the engine inside this process, without a server."`
 	Creates      bool    `help:"Measure creates alone: workers come when the time is over, and the answers are checked then."`
 	HTTP         bool    `name:"http" help:"Post over HTTP; the workers keep their sessions."`

@@ -16,8 +16,9 @@ const giveBackWithin = 10 * time.Second
 type claimCmd struct {
 	Commands []string      `arg:"" help:"Commands whose tasks to take; * is all."`
 	Lease    time.Duration `default:"30s" help:"How long the task stays with the caller without a word of it."`
-	Wait     time.Duration `placeholder:"30s" help:"Wait up to so long for a task."`
+	Wait     time.Duration `help:"Wait up to so long for a task, and for a server."`
 	Name     string        `placeholder:"NAME" help:"Name of this worker for people."`
+	Once     bool          `help:"Fail at once if no server answers, however long --wait is."`
 }
 
 // Help is the longer text of "codeq claim --help".
@@ -44,6 +45,7 @@ func (c *claimCmd) Run(a *app) error {
 	if a.outIsNull {
 		return errNoOutput
 	}
+	a.once = c.Once
 	ctx, server, done, err := a.connect()
 	if err != nil {
 		return err

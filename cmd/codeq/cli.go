@@ -47,6 +47,25 @@ type globals struct {
 
 const description = "codeq is a durable task queue: post tasks, have any program work on them, read the results."
 
+// parser makes what reads a command line into c. exit is called when help was shown.
+func (c *cli) parser(a *app, exit func(int)) *kong.Kong {
+	parser, err := kong.New(c, append(readValues(),
+		kong.Name("codeq"),
+		kong.Description(description),
+		kong.Writers(a.out, a.err),
+		kong.Exit(exit),
+		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	)...)
+	if err == nil {
+		err = kong.Visit(parser.Model, namePlaceholders)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("the command line does not hold together: %v", err))
+	}
+	return parser
+}
+
 // run does what a command line says and returns the exit code.
 func run(args []string, a *app) int {
 	if len(args) == 0 {
@@ -56,17 +75,7 @@ func run(args []string, a *app) int {
 	helped := false
 	out := &checkedOutput{to: a.out}
 	a.out = out
-	parser, err := kong.New(&c, append(readValues(),
-		kong.Name("codeq"),
-		kong.Description(description),
-		kong.Writers(a.out, a.err),
-		kong.Exit(func(int) { helped = true }),
-		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-	)...)
-	if err != nil {
-		panic(fmt.Sprintf("the command line does not hold together: %v", err))
-	}
+	parser := c.parser(a, func(int) { helped = true })
 	parsed, err := parser.Parse(args)
 	if helped || out.lost != nil {
 		return a.end(out.lost)

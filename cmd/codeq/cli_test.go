@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 
 	"codeq/client"
 	"codeq/wire"
@@ -154,11 +157,11 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 	want := `no codeq server answers at http://127.0.0.1:1: start one with "codeq serve", or name another with --url`
 	for _, args := range [][]string{
 		{"enqueue", "a", "1"},
-		{"enqueue", "a", "--file", fileOf(t, "1\n")},
-		{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "30s"},
+		{"enqueue", "a", "--file", fileOf(t, "1\n"), "--once"},
+		{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "30s", "--once"},
 		{"task", "01890a5d-ac96-774b-bcce-b302099a8057"},
 		{"cancel", "01890a5d-ac96-774b-bcce-b302099a8057"},
-		{"claim", "a", "--wait", "30s"},
+		{"claim", "a", "--wait", "30s", "--once"},
 		{"complete", heldID, heldToken, "{}"},
 		{"nack", heldID, heldToken},
 		{"release", heldID, heldToken},
@@ -175,13 +178,41 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"resume", "a"},
 		{"queue", "show", "a"},
 		{"queue", "set", "a", "--max-attempts", "1"},
-		{"work", "a", "--", "cat"},
+		{"work", "a", "--once", "--", "cat"},
 	} {
 		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)
 		if code != exitFailed || out != "" {
 			t.Errorf("%q: exit code %d and output %q, want 1 and none", args, code, out)
 		}
 		oneSentence(t, err, want)
+	}
+}
+
+// The value of a flag in the help is the name of its kind, and a default is said to
+// be one. A value like 10m where nothing is the default would be taken for it.
+func TestU09HelpNamesKindsAndDefaults(t *testing.T) {
+	var c cli
+	parser := c.parser(newTerminal("").app, func(int) {})
+	kinds := regexp.MustCompile(`^[A-Z][A-Z:-]*(,\.\.\.)?$`)
+	help := settingHelp(&c.Serve.Serve)
+	seen := 0
+	err := kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		flag, ok := node.(*kong.Flag)
+		if !ok || flag.IsBool() {
+			return next(nil)
+		}
+		seen++
+		shown := flag.FormatPlaceHolder()
+		if !kinds.MatchString(shown) || strings.Contains(flag.Target.Type().String(), "time.Duration") != (shown == "DURATION") {
+			t.Errorf("--%s shows %s", flag.Name, shown)
+		}
+		if flag.Default != "" && !strings.Contains(help(flag.Value), "(default "+flag.Default) {
+			t.Errorf("--%s has the default %s, and says %q", flag.Name, flag.Default, help(flag.Value))
+		}
+		return next(nil)
+	})
+	if err != nil || seen < 40 {
+		t.Errorf("%d flags, %v", seen, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -203,7 +203,7 @@ func TestN01ProgramEndedForALostLeaseDoesNotCompleteByItsStatus(t *testing.T) {
 	}
 	worker.signal(syscall.SIGCONT)
 	ended()
-	worker.err.await(t, id+"  slow  nacked")
+	worker.err.await(t, id+"  slow  attempt 1 of 5 failed in ")
 	_, out, _ := command(t, said.URL, "task", id)
 	if strings.Contains(out, "COMPLETED") {
 		t.Errorf("the task is %s", out)
@@ -236,6 +236,15 @@ func TestX5KilledKeeperTakesItsProgramAlong(t *testing.T) {
 	ended()
 	if got := <-done; got != "nacked signal: killed" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A program was there if it could kill its keeper, whenever it did.
+func TestX5ProgramThatKillsItsKeeperCostsAnAttempt(t *testing.T) {
+	for range 25 {
+		if got := outcome(fake("orphan").work(context.Background(), delivery("1"))); got != "nacked signal: killed" {
+			t.Fatalf("got %q", got)
+		}
 	}
 }
 
@@ -288,7 +297,7 @@ func TestN13SecondStopEndsWhatRuns(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tt, over, drained := newTerminal(""), make(chan struct{}), false
 					signals := map[string]chan os.Signal{stop: tt.stops, hangup: make(chan os.Signal, 1), quit: make(chan os.Signal, 1)}
-					s := &shift{app: tt.app, runs: &atomic.Int64{}}
+					s := &shift{app: tt.app, program: fake("print")}
 					ended := make(chan bool, 1)
 					go func() {
 						hard, _ := s.awaitStops(func() { drained = true }, signals[hangup], signals[quit], over)
@@ -399,6 +408,35 @@ func TestN13WorkerOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 }
 
+// A worker whose log is full and not read works on and stops as any other.
+func TestN13WorkerOutlivesAReaderThatDoesNotRead(t *testing.T) {
+	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.Write(make([]byte, 8<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the pipe is not full: %v", err)
+	}
+	p := prepare(t, "--url", said.URL, "work", "hash", "--json", "--", "cat")
+	p.cmd.Stdout, p.cmd.Stderr = writer, writer
+	p.begin()
+	code, out, errs := command(t, said.URL, "enqueue", "hash", "1", "--wait", "1m")
+	if code != exitFine {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(); code != exitFine {
+		t.Errorf("the worker ended with exit code %d", code)
+	}
+	if err := errors.Join(reader.Close(), writer.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A program that can never be started ends its worker with a sentence, and the
 // task is as it was.
 func TestN03WorkerWhoseProgramCanNeverBeStartedEnds(t *testing.T) {
@@ -412,7 +450,7 @@ func TestN03WorkerWhoseProgramCanNeverBeStartedEnds(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	has(t, errs, "no such file or directory", "no program was ever started", "first line", "released")
+	has(t, errs, "no such file or directory", "no program was ever started", "first line", "handed back in")
 	has(t, h.fine("task", id), "PENDING", "attempts    0 of 1", "deliveries  1")
 }
 

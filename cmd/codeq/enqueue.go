@@ -26,13 +26,14 @@ type enqueueCmd struct {
 	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets; standard input if neither it nor --file is given."`
 	File        string        `type:"path" placeholder:"FILE" help:"Post one task for each line of a file of JSON values; - is standard input."`
 	Priority    int           `default:"0" help:"0 to 9; higher ones are taken first."`
-	Delay       time.Duration `placeholder:"10s" help:"Not before so much time has passed, in whole seconds."`
+	Delay       time.Duration `help:"Not before so much time has passed, in whole seconds."`
 	RunAt       *string       `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
-	MaxAttempts *int          `placeholder:"5" help:"How often the task is tried, 1 to 1000."`
+	MaxAttempts *int          `help:"How often the task is tried, 1 to 1000."`
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Go on with this run of --file: a line that has a task from it gets no second one. Without it a run is new."`
 	NoKey       bool          `help:"Give the lines of --file no keys; a run that ends early can not go on then."`
-	Wait        time.Duration `placeholder:"30s" help:"Wait up to so long for the result and print it; with --file, for all results together."`
+	Wait        time.Duration `help:"Wait up to so long for the result and print it; with --file, for all results together."`
+	Once        bool          `help:"Fail at once if no server answers. Without it --file, --key and --wait wait for one, up to a minute to post."`
 }
 
 // Help is the longer text of "codeq enqueue --help".
@@ -51,6 +52,7 @@ func (e *enqueueCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	a.once = e.Once
 	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err

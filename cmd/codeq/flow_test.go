@@ -111,7 +111,7 @@ func TestTaskIsPostedWorkedOnAndRead(t *testing.T) {
 	has(t, h.fine("enqueue", "hash", `"text"`, "--wait", "30s"), "COMPLETED", `{"output":"\"text\""}`)
 	has(t, h.fine("task", id), "COMPLETED", "deliveries  1")
 	w.stop()
-	has(t, w.err.String(), id+"  hash  completed", "taking no more tasks")
+	has(t, w.err.String(), id+"  hash  attempt 1 of 5 begins\n", id+"  hash  attempt 1 of 5 completed in ", "taking no more tasks")
 	if w.out.String() != "" {
 		t.Errorf("the worker printed %q on standard output", w.out)
 	}
@@ -253,7 +253,7 @@ func TestProgramThatFailsIsTriedAgainUntilItIsDead(t *testing.T) {
 	}
 	oneSentence(t, err, "is FAILED")
 	w.stop()
-	has(t, w.err.String(), "nacked", "broken in 0")
+	has(t, w.err.String(), "attempt 1 of 1 failed in ", ", dead letter: broken in 0\n")
 	has(t, h.fine("queues"), "hash     0      0        0            1")
 }
 
@@ -277,7 +277,7 @@ func TestSecondStopEndsTheProgramsAndHandsTheTasksBack(t *testing.T) {
 	if code := <-w.ends; code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	has(t, w.err.String(), id+"  hash  released", "waiting for the running programs (1)", "stopped before the running programs had ended (1)")
+	has(t, w.err.String(), id+"  hash  attempt 1 of 5 handed back in ", "waiting for the running programs (1)", "stopped before the running programs had ended (1)")
 	has(t, h.fine("task", id), "PENDING", "attempts    0 of 5", "deliveries  1")
 	has(t, h.fine("task", waits), "PENDING", "deliveries  0")
 }

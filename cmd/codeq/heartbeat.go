@@ -8,7 +8,7 @@ import (
 
 type heartbeatCmd struct {
 	held
-	Extend time.Duration `placeholder:"30s" help:"Keep the task for so long from now on; the length of its lease if not given."`
+	Extend time.Duration `help:"Keep the task for so long from now on; the length of its lease if not given."`
 }
 
 // Run keeps a task that was claimed.

@@ -10,7 +10,7 @@ import (
 type nackCmd struct {
 	held
 	Reason string         `arg:"" optional:"" help:"What went wrong, for people; it is kept with the task."`
-	Delay  *time.Duration `placeholder:"10s" help:"Try again after so long, 0s is at once; the policy of the queue if not given."`
+	Delay  *time.Duration `help:"Try again after so long, 0s is at once; the policy of the queue if not given."`
 }
 
 // Run has a task that was claimed tried again.

@@ -53,7 +53,13 @@ type program struct {
 	never chan error
 	// say tells people what goes on.
 	say func(format string, args ...any)
+	// begins is told of each task for which the program runs.
+	begins func(*wire.Task)
+	// listen gives what a run prints on standard output and error also goes to.
+	listen func(*wire.Task) (out, errs []listener)
 }
+
+func nobodyListens(*wire.Task) (out, errs []listener) { return nil, nil }
 
 // findProgram looks for it now, so that a slip in its name fails before a task
 // is taken.
@@ -68,7 +74,7 @@ func findProgram(words []string) (*program, error) {
 	}
 	return &program{
 		path: path, args: words[1:], termFor: termFor, pipeFor: pipeFor, stallFor: stallFor, verdictFor: verdictFor,
-		never: make(chan error, 1), say: func(string, ...any) {},
+		never: make(chan error, 1), say: func(string, ...any) {}, begins: func(*wire.Task) {}, listen: nobodyListens,
 	}, nil
 }
 
@@ -79,7 +85,7 @@ func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	defer p.runs.Add(-1)
 	s := &shell{program: p, task: d.Task, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
 	if err := s.start(); err != nil {
-		finishAll(s.printed, 0)
+		s.finish(0)
 		return p.cannotBegin(err)
 	}
 	return s.watch(ctx)

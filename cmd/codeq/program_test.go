@@ -32,6 +32,7 @@ var fakes = map[string]string{
 	"stubborn":    `trap '' TERM; exec 3>"$1"; echo $$ >&3; while :; do sleep 1000; done`,
 	"polite":      `trap 'printf "{\"stopped\":true}"; exit 0' TERM; exec 3>"$1"; echo $$ >&3; ` + waits,
 	"mute":        `trap 'printf "$2"; exit $3' TERM; exec 3>"$1"; echo $$ >&3; ` + waits,
+	"orphan":      `kill -9 $PPID; printf "{}"`,
 	"freeze":      `exec 3>"$1"; echo $$ >&3; kill -STOP $PPID; printf "{}"`,
 	"leave":       `printf '{"left":true}'; sh -c 'exec 3>"$1"; echo $$ >&3; exec sleep 1000' - "$1" &`,
 }
@@ -45,7 +46,7 @@ func fake(name string, args ...string) *program {
 	words := append([]string{"-c", fakes[name], "sh"}, args...)
 	return &program{
 		path: "/bin/sh", args: words, termFor: 30 * time.Second, pipeFor: 30 * time.Second,
-		stallFor: 30 * time.Second, verdictFor: time.Millisecond, never: make(chan error, 1), say: func(string, ...any) {},
+		stallFor: 30 * time.Second, verdictFor: time.Millisecond, never: make(chan error, 1), say: func(string, ...any) {}, begins: func(*wire.Task) {}, listen: nobodyListens,
 	}
 }
 

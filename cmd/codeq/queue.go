@@ -29,13 +29,13 @@ func (q *queueShowCmd) Run(a *app) error {
 type queueSetCmd struct {
 	Command      string         `arg:"" help:"Command of the queue."`
 	Spread       *bool          `negatable:"" help:"Let tasks without a key lie on all shards, for one queue that is more than a processor can do; it then has an order on each shard only. Ends only while all its tasks lie on one shard."`
-	MaxAttempts  *int           `placeholder:"5" help:"How many executions may fail, for tasks that do not say."`
-	Lease        *time.Duration `placeholder:"5m" help:"How long a task stays with a worker that does not say."`
-	Backoff      *string        `placeholder:"exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
-	BackoffBase  *time.Duration `placeholder:"5s" help:"The first wait."`
-	BackoffMax   *time.Duration `placeholder:"15m" help:"The longest wait."`
-	Retention    *time.Duration `placeholder:"24h" help:"How long ended tasks stay."`
-	DLQRetention *time.Duration `name:"dlq-retention" placeholder:"168h" help:"How long dead letters stay."`
+	MaxAttempts  *int           `help:"How many executions may fail, for tasks that do not say."`
+	Lease        *time.Duration `help:"How long a task stays with a worker that does not say."`
+	Backoff      *string        `placeholder:"POLICY" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
+	BackoffBase  *time.Duration `help:"The first wait."`
+	BackoffMax   *time.Duration `help:"The longest wait."`
+	Retention    *time.Duration `help:"How long ended tasks stay."`
+	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters stay."`
 }
 
 // Run changes what is named and leaves the rest. Two people who change one

@@ -10,7 +10,8 @@ import (
 
 type resultCmd struct {
 	ID   string        `arg:"" name:"id" help:"Id of the task."`
-	Wait time.Duration `placeholder:"30s" help:"Wait up to so long for the result."`
+	Wait time.Duration `help:"Wait up to so long for the result, and for a server."`
+	Once bool          `help:"Fail at once if no server answers, however long --wait is."`
 }
 
 // Run shows the result of a task. A task that did not complete is a failure.
@@ -22,6 +23,7 @@ func (r *resultCmd) Run(a *app) error {
 	if r.Wait < 0 {
 		return wrong("--wait must not be negative, got %s", r.Wait)
 	}
+	a.once = r.Once
 	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import "syscall"
 type phase int
 
 const (
-	// starting: its keeper was asked, and has not said that it runs.
+	// starting: its keeper was asked, and has not said that it starts it.
 	starting phase = iota
 	running
 	// terminating: the group was sent TERM and has a while.
@@ -25,7 +25,7 @@ const (
 type event int
 
 const (
-	eventRuns event = iota
+	eventRuns event = iota // or is about to
 	eventFails
 	eventStops
 	eventContinues
@@ -78,7 +78,7 @@ type runState struct {
 	cause cause
 	// told: the worker was told to stop, before or meanwhile.
 	told bool
-	// began: the program ran. Without it nothing is said about the task.
+	// began: the program may have run. Without it nothing is said about the task.
 	began  bool
 	failed syscall.Errno
 	status syscall.WaitStatus

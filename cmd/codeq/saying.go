@@ -12,12 +12,12 @@ import (
 const (
 	// sayingWaits is how many writes may wait for a reader that is slow; further
 	// ones are lost.
-	sayingWaits = 1024
+	sayingWaits = 4096
 	// sayingFor is how long the end of the process waits for that reader.
 	sayingFor = time.Second
 )
 
-// saying is the standard output or error of a server. It never holds up who
+// saying is the standard output or error of a server or a worker. It never holds up who
 // writes: a goroutine of its own does the writing, and what nobody takes is lost
 // and counted. Any goroutine.
 type saying struct {

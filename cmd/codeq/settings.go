@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -25,25 +26,55 @@ func givenFlags(parsed *kong.Context) map[string]bool {
 	return given
 }
 
-// settingHelp adds default and variable of each setting to its help. The parser itself
-// does not know them: config looks into the environment.
+// settingHelp adds the default and the variable of each flag to its help, and so says
+// which flags have one. The parser does not know those of settings: config looks into
+// the environment.
 func settingHelp(s *config.Serve) kong.HelpValueFormatter {
-	beside := map[any]string{}
+	beside := map[any][]string{}
 	rows := config.Table(s)
 	for i := range rows {
-		text := "$" + rows[i].Env()
-		if rows[i].Default != "" {
-			text = "default " + rows[i].Default + "; " + text
-		}
-		beside[rows[i].Target()] = text
+		beside[rows[i].Target()] = []string{rows[i].Default, rows[i].Env()}
 	}
 	return func(v *kong.Value) string {
-		text := beside[v.Target.Addr().Interface()]
-		if text == "" {
+		if v.Flag == nil {
 			return kong.DefaultHelpValueFormatter(v)
 		}
-		return strings.TrimSuffix(v.Help, ".") + " (" + text + ")."
+		facts := beside[v.Target.Addr().Interface()]
+		if facts == nil {
+			facts = append([]string{v.Default}, v.Tag.Envs...)
+		}
+		var notes []string
+		if facts[0] != "" {
+			notes = append(notes, "default "+facts[0])
+		}
+		for _, variable := range facts[1:] {
+			notes = append(notes, "$"+variable)
+		}
+		if len(notes) == 0 {
+			return v.Help
+		}
+		return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, "; ") + ")."
 	}
+}
+
+// namePlaceholders makes the value of each flag in the help the name of its kind. One
+// like 30s would look like a default.
+func namePlaceholders(node kong.Visitable, next kong.Next) error {
+	if flag, ok := node.(*kong.Flag); ok && flag.PlaceHolder == "" {
+		kind := flag.Target.Type()
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		switch {
+		case kind == reflect.TypeFor[time.Duration]():
+			flag.PlaceHolder = "DURATION"
+		case kind.Kind() == reflect.Int || kind.Kind() == reflect.Float64:
+			flag.PlaceHolder = "N"
+		default:
+			flag.PlaceHolder = strings.ToUpper(flag.Name)
+		}
+	}
+	return next(nil)
 }
 
 // besideSettings are variables of other commands, which may be set where a server

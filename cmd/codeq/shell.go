@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -27,6 +29,7 @@ type shell struct {
 	stdout  *output
 	stderr  *tail
 	printed []*flow
+	heard   []listener    // what the flows also go to
 	piped   chan struct{} // closed when all that was printed is read
 
 	process *keptProgram
@@ -43,12 +46,14 @@ type shell struct {
 
 // start starts the program and the flows of what it prints.
 func (s *shell) start() error {
-	out, err := s.flowTo(s.stdout)
+	outs, errses := s.program.listen(s.task)
+	s.heard = slices.Concat(outs, errses)
+	out, err := s.flowTo(s.stdout, outs)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = out.Close() }() // the program has its own by then
-	errs, err := s.flowTo(s.stderr)
+	errs, err := s.flowTo(s.stderr, errses)
 	if err != nil {
 		return err
 	}
@@ -60,12 +65,23 @@ func (s *shell) start() error {
 	return err
 }
 
-func (s *shell) flowTo(to interface{ Write([]byte) (int, error) }) (*os.File, error) {
+func (s *shell) flowTo(to io.Writer, also []listener) (*os.File, error) {
+	for _, l := range also {
+		to = io.MultiWriter(to, l)
+	}
 	f, file, err := newFlow(to)
 	if err == nil {
 		s.printed = append(s.printed, f)
 	}
 	return file, err
+}
+
+// finish reads what was printed to its end.
+func (s *shell) finish(within time.Duration) {
+	finishAll(s.printed, within)
+	for _, l := range s.heard {
+		l.end()
+	}
 }
 
 // watch follows the run to its end.
@@ -141,10 +157,13 @@ func (s *shell) looked() event {
 
 func (s *shell) reported(r report) event {
 	switch r.Kind {
+	case keeper.Starting:
+		return eventRuns
 	case keeper.Running:
 		s.group = int(r.Value)
 		s.program.begun.Store(true)
-		return eventRuns
+		s.program.begins(s.task)
+		return eventNothing
 	case keeper.Failed:
 		return eventFails
 	case keeper.Stopped:
@@ -186,7 +205,7 @@ func (s *shell) do(a action) {
 		s.stall = nil
 	case actPipes:
 		go func(piped chan<- struct{}) {
-			finishAll(s.printed, s.program.pipeFor)
+			s.finish(s.program.pipeFor)
 			close(piped)
 		}(s.piped)
 	case actVerdict:

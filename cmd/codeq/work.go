@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,8 +28,11 @@ type workCmd struct {
 	Program []string       `arg:"" passthrough:"" help:"Program to run for each task, and its arguments, behind --."`
 	Window  int            `default:"1" help:"How many tasks to take at a time."`
 	Lease   time.Duration  `default:"30s" help:"How long a task stays with this worker without a sign of it."`
-	Timeout *time.Duration `placeholder:"10m" help:"How long one run of the program may take; then it is ended, and its task tried again."`
+	Timeout *time.Duration `help:"How long one run of the program may take; then it is ended, and its task tried again."`
 	Name    string         `placeholder:"NAME" help:"Name of this worker for people; host and process if not given."`
+	Log     string         `type:"path" placeholder:"DIR" help:"Keep what each run prints in files of this directory, up to 8 MiB of each stream."`
+	Verbose bool           `help:"Show what the programs print on standard error, each line behind the id of its task."`
+	Once    bool           `help:"Fail at once if no server answers. Without it this waits for one."`
 }
 
 // Help is the longer text of "codeq work --help".
@@ -67,19 +69,28 @@ func (w *workCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p.say = a.say
 	if w.Timeout != nil {
 		p.timeout = *w.Timeout
 	}
+	if w.Window < 1 {
+		return wrong("window must be from 1 to %d, got %d", wire.MaxWindow, w.Window)
+	}
+	if w.Log != "" {
+		if err := os.MkdirAll(w.Log, 0o700); err != nil {
+			return wrong("--log must be a directory that can be made or is there: %w", err)
+		}
+	}
+	a.once = w.Once
 	c, err := a.client()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if w.Window < 1 {
-		return wrong("window must be from 1 to %d, got %d", wire.MaxWindow, w.Window)
-	}
-	shift := &shift{app: a, command: w.Command, window: w.Window, never: p.never, runs: &p.runs, lines: make(chan client.Settlement, lineBacklog)}
+	a.detach()
+	p.say = a.say
+	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose}).to
+	shift := &shift{app: a, command: w.Command, window: w.Window, program: p}
+	p.begins = shift.begins
 	worker, err := c.NewWorker(client.WorkerOptions{
 		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
 		Handler: p.work, Settled: shift.settled, Connected: shift.connected,
@@ -101,21 +112,14 @@ func (w *workCmd) name() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// lineBacklog is how many tasks may end while nobody reads what is printed
-// before that holds the worker up.
-const lineBacklog = 4096
-
 // shift is one run of a worker as its person sees it. settled and connected
-// are called from the worker's loop; a goroutine of its own writes the lines,
-// because a reader that is slow must not stop the heartbeats.
+// are called from the worker's loop, begins from the goroutine of each delivery.
 type shift struct {
 	app     *app
 	command string
 	window  int
 	greeted bool
-	never   <-chan error  // why no program can ever be started
-	runs    *atomic.Int64 // programs
-	lines   chan client.Settlement
+	program *program
 }
 
 // run lets the worker work and passes the signals on: the first drains, the
@@ -132,12 +136,7 @@ func (s *shift) run(worker *client.Worker) error {
 		defer signal.Stop(hangups)
 	}
 	var never error
-	var watch, print sync.WaitGroup
-	print.Go(func() {
-		for done := range s.lines {
-			s.print(done)
-		}
-	})
+	var watch sync.WaitGroup
 	watch.Go(func() {
 		var hard bool
 		if hard, never = s.awaitStops(worker.Drain, hangups, quits, over); hard {
@@ -147,8 +146,6 @@ func (s *shift) run(worker *client.Worker) error {
 	err := worker.Run(ctx)
 	close(over)
 	watch.Wait()
-	close(s.lines)
-	print.Wait()
 	if err == errStoppedIdle { // and no more, as that outcomes are left
 		err = nil
 	}
@@ -165,7 +162,7 @@ func (s *shift) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <
 	case <-hangups:
 	case <-quits:
 		hard = true
-	case never = <-s.never:
+	case never = <-s.program.never:
 	case <-over:
 		return false, nil
 	}
@@ -187,7 +184,7 @@ func (s *shift) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <
 }
 
 func (s *shift) sayDraining() {
-	if n := s.runs.Load(); n > 0 {
+	if n := s.program.runs.Load(); n > 0 {
 		s.app.say("taking no more tasks and waiting for the running programs (%d); Ctrl-C again ends them", n)
 		return
 	}
@@ -196,7 +193,7 @@ func (s *shift) sayDraining() {
 
 // stoppedHard is why a worker ends that was told to stop twice.
 func (s *shift) stoppedHard() error {
-	if n := s.runs.Load(); n > 0 {
+	if n := s.program.runs.Load(); n > 0 {
 		return fmt.Errorf("stopped before the running programs had ended (%d)", n)
 	}
 	return errStoppedIdle
@@ -210,24 +207,51 @@ func (s *shift) connected(welcome *wire.Welcome) {
 	s.app.say("working on %s, %d at a time, as %s; Ctrl-C stops", s.command, s.window, welcome.WorkerID)
 }
 
-func (s *shift) settled(done client.Settlement) { s.lines <- done }
+// begins says that the program runs for a task.
+func (s *shift) begins(t *wire.Task) {
+	if !s.app.JSON {
+		fmt.Fprintln(s.app.err, attempt(t)+" begins")
+	}
+}
 
-// print writes the line of one task.
-func (s *shift) print(done client.Settlement) {
+// attempt is a task and its execution, at the beginning of a line.
+func attempt(t *wire.Task) string {
+	return fmt.Sprintf("%s  %s  attempt %d of %d", t.ID, t.Command, t.Attempts+1, t.MaxAttempts)
+}
+
+// settled writes the line of a task that has ended here.
+func (s *shift) settled(done client.Settlement) {
 	if s.app.JSON {
 		// A line that cannot be written is no reason to stop working.
 		_ = s.app.writeLine(settledJSON(done))
 		return
 	}
-	line := fmt.Sprintf("%s  %s  %s  %s", done.Task.ID, done.Task.Command, done.Outcome.Kind,
-		done.RanFor.Round(time.Millisecond))
+	line := attempt(done.Task) + becomes(done)
 	if done.Outcome.Reason != "" {
-		line += "  " + lastLine(done.Outcome.Reason)
-	}
-	if done.Err != nil {
-		line += "  not taken by the server: " + sentence(done.Err)
+		line += ": " + lastLine(done.Outcome.Reason)
 	}
 	fmt.Fprintln(s.app.err, printable(line))
+}
+
+// endings are the kinds of outcomes for people.
+var endings = map[client.OutcomeKind]string{
+	client.Completed: "completed", client.Nacked: "failed", client.Failed: "failed for good", client.Released: "handed back",
+}
+
+// becomes says how an execution ended and what comes next, in the server's words.
+func becomes(done client.Settlement) string {
+	text := fmt.Sprintf(" %s in %s", endings[done.Outcome.Kind], done.RanFor.Round(time.Millisecond))
+	switch {
+	case done.Err != nil:
+		return text + ", not taken by the server (" + sentence(done.Err) + ")"
+	case done.DeadLetter:
+		return text + ", dead letter"
+	case done.Outcome.Kind == client.Nacked && done.Wait == 0:
+		return text + ", again at once"
+	case done.Outcome.Kind == client.Nacked:
+		return fmt.Sprintf("%s, again in %s", text, done.Wait)
+	}
+	return text
 }
 
 // lastLine is where programs say what went wrong.
@@ -240,8 +264,11 @@ func settledJSON(done client.Settlement) []byte {
 	line := wire.AppendQuoted([]byte(`{"taskId":`), done.Task.ID.String())
 	line = wire.AppendQuoted(append(line, `,"command":`...), done.Task.Command)
 	line = wire.AppendQuoted(append(line, `,"outcome":`...), done.Outcome.Kind.String())
-	line = fmt.Appendf(line, `,"attempts":%d,"delivery":%d,"durationMs":%d`,
-		done.Task.Attempts, done.Task.Deliveries, done.RanFor.Milliseconds())
+	line = fmt.Appendf(line, `,"attempts":%d,"maxAttempts":%d,"delivery":%d,"durationMs":%d`,
+		done.Task.Attempts, done.Task.MaxAttempts, done.Task.Deliveries, done.RanFor.Milliseconds())
+	if done.Outcome.Kind == client.Nacked && done.Err == nil {
+		line = fmt.Appendf(line, `,"delaySeconds":%d,"deadLetter":%t`, done.Wait/time.Second, done.DeadLetter)
+	}
 	if done.Outcome.Reason != "" {
 		line = wire.AppendQuoted(append(line, `,"reason":`...), done.Outcome.Reason)
 	}
