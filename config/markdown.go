@@ -43,6 +43,12 @@ the block cache, one eighth for the mailboxes of all shards, one eighth for what
 have not read yet. One eighth may become garbage before the collector runs, which saves it
 most of its work. The rest is for tasks in hand and sessions.
 
+Answers over HTTP that their clients have not taken yet may hold one eighth as well, out of the
+rest. While they do, requests whose answers can be large are refused with ` + "`overloaded`" + ` and
+` + "`Retry-After: 1`" + ` before they are worked on: pages of tasks and reasons (each counts as 4 MiB until it
+is made), tasks, results, queues and sessions that are read, claims, and enqueues of more than
+16 KiB. Smaller enqueues, heartbeats and outcomes are taken all the same.
+
 The whole is the limit that the collector keeps to, unless the variable ` + "`GOMEMLIMIT`" + `
 says otherwise. Where that is less than ` + "`memory`" + `, the parts are sized by it instead, and the log
 says so; with less than 64 MiB the server does not start. It is an aim and no wall: what has to be in memory at once, as with tens of

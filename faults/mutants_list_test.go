@@ -134,6 +134,7 @@ var serverMutants = []mutant{
 	{"TestShutdownClosesTheStore", "server/server.go", "	engineErr := s.engine.Stop()\n	s.conns.wait()\n", "	engineErr := s.engine.Stop()\n"},
 	{"TestEveryOption", "server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
 	{"TestEveryOption", "server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
+	{"TestEveryOption", "server/parts.go", ", AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes", ""},
 	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
 }
 
@@ -155,6 +156,7 @@ var coreMutants = []mutant{
 var apiMutants = []mutant{
 	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			refusal = err\n			break\n"},
 	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			continue\n"},
+	{"TestAnswersThatAreNotTaken", "httpapi/call.go", "	defer a.letGo(c)\n", ""},
 	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.seat.InHand() })", "return len(b.granted) > 0 || k.seat.InHand() == 0 })"},
 	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/dead.go", "		if w.refuse != nil {\n			return nil\n		}\n		w.read", "		w.read"},
 }

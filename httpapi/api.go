@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,8 +21,8 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Options are what the API stands on. All are required but WallMs, Ready, Draining, Refused
-// and WriteMetrics.
+// Options are what the API stands on. All are required but WallMs, Ready, Draining, Refused,
+// AnswerBytes and WriteMetrics.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -47,6 +48,9 @@ type Options struct {
 	// Refused is told of requests that are refused because of who sent them; nil
 	// tells nobody.
 	Refused func(auth.Attempt)
+	// AnswerBytes is how much of large answers all requests together may hold for clients
+	// that have not taken it; 0 is any amount.
+	AnswerBytes int64
 	// WriteMetrics adds what only the server knows to a page of metrics.
 	WriteMetrics func(p *meter.Page)
 }
@@ -74,11 +78,14 @@ type api struct {
 	requests meter.Set
 	scrape   scrape
 	turns    claimTurns
+	// held is the sum of what calls hold.
+	held atomic.Int64
 }
 
 // verb is one method of a resource. public ones need no principal; noHead
 // keeps a GET from answering HEAD as well. query names the parameters there are;
-// anyQuery takes whatever a probe or a scraper adds.
+// anyQuery takes whatever a probe or a scraper adds. holds is what an answer that can be
+// large counts for until it is made; echoes is one that is as large as its body.
 type verb struct {
 	method   string
 	scope    string
@@ -86,6 +93,8 @@ type verb struct {
 	noHead   bool
 	query    []string
 	anyQuery bool
+	holds    int64
+	echoes   bool
 	handle   func(c *call) answer
 }
 
@@ -116,24 +125,24 @@ func New(o Options) http.Handler {
 // the tenant.
 func (a *api) resources() []resource {
 	return []resource{
-		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postTask}}},
-		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.postBatch}}},
-		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postClaim}}},
-		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postClaimBatch}}},
+		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: a.postTask}}},
+		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: a.postBatch}}},
+		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: a.postClaim}}},
+		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: a.postClaimBatch}}},
 		{base + "/tasks/batch/results", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResults}}},
 		{base + "/tasks/{id}/heartbeat", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postHeartbeat}}},
 		{base + "/tasks/{id}/nack", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postNack}}},
 		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postAbandon}}},
 		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postRelease}}},
-		{base + "/tasks/{id}", []verb{{method: http.MethodGet, handle: a.getTask}}},
+		{base + "/tasks/{id}", []verb{{method: http.MethodGet, holds: anyBytes, handle: a.getTask}}},
 		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.cancelTask}}},
 		{base + "/tasks/{id}/result", []verb{
-			{method: http.MethodGet, query: []string{"waitSeconds"}, handle: a.getResult},
+			{method: http.MethodGet, query: []string{"waitSeconds"}, holds: anyBytes, handle: a.getResult},
 			{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResult},
 		}},
-		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueues}}},
+		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
-			method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getTasks,
+			method: http.MethodGet, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.getTasks,
 			query: []string{"state", "limit", "cursor", "status", "worker", "error", "cause"},
 		}}},
 		{base + "/admin/queues/{command}", []verb{
@@ -149,11 +158,11 @@ func (a *api) resources() []resource {
 			query: []string{"before", "limit", "worker", "error", "cause", "cursor"},
 		}}},
 		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
-			method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
+			method: http.MethodGet, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
 		}}},
 		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.cleanup}}},
 		{base + "/admin/sessions", []verb{{
-			method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getSessions, query: []string{"cursor"},
+			method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getSessions, query: []string{"cursor"},
 		}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{sessionPath, []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},

@@ -42,6 +42,8 @@ type call struct {
 	// to be those of the verb, each at most once.
 	who   *auth.Principal
 	query url.Values
+	// held is what the answer counts for in the budget of all.
+	held int64
 	// record is the line of the log about a change by an admin, nil for anything
 	// else.
 	record *zerolog.Event
@@ -77,6 +79,8 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 	c := &call{w: w, r: r, control: http.NewResponseController(w), requestID: requestIDOf(r)}
 	w.Header().Set(headerRequestID, c.requestID)
 	ans := a.guarded(c, handle)
+	a.holdAnswer(c, &ans)
+	defer a.letGo(c)
 	if ans.unlessGone != nil && r.Context().Err() != nil {
 		ans.unlessGone()
 		ans.abort = true
@@ -167,6 +171,9 @@ func (a *api) handle(c *call, v *verb) answer {
 		if refusal := c.readQuery(v.query); refusal != nil {
 			return refuse(refusal)
 		}
+	}
+	if refusal := a.holdFor(c, v); refusal != nil {
+		return refuse(refusal)
 	}
 	return v.handle(c)
 }

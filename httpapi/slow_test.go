@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"codeq/wire"
@@ -44,4 +45,65 @@ func TestSlowBodyIsGivenUpOnEveryRoute(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What clients have not taken of answers has a budget: beyond it what can be large is
+// refused, and what keeps work going is not. What is taken, or given up, makes room.
+func TestAnswersThatAreNotTakenHaveABudget(t *testing.T) {
+	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+		large := fmt.Sprintf(`{"command":"c","payload":%q}`, strings.Repeat("x", 100_000))
+		first, small := b.post(large), b.post(`{"command":"small","payload":1}`)
+		held := b.claim(`{"commands":["small"]}`)
+		get := func(id wire.TaskID) got { return b.do("GET", tasksPath+"/"+id.String(), "") }
+		const page = "GET " + listPath + "?state=ready HTTP/1.1\r\nHost: x\r\n\r\n"
+		c.say(page)
+		synctest.Wait() // the answer is being written
+		if n := b.api.held.Load(); n < 100_000 || n > 101_000 {
+			t.Fatalf("%d bytes are held, want those of the page", n)
+		}
+		b.api.o.AnswerBytes = pageBytes + 100_000
+		b.do("GET", listPath+"?state=ready", "").mustRefuse(t, wire.CodeOverloaded)
+		b.do("GET", deadPath+"/reasons", "").mustRefuse(t, wire.CodeOverloaded)
+		if g := get(first.ID); g.status != http.StatusOK {
+			t.Errorf("there is room, and a task is answered %d %s", g.status, g.body)
+		}
+		b.api.o.AnswerBytes = 150_000
+		get(first.ID).mustRefuse(t, wire.CodeOverloaded)
+		b.post(large) // it is taken: an answer of its size was not foreseen
+		b.api.o.AnswerBytes = 100_000
+		b.do("POST", tasksPath, large).mustRefuse(t, wire.CodeOverloaded)
+		b.do("POST", batchPath, batchOf(large)).mustRefuse(t, wire.CodeOverloaded)
+		for _, path := range []string{claimPath, claimBatchPath} {
+			b.do("POST", path, `{}`).mustRefuse(t, wire.CodeOverloaded)
+		}
+		for _, path := range []string{tasksPath + "/" + small.ID.String(), "/v1/codeq/admin/queues", "/v1/codeq/admin/sessions"} {
+			b.do("GET", path, "").mustRefuse(t, wire.CodeOverloaded)
+		}
+		b.post(`{"command":"small","payload":2}`)
+		for verb, body := range map[string]string{"heartbeat": `{}`, "result": `{"result":{}}`} {
+			if g := b.do("POST", held.path(verb), body); verb == "heartbeat" && g.status != http.StatusOK {
+				t.Errorf("%s is answered %d %s", verb, g.status, g.body)
+			}
+		}
+		if g := b.do("GET", "/metrics", ""); g.status != http.StatusOK {
+			t.Errorf("the metrics are answered %d", g.status)
+		}
+		b.api.o.AnswerBytes = pageBytes
+		if g := c.hear("GET"); g.status != http.StatusOK || len(g.body) < 100_000 {
+			t.Errorf("the page is answered %d with %d bytes", g.status, len(g.body))
+		}
+		synctest.Wait()
+		if n := b.api.held.Load(); n != 0 {
+			t.Errorf("%d bytes are held when all is taken", n)
+		}
+		c.say(page)
+		synctest.Wait()
+		if err := c.conn.Close(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := b.api.held.Load(); n != 0 {
+			t.Errorf("%d bytes are held when the client has left", n)
+		}
+	})
 }

@@ -85,7 +85,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"MemoryBytes, tables": {stored.MemTableBytes, int(eighth / memTables)},
 		"MemoryBytes, cache":  {stored.CacheBytes, int(eighth)},
 		"MemoryBytes, boxes":  {engine.Mailbox.Bytes, minMailboxBytes},
-		"MemoryBytes, outbox": {sessions.OutboxBytes, eighth},
+		"MemoryBytes, outbox": {[2]int64{sessions.OutboxBytes, api.AnswerBytes}, [2]int64{eighth, eighth}},
 		"open files":          {[2]int{stored.MaxOpenTables, sessions.MaxGreeting}, [2]int{s.files.tables, s.files.connections / greetingPart}},
 		"Retention":           {engine.Retention, shardactor.Retention{DoneForMs: 17 * 3_600_000, DeadForMs: 19 * 3_600_000}},
 		"MaxSessions":         {sessions.MaxSessions, 11},
