@@ -103,44 +103,49 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 	}
 }
 
-// Three queues of one shard and one of another, full all the time: each has a
-// quarter of the session, however it names them. (A wide window goes over from the
-// shard that took it first bit by bit, which takes longer than this test.)
+// Three queues of one shard, or two, and one of another, full all the time: each
+// has as much of the session, however it names them. (A wide window goes over from
+// the shard that took it first bit by bit, which takes longer than this test.)
 func TestU02QueuesOfAllShardsShareASession(t *testing.T) {
-	// The first to run takes the whole window; after settled grants that is over.
-	const shards, perQueue, settled, looked = 4, 600, 600, 1000
-	names := queuesAtHome(map[int]int{1: 3, 2: 1}, shards)
-	for _, window := range []int{1, 4} {
+	for _, c := range []struct{ ofOne, window int }{{3, 1}, {3, 4}, {2, 1}} {
+		names := queuesAtHome(map[int]int{1: c.ofOne, 2: 1}, 4)
 		for what, commands := range map[string][]string{"all": {wire.AllCommands}, "by name": names} {
-			t.Run(fmt.Sprint("window ", window, ", ", what), func(t *testing.T) {
-				e, s := steppedEngine(t, shards)
-				for range perQueue {
-					for _, command := range names {
-						id, shard := e.Route("default", command, "")
-						m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 3}}
-						e.Post(shard, []Message{m}, 1, mailbox.ClassKeep)
-					}
-					runAll(t, e, s)
-				}
-				k := &keeper{engine: e}
-				k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-				k.seat.SetWindow(window)
-				for shard := range shards {
-					e.Post(shard, []Message{&Subscribe{Seat: k.seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
-				}
-				for len(k.served) < settled+looked {
-					runAll(t, e, s)
-				}
-				of := make(map[string]int)
-				for _, command := range k.queues[settled:][:looked] {
-					of[command]++
-				}
-				for _, command := range names {
-					if share := float64(100*of[command]) / looked; share < 22 || share > 28 {
-						t.Errorf("%s had %.1f %% of %d grants: %v", command, share, looked, of)
-					}
-				}
+			t.Run(fmt.Sprint(c.ofOne, " and 1, window ", c.window, ", ", what), func(t *testing.T) {
+				shareASession(t, names, c.window, commands)
 			})
+		}
+	}
+}
+
+func shareASession(t *testing.T, names []string, window int, commands []string) {
+	t.Helper()
+	// The first to run takes the whole window; after settled grants that is over.
+	const shards, perQueue, settled, looked = 4, 600, 400, 1000
+	e, s := steppedEngine(t, shards)
+	for range perQueue {
+		for _, command := range names {
+			id, shard := e.Route("default", command, "")
+			m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 3}}
+			e.Post(shard, []Message{m}, 1, mailbox.ClassKeep)
+		}
+		runAll(t, e, s)
+	}
+	k := &keeper{engine: e}
+	k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
+	k.seat.SetWindow(window)
+	for shard := range shards {
+		e.Post(shard, []Message{&Subscribe{Seat: k.seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	}
+	for len(k.served) < settled+looked {
+		runAll(t, e, s)
+	}
+	of := make(map[string]int)
+	for _, command := range k.queues[settled:][:looked] {
+		of[command]++
+	}
+	for _, command := range names {
+		if off := float64(100*of[command])/looked - 100/float64(len(names)); off < -3 || off > 3 {
+			t.Errorf("%s had %d of %d grants, of %d queues: %v", command, of[command], looked, len(names), of)
 		}
 	}
 }
