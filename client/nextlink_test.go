@@ -226,3 +226,96 @@ func awaited[F wire.ClientFrame](p *peer) F {
 		}
 	}
 }
+
+// A subscription that was put off is made again over the next link, and only there.
+func TestWorkerSubscribesOnceOverEachLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t, 1)
+		p := s.arrives()
+		p.send(&wire.ErrorFrame{Ref: next[*wire.Subscribe](p).Ref,
+			Err: &wire.Error{Code: wire.CodeOverloaded, Sentence: "later", RetryAfterSeconds: 20}})
+		synctest.Wait()
+		p.cut()
+		p = s.arrives()
+		p.subscribed()
+		time.Sleep(30 * time.Second)
+		p.silent()
+		s.goHome(p)
+	})
+}
+
+// Pauses grow with the refusals in a row, and are short again after a success.
+func TestPausesBeginAnewAfterASuccess(t *testing.T) {
+	const soon, many = 2 * firstBackoff, 6
+	t.Run("worker", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShift(t, 1)
+			p := s.arrives()
+			p.subscribed()
+			for _, name := range []byte("ab") {
+				p.push(name)
+				awaited[*wire.Received](p)
+				s.running(name).end <- Complete([]byte(`{}`))
+				result := awaited[*wire.Result](p)
+				began := time.Now()
+				for i := range many {
+					p.refuse(result.Ref, wire.CodeOverloaded)
+					result = awaited[*wire.Result](p) // there are heartbeats meanwhile
+					if took := time.Since(began); i == 0 && took > soon {
+						t.Errorf("the result of %c is handed in again after %s, want %s at most", name, took, soon)
+					}
+				}
+				if took := time.Since(began); took < maxBackoff {
+					t.Errorf("%d refusals in a row took %s", many, took)
+				}
+				p.ok(result.Ref)
+			}
+			synctest.Wait()
+			s.goHome(p)
+		})
+	})
+	t.Run("session", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, p := newShop(t, SessionOptions{})
+			for _, name := range []string{"1", "2"} {
+				s.post(name, "")
+				one := p.enqueue(name)
+				began := time.Now()
+				for i := range many {
+					p.refuse(one.Ref, wire.CodeOverloaded)
+					one = p.enqueue(name)
+					if took := time.Since(began); i == 0 && took > soon {
+						t.Errorf("%s is posted again after %s, want %s at most", name, took, soon)
+					}
+				}
+				if took := time.Since(began); took < maxBackoff {
+					t.Errorf("%d refusals in a row took %s", many, took)
+				}
+				p.ok(one.Ref)
+			}
+			s.session.Close()
+			p.closed()
+		})
+	})
+}
+
+// A server that has said that it goes is looked for at once, one time. If it stays away
+// the pauses grow as after any loss.
+func TestGoodbyeHoldsForOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		p.send(&wire.Draining{Reason: "shutdown", GraceSeconds: 10})
+		synctest.Wait()
+		s.unreachable.Store(true)
+		p.cut()
+		const away = 10 * time.Minute
+		time.Sleep(away)
+		if n, most := s.dials.Load(), int64(away/(maxBackoff/2))+10; n > most {
+			t.Errorf("%d attempts in %s, want %d at most", n, away, most)
+		}
+		s.unreachable.Store(false)
+		p = s.arrives()
+		s.session.Close()
+		p.closed()
+	})
+}
