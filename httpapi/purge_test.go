@@ -287,3 +287,15 @@ func TestALimitOfMoreThanOnePieceIsKept(t *testing.T) {
 		}
 	})
 }
+
+// A purge has its filter in the query, a replay in the body: whoever takes one for the
+// other is refused, and nothing is done to the letters that were not meant.
+func TestAFilterInTheWrongPlaceIsRefused(t *testing.T) {
+	b := newBench(t, setup{})
+	b.bury("c", 2)
+	const query = "?error=zzz&limit=1"
+	b.do("DELETE", deadPath, `{"error":"zzz","limit":1}`).mustRefuse(t, wire.CodeUnknownMember)
+	b.do("POST", deadPath+"/replay"+query, "").mustRefuse(t, wire.CodeUnknownMember)
+	b.do("POST", deadPath+"/replay"+query, `{"limit":1}`).mustRefuse(t, wire.CodeUnknownMember)
+	b.mustSay("DELETE", deadPath+query, "", `{"purged":0,"remaining":2}`)
+}
