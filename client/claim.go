@@ -157,10 +157,10 @@ func (t *Claimed) Settle(ctx context.Context, out Outcome) (*SettleAnswer, error
 			&wire.ResultRequest{Status: wire.StatusCompleted, Result: out.Result}))
 	case Failed:
 		return t.settle(ctx, "result", wire.AppendResultCall(nil, t.holder(),
-			&wire.ResultRequest{Status: wire.StatusFailed, Error: out.Reason}))
+			&wire.ResultRequest{Status: wire.StatusFailed, Error: out.Reason, Exit: out.exit}))
 	case Nacked:
 		return t.settle(ctx, "nack", wire.AppendNackCall(nil, t.holder(),
-			&wire.NackRequest{DelaySeconds: out.delaySeconds, Reason: out.Reason}))
+			&wire.NackRequest{DelaySeconds: out.delaySeconds, Reason: out.Reason, Exit: out.exit}))
 	case Released:
 		return t.settle(ctx, "release", wire.AppendReleaseCall(nil, t.holder(), out.why))
 	}

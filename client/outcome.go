@@ -48,6 +48,17 @@ type Outcome struct {
 	delaySeconds int64
 	// why a delivery is released.
 	why wire.ReleaseRequest
+	// exit is how the program ended, of a failure or a nack.
+	exit wire.Exit
+}
+
+// Exited says with a failure or a nack that a program had worked on the task, and
+// how it ended: it is shown in the history of the task.
+func (o Outcome) Exited(exit wire.Exit) Outcome {
+	if o.Kind == Failed || o.Kind == Nacked {
+		o.exit = exit
+	}
+	return o
 }
 
 // Complete ends the task with a result, which must be one JSON object of at
@@ -144,10 +155,10 @@ func (o Outcome) frame(ref wire.Ref, delivery wire.TaskRef) wire.ClientFrame {
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: o.Result}}
 	case Failed:
 		return &wire.Result{Ref: ref, TaskRef: delivery,
-			ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: o.Reason}}
+			ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: o.Reason, Exit: o.exit}}
 	case Nacked:
 		return &wire.Nack{Ref: ref, TaskRef: delivery,
-			NackRequest: wire.NackRequest{DelaySeconds: o.delaySeconds, Reason: o.Reason}}
+			NackRequest: wire.NackRequest{DelaySeconds: o.delaySeconds, Reason: o.Reason, Exit: o.exit}}
 	case Released:
 		return &wire.Release{Ref: ref, TaskRef: delivery, ReleaseRequest: o.why}
 	}

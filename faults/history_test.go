@@ -143,6 +143,8 @@ func (w *walk) overHTTP() []wire.HistoryLine {
 			WorkerID, Cause string
 			From, To        time.Time
 			CloseCode       int
+			Error, Signal   string
+			ExitCode        *int
 		}
 	}
 	if err := json.Unmarshal(w.ask(http.MethodGet, "/tasks/"+w.id.String(), "").Body, &task); err != nil {
@@ -152,8 +154,11 @@ func (w *walk) overHTTP() []wire.HistoryLine {
 	for _, l := range task.History {
 		lines = append(lines, wire.HistoryLine{
 			Delivery: l.Delivery, WorkerID: l.WorkerID, FromMs: l.From.UnixMilli(), ToMs: l.To.UnixMilli(), Cause: l.Cause,
-			CloseCode: l.CloseCode,
+			CloseCode: l.CloseCode, Error: l.Error, Exit: wire.Exit{Signal: l.Signal},
 		})
+		if last := &lines[len(lines)-1]; l.ExitCode != nil {
+			last.Exit.Code, last.Exit.Coded = *l.ExitCode, true
+		}
 	}
 	return lines
 }
@@ -181,7 +186,11 @@ func (w *walk) onTheCommandLine(lines []wire.HistoryLine) {
 		if l.CloseCode != 0 {
 			cause += fmt.Sprintf(" (closed with %d)", l.CloseCode)
 		}
-		want = append(want, fmt.Sprintf("delivery %d %s, %s to %s, worker %s", l.Delivery, cause, moment(l.FromMs), moment(l.ToMs), l.WorkerID))
+		said, lasted := "", time.Duration(l.ToMs-l.FromMs)*time.Millisecond
+		if l.Error != "" {
+			said = fmt.Sprintf(", exit code %d: %s", l.Exit.Code, l.Error)
+		}
+		want = append(want, fmt.Sprintf("delivery %d %s, %s to %s (%s), worker %s%s", l.Delivery, cause, moment(l.FromMs), moment(l.ToMs), lasted, l.WorkerID, said))
 	}
 	if !slices.Equal(printed, want) {
 		w.t.Errorf("codeq task prints\n%s\nof deliveries, want\n%s", strings.Join(printed, "\n"), strings.Join(want, "\n"))
@@ -203,8 +212,10 @@ func TestHistoryTellsHowDeliveriesEnded(t *testing.T) {
 	w.told()
 	nack := func() {
 		h := w.claim(long)
-		w.say(h, "nack", `,"delaySeconds":0,"reason":"no luck"`)
+		w.say(h, "nack", `,"delaySeconds":0,"reason":"no luck","exitCode":3`)
 		w.note(h, "nack")
+		last := &w.ends[len(w.ends)-1].line
+		last.Error, last.Exit = "no luck", wire.Exit{Code: 3, Coded: true}
 	}
 	nack()
 	for _, verb := range []string{"abandon", "release"} {

@@ -97,19 +97,20 @@ func (s *Shard) retry(t *store.TaskRecord, again move, reason string) bool {
 		s.transition(t, again)
 		return true
 	}
-	s.bury(t, reason, again.cause, wire.DeadExhausted)
+	again.dead = wire.DeadExhausted
+	s.bury(t, reason, again)
 	return false
 }
 
-// bury makes a dead letter. Without a reason it says that the attempts are
-// used up.
-func (s *Shard) bury(t *store.TaskRecord, reason string, cause Cause, dead wire.DeadCause) {
+// bury makes a dead letter, of the causes of a move and with what its worker said.
+// Without a reason it says that the attempts are used up.
+func (s *Shard) bury(t *store.TaskRecord, reason string, last move) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
 	}
 	t.Error = reason
 	s.transition(t, move{
-		to: wire.LocationDead, status: wire.StatusFailed, cause: cause, dead: dead,
+		to: wire.LocationDead, status: wire.StatusFailed, cause: last.cause, dead: last.dead, reason: last.reason, exit: last.exit,
 		result: &wire.ResultRecord{
 			TaskID: t.ID, Status: wire.StatusFailed, Error: reason, CompletedAtMs: s.now,
 		},

@@ -14,6 +14,8 @@ func (s *Shard) nack(m *Nack) {
 		delayMs = policy.delayMs(t.Attempts+1, s.chance)
 	}
 	endedByWorker(t)
-	again := s.retry(t, s.placeAt(s.now+delayMs, CauseNack), m.Reason)
+	place := s.placeAt(s.now+delayMs, CauseNack)
+	place.reason, place.exit = m.Reason, m.Exit
+	again := s.retry(t, place, m.Reason)
 	s.requeued(m.Asker, t.ID, again, wholeSeconds(delayMs))
 }

@@ -15,7 +15,7 @@ func (s *Shard) release(m *Release) {
 		t.Releases++
 	}
 	if t.Releases > s.limits.Releases*t.MaxAttempts {
-		s.bury(t, wire.ErrorReleasedTooOften, CauseRelease, wire.DeadReleased)
+		s.bury(t, wire.ErrorReleasedTooOften, move{cause: CauseRelease, dead: wire.DeadReleased})
 		s.requeued(m.Asker, t.ID, false, 0)
 		return
 	}

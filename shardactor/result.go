@@ -43,7 +43,7 @@ func (s *Shard) complete(m *Result, t *store.TaskRecord, e *lease.Entry) {
 		t.ResultToken = e.Lease.Token
 	}
 	endedByWorker(t)
-	ends := move{to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record}
+	ends := move{to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record, reason: m.Error, exit: m.Exit}
 	if m.Status == wire.StatusFailed {
 		t.Error = m.Error
 		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed

@@ -187,12 +187,12 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	case "result":
 		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
-			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""),
+			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""), Exit: scriptExit(args),
 		}, HasUnit: scriptInt(args, "unit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
 		return &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
-			DelaySeconds: delay, Reason: scriptString(args, "reason", ""),
+			DelaySeconds: delay, Reason: scriptString(args, "reason", ""), Exit: scriptExit(args),
 		}}, err
 	case "extend":
 		return &Extend{Asker: asker, Owner: owner, TaskRef: ref, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
@@ -210,6 +210,13 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return m, nil
 	default:
 		return nil, fmt.Errorf("unknown message %q", verb)
+	}
+}
+
+// scriptExit reads exit=CODE or signal=NAME.
+func scriptExit(args []datadriven.CmdArg) wire.Exit {
+	return wire.Exit{
+		Code: scriptInt(args, "exit"), Coded: scriptString(args, "exit", "") != "", Signal: scriptString(args, "signal", ""),
 	}
 }
 

@@ -68,7 +68,14 @@ type move struct {
 	// closeCode is what the socket was closed with over which a delivery did not
 	// arrive, 0 if that is not known.
 	closeCode uint16
+	// reason and exit are what a worker said of the delivery that it ended.
+	reason string
+	exit   wire.Exit
 }
+
+// leavesLine reports whether a delivery that ends so has a line in the history:
+// all have but those that succeeded.
+func (m *move) leavesLine() bool { return m.cause != CauseResult || m.status == wire.StatusFailed }
 
 // transition moves one task: it takes it out of where it is and puts it where
 // it goes, with index keys, counters, record, history, result and event in the
@@ -78,9 +85,8 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 	from := t.Location
 	s.leave(t, &m)
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
-	// A line of history is left by every delivery but the one that brought the
-	// result, so there is none if that was the first, or if there was none.
-	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && m.cause == CauseResult
+	// So there is no history if the first delivery succeeded, or if there was none.
+	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()
 	s.enter(t, m, bare)
 	if m.to == gone {
 		s.forget(t, m.only)
@@ -132,7 +138,7 @@ func (s *Shard) leave(t *store.TaskRecord, m *move) {
 }
 
 // leaveInProgress ends a delivery: the record takes over its number and
-// holder, and a delivery that brought no result leaves a line of history.
+// holder, and a delivery that did not succeed leaves a line of history.
 func (s *Shard) leaveInProgress(t *store.TaskRecord, m *move) {
 	e := s.leases.Get(t.ID)
 	s.leases.Remove(e)
@@ -141,12 +147,13 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, m *move) {
 	batch.DeleteLease(t.Queue(), t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery
 	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
-	if m.cause == CauseResult {
+	if !m.leavesLine() {
 		return
 	}
 	batch.AddHistory(t.ID, wire.HistoryLine{
 		Delivery: e.Lease.Delivery, WorkerID: e.Lease.WorkerID,
 		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(m.cause), CloseCode: int(m.closeCode),
+		Error: wire.Head(m.reason, wire.MaxLineErrorBytes), Exit: m.exit,
 	})
 }
 

@@ -78,8 +78,10 @@ type task struct {
 	// deliveries never go down, losses and releases by a replay alone; undelivered
 	// counts in a row.
 	deliveries, losses, releases, undelivered int
-	// replays are how often its end was taken back.
-	replays int
+	// replays are how often its end was taken back, tookBack the token of the last
+	// result that was.
+	replays  int
+	tookBack wire.Token
 
 	// The newest delivery, from its grant on. ended says that the worker itself
 	// ended it.

@@ -21,14 +21,6 @@ func init() {
 		caught: []string{"attempts stay below their limit", "a task moves as its lifecycle says", "a task comes out as it went in",
 			"the store says what happened", "every event has a cause"},
 	}, mutant{
-		name: "failed: keep the lost leases over a replay",
-		edit: edit{
-			file: replay,
-			old:  "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n",
-			new:  "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n",
-		},
-		caught: []string{"a retry waits as long as promised", "a task moves as its lifecycle says"},
-	}, mutant{
 		name: "failed: remove what was replayed in the same round",
 		edit: edit{
 			file: replay, old: "	s.passOver(t)\n", new: "",
@@ -68,13 +60,6 @@ func init() {
 			old:  "e.Status == \"\" || e.Keyed {", new: "e.Status == \"\" || e.Keyed && e.Cause == 0 {",
 		},
 		caught: []string{"the database agrees with itself", "one key makes one task"},
-	}, mutant{
-		name: "failed: take one that is exhausted for one that failed",
-		edit: edit{
-			file: "shardactor/retention.go",
-			old:  "		if e.Cause == wire.DeadFailed {\n", new: "		if e.Cause != 0 {\n",
-		},
-		caught: []string{"ended tasks stay as long as promised"},
 	}, mutant{
 		name: "failed: is no dead letter",
 		edit: edit{

@@ -294,7 +294,7 @@ var mutants = []mutant{{
 	name: "forget the history of a task whose delivery lapsed",
 	edit: edit{
 		file: "shardactor/transition.go",
-		old:  "t.Deliveries == 1 && from == wire.LocationInProgress && m.cause == CauseResult",
+		old:  "t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()",
 		new:  "t.Deliveries == 1",
 	},
 	caught: []string{"the database agrees with itself"},

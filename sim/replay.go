@@ -25,6 +25,9 @@ func (m *model) replay(a *shardactor.Replay) {
 		m.touch(t)
 		t.attempts, t.releases, t.losses = 0, 0, 0
 		t.replays++
+		if !t.resultToken.IsZero() {
+			t.tookBack = t.resultToken
+		}
 		t.result, t.resultToken, t.cause = nil, wire.Token{}, 0
 		m.toTail(t)
 		m.moved(t, wire.LocationDead, shardactor.CauseReplay)
@@ -32,8 +35,31 @@ func (m *model) replay(a *shardactor.Replay) {
 	}
 }
 
+// repeatTakenBack is a worker that says once more what a replay has taken back, of a
+// task that is dead again.
+func (w *world) repeatTakenBack() bool {
+	for _, t := range w.model.all {
+		if t.place != wire.LocationDead || t.tookBack.IsZero() || !w.chance.oneIn(4) {
+			continue
+		}
+		call := func(to shardactor.Asker) shardactor.Message {
+			return &shardactor.Result{
+				Asker: to, Owner: shardactor.Owner{Tenant: t.tenant, Subject: t.subject}, TaskRef: wire.TaskRef{TaskID: t.id, Token: t.tookBack},
+				ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: "taken back"},
+			}
+		}
+		w.trace.say("  POST result of %s once more, which was taken back", w.name(t.id))
+		(&request{world: w, call: call, about: t.id}).post()
+		return true
+	}
+	return false
+}
+
 // replaySome is an admin who replays a dead letter, or what is none.
 func (w *world) replaySome() {
+	if w.repeatTakenBack() {
+		return
+	}
 	t := w.someDeadLetter()
 	if t != nil && w.model.tasks[t.id] != nil {
 		w.trace.say("  POST replay of %s", w.name(t.id))

@@ -79,6 +79,8 @@ func fullHistory() []wire.HistoryLine {
 	return []wire.HistoryLine{
 		{Delivery: 1, WorkerID: "w1", FromMs: 1, ToMs: 2, Cause: "LEASE_EXPIRED"},
 		{Delivery: 2, Cause: "said \"no\""},
+		{Delivery: 3, Cause: "nack", Error: "no \"luck\"", Exit: wire.Exit{Coded: true}},
+		{Delivery: 4, Cause: "result", Error: "no", Exit: wire.Exit{Signal: "SIGKILL"}},
 	}
 }
 

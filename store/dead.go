@@ -87,8 +87,8 @@ type reasonKey struct {
 	cause wire.DeadCause
 }
 
-// DeadReasons groups dead letters of a queue by their error and cause, newest
-// first. A letter that cannot be read is in no group. The error is ErrListPlace for a
+// DeadReasons groups dead letters of a queue by their cause and the first line of
+// their error, without what varies, newest first. A letter that cannot be read is in no group. The error is ErrListPlace for a
 // query with a wrong place.
 func (s *Store) DeadReasons(q *ReasonsQuery) (*ReasonsPage, error) {
 	page, at, bytes := &ReasonsPage{}, make(map[reasonKey]int), 0
@@ -104,13 +104,16 @@ func (s *Store) DeadReasons(q *ReasonsQuery) (*ReasonsPage, error) {
 				return err
 			}
 			if err == nil && r != nil {
-				key := reasonKey{r.Error, r.DeadCause}
+				key := reasonKey{foldReason(r.Error), r.DeadCause}
 				i, known := at[key]
 				if !known {
 					i = len(page.Reasons)
 					at[key] = i
-					page.Reasons = append(page.Reasons, wire.DeadReason{Error: r.Error, Cause: r.DeadCause, TaskID: r.ID, EndedAtMs: o.key.AtMs})
-					bytes += len(r.Error)
+					page.Reasons = append(page.Reasons, wire.DeadReason{
+						Error: key.text, Example: wire.Head(firstLine(r.Error), wire.MaxLineErrorBytes),
+						Cause: key.cause, TaskID: r.ID, EndedAtMs: o.key.AtMs,
+					})
+					bytes += len(key.text) + len(page.Reasons[i].Example)
 				}
 				page.Reasons[i].Count++
 			}

@@ -107,6 +107,15 @@ func joinTask(v *view, r *TaskRecord) (*wire.Task, error) {
 	return task, nil
 }
 
+// workerOf is who had a task when it ended. Whoever has one that goes on is in its
+// lease.
+func workerOf(r *TaskRecord) string {
+	if r.Status.Terminal() {
+		return r.LastWorkerID
+	}
+	return ""
+}
+
 // taskOf is what the record alone says.
 func taskOf(r *TaskRecord) *wire.Task {
 	t := &wire.Task{
@@ -120,6 +129,7 @@ func taskOf(r *TaskRecord) *wire.Task {
 		Deliveries:  r.Deliveries,
 		Error:       r.Error,
 		DeadCause:   r.DeadCause,
+		WorkerID:    workerOf(r),
 		TenantID:    r.Tenant,
 		TraceParent: r.TraceParent,
 		TraceState:  r.TraceState,

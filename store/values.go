@@ -213,6 +213,11 @@ func appendHistory(dst []byte, lines []wire.HistoryLine) []byte {
 		dst = appendIntMember(dst, `,"toMs":`, l.ToMs)
 		dst = appendStringMember(dst, `,"cause":`, l.Cause)
 		dst = appendIntMember(dst, `,"closeCode":`, int64(l.CloseCode))
+		dst = appendStringMember(dst, `,"error":`, l.Error)
+		if l.Exit.Coded {
+			dst = strconv.AppendInt(append(dst, `,"exitCode":`...), int64(l.Exit.Code), 10)
+		}
+		dst = appendStringMember(dst, `,"signal":`, l.Exit.Signal)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
@@ -253,6 +258,12 @@ func (s *scanner) historyLine() wire.HistoryLine {
 			l.Cause = s.str()
 		case "closeCode":
 			l.CloseCode = s.int()
+		case "error":
+			l.Error = s.str()
+		case "exitCode":
+			l.Exit.Code, l.Exit.Coded = s.int(), true
+		case "signal":
+			l.Exit.Signal = s.str()
 		default:
 			s.skip(0)
 		}

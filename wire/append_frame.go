@@ -141,13 +141,13 @@ func appendDeliveryFrame(dst []byte, f ClientFrame) []byte {
 		dst = optText(dst, `,"status":`, string(f.Status))
 		dst = optRaw(dst, `,"result":`, f.ResultRequest.Result)
 		dst = optText(dst, `,"error":`, f.Error)
-		dst = optArtifacts(dst, `,"artifacts":`, f.Artifacts)
+		dst = optExit(optArtifacts(dst, `,"artifacts":`, f.Artifacts), f.Exit)
 	case *Nack:
 		dst = appendDelivery(append(dst, `{"type":"nack"`...), f.Ref, f.TaskRef)
 		if f.DelaySeconds >= 0 {
 			dst = appendInt(dst, `,"delaySeconds":`, f.DelaySeconds)
 		}
-		dst = optText(dst, `,"reason":`, f.Reason)
+		dst = optExit(optText(dst, `,"reason":`, f.Reason), f.Exit)
 	case *Abandon:
 		dst = appendDelivery(append(dst, `{"type":"abandon"`...), f.Ref, f.TaskRef)
 	case *Release:

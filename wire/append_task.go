@@ -73,9 +73,18 @@ func optHistory(dst []byte, history []HistoryLine) []byte {
 		if line.CloseCode != 0 {
 			dst = appendInt(dst, `,"closeCode":`, int64(line.CloseCode))
 		}
+		dst = optExit(optText(dst, `,"error":`, line.Error), line.Exit)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
+}
+
+// optExit appends how a program ended, if that is told.
+func optExit(dst []byte, e Exit) []byte {
+	if e.Coded {
+		dst = appendInt(dst, `,"exitCode":`, int64(e.Code))
+	}
+	return optText(dst, `,"signal":`, e.Signal)
 }
 
 // AppendResultRecord appends the record as a JSON object; its result is

@@ -43,7 +43,7 @@ func appendResultMembers(dst []byte, r *ResultRequest) []byte {
 	dst = optText(dst, `,"status":`, string(r.Status))
 	dst = optRaw(dst, `,"result":`, r.Result)
 	dst = optText(dst, `,"error":`, r.Error)
-	return optArtifacts(dst, `,"artifacts":`, r.Artifacts)
+	return optExit(optArtifacts(dst, `,"artifacts":`, r.Artifacts), r.Exit)
 }
 
 // AppendNackCall appends the body of POST /tasks/{id}/nack.
@@ -53,7 +53,7 @@ func AppendNackCall(dst []byte, h Holder, r *NackRequest) []byte {
 	if r.DelaySeconds >= 0 {
 		dst = appendInt(dst, `,"delaySeconds":`, r.DelaySeconds)
 	}
-	return embrace(optText(dst, `,"reason":`, r.Reason), open)
+	return embrace(optExit(optText(dst, `,"reason":`, r.Reason), r.Exit), open)
 }
 
 // AppendExtendCall appends the body of POST /tasks/{id}/heartbeat.

@@ -116,7 +116,7 @@ func ParseDeadRequest(body []byte, absent DeadRequest) (*DeadRequest, *Error) {
 		body = []byte("{}")
 	}
 	o := object{names: deadNames}
-	o.scanBody(body, math.MaxUint32)
+	o.scanBody(body, math.MaxUint64)
 	limit := endedLimitRule
 	limit.absent = int64(absent.Limit)
 	r := &DeadRequest{

@@ -33,7 +33,7 @@ func ParseEndedRequest(body []byte) (*EndedRequest, *Error) {
 		body = []byte("{}")
 	}
 	o := object{names: endedNames}
-	o.scanBody(body, math.MaxUint32)
+	o.scanBody(body, math.MaxUint64)
 	r := &EndedRequest{
 		BeforeMs: o.beforeMs(endedBefore),
 		Limit:    int(o.integer(endedLimit, &endedLimitRule)),

@@ -6,6 +6,9 @@ const (
 	MaxPayloadBytes       = 1 << 20
 	MaxResultBytes        = 1 << 20
 	MaxErrorBytes         = 8 << 10
+	MaxLineErrorBytes     = 1 << 10
+	MaxExitCode           = 1<<32 - 1
+	MaxSignalBytes        = 32
 	MaxCommandBytes       = 200
 	MaxTenantBytes        = 128
 	MaxKeyBytes           = 512

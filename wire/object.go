@@ -9,7 +9,7 @@ import (
 )
 
 // maxNames is the most names one table of members may have.
-const maxNames = 32
+const maxNames = 40
 
 // object is one JSON object under inspection: the raw extents of the members
 // whose names are in its table. Reading a member checks it against a rule;
@@ -25,7 +25,7 @@ type object struct {
 
 	raw [maxNames][]byte
 	// seen has a bit for each known name that came, twice for each that came again.
-	seen, twice uint32
+	seen, twice uint64
 	// stranger is the first name that is not in the table, as it was scanned, nil
 	// if there is none.
 	stranger []byte
@@ -169,7 +169,7 @@ func (o *object) place() string {
 // judge refuses what is wrong with the object as a whole: a member that came
 // twice, nests too deep, or is not known. known has the bits of the names that
 // mean something in this kind of object.
-func (o *object) judge(known uint32) {
+func (o *object) judge(known uint64) {
 	o.once(known)
 	if o.tooDeep != "" && o.err == nil {
 		o.err = Refuse(CodeInvalidBody, o.tooDeep+" "+problemTooDeep)
@@ -180,15 +180,15 @@ func (o *object) judge(known uint32) {
 }
 
 // once refuses one of these names that came twice.
-func (o *object) once(known uint32) {
+func (o *object) once(known uint64) {
 	if again := o.twice & known; again != 0 {
-		o.refuse(CodeInvalidBody, bits.TrailingZeros32(again), "must not appear twice")
+		o.refuse(CodeInvalidBody, bits.TrailingZeros64(again), "must not appear twice")
 	}
 }
 
 // notKnown is the sentence about the first name that is in no table, or else
 // about one that means something in other kinds of object only.
-func (o *object) notKnown(known uint32) string {
+func (o *object) notKnown(known uint64) string {
 	names := make([]string, 0, maxNames)
 	for i, name := range o.names {
 		if known&(1<<i) != 0 {
@@ -196,7 +196,7 @@ func (o *object) notKnown(known uint32) string {
 		}
 	}
 	if o.stranger == nil {
-		return NotKnown(o.place(), o.names[bits.TrailingZeros32(o.seen&^known)], names)
+		return NotKnown(o.place(), o.names[bits.TrailingZeros64(o.seen&^known)], names)
 	}
 	return notKnown(o.place(), o.stranger, names)
 }

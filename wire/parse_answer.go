@@ -77,11 +77,14 @@ const (
 	lineTo
 	lineCause
 	lineCloseCode
+	lineError
+	lineExitCode
+	lineSignal
 )
 
 var lineNames = []string{
 	lineDelivery: "delivery", lineWorkerID: "workerId", lineFrom: "from", lineTo: "to", lineCause: "cause",
-	lineCloseCode: "closeCode",
+	lineCloseCode: "closeCode", lineError: "error", lineExitCode: "exitCode", lineSignal: "signal",
 }
 
 // ParseTask reads a task as HTTP answers it: payload is a string that holds
@@ -171,6 +174,10 @@ func (o *object) history() []HistoryLine {
 			ToMs:      e.timeMs(lineTo, CodeInvalidBody),
 			Cause:     e.text(lineCause, &anyTextRule),
 			CloseCode: int(e.integer(lineCloseCode, &anyIntegerRule)),
+			Error:     e.text(lineError, &anyTextRule),
+			Exit: Exit{
+				Signal: e.text(lineSignal, &anyTextRule), Code: int(e.integer(lineExitCode, &anyIntegerRule)), Coded: e.given(lineExitCode) != nil,
+			},
 		})
 		if e.err != nil {
 			o.err = e.err

@@ -6,7 +6,7 @@ import (
 )
 
 // frameBits has, for each type a client may send, the members it knows.
-var frameBits = map[string]uint32{
+var frameBits = map[string]uint64{
 	"hello":     envelopeBits | 1<<fieldToken | 1<<fieldWorkerID | 1<<fieldResume | 1<<fieldMaxMessageBytes,
 	"subscribe": envelopeBits | 1<<fieldCommands | 1<<fieldLeaseSeconds | 1<<fieldWindow,
 	"window":    envelopeBits | 1<<fieldSize,
@@ -95,7 +95,7 @@ func (m *message) frame() bool {
 func (o *object) clientFrame() ClientFrame {
 	o.once(envelopeBits)
 	if o.raw[fieldType] == nil {
-		o.judge(math.MaxUint32) // its name may be one of those that are not known
+		o.judge(math.MaxUint64) // its name may be one of those that are not known
 	}
 	ref := o.ref()
 	kind := o.text(fieldType, &typeRule)
@@ -129,7 +129,7 @@ func (o *object) ref() Ref {
 }
 
 // namedTask is the task a refused frame was about, as far as it can be read.
-func (o *object) namedTask(known uint32) TaskID {
+func (o *object) namedTask(known uint64) TaskID {
 	if known&o.twice&(1<<fieldTaskID) != 0 || known&(1<<fieldTaskID) == 0 {
 		return TaskID{}
 	}

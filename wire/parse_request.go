@@ -40,6 +40,8 @@ const (
 	fieldTraceState
 	fieldStarted
 	fieldStopping
+	fieldExitCode
+	fieldSignal
 )
 
 var requestNames = []string{
@@ -75,6 +77,8 @@ var requestNames = []string{
 	fieldTraceState:      "traceState",
 	fieldStarted:         "started",
 	fieldStopping:        "stopping",
+	fieldExitCode:        "exitCode",
+	fieldSignal:          "signal",
 }
 
 // The members of each kind of request, as bits.
@@ -84,8 +88,9 @@ const (
 	enqueueBits  = 1<<fieldCommand | 1<<fieldPayload | 1<<fieldPriority | 1<<fieldWebhook |
 		1<<fieldMaxAttempts | 1<<fieldIdempotencyKey | 1<<fieldRunAt | 1<<fieldDelaySeconds |
 		1<<fieldTraceParent | 1<<fieldTraceState
-	resultBits  = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts
-	nackBits    = 1<<fieldDelaySeconds | 1<<fieldReason
+	exitBits    = 1<<fieldExitCode | 1<<fieldSignal
+	resultBits  = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts | exitBits
+	nackBits    = 1<<fieldDelaySeconds | 1<<fieldReason | exitBits
 	releaseBits = 1<<fieldStarted | 1<<fieldStopping
 	holderBits  = 1<<fieldLeaseToken | 1<<fieldWorkerID
 )
@@ -101,6 +106,8 @@ var (
 	statusRule      = textRule{code: CodeInvalidResult, high: math.MaxInt}
 	errorRule       = textRule{code: CodeInvalidResult, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
 	reasonRule      = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
+	exitCodeRule    = integerRule{code: CodeInvalidArgument, high: MaxExitCode}
+	signalRule      = textRule{code: CodeInvalidArgument, high: MaxSignalBytes, filled: true, exact: true}
 	idRule          = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
 	tokenRule       = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
 	bodyTokenRule   = textRule{code: CodeInvalidArgument, high: math.MaxInt, filled: true}
@@ -162,7 +169,7 @@ func CheckBareRequest(body []byte) *Error {
 
 // scanBody takes a body apart, which must be one JSON object and nothing
 // else. Whatever is wrong with it goes to err.
-func (o *object) scanBody(body []byte, known uint32) {
+func (o *object) scanBody(body []byte, known uint64) {
 	if problem := o.scanAlone(body); problem != "" {
 		o.err = Refuse(CodeInvalidBody, "body "+problem)
 		return
@@ -253,7 +260,19 @@ func (o *object) resultRequest() ResultRequest {
 		o.refuse(CodeInvalidResult, fieldError, "is required when status is FAILED: a string")
 	}
 	r.Artifacts = o.artifacts()
+	r.Exit = o.exit()
 	return r
+}
+
+// exit reads how a program ended; it cannot have ended in both ways.
+func (o *object) exit() Exit {
+	e := Exit{
+		Signal: o.text(fieldSignal, &signalRule), Code: int(o.integer(fieldExitCode, &exitCodeRule)), Coded: o.given(fieldExitCode) != nil,
+	}
+	if e.Coded && e.Signal != "" {
+		o.refuse(CodeInvalidArgument, fieldExitCode, "and signal must not be given together")
+	}
+	return e
 }
 
 // resultStatus reads the status, or derives it from what came with it.
@@ -278,6 +297,7 @@ func (o *object) nackRequest() NackRequest {
 	return NackRequest{
 		DelaySeconds: o.integer(fieldDelaySeconds, &nackDelayRule),
 		Reason:       o.text(fieldReason, &reasonRule),
+		Exit:         o.exit(),
 	}
 }
 

@@ -113,7 +113,7 @@ func ParseClaimBatchRequest(body []byte) (*ClaimRequest, *Error) {
 	return parseClaim(body, 1<<claimCommands|1<<claimLeaseSeconds|1<<claimWaitSeconds|1<<claimWorkerID|1<<claimCount)
 }
 
-func parseClaim(body []byte, known uint32) (*ClaimRequest, *Error) {
+func parseClaim(body []byte, known uint64) (*ClaimRequest, *Error) {
 	o := object{names: claimNames}
 	o.scanBody(orEmptyObject(body), known)
 	r := &ClaimRequest{

@@ -7,11 +7,13 @@ import (
 	"strconv"
 )
 
-// DeadReason is why some dead letters of a queue died: the error and the cause
-// they have in common, how many they are, the newest of them and when that one
-// ended, in Unix milliseconds.
+// DeadReason is why some dead letters of a queue died: the cause and the first line
+// of the error that they have in common, in which # and "…" stand for what varies;
+// that line as the newest of them has it; how many they are, which is the newest
+// and when that one ended, in Unix milliseconds.
 type DeadReason struct {
 	Error     string
+	Example   string
 	Cause     DeadCause
 	Count     int
 	TaskID    TaskID
@@ -24,16 +26,18 @@ const (
 	reasonTaskID
 	reasonEndedAt
 	reasonCause
+	reasonExample
 )
 
 var reasonNames = []string{
 	reasonError: "error", reasonCount: "count", reasonTaskID: "newestTaskId", reasonEndedAt: "newestEndedAt",
-	reasonCause: "cause",
+	reasonCause: "cause", reasonExample: "example",
 }
 
 // AppendDeadReason appends a reason as GET …/dlq/reasons has it.
 func AppendDeadReason(dst []byte, r *DeadReason) []byte {
 	dst = AppendQuoted(append(dst, `{"error":`...), r.Error)
+	dst = optText(dst, `,"example":`, r.Example)
 	dst = optText(dst, `,"cause":`, r.Cause.String())
 	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(r.Count), 10)
 	dst = r.TaskID.AppendTo(append(dst, `,"newestTaskId":"`...))
@@ -76,7 +80,7 @@ func ParseDeadReasons(data []byte) (*DeadReasons, error) {
 
 func (o *object) deadReason() DeadReason {
 	r := DeadReason{
-		Error: o.text(reasonError, &anyTextRule), Count: int(o.integer(reasonCount, &anyIntegerRule)),
+		Error: o.text(reasonError, &anyTextRule), Example: o.text(reasonExample, &anyTextRule), Count: int(o.integer(reasonCount, &anyIntegerRule)),
 		EndedAtMs: o.timeMs(reasonEndedAt, CodeInvalidBody),
 	}
 	r.Cause, _ = ParseDeadCause(o.text(reasonCause, &anyTextRule))

@@ -39,6 +39,16 @@ type ResultRequest struct {
 	Result    []byte
 	Error     string
 	Artifacts []Artifact
+	Exit      Exit
+}
+
+// Exit is how the program that worked on a delivery ended, as its worker tells it:
+// by a signal, or with a code. Its zero value says nothing.
+type Exit struct {
+	Signal string
+	Code   int
+	// Coded says that there is a code, which may be 0.
+	Coded bool
 }
 
 // Holder is how a call over HTTP shows that a delivery is its own: by the token,
@@ -79,4 +89,5 @@ func (r ReleaseRequest) Counts() bool { return !r.NotStarted && !r.Stopping }
 type NackRequest struct {
 	DelaySeconds int64
 	Reason       string
+	Exit         Exit
 }

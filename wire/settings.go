@@ -91,7 +91,7 @@ func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
 		body = []byte("{}")
 	}
 	o := object{names: settingNames}
-	o.scanBody(body, math.MaxUint32)
+	o.scanBody(body, math.MaxUint64)
 	if o.given(settingOrdered) != nil {
 		o.refuse(CodeInvalidArgument, settingOrdered,
 			"is no setting any more: a queue has one order unless its setting spread is true; leave ordered out")
@@ -124,7 +124,7 @@ func (o *object) queueSettings(asked bool) QueueSettings {
 	}
 	s.Backoff = inner.backoff()
 	if asked {
-		inner.judge(math.MaxUint32)
+		inner.judge(math.MaxUint64)
 		inner.checkPolicy(s.Backoff.Policy)
 	}
 	if inner.err != nil && o.err == nil {

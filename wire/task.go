@@ -76,7 +76,7 @@ type Task struct {
 	UpdatedAtMs int64
 }
 
-// HistoryLine is one delivery that did not end in a result.
+// HistoryLine is one delivery that did not end in success.
 type HistoryLine struct {
 	Delivery int
 	WorkerID string
@@ -86,6 +86,10 @@ type HistoryLine struct {
 	// CloseCode is what the socket was closed with over which the delivery did not
 	// arrive, 0 if that is not known.
 	CloseCode int
+	// Error is what its worker said of it, cut to MaxLineErrorBytes, and Exit how the
+	// program ended that worked on it.
+	Error string
+	Exit  Exit
 }
 
 // ResultRecord is the outcome of a task, written once by its terminal

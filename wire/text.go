@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 )
@@ -62,4 +63,15 @@ func mendSurrogates(raw []byte) (mended []byte, changed bool) {
 		copy(mended[i-3:], "fffd")
 	}
 	return mended, changed
+}
+
+// Head is the first limitBytes of a text at most, cut between characters.
+func Head(text string, limitBytes int) string {
+	if len(text) <= limitBytes {
+		return text
+	}
+	for limitBytes > 0 && !utf8.RuneStart(text[limitBytes]) {
+		limitBytes--
+	}
+	return text[:limitBytes]
 }

@@ -24,7 +24,7 @@ type reading struct {
 const (
 	sampleTask1   = `{"command":"a","payload":{"maxAtempts":1,"deep":[{"comand":2}]},"priority":1,"webhook":"","maxAttempts":2,"idempotencyKey":"k","runAt":null,"delaySeconds":3,"traceParent":"p","traceState":"s"}`
 	sampleHolder  = `"leaseToken":"ab00000000000000000000000000000f","workerId":"w"`
-	sampleOutcome = `"status":"COMPLETED","result":{"eror":{"reslt":1}},"error":"e","artifacts":[{"name":"n","url":"u","contentBase64":null,"contentType":"text/plain"}]`
+	sampleOutcome = `"status":"COMPLETED","result":{"eror":{"reslt":1}},"error":"e","artifacts":[{"name":"n","url":"u","contentBase64":null,"contentType":"text/plain"}],"exitCode":1,"signal":null`
 	sampleRef1    = `"taskId":"019b7700-8a4b-7000-8000-00000000000f","leaseToken":"ab00000000000000000000000000000f"`
 )
 
@@ -35,7 +35,7 @@ var frameTexts = map[string]string{
 	"window":    `"size":1`,
 	"received":  `"through":1`,
 	"result":    sampleRef1 + `,` + sampleOutcome,
-	"nack":      sampleRef1 + `,"delaySeconds":1,"reason":"r"`,
+	"nack":      sampleRef1 + `,"delaySeconds":1,"reason":"r","exitCode":1,"signal":null`,
 	"abandon":   sampleRef1,
 	"release":   sampleRef1 + `,"started":false,"stopping":true`,
 	"heartbeat": `"tasks":[{` + sampleRef1 + `},{` + sampleRef1 + `}],"extendSeconds":1`,
@@ -55,7 +55,7 @@ func allReadings() []reading {
 		{"results", `{"results":[{"taskId":"019b7700-8a4b-7000-8000-00000000000f",` + sampleHolder + `,` + sampleOutcome + `}]}`, []string{"results"}, parseResults},
 		{"result", `{` + sampleHolder + `,` + sampleOutcome + `}`, namesOf(requestNames, resultBits|holderBits),
 			func(b []byte) *Error { _, _, err := ParseResultRequest(b); return err }},
-		{"nack", `{` + sampleHolder + `,"delaySeconds":1,"reason":"r"}`, namesOf(requestNames, nackBits|holderBits),
+		{"nack", `{` + sampleHolder + `,"delaySeconds":1,"reason":"r","exitCode":1,"signal":null}`, namesOf(requestNames, nackBits|holderBits),
 			func(b []byte) *Error { _, _, err := ParseNackRequest(b); return err }},
 		{"release", `{` + sampleHolder + `,"started":true,"stopping":true}`, namesOf(requestNames, releaseBits|holderBits),
 			func(b []byte) *Error { _, _, err := ParseReleaseRequest(b); return err }},
@@ -110,10 +110,10 @@ func parseFrame(text []byte) *Error {
 }
 
 // namesOf is the names of a table whose bits are set.
-func namesOf(table []string, set uint32) []string {
+func namesOf(table []string, set uint64) []string {
 	var names []string
 	for ; set != 0; set &= set - 1 {
-		names = append(names, table[bits.TrailingZeros32(set)])
+		names = append(names, table[bits.TrailingZeros64(set)])
 	}
 	return names
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"codeq/client"
@@ -9,8 +10,8 @@ import (
 )
 
 const (
-	// reasonBytes is how much of the end of standard error becomes the reason.
-	reasonBytes = 2 << 10
+	// reasonBytes is how much of the end of standard error goes with the reason.
+	reasonBytes = wire.MaxErrorBytes
 	// blankSlackBytes is how much white space around a result is put up with.
 	blankSlackBytes = 64 << 10
 )
@@ -59,17 +60,30 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // behind puts what was said, if anything, behind why the program was ended.
 func (t *tail) behind(why string) string {
-	if said := t.reason(""); said != "" {
-		return why + "; it had said: " + said
+	before := why + "; it had said: "
+	if said := t.within(reasonBytes - len(before)); said != "" {
+		return before + said
 	}
 	return why
 }
 
-// reason is the last 2 KiB as text, or instead if there is none.
-func (t *tail) reason(instead string) string {
-	text := strings.TrimSpace(strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), wire.ByteOrderMark))
-	if text == "" {
-		return instead
+// reason is what was said, or instead if nothing was.
+func (t *tail) reason(instead string) string { return cmp.Or(t.within(reasonBytes), instead) }
+
+// within is the last line that was said, which is mostly why a program fails, and,
+// behind an empty line, what came before it, as much as there is room for.
+func (t *tail) within(most int) string {
+	text := strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), wire.ByteOrderMark)
+	// What is cut may begin within a character.
+	text = strings.TrimLeft(strings.TrimSpace(text), "\uFFFD")
+	at := strings.LastIndexAny(text, "\r\n")
+	last, rest := strings.TrimSpace(text[at+1:]), strings.TrimSpace(text[:max(at, 0)])
+	if len(last) > wire.MaxLineErrorBytes {
+		last, rest = wire.Head(last, wire.MaxLineErrorBytes), text
 	}
-	return strings.TrimLeft(client.Tail(text, reasonBytes), "\uFFFD")
+	const between = "\n\n"
+	if rest == "" {
+		return last
+	}
+	return last + between + client.Tail(rest, most-len(last)-len(between))
 }

@@ -48,9 +48,10 @@ func TestDeadLettersAreListedGroupedAndPurged(t *testing.T) {
 	has(t, out, append(ids, "REASON", "1 of 1", "cannot")...)
 	has(t, h.fine("dlq", "list", "brittle", "--history", "--error", "close"), ids[2], "delivery 1", "nack")
 	out = h.fine("dlq", "reasons", "brittle")
-	has(t, out, "COUNT", `cannot "open"`, `cannot "close"`)
-	if open := strings.Index(out, "open"); open > strings.Index(out, "close") {
-		t.Errorf("the most frequent reason is not first:\n%s", out)
+	// They differ in a quoted text alone.
+	has(t, out, "COUNT", "EXAMPLE", `cannot "…"`, `cannot "`)
+	if !strings.Contains(out, "\n3 ") || strings.Count(out, "cannot") != 2 {
+		t.Errorf("the three have not one reason:\n%s", out)
 	}
 	_, _, errs := h.run("", "dlq", "reasons", "brittle", "--most", "1")
 	has(t, errs, "the newest 1")

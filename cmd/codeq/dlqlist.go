@@ -136,10 +136,18 @@ func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd
 
 func (a *app) reasonTable(reasons []wire.DeadReason) error {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "COUNT\tCAUSE\tNEWEST\tITS TASK\tREASON")
+	fmt.Fprintln(w, "COUNT\tCAUSE\tNEWEST\tITS TASK\tREASON\tEXAMPLE")
 	for i := range reasons {
 		r := &reasons[i]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", r.Count, dashed(r.Cause.String()), moment(r.EndedAtMs), r.TaskID, dashed(oneLine(r.Error)))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, dashed(r.Cause.String()), moment(r.EndedAtMs), r.TaskID, dashed(oneLine(r.Error)), exampleOf(r))
 	}
 	return flush(w)
+}
+
+// exampleOf is an example of a reason that has something left out.
+func exampleOf(r *wire.DeadReason) string {
+	if r.Example == r.Error {
+		return ""
+	}
+	return oneLine(r.Example)
 }

@@ -23,6 +23,9 @@ const (
 // momentPattern is how times are printed.
 var momentPattern = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [+-]\d{4}`)
 
+// lastedPattern is how long a delivery lasted.
+var lastedPattern = regexp.MustCompile(`\([0-9.]+m?s\)`)
+
 // desk is where an operator sits, who has the command line and nothing else.
 type desk struct {
 	t   *testing.T
@@ -37,6 +40,7 @@ func (d *desk) says(want string, args ...string) {
 	d.t.Helper()
 	code, out, errs := command(d.t, d.url, args...)
 	text := momentPattern.ReplaceAllString(strings.NewReplacer(d.names...).Replace(out+errs), "SOME TIME")
+	text = lastedPattern.ReplaceAllString(text, "(SO LONG)")
 	if code != exitFine || text != want {
 		d.t.Errorf("codeq %s: exit code %d\n%s\nwant\n%s", strings.Join(args, " "), code, text, want)
 	}
@@ -119,7 +123,7 @@ error       the ledger does not answer
 created     SOME TIME
 updated     SOME TIME
 payload     {"customer":4711}
-delivery 1  nack, SOME TIME to SOME TIME, worker box-7
+delivery 1  nack, SOME TIME to SOME TIME (SO LONG), worker box-7: the ledger does not answer
 `
 	d.says(sheet, "task", id)
 	d.says("codeq: 1000 dead letters of thumbnail are ready again, 0 are left\n", "dlq", "replay", "thumbnail")

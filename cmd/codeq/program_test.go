@@ -136,7 +136,7 @@ func TestProgramsEndTheirTasks(t *testing.T) {
 		"any other status":          {args: []string{"exit", "3", "busy"}, want: "nacked busy"},
 		"a status without a word":   {args: []string{"exit", "3", " \n"}, want: "nacked exit status 3"},
 		"a signal":                  {args: []string{"die"}, want: "nacked signal: killed"},
-		"only the end of the words": {args: []string{"exit", "1", strings.Repeat("a", 5000) + strings.Repeat("€", 1000)}, want: "nacked " + strings.Repeat("€", 682)},
+		"only the end of the words": {args: []string{"exit", "1", strings.Repeat("€", 5000) + "\nno luck"}, want: "nacked no luck\n\n" + strings.Repeat("€", 2727)},
 		"more than a result holds":  {args: []string{"flood"}, want: "nacked the output is over the limit of 1048576 bytes for a result"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,7 +349,9 @@ func TestTailIsTheSameHoweverItIsWritten(t *testing.T) {
 	if _, err := whole.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	want := client.Tail(text, reasonBytes)
+	const last = "the end"
+	before := strings.TrimSuffix(text, "\n"+last)
+	want := last + "\n\n" + client.Tail(before, reasonBytes-len(last)-2)
 	if got := whole.reason(""); got != want {
 		t.Errorf("got %.60q, want %.60q", got, want)
 	}
@@ -365,5 +367,29 @@ func TestTailIsTheSameHoweverItIsWritten(t *testing.T) {
 		if got := pieces.reason(""); got != want {
 			t.Errorf("in pieces of %d: got %.60q, want %.60q", size*97+1, got, want)
 		}
+	}
+}
+
+func TestU06LastLineIsTheReason(t *testing.T) {
+	long := strings.Repeat("é", wire.MaxLineErrorBytes)
+	for said, want := range map[string]string{
+		"":                                      "nothing",
+		" \n\r\n":                               "nothing",
+		"one\n":                                 "one",
+		"begin\nTraceback:\n  f()\nno luck\n\n": "no luck\n\nbegin\nTraceback:\n  f()",
+		"10%\r20%\rbroken":                      "broken\n\n10%\r20%",
+		long:                                    long[:wire.MaxLineErrorBytes] + "\n\n" + long,
+	} {
+		e := &tail{}
+		if _, err := e.Write([]byte(said)); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.reason("nothing"); got != want {
+			t.Errorf("%.40q: the reason is %.60q, want %.60q", said, got, want)
+		}
+	}
+	e := &tail{data: []byte(strings.Repeat("line\n", 10_000) + "no luck")}
+	if got := e.behind("timeout: ended after 5s"); len(got) > wire.MaxErrorBytes || !strings.HasPrefix(got, "timeout: ended after 5s; it had said: no luck\n\n") {
+		t.Errorf("%d bytes: %.80q", len(got), got)
 	}
 }

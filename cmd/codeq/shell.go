@@ -214,8 +214,25 @@ func (s *shell) do(a action) {
 	}
 }
 
-// outcome turns the end of a run into the outcome of its task.
+// outcome is the outcome of the task, with how the program ended.
 func (s *shell) outcome() client.Outcome {
+	out := s.verdict()
+	if !s.run.began {
+		return out
+	}
+	return out.Exited(exitOf(s.run.status))
+}
+
+// exitOf is how a program ended, for the history of its task.
+func exitOf(status syscall.WaitStatus) wire.Exit {
+	if status.Signaled() {
+		return wire.Exit{Signal: unix.SignalName(status.Signal())}
+	}
+	return wire.Exit{Code: status.ExitStatus(), Coded: status.Exited()}
+}
+
+// verdict turns the end of a run into the outcome of its task.
+func (s *shell) verdict() client.Outcome {
 	r := &s.run
 	switch {
 	case r.failed != 0:

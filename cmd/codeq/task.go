@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"codeq/client"
 	"codeq/wire"
@@ -97,8 +98,20 @@ func historyLine(line wire.HistoryLine) string {
 		text += fmt.Sprintf(" (closed with %d)", line.CloseCode)
 	}
 	text += ", " + moment(line.FromMs) + " to " + moment(line.ToMs)
+	if line.ToMs != 0 {
+		text += " (" + (time.Duration(line.ToMs-line.FromMs) * time.Millisecond).String() + ")"
+	}
 	if line.WorkerID != "" {
 		text += ", worker " + line.WorkerID
+	}
+	switch {
+	case line.Exit.Coded:
+		text += fmt.Sprintf(", exit code %d", line.Exit.Code)
+	case line.Exit.Signal != "":
+		text += ", ended by " + line.Exit.Signal
+	}
+	if line.Error != "" {
+		text += ": " + oneLine(line.Error)
 	}
 	return text
 }
