@@ -82,7 +82,9 @@ func (m *model) fairlyShared() {
 		if !served {
 			turns.tenants[n] = 0
 		}
-		if turns.tenants[n] > len(tenants)-1 {
+		// Room that comes back in a round without grants is known to its shard a round
+		// later, so a tenant may miss a turn once as well.
+		if turns.tenants[n] > 2*(len(tenants)-1) {
 			violate("no tenant waits for the backlog of another", "%d tasks of others went out and none of %s", turns.tenants[n], tenant)
 		}
 	}
