@@ -13,7 +13,7 @@ func init() {
 		name: "order: spread what nobody asked for",
 		edit: edit{
 			file: "shardactor/router.go",
-			old:  "if spread && key == \"\" {", new: "if key == \"\" {",
+			old:  "if spread && key == \"\" {", new: "if (spread || true) && key == \"\" {",
 		},
 		also:   []edit{{file: "shardactor/freeze.go", old: "q.settings.Spread && q.freezes == 0", new: "q.freezes == 0"}},
 		caught: []string{"a queue has its tasks at home", "a request is answered as the protocol says", "every event has a cause", "every change has its event"},
