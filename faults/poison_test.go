@@ -130,7 +130,7 @@ func (x *site) mustGoOn(ids []wire.TaskID) {
 	if err := w.Subscribe(x.ctx, "other", len(ids), 60); err != nil { // what it hands back stays there
 		x.t.Fatal(err)
 	}
-	words := bodies(`"x":1`, map[string][]string{"delaySeconds": {`null`, `-1`, `9223372036854775807`}, "reason": texts})
+	words := bodies(`"exitCode":1`, map[string][]string{"delaySeconds": {`null`, `-1`, `9223372036854775807`}, "reason": texts})
 	outcomes := bodies(`"result":{}`, map[string][]string{"artifacts": {`null`, `[]`, `0`, `[null]`, `[{}]`}, "error": texts, "status": texts})
 	for n, f := range frames {
 		if f.Task.Attempts >= f.Task.Deliveries || f.Task.Attempts >= f.Task.MaxAttempts {
