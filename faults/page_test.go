@@ -90,9 +90,10 @@ type visitor struct {
 	t    *testing.T
 	site *httptest.Server
 	port string
-	over chan struct{}
 
+	// A page of the visit before may still ask when the next begins.
 	mu     sync.Mutex
+	over   chan struct{}
 	behind *url.URL          // of the codeq server
 	said   map[string]string // by attempt
 }
@@ -100,6 +101,8 @@ type visitor struct {
 func newVisitor(t *testing.T) *visitor {
 	v := &visitor{t: t}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
 		r.SetURL(v.behind)
 		r.Out.Host = r.In.Host
 	}}
@@ -109,8 +112,11 @@ func newVisitor(t *testing.T) *visitor {
 	})
 	mux.HandleFunc("/report", v.report)
 	mux.HandleFunc("/hold", func(_ http.ResponseWriter, r *http.Request) {
+		v.mu.Lock()
+		over := v.over
+		v.mu.Unlock()
 		select {
-		case <-v.over:
+		case <-over:
 		case <-r.Context().Done():
 		}
 	})
@@ -127,12 +133,12 @@ func (v *visitor) report(_ http.ResponseWriter, r *http.Request) {
 		v.t.Errorf("read a report: %v", err)
 	}
 	name, said, _ := strings.Cut(string(body), " ")
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if name == "over" {
 		close(v.over)
 		return
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.said[name] = said
 }
 
@@ -140,12 +146,16 @@ func (v *visitor) report(_ http.ResponseWriter, r *http.Request) {
 // the attempts at the address, the page's own if it is "".
 func (v *visitor) visit(x *site, host, at string) map[string]string {
 	v.t.Helper()
-	var err error
-	if v.behind, err = url.Parse(x.server.URL()); err != nil {
+	behind, err := url.Parse(x.server.URL())
+	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.over, v.said = make(chan struct{}), map[string]string{}
+	v.mu.Lock()
+	v.behind, v.over, v.said = behind, make(chan struct{}), map[string]string{}
+	v.mu.Unlock()
 	browse(x, "http://"+host+":"+v.port+"/page?at="+url.QueryEscape(at))
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	select {
 	case <-v.over:
 	default:
