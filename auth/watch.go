@@ -61,13 +61,16 @@ type watcher struct {
 	said string
 }
 
-// look watches the directory of the path, the one above it, and those of all links
-// on the way to the file. Doing so again is harmless.
+// look watches the directory of the path, the one above the file's, and those of all
+// links on the way to the file. Doing so again is harmless. The directories further
+// up may be closed to this user, who can still read the file: then a change there
+// counts with the next Reload.
 func (w *watcher) look() error {
+	if err := w.events.Add(filepath.Dir(w.tokens.file)); err != nil {
+		return fmt.Errorf("watch directory of tokens: %w", err)
+	}
 	for _, dir := range turnings(w.tokens.file) {
-		if err := w.events.Add(dir); err != nil {
-			return fmt.Errorf("watch directory of tokens: %w", err)
-		}
+		_ = w.events.Add(dir) // see above
 	}
 	return nil
 }

@@ -65,3 +65,37 @@ func TestAFileBehindAnyPartOfItsPathThatChangesIsReadAgain(t *testing.T) {
 		})
 	}
 }
+
+// Somebody who may read the file may not look into each directory on the way: the
+// file is watched all the same. The superuser may look everywhere, so this shows
+// something to others only.
+func TestAFileBelowADirectoryThatIsClosedIsWatched(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	dir := filepath.Join(above, "dir")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "tokens.yaml")
+	write(t, file, entryOf("old", everything))
+	tokens, err := OpenTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(above, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Chmod(above, 0o700) }() // so that it can be removed
+	told := make(chan error, 100)
+	stop, err := tokens.Watch(func(err error) { told <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	write(t, file, entryOf("new", everything))
+	for {
+		if _, refusal := tokens.Authenticate(context.Background(), "new"); refusal == nil {
+			return
+		}
+		_ = toldOnce(t, told) // it may be seen while it is empty
+	}
+}
