@@ -8,7 +8,7 @@ type Attempt struct {
 	Remote string
 	// What was asked for: a method and a path, or a frame.
 	What string
-	// Who asked; nil for a credential that stands for nobody.
+	// Who is the one that asked; nil for a credential that stands for nobody.
 	Who     *Principal
 	Refusal *wire.Error
 }

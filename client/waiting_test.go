@@ -52,7 +52,7 @@ func unlessForbidden(err error) error {
 	return err
 }
 
-// Who waits for a server is told so at once and each half a minute, and the pauses
+// A caller that waits for a server is told so at once and each half a minute, and the pauses
 // grow.
 func TestU09CallsThatWaitAlsoWaitForAServerThatIsNotThere(t *testing.T) {
 	for name, test := range waiters {

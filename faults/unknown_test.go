@@ -48,7 +48,7 @@ func (x *site) mustHold(ready int64) {
 	}
 }
 
-// Of a batch the item with a misspelt member is refused alone.
+// The item of a batch that has a misspelt member is refused alone.
 func TestU03BatchRefusesTheMisspeltItemAlone(t *testing.T) {
 	x := newSite(t)
 	const good = `{"command":"c","payload":1}`

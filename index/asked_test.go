@@ -116,7 +116,7 @@ func (m *model) headDue() (q *Queue, k store.TimedKey, ok bool) {
 		first = append(first, &mq.q.delayed)
 	}
 	for _, r := range first {
-		// Of some with one floor any may be the first.
+		// If several have one floor, any may be the first.
 		m.asks(r, len(first) == 1)
 	}
 	return q, k, ok

@@ -485,7 +485,7 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 	}
 }
 
-// Of a floor that is not known the next moment is now, whatever else is delayed.
+// The next moment is now if a floor is not known, whatever else is delayed.
 func TestUnknownFloorIsDueAtOnce(t *testing.T) {
 	x := New(small)
 	x.Restore(someQueue, store.Counters{Delayed: 1})

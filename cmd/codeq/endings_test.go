@@ -210,7 +210,7 @@ func TestN01ProgramEndedForALostLeaseDoesNotCompleteByItsStatus(t *testing.T) {
 	}
 }
 
-// Who reports was started by the program, which leads the group of both.
+// The reporter was started by the program, which leads the group of both.
 func TestX5KilledKeeperTakesItsProgramAlong(t *testing.T) {
 	w := newWatcher(t)
 	p := fake("parent", w.path)
