@@ -147,6 +147,7 @@ var coreMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).crowd)\n", ""},
 	{"TestScripts/claim_turn", "shardactor/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},
 	{"TestScripts/limits", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
+	{"TestScripts/lease", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/failed", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
 	{"TestScripts/limits", "shardactor/cleanup.go", "w.over = w.swept == len(w.Queues)\n", "w.over = w.swept == len(w.Queues) || left == 0\n"},
 }
