@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,7 +55,25 @@ func (x *site) impatient(status int) *impatient {
 type running struct {
 	site      *site
 	cmd       *exec.Cmd
-	out, said bytes.Buffer
+	out, said transcript
+}
+
+// transcript is what a command prints, for those who read it while it runs.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *transcript) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // begin starts a command of the program against an address.
