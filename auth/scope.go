@@ -11,7 +11,8 @@ const (
 	ScopeWorker = "worker"
 	// ScopeAdmin may see and change the queues of its tenant.
 	ScopeAdmin = "admin"
-	// ScopeOperator may copy the whole server, every tenant's tasks in it.
+	// ScopeOperator may copy the whole server, every tenant's tasks in it, and see its
+	// settings.
 	ScopeOperator = "operator"
 	// ScopeRead may read, and nothing besides.
 	ScopeRead = "read"

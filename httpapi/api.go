@@ -21,8 +21,8 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Options are what the API stands on. All are required but WallMs, Ready, Draining, Refused,
-// AnswerBytes and WriteMetrics.
+// Options are what the API stands on. All are required but WallMs, Settings, Ready,
+// Draining, Refused, AnswerBytes and WriteMetrics.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -38,6 +38,8 @@ type Options struct {
 	// Version and Durability are shown as they are.
 	Version    string
 	Durability string
+	// Settings is the answer of GET /v1/codeq/admin/config; nil is a list of none.
+	Settings []byte
 	// Ready reports whether work is taken; nil means always.
 	Ready func() bool
 	// RequireLeaseToken refuses calls about a delivery without its token.
@@ -99,9 +101,9 @@ type verb struct {
 }
 
 // isAdmin reports a verb by which somebody changes what belongs to others, or copies
-// it.
+// it, which is the GET that has no HEAD.
 func (v *verb) isAdmin() bool {
-	return v.scope == auth.ScopeOperator || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
+	return v.scope == auth.ScopeOperator && v.noHead || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
 }
 
 // resource is everything that lives at one path.
@@ -113,6 +115,9 @@ type resource struct {
 // New makes the handler of the whole API. It may be called from any goroutine
 // and the handler serves any number at once.
 func New(o Options) http.Handler {
+	if o.Settings == nil {
+		o.Settings = []byte(`{"settings":[]}`)
+	}
 	if o.WallMs == nil {
 		o.WallMs = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -164,6 +169,7 @@ func (a *api) resources() []resource {
 		{base + "/admin/sessions", []verb{{
 			method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getSessions, query: []string{"cursor"},
 		}}},
+		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{sessionPath, []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},

@@ -43,3 +43,8 @@ func (a *api) getVersion(*call) answer {
 	body = wire.AppendQuoted(body, runtime.Version())
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
+
+// getConfig answers with the settings that the server was started with.
+func (a *api) getConfig(*call) answer {
+	return answer{status: http.StatusOK, body: a.o.Settings}
+}

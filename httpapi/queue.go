@@ -47,6 +47,7 @@ func (a *api) readQueue(c *call, q store.QueueKey) (*wire.QueueFigures, answer) 
 	if err != nil {
 		return nil, a.failedRead(c, err)
 	}
+	figures.Effective = a.o.Engine.Effective(figures.Settings)
 	return figures, answer{}
 }
 

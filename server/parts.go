@@ -59,6 +59,6 @@ func (s *Server) apiOptions() httpapi.Options {
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
-		Refused: s.refused, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
+		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
 	}
 }

@@ -46,7 +46,7 @@ func allOptions(t *testing.T, log *keptLog) Options {
 		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Shards: 3, Tokens: tokens, InsecureNoAuth: true,
 		PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, RequireLeaseToken: true,
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20,
-		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", FS: vfs.Default,
+		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", Settings: []byte(`{"settings":[31]}`), FS: vfs.Default,
 		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead},
 	}
 	mustBeSet(t, &o)
@@ -103,6 +103,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"Time, log":           {strings.Contains(log.String(), "differs from the system clock"), true},
 		"without a token":     {x.ask("POST", "/v1/codeq/tasks", okTask).status, 401},
 		"with a token":        {x.as("secret").ask("POST", "/v1/codeq/tasks", okTask).status, 202},
+		"Settings":            {string(api.Settings), `{"settings":[31]}`},
 		"LogLost":             {strings.Contains(x.as("secret").ask("GET", "/metrics", "").body, "codeq_log_lines_lost_total 23\n"), true},
 	} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {

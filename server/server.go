@@ -58,6 +58,9 @@ type Options struct {
 	// LogLost is how many lines of the log were lost; nil is none.
 	LogLost func() int64
 	Version string
+	// Settings is what GET /v1/codeq/admin/config answers, JSON with all settings and
+	// where they come from; nil is a list of none.
+	Settings []byte
 	// FS is the file system of DataDir; nil means the real one.
 	FS vfs.FS
 	// Time is where the server's clock takes its time from; the zero value is

@@ -207,6 +207,11 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger gets a backup: %d", a.status)
 		}
 	},
+	"GET /v1/codeq/admin/config": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/admin/config", ""); a.status != http.StatusForbidden {
+			x.t.Errorf("the stranger gets the settings: %d", a.status)
+		}
+	},
 	// What a stranger meets in a session is another test's subject; these say
 	// nothing about tasks.
 	"GET /v1/codeq/session": func(*site) {},
@@ -269,7 +274,7 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 	}
 	finishHeld(k, held)
 	if a := x.as(owner).ask("GET", "/v1/codeq/admin/queues/held", ""); strings.Contains(a.body, `"paused":true`) ||
-		strings.Contains(a.body, "maxAttempts") {
+		!strings.Contains(a.body, `"effective":{"maxAttempts":5,`) {
 		t.Errorf("the stranger changed the queue of the owner: %s", a.body)
 	}
 }

@@ -18,11 +18,16 @@ type backoff struct {
 
 // backoffOf is the policy that holds for a task now.
 func (s *Shard) backoffOf(t *store.TaskRecord) backoff {
-	set := &s.queueOf(t.Queue()).settings.Backoff
-	return backoff{
-		policy: cmp.Or(set.Policy, wire.BackoffFullJitter),
-		baseMs: cmp.Or(set.BaseSeconds, wire.DefaultBackoffBaseSeconds) * 1000,
-		maxMs:  cmp.Or(set.MaxSeconds, wire.DefaultBackoffMaxSeconds) * 1000,
+	set := backoffInForce(s.queueOf(t.Queue()).settings.Backoff)
+	return backoff{policy: set.Policy, baseMs: set.BaseSeconds * 1000, maxMs: set.MaxSeconds * 1000}
+}
+
+// backoffInForce is what a queue has set, and the server's defaults for the rest.
+func backoffInForce(set wire.Backoff) wire.Backoff {
+	return wire.Backoff{
+		Policy:      cmp.Or(set.Policy, wire.BackoffFullJitter),
+		BaseSeconds: cmp.Or(set.BaseSeconds, wire.DefaultBackoffBaseSeconds),
+		MaxSeconds:  cmp.Or(set.MaxSeconds, wire.DefaultBackoffMaxSeconds),
 	}
 }
 

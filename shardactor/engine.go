@@ -105,6 +105,8 @@ type Engine struct {
 	loops   []*loop
 	actors  []*actor.Actor
 	figures *figures
+	// retention is that of queues that do not say.
+	retention Retention
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
 	// epochs counts the seats.
@@ -138,6 +140,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		nowMs:       o.StartClock(floorMs),
 		router:      newRouter(shards, o.Random),
 		figures:     newFigures(),
+		retention:   o.Retention,
 		mostUntaken: o.Limits.orDefault().UntakenBytes,
 	}
 	for i := range recovered[0].Settings {

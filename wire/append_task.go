@@ -138,6 +138,9 @@ type QueueFigures struct {
 	OldestReadyAtMs int64
 	// Settings are those of the queue; what is zero is the server's default.
 	Settings QueueSettings
+	// Effective is what holds: Settings with the server's defaults in them. A time that
+	// is zero there has no end. All of it is zero in lists of queues.
+	Effective QueueSettings
 }
 
 // AppendQueueFigures appends the figures as a JSON object.
@@ -151,7 +154,11 @@ func AppendQueueFigures(dst []byte, q *QueueFigures) []byte {
 	dst = optDeadBy(dst, &q.DeadBy)
 	dst = strconv.AppendBool(append(dst, `,"paused":`...), q.Paused)
 	dst = optTime(dst, `,"oldestReadyAt":`, q.OldestReadyAtMs)
-	return append(appendSettingMembers(dst, &q.Settings), '}')
+	dst = appendSettingMembers(dst, &q.Settings)
+	if q.Effective != (QueueSettings{}) {
+		dst = AppendQueueSettings(append(dst, `,"effective":`...), &q.Effective)
+	}
+	return append(dst, '}')
 }
 
 // optDeadBy appends how many dead letters there are of each cause that has any.

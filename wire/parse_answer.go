@@ -302,13 +302,14 @@ const (
 	queueDeadBy
 	queuePaused
 	queueOldestReadyAt
+	queueEffective
 	queueSetting // the first of the settings, which follow as settingNames has them
 )
 
 var queueNames = append([]string{
 	queueCommand: "command", queueTenantID: "tenantId", queueReady: "ready", queueDelayed: "delayed",
 	queueInProgress: "inProgress", queueDead: "dlq", queueDeadBy: "dlqCauses",
-	queuePaused: "paused", queueOldestReadyAt: "oldestReadyAt",
+	queuePaused: "paused", queueOldestReadyAt: "oldestReadyAt", queueEffective: "effective",
 }, settingNames...)
 
 // ParseQueueList reads the answer of GET /admin/queues, an object whose member
@@ -373,7 +374,26 @@ func (o *object) queueFigures() QueueFigures {
 		Paused:          o.flag(queuePaused),
 		OldestReadyAtMs: o.timeMs(queueOldestReadyAt, CodeInvalidBody),
 		Settings:        o.settingsOf(),
+		Effective:       o.effective(),
 	}
+}
+
+// effective reads the settings that hold for a queue.
+func (o *object) effective() (s QueueSettings) {
+	raw := o.given(queueEffective)
+	if raw == nil {
+		return s
+	}
+	inner := object{names: settingNames}
+	if problem := inner.scanAlone(raw); problem != "" {
+		o.refuse(CodeInvalidBody, queueEffective, problem)
+		return s
+	}
+	s = inner.queueSettings(false)
+	if inner.err != nil && o.err == nil {
+		o.err = inner.err
+	}
+	return s
 }
 
 // deadBy reads the counts by cause; those of causes that are not known here stay

@@ -98,7 +98,7 @@ func sampleQueues() []QueueFigures {
 	return []QueueFigures{
 		{
 			Command: "sha256", TenantID: DefaultTenant, Ready: 1, Delayed: 2, InProgress: 3, Dead: 4, Paused: true,
-			OldestReadyAtMs: sampleTimeMs, Settings: sampleSettings(),
+			OldestReadyAtMs: sampleTimeMs, Settings: sampleSettings(), Effective: sampleSettings(),
 		},
 		{Command: "b", TenantID: awkward},
 	}
