@@ -104,6 +104,7 @@ var modules = map[string]users{
 	"github.com/alecthomas/kong":              {code: []string{"cmd/codeq"}},
 	"github.com/schollz/progressbar/v3":       {code: []string{"cmd/codeq"}},
 	"github.com/mattn/go-isatty":              {code: []string{"cmd/codeq"}},
+	"github.com/rivo/uniseg":                  {code: []string{"cmd/codeq"}},
 	"golang.org/x/term":                       {code: []string{"cmd/codeq"}},
 	"golang.org/x/sys":                        {code: []string{"paced", "store", "server", "auth", "cmd/codeq"}},
 	"github.com/HdrHistogram/hdrhistogram-go": {code: []string{"loadtest"}},

@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -276,25 +275,4 @@ func (c *Client) Sessions(ctx context.Context, cursor string) (*SessionsAnswer, 
 		return nil, answer.misunderstood("the sessions", err)
 	}
 	return &SessionsAnswer{Sessions: sessions, Cursor: next, Raw: answer.body}, nil
-}
-
-// VersionAnswer is what a server says about itself, and the answer as it came.
-type VersionAnswer struct {
-	Version string
-	Raw     []byte
-}
-
-// Version reads the server's version.
-func (c *Client) Version(ctx context.Context) (*VersionAnswer, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: "/version"})
-	if err != nil {
-		return nil, err
-	}
-	var said struct {
-		Version string `json:"version"`
-	}
-	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return nil, answer.misunderstood("the version", err)
-	}
-	return &VersionAnswer{Version: said.Version, Raw: answer.body}, nil
 }

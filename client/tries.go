@@ -61,6 +61,7 @@ const (
 	keyed                     // a task with a key
 	keyedInDoubt              // the same after a try that may have made it
 	waitResult                // waits for a result
+	waitReady                 // waits for a server that hands out work
 	waitTask                  // waits for a task to claim
 	firstLink                 // opens a session or starts a worker
 	producerLink              // opens a lost session again
@@ -79,6 +80,7 @@ const (
 //	keyed          away, unreached, internal, broken, cutShort, gateway         until ctx ends
 //	keyedInDoubt   the same, putOff                                             until ctx ends
 //	waitResult     the same, putOff, late                                       its own time
+//	waitReady      the same, putOff                                             its own time
 //	waitTask       the same, putOff, late, but not cutShort                     its own time
 //	firstLink      the same as keyedInDoubt                                     until ctx ends, or GiveUpAfter
 //	producerLink   everything but refused                                       GiveUpAfter
@@ -107,6 +109,7 @@ var tries = [...]fate{
 	keyed:         passing,
 	keyedInDoubt:  passing | putOff,
 	waitResult:    passing | putOff | late,
+	waitReady:     passing | putOff,
 	waitTask:      passing&^cutShort | putOff | late,
 	firstLink:     passing | putOff,
 	producerLink:  everything &^ refused,

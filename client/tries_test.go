@@ -52,6 +52,7 @@ var grid = map[verb]string{
 	keyed:         "- - + + - + - + + + - ? -",
 	keyedInDoubt:  "? + + + ? + ? + + + ? ? ?",
 	waitResult:    "+ + + + - + - + + + - - -",
+	waitReady:     "- + + + - + - + + + - - -",
 	waitTask:      "+ + + + - + - + - + - - -",
 	firstLink:     "- + + + - + - + + + - - -",
 	producerLink:  "+ + + + - + + + + + + + +",
@@ -130,6 +131,8 @@ func perform(v verb) (do func(*Client) error, good string, before []string) {
 		return do, good, []string{plain(502, "")}
 	case waitResult:
 		return func(c *Client) error { _, err := c.ResultWithin(ctx, taskID('a'), time.Minute); return err }, plain(200, resultBody()), nil
+	case waitReady:
+		return func(c *Client) error { _, err := c.Ready(ctx, time.Minute); return err }, plain(200, `{"status":"ready"}`), nil
 	case waitTask:
 		return func(c *Client) error {
 			got, err := c.Claim(ctx, ClaimOptions{Wait: time.Minute})

@@ -144,7 +144,7 @@ func TestASecretIsNeverShown(t *testing.T) {
 	if err != nil || s.Key != "hunter2" {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	for _, shown := range []string{string(r.AppendYAML(nil)), string(r.AppendJSON(nil))} {
+	for _, shown := range []string{string(r.Listing().AppendYAML(nil)), string(r.Listing().AppendJSON(nil))} {
 		if strings.Contains(shown, "hunter2") || !strings.Contains(shown, "********") {
 			t.Errorf("shown: %s", shown)
 		}
@@ -164,7 +164,7 @@ func TestWhatIsPrintedCanBeReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed := r.AppendYAML(nil)
+	printed := r.Listing().AppendYAML(nil)
 	want := `word: "a: #b"    # F:1
 choice: a        # default
 open: 4          # F:4
@@ -183,7 +183,7 @@ on: true         # CODEQ_ON
 	wantJSON := `{"settings":[{"name":"word","value":"a: #b","origin":"F:1"},{"name":"choice","value":"a","origin":"default"},` +
 		`{"name":"open","value":"4","origin":"F:4"},{"name":"some-size","value":"1MiB","origin":"F:3"},` +
 		`{"name":"for","value":"1m30s","origin":"F:2"},{"name":"on","value":"true","origin":"CODEQ_ON"},{"name":"key","origin":"not set"}]}`
-	if got := strings.ReplaceAll(string(r.AppendJSON(nil)), path, "F"); got != wantJSON {
+	if got := strings.ReplaceAll(string(r.Listing().AppendJSON(nil)), path, "F"); got != wantJSON {
 		t.Errorf("printed\n%s\nwant\n%s", got, wantJSON)
 	}
 }
@@ -299,7 +299,7 @@ func FuzzResolve(f *testing.F) {
 			return
 		}
 		again := Serve{}
-		printed := r.AppendYAML(nil)
+		printed := r.Listing().AppendYAML(nil)
 		if err := os.WriteFile(path, printed, 0o600); err != nil {
 			t.Fatal(err)
 		}

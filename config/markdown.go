@@ -22,7 +22,8 @@ which the server is started.
 What is unknown, of the wrong type, out of range or contradictory is refused before
 anything starts: the server says where it stands (flag, variable, or file and line) and
 ends with exit code 2. ` + "`codeq serve --print-config`" + ` shows the values that would hold, each
-with its origin, and starts nothing; with ` + "`--json`" + ` it does so for programs.
+with its origin, and starts nothing; ` + "`codeq config show`" + ` shows those of a running server in the
+same form, to whoever has the scope ` + "`operator`" + `. With ` + "`--json`" + ` both do so for programs.
 
 `
 

@@ -6,23 +6,48 @@ import (
 	"strings"
 )
 
-// AppendYAML appends the settings as a file that could be read back, each with
-// its origin behind it; secrets are masked.
-func (r *Resolved) AppendYAML(dst []byte) []byte {
-	lines := make([]string, len(r.rows))
-	width := 0
+// Listing is the settings of a server as people and programs see them, in the order of
+// the table. As JSON it is the answer of GET /v1/codeq/admin/config.
+type Listing struct {
+	Settings []Listed `json:"settings"`
+}
+
+// Listed is one setting: a secret is masked, and one that was left open has no value.
+type Listed struct {
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+	Origin string  `json:"origin"`
+}
+
+// Listing lists the settings with the values that they have now.
+func (r *Resolved) Listing() *Listing {
+	l := &Listing{}
 	for i := range r.rows {
 		s := &r.rows[i]
-		switch {
-		case !s.isSet():
-			lines[i] = "# " + s.Name + ":"
-		default:
-			lines[i] = s.Name + ": " + scalar(s.shown())
+		shown := Listed{Name: s.Name, Origin: r.Origin(s.Name)}
+		if s.isSet() {
+			value := s.shown()
+			shown.Value = &value
+		}
+		l.Settings = append(l.Settings, shown)
+	}
+	return l
+}
+
+// AppendYAML appends the settings as a file that could be read back, each with
+// its origin behind it.
+func (l *Listing) AppendYAML(dst []byte) []byte {
+	lines := make([]string, len(l.Settings))
+	width := 0
+	for i, s := range l.Settings {
+		lines[i] = "# " + s.Name + ":"
+		if s.Value != nil {
+			lines[i] = s.Name + ": " + scalar(*s.Value)
 		}
 		width = max(width, len(lines[i]))
 	}
-	for i := range r.rows {
-		dst = fmt.Appendf(dst, "%-*s  # %s\n", width, lines[i], r.Origin(r.rows[i].Name))
+	for i, s := range l.Settings {
+		dst = fmt.Appendf(dst, "%-*s  # %s\n", width, lines[i], s.Origin)
 	}
 	return dst
 }
@@ -34,32 +59,16 @@ func scalar(text string) string {
 	if plain {
 		return text
 	}
-	return string(quoted(text))
+	return string(encoded(text))
 }
 
-func quoted(text string) []byte {
-	data, err := json.Marshal(text)
+func encoded(v any) []byte {
+	data, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("config: a text that JSON can not hold: %v", err))
+		panic(fmt.Sprintf("config: what JSON can not hold: %v", err))
 	}
 	return data
 }
 
-// AppendJSON appends one object: {"settings":[{"name","value","origin"},…]}. A
-// setting that was left open has no value.
-func (r *Resolved) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"settings":[`...)
-	for i := range r.rows {
-		s := &r.rows[i]
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(append(dst, `{"name":`...), quoted(s.Name)...)
-		if s.isSet() {
-			dst = append(append(dst, `,"value":`...), quoted(s.shown())...)
-		}
-		dst = append(append(dst, `,"origin":`...), quoted(r.Origin(s.Name))...)
-		dst = append(dst, '}')
-	}
-	return append(dst, "]}"...)
-}
+// AppendJSON appends the settings as one object.
+func (l *Listing) AppendJSON(dst []byte) []byte { return append(dst, encoded(l)...) }

@@ -70,6 +70,10 @@ func Resolve(into any, from Sources) (*Resolved, error) {
 // file:line, "default", or "not set".
 func (r *Resolved) Origin(name string) string { return r.origins[name] }
 
+// ChangedBy says that a setting has its value from somewhere that is no source of
+// settings, which the caller has put into the struct.
+func (r *Resolved) ChangedBy(name, origin string) { r.origins[name] = origin }
+
 // settle gives one setting its value.
 func (r *Resolved) settle(s *Setting, from *Sources, file map[string]yamlfile.Field) error {
 	text, origin, where := s.Default, originDefault, ""

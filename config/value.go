@@ -107,10 +107,14 @@ func parse(like any, text string) (any, error) {
 
 // format writes a value so that parse reads it.
 func format(v any) string {
-	d, ok := v.(time.Duration)
-	if !ok {
-		return fmt.Sprint(v)
+	if d, ok := v.(time.Duration); ok {
+		return FormatDuration(d)
 	}
+	return fmt.Sprint(v)
+}
+
+// FormatDuration is a time without parts that are zero.
+func FormatDuration(d time.Duration) string {
 	text := d.String()
 	// 10m0s is 10m to people.
 	if strings.HasSuffix(text, "m0s") {

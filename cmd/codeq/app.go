@@ -29,6 +29,8 @@ type app struct {
 	outIsNull     bool // out is closed, or the null device
 	inIsTerminal  bool
 	outIsTerminal bool
+	utc           bool // times are stamps, also on a terminal
+	outWidth      int  // of the terminal that is out, in cells; 0 is no limit
 	errIsTerminal bool
 	stops         <-chan os.Signal
 	given         map[string]bool // flags that stand in the command line

@@ -80,11 +80,17 @@ func (p *process) kill() {
 func serve(t *testing.T, dir, listen string) (p *process, said served) {
 	t.Helper()
 	p = start(t, "serve", "--json", "--data", dir, "--listen", listen)
+	return p, saysItServes(t, p)
+}
+
+// saysItServes is what a server says once it serves.
+func saysItServes(t *testing.T, p *process) (said served) {
+	t.Helper()
 	p.out.await(t, "\n")
 	if err := json.Unmarshal([]byte(p.out.String()), &said); err != nil {
 		t.Fatalf("the server says %q: %v", p.out, err)
 	}
-	return p, said
+	return said
 }
 
 // served is what a server says with --json when it serves.

@@ -2,6 +2,7 @@ package main
 
 type cancelCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the task."`
+	times
 }
 
 // Run cancels one task and shows what it is then.

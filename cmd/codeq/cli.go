@@ -27,6 +27,8 @@ type cli struct {
 	Tasks     tasksCmd     `cmd:"" help:"List the tasks of a queue."`
 	Queues    queuesCmd    `cmd:"" help:"Show the figures of every queue."`
 	Dlq       dlqCmd       `cmd:"" help:"Work on dead letters."`
+	Config    configCmd    `cmd:"" help:"Look at the settings of the server."`
+	Health    healthCmd    `cmd:"" help:"See whether the server hands out work."`
 	Queue     queueCmd     `cmd:"" help:"Show or change one queue."`
 	Pause     pauseCmd     `cmd:"" help:"Keep the tasks of a queue from workers."`
 	Resume    resumeCmd    `cmd:"" help:"End the pause of a queue."`
@@ -54,6 +56,7 @@ func (c *cli) parser(a *app, exit func(int)) *kong.Kong {
 		kong.Description(description),
 		kong.Writers(a.out, a.err),
 		kong.Exit(exit),
+		kong.Bind(a),
 		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)...)

@@ -274,7 +274,7 @@ func TestTaskTableShowsWhatIsThere(t *testing.T) {
 		Location: wire.LocationDead, Attempts: 5, MaxAttempts: 5, Deliveries: 6, Error: "first\nsecond\tcolumn",
 		History: []wire.HistoryLine{{Delivery: 6, WorkerID: "ada", Cause: "nack"}},
 	}
-	if err := taskFields(task).write(tt.out); err != nil {
+	if err := tt.app.taskFields(task).write(tt.app); err != nil {
 		t.Fatal(err)
 	}
 	want := `task        00000000-0000-0000-0000-000000000007
@@ -287,7 +287,7 @@ deliveries  6
 error       first
             second    column
 payload     {"a":1}
-delivery 6  nack,  to , worker ada
+delivery 6  nack, worker ada
 `
 	if got := tt.out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

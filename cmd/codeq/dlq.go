@@ -61,6 +61,7 @@ type dlqReplayCmd struct {
 	Command string `arg:"" help:"Command whose dead letters are replayed, or the id of one."`
 	deadFilter
 	Limit int `default:"10000" help:"How many at most, oldest first."`
+	times
 }
 
 // Help is the longer text of "codeq dlq replay --help".

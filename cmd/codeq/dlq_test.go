@@ -86,7 +86,7 @@ func TestTaskIsShownWithTheReasonItWaits(t *testing.T) {
 	h.fine("pause", "idle")
 	has(t, h.fine("task", id), "paused")
 	later := strings.TrimSpace(h.fine("enqueue", "idle", "1", "--delay", "1h"))
-	has(t, h.fine("task", later), "waits", "delayed, until")
+	has(t, h.fine("task", later), "waits", "delayed, due")
 }
 
 // What ended with exit code 65, or with "codeq complete --error", is found by its
@@ -106,7 +106,7 @@ func TestU01FailedTasksAreFoundCountedAndReplayed(t *testing.T) {
 		t.Errorf("those that failed are\n%s", out)
 	}
 	has(t, h.fine("dlq", "reasons", "brittle"), "2      failed", "1      exhausted")
-	has(t, h.fine("queue", "show", "brittle"), "3: 1 exhausted, 2 failed", "168h0m0s", "at most 100000")
+	has(t, h.fine("queue", "show", "brittle"), "3: 1 exhausted, 2 failed", "7d (server), and the newest 100000 of each shard")
 	says := func(want string, args ...string) {
 		t.Helper()
 		_, _, errs := h.run("", append([]string{"dlq"}, args...)...)

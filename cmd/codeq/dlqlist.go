@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"codeq/client"
 	"codeq/wire"
@@ -31,13 +29,14 @@ func (d *dlqListCmd) Run(a *app) error {
 }
 
 func (a *app) deadTable(tasks []*wire.Task) error {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tCAUSE\tATTEMPTS\tDELIVERIES\tWORKER\tDIED\tREASON")
+	rows := a.table(
+		column{name: "TASK"}, column{name: "CAUSE"}, column{name: "ATTEMPTS", spare: 1}, column{name: "DELIVERIES", spare: 3},
+		column{name: "WORKER", least: 10, spare: 2}, column{name: "DIED"}, column{name: "REASON", least: 12},
+	)
 	for _, t := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%d\t%s\t%s\t%s\n", t.ID, dashed(t.DeadCause.String()), t.Attempts, t.MaxAttempts, t.Deliveries,
-			dashed(oneCell(lastWorker(t))), moment(t.UpdatedAtMs), dashed(oneLine(t.Error)))
+		rows.row(t.ID, t.DeadCause, attemptsOf(t), t.Deliveries, lastWorker(t), a.moment(t.UpdatedAtMs), t.Error)
 	}
-	return flush(w)
+	return rows.write()
 }
 
 // lastWorker is who had the last delivery that failed.
@@ -56,7 +55,7 @@ func (a *app) taskSheets(tasks []*wire.Task) error {
 				return err
 			}
 		}
-		if err := taskFields(t).write(a.out); err != nil {
+		if err := a.taskFields(t).write(a); err != nil {
 			return err
 		}
 	}
@@ -67,6 +66,7 @@ type dlqReasonsCmd struct {
 	Command string `arg:"" help:"Queue whose dead letters are grouped."`
 	deadCause
 	Most int `default:"100000" help:"How many dead letters to look at, the newest first."`
+	times
 }
 
 // Run shows why tasks of a queue are dead. In JSON each part of the answer is a
@@ -135,13 +135,15 @@ func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd
 }
 
 func (a *app) reasonTable(reasons []wire.DeadReason) error {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "COUNT\tCAUSE\tNEWEST\tITS TASK\tREASON\tEXAMPLE")
+	t := a.table(
+		column{name: "COUNT"}, column{name: "CAUSE"}, column{name: "NEWEST", spare: 2}, column{name: "ITS TASK", spare: 3},
+		column{name: "REASON", least: 24}, column{name: "EXAMPLE", least: 16, spare: 1},
+	)
 	for i := range reasons {
 		r := &reasons[i]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", r.Count, dashed(r.Cause.String()), moment(r.EndedAtMs), r.TaskID, dashed(oneLine(r.Error)), exampleOf(r))
+		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, r.Error, exampleOf(r))
 	}
-	return flush(w)
+	return t.write()
 }
 
 // exampleOf is an example of a reason that has something left out.
@@ -149,5 +151,5 @@ func exampleOf(r *wire.DeadReason) string {
 	if r.Example == r.Error {
 		return ""
 	}
-	return oneLine(r.Example)
+	return r.Example
 }

@@ -169,7 +169,7 @@ func TestPayloadMayComeFromStandardInput(t *testing.T) {
 func TestFlagsOfATaskArriveAtTheServer(t *testing.T) {
 	h := newHouse(t)
 	id := h.fine("enqueue", "hash", "1", "--priority", "7", "--max-attempts", "9", "--delay", "1h")
-	has(t, h.fine("task", id), "priority    7", "0 of 9", "delayed", "not before")
+	has(t, h.fine("task", id), "priority    7", "0 of 9", "delayed", "due ")
 	at := time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05")
 	id = h.fine("enqueue", "hash", "1", "--run-at", at+"Z")
 	has(t, h.fine("task", id, "--json"), `"visibleAt":"`+at+`.000Z"`)

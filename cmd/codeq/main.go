@@ -33,6 +33,7 @@ func main() {
 		outIsNull:     isNull(os.Stdout),
 		inIsTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		outIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		outWidth:      widthOf(os.Stdout),
 		errIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		stops:         stops,
 	}))

@@ -21,10 +21,10 @@ const (
 )
 
 // momentPattern is how times are printed.
-var momentPattern = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [+-]\d{4}`)
+var momentPattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
 // lastedPattern is how long a delivery lasted.
-var lastedPattern = regexp.MustCompile(`\([0-9.]+m?s\)`)
+var lastedPattern = regexp.MustCompile(`for [0-9.]+m?s`)
 
 // desk is where an operator sits, who has the command line and nothing else.
 type desk struct {
@@ -40,7 +40,7 @@ func (d *desk) says(want string, args ...string) {
 	d.t.Helper()
 	code, out, errs := command(d.t, d.url, args...)
 	text := momentPattern.ReplaceAllString(strings.NewReplacer(d.names...).Replace(out+errs), "SOME TIME")
-	text = lastedPattern.ReplaceAllString(text, "(SO LONG)")
+	text = lastedPattern.ReplaceAllString(text, "for SO LONG")
 	if code != exitFine || text != want {
 		d.t.Errorf("codeq %s: exit code %d\n%s\nwant\n%s", strings.Join(args, " "), code, text, want)
 	}
@@ -107,7 +107,7 @@ func TestOperatorNeedsOneCommandForEachThing(t *testing.T) {
 invoice    0      4001     0            0     no      -
 thumbnail  0      0        0            1000  no      -
 `, "queues")
-	d.says(`TASK                                  STATUS   PRIORITY  ATTEMPTS  DELIVERIES  WORKER  UPDATED                        ERROR
+	d.says(`TASK                                  STATUS   PRIORITY  ATTEMPTS  DELIVERIES  WORKER  UPDATED                   ERROR
 THE-TASK  PENDING  0         1 of 5    1           -       SOME TIME  the ledger does not answer
 `, "tasks", "invoice", "--state", "delayed", "--error", "ledger")
 	sheet := `task        THE-TASK
@@ -117,13 +117,13 @@ place       delayed
 priority    0
 attempts    1 of 5
 deliveries  1
-not before  SOME TIME
-waits       delayed, until SOME TIME
+due         SOME TIME
+waits       delayed, due SOME TIME
 error       the ledger does not answer
 created     SOME TIME
 updated     SOME TIME
 payload     {"customer":4711}
-delivery 1  nack, SOME TIME to SOME TIME (SO LONG), worker box-7: the ledger does not answer
+delivery 1  nack, SOME TIME for SO LONG, worker box-7: the ledger does not answer
 `
 	d.says(sheet, "task", id)
 	d.says("codeq: 1000 dead letters of thumbnail are ready again, 0 are left\n", "dlq", "replay", "thumbnail")

@@ -9,6 +9,7 @@ import (
 
 type pauseCmd struct {
 	Command string `arg:"" help:"Command of the queue."`
+	times
 }
 
 // Run keeps the tasks of a queue from workers.
@@ -20,6 +21,7 @@ func (p *pauseCmd) Run(a *app) error {
 
 type resumeCmd struct {
 	Command string `arg:"" help:"Command of the queue."`
+	times
 }
 
 // Run ends a pause.
@@ -46,5 +48,5 @@ func (a *app) onQueue(command string, do func(context.Context, *client.Client) (
 	if a.JSON {
 		return a.writeLine(answer.Raw)
 	}
-	return queueFields(answer.Queue).write(a.out)
+	return a.queueFields(answer.Queue).write(a)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codeq/client"
+	"codeq/config"
 	"codeq/wire"
 )
 
@@ -17,6 +18,7 @@ type queueCmd struct {
 
 type queueShowCmd struct {
 	Command string `arg:"" help:"Command of the queue."`
+	times
 }
 
 // Run shows one queue.
@@ -84,25 +86,28 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 }
 
 // queueFields is a queue for people.
-func queueFields(q *wire.QueueFigures) *fields {
+func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f := &fields{}
 	f.add("queue", q.Command)
 	f.add("paused", yesOrNo(q.Paused))
-	f.add("spread", yesOrNo(q.Settings.Spread))
 	f.add("ready", fmt.Sprint(q.Ready))
 	f.add("delayed", fmt.Sprint(q.Delayed))
 	f.add("in progress", fmt.Sprint(q.InProgress))
 	f.add("dead letters", deadLine(q))
-	f.add("oldest ready", moment(q.OldestReadyAtMs))
-	s := &q.Settings
-	f.add("max attempts", orDefault(int64(s.MaxAttempts), fmt.Sprint(s.MaxAttempts)))
-	f.add("lease", secondsOrDefault(int64(s.LeaseSeconds)))
-	f.add("backoff", cmp.Or(s.Backoff.Policy, byDefault))
-	f.add("backoff base", secondsOrDefault(s.Backoff.BaseSeconds))
-	f.add("backoff max", secondsOrDefault(s.Backoff.MaxSeconds))
-	f.add("retention", secondsOrDefault(s.RetentionSeconds))
-	f.add("dlq retention", secondsOrDefault(s.DLQRetentionSeconds))
-	f.add("failed letters", failedLetters(s))
+	f.add("oldest ready", a.moment(q.OldestReadyAtMs))
+	s, e := &q.Settings, &q.Effective
+	f.add("spread", yesOrNo(e.Spread)+from(s.Spread))
+	f.add("max attempts", fmt.Sprint(e.MaxAttempts)+from(s.MaxAttempts != 0))
+	f.add("lease", spanOf(int64(e.LeaseSeconds))+from(s.LeaseSeconds != 0))
+	f.add("backoff", e.Backoff.Policy+from(s.Backoff.Policy != ""))
+	f.add("backoff base", spanOf(e.Backoff.BaseSeconds)+from(s.Backoff.BaseSeconds != 0))
+	f.add("backoff max", spanOf(e.Backoff.MaxSeconds)+from(s.Backoff.MaxSeconds != 0))
+	f.add("retention", spanOf(e.RetentionSeconds)+from(s.RetentionSeconds != 0))
+	f.add("dlq retention", spanOf(e.DLQRetentionSeconds)+from(s.DLQRetentionSeconds != 0))
+	if s.DLQRetentionSeconds == 0 {
+		f.add("failed letters", fmt.Sprintf("%s%s, and the newest %d of each shard",
+			spanOf(cmp.Or(e.DLQRetentionSeconds, wire.FailedForSeconds)), from(false), wire.MaxFailedLetters))
+	}
 	return f
 }
 
@@ -118,15 +123,6 @@ func deadLine(q *wire.QueueFigures) string {
 	return text
 }
 
-// failedLetters says how long dead letters stay that a worker ended FAILED.
-func failedLetters(s *wire.QueueSettings) string {
-	if s.DLQRetentionSeconds != 0 {
-		return "stay as long as other dead letters"
-	}
-	return fmt.Sprintf("stay as long as other dead letters, or %s where those stay for ever, and at most %d in a shard: then the oldest go",
-		wire.FailedForSeconds*time.Second, wire.MaxFailedLetters)
-}
-
 func yesOrNo(b bool) string {
 	if b {
 		return "yes"
@@ -134,15 +130,22 @@ func yesOrNo(b bool) string {
 	return "no"
 }
 
-const byDefault = "as the server says"
-
-func orDefault(value int64, text string) string {
-	if value == 0 {
-		return byDefault
+// from says where a setting comes from: the queue has it set, or it is the server's.
+func from(queue bool) string {
+	if queue {
+		return " (queue)"
 	}
-	return text
+	return " (server)"
 }
 
-func secondsOrDefault(seconds int64) string {
-	return orDefault(seconds, (time.Duration(seconds) * time.Second).String())
+// spanOf is a time that a setting gives; 0 has no end.
+func spanOf(n int64) string {
+	const day = 86_400
+	switch {
+	case n == 0:
+		return "for ever"
+	case n%day == 0:
+		return fmt.Sprintf("%dd", n/day)
+	}
+	return config.FormatDuration(time.Duration(n) * time.Second)
 }

@@ -1,13 +1,8 @@
 package main
 
-import (
-	"fmt"
-	"text/tabwriter"
+import "codeq/wire"
 
-	"codeq/wire"
-)
-
-type queuesCmd struct{}
+type queuesCmd struct{ times }
 
 // Run shows the figures of every queue.
 func (q *queuesCmd) Run(a *app) error {
@@ -31,18 +26,12 @@ func (q *queuesCmd) Run(a *app) error {
 }
 
 func (a *app) queueTable(queues []wire.QueueFigures) error {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "COMMAND\tREADY\tDELAYED\tIN PROGRESS\tDEAD\tPAUSED\tOLDEST READY")
+	t := a.table(
+		column{name: "COMMAND", least: 16}, column{name: "READY"}, column{name: "DELAYED", spare: 2}, column{name: "IN PROGRESS"},
+		column{name: "DEAD"}, column{name: "PAUSED", spare: 1, state: true}, column{name: "OLDEST READY", spare: 3},
+	)
 	for _, q := range queues {
-		paused, oldest := "no", "-"
-		if q.Paused {
-			paused = "yes"
-		}
-		if q.OldestReadyAtMs != 0 {
-			oldest = moment(q.OldestReadyAtMs)
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n",
-			oneCell(q.Command), q.Ready, q.Delayed, q.InProgress, q.Dead, paused, oldest)
+		t.row(q.Command, q.Ready, q.Delayed, q.InProgress, q.Dead, yesOrNo(q.Paused), a.moment(q.OldestReadyAtMs))
 	}
-	return flush(w)
+	return t.write()
 }

@@ -12,6 +12,7 @@ type resultCmd struct {
 	ID   string        `arg:"" name:"id" help:"Id of the task."`
 	Wait time.Duration `help:"Wait up to so long for the result, and for a server."`
 	Once bool          `help:"Fail at once if no server answers, however long --wait is."`
+	times
 }
 
 // Run shows the result of a task. A task that did not complete is a failure.
@@ -49,13 +50,13 @@ func (a *app) showResult(answer *client.ResultAnswer) error {
 	f.add("task", r.TaskID.String())
 	f.add("command", answer.Task.Command)
 	f.add("status", string(r.Status))
-	f.add("ended", moment(r.CompletedAtMs))
+	f.add("ended", a.moment(r.CompletedAtMs))
 	f.add("error", r.Error)
 	f.add("result", string(r.Result))
 	for _, artifact := range r.Artifacts {
 		f.add("artifact", artifact.Name+" "+artifact.URL)
 	}
-	return f.write(a.out)
+	return f.write(a)
 }
 
 // completed is nil for a task that completed, and else the reason why the

@@ -58,11 +58,16 @@ func (s *serveCmd) Run(a *app) error {
 	defer signal.Stop(hangups)
 	a.detach()
 	log := s.log(a)
+	memory := s.Memory
 	if err := s.limitMemory(log); err != nil {
 		return err
 	}
+	if s.Memory != memory {
+		settings.ChangedBy("memory", "GOMEMLIMIT")
+	}
 	options := s.options()
 	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
+	options.Settings = settings.Listing().AppendJSON(nil)
 	srv, err := unlessStopped(a.stops, func() (*server.Server, error) { return server.Open(options) })
 	if errors.Is(err, errStoppedEarly) {
 		a.say("%s", err)
@@ -201,7 +206,7 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	f.add("address", url)
 	f.add("stop", "Ctrl-C; a second one stops at once")
 	fmt.Fprintf(a.out, "codeq %s\n", version)
-	if err := f.write(a.out); err != nil {
+	if err := f.write(a); err != nil {
 		return err
 	}
 	flag := ""

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"codeq/client"
 	"codeq/wire"
 )
 
-type sessionsCmd struct{}
+type sessionsCmd struct{ times }
 
 // Run shows every session of the tenant, all pages of the list. In JSON each
 // page is a line as it came.
@@ -50,13 +48,15 @@ func (a *app) allSessions(ctx context.Context, c *client.Client) (all []wire.Ses
 }
 
 func (a *app) sessionTable(sessions []wire.SessionFigures) error {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tWORKER\tSUBJECT\tSTATE\tHELD\tWINDOW\tCOMMANDS\tCONNECTED\tLAST SEEN")
+	t := a.table(
+		column{name: "SESSION"}, column{name: "WORKER", least: 10, spare: 2}, column{name: "SUBJECT", least: 10, spare: 5},
+		column{name: "STATE", state: true}, column{name: "HELD"}, column{name: "WINDOW", spare: 3},
+		column{name: "COMMANDS", least: 12, spare: 1}, column{name: "CONNECTED", spare: 4}, column{name: "LAST SEEN"},
+	)
 	for i := range sessions {
 		s := &sessions[i]
-		fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n",
-			s.ID, dashed(oneCell(s.WorkerID)), oneCell(s.Subject), s.State, s.Held, s.Window,
-			dashed(oneCell(strings.Join(s.Commands, ","))), moment(s.ConnectedAtMs), moment(s.LastSeenAtMs))
+		t.row(s.ID, s.WorkerID, s.Subject, s.State, s.Held, s.Window,
+			strings.Join(s.Commands, ","), a.moment(s.ConnectedAtMs), a.moment(s.LastSeenAtMs))
 	}
-	return flush(w)
+	return t.write()
 }

@@ -114,10 +114,9 @@ func (s *serveCmd) settle(a *app) (*config.Resolved, error) {
 // printSettings shows what would hold.
 func (a *app) printSettings(settings *config.Resolved) error {
 	if a.JSON {
-		return a.writeLine(settings.AppendJSON(nil))
+		return a.writeLine(settings.Listing().AppendJSON(nil))
 	}
-	_, err := a.out.Write(settings.AppendYAML(nil))
-	return err
+	return a.print(settings.Listing().AppendYAML(nil))
 }
 
 // openTokens reads the file of tokens; nil without one.

@@ -10,6 +10,7 @@ import (
 
 type taskCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the task."`
+	times
 }
 
 // Run shows one task.
@@ -34,11 +35,11 @@ func (a *app) showTask(answer *client.TaskAnswer, err error) error {
 	if a.JSON {
 		return a.writeLine(answer.Raw)
 	}
-	return taskFields(answer.Task).write(a.out)
+	return a.taskFields(answer.Task).write(a)
 }
 
 // taskFields is a task for people.
-func taskFields(t *wire.Task) *fields {
+func (a *app) taskFields(t *wire.Task) *fields {
 	f := &fields{}
 	f.add("task", t.ID.String())
 	f.add("command", t.Command)
@@ -46,34 +47,34 @@ func taskFields(t *wire.Task) *fields {
 	f.add("place", placeOf(t.Location))
 	f.add("cause", t.DeadCause.String())
 	f.add("priority", fmt.Sprint(t.Priority))
-	f.add("attempts", fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts))
+	f.add("attempts", attemptsOf(t))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
 	f.add("worker", t.WorkerID)
-	f.add("lease until", moment(t.LeaseUntilMs))
-	f.add("not before", moment(t.VisibleAtMs))
-	f.add("waits", waitingLine(t.Waiting))
+	f.add("lease ends", a.moment(t.LeaseUntilMs))
+	f.add("due", a.moment(t.VisibleAtMs))
+	f.add("waits", a.waitingLine(t.Waiting))
 	f.add("error", t.Error)
-	f.add("created", moment(t.CreatedAtMs))
-	f.add("updated", moment(t.UpdatedAtMs))
+	f.add("created", a.moment(t.CreatedAtMs))
+	f.add("updated", a.moment(t.UpdatedAtMs))
 	f.add("payload", string(t.Payload))
 	for _, line := range t.History {
-		f.add("delivery "+fmt.Sprint(line.Delivery), historyLine(line))
+		f.add("delivery "+fmt.Sprint(line.Delivery), a.historyLine(line))
 	}
 	return f
 }
 
 // waitingLine says in words why a task waits.
-func waitingLine(w *wire.Waiting) string {
+func (a *app) waitingLine(w *wire.Waiting) string {
 	if w == nil {
 		return ""
 	}
 	text := ""
 	switch w.Reason {
 	case wire.WaitingDelayed:
-		return "delayed, until " + moment(w.UntilMs)
+		return "delayed, due " + a.moment(w.UntilMs)
 	case wire.WaitingSuspect:
-		return "suspect: it did not arrive again and again and goes alone to a session to which nothing else is on its way; next turn at " +
-			moment(w.UntilMs)
+		return "suspect: it did not arrive again and again and goes alone to a session to which nothing else is on its way; next turn " +
+			a.moment(w.UntilMs)
 	case wire.WaitingPaused:
 		text = "the queue is paused"
 	case wire.WaitingNoWorker:
@@ -92,14 +93,16 @@ func waitingLine(w *wire.Waiting) string {
 	return text
 }
 
-func historyLine(line wire.HistoryLine) string {
+func (a *app) historyLine(line wire.HistoryLine) string {
 	text := line.Cause
 	if line.CloseCode != 0 {
 		text += fmt.Sprintf(" (closed with %d)", line.CloseCode)
 	}
-	text += ", " + moment(line.FromMs) + " to " + moment(line.ToMs)
+	if line.FromMs != 0 {
+		text += ", " + a.moment(line.FromMs)
+	}
 	if line.ToMs != 0 {
-		text += " (" + (time.Duration(line.ToMs-line.FromMs) * time.Millisecond).String() + ")"
+		text += " for " + (time.Duration(line.ToMs-line.FromMs) * time.Millisecond).String()
 	}
 	if line.WorkerID != "" {
 		text += ", worker " + line.WorkerID

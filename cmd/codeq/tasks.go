@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"codeq/client"
 	"codeq/wire"
@@ -23,6 +22,7 @@ type tasksFilter struct {
 	ErrorPart string `name:"error" help:"Only those whose error contains this text."`
 	Limit     int    `short:"n" default:"20" help:"How many to show."`
 	Cursor    string `help:"Go on where a list before has ended."`
+	times
 }
 
 // Run lists tasks of a queue.
@@ -98,29 +98,15 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 }
 
 func (a *app) taskTable(tasks []*wire.Task) error {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tSTATUS\tPRIORITY\tATTEMPTS\tDELIVERIES\tWORKER\tUPDATED\tERROR")
+	rows := a.table(
+		column{name: "TASK"}, column{name: "STATUS", state: true}, column{name: "PRIORITY", spare: 3}, column{name: "ATTEMPTS", spare: 1},
+		column{name: "DELIVERIES", spare: 4}, column{name: "WORKER", least: 10, spare: 2}, column{name: "UPDATED"}, column{name: "ERROR", least: 12},
+	)
 	for _, t := range tasks {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d\t%d\t%s\t%s\t%s\n", t.ID, t.Status, t.Priority, t.Attempts, t.MaxAttempts,
-			t.Deliveries, dashed(oneCell(t.WorkerID)), moment(t.UpdatedAtMs), dashed(oneLine(t.Error)))
+		rows.row(t.ID, t.Status, t.Priority, attemptsOf(t), t.Deliveries, t.WorkerID, a.moment(t.UpdatedAtMs), t.Error)
 	}
-	return flush(w)
+	return rows.write()
 }
 
-// oneLine is the beginning of a text that may be long.
-func oneLine(text string) string {
-	const most = 80
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	runes := []rune(oneCell(first))
-	if len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return string(runes)
-}
-
-func dashed(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+// attemptsOf says how many attempts a task has used up.
+func attemptsOf(t *wire.Task) string { return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts) }
