@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // program is built by whoever needs it first.
@@ -46,6 +48,18 @@ func build() {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		program.err = fmt.Errorf("build codeq: %w\n%s", err, said)
+	}
+}
+
+// HearSignals undoes what nohup, or a shell that starts a job in the background,
+// does to a process and to all that it starts, which is to ignore HUP, or INT and
+// QUIT: what a test starts takes these signals as it would in a terminal. It is for
+// the beginning of a TestMain.
+func HearSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ var heavyFlag = flag.Bool("faults.heavy", false, "as long and as much as the rep
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	blackbox.HearSignals()
 	// The tests wait much more than they work, but for the heavy forms.
 	if err := flag.Set("test.parallel", strconv.Itoa(scale(4, 1)*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"codeq/blackbox"
 )
 
 // asCodeq makes the test binary be codeq itself, as a process of its own.
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCodeq) != "" {
 		main()
 	}
+	blackbox.HearSignals()
 	goleak.VerifyTestMain(m)
 }
 
