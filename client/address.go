@@ -12,8 +12,8 @@ import (
 const defaultHost = "127.0.0.1"
 
 // parseBase reads the address of a server as people write it: with or without
-// a scheme, with or without a slash at the end, with a path in front of the
-// routes when a proxy wants one.
+// a scheme, with or without a slash or the beginning of the routes at the end, with a
+// path in front of the routes when a proxy wants one.
 func parseBase(text string) (*url.URL, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || wire.TextProblem(trimmed) != "" {
@@ -38,7 +38,10 @@ func parseBase(text string) (*url.URL, error) {
 		}
 		base.Host = defaultHost + ":" + base.Port()
 	}
-	base.Path = strings.TrimRight(base.Path, "/")
+	// The routes begin with apiPath, so an address that ends with it is that of the API.
+	for base.Path = strings.TrimRight(base.Path, "/"); strings.HasSuffix(base.Path, apiPath); {
+		base.Path = strings.TrimRight(strings.TrimSuffix(base.Path, apiPath), "/")
+	}
 	// Requests are made of its text. net/url is stricter about the colons of a
 	// host under http than under ws.
 	if base, err = url.Parse(base.String()); err != nil {

@@ -10,7 +10,7 @@ import (
 // means the same then.
 func FuzzParseBase(f *testing.F) {
 	for _, text := range []string{"", " ", "127.0.0.1:8080", ":8080", "https://codeq.example/queue/", "ws://[::1]:1", "wss://h",
-		"http://", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h#f", "h:port", "http://h:99999", "\x00"} {
+		"http://", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h#f", "h:port", "http://h:99999", "\x00", "http://h/v1/codeq//v1/codeq/"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

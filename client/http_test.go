@@ -149,6 +149,8 @@ func TestBaseAddressesArePutRight(t *testing.T) {
 		"https://host":              "https://host wss://host/v1/codeq/session host:443",
 		"wss://host:1/queue/":       "https://host:1/queue wss://host:1/queue/v1/codeq/session host:1",
 		"http://[::1]:8080":         "http://[::1]:8080 ws://[::1]:8080/v1/codeq/session [::1]:8080",
+		"http://host:1/v1/codeq":    "http://host:1 ws://host:1/v1/codeq/session host:1",
+		"host:1/queue/v1/codeq/":    "http://host:1/queue ws://host:1/queue/v1/codeq/session host:1",
 		"":                          "",
 		"ftp://host":                "",
 		"http://":                   "",
