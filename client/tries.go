@@ -175,6 +175,14 @@ func fateOf(err error) fate {
 	return refused
 }
 
+// Unanswered reports the error of a request to which the server gave no answer, but may
+// later: nobody was reached, the connection ended, or a proxy answered in its place. A
+// certificate that is not trusted is none. It may be called from any goroutine.
+func Unanswered(err error) bool {
+	var f *failed
+	return errors.As(err, &f) && f.how&(putOff|away|unreached|broken|cutShort|gateway) != 0
+}
+
 // maxAdvice bounds the pause that a server can ask for.
 const maxAdvice = 10 * maxBackoff
 

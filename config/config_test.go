@@ -98,7 +98,7 @@ func TestBadSettingsAreToldWithWhereTheyStand(t *testing.T) {
 		"open:\n":                      "F:1: open must be a single value, got nothing",
 		"open: 99999999999999999999\n": `F:1: open must be a whole number, got "99999999999999999999"`,
 		"on: yes\n":                    `F:1: on must be true or false, got "yes"`,
-		"for: 10\n":                    `F:1: for must be a time like 500ms, 10s or 1m30s, got "10"`,
+		"for: ten\n":                   `F:1: for must be a time like 30s, 1m30s, 2h or 7d, or a number of seconds, got "ten"`,
 		"for: 11m\n":                   `F:1: for must be from 0s to 10m, got "11m"`,
 		"some-size: 512Mi\n":           `F:1: some-size must be a size like 512MiB, in B, KiB, MiB, GiB or TiB, got "512Mi"`,
 		"some-size: 1KiB\n":            `F:1: some-size must be from 1MiB to 1GiB, got "1KiB"`,

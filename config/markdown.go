@@ -15,7 +15,8 @@ variable of the environment, or in a file in YAML or JSON that ` + "`--config FI
 file, the file beats the default.** A variable that is empty counts as not set. One
 that begins with ` + "`CODEQ_`" + ` and is none of these is refused, but for those that
 Kubernetes sets for its services (` + "`CODEQ_SERVICE_HOST`, `CODEQ_PORT`" + ` and the like) and
-those of the other commands. A value has no white space around it, no control characters and no
+those of the other commands. A time is written like 30s, 1m30s, 2h or 7d; a number alone
+is seconds. A value has no white space around it, no control characters and no
 byte order mark; it is refused with them, and nothing is cut. Paths are relative to the directory in
 which the server is started.
 

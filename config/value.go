@@ -86,7 +86,7 @@ func parse(like any, text string) (any, error) {
 	case time.Duration:
 		d, ok := wire.ParseDuration(text)
 		if !ok {
-			return nil, errors.New("must be a time like 500ms, 10s or 1m30s")
+			return nil, errors.New("must be " + wire.DurationForm)
 		}
 		return d, nil
 	case Bytes:

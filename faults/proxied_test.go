@@ -174,7 +174,7 @@ func TestN07TheEndOfAWaitNamesTheProxy(t *testing.T) {
 		defer always.Close()
 		for _, args := range [][]string{{"result", id.String()}, {"claim", command}} {
 			r := x.begin(always.URL, append(args, "--wait", "3s")...)
-			r.ends(1)
+			r.ends(75)
 			r.says("the wait of 3s is over; what happened last: "+fmt.Sprintf(want, always.URL), "no codeq server answers")
 		}
 	}
@@ -204,7 +204,7 @@ func TestF01AChangeWhoseAnswerIsCutSaysThatItMayBeDone(t *testing.T) {
 	defer cutting.Close()
 	for _, args := range [][]string{{"pause", "other"}, {"cancel", id.String()}, {"dlq", "purge", "other"}} {
 		r := x.begin(cutting.URL, args...)
-		r.ends(1)
+		r.ends(75)
 		r.says("the server may or may not have done it")
 		r.says("it can be done again")
 	}

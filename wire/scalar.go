@@ -43,13 +43,22 @@ func ParseInteger[T string | []byte](text T) (int64, bool) {
 	return 0, false
 }
 
-// durationUnits are the units of a time span, as time.Duration prints them.
-var durationUnits = []string{"h", "m", "s", "ms", "us", "µs", "ns"}
+// durationUnits are the units of a time span, as time.Duration prints them, and d for
+// 24 hours.
+var durationUnits = []string{"d", "h", "m", "s", "ms", "us", "µs", "ns"}
 
-// ParseDuration reads a time span like 500ms, 10s, 1.5h or 1m30s: numbers with
-// a unit each and nothing else, also no sign. It may be called from any
-// goroutine.
+// DurationForm is what ParseDuration reads. It continues a sentence that ends in "must
+// be".
+const DurationForm = "a time like 30s, 1m30s, 2h or 7d, or a number of seconds"
+
+// ParseDuration reads a time span like 500ms, 1.5h, 1m30s or 7d, or a whole number of
+// seconds: numbers with a unit each and nothing else, also no sign. It may be called
+// from any goroutine.
 func ParseDuration(text string) (time.Duration, bool) {
+	if _, bare := ParseInteger(text); bare {
+		text += "s"
+	}
+	var sum time.Duration
 	for rest := text; rest != ""; {
 		whole := rest
 		if rest = strings.TrimLeft(rest, decimals); rest == whole {
@@ -61,17 +70,26 @@ func ParseDuration(text string) (time.Duration, bool) {
 				return 0, false
 			}
 		}
+		number := whole[:len(whole)-len(rest)]
 		end := strings.IndexAny(rest, decimals+".")
 		if end < 0 {
 			end = len(rest)
 		}
-		if !slices.Contains(durationUnits, rest[:end]) {
+		unit, times := rest[:end], time.Duration(1)
+		if !slices.Contains(durationUnits, unit) {
 			return 0, false
 		}
+		if unit == "d" {
+			unit, times = "h", 24
+		}
+		d, err := time.ParseDuration(number + unit)
+		if err != nil || d > (math.MaxInt64-sum)/times {
+			return 0, false
+		}
+		sum += d * times
 		rest = rest[end:]
 	}
-	d, err := time.ParseDuration(text) // of what is left it refuses "", and what is too large
-	return d, err == nil
+	return sum, text != ""
 }
 
 const decimals = "0123456789"

@@ -10,7 +10,7 @@ import (
 // What is read is what the standard library reads, in fewer spellings.
 func FuzzParseScalars(f *testing.F) {
 	for _, seed := range []string{
-		"", "0", "-0", "5", "+5", "05", "-9223372036854775808", "9223372036854775808", "1_0", "10s", ".5s", "5.s", "1m1.5s", "5", "1µs", "-5s", "0",
+		"", "0", "-0", "5", "+5", "05", "-9223372036854775808", "9223372036854775808", "1_0", "10s", ".5s", "5.s", "1m1.5s", "5", "1µs", "-5s", "0", "7d", "1d12h", "1.5d", "106751d23h47m16.854775807s", "106752d", "9223372037", "5d5", "d",
 		"2031-01-02T03:04:05Z", "2031-01-02T3:04:05Z", "2031-01-02T03:04:05,5Z", "2031-01-02T03:04:05.0001+01:00", " a\r\n", "a b", "é", "\x00",
 	} {
 		f.Add(seed)
@@ -24,7 +24,7 @@ func FuzzParseScalars(f *testing.F) {
 			t.Fatalf("%q is not read", text)
 		}
 		if d, ok := ParseDuration(text); ok {
-			if want, err := time.ParseDuration(text); err != nil || want != d || d < 0 || strings.ContainsAny(text, "+- ") {
+			if want, err := plainDuration(text); err != nil || want != d || d < 0 || strings.ContainsAny(text, "+- ") {
 				t.Fatalf("%q is read as %v, want %v, %v", text, d, want, err)
 			}
 		}
@@ -43,6 +43,55 @@ func FuzzParseScalars(f *testing.F) {
 			t.Fatalf("%q has no problem", text)
 		}
 	})
+}
+
+// plainDuration is what the standard library reads once days are hours and a bare number
+// has its unit.
+func plainDuration(text string) (time.Duration, error) {
+	if strings.Trim(text, decimals) == "" {
+		return time.ParseDuration(text + "s")
+	}
+	var sum time.Duration
+	parts := strings.Split(text, "d")
+	for _, days := range parts[:len(parts)-1] {
+		i := strings.LastIndexAny(days, "hmsuµn") + 1
+		for i > 0 && i < len(days) && days[i]&0xc0 == 0x80 {
+			i++
+		}
+		d, err := time.ParseDuration(days[i:] + "h")
+		if err != nil {
+			return 0, err
+		}
+		sum += 24 * d
+		if i > 0 {
+			before, err := time.ParseDuration(days[:i])
+			if err != nil {
+				return 0, err
+			}
+			sum += before
+		}
+	}
+	if parts[len(parts)-1] == "" {
+		return sum, nil
+	}
+	rest, err := time.ParseDuration(parts[len(parts)-1])
+	return sum + rest, err
+}
+
+func TestU10DurationsReadDaysAndBareSeconds(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"0": 0, "5": 5 * time.Second, "90": 90 * time.Second, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "1.5d": 36 * time.Hour,
+		"2h1d": 26 * time.Hour, "106751d": 106751 * 24 * time.Hour, "9223372036": 9223372036 * time.Second,
+	} {
+		if got, ok := ParseDuration(text); !ok || got != want {
+			t.Errorf("%q is read as %v, %t, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "-5", "05", "5.5", "5 s", "d", "7D", "1w", "106752d", "9223372037", "106751d24h", "1e3", "5s5"} {
+		if got, ok := ParseDuration(text); ok {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
 }
 
 func TestN15DurationsReadWhatTheyPrint(t *testing.T) {

@@ -14,12 +14,6 @@ import (
 	"codeq/wire"
 )
 
-const (
-	exitFine   = 0
-	exitFailed = 1
-	exitWrong  = 2
-)
-
 // app is what a command runs with: where it reads and writes, the signals that
 // ask it to stop, and the global flags.
 type app struct {
@@ -38,19 +32,6 @@ type app struct {
 	once          bool            // there is no waiting for a server that is not there
 	globals
 }
-
-// wrongError is a mistake in the command line.
-type wrongError struct{ error }
-
-// Unwrap is the mistake itself.
-func (w *wrongError) Unwrap() error { return w.error }
-
-func wrong(format string, args ...any) error {
-	return &wrongError{fmt.Errorf(format, args...)}
-}
-
-// errSaid ends a command with exit code 1 when all has been said already.
-var errSaid = errors.New("already said")
 
 // errNoOutput refuses a command whose output is the only record of what it does.
 var errNoOutput = errors.New("standard output is closed or the null device, so what this command prints would be lost, " +
@@ -78,24 +59,27 @@ func (o *checkedOutput) Write(p []byte) (int, error) {
 // end says how a command ended and returns the exit code.
 func (a *app) end(err error) int {
 	if o, checked := a.out.(*checkedOutput); checked && o.lost != nil && !errors.Is(err, o.lost) {
-		a.say("%s", o.lost)
+		a.complain("%s", o.lost)
 		err = cmp.Or(err, errSaid)
 	}
 	if err == nil {
 		return exitFine
 	}
 	if !errors.Is(err, errSaid) {
-		a.say("%s", sentence(err))
+		a.complain("%s", sentence(err))
 	}
-	var mistake *wrongError
-	if errors.As(err, &mistake) {
-		return exitWrong
-	}
-	return exitFailed
+	return exitCode(err)
 }
 
-// say writes one line for people about what goes on.
+// say writes one line for people about what goes on, unless they want none.
 func (a *app) say(format string, args ...any) {
+	if !a.Quiet {
+		a.complain(format, args...)
+	}
+}
+
+// complain writes one line for people about what went wrong.
+func (a *app) complain(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	fmt.Fprintf(a.err, "codeq: %s\n", printable(text))
 }
@@ -137,7 +121,7 @@ func (a *app) untilStopped() (context.Context, func()) {
 		defer close(watched)
 		select {
 		case s := <-a.stops:
-			cancel(fmt.Errorf("stopped by %s", s))
+			cancel(&exitError{fmt.Errorf("stopped by %s", s), exitFailed})
 		case <-over:
 		}
 	}()

@@ -103,7 +103,7 @@ type served struct {
 // command runs a command line to its end.
 func command(t *testing.T, url string, args ...string) (code int, out, err string) {
 	t.Helper()
-	p := start(t, append([]string{"--url", url}, args...)...)
+	p := start(t, toServer(url, args)...)
 	return p.exit(), p.out.String(), p.err.String()
 }
 

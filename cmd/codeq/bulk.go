@@ -82,12 +82,17 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 		err = b.results(ctx, c, e.Wait)
 	}
 	if b.keys != nil && b.posted && (b.failed > b.conflicts || b.unknown > 0 || err != nil && !errors.Is(err, errSaid)) {
-		a.say("go on with --run %s: only lines that have no task yet make one", b.keys.run)
+		a.complain("go on with --run %s: only lines that have no task yet make one", b.keys.run)
 	}
-	if err == nil && b.failed+b.unknown > 0 {
-		return errSaid
+	switch {
+	case err != nil:
+		return err
+	case b.failed > 0:
+		return saidBefore(exitFailed)
+	case b.unknown > 0:
+		return saidBefore(exitAgain)
 	}
-	return err
+	return nil
 }
 
 // newRun draws the name of a run.

@@ -36,7 +36,7 @@ func TestFileWaitsOnceForAllItsResults(t *testing.T) {
 	defer server.Close()
 	const lines = 3 * waitersAtOnce
 	code, out, errs := codeq("", "--url", server.URL, "enqueue", "q", "--file", fileOf(t, strings.Repeat("1\n", lines)), "--wait", "1400ms")
-	if code != exitFailed || strings.Count(errs, "result_not_found") != lines {
+	if code != exitAgain || strings.Count(errs, "result_not_found") != lines {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 	if waits > waitersAtOnce || len(asked) != lines {

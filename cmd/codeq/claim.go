@@ -24,7 +24,7 @@ type claimCmd struct {
 // Help is the longer text of "codeq claim --help".
 func (c *claimCmd) Help() string {
 	return `For scripts that take a task now and then. It prints one line of three words, the last of which may have
-spaces: id, lease token and payload. If there is no task it prints nothing, which is no failure. With the first
+spaces: id, lease token and payload. If there is no task it prints nothing, and the exit code is 3. With the first
 two words, say what became of it: "codeq complete", "codeq nack" or "codeq release", and "codeq heartbeat"
 while it takes longer than the lease.
 
@@ -54,8 +54,12 @@ func (c *claimCmd) Run(a *app) error {
 	claimed, err := server.Claim(ctx, client.ClaimOptions{
 		Commands: c.Commands, Lease: c.Lease, WorkerID: c.Name, Wait: c.Wait,
 	})
-	if err != nil || len(claimed) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(claimed) == 0 {
+		a.say("there is no task to take")
+		return saidBefore(exitNotThere)
 	}
 	return c.handOver(ctx, a, claimed[0])
 }
@@ -86,7 +90,7 @@ func (c *claimCmd) check() error {
 	}
 	request := wire.ClaimRequest{Commands: c.Commands, WorkerID: c.Name, Count: 1}
 	if _, refusal := wire.ParseClaimRequest(wire.AppendClaimRequest(nil, &request)); refusal != nil {
-		return &wrongError{refusal}
+		return &exitError{refusal, exitWrong}
 	}
 	return nil
 }
@@ -123,6 +127,28 @@ func (h *held) ref() (ref wire.TaskRef, err error) {
 	}
 	ref.Token = token
 	return ref, nil
+}
+
+// exited is how the program ended that has worked on a task.
+type exited struct {
+	ExitCode *int   `xor:"exit" help:"The program that worked on it ended with this exit code; it is kept with the task."`
+	Signal   string `xor:"exit" placeholder:"NAME" help:"The program was ended by this signal, like SIGKILL; it is kept with the task."`
+}
+
+// exit reads both.
+func (e *exited) exit() (exit wire.Exit, err error) {
+	if e.ExitCode != nil {
+		if *e.ExitCode < 0 || *e.ExitCode > wire.MaxExitCode {
+			return exit, wrong("--exit-code must be from 0 to %d, got %d", wire.MaxExitCode, *e.ExitCode)
+		}
+		return wire.Exit{Code: *e.ExitCode, Coded: true}, nil
+	}
+	if e.Signal != "" {
+		if problem := wire.NameProblem(e.Signal, wire.MaxSignalBytes); problem != "" {
+			return exit, wrong("--signal %s", problem)
+		}
+	}
+	return wire.Exit{Signal: e.Signal}, nil
 }
 
 // settle ends a delivery; without --json it says nothing when all is well, but

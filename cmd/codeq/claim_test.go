@@ -22,8 +22,8 @@ func claimed(t *testing.T, line string) (id, token, payload string) {
 
 func TestAScriptTakesATaskAndSaysWhatBecameOfIt(t *testing.T) {
 	h := newHouse(t)
-	if out := h.fine("claim", "hash"); out != "" {
-		t.Errorf("of nothing a claim prints %q", out)
+	if code, out, _ := h.run("", "claim", "hash"); code != exitNotThere || out != "" {
+		t.Errorf("of nothing a claim prints %q, exit code %d", out, code)
 	}
 	first := h.fine("enqueue", "hash", "{\"a\":\n \"b c\"}")
 	id, token, payload := claimed(t, h.fine("claim", "other", "hash", "--name", "cron", "--lease", "1m"))
@@ -41,10 +41,10 @@ func TestAScriptTakesATaskAndSaysWhatBecameOfIt(t *testing.T) {
 	has(t, h.fine("task", id), "PENDING", "0 of 5")
 
 	id, token, _ = claimed(t, h.fine("claim", "*", "--wait", "1m"))
-	if out := h.fine("nack", id, token, "no luck", "--delay", "0s"); out != "" {
+	if out := h.fine("nack", id, token, "no luck", "--delay", "0", "--exit-code", "3"); out != "" {
 		t.Errorf("a nack prints %q", out)
 	}
-	has(t, h.fine("task", id), "PENDING", "1 of 5", "no luck")
+	has(t, h.fine("task", id), "PENDING", "1 of 5", "exit code 3: no luck")
 
 	has(t, h.fine("claim", "hash", "--json"), `"leaseToken":"`, id)
 	code, out, err := h.run("", "complete", id, token, "{}")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,65 +9,108 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// cli is the command line.
+// cli is the command line: a noun with its verbs, or a word for what has no noun. The
+// tags, beside those of kong: eg is an example for the help, without names flags of
+// every command that mean nothing to this one, and for is the verb that a word stands
+// for.
 type cli struct {
 	globals
 
-	Serve     serveCmd     `cmd:"" help:"Run the server."`
-	Token     tokenCmd     `cmd:"" name:"token" help:"Make a token for a server that wants one."`
-	Work      workCmd      `cmd:"" help:"Run a program once for each task of a command."`
-	Enqueue   enqueueCmd   `cmd:"" help:"Post a task, or one for each line of a file."`
-	Result    resultCmd    `cmd:"" help:"Show the result of a task, and wait for it if asked to."`
-	Task      taskCmd      `cmd:"" help:"Show a task."`
-	Claim     claimCmd     `cmd:"" help:"Take a task, for a script that says itself what becomes of it."`
-	Complete  completeCmd  `cmd:"" help:"End a claimed task with its result."`
-	Nack      nackCmd      `cmd:"" help:"Have a claimed task tried again."`
-	Release   releaseCmd   `cmd:"" help:"Hand a claimed task back as if it had not been taken."`
-	Heartbeat heartbeatCmd `cmd:"" help:"Keep a claimed task for longer."`
-	Cancel    cancelCmd    `cmd:"" help:"Cancel a task that has not ended."`
-	Tasks     tasksCmd     `cmd:"" help:"List the tasks of a queue."`
-	Queues    queuesCmd    `cmd:"" help:"Show the figures of every queue."`
-	Dlq       dlqCmd       `cmd:"" help:"Work on dead letters."`
-	Config    configCmd    `cmd:"" help:"Look at the settings of the server."`
-	Health    healthCmd    `cmd:"" help:"See whether the server hands out work."`
-	Queue     queueCmd     `cmd:"" help:"Show or change one queue."`
-	Pause     pauseCmd     `cmd:"" help:"Keep the tasks of a queue from workers."`
-	Resume    resumeCmd    `cmd:"" help:"End the pause of a queue."`
-	Sessions  sessionsCmd  `cmd:"" help:"Show the sessions that are open, and what they hold."`
-	Backup    backupCmd    `cmd:"" help:"Copy the data of the running server into a new directory."`
-	Restore   restoreCmd   `cmd:"" help:"Make a data directory of a backup."`
-	Doctor    doctorCmd    `cmd:"" help:"Examine the data directory of a server that does not run."`
-	Bench     benchCmd     `cmd:"" help:"Measure a server under load, and check its answers."`
-	Version   versionCmd   `cmd:"" help:"Show the version of this program and of the server."`
+	Serve   serveCmd   `cmd:"" group:"Run it" without:"url,token" eg:"codeq serve --data /var/lib/codeq --listen 127.0.0.1:8080" help:"Run the server."`
+	Work    workCmd    `cmd:"" group:"Run it" help:"Run a program once for each task of a command."`
+	Enqueue enqueueCmd `cmd:"" group:"Run it" help:"Post a task, or one for each line of a file."`
+
+	Task  taskCmd  `cmd:"" group:"Tasks" help:"Look at tasks and cancel them, or take and end them by hand."`
+	Queue queueCmd `cmd:"" group:"Tasks" help:"Look at queues, pause them and change their settings."`
+	Dlq   dlqCmd   `cmd:"" group:"Tasks" help:"Work on dead letters."`
+
+	Session sessionCmd `cmd:"" group:"Operate" help:"Look at the sessions of workers and producers."`
+	Health  healthCmd  `cmd:"" group:"Operate" eg:"codeq health --wait 30s" help:"See whether the server hands out work."`
+	Config  configCmd  `cmd:"" group:"Operate" help:"Look at the settings of the server."`
+	Token   tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token" help:"Make a token for a server that wants one."`
+	Backup  backupCmd  `cmd:"" group:"Operate" help:"Copy the data of the running server into a new directory."`
+	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token" help:"Make a data directory of a backup."`
+	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token" eg:"codeq doctor /var/lib/codeq" help:"Examine the data directory of a server that does not run."`
+	Bench   benchCmd   `cmd:"" group:"Operate" eg:"codeq bench --seconds 5" help:"Measure a server under load, and check its answers."`
+
+	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print what makes bash, zsh or fish complete commands."`
+	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
+	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" eg:"codeq help queue set" eg:"codeq help exit-codes" help:"Show the page of a command, or the table of exit-codes."`
+
+	short
 }
 
-// globals are the flags that every command has.
+// short are words that are typed daily. Each is a verb of a noun.
+type short struct {
+	Tasks     tasksCmd     `cmd:"" hidden:"" for:"task list"`
+	Result    resultCmd    `cmd:"" hidden:"" for:"task result"`
+	Cancel    cancelCmd    `cmd:"" hidden:"" for:"task cancel"`
+	Claim     claimCmd     `cmd:"" hidden:"" for:"task claim"`
+	Complete  completeCmd  `cmd:"" hidden:"" for:"task complete"`
+	Nack      nackCmd      `cmd:"" hidden:"" for:"task nack"`
+	Release   releaseCmd   `cmd:"" hidden:"" for:"task release"`
+	Heartbeat heartbeatCmd `cmd:"" hidden:"" for:"task heartbeat"`
+	Queues    queuesCmd    `cmd:"" hidden:"" for:"queue list"`
+	Pause     pauseCmd     `cmd:"" hidden:"" for:"queue pause"`
+	Resume    resumeCmd    `cmd:"" hidden:"" for:"queue resume"`
+	Sessions  sessionsCmd  `cmd:"" hidden:"" for:"session list"`
+}
+
+// globals are the flags of every command to which they mean something.
 type globals struct {
-	URL   string `name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
-	Token string `env:"CODEQ_TOKEN" help:"Credential for the server, if it wants one."`
-	JSON  bool   `name:"json" help:"Answer in JSON."`
+	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
+	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Credential for the server, if it wants one."`
+	JSON        bool             `group:"For every command:" name:"json" help:"Answer in JSON."`
+	Quiet       bool             `group:"For every command:" short:"q" help:"Say nothing on standard error but errors, and only ids of the tasks that are made or listed."`
+	ShowVersion kong.VersionFlag `group:"For every command:" name:"version" help:"Show the version of this program."`
 }
 
-const description = "codeq is a durable task queue: post tasks, have any program work on them, read the results."
+const description = "A durable task queue: post tasks, have any program work on them, read results."
 
 // parser makes what reads a command line into c. exit is called when help was shown.
 func (c *cli) parser(a *app, exit func(int)) *kong.Kong {
 	parser, err := kong.New(c, append(readValues(),
 		kong.Name("codeq"),
 		kong.Description(description),
+		kong.Vars{"version": programVersion()},
 		kong.Writers(a.out, a.err),
 		kong.Exit(exit),
 		kong.Bind(a),
 		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Help(showHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 	)...)
 	if err == nil {
 		err = kong.Visit(parser.Model, namePlaceholders)
+	}
+	if err == nil {
+		err = explain(parser.Model)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("the command line does not hold together: %v", err))
 	}
 	return parser
+}
+
+// parse reads a command line. Without an error and a context it asked for help, which
+// has been shown.
+func (c *cli) parse(a *app, args []string) (*kong.Context, error) {
+	helped := false
+	parser := c.parser(a, func(int) { helped = true })
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		return nil, nil
+	case err != nil:
+		return nil, wrongCommandLine(err, args, parser.Model)
+	}
+	given := givenFlags(parsed)
+	for _, flag := range parser.Model.Flags {
+		if given[flag.Name] && meansNothing(flag, parsed.Selected()) {
+			return nil, wrong("--%s means nothing to \"codeq %s\": leave it out", flag.Name, parsed.Selected().Path())
+		}
+	}
+	return parsed, nil
 }
 
 // run does what a command line says and returns the exit code.
@@ -75,16 +119,11 @@ func run(args []string, a *app) int {
 		args = []string{"--help"}
 	}
 	var c cli
-	helped := false
 	out := &checkedOutput{to: a.out}
 	a.out = out
-	parser := c.parser(a, func(int) { helped = true })
-	parsed, err := parser.Parse(args)
-	if helped || out.lost != nil {
-		return a.end(out.lost)
-	}
-	if err != nil {
-		return a.end(wrongCommandLine(err, args, parser.Model))
+	parsed, err := c.parse(a, args)
+	if err != nil || parsed == nil || out.lost != nil {
+		return a.end(cmp.Or(out.lost, err))
 	}
 	a.globals, a.given = c.globals, givenFlags(parsed)
 	if a.URL == "" && !a.given["url"] {
@@ -109,12 +148,12 @@ func wrongCommandLine(err error, args []string, model *kong.Application) error {
 }
 
 // unknownFlag says what an unknown flag may have been meant for. The parser itself
-// takes a word like -5 or -foo for the flag of its first letter, and proposes -h, the
-// one flag of a letter.
+// takes a word like -5 or -foo for the flag of its first letter, and proposes those of a
+// letter.
 func unknownFlag(err error, args []string) error {
 	said, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
 	name, hint, _ := strings.Cut(said, ", did you mean ")
-	if !unknown || hint != "" && hint != `"-h"?` {
+	if !unknown || strings.Contains(hint, "--") {
 		return err
 	}
 	isWord := func(arg string) bool { return strings.HasPrefix(arg, name) }

@@ -53,8 +53,8 @@ var wrongLines = []struct {
 	{args: []string{"enqueue", "a", "1", "--key", ""}, want: "--key must not be empty"},
 	{args: []string{"enqueue", "a", "1", "--key", strings.Repeat("k", 513)}, want: "512"},
 	{args: []string{"enqueue", "a", "1", "--delay", "1500ms"}, want: "whole seconds"},
-	{args: []string{"enqueue", "a", "1", "--delay", "-1s"}, want: `--delay: must be a time like 500ms, 10s or 1m30s, got "-1s"`},
-	{args: []string{"enqueue", "a", "1", "--delay=-1s"}, want: `--delay: must be a time like 500ms, 10s or 1m30s, got "-1s"`},
+	{args: []string{"enqueue", "a", "1", "--delay", "-1s"}, want: `--delay: must be a time like 30s, 1m30s, 2h or 7d, or a number of seconds, got "-1s"`},
+	{args: []string{"enqueue", "a", "1", "--delay=-1s"}, want: `--delay: must be a time like 30s, 1m30s, 2h or 7d, or a number of seconds, got "-1s"`},
 	{args: []string{"enqueue", "a", "1", "--delay"}, want: "--delay: its value is missing; "},
 	{args: []string{"enqueue", "a", "1", "--delay", "--wait", "3s"}, want: `--delay: its value is missing: "--wait" behind it is taken for a flag; `},
 	{args: []string{"enqueue", "a", "1", "--priority", "-1"}, want: "priority must be an integer from 0 to 9, got -1"},
@@ -125,6 +125,18 @@ var wrongLines = []struct {
 	{args: []string{"work", "a", "--lease", "1ms", "--", "cat"}, want: "lease must be whole seconds"},
 	{args: []string{"work", "a", "--lease", "0s", "--", "cat"}, want: "lease must be whole seconds"},
 	{args: []string{"work", "a", "--lease", "13h", "--", "cat"}, want: "lease must be whole seconds"},
+	{args: []string{"queue", "set", "a"}, want: `nothing is changed: name a setting, like --lease 5m; "codeq queue show a" shows`},
+	{args: []string{"queue", "set", "0"}, want: "nothing is changed"},
+	{args: []string{"queue", "set", "a", "--lease", "5x"}, want: "--lease: must be a time like 30s"},
+	{args: []string{"tasks", "a", "--status", "bogus"}, want: `--status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got "bogus"`},
+	{args: []string{"task", "list", "a", "--state", "bogus"}, want: `--state must be one of "ready","delayed","inProgress","dlq","done"`},
+	{args: []string{"nack", heldID, heldToken, "--exit-code", "-1"}, want: "--exit-code must be from 0 to 4294967295, got -1"},
+	{args: []string{"nack", heldID, heldToken, "--exit-code", "1", "--signal", "SIGKILL"}, want: "--exit-code and --signal can't be used together"},
+	{args: []string{"nack", heldID, heldToken, "--signal", strings.Repeat("S", 33)}, want: "--signal must be at most 32 bytes"},
+	{args: []string{"complete", heldID, heldToken, "{}", "--exit-code", "0"}, want: "--exit-code and --signal go with --error"},
+	{args: []string{"task"}, want: `"codeq task --help"`},
+	{args: []string{"task", "enqueue", "a"}, want: `"codeq task --help"`},
+	{args: []string{"completion", "tcsh"}, want: `"bash","zsh","fish"`},
 	{args: []string{"serve", "--shards", "33"}, want: "from 1 to 32"},
 	{args: []string{"serve", "--shards=-1"}, want: "from 1 to 32"},
 }
@@ -153,7 +165,7 @@ func oneSentence(t *testing.T, said, want string) {
 	}
 }
 
-func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
+func TestNoServerIsOneSentenceAndExitCode75(t *testing.T) {
 	want := `no codeq server answers at http://127.0.0.1:1: start one with "codeq serve", or name another with --url`
 	for _, args := range [][]string{
 		{"enqueue", "a", "1"},
@@ -181,8 +193,8 @@ func TestNoServerIsOneSentenceAndExitCodeOne(t *testing.T) {
 		{"work", "a", "--once", "--", "cat"},
 	} {
 		code, out, err := codeq("", append([]string{"--url", nowhere}, args...)...)
-		if code != exitFailed || out != "" {
-			t.Errorf("%q: exit code %d and output %q, want 1 and none", args, code, out)
+		if code != exitAgain || out != "" {
+			t.Errorf("%q: exit code %d and output %q, want 75 and none", args, code, out)
 		}
 		oneSentence(t, err, want)
 	}

@@ -13,17 +13,23 @@ type completeCmd struct {
 	held
 	Result *string `arg:"" optional:"" help:"The result, a JSON object; - is standard input."`
 	Error  *string `placeholder:"TEXT" help:"The task failed for good, and this is why. It is not tried again."`
+	exited
 }
 
 // Run ends a task that was claimed.
 func (c *completeCmd) Run(a *app) error {
+	exit, err := c.exit()
 	switch {
+	case err != nil:
+		return err
+	case exit != (wire.Exit{}) && c.Error == nil:
+		return wrong("--exit-code and --signal go with --error: they say how the work failed")
 	case (c.Result == nil) == (c.Error == nil):
 		return wrong("give either a result, like '{}', or --error with the reason")
 	case c.Error != nil && *c.Error == "":
 		return wrong("--error must not be empty: it says why the task failed")
 	case c.Error != nil:
-		return c.settle(a, client.Fail(*c.Error))
+		return c.settle(a, client.Fail(*c.Error).Exited(exit))
 	}
 	result, err := c.result(a)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 )
 
 type dlqCmd struct {
-	List    dlqListCmd    `cmd:"" help:"List dead letters, the newest first."`
-	Reasons dlqReasonsCmd `cmd:"" help:"Show why tasks of a queue are dead, the most frequent reason first."`
-	Replay  dlqReplayCmd  `cmd:"" help:"Give dead letters all their attempts back."`
-	Purge   dlqPurgeCmd   `cmd:"" help:"Remove dead letters for good."`
+	List    dlqListCmd    `cmd:"" eg:"codeq dlq list mail --cause failed" help:"List dead letters, the newest first."`
+	Reasons dlqReasonsCmd `cmd:"" eg:"codeq dlq reasons mail" help:"Show why tasks of a queue are dead, the most frequent reason first."`
+	Replay  dlqReplayCmd  `cmd:"" eg:"codeq dlq replay mail --error timeout --limit 100" help:"Give dead letters all their attempts back."`
+	Purge   dlqPurgeCmd   `cmd:"" eg:"codeq dlq purge mail --older-than 30d" help:"Remove dead letters for good."`
 }
 
 // deadFilter says which dead letters a command is about.
 type deadFilter struct {
 	Worker    string        `help:"Only those that this worker had last."`
 	ErrorPart string        `name:"error" help:"Only those whose error contains this text."`
-	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h."`
+	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h or 7d."`
 	deadCause
 }
 

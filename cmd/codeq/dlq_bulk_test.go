@@ -102,19 +102,20 @@ func TestN23CountIsToldHoweverAReplayEnds(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		second http.HandlerFunc
+		code   int
 		want   string
 	}{
-		"the server goes away": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"the server goes away": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, exitAgain,
 			"1000 dead letters of q are ready again before this ended, and perhaps some of the request that was not answered: "},
 		"the server refuses": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = fmt.Fprint(w, `{"error":"no more","code":"forbidden","retryable":false}`) // as above
-		}, "1000 dead letters of q are ready again before this ended: no more (forbidden)"},
+		}, exitFailed, "1000 dead letters of q are ready again before this ended: no more (forbidden)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errs := codeq("", "--url", deadServer(t, c.second), "dlq", "replay", "q", "--limit", "100000")
-			if code != exitFailed {
-				t.Errorf("exit code %d", code)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
 			}
 			oneSentence(t, errs, c.want)
 		})

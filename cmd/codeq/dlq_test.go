@@ -28,8 +28,8 @@ func TestDeadLettersAreReplayedByIdAndByQueue(t *testing.T) {
 	has(t, h.fine("dlq", "replay", id), "PENDING", "attempts    0 of 1")
 	code, _, errs := h.run("", "dlq", "replay", id)
 	has(t, errs, "no dead letter")
-	if code != exitFailed {
-		t.Errorf("a second replay ends with %d, want %d", code, exitFailed)
+	if code != exitNotThere {
+		t.Errorf("a second replay ends with %d, want %d", code, exitNotThere)
 	}
 	code, _, errs = h.run("", "dlq", "replay", "brittle", "--limit", "3")
 	has(t, errs, "0 dead letters of brittle are ready again, 0 are left")

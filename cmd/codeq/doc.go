@@ -8,5 +8,6 @@
 //
 // Text for people goes to standard output when it is the answer and to
 // standard error when it is about the work; with --json the answer is JSON.
-// Exit codes: 0 fine, 1 it did not work, 2 the command line was wrong.
+// Exit codes are decided from the error in one place, exitCode: 0 done, 1 failed,
+// 2 wrong call, 3 not there, 75 try again.
 package main

@@ -95,7 +95,7 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 		checked.IdempotencyKey = *e.Key
 	}
 	if _, refusal := wire.ParseEnqueueRequest(wire.AppendEnqueueRequest(nil, &checked)); refusal != nil {
-		return request, &wrongError{refusal}
+		return request, &exitError{refusal, exitWrong}
 	}
 	return request, nil
 }
@@ -191,7 +191,7 @@ func excerpt(payload []byte) string {
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
 	// A task with a key is posted until there is an answer, for so long.
 	postFor := max(e.Wait, giveUpAfter)
-	posting, stop := context.WithTimeoutCause(ctx, postFor, fmt.Errorf("the time of %s for posting is over", postFor))
+	posting, stop := context.WithTimeoutCause(ctx, postFor, tryAgain("the time of %s for posting is over", postFor))
 	defer stop()
 	enqueued, err := c.Post(posting, request)
 	if errors.Is(err, client.ErrOutcomeUnknown) && request.IdempotencyKey != "" {

@@ -44,7 +44,7 @@ func newHouse(t *testing.T) *house {
 }
 
 func (h *house) run(input string, args ...string) (code int, out, err string) {
-	return codeq(input, append([]string{"--url", h.url}, args...)...)
+	return codeq(input, toServer(h.url, args)...)
 }
 
 // fine runs a command that must succeed and returns what it printed.
@@ -97,7 +97,7 @@ func TestTaskIsPostedWorkedOnAndRead(t *testing.T) {
 	has(t, h.fine("task", id), "PENDING", "0 of 5", `{"b":1, "a":12345678901234567890}`)
 	has(t, h.fine("queues"), "hash     1      0")
 	code, out, err := h.run("", "result", id)
-	if code != exitFailed || out != "" {
+	if code != exitAgain || out != "" {
 		t.Errorf("a result before there is one: exit code %d, output %q", code, out)
 	}
 	oneSentence(t, err, "result_not_found")

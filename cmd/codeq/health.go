@@ -42,7 +42,7 @@ func (h *healthCmd) Run(a *app) error {
 }
 
 type configCmd struct {
-	Show configShowCmd `cmd:"" help:"Show the settings of the server, and where each comes from."`
+	Show configShowCmd `cmd:"" eg:"codeq config show" help:"Show the settings of the server, and where each comes from."`
 }
 
 type configShowCmd struct{}

@@ -18,7 +18,7 @@ func TestU10HealthIsReadyOrAFailureInOneLine(t *testing.T) {
 	}
 	has(t, h.fine("health", "--json"), `{"status":"ready"`)
 	code, out, errs := codeq("", "health", "--url", nowhere)
-	if code != exitFailed || out != "" {
+	if code != exitAgain || out != "" {
 		t.Errorf("without a server: exit code %d, output %q", code, out)
 	}
 	oneSentence(t, errs, "not ready: no codeq server answers")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,4 +82,13 @@ func codeq(input string, args ...string) (code int, out, err string) {
 	tt := newTerminal(input)
 	code = run(args, tt.app)
 	return code, tt.out.String(), tt.err.String()
+}
+
+// toServer is a command line that asks that server, if its command asks any.
+func toServer(url string, args []string) []string {
+	i := slices.IndexFunc(args, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	if i >= 0 && slices.Contains([]string{"serve", "doctor", "restore", "token", "completion", "help"}, args[i]) {
+		return args
+	}
+	return append([]string{"--url", url}, args...)
 }

@@ -297,7 +297,7 @@ func TestProgramIsLookedForBeforeAnyTaskIsTaken(t *testing.T) {
 	}
 	for _, name := range []string{"no-such-program", plain, t.TempDir(), ""} {
 		_, err := findProgram([]string{name})
-		var mistake *wrongError
+		var mistake *exitError
 		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "can not be run") {
 			t.Errorf("%q: %v, want a mistake in the command line", name, err)
 		}

@@ -12,8 +12,11 @@ import (
 )
 
 type queueCmd struct {
-	Show queueShowCmd `cmd:"" help:"Show the figures and settings of a queue."`
-	Set  queueSetCmd  `cmd:"" help:"Change settings of a queue. 0 or nothing goes back to the server's default."`
+	List   queuesCmd    `cmd:"" eg:"codeq queue list" help:"Show the figures of every queue."`
+	Show   queueShowCmd `cmd:"" eg:"codeq queue show mail" help:"Show the figures and settings of a queue."`
+	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 or nothing goes back to the server's default."`
+	Pause  pauseCmd     `cmd:"" eg:"codeq pause mail" help:"Keep the tasks of a queue from workers."`
+	Resume resumeCmd    `cmd:"" eg:"codeq resume mail" help:"End the pause of a queue."`
 }
 
 type queueShowCmd struct {
@@ -43,6 +46,9 @@ type queueSetCmd struct {
 // Run changes what is named and leaves the rest. Two people who change one
 // queue at the same time may undo one another.
 func (q *queueSetCmd) Run(a *app) error {
+	if *q == (queueSetCmd{Command: q.Command}) {
+		return wrong("nothing is changed: name a setting, like --lease 5m; \"codeq queue show %s\" shows what holds", q.Command)
+	}
 	for name, d := range map[string]*time.Duration{
 		"lease": q.Lease, "backoff-base": q.BackoffBase, "backoff-max": q.BackoffMax,
 		"retention": q.Retention, "dlq-retention": q.DLQRetention,

@@ -26,7 +26,7 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	}
 	oneSentence(t, err, "a spread queue can be put into one order only while no shard but its home holds a task of it")
 	code, out, err = h.run("", "queue", "set", "hash", "--backoff", "never")
-	if code != exitFailed || out != "" {
+	if code != exitWrong || out != "" {
 		t.Errorf("a policy that does not exist: exit code %d, output %q", code, out)
 	}
 	oneSentence(t, err, "backoff.policy must be one of")

@@ -8,6 +8,10 @@ import (
 	"codeq/wire"
 )
 
+type sessionCmd struct {
+	List sessionsCmd `cmd:"" eg:"codeq session list" help:"Show the sessions that are open, and what they hold."`
+}
+
 type sessionsCmd struct{ times }
 
 // Run shows every session of the tenant, all pages of the list. In JSON each

@@ -101,7 +101,7 @@ func (s *serveCmd) settle(a *app) (*config.Resolved, error) {
 		Flags: a.given, Env: os.Getenv, File: s.Config, Variables: variables(), Beside: besideSettings,
 	})
 	if err != nil {
-		return nil, &wrongError{err}
+		return nil, &exitError{err, exitWrong}
 	}
 	if s.Tokens == "" {
 		if err := auth.CheckListener(s.Listen, s.InsecureNoAuth); err != nil {

@@ -9,12 +9,25 @@ import (
 )
 
 type taskCmd struct {
+	Show   taskShowCmd `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
+	List   tasksCmd    `cmd:"" eg:"codeq task list mail --state done --status FAILED" help:"List the tasks of a queue."`
+	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, and wait for it if asked to."`
+	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057" help:"Cancel a task that has not ended."`
+
+	Claim     claimCmd     `cmd:"" group:"By hand" help:"Take a task, for a script that says itself what becomes of it."`
+	Complete  completeCmd  `cmd:"" group:"By hand" eg:"codeq complete \"$id\" \"$token\" '{\"sum\":12}'" eg:"codeq complete \"$id\" \"$token\" --error 'no such file' --exit-code 2" help:"End a claimed task with its result."`
+	Nack      nackCmd      `cmd:"" group:"By hand" eg:"codeq nack \"$id\" \"$token\" 'no luck' --delay 5m" help:"Have a claimed task tried again."`
+	Release   releaseCmd   `cmd:"" group:"By hand" eg:"codeq release \"$id\" \"$token\" --stopping" help:"Hand a claimed task back as if it had not been taken."`
+	Heartbeat heartbeatCmd `cmd:"" group:"By hand" eg:"codeq heartbeat \"$id\" \"$token\" --extend 1m" help:"Keep a claimed task for longer."`
+}
+
+type taskShowCmd struct {
 	ID string `arg:"" name:"id" help:"Id of the task."`
 	times
 }
 
 // Run shows one task.
-func (t *taskCmd) Run(a *app) error {
+func (t *taskShowCmd) Run(a *app) error {
 	id, err := parseID(t.ID)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,7 +14,7 @@ type tasksCmd struct {
 	Command string `arg:"" help:"Queue whose tasks are listed."`
 	State   string `default:"ready" enum:"ready,delayed,inProgress,dlq,done" help:"ready, delayed, inProgress, dlq or done."`
 	tasksFilter
-	Status string `help:"Only those with this status, like FAILED."`
+	Status string `help:"Only those with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED."`
 }
 
 // tasksFilter is what every list of tasks takes.
@@ -27,7 +28,13 @@ type tasksFilter struct {
 
 // Run lists tasks of a queue.
 func (t *tasksCmd) Run(a *app) error {
-	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: wire.Status(strings.ToUpper(t.Status))}, &t.tasksFilter, a.taskTable)
+	status := wire.Status(strings.ToUpper(t.Status))
+	switch status {
+	case "", wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled:
+	default:
+		return wrong("--status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", t.Status)
+	}
+	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: status}, &t.tasksFilter, a.taskTable)
 }
 
 // placesOf says what the tasks of a state are, in words.
@@ -64,6 +71,10 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 	}
 	switch {
 	case a.JSON:
+	case a.Quiet:
+		for _, t := range tasks {
+			err = cmp.Or(err, a.writeLine(t.ID.AppendTo(nil)))
+		}
 	case len(tasks) == 0:
 		a.say("no such task among %s of %s%s", placesOf[q.State], printable(q.Command), orOneTask(q.Command))
 	default:

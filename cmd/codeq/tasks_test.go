@@ -53,7 +53,7 @@ func TestTasksOfAQueueAreListed(t *testing.T) {
 		}
 	}
 	code, _, err = h.run("", "tasks", "hash", "--cursor", "x")
-	if code != exitFailed {
+	if code != exitWrong {
 		t.Errorf("a cursor that is none: exit code %d", code)
 	}
 	oneSentence(t, err, "invalid_argument")

@@ -15,7 +15,7 @@ import (
 
 // tell counts and prints the answers as they come.
 func (b *bulk) tell() {
-	if b.app.errIsTerminal && !b.app.JSON {
+	if b.app.errIsTerminal && !b.app.JSON && !b.app.Quiet {
 		b.bar = progressbar.NewOptions64(b.file.size,
 			progressbar.OptionSetWriter(b.app.err),
 			progressbar.OptionSetDescription("posting "+printable(b.file.name)),
@@ -28,10 +28,13 @@ func (b *bulk) tell() {
 	for next := range b.answers {
 		b.judge(&next)
 		b.count(next)
-		if b.app.JSON {
-			b.answer(next)
-		} else if next.err != nil {
-			b.step(func() { b.app.say("line %d: %s", next.number, sentence(next.err)) })
+		switch {
+		case b.app.JSON:
+			b.answer(next, answerJSON(next))
+		case next.err == nil && b.app.Quiet:
+			b.answer(next, next.enqueued.TaskID.AppendTo(nil))
+		case next.err != nil:
+			b.step(func() { b.app.complain("line %d: %s", next.number, sentence(next.err)) })
 		}
 		b.progress(next.size)
 		<-b.room // only now is the place free for the next line
@@ -41,11 +44,11 @@ func (b *bulk) tell() {
 
 // answer prints an answer for programs. When one can not be printed no more lines
 // are posted, and the tasks of those that were are named for people.
-func (b *bulk) answer(next answer) {
-	if err := b.app.writeLine(answerJSON(next)); err != nil {
+func (b *bulk) answer(next answer, line []byte) {
+	if err := b.app.writeLine(line); err != nil {
 		b.cut(err)
 		if next.err == nil {
-			b.app.say("line %d: made %s", next.number, next.enqueued.TaskID)
+			b.app.complain("line %d: made %s", next.number, next.enqueued.TaskID)
 		}
 	}
 }
@@ -126,6 +129,9 @@ func (b *bulk) summary() error {
 		}
 		return b.app.writeLine(append(line, '}'))
 	}
+	if b.app.Quiet {
+		return nil
+	}
 	line := fmt.Appendf(nil, "%s: %s", printable(b.file.name), counted(b.created, "new task"))
 	if b.replayed > 0 {
 		line = fmt.Appendf(line, ", %s with a task from before in this run", counted(b.replayed, "line"))
@@ -156,7 +162,7 @@ func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Durat
 	ids := make(chan wire.TaskID)
 	var waiters sync.WaitGroup
 	var mu sync.Mutex // held to print and to count
-	unfinished := 0
+	worst := exitFine
 	var broken error
 	for range waitersAtOnce {
 		waiters.Go(func() {
@@ -168,8 +174,8 @@ func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Durat
 					err = completed(answer)
 				}
 				if err != nil && ctx.Err() == nil {
-					unfinished++
-					b.app.say("task %s: %s", id, sentence(err))
+					worst = worseExit(worst, exitCode(err))
+					b.app.complain("task %s: %s", id, sentence(err))
 				}
 				mu.Unlock()
 			}
@@ -188,8 +194,8 @@ func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Durat
 		return context.Cause(ctx)
 	case broken != nil:
 		return broken
-	case unfinished > 0:
-		return errSaid
+	case worst != exitFine:
+		return saidBefore(worst)
 	}
 	return nil
 }

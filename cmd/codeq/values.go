@@ -90,7 +90,7 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	d, ok := wire.ParseDuration(word)
 	if !ok {
-		return fmt.Errorf("must be a time like 500ms, 10s or 1m30s, got %.40q", word)
+		return fmt.Errorf("must be %s, got %.40q", wire.DurationForm, word)
 	}
 	target.SetInt(int64(d))
 	return nil

@@ -14,6 +14,11 @@ const versionPatience = 2 * time.Second
 
 type versionCmd struct{}
 
+// programVersion is what this program is, in a line.
+func programVersion() string {
+	return fmt.Sprintf("codeq %s, commit %s, %s", version, commit, runtime.Version())
+}
+
 // Run shows what this program is, and what the server is if one answers.
 func (v *versionCmd) Run(a *app) error {
 	ctx, c, done, err := a.connect()
@@ -40,7 +45,6 @@ func (v *versionCmd) Run(a *app) error {
 	if failed != nil {
 		server = "none answers; " + sentence(failed)
 	}
-	_, err = fmt.Fprintf(a.out, "codeq %s, commit %s, %s\nserver at %s: %s\n",
-		version, commit, runtime.Version(), c.URL(), printable(server))
+	_, err = fmt.Fprintf(a.out, "%s\nserver at %s: %s\n", programVersion(), c.URL(), printable(server))
 	return err
 }

@@ -87,7 +87,7 @@ func (w *workCmd) Run(a *app) error {
 	}
 	defer c.Close()
 	a.detach()
-	p.say = a.say
+	p.say = a.complain
 	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose}).to
 	shift := &shift{app: a, command: w.Command, window: w.Window, program: p}
 	p.begins = shift.begins
@@ -96,7 +96,7 @@ func (w *workCmd) Run(a *app) error {
 		Handler: p.work, Settled: shift.settled, Connected: shift.connected,
 	})
 	if err != nil {
-		return &wrongError{err}
+		return &exitError{err, exitWrong}
 	}
 	return shift.run(worker)
 }
@@ -209,7 +209,7 @@ func (s *shift) connected(welcome *wire.Welcome) {
 
 // begins says that the program runs for a task.
 func (s *shift) begins(t *wire.Task) {
-	if !s.app.JSON {
+	if !s.app.JSON && !s.app.Quiet {
 		fmt.Fprintln(s.app.err, attempt(t)+" begins")
 	}
 }
@@ -224,6 +224,9 @@ func (s *shift) settled(done client.Settlement) {
 	if s.app.JSON {
 		// A line that cannot be written is no reason to stop working.
 		_ = s.app.writeLine(settledJSON(done))
+		return
+	}
+	if s.app.Quiet && done.Outcome.Kind == client.Completed {
 		return
 	}
 	line := attempt(done.Task) + becomes(done)

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+const (
+	exitFine     = 0
+	exitFailed   = 1
+	exitWrong    = 2
+	exitNotThere = 3
+	exitAgain    = 75 // EX_TEMPFAIL of sysexits.h
+)
+
+// exitTable is what "codeq help exit-codes" and docs/cli.md say.
+var exitTable = []struct {
+	code    int
+	word    string
+	meaning string
+}{
+	{exitFine, "done", "it is done"},
+	{exitFailed, "failed", "the server refused it, it broke, it was stopped, or the task whose result was asked for did not complete"},
+	{exitWrong, "wrong call", "the command line or what it names can not be meant so; nothing was done"},
+	{exitNotThere, "not there", "there is no such task, queue or dead letter, or there was no task to claim"},
+	{exitAgain, "try again", "no server answers, it is starting, stopping, too busy or full, the time to wait is over, or no answer says whether it was done"},
+}
+
+// exitOfCode is the exit code of each refusal of the server.
+var exitOfCode = map[wire.Code]int{
+	wire.CodeInvalidBody:         exitWrong,
+	wire.CodeInvalidCommand:      exitWrong,
+	wire.CodeInvalidPriority:     exitWrong,
+	wire.CodeInvalidTime:         exitWrong,
+	wire.CodeInvalidWebhook:      exitWrong,
+	wire.CodeInvalidResult:       exitWrong,
+	wire.CodeInvalidArgument:     exitWrong,
+	wire.CodeUnknownMember:       exitWrong,
+	wire.CodeUnauthenticated:     exitFailed,
+	wire.CodeForbidden:           exitFailed,
+	wire.CodeTaskNotFound:        exitNotThere,
+	wire.CodeResultNotFound:      exitAgain, // the task has not ended
+	wire.CodeNotOwner:            exitFailed,
+	wire.CodeLeaseLost:           exitFailed,
+	wire.CodeNotInProgress:       exitFailed,
+	wire.CodeAlreadyTerminal:     exitFailed,
+	wire.CodeIdempotencyConflict: exitFailed,
+	wire.CodeNotInDLQ:            exitNotThere,
+	wire.CodeQueueNotEmpty:       exitFailed,
+	wire.CodeNotFound:            exitFailed, // the server has no such route
+	wire.CodeMethodNotAllowed:    exitFailed,
+	wire.CodeUnsupported:         exitFailed,
+	wire.CodeTooLarge:            exitWrong,
+	wire.CodeRateLimited:         exitAgain,
+	wire.CodeInternal:            exitFailed,
+	wire.CodeOverloaded:          exitAgain,
+	wire.CodeDraining:            exitAgain,
+	wire.CodeNotLeader:           exitAgain,
+	wire.CodeStorageFull:         exitAgain,
+	wire.CodeForbiddenHost:       exitFailed,
+	wire.CodeForbiddenOrigin:     exitFailed,
+}
+
+// exitError is an error that has its exit code.
+type exitError struct {
+	error
+	code int
+}
+
+// Unwrap is the error itself.
+func (e *exitError) Unwrap() error { return e.error }
+
+// wrong is a mistake in the command line.
+func wrong(format string, args ...any) error {
+	return &exitError{fmt.Errorf(format, args...), exitWrong}
+}
+
+// tryAgain is what may be otherwise later.
+func tryAgain(format string, args ...any) error {
+	return &exitError{fmt.Errorf(format, args...), exitAgain}
+}
+
+// errSaid ends a command when all has been said already, with exit code 1 if nothing
+// around it says another.
+var errSaid = errors.New("already said")
+
+// saidBefore ends a command with that exit code when all has been said already.
+func saidBefore(code int) error { return &exitError{errSaid, code} }
+
+// exitCode is the one place that decides with which code a command ends.
+func exitCode(err error) int {
+	var own *exitError
+	var refusal *wire.Error
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.As(err, &own):
+		return own.code
+	case errors.Is(err, client.ErrOutcomeUnknown), errors.Is(err, context.DeadlineExceeded), client.Unanswered(err):
+		return exitAgain
+	case errors.As(err, &refusal):
+		if code, known := exitOfCode[refusal.Code]; known {
+			return code
+		}
+	}
+	return exitFailed
+}
+
+// worseExit is how both together end: what only has to be tried again comes after what
+// failed.
+func worseExit(one, other int) int {
+	if one == exitFine || one == exitAgain && other != exitFine {
+		return other
+	}
+	return one
+}
+
+// showExitCodes is the page of the exit codes.
+func (a *app) showExitCodes() error {
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprint(w, "Every command ends with one of these exit codes:\n\n")
+	for _, row := range exitTable {
+		fmt.Fprintf(w, "  %d\t%s\t%s\n", row.code, row.word, row.meaning)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+)
+
+type helpCmd struct {
+	Words []string `arg:"" optional:"" name:"command" help:"Command whose page is shown, like queue set, or exit-codes."`
+}
+
+// Run shows what --help behind the same words shows.
+func (h *helpCmd) Run(a *app) error {
+	if slices.Equal(h.Words, []string{"exit-codes"}) {
+		return a.showExitCodes()
+	}
+	var c cli
+	_, err := c.parse(a, append(h.Words, "--help"))
+	return err
+}
+
+// explain adds the examples of commands to their pages, and gives words that stand for
+// a verb its page.
+func explain(model *kong.Application) error {
+	model.HelpFlag.Help = "Show this page."
+	leaves := model.Leaves(false)
+	for _, n := range leaves {
+		if examples := n.Tag.GetAll("eg"); len(examples) > 0 {
+			n.Detail = strings.TrimSpace(n.Detail + "\n\nExample:\n\n  " + strings.Join(examples, "\n  "))
+		}
+	}
+	for _, n := range leaves {
+		verb := n.Tag.Get("for")
+		if verb == "" {
+			continue
+		}
+		i := slices.IndexFunc(leaves, func(n *kong.Node) bool { return n.Path() == verb })
+		if i < 0 {
+			return fmt.Errorf("%s stands for %q, which is no command", n.Name, verb)
+		}
+		n.Help, n.Detail = leaves[i].Help, leaves[i].Detail
+		leaves[i].Help += fmt.Sprintf(" Short: codeq %s.", n.Name)
+	}
+	return nil
+}
+
+// meansNothing reports a flag of every command that the selected one has no use for.
+func meansNothing(flag *kong.Flag, selected *kong.Node) bool {
+	for n := selected; n != nil; n = n.Parent {
+		if slices.Contains(strings.Split(n.Tag.Get("without"), ","), flag.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// showHelp prints the page of a command or of a noun; of the program alone all commands
+// on one screen.
+func showHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	selected := ctx.Selected()
+	if selected == nil {
+		return overview(ctx)
+	}
+	for _, flag := range ctx.Model.Flags {
+		flag.Hidden = flag.Name == "version" || meansNothing(flag, selected)
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// overview lists every command once: a noun with its verbs.
+func overview(ctx *kong.Context) error {
+	w := tabwriter.NewWriter(ctx.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "Usage: codeq COMMAND [flags]\n%s\n\n", description)
+	group, short := "", []*kong.Node(nil)
+	for _, n := range ctx.Model.Children {
+		if n.Hidden {
+			short = append(short, n)
+			continue
+		}
+		title := ""
+		if n.Group.Title != group {
+			group = n.Group.Title
+			title = group
+		}
+		about := n.Help
+		if len(n.Children) > 0 {
+			about = namesOf(n.Children, "\n\t\t")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", title, n.Name, about)
+	}
+	fmt.Fprintf(w, "Short\t%s\n", namesOf(short, "\n\t"))
+	fmt.Fprintln(w, "All\t--url, --token, --json, -q; \"codeq COMMAND --help\" shows examples")
+	return w.Flush()
+}
+
+// namesOf are the names of commands, in lines short enough for the first page.
+func namesOf(nodes []*kong.Node, lineEnd string) string {
+	const columns = 58
+	text, length := "", 0
+	for i, n := range nodes {
+		switch {
+		case i == 0:
+		case length+len(n.Name) > columns:
+			text, length = text+","+lineEnd, 0
+		default:
+			text += ", "
+		}
+		text, length = text+n.Name, length+len(n.Name)+len(", ")
+	}
+	return text
+}
