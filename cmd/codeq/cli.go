@@ -11,8 +11,8 @@ import (
 
 // cli is the command line: a noun with its verbs, or a word for what has no noun. The
 // tags, beside those of kong: eg is an example for the help, without names flags of
-// every command that mean nothing to this one, and for is the verb that a word stands
-// for.
+// every command that mean nothing to this one, for is the verb that a word stands for,
+// and choice is what completion offers for a value.
 type cli struct {
 	globals
 

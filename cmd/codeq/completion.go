@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,8 +66,11 @@ func completionPages(model *kong.Application) (pages []completionPage) {
 	return pages
 }
 
-// choiceOf are the values that a flag or an argument is chosen of.
-func choiceOf(v *kong.Value) string { return strings.ReplaceAll(v.Enum, ",", " ") }
+// choiceOf are the values that a flag or an argument is chosen of: its enum, or what its
+// tag choice offers.
+func choiceOf(v *kong.Value) string {
+	return strings.ReplaceAll(cmp.Or(v.Enum, v.Tag.Get("choice")), ",", " ")
+}
 
 // bashScript and zshScript share what stands in place of %s: it finds the command in the
 // words before the cursor, and sets what may come next. Where that is nothing, the shell

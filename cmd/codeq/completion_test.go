@@ -23,6 +23,7 @@ var completions = []struct {
 	{"codeq tasks mail --st", true, "--state --status"},
 	{"codeq task list mail --state ", true, "ready delayed inProgress dlq done"},
 	{"codeq task list mail --state d", true, "delayed dlq done"},
+	{"codeq dlq list mail --cause ", true, "exhausted released_too_often failed all"},
 	{"codeq serve --to", true, "--tokens"},
 	{"codeq completion ", true, "bash zsh fish"},
 	{"codeq work mail -- task l", true, ""},

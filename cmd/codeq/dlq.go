@@ -19,15 +19,15 @@ type dlqCmd struct {
 
 // deadFilter says which dead letters a command is about.
 type deadFilter struct {
-	Worker    string        `help:"Only those that this worker had last."`
-	ErrorPart string        `name:"error" help:"Only those whose error contains this text."`
+	Worker    string        `placeholder:"NAME" help:"Only those that this worker had last."`
+	ErrorPart string        `name:"error" placeholder:"TEXT" help:"Only those whose error contains this text."`
 	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h or 7d."`
 	deadCause
 }
 
 // deadCause says why the letters died that a command is about.
 type deadCause struct {
-	Cause string `help:"Only those with this cause: exhausted, released_too_often, failed, or all."`
+	Cause string `choice:"exhausted,released_too_often,failed,all" help:"Only those with this cause: exhausted, released_too_often, failed, or all."`
 }
 
 func (d *deadCause) check() error {

@@ -36,7 +36,7 @@ type queueSetCmd struct {
 	Spread       *bool          `negatable:"" help:"Let tasks without a key lie on all shards, for one queue that is more than a processor can do; it then has an order on each shard only. Ends only while all its tasks lie on one shard."`
 	MaxAttempts  *int           `help:"How many executions may fail, for tasks that do not say."`
 	Lease        *time.Duration `help:"How long a task stays with a worker that does not say."`
-	Backoff      *string        `placeholder:"POLICY" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
+	Backoff      *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
 	BackoffBase  *time.Duration `help:"The first wait."`
 	BackoffMax   *time.Duration `help:"The longest wait."`
 	Retention    *time.Duration `help:"How long ended tasks stay."`

@@ -14,13 +14,13 @@ type tasksCmd struct {
 	Command string `arg:"" help:"Queue whose tasks are listed."`
 	State   string `default:"ready" enum:"ready,delayed,inProgress,dlq,done" help:"ready, delayed, inProgress, dlq or done."`
 	tasksFilter
-	Status string `help:"Only those with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED."`
+	Status string `choice:"PENDING,IN_PROGRESS,COMPLETED,FAILED,CANCELLED" help:"Only those with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED."`
 }
 
 // tasksFilter is what every list of tasks takes.
 type tasksFilter struct {
-	Worker    string `help:"Only those that this worker has, or had last."`
-	ErrorPart string `name:"error" help:"Only those whose error contains this text."`
+	Worker    string `placeholder:"NAME" help:"Only those that this worker has, or had last."`
+	ErrorPart string `name:"error" placeholder:"TEXT" help:"Only those whose error contains this text."`
 	Limit     int    `short:"n" default:"20" help:"How many to show."`
 	Cursor    string `help:"Go on where a list before has ended."`
 	times

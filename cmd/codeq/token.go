@@ -19,7 +19,7 @@ type tokenNewCmd struct {
 	Name      string        `required:"" placeholder:"NAME" help:"Name of the token for people."`
 	Tenant    string        `default:"default" help:"Tenant whose tasks it is for."`
 	Subject   string        `placeholder:"SUBJECT" help:"Who acts with it; the name if not given. Workers of one subject may answer for one another's tasks."`
-	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" help:"What it may do, of producer, worker, admin, operator and read; repeat it or use commas."`
+	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read" help:"What it may do, of producer, worker, admin, operator and read; repeat it or use commas."`
 	Command   []string      `default:"*" placeholder:"COMMAND" help:"Commands it may post and take; repeat it or use commas."`
 	ExpiresIn time.Duration `help:"How long it is good, like 30d; for ever if not given."`
 	File      string        `type:"path" placeholder:"FILE" help:"File of tokens to put the entry into; made if it is not there."`

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeq/wire"
+)
+
+// With --quiet there are ids of tasks for xargs, and not a word about them.
+func TestU10QuietPrintsIdsAlone(t *testing.T) {
+	h := newHouse(t)
+	quiet := func(code int, args ...string) []string {
+		t.Helper()
+		got, out, errs := h.run("", append([]string{"-q"}, args...)...)
+		if got != code || errs != "" {
+			t.Errorf("%q: exit code %d, want %d, errors %q", args, got, code, errs)
+		}
+		ids := strings.Fields(out)
+		for _, id := range ids {
+			if _, ok := wire.ParseTaskID(id); !ok {
+				t.Errorf("%q prints %q, which is no id", args, id)
+			}
+		}
+		return ids
+	}
+	made := quiet(exitFine, "enqueue", "mail", "1", "--key", "k")
+	if again := quiet(exitFine, "enqueue", "mail", "1", "--key", "k"); len(made) != 1 || len(again) != 1 || again[0] != made[0] {
+		t.Errorf("made %q, and then %q", made, again)
+	}
+	made = append(made, quiet(exitFine, "enqueue", "mail", "--file", fileOf(t, "1\n2\n"))...)
+	listed := quiet(exitFine, "task", "list", "mail")
+	if len(made) != 3 || strings.Join(made, " ") != strings.Join(listed, " ") {
+		t.Errorf("made %q, listed %q", made, listed)
+	}
+	if page := quiet(exitFine, "tasks", "mail", "-n", "2"); len(page) != 2 {
+		t.Errorf("two of them are %q", page)
+	}
+	dead := h.bury("brittle", "1")
+	if listed := quiet(exitFine, "dlq", "list", "brittle"); len(listed) != 1 || listed[0] != dead[0] {
+		t.Errorf("dead is %q, listed %q", dead, listed)
+	}
+	quiet(exitFine, "dlq", "purge", "brittle")
+	quiet(exitFine, "tasks", "nothing")
+	quiet(exitNotThere, "claim", "nothing")
+	// An error is no remark.
+	code, _, errs := h.run("", "enqueue", "mail", "--file", fileOf(t, "1\n{\n"), "-q")
+	if code != exitFailed || !strings.Contains(errs, "line 2: ") || !strings.Contains(errs, "go on with --run ") || strings.Count(errs, "\n") != 2 {
+		t.Errorf("exit code %d, errors %q", code, errs)
+	}
+}
+
+// The page in docs names every noun, verb and word, and none that there is not.
+func TestU10DocumentNamesEveryCommand(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.SplitSeq(string(page), "\n") {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			rows[strings.Trim(strings.SplitN(cells[1], ",", 2)[0], " `")] += cells[2] + cells[3]
+		}
+	}
+	for _, n := range grammar().Children {
+		if n.Hidden {
+			noun, _, _ := strings.Cut(n.Tag.Get("for"), " ")
+			if !strings.Contains(rows[noun], "`"+n.Name) && !strings.Contains(rows[noun], "the verb alone") {
+				t.Errorf("%s is not in the row of %s: %s", n.Name, noun, rows[noun])
+			}
+			continue
+		}
+		for _, verb := range n.Children {
+			if !strings.Contains(rows[n.Name], "`"+verb.Name) {
+				t.Errorf("%s %s is not in its row: %s", n.Name, verb.Name, rows[n.Name])
+			}
+		}
+		if !strings.Contains(string(page), "`"+n.Name) {
+			t.Errorf("%s is not named", n.Name)
+		}
+	}
+}
