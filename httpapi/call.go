@@ -68,6 +68,8 @@ type answer struct {
 	unlessGone func()
 	keep       func()
 	keepEvery  time.Duration
+	// taken is carried out when all of the answer has been written.
+	taken func()
 	// abort: end the connection without a word, because the client left or
 	// what was begun can't be told.
 	abort bool
@@ -85,9 +87,14 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 		ans.unlessGone()
 		ans.abort = true
 	}
-	if !ans.handedOver && !ans.abort && !a.write(c, &ans) && ans.unlessGone != nil {
-		ans.unlessGone()
-		ans.abort = true
+	if !ans.handedOver && !ans.abort {
+		switch written := a.write(c, &ans); {
+		case written && ans.taken != nil:
+			ans.taken()
+		case !written && ans.unlessGone != nil:
+			ans.unlessGone()
+			ans.abort = true
+		}
 	}
 	at.count(ans.status)
 	a.tell(c, &ans)

@@ -64,6 +64,7 @@ func (a *api) claim(c *call, parse func([]byte) (*wire.ClaimRequest, *wire.Error
 		return answer{
 			status: http.StatusOK, body: form(granted), unlessGone: func() { k.giveBack(granted) },
 			keep: func() { k.keep(granted) }, keepEvery: keepEvery(granted),
+			taken: func() { k.begin(granted) },
 		}
 	case refusal != nil:
 		return refuse(refusal)
@@ -232,18 +233,37 @@ func keepEvery(granted []*shardactor.Granted) time.Duration {
 
 // giveBack returns tasks that the client never got.
 func (k *claim) giveBack(granted []*shardactor.Granted) {
-	engine := k.api.o.Engine
-	perShard := make([][]wire.TaskRef, engine.Shards())
-	for _, g := range granted {
-		shard := engine.ShardOf(g.Task.ID)
-		perShard[shard] = append(perShard[shard], wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
-	}
-	for shard, refs := range perShard {
+	for shard, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
 			var slot mailbox.Slot[shardactor.Message]
-			engine.Undeliver(shard, &slot, &shardactor.Undelivered{Seat: k.seat, Tasks: refs})
+			k.api.o.Engine.Undeliver(shard, &slot, &shardactor.Undelivered{Seat: k.seat, Tasks: refs})
 		}
 	}
+}
+
+// begin says that the answer was written, from when on those tasks run that may do
+// so for some time only. Without any, nobody needs to know.
+func (k *claim) begin(granted []*shardactor.Granted) {
+	if !slices.ContainsFunc(granted, func(g *shardactor.Granted) bool { return g.RunForMs != 0 }) {
+		return
+	}
+	for shard, refs := range k.perShard(granted) {
+		if len(refs) > 0 {
+			var slot mailbox.Slot[shardactor.Message]
+			k.api.o.Engine.Confirm(shard, &slot, &shardactor.Received{Seat: k.seat, Tasks: refs})
+		}
+	}
+}
+
+// perShard splits deliveries by the shard of their task.
+func (k *claim) perShard(granted []*shardactor.Granted) [][]wire.TaskRef {
+	engine := k.api.o.Engine
+	split := make([][]wire.TaskRef, engine.Shards())
+	for _, g := range granted {
+		shard := engine.ShardOf(g.Task.ID)
+		split[shard] = append(split[shard], wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
+	}
+	return split
 }
 
 // basket is the Sink of one claim. Shards fill it, the request waits for it.

@@ -125,6 +125,9 @@ func twinAnswer(m shardactor.Message, effect shardactor.Effect) answer {
 		return answer{status: http.StatusOK, body: wire.AppendResultRecord(nil, e.Record)}
 	case *shardactor.Extended:
 		body := wire.AppendTimeMs([]byte(`{"ok":true,"leaseUntil":`), e.LeaseUntilMs)
+		if e.RunUntilMs != 0 {
+			body = wire.AppendTimeMs(append(body, `,"runUntil":`...), e.RunUntilMs)
+		}
 		return answer{status: http.StatusOK, body: append(body, '}')}
 	case *shardactor.Requeued:
 		body := wire.AppendQuoted([]byte(`{"status":`), e.Status)

@@ -100,26 +100,28 @@ func (m *model) headReady(mq *modelQueue) (prio int, k store.PendingKey, ok bool
 	return prio, k, ok
 }
 
-// headDue is HeadDue, for which the queue whose floor falls due first waits while
+// headDue is HeadDue, for which the order whose floor falls due first waits while
 // only that is known.
-func (m *model) headDue() (q *Queue, k store.TimedKey, ok bool) {
-	q, k, ok = m.x.HeadDue(m.nowMs)
+func (m *model) headDue() (d Due, ok bool) {
+	d, ok = m.x.HeadDue(m.nowMs)
 	var first []*run
 	leastMs := m.nowMs
 	for _, mq := range m.queues {
-		if mq.q == nil || len(mq.orders[delayedOrder]) == 0 || mq.q.delayed.len() > 0 || mq.q.counters.DelayedFloorMs > leastMs {
-			continue
+		for _, order := range timedOrders {
+			if mq.q == nil || len(mq.orders[order]) == 0 || mq.run(order).len() > 0 || int64(mq.run(order).floor()) > leastMs {
+				continue
+			}
+			if floorMs := int64(mq.run(order).floor()); floorMs < leastMs {
+				first, leastMs = nil, floorMs
+			}
+			first = append(first, mq.run(order))
 		}
-		if mq.q.counters.DelayedFloorMs < leastMs {
-			first, leastMs = nil, mq.q.counters.DelayedFloorMs
-		}
-		first = append(first, &mq.q.delayed)
 	}
 	for _, r := range first {
 		// If several have one floor, any may be the first.
 		m.asks(r, len(first) == 1)
 	}
-	return q, k, ok
+	return d, ok
 }
 
 // nextRefill is NextRefill, which gives no order that nobody has asked for while
@@ -141,8 +143,8 @@ func (m *model) nextRefill() (Refill, bool) {
 	if !ok || !waits {
 		return f, ok
 	}
-	r := &f.Queue.delayed
-	if !f.Delayed {
+	r := &f.Queue.timedOf(f.Order).run
+	if f.Order == Ready {
 		r = &f.Queue.ready[f.Priority]
 	}
 	if !slices.ContainsFunc(m.asked, func(a *askedRun) bool { return a.run == r }) {

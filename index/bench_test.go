@@ -70,8 +70,8 @@ func BenchmarkDelayAndFire(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now++
-		q, k, _ := x.HeadDue(now)
-		q.RemoveDelayed(k)
-		q.AddDelayed(due(now))
+		d, _ := x.HeadDue(now)
+		d.Queue.RemoveDelayed(d.Key)
+		d.Queue.AddDelayed(due(now))
 	}
 }

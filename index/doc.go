@@ -1,9 +1,9 @@
 // Package index keeps the order of the tasks of one shard in memory: ready
-// tasks by priority and sequence, delayed ones by due time, and the counters
-// and floors of every queue.
+// tasks by priority and sequence, delayed ones by due time, those that expire by
+// when they do, and the counters and floors of every queue.
 //
 // Memory is a window over the store, which has every key. Each order of a
-// queue (ten priorities and the delayed one) is a run of keys in memory and a
+// queue (ten priorities and two by time) is a run of keys in memory and a
 // cursor. One invariant holds at all times: every live key at or before the
 // cursor is in the run, none behind it is. So the head of a run is the head of
 // the order, and a read that begins strictly behind the cursor can never bring

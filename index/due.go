@@ -1,84 +1,127 @@
 package index
 
-// dueHeap orders queues by dueAt. Every queue in it knows its slot.
-type dueHeap struct {
-	queues []*Queue
+// Order is one of the orders that a queue has of its tasks.
+type Order int
+
+// The orders: ready tasks by sequence, one for each priority; delayed tasks by due
+// time; those of both that expire, by when they do.
+const (
+	Ready Order = iota
+	Delayed
+	Expiring
+)
+
+// String is the name of the order.
+func (o Order) String() string { return [...]string{"ready", "delayed", "expiring"}[o] }
+
+// byTime is an order by time. What it counts, and its floor, stand in the counters of
+// its queue.
+type byTime struct {
+	run
+	order   Order
+	total   *int64
+	floorMs *int64
+
+	// heap is where the order is among those of all queues, nil for nowhere; at its
+	// key there and slot its index.
+	heap *dueHeap
+	at   place
+	slot int
 }
 
-// settleDue moves the queue to the heap where its delayed run belongs: known
-// when memory has the first key, unread when only the floor is known, none
-// when nothing is delayed.
-func (q *Queue) settleDue() {
+func (r *run) order() Order {
+	if r.timed == nil {
+		return Ready
+	}
+	return r.timed.order
+}
+
+// timedOf is one of the orders by time.
+func (q *Queue) timedOf(o Order) *byTime {
+	if o == Expiring {
+		return &q.expiring
+	}
+	return &q.delayed
+}
+
+// dueHeap has orders by their first key. Every one in it knows its slot.
+type dueHeap struct {
+	orders []*byTime
+}
+
+// settleDue moves the order to the heap where it belongs: known when memory has its
+// first key, unread when only the floor is known, none when it has no key.
+func (o *byTime) settleDue() {
 	var to *dueHeap
 	var at place
 	switch {
-	case q.delayed.len() > 0:
-		to, at = &q.index.known, q.delayed.first()
-	case q.counters.Delayed > 0:
-		to, at = &q.index.unread, place{rank: q.delayed.floor()}
+	case o.len() > 0:
+		to, at = &o.queue.index.known, o.first()
+	case *o.total > 0:
+		to, at = &o.queue.index.unread, place{rank: o.floor()}
 	}
-	if to == q.due && at == q.dueAt {
+	if to == o.heap && at == o.at {
 		return
 	}
-	if q.due != nil && q.due != to {
-		q.due.remove(q)
+	if o.heap != nil && o.heap != to {
+		o.heap.remove(o)
 	}
-	q.dueAt = at
+	o.at = at
 	if to == nil {
 		return
 	}
-	if q.due == nil {
-		q.due = to
-		q.dueSlot = len(to.queues)
-		to.queues = append(to.queues, q)
+	if o.heap == nil {
+		o.heap = to
+		o.slot = len(to.orders)
+		to.orders = append(to.orders, o)
 	}
-	to.settle(q)
+	to.settle(o)
 }
 
-// top is the queue that is due first, nil if there is none.
-func (h *dueHeap) top() *Queue {
-	if len(h.queues) == 0 {
+// top is the order whose first moment comes first, nil if there is none.
+func (h *dueHeap) top() *byTime {
+	if len(h.orders) == 0 {
 		return nil
 	}
-	return h.queues[0]
+	return h.orders[0]
 }
 
-func (h *dueHeap) remove(q *Queue) {
-	end := len(h.queues) - 1
-	moved := h.queues[end]
-	h.queues[end] = nil
-	h.queues = h.queues[:end]
-	q.due = nil
-	if moved != q {
-		moved.dueSlot = q.dueSlot
+func (h *dueHeap) remove(o *byTime) {
+	end := len(h.orders) - 1
+	moved := h.orders[end]
+	h.orders[end] = nil
+	h.orders = h.orders[:end]
+	o.heap = nil
+	if moved != o {
+		moved.slot = o.slot
 		h.settle(moved)
 	}
 }
 
-// settle finds the slot of q from the hole at the slot it has.
-func (h *dueHeap) settle(q *Queue) {
-	i := q.dueSlot
-	for i > 0 && q.isBefore(h.queues[(i-1)/2]) {
-		h.set(i, h.queues[(i-1)/2])
+// settle finds the slot of o from the hole at the slot it has.
+func (h *dueHeap) settle(o *byTime) {
+	i := o.slot
+	for i > 0 && o.isBefore(h.orders[(i-1)/2]) {
+		h.set(i, h.orders[(i-1)/2])
 		i = (i - 1) / 2
 	}
 	for {
 		child := 2*i + 1
-		if child+1 < len(h.queues) && h.queues[child+1].isBefore(h.queues[child]) {
+		if child+1 < len(h.orders) && h.orders[child+1].isBefore(h.orders[child]) {
 			child++
 		}
-		if child >= len(h.queues) || !h.queues[child].isBefore(q) {
+		if child >= len(h.orders) || !h.orders[child].isBefore(o) {
 			break
 		}
-		h.set(i, h.queues[child])
+		h.set(i, h.orders[child])
 		i = child
 	}
-	h.set(i, q)
+	h.set(i, o)
 }
 
-func (h *dueHeap) set(i int, q *Queue) {
-	h.queues[i] = q
-	q.dueSlot = i
+func (h *dueHeap) set(i int, o *byTime) {
+	h.orders[i] = o
+	o.slot = i
 }
 
-func (q *Queue) isBefore(o *Queue) bool { return q.dueAt.compare(o.dueAt) < 0 }
+func (o *byTime) isBefore(p *byTime) bool { return o.at.compare(p.at) < 0 }

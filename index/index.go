@@ -33,8 +33,8 @@ type Index struct {
 	limits Limits
 	queues map[store.QueueKey]*Queue
 
-	// known orders the queues whose first delayed key is in memory, unread
-	// those that have delayed tasks and no such key in memory.
+	// known has the orders by time whose first key is in memory, unread those that
+	// have keys and none in memory.
 	known  dueHeap
 	unread dueHeap
 
@@ -81,11 +81,12 @@ func (x *Index) Restore(key store.QueueKey, c store.Counters) *Queue {
 		q.ready[prio].restore()
 	}
 	q.delayed.restore()
+	q.expiring.restore()
 	return q
 }
 
 func leastOf(c *store.Counters) int64 {
-	least := min(c.Delayed, c.DelayedFloorMs, c.InProgress, c.Dead, c.Done)
+	least := min(c.Delayed, c.DelayedFloorMs, c.Expiring, c.ExpiringFloorMs, c.InProgress, c.Dead, c.Done)
 	for _, n := range c.Ready {
 		least = min(least, n)
 	}
@@ -111,23 +112,31 @@ func (x *Index) Forget(q *Queue) {
 	delete(x.queues, q.key)
 }
 
-// HeadDue is the earliest delayed task in memory over all queues, if it is due
-// at nowMs; of equal times the lower id. It stays until it is removed. A queue of
-// which only the floor is known, and due, is refilled before others.
-func (x *Index) HeadDue(nowMs int64) (q *Queue, k store.TimedKey, ok bool) {
-	if u := x.unread.top(); u != nil && int64(u.dueAt.rank) <= nowMs {
-		x.refills.hurry(&u.delayed)
-	}
-	q = x.known.top()
-	if q == nil || int64(q.dueAt.rank) > nowMs {
-		return nil, store.TimedKey{}, false
-	}
-	return q, store.TimedKey{AtMs: int64(q.dueAt.rank), ID: q.dueAt.id}, true
+// Due is a task whose moment in an order by time has come.
+type Due struct {
+	Queue *Queue
+	Order Order
+	Key   store.TimedKey
 }
 
-// NextDueAtMs is when the next delayed task is due, in Unix milliseconds, 0 if
-// there is none. It may be too early, never too late: of a queue that waits
-// for a refill only the floor is known.
+// HeadDue is the earliest task in memory over all queues and orders by time, if its
+// moment has come at nowMs; of equal times the lower id. It stays until it is
+// removed. An order of which only the floor is known, and due, is refilled before
+// others.
+func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
+	if u := x.unread.top(); u != nil && int64(u.at.rank) <= nowMs {
+		x.refills.hurry(&u.run)
+	}
+	o := x.known.top()
+	if o == nil || int64(o.at.rank) > nowMs {
+		return Due{}, false
+	}
+	return Due{o.queue, o.order, store.TimedKey{AtMs: int64(o.at.rank), ID: o.at.id}}, true
+}
+
+// NextDueAtMs is when the moment of the next task in an order by time comes, in Unix
+// milliseconds, 0 if there is none. It may be too early, never too late: of an order
+// that waits for a refill only the floor is known.
 func (x *Index) NextDueAtMs() int64 {
 	known, unread := x.known.top(), x.unread.top()
 	switch {
@@ -135,11 +144,11 @@ func (x *Index) NextDueAtMs() int64 {
 		return 0
 	case known == nil:
 		// A floor of 0 would mean that there is none.
-		return max(1, int64(unread.dueAt.rank))
+		return max(1, int64(unread.at.rank))
 	case unread == nil:
-		return int64(known.dueAt.rank)
+		return int64(known.at.rank)
 	}
-	return max(1, int64(min(known.dueAt.rank, unread.dueAt.rank)))
+	return max(1, int64(min(known.at.rank, unread.at.rank)))
 }
 
 // TakeDirty appends the queues whose counters or floors have changed since the

@@ -49,10 +49,10 @@ type failing interface {
 type modelQueue struct {
 	key    store.QueueKey
 	q      *Queue
-	orders [delayedOrder + 1][]place
+	orders [expiringOrder + 1][]place
 	// filled means that a refill came after the last change. A refill raises no
 	// floor, since it must not make the figures change.
-	filled [delayedOrder + 1]bool
+	filled [expiringOrder + 1]bool
 	held   int64
 	dead   []place
 	done   []place
@@ -64,7 +64,13 @@ type heldTask struct {
 	key  place
 }
 
-const delayedOrder = store.Priorities
+// Behind the ready orders are those by time.
+const (
+	delayedOrder  = store.Priorities
+	expiringOrder = delayedOrder + 1
+)
+
+var timedOrders = []int{delayedOrder, expiringOrder}
 
 func newModel(t failing, seed uint64) *model {
 	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000,
@@ -138,8 +144,12 @@ func (m *model) add(mq *modelQueue, order int, k place) {
 	q := m.touched(mq)
 	mq.orders[order] = insertSorted(mq.orders[order], k)
 	mq.filled[order] = false
-	if order == delayedOrder {
+	switch order {
+	case delayedOrder:
 		q.AddDelayed(timed(k))
+		return
+	case expiringOrder:
+		q.AddExpiring(timed(k))
 		return
 	}
 	m.since[k] = m.nowMs
@@ -151,9 +161,12 @@ func (m *model) remove(mq *modelQueue, order int, k place) {
 	mq.orders[order] = removeSorted(mq.orders[order], k)
 	mq.filled[order] = false
 	before := mq.run(order).floor()
-	if order == delayedOrder {
+	switch order {
+	case delayedOrder:
 		q.RemoveDelayed(timed(k))
-	} else {
+	case expiringOrder:
+		q.RemoveExpiring(timed(k))
+	default:
 		q.RemoveReady(order, pending(k))
 	}
 	if after := mq.run(order).floor(); after < before {
@@ -198,8 +211,8 @@ func (m *model) serve() bool {
 	}
 	mq := m.queueOf(f.Queue)
 	order, after := f.Priority, place{f.AfterPending.Seq, f.AfterPending.ID}
-	if f.Delayed {
-		order, after = delayedOrder, place{uint64(f.AfterTimed.AtMs), f.AfterTimed.ID}
+	if f.Order != Ready {
+		order, after = timedOrders[f.Order-Delayed], place{uint64(f.AfterTimed.AtMs), f.AfterTimed.ID}
 	}
 	r := mq.run(order)
 	if r.len() >= small.Refill || r.len() >= len(mq.orders[order]) || f.Limit < 1 || r.len()+f.Limit > small.Run {
@@ -211,11 +224,11 @@ func (m *model) serve() bool {
 			found = append(found, k)
 		}
 	}
-	m.say("refill %v %v %d %v+%d", mq.key, f.Delayed, f.Priority, after, len(found))
+	m.say("refill %v %v %d %v+%d", mq.key, f.Order, f.Priority, after, len(found))
 	before := mq.q.counters.ReadySinceMs
 	m.fill(f, found)
 	if mq.q.counters.ReadySinceMs != before {
-		if order == delayedOrder || before[order] != 0 {
+		if order >= delayedOrder || before[order] != 0 {
 			m.fatalf("a refill changed what was known of %v: %v, then %v", mq.key, before, mq.q.counters.ReadySinceMs)
 		}
 		m.touched(mq)
@@ -228,7 +241,7 @@ func (m *model) serve() bool {
 }
 
 func (m *model) fill(f Refill, found []place) {
-	if f.Delayed {
+	if f.Order != Ready {
 		keys := make([]store.TimedKey, len(found))
 		for i, k := range found {
 			keys[i] = timed(k)
@@ -254,8 +267,11 @@ func (m *model) queueOf(q *Queue) *modelQueue {
 }
 
 func (mq *modelQueue) run(order int) *run {
-	if order == delayedOrder {
-		return &mq.q.delayed
+	switch order {
+	case delayedOrder:
+		return &mq.q.delayed.run
+	case expiringOrder:
+		return &mq.q.expiring.run
 	}
 	return &mq.q.ready[order]
 }

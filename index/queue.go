@@ -17,7 +17,8 @@ type Queue struct {
 	key      store.QueueKey
 	counters store.Counters
 	ready    [store.Priorities]run
-	delayed  run
+	delayed  byTime
+	expiring byTime
 
 	// leasedGone and deadGone are how many have left these orders since their
 	// floors were looked for.
@@ -26,12 +27,6 @@ type Queue struct {
 
 	dirty     bool
 	forgotten bool
-
-	// due is the heap the queue is in, nil for none; dueAt its key there and
-	// dueSlot its index.
-	due     *dueHeap
-	dueAt   place
-	dueSlot int
 }
 
 func newQueue(x *Index, key store.QueueKey) *Queue {
@@ -40,8 +35,12 @@ func newQueue(x *Index, key store.QueueKey) *Queue {
 		q.ready[prio].queue = q
 		q.ready[prio].priority = prio
 	}
-	q.delayed.queue = q
-	q.delayed.delayed = true
+	c := &q.counters
+	q.delayed = byTime{order: Delayed, total: &c.Delayed, floorMs: &c.DelayedFloorMs}
+	q.expiring = byTime{order: Expiring, total: &c.Expiring, floorMs: &c.ExpiringFloorMs}
+	for _, o := range []*byTime{&q.delayed, &q.expiring} {
+		o.queue, o.timed = q, o
+	}
 	return q
 }
 
@@ -95,12 +94,22 @@ func (q *Queue) HeadReady() (prio int, k store.PendingKey, ok bool) {
 
 // AddDelayed counts a task that waits for its due time, above 0.
 func (q *Queue) AddDelayed(k store.TimedKey) {
-	q.add(&q.delayed, entry{place: q.timedPlace(k)})
+	q.add(&q.delayed.run, entry{place: q.timedPlace(k)})
 }
 
 // RemoveDelayed takes out a task that no longer waits, whether memory has its
 // key or only the store.
-func (q *Queue) RemoveDelayed(k store.TimedKey) { q.remove(&q.delayed, q.timedPlace(k)) }
+func (q *Queue) RemoveDelayed(k store.TimedKey) { q.remove(&q.delayed.run, q.timedPlace(k)) }
+
+// AddExpiring counts a task that waits, ready or delayed, and expires at a time
+// above 0.
+func (q *Queue) AddExpiring(k store.TimedKey) {
+	q.add(&q.expiring.run, entry{place: q.timedPlace(k)})
+}
+
+// RemoveExpiring takes out a task that waits no longer, whether memory has its key
+// or only the store.
+func (q *Queue) RemoveExpiring(k store.TimedKey) { q.remove(&q.expiring.run, q.timedPlace(k)) }
 
 // timedPlace refuses times that have no place in an unsigned order.
 func (q *Queue) timedPlace(k store.TimedKey) place {

@@ -161,16 +161,43 @@ func TestDueWaitsForItsTime(t *testing.T) {
 	if at := x.NextDueAtMs(); at != 100 {
 		t.Fatalf("next due at %d, want 100", at)
 	}
-	if _, _, ok := x.HeadDue(99); ok {
+	if _, ok := x.HeadDue(99); ok {
 		t.Fatal("due before its time")
 	}
-	q, k, ok := x.HeadDue(100)
-	if !ok || q != b || k.AtMs != 100 {
-		t.Fatalf("due is %+v %v", k, ok)
+	d, ok := x.HeadDue(100)
+	if !ok || d.Queue != b || d.Key.AtMs != 100 {
+		t.Fatalf("due is %+v %v", d.Key, ok)
 	}
-	b.RemoveDelayed(k)
-	if q, k, ok = x.HeadDue(1000); !ok || q != a || k != due(200) {
-		t.Fatalf("due is %+v %v, want the other queue's", k, ok)
+	b.RemoveDelayed(d.Key)
+	if d, ok = x.HeadDue(1000); !ok || d.Queue != a || d.Key != due(200) {
+		t.Fatalf("due is %+v %v, want the other queue's", d.Key, ok)
+	}
+}
+
+// Delayed tasks and those that expire come in one order, by their times.
+func TestU04ExpiryAndDelayComeInOneOrder(t *testing.T) {
+	x := New(small)
+	q := x.Queue(someQueue)
+	q.AddDelayed(due(100))
+	q.AddExpiring(due(150))
+	q.AddExpiring(due(90))
+	q.AddDelayed(due(120))
+	for _, want := range []Due{{q, Expiring, due(90)}, {q, Delayed, due(100)}, {q, Delayed, due(120)}, {q, Expiring, due(150)}} {
+		if at := x.NextDueAtMs(); at != want.Key.AtMs {
+			t.Fatalf("next due at %d, want %d", at, want.Key.AtMs)
+		}
+		d, ok := x.HeadDue(want.Key.AtMs)
+		if !ok || d != want {
+			t.Fatalf("due is %v %v %v, want %v %v", d.Order, d.Key, ok, want.Order, want.Key)
+		}
+		if d.Order == Expiring {
+			q.RemoveExpiring(d.Key)
+		} else {
+			q.RemoveDelayed(d.Key)
+		}
+	}
+	if at := x.NextDueAtMs(); at != 0 {
+		t.Fatalf("next due at %d, want none", at)
 	}
 }
 
@@ -180,11 +207,11 @@ func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
 	if at := x.NextDueAtMs(); at != 500 {
 		t.Fatalf("next due at %d, want the floor, 500", at)
 	}
-	if _, _, ok := x.HeadDue(math.MaxInt64); ok {
+	if _, ok := x.HeadDue(math.MaxInt64); ok {
 		t.Fatal("due without having been read")
 	}
 	f, ok := x.NextRefill()
-	if want := (store.TimedKey{AtMs: 499, ID: justBelow(1).id}); !ok || !f.Delayed || f.AfterTimed != want || f.Limit != 2 {
+	if want := (store.TimedKey{AtMs: 499, ID: justBelow(1).id}); !ok || f.Order != Delayed || f.AfterTimed != want || f.Limit != 2 {
 		t.Fatalf("refill is %+v, want one after %+v", f, want)
 	}
 	f.FillTimed([]store.TimedKey{due(510), due(520)})
@@ -380,7 +407,7 @@ func TestImpossibleRefillsPanic(t *testing.T) {
 			q.RemoveReady(5, pend(6))
 			f.FillPending(entries(5, 7, 8))
 		}},
-		"another order": {"another order", func(q *Queue, f Refill) { Refill{Queue: q, Delayed: false}.FillTimed(nil) }},
+		"another order": {"another order", func(q *Queue, f Refill) { Refill{Queue: q, Order: Ready}.FillTimed(nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := New(small)
@@ -407,7 +434,7 @@ func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
 		q.AddReady(5, pend(seq), sinceOf(seq))
 		q.AddDelayed(due(int64(seq)))
 	}
-	for _, r := range []*run{&q.ready[5], &q.delayed} {
+	for _, r := range []*run{&q.ready[5], &q.delayed.run} {
 		if cap(r.keys) > 2*HighWater || r.len() < HighWater/2 {
 			t.Fatalf("%d keys in the memory of %d for a backlog of %d", r.len(), cap(r.keys), *r.count())
 		}
@@ -439,7 +466,7 @@ func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
 
 // fillOnward serves a refill of an order without gaps.
 func fillOnward(f Refill) {
-	if f.Delayed {
+	if f.Order != Ready {
 		keys := make([]store.TimedKey, f.Limit)
 		for i := range keys {
 			keys[i] = due(f.AfterTimed.AtMs + int64(i) + 1)
@@ -466,18 +493,18 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 	}
 	wantNoHead(t, queues[3])
 	wantNoHead(t, queues[3])
-	if _, _, ok := x.HeadDue(96); ok {
+	if _, ok := x.HeadDue(96); ok {
 		t.Fatal("due without having been read")
 	}
 	for _, want := range []struct {
-		q       *Queue
-		delayed bool
-	}{{queues[3], false}, {queues[4], true}, {queues[0], false}} {
+		q     *Queue
+		order Order
+	}{{queues[3], Ready}, {queues[4], Delayed}, {queues[0], Ready}} {
 		f, ok := x.NextRefill()
-		if !ok || f.Queue != want.q || f.Delayed != want.delayed {
-			t.Fatalf("refill of %v, delayed %v, want %v, %v", f.Queue.Key(), f.Delayed, want.q.Key(), want.delayed)
+		if !ok || f.Queue != want.q || f.Order != want.order {
+			t.Fatalf("refill of %v, %v, want %v, %v", f.Queue.Key(), f.Order, want.q.Key(), want.order)
 		}
-		if f.Delayed {
+		if f.Order == Delayed {
 			f.FillTimed([]store.TimedKey{due(100)})
 		} else {
 			f.FillPending(entries(10))

@@ -6,9 +6,9 @@ import "codeq/store"
 // good until the next change of its queue.
 type Refill struct {
 	Queue *Queue
-	// Delayed says which order: the delayed one, read after AfterTimed, or the
-	// ready one of Priority, read after AfterPending.
-	Delayed      bool
+	// Order says which: a ready one, of Priority, read after AfterPending, or one by
+	// time, read after AfterTimed.
+	Order        Order
 	Priority     int
 	AfterPending store.PendingKey
 	AfterTimed   store.TimedKey
@@ -25,8 +25,8 @@ func (x *Index) NextRefill() (Refill, bool) {
 	if r == nil {
 		return Refill{}, false
 	}
-	f := Refill{Queue: r.queue, Delayed: r.delayed, Priority: r.priority}
-	if r.delayed {
+	f := Refill{Queue: r.queue, Order: r.order(), Priority: r.priority}
+	if r.timed != nil {
 		f.AfterTimed = store.TimedKey{AtMs: int64(r.cursor.rank), ID: r.cursor.id}
 	} else {
 		f.AfterPending = store.PendingKey{Seq: r.cursor.rank, ID: r.cursor.id}
@@ -52,9 +52,9 @@ func (f Refill) FillPending(found []store.PendingEntry) {
 	f.Queue.settle(r)
 }
 
-// FillTimed is FillPending for the delayed order.
+// FillTimed is FillPending for the orders by time.
 func (f Refill) FillTimed(keys []store.TimedKey) {
-	r := &f.Queue.delayed
+	r := &f.Queue.timedOf(f.Order).run
 	f.check(r, place{uint64(f.AfterTimed.AtMs), f.AfterTimed.ID}, len(keys))
 	for _, k := range keys {
 		r.extend(entry{place: f.Queue.timedPlace(k)})
@@ -63,7 +63,7 @@ func (f Refill) FillTimed(keys []store.TimedKey) {
 }
 
 func (f Refill) check(r *run, after place, found int) {
-	if r.delayed != f.Delayed {
+	if r.order() != f.Order {
 		r.fail("filled by the keys of another order")
 	}
 	if r.cursor != after {

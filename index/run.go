@@ -54,7 +54,8 @@ const keptCap = 64
 type run struct {
 	queue    *Queue
 	priority int
-	delayed  bool
+	// timed is the order by time that the run is of, nil for a ready order.
+	timed *byTime
 
 	keys   []entry
 	head   int

@@ -48,7 +48,7 @@ func (m *model) enqueue(n int) {
 	mq := m.anyQueue()
 	for range n {
 		if m.r.IntN(4) == 0 {
-			m.add(mq, delayedOrder, place{m.anyDue(), m.newID()})
+			m.add(mq, timedOrders[m.r.IntN(2)], place{m.anyDue(), m.newID()})
 			continue
 		}
 		m.add(mq, m.anyPriority(), m.nextKey(m.newID()))
@@ -129,7 +129,7 @@ func (m *model) end() {
 func (m *model) cancel() {
 	mq, order := m.anyQueue(), m.anyPriority()
 	if m.r.IntN(3) == 0 {
-		order = delayedOrder
+		order = timedOrders[m.r.IntN(2)]
 	}
 	if n := len(mq.orders[order]); n > 0 {
 		k := mq.orders[order][m.r.IntN(n)]
@@ -141,14 +141,18 @@ func (m *model) cancel() {
 }
 
 func (m *model) fire() {
-	q, k, ok := m.headDue()
-	m.say("due %v %v", k, ok)
+	d, ok := m.headDue()
+	m.say("due %v %v %v", d.Order, d.Key, ok)
 	if !ok {
 		return
 	}
-	mq := m.queueOf(q)
-	m.remove(mq, delayedOrder, place{uint64(k.AtMs), k.ID})
-	m.add(mq, m.anyPriority(), m.nextKey(k.ID))
+	mq := m.queueOf(d.Queue)
+	m.remove(mq, timedOrders[d.Order-Delayed], place{uint64(d.Key.AtMs), d.Key.ID})
+	if d.Order == Expiring {
+		m.counts["expired"]++
+		return
+	}
+	m.add(mq, m.anyPriority(), m.nextKey(d.Key.ID))
 	m.counts["fired"]++
 }
 
@@ -279,9 +283,13 @@ func (m *model) check() {
 			wants = wants || r.len() < small.Refill && r.len() < len(live)
 		}
 		m.checkHead(mq)
-		if live := mq.orders[delayedOrder]; len(live) > 0 {
-			at := mq.q.counters.DelayedFloorMs
-			if mq.q.delayed.len() > 0 {
+		for _, order := range timedOrders {
+			live := mq.orders[order]
+			if len(live) == 0 {
+				continue
+			}
+			at := int64(mq.run(order).floor())
+			if mq.run(order).len() > 0 {
 				known = append(known, live[0])
 				at = int64(live[0].rank)
 			}
@@ -305,19 +313,19 @@ func earlier(a, b int64) int64 {
 }
 
 func (m *model) checkDue(known []place) {
-	q, k, ok := m.headDue()
+	d, ok := m.headDue()
 	if len(known) == 0 {
 		if ok {
-			m.fatalf("%v is due and not in memory", k)
+			m.fatalf("%v is due and not in memory", d.Key)
 		}
 		return
 	}
 	want := slices.MinFunc(known, place.compare)
-	if due := int64(want.rank) <= m.nowMs; ok != due || ok && k != timed(want) {
-		m.fatalf("at %d %v is due: %v, want %v", m.nowMs, k, ok, want)
+	if due := int64(want.rank) <= m.nowMs; ok != due || ok && d.Key != timed(want) {
+		m.fatalf("at %d %v is due: %v, want %v", m.nowMs, d.Key, ok, want)
 	}
-	if ok && m.queueOf(q).orders[delayedOrder][0] != want {
-		m.fatalf("%v is due in queue %v", k, q.Key())
+	if ok && m.queueOf(d.Queue).orders[timedOrders[d.Order-Delayed]][0] != want {
+		m.fatalf("%v is due in order %v of queue %v", d.Key, d.Order, d.Queue.Key())
 	}
 }
 
@@ -325,6 +333,9 @@ func (m *model) checkOrder(mq *modelQueue, order int) {
 	r, live := mq.run(order), mq.orders[order]
 	c := &mq.q.counters
 	count, floor := c.Delayed, uint64(c.DelayedFloorMs)
+	if order == expiringOrder {
+		count, floor = c.Expiring, uint64(c.ExpiringFloorMs)
+	}
 	if order < delayedOrder {
 		count, floor = c.Ready[order], c.ReadyFloor[order]
 	}
@@ -353,7 +364,7 @@ func (m *model) checkOrder(mq *modelQueue, order int) {
 // checkSince wants the time of the head, which may only be unknown while memory
 // does not have the head.
 func (m *model) checkSince(mq *modelQueue, order int) {
-	if order == delayedOrder {
+	if order >= delayedOrder {
 		return
 	}
 	got, live := mq.q.counters.ReadySinceMs[order], mq.orders[order]
@@ -459,7 +470,7 @@ func TestIndexAgreesWithFullOrders(t *testing.T) {
 		})
 	}
 	// A run that never comes to the hard places proves nothing.
-	for _, what := range []string{"refilled", "granted", "fired", "put back into an empty window",
+	for _, what := range []string{"refilled", "granted", "fired", "expired", "put back into an empty window",
 		"put back behind the cursor", "removed behind the cursor", "forgotten", "restarted",
 		"head unknown", "head found by a refill",
 		"refilled for somebody before others", "floor looked for", "floor not looked for"} {
@@ -486,22 +497,23 @@ func TestDueOrderOverManyQueues(t *testing.T) {
 		m.queues = append(m.queues, &modelQueue{key: key, q: m.x.Queue(key)})
 	}
 	for range 1000 {
-		m.add(m.anyQueue(), delayedOrder, place{uint64(1 + m.r.IntN(300)), m.newID()})
+		m.add(m.anyQueue(), timedOrders[m.r.IntN(2)], place{uint64(1 + m.r.IntN(300)), m.newID()})
 	}
 	var all []place
 	for _, mq := range m.queues {
 		all = append(all, mq.orders[delayedOrder]...)
+		all = append(all, mq.orders[expiringOrder]...)
 	}
 	slices.SortFunc(all, place.compare)
 	for _, want := range all {
 		for m.serve() {
 			continue
 		}
-		q, k, ok := m.x.HeadDue(300)
-		if !ok || k != timed(want) || m.x.NextDueAtMs() != k.AtMs {
-			t.Fatalf("due is %v %v, want %v", k, ok, want)
+		d, ok := m.x.HeadDue(300)
+		if !ok || d.Key != timed(want) || m.x.NextDueAtMs() != d.Key.AtMs {
+			t.Fatalf("due is %v %v, want %v", d.Key, ok, want)
 		}
-		m.remove(m.queueOf(q), delayedOrder, want)
+		m.remove(m.queueOf(d.Queue), timedOrders[d.Order-Delayed], want)
 	}
 	if m.x.NextDueAtMs() != 0 {
 		t.Fatal("something is still due")

@@ -64,8 +64,8 @@ func (r *run) setFloor(holds uint64) {
 	case *r.count() > 0:
 		holds = max(holds, r.cursor.rank)
 	}
-	if r.delayed {
-		r.queue.counters.DelayedFloorMs = int64(holds)
+	if r.timed != nil {
+		*r.timed.floorMs = int64(holds)
 		return
 	}
 	r.queue.counters.ReadyFloor[r.priority] = holds
@@ -82,7 +82,7 @@ func (r *run) noteHead() {
 }
 
 func (r *run) setSince(ms int64) {
-	if r.delayed || r.queue.counters.ReadySinceMs[r.priority] == ms {
+	if r.timed != nil || r.queue.counters.ReadySinceMs[r.priority] == ms {
 		return
 	}
 	r.queue.changing()
@@ -90,8 +90,8 @@ func (r *run) setSince(ms int64) {
 }
 
 func (r *run) floor() uint64 {
-	if r.delayed {
-		return uint64(r.queue.counters.DelayedFloorMs)
+	if r.timed != nil {
+		return uint64(*r.timed.floorMs)
 	}
 	return r.queue.counters.ReadyFloor[r.priority]
 }
@@ -99,16 +99,16 @@ func (r *run) floor() uint64 {
 // count is the counter of the order. It is the only place that says how many
 // keys there are.
 func (r *run) count() *int64 {
-	if r.delayed {
-		return &r.queue.counters.Delayed
+	if r.timed != nil {
+		return r.timed.total
 	}
 	return &r.queue.counters.Ready[r.priority]
 }
 
 // settle brings what follows from a run up to date after it has changed.
 func (q *Queue) settle(r *run) {
-	if r.delayed {
-		q.settleDue()
+	if r.timed != nil {
+		r.timed.settleDue()
 	}
 	q.index.refills.note(r, q.index.limits)
 }
@@ -116,8 +116,8 @@ func (q *Queue) settle(r *run) {
 // fail stops everything over a broken invariant, with the numbers of the run.
 func (r *run) fail(format string, args ...any) {
 	name := fmt.Sprintf("priority %d", r.priority)
-	if r.delayed {
-		name = "delayed"
+	if r.timed != nil {
+		name = r.timed.order.String()
 	}
 	panic(fmt.Sprintf("index: queue %v %s: %s (%d in memory, count %d, floor %d, cursor %d/%s)", r.queue.key, name,
 		fmt.Sprintf(format, args...), r.len(), *r.count(), r.floor(), r.cursor.rank, r.cursor.id))

@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"cmp"
+
 	"codeq/store"
 	"codeq/wire"
 )
@@ -13,11 +15,17 @@ type Entry struct {
 	Task *store.TaskRecord
 	// Lease is the stored value. Session is changed by Bind only.
 	Lease store.Lease
-	// AckedUntilMs is the lease end last promised to the worker.
+	// AckedUntilMs is the end that the lease last got. What the worker was promised
+	// ends with its run, see Promise.
 	AckedUntilMs int64
-	// ExpiresAtMs is when the delivery ends if nothing is heard: AckedUntilMs,
-	// or earlier while its session is gone. Only the table changes it.
+	// ExpiresAtMs is when the delivery ends if nothing is heard: AckedUntilMs, or
+	// earlier while its session is gone, but never after RunUntilMs. Only the table
+	// changes it.
 	ExpiresAtMs int64
+	// RunUntilMs is when the delivery ends whatever is heard, 0 as long as it has not
+	// begun to run or may run as long as its lease is extended. Only the table
+	// changes it.
+	RunUntilMs int64
 	// Confirmed means that the worker said the task arrived.
 	Confirmed bool
 	// Gone means that the socket of its session ended.
@@ -35,6 +43,27 @@ type Entry struct {
 	// its neighbours there.
 	list          *sessionList
 	before, after *Entry
+}
+
+// IsRunOver says that the delivery ends because its run does.
+func (e *Entry) IsRunOver() bool { return e.RunUntilMs != 0 && e.ExpiresAtMs == e.RunUntilMs }
+
+// UntilMs cuts a time in Unix milliseconds to the end of the run.
+func (e *Entry) UntilMs(atMs int64) int64 {
+	if e.RunUntilMs == 0 {
+		return atMs
+	}
+	return min(atMs, e.RunUntilMs)
+}
+
+// Promise is what the worker may count on, in Unix milliseconds: until when it has
+// the lease, and when its run ends, 0 for never. Before the run has begun that is
+// counted from the grant, so it comes too early.
+func (e *Entry) Promise() (leaseUntilMs, runUntilMs int64) {
+	if runUntilMs = cmp.Or(e.RunUntilMs, e.Lease.RunUntilMs); runUntilMs == 0 {
+		return e.AckedUntilMs, 0
+	}
+	return min(e.AckedUntilMs, runUntilMs), runUntilMs
 }
 
 // sessionList is what one session has in hand, oldest first.

@@ -58,13 +58,24 @@ func (t *Table) Holds(ref wire.TaskRef) *Entry {
 	return e
 }
 
-// Move gives e another deadline in Unix milliseconds, earlier or later. Its
-// place among equal deadlines stays that of its grant.
+// Move gives e another deadline in Unix milliseconds, earlier or later, but none
+// after the end of its run. Its place among equal deadlines stays that of its grant.
 func (t *Table) Move(e *Entry, expiresAtMs int64) {
 	t.mustHold(e)
 	mustBeTime(e, expiresAtMs)
-	e.ExpiresAtMs = expiresAtMs
+	e.ExpiresAtMs = e.UntilMs(expiresAtMs)
 	t.due.fix(e)
+}
+
+// Run gives e the end of its run in Unix milliseconds, once.
+func (t *Table) Run(e *Entry, untilMs int64) {
+	t.mustHold(e)
+	mustBeTime(e, untilMs)
+	if e.RunUntilMs != 0 {
+		panic(fmt.Sprintf("lease: the run of task %s ends at %d and begins again until %d", e.Task.ID, e.RunUntilMs, untilMs))
+	}
+	e.RunUntilMs = untilMs
+	t.Move(e, e.ExpiresAtMs)
 }
 
 // Bind makes e a delivery of session, behind what that session has; the zero

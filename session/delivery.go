@@ -160,7 +160,8 @@ func (c *Conversation) granted(e *shardactor.Granted) {
 	seq := c.tasks.add(wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}, len(e.Task.Payload))
 	c.out.Frames = append(c.out.Frames, Outgoing{
 		Frame: &wire.TaskFrame{
-			Seq: seq, Token: e.Token, LeaseForMs: e.LeaseForMs, LeaseUntilMs: e.LeaseUntilMs, Task: e.Task,
+			Seq: seq, Token: e.Token, LeaseForMs: e.LeaseForMs, LeaseUntilMs: e.LeaseUntilMs,
+			RunForMs: e.RunForMs, RunUntilMs: e.RunUntilMs, Task: e.Task,
 		},
 		payloadBytes: len(e.Task.Payload),
 	})

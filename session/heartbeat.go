@@ -35,11 +35,14 @@ func (c *Conversation) heartbeat(f *wire.Heartbeat) {
 }
 
 // extended joins the answer of one shard to those of the others: the earliest
-// lease end, and everything that is lost.
+// ends of a lease and of a run, and everything that is lost.
 func (c *Conversation) extended(e *shardactor.Extended) {
 	r := c.asked(e.Ref)
 	if e.LeaseUntilMs != 0 && (r.ok.LeaseUntilMs == 0 || e.LeaseUntilMs < r.ok.LeaseUntilMs) {
 		r.ok.LeaseUntilMs = e.LeaseUntilMs
+	}
+	if e.RunUntilMs != 0 && (r.ok.RunUntilMs == 0 || e.RunUntilMs < r.ok.RunUntilMs) {
+		r.ok.RunUntilMs = e.RunUntilMs
 	}
 	r.ok.Lost = append(r.ok.Lost, e.Lost...)
 	c.settle(e.Ref, nil)

@@ -8,6 +8,6 @@ func (s *Shard) abandon(m *Abandon) {
 		return
 	}
 	endedByWorker(e.Task)
-	again := s.retry(e.Task, s.placeAt(s.now, CauseAbandon), "")
-	s.requeued(m.Asker, m.TaskID, again, 0)
+	s.retry(e.Task, s.placeAt(s.now, CauseAbandon), "")
+	s.requeued(m.Asker, e.Task, 0)
 }

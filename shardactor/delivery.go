@@ -86,20 +86,18 @@ func endedWithoutWord(t *store.TaskRecord, e *lease.Entry) {
 }
 
 // retry counts a failed delivery and sends the task on: to the place given for
-// it, or to the dead letters when its attempts are used up. It reports whether
-// the task is tried again.
-func (s *Shard) retry(t *store.TaskRecord, again move, reason string) bool {
+// it, or to the dead letters when its attempts are used up.
+func (s *Shard) retry(t *store.TaskRecord, again move, reason string) {
 	t.Attempts++
 	if reason != "" {
 		t.Error = reason
 	}
 	if t.Attempts < t.MaxAttempts {
 		s.transition(t, again)
-		return true
+		return
 	}
 	again.dead = wire.DeadExhausted
 	s.bury(t, reason, again)
-	return false
 }
 
 // bury makes a dead letter, of the causes of a move and with what its worker said.
@@ -117,11 +115,16 @@ func (s *Shard) bury(t *store.TaskRecord, reason string, last move) {
 	})
 }
 
-// requeued answers nack, abandon and release.
-func (s *Shard) requeued(to Asker, id wire.TaskID, again bool, delaySeconds int64) {
-	answer := &Requeued{Ref: to.Ref, TaskID: id, Status: wire.NackRequeued, DelaySeconds: delaySeconds}
-	if !again {
-		answer.Status, answer.DelaySeconds = wire.NackDeadLettered, 0
+// requeued answers nack, abandon and release with what has become of the task.
+func (s *Shard) requeued(to Asker, t *store.TaskRecord, delaySeconds int64) {
+	answer := &Requeued{Ref: to.Ref, TaskID: t.ID}
+	switch t.Status {
+	case wire.StatusFailed:
+		answer.Status = wire.NackDeadLettered
+	case wire.StatusCancelled:
+		answer.Status = wire.NackExpired
+	default:
+		answer.Status, answer.DelaySeconds = wire.NackRequeued, delaySeconds
 	}
 	s.tell(to.Sink, answer)
 }

@@ -65,6 +65,10 @@ type Granted struct {
 	Token        wire.Token
 	LeaseForMs   int64
 	LeaseUntilMs int64
+	// RunForMs is how long it may run once it is confirmed, RunUntilMs when that is
+	// over at the earliest; both are 0 for as long as its lease is extended.
+	RunForMs   int64
+	RunUntilMs int64
 }
 
 // Completed answers Result.
@@ -76,8 +80,8 @@ type Completed struct {
 	Kept bool
 }
 
-// Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued or
-// wire.NackDeadLettered.
+// Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued,
+// wire.NackDeadLettered or wire.NackExpired.
 type Requeued struct {
 	Ref          uint64
 	TaskID       wire.TaskID
@@ -86,10 +90,12 @@ type Requeued struct {
 }
 
 // Extended answers Heartbeat and Extend: the earliest new lease end in this shard (0 if
-// nothing was extended) and the deliveries that are no longer the owner's.
+// nothing was extended), the earliest end of a run of what was extended (0 if none has
+// one), and the deliveries that are no longer the owner's.
 type Extended struct {
 	Ref          uint64
 	LeaseUntilMs int64
+	RunUntilMs   int64
 	Lost         []wire.TaskRef
 }
 

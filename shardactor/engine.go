@@ -256,5 +256,11 @@ func (e *Engine) Undeliver(shard int, slot *mailbox.Slot[Message], m *Undelivere
 	e.control(shard, slot, m)
 }
 
+// Confirm says that the answer to a claim was written, from when on its deliveries
+// run. It is a control message; the slot serves this one message.
+func (e *Engine) Confirm(shard int, slot *mailbox.Slot[Message], m *Received) {
+	e.control(shard, slot, m)
+}
+
 // MailboxFigures are the figures of one shard's mailbox.
 func (e *Engine) MailboxFigures(shard int) mailbox.Figures { return e.loops[shard].box.Figures() }

@@ -16,7 +16,8 @@ func (s *Shard) enqueue(m *Enqueue) {
 	if m.IdempotencyKey != "" && s.replayed(m, key) {
 		return
 	}
-	if refusal := m.CheckRunAt(s.now); refusal != nil {
+	dueMs, expiresMs, refusal := m.Times(s.now, s.ttlSecondsOf(key))
+	if refusal != nil {
 		s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
 		return
 	}
@@ -26,6 +27,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 	t := &store.TaskRecord{
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
 		MaxAttempts: s.maxAttemptsOf(m, key), CreatedAtMs: s.now,
+		ExpiresAtMs: expiresMs, TimeoutSeconds: m.TimeoutSeconds,
 		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState,
 	}
 	batch := s.span.Batch()
@@ -34,7 +36,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)
 	}
 	batch.GivePayload(t, m.Payload)
-	s.transition(t, s.placeForNew(m))
+	s.transition(t, s.placeAt(dueMs, CauseEnqueue))
 	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
 	if m.WantTask {
 		answer.Task = view(t, m.Payload)
@@ -47,14 +49,13 @@ func (s *Shard) maxAttemptsOf(m *Enqueue, key store.QueueKey) int {
 	return cmp.Or(m.MaxAttempts, s.queueOf(key).settings.MaxAttempts, wire.DefaultMaxAttempts)
 }
 
-// placeForNew is the tail of the queue, or the delayed set while the asked
-// time lies ahead.
-func (s *Shard) placeForNew(m *Enqueue) move {
-	due := m.RunAtMs
-	if m.DelaySeconds > 0 {
-		due = s.now + m.DelaySeconds*1000
+// ttlSecondsOf is after how long a new task of a queue expires that does not say so
+// itself, 0 for never. A queue that is not known has no settings.
+func (s *Shard) ttlSecondsOf(key store.QueueKey) int64 {
+	if q := s.queues[key]; q != nil {
+		return q.settings.TTLSeconds
 	}
-	return s.placeAt(due, CauseEnqueue)
+	return 0
 }
 
 // placeAt is the delayed set until a time, or the tail if it has passed.

@@ -7,9 +7,11 @@ func (s *Shard) extend(m *Extend) {
 	if e == nil {
 		return
 	}
-	until := s.prolong(e, m.ExtendForMs, nil)
 	if !m.OnItsWay {
-		confirm(e)
+		s.confirm(e)
 	}
-	s.tell(m.Sink, &Extended{Ref: m.Ref, LeaseUntilMs: until})
+	s.prolong(e, m.ExtendForMs, nil)
+	answer := &Extended{Ref: m.Ref}
+	answer.LeaseUntilMs, answer.RunUntilMs = e.Promise()
+	s.tell(m.Sink, answer)
 }

@@ -13,8 +13,8 @@ import (
 // figures are no reason to stop a queue.
 var causes = [...]Cause{
 	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
-	CauseExpired, CauseSessionGone, CauseUndelivered, CauseSuspect, CauseCancel,
-	CauseRetention, CauseReplay, CauseCleanup, CausePurge, CauseBound, "other",
+	CauseExpired, CauseTimeout, CauseSessionGone, CauseUndelivered, CauseSuspect, CauseCancel,
+	CauseTaskExpired, CauseRetention, CauseReplay, CauseCleanup, CausePurge, CauseBound, "other",
 }
 
 // figures are what the loops of all shards count of the outcomes of their

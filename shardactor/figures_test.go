@@ -164,6 +164,12 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 		m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
 			Command: "c", Payload: []byte("1"), MaxAttempts: 5, DelaySeconds: int64(n % 3),
 		}}
+		switch n % 10 {
+		case 1:
+			m.TimeoutSeconds = 1
+		case 2:
+			m.TTLSeconds = 3
+		}
 		h.Post(shard, []Message{m}, 100, mailbox.ClassNew)
 	}
 	for range 200 {

@@ -13,7 +13,6 @@ import (
 // short: there may be more to hand out in the next round, which follows at once.
 func (s *Shard) grantPass() (cut bool) {
 	s.grantAside()
-	var stalled []*queue
 	for granted := 0; granted < s.limits.Grants; {
 		q := s.nextTurn()
 		if q == nil {
@@ -21,8 +20,7 @@ func (s *Shard) grantPass() (cut bool) {
 		}
 		prio, k, ok := q.index.HeadReady()
 		if !ok {
-			q.stalled = true
-			stalled = append(stalled, q)
+			s.stall(q)
 			continue
 		}
 		if s.grantHead(q, prio, k) {
@@ -32,13 +30,21 @@ func (s *Shard) grantPass() (cut bool) {
 		}
 		cut = granted == s.limits.Grants
 	}
-	for _, q := range stalled {
+	for _, q := range s.stalled {
 		q.stalled = false
 		s.ready(q)
 		cut = true
 	}
+	clear(s.stalled)
+	s.stalled = s.stalled[:0]
 	s.out.Again = s.out.Again || cut
 	return cut
+}
+
+// stall leaves a queue out of the turns until the next round.
+func (s *Shard) stall(q *queue) {
+	q.stalled = true
+	s.stalled = append(s.stalled, q)
 }
 
 // grantHead gives the head of a queue to the member that has it best. It
@@ -47,6 +53,11 @@ func (s *Shard) grantHead(q *queue, prio int, k store.PendingKey) bool {
 	t, err := s.span.Task(k.ID)
 	if t == nil || s.unreadable(err) {
 		s.setAside(q, prio, k)
+		return false
+	}
+	if t.Expires(s.now) {
+		// The round had too much that is due, or the entry for this is not in memory.
+		s.stall(q)
 		return false
 	}
 	if isSuspect(t) {
@@ -112,6 +123,9 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 		// write nothing.
 		DeadlineMs: s.now + leaseForMs + leaseForMs/2,
 	}
+	if runForMs := s.runForMs(t); runForMs != 0 {
+		l.RunUntilMs = s.now + runForMs
+	}
 	s.transition(t, move{
 		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: CauseGrant, lease: l,
 	})
@@ -119,6 +133,7 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 	lend(task, s.leases.Get(t.ID))
 	s.tell(mb.seat.Sink, &Granted{
 		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
+		RunForMs: l.RunForMs(), RunUntilMs: task.RunUntilMs,
 	})
 }
 
@@ -127,6 +142,12 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 func (s *Shard) leaseForMs(mb *member, t *store.TaskRecord) int64 {
 	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
 	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
+}
+
+// runForMs is how long a delivery of the task may run, as it says itself or else its
+// queue; 0 is as long as its lease is extended.
+func (s *Shard) runForMs(t *store.TaskRecord) int64 {
+	return cmp.Or(t.TimeoutSeconds, s.queueOf(t.Queue()).settings.TimeoutSeconds) * 1000
 }
 
 // setAside moves a task whose record cannot be read out of the way: it must

@@ -28,20 +28,24 @@ func (s *Shard) heartbeat(m *Heartbeat) {
 
 // beat extends one of the deliveries of a heartbeat.
 func (s *Shard) beat(m *Heartbeat, e *lease.Entry, answer *Extended) {
-	until := s.prolong(e, m.ExtendForMs, m.Seat)
 	if m.Tasks != nil {
 		// Only a name proves that the worker has it: a task may be on its way
 		// while the worker speaks of all that it has.
-		confirm(e)
+		s.confirm(e)
 	}
-	if answer.LeaseUntilMs == 0 || until < answer.LeaseUntilMs {
-		answer.LeaseUntilMs = until
+	s.prolong(e, m.ExtendForMs, m.Seat)
+	leaseUntilMs, runUntilMs := e.Promise()
+	if answer.LeaseUntilMs == 0 || leaseUntilMs < answer.LeaseUntilMs {
+		answer.LeaseUntilMs = leaseUntilMs
+	}
+	if runUntilMs != 0 && (answer.RunUntilMs == 0 || runUntilMs < answer.RunUntilMs) {
+		answer.RunUntilMs = runUntilMs
 	}
 }
 
-// prolong moves the end of a lease out, never in, and returns it. The caller is
-// a seat, or HTTP if that is nil.
-func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) (untilMs int64) {
+// prolong moves the end of a lease out, never in, and never behind the end of its
+// run. The caller is a seat, or HTTP if that is nil.
+func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) {
 	if lengthMs == 0 {
 		lengthMs = e.Lease.LeaseForMs
 	}
@@ -60,7 +64,6 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) (untilMs int
 	e.AckedUntilMs = until
 	e.Gone = false
 	s.leases.Move(e, until)
-	return until
 }
 
 // carry makes the caller the one whose socket keeps the delivery, and says
@@ -81,17 +84,20 @@ func (s *Shard) carry(seat *Seat, e *lease.Entry) (changed bool) {
 	return false
 }
 
-// confirm notes that the worker has the task.
-func confirm(e *lease.Entry) {
+// confirm notes that the worker has the task. Its run begins with the first time.
+func (s *Shard) confirm(e *lease.Entry) {
 	e.Confirmed = true
 	e.Task.Undelivered = 0
+	if runForMs := e.Lease.RunForMs(); runForMs != 0 && e.RunUntilMs == 0 {
+		s.leases.Run(e, s.now+runForMs)
+	}
 }
 
 // received confirms deliveries of the session they were made to.
 func (s *Shard) received(m *Received) {
 	for _, ref := range m.Tasks {
 		if e := s.delivered(m.Seat, ref); e != nil {
-			confirm(e)
+			s.confirm(e)
 		}
 	}
 }

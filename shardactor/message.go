@@ -69,8 +69,9 @@ type RoomUnits struct {
 	Units int
 }
 
-// Received confirms deliveries of a session: their task frames arrived.
-// No answer; what is not (or no longer) that session's is ignored.
+// Received confirms deliveries of a session, whose task frames arrived, or of a
+// claim, whose answer was written. No answer; what is not (or no longer) that
+// seat's is ignored. For a claim it is a control message.
 type Received struct {
 	Seat  *Seat
 	Tasks []wire.TaskRef

@@ -16,6 +16,6 @@ func (s *Shard) nack(m *Nack) {
 	endedByWorker(t)
 	place := s.placeAt(s.now+delayMs, CauseNack)
 	place.reason, place.exit = m.Reason, m.Exit
-	again := s.retry(t, place, m.Reason)
-	s.requeued(m.Asker, t.ID, again, wholeSeconds(delayMs))
+	s.retry(t, place, m.Reason)
+	s.requeued(m.Asker, t, wholeSeconds(delayMs))
 }

@@ -16,11 +16,11 @@ func (s *Shard) release(m *Release) {
 	}
 	if t.Releases > s.limits.Releases*t.MaxAttempts {
 		s.bury(t, wire.ErrorReleasedTooOften, move{cause: CauseRelease, dead: wire.DeadReleased})
-		s.requeued(m.Asker, t.ID, false, 0)
+		s.requeued(m.Asker, t, 0)
 		return
 	}
 	s.transition(t, putBack(CauseRelease))
-	s.requeued(m.Asker, t.ID, true, 0)
+	s.requeued(m.Asker, t, 0)
 }
 
 // putBack is the move to the place a task had before it was granted.

@@ -26,10 +26,12 @@ func (s *Shard) replay(m *Replay) {
 // on, so that no token of before is the newest again, and the error stays until
 // another replaces it. LastToken stays: the late result of a delivery that ended
 // without a word counts while nobody took the task. ResultToken goes: the result
-// that it stands for is taken back.
+// that it stands for is taken back. So does the expiry: whoever replays a letter
+// wants it to run.
 func (s *Shard) revive(t *store.TaskRecord) {
 	s.passOver(t)
 	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
+	t.ExpiresAtMs = 0
 	s.span.Batch().TakeResult(t)
 	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
 }

@@ -63,7 +63,8 @@ func (r *router) draw(nowMs int64, q store.QueueKey) (wire.TaskID, bool) {
 
 // FingerprintOf is what must be equal for two requests with one idempotency
 // key to be the same request: SHA-256 over command, payload bytes, priority
-// and maxAttempts, each behind its length. Times and trace do not count.
+// and maxAttempts, and timeoutSeconds if it was posted, each behind its length.
+// Times, the expiry and trace do not count.
 func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	h := sha256.New()
 	var length [8]byte
@@ -78,6 +79,9 @@ func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	part([]byte{byte(r.Priority)})
 	// What the queue says may change between two requests that are the same.
 	part(binary.BigEndian.AppendUint64(nil, uint64(cmp.Or(r.MaxAttempts, wire.DefaultMaxAttempts))))
+	if r.TimeoutSeconds != 0 {
+		part(binary.BigEndian.AppendUint64(nil, uint64(r.TimeoutSeconds)))
+	}
 	var sum [32]byte
 	h.Sum(sum[:0])
 	return sum

@@ -107,6 +107,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 	paused := scriptString(args, "paused", "")
 	settings := wire.QueueSettings{
 		Spread: scriptString(args, "spread", "") == "true", MaxAttempts: scriptInt(args, "max-attempts"), LeaseSeconds: scriptInt(args, "lease"),
+		TimeoutSeconds: int64(scriptInt(args, "timeout")), TTLSeconds: int64(scriptInt(args, "ttl")),
 		Backoff: wire.Backoff{
 			Policy: scriptString(args, "policy", ""), BaseSeconds: int64(scriptInt(args, "base")),
 			MaxSeconds: int64(scriptInt(args, "most")),
@@ -146,6 +147,7 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 			Command: scriptString(args, "command", "a"), Payload: scriptBytes(args, "payload", "1"),
 			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
 			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
+			TimeoutSeconds: int64(scriptInt(args, "timeout")), TTLSeconds: int64(scriptInt(args, "ttl")),
 		},
 	}
 	if n := scriptInt(args, "max-attempts"); n != 0 {
@@ -153,6 +155,9 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 	}
 	if span := scriptInt(args, "run-at"); span != 0 {
 		m.RunAtMs = w.nowMs + int64(span)*1000
+	}
+	if span := scriptString(args, "expires-at", ""); span != "" {
+		m.ExpiresAtMs = w.nowMs + int64(scriptInt(args, "expires-at"))*1000
 	}
 	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
 	return m, nil

@@ -401,6 +401,17 @@ func scriptString(args []datadriven.CmdArg, key, missing string) string {
 	return missing
 }
 
+// runText says when a run ends that does, and how long it is if that is known.
+func runText(forMs, untilMs int64) string {
+	switch {
+	case untilMs == 0:
+		return ""
+	case forMs == 0:
+		return fmt.Sprintf(", runs until %d", untilMs)
+	}
+	return fmt.Sprintf(", runs for %v until %d", time.Duration(forMs)*time.Millisecond, untilMs)
+}
+
 func describeEffect(e Effect) string {
 	switch e := e.(type) {
 	case *Enqueued:
@@ -412,8 +423,8 @@ func describeEffect(e Effect) string {
 	case *Claimed:
 		return fmt.Sprintf("claimed ref=%d", e.Ref)
 	case *Granted:
-		return fmt.Sprintf("granted %v %v until %d delivery %d attempts %d payload %s",
-			e.Task.ID, e.Token, e.LeaseUntilMs, e.Task.Deliveries, e.Task.Attempts, e.Task.Payload)
+		return fmt.Sprintf("granted %v %v until %d delivery %d attempts %d payload %s%s",
+			e.Task.ID, e.Token, e.LeaseUntilMs, e.Task.Deliveries, e.Task.Attempts, e.Task.Payload, runText(e.RunForMs, e.RunUntilMs))
 	case *Completed:
 		text := fmt.Sprintf("completed ref=%d %v %s %s%s", e.Ref, e.Record.TaskID, e.Record.Status, e.Record.Result, e.Record.Error)
 		if e.Kept {
@@ -428,7 +439,7 @@ func describeEffect(e Effect) string {
 			lost = append(lost, r.TaskID.String())
 		}
 		sort.Strings(lost)
-		return fmt.Sprintf("extended ref=%d until %d lost %v", e.Ref, e.LeaseUntilMs, lost)
+		return fmt.Sprintf("extended ref=%d until %d lost %v%s", e.Ref, e.LeaseUntilMs, lost, runText(0, e.RunUntilMs))
 	case *Revoked:
 		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
 	case *Fenced:

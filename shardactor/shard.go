@@ -90,6 +90,8 @@ type Shard struct {
 	credited []*member
 	keeps    []keep
 	claims   []claimant
+	// stalled are queues without turns for the rest of the round.
+	stalled  []*queue
 	explains []*Explain
 	// unsaved are queues whose settings recovery took from another shard.
 	unsaved []*queue
@@ -130,7 +132,7 @@ type SeatUnits struct {
 
 // NewShard builds the core from what recovery found. Deliveries of sessions
 // count as if their socket had just gone, deliveries over HTTP keep at least
-// the resume grace from now.
+// the resume grace from now. So long a run goes on, too.
 func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	limits := c.Index
 	if limits.Run == 0 {
@@ -175,15 +177,18 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 		// Nobody knows any more how often it was put.
 		PutAgain: true,
 	}
-	// Nobody knows any more what had arrived. That also ends a row of deliveries
-	// that did not.
-	confirm(e)
 	expires := max(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
 	if !found.Lease.Session.IsZero() {
 		e.Gone = true
 		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
 	}
 	s.leases.Grant(e, expires)
+	if until := found.Lease.RunUntilMs; until != 0 {
+		s.leases.Run(e, max(until, nowMs+resumeGraceMs))
+	}
+	// Nobody knows any more what had arrived. That also ends a row of deliveries
+	// that did not.
+	s.confirm(e)
 }
 
 // Round runs one round at the given time: refills, messages in order, due
@@ -328,15 +333,19 @@ func (s *Shard) refill() {
 			return
 		}
 		keys += r.Limit
-		if r.Delayed {
-			keys, err := s.span.ScanDelayed(r.Queue.Key(), r.AfterTimed, r.Limit)
+		if r.Order == index.Ready {
+			found, err := s.span.ScanPending(r.Queue.Key(), r.Priority, r.AfterPending, r.Limit)
 			s.mustRead(err)
-			r.FillTimed(keys)
+			r.FillPending(found)
 			continue
 		}
-		found, err := s.span.ScanPending(r.Queue.Key(), r.Priority, r.AfterPending, r.Limit)
+		scan := s.span.ScanDelayed
+		if r.Order == index.Expiring {
+			scan = s.span.ScanExpiring
+		}
+		found, err := scan(r.Queue.Key(), r.AfterTimed, r.Limit)
 		s.mustRead(err)
-		r.FillPending(found)
+		r.FillTimed(found)
 	}
 }
 

@@ -110,7 +110,9 @@ func (s *Shard) fromAside(mb *member, a aside) {
 		return // it is somewhere else by now
 	}
 	s.transition(t, s.placeAt(s.now, CauseDue))
-	s.grantAlone(mb, t)
+	if !t.Status.Terminal() { // or it has expired
+		s.grantAlone(mb, t)
+	}
 }
 
 // grantAlone gives a suspect to a member whose room this shard has alone from

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"cmp"
 	"fmt"
 
 	"codeq/lease"
@@ -22,10 +23,12 @@ const (
 	CauseAbandon     Cause = "abandon"
 	CauseRelease     Cause = "release"
 	CauseExpired     Cause = "lease_expired"
+	CauseTimeout     Cause = "timeout"
 	CauseSessionGone Cause = "session_gone"
 	CauseUndelivered Cause = "undelivered"
 	CauseSuspect     Cause = "suspect"
 	CauseCancel      Cause = "cancel"
+	CauseTaskExpired Cause = "expired"
 	CauseRetention   Cause = "retention"
 	CauseReplay      Cause = "replay"
 	CauseCleanup     Cause = "cleanup"
@@ -53,6 +56,8 @@ type move struct {
 	to     wire.Location
 	status wire.Status
 	cause  Cause
+	// ended is why the delivery in progress ended, if that is not cause.
+	ended Cause
 	// toOldPlace keeps the sequence the task had; otherwise it goes to the
 	// tail.
 	toOldPlace bool
@@ -80,9 +85,14 @@ func (m *move) leavesLine() bool { return m.cause != CauseResult || m.status == 
 // transition moves one task: it takes it out of where it is and puts it where
 // it goes, with index keys, counters, record, history, result and event in the
 // open batch. Nothing else moves a task. The caller has already changed the
-// fields of the record that say what happened (attempts, error, tokens).
+// fields of the record that say what happened (attempts, error, tokens). A task
+// whose time is over ends instead of waiting.
 func (s *Shard) transition(t *store.TaskRecord, m move) {
 	from := t.Location
+	if waits(m.to) && t.Expires(s.now) {
+		m = s.expired(t, m)
+	}
+	s.moveExpiring(t, from, m.to)
 	s.leave(t, &m)
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
 	// So there is no history if the first delivery succeeded, or if there was none.
@@ -152,7 +162,7 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, m *move) {
 	}
 	batch.AddHistory(t.ID, wire.HistoryLine{
 		Delivery: e.Lease.Delivery, WorkerID: e.Lease.WorkerID,
-		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(m.cause), CloseCode: int(m.closeCode),
+		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(cmp.Or(m.ended, m.cause)), CloseCode: int(m.closeCode),
 		Error: wire.Head(m.reason, wire.MaxLineErrorBytes), Exit: m.exit,
 	})
 }

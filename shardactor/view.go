@@ -13,7 +13,7 @@ func view(t *store.TaskRecord, payload []byte) *wire.Task {
 		ID: t.ID, Command: t.Command, TenantID: t.Tenant, Payload: payload,
 		Priority: t.Priority, Status: t.Status, Location: t.Location,
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Deliveries: t.Deliveries,
-		VisibleAtMs: t.DueAtMs, Error: t.Error,
+		VisibleAtMs: t.DueAtMs, TimeoutSeconds: t.TimeoutSeconds, ExpiresAtMs: t.ExpiresAtMs, Error: t.Error,
 		TraceParent: t.TraceParent, TraceState: t.TraceState,
 		CreatedAtMs: t.CreatedAtMs, UpdatedAtMs: t.UpdatedAtMs,
 	}
@@ -23,7 +23,7 @@ func view(t *store.TaskRecord, payload []byte) *wire.Task {
 func lend(v *wire.Task, e *lease.Entry) {
 	v.WorkerID = e.Lease.WorkerID
 	v.Deliveries = e.Lease.Delivery
-	v.LeaseUntilMs = e.AckedUntilMs
+	v.LeaseUntilMs, v.RunUntilMs = e.Promise()
 }
 
 // find looks a task up: among those in progress without a read, else in the

@@ -114,6 +114,9 @@ func (w *world) nothingWaitsFor(s *seat) {
 func (w *world) nothingIsLate() {
 	for _, t := range w.model.all {
 		w.leavesInTime(t)
+		if t.waits() && t.isPast(w.nowMs) {
+			violate("what is due happens", "task %v expired at %d, it is %d", t.id, t.expiresMs, w.nowMs)
+		}
 		switch t.place {
 		case wire.LocationDelayed:
 			if t.dueMs <= w.nowMs {
@@ -122,6 +125,10 @@ func (w *world) nothingIsLate() {
 		case wire.LocationInProgress:
 			if t.lapseMs <= w.nowMs && !t.restored && !w.model.shards[t.shard].holds(t, w.nowMs) {
 				violate("what is due happens", "the lease of task %v ended at %d, it is %d", t.id, t.lapseMs, w.nowMs)
+			}
+			// A lease may be longer after a restart, a run is not.
+			if state := &w.model.shards[t.shard]; t.runMs != 0 && t.runMs <= w.nowMs && (w.nowMs >= state.holdMs || t.runMs <= state.heardMs) {
+				violate("what is due happens", "the run of task %v ended at %d, it is %d", t.id, t.runMs, w.nowMs)
 			}
 		}
 	}
@@ -201,7 +208,9 @@ func (w *world) compareAll(everyNth int) {
 		}
 		told, ended := w.ledger.outcomes[id]
 		ended = ended && (told.status != wire.StatusFailed || t.replays == 0)
-		if ended && (t.status != told.status || string(t.result.Result)+t.result.Error != told.text) {
+		// Who cancels what has expired is not told why it ended.
+		saysMore := ended && told.status != wire.StatusCancelled && string(t.result.Result)+t.result.Error != told.text
+		if ended && t.status != told.status || saysMore {
 			violate("one completion stands", "task %v was acknowledged as %+v and is %+v", id, told, t.result)
 		}
 	}

@@ -167,6 +167,10 @@ func (c *claim) handOver() {
 				&shardactor.Undelivered{Seat: c.seat, Tasks: []wire.TaskRef{ref}})
 			continue
 		}
+		if g.RunForMs > 0 {
+			w.server.engine.Confirm(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shardactor.Message]),
+				&shardactor.Received{Seat: c.seat, Tasks: []wire.TaskRef{ref}})
+		}
 		w.overhear(ref)
 		if len(w.errands) == errandsMost {
 			w.errands = slices.Delete(w.errands, 0, 1)

@@ -79,7 +79,7 @@ func (m *model) couldHave(s *seat, shard int) *task {
 		return nil
 	}
 	for _, command := range commands {
-		if t := m.head(shard, s.Tenant, command); t != nil && s.takes(shard, command) && !m.settings.of(t).Paused {
+		if t := m.head(shard, s.Tenant, command); t != nil && s.takes(shard, command) && !m.settings.of(t).Paused && !t.isPast(m.at.NowMs) {
 			return t
 		}
 	}
@@ -90,7 +90,7 @@ func (m *model) couldHave(s *seat, shard int) *task {
 func (m *model) undelivered(a *shardactor.Undelivered) {
 	for _, ref := range a.Tasks {
 		t := m.delivery(ref)
-		if t == nil || !t.overHTTP || !t.session.IsZero() {
+		if t == nil || !t.madeTo(a.Seat) {
 			continue
 		}
 		m.touch(t)
@@ -101,6 +101,14 @@ func (m *model) undelivered(a *shardactor.Undelivered) {
 		}
 		m.takeBack(t)
 	}
+}
+
+// madeTo says that the delivery was made to that seat, and that it carries it still.
+func (t *task) madeTo(s *shardactor.Seat) bool {
+	if s.OverHTTP {
+		return t.overHTTP && t.session.IsZero()
+	}
+	return !t.overHTTP && t.session == s.ID
 }
 
 // mayAct says whether a call of the right subject is about the newest delivery
@@ -131,9 +139,8 @@ func (m *model) prolong(a *shardactor.Extend) {
 		length = t.leaseMs
 	}
 	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
-	t.lapseMs, t.gone = t.ackedMs, false
+	t.lapseMs, t.gone = t.until(t.ackedMs), false
 	e := expect[*shardactor.Extended](m, a.Asker)
-	if e.LeaseUntilMs < t.ackedMs || e.LeaseUntilMs > t.ackedMs && !t.restored {
-		violate("a heartbeat extends as promised", "until %d, said %d", t.ackedMs, e.LeaseUntilMs)
-	}
+	leaseMs, runMs := t.promised()
+	judgePromise(e, leaseMs, runMs, t.restored)
 }

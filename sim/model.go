@@ -66,6 +66,9 @@ type task struct {
 	payload         string
 	prio            int
 	maxAttempts     int
+	// expiresMs is when it expires, timeoutMs how long a delivery may run; 0 is never,
+	// and as its queue says.
+	expiresMs, timeoutMs int64
 
 	place wire.Location
 	// order is its place among pending tasks: kept by a put-back, new at the
@@ -85,15 +88,18 @@ type task struct {
 
 	// The newest delivery, from its grant on. ended says that the worker itself
 	// ended it.
-	token     wire.Token
-	subject   string
-	worker    string
-	overHTTP  bool
-	session   wire.SessionID
-	ended     bool
-	leaseMs   int64
-	ackedMs   int64
-	lapseMs   int64
+	token    wire.Token
+	subject  string
+	worker   string
+	overHTTP bool
+	session  wire.SessionID
+	ended    bool
+	leaseMs  int64
+	ackedMs  int64
+	lapseMs  int64
+	// runForMs is how long it may run, runMs until when, 0 before it has begun.
+	grantedMs, runForMs, runMs int64
+
 	confirmed bool
 	gone      bool
 	// restored leases may run longer than was promised, never shorter.
@@ -280,6 +286,10 @@ func (m *model) restart(nowMs int64) {
 			if t.session.IsZero() {
 				// No socket of it can have ended.
 				t.gone, t.lapseMs = false, max(t.ackedMs, nowMs+graceMs)
+			}
+			if t.runMs = 0; t.runForMs > 0 {
+				t.runMs = max(t.grantedMs+t.runForMs, nowMs+graceMs)
+				t.lapseMs = t.until(t.lapseMs)
 			}
 		}
 	}

@@ -345,7 +345,7 @@ var mutants = []mutant{{
 	name: "deliver before it is due",
 	edit: edit{
 		file: "index/index.go",
-		old:  "if q == nil || int64(q.dueAt.rank) > nowMs {", new: "if q == nil || int64(q.dueAt.rank) > nowMs+50 {",
+		old:  "if o == nil || int64(o.at.rank) > nowMs {", new: "if o == nil || int64(o.at.rank) > nowMs+50 {",
 	},
 	caught: []string{"nothing is delivered before it is due"},
 }, {

@@ -287,6 +287,9 @@ func (w *world) newRequest() wire.EnqueueRequest {
 		r.Command, r.MaxAttempts, r.Priority = busy[n%len(busy)], 3, 0
 		r.Payload = fmt.Appendf(nil, `{"tenant":%q,"key":%d,"other":%v}`, w.shape.tenants[n%len(w.shape.tenants)], n, c.oneIn(10))
 	}
+	if w.limitsOf(&r); r.IdempotencyKey != "" && !c.oneIn(10) {
+		r.TimeoutSeconds = int64(len(r.IdempotencyKey) % 2 * 7)
+	}
 	return r
 }
 

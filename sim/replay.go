@@ -23,7 +23,7 @@ func (m *model) replay(a *shardactor.Replay) {
 		m.refused(a.Asker, wire.CodeNotInDLQ)
 	default:
 		m.touch(t)
-		t.attempts, t.releases, t.losses = 0, 0, 0
+		t.attempts, t.releases, t.losses, t.expiresMs = 0, 0, 0, 0
 		t.replays++
 		if !t.resultToken.IsZero() {
 			t.tookBack = t.resultToken

@@ -77,7 +77,7 @@ func (m *model) message(message shardactor.Message) {
 		m.heartbeat(a)
 	case *shardactor.Received:
 		for _, ref := range a.Tasks {
-			if t := m.delivery(ref); t != nil && t.session == a.Seat.ID {
+			if t := m.delivery(ref); t != nil && t.madeTo(a.Seat) {
 				m.confirm(t)
 			}
 		}
@@ -121,7 +121,7 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 		return
 	}
 	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil && !first.removed {
-		if first.payload != string(a.Payload) || first.prio != a.Priority || first.maxAttempts != a.MaxAttempts {
+		if first.payload != string(a.Payload) || first.prio != a.Priority || first.maxAttempts != a.MaxAttempts || first.timeoutMs != a.TimeoutSeconds*1000 {
 			m.refused(a.Asker, wire.CodeIdempotencyConflict)
 			return
 		}
@@ -130,18 +130,21 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 		}
 		return
 	}
-	if m.at.Space >= store.NoEnqueue {
-		m.refused(a.Asker, wire.CodeStorageFull)
-		return
-	}
 	t := &task{
 		id: a.ID, shard: m.at.Shard, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
 		payload: string(a.Payload), prio: a.Priority, ended: true,
 	}
+	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
+	if !m.expires(t, a, due) {
+		return
+	}
+	if m.at.Space >= store.NoEnqueue {
+		m.refused(a.Asker, wire.CodeStorageFull)
+		return
+	}
 	t.maxAttempts = cmp.Or(a.MaxAttempts, m.settings.of(t).MaxAttempts, 5)
 	m.add(t)
 	m.placed(t)
-	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
 	if due > m.at.NowMs {
 		m.toDelayed(t, due)
 	} else {
@@ -271,9 +274,9 @@ func (m *model) nack(a *shardactor.Nack) {
 		s = m.backoff(t, t.attempts+1)
 	}
 	m.ends(t)
-	again := m.retry(t, s, a.Reason, shardactor.CauseNack)
-	e := m.requeued(a.Asker, again)
-	if again && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
+	m.retry(t, s, a.Reason, shardactor.CauseNack)
+	e := m.requeued(a.Asker, t)
+	if t.open() && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
 		violate("a retry waits as long as promised", "nack of %v says %d s, promised %+v", t.id, e.DelaySeconds, s)
 	}
 }
@@ -281,7 +284,8 @@ func (m *model) nack(a *shardactor.Nack) {
 func (m *model) abandon(a *shardactor.Abandon) {
 	if t := m.held(a.Asker, a.Owner, a.TaskRef); t != nil {
 		m.ends(t)
-		m.requeued(a.Asker, m.retry(t, span{}, "", shardactor.CauseAbandon))
+		m.retry(t, span{}, "", shardactor.CauseAbandon)
+		m.requeued(a.Asker, t)
 	}
 }
 
@@ -300,11 +304,11 @@ func (m *model) handBack(a *shardactor.Release) {
 	}
 	if t.releases > m.limits.Releases*t.maxAttempts {
 		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease, wire.DeadReleased)
-		m.requeued(a.Asker, false)
+		m.requeued(a.Asker, t)
 		return
 	}
 	m.putBack(t, shardactor.CauseRelease)
-	m.requeued(a.Asker, true)
+	m.requeued(a.Asker, t)
 }
 
 // ends notes that the worker itself ended its delivery.
@@ -314,6 +318,9 @@ func (m *model) ends(t *task) {
 }
 
 func (m *model) putBack(t *task, cause shardactor.Cause) {
+	if m.tooLate(t) {
+		return
+	}
 	m.toOldPlace(t)
 	m.moved(t, wire.LocationInProgress, cause)
 }
@@ -322,7 +329,7 @@ func (m *model) putBack(t *task, cause shardactor.Cause) {
 type span struct{ least, most int64 }
 
 // retry counts a failed delivery.
-func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (again bool) {
+func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) {
 	m.touch(t)
 	t.attempts++
 	if reason != "" {
@@ -330,14 +337,16 @@ func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) (a
 	}
 	if t.attempts >= t.maxAttempts {
 		m.bury(t, reason, cause, wire.DeadExhausted)
-		return false
+		return
 	}
 	m.waits(t, s, cause)
-	return true
 }
 
 // waits sends a task on that was with a worker: to wait, or to the tail.
 func (m *model) waits(t *task, s span, cause shardactor.Cause) {
+	if m.tooLate(t) {
+		return
+	}
 	if m.nextPlace() == wire.LocationDelayed && s.most > 0 {
 		seen := m.look(t)
 		wait := seen.VisibleAtMs - m.at.NowMs
@@ -393,6 +402,10 @@ func (m *model) lost(t *task, cause shardactor.Cause) {
 func (m *model) confirm(t *task) {
 	m.touch(t)
 	t.confirmed, t.undelivered = true, 0
+	if t.runForMs > 0 && t.runMs == 0 {
+		t.runMs = m.at.NowMs + t.runForMs
+		t.lapseMs = t.until(t.lapseMs)
+	}
 }
 
 func (m *model) heartbeat(a *shardactor.Heartbeat) {
@@ -400,7 +413,7 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 		m.refused(a.Asker, wire.CodeStorageFull)
 		return
 	}
-	var earliest int64
+	var earliest, runMs int64
 	restored, lost := false, 0
 	for _, t := range m.beaten(a) {
 		if t == nil {
@@ -409,8 +422,12 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 		}
 		m.extend(a, t)
 		restored = restored || t.restored
-		if earliest == 0 || t.ackedMs < earliest {
-			earliest = t.ackedMs
+		lease, run := t.promised()
+		if earliest == 0 || lease < earliest {
+			earliest = lease
+		}
+		if run != 0 && (runMs == 0 || run < runMs) {
+			runMs = run
 		}
 	}
 	e := expect[*shardactor.Extended](m, a.Asker)
@@ -420,9 +437,7 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 	if len(e.Lost) != lost {
 		violate("a heartbeat names what is lost", "lost %d, said %v", lost, e.Lost)
 	}
-	if e.LeaseUntilMs < earliest || e.LeaseUntilMs > earliest && !restored {
-		violate("a heartbeat extends as promised", "until %d, said %d", earliest, e.LeaseUntilMs)
-	}
+	judgePromise(e, earliest, runMs, restored)
 }
 
 // beaten are the tasks a heartbeat speaks of, nil for those it has lost.
@@ -457,7 +472,7 @@ func (m *model) extend(a *shardactor.Heartbeat, t *task) {
 		length = t.leaseMs
 	}
 	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
-	t.lapseMs, t.gone = t.ackedMs, false
+	t.lapseMs, t.gone = t.until(t.ackedMs), false
 }
 
 func (m *model) watch(a *shardactor.Watch) {

@@ -152,7 +152,7 @@ func (w *world) effectText(e shardactor.Effect) string {
 	case *shardactor.Enqueued:
 		return fmt.Sprintf("enqueued %s, replayed %v", w.name(e.TaskID), e.Replayed)
 	case *shardactor.Refused:
-		return fmt.Sprintf("refused %s: %s", w.name(e.TaskID), e.Err.Code)
+		return fmt.Sprintf("refused %s: %s: %s", w.name(e.TaskID), e.Err.Code, e.Err.Sentence)
 	case *shardactor.Completed:
 		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.Kept)
 	case *shardactor.Requeued:

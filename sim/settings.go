@@ -149,6 +149,7 @@ func (w *world) configureSome() {
 	if c.oneIn(3) {
 		what.Settings = &wire.QueueSettings{
 			Spread: w.model.isSpread(q) != c.oneIn(8), MaxAttempts: pick(c, []int{0, 1, 4}), LeaseSeconds: pick(c, []int{0, 2, 30}),
+			TimeoutSeconds: pick(c, []int64{0, 0, 3, 40}), TTLSeconds: pick(c, []int64{0, 0, 4, 100}),
 			Backoff: wire.Backoff{
 				Policy: pick(c, []string{
 					"", wire.BackoffFixed, wire.BackoffLinear, wire.BackoffExponential, wire.BackoffEqualJitter, wire.BackoffFullJitter,

@@ -201,7 +201,7 @@ func TestWorldsDoEverything(t *testing.T) {
 	}
 	story := strings.Join(words, "\n")
 	for _, what := range []string{
-		"(grant)", "(result)", "(nack)", "(abandon)", "(release)", "(due)", "(lease_expired)", "(session_gone)", "(undelivered)", "(suspect)", "{Reason:suspect",
+		"(grant)", "(result)", "(nack)", "(abandon)", "(release)", "(due)", "(lease_expired)", "(timeout)", "(expired)", "(session_gone)", "(undelivered)", "(suspect)", "{Reason:suspect",
 		"-> DLQ_SET", "replayed true", "refused", "the power goes (unsynced data lost)", "the power goes (unsynced data kept)",
 		"the wall clock was set back", "the log cannot be synced", "tables fail", "no-grant", "only-delete", "no-enqueue", "drops socket", "is stuck: true",
 		"(cancel)", "already_terminal", "(retention)", "(replay)", "(purge)", "{Reason:behind", "{Reason:no_room", "{Reason:no_worker", "{Reason:paused", "{Reason:delayed", "not_in_dlq", "(cleanup)", "(dlq_bound)", "hold everywhere", "paused true", "copy of the settings", "freeze {", "queue_not_empty", "thaw true", "Spread:true", "Spread:false", "into one order", "wait for", "wait no longer for", "answered elsewhere for", "POST claim of", "claim of", "extend", "undelivered to", "with its token: false", "has left: true", "heartbeat of", "received by", "timer of socket", "is full", "new work stands in shard",

@@ -48,7 +48,7 @@ func (m *model) resume(a *shardactor.Resume) {
 			continue
 		}
 		m.touch(t)
-		t.gone, t.lapseMs = false, t.ackedMs
+		t.gone, t.lapseMs = false, t.until(t.ackedMs)
 		held = append(held, wire.TaskRef{TaskID: t.id, Token: t.token})
 	}
 	for _, ref := range held {
@@ -76,7 +76,7 @@ func (m *model) socketEnded(id wire.SessionID) {
 		t.gone = true
 		switch {
 		case t.confirmed:
-			t.lapseMs = min(t.ackedMs, m.at.NowMs+graceMs)
+			t.lapseMs = t.until(min(t.ackedMs, m.at.NowMs+graceMs))
 		case m.at.Space >= store.OnlyDelete:
 			t.lapseMs = m.at.NowMs
 		default:

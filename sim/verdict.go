@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -98,12 +99,23 @@ func (m *model) timeCame() {
 				return // its turn came with the grants
 			}
 			m.fellDue(t)
-		case shardactor.CauseExpired, shardactor.CauseSessionGone, shardactor.CauseUndelivered:
+		case shardactor.CauseTaskExpired:
+			m.endsByTime(t, e)
+		case shardactor.CauseExpired, shardactor.CauseSessionGone, shardactor.CauseUndelivered, shardactor.CauseTimeout:
 			m.lapsed(t, e)
 		default:
 			return
 		}
 	}
+}
+
+// endsByTime is a task that expired where it waited, or with a delivery that ended.
+func (m *model) endsByTime(t *task, e shardactor.Event) {
+	if t != nil && t.place == wire.LocationInProgress {
+		m.lapsed(t, e)
+		return
+	}
+	m.ranOut(t)
 }
 
 func (m *model) fellDue(t *task) {
@@ -127,16 +139,20 @@ func (m *model) lapsed(t *task, e shardactor.Event) {
 	}
 	session, gone := m.sockets[m.at.Shard][t.session], t.gone
 	ref := wire.TaskRef{TaskID: t.id, Token: t.token}
+	reason := wire.RevokedExpired
 	switch {
 	case !t.confirmed:
 		m.takeBack(t)
+	case m.isOver(t, e):
+		m.overran(t)
+		reason = wire.RevokedTimeout
 	case t.gone:
 		m.lost(t, shardactor.CauseSessionGone)
 	default:
 		m.lost(t, shardactor.CauseExpired)
 	}
 	if !gone {
-		m.toldOf(session, ref, wire.RevokedExpired)
+		m.toldOf(session, ref, reason)
 	}
 }
 
@@ -147,6 +163,10 @@ func (m *model) grants() {
 		t := m.tasks[e.TaskID]
 		if t != nil && e.Cause == shardactor.CauseSuspect {
 			m.stepsAside(t)
+			continue
+		}
+		if t != nil && e.Cause == shardactor.CauseTaskExpired && t.aside {
+			m.ranOut(t)
 			continue
 		}
 		called := t != nil && e.Cause == shardactor.CauseDue && t.aside
@@ -162,6 +182,9 @@ func (m *model) grants() {
 		}
 		if t.place != wire.LocationPending {
 			violate("only what is ready is handed out", "%+v", t)
+		}
+		if t.isPast(m.at.NowMs) {
+			violate("nothing is handed out that has expired", "%+v at %d", t, m.at.NowMs)
 		}
 		if first := m.head(t.shard, t.tenant, t.command); first != t && !called {
 			violate("first in, first out, by priority", "%+v was handed out before %+v", t, first)
@@ -209,13 +232,15 @@ func (m *model) granted(t *task) {
 	t.leaseMs = m.leaseOf(t, sub.leaseMs)
 	t.ackedMs = m.at.NowMs + t.leaseMs
 	t.lapseMs = t.ackedMs
+	t.grantedMs, t.runMs = m.at.NowMs, 0
+	t.runForMs = cmp.Or(t.timeoutMs, m.settings.of(t).TimeoutSeconds*1000)
 	s.out[g.Token] = true
 	s.untaken += len(t.payload)
 	s.idleSinceMs = 0
 	m.moved(t, wire.LocationPending, shardactor.CauseGrant)
-	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != t.ackedMs {
-		violate("a lease is as long as was asked", "task %v: %d until %d, got %d until %d",
-			t.id, t.leaseMs, t.ackedMs, g.LeaseForMs, g.LeaseUntilMs)
+	leaseMs, runMs := t.promised()
+	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != leaseMs || g.RunForMs != t.runForMs || g.RunUntilMs != runMs {
+		violate("a lease is as long as was asked", "task %v: %d until %d, runs %d until %d, got %+v", t.id, t.leaseMs, leaseMs, t.runForMs, runMs, *g)
 	}
 	if diff := t.differs(g.Task); diff != "" {
 		violate("a task comes out as it went in", "%s", diff)
@@ -316,13 +341,20 @@ func (m *model) refused(to shardactor.Asker, code wire.Code) {
 	}
 }
 
-func (m *model) requeued(to shardactor.Asker, again bool) *shardactor.Requeued {
+func (m *model) requeued(to shardactor.Asker, t *task) *shardactor.Requeued {
 	e := expect[*shardactor.Requeued](m, to)
 	if to.Sink == nil {
 		return &shardactor.Requeued{}
 	}
-	if (e.Status == wire.NackRequeued) != again {
-		violate("a worker is told whether a task is tried again", "again %v, told %s", again, e.Status)
+	want := wire.NackRequeued
+	switch t.status {
+	case wire.StatusFailed:
+		want = wire.NackDeadLettered
+	case wire.StatusCancelled:
+		want = wire.NackExpired
+	}
+	if e.Status != want {
+		violate("a worker is told whether a task is tried again", "%+v, told %s", t, e.Status)
 	}
 	return e
 }
@@ -384,10 +416,16 @@ func (t *task) differs(seen *wire.Task) string {
 		cause                            wire.DeadCause
 		status                           wire.Status
 		prio, attempts, most, deliveries int
+		expiresMs, timeoutMs             int64
+		ended                            string
 	}
-	want := view{t.id, t.tenant, t.command, t.payload, t.reason, t.place, t.cause, t.status, t.prio, t.attempts, t.maxAttempts, t.deliveries}
+	want := view{t.id, t.tenant, t.command, t.payload, t.reason, t.place, t.cause, t.status, t.prio, t.attempts, t.maxAttempts, t.deliveries,
+		t.expiresMs, t.timeoutMs, ""}
+	if t.result != nil {
+		want.ended = t.result.CancelCause
+	}
 	got := view{seen.ID, seen.TenantID, seen.Command, string(seen.Payload), seen.Error, seen.Location, seen.DeadCause, seen.Status,
-		seen.Priority, seen.Attempts, seen.MaxAttempts, seen.Deliveries}
+		seen.Priority, seen.Attempts, seen.MaxAttempts, seen.Deliveries, seen.ExpiresAtMs, seen.TimeoutSeconds * 1000, seen.CancelCause}
 	if want != got {
 		return fmt.Sprintf("want %+v, got %+v", want, got)
 	}
@@ -396,5 +434,6 @@ func (t *task) differs(seen *wire.Task) string {
 
 func sameResult(a, b *wire.ResultRecord) bool {
 	return a != nil && b != nil && a.TaskID == b.TaskID && a.Status == b.Status && a.Error == b.Error &&
+		a.CancelCause == b.CancelCause &&
 		a.CompletedAtMs == b.CompletedAtMs && bytes.Equal(a.Result, b.Result)
 }

@@ -245,6 +245,14 @@ func (b *Batch) PutDelayed(q QueueKey, k TimedKey) {
 // DeleteDelayed takes a task out of the order of due times.
 func (b *Batch) DeleteDelayed(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDelayed, k) }
 
+// PutExpiring puts a task that waits into the order of when it expires.
+func (b *Batch) PutExpiring(q QueueKey, k TimedKey) {
+	b.set(appendTimedKey(b.start(), q, familyExpiring, k), nil)
+}
+
+// DeleteExpiring takes a task out of the order of when it expires.
+func (b *Batch) DeleteExpiring(q QueueKey, k TimedKey) { b.deleteTimed(q, familyExpiring, k) }
+
 // PutDead puts a task among the dead letters, by the time it ended.
 func (b *Batch) PutDead(q QueueKey, k TimedKey, e Ended) { b.putEnded(q, familyDead, k, e) }
 

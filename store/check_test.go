@@ -103,6 +103,16 @@ var sabotages = []struct {
 		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "x"}), string(id[:]))
 	}},
 	{"a pending entry gone", findPlace, func(t *testing.T, s *Store, g garden) { tamperDelete(t, s, pendingKeyOf(g.pending)) }},
+	{"an expiring entry gone", findPlace, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(parsedKey{Family: familyExpiring, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.ExpiresAtMs}))
+	}},
+	{"an expiring entry of a task that does not wait", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.leased, func(r *TaskRecord) { r.ExpiresAtMs = 9 })
+		tamper(t, s, spanKey(parsedKey{Family: familyExpiring, Queue: g.queue, ID: g.leased.ID, AtMs: 9}), "")
+	}},
+	{"an expiring entry at another time", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.delayed, func(r *TaskRecord) { r.ExpiresAtMs++ })
+	}},
 	{"a second pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
 		r := *g.pending
 		r.Seq--

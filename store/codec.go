@@ -31,6 +31,9 @@ func appendTaskRecord(dst []byte, r *TaskRecord) []byte {
 	dst = appendUintMember(dst, `,"q":`, r.Seq)
 	dst = appendIntMember(dst, `,"dt":`, r.DueAtMs)
 	dst = appendIntMember(dst, `,"et":`, r.EndedAtMs)
+	dst = appendIntMember(dst, `,"xt":`, r.ExpiresAtMs)
+	dst = appendTrueMember(dst, `,"xd":`, r.Expired)
+	dst = appendIntMember(dst, `,"rt":`, r.TimeoutSeconds)
 	dst = appendIntMember(dst, `,"d":`, int64(r.Deliveries))
 	dst = appendTokenMember(dst, `,"lk":`, r.LastToken)
 	dst = appendStringMember(dst, `,"ls":`, r.LastSubject)
@@ -146,6 +149,12 @@ func parseTaskMember(s *scanner, r *TaskRecord, name string) bool {
 		r.DueAtMs = s.int64()
 	case "et":
 		r.EndedAtMs = s.int64()
+	case "xt":
+		r.ExpiresAtMs = s.int64()
+	case "xd":
+		r.Expired = s.isTrue()
+	case "rt":
+		r.TimeoutSeconds = s.int64()
 	case "k":
 		r.IdempotencyKey = s.str()
 	case "f":

@@ -23,6 +23,7 @@ func fullRecord(t testing.TB) *TaskRecord {
 		Attempts: 2, MaxAttempts: 5, PayloadBytes: 9,
 		CreatedAtMs: 1_700_000_000_001, UpdatedAtMs: 1_700_000_000_002,
 		Seq: 1<<64 - 1, DueAtMs: 1_700_000_000_003, EndedAtMs: 1_700_000_000_004,
+		ExpiresAtMs: 1_700_000_000_005, Expired: true, TimeoutSeconds: 90,
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
@@ -42,6 +43,7 @@ func fullLease() *Lease {
 	return &Lease{
 		Token: wire.Token{9, 8, 7}, Delivery: 3, Session: wire.SessionID{5, 4, 3}, OverHTTP: true, Subject: "ada",
 		WorkerID: "w1", DeadlineMs: 1_700_000_030_000, LeaseForMs: 20_000, GrantedAtMs: 1_700_000_000_000,
+		RunUntilMs: 1_700_000_090_000,
 	}
 }
 
@@ -50,13 +52,13 @@ func fullCounters() *Counters {
 		Ready: [Priorities]int64{1, 0, 3}, ReadyFloor: [Priorities]uint64{10, 0, 30},
 		ReadySinceMs: [Priorities]int64{11, 0, 33},
 		Delayed:      4, DelayedFloorMs: 5, InProgress: 6, LeaseFloor: 1<<64 - 1, Dead: 7, DeadFloorMs: 8, Done: 9, DoneFloorMs: 10,
-		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedFloorMs: 12,
+		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedFloorMs: 12, Expiring: 13, ExpiringFloorMs: 14,
 	}
 }
 
 func fullSettings() *Settings {
 	return &Settings{Version: 3, Paused: true, QueueSettings: wire.QueueSettings{
-		Spread: true, MaxAttempts: 4, LeaseSeconds: 5,
+		Spread: true, MaxAttempts: 4, LeaseSeconds: 5, TimeoutSeconds: 10, TTLSeconds: 11,
 		Backoff:          wire.Backoff{Policy: wire.BackoffFixed, BaseSeconds: 6, MaxSeconds: 7},
 		RetentionSeconds: 8, DLQRetentionSeconds: 9,
 	}}

@@ -64,7 +64,7 @@ func opKey(key []byte) string {
 		return fmt.Sprintf("%s pending/p%d/%d/%v", queue, p.Priority, p.Seq, p.ID)
 	case familyInProgress:
 		return fmt.Sprintf("%s inprog/%v", queue, p.ID)
-	case familyDelayed, familyDead, familyDone:
+	case familyDelayed, familyExpiring, familyDead, familyDone:
 		return fmt.Sprintf("%s %s%d/%v", queue, queueFamilies[p.Family], p.AtMs, p.ID)
 	case familyIdempotency:
 		return fmt.Sprintf("%s key/%s", queue, p.Name)

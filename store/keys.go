@@ -18,7 +18,8 @@ import (
 //	idempo/<command>/<tenant>/<key>/
 //	q/<command>/<tenant>/pending/<9-priority><seq><id>
 //	q/<command>/<tenant>/inprog/<id>
-//	q/<command>/<tenant>/delayed/<due><id>    dlq/<ended><id>    done/<ended><id>
+//	q/<command>/<tenant>/delayed/<due><id>    expiring/<expires><id>
+//	q/<command>/<tenant>/dlq/<ended><id>      done/<ended><id>
 //	stats/<command>/<tenant>/
 //	settings/<command>/<tenant>/
 //	meta/marks
@@ -48,6 +49,7 @@ const (
 	familyPending
 	familyInProgress
 	familyDelayed
+	familyExpiring
 	familyDead
 	familyDone
 	familyCounters
@@ -69,6 +71,7 @@ var queueFamilies = [...]string{
 	familyPending:    "pending/",
 	familyInProgress: "inprog/",
 	familyDelayed:    "delayed/",
+	familyExpiring:   "expiring/",
 	familyDead:       "dlq/",
 	familyDone:       "done/",
 }
@@ -391,6 +394,7 @@ var familyWords = [...]string{
 	familyPending:     "pending entry of task",
 	familyInProgress:  "lease of task",
 	familyDelayed:     "delayed entry of task",
+	familyExpiring:    "expiring entry of task",
 	familyDead:        "dead-letter entry of task",
 	familyDone:        "ended entry of task",
 	familyCounters:    "counters",

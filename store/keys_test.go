@@ -22,7 +22,7 @@ func rebuild(p *parsedKey) []byte {
 		return appendPendingKey(key, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
 	case familyInProgress:
 		return appendLeaseKey(key, p.Queue, p.ID)
-	case familyDelayed, familyDead, familyDone:
+	case familyDelayed, familyExpiring, familyDead, familyDone:
 		return appendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
 	case familyCounters:
 		return appendCountersKey(key, p.Queue)
@@ -49,7 +49,7 @@ func oneOfEach(q QueueKey) []parsedKey {
 			p.Queue, p.ID, p.Priority, p.Seq = q, id, 7, 1<<40
 		case familyInProgress:
 			p.Queue, p.ID = q, id
-		case familyDelayed, familyDead, familyDone:
+		case familyDelayed, familyExpiring, familyDead, familyDone:
 			p.Queue, p.ID, p.AtMs = q, id, 1_700_000_000_000
 		case familyCounters, familySettings:
 			p.Queue = q

@@ -212,8 +212,10 @@ func (p *planter) leased(q QueueKey, key string) (*TaskRecord, *Lease) {
 
 func (p *planter) delayed(q QueueKey) *TaskRecord {
 	r := p.record(q, "")
-	r.Location, r.DueAtMs = wire.LocationDelayed, p.marks.TimeMs+5000
+	r.Location, r.DueAtMs, r.ExpiresAtMs = wire.LocationDelayed, p.marks.TimeMs+5000, p.marks.TimeMs+9000
 	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedFloorMs, r.DueAtMs)
+	countTimed(&p.figures(q).Expiring, &p.figures(q).ExpiringFloorMs, r.ExpiresAtMs)
+	p.span.batch.PutExpiring(q, TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})
 	p.span.batch.PutTask(r)
 	p.span.batch.PutDelayed(q, TimedKey{AtMs: r.DueAtMs, ID: r.ID})
 	return r

@@ -29,7 +29,7 @@ const (
 	databaseName    = "db"
 	ballastName     = "ballast"
 	lockName        = "LOCK"
-	manifestVersion = 3
+	manifestVersion = 4
 	stateNew        = "new"
 	stateReady      = "ready"
 	stateBackup     = "backup"
@@ -44,6 +44,7 @@ var states = []string{stateNew, stateReady, stateBackup}
 var sinceVersion = [manifestVersion + 1]string{
 	2: "since then a task that ended FAILED is a dead letter, and the entries of dead letters say why they died",
 	3: "since then the tasks of a queue lie on one shard, unless it is spread",
+	4: "since then tasks may expire and have a limit for how long they run",
 }
 
 // RefusedError says why a directory is not opened. File names what is wrong,

@@ -19,6 +19,9 @@ var (
 		"q":  "seq",
 		"dt": "dueAtMs",
 		"et": "endedAtMs",
+		"xt": "expiresAtMs",
+		"xd": "expired",
+		"rt": "timeoutSeconds",
 		"d":  "deliveries",
 		"lk": "lastToken",
 		"ls": "lastSubject",
@@ -48,6 +51,7 @@ var (
 		"dt": "deadlineMs",
 		"lf": "leaseForMs",
 		"gt": "grantedAtMs",
+		"rt": "runUntilMs",
 	}
 )
 

@@ -129,12 +129,16 @@ func taskOf(r *TaskRecord) *wire.Task {
 		Deliveries:  r.Deliveries,
 		Error:       r.Error,
 		DeadCause:   r.DeadCause,
+		CancelCause: r.CancelCause(),
+		ExpiresAtMs: r.ExpiresAtMs,
 		WorkerID:    workerOf(r),
 		TenantID:    r.Tenant,
 		TraceParent: r.TraceParent,
 		TraceState:  r.TraceState,
 		CreatedAtMs: r.CreatedAtMs,
 		UpdatedAtMs: r.UpdatedAtMs,
+
+		TimeoutSeconds: r.TimeoutSeconds,
 	}
 	if r.Location == wire.LocationDelayed {
 		t.VisibleAtMs = r.DueAtMs
@@ -149,7 +153,10 @@ func joinLease(t *wire.Task, l *Lease) {
 	t.VisibleAtMs = 0
 	t.Deliveries = l.Delivery
 	t.WorkerID = l.WorkerID
-	t.LeaseUntilMs = l.DeadlineMs
+	t.LeaseUntilMs, t.RunUntilMs = l.DeadlineMs, l.RunUntilMs
+	if l.RunUntilMs != 0 {
+		t.LeaseUntilMs = min(l.DeadlineMs, l.RunUntilMs)
+	}
 	t.UpdatedAtMs = max(t.UpdatedAtMs, l.GrantedAtMs)
 }
 

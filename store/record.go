@@ -36,6 +36,13 @@ type TaskRecord struct {
 	DueAtMs int64
 	// EndedAtMs is set once Status is terminal.
 	EndedAtMs int64
+	// ExpiresAtMs is from when on the task is not handed out, 0 for never. While it
+	// waits it has an entry in the order of these times. Expired says that it ended
+	// because of that.
+	ExpiresAtMs int64
+	Expired     bool
+	// TimeoutSeconds is how long one delivery may run, 0 where its queue decides.
+	TimeoutSeconds int64
 
 	// Deliveries is the number of grants so far. While the task is in
 	// progress the number in its Lease is the newer one.
@@ -74,6 +81,17 @@ type TaskRecord struct {
 	Result      string
 }
 
+// Expires says whether the task expires by a time.
+func (r *TaskRecord) Expires(byMs int64) bool { return r.ExpiresAtMs != 0 && r.ExpiresAtMs <= byMs }
+
+// CancelCause is what ended a task that is CANCELLED, empty for whoever asked.
+func (r *TaskRecord) CancelCause() string {
+	if r.Expired {
+		return wire.CancelExpired
+	}
+	return ""
+}
+
 // Whole says that payload and outcome are within the record.
 func (r *TaskRecord) Whole() bool { return r.Payload != "" && r.OutcomeHere }
 
@@ -99,6 +117,19 @@ type Lease struct {
 	// LeaseForMs is the length asked for by the subscription or claim.
 	LeaseForMs  int64
 	GrantedAtMs int64
+	// RunUntilMs is GrantedAtMs and how long the delivery may run, 0 for as long as
+	// its lease is extended. That begins when it is confirmed, so that its end is
+	// later as long as the server does not restart.
+	RunUntilMs int64
+}
+
+// RunForMs is how long the delivery may run, 0 for as long as its lease is
+// extended.
+func (l *Lease) RunForMs() int64 {
+	if l.RunUntilMs == 0 {
+		return 0
+	}
+	return l.RunUntilMs - l.GrantedAtMs
 }
 
 // LeasedTask is an in-progress task as recovery finds it.
@@ -125,7 +156,11 @@ type Counters struct {
 	Delayed      int64
 	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
 	DelayedFloorMs int64
-	InProgress     int64
+	// Expiring are those of the ready and delayed tasks that expire, ExpiringFloorMs
+	// bounds when.
+	Expiring        int64
+	ExpiringFloorMs int64
+	InProgress      int64
 	// LeaseFloor bounds the first eight bytes of the ids in progress, which are
 	// the order that their entries have; see RankOf.
 	LeaseFloor  uint64
@@ -149,7 +184,7 @@ func (c *Counters) IsZero() bool {
 			return false
 		}
 	}
-	return c.Delayed == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0
+	return c.Delayed == 0 && c.Expiring == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0
 }
 
 // ReadyTotal is the number of pending tasks over all priorities.
@@ -183,8 +218,8 @@ type PendingEntry struct {
 	ReadyAtMs int64
 }
 
-// TimedKey is one entry of an order by time: delayed by due time, dead and
-// done by end time.
+// TimedKey is one entry of an order by time: delayed by due time, expiring by
+// when they expire, dead and done by end time.
 type TimedKey struct {
 	AtMs int64
 	ID   wire.TaskID

@@ -172,6 +172,8 @@ func (c *Counters) count(p *parsedKey, value []byte) {
 		c.InProgress++
 	case familyDelayed:
 		countTimed(&c.Delayed, &c.DelayedFloorMs, p.AtMs)
+	case familyExpiring:
+		countTimed(&c.Expiring, &c.ExpiringFloorMs, p.AtMs)
 	case familyDead:
 		countTimed(&c.Dead, &c.DeadFloorMs, p.AtMs)
 		ended, _ := parseEnded(value) // Check names one that is damaged

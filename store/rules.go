@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"codeq/wire"
 )
@@ -131,9 +132,19 @@ func (a *audit) judgePlace(t *facts, key []byte) {
 		a.find(findStatus, key, "the status %q does not go with the location %q", r.Status, r.Location)
 	}
 	found := false
+	expiring := want
+	if expires := !terminal && want.Family != familyInProgress && r.ExpiresAtMs != 0; expires {
+		expiring = parsedKey{Shard: a.shard, Queue: r.Queue(), ID: t.id, Family: familyExpiring, AtMs: r.ExpiresAtMs}
+		if !slices.Contains(t.entries, expiring) {
+			a.find(findPlace, key, "the task waits and expires, but its entry for that is missing")
+		}
+	}
 	for i := range t.entries {
 		if t.entries[i] == want {
 			found = true
+			continue
+		}
+		if t.entries[i] == expiring {
 			continue
 		}
 		a.find(findPlace, a.entryKey(&t.entries[i]), "the record says %q in another place", r.Location)
@@ -232,6 +243,8 @@ func (a *audit) judgeQueue(q *queueFacts) {
 	}
 	a.judgeTimed(key, "delayed", [2]int64{stored.Delayed, stored.DelayedFloorMs},
 		[2]int64{counted.Delayed, counted.DelayedFloorMs})
+	a.judgeTimed(key, "expiring", [2]int64{stored.Expiring, stored.ExpiringFloorMs},
+		[2]int64{counted.Expiring, counted.ExpiringFloorMs})
 	a.judgeTimed(key, "dead", [2]int64{stored.Dead, stored.DeadFloorMs},
 		[2]int64{counted.Dead, counted.DeadFloorMs})
 	for cause := range wire.DeadKinds {

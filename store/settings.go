@@ -40,6 +40,8 @@ func appendSettings(dst []byte, s *Settings) []byte {
 	dst = appendFlagMember(dst, `,"spread":`, s.Spread)
 	dst = appendIntMember(dst, `,"maxAttempts":`, int64(s.MaxAttempts))
 	dst = appendIntMember(dst, `,"leaseSeconds":`, int64(s.LeaseSeconds))
+	dst = appendIntMember(dst, `,"timeoutSeconds":`, s.TimeoutSeconds)
+	dst = appendIntMember(dst, `,"ttlSeconds":`, s.TTLSeconds)
 	dst = appendStringMember(dst, `,"backoff":`, s.Backoff.Policy)
 	dst = appendIntMember(dst, `,"backoffBaseSeconds":`, s.Backoff.BaseSeconds)
 	dst = appendIntMember(dst, `,"backoffMaxSeconds":`, s.Backoff.MaxSeconds)
@@ -73,6 +75,10 @@ func parseSettings(data []byte, set *Settings) error {
 			set.MaxAttempts = s.int()
 		case "leaseSeconds":
 			set.LeaseSeconds = s.int()
+		case "timeoutSeconds":
+			set.TimeoutSeconds = s.int64()
+		case "ttlSeconds":
+			set.TTLSeconds = s.int64()
 		case "backoff":
 			set.Backoff.Policy = s.str()
 		case "backoffBaseSeconds":

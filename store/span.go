@@ -144,8 +144,17 @@ func (sp *Span) ScanPending(q QueueKey, prio int, after PendingKey, limit int) (
 
 // ScanDelayed reads up to limit keys of the order of due times, strictly
 // behind after. It panics unless the open batch is empty.
-func (sp *Span) ScanDelayed(q QueueKey, after TimedKey, limit int) (keys []TimedKey, err error) {
-	err = sp.eachTimed(q, familyDelayed, after, limit, func(p *parsedKey, _ []byte) {
+func (sp *Span) ScanDelayed(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
+	return sp.scanTimed(q, familyDelayed, after, limit)
+}
+
+// ScanExpiring is ScanDelayed for the order of when tasks that wait expire.
+func (sp *Span) ScanExpiring(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
+	return sp.scanTimed(q, familyExpiring, after, limit)
+}
+
+func (sp *Span) scanTimed(q QueueKey, f family, after TimedKey, limit int) (keys []TimedKey, err error) {
+	err = sp.eachTimed(q, f, after, limit, func(p *parsedKey, _ []byte) {
 		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
 	})
 	return keys, err

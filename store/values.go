@@ -24,6 +24,7 @@ func appendLease(dst []byte, l *Lease) []byte {
 	dst = appendIntMember(dst, `,"dt":`, l.DeadlineMs)
 	dst = appendIntMember(dst, `,"lf":`, l.LeaseForMs)
 	dst = appendIntMember(dst, `,"gt":`, l.GrantedAtMs)
+	dst = appendIntMember(dst, `,"rt":`, l.RunUntilMs)
 	return append(dst, '}')
 }
 
@@ -55,6 +56,8 @@ func parseLease(data []byte, l *Lease) error {
 			l.LeaseForMs = s.int64()
 		case "gt":
 			l.GrantedAtMs = s.int64()
+		case "rt":
+			l.RunUntilMs = s.int64()
 		default:
 			s.skip(0)
 		}
@@ -89,6 +92,8 @@ func appendCounters(dst []byte, c *Counters) []byte {
 	}
 	dst = appendIntMember(dst, `,"delayed":`, c.Delayed)
 	dst = appendIntMember(dst, `,"delayedFloorMs":`, c.DelayedFloorMs)
+	dst = appendIntMember(dst, `,"expiring":`, c.Expiring)
+	dst = appendIntMember(dst, `,"expiringFloorMs":`, c.ExpiringFloorMs)
 	dst = appendUintMember(dst, `,"leaseFloor":`, c.LeaseFloor)
 	dst = appendIntMember(dst, `,"dead":`, c.Dead)
 	dst = appendIntMember(dst, `,"deadFloorMs":`, c.DeadFloorMs)
@@ -140,6 +145,10 @@ func parseCounters(data []byte, c *Counters) error {
 			c.Delayed = s.int64()
 		case "delayedFloorMs":
 			c.DelayedFloorMs = s.int64()
+		case "expiring":
+			c.Expiring = s.int64()
+		case "expiringFloorMs":
+			c.ExpiringFloorMs = s.int64()
 		case "leaseFloor":
 			c.LeaseFloor = s.uint()
 		case "dead":

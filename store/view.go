@@ -141,7 +141,7 @@ func (v *view) resultOf(r *TaskRecord) (*wire.ResultRecord, error) {
 
 // resultWithin is the outcome that a record holds.
 func resultWithin(r *TaskRecord) *wire.ResultRecord {
-	outcome := &wire.ResultRecord{TaskID: r.ID, Status: r.Status, CompletedAtMs: r.EndedAtMs}
+	outcome := &wire.ResultRecord{TaskID: r.ID, Status: r.Status, CompletedAtMs: r.EndedAtMs, CancelCause: r.CancelCause()}
 	if r.Result != "" {
 		outcome.Result = []byte(r.Result)
 	}

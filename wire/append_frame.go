@@ -32,6 +32,8 @@ func appendTaskFrame(dst []byte, f *TaskFrame) []byte {
 	dst = appendToken(dst, `,"leaseToken":`, f.Token)
 	dst = appendInt(dst, `,"leaseMs":`, f.LeaseForMs)
 	dst = optTime(dst, `,"leaseUntil":`, f.LeaseUntilMs)
+	dst = optInt(dst, `,"runMs":`, f.RunForMs)
+	dst = optTime(dst, `,"runUntil":`, f.RunUntilMs)
 	dst = AppendTask(append(dst, `,"task":`...), f.Task, PayloadAsValue)
 	return append(dst, '}')
 }
@@ -55,6 +57,7 @@ func appendOK(dst []byte, f *OK) []byte {
 		dst = appendInt(dst, `,"delaySeconds":`, f.DelaySeconds)
 	}
 	dst = optTime(dst, `,"leaseUntil":`, f.LeaseUntilMs)
+	dst = optTime(dst, `,"runUntil":`, f.RunUntilMs)
 	if f.IsHeartbeat {
 		dst = appendTaskRefs(dst, `,"lost":`, f.Lost)
 	}
@@ -179,6 +182,9 @@ func appendEnqueueMembers(dst []byte, r *EnqueueRequest) []byte {
 	dst = optText(dst, `,"idempotencyKey":`, r.IdempotencyKey)
 	dst = optTime(dst, `,"runAt":`, r.RunAtMs)
 	dst = optInt(dst, `,"delaySeconds":`, r.DelaySeconds)
+	dst = optInt(dst, `,"timeoutSeconds":`, r.TimeoutSeconds)
+	dst = optTime(dst, `,"expiresAt":`, r.ExpiresAtMs)
+	dst = optInt(dst, `,"ttlSeconds":`, r.TTLSeconds)
 	dst = optText(dst, `,"traceParent":`, r.TraceParent)
 	return optText(dst, `,"traceState":`, r.TraceState)
 }

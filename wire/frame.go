@@ -152,7 +152,12 @@ type TaskFrame struct {
 	LeaseForMs int64
 	// LeaseUntilMs is the same moment as Unix milliseconds of the server.
 	LeaseUntilMs int64
-	Task         *Task
+	// RunForMs is how long the delivery may run from when it is confirmed, 0 for as
+	// long as its lease is extended. RunUntilMs is when that is over if it is
+	// confirmed at once.
+	RunForMs   int64
+	RunUntilMs int64
+	Task       *Task
 }
 
 // OK answers a client frame that carried a ref and succeeded. Only the fields
@@ -162,12 +167,15 @@ type OK struct {
 	TaskID TaskID
 	// Replayed: an enqueue met an earlier task with the same key.
 	Replayed bool
-	// NackStatus is "requeued" or "dlq" after nack, abandon and release.
+	// NackStatus is "requeued", "dlq" or "expired" after nack, abandon and release.
 	NackStatus string
 	// DelaySeconds goes with NackStatus after a nack.
 	DelaySeconds int64
 	// LeaseUntilMs is the earliest lease end after a heartbeat; 0 when absent.
 	LeaseUntilMs int64
+	// RunUntilMs is the earliest end of a run of what a heartbeat extended; 0 when
+	// none of them has one.
+	RunUntilMs int64
 	// Lost lists the deliveries a heartbeat could not extend.
 	Lost []TaskRef
 	// IsHeartbeat makes lost (even empty) part of the frame.

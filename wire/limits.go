@@ -37,8 +37,11 @@ const (
 	MaxWaitSeconds      = 60
 	MaxClaimTasks       = 100
 	MaxClaimWaitSeconds = 30
-	// MaxDelaySeconds bounds delaySeconds and runAt: ten years.
+	// MaxDelaySeconds bounds delaySeconds, runAt, ttlSeconds and expiresAt: ten
+	// years.
 	MaxDelaySeconds = 10 * 365 * 86_400
+	// MaxTimeoutSeconds bounds how long one delivery may run: thirty days.
+	MaxTimeoutSeconds = 30 * 86_400
 
 	// MaxServerMessageBytes is the size at which the server closes one message
 	// and begins the next; only a single larger frame makes a larger message.

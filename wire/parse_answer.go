@@ -41,6 +41,10 @@ const (
 	taskCreatedAt
 	taskUpdatedAt
 	taskLeaseToken
+	taskRunUntil
+	taskTimeoutSeconds
+	taskExpiresAt
+	taskCancelCause
 )
 
 var taskNames = []string{
@@ -67,6 +71,11 @@ var taskNames = []string{
 	taskCreatedAt:   "createdAt",
 	taskUpdatedAt:   "updatedAt",
 	taskLeaseToken:  "leaseToken",
+
+	taskRunUntil:       "runUntil",
+	taskTimeoutSeconds: "timeoutSeconds",
+	taskExpiresAt:      "expiresAt",
+	taskCancelCause:    "cancelCause",
 }
 
 // The members of a history line.
@@ -135,13 +144,19 @@ func (o *object) task(form PayloadForm) *Task {
 		LeaseUntilMs: o.timeMs(taskLeaseUntil, CodeInvalidBody),
 		VisibleAtMs:  o.timeMs(taskVisibleAt, CodeInvalidBody),
 		Error:        o.text(taskError, &anyTextRule),
+		RunUntilMs:   o.timeMs(taskRunUntil, CodeInvalidBody),
+		ExpiresAtMs:  o.timeMs(taskExpiresAt, CodeInvalidBody),
+		CancelCause:  o.text(taskCancelCause, &anyTextRule),
 		History:      o.history(),
 		Waiting:      o.waiting(),
-		TenantID:     o.text(taskTenantID, &anyTextRule),
-		TraceParent:  o.text(taskTraceParent, &anyTextRule),
-		TraceState:   o.text(taskTraceState, &anyTextRule),
-		CreatedAtMs:  o.timeMs(taskCreatedAt, CodeInvalidBody),
-		UpdatedAtMs:  o.timeMs(taskUpdatedAt, CodeInvalidBody),
+
+		TimeoutSeconds: o.integer(taskTimeoutSeconds, &anyIntegerRule),
+
+		TenantID:    o.text(taskTenantID, &anyTextRule),
+		TraceParent: o.text(taskTraceParent, &anyTextRule),
+		TraceState:  o.text(taskTraceState, &anyTextRule),
+		CreatedAtMs: o.timeMs(taskCreatedAt, CodeInvalidBody),
+		UpdatedAtMs: o.timeMs(taskUpdatedAt, CodeInvalidBody),
 	}
 }
 
@@ -195,11 +210,12 @@ const (
 	recordError
 	recordArtifacts
 	recordCompletedAt
+	recordCancelCause
 )
 
 var recordNames = []string{
 	recordTaskID: "taskId", recordStatus: "status", recordResult: "result", recordError: "error",
-	recordArtifacts: "artifacts", recordCompletedAt: "completedAt",
+	recordArtifacts: "artifacts", recordCompletedAt: "completedAt", recordCancelCause: "cancelCause",
 }
 
 // ParseResultRecord reads a result record. Its result aliases data; unknown
@@ -214,6 +230,7 @@ func ParseResultRecord(data []byte) (*ResultRecord, error) {
 		Status:        Status(o.text(recordStatus, &needTextRule)),
 		Result:        o.given(recordResult),
 		Error:         o.text(recordError, &anyTextRule),
+		CancelCause:   o.text(recordCancelCause, &anyTextRule),
 		Artifacts:     o.links(),
 		CompletedAtMs: o.timeMs(recordCompletedAt, CodeInvalidBody),
 	}

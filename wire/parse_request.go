@@ -42,6 +42,9 @@ const (
 	fieldStopping
 	fieldExitCode
 	fieldSignal
+	fieldTimeoutSeconds
+	fieldExpiresAt
+	fieldTTLSeconds
 )
 
 var requestNames = []string{
@@ -79,6 +82,9 @@ var requestNames = []string{
 	fieldStopping:        "stopping",
 	fieldExitCode:        "exitCode",
 	fieldSignal:          "signal",
+	fieldTimeoutSeconds:  "timeoutSeconds",
+	fieldExpiresAt:       "expiresAt",
+	fieldTTLSeconds:      "ttlSeconds",
 }
 
 // The members of each kind of request, as bits.
@@ -87,7 +93,7 @@ const (
 	deliveryBits = 1<<fieldTaskID | 1<<fieldLeaseToken
 	enqueueBits  = 1<<fieldCommand | 1<<fieldPayload | 1<<fieldPriority | 1<<fieldWebhook |
 		1<<fieldMaxAttempts | 1<<fieldIdempotencyKey | 1<<fieldRunAt | 1<<fieldDelaySeconds |
-		1<<fieldTraceParent | 1<<fieldTraceState
+		1<<fieldTraceParent | 1<<fieldTraceState | 1<<fieldTimeoutSeconds | 1<<fieldExpiresAt | 1<<fieldTTLSeconds
 	exitBits    = 1<<fieldExitCode | 1<<fieldSignal
 	resultBits  = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts | exitBits
 	nackBits    = 1<<fieldDelaySeconds | 1<<fieldReason | exitBits
@@ -101,6 +107,8 @@ var (
 	maxAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
 	keyRule         = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
 	delayRule       = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds}
+	timeoutRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxTimeoutSeconds}
+	ttlRule         = integerRule{code: CodeInvalidTime, low: 1, high: MaxDelaySeconds}
 	nackDelayRule   = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds, absent: -1}
 	traceRule       = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true}
 	statusRule      = textRule{code: CodeInvalidResult, high: math.MaxInt}
@@ -218,9 +226,24 @@ func (o *object) enqueueRequest() EnqueueRequest {
 	if o.given(fieldRunAt) != nil && o.given(fieldDelaySeconds) != nil {
 		o.refuse(CodeInvalidTime, fieldRunAt, "and delaySeconds must not be given together")
 	}
+	o.limits(&r)
 	r.TraceParent = o.text(fieldTraceParent, &traceRule)
 	r.TraceState = o.text(fieldTraceState, &traceRule)
 	return r
+}
+
+// limits reads how long a delivery may run, and when the task expires.
+func (o *object) limits(r *EnqueueRequest) {
+	r.TimeoutSeconds = o.integer(fieldTimeoutSeconds, &timeoutRule)
+	r.TTLSeconds = o.integer(fieldTTLSeconds, &ttlRule)
+	if o.given(fieldExpiresAt) == nil {
+		return
+	}
+	// Nothing was posted before 1970, but whoever says so does not mean never.
+	r.ExpiresAtMs = max(1, o.timeMs(fieldExpiresAt, CodeInvalidTime))
+	if r.TTLSeconds != 0 {
+		o.refuse(CodeInvalidTime, fieldExpiresAt, "and ttlSeconds must not be given together")
+	}
 }
 
 // payload takes the value as it is; null is a value here.

@@ -193,12 +193,47 @@ func TestRunAtIsBoundedByTheClockOfTheCaller(t *testing.T) {
 		0: true, 1: true, sampleTimeMs: true, sampleTimeMs + limitMs: true, sampleTimeMs + limitMs + 1: false, maxTimeMs: false,
 	} {
 		r := EnqueueRequest{RunAtMs: runAtMs}
-		err := r.CheckRunAt(sampleTimeMs)
+		_, _, err := r.Times(sampleTimeMs, 0)
 		if (err == nil) != ok {
 			t.Errorf("runAt of %d ms: %v", runAtMs, err)
 		}
 		if err != nil {
 			checkRefusal(t, "runAt", err, "invalid_time: runAt must be at most ten years from now")
+		}
+	}
+}
+
+// When a task may begin and when it expires depend on the clock and its queue.
+func TestU04TimesOfANewTask(t *testing.T) {
+	const now, second, most = sampleTimeMs, 1000, MaxDelaySeconds * 1000
+	for name, c := range map[string]struct {
+		request          EnqueueRequest
+		queueTTL         int64
+		dueMs, expiresMs int64
+		refused          string
+	}{
+		"nothing":           {dueMs: now},
+		"ttl":               {request: EnqueueRequest{TTLSeconds: 1}, dueMs: now, expiresMs: now + second},
+		"queue":             {queueTTL: 2, dueMs: now, expiresMs: now + 2*second},
+		"task first":        {request: EnqueueRequest{TTLSeconds: 3}, queueTTL: 2, dueMs: now, expiresMs: now + 3*second},
+		"time first":        {request: EnqueueRequest{ExpiresAtMs: now + 1}, queueTTL: 2, dueMs: now, expiresMs: now + 1},
+		"delay before":      {request: EnqueueRequest{TTLSeconds: 3, DelaySeconds: 2}, dueMs: now + 2*second, expiresMs: now + 3*second},
+		"delay behind":      {request: EnqueueRequest{TTLSeconds: 3, DelaySeconds: 3}, refused: "would expire at 2026-01-01T00:00:03.123Z and may begin at 2026-01-01T00:00:03.123Z;"},
+		"queue behind":      {request: EnqueueRequest{DelaySeconds: 5}, queueTTL: 3, refused: "would expire at"},
+		"now":               {request: EnqueueRequest{ExpiresAtMs: now}, refused: "would expire at"},
+		"past":              {request: EnqueueRequest{ExpiresAtMs: 1}, refused: "would expire at 1970-01-01T00:00:00.001Z and may begin"},
+		"runAt at it":       {request: EnqueueRequest{RunAtMs: now + 9, ExpiresAtMs: now + 9}, refused: "would expire at"},
+		"runAt before":      {request: EnqueueRequest{RunAtMs: now + 8, ExpiresAtMs: now + 9}, dueMs: now + 8, expiresMs: now + 9},
+		"runAt passed":      {request: EnqueueRequest{RunAtMs: now - 8, ExpiresAtMs: now + 9}, dueMs: now, expiresMs: now + 9},
+		"in ten years":      {request: EnqueueRequest{ExpiresAtMs: now + most}, dueMs: now, expiresMs: now + most},
+		"in over ten years": {request: EnqueueRequest{ExpiresAtMs: now + most + 1}, refused: "expiresAt must be at most ten years from now"},
+	} {
+		dueMs, expiresMs, err := c.request.Times(now, c.queueTTL)
+		switch {
+		case c.refused == "" && (err != nil || dueMs != c.dueMs || expiresMs != c.expiresMs):
+			t.Errorf("%s: %d, %d, %v, want %d, %d", name, dueMs, expiresMs, err, c.dueMs, c.expiresMs)
+		case c.refused != "" && (err == nil || err.Code != CodeInvalidTime || !strings.Contains(err.Sentence, c.refused)):
+			t.Errorf("%s: %v, want %q", name, err, c.refused)
 		}
 	}
 }

@@ -37,6 +37,8 @@ const (
 	answerRetryAfter
 	answerReason
 	answerGraceSeconds
+	answerRunMs
+	answerRunUntil
 )
 
 var answerNames = []string{
@@ -70,6 +72,8 @@ var answerNames = []string{
 	answerRetryAfter:         "retryAfterSeconds",
 	answerReason:             "reason",
 	answerGraceSeconds:       "graceSeconds",
+	answerRunMs:              "runMs",
+	answerRunUntil:           "runUntil",
 }
 
 // ParseServerMessage reads one message of a server: an array of frames, or a
@@ -137,6 +141,8 @@ func (o *object) taskFrame() *TaskFrame {
 		Token:        o.token(answerLeaseToken, &needTextRule),
 		LeaseForMs:   o.integer(answerLeaseMs, &countRule),
 		LeaseUntilMs: o.timeMs(answerLeaseUntil, CodeInvalidBody),
+		RunForMs:     o.integer(answerRunMs, &anyIntegerRule),
+		RunUntilMs:   o.timeMs(answerRunUntil, CodeInvalidBody),
 	}
 	raw := o.given(answerTask)
 	if raw == nil || raw[0] != '{' {
@@ -163,6 +169,7 @@ func (o *object) okFrame() *OK {
 		NackStatus:   o.text(answerStatus, &anyTextRule),
 		DelaySeconds: o.integer(answerDelaySeconds, &anyIntegerRule),
 		LeaseUntilMs: o.timeMs(answerLeaseUntil, CodeInvalidBody),
+		RunUntilMs:   o.timeMs(answerRunUntil, CodeInvalidBody),
 		Lost:         lost,
 		IsHeartbeat:  isHeartbeat,
 	}

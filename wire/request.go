@@ -1,5 +1,11 @@
 package wire
 
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
 // EnqueueRequest is what a producer asks: the body of POST /tasks and the
 // fields of an enqueue frame. The parser has checked every field against its
 // limit; an absent field has its default, unless that is the queue's to say.
@@ -15,19 +21,43 @@ type EnqueueRequest struct {
 	// at most one of them is not 0.
 	RunAtMs      int64
 	DelaySeconds int64
-	TraceParent  string
-	TraceState   string
+	// TimeoutSeconds is how long one delivery may run, ExpiresAtMs or TTLSeconds
+	// when the task expires, as a time or counted from its acceptance. 0 leaves it
+	// to the queue; at most one of the last two is not 0.
+	TimeoutSeconds int64
+	ExpiresAtMs    int64
+	TTLSeconds     int64
+	TraceParent    string
+	TraceState     string
 }
 
-// CheckRunAt refuses a RunAtMs more than MaxDelaySeconds after nowMs (Unix
-// milliseconds), the one rule of a request that needs a clock. nil means it is
-// good. It may be called from any goroutine.
-func (r *EnqueueRequest) CheckRunAt(nowMs int64) *Error {
-	if r.RunAtMs-nowMs > MaxDelaySeconds*1000 {
-		return Refuse(CodeInvalidTime, "runAt must be at most ten years from now")
+// Times are when a task that is accepted at nowMs may begin, and when it expires,
+// 0 for never, all in Unix milliseconds. queueTTLSeconds counts for a request that
+// says nothing of an expiry, 0 is none. It refuses times more than MaxDelaySeconds
+// away, and a task that would expire before it may begin. It may be called from
+// any goroutine.
+func (r *EnqueueRequest) Times(nowMs, queueTTLSeconds int64) (dueMs, expiresMs int64, refusal *Error) {
+	const mostMs = MaxDelaySeconds * 1000
+	if r.RunAtMs-nowMs > mostMs {
+		return 0, 0, Refuse(CodeInvalidTime, "runAt must be at most ten years from now")
 	}
-	return nil
+	if r.ExpiresAtMs-nowMs > mostMs {
+		return 0, 0, Refuse(CodeInvalidTime, "expiresAt must be at most ten years from now")
+	}
+	dueMs, expiresMs = max(nowMs, r.RunAtMs, nowMs+r.DelaySeconds*1000), r.ExpiresAtMs
+	if ttlSeconds := cmp.Or(r.TTLSeconds, queueTTLSeconds); expiresMs == 0 && ttlSeconds != 0 {
+		expiresMs = nowMs + ttlSeconds*1000
+	}
+	if expiresMs != 0 && expiresMs <= dueMs {
+		return 0, 0, Refuse(CodeInvalidTime, fmt.Sprintf("the task would expire at %s and may begin at %s; "+
+			"give an expiresAt or ttlSeconds that ends later, or an earlier runAt or delaySeconds",
+			timeText(expiresMs), timeText(dueMs)))
+	}
+	return dueMs, expiresMs, nil
 }
+
+// timeText is a time as it stands in a sentence.
+func timeText(unixMs int64) string { return strings.Trim(string(AppendTimeMs(nil, unixMs)), `"`) }
 
 // ResultRequest is what a worker reports: the body of POST /tasks/{id}/result
 // and the fields of a result frame. Status is COMPLETED or FAILED, already

@@ -43,8 +43,14 @@ func sampleTask() *Task {
 		Webhook:      "https://example.org/hook",
 		WorkerID:     "ada " + awkward,
 		LeaseUntilMs: sampleTimeMs + sampleHour,
+		RunUntilMs:   sampleTimeMs + 2*sampleHour,
 		VisibleAtMs:  sampleTimeMs + 1,
-		Error:        "exit 1: " + awkward,
+		ExpiresAtMs:  sampleTimeMs + 3*sampleHour,
+		CancelCause:  CancelExpired,
+
+		TimeoutSeconds: 90,
+
+		Error: "exit 1: " + awkward,
 		History: []HistoryLine{
 			{Delivery: 1, WorkerID: "bob", FromMs: sampleTimeMs, ToMs: sampleTimeMs + 877, Cause: ErrorLeaseExpired},
 			{Delivery: 2, WorkerID: "eve", FromMs: sampleTimeMs + 900, ToMs: sampleTimeMs + 901, Cause: "nack"},
@@ -68,6 +74,7 @@ func barePendingTask() *Task {
 func sampleEnqueue() EnqueueRequest {
 	return EnqueueRequest{
 		Command: "resize:v2.a_b-c", Payload: samplePayload(), Priority: 3, MaxAttempts: 7,
+		TimeoutSeconds: MaxTimeoutSeconds, ExpiresAtMs: sampleTimeMs + sampleHour,
 		IdempotencyKey: "key " + awkward, RunAtMs: sampleTimeMs, TraceParent: "00-ab-cd-01", TraceState: "v=1",
 	}
 }
@@ -83,7 +90,7 @@ func sampleRecord() *ResultRecord {
 	r := sampleResult()
 	return &ResultRecord{
 		TaskID: sampleID(1), Status: r.Status, Result: r.Result, Error: r.Error, Artifacts: r.Artifacts,
-		CompletedAtMs: sampleTimeMs,
+		CompletedAtMs: sampleTimeMs, CancelCause: CancelExpired,
 	}
 }
 
@@ -106,7 +113,7 @@ func sampleQueues() []QueueFigures {
 
 func sampleSettings() QueueSettings {
 	return QueueSettings{
-		Spread: true, MaxAttempts: 7, LeaseSeconds: 30,
+		Spread: true, MaxAttempts: 7, LeaseSeconds: 30, TimeoutSeconds: 600, TTLSeconds: 86_400,
 		Backoff:          Backoff{Policy: BackoffLinear, BaseSeconds: 2, MaxSeconds: 60},
 		RetentionSeconds: 3600, DLQRetentionSeconds: 7200,
 	}
@@ -140,7 +147,7 @@ func sampleClientFrames() map[string]ClientFrame {
 		"heartbeat-all":   &Heartbeat{Ref: ref(7)},
 		"heartbeat-none":  &Heartbeat{Tasks: []TaskRef{}},
 		"enqueue":         &Enqueue{Ref: ref(8), EnqueueRequest: sampleEnqueue()},
-		"enqueue-delayed": &Enqueue{EnqueueRequest: EnqueueRequest{Command: "a", Payload: []byte("[]"), MaxAttempts: 5, DelaySeconds: 9}},
+		"enqueue-delayed": &Enqueue{EnqueueRequest: EnqueueRequest{Command: "a", Payload: []byte("[]"), MaxAttempts: 5, DelaySeconds: 9, TTLSeconds: 10}},
 		"drain":           &Drain{Ref: ref(10)},
 		"cancel":          &Cancel{Ref: ref(11), TaskID: sampleID(1)},
 	}
@@ -156,13 +163,14 @@ func sampleServerFrames() map[string]ServerFrame {
 		},
 		"welcome-bare": &Welcome{SessionID: SessionID(sampleID(7))},
 		"task": &TaskFrame{
-			Seq: 1, Token: sampleToken(1), LeaseForMs: 30_000, LeaseUntilMs: sampleTimeMs + 30_000, Task: sampleTask(),
+			Seq: 1, Token: sampleToken(1), LeaseForMs: 30_000, LeaseUntilMs: sampleTimeMs + 30_000,
+			RunForMs: 60_000, RunUntilMs: sampleTimeMs + 60_000, Task: sampleTask(),
 		},
 		"task-bare":    &TaskFrame{Seq: 2, Token: sampleToken(2), LeaseForMs: 1, Task: barePendingTask()},
 		"ok":           &OK{Ref: ref(1)},
 		"ok-enqueue":   &OK{Ref: ref(2), TaskID: sampleID(1), Replayed: true},
 		"ok-nack":      &OK{Ref: ref(3), TaskID: sampleID(1), NackStatus: NackRequeued, DelaySeconds: 5},
-		"ok-heartbeat": &OK{Ref: ref(4), LeaseUntilMs: sampleTimeMs, Lost: []TaskRef{sampleRef(1), {TaskID: sampleID(2)}}, IsHeartbeat: true},
+		"ok-heartbeat": &OK{Ref: ref(4), LeaseUntilMs: sampleTimeMs, RunUntilMs: sampleTimeMs + 9, Lost: []TaskRef{sampleRef(1), {TaskID: sampleID(2)}}, IsHeartbeat: true},
 		"ok-heartbeat-nothing-lost": &OK{
 			Ref: ref(5), LeaseUntilMs: sampleTimeMs, IsHeartbeat: true,
 		},

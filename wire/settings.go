@@ -15,7 +15,11 @@ type QueueSettings struct {
 	// MaxAttempts and LeaseSeconds are for whoever names none.
 	MaxAttempts  int
 	LeaseSeconds int
-	Backoff      Backoff
+	// TimeoutSeconds is how long one delivery of a task may run that names nothing,
+	// TTLSeconds after how long such a task expires; 0 is never.
+	TimeoutSeconds int64
+	TTLSeconds     int64
+	Backoff        Backoff
 	// RetentionSeconds is how long ended tasks stay, DLQRetentionSeconds how
 	// long dead letters do.
 	RetentionSeconds    int64
@@ -59,6 +63,8 @@ const (
 	settingBackoff
 	settingRetention
 	settingDLQRetention
+	settingTimeout
+	settingTTL
 	// settingOrdered is refused: what it asked for is the default.
 	settingOrdered
 )
@@ -66,7 +72,7 @@ const (
 var settingNames = []string{
 	settingSpread: "spread", settingMaxAttempts: "maxAttempts", settingLeaseSeconds: "leaseSeconds",
 	settingBackoff: "backoff", settingRetention: "retentionSeconds", settingDLQRetention: "dlqRetentionSeconds",
-	settingOrdered: "ordered",
+	settingTimeout: "timeoutSeconds", settingTTL: "ttlSeconds", settingOrdered: "ordered",
 }
 
 const (
@@ -80,6 +86,7 @@ var backoffNames = []string{backoffPolicy: "policy", backoffBase: "baseSeconds",
 var (
 	queueAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
 	queueLeaseRule    = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
+	queueTTLRule      = integerRule{code: CodeInvalidArgument, low: 1, high: MaxDelaySeconds}
 	backoffRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxBackoffSeconds}
 	retentionRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxRetentionSeconds}
 )
@@ -110,6 +117,8 @@ func (o *object) queueSettings(asked bool) QueueSettings {
 		Spread:              o.trueOrFalse(settingSpread),
 		MaxAttempts:         int(o.integer(settingMaxAttempts, &queueAttemptsRule)),
 		LeaseSeconds:        int(o.integer(settingLeaseSeconds, &queueLeaseRule)),
+		TimeoutSeconds:      o.integer(settingTimeout, &timeoutRule),
+		TTLSeconds:          o.integer(settingTTL, &queueTTLRule),
 		RetentionSeconds:    o.integer(settingRetention, &retentionRule),
 		DLQRetentionSeconds: o.integer(settingDLQRetention, &retentionRule),
 	}
@@ -177,6 +186,8 @@ func appendSettingMembers(dst []byte, s *QueueSettings) []byte {
 	}
 	dst = optInt(dst, `,"maxAttempts":`, int64(s.MaxAttempts))
 	dst = optInt(dst, `,"leaseSeconds":`, int64(s.LeaseSeconds))
+	dst = optInt(dst, `,"timeoutSeconds":`, s.TimeoutSeconds)
+	dst = optInt(dst, `,"ttlSeconds":`, s.TTLSeconds)
 	if s.Backoff != (Backoff{}) {
 		at := len(dst) + len(`,"backoff":`)
 		dst = append(dst, `,"backoff":`...)

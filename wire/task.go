@@ -36,11 +36,15 @@ const (
 	ErrorLeaseExpired     = "LEASE_EXPIRED"
 	ErrorMaxAttempts      = "MAX_ATTEMPTS"
 	ErrorReleasedTooOften = "RELEASED_TOO_OFTEN"
+	ErrorTimeout          = "TIMEOUT"
 	NackRequeued          = "requeued"
 	NackDeadLettered      = "dlq"
+	NackExpired           = "expired"
+	CancelExpired         = "expired"
 	RevokedExpired        = "expired"
 	RevokedCancelled      = "cancelled"
 	RevokedSuperseded     = "superseded"
+	RevokedTimeout        = "timeout"
 	DefaultTenant         = "default"
 	AnonymousSubject      = "anonymous"
 	AllCommands           = "*"
@@ -62,11 +66,21 @@ type Task struct {
 	Webhook      string
 	WorkerID     string
 	LeaseUntilMs int64
-	VisibleAtMs  int64
-	Error        string
+	// RunUntilMs is when the delivery in progress ends whatever its worker says, or
+	// later while the server does not know that it has arrived.
+	RunUntilMs  int64
+	VisibleAtMs int64
+	// TimeoutSeconds is how long one delivery may run, 0 where its queue decides.
+	TimeoutSeconds int64
+	// ExpiresAtMs is from when on the task is not handed out any more.
+	ExpiresAtMs int64
+	Error       string
 	// DeadCause is why it is a dead letter.
 	DeadCause DeadCause
-	History   []HistoryLine
+	// CancelCause is CancelExpired for a task that expired, empty for one that was
+	// cancelled.
+	CancelCause string
+	History     []HistoryLine
 	// Waiting is set in the answer to a question about one task.
 	Waiting     *Waiting
 	TenantID    string
@@ -95,10 +109,12 @@ type HistoryLine struct {
 // ResultRecord is the outcome of a task, written once by its terminal
 // transition. Result is the JSON object as the worker sent it, byte for byte.
 type ResultRecord struct {
-	TaskID        TaskID
-	Status        Status
-	Result        []byte
-	Error         string
+	TaskID TaskID
+	Status Status
+	Result []byte
+	Error  string
+	// CancelCause is that of the task.
+	CancelCause   string
 	Artifacts     []Artifact
 	CompletedAtMs int64
 }

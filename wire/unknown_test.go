@@ -22,7 +22,7 @@ type reading struct {
 }
 
 const (
-	sampleTask1   = `{"command":"a","payload":{"maxAtempts":1,"deep":[{"comand":2}]},"priority":1,"webhook":"","maxAttempts":2,"idempotencyKey":"k","runAt":null,"delaySeconds":3,"traceParent":"p","traceState":"s"}`
+	sampleTask1   = `{"command":"a","payload":{"maxAtempts":1,"deep":[{"comand":2}]},"priority":1,"webhook":"","maxAttempts":2,"idempotencyKey":"k","runAt":null,"delaySeconds":3,"timeoutSeconds":5,"expiresAt":null,"ttlSeconds":9,"traceParent":"p","traceState":"s"}`
 	sampleHolder  = `"leaseToken":"ab00000000000000000000000000000f","workerId":"w"`
 	sampleOutcome = `"status":"COMPLETED","result":{"eror":{"reslt":1}},"error":"e","artifacts":[{"name":"n","url":"u","contentBase64":null,"contentType":"text/plain"}],"exitCode":1,"signal":null`
 	sampleRef1    = `"taskId":"019b7700-8a4b-7000-8000-00000000000f","leaseToken":"ab00000000000000000000000000000f"`
@@ -66,7 +66,7 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseClaimRequest(b) })},
 		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, claimNames,
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
-		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
+		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
 			settingNames, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
 		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"worker":"w","error":"e","cursor":"c","cause":"failed"}`, deadNames,
 			body(func(b []byte) (any, *Error) { return ParseDeadRequest(b, DeadRequest{}) })},
