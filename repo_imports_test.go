@@ -64,7 +64,7 @@ var importTable = map[string]row{
 	"scale":   {level: 5, tests: []string{"blackbox", "loadtest", "wire"}},
 
 	// The documents have no code but tests, and workers that a reader may take.
-	"docs":         {level: 5, tests: []string{"auth", "httpapi", "server", "wire", "yamlfile"}},
+	"docs":         {level: 5, tests: []string{"auth", "blackbox", "httpapi", "server", "wire", "yamlfile"}},
 	"docs/workers": {level: 2, imports: []string{"client"}, tests: []string{"server"}},
 
 	// The bench drives an engine without a server, which loadtest must not know.

@@ -17,11 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"codeq/auth"
+	"codeq/blackbox"
 	"codeq/server"
 	"codeq/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(blackbox.Exit)) }
 
 // patience is how long a test waits for something that must come.
 const patience = 30 * time.Second

@@ -30,12 +30,19 @@ var volatile = []string{"version", "go", "clockDifferenceMs", "graceSeconds"}
 const more = "…"
 
 // names relates ids and tokens of the page to those of the server, one to one.
-// Times are only compared by their form.
-type names struct{ real, page map[string]string }
+// Times are only compared by their form, and members that are loose by their kind.
+type names struct {
+	real, page map[string]string
+	loose      []string
+}
 
-func newNames() names { return names{real: map[string]string{}, page: map[string]string{}} }
+func newNames() names {
+	return names{real: map[string]string{}, page: map[string]string{}, loose: volatile}
+}
 
-func (n names) clone() names { return names{real: maps.Clone(n.real), page: maps.Clone(n.page)} }
+func (n names) clone() names {
+	return names{real: maps.Clone(n.real), page: maps.Clone(n.page), loose: n.loose}
+}
 
 func (n names) bind(page, real string) error {
 	if known, ok := n.real[page]; ok && known != real {
@@ -100,6 +107,9 @@ func (n names) value(at string, page, real any) error {
 		return n.object(at, page, real)
 	case []any:
 		real, ok := real.([]any)
+		if last := len(page) - 1; last >= 0 && page[last] == more && len(real) > last {
+			page, real = page[:last], real[:last]
+		}
 		if !ok || len(real) != len(page) {
 			return fmt.Errorf("%s: the page has %d elements, the server says %v", at, len(page), real)
 		}
@@ -132,7 +142,7 @@ func (n names) object(at string, page, real map[string]any) error {
 		case name == more:
 		case !ok:
 			return fmt.Errorf("%s.%s is only in the page", at, name)
-		case slices.Contains(volatile, name):
+		case slices.Contains(n.loose, name):
 			if fmt.Sprintf("%T", page[name]) != fmt.Sprintf("%T", value) {
 				return fmt.Errorf("%s.%s is a %T in the page and a %T of the server", at, name, page[name], value)
 			}
@@ -154,8 +164,9 @@ func (n names) object(at string, page, real map[string]any) error {
 }
 
 // parseJSON reads one value with numbers as they are written. In a page the
-// mark for more members may stand in an object.
+// mark for more may stand in an object, and at the end of a list.
 func parseJSON(text string) (any, error) {
+	text = strings.ReplaceAll(text, ","+more+"]", `,"`+more+`"]`)
 	for _, before := range []string{",", "{"} {
 		text = strings.ReplaceAll(text, before+more, before+`"`+more+`":0`)
 	}
@@ -186,6 +197,8 @@ func TestThePageIsComparedValueByValue(t *testing.T) {
 		{`{…}`, `{"a":1}`, true},
 		{`{"b":2,…}`, `{"a":1}`, false},
 		{`[1]`, `[1,2]`, false},
+		{`[1,…]`, `[1,2]`, true},
+		{`[1,…]`, `[2,2]`, false},
 		{`{"x":"` + id + `"}`, `{"x":"` + other + `"}`, true},
 		{`["` + id + `","` + id + `"]`, `["` + other + `","` + other + `"]`, true},
 		{`["` + id + `","` + id + `"]`, `["` + other + `","` + id + `"]`, false},

@@ -32,7 +32,7 @@ func (h *healthCmd) Run(a *app) error {
 	defer done()
 	answer, err := c.Ready(ctx, h.Wait)
 	if err != nil {
-		return fmt.Errorf("not ready: %w", err)
+		return tryAgain("not ready: %w", err)
 	}
 	if a.JSON {
 		return a.writeLine(answer.Raw)
