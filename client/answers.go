@@ -41,6 +41,7 @@ func (c *crew) answered(frame *wire.OK) {
 		c.refusals, c.putOff = 0, nil
 		q.outcome.waits = time.Duration(frame.DelaySeconds) * time.Second
 		q.outcome.dead = frame.NackStatus == wire.NackDeadLettered
+		q.outcome.expired = frame.NackStatus == wire.NackExpired
 		c.settle(q.outcome, nil)
 	case q.heartbeat != nil:
 		c.beaten(q.heartbeat, frame.Lost)

@@ -139,11 +139,12 @@ func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until ti
 }
 
 // SettleAnswer is the answer to an outcome. DeadLetter: that was the last attempt,
-// and the task is not tried again. Wait is after how long it is tried again after
+// and the task is not tried again. Expired: the task had expired, and ended. Wait is after how long it is tried again after
 // a nack, in whole seconds, rounded up: less than was asked for where the queue
 // lets no task wait so long.
 type SettleAnswer struct {
 	DeadLetter bool
+	Expired    bool
 	Wait       time.Duration
 	Raw        []byte
 }
@@ -186,7 +187,7 @@ func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*Settle
 		return nil, answer.misunderstood("the answer to an outcome", err)
 	}
 	return &SettleAnswer{
-		DeadLetter: said.Status == wire.NackDeadLettered, Wait: time.Duration(said.DelaySeconds) * time.Second, Raw: answer.body,
+		DeadLetter: said.Status == wire.NackDeadLettered, Expired: said.Status == wire.NackExpired, Wait: time.Duration(said.DelaySeconds) * time.Second, Raw: answer.body,
 	}, nil
 }
 

@@ -44,6 +44,40 @@ func RunAt(at time.Time) EnqueueOption {
 	}
 }
 
+// Timeout is the longest one execution of a task may take, rounded up to whole
+// seconds, from 1 s to thirty days. Then its worker loses it, whatever it says, and it
+// is tried again. Without this option the queue says how long.
+func Timeout(timeout time.Duration) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if timeout <= 0 {
+			return fmt.Errorf("the timeout must be more than 0, got %s", timeout)
+		}
+		r.TimeoutSeconds = wholeSeconds(timeout)
+		return nil
+	}
+}
+
+// TTL is how long after its post a task may begin, rounded up to whole seconds. One
+// that waits then ends CANCELLED with the cause wire.CancelExpired. Without this
+// option the queue says so. It excludes ExpiresAt.
+func TTL(ttl time.Duration) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if ttl <= 0 {
+			return fmt.Errorf("the time to live must be more than 0, got %s", ttl)
+		}
+		r.TTLSeconds = wholeSeconds(ttl)
+		return nil
+	}
+}
+
+// ExpiresAt is TTL with a time, by the clock of the server. It excludes TTL.
+func ExpiresAt(at time.Time) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		r.ExpiresAtMs = max(1, at.UnixMilli())
+		return nil
+	}
+}
+
 // MaxAttempts is how many executions of a task may fail before it becomes a
 // dead letter, the first one included; 5 without this option.
 func MaxAttempts(attempts int) EnqueueOption {

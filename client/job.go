@@ -31,6 +31,7 @@ type job struct {
 	ref      wire.TaskRef
 	task     *wire.Task
 	leaseFor time.Duration
+	runFor   time.Duration // 0 is as long as its lease is renewed
 	seq      uint64
 	link     *link // that it came over
 
@@ -43,6 +44,7 @@ type job struct {
 	ranFor   time.Duration
 	waits    time.Duration
 	dead     bool
+	expired  bool
 	outcome  Outcome
 	asked    int64 // ref of the outcome's frame on the present link, 0 if none
 	lost     error // why the delivery is no longer this worker's, nil while it is
@@ -114,6 +116,7 @@ func (c *crew) arrive(frame *wire.TaskFrame) {
 		ref:      wire.TaskRef{TaskID: frame.Task.ID, Token: frame.Token},
 		task:     frame.Task,
 		leaseFor: time.Duration(frame.LeaseForMs) * time.Millisecond,
+		runFor:   time.Duration(frame.RunForMs) * time.Millisecond,
 		seq:      frame.Seq,
 		link:     c.link,
 		came:     time.Now(),
@@ -148,7 +151,7 @@ func (c *crew) startReady(ctx context.Context) {
 			continue
 		}
 		var own context.Context
-		own, j.cancel = context.WithCancelCause(ctx)
+		own, j.cancel = j.bounded(ctx)
 		j.state, j.began = jobRunning, time.Now()
 		c.running++
 		go c.worker.runHandler(own, j)
@@ -158,6 +161,20 @@ func (c *crew) startReady(ctx context.Context) {
 	// What is not ready can not be handed back, so nothing is to be done for it then.
 	if i := slices.IndexFunc(c.order, func(j *job) bool { return j.state == jobReady }); i >= 0 {
 		c.stale.Reset(time.Until(c.order[i].came.Add(startWithin)))
+	}
+}
+
+// bounded is the context of a handler. The run has begun for the server when it
+// heard that the delivery came, so the end by this clock is not after its own.
+func (j *job) bounded(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	own, cancel := context.WithCancelCause(ctx)
+	if j.runFor == 0 {
+		return own, cancel
+	}
+	own, stop := context.WithDeadlineCause(own, j.came.Add(j.runFor), ErrRunOver)
+	return own, func(cause error) {
+		cancel(cause)
+		stop()
 	}
 }
 
@@ -269,7 +286,7 @@ func (c *crew) settle(j *job, refusal *wire.Error) {
 		c.stateWindow()
 		return
 	}
-	said := Settlement{Task: j.task, Outcome: j.outcome, Started: j.started(), RanFor: j.ranFor, DeadLetter: j.dead, Wait: j.waits}
+	said := Settlement{Task: j.task, Outcome: j.outcome, Started: j.started(), RanFor: j.ranFor, DeadLetter: j.dead, Expired: j.expired, Wait: j.waits}
 	if refusal != nil {
 		said.Err = refusal
 		if j.lost != nil {

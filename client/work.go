@@ -68,7 +68,8 @@ func Settled(settled func(Settlement)) WorkOption {
 //
 // The context of a handler carries the values of ctx and the task's facts
 // (TaskFrom). It is not cancelled when ctx ends, but when the lease of its task
-// is lost (context.Cause is ErrLeaseLost) or the grace is over (ErrStopping); a
+// is lost (context.Cause is ErrLeaseLost), at its deadline, which it has if the task or
+// its queue has a timeout (ErrRunOver), or when the grace is over (ErrStopping); a
 // handler should then return soon.
 //
 // A handler that can stop early watches Draining, and returns ErrStopping to hand

@@ -35,11 +35,15 @@ type Delivery struct {
 	// LeaseFor is the lease that came with it. The worker renews it; a handler
 	// has no need to.
 	LeaseFor time.Duration
+	// RunFor is how long the work may take, 0 for as long as it likes. The deadline of
+	// the handler's context is when that is over.
+	RunFor time.Duration
 }
 
 // Handler does the work for one delivery and says how it ended. It runs on its
-// own goroutine. Its context ends when the lease is lost (cause ErrLeaseLost)
-// or the worker stops without waiting (cause ErrStopping); it should then
+// own goroutine. Its context ends when the lease is lost (cause ErrLeaseLost), at
+// its deadline, if the run has a limit (cause ErrRunOver), or when the worker stops
+// without waiting (cause ErrStopping); it should then
 // return soon, and what it returns is still handed in for what it is worth. A
 // handler that panics nacks its task. Draining tells it that the worker was
 // asked to end.
@@ -54,6 +58,8 @@ type Settlement struct {
 	RanFor  time.Duration
 	// DeadLetter: that was the last attempt, or the task was handed back too often.
 	DeadLetter bool
+	// Expired: the task had expired, so that it ended instead of being tried again.
+	Expired bool
 	// Wait is after how long the task is tried again after a nack, as in
 	// SettleAnswer.
 	Wait time.Duration
@@ -207,7 +213,7 @@ func (w *Worker) runHandler(ctx context.Context, j *job) {
 	}()
 	done.outcome = Nack("the handler ended without an outcome")
 	ctx = context.WithValue(ctx, drainingKey{}, w.draining)
-	if outcome := w.options.Handler(ctx, Delivery{Task: j.task, LeaseFor: j.leaseFor}); outcome.Kind != 0 {
+	if outcome := w.options.Handler(ctx, Delivery{Task: j.task, LeaseFor: j.leaseFor, RunFor: j.runFor}); outcome.Kind != 0 {
 		done.outcome = outcome
 	}
 }

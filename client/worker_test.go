@@ -231,6 +231,40 @@ func TestWorkerRunsNoMoreHandlersThanItsWindow(t *testing.T) {
 	})
 }
 
+// The context of a handler ends with its run, by the worker's own clock, and what the
+// handler says then is handed in.
+func TestU04HandlerHasTheDeadlineOfItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShift(t, 2)
+		p := s.arrives()
+		p.subscribed()
+		came := time.Now()
+		p.seq += 2
+		p.send(&wire.TaskFrame{Seq: 1, Token: token('a'), LeaseForMs: 30_000, RunForMs: 2000, Task: task('a')},
+			&wire.TaskFrame{Seq: 2, Token: token('b'), LeaseForMs: 30_000, Task: task('b')})
+		next[*wire.Received](p)
+		a, b := s.running('a'), s.running('b')
+		if at, ok := a.ctx.Deadline(); !ok || at.Sub(came) != 2*time.Second {
+			t.Errorf("the deadline is %v, %v after the task came", ok, at.Sub(came))
+		}
+		if _, ok := b.ctx.Deadline(); ok {
+			t.Error("a run without a limit has a deadline")
+		}
+		if cause := a.cancelled(); !errors.Is(cause, ErrRunOver) || time.Since(came) != 2*time.Second {
+			t.Errorf("ended by %v after %v", cause, time.Since(came))
+		}
+		a.end <- Nack("late")
+		f := next[*wire.Nack](p)
+		p.send(&wire.OK{Ref: f.Ref, NackStatus: wire.NackExpired})
+		b.end <- Release()
+		p.ok(next[*wire.Release](p).Ref)
+		s.goHome(p)
+		if !s.settled[0].Expired || s.settled[0].DeadLetter || s.settled[1].Expired {
+			t.Errorf("settled as %+v", s.settled)
+		}
+	})
+}
+
 func TestWorkerTakesTheSameDeliveryOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShift(t, 2)

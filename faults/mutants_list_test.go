@@ -28,6 +28,10 @@ var mutants = []mutant{
 	{"TestN07TheEnd", "client/tries.go", "		return fmt.Errorf(\"the wait of %s is over; what happened last: %w\", waitFor, err)\n", "		return fmt.Errorf(\"the wait of %s is over\", waitFor)\n"},
 	{"TestN08", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status == http.StatusSeeOther:\n"},
 	{"TestX04", "client/unreached.go", "	case isTLS(err):\n		return mistrust(at, err)\n", "	case isTLS(err):\n		how = broken\n"},
+	{"TestU04ARun", "lease/table.go", "	e.ExpiresAtMs = e.UntilMs(expiresAtMs)\n", "	e.ExpiresAtMs = expiresAtMs\n"},
+	{"TestU04LimitsOutlive", "index/index.go", "	q.expiring.restore()\n", ""},
+	{"TestU04WhatHas", "shardactor/due.go", "		s.transition(t, s.expired(t, move{}))\n", "		t.Priority = 9\n"},
+	{"TestU04AProgram", "client/job.go", "	if j.runFor == 0 {\n		return own, cancel\n	}\n", "	if j.runFor == 0 || j.runFor > 0 {\n		return own, cancel\n	}\n"},
 	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {", "if word&roomAlone == 0 && r.hasWay() {"},
 	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
@@ -65,14 +69,14 @@ var mutants = []mutant{
 	{"TestA26EqualJitter", "shardactor/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
 	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
 	{"TestA28", "shardactor/turns.go", "return !q.settings.Paused && q.index.HasReady()", "return q.index.HasReady()"},
-	{"TestA29", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+2000 {"},
+	{"TestA29", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+2000 {"},
 	{"TestA33", "httpapi/enqueue.go", "	effect, refusal := a.enqueue(c, req, len(body))\n",
 		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
 			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +
 			"	effect, refusal := a.enqueue(c, req, len(body))\n"},
-	{"TestA30", "index/index.go", "if q == nil || int64(q.dueAt.rank) > nowMs {", "if q == nil || int64(q.dueAt.rank) > nowMs+900 {"},
+	{"TestA30", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+900 {"},
 	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
-	{"TestA32", "shardactor/due.go", "	for ; done < s.limits.Due; done++ {\n		q, k, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		q, k, ok"},
+	{"TestA32", "shardactor/due.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},
 	{"TestA43", "shardactor/grant.go", "func (s *Shard) grant(mb *member, t *store.TaskRecord) {\n",
 		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *store.TaskRecord) {\n" +
 			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},

@@ -293,6 +293,12 @@ func (d *crashDriver) newTask() (int, Message) {
 		Command: command, Payload: payload, Priority: d.chance.IntN(3), MaxAttempts: 1 + d.chance.IntN(4),
 		IdempotencyKey: key, DelaySeconds: int64(max(0, d.chance.IntN(6)-3)),
 	}}
+	switch d.drawn % 6 {
+	case 1:
+		m.TTLSeconds = int64(4 + d.drawn%20)
+	case 2:
+		m.TimeoutSeconds = int64(1 + d.drawn%3)
+	}
 	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
 	d.payloads[id] = payload
 	return shard, m
@@ -341,6 +347,9 @@ func (d *crashDriver) verifyEffect(w *crashWorld, e Effect, known map[wire.TaskI
 	case *Requeued:
 		if e.Status == wire.NackDeadLettered {
 			d.verifyEnded(w, e.TaskID, wire.StatusFailed)
+		}
+		if e.Status == wire.NackExpired {
+			d.verifyEnded(w, e.TaskID, wire.StatusCancelled)
 		}
 	}
 }

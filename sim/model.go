@@ -137,6 +137,8 @@ type shardState struct {
 	// before.
 	nextMs  int64
 	wasFull bool
+	// lastMs is the time of its newest round.
+	lastMs  int64
 	holdMs  int64
 	heardMs int64
 }

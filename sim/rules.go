@@ -51,7 +51,7 @@ func (m *model) round(o *shardactor.Observed) {
 		violate("every effect has a cause", "no rule explains %#v", o.Outcome.Effects[m.at.effect].Effect)
 	}
 	m.fairlyShared()
-	state.nextMs = o.Outcome.NextAtMs
+	state.nextMs, state.lastMs = o.Outcome.NextAtMs, o.NowMs
 }
 
 // message says what must follow from one message.

@@ -34,7 +34,7 @@ func (m *model) stepsAside(t *task) {
 		if s.Tenant != t.tenant || !s.takes(t.shard, t.command) {
 			continue
 		}
-		if m.limits == shardactor.DefaultLimits && s.untaken == 0 && !s.closed && s.InHand() < s.window && s.quietUntilMs <= m.at.NowMs && m.at.Space < store.NoGrant {
+		if m.limits == shardactor.DefaultLimits && s.untaken == 0 && !s.closed && s.InHand() < s.window && m.isShared(s) && m.at.Space < store.NoGrant {
 			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has room", t.id, s.WorkerID)
 		}
 		s.quietUntilMs = m.at.NowMs + asideMs
@@ -43,6 +43,17 @@ func (m *model) stepsAside(t *task) {
 	m.toDelayed(t, m.at.NowMs+asideMs)
 	t.aside = true
 	m.moved(t, wire.LocationPending, shardactor.CauseSuspect)
+}
+
+// isShared says that no shard can have the room of a session alone. Whoever had it
+// because of a suspect gives it back in the first round after that time.
+func (m *model) isShared(s *seat) bool {
+	for shard := range m.shards {
+		if shard != m.at.Shard && m.shards[shard].lastMs < s.quietUntilMs {
+			return false
+		}
+	}
+	return s.quietUntilMs <= m.at.NowMs
 }
 
 // calledFromAside is a suspect that goes to somebody who has become idle.

@@ -183,5 +183,8 @@ func (h *held) tell(a *app, answer *client.SettleAnswer) error {
 	if answer.DeadLetter {
 		a.say("that was the last attempt: task %s is a dead letter", h.ID)
 	}
+	if answer.Expired {
+		a.say("its time is over: task %s has expired and is not tried again", h.ID)
+	}
 	return nil
 }

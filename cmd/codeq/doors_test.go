@@ -198,6 +198,7 @@ func numberDoors(t *testing.T) []door {
 			return frameIsGood(`{"type":"enqueue","command":"a","payload":1,"runAt":` + quotedText(text) + `}`)
 		}, nil},
 		{"--run-at", timestamp, runAt, nil},
+		{"expiresAt in a body", timestamp, func(text string) bool { return bodyIsGood(`"expiresAt":` + quotedText(text)) }, nil},
 		{"expiresAt of a token", timestamp, func(text string) bool { return entryIsGood("TIME", text) }, nil},
 		{"before of a purge", timestamp, func(text string) bool {
 			_, refusal := wire.ParseDeadRequest([]byte(`{"before":`+quotedText(text)+`}`), wire.DeadRequest{})

@@ -29,6 +29,9 @@ type enqueueCmd struct {
 	Delay       time.Duration `help:"Not before so much time has passed, in whole seconds."`
 	RunAt       *string       `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
 	MaxAttempts *int          `help:"How often the task is tried, 1 to 1000."`
+	Timeout     time.Duration `help:"The longest one execution may take, in whole seconds; then the task is taken back and tried again."`
+	TTL         time.Duration `name:"ttl" help:"The task ends if it has not begun within so long, in whole seconds."`
+	ExpiresAt   *string       `placeholder:"TIME" help:"The task ends if it has not begun by this time, like 2030-01-02T15:04:05Z."`
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Go on with this run of --file: a line that has a task from it gets no second one. Without it a run is new."`
 	NoKey       bool          `help:"Give the lines of --file no keys; a run that ends early can not go on then."`
@@ -83,12 +86,13 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 		request.MaxAttempts = *e.MaxAttempts
 	}
 	request.DelaySeconds = int64(e.Delay / time.Second)
-	if e.RunAt != nil {
-		at, ok := wire.ParseTimeMs(*e.RunAt)
-		if !ok {
-			return request, wrong("--run-at must be a time like 2030-01-02T15:04:05Z, got %.80q", *e.RunAt)
-		}
-		request.RunAtMs = at
+	request.TimeoutSeconds, request.TTLSeconds = int64(e.Timeout/time.Second), int64(e.TTL/time.Second)
+	var err error
+	if request.RunAtMs, err = momentOf("run-at", e.RunAt); err != nil {
+		return request, err
+	}
+	if request.ExpiresAtMs, err = momentOf("expires-at", e.ExpiresAt); err != nil {
+		return request, err
 	}
 	checked := request
 	if e.Key != nil {
@@ -98,6 +102,18 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 		return request, &exitError{refusal, exitWrong}
 	}
 	return request, nil
+}
+
+// momentOf is the time that a flag names, 0 without it.
+func momentOf(flag string, text *string) (ms int64, err error) {
+	if text == nil {
+		return 0, nil
+	}
+	ms, ok := wire.ParseTimeMs(*text)
+	if !ok {
+		return 0, wrong("--%s must be a time like 2030-01-02T15:04:05Z, got %.80q", flag, *text)
+	}
+	return ms, nil
 }
 
 // checkFlags finds what is wrong with the flags as such: what can not be said
@@ -122,6 +138,12 @@ func (e *enqueueCmd) checkFlags() error {
 		return wrong("--max-attempts must be from 1 to %d, got 0", wire.MaxAttemptsLimit)
 	case e.Delay != 0 && e.RunAt != nil:
 		return wrong("give either --delay or --run-at, not both")
+	case e.TTL != 0 && e.ExpiresAt != nil:
+		return wrong("give either --ttl or --expires-at, not both")
+	case e.Timeout < 0 || e.Timeout%time.Second != 0:
+		return wrong("--timeout must be whole seconds and not negative, got %s", e.Timeout)
+	case e.TTL < 0 || e.TTL%time.Second != 0:
+		return wrong("--ttl must be whole seconds and not negative, got %s", e.TTL)
 	case e.Delay < 0 || e.Delay%time.Second != 0:
 		return wrong("--delay must be whole seconds and not negative, got %s", e.Delay)
 	case e.Wait < 0:

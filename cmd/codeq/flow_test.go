@@ -174,6 +174,12 @@ func TestFlagsOfATaskArriveAtTheServer(t *testing.T) {
 	id = h.fine("enqueue", "hash", "1", "--run-at", at+"Z")
 	has(t, h.fine("task", id, "--json"), `"visibleAt":"`+at+`.000Z"`)
 
+	id = h.fine("enqueue", "hash", "1", "--timeout", "1m30s", "--ttl", "2h")
+	has(t, h.fine("task", id, "--json"), `"timeoutSeconds":90`, `"expiresAt":`)
+	has(t, h.fine("task", id), "expires ")
+	id = h.fine("enqueue", "hash", "1", "--expires-at", at+"Z")
+	has(t, h.fine("task", id, "--json"), `"expiresAt":"`+at+`.000Z"`)
+
 	id = h.fine("enqueue", "hash", "1", "--key", "once")
 	code, again, err := h.run("", "enqueue", "hash", "1", "--key", "once")
 	if code != exitFine || again != id+"\n" {

@@ -32,7 +32,7 @@ func (n *nackCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if !a.JSON && !answer.DeadLetter && answer.Wait < *n.Delay {
+	if !a.JSON && !answer.DeadLetter && !answer.Expired && answer.Wait < *n.Delay {
 		a.say("task %s is tried again in %s, not in %s: its queue lets none wait longer", n.ID, answer.Wait, *n.Delay)
 	}
 	return n.tell(a, answer)

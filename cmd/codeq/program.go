@@ -83,7 +83,7 @@ func findProgram(words []string) (*program, error) {
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	p.runs.Add(1)
 	defer p.runs.Add(-1)
-	s := &shell{program: p, task: d.Task, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
+	s := &shell{program: p, task: d.Task, runFor: d.RunFor, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
 	if err := s.start(); err != nil {
 		s.finish(0)
 		return p.cannotBegin(err)

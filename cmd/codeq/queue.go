@@ -36,6 +36,8 @@ type queueSetCmd struct {
 	Spread       *bool          `negatable:"" help:"Let tasks without a key lie on all shards, for one queue that is more than a processor can do; it then has an order on each shard only. Ends only while all its tasks lie on one shard."`
 	MaxAttempts  *int           `help:"How many executions may fail, for tasks that do not say."`
 	Lease        *time.Duration `help:"How long a task stays with a worker that does not say."`
+	Timeout      *time.Duration `help:"The longest one execution may take, for tasks that do not say; then it is tried again."`
+	TTL          *time.Duration `name:"ttl" help:"Tasks that do not say end if they have not begun within so long."`
 	Backoff      *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
 	BackoffBase  *time.Duration `help:"The first wait."`
 	BackoffMax   *time.Duration `help:"The longest wait."`
@@ -51,7 +53,7 @@ func (q *queueSetCmd) Run(a *app) error {
 	}
 	for name, d := range map[string]*time.Duration{
 		"lease": q.Lease, "backoff-base": q.BackoffBase, "backoff-max": q.BackoffMax,
-		"retention": q.Retention, "dlq-retention": q.DLQRetention,
+		"retention": q.Retention, "dlq-retention": q.DLQRetention, "timeout": q.Timeout, "ttl": q.TTL,
 	} {
 		if d != nil && (*d < 0 || *d%time.Second != 0) {
 			return wrong("--%s must be whole seconds, got %s", name, *d)
@@ -84,6 +86,7 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 	for to, from := range map[*int64]*time.Duration{
 		&s.Backoff.BaseSeconds: q.BackoffBase, &s.Backoff.MaxSeconds: q.BackoffMax,
 		&s.RetentionSeconds: q.Retention, &s.DLQRetentionSeconds: q.DLQRetention,
+		&s.TimeoutSeconds: q.Timeout, &s.TTLSeconds: q.TTL,
 	} {
 		if from != nil {
 			*to = int64(*from / time.Second)
@@ -105,6 +108,8 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("spread", yesOrNo(e.Spread)+from(s.Spread))
 	f.add("max attempts", fmt.Sprint(e.MaxAttempts)+from(s.MaxAttempts != 0))
 	f.add("lease", spanOf(int64(e.LeaseSeconds))+from(s.LeaseSeconds != 0))
+	f.add("timeout", spanOf(e.TimeoutSeconds)+from(s.TimeoutSeconds != 0))
+	f.add("ttl", spanOf(e.TTLSeconds)+from(s.TTLSeconds != 0))
 	f.add("backoff", e.Backoff.Policy+from(s.Backoff.Policy != ""))
 	f.add("backoff base", spanOf(e.Backoff.BaseSeconds)+from(s.Backoff.BaseSeconds != 0))
 	f.add("backoff max", spanOf(e.Backoff.MaxSeconds)+from(s.Backoff.MaxSeconds != 0))

@@ -13,6 +13,8 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	has(t, h.fine("queue", "set", "hash", "--lease", "30s", "--max-attempts", "0"), "lease           30s (queue)", "fixed", "max attempts    5 (server)", "retention       for ever (server)")
 	has(t, h.fine("queue", "show", "hash", "--json"),
 		`"paused":true`, `"leaseSeconds":30`, `"backoff":{"policy":"fixed","baseSeconds":60}`)
+	has(t, h.fine("queue", "set", "hash", "--timeout", "10m", "--ttl", "24h"), "timeout         10m (queue)", "ttl             1d (queue)")
+	has(t, h.fine("queue", "set", "hash", "--ttl", "0s"), "timeout         10m (queue)", "ttl             for ever (server)")
 	has(t, h.fine("resume", "hash"), "no")
 	has(t, h.fine("queue", "show", "clicks"), "spread          no (server)")
 	has(t, h.fine("queue", "set", "clicks", "--spread"), "spread          yes (queue)")

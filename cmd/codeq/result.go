@@ -50,6 +50,7 @@ func (a *app) showResult(answer *client.ResultAnswer) error {
 	f.add("task", r.TaskID.String())
 	f.add("command", answer.Task.Command)
 	f.add("status", string(r.Status))
+	f.add("cause", r.CancelCause)
 	f.add("ended", a.moment(r.CompletedAtMs))
 	f.add("error", r.Error)
 	f.add("result", string(r.Result))
@@ -64,6 +65,9 @@ func (a *app) showResult(answer *client.ResultAnswer) error {
 func completed(answer *client.ResultAnswer) error {
 	if answer.Result.Status == wire.StatusCompleted {
 		return nil
+	}
+	if answer.Result.CancelCause == wire.CancelExpired {
+		return fmt.Errorf("task %s is %s: it had not begun when its time was over", answer.Result.TaskID, answer.Result.Status)
 	}
 	return fmt.Errorf("task %s is %s", answer.Result.TaskID, answer.Result.Status)
 }

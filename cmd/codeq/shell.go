@@ -39,6 +39,10 @@ type shell struct {
 	frozen  bool           // its keeper is stopped, and can not say what becomes of it
 	look    *time.Ticker   // at the keeper
 
+	// runFor is how long the server lets the program run, 0 for as long as it likes;
+	// limit is the time that was over, the server's or that of program.timeout.
+	runFor, limit time.Duration
+
 	// What has happened once is nil afterwards.
 	ended, drain, flood                <-chan struct{}
 	timeout, patience, stall, judgment <-chan time.Time
@@ -114,8 +118,12 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 		return s.reported(r), r.Value
 	case <-s.ended:
 		s.ended = nil
-		if errors.Is(context.Cause(ctx), client.ErrStopping) {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, client.ErrStopping):
 			return eventHard, 0
+		case errors.Is(cause, client.ErrRunOver):
+			s.limit = s.runFor
+			return eventTimeout, 0
 		}
 		return eventLost, 0
 	case <-s.drain:
@@ -128,6 +136,7 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 		s.piped = nil
 		return eventPiped, 0
 	case <-s.timeout:
+		s.limit = s.program.timeout
 		return eventTimeout, 0
 	case <-s.patience:
 		return eventPatience, 0
@@ -242,7 +251,7 @@ func (s *shell) verdict() client.Outcome {
 	case s.stdout.over:
 		return client.Nack(fmt.Sprintf("the output is over the limit of %d bytes for a result", wire.MaxResultBytes))
 	case r.cause == causeTimeout:
-		return client.Nack(s.stderr.behind(fmt.Sprintf("timeout: ended after %s", s.program.timeout)))
+		return client.Nack(s.stderr.behind(fmt.Sprintf("timeout: ended after %s", s.limit)))
 	case r.cause == causeStall:
 		return client.Nack(s.stderr.behind(fmt.Sprintf("stopped by %s for %s, and ended", unix.SignalName(s.stopped), s.program.stallFor)))
 	case r.status.Exited() && r.status.ExitStatus() == 0 && (!r.evicted() || objectOf(s.stdout.data) != nil):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -58,13 +59,15 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("command", t.Command)
 	f.add("status", string(t.Status))
 	f.add("place", placeOf(t.Location))
-	f.add("cause", t.DeadCause.String())
+	f.add("cause", cmp.Or(t.DeadCause.String(), t.CancelCause))
 	f.add("priority", fmt.Sprint(t.Priority))
 	f.add("attempts", attemptsOf(t))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
 	f.add("worker", t.WorkerID)
 	f.add("lease ends", a.moment(t.LeaseUntilMs))
+	f.add("run ends", a.moment(t.RunUntilMs))
 	f.add("due", a.moment(t.VisibleAtMs))
+	f.add("expires", a.moment(t.ExpiresAtMs))
 	f.add("waits", a.waitingLine(t.Waiting))
 	f.add("error", t.Error)
 	f.add("created", a.moment(t.CreatedAtMs))

@@ -249,6 +249,8 @@ func becomes(done client.Settlement) string {
 		return text + ", not taken by the server (" + sentence(done.Err) + ")"
 	case done.DeadLetter:
 		return text + ", dead letter"
+	case done.Expired:
+		return text + ", and its time is over: not tried again"
 	case done.Outcome.Kind == client.Nacked && done.Wait == 0:
 		return text + ", again at once"
 	case done.Outcome.Kind == client.Nacked:
