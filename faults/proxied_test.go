@@ -91,10 +91,19 @@ func (x *site) begin(address string, args ...string) *running {
 	return r
 }
 
-// ends waits for the command and compares its exit code.
+// ends waits for the command and compares its exit code. One that does not end is
+// killed, and the test with it.
 func (r *running) ends(code int) {
 	r.site.t.Helper()
+	var late atomic.Bool
+	defer time.AfterFunc(patience, func() {
+		late.Store(true)
+		_ = r.cmd.Process.Kill() // it may have ended just now
+	}).Stop()
 	_ = r.cmd.Wait() // the code says it
+	if late.Load() {
+		r.site.t.Fatalf("%q did not end within %v; it printed %q and said %q", r.cmd.Args[1:], patience, r.out.String(), r.said.String())
+	}
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
 		r.site.t.Errorf("%q ended with %d, want %d; it printed %q and said %q", r.cmd.Args[1:], got, code, r.out.String(), r.said.String())
 	}

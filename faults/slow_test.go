@@ -50,7 +50,9 @@ func TestN11SlowLineLosesNoTask(t *testing.T) {
 // One message that takes many times as long as the server waits for a sign of life
 // ends no session, whose pongs stand behind it.
 func TestN11LongMessageEndsNoSession(t *testing.T) {
-	bytes, perSecond := scale(300, 900)<<10, scale(24, 8)<<10
+	// It has to last for longer than a ping may wait, which is paced.Window, and three
+	// more pings.
+	bytes, perSecond := scale(640, 900)<<10, scale(24, 8)<<10
 	x := newWatchfulSite(t)
 	proxy := blackbox.NewProxy(t, x.server.Addr)
 	w := x.peer(proxy.Addr, "far")
