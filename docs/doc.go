@@ -1,11 +1,12 @@
 // Package docs holds the pages that a stranger reads, and the tests that keep
 // them true.
 //
-// It owns protocol.md, openapi.yaml, workers.md and the workers below workers/;
-// config.md is written by the package config, tokens.md belongs to auth. There is no code here but tests:
-// they send every example of protocol.md to a server in their own process and
-// compare what comes back, hold the tables against the constants they speak of,
-// and check each answer against the schemas of openapi.yaml.
+// It owns cli.md, protocol.md, openapi.yaml, workers.md and the workers below
+// workers/; config.md is written by the package config, tokens.md belongs to auth.
+// There is no code here but tests: they send every example of protocol.md to a
+// server in their own process and compare what comes back, run every example of
+// cli.md with the built program, hold the tables against the constants they speak
+// of, and check each answer against the schemas of openapi.yaml.
 //
 // Nothing may import the package, and it must not know more of the server than
 // a client can see, but for the lists of routes, frames, codes and limits.
