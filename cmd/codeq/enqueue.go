@@ -37,6 +37,7 @@ type enqueueCmd struct {
 	NoKey       bool          `help:"Give the lines of --file no keys; a run that ends early can not go on then."`
 	Wait        time.Duration `help:"Wait up to so long for the result and print it; with --file, for all results together."`
 	Once        bool          `help:"Fail at once if no server answers. Without it --file, --key and --wait wait for one, up to a minute to post."`
+	times
 }
 
 // Help is the longer text of "codeq enqueue --help".

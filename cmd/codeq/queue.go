@@ -43,12 +43,13 @@ type queueSetCmd struct {
 	BackoffMax   *time.Duration `help:"The longest wait."`
 	Retention    *time.Duration `help:"How long ended tasks stay."`
 	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters stay."`
+	times
 }
 
 // Run changes what is named and leaves the rest. Two people who change one
 // queue at the same time may undo one another.
 func (q *queueSetCmd) Run(a *app) error {
-	if *q == (queueSetCmd{Command: q.Command}) {
+	if *q == (queueSetCmd{Command: q.Command, times: q.times}) {
 		return wrong("nothing is changed: name a setting, like --lease 5m; \"codeq queue show %s\" shows what holds", q.Command)
 	}
 	for name, d := range map[string]*time.Duration{

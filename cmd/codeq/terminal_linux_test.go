@@ -136,8 +136,12 @@ func TestU11TablesOnATerminalAndInAPipe(t *testing.T) {
 		}
 	}
 	stamp := regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
-	if text := onTerminal(t, 200, nil, append(list, "--utc")...); !stamp.MatchString(text) {
-		t.Errorf("with --utc there is no stamp in\n%s", text)
+	h.fine("enqueue", "late", "1")
+	set := []string{"--url", said.URL, "queue", "set", "late", "--lease", "1m"}
+	for _, args := range [][]string{list, set} {
+		if text := onTerminal(t, 200, nil, append(args, "--utc")...); !stamp.MatchString(text) {
+			t.Errorf("%q: with --utc there is no stamp in\n%s", args, text)
+		}
 	}
 	narrow := onTerminal(t, 0, []string{"COLUMNS=82", "NO_COLOR=1"}, list...)
 	if row := strings.Split(narrow, "\n")[1]; uniseg.StringWidth(row) < 80 || uniseg.StringWidth(row) > 82 {
