@@ -22,6 +22,7 @@ LDFLAGS = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 LISTEN ?= 127.0.0.1:8080
 DATA ?= ./codeq-data
 FUZZTIME ?= 10s
+QUICKTIME ?= 60
 CRASHTIME ?= 5m
 BENCHTIME ?= 1x
 COUNT ?= 1
@@ -45,9 +46,8 @@ build: ## build ./bin/codeq; needs no C compiler
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/codeq ./cmd/codeq
 
 .PHONY: quick
-quick: ## vet and the short tests without the race detector: under a minute
-	go vet ./...
-	go test -short ./...
+quick: ## vet and the short tests that need no process of their own; fails when that takes more than QUICKTIME=60 seconds
+	@.ci/quick $(QUICKTIME)
 
 .PHONY: test
 test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, and every fuzz target for ten seconds

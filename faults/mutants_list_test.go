@@ -113,6 +113,10 @@ var clientMutants = []mutant{
 // programMutants are those that a test in cmd/codeq catches, where the programs
 // of a worker are.
 var programMutants = []mutant{
+	{"TestU10EveryErrorOfTheClient", "cmd/codeq/exit.go", "errors.Is(err, client.ErrOutcomeUnknown), ", ""},
+	{"TestWhoStopsWaiting", "cmd/codeq/app.go", "cancel(&exitError{fmt.Errorf(\"stopped by %s\", s), exitFailed})", "cancel(fmt.Errorf(\"stopped by %s\", s))"},
+	{"TestU10FlagsThatMeanNothing", "cmd/codeq/help.go", "		if slices.Contains(strings.Split(n.Tag.Get(\"without\"), \",\"), flag.Name) {\n", "		if false {\n"},
+	{"TestU10ShellsComplete", "cmd/codeq/completion.go", "		*\" --\") at=-- ;;\n", ""},
 	{"TestN01Death", "cmd/codeq/shell.go", "	case r.cause == causeHard, r.told && r.interrupted():\n", "	case r.cause == causeHard:\n"},
 	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "ExitStatus() == 0 && (!r.evicted() || objectOf(s.stdout.data) != nil):", "ExitStatus() == 0:"},
 	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "	case r.cause == causeLost:\n", "	case false:\n"},
