@@ -15,6 +15,7 @@ var corePackages = []string{"wire", "index", "lease", "shardactor"}
 // nothing about a task. A shell file that needs none of it is not named.
 var shellFiles = []string{
 	"shardactor/change.go",
+	"shardactor/deletion.go",
 	"shardactor/engine.go",
 	"shardactor/outlet.go",
 	"shardactor/room.go",

@@ -10,7 +10,7 @@ import (
 
 func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
 	before := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	q := DeadQuery{Command: "hash", Before: before, Worker: "ada & bob", ErrorPart: "50 %", Limit: 7, Cursor: "here"}
+	q := BulkQuery{Command: "hash", Before: before, Worker: "ada & bob", ErrorPart: "50 %", Limit: 7, Cursor: "here"}
 
 	c, asked := answering(t, 200, `{"replayed":3,"remaining":4,"cursor":"next"}`)
 	got, err := c.ReplayQueue(context.Background(), q)
@@ -26,7 +26,7 @@ func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
 	if err != nil || got.Done != 2 || got.Remaining != 0 || got.Cursor != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	want := apiPath + "/admin/queues/hash/dlq?before=2026-01-31T12%3A00%3A00Z&cursor=here&error=50+%25&limit=7&worker=ada+%26+bob"
+	want := apiPath + "/admin/queues/hash/dlq?before=2026-01-31T12%3A00%3A00.000Z&cursor=here&error=50+%25&limit=7&worker=ada+%26+bob"
 	if asked.Method != "DELETE" || asked.URL.String() != want {
 		t.Errorf("asked %s %s\nwant %s", asked.Method, asked.URL, want)
 	}

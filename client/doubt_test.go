@@ -32,11 +32,11 @@ var changes = map[string]struct {
 		return err
 	}, repeatable},
 	"replay all": {func(ctx context.Context, c *Client) error {
-		_, err := c.ReplayQueue(ctx, DeadQuery{Command: "c"})
+		_, err := c.ReplayQueue(ctx, BulkQuery{Command: "c"})
 		return err
 	}, "it can be done again, and is then about those that are left"},
 	"purge": {func(ctx context.Context, c *Client) error {
-		_, err := c.PurgeQueue(ctx, DeadQuery{Command: "c"})
+		_, err := c.PurgeQueue(ctx, BulkQuery{Command: "c"})
 		return err
 	}, "it can be done again, and is then about those that are left"},
 	"complete": {settling(Complete([]byte(`{}`))), repeatable},

@@ -16,7 +16,7 @@ type ListQuery struct {
 	State   string
 	// Status, Worker and ErrorPart leave out tasks with another status, of
 	// another worker, and those whose error does not contain the text, Cause dead
-	// letters that died of another one; see DeadQuery. Empty leaves out none.
+	// letters that died of another one; see BulkQuery. Empty leaves out none.
 	Status    wire.Status
 	Worker    string
 	ErrorPart string

@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"codeq/wire"
 )
@@ -52,4 +54,48 @@ func (c *Client) queue(ctx context.Context, in call) (*QueueAnswer, error) {
 		return nil, answer.misunderstood("a queue", err)
 	}
 	return &QueueAnswer{Queue: figures, Raw: answer.body}, nil
+}
+
+// DeleteOptions say what may be lost with a queue that is deleted. Without Purge the
+// queue must have no task, ended ones included; without CancelRunning none in
+// progress.
+type DeleteOptions struct {
+	Purge         bool
+	CancelRunning bool
+}
+
+// DeleteAnswer says whether the queue is gone, or else how many tasks of it, ended
+// ones not counted, are left to remove, and is the answer as it came.
+type DeleteAnswer struct {
+	Deleted   bool
+	Remaining int64
+	Raw       []byte
+}
+
+// DeleteQueue deletes a queue with its settings, and with its tasks if it may. From
+// the first answer on that is no error, the server goes on with it alone, over
+// restarts too; a task that is posted to it until it is gone is refused with the
+// code queue_deleted. Ask again until Deleted is true. A queue that is not there is
+// a *wire.Error with the code queue_not_found, one that has what may not be lost
+// one with the code queue_not_empty.
+func (c *Client) DeleteQueue(ctx context.Context, command string, o DeleteOptions) (*DeleteAnswer, error) {
+	query := url.Values{}
+	for name, value := range map[string]bool{"purge": o.Purge, "cancelRunning": o.CancelRunning} {
+		if value {
+			query.Set(name, "true")
+		}
+	}
+	path := queuePath(command)
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	answer, err := c.do(ctx, call{method: http.MethodDelete, path: path, remedy: repeatable})
+	if err != nil {
+		return nil, err
+	}
+	said := &DeleteAnswer{Raw: answer.body}
+	if err := json.Unmarshal(answer.body, said); err != nil {
+		return nil, answer.misunderstood("what became of a queue", err)
+	}
+	return said, nil
 }

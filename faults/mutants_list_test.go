@@ -68,7 +68,7 @@ var mutants = []mutant{
 	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
 	{"TestA26EqualJitter", "shardactor/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
 	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
-	{"TestA28", "shardactor/turns.go", "return !q.settings.Paused && q.index.HasReady()", "return q.index.HasReady()"},
+	{"TestA28", "shardactor/turns.go", "!q.settings.Paused && q.index.HasReady()", "q.index.HasReady()"},
 	{"TestA29", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+2000 {"},
 	{"TestA33", "httpapi/enqueue.go", "	effect, refusal := a.enqueue(c, req, len(body))\n",
 		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
@@ -127,7 +127,7 @@ var programMutants = []mutant{
 	{"TestN13HangupStops", "cmd/codeq/serve.go", "(a.inIsTerminal || a.errIsTerminal)", "a.inIsTerminal"},
 	{"TestN13Terminal", "cmd/codeq/main.go", "		errIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),\n", ""},
 	{"TestN02StoppedClaim", "cmd/codeq/claim.go", "context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)", "context.WithTimeout(ctx, giveBackWithin)"},
-	{"TestN23CountIsTold", "cmd/codeq/dlq.go", "context.WithCancelCause(context.WithoutCancel(ctx))", "context.WithCancelCause(ctx)"},
+	{"TestN23CountIsTold", "cmd/codeq/bulktasks.go", "context.WithCancelCause(context.WithoutCancel(ctx))", "context.WithCancelCause(ctx)"},
 	{"TestX5KilledKeeper", "cmd/codeq/shell.go", "syscall.Kill(-s.group, syscall.SIGKILL)", "syscall.Kill(s.group, syscall.SIGKILL)"},
 	{"TestProgramThatIgnores", "keeper/child.go", "syscall.Kill(-c.group, s)", "syscall.Kill(c.group, s)"},
 	{"TestBackupIsDurable", "cmd/codeq/backup.go", "	return b.syncDirectory(filepath.Dir(filepath.Clean(dir)))\n", "	return nil\n"},
@@ -168,7 +168,7 @@ var apiMutants = []mutant{
 	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			continue\n"},
 	{"TestAnswersThatAreNotTaken", "httpapi/call.go", "	defer a.letGo(c)\n", ""},
 	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.seat.InHand() })", "return len(b.granted) > 0 || k.seat.InHand() == 0 })"},
-	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/dead.go", "		if w.refuse != nil {\n			return nil\n		}\n		w.read", "		w.read"},
+	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/bulk.go", "		if w.refuse != nil {\n			return false, nil\n		}\n		w.read", "		w.read"},
 }
 
 // sessionMutants are those that a test in package session catches, where what a

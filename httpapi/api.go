@@ -153,14 +153,20 @@ func (a *api) resources() []resource {
 		{base + "/admin/queues/{command}", []verb{
 			{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueue},
 			{method: http.MethodPut, scope: auth.ScopeAdmin, handle: a.putQueue},
+			{method: http.MethodDelete, scope: auth.ScopeAdmin, query: []string{"purge", "cancelRunning"}, handle: a.deleteQueue},
 		}},
 		{base + "/admin/queues/{command}/pause", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.pauseQueue}}},
 		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.resumeQueue}}},
 		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayTask}}},
+		{base + "/admin/tasks/{id}/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.runTask}}},
+		{base + "/admin/tasks/{id}/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.moveTask}}},
+		{base + "/admin/queues/{command}/tasks/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.cancelTasks}}},
+		{base + "/admin/queues/{command}/tasks/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.runTasks}}},
+		{base + "/admin/queues/{command}/tasks/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.moveTasks}}},
 		{base + "/admin/queues/{command}/dlq/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayQueue}}},
 		{base + "/admin/queues/{command}/dlq", []verb{{
 			method: http.MethodDelete, scope: auth.ScopeAdmin, handle: a.purgeQueue,
-			query: []string{"before", "limit", "worker", "error", "cause", "cursor"},
+			query: wire.BulkParameters(wire.BulkDead),
 		}}},
 		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
 			method: http.MethodGet, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},

@@ -145,6 +145,10 @@ func (g *gather) Deliver(effects []shardactor.Effect) {
 			g.put(int(e.Ref), e)
 		case *shardactor.Replayed:
 			g.put(int(e.Ref), e)
+		case *shardactor.Moved:
+			g.put(int(e.Ref), e)
+		case *shardactor.Cancelled:
+			g.put(int(e.Ref), e)
 		case *shardactor.Purged:
 			g.put(int(e.Ref), e)
 		case *shardactor.Refused:

@@ -104,6 +104,8 @@ func (c *call) listQuery(q store.QueueKey) (*store.ListQuery, *wire.Error) {
 	}
 	return &store.ListQuery{
 		Queue: q, State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
-		Filter: store.ListFilter{Status: status, Worker: c.query.Get("worker"), ErrorPart: c.query.Get("error"), Causes: causes},
+		Filter: store.ListFilter{
+			Status: status, Causes: causes, TaskFilter: wire.TaskFilter{Worker: c.query.Get("worker"), ErrorPart: c.query.Get("error")},
+		},
 	}, nil
 }

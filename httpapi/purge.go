@@ -1,38 +1,36 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 
-	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
 )
 
-// purgeQueue removes dead letters of one queue; see workDead.
+// purgeQueue removes dead letters of one queue; see workBulk.
 func (a *api) purgeQueue(c *call) answer {
 	req, refusal := c.purgeRequest()
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	return a.workDead(c, req, "purged", func(letters []store.TimedKey) []shardactor.Effect {
-		answered := newGather(len(letters))
-		posts := make([]batchPost, a.o.Engine.Shards())
-		for place, k := range letters {
-			posts[a.o.Engine.ShardOf(k.ID)].add(place, &shardactor.Purge{
-				Asker:  shardactor.Asker{Sink: answered, Ref: uint64(place)},
-				Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs,
-			}, 0)
-		}
-		return a.postAll(posts, mailbox.ClassNew, answered)
+	return a.workBulk(c, req, &bulkKind{
+		done: "purged", list: bulkList,
+		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
+			return &shardactor.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
+		},
 	})
 }
 
+// notText are the parameters of a purge that are no strings in the body of a replay.
+var notText = []string{"limit", "priority", "minAttempts", "dryRun", "match"}
+
 // purgeRequest reads the parameters by the rules of the body of a replay, whose
 // members have the same names.
-func (c *call) purgeRequest() (*wire.DeadRequest, *wire.Error) {
+func (c *call) purgeRequest() (*wire.BulkRequest, *wire.Error) {
 	body := []byte{'{'}
 	for _, name := range slices.Sorted(maps.Keys(c.query)) {
 		if len(body) > 1 {
@@ -40,11 +38,11 @@ func (c *call) purgeRequest() (*wire.DeadRequest, *wire.Error) {
 		}
 		body = append(wire.AppendQuoted(body, name), ':')
 		text := c.query.Get(name)
-		if _, ok := wire.ParseInteger(text); name == "limit" && ok {
+		if slices.Contains(notText, name) && json.Valid([]byte(text)) {
 			body = append(body, text...)
 			continue
 		}
 		body = wire.AppendQuoted(body, text)
 	}
-	return wire.ParseDeadRequest(append(body, '}'), wire.DeadRequest{EndedRequest: wire.EndedRequest{Limit: math.MaxInt}})
+	return wire.ParseBulkRequest(append(body, '}'), wire.BulkDead, wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: math.MaxInt}})
 }

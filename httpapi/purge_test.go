@@ -116,7 +116,7 @@ func TestPurgeRefusesWhatItDoesNotKnow(t *testing.T) {
 // A queue with more dead letters than one piece is purged whole.
 func TestPurgeGoesOnOverPieces(t *testing.T) {
 	b := newBench(t, setup{})
-	n := deadChunk + 20
+	n := bulkChunk + 20
 	b.bury("c", n)
 	b.mustSay("DELETE", deadPath, "", fmt.Sprintf(`{"purged":%d,"remaining":0}`, n))
 }
@@ -178,13 +178,13 @@ func TestN23CursorWithoutABoundOrFromTheFutureIsNone(t *testing.T) {
 	b.bury("c", 2)
 	q := store.QueueKey{Command: "c", Tenant: "default"}
 	places := make([]store.ListPlace, b.engine.Shards())
-	old := string(appendCursor(nil, q, deadOldestFirst, places))
+	old := string(appendCursor(nil, q, bulkList, places))
 	b.do("DELETE", deadPath+"?cursor="+old, "").mustRefuse(t, wire.CodeInvalidArgument)
-	none := string(appendCursor(nil, q, deadOldestFirst, nil))
+	none := string(appendCursor(nil, q, bulkList, nil))
 	b.do("DELETE", deadPath+"?cursor="+none, "").mustRefuse(t, wire.CodeInvalidArgument)
 	// With nothing behind it, and a time that no clock has: everything until now.
-	bound := store.ListPlace("\xff\xff\xff\xff\xff\xff\xff\xff")
-	b.mustSay("DELETE", deadPath+"?cursor="+string(appendCursor(nil, q, deadOldestFirst, []store.ListPlace{bound})), "",
+	bound := store.ListPlace("\x00\xff\xff\xff\xff\xff\xff\xff\xff")
+	b.mustSay("DELETE", deadPath+"?cursor="+string(appendCursor(nil, q, bulkList, []store.ListPlace{bound})), "",
 		`{"purged":2,"remaining":0}`)
 }
 
@@ -218,24 +218,24 @@ func TestBeforeLeavesOutTheLetterOfThatMillisecond(t *testing.T) {
 // found, and its cursor goes on from there.
 func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 	b := newBench(t, setup{})
-	b.bury("c", deadChunk+1)
+	b.bury("c", bulkChunk+1)
 	a := &api{o: Options{Store: b.store}}
-	w := &deadWork{
-		req:  &wire.DeadRequest{ErrorPart: "no luck", Limit: wire.MaxEndedTasks},
-		read: deadMostFiltered - deadChunk,
-		act: func(letters []store.TimedKey) []shardactor.Effect {
+	w := &bulkWork{
+		req:  &wire.BulkRequest{TaskFilter: wire.TaskFilter{ErrorPart: "no luck"}, EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}},
+		read: bulkMostFiltered - bulkChunk,
+		act: func(_ store.ListState, letters []store.TimedKey) []shardactor.Effect {
 			return make([]shardactor.Effect, len(letters))
 		},
 	}
-	w.query = store.DeadQuery{
-		Queue: store.QueueKey{Tenant: "default", Command: "c"}, UntilMs: math.MaxInt64,
-		Filter: store.ListFilter{ErrorPart: w.req.ErrorPart},
+	w.query = store.FindQuery{
+		Queue: store.QueueKey{Tenant: "default", Command: "c"}, State: store.ListDead, UntilMs: math.MaxInt64,
+		Filter: store.ListFilter{TaskFilter: w.req.TaskFilter},
 	}
-	if err := a.workChunks(&call{r: httptest.NewRequest("DELETE", "/", nil)}, w); err != nil {
+	if _, err := a.workChunks(&call{r: httptest.NewRequest("DELETE", "/", nil)}, w); err != nil {
 		t.Fatal(err)
 	}
-	if w.done != deadChunk || w.query.After == nil {
-		t.Errorf("%d letters are done, and there is a place to go on: %t; want %d and true", w.done, w.query.After != nil, deadChunk)
+	if w.done != bulkChunk || w.query.After == nil {
+		t.Errorf("%d letters are done, and there is a place to go on: %t; want %d and true", w.done, w.query.After != nil, bulkChunk)
 	}
 }
 
@@ -264,7 +264,7 @@ func (b *bench) buryMany(n int) (ids []wire.TaskID) {
 func TestALimitOfMoreThanOnePieceIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{})
-		const n, purged, replayed = 600, deadChunk + 44, deadChunk + 40
+		const n, purged, replayed = 600, bulkChunk + 44, bulkChunk + 40
 		ids := b.buryMany(n)
 		ask := func(method, target, body, want string) (cursor string) {
 			t.Helper()

@@ -89,13 +89,18 @@ func (a *api) setPaused(c *call, paused bool) answer {
 // configure changes settings and answers when every shard has them on disk.
 // Like enqueue it does not look at the request's context.
 func (a *api) configure(c *call, q store.QueueKey, what shardactor.SettingsChange) answer {
+	if refusal := a.change(q, what); refusal != nil {
+		return refuse(refusal)
+	}
+	return a.queueFigures(c, q)
+}
+
+// change returns when every shard has it on disk.
+func (a *api) change(q store.QueueKey, what shardactor.SettingsChange) *wire.Error {
 	done := make(chan *wire.Error, 1)
 	a.o.Engine.Configure(&shardactor.Change{
 		Queue: q, What: what,
 		Done: func(_ store.Settings, refusal *wire.Error) { done <- refusal },
 	})
-	if refusal := <-done; refusal != nil {
-		return refuse(refusal)
-	}
-	return a.queueFigures(c, q)
+	return <-done
 }

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -9,56 +8,40 @@ import (
 
 // replayTask gives one dead letter all its attempts back.
 func (a *api) replayTask(c *call) answer {
-	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
-	if !ok {
-		return refuse(unknownTaskID())
-	}
 	if refusal := c.readBareBody(); refusal != nil {
 		return refuse(refusal)
 	}
-	effect := a.replayAll(c, []store.TimedKey{{ID: id}})[0]
-	if refused, ok := effect.(*shardactor.Refused); ok {
-		if refused.Err.Code == wire.CodeTaskNotFound {
-			return refuse(unknownTask(id))
-		}
-		return refuse(refused.Err)
-	}
-	return a.taskAsItIs(c, id)
+	return a.moved(c, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
+		return c.replay(to, store.TimedKey{ID: id})
+	})
+}
+
+// replay is the message about one letter; one with the time 0 may have died at any.
+func (c *call) replay(to shardactor.Asker, k store.TimedKey) shardactor.Message {
+	return &shardactor.Replay{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
 }
 
 // replayAbsent is what a replay is about that does not say: what a worker ended
 // FAILED would most likely fail again.
-var replayAbsent = wire.DeadRequest{
+var replayAbsent = wire.BulkRequest{
 	EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks},
 	Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),
 }
 
-// replayQueue replays dead letters of one queue; see workDead.
+// replayQueue replays dead letters of one queue; see workBulk.
 func (a *api) replayQueue(c *call) answer {
 	body, refusal := c.readBody()
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	req, refusal := wire.ParseDeadRequest(body, replayAbsent)
+	req, refusal := wire.ParseBulkRequest(body, wire.BulkDead, replayAbsent)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	return a.workDead(c, req, "replayed", func(letters []store.TimedKey) []shardactor.Effect {
-		return a.replayAll(c, letters)
+	return a.workBulk(c, req, &bulkKind{
+		done: "replayed", list: bulkList,
+		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
+			return c.replay(to, k)
+		},
 	})
-}
-
-// replayAll posts to each shard at once what belongs to it and waits for all
-// the effects; a letter with the time 0 may have died at any. Like enqueue it does
-// not look at the request's context.
-func (a *api) replayAll(c *call, letters []store.TimedKey) []shardactor.Effect {
-	answered := newGather(len(letters))
-	posts := make([]batchPost, a.o.Engine.Shards())
-	for place, k := range letters {
-		posts[a.o.Engine.ShardOf(k.ID)].add(place, &shardactor.Replay{
-			Asker:  shardactor.Asker{Sink: answered, Ref: uint64(place)},
-			Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs,
-		}, 0)
-	}
-	return a.postAll(posts, mailbox.ClassNew, answered)
 }

@@ -78,7 +78,7 @@ func TestReplayOfAQueueTakesTheOldestAndSaysWhatIsLeft(t *testing.T) {
 // handler that fails again brings each of them back only once.
 func TestReplayGoesOnOverPieces(t *testing.T) {
 	b := newBench(t, setup{})
-	n := deadChunk + 20
+	n := bulkChunk + 20
 	b.bury("c", n)
 	g := b.do("POST", "/v1/codeq/admin/queues/c/dlq/replay", "")
 	if want := fmt.Sprintf(`{"replayed":%d,"remaining":0}`, n); g.body != want {

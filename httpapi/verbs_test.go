@@ -161,7 +161,7 @@ var walk = []visit{
 	{who: "maker", method: "GET", path: "/admin/queues", code: wire.CodeForbidden},
 
 	{method: "GET", path: "/admin/queues/held", status: 200, want: `\{"command":"held","tenantId":"default","ready":0,"delayed":0,"inProgress":1,"dlq":0,"paused":false,"effective":\{"maxAttempts":5,"leaseSeconds":300,.*\}\}`},
-	{method: "GET", path: "/admin/queues/nobodys", status: 200, want: `\{"command":"nobodys","tenantId":"default","ready":0,"delayed":0,"inProgress":0,"dlq":0,"paused":false,"effective":\{"maxAttempts":5,"leaseSeconds":300,.*\}\}`},
+	{method: "GET", path: "/admin/queues/nobodys", status: 200, want: `\{"command":"nobodys","tenantId":"default","ready":0,"delayed":0,"inProgress":0,"dlq":0,"paused":false,"unknown":true,"effective":\{"maxAttempts":5,"leaseSeconds":300,.*\}\}`},
 	{method: "GET", path: "/admin/queues/theirs", status: 200, want: `\{"command":"theirs","tenantId":"default","ready":0,.*\}`},
 	{method: "GET", path: "/admin/queues/a%2Fb", code: wire.CodeInvalidCommand},
 	{who: "maker", method: "GET", path: "/admin/queues/held", code: wire.CodeForbidden},

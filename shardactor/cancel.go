@@ -15,6 +15,8 @@ func (s *Shard) cancel(m *Cancel) {
 	t, e := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
 	case t == nil:
+	case m.Only != "" && m.Only != t.Location:
+		s.refuseWaiting(m.Asker, t, "task is not where it was meant, it is %s; look again")
 	case t.Status == wire.StatusCancelled:
 		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
 	case t.Status.Terminal():

@@ -59,8 +59,8 @@ func (e *Engine) Configure(c *Change) {
 	c.engine, c.home = e, wire.ShardOfQueue(c.Queue.Tenant, c.Queue.Command, len(e.loops))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.What.Settings != nil && !c.What.Settings.Spread && len(e.loops) > 1 {
-		c.askOthers(func(to Asker) Message { return &Freeze{Asker: to, Queue: c.Queue} })
+	if (c.What.Delete != nil || c.What.Settings != nil && !c.What.Settings.Spread) && len(e.loops) > 1 {
+		c.askOthers(func(to Asker) Message { return &Freeze{Asker: to, Queue: c.Queue, Delete: c.What.Delete} })
 		return
 	}
 	c.askHome()
@@ -136,6 +136,9 @@ func (c *Change) next() {
 		})
 	default:
 		c.engine.router.learn(c.Queue, &c.latest)
+		if c.latest.Deleting {
+			c.engine.drop(c.Queue)
+		}
 		c.end(nil)
 	}
 }

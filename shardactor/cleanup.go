@@ -38,7 +38,7 @@ func (s *Shard) findSwept() {
 // limit, and says how many. A name that was only asked for is not kept.
 func (s *Shard) sweepQueue(w *sweep, limit int) (found int) {
 	q := s.queues[w.Queues[w.swept]]
-	if q == nil {
+	if q == nil || q.settings.Deleting {
 		return 0
 	}
 	for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {

@@ -1,6 +1,9 @@
 package shardactor
 
-import "codeq/store"
+import (
+	"codeq/store"
+	"codeq/wire"
+)
 
 // configure decides a change of settings in the home shard of the queue. A
 // change that changes nothing makes no new version; its asker learns what holds
@@ -8,6 +11,19 @@ import "codeq/store"
 func (s *Shard) configure(m *Configure) {
 	q := s.queueOf(m.Queue)
 	next := q.settings
+	if q.settings.Deleting {
+		// To copy it once more might bring the mark back to a shard that has dropped it.
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)
+		return
+	}
+	if d := m.Change.Delete; d != nil {
+		if refusal := d.mayDelete(q); refusal != nil {
+			s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
+			s.mayBeEmpty(q)
+			return
+		}
+		next.Paused, next.Deleting = true, true
+	}
 	if m.Change.Paused != nil {
 		next.Paused = *m.Change.Paused
 	}
@@ -27,4 +43,5 @@ func (s *Shard) settle(q *queue, next store.Settings) {
 	s.span.Batch().PutSettings(q.key, &next)
 	s.ready(q)
 	s.planReap(q)
+	s.noteDeleted(q)
 }

@@ -20,6 +20,7 @@ func (s *Shard) restoreSettings(found []store.SettingsState) {
 	for i := range found {
 		q := s.queueOf(found[i].Key)
 		q.settings = found[i].Settings
+		s.noteDeleted(q)
 		if found[i].Unsaved {
 			s.unsaved = append(s.unsaved, q)
 		}

@@ -104,6 +104,11 @@ type Frozen struct {
 	Ref uint64
 }
 
+// Dropped answers Drop: nothing of the queue is left here.
+type Dropped struct {
+	Ref uint64
+}
+
 // Configured answers Configure and CopySettings with what the shard has now.
 type Configured struct {
 	Ref      uint64
@@ -118,6 +123,12 @@ type Cleaned struct {
 
 // Cancelled answers Cancel.
 type Cancelled struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+// Moved answers RunNow and Prioritize.
+type Moved struct {
 	Ref    uint64
 	TaskID wire.TaskID
 }
@@ -174,10 +185,12 @@ func (*Requeued) effect()   {}
 func (*Extended) effect()   {}
 func (*Cleaned) effect()    {}
 func (*Cancelled) effect()  {}
+func (*Moved) effect()      {}
 func (*Replayed) effect()   {}
 func (*Frozen) effect()     {}
 func (*Purged) effect()     {}
 func (*Explained) effect()  {}
+func (*Dropped) effect()    {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}
 func (*Answered) effect()   {}

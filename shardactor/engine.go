@@ -109,6 +109,7 @@ type Engine struct {
 	retention Retention
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
+	deletions   deletions
 	// epochs counts the seats.
 	epochs atomic.Uint64
 }
@@ -163,6 +164,11 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		})
 	}
 	o.Outlets.loops.Store(&e.loops)
+	for i := range recovered[0].Settings {
+		if found := &recovered[0].Settings[i]; found.Settings.Deleting {
+			e.drop(found.Key)
+		}
+	}
 	return e, nil
 }
 

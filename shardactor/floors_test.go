@@ -160,19 +160,19 @@ func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
 	}()
 	const letters, slice = 6_000, 500
 	work(t, e, "a", letters, true)
-	query := &store.DeadQuery{
-		Queue: store.QueueKey{Command: "a", Tenant: "default"}, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
+	query := &store.FindQuery{
+		Queue: store.QueueKey{Command: "a", Tenant: "default"}, State: store.ListDead, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
 	}
 	for replayed := 0; replayed+slice < letters; replayed += slice {
 		before := e.steps(t)
-		page, err := e.store.DeadLetters(query)
-		if err != nil || len(page.Letters) != slice {
-			t.Fatalf("%d letters, %v", len(page.Letters), err)
+		page, err := e.store.Find(query)
+		if err != nil || len(page.Found) != slice {
+			t.Fatalf("%d letters, %v", len(page.Found), err)
 		}
 		if steps := e.steps(t) - before; steps > mostSteps {
 			t.Fatalf("%d letters cost %d steps after %d were replayed", slice, steps, replayed)
 		}
-		for _, k := range page.Letters {
+		for _, k := range page.Found {
 			e.Post(0, []Message{&Replay{Tenant: "default", TaskID: k.ID}}, 0, mailbox.ClassKeep)
 		}
 		e.runDurably(t)

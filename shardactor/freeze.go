@@ -23,6 +23,10 @@ const (
 // when it drew the id.
 func (s *Shard) takesNew(m *Enqueue, key store.QueueKey) bool {
 	q, here := s.queues[key], false
+	if q != nil && q.settings.Deleting {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)
+		return false
+	}
 	if q == nil {
 		here = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
 	} else {
@@ -41,7 +45,15 @@ func (s *Shard) takesNew(m *Enqueue, key store.QueueKey) bool {
 // may decide that all tasks of the queue lie with it.
 func (s *Shard) freeze(m *Freeze) {
 	q := s.queueOf(m.Queue)
-	if counters := q.index.Counters(); !counters.IsZero() {
+	counters := q.index.Counters()
+	switch {
+	case m.Delete != nil && !q.settings.Deleting:
+		if refusal := m.Delete.mayDelete(q); refusal != nil {
+			s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
+			s.mayBeEmpty(q)
+			return
+		}
+	case m.Delete == nil && !counters.IsZero():
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueNotEmpty, notEmpty)
 		return
 	}
@@ -55,5 +67,6 @@ func (s *Shard) thaw(q *queue) {
 	if q.freezes < 0 {
 		panic(fmt.Sprintf("shardactor: shard %d: queue %v has %d freezes", s.shard, q.key, q.freezes))
 	}
+	s.ready(q)
 	s.mayBeEmpty(q)
 }

@@ -225,6 +225,29 @@ type Cancel struct {
 	Tenant   string
 	Commands []string
 	TaskID   wire.TaskID
+	// Only is where the task must be, empty for anywhere: it may have moved on since
+	// somebody chose it.
+	Only wire.Location
+}
+
+// RunNow makes a delayed task ready before its time. Commands are those the asker
+// may use, nil means all. Answer: Moved or Refused.
+type RunNow struct {
+	Asker
+	Tenant   string
+	Commands []string
+	TaskID   wire.TaskID
+}
+
+// Prioritize gives a task that waits another priority. Commands and Only are those
+// of Cancel. Answer: Moved, also for a task that has that priority, or Refused.
+type Prioritize struct {
+	Asker
+	Tenant   string
+	Commands []string
+	TaskID   wire.TaskID
+	Only     wire.Location
+	Priority int
 }
 
 // Freeze asks a shard that is not the home of a queue whether it has no task of
@@ -233,6 +256,9 @@ type Cancel struct {
 type Freeze struct {
 	Asker
 	Queue store.QueueKey
+	// Delete asks instead whether what the shard has of the queue may go with it,
+	// and, besides, to hand out none of it.
+	Delete *QueueDelete
 }
 
 // Configure changes the settings of a queue. Only its home shard gets it, and
@@ -248,6 +274,16 @@ type Configure struct {
 type SettingsChange struct {
 	Paused   *bool
 	Settings *wire.QueueSettings
+	// Delete begins to delete the queue; that cannot be taken back.
+	Delete *QueueDelete
+}
+
+// Drop asks to forget the settings of a queue that is deleted, once the shard has
+// removed all that it has of it. The home gets it when all others have. Answer:
+// Dropped.
+type Drop struct {
+	Asker
+	Queue store.QueueKey
 }
 
 // CopySettings brings a shard the settings that the home of the queue has
@@ -295,6 +331,8 @@ func (*Fence) message()        {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}
 func (*Cancel) message()       {}
+func (*RunNow) message()       {}
+func (*Prioritize) message()   {}
 func (*Cleanup) message()      {}
 func (*Replay) message()       {}
 func (*Freeze) message()       {}
@@ -302,3 +340,4 @@ func (*Purge) message()        {}
 func (*Explain) message()      {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}
+func (*Drop) message()         {}

@@ -65,6 +65,9 @@ func (s *Shard) failedOver(q *queue) int64 {
 // reapAtMs is when a queue is to be looked at for the next ended task that has to
 // go, 0 for never. The floors it stands on may be too low, never too high.
 func (s *Shard) reapAtMs(q *queue) int64 {
+	if q.settings.Deleting {
+		return 0 // all of them go, see findDeleted
+	}
 	var at int64
 	if count, floorMs := q.index.Done(); count > 0 {
 		if keep := s.retentionOf(q, wire.LocationNone); keep > 0 {
@@ -102,13 +105,13 @@ func (s *Shard) planEnded(q *queue) {
 // done at the start of a round: a scan does not see the open batch.
 func (s *Shard) findExpired() {
 	clear(s.looks)
-	s.looks = s.looks[:0]
+	s.looks, s.doomed = s.looks[:0], s.doomed[:0]
 	s.findSwept()
 	if len(s.looks) > 0 {
 		// What a cleanup found must not be found again.
 		return
 	}
-	for left := s.limits.Reaps; left > 0; {
+	for left := s.limits.Reaps - s.findDeleted(); left > 0; {
 		q := s.reaps.top()
 		if q == nil || q.reapAtMs > s.now {
 			return
@@ -249,6 +252,8 @@ func (s *Shard) leaves(l *look, e *store.EndedEntry) Cause {
 	switch {
 	case l.sweep != nil:
 		return CauseCleanup
+	case l.queue.settings.Deleting:
+		return CauseDelete
 	case keep > 0 && e.AtMs+keep <= s.now:
 		return CauseRetention
 	case l.failed && s.failedOver(l.queue) > 0:
@@ -352,7 +357,7 @@ func (s *Shard) setEndedAside(l *look, e *store.EndedEntry) {
 // planReaps is when the next ended task has to go. It is later than now, so that
 // the mailbox is looked at before; 0 is never.
 func (s *Shard) planReaps() int64 {
-	if len(s.sweeps) > 0 {
+	if len(s.sweeps) > 0 || s.removesSome() {
 		return s.now + 1
 	}
 	if q := s.reaps.top(); q != nil {

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -51,7 +51,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}, nil
-	case "cancel", "replay", "purge", "explain":
+	case "cancel", "replay", "purge", "explain", "run", "move":
 		return w.parseManaged(verb, asker, args), nil
 	case "cleanup":
 		m := &Cleanup{Asker: asker, Limit: scriptInt(args, "limit")}
@@ -63,7 +63,9 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}
 		return m, nil
 	case "freeze":
-		return &Freeze{Asker: asker, Queue: scriptQueue(args)}, nil
+		return &Freeze{Asker: asker, Queue: scriptQueue(args), Delete: scriptDelete(args)}, nil
+	case "drop":
+		return &Drop{Asker: asker, Queue: scriptQueue(args)}, nil
 	case "configure", "copy":
 		return parseSettings(verb, asker, args), nil
 	case "unwatch":
@@ -86,7 +88,11 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 	}
 	switch verb {
 	case "cancel":
-		return &Cancel{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		return &Cancel{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args)}
+	case "run":
+		return &RunNow{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+	case "move":
+		return &Prioritize{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
 	case "explain":
 		return &Explain{Asker: asker, Tenant: tenant, TaskID: id}
 	case "replay":
@@ -99,6 +105,13 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 		endedAtMs := w.nowMs - int64(scriptInt(args, "ago"))*1000
 		return &Purge{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}
 	}
+}
+
+// scriptPlace reads only=ready and the like.
+func scriptPlace(args []datadriven.CmdArg) wire.Location {
+	return map[string]wire.Location{
+		"ready": wire.LocationPending, "delayed": wire.LocationDelayed, "running": wire.LocationInProgress,
+	}[scriptString(args, "only", "")]
 }
 
 // parseSettings reads a change at home, or a copy with its version.
@@ -117,6 +130,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 	if verb == "copy" {
 		return &CopySettings{Asker: asker, Queue: key, Settings: store.Settings{
 			Version: int64(scriptInt(args, "version")), Paused: paused == "true", QueueSettings: settings,
+			Deleting: scriptString(args, "deleting", "") == "true",
 		}, Thaw: scriptString(args, "thaw", "") == "true"}
 	}
 	m := &Configure{Asker: asker, Queue: key}
@@ -125,8 +139,20 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 		m.Change.Paused = &on
 		return m
 	}
+	if m.Change.Delete = scriptDelete(args); m.Change.Delete != nil {
+		return m
+	}
 	m.Change.Settings = &settings
 	return m
+}
+
+// scriptDelete reads delete=empty, delete=purge or delete=running.
+func scriptDelete(args []datadriven.CmdArg) *QueueDelete {
+	how := scriptString(args, "delete", "")
+	if how == "" {
+		return nil
+	}
+	return &QueueDelete{Purge: how != "empty", CancelRunning: how == "running"}
 }
 
 func (w *scriptWorld) producer(name string) Sink {

@@ -455,11 +455,15 @@ func describeEffect(e Effect) string {
 	case *Frozen:
 		return fmt.Sprintf("frozen ref=%d", e.Ref)
 	case *Configured:
-		return fmt.Sprintf("configured ref=%d %+v", e.Ref, e.Settings)
+		return strings.Replace(fmt.Sprintf("configured ref=%d %+v", e.Ref, e.Settings), " Deleting:false", "", 1)
+	case *Dropped:
+		return fmt.Sprintf("dropped ref=%d", e.Ref)
 	case *Cleaned:
 		return fmt.Sprintf("cleaned ref=%d: %d deleted", e.Ref, e.Deleted)
 	case *Cancelled:
 		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
+	case *Moved:
+		return fmt.Sprintf("moved ref=%d %v", e.Ref, e.TaskID)
 	case *Replayed:
 		return fmt.Sprintf("replayed ref=%d %v", e.Ref, e.TaskID)
 	case *Explained:

@@ -101,6 +101,11 @@ type Shard struct {
 	// reaped is the task that goes now, as its entry remembers it.
 	reaped  store.TaskRecord
 	emptied []*queue
+	// deleting are the queues to empty, drops who waits for that, doomed what goes of
+	// them in this round besides ended tasks.
+	deleting []*queue
+	drops    []*Drop
+	doomed   []doomed
 }
 
 // Outcome is what one round did besides appending to the open batch.
@@ -218,6 +223,8 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 		s.due()
 	}
 	s.reap()
+	s.removeDoomed()
+	s.answerDrops()
 	cut := false
 	if s.space < store.NoGrant {
 		cut = s.grantPass()
@@ -308,6 +315,10 @@ func (s *Shard) step(m Message) {
 		s.purge(m)
 	case *Cancel:
 		s.cancel(m)
+	case *RunNow:
+		s.runNow(m)
+	case *Prioritize:
+		s.prioritize(m)
 	case *Cleanup:
 		s.cleanup(m)
 	case *Freeze:
@@ -316,6 +327,8 @@ func (s *Shard) step(m Message) {
 		s.configure(m)
 	case *CopySettings:
 		s.copySettings(m)
+	case *Drop:
+		s.drop(m)
 	case *SpaceChanged:
 		// The round itself is the answer.
 	default:

@@ -29,6 +29,10 @@ func (s *Shard) turnedAway(m Message) bool {
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Cancel:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *RunNow:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Prioritize:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Extend:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Undelivered:

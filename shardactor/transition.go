@@ -34,6 +34,9 @@ const (
 	CauseCleanup     Cause = "cleanup"
 	CausePurge       Cause = "purge"
 	CauseBound       Cause = "dlq_bound"
+	CauseRunNow      Cause = "run_now"
+	CauseMove        Cause = "move"
+	CauseDelete      Cause = "queue_deleted"
 )
 
 // Event is one transition of one task. Number counts per shard without gaps
@@ -62,6 +65,9 @@ type move struct {
 	// tail.
 	toOldPlace bool
 	dueAtMs    int64
+	// moves gives the task another priority on its way.
+	moves    bool
+	priority int
 	// lease and expiresAtMs go with a grant.
 	lease *store.Lease
 	// result goes with a terminal status.
@@ -79,8 +85,10 @@ type move struct {
 }
 
 // leavesLine reports whether a delivery that ends so has a line in the history:
-// all have but those that succeeded.
-func (m *move) leavesLine() bool { return m.cause != CauseResult || m.status == wire.StatusFailed }
+// all have but those that succeeded, and those of which nothing is kept.
+func (m *move) leavesLine() bool {
+	return m.to != gone && (m.cause != CauseResult || m.status == wire.StatusFailed)
+}
 
 // transition moves one task: it takes it out of where it is and puts it where
 // it goes, with index keys, counters, record, history, result and event in the
@@ -94,6 +102,9 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 	}
 	s.moveExpiring(t, from, m.to)
 	s.leave(t, &m)
+	if m.moves {
+		t.Priority = m.priority
+	}
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
 	// So there is no history if the first delivery succeeded, or if there was none.
 	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()

@@ -77,8 +77,9 @@ func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 }
 
 // hasTurns says whether tasks of the queue may be handed out: by whatever way
-// they became ready, a pause holds them here.
-func (q *queue) hasTurns() bool { return !q.settings.Paused && q.index.HasReady() }
+// they became ready, a pause holds them here, and a question whether the queue may
+// be deleted.
+func (q *queue) hasTurns() bool { return q.freezes == 0 && !q.settings.Paused && q.index.HasReady() }
 
 // ready puts a queue with ready tasks into the rings.
 func (s *Shard) ready(q *queue) {

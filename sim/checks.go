@@ -268,14 +268,14 @@ func (w *world) compareFigures() {
 // among those of its cause, once.
 func (w *world) compareDead(q store.QueueKey) {
 	for cause := wire.DeadExhausted; cause < wire.DeadKinds; cause++ {
-		page, err := w.server.store.DeadLetters(&store.DeadQuery{
-			Queue: q, UntilMs: math.MaxInt64, Filter: store.ListFilter{Causes: wire.OnlyDead(cause)}, Limit: 1 << 20, MostRead: 1 << 20,
+		page, err := w.server.store.Find(&store.FindQuery{
+			Queue: q, State: store.ListDead, UntilMs: math.MaxInt64, Filter: store.ListFilter{Causes: wire.OnlyDead(cause)}, Limit: 1 << 20, MostRead: 1 << 20,
 		})
 		if err != nil {
 			violate("figures can be read", "%v", err)
 		}
 		found := make(map[wire.TaskID]bool)
-		for _, k := range page.Letters {
+		for _, k := range page.Found {
 			found[k.ID] = true
 		}
 		want := 0
@@ -287,8 +287,8 @@ func (w *world) compareDead(q store.QueueKey) {
 				violate("every failed task is a dead letter once", "task %v of %v is not among those that are %v", t.id, q, cause)
 			}
 		}
-		if len(page.Letters) != want {
-			violate("every failed task is a dead letter once", "%v has %d that are %v, want %d", q, len(page.Letters), cause, want)
+		if len(page.Found) != want {
+			violate("every failed task is a dead letter once", "%v has %d that are %v, want %d", q, len(page.Found), cause, want)
 		}
 	}
 }

@@ -243,7 +243,7 @@ var mutants = []mutant{{
 	name: "hand out what is paused",
 	edit: edit{
 		file: "shardactor/turns.go",
-		old:  "return !q.settings.Paused && q.index.HasReady()", new: "return q.index.HasReady()",
+		old:  "!q.settings.Paused && q.index.HasReady()", new: "q.index.HasReady()",
 	},
 	caught: []string{"a paused queue hands out nothing"},
 }, {

@@ -29,14 +29,14 @@ func init() {
 		name: "order: ask nobody but the home",
 		edit: edit{
 			file: "shardactor/change.go",
-			old:  "!c.What.Settings.Spread && len(e.loops) > 1 {", new: "false {",
+			old:  "c.What.Settings != nil && !c.What.Settings.Spread)", new: "false)",
 		},
 		caught: []string{"a queue has its tasks at home"},
 	}, mutant{
 		name: "order: freeze over ended tasks",
 		edit: edit{
 			file: "shardactor/freeze.go",
-			old:  "!counters.IsZero() {", new: "counters.ReadyTotal() > 0 {",
+			old:  "m.Delete == nil && !counters.IsZero():", new: "m.Delete == nil && counters.ReadyTotal() > 0:",
 		},
 		caught: []string{"a request is answered as the protocol says", "a queue has its tasks at home"},
 	}, mutant{

@@ -2,67 +2,6 @@ package store
 
 import "codeq/wire"
 
-// DeadQuery asks for dead letters of a queue.
-type DeadQuery struct {
-	Queue QueueKey
-	// UntilMs is the latest end in Unix milliseconds.
-	UntilMs int64
-	// After is one place for each shard, nil for the beginning.
-	After  []ListPlace
-	Filter ListFilter
-	// Limit is the most letters, MostRead the most that are looked at for them.
-	Limit, MostRead int
-}
-
-// DeadPage is a part of the dead letters of a queue. Places lead on to the next
-// ones; they are nil when there are none.
-type DeadPage struct {
-	Letters []TimedKey
-	Places  []ListPlace
-	// Read is how many were looked at.
-	Read int
-}
-
-// DeadLetters finds dead letters of a queue, oldest first. Only a filter by more
-// than causes reads their records; one that cannot be read is no letter then. The error is
-// ErrListPlace for a query with a wrong place.
-func (s *Store) DeadLetters(q *DeadQuery) (*DeadPage, error) {
-	page := &DeadPage{}
-	query := &ListQuery{Queue: q.Queue, State: ListDead, After: q.After}
-	err := s.merged(query, func(m *merge) error {
-		for o := m.first(); o != nil && o.key.AtMs <= q.UntilMs; o = m.first() {
-			if len(page.Letters) >= q.Limit || page.Read >= q.MostRead {
-				page.Places = m.places()
-				return nil
-			}
-			page.Read++
-			wanted, err := o.wanted(q)
-			if err != nil {
-				return err
-			}
-			if wanted {
-				page.Letters = append(page.Letters, TimedKey{AtMs: o.key.AtMs, ID: o.key.ID})
-			}
-			if err := o.next(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, oldestFirst)
-	return page, err
-}
-
-func (o *order) wanted(q *DeadQuery) (bool, error) {
-	if q.Filter == q.Filter.byEntry() {
-		return q.Filter.Causes.Has(o.ended.Cause), nil
-	}
-	r, err := o.record(q.Queue, ListDead, &q.Filter)
-	if err != nil && !isDamaged(err) {
-		return false, err
-	}
-	return err == nil && r != nil, nil
-}
-
 // ReasonsQuery asks why the letters of a part of a queue are dead. At most
 // MostRead of them are looked at, and no more once the reasons have MostBytes.
 type ReasonsQuery struct {
@@ -99,7 +38,7 @@ func (s *Store) DeadReasons(q *ReasonsQuery) (*ReasonsPage, error) {
 				return nil
 			}
 			page.Read++
-			r, err := o.record(q.Queue, ListDead, &ListFilter{Causes: q.Causes})
+			r, err := o.record(ListDead, &ListFilter{Causes: q.Causes})
 			if err != nil && !isDamaged(err) {
 				return err
 			}

@@ -10,18 +10,18 @@ import (
 )
 
 // dead reads letters page by page.
-func (m *meadow) dead(t *testing.T, q DeadQuery) (got []wire.TaskID, read int) {
+func (m *meadow) dead(t *testing.T, q FindQuery) (got []wire.TaskID, read int) {
 	t.Helper()
 	q.Queue = m.queue
 	for {
-		page, err := m.store.DeadLetters(&q)
+		page, err := m.store.Find(&q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Letters) > q.Limit || page.Read > q.MostRead {
-			t.Fatalf("%d letters of %d that were read, asked for %d of %d", len(page.Letters), page.Read, q.Limit, q.MostRead)
+		if len(page.Found) > q.Limit || page.Read > q.MostRead {
+			t.Fatalf("%d letters of %d that were read, asked for %d of %d", len(page.Found), page.Read, q.Limit, q.MostRead)
 		}
-		for _, k := range page.Letters {
+		for _, k := range page.Found {
 			got = append(got, k.ID)
 		}
 		read += page.Read
@@ -41,15 +41,15 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 		keep   func(*TaskRecord) bool
 	}{
 		{"all", ListFilter{}, func(*TaskRecord) bool { return true }},
-		{"error", ListFilter{ErrorPart: "disk"}, func(r *TaskRecord) bool { return strings.Contains(r.Error, "disk") }},
+		{"error", ListFilter{TaskFilter: wire.TaskFilter{ErrorPart: "disk"}}, func(r *TaskRecord) bool { return strings.Contains(r.Error, "disk") }},
 		{"cause", ListFilter{Causes: wire.OnlyDead(wire.DeadFailed)}, func(r *TaskRecord) bool { return r.DeadCause == wire.DeadFailed }},
-		{"cause and error", ListFilter{Causes: wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased), ErrorPart: "disk"},
+		{"cause and error", ListFilter{Causes: wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased), TaskFilter: wire.TaskFilter{ErrorPart: "disk"}},
 			func(r *TaskRecord) bool { return r.DeadCause != wire.DeadFailed && strings.Contains(r.Error, "disk") }},
-		{"worker", ListFilter{Worker: "ada"}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
+		{"worker", ListFilter{TaskFilter: wire.TaskFilter{Worker: "ada"}}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
 	} {
 		want := idsOf(newestFirst, func(r *TaskRecord) bool { return r.EndedAtMs <= until && c.keep(r) })
 		slices.Reverse(want)
-		got, read := m.dead(t, DeadQuery{UntilMs: until, Filter: c.filter, Limit: 7, MostRead: 11})
+		got, read := m.dead(t, FindQuery{State: ListDead, UntilMs: until, Filter: c.filter, Limit: 7, MostRead: 11})
 		if len(want) == 0 || !slices.Equal(got, want) {
 			t.Errorf("%s: got %d dead letters, want %d, or another order", c.name, len(got), len(want))
 		}
@@ -57,7 +57,7 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 			t.Errorf("%s: %d letters were read of %d", c.name, read, most)
 		}
 	}
-	if _, err := m.store.DeadLetters(&DeadQuery{Queue: m.queue, After: []ListPlace{nil}}); !errors.Is(err, ErrListPlace) {
+	if _, err := m.store.Find(&FindQuery{Queue: m.queue, State: ListDead, After: []ListPlace{nil}}); !errors.Is(err, ErrListPlace) {
 		t.Errorf("places of one shard: %v", err)
 	}
 }

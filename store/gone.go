@@ -48,6 +48,9 @@ func (b *Batch) DeleteTaskOf(id wire.TaskID, only Only) {
 	b.gone = append(b.gone, goneTask{id: id, only: only})
 }
 
+// Removed reports that this batch has removed a task and not put it again.
+func (b *Batch) Removed(id wire.TaskID) bool { return b.overlay.recordAt[id] == goneRecord }
+
 // removeGone writes the deletions at the end of the batch, family by family and
 // in the order of their keys: the memtable finds the place of a key from that of
 // the one before, and neighbours cost it a fraction of a search.

@@ -42,16 +42,32 @@ var ErrListPlace = errors.New("not a place in this list")
 // ListFilter leaves tasks out. Its zero value leaves out none.
 type ListFilter struct {
 	Status wire.Status
-	// Worker is the display name of who has the task, or had it last.
-	Worker string
-	// ErrorPart is text that the error of the task contains.
-	ErrorPart string
 	// Causes are those of dead letters; other tasks have none of them.
 	Causes wire.DeadCauses
+	wire.TaskFilter
 }
 
-// byEntry is what a filter asks that entries of dead letters say.
-func (f *ListFilter) byEntry() ListFilter { return ListFilter{Causes: f.Causes} }
+// takes reports whether the filter, but for what it asks of payloads, takes a task
+// of an order.
+func (f *ListFilter) takes(v *view, r *TaskRecord, state ListState) (bool, error) {
+	status, worker := r.Status, r.LastWorkerID
+	if state == ListInProgress && (f.Status != "" || f.Worker != "") {
+		lease, err := v.lease(r.Queue(), r.ID)
+		if err != nil || lease == nil {
+			return false, err
+		}
+		status, worker = wire.StatusInProgress, lease.WorkerID
+	}
+	switch {
+	case f.Status != "" && f.Status != status, f.Worker != "" && f.Worker != worker:
+		return false, nil
+	case f.OnlyPriority && f.Priority != r.Priority, r.Attempts < f.MinAttempts:
+		return false, nil
+	case r.CreatedAtMs < f.CreatedFromMs, f.CreatedBeforeMs != 0 && r.CreatedAtMs >= f.CreatedBeforeMs:
+		return false, nil
+	}
+	return strings.Contains(r.Error, f.ErrorPart) && strings.HasPrefix(r.IdempotencyKey, f.KeyPrefix), nil
+}
 
 // ListQuery asks for one page.
 type ListQuery struct {
@@ -115,7 +131,7 @@ func (m *merge) page(q *ListQuery) (*ListPage, error) {
 
 // task reads the task at the place, nil if the filter leaves it out.
 func (o *order) task(q *ListQuery) (*wire.Task, error) {
-	r, err := o.record(q.Queue, q.State, &q.Filter)
+	r, err := o.record(q.State, &q.Filter)
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -123,7 +139,7 @@ func (o *order) task(q *ListQuery) (*wire.Task, error) {
 }
 
 // record reads the record at the place, nil if the filter leaves it out.
-func (o *order) record(q QueueKey, state ListState, f *ListFilter) (*TaskRecord, error) {
+func (o *order) record(state ListState, f *ListFilter) (*TaskRecord, error) {
 	if f.Causes != 0 && (state != ListDead || !f.Causes.Has(o.ended.Cause)) {
 		return nil, nil
 	}
@@ -131,17 +147,8 @@ func (o *order) record(q QueueKey, state ListState, f *ListFilter) (*TaskRecord,
 	if err != nil || r == nil {
 		return nil, err
 	}
-	status, worker := r.Status, r.LastWorkerID
-	if state == ListInProgress {
-		lease, err := o.view.lease(q, r.ID)
-		if err != nil || lease == nil {
-			return nil, err
-		}
-		status, worker = wire.StatusInProgress, lease.WorkerID
-	}
-	if f.Status != "" && f.Status != status || f.Worker != "" && f.Worker != worker ||
-		!strings.Contains(r.Error, f.ErrorPart) {
-		return nil, nil
+	if takes, err := f.takes(&o.view, r, state); err != nil || !takes {
+		return nil, err
 	}
 	return r, nil
 }

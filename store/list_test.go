@@ -178,10 +178,10 @@ func TestFiltersLeaveOutAndReadNoMoreThanTheirBound(t *testing.T) {
 	}{
 		{"status", ListDone, ListFilter{Status: wire.StatusCancelled}, func(r *TaskRecord) bool { return r.Status == wire.StatusCancelled }},
 		{"status of leased", ListInProgress, ListFilter{Status: wire.StatusPending}, func(*TaskRecord) bool { return false }},
-		{"last worker", ListDead, ListFilter{Worker: "ada"}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
-		{"worker of leased", ListInProgress, ListFilter{Worker: "w1"}, func(*TaskRecord) bool { return true }},
-		{"error", ListReady, ListFilter{ErrorPart: "such file"}, func(r *TaskRecord) bool { return len(r.Error) > 9 }},
-		{"both", ListDead, ListFilter{Worker: "bob", ErrorPart: "disk"}, func(r *TaskRecord) bool {
+		{"last worker", ListDead, ListFilter{TaskFilter: wire.TaskFilter{Worker: "ada"}}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
+		{"worker of leased", ListInProgress, ListFilter{TaskFilter: wire.TaskFilter{Worker: "w1"}}, func(*TaskRecord) bool { return true }},
+		{"error", ListReady, ListFilter{TaskFilter: wire.TaskFilter{ErrorPart: "such file"}}, func(r *TaskRecord) bool { return len(r.Error) > 9 }},
+		{"both", ListDead, ListFilter{TaskFilter: wire.TaskFilter{Worker: "bob", ErrorPart: "disk"}}, func(r *TaskRecord) bool {
 			return r.LastWorkerID == "bob" && r.Error == "disk full"
 		}},
 	} {

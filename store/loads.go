@@ -90,8 +90,7 @@ func (l *loads) addShard(s *Store, shard int) (err error) {
 	}
 	return v.eachSettings(shard, l.shards, func(q QueueKey, set *Settings) {
 		if l.isFor(q) {
-			f := l.figuresOf(q)
-			f.Paused, f.Settings = set.Paused, set.QueueSettings
+			set.show(l.figuresOf(q))
 		}
 	})
 }

@@ -15,6 +15,8 @@ type Settings struct {
 	Version int64
 	// Paused keeps the tasks of the queue from workers.
 	Paused bool
+	// Deleting: the queue takes no task, and goes when it has none left.
+	Deleting bool
 	wire.QueueSettings
 }
 
@@ -33,10 +35,14 @@ func (b *Batch) PutSettings(q QueueKey, s *Settings) {
 	b.set(appendSettingsKey(b.start(), q), b.value)
 }
 
+// DeleteSettings forgets the settings of a queue.
+func (b *Batch) DeleteSettings(q QueueKey) { b.remove(appendSettingsKey(b.start(), q)) }
+
 func appendSettings(dst []byte, s *Settings) []byte {
 	dst = append(dst, `{"version":`...)
 	dst = strconv.AppendInt(dst, s.Version, 10)
 	dst = appendFlagMember(dst, `,"paused":`, s.Paused)
+	dst = appendFlagMember(dst, `,"deleting":`, s.Deleting)
 	dst = appendFlagMember(dst, `,"spread":`, s.Spread)
 	dst = appendIntMember(dst, `,"maxAttempts":`, int64(s.MaxAttempts))
 	dst = appendIntMember(dst, `,"leaseSeconds":`, int64(s.LeaseSeconds))
@@ -69,6 +75,8 @@ func parseSettings(data []byte, set *Settings) error {
 			set.Version = s.int64()
 		case "paused":
 			set.Paused = s.int64() == 1
+		case "deleting":
+			set.Deleting = s.int64() == 1
 		case "spread":
 			set.Spread = s.int64() == 1
 		case "maxAttempts":
@@ -186,11 +194,12 @@ func (a *audit) judgePlacement(audits []*audit) {
 // ReadQueue are the figures and settings of one queue, summed over the shards.
 // A queue without a task and without settings has zeros.
 func (s *Store) ReadQueue(q QueueKey) (*wire.QueueFigures, error) {
-	f := &wire.QueueFigures{Command: q.Command, TenantID: q.Tenant}
+	f := &wire.QueueFigures{Command: q.Command, TenantID: q.Tenant, Unknown: true}
 	err := s.atOneMoment(func(snapshot *pebble.Snapshot) error {
 		for shard := range s.shards {
 			v := s.viewOf(snapshot, shard)
 			c := s.spans[shard].published.of(q)
+			f.Unknown = f.Unknown && c.IsZero()
 			if err := addQueue(&v, q, &c, f); err != nil {
 				return err
 			}
@@ -222,9 +231,15 @@ func addQueue(v *view, q QueueKey, c *Counters, f *wire.QueueFigures) error {
 func addSettings(v *view, q QueueKey, f *wire.QueueFigures) error {
 	set, err := v.settings(q)
 	if set != nil {
-		f.Paused, f.Settings = set.Paused, set.QueueSettings
+		set.show(f)
 	}
 	return err
+}
+
+// show puts them among the figures of their queue.
+func (s *Settings) show(f *wire.QueueFigures) {
+	f.Unknown = false
+	f.Paused, f.Deleting, f.Settings = s.Paused, s.Deleting, s.QueueSettings
 }
 
 // eachSettings visits the settings of the queues that are at home in one shard.

@@ -173,6 +173,14 @@ func (sp *Span) FirstLease(q QueueKey, floor uint64) (rank uint64, found bool, e
 	return rank, found, err
 }
 
+// ScanLeases reads up to limit ids in progress, from a rank on. It panics unless the
+// open batch is empty.
+func (sp *Span) ScanLeases(q QueueKey, floor uint64, limit int) (ids []wire.TaskID, err error) {
+	sp.mustBeClosed()
+	err = sp.scanLeases(q, floor, limit, func(p *parsedKey, _ []byte) { ids = append(ids, p.ID) })
+	return ids, err
+}
+
 func (sp *Span) scanLeases(q QueueKey, floor uint64, limit int, take func(p *parsedKey, value []byte)) error {
 	lower := appendLeaseFloor(append([]byte(nil), sp.prefix...), q, floor)
 	upper := upperBound(appendQueue(append([]byte(nil), sp.prefix...), q, familyInProgress))

@@ -81,22 +81,29 @@ func causeWord(causes, absent DeadCauses) string {
 func FuzzParseAdminRequests(f *testing.F) {
 	addBodyFaults(f)
 	addAll(f, ``, ` `, `{"limit":1}`, `{"limit":0}`, `{"limit":10001}`, `{"before":"2026-01-02T03:04:05.678Z","worker":"w","error":"no","cursor":"c"}`,
-		`{"cause":"failed"}`, `{"cause":"all"}`, `{"cause":"bad luck"}`, `{"cause":1}`, `{"before":5}`, `{"spread":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
+		`{"cause":"failed"}`, `{"cause":"all"}`, `{`+sampleFilter+`,"dryRun":true}`, `{"state":"open","match":{"a":{}}}`, `{"toPriority":9,"match":{"\\u0061.b":null}}`, `{"cause":"bad luck"}`, `{"cause":1}`, `{"before":5}`, `{"spread":true,"maxAttempts":3,"leaseSeconds":30,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":2}}`,
 		`{"retentionSeconds":60,"dlqRetentionSeconds":0}`, `{"leaseToken":"x","workerId":"w"}`, `{"extendSeconds":43201}`)
-	absent := DeadRequest{EndedRequest: EndedRequest{Limit: 100}, Causes: OnlyDead(DeadExhausted, DeadReleased)}
+	absent := BulkRequest{EndedRequest: EndedRequest{Limit: 100}, Causes: OnlyDead(DeadExhausted, DeadReleased)}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		dead, refusal := ParseDeadRequest(body, absent)
-		checkEither(t, dead != nil, refusal)
-		if refusal == nil {
-			again, refusal := ParseDeadRequest(AppendDeadRequest(nil, dead, causeWord(dead.Causes, absent.Causes)), absent)
-			if refusal != nil || !reflect.DeepEqual(again, dead) {
-				t.Fatalf("%+v came back as %+v (%v)", dead, again, refusal)
+		for kind := BulkDead; kind <= BulkMove; kind++ {
+			bulk, refusal := ParseBulkRequest(body, kind, absent)
+			checkEither(t, bulk != nil, refusal)
+			if refusal != nil {
+				continue
 			}
+			again, refusal := ParseBulkRequest(AppendBulkRequest(nil, kind, bulk, causeWord(bulk.Causes, absent.Causes)), kind, absent)
+			if refusal != nil || !reflect.DeepEqual(again, bulk) {
+				t.Fatalf("%+v came back as %+v (%v)", bulk, again, refusal)
+			}
+			bulk.TakesPayload(body)
+		}
+		if to, refusal := ParseMoveRequest(body); refusal == nil && (to < 0 || to > MaxPriority) {
+			t.Fatalf("priority %d", to)
 		}
 		ended, refusal := ParseEndedRequest(body)
 		checkEither(t, ended != nil, refusal)
 		if refusal == nil {
-			again, refusal := ParseEndedRequest(AppendDeadRequest(nil, &DeadRequest{EndedRequest: *ended}, ""))
+			again, refusal := ParseEndedRequest(AppendBulkRequest(nil, BulkDead, &BulkRequest{EndedRequest: *ended}, ""))
 			if refusal != nil || !reflect.DeepEqual(again, ended) {
 				t.Fatalf("%+v came back as %+v (%v)", ended, again, refusal)
 			}

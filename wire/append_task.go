@@ -141,6 +141,10 @@ type QueueFigures struct {
 	DeadBy          [DeadKinds]int64
 	Paused          bool
 	OldestReadyAtMs int64
+	// Deleting queues take no task and go when they have none left. Unknown ones have
+	// neither a task nor settings: nobody has used their name.
+	Deleting bool
+	Unknown  bool
 	// Settings are those of the queue; what is zero is the server's default.
 	Settings QueueSettings
 	// Effective is what holds: Settings with the server's defaults in them. A time that
@@ -159,6 +163,12 @@ func AppendQueueFigures(dst []byte, q *QueueFigures) []byte {
 	dst = optDeadBy(dst, &q.DeadBy)
 	dst = strconv.AppendBool(append(dst, `,"paused":`...), q.Paused)
 	dst = optTime(dst, `,"oldestReadyAt":`, q.OldestReadyAtMs)
+	if q.Deleting {
+		dst = append(dst, `,"deleting":true`...)
+	}
+	if q.Unknown {
+		dst = append(dst, `,"unknown":true`...)
+	}
 	dst = appendSettingMembers(dst, &q.Settings)
 	if q.Effective != (QueueSettings{}) {
 		dst = AppendQueueSettings(append(dst, `,"effective":`...), &q.Effective)

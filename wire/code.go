@@ -24,7 +24,10 @@ const (
 	CodeAlreadyTerminal     Code = "already_terminal"
 	CodeIdempotencyConflict Code = "idempotency_conflict"
 	CodeNotInDLQ            Code = "not_in_dlq"
+	CodeNotWaiting          Code = "not_waiting"
 	CodeQueueNotEmpty       Code = "queue_not_empty"
+	CodeQueueDeleted        Code = "queue_deleted"
+	CodeQueueNotFound       Code = "queue_not_found"
 	CodeNotFound            Code = "not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeUnsupported         Code = "unsupported"
@@ -63,7 +66,10 @@ var codeTable = map[Code]codeRow{
 	CodeAlreadyTerminal:     {409, false},
 	CodeIdempotencyConflict: {409, false},
 	CodeNotInDLQ:            {409, false},
+	CodeNotWaiting:          {409, false},
 	CodeQueueNotEmpty:       {409, false},
+	CodeQueueDeleted:        {409, false},
+	CodeQueueNotFound:       {404, false},
 	CodeNotFound:            {404, false},
 	CodeMethodNotAllowed:    {405, false},
 	CodeUnsupported:         {415, false},

@@ -1,11 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"fmt"
-	"math"
-	"strconv"
-)
+import "fmt"
 
 // DeadCause is why a task is a dead letter; 0 is for a task that is none.
 type DeadCause uint8
@@ -75,100 +70,4 @@ func ParseDeadCauses(text string) (DeadCauses, *Error) {
 		return 0, nil
 	}
 	return 0, Refuse(CodeInvalidArgument, fmt.Sprintf("cause must be exhausted, released_too_often, failed or all, got %.40q", text))
-}
-
-// DeadRequest says which dead letters of a queue a replay or a purge is about,
-// oldest first.
-type DeadRequest struct {
-	EndedRequest
-	// Causes are those of the letters.
-	Causes DeadCauses
-	// Worker is who had it last, ErrorPart a text that its error contains; empty
-	// leaves out none.
-	Worker    string
-	ErrorPart string
-	// Cursor is where a request before has stopped to look, empty for the
-	// beginning.
-	Cursor string
-}
-
-const (
-	deadBefore = iota
-	deadLimit
-	deadWorker
-	deadError
-	deadCursor
-	deadCause
-)
-
-var (
-	deadNames = []string{
-		deadBefore: "before", deadLimit: "limit", deadWorker: "worker", deadError: "error", deadCursor: "cursor", deadCause: "cause",
-	}
-	deadFilterRule = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, filled: true}
-	deadCursorRule = textRule{code: CodeInvalidArgument, high: math.MaxInt}
-)
-
-// ParseDeadRequest reads the body of a replay of a queue, which may be empty.
-// absent are the limit and the causes that hold when it does not say.
-func ParseDeadRequest(body []byte, absent DeadRequest) (*DeadRequest, *Error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}")
-	}
-	o := object{names: deadNames}
-	o.scanBody(body, math.MaxUint64)
-	limit := endedLimitRule
-	limit.absent = int64(absent.Limit)
-	r := &DeadRequest{
-		EndedRequest: EndedRequest{BeforeMs: o.beforeMs(deadBefore), Limit: int(o.integer(deadLimit, &limit))},
-		Causes:       o.deadCauses(absent.Causes),
-		Worker:       o.text(deadWorker, &deadFilterRule),
-		ErrorPart:    o.text(deadError, &deadFilterRule),
-		Cursor:       o.text(deadCursor, &deadCursorRule),
-	}
-	if o.err != nil {
-		return nil, o.err
-	}
-	return r, nil
-}
-
-func (o *object) deadCauses(absent DeadCauses) DeadCauses {
-	if o.given(deadCause) == nil {
-		return absent
-	}
-	causes, refusal := ParseDeadCauses(o.text(deadCause, &deadFilterRule))
-	if o.err == nil {
-		o.err = refusal
-	}
-	return causes
-}
-
-// AppendDeadRequest appends the body that asks for it with the word for its
-// causes; a limit of 0 and an empty word are left out.
-func AppendDeadRequest(dst []byte, r *DeadRequest, cause string) []byte {
-	dst = append(dst, '{')
-	start := len(dst)
-	if r.BeforeMs != 0 {
-		dst = AppendTimeMs(append(dst, `,"before":`...), r.BeforeMs)
-	}
-	if r.Limit != 0 {
-		dst = strconv.AppendInt(append(dst, `,"limit":`...), int64(r.Limit), 10)
-	}
-	dst = optText(dst, `,"cause":`, cause)
-	dst = optText(dst, `,"worker":`, r.Worker)
-	dst = optText(dst, `,"error":`, r.ErrorPart)
-	dst = optText(dst, `,"cursor":`, r.Cursor)
-	if len(dst) > start {
-		dst = append(dst[:start], dst[start+1:]...)
-	}
-	return append(dst, '}')
-}
-
-// beforeMs reads a moment before which something ended, 0 for none. Nothing ended
-// before 1970, but whoever says so does not mean everything.
-func (o *object) beforeMs(field int) int64 {
-	if o.given(field) == nil {
-		return 0
-	}
-	return max(1, o.timeMs(field, CodeInvalidTime))
 }

@@ -85,7 +85,7 @@ func TestU03ClientSaysOnlyWhatItsUserSet(t *testing.T) {
 		string(AppendReleaseCall(nil, Holder{}, ReleaseRequest{})):                             `{}`,
 		string(AppendHolderCall(nil, Holder{})):                                                `{}`,
 		string(AppendQueueSettings(nil, &QueueSettings{})):                                     `{}`,
-		string(AppendDeadRequest(nil, &DeadRequest{}, "")):                                     `{}`,
+		string(AppendBulkRequest(nil, BulkCancel, &BulkRequest{}, "")):                         `{}`,
 		string(AppendClientFrame(nil, &Hello{})):                                               `{"type":"hello"}`,
 		string(AppendClientFrame(nil, &Heartbeat{})):                                           `{"type":"heartbeat"}`,
 		string(AppendClientFrame(nil, &Drain{})):                                               `{"type":"drain"}`,

@@ -320,6 +320,8 @@ const (
 	queuePaused
 	queueOldestReadyAt
 	queueEffective
+	queueDeleting
+	queueUnknown
 	queueSetting // the first of the settings, which follow as settingNames has them
 )
 
@@ -327,6 +329,7 @@ var queueNames = append([]string{
 	queueCommand: "command", queueTenantID: "tenantId", queueReady: "ready", queueDelayed: "delayed",
 	queueInProgress: "inProgress", queueDead: "dlq", queueDeadBy: "dlqCauses",
 	queuePaused: "paused", queueOldestReadyAt: "oldestReadyAt", queueEffective: "effective",
+	queueDeleting: "deleting", queueUnknown: "unknown",
 }, settingNames...)
 
 // ParseQueueList reads the answer of GET /admin/queues, an object whose member
@@ -390,6 +393,8 @@ func (o *object) queueFigures() QueueFigures {
 		DeadBy:          o.deadBy(),
 		Paused:          o.flag(queuePaused),
 		OldestReadyAtMs: o.timeMs(queueOldestReadyAt, CodeInvalidBody),
+		Deleting:        o.trueOrFalse(queueDeleting),
+		Unknown:         o.trueOrFalse(queueUnknown),
 		Settings:        o.settingsOf(),
 		Effective:       o.effective(),
 	}

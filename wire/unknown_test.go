@@ -44,6 +44,10 @@ var frameTexts = map[string]string{
 	"drain":     "",
 }
 
+// sampleFilter has every member of a filter.
+const sampleFilter = `"worker":"w","error":"e","keyPrefix":"k","createdAfter":"2026-01-01T00:00:00Z","createdBefore":"2026-01-02T00:00:00Z",` +
+	`"priority":1,"minAttempts":1,"match":{"a":1},"dryRun":false`
+
 // allReadings has every text that a client sends: bodies, batches and frames.
 func allReadings() []reading {
 	body := func(parse func(text []byte) (any, *Error)) func([]byte) *Error {
@@ -68,8 +72,14 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
 		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
 			settingNames, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
-		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"worker":"w","error":"e","cursor":"c","cause":"failed"}`, deadNames,
-			body(func(b []byte) (any, *Error) { return ParseDeadRequest(b, DeadRequest{}) })},
+		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"cursor":"c","cause":"failed",` + sampleFilter + `}`, BulkParameters(BulkDead),
+			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkDead, BulkRequest{}) })},
+		{"cancel", `{"limit":1,"cursor":"c","state":"open",` + sampleFilter + `}`, BulkParameters(BulkCancel),
+			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkCancel, BulkRequest{}) })},
+		{"run", `{"limit":1,"cursor":"c",` + sampleFilter + `}`, BulkParameters(BulkRun),
+			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkRun, BulkRequest{}) })},
+		{"move", `{"limit":1,"cursor":"c","state":"ready","toPriority":9,` + sampleFilter + `}`, BulkParameters(BulkMove),
+			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkMove, BulkRequest{}) })},
 		{"ended", `{"before":"2026-01-01T00:00:00Z","limit":1}`, endedNames, body(func(b []byte) (any, *Error) { return ParseEndedRequest(b) })},
 	}
 	for _, kind := range slices.Sorted(maps.Keys(frameBits)) {
@@ -119,7 +129,8 @@ func namesOf(table []string, set uint64) []string {
 }
 
 // member is where the name of a member stands in a text, between its quotes.
-// free ones lie below a payload or a result, at which nobody looks.
+// free ones lie below a payload or a result, at which nobody looks. Those of a match
+// are left out: whoever asks has chosen them.
 type member struct {
 	start, end int
 	depth      int
@@ -149,6 +160,13 @@ func membersOf(t testing.TB, text string) (all []member) {
 			name := token().(string)
 			end := int(d.InputOffset()) - 1
 			all = append(all, member{end - len(name), end, depth, free})
+			if name == "match" {
+				var chosen any
+				if err := d.Decode(&chosen); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				continue
+			}
 			value(depth+1, free || name == "payload" || name == "result")
 		}
 		if open != 0 {
@@ -202,7 +220,7 @@ func (r *reading) checkMisspelt(t *testing.T, m member, wrong string) {
 // isName reports a text that is a name of a member somewhere, which a misspelt
 // one may be by chance.
 func isName(text string) bool {
-	for _, table := range [][]string{requestNames, claimNames, settingNames, backoffNames, deadNames, endedNames, artifactNames, {"tasks", "results"}} {
+	for _, table := range [][]string{requestNames, claimNames, settingNames, backoffNames, bulkNames, endedNames, artifactNames, {"tasks", "results"}} {
 		if slices.Contains(table, text) {
 			return true
 		}

@@ -18,7 +18,7 @@ import (
 // Letters that fail again at once are replayed once each, over many requests.
 func TestN23ReplayIntoFailureReplaysEachLetterOnce(t *testing.T) {
 	t.Parallel()
-	const letters = 2*deadPart + 500
+	const letters = 2*bulkPart + 500
 	h := newHouse(t)
 	h.fine("enqueue", "q", "--file", fileOf(t, strings.Repeat("1\n", letters)), "--max-attempts", "1")
 	c, err := client.New(h.url)
@@ -74,7 +74,7 @@ func deadServer(t *testing.T, second http.HandlerFunc) string {
 }
 
 func answerDead(w http.ResponseWriter) {
-	_, _ = fmt.Fprintf(w, `{"replayed":%d,"remaining":7,"cursor":"next"}`, deadPart) // whoever asked looks at it
+	_, _ = fmt.Fprintf(w, `{"replayed":%d,"remaining":7,"cursor":"next"}`, bulkPart) // whoever asked looks at it
 }
 
 // However a replay ends, it says how many letters it has done.

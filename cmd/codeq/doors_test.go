@@ -201,7 +201,7 @@ func numberDoors(t *testing.T) []door {
 		{"expiresAt in a body", timestamp, func(text string) bool { return bodyIsGood(`"expiresAt":` + quotedText(text)) }, nil},
 		{"expiresAt of a token", timestamp, func(text string) bool { return entryIsGood("TIME", text) }, nil},
 		{"before of a purge", timestamp, func(text string) bool {
-			_, refusal := wire.ParseDeadRequest([]byte(`{"before":`+quotedText(text)+`}`), wire.DeadRequest{})
+			_, refusal := wire.ParseBulkRequest([]byte(`{"before":`+quotedText(text)+`}`), wire.BulkDead, wire.BulkRequest{})
 			return refusal == nil
 		}, nil},
 	}

@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+const (
+	// bulkChunk is how many tasks are worked on before the next are looked for: few
+	// enough that producers hardly wait for them.
+	bulkChunk = 256
+	// bulkMostRead is how many are looked at for one chunk, bulkMostFiltered for one
+	// request with a filter, and bulkMostBytes how many bytes of payloads are read for
+	// a chunk.
+	bulkMostRead     = 20_000
+	bulkMostFiltered = 100_000
+	bulkMostBytes    = 32 << 20
+	// bulkSample is how many of the tasks that a dry run has found are in its answer.
+	bulkSample = 5
+
+	// bulkList marks the cursors of these requests, which are not those of a list;
+	// what is below it has a number for each kind of work.
+	bulkList = store.ListState(-1)
+)
+
+// bulkKind is something that is done with many tasks.
+type bulkKind struct {
+	// done is the member that counts them, list marks the cursors.
+	done string
+	list store.ListState
+	// act does it, in one shard at a time, with tasks that were found in a state.
+	act func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message
+	// notPriority leaves out tasks of a priority, nil none.
+	notPriority *int
+}
+
+// bulkStates are the states that each word means, in the order in which a task goes
+// through them: one that moves on meanwhile is met where it goes to.
+var bulkStates = map[string][]store.ListState{
+	"":                   {store.ListDead},
+	wire.StateDelayed:    {store.ListDelayed},
+	wire.StateReady:      {store.ListReady},
+	wire.StateInProgress: {store.ListInProgress},
+	wire.StateWaiting:    {store.ListDelayed, store.ListReady},
+	wire.StateOpen:       {store.ListDelayed, store.ListReady, store.ListInProgress},
+}
+
+// bulkPlaces are where the tasks of each state are.
+var bulkPlaces = map[store.ListState]wire.Location{
+	store.ListDelayed: wire.LocationDelayed, store.ListReady: wire.LocationPending, store.ListInProgress: wire.LocationInProgress,
+}
+
+// bulkWork is one request to do something with many tasks.
+type bulkWork struct {
+	kind   *bulkKind
+	req    *wire.BulkRequest
+	states []store.ListState
+	// at is the state that is worked on.
+	at     int
+	query  store.FindQuery
+	act    func(state store.ListState, found []store.TimedKey) []shardactor.Effect
+	sample []wire.TaskID
+	done   int
+	read   int
+	refuse *wire.Error
+}
+
+// workBulk does something with the tasks of a queue that were there when the work
+// began, in the order of their states and in each as they are found, chunk by
+// chunk, up to the limit. It stops when the client leaves or the shards have no
+// room; whoever asks again with the cursor goes on where it stopped. The work
+// begins with the request that has no cursor, and the cursor has that time, so that
+// a letter which dies again meanwhile, or a task that is posted only then, is not
+// part of it.
+func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
+	q, refusal := c.queueOf()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	w := &bulkWork{req: req, kind: kind, states: bulkStates[req.State]}
+	w.act = func(state store.ListState, found []store.TimedKey) []shardactor.Effect {
+		return a.actOn(kind, state, found)
+	}
+	w.query = store.FindQuery{
+		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Causes: req.Causes, TaskFilter: req.TaskFilter}, NotPriority: kind.notPriority,
+	}
+	if req.Cursor == "" {
+		// What is replayed dies again in a later millisecond than that of the bound.
+		time.Sleep(time.Millisecond)
+	} else if refusal = w.goOn(req.Cursor); refusal != nil {
+		return refuse(refusal)
+	}
+	beganMs := w.query.UntilMs
+	if req.BeforeMs > 0 {
+		w.query.UntilMs = min(w.query.UntilMs, req.BeforeMs-1)
+	}
+	err := a.workStates(c, w)
+	if errors.Is(err, store.ErrListPlace) {
+		return refuse(badCursor())
+	}
+	if err != nil {
+		return a.failedRead(c, err)
+	}
+	c.record.Int("done", w.done).RawJSON("request", wire.AppendBulkRequest(nil, wire.BulkMove, req, ""))
+	if w.refuse != nil && w.done == 0 {
+		return refuse(w.refuse)
+	}
+	body, failed := a.bulkAnswer(c, w)
+	if body == nil {
+		return failed
+	}
+	if w.refuse != nil || w.at < len(w.states) {
+		began := binary.BigEndian.AppendUint64([]byte{byte(w.at)}, uint64(beganMs))
+		body = appendCursorMember(body, q, kind.list, append([]store.ListPlace{began}, w.query.After...))
+	}
+	return answer{status: http.StatusOK, body: append(body, '}')}
+}
+
+// bulkAnswer is the answer but for its cursor and its end. Without a body the answer
+// says why.
+func (a *api) bulkAnswer(c *call, w *bulkWork) ([]byte, answer) {
+	if w.req.DryRun {
+		body := fmt.Appendf(nil, `{"dryRun":true,"matched":%d,"sample":[`, w.done)
+		shown := 0
+		for _, id := range w.sample {
+			task, err := a.o.Store.ReadTask(c.who.Tenant, id)
+			if err != nil || task == nil {
+				continue // it cannot be read, or is gone by now
+			}
+			if shown++; shown > 1 {
+				body = append(body, ',')
+			}
+			body = wire.AppendTask(body, task, wire.PayloadAsString)
+		}
+		if err := a.allDurable(c); err != nil {
+			return nil, a.failedRead(c, err)
+		}
+		return append(body, ']'), answer{}
+	}
+	body := fmt.Appendf(nil, `{"%s":%d`, w.kind.done, w.done)
+	if w.req.State != "" {
+		return body, answer{}
+	}
+	figures, failed := a.readQueue(c, w.query.Queue)
+	if figures == nil {
+		return nil, failed
+	}
+	body = fmt.Appendf(body, `,"remaining":%d`, figures.Dead)
+	if failed := figures.DeadBy[wire.DeadFailed]; failed > 0 {
+		body = fmt.Appendf(body, `,"remainingFailed":%d`, failed)
+	}
+	return body, answer{}
+}
+
+// goOn reads a cursor: the state it has come to, when the work began, which is not in
+// the future whoever made the cursor, and the places, none where nothing is behind
+// it yet.
+func (w *bulkWork) goOn(cursor string) *wire.Error {
+	places, refusal := decodeCursor(cursor, w.query.Queue, w.kind.list)
+	if refusal != nil {
+		return refusal
+	}
+	if len(places) == 0 || len(places[0]) != 9 || int(places[0][0]) >= len(w.states) {
+		return badCursor()
+	}
+	w.at = int(places[0][0])
+	w.query.UntilMs = min(w.query.UntilMs, int64(binary.BigEndian.Uint64(places[0][1:])&math.MaxInt64))
+	if len(places) > 1 {
+		w.query.After = places[1:]
+	}
+	return nil
+}
+
+// workStates goes through the states until nothing is left or the request has had
+// enough. Where it stopped is in the work: in which state and, in the query, behind
+// which places of it.
+func (a *api) workStates(c *call, w *bulkWork) error {
+	for ; w.at < len(w.states); w.at++ {
+		w.query.State = w.states[w.at]
+		over, err := a.workChunks(c, w)
+		if err != nil || !over {
+			return err
+		}
+	}
+	return nil
+}
+
+// workChunks works on one state, and reports whether nothing of it is left. Otherwise
+// the query has where it stopped, which is before the chunk of which a shard refused
+// a part.
+func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
+	for w.done < w.req.Limit && c.r.Context().Err() == nil {
+		if w.query.Filter != (store.ListFilter{}) && w.read >= bulkMostFiltered {
+			return false, nil
+		}
+		w.query.Limit, w.query.MostRead, w.query.MostBytes = min(bulkChunk, w.req.Limit-w.done), bulkMostRead, bulkMostBytes
+		page, err := a.o.Store.Find(&w.query)
+		if err != nil {
+			return false, err
+		}
+		w.work(page.Found)
+		if w.refuse != nil {
+			return false, nil
+		}
+		w.read += page.Read
+		if w.query.After = page.Places; w.query.After == nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// work does it with a chunk, or counts it in a dry run.
+func (w *bulkWork) work(found []store.TimedKey) {
+	if len(found) == 0 {
+		return
+	}
+	if !w.req.DryRun {
+		w.count(w.act(w.query.State, found))
+		return
+	}
+	w.done += len(found)
+	for _, k := range found[:min(len(found), bulkSample-len(w.sample))] {
+		w.sample = append(w.sample, k.ID)
+	}
+}
+
+// count counts what was done. A task that was somewhere else by then is no matter.
+func (w *bulkWork) count(effects []shardactor.Effect) {
+	for _, effect := range effects {
+		refused, ok := effect.(*shardactor.Refused)
+		if !ok {
+			w.done++
+			continue
+		}
+		if refused.Err.Code.Retryable() {
+			w.refuse = refused.Err
+		}
+	}
+}
+
+// actOn posts to each shard at once what belongs to it and waits for all the
+// effects. Like enqueue it does not look at the request's context.
+func (a *api) actOn(kind *bulkKind, state store.ListState, found []store.TimedKey) []shardactor.Effect {
+	answered := newGather(len(found))
+	posts := make([]batchPost, a.o.Engine.Shards())
+	for place, k := range found {
+		message := kind.act(shardactor.Asker{Sink: answered, Ref: uint64(place)}, state, k)
+		posts[a.o.Engine.ShardOf(k.ID)].add(place, message, 0)
+	}
+	return a.postAll(posts, mailbox.ClassNew, answered)
+}

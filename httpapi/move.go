@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// cancelTasks cancels many tasks of one queue; see workBulk.
+func (a *api) cancelTasks(c *call) answer {
+	return a.bulk(c, wire.BulkCancel, &bulkKind{
+		done: "cancelled", list: bulkList - 1,
+		act: func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message {
+			return &shardactor.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[state]}
+		},
+	})
+}
+
+// runTasks makes many delayed tasks of one queue ready; see workBulk.
+func (a *api) runTasks(c *call) answer {
+	return a.bulk(c, wire.BulkRun, &bulkKind{
+		done: "ready", list: bulkList - 2,
+		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
+			return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
+		},
+	})
+}
+
+// moveTasks gives many waiting tasks of one queue another priority; see workBulk.
+func (a *api) moveTasks(c *call) answer {
+	kind := &bulkKind{done: "moved", list: bulkList - 3, notPriority: new(int)}
+	kind.act = func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message {
+		return &shardactor.Prioritize{
+			Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[state], Priority: *kind.notPriority,
+		}
+	}
+	return a.bulk(c, wire.BulkMove, kind)
+}
+
+// bulk reads the body of a request about tasks that have not ended.
+func (a *api) bulk(c *call, parse wire.BulkKind, kind *bulkKind) answer {
+	body, refusal := c.readBody()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	req, refusal := wire.ParseBulkRequest(body, parse, wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}})
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	if kind.notPriority != nil {
+		*kind.notPriority = req.ToPriority
+	}
+	return a.workBulk(c, req, kind)
+}
+
+// runTask makes one delayed task ready before its time.
+func (a *api) runTask(c *call) answer {
+	if refusal := c.readBareBody(); refusal != nil {
+		return refuse(refusal)
+	}
+	return a.moved(c, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
+		return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id}
+	})
+}
+
+// moveTask gives one waiting task another priority.
+func (a *api) moveTask(c *call) answer {
+	body, refusal := c.readBody()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	priority, refusal := wire.ParseMoveRequest(body)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	return a.moved(c, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
+		return &shardactor.Prioritize{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id, Priority: priority}
+	})
+}
+
+// moved does something with one task and answers with what it is then.
+func (a *api) moved(c *call, message func(shardactor.Asker, wire.TaskID) shardactor.Message) answer {
+	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
+	if !ok {
+		return refuse(unknownTaskID())
+	}
+	answered := newReply()
+	if refusal := a.post(a.o.Engine.ShardOf(id), message(shardactor.Asker{Sink: answered}, id), 0, mailbox.ClassNew); refusal != nil {
+		return refuse(refusal)
+	}
+	return a.afterMove(c, id, <-answered.effect)
+}
+
+// afterMove is the answer to whoever did something with one task.
+func (a *api) afterMove(c *call, id wire.TaskID, effect shardactor.Effect) answer {
+	refused, ok := effect.(*shardactor.Refused)
+	switch {
+	case !ok:
+		return a.taskAsItIs(c, id)
+	case refused.Err.Code == wire.CodeTaskNotFound:
+		return refuse(unknownTask(id))
+	}
+	return refuse(refused.Err)
+}

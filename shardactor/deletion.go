@@ -1,0 +1,107 @@
+package shardactor
+
+import (
+	"fmt"
+	"sync"
+
+	"codeq/mailbox"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// deletions are the queues that go, each by one deletion.
+type deletions struct {
+	mu sync.Mutex
+	of map[store.QueueKey]*deletion
+}
+
+// deletion has the shards forget the settings of a queue that is marked as deleted,
+// each once it has nothing of it left, and the home last; see delete.go.
+type deletion struct {
+	engine *Engine
+	queue  store.QueueKey
+	home   int
+	gone   chan struct{}
+
+	mu sync.Mutex
+	// waits is how many shards have not answered, atHome that the home was asked.
+	waits  int
+	atHome bool
+}
+
+// drop begins to remove what is left of a queue that is marked, unless that has
+// begun. It does not block. When the engine stops it is forgotten; the next start
+// begins it again.
+func (e *Engine) drop(q store.QueueKey) {
+	e.deletions.mu.Lock()
+	defer e.deletions.mu.Unlock()
+	if e.deletions.of[q] != nil {
+		return
+	}
+	d := &deletion{
+		engine: e, queue: q, home: wire.ShardOfQueue(q.Tenant, q.Command, len(e.loops)), gone: make(chan struct{}), waits: len(e.loops) - 1,
+	}
+	if e.deletions.of == nil {
+		e.deletions.of = make(map[store.QueueKey]*deletion)
+	}
+	e.deletions.of[q] = d
+	if d.waits == 0 {
+		d.askHome()
+		return
+	}
+	for shard := range e.loops {
+		if shard != d.home {
+			d.ask(shard)
+		}
+	}
+}
+
+// Deleting is closed when a queue that is being deleted is gone; nil if none of that
+// name is.
+func (e *Engine) Deleting(q store.QueueKey) <-chan struct{} {
+	e.deletions.mu.Lock()
+	defer e.deletions.mu.Unlock()
+	if d := e.deletions.of[q]; d != nil {
+		return d.gone
+	}
+	return nil
+}
+
+// ask posts to a shard; one that has stopped does not answer.
+func (d *deletion) ask(shard int) {
+	m := &Drop{Asker: Asker{Sink: d, Ref: uint64(shard)}, Queue: d.queue}
+	d.engine.loops[shard].box.PushSlot(new(mailbox.Slot[Message]), m, nil)
+}
+
+func (d *deletion) askHome() {
+	d.atHome, d.waits = true, 1
+	d.ask(d.home)
+}
+
+// Deliver implements Sink.
+func (d *deletion) Deliver(effects []Effect) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range effects {
+		if _, ok := e.(*Dropped); !ok {
+			panic(fmt.Sprintf("shardactor: a drop was answered by %T", e))
+		}
+		d.waits--
+	}
+	switch {
+	case d.waits > 0:
+	case !d.atHome:
+		d.askHome()
+	default:
+		d.end()
+	}
+}
+
+// end frees the name.
+func (d *deletion) end() {
+	d.engine.router.learn(d.queue, &store.Settings{})
+	d.engine.deletions.mu.Lock()
+	delete(d.engine.deletions.of, d.queue)
+	d.engine.deletions.mu.Unlock()
+	close(d.gone)
+}

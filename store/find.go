@@ -1,0 +1,241 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/wire"
+)
+
+// FindQuery asks for tasks of a queue in one state, for whoever does something with
+// each of them.
+type FindQuery struct {
+	Queue QueueKey
+	State ListState
+	// UntilMs, in Unix milliseconds, is the latest end of a task that has ended, and
+	// the latest time at which the id of any other was drawn.
+	UntilMs int64
+	// After is one place for each shard, nil for the beginning.
+	After  []ListPlace
+	Filter ListFilter
+	// NotPriority leaves out the tasks of a priority, nil none.
+	NotPriority *int
+	// Limit is the most tasks, MostRead the most that are looked at for them. The
+	// search also stops when the payloads that it read reach MostBytes, if that is not 0.
+	Limit, MostRead, MostBytes int
+}
+
+// FindPage is a part of what was asked for, the tasks with the time in their entry:
+// when they ended, or are due. Places lead on to the next ones; they are nil when
+// there are none.
+type FindPage struct {
+	Found  []TimedKey
+	Places []ListPlace
+	// Read is how many were looked at.
+	Read int
+}
+
+// findTogether is how many entries are looked at together: their records are read
+// in the order of their ids, in which they lie, so that most are beside the one
+// before.
+const findTogether = 512
+
+// Find finds tasks of a queue: ended ones oldest first, others as they are listed.
+// Their records are read only for a filter that needs them; a task that cannot be
+// read is passed over then. The error is ErrListPlace for a query with a wrong
+// place.
+func (s *Store) Find(q *FindQuery) (*FindPage, error) {
+	f := finder{query: q, page: &FindPage{}}
+	err := s.merged(&ListQuery{Queue: q.Queue, State: q.State, After: q.After}, func(m *merge) error {
+		f.merge = m
+		f.records = make([]*pebble.Iterator, len(m.orders))
+		err := f.run()
+		for i, it := range f.records {
+			if it == nil {
+				continue
+			}
+			if closeErr := m.orders[i].view.done(it); err == nil {
+				err = closeErr
+			}
+		}
+		return err
+	}, oldestFirst)
+	return f.page, err
+}
+
+// finder is one search. One goroutine.
+type finder struct {
+	query *FindQuery
+	merge *merge
+	page  *FindPage
+	// records is an iterator over the records of each shard, nil until it is needed.
+	records []*pebble.Iterator
+	// together are the entries that are looked at now.
+	together []candidate
+	record   TaskRecord
+	bytes    int
+}
+
+// candidate is an entry of an order that may be wanted.
+type candidate struct {
+	shard    int
+	key      TimedKey
+	priority int
+	cause    wire.DeadCause
+	wanted   bool
+}
+
+func (f *finder) run() error {
+	q, page := f.query, f.page
+	for {
+		room := min(findTogether, q.Limit-len(page.Found), q.MostRead-page.Read)
+		if room <= 0 || q.MostBytes > 0 && f.bytes >= q.MostBytes {
+			if f.first() != nil {
+				page.Places = f.merge.places()
+			}
+			return nil
+		}
+		if err := f.gather(room); err != nil || len(f.together) == 0 {
+			return err
+		}
+		if err := f.choose(); err != nil {
+			return err
+		}
+	}
+}
+
+// first is the next entry, nil behind the last one that may be wanted.
+func (f *finder) first() *order {
+	o := f.merge.first()
+	if o != nil && f.query.State == ListDead && o.key.AtMs > f.query.UntilMs {
+		return nil
+	}
+	return o
+}
+
+// gather takes the next entries, and says of each whether it may be wanted.
+func (f *finder) gather(room int) error {
+	f.together = f.together[:0]
+	for range room {
+		o := f.first()
+		if o == nil {
+			return nil
+		}
+		c := candidate{
+			shard: slices.Index(f.merge.orders, o), key: TimedKey{AtMs: o.key.AtMs, ID: o.key.ID},
+			priority: o.key.Priority, cause: o.ended.Cause,
+		}
+		c.wanted = f.mayBe(&c)
+		f.together = append(f.together, c)
+		f.page.Read++
+		if err := o.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idTimeBits are those of an id behind the milliseconds of when it was drawn, in its
+// first eight bytes.
+const idTimeBits = 16
+
+// mayBe judges an entry by itself.
+func (f *finder) mayBe(c *candidate) bool {
+	q := f.query
+	switch q.State {
+	case ListDead:
+		return q.Filter.Causes.Has(c.cause)
+	case ListReady:
+		if q.NotPriority != nil && *q.NotPriority == c.priority || q.Filter.OnlyPriority && q.Filter.Priority != c.priority {
+			return false
+		}
+	}
+	return int64(RankOf(c.key.ID)>>idTimeBits) <= q.UntilMs
+}
+
+// choose judges those entries by their records that may be wanted, if it must, and
+// takes those that are.
+func (f *finder) choose() error {
+	if f.asksRecords() {
+		order := make([]*candidate, 0, len(f.together))
+		for i := range f.together {
+			if c := &f.together[i]; c.wanted {
+				order = append(order, c)
+			}
+		}
+		slices.SortFunc(order, func(a, b *candidate) int { return bytes.Compare(a.key.ID[:], b.key.ID[:]) })
+		for _, c := range order {
+			var err error
+			if c.wanted, err = f.isWanted(c); err != nil && !isDamaged(err) {
+				return err
+			}
+		}
+	}
+	for i := range f.together {
+		if c := &f.together[i]; c.wanted {
+			f.page.Found = append(f.page.Found, c.key)
+		}
+	}
+	return nil
+}
+
+// asksRecords reports whether more is asked than what the entries say.
+func (f *finder) asksRecords() bool {
+	rest := f.query.Filter
+	if f.query.State == ListDead {
+		rest.Causes = 0
+	}
+	if f.query.State == ListReady {
+		rest.OnlyPriority, rest.Priority = false, 0
+	}
+	return rest != ListFilter{} || f.query.NotPriority != nil && f.query.State != ListReady
+}
+
+func (f *finder) isWanted(c *candidate) (bool, error) {
+	q, r, view := f.query, &f.record, &f.merge.orders[c.shard].view
+	found, err := f.read(c, view)
+	if err != nil || !found || q.NotPriority != nil && *q.NotPriority == r.Priority {
+		return false, err
+	}
+	takes, err := q.Filter.takes(view, r, q.State)
+	if err != nil || !takes || !q.Filter.AsksPayload() {
+		return takes, err
+	}
+	f.bytes += r.PayloadBytes
+	payload := []byte(r.Payload)
+	if r.Payload == "" {
+		payload, err = view.payload(r.ID)
+	}
+	return err == nil && q.Filter.TakesPayload(payload), err
+}
+
+// read reads a record into f.record.
+func (f *finder) read(c *candidate, view *view) (found bool, err error) {
+	it := f.records[c.shard]
+	if it == nil {
+		prefix := append(view.start(), idFamilies[familyTask]...)
+		if it, err = view.reader.NewIter(&pebble.IterOptions{LowerBound: slices.Clone(prefix), UpperBound: upperBound(prefix)}); err != nil {
+			return false, fmt.Errorf("find: %w", err)
+		}
+		f.records[c.shard] = it
+	}
+	key := appendIDKey(view.start(), familyTask, c.key.ID)
+	view.key = key
+	if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+		if err := it.Error(); err != nil {
+			return false, fmt.Errorf("find: %w", err)
+		}
+		return false, nil
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return false, fmt.Errorf("find: %w", err)
+	}
+	if err := parseRecordOf(c.key.ID, value, &f.record); err != nil {
+		return false, &DamagedError{Key: slices.Clone(key), Err: err}
+	}
+	return true, nil
+}

@@ -1,0 +1,210 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// BulkRequest says which tasks of a queue a request is about that does something
+// with many of them.
+type BulkRequest struct {
+	EndedRequest
+	TaskFilter
+	// Causes are those of the letters, where it is about dead letters.
+	Causes DeadCauses
+	// State says which tasks it is about where it is not about dead letters.
+	State string
+	// DryRun asks how many there are, and does nothing.
+	DryRun bool
+	// ToPriority is the priority they get from a move.
+	ToPriority int
+	// Cursor is where a request before has stopped to look, empty for the
+	// beginning.
+	Cursor string
+}
+
+// The states of tasks that have not ended, for BulkRequest.State. Waiting ones are
+// ready or delayed, open ones all three.
+const (
+	StateReady      = "ready"
+	StateDelayed    = "delayed"
+	StateInProgress = "inProgress"
+	StateWaiting    = "waiting"
+	StateOpen       = "open"
+)
+
+// bulkStates are the words for tasks that wait, and then those for others.
+var bulkStates = []string{StateWaiting, StateReady, StateDelayed, StateInProgress, StateOpen}
+
+const waitingStates = 3
+
+// BulkKind says what is done with the tasks of a BulkRequest.
+type BulkKind int
+
+// The kinds: a replay or purge of dead letters, a cancel, which may be about tasks
+// in progress, to have delayed tasks run now, and a move to another priority.
+const (
+	BulkDead BulkKind = iota
+	BulkCancel
+	BulkRun
+	BulkMove
+)
+
+const (
+	bulkBefore = iota
+	bulkLimit
+	bulkWorker
+	bulkError
+	bulkCursor
+	bulkCause
+	bulkState
+	bulkDryRun
+	bulkToPriority
+	bulkPriority
+	bulkCreatedAfter
+	bulkCreatedBefore
+	bulkMinAttempts
+	bulkKeyPrefix
+	bulkMatch
+)
+
+var (
+	bulkNames = []string{
+		bulkBefore: "before", bulkLimit: "limit", bulkWorker: "worker", bulkError: "error", bulkCursor: "cursor", bulkCause: "cause",
+		bulkState: "state", bulkDryRun: "dryRun", bulkToPriority: "toPriority", bulkPriority: "priority",
+		bulkCreatedAfter: "createdAfter", bulkCreatedBefore: "createdBefore", bulkMinAttempts: "minAttempts",
+		bulkKeyPrefix: "keyPrefix", bulkMatch: "match",
+	}
+	bulkCursorRule = textRule{code: CodeInvalidArgument, high: math.MaxInt}
+	toPriorityRule = integerRule{code: CodeInvalidPriority, high: MaxPriority, required: true}
+	// bulkBits are the members that mean something in each kind of request.
+	bulkBits = [...]uint64{
+		BulkDead:   bulkAnyBits | 1<<bulkBefore | 1<<bulkCause,
+		BulkCancel: bulkAnyBits | 1<<bulkState,
+		BulkRun:    bulkAnyBits,
+		BulkMove:   bulkAnyBits | 1<<bulkState | 1<<bulkToPriority,
+	}
+	bulkAnyBits = filterBits | 1<<bulkLimit | 1<<bulkCursor | 1<<bulkDryRun
+)
+
+// BulkParameters are the names of the members of a request of that kind.
+func BulkParameters(kind BulkKind) (names []string) {
+	for i, name := range bulkNames {
+		if bulkBits[kind]&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ParseBulkRequest reads the body of a request to do something with many tasks of
+// a queue, which may be empty. absent are the limit and the causes that hold when
+// it does not say.
+func ParseBulkRequest(body []byte, kind BulkKind, absent BulkRequest) (*BulkRequest, *Error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = []byte("{}")
+	}
+	o := object{names: bulkNames}
+	o.scanBody(body, bulkBits[kind])
+	limit := endedLimitRule
+	limit.absent = int64(absent.Limit)
+	r := &BulkRequest{
+		EndedRequest: EndedRequest{BeforeMs: o.beforeMs(bulkBefore), Limit: int(o.integer(bulkLimit, &limit))},
+		TaskFilter:   o.filter(),
+		Causes:       o.deadCauses(absent.Causes),
+		DryRun:       o.trueOrFalse(bulkDryRun),
+		Cursor:       o.text(bulkCursor, &bulkCursorRule),
+	}
+	switch kind {
+	case BulkCancel:
+		r.State = o.bulkState(bulkStates)
+	case BulkRun:
+		r.State = StateDelayed
+	case BulkMove:
+		r.State, r.ToPriority = o.bulkState(bulkStates[:waitingStates]), int(o.integer(bulkToPriority, &toPriorityRule))
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return r, nil
+}
+
+// ParseMoveRequest reads the body of a request to move one task: its new priority.
+func ParseMoveRequest(body []byte) (int, *Error) {
+	o := object{names: bulkNames}
+	o.scanBody(body, 1<<bulkToPriority)
+	return int(o.integer(bulkToPriority, &toPriorityRule)), o.err
+}
+
+// bulkState reads which tasks are meant: those that wait if it is left out.
+func (o *object) bulkState(known []string) string {
+	if o.given(bulkState) == nil {
+		return StateWaiting
+	}
+	state := o.text(bulkState, &anyTextRule)
+	if !slices.Contains(known, state) {
+		o.refuse(CodeInvalidArgument, bulkState, "must be one of "+listed(known))
+	}
+	return state
+}
+
+// listed is some words with commas between them.
+func listed(words []string) string {
+	text := ""
+	for i, word := range words {
+		if i > 0 {
+			text += ", "
+		}
+		text += word
+	}
+	return text
+}
+
+func (o *object) deadCauses(absent DeadCauses) DeadCauses {
+	if o.given(bulkCause) == nil {
+		return absent
+	}
+	causes, refusal := ParseDeadCauses(o.text(bulkCause, &filterTextRule))
+	if o.err == nil {
+		o.err = refusal
+	}
+	return causes
+}
+
+// AppendBulkRequest appends the body that asks for it with the word for its
+// causes; a limit of 0 and an empty word are left out.
+func AppendBulkRequest(dst []byte, kind BulkKind, r *BulkRequest, cause string) []byte {
+	dst = append(dst, '{')
+	start := len(dst)
+	dst = optTime(dst, `,"before":`, r.BeforeMs)
+	if r.Limit != 0 {
+		dst = strconv.AppendInt(append(dst, `,"limit":`...), int64(r.Limit), 10)
+	}
+	dst = optText(dst, `,"cause":`, cause)
+	if kind == BulkCancel || kind == BulkMove {
+		dst = optText(dst, `,"state":`, r.State)
+	}
+	if kind == BulkMove {
+		dst = appendInt(dst, `,"toPriority":`, int64(r.ToPriority))
+	}
+	dst = appendFilter(dst, &r.TaskFilter)
+	if r.DryRun {
+		dst = append(dst, `,"dryRun":true`...)
+	}
+	dst = optText(dst, `,"cursor":`, r.Cursor)
+	if len(dst) > start {
+		dst = append(dst[:start], dst[start+1:]...)
+	}
+	return append(dst, '}')
+}
+
+// beforeMs reads a moment, 0 for none. Nothing happened before 1970, but whoever
+// says so does not mean everything.
+func (o *object) beforeMs(field int) int64 {
+	if o.given(field) == nil {
+		return 0
+	}
+	return max(1, o.timeMs(field, CodeInvalidTime))
+}

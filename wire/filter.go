@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// TaskFilter leaves tasks of a queue out. Its zero value leaves out none.
+type TaskFilter struct {
+	// Worker is the display name of who has the task, or had it last, ErrorPart a
+	// text that its error contains, KeyPrefix what its idempotency key begins with.
+	Worker    string
+	ErrorPart string
+	KeyPrefix string
+	// CreatedFromMs and CreatedBeforeMs are Unix milliseconds: the task was created
+	// at the one or later, and before the other; 0 is no bound.
+	CreatedFromMs   int64
+	CreatedBeforeMs int64
+	// Priority counts while OnlyPriority is true.
+	OnlyPriority bool
+	Priority     int
+	// MinAttempts is how many executions of it have failed at least.
+	MinAttempts int
+	// Members are what its payload holds, those without a Name nothing.
+	Members [MaxFilterMembers]MemberIs
+}
+
+// MaxFilterMembers bounds how many members of a payload one filter asks for.
+const MaxFilterMembers = 4
+
+// MemberIs asks for a member of a payload. Name is that of a member of the object
+// which the payload is, or names with dots between them, each inside the one
+// before. Value is the text of a string, or a number, true, false or null as it is
+// written in the payload.
+type MemberIs struct{ Name, Value string }
+
+// AsksPayload reports whether the filter looks into payloads.
+func (f *TaskFilter) AsksPayload() bool { return f.Members != [MaxFilterMembers]MemberIs{} }
+
+// TakesPayload reports whether a payload holds all that the filter asks for.
+func (f *TaskFilter) TakesPayload(payload []byte) bool {
+	for i := range f.Members {
+		if m := &f.Members[i]; m.Name != "" && !holds(payload, m.Name, m.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds looks for a member in the text of a value.
+func holds(text []byte, name, value string) (found bool) {
+	first, rest, inner := strings.Cut(name, ".")
+	eachMember(text, func(scanned, held []byte) bool {
+		switch {
+		case isNamed(scanned, name):
+			found = isText(held, value)
+		case inner && isNamed(scanned, first):
+			found = holds(held, rest, value)
+		}
+		return !found
+	})
+	return found
+}
+
+func isNamed(scanned []byte, name string) bool {
+	return isText(scanned[:bytes.LastIndexByte(scanned, '"')+1], name)
+}
+
+// isText compares a value that was scanned with a text.
+func isText(value []byte, text string) bool {
+	switch {
+	case value[0] != '"':
+		return string(value) == text
+	case bytes.IndexByte(value, '\\') < 0:
+		return string(value[1:len(value)-1]) == text
+	}
+	plain, _ := decodeString(value)
+	return plain == text
+}
+
+// eachMember visits the members of a text that is an object, until visit returns
+// false. A name comes as it was scanned, with its colon.
+func eachMember(text []byte, visit func(name, value []byte) bool) {
+	s := scanner{data: text}
+	if s.peek() != '{' {
+		return
+	}
+	s.pos++
+	if s.peek() == '}' {
+		return
+	}
+	for more, ok := true, true; more && ok; more, ok = s.separator('}') {
+		s.space()
+		start := s.pos
+		if !s.memberName() {
+			return
+		}
+		name := s.data[start:s.pos]
+		s.space()
+		start = s.pos
+		if !s.value(0) || !visit(name, s.data[start:s.pos]) {
+			return
+		}
+	}
+}
+
+var (
+	filterTextRule   = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, filled: true}
+	filterKeyRule    = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true}
+	filterCountRule  = integerRule{code: CodeInvalidArgument, high: math.MaxInt32}
+	filterBits       = uint64(1<<bulkWorker | 1<<bulkError | 1<<bulkKeyPrefix | 1<<bulkCreatedAfter | 1<<bulkCreatedBefore | 1<<bulkPriority | 1<<bulkMinAttempts | 1<<bulkMatch)
+	filterMemberRule = fmt.Sprintf("must be an object of 1 to %d names, each with a string, a number, true, false or null", MaxFilterMembers)
+)
+
+// filter reads the members of a request that leave tasks out.
+func (o *object) filter() TaskFilter {
+	return TaskFilter{
+		Worker:          o.text(bulkWorker, &filterTextRule),
+		ErrorPart:       o.text(bulkError, &filterTextRule),
+		KeyPrefix:       o.text(bulkKeyPrefix, &filterKeyRule),
+		CreatedFromMs:   o.beforeMs(bulkCreatedAfter),
+		CreatedBeforeMs: o.beforeMs(bulkCreatedBefore),
+		OnlyPriority:    o.given(bulkPriority) != nil,
+		Priority:        int(o.integer(bulkPriority, &priorityRule)),
+		MinAttempts:     int(o.integer(bulkMinAttempts, &filterCountRule)),
+		Members:         o.members(bulkMatch),
+	}
+}
+
+func (o *object) members(field int) (list [MaxFilterMembers]MemberIs) {
+	raw := o.given(field)
+	if raw == nil {
+		return list
+	}
+	n, good := 0, raw[0] == '{'
+	eachMember(raw, func(name, value []byte) bool {
+		plain, _ := decodeString(name[:bytes.LastIndexByte(name, '"')+1])
+		good = good && n < len(list) && plain != "" && value[0] != '{' && value[0] != '['
+		if !good {
+			return false
+		}
+		list[n] = MemberIs{plain, string(value)}
+		if value[0] == '"' {
+			list[n].Value, _ = decodeString(value)
+		}
+		n++
+		return true
+	})
+	if !good || n == 0 {
+		o.refuse(CodeInvalidArgument, field, filterMemberRule)
+	}
+	return list
+}
+
+// appendFilter appends what a filter says, a comma before each member.
+func appendFilter(dst []byte, f *TaskFilter) []byte {
+	dst = optText(dst, `,"worker":`, f.Worker)
+	dst = optText(dst, `,"error":`, f.ErrorPart)
+	dst = optText(dst, `,"keyPrefix":`, f.KeyPrefix)
+	dst = optTime(dst, `,"createdAfter":`, f.CreatedFromMs)
+	dst = optTime(dst, `,"createdBefore":`, f.CreatedBeforeMs)
+	if f.OnlyPriority {
+		dst = appendInt(dst, `,"priority":`, int64(f.Priority))
+	}
+	dst = optInt(dst, `,"minAttempts":`, int64(f.MinAttempts))
+	if !f.AsksPayload() {
+		return dst
+	}
+	sign := `,"match":{`
+	for _, m := range f.Members {
+		if m.Name != "" {
+			dst = append(AppendQuoted(append(dst, sign...), m.Name), ':')
+			dst, sign = AppendQuoted(dst, m.Value), ","
+		}
+	}
+	return append(dst, '}')
+}
