@@ -211,7 +211,7 @@ func TestF01AChangeWhoseAnswerIsCutSaysThatItMayBeDone(t *testing.T) {
 		_ = conn.Close()                          // as above
 	}))
 	defer cutting.Close()
-	for _, args := range [][]string{{"pause", "other"}, {"cancel", id.String()}, {"dlq", "purge", "other"}} {
+	for _, args := range [][]string{{"pause", "other", "--create"}, {"cancel", id.String()}, {"dlq", "purge", "other"}} {
 		r := x.begin(cutting.URL, args...)
 		r.ends(75)
 		r.says("the server may or may not have done it")
@@ -262,7 +262,7 @@ func TestN08CommandsSayWhereTheServerHasMovedTo(t *testing.T) {
 		}))
 		defer moved.Close()
 		commands := [][]string{
-			{"queue", "set", command, "--max-attempts", fmt.Sprint(status)}, {"queues"}, {"enqueue", fmt.Sprint("q", status), "1"},
+			{"queue", "set", command, "--create", "--max-attempts", fmt.Sprint(status)}, {"queues"}, {"enqueue", fmt.Sprint("q", status), "1"},
 			{"enqueue", fmt.Sprint("q", status), "--file", "/dev/null"}, {"backup", t.TempDir() + "/backup"},
 		}
 		for _, args := range commands {

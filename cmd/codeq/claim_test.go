@@ -78,7 +78,7 @@ func TestANackSaysWhichDelayHolds(t *testing.T) {
 	oneSentence(t, err, "is tried again in 15m0s, not in 1h0m0s")
 	out, _ = nack("1h", "--json")
 	has(t, out, `"delaySeconds":900`)
-	h.fine("queue", "set", "hash", "--backoff-max", "1h")
+	h.fine("queue", "set", "hash", "--create", "--backoff-max", "1h")
 	if out, err := nack("1h"); out != "" || err != "" {
 		t.Errorf("in a queue that lets tasks wait a nack prints %q and says %q", out, err)
 	}

@@ -90,7 +90,7 @@ var wrongLines = []struct {
 	{args: []string{"result", "01890A5D-AC96-774B-BCCE-B302099A8057"}, want: "is not the id of a task"},
 	{args: []string{"result", "01890a5d-ac96-774b-bcce-b302099a8057", "--wait", "long"}, want: "--wait"},
 	{args: []string{"task", "abc"}, want: "is not the id of a task"},
-	{args: []string{"cancel", "abc"}, want: "is not the id of a task"},
+	{args: []string{"cancel", "abc"}, want: "this is about all tasks of abc: say which, like --match customer=42, or --all"},
 	{args: []string{"claim"}, want: `"codeq claim --help"`},
 	{args: []string{"claim", "a/b"}, want: "commands[0] may hold only"},
 	{args: []string{"claim", "a", "--lease", "1500ms"}, want: "--lease must be whole seconds"},
@@ -210,7 +210,7 @@ func TestNoServerIsOneSentenceAndExitCode75(t *testing.T) {
 func TestU09HelpNamesKindsAndDefaults(t *testing.T) {
 	var c cli
 	parser := c.parser(newTerminal("").app, func(int) {})
-	kinds := regexp.MustCompile(`^[A-Z][A-Z:-]*(,\.\.\.)?$`)
+	kinds := regexp.MustCompile(`^[A-Z][A-Z:=-]*(,\.\.\.)?$`)
 	help := settingHelp(&c.Serve.Serve)
 	seen := 0
 	err := kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {

@@ -83,7 +83,7 @@ func TestTaskIsShownWithTheReasonItWaits(t *testing.T) {
 	h := newHouse(t)
 	id := strings.TrimSpace(h.fine("enqueue", "idle", "1"))
 	has(t, h.fine("task", id), "waits", "no_worker", "0 before it")
-	h.fine("pause", "idle")
+	h.fine("pause", "idle", "--create")
 	has(t, h.fine("task", id), "paused")
 	later := strings.TrimSpace(h.fine("enqueue", "idle", "1", "--delay", "1h"))
 	has(t, h.fine("task", later), "waits", "delayed, due")

@@ -51,7 +51,10 @@ var exitOfCode = map[wire.Code]int{
 	wire.CodeAlreadyTerminal:     exitFailed,
 	wire.CodeIdempotencyConflict: exitFailed,
 	wire.CodeNotInDLQ:            exitNotThere,
+	wire.CodeNotWaiting:          exitFailed,
 	wire.CodeQueueNotEmpty:       exitFailed,
+	wire.CodeQueueDeleted:        exitAgain, // once it is gone, the name makes a new one
+	wire.CodeQueueNotFound:       exitNotThere,
 	wire.CodeNotFound:            exitFailed, // the server has no such route
 	wire.CodeMethodNotAllowed:    exitFailed,
 	wire.CodeUnsupported:         exitFailed,

@@ -16,11 +16,11 @@ import (
 
 // exitsWanted are the exit codes of all refusals.
 var exitsWanted = map[int]string{
-	exitFailed: "unauthenticated forbidden not_owner lease_lost not_in_progress already_terminal idempotency_conflict queue_not_empty " +
+	exitFailed: "unauthenticated forbidden not_owner lease_lost not_in_progress already_terminal idempotency_conflict queue_not_empty not_waiting " +
 		"not_found method_not_allowed unsupported internal forbidden_host forbidden_origin",
 	exitWrong:    "invalid_body invalid_command invalid_priority invalid_time invalid_webhook invalid_result invalid_argument unknown_member too_large",
-	exitNotThere: "task_not_found not_in_dlq",
-	exitAgain:    "result_not_found rate_limited overloaded draining not_leader storage_full",
+	exitNotThere: "task_not_found not_in_dlq queue_not_found",
+	exitAgain:    "result_not_found rate_limited overloaded draining not_leader storage_full queue_deleted",
 }
 
 // A new code of the server or a new error of the client has to be given an exit code.
@@ -105,7 +105,7 @@ func TestU10ExitCodesOfCommands(t *testing.T) {
 		{exitFine, []string{"cancel", id}},
 		{exitFailed, []string{"result", id}},
 		{exitFailed, []string{"complete", id, heldToken, "{}"}},
-		{exitWrong, []string{"queue", "set", "mail", "--backoff", "never"}},
+		{exitWrong, []string{"queue", "set", "mail", "--create", "--backoff", "never"}},
 	} {
 		if code, out, errs := h.run("", c.args...); code != c.code {
 			t.Errorf("%q: exit code %d, want %d\n%s%s", c.args, code, c.code, out, errs)

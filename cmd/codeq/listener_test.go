@@ -14,7 +14,7 @@ import (
 // next in the words of the server.
 func TestU08LinesOfAWorkerSayWhichAttemptAndWhatComesNext(t *testing.T) {
 	h := newHouse(t)
-	h.fine("queue", "set", "hash", "--backoff", "fixed", "--backoff-base", "1s")
+	h.fine("queue", "set", "hash", "--create", "--backoff", "fixed", "--backoff-base", "1s")
 	w := h.work("hash", "--", "/bin/sh", "-c", `echo why >&2; exit 1`)
 	id := h.fine("enqueue", "hash", "1", "--max-attempts", "2")
 	w.err.await(t, "dead letter")
@@ -46,7 +46,7 @@ func TestU08LinesOfAWorkerSayWhichAttemptAndWhatComesNext(t *testing.T) {
 func TestU08LogAndVerboseKeepWhatARunPrints(t *testing.T) {
 	h := newHouse(t)
 	dir := filepath.Join(t.TempDir(), "runs", "of-hash")
-	h.fine("queue", "set", "hash", "--backoff", "fixed", "--backoff-base", "1s")
+	h.fine("queue", "set", "hash", "--create", "--backoff", "fixed", "--backoff-base", "1s")
 	w := h.work("hash", "--log", dir, "--verbose", "--", "/bin/sh", "-c", `printf 'one\ntwo' >&2; echo out; exit $((2 - CODEQ_DELIVERY))`)
 	id := h.fine("enqueue", "hash", "1")
 	has(t, h.fine("result", id, "--wait", "1m"), "COMPLETED")

@@ -86,6 +86,7 @@ func (h *outputHouse) lines() map[string][]string {
 	id := h.fine("enqueue", "a", "1")
 	dead := h.held("nack")
 	h.fine(dead...)
+	h.fine("pause", "spare", "--create")
 	dir := h.t.TempDir()
 	return map[string][]string{
 		"help":         {"enqueue", "--help"},
@@ -106,6 +107,9 @@ func (h *outputHouse) lines() map[string][]string {
 		"release":      h.held("release"),
 		"heartbeat":    h.held("heartbeat"),
 		"cancel":       {"cancel", h.fine("enqueue", "b", "1")},
+		"task retry":   {"--json", "task", "retry", "b"},
+		"task run":     {"--json", "task", "run", "b", "--all"},
+		"task move":    {"--json", "task", "move", "b", "--to", "1", "--all"},
 		"tasks":        {"tasks", "a"},
 		"queues":       {"queues"},
 		"dlq list":     {"dlq", "list", "held-nack"},
@@ -114,8 +118,9 @@ func (h *outputHouse) lines() map[string][]string {
 		"dlq replay":   {"--json", "dlq", "replay", "b"},
 		"dlq purge":    {"--json", "dlq", "purge", "b"},
 		"queue show":   {"queue", "show", "a"},
-		"queue set":    {"queue", "set", "b", "--max-attempts", "3"},
-		"pause":        {"pause", "b"},
+		"queue set":    {"queue", "set", "b", "--create", "--max-attempts", "3"},
+		"queue delete": {"--json", "queue", "delete", "spare"},
+		"pause":        {"pause", "b", "--create"},
 		"resume":       {"resume", "b"},
 		"sessions":     {"sessions"},
 		"backup":       {"--json", "backup", filepath.Join(dir, "copy")},

@@ -10,11 +10,15 @@ import (
 type pauseCmd struct {
 	Command string `arg:"" help:"Command of the queue."`
 	times
+	createFlag
 }
 
 // Run keeps the tasks of a queue from workers.
 func (p *pauseCmd) Run(a *app) error {
 	return a.onQueue(p.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+		if _, err := p.mayChange(ctx, c, p.Command); err != nil {
+			return nil, err
+		}
 		return c.PauseQueue(ctx, p.Command)
 	})
 }
@@ -22,11 +26,15 @@ func (p *pauseCmd) Run(a *app) error {
 type resumeCmd struct {
 	Command string `arg:"" help:"Command of the queue."`
 	times
+	createFlag
 }
 
 // Run ends a pause.
 func (r *resumeCmd) Run(a *app) error {
 	return a.onQueue(r.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+		if _, err := r.mayChange(ctx, c, r.Command); err != nil {
+			return nil, err
+		}
 		return c.ResumeQueue(ctx, r.Command)
 	})
 }

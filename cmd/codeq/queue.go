@@ -17,6 +17,8 @@ type queueCmd struct {
 	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 or nothing goes back to the server's default."`
 	Pause  pauseCmd     `cmd:"" eg:"codeq pause mail" help:"Keep the tasks of a queue from workers."`
 	Resume resumeCmd    `cmd:"" eg:"codeq resume mail" help:"End the pause of a queue."`
+
+	Delete queueDeleteCmd `cmd:"" eg:"codeq queue delete mail --purge" help:"Delete a queue, with its tasks if asked to."`
 }
 
 type queueShowCmd struct {
@@ -44,6 +46,7 @@ type queueSetCmd struct {
 	Retention    *time.Duration `help:"How long ended tasks stay."`
 	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters stay."`
 	times
+	createFlag
 }
 
 // Run changes what is named and leaves the rest. Two people who change one
@@ -61,7 +64,7 @@ func (q *queueSetCmd) Run(a *app) error {
 		}
 	}
 	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
-		now, err := c.Queue(ctx, q.Command)
+		now, err := q.mayChange(ctx, c, q.Command)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestU05TasksAreNamedByFilter(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	lines := ""
+	for i := range 20 {
+		lines += fmt.Sprintf(`{"customer":%d,"to":{"city":"Bonn"}}`+"\n", 41+i%4)
+	}
+	h.fine("enqueue", "mail", "--file", fileOf(t, lines))
+	h.fine("enqueue", "mail", `{"customer":42}`, "--delay", "1h")
+	says := func(want string, args ...string) string {
+		t.Helper()
+		code, out, err := h.run("", args...)
+		if code != exitFine || !strings.Contains(err, want) {
+			t.Errorf("%q: exit code %d, said %q, want %q", args, code, err, want)
+		}
+		return out
+	}
+	shown := says("codeq: 6 tasks of mail would be cancelled\n", "task", "cancel", "mail", "--match", "customer=42", "--dry-run")
+	if strings.Count(shown, "PENDING") != 5 {
+		t.Errorf("the dry run shows %s", shown)
+	}
+	says("codeq: 5 waiting tasks of mail have priority 7\n", "task", "move", "mail", "--to", "7", "--match", "customer=41", "--match", "to.city=Bonn")
+	says("codeq: 2 tasks of mail are cancelled\n", "cancel", "mail", "--match", "customer=42", "--state", "ready", "--limit", "2")
+	says("codeq: 4 tasks of mail are cancelled\n", "task", "cancel", "mail", "--match", "customer=42", "--older-than", "0s", "--newer-than", "1h")
+	h.fine("enqueue", "mail", `{"customer":50}`, "--delay", "1h")
+	says("codeq: 1 delayed tasks of mail are ready\n", "task", "run", "mail", "--all")
+	says("codeq: 16 tasks of mail are cancelled\n", "task", "cancel", "mail", "--all")
+	id := strings.TrimSpace(h.fine("enqueue", "mail", "1", "--delay", "1h", "--quiet"))
+	has(t, h.fine("task", "move", id, "--to", "3"), "priority", "3", "delayed")
+	has(t, h.fine("task", "run", id), "ready")
+	has(t, h.fine("task", "cancel", id), "CANCELLED")
+	for _, args := range [][]string{
+		{"task", "cancel", "mail"}, {"task", "run", "mail"}, {"task", "move", "mail", "--to", "1"},
+		{"task", "cancel", "mail", "--match", "customer"}, {"task", "cancel", "mail", "--priority", "10"},
+		{"task", "cancel", "mail", "--attempts", "-1"}, {"task", "cancel", "mail", "--limit", "-1"}, {"task", "move", "mail", "--to", "10", "--all"},
+		{"task", "cancel", "mail", "--match", "a=1", "--match", "b=1", "--match", "c=1", "--match", "d=1", "--match", "e=1"},
+	} {
+		if code, out, err := h.run("", args...); code != exitWrong || out != "" {
+			t.Errorf("%q: exit code %d, %q %q", args, code, out, err)
+		}
+	}
+}
+
+func TestU05QueueIsMadeOnlyOnPurposeAndDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for _, args := range [][]string{
+		{"pause", "mial"}, {"resume", "mial"}, {"queue", "set", "mial", "--max-attempts", "3"}, {"queue", "delete", "mial"},
+	} {
+		code, out, err := h.run("", args...)
+		if code != exitNotThere || out != "" {
+			t.Errorf("%q: exit code %d, output %q", args, code, out)
+		}
+		oneSentence(t, err, "there is no queue mial")
+	}
+	h.fine("pause", "mial", "--create")
+	h.fine("resume", "mial")
+	h.fine("queue", "delete", "mial")
+	h.fine("enqueue", "mail", "1")
+	code, _, err := h.run("", "queue", "delete", "mail")
+	if code != exitFailed {
+		t.Errorf("a queue with a task: exit code %d", code)
+	}
+	oneSentence(t, err, "the queue has tasks")
+	has(t, h.fine("queue", "delete", "mail", "--purge", "--json"), `{"deleted":true}`)
+	if code, _, _ := h.run("", "queue", "delete", "mail", "--purge"); code != exitNotThere {
+		t.Errorf("deleted twice: exit code %d", code)
+	}
+}

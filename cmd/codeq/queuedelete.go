@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type queueDeleteCmd struct {
+	Command       string `arg:"" help:"Command of the queue."`
+	Purge         bool   `help:"Delete it with all its tasks, results and dead letters."`
+	CancelRunning bool   `help:"Also while tasks are in progress, which are cancelled: their workers are told."`
+}
+
+// Help is the longer text of "codeq queue delete --help".
+func (q *queueDeleteCmd) Help() string {
+	return `Without --purge only a queue without tasks is deleted, ended ones included. Its settings go with it, and its name makes a new queue with the next task that is posted. While it is deleted, its tasks are handed to nobody and new ones are refused. A stop of this program, or of the server, does not stop it: the server goes on.`
+}
+
+// Run deletes a queue and waits until it is gone.
+func (q *queueDeleteCmd) Run(a *app) error {
+	if refusal := wire.CheckCommand(q.Command); refusal != nil {
+		return wrong("%s", refusal.Sentence)
+	}
+	ctx, c, done, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer done()
+	for begun := false; ; begun = true {
+		answer, err := c.DeleteQueue(ctx, q.Command, client.DeleteOptions{Purge: q.Purge, CancelRunning: q.CancelRunning})
+		if err != nil && begun {
+			return fmt.Errorf("the server goes on to delete %s, which is marked: %w", q.Command, err)
+		}
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			if err := a.writeLine(answer.Raw); err != nil {
+				return err
+			}
+		}
+		if answer.Deleted {
+			a.say("queue %s is deleted", q.Command)
+			return nil
+		}
+		a.say("%d tasks of %s are left to remove", answer.Remaining, q.Command)
+	}
+}
+
+// createFlag is for commands that give settings to a queue.
+type createFlag struct {
+	Create bool `help:"Also for a queue that nobody has used yet."`
+}
+
+// mayChange refuses a queue that is not there, whose name most likely has a mistake.
+func (f *createFlag) mayChange(ctx context.Context, c *client.Client, command string) (*client.QueueAnswer, error) {
+	now, err := c.Queue(ctx, command)
+	if err == nil && now.Queue.Unknown && !f.Create {
+		err = wire.Refuse(wire.CodeQueueNotFound, fmt.Sprintf("there is no queue %s: it has no task and no settings; --create makes it", command))
+	}
+	return now, err
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+type taskRunCmd struct {
+	Thing string `arg:"" help:"Id of the task, or the queue whose delayed tasks run now."`
+	taskFilter
+}
+
+// Help is the longer text of "codeq task run --help".
+func (t *taskRunCmd) Help() string {
+	return `A task that waits for a time, or for its next attempt, becomes ready at once, at the tail of its priority.`
+}
+
+// Run makes one delayed task ready, or those of a queue.
+func (t *taskRunCmd) Run(a *app) error {
+	if id, ok := wire.ParseTaskID(t.Thing); ok {
+		return a.withTask(func(ctx context.Context, c *client.Client) (*client.TaskAnswer, error) { return c.RunNow(ctx, id) })
+	}
+	q, err := t.query(t.Thing, "")
+	if err != nil {
+		return err
+	}
+	return a.workBulk(q, t.Limit, &bulkWords{what: "delayed tasks", became: "are ready", would: "would be ready"}, (*client.Client).RunTasks)
+}
+
+type taskMoveCmd struct {
+	Thing string `arg:"" help:"Id of the task, or the queue whose waiting tasks are moved."`
+	To    int    `required:"" placeholder:"PRIORITY" help:"The priority they get, from 0 to 9; 9 goes first."`
+	State string `default:"waiting" enum:"waiting,ready,delayed" help:"Of a queue: waiting, which is ready and delayed, or one of these."`
+	taskFilter
+}
+
+// Help is the longer text of "codeq task move --help".
+func (t *taskMoveCmd) Help() string {
+	return `Tasks that are moved stay in the order in which they became ready, and stand by it among those that have the priority already.`
+}
+
+// Run gives one waiting task another priority, or those of a queue.
+func (t *taskMoveCmd) Run(a *app) error {
+	if t.To < 0 || t.To > wire.MaxPriority {
+		return wrong("--to must be from 0 to %d, got %d", wire.MaxPriority, t.To)
+	}
+	if id, ok := wire.ParseTaskID(t.Thing); ok {
+		return a.withTask(func(ctx context.Context, c *client.Client) (*client.TaskAnswer, error) { return c.Move(ctx, id, t.To) })
+	}
+	q, err := t.query(t.Thing, t.State)
+	if err != nil {
+		return err
+	}
+	words := &bulkWords{what: "waiting tasks", became: fmt.Sprintf("have priority %d", t.To), would: fmt.Sprintf("would get priority %d", t.To)}
+	return a.workBulk(q, t.Limit, words, func(c *client.Client, ctx context.Context, q client.BulkQuery) (*client.BulkAnswer, error) {
+		return c.MoveTasks(ctx, q, t.To)
+	})
+}
