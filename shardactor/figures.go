@@ -14,7 +14,7 @@ import (
 var causes = [...]Cause{
 	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
 	CauseExpired, CauseTimeout, CauseSessionGone, CauseUndelivered, CauseSuspect, CauseCancel,
-	CauseTaskExpired, CauseRetention, CauseReplay, CauseCleanup, CausePurge, CauseBound, "other",
+	CauseTaskExpired, CauseRetention, CauseReplay, CauseCleanup, CausePurge, CauseBound, CauseRunNow, CauseMove, CauseDelete, "other",
 }
 
 // figures are what the loops of all shards count of the outcomes of their

@@ -171,7 +171,16 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 			m.TTLSeconds = 3
 		}
 		h.Post(shard, []Message{m}, 100, mailbox.ClassNew)
+		if m.DelaySeconds > 1 && n%10 == 0 {
+			h.Post(shard, []Message{&Prioritize{Tenant: "default", TaskID: id, Priority: 1}, &RunNow{Tenant: "default", TaskID: id}}, 1, mailbox.ClassNew)
+		}
 	}
+	id, shard := h.Route("default", "d", "")
+	h.Post(shard, []Message{&Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "d", Payload: []byte("1")}}}, 1, mailbox.ClassNew)
+	h.Configure(&Change{
+		Queue: store.QueueKey{Command: "d", Tenant: "default"}, What: SettingsChange{Delete: &QueueDelete{Purge: true}},
+		Done: func(store.Settings, *wire.Error) {},
+	})
 	for range 200 {
 		h.runAll(t)
 		h.nowMs += 500
