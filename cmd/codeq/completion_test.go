@@ -27,6 +27,7 @@ var completions = []struct {
 	{"codeq serve --to", true, "--tokens"},
 	{"codeq completion ", true, "bash zsh fish"},
 	{"codeq work mail -- task l", true, ""},
+	{"codeq work mail -- tool --wi", true, ""},
 }
 
 // shells complete a line by the script that is in the variable script, the words of it
