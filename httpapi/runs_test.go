@@ -18,7 +18,7 @@ type slowTaker struct {
 }
 
 func (s slowTaker) Write(body []byte) (int, error) {
-	time.Sleep(s.takes)
+	time.Sleep(s.takes) // in the bubble of its test
 	return s.ResponseRecorder.Write(body)
 }
 

@@ -165,6 +165,10 @@ func (s *Shard) suspectBooks() string {
 		if a.untilMs <= s.now && s.space < store.NoGrant {
 			return fmt.Sprintf("%v has fallen due at %d and stands aside, it is %d", a.id, a.untilMs, s.now)
 		}
+		t, err := s.span.Task(a.id)
+		if err != nil || t == nil || s.space < store.NoGrant && (t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs) {
+			return fmt.Sprintf("%v stands aside until %d and is %+v, %v", a.id, a.untilMs, t, err)
+		}
 	}
 	mb := s.reserved
 	if mb != nil && (s.members[mb.seat.ID] != mb || !mb.alone || s.reservedUntilMs <= s.now) {

@@ -106,13 +106,17 @@ func (s *Shard) grantAside() {
 // now, wherever in its queue it would stand.
 func (s *Shard) fromAside(mb *member, a aside) {
 	t, err := s.span.Task(a.id)
-	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs {
-		return // it is somewhere else by now
+	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs || t.Expires(s.now) {
+		return // it is somewhere else by now, or will be when due comes to it
 	}
 	s.transition(t, s.placeAt(s.now, CauseDue))
-	if !t.Status.Terminal() { // or it has expired
-		s.grantAlone(mb, t)
-	}
+	s.grantAlone(mb, t)
+}
+
+// leavesAside forgets a task that no longer waits for its turn, so that nobody is kept
+// free for it. One that has fallen due is left out by grantAside.
+func (s *Shard) leavesAside(id wire.TaskID) {
+	s.aside = slices.DeleteFunc(s.aside, func(a aside) bool { return a.id == id })
 }
 
 // grantAlone gives a suspect to a member whose room this shard has alone from

@@ -146,6 +146,9 @@ func (s *Shard) leave(t *store.TaskRecord, m *move) {
 		batch.DeletePending(key, t.Priority, k)
 	case wire.LocationDelayed:
 		k := store.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
+		if m.cause != CauseDue {
+			s.leavesAside(t.ID)
+		}
 		s.queueOf(key).index.RemoveDelayed(k)
 		batch.DeleteDelayed(key, k)
 		t.DueAtMs = 0

@@ -363,6 +363,8 @@ func (w *world) open() (n int) {
 // roomAddsUp fills every session with work nobody answers: each must get just
 // what it has room for. Then all of it is finished.
 func (w *world) roomAddsUp() {
+	// Much may have been written since the guard of the disk has looked.
+	w.tick()
 	w.carryAll()
 	for _, cl := range w.clients {
 		cl.honest = false

@@ -165,10 +165,6 @@ func (m *model) grants() {
 			m.stepsAside(t)
 			continue
 		}
-		if t != nil && e.Cause == shardactor.CauseTaskExpired && t.aside {
-			m.ranOut(t)
-			continue
-		}
 		called := t != nil && e.Cause == shardactor.CauseDue && t.aside
 		if called {
 			m.calledFromAside(t)
