@@ -189,7 +189,9 @@ func (s *Shard) scanFailed(q *queue, limit int) int {
 			l.cut = false
 			break
 		}
-		l.passed = e.TimedKey
+		if e.AtMs < s.now { // one that ends in this round may stand before those of now
+			l.passed = e.TimedKey
+		}
 		if e.Cause == wire.DeadFailed {
 			l.expired = append(l.expired, e)
 		}
