@@ -80,6 +80,9 @@ func (d *deletion) askHome() {
 
 // Deliver implements Sink.
 func (d *deletion) Deliver(effects []Effect) {
+	if d.engine.heard != nil {
+		d.engine.heard(effects)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range effects {

@@ -48,6 +48,9 @@ type EngineOptions struct {
 	// keep or change what it is shown, except the effects themselves. nil
 	// outside a simulation.
 	Observe func(*Observed)
+	// Heard is shown what shards answer to the engine itself; nil outside a
+	// simulation.
+	Heard func([]Effect)
 }
 
 // Observed is one round with everything that went into it.
@@ -110,6 +113,7 @@ type Engine struct {
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
 	deletions   deletions
+	heard       func([]Effect)
 	// epochs counts the seats.
 	epochs atomic.Uint64
 }
@@ -143,6 +147,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		figures:     newFigures(),
 		retention:   o.Retention,
 		mostUntaken: o.Limits.orDefault().UntakenBytes,
+		heard:       o.Heard,
 	}
 	for i := range recovered[0].Settings {
 		found := &recovered[0].Settings[i] // every shard has them; see copyNewest

@@ -19,6 +19,8 @@ func (m *model) cancel(a *shardactor.Cancel) {
 		m.refused(a.Asker, wire.CodeTaskNotFound)
 	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
 		m.refused(a.Asker, wire.CodeForbidden)
+	case a.Only != "" && a.Only != t.place:
+		m.refused(a.Asker, wire.CodeNotWaiting)
 	case t.status == wire.StatusCancelled:
 		expect[*shardactor.Cancelled](m, a.Asker)
 	case !t.open():

@@ -310,9 +310,9 @@ func (w *world) drain() {
 		cl.allowed = nil
 	}
 	w.resumeAll()
-	for turn := 0; w.open() > 0; turn++ {
+	for turn := 0; w.open() > 0 || w.deletes(); turn++ {
 		if turn > restMost {
-			violate("everything ends", "%d tasks are still open", w.open())
+			violate("everything ends", "%d tasks are still open, a queue is still deleted: %v", w.open(), w.deletes())
 		}
 		w.rest()
 		if !w.carryAll() {

@@ -48,6 +48,8 @@ type model struct {
 	turnsShow bool
 	// cleanings are the cleanups that each shard was asked for, in order.
 	cleanings [][]*cleaning
+	// drops are the questions whether a deleted queue is empty, of each shard.
+	drops [][]*shardactor.Drop
 
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine
@@ -64,8 +66,9 @@ type task struct {
 	tenant, command string
 	key             string
 	payload         string
-	prio            int
-	maxAttempts     int
+	// prio is its priority, posted the one that it was posted with.
+	prio, posted int
+	maxAttempts  int
 	// expiresMs is when it expires, timeoutMs how long a delivery may run; 0 is never,
 	// and as its queue says.
 	expiresMs, timeoutMs int64
@@ -167,6 +170,7 @@ func newModel(shards int) *model {
 		claims:    make([][]claimant, shards),
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
+		drops:     make([][]*shardactor.Drop, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
 		frozen: newFrozen(shards), turns: newTurns(shards),
 	}
@@ -273,6 +277,7 @@ func (m *model) restart(nowMs int64) {
 	m.settings.spread()
 	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
+	clear(m.drops)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0
 		m.shards[i].wasFull = false

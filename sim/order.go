@@ -43,6 +43,10 @@ func (m *model) has(q store.QueueKey, shard int) bool {
 // it is refused, because its queue has its tasks at home, or soon will.
 func (m *model) takesNew(a *shardactor.Enqueue) bool {
 	shard, q := m.at.Shard, store.QueueKey{Command: a.Command, Tenant: a.Tenant}
+	if m.settings[shard][q].Deleting {
+		m.refused(a.Asker, wire.CodeQueueDeleted)
+		return false
+	}
 	if shard == m.home(q) || m.settings[shard][q].Spread && m.frozen[shard][q] == 0 {
 		return true
 	}
@@ -81,7 +85,8 @@ func (m *model) freeze(a *shardactor.Freeze) {
 	switch {
 	case m.at.Space >= store.OnlyDelete:
 		m.refused(a.Asker, wire.CodeStorageFull)
-	case m.has(a.Queue, m.at.Shard):
+	case a.Delete != nil && !m.settings[m.at.Shard][a.Queue].Deleting && !m.mayDelete(a.Queue, a.Delete),
+		a.Delete == nil && m.has(a.Queue, m.at.Shard):
 		m.refused(a.Asker, wire.CodeQueueNotEmpty)
 	default:
 		expect[*shardactor.Frozen](m, a.Asker)

@@ -45,6 +45,10 @@ func (m *model) reaped() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
+		if t != nil && e.Cause == shardactor.CauseDelete && !t.open() {
+			m.goesWithQueue()
+			continue
+		}
 		if !slices.Contains([]shardactor.Cause{shardactor.CauseRetention, shardactor.CauseCleanup, shardactor.CauseBound}, e.Cause) || t == nil {
 			break
 		}

@@ -41,6 +41,8 @@ func (m *model) round(o *shardactor.Observed) {
 	}
 	m.timeCame()
 	m.reaped()
+	m.goesWithQueue()
+	m.dropped()
 	m.grants()
 	m.answerClaims()
 	m.answerExplains()
@@ -105,6 +107,12 @@ func (m *model) message(message shardactor.Message) {
 		m.purge(a)
 	case *shardactor.Cancel:
 		m.cancel(a)
+	case *shardactor.RunNow:
+		m.runNow(a)
+	case *shardactor.Prioritize:
+		m.prioritize(a)
+	case *shardactor.Drop:
+		m.drops[m.at.Shard] = append(m.drops[m.at.Shard], a)
 	case *shardactor.Cleanup:
 		m.cleanings[m.at.Shard] = append(m.cleanings[m.at.Shard], &cleaning{Cleanup: a, sinceMs: m.at.NowMs})
 	case *shardactor.Freeze:
@@ -121,7 +129,7 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 		return
 	}
 	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil && !first.removed {
-		if first.payload != string(a.Payload) || first.prio != a.Priority || first.maxAttempts != a.MaxAttempts || first.timeoutMs != a.TimeoutSeconds*1000 {
+		if first.payload != string(a.Payload) || first.posted != a.Priority || first.maxAttempts != a.MaxAttempts || first.timeoutMs != a.TimeoutSeconds*1000 {
 			m.refused(a.Asker, wire.CodeIdempotencyConflict)
 			return
 		}
@@ -132,7 +140,7 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 	}
 	t := &task{
 		id: a.ID, shard: m.at.Shard, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
-		payload: string(a.Payload), prio: a.Priority, ended: true,
+		payload: string(a.Payload), prio: a.Priority, posted: a.Priority, ended: true,
 	}
 	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
 	if !m.expires(t, a, due) {

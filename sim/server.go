@@ -140,6 +140,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
 		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe,
+		Heard: func(effects []shardactor.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(floorMs int64) func() int64 {
 			w.startClock(floorMs)
 			return func() int64 { return w.nowMs }

@@ -74,7 +74,18 @@ func (m *model) configure(a *shardactor.Configure) {
 		violate("the home of a queue decides", "shard %d was asked, the home is %d", m.at.Shard, home)
 	}
 	had := m.settings[m.at.Shard][a.Queue]
+	if had.Deleting {
+		m.refused(a.Asker, wire.CodeQueueDeleted)
+		return
+	}
 	next := had
+	if a.Change.Delete != nil {
+		if !m.mayDelete(a.Queue, a.Change.Delete) {
+			m.refused(a.Asker, wire.CodeQueueNotEmpty)
+			return
+		}
+		next.Paused, next.Deleting = true, true
+	}
 	if a.Change.Paused != nil {
 		next.Paused = *a.Change.Paused
 	}
@@ -168,7 +179,9 @@ func (w *world) configureSome() {
 // configure changes settings. Once that is answered it holds in every shard, for
 // ever.
 func (w *world) configure(q store.QueueKey, what shardactor.SettingsChange) {
-	if what.Paused != nil {
+	if what.Delete != nil {
+		w.trace.say("  DELETE of %s of %s: %+v", q.Command, q.Tenant, *what.Delete)
+	} else if what.Paused != nil {
 		w.trace.say("  POST %s of %s: paused %v", q.Command, q.Tenant, *what.Paused)
 	} else {
 		w.trace.say("  PUT %s of %s: %+v", q.Command, q.Tenant, *what.Settings)
@@ -182,6 +195,9 @@ func (w *world) configure(q store.QueueKey, what shardactor.SettingsChange) {
 				w.trace.say("  settings of %s of %s hold everywhere: %+v", q.Command, q.Tenant, now)
 				w.ledger.settings[q] = max(w.ledger.settings[q], now.Version)
 				w.settingsHold(q)
+			}
+			if refusal == nil && what.Delete != nil {
+				w.ledger.settings[q] = 0 // from here on it may go
 			}
 		},
 	})
@@ -206,7 +222,7 @@ func (w *world) compareSettings() {
 			violate("figures can be read", "%v", err)
 		}
 		home := w.model.settings[wire.ShardOfQueue(q.Tenant, q.Command, w.shape.shards)][q]
-		if seen.Paused != home.Paused || seen.Settings != home.QueueSettings {
+		if seen.Paused != home.Paused || seen.Deleting != home.Deleting || seen.Settings != home.QueueSettings {
 			violate("settings are what was set", "queue %v: want %+v, read %+v", q, home, seen)
 		}
 	})

@@ -256,6 +256,8 @@ func (m *model) mayHave(s *seat, t *task) {
 		violate("no task comes behind the ok to a window of 0", "task %v went to %s", t.id, s.WorkerID)
 	case len(s.out) >= s.limit:
 		violate("room adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
+	case m.frozen[t.shard][t.queue()] > 0:
+		violate("a queue that may be deleted hands out nothing", "task %v of %s", t.id, t.command)
 	case m.settings.of(t).Paused:
 		violate("a paused queue hands out nothing", "task %v of %s", t.id, t.command)
 	case m.at.Space >= store.NoGrant:
@@ -376,6 +378,10 @@ func refOf(e shardactor.Effect) uint64 {
 	case *shardactor.Frozen:
 		return e.Ref
 	case *shardactor.Cancelled:
+		return e.Ref
+	case *shardactor.Moved:
+		return e.Ref
+	case *shardactor.Dropped:
 		return e.Ref
 	case *shardactor.Replayed:
 		return e.Ref

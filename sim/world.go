@@ -118,6 +118,8 @@ func everyOperation() []operation {
 		{name: "order", weight: 12, do: (*world).orderSome},
 		{name: "cleanup", weight: 4, do: (*world).cleanSome},
 		{name: "cancel", weight: 20, do: (*world).cancelSome},
+		{name: "manage", weight: 15, do: (*world).manageSome},
+		{name: "delete", weight: 4, do: (*world).deleteSome},
 		{name: "claim", weight: 40, do: (*world).claimSome},
 		{name: "answer", weight: 60, do: (*world).answerSome},
 		{name: "time", weight: 60, do: (*world).timePasses},

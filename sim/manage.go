@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"slices"
+
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// manages says that an admin may do something with a task, or expects the refusal.
+func (m *model) manages(to shardactor.Asker, id wire.TaskID, tenant string, commands []string) *task {
+	t := m.tasks[id]
+	switch {
+	case m.at.Space >= store.OnlyDelete:
+		m.refused(to, wire.CodeStorageFull)
+	case t == nil || t.removed || t.tenant != tenant:
+		m.refused(to, wire.CodeTaskNotFound)
+	case commands != nil && !slices.Contains(commands, t.command):
+		m.refused(to, wire.CodeForbidden)
+	default:
+		return t
+	}
+	return nil
+}
+
+// runNow: a delayed task becomes ready, at the tail, before its time.
+func (m *model) runNow(a *shardactor.RunNow) {
+	t := m.manages(a.Asker, a.TaskID, a.Tenant, a.Commands)
+	if t == nil {
+		return
+	}
+	if t.place != wire.LocationDelayed {
+		m.refused(a.Asker, wire.CodeNotWaiting)
+		return
+	}
+	if !m.tooLate(t) {
+		m.toTail(t)
+		t.aside = false
+		m.moved(t, wire.LocationDelayed, shardactor.CauseRunNow)
+	}
+	expect[*shardactor.Moved](m, a.Asker)
+}
+
+// prioritize: a waiting task has another priority, and keeps its place by age and its
+// time.
+func (m *model) prioritize(a *shardactor.Prioritize) {
+	t := m.manages(a.Asker, a.TaskID, a.Tenant, a.Commands)
+	if t == nil {
+		return
+	}
+	if !t.waits() || a.Only != "" && a.Only != t.place {
+		m.refused(a.Asker, wire.CodeNotWaiting)
+		return
+	}
+	if from := t.place; t.prio != a.Priority && !m.tooLate(t) {
+		m.leave(t)
+		t.prio = a.Priority
+		if from == wire.LocationPending {
+			t.place = ""
+			m.toOldPlace(t)
+		}
+		m.moved(t, from, shardactor.CauseMove)
+	}
+	expect[*shardactor.Moved](m, a.Asker)
+}
+
+// mayDelete says whether what a shard has of a queue may go with it.
+func (m *model) mayDelete(q store.QueueKey, d *shardactor.QueueDelete) bool {
+	for _, t := range m.all {
+		if t.removed || t.queue() != q || t.shard != m.at.Shard {
+			continue
+		}
+		if !d.Purge || t.place == wire.LocationInProgress && !d.CancelRunning {
+			return false
+		}
+	}
+	return true
+}
+
+// goesWithQueue judges tasks that went because their queue is deleted.
+func (m *model) goesWithQueue() {
+	for m.at.event < len(m.at.Outcome.Events) && m.peek().Cause == shardactor.CauseDelete {
+		t := m.tasks[m.peek().TaskID]
+		if t == nil || t.removed || !m.settings.of(t).Deleting {
+			violate("tasks go with a queue that is deleted", "%+v of %+v", m.peek(), t)
+		}
+		from, worker, ref := t.place, m.sockets[t.shard][t.session], wire.TaskRef{TaskID: t.id, Token: t.token}
+		wasOpen := t.open()
+		m.leave(t)
+		if t.place, t.removed = "", true; wasOpen {
+			t.status = wire.StatusCancelled
+		}
+		m.moved(t, from, shardactor.CauseDelete)
+		if from == wire.LocationInProgress && !t.gone {
+			m.toldOf(worker, ref, wire.RevokedCancelled)
+		}
+	}
+}
+
+// dropped takes the answers of those who wait until a queue is empty.
+func (m *model) dropped() {
+	kept := m.drops[m.at.Shard][:0]
+	for _, a := range m.drops[m.at.Shard] {
+		if m.settings[m.at.Shard][a.Queue].Deleting {
+			if m.has(a.Queue, m.at.Shard) {
+				kept = append(kept, a)
+				continue
+			}
+			if m.at.Shard == m.home(a.Queue) {
+				for shard := range m.shards {
+					if shard != m.at.Shard && m.settings[shard][a.Queue].Deleting {
+						violate("the home forgets a deleted queue last", "shard %d still has %v", shard, a.Queue)
+					}
+				}
+			}
+			delete(m.settings[m.at.Shard], a.Queue)
+		}
+		expect[*shardactor.Dropped](m, a.Asker)
+	}
+	m.drops[m.at.Shard] = kept
+}
+
+// deletes reports a queue that is being deleted in some shard.
+func (w *world) deletes() (some bool) {
+	for shard := range w.model.settings {
+		eachQueue(func(q store.QueueKey) { some = some || w.model.settings[shard][q].Deleting })
+	}
+	return some
+}
+
+// manageSome is an admin who has a task run now or gives it another priority, or
+// cancels it if it waits still.
+func (w *world) manageSome() {
+	t := w.someTask()
+	if t == nil || w.model.tasks[t.id] == nil {
+		return
+	}
+	c := w.chance
+	kind, only, prio := c.IntN(3), pick(c, []wire.Location{"", wire.LocationPending, wire.LocationDelayed}), pick(c, []int{0, 5, 9})
+	for _, other := range w.model.all {
+		if kind == 0 && other.place == wire.LocationDelayed && c.oneIn(3) {
+			t = other
+		}
+	}
+	w.trace.say("  manage %s: %d, only %q, priority %d", w.name(t.id), kind, only, prio)
+	call := func(to shardactor.Asker) shardactor.Message {
+		switch kind {
+		case 0:
+			return &shardactor.RunNow{Asker: to, Tenant: t.tenant, TaskID: t.id}
+		case 1:
+			return &shardactor.Prioritize{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
+		}
+		return &shardactor.Cancel{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
+	}
+	(&request{world: w, call: call, about: t.id}).post()
+}
+
+// deleteSome is an admin who deletes a queue, mostly the quiet one, while tasks are
+// on their way to it.
+func (w *world) deleteSome() {
+	c := w.chance
+	q := store.QueueKey{Command: quiet, Tenant: pick(c, w.shape.tenants)}
+	if c.oneIn(4) {
+		q.Command = pick(c, commands)
+	}
+	w.postTo(q)
+	w.configure(q, shardactor.SettingsChange{Delete: &shardactor.QueueDelete{Purge: !c.oneIn(4), CancelRunning: c.oneIn(2)}})
+	if c.oneIn(3) {
+		w.run(c.IntN(w.shape.shards))
+	}
+	w.postTo(q)
+}
