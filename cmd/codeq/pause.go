@@ -16,7 +16,7 @@ type pauseCmd struct {
 // Run keeps the tasks of a queue from workers.
 func (p *pauseCmd) Run(a *app) error {
 	return a.onQueue(p.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
-		if _, err := p.mayChange(ctx, c, p.Command); err != nil {
+		if err := p.mayChange(ctx, c, p.Command); err != nil {
 			return nil, err
 		}
 		return c.PauseQueue(ctx, p.Command)
@@ -32,7 +32,7 @@ type resumeCmd struct {
 // Run ends a pause.
 func (r *resumeCmd) Run(a *app) error {
 	return a.onQueue(r.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
-		if _, err := r.mayChange(ctx, c, r.Command); err != nil {
+		if err := r.mayChange(ctx, c, r.Command); err != nil {
 			return nil, err
 		}
 		return c.ResumeQueue(ctx, r.Command)

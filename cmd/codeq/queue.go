@@ -64,7 +64,7 @@ func (q *queueSetCmd) Run(a *app) error {
 		}
 	}
 	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
-		now, err := q.mayChange(ctx, c, q.Command)
+		now, err := q.known(ctx, c, q.Command)
 		if err != nil {
 			return nil, err
 		}

@@ -55,8 +55,18 @@ type createFlag struct {
 	Create bool `help:"Also for a queue that nobody has used yet."`
 }
 
-// mayChange refuses a queue that is not there, whose name most likely has a mistake.
-func (f *createFlag) mayChange(ctx context.Context, c *client.Client, command string) (*client.QueueAnswer, error) {
+// mayChange refuses a queue that is not there, unless it may be made.
+func (f *createFlag) mayChange(ctx context.Context, c *client.Client, command string) error {
+	if f.Create {
+		return nil // nothing has to be known of it
+	}
+	_, err := f.known(ctx, c, command)
+	return err
+}
+
+// known is a queue as it is. One that is not there, whose name most likely has a
+// mistake, is refused unless it may be made.
+func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*client.QueueAnswer, error) {
 	now, err := c.Queue(ctx, command)
 	if err == nil && now.Queue.Unknown && !f.Create {
 		err = wire.Refuse(wire.CodeQueueNotFound, fmt.Sprintf("there is no queue %s: it has no task and no settings; --create makes it", command))
