@@ -56,7 +56,7 @@ func init() {
 		edit: edit{
 			file: "lease/table.go", old: "	t.Move(e, e.ExpiresAtMs)\n", new: "",
 		},
-		caught: []string{"what is due happens"},
+		caught: []string{"what is due happens", "a task moves as its lifecycle says", "a retry waits as long as promised"},
 	}, mutant{
 		name: "run: begin with the grant",
 		edit: edit{
