@@ -184,7 +184,7 @@ func TestRunningTaskSurvivesTheKillOfTheServer(t *testing.T) {
 	}
 	has(t, out, "COMPLETED", `{"stopped":true}`)
 	_, out, _ = command(t, said.URL, "task", id)
-	has(t, out, "attempts    0 of 5", "deliveries  1")
+	has(t, out, "failed      0 of 5", "deliveries  1")
 	worker.signal(syscall.SIGTERM)
 	if code := worker.exit(); code != exitFine {
 		t.Errorf("the worker ended with exit code %d, errors %q", code, worker.err)
@@ -211,5 +211,5 @@ func TestTaskOfAKilledWorkerGoesToAnother(t *testing.T) {
 	}
 	has(t, out, "COMPLETED", `{"output":"1"}`)
 	_, out, _ = command(t, said.URL, "task", id)
-	has(t, out, "attempts    1 of 5", "deliveries  2", "delivery 1")
+	has(t, out, "failed      1 of 5", "deliveries  2", "delivery 1")
 }

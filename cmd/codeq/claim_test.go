@@ -147,5 +147,5 @@ func TestN02StoppedClaimGivesBackWhatItCouldNotPrint(t *testing.T) {
 	if err := (&claimCmd{Lease: time.Hour}).handOver(ctx, tt.app, claimed[0]); err == nil || !strings.HasSuffix(err.Error(), "task "+id+" is given back") {
 		t.Errorf("it says %v", err)
 	}
-	has(t, h.fine("task", id), "PENDING", "attempts    0 of 1")
+	has(t, h.fine("task", id), "PENDING", "failed      0 of 1")
 }

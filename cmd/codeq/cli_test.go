@@ -288,7 +288,7 @@ func TestTaskTableShowsWhatIsThere(t *testing.T) {
 	tt := newTerminal("")
 	task := &wire.Task{
 		ID: wire.TaskID{15: 7}, Command: "hash", Payload: []byte(`{"a":1}`), Priority: 3, Status: wire.StatusFailed,
-		Location: wire.LocationDead, Attempts: 5, MaxAttempts: 5, Deliveries: 6, Error: "first\nsecond\tcolumn",
+		Location: wire.LocationDead, Attempts: 5, MaxAttempts: 5, Deliveries: 6, TimeoutSeconds: 90, Error: "first\nsecond\tcolumn",
 		History: []wire.HistoryLine{{Delivery: 6, WorkerID: "ada", Cause: "nack"}},
 	}
 	if err := tt.app.taskFields(task).write(tt.app); err != nil {
@@ -299,8 +299,9 @@ command     hash
 status      FAILED
 place       dead letters
 priority    3
-attempts    5 of 5
+failed      5 of 5
 deliveries  6
+timeout     1m30s
 error       first
             second    column
 payload     {"a":1}

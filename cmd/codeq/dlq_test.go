@@ -25,7 +25,7 @@ func TestDeadLettersAreReplayedByIdAndByQueue(t *testing.T) {
 	h := newHouse(t)
 	id := h.bury("brittle", `"x"`)[0]
 	has(t, h.fine("tasks", "brittle", "--state", "dlq"), id)
-	has(t, h.fine("dlq", "replay", id), "PENDING", "attempts    0 of 1")
+	has(t, h.fine("dlq", "replay", id), "PENDING", "failed      0 of 1")
 	code, _, errs := h.run("", "dlq", "replay", id)
 	has(t, errs, "no dead letter")
 	if code != exitNotThere {

@@ -30,11 +30,11 @@ func (d *dlqListCmd) Run(a *app) error {
 
 func (a *app) deadTable(tasks []*wire.Task) error {
 	rows := a.table(
-		column{name: "TASK"}, column{name: "CAUSE"}, column{name: "ATTEMPTS", spare: 1}, column{name: "DELIVERIES", spare: 3},
+		column{name: "TASK"}, column{name: "CAUSE"}, column{name: "FAILED", spare: 1}, column{name: "DELIVERIES", spare: 3},
 		column{name: "WORKER", least: 10, spare: 2}, column{name: "DIED"}, column{name: "REASON", least: 12},
 	)
 	for _, t := range tasks {
-		rows.row(t.ID, t.DeadCause, attemptsOf(t), t.Deliveries, lastWorker(t), a.moment(t.UpdatedAtMs), t.Error)
+		rows.row(t.ID, t.DeadCause, failedOf(t), t.Deliveries, lastWorker(t), a.moment(t.UpdatedAtMs), firstLine(t.Error))
 	}
 	return rows.write()
 }
@@ -141,7 +141,7 @@ func (a *app) reasonTable(reasons []wire.DeadReason) error {
 	)
 	for i := range reasons {
 		r := &reasons[i]
-		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, r.Error, exampleOf(r))
+		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, firstLine(r.Error), firstLine(exampleOf(r)))
 	}
 	return t.write()
 }

@@ -182,7 +182,7 @@ func TestN01WorkerAndProgramStoppedTogetherCostNoAttempt(t *testing.T) {
 			t.Errorf("%v: the worker ended with exit code %d, errors %q", s, code, worker.err)
 		}
 		_, out, _ := command(t, said.URL, "task", strings.TrimSpace(id))
-		has(t, out, "PENDING", "attempts    0 of 1")
+		has(t, out, "PENDING", "failed      0 of 1")
 		command(t, said.URL, "cancel", strings.TrimSpace(id))
 	}
 }
@@ -198,7 +198,7 @@ func TestN01ProgramEndedForALostLeaseDoesNotCompleteByItsStatus(t *testing.T) {
 	worker := start(t, "--url", said.URL, "work", "slow", "--lease", "1s", "--", "/bin/sh", "-c", fakes["mute"], "sh", watch.path, "", "0")
 	_, ended := watch.running()
 	worker.signal(syscall.SIGSTOP)
-	for out := ""; !strings.Contains(out, "attempts    1 of 5"); {
+	for out := ""; !strings.Contains(out, "failed      1 of 5"); {
 		_, out, _ = command(t, said.URL, "task", id)
 	}
 	worker.signal(syscall.SIGCONT)
@@ -337,7 +337,7 @@ func TestN13QuitEndsTheProgramsAtOnce(t *testing.T) {
 		t.Errorf("the worker ended with exit code %d, errors %q", code, worker.err)
 	}
 	_, out, _ := command(t, said.URL, "task", strings.TrimSpace(id))
-	has(t, out, "PENDING", "attempts    0 of 5")
+	has(t, out, "PENDING", "failed      0 of 5")
 }
 
 // A worker that has nothing in hand has nothing to complain of when it is stopped
@@ -374,7 +374,7 @@ func TestN13HangupDrainsTheWorker(t *testing.T) {
 		t.Errorf("the worker ended with exit code %d, errors %q", code, worker.err)
 	}
 	_, out, _ := command(t, said.URL, "task", strings.TrimSpace(id))
-	has(t, out, "COMPLETED", "attempts    0 of 5")
+	has(t, out, "COMPLETED", "failed      0 of 5")
 }
 
 // A worker whose log nobody reads any more goes on, without its lines.
@@ -451,7 +451,7 @@ func TestN03WorkerWhoseProgramCanNeverBeStartedEnds(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	has(t, errs, "no such file or directory", "no program was ever started", "first line", "handed back in")
-	has(t, h.fine("task", id), "PENDING", "attempts    0 of 1", "deliveries  1")
+	has(t, h.fine("task", id), "PENDING", "failed      0 of 1", "deliveries  1")
 }
 
 // A worker that is short of descriptors does less at a time, and no task pays.

@@ -284,7 +284,7 @@ func TestSecondStopEndsTheProgramsAndHandsTheTasksBack(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	has(t, w.err.String(), id+"  hash  attempt 1 of 5 handed back in ", "waiting for the running programs (1)", "stopped before the running programs had ended (1)")
-	has(t, h.fine("task", id), "PENDING", "attempts    0 of 5", "deliveries  1")
+	has(t, h.fine("task", id), "PENDING", "failed      0 of 5", "deliveries  1")
 	has(t, h.fine("task", waits), "PENDING", "deliveries  0")
 }
 

@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
 )
 
 // Each task has a line when it begins and one when it ends, which says what comes
@@ -38,6 +42,36 @@ func TestU08LinesOfAWorkerSayWhichAttemptAndWhatComesNext(t *testing.T) {
 	first, _, _ := strings.Cut(w.out.String(), "\n")
 	if err := json.Unmarshal([]byte(first), &said); err != nil || said.MaxAttempts != 2 || said.DelaySeconds != 1 || said.DeadLetter == nil {
 		t.Errorf("with --json it says %s (%v)", first, err)
+	}
+}
+
+// The line of a task that failed says why: what its program said last.
+func TestLineOfAWorkerShowsTheLastLineOfItsProgram(t *testing.T) {
+	h := newHouse(t)
+	w := h.work("hash", "--", "/bin/sh", "-c", `printf 'first\nsecond\nlast is why\n' >&2; exit 1`)
+	h.fine("enqueue", "hash", "1", "--max-attempts", "1")
+	w.err.await(t, ", dead letter: last is why\n")
+	w.stop()
+}
+
+// The server ends a run that has lasted too long. Its worker says that, and what comes
+// next.
+func TestLineOfARunThatTheServerEndsNamesItsLimit(t *testing.T) {
+	for next, task := range map[string]wire.Task{
+		", tried again later: why": {Attempts: 0, MaxAttempts: 2, TimeoutSeconds: 2},
+		", dead letter: why":       {Attempts: 1, MaxAttempts: 2, TimeoutSeconds: 2},
+		"no limit of its own":      {MaxAttempts: 2},
+	} {
+		tt := newTerminal("")
+		(&shift{app: tt.app}).settled(client.Settlement{
+			Task: &task, Outcome: client.Nack("why"), RanFor: 2022 * time.Millisecond,
+			Err: fmt.Errorf("%w: %s", client.ErrLeaseLost, wire.RevokedTimeout),
+		})
+		limit := " failed in 2.022s, ended by the server because its limit of 2s was over"
+		if task.TimeoutSeconds == 0 {
+			limit, next = " failed in 2.022s, ended by the server because its limit was over", ", tried again later: why"
+		}
+		has(t, tt.err.String(), limit+next)
 	}
 }
 

@@ -107,15 +107,15 @@ func TestOperatorNeedsOneCommandForEachThing(t *testing.T) {
 invoice    0      4001     0            0     no      -
 thumbnail  0      0        0            1000  no      -
 `, "queues")
-	d.says(`TASK                                  STATUS   PRIORITY  ATTEMPTS  DELIVERIES  WORKER  UPDATED                   ERROR
-THE-TASK  PENDING  0         1 of 5    1           -       SOME TIME  the ledger does not answer
+	d.says(`TASK                                  STATUS   PRIORITY  FAILED  DELIVERIES  WORKER  DUE                       UPDATED                   ERROR
+THE-TASK  PENDING  0         1 of 5  1           -       SOME TIME  SOME TIME  the ledger does not answer
 `, "tasks", "invoice", "--state", "delayed", "--error", "ledger")
 	sheet := `task        THE-TASK
 command     invoice
 status      PENDING
 place       delayed
 priority    0
-attempts    1 of 5
+failed      1 of 5
 deliveries  1
 due         SOME TIME
 waits       delayed, due SOME TIME

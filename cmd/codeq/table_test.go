@@ -52,10 +52,53 @@ func TestU11NothingIsCutWhereThereIsNoTerminal(t *testing.T) {
 	if err := tt.app.deadTable(deadSample("box-7", reason)); err != nil {
 		t.Fatal(err)
 	}
-	shown := strings.ReplaceAll(oneCell(strings.Repeat(wideLetters, 30)), "\t", "    ") + `\nsecond    line`
-	has(t, tt.out.String(), shown, "DELIVERIES", "WORKER")
+	has(t, tt.out.String(), oneCell(strings.Repeat(wideLetters, 30))+"\n", "DELIVERIES", "WORKER")
 	if n := strings.Count(tt.out.String(), "\n"); n != 2 {
 		t.Errorf("two rows are %d lines: %s", n, tt.out)
+	}
+}
+
+// A list shows the line of an error that says why; a task shows all of it once.
+func TestListsShowTheFirstLineOfAnError(t *testing.T) {
+	tt := newTerminal("")
+	dead := deadSample("box-7", "\nlast is why\n\nfirst\nsecond")
+	dead[0].History = []wire.HistoryLine{{Delivery: 6, Cause: "nack", Error: dead[0].Error}}
+	for _, show := range []func([]*wire.Task) error{tt.app.taskTable, tt.app.deadTable} {
+		if err := show(dead); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tt.app.reasonTable([]wire.DeadReason{{Error: dead[0].Error, Example: "why of 7\n\nfirst"}}); err != nil {
+		t.Fatal(err)
+	}
+	if listed := tt.out.String(); strings.Count(listed, "last is why") != 3 || strings.Contains(listed, "first") || strings.Contains(listed, `\n`) {
+		t.Errorf("the lists are\n%s", listed)
+	}
+	sheet := newTerminal("")
+	if err := sheet.app.taskSheets(dead); err != nil {
+		t.Fatal(err)
+	}
+	has(t, sheet.out.String(), "second\n", "delivery 6  nack: last is why\n")
+	if strings.Count(sheet.out.String(), "first") != 1 {
+		t.Errorf("the task is\n%s", sheet.out)
+	}
+}
+
+// On a terminal of 80 columns, too, a list of delayed tasks says when they are due, and
+// one of those in progress when their lease ends.
+func TestListsShowWhatTasksWaitFor(t *testing.T) {
+	for name, task := range map[string]*wire.Task{
+		"DUE":        {Location: wire.LocationDelayed, Status: wire.StatusPending, VisibleAtMs: time.Now().Add(90 * time.Minute).UnixMilli()},
+		"LEASE ENDS": {Location: wire.LocationInProgress, Status: wire.StatusInProgress, LeaseUntilMs: time.Now().Add(90 * time.Minute).UnixMilli()},
+	} {
+		task.WorkerID, task.Error, task.MaxAttempts = "box-7:4711", "the ledger does not answer", 5
+		tt := newTerminal("")
+		tt.app.outWidth, tt.app.outIsTerminal = 80, true
+		if err := tt.app.taskTable([]*wire.Task{task}); err != nil {
+			t.Fatal(err)
+		}
+		has(t, tt.out.String(), name, "in 1h")
+		fits(t, tt.out.String(), 80)
 	}
 }
 

@@ -65,9 +65,12 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("place", placeOf(t.Location))
 	f.add("cause", cmp.Or(t.DeadCause.String(), t.CancelCause))
 	f.add("priority", fmt.Sprint(t.Priority))
-	f.add("attempts", attemptsOf(t))
+	f.add("failed", failedOf(t))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
 	f.add("worker", t.WorkerID)
+	if t.TimeoutSeconds != 0 {
+		f.add("timeout", spanOf(t.TimeoutSeconds))
+	}
 	f.add("lease ends", a.moment(t.LeaseUntilMs))
 	f.add("run ends", a.moment(t.RunUntilMs))
 	f.add("due", a.moment(t.VisibleAtMs))
@@ -134,7 +137,7 @@ func (a *app) historyLine(line wire.HistoryLine) string {
 		text += ", ended by " + line.Exit.Signal
 	}
 	if line.Error != "" {
-		text += ": " + oneLine(line.Error)
+		text += ": " + oneLine(firstLine(line.Error))
 	}
 	return text
 }

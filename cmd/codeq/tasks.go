@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"codeq/client"
@@ -108,16 +109,38 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 	}
 }
 
+// taskTable is a list of tasks. What they wait for has a column in place of what their
+// state says anyway.
 func (a *app) taskTable(tasks []*wire.Task) error {
-	rows := a.table(
-		column{name: "TASK"}, column{name: "STATUS", state: true}, column{name: "PRIORITY", spare: 3}, column{name: "ATTEMPTS", spare: 1},
-		column{name: "DELIVERIES", spare: 4}, column{name: "WORKER", least: 10, spare: 2}, column{name: "UPDATED"}, column{name: "ERROR", least: 12},
-	)
+	delayed := slices.ContainsFunc(tasks, func(t *wire.Task) bool { return t.Location == wire.LocationDelayed })
+	leased := slices.ContainsFunc(tasks, func(t *wire.Task) bool { return t.LeaseUntilMs != 0 })
+	status, updated := column{name: "STATUS", state: true}, column{name: "UPDATED"}
+	if delayed || leased {
+		status.spare, updated.spare = 6, 5
+	}
+	columns := []column{
+		{name: "TASK"}, status, {name: "PRIORITY", spare: 3}, {name: "FAILED", spare: 1},
+		{name: "DELIVERIES", spare: 4}, {name: "WORKER", least: 10, spare: 2},
+	}
+	if delayed {
+		columns = append(columns, column{name: "DUE"})
+	}
+	if leased {
+		columns = append(columns, column{name: "LEASE ENDS"})
+	}
+	rows := a.table(append(columns, updated, column{name: "ERROR", least: 12})...)
 	for _, t := range tasks {
-		rows.row(t.ID, t.Status, t.Priority, attemptsOf(t), t.Deliveries, t.WorkerID, a.moment(t.UpdatedAtMs), t.Error)
+		cells := []any{t.ID, t.Status, t.Priority, failedOf(t), t.Deliveries, t.WorkerID}
+		if delayed {
+			cells = append(cells, a.moment(t.VisibleAtMs))
+		}
+		if leased {
+			cells = append(cells, a.moment(t.LeaseUntilMs))
+		}
+		rows.row(append(cells, a.moment(t.UpdatedAtMs), firstLine(t.Error))...)
 	}
 	return rows.write()
 }
 
-// attemptsOf says how many attempts a task has used up.
-func attemptsOf(t *wire.Task) string { return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts) }
+// failedOf says how many executions of a task have failed, of how many that may.
+func failedOf(t *wire.Task) string { return fmt.Sprintf("%d of %d", t.Attempts, t.MaxAttempts) }

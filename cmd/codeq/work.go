@@ -231,7 +231,7 @@ func (s *shift) settled(done client.Settlement) {
 	}
 	line := attempt(done.Task) + becomes(done)
 	if done.Outcome.Reason != "" {
-		line += ": " + lastLine(done.Outcome.Reason)
+		line += ": " + firstLine(done.Outcome.Reason)
 	}
 	fmt.Fprintln(s.app.err, printable(line))
 }
@@ -245,6 +245,8 @@ var endings = map[client.OutcomeKind]string{
 func becomes(done client.Settlement) string {
 	text := fmt.Sprintf(" %s in %s", endings[done.Outcome.Kind], done.RanFor.Round(time.Millisecond))
 	switch {
+	case errors.Is(done.Err, client.ErrLeaseLost) && strings.HasSuffix(done.Err.Error(), ": "+wire.RevokedTimeout):
+		return text + ", " + overrun(done.Task)
 	case done.Err != nil:
 		return text + ", not taken by the server (" + sentence(done.Err) + ")"
 	case done.DeadLetter:
@@ -259,10 +261,16 @@ func becomes(done client.Settlement) string {
 	return text
 }
 
-// lastLine is where programs say what went wrong.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
+// overrun says of a run that the server has ended what it has done with the task.
+func overrun(t *wire.Task) string {
+	limit, next := "limit", "tried again later"
+	if t.TimeoutSeconds != 0 {
+		limit += " of " + spanOf(t.TimeoutSeconds)
+	}
+	if t.Attempts+1 >= t.MaxAttempts {
+		next = "dead letter"
+	}
+	return fmt.Sprintf("ended by the server because its %s was over, %s", limit, next)
 }
 
 func settledJSON(done client.Settlement) []byte {
