@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"codeq/wire"
 )
 
 // cli is the command line: a noun with its verbs, or a word for what has no noun. The
 // tags, beside those of kong: eg is an example for the help, without names flags of
 // every command that mean nothing to this one, for is the verb that a word stands for,
-// and choice is what completion offers for a value.
+// choice is what completion offers for a value, and pages has it offer every command.
 type cli struct {
 	globals
 
@@ -35,7 +37,7 @@ type cli struct {
 
 	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print what makes bash, zsh or fish complete commands."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
-	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" eg:"codeq help queue set" eg:"codeq help exit-codes" help:"Show the page of a command, or the table of exit-codes."`
+	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" pages:"" eg:"codeq help queue set" eg:"codeq help exit-codes" help:"Show the page of a command, or the table of exit-codes."`
 
 	short
 }
@@ -101,7 +103,12 @@ func (c *cli) parse(a *app, args []string) (*kong.Context, error) {
 	switch {
 	case helped:
 		return nil, nil
-	case err != nil:
+	case err != nil || !strings.HasPrefix(strings.Join(c.Work.Program, " "), "-"):
+		err = cmp.Or(unknownVerb(args, parser.Model), err)
+	case c.Work.Program[0] != "--":
+		err = notProgram(c.Work.Program[0], parsed.Selected())
+	}
+	if err != nil {
 		return nil, wrongCommandLine(err, args, parser.Model)
 	}
 	given := givenFlags(parsed)
@@ -145,6 +152,42 @@ func wrongCommandLine(err error, args []string, model *kong.Application) error {
 		}
 	}
 	return wrong("%w; \"%s --help\" shows what it takes", unknownFlag(err, args), help)
+}
+
+// unknownVerb says which verb may have been meant for the first word behind a noun that
+// takes an id there, too, nil for none.
+func unknownVerb(args []string, model *kong.Application) error {
+	i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if i < 0 || i+1 >= len(args) {
+		return nil
+	}
+	for _, noun := range model.Children {
+		if noun.Name != args[i] || noun.DefaultCmd == nil {
+			continue
+		}
+		verbs := []string{}
+		for _, verb := range noun.Children {
+			verbs = append(verbs, verb.Name)
+		}
+		if near := wire.Nearest(args[i+1], verbs); near != "" && near != args[i+1] {
+			return fmt.Errorf("%.40q is no verb of %s, did you mean %q?", args[i+1], noun.Name, near)
+		}
+	}
+	return nil
+}
+
+// notProgram says that work has no such flag, which the parser takes for the program.
+func notProgram(word string, work *kong.Node) error {
+	names := []string{}
+	for _, flag := range slices.Concat(work.AllFlags(true)...) {
+		names = append(names, flag.Name)
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	hint := ""
+	if near := wire.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf(", did you mean \"--%s\"?", near)
+	}
+	return fmt.Errorf("unknown flag %.40s%s; the program stands behind --", word, hint)
 }
 
 // unknownFlag says what an unknown flag may have been meant for. The parser itself

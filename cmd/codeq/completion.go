@@ -56,6 +56,11 @@ func completionPages(model *kong.Application) (pages []completionPage) {
 		if len(n.Positional) > 0 {
 			p.choice = choiceOf(n.Positional[0])
 		}
+		if n.Tag.Has("pages") {
+			for _, command := range model.Children {
+				p.choice += " " + command.Name
+			}
+		}
 		for _, flag := range slices.Concat(n.AllFlags(true)...) {
 			if !meansNothing(flag, n) {
 				p.flags = append(p.flags, flag)

@@ -25,6 +25,8 @@ var completions = []struct {
 	{"codeq task list mail --state d", true, "delayed dlq done"},
 	{"codeq dlq list mail --cause ", true, "exhausted released_too_often failed all"},
 	{"codeq serve --to", true, "--tokens"},
+	{"codeq help ex", true, "exit-codes"},
+	{"codeq help que", true, "queue queues"},
 	{"codeq completion ", true, "bash zsh fish"},
 	{"codeq work mail -- task l", true, ""},
 	{"codeq work mail -- tool --wi", true, ""},

@@ -7,10 +7,12 @@ import (
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
+
+	"codeq/wire"
 )
 
 type helpCmd struct {
-	Words []string `arg:"" optional:"" name:"command" help:"Command whose page is shown, like queue set, or exit-codes."`
+	Words []string `arg:"" optional:"" name:"command" choice:"exit-codes" help:"Command whose page is shown, like queue set, or exit-codes."`
 }
 
 // Run shows what --help behind the same words shows.
@@ -20,6 +22,9 @@ func (h *helpCmd) Run(a *app) error {
 	}
 	var c cli
 	_, err := c.parse(a, append(h.Words, "--help"))
+	if err != nil && len(h.Words) == 1 && wire.Nearest(h.Words[0], []string{"exit-codes"}) != "" {
+		return wrong("there is no page %.40q, did you mean \"codeq help exit-codes\"?", h.Words[0])
+	}
 	return err
 }
 

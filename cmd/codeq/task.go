@@ -11,7 +11,7 @@ import (
 
 type taskCmd struct {
 	Show   taskShowCmd `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
-	List   tasksCmd    `cmd:"" eg:"codeq task list mail --state done --status FAILED" help:"List the tasks of a queue."`
+	List   tasksCmd    `cmd:"" eg:"codeq task list mail --status FAILED" help:"List the tasks of a queue."`
 	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, and wait for it if asked to."`
 	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057" eg:"codeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or those of a queue."`
 

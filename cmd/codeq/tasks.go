@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,35 +14,62 @@ import (
 
 type tasksCmd struct {
 	Command string `arg:"" help:"Queue whose tasks are listed."`
-	State   string `default:"ready" enum:"ready,delayed,inProgress,dlq,done" help:"ready, delayed, inProgress, dlq or done."`
+	State   string `choice:"ready,delayed,inProgress,dlq,done" help:"ready, delayed, inProgress, dlq or done; ready if neither this nor --status is given."`
 	tasksFilter
-	Status string `choice:"PENDING,IN_PROGRESS,COMPLETED,FAILED,CANCELLED" help:"Only those with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED."`
+	Status string `choice:"PENDING,IN_PROGRESS,COMPLETED,FAILED,CANCELLED" help:"Only those with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED. It chooses the state where none is given."`
 }
 
 // tasksFilter is what every list of tasks takes.
 type tasksFilter struct {
 	Worker    string `placeholder:"NAME" help:"Only those that this worker has, or had last."`
 	ErrorPart string `name:"error" placeholder:"TEXT" help:"Only those whose error contains this text."`
-	Limit     int    `short:"n" default:"20" help:"How many to show."`
+	Limit     int    `short:"n" default:"20" help:"How many to show. With -q all if left out."`
+	All       bool   `help:"Show all."`
 	Cursor    string `help:"Go on where a list before has ended."`
 	times
 }
 
-// Run lists tasks of a queue.
-func (t *tasksCmd) Run(a *app) error {
-	status := wire.Status(strings.ToUpper(t.Status))
-	switch status {
-	case "", wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled:
-	default:
-		return wrong("--status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", t.Status)
+// most is how many tasks are listed.
+func (f *tasksFilter) most(a *app) (int, error) {
+	switch {
+	case f.All && a.given["limit"]:
+		return 0, wrong("give either --all or --limit, not both")
+	case f.Limit < 1:
+		return 0, wrong("--limit must be at least 1, got %d", f.Limit)
+	case f.All, a.Quiet && !a.given["limit"]:
+		return math.MaxInt, nil
 	}
-	return a.listTasks(client.ListQuery{Command: t.Command, State: t.State, Status: status}, &t.tasksFilter, a.taskTable)
+	return f.Limit, nil
 }
 
-// placesOf says what the tasks of a state are, in words.
-var placesOf = map[string]string{
-	"ready": "the ready ones", "delayed": "the delayed ones", "inProgress": "those in progress",
-	"dlq": "the dead letters", "done": "those that have ended",
+// statesOf are the states in which a task of a status may be; the first is listed where
+// none is given.
+var statesOf = map[wire.Status][]string{
+	wire.StatusPending: {"ready", "delayed"}, wire.StatusInProgress: {"inProgress"}, wire.StatusFailed: {"dlq"},
+	wire.StatusCompleted: {"done"}, wire.StatusCancelled: {"done"},
+}
+
+// Run lists tasks of a queue.
+func (t *tasksCmd) Run(a *app) error {
+	status := wire.Status(t.Status)
+	states := statesOf[status]
+	switch {
+	case t.State != "" && tasksOf[t.State] == "":
+		return wrong("--state must be ready, delayed, inProgress, dlq or done, got %.40q", t.State)
+	case status == "":
+		states = []string{"ready"}
+	case states == nil:
+		return wrong("--status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", t.Status)
+	case t.State != "" && !slices.Contains(states, t.State):
+		return wrong("no task in --state %s is %s: leave --state out, or give --state %s", t.State, status, strings.Join(states, " or "))
+	}
+	q := client.ListQuery{Command: t.Command, State: cmp.Or(t.State, states[0]), Status: status}
+	return a.listTasks(q, &t.tasksFilter, a.taskTable)
+}
+
+// tasksOf says what the tasks of a state are, in words.
+var tasksOf = map[string]string{
+	"ready": "ready tasks", "delayed": "delayed tasks", "inProgress": "tasks in progress", "dlq": "dead letters", "done": "tasks that have ended",
 }
 
 // orOneTask is a hint for somebody who named a task where a queue is meant, empty
@@ -57,8 +85,9 @@ func orOneTask(command string) string {
 // listTasks shows as many tasks as were asked for, over as many pages as that
 // takes, and how to see more.
 func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Task) error) error {
-	if f.Limit < 1 {
-		return wrong("--limit must be at least 1, got %d", f.Limit)
+	most, err := f.most(a)
+	if err != nil {
+		return err
 	}
 	ctx, c, done, err := a.connect()
 	if err != nil {
@@ -66,44 +95,50 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 	}
 	defer done()
 	q.Worker, q.ErrorPart, q.Cursor = f.Worker, f.ErrorPart, f.Cursor
-	tasks, cursor, err := a.collect(ctx, c, q, f.Limit)
+	tasks, cursor, err := a.collect(ctx, c, q, most)
 	if err != nil {
 		return err
 	}
 	switch {
-	case a.JSON:
-	case a.Quiet:
-		for _, t := range tasks {
-			err = cmp.Or(err, a.writeLine(t.ID.AppendTo(nil)))
-		}
+	case a.JSON, a.Quiet:
 	case len(tasks) == 0:
-		a.say("no such task among %s of %s%s", placesOf[q.State], printable(q.Command), orOneTask(q.Command))
+		matching := ""
+		if q.Worker+q.ErrorPart+q.Cause+string(q.Status) != "" {
+			matching = " that match"
+		}
+		a.say("%s has no %s%s%s", printable(q.Command), tasksOf[q.State], matching, orOneTask(q.Command))
 	default:
 		err = show(tasks)
 	}
 	if cursor != "" && !a.JSON {
-		a.say("there are more: --cursor %s goes on", cursor)
+		a.say("there are more: --all shows all, --cursor %s goes on", cursor)
 	}
 	return err
 }
 
-// collect reads pages until there are enough tasks. With --json it writes each
-// page as it came, in a line of its own.
-func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery, limit int) ([]*wire.Task, string, error) {
+// collect reads pages until there are enough tasks. With --json it writes each page as
+// it came, in a line of its own, and with --quiet its ids, and keeps none.
+func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery, most int) ([]*wire.Task, string, error) {
 	var tasks []*wire.Task
 	for {
-		q.Limit = min(limit-len(tasks), wire.MaxListTasks)
+		q.Limit = min(most, wire.MaxListTasks)
 		page, err := c.Tasks(ctx, q)
+		switch {
+		case err != nil:
+		case a.JSON:
+			err = a.writeLine(page.Raw)
+		case a.Quiet:
+			for _, t := range page.Tasks {
+				err = cmp.Or(err, a.writeLine(t.ID.AppendTo(nil)))
+			}
+		default:
+			tasks = append(tasks, page.Tasks...)
+		}
 		if err != nil {
 			return nil, "", err
 		}
-		if a.JSON {
-			if err := a.writeLine(page.Raw); err != nil {
-				return nil, "", err
-			}
-		}
-		tasks, q.Cursor = append(tasks, page.Tasks...), page.Cursor
-		if q.Cursor == "" || len(tasks) >= limit {
+		most, q.Cursor = most-len(page.Tasks), page.Cursor
+		if q.Cursor == "" || most <= 0 {
 			return tasks, q.Cursor, nil
 		}
 	}

@@ -3,8 +3,11 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"codeq/wire"
 )
 
 func TestTasksOfAQueueAreListed(t *testing.T) {
@@ -37,14 +40,17 @@ func TestTasksOfAQueueAreListed(t *testing.T) {
 	if code != exitFine || out != "" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
-	oneSentence(t, err, "no such task among the dead letters of nothing")
+	oneSentence(t, err, "nothing has no dead letters")
 	_, _, err = h.run("", "tasks", ids[0])
-	oneSentence(t, err, "no such task among the ready ones of "+ids[0]+`; "codeq task `+ids[0]+`" shows the task of this id`)
+	oneSentence(t, err, ids[0]+` has no ready tasks; "codeq task `+ids[0]+`" shows the task of this id`)
 	_, _, err = h.run("", "dlq", "purge", ids[0])
 	oneSentence(t, err, "0 are left; \"codeq task "+ids[0])
 	has(t, h.fine("tasks", "hash", "--status", "pending"), ids...)
+	has(t, h.fine("tasks", "hash", "--status", "Pending", "--state", "DELAYED"), later)
+	_, _, err = h.run("", "tasks", "hash", "--status", "failed")
+	oneSentence(t, err, "hash has no dead letters that match")
 	_, _, err = h.run("", "tasks", "work", "--state", "dead")
-	oneSentence(t, err, `"codeq tasks --help" shows`)
+	oneSentence(t, err, "--state must be ready, ")
 	_, _, err = h.run("", "dlq", "replay")
 	oneSentence(t, err, `"codeq dlq replay --help" shows`)
 	for _, wrong := range [][]string{{"tasks", "hash", "--state", "lost"}, {"tasks", "hash", "-n", "0"}, {"tasks"}} {
@@ -57,4 +63,43 @@ func TestTasksOfAQueueAreListed(t *testing.T) {
 		t.Errorf("a cursor that is none: exit code %d", code)
 	}
 	oneSentence(t, err, "invalid_argument")
+}
+
+// What is read by a program is all there is, and for people --all shows it.
+func TestListsShowAllWhereThatIsAskedFor(t *testing.T) {
+	h := newHouse(t)
+	const tasks = wire.MaxListTasks + 1
+	h.fine("enqueue", "hash", "--file", fileOf(t, strings.Repeat("1\n", tasks)))
+	for _, args := range [][]string{{"-q"}, {"--all"}, {"--all", "--json"}, {"--all", "-q"}} {
+		out := h.fine(append([]string{"tasks", "hash"}, args...)...)
+		ids := regexp.MustCompile(`(?m)(^|"id":")[0-9a-f]{8}-[0-9a-f-]{27}`).FindAllString(out, -1)
+		slices.Sort(ids)
+		if n := len(slices.Compact(ids)); n != tasks {
+			t.Errorf("%q lists %d of %d tasks", args, n, tasks)
+		}
+	}
+	_, out, errs := h.run("", "tasks", "hash")
+	has(t, errs, "there are more: --all shows all, --cursor ")
+	if n := strings.Count(out, "PENDING"); n != 20 {
+		t.Errorf("without a flag there are %d", n)
+	}
+}
+
+// The examples of lists can find something: no state and status contradict.
+func TestExamplesOfListsArePossible(t *testing.T) {
+	lists := 0
+	for _, n := range grammar().Leaves(false) {
+		for _, words := range examplesOf(t, n) {
+			if !slices.Contains(words, "list") && !slices.Contains(words, "tasks") {
+				continue
+			}
+			lists++
+			if code, _, errs := codeq("", append(words, "--url", nowhere)...); code != exitAgain {
+				t.Errorf("%q ends with %d: %s", words, code, errs)
+			}
+		}
+	}
+	if lists < 3 {
+		t.Errorf("there are %d", lists)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -30,11 +31,17 @@ func readValues() []kong.Option {
 }
 
 // rawString takes words as they are. What kong has for it sends them through
-// JSON, which silently changes a file name or payload that is not UTF-8.
+// JSON, which silently changes a file name or payload that is not UTF-8. A word
+// of few may be written with other capitals.
 func rawString(ctx *kong.DecodeContext, target reflect.Value) error {
 	word, err := popValue(ctx)
 	if err != nil {
 		return err
+	}
+	for choice := range strings.FieldsSeq(choiceOf(ctx.Value)) {
+		if ctx.Value.Flag != nil && strings.EqualFold(choice, word) {
+			word = choice
+		}
 	}
 	target.SetString(word)
 	return nil
