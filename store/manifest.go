@@ -185,7 +185,7 @@ func (s *Store) mustBeEmpty() error {
 		return fmt.Errorf("list data directory: %w", err)
 	}
 	if name, found := firstForeign(names); found {
-		return refuse(s.path(manifestName), "the manifest is missing, but the directory is not empty (it holds %s); "+
+		return refuse(s.path(manifestName), "the manifest is missing, but the directory is not empty: there is %q in it; "+
 			"restore the manifest from a backup, or name an empty directory", name)
 	}
 	return nil

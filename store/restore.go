@@ -17,6 +17,9 @@ func Restore(ctx context.Context, o Options, backup string) (files int, err erro
 	o = withDefaults(o)
 	from := o
 	from.Dir = backup
+	if err := backupIsThere(o.FS, backup); err != nil {
+		return 0, err
+	}
 	source, err := OpenReadOnly(from)
 	if err != nil {
 		return 0, err
@@ -42,6 +45,23 @@ func Restore(ctx context.Context, o Options, backup string) (files int, err erro
 	return files, err
 }
 
+// backupIsThere refuses a directory that is not there, or that codeq has not made.
+func backupIsThere(fs vfs.FS, backup string) error {
+	const remedy = "name one that \"codeq backup\" has made"
+	dir, err := exists(fs, backup)
+	if err != nil {
+		return err
+	}
+	if !dir {
+		return refuse(backup, "the directory is not there; %s", remedy)
+	}
+	made, err := exists(fs, fs.PathJoin(backup, manifestName))
+	if err == nil && !made {
+		err = refuse(backup, "the directory holds no data of codeq: it has no %s; %s", manifestName, remedy)
+	}
+	return err
+}
+
 // takeEmpty takes a directory that is not there, or is empty, and returns the path
 // to remove if nothing comes of it.
 func (s *Store) takeEmpty() (made string, err error) {
@@ -56,7 +76,7 @@ func (s *Store) takeEmpty() (made string, err error) {
 			return "", fmt.Errorf("list directory: %w", err)
 		}
 		if name, is := firstForeign(names); is {
-			return "", refuse(dir, "the directory is not empty (it holds %s); name one that is not there, or is empty", name)
+			return "", refuse(dir, "the directory is not empty: there is %q in it; name one that is not there, or is empty", name)
 		}
 	}
 	if err := makeDir(fs, dir); err != nil {

@@ -139,9 +139,14 @@ func TestU12RestoreRefusesWhatIsNoBackupAndWhatIsInUse(t *testing.T) {
 	_, err := Restore(t.Context(), elsewhere, "data")
 	refusedWith(t, err, "is no backup")
 	_, err = Restore(t.Context(), elsewhere, "nowhere")
-	refusedWith(t, err, "holds no data of codeq")
+	refusedWith(t, err, "the directory is not there; name one that \"codeq backup\" has made")
+	if err := fs.MkdirAll("empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Restore(t.Context(), elsewhere, "empty")
+	refusedWith(t, err, "holds no data of codeq: it has no codeq.json; name one that \"codeq backup\" has made")
 	_, err = Restore(t.Context(), optionsIn(fs), "monday")
-	refusedWith(t, err, "is not empty (it holds ")
+	refusedWith(t, err, "is not empty: there is \"")
 	if found, err := exists(fs, "elsewhere"); found || err != nil {
 		t.Errorf("a refused restore has made its directory: %v", err)
 	}

@@ -129,6 +129,8 @@ func TestDoctorNamesWhatDoesNotAgreeAndRebuildsCounters(t *testing.T) {
 	if code != exitFine {
 		t.Errorf("exit code %d after the repair, errors %q", code, errs)
 	}
+	_, _, errs = command(t, said.URL, "restore", filepath.Join(dir, "nowhere"), filepath.Join(dir, "restored"))
+	oneSentence(t, errs, `the directory is not there; name one that "codeq backup" has made`)
 	code, _, errs = command(t, said.URL, "doctor", t.TempDir())
 	oneSentence(t, errs, "holds no data of codeq")
 	if code == exitFine {
