@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"codeq/client"
@@ -29,6 +30,7 @@ type app struct {
 	stops         <-chan os.Signal
 	given         map[string]bool // flags that stand in the command line
 	sayings       []*saying       // out and err once they are detached
+	helps         bool            // what is printed is help
 	once          bool            // there is no waiting for a server that is not there
 	globals
 }
@@ -58,7 +60,11 @@ func (o *checkedOutput) Write(p []byte) (int, error) {
 
 // end says how a command ended and returns the exit code.
 func (a *app) end(err error) int {
-	if o, checked := a.out.(*checkedOutput); checked && o.lost != nil && !errors.Is(err, o.lost) {
+	o, checked := a.out.(*checkedOutput)
+	if checked && a.helps && errors.Is(o.lost, syscall.EPIPE) {
+		return exitFine // who reads help, like head, has read enough
+	}
+	if checked && o.lost != nil && !errors.Is(err, o.lost) {
 		a.complain("%s", o.lost)
 		err = cmp.Or(err, errSaid)
 	}
@@ -84,14 +90,20 @@ func (a *app) complain(format string, args ...any) {
 	fmt.Fprintf(a.err, "codeq: %s\n", printable(text))
 }
 
-// sentence puts an error into words: a refusal of the server without its code
-// in front.
+// flagWords are the flags in place of the members of requests that they set.
+var flagWords = strings.NewReplacer("delaySeconds", "--delay", "runAt", "--run-at", "ttlSeconds", "--ttl", "expiresAt", "--expires-at",
+	"timeoutSeconds", "--timeout", "maxAttempts", "--max-attempts", "idempotencyKey", "--key", "workerId", "--name",
+	"leaseSeconds", "--lease", "backoff.policy", "--backoff", "backoff.baseSeconds", "--backoff-base", "backoff.maxSeconds", "--backoff-max",
+	"dlqRetentionSeconds", "--dlq-retention", "retentionSeconds", "--retention")
+
+// sentence puts an error into words: a refusal of the server in the words of the command
+// line, and without its code in front.
 func sentence(err error) string {
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) {
 		return err.Error()
 	}
-	said := fmt.Sprintf("%s (%s)", refusal.Sentence, refusal.Code)
+	said := fmt.Sprintf("%s (%s)", flagWords.Replace(refusal.Sentence), refusal.Code)
 	return strings.Replace(err.Error(), refusal.Error(), said, 1)
 }
 

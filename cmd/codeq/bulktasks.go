@@ -85,14 +85,18 @@ func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 	return q, nil
 }
 
-// withTask does something with one task and shows what it is then.
+// withTask does something with one task and shows what it is then, but with --quiet.
 func (a *app) withTask(do func(context.Context, *client.Client) (*client.TaskAnswer, error)) error {
 	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err
 	}
 	defer done()
-	return a.showTask(do(ctx, c))
+	answer, err := do(ctx, c)
+	if err == nil && a.Quiet && !a.JSON {
+		return nil
+	}
+	return a.showTask(answer, err)
 }
 
 const (

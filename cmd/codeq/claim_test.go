@@ -31,9 +31,11 @@ func TestAScriptTakesATaskAndSaysWhatBecameOfIt(t *testing.T) {
 		t.Errorf("claimed %s with %s, posted %s", id, payload, first)
 	}
 	has(t, h.fine("task", id), "IN_PROGRESS", "cron")
-	if out := h.fine("heartbeat", id, token); out != "" {
-		t.Errorf("a heartbeat prints %q", out)
+	code, out, err := h.run("", "heartbeat", id, token)
+	if code != exitFine || out != "" {
+		t.Errorf("a heartbeat ends with %d and prints %q", code, out)
 	}
+	oneSentence(t, err, "the lease of task "+id+" ends 20")
 	has(t, h.fine("heartbeat", id, token, "--extend", "2m", "--json"), `{"ok":true,"leaseUntil":"20`)
 	if out := h.fine("release", id, token); out != "" {
 		t.Errorf("a release prints %q", out)
@@ -47,7 +49,7 @@ func TestAScriptTakesATaskAndSaysWhatBecameOfIt(t *testing.T) {
 	has(t, h.fine("task", id), "PENDING", "1 of 5", "exit code 3: no luck")
 
 	has(t, h.fine("claim", "hash", "--json"), `"leaseToken":"`, id)
-	code, out, err := h.run("", "complete", id, token, "{}")
+	code, out, err = h.run("", "complete", id, token, "{}")
 	if code != exitFailed || out != "" {
 		t.Errorf("with the token of before: exit code %d, output %q", code, out)
 	}
@@ -68,10 +70,14 @@ func TestANackSaysWhichDelayHolds(t *testing.T) {
 		}
 		return out, err
 	}
-	if out, err := nack("15m"); out != "" || err != "" {
-		t.Errorf("of the longest delay a nack prints %q and says %q", out, err)
+	out, err := nack("15m")
+	if out != "" {
+		t.Errorf("of the longest delay a nack prints %q", out)
 	}
-	out, err := nack("1h")
+	oneSentence(t, err, "is tried again in 15m0s\n")
+	_, err = nack("0s")
+	oneSentence(t, err, "is tried again at once\n")
+	out, err = nack("1h")
 	if out != "" {
 		t.Errorf("it prints %q", out)
 	}
@@ -79,9 +85,8 @@ func TestANackSaysWhichDelayHolds(t *testing.T) {
 	out, _ = nack("1h", "--json")
 	has(t, out, `"delaySeconds":900`)
 	h.fine("queue", "set", "hash", "--create", "--backoff-max", "1h")
-	if out, err := nack("1h"); out != "" || err != "" {
-		t.Errorf("in a queue that lets tasks wait a nack prints %q and says %q", out, err)
-	}
+	_, err = nack("1h")
+	oneSentence(t, err, "is tried again in 1h0m0s\n")
 }
 
 func TestN03AScriptHandsBackWithoutBeingCounted(t *testing.T) {

@@ -129,6 +129,7 @@ func run(args []string, a *app) int {
 	out := &checkedOutput{to: a.out}
 	a.out = out
 	parsed, err := c.parse(a, args)
+	a.helps = parsed == nil || parsed.Selected().Path() == "help" // without a command nothing else was printed
 	if err != nil || parsed == nil || out.lost != nil {
 		return a.end(cmp.Or(out.lost, err))
 	}

@@ -211,6 +211,17 @@ func excerpt(payload []byte) string {
 	return text
 }
 
+// ofQueue says of a task that would expire before it may begin that the ttl is the
+// queue's, if it has none of its own.
+func ofQueue(request *wire.EnqueueRequest, err error) error {
+	var refusal *wire.Error
+	if request.TTLSeconds+request.ExpiresAtMs != 0 || !errors.As(err, &refusal) || !strings.Contains(refusal.Sentence, "would expire") {
+		return err
+	}
+	return wire.Refuse(refusal.Code, fmt.Sprintf("%s; its ttl is that of the queue, which \"codeq queue show %s\" shows",
+		refusal.Sentence, request.Command))
+}
+
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
 	// A task with a key is posted until there is an answer, for so long.
 	postFor := max(e.Wait, giveUpAfter)
@@ -221,7 +232,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 		return fmt.Errorf("%w; its key makes it safe to run this again", err)
 	}
 	if err != nil {
-		return err
+		return ofQueue(request, err)
 	}
 	if enqueued.Replayed {
 		a.say("a task with this key is there already")
@@ -237,6 +248,10 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 		return nil
 	}
 	answer, err := c.ResultWithin(ctx, enqueued.TaskID, e.Wait)
+	var refusal *wire.Error
+	if err = a.noResult(ctx, c, enqueued.TaskID, err); errors.As(err, &refusal) && strings.Contains(refusal.Sentence, enqueued.TaskID.String()) {
+		return fmt.Errorf("it is posted: %w", err)
+	}
 	if err != nil {
 		return fmt.Errorf("task %s is posted: %w", enqueued.TaskID, err)
 	}

@@ -26,7 +26,7 @@ var exitTable = []struct {
 }{
 	{exitFine, "done", "it is done"},
 	{exitFailed, "failed", "the server refused it, it broke, it was stopped, or the task whose result was asked for did not complete"},
-	{exitWrong, "wrong call", "the command line or what it names can not be meant so; nothing was done"},
+	{exitWrong, "wrong call", "the command line, or a value in it, is wrong; nothing was done"},
 	{exitNotThere, "not there", "there is no such task, queue or dead letter, or there was no task to claim"},
 	{exitAgain, "try again", "no server answers, it is starting, stopping, too busy or full, the time to wait is over, or no answer says whether it was done"},
 }

@@ -322,3 +322,46 @@ func TestStoppedEnqueueSaysWhatBecameOfTheLines(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A wait that is over says why the task waits, and its id once.
+func TestWaitWithoutAResultSaysWhyTheTaskWaits(t *testing.T) {
+	h := newHouse(t)
+	code, _, err := h.run("", "enqueue", "hash", "1", "--wait", "1ms")
+	if code != exitAgain {
+		t.Errorf("exit code %d, want %d", code, exitAgain)
+	}
+	oneSentence(t, err, "codeq: it is posted: task ")
+	oneSentence(t, err, " has no result yet, it is PENDING, no_worker: nobody takes its command")
+	id, _, _ := claimed(t, h.fine("claim", "hash", "--name", "box-7"))
+	_, _, err = h.run("", "result", id)
+	oneSentence(t, err, "codeq: task "+id+" has no result yet, it is IN_PROGRESS, worker box-7 (result_not_found)")
+	code, _, err = h.run("", "enqueue", "other", "--file", fileOf(t, "1\n"), "--wait", "1ms")
+	if code != exitAgain || strings.Count(err, "has no result yet") != 1 || strings.Count(err, "task 01") != 1 {
+		t.Errorf("of a file: exit code %d, %s", code, err)
+	}
+}
+
+// What the server refuses is said in the words of the command line, and whose ttl it is.
+func TestRefusalsNameFlags(t *testing.T) {
+	h := newHouse(t)
+	h.fine("queue", "set", "mail", "--create", "--ttl", "1m")
+	const want = "give an --expires-at or --ttl that ends later, or an earlier --run-at or --delay"
+	const whose = `; its ttl is that of the queue, which "codeq queue show mail" shows`
+	for _, own := range []bool{false, true} {
+		args := []string{"enqueue", "mail", "1", "--delay", "1h"}
+		if own {
+			args = append(args, "--ttl", "2m")
+		}
+		code, _, err := h.run("", args...)
+		if code != exitWrong || strings.Contains(err, whose) == own {
+			t.Errorf("%q ends with %d: %s", args, code, err)
+		}
+		oneSentence(t, err, want)
+	}
+	_, _, err := h.run("", "enqueue", "mail", "--file", fileOf(t, "1\n"), "--delay", "1h")
+	has(t, err, want+whose)
+	has(t, h.fine("queue", "set", "mail", "--ttl", "0"), "ttl             for ever (server)")
+	h.fine("enqueue", "mail", "1", "--delay", "1h")
+	_, page, _ := codeq("", "queue", "set", "--help")
+	has(t, page, "--ttl 0 and --timeout 0 switch them off")
+}

@@ -26,8 +26,12 @@ func (h *heartbeatCmd) Run(a *app) error {
 	}
 	defer done()
 	until, err := c.Claimed(ref).Heartbeat(ctx, h.Extend)
-	if err != nil || !a.JSON {
+	if err != nil {
 		return err
+	}
+	if !a.JSON {
+		a.say("the lease of task %s ends %s", h.ID, a.moment(until.UnixMilli()))
+		return nil
 	}
 	return a.writeLine(append(wire.AppendTimeMs([]byte(`{"ok":true,"leaseUntil":`), until.UnixMilli()), '}'))
 }

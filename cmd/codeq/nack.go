@@ -20,20 +20,27 @@ func (n *nackCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if n.Delay == nil {
-		return n.settle(a, client.Nack(n.Reason).Exited(exit))
+	out := client.Nack(n.Reason)
+	if n.Delay != nil {
+		// No queue can be set to let a task wait longer.
+		const most = wire.MaxBackoffSeconds * time.Second
+		if *n.Delay < 0 || *n.Delay > most || *n.Delay%time.Second != 0 {
+			return wrong("--delay must be whole seconds up to %s, got %s", most, *n.Delay)
+		}
+		out = client.NackAfter(n.Reason, *n.Delay)
 	}
-	// No queue can be set to let a task wait longer.
-	const most = wire.MaxBackoffSeconds * time.Second
-	if *n.Delay < 0 || *n.Delay > most || *n.Delay%time.Second != 0 {
-		return wrong("--delay must be whole seconds up to %s, got %s", most, *n.Delay)
-	}
-	answer, err := n.ask(a, client.NackAfter(n.Reason, *n.Delay).Exited(exit))
+	answer, err := n.ask(a, out.Exited(exit))
 	if err != nil {
 		return err
 	}
-	if !a.JSON && !answer.DeadLetter && !answer.Expired && answer.Wait < *n.Delay {
+	switch {
+	case a.JSON, answer.DeadLetter, answer.Expired: // it is told below
+	case n.Delay != nil && answer.Wait < *n.Delay:
 		a.say("task %s is tried again in %s, not in %s: its queue lets none wait longer", n.ID, answer.Wait, *n.Delay)
+	case answer.Wait == 0:
+		a.say("task %s is tried again at once", n.ID)
+	default:
+		a.say("task %s is tried again in %s", n.ID, answer.Wait)
 	}
 	return n.tell(a, answer)
 }

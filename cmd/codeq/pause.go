@@ -39,8 +39,13 @@ func (r *resumeCmd) Run(a *app) error {
 	})
 }
 
-// onQueue does something to a queue and shows what it is then.
+// onQueue does something to a queue and shows what it is then, but with --quiet.
 func (a *app) onQueue(command string, do func(context.Context, *client.Client) (*client.QueueAnswer, error)) error {
+	return a.showQueue(command, do, !a.Quiet)
+}
+
+// showQueue asks for a queue and shows it to people if they want that.
+func (a *app) showQueue(command string, do func(context.Context, *client.Client) (*client.QueueAnswer, error), wanted bool) error {
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
@@ -55,6 +60,9 @@ func (a *app) onQueue(command string, do func(context.Context, *client.Client) (
 	}
 	if a.JSON {
 		return a.writeLine(answer.Raw)
+	}
+	if !wanted {
+		return nil
 	}
 	return a.queueFields(answer.Queue).write(a)
 }

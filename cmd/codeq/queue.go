@@ -14,7 +14,7 @@ import (
 type queueCmd struct {
 	List   queuesCmd    `cmd:"" eg:"codeq queue list" help:"Show the figures of every queue."`
 	Show   queueShowCmd `cmd:"" eg:"codeq queue show mail" help:"Show the figures and settings of a queue."`
-	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 or nothing goes back to the server's default."`
+	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 goes back to the server's default."`
 	Pause  pauseCmd     `cmd:"" eg:"codeq pause mail" help:"Keep the tasks of a queue from workers."`
 	Resume resumeCmd    `cmd:"" eg:"codeq resume mail" help:"End the pause of a queue."`
 
@@ -28,9 +28,9 @@ type queueShowCmd struct {
 
 // Run shows one queue.
 func (q *queueShowCmd) Run(a *app) error {
-	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+	return a.showQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
 		return c.Queue(ctx, q.Command)
-	})
+	}, true)
 }
 
 type queueSetCmd struct {
@@ -47,6 +47,15 @@ type queueSetCmd struct {
 	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters stay."`
 	times
 	createFlag
+}
+
+// Help is the longer text of "codeq queue set --help".
+func (q *queueSetCmd) Help() string {
+	return `0 gives a setting back to the server: --lease 0, --max-attempts 0 and so on, and --backoff= for the policy. A queue has
+no ttl and no timeout unless they are set, so --ttl 0 and --timeout 0 switch them off. Tasks that are there keep
+the time at which they expire.
+
+  codeq queue set mail --ttl 0 --timeout 0`
 }
 
 // Run changes what is named and leaves the rest. Two people who change one

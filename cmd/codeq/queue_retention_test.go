@@ -10,5 +10,5 @@ func TestQueueKeepsEndedTasksAsLongAsItSays(t *testing.T) {
 	if code != exitWrong || out != "" {
 		t.Errorf("longer than ten years: exit code %d, output %q", code, out)
 	}
-	oneSentence(t, err, "retentionSeconds must be an integer from 1 to 315360000")
+	oneSentence(t, err, "--retention must be an integer from 1 to 315360000")
 }

@@ -31,5 +31,5 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	if code != exitWrong || out != "" {
 		t.Errorf("a policy that does not exist: exit code %d, output %q", code, out)
 	}
-	oneSentence(t, err, "backoff.policy must be one of")
+	oneSentence(t, err, "--backoff must be one of")
 }

@@ -42,7 +42,17 @@ func TestU10QuietPrintsIdsAlone(t *testing.T) {
 	if listed := quiet(exitFine, "dlq", "list", "brittle"); len(listed) != 1 || listed[0] != dead[0] {
 		t.Errorf("dead is %q, listed %q", dead, listed)
 	}
+	quiet(exitFine, "dlq", "replay", dead[0])
 	quiet(exitFine, "dlq", "purge", "brittle")
+	for _, args := range [][]string{
+		{"pause", "mail"}, {"resume", "mail"}, {"queue", "set", "mail", "--lease", "1m"}, {"cancel", made[0]}, {"task", "move", made[1], "--to", "3"},
+	} {
+		if said := quiet(exitFine, args...); len(said) != 0 {
+			t.Errorf("%q prints %q", args, said)
+		}
+	}
+	has(t, h.fine("-q", "queue", "show", "mail"), "lease           1m (queue)")
+	has(t, h.fine("-q", "task", made[1]), "priority    3")
 	quiet(exitFine, "tasks", "nothing")
 	quiet(exitNotThere, "claim", "nothing")
 	// An error is no remark.

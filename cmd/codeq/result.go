@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"codeq/client"
@@ -32,12 +35,42 @@ func (r *resultCmd) Run(a *app) error {
 	defer done()
 	answer, err := c.ResultWithin(ctx, id, r.Wait)
 	if err != nil {
-		return err
+		return a.noResult(ctx, c, id, err)
 	}
 	if err := a.showResult(answer); err != nil {
 		return err
 	}
 	return completed(answer)
+}
+
+// noResult says why a task has no result yet, as "codeq task" does. Other errors stay
+// what they are.
+func (a *app) noResult(ctx context.Context, c *client.Client, id wire.TaskID, err error) error {
+	var refusal *wire.Error
+	if !errors.As(err, &refusal) || refusal.Code != wire.CodeResultNotFound {
+		return err
+	}
+	answer, unread := c.Task(ctx, id)
+	if unread != nil {
+		return err
+	}
+	why := a.waitingLine(answer.Task.Waiting)
+	if answer.Task.Status == wire.StatusInProgress {
+		why = "worker " + answer.Task.WorkerID
+	}
+	if why == "" {
+		return err
+	}
+	return wire.Refuse(refusal.Code, fmt.Sprintf("task %s has no result yet, it is %s, %s", id, answer.Task.Status, why))
+}
+
+// about says an error with the id of its task once.
+func about(id wire.TaskID, err error) string {
+	said := sentence(err)
+	if strings.Contains(said, id.String()) {
+		return said
+	}
+	return fmt.Sprintf("task %s: %s", id, said)
 }
 
 // showResult prints the outcome of a task.

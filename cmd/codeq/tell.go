@@ -64,6 +64,8 @@ func (b *bulk) judge(next *answer) {
 		b.conflicts++
 		next.err = wire.Refuse(refusal.Code, "this run has a task of this line with other content, such as another --priority or "+
 			"--max-attempts: post it with the same flags, or without --run in a new run")
+	default:
+		next.err = ofQueue(&b.template, next.err)
 	}
 }
 
@@ -175,7 +177,7 @@ func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Durat
 				}
 				if err != nil && ctx.Err() == nil {
 					worst = worseExit(worst, exitCode(err))
-					b.app.complain("task %s: %s", id, sentence(err))
+					b.app.complain("%s", about(id, err))
 				}
 				mu.Unlock()
 			}
