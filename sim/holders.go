@@ -66,7 +66,7 @@ func (m *model) isAnswered(c claimant) bool {
 func (m *model) readyFor(tenant string, asked []string) bool {
 	for _, command := range commands {
 		t := m.head(m.at.Shard, tenant, command)
-		if t != nil && !m.settings.of(t).Paused && (slices.Contains(asked, command) || slices.Contains(asked, wire.AllCommands)) {
+		if t != nil && !m.holdsBack(t) && (slices.Contains(asked, command) || slices.Contains(asked, wire.AllCommands)) {
 			return true
 		}
 	}
@@ -79,7 +79,7 @@ func (m *model) couldHave(s *seat, shard int) *task {
 		return nil
 	}
 	for _, command := range commands {
-		if t := m.head(shard, s.Tenant, command); t != nil && s.takes(shard, command) && !m.settings.of(t).Paused && !t.isPast(m.at.NowMs) {
+		if t := m.head(shard, s.Tenant, command); t != nil && s.takes(shard, command) && !m.holdsBack(t) && !t.isPast(m.at.NowMs) {
 			return t
 		}
 	}

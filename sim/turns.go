@@ -95,7 +95,7 @@ func (m *model) fairlyShared() {
 // the time.
 func (m *model) couldBeServed(tenant, command string) bool {
 	t := m.head(m.at.Shard, tenant, command)
-	if t == nil || m.settings.of(t).Paused || t.isPast(m.at.NowMs) {
+	if t == nil || m.holdsBack(t) || t.isPast(m.at.NowMs) {
 		return false
 	}
 	for _, s := range m.sockets[m.at.Shard] {

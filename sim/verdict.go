@@ -267,6 +267,12 @@ func (m *model) mayHave(s *seat, t *task) {
 	}
 }
 
+// holdsBack says that the queue of a task hands out none: it is paused, or was asked
+// whether it may be deleted.
+func (m *model) holdsBack(t *task) bool {
+	return m.settings.of(t).Paused || m.frozen[t.shard][t.queue()] > 0
+}
+
 func (m *model) addressee(sink shardactor.Sink) *seat {
 	switch sink := sink.(type) {
 	case *conn:
