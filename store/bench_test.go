@@ -2,6 +2,8 @@ package store
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -77,4 +79,72 @@ func BenchmarkGrantReads(b *testing.B) {
 			b.Fatal(p, err)
 		}
 	}
+}
+
+// findTasks is how many tasks BenchmarkFind looks at, of which three of a hundred
+// are wanted.
+const findTasks = 100_000
+
+// BenchmarkFind is a search over ready tasks by a member of their payload, as it is
+// made of one request after the other: each chunk begins where the last one ended.
+func BenchmarkFind(b *testing.B) {
+	s, err := Open(optionsIn(vfs.Default, func(o *Options) {
+		o.Dir, o.Shards, o.MemTableBytes, o.CacheBytes = b.TempDir(), 4, 16<<20, 64<<20
+	}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	}()
+	q := QueueKey{"mail", "acme"}
+	random := rand.New(rand.NewPCG(7, 7))
+	var counters [4]Counters
+	for n := 0; n < findTasks; n += 1000 {
+		for i := n; i < n+1000; i++ {
+			id := wire.TaskID(wire.NewUUIDv7(1_700_000_000_000+int64(i), [10]byte(binary.BigEndian.AppendUint64([]byte{0, 0}, random.Uint64()))))
+			shard := wire.ShardOfTask(id, 4)
+			word := "right"
+			if i*7919%100 < 3 {
+				word = "wrong"
+			}
+			payload := fmt.Sprintf(`{"import":"%s","customer":%d,"to":"somebody%d@example.com"}`, word, i%5000, i)
+			r := &TaskRecord{
+				ID: id, Command: q.Command, Tenant: q.Tenant, Priority: 5, Status: wire.StatusPending,
+				Location: wire.LocationPending, MaxAttempts: 5, PayloadBytes: len(payload), Payload: payload,
+				CreatedAtMs: 1_700_000_000_000, UpdatedAtMs: 1_700_000_000_000, Seq: uint64(i + 1),
+			}
+			batch := s.Span(shard).Batch()
+			batch.PutTask(r)
+			batch.PutPending(q, 5, PendingKey{Seq: uint64(i + 1), ID: id}, 1_700_000_000_000)
+			counters[shard].Ready[5]++
+		}
+		for shard := range counters {
+			s.Span(shard).Batch().PutCounters(q, &counters[shard])
+			if _, err := s.Span(shard).Apply(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		find := FindQuery{
+			Queue: q, State: ListReady, UntilMs: 1 << 47, Limit: 256, MostRead: 20_000,
+			Filter: ListFilter{TaskFilter: wire.TaskFilter{Members: [wire.MaxFilterMembers]wire.MemberIs{{Name: "import", Value: "wrong"}}}},
+		}
+		found := 0
+		for more := true; more; more = find.After != nil {
+			page, err := s.Find(&find)
+			if err != nil {
+				b.Fatal(err)
+			}
+			found, find.After = found+len(page.Found), page.Places
+		}
+		if found != findTasks*3/100 {
+			b.Fatalf("%d are found, want %d", found, findTasks*3/100)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*findTasks), "ns/task")
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -183,7 +184,7 @@ func (m *merge) open(s *Store, reader pebble.Reader, q *ListQuery) error {
 		o := &order{view: s.viewOf(reader, shard), back: m.back}
 		m.orders = append(m.orders, o)
 		if q.After != nil {
-			o.place = q.After[shard]
+			o.place = slices.Clone(q.After[shard])
 		}
 		if err := o.begin(q.Queue, listFamilies[q.State]); err != nil {
 			return err

@@ -89,7 +89,7 @@ func (o *order) begin(q QueueKey, f family) error {
 			return ErrListPlace
 		}
 	}
-	o.prefix = len(appendQueue(o.view.start(), q, f))
+	o.prefix, o.key.Family = len(appendQueue(o.view.start(), q, f)), f
 	if f == familyPending {
 		o.beginReady(q, &c, &after)
 		return o.next()
@@ -167,7 +167,7 @@ func (c *Counters) timed(f family) (count, floorMs int64) {
 // next leaves the entry behind and goes to the one after it.
 func (o *order) next() error {
 	if o.ok {
-		o.place = slices.Clone(o.end)
+		o.place = append(o.place[:0], o.end...)
 	}
 	o.ok = false
 	for len(o.ranges) > 0 {
@@ -206,7 +206,8 @@ func (o *order) step(r *keyRange) (found bool, err error) {
 	if !found {
 		return false, nil // leave tells an error of the iterator
 	}
-	if o.key, err = parseKey(o.it.Key()); err != nil {
+	// The bounds say what is before the place.
+	if err := o.key.parsePlace(string(o.it.Key()[o.prefix:])); err != nil {
 		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
 	}
 	if o.key.Family == familyDead {
