@@ -100,10 +100,14 @@ func (p *batchPost) add(place int, m shardactor.Message, bytes int) {
 // postAll posts to each shard at once what there is for it and returns the
 // answers to all items in order.
 func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) []shardactor.Effect {
+	a.postEach(posts, class, answered)
+	return answered.wait()
+}
+
+func (a *api) postEach(posts []batchPost, class mailbox.Class, answered *gather) {
 	for shard := range posts {
 		a.postTo(shard, &posts[shard], class, answered)
 	}
-	return answered.wait()
 }
 
 // postTo pushes all of it or refuses each item.

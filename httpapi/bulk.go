@@ -67,7 +67,7 @@ type bulkWork struct {
 	// at is the state that is worked on.
 	at     int
 	query  store.FindQuery
-	act    func(state store.ListState, found []store.TimedKey) []shardactor.Effect
+	act    func(state store.ListState, found []store.TimedKey) (wait func() []shardactor.Effect)
 	sample []wire.TaskID
 	done   int
 	read   int
@@ -87,7 +87,7 @@ func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
 		return refuse(refusal)
 	}
 	w := &bulkWork{req: req, kind: kind, states: bulkStates[req.State]}
-	w.act = func(state store.ListState, found []store.TimedKey) []shardactor.Effect {
+	w.act = func(state store.ListState, found []store.TimedKey) func() []shardactor.Effect {
 		return a.actOn(kind, state, found)
 	}
 	w.query = store.FindQuery{
@@ -196,20 +196,22 @@ func (a *api) workStates(c *call, w *bulkWork) error {
 
 // workChunks works on one state, and reports whether nothing of it is left. Otherwise
 // the query has where it stopped, which is before the chunk of which a shard refused
-// a part.
+// a part. While the shards work on a chunk, the next one is looked for.
 func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
-	for w.done < w.req.Limit && c.r.Context().Err() == nil {
-		if w.query.Filter != (store.ListFilter{}) && w.read >= bulkMostFiltered {
-			return false, nil
+	var ahead *store.FindPage
+	for !w.hasEnough(c, 0, 0) {
+		page := ahead
+		if page == nil {
+			if page, err = a.findChunk(w, w.query.After, 0); err != nil {
+				return false, err
+			}
 		}
-		w.query.Limit, w.query.MostRead, w.query.MostBytes = min(bulkChunk, w.req.Limit-w.done), bulkMostRead, bulkMostBytes
-		page, err := a.o.Store.Find(&w.query)
-		if err != nil {
+		worked := w.work(page.Found)
+		if ahead = nil; page.Places != nil && !w.hasEnough(c, len(page.Found), page.Read) {
+			ahead, err = a.findChunk(w, page.Places, len(page.Found))
+		}
+		if w.done += worked(); err != nil || w.refuse != nil {
 			return false, err
-		}
-		w.work(page.Found)
-		if w.refuse != nil {
-			return false, nil
 		}
 		w.read += page.Read
 		if w.query.After = page.Places; w.query.After == nil {
@@ -219,43 +221,57 @@ func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
 	return false, nil
 }
 
-// work does it with a chunk, or counts it in a dry run.
-func (w *bulkWork) work(found []store.TimedKey) {
-	if len(found) == 0 {
-		return
+// hasEnough reports whether the request ends here, with a chunk that is worked on now
+// and of which so many were found among those that were looked at.
+func (w *bulkWork) hasEnough(c *call, found, read int) bool {
+	filtered := w.query.Filter != (store.ListFilter{})
+	return w.done+found >= w.req.Limit || c.r.Context().Err() != nil || filtered && w.read+read >= bulkMostFiltered
+}
+
+// findChunk finds the next chunk behind places, beside so many that were found before.
+func (a *api) findChunk(w *bulkWork, after []store.ListPlace, found int) (*store.FindPage, error) {
+	q := w.query
+	q.After, q.Limit, q.MostRead, q.MostBytes = after, min(bulkChunk, w.req.Limit-w.done-found), bulkMostRead, bulkMostBytes
+	return a.o.Store.Find(&q)
+}
+
+// work begins to do it with a chunk. The function that it returns waits for that and
+// counts it; in a dry run it only counts.
+func (w *bulkWork) work(found []store.TimedKey) (worked func() int) {
+	if len(found) > 0 && !w.req.DryRun {
+		wait := w.act(w.query.State, found)
+		return func() int { return w.count(wait()) }
 	}
-	if !w.req.DryRun {
-		w.count(w.act(w.query.State, found))
-		return
-	}
-	w.done += len(found)
 	for _, k := range found[:min(len(found), bulkSample-len(w.sample))] {
 		w.sample = append(w.sample, k.ID)
 	}
+	return func() int { return len(found) }
 }
 
 // count counts what was done. A task that was somewhere else by then is no matter.
-func (w *bulkWork) count(effects []shardactor.Effect) {
+func (w *bulkWork) count(effects []shardactor.Effect) (done int) {
 	for _, effect := range effects {
 		refused, ok := effect.(*shardactor.Refused)
 		if !ok {
-			w.done++
+			done++
 			continue
 		}
 		if refused.Err.Code.Retryable() {
 			w.refuse = refused.Err
 		}
 	}
+	return done
 }
 
-// actOn posts to each shard at once what belongs to it and waits for all the
-// effects. Like enqueue it does not look at the request's context.
-func (a *api) actOn(kind *bulkKind, state store.ListState, found []store.TimedKey) []shardactor.Effect {
+// actOn posts to each shard at once what belongs to it. The function that it returns
+// waits for all the effects; like enqueue it does not look at the request's context.
+func (a *api) actOn(kind *bulkKind, state store.ListState, found []store.TimedKey) (wait func() []shardactor.Effect) {
 	answered := newGather(len(found))
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for place, k := range found {
 		message := kind.act(shardactor.Asker{Sink: answered, Ref: uint64(place)}, state, k)
 		posts[a.o.Engine.ShardOf(k.ID)].add(place, message, 0)
 	}
-	return a.postAll(posts, mailbox.ClassNew, answered)
+	a.postEach(posts, mailbox.ClassNew, answered)
+	return answered.wait
 }

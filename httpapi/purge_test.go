@@ -223,8 +223,8 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 	w := &bulkWork{
 		req:  &wire.BulkRequest{TaskFilter: wire.TaskFilter{ErrorPart: "no luck"}, EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}},
 		read: bulkMostFiltered - bulkChunk,
-		act: func(_ store.ListState, letters []store.TimedKey) []shardactor.Effect {
-			return make([]shardactor.Effect, len(letters))
+		act: func(_ store.ListState, letters []store.TimedKey) func() []shardactor.Effect {
+			return func() []shardactor.Effect { return make([]shardactor.Effect, len(letters)) }
 		},
 	}
 	w.query = store.FindQuery{
