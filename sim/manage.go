@@ -107,18 +107,23 @@ func (m *model) dropped() {
 				kept = append(kept, a)
 				continue
 			}
-			if m.at.Shard == m.home(a.Queue) {
-				for shard := range m.shards {
-					if shard != m.at.Shard && m.settings[shard][a.Queue].Deleting {
-						violate("the home forgets a deleted queue last", "shard %d still has %v", shard, a.Queue)
-					}
-				}
-			}
-			delete(m.settings[m.at.Shard], a.Queue)
+			m.forgetsSettings(a.Queue)
 		}
 		expect[*shardactor.Dropped](m, a.Asker)
 	}
 	m.drops[m.at.Shard] = kept
+}
+
+// forgetsSettings: the shard drops those of a deleted queue. Nothing that was answered
+// before has to hold from here on, even if a crash kept the deletion from its answer.
+func (m *model) forgetsSettings(q store.QueueKey) {
+	for shard := range m.shards {
+		if m.at.Shard == m.home(q) && shard != m.at.Shard && m.settings[shard][q].Deleting {
+			violate("the home forgets a deleted queue last", "shard %d still has %v", shard, q)
+		}
+	}
+	delete(m.settings[m.at.Shard], q)
+	delete(m.told, q)
 }
 
 // deletes reports a queue that is being deleted in some shard.

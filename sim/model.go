@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"codeq/shardactor"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -50,6 +51,8 @@ type model struct {
 	cleanings [][]*cleaning
 	// drops are the questions whether a deleted queue is empty, of each shard.
 	drops [][]*shardactor.Drop
+	// told are the versions of the settings that were answered, those of the ledger.
+	told map[store.QueueKey]int64
 
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine

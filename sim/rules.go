@@ -482,25 +482,3 @@ func (m *model) extend(a *shardactor.Heartbeat, t *task) {
 	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
 	t.lapseMs, t.gone = t.until(t.ackedMs), false
 }
-
-func (m *model) watch(a *shardactor.Watch) {
-	t := m.tasks[a.TaskID]
-	switch {
-	case t == nil || t.tenant != a.Tenant || t.removed:
-		m.refused(a.Asker, wire.CodeTaskNotFound)
-	case t.open():
-		m.waiters[a.TaskID] = append(m.waiters[a.TaskID], a.Asker)
-	default:
-		expect[*shardactor.Ended](m, a.Asker)
-	}
-}
-
-func (m *model) unwatch(a *shardactor.Unwatch) {
-	kept := m.waiters[a.TaskID][:0]
-	for _, w := range m.waiters[a.TaskID] {
-		if w != a.Asker {
-			kept = append(kept, w)
-		}
-	}
-	m.waiters[a.TaskID] = kept
-}

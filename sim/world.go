@@ -215,7 +215,7 @@ func newWorld(seed uint64, recording bool) *world {
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
 	w.model.retention, w.model.limits = w.shape.retention, w.shape.limits
-	w.model.turnsShow = w.shape.turnsShow()
+	w.model.turnsShow, w.model.told = w.shape.turnsShow(), w.ledger.settings
 	w.model.look = func(t *task) *wire.Task { return w.read(t) }
 	for i := range w.shape.workers {
 		w.clients = append(w.clients, w.newClient(fmt.Sprintf("worker%d", i), false))
