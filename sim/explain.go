@@ -92,11 +92,12 @@ func (m *model) isTaken(t *task) bool {
 }
 
 // hasRoomFor reports whether anybody who takes a task in its shard has a unit of
-// room that is not under way to a shard already, and is not full of bytes.
+// room and is not full of bytes. While units are under way to shards one may be
+// under way to this shard, which knows of no room until it comes.
 func (m *model) hasRoomFor(t *task) bool {
 	has := func(s *seat) bool {
 		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.untaken < s.bound &&
-			s.InHand() < s.window && !s.alone && s.quietUntilMs <= m.at.NowMs
+			s.InHand() < s.window && s.InHand() == len(s.out) && !s.alone && s.quietUntilMs <= m.at.NowMs
 	}
 	for _, s := range m.sockets[t.shard] {
 		if has(s) {
