@@ -399,6 +399,7 @@ func (w *world) crash(kept bool) {
 		w.trace.say("  the wall clock was set back by %d ms, it is %s", w.backMs, w.clock())
 	}
 	w.model.restart(w.nowMs)
+	w.forgetDeleted()
 	w.compareAll(16)
 }
 

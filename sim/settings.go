@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 
 	"codeq/shardactor"
 	"codeq/store"
@@ -200,6 +201,16 @@ func (w *world) configure(q store.QueueKey, what shardactor.SettingsChange) {
 				w.ledger.settings[q] = 0 // from here on it may go
 			}
 		},
+	})
+}
+
+// forgetDeleted forgets the versions that were answered of queues that a start goes
+// on to delete, though nobody was told that they go.
+func (w *world) forgetDeleted() {
+	eachQueue(func(q store.QueueKey) {
+		if slices.ContainsFunc(w.model.settings, func(of map[store.QueueKey]store.Settings) bool { return of[q].Deleting }) {
+			w.ledger.settings[q] = 0
+		}
 	})
 }
 
