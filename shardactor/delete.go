@@ -125,7 +125,11 @@ func (s *Shard) removeDoomed() {
 			s.setDoomedAside(d)
 			continue
 		}
-		s.transition(t, move{to: gone, status: wire.StatusCancelled, cause: CauseDelete})
+		status := wire.StatusCancelled
+		if t.Status.Terminal() {
+			status = t.Status // It ended in this round.
+		}
+		s.transition(t, move{to: gone, status: status, cause: CauseDelete})
 		s.tellWatchers(d.id)
 		if e != nil {
 			s.revoke(e, wire.RevokedCancelled)
