@@ -30,6 +30,7 @@ N ?= 1000
 SCALE ?= 1000000
 SHORT ?= 5000000
 CLAIMS ?= 5000000
+BULK ?= 2000000
 
 TOOLS := bin/tools
 
@@ -96,6 +97,10 @@ scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready
 .PHONY: claims
 claims: ## measure claims at the beginning and the end of CLAIMS=5000000 tasks through one short queue; half an hour or more
 	go test -count=1 -v -timeout 0 ./scale -run Claims -scale.claims=$(CLAIMS)
+
+.PHONY: bulk
+bulk: ## measure how long it takes to cancel 3 % of BULK=2000000 tasks by a member of their payload
+	go test -count=1 -v -timeout 0 ./scale -run CancelledByFilter -scale.bulk=$(BULK)
 
 .PHONY: reaping
 reaping: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
