@@ -153,6 +153,8 @@ func (g *gather) Deliver(effects []shardactor.Effect) {
 			g.put(int(e.Ref), e)
 		case *shardactor.Cancelled:
 			g.put(int(e.Ref), e)
+		case *shardactor.LeasesTold:
+			g.put(int(e.Ref), e)
 		case *shardactor.Purged:
 			g.put(int(e.Ref), e)
 		case *shardactor.Refused:

@@ -130,21 +130,17 @@ func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
 func (a *api) bulkAnswer(c *call, w *bulkWork) ([]byte, answer) {
 	if w.req.DryRun {
 		body := fmt.Appendf(nil, `{"dryRun":true,"matched":%d,"sample":[`, w.done)
-		shown := 0
+		var tasks []*wire.Task
 		for _, id := range w.sample {
-			task, err := a.o.Store.ReadTask(c.who.Tenant, id)
-			if err != nil || task == nil {
-				continue // it cannot be read, or is gone by now
+			if task, err := a.o.Store.ReadTask(c.who.Tenant, id); err == nil && task != nil {
+				tasks = append(tasks, task) // others cannot be read, or are gone by now
 			}
-			if shown++; shown > 1 {
-				body = append(body, ',')
-			}
-			body = wire.AppendTask(body, task, wire.PayloadAsString)
 		}
 		if err := a.allDurable(c); err != nil {
 			return nil, a.failedRead(c, err)
 		}
-		return append(body, ']'), answer{}
+		a.lend(c, tasks...)
+		return append(appendTasks(body, tasks), ']'), answer{}
 	}
 	body := fmt.Appendf(nil, `{"%s":%d`, w.kind.done, w.done)
 	if w.req.State != "" {

@@ -52,18 +52,24 @@ func (a *api) getTasks(c *call) answer {
 	if err != nil {
 		return a.failedRead(c, err)
 	}
+	a.lend(c, page.Tasks...)
 	body := append([]byte(nil), `{"tasks":[`...)
-	for i, task := range page.Tasks {
+	body = append(appendTasks(body, page.Tasks), ']')
+	if page.More {
+		body = appendCursorMember(body, query.Queue, query.State, page.Places)
+	}
+	return answer{status: http.StatusOK, body: append(body, '}')}
+}
+
+// appendTasks appends tasks with commas between them.
+func appendTasks(body []byte, tasks []*wire.Task) []byte {
+	for i, task := range tasks {
 		if i > 0 {
 			body = append(body, ',')
 		}
 		body = wire.AppendTask(body, task, wire.PayloadAsString)
 	}
-	body = append(body, ']')
-	if page.More {
-		body = appendCursorMember(body, query.Queue, query.State, page.Places)
-	}
-	return answer{status: http.StatusOK, body: append(body, '}')}
+	return body
 }
 
 // allDurable waits until what was read of any shard is on disk.

@@ -6,8 +6,8 @@ import (
 	"codeq/wire"
 )
 
-// getTask answers with a task of the caller's tenant, and why it waits if it
-// does.
+// getTask answers with a task of the caller's tenant, and with why it waits or when
+// its lease ends.
 func (a *api) getTask(c *call) answer {
 	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
 	if !ok {
@@ -17,10 +17,8 @@ func (a *api) getTask(c *call) answer {
 	if task == nil {
 		return refused
 	}
-	if task.Status == wire.StatusPending {
-		if task, refused = a.explained(c, task); task == nil {
-			return refused
-		}
+	if task, refused = a.explained(c, task); task == nil {
+		return refused
 	}
 	return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
 }

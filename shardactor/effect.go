@@ -177,6 +177,24 @@ func (*Enqueued) effect()   {}
 func (*Refused) effect()    {}
 func (*Subscribed) effect() {}
 func (*Resumed) effect()    {}
+
+// LeasesTold answers TellLeases: the deliveries of those of its tasks that are in
+// progress, in its order.
+type LeasesTold struct {
+	Ref    uint64
+	Leases []ToldLease
+}
+
+// ToldLease is what a shard alone knows of a delivery. It may be told of another one
+// than the asker has read.
+type ToldLease struct {
+	TaskID   wire.TaskID
+	Delivery int
+	// LeaseUntilMs and RunUntilMs are what its worker may count on, see
+	// lease.Entry.Promise.
+	LeaseUntilMs, RunUntilMs int64
+}
+
 func (*Fenced) effect()     {}
 func (*Claimed) effect()    {}
 func (*Granted) effect()    {}
@@ -190,6 +208,7 @@ func (*Replayed) effect()   {}
 func (*Frozen) effect()     {}
 func (*Purged) effect()     {}
 func (*Explained) effect()  {}
+func (*LeasesTold) effect() {}
 func (*Dropped) effect()    {}
 func (*Configured) effect() {}
 func (*Revoked) effect()    {}

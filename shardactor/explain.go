@@ -53,3 +53,18 @@ func (s *Shard) waitingOf(t *store.TaskRecord) *wire.Waiting {
 	}
 	return w
 }
+
+// tellLeases says when leases end. The stored ends run ahead of those, see prolong.
+func (s *Shard) tellLeases(m *TellLeases) {
+	answer := &LeasesTold{Ref: m.Ref}
+	for _, id := range m.Tasks {
+		e := s.leases.Get(id)
+		if e == nil || e.Task.Tenant != m.Tenant {
+			continue
+		}
+		told := ToldLease{TaskID: id, Delivery: e.Lease.Delivery}
+		told.LeaseUntilMs, told.RunUntilMs = e.Promise()
+		answer.Leases = append(answer.Leases, told)
+	}
+	s.tell(m.Sink, answer)
+}

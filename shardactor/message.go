@@ -206,6 +206,14 @@ type Explain struct {
 	TaskID wire.TaskID
 }
 
+// TellLeases asks when the leases of some tasks of the tenant end, as far as they are
+// in progress. Answer: LeasesTold.
+type TellLeases struct {
+	Asker
+	Tenant string
+	Tasks  []wire.TaskID
+}
+
 // Purge removes a dead letter that ended at EndedAtMs: one that was replayed
 // since, and died again, is another. Commands are those the asker may use, nil
 // means all. Answer: Purged or Refused.
@@ -338,6 +346,7 @@ func (*Replay) message()       {}
 func (*Freeze) message()       {}
 func (*Purge) message()        {}
 func (*Explain) message()      {}
+func (*TellLeases) message()   {}
 func (*Configure) message()    {}
 func (*CopySettings) message() {}
 func (*Drop) message()         {}

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "leases" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.seatOf(who).Sink
@@ -51,7 +51,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}, nil
-	case "cancel", "replay", "purge", "explain", "run", "move":
+	case "cancel", "replay", "purge", "explain", "leases", "run", "move":
 		return w.parseManaged(verb, asker, args), nil
 	case "cleanup":
 		m := &Cleanup{Asker: asker, Limit: scriptInt(args, "limit")}
@@ -95,6 +95,8 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 		return &Prioritize{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
 	case "explain":
 		return &Explain{Asker: asker, Tenant: tenant, TaskID: id}
+	case "leases":
+		return &TellLeases{Asker: asker, Tenant: tenant, Tasks: []wire.TaskID{id, w.taskID(scriptInt(args, "and"))}}
 	case "replay":
 		m := &Replay{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 		if scriptString(args, "ago", "") != "" {

@@ -412,6 +412,13 @@ func runText(forMs, untilMs int64) string {
 	return fmt.Sprintf(", runs for %v until %d", time.Duration(forMs)*time.Millisecond, untilMs)
 }
 
+func leasesText(leases []ToldLease) (text string) {
+	for _, l := range leases {
+		text += fmt.Sprintf(" %v delivery %d until %d%s", l.TaskID, l.Delivery, l.LeaseUntilMs, runText(0, l.RunUntilMs))
+	}
+	return text
+}
+
 func describeEffect(e Effect) string {
 	switch e := e.(type) {
 	case *Enqueued:
@@ -471,6 +478,8 @@ func describeEffect(e Effect) string {
 			return fmt.Sprintf("explained ref=%d %v: does not wait", e.Ref, e.TaskID)
 		}
 		return fmt.Sprintf("explained ref=%d %v: %+v since %d", e.Ref, e.TaskID, *e.Waiting, e.UpdatedAtMs)
+	case *LeasesTold:
+		return fmt.Sprintf("leases ref=%d", e.Ref) + leasesText(e.Leases)
 	case *Purged:
 		return fmt.Sprintf("purged ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:

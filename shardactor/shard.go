@@ -311,6 +311,8 @@ func (s *Shard) step(m Message) {
 		s.replay(m)
 	case *Explain:
 		s.explain(m)
+	case *TellLeases:
+		s.tellLeases(m)
 	case *Purge:
 		s.purge(m)
 	case *Cancel:

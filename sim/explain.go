@@ -107,6 +107,30 @@ func (m *model) hasRoomFor(t *task) bool {
 	return slices.ContainsFunc(m.claims[t.shard], func(c claimant) bool { return has(c.seat) })
 }
 
+// tellLeases holds what is told of leases against what their workers were promised:
+// not one more and not one less is told, and after a restart a lease may be longer.
+func (m *model) tellLeases(a *shardactor.TellLeases) {
+	e := expect[*shardactor.LeasesTold](m, a.Asker)
+	told := e.Leases
+	for _, id := range a.Tasks {
+		t := m.tasks[id]
+		if t == nil || t.removed || t.tenant != a.Tenant || t.place != wire.LocationInProgress {
+			continue
+		}
+		if len(told) == 0 || told[0].TaskID != id || told[0].Delivery != t.deliveries {
+			violate("the lease of what is in progress is told", "%v, delivery %d: %+v", id, t.deliveries, e.Leases)
+		}
+		leaseMs, runMs := t.promised()
+		if g := told[0]; g.LeaseUntilMs < leaseMs || g.LeaseUntilMs > leaseMs && !t.restored || g.RunUntilMs != runMs {
+			violate("a lease is told as it was promised", "%v until %d, run until %d, told %+v", id, leaseMs, runMs, g)
+		}
+		told = told[1:]
+	}
+	if len(told) > 0 {
+		violate("the lease of what is in progress is told", "%+v besides", told)
+	}
+}
+
 // explainSome is somebody who asks why a task waits.
 func (w *world) explainSome() {
 	t := w.someTask()
@@ -121,6 +145,13 @@ func (w *world) explainSome() {
 		tenant = pick(w.chance, w.shape.tenants)
 	}
 	call := func(to shardactor.Asker) shardactor.Message {
+		if t.place == wire.LocationInProgress {
+			m := &shardactor.TellLeases{Asker: to, Tenant: tenant}
+			for _, l := range w.model.leased[t.shard] {
+				m.Tasks = append(m.Tasks, l.id)
+			}
+			return m
+		}
 		return &shardactor.Explain{Asker: to, Tenant: tenant, TaskID: t.id}
 	}
 	(&request{world: w, call: call, about: t.id}).post()

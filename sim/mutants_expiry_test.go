@@ -52,6 +52,12 @@ func init() {
 		},
 		caught: []string{"what is due happens"},
 	}, mutant{
+		name: "lease: tell its stored end",
+		edit: edit{
+			file: "shardactor/explain.go", old: "		told.LeaseUntilMs, told.RunUntilMs = e.Promise()\n", new: "		told.LeaseUntilMs, told.RunUntilMs = e.Lease.DeadlineMs, e.Lease.RunUntilMs\n",
+		},
+		caught: []string{"a lease is told as it was promised"},
+	}, mutant{
 		name: "run: begin with the next heartbeat",
 		edit: edit{
 			file: "lease/table.go", old: "	t.Move(e, e.ExpiresAtMs)\n", new: "",

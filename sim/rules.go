@@ -103,6 +103,8 @@ func (m *model) message(message shardactor.Message) {
 		m.replay(a)
 	case *shardactor.Explain:
 		m.explains = append(m.explains, a)
+	case *shardactor.TellLeases:
+		m.tellLeases(a)
 	case *shardactor.Purge:
 		m.purge(a)
 	case *shardactor.Cancel:

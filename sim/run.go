@@ -127,6 +127,8 @@ func (w *world) messageText(message shardactor.Message) string {
 		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
 	case *shardactor.Explain:
 		return "explain " + w.name(m.TaskID)
+	case *shardactor.TellLeases:
+		return fmt.Sprintf("tell the leases of %d tasks", len(m.Tasks))
 	case *shardactor.Purge:
 		return fmt.Sprintf("purge %s that ended at %d", w.name(m.TaskID), m.EndedAtMs)
 	case *shardactor.Replay:
@@ -164,6 +166,8 @@ func (w *world) effectText(e shardactor.Effect) string {
 			return "explained " + w.name(e.TaskID) + ", which does not wait"
 		}
 		return fmt.Sprintf("explained %s: %+v", w.name(e.TaskID), *e.Waiting)
+	case *shardactor.LeasesTold:
+		return fmt.Sprintf("told leases %+v", e.Leases)
 	case *shardactor.Purged:
 		return "purged " + w.name(e.TaskID)
 	case *shardactor.Replayed:

@@ -393,6 +393,8 @@ func refOf(e shardactor.Effect) uint64 {
 		return e.Ref
 	case *shardactor.Explained:
 		return e.Ref
+	case *shardactor.LeasesTold:
+		return e.Ref
 	case *shardactor.Purged:
 		return e.Ref
 	case *shardactor.Ended:

@@ -146,17 +146,14 @@ func taskOf(r *TaskRecord) *wire.Task {
 	return t
 }
 
-// joinLease adds what a grant decided: it does not rewrite the record.
+// joinLease adds what a grant decided: it does not rewrite the record. When the lease
+// and the run end only the shard knows: the stored ends are not those.
 func joinLease(t *wire.Task, l *Lease) {
 	t.Status = wire.StatusInProgress
 	t.Location = wire.LocationInProgress
 	t.VisibleAtMs = 0
 	t.Deliveries = l.Delivery
 	t.WorkerID = l.WorkerID
-	t.LeaseUntilMs, t.RunUntilMs = l.DeadlineMs, l.RunUntilMs
-	if l.RunUntilMs != 0 {
-		t.LeaseUntilMs = min(l.DeadlineMs, l.RunUntilMs)
-	}
 	t.UpdatedAtMs = max(t.UpdatedAtMs, l.GrantedAtMs)
 }
 
