@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -135,6 +136,7 @@ func (o *object) queueSettings(asked bool) QueueSettings {
 	if asked {
 		inner.judge(math.MaxUint64)
 		inner.checkPolicy(s.Backoff.Policy)
+		inner.checkBase(&s.Backoff)
 	}
 	if inner.err != nil && o.err == nil {
 		o.err = Refuse(inner.err.Code, "backoff."+inner.err.Sentence)
@@ -156,6 +158,15 @@ func (o *object) checkPolicy(policy string) {
 	default:
 		o.refuse(CodeInvalidArgument, backoffPolicy, fmt.Sprintf("must be one of %s, %s, %s, %s, %s",
 			BackoffFixed, BackoffLinear, BackoffExponential, BackoffEqualJitter, BackoffFullJitter))
+	}
+}
+
+// checkBase refuses a first wait above the longest one, which would never be waited.
+func (o *object) checkBase(b *Backoff) {
+	base, most := cmp.Or(b.BaseSeconds, DefaultBackoffBaseSeconds), cmp.Or(b.MaxSeconds, DefaultBackoffMaxSeconds)
+	if base > most {
+		o.refuse(CodeInvalidArgument, backoffBase, fmt.Sprintf("(%d) must not be above maxSeconds (%d); they are %d and %d if left out",
+			base, most, DefaultBackoffBaseSeconds, DefaultBackoffMaxSeconds))
 	}
 }
 
