@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lxzan/gws"
@@ -249,7 +250,11 @@ func closeReason(err error) error {
 	case closeIdle:
 		return errors.New("session ended: the server heard nothing from this client for too long")
 	}
-	return fmt.Errorf("session ended by the server with code %d %s", closed.Code, closed.Reason)
+	reason := strings.TrimSuffix(string(closed.Reason), "; connect again") // which is done here, not by who reads this
+	if reason != "" {
+		reason = ": " + reason
+	}
+	return fmt.Errorf("the server ended the session (close code %d)%s", closed.Code, reason)
 }
 
 // greet says hello and waits for the welcome.
