@@ -157,6 +157,11 @@ func (a *app) workBulk(q client.BulkQuery, limit int, words *bulkWords, work bul
 				return ended(err, true)
 			}
 		}
+		if q.Cursor == "" && all+answer.Remaining == 0 {
+			if err := knownQueue(asks, c, q.Command); err != nil {
+				return err
+			}
+		}
 		if q.Cursor == "" || limit > 0 && all >= int64(limit) {
 			return a.toldBulk(&q, words, all, answer, sample)
 		}
@@ -171,15 +176,14 @@ func (a *app) toldBulk(q *client.BulkQuery, words *bulkWords, all int64, last *c
 	switch {
 	case a.JSON:
 	case q.DryRun:
-		a.say("%d %s of %s %s%s", all, words.what, q.Command, words.would, hint(q.Command, all))
+		a.say("%d %s of %s %s", all, words.what, q.Command, words.would)
 		if len(sample) > 0 {
 			return a.taskTable(sample)
 		}
 	case words.what == deadLetters:
-		a.say("%d %s of %s %s, %d are left%s%s", all, words.what, q.Command, words.became, last.Remaining, failedLeft(q, last),
-			hint(q.Command, all+last.Remaining))
+		a.say("%d %s of %s %s, %d are left%s", all, words.what, q.Command, words.became, last.Remaining, failedLeft(q, last))
 	default:
-		a.say("%d %s of %s %s%s", all, words.what, q.Command, words.became, hint(q.Command, all))
+		a.say("%d %s of %s %s", all, words.what, q.Command, words.became)
 	}
 	return nil
 }

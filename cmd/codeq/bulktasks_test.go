@@ -59,7 +59,11 @@ func TestU05QueueIsMadeOnlyOnPurposeAndDeleted(t *testing.T) {
 		if code != exitNotThere || out != "" {
 			t.Errorf("%q: exit code %d, output %q", args, code, out)
 		}
-		oneSentence(t, err, "there is no queue mial")
+		want := `no queue "mial" is known; --create makes it`
+		if args[1] == "delete" {
+			want = "there is no queue mial"
+		}
+		oneSentence(t, err, want)
 	}
 	h.fine("pause", "mial", "--create")
 	h.fine("resume", "mial")
@@ -74,4 +78,47 @@ func TestU05QueueIsMadeOnlyOnPurposeAndDeleted(t *testing.T) {
 	if code, _, _ := h.run("", "queue", "delete", "mail", "--purge"); code != exitNotThere {
 		t.Errorf("deleted twice: exit code %d", code)
 	}
+}
+
+// Who reads a queue that nobody has used most likely mistook its name. A worker is told,
+// and waits: it may come before the first task.
+func TestQueueThatNobodyHasUsedIsNotShownAsAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fine("enqueue", "mail", "1")
+	for _, args := range [][]string{
+		{"queue", "show", "mial"}, {"tasks", "mial"}, {"tasks", "mial", "--state", "done", "--quiet"},
+		{"dlq", "list", "mial"}, {"dlq", "reasons", "mial"}, {"dlq", "replay", "mial"}, {"dlq", "purge", "mial", "--dry-run"},
+		{"cancel", "mial", "--all"}, {"task", "run", "mial", "--dry-run"}, {"task", "move", "mial", "--to", "3", "--all"},
+		{"pause", "mial"},
+	} {
+		code, out, err := h.run("", args...)
+		if code != exitNotThere || out != "" {
+			t.Errorf("%q: exit code %d, output %q", args, code, out)
+		}
+		oneSentence(t, err, `no queue "mial" is known; did you mean "mail"?`)
+	}
+	for _, args := range [][]string{{"tasks", "mial", "--json"}, {"dlq", "replay", "mial", "--json"}} {
+		if code, _, err := h.run("", args...); code != exitNotThere || !strings.Contains(err, `no queue "mial"`) {
+			t.Errorf("%q: exit code %d, %q", args, code, err)
+		}
+	}
+	// One that is known and has nothing there is none of these.
+	for _, args := range [][]string{{"tasks", "mail", "--state", "delayed"}, {"dlq", "list", "mail"}, {"dlq", "replay", "mail"}, {"queue", "show", "mail"}} {
+		h.fine(args...)
+	}
+}
+
+func TestWorkerIsToldOnceWhyThereIsNoTask(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fine("enqueue", "mail", "1")
+	h.fine("pause", "mail")
+	early := h.work("mial", "--", "cat")
+	early.err.await(t, `no queue "mial" is known; did you mean "mail"?`)
+	held := h.work("mail", "--", "cat")
+	held.err.await(t, `queue mail is paused: it hands out nothing before "codeq resume mail"`)
+	h.fine("enqueue", "mial", "1", "--wait", "30s") // it waits, and works
+	early.stop()
+	held.stop()
 }

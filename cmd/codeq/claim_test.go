@@ -154,3 +154,27 @@ func TestN02StoppedClaimGivesBackWhatItCouldNotPrint(t *testing.T) {
 	}
 	has(t, h.fine("task", id), "PENDING", "failed      0 of 1")
 }
+
+// A task ends once. Who ends it again with the same token hears if another result
+// stands than the one just given.
+func TestAScriptHearsThatAnotherResultStands(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct{ first, same, other []string }{
+		{[]string{`{"n": 1}`}, []string{` {"n": 1} `}, []string{`{"n": 2}`}},
+		{[]string{"--error", "x"}, []string{"--error", "x"}, []string{"--error", "y"}},
+	} {
+		h.fine("enqueue", "hash", "1")
+		id, token, _ := claimed(t, h.fine("claim", "hash"))
+		complete := func(outcome []string) string {
+			code, out, err := h.run("", append([]string{"complete", id, token}, outcome...)...)
+			if code != exitFine || out != "" {
+				t.Errorf("%q: exit code %d, output %q, errors %q", outcome, code, out, err)
+			}
+			return err
+		}
+		if said := complete(c.first) + complete(c.same); said != "" {
+			t.Errorf("%q twice: %q", c.first, said)
+		}
+		oneSentence(t, complete(c.other), "task "+id+" had ended before; its first result stands")
+	}
+}

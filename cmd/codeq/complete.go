@@ -29,13 +29,30 @@ func (c *completeCmd) Run(a *app) error {
 	case c.Error != nil && *c.Error == "":
 		return wrong("--error must not be empty: it says why the task failed")
 	case c.Error != nil:
-		return c.settle(a, client.Fail(*c.Error).Exited(exit))
+		return c.end(a, client.Fail(*c.Error).Exited(exit))
 	}
 	result, err := c.result(a)
 	if err != nil {
 		return err
 	}
-	return c.settle(a, client.Complete(result))
+	return c.end(a, client.Complete(result))
+}
+
+// end ends the task. What has ended already is answered with the record that stands,
+// which may be another one.
+func (c *completeCmd) end(a *app, out client.Outcome) error {
+	answer, err := c.ask(a, out)
+	if err != nil {
+		return err
+	}
+	stands, err := wire.ParseResultRecord(answer.Raw)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(stands.Result, out.Result) || stands.Error != out.Reason {
+		a.complain("task %s had ended before; its first result stands", c.ID)
+	}
+	return c.tell(a, answer)
 }
 
 // result is the argument, or all of standard input. What is no object would be

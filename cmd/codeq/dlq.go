@@ -112,15 +112,6 @@ func (d *dlqPurgeCmd) Run(a *app) error {
 // deadLetters is what replay and purge are about.
 const deadLetters = "dead letters"
 
-// hint is for somebody who named a task whose queue is meant; dead are all letters
-// that were found.
-func hint(command string, dead int64) string {
-	if dead > 0 {
-		return ""
-	}
-	return orOneTask(command)
-}
-
 // failedLeft says how many letters a replay has left because nobody named their
 // cause.
 func failedLeft(q *client.BulkQuery, answer *client.BulkAnswer) string {

@@ -87,11 +87,14 @@ func (d *dlqReasonsCmd) Run(a *app) error {
 	}
 	defer done()
 	all, err := a.allReasons(ctx, c, d)
+	if err == nil && all.Read == 0 {
+		err = knownQueue(ctx, c, d.Command)
+	}
 	if err != nil || a.JSON {
 		return err
 	}
 	if len(all.Reasons) == 0 {
-		a.say("%s has no dead letters%s", d.Command, orOneTask(d.Command))
+		a.say("%s has no dead letters", d.Command)
 		return nil
 	}
 	if err := a.reasonTable(all.Reasons); err != nil {

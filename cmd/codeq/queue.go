@@ -29,7 +29,11 @@ type queueShowCmd struct {
 // Run shows one queue.
 func (q *queueShowCmd) Run(a *app) error {
 	return a.showQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
-		return c.Queue(ctx, q.Command)
+		answer, err := c.Queue(ctx, q.Command)
+		if err == nil && answer.Queue.Unknown {
+			err = noQueue(ctx, c, q.Command, "")
+		}
+		return answer, err
 	}, true)
 }
 
@@ -129,7 +133,7 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("retention", spanOf(e.RetentionSeconds)+from(s.RetentionSeconds != 0))
 	f.add("dlq retention", spanOf(e.DLQRetentionSeconds)+from(s.DLQRetentionSeconds != 0))
 	if s.DLQRetentionSeconds == 0 {
-		f.add("failed letters", fmt.Sprintf("%s%s, and the newest %d of each shard",
+		f.add("failed letters", fmt.Sprintf("%s%s; of each shard at most the newest %d are kept",
 			spanOf(cmp.Or(e.DLQRetentionSeconds, wire.FailedForSeconds)), from(false), wire.MaxFailedLetters))
 	}
 	return f

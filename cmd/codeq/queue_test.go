@@ -16,7 +16,7 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	has(t, h.fine("queue", "set", "hash", "--timeout", "10m", "--ttl", "24h"), "timeout         10m (queue)", "ttl             1d (queue)")
 	has(t, h.fine("queue", "set", "hash", "--ttl", "0s"), "timeout         10m (queue)", "ttl             for ever (server)")
 	has(t, h.fine("resume", "hash"), "no")
-	has(t, h.fine("queue", "show", "clicks"), "spread          no (server)")
+	has(t, h.fine("queue", "show", "hash"), "spread          no (server)")
 	has(t, h.fine("queue", "set", "clicks", "--create", "--spread"), "spread          yes (queue)")
 	for range 40 {
 		h.fine("enqueue", "clicks", "1")

@@ -69,7 +69,32 @@ func (f *createFlag) mayChange(ctx context.Context, c *client.Client, command st
 func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*client.QueueAnswer, error) {
 	now, err := c.Queue(ctx, command)
 	if err == nil && now.Queue.Unknown && !f.Create {
-		err = wire.Refuse(wire.CodeQueueNotFound, fmt.Sprintf("there is no queue %s: it has no task and no settings; --create makes it", command))
+		err = noQueue(ctx, c, command, "; --create makes it")
 	}
 	return now, err
+}
+
+// knownQueue is for commands that found nothing in a queue: it refuses one that nobody
+// has used.
+func knownQueue(ctx context.Context, c *client.Client, command string) error {
+	now, err := c.Queue(ctx, command)
+	if err == nil && now.Queue.Unknown {
+		err = noQueue(ctx, c, command, orOneTask(command))
+	}
+	return err
+}
+
+// noQueue says that nobody has used a queue, which one was meant if a name is near,
+// and else what would be right.
+func noQueue(ctx context.Context, c *client.Client, command, remedy string) error {
+	var names []string
+	if all, err := c.Queues(ctx); err == nil { // without the others the sentence holds as well
+		for i := range all.Queues {
+			names = append(names, all.Queues[i].Command)
+		}
+	}
+	if near := wire.Nearest(command, names); near != "" {
+		remedy = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return &exitError{fmt.Errorf("no queue %q is known%s", command, remedy), exitNotThere}
 }

@@ -53,7 +53,7 @@ func TestU10QuietPrintsIdsAlone(t *testing.T) {
 	}
 	has(t, h.fine("-q", "queue", "show", "mail"), "lease           1m (queue)")
 	has(t, h.fine("-q", "task", made[1]), "priority    3")
-	quiet(exitFine, "tasks", "nothing")
+	quiet(exitFine, "tasks", "mail", "--state", "dlq")
 	quiet(exitNotThere, "claim", "nothing")
 	// An error is no remark.
 	code, _, errs := h.run("", "enqueue", "mail", "--file", fileOf(t, "1\n{\n"), "-q")

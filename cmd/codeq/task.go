@@ -101,7 +101,7 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 	case wire.WaitingPaused:
 		text = "the queue is paused"
 	case wire.WaitingNoWorker:
-		text = "nobody takes its command"
+		text = "no worker takes tasks of this queue"
 	case wire.WaitingNoRoom:
 		text = "no worker that takes its command has room"
 	case wire.WaitingBehind:
@@ -111,7 +111,7 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 	}
 	text = w.Reason + ": " + text
 	if w.BehindKnown {
-		text += fmt.Sprintf(", %d before it", w.Behind)
+		text += fmt.Sprintf("; ready tasks that come before it: %d", w.Behind)
 	}
 	return text
 }

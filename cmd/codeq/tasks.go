@@ -74,7 +74,7 @@ var tasksOf = map[string]string{
 
 // orOneTask is a hint for somebody who named a task where a queue is meant, empty
 // for everybody else. A queue may have such a name, so it is no mistake before
-// nothing was found.
+// there was none.
 func orOneTask(command string) string {
 	if _, ok := wire.ParseTaskID(command); !ok {
 		return ""
@@ -106,7 +106,7 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 		if q.Worker+q.ErrorPart+q.Cause+string(q.Status) != "" {
 			matching = " that match"
 		}
-		a.say("%s has no %s%s%s", printable(q.Command), tasksOf[q.State], matching, orOneTask(q.Command))
+		a.say("%s has no %s%s", printable(q.Command), tasksOf[q.State], matching)
 	default:
 		err = show(tasks)
 	}
@@ -120,7 +120,7 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 // it came, in a line of its own, and with --quiet its ids, and keeps none.
 func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery, most int) ([]*wire.Task, string, error) {
 	var tasks []*wire.Task
-	for {
+	for found := 0; ; {
 		q.Limit = min(most, wire.MaxListTasks)
 		page, err := c.Tasks(ctx, q)
 		switch {
@@ -137,7 +137,10 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 		if err != nil {
 			return nil, "", err
 		}
-		most, q.Cursor = most-len(page.Tasks), page.Cursor
+		found, most, q.Cursor = found+len(page.Tasks), most-len(page.Tasks), page.Cursor
+		if q.Cursor == "" && found == 0 {
+			return nil, "", knownQueue(ctx, c, q.Command)
+		}
 		if q.Cursor == "" || most <= 0 {
 			return tasks, q.Cursor, nil
 		}

@@ -37,14 +37,19 @@ func TestTasksOfAQueueAreListed(t *testing.T) {
 	}
 	has(t, h.fine("tasks", "hash", "--json"), `{"tasks":[{"id":`)
 	code, out, err = h.run("", "tasks", "nothing", "--state", "dlq")
+	if code != exitNotThere || out != "" {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+	oneSentence(t, err, `no queue "nothing" is known`)
+	code, out, err = h.run("", "tasks", "hash", "--state", "dlq")
 	if code != exitFine || out != "" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
-	oneSentence(t, err, "nothing has no dead letters")
-	_, _, err = h.run("", "tasks", ids[0])
-	oneSentence(t, err, ids[0]+` has no ready tasks; "codeq task `+ids[0]+`" shows the task of this id`)
-	_, _, err = h.run("", "dlq", "purge", ids[0])
-	oneSentence(t, err, "0 are left; \"codeq task "+ids[0])
+	oneSentence(t, err, "hash has no dead letters")
+	for _, args := range [][]string{{"tasks", ids[0]}, {"dlq", "purge", ids[0]}} {
+		_, _, err = h.run("", args...)
+		oneSentence(t, err, `no queue "`+ids[0]+`" is known; "codeq task `+ids[0]+`" shows the task of this id`)
+	}
 	has(t, h.fine("tasks", "hash", "--status", "pending"), ids...)
 	has(t, h.fine("tasks", "hash", "--status", "Pending", "--state", "DELAYED"), later)
 	_, _, err = h.run("", "tasks", "hash", "--status", "failed")

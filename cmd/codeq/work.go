@@ -89,7 +89,7 @@ func (w *workCmd) Run(a *app) error {
 	a.detach()
 	p.say = a.complain
 	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose}).to
-	shift := &shift{app: a, command: w.Command, window: w.Window, program: p}
+	shift := &shift{app: a, client: c, command: w.Command, window: w.Window, program: p}
 	p.begins = shift.begins
 	worker, err := c.NewWorker(client.WorkerOptions{
 		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
@@ -116,10 +116,13 @@ func (w *workCmd) name() string {
 // are called from the worker's loop, begins from the goroutine of each delivery.
 type shift struct {
 	app     *app
+	client  *client.Client
 	command string
 	window  int
 	greeted bool
 	program *program
+	// look begins, once, to say why there may be no task for a while.
+	look func()
 }
 
 // run lets the worker work and passes the signals on: the first drains, the
@@ -143,8 +146,11 @@ func (s *shift) run(worker *client.Worker) error {
 			cancel(s.stoppedHard())
 		}
 	})
+	asks, stop := context.WithCancel(ctx)
+	s.look = func() { watch.Go(func() { s.sayQueue(asks) }) }
 	err := worker.Run(ctx)
 	close(over)
+	stop()
 	watch.Wait()
 	if err == errStoppedIdle { // and no more, as that outcomes are left
 		err = nil
@@ -205,6 +211,23 @@ func (s *shift) connected(welcome *wire.Welcome) {
 	}
 	s.greeted = true
 	s.app.say("working on %s, %d at a time, as %s; Ctrl-C stops", s.command, s.window, welcome.WorkerID)
+	s.look()
+}
+
+// sayQueue says why a queue may have no task for a while: a worker may come before the
+// first one. A token for workers alone may not ask, and is told nothing.
+func (s *shift) sayQueue(ctx context.Context) {
+	if s.command == wire.AllCommands {
+		return
+	}
+	answer, err := s.client.Queue(ctx, s.command)
+	switch {
+	case err != nil:
+	case answer.Queue.Unknown:
+		s.app.say("%s", noQueue(ctx, s.client, s.command, "; waiting for its first task"))
+	case answer.Queue.Paused:
+		s.app.say("queue %s is paused: it hands out nothing before \"codeq resume %s\"", s.command, s.command)
+	}
 }
 
 // begins says that the program runs for a task.
