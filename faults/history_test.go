@@ -180,7 +180,7 @@ func (w *walk) onTheCommandLine(lines []wire.HistoryLine) {
 			printed = append(printed, strings.Join(strings.Fields(line), " "))
 		}
 	}
-	moment := func(ms int64) string { return time.UnixMilli(ms).Format("2006-01-02 15:04:05.000 -0700") }
+	moment := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 	for _, l := range lines {
 		cause := l.Cause
 		if l.CloseCode != 0 {
@@ -190,7 +190,7 @@ func (w *walk) onTheCommandLine(lines []wire.HistoryLine) {
 		if l.Error != "" {
 			said = fmt.Sprintf(", exit code %d: %s", l.Exit.Code, l.Error)
 		}
-		want = append(want, fmt.Sprintf("delivery %d %s, %s to %s (%s), worker %s%s", l.Delivery, cause, moment(l.FromMs), moment(l.ToMs), lasted, l.WorkerID, said))
+		want = append(want, fmt.Sprintf("delivery %d %s, %s for %s, worker %s%s", l.Delivery, cause, moment(l.FromMs), lasted, l.WorkerID, said))
 	}
 	if !slices.Equal(printed, want) {
 		w.t.Errorf("codeq task prints\n%s\nof deliveries, want\n%s", strings.Join(printed, "\n"), strings.Join(want, "\n"))
