@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ type bulkFilter struct {
 	Attempts  int      `help:"Only those of which at least so many executions have failed."`
 	Match     []string `sep:"none" placeholder:"NAME=VALUE" help:"Only those whose payload has this member, like customer=42 or customer.id=42. May be given four times; all must hold."`
 	DryRun    bool     `help:"Do nothing, say how many there are and show some of them."`
+	Cursor    string   `help:"Go on where the same command was stopped, with what was there when it began."`
 }
 
 // into puts the filter into a query.
@@ -33,8 +32,8 @@ func (f *bulkFilter) into(q *client.BulkQuery) error {
 	if len(f.Match) > wire.MaxFilterMembers {
 		return wrong("--match may be given %d times, got %d", wire.MaxFilterMembers, len(f.Match))
 	}
-	q.Worker, q.ErrorPart, q.KeyPrefix, q.Priority, q.MinAttempts, q.DryRun =
-		f.Worker, f.ErrorPart, f.KeyPrefix, f.Priority, f.Attempts, f.DryRun
+	q.Worker, q.ErrorPart, q.KeyPrefix, q.Priority, q.MinAttempts, q.DryRun, q.Cursor =
+		f.Worker, f.ErrorPart, f.KeyPrefix, f.Priority, f.Attempts, f.DryRun, f.Cursor
 	for _, text := range f.Match {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -105,88 +104,9 @@ const (
 	bulkPart = 1000
 	// answerFor is how long after a stop an answer is waited for, for its count.
 	answerFor = 5 * time.Second
+	// toldEvery is how often a command that goes on for long says how far it came.
+	toldEvery = 10 * time.Second
 )
-
-// bulkWords say what is done: "12 <what> of <command> <became>".
-type bulkWords struct{ what, became, would string }
-
-// bulkCall is one request of the many that a command makes.
-type bulkCall func(*client.Client, context.Context, client.BulkQuery) (*client.BulkAnswer, error)
-
-// workBulk sends requests until there is no more to do, or as many as the limit
-// are done; 0 is no limit. However it ends, it says how many are done. With --json
-// each answer is a line as it came. A dry run shows some of the tasks.
-func (a *app) workBulk(q client.BulkQuery, limit int, words *bulkWords, work bulkCall) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	asks, release := endsLater(ctx, answerFor)
-	defer release()
-	var all int64
-	var sample []*wire.Task
-	ended := func(err error, counted bool) error {
-		if all == 0 && ctx.Err() == nil && counted || q.DryRun {
-			return err
-		}
-		rest := ""
-		if !counted {
-			rest = ", and perhaps some of the request that was not answered"
-		}
-		return fmt.Errorf("%d %s of %s %s before this ended%s: %w", all, words.what, q.Command, words.became, rest, err)
-	}
-	for {
-		q.Limit = bulkPart
-		if q.DryRun {
-			q.Limit = wire.MaxEndedTasks
-		}
-		if limit > 0 {
-			q.Limit = int(min(int64(limit)-all, int64(q.Limit)))
-		}
-		answer, err := work(c, asks, q)
-		if err != nil {
-			return ended(err, !errors.Is(err, client.ErrOutcomeUnknown))
-		}
-		all, q.Cursor = all+answer.Done, answer.Cursor
-		if len(sample) == 0 {
-			sample = answer.Sample
-		}
-		if a.JSON {
-			if err := a.writeLine(answer.Raw); err != nil {
-				return ended(err, true)
-			}
-		}
-		if q.Cursor == "" && all+answer.Remaining == 0 {
-			if err := knownQueue(asks, c, q.Command); err != nil {
-				return err
-			}
-		}
-		if q.Cursor == "" || limit > 0 && all >= int64(limit) {
-			return a.toldBulk(&q, words, all, answer, sample)
-		}
-		if ctx.Err() != nil {
-			return ended(context.Cause(ctx), true)
-		}
-	}
-}
-
-// toldBulk says what a command has done with all, by its last answer.
-func (a *app) toldBulk(q *client.BulkQuery, words *bulkWords, all int64, last *client.BulkAnswer, sample []*wire.Task) error {
-	switch {
-	case a.JSON:
-	case q.DryRun:
-		a.say("%d %s of %s %s", all, words.what, q.Command, words.would)
-		if len(sample) > 0 {
-			return a.taskTable(sample)
-		}
-	case words.what == deadLetters:
-		a.say("%d %s of %s %s, %d are left%s", all, words.what, q.Command, words.became, last.Remaining, failedLeft(q, last))
-	default:
-		a.say("%d %s of %s %s", all, words.what, q.Command, words.became)
-	}
-	return nil
-}
 
 // endsLater is a context that ends so much later than ctx: a request that is under
 // way at a stop may be answered still. Call the returned function when done.

@@ -31,7 +31,7 @@ func TestU05TasksAreNamedByFilter(t *testing.T) {
 	says("codeq: 2 tasks of mail are cancelled\n", "cancel", "mail", "--match", "customer=42", "--state", "ready", "--limit", "2")
 	says("codeq: 4 tasks of mail are cancelled\n", "task", "cancel", "mail", "--match", "customer=42", "--older-than", "0s", "--newer-than", "1h")
 	h.fine("enqueue", "mail", `{"customer":50}`, "--delay", "1h")
-	says("codeq: 1 delayed tasks of mail are ready\n", "task", "run", "mail", "--all")
+	says("codeq: 1 delayed task of mail is ready\n", "task", "run", "mail", "--all")
 	says("codeq: 16 tasks of mail are cancelled\n", "task", "cancel", "mail", "--all")
 	id := strings.TrimSpace(h.fine("enqueue", "mail", "1", "--delay", "1h", "--quiet"))
 	has(t, h.fine("task", "move", id, "--to", "3"), "priority", "3", "delayed")

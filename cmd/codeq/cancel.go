@@ -22,5 +22,5 @@ func (t *cancelCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.workBulk(q, t.Limit, &bulkWords{what: "tasks", became: "are cancelled", would: "would be cancelled"}, (*client.Client).CancelTasks)
+	return a.workBulk(q, t.Limit, &bulkWords{what: "task", became: "are cancelled", would: "would be cancelled"}, (*client.Client).CancelTasks)
 }

@@ -82,7 +82,7 @@ func (d *dlqReplayCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetters, became: "are ready again", would: "would be ready again"}, (*client.Client).ReplayQueue)
+	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetter, became: "are ready again", would: "would be ready again"}, (*client.Client).ReplayQueue)
 }
 
 type dlqPurgeCmd struct {
@@ -106,11 +106,11 @@ func (d *dlqPurgeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetters, became: "are gone", would: "would be gone"}, (*client.Client).PurgeQueue)
+	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetter, became: "are gone", would: "would be gone"}, (*client.Client).PurgeQueue)
 }
 
-// deadLetters is what replay and purge are about.
-const deadLetters = "dead letters"
+// deadLetter is what replay and purge are about.
+const deadLetter = "dead letter"
 
 // failedLeft says how many letters a replay has left because nobody named their
 // cause.

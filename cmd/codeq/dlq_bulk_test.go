@@ -93,7 +93,7 @@ func TestN23CountIsToldHoweverAReplayEnds(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	said := tt.err.String()
-	oneSentence(t, said, "stopped by interrupt")
+	oneSentence(t, said, "stopped by interrupt; the same command with --cursor next goes on\n")
 	// The stop comes while the second request is under way, or just after.
 	if !strings.Contains(said, "2000 dead letters of q are ready again before this ended: ") &&
 		!strings.Contains(said, "3000 dead letters of q are ready again before this ended: ") {
@@ -110,7 +110,7 @@ func TestN23CountIsToldHoweverAReplayEnds(t *testing.T) {
 		"the server refuses": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = fmt.Fprint(w, `{"error":"no more","code":"forbidden","retryable":false}`) // as above
-		}, exitFailed, "1000 dead letters of q are ready again before this ended: no more (forbidden)"},
+		}, exitFailed, "1000 dead letters of q are ready again before this ended: no more (forbidden); the same command with --cursor next goes on\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errs := codeq("", "--url", deadServer(t, c.second), "dlq", "replay", "q", "--limit", "100000")

@@ -66,8 +66,8 @@ func TestDeadLettersAreListedGroupedAndPurged(t *testing.T) {
 		}
 	}
 	says("0 dead letters of brittle are gone, 3 are left", "purge", "brittle", "--older-than", "24h")
-	says("1 dead letters of brittle are gone, 2 are left", "purge", "brittle", "--error", "close")
-	says("1 dead letters of brittle are ready again, 1 are left", "replay", "brittle", "--error", "open", "--limit", "1")
+	says("1 dead letter of brittle is gone, 2 are left", "purge", "brittle", "--error", "close")
+	says("1 dead letter of brittle is ready again, 1 is left", "replay", "brittle", "--error", "open", "--limit", "1")
 	has(t, h.fine("dlq", "purge", "brittle", "--json"), `{"purged":1,"remaining":0}`)
 	for _, bad := range [][]string{
 		{"purge", "brittle", "--limit", "0"}, {"purge", "no name"}, {"purge", "brittle", "--older-than", "-1h"},
@@ -112,9 +112,9 @@ func TestU01FailedTasksAreFoundCountedAndReplayed(t *testing.T) {
 		_, _, errs := h.run("", append([]string{"dlq"}, args...)...)
 		has(t, errs, want)
 	}
-	says("1 dead letters of brittle are ready again, 2 are left; 2 of them ended FAILED by their worker, --cause failed replays those", "replay", "brittle")
-	says("1 dead letters of brittle are ready again, 1 are left\n", "replay", "brittle", "--cause", "failed", "--limit", "1")
-	says("0 dead letters of brittle are gone, 1 are left\n", "purge", "brittle", "--cause", "exhausted")
+	says("1 dead letter of brittle is ready again, 2 are left; 2 of them ended FAILED by their worker, --cause failed replays those", "replay", "brittle")
+	says("1 dead letter of brittle is ready again, 1 is left\n", "replay", "brittle", "--cause", "failed", "--limit", "1")
+	says("0 dead letters of brittle are gone, 1 is left\n", "purge", "brittle", "--cause", "exhausted")
 	for _, args := range [][]string{{"list"}, {"reasons"}, {"replay"}, {"purge"}} {
 		if code, _, errs := h.run("", "dlq", args[0], "brittle", "--cause", "bad"); code != exitWrong {
 			t.Errorf("%s by an unknown cause ends with %d: %s", args[0], code, errs)

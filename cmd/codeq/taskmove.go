@@ -27,7 +27,7 @@ func (t *taskRunCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.workBulk(q, t.Limit, &bulkWords{what: "delayed tasks", became: "are ready", would: "would be ready"}, (*client.Client).RunTasks)
+	return a.workBulk(q, t.Limit, &bulkWords{what: "delayed task", became: "are ready", would: "would be ready"}, (*client.Client).RunTasks)
 }
 
 type taskMoveCmd struct {
@@ -54,7 +54,7 @@ func (t *taskMoveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	words := &bulkWords{what: "waiting tasks", became: fmt.Sprintf("have priority %d", t.To), would: fmt.Sprintf("would get priority %d", t.To)}
+	words := &bulkWords{what: "waiting task", became: fmt.Sprintf("have priority %d", t.To), would: fmt.Sprintf("would get priority %d", t.To)}
 	return a.workBulk(q, t.Limit, words, func(c *client.Client, ctx context.Context, q client.BulkQuery) (*client.BulkAnswer, error) {
 		return c.MoveTasks(ctx, q, t.To)
 	})

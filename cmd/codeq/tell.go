@@ -151,6 +151,7 @@ func (b *bulk) unanswered() string {
 	return counted(b.unknown, "line") + " without an answer (the server may or may not have taken them)"
 }
 
+// counted is a number of things whose name has a plural in s.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"codeq/client"
+	"codeq/wire"
+)
+
+// bulkWords say what is done with tasks, or with one: "12 <what>s of mail <became>".
+type bulkWords struct{ what, became, would string }
+
+// bulkCall is one request of the many that a command makes.
+type bulkCall func(*client.Client, context.Context, client.BulkQuery) (*client.BulkAnswer, error)
+
+// bulkWork does something with many tasks, one request at a time.
+type bulkWork struct {
+	*bulkWords
+	app    *app
+	query  client.BulkQuery
+	limit  int // 0 is no limit
+	done   int64
+	sample []*wire.Task
+}
+
+// workBulk sends requests until there is no more to do, or as many as the limit
+// are done; 0 is no limit. It says every toldEvery, and however it ends, how many are
+// done. With --json each answer is a line as it came. A dry run shows some of the
+// tasks.
+func (a *app) workBulk(q client.BulkQuery, limit int, words *bulkWords, work bulkCall) error {
+	ctx, c, done, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer done()
+	asks, release := endsLater(ctx, answerFor)
+	defer release()
+	w := &bulkWork{bulkWords: words, app: a, query: q, limit: limit}
+	for told := time.Now(); ; {
+		answer, err := work(c, asks, w.next())
+		if err != nil {
+			return w.ended(ctx, err, !errors.Is(err, client.ErrOutcomeUnknown))
+		}
+		w.done, w.query.Cursor = w.done+answer.Done, answer.Cursor
+		if len(w.sample) == 0 {
+			w.sample = answer.Sample
+		}
+		if a.JSON {
+			if err := a.writeLine(answer.Raw); err != nil {
+				return w.ended(ctx, err, true)
+			}
+		}
+		if answer.Cursor == "" && w.done+answer.Remaining == 0 {
+			if err := knownQueue(asks, c, q.Command); err != nil {
+				return err
+			}
+		}
+		if answer.Cursor == "" || limit > 0 && w.done >= int64(limit) {
+			return w.told(asks, c, answer)
+		}
+		if ctx.Err() != nil {
+			return w.ended(ctx, context.Cause(ctx), true)
+		}
+		if time.Since(told) >= toldEvery {
+			told = time.Now()
+			a.say("%s so far", w.count())
+		}
+	}
+}
+
+// next is what the next request asks for.
+func (w *bulkWork) next() client.BulkQuery {
+	q := w.query
+	if q.Limit = bulkPart; q.DryRun {
+		q.Limit = wire.MaxEndedTasks
+	}
+	if w.limit > 0 {
+		q.Limit = int(min(int64(w.limit)-w.done, int64(q.Limit)))
+	}
+	return q
+}
+
+// ended says how many are done, and how to go on, when it ended early: counted tells
+// whether every request was answered.
+func (w *bulkWork) ended(ctx context.Context, err error, counted bool) error {
+	if w.query.DryRun || w.done == 0 && w.query.Cursor == "" && counted && ctx.Err() == nil {
+		return err
+	}
+	rest, goOn := "", "; the same command is about those that are left"
+	if !counted {
+		// The error says already that it can be done again.
+		rest, goOn = ", and perhaps some of the request that was not answered", ""
+	}
+	if w.query.Cursor != "" {
+		goOn = "; the same command with --cursor " + w.query.Cursor + " goes on"
+	}
+	return fmt.Errorf("%s before this ended%s: %w%s", w.count(), rest, err, goOn)
+}
+
+// count says how many are done, or would be.
+func (w *bulkWork) count() string {
+	became := w.became
+	if w.query.DryRun {
+		became = w.would
+	}
+	if w.done == 1 {
+		became = isNotAre.Replace(became)
+	}
+	return fmt.Sprintf("%s of %s %s", counted(int(w.done), w.what), w.query.Command, became)
+}
+
+// isNotAre puts what is said of many into what is said of one.
+var isNotAre = strings.NewReplacer("are ", "is ", "have ", "has ")
+
+// told says what has become of all, by the last answer.
+func (w *bulkWork) told(_ context.Context, _ *client.Client, last *client.BulkAnswer) error {
+	a := w.app
+	switch {
+	case a.JSON:
+	case w.query.DryRun:
+		a.say("%s", w.count())
+		if len(w.sample) > 0 {
+			return a.taskTable(w.sample)
+		}
+	case w.what == deadLetter:
+		left := fmt.Sprintf("%d are left", last.Remaining)
+		if last.Remaining == 1 {
+			left = "1 is left"
+		}
+		a.say("%s, %s%s", w.count(), left, failedLeft(&w.query, last))
+	default:
+		a.say("%s", w.count())
+	}
+	return nil
+}
