@@ -65,7 +65,7 @@ type DeleteOptions struct {
 }
 
 // DeleteAnswer says whether the queue is gone, or else how many tasks of it, ended
-// ones not counted, are left to remove, and is the answer as it came.
+// ones too, are left to remove, and is the answer as it came.
 type DeleteAnswer struct {
 	Deleted   bool
 	Remaining int64

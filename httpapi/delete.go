@@ -42,7 +42,7 @@ func (a *api) deleteQueue(c *call) answer {
 	case !figures.Deleting:
 		// Whoever was faster has begun the same.
 		if refusal := a.change(q, shardactor.SettingsChange{Delete: d}); refusal != nil && refusal.Code != wire.CodeQueueDeleted {
-			return refuse(refusal)
+			return refuse(notEmpty(refusal, figures, d.Purge))
 		}
 	}
 	return a.untilDeleted(c, q)
@@ -66,6 +66,26 @@ func (a *api) untilDeleted(c *call, q store.QueueKey) answer {
 	if figures == nil {
 		return failed
 	}
-	left := figures.Ready + figures.Delayed + figures.InProgress + figures.Dead
-	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":false,"remaining":%d}`, left)}
+	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":false,"remaining":%d}`, allTasks(figures))}
+}
+
+// allTasks is how many tasks a queue has, whatever their state.
+func allTasks(f *wire.QueueFigures) int64 {
+	return f.Ready + f.Delayed + f.InProgress + f.Dead + f.Ended
+}
+
+// notEmpty gives the refusal of a shard the figures of the whole queue, which were
+// read before; those that it had no task by then are as they were.
+func notEmpty(refusal *wire.Error, f *wire.QueueFigures, purge bool) *wire.Error {
+	all := allTasks(f)
+	switch {
+	case refusal.Code != wire.CodeQueueNotEmpty:
+	case !purge && all > 0:
+		return wire.Refuse(refusal.Code, fmt.Sprintf("queue %s has tasks: %d that have not ended, %d dead letters, %d ended otherwise; "+
+			"have them purged with it, or let them end and be removed first", f.Command, all-f.Dead-f.Ended, f.Dead, f.Ended))
+	case purge && f.InProgress > 0:
+		return wire.Refuse(refusal.Code, fmt.Sprintf("queue %s has tasks in progress: %d; wait for their end, or have them cancelled with it",
+			f.Command, f.InProgress))
+	}
+	return refusal
 }

@@ -35,8 +35,8 @@ func (d *QueueDelete) mayDelete(q *queue) *wire.Error {
 		return wire.Refuse(wire.CodeQueueNotEmpty,
 			"the queue has tasks, ended ones included; have them purged with it, or let them end and be removed first")
 	case !d.CancelRunning && c.InProgress > 0:
-		return wire.Refuse(wire.CodeQueueNotEmpty, fmt.Sprintf(
-			"the queue has tasks in progress, %d in a shard; wait for their end, or have them cancelled with it", c.InProgress))
+		return wire.Refuse(wire.CodeQueueNotEmpty,
+			"the queue has tasks in progress; wait for their end, or have them cancelled with it")
 	}
 	return nil
 }

@@ -109,6 +109,7 @@ func (h *heads) sumUp(q QueueKey, c *Counters, f *wire.QueueFigures) error {
 	f.Delayed += c.Delayed
 	f.InProgress += c.InProgress
 	f.Dead += c.Dead
+	f.Ended += c.Done
 	for cause, n := range c.DeadBy {
 		f.DeadBy[cause] += n
 	}

@@ -133,7 +133,7 @@ func TestFiguresAreSummedOverShards(t *testing.T) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	want := wire.QueueFigures{
-		Command: "c", TenantID: "t", Ready: 4, Delayed: 2, InProgress: 2, Dead: 2, DeadBy: [wire.DeadKinds]int64{wire.DeadExhausted: 2}, OldestReadyAtMs: oldest,
+		Command: "c", TenantID: "t", Ready: 4, Delayed: 2, InProgress: 2, Dead: 2, Ended: 2, DeadBy: [wire.DeadKinds]int64{wire.DeadExhausted: 2}, OldestReadyAtMs: oldest,
 		Settings: wire.QueueSettings{Spread: true},
 	}
 	if got[1] != want {

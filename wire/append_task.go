@@ -137,6 +137,9 @@ type QueueFigures struct {
 	Delayed    int64
 	InProgress int64
 	Dead       int64
+	// Ended are those that have ended and are no dead letters. Only the server knows
+	// it: no answer has this figure.
+	Ended int64
 	// DeadBy are the dead letters of each cause.
 	DeadBy          [DeadKinds]int64
 	Paused          bool

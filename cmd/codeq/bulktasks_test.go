@@ -73,7 +73,8 @@ func TestU05QueueIsMadeOnlyOnPurposeAndDeleted(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("a queue with a task: exit code %d", code)
 	}
-	oneSentence(t, err, "the queue has tasks")
+	oneSentence(t, err, "queue mail has tasks: 1 that have not ended, 0 dead letters, 0 ended otherwise; have them purged with it, "+
+		"or let them end and be removed first (queue_not_empty); --purge deletes it with them\n")
 	has(t, h.fine("queue", "delete", "mail", "--purge", "--json"), `{"deleted":true}`)
 	if code, _, _ := h.run("", "queue", "delete", "mail", "--purge"); code != exitNotThere {
 		t.Errorf("deleted twice: exit code %d", code)

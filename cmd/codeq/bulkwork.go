@@ -107,10 +107,15 @@ func (w *bulkWork) count() string {
 	if w.query.DryRun {
 		became = w.would
 	}
-	if w.done == 1 {
+	return countedOf(w.done, w.what, w.query.Command, became)
+}
+
+// countedOf says what became of so many tasks of a queue.
+func countedOf(n int64, what, command, became string) string {
+	if n == 1 {
 		became = isNotAre.Replace(became)
 	}
-	return fmt.Sprintf("%s of %s %s", counted(int(w.done), w.what), w.query.Command, became)
+	return fmt.Sprintf("%s of %s %s", counted(int(n), what), command, became)
 }
 
 // isNotAre puts what is said of many into what is said of one.

@@ -115,7 +115,7 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f := &fields{}
 	f.add("queue", q.Command)
-	f.add("paused", yesOrNo(q.Paused))
+	f.add("paused", pausedOf(q))
 	f.add("ready", fmt.Sprint(q.Ready))
 	f.add("delayed", fmt.Sprint(q.Delayed))
 	f.add("in progress", fmt.Sprint(q.InProgress))

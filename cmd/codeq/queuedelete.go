@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"codeq/client"
@@ -16,13 +17,16 @@ type queueDeleteCmd struct {
 
 // Help is the longer text of "codeq queue delete --help".
 func (q *queueDeleteCmd) Help() string {
-	return `Without --purge only a queue without tasks is deleted, ended ones included. Its settings go with it, and its name makes a new queue with the next task that is posted. While it is deleted, its tasks are handed to nobody and new ones are refused. A stop of this program, or of the server, does not stop it: the server goes on.`
+	return `Without --purge only a queue without tasks is deleted, ended ones included. Its settings go with it, and its name makes a new queue with the next task that is posted. While it is deleted, its tasks are handed to nobody and new ones are refused. A stop of this program, or of the server, does not stop it: the server goes on. The same command waits for it then, also without --purge.`
 }
 
 // Run deletes a queue and waits until it is gone.
 func (q *queueDeleteCmd) Run(a *app) error {
 	if refusal := wire.CheckCommand(q.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
+	}
+	if q.CancelRunning && !q.Purge {
+		return wrong("--cancel-running needs --purge: a task that is cancelled has ended and goes with the queue only so")
 	}
 	ctx, c, done, err := a.connect()
 	if err != nil {
@@ -31,11 +35,15 @@ func (q *queueDeleteCmd) Run(a *app) error {
 	defer done()
 	for begun := false; ; begun = true {
 		answer, err := c.DeleteQueue(ctx, q.Command, client.DeleteOptions{Purge: q.Purge, CancelRunning: q.CancelRunning})
+		var refusal *wire.Error
+		if begun && errors.As(err, &refusal) && refusal.Code == wire.CodeQueueNotFound {
+			answer, err = &client.DeleteAnswer{Deleted: true, Raw: []byte(`{"deleted":true}`)}, nil // it went between the two
+		}
 		if err != nil && begun {
-			return fmt.Errorf("the server goes on to delete %s, which is marked: %w", q.Command, err)
+			return q.goesOn(ctx, err)
 		}
 		if err != nil {
-			return err
+			return q.withFlag(err)
 		}
 		if a.JSON {
 			if err := a.writeLine(answer.Raw); err != nil {
@@ -46,8 +54,33 @@ func (q *queueDeleteCmd) Run(a *app) error {
 			a.say("queue %s is deleted", q.Command)
 			return nil
 		}
-		a.say("%d tasks of %s are left to remove", answer.Remaining, q.Command)
+		a.say("%s", countedOf(answer.Remaining, "task", q.Command, "are left to remove"))
 	}
+}
+
+// goesOn is the end of a wait for a deletion that the server has begun. That no answer
+// came leaves no doubt about it.
+func (q *queueDeleteCmd) goesOn(ctx context.Context, err error) error {
+	said := fmt.Sprintf("the server goes on to delete %s, and \"codeq queue delete %s\" waits for it", q.Command, q.Command)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", said, context.Cause(ctx))
+	case errors.Is(err, client.ErrOutcomeUnknown):
+		return tryAgain("%s: no answer came", said)
+	}
+	return fmt.Errorf("%s: %w", said, err)
+}
+
+// withFlag names the flag with which a queue that has tasks is deleted.
+func (q *queueDeleteCmd) withFlag(err error) error {
+	var refusal *wire.Error
+	if !errors.As(err, &refusal) || refusal.Code != wire.CodeQueueNotEmpty {
+		return err
+	}
+	if q.Purge {
+		return fmt.Errorf("%w; --cancel-running cancels them", err)
+	}
+	return fmt.Errorf("%w; --purge deletes it with them", err)
 }
 
 // createFlag is for commands that give settings to a queue.

@@ -25,13 +25,22 @@ func (q *queuesCmd) Run(a *app) error {
 	return a.queueTable(answer.Queues)
 }
 
+// pausedOf says whether the tasks of a queue are kept from workers, and whether because
+// it is being deleted.
+func pausedOf(q *wire.QueueFigures) string {
+	if q.Deleting {
+		return "deleting"
+	}
+	return yesOrNo(q.Paused)
+}
+
 func (a *app) queueTable(queues []wire.QueueFigures) error {
 	t := a.table(
 		column{name: "COMMAND", least: 16}, column{name: "READY"}, column{name: "DELAYED", spare: 2}, column{name: "IN PROGRESS"},
 		column{name: "DEAD"}, column{name: "PAUSED", spare: 1, state: true}, column{name: "OLDEST READY", spare: 3},
 	)
 	for _, q := range queues {
-		t.row(q.Command, q.Ready, q.Delayed, q.InProgress, q.Dead, yesOrNo(q.Paused), a.moment(q.OldestReadyAtMs))
+		t.row(q.Command, q.Ready, q.Delayed, q.InProgress, q.Dead, pausedOf(&q), a.moment(q.OldestReadyAtMs))
 	}
 	return t.write()
 }

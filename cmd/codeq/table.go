@@ -39,7 +39,7 @@ var colours = map[string]string{
 
 	"live": green, "draining": yellow, "grace": yellow,
 
-	"yes": yellow, // paused
+	"yes": yellow, "deleting": red, // paused
 }
 
 // column is one column of a table.
