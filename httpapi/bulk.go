@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/store"
@@ -110,7 +112,14 @@ func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
 	if err != nil {
 		return a.failedRead(c, err)
 	}
-	c.record.Int("done", w.done).RawJSON("request", wire.AppendBulkRequest(nil, wire.BulkMove, req, ""))
+	if req.DryRun {
+		c.record = a.recordOf(c, zerolog.DebugLevel) // it changes nothing
+	}
+	members := wire.BulkCancel
+	if kind.notPriority != nil {
+		members = wire.BulkMove
+	}
+	c.record.Int("done", w.done).RawJSON("request", wire.AppendBulkRequest(nil, members, req, ""))
 	if w.refuse != nil && w.done == 0 {
 		return refuse(w.refuse)
 	}

@@ -160,8 +160,7 @@ func (a *api) pass(c *call, v *verb) answer {
 		return refuse(wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+v.scope))
 	}
 	if v.isAdmin() {
-		c.record = a.o.Log.Info().Str("requestId", c.requestID).Str("tenant", who.Tenant).Str("subject", who.Subject).
-			Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
+		c.record = a.recordOf(c, zerolog.InfoLevel)
 	}
 	if c.r.ContentLength != 0 && (v.method == http.MethodGet || v.method == http.MethodDelete) {
 		if refusal := c.readBareBody(); refusal != nil {
@@ -169,6 +168,13 @@ func (a *api) pass(c *call, v *verb) answer {
 		}
 	}
 	return a.handle(c, v)
+}
+
+// recordOf begins the line of the log about what an admin does, nil at a level that is
+// not written.
+func (a *api) recordOf(c *call, level zerolog.Level) *zerolog.Event {
+	return a.o.Log.WithLevel(level).Str("requestId", c.requestID).Str("tenant", c.who.Tenant).Str("subject", c.who.Subject).
+		Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
 }
 
 // handle reads the parameters of a request that may be made, and hands it to its

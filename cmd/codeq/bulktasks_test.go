@@ -23,9 +23,12 @@ func TestU05TasksAreNamedByFilter(t *testing.T) {
 		}
 		return out
 	}
-	shown := says("codeq: 6 tasks of mail would be cancelled\n", "task", "cancel", "mail", "--match", "customer=42", "--dry-run")
-	if strings.Count(shown, "PENDING") != 5 {
+	shown := says("", "task", "cancel", "mail", "--match", "customer=42", "--dry-run")
+	if !strings.HasPrefix(shown, "6 tasks of mail would be cancelled\nTASK ") || strings.Count(shown, `{"customer":42`) != 5 {
 		t.Errorf("the dry run shows %s", shown)
+	}
+	if ids := says("", "task", "cancel", "mail", "--match", "customer=42", "--dry-run", "-q"); strings.Count(ids, "\n") != 5 || len(ids) != 5*37 {
+		t.Errorf("the quiet dry run shows %s", ids)
 	}
 	says("codeq: 5 waiting tasks of mail have priority 7\n", "task", "move", "mail", "--to", "7", "--match", "customer=41", "--match", "to.city=Bonn")
 	says("codeq: 2 tasks of mail are cancelled\n", "cancel", "mail", "--match", "customer=42", "--state", "ready", "--limit", "2")

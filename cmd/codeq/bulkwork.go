@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,19 +119,55 @@ func countedOf(n int64, what, command, became string) string {
 	return fmt.Sprintf("%s of %s %s", counted(int(n), what), command, became)
 }
 
+// askFailed puts into the answer of a dry run how many letters would be left.
+func (w *bulkWork) askFailed(ctx context.Context, c *client.Client, last *client.BulkAnswer) {
+	if answer, err := c.Queue(ctx, w.query.Command); err == nil { // it is only a hint
+		last.RemainingFailed = answer.Queue.DeadBy[wire.DeadFailed]
+	}
+}
+
+// shownPayload is how many characters of a payload a dry run shows.
+const shownPayload = 60
+
+// showSample shows what a filter looks at.
+func (w *bulkWork) showSample() error {
+	if len(w.sample) == 0 {
+		return nil
+	}
+	t := w.app.table(column{name: "TASK"}, column{name: "PRIORITY", spare: 2}, column{name: "CREATED", spare: 1},
+		column{name: "ERROR", least: 12, spare: 3}, column{name: "PAYLOAD", least: 16})
+	for _, task := range w.sample {
+		t.row(task.ID, task.Priority, w.app.moment(task.CreatedAtMs), firstLine(task.Error), cutTo(oneLine(string(task.Payload)), shownPayload))
+	}
+	return t.write()
+}
+
+// writeIDs prints the ids of tasks and nothing else.
+func (a *app) writeIDs(tasks []*wire.Task) (err error) {
+	for _, t := range tasks {
+		err = cmp.Or(err, a.writeLine(t.ID.AppendTo(nil)))
+	}
+	return err
+}
+
 // isNotAre puts what is said of many into what is said of one.
 var isNotAre = strings.NewReplacer("are ", "is ", "have ", "has ")
 
 // told says what has become of all, by the last answer.
-func (w *bulkWork) told(_ context.Context, _ *client.Client, last *client.BulkAnswer) error {
+func (w *bulkWork) told(ctx context.Context, c *client.Client, last *client.BulkAnswer) error {
 	a := w.app
 	switch {
 	case a.JSON:
+	case w.query.DryRun && a.Quiet:
+		return a.writeIDs(w.sample)
 	case w.query.DryRun:
-		a.say("%s", w.count())
-		if len(w.sample) > 0 {
-			return a.taskTable(w.sample)
+		if w.done == 0 && w.became == replayedNow {
+			w.askFailed(ctx, c, last)
 		}
+		if err := a.writeLine([]byte(printable(w.count() + failedLeft(&w.query, last)))); err != nil {
+			return err
+		}
+		return w.showSample()
 	case w.what == deadLetter:
 		left := fmt.Sprintf("%d are left", last.Remaining)
 		if last.Remaining == 1 {

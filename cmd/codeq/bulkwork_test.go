@@ -15,7 +15,7 @@ import (
 // slowly is a server that does 500 tasks in each 2 seconds and has so many of them.
 func slowly(parts int) bulkCall {
 	return func(_ *client.Client, _ context.Context, q client.BulkQuery) (*client.BulkAnswer, error) {
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // of a bubble
 		if parts--; parts == 0 {
 			return &client.BulkAnswer{Done: 1}, nil
 		}

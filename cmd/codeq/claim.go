@@ -58,10 +58,26 @@ func (c *claimCmd) Run(a *app) error {
 		return err
 	}
 	if len(claimed) == 0 {
-		a.say("there is no task to take")
+		a.say("there is no task to take%s", c.why(ctx, server))
 		return saidBefore(exitNotThere)
 	}
 	return c.handOver(ctx, a, claimed[0])
+}
+
+// why says that the queue is paused, if its only one is and this credential may ask.
+func (c *claimCmd) why(ctx context.Context, server *client.Client) string {
+	if len(c.Commands) > 1 {
+		return ""
+	}
+	answer, err := server.Queue(ctx, c.Commands[0])
+	switch {
+	case err != nil: // it is only a hint
+	case answer.Queue.Deleting:
+		return ": queue " + c.Commands[0] + " is being deleted"
+	case answer.Queue.Paused:
+		return ": queue " + c.Commands[0] + " is paused"
+	}
+	return ""
 }
 
 // handOver prints a task. Nobody else knows its token, so a task that can not be

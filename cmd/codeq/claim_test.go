@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"codeq/client"
+	"codeq/wire"
 )
 
 // claimed are the words that a claim printed.
@@ -176,5 +178,26 @@ func TestAScriptHearsThatAnotherResultStands(t *testing.T) {
 			t.Errorf("%q twice: %q", c.first, said)
 		}
 		oneSentence(t, complete(c.other), "task "+id+" had ended before; its first result stands")
+	}
+}
+
+func TestU05ClaimFromAPausedQueueSaysSo(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fine("enqueue", "mail", "1")
+	h.fine("pause", "mail")
+	code, _, errs := h.run("", "claim", "mail")
+	if oneSentence(t, errs, "there is no task to take: queue mail is paused\n"); code != exitNotThere {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// An error of an execution before is not that of a task which has completed.
+func TestU05ErrorOfACompletedTaskIsItsLastOne(t *testing.T) {
+	for status, want := range map[wire.Status]string{wire.StatusCompleted: "last error", wire.StatusFailed: "error"} {
+		f := newTerminal("").app.taskFields(&wire.Task{Status: status, Error: "no luck"})
+		if !slices.Contains(f.rows, [2]string{want, "no luck"}) {
+			t.Errorf("a task that is %s has %q", status, f.rows)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type dlqCmd struct {
 type deadFilter struct {
 	bulkFilter
 	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h or 7d."`
+	NewerThan time.Duration `help:"Only those that were posted within this time, like 10m."`
 	deadCause
 }
 
@@ -49,8 +50,11 @@ func (f *deadFilter) query(command string) (client.BulkQuery, error) {
 	if err := f.into(&q); err != nil {
 		return q, err
 	}
-	if f.OlderThan < 0 {
-		return q, wrong("--older-than must not be negative, got %s", f.OlderThan)
+	if f.OlderThan < 0 || f.NewerThan < 0 {
+		return q, wrong("--older-than and --newer-than must not be negative")
+	}
+	if f.NewerThan > 0 {
+		q.CreatedAfter = time.Now().Add(-f.NewerThan)
 	}
 	if f.OlderThan > 0 {
 		q.Before = time.Now().Add(-f.OlderThan)
@@ -61,7 +65,7 @@ func (f *deadFilter) query(command string) (client.BulkQuery, error) {
 type dlqReplayCmd struct {
 	Command string `arg:"" help:"Command whose dead letters are replayed, or the id of one."`
 	deadFilter
-	Limit int `default:"10000" help:"How many at most, oldest first."`
+	Limit int `help:"How many at most, oldest first; all if left out."`
 	times
 }
 
@@ -72,7 +76,7 @@ func (d *dlqReplayCmd) Help() string {
 
 // Run replays one dead letter, or those of a queue.
 func (d *dlqReplayCmd) Run(a *app) error {
-	if d.Limit < 1 {
+	if d.Limit < 0 || d.Limit == 0 && a.given["limit"] {
 		return wrong("--limit must be at least 1, got %d", d.Limit)
 	}
 	if id, ok := wire.ParseTaskID(d.Command); ok {
@@ -82,7 +86,7 @@ func (d *dlqReplayCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetter, became: "are ready again", would: "would be ready again"}, (*client.Client).ReplayQueue)
+	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetter, became: replayedNow, would: "would be ready again"}, (*client.Client).ReplayQueue)
 }
 
 type dlqPurgeCmd struct {
@@ -111,6 +115,9 @@ func (d *dlqPurgeCmd) Run(a *app) error {
 
 // deadLetter is what replay and purge are about.
 const deadLetter = "dead letter"
+
+// replayedNow is what becomes of those that are replayed.
+const replayedNow = "are ready again"
 
 // failedLeft says how many letters a replay has left because nobody named their
 // cause.

@@ -114,6 +114,9 @@ func TestU01FailedTasksAreFoundCountedAndReplayed(t *testing.T) {
 	}
 	says("1 dead letter of brittle is ready again, 2 are left; 2 of them ended FAILED by their worker, --cause failed replays those", "replay", "brittle")
 	says("1 dead letter of brittle is ready again, 1 is left\n", "replay", "brittle", "--cause", "failed", "--limit", "1")
+	if out := h.fine("dlq", "replay", "brittle", "--dry-run", "--error", "none"); !strings.Contains(out, "0 dead letters of brittle would be ready again; 1 of them ended FAILED") {
+		t.Errorf("the dry run says %s", out)
+	}
 	says("0 dead letters of brittle are gone, 1 is left\n", "purge", "brittle", "--cause", "exhausted")
 	for _, args := range [][]string{{"list"}, {"reasons"}, {"replay"}, {"purge"}} {
 		if code, _, errs := h.run("", "dlq", args[0], "brittle", "--cause", "bad"); code != exitWrong {

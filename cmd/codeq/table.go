@@ -297,18 +297,14 @@ func (a *app) coloured() bool {
 
 // print writes text for people.
 func (a *app) print(text []byte) error {
-	if _, err := a.out.Write(text); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	_, err := a.out.Write(text) // an error says that it is standard output
+	return err
 }
 
 // writeLine prints an answer as it came, as one line.
 func (a *app) writeLine(data []byte) error {
-	if _, err := fmt.Fprintf(a.out, "%s\n", data); err != nil {
-		return fmt.Errorf("write answer: %w", err)
-	}
-	return nil
+	_, err := fmt.Fprintf(a.out, "%s\n", data) // as above
+	return err
 }
 
 // writeJSON prints what this program itself has to say, as one line.

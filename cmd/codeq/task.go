@@ -76,7 +76,11 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("due", a.moment(t.VisibleAtMs))
 	f.add("expires", a.moment(t.ExpiresAtMs))
 	f.add("waits", a.waitingLine(t.Waiting))
-	f.add("error", t.Error)
+	lastError := "last error" // of an execution before
+	if t.Status == wire.StatusFailed {
+		lastError = "error"
+	}
+	f.add(lastError, t.Error)
 	f.add("created", a.moment(t.CreatedAtMs))
 	f.add("updated", a.moment(t.UpdatedAtMs))
 	f.add("payload", string(t.Payload))
