@@ -157,3 +157,14 @@ func TestU05BusyShardIsWorkedOnLater(t *testing.T) {
 		}
 	})
 }
+
+// A dry run changes nothing, so what an admin has done does not have it.
+func TestU05LogHasWhatWasDone(t *testing.T) {
+	b := newBench(t, setup{})
+	b.do("POST", openPath+"/cancel", `{"dryRun":true}`)
+	b.do("POST", openPath+"/cancel", `{}`)
+	log := b.log.String()
+	if strings.Count(log, `"info"`) != 1 || !strings.Contains(log, `"request":{`) || strings.Contains(log, "toPriority") {
+		t.Errorf("log: %s", log)
+	}
+}
