@@ -134,6 +134,27 @@ func TestU05WorkOverStatesGoesOnWithItsCursor(t *testing.T) {
 		mustRefuse(t, wire.CodeInvalidArgument)
 }
 
+// More is looked at than a limit takes of it: what is behind the limit is found by the
+// next request.
+func TestU05ALimitCutsWhatIsLookedAtTogether(t *testing.T) {
+	b := newBench(t, setup{})
+	for i := range 40 {
+		b.post(fmt.Sprintf(`{"command":"c","payload":{"customer":%d},"priority":%d}`, i%2, i%3))
+	}
+	done, cursor := 0, ""
+	for limit := 1; limit == 1 || cursor != ""; limit++ {
+		g := b.do("POST", openPath+"/cancel", fmt.Sprintf(`{"match":{"customer":1},"limit":%d,"cursor":%q}`, limit, cursor))
+		var n int
+		if _, err := fmt.Sscanf(g.body, `{"cancelled":%d`, &n); err != nil || n > limit || n < limit && g.goOnWith() != "" {
+			t.Fatalf("answered %d %s to a limit of %d", g.status, g.body, limit)
+		}
+		done, cursor = done+n, g.goOnWith()
+	}
+	if done != 20 {
+		t.Errorf("%d are cancelled, want 20", done)
+	}
+}
+
 // A shard that is too busy for its part of the work cuts it short. Whoever goes on
 // with the cursor does the rest, and nothing is counted twice.
 func TestU05BusyShardIsWorkedOnLater(t *testing.T) {

@@ -104,7 +104,7 @@ func BenchmarkFind(b *testing.B) {
 	var counters [4]Counters
 	for n := 0; n < findTasks; n += 1000 {
 		for i := n; i < n+1000; i++ {
-			id := wire.TaskID(wire.NewUUIDv7(1_700_000_000_000+int64(i), [10]byte(binary.BigEndian.AppendUint64([]byte{0, 0}, random.Uint64()))))
+			id := wire.TaskID(wire.NewUUIDv7(1_700_000_000_000+int64(i/500), [10]byte(binary.BigEndian.AppendUint64([]byte{0, 0}, random.Uint64()))))
 			shard := wire.ShardOfTask(id, 4)
 			word := "right"
 			if i*7919%100 < 3 {

@@ -40,8 +40,9 @@ type FindPage struct {
 
 // findTogether is how many entries are looked at together: their records are read
 // in the order of their ids, in which they lie, so that most are beside the one
-// before.
-const findTogether = 512
+// before. Ids of one millisecond are in no order, so mostTogether is more than what
+// is posted in a few; what the payloads of the first are like bounds it.
+const findTogether, mostTogether = 512, 4096
 
 // Find finds tasks of a queue: ended ones oldest first, others as they are listed.
 // Their records are read only for a filter that needs them; a task that cannot be
@@ -75,8 +76,11 @@ type finder struct {
 	records []*pebble.Iterator
 	// together are the entries that are looked at now.
 	together []candidate
-	record   TaskRecord
-	bytes    int
+	// before are the places before them, ends has those behind each.
+	before []ListPlace
+	ends   []byte
+	record TaskRecord
+	bytes  int
 }
 
 // candidate is an entry of an order that may be wanted.
@@ -86,13 +90,14 @@ type candidate struct {
 	priority int
 	cause    wire.DeadCause
 	wanted   bool
+	end      ListPlace
 }
 
 func (f *finder) run() error {
-	q, page := f.query, f.page
+	page := f.page
 	for {
-		room := min(findTogether, q.Limit-len(page.Found), q.MostRead-page.Read)
-		if room <= 0 || q.MostBytes > 0 && f.bytes >= q.MostBytes {
+		room := f.room()
+		if room <= 0 {
 			if f.first() != nil {
 				page.Places = f.merge.places()
 			}
@@ -101,10 +106,31 @@ func (f *finder) run() error {
 		if err := f.gather(room); err != nil || len(f.together) == 0 {
 			return err
 		}
-		if err := f.choose(); err != nil {
+		if err := f.choose(); err != nil || page.Places != nil {
 			return err
 		}
 	}
+}
+
+// room is how many are looked at together next, 0 when the search has had enough.
+func (f *finder) room() int {
+	q, read := f.query, f.page.Read
+	left := q.Limit - len(f.page.Found)
+	if left <= 0 || q.MostBytes > 0 && f.bytes >= q.MostBytes {
+		return 0
+	}
+	room := min(findTogether, q.MostRead-read)
+	switch {
+	case !f.asksRecords():
+		return min(room, left)
+	case read == 0:
+		return room
+	}
+	room = min(mostTogether, q.MostRead-read)
+	if each := f.bytes / read; q.MostBytes > 0 && each > 0 {
+		room = min(room, (q.MostBytes-f.bytes)/each+1)
+	}
+	return room
 }
 
 // first is the next entry, nil behind the last one that may be wanted.
@@ -118,7 +144,10 @@ func (f *finder) first() *order {
 
 // gather takes the next entries, and says of each whether it may be wanted.
 func (f *finder) gather(room int) error {
-	f.together = f.together[:0]
+	f.together, f.ends, f.before = f.together[:0], f.ends[:0], f.before[:0]
+	for _, place := range f.merge.places() {
+		f.before = append(f.before, slices.Clone(place))
+	}
 	for range room {
 		o := f.first()
 		if o == nil {
@@ -129,6 +158,8 @@ func (f *finder) gather(room int) error {
 			priority: o.key.Priority, cause: o.ended.Cause,
 		}
 		c.wanted = f.mayBe(&c)
+		f.ends = append(f.ends, o.end...)
+		c.end = f.ends[len(f.ends)-len(o.end):]
 		f.together = append(f.together, c)
 		f.page.Read++
 		if err := o.next(); err != nil {
@@ -175,11 +206,25 @@ func (f *finder) choose() error {
 		}
 	}
 	for i := range f.together {
-		if c := &f.together[i]; c.wanted {
-			f.page.Found = append(f.page.Found, c.key)
+		c := &f.together[i]
+		if !c.wanted {
+			continue
 		}
+		if len(f.page.Found) == f.query.Limit {
+			f.stopBefore(i)
+			return nil
+		}
+		f.page.Found = append(f.page.Found, c.key)
 	}
 	return nil
+}
+
+// stopBefore ends the search before one of the entries that are looked at.
+func (f *finder) stopBefore(i int) {
+	for _, c := range f.together[:i] {
+		f.before[c.shard] = c.end
+	}
+	f.page.Places, f.page.Read = f.before, f.page.Read-len(f.together[i:])
 }
 
 // asksRecords reports whether more is asked than what the entries say.
