@@ -76,9 +76,9 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("due", a.moment(t.VisibleAtMs))
 	f.add("expires", a.moment(t.ExpiresAtMs))
 	f.add("waits", a.waitingLine(t.Waiting))
-	lastError := "last error" // of an execution before
-	if t.Status == wire.StatusFailed {
-		lastError = "error"
+	lastError := "error"
+	if t.Status == wire.StatusCompleted {
+		lastError = "last error" // of an execution before
 	}
 	f.add(lastError, t.Error)
 	f.add("created", a.moment(t.CreatedAtMs))
