@@ -37,7 +37,7 @@ type cli struct {
 
 	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print what makes bash, zsh or fish complete commands."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
-	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" pages:"" eg:"codeq help queue set" eg:"codeq help exit-codes" help:"Show the page of a command, or the table of exit-codes."`
+	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the page of a command, or the table of exit-codes."`
 
 	short
 }

@@ -34,8 +34,8 @@ func explain(model *kong.Application) error {
 	model.HelpFlag.Help = "Show this page."
 	leaves := model.Leaves(false)
 	for _, n := range leaves {
-		if examples := n.Tag.GetAll("eg"); len(examples) > 0 {
-			n.Detail = strings.TrimSpace(n.Detail + "\n\nExample:\n\n  " + strings.Join(examples, "\n  "))
+		if examples := n.Tag.Get("eg"); examples != "" {
+			n.Detail = strings.TrimSpace(n.Detail + "\n\nExample:\n\n  " + strings.ReplaceAll(examples, "\n", "\n  "))
 		}
 	}
 	for _, n := range leaves {

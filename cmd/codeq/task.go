@@ -13,14 +13,14 @@ type taskCmd struct {
 	Show   taskShowCmd `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
 	List   tasksCmd    `cmd:"" eg:"codeq task list mail --status FAILED" help:"List the tasks of a queue."`
 	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, and wait for it if asked to."`
-	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057" eg:"codeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or those of a queue."`
+	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or those of a queue."`
 
 	Retry dlqReplayCmd `cmd:"" eg:"codeq task retry 01890a5d-ac96-774b-bcce-b302099a8057" help:"Give a dead letter all its attempts back. The same as codeq dlq replay."`
 	Run   taskRunCmd   `cmd:"" eg:"codeq task run mail --attempts 1" help:"Make a task that waits for a time ready now, or those of a queue."`
 	Move  taskMoveCmd  `cmd:"" eg:"codeq task move mail --to 9 --match customer=42" help:"Give a waiting task another priority, or those of a queue."`
 
 	Claim     claimCmd     `cmd:"" group:"By hand" help:"Take a task, for a script that says itself what becomes of it."`
-	Complete  completeCmd  `cmd:"" group:"By hand" eg:"codeq complete \"$id\" \"$token\" '{\"sum\":12}'" eg:"codeq complete \"$id\" \"$token\" --error 'no such file' --exit-code 2" help:"End a claimed task with its result."`
+	Complete  completeCmd  `cmd:"" group:"By hand" eg:"codeq complete \"$id\" \"$token\" '{\"sum\":12}'\ncodeq complete \"$id\" \"$token\" --error 'no such file' --exit-code 2" help:"End a claimed task with its result."`
 	Nack      nackCmd      `cmd:"" group:"By hand" eg:"codeq nack \"$id\" \"$token\" 'no luck' --delay 5m" help:"Have a claimed task tried again."`
 	Release   releaseCmd   `cmd:"" group:"By hand" eg:"codeq release \"$id\" \"$token\" --stopping" help:"Hand a claimed task back as if it had not been taken."`
 	Heartbeat heartbeatCmd `cmd:"" group:"By hand" eg:"codeq heartbeat \"$id\" \"$token\" --extend 1m" help:"Keep a claimed task for longer."`
