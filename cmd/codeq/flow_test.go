@@ -331,7 +331,7 @@ func TestWaitWithoutAResultSaysWhyTheTaskWaits(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitAgain)
 	}
 	oneSentence(t, err, "codeq: it is posted: task ")
-	oneSentence(t, err, " has no result yet, it is PENDING, no_worker: nobody takes its command")
+	oneSentence(t, err, " has no result yet, it is PENDING, no_worker: no worker takes tasks of this queue")
 	id, _, _ := claimed(t, h.fine("claim", "hash", "--name", "box-7"))
 	_, _, err = h.run("", "result", id)
 	oneSentence(t, err, "codeq: task "+id+" has no result yet, it is IN_PROGRESS, worker box-7 (result_not_found)")
