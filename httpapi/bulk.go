@@ -61,6 +61,20 @@ var bulkPlaces = map[store.ListState]wire.Location{
 	store.ListDelayed: wire.LocationDelayed, store.ListReady: wire.LocationPending, store.ListInProgress: wire.LocationInProgress,
 }
 
+// bulkReader reads what a request is about. It is called once its path is in order.
+type bulkReader func() (*wire.BulkRequest, *wire.Error)
+
+// bulkBody reads that from the body, with what a body means that does not say.
+func (c *call) bulkBody(kind wire.BulkKind, absent wire.BulkRequest) bulkReader {
+	return func() (*wire.BulkRequest, *wire.Error) {
+		body, refusal := c.readBody()
+		if refusal != nil {
+			return nil, refusal
+		}
+		return wire.ParseBulkRequest(body, kind, absent)
+	}
+}
+
 // bulkWork is one request to do something with many tasks.
 type bulkWork struct {
 	kind   *bulkKind
@@ -83,10 +97,17 @@ type bulkWork struct {
 // begins with the request that has no cursor, and the cursor has that time, so that
 // a letter which dies again meanwhile, or a task that is posted only then, is not
 // part of it.
-func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
+func (a *api) workBulk(c *call, read bulkReader, kind *bulkKind) answer {
 	q, refusal := c.queueOf()
 	if refusal != nil {
 		return refuse(refusal)
+	}
+	req, refusal := read()
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	if kind.notPriority != nil {
+		*kind.notPriority = req.ToPriority
 	}
 	w := &bulkWork{req: req, kind: kind, states: bulkStates[req.State]}
 	w.act = func(state store.ListState, found []store.TimedKey) func() []shardactor.Effect {

@@ -9,7 +9,7 @@ import (
 
 // cancelTasks cancels many tasks of one queue; see workBulk.
 func (a *api) cancelTasks(c *call) answer {
-	return a.bulk(c, wire.BulkCancel, &bulkKind{
+	return a.workBulk(c, c.openTasks(wire.BulkCancel), &bulkKind{
 		done: "cancelled", list: bulkList - 1,
 		act: func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message {
 			return &shardactor.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[state]}
@@ -19,7 +19,7 @@ func (a *api) cancelTasks(c *call) answer {
 
 // runTasks makes many delayed tasks of one queue ready; see workBulk.
 func (a *api) runTasks(c *call) answer {
-	return a.bulk(c, wire.BulkRun, &bulkKind{
+	return a.workBulk(c, c.openTasks(wire.BulkRun), &bulkKind{
 		done: "ready", list: bulkList - 2,
 		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
 			return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
@@ -35,55 +35,46 @@ func (a *api) moveTasks(c *call) answer {
 			Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[state], Priority: *kind.notPriority,
 		}
 	}
-	return a.bulk(c, wire.BulkMove, kind)
+	return a.workBulk(c, c.openTasks(wire.BulkMove), kind)
 }
 
-// bulk reads the body of a request about tasks that have not ended.
-func (a *api) bulk(c *call, parse wire.BulkKind, kind *bulkKind) answer {
-	body, refusal := c.readBody()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	req, refusal := wire.ParseBulkRequest(body, parse, wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}})
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	if kind.notPriority != nil {
-		*kind.notPriority = req.ToPriority
-	}
-	return a.workBulk(c, req, kind)
+// openTasks reads the body of a request about tasks that have not ended.
+func (c *call) openTasks(kind wire.BulkKind) bulkReader {
+	return c.bulkBody(kind, wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}})
 }
 
 // runTask makes one delayed task ready before its time.
 func (a *api) runTask(c *call) answer {
-	if refusal := c.readBareBody(); refusal != nil {
-		return refuse(refusal)
-	}
-	return a.moved(c, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
+	return a.moved(c, wire.CheckBareRequest, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
 		return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id}
 	})
 }
 
 // moveTask gives one waiting task another priority.
 func (a *api) moveTask(c *call) answer {
-	body, refusal := c.readBody()
-	if refusal != nil {
-		return refuse(refusal)
+	priority := 0
+	read := func(body []byte) (refusal *wire.Error) {
+		priority, refusal = wire.ParseMoveRequest(body)
+		return refusal
 	}
-	priority, refusal := wire.ParseMoveRequest(body)
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	return a.moved(c, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
+	return a.moved(c, read, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
 		return &shardactor.Prioritize{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id, Priority: priority}
 	})
 }
 
-// moved does something with one task and answers with what it is then.
-func (a *api) moved(c *call, message func(shardactor.Asker, wire.TaskID) shardactor.Message) answer {
+// moved does something with one task and answers with what it is then: the id of the
+// path first, then the body, then the shard.
+func (a *api) moved(c *call, read func(body []byte) *wire.Error, message func(shardactor.Asker, wire.TaskID) shardactor.Message) answer {
 	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
 	if !ok {
 		return refuse(unknownTaskID())
+	}
+	body, refusal := c.readBody()
+	if refusal == nil {
+		refusal = read(body)
+	}
+	if refusal != nil {
+		return refuse(refusal)
 	}
 	answered := newReply()
 	if refusal := a.post(a.o.Engine.ShardOf(id), message(shardactor.Asker{Sink: answered}, id), 0, mailbox.ClassNew); refusal != nil {

@@ -13,11 +13,7 @@ import (
 
 // purgeQueue removes dead letters of one queue; see workBulk.
 func (a *api) purgeQueue(c *call) answer {
-	req, refusal := c.purgeRequest()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	return a.workBulk(c, req, &bulkKind{
+	return a.workBulk(c, c.purgeRequest, &bulkKind{
 		done: "purged", list: bulkList,
 		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
 			return &shardactor.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}

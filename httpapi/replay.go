@@ -8,10 +8,7 @@ import (
 
 // replayTask gives one dead letter all its attempts back.
 func (a *api) replayTask(c *call) answer {
-	if refusal := c.readBareBody(); refusal != nil {
-		return refuse(refusal)
-	}
-	return a.moved(c, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
+	return a.moved(c, wire.CheckBareRequest, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
 		return c.replay(to, store.TimedKey{ID: id})
 	})
 }
@@ -30,15 +27,7 @@ var replayAbsent = wire.BulkRequest{
 
 // replayQueue replays dead letters of one queue; see workBulk.
 func (a *api) replayQueue(c *call) answer {
-	body, refusal := c.readBody()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	req, refusal := wire.ParseBulkRequest(body, wire.BulkDead, replayAbsent)
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	return a.workBulk(c, req, &bulkKind{
+	return a.workBulk(c, c.bulkBody(wire.BulkDead, replayAbsent), &bulkKind{
 		done: "replayed", list: bulkList,
 		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
 			return c.replay(to, k)

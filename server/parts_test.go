@@ -71,7 +71,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 	mustBeSet(t, &stored, "Fatal", "MustExist", "DisableAutomaticCompactions")
 	engine := s.engineOptions(outlets, budget)
 	// Limits of memory and of rounds have one value everywhere; the rest is for simulations.
-	mustBeSet(t, &engine, "Index", "Limits", "Observe", "Strayed")
+	mustBeSet(t, &engine, "Index", "Limits", "Observe", "Heard", "Strayed")
 	sessions := s.sessionOptions(budget)
 	mustBeSet(t, &sessions, "Random") // crypto/rand
 	api := s.apiOptions()

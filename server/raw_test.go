@@ -88,6 +88,16 @@ func body(more, text string) func(*plainRequest) []string {
 	return one(func(r *plainRequest) string { return r.head(r.target(), more) + "\r\n" + text })
 }
 
+// badBodyTo is a trick with dots in place of a name in the path, and a body that is no
+// JSON: the path is judged first.
+func badBodyTo(name string) func(*plainRequest) []string {
+	return one(func(r *plainRequest) string {
+		bad := *r
+		bad.path, bad.body = strings.Replace(r.path, "/"+name, "/%2e%2e", 1), "no"
+		return bad.text(bad.target(), "")
+	})
+}
+
 func always(want said) func(*plainRequest) said { return func(*plainRequest) said { return want } }
 
 func chunked(text string) string {
@@ -168,6 +178,11 @@ var tricks = []trick{
 	{name: "a queue of dots", applies: namesQueue, want: always(said{400, wire.CodeInvalidCommand}),
 		say: target(func(r *plainRequest) string { return strings.Replace(r.target(), "/queues/raw", "/queues/%2e%2e", 1) })},
 
+	{name: "an id of dots over a bad body", want: always(said{404, wire.CodeTaskNotFound}),
+		applies: func(r *plainRequest) bool { return readsBody(r) && namesTask(r) }, say: badBodyTo(rawID)},
+	{name: "a queue of dots over a bad body", want: always(said{400, wire.CodeInvalidCommand}),
+		applies: func(r *plainRequest) bool { return readsBody(r) && namesQueue(r) }, say: badBodyTo("raw")},
+
 	{name: "a method in lower case", want: always(badMethod), say: one(func(r *plainRequest) string {
 		return strings.ToLower(r.method) + strings.TrimPrefix(r.text(r.target(), ""), r.method)
 	})},
@@ -228,7 +243,7 @@ func atTheEnd(r *plainRequest) said {
 // rawBodies are good bodies for the routes that need one.
 var rawBodies = map[string]string{
 	"/tasks": `{"command":"raw","payload":1}`, "/tasks/batch": `{"tasks":[{"command":"raw","payload":1}]}`,
-	"/tasks/batch/results": `{"results":[{"taskId":"x","result":{}}]}`, "/result": `{"result":{}}`,
+	"/tasks/batch/results": `{"results":[{"taskId":"x","result":{}}]}`, "/result": `{"result":{}}`, "/move": `{"toPriority":1}`,
 	"/tasks/claim": `{"commands":["none"]}`, "/tasks/claim/batch": `{"commands":["none"]}`,
 	"/admin/tasks/cleanup": `{"before":"2001-01-01T00:00:00Z"}`,
 }
@@ -240,7 +255,7 @@ func rawRequest(route string) *plainRequest {
 	if method == "POST" || method == "PUT" {
 		r.body = "{}"
 		for end, text := range rawBodies {
-			if strings.TrimPrefix(r.path, "/v1/codeq") == end || end == "/result" && strings.HasSuffix(r.path, end) {
+			if strings.TrimPrefix(r.path, "/v1/codeq") == end || (end == "/result" || end == "/move") && strings.HasSuffix(r.path, end) {
 				r.body = text
 			}
 		}

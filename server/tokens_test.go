@@ -166,6 +166,27 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger resumes the queue %s", a.body)
 		}
 	},
+	"DELETE /v1/codeq/admin/queues/{command}": func(x *site) {
+		a := x.ask("DELETE", "/v1/codeq/admin/queues/ready-for-owner?purge=true&cancelRunning=true", "")
+		if a.status != http.StatusNotFound || a.code() != wire.CodeQueueNotFound {
+			x.t.Errorf("the stranger deletes the queue: %d %s", a.status, a.body)
+		}
+	},
+	"POST /v1/codeq/admin/queues/{command}/tasks/cancel": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/admin/queues/ready-for-owner/tasks/cancel", `{"state":"open"}`); a.body != `{"cancelled":0}` {
+			x.t.Errorf("the stranger cancels tasks: %d %s", a.status, a.body)
+		}
+	},
+	"POST /v1/codeq/admin/queues/{command}/tasks/run": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/admin/queues/ready-for-owner/tasks/run", ""); a.body != `{"ready":0}` {
+			x.t.Errorf("the stranger runs tasks: %d %s", a.status, a.body)
+		}
+	},
+	"POST /v1/codeq/admin/queues/{command}/tasks/move": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/admin/queues/ready-for-owner/tasks/move", `{"toPriority":9}`); a.body != `{"moved":0}` {
+			x.t.Errorf("the stranger moves tasks: %d %s", a.status, a.body)
+		}
+	},
 	"GET /v1/codeq/admin/queues/{command}/tasks": func(x *site) {
 		for _, state := range []string{"ready", "delayed", "inProgress", "dlq", "done"} {
 			for _, command := range []string{"held", "ready-for-owner", "of-nobody"} {
@@ -231,9 +252,10 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 	owner, stranger := f.addAll("owner"), f.addAll("stranger")
 	x := openGuarded(f, io.Discard)
 	x.as(owner).post(`{"command":"ready-for-owner","payload":1}`)
+	x.as(owner).post(`{"command":"ready-for-owner","payload":2,"delaySeconds":600}`)
 	k, held := x.as(owner).heldTask()
 	token := fmt.Sprintf(`"leaseToken":"%v"`, held.Token)
-	bodies := map[string]string{"result": `{"status":"COMPLETED","result":{},` + token + `}`}
+	bodies := map[string]string{"result": `{"status":"COMPLETED","result":{},` + token + `}`, "move": `{"toPriority":9}`}
 	for _, verb := range []string{"heartbeat", "nack", "abandon", "release"} {
 		bodies[verb] = "{" + token + "}"
 	}
@@ -276,6 +298,9 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 	if a := x.as(owner).ask("GET", "/v1/codeq/admin/queues/held", ""); strings.Contains(a.body, `"paused":true`) ||
 		!strings.Contains(a.body, `"effective":{"maxAttempts":5,`) {
 		t.Errorf("the stranger changed the queue of the owner: %s", a.body)
+	}
+	if a := x.as(owner).ask("GET", "/v1/codeq/admin/queues/ready-for-owner", ""); !strings.Contains(a.body, `"ready":1,"delayed":1,`) {
+		t.Errorf("the stranger changed the tasks of the owner: %s", a.body)
 	}
 }
 

@@ -34,7 +34,9 @@ func records(t *testing.T, log *lockedBuffer, message string) (found []record) {
 
 // adminBodies are those that routes want.
 var adminBodies = map[string]string{
-	"PUT /v1/codeq/admin/queues/{command}": `{"maxAttempts":3}`,
+	"PUT /v1/codeq/admin/queues/{command}":             `{"maxAttempts":3}`,
+	"POST /v1/codeq/admin/queues/{command}/tasks/move": `{"toPriority":3}`,
+	"POST /v1/codeq/admin/tasks/{id}/move":             `{"toPriority":3}`,
 }
 
 func TestU13EveryChangeByAnAdminLeavesALineWithWhoWhatAndFromWhere(t *testing.T) {
@@ -73,8 +75,8 @@ func TestU13EveryChangeByAnAdminLeavesALineWithWhoWhatAndFromWhere(t *testing.T)
 	if i := slices.IndexFunc(settings, has); i < 0 || settings[i]["settings"].(map[string]any)["maxAttempts"] != 3.0 {
 		t.Errorf("no line has the settings that were set: %v", settings)
 	}
-	if counted := slices.DeleteFunc(settings, func(line record) bool { return line["done"] == nil }); len(counted) != 3 {
-		t.Errorf("%d lines say how many were worked on, want those of replay, purge and cleanup: %v", len(counted), counted)
+	if counted := slices.DeleteFunc(settings, func(line record) bool { return line["done"] == nil }); len(counted) != 6 {
+		t.Errorf("%d lines say how many were worked on, want those of cancel, run, move, replay, purge and cleanup: %v", len(counted), counted)
 	}
 }
 
