@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"codeq/shardactor"
 	"codeq/store"
@@ -25,7 +26,8 @@ func (a *api) purgeQueue(c *call) answer {
 var notText = []string{"limit", "priority", "minAttempts", "dryRun", "match"}
 
 // purgeRequest reads the parameters by the rules of the body of a replay, whose
-// members have the same names.
+// members have the same names. What a body may have beside a value, spaces, or null in
+// place of one, is refused in a parameter.
 func (c *call) purgeRequest() (*wire.BulkRequest, *wire.Error) {
 	body := []byte{'{'}
 	for _, name := range slices.Sorted(maps.Keys(c.query)) {
@@ -34,7 +36,7 @@ func (c *call) purgeRequest() (*wire.BulkRequest, *wire.Error) {
 		}
 		body = append(wire.AppendQuoted(body, name), ':')
 		text := c.query.Get(name)
-		if slices.Contains(notText, name) && json.Valid([]byte(text)) {
+		if slices.Contains(notText, name) && text != "null" && text == strings.TrimSpace(text) && json.Valid([]byte(text)) {
 			body = append(body, text...)
 			continue
 		}

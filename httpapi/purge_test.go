@@ -101,7 +101,7 @@ func TestPurgeRefusesWhatItDoesNotKnow(t *testing.T) {
 	b.bury("c", 1)
 	for _, query := range []string{
 		"?limit=0", "?limit=10001", "?limit=x", "?limit=1&limit=2", "?error=", "?worker=a&worker=b",
-		"?cursor=x", "?cursor=" + strings.Repeat("A", 40),
+		"?cursor=x", "?cursor=" + strings.Repeat("A", 40), "?limit=null", "?limit=%201", "?dryRun=null", "?minAttempts=null", "?match=null",
 	} {
 		b.do("DELETE", deadPath+query, "").mustRefuse(t, wire.CodeInvalidArgument)
 	}
