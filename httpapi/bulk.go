@@ -36,13 +36,12 @@ const (
 
 // bulkKind is something that is done with many tasks.
 type bulkKind struct {
+	kind wire.BulkKind
 	// done is the member that counts them, list marks the cursors.
 	done string
 	list store.ListState
-	// act does it, in one shard at a time, with tasks that were found in a state.
-	act func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message
-	// notPriority leaves out tasks of a priority, nil none.
-	notPriority *int
+	// act is the message that does it with a task that was found in the state of the work.
+	act func(to shardactor.Asker, w *bulkWork, k store.TimedKey) shardactor.Message
 }
 
 // bulkStates are the states that each word means, in the order in which a task goes
@@ -83,7 +82,6 @@ type bulkWork struct {
 	// at is the state that is worked on.
 	at     int
 	query  store.FindQuery
-	act    func(state store.ListState, found []store.TimedKey) (wait func() []shardactor.Effect)
 	sample []wire.TaskID
 	done   int
 	read   int
@@ -106,15 +104,12 @@ func (a *api) workBulk(c *call, read bulkReader, kind *bulkKind) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	if kind.notPriority != nil {
-		*kind.notPriority = req.ToPriority
-	}
 	w := &bulkWork{req: req, kind: kind, states: bulkStates[req.State]}
-	w.act = func(state store.ListState, found []store.TimedKey) func() []shardactor.Effect {
-		return a.actOn(kind, state, found)
-	}
 	w.query = store.FindQuery{
-		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Causes: req.Causes, TaskFilter: req.TaskFilter}, NotPriority: kind.notPriority,
+		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Causes: req.Causes, TaskFilter: req.TaskFilter},
+	}
+	if kind.kind == wire.BulkMove {
+		w.query.NotPriority = &req.ToPriority // those are there already
 	}
 	if req.Cursor == "" {
 		// What is replayed dies again in a later millisecond than that of the bound.
@@ -136,11 +131,7 @@ func (a *api) workBulk(c *call, read bulkReader, kind *bulkKind) answer {
 	if req.DryRun {
 		c.record = a.recordOf(c, zerolog.DebugLevel) // it changes nothing
 	}
-	members := wire.BulkCancel
-	if kind.notPriority != nil {
-		members = wire.BulkMove
-	}
-	c.record.Int("done", w.done).RawJSON("request", wire.AppendBulkRequest(nil, members, req, ""))
+	c.record.Int("done", w.done).RawJSON("request", wire.AppendBulkRequest(nil, kind.kind, req, ""))
 	if w.refuse != nil && w.done == 0 {
 		return refuse(w.refuse)
 	}
@@ -232,7 +223,7 @@ func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
 				return false, err
 			}
 		}
-		worked := w.work(page.Found)
+		worked := a.work(w, page.Found)
 		if ahead = nil; page.Places != nil && !w.hasEnough(c, len(page.Found), page.Read) {
 			ahead, err = a.findChunk(w, page.Places, len(page.Found))
 		}
@@ -263,9 +254,9 @@ func (a *api) findChunk(w *bulkWork, after []store.ListPlace, found int) (*store
 
 // work begins to do it with a chunk. The function that it returns waits for that and
 // counts it; in a dry run it only counts.
-func (w *bulkWork) work(found []store.TimedKey) (worked func() int) {
+func (a *api) work(w *bulkWork, found []store.TimedKey) (worked func() int) {
 	if len(found) > 0 && !w.req.DryRun {
-		wait := w.act(w.query.State, found)
+		wait := a.actOn(w, found)
 		return func() int { return w.count(wait()) }
 	}
 	for _, k := range found[:min(len(found), bulkSample-len(w.sample))] {
@@ -291,11 +282,11 @@ func (w *bulkWork) count(effects []shardactor.Effect) (done int) {
 
 // actOn posts to each shard at once what belongs to it. The function that it returns
 // waits for all the effects; like enqueue it does not look at the request's context.
-func (a *api) actOn(kind *bulkKind, state store.ListState, found []store.TimedKey) (wait func() []shardactor.Effect) {
+func (a *api) actOn(w *bulkWork, found []store.TimedKey) (wait func() []shardactor.Effect) {
 	answered := newGather(len(found))
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for place, k := range found {
-		message := kind.act(shardactor.Asker{Sink: answered, Ref: uint64(place)}, state, k)
+		message := w.kind.act(shardactor.Asker{Sink: answered, Ref: uint64(place)}, w, k)
 		posts[a.o.Engine.ShardOf(k.ID)].add(place, message, 0)
 	}
 	a.postEach(posts, mailbox.ClassNew, answered)

@@ -10,9 +10,9 @@ import (
 // cancelTasks cancels many tasks of one queue; see workBulk.
 func (a *api) cancelTasks(c *call) answer {
 	return a.workBulk(c, c.openTasks(wire.BulkCancel), &bulkKind{
-		done: "cancelled", list: bulkList - 1,
-		act: func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message {
-			return &shardactor.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[state]}
+		kind: wire.BulkCancel, done: "cancelled", list: bulkList - 1,
+		act: func(to shardactor.Asker, w *bulkWork, k store.TimedKey) shardactor.Message {
+			return &shardactor.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[w.query.State]}
 		},
 	})
 }
@@ -20,8 +20,8 @@ func (a *api) cancelTasks(c *call) answer {
 // runTasks makes many delayed tasks of one queue ready; see workBulk.
 func (a *api) runTasks(c *call) answer {
 	return a.workBulk(c, c.openTasks(wire.BulkRun), &bulkKind{
-		done: "ready", list: bulkList - 2,
-		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
+		kind: wire.BulkRun, done: "ready", list: bulkList - 2,
+		act: func(to shardactor.Asker, _ *bulkWork, k store.TimedKey) shardactor.Message {
 			return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
 		},
 	})
@@ -29,13 +29,14 @@ func (a *api) runTasks(c *call) answer {
 
 // moveTasks gives many waiting tasks of one queue another priority; see workBulk.
 func (a *api) moveTasks(c *call) answer {
-	kind := &bulkKind{done: "moved", list: bulkList - 3, notPriority: new(int)}
-	kind.act = func(to shardactor.Asker, state store.ListState, k store.TimedKey) shardactor.Message {
-		return &shardactor.Prioritize{
-			Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[state], Priority: *kind.notPriority,
-		}
-	}
-	return a.workBulk(c, c.openTasks(wire.BulkMove), kind)
+	return a.workBulk(c, c.openTasks(wire.BulkMove), &bulkKind{
+		kind: wire.BulkMove, done: "moved", list: bulkList - 3,
+		act: func(to shardactor.Asker, w *bulkWork, k store.TimedKey) shardactor.Message {
+			return &shardactor.Prioritize{
+				Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[w.query.State], Priority: w.req.ToPriority,
+			}
+		},
+	})
 }
 
 // openTasks reads the body of a request about tasks that have not ended.

@@ -15,8 +15,8 @@ import (
 // purgeQueue removes dead letters of one queue; see workBulk.
 func (a *api) purgeQueue(c *call) answer {
 	return a.workBulk(c, c.purgeRequest, &bulkKind{
-		done: "purged", list: bulkList,
-		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
+		kind: wire.BulkDead, done: "purged", list: bulkList,
+		act: func(to shardactor.Asker, _ *bulkWork, k store.TimedKey) shardactor.Message {
 			return &shardactor.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
 		},
 	})

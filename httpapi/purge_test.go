@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -223,10 +222,8 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 	w := &bulkWork{
 		req:  &wire.BulkRequest{TaskFilter: wire.TaskFilter{ErrorPart: "no luck"}, EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}},
 		read: bulkMostFiltered - bulkChunk,
-		act: func(_ store.ListState, letters []store.TimedKey) func() []shardactor.Effect {
-			return func() []shardactor.Effect { return make([]shardactor.Effect, len(letters)) }
-		},
 	}
+	w.req.DryRun = true // it looks at as many
 	w.query = store.FindQuery{
 		Queue: store.QueueKey{Tenant: "default", Command: "c"}, State: store.ListDead, UntilMs: math.MaxInt64,
 		Filter: store.ListFilter{TaskFilter: w.req.TaskFilter},

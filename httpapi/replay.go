@@ -28,8 +28,8 @@ var replayAbsent = wire.BulkRequest{
 // replayQueue replays dead letters of one queue; see workBulk.
 func (a *api) replayQueue(c *call) answer {
 	return a.workBulk(c, c.bulkBody(wire.BulkDead, replayAbsent), &bulkKind{
-		done: "replayed", list: bulkList,
-		act: func(to shardactor.Asker, _ store.ListState, k store.TimedKey) shardactor.Message {
+		kind: wire.BulkDead, done: "replayed", list: bulkList,
+		act: func(to shardactor.Asker, _ *bulkWork, k store.TimedKey) shardactor.Message {
 			return c.replay(to, k)
 		},
 	})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // BulkRequest says which tasks of a queue a request is about that does something
@@ -145,21 +146,9 @@ func (o *object) bulkState(known []string) string {
 	}
 	state := o.text(bulkState, &anyTextRule)
 	if !slices.Contains(known, state) {
-		o.refuse(CodeInvalidArgument, bulkState, "must be one of "+listed(known))
+		o.refuse(CodeInvalidArgument, bulkState, "must be one of "+strings.Join(known, ", "))
 	}
 	return state
-}
-
-// listed is some words with commas between them.
-func listed(words []string) string {
-	text := ""
-	for i, word := range words {
-		if i > 0 {
-			text += ", "
-		}
-		text += word
-	}
-	return text
 }
 
 func (o *object) deadCauses(absent DeadCauses) DeadCauses {
