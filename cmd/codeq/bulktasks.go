@@ -19,10 +19,19 @@ type bulkFilter struct {
 	Match     []string `sep:"none" placeholder:"NAME=VALUE" help:"Only those whose payload has this member, like customer=42 or customer.id=42. May be given four times; all must hold."`
 	DryRun    bool     `help:"Do nothing, say how many there are and show some of them."`
 	Cursor    string   `help:"Go on where the same command was stopped, with what was there when it began."`
+
+	NewerThan time.Duration `help:"Only those that were posted within this time, like 10m."`
 }
 
-// into puts the filter into a query.
-func (f *bulkFilter) into(q *client.BulkQuery) error {
+// into puts the filter into the query of a queue. olderThan is checked with it; each
+// kind of tasks has its own meaning of that.
+func (f *bulkFilter) into(q *client.BulkQuery, olderThan time.Duration) error {
+	if refusal := wire.CheckCommand(q.Command); refusal != nil {
+		return wrong("%s", refusal.Sentence)
+	}
+	if olderThan < 0 || f.NewerThan < 0 {
+		return wrong("--older-than and --newer-than must not be negative")
+	}
 	if f.Priority != nil && (*f.Priority < 0 || *f.Priority > wire.MaxPriority) {
 		return wrong("--priority must be from 0 to %d, got %d", wire.MaxPriority, *f.Priority)
 	}
@@ -41,6 +50,9 @@ func (f *bulkFilter) into(q *client.BulkQuery) error {
 		}
 		q.Match = append(q.Match, wire.MemberIs{Name: name, Value: value})
 	}
+	if f.NewerThan > 0 {
+		q.CreatedAfter = time.Now().Add(-f.NewerThan)
+	}
 	return nil
 }
 
@@ -49,7 +61,6 @@ func (f *bulkFilter) into(q *client.BulkQuery) error {
 type taskFilter struct {
 	bulkFilter
 	OlderThan time.Duration `help:"Only those that were posted at least so long ago, like 36h."`
-	NewerThan time.Duration `help:"Only those that were posted within this time, like 10m."`
 	Limit     int           `help:"How many at most; all if left out."`
 	times
 	All bool `help:"All of them: needed where nothing else says which."`
@@ -58,23 +69,14 @@ type taskFilter struct {
 // query is about the tasks of a queue in a state.
 func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 	q := client.BulkQuery{Command: command, State: state}
-	if refusal := wire.CheckCommand(command); refusal != nil {
-		return q, wrong("%s", refusal.Sentence)
-	}
-	if err := f.into(&q); err != nil {
+	if err := f.into(&q, f.OlderThan); err != nil {
 		return q, err
-	}
-	if f.OlderThan < 0 || f.NewerThan < 0 {
-		return q, wrong("--older-than and --newer-than must not be negative")
 	}
 	if f.Limit < 0 {
 		return q, wrong("--limit must be at least 1, got %d", f.Limit)
 	}
 	if f.OlderThan > 0 {
 		q.CreatedBefore = time.Now().Add(-f.OlderThan)
-	}
-	if f.NewerThan > 0 {
-		q.CreatedAfter = time.Now().Add(-f.NewerThan)
 	}
 	filtered := q.Worker+q.ErrorPart+q.KeyPrefix != "" || q.Priority != nil || q.MinAttempts > 0 || len(q.Match) > 0 ||
 		f.OlderThan > 0 || f.NewerThan > 0 || f.Limit > 0

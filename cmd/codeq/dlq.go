@@ -20,7 +20,6 @@ type dlqCmd struct {
 type deadFilter struct {
 	bulkFilter
 	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h or 7d."`
-	NewerThan time.Duration `help:"Only those that were posted within this time, like 10m."`
 	deadCause
 }
 
@@ -40,21 +39,12 @@ func (d *deadCause) check() error {
 }
 
 func (f *deadFilter) query(command string) (client.BulkQuery, error) {
-	if refusal := wire.CheckCommand(command); refusal != nil {
-		return client.BulkQuery{}, wrong("%s", refusal.Sentence)
-	}
 	q := client.BulkQuery{Command: command, Cause: f.Cause}
+	if err := f.into(&q, f.OlderThan); err != nil {
+		return q, err
+	}
 	if err := f.check(); err != nil {
 		return q, err
-	}
-	if err := f.into(&q); err != nil {
-		return q, err
-	}
-	if f.OlderThan < 0 || f.NewerThan < 0 {
-		return q, wrong("--older-than and --newer-than must not be negative")
-	}
-	if f.NewerThan > 0 {
-		q.CreatedAfter = time.Now().Add(-f.NewerThan)
 	}
 	if f.OlderThan > 0 {
 		q.Before = time.Now().Add(-f.OlderThan)
