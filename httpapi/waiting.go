@@ -71,6 +71,9 @@ func (a *api) lend(c *call, tasks ...*wire.Task) bool {
 			ids[shard] = append(ids[shard], task.ID)
 		}
 	}
+	if len(lent) == 0 {
+		return true
+	}
 	answered := newGather(len(posts))
 	for shard, ids := range ids {
 		asker := shardactor.Asker{Sink: answered, Ref: uint64(shard)}
