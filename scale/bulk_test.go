@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,17 +49,7 @@ func TestWrongTasksAreCancelledByFilter(t *testing.T) {
 // postImports makes tasks of one queue, three of a hundred of a wrong import.
 func (b *bench) postImports(n int) {
 	b.t.Helper()
-	batches := make(chan []string)
-	var posting sync.WaitGroup
-	for range posters {
-		posting.Go(func() {
-			for items := range batches {
-				if err := b.postBatch(items); err != nil {
-					b.t.Errorf("post: %v", err)
-				}
-			}
-		})
-	}
+	batches, posted := b.poster()
 	for from := 0; from < n; from += batchTasks {
 		items := make([]string, 0, batchTasks)
 		for i := from; i < min(from+batchTasks, n); i++ {
@@ -72,6 +61,5 @@ func (b *bench) postImports(n int) {
 		}
 		batches <- items
 	}
-	close(batches)
-	posting.Wait()
+	posted()
 }

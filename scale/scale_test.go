@@ -89,17 +89,7 @@ func queueName(n int) string { return fmt.Sprintf("queue-%04d", n%queues) }
 // post makes the backlog: half of it ready, half due in a month.
 func (b *bench) post(backlog int) {
 	b.t.Helper()
-	batches := make(chan []string)
-	var posting sync.WaitGroup
-	for range posters {
-		posting.Go(func() {
-			for items := range batches {
-				if err := b.postBatch(items); err != nil {
-					b.t.Errorf("post: %v", err)
-				}
-			}
-		})
-	}
+	batches, posted := b.poster()
 	for from := 0; from < backlog; from += batchTasks {
 		for _, more := range []string{"", `,"delaySeconds":2592000`} {
 			items := make([]string, 0, batchTasks)
@@ -109,8 +99,26 @@ func (b *bench) post(backlog int) {
 			batches <- items
 		}
 	}
-	close(batches)
-	posting.Wait()
+	posted()
+}
+
+// poster takes batches and posts them, several at a time. Call posted behind the last.
+func (b *bench) poster() (batches chan<- []string, posted func()) {
+	to := make(chan []string)
+	var posting sync.WaitGroup
+	for range posters {
+		posting.Go(func() {
+			for items := range to {
+				if err := b.postBatch(items); err != nil {
+					b.t.Errorf("post: %v", err)
+				}
+			}
+		})
+	}
+	return to, func() {
+		close(to)
+		posting.Wait()
+	}
 }
 
 // postBatch posts items until each of them is a task. A server on a busy machine may
