@@ -40,7 +40,7 @@ func (a *api) deleteQueue(c *call) answer {
 	case figures.Unknown:
 		return refuse(wire.Refuse(wire.CodeQueueNotFound, "there is no queue "+q.Command+": it has no task and no settings"))
 	case !figures.Deleting:
-		// Whoever was faster has begun the same.
+		// A request that was faster has begun the same.
 		if refusal := a.change(q, shardactor.SettingsChange{Delete: d}); refusal != nil && refusal.Code != wire.CodeQueueDeleted {
 			return refuse(notEmpty(refusal, figures, d.Purge))
 		}

@@ -84,7 +84,7 @@ func TestU05QueueIsMadeOnlyOnPurposeAndDeleted(t *testing.T) {
 	}
 }
 
-// Who reads a queue that nobody has used most likely mistook its name. A worker is told,
+// A command that reads a queue which nobody has used most likely has its name wrong. A worker is told,
 // and waits: it may come before the first task.
 func TestQueueThatNobodyHasUsedIsNotShownAsAnEmptyOne(t *testing.T) {
 	t.Parallel()
