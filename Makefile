@@ -2,7 +2,7 @@
 
 # The toolchain is exported because the line in go.mod is ignored where Go is
 # set to GOTOOLCHAIN=local. A test keeps this line, .ci/run, go.mod and
-# tools/go.mod at one version.
+# internal/tools/go.mod at one version.
 export GOTOOLCHAIN := go1.27.3
 
 # The program needs no C compiler, and everything but the race tests runs
@@ -64,10 +64,10 @@ check: $(TOOLS)/staticcheck ## toolchain, gofmt, vet and staticcheck
 		[ -z "$$bad" ] || { echo "not formatted, run 'make fmt':"; echo "$$bad"; exit 1; }
 	@echo '== vet'
 	@go vet ./...
-	@go -C tools vet ./...
+	@go -C internal/tools vet ./...
 	@echo '== staticcheck'
 	@$(TOOLS)/staticcheck ./...
-	@cd tools && ../$(TOOLS)/staticcheck ./...
+	@cd internal/tools && ../../$(TOOLS)/staticcheck ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
@@ -75,41 +75,41 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 .PHONY: sim
 sim: ## run new seeds through the simulator for a minute, each twice; `make test` runs fixed ones
-	go test -count=1 -run '^TestSim$$' -v ./sim -sim.for=1m
+	go test -count=1 -run '^TestSim$$' -v ./test/sim -sim.for=1m
 
 .PHONY: soak
 soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a large N
-	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./sim -sim.soak=$(N) -sim.steps=20000
+	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./test/sim -sim.soak=$(N) -sim.steps=20000
 
 .PHONY: crash
 crash: ## kill the server under many clients for CRASHTIME (5m), and check that what they saw can be explained
-	go test -count=1 -run '^(TestHistories|TestU02Grants)' -v -timeout 0 ./crash -crash.for=$(CRASHTIME)
+	go test -count=1 -run '^(TestHistories|TestU02Grants)' -v -timeout 0 ./test/crash -crash.for=$(CRASHTIME)
 
 .PHONY: faults
 faults: ## what went wrong with other queues, at its full size: half an hour or more; `make test` runs it scaled down
-	go test -count=1 -v -timeout 0 ./faults -faults.heavy
-	go test -count=1 -v ./bounds -bounds.idle=10000
+	go test -count=1 -v -timeout 0 ./test/faults -faults.heavy
+	go test -count=1 -v ./test/bounds -bounds.idle=10000
 
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
-	go test -count=1 -v -timeout 0 ./scale -run Nothing -scale.tasks=$(SCALE)
+	go test -count=1 -v -timeout 0 ./test/scale -run Nothing -scale.tasks=$(SCALE)
 
 .PHONY: claims
 claims: ## measure claims at the beginning and the end of CLAIMS=5000000 tasks through one short queue; half an hour or more
-	go test -count=1 -v -timeout 0 ./scale -run Claims -scale.claims=$(CLAIMS)
+	go test -count=1 -v -timeout 0 ./test/scale -run Claims -scale.claims=$(CLAIMS)
 
 .PHONY: bulk
 bulk: ## measure how long it takes to cancel 3 % of BULK=2000000 tasks by a member of their payload
-	go test -count=1 -v -timeout 0 ./scale -run CancelledByFilter -scale.bulk=$(BULK)
+	go test -count=1 -v -timeout 0 ./test/scale -run CancelledByFilter -scale.bulk=$(BULK)
 
 .PHONY: reaping
 reaping: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
-	go test -count=1 -v -timeout 0 ./scale -run 'Space|Reaping' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
+	go test -count=1 -v -timeout 0 ./test/scale -run 'Space|Reaping' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
 
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see a test catch each: an hour
-	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./sim
-	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./faults
+	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/sim
+	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/faults
 
 .PHONY: bench
 bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure
@@ -117,7 +117,7 @@ bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure
 
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## look for known vulnerabilities that the code can reach (fetches today's list)
-	@db=$$(go -C tools mod download -json golang.org/x/vulndb@latest | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
+	@db=$$(go -C internal/tools mod download -json golang.org/x/vulndb@latest | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
 		$(TOOLS)/govulncheck -db "file://$$db/data/osv" ./...
 
 .PHONY: fmt
@@ -130,11 +130,11 @@ clean: ## remove what was built; the data of `make run` stays
 
 # The tools have a module of their own, so that the program's go.mod names only
 # what the program needs. Once downloaded they build without a network.
-$(TOOLS)/testsum: $(wildcard tools/testsum/*.go) tools/go.mod
-	@go -C tools build -o ../$(TOOLS)/ ./testsum
+$(TOOLS)/testsum: $(wildcard internal/tools/testsum/*.go) internal/tools/go.mod
+	@go -C internal/tools build -o ../../$(TOOLS)/ ./testsum
 
-$(TOOLS)/staticcheck: tools/go.mod
-	@go -C tools build -o ../$(TOOLS)/ honnef.co/go/tools/cmd/staticcheck
+$(TOOLS)/staticcheck: internal/tools/go.mod
+	@go -C internal/tools build -o ../../$(TOOLS)/ honnef.co/go/tools/cmd/staticcheck
 
-$(TOOLS)/govulncheck: tools/go.mod
-	@go -C tools build -o ../$(TOOLS)/ golang.org/x/vuln/cmd/govulncheck
+$(TOOLS)/govulncheck: internal/tools/go.mod
+	@go -C internal/tools build -o ../../$(TOOLS)/ golang.org/x/vuln/cmd/govulncheck

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"codeq/internal/yamlfile"
 	"codeq/wire"
-	"codeq/yamlfile"
 )
 
 // ParseEntries reads the text of a file of tokens, YAML or JSON: a list of

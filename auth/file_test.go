@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/yamlfile"
+	"codeq/internal/yamlfile"
 )
 
 // hash of the token "one", which is no token of the format but a credential

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"codeq/internal/yamlfile"
 	"codeq/wire"
-	"codeq/yamlfile"
 )
 
 // Tokens is the Authenticator over a file of tokens. It keeps what it last

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lxzan/gws"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/wire"
 )
 

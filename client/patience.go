@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 )
 
 // patience bounds a request by what comes of it, not by how long it takes. The

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/wire"
 )
 

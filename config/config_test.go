@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"codeq/yamlfile"
+	"codeq/internal/yamlfile"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/config.md anew")

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"strings"
 
+	"codeq/internal/yamlfile"
 	"codeq/wire"
-	"codeq/yamlfile"
 )
 
 const (

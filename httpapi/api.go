@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/auth"
-	"codeq/meter"
+	"codeq/internal/meter"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"

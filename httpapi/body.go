@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/wire"
 )
 

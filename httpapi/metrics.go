@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"codeq/meter"
+	"codeq/internal/meter"
 	"codeq/wire"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"codeq/auth"
-	"codeq/meter"
+	"codeq/internal/meter"
 	"codeq/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/wire"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/wire"
 )
 

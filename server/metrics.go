@@ -1,6 +1,6 @@
 package server
 
-import "codeq/meter"
+import "codeq/internal/meter"
 
 // writeMetrics adds the figures of the listener to a page. Those of descriptors
 // stand among those of the process: process_open_fds and process_max_fds.

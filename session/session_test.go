@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/shardactor"
 	"codeq/wire"
 )

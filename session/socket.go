@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"codeq/paced"
+	"codeq/internal/paced"
 )
 
 // lingerFor is how long a socket that said goodbye still reads, so that the

@@ -8,7 +8,7 @@ import (
 	"github.com/lxzan/gws"
 
 	"codeq/actor"
-	"codeq/paced"
+	"codeq/internal/paced"
 	"codeq/shardactor"
 	"codeq/wire"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"codeq/internal/meter"
 	"codeq/mailbox"
-	"codeq/meter"
 )
 
 // causes are all causes of a transition, in the order of their counters. The

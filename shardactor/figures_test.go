@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
+	"codeq/internal/meter"
 	"codeq/mailbox"
-	"codeq/meter"
 	"codeq/store"
 	"codeq/wire"
 )

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/internal/meter"
 	"codeq/mailbox"
-	"codeq/meter"
 	"codeq/store"
 	"codeq/wire"
 )

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"codeq/meter"
+	"codeq/internal/meter"
 )
 
 // figures are what the store counts while it works. They are made once, so

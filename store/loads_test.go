@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"codeq/meter"
+	"codeq/internal/meter"
 	"codeq/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"codeq/meter"
+	"codeq/internal/meter"
 	"codeq/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"codeq/blackbox"
+	"codeq/test/blackbox"
 )
 
 // process is codeq as a process of its own.

@@ -517,7 +517,7 @@ func TestTableOfEndingsNamesTestsThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("*_test.go")
-	outside, failed := filepath.Glob("../../faults/*_test.go")
+	outside, failed := filepath.Glob("../../test/faults/*_test.go")
 	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/blackbox"
+	"codeq/test/blackbox"
 )
 
 func TestU10HealthIsReadyOrAFailureInOneLine(t *testing.T) {

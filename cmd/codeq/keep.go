@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"codeq/keeper"
+	"codeq/internal/keeper"
 )
 
 // report is one thing that has happened to a program.

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"codeq/blackbox"
+	"codeq/test/blackbox"
 )
 
 // asCodeq makes the test binary be codeq itself, as a process of its own.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"codeq/blackbox"
 	"codeq/client"
+	"codeq/test/blackbox"
 	"codeq/wire"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"codeq/blackbox"
+	"codeq/test/blackbox"
 	"codeq/wire"
 )
 

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"codeq/blackbox"
 	"codeq/client"
+	"codeq/test/blackbox"
 )
 
 // ready is how many tasks a queue has.

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeq/client"
-	"codeq/keeper"
+	"codeq/internal/keeper"
 	"codeq/wire"
 )
 

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"codeq/blackbox"
 	"codeq/client"
+	"codeq/test/blackbox"
 	"codeq/wire"
 )
 

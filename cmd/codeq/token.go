@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"codeq/auth"
+	"codeq/internal/yamlfile"
 	"codeq/wire"
-	"codeq/yamlfile"
 )
 
 type tokenCmd struct {

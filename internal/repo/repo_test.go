@@ -1,0 +1,255 @@
+package repo
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// rule is one thing that the repository keeps. Exactly one of file and tree is
+// set: file looks at one Go file at a time, tree at everything together.
+type rule struct {
+	name   string
+	why    string
+	remedy string
+	file   func(f *goFile) []finding
+	tree   func(t *tree) []finding
+}
+
+// finding is one place that breaks a rule.
+type finding struct {
+	file string
+	line int
+	what string
+}
+
+func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.what) }
+
+// rules lists every rule; each file *_test.go brings those of its subject.
+func rules() []rule {
+	var all []rule
+	all = append(all, importRules()...)
+	all = append(all, shapeRules()...)
+	all = append(all, docRules()...)
+	all = append(all, coreRules()...)
+	all = append(all, typedRules()...)
+	all = append(all, testRules()...)
+	all = append(all, textRules()...)
+	all = append(all, pinRules()...)
+	return all
+}
+
+func TestRepositoryKeepsItsRules(t *testing.T) {
+	repository := loadRepository(t)
+	for _, r := range rules() {
+		t.Run(r.name, func(t *testing.T) {
+			found := r.apply(repository)
+			if len(found) == 0 {
+				return
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s\n  why:    %s\n  remedy: %s\n", r.name, r.why, r.remedy)
+			for _, f := range found {
+				fmt.Fprintf(&b, "  %v\n", f)
+			}
+			t.Error(b.String())
+		})
+	}
+}
+
+func (r rule) apply(t *tree) []finding {
+	if r.tree != nil {
+		return r.tree(t)
+	}
+	var found []finding
+	for _, f := range t.goFiles {
+		found = append(found, r.file(f)...)
+	}
+	return found
+}
+
+// tree is the repository as the rules see it: every file that .gitignore does
+// not name.
+type tree struct {
+	goFiles []*goFile
+	texts   []textFile // Go files too
+
+	typedOnce     sync.Once
+	typedPackages []typedPackage
+}
+
+// goFile is one parsed Go file.
+type goFile struct {
+	path string // slash-separated, from the root
+	dir  string // its package: "wire", "cmd/codeq", "." for the root
+	test bool
+	src  []byte
+	ast  *ast.File
+}
+
+// textFile is a file without zero bytes.
+type textFile struct {
+	path string
+	text string
+}
+
+func (f *goFile) base() string           { return path.Base(f.path) }
+func (f *goFile) line(pos token.Pos) int { return positions.Position(pos).Line }
+
+func (f *goFile) at(pos token.Pos, format string, args ...any) finding {
+	return finding{file: f.path, line: f.line(pos), what: fmt.Sprintf(format, args...)}
+}
+
+// lines is the number of lines of the file.
+func (f *goFile) lines() int { return bytes.Count(f.src, []byte("\n")) }
+
+// inTools says that the file belongs to the module of the tools, which the
+// rules about packages of codeq do not concern.
+func (f *goFile) inTools() bool { return strings.HasPrefix(f.path, "internal/tools/") }
+
+// importName is the name by which the file calls an imported package, or "".
+func (f *goFile) importName(importPath string) string {
+	for _, spec := range f.ast.Imports {
+		if strings.Trim(spec.Path.Value, `"`) != importPath {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		if importPath == "math/rand/v2" {
+			return "rand"
+		}
+		return path.Base(importPath)
+	}
+	return ""
+}
+
+// commented says whether a line has a comment beside code, or of its own.
+func (f *goFile) commented(line int) bool {
+	for _, group := range f.ast.Comments {
+		if f.line(group.Pos()) <= line && line <= f.line(group.End()) {
+			return true
+		}
+	}
+	return false
+}
+
+// positions are those of all files together, as the type checker wants them.
+var positions = token.NewFileSet()
+
+// parse makes a goFile of a source text.
+func parse(name string, src []byte) (*goFile, error) {
+	f := &goFile{
+		path: name,
+		dir:  path.Dir(name),
+		test: strings.HasSuffix(name, "_test.go"),
+		src:  src,
+	}
+	var err error
+	f.ast, err = parser.ParseFile(positions, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	return f, err
+}
+
+// TestMain runs the tests in the root of the repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+var repositoryOnce = sync.OnceValues(readRepository)
+
+func loadRepository(t *testing.T) *tree {
+	t.Helper()
+	repository, err := repositoryOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(repository.goFiles) < 20 {
+		t.Fatalf("read only %d Go files: the tests must run in the root of the repository", len(repository.goFiles))
+	}
+	return repository
+}
+
+func readRepository() (*tree, error) {
+	ignored, err := ignoredPatterns(".gitignore")
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{}
+	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if d.IsDir() {
+			if name == ".git" || matchesAny(ignored, d.Name()+"/") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !d.Type().IsRegular() || name == ".git" || matchesAny(ignored, d.Name()) {
+			return nil
+		}
+		return t.add(name)
+	})
+	return t, err
+}
+
+func (t *tree) add(name string) error {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(src, []byte{0}) {
+		t.texts = append(t.texts, textFile{name, string(src)})
+	}
+	if !strings.HasSuffix(name, ".go") {
+		return nil
+	}
+	f, err := parse(name, src)
+	if err != nil {
+		return fmt.Errorf("parse: %w", err)
+	}
+	t.goFiles = append(t.goFiles, f)
+	return nil
+}
+
+// ignoredPatterns reads the subset of .gitignore that this repository uses:
+// one name or pattern a line, a directory's with a slash at its end.
+func ignoredPatterns(name string) ([]string, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var patterns []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") {
+			patterns = append(patterns, line)
+		}
+	}
+	return patterns, nil
+}
+
+func matchesAny(patterns []string, name string) bool {
+	for _, p := range patterns {
+		if p == name {
+			return true
+		}
+		if ok, err := path.Match(p, name); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}

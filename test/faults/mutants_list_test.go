@@ -1,0 +1,223 @@
+package faults
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mutant is a deliberate fault of the kind that its test is about: old, which is
+// in the file once, becomes new.
+type mutant struct{ test, file, old, new string }
+
+var mutants = []mutant{
+	{"TestN11OnePoison", "shardactor/suspect.go", "	if isSuspect(t) {\n", "	if isSuspect(t) {\n		t.Attempts++\n"},
+	{"TestN11SlowLine", "session/pace.go", "		p.bound = fits\n", "		p.bound = mostUntakenBytes\n"},
+	{"TestN11LongMessage", "session/writer.go", "	case taken >= s.pingEnd:\n", "	case true:\n"},
+	{"TestN11SlowLineAndTheSDK", "session/clock.go", " || late || e.Hears:\n", " || late:\n"},
+	{"TestN11ClaimOver", "httpapi/claim.go", "			keep: func() { k.keep(granted) }, keepEvery: keepEvery(granted),\n", ""},
+	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if len(body) >= step && false {\n"},
+	{"TestA01", "shardactor/gone.go", "			s.takeBack(e, code)\n", ""},
+	{"TestN14Silent", "server/door.go", "	if !full || least == nil {\n		return !full\n	}\n", "	if !full || least != nil {\n		return true\n	}\n"},
+	{"TestN13Log", "cmd/codeq/saying.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
+	{"TestN07WaitsOutliveAProxy", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    passing&^gateway | putOff | late,\n"},
+	{"TestN07WaitsOutliveARestart", "client/tries.go", "	waitTask:      passing&^cutShort | putOff | late,\n", "	waitTask:      putOff | away | unreached | late,\n"},
+	{"TestN07TheEnd", "client/tries.go", "		return fmt.Errorf(\"the wait of %s is over; what happened last: %w\", waitFor, err)\n", "		return fmt.Errorf(\"the wait of %s is over\", waitFor)\n"},
+	{"TestN08", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status == http.StatusSeeOther:\n"},
+	{"TestX04", "client/unreached.go", "	case isTLS(err):\n		return mistrust(at, err)\n", "	case isTLS(err):\n		how = broken\n"},
+	{"TestU04ARun", "lease/table.go", "	e.ExpiresAtMs = e.UntilMs(expiresAtMs)\n", "	e.ExpiresAtMs = expiresAtMs\n"},
+	{"TestU04LimitsOutlive", "index/index.go", "	q.expiring.restore()\n", ""},
+	{"TestU04WhatHas", "shardactor/due.go", "		s.transition(t, s.expired(t, move{}))\n", "		t.Priority = 9\n"},
+	{"TestU04AProgram", "client/job.go", "	if j.runFor == 0 {\n		return own, cancel\n	}\n", "	if j.runFor == 0 || j.runFor > 0 {\n		return own, cancel\n	}\n"},
+	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
+	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {", "if word&roomAlone == 0 && r.hasWay() {"},
+	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
+	{"TestA04", "shardactor/transition.go", "		s.ready(q)\n", "		if m.cause == CauseEnqueue {\n			s.ready(q)\n		}\n"},
+	{"TestA05", "shardactor/gone.go", "	s.socketEnded(m.Seat, m.Code)\n", ""},
+	{"TestA06", "client/link.go", "return time.Duration(pingSeconds) * time.Second * 5 / 2", "return time.Duration(pingSeconds) * time.Hour"},
+	{"TestA07", "shardactor/heartbeat.go", "if m.Tasks != nil {", "if true {"},
+	{"TestA08Short", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now)"},
+	{"TestA08Long", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, e.AckedUntilMs)"},
+	{"TestA09", "shardactor/heartbeat.go", "			answer.Lost = append(answer.Lost, ref)\n", ""},
+	{"TestA10", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, e.AckedUntilMs)"},
+	{"TestA11", "session/clock.go", "k.pingAtMs = nowMs + k.pingForMs", "k.pingAtMs = nowMs + 60*k.pingForMs"},
+	{"TestA12", "session/clock.go", "if k.missed >= maxMissedPings {", "if false {"},
+	{"TestA14", "shardactor/crowd.go", "		return inHandA < inHandB", "		return inHandA > inHandB"},
+	{"TestA15", "shardactor/delivery.go", "		return l.Token == token\n", "		return true\n"},
+	{"TestA16", "shardactor/heartbeat.go", "	s.leases.Move(e, until)\n", ""},
+	{"TestA17", "shardactor/shard.go", "	s.leases.Grant(e, expires)\n", "	s.leases.Grant(e, expires+3_600_000)\n"},
+	{"TestA18", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
+	{"TestA19", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
+	{"TestA20", "shardactor/transition.go", "	s.queueOf(t.Queue()).index.RemoveLeased()\n", ""},
+	{"TestA21", "shardactor/due.go", "	t.Losses++\n", "	t.Losses++\n	t.Attempts++\n"},
+	{"TestA23", "shardactor/due.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
+	{"TestA40", "store/recover.go", "		if parseCounters(value, &state.Counters) != nil {\n", "		if parseCounters(value, &state.Counters) == nil {\n"},
+	{"TestA41", "store/merge.go", "PendingKey{Seq: c.ReadyFloor[priority]}", "PendingKey{}"},
+	{"TestA42", "shardactor/retention.go", "		if q == nil || q.reapAtMs > s.now {\n", "		if true {\n"},
+	{"TestA52", "httpapi/metrics.go", "	topQueues = 100\n", "	topQueues = 100_000\n"},
+	{"TestA53", "httpapi/list.go", "	listMostRead  = 5000\n", "	listMostRead  = 5_000_000\n"},
+	{"TestA22", "shardactor/due.go", "	t.Losses++\n", "	t.Losses++\n	if t.IdempotencyKey == \"\" {\n		panic(\"a task without a key\")\n	}\n"},
+	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
+	{"TestA25Retries", "shardactor/delivery.go", "	if t.Attempts < t.MaxAttempts {\n", "	if t.Attempts < min(t.MaxAttempts, 3) {\n"},
+	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses,", "	t.Attempts, t.Releases, t.Losses = t.Attempts-t.Deliveries/2, 0, 0\n	_, _, _,"},
+	{"TestU01WhatFailed", "httpapi/replay.go", "	Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),\n", ""},
+	{"TestU01WhatFailed", "shardactor/result.go", "		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed\n", "		ends.to, ends.dead = wire.LocationDead, wire.DeadExhausted\n"},
+	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
+	{"TestA26EqualJitter", "shardactor/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
+	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
+	{"TestA28", "shardactor/turns.go", "!q.settings.Paused && q.index.HasReady()", "q.index.HasReady()"},
+	{"TestA29", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+2000 {"},
+	{"TestA33", "httpapi/enqueue.go", "	effect, refusal := a.enqueue(c, req, len(body))\n",
+		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
+			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +
+			"	effect, refusal := a.enqueue(c, req, len(body))\n"},
+	{"TestA30", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+900 {"},
+	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
+	{"TestA32", "shardactor/due.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},
+	{"TestA43", "shardactor/grant.go", "func (s *Shard) grant(mb *member, t *store.TaskRecord) {\n",
+		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *store.TaskRecord) {\n" +
+			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
+	{"TestA44OddNames", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
+	{"TestA44OddTenants", "store/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
+	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},
+	{"TestA46", "wire/parse_request.go", "	case len(r.Result) > MaxResultBytes:\n", "	case len(r.Result) > 2*MaxResultBytes:\n"},
+	{"TestA48KeysLive", "shardactor/transition.go", "		s.tellWatchers(t.ID)\n",
+		"		s.tellWatchers(t.ID)\n		if t.IdempotencyKey != \"\" {\n			s.span.Batch().DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n		}\n"},
+	{"TestA48KeysOf", "shardactor/retention.go", "			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n", ""},
+	{"TestA49", "shardactor/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
+	{"TestHistory", "store/batch.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
+	{"TestU03Batch", "wire/parse_batch.go", "		o.judge(enqueueBits)\n", "		o.once(enqueueBits)\n"},
+	{"TestU03Session", "session/hello.go", "		r := c.begin(f.Ref, messageBytes)\n		r.task.TaskID = f.TaskID\n		c.refuse(r, f.Err)\n", "		c.end(CloseProtocol, f.Err.Sentence)\n"},
+	{"TestU03Parameter", "httpapi/query.go", "		if !slices.Contains(known, name) {\n", "		if false {\n"},
+	{"TestU03Parameter", "httpapi/call.go", "	if c.r.ContentLength != 0 && (v.method", "	if false && (v.method"},
+	{"TestA54", "shardactor/release.go", "	if m.Counts() {\n", "	if t.Attempts++; m.Counts() {\n"},
+	{"TestN01N03", "shardactor/release.go", "if m.Counts() {", "if !m.NotStarted {"},
+	{"TestN01N03", "shardactor/release.go", "if m.Counts() {", "if !m.Stopping {"},
+	{"TestA56", "shardactor/crowd.go", "	if command == wire.AllCommands {", "	if true {"},
+	{"TestA58", "session/list.go", "	if c.draining || c.profile.leaving {", "	if c.draining {"},
+	{"TestA59", "shardactor/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
+}
+
+// clientMutants are those that a test in package client catches, where a time is
+// the one of a bubble.
+var clientMutants = []mutant{
+	{"TestA26WaitsOf", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return rand.N(delay * 3 / 2)\n"},
+	{"TestA26Workers", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return delay + 0*rand.N(delay)\n"},
+	{"TestN03WorkerThat", "client/job.go", "firstRest<<min(c.unbegun, 16)", "firstRest<<min(c.unbegun, 0)"},
+	{"TestN01Handler", "client/job.go", "		outcome.why.Stopping = true\n", "		outcome.why.Stopping = outcome.why.NotStarted\n"},
+}
+
+// programMutants are those that a test in cmd/codeq catches, where the programs
+// of a worker are.
+var programMutants = []mutant{
+	{"TestU10EveryErrorOfTheClient", "cmd/codeq/exit.go", "errors.Is(err, client.ErrOutcomeUnknown), ", ""},
+	{"TestWhoStopsWaiting", "cmd/codeq/app.go", "cancel(&exitError{fmt.Errorf(\"stopped by %s\", s), exitFailed})", "cancel(fmt.Errorf(\"stopped by %s\", s))"},
+	{"TestU10FlagsThatMeanNothing", "cmd/codeq/help.go", "		if slices.Contains(strings.Split(n.Tag.Get(\"without\"), \",\"), flag.Name) {\n", "		if false {\n"},
+	{"TestU10ShellsComplete", "cmd/codeq/completion.go", "		*\" --\") at=-- ;;\n", ""},
+	{"TestN01Death", "cmd/codeq/shell.go", "	case r.cause == causeHard, r.told && r.interrupted():\n", "	case r.cause == causeHard:\n"},
+	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "ExitStatus() == 0 && (!r.evicted() || objectOf(s.stdout.data) != nil):", "ExitStatus() == 0:"},
+	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "	case r.cause == causeLost:\n", "	case false:\n"},
+	{"TestN03ProgramThat", "cmd/codeq/program.go", "	if !p.begun.Load() && lasting(err) {\n", "	if lasting(err) {\n"},
+	{"TestN04RunThat", "cmd/codeq/shell.go", "	case r.cause == causeTimeout:\n", "	case r.cause == causeTimeout && r.status != 0:\n"},
+	{"TestN13HangupDrains", "cmd/codeq/work.go", "		signal.Notify(hangups, syscall.SIGHUP)\n", ""},
+	{"TestN13SecondStopEnds", "cmd/codeq/work.go", "		case <-hangups:\n		case <-quits:\n			first = time.Time{}\n", "		case <-quits:\n			first = time.Time{}\n"},
+	{"TestN13HangupStops", "cmd/codeq/serve.go", "(a.inIsTerminal || a.errIsTerminal)", "a.inIsTerminal"},
+	{"TestN13Terminal", "cmd/codeq/main.go", "		errIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),\n", ""},
+	{"TestN02StoppedClaim", "cmd/codeq/claim.go", "context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)", "context.WithTimeout(ctx, giveBackWithin)"},
+	{"TestN23CountIsTold", "cmd/codeq/bulktasks.go", "context.WithCancelCause(context.WithoutCancel(ctx))", "context.WithCancelCause(ctx)"},
+	{"TestX5KilledKeeper", "cmd/codeq/shell.go", "syscall.Kill(-s.group, syscall.SIGKILL)", "syscall.Kill(s.group, syscall.SIGKILL)"},
+	{"TestProgramThatIgnores", "internal/keeper/child.go", "syscall.Kill(-c.group, s)", "syscall.Kill(c.group, s)"},
+	{"TestBackupIsDurable", "cmd/codeq/backup.go", "	return b.syncDirectory(filepath.Dir(filepath.Clean(dir)))\n", "	return nil\n"},
+	{"TestEverySetting", "cmd/codeq/serve.go", "		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,\n", "		RetentionFor: s.DLQRetention, DLQRetentionFor: s.Retention,\n"},
+	{"TestFileWaitsOnce", "cmd/codeq/tell.go", "max(0, time.Until(until))", "max(waitFor, time.Until(until))"},
+}
+
+// serverMutants are those that a test in package server catches, where the wall
+// clock can be stepped.
+var serverMutants = []mutant{
+	{"TestA33AStep", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
+	{"TestShutdownClosesTheStore", "server/server.go", "	engineErr := s.engine.Stop()\n	s.conns.wait()\n", "	engineErr := s.engine.Stop()\n"},
+	{"TestEveryOption", "server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
+	{"TestEveryOption", "server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
+	{"TestEveryOption", "server/parts.go", ", AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes", ""},
+	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
+}
+
+// coreMutants are those that a test in package shardactor catches.
+var coreMutants = []mutant{
+	{"TestEachMemberOfALargeCrowdHasItsTurn", "shardactor/crowd.go", "		c.at = (c.at + 1) % len(c.open)\n", ""},
+	{"TestU02QueuesOfAllShards", "shardactor/room.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % roomShards\n", "	return bits.TrailingZeros32(waiting)\n"},
+	{"TestU02QueuesOfAllShards", "shardactor/room.go", "r.row.Load() < r.ready[last].Load()", "false"},
+	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn\n", ""},
+	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).crowd)\n", ""},
+	{"TestScripts/claim_turn", "shardactor/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},
+	{"TestScripts/limits", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
+	{"TestScripts/lease", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
+	{"TestScripts/failed", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
+	{"TestScripts/limits", "shardactor/cleanup.go", "w.over = w.swept == len(w.Queues)\n", "w.over = w.swept == len(w.Queues) || left == 0\n"},
+}
+
+// apiMutants are those that a test in package httpapi catches, where one shard
+// can be made busy and the news of a sync held.
+var apiMutants = []mutant{
+	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			refusal = err\n			break\n"},
+	{"TestU02QueuesOfAllShards", "httpapi/claimturns.go", "	if began == t.shard {\n", "	if false {\n"},
+	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			continue\n"},
+	{"TestAnswersThatAreNotTaken", "httpapi/call.go", "	defer a.letGo(c)\n", ""},
+	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.seat.InHand() })", "return len(b.granted) > 0 || k.seat.InHand() == 0 })"},
+	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/bulk.go", "worked(); err != nil || w.refuse != nil {", "worked(); err != nil {"},
+}
+
+// sessionMutants are those that a test in package session catches, where what a
+// session holds can be said.
+var sessionMutants = []mutant{
+	{"TestWhoReadsSlowlyIsNotFurthestBehind", "session/budget.go", "h.bytes == 0 || bytes < 0", "h.bytes == 0"},
+	{"TestWhoReadsSlowlyIsNotFurthestBehind", "session/budget.go", "		r.relieving.Store(false)\n	}\n}", "	}\n}"},
+	{"TestWhoReadsSlowlyIsNotFurthestBehind", "session/budget.go", "h.bytes, h.over, h.relieved = 0, true, false", "h.bytes, h.relieved = 0, false"},
+}
+
+// TestMutantsHaveTheirPlaces fails as soon as the code moves away under a
+// fault: running them all takes an hour, and nobody would know before.
+func TestMutantsHaveTheirPlaces(t *testing.T) {
+	seen := map[mutant]bool{}
+	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants, coreMutants, apiMutants, sessionMutants) {
+		t.Run(m.test, func(t *testing.T) { m.overlay(t) })
+		if seen[m] {
+			t.Errorf("%s is in the lists twice", m.test)
+		}
+		seen[m] = true
+	}
+}
+
+// overlay writes the changed file and the list that names it.
+func (m mutant) overlay(t *testing.T) (list string) {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := filepath.Abs(filepath.Join("..", "..", m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("the code has moved on: %q is in %s %d times, not once", m.old, m.file, n)
+	}
+	changed := filepath.Join(dir, "changed.go")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, replace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
