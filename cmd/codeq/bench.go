@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"reflect"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"codeq/client"
@@ -34,7 +32,6 @@ const (
 
 type benchCmd struct {
 	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"What is run: canonical, or mailbox, which offers more than the shards can take."`
-	Engine       bool    `help:"Drive the engine inside this process, without a server."`
 	Creates      bool    `help:"Measure creates alone: workers come when the time is over, and the answers are checked then."`
 	HTTP         bool    `name:"http" help:"Post over HTTP; the workers keep their sessions."`
 	Producers    int     `default:"32" help:"Goroutines that post."`
@@ -62,7 +59,7 @@ func (b *benchCmd) Help() string {
 		"The profile mailbox has three parts on one server. The first finds what fits: 2,048 tasks under way, each of another producer. " +
 		"In the second many more producers offer --times as much, at a steady rate, and never have more than --under-way tasks without an answer; " +
 		"who is refused rests for the advised second, give or take a half, and lets go what it would have posted meanwhile. " +
-		"The third is the first once more, and the second is held against the average of both. Workers have room for all of it. " +
+		"The third is the first once more. Each part has a report of its own, with --json a line. Workers have room for all of it. " +
 		"Latencies count from the moment a task is sent, or was due if the answers to others were missing."
 }
 
@@ -85,11 +82,8 @@ func (b *benchCmd) Run(a *app) error {
 		return wrong("--shards must be from 1 to %d, got %d", maxShards, b.Shards)
 	}
 	urlGiven := a.given["url"]
-	if urlGiven && (b.Engine || b.Shards != 0 || b.Dir != "") {
-		return wrong("--url names a server that is there: --engine, --shards and --dir do not go with it")
-	}
-	if b.Engine && (b.HTTP || b.Spread) {
-		return wrong("--engine has no HTTP and no settings of queues: leave --http and --spread out")
+	if urlGiven && (b.Shards != 0 || b.Dir != "") {
+		return wrong("--url names a server that is there: --shards and --dir do not go with it")
 	}
 	if b.Queues < 1 || b.Queues > maxQueues {
 		return wrong("--queues must be from 1 to %d, got %d", maxQueues, b.Queues)
@@ -103,7 +97,7 @@ func (b *benchCmd) Run(a *app) error {
 	x := &bench{app: a, benchCmd: b}
 	if urlGiven {
 		w.Commands = []string{fmt.Sprintf("bench-%d-%d", os.Getpid(), time.Now().Unix())}
-		return x.measure(ctx, w, remoteSite(a.URL, a.Token))
+		return x.measure(ctx, w, &site{url: a.URL, token: a.Token})
 	}
 	return x.onFreshDirectory(ctx, w)
 }
@@ -166,13 +160,9 @@ type bench struct {
 type site struct {
 	// url and token are those of a server.
 	url, token string
-	// target makes a fresh target for one run.
-	target func() (loadtest.Target, error)
+	// server is nil for one that is not a process of this bench.
 	server loadtest.Meter
-	// figures are lines about mailboxes, collected during a run until the
-	// returned function is called.
-	figures func(context.Context) func() []string
-	// after is called between the last run and the report.
+	// after, if any, is called between the last run and the report.
 	after func() error
 }
 
@@ -185,17 +175,19 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 	if x.Profile == profileMailbox {
 		run = x.overload
 	}
-	outcomes, figures, err := run(ctx, w, s)
+	outcomes, err := run(ctx, w, s)
 	if err != nil {
 		return err
 	}
-	if err := s.after(); err != nil {
-		return err
+	if s.after != nil {
+		if err := s.after(); err != nil {
+			return err
+		}
 	}
 	for _, o := range outcomes {
 		o.FsyncMicros, o.BareHTTPPerSecond = x.fsync, x.bare
 	}
-	if err := x.report(outcomes, figures); err != nil {
+	if err := x.report(outcomes); err != nil {
 		return err
 	}
 	for _, o := range outcomes {
@@ -207,53 +199,55 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 }
 
 // once carries out one workload.
-func (x *bench) once(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, []string, error) {
-	o, figures, err := x.phase(ctx, w, s)
-	return []*loadtest.Outcome{o}, figures, err
+func (x *bench) once(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, error) {
+	o, err := x.phase(ctx, w, s)
+	return []*loadtest.Outcome{o}, err
 }
 
 // overload offers more than fits, and finds what does before and after.
-func (x *bench) overload(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, []string, error) {
+func (x *bench) overload(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, error) {
 	w.Name, w.Pipeline, w.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
 	pace := w.Crowd(x.UnderWay)
-	before, _, err := x.phase(ctx, pace, s)
+	before, err := x.phase(ctx, pace, s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	over, figures, err := x.phase(ctx, w.Overload(x.Times*before.CyclesPerSecond, x.UnderWay), s)
+	over, err := x.phase(ctx, w.Overload(x.Times*before.CyclesPerSecond, x.UnderWay), s)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	pace.Name = "at its pace again"
-	after, _, err := x.phase(ctx, pace, s)
-	return []*loadtest.Outcome{before, over, after}, figures, err
+	after, err := x.phase(ctx, pace, s)
+	return []*loadtest.Outcome{before, over, after}, err
 }
 
-// phase carries out one workload and collects what the mailboxes say of it.
-func (x *bench) phase(ctx context.Context, w loadtest.Workload, s *site) (*loadtest.Outcome, []string, error) {
-	target, err := s.target()
+// phase carries out one workload.
+func (x *bench) phase(ctx context.Context, w loadtest.Workload, s *site) (*loadtest.Outcome, error) {
+	target, err := loadtest.NewRemote(s.url, s.token, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, wrong("%w; set it with --url", err)
 	}
 	if x.errIsTerminal {
 		x.say("%s", w.String())
 	}
-	stop := s.figures(ctx)
 	o, err := loadtest.Run(ctx, loadtest.Options{
 		Workload: w, Target: target, Server: s.server, Generator: loadtest.ProcessOf(os.Getpid()),
 	})
-	figures := stop()
 	if err != nil {
-		return nil, nil, fmt.Errorf("bench: %w", err)
+		return nil, fmt.Errorf("bench: %w", err)
 	}
-	return o, figures, nil
+	return o, nil
 }
 
-func (x *bench) report(outcomes []*loadtest.Outcome, figures []string) error {
-	if x.JSON {
-		return x.reportJSON(outcomes, figures)
-	}
+// report prints an outcome for each phase.
+func (x *bench) report(outcomes []*loadtest.Outcome) error {
 	for i, o := range outcomes {
+		if x.JSON {
+			if err := x.writeJSON(o); err != nil {
+				return err
+			}
+			continue
+		}
 		if i > 0 {
 			fmt.Fprintln(x.out)
 		}
@@ -261,28 +255,5 @@ func (x *bench) report(outcomes []*loadtest.Outcome, figures []string) error {
 			return err
 		}
 	}
-	if x.Profile != profileMailbox {
-		return nil
-	}
-	fmt.Fprintf(x.out, "\nover against at its pace: %s\n", loadtest.Compare(outcomes[1], outcomes[0], outcomes[2]))
-	fmt.Fprintf(x.out, "mailboxes over it: %s\n", strings.Join(figures, "\n  "))
 	return nil
-}
-
-func (x *bench) reportJSON(outcomes []*loadtest.Outcome, figures []string) error {
-	var answer any = outcomes[0]
-	if x.Profile == profileMailbox {
-		answer = struct {
-			AtItsPace  *loadtest.Outcome   `json:"atItsPace"`
-			Overload   *loadtest.Outcome   `json:"overload"`
-			Afterwards *loadtest.Outcome   `json:"afterwards"`
-			Against    loadtest.Comparison `json:"against"`
-			Mailboxes  []string            `json:"mailboxes"`
-		}{outcomes[0], outcomes[1], outcomes[2], loadtest.Compare(outcomes[1], outcomes[0], outcomes[2]), figures}
-	}
-	line, err := json.Marshal(answer)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return x.writeLine(line)
 }

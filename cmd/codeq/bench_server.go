@@ -40,18 +40,11 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 	if err != nil {
 		return err
 	}
-	var s *site
-	if x.Engine {
-		s, err = engineSite(filepath.Join(dir, "data"), x.Shards)
-	} else {
-		var stop func() error
-		if ctx, s, stop, err = x.ownServer(ctx, filepath.Join(dir, "data")); err == nil {
-			defer func() { err = errors.Join(err, stop()) }()
-		}
-	}
+	ctx, s, stop, err := x.ownServer(ctx, filepath.Join(dir, "data"))
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	s.after = func() error {
 		after, err := syncTimes(dir)
 		if err != nil {
@@ -117,22 +110,6 @@ func medianMicros(times []time.Duration) *float64 {
 	return &m
 }
 
-// remoteSite is a server that is there.
-func remoteSite(url, token string) *site {
-	return &site{
-		url: url, token: token,
-		target: func() (loadtest.Target, error) {
-			t, err := loadtest.NewRemote(url, token, nil)
-			if err != nil {
-				return nil, wrong("%w; set it with --url", err)
-			}
-			return t, nil
-		},
-		figures: func(ctx context.Context) func() []string { return watchMetrics(ctx, url) },
-		after:   func() error { return nil },
-	}
-}
-
 // announced is what a server says of itself.
 type announced struct {
 	URL string `json:"url"`
@@ -176,9 +153,7 @@ func (x *bench) ownServer(ctx context.Context, data string) (context.Context, *s
 		_ = cmd.Wait() // how it ended is of no interest after its last words
 		cancel(fmt.Errorf("the server ended: %s", said.reason("it said nothing")))
 	}()
-	s := remoteSite(where.URL, "")
-	s.server = loadtest.ProcessOf(where.PID)
-	return ctx, s, func() error {
+	return ctx, &site{url: where.URL, server: loadtest.ProcessOf(where.PID)}, func() error {
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("end server: %w", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +64,7 @@ func TestBenchOverHTTPIsComparedWithBareHTTP(t *testing.T) {
 }
 
 func TestBenchMeasuresCreatesAlone(t *testing.T) {
-	for _, over := range [][]string{{"--http"}, {}, {"--engine"}} {
+	for _, over := range [][]string{{"--http"}, {}} {
 		t.Setenv(asCodeq, "1")
 		args := append([]string{"bench", "--creates", "--json", "--seconds", "0.2", "--warm-up", "0", "--dir", t.TempDir()}, over...)
 		code, out, errText := codeq("", args...)
@@ -82,21 +81,14 @@ func TestBenchMeasuresCreatesAlone(t *testing.T) {
 	}
 }
 
-func TestBenchOfTheEngine(t *testing.T) {
-	code, out, errText := codeq("", "bench", "--engine", "--seconds", "0.3", "--warm-up", "0", "--pipeline", "4", "--dir", t.TempDir())
-	if code != exitFine || !strings.Contains(out, "each exactly once, with its own payload") ||
-		!strings.Contains(out, "engine in the process of the bench") {
-		t.Errorf("exit %d: %s%s", code, out, errText)
-	}
-}
-
-func TestBenchMailboxProfileOfTheEngine(t *testing.T) {
-	code, out, errText := codeq("", "bench", "--engine", "--profile", "mailbox", "--seconds", "0.2", "--warm-up", "0",
+func TestBenchMailboxProfile(t *testing.T) {
+	t.Setenv(asCodeq, "1")
+	code, out, errText := codeq("", "bench", "--profile", "mailbox", "--seconds", "0.2", "--warm-up", "0",
 		"--shards", "1", "--under-way", "40000", "--dir", t.TempDir())
 	if code != exitFine {
 		t.Fatalf("exit %d: %s%s", code, out, errText)
 	}
-	for _, want := range []string{"at its pace:", "more than the shards can take", "at its pace again:", "refused ", "shard 0: at most "} {
+	for _, want := range []string{"at its pace:", "more than the shards can take", "at its pace again:", "refused "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in %s", want, out)
 		}
@@ -107,7 +99,6 @@ func TestBenchRefusesWhatDoesNotGoTogether(t *testing.T) {
 	for line, want := range map[string]string{
 		"--window 0":          "window must be from 1 to 10000, got 0",
 		"--shards 33":         "--shards must be from 1 to 32, got 33",
-		"--engine --http":     "--engine has no HTTP",
 		"--http --pipeline 4": "waits for each answer",
 		"--url http://127.0.0.1:1 --http --shards 2": "do not go with it",
 		"--times 0":                   "--times must be more than 0 and at most 100, got 0",
@@ -143,30 +134,6 @@ func TestBenchStopsWhenAsked(t *testing.T) {
 	}
 }
 
-func TestMetricsAboutMailboxesAreOfTheirPart(t *testing.T) {
-	w := &watched{most: map[string]float64{}}
-	for _, text := range []string{
-		"# HELP codeq_mailbox_depth x\ncodeq_mailbox_depth{shard=\"0\"} 7\nother 3\ncodeq_mailbox_refused_total{shard=\"0\"} 5\n" +
-			"codeq_batch_wait_sum{shard=\"0\"} 10\ncodeq_batch_wait_count{shard=\"0\"} 1\ncodeq_batch_wait_bucket{shard=\"0\",le=\"1\"} 1\n",
-		"codeq_mailbox_depth{shard=\"0\"} 5\ncodeq_mailbox_depth{shard=\"1\"} 6\n" +
-			"codeq_mailbox_refused_total{shard=\"0\"} 6\ncodeq_mailbox_refused_total{shard=\"1\"} 2\n" +
-			"codeq_batch_wait_sum{shard=\"0\"} 12\ncodeq_batch_wait_sum{shard=\"1\"} 4\n" +
-			"codeq_batch_wait_count{shard=\"0\"} 3\ncodeq_batch_wait_count{shard=\"1\"} 2\n" +
-			"codeq_batch_wait_bucket{shard=\"0\",le=\"1\"} 2\ncodeq_batch_wait_bucket{shard=\"0\",le=\"2\"} 3\n" +
-			"codeq_batch_wait_bucket{shard=\"1\",le=\"2\"} 2\ncodeq_batch_wait_bucket{shard=\"1\",le=\"+Inf\"} 2\n",
-	} {
-		if err := w.note(strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []string{
-		"codeq_batch_wait 1.5 on average, of 4, 99 % up to 2", "codeq_mailbox_depth at most 7", "codeq_mailbox_refused_total 3",
-	}
-	if told := w.tell(); !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
-	}
-}
-
 func TestU02BenchPostsToAsManyQueuesOfEveryShard(t *testing.T) {
 	homes := map[int]int{}
 	for _, name := range queuesOf(8, 4) {
@@ -186,7 +153,7 @@ func TestU02BenchPostsToAsManyQueuesOfEveryShard(t *testing.T) {
 	if got.Created == 0 || got.Completed != got.Created {
 		t.Errorf("figures %+v", got)
 	}
-	for _, flags := range [][]string{{"--engine", "--spread"}, {"--queues", "0"}, {"--url", "127.0.0.1:1", "--queues", "2"}} {
+	for _, flags := range [][]string{{"--queues", "0"}, {"--url", "127.0.0.1:1", "--queues", "2"}} {
 		if code, _, errText := codeq("", append([]string{"bench"}, flags...)...); code != exitWrong || errText == "" {
 			t.Errorf("%v: exit %d, %s", flags, code, errText)
 		}

@@ -67,8 +67,7 @@ var importTable = map[string]row{
 	"test/docs":    {level: 5, tests: []string{"auth", "test/blackbox", "httpapi", "server", "wire", "internal/yamlfile"}},
 	"docs/workers": {level: 2, imports: []string{"client"}, tests: []string{"server"}},
 
-	// The bench drives an engine without a server, which loadtest must not know.
-	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "internal/keeper", "loadtest", "mailbox", "server", "shardactor", "store", "wire", "internal/yamlfile"}, tests: []string{"test/blackbox"}},
+	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "internal/keeper", "loadtest", "server", "store", "wire", "internal/yamlfile"}, tests: []string{"test/blackbox"}},
 }
 
 // neighbours are the imports inside one level: index and lease order records
