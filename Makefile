@@ -31,6 +31,7 @@ SCALE ?= 1000000
 SHORT ?= 5000000
 CLAIMS ?= 5000000
 BULK ?= 2000000
+AT ?=
 
 TOOLS := bin/tools
 
@@ -110,6 +111,10 @@ reaping: ## what the removal of ended tasks costs, five pairs, and whether space
 mutants: ## put faults into the code one by one and see a test catch each: an hour
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/sim
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/faults
+
+.PHONY: lines
+lines: ## count the product's lines of Go, per package, without tests and what only tests use; AT=COMMIT counts a commit
+	@.ci/lines $(AT)
 
 .PHONY: bench
 bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure
