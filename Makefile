@@ -32,6 +32,7 @@ SHORT ?= 5000000
 CLAIMS ?= 5000000
 BULK ?= 2000000
 AT ?=
+REWRITE ?=
 
 TOOLS := bin/tools
 
@@ -108,8 +109,8 @@ reaping: ## what the removal of ended tasks costs, five pairs, and whether space
 	go test -count=1 -v -timeout 0 ./test/scale -run 'Space|Reaping' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
 
 .PHONY: mutants
-mutants: ## put faults into the code one by one and see a test catch each: an hour
-	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/sim
+mutants: ## put faults into the code one by one and see a test catch each; REWRITE=-rewrite notes the seeds that did
+	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 4h ./test/sim $(REWRITE)
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/faults
 
 .PHONY: lines

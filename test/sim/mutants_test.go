@@ -5,27 +5,44 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-var mutantFlag = flag.String("sim.mutant", "", "run only mutants whose name contains this")
+var (
+	mutantFlag  = flag.String("sim.mutant", "", "run only mutants whose name contains this")
+	rewriteFlag = flag.Bool("rewrite", false, "write the kills of this run to "+killsFile)
+)
 
 // TestMutants puts each fault into the code, by an overlay that leaves the
-// files alone, and runs the simulator over it for at most a minute. A property
-// must fail; a panic of the faulty code itself does not count, for it would
-// prove the panic and not the simulator, and the run goes on. A fault that names a
-// test is run against that.
+// files alone, and runs the simulator over it: first the seed that killed this
+// mutant the last time, then new ones, for two minutes of one processor in all. A
+// property must fail; a panic of the faulty code itself does not count, because it
+// would prove the panic and not the simulator, and the run goes on. A fault that
+// names a test is run against that.
+//
+// As many mutants run at once as there are processors, each on one.
 func TestMutants(t *testing.T) {
+	kills := readKills(t)
+	var lock sync.Mutex
+	t.Cleanup(func() {
+		if *rewriteFlag {
+			writeKills(t, kills)
+		}
+	})
 	for _, m := range mutants {
 		if !strings.Contains(m.name, *mutantFlag) {
 			continue
 		}
+		first := kills[m.name].seed
 		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
-			said, err := m.run(t.TempDir())
+			t.Parallel()
+			said, err := m.run(t.TempDir(), first)
 			if err == nil {
 				t.Fatalf("survived:\n%s", said)
 			}
@@ -35,44 +52,42 @@ func TestMutants(t *testing.T) {
 				}
 				return
 			}
-			// Several seeds run at once, and each may meet the fault in its own way.
-			var properties []string
-			for _, found := range caughtBy.FindAllStringSubmatch(said, -1) {
-				properties = append(properties, found[1])
-			}
-			if properties == nil {
+			found := caughtBy.FindStringSubmatch(said)
+			if found == nil {
 				t.Fatalf("did not run: %v\n%s", err, said)
 			}
-			for _, property := range properties {
-				if slices.Contains(m.caught, property) {
-					t.Logf("caught by %q %s", property, steps.FindString(said))
-					return
-				}
+			caught := kill{property: found[1], seed: found[2]}
+			lock.Lock()
+			kills[m.name] = caught
+			lock.Unlock()
+			t.Logf("caught by %q in seed %s, before in seed %s", caught.property, caught.seed, first)
+			if !slices.Contains(m.caught, caught.property) {
+				// A property is a property: it holds on the true code, with as many seeds.
+				t.Logf("which is not on its list")
 			}
-			// A property is a property: it holds on the true code, with as many seeds.
-			t.Logf("caught by %q, which is not on its list %s", properties, steps.FindString(said))
 		})
 	}
 }
 
-var (
-	caughtBy = regexp.MustCompile(`(?m)^\s*caught: (.*)$`)
-	steps    = regexp.MustCompile(`in step \d+ of seed \d+`)
-)
+var caughtBy = regexp.MustCompile(`(?m)^\s*caught: (.*) in step \d+ of seed (\d+)$`)
 
-// run runs the simulator over the mutant.
-func (m *mutant) run(dir string) (said string, err error) {
+// run runs the simulator over the mutant, from the given seed on if there is one.
+func (m *mutant) run(dir, first string) (said string, err error) {
 	list, err := m.overlay(dir)
 	if err != nil {
 		return "", err
 	}
-	args := []string{"test", "-overlay", list, "-vet=off", "-count=1", "-timeout=5m"}
+	args := []string{"test", "-overlay", list, "-vet=off", "-count=1", "-timeout=1h"}
 	if in, name, ok := strings.Cut(m.test, " "); ok {
 		args = append(args, "-short", "-run=^"+name+"$", "../../"+in)
 	} else {
-		args = append(args, "-run=^TestSim$", ".", "-sim.for=1m", "-sim.brief", fmt.Sprint("-sim.big=", m.big))
+		args = append(args, "-run=^TestSim$", ".", "-sim.for=2m", "-sim.brief", fmt.Sprint("-sim.big=", m.big))
+	}
+	if first != "" {
+		args = append(args, "-sim.first="+first)
 	}
 	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -22,7 +22,7 @@ var (
 	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
 	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
 	bigFlag   = flag.Bool("sim.big", false, "run only seeds whose worlds have payloads that fill what may be untaken")
-	briefFlag = flag.Bool("sim.brief", false, "make each run once, tell a failure in two lines, look for no shorter story, and go on after a broken invariant")
+	briefFlag = flag.Bool("sim.brief", false, "make each run once, tell a failure in two lines, look for no shorter story, go on after a broken invariant, and take -sim.for as time of a processor")
 	firstFlag = flag.Uint64("sim.first", 0, "the first of the new seeds; 0 draws it")
 	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
 )
@@ -73,7 +73,7 @@ func runSeeds(t *testing.T, first, seeds uint64) {
 		workers.Go(func() {
 			for !t.Failed() {
 				n := next.Add(1) - 1
-				if n >= seeds || *forFlag > 0 && time.Since(total.began) > *forFlag {
+				if n >= seeds || *forFlag > 0 && total.spent(t) > *forFlag {
 					return
 				}
 				if *bigFlag && !shapeOf(first+n).big {
@@ -110,6 +110,15 @@ func (x *totals) log(t *testing.T) {
 		used.Round(time.Millisecond), float64(x.rounds.Load())/used.Minutes())
 }
 
+// spent is how much of -sim.for is over. A mutant is given time of a processor,
+// so that it is searched for as long on a busy machine as on an idle one.
+func (x *totals) spent(t *testing.T) time.Duration {
+	if *briefFlag {
+		return cpuTime(t) - x.usedBefore
+	}
+	return time.Since(x.began)
+}
+
 // cpuTime is what this process has used of its processors. On a machine that
 // others use too, only that can be compared.
 func cpuTime(t *testing.T) time.Duration {
@@ -132,7 +141,7 @@ func (x *totals) trySeed(t *testing.T, seed uint64) {
 		return
 	}
 	if r.failed != nil && *briefFlag {
-		t.Errorf("\n\tcaught: %s\n\t%.2000s in step %d of seed %d", r.failed.property, r.failed.text, r.steps, seed)
+		t.Errorf("\n\tcaught: %s in step %d of seed %d\n\t%.2000s", r.failed.property, r.steps, seed, r.failed.text)
 		return
 	}
 	if r.failed != nil {
