@@ -1,9 +1,8 @@
 # codeq. `make` alone lists what can be made.
 
-# The toolchain is exported because the line in go.mod is ignored where Go is
-# set to GOTOOLCHAIN=local. A test keeps this line, .ci/run, go.mod and
-# internal/tools/go.mod at one version.
-export GOTOOLCHAIN := go1.27.3
+# The toolchain of go.mod is exported, because its line is ignored where Go is set
+# to GOTOOLCHAIN=local: known vulnerabilities are fixed in that version.
+export GOTOOLCHAIN := $(shell awk '$$1 == "toolchain" { print $$2 }' go.mod)
 
 # The program needs no C compiler, and everything but the race tests runs
 # without one, so that what is checked is what is built.

@@ -1,9 +1,11 @@
 package repo
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -33,19 +35,17 @@ func docRules() []rule {
 func packageDocs(t *tree) (found []finding) {
 	documented := map[string]bool{}
 	for _, f := range t.goFiles {
-		if f.test || f.ast.Doc == nil {
-			continue
-		}
-		if f.base() != "doc.go" {
+		switch {
+		case f.test || f.ast.Doc == nil:
+		case f.base() != "doc.go":
 			found = append(found, f.at(f.ast.Package, "a package comment outside doc.go"))
-			continue
+		default:
+			documented[f.dir] = strings.Count(f.ast.Doc.Text(), "\n") >= minPackageDocLines
 		}
-		documented[f.dir] = strings.Count(f.ast.Doc.Text(), "\n") >= minPackageDocLines
 	}
-	reported := map[string]bool{}
 	for _, f := range t.goFiles {
-		if !f.test && !documented[f.dir] && !reported[f.dir] {
-			reported[f.dir] = true
+		if !f.test && !documented[f.dir] {
+			documented[f.dir] = true // it is reported once
 			found = append(found, finding{path.Join(f.dir, "doc.go"), 1, "no package comment of 3 lines"})
 		}
 	}
@@ -56,65 +56,58 @@ func exportedDocs(f *goFile) (found []finding) {
 	if f.test || f.ast.Name.Name == "main" {
 		return nil
 	}
-	for _, decl := range f.ast.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			if d.Name.IsExported() && receiverExported(d) && d.Doc.Text() == "" {
-				found = append(found, f.at(d.Pos(), "%s", d.Name.Name))
-			}
-		case *ast.GenDecl:
-			found = append(found, undocumentedSpecs(f, d)...)
+	eachExported(f, func(name *ast.Ident, documented bool) {
+		if !documented {
+			found = append(found, f.at(name.Pos(), "%s", name.Name))
 		}
-	}
+	})
 	return found
 }
 
-// undocumentedSpecs looks at types, constants and variables. A comment above a
+// eachExported visits the exported names that a file declares. A comment above a
 // group documents its constants and variables, never its types.
-func undocumentedSpecs(f *goFile, d *ast.GenDecl) (found []finding) {
-	group := d.Doc.Text() != ""
-	for _, spec := range d.Specs {
-		switch s := spec.(type) {
-		case *ast.TypeSpec:
-			documented := s.Doc.Text() != "" || group && d.Lparen == token.NoPos
-			if s.Name.IsExported() && !documented {
-				found = append(found, f.at(s.Pos(), "%s", s.Name.Name))
+func eachExported(f *goFile, visit func(name *ast.Ident, documented bool)) {
+	one := func(name *ast.Ident, comments ...*ast.CommentGroup) {
+		if name.IsExported() {
+			visit(name, slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool { return c.Text() != "" }))
+		}
+	}
+	for _, decl := range f.ast.Decls {
+		if d, ok := decl.(*ast.FuncDecl); ok {
+			if receiver := receiverName(d); receiver == "" || ast.IsExported(receiver) {
+				one(d.Name, d.Doc)
 			}
-		case *ast.ValueSpec:
-			if group || s.Doc.Text() != "" || s.Comment.Text() != "" {
-				continue
-			}
-			for _, name := range s.Names {
-				if name.IsExported() {
-					found = append(found, f.at(name.Pos(), "%s", name.Name))
+			continue
+		}
+		d := decl.(*ast.GenDecl)
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				if d.Lparen == token.NoPos {
+					s.Doc = cmp.Or(s.Doc, d.Doc)
+				}
+				one(s.Name, s.Doc)
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					one(name, s.Doc, s.Comment, d.Doc)
 				}
 			}
 		}
 	}
-	return found
 }
 
-// receiverExported is true of functions and of methods that a reader of the
-// package's documentation can see.
-func receiverExported(d *ast.FuncDecl) bool {
+// receiverName is the name of the type whose method a function is, or "".
+func receiverName(d *ast.FuncDecl) (name string) {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return true
+		return ""
 	}
-	t := d.Recv.List[0].Type
-	for {
-		switch x := t.(type) {
-		case *ast.StarExpr:
-			t = x.X
-		case *ast.IndexExpr:
-			t = x.X
-		case *ast.IndexListExpr:
-			t = x.X
-		case *ast.Ident:
-			return x.IsExported()
-		default:
-			return false
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == "" {
+			name = id.Name // the first one: parameters of the type follow
 		}
-	}
+		return true
+	})
+	return name
 }
 
 func blankAssignments(f *goFile) (found []finding) {

@@ -1,153 +1,141 @@
 package repo
 
 import (
-	"fmt"
+	"go/ast"
+	"go/token"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 )
 
-// row says where a package stands and which packages of codeq it may import.
-// Its tests may import what the code may, and tests besides.
-type row struct {
-	level   int
-	imports []string
-	tests   []string
+// importTable says which packages of codeq a package imports in its code and,
+// behind the bar, which others in its tests. The compiler refuses cycles.
+var importTable = map[string]string{
+	"internal/keeper":   "",
+	"internal/meter":    "",
+	"internal/paced":    "",
+	"internal/repo":     "",
+	"internal/yamlfile": "wire",
+	"mailbox":           "",
+	"wire":              "",
+
+	"actor":  "mailbox",
+	"auth":   "internal/yamlfile wire",
+	"client": "internal/paced wire",
+	"config": "internal/yamlfile wire",
+	"store":  "internal/meter wire",
+	"index":  "store wire",
+	"lease":  "store wire",
+
+	"loadtest":   "client wire | server",
+	"shardactor": "actor index internal/meter lease mailbox store wire",
+	"session":    "actor auth internal/paced mailbox shardactor wire | store",
+	"httpapi":    "auth internal/meter internal/paced mailbox shardactor store wire",
+	"server":     "auth httpapi internal/meter internal/paced mailbox session shardactor store wire | client",
+	"cmd/codeq":  "auth client config internal/keeper internal/yamlfile loadtest server store wire | test/blackbox",
+
+	// The simulator drives the parts themselves; the others below test drive the
+	// built program, and know the words of its sockets.
+	"test/sim":      "auth index mailbox session shardactor store wire",
+	"test/blackbox": "wire",
+	"test/bounds":   "| test/blackbox wire",
+	"test/crash":    "| test/blackbox wire",
+	"test/docs":     "| auth httpapi internal/yamlfile server test/blackbox wire",
+	"test/faults":   "| client test/blackbox wire",
+	"test/rolling":  "| client test/blackbox wire",
+	"test/scale":    "| loadtest test/blackbox wire",
+	"docs/workers":  "client | server",
 }
 
-// importTable is the order of the packages. A package imports only lower
-// levels; the neighbours of one level that may are named in neighbours.
-var importTable = map[string]row{
-	"internal/repo":     {level: 0},
-	"internal/keeper":   {level: 0},
-	"mailbox":           {level: 0},
-	"internal/meter":    {level: 0},
-	"internal/paced":    {level: 0},
-	"wire":              {level: 0},
-	"internal/yamlfile": {level: 0, imports: []string{"wire"}},
-
-	"actor":  {level: 1, imports: []string{"mailbox"}},
-	"auth":   {level: 1, imports: []string{"wire", "internal/yamlfile"}},
-	"client": {level: 1, imports: []string{"internal/paced", "wire"}},
-	"config": {level: 1, imports: []string{"wire", "internal/yamlfile"}},
-	"store":  {level: 1, imports: []string{"internal/meter", "wire"}},
-	"index":  {level: 1, imports: []string{"store", "wire"}},
-	"lease":  {level: 1, imports: []string{"store", "wire"}},
-
-	"loadtest":   {level: 2, imports: []string{"client", "wire"}, tests: []string{"server"}},
-	"shardactor": {level: 2, imports: []string{"actor", "index", "lease", "mailbox", "internal/meter", "store", "wire"}},
-
-	"session": {level: 3, imports: []string{"actor", "auth", "mailbox", "internal/paced", "shardactor", "wire"}, tests: []string{"store"}},
-	"httpapi": {
-		level: 3, imports: []string{"auth", "mailbox", "internal/meter", "internal/paced", "shardactor", "store", "wire"},
-	},
-
-	"server": {
-		level:   4,
-		imports: []string{"auth", "httpapi", "mailbox", "internal/meter", "internal/paced", "session", "shardactor", "store", "wire"},
-		tests:   []string{"client"},
-	},
-
-	// The simulator is imported by nobody and drives the real parts.
-	"test/sim": {level: 4, imports: []string{"auth", "index", "mailbox", "session", "shardactor", "store", "wire"}},
-
-	// What runs the built program from outside knows the words of the socket, and
-	// is imported by nothing but tests.
-	"test/blackbox": {level: 1, imports: []string{"wire"}},
-
-	// What is done to the built program from outside: no code but tests.
-	"test/crash":   {level: 5, tests: []string{"test/blackbox", "wire"}},
-	"test/faults":  {level: 5, tests: []string{"test/blackbox", "client", "wire"}},
-	"test/bounds":  {level: 5, tests: []string{"test/blackbox", "wire"}},
-	"test/rolling": {level: 5, tests: []string{"test/blackbox", "client", "wire"}},
-	"test/scale":   {level: 5, tests: []string{"test/blackbox", "loadtest", "wire"}},
-
-	// The documents have no code but tests, and workers that a reader may take.
-	"test/docs":    {level: 5, tests: []string{"auth", "test/blackbox", "httpapi", "server", "wire", "internal/yamlfile"}},
-	"docs/workers": {level: 2, imports: []string{"client"}, tests: []string{"server"}},
-
-	"cmd/codeq": {level: 5, imports: []string{"auth", "client", "config", "internal/keeper", "loadtest", "server", "store", "wire", "internal/yamlfile"}, tests: []string{"test/blackbox"}},
+// modules says the same of packages from outside the standard library, by the
+// longest prefix that fits. A star is every package.
+var modules = map[string]string{
+	"github.com/HdrHistogram/hdrhistogram-go": "loadtest",
+	"github.com/VictoriaMetrics/metrics":      "internal/meter",
+	"github.com/alecthomas/kong":              "cmd/codeq",
+	"github.com/anishathalye/porcupine":       "| test/crash",
+	"github.com/cockroachdb/datadriven":       "| *",
+	"github.com/cockroachdb/errors":           "store",
+	"github.com/cockroachdb/pebble/v2":        "store",
+	"github.com/cockroachdb/pebble/v2/vfs":    "server store test/sim | *",
+	"github.com/fsnotify/fsnotify":            "auth",
+	"github.com/goccy/go-yaml":                "internal/yamlfile",
+	"github.com/google/uuid":                  "wire",
+	"github.com/lxzan/gws":                    "client loadtest session test/blackbox | httpapi server test/docs",
+	"github.com/mattn/go-isatty":              "cmd/codeq",
+	"github.com/rivo/uniseg":                  "cmd/codeq",
+	"github.com/rogpeppe/go-internal":         "| *",
+	"github.com/rs/zerolog":                   "cmd/codeq httpapi server session shardactor store test/sim | *",
+	"github.com/schollz/progressbar/v3":       "cmd/codeq",
+	"github.com/valyala/fastjson":             "wire",
+	"go.uber.org/goleak":                      "| *",
+	"golang.org/x/sys":                        "auth cmd/codeq internal/paced server store",
+	"golang.org/x/term":                       "cmd/codeq",
+	"pgregory.net/rapid":                      "| *",
 }
 
-// neighbours are the imports inside one level: index and lease order records
-// of the store, and neither reads nor writes one; wire says for all files what
-// text is.
-var neighbours = map[[2]string]bool{
-	{"index", "store"}: true,
-	{"lease", "store"}: true,
+// corePackages are deterministic: the same calls give the same results, byte
+// for byte, whatever the time, the machine and the number of its processors.
+var corePackages = []string{"index", "lease", "record", "shard", "wire"}
 
-	{"internal/yamlfile", "wire"}: true,
-}
+const (
+	noWorld = "io/fs net net/http os path/filepath "
+	noCore  = noWorld + "context crypto/rand math/rand sync sync/atomic "
+)
 
-// users says which packages may import a module in their code and which only
-// in their tests. "*" is every package.
-type users struct{ code, tests []string }
-
-// modules are the imports from outside the standard library, by the longest
-// prefix that fits.
-var modules = map[string]users{
-	"github.com/cockroachdb/pebble/v2":     {code: []string{"store"}},
-	"github.com/cockroachdb/pebble/v2/vfs": {code: []string{"store", "server", "test/sim"}, tests: []string{"*"}},
-	"github.com/cockroachdb/errors":        {code: []string{"store"}},
-	"github.com/lxzan/gws":                 {code: []string{"test/blackbox", "session", "client", "loadtest"}, tests: []string{"test/docs", "httpapi", "server"}},
-	"github.com/google/uuid":               {code: []string{"wire"}},
-	"github.com/VictoriaMetrics/metrics":   {code: []string{"internal/meter"}},
-	"github.com/valyala/fastjson":          {code: []string{"wire"}},
-	"github.com/rs/zerolog": {
-		code:  []string{"store", "shardactor", "session", "httpapi", "server", "test/sim", "cmd/codeq"},
-		tests: []string{"*"},
-	},
-	"github.com/goccy/go-yaml":                {code: []string{"internal/yamlfile"}},
-	"github.com/fsnotify/fsnotify":            {code: []string{"auth"}},
-	"github.com/alecthomas/kong":              {code: []string{"cmd/codeq"}},
-	"github.com/schollz/progressbar/v3":       {code: []string{"cmd/codeq"}},
-	"github.com/mattn/go-isatty":              {code: []string{"cmd/codeq"}},
-	"github.com/rivo/uniseg":                  {code: []string{"cmd/codeq"}},
-	"golang.org/x/term":                       {code: []string{"cmd/codeq"}},
-	"golang.org/x/sys":                        {code: []string{"internal/paced", "store", "server", "auth", "cmd/codeq"}},
-	"github.com/HdrHistogram/hdrhistogram-go": {code: []string{"loadtest"}},
-	"github.com/anishathalye/porcupine":       {tests: []string{"test/crash"}},
-	"github.com/cockroachdb/datadriven":       {tests: []string{"*"}},
-	"github.com/rogpeppe/go-internal":         {tests: []string{"*"}},
-	"go.uber.org/goleak":                      {tests: []string{"*"}},
-	"pgregory.net/rapid":                      {tests: []string{"*"}},
-}
-
-// unknowing lists what the code of a package must not know, by import path.
-var unknowing = map[string][]string{
-	"wire":       {"net", "net/http", "os", "io/fs", "path/filepath"},
-	"index":      {"net", "net/http", "os", "io/fs", "path/filepath", "encoding/json", "io"},
-	"lease":      {"net", "net/http", "os", "io/fs", "path/filepath", "encoding/json", "io"},
-	"shardactor": {"net", "net/http", "os", "io/fs", "path/filepath", "encoding/json"},
-	"mailbox":    {"net", "net/http", "os", "io/fs", "path/filepath", "encoding/json", "io"},
-	"store":      {"net", "net/http"},
+// unknowing lists what the code of a package must not import.
+var unknowing = map[string]string{
+	"index":   noCore + "encoding/json io time",
+	"lease":   noCore + "encoding/json io time",
+	"record":  noCore + "encoding/json io time",
+	"shard":   noCore + "encoding/json io time",
+	"wire":    noCore,
+	"mailbox": noWorld + "encoding/json io",
+	"store":   "net net/http",
 	// What it imports is initialised before each start of a program.
-	"internal/keeper": {"fmt", "os/exec", "encoding/binary", "context", "strings", "io"},
+	"internal/keeper": "context encoding/binary fmt io os/exec strings",
 }
+
+// timeless are the names of package time that read no clock and wait for none.
+var timeless = strings.Fields("Time Duration Month Weekday Parse ParseDuration Unix UnixMilli Date UTC " +
+	"Nanosecond Microsecond Millisecond Second Minute Hour RFC3339 RFC3339Nano")
+
+// seeded are the names of math/rand/v2 that draw only from a source that is
+// handed to them.
+var seeded = strings.Fields("Rand Source ChaCha8 PCG Zipf New NewChaCha8 NewPCG NewZipf")
 
 func importRules() []rule {
 	return []rule{{
-		name:   "imports between packages follow the table",
-		why:    "a package that knows only lower ones can be read, tested and replaced alone; a cycle of knowledge cannot",
-		remedy: "move the code to the package that may know both, or declare a small interface where it is used; importTable in internal/repo/imports_test.go is changed only with a reason in the commit",
-		file:   importsInside,
+		name:   "imports follow the table",
+		why:    "a package that knows few others can be read, tested and replaced alone; a library that one package wraps has its traps guarded in one place",
+		remedy: "move the code to the package that may know both, or declare a small interface where it is used; importTable and modules in internal/repo/imports_test.go change only with a reason in the commit",
+		file:   importsOutsideTable,
 	}, {
-		name:   "the import table is whole and points downwards",
-		why:    "a package that is not in the table would be free to import anything, and a row that points upwards would undo the levels",
-		remedy: "give each new package a row in importTable (internal/repo/imports_test.go) and remove the row of a package that is gone",
+		name:   "the import table names every package",
+		why:    "a package without a row could not be told from one that is gone",
+		remedy: "give each new package a row in importTable (internal/repo/imports_test.go), and remove the row of a package that is gone",
 		tree:   tableIsWhole,
 	}, {
-		name:   "modules from outside stay with the packages that own them",
-		why:    "a library that one package wraps can be replaced, and its traps are guarded in one place",
-		remedy: "use the package that wraps the module, or name the new user in modules (internal/repo/imports_test.go) with a reason in the commit",
-		file:   importsOutside,
-	}, {
 		name:   "a package does not import what it must not know",
-		why:    "the core knows no socket, no HTTP, no JSON and no file name, so that it runs the same under a simulator",
-		remedy: "hand the value in from the package above",
+		why:    "the core knows no socket, file, lock or clock, so that it runs the same under a simulator",
+		remedy: "take the value, such as nowMs, as a parameter from the package above; what needs a lock or a clock belongs into shardactor, credit or store",
 		file:   importsUnknown,
+	}, {
+		name:   "the core has no goroutine, channel, clock or chance of its own",
+		why:    "one goroutine owns a shard, and a run is repeated from its seed only if time and random numbers come from it",
+		remedy: "make it a message or an effect, take nowMs and the source of chance as values",
+		file:   impureCore,
 	}}
+}
+
+// words splits a row of a table; code and tests are told apart by the bar.
+func words(row string, tests bool) []string {
+	code, more, _ := strings.Cut(row, "|")
+	if tests {
+		code += " " + more
+	}
+	return strings.Fields(code)
 }
 
 // imported calls visit for each import of a file.
@@ -158,22 +146,37 @@ func imported(f *goFile, visit func(importPath string, at finding)) {
 	}
 }
 
-func importsInside(f *goFile) (found []finding) {
-	r, known := importTable[f.dir]
-	if f.inTools() || !known {
-		return nil // a missing row is another rule's finding
+func importsOutsideTable(f *goFile) (found []finding) {
+	if f.inTools() {
+		return nil
 	}
 	imported(f, func(p string, at finding) {
-		inside, ok := strings.CutPrefix(p, "codeq/")
-		if !ok && p != "codeq" {
-			return
+		first, rest, _ := strings.Cut(p, "/")
+		var ok bool
+		switch {
+		case first == "codeq":
+			ok = slices.Contains(words(importTable[f.dir], f.test), rest) || f.test && rest == f.dir
+		case !strings.Contains(first, "."):
+			ok = true // the standard library
+		default:
+			who := words(modules[moduleOf(p)], f.test)
+			ok = slices.Contains(who, f.dir) || slices.Contains(who, "*")
 		}
-		if slices.Contains(r.imports, inside) || f.test && (slices.Contains(r.tests, inside) || inside == f.dir) {
-			return
+		if !ok {
+			found = append(found, at)
 		}
-		found = append(found, at)
 	})
 	return found
+}
+
+// moduleOf is the longest prefix of an import path that modules knows.
+func moduleOf(importPath string) string {
+	for p := importPath; p != "."; p = path.Dir(p) {
+		if _, ok := modules[p]; ok {
+			return p
+		}
+	}
+	return ""
 }
 
 func tableIsWhole(t *tree) (found []finding) {
@@ -189,53 +192,11 @@ func tableIsWhole(t *tree) (found []finding) {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(importTable)) {
-		if _, ok := present[dir]; !ok {
+		if present[dir] == "" {
 			found = append(found, finding{"internal/repo/imports_test.go", 1, "there is no package " + dir})
 		}
-		found = append(found, rowPointsUp(dir, importTable[dir])...)
 	}
 	return found
-}
-
-func rowPointsUp(dir string, r row) (found []finding) {
-	for _, to := range r.imports {
-		target, ok := importTable[to]
-		if !ok || target.level >= r.level && !neighbours[[2]string{dir, to}] {
-			what := fmt.Sprintf("the row of %s (level %d) allows %s (level %d)", dir, r.level, to, target.level)
-			found = append(found, finding{"internal/repo/imports_test.go", 1, what})
-		}
-	}
-	return found
-}
-
-func importsOutside(f *goFile) (found []finding) {
-	if f.inTools() {
-		return nil
-	}
-	imported(f, func(p string, at finding) {
-		first, _, _ := strings.Cut(p, "/")
-		if !strings.Contains(first, ".") {
-			return // standard library, or codeq itself
-		}
-		u := usersOf(p)
-		allowed := u.code
-		if f.test {
-			allowed = slices.Concat(u.code, u.tests)
-		}
-		if !slices.Contains(allowed, f.dir) && !slices.Contains(allowed, "*") {
-			found = append(found, at)
-		}
-	})
-	return found
-}
-
-func usersOf(importPath string) users {
-	for p := importPath; p != "."; p = path.Dir(p) {
-		if u, ok := modules[p]; ok {
-			return u
-		}
-	}
-	return users{}
 }
 
 func importsUnknown(f *goFile) (found []finding) {
@@ -243,9 +204,61 @@ func importsUnknown(f *goFile) (found []finding) {
 		return nil
 	}
 	imported(f, func(p string, at finding) {
-		if slices.Contains(unknowing[f.dir], p) {
+		if slices.Contains(strings.Fields(unknowing[f.dir]), p) {
 			found = append(found, at)
 		}
 	})
 	return found
+}
+
+func isCore(f *goFile) bool { return !f.test && slices.Contains(corePackages, f.dir) }
+
+func impureCore(f *goFile) (found []finding) {
+	if !isCore(f) {
+		return nil
+	}
+	found = append(found, uses(f, "time", func(name string) bool { return !slices.Contains(timeless, name) })...)
+	found = append(found, uses(f, "math/rand/v2", func(name string) bool { return !slices.Contains(seeded, name) })...)
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if what := concurrent(n); what != "" {
+			found = append(found, f.at(n.Pos(), "%s", what))
+		}
+		return true
+	})
+	return found
+}
+
+// uses reports each mention of importPath's names for which bad is true.
+func uses(f *goFile, importPath string, bad func(name string) bool) (found []finding) {
+	name := f.importName(importPath)
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || name == "" {
+			return true
+		}
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == name && bad(s.Sel.Name) {
+			found = append(found, f.at(s.Pos(), "%s.%s", importPath, s.Sel.Name))
+		}
+		return true
+	})
+	return found
+}
+
+// concurrent names the node if it is a statement or type that joins goroutines.
+func concurrent(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "a go statement"
+	case *ast.ChanType:
+		return "a channel type"
+	case *ast.SendStmt:
+		return "a send"
+	case *ast.SelectStmt:
+		return "a select"
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			return "a receive"
+		}
+	}
+	return ""
 }

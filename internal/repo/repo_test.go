@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,16 +37,7 @@ func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.lin
 
 // rules lists every rule; each file *_test.go brings those of its subject.
 func rules() []rule {
-	var all []rule
-	all = append(all, importRules()...)
-	all = append(all, shapeRules()...)
-	all = append(all, docRules()...)
-	all = append(all, coreRules()...)
-	all = append(all, typedRules()...)
-	all = append(all, testRules()...)
-	all = append(all, textRules()...)
-	all = append(all, pinRules()...)
-	return all
+	return slices.Concat(importRules(), shapeRules(), docRules(), typedRules(), testRules(), textRules())
 }
 
 func TestRepositoryKeepsItsRules(t *testing.T) {
@@ -77,14 +69,13 @@ func (r rule) apply(t *tree) []finding {
 	return found
 }
 
-// tree is the repository as the rules see it: every file that .gitignore does
-// not name.
+// untracked are the directories that .gitignore names, and git's own.
+var untracked = []string{".git", "bin", "codeq-data", "coverage"}
+
+// tree is the repository as the rules see it: every file that can be tracked.
 type tree struct {
 	goFiles []*goFile
 	texts   []textFile // Go files too
-
-	typedOnce     sync.Once
-	typedPackages []typedPackage
 }
 
 // goFile is one parsed Go file.
@@ -182,26 +173,17 @@ func loadRepository(t *testing.T) *tree {
 }
 
 func readRepository() (*tree, error) {
-	ignored, err := ignoredPatterns(".gitignore")
-	if err != nil {
-		return nil, err
-	}
 	t := &tree{}
-	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
-		}
-		name = filepath.ToSlash(name)
-		if d.IsDir() {
-			if name == ".git" || matchesAny(ignored, d.Name()+"/") {
-				return fs.SkipDir
-			}
+		case slices.Contains(untracked, d.Name()) && d.IsDir():
+			return fs.SkipDir
+		case !d.Type().IsRegular() || name == ".git":
 			return nil
 		}
-		if !d.Type().IsRegular() || name == ".git" || matchesAny(ignored, d.Name()) {
-			return nil
-		}
-		return t.add(name)
+		return t.add(filepath.ToSlash(name))
 	})
 	return t, err
 }
@@ -223,33 +205,4 @@ func (t *tree) add(name string) error {
 	}
 	t.goFiles = append(t.goFiles, f)
 	return nil
-}
-
-// ignoredPatterns reads the subset of .gitignore that this repository uses:
-// one name or pattern a line, a directory's with a slash at its end.
-func ignoredPatterns(name string) ([]string, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	var patterns []string
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") {
-			patterns = append(patterns, line)
-		}
-	}
-	return patterns, nil
-}
-
-func matchesAny(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if p == name {
-			return true
-		}
-		if ok, err := path.Match(p, name); err == nil && ok {
-			return true
-		}
-	}
-	return false
 }

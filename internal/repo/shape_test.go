@@ -94,73 +94,38 @@ func longFiles(f *goFile) []finding {
 	return nil
 }
 
+// deepNesting counts the control statements and function literals around each.
+// An else-if is as deep as its if, a case as its switch. In tests literals are
+// free: t.Run and synctest.Test are no conditions.
 func deepNesting(f *goFile) (found []finding) {
-	eachFunction(f, func(name string, n ast.Node, _ *ast.FuncType) {
-		v := &nesting{literals: !f.test}
-		v.children(n, 0)
-		if v.max > maxNesting {
-			found = append(found, f.at(v.deepest.Pos(), "%s is %d deep here", name, v.max))
+	ast.PreorderStack(f.ast, nil, func(n ast.Node, stack []ast.Node) bool {
+		depth := 0
+		around := append(slices.Clone(stack), n)
+		for i, n := range around {
+			if i > 0 && nests(n, around[i-1], f.test) {
+				depth++
+			}
 		}
+		if depth == maxNesting+1 && nests(n, around[max(0, len(around)-2)], f.test) {
+			found = append(found, f.at(n.Pos(), "%d deep here", depth))
+		}
+		return depth <= maxNesting
 	})
 	return found
 }
 
-// nesting finds the deepest block under a node. Control statements and function
-// literals count; an else-if is as deep as its if, a case as its switch. In
-// tests literals are free: t.Run and synctest.Test are no conditions.
-type nesting struct {
-	literals bool
-	max      int
-	deepest  ast.Node
-}
-
-// children walks everything under n, which itself stands at depth.
-func (v *nesting) children(n ast.Node, depth int) {
-	ast.Inspect(n, func(c ast.Node) bool {
-		switch c := c.(type) {
-		case nil:
-			return false
-		case *ast.IfStmt:
-			v.ifChain(c, depth+1)
-			return false
-		case *ast.FuncLit:
-			if c == n || !v.literals {
-				return true
-			}
-			v.reached(c, depth+1)
-			v.children(c, depth+1)
-			return false
-		case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
-			if c == n {
-				return true
-			}
-			v.reached(c, depth+1)
-			v.children(c, depth+1)
-			return false
-		}
-		return true
-	})
-}
-
-func (v *nesting) ifChain(s *ast.IfStmt, depth int) {
-	v.reached(s, depth)
-	if s.Init != nil {
-		v.children(s.Init, depth)
-	}
-	v.children(s.Cond, depth)
-	v.children(s.Body, depth)
-	switch rest := s.Else.(type) {
+func nests(n, parent ast.Node, test bool) bool {
+	switch n := n.(type) {
 	case *ast.IfStmt:
-		v.ifChain(rest, depth)
-	case *ast.BlockStmt:
-		v.children(rest, depth)
+		chain, ok := parent.(*ast.IfStmt)
+		return !ok || chain.Else != n
+	case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
+		return true
+	case *ast.FuncLit:
+		_, declared := parent.(*ast.ValueSpec)
+		return !test && !declared
 	}
-}
-
-func (v *nesting) reached(n ast.Node, depth int) {
-	if depth > v.max {
-		v.max, v.deepest = depth, n
-	}
+	return false
 }
 
 func drawerPackages(f *goFile) []finding {

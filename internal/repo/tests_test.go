@@ -3,7 +3,6 @@ package repo
 import (
 	"go/ast"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 )
@@ -22,8 +21,8 @@ func testRules() []rule {
 	}, {
 		name:   "every fuzz target has a seed",
 		why:    "without one the target tests nothing in an ordinary run, and the fuzzer starts blind",
-		remedy: "call f.Add with at least one input, or put one below testdata/fuzz",
-		tree:   seedlessTargets,
+		remedy: "call f.Add with at least one input, or hand f to a function that does",
+		file:   seedlessTargets,
 	}, {
 		name:   "every exported decoder is fuzzed",
 		why:    "what reads bytes of others meets all of them one day",
@@ -37,19 +36,18 @@ func testRules() []rule {
 	}}
 }
 
-// calls visits every call of the form x.name(…) in a file.
-func calls(f *goFile, visit func(x, name string, call *ast.CallExpr)) {
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		sel, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if x, ok := sel.X.(*ast.Ident); ok {
-			visit(x.Name, sel.Sel.Name, call)
+// calls visits every call of the form x.name(…) below a node; x is "" if it is not
+// a name.
+func calls(n ast.Node, visit func(x, name string, call *ast.CallExpr)) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+				x, _ := sel.X.(*ast.Ident)
+				if x == nil {
+					x = &ast.Ident{}
+				}
+				visit(x.Name, sel.Sel.Name, call)
+			}
 		}
 		return true
 	})
@@ -60,12 +58,12 @@ func sleepingTests(f *goFile) (found []finding) {
 		return nil
 	}
 	var bubbles []ast.Node
-	calls(f, func(x, name string, call *ast.CallExpr) {
+	calls(f.ast, func(x, name string, call *ast.CallExpr) {
 		if x == "synctest" && name == "Test" {
 			bubbles = append(bubbles, call)
 		}
 	})
-	calls(f, func(x, name string, call *ast.CallExpr) {
+	calls(f.ast, func(x, name string, call *ast.CallExpr) {
 		if x != "time" || name != "Sleep" || f.commented(f.line(call.Pos())) {
 			return
 		}
@@ -81,7 +79,7 @@ func skippedTests(f *goFile) (found []finding) {
 	if !f.test {
 		return nil
 	}
-	calls(f, func(x, name string, call *ast.CallExpr) {
+	calls(f.ast, func(x, name string, call *ast.CallExpr) {
 		skips := name == "Skip" || name == "Skipf" || name == "SkipNow"
 		if skips && slices.Contains([]string{"t", "b", "f", "tb"}, x) && !f.commented(f.line(call.Pos())) {
 			found = append(found, f.at(call.Pos(), "%s.%s", x, name))
@@ -90,101 +88,62 @@ func skippedTests(f *goFile) (found []finding) {
 	return found
 }
 
-// seedlessTargets takes a call of Add on any value as a seed: a target may hand
-// its f to a function that knows the seeds of several.
-func seedlessTargets(t *tree) (found []finding) {
-	for _, f := range t.goFiles {
-		for _, decl := range f.ast.Decls {
-			d, ok := decl.(*ast.FuncDecl)
-			if !ok || !f.test || d.Recv != nil || !strings.HasPrefix(d.Name.Name, "Fuzz") {
-				continue
-			}
-			if !t.adds(f.dir, d, map[string]bool{}) && !t.hasCorpus(f.dir, d.Name.Name) {
-				found = append(found, f.at(d.Pos(), "%s", d.Name.Name))
-			}
+// fuzzTargets visits the fuzz targets of a test file.
+func fuzzTargets(f *goFile, visit func(d *ast.FuncDecl)) {
+	for _, decl := range f.ast.Decls {
+		if d, ok := decl.(*ast.FuncDecl); ok && f.test && strings.HasPrefix(d.Name.Name, "Fuzz") {
+			visit(d)
 		}
 	}
+}
+
+// seedlessTargets takes a function that is handed f for one that adds a seed.
+func seedlessTargets(f *goFile) (found []finding) {
+	fuzzTargets(f, func(d *ast.FuncDecl) {
+		added := false
+		ast.Inspect(d.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, _ := call.Fun.(*ast.SelectorExpr)
+			_, helper := call.Fun.(*ast.Ident)
+			added = added || sel != nil && isName(sel.X, "f") && sel.Sel.Name == "Add" ||
+				helper && len(call.Args) > 0 && isName(call.Args[0], "f")
+			return true
+		})
+		if !added {
+			found = append(found, f.at(d.Pos(), "%s", d.Name.Name))
+		}
+	})
 	return found
 }
 
-func (t *tree) hasCorpus(dir, target string) bool {
-	prefix := path.Join(dir, "testdata/fuzz", target) + "/"
-	return slices.ContainsFunc(t.texts, func(x textFile) bool { return strings.HasPrefix(x.path, prefix) })
-}
-
-// adds says whether a function calls f.Add, itself or through a function of its
-// package that it hands f to.
-func (t *tree) adds(dir string, d *ast.FuncDecl, seen map[string]bool) bool {
-	if len(d.Type.Params.List) == 0 || len(d.Type.Params.List[0].Names) == 0 || seen[d.Name.Name] {
-		return false
-	}
-	seen[d.Name.Name] = true
-	param := d.Type.Params.List[0].Names[0].Name
-	added := false
-	ast.Inspect(d, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok || added {
-			return !added
-		}
-		switch fun := call.Fun.(type) {
-		case *ast.SelectorExpr:
-			x, ok := fun.X.(*ast.Ident)
-			added = ok && x.Name == param && fun.Sel.Name == "Add"
-		case *ast.Ident:
-			if helper := t.function(dir, fun.Name); helper != nil && handsOver(call, param) {
-				added = t.adds(dir, helper, seen)
-			}
-		}
-		return !added
-	})
-	return added
-}
-
-// handsOver says that the first argument of a call is the named variable.
-func handsOver(call *ast.CallExpr, name string) bool {
-	if len(call.Args) == 0 {
-		return false
-	}
-	id, ok := call.Args[0].(*ast.Ident)
+func isName(x ast.Expr, name string) bool {
+	id, ok := x.(*ast.Ident)
 	return ok && id.Name == name
-}
-
-func (t *tree) function(dir, name string) *ast.FuncDecl {
-	for _, f := range t.goFiles {
-		for _, decl := range f.ast.Decls {
-			if d, ok := decl.(*ast.FuncDecl); ok && f.dir == dir && d.Recv == nil && d.Name.Name == name {
-				return d
-			}
-		}
-	}
-	return nil
 }
 
 // unfuzzedDecoders are the functions called Parse… of bytes that no fuzz target of
 // their package names.
 func unfuzzedDecoders(t *tree) (found []finding) {
 	fuzzed := map[string]bool{}
-	decoders := map[string]finding{}
+	for _, f := range t.goFiles {
+		fuzzTargets(f, func(d *ast.FuncDecl) {
+			ast.Inspect(d, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					fuzzed[f.dir+"."+id.Name] = true
+				}
+				return true
+			})
+		})
+	}
 	for _, f := range t.goFiles {
 		for _, decl := range f.ast.Decls {
 			d, ok := decl.(*ast.FuncDecl)
-			switch {
-			case !ok || d.Recv != nil:
-			case f.test && strings.HasPrefix(d.Name.Name, "Fuzz"):
-				ast.Inspect(d, func(n ast.Node) bool {
-					if id, ok := n.(*ast.Ident); ok {
-						fuzzed[f.dir+"."+id.Name] = true
-					}
-					return true
-				})
-			case !f.test && strings.HasPrefix(d.Name.Name, "Parse") && takesBytes(d):
-				decoders[f.dir+"."+d.Name.Name] = f.at(d.Pos(), "%s", d.Name.Name)
+			if ok && !f.test && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Parse") && takesBytes(d) && !fuzzed[f.dir+"."+d.Name.Name] {
+				found = append(found, f.at(d.Pos(), "%s", d.Name.Name))
 			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(decoders)) {
-		if !fuzzed[name] {
-			found = append(found, decoders[name])
 		}
 	}
 	return found
@@ -193,11 +152,7 @@ func unfuzzedDecoders(t *tree) (found []finding) {
 func takesBytes(d *ast.FuncDecl) bool {
 	return slices.ContainsFunc(d.Type.Params.List, func(p *ast.Field) bool {
 		list, ok := p.Type.(*ast.ArrayType)
-		if !ok {
-			return false
-		}
-		of, ok := list.Elt.(*ast.Ident)
-		return ok && of.Name == "byte"
+		return ok && isName(list.Elt, "byte")
 	})
 }
 
@@ -221,5 +176,22 @@ func unwatchedGoroutines(t *tree) (found []finding) {
 			found = append(found, starts[dir])
 		}
 	}
+	return found
+}
+
+// goroutines finds where a file starts goroutines: go statements, x.Go(f) of a
+// sync.WaitGroup or its like, and time.AfterFunc.
+func goroutines(f *goFile) (found []finding) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if _, ok := n.(*ast.GoStmt); ok {
+			found = append(found, f.at(n.Pos(), "a go statement"))
+		}
+		return true
+	})
+	calls(f.ast, func(x, name string, call *ast.CallExpr) {
+		if x == "time" && name == "AfterFunc" || name == "Go" && len(call.Args) == 1 {
+			found = append(found, f.at(call.Pos(), "a call of %s, which starts a goroutine", name))
+		}
+	})
 	return found
 }

@@ -1,7 +1,6 @@
 package repo
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,21 +15,8 @@ import (
 	"strings"
 )
 
-// orderedPackages keep tasks in order; the core of shardactor stands on them.
-var orderedPackages = []string{"index", "lease", "shardactor"}
-
 func typedRules() []rule {
 	return []rule{{
-		name:   "every package type-checks",
-		why:    "the rules below see nothing of a package that does not build",
-		remedy: "make go build ./... pass",
-		tree: func(t *tree) (found []finding) {
-			for _, p := range t.typed() {
-				found = append(found, p.broken...)
-			}
-			return found
-		},
-	}, {
 		name:   "the core ranges over no map",
 		why:    "a map gives its entries in another order each time, and with them the order of grants and of bytes in a batch",
 		remedy: "keep a sorted slice, a heap or a list beside the map, or sort the keys where they are collected outside the core",
@@ -43,19 +29,25 @@ func typedRules() []rule {
 	}}
 }
 
-// typedPackage is the code of one package with the types of its expressions.
-type typedPackage struct {
-	files  []*goFile
-	info   *types.Info
-	broken []finding
-}
-
-// eachTyped makes a rule's tree function of a check of one file.
+// eachTyped makes a rule's tree function of a check of one file, which gets the
+// types of its expressions.
 func eachTyped(check func(f *goFile, info *types.Info) []finding) func(t *tree) []finding {
 	return func(t *tree) (found []finding) {
-		for _, p := range t.typed() {
-			for _, f := range p.files {
-				found = append(found, check(f, p.info)...)
+		packages, err := listPackages()
+		if err != nil {
+			return []finding{{"go.mod", 1, err.Error()}}
+		}
+		from := importer.ForCompiler(positions, "gc", func(importPath string) (io.ReadCloser, error) {
+			return os.Open(packages[importPath].Export)
+		})
+		for _, p := range packages {
+			files := t.filesOf(p)
+			info, err := typeCheck(files, p.ImportPath, from)
+			if err != nil {
+				found = append(found, finding{p.ImportPath, 1, err.Error()})
+			}
+			for _, f := range files {
+				found = append(found, check(f, info)...)
 			}
 		}
 		return found
@@ -69,60 +61,32 @@ type listed struct {
 	GoFiles    []string
 }
 
-// typed type-checks every package of the program, once. The types of imports
-// come from the build cache, so that only codeq itself is read.
-func (t *tree) typed() []typedPackage {
-	t.typedOnce.Do(func() {
-		all, err := listPackages()
-		if err != nil {
-			t.typedPackages = []typedPackage{{broken: []finding{{"go.mod", 1, err.Error()}}}}
-			return
-		}
-		exports := map[string]string{}
-		for _, p := range all {
-			exports[p.ImportPath] = p.Export
-		}
-		from := importer.ForCompiler(positions, "gc", func(path string) (io.ReadCloser, error) {
-			if exports[path] == "" {
-				return nil, fmt.Errorf("package %s does not build", path)
-			}
-			return os.Open(exports[path])
-		})
-		for _, p := range all {
-			if p.ImportPath == "codeq" || strings.HasPrefix(p.ImportPath, "codeq/") {
-				t.typedPackages = append(t.typedPackages, typeCheck(t.filesOf(p), p.ImportPath, from))
-			}
-		}
-	})
-	return t.typedPackages
-}
-
-// listPackages describes every package of the program and all it imports.
-func listPackages() ([]listed, error) {
-	cmd := exec.Command("go", "list", "-e", "-export", "-deps", "-json=ImportPath,Export,GoFiles", "./...")
+// listPackages describes every package of the program and all it imports, whose
+// types come from the build cache.
+func listPackages() (map[string]listed, error) {
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,GoFiles", "./...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as vet and build have it in the cache
-	cmd.Stderr = new(bytes.Buffer)
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w: %v", err, cmd.Stderr)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	var all []listed
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+	all := map[string]listed{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p listed
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		all = append(all, p)
+		all[p.ImportPath] = p
 	}
 }
 
-// filesOf finds the files that are built on this machine.
+// filesOf finds the files of codeq that are built on this machine.
 func (t *tree) filesOf(p listed) (files []*goFile) {
-	dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, "codeq"), "/")
 	for _, f := range t.goFiles {
-		if f.dir == path.Clean(dir) && slices.Contains(p.GoFiles, f.base()) {
+		if path.Join("codeq", f.dir) == p.ImportPath && slices.Contains(p.GoFiles, f.base()) {
 			files = append(files, f)
 		}
 	}
@@ -130,31 +94,25 @@ func (t *tree) filesOf(p listed) (files []*goFile) {
 }
 
 // typeCheck finds the types of files that make up one package.
-func typeCheck(files []*goFile, importPath string, from types.Importer) typedPackage {
-	p := typedPackage{files: files, info: &types.Info{
+func typeCheck(files []*goFile, importPath string, from types.Importer) (*types.Info, error) {
+	info := &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{},
 		Uses:  map[*ast.Ident]types.Object{},
 		Defs:  map[*ast.Ident]types.Object{},
-	}}
-	conf := types.Config{Importer: from, Error: func(err error) {
-		var e types.Error
-		if errors.As(err, &e) {
-			where := positions.Position(e.Pos)
-			p.broken = append(p.broken, finding{where.Filename, where.Line, e.Msg})
-		}
-	}}
+	}
 	var parsed []*ast.File
 	for _, f := range files {
 		parsed = append(parsed, f.ast)
 	}
-	_, _ = conf.Check(importPath, positions, parsed, p.info) // each error went to conf.Error
-	return p
+	conf := types.Config{Importer: from}
+	_, err := conf.Check(importPath, positions, parsed, info)
+	return info, err
 }
 
 // mapRanges finds ranges over maps, and the iterators of package maps, in the
-// core of the packages that keep order.
+// core; wire keeps nothing in order but what it is given.
 func mapRanges(f *goFile, info *types.Info) (found []finding) {
-	if !isCore(f) || !slices.Contains(orderedPackages, f.dir) {
+	if !isCore(f) || f.dir == "wire" {
 		return nil
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -162,19 +120,16 @@ func mapRanges(f *goFile, info *types.Info) (found []finding) {
 		if !ok {
 			return true
 		}
-		if typ := info.TypeOf(r.X); typ != nil && isMap(typ) {
-			found = append(found, f.at(r.Pos(), "ranges over %s", types.ExprString(r.X)))
+		if typ := info.TypeOf(r.X); typ != nil {
+			if _, ok := typ.Underlying().(*types.Map); ok {
+				found = append(found, f.at(r.Pos(), "ranges over %s", types.ExprString(r.X)))
+			}
 		}
 		return true
 	})
 	return append(found, uses(f, "maps", func(name string) bool {
 		return slices.Contains([]string{"All", "Keys", "Values"}, name)
 	})...)
-}
-
-func isMap(t types.Type) bool {
-	_, ok := t.Underlying().(*types.Map)
-	return ok
 }
 
 // droppedErrors finds calls that stand alone although they return an error.

@@ -2,8 +2,6 @@ module codeq/internal/tools
 
 go 1.27.0
 
-toolchain go1.27.3
-
 tool (
 	golang.org/x/vuln/cmd/govulncheck
 	honnef.co/go/tools/cmd/staticcheck
