@@ -37,7 +37,7 @@ func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.lin
 
 // rules lists every rule; each file *_test.go brings those of its subject.
 func rules() []rule {
-	return slices.Concat(importRules(), shapeRules(), docRules(), typedRules(), testRules(), textRules())
+	return slices.Concat(importRules(), shapeRules(), docRules(), typedRules(), figureRules(), wordRules(), testRules(), textRules())
 }
 
 func TestRepositoryKeepsItsRules(t *testing.T) {
@@ -106,6 +106,17 @@ func (f *goFile) lines() int { return bytes.Count(f.src, []byte("\n")) }
 // inTools says that the file belongs to the module of the tools, which the
 // rules about packages of codeq do not concern.
 func (f *goFile) inTools() bool { return strings.HasPrefix(f.path, "internal/tools/") }
+
+// product says that the file belongs to the program: not to tests, to what only
+// tests use, to the tools or to the examples of the documents.
+func (f *goFile) product() bool {
+	for _, other := range []string{"docs/", "internal/repo/", "internal/tools/", "test/"} {
+		if strings.HasPrefix(f.path, other) {
+			return false
+		}
+	}
+	return !f.test
+}
 
 // importName is the name by which the file calls an imported package, or "".
 func (f *goFile) importName(importPath string) string {

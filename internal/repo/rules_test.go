@@ -30,6 +30,12 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"blocks nest at most", "wire/x.go", "package wire\nfunc f() { for { if a { switch { case b: for { if c {} } } } } }",
 		"package wire\nfunc f() { for { if a {} else if b {} else if c { switch { case b: for { c() } } } } }"},
 	{"no package is a drawer", "util/x.go", "package util", "package utility"},
+	{"a struct has at most", "auth/x.go", "package auth\ntype t struct {\n" + strings.Repeat("a, b, c int\n", 7) + "}",
+		"package auth\ntype t struct {\n" + strings.Repeat("a, b int\n", 10) + "}"},
+	{"a package has at most", "auth/x.go", "package auth\n" + strings.Repeat("\n", maxPackageLines), "package auth\n" + strings.Repeat("\n", maxPackageLines-1)},
+	{"most functions are short", "auth/x.go", "package auth\nfunc f() {\n" + strings.Repeat("g()\n", 9) + "}" + strings.Repeat("\n", 80),
+		"package auth\nfunc f() {\n" + strings.Repeat("g()\n", 7) + "}" + strings.Repeat("\n", 80)},
+	{"exported names are used", "auth/x.go", "package auth\ntype A int\nfunc f() A", "package auth\ntype A int\nfunc (a) B() A\nvar (\nC = 1\nD = 2\n)"},
 	{"every package says", "wire/doc.go", "// One.\n// Two.\npackage wire", "// One.\n//\n// Three.\npackage wire"},
 	{"every exported name has", "wire/x.go", "package wire\nfunc (t *Task[K]) Name() {}", "package wire\nfunc (t *task) Name() {}\n// A to B are one scale.\nconst (\nA = 1\nB = 2\n)"},
 	{"every exported name has", "wire/x.go", "package wire\n// Several.\ntype (\nA int\n)", "package wire\n// A is one.\ntype A int\nvar B = 1 // B is another."},
@@ -45,6 +51,10 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"no file names a package reg", "wire/x.go", "package wire // proxy.golang" + ".org", "package wire // golang.org/x/sys"},
 	{"modules with traps", "go.mod.go", "package go_mod", ""},
 	{"the root has fewer", "x.go", "", ""},
+	{"no retired word", "auth/x.go", "package auth\nvar newSeat int", "package auth\nvar research int // a floor"},
+	{"no retired word", "auth/x.go", "package auth\nvar a = `codeq_owed_total`", "package auth\nvar a = `codeq_tasks_total`"},
+	{"no retired word", "auth/x.go", "package auth // takes a seat", "package auth // places, members and a twin"},
+	{"no retired word", "credit/x.go", "package credit\nvar freeRoom int", "package credit\nvar place int"},
 }
 
 func TestEveryRuleTellsBadFromGood(t *testing.T) {

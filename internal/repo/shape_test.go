@@ -13,7 +13,24 @@ const (
 	maxFileLines     = 500
 	maxTestFileLines = 800
 	maxNesting       = 4
+	maxFields        = 20
 )
+
+// recordPackages hold structs whose fields are members of what is stored or sent.
+var recordPackages = []string{"record", "wire"}
+
+// wideAlready are the structs that had more fields when the rule was made. The
+// numbers only fall.
+var wideAlready = map[string]int{
+	"client.crew":          32,
+	"cmd/codeq.shell":      23,
+	"loadtest.jsonOutcome": 24,
+	"session.Conversation": 21,
+	"session.session":      28,
+	"shard.Shard":          41,
+	"shardactor.Shard":     41,
+	"store.TaskRecord":     35,
+}
 
 // drawers are package names that say nothing of what is inside.
 var drawers = []string{"util", "utils", "common", "base", "types", "helper", "helpers", "misc", "models"}
@@ -44,6 +61,11 @@ func shapeRules() []rule {
 		why:    "a package named util or common collects what belongs elsewhere, and everybody imports it",
 		remedy: "name the package after the noun it owns, or leave the code where it is used",
 		file:   drawerPackages,
+	}, {
+		name:   "a struct has at most 20 fields, but records",
+		why:    "who changes a value of forty fields cannot see which of them belong together",
+		remedy: "give the fields that change together a struct of their own",
+		file:   wideStructs,
 	}}
 }
 
@@ -133,4 +155,21 @@ func drawerPackages(f *goFile) []finding {
 		return []finding{f.at(f.ast.Package, "package %s", name)}
 	}
 	return nil
+}
+
+func wideStructs(f *goFile) (found []finding) {
+	if !f.product() || slices.Contains(recordPackages, f.dir) {
+		return nil
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		t, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if s, ok := t.Type.(*ast.StructType); ok && s.Fields.NumFields() > max(maxFields, wideAlready[f.dir+"."+t.Name.Name]) {
+			found = append(found, f.at(t.Pos(), "%s has %d fields", t.Name.Name, s.Fields.NumFields()))
+		}
+		return true
+	})
+	return found
 }

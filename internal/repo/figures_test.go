@@ -1,0 +1,215 @@
+package repo
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxPackageLines is what a package of the program may have. Larger ones say in
+// their doc comment why they are one.
+const maxPackageLines = 2500
+
+// largeAlready are the packages that had more when the rule was made. The
+// numbers only fall: whoever makes such a package smaller lowers its number.
+var largeAlready = map[string]int{
+	"client":     4889,
+	"cmd/codeq":  7805,
+	"httpapi":    3693,
+	"loadtest":   2700,
+	"session":    3340,
+	"shard":      5918,
+	"shardactor": 5918,
+	"store":      8311,
+	"wire":       5476,
+}
+
+// The figures of the whole program.
+const (
+	maxMedianFunction = 9   // lines
+	longFunction      = 40  // lines
+	oneLongOf         = 100 // functions: fewer than one of so many is longer than that
+	minMedianFile     = 80  // lines
+	maxMedianFile     = 130 // lines
+)
+
+// publicPackages are imported by programs that are not in this repository.
+var publicPackages = []string{"client"}
+
+// unusedAlready are names that nobody outside used when the rule was made. The
+// list only gets shorter.
+var unusedAlready = strings.Fields("config.AppendMarkdown config.MailboxFloorBytes server.NewClock session.FeatureCancel " +
+	"session.Denied session.Standing session.Violation session.ServerDrains session.ServerCloses shardactor.DefaultIndex " +
+	"shardactor.NewShard store.ErrClosed store.ErrReadOnly store.MaxHistory wire.ParseDeadCause wire.AllDeadCauses " +
+	"wire.ErrEncoding wire.ErrLineEnds")
+
+func figureRules() []rule {
+	return []rule{{
+		name:   "a package has at most 2,500 lines",
+		why:    "a package is what one person can know; walls inside a larger one are not kept by the compiler",
+		remedy: "move what stands on its own, or what leaves lines out; largeAlready in internal/repo/figures_test.go only falls",
+		tree:   largePackages,
+	}, {
+		name:   "most functions are short, and files of middle length",
+		why:    "a program of nine-line functions is read like a text; one that grows longer functions is on its way to need a map",
+		remedy: "split the longest functions and files along their steps",
+		tree:   figures,
+	}, {
+		name:   "exported names are used outside their package",
+		why:    "each exported name is a promise that somebody has to keep, and a reader has to know",
+		remedy: "unexport it, or delete it; what only a test of the package needs is reached from a test inside the package",
+		tree:   unusedExports,
+	}}
+}
+
+func largePackages(t *tree) (found []finding) {
+	lines := map[string]int{}
+	for _, f := range t.goFiles {
+		if f.product() {
+			lines[f.dir] += f.lines()
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		if most := max(maxPackageLines, largeAlready[dir]); lines[dir] > most {
+			found = append(found, finding{path.Join(dir, "doc.go"), 1, fmt.Sprintf("%d lines, and at most %d are let", lines[dir], most)})
+		}
+	}
+	return found
+}
+
+func figures(t *tree) (found []finding) {
+	var functions, files []int
+	long := 0
+	for _, f := range t.goFiles {
+		if !f.product() {
+			continue
+		}
+		files = append(files, f.lines())
+		eachFunction(f, func(_ string, n ast.Node, _ *ast.FuncType) {
+			if _, ok := n.(*ast.FuncDecl); !ok {
+				return
+			}
+			lines := f.line(n.End()) - f.line(n.Pos()) + 1
+			functions = append(functions, lines)
+			if lines > longFunction {
+				long++
+			}
+		})
+	}
+	if m := median(functions); m > maxMedianFunction {
+		found = append(found, finding{".", 1, fmt.Sprintf("the median function has %d lines", m)})
+	}
+	if long*oneLongOf >= len(functions) && long > 0 {
+		found = append(found, finding{".", 1, fmt.Sprintf("%d of %d functions have more than %d lines", long, len(functions), longFunction)})
+	}
+	if m := median(files); m < minMedianFile || m > maxMedianFile {
+		found = append(found, finding{".", 1, fmt.Sprintf("the median file has %d lines", m)})
+	}
+	return found
+}
+
+func median(of []int) int {
+	if len(of) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(of))[len(of)/2]
+}
+
+// unusedExports finds functions, types, constants and variables that no other
+// package names, tests of other packages included. A type may also be part of
+// another exported declaration; constants and variables of a group are one scale,
+// and not looked at one by one.
+func unusedExports(t *tree) (found []finding) {
+	used := t.namesUsedOutside()
+	for _, f := range t.goFiles {
+		if !f.product() || f.ast.Name.Name == "main" || slices.Contains(publicPackages, f.dir) {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			for _, name := range exportsOf(decl) {
+				if full := f.dir + "." + name.Name; !used[full] && !slices.Contains(unusedAlready, full) {
+					found = append(found, f.at(name.Pos(), "%s", name.Name))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// exportsOf lists the exported names of a declaration that must be used.
+func exportsOf(decl ast.Decl) (names []*ast.Ident) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			names = append(names, d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, s.Name)
+			case *ast.ValueSpec:
+				if len(d.Specs) == 1 {
+					names = append(names, s.Names...)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name *ast.Ident) bool { return !name.IsExported() })
+}
+
+// namesUsedOutside are the names that another package writes, as package.Name, and
+// the types that stand in an exported declaration of their own.
+func (t *tree) namesUsedOutside() map[string]bool {
+	used := map[string]bool{}
+	for _, f := range t.goFiles {
+		dirs := map[string]string{} // by the name that the file gives the package
+		imported(f, func(p string, _ finding) {
+			if dir, ok := strings.CutPrefix(p, "codeq/"); ok && dir != f.dir {
+				dirs[f.importName(p)] = dir
+			}
+		})
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && dirs[x.Name] != "" {
+					used[dirs[x.Name]+"."+s.Sel.Name] = true
+				}
+			}
+			return true
+		})
+		for _, decl := range f.ast.Decls {
+			eachTypeShown(decl, func(name string) { used[f.dir+"."+name] = true })
+		}
+	}
+	return used
+}
+
+// eachTypeShown visits the names in the signatures of exported functions and
+// methods and in the fields and methods of exported types.
+func eachTypeShown(decl ast.Decl, visit func(name string)) {
+	var shown []ast.Node
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() {
+			shown = append(shown, d.Type)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if s, ok := spec.(*ast.TypeSpec); ok && d.Tok == token.TYPE && s.Name.IsExported() {
+				shown = append(shown, s.Type)
+			}
+		}
+	}
+	for _, n := range shown {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				visit(id.Name)
+			}
+			return true
+		})
+	}
+}

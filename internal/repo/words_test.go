@@ -1,0 +1,167 @@
+package repo
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// retired are words that the repository coined or used for several things. They
+// are refused as parts of identifiers and of the names of metrics. The glossary
+// in ARCHITECTURE.md says what stands for them now.
+var retired = strings.Fields("seat seats crowd crowds wild basket owed owe owes forgive astray strayed fence fences fenced " +
+	"outlet outlets reap reaps reaping crew crews hasten twin twins")
+
+// retiredIn are words that mean what they say elsewhere, and in these packages meant
+// something of their own.
+var retiredIn = map[string]string{
+	"index":      "floor floors stale looks sweep",
+	"mailbox":    "standing noted",
+	"record":     "loads heads behind fresh",
+	"session":    "unit units room standing kept",
+	"shard":      "unit units room kept floor floors stale looks sweep sweeps noted",
+	"shardactor": "unit units room kept floor floors stale looks sweep sweeps noted",
+	"credit":     "unit units room",
+	"store":      "loads heads behind fresh",
+	"test/sim":   "unit units room kept floor floors stale looks sweeps",
+}
+
+// coined are the retired words that prose may not have either: comments, texts in
+// the code, documents and scripts. The others stay English.
+var coined = regexp.MustCompile(`(?i)\b(?:seats?|crowds?|wild|baskets?|owed|astray|fences?|outlets?|reaps|crews?)\b`)
+
+// leftToRename are how many places of each package still have a retired word. The
+// numbers only fall, and at 0 the row goes.
+var leftToRename = map[string]int{
+	".":            4,
+	"client":       60,
+	"cmd/codeq":    9,
+	"docs":         5,
+	"httpapi":      61,
+	"index":        77,
+	"lease":        6,
+	"loadtest":     7,
+	"mailbox":      14,
+	"server":       17,
+	"session":      154,
+	"shard":        884,
+	"shardactor":   884,
+	"store":        27,
+	"record":       27,
+	"test/crash":   14,
+	"test/docs":    5,
+	"test/faults":  28,
+	"test/rolling": 8,
+	"test/scale":   2,
+	"test/sim":     205,
+	"wire":         2,
+}
+
+func wordRules() []rule {
+	return []rule{{
+		name:   "no retired word comes back",
+		why:    "one thing has one word, and where the field has a word for it, that one: a private vocabulary stops every new reader",
+		remedy: "use the word that the glossary at the end of ARCHITECTURE.md gives; leftToRename in internal/repo/words_test.go only falls",
+		tree:   tooManyRetired,
+	}}
+}
+
+// tooManyRetired reports the places of a package if there are more of them than
+// are left to rename.
+func tooManyRetired(t *tree) (found []finding) {
+	places := retiredWords(t)
+	for _, dir := range slices.Sorted(maps.Keys(places)) {
+		if len(places[dir]) > leftToRename[dir] {
+			found = append(found, finding{dir, 1, fmt.Sprintf("%d places, %d are left to rename", len(places[dir]), leftToRename[dir])})
+			found = append(found, places[dir]...)
+		}
+	}
+	return found
+}
+
+// retiredWords finds, by directory, each identifier once a file, each metric and
+// each line of text with a retired word.
+func retiredWords(t *tree) map[string][]finding {
+	places := map[string][]finding{}
+	add := func(dir string, f finding) { places[dir] = append(places[dir], f) }
+	for _, f := range t.goFiles {
+		if f.dir == "internal/repo" {
+			continue // here they are named
+		}
+		list := append(strings.Fields(retiredIn[f.dir]), retired...)
+		seen := map[string]bool{}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Ident:
+				if word := firstOf(parts(n.Name), list); word != "" && !seen[n.Name] {
+					seen[n.Name] = true
+					add(f.dir, f.at(n.Pos(), "%s: %s", n.Name, word))
+				}
+			case *ast.BasicLit:
+				text, err := strconv.Unquote(n.Value)
+				if n.Kind == token.STRING && err == nil && strings.HasPrefix(text, "codeq_") {
+					if word := firstOf(strings.Split(text, "_"), retired); word != "" {
+						add(f.dir, f.at(n.Pos(), "%s: %s", text, word))
+					}
+				}
+			}
+			return true
+		})
+	}
+	for _, f := range t.texts {
+		if strings.HasPrefix(f.path, "internal/repo/") || !coined.MatchString(f.text) {
+			continue
+		}
+		dir, n := dirOf(f.path), 0
+		for line := range strings.Lines(f.text) {
+			n++
+			glossary := f.path == "ARCHITECTURE.md" && strings.Contains(line, "formerly")
+			if word := coined.FindString(line); word != "" && !glossary {
+				add(dir, finding{f.path, n, word})
+			}
+		}
+	}
+	return places
+}
+
+// dirOf is the package that a file belongs to, with its test data.
+func dirOf(file string) string {
+	dir, _, _ := strings.Cut(file, "/testdata/")
+	if at := strings.LastIndex(dir, "/"); at >= 0 && dir == file {
+		return dir[:at]
+	} else if dir == file {
+		return "."
+	}
+	return dir
+}
+
+func firstOf(parts, list []string) string {
+	for _, p := range parts {
+		if slices.Contains(list, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// parts splits an identifier where a capital begins a word, in lower case.
+func parts(name string) (words []string) {
+	runes, start := []rune(name), 0
+	for i := 1; i <= len(runes); i++ {
+		if i < len(runes) {
+			begins := unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+			if !begins && runes[i] != '_' {
+				continue
+			}
+		}
+		words = append(words, strings.ToLower(strings.Trim(string(runes[start:i]), "_")))
+		start = i
+	}
+	return words
+}
