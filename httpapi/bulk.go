@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -41,7 +42,7 @@ type bulkKind struct {
 	done string
 	list store.ListState
 	// act is the message that does it with a task that was found in the state of the work.
-	act func(to shardactor.Asker, w *bulkWork, k store.TimedKey) shardactor.Message
+	act func(to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message
 }
 
 // bulkStates are the states that each word means, in the order in which a task goes
@@ -254,7 +255,7 @@ func (a *api) findChunk(w *bulkWork, after []store.ListPlace, found int) (*store
 
 // work begins to do it with a chunk. The function that it returns waits for that and
 // counts it; in a dry run it only counts.
-func (a *api) work(w *bulkWork, found []store.TimedKey) (worked func() int) {
+func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 	if len(found) > 0 && !w.req.DryRun {
 		wait := a.actOn(w, found)
 		return func() int { return w.count(wait()) }
@@ -282,7 +283,7 @@ func (w *bulkWork) count(effects []shardactor.Effect) (done int) {
 
 // actOn posts to each shard at once what belongs to it. The function that it returns
 // waits for all the effects; like enqueue it does not look at the request's context.
-func (a *api) actOn(w *bulkWork, found []store.TimedKey) (wait func() []shardactor.Effect) {
+func (a *api) actOn(w *bulkWork, found []record.TimedKey) (wait func() []shardactor.Effect) {
 	answered := newGather(len(found))
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for place, k := range found {

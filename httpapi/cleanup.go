@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -44,7 +44,7 @@ func (a *api) cleanup(c *call) answer {
 
 // cleanShard asks a shard once, for all queues that have ended tasks in it.
 func (a *api) cleanShard(c *call, shard int, beforeMs int64, limit int) (deleted int, refusal *wire.Error) {
-	queues := a.o.Store.QueuesWithEnded(shard, func(q store.QueueKey) bool {
+	queues := a.o.Store.QueuesWithEnded(shard, func(q record.QueueKey) bool {
 		return q.Tenant == c.who.Tenant && c.who.MayUse(q.Command)
 	})
 	if len(queues) == 0 {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -18,7 +19,7 @@ const (
 )
 
 // appendCursor appends the text of a cursor.
-func appendCursor(dst []byte, q store.QueueKey, state store.ListState, places []store.ListPlace) []byte {
+func appendCursor(dst []byte, q record.QueueKey, state store.ListState, places []store.ListPlace) []byte {
 	raw := []byte{cursorVersion, byte(len(places))}
 	for _, place := range places {
 		raw = append(append(raw, byte(len(place))), place...)
@@ -28,14 +29,14 @@ func appendCursor(dst []byte, q store.QueueKey, state store.ListState, places []
 
 // appendCursorMember appends the member of an answer that leads on to the next
 // part.
-func appendCursorMember(dst []byte, q store.QueueKey, state store.ListState, places []store.ListPlace) []byte {
+func appendCursorMember(dst []byte, q record.QueueKey, state store.ListState, places []store.ListPlace) []byte {
 	dst = append(dst, `,"cursor":"`...)
 	return append(appendCursor(dst, q, state, places), '"')
 }
 
 // decodeCursor reads a cursor of that list. It has one spelling, while the
 // decoder of base64 passes over line breaks and unused bits.
-func decodeCursor(text string, q store.QueueKey, state store.ListState) ([]store.ListPlace, *wire.Error) {
+func decodeCursor(text string, q record.QueueKey, state store.ListState) ([]store.ListPlace, *wire.Error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) < 2+cursorCheckBytes || base64.RawURLEncoding.EncodeToString(raw) != text {
 		return nil, badCursor()
@@ -58,7 +59,7 @@ func decodeCursor(text string, q store.QueueKey, state store.ListState) ([]store
 	return places, nil
 }
 
-func cursorCheck(body []byte, q store.QueueKey, state store.ListState) []byte {
+func cursorCheck(body []byte, q record.QueueKey, state store.ListState) []byte {
 	h := sha256.New()
 	for _, part := range [][]byte{{byte(state)}, []byte(q.Command), {0}, []byte(q.Tenant), {0}, body} {
 		// hash.Hash documents that Write never fails.

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -48,7 +48,7 @@ func (a *api) deleteQueue(c *call) answer {
 	return a.untilDeleted(c, q)
 }
 
-func (a *api) untilDeleted(c *call, q store.QueueKey) answer {
+func (a *api) untilDeleted(c *call, q record.QueueKey) answer {
 	gone := a.o.Engine.Deleting(q)
 	if gone == nil {
 		return answer{status: http.StatusOK, body: []byte(`{"deleted":true}`)}

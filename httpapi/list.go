@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -84,7 +85,7 @@ func (a *api) allDurable(c *call) error {
 
 // listQuery reads the parameters but for the cursor, which is read when the list
 // is known that it must be of.
-func (c *call) listQuery(q store.QueueKey) (*store.ListQuery, *wire.Error) {
+func (c *call) listQuery(q record.QueueKey) (*store.ListQuery, *wire.Error) {
 	state, known := listStates[c.query.Get("state")]
 	if !known {
 		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(

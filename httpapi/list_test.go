@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"codeq/auth"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -155,7 +156,7 @@ func TestListIsNotToldBeforeItIsDurable(t *testing.T) {
 // FuzzDecodeCursor: a cursor is one that appendCursor made for this list, or a
 // refusal.
 func FuzzDecodeCursor(f *testing.F) {
-	q := store.QueueKey{Command: "c", Tenant: "t"}
+	q := record.QueueKey{Command: "c", Tenant: "t"}
 	for _, places := range [][]store.ListPlace{nil, {nil}, {nil, make(store.ListPlace, 25)}, make([]store.ListPlace, 32)} {
 		f.Add(string(appendCursor(nil, q, store.ListReady, places)))
 	}

@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -11,7 +11,7 @@ import (
 func (a *api) cancelTasks(c *call) answer {
 	return a.workBulk(c, c.openTasks(wire.BulkCancel), &bulkKind{
 		kind: wire.BulkCancel, done: "cancelled", list: bulkList - 1,
-		act: func(to shardactor.Asker, w *bulkWork, k store.TimedKey) shardactor.Message {
+		act: func(to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message {
 			return &shardactor.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[w.query.State]}
 		},
 	})
@@ -21,7 +21,7 @@ func (a *api) cancelTasks(c *call) answer {
 func (a *api) runTasks(c *call) answer {
 	return a.workBulk(c, c.openTasks(wire.BulkRun), &bulkKind{
 		kind: wire.BulkRun, done: "ready", list: bulkList - 2,
-		act: func(to shardactor.Asker, _ *bulkWork, k store.TimedKey) shardactor.Message {
+		act: func(to shardactor.Asker, _ *bulkWork, k record.TimedKey) shardactor.Message {
 			return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
 		},
 	})
@@ -31,7 +31,7 @@ func (a *api) runTasks(c *call) answer {
 func (a *api) moveTasks(c *call) answer {
 	return a.workBulk(c, c.openTasks(wire.BulkMove), &bulkKind{
 		kind: wire.BulkMove, done: "moved", list: bulkList - 3,
-		act: func(to shardactor.Asker, w *bulkWork, k store.TimedKey) shardactor.Message {
+		act: func(to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message {
 			return &shardactor.Prioritize{
 				Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkPlaces[w.query.State], Priority: w.req.ToPriority,
 			}

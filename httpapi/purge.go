@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -16,7 +16,7 @@ import (
 func (a *api) purgeQueue(c *call) answer {
 	return a.workBulk(c, c.purgeRequest, &bulkKind{
 		kind: wire.BulkDead, done: "purged", list: bulkList,
-		act: func(to shardactor.Asker, _ *bulkWork, k store.TimedKey) shardactor.Message {
+		act: func(to shardactor.Asker, _ *bulkWork, k record.TimedKey) shardactor.Message {
 			return &shardactor.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
 		},
 	})

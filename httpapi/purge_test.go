@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -175,7 +176,7 @@ func TestN23PurgeTakesWhatHadDiedWhenItBegan(t *testing.T) {
 func TestN23CursorWithoutABoundOrFromTheFutureIsNone(t *testing.T) {
 	b := newBench(t, setup{})
 	b.bury("c", 2)
-	q := store.QueueKey{Command: "c", Tenant: "default"}
+	q := record.QueueKey{Command: "c", Tenant: "default"}
 	places := make([]store.ListPlace, b.engine.Shards())
 	old := string(appendCursor(nil, q, bulkList, places))
 	b.do("DELETE", deadPath+"?cursor="+old, "").mustRefuse(t, wire.CodeInvalidArgument)
@@ -225,7 +226,7 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 	}
 	w.req.DryRun = true // it looks at as many
 	w.query = store.FindQuery{
-		Queue: store.QueueKey{Tenant: "default", Command: "c"}, State: store.ListDead, UntilMs: math.MaxInt64,
+		Queue: record.QueueKey{Tenant: "default", Command: "c"}, State: store.ListDead, UntilMs: math.MaxInt64,
 		Filter: store.ListFilter{TaskFilter: w.req.TaskFilter},
 	}
 	if _, err := a.workChunks(&call{r: httptest.NewRequest("DELETE", "/", nil)}, w); err != nil {

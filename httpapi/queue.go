@@ -3,14 +3,14 @@ package httpapi
 import (
 	"net/http"
 
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
 // queueOf is the queue of the caller's tenant that the path names.
-func (c *call) queueOf() (q store.QueueKey, refusal *wire.Error) {
-	q = store.QueueKey{Command: c.r.PathValue("command"), Tenant: c.who.Tenant}
+func (c *call) queueOf() (q record.QueueKey, refusal *wire.Error) {
+	q = record.QueueKey{Command: c.r.PathValue("command"), Tenant: c.who.Tenant}
 	if refusal := wire.CheckCommand(q.Command); refusal != nil {
 		return q, refusal
 	}
@@ -29,7 +29,7 @@ func (a *api) getQueue(c *call) answer {
 	return a.queueFigures(c, q)
 }
 
-func (a *api) queueFigures(c *call, q store.QueueKey) answer {
+func (a *api) queueFigures(c *call, q record.QueueKey) answer {
 	figures, failed := a.readQueue(c, q)
 	if figures == nil {
 		return failed
@@ -39,7 +39,7 @@ func (a *api) queueFigures(c *call, q store.QueueKey) answer {
 
 // readQueue reads the figures of a queue behind the barrier. Without figures
 // the answer says why.
-func (a *api) readQueue(c *call, q store.QueueKey) (*wire.QueueFigures, answer) {
+func (a *api) readQueue(c *call, q record.QueueKey) (*wire.QueueFigures, answer) {
 	figures, err := a.o.Store.ReadQueue(q)
 	if err == nil {
 		err = a.allDurable(c)
@@ -88,7 +88,7 @@ func (a *api) setPaused(c *call, paused bool) answer {
 
 // configure changes settings and answers when every shard has them on disk.
 // Like enqueue it does not look at the request's context.
-func (a *api) configure(c *call, q store.QueueKey, what shardactor.SettingsChange) answer {
+func (a *api) configure(c *call, q record.QueueKey, what shardactor.SettingsChange) answer {
 	if refusal := a.change(q, what); refusal != nil {
 		return refuse(refusal)
 	}
@@ -96,11 +96,11 @@ func (a *api) configure(c *call, q store.QueueKey, what shardactor.SettingsChang
 }
 
 // change returns when every shard has it on disk.
-func (a *api) change(q store.QueueKey, what shardactor.SettingsChange) *wire.Error {
+func (a *api) change(q record.QueueKey, what shardactor.SettingsChange) *wire.Error {
 	done := make(chan *wire.Error, 1)
 	a.o.Engine.Configure(&shardactor.Change{
 		Queue: q, What: what,
-		Done: func(_ store.Settings, refusal *wire.Error) { done <- refusal },
+		Done: func(_ record.Settings, refusal *wire.Error) { done <- refusal },
 	})
 	return <-done
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -54,7 +55,7 @@ func (a *api) getReasons(c *call) answer {
 	return answer{status: http.StatusOK, body: append(body, '}')}
 }
 
-func reasonsQueryOf(c *call, q store.QueueKey) (*store.ReasonsQuery, *wire.Error) {
+func reasonsQueryOf(c *call, q record.QueueKey) (*store.ReasonsQuery, *wire.Error) {
 	limit, refusal := c.limit(reasonsMostRead, reasonsMostRead)
 	if refusal != nil {
 		return nil, refusal

@@ -1,20 +1,20 @@
 package httpapi
 
 import (
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
 // replayTask gives one dead letter all its attempts back.
 func (a *api) replayTask(c *call) answer {
 	return a.moved(c, wire.CheckBareRequest, func(to shardactor.Asker, id wire.TaskID) shardactor.Message {
-		return c.replay(to, store.TimedKey{ID: id})
+		return c.replay(to, record.TimedKey{ID: id})
 	})
 }
 
 // replay is the message about one letter; one with the time 0 may have died at any.
-func (c *call) replay(to shardactor.Asker, k store.TimedKey) shardactor.Message {
+func (c *call) replay(to shardactor.Asker, k record.TimedKey) shardactor.Message {
 	return &shardactor.Replay{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
 }
 
@@ -29,7 +29,7 @@ var replayAbsent = wire.BulkRequest{
 func (a *api) replayQueue(c *call) answer {
 	return a.workBulk(c, c.bulkBody(wire.BulkDead, replayAbsent), &bulkKind{
 		kind: wire.BulkDead, done: "replayed", list: bulkList,
-		act: func(to shardactor.Asker, _ *bulkWork, k store.TimedKey) shardactor.Message {
+		act: func(to shardactor.Asker, _ *bulkWork, k record.TimedKey) shardactor.Message {
 			return c.replay(to, k)
 		},
 	})

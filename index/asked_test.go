@@ -3,7 +3,7 @@ package index
 import (
 	"slices"
 
-	"codeq/store"
+	"codeq/record"
 )
 
 // left notes that a key has left an order of which memory has none.
@@ -42,7 +42,7 @@ func (m *model) raiseFloor(mq *modelQueue, leased bool) {
 		var least []uint64
 		for _, h := range m.held {
 			if h.in == mq {
-				least = append(least, store.RankOf(h.key.id))
+				least = append(least, record.RankOf(h.key.id))
 			}
 		}
 		mq.q.RaiseLeaseFloor(slices.Min(least))
@@ -89,7 +89,7 @@ func (m *model) answered(r *run) {
 }
 
 // headReady is HeadReady, which is told to wait while the head is not in memory.
-func (m *model) headReady(mq *modelQueue) (prio int, k store.PendingKey, ok bool) {
+func (m *model) headReady(mq *modelQueue) (prio int, k record.PendingKey, ok bool) {
 	prio, k, ok = mq.q.HeadReady()
 	for order := delayedOrder - 1; order >= 0 && !ok; order-- {
 		if len(mq.orders[order]) > 0 {

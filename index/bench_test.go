@@ -3,7 +3,7 @@ package index
 import (
 	"testing"
 
-	"codeq/store"
+	"codeq/record"
 )
 
 // A queue that keeps up: each task is added and taken again.
@@ -24,9 +24,9 @@ func BenchmarkAddAndPop(b *testing.B) {
 func BenchmarkAddAndPopBehindABacklog(b *testing.B) {
 	x := New(Limits{Run: HighWater, Refill: LowWater})
 	const backlog = 10_000_000
-	q := x.Restore(someQueue, store.Counters{
-		Ready:      [store.Priorities]int64{5: backlog},
-		ReadyFloor: [store.Priorities]uint64{5: 1},
+	q := x.Restore(someQueue, record.Counters{
+		Ready:      [record.Priorities]int64{5: backlog},
+		ReadyFloor: [record.Priorities]uint64{5: 1},
 	})
 	seq := uint64(backlog)
 	b.ReportAllocs()
@@ -45,7 +45,7 @@ func BenchmarkAddAndPopBehindABacklog(b *testing.B) {
 func BenchmarkPopAndPutBack(b *testing.B) {
 	q := New(Limits{Run: HighWater, Refill: LowWater}).Queue(someQueue)
 	addMany(q, 5, 1, 4000)
-	held := make([]store.PendingKey, 0, 100)
+	held := make([]record.PendingKey, 0, 100)
 	b.ReportAllocs()
 	for b.Loop() {
 		held = held[:0]
@@ -64,7 +64,7 @@ func BenchmarkPopAndPutBack(b *testing.B) {
 func BenchmarkDelayAndFire(b *testing.B) {
 	x := New(Limits{Run: HighWater, Refill: LowWater})
 	for i := range 1000 {
-		x.Queue(store.QueueKey{Command: string(rune('a' + i)), Tenant: "t"}).AddDelayed(due(int64(1 + i*7%1000)))
+		x.Queue(record.QueueKey{Command: string(rune('a' + i)), Tenant: "t"}).AddDelayed(due(int64(1 + i*7%1000)))
 	}
 	now := int64(1000)
 	b.ReportAllocs()

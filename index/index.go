@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"codeq/store"
+	"codeq/record"
 )
 
 const (
@@ -31,7 +31,7 @@ type Limits struct {
 // Index holds the queues of one shard. One goroutine only.
 type Index struct {
 	limits Limits
-	queues map[store.QueueKey]*Queue
+	queues map[record.QueueKey]*Queue
 
 	// known has the orders by time whose first key is in memory, unread those that
 	// have keys and none in memory.
@@ -49,11 +49,11 @@ func New(l Limits) *Index {
 		panic(fmt.Sprintf("index: runs of %d keys, refilled below %d", l.Run, l.Refill))
 	}
 	l.Stale = cmp.Or(l.Stale, StaleAfter)
-	return &Index{limits: l, queues: make(map[store.QueueKey]*Queue)}
+	return &Index{limits: l, queues: make(map[record.QueueKey]*Queue)}
 }
 
 // Queue finds a queue or makes an empty one.
-func (x *Index) Queue(key store.QueueKey) *Queue {
+func (x *Index) Queue(key record.QueueKey) *Queue {
 	q := x.queues[key]
 	if q == nil {
 		q = newQueue(x, key)
@@ -63,11 +63,11 @@ func (x *Index) Queue(key store.QueueKey) *Queue {
 }
 
 // Find is the queue of that key, nil if there is none.
-func (x *Index) Find(key store.QueueKey) *Queue { return x.queues[key] }
+func (x *Index) Find(key record.QueueKey) *Queue { return x.queues[key] }
 
 // Restore makes a queue from its stored figures. Memory has none of its keys
 // yet: each order that has any wants a refill from its floor.
-func (x *Index) Restore(key store.QueueKey, c store.Counters) *Queue {
+func (x *Index) Restore(key record.QueueKey, c record.Counters) *Queue {
 	if x.queues[key] != nil {
 		panic(fmt.Sprintf("index: queue %v restored twice", key))
 	}
@@ -77,7 +77,7 @@ func (x *Index) Restore(key store.QueueKey, c store.Counters) *Queue {
 	q := newQueue(x, key)
 	q.counters = c
 	x.queues[key] = q
-	for prio := store.Priorities - 1; prio >= 0; prio-- {
+	for prio := record.Priorities - 1; prio >= 0; prio-- {
 		q.ready[prio].restore()
 	}
 	q.delayed.restore()
@@ -85,7 +85,7 @@ func (x *Index) Restore(key store.QueueKey, c store.Counters) *Queue {
 	return q
 }
 
-func leastOf(c *store.Counters) int64 {
+func leastOf(c *record.Counters) int64 {
 	least := min(c.Delayed, c.DelayedFloorMs, c.Expiring, c.ExpiringFloorMs, c.InProgress, c.Dead, c.Done)
 	for _, n := range c.Ready {
 		least = min(least, n)
@@ -116,7 +116,7 @@ func (x *Index) Forget(q *Queue) {
 type Due struct {
 	Queue *Queue
 	Order Order
-	Key   store.TimedKey
+	Key   record.TimedKey
 }
 
 // HeadDue is the earliest task in memory over all queues and orders by time, if its
@@ -131,7 +131,7 @@ func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
 	if o == nil || int64(o.at.rank) > nowMs {
 		return Due{}, false
 	}
-	return Due{o.queue, o.order, store.TimedKey{AtMs: int64(o.at.rank), ID: o.at.id}}, true
+	return Due{o.queue, o.order, record.TimedKey{AtMs: int64(o.at.rank), ID: o.at.id}}, true
 }
 
 // NextDueAtMs is when the moment of the next task in an order by time comes, in Unix

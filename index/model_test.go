@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -47,7 +47,7 @@ type failing interface {
 }
 
 type modelQueue struct {
-	key    store.QueueKey
+	key    record.QueueKey
 	q      *Queue
 	orders [expiringOrder + 1][]place
 	// filled means that a refill came after the last change. A refill raises no
@@ -66,7 +66,7 @@ type heldTask struct {
 
 // Behind the ready orders are those by time.
 const (
-	delayedOrder  = store.Priorities
+	delayedOrder  = record.Priorities
 	expiringOrder = delayedOrder + 1
 )
 
@@ -76,7 +76,7 @@ func newModel(t failing, seed uint64) *model {
 	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000,
 		since: map[place]int64{}, gone: map[Stale]int{}, counts: map[string]int{}}
 	for i := range 3 {
-		key := store.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
+		key := record.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
 		m.queues = append(m.queues, &modelQueue{key: key, q: m.x.Queue(key)})
 	}
 	return m
@@ -136,9 +136,9 @@ func removeSorted(keys []place, k place) []place {
 	return slices.Delete(keys, i, i+1)
 }
 
-func pending(k place) store.PendingKey { return store.PendingKey{Seq: k.rank, ID: k.id} }
+func pending(k place) record.PendingKey { return record.PendingKey{Seq: k.rank, ID: k.id} }
 
-func timed(k place) store.TimedKey { return store.TimedKey{AtMs: int64(k.rank), ID: k.id} }
+func timed(k place) record.TimedKey { return record.TimedKey{AtMs: int64(k.rank), ID: k.id} }
 
 func (m *model) add(mq *modelQueue, order int, k place) {
 	q := m.touched(mq)
@@ -242,16 +242,16 @@ func (m *model) serve() bool {
 
 func (m *model) fill(f Refill, found []place) {
 	if f.Order != Ready {
-		keys := make([]store.TimedKey, len(found))
+		keys := make([]record.TimedKey, len(found))
 		for i, k := range found {
 			keys[i] = timed(k)
 		}
 		f.FillTimed(keys)
 		return
 	}
-	entries := make([]store.PendingEntry, len(found))
+	entries := make([]record.PendingEntry, len(found))
 	for i, k := range found {
-		entries[i] = store.PendingEntry{PendingKey: pending(k), ReadyAtMs: m.since[k]}
+		entries[i] = record.PendingEntry{PendingKey: pending(k), ReadyAtMs: m.since[k]}
 	}
 	f.FillPending(entries)
 }

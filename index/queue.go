@@ -3,7 +3,7 @@ package index
 import (
 	"fmt"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -14,9 +14,9 @@ import (
 // seen from memory.
 type Queue struct {
 	index    *Index
-	key      store.QueueKey
-	counters store.Counters
-	ready    [store.Priorities]run
+	key      record.QueueKey
+	counters record.Counters
+	ready    [record.Priorities]run
 	delayed  byTime
 	expiring byTime
 
@@ -29,7 +29,7 @@ type Queue struct {
 	forgotten bool
 }
 
-func newQueue(x *Index, key store.QueueKey) *Queue {
+func newQueue(x *Index, key record.QueueKey) *Queue {
 	q := &Queue{index: x, key: key}
 	for prio := range q.ready {
 		q.ready[prio].queue = q
@@ -45,10 +45,10 @@ func newQueue(x *Index, key store.QueueKey) *Queue {
 }
 
 // Key names the queue.
-func (q *Queue) Key() store.QueueKey { return q.key }
+func (q *Queue) Key() record.QueueKey { return q.key }
 
 // Counters is a copy of the figures and floors, as they are to be stored.
-func (q *Queue) Counters() store.Counters { return q.counters }
+func (q *Queue) Counters() record.Counters { return q.counters }
 
 // Done is how many tasks have ended other than as dead letters, and a lower bound
 // of when, in Unix milliseconds. It copies nothing, as every end asks it.
@@ -63,13 +63,13 @@ func (q *Queue) HasReady() bool { return q.counters.ReadyTotal() > 0 }
 
 // AddReady counts a task that became ready at readyAtMs, as a new one, a
 // retried one or one that goes back to its old place.
-func (q *Queue) AddReady(prio int, k store.PendingKey, readyAtMs int64) {
+func (q *Queue) AddReady(prio int, k record.PendingKey, readyAtMs int64) {
 	q.add(&q.ready[prio], entry{place{k.Seq, k.ID}, readyAtMs})
 }
 
 // RemoveReady takes out a task that is no longer ready, whether memory has its
 // key or only the store.
-func (q *Queue) RemoveReady(prio int, k store.PendingKey) {
+func (q *Queue) RemoveReady(prio int, k record.PendingKey) {
 	q.remove(&q.ready[prio], place{k.Seq, k.ID})
 }
 
@@ -77,42 +77,42 @@ func (q *Queue) RemoveReady(prio int, k store.PendingKey) {
 // that has any. ok is false when nothing is ready, and also when memory has no
 // key of that priority: a refill comes first, or a lower priority would
 // overtake, and it goes before all other refills.
-func (q *Queue) HeadReady() (prio int, k store.PendingKey, ok bool) {
-	for prio := store.Priorities - 1; prio >= 0; prio-- {
+func (q *Queue) HeadReady() (prio int, k record.PendingKey, ok bool) {
+	for prio := record.Priorities - 1; prio >= 0; prio-- {
 		if q.counters.Ready[prio] == 0 {
 			continue
 		}
 		r := &q.ready[prio]
 		if r.len() == 0 {
 			q.index.refills.hurry(r)
-			return 0, store.PendingKey{}, false
+			return 0, record.PendingKey{}, false
 		}
-		return prio, store.PendingKey{Seq: r.first().rank, ID: r.first().id}, true
+		return prio, record.PendingKey{Seq: r.first().rank, ID: r.first().id}, true
 	}
-	return 0, store.PendingKey{}, false
+	return 0, record.PendingKey{}, false
 }
 
 // AddDelayed counts a task that waits for its due time, above 0.
-func (q *Queue) AddDelayed(k store.TimedKey) {
+func (q *Queue) AddDelayed(k record.TimedKey) {
 	q.add(&q.delayed.run, entry{place: q.timedPlace(k)})
 }
 
 // RemoveDelayed takes out a task that no longer waits, whether memory has its
 // key or only the store.
-func (q *Queue) RemoveDelayed(k store.TimedKey) { q.remove(&q.delayed.run, q.timedPlace(k)) }
+func (q *Queue) RemoveDelayed(k record.TimedKey) { q.remove(&q.delayed.run, q.timedPlace(k)) }
 
 // AddExpiring counts a task that waits, ready or delayed, and expires at a time
 // above 0.
-func (q *Queue) AddExpiring(k store.TimedKey) {
+func (q *Queue) AddExpiring(k record.TimedKey) {
 	q.add(&q.expiring.run, entry{place: q.timedPlace(k)})
 }
 
 // RemoveExpiring takes out a task that waits no longer, whether memory has its key
 // or only the store.
-func (q *Queue) RemoveExpiring(k store.TimedKey) { q.remove(&q.expiring.run, q.timedPlace(k)) }
+func (q *Queue) RemoveExpiring(k record.TimedKey) { q.remove(&q.expiring.run, q.timedPlace(k)) }
 
 // timedPlace refuses times that have no place in an unsigned order.
-func (q *Queue) timedPlace(k store.TimedKey) place {
+func (q *Queue) timedPlace(k record.TimedKey) place {
 	if k.AtMs <= 0 {
 		panic(fmt.Sprintf("index: queue %v: time %d for task %s", q.key, k.AtMs, k.ID))
 	}
@@ -123,7 +123,7 @@ func (q *Queue) timedPlace(k store.TimedKey) place {
 func (q *Queue) AddLeased(id wire.TaskID) {
 	q.changing()
 	c := &q.counters
-	if rank := store.RankOf(id); c.InProgress == 0 || rank < c.LeaseFloor {
+	if rank := record.RankOf(id); c.InProgress == 0 || rank < c.LeaseFloor {
 		c.LeaseFloor = rank
 	}
 	c.InProgress++
@@ -163,7 +163,7 @@ func (q *Queue) AddDead(atMs int64, cause wire.DeadCause) {
 }
 
 // RemoveDead takes out a dead letter.
-func (q *Queue) RemoveDead(k store.TimedKey, cause wire.DeadCause) {
+func (q *Queue) RemoveDead(k record.TimedKey, cause wire.DeadCause) {
 	q.changing()
 	c := &q.counters
 	q.decrement(&c.Dead, "dead")
@@ -189,7 +189,7 @@ func (q *Queue) AddDone(atMs int64) {
 }
 
 // RemoveDone takes out an ended task.
-func (q *Queue) RemoveDone(k store.TimedKey) {
+func (q *Queue) RemoveDone(k record.TimedKey) {
 	q.changing()
 	q.decrement(&q.counters.Done, "done")
 	raiseIfNone(q.counters.Done, &q.counters.DoneFloorMs, k.AtMs)

@@ -6,23 +6,23 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
-func pend(seq uint64) store.PendingKey { return store.PendingKey{Seq: seq, ID: wire.TaskID{1}} }
+func pend(seq uint64) record.PendingKey { return record.PendingKey{Seq: seq, ID: wire.TaskID{1}} }
 
 // sinceOf is since when the task of a place is ready.
 func sinceOf(seq uint64) int64 { return int64(seq) + 1000 }
 
-func entries(seqs ...uint64) (found []store.PendingEntry) {
+func entries(seqs ...uint64) (found []record.PendingEntry) {
 	for _, seq := range seqs {
-		found = append(found, store.PendingEntry{PendingKey: pend(seq), ReadyAtMs: sinceOf(seq)})
+		found = append(found, record.PendingEntry{PendingKey: pend(seq), ReadyAtMs: sinceOf(seq)})
 	}
 	return found
 }
 
-func due(atMs int64) store.TimedKey { return store.TimedKey{AtMs: atMs, ID: wire.TaskID{1}} }
+func due(atMs int64) record.TimedKey { return record.TimedKey{AtMs: atMs, ID: wire.TaskID{1}} }
 
 func addMany(q *Queue, prio int, from, to uint64) {
 	for seq := from; seq <= to; seq++ {
@@ -73,14 +73,14 @@ func TestHigherPriorityComesFirst(t *testing.T) {
 
 func TestLowerPriorityDoesNotOvertakeAnUnreadOne(t *testing.T) {
 	x := New(small)
-	q := x.Restore(someQueue, store.Counters{
-		Ready:      [store.Priorities]int64{5: 2},
-		ReadyFloor: [store.Priorities]uint64{5: 10},
+	q := x.Restore(someQueue, record.Counters{
+		Ready:      [record.Priorities]int64{5: 2},
+		ReadyFloor: [record.Priorities]uint64{5: 10},
 	})
 	q.AddReady(0, pend(20), sinceOf(20))
 	wantNoHead(t, q)
 	f, ok := x.NextRefill()
-	if want := (store.PendingKey{Seq: 9, ID: justBelow(10).id}); !ok || f.AfterPending != want || f.Limit != 2 || f.Priority != 5 {
+	if want := (record.PendingKey{Seq: 9, ID: justBelow(10).id}); !ok || f.AfterPending != want || f.Limit != 2 || f.Priority != 5 {
 		t.Fatalf("refill is %+v", f)
 	}
 	f.FillPending(entries(10, 12))
@@ -154,9 +154,9 @@ func TestRunIsCompleteAgainWhenTheStoresPartIsRemoved(t *testing.T) {
 
 func TestDueWaitsForItsTime(t *testing.T) {
 	x := New(small)
-	a, b := x.Queue(someQueue), x.Queue(store.QueueKey{Command: "other", Tenant: "t"})
+	a, b := x.Queue(someQueue), x.Queue(record.QueueKey{Command: "other", Tenant: "t"})
 	a.AddDelayed(due(200))
-	b.AddDelayed(store.TimedKey{AtMs: 100, ID: wire.TaskID{2}})
+	b.AddDelayed(record.TimedKey{AtMs: 100, ID: wire.TaskID{2}})
 	b.AddDelayed(due(300))
 	if at := x.NextDueAtMs(); at != 100 {
 		t.Fatalf("next due at %d, want 100", at)
@@ -203,7 +203,7 @@ func TestU04ExpiryAndDelayComeInOneOrder(t *testing.T) {
 
 func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
 	x := New(small)
-	q := x.Restore(someQueue, store.Counters{Delayed: 2, DelayedFloorMs: 500})
+	q := x.Restore(someQueue, record.Counters{Delayed: 2, DelayedFloorMs: 500})
 	if at := x.NextDueAtMs(); at != 500 {
 		t.Fatalf("next due at %d, want the floor, 500", at)
 	}
@@ -211,10 +211,10 @@ func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
 		t.Fatal("due without having been read")
 	}
 	f, ok := x.NextRefill()
-	if want := (store.TimedKey{AtMs: 499, ID: justBelow(1).id}); !ok || f.Order != Delayed || f.AfterTimed != want || f.Limit != 2 {
+	if want := (record.TimedKey{AtMs: 499, ID: justBelow(1).id}); !ok || f.Order != Delayed || f.AfterTimed != want || f.Limit != 2 {
 		t.Fatalf("refill is %+v, want one after %+v", f, want)
 	}
-	f.FillTimed([]store.TimedKey{due(510), due(520)})
+	f.FillTimed([]record.TimedKey{due(510), due(520)})
 	if at := x.NextDueAtMs(); at != 510 {
 		t.Fatalf("next due at %d, want 510", at)
 	}
@@ -227,11 +227,11 @@ func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
 
 func TestDelayedWithoutAFloorIsDueAtOnce(t *testing.T) {
 	x := New(small)
-	x.Restore(someQueue, store.Counters{Delayed: 1})
+	x.Restore(someQueue, record.Counters{Delayed: 1})
 	if at := x.NextDueAtMs(); at != 1 {
 		t.Fatalf("next due at %d, want 1", at)
 	}
-	if f, ok := x.NextRefill(); !ok || f.AfterTimed != (store.TimedKey{}) {
+	if f, ok := x.NextRefill(); !ok || f.AfterTimed != (record.TimedKey{}) {
 		t.Fatalf("refill is %+v, want one from the start", f)
 	}
 }
@@ -242,7 +242,7 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	q.AddDead(90, wire.DeadReleased)
 	q.AddDone(200)
 	q.AddLeased(wire.TaskID{7: 9})
-	want := store.Counters{
+	want := record.Counters{
 		Dead: 2, DeadFloorMs: 90, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1, wire.DeadReleased: 1}, FailedFloorMs: 100,
 		Done: 1, DoneFloorMs: 200, InProgress: 1, LeaseFloor: 9,
 	}
@@ -259,7 +259,7 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	q.RaiseFailedFloor(70)
 	q.RaiseDoneFloor(150)
 	q.RemoveLeased()
-	want = store.Counters{
+	want = record.Counters{
 		LeaseFloor: 9, Dead: 1, DeadFloorMs: 95, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedFloorMs: 100,
 		Done: 1, DoneFloorMs: 200,
 	}
@@ -268,7 +268,7 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	}
 	q.RemoveDead(due(100), wire.DeadFailed)
 	q.RemoveDone(due(200))
-	want = store.Counters{LeaseFloor: 9, DeadFloorMs: 100, FailedFloorMs: 100, DoneFloorMs: 200}
+	want = record.Counters{LeaseFloor: 9, DeadFloorMs: 100, FailedFloorMs: 100, DoneFloorMs: 200}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
@@ -282,7 +282,7 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
 	x := New(Limits{Run: small.Run, Refill: small.Refill})
 	q := x.Queue(someQueue)
-	emptied := x.Queue(store.QueueKey{Command: "emptied", Tenant: "t"})
+	emptied := x.Queue(record.QueueKey{Command: "emptied", Tenant: "t"})
 	for n := range StaleAfter + 1 {
 		q.AddLeased(wire.TaskID{6: byte(n >> 8), 7: byte(n)})
 		q.AddDead(int64(n), wire.DeadExhausted)
@@ -319,7 +319,7 @@ func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
 
 func TestDirtyQueuesComeOnceInOrderOfTheirFirstChange(t *testing.T) {
 	x := New(small)
-	a, b := x.Queue(someQueue), x.Queue(store.QueueKey{Command: "other", Tenant: "t"})
+	a, b := x.Queue(someQueue), x.Queue(record.QueueKey{Command: "other", Tenant: "t"})
 	if got := x.TakeDirty(nil); len(got) != 0 {
 		t.Fatalf("%d queues changed by being made", len(got))
 	}
@@ -372,8 +372,8 @@ func TestImpossibleMovesPanic(t *testing.T) {
 		},
 		"-1 tasks done": func(q *Queue) { q.RemoveDone(due(1)) },
 		"forgotten":     func(q *Queue) { q.index.Forget(q) },
-		"twice":         func(q *Queue) { q.index.Restore(someQueue, store.Counters{}) },
-		"-3":            func(*Queue) { New(small).Restore(someQueue, store.Counters{Ready: [store.Priorities]int64{4: -3}}) },
+		"twice":         func(q *Queue) { q.index.Restore(someQueue, record.Counters{}) },
+		"-3":            func(*Queue) { New(small).Restore(someQueue, record.Counters{Ready: [record.Priorities]int64{4: -3}}) },
 		"runs of 1":     func(*Queue) { New(Limits{Run: 1, Refill: 1}) },
 		"below 0":       func(*Queue) { New(Limits{Run: 8, Refill: 0}) },
 		"below 9":       func(*Queue) { New(Limits{Run: 8, Refill: 9}) },
@@ -467,7 +467,7 @@ func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
 // fillOnward serves a refill of an order without gaps.
 func fillOnward(f Refill) {
 	if f.Order != Ready {
-		keys := make([]store.TimedKey, f.Limit)
+		keys := make([]record.TimedKey, f.Limit)
 		for i := range keys {
 			keys[i] = due(f.AfterTimed.AtMs + int64(i) + 1)
 		}
@@ -487,8 +487,8 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 	x := New(small)
 	var queues []*Queue
 	for n := range 5 {
-		queues = append(queues, x.Restore(store.QueueKey{Command: string(rune('a' + n)), Tenant: "t"}, store.Counters{
-			Ready: [store.Priorities]int64{5: 1}, ReadyFloor: [store.Priorities]uint64{5: 10}, Delayed: 1, DelayedFloorMs: int64(100 - n),
+		queues = append(queues, x.Restore(record.QueueKey{Command: string(rune('a' + n)), Tenant: "t"}, record.Counters{
+			Ready: [record.Priorities]int64{5: 1}, ReadyFloor: [record.Priorities]uint64{5: 10}, Delayed: 1, DelayedFloorMs: int64(100 - n),
 		}))
 	}
 	wantNoHead(t, queues[3])
@@ -505,7 +505,7 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 			t.Fatalf("refill of %v, %v, want %v, %v", f.Queue.Key(), f.Order, want.q.Key(), want.order)
 		}
 		if f.Order == Delayed {
-			f.FillTimed([]store.TimedKey{due(100)})
+			f.FillTimed([]record.TimedKey{due(100)})
 		} else {
 			f.FillPending(entries(10))
 		}
@@ -515,11 +515,11 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 // The next moment is now if a floor is not known, whatever else is delayed.
 func TestUnknownFloorIsDueAtOnce(t *testing.T) {
 	x := New(small)
-	x.Restore(someQueue, store.Counters{Delayed: 1})
+	x.Restore(someQueue, record.Counters{Delayed: 1})
 	if got := x.NextDueAtMs(); got != 1 {
 		t.Errorf("next due at %d, want 1", got)
 	}
-	x.Queue(store.QueueKey{Command: "other", Tenant: "t"}).AddDelayed(due(50))
+	x.Queue(record.QueueKey{Command: "other", Tenant: "t"}).AddDelayed(due(50))
 	if got := x.NextDueAtMs(); got != 1 {
 		t.Errorf("next due at %d beside one at 50, want 1", got)
 	}

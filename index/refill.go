@@ -1,6 +1,6 @@
 package index
 
-import "codeq/store"
+import "codeq/record"
 
 // Refill asks for the keys of one order that follow those in memory. It is
 // good until the next change of its queue.
@@ -10,8 +10,8 @@ type Refill struct {
 	// time, read after AfterTimed.
 	Order        Order
 	Priority     int
-	AfterPending store.PendingKey
-	AfterTimed   store.TimedKey
+	AfterPending record.PendingKey
+	AfterTimed   record.TimedKey
 	// Limit is how many keys to read at most. There are that many.
 	Limit int
 }
@@ -27,9 +27,9 @@ func (x *Index) NextRefill() (Refill, bool) {
 	}
 	f := Refill{Queue: r.queue, Order: r.order(), Priority: r.priority}
 	if r.timed != nil {
-		f.AfterTimed = store.TimedKey{AtMs: int64(r.cursor.rank), ID: r.cursor.id}
+		f.AfterTimed = record.TimedKey{AtMs: int64(r.cursor.rank), ID: r.cursor.id}
 	} else {
-		f.AfterPending = store.PendingKey{Seq: r.cursor.rank, ID: r.cursor.id}
+		f.AfterPending = record.PendingKey{Seq: r.cursor.rank, ID: r.cursor.id}
 	}
 	// Never more than the counter has, so that the scan ends at the last live
 	// key and does not walk over deleted ones behind it.
@@ -42,7 +42,7 @@ func (x *Index) NextRefill() (Refill, bool) {
 // be: keys out of order or not behind the cursor, or fewer than the counter
 // has. The figures of the queue change only if nobody knew since when its head
 // is ready.
-func (f Refill) FillPending(found []store.PendingEntry) {
+func (f Refill) FillPending(found []record.PendingEntry) {
 	r := &f.Queue.ready[f.Priority]
 	f.check(r, place{f.AfterPending.Seq, f.AfterPending.ID}, len(found))
 	for _, k := range found {
@@ -53,7 +53,7 @@ func (f Refill) FillPending(found []store.PendingEntry) {
 }
 
 // FillTimed is FillPending for the orders by time.
-func (f Refill) FillTimed(keys []store.TimedKey) {
+func (f Refill) FillTimed(keys []record.TimedKey) {
 	r := &f.Queue.timedOf(f.Order).run
 	f.check(r, place{uint64(f.AfterTimed.AtMs), f.AfterTimed.ID}, len(keys))
 	for _, k := range keys {

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
-var someQueue = store.QueueKey{Command: "resize", Tenant: "t"}
+var someQueue = record.QueueKey{Command: "resize", Tenant: "t"}
 
 func at(rank uint64) place { return place{rank: rank} }
 
@@ -129,7 +129,7 @@ func TestQueueThatEmptiesAgainAndAgainDoesNotAllocate(t *testing.T) {
 	once := func() {
 		for range 20 {
 			seq++
-			q.AddReady(5, store.PendingKey{Seq: seq}, sinceOf(seq))
+			q.AddReady(5, record.PendingKey{Seq: seq}, sinceOf(seq))
 		}
 		for prio, k, ok := q.HeadReady(); ok; prio, k, ok = q.HeadReady() {
 			q.RemoveReady(prio, k)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -401,7 +401,7 @@ func (m *model) checkEnded(mq *modelQueue) {
 		m.fatalf("%v counts %+v, want %d, %d, %d", mq.key, c, mq.held, len(mq.dead), len(mq.done))
 	}
 	for _, h := range m.held {
-		if h.in == mq && store.RankOf(h.key.id) < c.LeaseFloor {
+		if h.in == mq && record.RankOf(h.key.id) < c.LeaseFloor {
 			m.fatalf("%v has the lease floor %d, and %v in progress", mq.key, c.LeaseFloor, h.key)
 		}
 	}
@@ -493,7 +493,7 @@ func TestDueOrderOverManyQueues(t *testing.T) {
 	m := newModel(t, 7)
 	m.queues = nil
 	for i := range 200 {
-		key := store.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
+		key := record.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
 		m.queues = append(m.queues, &modelQueue{key: key, q: m.x.Queue(key)})
 	}
 	for range 1000 {

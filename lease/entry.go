@@ -3,7 +3,7 @@ package lease
 import (
 	"cmp"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -12,9 +12,9 @@ import (
 type Entry struct {
 	// Task is the record of the task, so that a message about a task in
 	// progress is answered without a read. Its ID must not change.
-	Task *store.TaskRecord
+	Task *record.Task
 	// Lease is the stored value. Session is changed by Bind only.
-	Lease store.Lease
+	Lease record.Lease
 	// AckedUntilMs is the end that the lease last got. What the worker was promised
 	// ends with its run, see Promise.
 	AckedUntilMs int64

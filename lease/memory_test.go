@@ -3,14 +3,14 @@ package lease
 import (
 	"testing"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
 func TestEmptySessionListsAreForgotten(t *testing.T) {
 	table := New()
 	for n := range byte(100) {
-		e := &Entry{Task: &store.TaskRecord{ID: wire.TaskID{n}}, Lease: store.Lease{Session: wire.SessionID{n + 1}}}
+		e := &Entry{Task: &record.Task{ID: wire.TaskID{n}}, Lease: record.Lease{Session: wire.SessionID{n + 1}}}
 		table.Grant(e, 1)
 		table.Bind(e, wire.SessionID{n + 101})
 		table.Remove(e)

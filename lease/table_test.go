@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -25,8 +25,8 @@ func token(n int) wire.Token { return wire.Token{0: 3, 14: byte(n >> 8), 15: byt
 
 func entry(n, inSession int) *lease.Entry {
 	return &lease.Entry{
-		Task:  &store.TaskRecord{ID: taskID(n)},
-		Lease: store.Lease{Token: token(n), Session: session(inSession)},
+		Task:  &record.Task{ID: taskID(n)},
+		Lease: record.Lease{Token: token(n), Session: session(inSession)},
 	}
 }
 

@@ -3,7 +3,7 @@ package shardactor
 import (
 	"strings"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -42,7 +42,7 @@ func (s *Shard) prioritize(m *Prioritize) {
 }
 
 // refuseWaiting refuses a task that is not where it was meant.
-func (s *Shard) refuseWaiting(to Asker, t *store.TaskRecord, sentence string) {
+func (s *Shard) refuseWaiting(to Asker, t *record.Task, sentence string) {
 	where := string(t.Status)
 	switch t.Location {
 	case wire.LocationPending:

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -17,7 +17,7 @@ type backoff struct {
 }
 
 // backoffOf is the policy that holds for a task now.
-func (s *Shard) backoffOf(t *store.TaskRecord) backoff {
+func (s *Shard) backoffOf(t *record.Task) backoff {
 	set := backoffInForce(s.queueOf(t.Queue()).settings.Backoff)
 	return backoff{policy: set.Policy, baseMs: set.BaseSeconds * 1000, maxMs: set.MaxSeconds * 1000}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -217,7 +218,7 @@ func (c *clerk) message() Message {
 		return &Cancel{Asker: asker, Tenant: "default", TaskID: c.taskID(1 + c.random.IntN(c.tasks+1))}
 	case 4:
 		paused := c.random.IntN(2) == 0
-		return &Configure{Asker: asker, Queue: store.QueueKey{Command: c.command(), Tenant: "default"}, Change: SettingsChange{Paused: &paused}}
+		return &Configure{Asker: asker, Queue: record.QueueKey{Command: c.command(), Tenant: "default"}, Change: SettingsChange{Paused: &paused}}
 	case 5, 6, 7:
 		return c.subscribes(c.seatOf(c.seatName()))
 	case 8:

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -31,7 +31,7 @@ func (s *Shard) cancel(m *Cancel) {
 
 // managed finds a task for whoever acts on it beside its worker, with the
 // commands they may use, nil for all; or it refuses and returns nil.
-func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []string) (*store.TaskRecord, *lease.Entry) {
+func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []string) (*record.Task, *lease.Entry) {
 	t, e := s.find(id, tenant)
 	if t == nil {
 		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
@@ -46,7 +46,7 @@ func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []stri
 
 // cancelOpen ends a task wherever it waits or runs. A worker that has it is
 // told; its unit of room stays out until it answers.
-func (s *Shard) cancelOpen(t *store.TaskRecord, e *lease.Entry) {
+func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 	endedByWorker(t)
 	s.transition(t, move{
 		to: wire.LocationNone, status: wire.StatusCancelled, cause: CauseCancel,

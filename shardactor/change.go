@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -21,12 +22,12 @@ import (
 // have its tasks, and until the end of the one that takes that back; what it sends
 // to a shard that is frozen meanwhile is refused.
 type Change struct {
-	Queue store.QueueKey
+	Queue record.QueueKey
 	What  SettingsChange
 	// Done is told once how it ended, from the goroutine that released the
 	// last sync or, when the server stops, from one that posts. It must not
 	// block.
-	Done func(settings store.Settings, refusal *wire.Error)
+	Done func(settings record.Settings, refusal *wire.Error)
 	// Heard is shown every effect that comes back, nil outside a simulation.
 	Heard func([]Effect)
 
@@ -41,7 +42,7 @@ type Change struct {
 	// what one said that does not, or the home, latest the newest that one has.
 	frozen  []int
 	refusal *wire.Error
-	latest  store.Settings
+	latest  record.Settings
 }
 
 // stage is how far a change has come.
@@ -154,7 +155,7 @@ func (c *Change) thaw() {
 func (c *Change) end(refusal *wire.Error) {
 	c.stage = over
 	if refusal != nil {
-		c.Done(store.Settings{}, refusal)
+		c.Done(record.Settings{}, refusal)
 		return
 	}
 	c.Done(c.latest, nil)
@@ -167,8 +168,8 @@ func stoppingError() *wire.Error {
 // copyNewest gives every shard the newest settings that any of them has, which
 // are those of the home: a crash may have come between it and the others.
 func copyNewest(recovered []*store.Recovered) {
-	newest := make(map[store.QueueKey]store.Settings)
-	var order []store.QueueKey
+	newest := make(map[record.QueueKey]record.Settings)
+	var order []record.QueueKey
 	for _, r := range recovered {
 		for _, found := range r.Settings {
 			known, ok := newest[found.Key]
@@ -181,7 +182,7 @@ func copyNewest(recovered []*store.Recovered) {
 		}
 	}
 	for _, r := range recovered {
-		has := make(map[store.QueueKey]int64)
+		has := make(map[record.QueueKey]int64)
 		for _, found := range r.Settings {
 			has[found.Key] = found.Settings.Version
 		}

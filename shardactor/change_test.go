@@ -8,19 +8,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
 
-var queueA = store.QueueKey{Command: "a", Tenant: "default"}
+var queueA = record.QueueKey{Command: "a", Tenant: "default"}
 
 // configure changes settings and waits until every shard has them.
-func (e *testEngine) configure(t *testing.T, what SettingsChange) store.Settings {
+func (e *testEngine) configure(t *testing.T, what SettingsChange) record.Settings {
 	t.Helper()
-	var now store.Settings
+	var now record.Settings
 	var failed *wire.Error
 	answers := 0
-	e.Configure(&Change{Queue: queueA, What: what, Done: func(s store.Settings, refusal *wire.Error) {
+	e.Configure(&Change{Queue: queueA, What: what, Done: func(s record.Settings, refusal *wire.Error) {
 		now, failed = s, refusal
 		answers++
 	}})
@@ -196,11 +197,11 @@ func TestChangesAtTheSameTimeEndInOneVersion(t *testing.T) {
 		disk := vfs.NewMem()
 		e := startTestEngine(t, 4, disk, noFatal)
 		const changes = 40
-		answers := make(chan store.Settings, changes)
+		answers := make(chan record.Settings, changes)
 		for n := range changes {
 			go e.Configure(&Change{
 				Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{MaxAttempts: n + 1}},
-				Done: func(s store.Settings, refusal *wire.Error) {
+				Done: func(s record.Settings, refusal *wire.Error) {
 					if refusal != nil {
 						panic(refusal.Error())
 					}

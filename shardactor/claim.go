@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -31,7 +31,7 @@ func (s *Shard) readyFor(tenantName string, commands []string) (n int) {
 		if t := s.tenants[tenantName]; command == wire.AllCommands && t != nil && t.hasTurns() {
 			return len(t.ready.queues)
 		}
-		if q := s.queues[store.QueueKey{Command: command, Tenant: tenantName}]; q != nil && q.hasTurns() {
+		if q := s.queues[record.QueueKey{Command: command, Tenant: tenantName}]; q != nil && q.hasTurns() {
 			n++
 		}
 	}

@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -38,7 +38,7 @@ func (s *Shard) configure(m *Configure) {
 }
 
 // settle gives a queue other settings.
-func (s *Shard) settle(q *queue, next store.Settings) {
+func (s *Shard) settle(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
 	s.ready(q)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"codeq/index"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -164,13 +164,13 @@ func before(a, b *member) bool {
 
 // queue is one queue as grants see it. The rings say where it stands.
 type queue struct {
-	key    store.QueueKey
+	key    record.QueueKey
 	index  *index.Queue
 	tenant *tenant
 	crowd  *crowd
 	// settings are the shard's copy; while they pause it the queue stands in no
 	// ring.
-	settings store.Settings
+	settings record.Settings
 	// atHome: this shard is the home of the queue.
 	atHome bool
 	// freezes counts the changes for which the queue must stay empty here; see
@@ -184,14 +184,14 @@ type queue struct {
 	reapSlot int
 	// failedAfter is how far letters that failed for good have been looked for, so
 	// that others of the same millisecond are not read again; zero for not at all.
-	failedAfter store.TimedKey
+	failedAfter record.TimedKey
 	// stalled: its head must be read from the store first, so it has no turn
 	// for the rest of this round.
 	stalled bool
 }
 
 // queueOf finds or makes the queue.
-func (s *Shard) queueOf(key store.QueueKey) *queue {
+func (s *Shard) queueOf(key record.QueueKey) *queue {
 	if q, ok := s.queues[key]; ok {
 		return q
 	}
@@ -237,5 +237,5 @@ func (s *Shard) crowdOf(tenantName, command string) *crowd {
 	if command == wire.AllCommands {
 		return &s.tenantOf(tenantName).wild
 	}
-	return s.queueOf(store.QueueKey{Command: command, Tenant: tenantName}).crowd
+	return s.queueOf(record.QueueKey{Command: command, Tenant: tenantName}).crowd
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"codeq/index"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -106,8 +106,8 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 }
 
 // justBeforeSeq is the last place before all that have a sequence.
-func justBeforeSeq(seq uint64) store.PendingKey {
-	k := store.PendingKey{Seq: max(seq, 1) - 1}
+func justBeforeSeq(seq uint64) record.PendingKey {
+	k := record.PendingKey{Seq: max(seq, 1) - 1}
 	copy(k.ID[:], bytes.Repeat([]byte{0xff}, len(k.ID)))
 	return k
 }
@@ -142,7 +142,7 @@ func (s *Shard) removeDoomed() {
 func (s *Shard) setDoomedAside(d *doomed) {
 	switch {
 	case d.seq > 0:
-		s.setAside(d.queue, d.prio, store.PendingKey{Seq: d.seq, ID: d.id})
+		s.setAside(d.queue, d.prio, record.PendingKey{Seq: d.seq, ID: d.id})
 	case d.due.Queue != nil:
 		s.setDueAside(d.due)
 	default:
@@ -173,7 +173,7 @@ func (s *Shard) answerDrops() {
 
 func (s *Shard) forgetSettings(q *queue) {
 	s.span.Batch().DeleteSettings(q.key)
-	q.settings = store.Settings{}
+	q.settings = record.Settings{}
 	isIt := func(other *queue) bool { return other == q }
 	s.deleting = slices.DeleteFunc(s.deleting, isIt)
 	s.unsaved = slices.DeleteFunc(s.unsaved, isIt)

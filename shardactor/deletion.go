@@ -5,21 +5,21 @@ import (
 	"sync"
 
 	"codeq/mailbox"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
 // deletions are the queues that go, each by one deletion.
 type deletions struct {
 	mu sync.Mutex
-	of map[store.QueueKey]*deletion
+	of map[record.QueueKey]*deletion
 }
 
 // deletion has the shards forget the settings of a queue that is marked as deleted,
 // each once it has nothing of it left, and the home last; see delete.go.
 type deletion struct {
 	engine *Engine
-	queue  store.QueueKey
+	queue  record.QueueKey
 	home   int
 	gone   chan struct{}
 
@@ -32,7 +32,7 @@ type deletion struct {
 // drop begins to remove what is left of a queue that is marked, unless that has
 // begun. It does not block. When the engine stops it is forgotten; the next start
 // begins it again.
-func (e *Engine) drop(q store.QueueKey) {
+func (e *Engine) drop(q record.QueueKey) {
 	e.deletions.mu.Lock()
 	defer e.deletions.mu.Unlock()
 	if e.deletions.of[q] != nil {
@@ -42,7 +42,7 @@ func (e *Engine) drop(q store.QueueKey) {
 		engine: e, queue: q, home: wire.ShardOfQueue(q.Tenant, q.Command, len(e.loops)), gone: make(chan struct{}), waits: len(e.loops) - 1,
 	}
 	if e.deletions.of == nil {
-		e.deletions.of = make(map[store.QueueKey]*deletion)
+		e.deletions.of = make(map[record.QueueKey]*deletion)
 	}
 	e.deletions.of[q] = d
 	if d.waits == 0 {
@@ -58,7 +58,7 @@ func (e *Engine) drop(q store.QueueKey) {
 
 // Deleting is closed when a queue that is being deleted is gone; nil if none of that
 // name is.
-func (e *Engine) Deleting(q store.QueueKey) <-chan struct{} {
+func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 	e.deletions.mu.Lock()
 	defer e.deletions.mu.Unlock()
 	if d := e.deletions.of[q]; d != nil {
@@ -102,7 +102,7 @@ func (d *deletion) Deliver(effects []Effect) {
 
 // end frees the name.
 func (d *deletion) end() {
-	d.engine.router.learn(d.queue, &store.Settings{})
+	d.engine.router.learn(d.queue, &record.Settings{})
 	d.engine.deletions.mu.Lock()
 	delete(d.engine.deletions.of, d.queue)
 	d.engine.deletions.mu.Unlock()

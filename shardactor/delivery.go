@@ -2,7 +2,7 @@ package shardactor
 
 import (
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -27,7 +27,7 @@ func (s *Shard) ending(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 // mayEnd reports whether a call of the right subject may act on a delivery:
 // with its token, or without any if it was made over HTTP, and then only for
 // the worker that the call names, if it names one.
-func mayEnd(owner Owner, token wire.Token, l *store.Lease) bool {
+func mayEnd(owner Owner, token wire.Token, l *record.Lease) bool {
 	if !token.IsZero() {
 		return l.Token == token
 	}
@@ -36,11 +36,11 @@ func mayEnd(owner Owner, token wire.Token, l *store.Lease) bool {
 
 // lastLease is what is left of the newest delivery once it is over, as far as
 // mayEnd asks.
-func lastLease(t *store.TaskRecord, token wire.Token) *store.Lease {
-	return &store.Lease{Token: token, OverHTTP: t.LastOverHTTP, WorkerID: t.LastWorkerID}
+func lastLease(t *record.Task, token wire.Token) *record.Lease {
+	return &record.Lease{Token: token, OverHTTP: t.LastOverHTTP, WorkerID: t.LastWorkerID}
 }
 
-func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *store.TaskRecord, e *lease.Entry) {
+func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *record.Task, e *lease.Entry) {
 	id, tokenless := ref.TaskID, ref.Token.IsZero()
 	switch {
 	case t == nil:
@@ -65,7 +65,7 @@ func withoutToken(e *lease.Entry) string {
 }
 
 // holder is the subject of the newest delivery, empty if there was none.
-func holder(t *store.TaskRecord, e *lease.Entry) string {
+func holder(t *record.Task, e *lease.Entry) string {
 	if e != nil {
 		return e.Lease.Subject
 	}
@@ -74,20 +74,20 @@ func holder(t *store.TaskRecord, e *lease.Entry) string {
 
 // endedByWorker notes that the worker itself ended its delivery, after which
 // no completion with that token is accepted.
-func endedByWorker(t *store.TaskRecord) {
+func endedByWorker(t *record.Task) {
 	t.LastToken = wire.Token{}
 	t.Undelivered = 0
 }
 
 // endedWithoutWord notes that a delivery ended by time or by a lost socket: a
 // late completion with its token still counts while nobody took the task since.
-func endedWithoutWord(t *store.TaskRecord, e *lease.Entry) {
+func endedWithoutWord(t *record.Task, e *lease.Entry) {
 	t.LastToken = e.Lease.Token
 }
 
 // retry counts a failed delivery and sends the task on: to the place given for
 // it, or to the dead letters when its attempts are used up.
-func (s *Shard) retry(t *store.TaskRecord, again move, reason string) {
+func (s *Shard) retry(t *record.Task, again move, reason string) {
 	t.Attempts++
 	if reason != "" {
 		t.Error = reason
@@ -102,7 +102,7 @@ func (s *Shard) retry(t *store.TaskRecord, again move, reason string) {
 
 // bury makes a dead letter, of the causes of a move and with what its worker said.
 // Without a reason it says that the attempts are used up.
-func (s *Shard) bury(t *store.TaskRecord, reason string, last move) {
+func (s *Shard) bury(t *record.Task, reason string, last move) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
 	}
@@ -116,7 +116,7 @@ func (s *Shard) bury(t *store.TaskRecord, reason string, last move) {
 }
 
 // requeued answers nack, abandon and release with what has become of the task.
-func (s *Shard) requeued(to Asker, t *store.TaskRecord, delaySeconds int64) {
+func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
 	answer := &Requeued{Ref: to.Ref, TaskID: t.ID}
 	switch t.Status {
 	case wire.StatusFailed:

@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -112,7 +112,7 @@ type Dropped struct {
 // Configured answers Configure and CopySettings with what the shard has now.
 type Configured struct {
 	Ref      uint64
-	Settings store.Settings
+	Settings record.Settings
 }
 
 // Cleaned answers Cleanup with how many tasks were removed.

@@ -3,14 +3,14 @@ package shardactor
 import (
 	"testing"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
 // What is told to hold for a queue is what its shard acts on.
 func TestU10EffectiveSettingsAreWhatAShardActsOn(t *testing.T) {
-	key := store.QueueKey{Command: "c", Tenant: "acme"}
-	task := &store.TaskRecord{Command: key.Command, Tenant: key.Tenant}
+	key := record.QueueKey{Command: "c", Tenant: "acme"}
+	task := &record.Task{Command: key.Command, Tenant: key.Tenant}
 	for _, server := range []Retention{{}, {DoneForMs: 3600_000, DeadForMs: 7200_000}} {
 		for _, set := range []wire.QueueSettings{
 			{},

@@ -3,13 +3,13 @@ package shardactor
 import (
 	"cmp"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
 // enqueue makes a task, or finds the one its idempotency key already made.
 func (s *Shard) enqueue(m *Enqueue) {
-	key := store.QueueKey{Command: m.Command, Tenant: m.Tenant}
+	key := record.QueueKey{Command: m.Command, Tenant: m.Tenant}
 	if !s.takesNew(m, key) {
 		return
 	}
@@ -24,7 +24,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 	if !s.hasSpace(m) {
 		return
 	}
-	t := &store.TaskRecord{
+	t := &record.Task{
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
 		MaxAttempts: s.maxAttemptsOf(m, key), CreatedAtMs: s.now,
 		ExpiresAtMs: expiresMs, TimeoutSeconds: m.TimeoutSeconds,
@@ -45,13 +45,13 @@ func (s *Shard) enqueue(m *Enqueue) {
 }
 
 // maxAttemptsOf is what the request says, or else its queue, or else the server.
-func (s *Shard) maxAttemptsOf(m *Enqueue, key store.QueueKey) int {
+func (s *Shard) maxAttemptsOf(m *Enqueue, key record.QueueKey) int {
 	return cmp.Or(m.MaxAttempts, s.queueOf(key).settings.MaxAttempts, wire.DefaultMaxAttempts)
 }
 
 // ttlSecondsOf is after how long a new task of a queue expires that does not say so
 // itself, 0 for never. A queue that is not known has no settings.
-func (s *Shard) ttlSecondsOf(key store.QueueKey) int64 {
+func (s *Shard) ttlSecondsOf(key record.QueueKey) int64 {
 	if q := s.queues[key]; q != nil {
 		return q.settings.TTLSeconds
 	}
@@ -68,7 +68,7 @@ func (s *Shard) placeAt(dueAtMs int64, cause Cause) move {
 
 // replayed answers an enqueue whose key is taken: with the first task if the
 // request is the same, with a conflict that names it if not.
-func (s *Shard) replayed(m *Enqueue, key store.QueueKey) bool {
+func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 	id, found, err := s.span.IdempotencyKey(key, m.IdempotencyKey)
 	s.mustRead(err)
 	if !found {

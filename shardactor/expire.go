@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -13,7 +13,7 @@ func waits(place wire.Location) bool {
 // expired is the move in place of one that would let a task wait though its time is
 // over, or of none: it ends. What a delivery leaves in the history is that of the
 // move which ended it.
-func (s *Shard) expired(t *store.TaskRecord, instead move) move {
+func (s *Shard) expired(t *record.Task, instead move) move {
 	endedByWorker(t)
 	t.Expired = true
 	return move{
@@ -27,11 +27,11 @@ func (s *Shard) expired(t *store.TaskRecord, instead move) move {
 
 // moveExpiring gives a task that expires an entry for that when it begins to wait,
 // and takes it away when it no longer does.
-func (s *Shard) moveExpiring(t *store.TaskRecord, from, to wire.Location) {
+func (s *Shard) moveExpiring(t *record.Task, from, to wire.Location) {
 	if t.ExpiresAtMs == 0 || waits(from) == waits(to) {
 		return
 	}
-	q, k := s.queueOf(t.Queue()), store.TimedKey{AtMs: t.ExpiresAtMs, ID: t.ID}
+	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.ExpiresAtMs, ID: t.ID}
 	if waits(to) {
 		q.index.AddExpiring(k)
 		s.span.Batch().PutExpiring(q.key, k)

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -24,7 +25,7 @@ func (s *Shard) answerExplains() {
 
 // waitingOf says why a task is not with a worker, from what the shard has in
 // memory: nil for one that does not wait.
-func (s *Shard) waitingOf(t *store.TaskRecord) *wire.Waiting {
+func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 	if t.Location == wire.LocationDelayed {
 		w := &wire.Waiting{Reason: wire.WaitingDelayed, UntilMs: t.DueAtMs}
 		if isSuspect(t) {
@@ -37,7 +38,7 @@ func (s *Shard) waitingOf(t *store.TaskRecord) *wire.Waiting {
 	}
 	q := s.queueOf(t.Queue())
 	w := &wire.Waiting{}
-	w.Behind, w.BehindKnown = q.index.Ahead(t.Priority, store.PendingKey{Seq: t.Seq, ID: t.ID})
+	w.Behind, w.BehindKnown = q.index.Ahead(t.Priority, record.PendingKey{Seq: t.Seq, ID: t.ID})
 	wild := &q.tenant.wild
 	switch {
 	case q.settings.Paused:

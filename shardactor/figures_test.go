@@ -16,6 +16,7 @@ import (
 
 	"codeq/internal/meter"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -178,8 +179,8 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 	id, shard := h.Route("default", "d", "")
 	h.Post(shard, []Message{&Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "d", Payload: []byte("1")}}}, 1, mailbox.ClassNew)
 	h.Configure(&Change{
-		Queue: store.QueueKey{Command: "d", Tenant: "default"}, What: SettingsChange{Delete: &QueueDelete{Purge: true}},
-		Done: func(store.Settings, *wire.Error) {},
+		Queue: record.QueueKey{Command: "d", Tenant: "default"}, What: SettingsChange{Delete: &QueueDelete{Purge: true}},
+		Done: func(record.Settings, *wire.Error) {},
 	})
 	for range 200 {
 		h.runAll(t)

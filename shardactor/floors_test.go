@@ -11,6 +11,7 @@ import (
 
 	"codeq/internal/meter"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -129,7 +130,7 @@ func TestLeasesThatEndedAreNotGoneOverAgain(t *testing.T) {
 	w := work(t, e, "a", tasks, false)
 	before := e.steps(t)
 	page, err := e.store.ListTasks(&store.ListQuery{
-		Queue: store.QueueKey{Command: "a", Tenant: "default"}, State: store.ListInProgress, Limit: 100, MostRead: 100, MostBytes: 1 << 20,
+		Queue: record.QueueKey{Command: "a", Tenant: "default"}, State: store.ListInProgress, Limit: 100, MostRead: 100, MostBytes: 1 << 20,
 	})
 	if err != nil || len(page.Tasks) != len(w.held) {
 		t.Fatalf("%d tasks are listed, %v; %d are in progress", len(page.Tasks), err, len(w.held))
@@ -161,7 +162,7 @@ func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
 	const letters, slice = 6_000, 500
 	work(t, e, "a", letters, true)
 	query := &store.FindQuery{
-		Queue: store.QueueKey{Command: "a", Tenant: "default"}, State: store.ListDead, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
+		Queue: record.QueueKey{Command: "a", Tenant: "default"}, State: store.ListDead, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
 	}
 	for replayed := 0; replayed+slice < letters; replayed += slice {
 		before := e.steps(t)

@@ -3,7 +3,7 @@ package shardactor
 import (
 	"fmt"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -21,7 +21,7 @@ const (
 // always, elsewhere while the queue is spread and no change needs it empty here.
 // The shard judges that by its own copy of the settings, whatever the router knew
 // when it drew the id.
-func (s *Shard) takesNew(m *Enqueue, key store.QueueKey) bool {
+func (s *Shard) takesNew(m *Enqueue, key record.QueueKey) bool {
 	q, here := s.queues[key], false
 	if q != nil && q.settings.Deleting {
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -49,7 +49,7 @@ func (s *Shard) stall(q *queue) {
 
 // grantHead gives the head of a queue to the member that has it best. It
 // reports false if nobody had room, which closes who was asked.
-func (s *Shard) grantHead(q *queue, prio int, k store.PendingKey) bool {
+func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 	t, err := s.span.Task(k.ID)
 	if t == nil || s.unreadable(err) {
 		s.setAside(q, prio, k)
@@ -108,14 +108,14 @@ func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
 	return true
 }
 
-func (s *Shard) grant(mb *member, t *store.TaskRecord) {
+func (s *Shard) grant(mb *member, t *record.Task) {
 	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
 	s.grants++
 	mb.lastGrant = s.grants
 	mb.servedFrom(s.queueOf(t.Queue()).crowd)
 	leaseForMs := s.leaseForMs(mb, t)
-	l := &store.Lease{
+	l := &record.Lease{
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
 		Session: mb.seat.carrier(), OverHTTP: mb.seat.OverHTTP, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
 		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
@@ -139,20 +139,20 @@ func (s *Shard) grant(mb *member, t *store.TaskRecord) {
 
 // leaseForMs is what the session asked for, or else what the queue says, or
 // else the server.
-func (s *Shard) leaseForMs(mb *member, t *store.TaskRecord) int64 {
+func (s *Shard) leaseForMs(mb *member, t *record.Task) int64 {
 	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
 	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
 }
 
 // runForMs is how long a delivery of the task may run, as it says itself or else its
 // queue; 0 is as long as its lease is extended.
-func (s *Shard) runForMs(t *store.TaskRecord) int64 {
+func (s *Shard) runForMs(t *record.Task) int64 {
 	return cmp.Or(t.TimeoutSeconds, s.queueOf(t.Queue()).settings.TimeoutSeconds) * 1000
 }
 
 // setAside moves a task whose record cannot be read out of the way: it must
 // stop neither the queue nor the server.
-func (s *Shard) setAside(q *queue, prio int, k store.PendingKey) {
+func (s *Shard) setAside(q *queue, prio int, k record.PendingKey) {
 	q.index.RemoveReady(prio, k)
 	s.span.Batch().DeletePending(q.key, prio, k)
 	s.mustRead(s.span.SetAside(k.ID))

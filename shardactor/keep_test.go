@@ -10,6 +10,7 @@ import (
 
 	"codeq/lease"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -207,7 +208,7 @@ func runAll(t *testing.T, e *Engine, s *store.Store) {
 func fill(t *testing.T, e *Engine, s *store.Store, perShard int) {
 	t.Helper()
 	e.Configure(&Change{
-		Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{Spread: true}}, Done: func(store.Settings, *wire.Error) {},
+		Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{Spread: true}}, Done: func(record.Settings, *wire.Error) {},
 	})
 	runAll(t, e, s) // the home
 	runAll(t, e, s) // the copies

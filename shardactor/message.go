@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -263,7 +263,7 @@ type Prioritize struct {
 // Refused, and then nothing is frozen.
 type Freeze struct {
 	Asker
-	Queue store.QueueKey
+	Queue record.QueueKey
 	// Delete asks instead whether what the shard has of the queue may go with it,
 	// and, besides, to hand out none of it.
 	Delete *QueueDelete
@@ -274,7 +274,7 @@ type Freeze struct {
 // Answer: Configured or Refused.
 type Configure struct {
 	Asker
-	Queue  store.QueueKey
+	Queue  record.QueueKey
 	Change SettingsChange
 }
 
@@ -291,15 +291,15 @@ type SettingsChange struct {
 // Dropped.
 type Drop struct {
 	Asker
-	Queue store.QueueKey
+	Queue record.QueueKey
 }
 
 // CopySettings brings a shard the settings that the home of the queue has
 // decided. Answer: Configured, whether or not it had newer ones.
 type CopySettings struct {
 	Asker
-	Queue    store.QueueKey
-	Settings store.Settings
+	Queue    record.QueueKey
+	Settings record.Settings
 	// Thaw ends the Freeze of the same change. Of a change that failed there are
 	// no settings.
 	Thaw bool
@@ -311,7 +311,7 @@ type CopySettings struct {
 // Answer: Cleaned, when all are removed.
 type Cleanup struct {
 	Asker
-	Queues   []store.QueueKey
+	Queues   []record.QueueKey
 	BeforeMs int64
 	Limit    int
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -139,7 +140,7 @@ func TestU02SpreadHoldsAtOnceAndEndsOverOneShard(t *testing.T) {
 		var refusal *wire.Error
 		e.Configure(&Change{
 			Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{}},
-			Done: func(_ store.Settings, r *wire.Error) { refusal = r },
+			Done: func(_ record.Settings, r *wire.Error) { refusal = r },
 		})
 		synctest.Wait()
 		if refusal == nil || refusal.Code != wire.CodeQueueNotEmpty {
@@ -229,7 +230,7 @@ func newRace(t *testing.T, seed uint64) *race {
 	return x
 }
 
-func (x *race) route(q store.QueueKey) *racer {
+func (x *race) route(q record.QueueKey) *racer {
 	r := &racer{race: x}
 	request := wire.EnqueueRequest{Command: q.Command, Payload: fmt.Appendf(nil, "%d", len(x.racers)), MaxAttempts: 3}
 	if x.chance.IntN(2) == 0 {
@@ -283,11 +284,11 @@ func (x *race) settle() {
 }
 
 // change begins a change of the order and says how it ended, once it has.
-func (x *race) change(q store.QueueKey, spread bool) *changed {
+func (x *race) change(q record.QueueKey, spread bool) *changed {
 	c := &changed{}
 	x.engine.Configure(&Change{
 		Queue: q, What: SettingsChange{Settings: &wire.QueueSettings{Spread: spread}},
-		Done: func(now store.Settings, refusal *wire.Error) {
+		Done: func(now record.Settings, refusal *wire.Error) {
 			c.answers++
 			c.now, c.refusal, c.doneAt = now, refusal, x.step
 		},
@@ -297,14 +298,14 @@ func (x *race) change(q store.QueueKey, spread bool) *changed {
 
 type changed struct {
 	answers int
-	now     store.Settings
+	now     record.Settings
 	refusal *wire.Error
 	doneAt  int
 }
 
 // story lets one queue live through a change or two, with tasks that were routed
 // before, meanwhile and after.
-func (x *race) story(q store.QueueKey) (settledAt int) {
+func (x *race) story(q record.QueueKey) (settledAt int) {
 	x.racers = nil
 	changes := []*changed{x.change(q, x.chance.IntN(4) > 0)}
 	for range 40 {
@@ -349,7 +350,7 @@ func (x *race) story(q store.QueueKey) (settledAt int) {
 }
 
 // judge looks at a queue after its story.
-func (x *race) judge(q store.QueueKey, settledAt int) {
+func (x *race) judge(q record.QueueKey, settledAt int) {
 	figures, err := x.store.ReadQueue(q)
 	if err != nil {
 		x.t.Fatal(err)
@@ -376,7 +377,7 @@ func (x *race) judge(q store.QueueKey, settledAt int) {
 // comesInOrder hands out the tasks of a queue: of two that were posted after the
 // answer of the change, one that was answered before the other was routed is the
 // first.
-func (x *race) comesInOrder(q store.QueueKey, settledAt int) {
+func (x *race) comesInOrder(q record.QueueKey, settledAt int) {
 	place := map[wire.TaskID]int{}
 	w := &collector{}
 	seat := x.engine.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: q.Tenant, Subject: "anonymous", Sink: w})
@@ -408,7 +409,7 @@ func TestTasksOnTheirWayMeetChangesOfTheOrder(t *testing.T) {
 	for seed := range uint64(60) {
 		x := newRace(t, seed)
 		for n := range 8 {
-			q := store.QueueKey{Command: fmt.Sprint("q", n), Tenant: "default"}
+			q := record.QueueKey{Command: fmt.Sprint("q", n), Tenant: "default"}
 			x.judge(q, x.story(q))
 		}
 		findings, err := x.store.Check()
@@ -437,7 +438,7 @@ func TestProducersNeverStopWhileTheOrderChanges(t *testing.T) {
 		const queues, producers, each = 12, 4, 6
 		answers := &collector{}
 		for n := range queues {
-			q := store.QueueKey{Command: fmt.Sprint("q", n), Tenant: "default"}
+			q := record.QueueKey{Command: fmt.Sprint("q", n), Tenant: "default"}
 			for p := range producers {
 				go func() {
 					for i := range each {
@@ -453,7 +454,7 @@ func TestProducersNeverStopWhileTheOrderChanges(t *testing.T) {
 			for _, spread := range []bool{true, false} {
 				go e.Configure(&Change{
 					Queue: q, What: SettingsChange{Settings: &wire.QueueSettings{Spread: spread}},
-					Done: func(store.Settings, *wire.Error) {},
+					Done: func(record.Settings, *wire.Error) {},
 				})
 			}
 		}

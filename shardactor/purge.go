@@ -3,7 +3,7 @@ package shardactor
 import (
 	"slices"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -24,7 +24,7 @@ func (s *Shard) purge(m *Purge) {
 }
 
 // anotherLetter refuses a task that is no dead letter, or died again since.
-func anotherLetter(t *store.TaskRecord) *wire.Error {
+func anotherLetter(t *record.Task) *wire.Error {
 	refusal := wire.Refuse(wire.CodeNotInDLQ, "task is not the dead letter that was meant, it is "+string(t.Status)+"; look again")
 	refusal.Status = t.Status
 	return refusal
@@ -32,11 +32,11 @@ func anotherLetter(t *store.TaskRecord) *wire.Error {
 
 // passOver takes a dead letter out of what this round found to be past its time:
 // it is replayed or goes now, and nothing goes twice.
-func (s *Shard) passOver(t *store.TaskRecord) {
-	k := store.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
+func (s *Shard) passOver(t *record.Task) {
+	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	for i := range s.looks {
 		if l := &s.looks[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {
-			l.expired = slices.DeleteFunc(l.expired, func(found store.EndedEntry) bool { return found.TimedKey == k })
+			l.expired = slices.DeleteFunc(l.expired, func(found record.EndedEntry) bool { return found.TimedKey == k })
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -28,7 +28,7 @@ func (s *Shard) replay(m *Replay) {
 // without a word counts while nobody took the task. ResultToken goes: the result
 // that it stands for is taken back. So does the expiry: whoever replays a letter
 // wants it to run.
-func (s *Shard) revive(t *store.TaskRecord) {
+func (s *Shard) revive(t *record.Task) {
 	s.passOver(t)
 	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
 	t.ExpiresAtMs = 0

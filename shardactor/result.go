@@ -2,7 +2,7 @@ package shardactor
 
 import (
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -23,7 +23,7 @@ func (s *Shard) result(m *Result) {
 	}
 }
 
-func mayComplete(m *Result, t *store.TaskRecord, e *lease.Entry) bool {
+func mayComplete(m *Result, t *record.Task, e *lease.Entry) bool {
 	if holder(t, e) != m.Subject {
 		return false
 	}
@@ -33,7 +33,7 @@ func mayComplete(m *Result, t *store.TaskRecord, e *lease.Entry) bool {
 	return !t.LastToken.IsZero() && mayEnd(m.Owner, m.Token, lastLease(t, t.LastToken))
 }
 
-func (s *Shard) complete(m *Result, t *store.TaskRecord, e *lease.Entry) {
+func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
 	record := &wire.ResultRecord{
 		TaskID: t.ID, Status: m.Status, Result: m.ResultRequest.Result, Error: m.Error,
 		Artifacts: m.Artifacts, CompletedAtMs: s.now,
@@ -58,7 +58,7 @@ func (s *Shard) complete(m *Result, t *store.TaskRecord, e *lease.Entry) {
 
 // repeated answers a completion that was accepted before, with the record that
 // stands. Another status is not a repetition.
-func (s *Shard) repeated(m *Result, t *store.TaskRecord) bool {
+func (s *Shard) repeated(m *Result, t *record.Task) bool {
 	if t.ResultToken.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status ||
 		!mayEnd(m.Owner, m.Token, lastLease(t, t.ResultToken)) {
 		return false

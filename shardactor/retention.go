@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -27,11 +28,11 @@ type look struct {
 	queue   *queue
 	place   wire.Location
 	floorMs int64
-	expired []store.EndedEntry
+	expired []record.EndedEntry
 	// failed says that of the dead letters only those that failed for good are looked
 	// for; the scan has come to passed.
 	failed bool
-	passed store.TimedKey
+	passed record.TimedKey
 	// cut says that there may be more of them.
 	cut bool
 	// sweep is the cleanup it is for, nil for retention.
@@ -200,14 +201,14 @@ func (s *Shard) scanFailed(q *queue, limit int) int {
 }
 
 // mayHavePassed: a dead letter came that looks for failed ones may be past.
-func (q *queue) mayHavePassed(k store.TimedKey) {
+func (q *queue) mayHavePassed(k record.TimedKey) {
 	if k.AtMs <= q.failedAfter.AtMs {
-		q.failedAfter = store.TimedKey{}
+		q.failedAfter = record.TimedKey{}
 	}
 }
 
 // readEnded reads ended tasks of a queue.
-func (s *Shard) readEnded(q *queue, place wire.Location, after store.TimedKey, limit int) []store.EndedEntry {
+func (s *Shard) readEnded(q *queue, place wire.Location, after record.TimedKey, limit int) []record.EndedEntry {
 	scan := s.span.ScanDone
 	if place == wire.LocationDead {
 		scan = s.span.ScanDead
@@ -218,8 +219,8 @@ func (s *Shard) readEnded(q *queue, place wire.Location, after store.TimedKey, l
 }
 
 // justBefore is the last place before all that ended at a time.
-func justBefore(atMs int64) store.TimedKey {
-	k := store.TimedKey{AtMs: max(atMs-1, 0)}
+func justBefore(atMs int64) record.TimedKey {
+	k := record.TimedKey{AtMs: max(atMs-1, 0)}
 	copy(k.ID[:], bytes.Repeat([]byte{0xff}, len(k.ID)))
 	return k
 }
@@ -234,7 +235,7 @@ func (s *Shard) reap() {
 				s.reapOne(&l, e, cause)
 				continue
 			}
-			l.floorMs, l.passed = min(l.floorMs, e.AtMs), store.TimedKey{}
+			l.floorMs, l.passed = min(l.floorMs, e.AtMs), record.TimedKey{}
 		}
 		l.raiseFloor()
 		s.planReap(l.queue)
@@ -246,7 +247,7 @@ func (s *Shard) reap() {
 }
 
 // leaves is why an ended task goes that a look has found, empty if it stays.
-func (s *Shard) leaves(l *look, e *store.EndedEntry) Cause {
+func (s *Shard) leaves(l *look, e *record.EndedEntry) Cause {
 	keep := s.retentionOf(l.queue, l.place)
 	if l.failed {
 		keep = s.failedForMs(l.queue)
@@ -278,7 +279,7 @@ func (l *look) raiseFloor() {
 	}
 }
 
-func (s *Shard) reapOne(l *look, e *store.EndedEntry, cause Cause) {
+func (s *Shard) reapOne(l *look, e *record.EndedEntry, cause Cause) {
 	t := s.remembered(l, e)
 	if t == nil {
 		var err error
@@ -301,11 +302,11 @@ func (s *Shard) reapOne(l *look, e *store.EndedEntry, cause Cause) {
 // end needs: reading the record was the dearest part of it. Only dead letters
 // can move on, and passOver takes those out, so what was found at the beginning
 // of the round still holds.
-func (s *Shard) remembered(l *look, e *store.EndedEntry) *store.TaskRecord {
+func (s *Shard) remembered(l *look, e *record.EndedEntry) *record.Task {
 	if e.Status == "" || e.Keyed {
 		return nil
 	}
-	s.reaped = store.TaskRecord{
+	s.reaped = record.Task{
 		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
 		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
 	}
@@ -317,7 +318,7 @@ const gone wire.Location = ""
 
 // forget removes all that is kept of a task, and its key if that still points
 // to it.
-func (s *Shard) forget(t *store.TaskRecord, only store.Only) {
+func (s *Shard) forget(t *record.Task, only store.Only) {
 	batch := s.span.Batch()
 	if t.IdempotencyKey != "" {
 		id, found, err := s.span.IdempotencyKey(t.Queue(), t.IdempotencyKey)
@@ -330,8 +331,8 @@ func (s *Shard) forget(t *store.TaskRecord, only store.Only) {
 }
 
 // leaveEnded takes a task out of the ended ones.
-func (s *Shard) leaveEnded(t *store.TaskRecord) {
-	q, k := s.queueOf(t.Queue()), store.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
+func (s *Shard) leaveEnded(t *record.Task) {
+	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	t.EndedAtMs = 0
 	if t.Location == wire.LocationDead {
 		q.index.RemoveDead(k, t.DeadCause)
@@ -344,7 +345,7 @@ func (s *Shard) leaveEnded(t *store.TaskRecord) {
 }
 
 // setEndedAside takes an ended task whose record cannot be read out of the way.
-func (s *Shard) setEndedAside(l *look, e *store.EndedEntry) {
+func (s *Shard) setEndedAside(l *look, e *record.EndedEntry) {
 	batch, k := s.span.Batch(), e.TimedKey
 	if l.place == wire.LocationDead {
 		l.queue.index.RemoveDead(k, e.Cause)

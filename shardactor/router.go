@@ -8,7 +8,7 @@ import (
 	"io"
 	"sync"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -21,15 +21,15 @@ type router struct {
 	mu     sync.Mutex
 	random *bufio.Reader
 	// spread are the queues that are, once every shard knows it.
-	spread map[store.QueueKey]bool
+	spread map[record.QueueKey]bool
 }
 
 func newRouter(shards int, random io.Reader) *router {
-	return &router{shards: shards, random: bufio.NewReaderSize(random, 4096), spread: make(map[store.QueueKey]bool)}
+	return &router{shards: shards, random: bufio.NewReaderSize(random, 4096), spread: make(map[record.QueueKey]bool)}
 }
 
 // learn takes note of the settings of a queue.
-func (r *router) learn(q store.QueueKey, set *store.Settings) {
+func (r *router) learn(q record.QueueKey, set *record.Settings) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if set.Spread {
@@ -42,7 +42,7 @@ func (r *router) learn(q store.QueueKey, set *store.Settings) {
 // route draws the id of a new task and says which shard owns it. It panics if
 // the source of chance fails, which crypto/rand never does.
 func (r *router) route(nowMs int64, tenant, command, key string) (wire.TaskID, int) {
-	id, spread := r.draw(nowMs, store.QueueKey{Command: command, Tenant: tenant})
+	id, spread := r.draw(nowMs, record.QueueKey{Command: command, Tenant: tenant})
 	if spread && key == "" {
 		return id, wire.ShardOfTask(id, r.shards)
 	}
@@ -51,7 +51,7 @@ func (r *router) route(nowMs int64, tenant, command, key string) (wire.TaskID, i
 }
 
 // draw is a new id, and whether the queue is spread.
-func (r *router) draw(nowMs int64, q store.QueueKey) (wire.TaskID, bool) {
+func (r *router) draw(nowMs int64, q record.QueueKey) (wire.TaskID, bool) {
 	var chance [10]byte
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -56,7 +56,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	case "cleanup":
 		m := &Cleanup{Asker: asker, Limit: scriptInt(args, "limit")}
 		for _, command := range strings.Split(scriptString(args, "command", "a"), ",") {
-			m.Queues = append(m.Queues, store.QueueKey{Command: command, Tenant: "default"})
+			m.Queues = append(m.Queues, record.QueueKey{Command: command, Tenant: "default"})
 		}
 		if ago := scriptString(args, "ago", ""); ago != "" {
 			m.BeforeMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
@@ -75,8 +75,8 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 }
 
-func scriptQueue(args []datadriven.CmdArg) store.QueueKey {
-	return store.QueueKey{Command: scriptString(args, "command", "a"), Tenant: scriptString(args, "tenant", "default")}
+func scriptQueue(args []datadriven.CmdArg) record.QueueKey {
+	return record.QueueKey{Command: scriptString(args, "command", "a"), Tenant: scriptString(args, "tenant", "default")}
 }
 
 // parseManaged reads what somebody does to a task who is not its worker.
@@ -130,7 +130,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 		RetentionSeconds: int64(scriptInt(args, "retention")), DLQRetentionSeconds: int64(scriptInt(args, "dlq-retention")),
 	}
 	if verb == "copy" {
-		return &CopySettings{Asker: asker, Queue: key, Settings: store.Settings{
+		return &CopySettings{Asker: asker, Queue: key, Settings: record.Settings{
 			Version: int64(scriptInt(args, "version")), Paused: paused == "true", QueueSettings: settings,
 			Deleting: scriptString(args, "deleting", "") == "true",
 		}, Thaw: scriptString(args, "thaw", "") == "true"}

@@ -17,6 +17,7 @@ import (
 
 	"codeq/index"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -143,7 +144,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		w.open(scriptInt(d.CmdArgs, "of"))
 		return fmt.Sprintf("home of %s\n", strings.Join(w.homeOf("a", "b", "c", "d"), ", ")), nil
 	case "home":
-		return "", w.decide(scriptQueue(d.CmdArgs), &store.Settings{
+		return "", w.decide(scriptQueue(d.CmdArgs), &record.Settings{
 			Version: int64(scriptInt(d.CmdArgs, "version")), QueueSettings: wire.QueueSettings{Spread: scriptString(d.CmdArgs, "spread", "") == "true"},
 		})
 	case "limits":
@@ -367,7 +368,7 @@ func (w *scriptWorld) taskID(n int) wire.TaskID {
 }
 
 // decide writes what the home of a queue of another shard has decided.
-func (w *scriptWorld) decide(q store.QueueKey, decided *store.Settings) error {
+func (w *scriptWorld) decide(q record.QueueKey, decided *record.Settings) error {
 	home := w.store.Span(wire.ShardOfQueue(q.Tenant, q.Command, w.store.Shards()))
 	home.Batch().PutSettings(q, decided)
 	_, err := home.Apply()

@@ -7,6 +7,7 @@ import (
 
 	"codeq/index"
 	"codeq/lease"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -55,8 +56,8 @@ type Shard struct {
 	chance    *rand.ChaCha8
 	index     *index.Index
 	leases    *lease.Table
-	marks     store.Marks
-	queues    map[store.QueueKey]*queue
+	marks     record.Marks
+	queues    map[record.QueueKey]*queue
 	tenants   map[string]*tenant
 	members   map[wire.SessionID]*member
 	watchers  map[wire.TaskID][]Asker
@@ -99,7 +100,7 @@ type Shard struct {
 	// looks are where the round found ended tasks whose time is over.
 	looks []look
 	// reaped is the task that goes now, as its entry remembers it.
-	reaped  store.TaskRecord
+	reaped  record.Task
 	emptied []*queue
 	// deleting are the queues to empty, drops who waits for that, doomed what goes of
 	// them in this round besides ended tasks.
@@ -152,7 +153,7 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 		index:     index.New(limits),
 		leases:    lease.New(),
 		marks:     r.Marks,
-		queues:    make(map[store.QueueKey]*queue),
+		queues:    make(map[record.QueueKey]*queue),
 		tenants:   make(map[string]*tenant),
 		members:   make(map[wire.SessionID]*member),
 		watchers:  make(map[wire.TaskID][]Asker),

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -25,7 +25,7 @@ const (
 	lookAsideMs = 1_000
 )
 
-func isSuspect(t *store.TaskRecord) bool { return t.Undelivered >= maxUndelivered }
+func isSuspect(t *record.Task) bool { return t.Undelivered >= maxUndelivered }
 
 // takeBack ends a delivery that never arrived, which counts no attempt. The task
 // goes back to its old place, or waits if it is a suspect.
@@ -53,7 +53,7 @@ type aside struct {
 
 // grantSuspect gives the head of a queue to an idle member. Without one it makes
 // way for the others, and a member gets no more until it is idle.
-func (s *Shard) grantSuspect(q *queue, t *store.TaskRecord) {
+func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	mb := s.idle(q)
 	if mb == nil {
 		mb = s.soonIdle(q)
@@ -122,7 +122,7 @@ func (s *Shard) leavesAside(id wire.TaskID) {
 // grantAlone gives a suspect to a member whose room this shard has alone from
 // then on. It reports false if that is not idle, which reserves it unless another
 // one is.
-func (s *Shard) grantAlone(mb *member, t *store.TaskRecord) bool {
+func (s *Shard) grantAlone(mb *member, t *record.Task) bool {
 	var taken bool
 	taken, mb.alone = mb.seat.room.takeAlone(s.shard, t.PayloadBytes, mb.credit+mb.kept > 0)
 	mb.open = false

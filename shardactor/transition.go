@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"codeq/lease"
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -69,7 +70,7 @@ type move struct {
 	moves    bool
 	priority int
 	// lease and expiresAtMs go with a grant.
-	lease *store.Lease
+	lease *record.Lease
 	// result goes with a terminal status.
 	result *wire.ResultRecord
 	// dead goes with wire.LocationDead.
@@ -95,7 +96,7 @@ func (m *move) leavesLine() bool {
 // open batch. Nothing else moves a task. The caller has already changed the
 // fields of the record that say what happened (attempts, error, tokens). A task
 // whose time is over ends instead of waiting.
-func (s *Shard) transition(t *store.TaskRecord, m move) {
+func (s *Shard) transition(t *record.Task, m move) {
 	from := t.Location
 	if waits(m.to) && t.Expires(s.now) {
 		m = s.expired(t, m)
@@ -123,7 +124,7 @@ func (s *Shard) transition(t *store.TaskRecord, m move) {
 	s.record(t, from, m)
 }
 
-func (s *Shard) record(t *store.TaskRecord, from wire.Location, m move) {
+func (s *Shard) record(t *record.Task, from wire.Location, m move) {
 	s.marks.Event++
 	delivery := t.Deliveries
 	if m.lease != nil {
@@ -136,16 +137,16 @@ func (s *Shard) record(t *store.TaskRecord, from wire.Location, m move) {
 }
 
 // leave takes a task out of the place its record names. A new task is nowhere.
-func (s *Shard) leave(t *store.TaskRecord, m *move) {
+func (s *Shard) leave(t *record.Task, m *move) {
 	key, batch := t.Queue(), s.span.Batch()
 	switch t.Location {
 	case "":
 	case wire.LocationPending:
-		k := store.PendingKey{Seq: t.Seq, ID: t.ID}
+		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
 		s.queueOf(key).index.RemoveReady(t.Priority, k)
 		batch.DeletePending(key, t.Priority, k)
 	case wire.LocationDelayed:
-		k := store.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
+		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		if m.cause != CauseDue {
 			s.leavesAside(t.ID)
 		}
@@ -163,7 +164,7 @@ func (s *Shard) leave(t *store.TaskRecord, m *move) {
 
 // leaveInProgress ends a delivery: the record takes over its number and
 // holder, and a delivery that did not succeed leaves a line of history.
-func (s *Shard) leaveInProgress(t *store.TaskRecord, m *move) {
+func (s *Shard) leaveInProgress(t *record.Task, m *move) {
 	e := s.leases.Get(t.ID)
 	s.leases.Remove(e)
 	s.queueOf(t.Queue()).index.RemoveLeased()
@@ -182,7 +183,7 @@ func (s *Shard) leaveInProgress(t *store.TaskRecord, m *move) {
 }
 
 // enter puts a task where its move says. A bare one has no history.
-func (s *Shard) enter(t *store.TaskRecord, m move, bare bool) {
+func (s *Shard) enter(t *record.Task, m move, bare bool) {
 	key, batch := t.Queue(), s.span.Batch()
 	q := s.queueOf(key)
 	switch m.to {
@@ -191,13 +192,13 @@ func (s *Shard) enter(t *store.TaskRecord, m move, bare bool) {
 			s.marks.Seq++
 			t.Seq = s.marks.Seq
 		}
-		k := store.PendingKey{Seq: t.Seq, ID: t.ID}
+		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
 		q.index.AddReady(t.Priority, k, s.now)
 		batch.PutPending(key, t.Priority, k, s.now)
 		s.ready(q)
 	case wire.LocationDelayed:
 		t.DueAtMs = m.dueAtMs
-		k := store.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
+		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		q.index.AddDelayed(k)
 		batch.PutDelayed(key, k)
 	case wire.LocationInProgress:
@@ -217,15 +218,15 @@ func (s *Shard) enter(t *store.TaskRecord, m move, bare bool) {
 	}
 }
 
-func (s *Shard) enterEnded(t *store.TaskRecord, m move, bare bool) {
+func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
 	if !m.status.Terminal() || m.result == nil || (m.dead != 0) != (m.to == wire.LocationDead) {
 		panic(fmt.Sprintf("shardactor: shard %d: task %v ends as %q in %q because of %q with the result %v", s.shard, t.ID, m.status, m.to, m.dead, m.result))
 	}
 	t.EndedAtMs = s.now
-	k := store.TimedKey{AtMs: s.now, ID: t.ID}
+	k := record.TimedKey{AtMs: s.now, ID: t.ID}
 	q, batch := s.queueOf(t.Queue()), s.span.Batch()
 	batch.GiveResult(t, m.result)
-	ended := store.Ended{
+	ended := record.Ended{
 		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, Keyed: t.IdempotencyKey != "", Bare: bare, Whole: t.Whole(),
 	}
 	if m.to == wire.LocationDead {

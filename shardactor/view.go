@@ -2,13 +2,13 @@ package shardactor
 
 import (
 	"codeq/lease"
-	"codeq/store"
+	"codeq/record"
 	"codeq/wire"
 )
 
 // view is the task as a client sees it, a copy that may leave the shard. It
 // takes over payload.
-func view(t *store.TaskRecord, payload []byte) *wire.Task {
+func view(t *record.Task, payload []byte) *wire.Task {
 	return &wire.Task{
 		ID: t.ID, Command: t.Command, TenantID: t.Tenant, Payload: payload,
 		Priority: t.Priority, Status: t.Status, Location: t.Location,
@@ -30,7 +30,7 @@ func lend(v *wire.Task, e *lease.Entry) {
 // store. It is nil for an unknown task and for another tenant's, which must
 // look the same. The record may be changed; its entry is nil unless the task
 // is in progress.
-func (s *Shard) find(id wire.TaskID, tenant string) (*store.TaskRecord, *lease.Entry) {
+func (s *Shard) find(id wire.TaskID, tenant string) (*record.Task, *lease.Entry) {
 	if e := s.leases.Get(id); e != nil {
 		if e.Task.Tenant != tenant {
 			return nil, nil

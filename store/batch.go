@@ -5,6 +5,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -60,8 +61,8 @@ func (b *Batch) close() {
 		if e.taken {
 			continue
 		}
-		b.value = appendReadyAt(b.value[:0], e.readyAtMs)
-		b.set(appendPendingKey(b.start(), e.queue, e.priority, e.key), b.value)
+		b.value = record.AppendReadyAt(b.value[:0], e.readyAtMs)
+		b.set(record.AppendPendingKey(b.start(), e.queue, e.priority, e.key), b.value)
 	}
 	b.removeGone()
 }
@@ -106,13 +107,15 @@ func (b *Batch) removeOnce(key []byte) {
 // start is the span's prefix in the reused key buffer.
 func (b *Batch) start() []byte { return append(b.key[:0], b.span.prefix...) }
 
-func (b *Batch) idKey(f family, id wire.TaskID) []byte { return appendIDKey(b.start(), f, id) }
+func (b *Batch) idKey(f record.Family, id wire.TaskID) []byte {
+	return record.AppendIDKey(b.start(), f, id)
+}
 
 // PutTask writes the record of a task. The caller keeps its record.
-func (b *Batch) PutTask(r *TaskRecord) {
+func (b *Batch) PutTask(r *record.Task) {
 	b.comesBack(r.ID)
-	b.value = appendTaskRecord(b.value[:0], r)
-	b.set(b.idKey(familyTask, r.ID), b.value)
+	b.value = record.AppendTask(b.value[:0], r)
+	b.set(b.idKey(record.FamilyTask, r.ID), b.value)
 	b.overlay.putRecord(r)
 }
 
@@ -123,7 +126,7 @@ const smallBytes = 256
 
 // GivePayload keeps the payload of a new task: within the record, if it is
 // small, which the caller has yet to put, else under a key of its own.
-func (b *Batch) GivePayload(r *TaskRecord, payload []byte) {
+func (b *Batch) GivePayload(r *record.Task, payload []byte) {
 	r.PayloadBytes = len(payload)
 	if len(payload) <= smallBytes {
 		r.Payload = string(payload)
@@ -136,7 +139,7 @@ func (b *Batch) GivePayload(r *TaskRecord, payload []byte) {
 // GiveResult keeps the outcome of a task that has ended: within the record,
 // which the caller has yet to put, if that says all of it and what the worker
 // returned is small, else under a key of its own.
-func (b *Batch) GiveResult(r *TaskRecord, outcome *wire.ResultRecord) {
+func (b *Batch) GiveResult(r *record.Task, outcome *wire.ResultRecord) {
 	r.OutcomeHere = len(outcome.Result) <= smallBytes && outcome.Error == "" && len(outcome.Artifacts) == 0 &&
 		outcome.Status == r.Status && outcome.CompletedAtMs == r.EndedAtMs
 	if !r.OutcomeHere {
@@ -148,7 +151,7 @@ func (b *Batch) GiveResult(r *TaskRecord, outcome *wire.ResultRecord) {
 
 // TakeResult removes the outcome of a task that is to run again. The caller has
 // yet to put the record.
-func (b *Batch) TakeResult(r *TaskRecord) {
+func (b *Batch) TakeResult(r *record.Task) {
 	if !r.OutcomeHere {
 		b.DeleteResult(r.ID)
 	}
@@ -157,19 +160,19 @@ func (b *Batch) TakeResult(r *TaskRecord) {
 
 // PutPayload writes the payload of a new task.
 func (b *Batch) PutPayload(id wire.TaskID, payload []byte) {
-	b.putValue(familyPayload, id, payload)
+	b.putValue(record.FamilyPayload, id, payload)
 }
 
 // PutResult writes the outcome of a task.
 func (b *Batch) PutResult(r *wire.ResultRecord) {
 	b.value = wire.AppendResultRecord(b.value[:0], r)
-	b.putValue(familyResult, r.TaskID, b.value)
+	b.putValue(record.FamilyResult, r.TaskID, b.value)
 }
 
 // DeleteResult removes the outcome of a task that is to run again.
 func (b *Batch) DeleteResult(id wire.TaskID) {
-	b.remove(b.idKey(familyResult, id))
-	b.overlay.dropValue(familyResult, id)
+	b.remove(b.idKey(record.FamilyResult, id))
+	b.overlay.dropValue(record.FamilyResult, id)
 }
 
 // AddHistory adds a line to the history of a task and drops the oldest ones
@@ -178,7 +181,7 @@ func (b *Batch) DeleteResult(id wire.TaskID) {
 func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
 	lines, err := b.span.history(id)
 	if isDamaged(err) {
-		err = b.span.setAside(b.idKey(familyHistory, id))
+		err = b.span.setAside(b.idKey(record.FamilyHistory, id))
 		lines = nil
 	}
 	if err != nil {
@@ -188,14 +191,14 @@ func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
 		return
 	}
 	lines = append(lines, line)
-	if over := len(lines) - MaxHistory; over > 0 {
+	if over := len(lines) - record.MaxHistory; over > 0 {
 		lines = lines[over:]
 	}
-	b.value = appendHistory(b.value[:0], lines)
-	b.putValue(familyHistory, id, b.value)
+	b.value = record.AppendHistory(b.value[:0], lines)
+	b.putValue(record.FamilyHistory, id, b.value)
 }
 
-func (b *Batch) putValue(f family, id wire.TaskID, value []byte) {
+func (b *Batch) putValue(f record.Family, id wire.TaskID, value []byte) {
 	b.comesBack(id)
 	b.set(b.idKey(f, id), value)
 	b.overlay.putValue(f, id, value)
@@ -203,33 +206,33 @@ func (b *Batch) putValue(f family, id wire.TaskID, value []byte) {
 
 // PutPending makes a task claimable since readyAtMs. The key must not be in the
 // database, unless this batch has deleted it.
-func (b *Batch) PutPending(q QueueKey, prio int, k PendingKey, readyAtMs int64) {
+func (b *Batch) PutPending(q record.QueueKey, prio int, k record.PendingKey, readyAtMs int64) {
 	if b.fresh.put(&freshEntry{queue: q, priority: prio, key: k, readyAtMs: readyAtMs}) {
 		return
 	}
-	b.value = appendReadyAt(b.value[:0], readyAtMs)
-	b.set(appendPendingKey(b.start(), q, prio, k), b.value)
+	b.value = record.AppendReadyAt(b.value[:0], readyAtMs)
+	b.set(record.AppendPendingKey(b.start(), q, prio, k), b.value)
 }
 
 // DeletePending takes a task out of the pending order. A key that this batch
 // has put is never written.
-func (b *Batch) DeletePending(q QueueKey, prio int, k PendingKey) {
+func (b *Batch) DeletePending(q record.QueueKey, prio int, k record.PendingKey) {
 	if b.fresh.take(&freshEntry{queue: q, priority: prio, key: k}) {
 		return
 	}
-	b.removeOnce(appendPendingKey(b.start(), q, prio, k))
+	b.removeOnce(record.AppendPendingKey(b.start(), q, prio, k))
 }
 
 // PutLease puts a task into the in-progress set, or replaces its lease.
-func (b *Batch) PutLease(q QueueKey, id wire.TaskID, l *Lease) {
-	b.value = appendLease(b.value[:0], l)
-	b.set(appendLeaseKey(b.start(), q, id), b.value)
+func (b *Batch) PutLease(q record.QueueKey, id wire.TaskID, l *record.Lease) {
+	b.value = record.AppendLease(b.value[:0], l)
+	b.set(record.AppendLeaseKey(b.start(), q, id), b.value)
 }
 
 // DeleteLease takes a task out of the in-progress set. It was put once if its
 // lease has not been replaced since, as far as the caller knows.
-func (b *Batch) DeleteLease(q QueueKey, id wire.TaskID, once bool) {
-	key := appendLeaseKey(b.start(), q, id)
+func (b *Batch) DeleteLease(q record.QueueKey, id wire.TaskID, once bool) {
+	key := record.AppendLeaseKey(b.start(), q, id)
 	if once {
 		b.removeOnce(key)
 		return
@@ -238,69 +241,81 @@ func (b *Batch) DeleteLease(q QueueKey, id wire.TaskID, once bool) {
 }
 
 // PutDelayed puts a task into the order of due times.
-func (b *Batch) PutDelayed(q QueueKey, k TimedKey) {
-	b.set(appendTimedKey(b.start(), q, familyDelayed, k), nil)
+func (b *Batch) PutDelayed(q record.QueueKey, k record.TimedKey) {
+	b.set(record.AppendTimedKey(b.start(), q, record.FamilyDelayed, k), nil)
 }
 
 // DeleteDelayed takes a task out of the order of due times.
-func (b *Batch) DeleteDelayed(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDelayed, k) }
+func (b *Batch) DeleteDelayed(q record.QueueKey, k record.TimedKey) {
+	b.deleteTimed(q, record.FamilyDelayed, k)
+}
 
 // PutExpiring puts a task that waits into the order of when it expires.
-func (b *Batch) PutExpiring(q QueueKey, k TimedKey) {
-	b.set(appendTimedKey(b.start(), q, familyExpiring, k), nil)
+func (b *Batch) PutExpiring(q record.QueueKey, k record.TimedKey) {
+	b.set(record.AppendTimedKey(b.start(), q, record.FamilyExpiring, k), nil)
 }
 
 // DeleteExpiring takes a task out of the order of when it expires.
-func (b *Batch) DeleteExpiring(q QueueKey, k TimedKey) { b.deleteTimed(q, familyExpiring, k) }
+func (b *Batch) DeleteExpiring(q record.QueueKey, k record.TimedKey) {
+	b.deleteTimed(q, record.FamilyExpiring, k)
+}
 
 // PutDead puts a task among the dead letters, by the time it ended.
-func (b *Batch) PutDead(q QueueKey, k TimedKey, e Ended) { b.putEnded(q, familyDead, k, e) }
+func (b *Batch) PutDead(q record.QueueKey, k record.TimedKey, e record.Ended) {
+	b.putEnded(q, record.FamilyDead, k, e)
+}
 
 // DeleteDead takes a task out of the dead letters.
-func (b *Batch) DeleteDead(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDead, k) }
+func (b *Batch) DeleteDead(q record.QueueKey, k record.TimedKey) {
+	b.deleteTimed(q, record.FamilyDead, k)
+}
 
 // PutDone puts a task among the ended ones, by the time it ended.
-func (b *Batch) PutDone(q QueueKey, k TimedKey, e Ended) { b.putEnded(q, familyDone, k, e) }
+func (b *Batch) PutDone(q record.QueueKey, k record.TimedKey, e record.Ended) {
+	b.putEnded(q, record.FamilyDone, k, e)
+}
 
-func (b *Batch) putEnded(q QueueKey, f family, k TimedKey, e Ended) {
-	b.value = appendEnded(b.value[:0], e)
-	b.set(appendTimedKey(b.start(), q, f, k), b.value)
+func (b *Batch) putEnded(q record.QueueKey, f record.Family, k record.TimedKey, e record.Ended) {
+	b.value = record.AppendEnded(b.value[:0], e)
+	b.set(record.AppendTimedKey(b.start(), q, f, k), b.value)
 }
 
 // DeleteDone takes a task out of the ended ones.
-func (b *Batch) DeleteDone(q QueueKey, k TimedKey) { b.deleteTimed(q, familyDone, k) }
+func (b *Batch) DeleteDone(q record.QueueKey, k record.TimedKey) {
+	b.deleteTimed(q, record.FamilyDone, k)
+}
 
-func (b *Batch) deleteTimed(q QueueKey, f family, k TimedKey) {
-	b.removeOnce(appendTimedKey(b.start(), q, f, k))
+func (b *Batch) deleteTimed(q record.QueueKey, f record.Family, k record.TimedKey) {
+	b.removeOnce(record.AppendTimedKey(b.start(), q, f, k))
 }
 
 // PutIdempotencyKey maps a key of the queue to the task that took it.
-func (b *Batch) PutIdempotencyKey(q QueueKey, key string, id wire.TaskID) {
-	b.set(appendIdempotencyKey(b.start(), q, key), id[:])
+func (b *Batch) PutIdempotencyKey(q record.QueueKey, key string, id wire.TaskID) {
+	b.set(record.AppendIdempotencyKey(b.start(), q, key), id[:])
 	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: written, id: id}
 }
 
 // DeleteIdempotencyKey frees a key of the queue.
-func (b *Batch) DeleteIdempotencyKey(q QueueKey, key string) {
-	b.remove(appendIdempotencyKey(b.start(), q, key))
+func (b *Batch) DeleteIdempotencyKey(q record.QueueKey, key string) {
+	b.remove(record.AppendIdempotencyKey(b.start(), q, key))
 	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: deleted}
 }
 
 // PutCounters writes the figures of a queue.
-func (b *Batch) PutCounters(q QueueKey, c *Counters) {
-	b.value = appendCounters(b.value[:0], c)
-	b.set(appendCountersKey(b.start(), q), b.value)
+func (b *Batch) PutCounters(q record.QueueKey, c *record.Counters) {
+	b.value = record.AppendCounters(b.value[:0], c)
+	b.set(record.AppendCountersKey(b.start(), q), b.value)
 	b.counters = append(b.counters, QueueState{Key: q, Counters: *c})
 }
 
 // DeleteCounters forgets a queue that has no task left.
-func (b *Batch) DeleteCounters(q QueueKey) {
-	b.remove(appendCountersKey(b.start(), q))
+func (b *Batch) DeleteCounters(q record.QueueKey) {
+	b.remove(record.AppendCountersKey(b.start(), q))
 	b.counters = append(b.counters, QueueState{Key: q})
 }
 
 // PutMarks writes the high-water marks of the shard.
-func (b *Batch) PutMarks(m Marks) {
-	b.value = appendMarks(b.value[:0], m)
-	b.set(append(b.start(), wordMarks...), b.value)
+func (b *Batch) PutMarks(m record.Marks) {
+	b.value = record.AppendMarks(b.value[:0], m)
+	b.set(append(b.start(), record.WordMarks...), b.value)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -33,21 +34,21 @@ func benchID(n int) (id wire.TaskID) {
 // enqueueMany writes what the enqueue of n tasks writes, in one batch.
 func enqueueMany(b *testing.B, sp *Span, from, n int) {
 	b.Helper()
-	q := QueueKey{"render", "acme"}
+	q := record.QueueKey{Command: "render", Tenant: "acme"}
 	payload := make([]byte, 200)
 	batch := sp.Batch()
 	for i := from; i < from+n; i++ {
 		id := benchID(i)
-		batch.PutTask(&TaskRecord{
+		batch.PutTask(&record.Task{
 			ID: id, Command: q.Command, Tenant: q.Tenant, Priority: 5, Status: wire.StatusPending,
 			Location: wire.LocationPending, MaxAttempts: 5, PayloadBytes: len(payload),
 			CreatedAtMs: 1_700_000_000_000, UpdatedAtMs: 1_700_000_000_000, Seq: uint64(i),
 		})
 		batch.PutPayload(id, payload)
-		batch.PutPending(q, 5, PendingKey{Seq: uint64(i), ID: id}, 1_700_000_000_000)
+		batch.PutPending(q, 5, record.PendingKey{Seq: uint64(i), ID: id}, 1_700_000_000_000)
 	}
-	batch.PutCounters(q, &Counters{Ready: [Priorities]int64{5: int64(n)}})
-	batch.PutMarks(Marks{Seq: uint64(from + n)})
+	batch.PutCounters(q, &record.Counters{Ready: [record.Priorities]int64{5: int64(n)}})
+	batch.PutMarks(record.Marks{Seq: uint64(from + n)})
 	if _, err := sp.Apply(); err != nil {
 		b.Fatal(err)
 	}
@@ -99,9 +100,9 @@ func BenchmarkFind(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	q := QueueKey{"mail", "acme"}
+	q := record.QueueKey{Command: "mail", Tenant: "acme"}
 	random := rand.New(rand.NewPCG(7, 7))
-	var counters [4]Counters
+	var counters [4]record.Counters
 	for n := 0; n < findTasks; n += 1000 {
 		for i := n; i < n+1000; i++ {
 			id := wire.TaskID(wire.NewUUIDv7(1_700_000_000_000+int64(i/500), [10]byte(binary.BigEndian.AppendUint64([]byte{0, 0}, random.Uint64()))))
@@ -111,14 +112,14 @@ func BenchmarkFind(b *testing.B) {
 				word = "wrong"
 			}
 			payload := fmt.Sprintf(`{"import":"%s","customer":%d,"to":"somebody%d@example.com"}`, word, i%5000, i)
-			r := &TaskRecord{
+			r := &record.Task{
 				ID: id, Command: q.Command, Tenant: q.Tenant, Priority: 5, Status: wire.StatusPending,
 				Location: wire.LocationPending, MaxAttempts: 5, PayloadBytes: len(payload), Payload: payload,
 				CreatedAtMs: 1_700_000_000_000, UpdatedAtMs: 1_700_000_000_000, Seq: uint64(i + 1),
 			}
 			batch := s.Span(shard).Batch()
 			batch.PutTask(r)
-			batch.PutPending(q, 5, PendingKey{Seq: uint64(i + 1), ID: id}, 1_700_000_000_000)
+			batch.PutPending(q, 5, record.PendingKey{Seq: uint64(i + 1), ID: id}, 1_700_000_000_000)
 			counters[shard].Ready[5]++
 		}
 		for shard := range counters {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -22,7 +23,7 @@ type Finding struct {
 
 // String is the finding on one line.
 func (f Finding) String() string {
-	return fmt.Sprintf("shard %d: %s: %s: %s", f.Shard, f.Kind, nameForLog(f.Key), f.Sentence)
+	return fmt.Sprintf("shard %d: %s: %s: %s", f.Shard, f.Kind, record.NameForLog(f.Key), f.Sentence)
 }
 
 // The kinds of findings.
@@ -72,9 +73,9 @@ func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
 	var last []byte
 	take := func(key, value []byte) (bool, error) {
 		last = append(last[:0], key...)
-		p, parseErr := parseKey(key)
+		p, parseErr := record.ParseKey(key)
 		switch {
-		case string(key) == creationKey:
+		case string(key) == record.CreationKey:
 			findings = append(findings, s.checkCreationValue(value)...)
 		case parseErr != nil || p.Shard >= s.shards:
 			findings = append(findings, Finding{-1, findUnknownKey, append([]byte(nil), key...),
@@ -99,33 +100,33 @@ func (s *Store) checkCreationValue(value []byte) []Finding {
 	if err := json.Unmarshal(value, &c); err == nil && c.Shards == s.shards {
 		return nil
 	}
-	return []Finding{{-1, findDamaged, []byte(creationKey),
+	return []Finding{{-1, findDamaged, []byte(record.CreationKey),
 		fmt.Sprintf("the creation id does not belong to a database of %d shards", s.shards)}}
 }
 
 // facts is everything that the keys of one span say about one task.
 type facts struct {
 	id      wire.TaskID
-	record  *TaskRecord
+	record  *record.Task
 	payload int // its length, absentPayload without one
 	result  *wire.ResultRecord
 	history bool
-	lease   *Lease
-	ended   Ended
+	lease   *record.Lease
+	ended   record.Ended
 	// entries are its keys in the orders of the queues, leases included.
-	entries []parsedKey
+	entries []record.Key
 	// names are the idempotency keys that point to it.
-	names []parsedKey
+	names []record.Key
 }
 
 const absentPayload = -1
 
 // queueFacts is what the keys say about one queue, and what its counters say.
 type queueFacts struct {
-	key      QueueKey
-	counted  Counters
-	stored   *Counters
-	settings *Settings
+	key      record.QueueKey
+	counted  record.Counters
+	stored   *record.Counters
+	settings *record.Settings
 }
 
 // audit collects one span and judges it.
@@ -136,8 +137,8 @@ type audit struct {
 	tasks    []*facts
 	taskAt   map[wire.TaskID]*facts
 	queues   []*queueFacts
-	queueAt  map[QueueKey]*queueFacts
-	marks    Marks
+	queueAt  map[record.QueueKey]*queueFacts
+	marks    record.Marks
 	findings []Finding
 	// unreadable are the keys of counters that could not be decoded.
 	unreadable map[string]bool
@@ -147,9 +148,9 @@ func newAudit(shard, shards int) *audit {
 	return &audit{
 		shard:   shard,
 		shards:  shards,
-		prefix:  appendSpan(nil, shard),
+		prefix:  record.AppendSpan(nil, shard),
 		taskAt:  make(map[wire.TaskID]*facts),
-		queueAt: make(map[QueueKey]*queueFacts),
+		queueAt: make(map[record.QueueKey]*queueFacts),
 
 		unreadable: make(map[string]bool),
 	}
@@ -169,7 +170,7 @@ func (a *audit) task(id wire.TaskID) *facts {
 	return t
 }
 
-func (a *audit) queue(q QueueKey) *queueFacts {
+func (a *audit) queue(q record.QueueKey) *queueFacts {
 	f := a.queueAt[q]
 	if f == nil {
 		f = &queueFacts{key: q}
@@ -180,42 +181,42 @@ func (a *audit) queue(q QueueKey) *queueFacts {
 }
 
 // take collects one key and its value.
-func (a *audit) take(p *parsedKey, key, value []byte) {
+func (a *audit) take(p *record.Key, key, value []byte) {
 	var err error
 	switch p.Family {
-	case familyTask:
-		var r TaskRecord
-		if err = parseRecordOf(p.ID, value, &r); err == nil {
+	case record.FamilyTask:
+		var r record.Task
+		if err = record.ParseTask(p.ID, value, &r); err == nil {
 			a.task(p.ID).record = &r
 		}
-	case familyPayload:
+	case record.FamilyPayload:
 		a.task(p.ID).payload = len(value)
-	case familyResult:
+	case record.FamilyResult:
 		a.task(p.ID).result, err = parseResultOf(p.ID, value)
-	case familyHistory:
+	case record.FamilyHistory:
 		a.task(p.ID).history = true
-		_, err = parseHistory(value)
-	case familyIdempotency:
+		_, err = record.ParseHistory(value)
+	case record.FamilyIdempotency:
 		var id wire.TaskID
-		if err = parseRawID(value, &id); err == nil {
+		if err = record.ParseID(value, &id); err == nil {
 			a.task(id).names = append(a.task(id).names, *p)
 		}
-	case familyCounters:
-		var c Counters
+	case record.FamilyCounters:
+		var c record.Counters
 		q := a.queue(p.Queue)
-		if err = parseCounters(value, &c); err == nil {
+		if err = record.ParseCounters(value, &c); err == nil {
 			q.stored = &c
 		} else {
 			a.unreadable[string(key)] = true
 		}
-	case familySettings:
-		var set Settings
-		if err = parseSettings(value, &set); err == nil {
+	case record.FamilySettings:
+		var set record.Settings
+		if err = record.ParseSettings(value, &set); err == nil {
 			a.queue(p.Queue).settings = &set
 		}
-	case familyMarks:
-		err = parseMarks(value, &a.marks)
-	case familyBad:
+	case record.FamilyMarks:
+		err = record.ParseMarks(value, &a.marks)
+	case record.FamilyBad:
 	default:
 		err = a.takeEntry(p, value)
 	}
@@ -225,23 +226,23 @@ func (a *audit) take(p *parsedKey, key, value []byte) {
 }
 
 // takeEntry collects one key of an order of a queue.
-func (a *audit) takeEntry(p *parsedKey, value []byte) (err error) {
+func (a *audit) takeEntry(p *record.Key, value []byte) (err error) {
 	t := a.task(p.ID)
 	t.entries = append(t.entries, *p)
-	a.queue(p.Queue).counted.count(p, value)
+	a.queue(p.Queue).counted.Count(p, value)
 	switch p.Family {
-	case familyPending:
-		_, err = parseReadyAt(value)
-	case familyInProgress:
-		var l Lease
-		if err = parseLease(value, &l); err == nil {
+	case record.FamilyPending:
+		_, err = record.ParseReadyAt(value)
+	case record.FamilyInProgress:
+		var l record.Lease
+		if err = record.ParseLease(value, &l); err == nil {
 			t.lease = &l
 		}
-	case familyDone, familyDead:
-		t.ended, err = parseEnded(value)
+	case record.FamilyDone, record.FamilyDead:
+		t.ended, err = record.ParseEnded(value)
 	default:
 		if len(value) != 0 {
-			err = errDamaged
+			err = record.ErrDamaged
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -17,8 +18,8 @@ func TestAHealthyDatabaseGivesNoFinding(t *testing.T) {
 	mustFindNothing(t, s)
 	for shard := range 2 {
 		p := plantIn(s, shard)
-		p.garden(t, QueueKey{"a", "t"})
-		p.garden(t, QueueKey{"b", "t/2"})
+		p.garden(t, record.QueueKey{Command: "a", Tenant: "t"})
+		p.garden(t, record.QueueKey{Command: "b", Tenant: "t/2"})
 	}
 	mustFindNothing(t, s)
 }
@@ -36,82 +37,82 @@ var sabotages = []struct {
 		tamper(t, s, []byte("a"), "")
 	}},
 	{"a key of a shard that does not exist", findUnknownKey, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Shard: 2, Family: familyTask, ID: wire.TaskID{1}}), "{}")
+		tamper(t, s, spanKey(record.Key{Shard: 2, Family: record.FamilyTask, ID: wire.TaskID{1}}), "{}")
 	}},
 	{"a key of no family", findUnknownKey, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, append(appendSpan(nil, 0), "more/x"...), "")
+		tamper(t, s, append(record.AppendSpan(nil, 0), "more/x"...), "")
 	}},
 	{"a damaged creation id", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, []byte(creationKey), "{}")
+		tamper(t, s, []byte(record.CreationKey), "{}")
 	}},
 	{"a damaged record", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: g.pending.ID}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.pending.ID}), "x")
 	}},
 	{"a damaged result", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyResult, ID: g.done.ID}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyResult, ID: g.done.ID}), "x")
 	}},
 	{"a damaged history", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: g.done.ID}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: g.done.ID}), "x")
 	}},
 	{"damaged marks", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyMarks}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "x")
 	}},
 	{"damaged counters", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}), "x")
 	}},
 	{"damaged settings", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familySettings, Queue: g.queue}), `{"version":0}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilySettings, Queue: g.queue}), `{"version":0}`)
 	}},
 	{"settings that the home does not have", findSettings, func(t *testing.T, s *Store, g garden) {
 		away := 1 - wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
-		tamper(t, s, spanKey(parsedKey{Shard: away, Family: familySettings, Queue: g.queue}), `{"version":1}`)
+		tamper(t, s, spanKey(record.Key{Shard: away, Family: record.FamilySettings, Queue: g.queue}), `{"version":1}`)
 	}},
 	{"settings newer than those of the home", findSettings, settingsOf(`{"version":2}`, `{"version":3}`)},
 	{"settings that are not those of their version", findSettings, settingsOf(`{"version":2}`, `{"version":2,"paused":1}`)},
 	{"a damaged lease", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
 	}},
 	{"a damaged pending value", findDamaged, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, pendingKeyOf(g.pending), "x")
 	}},
 	{"a damaged delayed value", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyDelayed, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.DueAtMs}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyDelayed, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.DueAtMs}), "x")
 	}},
 	{"a damaged idempotency value", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), "x")
 	}},
 	{"a task in another shard", findWrongShard, func(t *testing.T, s *Store, g garden) {
 		p := plantIn(s, 1)
 		p.marks.TimeMs += 77 // other ids than the garden's
 		stranger := p.newID()
-		change(t, s, g.pending, func(r *TaskRecord) { r.ID = stranger })
+		change(t, s, g.pending, func(r *record.Task) { r.ID = stranger })
 	}},
 	{"a task away from the home of its queue", findWrongShard, plantAway("", `{"version":1}`)},
 	{"a key away from the home of a spread queue", findWrongShard, plantAway("k", `{"version":1,"spread":1}`)},
 	{"a record gone", findOrphan, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyTask, ID: g.pending.ID}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.pending.ID}))
 	}},
 	{"a history of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: wire.TaskID{9}}), "[]")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: wire.TaskID{9}}), "[]")
 	}},
 	{"a result of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
 		r := wire.ResultRecord{TaskID: wire.TaskID{9}, Status: wire.StatusFailed}
-		tamper(t, s, spanKey(parsedKey{Family: familyResult, ID: r.TaskID}), string(wire.AppendResultRecord(nil, &r)))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyResult, ID: r.TaskID}), string(wire.AppendResultRecord(nil, &r)))
 	}},
 	{"an idempotency key of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
 		id := wire.TaskID{9}
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: "x"}), string(id[:]))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: "x"}), string(id[:]))
 	}},
 	{"a pending entry gone", findPlace, func(t *testing.T, s *Store, g garden) { tamperDelete(t, s, pendingKeyOf(g.pending)) }},
 	{"an expiring entry gone", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyExpiring, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.ExpiresAtMs}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.ExpiresAtMs}))
 	}},
 	{"an expiring entry of a task that does not wait", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.leased, func(r *TaskRecord) { r.ExpiresAtMs = 9 })
-		tamper(t, s, spanKey(parsedKey{Family: familyExpiring, Queue: g.queue, ID: g.leased.ID, AtMs: 9}), "")
+		change(t, s, g.leased, func(r *record.Task) { r.ExpiresAtMs = 9 })
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: g.queue, ID: g.leased.ID, AtMs: 9}), "")
 	}},
 	{"an expiring entry at another time", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.delayed, func(r *TaskRecord) { r.ExpiresAtMs++ })
+		change(t, s, g.delayed, func(r *record.Task) { r.ExpiresAtMs++ })
 	}},
 	{"a second pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
 		r := *g.pending
@@ -125,122 +126,122 @@ var sabotages = []struct {
 		tamper(t, s, pendingKeyOf(&r), "12345678")
 	}},
 	{"an entry of another priority", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.pending, func(r *TaskRecord) { r.Priority++ })
+		change(t, s, g.pending, func(r *record.Task) { r.Priority++ })
 	}},
 	{"a lease beside a pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.pending.ID}), `{"d":1}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.pending.ID}), `{"d":1}`)
 	}},
 	{"a lease gone", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}))
 	}},
 	{"another due time", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.delayed, func(r *TaskRecord) { r.DueAtMs++ })
+		change(t, s, g.delayed, func(r *record.Task) { r.DueAtMs++ })
 	}},
 	{"another end of a dead letter", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.dead, func(r *TaskRecord) { r.EndedAtMs++ })
+		change(t, s, g.dead, func(r *record.Task) { r.EndedAtMs++ })
 	}},
 	{"another end of a done task", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *TaskRecord) { r.EndedAtMs++ })
+		change(t, s, g.done, func(r *record.Task) { r.EndedAtMs++ })
 	}},
 	{"an unknown location", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *TaskRecord) { r.Location = "MOON" })
+		change(t, s, g.done, func(r *record.Task) { r.Location = "MOON" })
 	}},
 	{"a terminal task that waits", findStatus, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.pending, func(r *TaskRecord) { r.Status = wire.StatusFailed })
+		change(t, s, g.pending, func(r *record.Task) { r.Status = wire.StatusFailed })
 	}},
 	{"a done task that is not terminal", findStatus, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *TaskRecord) { r.Status = wire.StatusPending })
+		change(t, s, g.done, func(r *record.Task) { r.Status = wire.StatusPending })
 	}},
 	{"a lease older than its record", findLease, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.leased, func(r *TaskRecord) { r.Deliveries = g.lease.Delivery + 1 })
+		change(t, s, g.leased, func(r *record.Task) { r.Deliveries = g.lease.Delivery + 1 })
 	}},
 	{"a lease that ends before it began", findLease, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}),
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}),
 			`{"d":1,"gt":5}`)
 	}},
 	{"a payload gone", findPayload, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.done.ID}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: g.done.ID}))
 	}},
 	{"a payload of another length", findPayload, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.done.ID}), "{}")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: g.done.ID}), "{}")
 	}},
 	{"a payload in two places", findPayload, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.pending, func(r *TaskRecord) { r.Payload = strings.Repeat("1", r.PayloadBytes) })
+		change(t, s, g.pending, func(r *record.Task) { r.Payload = strings.Repeat("1", r.PayloadBytes) })
 	}},
 	{"a result in two places", findResult, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *TaskRecord) { r.OutcomeHere, r.Result = true, "1" })
+		change(t, s, g.done, func(r *record.Task) { r.OutcomeHere, r.Result = true, "1" })
 	}},
 	{"a result within a task that waits", findResult, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.delayed, func(r *TaskRecord) { r.OutcomeHere, r.Result = true, "1" })
+		change(t, s, g.delayed, func(r *record.Task) { r.OutcomeHere, r.Result = true, "1" })
 	}},
 	{"a result gone", findResult, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyResult, ID: g.dead.ID}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyResult, ID: g.dead.ID}))
 	}},
 	{"a result of a task that waits", findResult, func(t *testing.T, s *Store, g garden) {
 		r := wire.ResultRecord{TaskID: g.pending.ID, Status: wire.StatusFailed}
-		tamper(t, s, spanKey(parsedKey{Family: familyResult, ID: r.TaskID}), string(wire.AppendResultRecord(nil, &r)))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyResult, ID: r.TaskID}), string(wire.AppendResultRecord(nil, &r)))
 	}},
 	{"a result with another status", findResult, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *TaskRecord) { r.Status = wire.StatusCancelled })
+		change(t, s, g.done, func(r *record.Task) { r.Status = wire.StatusCancelled })
 	}},
 	{"an idempotency key gone", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}))
 	}},
 	{"an idempotency key of another queue", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: QueueKey{"x", "t"}, Name: g.done.IdempotencyKey}), string(g.done.ID[:]))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: record.QueueKey{Command: "x", Tenant: "t"}, Name: g.done.IdempotencyKey}), string(g.done.ID[:]))
 	}},
 	{"an idempotency key of another task", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), string(g.dead.ID[:]))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), string(g.dead.ID[:]))
 	}},
 	{"a key that its task does not carry", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *TaskRecord) { r.IdempotencyKey = "" })
+		change(t, s, g.done, func(r *record.Task) { r.IdempotencyKey = "" })
 	}},
-	{"an ended entry of another status", findEnded, endedAs(Ended{Status: wire.StatusCancelled, Keyed: true, Bare: true})},
-	{"an ended entry of other deliveries", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Deliveries: 1, Keyed: true, Bare: true})},
-	{"an ended entry without the key", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Bare: true})},
-	{"an ended entry of a whole task that is not", findEnded, endedAs(Ended{Status: wire.StatusCompleted, Keyed: true, Bare: true, Whole: true})},
+	{"an ended entry of another status", findEnded, endedAs(record.Ended{Status: wire.StatusCancelled, Keyed: true, Bare: true})},
+	{"an ended entry of other deliveries", findEnded, endedAs(record.Ended{Status: wire.StatusCompleted, Deliveries: 1, Keyed: true, Bare: true})},
+	{"an ended entry without the key", findEnded, endedAs(record.Ended{Status: wire.StatusCompleted, Bare: true})},
+	{"an ended entry of a whole task that is not", findEnded, endedAs(record.Ended{Status: wire.StatusCompleted, Keyed: true, Bare: true, Whole: true})},
 	{"an ended entry that denies a history", findEnded, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: g.done.ID}), "[]")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: g.done.ID}), "[]")
 	}},
 	{"an ended entry of nonsense", findDamaged, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, endedKey(g), "\xff")
 	}},
 	{"no counters", findCounters, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}))
 	}},
-	{"ready miscounted", findCounters, recount(func(c *Counters) { c.Ready[4]++ })},
-	{"ready in another priority", findCounters, recount(func(c *Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
-	{"delayed miscounted", findCounters, recount(func(c *Counters) { c.Delayed-- })},
-	{"in progress miscounted", findCounters, recount(func(c *Counters) { c.InProgress = 0 })},
-	{"dead miscounted", findCounters, recount(func(c *Counters) { c.Dead++ })},
-	{"done miscounted", findCounters, recount(func(c *Counters) { c.Done++ })},
+	{"ready miscounted", findCounters, recount(func(c *record.Counters) { c.Ready[4]++ })},
+	{"ready in another priority", findCounters, recount(func(c *record.Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
+	{"delayed miscounted", findCounters, recount(func(c *record.Counters) { c.Delayed-- })},
+	{"in progress miscounted", findCounters, recount(func(c *record.Counters) { c.InProgress = 0 })},
+	{"dead miscounted", findCounters, recount(func(c *record.Counters) { c.Dead++ })},
+	{"done miscounted", findCounters, recount(func(c *record.Counters) { c.Done++ })},
 	{"counters of an empty queue", findCounters, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: QueueKey{"x", "y"}}), `{"inProgress":1}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: record.QueueKey{Command: "x", Tenant: "y"}}), `{"inProgress":1}`)
 	}},
-	{"ready floor too high", findFloor, recount(func(c *Counters) { c.ReadyFloor[4]++ })},
-	{"ready since another time", findSince, recount(func(c *Counters) { c.ReadySinceMs[4]-- })},
-	{"ready since some time without a task", findSince, recount(func(c *Counters) { c.ReadySinceMs[3] = 1 })},
-	{"delayed floor too high", findFloor, recount(func(c *Counters) { c.DelayedFloorMs++ })},
-	{"lease floor too high", findFloor, recount(func(c *Counters) { c.LeaseFloor++ })},
-	{"dead floor too high", findFloor, recount(func(c *Counters) { c.DeadFloorMs++ })},
-	{"done floor too high", findFloor, recount(func(c *Counters) { c.DoneFloorMs++ })},
+	{"ready floor too high", findFloor, recount(func(c *record.Counters) { c.ReadyFloor[4]++ })},
+	{"ready since another time", findSince, recount(func(c *record.Counters) { c.ReadySinceMs[4]-- })},
+	{"ready since some time without a task", findSince, recount(func(c *record.Counters) { c.ReadySinceMs[3] = 1 })},
+	{"delayed floor too high", findFloor, recount(func(c *record.Counters) { c.DelayedFloorMs++ })},
+	{"lease floor too high", findFloor, recount(func(c *record.Counters) { c.LeaseFloor++ })},
+	{"dead floor too high", findFloor, recount(func(c *record.Counters) { c.DeadFloorMs++ })},
+	{"done floor too high", findFloor, recount(func(c *record.Counters) { c.DoneFloorMs++ })},
 	{"marks too low", findMarks, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(parsedKey{Family: familyMarks}), `{"seq":101}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), `{"seq":101}`)
 	}},
 	{"marks gone", findMarks, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(parsedKey{Family: familyMarks}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyMarks}))
 	}},
 }
 
 func endedKey(g garden) []byte {
-	return spanKey(parsedKey{Family: familyDone, Queue: g.queue, AtMs: g.done.EndedAtMs, ID: g.done.ID})
+	return spanKey(record.Key{Family: record.FamilyDone, Queue: g.queue, AtMs: g.done.EndedAtMs, ID: g.done.ID})
 }
 
 // endedAs writes another entry for a task that has completed.
-func endedAs(e Ended) func(t *testing.T, s *Store, g garden) {
+func endedAs(e record.Ended) func(t *testing.T, s *Store, g garden) {
 	return func(t *testing.T, s *Store, g garden) {
 		t.Helper()
-		tamper(t, s, endedKey(g), string(appendEnded(nil, e)))
+		tamper(t, s, endedKey(g), string(record.AppendEnded(nil, e)))
 	}
 }
 
@@ -249,8 +250,8 @@ func settingsOf(home, away string) func(t *testing.T, s *Store, g garden) {
 	return func(t *testing.T, s *Store, g garden) {
 		t.Helper()
 		at := wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
-		tamper(t, s, spanKey(parsedKey{Shard: at, Family: familySettings, Queue: g.queue}), home)
-		tamper(t, s, spanKey(parsedKey{Shard: 1 - at, Family: familySettings, Queue: g.queue}), away)
+		tamper(t, s, spanKey(record.Key{Shard: at, Family: record.FamilySettings, Queue: g.queue}), home)
+		tamper(t, s, spanKey(record.Key{Shard: 1 - at, Family: record.FamilySettings, Queue: g.queue}), away)
 	}
 }
 
@@ -262,7 +263,7 @@ func plantAway(key, settings string) func(t *testing.T, s *Store, g garden) {
 		p := plantIn(s, 0)
 		p.marks.TimeMs += 77
 		p.marks.Seq += 100
-		q := QueueKey{Command: "away", Tenant: "t"}
+		q := record.QueueKey{Command: "away", Tenant: "t"}
 		for p.home(q) == 0 {
 			q.Command += "-"
 		}
@@ -272,19 +273,19 @@ func plantAway(key, settings string) func(t *testing.T, s *Store, g garden) {
 	}
 }
 
-func pendingKeyOf(r *TaskRecord) []byte {
-	return spanKey(parsedKey{Family: familyPending, Queue: r.Queue(), Priority: r.Priority, Seq: r.Seq, ID: r.ID})
+func pendingKeyOf(r *record.Task) []byte {
+	return spanKey(record.Key{Family: record.FamilyPending, Queue: r.Queue(), Priority: r.Priority, Seq: r.Seq, ID: r.ID})
 }
 
 // change rewrites a record past the core.
-func change(t *testing.T, s *Store, r *TaskRecord, f func(*TaskRecord)) {
+func change(t *testing.T, s *Store, r *record.Task, f func(*record.Task)) {
 	t.Helper()
 	changed := *r
 	f(&changed)
-	tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: changed.ID}), string(appendTaskRecord(nil, &changed)))
+	tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: changed.ID}), string(record.AppendTask(nil, &changed)))
 }
 
-func recount(f func(*Counters)) func(t *testing.T, s *Store, g garden) {
+func recount(f func(*record.Counters)) func(t *testing.T, s *Store, g garden) {
 	return func(t *testing.T, s *Store, g garden) {
 		t.Helper()
 		c, err := s.Span(0).recount(g.queue)
@@ -292,7 +293,7 @@ func recount(f func(*Counters)) func(t *testing.T, s *Store, g garden) {
 			t.Fatal(err)
 		}
 		f(&c)
-		tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: g.queue}), string(appendCounters(nil, &c)))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}), string(record.AppendCounters(nil, &c)))
 	}
 }
 
@@ -325,12 +326,12 @@ func TestEveryBrokenRuleIsFound(t *testing.T) {
 func gardenOf(t *testing.T) (*Store, garden) {
 	t.Helper()
 	s := openIn(t, vfs.NewMem())
-	return s, plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	return s, plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 }
 
 func TestWhatWasSetAsideIsNoFinding(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	tamper(t, s, append(appendSpan(nil, 0), "bad/tasks/x"...), "anything")
+	tamper(t, s, append(record.AppendSpan(nil, 0), "bad/tasks/x"...), "anything")
 	mustFindNothing(t, s)
 }
 
@@ -342,7 +343,7 @@ func TestCheckMayRunWhileShardsWrite(t *testing.T) {
 		defer written.Store(true)
 		p := plantIn(s, 0)
 		for n := range 50 {
-			p.garden(t, QueueKey{fmt.Sprint("c", n), "t"})
+			p.garden(t, record.QueueKey{Command: fmt.Sprint("c", n), Tenant: "t"})
 		}
 	})
 	for !written.Load() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -39,14 +40,14 @@ func unpack(t *testing.T, c *Checkpoint, fs vfs.FS, dir string) (names []string)
 func TestACheckpointHoldsWhatWasDurableAndWholeBatches(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	p := plantIn(s, 0)
-	before := p.garden(t, QueueKey{"before", "t"})
+	before := p.garden(t, record.QueueKey{Command: "before", Tenant: "t"})
 	barrier(t, s)
 	var writing sync.WaitGroup
 	var stop atomic.Bool
 	writing.Go(func() {
 		busy := plantIn(s, 1)
 		for n := 0; !stop.Load(); n++ {
-			busy.garden(t, QueueKey{fmt.Sprint("during", n), "t"})
+			busy.garden(t, record.QueueKey{Command: fmt.Sprint("during", n), Tenant: "t"})
 		}
 	})
 	for range 5 {
@@ -100,7 +101,7 @@ func TestThereIsOneCheckpointAtATime(t *testing.T) {
 func TestWhatACrashLeftOfACheckpointIsRemoved(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
-	plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	barrier(t, s)
 	c, err := s.Checkpoint()
 	if err != nil {
@@ -157,8 +158,8 @@ func TestRebuiltCountersAreTheOnesThatWereThere(t *testing.T) {
 
 func TestRebuildingCountersLeavesTheRestAlone(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
-	tamper(t, s, spanKey(parsedKey{Family: familyPayload, ID: wire.TaskID(g.done.ID)}), "{}")
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
+	tamper(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: wire.TaskID(g.done.ID)}), "{}")
 	before, err := s.Check()
 	if err != nil || len(before) == 0 {
 		t.Fatalf("nothing to find: %v", err)
@@ -236,7 +237,7 @@ func (f *failsAt) RemoveAll(dir string) error {
 func TestACheckpointThatFailsIsNotInTheWayOfTheNext(t *testing.T) {
 	fs := &failsAt{FS: vfs.NewMem()}
 	s := openIn(t, fs)
-	plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	barrier(t, s)
 	flush(t, s)
 	failed := make(map[string]bool)

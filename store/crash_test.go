@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -115,7 +116,7 @@ func TestACrashWhileADirectoryIsMadeIsRepairedByTheNextOpen(t *testing.T) {
 		t.Errorf("not every state was crashed in: %v", states)
 	}
 	c.survive(t, func(s *Store, _ uint64) {
-		plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+		plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 		barrier(t, s)
 	})
 }
@@ -155,7 +156,7 @@ func TestACrashAtAnyMomentKeepsWhatWasDurable(t *testing.T) {
 	p := plantIn(s, 0)
 	c.start(func() uint64 { return s.Synced(0) })
 	for n := range 24 {
-		p.garden(t, QueueKey{string(rune('a' + n)), "t"})
+		p.garden(t, record.QueueKey{Command: string(rune('a' + n)), Tenant: "t"})
 		if n%2 == 0 {
 			barrier(t, s)
 		}
@@ -183,9 +184,9 @@ func tasksIn(t *testing.T, s *Store) (ids []wire.TaskID) {
 	t.Helper()
 	for shard := range s.Shards() {
 		v := view{reader: s.db}
-		prefix := append(appendSpan(nil, shard), idFamilies[familyTask]...)
+		prefix := append(record.AppendSpan(nil, shard), record.IDFamilies[record.FamilyTask]...)
 		if err := v.scanPrefix(prefix, func(key, _ []byte) (bool, error) {
-			p, err := parseKey(key)
+			p, err := record.ParseKey(key)
 			ids = append(ids, p.ID)
 			return true, err
 		}); err != nil {

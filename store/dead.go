@@ -1,11 +1,14 @@
 package store
 
-import "codeq/wire"
+import (
+	"codeq/record"
+	"codeq/wire"
+)
 
 // ReasonsQuery asks why the letters of a part of a queue are dead. At most
 // MostRead of them are looked at, and no more once the reasons have MostBytes.
 type ReasonsQuery struct {
-	Queue               QueueKey
+	Queue               record.QueueKey
 	After               []ListPlace
 	Causes              wire.DeadCauses
 	MostRead, MostBytes int

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -38,16 +39,16 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		filter ListFilter
-		keep   func(*TaskRecord) bool
+		keep   func(*record.Task) bool
 	}{
-		{"all", ListFilter{}, func(*TaskRecord) bool { return true }},
-		{"error", ListFilter{TaskFilter: wire.TaskFilter{ErrorPart: "disk"}}, func(r *TaskRecord) bool { return strings.Contains(r.Error, "disk") }},
-		{"cause", ListFilter{Causes: wire.OnlyDead(wire.DeadFailed)}, func(r *TaskRecord) bool { return r.DeadCause == wire.DeadFailed }},
+		{"all", ListFilter{}, func(*record.Task) bool { return true }},
+		{"error", ListFilter{TaskFilter: wire.TaskFilter{ErrorPart: "disk"}}, func(r *record.Task) bool { return strings.Contains(r.Error, "disk") }},
+		{"cause", ListFilter{Causes: wire.OnlyDead(wire.DeadFailed)}, func(r *record.Task) bool { return r.DeadCause == wire.DeadFailed }},
 		{"cause and error", ListFilter{Causes: wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased), TaskFilter: wire.TaskFilter{ErrorPart: "disk"}},
-			func(r *TaskRecord) bool { return r.DeadCause != wire.DeadFailed && strings.Contains(r.Error, "disk") }},
-		{"worker", ListFilter{TaskFilter: wire.TaskFilter{Worker: "ada"}}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
+			func(r *record.Task) bool { return r.DeadCause != wire.DeadFailed && strings.Contains(r.Error, "disk") }},
+		{"worker", ListFilter{TaskFilter: wire.TaskFilter{Worker: "ada"}}, func(r *record.Task) bool { return r.LastWorkerID == "ada" }},
 	} {
-		want := idsOf(newestFirst, func(r *TaskRecord) bool { return r.EndedAtMs <= until && c.keep(r) })
+		want := idsOf(newestFirst, func(r *record.Task) bool { return r.EndedAtMs <= until && c.keep(r) })
 		slices.Reverse(want)
 		got, read := m.dead(t, FindQuery{State: ListDead, UntilMs: until, Filter: c.filter, Limit: 7, MostRead: 11})
 		if len(want) == 0 || !slices.Equal(got, want) {
@@ -80,7 +81,7 @@ func TestDeadLettersAreGroupedByReason(t *testing.T) {
 			counts[reasonKey{foldReason(r.Error), r.DeadCause}]++
 		}
 		for _, r := range page.Reasons {
-			first := part[slices.IndexFunc(part, func(o *TaskRecord) bool { return foldReason(o.Error) == r.Error && o.DeadCause == r.Cause })]
+			first := part[slices.IndexFunc(part, func(o *record.Task) bool { return foldReason(o.Error) == r.Error && o.DeadCause == r.Cause })]
 			if counts[reasonKey{r.Error, r.Cause}] != r.Count || r.TaskID != first.ID || r.EndedAtMs != first.EndedAtMs {
 				t.Errorf("reason %+v, counted %d, newest %v", r, counts[reasonKey{r.Error, r.Cause}], first.ID)
 			}

@@ -1,7 +1,6 @@
-// Package store keeps the spans of all shards in one Pebble database: keys,
-// records, batches, the commit pipeline, recovery, the manifest, the disk
-// guard and the full check. Records, lease values and counters become bytes
-// here and nowhere else.
+// Package store keeps the spans of all shards in one Pebble database: batches,
+// the commit pipeline, recovery, the manifest, the disk guard and the full check.
+// What it keeps, and as which keys and bytes, is package record.
 //
 // A Span is the part of the database that one shard owns. Its reads and its
 // open Batch belong to the goroutine of that shard, and nobody else writes

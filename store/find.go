@@ -7,13 +7,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
 // FindQuery asks for tasks of a queue in one state, for whoever does something with
 // each of them.
 type FindQuery struct {
-	Queue QueueKey
+	Queue record.QueueKey
 	State ListState
 	// UntilMs, in Unix milliseconds, is the latest end of a task that has ended, and
 	// the latest time at which the id of any other was drawn.
@@ -32,7 +33,7 @@ type FindQuery struct {
 // when they ended, or are due. Places lead on to the next ones; they are nil when
 // there are none.
 type FindPage struct {
-	Found  []TimedKey
+	Found  []record.TimedKey
 	Places []ListPlace
 	// Read is how many were looked at.
 	Read int
@@ -79,14 +80,14 @@ type finder struct {
 	// before are the places before them, ends has those behind each.
 	before []ListPlace
 	ends   []byte
-	record TaskRecord
+	record record.Task
 	bytes  int
 }
 
 // candidate is an entry of an order that may be wanted.
 type candidate struct {
 	shard    int
-	key      TimedKey
+	key      record.TimedKey
 	priority int
 	cause    wire.DeadCause
 	wanted   bool
@@ -154,7 +155,7 @@ func (f *finder) gather(room int) error {
 			return nil
 		}
 		c := candidate{
-			shard: slices.Index(f.merge.orders, o), key: TimedKey{AtMs: o.key.AtMs, ID: o.key.ID},
+			shard: slices.Index(f.merge.orders, o), key: record.TimedKey{AtMs: o.key.AtMs, ID: o.key.ID},
 			priority: o.key.Priority, cause: o.ended.Cause,
 		}
 		c.wanted = f.mayBe(&c)
@@ -184,7 +185,7 @@ func (f *finder) mayBe(c *candidate) bool {
 			return false
 		}
 	}
-	return int64(RankOf(c.key.ID)>>idTimeBits) <= q.UntilMs
+	return int64(record.RankOf(c.key.ID)>>idTimeBits) <= q.UntilMs
 }
 
 // choose judges those entries by their records that may be wanted, if it must, and
@@ -279,13 +280,13 @@ func (f *finder) cannotHold(value []byte) bool {
 func (f *finder) read(c *candidate, view *view) (found bool, err error) {
 	it := f.records[c.shard]
 	if it == nil {
-		prefix := append(view.start(), idFamilies[familyTask]...)
-		if it, err = view.reader.NewIter(&pebble.IterOptions{LowerBound: slices.Clone(prefix), UpperBound: upperBound(prefix)}); err != nil {
+		prefix := append(view.start(), record.IDFamilies[record.FamilyTask]...)
+		if it, err = view.reader.NewIter(&pebble.IterOptions{LowerBound: slices.Clone(prefix), UpperBound: record.UpperBound(prefix)}); err != nil {
 			return false, fmt.Errorf("find: %w", err)
 		}
 		f.records[c.shard] = it
 	}
-	key := appendIDKey(view.start(), familyTask, c.key.ID)
+	key := record.AppendIDKey(view.start(), record.FamilyTask, c.key.ID)
 	view.key = key
 	if !it.Valid() || !it.Next() || !bytes.Equal(it.Key(), key) {
 		// It is not the one behind the last.
@@ -304,7 +305,7 @@ func (f *finder) read(c *candidate, view *view) (found bool, err error) {
 	if f.cannotHold(value) {
 		return false, nil
 	}
-	if err := parseRecordOf(c.key.ID, value, &f.record); err != nil {
+	if err := record.ParseTask(c.key.ID, value, &f.record); err != nil {
 		return false, &DamagedError{Key: slices.Clone(key), Err: err}
 	}
 	return true, nil

@@ -1,10 +1,12 @@
 package store
 
+import "codeq/record"
+
 // freshEntry is a pending key that the open batch puts.
 type freshEntry struct {
-	queue     QueueKey
+	queue     record.QueueKey
 	priority  int
-	key       PendingKey
+	key       record.PendingKey
 	readyAtMs int64
 	// taken is set once the same batch has deleted the key again.
 	taken bool

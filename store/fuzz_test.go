@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"codeq/wire"
+	"codeq/record"
 )
 
 // FuzzManifest: whatever stands in the manifest, it is either what a store
@@ -45,37 +45,11 @@ func FuzzManifest(f *testing.F) {
 		if (err == nil) != (m != nil) {
 			t.Fatalf("%q is %+v and %v", data, m, err)
 		}
-		if m != nil && (m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "") {
+		if m != nil && (m.Shards < 1 || m.Shards > record.MaxShards || m.CreationID == "") {
 			t.Errorf("%q is taken for %+v", data, m)
 		}
 		if left, err := readFile(fs, manifestName); err != nil || !bytes.Equal(left, data) {
 			t.Errorf("%q is %q after a look (%v)", data, left, err)
-		}
-	})
-}
-
-// FuzzPlainValues are the values that are no JSON: a time, an id, and what is
-// said of an ended task.
-func FuzzPlainValues(f *testing.F) {
-	for _, data := range [][]byte{nil, appendReadyAt(nil, 1_700_000_000_000), appendReadyAt(nil, -1), bytes.Repeat([]byte{7}, 16), {1},
-		appendEnded(nil, Ended{Status: wire.StatusFailed, Deliveries: 300, Keyed: true, Bare: true}), {1, 0x80, 0}, {0x41, 0}} {
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		atMs, err := parseReadyAt(data)
-		if (err == nil) != (len(data) == 8) || err == nil && !bytes.Equal(appendReadyAt(nil, atMs), data) {
-			t.Errorf("%x is the time %d (%v)", data, atMs, err)
-		}
-		var id wire.TaskID
-		err = parseRawID(data, &id)
-		if (err == nil) != (len(data) == len(id)) || err == nil && !bytes.Equal(id[:], data) {
-			t.Errorf("%x is the id %v (%v)", data, id, err)
-		}
-		if ended, err := parseEnded(data); err == nil {
-			again, err := parseEnded(appendEnded(nil, ended))
-			if err != nil || again != ended || (ended.Status == "") != (len(data) == 0) {
-				t.Errorf("%x is %+v, and %+v once it is written (%v)", data, ended, again, err)
-			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -22,11 +23,11 @@ type Only struct {
 }
 
 // skips says that there is no key of a family.
-func (t goneTask) skips(f family) bool {
+func (t goneTask) skips(f record.Family) bool {
 	switch f {
-	case familyHistory:
+	case record.FamilyHistory:
 		return t.only.Bare
-	case familyPayload, familyResult:
+	case record.FamilyPayload, record.FamilyResult:
 		return t.only.Whole
 	}
 	return false
@@ -41,8 +42,8 @@ func (b *Batch) DeleteTask(id wire.TaskID) { b.DeleteTaskOf(id, Only{}) }
 
 // DeleteTaskOf is DeleteTask for a task of which the caller knows more.
 func (b *Batch) DeleteTaskOf(id wire.TaskID, only Only) {
-	for f := range idFamilies {
-		b.overlay.dropValue(family(f), id)
+	for f := range record.IDFamilies {
+		b.overlay.dropValue(record.Family(f), id)
 	}
 	b.overlay.recordAt[id] = goneRecord
 	b.gone = append(b.gone, goneTask{id: id, only: only})
@@ -56,10 +57,10 @@ func (b *Batch) Removed(id wire.TaskID) bool { return b.overlay.recordAt[id] == 
 // the one before, and neighbours cost it a fraction of a search.
 func (b *Batch) removeGone() {
 	slices.SortFunc(b.gone, func(x, y goneTask) int { return bytes.Compare(x.id[:], y.id[:]) })
-	for f := range idFamilies {
+	for f := range record.IDFamilies {
 		for _, t := range b.gone {
-			if !t.skips(family(f)) {
-				b.remove(b.idKey(family(f), t.id))
+			if !t.skips(record.Family(f)) {
+				b.remove(b.idKey(record.Family(f), t.id))
 			}
 		}
 	}
@@ -76,9 +77,9 @@ func (b *Batch) comesBack(id wire.TaskID) {
 
 // describeGone tells what removeGone will write.
 func (b *Batch) describeGone() (ops []string) {
-	for f, word := range idFamilies {
+	for f, word := range record.IDFamilies {
 		for _, t := range b.gone {
-			if !t.skips(family(f)) {
+			if !t.skips(record.Family(f)) {
 				ops = append(ops, "del "+word+t.id.String())
 			}
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
+
+	"codeq/record"
 )
 
 const mib = 1 << 20
@@ -319,7 +321,7 @@ func TestAFullDiskLosesNothingAndComesBack(t *testing.T) {
 		if !hasBallast(t, d) {
 			t.Fatal("the guard's goroutine makes no ballast")
 		}
-		planted := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+		planted := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 
 		d.avail.Store(0)
 		d.full.Store(true)

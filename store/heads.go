@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -22,29 +23,29 @@ const pendingTailBytes = 8 + len(wire.TaskID{})
 
 // readySince is the time of the first ready task of a priority, whose sequence
 // is not below floor; 0 if there is none.
-func (h *heads) readySince(q QueueKey, priority int, floor uint64) (int64, error) {
+func (h *heads) readySince(q record.QueueKey, priority int, floor uint64) (int64, error) {
 	if h.it == nil {
 		prefix := h.view.prefix
-		it, err := h.view.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upperBound(prefix)})
+		it, err := h.view.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: record.UpperBound(prefix)})
 		if err != nil {
 			return 0, fmt.Errorf("scan: %w", err)
 		}
 		h.it = it
 	}
-	lower := appendPendingKey(h.view.start(), q, priority, PendingKey{Seq: floor})
+	lower := record.AppendPendingKey(h.view.start(), q, priority, record.PendingKey{Seq: floor})
 	h.view.key = lower
 	prefixBytes := len(lower) - pendingTailBytes
 	if !h.it.SeekGE(lower) || string(h.it.Key()[:min(prefixBytes, len(h.it.Key()))]) != string(lower[:prefixBytes]) {
 		if err := h.it.Error(); err != nil {
-			return 0, fmt.Errorf("scan at %s: %w", nameForLog(lower), err)
+			return 0, fmt.Errorf("scan at %s: %w", record.NameForLog(lower), err)
 		}
 		return 0, nil
 	}
 	value, err := h.it.ValueAndErr()
 	if err != nil {
-		return 0, fmt.Errorf("scan at %s: %w", nameForLog(h.it.Key()), err)
+		return 0, fmt.Errorf("scan at %s: %w", record.NameForLog(h.it.Key()), err)
 	}
-	atMs, err := parseReadyAt(value)
+	atMs, err := record.ParseReadyAt(value)
 	if err != nil {
 		return 0, &DamagedError{Key: slices.Clone(h.it.Key()), Err: err}
 	}

@@ -1,40 +1,17 @@
 package store
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew; the diff is the review")
-
-// golden compares text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s has changed. Data directories in use hold the old form: it may only be added to.\ngot:\n%s\nwant:\n%s",
-			file, got, want)
-	}
-}
 
 // openIn opens a store whose end is the end of the test.
 func openIn(t *testing.T, fs vfs.FS, change ...func(*Options)) *Store {
@@ -101,10 +78,10 @@ func mustFindNothing(t *testing.T, s *Store) {
 type planter struct {
 	span     *Span
 	random   *rand.Rand
-	marks    Marks
+	marks    record.Marks
 	priority int
-	counters map[QueueKey]*Counters
-	queues   []QueueKey
+	counters map[record.QueueKey]*record.Counters
+	queues   []record.QueueKey
 	// settled is how many of the queues have had their first settling.
 	settled int
 	// bare: no queue gets settings.
@@ -116,8 +93,8 @@ func plantIn(s *Store, shard int) *planter {
 		span:     s.Span(shard),
 		random:   rand.New(rand.NewPCG(7, uint64(shard))),
 		priority: 4,
-		marks:    Marks{Seq: 100, Event: 1000, TimeMs: 1_700_000_000_000},
-		counters: make(map[QueueKey]*Counters),
+		marks:    record.Marks{Seq: 100, Event: 1000, TimeMs: 1_700_000_000_000},
+		counters: make(map[record.QueueKey]*record.Counters),
 	}
 }
 
@@ -143,21 +120,21 @@ func (p *planter) newID() wire.TaskID {
 }
 
 // key is the name, if the queue is at home in the span: nowhere else are keys.
-func (p *planter) key(q QueueKey, name string) string {
+func (p *planter) key(q record.QueueKey, name string) string {
 	if p.home(q) != p.span.shard {
 		return ""
 	}
 	return name
 }
 
-func (p *planter) home(q QueueKey) int {
+func (p *planter) home(q record.QueueKey) int {
 	return wire.ShardOfQueue(q.Tenant, q.Command, p.span.store.shards)
 }
 
-func (p *planter) figures(q QueueKey) *Counters {
+func (p *planter) figures(q record.QueueKey) *record.Counters {
 	c := p.counters[q]
 	if c == nil {
-		c = &Counters{}
+		c = &record.Counters{}
 		p.counters[q] = c
 		p.queues = append(p.queues, q)
 	}
@@ -165,9 +142,9 @@ func (p *planter) figures(q QueueKey) *Counters {
 }
 
 // record makes a record and payload without a place.
-func (p *planter) record(q QueueKey, key string) *TaskRecord {
+func (p *planter) record(q record.QueueKey, key string) *record.Task {
 	payload := fmt.Appendf(nil, `{"n":%d}`, p.marks.Seq)
-	r := &TaskRecord{
+	r := &record.Task{
 		ID: p.newID(), Command: q.Command, Tenant: q.Tenant, Priority: p.priority,
 		Status: wire.StatusPending, MaxAttempts: 5, PayloadBytes: len(payload),
 		CreatedAtMs: p.marks.TimeMs, UpdatedAtMs: p.marks.TimeMs, IdempotencyKey: key,
@@ -179,7 +156,7 @@ func (p *planter) record(q QueueKey, key string) *TaskRecord {
 	return r
 }
 
-func (p *planter) pending(q QueueKey, key string) *TaskRecord {
+func (p *planter) pending(q record.QueueKey, key string) *record.Task {
 	r := p.record(q, key)
 	p.marks.Seq++
 	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
@@ -189,19 +166,19 @@ func (p *planter) pending(q QueueKey, key string) *TaskRecord {
 	}
 	c.Ready[r.Priority]++
 	p.span.batch.PutTask(r)
-	p.span.batch.PutPending(q, r.Priority, PendingKey{Seq: r.Seq, ID: r.ID}, readyAtMs)
+	p.span.batch.PutPending(q, r.Priority, record.PendingKey{Seq: r.Seq, ID: r.ID}, readyAtMs)
 	return r
 }
 
-func (p *planter) leased(q QueueKey, key string) (*TaskRecord, *Lease) {
+func (p *planter) leased(q record.QueueKey, key string) (*record.Task, *record.Lease) {
 	r := p.record(q, key)
 	p.marks.Seq++
 	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
 	if c := p.figures(q); c.InProgress == 0 {
-		c.LeaseFloor = RankOf(r.ID)
+		c.LeaseFloor = record.RankOf(r.ID)
 	}
 	p.figures(q).InProgress++
-	l := &Lease{
+	l := &record.Lease{
 		Token: wire.Token{1, byte(r.Seq)}, Delivery: 1, Subject: "ada", WorkerID: "w1",
 		GrantedAtMs: p.marks.TimeMs + 50, DeadlineMs: p.marks.TimeMs + 30_000, LeaseForMs: 20_000,
 	}
@@ -210,23 +187,31 @@ func (p *planter) leased(q QueueKey, key string) (*TaskRecord, *Lease) {
 	return r, l
 }
 
-func (p *planter) delayed(q QueueKey) *TaskRecord {
+func (p *planter) delayed(q record.QueueKey) *record.Task {
 	r := p.record(q, "")
 	r.Location, r.DueAtMs, r.ExpiresAtMs = wire.LocationDelayed, p.marks.TimeMs+5000, p.marks.TimeMs+9000
 	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedFloorMs, r.DueAtMs)
 	countTimed(&p.figures(q).Expiring, &p.figures(q).ExpiringFloorMs, r.ExpiresAtMs)
-	p.span.batch.PutExpiring(q, TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})
+	p.span.batch.PutExpiring(q, record.TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})
 	p.span.batch.PutTask(r)
-	p.span.batch.PutDelayed(q, TimedKey{AtMs: r.DueAtMs, ID: r.ID})
+	p.span.batch.PutDelayed(q, record.TimedKey{AtMs: r.DueAtMs, ID: r.ID})
 	return r
 }
 
+// countTimed counts an entry; the first of an order is its floor.
+func countTimed(n, floorMs *int64, atMs int64) {
+	if *n == 0 {
+		*floorMs = atMs
+	}
+	*n++
+}
+
 // ended makes a terminal task: a dead letter when dead, else one that is done.
-func (p *planter) ended(q QueueKey, status wire.Status, dead bool, key string) *TaskRecord {
+func (p *planter) ended(q record.QueueKey, status wire.Status, dead bool, key string) *record.Task {
 	r := p.record(q, key)
 	r.Status, r.Location, r.EndedAtMs = status, wire.LocationNone, p.marks.TimeMs+900
 	c := p.figures(q)
-	k := TimedKey{AtMs: r.EndedAtMs, ID: r.ID}
+	k := record.TimedKey{AtMs: r.EndedAtMs, ID: r.ID}
 	if dead {
 		r.Location = wire.LocationDead
 		r.DeadCause = wire.DeadExhausted + wire.DeadCause(c.Dead)%(wire.DeadKinds-1)
@@ -236,10 +221,10 @@ func (p *planter) ended(q QueueKey, status wire.Status, dead bool, key string) *
 		} else {
 			c.DeadBy[r.DeadCause]++
 		}
-		p.span.batch.PutDead(q, k, Ended{Status: status, Cause: r.DeadCause, Keyed: key != "", Bare: true})
+		p.span.batch.PutDead(q, k, record.Ended{Status: status, Cause: r.DeadCause, Keyed: key != "", Bare: true})
 	} else {
 		countTimed(&c.Done, &c.DoneFloorMs, k.AtMs)
-		p.span.batch.PutDone(q, k, Ended{Status: status, Keyed: key != "", Bare: true})
+		p.span.batch.PutDone(q, k, record.Ended{Status: status, Keyed: key != "", Bare: true})
 	}
 	p.span.batch.PutTask(r)
 	p.span.batch.PutResult(&wire.ResultRecord{
@@ -255,7 +240,7 @@ func (p *planter) settle(t *testing.T) {
 	for n, q := range p.queues {
 		p.span.batch.PutCounters(q, p.counters[q])
 		if home := p.span.store.Span(p.home(q)); n >= p.settled && home != p.span && !p.bare {
-			home.batch.PutSettings(q, &Settings{Version: 1, QueueSettings: wire.QueueSettings{Spread: true}})
+			home.batch.PutSettings(q, &record.Settings{Version: 1, QueueSettings: wire.QueueSettings{Spread: true}})
 			apply(t, home)
 		}
 	}
@@ -266,12 +251,12 @@ func (p *planter) settle(t *testing.T) {
 
 // garden is one task of each kind in a queue.
 type garden struct {
-	queue                                   QueueKey
-	pending, leased, delayed, dead, done, k *TaskRecord
-	lease                                   *Lease
+	queue                                   record.QueueKey
+	pending, leased, delayed, dead, done, k *record.Task
+	lease                                   *record.Lease
 }
 
-func (p *planter) garden(t *testing.T, q QueueKey) garden {
+func (p *planter) garden(t *testing.T, q record.QueueKey) garden {
 	t.Helper()
 	g := garden{queue: q}
 	g.pending = p.pending(q, "")
@@ -310,4 +295,21 @@ func listing(t *testing.T, fs vfs.FS, dir string) string {
 		fmt.Fprintf(&b, "%s %d %x\n", path, info.Size(), data)
 	}
 	return b.String()
+}
+
+func mustPanic(t *testing.T, what string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s did not panic", what)
+		}
+	}()
+	f()
+}
+
+// spanBytes is what a key has before its family.
+var spanBytes = len(record.AppendSpan(nil, 0))
+
+func fullLease() *record.Lease {
+	return &record.Lease{Token: wire.Token{9, 8, 7}, Delivery: 3, Subject: "ada", DeadlineMs: 1_700_000_030_000}
 }

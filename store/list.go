@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -24,12 +25,12 @@ const (
 	ListDone
 )
 
-var listFamilies = [...]family{
-	ListReady:      familyPending,
-	ListDelayed:    familyDelayed,
-	ListInProgress: familyInProgress,
-	ListDead:       familyDead,
-	ListDone:       familyDone,
+var listFamilies = [...]record.Family{
+	ListReady:      record.FamilyPending,
+	ListDelayed:    record.FamilyDelayed,
+	ListInProgress: record.FamilyInProgress,
+	ListDead:       record.FamilyDead,
+	ListDone:       record.FamilyDone,
 }
 
 // ListPlace is how far a listing has come in one shard: the end of the last key
@@ -50,7 +51,7 @@ type ListFilter struct {
 
 // takes reports whether the filter, but for what it asks of payloads, takes a task
 // of an order.
-func (f *ListFilter) takes(v *view, r *TaskRecord, state ListState) (bool, error) {
+func (f *ListFilter) takes(v *view, r *record.Task, state ListState) (bool, error) {
 	status, worker := r.Status, r.LastWorkerID
 	if state == ListInProgress && (f.Status != "" || f.Worker != "") {
 		lease, err := v.lease(r.Queue(), r.ID)
@@ -72,7 +73,7 @@ func (f *ListFilter) takes(v *view, r *TaskRecord, state ListState) (bool, error
 
 // ListQuery asks for one page.
 type ListQuery struct {
-	Queue QueueKey
+	Queue record.QueueKey
 	State ListState
 	// After is one place for each shard, nil for the first page.
 	After  []ListPlace
@@ -140,7 +141,7 @@ func (o *order) task(q *ListQuery) (*wire.Task, error) {
 }
 
 // record reads the record at the place, nil if the filter leaves it out.
-func (o *order) record(state ListState, f *ListFilter) (*TaskRecord, error) {
+func (o *order) record(state ListState, f *ListFilter) (*record.Task, error) {
 	if f.Causes != 0 && (state != ListDead || !f.Causes.Has(o.ended.Cause)) {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -18,13 +19,13 @@ import (
 // that each shard has them.
 type meadow struct {
 	store  *Store
-	queue  QueueKey
-	orders [ListDone + 1][][]*TaskRecord
+	queue  record.QueueKey
+	orders [ListDone + 1][][]*record.Task
 }
 
 func newMeadow(t *testing.T, shards, tasks int) *meadow {
 	t.Helper()
-	m := &meadow{queue: QueueKey{"c", "t"}}
+	m := &meadow{queue: record.QueueKey{Command: "c", Tenant: "t"}}
 	m.store = openIn(t, vfs.NewMem(), func(o *Options) { o.Shards = shards })
 	chance := rand.New(rand.NewPCG(1, uint64(tasks)))
 	for shard := range shards {
@@ -43,7 +44,7 @@ func newMeadow(t *testing.T, shards, tasks int) *meadow {
 			m.orders[state][shard] = append(m.orders[state][shard], r)
 		}
 		// Neighbours in every order, which no page may show.
-		for _, q := range []QueueKey{{"c", "s"}, {"c", "u"}, {"b", "t"}, {"d", "t"}, {"cc", "t"}, {"c", "tt"}} {
+		for _, q := range []record.QueueKey{{Command: "c", Tenant: "s"}, {Command: "c", Tenant: "u"}, {Command: "b", Tenant: "t"}, {Command: "d", Tenant: "t"}, {Command: "cc", Tenant: "t"}, {Command: "c", Tenant: "tt"}} {
 			for state := range m.orders {
 				p.plant(q, ListState(state))
 			}
@@ -57,7 +58,7 @@ func newMeadow(t *testing.T, shards, tasks int) *meadow {
 }
 
 // plant makes a task in a state.
-func (p *planter) plant(q QueueKey, state ListState) *TaskRecord {
+func (p *planter) plant(q record.QueueKey, state ListState) *record.Task {
 	switch state {
 	case ListReady:
 		return p.pending(q, "")
@@ -74,8 +75,8 @@ func (p *planter) plant(q QueueKey, state ListState) *TaskRecord {
 }
 
 // inOrder is the order within one shard.
-func inOrder(state ListState) func(a, b *TaskRecord) int {
-	return func(a, b *TaskRecord) int {
+func inOrder(state ListState) func(a, b *record.Task) int {
+	return func(a, b *record.Task) int {
 		if state == ListReady {
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 		}
@@ -84,8 +85,8 @@ func inOrder(state ListState) func(a, b *TaskRecord) int {
 }
 
 // amongShards is the order between the heads of shards.
-func amongShards(state ListState) func(a, b *TaskRecord) int {
-	return func(a, b *TaskRecord) int {
+func amongShards(state ListState) func(a, b *record.Task) int {
+	return func(a, b *record.Task) int {
 		byID := bytes.Compare(a.ID[:], b.ID[:])
 		switch state {
 		case ListReady:
@@ -101,7 +102,7 @@ func amongShards(state ListState) func(a, b *TaskRecord) int {
 }
 
 // merged is the whole list of a state.
-func (m *meadow) merged(state ListState) (all []*TaskRecord) {
+func (m *meadow) merged(state ListState) (all []*record.Task) {
 	heads := slices.Clone(m.orders[state])
 	for {
 		best := -1
@@ -141,7 +142,7 @@ func (m *meadow) all(t *testing.T, q ListQuery) (ids []wire.TaskID, pages int) {
 	}
 }
 
-func idsOf(records []*TaskRecord, keep func(*TaskRecord) bool) (ids []wire.TaskID) {
+func idsOf(records []*record.Task, keep func(*record.Task) bool) (ids []wire.TaskID) {
 	for _, r := range records {
 		if keep == nil || keep(r) {
 			ids = append(ids, r.ID)
@@ -174,14 +175,14 @@ func TestFiltersLeaveOutAndReadNoMoreThanTheirBound(t *testing.T) {
 		name   string
 		state  ListState
 		filter ListFilter
-		keep   func(*TaskRecord) bool
+		keep   func(*record.Task) bool
 	}{
-		{"status", ListDone, ListFilter{Status: wire.StatusCancelled}, func(r *TaskRecord) bool { return r.Status == wire.StatusCancelled }},
-		{"status of leased", ListInProgress, ListFilter{Status: wire.StatusPending}, func(*TaskRecord) bool { return false }},
-		{"last worker", ListDead, ListFilter{TaskFilter: wire.TaskFilter{Worker: "ada"}}, func(r *TaskRecord) bool { return r.LastWorkerID == "ada" }},
-		{"worker of leased", ListInProgress, ListFilter{TaskFilter: wire.TaskFilter{Worker: "w1"}}, func(*TaskRecord) bool { return true }},
-		{"error", ListReady, ListFilter{TaskFilter: wire.TaskFilter{ErrorPart: "such file"}}, func(r *TaskRecord) bool { return len(r.Error) > 9 }},
-		{"both", ListDead, ListFilter{TaskFilter: wire.TaskFilter{Worker: "bob", ErrorPart: "disk"}}, func(r *TaskRecord) bool {
+		{"status", ListDone, ListFilter{Status: wire.StatusCancelled}, func(r *record.Task) bool { return r.Status == wire.StatusCancelled }},
+		{"status of leased", ListInProgress, ListFilter{Status: wire.StatusPending}, func(*record.Task) bool { return false }},
+		{"last worker", ListDead, ListFilter{TaskFilter: wire.TaskFilter{Worker: "ada"}}, func(r *record.Task) bool { return r.LastWorkerID == "ada" }},
+		{"worker of leased", ListInProgress, ListFilter{TaskFilter: wire.TaskFilter{Worker: "w1"}}, func(*record.Task) bool { return true }},
+		{"error", ListReady, ListFilter{TaskFilter: wire.TaskFilter{ErrorPart: "such file"}}, func(r *record.Task) bool { return len(r.Error) > 9 }},
+		{"both", ListDead, ListFilter{TaskFilter: wire.TaskFilter{Worker: "bob", ErrorPart: "disk"}}, func(r *record.Task) bool {
 			return r.LastWorkerID == "bob" && r.Error == "disk full"
 		}},
 	} {
@@ -225,8 +226,8 @@ func TestPlaceOfAnotherListIsRefused(t *testing.T) {
 
 func TestDeletedKeysOfAnEmptiedQueueAreNotWalkedOver(t *testing.T) {
 	s := openIn(t, vfs.NewMem(), func(o *Options) { o.Shards = 1 })
-	p, q := plantIn(s, 0), QueueKey{"c", "t"}
-	var dead []*TaskRecord
+	p, q := plantIn(s, 0), record.QueueKey{Command: "c", Tenant: "t"}
+	var dead []*record.Task
 	for range 5000 {
 		p.marks.TimeMs++
 		dead = append(dead, p.ended(q, wire.StatusFailed, true, ""))
@@ -234,10 +235,10 @@ func TestDeletedKeysOfAnEmptiedQueueAreNotWalkedOver(t *testing.T) {
 	p.settle(t)
 	last := dead[len(dead)-1]
 	for _, r := range dead[:len(dead)-1] {
-		p.span.batch.DeleteDead(q, TimedKey{AtMs: r.EndedAtMs, ID: r.ID})
+		p.span.batch.DeleteDead(q, record.TimedKey{AtMs: r.EndedAtMs, ID: r.ID})
 		p.span.batch.DeleteTask(r.ID)
 	}
-	*p.figures(q) = Counters{Dead: 1, DeadFloorMs: dead[0].EndedAtMs}
+	*p.figures(q) = record.Counters{Dead: 1, DeadFloorMs: dead[0].EndedAtMs}
 	p.figures(q).DeadBy[last.DeadCause]++
 	p.settle(t)
 	err := s.merged(&ListQuery{Queue: q, State: ListDead}, func(m *merge) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -21,22 +22,22 @@ func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) {
 
 // QueuesWithEnded are the queues of a shard that have ended tasks, of those that
 // are wanted, by command and tenant. Any goroutine, once the spans are loaded.
-func (s *Store) QueuesWithEnded(shard int, wanted func(q QueueKey) bool) []QueueKey {
-	found := s.spans[shard].published.all(func(q QueueKey, c *Counters) bool {
+func (s *Store) QueuesWithEnded(shard int, wanted func(q record.QueueKey) bool) []record.QueueKey {
+	found := s.spans[shard].published.all(func(q record.QueueKey, c *record.Counters) bool {
 		return (c.Done > 0 || c.Dead > 0) && wanted(q)
 	})
-	keys := make([]QueueKey, len(found))
+	keys := make([]record.QueueKey, len(found))
 	for i := range found {
 		keys[i] = found[i].Key
 	}
-	slices.SortFunc(keys, func(a, b QueueKey) int {
+	slices.SortFunc(keys, func(a, b record.QueueKey) int {
 		return cmp.Or(strings.Compare(a.Command, b.Command), strings.Compare(a.Tenant, b.Tenant))
 	})
 	return keys
 }
 
 func (s *Store) readLoads(l *loads) ([]wire.QueueFigures, error) {
-	l.shards, l.places = s.shards, make(map[QueueKey]int)
+	l.shards, l.places = s.shards, make(map[record.QueueKey]int)
 	err := s.atOneMoment(func(snapshot *pebble.Snapshot) error {
 		l.snapshot = snapshot
 		for shard := range s.shards {
@@ -68,7 +69,7 @@ type loads struct {
 	snapshot *pebble.Snapshot
 	shards   int
 	list     []wire.QueueFigures
-	places   map[QueueKey]int
+	places   map[record.QueueKey]int
 }
 
 // addShard adds up the queues of a shard.
@@ -88,23 +89,23 @@ func (l *loads) addShard(s *Store, shard int) (err error) {
 	if err != nil || !l.idle {
 		return err
 	}
-	return v.eachSettings(shard, l.shards, func(q QueueKey, set *Settings) {
+	return v.eachSettings(shard, l.shards, func(q record.QueueKey, set *record.Settings) {
 		if l.isFor(q) {
-			set.show(l.figuresOf(q))
+			show(set, l.figuresOf(q))
 		}
 	})
 }
 
-func (l *loads) isFor(q QueueKey) bool { return l.tenant == "" || l.tenant == q.Tenant }
+func (l *loads) isFor(q record.QueueKey) bool { return l.tenant == "" || l.tenant == q.Tenant }
 
 // wants says whether the counters of a queue are added.
-func (l *loads) wants(q QueueKey, c *Counters) bool {
+func (l *loads) wants(q record.QueueKey, c *record.Counters) bool {
 	busy := c.ReadyTotal() > 0 || c.Delayed > 0 || c.InProgress > 0 || c.Dead > 0
 	return l.isFor(q) && (l.idle || busy)
 }
 
 // sumUp adds what a shard's counters say of a queue.
-func (h *heads) sumUp(q QueueKey, c *Counters, f *wire.QueueFigures) error {
+func (h *heads) sumUp(q record.QueueKey, c *record.Counters, f *wire.QueueFigures) error {
 	f.Ready += c.ReadyTotal()
 	f.Delayed += c.Delayed
 	f.InProgress += c.InProgress
@@ -113,7 +114,7 @@ func (h *heads) sumUp(q QueueKey, c *Counters, f *wire.QueueFigures) error {
 	for cause, n := range c.DeadBy {
 		f.DeadBy[cause] += n
 	}
-	for priority := Priorities - 1; priority >= 0; priority-- { // the order of the keys
+	for priority := record.Priorities - 1; priority >= 0; priority-- { // the order of the keys
 		if c.Ready[priority] == 0 {
 			continue
 		}
@@ -131,7 +132,7 @@ func (h *heads) sumUp(q QueueKey, c *Counters, f *wire.QueueFigures) error {
 	return nil
 }
 
-func (l *loads) figuresOf(q QueueKey) *wire.QueueFigures {
+func (l *loads) figuresOf(q record.QueueKey) *wire.QueueFigures {
 	place, known := l.places[q]
 	if !known {
 		place = len(l.list)

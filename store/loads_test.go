@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"codeq/internal/meter"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -21,21 +22,21 @@ func plantLoads(t *testing.T, s *Store, random *rand.Rand) {
 		p := plantIn(s, shard)
 		p.marks.TimeMs += int64(random.IntN(1000))
 		for range 60 {
-			q := QueueKey{Command: fmt.Sprintf("c%d", random.IntN(9)), Tenant: fmt.Sprintf("t/%d", random.IntN(4))}
+			q := record.QueueKey{Command: fmt.Sprintf("c%d", random.IntN(9)), Tenant: fmt.Sprintf("t/%d", random.IntN(4))}
 			switch random.IntN(6) {
 			case 0:
 				p.pending(q, "")
 			case 1:
 				r := p.record(q, "")
 				p.marks.Seq++
-				r.Priority, r.Location, r.Seq = random.IntN(Priorities), wire.LocationPending, p.marks.Seq
+				r.Priority, r.Location, r.Seq = random.IntN(record.Priorities), wire.LocationPending, p.marks.Seq
 				c := p.figures(q)
 				if c.Ready[r.Priority] == 0 {
 					c.ReadyFloor[r.Priority] = r.Seq - uint64(random.IntN(3))
 				}
 				c.Ready[r.Priority]++
 				p.span.batch.PutTask(r)
-				p.span.batch.PutPending(q, r.Priority, PendingKey{Seq: r.Seq, ID: r.ID}, p.marks.TimeMs+int64(random.IntN(1000)))
+				p.span.batch.PutPending(q, r.Priority, record.PendingKey{Seq: r.Seq, ID: r.ID}, p.marks.TimeMs+int64(random.IntN(1000)))
 			case 2:
 				p.leased(q, "")
 			case 3:
@@ -43,7 +44,7 @@ func plantLoads(t *testing.T, s *Store, random *rand.Rand) {
 			case 4:
 				p.ended(q, wire.StatusFailed, true, "")
 			default:
-				p.ended(QueueKey{Command: "done", Tenant: q.Tenant}, wire.StatusCompleted, false, "")
+				p.ended(record.QueueKey{Command: "done", Tenant: q.Tenant}, wire.StatusCompleted, false, "")
 			}
 		}
 		p.settle(t)
@@ -87,7 +88,7 @@ func TestAllQueuesAreWhatEachTenantSeesOfItsBusyOnes(t *testing.T) {
 // are ready, and loads them.
 func withoutAges(t *testing.T, s *Store, g garden) {
 	t.Helper()
-	recount(func(c *Counters) { c.ReadySinceMs = [Priorities]int64{} })(t, s, g)
+	recount(func(c *record.Counters) { c.ReadySinceMs = [record.Priorities]int64{} })(t, s, g)
 	if _, err := s.Span(0).Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func withoutAges(t *testing.T, s *Store, g garden) {
 
 func TestADamagedHeadIsNotTakenForAnAge(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	withoutAges(t, s, g)
 	tamper(t, s, pendingKeyOf(g.pending), "x")
 	if got, err := s.ReadAllQueues(); !isDamaged(err) {
@@ -109,9 +110,9 @@ func TestFiguresInMemoryAreThoseOfTheDatabase(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
 	p := plantIn(s, 0)
-	g := p.garden(t, QueueKey{"c", "t"})
-	p.garden(t, QueueKey{"gone", "t"})
-	p.span.batch.DeleteCounters(QueueKey{"gone", "t"})
+	g := p.garden(t, record.QueueKey{Command: "c", Tenant: "t"})
+	p.garden(t, record.QueueKey{Command: "gone", Tenant: "t"})
+	p.span.batch.DeleteCounters(record.QueueKey{Command: "gone", Tenant: "t"})
 	apply(t, p.span)
 	before, err := s.ReadQueues("t")
 	if err != nil || len(before) != 1 || before[0].Command != g.queue.Command {
@@ -131,18 +132,18 @@ func TestFiguresInMemoryAreThoseOfTheDatabase(t *testing.T) {
 // What scans go over is counted, with what was deleted.
 func TestScansAreCounted(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	sp, q := s.Span(0), QueueKey{"c", "t"}
+	sp, q := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}
 	for seq := range uint64(100) {
-		sp.Batch().PutPending(q, 0, PendingKey{Seq: seq + 1, ID: benchID(int(seq))}, 1)
+		sp.Batch().PutPending(q, 0, record.PendingKey{Seq: seq + 1, ID: benchID(int(seq))}, 1)
 	}
 	apply(t, sp)
 	for seq := range uint64(99) {
-		sp.Batch().DeletePending(q, 0, PendingKey{Seq: seq + 1, ID: benchID(int(seq))})
+		sp.Batch().DeletePending(q, 0, record.PendingKey{Seq: seq + 1, ID: benchID(int(seq))})
 	}
 	apply(t, sp)
 	steps := func(after uint64) uint64 {
 		before := s.figures.scanSteps.Get()
-		if found, err := sp.ScanPending(q, 0, PendingKey{Seq: after}, 1); err != nil || len(found) != 1 {
+		if found, err := sp.ScanPending(q, 0, record.PendingKey{Seq: after}, 1); err != nil || len(found) != 1 {
 			t.Fatalf("found %v, %v", found, err)
 		}
 		return uint64(s.figures.scanSteps.Get() - before)
@@ -156,7 +157,7 @@ func TestScansAreCounted(t *testing.T) {
 // looks there: that is what keeps the figures cheap beside a backlog.
 func TestFiguresAreReadWithoutALookAtTheHeads(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	tamper(t, s, pendingKeyOf(g.pending), "x")
 	want := g.pending.CreatedAtMs + int64(g.pending.Seq)
 	all, err := s.ReadAllQueues()
@@ -176,7 +177,7 @@ func TestFiguresAreReadWithoutALookAtTheHeads(t *testing.T) {
 // Databases of versions that did not write the time keep their ages.
 func TestAgeIsLookedUpWhereTheFiguresDoNotHaveIt(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	withoutAges(t, s, g)
 	one, err := s.ReadQueue(g.queue)
 	if want := g.pending.CreatedAtMs + int64(g.pending.Seq); err != nil || one.OldestReadyAtMs != want {
@@ -199,13 +200,13 @@ func value(s *Store, series string) string {
 func TestCommitsAndSyncsAreCounted(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	for range 3 {
-		plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+		plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	}
-	bareIn(s, 1).garden(t, QueueKey{"c", "t"})
+	bareIn(s, 1).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	apply(t, s.Span(1)) // empty, so it is none
 	barrier(t, s)
 	barrier(t, s) // nothing is new, so it is none
-	bareIn(s, 1).garden(t, QueueKey{"c", "t"})
+	bareIn(s, 1).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	barrier(t, s)
 	for series, want := range map[string]string{
 		"codeq_commits_total":                  "5",
@@ -235,9 +236,9 @@ func BenchmarkReadAllQueues(b *testing.B) {
 		for shard := range each {
 			sp := s.Span(shard)
 			for i := range queues {
-				q := QueueKey{Command: fmt.Sprintf("command-%d", i), Tenant: "acme"}
-				sp.Batch().PutPending(q, 0, PendingKey{Seq: 1, ID: benchID(i)}, 1_700_000_000_000)
-				sp.Batch().PutCounters(q, &Counters{Ready: [Priorities]int64{1}})
+				q := record.QueueKey{Command: fmt.Sprintf("command-%d", i), Tenant: "acme"}
+				sp.Batch().PutPending(q, 0, record.PendingKey{Seq: 1, ID: benchID(i)}, 1_700_000_000_000)
+				sp.Batch().PutCounters(q, &record.Counters{Ready: [record.Priorities]int64{1}})
 			}
 			if _, err := sp.Apply(); err != nil {
 				b.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/record"
 )
 
 // largeDisk is a file system that says it has much room, so that spares are
@@ -68,7 +70,7 @@ func TestANewLogIsMadeOfTheSpare(t *testing.T) {
 		}
 		return n
 	}
-	p.garden(t, QueueKey{"a", "t"})
+	p.garden(t, record.QueueKey{Command: "a", Tenant: "t"})
 	s.logs.fill()
 	if !hasSpare(t, fs) || full() != 0 {
 		t.Fatalf("spare %v, logs %v", hasSpare(t, fs), logSizes(t, fs))
@@ -79,7 +81,7 @@ func TestANewLogIsMadeOfTheSpare(t *testing.T) {
 	}
 	// The logs before were small, and a spare is better than any of them.
 	for n := range 6 {
-		p.garden(t, QueueKey{string(rune('b' + n)), "t"})
+		p.garden(t, record.QueueKey{Command: string(rune('b' + n)), Tenant: "t"})
 		s.logs.fill()
 		flush(t, s)
 	}
@@ -90,7 +92,7 @@ func TestANewLogIsMadeOfTheSpare(t *testing.T) {
 	}
 	// A large one is used again, and the spare stays.
 	s.logs.fill()
-	p.garden(t, QueueKey{"z", "t"})
+	p.garden(t, record.QueueKey{Command: "z", Tenant: "t"})
 	flush(t, s)
 	if !hasSpare(t, fs) {
 		t.Error("the spare was taken although an old log had its size")
@@ -140,7 +142,7 @@ func TestACrashAtAnyMomentWithSparesKeepsWhatWasDurable(t *testing.T) {
 	p := plantIn(s, 0)
 	c.start(func() uint64 { return s.Synced(0) })
 	for n := range 12 {
-		p.garden(t, QueueKey{string(rune('a' + n)), "t"})
+		p.garden(t, record.QueueKey{Command: string(rune('a' + n)), Tenant: "t"})
 		if n%2 == 0 {
 			barrier(t, s)
 		}

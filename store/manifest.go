@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -170,7 +171,7 @@ func (s *Store) readManifest() (*manifest, error) {
 		return nil, refuse(file, "the manifest has version %d and this program knows version %d; "+
 			"use the program that made the directory, or a newer one than this", m.Version, manifestVersion)
 	}
-	if m.Shards < 1 || m.Shards > MaxShards || m.CreationID == "" || !slices.Contains(states, m.State) {
+	if m.Shards < 1 || m.Shards > record.MaxShards || m.CreationID == "" || !slices.Contains(states, m.State) {
 		return nil, refuse(file, "the manifest is damaged (shards %d, state %q); restore the file from a backup, "+
 			"the database beside it has not been touched", m.Shards, m.State)
 	}
@@ -267,8 +268,8 @@ func (s *Store) databaseInUse() (bool, error) {
 	}
 	found := false
 	v := view{reader: db}
-	lower := appendSpan(nil, 0)
-	upper := upperBound(appendSpan(nil, MaxShards-1))
+	lower := record.AppendSpan(nil, 0)
+	upper := record.UpperBound(record.AppendSpan(nil, record.MaxShards-1))
 	err = v.scan(lower, upper, func(_, _ []byte) (bool, error) {
 		found = true
 		return false, nil
@@ -297,7 +298,7 @@ func (s *Store) createDatabase(m *manifest) error {
 // finishCreation puts the creation id into a table, not only into the log, so
 // that a log that is lost later is not taken for a missing database.
 func (s *Store) finishCreation(m *manifest, value []byte) error {
-	if err := s.db.Set([]byte(creationKey), value, pebble.Sync); err != nil {
+	if err := s.db.Set([]byte(record.CreationKey), value, pebble.Sync); err != nil {
 		return fmt.Errorf("write creation id: %w", err)
 	}
 	if err := s.db.Flush(); err != nil {
@@ -381,7 +382,7 @@ func damagedError(dir string, behind []byte, err error) error {
 		dir, what, err = info.Path, "the file", info.Details
 	}
 	if behind != nil {
-		at = ", found behind the key " + nameForLog(behind)
+		at = ", found behind the key " + record.NameForLog(behind)
 	}
 	return refuse(dir, "%s is damaged%s (%v); restore the directory from a backup", what, at, err)
 }
@@ -389,7 +390,7 @@ func damagedError(dir string, behind []byte, err error) error {
 func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
 	var c creation
 	v := view{reader: db}
-	found, err := v.get([]byte(creationKey), func(value []byte) error { return json.Unmarshal(value, &c) })
+	found, err := v.get([]byte(record.CreationKey), func(value []byte) error { return json.Unmarshal(value, &c) })
 	if err != nil && !isDamaged(err) {
 		return err
 	}

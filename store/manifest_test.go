@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -19,7 +20,7 @@ func TestAnEmptyDirectoryIsMadeAndFoundAgain(t *testing.T) {
 	if !s.Created() || s.Shards() != 3 || s.Dir() != "some/where/data" {
 		t.Errorf("created %v, %d shards in %s", s.Created(), s.Shards(), s.Dir())
 	}
-	plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	mustFindNothing(t, s)
 	closeStore(t, s)
 	s = openIn(t, fs.CrashClone(vfs.CrashCloneCfg{}), func(o *Options) { o.Dir, o.Shards = "some/where/data", 0 })
@@ -50,8 +51,8 @@ func usedDir(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
-	plantIn(s, 0).garden(t, QueueKey{"c", "t"})
-	plantIn(s, 1).garden(t, QueueKey{"c", "t"})
+	plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
+	plantIn(s, 1).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	barrier(t, s)
 	closeStore(t, s)
 	return fs
@@ -224,7 +225,7 @@ func TestARefusedDirectoryOpensOnceItIsRepaired(t *testing.T) {
 }
 
 func TestANumberOfShardsOutOfRangeIsRefused(t *testing.T) {
-	for _, shards := range []int{-1, MaxShards + 1} {
+	for _, shards := range []int{-1, record.MaxShards + 1} {
 		fs := vfs.NewMem()
 		_, err := Open(optionsIn(fs, func(o *Options) { o.Shards = shards }))
 		var refused *RefusedError
@@ -310,7 +311,7 @@ func TestATornLogIsNoReasonNotToStart(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+		plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 		barrier(t, s)
 		mustFindNothing(t, s)
 		closeStore(t, s)

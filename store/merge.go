@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/record"
 )
 
 // merge walks through one family of a queue in all shards at once. One
@@ -30,7 +32,7 @@ func (m *merge) first() (first *order) {
 
 // compare orders places of different shards. Sequences of different shards
 // cannot be compared, so ids decide there.
-func (m *merge) compare(a, b *parsedKey) int {
+func (m *merge) compare(a, b *record.Key) int {
 	c := cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.AtMs, b.AtMs), bytes.Compare(a.ID[:], b.ID[:]))
 	if m.back {
 		return -c
@@ -57,8 +59,8 @@ type order struct {
 	// key is the next entry, ended what one of an ended task says, ok that there is
 	// one. place is the end of the last
 	// entry that was left behind, prefix the length of what is before it.
-	key    parsedKey
-	ended  Ended
+	key    record.Key
+	ended  record.Ended
 	end    []byte
 	ok     bool
 	place  ListPlace
@@ -75,35 +77,35 @@ type keyRange struct {
 
 // begin finds what has to be read of a queue, from its figures, and goes to the
 // first entry. Bounds keep every read away from keys that were deleted long ago.
-func (o *order) begin(q QueueKey, f family) error {
-	var c Counters
-	if _, err := o.view.get(appendCountersKey(o.view.start(), q), func(value []byte) error {
-		return parseCounters(value, &c)
+func (o *order) begin(q record.QueueKey, f record.Family) error {
+	var c record.Counters
+	if _, err := o.view.get(record.AppendCountersKey(o.view.start(), q), func(value []byte) error {
+		return record.ParseCounters(value, &c)
 	}); err != nil {
 		return err
 	}
-	var after parsedKey
+	var after record.Key
 	if len(o.place) > 0 {
 		after.Family = f
-		if after.parsePlace(string(o.place)) != nil {
+		if after.ParsePlace(string(o.place)) != nil {
 			return ErrListPlace
 		}
 	}
-	o.prefix, o.key.Family = len(appendQueue(o.view.start(), q, f)), f
-	if f == familyPending {
+	o.prefix, o.key.Family = len(record.AppendQueue(o.view.start(), q, f)), f
+	if f == record.FamilyPending {
 		o.beginReady(q, &c, &after)
 		return o.next()
 	}
-	count, floorMs := c.timed(f)
+	count, floorMs := c.Timed(f)
 	if count == 0 {
 		return nil
 	}
-	prefix := appendQueue(o.view.start(), q, f)
-	r := keyRange{lower: slices.Clone(prefix), upper: upperBound(prefix), left: count}
-	if f == familyInProgress {
-		r.lower = slices.Clone(appendLeaseFloor(o.view.start(), q, c.LeaseFloor))
+	prefix := record.AppendQueue(o.view.start(), q, f)
+	r := keyRange{lower: slices.Clone(prefix), upper: record.UpperBound(prefix), left: count}
+	if f == record.FamilyInProgress {
+		r.lower = slices.Clone(record.AppendLeaseFloor(o.view.start(), q, c.LeaseFloor))
 	} else {
-		r.lower = slices.Clone(appendTimedKey(o.view.start(), q, f, TimedKey{AtMs: floorMs}))
+		r.lower = slices.Clone(record.AppendTimedKey(o.view.start(), q, f, record.TimedKey{AtMs: floorMs}))
 	}
 	o.cut(&r)
 	o.ranges = []keyRange{r}
@@ -111,15 +113,15 @@ func (o *order) begin(q QueueKey, f family) error {
 }
 
 // beginReady is begin for the priorities, each of which has its own floor.
-func (o *order) beginReady(q QueueKey, c *Counters, after *parsedKey) {
-	for priority := Priorities - 1; priority >= 0; priority-- {
+func (o *order) beginReady(q record.QueueKey, c *record.Counters, after *record.Key) {
+	for priority := record.Priorities - 1; priority >= 0; priority-- {
 		behind := len(o.place) > 0 && priority > after.Priority
 		if c.Ready[priority] == 0 || behind {
 			continue
 		}
 		r := keyRange{
-			lower: slices.Clone(appendPendingKey(o.view.start(), q, priority, PendingKey{Seq: c.ReadyFloor[priority]})),
-			upper: upperBound(appendPriority(o.view.start(), q, priority)),
+			lower: slices.Clone(record.AppendPendingKey(o.view.start(), q, priority, record.PendingKey{Seq: c.ReadyFloor[priority]})),
+			upper: record.UpperBound(record.AppendPriority(o.view.start(), q, priority)),
 			left:  c.Ready[priority],
 		}
 		if priority == after.Priority {
@@ -144,23 +146,6 @@ func (o *order) cut(r *keyRange) {
 	if bytes.Compare(r.lower, r.upper) >= 0 {
 		// The floor has risen over the place meanwhile.
 		r.left = 0
-	}
-}
-
-// timed is the figure of a family that is no priority, and its lower bound if it is
-// ordered by time.
-func (c *Counters) timed(f family) (count, floorMs int64) {
-	switch f {
-	case familyDelayed:
-		return c.Delayed, c.DelayedFloorMs
-	case familyDead:
-		return c.Dead, c.DeadFloorMs
-	case familyDone:
-		return c.Done, c.DoneFloorMs
-	case familyInProgress:
-		return c.InProgress, 0
-	default:
-		panic(fmt.Sprintf("store: family %d has no single figure", f))
 	}
 }
 
@@ -207,15 +192,15 @@ func (o *order) step(r *keyRange) (found bool, err error) {
 		return false, nil // leave tells an error of the iterator
 	}
 	// The bounds say what is before the place.
-	if err := o.key.parsePlace(string(o.it.Key()[o.prefix:])); err != nil {
+	if err := o.key.ParsePlace(string(o.it.Key()[o.prefix:])); err != nil {
 		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
 	}
-	if o.key.Family == familyDead {
+	if o.key.Family == record.FamilyDead {
 		value, err := o.it.ValueAndErr()
 		if err != nil {
 			return false, fmt.Errorf("list: %w", err)
 		}
-		o.ended, _ = parseEnded(value) // Check names one that is damaged
+		o.ended, _ = record.ParseEnded(value) // Check names one that is damaged
 	}
 	if r.left > 0 {
 		r.left--

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -34,16 +35,16 @@ func flushed(t *testing.T, s *Store) (keys, deletions uint64) {
 // order of its queue, each step in a batch of its own.
 func TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	sp, q, id := s.Span(0), QueueKey{"c", "t"}, wire.TaskID{1}
+	sp, q, id := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}, wire.TaskID{1}
 	before, _ := flushed(t, s)
-	pending, timed := PendingKey{Seq: 1, ID: id}, TimedKey{AtMs: 1, ID: id}
+	pending, timed := record.PendingKey{Seq: 1, ID: id}, record.TimedKey{AtMs: 1, ID: id}
 	for range 2 { // the same keys once more
 		for _, step := range []func(*Batch){
 			func(b *Batch) { b.PutDelayed(q, timed) },
 			func(b *Batch) { b.DeleteDelayed(q, timed); b.PutPending(q, 0, pending, 1) },
 			func(b *Batch) { b.DeletePending(q, 0, pending); b.PutLease(q, id, fullLease()) },
-			func(b *Batch) { b.DeleteLease(q, id, true); b.PutDead(q, timed, Ended{}) },
-			func(b *Batch) { b.DeleteDead(q, timed); b.PutDone(q, timed, Ended{}) },
+			func(b *Batch) { b.DeleteLease(q, id, true); b.PutDead(q, timed, record.Ended{}) },
+			func(b *Batch) { b.DeleteDead(q, timed); b.PutDone(q, timed, record.Ended{}) },
 			func(b *Batch) { b.DeleteDone(q, timed) },
 		} {
 			step(sp.Batch())
@@ -58,7 +59,7 @@ func TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush(t *testing.T) {
 // TestALeaseThatWasPutAgainIsDeletedWhole is the way of a task with a heartbeat.
 func TestALeaseThatWasPutAgainIsDeletedWhole(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	sp, q, id := s.Span(0), QueueKey{"c", "t"}, wire.TaskID{1}
+	sp, q, id := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}, wire.TaskID{1}
 	for range 2 {
 		sp.Batch().PutLease(q, id, fullLease())
 		apply(t, sp)
@@ -78,7 +79,7 @@ func TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess(t *testing.T) {
 	s := openIn(t, vfs.NewMem(), func(o *Options) {
 		o.Fatal = func(err error) { ended = err.Error(); panic(ended) }
 	})
-	sp, q, id := s.Span(0), QueueKey{"c", "t"}, wire.TaskID{1}
+	sp, q, id := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}, wire.TaskID{1}
 	sp.Batch().PutLease(q, id, fullLease())
 	apply(t, sp)
 	sp.Batch().PutLease(q, id, fullLease())
@@ -88,7 +89,7 @@ func TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess(t *testing.T) {
 	flushed(t, s)
 	func() {
 		defer func() { _ = recover() }()
-		sp.Batch().PutMarks(Marks{Seq: 1})
+		sp.Batch().PutMarks(record.Marks{Seq: 1})
 		_, _ = sp.Apply()
 	}()
 	if want := `lease of task 01000000-0000-0000-0000-000000000000 in queue "c" of tenant "t" was set more than once`; !strings.Contains(ended, want) {

@@ -1,6 +1,9 @@
 package store
 
-import "codeq/wire"
+import (
+	"codeq/record"
+	"codeq/wire"
+)
 
 // presence says what the open batch knows about one value.
 type presence int8
@@ -19,12 +22,12 @@ type extent struct {
 }
 
 type overlayKey struct {
-	family family
+	family record.Family
 	id     wire.TaskID
 }
 
 type idempotencyName struct {
-	queue QueueKey
+	queue record.QueueKey
 	key   string
 }
 
@@ -33,7 +36,7 @@ type idempotencyName struct {
 // granted in one round is read back at once; other values are kept as bytes.
 // Memory is reused from round to round.
 type overlay struct {
-	records  []TaskRecord
+	records  []record.Task
 	recordAt map[wire.TaskID]int // index into records, goneRecord once deleted
 	values   map[overlayKey]extent
 	keys     map[idempotencyName]idempotencyValue
@@ -73,7 +76,7 @@ func (o *overlay) reset() {
 	clear(o.keys)
 }
 
-func (o *overlay) putRecord(r *TaskRecord) {
+func (o *overlay) putRecord(r *record.Task) {
 	at, known := o.recordAt[r.ID]
 	if known && at != goneRecord {
 		o.records[at] = *r
@@ -84,7 +87,7 @@ func (o *overlay) putRecord(r *TaskRecord) {
 }
 
 // record is a private copy of the open batch's version.
-func (o *overlay) record(id wire.TaskID) (*TaskRecord, presence) {
+func (o *overlay) record(id wire.TaskID) (*record.Task, presence) {
 	at, known := o.recordAt[id]
 	switch {
 	case !known:
@@ -96,18 +99,18 @@ func (o *overlay) record(id wire.TaskID) (*TaskRecord, presence) {
 	return &r, written
 }
 
-func (o *overlay) putValue(f family, id wire.TaskID, value []byte) {
+func (o *overlay) putValue(f record.Family, id wire.TaskID, value []byte) {
 	from := len(o.bytes)
 	o.bytes = append(o.bytes, value...)
 	o.values[overlayKey{f, id}] = extent{state: written, from: from, to: len(o.bytes)}
 }
 
-func (o *overlay) dropValue(f family, id wire.TaskID) {
+func (o *overlay) dropValue(f record.Family, id wire.TaskID) {
 	o.values[overlayKey{f, id}] = extent{state: deleted}
 }
 
 // value is valid until the next write to the overlay.
-func (o *overlay) value(f family, id wire.TaskID) ([]byte, presence) {
+func (o *overlay) value(f record.Family, id wire.TaskID) ([]byte, presence) {
 	e := o.values[overlayKey{f, id}]
 	return o.bytes[e.from:e.to], e.state
 }

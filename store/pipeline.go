@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/record"
 )
 
 // ErrClosed is what waits and barriers return once the store is closed.
@@ -97,7 +99,7 @@ func (s *Store) Barrier() error {
 	if err := s.endedBy(); err != nil {
 		return err
 	}
-	var target [MaxShards]uint64
+	var target [record.MaxShards]uint64
 	var commits uint64
 	for i, sp := range s.spans {
 		target[i] = sp.applied.Load()
@@ -123,8 +125,8 @@ func (s *Store) Barrier() error {
 }
 
 // publish is called with the barrier held.
-func (s *Store) publish(target *[MaxShards]uint64) {
-	var moved [MaxShards]bool
+func (s *Store) publish(target *[record.MaxShards]uint64) {
+	var moved [record.MaxShards]bool
 	for i, sp := range s.spans {
 		moved[i] = target[i] > sp.synced.Load()
 		sp.synced.Store(target[i])

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -22,7 +23,7 @@ func TestABarrierIsWhatMakesABatchDurable(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
 	id := wire.TaskID{1}
-	s.Span(0).Batch().PutTask(&TaskRecord{ID: id, Command: "c"})
+	s.Span(0).Batch().PutTask(&record.Task{ID: id, Command: "c"})
 	apply(t, s.Span(0))
 	before := fs.CrashClone(vfs.CrashCloneCfg{})
 	if s.Submitted(0) != 1 || s.Synced(0) != 0 {
@@ -48,7 +49,7 @@ func TestABatchIsNeverTorn(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := byte(1); i <= 20; i++ {
 		s.Span(0).Batch().PutPayload(wire.TaskID{i}, make([]byte, 3000))
-		s.Span(0).Batch().PutTask(&TaskRecord{ID: wire.TaskID{i}, Command: "c", PayloadBytes: 3000})
+		s.Span(0).Batch().PutTask(&record.Task{ID: wire.TaskID{i}, Command: "c", PayloadBytes: 3000})
 		apply(t, s.Span(0))
 		if i == 10 {
 			barrier(t, s)
@@ -71,7 +72,7 @@ func TestABatchIsNeverTorn(t *testing.T) {
 func TestABarrierDoesNotCoverABatchUnderWay(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
-	sp.Batch().PutMarks(Marks{Seq: 1})
+	sp.Batch().PutMarks(record.Marks{Seq: 1})
 	apply(t, sp)
 	sp.submitted.Add(1) // as Apply does before it commits
 	barrier(t, s)
@@ -96,7 +97,7 @@ func TestWaitingEndsWithTheBarrierTheContextOrTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Span(0).Batch().PutMarks(Marks{Seq: 1})
+		s.Span(0).Batch().PutMarks(record.Marks{Seq: 1})
 		apply(t, s.Span(0))
 		waits := func(ctx context.Context) (ended *atomic.Bool, err *error) {
 			ended, err = new(atomic.Bool), new(error)
@@ -123,7 +124,7 @@ func TestWaitingEndsWithTheBarrierTheContextOrTheStore(t *testing.T) {
 		if !first.Load() || *firstErr != nil {
 			t.Errorf("after the barrier: %v, %v", first.Load(), *firstErr)
 		}
-		s.Span(0).Batch().PutMarks(Marks{Seq: 2})
+		s.Span(0).Batch().PutMarks(record.Marks{Seq: 2})
 		apply(t, s.Span(0))
 		third, thirdErr := waits(context.Background())
 		closeStore(t, s)
@@ -146,7 +147,7 @@ func TestSyncedIsToldInOrderAndOnlyOfShardsThatMoved(t *testing.T) {
 		}
 	})
 	mark := func(shard int) {
-		s.Span(shard).Batch().PutMarks(Marks{Seq: 1})
+		s.Span(shard).Batch().PutMarks(record.Marks{Seq: 1})
 		apply(t, s.Span(shard))
 	}
 	barrier(t, s)
@@ -178,7 +179,7 @@ func TestManyShardsAndBarriersKeepTheOrder(t *testing.T) {
 	for shard := range last {
 		running.Go(func() {
 			for range 100 {
-				s.Span(shard).Batch().PutMarks(Marks{Seq: 1})
+				s.Span(shard).Batch().PutMarks(record.Marks{Seq: 1})
 				apply(t, s.Span(shard))
 				if err := s.WaitDurable(context.Background(), shard); err != nil {
 					t.Error(err)
@@ -206,7 +207,7 @@ func TestTheSyncerStopsAndStartsAnyNumberOfTimes(t *testing.T) {
 		s.StopSyncer()
 		for n := uint64(1); n <= 20; n++ {
 			s.StartSyncer()
-			s.Span(0).Batch().PutMarks(Marks{Seq: n})
+			s.Span(0).Batch().PutMarks(record.Marks{Seq: n})
 			apply(t, s.Span(0))
 			synctest.Wait()
 			if s.Synced(0) != n {
@@ -215,7 +216,7 @@ func TestTheSyncerStopsAndStartsAnyNumberOfTimes(t *testing.T) {
 			s.StopSyncer()
 			s.StopSyncer()
 		}
-		s.Span(0).Batch().PutMarks(Marks{})
+		s.Span(0).Batch().PutMarks(record.Marks{})
 		apply(t, s.Span(0))
 		synctest.Wait()
 		if s.Synced(0) != 20 {
@@ -287,7 +288,7 @@ func mustHaveFailed(t *testing.T, s *Store, fatal *atomic.Pointer[error], words 
 
 func TestAFailingSyncEndsTheProcessAndPublishesNothing(t *testing.T) {
 	s, fail, fatal := doomed(t, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo)
-	s.Span(0).Batch().PutMarks(Marks{Seq: 1})
+	s.Span(0).Batch().PutMarks(record.Marks{Seq: 1})
 	apply(t, s.Span(0))
 	fail.Store(true)
 	inGoroutine(func() { _ = s.Barrier() })
@@ -298,7 +299,7 @@ func TestAFailingSyncEndsTheProcessAndPublishesNothing(t *testing.T) {
 func TestAFailingWriteOfTheLogEndsTheProcess(t *testing.T) {
 	s, fail, fatal := doomed(t, errorfs.OpFileWrite)
 	fail.Store(true)
-	s.Span(0).Batch().PutMarks(Marks{Seq: 1})
+	s.Span(0).Batch().PutMarks(record.Marks{Seq: 1})
 	inGoroutine(func() {
 		_, _ = s.Span(0).Apply()
 		_ = s.Barrier()
@@ -363,7 +364,7 @@ func TestASyncThatHangsForTenSecondsEndsTheProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Span(0).Batch().PutMarks(Marks{Seq: 1})
+		s.Span(0).Batch().PutMarks(record.Marks{Seq: 1})
 		apply(t, s.Span(0))
 		fs.hang.Store(true)
 		began := time.Now()

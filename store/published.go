@@ -1,6 +1,10 @@
 package store
 
-import "sync"
+import (
+	"sync"
+
+	"codeq/record"
+)
 
 // published are the counters of a span as they are in the database, in memory
 // for readers on other goroutines. Counters are written again with every batch,
@@ -12,7 +16,7 @@ import "sync"
 // says so, as if it had been read there.
 type published struct {
 	mu       sync.RWMutex
-	counters map[QueueKey]Counters
+	counters map[record.QueueKey]record.Counters
 }
 
 // set takes over what a batch wrote; figures of zero are those of a queue that
@@ -33,20 +37,20 @@ func (p *published) set(written []QueueState) {
 // replace takes over what was loaded.
 func (p *published) replace(queues []QueueState) {
 	p.mu.Lock()
-	p.counters = make(map[QueueKey]Counters, len(queues))
+	p.counters = make(map[record.QueueKey]record.Counters, len(queues))
 	p.mu.Unlock()
 	p.set(queues)
 }
 
 // of are the counters of one queue, zeros if it has none.
-func (p *published) of(q QueueKey) Counters {
+func (p *published) of(q record.QueueKey) record.Counters {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.counters[q]
 }
 
 // all are copies of the counters that somebody wants, in no order.
-func (p *published) all(wanted func(q QueueKey, c *Counters) bool) []QueueState {
+func (p *published) all(wanted func(q record.QueueKey, c *record.Counters) bool) []QueueState {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	list := make([]QueueState, 0, len(p.counters))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -69,7 +70,7 @@ func readTask(v *view, tenant string, id wire.TaskID) (*wire.Task, error) {
 }
 
 // readRecord is the record of a task, nil if it is unknown or another tenant's.
-func readRecord(v *view, tenant string, id wire.TaskID) (*TaskRecord, error) {
+func readRecord(v *view, tenant string, id wire.TaskID) (*record.Task, error) {
 	r, err := v.task(id)
 	if err != nil || r == nil || r.Tenant != tenant {
 		return nil, err
@@ -78,14 +79,14 @@ func readRecord(v *view, tenant string, id wire.TaskID) (*TaskRecord, error) {
 }
 
 // joinTask adds to a record what is kept beside it.
-func joinTask(v *view, r *TaskRecord) (*wire.Task, error) {
+func joinTask(v *view, r *record.Task) (*wire.Task, error) {
 	id := r.ID
 	payload, err := v.payloadOf(r)
 	if err != nil {
 		return nil, err
 	}
 	if payload == nil {
-		key := appendIDKey(v.start(), familyPayload, id)
+		key := record.AppendIDKey(v.start(), record.FamilyPayload, id)
 		return nil, &DamagedError{Key: append([]byte(nil), key...), Err: errMissing}
 	}
 	history, err := v.history(id)
@@ -109,7 +110,7 @@ func joinTask(v *view, r *TaskRecord) (*wire.Task, error) {
 
 // workerOf is who had a task when it ended. Whoever has one that goes on is in its
 // lease.
-func workerOf(r *TaskRecord) string {
+func workerOf(r *record.Task) string {
 	if r.Status.Terminal() {
 		return r.LastWorkerID
 	}
@@ -117,7 +118,7 @@ func workerOf(r *TaskRecord) string {
 }
 
 // taskOf is what the record alone says.
-func taskOf(r *TaskRecord) *wire.Task {
+func taskOf(r *record.Task) *wire.Task {
 	t := &wire.Task{
 		ID:          r.ID,
 		Command:     r.Command,
@@ -148,7 +149,7 @@ func taskOf(r *TaskRecord) *wire.Task {
 
 // joinLease adds what a grant decided: it does not rewrite the record. When the lease
 // and the run end only the shard knows: the stored ends are not those.
-func joinLease(t *wire.Task, l *Lease) {
+func joinLease(t *wire.Task, l *record.Lease) {
 	t.Status = wire.StatusInProgress
 	t.Location = wire.LocationInProgress
 	t.VisibleAtMs = 0

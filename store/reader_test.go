@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -24,7 +25,7 @@ func readTaskOf(t *testing.T, s *Store, id wire.TaskID) *wire.Task {
 func TestATaskIsReadWithAllThatIsKeptOfIt(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	p := plantIn(s, 1)
-	g := p.garden(t, QueueKey{"c", "t"})
+	g := p.garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	line := wire.HistoryLine{Delivery: 1, Cause: "LEASE_EXPIRED"}
 	s.Span(1).Batch().AddHistory(g.pending.ID, line)
 	apply(t, s.Span(1))
@@ -41,7 +42,7 @@ func TestATaskIsReadWithAllThatIsKeptOfIt(t *testing.T) {
 
 func TestALeaseIsJoinedWithItsRecord(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	got := readTaskOf(t, s, g.leased.ID)
 	if got.Status != wire.StatusInProgress || got.Location != wire.LocationInProgress || got.WorkerID != "w1" ||
 		got.LeaseUntilMs != 0 || got.Deliveries != 1 || got.UpdatedAtMs != g.lease.GrantedAtMs {
@@ -51,9 +52,9 @@ func TestALeaseIsJoinedWithItsRecord(t *testing.T) {
 
 func TestOnlyADelayedTaskHasATimeToBeVisible(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	for _, c := range []struct {
-		record *TaskRecord
+		record *record.Task
 		want   int64
 	}{{g.pending, 0}, {g.leased, 0}, {g.delayed, g.delayed.DueAtMs}, {g.dead, 0}, {g.done, 0}} {
 		if got := readTaskOf(t, s, c.record.ID); got.VisibleAtMs != c.want {
@@ -64,7 +65,7 @@ func TestOnlyADelayedTaskHasATimeToBeVisible(t *testing.T) {
 
 func TestAResultIsReadWithItsTaskAndExactBytes(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	task, r, err := s.ReadResult("t", g.done.ID)
 	if err != nil || task.Status != wire.StatusCompleted || string(r.Result) != `{"v": 1e400}` {
 		t.Errorf("got %+v, %+v, %v", task, r, err)
@@ -77,7 +78,7 @@ func TestAResultIsReadWithItsTaskAndExactBytes(t *testing.T) {
 
 func TestAnotherTenantsTaskIsUnknown(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	for tenant, id := range map[string]wire.TaskID{"other": g.done.ID, "": g.done.ID, "t": {9}} {
 		task, err := s.ReadTask(tenant, id)
 		if task != nil || err != nil {
@@ -92,27 +93,27 @@ func TestAnotherTenantsTaskIsUnknown(t *testing.T) {
 
 func TestADamagedValueIsAnErrorForItsReader(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	q := QueueKey{"c", "t"}
+	q := record.QueueKey{Command: "c", Tenant: "t"}
 	g := plantIn(s, 0).garden(t, q)
 	read := func(id wire.TaskID) error {
 		_, _, err := s.ReadResult("t", id)
 		return err
 	}
 	for name, c := range map[string]struct {
-		key parsedKey
+		key record.Key
 		id  wire.TaskID
 	}{
-		"record":  {parsedKey{Family: familyTask, ID: g.k.ID}, g.k.ID},
-		"result":  {parsedKey{Family: familyResult, ID: g.done.ID}, g.done.ID},
-		"history": {parsedKey{Family: familyHistory, ID: g.dead.ID}, g.dead.ID},
-		"lease":   {parsedKey{Family: familyInProgress, Queue: q, ID: g.leased.ID}, g.leased.ID},
+		"record":  {record.Key{Family: record.FamilyTask, ID: g.k.ID}, g.k.ID},
+		"result":  {record.Key{Family: record.FamilyResult, ID: g.done.ID}, g.done.ID},
+		"history": {record.Key{Family: record.FamilyHistory, ID: g.dead.ID}, g.dead.ID},
+		"lease":   {record.Key{Family: record.FamilyInProgress, Queue: q, ID: g.leased.ID}, g.leased.ID},
 	} {
 		tamper(t, s, spanKey(c.key), `{"`)
 		if err := read(c.id); !isDamaged(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	tamperDelete(t, s, spanKey(parsedKey{Family: familyPayload, ID: g.pending.ID}))
+	tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: g.pending.ID}))
 	if err := read(g.pending.ID); !isDamaged(err) {
 		t.Errorf("payload: got %v", err)
 	}
@@ -123,9 +124,9 @@ func TestFiguresAreSummedOverShards(t *testing.T) {
 	var oldest int64
 	for shard := range 2 {
 		p := plantIn(s, shard)
-		first := p.garden(t, QueueKey{"c", "t"})
-		p.garden(t, QueueKey{"b", "t"})
-		p.garden(t, QueueKey{"b", "other"})
+		first := p.garden(t, record.QueueKey{Command: "c", Tenant: "t"})
+		p.garden(t, record.QueueKey{Command: "b", Tenant: "t"})
+		p.garden(t, record.QueueKey{Command: "b", Tenant: "other"})
 		oldest = first.pending.CreatedAtMs + int64(first.pending.Seq)
 	}
 	got, err := s.ReadQueues("t")
@@ -146,10 +147,10 @@ func TestFiguresAreSummedOverShards(t *testing.T) {
 
 func TestTheOldestReadyTaskIsThatOfAnyPriority(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	sp, q := s.Span(0), QueueKey{"c", "t"}
-	c := Counters{}
+	sp, q := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}
+	c := record.Counters{}
 	for priority, readyAtMs := range []int64{500, 300, 400} {
-		sp.Batch().PutPending(q, priority, PendingKey{Seq: 7, ID: wire.TaskID{1}}, readyAtMs)
+		sp.Batch().PutPending(q, priority, record.PendingKey{Seq: 7, ID: wire.TaskID{1}}, readyAtMs)
 		c.Ready[priority], c.ReadyFloor[priority] = 1, 5
 	}
 	sp.Batch().PutCounters(q, &c)
@@ -167,7 +168,7 @@ func TestAReaderAnswersOnlyWhenWhatItReadIsDurable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+		g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 		var answered atomic.Bool
 		go func() {
 			task, err := s.ReadTask("t", g.pending.ID)

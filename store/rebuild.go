@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/record"
 )
 
 // RebuildCounters counts the index keys of every queue and writes the counters
@@ -53,9 +55,9 @@ func (a *audit) writeCounters(batch *pebble.Batch, q *queueFacts) error {
 	if q.counted.IsZero() {
 		return batch.Delete(a.countersKey(q.key), nil)
 	}
-	return batch.Set(a.countersKey(q.key), appendCounters(nil, &q.counted), nil)
+	return batch.Set(a.countersKey(q.key), record.AppendCounters(nil, &q.counted), nil)
 }
 
-func (a *audit) countersKey(q QueueKey) []byte {
-	return appendCountersKey(append([]byte(nil), a.prefix...), q)
+func (a *audit) countersKey(q record.QueueKey) []byte {
+	return record.AppendCountersKey(append([]byte(nil), a.prefix...), q)
 }

@@ -3,19 +3,26 @@ package store
 import (
 	"fmt"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
 // QueueState is one queue of a shard as recovery finds it.
 type QueueState struct {
-	Key      QueueKey
-	Counters Counters
+	Key      record.QueueKey
+	Counters record.Counters
+}
+
+// LeasedTask is an in-progress task as recovery finds it.
+type LeasedTask struct {
+	Task  record.Task
+	Lease record.Lease
 }
 
 // Recovered is what a shard needs to start: marks, queues and the tasks in
 // progress. Everything that only waits stays in the database.
 type Recovered struct {
-	Marks Marks
+	Marks record.Marks
 	// Queues and Leased are in the order of their keys.
 	Queues []QueueState
 	Leased []LeasedTask
@@ -55,8 +62,8 @@ func (sp *Span) Load() (*Recovered, error) {
 }
 
 func (sp *Span) loadMarks(r *Recovered) error {
-	key := append(sp.view.start(), wordMarks...)
-	_, err := sp.view.get(key, func(value []byte) error { return parseMarks(value, &r.Marks) })
+	key := append(sp.view.start(), record.WordMarks...)
+	_, err := sp.view.get(key, func(value []byte) error { return record.ParseMarks(value, &r.Marks) })
 	if !isDamaged(err) {
 		return err
 	}
@@ -73,16 +80,16 @@ func (sp *Span) loadMarks(r *Recovered) error {
 // recountMarks finds marks that are high enough by reading every record and
 // every pending key. Only a damaged value of the marks costs that. The number
 // of the last event is in no other key; events begin at 1 again.
-func (sp *Span) recountMarks() (Marks, error) {
-	var m Marks
+func (sp *Span) recountMarks() (record.Marks, error) {
+	var m record.Marks
 	err := sp.view.scanPrefix(sp.prefix, func(key, value []byte) (bool, error) {
-		p, err := parseKey(key)
+		p, err := record.ParseKey(key)
 		if err != nil {
 			return true, nil // Check names it
 		}
 		m.Seq = max(m.Seq, p.Seq)
-		var task TaskRecord
-		if p.Family != familyTask || parseTaskRecord(value, &task) != nil {
+		var task record.Task
+		if p.Family != record.FamilyTask || record.ParseTask(p.ID, value, &task) != nil {
 			return true, nil // a damaged record is set aside when somebody needs it
 		}
 		m.Seq = max(m.Seq, task.Seq)
@@ -94,15 +101,15 @@ func (sp *Span) recountMarks() (Marks, error) {
 
 func (sp *Span) loadQueues(r *Recovered) error {
 	var damaged [][]byte
-	prefix := append(sp.view.start(), wordCounters...)
+	prefix := append(sp.view.start(), record.WordCounters...)
 	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		p, err := parseKey(key)
+		p, err := record.ParseKey(key)
 		if err != nil {
 			damaged = append(damaged, append([]byte(nil), key...))
 			return true, nil
 		}
 		state := QueueState{Key: p.Queue}
-		if parseCounters(value, &state.Counters) != nil {
+		if record.ParseCounters(value, &state.Counters) != nil {
 			damaged = append(damaged, append([]byte(nil), key...))
 		}
 		r.Queues = append(r.Queues, state)
@@ -124,7 +131,7 @@ func (sp *Span) repairCounters(r *Recovered, key []byte) error {
 	if err := sp.setAside(key); err != nil {
 		return err
 	}
-	p, err := parseKey(key)
+	p, err := record.ParseKey(key)
 	if err != nil {
 		return nil // no queue has such a key
 	}
@@ -142,56 +149,16 @@ func (sp *Span) repairCounters(r *Recovered, key []byte) error {
 }
 
 // recount counts the keys of one queue.
-func (sp *Span) recount(q QueueKey) (Counters, error) {
-	var c Counters
-	prefix := appendNames(append(sp.view.start(), wordQueue...), q)
+func (sp *Span) recount(q record.QueueKey) (record.Counters, error) {
+	var c record.Counters
+	prefix := record.AppendNames(append(sp.view.start(), record.WordQueue...), q)
 	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		if p, err := parseKey(key); err == nil {
-			c.count(&p, value)
+		if p, err := record.ParseKey(key); err == nil {
+			c.Count(&p, value)
 		}
 		return true, nil
 	})
 	return c, err
-}
-
-// count adds one entry of the queue's orders. Keys come in order, so the first
-// of each kind is its floor.
-func (c *Counters) count(p *parsedKey, value []byte) {
-	switch p.Family {
-	case familyPending:
-		if c.Ready[p.Priority] == 0 {
-			c.ReadyFloor[p.Priority] = p.Seq
-			// Of a damaged one the time stays unknown.
-			c.ReadySinceMs[p.Priority], _ = parseReadyAt(value)
-		}
-		c.Ready[p.Priority]++
-	case familyInProgress:
-		if c.InProgress == 0 {
-			c.LeaseFloor = RankOf(p.ID)
-		}
-		c.InProgress++
-	case familyDelayed:
-		countTimed(&c.Delayed, &c.DelayedFloorMs, p.AtMs)
-	case familyExpiring:
-		countTimed(&c.Expiring, &c.ExpiringFloorMs, p.AtMs)
-	case familyDead:
-		countTimed(&c.Dead, &c.DeadFloorMs, p.AtMs)
-		ended, _ := parseEnded(value) // Check names one that is damaged
-		if ended.Cause == wire.DeadFailed {
-			countTimed(&c.DeadBy[wire.DeadFailed], &c.FailedFloorMs, p.AtMs)
-		} else {
-			c.DeadBy[ended.Cause]++
-		}
-	case familyDone:
-		countTimed(&c.Done, &c.DoneFloorMs, p.AtMs)
-	}
-}
-
-func countTimed(n, floorMs *int64, atMs int64) {
-	if *n == 0 {
-		*floorMs = atMs
-	}
-	*n++
 }
 
 // rawLease is an in-progress entry before its value is decoded.
@@ -204,7 +171,7 @@ func (sp *Span) loadLeases(r *Recovered, state *QueueState) error {
 	var entries []rawLease
 	// As many as there are: what is behind the last one are deleted keys.
 	c := &state.Counters
-	err := sp.scanLeases(state.Key, c.LeaseFloor, int(c.InProgress), func(p *parsedKey, value []byte) {
+	err := sp.scanLeases(state.Key, c.LeaseFloor, int(c.InProgress), func(p *record.Key, value []byte) {
 		entries = append(entries, rawLease{p.ID, append([]byte(nil), value...)})
 	})
 	if err != nil {
@@ -233,15 +200,15 @@ func (sp *Span) loadLeases(r *Recovered, state *QueueState) error {
 // readableLease decodes a lease. In place of one that is damaged it writes a
 // lease that has lapsed, so that the task is tried again instead of being
 // lost between pending and in progress.
-func (sp *Span) readableLease(q QueueKey, entry rawLease, task *TaskRecord) (*Lease, error) {
-	var l Lease
-	if parseLease(entry.value, &l) == nil {
+func (sp *Span) readableLease(q record.QueueKey, entry rawLease, task *record.Task) (*record.Lease, error) {
+	var l record.Lease
+	if record.ParseLease(entry.value, &l) == nil {
 		return &l, nil
 	}
-	if err := sp.setAside(appendLeaseKey(sp.view.start(), q, entry.id)); err != nil {
+	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), q, entry.id)); err != nil {
 		return nil, err
 	}
-	l = Lease{Delivery: task.Deliveries + 1}
+	l = record.Lease{Delivery: task.Deliveries + 1}
 	sp.batch.PutLease(q, entry.id, &l)
 	return &l, nil
 }
@@ -249,7 +216,7 @@ func (sp *Span) readableLease(q QueueKey, entry rawLease, task *TaskRecord) (*Le
 // setLeaseAside takes a task out whose record is missing or damaged: its
 // lease, whatever else is kept of it, and the idempotency keys that name it.
 func (sp *Span) setLeaseAside(state *QueueState, id wire.TaskID) error {
-	if err := sp.setAside(appendLeaseKey(sp.view.start(), state.Key, id)); err != nil {
+	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), state.Key, id)); err != nil {
 		return err
 	}
 	if err := sp.SetAside(id); err != nil {
@@ -263,9 +230,9 @@ func (sp *Span) setLeaseAside(state *QueueState, id wire.TaskID) error {
 	return nil
 }
 
-func (sp *Span) setKeysAside(q QueueKey, id wire.TaskID) error {
+func (sp *Span) setKeysAside(q record.QueueKey, id wire.TaskID) error {
 	var keys [][]byte
-	prefix := appendKeyPrefix(sp.view.start(), q)
+	prefix := record.AppendIdempotencyPrefix(sp.view.start(), q)
 	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
 		if string(value) == string(id[:]) {
 			keys = append(keys, append([]byte(nil), key...))
@@ -287,8 +254,8 @@ func (sp *Span) setKeysAside(q QueueKey, id wire.TaskID) error {
 // bad/, in the open batch, because its record cannot be decoded. The index
 // entry that led there, and the counters, are the caller's to correct.
 func (sp *Span) SetAside(id wire.TaskID) error {
-	for f := range idFamilies {
-		if err := sp.setAside(appendIDKey(sp.view.start(), family(f), id)); err != nil {
+	for f := range record.IDFamilies {
+		if err := sp.setAside(record.AppendIDKey(sp.view.start(), record.Family(f), id)); err != nil {
 			return err
 		}
 	}
@@ -309,10 +276,10 @@ func (sp *Span) setAside(key []byte) error {
 		return err
 	}
 	b := sp.batch
-	b.set(append(append(b.start(), wordBad...), key[len(sp.prefix):]...), value)
+	b.set(append(append(b.start(), record.WordBad...), key[len(sp.prefix):]...), value)
 	b.remove(append(b.start(), key[len(sp.prefix):]...))
 	sp.store.asideTotal.Add(1)
-	sp.store.options.Log.Error().Int("shard", sp.shard).Str("what", nameForLog(key)).
+	sp.store.options.Log.Error().Int("shard", sp.shard).Str("what", record.NameForLog(key)).
 		Int("bytes", len(value)).Msg("unreadable value set aside")
 	return nil
 }

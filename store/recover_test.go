@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -38,14 +39,14 @@ func tamperDelete(t *testing.T, s *Store, key []byte) {
 	}
 }
 
-func spanKey(p parsedKey) []byte { return rebuild(&p) }
+func spanKey(p record.Key) []byte { return p.AppendTo(nil) }
 
 func TestLoadFindsMarksQueuesAndTasksInProgress(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	p := plantIn(s, 1)
-	a := p.garden(t, QueueKey{"b", "t2"})
-	b := p.garden(t, QueueKey{"a", "t/1"})
-	bareIn(s, 0).garden(t, QueueKey{"other", "shard"})
+	a := p.garden(t, record.QueueKey{Command: "b", Tenant: "t2"})
+	b := p.garden(t, record.QueueKey{Command: "a", Tenant: "t/1"})
+	bareIn(s, 0).garden(t, record.QueueKey{Command: "other", Tenant: "shard"})
 	r := load(t, s.Span(1))
 	want := &Recovered{
 		Marks:  p.marks,
@@ -71,9 +72,9 @@ func TestLoadOfAnEmptySpanIsEmpty(t *testing.T) {
 // still where it was.
 func TestLoadDoesNotReadWhatWaits(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
-	for _, r := range []*TaskRecord{g.pending, g.delayed, g.dead, g.done} {
-		tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: r.ID}), "damaged")
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
+	for _, r := range []*record.Task{g.pending, g.delayed, g.dead, g.done} {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: r.ID}), "damaged")
 	}
 	if r := load(t, s.Span(0)); r.SetAside != 0 || len(r.Leased) != 1 {
 		t.Errorf("got %+v", r)
@@ -85,34 +86,34 @@ func TestLoadDoesNotReadWhatWaits(t *testing.T) {
 }
 
 func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
-	q := QueueKey{"c", "t"}
+	q := record.QueueKey{Command: "c", Tenant: "t"}
 	for name, c := range map[string]struct {
 		change   func(t *testing.T, s *Store, g garden)
 		setAside int64
 		leased   int
 	}{
 		"record in progress damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: g.leased.ID}), "{")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), "{")
 		}, 4, 0}, // record, payload, lease, idempotency key
 		"record of no command": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: g.leased.ID}), `{"t":"t"}`)
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), `{"t":"t"}`)
 		}, 4, 0},
 		"record in progress missing": {func(t *testing.T, s *Store, g garden) {
-			tamperDelete(t, s, spanKey(parsedKey{Family: familyTask, ID: g.leased.ID}))
+			tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}))
 		}, 3, 0},
 		"lease damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: q, ID: g.leased.ID}), "\x00\x00")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: q, ID: g.leased.ID}), "\x00\x00")
 		}, 1, 1},
 		"counters damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: q}), "")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: q}), "")
 		}, 1, 1},
 		"marks damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyMarks}), "[]")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "[]")
 		}, 1, 1},
 		"all of it damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(parsedKey{Family: familyMarks}), "[]")
-			tamper(t, s, spanKey(parsedKey{Family: familyCounters, Queue: q}), "")
-			tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: g.leased.ID}), "{")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "[]")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: q}), "")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), "{")
 		}, 6, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,10 +150,10 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 
 func TestADamagedLeaseBecomesALapsedOne(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
-	tamper(t, s, spanKey(parsedKey{Family: familyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
+	tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
 	r := load(t, s.Span(0))
-	want := LeasedTask{*g.leased, Lease{Delivery: g.leased.Deliveries + 1}}
+	want := LeasedTask{*g.leased, record.Lease{Delivery: g.leased.Deliveries + 1}}
 	if len(r.Leased) != 1 || r.Leased[0] != want {
 		t.Errorf("got %+v", r.Leased)
 	}
@@ -160,9 +161,9 @@ func TestADamagedLeaseBecomesALapsedOne(t *testing.T) {
 
 func TestASetAsideTaskIsKeptUnderBad(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	sp := s.Span(0)
-	tamper(t, s, spanKey(parsedKey{Family: familyTask, ID: g.done.ID}), "damaged")
+	tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.done.ID}), "damaged")
 	if err := sp.SetAside(g.done.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +178,8 @@ func TestASetAsideTaskIsKeptUnderBad(t *testing.T) {
 	}
 	v := view{reader: s.db}
 	var kept []string
-	err := v.scanPrefix(append(appendSpan(nil, 0), wordBad...), func(key, value []byte) (bool, error) {
-		kept = append(kept, fmt.Sprintf("%s=%s", key[spanPrefixBytes:spanPrefixBytes+7], value))
+	err := v.scanPrefix(append(record.AppendSpan(nil, 0), record.WordBad...), func(key, value []byte) (bool, error) {
+		kept = append(kept, fmt.Sprintf("%s=%s", key[spanBytes:spanBytes+7], value))
 		return true, nil
 	})
 	if err != nil || len(kept) != 3 || kept[2] != "bad/tas=damaged" {
@@ -190,7 +191,7 @@ func TestADamagedHistoryIsBegunAnew(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
 	id := wire.TaskID{1}
-	tamper(t, s, spanKey(parsedKey{Family: familyHistory, ID: id}), "damaged")
+	tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: id}), "damaged")
 	sp.Batch().AddHistory(id, wire.HistoryLine{Delivery: 5})
 	apply(t, sp)
 	if lines, err := sp.history(id); err != nil || len(lines) != 1 || s.SetAsideTotal() != 1 {

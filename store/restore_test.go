@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/record"
 )
 
 // backUp unpacks a checkpoint of a store with a garden into a directory.
 func backUp(t *testing.T, fs vfs.FS, dir string) (s *Store, g garden) {
 	t.Helper()
 	s = openIn(t, vfs.NewMem())
-	g = plantIn(s, 0).garden(t, QueueKey{"c", "t"})
+	g = plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	barrier(t, s)
 	c, err := s.Checkpoint()
 	if err != nil {

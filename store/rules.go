@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -22,47 +23,33 @@ func (a *audit) judge() []Finding {
 	return a.findings
 }
 
-func (a *audit) idKey(f family, id wire.TaskID) []byte {
-	return appendIDKey(append([]byte(nil), a.prefix...), f, id)
-}
-
-// entryKey is the key that was parsed into p.
-func (a *audit) entryKey(p *parsedKey) []byte {
-	key := append([]byte(nil), a.prefix...)
-	switch p.Family {
-	case familyPending:
-		return appendPendingKey(key, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
-	case familyInProgress:
-		return appendLeaseKey(key, p.Queue, p.ID)
-	case familyIdempotency:
-		return appendIdempotencyKey(key, p.Queue, p.Name)
-	}
-	return appendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
+func (a *audit) idKey(f record.Family, id wire.TaskID) []byte {
+	return record.AppendIDKey(append([]byte(nil), a.prefix...), f, id)
 }
 
 // judgeOrphan names every key of a task that has no readable record.
 func (a *audit) judgeOrphan(t *facts) {
 	const sentence = "there is no record of the task"
 	for i := range t.entries {
-		a.find(findOrphan, a.entryKey(&t.entries[i]), sentence)
+		a.find(findOrphan, t.entries[i].AppendTo(nil), sentence)
 	}
 	for i := range t.names {
-		a.find(findOrphan, a.entryKey(&t.names[i]), sentence)
+		a.find(findOrphan, t.names[i].AppendTo(nil), sentence)
 	}
 	if t.payload != absentPayload {
-		a.find(findOrphan, a.idKey(familyPayload, t.id), sentence)
+		a.find(findOrphan, a.idKey(record.FamilyPayload, t.id), sentence)
 	}
 	if t.result != nil {
-		a.find(findOrphan, a.idKey(familyResult, t.id), sentence)
+		a.find(findOrphan, a.idKey(record.FamilyResult, t.id), sentence)
 	}
 	if t.history {
-		a.find(findOrphan, a.idKey(familyHistory, t.id), sentence)
+		a.find(findOrphan, a.idKey(record.FamilyHistory, t.id), sentence)
 	}
 }
 
 func (a *audit) judgeTask(t *facts) {
 	r := t.record
-	key := a.idKey(familyTask, t.id)
+	key := a.idKey(record.FamilyTask, t.id)
 	if home := wire.ShardOfTask(t.id, a.shards); home != a.shard {
 		a.find(findWrongShard, key, "the id belongs to shard %d", home)
 	}
@@ -110,20 +97,20 @@ func (a *audit) judgeResult(t *facts, key []byte) {
 // judgePlace wants exactly the one entry that the record (or a lease) says.
 func (a *audit) judgePlace(t *facts, key []byte) {
 	r := t.record
-	want := parsedKey{Shard: a.shard, Queue: r.Queue(), ID: t.id}
+	want := record.Key{Shard: a.shard, Queue: r.Queue(), ID: t.id}
 	terminal := false
 	switch r.Location {
 	case wire.LocationPending, wire.LocationInProgress:
-		want.Family, want.Priority, want.Seq = familyPending, r.Priority, r.Seq
+		want.Family, want.Priority, want.Seq = record.FamilyPending, r.Priority, r.Seq
 		if r.Location == wire.LocationInProgress || t.hasLease() {
-			want.Family, want.Priority, want.Seq = familyInProgress, 0, 0
+			want.Family, want.Priority, want.Seq = record.FamilyInProgress, 0, 0
 		}
 	case wire.LocationDelayed:
-		want.Family, want.AtMs = familyDelayed, r.DueAtMs
+		want.Family, want.AtMs = record.FamilyDelayed, r.DueAtMs
 	case wire.LocationDead:
-		want.Family, want.AtMs, terminal = familyDead, r.EndedAtMs, true
+		want.Family, want.AtMs, terminal = record.FamilyDead, r.EndedAtMs, true
 	case wire.LocationNone:
-		want.Family, want.AtMs, terminal = familyDone, r.EndedAtMs, true
+		want.Family, want.AtMs, terminal = record.FamilyDone, r.EndedAtMs, true
 	default:
 		a.find(findPlace, key, "the location %q is unknown", r.Location)
 		return
@@ -133,8 +120,8 @@ func (a *audit) judgePlace(t *facts, key []byte) {
 	}
 	found := false
 	expiring := want
-	if expires := !terminal && want.Family != familyInProgress && r.ExpiresAtMs != 0; expires {
-		expiring = parsedKey{Shard: a.shard, Queue: r.Queue(), ID: t.id, Family: familyExpiring, AtMs: r.ExpiresAtMs}
+	if expires := !terminal && want.Family != record.FamilyInProgress && r.ExpiresAtMs != 0; expires {
+		expiring = record.Key{Shard: a.shard, Queue: r.Queue(), ID: t.id, Family: record.FamilyExpiring, AtMs: r.ExpiresAtMs}
 		if !slices.Contains(t.entries, expiring) {
 			a.find(findPlace, key, "the task waits and expires, but its entry for that is missing")
 		}
@@ -147,16 +134,16 @@ func (a *audit) judgePlace(t *facts, key []byte) {
 		if t.entries[i] == expiring {
 			continue
 		}
-		a.find(findPlace, a.entryKey(&t.entries[i]), "the record says %q in another place", r.Location)
+		a.find(findPlace, t.entries[i].AppendTo(nil), "the record says %q in another place", r.Location)
 	}
 	if !found {
-		a.find(findPlace, key, "the location is %q, but the %s is missing", r.Location, familyWords[want.Family])
+		a.find(findPlace, key, "the location is %q, but the %s is missing", r.Location, record.FamilyWords[want.Family])
 	}
 }
 
 func (t *facts) hasLease() bool {
 	for i := range t.entries {
-		if t.entries[i].Family == familyInProgress {
+		if t.entries[i].Family == record.FamilyInProgress {
 			return true
 		}
 	}
@@ -168,7 +155,7 @@ func (a *audit) judgeLease(t *facts) {
 	if l == nil {
 		return
 	}
-	key := appendLeaseKey(append([]byte(nil), a.prefix...), r.Queue(), t.id)
+	key := record.AppendLeaseKey(append([]byte(nil), a.prefix...), r.Queue(), t.id)
 	if l.Delivery < 1 || l.Delivery < r.Deliveries {
 		a.find(findLease, key, "the lease is of delivery %d, the record has seen %d", l.Delivery, r.Deliveries)
 	}
@@ -181,7 +168,7 @@ func (a *audit) judgeLease(t *facts) {
 // that.
 func (a *audit) judgeEnded(t *facts, key []byte) {
 	e, r := t.ended, t.record
-	if e == (Ended{}) {
+	if e == (record.Ended{}) {
 		return
 	}
 	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.Keyed != (r.IdempotencyKey != "") {
@@ -209,7 +196,7 @@ func (a *audit) judgeNames(t *facts, key []byte) {
 			found = true
 			continue
 		}
-		a.find(findIdempotency, a.entryKey(n), "it points to task %v, which does not carry that key", t.id)
+		a.find(findIdempotency, n.AppendTo(nil), "it points to task %v, which does not carry that key", t.id)
 	}
 	if r.IdempotencyKey != "" && !found {
 		a.find(findIdempotency, key, "the key of the task does not point to it")
@@ -217,7 +204,7 @@ func (a *audit) judgeNames(t *facts, key []byte) {
 }
 
 func (a *audit) judgeQueue(q *queueFacts) {
-	key := appendCountersKey(append([]byte(nil), a.prefix...), q.key)
+	key := record.AppendCountersKey(append([]byte(nil), a.prefix...), q.key)
 	stored := q.stored
 	if stored == nil {
 		if !q.counted.IsZero() {
@@ -226,7 +213,7 @@ func (a *audit) judgeQueue(q *queueFacts) {
 		return
 	}
 	counted := &q.counted
-	for p := range Priorities {
+	for p := range record.Priorities {
 		a.judgeCount(key, "ready", stored.Ready[p], counted.Ready[p])
 		if counted.Ready[p] > 0 && stored.ReadyFloor[p] > counted.ReadyFloor[p] {
 			a.find(findFloor, key, "the floor of priority %d is %d, the first key %d",

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"codeq/record"
 )
 
 // secretBytes is the length of the secret of a data directory.
@@ -40,7 +42,7 @@ func (s *Store) mustHaveSecret(db *pebble.DB, m *manifest) error {
 	if err != nil {
 		return err
 	}
-	if err := db.Set([]byte(creationKey), value, pebble.Sync); err != nil {
+	if err := db.Set([]byte(record.CreationKey), value, pebble.Sync); err != nil {
 		return fmt.Errorf("write secret: %w", err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
+
+	"codeq/record"
 )
 
 func openForSecret(t *testing.T, fs vfs.FS) *Store {
@@ -58,7 +60,7 @@ func TestSecretOfAnOlderDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.Set([]byte(creationKey), value, pebble.Sync); err != nil {
+	if err := s.db.Set([]byte(record.CreationKey), value, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	closeForSecret(t, s)

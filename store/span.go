@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -34,9 +35,9 @@ type Span struct {
 }
 
 func newSpan(s *Store, shard int) *Span {
-	sp := &Span{store: s, shard: shard, prefix: appendSpan(nil, shard)}
+	sp := &Span{store: s, shard: shard, prefix: record.AppendSpan(nil, shard)}
 	sp.view = s.viewOf(s.db, shard)
-	sp.published.counters = make(map[QueueKey]Counters)
+	sp.published.counters = make(map[record.QueueKey]record.Counters)
 	sp.batch = newBatch(sp, s.db)
 	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), &s.pipe.failed, s.die)
 	return sp
@@ -50,7 +51,7 @@ func (sp *Span) Batch() *Batch { return sp.batch }
 
 // Task is the newest record of a task, nil if there is none. The caller may
 // change it. A record that cannot be decoded is a *DamagedError; see SetAside.
-func (sp *Span) Task(id wire.TaskID) (*TaskRecord, error) {
+func (sp *Span) Task(id wire.TaskID) (*record.Task, error) {
 	r, state := sp.batch.overlay.record(id)
 	if state != untouched {
 		return r, nil
@@ -60,7 +61,7 @@ func (sp *Span) Task(id wire.TaskID) (*TaskRecord, error) {
 
 // Payload is a copy of a payload that has a key of its own, nil if there is none.
 func (sp *Span) Payload(id wire.TaskID) ([]byte, error) {
-	value, state := sp.batch.overlay.value(familyPayload, id)
+	value, state := sp.batch.overlay.value(record.FamilyPayload, id)
 	switch state {
 	case written:
 		return append([]byte{}, value...), nil
@@ -72,7 +73,7 @@ func (sp *Span) Payload(id wire.TaskID) ([]byte, error) {
 
 // PayloadOf is a copy of the payload of a task whose record the caller has, nil
 // if there is none.
-func (sp *Span) PayloadOf(r *TaskRecord) ([]byte, error) {
+func (sp *Span) PayloadOf(r *record.Task) ([]byte, error) {
 	if r.Payload != "" {
 		return []byte(r.Payload), nil
 	}
@@ -81,7 +82,7 @@ func (sp *Span) PayloadOf(r *TaskRecord) ([]byte, error) {
 
 // ResultOf is a copy of the outcome of a task whose record the caller has, nil
 // if there is none.
-func (sp *Span) ResultOf(r *TaskRecord) (*wire.ResultRecord, error) {
+func (sp *Span) ResultOf(r *record.Task) (*wire.ResultRecord, error) {
 	if r.OutcomeHere {
 		return resultWithin(r), nil
 	}
@@ -90,7 +91,7 @@ func (sp *Span) ResultOf(r *TaskRecord) (*wire.ResultRecord, error) {
 
 // Result is a copy of an outcome that has a key of its own, nil if there is none.
 func (sp *Span) Result(id wire.TaskID) (*wire.ResultRecord, error) {
-	value, state := sp.batch.overlay.value(familyResult, id)
+	value, state := sp.batch.overlay.value(record.FamilyResult, id)
 	switch state {
 	case written:
 		return parseResultOf(id, value)
@@ -101,10 +102,10 @@ func (sp *Span) Result(id wire.TaskID) (*wire.ResultRecord, error) {
 }
 
 func (sp *Span) history(id wire.TaskID) ([]wire.HistoryLine, error) {
-	value, state := sp.batch.overlay.value(familyHistory, id)
+	value, state := sp.batch.overlay.value(record.FamilyHistory, id)
 	switch state {
 	case written:
-		return parseHistory(value)
+		return record.ParseHistory(value)
 	case deleted:
 		return nil, nil
 	}
@@ -112,7 +113,7 @@ func (sp *Span) history(id wire.TaskID) ([]wire.HistoryLine, error) {
 }
 
 // IdempotencyKey is the task that holds a key of the queue.
-func (sp *Span) IdempotencyKey(q QueueKey, key string) (wire.TaskID, bool, error) {
+func (sp *Span) IdempotencyKey(q record.QueueKey, key string) (wire.TaskID, bool, error) {
 	v := sp.batch.overlay.keys[idempotencyName{q, key}]
 	if v.state != untouched {
 		return v.id, v.state == written, nil
@@ -131,90 +132,90 @@ func (sp *Span) mustBeClosed() {
 // ScanPending reads up to limit entries of one priority, strictly behind after,
 // in order. It panics unless the open batch is empty. Of a value that cannot be
 // decoded the time is 0: the task itself is whole.
-func (sp *Span) ScanPending(q QueueKey, prio int, after PendingKey, limit int) (found []PendingEntry, err error) {
+func (sp *Span) ScanPending(q record.QueueKey, prio int, after record.PendingKey, limit int) (found []record.PendingEntry, err error) {
 	sp.mustBeClosed()
-	prefix := appendPriority(append([]byte(nil), sp.prefix...), q, prio)
-	lower := append(appendPendingKey(append([]byte(nil), sp.prefix...), q, prio, after), 0)
-	err = sp.scanOrder(lower, upperBound(prefix), limit, func(p *parsedKey, value []byte) {
-		readyAtMs, _ := parseReadyAt(value)
-		found = append(found, PendingEntry{PendingKey{Seq: p.Seq, ID: p.ID}, readyAtMs})
+	prefix := record.AppendPriority(append([]byte(nil), sp.prefix...), q, prio)
+	lower := append(record.AppendPendingKey(append([]byte(nil), sp.prefix...), q, prio, after), 0)
+	err = sp.scanOrder(lower, record.UpperBound(prefix), limit, func(p *record.Key, value []byte) {
+		readyAtMs, _ := record.ParseReadyAt(value)
+		found = append(found, record.PendingEntry{PendingKey: record.PendingKey{Seq: p.Seq, ID: p.ID}, ReadyAtMs: readyAtMs})
 	})
 	return found, err
 }
 
 // ScanDelayed reads up to limit keys of the order of due times, strictly
 // behind after. It panics unless the open batch is empty.
-func (sp *Span) ScanDelayed(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
-	return sp.scanTimed(q, familyDelayed, after, limit)
+func (sp *Span) ScanDelayed(q record.QueueKey, after record.TimedKey, limit int) ([]record.TimedKey, error) {
+	return sp.scanTimed(q, record.FamilyDelayed, after, limit)
 }
 
 // ScanExpiring is ScanDelayed for the order of when tasks that wait expire.
-func (sp *Span) ScanExpiring(q QueueKey, after TimedKey, limit int) ([]TimedKey, error) {
-	return sp.scanTimed(q, familyExpiring, after, limit)
+func (sp *Span) ScanExpiring(q record.QueueKey, after record.TimedKey, limit int) ([]record.TimedKey, error) {
+	return sp.scanTimed(q, record.FamilyExpiring, after, limit)
 }
 
-func (sp *Span) scanTimed(q QueueKey, f family, after TimedKey, limit int) (keys []TimedKey, err error) {
-	err = sp.eachTimed(q, f, after, limit, func(p *parsedKey, _ []byte) {
-		keys = append(keys, TimedKey{AtMs: p.AtMs, ID: p.ID})
+func (sp *Span) scanTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (keys []record.TimedKey, err error) {
+	err = sp.eachTimed(q, f, after, limit, func(p *record.Key, _ []byte) {
+		keys = append(keys, record.TimedKey{AtMs: p.AtMs, ID: p.ID})
 	})
 	return keys, err
 }
 
 // ScanDead is ScanDone for the dead letters.
-func (sp *Span) ScanDead(q QueueKey, after TimedKey, limit int) ([]EndedEntry, error) {
-	return sp.scanEnded(q, familyDead, after, limit)
+func (sp *Span) ScanDead(q record.QueueKey, after record.TimedKey, limit int) ([]record.EndedEntry, error) {
+	return sp.scanEnded(q, record.FamilyDead, after, limit)
 }
 
 // FirstLease is the rank of the first id in progress that is not below floor. It
 // panics unless the open batch is empty.
-func (sp *Span) FirstLease(q QueueKey, floor uint64) (rank uint64, found bool, err error) {
+func (sp *Span) FirstLease(q record.QueueKey, floor uint64) (rank uint64, found bool, err error) {
 	sp.mustBeClosed()
-	err = sp.scanLeases(q, floor, 1, func(p *parsedKey, _ []byte) { rank, found = RankOf(p.ID), true })
+	err = sp.scanLeases(q, floor, 1, func(p *record.Key, _ []byte) { rank, found = record.RankOf(p.ID), true })
 	return rank, found, err
 }
 
 // ScanLeases reads up to limit ids in progress, from a rank on. It panics unless the
 // open batch is empty.
-func (sp *Span) ScanLeases(q QueueKey, floor uint64, limit int) (ids []wire.TaskID, err error) {
+func (sp *Span) ScanLeases(q record.QueueKey, floor uint64, limit int) (ids []wire.TaskID, err error) {
 	sp.mustBeClosed()
-	err = sp.scanLeases(q, floor, limit, func(p *parsedKey, _ []byte) { ids = append(ids, p.ID) })
+	err = sp.scanLeases(q, floor, limit, func(p *record.Key, _ []byte) { ids = append(ids, p.ID) })
 	return ids, err
 }
 
-func (sp *Span) scanLeases(q QueueKey, floor uint64, limit int, take func(p *parsedKey, value []byte)) error {
-	lower := appendLeaseFloor(append([]byte(nil), sp.prefix...), q, floor)
-	upper := upperBound(appendQueue(append([]byte(nil), sp.prefix...), q, familyInProgress))
+func (sp *Span) scanLeases(q record.QueueKey, floor uint64, limit int, take func(p *record.Key, value []byte)) error {
+	lower := record.AppendLeaseFloor(append([]byte(nil), sp.prefix...), q, floor)
+	upper := record.UpperBound(record.AppendQueue(append([]byte(nil), sp.prefix...), q, record.FamilyInProgress))
 	return sp.scanOrder(lower, upper, limit, take)
 }
 
 // ScanDone is ScanDelayed for the ended tasks, by the time they ended. Of a value
 // that cannot be decoded there is nothing to know without the record.
-func (sp *Span) ScanDone(q QueueKey, after TimedKey, limit int) ([]EndedEntry, error) {
-	return sp.scanEnded(q, familyDone, after, limit)
+func (sp *Span) ScanDone(q record.QueueKey, after record.TimedKey, limit int) ([]record.EndedEntry, error) {
+	return sp.scanEnded(q, record.FamilyDone, after, limit)
 }
 
-func (sp *Span) scanEnded(q QueueKey, f family, after TimedKey, limit int) (found []EndedEntry, err error) {
-	err = sp.eachTimed(q, f, after, limit, func(p *parsedKey, value []byte) {
-		ended, _ := parseEnded(value)
-		found = append(found, EndedEntry{TimedKey{AtMs: p.AtMs, ID: p.ID}, ended})
+func (sp *Span) scanEnded(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (found []record.EndedEntry, err error) {
+	err = sp.eachTimed(q, f, after, limit, func(p *record.Key, value []byte) {
+		ended, _ := record.ParseEnded(value)
+		found = append(found, record.EndedEntry{TimedKey: record.TimedKey{AtMs: p.AtMs, ID: p.ID}, Ended: ended})
 	})
 	return found, err
 }
 
-func (sp *Span) eachTimed(q QueueKey, f family, after TimedKey, limit int, take func(p *parsedKey, value []byte)) error {
+func (sp *Span) eachTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int, take func(p *record.Key, value []byte)) error {
 	sp.mustBeClosed()
-	prefix := appendQueue(append([]byte(nil), sp.prefix...), q, f)
-	lower := append(appendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
-	return sp.scanOrder(lower, upperBound(prefix), limit, take)
+	prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), q, f)
+	lower := append(record.AppendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
+	return sp.scanOrder(lower, record.UpperBound(prefix), limit, take)
 }
 
-func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(p *parsedKey, value []byte)) error {
+func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(p *record.Key, value []byte)) error {
 	if limit <= 0 {
 		return nil
 	}
 	taken := 0
 	return sp.view.scan(lower, upper, func(key, value []byte) (bool, error) {
-		p, err := parseKey(key)
+		p, err := record.ParseKey(key)
 		if err != nil {
 			return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
 		}

@@ -12,16 +12,17 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/record"
 	"codeq/wire"
 )
 
 func TestTheOpenBatchIsReadFirst(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
-	id, q := wire.TaskID{1}, QueueKey{"c", "t"}
-	sp.Batch().PutTask(&TaskRecord{ID: id, Command: "c", Attempts: 1})
+	id, q := wire.TaskID{1}, record.QueueKey{Command: "c", Tenant: "t"}
+	sp.Batch().PutTask(&record.Task{ID: id, Command: "c", Attempts: 1})
 	apply(t, sp)
-	sp.Batch().PutTask(&TaskRecord{ID: id, Command: "c", Attempts: 2})
+	sp.Batch().PutTask(&record.Task{ID: id, Command: "c", Attempts: 2})
 	sp.Batch().PutIdempotencyKey(q, "k", id)
 	if r, err := sp.Task(id); err != nil || r.Attempts != 2 {
 		t.Errorf("got %+v, %v", r, err)
@@ -47,7 +48,7 @@ func TestWhatAReadReturnsIsAPrivateCopy(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
 	id := wire.TaskID{1}
-	record := &TaskRecord{ID: id, Command: "c", Attempts: 1}
+	record := &record.Task{ID: id, Command: "c", Attempts: 1}
 	payload := []byte(`"payload"`)
 	sp.Batch().PutTask(record)
 	sp.Batch().PutPayload(id, payload)
@@ -102,7 +103,7 @@ func TestHistoryKeepsTheLastTen(t *testing.T) {
 		}
 	}
 	lines, err := sp.history(id)
-	if err != nil || len(lines) != MaxHistory || lines[0].Delivery != 4 || lines[9].Cause != "cause 13" {
+	if err != nil || len(lines) != record.MaxHistory || lines[0].Delivery != 4 || lines[9].Cause != "cause 13" {
 		t.Errorf("got %+v, %v", lines, err)
 	}
 }
@@ -111,7 +112,7 @@ func TestHistoryKeepsTheLastTen(t *testing.T) {
 func keysOf(t *testing.T, sp *Span) (keys []string) {
 	t.Helper()
 	err := sp.view.scanPrefix(sp.prefix, func(key, _ []byte) (bool, error) {
-		keys = append(keys, opKey(key))
+		keys = append(keys, record.DescribeKey(key))
 		return true, nil
 	})
 	if err != nil {
@@ -143,7 +144,7 @@ func TestSmallValuesAreWithinTheRecord(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := openIn(t, vfs.NewMem())
 			sp := s.Span(0)
-			r := &TaskRecord{ID: wire.TaskID{1}, Command: "c", Status: cmp.Or(c.outcome.Status, wire.StatusCompleted), EndedAtMs: 5000}
+			r := &record.Task{ID: wire.TaskID{1}, Command: "c", Status: cmp.Or(c.outcome.Status, wire.StatusCompleted), EndedAtMs: 5000}
 			c.outcome.TaskID, c.outcome.Status = r.ID, r.Status
 			c.outcome.CompletedAtMs = cmp.Or(c.outcome.CompletedAtMs, r.EndedAtMs)
 			given := bytes.Clone(c.payload)
@@ -203,13 +204,13 @@ func (w *twin) apply() {
 // step does one random thing to span and twin.
 func (w *twin) step(t *testing.T, sp *Span, random *rand.Rand) {
 	id := wire.TaskID{byte(1 + random.IntN(6))}
-	q := QueueKey{fmt.Sprint("c", random.IntN(2)), "t"}
+	q := record.QueueKey{Command: fmt.Sprint("c", random.IntN(2)), Tenant: "t"}
 	key := fmt.Sprint("k", random.IntN(3))
 	number := random.IntN(1000)
 	b := sp.Batch()
 	switch random.IntN(8) {
 	case 0:
-		r := TaskRecord{ID: id, Command: "c", Attempts: number}
+		r := record.Task{ID: id, Command: "c", Attempts: number}
 		b.PutTask(&r)
 		w.put(fmt.Sprint("task", id), r)
 	case 1:
@@ -238,7 +239,7 @@ func (w *twin) step(t *testing.T, sp *Span, random *rand.Rand) {
 		b.AddHistory(id, line)
 		lines, _ := w.get(fmt.Sprint("history", id)).([]wire.HistoryLine)
 		lines = append(slices.Clone(lines), line)
-		w.put(fmt.Sprint("history", id), lines[max(0, len(lines)-MaxHistory):])
+		w.put(fmt.Sprint("history", id), lines[max(0, len(lines)-record.MaxHistory):])
 	}
 	if random.IntN(10) == 0 {
 		apply(t, sp)
@@ -260,7 +261,7 @@ func (w *twin) compare(t *testing.T, sp *Span) {
 		h, err := sp.history(id)
 		w.same(t, fmt.Sprint("history", id), h == nil, err, func() any { return h })
 	}
-	for _, q := range []QueueKey{{"c0", "t"}, {"c1", "t"}} {
+	for _, q := range []record.QueueKey{{Command: "c0", Tenant: "t"}, {Command: "c1", Tenant: "t"}} {
 		for _, key := range []string{"k0", "k1", "k2"} {
 			id, ok, err := sp.IdempotencyKey(q, key)
 			w.same(t, fmt.Sprint(q, key), !ok, err, func() any { return id })
@@ -295,16 +296,16 @@ func TestReadsAgreeWithTwoMaps(t *testing.T) {
 func TestALargeRoundLeavesNoLargeMemory(t *testing.T) {
 	o := newOverlay()
 	for i := range byte(6) {
-		o.putValue(familyPayload, wire.TaskID{i}, make([]byte, wire.MaxPayloadBytes))
+		o.putValue(record.FamilyPayload, wire.TaskID{i}, make([]byte, wire.MaxPayloadBytes))
 	}
-	if value, state := o.value(familyPayload, wire.TaskID{5}); len(value) != wire.MaxPayloadBytes || state != written {
+	if value, state := o.value(record.FamilyPayload, wire.TaskID{5}); len(value) != wire.MaxPayloadBytes || state != written {
 		t.Errorf("got %d bytes, %d", len(value), state)
 	}
 	o.reset()
 	if kept := cap(o.bytes); kept > maxKeptOverlayBytes {
 		t.Errorf("%d bytes are kept", kept)
 	}
-	if _, state := o.value(familyPayload, wire.TaskID{5}); state != untouched {
+	if _, state := o.value(record.FamilyPayload, wire.TaskID{5}); state != untouched {
 		t.Error("a value survived its round")
 	}
 }
@@ -312,34 +313,34 @@ func TestALargeRoundLeavesNoLargeMemory(t *testing.T) {
 func TestScansStandBehindTheirCursor(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
-	q := QueueKey{"c", "t"}
+	q := record.QueueKey{Command: "c", Tenant: "t"}
 	last := wire.TaskID(bytes.Repeat([]byte{0xff}, 16))
 	for seq := uint64(5); seq < 10; seq++ {
-		sp.Batch().PutPending(q, 3, PendingKey{seq, wire.TaskID{1}}, 1)
-		sp.Batch().PutDelayed(q, TimedKey{int64(seq), wire.TaskID{1}})
-		sp.Batch().PutDead(q, TimedKey{int64(seq) + 10, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed})
-		sp.Batch().PutDone(q, TimedKey{int64(seq) + 20, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: int(seq)})
+		sp.Batch().PutPending(q, 3, record.PendingKey{Seq: seq, ID: wire.TaskID{1}}, 1)
+		sp.Batch().PutDelayed(q, record.TimedKey{AtMs: int64(seq), ID: wire.TaskID{1}})
+		sp.Batch().PutDead(q, record.TimedKey{AtMs: int64(seq) + 10, ID: wire.TaskID{1}}, record.Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed})
+		sp.Batch().PutDone(q, record.TimedKey{AtMs: int64(seq) + 20, ID: wire.TaskID{1}}, record.Ended{Status: wire.StatusFailed, Deliveries: int(seq)})
 	}
 	// Neighbours that must not be seen.
-	sp.Batch().PutPending(q, 2, PendingKey{1, wire.TaskID{1}}, 1)
-	sp.Batch().PutPending(q, 4, PendingKey{99, wire.TaskID{1}}, 1)
-	sp.Batch().PutPending(QueueKey{"c", "t2"}, 3, PendingKey{6, wire.TaskID{9}}, 1)
-	sp.Batch().PutLease(q, wire.TaskID{1}, &Lease{})
+	sp.Batch().PutPending(q, 2, record.PendingKey{Seq: 1, ID: wire.TaskID{1}}, 1)
+	sp.Batch().PutPending(q, 4, record.PendingKey{Seq: 99, ID: wire.TaskID{1}}, 1)
+	sp.Batch().PutPending(record.QueueKey{Command: "c", Tenant: "t2"}, 3, record.PendingKey{Seq: 6, ID: wire.TaskID{9}}, 1)
+	sp.Batch().PutLease(q, wire.TaskID{1}, &record.Lease{})
 	apply(t, sp)
-	s.Span(1).Batch().PutPending(q, 3, PendingKey{6, wire.TaskID{8}}, 1)
+	s.Span(1).Batch().PutPending(q, 3, record.PendingKey{Seq: 6, ID: wire.TaskID{8}}, 1)
 	apply(t, s.Span(1))
 
 	for _, c := range []struct {
-		after PendingKey
+		after record.PendingKey
 		limit int
 		want  []uint64
 	}{
-		{PendingKey{}, 100, []uint64{5, 6, 7, 8, 9}},
-		{PendingKey{4, last}, 2, []uint64{5, 6}},
-		{PendingKey{6, wire.TaskID{1}}, 100, []uint64{7, 8, 9}},
-		{PendingKey{6, wire.TaskID{0}}, 1, []uint64{6}},
-		{PendingKey{9, wire.TaskID{1}}, 100, nil},
-		{PendingKey{}, 0, nil},
+		{record.PendingKey{}, 100, []uint64{5, 6, 7, 8, 9}},
+		{record.PendingKey{Seq: 4, ID: last}, 2, []uint64{5, 6}},
+		{record.PendingKey{Seq: 6, ID: wire.TaskID{1}}, 100, []uint64{7, 8, 9}},
+		{record.PendingKey{Seq: 6, ID: wire.TaskID{0}}, 1, []uint64{6}},
+		{record.PendingKey{Seq: 9, ID: wire.TaskID{1}}, 100, nil},
+		{record.PendingKey{}, 0, nil},
 	} {
 		keys, err := sp.ScanPending(q, 3, c.after, c.limit)
 		var got []uint64
@@ -350,18 +351,18 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 			t.Errorf("after %v: got %v, %v, want %v", c.after, got, err, c.want)
 		}
 	}
-	delayed, err := sp.ScanDelayed(q, TimedKey{5, wire.TaskID{1}}, 2)
+	delayed, err := sp.ScanDelayed(q, record.TimedKey{AtMs: 5, ID: wire.TaskID{1}}, 2)
 	if err != nil || len(delayed) != 2 || delayed[0].AtMs != 6 || delayed[1].AtMs != 7 {
 		t.Errorf("delayed: got %v, %v", delayed, err)
 	}
-	dead, err := sp.ScanDead(q, TimedKey{15, wire.TaskID{1}}, 1)
-	if err != nil || !slices.Equal(dead, []EndedEntry{{TimedKey{16, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed}}}) {
+	dead, err := sp.ScanDead(q, record.TimedKey{AtMs: 15, ID: wire.TaskID{1}}, 1)
+	if err != nil || !slices.Equal(dead, []record.EndedEntry{{TimedKey: record.TimedKey{AtMs: 16, ID: wire.TaskID{1}}, Ended: record.Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed}}}) {
 		t.Errorf("dead: got %v, %v", dead, err)
 	}
-	ended, err := sp.ScanDone(q, TimedKey{25, wire.TaskID{1}}, 2)
-	want := []EndedEntry{
-		{TimedKey{26, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: 6}},
-		{TimedKey{27, wire.TaskID{1}}, Ended{Status: wire.StatusFailed, Deliveries: 7}},
+	ended, err := sp.ScanDone(q, record.TimedKey{AtMs: 25, ID: wire.TaskID{1}}, 2)
+	want := []record.EndedEntry{
+		{TimedKey: record.TimedKey{AtMs: 26, ID: wire.TaskID{1}}, Ended: record.Ended{Status: wire.StatusFailed, Deliveries: 6}},
+		{TimedKey: record.TimedKey{AtMs: 27, ID: wire.TaskID{1}}, Ended: record.Ended{Status: wire.StatusFailed, Deliveries: 7}},
 	}
 	if err != nil || !slices.Equal(ended, want) {
 		t.Errorf("ended: got %v, %v, want %v", ended, err, want)
@@ -371,13 +372,13 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 func TestAScanInMidRoundPanics(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
-	q := QueueKey{"c", "t"}
-	sp.Batch().PutMarks(Marks{Seq: 1})
-	mustPanic(t, "ScanPending", func() { _, _ = sp.ScanPending(q, 0, PendingKey{}, 1) })
-	mustPanic(t, "ScanDelayed", func() { _, _ = sp.ScanDelayed(q, TimedKey{}, 1) })
+	q := record.QueueKey{Command: "c", Tenant: "t"}
+	sp.Batch().PutMarks(record.Marks{Seq: 1})
+	mustPanic(t, "ScanPending", func() { _, _ = sp.ScanPending(q, 0, record.PendingKey{}, 1) })
+	mustPanic(t, "ScanDelayed", func() { _, _ = sp.ScanDelayed(q, record.TimedKey{}, 1) })
 	mustPanic(t, "Load", func() { _, _ = sp.Load() })
 	apply(t, sp)
-	if _, err := sp.ScanPending(q, 0, PendingKey{}, 1); err != nil {
+	if _, err := sp.ScanPending(q, 0, record.PendingKey{}, 1); err != nil {
 		t.Error(err)
 	}
 }
@@ -388,7 +389,7 @@ func TestAnEmptyBatchAppliesNothing(t *testing.T) {
 	if !sp.Batch().Empty() || sp.Batch().Bytes() != 0 || apply(t, sp) != 0 {
 		t.Error("a new batch is not empty")
 	}
-	sp.Batch().PutMarks(Marks{Seq: 1})
+	sp.Batch().PutMarks(record.Marks{Seq: 1})
 	if sp.Batch().Empty() || sp.Batch().Bytes() < 20 || apply(t, sp) != 1 {
 		t.Error("a written batch is empty")
 	}
@@ -399,8 +400,8 @@ func TestAnEmptyBatchAppliesNothing(t *testing.T) {
 
 func TestPendingKeyTakenInItsOwnBatchIsNeverWritten(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	sp, q := s.Span(0), QueueKey{Command: "c", Tenant: "t"}
-	kept, taken := PendingKey{Seq: 1, ID: wire.TaskID{1}}, PendingKey{Seq: 2, ID: wire.TaskID{2}}
+	sp, q := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}
+	kept, taken := record.PendingKey{Seq: 1, ID: wire.TaskID{1}}, record.PendingKey{Seq: 2, ID: wire.TaskID{2}}
 	sp.Batch().PutPending(q, 0, kept, 5)
 	before := sp.Batch().Bytes()
 	sp.Batch().PutPending(q, 0, taken, 5)
@@ -412,14 +413,14 @@ func TestPendingKeyTakenInItsOwnBatchIsNeverWritten(t *testing.T) {
 	sp.Batch().DeletePending(q, 0, kept)
 	sp.Batch().PutPending(q, 0, kept, 7)
 	apply(t, sp)
-	if keys, err := sp.ScanPending(q, 0, PendingKey{}, 9); err != nil || len(keys) != 1 || keys[0] != (PendingEntry{kept, 7}) {
+	if keys, err := sp.ScanPending(q, 0, record.PendingKey{}, 9); err != nil || len(keys) != 1 || keys[0] != (record.PendingEntry{PendingKey: kept, ReadyAtMs: 7}) {
 		t.Errorf("a key deleted and put again in one batch: got %v, %v", keys, err)
 	}
 	sp.Batch().DeletePending(q, 0, kept)
 	sp.Batch().PutPending(q, 0, kept, 7)
 	sp.Batch().DeletePending(q, 0, kept)
 	apply(t, sp)
-	if keys, err := sp.ScanPending(q, 0, PendingKey{}, 9); err != nil || len(keys) != 0 {
+	if keys, err := sp.ScanPending(q, 0, record.PendingKey{}, 9); err != nil || len(keys) != 0 {
 		t.Errorf("a key deleted, put and deleted in one batch: got %v, %v", keys, err)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
+
+	"codeq/record"
 )
 
 const (
-	// MaxShards is the most shards a data directory can be made with.
-	MaxShards = 32
 	// DefaultShards is used for a new directory when nobody says a number.
 	DefaultShards = 4
 
@@ -99,9 +99,9 @@ func Open(o Options) (*Store, error) { return open(withDefaults(o), false) }
 func open(o Options, readOnly bool) (*Store, error) {
 	s := &Store{options: o, readOnly: readOnly, figures: newFigures()}
 	s.pipe.init(s)
-	if o.Shards < 0 || o.Shards > MaxShards {
+	if o.Shards < 0 || o.Shards > record.MaxShards {
 		return nil, &RefusedError{File: o.Dir, Sentence: fmt.Sprintf(
-			"the number of shards must be from 1 to %d, got %d", MaxShards, o.Shards)}
+			"the number of shards must be from 1 to %d, got %d", record.MaxShards, o.Shards)}
 	}
 	if err := s.take(); err != nil {
 		s.release()

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
+
+	"codeq/record"
 )
 
 // killed is what is left of a directory when its process is killed: everything
@@ -32,12 +34,12 @@ func killedDirOf(t *testing.T, logged int) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs)
-	plantIn(s, 0).garden(t, QueueKey{"table", "t"})
+	plantIn(s, 0).garden(t, record.QueueKey{Command: "table", Tenant: "t"})
 	barrier(t, s)
 	flush(t, s)
 	p := plantIn(s, 1)
 	for n := range logged {
-		p.garden(t, QueueKey{fmt.Sprint("log", n), "t"})
+		p.garden(t, record.QueueKey{Command: fmt.Sprint("log", n), Tenant: "t"})
 		barrier(t, s)
 	}
 	return killed(fs)
@@ -306,7 +308,7 @@ func TestX1APowerCutIsNeverTakenForDamage(t *testing.T) {
 			p := plantIn(s, 0)
 			p.random = random
 			for n := range random.IntN(12) {
-				p.garden(t, QueueKey{fmt.Sprint(seed, "/", cut, "/", n), "t"})
+				p.garden(t, record.QueueKey{Command: fmt.Sprint(seed, "/", cut, "/", n), Tenant: "t"})
 				switch random.IntN(4) {
 				case 0:
 					flush(t, s)
@@ -404,7 +406,7 @@ func TestX1AServerThatCannotNoteGoesOn(t *testing.T) {
 		}
 		p := plantIn(s, 0)
 		p.random = rand.New(rand.NewPCG(14, uint64(round)))
-		p.garden(t, QueueKey{fmt.Sprint("c", round), "t"})
+		p.garden(t, record.QueueKey{Command: fmt.Sprint("c", round), Tenant: "t"})
 		barrier(t, s)
 		if round == 2 {
 			flush(t, s)

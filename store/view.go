@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"codeq/internal/meter"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -22,7 +23,7 @@ type view struct {
 
 // viewOf reads the span of a shard.
 func (s *Store) viewOf(reader pebble.Reader, shard int) view {
-	return view{reader: reader, prefix: appendSpan(nil, shard), steps: s.figures.scanSteps}
+	return view{reader: reader, prefix: record.AppendSpan(nil, shard), steps: s.figures.scanSteps}
 }
 
 // done closes an iterator and counts the keys that it went over.
@@ -45,10 +46,15 @@ type DamagedError struct {
 }
 
 // Error names the key in a printable form.
-func (e *DamagedError) Error() string { return fmt.Sprintf("read %s: %v", nameForLog(e.Key), e.Err) }
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("read %s: %v", record.NameForLog(e.Key), e.Err)
+}
 
 // Unwrap is what the decoder said.
 func (e *DamagedError) Unwrap() error { return e.Err }
+
+// errMissing is a value that should be there.
+var errMissing = errors.New("missing value")
 
 func isDamaged(err error) bool {
 	var damaged *DamagedError
@@ -66,11 +72,11 @@ func (v *view) get(key []byte, decode func(value []byte) error) (found bool, err
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("get %s: %w", nameForLog(key), err)
+		return false, fmt.Errorf("get %s: %w", record.NameForLog(key), err)
 	}
 	decodeErr := decode(value)
 	if err := closer.Close(); err != nil {
-		return false, fmt.Errorf("release %s: %w", nameForLog(key), err)
+		return false, fmt.Errorf("release %s: %w", record.NameForLog(key), err)
 	}
 	if decodeErr != nil {
 		return false, &DamagedError{Key: append([]byte(nil), key...), Err: decodeErr}
@@ -78,10 +84,10 @@ func (v *view) get(key []byte, decode func(value []byte) error) (found bool, err
 	return true, nil
 }
 
-func (v *view) task(id wire.TaskID) (*TaskRecord, error) {
-	var r TaskRecord
-	found, err := v.get(appendIDKey(v.start(), familyTask, id), func(value []byte) error {
-		return parseRecordOf(id, value, &r)
+func (v *view) task(id wire.TaskID) (*record.Task, error) {
+	var r record.Task
+	found, err := v.get(record.AppendIDKey(v.start(), record.FamilyTask, id), func(value []byte) error {
+		return record.ParseTask(id, value, &r)
 	})
 	if !found {
 		return nil, err
@@ -89,20 +95,8 @@ func (v *view) task(id wire.TaskID) (*TaskRecord, error) {
 	return &r, nil
 }
 
-// parseRecordOf reads the record of id. Every task has a command.
-func parseRecordOf(id wire.TaskID, value []byte, r *TaskRecord) error {
-	if err := parseTaskRecord(value, r); err != nil {
-		return err
-	}
-	if r.Command == "" {
-		return errDamaged
-	}
-	r.ID = id
-	return nil
-}
-
 func (v *view) payload(id wire.TaskID) (payload []byte, err error) {
-	found, err := v.get(appendIDKey(v.start(), familyPayload, id), func(value []byte) error {
+	found, err := v.get(record.AppendIDKey(v.start(), record.FamilyPayload, id), func(value []byte) error {
 		payload = append([]byte{}, value...)
 		return nil
 	})
@@ -113,7 +107,7 @@ func (v *view) payload(id wire.TaskID) (payload []byte, err error) {
 }
 
 func (v *view) result(id wire.TaskID) (r *wire.ResultRecord, err error) {
-	found, err := v.get(appendIDKey(v.start(), familyResult, id), func(value []byte) error {
+	found, err := v.get(record.AppendIDKey(v.start(), record.FamilyResult, id), func(value []byte) error {
 		r, err = parseResultOf(id, value)
 		return err
 	})
@@ -124,7 +118,7 @@ func (v *view) result(id wire.TaskID) (r *wire.ResultRecord, err error) {
 }
 
 // payloadOf is the payload of a task, nil if there is none.
-func (v *view) payloadOf(r *TaskRecord) ([]byte, error) {
+func (v *view) payloadOf(r *record.Task) ([]byte, error) {
 	if r.Payload != "" {
 		return []byte(r.Payload), nil
 	}
@@ -132,7 +126,7 @@ func (v *view) payloadOf(r *TaskRecord) ([]byte, error) {
 }
 
 // resultOf is the outcome of a task, nil if there is none.
-func (v *view) resultOf(r *TaskRecord) (*wire.ResultRecord, error) {
+func (v *view) resultOf(r *record.Task) (*wire.ResultRecord, error) {
 	if r.OutcomeHere {
 		return resultWithin(r), nil
 	}
@@ -140,7 +134,7 @@ func (v *view) resultOf(r *TaskRecord) (*wire.ResultRecord, error) {
 }
 
 // resultWithin is the outcome that a record holds.
-func resultWithin(r *TaskRecord) *wire.ResultRecord {
+func resultWithin(r *record.Task) *wire.ResultRecord {
 	outcome := &wire.ResultRecord{TaskID: r.ID, Status: r.Status, CompletedAtMs: r.EndedAtMs, CancelCause: r.CancelCause()}
 	if r.Result != "" {
 		outcome.Result = []byte(r.Result)
@@ -155,23 +149,23 @@ func parseResultOf(id wire.TaskID, value []byte) (*wire.ResultRecord, error) {
 		return nil, err
 	}
 	if r.TaskID != id {
-		return nil, errDamaged
+		return nil, record.ErrDamaged
 	}
 	return r, nil
 }
 
 func (v *view) history(id wire.TaskID) (lines []wire.HistoryLine, err error) {
-	_, err = v.get(appendIDKey(v.start(), familyHistory, id), func(value []byte) (err error) {
-		lines, err = parseHistory(value)
+	_, err = v.get(record.AppendIDKey(v.start(), record.FamilyHistory, id), func(value []byte) (err error) {
+		lines, err = record.ParseHistory(value)
 		return err
 	})
 	return lines, err
 }
 
-func (v *view) lease(q QueueKey, id wire.TaskID) (*Lease, error) {
-	var l Lease
-	found, err := v.get(appendLeaseKey(v.start(), q, id), func(value []byte) error {
-		return parseLease(value, &l)
+func (v *view) lease(q record.QueueKey, id wire.TaskID) (*record.Lease, error) {
+	var l record.Lease
+	found, err := v.get(record.AppendLeaseKey(v.start(), q, id), func(value []byte) error {
+		return record.ParseLease(value, &l)
 	})
 	if !found {
 		return nil, err
@@ -179,19 +173,11 @@ func (v *view) lease(q QueueKey, id wire.TaskID) (*Lease, error) {
 	return &l, nil
 }
 
-func (v *view) idempotencyKey(q QueueKey, key string) (id wire.TaskID, found bool, err error) {
-	found, err = v.get(appendIdempotencyKey(v.start(), q, key), func(value []byte) error {
-		return parseRawID(value, &id)
+func (v *view) idempotencyKey(q record.QueueKey, key string) (id wire.TaskID, found bool, err error) {
+	found, err = v.get(record.AppendIdempotencyKey(v.start(), q, key), func(value []byte) error {
+		return record.ParseID(value, &id)
 	})
 	return id, found, err
-}
-
-func parseRawID(value []byte, id *wire.TaskID) error {
-	if len(value) != len(id) {
-		return errDamaged
-	}
-	copy(id[:], value)
-	return nil
 }
 
 // scan calls each for the keys from lower (inclusive) to upper (exclusive)
@@ -209,7 +195,7 @@ func (v *view) scan(lower, upper []byte, each func(key, value []byte) (bool, err
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("scan at %s: %w", nameForLog(it.Key()), err)
+			return fmt.Errorf("scan at %s: %w", record.NameForLog(it.Key()), err)
 		}
 		goOn, err := each(it.Key(), value)
 		if err != nil || !goOn {
@@ -221,5 +207,5 @@ func (v *view) scan(lower, upper []byte, each func(key, value []byte) (bool, err
 
 // scanPrefix scans every key that begins with prefix.
 func (v *view) scanPrefix(prefix []byte, each func(key, value []byte) (bool, error)) error {
-	return v.scan(prefix, upperBound(prefix), each)
+	return v.scan(prefix, record.UpperBound(prefix), each)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/record"
 	"codeq/store"
 )
 
@@ -147,7 +148,7 @@ func miscount(t *testing.T, dir string) {
 	}
 	for shard := range s.Shards() {
 		span := s.Span(shard)
-		span.Batch().PutCounters(store.QueueKey{Command: "sick", Tenant: "default"}, &store.Counters{Done: 7})
+		span.Batch().PutCounters(record.QueueKey{Command: "sick", Tenant: "default"}, &record.Counters{Done: 7})
 		if _, err := span.Apply(); err != nil {
 			t.Fatal(err)
 		}

@@ -24,20 +24,21 @@ var importTable = map[string]string{
 	"auth":   "internal/yamlfile wire",
 	"client": "internal/paced wire",
 	"config": "internal/yamlfile wire",
-	"store":  "internal/meter wire",
-	"index":  "store wire",
-	"lease":  "store wire",
+	"index":  "record wire",
+	"lease":  "record wire",
+	"record": "wire",
+	"store":  "internal/meter record wire",
 
 	"loadtest":   "client wire | server",
-	"shardactor": "actor index internal/meter lease mailbox store wire",
+	"shardactor": "actor index internal/meter lease mailbox record store wire",
 	"session":    "actor auth internal/paced mailbox shardactor wire | store",
-	"httpapi":    "auth internal/meter internal/paced mailbox shardactor store wire",
+	"httpapi":    "auth internal/meter internal/paced mailbox record shardactor store wire",
 	"server":     "auth httpapi internal/meter internal/paced mailbox session shardactor store wire | client",
-	"cmd/codeq":  "auth client config internal/keeper internal/yamlfile loadtest server store wire | test/blackbox",
+	"cmd/codeq":  "auth client config internal/keeper internal/yamlfile loadtest server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":      "auth index mailbox session shardactor store wire",
+	"test/sim":      "auth index mailbox record session shardactor store wire",
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",

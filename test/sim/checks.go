@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -259,14 +260,14 @@ func (w *world) compareFigures() {
 				violate("figures add up", "queue %s of %s: want %v, got %v (ready, delayed, in progress, dead)",
 					command, tenant, want[command], got[command])
 			}
-			w.compareDead(store.QueueKey{Command: command, Tenant: tenant})
+			w.compareDead(record.QueueKey{Command: command, Tenant: tenant})
 		}
 	}
 }
 
 // compareDead lists the letters of each cause: every task that ended FAILED is
 // among those of its cause, once.
-func (w *world) compareDead(q store.QueueKey) {
+func (w *world) compareDead(q record.QueueKey) {
 	for cause := wire.DeadExhausted; cause < wire.DeadKinds; cause++ {
 		page, err := w.server.store.Find(&store.FindQuery{
 			Queue: q, State: store.ListDead, UntilMs: math.MaxInt64, Filter: store.ListFilter{Causes: wire.OnlyDead(cause)}, Limit: 1 << 20, MostRead: 1 << 20,

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"codeq/record"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -66,7 +67,7 @@ func (m *model) prioritize(a *shardactor.Prioritize) {
 }
 
 // mayDelete says whether what a shard has of a queue may go with it.
-func (m *model) mayDelete(q store.QueueKey, d *shardactor.QueueDelete) bool {
+func (m *model) mayDelete(q record.QueueKey, d *shardactor.QueueDelete) bool {
 	for _, t := range m.all {
 		if t.removed || t.queue() != q || t.shard != m.at.Shard {
 			continue
@@ -116,7 +117,7 @@ func (m *model) dropped() {
 
 // forgetsSettings: the shard drops those of a deleted queue. Nothing that was answered
 // before has to hold from here on, even if a crash kept the deletion from its answer.
-func (m *model) forgetsSettings(q store.QueueKey) {
+func (m *model) forgetsSettings(q record.QueueKey) {
 	for shard := range m.shards {
 		if m.at.Shard == m.home(q) && shard != m.at.Shard && m.settings[shard][q].Deleting {
 			violate("the home forgets a deleted queue last", "shard %d still has %v", shard, q)
@@ -129,7 +130,7 @@ func (m *model) forgetsSettings(q store.QueueKey) {
 // deletes reports a queue that is being deleted in some shard.
 func (w *world) deletes() (some bool) {
 	for shard := range w.model.settings {
-		eachQueue(func(q store.QueueKey) { some = some || w.model.settings[shard][q].Deleting })
+		eachQueue(func(q record.QueueKey) { some = some || w.model.settings[shard][q].Deleting })
 	}
 	return some
 }
@@ -165,7 +166,7 @@ func (w *world) manageSome() {
 // on their way to it.
 func (w *world) deleteSome() {
 	c := w.chance
-	q := store.QueueKey{Command: quiet, Tenant: pick(c, w.shape.tenants)}
+	q := record.QueueKey{Command: quiet, Tenant: pick(c, w.shape.tenants)}
 	if c.oneIn(4) {
 		q.Command = pick(c, commands)
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -52,7 +52,7 @@ type model struct {
 	// drops are the questions whether a deleted queue is empty, of each shard.
 	drops [][]*shardactor.Drop
 	// told are the versions of the settings that were answered, those of the ledger.
-	told map[store.QueueKey]int64
+	told map[record.QueueKey]int64
 
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine

@@ -11,7 +11,7 @@ func init() {
 	}, mutant{
 		name: "expiry: hand out at the very moment",
 		edit: edit{
-			file: "store/record.go", old: "r.ExpiresAtMs <= byMs }", new: "r.ExpiresAtMs < byMs }",
+			file: "record/task.go", old: "r.ExpiresAtMs <= byMs }", new: "r.ExpiresAtMs < byMs }",
 		},
 		caught: []string{"nothing is handed out that has expired", "a task moves as its lifecycle says", "a task leaves the place it was in"},
 	}, mutant{

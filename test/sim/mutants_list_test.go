@@ -359,7 +359,7 @@ var mutants = []mutant{{
 	name: "a low priority overtakes",
 	edit: edit{
 		file: "index/queue.go",
-		old:  "			return 0, store.PendingKey{}, false\n		}\n		return prio", new: "			continue\n		}\n		return prio",
+		old:  "			return 0, record.PendingKey{}, false\n		}\n		return prio", new: "			continue\n		}\n		return prio",
 	},
 	caught: []string{"first in, first out, by priority"},
 }, {
@@ -430,7 +430,7 @@ var mutants = []mutant{{
 }, {
 	name: "http: forget how a delivery was made",
 	edit: edit{
-		file: "store/values.go",
+		file: "record/values.go",
 		old:  "dst = appendTrueMember(dst, `,\"h\":`, l.OverHTTP)", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event",

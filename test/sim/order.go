@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"codeq/record"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -10,27 +11,27 @@ import (
 
 // frozen counts, in each shard, the changes for which it keeps a queue empty. A
 // crash ends it.
-type frozen []map[store.QueueKey]int
+type frozen []map[record.QueueKey]int
 
 func newFrozen(shards int) frozen {
 	f := make(frozen, shards)
 	for shard := range f {
-		f[shard] = make(map[store.QueueKey]int)
+		f[shard] = make(map[record.QueueKey]int)
 	}
 	return f
 }
 
-func (m *model) home(q store.QueueKey) int {
+func (m *model) home(q record.QueueKey) int {
 	return wire.ShardOfQueue(q.Tenant, q.Command, len(m.shards))
 }
 
 // isSpread says what the home of a queue has decided.
-func (m *model) isSpread(q store.QueueKey) bool { return m.settings[m.home(q)][q].Spread }
+func (m *model) isSpread(q record.QueueKey) bool { return m.settings[m.home(q)][q].Spread }
 
-func (t *task) queue() store.QueueKey { return store.QueueKey{Command: t.command, Tenant: t.tenant} }
+func (t *task) queue() record.QueueKey { return record.QueueKey{Command: t.command, Tenant: t.tenant} }
 
 // has says whether a queue has a task in a shard that was not removed.
-func (m *model) has(q store.QueueKey, shard int) bool {
+func (m *model) has(q record.QueueKey, shard int) bool {
 	for _, t := range m.all {
 		if !t.removed && t.queue() == q && t.shard == shard {
 			return true
@@ -42,7 +43,7 @@ func (m *model) has(q store.QueueKey, shard int) bool {
 // takesNew says whether a new task is made in the shard that was asked. Otherwise
 // it is refused, because its queue has its tasks at home, or soon will.
 func (m *model) takesNew(a *shardactor.Enqueue) bool {
-	shard, q := m.at.Shard, store.QueueKey{Command: a.Command, Tenant: a.Tenant}
+	shard, q := m.at.Shard, record.QueueKey{Command: a.Command, Tenant: a.Tenant}
 	if m.settings[shard][q].Deleting {
 		m.refused(a.Asker, wire.CodeQueueDeleted)
 		return false
@@ -96,7 +97,7 @@ func (m *model) freeze(a *shardactor.Freeze) {
 
 // mayHaveOneOrder says that a queue becomes one that is not spread only while all
 // its tasks lie at home.
-func (m *model) mayHaveOneOrder(q store.QueueKey) {
+func (m *model) mayHaveOneOrder(q record.QueueKey) {
 	for shard := range m.shards {
 		if shard != m.home(q) && m.has(q, shard) {
 			violate("a queue has its tasks at home", "queue %v is spread no more, and has tasks in shard %d", q, shard)
@@ -107,7 +108,7 @@ func (m *model) mayHaveOneOrder(q store.QueueKey) {
 // nobodyWaits says that whoever waited for a change has heard of its end.
 func (m *model) nobodyWaits() {
 	for shard := range m.shards {
-		eachQueue(func(q store.QueueKey) {
+		eachQueue(func(q record.QueueKey) {
 			if n := m.frozen[shard][q]; n != 0 {
 				violate("changes come to an end", "queue %v is frozen %d times in shard %d", q, n, shard)
 			}
@@ -119,7 +120,7 @@ func (m *model) nobodyWaits() {
 // are on their way: posted before, meanwhile and after.
 func (w *world) orderSome() {
 	c := w.chance
-	q := store.QueueKey{Command: quiet, Tenant: pick(c, w.shape.tenants)}
+	q := record.QueueKey{Command: quiet, Tenant: pick(c, w.shape.tenants)}
 	if c.oneIn(4) {
 		q.Command = pick(c, commands)
 	}
@@ -145,7 +146,7 @@ func (w *world) orderSome() {
 }
 
 // postTo posts a few tasks to a queue.
-func (w *world) postTo(q store.QueueKey) {
+func (w *world) postTo(q record.QueueKey) {
 	for range w.chance.IntN(4) {
 		r := &request{world: w, body: w.requestFor(q)}
 		w.trace.say("  POST %s to %s, key %q", r.body.Payload, q.Command, r.body.IdempotencyKey)
@@ -153,7 +154,7 @@ func (w *world) postTo(q store.QueueKey) {
 	}
 }
 
-func (w *world) requestFor(q store.QueueKey) wire.EnqueueRequest {
+func (w *world) requestFor(q record.QueueKey) wire.EnqueueRequest {
 	c := w.chance
 	w.drawn++
 	r := wire.EnqueueRequest{
@@ -169,7 +170,7 @@ func (w *world) requestFor(q store.QueueKey) wire.EnqueueRequest {
 }
 
 // empty ends what is left of a queue and has it removed.
-func (w *world) empty(q store.QueueKey) {
+func (w *world) empty(q record.QueueKey) {
 	w.trace.say("  empty %s of %s", q.Command, q.Tenant)
 	for _, t := range w.model.all {
 		if t.open() && !t.removed && t.queue() == q && w.model.tasks[t.id] != nil {
@@ -177,7 +178,7 @@ func (w *world) empty(q store.QueueKey) {
 		}
 	}
 	for shard := range w.shape.shards {
-		m := &shardactor.Cleanup{Queues: []store.QueueKey{q}, BeforeMs: w.nowMs + 60_000, Limit: 1000}
+		m := &shardactor.Cleanup{Queues: []record.QueueKey{q}, BeforeMs: w.nowMs + 60_000, Limit: 1000}
 		(&request{world: w, clean: m, shard: shard}).post()
 	}
 }

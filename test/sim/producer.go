@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -18,7 +18,7 @@ type ledger struct {
 	order    []wire.TaskID
 	outcomes map[wire.TaskID]outcome
 	// settings are the versions that were answered, by queue.
-	settings map[store.QueueKey]int64
+	settings map[record.QueueKey]int64
 }
 
 type outcome struct {
@@ -28,7 +28,7 @@ type outcome struct {
 
 func newLedger() *ledger {
 	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome),
-		settings: make(map[store.QueueKey]int64)}
+		settings: make(map[record.QueueKey]int64)}
 }
 
 func (l *ledger) accepted(id wire.TaskID, payload string) {

@@ -3,8 +3,8 @@ package sim
 import (
 	"slices"
 
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -44,8 +44,8 @@ func (w *world) purgeSome() {
 	}
 	if w.chance.oneIn(4) {
 		// The round that finds what a cleanup is to remove has the purge in it.
-		q := store.QueueKey{Command: t.command, Tenant: t.tenant}
-		c := &shardactor.Cleanup{Queues: []store.QueueKey{q}, BeforeMs: w.nowMs, Limit: 1000}
+		q := record.QueueKey{Command: t.command, Tenant: t.tenant}
+		c := &shardactor.Cleanup{Queues: []record.QueueKey{q}, BeforeMs: w.nowMs, Limit: 1000}
 		(&request{world: w, clean: c, shard: t.shard}).post()
 		w.run(t.shard)
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -141,9 +141,9 @@ func (m *model) cleanedAll() {
 // cleanSome is an admin who removes what ended some time ago.
 func (w *world) cleanSome() {
 	c := w.chance
-	queues := []store.QueueKey{{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}}
+	queues := []record.QueueKey{{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}}
 	for c.oneIn(2) {
-		if q := (store.QueueKey{Command: pick(c, commands), Tenant: queues[0].Tenant}); !slices.Contains(queues, q) {
+		if q := (record.QueueKey{Command: pick(c, commands), Tenant: queues[0].Tenant}); !slices.Contains(queues, q) {
 			queues = append(queues, q)
 		}
 	}

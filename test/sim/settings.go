@@ -4,18 +4,19 @@ import (
 	"cmp"
 	"slices"
 
+	"codeq/record"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
 )
 
 // settings are what each shard knows of the settings of each queue.
-type settings []map[store.QueueKey]store.Settings
+type settings []map[record.QueueKey]record.Settings
 
 func newSettings(shards int) settings {
 	s := make(settings, shards)
 	for shard := range s {
-		s[shard] = make(map[store.QueueKey]store.Settings)
+		s[shard] = make(map[record.QueueKey]record.Settings)
 	}
 	return s
 }
@@ -24,7 +25,7 @@ func newSettings(shards int) settings {
 // nothing here ranges over a map.
 func (s settings) copyFrom(other settings) {
 	for shard := range s {
-		eachQueue(func(q store.QueueKey) {
+		eachQueue(func(q record.QueueKey) {
 			if had, ok := other[shard][q]; ok {
 				s[shard][q] = had
 			} else {
@@ -37,8 +38,8 @@ func (s settings) copyFrom(other settings) {
 // spread is what a start does before anything is handed out: every shard has
 // the newest that any of them has.
 func (s settings) spread() {
-	eachQueue(func(q store.QueueKey) {
-		newest := store.Settings{}
+	eachQueue(func(q record.QueueKey) {
+		newest := record.Settings{}
 		for shard := range s {
 			if had := s[shard][q]; had.Version > newest.Version {
 				newest = had
@@ -52,17 +53,17 @@ func (s settings) spread() {
 	})
 }
 
-func eachQueue(visit func(store.QueueKey)) {
+func eachQueue(visit func(record.QueueKey)) {
 	for _, tenant := range tenants {
 		for _, command := range commands {
-			visit(store.QueueKey{Command: command, Tenant: tenant})
+			visit(record.QueueKey{Command: command, Tenant: tenant})
 		}
 	}
 }
 
 // of are the settings that hold for a task.
-func (s settings) of(t *task) store.Settings {
-	return s[t.shard][store.QueueKey{Command: t.command, Tenant: t.tenant}]
+func (s settings) of(t *task) record.Settings {
+	return s[t.shard][record.QueueKey{Command: t.command, Tenant: t.tenant}]
 }
 
 // configure: the home of a queue decides, and every change is a new version.
@@ -114,7 +115,7 @@ func (m *model) copySettings(a *shardactor.CopySettings) {
 	m.configured(a.Asker, a.Queue, next)
 }
 
-func (m *model) configured(to shardactor.Asker, q store.QueueKey, now store.Settings) {
+func (m *model) configured(to shardactor.Asker, q record.QueueKey, now record.Settings) {
 	m.settings[m.at.Shard][q] = now
 	if e := expect[*shardactor.Configured](m, to); to.Sink != nil && e.Settings != now {
 		violate("settings never go back", "queue %v: want %+v, got %+v", q, now, e.Settings)
@@ -156,7 +157,7 @@ func (m *model) leaseOf(t *task, askedMs int64) int64 {
 // configureSome is an admin who pauses, resumes or sets a queue.
 func (w *world) configureSome() {
 	c := w.chance
-	q := store.QueueKey{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}
+	q := record.QueueKey{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}
 	var what shardactor.SettingsChange
 	if c.oneIn(3) {
 		what.Settings = &wire.QueueSettings{
@@ -179,7 +180,7 @@ func (w *world) configureSome() {
 
 // configure changes settings. Once that is answered it holds in every shard, for
 // ever.
-func (w *world) configure(q store.QueueKey, what shardactor.SettingsChange) {
+func (w *world) configure(q record.QueueKey, what shardactor.SettingsChange) {
 	if what.Delete != nil {
 		w.trace.say("  DELETE of %s of %s: %+v", q.Command, q.Tenant, *what.Delete)
 	} else if what.Paused != nil {
@@ -191,7 +192,7 @@ func (w *world) configure(q store.QueueKey, what shardactor.SettingsChange) {
 	w.server.engine.Configure(&shardactor.Change{
 		Queue: q, What: what,
 		Heard: func(effects []shardactor.Effect) { w.delivered(effects, last) },
-		Done: func(now store.Settings, refusal *wire.Error) {
+		Done: func(now record.Settings, refusal *wire.Error) {
 			if refusal == nil {
 				w.trace.say("  settings of %s of %s hold everywhere: %+v", q.Command, q.Tenant, now)
 				w.ledger.settings[q] = max(w.ledger.settings[q], now.Version)
@@ -207,15 +208,15 @@ func (w *world) configure(q store.QueueKey, what shardactor.SettingsChange) {
 // forgetDeleted forgets the versions that were answered of queues that a start goes
 // on to delete, though nobody was told that they go.
 func (w *world) forgetDeleted() {
-	eachQueue(func(q store.QueueKey) {
-		if slices.ContainsFunc(w.model.settings, func(of map[store.QueueKey]store.Settings) bool { return of[q].Deleting }) {
+	eachQueue(func(q record.QueueKey) {
+		if slices.ContainsFunc(w.model.settings, func(of map[record.QueueKey]record.Settings) bool { return of[q].Deleting }) {
 			w.ledger.settings[q] = 0
 		}
 	})
 }
 
 // settingsHold says that what was answered is known to every shard.
-func (w *world) settingsHold(q store.QueueKey) {
+func (w *world) settingsHold(q record.QueueKey) {
 	for shard := range w.model.settings {
 		if had := w.model.settings[shard][q]; had.Version < w.ledger.settings[q] {
 			violate("settings that were answered hold in every shard", "queue %v has version %d in shard %d, answered was %d",
@@ -226,7 +227,7 @@ func (w *world) settingsHold(q store.QueueKey) {
 
 // compareSettings holds the settings that readers see against the model.
 func (w *world) compareSettings() {
-	eachQueue(func(q store.QueueKey) {
+	eachQueue(func(q record.QueueKey) {
 		w.settingsHold(q)
 		seen, err := w.server.store.ReadQueue(q)
 		if err != nil {
@@ -242,7 +243,7 @@ func (w *world) compareSettings() {
 // resumeAll lets the work of a world come to its end.
 func (w *world) resumeAll() {
 	paused := false
-	eachQueue(func(q store.QueueKey) {
+	eachQueue(func(q record.QueueKey) {
 		w.configure(q, shardactor.SettingsChange{Paused: &paused})
 		w.settle()
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"codeq/index"
+	"codeq/record"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -132,7 +133,7 @@ func (s *shape) uneven(c *chance) {
 // post few.
 func (w *world) crowdSome() {
 	c := w.chance
-	long := store.QueueKey{Command: pick(c, busy), Tenant: pick(c, w.shape.tenants)}
+	long := record.QueueKey{Command: pick(c, busy), Tenant: pick(c, w.shape.tenants)}
 	for _, tenant := range w.shape.tenants {
 		for _, command := range busy {
 			n := c.IntN(3)

@@ -8,8 +8,8 @@ import (
 
 	"codeq/index"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -228,7 +228,7 @@ func newWorld(seed uint64, recording bool) *world {
 	if w.shape.spread {
 		for _, tenant := range w.shape.tenants {
 			for _, command := range busy[:2] {
-				w.configure(store.QueueKey{Command: command, Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Spread: true}})
+				w.configure(record.QueueKey{Command: command, Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Spread: true}})
 			}
 		}
 		w.settle()

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/binary"
@@ -12,11 +12,11 @@ type QueueKey struct {
 	Tenant  string
 }
 
-// TaskRecord is the small mutable part of a task, rewritten by every
+// Task is the small mutable part of a task, rewritten by every
 // transition but a grant. History, and a payload or result that is not small,
 // have keys of their own. Times are Unix milliseconds. Fields are only ever
 // added.
-type TaskRecord struct {
+type Task struct {
 	ID           wire.TaskID
 	Command      string
 	Tenant       string
@@ -82,10 +82,10 @@ type TaskRecord struct {
 }
 
 // Expires says whether the task expires by a time.
-func (r *TaskRecord) Expires(byMs int64) bool { return r.ExpiresAtMs != 0 && r.ExpiresAtMs <= byMs }
+func (r *Task) Expires(byMs int64) bool { return r.ExpiresAtMs != 0 && r.ExpiresAtMs <= byMs }
 
 // CancelCause is what ended a task that is CANCELLED, empty for whoever asked.
-func (r *TaskRecord) CancelCause() string {
+func (r *Task) CancelCause() string {
 	if r.Expired {
 		return wire.CancelExpired
 	}
@@ -93,10 +93,10 @@ func (r *TaskRecord) CancelCause() string {
 }
 
 // Whole says that payload and outcome are within the record.
-func (r *TaskRecord) Whole() bool { return r.Payload != "" && r.OutcomeHere }
+func (r *Task) Whole() bool { return r.Payload != "" && r.OutcomeHere }
 
 // Queue is the key of the queue the task belongs to.
-func (r *TaskRecord) Queue() QueueKey { return QueueKey{Command: r.Command, Tenant: r.Tenant} }
+func (r *Task) Queue() QueueKey { return QueueKey{Command: r.Command, Tenant: r.Tenant} }
 
 // Lease is the value of the in-progress key: everything a grant decides,
 // until the task leaves the in-progress set.
@@ -132,70 +132,6 @@ func (l *Lease) RunForMs() int64 {
 	return l.RunUntilMs - l.GrantedAtMs
 }
 
-// LeasedTask is an in-progress task as recovery finds it.
-type LeasedTask struct {
-	Task  TaskRecord
-	Lease Lease
-}
-
-// Priorities is the number of priorities a queue has.
-const Priorities = wire.MaxPriority + 1
-
-// Counters are the figures of one queue in one shard, written with every
-// batch that changes them. The floors are lower bounds: no live key of that
-// family is below them, so a restart seeks there and never scans tombstones.
-type Counters struct {
-	Ready      [Priorities]int64
-	ReadyFloor [Priorities]uint64
-	// ReadySinceMs is since when the head of each priority is ready, which is
-	// the value of its pending key: so the age of a queue is read with its
-	// figures. It is 0 without a head, and while the shard does not know it:
-	// until it reads what follows a window that ran empty, and before anything
-	// happens in a database of a version that did not write it.
-	ReadySinceMs [Priorities]int64
-	Delayed      int64
-	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
-	DelayedFloorMs int64
-	// Expiring are those of the ready and delayed tasks that expire, ExpiringFloorMs
-	// bounds when.
-	Expiring        int64
-	ExpiringFloorMs int64
-	InProgress      int64
-	// LeaseFloor bounds the first eight bytes of the ids in progress, which are
-	// the order that their entries have; see RankOf.
-	LeaseFloor  uint64
-	Dead        int64
-	DeadFloorMs int64
-	// DeadBy are the dead letters of each cause, and FailedFloorMs is the floor of
-	// those with the cause wire.DeadFailed, which may go before the others.
-	DeadBy        [wire.DeadKinds]int64
-	FailedFloorMs int64
-	Done          int64
-	DoneFloorMs   int64
-}
-
-// RankOf is the first part of an id as a number. Ids sort as their ranks do.
-func RankOf(id wire.TaskID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
-
-// IsZero reports a queue without a task: its figures need not be kept.
-func (c *Counters) IsZero() bool {
-	for _, n := range c.Ready {
-		if n != 0 {
-			return false
-		}
-	}
-	return c.Delayed == 0 && c.Expiring == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0
-}
-
-// ReadyTotal is the number of pending tasks over all priorities.
-func (c *Counters) ReadyTotal() int64 {
-	var total int64
-	for _, n := range c.Ready {
-		total += n
-	}
-	return total
-}
-
 // Marks are the high-water marks of one shard, written with every batch.
 type Marks struct {
 	// Seq is the highest pending sequence ever drawn, Event the number of the
@@ -224,3 +160,6 @@ type TimedKey struct {
 	AtMs int64
 	ID   wire.TaskID
 }
+
+// RankOf is the first part of an id as a number. Ids sort as their ranks do.
+func RankOf(id wire.TaskID) uint64 { return binary.BigEndian.Uint64(id[:8]) }

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 )
 
 // fullRecord has every field set, so that a field that is forgotten shows.
-func fullRecord(t testing.TB) *TaskRecord {
+func fullRecord(t testing.TB) *Task {
 	t.Helper()
 	id, ok := wire.ParseTaskID("018f2b1c-5e00-7abc-8def-0123456789ab")
 	if !ok {
 		t.Fatal("bad id")
 	}
-	r := &TaskRecord{
+	r := &Task{
 		ID: id, Command: "render:page", Tenant: "acme/eu", Priority: 9,
 		Status: wire.StatusFailed, Location: wire.LocationDead,
 		Attempts: 2, MaxAttempts: 5, PayloadBytes: 9,
@@ -67,12 +67,12 @@ func fullSettings() *Settings {
 func TestSettingsComeBackWhole(t *testing.T) {
 	for _, want := range []*Settings{fullSettings(), {Version: 1}} {
 		var got Settings
-		if err := parseSettings(appendSettings(nil, want), &got); err != nil || got != *want {
+		if err := ParseSettings(AppendSettings(nil, want), &got); err != nil || got != *want {
 			t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 		}
 	}
 	var s Settings
-	if err := parseSettings([]byte(`{"paused":1}`), &s); err == nil {
+	if err := ParseSettings([]byte(`{"paused":1}`), &s); err == nil {
 		t.Error("settings without a version were taken")
 	}
 }
@@ -89,18 +89,18 @@ func fullHistory() []wire.HistoryLine {
 func TestValuesKeepTheirForm(t *testing.T) {
 	var b strings.Builder
 	show := func(name string, value []byte) { b.WriteString(name + " " + string(value) + "\n") }
-	show("task", appendTaskRecord(nil, fullRecord(t)))
-	show("task-least", appendTaskRecord(nil, &TaskRecord{}))
-	show("lease", appendLease(nil, fullLease()))
-	show("lease-least", appendLease(nil, &Lease{}))
-	show("counters", appendCounters(nil, fullCounters()))
-	show("counters-least", appendCounters(nil, &Counters{}))
-	show("marks", appendMarks(nil, Marks{Seq: 1, Event: 2, TimeMs: 3}))
-	show("settings", appendSettings(nil, fullSettings()))
-	show("settings-least", appendSettings(nil, &Settings{Version: 1}))
-	show("ended", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusCompleted, Deliveries: 300, Keyed: true, Bare: true, Whole: true})))
-	show("ended-dead", fmt.Appendf(nil, "%x", appendEnded(nil, Ended{Status: wire.StatusFailed, Deliveries: 5, Cause: wire.DeadFailed})))
-	show("history", appendHistory(nil, fullHistory()))
+	show("task", AppendTask(nil, fullRecord(t)))
+	show("task-least", AppendTask(nil, &Task{}))
+	show("lease", AppendLease(nil, fullLease()))
+	show("lease-least", AppendLease(nil, &Lease{}))
+	show("counters", AppendCounters(nil, fullCounters()))
+	show("counters-least", AppendCounters(nil, &Counters{}))
+	show("marks", AppendMarks(nil, Marks{Seq: 1, Event: 2, TimeMs: 3}))
+	show("settings", AppendSettings(nil, fullSettings()))
+	show("settings-least", AppendSettings(nil, &Settings{Version: 1}))
+	show("ended", fmt.Appendf(nil, "%x", AppendEnded(nil, Ended{Status: wire.StatusCompleted, Deliveries: 300, Keyed: true, Bare: true, Whole: true})))
+	show("ended-dead", fmt.Appendf(nil, "%x", AppendEnded(nil, Ended{Status: wire.StatusFailed, Deliveries: 5, Cause: wire.DeadFailed})))
+	show("history", AppendHistory(nil, fullHistory()))
 	show("result", wire.AppendResultRecord(nil, &wire.ResultRecord{
 		TaskID: fullRecord(t).ID, Status: wire.StatusCompleted, Result: []byte(`{"b":1.0, "a":12345678901234567890}`),
 		Artifacts: []wire.Artifact{{Name: "log", URL: "https://x/y"}}, CompletedAtMs: 1_700_000_000_004,
@@ -109,10 +109,10 @@ func TestValuesKeepTheirForm(t *testing.T) {
 }
 
 func TestTaskRecordComesBackWhole(t *testing.T) {
-	for _, want := range []*TaskRecord{fullRecord(t), {}} {
+	for _, want := range []*Task{fullRecord(t), {}} {
 		want.ID = wire.TaskID{} // which is in the key
-		var got TaskRecord
-		if err := parseTaskRecord(appendTaskRecord(nil, want), &got); err != nil {
+		var got Task
+		if err := parseTask(AppendTask(nil, want), &got); err != nil {
 			t.Fatal(err)
 		}
 		if got != *want {
@@ -123,19 +123,19 @@ func TestTaskRecordComesBackWhole(t *testing.T) {
 
 func TestOtherValuesComeBackWhole(t *testing.T) {
 	var l Lease
-	if err := parseLease(appendLease(nil, fullLease()), &l); err != nil || l != *fullLease() {
+	if err := ParseLease(AppendLease(nil, fullLease()), &l); err != nil || l != *fullLease() {
 		t.Errorf("lease %+v, %v", l, err)
 	}
 	var c Counters
-	if err := parseCounters(appendCounters(nil, fullCounters()), &c); err != nil || c != *fullCounters() {
+	if err := ParseCounters(AppendCounters(nil, fullCounters()), &c); err != nil || c != *fullCounters() {
 		t.Errorf("counters %+v, %v", c, err)
 	}
 	want := Marks{Seq: 1<<64 - 1, Event: 2, TimeMs: -3}
 	var m Marks
-	if err := parseMarks(appendMarks(nil, want), &m); err != nil || m != want {
+	if err := ParseMarks(AppendMarks(nil, want), &m); err != nil || m != want {
 		t.Errorf("marks %+v, %v", m, err)
 	}
-	h, err := parseHistory(appendHistory(nil, fullHistory()))
+	h, err := ParseHistory(AppendHistory(nil, fullHistory()))
 	if err != nil || !reflect.DeepEqual(h, fullHistory()) {
 		t.Errorf("history %+v, %v", h, err)
 	}
@@ -151,12 +151,12 @@ func TestEndedEntriesComeBackWhole(t *testing.T) {
 		{Status: wire.StatusCancelled, Deliveries: 1 << 40, Keyed: true},
 		{Status: wire.StatusCompleted, Deliveries: 2, Whole: true},
 	} {
-		if got, err := parseEnded(appendEnded(nil, want)); err != nil || got != want {
+		if got, err := ParseEnded(AppendEnded(nil, want)); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
 	for _, damaged := range []string{"", "\x00\x00", "\x04\x00", "\x81\x00", "\x01", "\x01\x80", "\x01\x00\x00", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
-		if e, err := parseEnded([]byte(damaged)); err == nil {
+		if e, err := ParseEnded([]byte(damaged)); err == nil {
 			t.Errorf("%q is %+v", damaged, e)
 		}
 	}
@@ -164,21 +164,21 @@ func TestEndedEntriesComeBackWhole(t *testing.T) {
 
 func TestUnknownMembersAreIgnoredAndAbsentOnesZero(t *testing.T) {
 	text := ` { "later" : [ {"a":[1,-2.5e3,true,null,"x\"]"]}, {} ] , "q" : 7,"other":"","third":{}}`
-	var r TaskRecord
-	if err := parseTaskRecord([]byte(text), &r); err != nil {
+	var r Task
+	if err := parseTask([]byte(text), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r != (TaskRecord{Seq: 7}) {
+	if r != (Task{Seq: 7}) {
 		t.Errorf("got %+v", r)
 	}
 	var c Counters
-	if err := parseCounters([]byte(`{"ready":[5],"inProgress":1}`), &c); err != nil || c.Ready[0] != 5 || c.Ready[1] != 0 {
+	if err := ParseCounters([]byte(`{"ready":[5],"inProgress":1}`), &c); err != nil || c.Ready[0] != 5 || c.Ready[1] != 0 {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
 
 func TestDamagedValuesAreRefused(t *testing.T) {
-	whole := string(appendTaskRecord(nil, fullRecord(t)))
+	whole := string(AppendTask(nil, fullRecord(t)))
 	damaged := []string{
 		"", " ", "null", "[]", "{", "{}x", "{,}", `{"q":1,}`, `{"q" 1}`, `{"q":}`, `{"q":1.5}`, `{"q":-1}`,
 		`{"q":01}`, `{"q":18446744073709551616}`, `{"a":9223372036854775808}`, `{"a":"1"}`,
@@ -190,23 +190,23 @@ func TestDamagedValuesAreRefused(t *testing.T) {
 		`{"b":-1,"h":true}`, `{"rb":2}a`, `{"rb":-1}`, `{"rb":1}a`, `{"o":true,"rb":2}a`, `{"o":1}`, `{"b":1,"h":true,"rb":1}a`, `{"h":1}`,
 	}
 	for _, text := range damaged {
-		var r TaskRecord
-		if err := parseTaskRecord([]byte(text), &r); err == nil {
+		var r Task
+		if err := parseTask([]byte(text), &r); err == nil {
 			t.Errorf("%q was taken for a record", text)
 		}
 	}
 	for n := range whole {
-		var r TaskRecord
-		if err := parseTaskRecord([]byte(whole[:n]), &r); err == nil {
+		var r Task
+		if err := parseTask([]byte(whole[:n]), &r); err == nil {
 			t.Errorf("the first %d bytes were taken for a record", n)
 		}
 	}
 }
 
 func TestARecordIsNotTiedToItsBytes(t *testing.T) {
-	data := appendTaskRecord(nil, fullRecord(t))
-	var r TaskRecord
-	if err := parseTaskRecord(data, &r); err != nil {
+	data := AppendTask(nil, fullRecord(t))
+	var r Task
+	if err := parseTask(data, &r); err != nil {
 		t.Fatal(err)
 	}
 	clear(data)
@@ -242,42 +242,42 @@ func fuzzCodec[T any](f *testing.F, seed []byte, parse func([]byte) (T, error), 
 }
 
 func FuzzTaskRecord(f *testing.F) {
-	fuzzCodec(f, appendTaskRecord(nil, fullRecord(f)), func(data []byte) (r TaskRecord, err error) {
-		return r, parseTaskRecord(data, &r)
-	}, func(dst []byte, r TaskRecord) []byte { return appendTaskRecord(dst, &r) })
+	fuzzCodec(f, AppendTask(nil, fullRecord(f)), func(data []byte) (r Task, err error) {
+		return r, ParseTask(wire.TaskID{}, data, &r)
+	}, func(dst []byte, r Task) []byte { return AppendTask(dst, &r) })
 }
 
 func FuzzLease(f *testing.F) {
-	fuzzCodec(f, appendLease(nil, fullLease()), func(data []byte) (l Lease, err error) {
-		return l, parseLease(data, &l)
-	}, func(dst []byte, l Lease) []byte { return appendLease(dst, &l) })
+	fuzzCodec(f, AppendLease(nil, fullLease()), func(data []byte) (l Lease, err error) {
+		return l, ParseLease(data, &l)
+	}, func(dst []byte, l Lease) []byte { return AppendLease(dst, &l) })
 }
 
 func FuzzCounters(f *testing.F) {
-	fuzzCodec(f, appendCounters(nil, fullCounters()), func(data []byte) (c Counters, err error) {
-		return c, parseCounters(data, &c)
-	}, func(dst []byte, c Counters) []byte { return appendCounters(dst, &c) })
+	fuzzCodec(f, AppendCounters(nil, fullCounters()), func(data []byte) (c Counters, err error) {
+		return c, ParseCounters(data, &c)
+	}, func(dst []byte, c Counters) []byte { return AppendCounters(dst, &c) })
 }
 
 func FuzzMarks(f *testing.F) {
 	fuzzCodec(f, []byte(`{"seq":1,"event":2,"timeMs":3}`), func(data []byte) (m Marks, err error) {
-		return m, parseMarks(data, &m)
-	}, appendMarks)
+		return m, ParseMarks(data, &m)
+	}, AppendMarks)
 }
 
 func FuzzHistory(f *testing.F) {
-	fuzzCodec(f, appendHistory(nil, fullHistory()), parseHistory, appendHistory)
+	fuzzCodec(f, AppendHistory(nil, fullHistory()), ParseHistory, AppendHistory)
 }
 
 func BenchmarkParseTaskRecord(b *testing.B) {
 	r := fullRecord(b)
 	r.Error, r.LastToken, r.ResultToken, r.EndedAtMs = "", wire.Token{}, wire.Token{}, 0
 	r.LastWorkerID, r.IdempotencyKey, r.Fingerprint = "", "", [32]byte{}
-	data := appendTaskRecord(nil, r)
+	data := AppendTask(nil, r)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := parseTaskRecord(data, r); err != nil {
+		if err := parseTask(data, r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -288,13 +288,13 @@ func BenchmarkAppendTaskRecord(b *testing.B) {
 	var data []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		data = appendTaskRecord(data[:0], r)
+		data = AppendTask(data[:0], r)
 	}
 }
 
 func TestEveryMemberHasAFullName(t *testing.T) {
-	record := inFull(recordNames, fullRecord(t).ID, appendTaskRecord(nil, fullRecord(t)))
-	lease := inFull(leaseNames, wire.TaskID{}, appendLease(nil, fullLease()))
+	record := inFull(recordNames, fullRecord(t).ID, AppendTask(nil, fullRecord(t)))
+	lease := inFull(leaseNames, wire.TaskID{}, AppendLease(nil, fullLease()))
 	golden(t, "names.txt", record+"\n"+lease+"\n")
 	if got := inFull(recordNames, wire.TaskID{}, []byte(`{"c":`)); got != `{"c":` {
 		t.Errorf("a damaged record is shown as %q", got)
@@ -302,7 +302,33 @@ func TestEveryMemberHasAFullName(t *testing.T) {
 }
 
 func FuzzSettings(f *testing.F) {
-	fuzzCodec(f, appendSettings(nil, fullSettings()), func(data []byte) (s Settings, err error) {
-		return s, parseSettings(data, &s)
-	}, func(dst []byte, s Settings) []byte { return appendSettings(dst, &s) })
+	fuzzCodec(f, AppendSettings(nil, fullSettings()), func(data []byte) (s Settings, err error) {
+		return s, ParseSettings(data, &s)
+	}, func(dst []byte, s Settings) []byte { return AppendSettings(dst, &s) })
+}
+
+// FuzzPlainValues are the values that are no JSON: a time, an id, and what is
+// said of an ended task.
+func FuzzPlainValues(f *testing.F) {
+	for _, data := range [][]byte{nil, AppendReadyAt(nil, 1_700_000_000_000), AppendReadyAt(nil, -1), bytes.Repeat([]byte{7}, 16), {1},
+		AppendEnded(nil, Ended{Status: wire.StatusFailed, Deliveries: 300, Keyed: true, Bare: true}), {1, 0x80, 0}, {0x41, 0}} {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		atMs, err := ParseReadyAt(data)
+		if (err == nil) != (len(data) == 8) || err == nil && !bytes.Equal(AppendReadyAt(nil, atMs), data) {
+			t.Errorf("%x is the time %d (%v)", data, atMs, err)
+		}
+		var id wire.TaskID
+		err = ParseID(data, &id)
+		if (err == nil) != (len(data) == len(id)) || err == nil && !bytes.Equal(id[:], data) {
+			t.Errorf("%x is the id %v (%v)", data, id, err)
+		}
+		if ended, err := ParseEnded(data); err == nil {
+			again, err := ParseEnded(AppendEnded(nil, ended))
+			if err != nil || again != ended || (ended.Status == "") != (len(data) == 0) {
+				t.Errorf("%x is %+v, and %+v once it is written (%v)", data, ended, again, err)
+			}
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"bytes"
@@ -10,50 +10,26 @@ import (
 	"codeq/wire"
 )
 
-// rebuild makes the key that parseKey took apart.
-func rebuild(p *parsedKey) []byte {
-	key := appendSpan(nil, p.Shard)
-	switch p.Family {
-	case familyTask, familyPayload, familyResult, familyHistory:
-		return appendIDKey(key, p.Family, p.ID)
-	case familyIdempotency:
-		return appendIdempotencyKey(key, p.Queue, p.Name)
-	case familyPending:
-		return appendPendingKey(key, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
-	case familyInProgress:
-		return appendLeaseKey(key, p.Queue, p.ID)
-	case familyDelayed, familyExpiring, familyDead, familyDone:
-		return appendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
-	case familyCounters:
-		return appendCountersKey(key, p.Queue)
-	case familySettings:
-		return appendSettingsKey(key, p.Queue)
-	case familyMarks:
-		return append(key, wordMarks...)
-	}
-	return append(append(key, wordBad...), p.Name...)
-}
-
 // oneOfEach is a key of every family.
-func oneOfEach(q QueueKey) []parsedKey {
+func oneOfEach(q QueueKey) []Key {
 	id := wire.TaskID{0: 1, 15: 0xff}
-	var all []parsedKey
-	for f := familyTask; f <= familyBad; f++ {
-		p := parsedKey{Shard: 31, Family: f}
+	var all []Key
+	for f := FamilyTask; f <= FamilyBad; f++ {
+		p := Key{Shard: 31, Family: f}
 		switch f {
-		case familyTask, familyPayload, familyResult, familyHistory:
+		case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
 			p.ID = id
-		case familyIdempotency:
+		case FamilyIdempotency:
 			p.Queue, p.Name = q, "k/1"
-		case familyPending:
+		case FamilyPending:
 			p.Queue, p.ID, p.Priority, p.Seq = q, id, 7, 1<<40
-		case familyInProgress:
+		case FamilyInProgress:
 			p.Queue, p.ID = q, id
-		case familyDelayed, familyExpiring, familyDead, familyDone:
+		case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
 			p.Queue, p.ID, p.AtMs = q, id, 1_700_000_000_000
-		case familyCounters, familySettings:
+		case FamilyCounters, FamilySettings:
 			p.Queue = q
-		case familyBad:
+		case FamilyBad:
 			p.Name = "tasks/x"
 		}
 		all = append(all, p)
@@ -64,16 +40,16 @@ func oneOfEach(q QueueKey) []parsedKey {
 func TestKeysKeepTheirForm(t *testing.T) {
 	var b strings.Builder
 	for _, p := range oneOfEach(QueueKey{Command: "render:page", Tenant: "acme/eu%\x00é"}) {
-		fmt.Fprintf(&b, "%q\n", rebuild(&p))
+		fmt.Fprintf(&b, "%q\n", p.AppendTo(nil))
 	}
-	fmt.Fprintf(&b, "%q\n", creationKey)
+	fmt.Fprintf(&b, "%q\n", CreationKey)
 	golden(t, "keys.txt", b.String())
 }
 
 func TestKeysComeBackWhole(t *testing.T) {
 	for _, q := range []QueueKey{{"a", "b"}, {"", ""}, {"/", "%"}, {"a.b:c_d-e", "\x00\xff"}} {
 		for _, want := range oneOfEach(q) {
-			got, err := parseKey(rebuild(&want))
+			got, err := ParseKey(want.AppendTo(nil))
 			if err != nil || got != want {
 				t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 			}
@@ -82,7 +58,7 @@ func TestKeysComeBackWhole(t *testing.T) {
 }
 
 func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
-	span := string(appendSpan(nil, 3))
+	span := string(AppendSpan(nil, 3))
 	id := strings.Repeat("i", idBytes)
 	for _, key := range []string{
 		"", "codeq", "codeq/", "other/\x00\x03/tasks/" + id, "codeq/\x00\x20/tasks/" + id, "codeq/\x00\x03-tasks/" + id,
@@ -93,7 +69,7 @@ func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
 		span + "q/a/b/delayed/\x8012345678" + id, span + "q/a/b/delayed/\x80\x00\x00\x00\x00\x00\x00\x00" + id,
 		span + "q/a/b/inprog/" + id + "x", span + "q/a/b/lost/" + id, span + "settings/a/b",
 	} {
-		if p, err := parseKey([]byte(key)); err == nil {
+		if p, err := ParseKey([]byte(key)); err == nil {
 			t.Errorf("%q was taken for %+v", key, p)
 		}
 	}
@@ -104,7 +80,7 @@ func TestPendingKeysSortByPriorityThenSequence(t *testing.T) {
 	var keys [][]byte
 	for priority := wire.MaxPriority; priority >= 0; priority-- {
 		for _, seq := range []uint64{0, 1, 255, 256, 1 << 63, 1<<64 - 1} {
-			keys = append(keys, appendPendingKey(appendSpan(nil, 0), q, priority, PendingKey{Seq: seq}))
+			keys = append(keys, AppendPendingKey(AppendSpan(nil, 0), q, priority, PendingKey{Seq: seq}))
 		}
 	}
 	if !slices.IsSortedFunc(keys, bytes.Compare) {
@@ -114,20 +90,10 @@ func TestPendingKeysSortByPriorityThenSequence(t *testing.T) {
 
 func TestNumbersThatHaveNoKeyPanic(t *testing.T) {
 	q := QueueKey{"c", "t"}
-	mustPanic(t, "a negative time", func() { appendTimedKey(nil, q, familyDelayed, TimedKey{AtMs: -1}) })
-	mustPanic(t, "priority 10", func() { appendPriority(nil, q, 10) })
-	mustPanic(t, "priority -1", func() { appendPriority(nil, q, -1) })
-	mustPanic(t, "shard 32", func() { appendSpan(nil, MaxShards) })
-}
-
-func mustPanic(t *testing.T, what string, f func()) {
-	t.Helper()
-	defer func() {
-		if recover() == nil {
-			t.Errorf("%s did not panic", what)
-		}
-	}()
-	f()
+	mustPanic(t, "a negative time", func() { AppendTimedKey(nil, q, FamilyDelayed, TimedKey{AtMs: -1}) })
+	mustPanic(t, "priority 10", func() { AppendPriority(nil, q, 10) })
+	mustPanic(t, "priority -1", func() { AppendPriority(nil, q, -1) })
+	mustPanic(t, "shard 32", func() { AppendSpan(nil, MaxShards) })
 }
 
 // nameTriple cuts text into command, tenant and key at two places.
@@ -148,23 +114,23 @@ func FuzzNamesNeverMeet(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text1, text2 string, cuts1, cuts2 uint16) {
 		q1, k1 := nameTriple(text1, cuts1)
 		q2, k2 := nameTriple(text2, cuts2)
-		span := appendSpan(nil, 0)
-		mustRoundTrip(t, parsedKey{Family: familyIdempotency, Queue: q1, Name: k1})
-		mustRoundTrip(t, parsedKey{Family: familyCounters, Queue: q1})
+		span := AppendSpan(nil, 0)
+		mustRoundTrip(t, Key{Family: FamilyIdempotency, Queue: q1, Name: k1})
+		mustRoundTrip(t, Key{Family: FamilyCounters, Queue: q1})
 		if q1 != q2 || k1 != k2 {
-			mustNotMeet(t, appendIdempotencyKey(span, q1, k1), appendIdempotencyKey(span, q2, k2))
+			mustNotMeet(t, AppendIdempotencyKey(span, q1, k1), AppendIdempotencyKey(span, q2, k2))
 		}
 		if q1 != q2 {
-			mustNotMeet(t, appendCountersKey(span, q1), appendCountersKey(span, q2))
-			mustNotMeet(t, appendQueue(span, q1, familyPending), appendQueue(span, q2, familyPending))
-			mustNotMeet(t, appendKeyPrefix(span, q1), appendKeyPrefix(span, q2))
+			mustNotMeet(t, AppendCountersKey(span, q1), AppendCountersKey(span, q2))
+			mustNotMeet(t, AppendQueue(span, q1, FamilyPending), AppendQueue(span, q2, FamilyPending))
+			mustNotMeet(t, AppendIdempotencyPrefix(span, q1), AppendIdempotencyPrefix(span, q2))
 		}
 	})
 }
 
-func mustRoundTrip(t *testing.T, want parsedKey) {
+func mustRoundTrip(t *testing.T, want Key) {
 	t.Helper()
-	got, err := parseKey(rebuild(&want))
+	got, err := ParseKey(want.AppendTo(nil))
 	if err != nil || got != want {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -179,22 +145,22 @@ func mustNotMeet(t *testing.T, a, b []byte) {
 
 func FuzzParseKey(f *testing.F) {
 	for _, p := range oneOfEach(QueueKey{"a/b", "c"}) {
-		f.Add(rebuild(&p))
+		f.Add(p.AppendTo(nil))
 	}
 	f.Fuzz(func(t *testing.T, key []byte) {
-		p, err := parseKey(key)
-		if err == nil && !bytes.Equal(rebuild(&p), key) {
+		p, err := ParseKey(key)
+		if err == nil && !bytes.Equal(p.AppendTo(nil), key) {
 			t.Fatalf("%q was taken for %+v", key, p)
 		}
-		if nameForLog(key) == "" {
+		if NameForLog(key) == "" {
 			t.Fatal("no words for a key")
 		}
 	})
 }
 
 func TestWordsOfAKeyDoNotTellAnIdempotencyKey(t *testing.T) {
-	key := appendIdempotencyKey(appendSpan(nil, 0), QueueKey{"c", "t"}, "secret")
-	if words := nameForLog(key); strings.Contains(words, "secret") || !strings.Contains(words, `"c"`) {
+	key := AppendIdempotencyKey(AppendSpan(nil, 0), QueueKey{"c", "t"}, "secret")
+	if words := NameForLog(key); strings.Contains(words, "secret") || !strings.Contains(words, `"c"`) {
 		t.Errorf("got %s", words)
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/binary"
@@ -42,7 +42,8 @@ const (
 
 var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, 2: wire.StatusFailed, 3: wire.StatusCancelled}
 
-func appendEnded(dst []byte, e Ended) []byte {
+// AppendEnded adds the value of the entry of an ended task; nothing for the zero value.
+func AppendEnded(dst []byte, e Ended) []byte {
 	var first byte
 	for number, status := range endedStatuses {
 		if status == e.Status {
@@ -65,9 +66,10 @@ func appendEnded(dst []byte, e Ended) []byte {
 	return binary.AppendUvarint(append(dst, first), uint64(e.Deliveries))
 }
 
-func parseEnded(data []byte) (e Ended, err error) {
+// ParseEnded reads what AppendEnded wrote.
+func ParseEnded(data []byte) (e Ended, err error) {
 	if len(data) == 0 {
-		return e, errDamaged
+		return e, ErrDamaged
 	}
 	first := data[0]
 	number := int(first & endedStatusBits)
@@ -75,7 +77,7 @@ func parseEnded(data []byte) (e Ended, err error) {
 	deliveries, size := binary.Uvarint(data[1:])
 	if number == 0 || number >= len(endedStatuses) || cause >= wire.DeadKinds || first&^endedKnownBits != 0 ||
 		size <= 0 || size != len(data)-1 || int64(deliveries) < 0 {
-		return e, errDamaged
+		return e, ErrDamaged
 	}
 	return Ended{
 		Status: endedStatuses[number], Deliveries: int(deliveries), Cause: cause,
@@ -85,7 +87,7 @@ func parseEnded(data []byte) (e Ended, err error) {
 
 // describeEnded tells it in words.
 func describeEnded(value []byte) string {
-	e, err := parseEnded(value)
+	e, err := ParseEnded(value)
 	if err != nil {
 		return fmt.Sprintf("%q", value)
 	}

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"errors"
@@ -15,10 +15,8 @@ import (
 // itself, and one is read for every grant. A scanner made for that shape
 // reads a record in well under a microsecond; a general parser takes several.
 
-var (
-	errDamaged = errors.New("damaged value")
-	errMissing = errors.New("missing value")
-)
+// ErrDamaged is what a decoder says of bytes that no encoder of this package made.
+var ErrDamaged = errors.New("damaged value")
 
 // scanner reads one JSON text. After the first mistake failed stays true,
 // every read gives a zero value and nothing moves any more, so a decoder asks
@@ -35,7 +33,7 @@ func (s *scanner) fail() { s.failed = true }
 func (s *scanner) end() error {
 	s.space()
 	if s.failed || s.at != len(s.text) {
-		return errDamaged
+		return ErrDamaged
 	}
 	return nil
 }

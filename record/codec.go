@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/hex"
@@ -15,7 +15,8 @@ import (
 // written twice in the life of a task, to the log and to tables, and half of it
 // was names. names.go tells them for whoever reads.
 
-func appendTaskRecord(dst []byte, r *TaskRecord) []byte {
+// AppendTask adds the value of a task.
+func AppendTask(dst []byte, r *Task) []byte {
 	dst = append(dst, '{')
 	start := len(dst)
 	dst = appendStringMember(dst, `,"c":`, r.Command)
@@ -67,11 +68,11 @@ func closeMembers(dst []byte, start int) []byte {
 	return append(dst, '}')
 }
 
-// parseTaskRecord reads a record. data may be reused afterwards; the strings
+// parseTask reads a record. data may be reused afterwards; the strings
 // of the record share one copy of it.
-func parseTaskRecord(data []byte, r *TaskRecord) error {
+func parseTask(data []byte, r *Task) error {
 	s := scanner{text: string(data)}
-	*r = TaskRecord{}
+	*r = Task{}
 	var b behind
 	first := true
 	s.take('{')
@@ -81,7 +82,7 @@ func parseTaskRecord(data []byte, r *TaskRecord) error {
 		}
 	}
 	if s.failed || r.Priority < 0 || r.Priority > wire.MaxPriority {
-		return errDamaged
+		return ErrDamaged
 	}
 	return b.parse(s.text[s.at:], r)
 }
@@ -107,21 +108,21 @@ func (b *behind) parseMember(s *scanner, name string) bool {
 	return true
 }
 
-func (b *behind) parse(rest string, r *TaskRecord) error {
+func (b *behind) parse(rest string, r *Task) error {
 	payloadBytes := 0
 	if b.payload {
 		payloadBytes = r.PayloadBytes
 	}
 	if payloadBytes < 0 || payloadBytes > len(rest) || b.resultBytes != len(rest)-payloadBytes ||
 		b.resultBytes > 0 && !b.outcome {
-		return errDamaged
+		return ErrDamaged
 	}
 	r.Payload, r.OutcomeHere, r.Result = rest[:payloadBytes], b.outcome, rest[payloadBytes:]
 	return nil
 }
 
 // parseTaskMember reads what a task is made with and where it is.
-func parseTaskMember(s *scanner, r *TaskRecord, name string) bool {
+func parseTaskMember(s *scanner, r *Task, name string) bool {
 	switch name {
 	case "c":
 		r.Command = s.str()
@@ -170,7 +171,7 @@ func parseTaskMember(s *scanner, r *TaskRecord, name string) bool {
 }
 
 // parseOutcomeMember reads what deliveries have left behind.
-func parseOutcomeMember(s *scanner, r *TaskRecord, name string) bool {
+func parseOutcomeMember(s *scanner, r *Task, name string) bool {
 	switch name {
 	case "d":
 		r.Deliveries = s.int()
@@ -220,4 +221,25 @@ func (s *scanner) fingerprint() [32]byte {
 		s.fail()
 	}
 	return f
+}
+
+// ParseTask reads the record of id. Every task has a command.
+func ParseTask(id wire.TaskID, value []byte, r *Task) error {
+	if err := parseTask(value, r); err != nil {
+		return err
+	}
+	if r.Command == "" {
+		return ErrDamaged
+	}
+	r.ID = id
+	return nil
+}
+
+// ParseID reads the value of an idempotency key.
+func ParseID(value []byte, id *wire.TaskID) error {
+	if len(value) != len(id) {
+		return ErrDamaged
+	}
+	copy(id[:], value)
+	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package record
 
 import (
 	"encoding/binary"
@@ -10,7 +10,8 @@ import (
 // MaxHistory is the number of history lines a task keeps; older ones go.
 const MaxHistory = 10
 
-func appendLease(dst []byte, l *Lease) []byte {
+// AppendLease adds the value of a lease.
+func AppendLease(dst []byte, l *Lease) []byte {
 	dst = append(dst, `{"d":`...)
 	dst = strconv.AppendInt(dst, int64(l.Delivery), 10)
 	dst = appendTokenMember(dst, `,"k":`, l.Token)
@@ -28,7 +29,8 @@ func appendLease(dst []byte, l *Lease) []byte {
 	return append(dst, '}')
 }
 
-func parseLease(data []byte, l *Lease) error {
+// ParseLease reads what AppendLease wrote.
+func ParseLease(data []byte, l *Lease) error {
 	s := scanner{text: string(data)}
 	*l = Lease{}
 	first := true
@@ -65,7 +67,8 @@ func parseLease(data []byte, l *Lease) error {
 	return s.end()
 }
 
-func appendCounters(dst []byte, c *Counters) []byte {
+// AppendCounters adds the value of the counters of a queue.
+func AppendCounters(dst []byte, c *Counters) []byte {
 	dst = append(dst, `{"inProgress":`...)
 	dst = strconv.AppendInt(dst, c.InProgress, 10)
 	if c.Ready != [Priorities]int64{} {
@@ -126,7 +129,8 @@ func appendComma(dst []byte, i int) []byte {
 	return append(dst, ',')
 }
 
-func parseCounters(data []byte, c *Counters) error {
+// ParseCounters reads what AppendCounters wrote.
+func ParseCounters(data []byte, c *Counters) error {
 	s := scanner{text: string(data)}
 	*c = Counters{}
 	first := true
@@ -183,7 +187,8 @@ func (s *scanner) list(most int, element func(i int)) {
 	}
 }
 
-func appendMarks(dst []byte, m Marks) []byte {
+// AppendMarks adds the value of the marks of a shard.
+func AppendMarks(dst []byte, m Marks) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, m.Seq, 10)
 	dst = appendUintMember(dst, `,"event":`, m.Event)
@@ -191,7 +196,8 @@ func appendMarks(dst []byte, m Marks) []byte {
 	return append(dst, '}')
 }
 
-func parseMarks(data []byte, m *Marks) error {
+// ParseMarks reads what AppendMarks wrote.
+func ParseMarks(data []byte, m *Marks) error {
 	s := scanner{text: string(data)}
 	*m = Marks{}
 	first := true
@@ -211,7 +217,8 @@ func parseMarks(data []byte, m *Marks) error {
 	return s.end()
 }
 
-func appendHistory(dst []byte, lines []wire.HistoryLine) []byte {
+// AppendHistory adds the value of the history of a task.
+func AppendHistory(dst []byte, lines []wire.HistoryLine) []byte {
 	dst = append(dst, '[')
 	for i := range lines {
 		l := &lines[i]
@@ -232,14 +239,15 @@ func appendHistory(dst []byte, lines []wire.HistoryLine) []byte {
 	return append(dst, ']')
 }
 
-func parseHistory(data []byte) ([]wire.HistoryLine, error) {
+// ParseHistory reads what AppendHistory wrote.
+func ParseHistory(data []byte) ([]wire.HistoryLine, error) {
 	s := scanner{text: string(data)}
 	var lines []wire.HistoryLine
 	first := true
 	s.take('[')
 	for s.more(&first, ']') {
 		if len(lines) == MaxHistory {
-			return nil, errDamaged
+			return nil, ErrDamaged
 		}
 		lines = append(lines, s.historyLine())
 	}
@@ -283,13 +291,15 @@ func (s *scanner) historyLine() wire.HistoryLine {
 // A pending key's value is the time since when the task is ready, eight bytes
 // in Unix milliseconds, big end first.
 
-func appendReadyAt(dst []byte, readyAtMs int64) []byte {
+// AppendReadyAt adds the value of a pending entry.
+func AppendReadyAt(dst []byte, readyAtMs int64) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(readyAtMs))
 }
 
-func parseReadyAt(data []byte) (int64, error) {
+// ParseReadyAt reads what AppendReadyAt wrote.
+func ParseReadyAt(data []byte) (int64, error) {
 	if len(data) != 8 {
-		return 0, errDamaged
+		return 0, ErrDamaged
 	}
 	return int64(binary.BigEndian.Uint64(data)), nil
 }

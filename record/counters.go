@@ -1,0 +1,119 @@
+package record
+
+import (
+	"fmt"
+
+	"codeq/wire"
+)
+
+// Priorities is the number of priorities a queue has.
+const Priorities = wire.MaxPriority + 1
+
+// Counters are the figures of one queue in one shard, written with every
+// batch that changes them. The floors are lower bounds: no live key of that
+// family is below them, so a restart seeks there and never scans tombstones.
+type Counters struct {
+	Ready      [Priorities]int64
+	ReadyFloor [Priorities]uint64
+	// ReadySinceMs is since when the head of each priority is ready, which is
+	// the value of its pending key: so the age of a queue is read with its
+	// figures. It is 0 without a head, and while the shard does not know it:
+	// until it reads what follows a window that ran empty, and before anything
+	// happens in a database of a version that did not write it.
+	ReadySinceMs [Priorities]int64
+	Delayed      int64
+	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
+	DelayedFloorMs int64
+	// Expiring are those of the ready and delayed tasks that expire, ExpiringFloorMs
+	// bounds when.
+	Expiring        int64
+	ExpiringFloorMs int64
+	InProgress      int64
+	// LeaseFloor bounds the first eight bytes of the ids in progress, which are
+	// the order that their entries have; see RankOf.
+	LeaseFloor  uint64
+	Dead        int64
+	DeadFloorMs int64
+	// DeadBy are the dead letters of each cause, and FailedFloorMs is the floor of
+	// those with the cause wire.DeadFailed, which may go before the others.
+	DeadBy        [wire.DeadKinds]int64
+	FailedFloorMs int64
+	Done          int64
+	DoneFloorMs   int64
+}
+
+// IsZero reports a queue without a task: its figures need not be kept.
+func (c *Counters) IsZero() bool {
+	for _, n := range c.Ready {
+		if n != 0 {
+			return false
+		}
+	}
+	return c.Delayed == 0 && c.Expiring == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0
+}
+
+// ReadyTotal is the number of pending tasks over all priorities.
+func (c *Counters) ReadyTotal() int64 {
+	var total int64
+	for _, n := range c.Ready {
+		total += n
+	}
+	return total
+}
+
+// Count adds one entry of the queue's orders. Keys come in order, so the first
+// of each kind is its floor.
+func (c *Counters) Count(p *Key, value []byte) {
+	switch p.Family {
+	case FamilyPending:
+		if c.Ready[p.Priority] == 0 {
+			c.ReadyFloor[p.Priority] = p.Seq
+			// Of a damaged one the time stays unknown.
+			c.ReadySinceMs[p.Priority], _ = ParseReadyAt(value)
+		}
+		c.Ready[p.Priority]++
+	case FamilyInProgress:
+		if c.InProgress == 0 {
+			c.LeaseFloor = RankOf(p.ID)
+		}
+		c.InProgress++
+	case FamilyDelayed:
+		countTimed(&c.Delayed, &c.DelayedFloorMs, p.AtMs)
+	case FamilyExpiring:
+		countTimed(&c.Expiring, &c.ExpiringFloorMs, p.AtMs)
+	case FamilyDead:
+		countTimed(&c.Dead, &c.DeadFloorMs, p.AtMs)
+		ended, _ := ParseEnded(value) // Check names one that is damaged
+		if ended.Cause == wire.DeadFailed {
+			countTimed(&c.DeadBy[wire.DeadFailed], &c.FailedFloorMs, p.AtMs)
+		} else {
+			c.DeadBy[ended.Cause]++
+		}
+	case FamilyDone:
+		countTimed(&c.Done, &c.DoneFloorMs, p.AtMs)
+	}
+}
+
+func countTimed(n, floorMs *int64, atMs int64) {
+	if *n == 0 {
+		*floorMs = atMs
+	}
+	*n++
+}
+
+// Timed is the figure of a family that is no priority, and its lower bound if it is
+// ordered by time.
+func (c *Counters) Timed(f Family) (count, floorMs int64) {
+	switch f {
+	case FamilyDelayed:
+		return c.Delayed, c.DelayedFloorMs
+	case FamilyDead:
+		return c.Dead, c.DeadFloorMs
+	case FamilyDone:
+		return c.Done, c.DoneFloorMs
+	case FamilyInProgress:
+		return c.InProgress, 0
+	default:
+		panic(fmt.Sprintf("record: family %d has no single figure", f))
+	}
+}
