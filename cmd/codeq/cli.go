@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ type cli struct {
 	Session sessionCmd `cmd:"" group:"Operate" help:"Look at the sessions of workers and producers."`
 	Health  healthCmd  `cmd:"" group:"Operate" eg:"codeq health --wait 30s" help:"See whether the server hands out work."`
 	Config  configCmd  `cmd:"" group:"Operate" help:"Look at the settings of the server."`
-	Token   tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token" help:"Make a token for a server that wants one."`
+	Tokens  tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token" help:"Make a token for a server that wants one."`
 	Backup  backupCmd  `cmd:"" group:"Operate" help:"Copy the data of the running server into a new directory."`
 	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token" help:"Make a data directory of a backup."`
 	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token" eg:"codeq doctor /var/lib/codeq" help:"Examine the data directory of a server that does not run."`
@@ -69,24 +70,29 @@ type globals struct {
 
 const description = "A durable task queue: post tasks, have any program work on them, read results."
 
-// parser makes what reads a command line into c. exit is called when help was shown.
-func (c *cli) parser(a *app, exit func(int)) *kong.Kong {
-	parser, err := kong.New(c, append(readValues(),
+// parser builds what reads a command line into c. exit is called when help was shown.
+// Only the commands that args names are built, because all of them take most of the time
+// of a short command; all are built for help and where args names none.
+func (c *cli) parser(a *app, args []string, exit func(int)) *kong.Kong {
+	options := append(readValues(),
 		kong.Name("codeq"),
 		kong.Description(description),
 		kong.Vars{"version": programVersion()},
 		kong.Writers(a.out, a.err),
 		kong.Exit(exit),
 		kong.Bind(a),
-		kong.ValueFormatter(settingHelp(&c.Serve.Serve)),
 		kong.Help(showHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
-	)...)
-	if err == nil {
-		err = kong.Visit(parser.Model, namePlaceholders)
+	)
+	others := othersThan(args)
+	if others == "" {
+		options = append(options, kong.ValueFormatter(settingHelp(&c.Serve.Serve)))
+	} else {
+		options = append(options, kong.IgnoreFields(others))
 	}
-	if err == nil {
-		err = explain(parser.Model)
+	parser, err := kong.New(c, options...)
+	if err == nil && others == "" {
+		err = cmp.Or(kong.Visit(parser.Model, namePlaceholders), explain(parser.Model))
 	}
 	if err != nil {
 		panic(fmt.Sprintf("the command line does not hold together: %v", err))
@@ -94,11 +100,38 @@ func (c *cli) parser(a *app, exit func(int)) *kong.Kong {
 	return parser
 }
 
+// othersThan is a pattern of the fields of cli whose commands args does not name, empty
+// if every command is needed.
+func othersThan(args []string) string {
+	var others []string
+	all := true
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
+		if _, isCommand := field.Tag.Lookup("cmd"); !isCommand {
+			continue
+		}
+		if slices.Contains(args, cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))) {
+			all = false
+			continue
+		}
+		others = append(others, field.Name)
+	}
+	if all || slices.ContainsFunc(args, asksForHelp) {
+		return ""
+	}
+	return `^cli\.(` + strings.Join(others, "|") + ")$"
+}
+
+// asksForHelp reports --help and -h, also among other flags of one letter.
+func asksForHelp(arg string) bool {
+	isWord := strings.HasPrefix(arg, "--")
+	return isWord && strings.HasPrefix(arg, "--help") || !isWord && strings.HasPrefix(arg, "-") && strings.Contains(arg, "h")
+}
+
 // parse reads a command line. Without an error and a context it asked for help, which
 // has been shown.
 func (c *cli) parse(a *app, args []string) (*kong.Context, error) {
 	helped := false
-	parser := c.parser(a, func(int) { helped = true })
+	parser := c.parser(a, args, func(int) { helped = true })
 	parsed, err := parser.Parse(args)
 	switch {
 	case helped:

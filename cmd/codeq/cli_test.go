@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,7 +219,7 @@ func TestNoServerIsOneSentenceAndExitCode75(t *testing.T) {
 // be one. A value like 10m where nothing is the default would be taken for it.
 func TestU09HelpNamesKindsAndDefaults(t *testing.T) {
 	var c cli
-	parser := c.parser(newTerminal("").app, func(int) {})
+	parser := c.parser(newTerminal("").app, nil, func(int) {})
 	kinds := regexp.MustCompile(`^[A-Z][A-Z:=-]*(,\.\.\.)?$`)
 	help := settingHelp(&c.Serve.Serve)
 	seen := 0
@@ -336,5 +337,23 @@ a-longer-name  0      0        0            0     yes     -
 `
 	if got := tt.out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A word that is the name of a command, anywhere in the line, has that command built; a
+// line without one, and one that asks for help, has all of them built.
+func TestOnlyTheCommandsThatAreNamedAreBuilt(t *testing.T) {
+	for line, want := range map[string][]string{
+		"--url http://a task list": {"task"}, "enqueue task 1": {"enqueue", "task"}, "token new --name a": {"token"}, "tasks mail": {"tasks"},
+		"": nil, "nonsense": nil, "task --help": nil, "task -qh": nil, "task --help=true": nil,
+	} {
+		var c cli
+		var built []string
+		for _, n := range c.parser(newTerminal("").app, strings.Fields(line), func(int) {}).Model.Children {
+			built = append(built, n.Name)
+		}
+		if all := len(built) > 20; all != (want == nil) || !all && !slices.Equal(built, want) {
+			t.Errorf("%q: built are %q, want %q", line, built, want)
+		}
 	}
 }

@@ -26,7 +26,7 @@ starts: the first line goes into ~/.bashrc, the second into ~/.zshrc behind comp
 // Run prints the script of a shell.
 func (c *completionCmd) Run(a *app) error {
 	var all cli
-	pages := completionPages(all.parser(a, func(int) {}).Model)
+	pages := completionPages(all.parser(a, nil, func(int) {}).Model)
 	script := fishScript(pages)
 	switch c.Shell {
 	case "bash":

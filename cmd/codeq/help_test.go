@@ -16,7 +16,7 @@ import (
 // grammar is the model of the command line.
 func grammar() *kong.Application {
 	var c cli
-	return c.parser(newTerminal("").app, func(int) {}).Model
+	return c.parser(newTerminal("").app, nil, func(int) {}).Model
 }
 
 // examplesOf are the command lines on the page of a command, as a shell would split
