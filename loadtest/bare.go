@@ -17,11 +17,11 @@ const bareAnswer = `{"id":"01900000-0000-7000-8000-000000000000","command":"benc
 	`"location":"ready","attempts":0,"maxAttempts":25,"deliveries":0,"createdAt":"2026-01-01T00:00:00.000Z",` +
 	`"updatedAt":"2026-01-01T00:00:00.000Z","tenantId":"default"}`
 
-// BareHTTP is what this machine and this generator can do at most: how many
-// tasks a second the producers of w post to a net/http handler in this process
-// that reads the request and stores nothing. A figure over HTTP says little
-// about a server without the one beside it, since most of a small request is
-// HTTP. It takes as long as measureFor; any goroutine.
+// BareHTTP measures the upper bound of this machine and this generator over HTTP: how
+// many tasks a second the producers of w post to a net/http handler in this process
+// that reads the request and stores nothing. HTTP is most of the work of a small
+// request, so a figure of a server means little without this one. It takes
+// measureFor; any goroutine.
 func BareHTTP(ctx context.Context, w Workload, measureFor time.Duration) (tasksPerSecond float64, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,7 +37,7 @@ func BareHTTP(ctx context.Context, w Workload, measureFor time.Duration) (tasksP
 		}
 		err = errors.Join(err, closed)
 	}()
-	line, err := newHTTPLine(&address{url: "http://" + listener.Addr().String()}, &w, func() *Tally { return nil })
+	line, err := newHTTPPoster(&address{url: "http://" + listener.Addr().String()}, &w, func() *Tally { return nil })
 	if err != nil {
 		return 0, err
 	}
@@ -47,16 +47,15 @@ func BareHTTP(ctx context.Context, w Workload, measureFor time.Duration) (tasksP
 
 func answerBare(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return // the client has gone and will say so itself
+		return // the client ended the connection, and reports that itself
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(w, bareAnswer) // the same
+	_, _ = io.WriteString(w, bareAnswer) // as above
 }
 
-// postBare lets every producer post one request after another, and at least
-// one.
-func (l *httpLine) postBare(ctx context.Context, measureFor time.Duration) (tasksPerSecond float64, err error) {
+// postBare lets every producer post one request after another, at least one.
+func (l *httpPoster) postBare(ctx context.Context, measureFor time.Duration) (tasksPerSecond float64, err error) {
 	ctx, stop := context.WithTimeout(ctx, measureFor)
 	defer stop()
 	var posted atomic.Int64

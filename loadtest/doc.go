@@ -1,16 +1,16 @@
 // Package loadtest puts a codeq server under load, checks every answer and
-// says how fast it was.
+// measures how fast the server was.
 //
 // A Workload is the canonical one unless told otherwise: 32 producers that
 // each wait for their answer, one worker with a window of 128 that completes
 // at once. Run carries it out against a Target: Remote is a server behind its
-// public protocol, other targets may be handed in. The ledger keeps one record
+// public protocol; tests have other targets. The ledger keeps one record
 // per posted task and knows at the end whether each acknowledged task was
 // completed exactly once and with its own payload; speed without that verdict
 // is not reported.
 //
 // Goroutines: one per producer, a reader and a writer per session, one that
-// measures. Whoever hears answers owns a Tally; the ledger is shared and made
+// measures. The goroutine that receives answers owns a Tally; the ledger is shared and made
 // of atomics, because a task is posted, acknowledged and worked on by three
 // goroutines. The generator shares its machine with the server, so the hot
 // path parses only the members it needs and allocates nothing per task.

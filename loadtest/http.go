@@ -12,8 +12,8 @@ const (
 	batchPath = tasksPath + "/batch"
 )
 
-// httpLine posts over HTTP; a producer waits for the answer inside Post.
-type httpLine struct {
+// httpPoster posts over HTTP; a producer waits for the answer inside Post.
+type httpPoster struct {
 	workload *Workload
 	callers  []*httpCaller
 	idle     chan *httpCaller
@@ -30,8 +30,8 @@ type httpCaller struct {
 	workload *Workload
 }
 
-func newHTTPLine(at *address, w *Workload, newTally func() *Tally) (*httpLine, error) {
-	l := &httpLine{workload: w, idle: make(chan *httpCaller, w.Producers)}
+func newHTTPPoster(at *address, w *Workload, newTally func() *Tally) (*httpPoster, error) {
+	l := &httpPoster{workload: w, idle: make(chan *httpCaller, w.Producers)}
 	for range w.Producers {
 		calls, err := newCaller(at)
 		if err != nil {
@@ -45,14 +45,14 @@ func newHTTPLine(at *address, w *Workload, newTally func() *Tally) (*httpLine, e
 }
 
 // close ends the connections; no producer posts any more.
-func (l *httpLine) close() {
+func (l *httpPoster) close() {
 	for _, c := range l.callers {
 		c.close()
 	}
 }
 
-// Post implements Line.
-func (l *httpLine) Post(first uint64, count int) error {
+// Post implements Poster.
+func (l *httpPoster) Post(first uint64, count int) error {
 	c := <-l.idle
 	defer func() { l.idle <- c }()
 	path := c.compose(first, count)

@@ -62,9 +62,9 @@ type crooked struct {
 	open     sync.WaitGroup
 }
 
-func (c *crooked) Open(_ context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Line, error) {
+func (c *crooked) Open(_ context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Poster, error) {
 	c.workload, c.fail, c.acks, c.work = w, fail, newTally(), newTally()
-	lines := make([]Line, w.Sessions)
+	lines := make([]Poster, w.Sessions)
 	for i := range lines {
 		lines[i] = c
 	}
@@ -112,7 +112,7 @@ func (c *crooked) one(n uint64) {
 
 // honest delivers and completes a task as it should be.
 func honest(w *Workload, t *Tally, n uint64) {
-	if got, ok := t.Given(idOf(n), w.Payload(n)); !ok || got != n {
+	if got, ok := t.Delivered(idOf(n), w.Payload(n)); !ok || got != n {
 		panic("an honest delivery was not understood")
 	}
 	t.Completed(n)

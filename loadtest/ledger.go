@@ -18,11 +18,11 @@ const (
 // reach different goroutines.
 type entry struct {
 	sentNs int64
-	// ackedID and givenID are the random half of the task's id, as it was
+	// ackedID and deliveredID are the random half of the task's id, as it was
 	// acknowledged and as it was first delivered; 0 means not yet.
-	ackedID, givenID atomic.Uint64
-	marks            atomic.Uint32
-	owner            uint32
+	ackedID, deliveredID atomic.Uint64
+	marks                atomic.Uint32
+	owner                uint32
 }
 
 // The marks of an entry: three flags and two counters.
@@ -30,13 +30,13 @@ const (
 	markAcked uint32 = 1 << iota
 	markRefused
 	markAltered
-	oneGiven     uint32 = 1 << 8
-	oneCompleted uint32 = 1 << 20
-	counterMask  uint32 = 1<<12 - 1
+	oneDelivery   uint32 = 1 << 8
+	oneCompletion uint32 = 1 << 20
+	counterMask   uint32 = 1<<12 - 1
 )
 
-func given(marks uint32) uint32     { return marks / oneGiven & counterMask }
-func completed(marks uint32) uint32 { return marks / oneCompleted & counterMask }
+func deliveries(marks uint32) uint32  { return marks / oneDelivery & counterMask }
+func completions(marks uint32) uint32 { return marks / oneCompletion & counterMask }
 
 type chunk [chunkEntries]entry
 
@@ -49,17 +49,17 @@ type ledger struct {
 	strangers atomic.Int64
 }
 
-// open takes count numbers in a row for tasks that are about to be posted.
+// open reserves count consecutive numbers for tasks that are about to be posted.
 func (l *ledger) open(count int, owner uint32, sentNs int64) (first uint64) {
 	first = l.next.Add(uint64(count)) - uint64(count)
 	for n := first; n < first+uint64(count); n++ {
-		e := l.place(n)
+		e := l.entry(n)
 		e.sentNs, e.owner = sentNs, owner
 	}
 	return first
 }
 
-func (l *ledger) place(n uint64) *entry {
+func (l *ledger) entry(n uint64) *entry {
 	if n/chunkEntries >= maxChunks {
 		panic(fmt.Sprintf("a run of more than %d tasks", maxChunks*chunkEntries))
 	}
@@ -72,55 +72,56 @@ func (l *ledger) place(n uint64) *entry {
 	return &c[n%chunkEntries]
 }
 
-// find is the entry of a number that was opened, nil for any other.
+// find is the entry of a number that was opened, nil for another.
 func (l *ledger) find(n uint64) *entry {
 	if n >= l.next.Load() {
 		return nil
 	}
-	return l.place(n)
+	return l.entry(n)
 }
 
 func randomHalf(id wire.TaskID) uint64 { return binary.BigEndian.Uint64(id[8:]) }
 
-// acked notes that the server took the task on, under that id.
+// acked records that the server accepted the task under that id.
 func (e *entry) acked(id wire.TaskID) {
 	e.ackedID.Store(randomHalf(id))
 	e.marks.Or(markAcked)
 }
 
-// refused notes that the server did not take the task on.
+// refused records that the server did not accept the task.
 func (e *entry) refused() { e.marks.Or(markRefused) }
 
-// given notes a delivery.
-func (e *entry) given(id wire.TaskID, intact bool) {
+// delivered records a delivery.
+func (e *entry) delivered(id wire.TaskID, intact bool) {
 	half := randomHalf(id)
-	first := e.givenID.CompareAndSwap(0, half)
-	e.marks.Add(oneGiven)
-	if !intact || !first && e.givenID.Load() != half {
+	first := e.deliveredID.CompareAndSwap(0, half)
+	e.marks.Add(oneDelivery)
+	if !intact || !first && e.deliveredID.Load() != half {
 		e.marks.Or(markAltered)
 	}
 }
 
-// completed notes that the server acknowledged a result.
-func (e *entry) completed() { e.marks.Add(oneCompleted) }
+// completed records that the server acknowledged a result.
+func (e *entry) completed() { e.marks.Add(oneCompletion) }
 
 // Verdict says what became of the tasks of a run. It holds when every task
 // that was acknowledged was completed exactly once, with its own payload.
 type Verdict struct {
-	// Created tasks were acknowledged, Refused ones not taken on.
-	Created, Refused int64
-	// Unanswered tasks were posted and nothing was heard of them.
-	Unanswered int64
+	// Created tasks were acknowledged, Refused ones not accepted.
+	Created int64 `json:"created"`
+	Refused int64 `json:"refused"`
+	// Unanswered tasks were posted and got no answer.
+	Unanswered int64 `json:"unanswered"`
 	// Completed tasks have at least one acknowledged result.
-	Completed int64
+	Completed int64 `json:"completed"`
 	// Lost tasks were acknowledged and not completed.
-	Lost int64
+	Lost int64 `json:"lost"`
 	// Duplicated tasks were delivered or completed more than once.
-	Duplicated int64
+	Duplicated int64 `json:"duplicated"`
 	// Altered tasks arrived with other bytes, or under another id, than posted.
-	Altered int64
+	Altered int64 `json:"altered"`
 	// Strangers are deliveries of tasks that were refused or never posted.
-	Strangers int64
+	Strangers int64 `json:"strangers"`
 }
 
 // Holds reports that no rule was broken.
@@ -128,37 +129,37 @@ func (v *Verdict) Holds() bool {
 	return v.Lost == 0 && v.Duplicated == 0 && v.Altered == 0 && v.Strangers == 0 && v.Unanswered == 0
 }
 
-// judge looks at every task. Nothing may be under way any more.
-func (l *ledger) judge() Verdict {
+// verdict counts every task. Call it when no task is in flight.
+func (l *ledger) verdict() Verdict {
 	v := Verdict{Strangers: l.strangers.Load()}
 	for n := range l.next.Load() {
-		v.count(l.place(n))
+		v.count(l.entry(n))
 	}
 	return v
 }
 
 func (v *Verdict) count(e *entry) {
 	marks := e.marks.Load()
-	if completed(marks) > 0 {
+	if completions(marks) > 0 {
 		v.Completed++
 	}
-	if given(marks) > 1 || completed(marks) > 1 {
+	if deliveries(marks) > 1 || completions(marks) > 1 {
 		v.Duplicated++
 	}
 	isAcked := marks&markAcked != 0
-	elsewhere := isAcked && given(marks) > 0 && e.ackedID.Load() != e.givenID.Load()
+	elsewhere := isAcked && deliveries(marks) > 0 && e.ackedID.Load() != e.deliveredID.Load()
 	if marks&markAltered != 0 || elsewhere {
 		v.Altered++
 	}
 	switch {
 	case isAcked:
 		v.Created++
-		if completed(marks) == 0 {
+		if completions(marks) == 0 {
 			v.Lost++
 		}
 	case marks&markRefused != 0:
 		v.Refused++
-		if given(marks) > 0 {
+		if deliveries(marks) > 0 {
 			v.Strangers++
 		}
 	default:

@@ -53,10 +53,10 @@ type cheat struct {
 var cheats = map[string]cheat{
 	"lost before it was delivered": {func(*Workload, *Tally) {}, Verdict{Lost: 1}, ", 1 LOST"},
 	"lost after it was delivered": {func(w *Workload, t *Tally) {
-		t.Given(idOf(cheatAt), w.Payload(cheatAt))
+		t.Delivered(idOf(cheatAt), w.Payload(cheatAt))
 	}, Verdict{Lost: 1}, ", 1 LOST"},
 	"delivered twice": {func(w *Workload, t *Tally) {
-		t.Given(idOf(cheatAt), w.Payload(cheatAt))
+		t.Delivered(idOf(cheatAt), w.Payload(cheatAt))
 		honest(w, t, cheatAt)
 	}, Verdict{Duplicated: 1}, ", 1 DUPLICATED"},
 	"completed twice": {func(w *Workload, t *Tally) {
@@ -66,31 +66,31 @@ var cheats = map[string]cheat{
 	"one bit of the payload": {func(w *Workload, t *Tally) {
 		altered := w.Payload(cheatAt)
 		altered[len(altered)-3] ^= 1
-		t.Given(idOf(cheatAt), altered)
+		t.Delivered(idOf(cheatAt), altered)
 		t.Completed(cheatAt)
 	}, Verdict{Altered: 1}, ", 1 ALTERED"},
 	"a shorter payload": {func(w *Workload, t *Tally) {
 		short := *w
 		short.PayloadBytes--
-		t.Given(idOf(cheatAt), short.Payload(cheatAt))
+		t.Delivered(idOf(cheatAt), short.Payload(cheatAt))
 		t.Completed(cheatAt)
 	}, Verdict{Altered: 1}, ", 1 ALTERED"},
 	"under the id of another": {func(w *Workload, t *Tally) {
-		t.Given(idOf(cheatAt+1), w.Payload(cheatAt))
+		t.Delivered(idOf(cheatAt+1), w.Payload(cheatAt))
 		t.Completed(cheatAt)
 	}, Verdict{Altered: 1}, ", 1 ALTERED"},
 	"with the payload of another": {func(w *Workload, t *Tally) {
-		t.Given(idOf(cheatAt), w.Payload(cheatAt-1))
+		t.Delivered(idOf(cheatAt), w.Payload(cheatAt-1))
 		t.Completed(cheatAt)
 	}, Verdict{Altered: 1, Duplicated: 1}, ", 1 DUPLICATED, 1 ALTERED"},
 	"never posted": {func(w *Workload, t *Tally) {
 		honest(w, t, cheatAt)
-		t.Given(idOf(1<<40), w.Payload(1<<40))
-	}, Verdict{Strangers: 1}, ", 1 NEVER TAKEN ON"},
+		t.Delivered(idOf(1<<40), w.Payload(1<<40))
+	}, Verdict{Strangers: 1}, ", 1 NEVER ACCEPTED"},
 	"no payload of ours": {func(w *Workload, t *Tally) {
 		honest(w, t, cheatAt)
-		t.Given(idOf(cheatAt), []byte(`{"n":1}`))
-	}, Verdict{Strangers: 1}, ", 1 NEVER TAKEN ON"},
+		t.Delivered(idOf(cheatAt), []byte(`{"n":1}`))
+	}, Verdict{Strangers: 1}, ", 1 NEVER ACCEPTED"},
 }
 
 func TestCheatsAreFound(t *testing.T) {
@@ -134,8 +134,8 @@ func TestRefusedTaskMustNotRun(t *testing.T) {
 	var l ledger
 	l.open(1, 0, 0)
 	l.find(0).refused()
-	l.find(0).given(idOf(0), true)
-	if v := l.judge(); v.Strangers != 1 || v.Holds() {
+	l.find(0).delivered(idOf(0), true)
+	if v := l.verdict(); v.Strangers != 1 || v.Holds() {
 		t.Errorf("a refused task ran: %+v", v)
 	}
 }
@@ -144,7 +144,7 @@ func TestUnansweredTaskIsSaid(t *testing.T) {
 	var l ledger
 	l.open(3, 0, 0)
 	l.find(1).refused()
-	if v := l.judge(); v.Unanswered != 2 || v.Refused != 1 || v.Holds() {
+	if v := l.verdict(); v.Unanswered != 2 || v.Refused != 1 || v.Holds() {
 		t.Errorf("verdict %+v", v)
 	}
 	if l.find(3) != nil {
@@ -173,7 +173,7 @@ func TestLedgerCountsAsMapsDo(t *testing.T) {
 			l.find(n).acked(idOf(n))
 			acks[n] = true
 		case 1:
-			l.find(n).given(idOf(n), true)
+			l.find(n).delivered(idOf(n), true)
 			gives[n]++
 		case 2:
 			l.find(n).completed()
@@ -196,7 +196,7 @@ func TestLedgerCountsAsMapsDo(t *testing.T) {
 		}
 	}
 	want.Created = int64(len(acks))
-	if got := l.judge(); got != want {
+	if got := l.verdict(); got != want {
 		t.Errorf("verdict %+v, want %+v", got, want)
 	}
 }

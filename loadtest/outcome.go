@@ -1,7 +1,7 @@
 package loadtest
 
 import (
-	"time"
+	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -9,8 +9,10 @@ import (
 // Quantiles are latencies in milliseconds. Count is how many were measured;
 // with none the others mean nothing.
 type Quantiles struct {
-	P50, P99, P999 float64
-	Count          int64
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	P999  float64 `json:"p999"`
+	Count int64   `json:"-"`
 }
 
 func quantilesOf(h *hdrhistogram.Histogram) Quantiles {
@@ -18,67 +20,74 @@ func quantilesOf(h *hdrhistogram.Histogram) Quantiles {
 	return Quantiles{P50: at(50), P99: at(99), P999: at(99.9), Count: h.TotalCount()}
 }
 
-// Outcome is what a run found. Figures about a process are nil when nobody
-// measured it.
+// Outcome is what a run measured, as Go and as JSON. Figures that nobody measured are
+// nil; rates, times and sizes are rounded to a tenth.
 type Outcome struct {
-	Workload Workload
-	Verdict  Verdict
+	Workload Workload `json:"-"`
 
 	// A cycle is a task whose result was acknowledged; accepted tasks may still
-	// wait.
-	CyclesPerSecond, AcceptedPerSecond, RefusedPerSecond float64
-	// Enqueue is until the answer, Rejection the same for those refused,
-	// Delivery until a worker had the task, EndToEnd until its result was
-	// acknowledged.
-	Enqueue, Rejection, Delivery, EndToEnd Quantiles
+	// wait. CreatesPerSecond is set where creates alone were measured.
+	CyclesPerSecond   float64  `json:"cyclesPerSecond"`
+	CreatesPerSecond  *float64 `json:"createsPerSecond,omitempty"`
+	AcceptedPerSecond float64  `json:"acceptedPerSecond"`
+	RefusedPerSecond  float64  `json:"refusedPerSecond"`
 
-	// With Workload.WorkAfter these are for a create: there are no cycles then.
-	ServerCPUMicrosPerCycle    *float64
-	GeneratorCPUMicrosPerCycle *float64
+	// Enqueue is until the answer, Delivery until a worker had the task, EndToEnd
+	// until its result was acknowledged, Rejection until the answer of those refused,
+	// nil without any.
+	Enqueue   Quantiles  `json:"enqueueMs"`
+	Delivery  Quantiles  `json:"deliveryMs"`
+	EndToEnd  Quantiles  `json:"endToEndMs"`
+	Rejection *Quantiles `json:"refusedMs,omitempty"`
+
+	Verdict
+
+	// Processor time of a task that was completed, or of one that was created where
+	// creates alone were measured.
+	ServerCPUMicrosPerCycle     *float64 `json:"serverCpuMicrosPerCycle"`
+	GeneratorCPUMicrosPerCycle  *float64 `json:"generatorCpuMicrosPerCycle"`
+	ServerCPUMicrosPerCreate    *float64 `json:"serverCpuMicrosPerCreate,omitempty"`
+	GeneratorCPUMicrosPerCreate *float64 `json:"generatorCpuMicrosPerCreate,omitempty"`
 	// ServerRSSMiB is the most that was in use while it was measured,
 	// StartRSSMiB and EndRSSMiB what was at both ends.
-	ServerRSSMiB, StartRSSMiB, EndRSSMiB *float64
+	ServerRSSMiB *float64 `json:"serverRssMiB"`
+	StartRSSMiB  *float64 `json:"-"`
+	EndRSSMiB    *float64 `json:"-"`
 	// FsyncMicros is how long one small write to the same disk took to be
 	// durable, when somebody measured it around the run.
-	FsyncMicros *float64
+	FsyncMicros *float64 `json:"fsyncMicros"`
 	// BareHTTPPerSecond is how many tasks a second the same producers posted to
 	// a handler that does nothing, in the same run; nil if not over HTTP.
-	BareHTTPPerSecond *float64
-	Durability        string
-
-	firstRSSBytes, peakRSSBytes, lastRSSBytes int64
+	BareHTTPPerSecond *float64 `json:"bareHttpPerSecond,omitempty"`
+	Durability        string   `json:"durability"`
 }
 
 // note takes the figures of the measured time from its two ends.
-func (o *Outcome) note(before, after sight) {
+func (o *Outcome) note(before, after reading) {
 	seconds := after.at.Sub(before.at).Seconds()
-	cycles := after.completed - before.completed
-	o.CyclesPerSecond = float64(cycles) / seconds
+	rate := func(before, after int64) float64 { return *Rounded(float64(after-before) / seconds) }
+	o.CyclesPerSecond = rate(before.completed, after.completed)
+	o.AcceptedPerSecond = rate(before.acked, after.acked)
+	o.RefusedPerSecond = rate(before.refused, after.refused)
+	tasks := after.completed - before.completed
+	server, generator := &o.ServerCPUMicrosPerCycle, &o.GeneratorCPUMicrosPerCycle
 	if o.Workload.WorkAfter {
-		cycles = after.acked - before.acked
+		tasks = after.acked - before.acked
+		o.CreatesPerSecond = Rounded(o.AcceptedPerSecond)
+		server, generator = &o.ServerCPUMicrosPerCreate, &o.GeneratorCPUMicrosPerCreate
 	}
-	o.AcceptedPerSecond = float64(after.acked-before.acked) / seconds
-	o.RefusedPerSecond = float64(after.refused-before.refused) / seconds
-	if before.hasServer {
-		o.ServerCPUMicrosPerCycle = perCycle(after.serverCPU-before.serverCPU, cycles)
-		o.StartRSSMiB = mebibytes(o.firstRSSBytes)
-		o.ServerRSSMiB = mebibytes(max(o.peakRSSBytes, o.firstRSSBytes))
-		o.EndRSSMiB = mebibytes(o.lastRSSBytes)
+	if tasks > 0 && before.hasServer {
+		*server = Rounded(float64((after.serverCPU - before.serverCPU).Microseconds()) / float64(tasks))
 	}
-	if before.hasGenerator {
-		o.GeneratorCPUMicrosPerCycle = perCycle(after.generatorCPU-before.generatorCPU, cycles)
+	if tasks > 0 && before.hasGenerator {
+		*generator = Rounded(float64((after.generatorCPU - before.generatorCPU).Microseconds()) / float64(tasks))
 	}
 }
 
-func perCycle(used time.Duration, cycles int64) *float64 {
-	if cycles == 0 {
-		return nil
-	}
-	micros := float64(used) / float64(time.Microsecond) / float64(cycles)
-	return &micros
+// Rounded is a figure of an outcome.
+func Rounded(f float64) *float64 {
+	r := math.Round(f*10) / 10
+	return &r
 }
 
-func mebibytes(n int64) *float64 {
-	m := float64(n) / (1 << 20)
-	return &m
-}
+func mebibytes(n int64) *float64 { return Rounded(float64(n) / (1 << 20)) }

@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-// refusedPause is how long a producer rests after a refusal, give or take a
-// half: the second that the server advises, as the SDK takes it, and spread, or
-// all of them would come back at once.
+// refusedPause is the average pause of a producer after a refusal: the second that the
+// server advises. Each pause is drawn from half of it to one and a half, as the SDK
+// does, or all producers would post again at one moment.
 const refusedPause = time.Second
 
-func restFor() time.Duration { return refusedPause/2 + rand.N(refusedPause) }
+func pauseAfterRefusal() time.Duration { return refusedPause/2 + rand.N(refusedPause) }
 
-// producer posts as many tasks as it has credit for: in a goroutine of its own, or
-// at a rate in that of the beat.
+// producer posts as many tasks as it has credit for: on a goroutine of its own, or, at
+// a rate, on the goroutine of the pacer.
 type producer struct {
 	run   *run
 	index uint32
-	line  Line
-	// credit is what may be posted, refusals what was refused since the last
-	// look; both are filled by whoever hears the answers.
+	line  Poster
+	// credit is how many tasks may be posted, refusals how many were refused since
+	// collect. The goroutines that receive answers add to both.
 	credit   atomic.Int32
 	refusals atomic.Int32
 	wake     chan struct{}
 
 	// owned by the goroutine
-	held int // credit that was taken and not used
+	held int // collected credit that is not used yet
 
-	// at a rate: due is when the next batch is, rested says that there was a refusal
-	// since the last, and late that there was no credit when it was due.
-	due    time.Time
-	rested bool
-	late   bool
+	// At a rate: due is the time of the next batch, refused reports a refusal since
+	// the last batch, and late that there was no credit when the batch was due.
+	due     time.Time
+	refused bool
+	late    bool
 }
 
-func (p *producer) give(credit, refusals int32) {
+func (p *producer) addCredit(credit, refusals int32) {
 	if refusals > 0 {
 		p.refusals.Add(refusals)
 	}
 	p.credit.Add(credit)
 	select {
 	case p.wake <- struct{}{}:
-	default: // it has been woken and has not looked yet
+	default: // a wake-up is pending
 	}
 }
 
-// produce posts until stop ends, and then waits for the answers that are out
-// until ctx ends.
+// produce posts until stop ends. Then it waits until every answer has come or ctx
+// ends.
 func (p *producer) produce(ctx, stop context.Context) {
 	if p.run.pause() > 0 {
-		<-p.run.beat.ended
+		<-p.run.pacer.ended
 	} else {
 		for p.wait(stop, p.run.Batch) {
 			count := p.held / p.run.Batch * p.run.Batch
@@ -62,18 +62,18 @@ func (p *producer) produce(ctx, stop context.Context) {
 	p.wait(ctx, p.run.Pipeline*p.run.Batch)
 }
 
-// enterBeat spreads the producers over the first pause.
-func (p *producer) enterBeat(now time.Time) {
+// scheduleFirst spreads the first batches of all producers over one pause.
+func (p *producer) scheduleFirst(now time.Time) {
 	p.due = now.Add(p.run.pause() * time.Duration(p.index) / time.Duration(p.run.Producers))
-	p.run.beat.enter(p, p.due)
+	p.run.pacer.schedule(p, p.due)
 }
 
-// turn posts every batch that is due and says when the next turn is to be.
-func (p *producer) turn(now time.Time) time.Time {
+// postDue posts every batch that is due and returns when it is to be called again.
+func (p *producer) postDue(now time.Time) time.Time {
 	if p.collect() {
-		return now.Add(restFor())
+		return now.Add(pauseAfterRefusal())
 	}
-	if p.rested && p.run.Sheds {
+	if p.refused && p.run.Sheds {
 		p.due = now
 	}
 	for !p.due.After(now) {
@@ -83,15 +83,15 @@ func (p *producer) turn(now time.Time) time.Time {
 		}
 		sentNs := p.run.nowNs()
 		if p.late {
-			// The task should have been posted when it was due. A turn of ours that
-			// comes late is not the server's fault.
+			// The server withheld credit, so the wait since the due time is part of
+			// the latency. Without that a late tick is the generator's fault.
 			sentNs = p.due.Sub(p.run.began).Nanoseconds()
 		}
-		p.rested, p.late = false, false
+		p.refused, p.late = false, false
 		p.held -= p.run.Batch
 		p.due = p.due.Add(p.run.pause())
 		if p.run.OverHTTP {
-			// It waits for the answer, and the others would wait with it.
+			// Post waits for the answer, and all producers of the pacer would wait.
 			p.run.posting.Go(func() { p.post(p.run.Batch, sentNs) })
 			continue
 		}
@@ -100,13 +100,13 @@ func (p *producer) turn(now time.Time) time.Time {
 	return p.due
 }
 
-// collect takes the credit that came, and says whether there was a refusal.
+// collect moves new credit to held and reports whether there was a refusal.
 func (p *producer) collect() (refused bool) {
 	p.held += int(p.credit.Swap(0))
 	if p.refusals.Load() == 0 || p.refusals.Swap(0) == 0 {
 		return false
 	}
-	p.rested = true
+	p.refused = true
 	return true
 }
 
@@ -117,11 +117,10 @@ func (p *producer) post(count int, sentNs int64) {
 	}
 }
 
-// wait collects credit until there is enough of it. It reports false when ctx
-// ended first.
+// wait collects credit until there is enough. It reports false when ctx ended first.
 func (p *producer) wait(ctx context.Context, enough int) bool {
 	for {
-		if p.collect() && !rest(ctx, restFor()) || ctx.Err() != nil {
+		if p.collect() && !sleep(ctx, pauseAfterRefusal()) || ctx.Err() != nil {
 			return false
 		}
 		if p.held >= enough {
@@ -135,8 +134,8 @@ func (p *producer) wait(ctx context.Context, enough int) bool {
 	}
 }
 
-// rest waits, and reports false when ctx ended first.
-func rest(ctx context.Context, d time.Duration) bool {
+// sleep reports false when ctx ended before d was over.
+func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}

@@ -12,12 +12,12 @@ func ptr(f float64) *float64 { return &f }
 
 func sampleOutcome() *Outcome {
 	return &Outcome{
-		Workload: Canonical(), CyclesPerSecond: 43012.25, AcceptedPerSecond: 43013,
+		Workload: Canonical(), CyclesPerSecond: 43012.3, AcceptedPerSecond: 43013,
 		Verdict:                 Verdict{Created: 730_000, Completed: 730_000},
 		Enqueue:                 Quantiles{P50: 0.71, P99: 1.503, P999: 4.031, Count: 645_000},
 		Delivery:                Quantiles{P50: 0.802, P99: 1.7, P999: 5, Count: 645_000},
 		EndToEnd:                Quantiles{P50: 1.44, P99: 2.6, P999: 7.25, Count: 645_000},
-		ServerCPUMicrosPerCycle: ptr(25.04), GeneratorCPUMicrosPerCycle: ptr(9.96),
+		ServerCPUMicrosPerCycle: ptr(25), GeneratorCPUMicrosPerCycle: ptr(10),
 		ServerRSSMiB: ptr(101.4), StartRSSMiB: ptr(60), EndRSSMiB: ptr(99.5),
 		FsyncMicros: ptr(121.7), Durability: "fsync",
 	}
@@ -32,7 +32,7 @@ func poorOutcome() *Outcome {
 		Verdict: Verdict{
 			Created: 100, Completed: 98, Lost: 2, Duplicated: 3, Altered: 4, Strangers: 5, Unanswered: 6, Refused: 30_000,
 		},
-		Rejection: Quantiles{P50: 0.4, P99: 0.9, P999: 1, Count: 30_000}, Durability: "fsync",
+		Rejection: &Quantiles{P50: 0.4, P99: 0.9, P999: 1, Count: 30_000}, Durability: "fsync",
 	}
 }
 
@@ -40,7 +40,9 @@ func poorOutcome() *Outcome {
 func createsOutcome() *Outcome {
 	o := sampleOutcome()
 	o.Workload.OverHTTP, o.Workload.WorkAfter = true, true
-	o.CyclesPerSecond, o.AcceptedPerSecond = 0, 11_987.65
+	o.CyclesPerSecond, o.AcceptedPerSecond, o.CreatesPerSecond = 0, 11_987.7, ptr(11_987.7)
+	o.ServerCPUMicrosPerCreate, o.ServerCPUMicrosPerCycle = o.ServerCPUMicrosPerCycle, nil
+	o.GeneratorCPUMicrosPerCreate, o.GeneratorCPUMicrosPerCycle = o.GeneratorCPUMicrosPerCycle, nil
 	o.Delivery, o.EndToEnd = Quantiles{}, Quantiles{}
 	return o
 }

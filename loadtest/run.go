@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// answersFor is how long the answers that are out may take at the end.
+	// answersFor is how long the last answers may take.
 	answersFor = 30 * time.Second
-	// stuckFor is how long no task may be completed at the end before what is
-	// missing counts as lost.
+	// stuckFor is how long at the end no task may be completed before the missing
+	// ones count as lost.
 	stuckFor = 10 * time.Second
-	// lookEvery is the rhythm in which memory and progress are looked at.
-	lookEvery = 50 * time.Millisecond
+	// readEvery is the interval at which memory and progress are read.
+	readEvery = 50 * time.Millisecond
 )
 
-// Target is what is put under load.
+// Target is the system under load.
 type Target interface {
-	// Open connects as the workload says. It asks newTally for a Tally per
-	// connection and returns a line per producer session. Errors that come up
-	// later go to fail, from any goroutine.
-	Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Line, error)
-	// Work lets the workers complete whatever they are given from now on. It is
-	// called once, after Open.
+	// Open connects as the workload says. It calls newTally for each connection and
+	// returns a Poster for each producer session. Later errors go to fail, from any
+	// goroutine.
+	Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Poster, error)
+	// Work lets the workers complete every task that they get from now on. Run calls
+	// it once, after Open.
 	Work(ctx context.Context) error
-	// Durability is what the target promises of an answer; known after Open.
+	// Durability is what the target promises with an answer; known after Open.
 	Durability() string
-	// Close ends everything Open started and returns when it is gone.
+	// Close ends what Open started, and waits for it.
 	Close() error
 }
 
-// Line is the way of some producers to the target.
-type Line interface {
-	// Post posts the tasks numbered from first on. The answers go to a Tally,
-	// before or after Post returns. Many producers may call it at a time.
+// Poster carries the tasks of some producers to the target.
+type Poster interface {
+	// Post posts count tasks numbered from first. The answers go to a Tally, before
+	// or after Post returns. Many goroutines may call it at a time.
 	Post(first uint64, count int) error
 }
 
@@ -49,8 +49,8 @@ type Meter interface {
 	RSSBytes() (int64, error)
 }
 
-// Options are what a run is made of. Server and Generator may be nil, then
-// their figures are missing in the outcome.
+// Options of Run. Server and Generator may be nil; then the outcome has no figures of
+// that process.
 type Options struct {
 	Workload
 	Target            Target
@@ -61,7 +61,7 @@ type Options struct {
 type run struct {
 	Options
 	began     time.Time
-	beat      *beat
+	pacer     *pacer
 	ledger    ledger
 	producers []*producer
 	posting   sync.WaitGroup
@@ -72,6 +72,8 @@ type run struct {
 
 	cancel  context.CancelCauseFunc
 	outcome Outcome
+	// peakRSSBytes is the most memory of the server while it is measured.
+	peakRSSBytes int64
 }
 
 func (r *run) nowNs() int64 { return int64(time.Since(r.began)) }
@@ -88,11 +90,10 @@ func (r *run) newTally() *Tally {
 	return t
 }
 
-// Run carries a workload out and judges it. An error means that there is no
-// outcome: the target was not reached, broke off or refused to work, or ctx
-// ended. A verdict that does not hold is no error. Everything the run started
-// is gone when it returns, but Target is the caller's to make and nothing
-// else's to use.
+// Run carries out a workload and checks every answer. It returns an error and no outcome
+// when the target cannot be reached, fails or refuses a task for good, or when ctx
+// ends. A verdict that does not hold is no error. Run ends all that it started before
+// it returns; a Target serves one run.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{Options: o, began: time.Now(), cancel: cancel}
-	r.beat = newBeat(r.began)
+	r.pacer = newPacer(r.began)
 	r.outcome.Workload = o.Workload
 	lines, err := o.Target.Open(ctx, &r.Workload, r.newTally, r.fail)
 	if err == nil && !r.WorkAfter {
@@ -119,13 +120,13 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	return &r.outcome, nil
 }
 
-// carryOut runs the producers through warm-up and measurement and then waits
-// until nothing is under way.
-func (r *run) carryOut(ctx context.Context, lines []Line) error {
+// carryOut runs the producers through warm-up and measurement, and then waits until no
+// task is in flight.
+func (r *run) carryOut(ctx context.Context, lines []Poster) error {
 	stop, stopProducers := context.WithCancel(ctx)
 	defer stopProducers()
 	for i := range r.Producers {
-		p := &producer{run: r, index: uint32(i), line: lines[r.lineOf(i)], wake: make(chan struct{}, 1)}
+		p := &producer{run: r, index: uint32(i), line: lines[r.sessionOf(i)], wake: make(chan struct{}, 1)}
 		p.held = r.Pipeline * r.Batch
 		r.producers = append(r.producers, p)
 	}
@@ -133,9 +134,9 @@ func (r *run) carryOut(ctx context.Context, lines []Line) error {
 	defer endAnswers()
 	if r.pause() > 0 {
 		for _, p := range r.producers {
-			p.enterBeat(time.Now())
+			p.scheduleFirst(time.Now())
 		}
-		r.posting.Go(func() { r.beat.run(stop) })
+		r.posting.Go(func() { r.pacer.run(stop) })
 	}
 	for _, p := range r.producers {
 		r.posting.Go(func() { p.produce(answers, stop) })
@@ -154,43 +155,47 @@ func (r *run) carryOut(ctx context.Context, lines []Line) error {
 	return err
 }
 
-// measure waits out the warm-up and watches the measured time.
+// measure waits for the end of the warm-up and reads the figures of the measured time.
 func (r *run) measure(ctx context.Context) error {
-	if !rest(ctx, r.WarmUpFor) {
+	if !sleep(ctx, r.WarmUpFor) {
 		return cause(ctx)
 	}
-	before, err := r.look()
+	before, err := r.read()
 	if err != nil {
 		return err
 	}
 	r.measuring.Store(true)
-	r.outcome.firstRSSBytes = before.rssBytes
+	r.peakRSSBytes = before.rssBytes
 	end := before.at.Add(r.MeasureFor)
 	for left := r.MeasureFor; left > 0; left = time.Until(end) {
-		if !rest(ctx, min(left, lookEvery)) {
+		if !sleep(ctx, min(left, readEvery)) {
 			return cause(ctx)
 		}
-		if err := r.lookAtMemory(); err != nil {
+		if err := r.readMemory(); err != nil {
 			return err
 		}
 	}
 	r.measuring.Store(false)
-	after, err := r.look()
+	after, err := r.read()
 	if err != nil {
 		return err
 	}
 	r.outcome.note(before, after)
+	if after.hasServer {
+		r.outcome.StartRSSMiB, r.outcome.EndRSSMiB = mebibytes(before.rssBytes), mebibytes(after.rssBytes)
+		r.outcome.ServerRSSMiB = mebibytes(max(r.peakRSSBytes, after.rssBytes))
+	}
 	return nil
 }
 
-// finish waits until every acknowledged task is completed, or nothing moves.
+// finish waits until every acknowledged task is completed, or none was for stuckFor.
 func (r *run) finish(ctx context.Context) error {
 	last, movedAt := int64(-1), time.Now()
 	for r.completed.Load() < r.acked.Load() && time.Since(movedAt) < stuckFor {
 		if now := r.completed.Load(); now != last {
 			last, movedAt = now, time.Now()
 		}
-		if !rest(ctx, lookEvery) {
+		if !sleep(ctx, readEvery) {
 			return cause(ctx)
 		}
 	}
@@ -202,10 +207,12 @@ func (r *run) conclude() {
 	for _, t := range r.tallies {
 		all.merge(t.latency)
 	}
-	r.outcome.Verdict = r.ledger.judge()
+	r.outcome.Verdict = r.ledger.verdict()
 	r.outcome.Enqueue = quantilesOf(all.acked)
-	r.outcome.Rejection = quantilesOf(all.refused)
-	r.outcome.Delivery = quantilesOf(all.given)
+	if rejection := quantilesOf(all.refused); rejection.Count > 0 {
+		r.outcome.Rejection = &rejection
+	}
+	r.outcome.Delivery = quantilesOf(all.delivered)
 	r.outcome.EndToEnd = quantilesOf(all.completed)
 	r.outcome.Durability = r.Target.Durability()
 }
@@ -219,11 +226,11 @@ func cause(ctx context.Context) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("the run was stopped")
 	}
-	return fmt.Errorf("the run broke off: %w", err)
+	return fmt.Errorf("the run ended early: %w", err)
 }
 
-// sight is what is read at one moment.
-type sight struct {
+// reading is every counter at one moment.
+type reading struct {
 	at                        time.Time
 	completed, acked, refused int64
 	serverCPU, generatorCPU   time.Duration
@@ -231,7 +238,7 @@ type sight struct {
 	hasServer, hasGenerator   bool
 }
 
-func (r *run) look() (s sight, err error) {
+func (r *run) read() (s reading, err error) {
 	if r.Server != nil {
 		s.hasServer = true
 		if s.serverCPU, err = r.Server.CPU(); err != nil {
@@ -252,7 +259,7 @@ func (r *run) look() (s sight, err error) {
 	return s, nil
 }
 
-func (r *run) lookAtMemory() error {
+func (r *run) readMemory() error {
 	if r.Server == nil {
 		return nil
 	}
@@ -260,7 +267,6 @@ func (r *run) lookAtMemory() error {
 	if err != nil {
 		return err
 	}
-	r.outcome.peakRSSBytes = max(r.outcome.peakRSSBytes, rss)
-	r.outcome.lastRSSBytes = rss
+	r.peakRSSBytes = max(r.peakRSSBytes, rss)
 	return nil
 }

@@ -134,9 +134,9 @@ func (*silent) Post(uint64, int) error { return nil }
 
 func (s *silent) Work(context.Context) error { return nil }
 
-func (s *silent) Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Line, error) {
+func (s *silent) Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Poster, error) {
 	_, err := s.crooked.Open(ctx, w, newTally, fail)
-	return []Line{s}, err
+	return []Poster{s}, err
 }
 
 func TestSilentServerEndsTheRunInTheEnd(t *testing.T) {
@@ -226,7 +226,7 @@ func TestWorkloadArithmetic(t *testing.T) {
 	}
 	perSession := make(map[int]int)
 	for p := range over.Producers {
-		perSession[over.lineOf(p)] += over.Pipeline
+		perSession[over.sessionOf(p)] += over.Pipeline
 	}
 	for line, underWay := range perSession {
 		if underWay >= wire.MaxUnansweredRequests {
@@ -238,7 +238,7 @@ func TestWorkloadArithmetic(t *testing.T) {
 	}
 	pace := Canonical()
 	pace.Pipeline = 64
-	pace = pace.Crowd(32 << 10)
+	pace = pace.ManyProducers(32 << 10)
 	if pace.UnderWay() != 32*64 || pace.Pipeline != 1 || pace.Sessions != over.Sessions || pace.pause() != 0 {
 		t.Errorf("the crowd at its pace is %v", &pace)
 	}

@@ -36,22 +36,23 @@ func newRun(t *testing.T) *run {
 	return r
 }
 
-func newWorker(r *run) *workerSession {
-	return &workerSession{
-		tally: r.newTally(), socket: deaf(), seated: make(chan struct{}), fail: func(error) {},
-	}
+// newSilent is a session whose socket only gathers.
+func newSilent(r *run) *session {
+	s := newSession(&r.Workload, r.newTally())
+	s.socket = deaf()
+	return s
 }
 
 func TestWorkerCompletesAndCounts(t *testing.T) {
 	r := newRun(t)
-	w := newWorker(r)
-	if err := w.hear(message(
+	w := newSilent(r)
+	if err := w.receive(message(
 		&wire.OK{Ref: wire.Ref{Value: subscribeRef, Present: true}},
 		sampleTask(4, string(r.Payload(4))), sampleTask(9, string(r.Payload(9))),
 	)); err != nil {
 		t.Fatal(err)
 	}
-	<-w.seated
+	<-w.subscribed
 	results := sent(t, w.socket)
 	if len(results) != 2 {
 		t.Fatalf("%d frames, want two results", len(results))
@@ -61,11 +62,11 @@ func TestWorkerCompletesAndCounts(t *testing.T) {
 		if !ok || got.TaskID != idOf(n) || got.Token != (wire.Token{1, byte(n)}) || string(got.ResultRequest.Result) != "{}" {
 			t.Errorf("frame %d is %#v, want the result of task %d", i, results[i], n)
 		}
-		if err := w.hear(message(&wire.OK{Ref: got.Ref, TaskID: got.TaskID})); err != nil {
+		if err := w.receive(message(&wire.OK{Ref: got.Ref, TaskID: got.TaskID})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if v := r.ledger.judge(); v.Completed != 2 || r.completed.Load() != 2 {
+	if v := r.ledger.verdict(); v.Completed != 2 || r.completed.Load() != 2 {
 		t.Errorf("verdict %+v", v)
 	}
 	if len(w.free) != 2 {
@@ -76,26 +77,26 @@ func TestWorkerCompletesAndCounts(t *testing.T) {
 func TestWorkerSaysAgainWhatWasRefusedForNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t)
-		w := newWorker(r)
-		if err := w.hear(message(sampleTask(4, string(r.Payload(4))))); err != nil {
+		w := newSilent(r)
+		if err := w.receive(message(sampleTask(4, string(r.Payload(4))))); err != nil {
 			t.Fatal(err)
 		}
 		first := sent(t, w.socket)[0].(*wire.Result)
 		full := wire.Refuse(wire.CodeOverloaded, "full")
-		if err := w.hear(message(&wire.ErrorFrame{Ref: first.Ref, TaskID: first.TaskID, Err: full})); err != nil {
+		if err := w.receive(message(&wire.ErrorFrame{Ref: first.Ref, TaskID: first.TaskID, Err: full})); err != nil {
 			t.Fatal(err)
 		}
 		if again := sent(t, w.socket); again != nil {
 			t.Fatalf("%d frames at once, want a pause", len(again))
 		}
-		time.Sleep(2 * againAfter) // in a bubble, where no time passes
+		time.Sleep(2 * repeatAfter) // in a bubble, where no time passes
 		synctest.Wait()
 		again := sent(t, w.socket)
 		if len(again) != 1 || again[0].(*wire.Result).TaskRef != first.TaskRef || again[0].(*wire.Result).Ref != first.Ref {
 			t.Fatalf("said again: %#v", again)
 		}
 		lost := wire.Refuse(wire.CodeLeaseLost, "not yours")
-		if err := w.hear(message(&wire.ErrorFrame{Ref: first.Ref, TaskID: first.TaskID, Err: lost})); err == nil {
+		if err := w.receive(message(&wire.ErrorFrame{Ref: first.Ref, TaskID: first.TaskID, Err: lost})); err == nil {
 			t.Error("a result that is refused for good is no error")
 		}
 	})
@@ -105,9 +106,9 @@ func TestWorkerEndsTheRunOnWhatMustNotBe(t *testing.T) {
 	for name, frame := range map[string]wire.ServerFrame{
 		"revoked":          &wire.Revoked{TaskRef: wire.TaskRef{TaskID: idOf(1), Token: wire.Token{1}}, Reason: wire.RevokedExpired},
 		"draining":         &wire.Draining{Reason: "shutdown"},
-		"answer to nobody": &wire.OK{Ref: wire.Ref{Value: 5, Present: true}},
+		"answer to nobody": &wire.OK{Ref: wire.Ref{Value: 10, Present: true}},
 	} {
-		if err := newWorker(newRun(t)).hear(message(frame)); err == nil {
+		if err := newSilent(newRun(t)).receive(message(frame)); err == nil {
 			t.Errorf("%s is no error", name)
 		}
 	}
@@ -115,7 +116,7 @@ func TestWorkerEndsTheRunOnWhatMustNotBe(t *testing.T) {
 
 func TestProducerSessionSendsAndHears(t *testing.T) {
 	r := newRun(t)
-	p := &producerSession{workload: &r.Workload, socket: deaf(), tally: r.newTally()}
+	p := newSilent(r)
 	if err := p.Post(3, 2); err != nil {
 		t.Fatal(err)
 	}
@@ -126,14 +127,14 @@ func TestProducerSessionSendsAndHears(t *testing.T) {
 	for i, f := range frames {
 		n := uint64(3 + i)
 		e, ok := f.(*wire.Enqueue)
-		if !ok || e.Ref.Value != int64(n) || e.Command != r.CommandOf(n) || string(e.Payload) != string(r.Payload(n)) {
+		if !ok || e.Ref.Value != int64(2*n+1) || e.Command != r.CommandOf(n) || string(e.Payload) != string(r.Payload(n)) {
 			t.Errorf("frame %d is %#v", i, f)
 		}
 	}
 	full := wire.Refuse(wire.CodeOverloaded, "full")
-	if err := p.hear(message(
-		&wire.OK{Ref: wire.Ref{Value: 3, Present: true}, TaskID: idOf(3)},
-		&wire.ErrorFrame{Ref: wire.Ref{Value: 4, Present: true}, Err: full},
+	if err := p.receive(message(
+		&wire.OK{Ref: wire.Ref{Value: 7, Present: true}, TaskID: idOf(3)},
+		&wire.ErrorFrame{Ref: wire.Ref{Value: 9, Present: true}, Err: full},
 	)); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestProducerSessionSendsAndHears(t *testing.T) {
 func TestLargeMessagesAreCut(t *testing.T) {
 	r := newRun(t)
 	r.PayloadBytes = 100_000
-	p := &producerSession{workload: &r.Workload, socket: deaf(), tally: r.newTally()}
+	p := newSilent(r)
 	if err := p.Post(0, 30); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestFirstMessageMustBeAWelcome(t *testing.T) {
 		string(message(&wire.ErrorFrame{Err: wire.Refuse(wire.CodeUnauthenticated, "who?")})): errors.New("refused"),
 	} {
 		s := &socket{welcome: make(chan *wire.Welcome, 1)}
-		err := s.greeted([]byte(text))
+		err := s.readWelcome([]byte(text))
 		if (err == nil) != (want == nil) || s.welcomed != (want == nil) {
 			t.Errorf("%s: error %v, want %v", text, err, want)
 		}

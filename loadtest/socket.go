@@ -19,13 +19,13 @@ import (
 
 const (
 	sessionPath = "/v1/codeq/session"
-	// maxServerMessageBytes is the largest message a generator takes.
+	// maxServerMessageBytes is the largest message that the generator accepts.
 	maxServerMessageBytes = 4 << 20
-	// messageBytes and messageFrames are where a message to the server is
-	// closed and the next begun; both are well below what it takes.
+	// messageBytes and messageFrames are the size of a message to the server at
+	// which the next one begins; both are well below the limits of the server.
 	messageBytes  = 256 << 10
 	messageFrames = wire.MaxMessageFrames / 2
-	// readBufferBytes is large, so that one read takes what one commit caused.
+	// readBufferBytes is large enough for one read to take all answers of one commit.
 	readBufferBytes = 64 << 10
 
 	handshakeFor = 10 * time.Second
@@ -39,13 +39,13 @@ type address struct {
 	tls   *tls.Config
 }
 
-// socket is one session: a reader that hands each message to hear, and a
-// writer that sends what has gathered since its last message.
+// socket is the connection of a session: a reader that passes each message to receive,
+// and a writer that sends all frames since its last message together.
 type socket struct {
 	// static
-	conn *gws.Conn
-	hear func(data []byte) error
-	fail func(error)
+	conn    *gws.Conn
+	receive func(data []byte) error
+	fail    func(error)
 
 	welcome chan *wire.Welcome // one, from the reader
 	wake    chan struct{}
@@ -53,8 +53,8 @@ type socket struct {
 	ended   sync.WaitGroup
 
 	mu sync.Mutex
-	// gathered are messages without their closing bracket; frames counts
-	// those in the last one.
+	// gathered are messages without their closing bracket; frames counts the frames of
+	// the last one.
 	gathered [][]byte
 	frames   int
 	spare    []byte
@@ -63,12 +63,12 @@ type socket struct {
 	welcomed bool
 }
 
-// openSocket connects, says hello and waits for the welcome. After that hear
+// openSocket connects, says hello and waits for the welcome. After that receive
 // is called in the reader for each message, and fail when the session ends by
 // itself.
-func openSocket(ctx context.Context, at *address, hear func([]byte) error, fail func(error)) (*socket, *wire.Welcome, error) {
+func openSocket(ctx context.Context, at *address, receive func([]byte) error, fail func(error)) (*socket, *wire.Welcome, error) {
 	s := &socket{
-		hear: hear, fail: fail,
+		receive: receive, fail: fail,
 		welcome: make(chan *wire.Welcome, 1),
 		wake:    make(chan struct{}, 1), closing: make(chan struct{}),
 	}
@@ -83,7 +83,7 @@ func openSocket(ctx context.Context, at *address, hear func([]byte) error, fail 
 		ReadMaxPayloadSize: maxServerMessageBytes, ReadBufferSize: readBufferBytes,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("open session at %s: %w", at.url, cmp.Or(moved(answer), err))
+		return nil, nil, fmt.Errorf("open session at %s: %w", at.url, cmp.Or(redirected(answer), err))
 	}
 	s.conn = conn
 	s.ended.Go(s.read)
@@ -97,7 +97,7 @@ func openSocket(ctx context.Context, at *address, hear func([]byte) error, fail 
 	case <-ctx.Done():
 		err = cause(ctx)
 	case <-timer.C:
-		err = fmt.Errorf("open session at %s: no welcome came", at.url)
+		err = fmt.Errorf("open session at %s: the server sent no welcome within %s", at.url, handshakeFor)
 	}
 	s.close()
 	return nil, nil, err
@@ -119,11 +119,11 @@ func (s *socket) send(frames []byte, count int) {
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
-	default: // the writer has been woken and has not looked yet
+	default: // a wake-up is pending
 	}
 }
 
-// take fetches what has gathered.
+// take removes the gathered messages.
 func (s *socket) take(into [][]byte) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,14 +148,14 @@ func (s *socket) write() {
 		case <-s.closing:
 			return
 		}
-		// It runs at once, before the others that the same beat, or the same message
-		// of the server, woke to send as well.
+		// The same tick, or the same message of the server, wakes several goroutines
+		// that send. Let them add their frames first.
 		runtime.Gosched()
 		messages = s.take(messages[:0])
 		for _, m := range messages {
 			s.allowWrite()
 			if err := s.conn.WriteMessage(gws.OpcodeText, append(m, ']')); err != nil {
-				s.broken(fmt.Errorf("write to session: %w", err))
+				s.failed(fmt.Errorf("write to session: %w", err))
 				return
 			}
 			s.giveSpare(m)
@@ -163,7 +163,7 @@ func (s *socket) write() {
 	}
 }
 
-// allowWrite starts the time of the next write. A deadline of an earlier one
+// allowWrite sets the deadline of the next write. The deadline of an earlier write
 // would end a pong that comes long after it.
 func (s *socket) allowWrite() {
 	// It fails only on a closed connection, where the write does too.
@@ -174,7 +174,7 @@ func (s *socket) allowWrite() {
 func (s *socket) read() {
 	defer func() {
 		if p := recover(); p != nil {
-			s.broken(fmt.Errorf("read session: %v", p))
+			s.failed(fmt.Errorf("read session: %v", p))
 		}
 		s.cut()
 	}()
@@ -185,8 +185,8 @@ func (s *socket) cut() {
 	_ = s.conn.NetConn().Close() // closed twice is no harm
 }
 
-// broken reports an end that nobody here wanted.
-func (s *socket) broken(err error) {
+// failed reports an end that close did not cause.
+func (s *socket) failed(err error) {
 	select {
 	case <-s.closing:
 	default:
@@ -194,7 +194,7 @@ func (s *socket) broken(err error) {
 	}
 }
 
-// close ends the session and returns when its goroutines have. Call it once.
+// close ends the session and waits for its goroutines. Call it once.
 func (s *socket) close() {
 	close(s.closing)
 	s.cut()
@@ -206,14 +206,14 @@ func (s *socket) OnOpen(*gws.Conn) {}
 
 // OnClose implements gws.Event.
 func (s *socket) OnClose(_ *gws.Conn, err error) {
-	s.broken(fmt.Errorf("the server ended a session: %w", err))
+	s.failed(fmt.Errorf("the server ended a session: %w", err))
 }
 
 // OnPing implements gws.Event. It echoes what came.
 func (s *socket) OnPing(conn *gws.Conn, payload []byte) {
 	s.allowWrite()
 	if err := conn.WritePong(payload); err != nil {
-		s.broken(fmt.Errorf("answer ping: %w", err))
+		s.failed(fmt.Errorf("answer ping: %w", err))
 	}
 }
 
@@ -224,25 +224,25 @@ func (s *socket) OnPong(*gws.Conn, []byte) {}
 func (s *socket) OnMessage(_ *gws.Conn, message *gws.Message) {
 	var err error
 	if s.welcomed {
-		err = s.hear(message.Bytes())
+		err = s.receive(message.Bytes())
 	} else {
-		err = s.greeted(message.Bytes())
+		err = s.readWelcome(message.Bytes())
 	}
 	_ = message.Close() // gives a buffer back, never fails
 	if err != nil {
-		s.broken(err)
+		s.failed(err)
 		s.cut()
 	}
 }
 
-// greeted takes the first message.
-func (s *socket) greeted(data []byte) error {
+// readWelcome reads the first message.
+func (s *socket) readWelcome(data []byte) error {
 	frames, err := wire.ParseServerMessage(append([]byte(nil), data...))
 	if err != nil {
 		return err
 	}
 	if len(frames) == 0 {
-		return errors.New("open session: an empty message came instead of a welcome")
+		return errors.New("open session: the server sent an empty message in place of a welcome")
 	}
 	switch f := frames[0].(type) {
 	case *wire.Welcome:
@@ -252,5 +252,5 @@ func (s *socket) greeted(data []byte) error {
 	case *wire.ErrorFrame:
 		return f.Err
 	}
-	return fmt.Errorf("open session: %T came instead of a welcome", frames[0])
+	return fmt.Errorf("open session: the server sent %T in place of a welcome", frames[0])
 }

@@ -15,23 +15,23 @@ const (
 	latencyDigits    = 3
 )
 
-// latencies are the four spans that a run measures, all from the moment a task
+// latencies are the four times that a run measures, each from the moment when a task
 // is posted.
 type latencies struct {
-	acked, refused, given, completed *hdrhistogram.Histogram
+	acked, refused, delivered, completed *hdrhistogram.Histogram
 }
 
 func newLatencies() *latencies {
 	one := func() *hdrhistogram.Histogram {
 		return hdrhistogram.New(minLatencyMicros, maxLatencyMicros, latencyDigits)
 	}
-	return &latencies{acked: one(), refused: one(), given: one(), completed: one()}
+	return &latencies{acked: one(), refused: one(), delivered: one(), completed: one()}
 }
 
 func (l *latencies) merge(other *latencies) {
 	l.acked.Merge(other.acked)
 	l.refused.Merge(other.refused)
-	l.given.Merge(other.given)
+	l.delivered.Merge(other.delivered)
 	l.completed.Merge(other.completed)
 }
 
@@ -41,31 +41,31 @@ func record(h *hdrhistogram.Histogram, ns int64) {
 	_ = h.RecordValue(micros)
 }
 
-// Tally takes what one connection hears. It belongs to the goroutine that
-// hears it; a run makes one for each.
+// Tally counts the answers and deliveries of one connection. The goroutine that receives
+// them owns it.
 type Tally struct {
 	run     *run
 	latency *latencies
 	scratch []byte
-	// nowNs and measured hold for one message, see Begin.
+	// nowNs and measured are those of one message, see Begin.
 	nowNs    int64
 	measured bool
-	// credit is what producers get back at the end of the message.
-	credit    []int32
-	refusals  []int32
-	creditors []uint32
+	// credit and refusals of each producer are added to it at the end of the message;
+	// owners are the producers that have some.
+	credit   []int32
+	refusals []int32
+	owners   []uint32
 
 	ackedNow, refusedNow, completedNow int64
 }
 
-// Begin is called in front of what came together. It reads the clock once for
-// all of it.
+// Begin starts a message. It reads the clock once for all frames of the message.
 func (t *Tally) Begin() {
 	t.nowNs = t.run.nowNs()
 	t.measured = t.run.measuring.Load()
 }
 
-// Acked notes the answer to a posted task.
+// Acked counts the answer to a posted task.
 func (t *Tally) Acked(n uint64, id wire.TaskID) {
 	e := t.run.ledger.find(n)
 	if e == nil {
@@ -74,14 +74,14 @@ func (t *Tally) Acked(n uint64, id wire.TaskID) {
 	}
 	e.acked(id)
 	t.ackedNow++
-	t.giveBack(e, 0)
+	t.returnCredit(e, 0)
 	if t.measured {
 		record(t.latency.acked, t.nowNs-e.sentNs)
 	}
 }
 
-// Refused notes that a posted task was not taken on. A refusal that does not
-// say "later" ends the run.
+// Refused counts a posted task that was not accepted. A refusal that is not retryable
+// ends the run.
 func (t *Tally) Refused(n uint64, refusal *wire.Error) {
 	e := t.run.ledger.find(n)
 	if e == nil || !refusal.Code.Retryable() {
@@ -92,23 +92,23 @@ func (t *Tally) Refused(n uint64, refusal *wire.Error) {
 	}
 	e.refused()
 	t.refusedNow++
-	t.giveBack(e, 1)
+	t.returnCredit(e, 1)
 	if t.measured {
 		record(t.latency.refused, t.nowNs-e.sentNs)
 	}
 }
 
-func (t *Tally) giveBack(e *entry, refusals int32) {
+func (t *Tally) returnCredit(e *entry, refusals int32) {
 	if t.credit[e.owner] == 0 {
-		t.creditors = append(t.creditors, e.owner)
+		t.owners = append(t.owners, e.owner)
 	}
 	t.credit[e.owner]++
 	t.refusals[e.owner] += refusals
 }
 
-// Given notes a delivery and returns the number of the task. ok is false when
-// the payload holds none that was posted.
-func (t *Tally) Given(id wire.TaskID, payload []byte) (n uint64, ok bool) {
+// Delivered counts a delivery and returns the number of the task. ok is false when
+// the payload holds no number that was posted.
+func (t *Tally) Delivered(id wire.TaskID, payload []byte) (n uint64, ok bool) {
 	n, known, intact, scratch := numberOf(payload, t.scratch)
 	t.scratch = scratch
 	e := t.run.ledger.find(n)
@@ -116,14 +116,14 @@ func (t *Tally) Given(id wire.TaskID, payload []byte) (n uint64, ok bool) {
 		t.run.ledger.strangers.Add(1)
 		return 0, false
 	}
-	e.given(id, intact && len(payload) == t.run.PayloadBytes)
+	e.delivered(id, intact && len(payload) == t.run.PayloadBytes)
 	if t.measured {
-		record(t.latency.given, t.nowNs-e.sentNs)
+		record(t.latency.delivered, t.nowNs-e.sentNs)
 	}
 	return n, true
 }
 
-// Completed notes that the result of a task was acknowledged.
+// Completed counts an acknowledged result.
 func (t *Tally) Completed(n uint64) {
 	e := t.run.ledger.find(n)
 	if e == nil {
@@ -137,17 +137,16 @@ func (t *Tally) Completed(n uint64) {
 	}
 }
 
-// End is called behind what came together. It wakes the producers whose
-// answers were in it, each once.
+// End ends a message. It wakes each producer that had answers in it, once.
 func (t *Tally) End() {
 	move(&t.run.acked, &t.ackedNow)
 	move(&t.run.refused, &t.refusedNow)
 	move(&t.run.completed, &t.completedNow)
-	for _, owner := range t.creditors {
-		t.run.producers[owner].give(t.credit[owner], t.refusals[owner])
+	for _, owner := range t.owners {
+		t.run.producers[owner].addCredit(t.credit[owner], t.refusals[owner])
 		t.credit[owner], t.refusals[owner] = 0, 0
 	}
-	t.creditors = t.creditors[:0]
+	t.owners = t.owners[:0]
 }
 
 func move(total *atomic.Int64, now *int64) {

@@ -16,7 +16,7 @@ type Workload struct {
 	Commands []string
 	// Producers is the number of goroutines that post, over all sessions.
 	Producers int
-	// Pipeline is how many batches a producer has under way.
+	// Pipeline is how many batches a producer has in flight.
 	Pipeline int
 	// Batch is how many tasks a producer posts together.
 	Batch int
@@ -29,14 +29,14 @@ type Workload struct {
 	// RatePerSecond is how many tasks are offered in a second; 0 means as many
 	// as are answered.
 	RatePerSecond float64
-	// Sheds makes a producer that was refused let go what comes due while it
-	// rests. Without it that is posted afterwards, and at a rate that does not fit
-	// every producer is always behind.
+	// Sheds makes a refused producer drop the tasks that come due during its pause.
+	// Without it they are posted after the pause, and at a rate above what the
+	// server takes every producer is always late.
 	Sheds bool
 	// WarmUpFor is not measured, MeasureFor is.
 	WarmUpFor, MeasureFor time.Duration
-	// WorkAfter lets the workers begin when the measured time is over: what is
-	// measured are creates alone, and the answers are checked all the same.
+	// WorkAfter lets the workers begin when the measured time is over: creates alone
+	// are measured, and every answer is checked all the same.
 	WorkAfter bool
 	// OverHTTP makes producers post over HTTP; workers keep their sessions.
 	OverHTTP bool
@@ -44,7 +44,7 @@ type Workload struct {
 
 const maxProducers = 10_000
 
-// Canonical is the workload that the figures of this project speak of.
+// Canonical is the workload of the published figures.
 func Canonical() Workload {
 	return Workload{
 		Name: "canonical", Commands: []string{"bench"},
@@ -53,12 +53,12 @@ func Canonical() Workload {
 	}
 }
 
-// Crowd spreads what the workload has under way over as many producers, and over
-// so many sessions that none reaches what a server lets one session have
-// unanswered when underWay tasks are: there it stops reading, and a refusal could
-// not come at once. Each worker session has room for all that its share of
-// underWay can be, so that no task waits for a worker.
-func (w Workload) Crowd(underWay int) Workload {
+// ManyProducers gives each task that the workload has in flight a producer of its own.
+// It makes so many sessions that each stays below wire.MaxUnansweredRequests with
+// underWay tasks in flight: at that number the server stops reading the session, and
+// a refusal would wait too. The window of each worker session holds its share of
+// underWay, so that no task waits for a worker.
+func (w Workload) ManyProducers(underWay int) Workload {
 	const perSession = wire.MaxUnansweredRequests / 2
 	before := w.UnderWay()
 	w.Batch = 1
@@ -69,15 +69,13 @@ func (w Workload) Crowd(underWay int) Workload {
 	return w
 }
 
-// Overload turns the workload into one that offers that many tasks a second, which
-// is meant to be more than a server takes, and has at most underWay of them without
-// an answer. Each producer rests when it is refused and lets go what it would have
-// posted meanwhile, as callers do that are told to come later. There are many, so
-// that those who rest are as many as are too many: of few, a moment in which one
-// shard refuses would silence all.
+// Overload offers that many tasks a second, more than the server takes, with at most
+// underWay of them in flight. A refused producer pauses, and drops the tasks that come
+// due meanwhile, as callers do that are asked to come later. There are many producers:
+// with few, one refusal would pause a large share of the load.
 func (w Workload) Overload(perSecond float64, underWay int) Workload {
-	const each = 4 // tasks under way
-	w = w.Crowd(underWay)
+	const each = 4 // tasks in flight
+	w = w.ManyProducers(underWay)
 	w.Name = "more than the shards can take"
 	w.RatePerSecond, w.Sheds = max(math.Round(perSecond), 1), true
 	w.Producers = min(max(underWay/each, w.Sessions), maxProducers)
@@ -85,10 +83,10 @@ func (w Workload) Overload(perSecond float64, underWay int) Workload {
 	return w
 }
 
-// UnderWay is the largest number of tasks that wait for their answer.
+// UnderWay is the largest number of tasks in flight, which have no answer yet.
 func (w *Workload) UnderWay() int { return w.Producers * w.Pipeline * w.Batch }
 
-// Check returns a sentence about the first value that cannot be.
+// Check returns an error about the first value that is out of range.
 func (w *Workload) Check() error {
 	ranges := []struct {
 		name      string
@@ -114,13 +112,13 @@ func (w *Workload) Check() error {
 		return fmt.Errorf("seconds must be more than 0, got %v", w.MeasureFor.Seconds())
 	}
 	if w.OverHTTP && w.Pipeline > 1 {
-		return fmt.Errorf("a producer over HTTP waits for each answer: use batch in place of pipeline %d", w.Pipeline)
+		return fmt.Errorf("a producer over HTTP waits for each answer: set --batch, not --pipeline %d", w.Pipeline)
 	}
 	return nil
 }
 
-// pause is the time between two batches of one producer at the rate asked
-// for, 0 when there is none.
+// pause is the time between two batches of one producer at RatePerSecond, 0 without a
+// rate.
 func (w *Workload) pause() time.Duration {
 	if w.RatePerSecond == 0 {
 		return 0
@@ -128,8 +126,8 @@ func (w *Workload) pause() time.Duration {
 	return time.Duration(float64(w.Producers*w.Batch) / w.RatePerSecond * float64(time.Second))
 }
 
-// lineOf is the session that a producer uses.
-func (w *Workload) lineOf(producer int) int { return producer % w.Sessions }
+// sessionOf is the number of the session of a producer.
+func (w *Workload) sessionOf(producer int) int { return producer % w.Sessions }
 
 // String says the workload in one line.
 func (w *Workload) String() string {
@@ -142,10 +140,10 @@ func (w *Workload) String() string {
 	}
 	line := fmt.Sprintf("%s: %d producers %s", w.Name, w.Producers, how)
 	if w.Pipeline > 1 {
-		line += fmt.Sprintf(", %d under way each", w.Pipeline)
+		line += fmt.Sprintf(", %d in flight each", w.Pipeline)
 	}
 	if w.Batch > 1 {
-		line += fmt.Sprintf(", %d tasks at once", w.Batch)
+		line += fmt.Sprintf(", batches of %d", w.Batch)
 	}
 	if w.RatePerSecond > 0 {
 		line += fmt.Sprintf(", %g tasks/s offered", w.RatePerSecond)
@@ -154,7 +152,7 @@ func (w *Workload) String() string {
 		line += fmt.Sprintf(", %d queues", len(w.Commands))
 	}
 	if w.WorkAfter {
-		line += ", workers come after"
+		line += ", workers begin after it"
 	}
 	return line + fmt.Sprintf("; window %d; payload %d bytes; %v after %v of warm-up",
 		w.Window, w.PayloadBytes, w.MeasureFor, w.WarmUpFor)

@@ -207,7 +207,7 @@ func (x *bench) once(ctx context.Context, w loadtest.Workload, s *site) ([]*load
 // overload offers more than fits, and finds what does before and after.
 func (x *bench) overload(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, error) {
 	w.Name, w.Pipeline, w.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
-	pace := w.Crowd(x.UnderWay)
+	pace := w.ManyProducers(x.UnderWay)
 	before, err := x.phase(ctx, pace, s)
 	if err != nil {
 		return nil, err

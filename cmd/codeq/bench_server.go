@@ -53,8 +53,7 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 		x.fsync = medianMicros(append(before, after...))
 		bareAfter, err := x.bareHTTP(ctx, w)
 		if x.HTTP {
-			mean := (bareBefore + bareAfter) / 2
-			x.bare = &mean
+			x.bare = loadtest.Rounded((bareBefore + bareAfter) / 2)
 		}
 		return err
 	}
@@ -106,8 +105,7 @@ func syncTimes(dir string) (times []time.Duration, err error) {
 
 func medianMicros(times []time.Duration) *float64 {
 	slices.Sort(times)
-	m := float64(times[len(times)/2]) / float64(time.Microsecond)
-	return &m
+	return loadtest.Rounded(float64(times[len(times)/2]) / float64(time.Microsecond))
 }
 
 // announced is what a server says of itself.

@@ -15,22 +15,22 @@ import (
 // also when beats come late.
 func TestTurnsComeWithTheFirstBeatThatIsNotBefore(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	b := newBeat(time.Unix(1, 0))
-	r := &run{Options: Options{Workload: Workload{Producers: 1, Batch: 1, RatePerSecond: 1}}, beat: b}
+	b := newPacer(time.Unix(1, 0))
+	r := &run{Options: Options{Workload: Workload{Producers: 1, Batch: 1, RatePerSecond: 1}}, pacer: b}
 	want := make(map[*producer]int64)
 	for step := range 3000 {
 		for range random.IntN(5) {
 			// Without credit a producer asks for the next beat, and does not post.
-			due := b.began.Add(time.Duration(b.struck)*beatEvery + time.Duration(random.Int64N(int64(9*beatEvery))) - 2*beatEvery)
+			due := b.began.Add(time.Duration(b.ticks)*tickEvery + time.Duration(random.Int64N(int64(9*tickEvery))) - 2*tickEvery)
 			p := &producer{run: r, due: due}
-			want[p] = max(b.struck+1, int64(math.Ceil(due.Sub(b.began).Seconds()*1000)))
-			b.enter(p, due)
+			want[p] = max(b.ticks+1, int64(math.Ceil(due.Sub(b.began).Seconds()*1000)))
+			b.schedule(p, due)
 		}
-		before := b.struck
-		b.strike(b.began.Add(time.Duration(b.struck+random.Int64N(4))*beatEvery + beatEvery/3))
+		before := b.ticks
+		b.tick(b.began.Add(time.Duration(b.ticks+random.Int64N(4))*tickEvery + tickEvery/3))
 		for p, at := range want {
-			if p.late != (at <= b.struck) {
-				t.Fatalf("step %d: beats %d to %d, producer of %d had its turn: %v", step, before+1, b.struck, at, p.late)
+			if p.late != (at <= b.ticks) {
+				t.Fatalf("step %d: beats %d to %d, producer of %d had its turn: %v", step, before+1, b.ticks, at, p.late)
 			}
 			if p.late {
 				p.due = b.began.Add(time.Hour)
@@ -48,13 +48,13 @@ type punctual struct {
 	at    map[time.Duration]int
 }
 
-func (p *punctual) Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Line, error) {
+func (p *punctual) Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) ([]Poster, error) {
 	if _, err := p.crooked.Open(ctx, w, newTally, fail); err != nil {
 		return nil, err
 	}
 	<-time.After(300 * time.Millisecond) // of the bubble: to connect takes its time
 	p.began, p.at = time.Now(), make(map[time.Duration]int)
-	return []Line{p}, nil
+	return []Poster{p}, nil
 }
 
 func (p *punctual) Post(first uint64, count int) error {
@@ -75,7 +75,7 @@ func TestWhatIsDueInOneMillisecondIsPostedTogether(t *testing.T) {
 		all := 0
 		for at, tasks := range target.at {
 			all += tasks
-			if at%beatEvery != 0 || tasks > 11 {
+			if at%tickEvery != 0 || tasks > 11 {
 				t.Errorf("%d tasks were posted at %v", tasks, at)
 			}
 		}
