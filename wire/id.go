@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 
 	"github.com/google/uuid"
 )
@@ -73,6 +74,12 @@ func (id TaskID) String() string { return string(appendUUID(nil, id)) }
 // IsZero reports the id that names no task.
 func (id TaskID) IsZero() bool { return id == TaskID{} }
 
+// MarshalText implements encoding.TextMarshaler.
+func (id TaskID) MarshalText() ([]byte, error) { return id.AppendTo(nil), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *TaskID) UnmarshalText(text []byte) error { return unmarshalID(id, text, ParseTaskID) }
+
 // AppendTo appends the canonical text.
 func (id SessionID) AppendTo(dst []byte) []byte { return appendUUID(dst, id) }
 
@@ -81,6 +88,21 @@ func (id SessionID) String() string { return string(appendUUID(nil, id)) }
 
 // IsZero reports the id that names no session.
 func (id SessionID) IsZero() bool { return id == SessionID{} }
+
+// MarshalText implements encoding.TextMarshaler.
+func (id SessionID) MarshalText() ([]byte, error) { return id.AppendTo(nil), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *SessionID) UnmarshalText(text []byte) error { return unmarshalID(id, text, ParseSessionID) }
+
+func unmarshalID[ID any](id *ID, text []byte, parse func(string) (ID, bool)) error {
+	read, ok := parse(string(text))
+	if !ok {
+		return errors.New("an id must be a UUID of 36 characters in lower case")
+	}
+	*id = read
+	return nil
+}
 
 func appendUUID(dst []byte, id [16]byte) []byte {
 	dst = hex.AppendEncode(dst, id[0:4])

@@ -122,16 +122,28 @@ func TestBodyFaultsOfAnswers(t *testing.T) {
 		_, err := ParseError([]byte(body))
 		checkFault(t, body, err, want)
 	}
-	queues := map[string]string{
-		`[]`:                "read queue list: list must be one JSON object, got a list",
-		`{}`:                "read queue list: queues is required: a list",
-		`{"queues":[null]}`: "read queue list: queues[0] must be an object, got null",
-		`{"queues":[{}]}`:   "read queue list: queues[0].command is required: a string",
-		`{"queues":[{"command":"a","paused":"no"}]}`: "read queue list: queues[0].paused must be true or false, got a string",
+	for _, body := range []string{
+		`[]`, `{}`, `{"queues":null}`, `{"queues":[null]}`, `{"queues":[{}]}`, `{"queues":[{"command":"a","paused":"no"}]}`,
+		`{"queues":[{"command":"a","ready":1.5}]}`, `{"queues":[{"command":"a","oldestReadyAt":7}]}`, `{"queues":[{"command":"a"}]}]`,
+	} {
+		if list, err := ParseQueueList([]byte(body)); err == nil || !strings.HasPrefix(err.Error(), "read queue list: ") {
+			t.Errorf("%s was read as %+v (%v)", body, list, err)
+		}
 	}
-	for body, want := range queues {
-		_, err := ParseQueueList([]byte(body))
-		checkFault(t, body, err, want)
+	for _, body := range []string{`{}`, `{"tasks":[null]}`, `{"tasks":[{}]}`, `{"tasks":[{"id":"` + id + `","payload":{}}]}`} {
+		if tasks, _, err := ParseTaskPage([]byte(body)); err == nil || tasks != nil {
+			t.Errorf("%s was read as %+v (%v)", body, tasks, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"sessions":[null]}`, `{"sessions":[{"state":"live"}]}`, `{"sessions":[{"sessionId":"x","state":"live"}]}`} {
+		if list, _, err := ParseSessionList([]byte(body)); err == nil || list != nil {
+			t.Errorf("%s was read as %+v (%v)", body, list, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"reasons":[null]}`, `{"reasons":[{"newestTaskId":"x"}]}`} {
+		if all, err := ParseDeadReasons([]byte(body)); err == nil || all != nil {
+			t.Errorf("%s was read as %+v (%v)", body, all, err)
+		}
 	}
 	if list, err := ParseQueueList([]byte(`{"queues":[]}`)); err != nil || len(list) != 0 {
 		t.Errorf("an empty list is %v (%v)", list, err)

@@ -165,7 +165,7 @@ func (o *object) okFrame() *OK {
 	return &OK{
 		Ref:          o.answeredRef(),
 		TaskID:       o.optTaskID(answerTaskID),
-		Replayed:     o.flag(answerReplayed),
+		Replayed:     o.trueOrFalse(answerReplayed),
 		NackStatus:   o.text(answerStatus, &anyTextRule),
 		DelaySeconds: o.integer(answerDelaySeconds, &anyIntegerRule),
 		LeaseUntilMs: o.timeMs(answerLeaseUntil, CodeInvalidBody),

@@ -163,7 +163,7 @@ func TestObjectKnowsNamesHoweverTheyAreWritten(t *testing.T) {
 }
 
 func TestTablesOfNamesFit(t *testing.T) {
-	tables := [][]string{requestNames, artifactNames, taskNames, lineNames, recordNames, errorNames, answerNames, queueNames}
+	tables := [][]string{requestNames, artifactNames, taskNames, lineNames, recordNames, errorNames, answerNames, settingNames}
 	for _, names := range tables {
 		seen := map[string]bool{}
 		for i, name := range names {

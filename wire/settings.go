@@ -104,16 +104,14 @@ func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
 		o.refuse(CodeInvalidArgument, settingOrdered,
 			"is no setting any more: a queue has one order unless its setting spread is true; leave ordered out")
 	}
-	s := o.queueSettings(true)
+	s := o.queueSettings()
 	if o.err != nil {
 		return nil, o.err
 	}
 	return &s, nil
 }
 
-// queueSettings reads what is asked for, or what a server says, which may be of a
-// newer version.
-func (o *object) queueSettings(asked bool) QueueSettings {
+func (o *object) queueSettings() QueueSettings {
 	s := QueueSettings{
 		Spread:              o.trueOrFalse(settingSpread),
 		MaxAttempts:         int(o.integer(settingMaxAttempts, &queueAttemptsRule)),
@@ -133,11 +131,9 @@ func (o *object) queueSettings(asked bool) QueueSettings {
 		return s
 	}
 	s.Backoff = inner.backoff()
-	if asked {
-		inner.judge(math.MaxUint64)
-		inner.checkPolicy(s.Backoff.Policy)
-		inner.checkBase(&s.Backoff)
-	}
+	inner.judge(math.MaxUint64)
+	inner.checkPolicy(s.Backoff.Policy)
+	inner.checkBase(&s.Backoff)
 	if inner.err != nil && o.err == nil {
 		o.err = Refuse(inner.err.Code, "backoff."+inner.err.Sentence)
 	}
