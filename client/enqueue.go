@@ -147,7 +147,7 @@ func newRequest(command string, payload any, options []EnqueueOption) (*wire.Enq
 			return nil, err
 		}
 	}
-	if _, refusal := wire.ParseEnqueueRequest(wire.AppendEnqueueRequest(nil, request)); refusal != nil {
+	if refusal := request.Check(); refusal != nil {
 		return nil, refusal
 	}
 	return request, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"unicode/utf8"
 )
 
 // maxNames is the most names one table of members may have.
@@ -243,6 +244,23 @@ func (o *object) integer(field int, rule *integerRule) int64 {
 	return n
 }
 
+// checkGiven holds a number that was not read from JSON against its rule; 0 is absent.
+func (o *object) checkGiven(field int, n int64, rule *integerRule) {
+	if n != 0 && (n < rule.low || n > rule.high) {
+		o.refuse(rule.code, field, fmt.Sprintf("must be %s, got %d", rule.right(), n))
+	}
+}
+
+// checkGivenText does the same for a text; the empty one is absent.
+func (o *object) checkGivenText(field int, text string, rule *textRule) {
+	if !utf8.ValidString(text) {
+		o.refuse(rule.code, field, "must be Unicode text, got bytes that are not UTF-8")
+	}
+	if text != "" {
+		o.checkText(field, text, rule)
+	}
+}
+
 // right says what the rule allows.
 func (r *integerRule) right() string {
 	switch {
@@ -303,9 +321,16 @@ func (o *object) text(field int, rule *textRule) string {
 		return ""
 	}
 	text, mended := decodeString(raw)
-	switch {
-	case mended && rule.exact:
+	if mended && rule.exact {
 		o.refuse(rule.code, field, "must be Unicode text, got a surrogate without its partner")
+	}
+	o.checkText(field, text, rule)
+	return text
+}
+
+// checkText holds a text against its rule.
+func (o *object) checkText(field int, text string, rule *textRule) {
+	switch {
 	case text == "" && (rule.required || rule.filled):
 		o.refuse(rule.code, field, "must not be empty")
 	case rule.name && text != "" && NameProblem(text, rule.high) != "":
@@ -317,7 +342,6 @@ func (o *object) text(field int, rule *textRule) string {
 		}
 		o.refuse(code, field, fmt.Sprintf("must be at most %d bytes, got %d", rule.high, len(text)))
 	}
-	return text
 }
 
 // timeMs reads a time as Unix milliseconds, 0 when absent.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // The members that mean something in a request, in bodies and frames alike.
@@ -213,10 +214,9 @@ func (s *scanner) alone(object func() bool) (problem string) {
 
 func (o *object) enqueueRequest() EnqueueRequest {
 	r := EnqueueRequest{Command: o.text(fieldCommand, &commandRule)}
-	if problem := commandProblem(r.Command); o.err == nil && problem != "" {
-		o.refuse(CodeInvalidCommand, fieldCommand, problem)
-	}
-	r.Payload = o.payload()
+	o.checkCommand(r.Command)
+	r.Payload = o.raw[fieldPayload] // null is a value here
+	o.checkPayload(r.Payload)
 	r.Priority = int(o.integer(fieldPriority, &priorityRule))
 	o.refuseWebhook()
 	r.MaxAttempts = int(o.integer(fieldMaxAttempts, &maxAttemptsRule))
@@ -224,7 +224,7 @@ func (o *object) enqueueRequest() EnqueueRequest {
 	r.RunAtMs = max(0, o.timeMs(fieldRunAt, CodeInvalidTime))
 	r.DelaySeconds = o.integer(fieldDelaySeconds, &delayRule)
 	if o.given(fieldRunAt) != nil && o.given(fieldDelaySeconds) != nil {
-		o.refuse(CodeInvalidTime, fieldRunAt, "and delaySeconds must not be given together")
+		o.refuse(CodeInvalidTime, fieldRunAt, notWithDelay)
 	}
 	o.limits(&r)
 	r.TraceParent = o.text(fieldTraceParent, &traceRule)
@@ -242,20 +242,56 @@ func (o *object) limits(r *EnqueueRequest) {
 	// Nothing was posted before 1970, but whoever says so does not mean never.
 	r.ExpiresAtMs = max(1, o.timeMs(fieldExpiresAt, CodeInvalidTime))
 	if r.TTLSeconds != 0 {
-		o.refuse(CodeInvalidTime, fieldExpiresAt, "and ttlSeconds must not be given together")
+		o.refuse(CodeInvalidTime, fieldExpiresAt, notWithTTL)
 	}
 }
 
-// payload takes the value as it is; null is a value here.
-func (o *object) payload() []byte {
-	raw := o.raw[fieldPayload]
-	if raw == nil {
+const (
+	notWithDelay = "and delaySeconds must not be given together"
+	notWithTTL   = "and ttlSeconds must not be given together"
+)
+
+// Check refuses what ParseEnqueueRequest refuses, with the same code and sentence, in a
+// request that was not read from JSON. It refuses texts that are not UTF-8, too: JSON
+// would carry another text in their place. It may be called from any goroutine.
+func (r *EnqueueRequest) Check() *Error {
+	o := object{names: requestNames}
+	if err := CheckJSON(r.Payload); len(r.Payload) > 0 && err != nil {
+		o.refuse(CodeInvalidBody, fieldPayload, strings.TrimPrefix(err.Error(), "value "))
+	}
+	o.checkText(fieldCommand, r.Command, &commandRule)
+	o.checkCommand(r.Command)
+	o.checkPayload(r.Payload)
+	o.checkGiven(fieldPriority, int64(r.Priority), &priorityRule)
+	o.checkGiven(fieldMaxAttempts, int64(r.MaxAttempts), &maxAttemptsRule)
+	o.checkGivenText(fieldIdempotencyKey, r.IdempotencyKey, &keyRule)
+	o.checkGiven(fieldDelaySeconds, r.DelaySeconds, &delayRule)
+	if r.RunAtMs != 0 && r.DelaySeconds != 0 {
+		o.refuse(CodeInvalidTime, fieldRunAt, notWithDelay)
+	}
+	o.checkGiven(fieldTimeoutSeconds, r.TimeoutSeconds, &timeoutRule)
+	o.checkGiven(fieldTTLSeconds, r.TTLSeconds, &ttlRule)
+	if r.ExpiresAtMs != 0 && r.TTLSeconds != 0 {
+		o.refuse(CodeInvalidTime, fieldExpiresAt, notWithTTL)
+	}
+	o.checkGivenText(fieldTraceParent, r.TraceParent, &traceRule)
+	o.checkGivenText(fieldTraceState, r.TraceState, &traceRule)
+	return o.err
+}
+
+func (o *object) checkCommand(name string) {
+	if problem := commandProblem(name); problem != "" {
+		o.refuse(CodeInvalidCommand, fieldCommand, problem)
+	}
+}
+
+func (o *object) checkPayload(raw []byte) {
+	if len(raw) == 0 {
 		o.refuse(CodeInvalidBody, fieldPayload, "is required: any JSON value, null too")
 	}
 	if len(raw) > MaxPayloadBytes {
 		o.refuse(CodeTooLarge, fieldPayload, fmt.Sprintf("must be at most %d bytes, got %d", MaxPayloadBytes, len(raw)))
 	}
-	return raw
 }
 
 // refuseWebhook: accepting an address and then never calling it would lose

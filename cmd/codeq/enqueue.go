@@ -99,7 +99,7 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 	if e.Key != nil {
 		checked.IdempotencyKey = *e.Key
 	}
-	if _, refusal := wire.ParseEnqueueRequest(wire.AppendEnqueueRequest(nil, &checked)); refusal != nil {
+	if refusal := checked.Check(); refusal != nil {
 		return request, &exitError{refusal, exitWrong}
 	}
 	return request, nil
