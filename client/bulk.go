@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -51,7 +53,7 @@ type BulkQuery struct {
 	Cursor string
 }
 
-// BulkAnswer says with how many tasks it was done, and is the answer as it came. Of
+// BulkAnswer says with how many tasks it was done. Of
 // a dry run it says how many there are and shows some of them. After a replay or a
 // purge it says how many dead letters the queue has left, and how many of those a
 // worker ended FAILED. While there may be more that the query is about, Cursor goes
@@ -62,7 +64,6 @@ type BulkAnswer struct {
 	Remaining       int64
 	RemainingFailed int64
 	Cursor          string
-	Raw             []byte
 }
 
 // CancelTasks cancels tasks of a queue that have not ended: those that were there
@@ -168,43 +169,23 @@ func askedMs(at time.Time) int64 {
 
 func (c *Client) bulk(ctx context.Context, in call) (*BulkAnswer, error) {
 	in.remedy = "it can be done again, and is then about those that are left"
-	answer, err := c.do(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	var said struct {
-		Replayed, Purged, Cancelled, Ready, Moved, Matched, Remaining, RemainingFailed int64
-		Sample                                                                         []json.RawMessage
-		Cursor                                                                         string
-	}
-	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return nil, answer.misunderstood("what became of many tasks", err)
-	}
-	all := &BulkAnswer{
-		Done:      said.Replayed + said.Purged + said.Cancelled + said.Ready + said.Moved + said.Matched,
-		Remaining: said.Remaining, RemainingFailed: said.RemainingFailed, Cursor: said.Cursor, Raw: answer.body,
-	}
-	for _, raw := range said.Sample {
-		task, err := wire.ParseTask(raw)
-		if err != nil {
-			return nil, answer.misunderstood("a task", err)
+	return ask(ctx, c, in, "what became of many tasks", func(body []byte) (*BulkAnswer, error) {
+		said, err := decoded[struct {
+			Replayed, Purged, Cancelled, Ready, Moved, Matched int64
+			BulkAnswer
+		}](body)
+		if err == nil && slices.Contains(said.Sample, nil) {
+			err = errors.New("a task of the sample is null")
 		}
-		all.Sample = append(all.Sample, task)
-	}
-	return all, nil
-}
-
-// ReasonsAnswer is why a part of the dead letters of a queue died, newest part
-// first, and the answer as it came.
-type ReasonsAnswer struct {
-	wire.DeadReasons
-	Raw []byte
+		said.Done = said.Replayed + said.Purged + said.Cancelled + said.Ready + said.Moved + said.Matched
+		return &said.BulkAnswer, err
+	})
 }
 
 // DeadReasons groups dead letters of a queue by their error and cause: up to limit,
 // 1 to 10,000, behind the cursor, empty for the newest. Of cause see BulkQuery;
 // empty is all.
-func (c *Client) DeadReasons(ctx context.Context, command, cause string, limit int, cursor string) (*ReasonsAnswer, error) {
+func (c *Client) DeadReasons(ctx context.Context, command, cause string, limit int, cursor string) (*wire.DeadReasons, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if cursor != "" {
 		query.Set("cursor", cursor)
@@ -212,13 +193,6 @@ func (c *Client) DeadReasons(ctx context.Context, command, cause string, limit i
 	if cause != "" {
 		query.Set("cause", cause)
 	}
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: queuePath(command) + "/dlq/reasons?" + query.Encode()})
-	if err != nil {
-		return nil, err
-	}
-	found, err := wire.ParseDeadReasons(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("reasons", err)
-	}
-	return &ReasonsAnswer{DeadReasons: *found, Raw: answer.body}, nil
+	in := call{method: http.MethodGet, path: queuePath(command) + "/dlq/reasons?" + query.Encode()}
+	return ask(ctx, c, in, "reasons", wire.ParseDeadReasons)
 }

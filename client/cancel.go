@@ -14,18 +14,9 @@ import (
 // before is no error. A task that ended otherwise is a *wire.Error with the
 // code already_terminal and that task in it. Without an answer the error is
 // ErrOutcomeUnknown; cancelling twice does no harm.
-func (c *Client) Cancel(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) {
-	answer, err := c.do(ctx, call{
-		method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel", remedy: repeatable,
-	})
-	if err != nil {
-		return nil, err
-	}
-	task, err := wire.ParseTask(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("a cancelled task", err)
-	}
-	return &TaskAnswer{Task: task, Raw: answer.body}, nil
+func (c *Client) Cancel(ctx context.Context, id wire.TaskID) (*wire.Task, error) {
+	in := call{method: http.MethodPost, path: apiPath + "/tasks/" + id.String() + "/cancel", remedy: repeatable}
+	return ask(ctx, c, in, "a cancelled task", wire.ParseTask)
 }
 
 // Cancel is Client.Cancel over this session. It returns when the end of the

@@ -37,9 +37,7 @@ type Claimed struct {
 	// Task is nil after Client.Claimed.
 	Task *wire.Task
 	// Ref names the delivery.
-	Ref wire.TaskRef
-	// Raw is the task as it came.
-	Raw    []byte
+	Ref    wire.TaskRef
 	client *Client
 }
 
@@ -93,18 +91,25 @@ func (c *Client) claimOnce(ctx context.Context, o ClaimOptions) ([]*Claimed, err
 		path += "/batch"
 	}
 	body := wire.AppendClaimRequest(nil, request)
-	answer, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body, waitFor: o.Wait})
-	if err != nil {
-		return nil, err
+	in := call{method: http.MethodPost, path: path, body: body, waitFor: o.Wait}
+	claimed, err := ask(ctx, c, in, "claimed tasks", func(body []byte) ([]*Claimed, error) { return c.parseClaimed(body, request.Count > 1) })
+	if err == nil && len(claimed) == 0 {
+		err = errNoTask
 	}
-	if len(answer.body) == 0 {
-		return nil, errNoTask
+	return claimed, err
+}
+
+// parseClaimed reads the answer to a claim of one task or of several. A body of nothing
+// is no task.
+func (c *Client) parseClaimed(body []byte, several bool) ([]*Claimed, error) {
+	if len(body) == 0 {
+		return nil, nil
 	}
-	list := []json.RawMessage{answer.body}
-	if request.Count > 1 {
-		var batch struct{ Tasks []json.RawMessage }
-		if err := json.Unmarshal(answer.body, &batch); err != nil {
-			return nil, answer.misunderstood("claimed tasks", err)
+	list := []json.RawMessage{body}
+	if several {
+		batch, err := decoded[struct{ Tasks []json.RawMessage }](body)
+		if err != nil {
+			return nil, err
 		}
 		list = batch.Tasks
 	}
@@ -112,9 +117,9 @@ func (c *Client) claimOnce(ctx context.Context, o ClaimOptions) ([]*Claimed, err
 	for _, raw := range list {
 		task, token, err := wire.ParseClaimed(raw)
 		if err != nil {
-			return nil, answer.misunderstood("a claimed task", err)
+			return nil, err
 		}
-		claimed = append(claimed, &Claimed{Task: task, Ref: wire.TaskRef{TaskID: task.ID, Token: token}, Raw: raw, client: c})
+		claimed = append(claimed, &Claimed{Task: task, Ref: wire.TaskRef{TaskID: task.ID, Token: token}, client: c})
 	}
 	return claimed, nil
 }
@@ -127,13 +132,10 @@ func (c *Client) Claimed(ref wire.TaskRef) *Claimed { return &Claimed{Ref: ref, 
 // length of its lease. It returns when the lease is over then, by the server's
 // clock.
 func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until time.Time, err error) {
-	answer, err := t.say(ctx, "heartbeat", wire.AppendExtendCall(nil, t.holder(), int(wholeSeconds(extend))))
+	in := t.call("heartbeat", wire.AppendExtendCall(nil, t.holder(), int(wholeSeconds(extend))))
+	said, err := ask(ctx, t.client, in, "the answer to a heartbeat", decoded[struct{ LeaseUntil time.Time }])
 	if err != nil {
 		return time.Time{}, err
-	}
-	var said struct{ LeaseUntil time.Time }
-	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return time.Time{}, answer.misunderstood("the answer to a heartbeat", err)
 	}
 	return said.LeaseUntil, nil
 }
@@ -146,7 +148,6 @@ type SettleAnswer struct {
 	DeadLetter bool
 	Expired    bool
 	Wait       time.Duration
-	Raw        []byte
 }
 
 // Settle ends the delivery with an outcome: Complete, Fail, Nack, NackAfter,
@@ -175,28 +176,25 @@ func (t *Claimed) Abandon(ctx context.Context) (*SettleAnswer, error) {
 }
 
 func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*SettleAnswer, error) {
-	answer, err := t.say(ctx, verb, body)
+	said, err := ask(ctx, t.client, t.call(verb, body), "the answer to an outcome", decoded[struct {
+		Status       string
+		DelaySeconds int64
+	}])
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
-		Status       string
-		DelaySeconds int64
-	}
-	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return nil, answer.misunderstood("the answer to an outcome", err)
-	}
 	return &SettleAnswer{
-		DeadLetter: said.Status == wire.NackDeadLettered, Expired: said.Status == wire.NackExpired, Wait: time.Duration(said.DelaySeconds) * time.Second, Raw: answer.body,
+		DeadLetter: said.Status == wire.NackDeadLettered, Expired: said.Status == wire.NackExpired,
+		Wait: time.Duration(said.DelaySeconds) * time.Second,
 	}, nil
 }
 
-// say sends one verb about the delivery.
-func (t *Claimed) say(ctx context.Context, verb string, body []byte) (*reply, error) {
-	return t.client.do(ctx, call{
+// call is the request of one verb about the delivery.
+func (t *Claimed) call(verb string, body []byte) call {
+	return call{
 		method: http.MethodPost, path: apiPath + "/tasks/" + t.Ref.TaskID.String() + "/" + verb, body: body,
 		remedy: fmt.Sprintf("it can be done again without harm, and \"codeq task %v\" shows the task", t.Ref.TaskID),
-	})
+	}
 }
 
 func (t *Claimed) holder() wire.Holder { return wire.Holder{Token: t.Ref.Token} }

@@ -29,7 +29,7 @@ func TestClaimAsksForOneOrManyAndReadsThem(t *testing.T) {
 	ctx := context.Background()
 	c, asked := answering(t, 200, claimedBody('a'))
 	got, err := c.Claim(ctx, ClaimOptions{Commands: []string{"hash"}, Lease: 1500 * time.Millisecond, Wait: 5 * time.Second, WorkerID: "w"})
-	if err != nil || len(got) != 1 || got[0].Task.ID != taskID('a') || got[0].Ref != ref('a') || string(got[0].Raw) != claimedBody('a') {
+	if err != nil || len(got) != 1 || got[0].Task.ID != taskID('a') || got[0].Ref != ref('a') {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	want := `{"commands":["hash"],"leaseSeconds":2,"waitSeconds":5,"workerId":"w"}`
@@ -61,10 +61,11 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 	const requeued = `{"status":"requeued"}`
 	settle := func(out Outcome) func(*Claimed) error {
 		return func(h *Claimed) error {
-			got, err := h.Settle(ctx, out)
-			if err == nil && (got.DeadLetter != strings.Contains(string(got.Raw), "dlq") || len(got.Raw) == 0 ||
-				(got.Wait == time.Second) != strings.Contains(string(got.Raw), `:1}`)) {
-				t.Errorf("answered %+v", got)
+			var raw []byte
+			got, err := h.Settle(CaptureAnswer(ctx, &raw), out)
+			if err == nil && (got.DeadLetter != strings.Contains(string(raw), "dlq") || len(raw) == 0 ||
+				(got.Wait == time.Second) != strings.Contains(string(raw), `:1}`)) {
+				t.Errorf("answered %+v, %s", got, raw)
 			}
 			return err
 		}

@@ -14,7 +14,7 @@ func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
 
 	c, asked := answering(t, 200, `{"replayed":3,"remaining":4,"cursor":"next"}`)
 	got, err := c.ReplayQueue(context.Background(), q)
-	if err != nil || got.Done != 3 || got.Remaining != 4 || got.Cursor != "next" || len(got.Raw) == 0 {
+	if err != nil || got.Done != 3 || got.Remaining != 4 || got.Cursor != "next" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if want := apiPath + "/admin/queues/hash/dlq/replay"; asked.Method != "POST" || asked.URL.String() != want {

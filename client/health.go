@@ -2,61 +2,41 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 )
 
-// VersionAnswer is what a server says about itself, and the answer as it came.
-type VersionAnswer struct {
-	Version string
-	Raw     []byte
-}
-
 // Version reads the server's version.
-func (c *Client) Version(ctx context.Context) (*VersionAnswer, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: "/version"})
+func (c *Client) Version(ctx context.Context) (string, error) {
+	said, err := ask(ctx, c, call{method: http.MethodGet, path: "/version"}, "the version", decoded[struct{ Version string }])
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	var said struct {
-		Version string `json:"version"`
-	}
-	if err := json.Unmarshal(answer.body, &said); err != nil {
-		return nil, answer.misunderstood("the version", err)
-	}
-	return &VersionAnswer{Version: said.Version, Raw: answer.body}, nil
+	return said.Version, nil
 }
 
-// ReadyAnswer is what a server says that hands out work, and the answer as it came.
+// ReadyAnswer is what a server says about itself that hands out work.
 type ReadyAnswer struct {
 	// Durability is what an answer survives, DiskGuard "ok" or what is refused for lack
 	// of space.
-	Durability string `json:"durability"`
-	DiskGuard  string `json:"diskGuard"`
-	Shards     int    `json:"shards"`
-	Raw        []byte `json:"-"`
+	Durability string
+	DiskGuard  string
+	Shards     int
 }
 
 // Ready asks whether the server hands out work, and waits up to waitFor until it does.
 // One that starts or stops is a *wire.Error with the code draining, one whose disk is
 // nearly full has the code storage_full, and one that is not there is an
 // *UnreachableError. No token is needed.
-func (c *Client) Ready(ctx context.Context, waitFor time.Duration) (*ReadyAnswer, error) {
-	var said *ReadyAnswer
-	err := c.persist(ctx, waitReady, waitFor, func(time.Duration) error {
-		answer, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"})
-		if err != nil {
-			return err
-		}
-		ready := &ReadyAnswer{Raw: answer.body}
-		if err := json.Unmarshal(answer.body, ready); err != nil {
-			return answer.misunderstood("whether it is ready", err)
-		}
-		said = ready
-		return nil
+func (c *Client) Ready(ctx context.Context, waitFor time.Duration) (answer *ReadyAnswer, err error) {
+	err = c.persist(ctx, waitReady, waitFor, func(time.Duration) (err error) {
+		answer, err = ask(ctx, c, call{method: http.MethodGet, path: "/readyz"}, "whether it is ready", decoded[ReadyAnswer])
+		return err
 	})
-	return said, err
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // Settings reads the settings that the server was started with, as JSON. The token

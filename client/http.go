@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,7 +82,38 @@ func (c *Client) try(ctx context.Context, in call) (*reply, error) {
 	if err != nil {
 		return nil, noAnswer(ctx, baseOf(response.Request.URL, in.path), cutShort, err)
 	}
+	if to, ok := ctx.Value(answerKey{}).(*[]byte); ok {
+		*to = body
+	}
 	return &reply{call: in, from: c.URL(), header: response.Header, body: body}, nil
+}
+
+type answerKey struct{}
+
+// CaptureAnswer returns a context under which a request of a Client stores the body of
+// its answer in *body, as it came, before it reads it: for programs that pass the JSON on.
+// The body of a refusal is not stored. Requests under one such context must not run at
+// the same time.
+func CaptureAnswer(ctx context.Context, body *[]byte) context.Context {
+	return context.WithValue(ctx, answerKey{}, body)
+}
+
+// ask sends a request and has read make an answer of the body; what names it for people.
+func ask[A any](ctx context.Context, c *Client, in call, what string, read func(body []byte) (A, error)) (answer A, err error) {
+	got, err := c.do(ctx, in)
+	if err != nil {
+		return answer, err
+	}
+	if answer, err = read(got.body); err != nil {
+		return answer, got.misunderstood(what, err)
+	}
+	return answer, nil
+}
+
+// decoded reads an answer with encoding/json.
+func decoded[A any](body []byte) (*A, error) {
+	answer := new(A)
+	return answer, json.Unmarshal(body, answer)
 }
 
 // open sends one request, also to where answers send it on to, and returns the
@@ -177,10 +209,8 @@ type Enqueued struct {
 	// Repeated is set by a Session: it sent the request more than once, because the
 	// first answer was lost, so with Replayed the task may still be this request's.
 	Repeated bool
-	// Task and Raw are set by a Client, not by a Session: the task, and the answer as
-	// it came.
+	// Task is set by a Client, and nil after a Session.
 	Task *wire.Task
-	Raw  []byte
 }
 
 // Post is Enqueue with the request in the protocol's own terms.
@@ -211,68 +241,35 @@ func (c *Client) postOnce(ctx context.Context, request *wire.EnqueueRequest) (*E
 		return nil, outcomeUnknown(answer.misunderstood("the new task", err))
 	}
 	replayed := strings.EqualFold(answer.header.Get("Idempotent-Replayed"), "true")
-	return &Enqueued{TaskID: task.ID, Replayed: replayed, Task: task, Raw: answer.body}, nil
-}
-
-// TaskAnswer is a task and the answer as it came.
-type TaskAnswer struct {
-	Task *wire.Task
-	Raw  []byte
+	return &Enqueued{TaskID: task.ID, Replayed: replayed, Task: task}, nil
 }
 
 // Task reads one task.
-func (c *Client) Task(ctx context.Context, id wire.TaskID) (*TaskAnswer, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: apiPath + "/tasks/" + id.String()})
-	if err != nil {
-		return nil, err
-	}
-	task, err := wire.ParseTask(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("a task", err)
-	}
-	return &TaskAnswer{Task: task, Raw: answer.body}, nil
-}
-
-// QueuesAnswer is the figures of every queue and the answer as it came.
-type QueuesAnswer struct {
-	Queues []wire.QueueFigures
-	Raw    []byte
+func (c *Client) Task(ctx context.Context, id wire.TaskID) (*wire.Task, error) {
+	return ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/tasks/" + id.String()}, "a task", wire.ParseTask)
 }
 
 // Queues reads the figures of the tenant's queues.
-func (c *Client) Queues(ctx context.Context) (*QueuesAnswer, error) {
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: apiPath + "/admin/queues"})
-	if err != nil {
-		return nil, err
-	}
-	queues, err := wire.ParseQueueList(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("the queues", err)
-	}
-	return &QueuesAnswer{Queues: queues, Raw: answer.body}, nil
+func (c *Client) Queues(ctx context.Context) ([]wire.QueueFigures, error) {
+	return ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/admin/queues"}, "the queues", wire.ParseQueueList)
 }
 
-// SessionsAnswer is a page of sessions and the answer as it came. With Cursor
-// the next one is asked for; it is "" on the last.
-type SessionsAnswer struct {
+// SessionPage is a part of the list of sessions.
+type SessionPage struct {
 	Sessions []wire.SessionFigures
-	Cursor   string
-	Raw      []byte
+	// Cursor asks for the next page; it is "" on the last.
+	Cursor string
 }
 
-// Sessions reads a page of the tenant's sessions, the first one for "".
-func (c *Client) Sessions(ctx context.Context, cursor string) (*SessionsAnswer, error) {
+// Sessions reads a page of the tenant's sessions, the first one for the cursor "".
+func (c *Client) Sessions(ctx context.Context, cursor string) (*SessionPage, error) {
 	path := apiPath + "/admin/sessions"
 	if cursor != "" {
 		path += "?cursor=" + url.QueryEscape(cursor)
 	}
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: path})
-	if err != nil {
-		return nil, err
-	}
-	sessions, next, err := wire.ParseSessionList(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("the sessions", err)
-	}
-	return &SessionsAnswer{Sessions: sessions, Cursor: next, Raw: answer.body}, nil
+	return ask(ctx, c, call{method: http.MethodGet, path: path}, "the sessions", func(body []byte) (page *SessionPage, err error) {
+		page = &SessionPage{}
+		page.Sessions, page.Cursor, err = wire.ParseSessionList(body)
+		return page, err
+	})
 }

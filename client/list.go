@@ -27,18 +27,17 @@ type ListQuery struct {
 	Cursor string
 }
 
-// TasksAnswer is a page of tasks and the answer as it came. Cursor leads to the
-// next page, which may be empty while it has a cursor itself: a filter looks at
-// a bounded number of tasks at a time. It is empty on the last page.
-type TasksAnswer struct {
-	Tasks  []*wire.Task
+// TaskPage is a part of a list of tasks.
+type TaskPage struct {
+	Tasks []*wire.Task
+	// Cursor asks for the next page, which may be empty and have a cursor itself: a
+	// filter looks at a bounded number of tasks at a time. It is "" on the last page.
 	Cursor string
-	Raw    []byte
 }
 
 // Tasks reads one page of the tasks of a queue, in the order of the queue, or
 // newest first those that have ended.
-func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TasksAnswer, error) {
+func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TaskPage, error) {
 	query := url.Values{"state": {q.State}}
 	for name, value := range map[string]string{
 		"status": string(q.Status), "worker": q.Worker, "error": q.ErrorPart, "cause": q.Cause, "cursor": q.Cursor,
@@ -51,15 +50,11 @@ func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TasksAnswer, error) {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
 	path := queuePath(q.Command) + "/tasks?" + query.Encode()
-	answer, err := c.do(ctx, call{method: http.MethodGet, path: path})
-	if err != nil {
-		return nil, err
-	}
-	tasks, cursor, err := wire.ParseTaskPage(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("a list of tasks", err)
-	}
-	return &TasksAnswer{Tasks: tasks, Cursor: cursor, Raw: answer.body}, nil
+	return ask(ctx, c, call{method: http.MethodGet, path: path}, "a list of tasks", func(body []byte) (page *TaskPage, err error) {
+		page = &TaskPage{}
+		page.Tasks, page.Cursor, err = wire.ParseTaskPage(body)
+		return page, err
+	})
 }
 
 // queuePath is where a queue is administered.

@@ -15,7 +15,7 @@ func TestTasksSendsTheQueryAndReadsThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Tasks) != 2 || got.Tasks[1].ID != taskID('b') || got.Cursor != "next" || len(got.Raw) == 0 {
+	if len(got.Tasks) != 2 || got.Tasks[1].ID != taskID('b') || got.Cursor != "next" {
 		t.Errorf("got %+v", got)
 	}
 	want := apiPath + "/admin/queues/hash/tasks?cursor=here&error=50+%25&limit=2&state=done&status=FAILED&worker=ada+%26+bob"

@@ -2,23 +2,15 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 
 	"codeq/wire"
 )
 
-// QueueAnswer is the figures and settings of one queue, and the answer as it
-// came.
-type QueueAnswer struct {
-	Queue *wire.QueueFigures
-	Raw   []byte
-}
-
 // Queue reads the figures and settings of one queue. One without tasks and
 // settings is no error: all of it is zero.
-func (c *Client) Queue(ctx context.Context, command string) (*QueueAnswer, error) {
+func (c *Client) Queue(ctx context.Context, command string) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{method: http.MethodGet, path: queuePath(command)})
 }
 
@@ -26,7 +18,7 @@ func (c *Client) Queue(ctx context.Context, command string) (*QueueAnswer, error
 // server's default. Whether the queue is paused stays. Spread may be set at any
 // time, and taken back only while no shard but the home of the queue holds a task
 // of it, ended ones included; otherwise the error has the code queue_not_empty.
-func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.QueueSettings) (*QueueAnswer, error) {
+func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.QueueSettings) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{
 		method: http.MethodPut, path: queuePath(command), body: wire.AppendQueueSettings(nil, settings),
 		remedy: repeatable,
@@ -35,25 +27,17 @@ func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.Qu
 
 // PauseQueue keeps the tasks of a queue from workers until ResumeQueue, also
 // over a restart of the server. What workers have in hand stays theirs.
-func (c *Client) PauseQueue(ctx context.Context, command string) (*QueueAnswer, error) {
+func (c *Client) PauseQueue(ctx context.Context, command string) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/pause", remedy: repeatable})
 }
 
 // ResumeQueue ends a pause.
-func (c *Client) ResumeQueue(ctx context.Context, command string) (*QueueAnswer, error) {
+func (c *Client) ResumeQueue(ctx context.Context, command string) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/resume", remedy: repeatable})
 }
 
-func (c *Client) queue(ctx context.Context, in call) (*QueueAnswer, error) {
-	answer, err := c.do(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	figures, err := wire.ParseQueueFigures(answer.body)
-	if err != nil {
-		return nil, answer.misunderstood("a queue", err)
-	}
-	return &QueueAnswer{Queue: figures, Raw: answer.body}, nil
+func (c *Client) queue(ctx context.Context, in call) (*wire.QueueFigures, error) {
+	return ask(ctx, c, in, "a queue", wire.ParseQueueFigures)
 }
 
 // DeleteOptions say what may be lost with a queue that is deleted. Without Purge the
@@ -65,11 +49,10 @@ type DeleteOptions struct {
 }
 
 // DeleteAnswer says whether the queue is gone, or else how many tasks of it, ended
-// ones too, are left to remove, and is the answer as it came.
+// ones too, are left to remove.
 type DeleteAnswer struct {
 	Deleted   bool
 	Remaining int64
-	Raw       []byte
 }
 
 // DeleteQueue deletes a queue with its settings, and with its tasks if it may. From
@@ -89,13 +72,6 @@ func (c *Client) DeleteQueue(ctx context.Context, command string, o DeleteOption
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	answer, err := c.do(ctx, call{method: http.MethodDelete, path: path, remedy: repeatable})
-	if err != nil {
-		return nil, err
-	}
-	said := &DeleteAnswer{Raw: answer.body}
-	if err := json.Unmarshal(answer.body, said); err != nil {
-		return nil, answer.misunderstood("what became of a queue", err)
-	}
-	return said, nil
+	in := call{method: http.MethodDelete, path: path, remedy: repeatable}
+	return ask(ctx, c, in, "what became of a queue", decoded[DeleteAnswer])
 }

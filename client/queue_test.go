@@ -16,17 +16,17 @@ func TestQueueIsReadSetPausedAndResumed(t *testing.T) {
 	ctx := context.Background()
 	for _, one := range []struct {
 		method, path, body string
-		do                 func() (*QueueAnswer, error)
+		do                 func() (*wire.QueueFigures, error)
 	}{
-		{"GET", "", "", func() (*QueueAnswer, error) { return c.Queue(ctx, "hash") }},
-		{"POST", "/pause", "", func() (*QueueAnswer, error) { return c.PauseQueue(ctx, "hash") }},
-		{"POST", "/resume", "", func() (*QueueAnswer, error) { return c.ResumeQueue(ctx, "hash") }},
-		{"PUT", "", `{"maxAttempts":2,"backoff":{"policy":"fixed"}}`, func() (*QueueAnswer, error) {
+		{"GET", "", "", func() (*wire.QueueFigures, error) { return c.Queue(ctx, "hash") }},
+		{"POST", "/pause", "", func() (*wire.QueueFigures, error) { return c.PauseQueue(ctx, "hash") }},
+		{"POST", "/resume", "", func() (*wire.QueueFigures, error) { return c.ResumeQueue(ctx, "hash") }},
+		{"PUT", "", `{"maxAttempts":2,"backoff":{"policy":"fixed"}}`, func() (*wire.QueueFigures, error) {
 			return c.SetQueue(ctx, "hash", &want.Settings)
 		}},
 	} {
 		got, err := one.do()
-		if err != nil || *got.Queue != want {
+		if err != nil || *got != want {
 			t.Errorf("%s%s: got %+v, %v", one.method, one.path, got, err)
 		}
 		body, err := io.ReadAll(asked.Body)

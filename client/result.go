@@ -10,12 +10,10 @@ import (
 	"codeq/wire"
 )
 
-// ResultAnswer is the outcome of a task, with the task, and the answer as it
-// came.
+// ResultAnswer is the outcome of a task, with the task.
 type ResultAnswer struct {
 	Task   *wire.Task
 	Result *wire.ResultRecord
-	Raw    []byte
 }
 
 // Decode stores the result of a completed task in the value that into points
@@ -86,28 +84,21 @@ func (c *Client) ResultWithin(ctx context.Context, id wire.TaskID, waitFor time.
 }
 
 func (c *Client) resultOnce(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
-	answer, err := c.do(ctx, call{
+	in := call{
 		method:  http.MethodGet,
 		path:    fmt.Sprintf("%s/tasks/%s/result?waitSeconds=%d", apiPath, id, waitFor/time.Second),
 		waitFor: waitFor,
+	}
+	return ask(ctx, c, in, "a result", func(body []byte) (*ResultAnswer, error) {
+		var parts struct{ Task, Result json.RawMessage }
+		if err := json.Unmarshal(body, &parts); err != nil {
+			return nil, err
+		}
+		task, err := wire.ParseTask(parts.Task)
+		if err != nil {
+			return nil, err
+		}
+		record, err := wire.ParseResultRecord(parts.Result)
+		return &ResultAnswer{Task: task, Result: record}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	var parts struct {
-		Task   json.RawMessage `json:"task"`
-		Result json.RawMessage `json:"result"`
-	}
-	if err := json.Unmarshal(answer.body, &parts); err != nil {
-		return nil, answer.misunderstood("a result", err)
-	}
-	task, err := wire.ParseTask(parts.Task)
-	if err != nil {
-		return nil, answer.misunderstood("the task of a result", err)
-	}
-	record, err := wire.ParseResultRecord(parts.Result)
-	if err != nil {
-		return nil, answer.misunderstood("a result", err)
-	}
-	return &ResultAnswer{Task: task, Result: record, Raw: answer.body}, nil
 }

@@ -119,7 +119,7 @@ func TestTheSDKCancelsOverAProducersSession(t *testing.T) {
 		if err := session.Cancel(ctx, id); err != nil {
 			t.Errorf("cancel %v: %v", id, err)
 		}
-		if got, err := c.Task(ctx, id); err != nil || got.Task.Status != wire.StatusCancelled {
+		if got, err := c.Task(ctx, id); err != nil || got.Status != wire.StatusCancelled {
 			t.Errorf("the task is %+v (%v)", got, err)
 		}
 	}

@@ -32,6 +32,7 @@ type app struct {
 	sayings       []*saying       // out and err once they are detached
 	helps         bool            // what is printed is help
 	once          bool            // there is no waiting for a server that is not there
+	answer        []byte          // the last one of the server, as it came
 	globals
 }
 
@@ -152,7 +153,7 @@ func (a *app) connect() (context.Context, *client.Client, func(), error) {
 		return nil, nil, nil, err
 	}
 	ctx, done := a.untilStopped()
-	return ctx, c, func() {
+	return client.CaptureAnswer(ctx, &a.answer), c, func() {
 		done()
 		c.Close()
 	}, nil

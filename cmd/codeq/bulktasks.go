@@ -87,7 +87,7 @@ func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 }
 
 // withTask does something with one task and shows what it is then, but with --quiet.
-func (a *app) withTask(do func(context.Context, *client.Client) (*client.TaskAnswer, error)) error {
+func (a *app) withTask(do func(context.Context, *client.Client) (*wire.Task, error)) error {
 	ctx, c, done, err := a.connect()
 	if err != nil {
 		return err

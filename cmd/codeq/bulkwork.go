@@ -51,7 +51,7 @@ func (a *app) workBulk(q client.BulkQuery, limit int, words *bulkWords, work bul
 			w.sample = answer.Sample
 		}
 		if a.JSON {
-			if err := a.writeLine(answer.Raw); err != nil {
+			if err := a.writeLine(a.answer); err != nil {
 				return w.ended(ctx, err, true)
 			}
 		}
@@ -121,8 +121,8 @@ func countedOf(n int64, what, command, became string) string {
 
 // askFailed puts into the answer of a dry run how many letters would be left.
 func (w *bulkWork) askFailed(ctx context.Context, c *client.Client, last *client.BulkAnswer) {
-	if answer, err := c.Queue(ctx, w.query.Command); err == nil { // it is only a hint
-		last.RemainingFailed = answer.Queue.DeadBy[wire.DeadFailed]
+	if queue, err := c.Queue(ctx, w.query.Command); err == nil { // it is only a hint
+		last.RemainingFailed = queue.DeadBy[wire.DeadFailed]
 	}
 }
 

@@ -16,7 +16,7 @@ type cancelCmd struct {
 // Run cancels one task, or those of a queue.
 func (t *cancelCmd) Run(a *app) error {
 	if id, ok := wire.ParseTaskID(t.Thing); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*client.TaskAnswer, error) { return c.Cancel(ctx, id) })
+		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.Cancel(ctx, id) })
 	}
 	q, err := t.query(t.Thing, t.State)
 	if err != nil {

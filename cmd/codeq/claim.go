@@ -69,12 +69,12 @@ func (c *claimCmd) why(ctx context.Context, server *client.Client) string {
 	if len(c.Commands) > 1 {
 		return ""
 	}
-	answer, err := server.Queue(ctx, c.Commands[0])
+	queue, err := server.Queue(ctx, c.Commands[0])
 	switch {
 	case err != nil: // it is only a hint
-	case answer.Queue.Deleting:
+	case queue.Deleting:
 		return ": queue " + c.Commands[0] + " is being deleted"
-	case answer.Queue.Paused:
+	case queue.Paused:
 		return ": queue " + c.Commands[0] + " is paused"
 	}
 	return ""
@@ -115,7 +115,7 @@ func (c *claimCmd) check() error {
 // white space between its parts, so a blank says the same.
 func (a *app) writeClaimed(t *client.Claimed) error {
 	if a.JSON {
-		return a.writeLine(t.Raw)
+		return a.writeLine(a.answer)
 	}
 	payload := bytes.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' {
@@ -194,7 +194,7 @@ func (h *held) ask(a *app, out client.Outcome) (*client.SettleAnswer, error) {
 // tell says what became of it.
 func (h *held) tell(a *app, answer *client.SettleAnswer) error {
 	if a.JSON {
-		return a.writeLine(answer.Raw)
+		return a.writeLine(a.answer)
 	}
 	if answer.DeadLetter {
 		a.say("that was the last attempt: task %s is a dead letter", h.ID)

@@ -45,7 +45,7 @@ func (c *completeCmd) end(a *app, out client.Outcome) error {
 	if err != nil {
 		return err
 	}
-	stands, err := wire.ParseResultRecord(answer.Raw)
+	stands, err := wire.ParseResultRecord(a.answer)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (d *dlqReplayCmd) Run(a *app) error {
 		return wrong("--limit must be at least 1, got %d", d.Limit)
 	}
 	if id, ok := wire.ParseTaskID(d.Command); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*client.TaskAnswer, error) { return c.Replay(ctx, id) })
+		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.Replay(ctx, id) })
 	}
 	q, err := d.query(d.Command)
 	if err != nil {

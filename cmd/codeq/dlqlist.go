@@ -115,7 +115,7 @@ func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd
 			return nil, err
 		}
 		if a.JSON {
-			if err := a.writeLine(part.Raw); err != nil {
+			if err := a.writeLine(a.answer); err != nil {
 				return nil, err
 			}
 		}

@@ -240,7 +240,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 	if e.Wait == 0 {
 		line := enqueued.TaskID.AppendTo(nil)
 		if a.JSON {
-			line = enqueued.Raw
+			line = a.answer
 		}
 		if err := a.writeLine(line); err != nil {
 			return fmt.Errorf("made %s: %w", enqueued.TaskID, err)
@@ -255,7 +255,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 	if err != nil {
 		return fmt.Errorf("task %s is posted: %w", enqueued.TaskID, err)
 	}
-	if err := a.showResult(answer); err != nil {
+	if err := a.showResult(answer, a.answer); err != nil {
 		return fmt.Errorf("made %s: %w", enqueued.TaskID, err)
 	}
 	return completed(answer)

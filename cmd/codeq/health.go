@@ -35,7 +35,7 @@ func (h *healthCmd) Run(a *app) error {
 		return tryAgain("not ready: %w", err)
 	}
 	if a.JSON {
-		return a.writeLine(answer.Raw)
+		return a.writeLine(a.answer)
 	}
 	return a.writeLine(fmt.Appendf(nil, "ready: %s, %d shards, durability %s, disk %s",
 		c.URL(), answer.Shards, printable(answer.Durability), printable(answer.DiskGuard)))

@@ -70,7 +70,7 @@ func TestA47OneKeyMakesOneTaskWhateverHappens(t *testing.T) {
 	}
 	p.mustConflict(first)
 	figures, err := p.client.Queues(ctx)
-	if err != nil || len(figures.Queues) != 1 || figures.Queues[0].Ready != 1 {
+	if err != nil || len(figures) != 1 || figures[0].Ready != 1 {
 		t.Errorf("the queue holds %+v (%v)", figures, err)
 	}
 }

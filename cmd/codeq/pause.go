@@ -15,7 +15,7 @@ type pauseCmd struct {
 
 // Run keeps the tasks of a queue from workers.
 func (p *pauseCmd) Run(a *app) error {
-	return a.onQueue(p.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+	return a.onQueue(p.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
 		if err := p.mayChange(ctx, c, p.Command); err != nil {
 			return nil, err
 		}
@@ -31,7 +31,7 @@ type resumeCmd struct {
 
 // Run ends a pause.
 func (r *resumeCmd) Run(a *app) error {
-	return a.onQueue(r.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+	return a.onQueue(r.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
 		if err := r.mayChange(ctx, c, r.Command); err != nil {
 			return nil, err
 		}
@@ -40,12 +40,12 @@ func (r *resumeCmd) Run(a *app) error {
 }
 
 // onQueue does something to a queue and shows what it is then, but with --quiet.
-func (a *app) onQueue(command string, do func(context.Context, *client.Client) (*client.QueueAnswer, error)) error {
+func (a *app) onQueue(command string, do func(context.Context, *client.Client) (*wire.QueueFigures, error)) error {
 	return a.showQueue(command, do, !a.Quiet)
 }
 
 // showQueue asks for a queue and shows it to people if they want that.
-func (a *app) showQueue(command string, do func(context.Context, *client.Client) (*client.QueueAnswer, error), wanted bool) error {
+func (a *app) showQueue(command string, do func(context.Context, *client.Client) (*wire.QueueFigures, error), wanted bool) error {
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
@@ -54,15 +54,15 @@ func (a *app) showQueue(command string, do func(context.Context, *client.Client)
 		return err
 	}
 	defer done()
-	answer, err := do(ctx, c)
+	queue, err := do(ctx, c)
 	if err != nil {
 		return err
 	}
 	if a.JSON {
-		return a.writeLine(answer.Raw)
+		return a.writeLine(a.answer)
 	}
 	if !wanted {
 		return nil
 	}
-	return a.queueFields(answer.Queue).write(a)
+	return a.queueFields(queue).write(a)
 }

@@ -28,12 +28,12 @@ type queueShowCmd struct {
 
 // Run shows one queue.
 func (q *queueShowCmd) Run(a *app) error {
-	return a.showQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
-		answer, err := c.Queue(ctx, q.Command)
-		if err == nil && answer.Queue.Unknown {
+	return a.showQueue(q.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
+		queue, err := c.Queue(ctx, q.Command)
+		if err == nil && queue.Unknown {
 			err = noQueue(ctx, c, q.Command, "")
 		}
-		return answer, err
+		return queue, err
 	}, true)
 }
 
@@ -76,12 +76,12 @@ func (q *queueSetCmd) Run(a *app) error {
 			return wrong("--%s must be whole seconds, got %s", name, *d)
 		}
 	}
-	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*client.QueueAnswer, error) {
+	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
 		now, err := q.known(ctx, c, q.Command)
 		if err != nil {
 			return nil, err
 		}
-		settings := now.Queue.Settings
+		settings := now.Settings
 		q.change(&settings)
 		return c.SetQueue(ctx, q.Command, &settings)
 	})

@@ -37,7 +37,8 @@ func (q *queueDeleteCmd) Run(a *app) error {
 		answer, err := c.DeleteQueue(ctx, q.Command, client.DeleteOptions{Purge: q.Purge, CancelRunning: q.CancelRunning})
 		var refusal *wire.Error
 		if begun && errors.As(err, &refusal) && refusal.Code == wire.CodeQueueNotFound {
-			answer, err = &client.DeleteAnswer{Deleted: true, Raw: []byte(`{"deleted":true}`)}, nil // it went between the two
+			answer, err = &client.DeleteAnswer{Deleted: true}, nil // it went between the two
+			a.answer = []byte(`{"deleted":true}`)
 		}
 		if err != nil && begun {
 			return q.goesOn(ctx, err)
@@ -46,7 +47,7 @@ func (q *queueDeleteCmd) Run(a *app) error {
 			return q.withFlag(err)
 		}
 		if a.JSON {
-			if err := a.writeLine(answer.Raw); err != nil {
+			if err := a.writeLine(a.answer); err != nil {
 				return err
 			}
 		}
@@ -99,9 +100,9 @@ func (f *createFlag) mayChange(ctx context.Context, c *client.Client, command st
 
 // known is a queue as it is. One that is not there, whose name most likely has a
 // mistake, is refused unless it may be made.
-func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*client.QueueAnswer, error) {
+func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*wire.QueueFigures, error) {
 	now, err := c.Queue(ctx, command)
-	if err == nil && now.Queue.Unknown && !f.Create {
+	if err == nil && now.Unknown && !f.Create {
 		err = noQueue(ctx, c, command, "; --create makes it")
 	}
 	return now, err
@@ -111,7 +112,7 @@ func (f *createFlag) known(ctx context.Context, c *client.Client, command string
 // has used.
 func knownQueue(ctx context.Context, c *client.Client, command string) error {
 	now, err := c.Queue(ctx, command)
-	if err == nil && now.Queue.Unknown {
+	if err == nil && now.Unknown {
 		err = noQueue(ctx, c, command, orOneTask(command))
 	}
 	return err
@@ -122,8 +123,8 @@ func knownQueue(ctx context.Context, c *client.Client, command string) error {
 func noQueue(ctx context.Context, c *client.Client, command, remedy string) error {
 	var names []string
 	if all, err := c.Queues(ctx); err == nil { // without the others the sentence holds as well
-		for i := range all.Queues {
-			names = append(names, all.Queues[i].Command)
+		for i := range all {
+			names = append(names, all[i].Command)
 		}
 	}
 	if near := wire.Nearest(command, names); near != "" {

@@ -11,18 +11,18 @@ func (q *queuesCmd) Run(a *app) error {
 		return err
 	}
 	defer done()
-	answer, err := c.Queues(ctx)
+	queues, err := c.Queues(ctx)
 	if err != nil {
 		return err
 	}
 	if a.JSON {
-		return a.writeLine(answer.Raw)
+		return a.writeLine(a.answer)
 	}
-	if len(answer.Queues) == 0 {
+	if len(queues) == 0 {
 		a.say("no task has been posted yet")
 		return nil
 	}
-	return a.queueTable(answer.Queues)
+	return a.queueTable(queues)
 }
 
 // pausedOf says whether the tasks of a queue are kept from workers, and whether because

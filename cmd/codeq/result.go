@@ -37,7 +37,7 @@ func (r *resultCmd) Run(a *app) error {
 	if err != nil {
 		return a.noResult(ctx, c, id, err)
 	}
-	if err := a.showResult(answer); err != nil {
+	if err := a.showResult(answer, a.answer); err != nil {
 		return err
 	}
 	return completed(answer)
@@ -50,18 +50,18 @@ func (a *app) noResult(ctx context.Context, c *client.Client, id wire.TaskID, er
 	if !errors.As(err, &refusal) || refusal.Code != wire.CodeResultNotFound {
 		return err
 	}
-	answer, unread := c.Task(ctx, id)
+	task, unread := c.Task(ctx, id)
 	if unread != nil {
 		return err
 	}
-	why := a.waitingLine(answer.Task.Waiting)
-	if answer.Task.Status == wire.StatusInProgress {
-		why = "worker " + answer.Task.WorkerID
+	why := a.waitingLine(task.Waiting)
+	if task.Status == wire.StatusInProgress {
+		why = "worker " + task.WorkerID
 	}
 	if why == "" {
 		return err
 	}
-	return wire.Refuse(refusal.Code, fmt.Sprintf("task %s has no result yet, it is %s, %s", id, answer.Task.Status, why))
+	return wire.Refuse(refusal.Code, fmt.Sprintf("task %s has no result yet, it is %s, %s", id, task.Status, why))
 }
 
 // about says an error with the id of its task once.
@@ -73,10 +73,10 @@ func about(id wire.TaskID, err error) string {
 	return fmt.Sprintf("task %s: %s", id, said)
 }
 
-// showResult prints the outcome of a task.
-func (a *app) showResult(answer *client.ResultAnswer) error {
+// showResult prints the outcome of a task; body is the answer as it came.
+func (a *app) showResult(answer *client.ResultAnswer, body []byte) error {
 	if a.JSON {
-		return a.writeLine(answer.Raw)
+		return a.writeLine(body)
 	}
 	r := answer.Result
 	f := &fields{}

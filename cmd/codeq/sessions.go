@@ -40,7 +40,7 @@ func (a *app) allSessions(ctx context.Context, c *client.Client) (all []wire.Ses
 			return nil, err
 		}
 		if a.JSON {
-			if err := a.writeLine(page.Raw); err != nil {
+			if err := a.writeLine(a.answer); err != nil {
 				return nil, err
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"codeq/client"
 	"codeq/wire"
 )
 
@@ -46,14 +45,14 @@ func (t *taskShowCmd) Run(a *app) error {
 }
 
 // showTask shows a task that the server has answered with, or hands the error on.
-func (a *app) showTask(answer *client.TaskAnswer, err error) error {
+func (a *app) showTask(task *wire.Task, err error) error {
 	if err != nil {
 		return err
 	}
 	if a.JSON {
-		return a.writeLine(answer.Raw)
+		return a.writeLine(a.answer)
 	}
-	return a.taskFields(answer.Task).write(a)
+	return a.taskFields(task).write(a)
 }
 
 // taskFields is a task for people.

@@ -21,7 +21,7 @@ func (t *taskRunCmd) Help() string {
 // Run makes one delayed task ready, or those of a queue.
 func (t *taskRunCmd) Run(a *app) error {
 	if id, ok := wire.ParseTaskID(t.Thing); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*client.TaskAnswer, error) { return c.RunNow(ctx, id) })
+		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.RunNow(ctx, id) })
 	}
 	q, err := t.query(t.Thing, "")
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *taskMoveCmd) Run(a *app) error {
 		return wrong("--to must be from 0 to %d, got %d", wire.MaxPriority, t.To)
 	}
 	if id, ok := wire.ParseTaskID(t.Thing); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*client.TaskAnswer, error) { return c.Move(ctx, id, t.To) })
+		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.Move(ctx, id, t.To) })
 	}
 	q, err := t.query(t.Thing, t.State)
 	if err != nil {

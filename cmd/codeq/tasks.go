@@ -126,7 +126,7 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 		switch {
 		case err != nil:
 		case a.JSON:
-			err = a.writeLine(page.Raw)
+			err = a.writeLine(a.answer)
 		case a.Quiet:
 			for _, t := range page.Tasks {
 				err = cmp.Or(err, a.writeLine(t.ID.AppendTo(nil)))

@@ -170,10 +170,11 @@ func (b *bulk) results(ctx context.Context, c *client.Client, waitFor time.Durat
 	for range waitersAtOnce {
 		waiters.Go(func() {
 			for id := range ids {
-				answer, err := c.ResultWithin(ctx, id, max(0, time.Until(until)))
+				var body []byte
+				answer, err := c.ResultWithin(client.CaptureAnswer(ctx, &body), id, max(0, time.Until(until)))
 				mu.Lock()
 				if err == nil {
-					broken = errors.Join(broken, b.app.showResult(answer))
+					broken = errors.Join(broken, b.app.showResult(answer, body))
 					err = completed(answer)
 				}
 				if err != nil && ctx.Err() == nil {

@@ -28,11 +28,7 @@ func (v *versionCmd) Run(a *app) error {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, versionPatience)
 	defer cancel()
-	server := ""
-	answer, failed := c.Version(ctx)
-	if failed == nil {
-		server = answer.Version
-	}
+	server, failed := c.Version(ctx)
 	if a.JSON {
 		line := wire.AppendQuoted([]byte(`{"version":`), version)
 		line = wire.AppendQuoted(append(line, `,"commit":`...), commit)

@@ -220,12 +220,12 @@ func (s *shift) sayQueue(ctx context.Context) {
 	if s.command == wire.AllCommands {
 		return
 	}
-	answer, err := s.client.Queue(ctx, s.command)
+	queue, err := s.client.Queue(ctx, s.command)
 	switch {
 	case err != nil:
-	case answer.Queue.Unknown:
+	case queue.Unknown:
 		s.app.say("%s", noQueue(ctx, s.client, s.command, "; waiting for its first task"))
-	case answer.Queue.Paused:
+	case queue.Paused:
 		s.app.say("queue %s is paused: it hands out nothing before \"codeq resume %s\"", s.command, s.command)
 	}
 }

@@ -124,12 +124,12 @@ func (w *walk) told() {
 			w.t.Errorf("the history has %+v, want %+v", got, e.line)
 		}
 	}
-	answer, err := w.sdk(w.server.Addr).Task(w.ctx, w.id)
+	task, err := w.sdk(w.server.Addr).Task(w.ctx, w.id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if !slices.Equal(answer.Task.History, lines) {
-		w.t.Errorf("the SDK says %+v, want %+v", answer.Task.History, lines)
+	if !slices.Equal(task.History, lines) {
+		w.t.Errorf("the SDK says %+v, want %+v", task.History, lines)
 	}
 	w.onTheCommandLine(lines)
 }
