@@ -14,7 +14,7 @@ import (
 	"codeq/internal/yamlfile"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/config.md anew")
+var rewrite = flag.Bool("rewrite", false, "write the table of docs/config.md anew")
 
 // sample has a setting of every kind.
 type sample struct {
@@ -255,26 +255,6 @@ func TestATableThatDoesNotHoldTogetherPanics(t *testing.T) {
 			}()
 			Table(of)
 		}()
-	}
-}
-
-func TestTheDocumentIsFresh(t *testing.T) {
-	const path = "../docs/config.md"
-	want := AppendMarkdown(nil, &Serve{})
-	if *rewrite {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != string(want) {
-		t.Error("docs/config.md is not what the table says: run \"go generate ./config\"")
 	}
 }
 
