@@ -7,11 +7,12 @@ import (
 	"codeq/wire"
 )
 
-// Hosts are names of hosts. A text has them with commas between; a second text
-// adds to the first.
+// Hosts are names of hosts, in a text with commas between them. A second text adds to
+// the first.
 type Hosts []string
 
-// Origins are those of pages, as browsers send them, written as Hosts are.
+// Origins are origins of web pages, as browsers send them, in a text with commas between
+// them.
 type Origins []string
 
 // String is the hosts as UnmarshalText reads them.
@@ -20,7 +21,7 @@ func (h Hosts) String() string { return strings.Join(h, ",") }
 // String is the origins as UnmarshalText reads them.
 func (o Origins) String() string { return strings.Join(o, ",") }
 
-// UnmarshalText adds hosts.
+// UnmarshalText adds hosts to those that are there.
 func (h *Hosts) UnmarshalText(text []byte) error {
 	for host := range strings.SplitSeq(string(text), ",") {
 		if parsed, ok := wire.ParseHost(host); !ok || parsed.Port != "" {
@@ -31,7 +32,7 @@ func (h *Hosts) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalText adds origins.
+// UnmarshalText adds origins to those that are there.
 func (o *Origins) UnmarshalText(text []byte) error {
 	for origin := range strings.SplitSeq(string(text), ",") {
 		if _, ok := wire.ParseOrigin(origin); !ok {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Listing is the settings of a server as people and programs see them, in the order of
-// the table. As JSON it is the answer of GET /v1/codeq/admin/config.
+// Listing is the settings of a server in the order of the table. As JSON it is the answer
+// of GET /v1/codeq/admin/config.
 type Listing struct {
 	Settings []Listed `json:"settings"`
 }
 
-// Listed is one setting: a secret is masked, and one that was left open has no value.
+// Listed is one setting. A secret is masked; a setting that is not set has no value.
 type Listed struct {
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
 	Origin string  `json:"origin"`
 }
 
-// Listing lists the settings with the values that they have now.
+// Listing lists the settings with their values now.
 func (r *Resolved) Listing() *Listing {
 	l := &Listing{}
 	for i := range r.rows {
@@ -34,8 +34,8 @@ func (r *Resolved) Listing() *Listing {
 	return l
 }
 
-// AppendYAML appends the settings as a file that could be read back, each with
-// its origin behind it.
+// AppendYAML appends the settings as a file that Resolve can read, with the origin of
+// each in a comment.
 func (l *Listing) AppendYAML(dst []byte) []byte {
 	lines := make([]string, len(l.Settings))
 	width := 0
@@ -52,7 +52,7 @@ func (l *Listing) AppendYAML(dst []byte) []byte {
 	return dst
 }
 
-// scalar quotes a text unless YAML would take it as it is.
+// scalar quotes a text that YAML would not read as that text.
 func scalar(text string) string {
 	plain := strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./:_-") == "" &&
 		!strings.HasPrefix(text, "-") && !strings.HasSuffix(text, ":") && text != "null"

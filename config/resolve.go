@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"codeq/internal/yamlfile"
@@ -20,11 +23,12 @@ type Sources struct {
 	// Flags names the settings that the command line gave; their values are in
 	// the struct already.
 	Flags map[string]bool
-	// Env looks a variable of the environment up; an empty one counts as not
-	// set. nil is an empty environment.
+	// Env returns the value of a variable of the environment; an empty value counts as
+	// not set. nil is an empty environment.
 	Env func(name string) string
-	// Variables names those of the environment, nil for no look at what else is
-	// there; Beside are such as begin like those of settings and are none.
+	// Variables are the names in the environment; with nil, unknown ones are not looked
+	// for. Beside are names that begin with CODEQ_, belong to other commands, and are
+	// allowed.
 	Variables []string
 	Beside    []string
 	// File is the path of a YAML or JSON file, "" for none.
@@ -38,8 +42,8 @@ type Resolved struct {
 }
 
 // Resolve fills a pointer to a struct such as Serve from all sources and
-// checks everything. The error joins all that is wrong, a line each, and says
-// where it was set.
+// checks all values. The error has one line for each wrong value, which says where that
+// value was set.
 func Resolve(into any, from Sources) (*Resolved, error) {
 	file, err := readFile(from.File)
 	if err != nil {
@@ -48,13 +52,13 @@ func Resolve(into any, from Sources) (*Resolved, error) {
 	r := &Resolved{rows: Table(into), origins: map[string]string{}}
 	var wrong []error
 	for i := range r.rows {
-		if err := r.settle(&r.rows[i], &from, file); err != nil {
+		if err := r.resolve(&r.rows[i], &from, file); err != nil {
 			wrong = append(wrong, err)
 		}
 	}
-	wrong = append(wrong, r.unknown(from.File, file)...)
-	wrong = append(wrong, r.strangers(&from)...)
-	// Rules that join settings are about values that are good by themselves.
+	wrong = append(wrong, r.unknownKeys(from.File, file)...)
+	wrong = append(wrong, r.unknownVariables(&from)...)
+	// A rule between two settings is checked only when every single value is good.
 	if pairs, ok := into.(interface {
 		Check(origin func(string) string) error
 	}); ok && len(wrong) == 0 {
@@ -66,16 +70,16 @@ func Resolve(into any, from Sources) (*Resolved, error) {
 	return r, nil
 }
 
-// Origin says where a setting has its value from: the flag, the variable,
+// Origin says where the value of a setting was set: the flag, the variable,
 // file:line, "default", or "not set".
 func (r *Resolved) Origin(name string) string { return r.origins[name] }
 
-// ChangedBy says that a setting has its value from somewhere that is no source of
-// settings, which the caller has put into the struct.
+// ChangedBy sets the origin of a setting whose value the caller has changed in the
+// struct.
 func (r *Resolved) ChangedBy(name, origin string) { r.origins[name] = origin }
 
-// settle gives one setting its value.
-func (r *Resolved) settle(s *Setting, from *Sources, file map[string]yamlfile.Field) error {
+// resolve gives one setting its value.
+func (r *Resolved) resolve(s *Setting, from *Sources, file map[string]yamlfile.Field) error {
 	text, origin, where := s.Default, originDefault, ""
 	field, inFile := file[s.Name]
 	env := ""
@@ -85,7 +89,7 @@ func (r *Resolved) settle(s *Setting, from *Sources, file map[string]yamlfile.Fi
 	switch {
 	case from.Flags[s.Name]:
 		r.origins[s.Name] = s.Flag()
-		return s.judge(s.Flag(), s.value())
+		return s.checkParsed(s.Flag(), s.value())
 	case env != "":
 		text, origin, where = env, s.Env(), s.Env()
 	case inFile:
@@ -109,8 +113,8 @@ func (r *Resolved) settle(s *Setting, from *Sources, file map[string]yamlfile.Fi
 	return nil
 }
 
-// textOf is a value of a file as a flag would have it. The error ends a
-// sentence that begins with where the value stands.
+// textOf is a value of a file in the form of a flag. The error is the end of a sentence;
+// the caller puts file and line in front of it.
 func (s *Setting) textOf(v yamlfile.Value) (string, error) {
 	if v.Kind == yamlfile.Scalar {
 		return v.Text, nil
@@ -128,8 +132,8 @@ func (s *Setting) textOf(v yamlfile.Value) (string, error) {
 	return strings.Join(texts, ","), nil
 }
 
-// judge checks a value that was parsed elsewhere.
-func (s *Setting) judge(where string, v any) error {
+// checkParsed checks the value of a flag, which the command line has parsed.
+func (s *Setting) checkParsed(where string, v any) error {
 	err := s.check(v)
 	if text, ok := v.(string); ok && err == nil {
 		_, err = s.read(text)
@@ -140,7 +144,7 @@ func (s *Setting) judge(where string, v any) error {
 	return nil
 }
 
-// readFile is the settings of a file by name.
+// readFile reads the settings of a file, by name.
 func readFile(path string) (map[string]yamlfile.Field, error) {
 	if path == "" {
 		return nil, nil
@@ -164,27 +168,19 @@ func readFile(path string) (map[string]yamlfile.Field, error) {
 	return fields, nil
 }
 
-// unknown finds what a file sets that is no setting, in the order of lines.
-func (r *Resolved) unknown(path string, file map[string]yamlfile.Field) []error {
-	left := make(map[string]yamlfile.Field, len(file))
-	for name, f := range file {
-		left[name] = f
-	}
-	known := make([]string, 0, len(r.rows))
+// unknownKeys is an error for each key of a file that is no setting, in the order of
+// lines.
+func (r *Resolved) unknownKeys(path string, file map[string]yamlfile.Field) []error {
+	known := make([]string, len(r.rows))
 	for i := range r.rows {
-		delete(left, r.rows[i].Name)
-		known = append(known, r.rows[i].Name)
+		known[i] = r.rows[i].Name
 	}
+	inOrder := func(a, b yamlfile.Field) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name)) }
 	var found []error
-	for len(left) > 0 {
-		first := yamlfile.Field{}
-		for _, f := range left {
-			if first.Line == 0 || f.Line < first.Line || f.Line == first.Line && f.Name < first.Name {
-				first = f
-			}
+	for _, f := range slices.SortedFunc(maps.Values(file), inOrder) {
+		if !slices.Contains(known, f.Name) {
+			found = append(found, &yamlfile.Error{File: path, Line: f.Line, Sentence: wire.NotKnown("", f.Name, known)})
 		}
-		delete(left, first.Name)
-		found = append(found, &yamlfile.Error{File: path, Line: first.Line, Sentence: wire.NotKnown("", first.Name, known)})
 	}
 	return found
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// MailboxFloorBytes is the least a shard's mailbox can have, whatever the
-// memory: a request at its limit must fit while a quarter is kept free.
-const MailboxFloorBytes = 12 << 20
+// minMailboxBytes is the smallest mailbox of a shard: the largest request must fit into
+// three quarters of it, because one quarter is kept for answers.
+const minMailboxBytes = 12 << 20
 
 // Serve are the settings of "codeq serve". The tags are the table:
 //
 //	name         flag --name, variable CODEQ_NAME, key name in the file
-//	default      without one the setting may be left open
+//	default      without one the setting can have no value
 //	range        lowest..highest, for numbers, sizes and times
 //	enum         the words allowed, for texts
 //	placeholder  the value in the help
@@ -38,14 +38,14 @@ type Serve struct {
 	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
 }
 
-// Check is the rules that join two settings. origin says where one was set.
+// Check checks the rules between two settings. origin says where a setting was set.
 func (s *Serve) Check(origin func(name string) string) error {
 	var found []error
 	if s.Tokens != "" && s.InsecureNoAuth {
 		found = append(found, fmt.Errorf("tokens (%s) and insecure-no-auth (%s) contradict each other: "+
 			"with tokens every address is allowed; leave insecure-no-auth out", origin("tokens"), origin("insecure-no-auth")))
 	}
-	if least := Bytes(s.Shards) * MailboxFloorBytes * 2; s.Memory < least {
+	if least := Bytes(s.Shards) * minMailboxBytes * 2; s.Memory < least {
 		found = append(found, fmt.Errorf("shards of %d (%s) need a memory of at least %v, but memory is %v (%s)",
 			s.Shards, origin("shards"), least, s.Memory, origin("memory")))
 	}

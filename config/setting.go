@@ -29,14 +29,14 @@ func (s *Setting) Env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Target points at the field of the struct that the table was read off.
+// Target is a pointer to the field of the struct that the row describes.
 func (s *Setting) Target() any { return s.field.Addr().Interface() }
 
 // Flag is the flag with its dashes.
 func (s *Setting) Flag() string { return "--" + s.Name }
 
-// Table reads the rows off a pointer to a struct such as Serve. A tag that
-// does not hold together is a mistake in the program and panics.
+// Table makes the rows from a pointer to a struct such as Serve. It panics on a tag that
+// is wrong, which is a mistake in the program.
 func Table(of any) []Setting {
 	v := reflect.ValueOf(of).Elem()
 	rows := make([]Setting, 0, v.NumField())
@@ -63,11 +63,11 @@ func Table(of any) []Setting {
 
 func (s *Setting) value() any { return s.field.Interface() }
 
-// isSet tells a value from a setting that was left open.
+// isSet reports whether the setting has a value.
 func (s *Setting) isSet() bool { return s.Default != "" || !s.field.IsZero() }
 
-// read turns a text into a value that keeps the rules of the row. The error
-// ends a sentence that begins with where the text stands.
+// read parses a text and checks the value against range and enum. The error is the end
+// of a sentence; the caller puts in front of it where the text was found.
 func (s *Setting) read(text string) (any, error) {
 	v, err := parse(s.value(), text)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Setting) read(text string) (any, error) {
 	return v, s.check(v)
 }
 
-// check holds a value against range and enum.
+// check checks a value against range and enum.
 func (s *Setting) check(v any) error {
 	if word, ok := v.(string); ok && s.Enum != nil && !slices.Contains(s.Enum, word) {
 		return fmt.Errorf("must be one of %s%s", strings.Join(s.Enum, ", "), s.got(word))
@@ -103,7 +103,7 @@ func (s *Setting) bounds() (low, high any) {
 	return low, high
 }
 
-// got ends a sentence with the value that was given, if it may be shown.
+// got is the end of an error, with the given value if it may be shown.
 func (s *Setting) got(text string) string {
 	const most = 60
 	switch {
@@ -115,7 +115,7 @@ func (s *Setting) got(text string) string {
 	return fmt.Sprintf(", got %q", text)
 }
 
-// shown is the value as people may see it.
+// shown is the value, or asterisks for a secret.
 func (s *Setting) shown() string {
 	if s.Secret {
 		return "********"

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +13,7 @@ import (
 	"codeq/wire"
 )
 
-// Bytes is a size. It is written with a unit: 512MiB.
+// Bytes is a size in bytes. Its text has a unit: 512MiB.
 type Bytes int64
 
 var units = []struct {
@@ -47,7 +49,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return errors.New("must be a size like 512MiB, in B, KiB, MiB, GiB or TiB")
 }
 
-// number is the value of a setting that has an order, as a plain number.
+// number is a value that a range can bound, as a plain number; false for other types.
 func number(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int:
@@ -60,8 +62,8 @@ func number(v any) (int64, bool) {
 	return 0, false
 }
 
-// parse reads a text as a value of the same type as like. The error ends the
-// sentence "… must be …".
+// parse reads a text as a value of the same type as like. The error begins with "must";
+// the caller puts the name in front of it.
 func parse(like any, text string) (any, error) {
 	switch like.(type) {
 	case string:
@@ -89,23 +91,15 @@ func parse(like any, text string) (any, error) {
 			return nil, errors.New("must be " + wire.DurationForm)
 		}
 		return d, nil
-	case Bytes:
-		var b Bytes
-		err := b.UnmarshalText([]byte(text))
-		return b, err
-	case Hosts:
-		var h Hosts
-		err := h.UnmarshalText([]byte(text))
-		return h, err
-	case Origins:
-		var o Origins
-		err := o.UnmarshalText([]byte(text))
-		return o, err
+	case Bytes, Hosts, Origins:
+		v := reflect.New(reflect.TypeOf(like))
+		err := v.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+		return v.Elem().Interface(), err
 	}
 	panic(fmt.Sprintf("config: a setting of type %T", like))
 }
 
-// format writes a value so that parse reads it.
+// format writes a value in the form that parse reads.
 func format(v any) string {
 	if d, ok := v.(time.Duration); ok {
 		return FormatDuration(d)
@@ -113,10 +107,9 @@ func format(v any) string {
 	return fmt.Sprint(v)
 }
 
-// FormatDuration is a time without parts that are zero.
+// FormatDuration writes a time without the parts that are zero: 10m, not 10m0s.
 func FormatDuration(d time.Duration) string {
 	text := d.String()
-	// 10m0s is 10m to people.
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}

@@ -8,13 +8,13 @@ import (
 	"codeq/wire"
 )
 
-// servicePart is how Kubernetes begins the end of a variable about a service.
+// servicePart ends the name of the variable that Kubernetes sets for each service.
 const servicePart = "_SERVICE_HOST"
 
-// strangers finds variables that begin as ours do and are no settings: a name
-// that was typed wrong must not be passed over. Kubernetes sets some for every
-// service it knows, one that is called codeq above all; those are not meant.
-func (r *Resolved) strangers(from *Sources) []error {
+// unknownVariables is an error for each variable that begins with CODEQ_ and is no
+// setting: a name with a typing error would otherwise have no effect. The variables that
+// Kubernetes sets for its services, among them one called codeq, are left out.
+func (r *Resolved) unknownVariables(from *Sources) []error {
 	ours := slices.Clone(from.Beside)
 	for i := range r.rows {
 		ours = append(ours, r.rows[i].Env())
@@ -36,7 +36,7 @@ func (r *Resolved) strangers(from *Sources) []error {
 	return found
 }
 
-// isOfService says whether a variable is one that Kubernetes sets for a service.
+// isOfService reports whether Kubernetes sets this variable for a service.
 func isOfService(name, service string) bool {
 	rest, ok := strings.CutPrefix(name, service)
 	return ok && (strings.HasPrefix(rest, "_SERVICE_") || rest == "_PORT" || strings.HasPrefix(rest, "_PORT_"))
