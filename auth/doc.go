@@ -1,17 +1,15 @@
-// Package auth turns a credential into a principal: the tenant and subject
-// that everything a client does is done as.
+// Package auth turns a credential into a principal: the tenant and subject for whom the
+// server does everything that a client asks for.
 //
-// It owns the seam (Authenticator), the principal with its scopes and commands,
-// the rule that a server without authentication listens on loopback only, and
-// the file of tokens: how it is written, read, and read again when it changes.
-// A principal outlives the call that made it, in sessions above all, so it can
-// be asked what its credential stands for by now (Current).
+// It owns the interface Authenticator, the principal with its scopes and commands, the
+// rule that a server without authentication listens on loopback addresses only, and the
+// token file: its form, and how it is read, and read again when it changes. A session
+// keeps its principal for hours, so Principal.Current says what its credential is good
+// for now.
 //
-// One goroutine belongs to the package, that of Tokens.Watch; everything may
-// be used from any goroutine. The package must not know HTTP, sessions or
-// tasks: whoever holds a credential asks here, before anything else is done
-// with the request.
+// The package has one goroutine, that of Tokens.Watch. Every function may be called from
+// any goroutine. The package must not know HTTP, sessions or tasks: its callers
+// authenticate a request before they do anything else with it.
 //
-// Credentials, and what the file keeps of them, appear in no error and no log
-// line.
+// No error and no log line contains a credential, or what the file has of one.
 package auth

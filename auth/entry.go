@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// TokenPrefix begins every token, so that one that got into a text can be
-	// found by it.
+	// TokenPrefix begins every token, so that a search finds tokens that got into a log or
+	// a repository.
 	TokenPrefix = "cq_"
 	tokenBytes  = 32
 
@@ -26,7 +26,7 @@ const (
 // digest is the SHA-256 of a token.
 type digest = [sha256.Size]byte
 
-// Entry is one token as the file of tokens has it.
+// Entry is one token in the token file.
 type Entry struct {
 	// Name tells people which token it is.
 	Name string
@@ -41,7 +41,7 @@ type Entry struct {
 	ExpiresAtMs int64
 }
 
-// NewToken draws a token; nil is crypto/rand.
+// NewToken draws a token from a source of random bytes; nil is crypto/rand.
 func NewToken(random io.Reader) (string, error) {
 	if random == nil {
 		random = rand.Reader
@@ -53,14 +53,14 @@ func NewToken(random io.Reader) (string, error) {
 	return TokenPrefix + base64.RawURLEncoding.EncodeToString(drawn[:]), nil
 }
 
-// HashToken is what the file of tokens keeps of a token. A token is drawn, not
-// thought up, so one round of SHA-256 without salt hides it.
+// HashToken is the digest of a token for the token file. A token is 32 random bytes, so
+// one round of SHA-256 without salt hides it.
 func HashToken(token string) string {
 	d := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(d[:])
 }
 
-// AppendYAML appends the entry as an item of the list that the file is.
+// AppendYAML appends the entry as one item of the list in the file.
 func (e *Entry) AppendYAML(dst []byte) []byte {
 	field := func(name, value string) {
 		dst = append(append(dst, name...), ": "...)
@@ -90,7 +90,7 @@ func (e *Entry) AppendYAML(dst []byte) []byte {
 	return dst
 }
 
-// principal is who the token of the entry stands for.
+// principal is the principal of the token.
 func (e *Entry) principal() *Principal {
 	p := &Principal{Tenant: e.Tenant, Subject: e.Subject, Scopes: e.Scopes, Commands: e.Commands, ExpiresAtMs: e.ExpiresAtMs}
 	switch {

@@ -14,9 +14,8 @@ import (
 	"codeq/wire"
 )
 
-// ParseEntries reads the text of a file of tokens, YAML or JSON: a list of
-// maps. An error is a *yamlfile.Error that names file and line and quotes
-// neither a token nor a digest.
+// ParseEntries reads the text of a token file, YAML or JSON: a list of maps. The error is
+// a *yamlfile.Error that names file and line and contains neither a token nor a digest.
 func ParseEntries(file string, data []byte) ([]Entry, error) {
 	v, err := yamlfile.Parse(file, data)
 	if err != nil {
@@ -38,8 +37,8 @@ func ParseEntries(file string, data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// entryReader reads the entries of one file and remembers on which line it
-// saw a name and a digest.
+// entryReader reads the entries of one file. names and digests have the line of each
+// name and digest that was read.
 type entryReader struct {
 	file           string
 	names, digests map[string]int
@@ -75,7 +74,8 @@ func (r *entryReader) entry(v yamlfile.Value) (*Entry, error) {
 	return e, nil
 }
 
-// missing is what an entry needs beyond the fields that it has.
+// missing is an error sentence about a field that the entry needs and does not have, ""
+// without one.
 func missing(e *Entry) string {
 	for _, f := range []struct {
 		name string
@@ -88,61 +88,40 @@ func missing(e *Entry) string {
 			return "this token has no " + f.name
 		}
 	}
-	works := slices.Contains(e.Scopes, ScopeProducer) || slices.Contains(e.Scopes, ScopeWorker)
-	if works && e.Commands == nil {
+	needsCommands := slices.Contains(e.Scopes, ScopeProducer) || slices.Contains(e.Scopes, ScopeWorker)
+	if needsCommands && e.Commands == nil {
 		return "this token has no commands: a producer or worker needs their names, or [\"*\"] for all"
 	}
 	return ""
 }
 
-// entryFields are the fields of an entry and how each is read.
-var entryFields = []struct {
-	name string
-	read func(r *entryReader, e *Entry, f yamlfile.Field) error
-}{
-	{"name", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.Name, err = r.text(f, maxNameBytes)
-		return err
-	}},
-	{"sha256", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.SHA256, err = r.digest(f)
-		return err
-	}},
-	{"tenant", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.Tenant, err = r.text(f, wire.MaxTenantBytes)
-		return err
-	}},
-	{"subject", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.Subject, err = r.text(f, maxSubjectBytes)
-		return err
-	}},
-	{"scopes", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.Scopes, err = r.scopes(f)
-		return err
-	}},
-	{"commands", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.Commands, err = r.commands(f)
-		return err
-	}},
-	{"expiresAt", func(r *entryReader, e *Entry, f yamlfile.Field) (err error) {
-		e.ExpiresAtMs, err = r.moment(f)
-		return err
-	}},
-}
+// entryFields are the names of the fields of an entry.
+var entryFields = []string{"name", "sha256", "tenant", "subject", "scopes", "commands", "expiresAt"}
 
-func (r *entryReader) field(e *Entry, f yamlfile.Field) error {
-	names := make([]string, 0, len(entryFields))
-	for _, known := range entryFields {
-		if known.name == f.Name {
-			return known.read(r, e, f)
+func (r *entryReader) field(e *Entry, f yamlfile.Field) (err error) {
+	switch f.Name {
+	case "name":
+		e.Name, err = r.text(f, maxNameBytes)
+	case "sha256":
+		e.SHA256, err = r.digest(f)
+	case "tenant":
+		e.Tenant, err = r.text(f, wire.MaxTenantBytes)
+	case "subject":
+		e.Subject, err = r.text(f, maxSubjectBytes)
+	case "scopes":
+		e.Scopes, err = r.scopes(f)
+	case "commands":
+		e.Commands, err = r.commands(f)
+	case "expiresAt":
+		e.ExpiresAtMs, err = r.moment(f)
+	default:
+		if wire.Nearest(f.Name, entryFields) == "" {
+			// The error does not show the name: it could be a token in the wrong place.
+			return r.at(f.Line, "a token has only %s", strings.Join(entryFields, ", "))
 		}
-		names = append(names, known.name)
+		return r.at(f.Line, "%s", wire.NotKnown("", f.Name, entryFields))
 	}
-	if wire.Nearest(f.Name, names) == "" {
-		// The name is not shown: it could be a token in the wrong place.
-		return r.at(f.Line, "a token has only %s", strings.Join(names, ", "))
-	}
-	return r.at(f.Line, "%s", wire.NotKnown("", f.Name, names))
+	return err
 }
 
 func (r *entryReader) text(f yamlfile.Field, maxBytes int) (string, error) {
@@ -167,7 +146,7 @@ func (r *entryReader) digest(f yamlfile.Field) (string, error) {
 	return text, nil
 }
 
-// list reads a list of different texts.
+// list reads a list of texts, of which no two are equal.
 func (r *entryReader) list(f yamlfile.Field) ([]string, error) {
 	if f.Value.Kind != yamlfile.List {
 		return nil, r.at(f.Line, "%s must be a list in brackets, got %v", f.Name, f.Value.Kind)
@@ -232,12 +211,12 @@ func (r *entryReader) moment(f yamlfile.Field) (int64, error) {
 	return ms, nil
 }
 
-// AppendToFile adds an entry at the end of a file of tokens, which is made,
-// readable for its owner only, if it is not there. The file is replaced in one
-// step, so a server that watches it never sees half of it, and two that add at the
-// same time add one after the other. Before that step, when
-// nothing else is left to do, first is called; its error leaves all as it was.
-func AppendToFile(file string, e *Entry, first func() error) error {
+// AppendToFile adds an entry at the end of a token file. A file that does not exist is
+// made, readable for its owner only. A new file replaces the old one in one step, so a
+// server that watches it never reads half an entry; a lock of the directory makes two
+// calls at the same time add one after the other. first is called last before that step;
+// if it fails, the file stays as it was.
+func AppendToFile(file string, e *Entry, first func() error) (err error) {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
 	}
@@ -245,7 +224,7 @@ func AppendToFile(file string, e *Entry, first func() error) error {
 	if err != nil {
 		return fmt.Errorf("lock directory: %w", err)
 	}
-	defer unlock()
+	defer func() { err = errors.Join(err, unlock()) }()
 	text, err := yamlfile.Read(file)
 	mode := fs.FileMode(0o600)
 	switch {
@@ -273,7 +252,8 @@ func AppendToFile(file string, e *Entry, first func() error) error {
 	return replaceFile(file, longer, mode, first)
 }
 
-// replaceFile puts a whole new file in the place of another, if first agrees.
+// replaceFile writes and syncs a new file beside the old one and renames it over the old
+// one, unless first fails. Unlocking the directory makes the rename durable.
 func replaceFile(file string, text []byte, mode fs.FileMode, first func() error) error {
 	dir := filepath.Dir(file)
 	f, err := os.CreateTemp(dir, ".tokens-*")

@@ -2,6 +2,6 @@
 
 package auth
 
-// lockDirectory does nothing where there is no lock for directories: two that add
-// to a file at the same moment may lose one entry.
-func lockDirectory(string) (unlock func(), err error) { return func() {}, nil }
+// lockDirectory does nothing, because this system has no lock for directories: of two
+// entries that are added at the same moment one may be lost.
+func lockDirectory(string) (unlock func() error, err error) { return func() error { return nil }, nil }

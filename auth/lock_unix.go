@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDirectory holds a directory against others that call it, and waits until it
-// does. The end of the process gives it up as well.
-func lockDirectory(dir string) (unlock func(), err error) {
+// lockDirectory waits for the lock of a directory, which only callers of this function
+// take. The system releases the lock at the end of the process. unlock also makes the names
+// in the directory durable.
+func lockDirectory(dir string) (unlock func() error, err error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -23,6 +24,5 @@ func lockDirectory(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	// Closing gives the lock up; nothing was written.
-	return func() { _ = d.Close() }, nil
+	return func() error { return errors.Join(d.Sync(), d.Close()) }, nil
 }

@@ -12,8 +12,8 @@ import (
 
 type none struct{ everybody Principal }
 
-// None is the Authenticator of a server without authentication: everybody is
-// the anonymous subject of the default tenant, whatever credential came along.
+// None is the Authenticator of a server without authentication: every client is the
+// anonymous subject of the default tenant, whatever credential it sends.
 func None() Authenticator {
 	return &none{everybody: Principal{Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject}}
 }
@@ -23,11 +23,11 @@ func (n *none) Authenticate(context.Context, string) (*Principal, *wire.Error) {
 	return &n.everybody, nil
 }
 
-// CheckListener decides whether a server without authentication may listen on
-// addr ("host:port"). It may when insecure is set, or when every address that
-// the host stands for is a loopback address; a host left empty stands for all
-// addresses of the machine. A name is resolved, which may ask the network. The
-// error is a sentence for the person who starts the server.
+// CheckListener returns an error if a server without authentication must not listen on
+// addr ("host:port"). It may if insecure is set, or if every address of the host is a
+// loopback address; an empty host is all addresses of the machine. A name is resolved,
+// which can take a request to a name server. The error is a sentence for the person who
+// starts the server.
 func CheckListener(addr string, insecure bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

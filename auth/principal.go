@@ -7,66 +7,86 @@ import (
 	"codeq/wire"
 )
 
-// Principal is who acts, as established by an Authenticator. It is never
-// changed once made, so it may be shared between goroutines.
+// Principal is the subject that a credential stands for. It does not change, so several
+// goroutines may use it.
 type Principal struct {
 	// Tenant and Subject are never empty.
 	Tenant  string
 	Subject string
-	// Scopes names the kinds of work the credential is good for; nil means
-	// all of them.
+	// Scopes are the kinds of requests that the credential allows; nil is all.
 	Scopes []string
-	// Commands names the commands the credential is good for; nil means all
-	// of them.
+	// Commands are the commands that the credential allows; nil is all.
 	Commands []string
 	// ExpiresAtMs is when the credential ends, Unix milliseconds; 0 is never.
 	ExpiresAtMs int64
 
-	// held is the token that the principal was made for; nil for a credential
-	// that can not be taken back.
-	held *holding
+	// token is the token of this principal; nil for a credential that cannot be revoked.
+	token *tokenRef
 }
 
-// Current is what the credential of the principal stands for now: the
-// principal itself, a newer one, or nil once the credential was taken back.
-// That a credential has ended by its time is not looked at; ExpiredAt says so.
-// Any goroutine.
+// Current is the principal that the credential stands for now: p itself, a newer one, or
+// nil once the credential was revoked. It does not look at the end of the credential;
+// ExpiredAt does. Any goroutine.
 func (p *Principal) Current() *Principal {
-	if p.held == nil {
+	if p.token == nil {
 		return p
 	}
-	return p.held.tokens.find(p.held.digest)
+	return p.token.tokens.find(p.token.digest)
 }
 
-// SameRights reports whether two principals are the same subject of the same
-// tenant and may do the same; when that ends is not compared.
+// SameRights reports whether two principals are the same subject of the same tenant with
+// the same scopes and commands. It does not compare when they end.
 func (p *Principal) SameRights(q *Principal) bool {
 	return p.Tenant == q.Tenant && p.Subject == q.Subject &&
 		sameList(p.Scopes, q.Scopes) && sameList(p.Commands, q.Commands)
 }
 
-// sameList tells the empty list, which is nothing, from nil, which is all.
+// sameList compares two lists. nil, which allows everything, differs from the empty list,
+// which allows nothing.
 func sameList(a, b []string) bool {
 	return (a == nil) == (b == nil) && slices.Equal(a, b)
 }
 
-// MayUse reports whether the principal may post to and take from a command.
-// wire.AllCommands is not a command: a caller that meets it replaces it by
-// what the principal may use.
+// MayUse reports whether the principal may enqueue and take tasks of a command.
+// wire.AllCommands is not a command: Allowed replaces it by the commands of the
+// principal.
 func (p *Principal) MayUse(command string) bool {
 	return p.Commands == nil || slices.Contains(p.Commands, command)
 }
 
-// ExpiredAt reports whether the credential has ended at a time in Unix
-// milliseconds.
+// Allowed is the list of commands that a client asks for, with wire.AllCommands replaced by
+// the commands of the principal, or forbidden.
+func (p *Principal) Allowed(asked []string) ([]string, *wire.Error) {
+	if slices.Contains(asked, wire.AllCommands) {
+		if p.Commands == nil {
+			return []string{wire.AllCommands}, nil
+		}
+		return p.Commands, nil
+	}
+	for _, command := range asked {
+		if refusal := p.CheckCommand(command); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return asked, nil
+}
+
+// CheckCommand is forbidden if the principal may not use a command, else nil.
+func (p *Principal) CheckCommand(command string) *wire.Error {
+	if p.MayUse(command) {
+		return nil
+	}
+	return wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+command)
+}
+
+// ExpiredAt reports whether the credential has ended at a moment, Unix milliseconds.
 func (p *Principal) ExpiredAt(nowMs int64) bool {
 	return p.ExpiresAtMs != 0 && nowMs >= p.ExpiresAtMs
 }
 
-// Authenticator establishes principals. An implementation may be called from
-// many goroutines at once.
+// Authenticator finds the principal of a credential. Any goroutine.
 type Authenticator interface {
-	// Authenticate reads a bearer credential ("" when the client sent none)
-	// and answers with its principal, or with unauthenticated.
+	// Authenticate returns the principal of a bearer credential ("" if the client sent
+	// none), or the refusal unauthenticated.
 	Authenticate(ctx context.Context, credential string) (*Principal, *wire.Error)
 }

@@ -14,33 +14,31 @@ import (
 	"codeq/wire"
 )
 
-// Tokens is the Authenticator over a file of tokens. It keeps what it last
-// read well; see Reload and Watch for how it gets to know a new file. Its
-// methods may be called from any goroutine.
+// Tokens is the Authenticator over a token file. It uses the last version of the file
+// that it could read; Reload and Watch read a new one. Any goroutine.
 type Tokens struct {
 	file  string
 	nowMs func() int64
 
-	// reload is held by whoever reads the file, so that an older reading never
-	// replaces a newer one.
+	// reload is locked while the file is read, so that an older version never replaces a
+	// newer one.
 	reload sync.Mutex
 	table  atomic.Pointer[table]
 }
 
-// table is one reading of the file; it is never changed.
+// table is one version of the file. It does not change.
 type table struct {
 	text     digest // of the file
 	byDigest map[digest]*Principal
 }
 
-// holding ties a principal to its token, so that it can be asked later whether
-// the token still stands.
-type holding struct {
+// tokenRef is where Principal.Current looks for the token of a principal.
+type tokenRef struct {
 	tokens *Tokens
 	digest digest
 }
 
-// OpenTokens reads a file of tokens. An error says what is wrong where.
+// OpenTokens reads a token file. The error names file and line.
 func OpenTokens(file string) (*Tokens, error) {
 	t := &Tokens{file: file, nowMs: func() int64 { return time.Now().UnixMilli() }}
 	t.table.Store(&table{})
@@ -56,8 +54,8 @@ func (t *Tokens) File() string { return t.file }
 // Count is the number of tokens.
 func (t *Tokens) Count() int { return len(t.table.Load().byDigest) }
 
-// Reload reads the file again and reports whether it is another than before.
-// An error says what is wrong where; then the tokens stay as they were.
+// Reload reads the file again and reports whether it has changed. After an error, which
+// names file and line, the tokens stay as they were.
 func (t *Tokens) Reload() (changed bool, err error) {
 	t.reload.Lock()
 	defer t.reload.Unlock()
@@ -80,7 +78,7 @@ func (t *Tokens) Reload() (changed bool, err error) {
 			panic(fmt.Sprintf("auth: entry %d was read with a digest that is none", i))
 		}
 		p := e.principal()
-		p.held = &holding{tokens: t, digest: d}
+		p.token = &tokenRef{tokens: t, digest: d}
 		next.byDigest[d] = p
 	}
 	t.table.Store(next)
@@ -108,12 +106,12 @@ func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal,
 	return p, nil
 }
 
-// find looks a digest up. How long that takes says nothing about the tokens:
-// whoever asks can not choose a digest to come near another one, the map is
-// seeded by chance, and what it finds is compared as a whole.
+// find returns the principal of a digest. The time that this takes reveals nothing about
+// the tokens: nobody can choose a token whose digest is close to another one, Go seeds the
+// hash of the map at random, and the digests are compared in constant time.
 func (t *Tokens) find(d digest) *Principal {
 	p := t.table.Load().byDigest[d]
-	if p == nil || subtle.ConstantTimeCompare(p.held.digest[:], d[:]) != 1 {
+	if p == nil || subtle.ConstantTimeCompare(p.token.digest[:], d[:]) != 1 {
 		return nil
 	}
 	return p

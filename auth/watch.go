@@ -12,35 +12,33 @@ import (
 )
 
 const (
-	// settleFor is how long a file must be left alone before it is read: an
-	// editor writes in several steps.
+	// settleFor is how long a file must stay unchanged before it is read: an editor writes
+	// in several steps.
 	settleFor = 50 * time.Millisecond
-	// settleAtMost bounds that for a directory in which something always
-	// happens.
+	// settleAtMost bounds the wait in a directory whose files change all the time.
 	settleAtMost = 500 * time.Millisecond
 )
 
-// Watch reloads whenever the file changes, until stop is called, which waits
-// for the watcher's goroutine. told is called from that goroutine, and before
-// Watch returns, after each reload that found another file (nil) or could not
-// read it (the reason, once). A change counts within a second, where the file
-// system tells of changes; a network one may not, and then Reload is to be
-// called.
+// Watch calls Reload whenever the file changes, until stop is called; stop waits for the
+// goroutine of the watch. told is called once before Watch returns and then from that
+// goroutine: with nil after a reload that found a change, and with the error, once, when
+// the file cannot be read. A change counts within a second if the file system reports
+// changes; a network file system may not, and then Reload must be called.
 //
-// The directory is watched and not the file: a file that is replaced by
-// another, as editors and config maps do, is another file.
+// Watch watches directories and not the file: editors and config maps replace the file by
+// another one, which a watch of the file would miss.
 func (t *Tokens) Watch(told func(error)) (stop func(), err error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch tokens: %w", err)
 	}
 	w := &watcher{tokens: t, told: told, events: events, stop: make(chan struct{})}
-	if err := w.look(); err != nil {
-		// Nothing is lost by what closing says: it was never used.
+	if err := w.watchDirectories(); err != nil {
+		// It was never used, so an error of closing it means nothing.
 		_ = events.Close()
 		return nil, err
 	}
-	// What changed between the first reading and the watch is seen now.
+	// A change between OpenTokens and the watch is read now.
 	w.read()
 	var ended sync.WaitGroup
 	ended.Go(w.run)
@@ -51,41 +49,40 @@ func (t *Tokens) Watch(told func(error)) (stop func(), err error) {
 	}, nil
 }
 
-// watcher is owned by its goroutine once that runs.
+// watcher belongs to its goroutine once that runs.
 type watcher struct {
 	tokens *Tokens
 	told   func(error)
 	events *fsnotify.Watcher
 	stop   chan struct{}
-	// said is the failure that was told last.
-	said string
+	// toldFailure is the last error that told was called with.
+	toldFailure string
 }
 
-// look watches the directory of the path, the one above the file's, and those of all
-// links on the way to the file. Doing so again is harmless. The directories further
-// up may be closed to this user, who can still read the file: then a change there
-// counts with the next Reload.
-func (w *watcher) look() error {
+// watchDirectories watches the directory of the path, the one above the file's, and those
+// of all links on the way to the file. A second call is harmless. This user may be able to
+// read the file and not those directories: then a change there counts with the next Reload.
+func (w *watcher) watchDirectories() error {
 	if err := w.events.Add(filepath.Dir(w.tokens.file)); err != nil {
 		return fmt.Errorf("watch directory of tokens: %w", err)
 	}
-	for _, dir := range turnings(w.tokens.file) {
+	for _, dir := range linkDirectories(w.tokens.file) {
 		_ = w.events.Add(dir) // see above
 	}
 	return nil
 }
 
-// mostLinks is how many links are followed on the way to a file, as by the system.
-const mostLinks = 40
+// maxLinks bounds the links on the way to a file, as Linux does.
+const maxLinks = 40
 
-// turnings are the directories in which a change can make the path lead to another
-// file: that of the file, the one above, and those of every link on the way.
-func turnings(file string) (dirs []string) {
+// linkDirectories are the directories in which a change can make the path lead to another
+// file: that of the file, the one above it, and those of every link on the way.
+func linkDirectories(file string) (dirs []string) {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return []string{filepath.Dir(file)}
 	}
-	for range mostLinks {
+	for range maxLinks {
 		link, target := firstLink(path)
 		if link == "" {
 			break
@@ -96,7 +93,7 @@ func turnings(file string) (dirs []string) {
 	return append(dirs, filepath.Dir(path), filepath.Dir(filepath.Dir(path)))
 }
 
-// firstLink is the first link in a path and where it leads, "" if there is none.
+// firstLink is the first link in a path and its target, "" if there is none.
 func firstLink(path string) (link, target string) {
 	for end := 1; end <= len(path); end++ {
 		if end < len(path) && path[end] != filepath.Separator {
@@ -115,11 +112,11 @@ func firstLink(path string) (link, target string) {
 }
 
 func (w *watcher) run() {
-	// The watcher holds nothing that closing could lose.
+	// Closing it can lose nothing.
 	defer func() { _ = w.events.Close() }()
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
-	var since time.Time // of the first event that is not read yet
+	var since time.Time // of the first event since the last read
 	for {
 		select {
 		case <-w.stop:
@@ -139,18 +136,19 @@ func (w *watcher) run() {
 	}
 }
 
-// read reloads and tells, and follows a link that leads elsewhere now.
+// read reloads the file, watches the directories of links that have changed, and calls
+// told.
 func (w *watcher) read() {
 	changed, err := w.tokens.Reload()
 	if err == nil {
-		err = w.look()
+		err = w.watchDirectories()
 	}
 	failure := ""
 	if err != nil {
 		failure = err.Error()
 	}
-	if changed || failure != "" && failure != w.said {
+	if changed || failure != "" && failure != w.toldFailure {
 		w.told(err)
 	}
-	w.said = failure
+	w.toldFailure = failure
 }
