@@ -9,8 +9,8 @@ import (
 	"codeq/auth"
 )
 
-// authenticator decides who may in by the options: whoever has a token, or,
-// without tokens, everybody who reaches an address that strangers do not.
+// authenticator is the one for the options: with tokens their authenticator, without
+// tokens one that admits every client, on loopback addresses unless InsecureNoAuth is set.
 func authenticator(o *Options) (auth.Authenticator, error) {
 	if o.Tokens != nil {
 		return o.Tokens, nil
@@ -21,25 +21,25 @@ func authenticator(o *Options) (auth.Authenticator, error) {
 	return auth.None(), nil
 }
 
-// refusedAtOnce is how many lines a second are written about what was refused because
-// of who asked; codeq_http_requests_total counts all.
+// refusedAtOnce bounds the lines a second about refused clients;
+// codeq_http_requests_total counts all refusals.
 const refusedAtOnce = 10
 
-// sparing is a log that leaves out what is too much.
-func sparing(log zerolog.Logger) zerolog.Logger {
-	return log.Sample(&zerolog.BurstSampler{Burst: refusedAtOnce, Period: time.Second})
+// atMost is a log that drops the lines beyond so many in each period.
+func atMost(log zerolog.Logger, lines uint32, period time.Duration) zerolog.Logger {
+	return log.Sample(&zerolog.BurstSampler{Burst: lines, Period: period})
 }
 
-// refused writes down what was refused because of who asked. Any goroutine.
+// refused logs a refusal of a client. Any goroutine.
 func (s *Server) refused(t auth.Attempt) {
-	line := s.sparingLog.Warn().Str("remote", t.Remote).Str("what", t.What).Str("code", string(t.Refusal.Code))
+	line := s.refusedLog.Warn().Str("remote", t.Remote).Str("what", t.What).Str("code", string(t.Refusal.Code))
 	if t.Who != nil {
 		line.Str("tenant", t.Who.Tenant).Str("subject", t.Who.Subject)
 	}
 	line.Msg("refused: " + t.Refusal.Sentence)
 }
 
-// watchTokens makes changes of the file of tokens count, until unwatch.
+// watchTokens reloads the token file when it changes, until unwatch is called.
 func (s *Server) watchTokens() error {
 	if s.o.Tokens == nil {
 		return nil
@@ -52,8 +52,8 @@ func (s *Server) watchTokens() error {
 	return nil
 }
 
-// tokensChanged is told of a new file of tokens, or that it can not be read.
-// Sessions whose token is gone end now.
+// tokensChanged logs that the token file has changed or cannot be read. After a change it
+// ends the sessions whose token was revoked.
 func (s *Server) tokensChanged(err error) {
 	if err != nil {
 		s.o.Log.Error().Err(err).Msg("the file of tokens can not be read; the tokens stay as they were")
@@ -63,8 +63,8 @@ func (s *Server) tokensChanged(err error) {
 	s.sessions.Recheck()
 }
 
-// ReloadTokens reads the file of tokens now, for file systems that tell
-// nobody of a change. Without one it writes a line into the log.
+// ReloadTokens reads the token file now, for file systems that do not report changes.
+// Without a token file it only logs that there is none.
 func (s *Server) ReloadTokens() {
 	if s.o.Tokens == nil {
 		s.o.Log.Info().Msg("there is no file of tokens to read again")

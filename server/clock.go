@@ -5,49 +5,42 @@ import (
 	"time"
 )
 
-// A difference to the wall is told from tellFrom on, and again every tellEvery while
-// it lasts.
 const (
+	// tellFrom is the least difference to the system clock that is reported, tellEvery the
+	// time between two reports.
 	tellFrom  = 10 * time.Second
 	tellEvery = time.Hour
+	// driftDivisor bounds how much faster or slower than real time a Clock runs while it
+	// differs from the system clock: one part in a hundred.
+	driftDivisor = 100
 )
-
-// driftDivisor bounds how much faster or slower than real time a Clock runs
-// while it works off its difference to the wall: one part in a hundred.
-const driftDivisor = 100
 
 // processStart is read once, so that time.Since uses the monotonic clock.
 var processStart = time.Now()
 
-// Clock is the time of the engine. It begins at the wall's time, but not
-// before a floor, and goes on by what has really elapsed, time in suspension
-// included. A step of the system clock therefore moves it by nothing at once:
-// the difference is worked off by running at most 1 % faster or slower. It
-// never runs backwards.
-//
-// Any goroutine.
+// Clock is the time of the engine. It begins at the time of the system clock, but not
+// before a floor, and advances by the time that has elapsed, suspensions of the machine
+// included. A step of the system clock does not move it at once: it runs at most 1 %
+// faster or slower until both agree again. It never runs backwards. Any goroutine.
 type Clock struct {
-	// wall is Unix time, elapsed the time since some moment in the past; both
-	// in nanoseconds.
-	wall    func() int64
-	elapsed func() int64
-	// tell is told how far the clock is ahead of the wall; nil tells nobody. It must
-	// not block.
+	from TimeSource
+	// tell is called with how far the clock is ahead of the system clock; nil is no report.
+	// It must not block.
 	tell func(ahead time.Duration)
 
 	mu sync.Mutex
-	// The rest is guarded by mu.
+	// Under mu.
 	nowNs       int64
 	atElapsedNs int64
-	toldAtNs    int64 // of elapsed; 0 if the last difference was small
+	toldAtNs    int64 // of ElapsedNs; 0 if the last difference was small
 }
 
-// TimeSource is where a Clock takes its time from. The zero value is the
-// machine. Both functions count nanoseconds and may be called from any goroutine.
+// TimeSource is the source of the time of a Clock. The zero value is the machine. Both
+// functions count nanoseconds and may be called from any goroutine.
 type TimeSource struct {
-	// WallNs is Unix time, which somebody may step.
+	// WallNs is Unix time by the system clock, which can be set.
 	WallNs func() int64
-	// ElapsedNs is what has passed since some moment, suspensions included.
+	// ElapsedNs is the time since some moment in the past, suspensions included.
 	ElapsedNs func() int64
 }
 
@@ -63,21 +56,18 @@ func (s TimeSource) orMachine() TimeSource {
 
 func (s TimeSource) wallMs() int64 { return s.WallNs() / int64(time.Millisecond) }
 
-// NewClock starts a clock at the wall's time or at floorMs, Unix milliseconds,
-// whichever is later. The floor is the latest time that was ever stored.
+// NewClock starts a clock at the time of the system clock or at floorMs, Unix
+// milliseconds, whichever is later. The floor is the latest time in the data directory.
 func NewClock(floorMs int64, from TimeSource) *Clock {
 	from = from.orMachine()
 	floorNs := floorMs * int64(time.Millisecond)
-	return &Clock{
-		wall: from.WallNs, elapsed: from.ElapsedNs,
-		nowNs: max(from.WallNs(), floorNs), atElapsedNs: from.ElapsedNs(),
-	}
+	return &Clock{from: from, nowNs: max(from.WallNs(), floorNs), atElapsedNs: from.ElapsedNs()}
 }
 
 // NowMs is the engine's time in Unix milliseconds.
 func (c *Clock) NowMs() int64 {
 	c.mu.Lock()
-	ahead := c.goOn()
+	ahead := c.advance()
 	nowMs, mustTell := c.nowNs/int64(time.Millisecond), c.mustTell(ahead)
 	c.mu.Unlock()
 	if mustTell {
@@ -86,7 +76,7 @@ func (c *Clock) NowMs() int64 {
 	return nowMs
 }
 
-// mustTell reports whether it is time to tell of a difference.
+// mustTell reports whether a difference must be reported now. c.mu is held.
 func (c *Clock) mustTell(ahead time.Duration) bool {
 	if ahead.Abs() < tellFrom {
 		c.toldAtNs = 0
@@ -99,10 +89,10 @@ func (c *Clock) mustTell(ahead time.Duration) bool {
 	return true
 }
 
-// goOn moves the clock by what has elapsed and returns how far it is ahead of the
-// wall then.
-func (c *Clock) goOn() (ahead time.Duration) {
-	elapsedNs, wallNs := c.elapsed(), c.wall()
+// advance moves the clock by the time that has elapsed and returns how far it is ahead of
+// the system clock then. c.mu is held.
+func (c *Clock) advance() (ahead time.Duration) {
+	elapsedNs, wallNs := c.from.ElapsedNs(), c.from.WallNs()
 	passed := max(elapsedNs-c.atElapsedNs, 0)
 	c.atElapsedNs += passed
 	c.nowNs += passed

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended is how long the machine has slept since the process started, as
-// far as it is known. Reading CLOCK_BOOTTIME is a system call, which cost a
-// tenth of the server's time when every message asked for it, so it is read
-// once in a while and Go's monotonic clock, which needs none, does the rest.
+// suspended is how long the machine was suspended since the process started. Reading
+// CLOCK_BOOTTIME is a system call, which took a tenth of the server's time when every
+// message did it. So it is read once a second; Go's monotonic clock, which needs no system
+// call, measures the time between.
 var suspended struct {
 	forNs    atomic.Int64
 	askAtNs  atomic.Int64
 	bootAtNs atomic.Int64 // CLOCK_BOOTTIME when the monotonic clock stood at 0
 }
 
-// suspendedEveryNs is how long a suspension may stay unnoticed after waking.
+// suspendedEveryNs is the longest time until a suspension is noticed.
 const suspendedEveryNs = int64(time.Second)
 
-// elapsedNs counts from the start of the process and, unlike Go's monotonic
-// clock, goes on while the machine is suspended: a lease ends in real time.
+// elapsedNs is the time since the start of the process. Unlike Go's monotonic clock it
+// includes suspensions of the machine, because a lease ends in real time.
 func elapsedNs() int64 {
 	awakeNs := int64(time.Since(processStart))
 	askAtNs := suspended.askAtNs.Load()
@@ -31,17 +31,17 @@ func elapsedNs() int64 {
 	return int64(time.Since(processStart)) + suspended.forNs.Load()
 }
 
-// noticeSuspension compares the two clocks. A difference below a millisecond
-// is the time between two readings and no sleep.
+// noticeSuspension compares the two clocks. A difference below a millisecond is the time
+// between the two readings.
 func noticeSuspension() {
 	bootNs := boottimeNs()
 	awakeNs := int64(time.Since(processStart))
 	if suspended.bootAtNs.CompareAndSwap(0, bootNs-awakeNs) {
 		return
 	}
-	sleptNs := bootNs - awakeNs - suspended.bootAtNs.Load()
-	if sleptNs-suspended.forNs.Load() > int64(time.Millisecond) {
-		suspended.forNs.Store(sleptNs)
+	suspendedNs := bootNs - awakeNs - suspended.bootAtNs.Load()
+	if suspendedNs-suspended.forNs.Load() > int64(time.Millisecond) {
+		suspended.forNs.Store(suspendedNs)
 	}
 }
 

@@ -4,6 +4,6 @@ package server
 
 import "time"
 
-// elapsedNs counts from the start of the process. Whether it goes on during a
-// suspension is up to the system.
+// elapsedNs is the time since the start of the process. The system decides whether it
+// includes suspensions of the machine.
 func elapsedNs() int64 { return int64(time.Since(processStart)) }

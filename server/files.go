@@ -9,43 +9,42 @@ import (
 const (
 	// minFiles is the least limit of open files that a server starts with.
 	minFiles = 256
-	// ownFiles are for what is neither a connection nor a table of the store:
-	// streams, listener, the poller, the watch over the tokens; of the store the
-	// log and the one before it, the manifest and its markers, directories, the
-	// spare log, the ballast, and the outputs of flushes and compactions; a
-	// checkpoint, a page of metrics, and connections that are being refused.
+	// ownFiles are for everything but connections and tables of the store: the standard
+	// streams, the listener, the poller, the watch of the token file; in the store two logs
+	// and a spare one, the manifest and its markers, directories, the ballast, and the
+	// outputs of flushes and compactions; a checkpoint, a page of metrics, and connections
+	// that are being refused.
 	ownFiles = 64
-	// usualFiles are open when a server begins; what is more was inherited, and
-	// stays open.
+	// usualFiles are open when a server starts; further ones were inherited and stay open.
 	usualFiles = 16
-	// minTables is the least that Pebble keeps, and more than maxTables help
-	// nothing.
+	// minTables is the least number that Pebble keeps open; more than maxTables do not make
+	// it faster.
 	minTables = 64
 	maxTables = 4096
-	// anyFiles stands for a limit that nobody knows or that is none.
+	// anyFiles is the limit of a system that has none or does not tell it.
 	anyFiles = 1 << 22
-	// Sessions leave one connection of so many, and so many at the least, to
-	// requests over HTTP.
+	// One connection of httpPart, and at least minHTTP, are for requests over HTTP and not for
+	// sessions.
 	httpPart = 8
 	minHTTP  = 16
-	// Sockets without a hello may take one connection of so many.
+	// Sockets without a hello may take one connection of greetingPart.
 	greetingPart = 4
 )
 
-// files is how the limit of open files is shared.
+// files is how the limit of open files is divided.
 type files struct {
 	limit int
-	// inherited are those that were open before the server began.
+	// inherited is how many were open before the server started.
 	inherited int
-	// tables is how many files of tables the store keeps open. Reads and
-	// compactions may hold as many again that the store would have closed.
+	// tables is how many table files the store keeps open. Reads and compactions can keep as
+	// many again open for longer than the store wants.
 	tables int
-	// connections are those of all clients, and sessions the most of them that may
-	// be sessions.
+	// connections bounds the connections of all clients, sessions those of them that are
+	// sessions.
 	connections, sessions int
 }
 
-// shareFiles divides a limit. It is no good below minFiles.
+// shareFiles divides a limit, which must be at least minFiles.
 func shareFiles(limit, inherited int) files {
 	f := files{limit: limit, inherited: inherited}
 	left := limit - inherited - ownFiles
@@ -55,7 +54,7 @@ func shareFiles(limit, inherited int) files {
 	return f
 }
 
-// planFiles counts what the server may need against the limit of the system.
+// planFiles divides the limit of the system, or refuses one that is too low.
 func planFiles(limit, open int) (files, error) {
 	f := shareFiles(limit, max(0, open-usualFiles))
 	if least := minFiles + f.inherited; limit < least {
@@ -65,13 +64,12 @@ func planFiles(limit, open int) (files, error) {
 	return f, nil
 }
 
-// needed is the least limit with which so many sessions may be open.
+// needed is the least limit that allows so many sessions.
 func (f files) needed(sessions int) int {
 	return sort.Search(anyFiles, func(limit int) bool { return shareFiles(limit, f.inherited).sessions >= sessions })
 }
 
-// openFiles counts what is open now; what the system does not tell is taken as
-// usual.
+// openFiles is how many files are open now; usualFiles if the system does not tell it.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -80,8 +78,8 @@ func openFiles() int {
 	return len(entries)
 }
 
-// planFiles decides how many files and connections the server has open at most,
-// and says so if that is less than the settings ask for.
+// planFiles divides the limit of open files, and logs if it allows fewer sessions than the
+// settings.
 func (s *Server) planFiles() error {
 	plan, err := planFiles(raiseFileLimit(), openFiles())
 	if err != nil {

@@ -4,9 +4,9 @@ package server
 
 import "syscall"
 
-// raiseFileLimit raises the limit of open files as far as the system lets it, and
-// returns it. Go leaves one to see whether somebody else changes the limit; the
-// server starts no program to which that would matter.
+// raiseFileLimit raises the soft limit of open files to the hard limit and returns it. Go
+// does so as well, but leaves one out to notice when a program changes the limit for its
+// children; the server has no children.
 func raiseFileLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

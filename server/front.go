@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// front is the handler that the listener knows: first the one of a server that
-// is starting, then the API. Any goroutine.
-type front struct{ behind atomic.Pointer[http.Handler] }
+// front is the handler of the HTTP server: first the handler of a server that is starting,
+// then the API. Any goroutine.
+type front struct{ current atomic.Pointer[http.Handler] }
 
 func newFront(first http.Handler) *front {
 	f := &front{}
-	f.become(first)
+	f.set(first)
 	return f
 }
 
-// become puts another handler behind the front, for requests from now on.
-func (f *front) become(h http.Handler) { f.behind.Store(&h) }
+// set makes another handler serve the requests from now on.
+func (f *front) set(h http.Handler) { f.current.Store(&h) }
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if g, ok := r.Context().Value(guestKey{}).(*guest); ok {
-		g.work()
+	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+		c.put(nil)
 	}
-	(*f.behind.Load()).ServeHTTP(w, r)
+	(*f.current.Load()).ServeHTTP(w, r)
 }

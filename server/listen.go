@@ -12,16 +12,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Timeouts and sizes of the listener. There is no read or write timeout for a
-// whole request here: both would end sessions; httpapi sets its own for each
-// request.
+// Timeouts and sizes of the HTTP server. It has no read or write timeout for a whole
+// request: both would end sessions. httpapi sets timeouts for each request.
 const (
 	readHeaderFor  = 5 * time.Second
 	idleFor        = 120 * time.Second
 	maxHeaderBytes = 16 << 10
 )
 
-// listen takes the address, or says in one sentence why not and what to do.
+// listen listens on the address. The error is one sentence with the reason and the remedy.
 func listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	var name *net.DNSError
@@ -43,8 +42,8 @@ func listen(addr string) (net.Listener, error) {
 	return nil, fmt.Errorf("listen on %s: %w", addr, err)
 }
 
-// newHTTPServer speaks HTTP/1.1 only: sessions need it, and HTTP/2 has been
-// the way into net/http for most of its faults.
+// newHTTPServer speaks HTTP/1.1 only: sessions need it, and most security faults of
+// net/http were in HTTP/2.
 func newHTTPServer(handler http.Handler, open *conns, log zerolog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -54,18 +53,18 @@ func newHTTPServer(handler http.Handler, open *conns, log zerolog.Logger) *http.
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         &protocols,
-		ConnContext:       recognise,
+		ConnContext:       withConn,
 		ConnState: func(conn net.Conn, state http.ConnState) {
-			open.note(conn, state)
-			noteState(conn, state)
+			open.setState(conn, state)
+			putIdle(conn, state)
 		},
 		ErrorLog: stdlog.New(warnings{log}, "", 0),
-		// "OPTIONS *" goes the way of every other path that is not there.
+		// "OPTIONS *" is answered like every other unknown path.
 		DisableGeneralOptionsHandler: true,
 	}
 }
 
-// warnings writes what net/http has to say into the log of the server.
+// warnings writes the log lines of net/http into the log of the server.
 type warnings struct{ log zerolog.Logger }
 
 // Write implements io.Writer.

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// besideMemory is what the system counts on top of the memory of the settings.
+	// besideMemory is what the system counts in addition to the setting memory: the program
+	// itself and its stacks.
 	besideMemory = 64 << 20
-	// blockedThreads may wait for the disk at once, besides those that run.
+	// blockedThreads bounds the threads that wait for the disk at the same time.
 	blockedThreads = 64
 )
 
-// sayLowLimits writes a line for each limit of the system that may end the process:
-// what goes beyond them cannot be refused by a program written in Go. Its runtime
-// ends the process where it can make no thread, and the system where the memory of
-// the control group is used up.
-func (s *Server) sayLowLimits() {
+// warnOfLowLimits logs each limit of the system that can end the process. A Go program
+// cannot refuse work at these limits: the runtime ends the process when it cannot make a
+// thread, and the system ends it when the memory of the control group is used up.
+func (s *Server) warnOfLowLimits() {
 	threads := cgroupLimit(os.DirFS("/"), "pids.max")
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) == nil && limit.Cur < uint64(threads) {
@@ -39,13 +39,13 @@ func (s *Server) sayLowLimits() {
 	}
 }
 
-// cgroupLimit is the lowest limit of that name in the control groups (version 2) of
-// this process, as far as they are shown to it. None is the largest number.
+// cgroupLimit is the lowest limit of that name in the visible control groups (version 2) of
+// this process; math.MaxInt64 without one.
 func cgroupLimit(root fs.FS, file string) int64 {
 	lowest := int64(math.MaxInt64)
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
-		return lowest // without /proc there is nothing to ask
+		return lowest // this system has no /proc
 	}
 	for line := range strings.Lines(string(groups)) {
 		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")

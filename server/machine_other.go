@@ -2,5 +2,5 @@
 
 package server
 
-// sayLowLimits knows no limits of this system.
-func (s *Server) sayLowLimits() {}
+// warnOfLowLimits does nothing, because the limits of this system are not known.
+func (s *Server) warnOfLowLimits() {}

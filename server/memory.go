@@ -6,27 +6,26 @@ import (
 )
 
 const (
-	// partOfMemory is what each of memtables, block cache, mailboxes and outboxes gets:
-	// one of so many parts. The rest is for what has no size of its own.
+	// partOfMemory divides the memory: memtables, block cache, mailboxes and outboxes get one
+	// part each. The rest is for everything without a bound of its own.
 	partOfMemory = 8
 	memTables    = 4
-	// A memtable must hold a few batches, and a larger one only lengthens the
-	// restart.
+	// A memtable must hold a few batches; a memtable above the upper bound makes the restart
+	// longer and nothing faster.
 	minMemTableBytes = 4 << 20
 	maxMemTableBytes = 64 << 20
-	// minMailboxBytes lets a request at its limit in while the quarter that is
-	// kept for answers stays free.
+	// minMailboxBytes fits the largest request into three quarters of a mailbox; one quarter
+	// is kept for answers.
 	minMailboxBytes = 12 << 20
-	// mailboxMessageBytes is the share of a mailbox for each of its places.
+	// mailboxMessageBytes divides the bytes of a mailbox by its messages.
 	mailboxMessageBytes = 1 << 10
 )
 
-// memory is how a budget is spent. The zero value leaves everything at the
-// defaults of the packages.
+// memory is how the memory is divided. In the zero value every package uses its default.
 type memory struct {
 	memTableBytes, cacheBytes int
 	mailboxesBytes            int64
-	// outboxesBytes is for what sessions hold of tasks that clients do not take.
+	// outboxesBytes is for payloads that sessions hold until their clients take them.
 	outboxesBytes int64
 }
 
@@ -43,7 +42,7 @@ func splitMemory(budgetBytes int64) memory {
 	}
 }
 
-// mailbox is the bound of one shard's mailbox.
+// mailbox is the bound of the mailbox of one shard.
 func (m memory) mailbox(shards int) mailbox.Limits {
 	if m.mailboxesBytes == 0 {
 		return mailbox.Limits{}

@@ -2,15 +2,15 @@ package server
 
 import "codeq/internal/meter"
 
-// writeMetrics adds the figures of the listener to a page. Those of descriptors
-// stand among those of the process: process_open_fds and process_max_fds.
+// writeMetrics adds the figures of the listener to a page. The figures of descriptors are
+// process_open_fds and process_max_fds.
 func (s *Server) writeMetrics(p *meter.Page) {
-	p.One("codeq_connections", meter.Gauge, "Connections that are open, sessions included.", float64(s.door.count()))
-	p.One("codeq_connections_limit", meter.Gauge, "Connections that the limit of open files leaves room for.", float64(s.door.most))
+	p.One("codeq_connections", meter.Gauge, "Connections that are open, sessions included.", float64(s.listener.count()))
+	p.One("codeq_connections_limit", meter.Gauge, "Connections that the limit of open files leaves room for.", float64(s.listener.limit))
 	p.One("codeq_connections_refused_total", meter.Total, "Connections that were refused because as many were open as may be.",
-		float64(s.door.refused.Load()))
+		float64(s.listener.refused.Load()))
 	p.One("codeq_connections_displaced_total", meter.Total, "Connections without a request that were closed because another wanted in.",
-		float64(s.door.displaced.Load()))
+		float64(s.listener.displaced.Load()))
 	if s.o.LogLost != nil {
 		p.One("codeq_log_lines_lost_total", meter.Total, "Lines of the log and of standard output that nobody took.", float64(s.o.LogLost()))
 	}

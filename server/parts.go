@@ -9,8 +9,8 @@ import (
 	"codeq/store"
 )
 
-// What each part of the server is told of its options. A field that stays zero here
-// has a reason in parts_test.go.
+// The functions below make the options of each part of the server. For each field that
+// stays zero parts_test.go has a reason.
 
 func guardOptions(o *Options) *httpapi.GuardOptions {
 	return &httpapi.GuardOptions{

@@ -19,63 +19,60 @@ import (
 	"codeq/store"
 )
 
-// Durability is what an answer can be trusted to survive: everything is
-// synced before it is told.
+// Durability is the durability of every answer: what it says is synced before it is sent.
 const Durability = "fsync"
 
-// Options say what to serve and where. DataDir and Listen are required.
+// Options are the options of a server. DataDir and Listen are required.
 type Options struct {
-	// DataDir is made when it is not there.
+	// DataDir is made if it does not exist.
 	DataDir string
-	// Listen is host:port; port 0 takes any free one, which Addr tells.
+	// Listen is host:port; port 0 is any free one, which Addr returns.
 	Listen string
-	// Shards is the number a new data directory gets; 0 means the default,
-	// or whatever a directory that is there has.
+	// Shards is the number of shards of a new data directory; 0 is the default, or the number
+	// of an existing directory.
 	Shards int
-	// Tokens says who may in. Without them everybody may, and only on
-	// loopback addresses unless InsecureNoAuth is set.
+	// Tokens authenticates clients. With nil every client is admitted, on loopback addresses
+	// only unless InsecureNoAuth is set.
 	Tokens         *auth.Tokens
 	InsecureNoAuth bool
-	// PublicHosts are names by which the server may be asked for, besides
-	// localhost and that of Listen; AllowOrigins are origins of pages on other
-	// servers that may ask. See httpapi.Guard.
+	// PublicHosts are names of the server in Host, besides localhost and the name in Listen;
+	// AllowOrigins are origins of pages on other servers that may send requests. See
+	// httpapi.Guard.
 	PublicHosts, AllowOrigins []string
-	// RequireLeaseToken refuses calls over HTTP about a delivery without its
-	// token.
+	// RequireLeaseToken refuses calls over HTTP about a delivery without its lease token.
 	RequireLeaseToken bool
 	// MaxSessions is how many sessions may be open at once; 0 is any number.
 	MaxSessions int
 	// PingSeconds is the time between two pings of a session; 0 is 20.
 	PingSeconds int
-	// RetentionFor and DLQRetentionFor are how long ended tasks and dead letters
-	// stay where their queue does not say; 0 is for ever.
+	// RetentionFor and DLQRetentionFor are how long ended tasks and dead letters stay in
+	// queues without a retention of their own; 0 is for ever.
 	RetentionFor    time.Duration
 	DLQRetentionFor time.Duration
-	// MemoryBytes sizes memtables, block cache and mailboxes; 0 leaves them at
-	// their defaults.
+	// MemoryBytes sizes memtables, block cache, mailboxes and outboxes; 0 is the defaults of
+	// the packages.
 	MemoryBytes int64
 	Log         zerolog.Logger
-	// LogLost is how many lines of the log were lost; nil is none.
+	// LogLost returns how many lines of the log were lost; nil is none.
 	LogLost func() int64
 	Version string
-	// Settings is what GET /v1/codeq/admin/config answers, JSON with all settings and
-	// where they come from; nil is a list of none.
+	// Settings is the answer of GET /v1/codeq/admin/config: JSON with all settings and their
+	// origins; nil is an empty list.
 	Settings []byte
-	// FS is the file system of DataDir; nil means the real one.
+	// FS is the file system of DataDir; nil is that of the machine.
 	FS vfs.FS
-	// Time is where the server's clock takes its time from; the zero value is
-	// the machine.
+	// Time is the source of the server's clock; the zero value is the machine.
 	Time TimeSource
 }
 
 // Server is a running codeq. Its methods may be called from any goroutine.
 type Server struct {
-	o     Options
-	files files
-	door  *door
-	http  *http.Server
-	conns *conns
-	front *front
+	o        Options
+	files    files
+	listener *limitListener
+	http     *http.Server
+	conns    *conns
+	front    *front
 	// served is closed when the listener's goroutine has ended; serveErr is
 	// set before that.
 	served   chan struct{}
@@ -88,17 +85,16 @@ type Server struct {
 	guard    *httpapi.Guard
 	unwatch  func() // stops watching the tokens
 
-	sparingLog zerolog.Logger // for what strangers can make much of
+	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
 
 	draining chan struct{}
 	stop     sync.Once
 	stopErr  error
 }
 
-// Open takes the port, recovers the store and starts everything. When it
-// returns the server takes work. An error is a sentence for whoever starts it,
-// and leaves nothing running. A refusal of the store is a *store.RefusedError
-// in the chain.
+// Open takes the port, recovers the store and starts everything. When it returns, the
+// server takes work. The error is a sentence for the person who starts the server, and
+// nothing runs after it. A refusal of the store is a *store.RefusedError in its chain.
 func Open(o Options) (*Server, error) {
 	s, err := takePort(o)
 	if err != nil {
@@ -107,14 +103,14 @@ func Open(o Options) (*Server, error) {
 	if err := s.recoverWork(); err != nil {
 		return nil, errors.Join(err, s.leavePort())
 	}
-	s.front.become(s.newAPI())
+	s.front.set(httpapi.New(s.apiOptions()))
 	if err := s.watchTokens(); err != nil {
 		return nil, errors.Join(err, s.Shutdown(context.Background()))
 	}
 	return s, nil
 }
 
-// takePort listens and answers that the server is starting.
+// takePort listens and answers requests with the refusal of a server that is starting.
 func takePort(o Options) (*Server, error) {
 	who, err := authenticator(&o)
 	if err != nil {
@@ -134,17 +130,17 @@ func takePort(o Options) (*Server, error) {
 		draining: make(chan struct{}),
 		unwatch:  func() {},
 
-		sparingLog: sparing(o.Log),
+		refusedLog: atMost(o.Log, refusedAtOnce, time.Second),
 	}
 	if err := s.planFiles(); err != nil {
 		return nil, err
 	}
-	listener, err := listen(o.Listen)
+	port, err := listen(o.Listen)
 	if err != nil {
 		return nil, err
 	}
-	s.sayLowLimits()
-	s.door = newDoor(listener, s.files.connections, o.Log)
+	s.warnOfLowLimits()
+	s.listener = newLimitListener(port, s.files.connections, o.Log)
 	s.http = newHTTPServer(s.front, s.conns, o.Log)
 	go s.accept()
 	return s, nil
@@ -153,7 +149,7 @@ func takePort(o Options) (*Server, error) {
 // accept is the goroutine of the listener.
 func (s *Server) accept() {
 	defer close(s.served)
-	if err := s.http.Serve(s.door); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		s.serveErr = fmt.Errorf("accept connections on %s: %w", s.Addr(), err)
 	}
 }
@@ -176,7 +172,7 @@ func (s *Server) recoverWork() error {
 	return nil
 }
 
-// clockDiffers writes down that times of day are not what they seem to clients.
+// clockDiffers logs that the engine's clock differs from the clocks of clients.
 func (s *Server) clockDiffers(ahead time.Duration) {
 	line, why := s.o.Log.Warn(), "the system clock was set back, or an earlier run of this server had one that was ahead: "+
 		"what is due at a time of day comes so much early, and what ended is removed so much early"
@@ -187,14 +183,12 @@ func (s *Server) clockDiffers(ahead time.Duration) {
 		"; 1 % of the time that passes is worked off, delays and leases are not touched")
 }
 
-// fatal ends the process: what is in memory is ahead of what is on disk, and
-// nothing of that was told to anybody. The restart is the recovery.
+// fatal ends the process. Memory is ahead of the disk then, and no answer was sent about
+// the difference; the next start recovers what is on disk.
 func (s *Server) fatal(cause error) {
 	s.o.Log.WithLevel(zerolog.FatalLevel).Err(cause).Msg("the server cannot go on, the process ends")
 	os.Exit(1)
 }
-
-func (s *Server) newAPI() http.Handler { return httpapi.New(s.apiOptions()) }
 
 func (s *Server) ready() bool {
 	select {
@@ -205,8 +199,8 @@ func (s *Server) ready() bool {
 	}
 }
 
-// Addr is the address that is listened on, with the port that was taken.
-func (s *Server) Addr() string { return s.door.Addr().String() }
+// Addr is the address of the listener, with the port that was taken.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Shards is the number of shards of the data directory.
 func (s *Server) Shards() int { return s.engine.Shards() }
@@ -217,17 +211,17 @@ func (s *Server) Created() bool { return s.store.Created() }
 // Sessions is the number of sessions that are open now.
 func (s *Server) Sessions() int { return s.sessions.Count() }
 
-// Serve returns when the server takes no more connections: nil after Shutdown,
-// the reason otherwise, and then Shutdown is still to be called.
+// Serve returns when the server accepts no more connections: nil after Shutdown. After an
+// error the caller must still call Shutdown.
 func (s *Server) Serve() error {
 	<-s.served
 	return s.serveErr
 }
 
-// Shutdown stops everything in order and returns when it has ended. Until ctx
-// ends, requests that are under way are finished and sessions may drain; after
-// that their connections are cut. What was accepted is on disk either way. A
-// second call waits for the first and returns the same.
+// Shutdown stops everything in order and returns when it has ended. Until ctx ends,
+// requests under way may finish and sessions may drain; after that their connections are
+// closed. What the server has accepted is on disk either way. A second call waits for the
+// first one and returns the same error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop.Do(func() { s.stopErr = s.shutdown(ctx) })
 	return s.stopErr
@@ -245,20 +239,20 @@ func (s *Server) shutdown(ctx context.Context) error {
 		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
 	}
 	<-s.served
-	// Requests that still wait for a shard are answered by the stop of it.
+	// Stopping the engine answers the requests that still wait for a shard.
 	engineErr := s.engine.Stop()
 	s.conns.wait()
-	s.door.told.Wait()
+	s.listener.answered.Wait()
 	s.store.StopSyncer()
 	return errors.Join(sessionsErr, requestsErr, engineErr, s.store.Close())
 }
 
-// leavePort ends a server that never got ready.
+// leavePort stops a server that never got ready.
 func (s *Server) leavePort() error {
 	err := s.http.Close()
 	<-s.served
 	s.conns.wait()
-	s.door.told.Wait()
+	s.listener.answered.Wait()
 	if err != nil {
 		return fmt.Errorf("close listener: %w", err)
 	}

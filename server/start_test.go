@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/auth"
+	"codeq/httpapi"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -160,7 +161,7 @@ func TestServerThatRecoversIsAliveAndNotReady(t *testing.T) {
 	if err := s.recoverWork(); err != nil {
 		t.Fatal(err)
 	}
-	s.front.become(s.newAPI())
+	s.front.set(httpapi.New(s.apiOptions()))
 	t.Cleanup(x.close)
 	if a := x.ask("GET", "/readyz", ""); a.status != http.StatusOK {
 		t.Errorf("readyz: %d %s", a.status, a.body)

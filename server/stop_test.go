@@ -15,6 +15,8 @@ import (
 
 	"codeq/session"
 	"codeq/wire"
+
+	"codeq/httpapi"
 )
 
 func TestShutdownAnswersEverybodyAndEnds(t *testing.T) {
@@ -23,8 +25,8 @@ func TestShutdownAnswersEverybodyAndEnds(t *testing.T) {
 	k := x.dial()
 	waited := make(chan answer)
 	begun := make(chan struct{})
-	api := x.server.newAPI()
-	x.server.front.become(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := httpapi.New(x.server.apiOptions())
+	x.server.front.set(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(begun)
 		api.ServeHTTP(w, r)
 	}))
@@ -83,7 +85,7 @@ func TestShutdownClosesTheStoreBehindTheLastRequest(t *testing.T) {
 	x := openSite(t, t.TempDir())
 	begun, shut := make(chan struct{}), make(chan struct{})
 	early := make(chan bool, 1)
-	x.server.front.become(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	x.server.front.set(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)
 		<-r.Context().Done() // the connection is cut
 		select {
@@ -203,12 +205,12 @@ func TestConnectionThatComesDuringAShutdownIsClosed(t *testing.T) {
 	open.closeUnused()
 	near, far := net.Pipe()
 	defer near.Close()
-	open.note(far, http.StateNew)
+	open.setState(far, http.StateNew)
 	if err := far.SetDeadline(time.Time{}); err != io.ErrClosedPipe {
 		t.Errorf("it is not closed: %v", err)
 		_ = far.Close()
 	}
-	open.note(far, http.StateClosed)
+	open.setState(far, http.StateClosed)
 	open.wait()
 }
 

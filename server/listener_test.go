@@ -15,20 +15,20 @@ import (
 // has been idle for longest is closed for another.
 func TestN14TheOldestIdleConnectionMakesPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(nil, 2, zerolog.Nop())
-		first, second := d.enter(&net.TCPConn{}), d.enter(&net.TCPConn{})
-		first.rest()
+		d := newLimitListener(nil, 2, zerolog.Nop())
+		first, second := d.admit(&net.TCPConn{}), d.admit(&net.TCPConn{})
+		first.put(d.idle)
 		time.Sleep(time.Millisecond)
-		second.rest()
-		if d.enter(&net.TCPConn{}) != nil {
+		second.put(d.idle)
+		if d.admit(&net.TCPConn{}) != nil {
 			t.Error("a connection lost its place that was used a moment ago")
 		}
-		time.Sleep(spareFor)
-		if d.enter(&net.TCPConn{}) == nil {
+		time.Sleep(idleAtLeast)
+		if d.admit(&net.TCPConn{}) == nil {
 			t.Error("no place was made")
 		}
-		if first.in != nil || second.in != d.idle || d.count() != 2 {
-			t.Errorf("the first is in %v, the second in %v, and %d are open", first.in, second.in, d.count())
+		if first.list != nil || second.list != d.idle || d.count() != 2 {
+			t.Errorf("the first is in %v, the second in %v, and %d are open", first.list, second.list, d.count())
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestN14ARefusedClientThatStaysIsLetGo(t *testing.T) {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		tellRefusal(conn)
+		writeRefusal(conn)
 	}()
 	select {
 	case <-told:
@@ -72,7 +72,7 @@ func TestN14EveryoneWhoIsRefusedInTurnIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d := newDoor(nil, 0, zerolog.Nop())
+	d := newLimitListener(nil, 0, zerolog.Nop())
 	const clients = 2*refusals + 8
 	for n := range clients {
 		client, err := net.Dial("tcp", l.Addr().String())
@@ -93,21 +93,21 @@ func TestN14EveryoneWhoIsRefusedInTurnIsTold(t *testing.T) {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
-		d.told.Wait()
+		d.answered.Wait()
 	}
 	if refused := d.refused.Load(); refused != clients {
 		t.Errorf("%d are counted, want %d", refused, clients)
 	}
 }
 
-// One place more than for those who are told is none: the next one is closed without a
-// word, counted, and the log has one line for all of them until saidEvery is over.
+// One connection more than may get the answer of a refusal is closed without one and
+// counted, and the log has one line for all refusals until refusalsLogEvery is over.
 func TestN14WhoIsOneTooManyToBeToldIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &strings.Builder{}
-		d := newDoor(nil, 0, zerolog.New(log))
+		d := newLimitListener(nil, 0, zerolog.New(log))
 		for range refusals {
-			d.telling <- struct{}{}
+			d.refusing <- struct{}{}
 		}
 		refuse := func() {
 			near, far := net.Pipe()
@@ -117,7 +117,7 @@ func TestN14WhoIsOneTooManyToBeToldIsClosed(t *testing.T) {
 			}
 		}
 		refuse()
-		time.Sleep(saidEvery - time.Nanosecond)
+		time.Sleep(refusalsLogEvery - time.Nanosecond)
 		refuse()
 		if lines := strings.Count(log.String(), "\n"); lines != 1 || d.refused.Load() != 2 {
 			t.Errorf("%d lines of %d refusals, want 1 of 2", lines, d.refused.Load())
