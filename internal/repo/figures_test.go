@@ -42,7 +42,7 @@ var publicPackages = []string{"client"}
 
 // unusedAlready are names that nobody outside used when the rule was made. The
 // list only gets shorter.
-var unusedAlready = strings.Fields("config.AppendMarkdown config.MailboxFloorBytes server.NewClock session.FeatureCancel " +
+var unusedAlready = strings.Fields("server.NewClock session.FeatureCancel " +
 	"session.Denied session.Standing session.Violation session.ServerDrains session.ServerCloses shardactor.DefaultIndex " +
 	"shardactor.NewShard store.ErrClosed store.ErrReadOnly store.MaxHistory wire.ParseDeadCause wire.AllDeadCauses " +
 	"wire.ErrEncoding wire.ErrLineEnds")
