@@ -72,7 +72,7 @@ const description = "A durable task queue: post tasks, have any program work on 
 
 // parser builds what reads a command line into c. exit is called when help was shown.
 // Only the commands that args names are built, because all of them take most of the time
-// of a short command; all are built for help and where args names none.
+// of a short command; all are built where args names none.
 func (c *cli) parser(a *app, args []string, exit func(int)) *kong.Kong {
 	options := append(readValues(),
 		kong.Name("codeq"),
@@ -84,14 +84,15 @@ func (c *cli) parser(a *app, args []string, exit func(int)) *kong.Kong {
 		kong.Help(showHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 	)
-	others := othersThan(args)
-	if others == "" {
+	helps := args == nil || slices.ContainsFunc(args, asksForHelp)
+	if helps {
 		options = append(options, kong.ValueFormatter(settingHelp(&c.Serve.Serve)))
-	} else {
+	}
+	if others := othersThan(args, helps); others != "" {
 		options = append(options, kong.IgnoreFields(others))
 	}
 	parser, err := kong.New(c, options...)
-	if err == nil && others == "" {
+	if err == nil && helps {
 		err = cmp.Or(kong.Visit(parser.Model, namePlaceholders), explain(parser.Model))
 	}
 	if err != nil {
@@ -101,24 +102,40 @@ func (c *cli) parser(a *app, args []string, exit func(int)) *kong.Kong {
 }
 
 // othersThan is a pattern of the fields of cli whose commands args does not name, empty
-// if every command is needed.
-func othersThan(args []string) string {
+// if every command is needed. The page of a noun names its short words, and a short word
+// has the page of its verb.
+func othersThan(args []string, helps bool) string {
 	var others []string
-	all := true
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
-		if _, isCommand := field.Tag.Lookup("cmd"); !isCommand {
-			continue
+	needed := map[string]bool{}
+	fields := reflect.VisibleFields(reflect.TypeFor[cli]())
+	for i := range fields {
+		if word, noun := wordsOf(&fields[i], helps); slices.Contains(args, word) {
+			needed[noun] = true
 		}
-		if slices.Contains(args, cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))) {
-			all = false
-			continue
-		}
-		others = append(others, field.Name)
 	}
-	if all || slices.ContainsFunc(args, asksForHelp) {
+	for i := range fields {
+		if word, noun := wordsOf(&fields[i], helps); word != "" && !needed[noun] {
+			others = append(others, fields[i].Name)
+		}
+	}
+	if len(needed) == 0 || len(others) == 0 {
 		return ""
 	}
 	return `^cli\.(` + strings.Join(others, "|") + ")$"
+}
+
+// wordsOf are the word of a command, empty for another field, and that of what is built
+// together with it.
+func wordsOf(field *reflect.StructField, helps bool) (word, noun string) {
+	if _, isCommand := field.Tag.Lookup("cmd"); !isCommand {
+		return "", ""
+	}
+	word = cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))
+	noun, _, _ = strings.Cut(field.Tag.Get("for"), " ")
+	if noun == "" || !helps {
+		noun = word
+	}
+	return word, noun
 }
 
 // asksForHelp reports --help and -h, also among other flags of one letter.

@@ -340,12 +340,13 @@ a-longer-name  0      0        0            0     yes     -
 	}
 }
 
-// A word that is the name of a command, anywhere in the line, has that command built; a
-// line without one, and one that asks for help, has all of them built.
+// A word that is the name of a command, anywhere in the line, has that command built; one
+// that asks for help has what is on the same page built, and one without a command all.
 func TestOnlyTheCommandsThatAreNamedAreBuilt(t *testing.T) {
 	for line, want := range map[string][]string{
 		"--url http://a task list": {"task"}, "enqueue task 1": {"enqueue", "task"}, "token new --name a": {"token"}, "tasks mail": {"tasks"},
-		"": nil, "nonsense": nil, "task --help": nil, "task -qh": nil, "task --help=true": nil,
+		"queue set --help": {"queue", "queues", "pause", "resume"}, "sessions -qh": {"session", "sessions"}, "work --help=true": {"work"},
+		"": nil, "nonsense": nil, "--help": nil,
 	} {
 		var c cli
 		var built []string

@@ -94,6 +94,7 @@ func TestN04StoppedProgramThatGoesOnIsLeftAlone(t *testing.T) {
 // A signal that goes to the worker and its program alike is no failure of the
 // task, whoever of them gets it first.
 func TestN01DeathByAStopSignalWaitsForTheWorkersOwn(t *testing.T) {
+	h := newHouse(t)
 	for name, c := range map[string]struct {
 		program string
 		args    []string
@@ -120,7 +121,7 @@ func TestN01DeathByAStopSignalWaitsForTheWorkersOwn(t *testing.T) {
 				if when == "meanwhile" {
 					p.verdictFor = time.Hour
 				}
-				if got := underWorker(t, p, when); !strings.HasPrefix(got, want) {
+				if got := underWorker(t, h, p, when); !strings.HasPrefix(got, want) {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			})
@@ -130,10 +131,10 @@ func TestN01DeathByAStopSignalWaitsForTheWorkersOwn(t *testing.T) {
 
 // underWorker runs a program in the handler of a worker that is told to drain
 // before the program is started, when it has ended, or not.
-func underWorker(t *testing.T, p *program, when string) string {
+func underWorker(t *testing.T, h *house, p *program, when string) string {
 	t.Helper()
-	h := newHouse(t)
-	h.fine("enqueue", "hash", "1")
+	queue := strings.ReplaceAll(filepath.Base(t.Name()), "#", "_")
+	h.fine("enqueue", queue, "1")
 	c, err := client.New(h.url)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func underWorker(t *testing.T, p *program, when string) string {
 	done := make(chan string, 1)
 	var worker *client.Worker
 	worker, err = c.NewWorker(client.WorkerOptions{
-		Commands: []string{"hash"}, Handler: func(ctx context.Context, d client.Delivery) client.Outcome {
+		Commands: []string{queue}, Handler: func(ctx context.Context, d client.Delivery) client.Outcome {
 			if when == "before" {
 				worker.Drain()
 			}

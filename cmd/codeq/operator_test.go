@@ -16,8 +16,8 @@ import (
 const (
 	// crowdTasks wait for their time beside the one that is stuck, deadTasks are
 	// dead letters.
-	crowdTasks = 4000
-	deadTasks  = 1000
+	crowdTasks = 1500
+	deadTasks  = 300
 )
 
 // momentPattern is how times are printed.
@@ -104,8 +104,8 @@ func TestOperatorNeedsOneCommandForEachThing(t *testing.T) {
 
 	d.names = []string{id, "THE-TASK", dir, "DIR"}
 	d.says(`COMMAND    READY  DELAYED  IN PROGRESS  DEAD  PAUSED  OLDEST READY
-invoice    0      4001     0            0     no      -
-thumbnail  0      0        0            1000  no      -
+invoice    0      1501     0            0     no      -
+thumbnail  0      0        0            300   no      -
 `, "queues")
 	d.says(`TASK                                  STATUS   PRIORITY  FAILED  DELIVERIES  WORKER  DUE                       UPDATED                   ERROR
 THE-TASK  PENDING  0         1 of 5  1           -       SOME TIME  SOME TIME  the ledger does not answer
@@ -126,7 +126,7 @@ payload     {"customer":4711}
 delivery 1  nack, SOME TIME for SO LONG, worker box-7: the ledger does not answer
 `
 	d.says(sheet, "task", id)
-	d.says("codeq: 1000 dead letters of thumbnail are ready again, 0 are left\n", "dlq", "replay", "thumbnail")
+	d.says("codeq: 300 dead letters of thumbnail are ready again, 0 are left\n", "dlq", "replay", "thumbnail")
 	copied := filepath.Join(dir, "copy")
 	if code, out, errs := command(t, d.url, "backup", copied); code != exitFine {
 		t.Fatalf("backup: exit code %d, %q, errors %q", code, out, errs)
@@ -140,5 +140,5 @@ delivery 1  nack, SOME TIME for SO LONG, worker box-7: the ledger does not answe
 	d.url = again.URL
 	d.says(sheet, "task", id)
 	_, out, _ := command(t, d.url, "queues")
-	has(t, out, "thumbnail  1000   0        0            0     no ")
+	has(t, out, "thumbnail  300    0        0            0     no ")
 }

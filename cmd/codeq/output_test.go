@@ -11,17 +11,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"codeq/auth"
 	"codeq/client"
 )
 
-// sinks are the standard outputs that take nothing, and what the system says.
-var sinks = map[string]struct {
+// sink is a standard output that takes nothing, and what the system says.
+type sink struct {
 	open func(t *testing.T) *os.File
 	says string
-}{
+}
+
+var sinks = map[string]*sink{
 	"a full disk": {func(t *testing.T) *os.File {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
@@ -55,6 +55,16 @@ func toSink(t *testing.T, sink *os.File, url string, args ...string) (code int, 
 	return cmd.ProcessState.ExitCode(), said.String()
 }
 
+// toSinkHere is toSink without a process of its own.
+func toSinkHere(sink *os.File, url string, args ...string) (code int, errs string) {
+	tt := newTerminal("")
+	tt.app.out = sink
+	if len(args) > 0 {
+		args = toServer(url, args)
+	}
+	return run(args, tt.app), tt.err.String()
+}
+
 // outputHouse is a server with one of everything that a command can print.
 type outputHouse struct {
 	t   *testing.T
@@ -64,7 +74,7 @@ type outputHouse struct {
 // fine runs a command that must succeed.
 func (h *outputHouse) fine(args ...string) string {
 	h.t.Helper()
-	code, out, errs := command(h.t, h.url, args...)
+	code, out, errs := codeq("", toServer(h.url, args)...)
 	if code != exitFine {
 		h.t.Fatalf("%q: exit code %d, errors %q", args, code, errs)
 	}
@@ -154,7 +164,9 @@ func (h *outputHouse) stopped() string {
 }
 
 // An answer that does not reach standard output is said, and no command ends as
-// if it had been read.
+// if it had been read. Every command is tried in this process. One that shows help, one
+// that prints an answer and one that prints lines are tried in processes, too, because
+// the system ends a process that writes into a closed pipe unless main prevents that.
 func TestN02AnswerThatIsLostFailsEveryCommand(t *testing.T) {
 	for name, sink := range sinks {
 		t.Run(name, func(t *testing.T) {
@@ -172,43 +184,51 @@ func TestN02AnswerThatIsLostFailsEveryCommand(t *testing.T) {
 			defer session.Close()
 			out := sink.open(t)
 			defer func() { _ = out.Close() }() // nothing could be written to it
-			for what, args := range h.lines() {
-				code, errs := toSink(t, out, said.URL, args...)
-				if helps := what == "help" || what == "no words" || what == "exit codes"; helps && sink.says == "broken pipe" {
-					if code != exitFine || errs != "" {
-						t.Errorf("%s into a pipe that is closed: exit code %d, errors %q", what, code, errs)
-					}
-					continue
-				}
-				if code != exitFailed || !strings.Contains(errs, "standard output") || !strings.Contains(errs, sink.says) {
-					t.Errorf("%s %q: exit code %d, errors %q", what, args, code, errs)
+			lines := h.lines()
+			triesAll(t, lines)
+			for what, args := range lines {
+				code, errs := toSinkHere(out, said.URL, args...)
+				sink.check(t, what, code, errs)
+				if what == "help" || what == "task json" || what == "json file" {
+					code, errs = toSink(t, out, said.URL, args...)
+					sink.check(t, what+" in a process", code, errs)
 				}
 			}
 		})
 	}
 }
 
-// Every command is in the test above, or prints nothing.
-func TestN02EveryCommandIsTriedWithALostAnswer(t *testing.T) {
-	_, said := serve(t, filepath.Join(t.TempDir(), "data"), "127.0.0.1:0")
+// check checks how a command line ended whose answer was lost.
+func (s *sink) check(t *testing.T, what string, code int, errs string) {
+	t.Helper()
+	if helps := strings.HasPrefix(what, "help") || what == "no words" || what == "exit codes"; helps && s.says == "broken pipe" {
+		if code != exitFine || errs != "" {
+			t.Errorf("%s into a pipe that is closed: exit code %d, errors %q", what, code, errs)
+		}
+		return
+	}
+	if code != exitFailed || !strings.Contains(errs, "standard output") || !strings.Contains(errs, s.says) {
+		t.Errorf("%s: exit code %d, errors %q", what, code, errs)
+	}
+}
+
+// triesAll checks that every command is among the lines, or prints nothing.
+func triesAll(t *testing.T, lines map[string][]string) {
+	t.Helper()
 	tried := map[string]bool{"work": true, "task show": true} // as "task" is; prints nothing on standard output
-	for _, args := range (&outputHouse{t, said.URL}).lines() {
-		args = slices.DeleteFunc(args, func(word string) bool { return strings.HasPrefix(word, "-") })
+	for _, args := range lines {
+		args = slices.DeleteFunc(slices.Clone(args), func(word string) bool { return strings.HasPrefix(word, "-") })
 		tried[strings.Join(args[:min(1, len(args))], " ")] = true
 		tried[strings.Join(args[:min(2, len(args))], " ")] = true
 	}
-	parser, err := kong.New(&cli{}, kong.Name("codeq"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaves := parser.Model.Leaves(false)
+	leaves := grammar().Leaves(false)
 	for _, leaf := range leaves {
 		if tried[leaf.Name] { // a short form stands for its verb
 			tried[leaf.Tag.Get("for")] = true
 		}
 	}
 	for _, leaf := range leaves {
-		if path := strings.TrimPrefix(leaf.FullPath(), "codeq "); !tried[path] {
+		if path := leaf.Path(); !tried[path] {
 			t.Errorf("%s is not tried, of %q", path, slices.Sorted(maps.Keys(tried)))
 		}
 	}
