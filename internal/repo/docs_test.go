@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,11 @@ func docRules() []rule {
 		why:    "an error that nobody looks at is how data is lost",
 		remedy: "handle the error, or say in a comment on the line or just above it why it does not matter",
 		file:   blankAssignments,
+	}, {
+		name:   "documents name tests that exist",
+		why:    "a page that says which test proves something is believed",
+		remedy: "write the name that the test has now",
+		tree:   unknownTests,
 	}}
 }
 
@@ -137,4 +143,24 @@ func allBlank(left []ast.Expr) bool {
 		}
 	}
 	return len(left) > 0
+}
+
+var testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
+
+// unknownTests finds names in documents with which no test begins.
+func unknownTests(t *tree) (found []finding) {
+	var tests strings.Builder
+	for _, f := range t.goFiles {
+		if f.test {
+			tests.Write(f.src)
+		}
+	}
+	for _, f := range t.texts {
+		for _, name := range testName.FindAllString(f.text, -1) {
+			if strings.HasSuffix(f.path, ".md") && !strings.Contains(tests.String(), "func "+name) {
+				found = append(found, finding{f.path, 1, name})
+			}
+		}
+	}
+	return found
 }

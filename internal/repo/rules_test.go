@@ -39,6 +39,7 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"every package says", "wire/doc.go", "// One.\n// Two.\npackage wire", "// One.\n//\n// Three.\npackage wire"},
 	{"every exported name has", "wire/x.go", "package wire\nfunc (t *Task[K]) Name() {}", "package wire\nfunc (t *task) Name() {}\n// A to B are one scale.\nconst (\nA = 1\nB = 2\n)"},
 	{"every exported name has", "wire/x.go", "package wire\n// Several.\ntype (\nA int\n)", "package wire\n// A is one.\ntype A int\nvar B = 1 // B is another."},
+	{"documents name tests", "x.md", "TestThatIsGone", "Testing, Test"},
 	{"a value thrown away", "store/x.go", "package store\nfunc f() {\n\n_ = g()\n}", "package store\nfunc f() {\n// Files that were only read.\n_ = g()\n_ = h()\n}"},
 	{"no test sleeps", "wire/x_test.go", "package wire\nfunc f() { time.Sleep(1) }",
 		"package wire\nfunc f() { time.Sleep(1) /* the kernel's clock */ \n synctest.Test(t, func() { time.Sleep(1) }) }"},
@@ -49,8 +50,8 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"nothing is left for later", "wire/x.go", "package wire // TO" + "DO: more", "package wire // to do: nothing"},
 	{"no file names a path", "wire/x.go", "package wire // see /" + "home/ann/notes", "package wire // GET /v1/work/, ./work/, http://host/home/"},
 	{"no file names a package reg", "wire/x.go", "package wire // proxy.golang" + ".org", "package wire // golang.org/x/sys"},
-	{"modules with traps", "go.mod.go", "package go_mod", ""},
-	{"the root has fewer", "x.go", "", ""},
+	{"modules with traps", "go.mod", "module codeq", ""},
+	{"the root has fewer", "x.md", "", ""},
 	{"no retired word", "auth/x.go", "package auth\nvar newSeat int", "package auth\nvar research int // a floor"},
 	{"no retired word", "auth/x.go", "package auth\nvar a = `codeq_owed_total`", "package auth\nvar a = `codeq_tasks_total`"},
 	{"no retired word", "auth/x.go", "package auth // takes a seat", "package auth // places, members and a twin"},
@@ -98,11 +99,15 @@ func ruleNamed(t *testing.T, prefix string) rule {
 // treeOf is a repository of one file.
 func treeOf(t *testing.T, path, src string) *tree {
 	t.Helper()
+	texts := []textFile{{path, src}}
+	if !strings.HasSuffix(path, ".go") {
+		return &tree{texts: texts}
+	}
 	f, err := parse(path, []byte(src))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, src)
 	}
-	return &tree{goFiles: []*goFile{f}, texts: []textFile{{path, src}}}
+	return &tree{goFiles: []*goFile{f}, texts: texts}
 }
 
 func TestARootOfManyFilesIsFound(t *testing.T) {
