@@ -13,6 +13,7 @@ import (
 
 	"codeq/auth"
 	"codeq/internal/meter"
+	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -21,51 +22,51 @@ import (
 // base is the path below which everything but health and version lies.
 const base = "/v1/codeq"
 
-// Options are what the API stands on. All are required but WallMs, Settings, Ready,
+// Options are the options of the API. All are required but WallMs, Settings, Ready,
 // Draining, Refused, AnswerBytes and WriteMetrics.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
 	Auth     auth.Authenticator
 	Sessions Sessions
-	// Guard is asked before everything else.
+	// Guard checks every request first.
 	Guard *Guard
 	// NowMs is the clock of the engine, in Unix milliseconds.
 	NowMs func() int64
-	// WallMs is the clock of the machine, in Unix milliseconds; nil reads it.
+	// WallMs is the system clock, in Unix milliseconds; nil is that of the machine.
 	WallMs func() int64
 	Log    zerolog.Logger
-	// Version and Durability are shown as they are.
+	// Version and Durability are parts of answers.
 	Version    string
 	Durability string
-	// Settings is the answer of GET /v1/codeq/admin/config; nil is a list of none.
+	// Settings is the answer of GET /v1/codeq/admin/config; nil is an empty list.
 	Settings []byte
-	// Ready reports whether work is taken; nil means always.
+	// Ready reports whether the server takes work; nil is always.
 	Ready func() bool
-	// RequireLeaseToken refuses calls about a delivery without its token.
+	// RequireLeaseToken refuses calls about a delivery without its lease token.
 	RequireLeaseToken bool
-	// Draining is closed when the server begins to stop: requests that wait
-	// for a result are then answered instead of holding it up.
+	// Draining is closed when the server begins to stop: requests that wait are answered
+	// then.
 	Draining <-chan struct{}
-	// Refused is told of requests that are refused because of who sent them; nil
-	// tells nobody.
+	// Refused is called for each request that is refused because of its client; nil is no
+	// report.
 	Refused func(auth.Attempt)
-	// AnswerBytes is how much of large answers all requests together may hold for clients
-	// that have not taken it; 0 is any amount.
+	// AnswerBytes bounds the answers that clients have not taken yet, of all requests
+	// together; 0 is no bound.
 	AnswerBytes int64
-	// WriteMetrics adds what only the server knows to a page of metrics.
+	// WriteMetrics adds the figures of the server to a page of metrics.
 	WriteMetrics func(p *meter.Page)
 }
 
-// Sessions are those of the server. Any goroutine.
+// Sessions are the sessions of the server. Any goroutine.
 type Sessions interface {
-	// ServeHTTP takes over requests for GET /v1/codeq/session, credential and
-	// all.
-	http.Handler
-	// Count is how many are open, of all tenants.
+	// Upgrade makes the connection of a checked request a session, or says why not. With a
+	// nil principal the credential comes in the hello.
+	Upgrade(w http.ResponseWriter, r *http.Request, who *auth.Principal) *wire.Error
+	// Count is the number of open sessions of all tenants.
 	Count() int
-	// List is one page of those of a tenant, by id, behind the id after; more
-	// says that there are further ones.
+	// List is one page of the sessions of a tenant, by id, after the id after; more says
+	// that there are further ones.
 	List(tenant string, after wire.SessionID, limit int) (page []wire.SessionFigures, more bool)
 }
 
@@ -73,21 +74,21 @@ type Sessions interface {
 type api struct {
 	o   Options
 	mux *http.ServeMux
-	// fallback answers for every path that nothing is mounted at.
+	// fallback answers requests for unknown paths.
 	fallback func(c *call) answer
 	nowhere  *route
 
 	requests meter.Set
 	scrape   scrape
 	turns    claimTurns
-	// held is the sum of what calls hold.
+	// held is the sum of the shares of all calls, in bytes.
 	held atomic.Int64
 }
 
-// verb is one method of a resource. public ones need no principal; noHead
-// keeps a GET from answering HEAD as well. query names the parameters there are;
-// anyQuery takes whatever a probe or a scraper adds. holds is what an answer that can be
-// large counts for until it is made; echoes is one that is as large as its body.
+// verb is one method of a resource. A public verb needs no principal; a GET with noHead does
+// not answer HEAD. query names the allowed parameters; anyQuery allows all, for probes and
+// scrapers. holds is the share of an answer that can be large until it is made; with echoes
+// the answer is as large as the body of the request.
 type verb struct {
 	method   string
 	scope    string
@@ -100,20 +101,19 @@ type verb struct {
 	handle   func(c *call) answer
 }
 
-// isAdmin reports a verb by which somebody changes what belongs to others, or copies
-// it, which is the GET that has no HEAD.
+// isAdmin reports whether the verb changes things as admin, or copies the data, which is the
+// GET without HEAD.
 func (v *verb) isAdmin() bool {
 	return v.scope == auth.ScopeOperator && v.noHead || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
 }
 
-// resource is everything that lives at one path.
+// resource is the verbs of one path.
 type resource struct {
 	pattern string
 	verbs   []verb
 }
 
-// New makes the handler of the whole API. It may be called from any goroutine
-// and the handler serves any number at once.
+// New makes the handler of the whole API. Any goroutine may call New and the handler.
 func New(o Options) http.Handler {
 	if o.Settings == nil {
 		o.Settings = []byte(`{"settings":[]}`)
@@ -121,29 +121,29 @@ func New(o Options) http.Handler {
 	if o.WallMs == nil {
 		o.WallMs = func() int64 { return time.Now().UnixMilli() }
 	}
-	a := &api{o: o, mux: http.NewServeMux(), fallback: func(*call) answer { return notFound() }}
+	a := &api{o: o, mux: http.NewServeMux(), fallback: func(*call) answer { return refuse(notFound) }}
 	a.mount(a.resources())
 	return a
 }
 
-// resources is every path of the API. A verb without a scope is for anybody of
-// the tenant.
+// resources are all paths of the API. A verb without a scope is for every principal of the
+// tenant.
 func (a *api) resources() []resource {
 	return []resource{
-		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: a.postTask}}},
-		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: a.postBatch}}},
-		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: a.postClaim}}},
-		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: a.postClaimBatch}}},
-		{base + "/tasks/batch/results", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResults}}},
-		{base + "/tasks/{id}/heartbeat", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postHeartbeat}}},
-		{base + "/tasks/{id}/nack", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postNack}}},
-		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postAbandon}}},
-		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postRelease}}},
+		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: parsed(wire.ParseEnqueueRequest, a.postTask)}}},
+		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: parsed(wire.ParseBatchRequest, a.postBatch)}}},
+		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: parsed(wire.ParseClaimRequest, a.postClaim)}}},
+		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: parsed(wire.ParseClaimBatchRequest, a.postClaimBatch)}}},
+		{base + "/tasks/batch/results", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: parsed(wire.ParseResultBatch, a.postResults)}}},
+		{base + "/tasks/{id}/heartbeat", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseExtendRequest, extendMessage)}}},
+		{base + "/tasks/{id}/nack", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseNackRequest, nackMessage)}}},
+		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, parseAbandon, abandonMessage)}}},
+		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseReleaseRequest, releaseMessage)}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, holds: anyBytes, handle: a.getTask}}},
-		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: a.cancelTask}}},
+		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: onTask(a, mailbox.ClassKeep, parseBare, (*call).cancelMessage)}}},
 		{base + "/tasks/{id}/result", []verb{
 			{method: http.MethodGet, query: []string{"waitSeconds"}, holds: anyBytes, handle: a.getResult},
-			{method: http.MethodPost, scope: auth.ScopeWorker, handle: a.postResult},
+			{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
@@ -152,18 +152,18 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/queues/{command}", []verb{
 			{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueue},
-			{method: http.MethodPut, scope: auth.ScopeAdmin, handle: a.putQueue},
+			{method: http.MethodPut, scope: auth.ScopeAdmin, handle: parsed(wire.ParseQueueSettings, a.putQueue)},
 			{method: http.MethodDelete, scope: auth.ScopeAdmin, query: []string{"purge", "cancelRunning"}, handle: a.deleteQueue},
 		}},
-		{base + "/admin/queues/{command}/pause", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.pauseQueue}}},
-		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.resumeQueue}}},
-		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayTask}}},
-		{base + "/admin/tasks/{id}/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.runTask}}},
-		{base + "/admin/tasks/{id}/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.moveTask}}},
-		{base + "/admin/queues/{command}/tasks/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.cancelTasks}}},
-		{base + "/admin/queues/{command}/tasks/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.runTasks}}},
-		{base + "/admin/queues/{command}/tasks/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.moveTasks}}},
-		{base + "/admin/queues/{command}/dlq/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.replayQueue}}},
+		{base + "/admin/queues/{command}/pause", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(parseBare, a.pauseQueue)}}},
+		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(parseBare, a.resumeQueue)}}},
+		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseBare, (*call).replayMessage)}}},
+		{base + "/admin/tasks/{id}/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseBare, (*call).runMessage)}}},
+		{base + "/admin/tasks/{id}/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, wire.ParseMoveRequest, (*call).moveMessage)}}},
+		{base + "/admin/queues/{command}/tasks/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkCancel)}}},
+		{base + "/admin/queues/{command}/tasks/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkRun)}}},
+		{base + "/admin/queues/{command}/tasks/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkMove)}}},
+		{base + "/admin/queues/{command}/dlq/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.bulk(bulkReplay)}}},
 		{base + "/admin/queues/{command}/dlq", []verb{{
 			method: http.MethodDelete, scope: auth.ScopeAdmin, handle: a.purgeQueue,
 			query: wire.BulkParameters(wire.BulkDead),
@@ -171,7 +171,7 @@ func (a *api) resources() []resource {
 		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
 			method: http.MethodGet, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
 		}}},
-		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.cleanup}}},
+		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(wire.ParseEndedRequest, a.cleanup)}}},
 		{base + "/admin/sessions", []verb{{
 			method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getSessions, query: []string{"cursor"},
 		}}},
@@ -185,8 +185,8 @@ func (a *api) resources() []resource {
 	}
 }
 
-// Routes lists every route of the API as "METHOD pattern", HEAD left out, for
-// tests and documents that must leave none out.
+// Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the
+// documents.
 func Routes() []string {
 	var routes []string
 	for _, res := range (&api{}).resources() {
@@ -197,11 +197,11 @@ func Routes() []string {
 	return routes
 }
 
-// NewStarting makes the handler for the time before the store is open: alive,
-// and not ready for anything else.
+// NewStarting makes the handler for the time until the store is open. It answers health and
+// version, and refuses everything else.
 func NewStarting(log zerolog.Logger, version string, guard *Guard) http.Handler {
 	a := &api{o: Options{Log: log, Version: version, Guard: guard}, mux: http.NewServeMux()}
-	a.fallback = func(*call) answer { return refuse(startingError()) }
+	a.fallback = func(*call) answer { return refuse(startingError) }
 	a.mount([]resource{
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
@@ -209,8 +209,8 @@ func NewStarting(log zerolog.Logger, version string, guard *Guard) http.Handler 
 	return a
 }
 
-// mount gives each resource its path. Methods are told apart here and not by
-// the patterns of the mux, whose own 404 and 405 are plain text.
+// mount gives each resource its path. The patterns have no methods, because the 404 and 405
+// of the mux are plain text.
 func (a *api) mount(resources []resource) {
 	for _, res := range resources {
 		allow, known := res.allow(), a.newRoute(res.pattern)
@@ -252,11 +252,11 @@ func (res *resource) allow() string {
 	return strings.Join(methods, ", ")
 }
 
-// ServeHTTP implements http.Handler. A path that the mux would clean and
-// redirect never reaches it.
+// ServeHTTP implements http.Handler. A path that the mux would clean and redirect does not
+// reach the mux.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal := a.o.Guard.check(r); refusal != nil {
-		w.Header().Set("Connection", "close") // its body is not worth reading
+		w.Header().Set("Connection", "close") // nobody reads its body
 		a.serve(w, r, a.nowhere, func(*call) answer { return refuse(refusal) })
 		return
 	}
@@ -267,8 +267,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// isPlainPath reports a path that is already in the form the mux cleans paths
-// to.
+// isPlainPath reports whether the mux would leave a path as it is.
 func isPlainPath(u *url.URL) bool {
 	p := u.EscapedPath()
 	return strings.HasPrefix(p, "/") && path.Clean(p) == p

@@ -11,12 +11,11 @@ import (
 	"codeq/wire"
 )
 
-// backupBusySeconds is how long who finds another backup under way is asked to
-// wait.
+// backupBusySeconds is the advice to a client while another backup is being made.
 const backupBusySeconds = 10
 
-// getBackup streams the data directory as it is at this moment, as a tar
-// archive whose last file is the manifest. The server goes on meanwhile.
+// getBackup streams the data directory as it is at this moment, as a tar archive whose last
+// file is the manifest. The server works on meanwhile.
 func (a *api) getBackup(c *call) answer {
 	checkpoint, err := a.o.Store.Checkpoint()
 	if errors.Is(err, store.ErrCheckpointBusy) {
@@ -26,7 +25,7 @@ func (a *api) getBackup(c *call) answer {
 	}
 	if err != nil {
 		a.o.Log.Error().Err(err).Msg("backup failed")
-		return refuse(internalError())
+		return refuse(internalError)
 	}
 	c.w.Header().Set("Content-Type", "application/x-tar")
 	err = writeArchive(c.w, checkpoint)

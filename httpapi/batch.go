@@ -8,7 +8,6 @@ import (
 
 	"codeq/mailbox"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -18,115 +17,82 @@ const (
 	returnMinimal           = "return=minimal"
 )
 
-// postBatch makes many tasks and answers when all of them are on disk. Each
-// item stands alone; the answer is a refusal only if the server took none for
-// reasons of its own.
-func (a *api) postBatch(c *call) answer {
-	body, refusal := c.readBody()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	items, refusal := wire.ParseBatchRequest(body)
-	if refusal != nil {
-		return refuse(refusal)
-	}
+// postBatch makes many tasks and answers when all of them are on disk. Each item succeeds
+// or fails by itself; the answer is a refusal only if the server is too busy for all items.
+func (a *api) postBatch(c *call, items []wire.BatchItem) answer {
 	minimal := prefersMinimal(c.r.Header)
 	answers := a.enqueueAll(c, items, !minimal)
-	if refusal := allTurnedAway(answers); refusal != nil {
+	if refusal := allRefusedBusy(answers); refusal != nil {
 		return refuse(refusal)
 	}
 	if minimal {
 		c.w.Header().Set(headerPreferenceApplied, returnMinimal)
 	}
-	return answer{status: http.StatusOK, body: appendBatch(answers, minimal)}
+	return okay(appendBatch(answers, minimal))
 }
 
-// enqueueAll posts to each shard at once what belongs to it, so that a shard
-// has one message push and one commit for it, and waits for all the effects.
-// What was not posted has a refusal in its place. Like enqueue it does not look
-// at the request's context.
+// enqueueAll posts to each shard all of its items in one push, which the shard commits
+// together, and waits for all effects. An item that was not posted has a refusal as its
+// effect. It ignores the context of the request; see ask.
 func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shardactor.Effect {
 	answered := newGather(len(items))
 	posts := make([]batchPost, a.o.Engine.Shards())
-	full := a.o.Store.Guard().Level() >= store.NoEnqueue
 	for i := range items {
 		item := &items[i]
-		if refusal := a.checkItem(c, item, full); refusal != nil {
+		refusal := item.Err
+		if refusal == nil {
+			refusal = a.checkEnqueue(c, &item.Request)
+		}
+		if refusal != nil {
 			answered.refuse(i, refusal)
 			continue
 		}
-		message := &shardactor.Enqueue{
-			Asker:          shardactor.Asker{Sink: answered, Ref: uint64(i)},
-			Tenant:         c.who.Tenant,
-			EnqueueRequest: item.Request,
-			WantTask:       wantTasks,
-		}
-		if item.Request.IdempotencyKey != "" {
-			message.Fingerprint = shardactor.FingerprintOf(&item.Request)
-		}
-		var shard int
-		message.ID, shard = a.o.Engine.Route(c.who.Tenant, item.Request.Command, item.Request.IdempotencyKey)
+		message, shard := a.enqueueMessage(c, &item.Request)
+		message.Asker, message.WantTask = shardactor.Asker{Sink: answered, Ref: uint64(i)}, wantTasks
 		posts[shard].add(i, message, item.Bytes)
 	}
 	return a.postAll(posts, mailbox.ClassNew, answered)
 }
 
-// checkItem is what is known of an item before it goes to a shard.
-func (a *api) checkItem(c *call, item *wire.BatchItem, full bool) *wire.Error {
-	switch {
-	case item.Err != nil:
-		return item.Err
-	case !c.who.MayUse(item.Request.Command):
-		return notForCommand(item.Request.Command)
-	case full:
-		return storageFullError()
-	}
-	return nil
-}
-
-// batchPost is what one request has for one shard.
+// batchPost is the push of one request into the mailbox of one shard. items are the indices
+// of the items that its messages are for.
 type batchPost struct {
-	places   []int
+	items    []int
 	messages []shardactor.Message
 	bytes    int
 }
 
-func (p *batchPost) add(place int, m shardactor.Message, bytes int) {
-	p.places = append(p.places, place)
+func (p *batchPost) add(item int, m shardactor.Message, bytes int) {
+	p.items = append(p.items, item)
 	p.messages = append(p.messages, m)
 	p.bytes += bytes + messageOverheadBytes
 }
 
-// postAll posts to each shard at once what there is for it and returns the
-// answers to all items in order.
+// postAll pushes the posts of all shards and returns the answers to all items in order.
 func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) []shardactor.Effect {
 	a.postEach(posts, class, answered)
 	return answered.wait()
 }
 
+// postEach pushes the posts of all shards. If a shard does not take its post, each item of
+// that post is refused.
 func (a *api) postEach(posts []batchPost, class mailbox.Class, answered *gather) {
 	for shard := range posts {
-		a.postTo(shard, &posts[shard], class, answered)
+		p := &posts[shard]
+		if len(p.messages) == 0 {
+			continue
+		}
+		if refusal := verdictError(a.o.Engine.Post(shard, p.messages, p.bytes, class)); refusal != nil {
+			for _, item := range p.items {
+				answered.refuse(item, refusal)
+			}
+		}
 	}
 }
 
-// postTo pushes all of it or refuses each item.
-func (a *api) postTo(shard int, p *batchPost, class mailbox.Class, answered *gather) {
-	if len(p.messages) == 0 {
-		return
-	}
-	refusal := verdictError(a.o.Engine.Post(shard, p.messages, p.bytes, class))
-	if refusal == nil {
-		return
-	}
-	for _, place := range p.places {
-		answered.refuse(place, refusal)
-	}
-}
-
-// gather is the Sink of one batch: a place for the answer to each item, and a
-// count of those that are missing. Each place is filled once, by the handler or
-// by the one shard that was asked; the count is what joins them.
+// gather is the Sink of one batch: the effect of each item, and how many are missing. The
+// handler or the one shard of an item sets its effect once; the atomic count orders these
+// writes before the read in wait.
 type gather struct {
 	effects []shardactor.Effect
 	missing atomic.Int64
@@ -165,29 +131,29 @@ func (g *gather) Deliver(effects []shardactor.Effect) {
 	}
 }
 
-func (g *gather) refuse(place int, refusal *wire.Error) {
-	g.put(place, &shardactor.Refused{Ref: uint64(place), Err: refusal})
+func (g *gather) refuse(item int, refusal *wire.Error) {
+	g.put(item, &shardactor.Refused{Ref: uint64(item), Err: refusal})
 }
 
-func (g *gather) put(place int, e shardactor.Effect) {
-	if g.effects[place] != nil {
-		panic(fmt.Sprintf("httpapi: item %d of a batch of %d was answered twice", place, len(g.effects)))
+func (g *gather) put(item int, e shardactor.Effect) {
+	if g.effects[item] != nil {
+		panic(fmt.Sprintf("httpapi: item %d of a batch of %d was answered twice", item, len(g.effects)))
 	}
-	g.effects[place] = e
+	g.effects[item] = e
 	if g.missing.Add(-1) == 0 {
 		close(g.done)
 	}
 }
 
-// wait returns the answers in the order of the items.
+// wait waits for all effects and returns them in the order of the items.
 func (g *gather) wait() []shardactor.Effect {
 	<-g.done
 	return g.effects
 }
 
-// allTurnedAway is the refusal of a batch of which no item was taken because
-// the server is too busy or going; nil for any other.
-func allTurnedAway(answers []shardactor.Effect) (first *wire.Error) {
+// allRefusedBusy is the first refusal of a batch of which every item was refused because the
+// server is too busy or shutting down, else nil.
+func allRefusedBusy(answers []shardactor.Effect) (first *wire.Error) {
 	for _, e := range answers {
 		refused, ok := e.(*shardactor.Refused)
 		if !ok || refused.Err.Code != wire.CodeOverloaded && refused.Err.Code != wire.CodeDraining {
@@ -200,23 +166,18 @@ func allTurnedAway(answers []shardactor.Effect) (first *wire.Error) {
 	return first
 }
 
-// appendBatch makes the body: one result for each item, in order.
+// appendBatch makes the body: one result for each item, in the order of the items.
 func appendBatch(answers []shardactor.Effect, minimal bool) []byte {
 	size := 64
 	for _, e := range answers {
 		size += resultBytes(e, minimal)
 	}
 	body := append(make([]byte, 0, size), `{"results":[`...)
-	for i, e := range answers {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = appendResult(body, e, minimal)
-	}
+	body = appendList(body, len(answers), func(dst []byte, i int) []byte { return appendResult(dst, answers[i], minimal) })
 	return append(body, "]}"...)
 }
 
-// resultBytes guesses what a result takes, so that the body seldom moves.
+// resultBytes estimates the size of a result, so that the body is seldom copied.
 func resultBytes(e shardactor.Effect, minimal bool) int {
 	const around, idOnly = 512, 64
 	if minimal {
@@ -242,14 +203,14 @@ func appendResult(body []byte, e shardactor.Effect, minimal bool) []byte {
 		}
 		return append(body, '}')
 	case *shardactor.Refused:
-		return wire.AppendError(body, advised(e.Err))
+		return wire.AppendError(body, e.Err.Advised(retryAfterSeconds))
 	default:
 		panic(fmt.Sprintf("httpapi: an enqueue was answered by %T", e))
 	}
 }
 
-// prefersMinimal reads Prefer (RFC 7240): of several words on what to return
-// the first one counts.
+// prefersMinimal reads the header Prefer (RFC 7240). Its first preference named return
+// counts.
 func prefersMinimal(h http.Header) bool {
 	for _, line := range h.Values(headerPrefer) {
 		for preference := range strings.SplitSeq(line, ",") {

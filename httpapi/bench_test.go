@@ -43,10 +43,19 @@ type bench struct {
 
 // teapot answers every session in its own way, and knows those it is given.
 type teapot struct {
-	open map[string][]wire.SessionFigures
+	// who is who the last session was for, refusal what it is refused by.
+	who     *auth.Principal
+	refusal *wire.Error
+	open    map[string][]wire.SessionFigures
 }
 
-func (*teapot) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }
+func (p *teapot) Upgrade(w http.ResponseWriter, _ *http.Request, who *auth.Principal) *wire.Error {
+	if p.refusal == nil {
+		p.who = who
+		w.WriteHeader(http.StatusTeapot)
+	}
+	return p.refusal
+}
 
 func (p *teapot) Count() (n int) {
 	for _, list := range p.open {

@@ -12,12 +12,12 @@ import (
 	"codeq/wire"
 )
 
-// firstBodyBytes is what a declared length is believed for before any byte of
-// it has come.
+// firstBodyBytes bounds the buffer that is made for a declared length before a byte of the
+// body has arrived.
 const firstBodyBytes = 64 << 10
 
-// limitBody bounds the body in bytes and in time, or refuses it before a byte
-// is read when it says itself that it is too large.
+// limitBody bounds the body in bytes and in time. It refuses a body whose declared length is
+// too large before a byte is read.
 func (c *call) limitBody() *wire.Error {
 	if c.r.ContentLength > wire.MaxHTTPBodyBytes {
 		return bodyTooLarge()
@@ -26,13 +26,13 @@ func (c *call) limitBody() *wire.Error {
 		return nil
 	}
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, wire.MaxHTTPBodyBytes)
-	// The deadline stays for a body that no handler reads: net/http reads it
-	// to its end before the next request.
+	// The deadline also bounds a body that no handler reads: net/http reads it to its end
+	// before the next request.
 	return c.setReadDeadline(time.Now().Add(bodyReadFor))
 }
 
-// readBody reads the body into memory of its own: what is parsed from it goes
-// to a shard, which keeps the bytes for as long as it likes.
+// readBody reads the body into memory that nobody reuses, because a shard keeps parts of
+// it.
 func (c *call) readBody() ([]byte, *wire.Error) {
 	body := make([]byte, 0, min(max(c.r.ContentLength, 511), firstBodyBytes)+1)
 	until, step := time.Now().Add(bodyReadFor), paced.LeastBytes
@@ -55,11 +55,12 @@ func (c *call) readBody() ([]byte, *wire.Error) {
 			body = append(body, 0)[:len(body)]
 		}
 	}
-	// From here on net/http reads ahead to see the client leave; an old
-	// deadline would look like that.
+	// From here on net/http reads ahead to notice that the client leaves; an old deadline
+	// would look the same.
 	if refusal := c.setReadDeadline(time.Time{}); refusal != nil {
 		return nil, refusal
 	}
+	c.bodyBytes = len(body)
 	return body, nil
 }
 

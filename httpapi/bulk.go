@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -18,35 +16,21 @@ import (
 )
 
 const (
-	// bulkChunk is how many tasks are worked on before the next are looked for: few
-	// enough that producers hardly wait for them.
+	// bulkChunk is how many tasks are posted before the next chunk is read: so few that the
+	// requests of producers wait for less than a round.
 	bulkChunk = 256
-	// bulkMostRead is how many are looked at for one chunk, bulkMostFiltered for one
-	// request with a filter, and bulkMostBytes how many bytes of payloads are read for
-	// a chunk.
+	// bulkMostRead bounds the tasks that are read for one chunk, bulkMostFiltered those for
+	// one request with a filter, and bulkMostBytes the bytes of payloads that are read for
+	// one chunk.
 	bulkMostRead     = 20_000
 	bulkMostFiltered = 100_000
 	bulkMostBytes    = 32 << 20
-	// bulkSample is how many of the tasks that a dry run has found are in its answer.
+	// bulkSample bounds the tasks in the answer of a dry run.
 	bulkSample = 5
-
-	// bulkList marks the cursors of these requests, which are not those of a list;
-	// what is below it has a number for each kind of work.
-	bulkList = store.ListState(-1)
 )
 
-// bulkKind is something that is done with many tasks.
-type bulkKind struct {
-	kind wire.BulkKind
-	// done is the member that counts them, list marks the cursors.
-	done string
-	list store.ListState
-	// act is the message that does it with a task that was found in the state of the work.
-	act func(to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message
-}
-
-// bulkStates are the states that each word means, in the order in which a task goes
-// through them: one that moves on meanwhile is met where it goes to.
+// bulkStates are the states that each word means, in the order in which a task passes
+// through them: a task that moves meanwhile is found in its next state.
 var bulkStates = map[string][]store.ListState{
 	"":                   {store.ListDead},
 	wire.StateDelayed:    {store.ListDelayed},
@@ -56,31 +40,18 @@ var bulkStates = map[string][]store.ListState{
 	wire.StateOpen:       {store.ListDelayed, store.ListReady, store.ListInProgress},
 }
 
-// bulkPlaces are where the tasks of each state are.
-var bulkPlaces = map[store.ListState]wire.Location{
+// bulkLocations are the locations of the tasks in each state.
+var bulkLocations = map[store.ListState]wire.Location{
 	store.ListDelayed: wire.LocationDelayed, store.ListReady: wire.LocationPending, store.ListInProgress: wire.LocationInProgress,
 }
 
-// bulkReader reads what a request is about. It is called once its path is in order.
-type bulkReader func() (*wire.BulkRequest, *wire.Error)
-
-// bulkBody reads that from the body, with what a body means that does not say.
-func (c *call) bulkBody(kind wire.BulkKind, absent wire.BulkRequest) bulkReader {
-	return func() (*wire.BulkRequest, *wire.Error) {
-		body, refusal := c.readBody()
-		if refusal != nil {
-			return nil, refusal
-		}
-		return wire.ParseBulkRequest(body, kind, absent)
-	}
-}
-
-// bulkWork is one request to do something with many tasks.
+// bulkWork is one request for bulk work. It belongs to the goroutine of the request.
 type bulkWork struct {
+	call   *call
 	kind   *bulkKind
 	req    *wire.BulkRequest
 	states []store.ListState
-	// at is the state that is worked on.
+	// at is the index of the current state; query has the position in that state.
 	at     int
 	query  store.FindQuery
 	sample []wire.TaskID
@@ -89,44 +60,31 @@ type bulkWork struct {
 	refuse *wire.Error
 }
 
-// workBulk does something with the tasks of a queue that were there when the work
-// began, in the order of their states and in each as they are found, chunk by
-// chunk, up to the limit. It stops when the client leaves or the shards have no
-// room; whoever asks again with the cursor goes on where it stopped. The work
-// begins with the request that has no cursor, and the cursor has that time, so that
-// a letter which dies again meanwhile, or a task that is posted only then, is not
-// part of it.
-func (a *api) workBulk(c *call, read bulkReader, kind *bulkKind) answer {
-	q, refusal := c.queueOf()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	req, refusal := read()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	w := &bulkWork{req: req, kind: kind, states: bulkStates[req.State]}
+// workBulk does something with the tasks of a queue, state by state and chunk by chunk, up
+// to the limit. It stops when the client leaves or a shard is full; a request with the
+// cursor goes on there. The work began with the request that had no cursor, and the cursor
+// has that time: a task that was enqueued later, or became a dead letter later, is not part
+// of it.
+func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
+	w := &bulkWork{call: c, req: req, kind: kind, states: bulkStates[req.State]}
 	w.query = store.FindQuery{
-		Queue: q, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Causes: req.Causes, TaskFilter: req.TaskFilter},
+		Queue: c.queue, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Causes: req.Causes, TaskFilter: req.TaskFilter},
 	}
 	if kind.kind == wire.BulkMove {
-		w.query.NotPriority = &req.ToPriority // those are there already
+		w.query.NotPriority = &req.ToPriority // tasks with that priority need no move
 	}
 	if req.Cursor == "" {
-		// What is replayed dies again in a later millisecond than that of the bound.
+		// A replayed task that becomes a dead letter again does so in a later millisecond than
+		// that of the bound.
 		time.Sleep(time.Millisecond)
-	} else if refusal = w.goOn(req.Cursor); refusal != nil {
+	} else if refusal := w.resume(req.Cursor); refusal != nil {
 		return refuse(refusal)
 	}
 	beganMs := w.query.UntilMs
 	if req.BeforeMs > 0 {
 		w.query.UntilMs = min(w.query.UntilMs, req.BeforeMs-1)
 	}
-	err := a.workStates(c, w)
-	if errors.Is(err, store.ErrListPlace) {
-		return refuse(badCursor())
-	}
-	if err != nil {
+	if err := a.workStates(w); err != nil {
 		return a.failedRead(c, err)
 	}
 	if req.DryRun {
@@ -136,39 +94,40 @@ func (a *api) workBulk(c *call, read bulkReader, kind *bulkKind) answer {
 	if w.refuse != nil && w.done == 0 {
 		return refuse(w.refuse)
 	}
-	body, failed := a.bulkAnswer(c, w)
+	body, failed := a.bulkBody(w)
 	if body == nil {
 		return failed
 	}
 	if w.refuse != nil || w.at < len(w.states) {
 		began := binary.BigEndian.AppendUint64([]byte{byte(w.at)}, uint64(beganMs))
-		body = appendCursorMember(body, q, kind.list, append([]store.ListPlace{began}, w.query.After...))
+		body = appendCursorMember(body, c.queue, kind.list, append([]store.ListPlace{began}, w.query.After...))
 	}
-	return answer{status: http.StatusOK, body: append(body, '}')}
+	return okay(append(body, '}'))
 }
 
-// bulkAnswer is the answer but for its cursor and its end. Without a body the answer
+// bulkBody is the body without its cursor and its last brace. Without a body the answer
 // says why.
-func (a *api) bulkAnswer(c *call, w *bulkWork) ([]byte, answer) {
+func (a *api) bulkBody(w *bulkWork) ([]byte, answer) {
+	c := w.call
 	if w.req.DryRun {
 		body := fmt.Appendf(nil, `{"dryRun":true,"matched":%d,"sample":[`, w.done)
 		var tasks []*wire.Task
 		for _, id := range w.sample {
 			if task, err := a.o.Store.ReadTask(c.who.Tenant, id); err == nil && task != nil {
-				tasks = append(tasks, task) // others cannot be read, or are gone by now
+				tasks = append(tasks, task) // others cannot be read, or were removed meanwhile
 			}
 		}
-		if err := a.allDurable(c); err != nil {
+		if err := a.durable(c, nil); err != nil {
 			return nil, a.failedRead(c, err)
 		}
-		a.lend(c, tasks...)
+		a.addLeases(c, tasks...)
 		return append(appendTasks(body, tasks), ']'), answer{}
 	}
 	body := fmt.Appendf(nil, `{"%s":%d`, w.kind.done, w.done)
 	if w.req.State != "" {
 		return body, answer{}
 	}
-	figures, failed := a.readQueue(c, w.query.Queue)
+	figures, failed := a.readQueue(c)
 	if figures == nil {
 		return nil, failed
 	}
@@ -179,16 +138,16 @@ func (a *api) bulkAnswer(c *call, w *bulkWork) ([]byte, answer) {
 	return body, answer{}
 }
 
-// goOn reads a cursor: the state it has come to, when the work began, which is not in
-// the future whoever made the cursor, and the places, none where nothing is behind
-// it yet.
-func (w *bulkWork) goOn(cursor string) *wire.Error {
+// resume reads a cursor: the current state, the time at which the work began, and the
+// position in that state, if there is one. A client can make up a cursor, so a time in the
+// future becomes now.
+func (w *bulkWork) resume(cursor string) *wire.Error {
 	places, refusal := decodeCursor(cursor, w.query.Queue, w.kind.list)
 	if refusal != nil {
 		return refusal
 	}
 	if len(places) == 0 || len(places[0]) != 9 || int(places[0][0]) >= len(w.states) {
-		return badCursor()
+		return badCursor
 	}
 	w.at = int(places[0][0])
 	w.query.UntilMs = min(w.query.UntilMs, int64(binary.BigEndian.Uint64(places[0][1:])&math.MaxInt64))
@@ -198,13 +157,12 @@ func (w *bulkWork) goOn(cursor string) *wire.Error {
 	return nil
 }
 
-// workStates goes through the states until nothing is left or the request has had
-// enough. Where it stopped is in the work: in which state and, in the query, behind
-// which places of it.
-func (a *api) workStates(c *call, w *bulkWork) error {
+// workStates works on the states in order until nothing is left or the request ends. at and
+// query have the position then.
+func (a *api) workStates(w *bulkWork) error {
 	for ; w.at < len(w.states); w.at++ {
 		w.query.State = w.states[w.at]
-		over, err := a.workChunks(c, w)
+		over, err := a.workChunks(w)
 		if err != nil || !over {
 			return err
 		}
@@ -212,12 +170,12 @@ func (a *api) workStates(c *call, w *bulkWork) error {
 	return nil
 }
 
-// workChunks works on one state, and reports whether nothing of it is left. Otherwise
-// the query has where it stopped, which is before the chunk of which a shard refused
-// a part. While the shards work on a chunk, the next one is looked for.
-func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
+// workChunks works on one state, and reports whether nothing of it is left. Otherwise the
+// query has the position: before a chunk of which a shard refused a part. It reads the next
+// chunk while the shards work on the current one.
+func (a *api) workChunks(w *bulkWork) (over bool, err error) {
 	var ahead *store.FindPage
-	for !w.hasEnough(c, 0, 0) {
+	for !w.ends(0, 0) {
 		page := ahead
 		if page == nil {
 			if page, err = a.findChunk(w, w.query.After, 0); err != nil {
@@ -225,7 +183,7 @@ func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
 			}
 		}
 		worked := a.work(w, page.Found)
-		if ahead = nil; page.Places != nil && !w.hasEnough(c, len(page.Found), page.Read) {
+		if ahead = nil; page.Places != nil && !w.ends(len(page.Found), page.Read) {
 			ahead, err = a.findChunk(w, page.Places, len(page.Found))
 		}
 		if w.done += worked(); err != nil || w.refuse != nil {
@@ -239,26 +197,33 @@ func (a *api) workChunks(c *call, w *bulkWork) (over bool, err error) {
 	return false, nil
 }
 
-// hasEnough reports whether the request ends here, with a chunk that is worked on now
-// and of which so many were found among those that were looked at.
-func (w *bulkWork) hasEnough(c *call, found, read int) bool {
+// ends reports whether the request ends after the current chunk, for which read tasks were
+// read and found were posted.
+func (w *bulkWork) ends(found, read int) bool {
 	filtered := w.query.Filter != (store.ListFilter{})
-	return w.done+found >= w.req.Limit || c.r.Context().Err() != nil || filtered && w.read+read >= bulkMostFiltered
+	return w.done+found >= w.req.Limit || w.call.r.Context().Err() != nil || filtered && w.read+read >= bulkMostFiltered
 }
 
-// findChunk finds the next chunk behind places, beside so many that were found before.
+// findChunk reads the next chunk after a position. found is the size of the chunk that the
+// shards work on.
 func (a *api) findChunk(w *bulkWork, after []store.ListPlace, found int) (*store.FindPage, error) {
 	q := w.query
 	q.After, q.Limit, q.MostRead, q.MostBytes = after, min(bulkChunk, w.req.Limit-w.done-found), bulkMostRead, bulkMostBytes
 	return a.o.Store.Find(&q)
 }
 
-// work begins to do it with a chunk. The function that it returns waits for that and
-// counts it; in a dry run it only counts.
+// work posts a chunk to its shards. The returned function waits for their effects and counts
+// the tasks; in a dry run it only counts. It ignores the context of the request; see ask.
 func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 	if len(found) > 0 && !w.req.DryRun {
-		wait := a.actOn(w, found)
-		return func() int { return w.count(wait()) }
+		answered := newGather(len(found))
+		posts := make([]batchPost, a.o.Engine.Shards())
+		for i, k := range found {
+			message := w.kind.message(w.call, shardactor.Asker{Sink: answered, Ref: uint64(i)}, w, k)
+			posts[a.o.Engine.ShardOf(k.ID)].add(i, message, 0)
+		}
+		a.postEach(posts, mailbox.ClassNew, answered)
+		return func() int { return w.count(answered.wait()) }
 	}
 	for _, k := range found[:min(len(found), bulkSample-len(w.sample))] {
 		w.sample = append(w.sample, k.ID)
@@ -266,7 +231,8 @@ func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 	return func() int { return len(found) }
 }
 
-// count counts what was done. A task that was somewhere else by then is no matter.
+// count counts the tasks that were changed. A task that has moved meanwhile is not counted
+// and is no error.
 func (w *bulkWork) count(effects []shardactor.Effect) (done int) {
 	for _, effect := range effects {
 		refused, ok := effect.(*shardactor.Refused)
@@ -279,17 +245,4 @@ func (w *bulkWork) count(effects []shardactor.Effect) (done int) {
 		}
 	}
 	return done
-}
-
-// actOn posts to each shard at once what belongs to it. The function that it returns
-// waits for all the effects; like enqueue it does not look at the request's context.
-func (a *api) actOn(w *bulkWork, found []record.TimedKey) (wait func() []shardactor.Effect) {
-	answered := newGather(len(found))
-	posts := make([]batchPost, a.o.Engine.Shards())
-	for place, k := range found {
-		message := w.kind.act(shardactor.Asker{Sink: answered, Ref: uint64(place)}, w, k)
-		posts[a.o.Engine.ShardOf(k.ID)].add(place, message, 0)
-	}
-	a.postEach(posts, mailbox.ClassNew, answered)
-	return answered.wait
 }

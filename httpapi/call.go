@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/auth"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -24,55 +25,73 @@ const (
 	headerReplayed  = "Idempotent-Replayed"
 
 	maxRequestIDBytes = 128
-	// bodyReadFor is how long a client may take to begin a body, and all the time
-	// for a small one; then each paced.LeastBytes of it give it paced.Window more, the
-	// pace at which it must take an answer. The server has no such limits of its own,
-	// because they would also end sessions.
+	// bodyReadFor is the time for a small body. Each paced.LeastBytes of a larger one add
+	// paced.Window, so a client must send as fast as it must take an answer. The HTTP server
+	// has no such limit, because it would end sessions as well.
 	bodyReadFor = 30 * time.Second
 )
 
-// call is one request on its way through the API. It belongs to the goroutine
-// of the request.
+// call is one request. It belongs to the goroutine of the request.
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	control   *http.ResponseController
 	requestID string
-	// who is set once the request is authenticated, query when its names are known
-	// to be those of the verb, each at most once.
-	who   *auth.Principal
-	query url.Values
-	// held is what the answer counts for in the budget of all.
+	// who is set once the request is authenticated, query once it is checked, taskID and queue
+	// if the path names one.
+	who    *auth.Principal
+	query  url.Values
+	taskID wire.TaskID
+	queue  record.QueueKey
+	// bodyBytes is the size of the body that was read.
+	bodyBytes int
+	// held is the share of the answer in the budget of all answers, in bytes.
 	held int64
-	// record is the line of the log about a change by an admin, nil for anything
-	// else.
+	// record is the log line about a change by an admin, else nil.
 	record *zerolog.Event
 }
 
-// answer is what a handler wants to be sent. Only the fields that are set
-// become headers.
+// answer is what a handler answers. Only the fields that are set become headers.
 type answer struct {
 	status            int
-	refusal           *wire.Error // what body says, nil for no refusal
+	refusal           *wire.Error // what the body says; nil for no refusal
 	body              []byte
 	contentType       string
 	location          string
 	allow             string
 	replayed          bool
 	retryAfterSeconds int
-	// handedOver: somebody else answers, or there is nobody to answer.
+	// handedOver says that the handler has answered, or that a session has the connection.
 	handedOver bool
-	// unlessGone is carried out when the client has left right before the first
-	// byte of the answer, instead of that, or does not take all of it: what it was
-	// to get goes back. keep is carried out every keepEvery until then.
-	unlessGone func()
-	keep       func()
-	keepEvery  time.Duration
-	// taken is carried out when all of the answer has been written.
-	taken func()
-	// abort: end the connection without a word, because the client left or
-	// what was begun can't be told.
+	// undelivered is called if the client has left before the first byte of the answer or
+	// does not take all of it: the tasks in the answer go back. extend is called every
+	// extendEvery while the answer is written.
+	undelivered func()
+	extend      func()
+	extendEvery time.Duration
+	// written is called when all of the answer was written.
+	written func()
+	// abort closes the connection without an answer: the client has left, or half of the
+	// answer was written.
 	abort bool
+}
+
+// okay is the answer of a request that succeeded.
+func okay(body []byte) answer { return answer{status: http.StatusOK, body: body} }
+
+// parsed makes a handler that reads and parses the body first.
+func parsed[T any](parse func(body []byte) (T, *wire.Error), handle func(c *call, request T) answer) func(c *call) answer {
+	return func(c *call) answer {
+		body, refusal := c.readBody()
+		if refusal != nil {
+			return refuse(refusal)
+		}
+		request, refusal := parse(body)
+		if refusal != nil {
+			return refuse(refusal)
+		}
+		return handle(c, request)
+	}
 }
 
 // serve runs one request from its id to its log line.
@@ -82,22 +101,22 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 	w.Header().Set(headerRequestID, c.requestID)
 	ans := a.guarded(c, handle)
 	a.holdAnswer(c, &ans)
-	defer a.letGo(c)
-	if ans.unlessGone != nil && r.Context().Err() != nil {
-		ans.unlessGone()
+	defer a.hold(c, 0)
+	if ans.undelivered != nil && r.Context().Err() != nil {
+		ans.undelivered()
 		ans.abort = true
 	}
 	if !ans.handedOver && !ans.abort {
 		switch written := a.write(c, &ans); {
-		case written && ans.taken != nil:
-			ans.taken()
-		case !written && ans.unlessGone != nil:
-			ans.unlessGone()
+		case written && ans.written != nil:
+			ans.written()
+		case !written && ans.undelivered != nil:
+			ans.undelivered()
 			ans.abort = true
 		}
 	}
 	at.count(ans.status)
-	a.tell(c, &ans)
+	a.report(c, &ans)
 	a.o.Log.Debug().Str("requestId", c.requestID).Str("method", r.Method).Str("route", at.pattern).
 		Int("status", ans.status).Dur("durationMs", time.Since(startedAt)).Msg("request")
 	if ans.abort {
@@ -105,9 +124,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 	}
 }
 
-// tell writes down what an admin has done, and tells of a request that was refused
-// because of who sent it.
-func (a *api) tell(c *call, ans *answer) {
+// report logs the change of an admin, and reports a request that was refused because of its
+// client.
+func (a *api) report(c *call, ans *answer) {
 	if ans.refusal != nil && a.o.Refused != nil && auth.AboutWho(ans.refusal) {
 		a.o.Refused(auth.Attempt{
 			Remote: c.r.RemoteAddr, What: c.r.Method + " " + c.r.URL.EscapedPath(), Who: c.who, Refusal: ans.refusal,
@@ -122,63 +141,72 @@ func (a *api) tell(c *call, ans *answer) {
 	c.record.Int("status", ans.status).Bool("brokeOff", ans.abort).Msg("admin")
 }
 
-// guarded turns a panic of a handler into an answer. Nothing has been written
-// by then, so the connection goes on.
+// guarded turns a panic of a handler into an answer. The handler has written nothing, so the
+// connection stays usable.
 func (a *api) guarded(c *call, handle func(c *call) answer) (ans answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.o.Log.Error().Str("requestId", c.requestID).Str("panic", fmt.Sprint(p)).
 				Bytes("stack", debug.Stack()).Msg("handler panicked")
-			ans = refuse(internalError())
+			ans = refuse(internalError)
 		}
 	}()
 	return handle(c)
 }
 
-// pass takes a request through the checks, in the order the protocol names,
-// and hands it to its handler.
+// pass checks a request in the order that the protocol names, and calls its handler.
 func (a *api) pass(c *call, v *verb) answer {
 	if refusal := c.limitBody(); refusal != nil {
 		ans := refuse(refusal)
-		// The body is not worth reading to its end for the next request.
+		// net/http would otherwise read the body to its end before the next request.
 		c.w.Header().Set("Connection", "close")
 		return ans
 	}
 	if v.public {
 		return a.handle(c, v)
 	}
-	who, refusal := a.o.Auth.Authenticate(c.r.Context(), bearerOf(c.r))
+	credential, _ := bearerOf(c.r)
+	who, refusal := a.authenticate(c, credential)
 	if refusal != nil {
-		c.w.Header().Set("WWW-Authenticate", "Bearer")
 		return refuse(refusal)
 	}
 	if who.Tenant == "" {
 		panic("httpapi: a principal without a tenant")
 	}
 	c.who = who
-	if v.scope != "" && !who.Has(v.scope) {
-		return refuse(wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+v.scope))
+	if v.scope != "" {
+		if refusal := who.CheckScope(v.scope); refusal != nil {
+			return refuse(refusal)
+		}
 	}
 	if v.isAdmin() {
 		c.record = a.recordOf(c, zerolog.InfoLevel)
 	}
 	if c.r.ContentLength != 0 && (v.method == http.MethodGet || v.method == http.MethodDelete) {
-		if refusal := c.readBareBody(); refusal != nil {
-			return refuse(refusal)
+		if ans := parsed(parseBare, func(*call, struct{}) answer { return answer{} })(c); ans.refusal != nil {
+			return ans
 		}
 	}
 	return a.handle(c, v)
 }
 
-// recordOf begins the line of the log about what an admin does, nil at a level that is
-// not written.
+// authenticate finds the principal of a credential.
+func (a *api) authenticate(c *call, credential string) (*auth.Principal, *wire.Error) {
+	who, refusal := a.o.Auth.Authenticate(c.r.Context(), credential)
+	if refusal != nil {
+		c.w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	return who, refusal
+}
+
+// recordOf begins the log line about a change by an admin; nil at a level that is not
+// logged.
 func (a *api) recordOf(c *call, level zerolog.Level) *zerolog.Event {
 	return a.o.Log.WithLevel(level).Str("requestId", c.requestID).Str("tenant", c.who.Tenant).Str("subject", c.who.Subject).
 		Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
 }
 
-// handle reads the parameters of a request that may be made, and hands it to its
-// handler.
+// handle reads query and path of a request that is allowed, and calls its handler.
 func (a *api) handle(c *call, v *verb) answer {
 	if c.r.URL.RawQuery != "" && !v.anyQuery {
 		if refusal := c.readQuery(v.query); refusal != nil {
@@ -188,10 +216,31 @@ func (a *api) handle(c *call, v *verb) answer {
 	if refusal := a.holdFor(c, v); refusal != nil {
 		return refuse(refusal)
 	}
+	if refusal := c.readPath(); refusal != nil {
+		return refuse(refusal)
+	}
 	return v.handle(c)
 }
 
-// write sends an answer whole, and reports false if the connection did not take it.
+// readPath reads the id of a task or the queue that the path names.
+func (c *call) readPath() (refusal *wire.Error) {
+	if text := c.r.PathValue("id"); text != "" {
+		id, ok := wire.ParseTaskID(text)
+		if !ok {
+			return unknownTaskID
+		}
+		c.taskID = id
+	}
+	if command := c.r.PathValue("command"); command != "" {
+		c.queue = record.QueueKey{Command: command, Tenant: c.who.Tenant}
+		if refusal = wire.CheckCommand(command); refusal == nil {
+			refusal = c.who.CheckCommand(command)
+		}
+	}
+	return refusal
+}
+
+// write writes an answer, and reports whether the connection took all of it.
 func (a *api) write(c *call, ans *answer) bool {
 	h := c.w.Header()
 	if ans.status != http.StatusNoContent {
@@ -206,13 +255,13 @@ func (a *api) write(c *call, ans *answer) bool {
 	if ans.retryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(ans.retryAfterSeconds))
 	}
-	if ans.keep != nil {
-		defer repeat(ans.keep, ans.keepEvery)()
+	if ans.extend != nil {
+		defer repeat(ans.extend, ans.extendEvery)()
 	}
 	c.w.WriteHeader(ans.status)
 	_, err := c.w.Write(ans.body)
-	if err == nil && ans.unlessGone != nil {
-		// Otherwise the last bytes leave when nobody is told any more.
+	if err == nil && ans.undelivered != nil {
+		// Without a flush the last bytes leave after the handler, and an error is lost.
 		err = c.control.Flush()
 	}
 	if err == nil || errors.Is(err, http.ErrBodyNotAllowed) || errors.Is(err, http.ErrNotSupported) {
@@ -222,10 +271,10 @@ func (a *api) write(c *call, ans *answer) bool {
 	return false
 }
 
-// repeat carries something out every so often, beside its caller, until stop
+// repeat calls a function again and again after a time, in another goroutine, until stop
 // returns.
 func repeat(do func(), every time.Duration) (stop func()) {
-	var mu sync.Mutex // held while it is carried out
+	var mu sync.Mutex // held while do runs
 	var timer *time.Timer
 	ended := false
 	mu.Lock()
@@ -252,8 +301,8 @@ func setIfAny(h http.Header, name, value string) {
 	}
 }
 
-// requestIDOf is the client's own id for the request if it can stand in a
-// header and a log line, or else a new one.
+// requestIDOf is the client's id for the request if a header and a log line can hold it,
+// else a new id.
 func requestIDOf(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)
 	if id == "" || len(id) > maxRequestIDBytes {
@@ -267,12 +316,12 @@ func requestIDOf(r *http.Request) string {
 	return id
 }
 
-// bearerOf is the credential of the request, empty when there is none of the
-// kind the protocol knows.
-func bearerOf(r *http.Request) string {
-	scheme, credential, found := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !found || !strings.EqualFold(scheme, "Bearer") {
-		return ""
+// bearerOf is the credential in the header Authorization. ok is false if there is none, or
+// one of another scheme.
+func bearerOf(r *http.Request) (credential string, ok bool) {
+	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", false
 	}
-	return credential
+	return credential, true
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 
 	"codeq/mailbox"
 	"codeq/record"
@@ -10,18 +9,9 @@ import (
 	"codeq/wire"
 )
 
-// cleanup removes ended tasks of the caller's tenant that had ended when it was
-// asked, shard by shard and in each queue by queue, until the limit is reached. It
-// ends early when the client leaves.
-func (a *api) cleanup(c *call) answer {
-	body, refusal := c.readBody()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	req, refusal := wire.ParseEndedRequest(body)
-	if refusal != nil {
-		return refuse(refusal)
-	}
+// cleanup removes tasks of the tenant that have ended by now, shard by shard and queue by
+// queue, up to the limit. It stops when the client leaves.
+func (a *api) cleanup(c *call, req *wire.EndedRequest) answer {
 	req.BeforeMs = min(req.BeforeMs, a.o.NowMs()+1) // 0 stays 0
 	deleted := 0
 	for shard := range a.o.Store.Shards() {
@@ -39,10 +29,10 @@ func (a *api) cleanup(c *call) answer {
 		}
 	}
 	c.record.Int("done", deleted)
-	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":%d}`, deleted)}
+	return okay(fmt.Appendf(nil, `{"deleted":%d}`, deleted))
 }
 
-// cleanShard asks a shard once, for all queues that have ended tasks in it.
+// cleanShard asks one shard to remove ended tasks of all queues that have some there.
 func (a *api) cleanShard(c *call, shard int, beforeMs int64, limit int) (deleted int, refusal *wire.Error) {
 	queues := a.o.Store.QueuesWithEnded(shard, func(q record.QueueKey) bool {
 		return q.Tenant == c.who.Tenant && c.who.MayUse(q.Command)
@@ -54,16 +44,11 @@ func (a *api) cleanShard(c *call, shard int, beforeMs int64, limit int) (deleted
 	for i := range queues {
 		bytes += len(queues[i].Command) + len(queues[i].Tenant)
 	}
-	answered := newReply()
-	m := &shardactor.Cleanup{
-		Asker: shardactor.Asker{Sink: answered}, Queues: queues, BeforeMs: beforeMs, Limit: limit,
-	}
-	if refusal := a.post(shard, m, bytes, mailbox.ClassNew); refusal != nil {
+	cleaned, refusal := ask[*shardactor.Cleaned](a, shard, bytes, mailbox.ClassNew, func(to shardactor.Asker) shardactor.Message {
+		return &shardactor.Cleanup{Asker: to, Queues: queues, BeforeMs: beforeMs, Limit: limit}
+	})
+	if refusal != nil {
 		return 0, refusal
-	}
-	cleaned, ok := (<-answered.effect).(*shardactor.Cleaned)
-	if !ok {
-		panic("httpapi: a cleanup was answered by another effect")
 	}
 	return cleaned.Deleted, nil
 }

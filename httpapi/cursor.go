@@ -9,10 +9,10 @@ import (
 	"codeq/wire"
 )
 
-// A cursor is where a listing goes on in each shard: a version, the number of
-// places, each place behind its length, and a check over that and the list it
-// belongs to. It is no secret: whoever makes one up sees another page of what
-// they may see anyway. The check keeps honest mistakes from looking like pages.
+// A cursor has the position of a list in each shard: a version, the number of positions, each
+// of them behind its length, and a check over all that and the list. It is no secret: a
+// made-up cursor shows another page of a list that the client may read anyway. The check
+// finds cursors that were cut or belong to another list.
 const (
 	cursorVersion    = 1
 	cursorCheckBytes = 8
@@ -27,34 +27,33 @@ func appendCursor(dst []byte, q record.QueueKey, state store.ListState, places [
 	return base64.RawURLEncoding.AppendEncode(dst, append(raw, cursorCheck(raw, q, state)...))
 }
 
-// appendCursorMember appends the member of an answer that leads on to the next
-// part.
+// appendCursorMember appends the member cursor of an answer.
 func appendCursorMember(dst []byte, q record.QueueKey, state store.ListState, places []store.ListPlace) []byte {
 	dst = append(dst, `,"cursor":"`...)
 	return append(appendCursor(dst, q, state, places), '"')
 }
 
-// decodeCursor reads a cursor of that list. It has one spelling, while the
-// decoder of base64 passes over line breaks and unused bits.
+// decodeCursor reads a cursor of that list. It compares the text with the encoding of what it
+// read, because the decoder of base64 ignores line breaks and unused bits.
 func decodeCursor(text string, q record.QueueKey, state store.ListState) ([]store.ListPlace, *wire.Error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) < 2+cursorCheckBytes || base64.RawURLEncoding.EncodeToString(raw) != text {
-		return nil, badCursor()
+		return nil, badCursor
 	}
 	body, check := raw[:len(raw)-cursorCheckBytes], raw[len(raw)-cursorCheckBytes:]
 	if string(check) != string(cursorCheck(body, q, state)) || body[0] != cursorVersion {
-		return nil, badCursor()
+		return nil, badCursor
 	}
 	places := make([]store.ListPlace, body[1])
 	rest := body[2:]
 	for i := range places {
 		if len(rest) == 0 || len(rest) <= int(rest[0]) {
-			return nil, badCursor()
+			return nil, badCursor
 		}
 		places[i], rest = rest[1:1+rest[0]], rest[1+rest[0]:]
 	}
 	if len(rest) > 0 {
-		return nil, badCursor()
+		return nil, badCursor
 	}
 	return places, nil
 }
@@ -66,9 +65,4 @@ func cursorCheck(body []byte, q record.QueueKey, state store.ListState) []byte {
 		_, _ = h.Write(part)
 	}
 	return h.Sum(nil)[:cursorCheckBytes]
-}
-
-func badCursor() *wire.Error {
-	return wire.Refuse(wire.CodeInvalidArgument,
-		"cursor must be the one that came with the page before, of the same list, or left out")
 }

@@ -2,26 +2,19 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
-	"codeq/record"
 	"codeq/shardactor"
 	"codeq/wire"
 )
 
-// deleteFor is how long a request waits for a queue to be gone before it says what
-// is left.
+// deleteFor bounds the wait of a request until a queue is deleted.
 const deleteFor = 10 * time.Second
 
-// deleteQueue deletes a queue: at once if it has no task, with all of them if it is
-// asked to. The answer comes when it is gone, or after deleteFor, when the server
-// goes on with it alone.
+// deleteQueue deletes a queue without tasks, or with purge a queue and its tasks. It answers
+// when the queue is deleted, or after deleteFor with the number of tasks that are left; the
+// server goes on with the deletion.
 func (a *api) deleteQueue(c *call) answer {
-	q, refusal := c.queueOf()
-	if refusal != nil {
-		return refuse(refusal)
-	}
 	d := &shardactor.QueueDelete{}
 	for name, to := range map[string]*bool{"purge": &d.Purge, "cancelRunning": &d.CancelRunning} {
 		switch text := c.query.Get(name); text {
@@ -33,49 +26,51 @@ func (a *api) deleteQueue(c *call) answer {
 		}
 	}
 	c.record.Bool("purge", d.Purge).Bool("cancelRunning", d.CancelRunning)
-	figures, failed := a.readQueue(c, q)
+	figures, failed := a.readQueue(c)
 	switch {
 	case figures == nil:
 		return failed
 	case figures.Unknown:
-		return refuse(wire.Refuse(wire.CodeQueueNotFound, "there is no queue "+q.Command+": it has no task and no settings"))
+		return refuse(wire.Refuse(wire.CodeQueueNotFound, "there is no queue "+c.queue.Command+": it has no task and no settings"))
 	case !figures.Deleting:
-		// A request that was faster has begun the same.
-		if refusal := a.change(q, shardactor.SettingsChange{Delete: d}); refusal != nil && refusal.Code != wire.CodeQueueDeleted {
+		// queue_deleted: another request has begun the deletion meanwhile.
+		if refusal := a.change(c, shardactor.SettingsChange{Delete: d}); refusal != nil && refusal.Code != wire.CodeQueueDeleted {
 			return refuse(notEmpty(refusal, figures, d.Purge))
 		}
 	}
-	return a.untilDeleted(c, q)
+	return a.untilDeleted(c)
 }
 
-func (a *api) untilDeleted(c *call, q record.QueueKey) answer {
-	gone := a.o.Engine.Deleting(q)
-	if gone == nil {
-		return answer{status: http.StatusOK, body: []byte(`{"deleted":true}`)}
+// untilDeleted waits for the end of the deletion, which the engine tells; it tells none for a
+// queue that is deleted already.
+func (a *api) untilDeleted(c *call) answer {
+	deleted := a.o.Engine.Deleting(c.queue)
+	if deleted == nil {
+		return okay([]byte(`{"deleted":true}`))
 	}
 	late := time.NewTimer(deleteFor)
 	defer late.Stop()
 	select {
-	case <-gone:
-		return answer{status: http.StatusOK, body: []byte(`{"deleted":true}`)}
+	case <-deleted:
+		return okay([]byte(`{"deleted":true}`))
 	case <-late.C:
 	case <-a.o.Draining:
 	case <-c.r.Context().Done():
 	}
-	figures, failed := a.readQueue(c, q)
+	figures, failed := a.readQueue(c)
 	if figures == nil {
 		return failed
 	}
-	return answer{status: http.StatusOK, body: fmt.Appendf(nil, `{"deleted":false,"remaining":%d}`, allTasks(figures))}
+	return okay(fmt.Appendf(nil, `{"deleted":false,"remaining":%d}`, allTasks(figures)))
 }
 
-// allTasks is how many tasks a queue has, whatever their state.
+// allTasks is the number of tasks of a queue in all states.
 func allTasks(f *wire.QueueFigures) int64 {
 	return f.Ready + f.Delayed + f.InProgress + f.Dead + f.Ended
 }
 
-// notEmpty gives the refusal of a shard the figures of the whole queue, which were
-// read before; those that it had no task by then are as they were.
+// notEmpty puts the figures of the whole queue into the refusal of a shard. They were read
+// before; if they do not explain the refusal, it stays as it is.
 func notEmpty(refusal *wire.Error, f *wire.QueueFigures, purge bool) *wire.Error {
 	all := allTasks(f)
 	switch {

@@ -14,41 +14,38 @@ const (
 	localName   = "localhost"
 )
 
-// GuardOptions say who may be asked for, and by whom.
+// GuardOptions are the names of the server and the pages that may send requests.
 type GuardOptions struct {
-	// Tokens says that requests are authenticated by a token.
+	// Tokens says that every request needs a token.
 	Tokens bool
-	// Listen is the address that is listened on, host:port.
+	// Listen is the address of the listener, host:port.
 	Listen string
 	// PublicHosts are further names of the server, without a port.
 	PublicHosts []string
-	// AllowOrigins are the origins of pages on other servers that may ask.
+	// AllowOrigins are the origins of pages on other servers that may send requests.
 	AllowOrigins []string
 }
 
-// Guard refuses what a browser sends for a page that has no business with the
-// server. The browser of a user reaches servers that strangers do not, and
-// sends them what any page asks it to: forms and simple requests to every
-// address, and, where the page's own name is made to point at the server
-// (DNS rebinding), whatever it likes.
+// Guard refuses requests that a browser sends for a page of another site. A browser reaches
+// servers inside a network that strangers do not reach, and a page can make it send forms
+// and simple requests to every address. If the name of the page points to this server (DNS
+// rebinding), the page can send any request.
 //
-// Without tokens, Host must be an IP address, which no such page has, or a
-// name of the server, and a request that a page sends must come from the
-// server's own pages or those of AllowOrigins. With tokens a foreign page is
-// refused for want of one: a browser adds no bearer token by itself, and asks
-// first before a page may. Only an upgrade, whose token comes later, is then
-// looked at, and Host may be any.
+// Without tokens, Host must be an IP address, which a rebound page does not have, or a name of
+// the server, and the request of a page must come from a page of this server or of
+// AllowOrigins. With tokens a foreign page fails because it has none: a browser adds no
+// bearer token by itself, and asks the server before a page may add one. So only an upgrade
+// is checked then, whose token comes later, and Host may be any.
 //
-// Headers by which proxies tell of Host and scheme (X-Forwarded-*) are not
-// read: a page can send them. It does not change; any goroutine.
+// Guard does not read X-Forwarded-* headers of proxies, because a page can send them. It does
+// not change. Any goroutine.
 type Guard struct {
 	tokens  bool
 	names   map[string]bool
 	origins map[wire.Origin]bool
 }
 
-// NewGuard makes a guard. The error is a sentence about a value that is
-// neither a host nor an origin.
+// NewGuard makes a guard. The error is a sentence about a value that is no host or no origin.
 func NewGuard(o *GuardOptions) (*Guard, error) {
 	g := &Guard{tokens: o.Tokens, names: map[string]bool{localName: true}, origins: map[wire.Origin]bool{}}
 	if host, _, err := net.SplitHostPort(o.Listen); err == nil {
@@ -73,7 +70,7 @@ func NewGuard(o *GuardOptions) (*Guard, error) {
 	return g, nil
 }
 
-// check looks at a request before it is routed; nil lets it pass.
+// check checks a request before it is routed; nil allows it.
 func (g *Guard) check(r *http.Request) *wire.Error {
 	if g.tokens && r.URL.Path != sessionPath {
 		return nil
@@ -82,7 +79,7 @@ func (g *Guard) check(r *http.Request) *wire.Error {
 	if !g.tokens && !(ok && (host.IsIP || g.names[host.Name])) {
 		return badHost(r.Host)
 	}
-	var own wire.Origin // "" is nobody's
+	var own wire.Origin // "" is no origin
 	if ok {
 		own = host.Origin(r.TLS != nil)
 	}
@@ -92,8 +89,8 @@ func (g *Guard) check(r *http.Request) *wire.Error {
 	return nil
 }
 
-// checkPage looks at what browsers say about the page that asks. A page can
-// set neither header.
+// checkPage checks the headers by which a browser names the page. A page can set neither of
+// them.
 func (g *Guard) checkPage(h http.Header, own wire.Origin) error {
 	foreign := false
 	for _, site := range h.Values("Sec-Fetch-Site") {

@@ -1,22 +1,18 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 
-	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
 )
 
 const (
-	// listDefault is how many tasks a page has when nothing is asked for.
+	// listDefault is how many tasks a page has without a limit in the request.
 	listDefault = 100
-	// listMostRead is how many records are looked at for one page, listMostBytes
-	// how many bytes of payloads and errors are on it, but for its last task. In
-	// JSON, where the worst of them grows sixfold, that is still an answer that
-	// clients read whole.
+	// listMostRead bounds the records that are read for one page, listMostBytes the bytes of
+	// payloads and errors on it but for its last task. JSON makes them six times as large at
+	// most, which clients still read whole.
 	listMostRead  = 5000
 	listMostBytes = 2 << 20
 )
@@ -27,14 +23,9 @@ var listStates = map[string]store.ListState{
 	"dlq": store.ListDead, "done": store.ListDone,
 }
 
-// getTasks lists the tasks of one queue of the caller's tenant in one state, a
-// page at a time.
+// getTasks lists the tasks of one queue in one state, a page at a time.
 func (a *api) getTasks(c *call) answer {
-	q, refusal := c.queueOf()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	query, refusal := c.listQuery(q)
+	query, refusal := c.listQuery()
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -44,48 +35,19 @@ func (a *api) getTasks(c *call) answer {
 		}
 	}
 	page, err := a.o.Store.ListTasks(query)
-	if errors.Is(err, store.ErrListPlace) {
-		return refuse(badCursor())
-	}
-	if err == nil {
-		err = a.allDurable(c)
-	}
-	if err != nil {
+	if err = a.durable(c, err); err != nil {
 		return a.failedRead(c, err)
 	}
-	a.lend(c, page.Tasks...)
-	body := append([]byte(nil), `{"tasks":[`...)
-	body = append(appendTasks(body, page.Tasks), ']')
+	a.addLeases(c, page.Tasks...)
+	body := append(appendTasks([]byte(`{"tasks":[`), page.Tasks), ']')
 	if page.More {
 		body = appendCursorMember(body, query.Queue, query.State, page.Places)
 	}
-	return answer{status: http.StatusOK, body: append(body, '}')}
+	return okay(append(body, '}'))
 }
 
-// appendTasks appends tasks with commas between them.
-func appendTasks(body []byte, tasks []*wire.Task) []byte {
-	for i, task := range tasks {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = wire.AppendTask(body, task, wire.PayloadAsString)
-	}
-	return body
-}
-
-// allDurable waits until what was read of any shard is on disk.
-func (a *api) allDurable(c *call) error {
-	for shard := range a.o.Store.Shards() {
-		if err := a.o.Store.WaitDurable(c.r.Context(), shard); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listQuery reads the parameters but for the cursor, which is read when the list
-// is known that it must be of.
-func (c *call) listQuery(q record.QueueKey) (*store.ListQuery, *wire.Error) {
+// listQuery reads all parameters but the cursor, whose check needs the state.
+func (c *call) listQuery() (*store.ListQuery, *wire.Error) {
 	state, known := listStates[c.query.Get("state")]
 	if !known {
 		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
@@ -110,7 +72,7 @@ func (c *call) listQuery(q record.QueueKey) (*store.ListQuery, *wire.Error) {
 		return nil, refusal
 	}
 	return &store.ListQuery{
-		Queue: q, State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
+		Queue: c.queue, State: state, Limit: limit, MostRead: listMostRead, MostBytes: listMostBytes,
 		Filter: store.ListFilter{
 			Status: status, Causes: causes, TaskFilter: wire.TaskFilter{Worker: c.query.Get("worker"), ErrorPart: c.query.Get("error")},
 		},

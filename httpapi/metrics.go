@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// scrapeFor is how long one page serves everybody who asks: making it reads
-	// a key for each queue and takes locks of the database.
+	// scrapeFor is how long one page answers all requests: making it reads a key for each
+	// queue and takes locks of the database.
 	scrapeFor = time.Second
-	// topQueues is how many queues have series of their own, the largest ones.
+	// topQueues bounds the queues with series of their own; they are the largest ones.
 	topQueues = 100
-	// otherQueues labels what the remaining ones have together. A queue that is
-	// really called so is always among them, so that no series comes twice.
+	// otherQueues is the label of the sum over the remaining queues. A queue of that name is
+	// always one of them, so that no series appears twice.
 	otherQueues = "other"
 )
 
-// scrape is the page of the last scrape.
+// scrape is the last page.
 type scrape struct {
 	mu     sync.Mutex
 	text   []byte
 	madeAt time.Time
 }
 
-// page is a page that is not older than scrapeFor. Who asks while it is made
-// waits for it.
+// page is a page that is not older than scrapeFor. Requests wait while it is made.
 func (s *scrape) page(write func(p *meter.Page)) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +41,7 @@ func (s *scrape) page(write func(p *meter.Page)) []byte {
 	return s.text
 }
 
-// getMetrics answers with the figures of the whole server, for Prometheus and
-// its like.
+// getMetrics answers with the figures of the whole server in the text of Prometheus.
 func (a *api) getMetrics(*call) answer {
 	return answer{
 		status: http.StatusOK, contentType: meter.ContentType, body: a.scrape.page(a.writeMetrics),
@@ -74,8 +72,8 @@ func oneIf(is bool) float64 {
 	return 0
 }
 
-// writeQueues shows the largest queues one by one and the remaining ones
-// together. A queue without a task that waits, runs or is dead is not shown.
+// writeQueues writes the figures of the largest queues one by one and of the remaining ones
+// together. It leaves out queues without a task that waits, is in progress or is dead.
 func (a *api) writeQueues(p *meter.Page) {
 	all, err := a.o.Store.ReadAllQueues()
 	if err != nil {
@@ -96,7 +94,7 @@ func (a *api) writeQueues(p *meter.Page) {
 	}
 }
 
-// queueFamilies are what is shown of a queue.
+// queueFamilies are the figures of a queue.
 var queueFamilies = []struct {
 	name, help string
 	value      func(q *wire.QueueFigures, nowMs int64) float64
@@ -120,8 +118,8 @@ var queueFamilies = []struct {
 		}},
 }
 
-// largest picks the queues that are shown, the largest first, and adds up the
-// others behind them, if there are any.
+// largest are the queues with series of their own, the largest first, and then the sum of the
+// others, if there are any.
 func largest(all []wire.QueueFigures) (shown []wire.QueueFigures, others int) {
 	bySize := make([]*wire.QueueFigures, len(all))
 	for i := range all {
@@ -158,19 +156,18 @@ func addQueue(sum, q *wire.QueueFigures) {
 	}
 }
 
-// route is a path of the API as log lines and figures know it: by its pattern,
-// never by what a client asked for.
+// route counts the answers of a path. Log lines and figures have its pattern, never the path
+// of a request.
 type route struct {
 	pattern  string
 	answered [len(statusClasses)]*meter.Counter
 }
 
-// statusClasses are how an answer is counted. The last one is for requests that
-// nobody here answers: a client that left, a connection that became a session.
+// statusClasses are the classes of answers. none is for requests without an answer: the client
+// left, or the connection became a session.
 var statusClasses = [...]string{"2xx", "4xx", "5xx", "none"}
 
-// newRoute makes the counters of a pattern. Every path without one shares the
-// route of the empty pattern.
+// newRoute makes the counters of a pattern. All unknown paths share the empty pattern.
 func (a *api) newRoute(pattern string) *route {
 	r := &route{pattern: pattern}
 	for i, class := range statusClasses {

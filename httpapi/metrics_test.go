@@ -76,7 +76,7 @@ func TestMetricsShowTheWholeServer(t *testing.T) {
 	b.do("POST", tasksPath, `{}`)
 	b.do("GET", "/nothing/here?at=all", "")
 	b.do("GET", "//", "")
-	b.do("GET", "/v1/codeq/session", "")
+	b.upgrade(upgradeText)
 	b.do("POST", "/healthz", "")
 	b.ready.Store(false)
 	b.do("GET", "/readyz", "")

@@ -221,6 +221,7 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 	b.bury("c", bulkChunk+1)
 	a := &api{o: Options{Store: b.store}}
 	w := &bulkWork{
+		call: &call{r: httptest.NewRequest("DELETE", "/", nil)},
 		req:  &wire.BulkRequest{TaskFilter: wire.TaskFilter{ErrorPart: "no luck"}, EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}},
 		read: bulkMostFiltered - bulkChunk,
 	}
@@ -229,7 +230,7 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 		Queue: record.QueueKey{Tenant: "default", Command: "c"}, State: store.ListDead, UntilMs: math.MaxInt64,
 		Filter: store.ListFilter{TaskFilter: w.req.TaskFilter},
 	}
-	if _, err := a.workChunks(&call{r: httptest.NewRequest("DELETE", "/", nil)}, w); err != nil {
+	if _, err := a.workChunks(w); err != nil {
 		t.Fatal(err)
 	}
 	if w.done != bulkChunk || w.query.After == nil {

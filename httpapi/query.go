@@ -9,9 +9,8 @@ import (
 	"codeq/wire"
 )
 
-// readQuery reads the parameters of a request, of which only the known ones may
-// be there, each once and with a value. A cursor may be empty: that is the first
-// page.
+// readQuery reads the parameters of a request. Only known ones are allowed, each once and
+// with a value. An empty cursor is the first page.
 func (c *call) readQuery(known []string) *wire.Error {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
@@ -29,7 +28,7 @@ func (c *call) readQuery(known []string) *wire.Error {
 	return nil
 }
 
-// limit reads the parameter of that name; absent is what holds without it.
+// limit reads the parameter limit; absent is its default.
 func (c *call) limit(absent, most int) (int, *wire.Error) {
 	text := c.query.Get("limit")
 	if text == "" {
@@ -42,7 +41,7 @@ func (c *call) limit(absent, most int) (int, *wire.Error) {
 	return int(n), nil
 }
 
-// causes reads the parameter cause, which is all when it is left out.
+// causes reads the parameter cause; without one it is 0, which is all.
 func (c *call) causes() (wire.DeadCauses, *wire.Error) {
 	if text := c.query.Get("cause"); text != "" {
 		return wire.ParseDeadCauses(text)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"codeq/mailbox"
@@ -10,43 +9,39 @@ import (
 	"codeq/wire"
 )
 
-// getResult answers with the outcome of a task, and waits for it if asked to.
+// getResult answers with the outcome of a task, and waits for it up to waitSeconds.
 func (a *api) getResult(c *call) answer {
-	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
-	if !ok {
-		return refuse(unknownTaskID())
-	}
 	wait, refusal := c.wait()
 	if refusal != nil {
 		return refuse(refusal)
 	}
 	if wait == 0 {
-		ans, _ := a.readResult(c, id)
+		ans, _ := a.readResult(c)
 		return ans
 	}
-	return a.waitForResult(c, id, wait)
+	return a.waitForResult(c, wait)
 }
 
-// waitForResult waits until there is a result or the time is over. A task that
-// ends and is replayed before anybody has read how is waited for again.
-func (a *api) waitForResult(c *call, id wire.TaskID, wait time.Duration) answer {
+// waitForResult waits until there is a result or the time is over. It waits again for a task
+// that ended and was replayed before its result was read.
+func (a *api) waitForResult(c *call, wait time.Duration) answer {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		if ans, over := a.waitForEnd(c, id, timer.C); over {
+		if ans, over := a.waitForEnd(c, timer.C); over {
 			return ans
 		}
 	}
 }
 
-// waitForEnd registers with the shard first and reads second: a result that the
-// first read does not see is one that the shard will tell of. It is over unless
-// the task ended and what is left of that has no result.
-func (a *api) waitForEnd(c *call, id wire.TaskID, late <-chan time.Time) (ans answer, over bool) {
-	told, shard := newReply(), a.o.Engine.ShardOf(id)
-	asker := shardactor.Asker{Sink: told}
+// waitForEnd registers with the shard first and reads second: the shard reports every result
+// that the first read does not see. over is false only if the task ended and the read after
+// that found no result.
+func (a *api) waitForEnd(c *call, late <-chan time.Time) (ans answer, over bool) {
+	ended, id, shard := newReply(), c.taskID, a.o.Engine.ShardOf(c.taskID)
+	asker := shardactor.Asker{Sink: ended}
 	watch := &shardactor.Watch{Asker: asker, Tenant: c.who.Tenant, TaskID: id}
-	// Not as new work: an Unwatch must never overtake its Watch.
+	// ClassKeep, because an Unwatch must not overtake its Watch.
 	if refusal := a.post(shard, watch, 0, mailbox.ClassKeep); refusal != nil {
 		return refuse(refusal), true
 	}
@@ -54,28 +49,29 @@ func (a *api) waitForEnd(c *call, id wire.TaskID, late <-chan time.Time) (ans an
 		var slot mailbox.Slot[shardactor.Message]
 		a.o.Engine.Unwatch(shard, &slot, &shardactor.Unwatch{Asker: asker, TaskID: id})
 	}()
-	if ans, final := a.readResult(c, id); final {
+	if ans, final := a.readResult(c); final {
 		return ans, true
 	}
 	select {
-	case <-told.effect: // ended, or unknown; the store knows which
+	case <-ended.effect: // ended or unknown; the store knows which
 	case <-late:
 		over = true
 	case <-c.r.Context().Done():
 		return answer{abort: true}, true
 	case <-a.o.Draining:
-		return refuse(drainingError()), true
+		return refuse(drainingError), true
 	}
 	if c.who.Current() == nil {
-		return refuse(credentialGone()), true
+		return refuse(credentialRevoked), true
 	}
-	ans, final := a.readResult(c, id)
+	ans, final := a.readResult(c)
 	return ans, over || final
 }
 
-// readResult reads behind the barrier. final is false if a later read could
-// find more: the task is known and has no result.
-func (a *api) readResult(c *call, id wire.TaskID) (ans answer, final bool) {
+// readResult reads task and result, and waits until what it read is on disk. final is false
+// if the task has no result yet.
+func (a *api) readResult(c *call) (ans answer, final bool) {
+	id := c.taskID
 	task, record, err := a.o.Store.ReadResult(c.who.Tenant, id)
 	if err == nil {
 		err = a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(id))
@@ -94,10 +90,10 @@ func (a *api) readResult(c *call, id wire.TaskID) (ans answer, final bool) {
 	body = wire.AppendTask(body, task, wire.PayloadAsString)
 	body = append(body, `,"result":`...)
 	body = wire.AppendResultRecord(body, record)
-	return answer{status: http.StatusOK, body: append(body, '}')}, true
+	return okay(append(body, '}')), true
 }
 
-// wait reads waitSeconds; absent is 0.
+// wait reads waitSeconds; its default is 0.
 func (c *call) wait() (time.Duration, *wire.Error) {
 	text := c.query.Get("waitSeconds")
 	if text == "" {

@@ -2,33 +2,24 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 
 	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/wire"
 )
 
-// postResults ends many deliveries with their outcomes and answers when all of
-// them are on disk. Each item stands alone; the answer is a refusal only if the
-// server took none for reasons of its own.
-func (a *api) postResults(c *call) answer {
-	body, refusal := c.readBody()
-	if refusal != nil {
-		return refuse(refusal)
-	}
-	items, refusal := wire.ParseResultBatch(body)
-	if refusal != nil {
-		return refuse(refusal)
-	}
+// postResults ends many deliveries with their outcomes and answers when all of them are on
+// disk. Each item succeeds or fails by itself; the answer is a refusal only if the server
+// is too busy for all items.
+func (a *api) postResults(c *call, items []wire.ResultItem) answer {
 	answers := a.completeAll(c, items)
-	if refusal := allTurnedAway(answers); refusal != nil {
+	if refusal := allRefusedBusy(answers); refusal != nil {
 		return refuse(refusal)
 	}
-	return answer{status: http.StatusOK, body: appendResults(items, answers)}
+	return okay(appendResults(items, answers))
 }
 
-// completeAll posts to each shard at once what belongs to it, in order.
+// completeAll posts to each shard its items in one push, in their order.
 func (a *api) completeAll(c *call, items []wire.ResultItem) []shardactor.Effect {
 	answered := newGather(len(items))
 	posts := make([]batchPost, a.o.Engine.Shards())
@@ -49,26 +40,22 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shardactor.Effect 
 	return a.postAll(posts, mailbox.ClassKeep, answered)
 }
 
-// appendResults makes the body: one record or refusal for each item, in order,
-// with the task it is about.
+// appendResults makes the body: one record or refusal for each item, in the order of the
+// items, with the id of the task.
 func appendResults(items []wire.ResultItem, answers []shardactor.Effect) []byte {
-	body := append([]byte(nil), `{"results":[`...)
-	for i, e := range answers {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		switch e := e.(type) {
+	body := appendList([]byte(`{"results":[`), len(items), func(dst []byte, i int) []byte {
+		switch e := answers[i].(type) {
 		case *shardactor.Completed:
-			body = e.Record.TaskID.AppendTo(append(body, `{"taskId":"`...))
-			body = wire.AppendResultRecord(append(body, `","result":`...), e.Record)
-			body = append(body, '}')
+			dst = e.Record.TaskID.AppendTo(append(dst, `{"taskId":"`...))
+			dst = wire.AppendResultRecord(append(dst, `","result":`...), e.Record)
+			return append(dst, '}')
 		case *shardactor.Refused:
-			about := *advised(e.Err) // a refusal may be shared
+			about := *e.Err.Advised(retryAfterSeconds) // others may share the refusal
 			about.TaskID = items[i].TaskID
-			body = wire.AppendError(body, &about)
+			return wire.AppendError(dst, &about)
 		default:
 			panic(fmt.Sprintf("httpapi: a result was answered by %T", e))
 		}
-	}
+	})
 	return append(body, "]}"...)
 }

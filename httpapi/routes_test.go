@@ -217,13 +217,6 @@ func TestRequestIDIsEchoedIfItCanStandInALogLine(t *testing.T) {
 	}
 }
 
-func TestSessionGetsTheRequestAsItIs(t *testing.T) {
-	b := newBench(t, setup{auth: keys{}})
-	if g := b.do("GET", "/v1/codeq/session", ""); g.status != http.StatusTeapot {
-		t.Errorf("the session handler was not asked: %d %s", g.status, g.body)
-	}
-}
-
 // keys knows principals by credential.
 type keys map[string]*auth.Principal
 

@@ -1,85 +1,97 @@
 package httpapi
 
 import (
-	"net/http"
+	"errors"
 
+	"codeq/store"
 	"codeq/wire"
 )
 
-// getTask answers with a task of the caller's tenant, and with why it waits or when
-// its lease ends.
+// getTask answers with a task, and with why it waits or when its lease ends.
 func (a *api) getTask(c *call) answer {
-	id, ok := wire.ParseTaskID(c.r.PathValue("id"))
-	if !ok {
-		return refuse(unknownTaskID())
+	task, failed := a.readTask(c)
+	if task != nil {
+		task, failed = a.explained(c, task)
 	}
-	task, refused := a.readTask(c, id)
 	if task == nil {
-		return refused
+		return failed
 	}
-	if task, refused = a.explained(c, task); task == nil {
-		return refused
-	}
-	return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
+	return okay(wire.AppendTask(nil, task, wire.PayloadAsString))
 }
 
-// taskAsItIs answers with a task.
-func (a *api) taskAsItIs(c *call, id wire.TaskID) answer {
-	task, refused := a.readTask(c, id)
+// taskAnswer answers with the task of the path.
+func (a *api) taskAnswer(c *call) answer {
+	task, failed := a.readTask(c)
 	if task == nil {
-		return refused
+		return failed
 	}
-	return answer{status: http.StatusOK, body: wire.AppendTask(nil, task, wire.PayloadAsString)}
+	return okay(wire.AppendTask(nil, task, wire.PayloadAsString))
 }
 
-// readTask reads a task of the caller's tenant behind the barrier. Without a
+// readTask reads the task of the path, and waits until what it read is on disk. Without a
 // task the answer says why.
-func (a *api) readTask(c *call, id wire.TaskID) (*wire.Task, answer) {
-	task, err := a.o.Store.ReadTask(c.who.Tenant, id)
+func (a *api) readTask(c *call) (*wire.Task, answer) {
+	task, err := a.o.Store.ReadTask(c.who.Tenant, c.taskID)
+	if err == nil {
+		err = a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(c.taskID))
+	}
 	if err != nil {
 		return nil, a.failedRead(c, err)
 	}
-	if err := a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(id)); err != nil {
-		return nil, a.failedRead(c, err)
-	}
 	if task == nil {
-		return nil, refuse(unknownTask(id))
+		return nil, refuse(unknownTask(c.taskID))
 	}
 	return task, answer{}
 }
 
-// getQueues answers with the figures of the caller's tenant.
+// getQueues answers with the figures of all queues of the tenant.
 func (a *api) getQueues(c *call) answer {
 	queues, err := a.o.Store.ReadQueues(c.who.Tenant)
-	if err != nil {
+	if err = a.durable(c, err); err != nil {
 		return a.failedRead(c, err)
 	}
-	if err := a.allDurable(c); err != nil {
-		return a.failedRead(c, err)
-	}
-	body := append([]byte(nil), `{"queues":[`...)
-	for i := range queues {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = wire.AppendQueueFigures(body, &queues[i])
-	}
-	return answer{status: http.StatusOK, body: append(body, "]}"...)}
+	body := appendList([]byte(`{"queues":[`), len(queues), func(dst []byte, i int) []byte {
+		return wire.AppendQueueFigures(dst, &queues[i])
+	})
+	return okay(append(body, "]}"...))
 }
 
-// failedRead ends a request whose read failed: without a word if the client
-// has gone, which also ends the wait for the disk.
+// durable waits, after a read without an error, until everything that was visible in any
+// shard is on disk.
+func (a *api) durable(c *call, err error) error {
+	for shard := 0; err == nil && shard < a.o.Store.Shards(); shard++ {
+		err = a.o.Store.WaitDurable(c.r.Context(), shard)
+	}
+	return err
+}
+
+// failedRead is the answer after a read that failed. It is none if the client has left, which
+// also ends the wait for the disk.
 func (a *api) failedRead(c *call, err error) answer {
-	if c.r.Context().Err() != nil {
+	switch {
+	case errors.Is(err, store.ErrListPlace):
+		return refuse(badCursor)
+	case c.r.Context().Err() != nil:
 		return answer{abort: true}
 	}
 	a.o.Log.Error().Str("requestId", c.requestID).Err(err).Msg("read failed")
-	return refuse(internalError())
+	return refuse(internalError)
 }
 
-// openSession hands the request over: a session answers by itself, and keeps
-// the connection.
-func (a *api) openSession(c *call) answer {
-	a.o.Sessions.ServeHTTP(c.w, c.r)
-	return answer{handedOver: true}
+// appendList appends n items with commas between them.
+func appendList(dst []byte, n int, item func(dst []byte, i int) []byte) []byte {
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = item(dst, i)
+	}
+	return dst
+}
+
+// appendTasks appends tasks with commas between them.
+func appendTasks(dst []byte, tasks []*wire.Task) []byte {
+	return appendList(dst, len(tasks), func(dst []byte, i int) []byte {
+		return wire.AppendTask(dst, tasks[i], wire.PayloadAsString)
+	})
 }

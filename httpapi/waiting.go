@@ -1,41 +1,41 @@
 package httpapi
 
 import (
+	"fmt"
+
 	"codeq/mailbox"
 	"codeq/shardactor"
 	"codeq/wire"
 )
 
-// explainTries bounds how often a task is read again because it moved between
-// what the store and what the shard said.
+// explainTries bounds how often a task is read again because it has changed between the
+// answers of store and shard.
 const explainTries = 3
 
-// explained asks the shard of a task why it waits, or when its lease ends, and joins
-// that to what the store says if both are about the same moment. A shard that has no
-// time, and a task that does not keep still, leave it out. Without a task the answer
-// says why.
+// explained asks the shard of a task why it waits, or when its lease ends, and adds that to
+// the task if store and shard mean the same moment. The task stays without it if the mailbox
+// is full or the task changed explainTries times. Without a task the answer says why.
 func (a *api) explained(c *call, task *wire.Task) (*wire.Task, answer) {
 	for range explainTries {
 		switch {
-		case task.Status == wire.StatusInProgress && a.lend(c, task), task.Status.Terminal():
+		case task.Status == wire.StatusInProgress && a.addLeases(c, task), task.Status.Terminal():
 			return task, answer{}
 		case task.Status == wire.StatusPending:
-			if said, refused, over := a.whyWaits(c, task); over {
-				return said, refused
+			if explained, failed, over := a.addWaiting(c, task); over {
+				return explained, failed
 			}
 		}
-		again, refused := a.readTask(c, task.ID)
-		if again == nil {
-			return nil, refused
+		var failed answer
+		if task, failed = a.readTask(c); task == nil {
+			return nil, failed
 		}
-		task = again
 	}
 	return task, answer{}
 }
 
-// whyWaits joins to a task why it waits. over is false if another read could find
-// more.
-func (a *api) whyWaits(c *call, task *wire.Task) (said *wire.Task, refused answer, over bool) {
+// addWaiting adds to a task why it waits. over is false if the task has changed and must be
+// read again.
+func (a *api) addWaiting(c *call, task *wire.Task) (explained *wire.Task, failed answer, over bool) {
 	answered := newReply()
 	m := &shardactor.Explain{Asker: shardactor.Asker{Sink: answered}, Tenant: c.who.Tenant, TaskID: task.ID}
 	if a.post(a.o.Engine.ShardOf(task.ID), m, 0, mailbox.ClassNew) != nil {
@@ -43,35 +43,35 @@ func (a *api) whyWaits(c *call, task *wire.Task) (said *wire.Task, refused answe
 	}
 	select {
 	case effect := <-answered.effect:
-		said, ok := effect.(*shardactor.Explained)
+		e, ok := effect.(*shardactor.Explained)
 		if !ok {
-			panic("httpapi: a question about a task was answered by another effect")
+			panic(fmt.Sprintf("httpapi: %T was answered by %T", m, effect))
 		}
-		if said.Waiting == nil || said.UpdatedAtMs != task.UpdatedAtMs {
+		if e.Waiting == nil || e.UpdatedAtMs != task.UpdatedAtMs {
 			return nil, answer{}, false
 		}
-		task.Waiting = said.Waiting
+		task.Waiting = e.Waiting
 		return task, answer{}, true
 	case <-c.r.Context().Done():
 		return nil, answer{abort: true}, true
 	}
 }
 
-// lend joins to those tasks that are in progress when their leases and runs end, which
-// their shards alone know: one question for each shard. It is false if one of them has
-// another delivery by now, or none; a shard that has no time leaves its own out.
-func (a *api) lend(c *call, tasks ...*wire.Task) bool {
+// addLeases adds to the tasks in progress when their leases and runs end, which only their
+// shards know: one message for each shard. It reports false if a task has another delivery
+// now, or none. The tasks of a shard whose mailbox is full stay without it.
+func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
 	posts := make([]batchPost, a.o.Engine.Shards())
 	ids := make([][]wire.TaskID, len(posts))
-	lent := make(map[wire.TaskID]*wire.Task)
+	missing := make(map[wire.TaskID]*wire.Task)
 	for _, task := range tasks {
 		if task.Status == wire.StatusInProgress {
-			lent[task.ID] = task
+			missing[task.ID] = task
 			shard := a.o.Engine.ShardOf(task.ID)
 			ids[shard] = append(ids[shard], task.ID)
 		}
 	}
-	if len(lent) == 0 {
+	if len(missing) == 0 {
 		return true
 	}
 	answered := newGather(len(posts))
@@ -84,19 +84,19 @@ func (a *api) lend(c *call, tasks ...*wire.Task) bool {
 		posts[shard].add(shard, &shardactor.TellLeases{Asker: asker, Tenant: c.who.Tenant, Tasks: ids}, len(ids)*len(wire.TaskID{}))
 	}
 	for shard, effect := range a.postAll(posts, mailbox.ClassNew, answered) {
-		said, ok := effect.(*shardactor.LeasesTold)
-		if !ok { // no time
+		e, ok := effect.(*shardactor.LeasesTold)
+		if !ok { // the mailbox is full
 			for _, id := range ids[shard] {
-				delete(lent, id)
+				delete(missing, id)
 			}
 			continue
 		}
-		for _, told := range said.Leases {
-			if task := lent[told.TaskID]; task != nil && task.Deliveries == told.Delivery {
+		for _, told := range e.Leases {
+			if task := missing[told.TaskID]; task != nil && task.Deliveries == told.Delivery {
 				task.LeaseUntilMs, task.RunUntilMs = told.LeaseUntilMs, told.RunUntilMs
-				delete(lent, told.TaskID)
+				delete(missing, told.TaskID)
 			}
 		}
 	}
-	return len(lent) == 0
+	return len(missing) == 0
 }

@@ -153,7 +153,7 @@ func (b *bench) connect(mute, deaf bool) *client {
 			b.t.Errorf("read upgrade: %v", err)
 			return
 		}
-		b.registry.ServeHTTP(&hijackable{conn: far, buffer: buffer, header: make(http.Header)}, req)
+		b.ServeHTTP(&hijackable{conn: far, buffer: buffer, header: make(http.Header)}, req)
 	}()
 	c := &client{
 		t: b.t, mute: mute, closed: make(chan error, 1),

@@ -112,7 +112,7 @@ func (s *session) authenticate() {
 	switch {
 	case s.talk.Over():
 	case refusal != nil:
-		s.registry.refused(s.socket.RemoteAddr().String(), "hello", refusal)
+		s.registry.report(s.socket.RemoteAddr().String(), refusal)
 		s.step(&Denied{Err: refusal})
 	case s.talk.Open():
 		s.step(&Admitted{Principal: principal})
@@ -121,6 +121,13 @@ func (s *session) authenticate() {
 	}
 	// Whoever took the credential back meanwhile did not find it here yet.
 	s.judgeAgain()
+}
+
+// report reports a hello that was refused because of its client.
+func (r *Registry) report(remote string, refusal *wire.Error) {
+	if r.o.Refused != nil && auth.AboutWho(refusal) {
+		r.o.Refused(auth.Attempt{Remote: remote, What: "hello", Refusal: refusal})
+	}
 }
 
 // admit seats the session, or the new socket of one that was here before. s.mu

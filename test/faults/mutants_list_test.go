@@ -18,10 +18,10 @@ var mutants = []mutant{
 	{"TestN11SlowLine", "session/pace.go", "		p.bound = fits\n", "		p.bound = mostUntakenBytes\n"},
 	{"TestN11LongMessage", "session/writer.go", "	case taken >= s.pingEnd:\n", "	case true:\n"},
 	{"TestN11SlowLineAndTheSDK", "session/clock.go", " || late || e.Hears:\n", " || late:\n"},
-	{"TestN11ClaimOver", "httpapi/claim.go", "			keep: func() { k.keep(granted) }, keepEvery: keepEvery(granted),\n", ""},
+	{"TestN11ClaimOver", "httpapi/claim.go", "			extend: func() { k.extendLeases(granted) }, extendEvery: extendEvery(granted),\n", ""},
 	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if len(body) >= step && false {\n"},
 	{"TestA01", "shardactor/gone.go", "			s.takeBack(e, code)\n", ""},
-	{"TestN14Silent", "server/door.go", "	if !full || least == nil {\n		return !full\n	}\n", "	if !full || least != nil {\n		return true\n	}\n"},
+	{"TestN14Silent", "server/listener.go", "	if !full || displaced == nil {\n		return !full\n	}\n", "	if !full || displaced != nil {\n		return true\n	}\n"},
 	{"TestN13Log", "cmd/codeq/saying.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
 	{"TestN07WaitsOutliveAProxy", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    passing&^gateway | putOff | late,\n"},
 	{"TestN07WaitsOutliveARestart", "client/tries.go", "	waitTask:      passing&^cutShort | putOff | late,\n", "	waitTask:      putOff | away | unreached | late,\n"},
@@ -63,17 +63,17 @@ var mutants = []mutant{
 	{"TestA24", "shardactor/heartbeat.go", "	for _, ref := range m.Tasks {\n		e := s.leases.Holds(ref)\n		if e == nil ||", "	for _, ref := range m.Tasks[:1] {\n		e := s.leases.Holds(ref)\n		if e == nil ||"},
 	{"TestA25Retries", "shardactor/delivery.go", "	if t.Attempts < t.MaxAttempts {\n", "	if t.Attempts < min(t.MaxAttempts, 3) {\n"},
 	{"TestA25Replay", "shardactor/replay.go", "	t.Attempts, t.Releases, t.Losses,", "	t.Attempts, t.Releases, t.Losses = t.Attempts-t.Deliveries/2, 0, 0\n	_, _, _,"},
-	{"TestU01WhatFailed", "httpapi/replay.go", "	Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),\n", ""},
+	{"TestU01WhatFailed", "httpapi/kinds.go", "		Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),\n", ""},
 	{"TestU01WhatFailed", "shardactor/result.go", "		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed\n", "		ends.to, ends.dead = wire.LocationDead, wire.DeadExhausted\n"},
 	{"TestA26Retries", "shardactor/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
 	{"TestA26EqualJitter", "shardactor/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
 	{"TestA27", "shardactor/cancel.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
 	{"TestA28", "shardactor/turns.go", "!q.settings.Paused && q.index.HasReady()", "q.index.HasReady()"},
 	{"TestA29", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+2000 {"},
-	{"TestA33", "httpapi/enqueue.go", "	effect, refusal := a.enqueue(c, req, len(body))\n",
+	{"TestA33", "httpapi/enqueue.go", "	message.WantTask = true\n",
 		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
 			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +
-			"	effect, refusal := a.enqueue(c, req, len(body))\n"},
+			"	message, shard = a.enqueueMessage(c, req)\n	message.WantTask = true\n"},
 	{"TestA30", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+900 {"},
 	{"TestA31", "shardactor/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shardactor/due.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},
@@ -164,10 +164,10 @@ var coreMutants = []mutant{
 // can be made busy and the news of a sync held.
 var apiMutants = []mutant{
 	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			refusal = err\n			break\n"},
-	{"TestU02QueuesOfAllShards", "httpapi/claimturns.go", "	if began == t.shard {\n", "	if false {\n"},
+	{"TestU02QueuesOfAllShards", "httpapi/claim_turns.go", "	if began == t.shard {\n", "	if false {\n"},
 	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			continue\n"},
-	{"TestAnswersThatAreNotTaken", "httpapi/call.go", "	defer a.letGo(c)\n", ""},
-	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.seat.InHand() })", "return len(b.granted) > 0 || k.seat.InHand() == 0 })"},
+	{"TestAnswersThatAreNotTaken", "httpapi/call.go", "	defer a.hold(c, 0)\n", ""},
+	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.consumer.InHand() })", "return len(b.granted) > 0 || k.consumer.InHand() == 0 })"},
 	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/bulk.go", "worked(); err != nil || w.refuse != nil {", "worked(); err != nil {"},
 }
 

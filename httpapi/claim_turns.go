@@ -5,27 +5,26 @@ import (
 	"sync"
 )
 
-// mostClaimTurns is how many kinds of claims have turns; with more, all begin anew.
-const mostClaimTurns = 1024
+// maxClaimTurns bounds the kinds of claims that have turns; beyond it all turns are forgotten.
+const maxClaimTurns = 1024
 
-// claimTurns lets claims of one kind (one tenant and list of commands) begin with
-// one shard after another while several have something ready for them, each as
-// often in a row as it has ready queues. So queues of all shards have as many
-// turns. A claim that finds less than two such shards leaves no turn behind, and
-// the next asks all at once.
+// claimTurns makes claims of one kind (one tenant and one list of commands) ask one shard
+// after another first, while several shards have ready queues for them. Each shard is first
+// as often in a row as it has ready queues, so queues of all shards have the same number of
+// turns. After a claim that finds fewer than two such shards the next claim asks all at once.
 type claimTurns struct {
 	mu    sync.Mutex
 	kinds map[string]*claimTurn
 }
 
-// claimTurn is the shard that is next, and how often in a row it was.
+// claimTurn is the next shard, and how often in a row it was first.
 type claimTurn struct{ shard, row int }
 
 func kindOf(k *claim) string {
 	return k.call.who.Tenant + "\x00" + strings.Join(k.req.Commands, "\x00")
 }
 
-// of is the shard that a claim begins with, -1 for all.
+// of is the shard that a claim asks first, -1 for all at once.
 func (c *claimTurns) of(k *claim) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,8 +34,8 @@ func (c *claimTurns) of(k *claim) int {
 	return -1
 }
 
-// note takes down what a claim found that began with a shard: how many queues are
-// ready for it in each. Two claims at a time may miscount a row.
+// note moves the turn after a claim: began is the shard that it asked first, ready the number
+// of ready queues in each shard. Two claims at the same time can miscount a row.
 func (c *claimTurns) note(k *claim, began int, ready []int) {
 	several := 0
 	for _, n := range ready {
@@ -50,7 +49,7 @@ func (c *claimTurns) note(k *claim, began int, ready []int) {
 	}
 	t := c.kinds[kindOf(k)]
 	if t == nil {
-		if c.kinds == nil || len(c.kinds) >= mostClaimTurns {
+		if c.kinds == nil || len(c.kinds) >= maxClaimTurns {
 			c.kinds = make(map[string]*claimTurn)
 		}
 		t = &claimTurn{}

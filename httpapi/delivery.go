@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+
+	"codeq/mailbox"
+	"codeq/shardactor"
+	"codeq/wire"
+)
+
+// The verbs over HTTP about a delivery, which sessions have as frames. Each is one message
+// to the shard of the task and one answer.
+
+// delivery is who asks about which delivery, for the message of a verb.
+type delivery struct {
+	shardactor.Asker
+	shardactor.Owner
+	wire.TaskRef
+}
+
+func extendMessage(d *delivery, seconds int) shardactor.Message {
+	return &shardactor.Extend{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ExtendForMs: int64(seconds) * 1000}
+}
+
+func nackMessage(d *delivery, r *wire.NackRequest) shardactor.Message {
+	return &shardactor.Nack{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, NackRequest: *r}
+}
+
+func abandonMessage(d *delivery, _ struct{}) shardactor.Message {
+	return &shardactor.Abandon{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef}
+}
+
+func releaseMessage(d *delivery, r *wire.ReleaseRequest) shardactor.Message {
+	return &shardactor.Release{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ReleaseRequest: *r}
+}
+
+func resultMessage(d *delivery, r *wire.ResultRequest) shardactor.Message {
+	return &shardactor.Result{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ResultRequest: *r}
+}
+
+// parseAbandon reads a body that names only the delivery.
+func parseAbandon(body []byte) (struct{}, wire.Holder, *wire.Error) {
+	holder, refusal := wire.ParseHolder(body)
+	return struct{}{}, holder, refusal
+}
+
+// onDelivery makes the handler of one of the verbs.
+func onDelivery[T any](
+	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), message func(d *delivery, request T) shardactor.Message,
+) func(c *call) answer {
+	return func(c *call) answer {
+		body, refusal := c.readBody()
+		if refusal != nil {
+			return refuse(refusal)
+		}
+		request, holder, refusal := parse(body)
+		if refusal == nil {
+			refusal = a.tokenMissing(holder)
+		}
+		if refusal != nil {
+			return refuse(refusal)
+		}
+		d := &delivery{Owner: c.owner(holder), TaskRef: wire.TaskRef{TaskID: c.taskID, Token: holder.Token}}
+		var m shardactor.Message
+		effect, refusal := ask[shardactor.Effect](a, a.o.Engine.ShardOf(c.taskID), len(body), mailbox.ClassKeep,
+			func(to shardactor.Asker) shardactor.Message {
+				d.Asker = to
+				m = message(d, request)
+				return m
+			})
+		if refusal != nil {
+			return refuse(refusal)
+		}
+		return deliveryAnswer(m, effect)
+	}
+}
+
+// owner is the owner of a delivery for this request.
+func (c *call) owner(holder wire.Holder) shardactor.Owner {
+	return shardactor.Owner{Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: holder.WorkerID}
+}
+
+// tokenMissing refuses a call without a lease token if the server requires one.
+func (a *api) tokenMissing(holder wire.Holder) *wire.Error {
+	if !a.o.RequireLeaseToken || !holder.Token.IsZero() {
+		return nil
+	}
+	return wire.Refuse(wire.CodeInvalidArgument,
+		"leaseToken is required: this server takes no call about a delivery without it")
+}
+
+// deliveryAnswer is the answer for the effect of a message.
+func deliveryAnswer(m shardactor.Message, effect shardactor.Effect) answer {
+	switch e := effect.(type) {
+	case *shardactor.Completed:
+		return okay(wire.AppendResultRecord(nil, e.Record))
+	case *shardactor.Extended:
+		body := wire.AppendTimeMs([]byte(`{"ok":true,"leaseUntil":`), e.LeaseUntilMs)
+		if e.RunUntilMs != 0 {
+			body = wire.AppendTimeMs(append(body, `,"runUntil":`...), e.RunUntilMs)
+		}
+		return okay(append(body, '}'))
+	case *shardactor.Requeued:
+		body := wire.AppendQuoted([]byte(`{"status":`), e.Status)
+		if _, isNack := m.(*shardactor.Nack); isNack {
+			body = strconv.AppendInt(append(body, `,"delaySeconds":`...), e.DelaySeconds, 10)
+		}
+		return okay(append(body, '}'))
+	default:
+		panic(fmt.Sprintf("httpapi: %T was answered by %T", m, e))
+	}
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+
+	"codeq/auth"
+	"codeq/wire"
+)
+
+// Names of the headers of an upgrade, as net/http writes them.
+const (
+	headerVersion = "Sec-Websocket-Version"
+	// wsVersion is the only version of WebSocket.
+	wsVersion = "13"
+	// wsKeyBytes is the length of the random key of an upgrade, decoded.
+	wsKeyBytes = 16
+)
+
+// openSession checks an upgrade and makes its connection a session. A request without a
+// credential is upgraded; the credential then comes in the hello.
+func (a *api) openSession(c *call) answer {
+	if refusal := checkUpgrade(c.r); refusal != nil {
+		c.w.Header().Set(headerVersion, wsVersion)
+		return refuse(refusal)
+	}
+	var who *auth.Principal
+	if c.r.Header.Get("Authorization") != "" {
+		credential, ok := bearerOf(c.r)
+		if !ok {
+			c.w.Header().Set("WWW-Authenticate", "Bearer")
+			return refuse(wire.Refuse(wire.CodeUnauthenticated, "the Authorization header must be: Bearer, a space, a token"))
+		}
+		var refusal *wire.Error
+		if who, refusal = a.authenticate(c, credential); refusal != nil {
+			return refuse(refusal)
+		}
+	}
+	if refusal := a.o.Sessions.Upgrade(c.w, c.r, who); refusal != nil {
+		return refuse(refusal)
+	}
+	return answer{handedOver: true}
+}
+
+// checkUpgrade checks the headers of an upgrade by the rules of RFC 6455, and the subprotocol.
+func checkUpgrade(r *http.Request) *wire.Error {
+	bad := func(sentence string) *wire.Error { return wire.Refuse(wire.CodeInvalidArgument, sentence) }
+	if r.ProtoMajor != 1 || r.ProtoMinor < 1 {
+		return bad("a session is a WebSocket over HTTP/1.1, got " + r.Proto)
+	}
+	if !hasToken(r.Header, "Connection", "Upgrade") || !hasToken(r.Header, "Upgrade", "websocket") {
+		return bad("a session is a WebSocket: send Connection: Upgrade and Upgrade: websocket")
+	}
+	if r.Header.Get(headerVersion) != wsVersion {
+		return bad("Sec-WebSocket-Version must be " + wsVersion)
+	}
+	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-Websocket-Key"))
+	if err != nil || len(key) != wsKeyBytes {
+		return bad("Sec-WebSocket-Key must be 16 random bytes in base64")
+	}
+	if offered := tokens(r.Header, "Sec-Websocket-Protocol"); len(offered) > 0 && !slices.Contains(offered, wire.Subprotocol) {
+		return bad("the subprotocol must be " + wire.Subprotocol + " or left out")
+	}
+	return nil
+}
+
+// tokens are the values of a header that is a list, in one line or several.
+func tokens(h http.Header, name string) []string {
+	var all []string
+	for _, line := range h.Values(name) {
+		for token := range strings.SplitSeq(line, ",") {
+			if token = strings.TrimSpace(token); token != "" {
+				all = append(all, token)
+			}
+		}
+	}
+	return all
+}
+
+func hasToken(h http.Header, name, token string) bool {
+	return slices.ContainsFunc(tokens(h, name), func(s string) bool { return strings.EqualFold(s, token) })
+}
