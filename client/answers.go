@@ -6,137 +6,118 @@ import (
 	"codeq/wire"
 )
 
-// take handles the frames of one message of the server.
-func (c *crew) take(frames []wire.ServerFrame) {
-	for _, frame := range frames {
-		switch frame := frame.(type) {
-		case *wire.TaskFrame:
-			c.arrive(frame)
-		case *wire.OK:
-			c.answered(frame)
-		case *wire.ErrorFrame:
-			c.refused(frame)
-		case *wire.Revoked:
-			if j := c.jobs[frame.Token]; j != nil {
-				c.lose(j, frame.Reason)
-			}
-		case *wire.Draining:
-			c.redial.goodbye = true
-			c.worker.client.notice("the server is going away: " + frame.Reason)
+func (l *workerLoop) receive(frame wire.ServerFrame) {
+	switch frame := frame.(type) {
+	case *wire.TaskFrame:
+		l.arrive(frame)
+	case *wire.OK:
+		l.answered(frame)
+	case *wire.ErrorFrame:
+		l.refused(frame)
+	case *wire.Revoked:
+		if d := l.deliveries[frame.Token]; d != nil {
+			l.lose(d, frame.Reason)
 		}
+	case *wire.Draining:
+		l.client.notice("the server is going away: " + frame.Reason)
 	}
 }
 
 // answer finds what a frame answers and forgets it.
-func (c *crew) answer(ref wire.Ref) question {
-	q := c.asked[ref.Value]
-	delete(c.asked, ref.Value)
+func (l *workerLoop) answer(ref wire.Ref) question {
+	q := l.questions[ref.Value]
+	delete(l.questions, ref.Value)
 	return q
 }
 
-func (c *crew) answered(frame *wire.OK) {
-	q := c.answer(frame.Ref)
+func (l *workerLoop) answered(frame *wire.OK) {
+	q := l.answer(frame.Ref)
 	switch {
 	case q.outcome != nil:
-		c.refusals, c.putOff = 0, nil
-		q.outcome.waits = time.Duration(frame.DelaySeconds) * time.Second
-		q.outcome.dead = frame.NackStatus == wire.NackDeadLettered
-		q.outcome.expired = frame.NackStatus == wire.NackExpired
-		c.settle(q.outcome, nil)
+		l.succeeded()
+		l.settle(q.outcome, Settlement{
+			DeadLetter: frame.NackStatus == wire.NackDeadLettered,
+			Expired:    frame.NackStatus == wire.NackExpired,
+			Wait:       time.Duration(frame.DelaySeconds) * time.Second,
+		})
 	case q.heartbeat != nil:
-		c.beaten(q.heartbeat, frame.Lost)
+		l.beaten(q.heartbeat, frame.Lost)
 	case q.window:
-		c.windows--
+		l.window.unanswered--
 	}
 }
 
 // beaten takes the answer to a heartbeat: what it does not call lost is this
 // worker's, also what came over an earlier link.
-func (c *crew) beaten(named []*job, lost []wire.TaskRef) {
+func (l *workerLoop) beaten(named []*delivery, lost []wire.TaskRef) {
 	for _, ref := range lost {
-		if j := c.jobs[ref.Token]; j != nil {
-			c.lose(j, "the server does not count it as this worker's any more")
+		if d := l.deliveries[ref.Token]; d != nil {
+			l.lose(d, "the server does not count it as this worker's any more")
 		}
 	}
-	for _, j := range named {
-		if j.state == jobArrived && j.doubtful && j.lost == nil {
-			j.state, j.doubtful = jobReady, false
+	for _, d := range named {
+		if d.state == arrived && d.doubtful && d.lost == nil {
+			d.state, d.doubtful = ready, false
 		}
 	}
 }
 
-func (c *crew) refused(frame *wire.ErrorFrame) {
+func (l *workerLoop) refused(frame *wire.ErrorFrame) {
 	if !frame.Ref.Present {
 		return // about the session as a whole; its end follows
 	}
-	q := c.answer(frame.Ref)
+	q := l.answer(frame.Ref)
 	switch {
 	case q.outcome != nil:
-		c.outcomeRefused(q.outcome, frame.Err)
+		l.outcomeRefused(q.outcome, frame.Err)
 	case q.heartbeat != nil:
 		if harmlessFrame.again(frame.Err) {
-			c.heart.Reset(min(backoff(0), c.worker.options.Lease/6))
+			l.beatAt = time.Now().Add(min(backoff(0), l.worker.options.Lease/6))
 			return
 		}
-		c.worker.client.notice("heartbeat refused: " + frame.Err.Sentence)
+		l.client.notice("heartbeat refused: " + frame.Err.Sentence)
+	case q.subscribe && harmlessFrame.again(frame.Err):
+		l.unheard = true
+		l.later(frame.Err)
 	case q.subscribe:
-		c.subscriptionRefused(frame.Err)
+		l.stopFor(frame.Err)
 	case q.window:
-		// The room is another one than this worker thinks; the next change
+		// The server knows another window than this worker thinks; the next change
 		// states it again.
-		c.windows--
-		c.window = -1
+		l.window.unanswered--
+		l.window.size = -1
 	}
-}
-
-// subscriptionRefused asks again later, or ends the worker with the reason.
-func (c *crew) subscriptionRefused(refusal *wire.Error) {
-	if !harmlessFrame.again(refusal) {
-		c.stop(refusal)
-		return
-	}
-	c.unheard = true
-	c.later(refusal)
 }
 
 // outcomeRefused hands an outcome in again, or another one in its place, or
 // takes the answer for final.
-func (c *crew) outcomeRefused(j *job, refusal *wire.Error) {
-	j.asked = 0
+func (l *workerLoop) outcomeRefused(d *delivery, refusal *wire.Error) {
+	d.asked = wire.Ref{}
 	if harmlessFrame.again(refusal) {
-		c.later(refusal)
+		l.later(refusal)
 		return
 	}
-	if other, ok := j.outcome.insteadOf(refusal); ok && j.lost == nil {
-		j.outcome = other
-		c.handIn(j)
+	if other, ok := d.outcome.insteadOf(refusal); ok && d.lost == nil {
+		d.outcome = other
+		l.handIn(d)
 		return
 	}
-	c.settle(j, refusal)
+	l.settle(d, Settlement{Err: refusal})
 }
 
-// later says what was refused again after a while. Refusals of one burst
-// count once.
-func (c *crew) later(refusal *wire.Error) {
-	if c.waiting {
-		return
-	}
-	c.waiting, c.putOff = true, refusal
-	c.again.Reset(pause(c.refusals, refusal))
-	c.refusals++
-	if c.refusals == 4 {
-		c.worker.client.notice("the server puts this worker off and is asked again: " + refusal.Sentence)
-	}
+func (l *workerLoop) later(refusal *wire.Error) {
+	l.pause(refusal, "the server puts this worker off")
 }
 
-func (c *crew) sayAgain() {
-	c.waiting = false
-	if c.link == nil {
-		return // the next link hears it all from the start
+// askAgain sends what was refused before the pause. Without a link, the next one
+// begins with all of it.
+func (l *workerLoop) askAgain() {
+	if l.link == nil {
+		return
 	}
-	c.handInAll()
-	if c.unheard {
-		c.unheard = false
-		c.subscribe()
+	l.handInAll()
+	if l.unheard {
+		l.unheard = false
+		l.subscribe()
 	}
 }

@@ -72,17 +72,13 @@ func TestN03WorkerThatGivesBackUnbegunWorkRestsLongerAndLonger(t *testing.T) {
 
 func TestN03RestNeverEndsLaterThanAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crew{
-			worker: &Worker{client: &Client{notice: func(string) {}}}, rest: stoppedTimer(), asked: map[int64]question{},
-		}
+		l := &workerLoop{loop: loop{client: &Client{notice: func(string) {}}}, worker: &Worker{}}
 		for range 100 {
-			began := time.Now()
-			c.pace(&job{task: &wire.Task{}}, Unbegun("no memory"))
-			<-c.rest.C
-			c.restOver()
-			if took := time.Since(began); took < firstRest || took > longestRest {
-				t.Fatalf("pause %d is %s", c.unbegun, took)
+			l.pace(&delivery{Delivery: Delivery{Task: &wire.Task{}}}, Unbegun("no memory"))
+			if rest := time.Until(l.restEnd); rest < firstRest || rest > longestRest {
+				t.Fatalf("pause %d is %s", l.unbegun, rest)
 			}
+			l.restEnd = time.Time{}
 		}
 	})
 }

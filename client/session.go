@@ -34,8 +34,8 @@ type SessionOptions struct {
 // with ErrOutcomeUnknown. A refusal that says "later" is repeated for every
 // request. All methods may be called from any goroutine.
 type Session struct {
-	client *Client
-	posts  chan *posting
+	loop   *sessionLoop
+	events chan func() // for the loop
 	stop   chan struct{}
 	ended  chan struct{}
 	once   sync.Once
@@ -49,7 +49,7 @@ type posting struct {
 	request *wire.EnqueueRequest // nil for a cancel
 	cancel  wire.TaskID
 	done    func(*Enqueued, error)
-	ref     int64
+	ref     wire.Ref
 	sent    bool // handed to the writer of the present link
 	unsure  bool // an earlier sending had no definite answer
 	refusal *wire.Error
@@ -66,11 +66,10 @@ func (p *posting) bytes() int {
 
 // frame is what is said for it.
 func (p *posting) frame() wire.ClientFrame {
-	ref := wire.Ref{Value: p.ref, Present: true}
 	if p.request == nil {
-		return &wire.Cancel{Ref: ref, TaskID: p.cancel}
+		return &wire.Cancel{Ref: p.ref, TaskID: p.cancel}
 	}
-	return &wire.Enqueue{Ref: ref, EnqueueRequest: *p.request}
+	return &wire.Enqueue{Ref: p.ref, EnqueueRequest: *p.request}
 }
 
 func (p *posting) verb() verb {
@@ -90,14 +89,9 @@ func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 		redial.stop()
 		return nil, err
 	}
-	s := &Session{
-		client: c,
-		posts:  make(chan *posting),
-		stop:   make(chan struct{}),
-		ended:  make(chan struct{}),
-	}
-	p := &producer{session: s, options: o, redial: redial, inFlight: map[int64]*posting{}, offer: maxPosts}
-	go p.run(first)
+	s := &Session{events: make(chan func()), stop: make(chan struct{}), ended: make(chan struct{})}
+	s.loop = &sessionLoop{loop: newLoop(c, redial), session: s, options: o, inFlight: map[int64]*posting{}, offer: maxPosts}
+	go s.loop.run(first)
 	return s, nil
 }
 
@@ -111,7 +105,7 @@ func (s *Session) Post(ctx context.Context, request *wire.EnqueueRequest, done f
 
 func (s *Session) submit(ctx context.Context, p *posting) error {
 	select {
-	case s.posts <- p:
+	case s.events <- func() { s.loop.accept(p) }:
 		return nil
 	case <-s.ended:
 		return s.err

@@ -101,8 +101,8 @@ func Work[T, R any](ctx context.Context, c *Client, command string,
 	}, options)
 }
 
-// hands run the handlers of one Work.
-type hands struct {
+// handlers run the handler of one Work.
+type handlers struct {
 	handler Handler
 	notice  func(sentence string)
 	// overdue is closed when the grace is over.
@@ -110,7 +110,7 @@ type hands struct {
 }
 
 func (c *Client) work(ctx context.Context, command string, handler Handler, options []WorkOption) error {
-	h := &hands{handler: handler, notice: c.notice, overdue: make(chan struct{})}
+	h := &handlers{handler: handler, notice: c.notice, overdue: make(chan struct{})}
 	o := workOptions{grace: defaultGrace}
 	for _, option := range options {
 		option(&o)
@@ -120,15 +120,6 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 	}
 	o.Commands, o.Handler = []string{command}, h.handle
 	worker, err := c.NewWorker(o.WorkerOptions)
-	if err != nil {
-		return err
-	}
-	redial := c.newRedialer(o.WorkerID)
-	defer redial.stop()
-	first, err := redial.first(ctx, waitForever)
-	if err != nil && ctx.Err() != nil {
-		return nil // nothing was begun
-	}
 	if err != nil {
 		return err
 	}
@@ -150,7 +141,7 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 		case <-ended:
 		}
 	})
-	err = newCrew(worker, redial).run(working, first)
+	err = worker.Run(working)
 	close(ended)
 	watch.Wait()
 	return err
@@ -158,7 +149,7 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 
 // handle runs on the goroutine that the worker gives to a delivery, and waits
 // there for the handler no longer than the worker itself lasts.
-func (h *hands) handle(ctx context.Context, d Delivery) Outcome {
+func (h *handlers) handle(ctx context.Context, d Delivery) Outcome {
 	done := make(chan Outcome, 1)
 	go h.call(context.WithValue(ctx, taskKey{}, d.Task), d, done)
 	select {
@@ -183,7 +174,7 @@ func (h *hands) handle(ctx context.Context, d Delivery) Outcome {
 }
 
 // call runs the handler. Whatever it does, there is an outcome.
-func (h *hands) call(ctx context.Context, d Delivery, done chan<- Outcome) {
+func (h *handlers) call(ctx context.Context, d Delivery, done chan<- Outcome) {
 	outcome := Nack("the handler ended without an outcome")
 	defer func() {
 		if p := recover(); p != nil {

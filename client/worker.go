@@ -102,13 +102,7 @@ type Worker struct {
 	options  WorkerOptions
 	draining chan struct{}
 	once     sync.Once
-	finished chan finished
-}
-
-// finished is what a handler's goroutine brings back to the loop.
-type finished struct {
-	job     *job
-	outcome Outcome
+	events   chan func() // for the loop
 }
 
 // NewWorker checks the options and makes a worker; Run runs it, once.
@@ -146,7 +140,7 @@ func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 	if o.Settled == nil {
 		o.Settled = func(Settlement) {}
 	}
-	return &Worker{client: c, options: o, draining: make(chan struct{}), finished: make(chan finished)}, nil
+	return &Worker{client: c, options: o, draining: make(chan struct{}), events: make(chan func())}, nil
 }
 
 // Drain makes the worker take no more, hand back what it has not started and
@@ -166,8 +160,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if first == nil {
 		return err
 	}
-	loop := newCrew(w, redial)
-	return loop.run(ctx, first)
+	return w.run(ctx, redial, first)
 }
 
 // first makes the first link. A worker that is drained before has nothing to wait
@@ -203,17 +196,16 @@ func Draining(ctx context.Context) <-chan struct{} {
 }
 
 // runHandler runs on the goroutine of one delivery.
-func (w *Worker) runHandler(ctx context.Context, j *job) {
-	done := finished{job: j}
+func (w *Worker) runHandler(ctx context.Context, l *workerLoop, d *delivery) {
+	outcome := Nack("the handler ended without an outcome")
 	defer func() {
 		if p := recover(); p != nil {
-			done.outcome = Nack(fmt.Sprintf("handler panicked: %v", p))
+			outcome = Nack(fmt.Sprintf("handler panicked: %v", p))
 		}
-		w.finished <- done
+		w.events <- func() { l.finish(d, outcome) }
 	}()
-	done.outcome = Nack("the handler ended without an outcome")
 	ctx = context.WithValue(ctx, drainingKey{}, w.draining)
-	if outcome := w.options.Handler(ctx, Delivery{Task: j.task, LeaseFor: j.leaseFor, RunFor: j.runFor}); outcome.Kind != 0 {
-		done.outcome = outcome
+	if said := w.options.Handler(ctx, d.Delivery); said.Kind != 0 {
+		outcome = said
 	}
 }

@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{"TestU04ARun", "lease/table.go", "	e.ExpiresAtMs = e.UntilMs(expiresAtMs)\n", "	e.ExpiresAtMs = expiresAtMs\n"},
 	{"TestU04LimitsOutlive", "index/index.go", "	q.expiring.restore()\n", ""},
 	{"TestU04WhatHas", "shardactor/due.go", "		s.transition(t, s.expired(t, move{}))\n", "		t.Priority = 9\n"},
-	{"TestU04AProgram", "client/job.go", "	if j.runFor == 0 {\n		return own, cancel\n	}\n", "	if j.runFor == 0 || j.runFor > 0 {\n		return own, cancel\n	}\n"},
+	{"TestU04AProgram", "client/delivery.go", "	if d.RunFor == 0 {\n		return own, cancel\n	}\n", "	if d.RunFor == 0 || d.RunFor > 0 {\n		return own, cancel\n	}\n"},
 	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {", "if word&roomAlone == 0 && r.hasWay() {"},
 	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
@@ -106,8 +106,8 @@ var mutants = []mutant{
 var clientMutants = []mutant{
 	{"TestA26WaitsOf", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return rand.N(delay * 3 / 2)\n"},
 	{"TestA26Workers", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return delay + 0*rand.N(delay)\n"},
-	{"TestN03WorkerThat", "client/job.go", "firstRest<<min(c.unbegun, 16)", "firstRest<<min(c.unbegun, 0)"},
-	{"TestN01Handler", "client/job.go", "		outcome.why.Stopping = true\n", "		outcome.why.Stopping = outcome.why.NotStarted\n"},
+	{"TestN03WorkerThat", "client/delivery.go", "firstRest<<min(l.unbegun, 16)", "firstRest<<min(l.unbegun, 0)"},
+	{"TestN01Handler", "client/delivery.go", "		outcome.why.Stopping = true\n", "		outcome.why.Stopping = outcome.why.NotStarted\n"},
 }
 
 // programMutants are those that a test in cmd/codeq catches, where the programs
