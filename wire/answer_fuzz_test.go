@@ -73,7 +73,7 @@ func causeWord(causes, absent DeadCauses) string {
 	if causes == absent {
 		return ""
 	}
-	return AllDeadCauses
+	return allDeadCauses
 }
 
 // FuzzParseAdminRequests: the bodies of what operators ask for are taken whole,

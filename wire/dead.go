@@ -33,8 +33,8 @@ func (c DeadCause) String() string {
 	return deadCauseTexts[c]
 }
 
-// ParseDeadCause reads what String makes of a cause.
-func ParseDeadCause(text string) (DeadCause, bool) {
+// parseDeadCause reads what String makes of a cause.
+func parseDeadCause(text string) (DeadCause, bool) {
 	for c := DeadExhausted; c < DeadKinds; c++ {
 		if deadCauseTexts[c] == text {
 			return c, true
@@ -57,16 +57,16 @@ func OnlyDead(causes ...DeadCause) (set DeadCauses) {
 // Has reports whether a cause is in the set.
 func (s DeadCauses) Has(c DeadCause) bool { return s == 0 || s&(1<<c) != 0 }
 
-// AllDeadCauses is the word for the set of all causes.
-const AllDeadCauses = "all"
+// allDeadCauses is the word for the set of all causes.
+const allDeadCauses = "all"
 
-// ParseDeadCauses reads the name of one cause, or AllDeadCauses.
+// ParseDeadCauses reads the name of one cause, or allDeadCauses.
 func ParseDeadCauses(text string) (DeadCauses, *Error) {
-	c, known := ParseDeadCause(text)
+	c, known := parseDeadCause(text)
 	switch {
 	case known:
 		return OnlyDead(c), nil
-	case text == AllDeadCauses:
+	case text == allDeadCauses:
 		return 0, nil
 	}
 	return 0, Refuse(CodeInvalidArgument, fmt.Sprintf("cause must be exhausted, released_too_often, failed or all, got %.40q", text))

@@ -186,7 +186,7 @@ func FuzzParseEnqueueRequest(f *testing.F) {
 			return
 		}
 		var standard struct{ Payload json.RawMessage }
-		if json.Unmarshal(body, &standard) == nil && !bytes.Equal(r.Payload, standard.Payload) && !foldedTwin(body) {
+		if json.Unmarshal(body, &standard) == nil && !bytes.Equal(r.Payload, standard.Payload) && !foldsToPayload(body) {
 			t.Fatalf("payload is %q, want %q", r.Payload, standard.Payload)
 		}
 		again, err := ParseEnqueueRequest(AppendEnqueueRequest(nil, r))
@@ -196,9 +196,9 @@ func FuzzParseEnqueueRequest(f *testing.F) {
 	})
 }
 
-// foldedTwin reports a member that encoding/json takes for payload although
+// foldsToPayload reports a member that encoding/json takes for payload although
 // its case differs.
-func foldedTwin(body []byte) bool {
+func foldsToPayload(body []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
 		return false

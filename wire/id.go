@@ -15,8 +15,8 @@ type TaskID [16]byte
 // SessionID names one worker or producer session. Same text form as TaskID.
 type SessionID [16]byte
 
-// Token is the fence of one delivery: 128 bits drawn when the task is
-// granted. Its text is 32 lower-case hexadecimal digits. The zero Token names
+// Token names one delivery: 128 bits drawn when the task is granted, so that
+// nobody but its worker can end it. Its text is 32 lower-case hexadecimal digits. The zero Token names
 // no delivery.
 type Token [16]byte
 

@@ -127,7 +127,7 @@ func ParseClaimed(data []byte) (*Task, Token, error) {
 
 func (o *object) task(form PayloadForm) *Task {
 	// A cause that is not known here is none.
-	cause, _ := ParseDeadCause(o.text(taskDeadCause, &anyTextRule))
+	cause, _ := parseDeadCause(o.text(taskDeadCause, &anyTextRule))
 	return &Task{
 		DeadCause:    cause,
 		ID:           o.taskID(taskID),

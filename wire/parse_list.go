@@ -26,7 +26,7 @@ func (t *timeMs) UnmarshalText(text []byte) error {
 
 // UnmarshalText implements encoding.TextUnmarshaler. A cause of a newer server is 0.
 func (c *DeadCause) UnmarshalText(text []byte) error {
-	*c, _ = ParseDeadCause(string(text))
+	*c, _ = parseDeadCause(string(text))
 	return nil
 }
 

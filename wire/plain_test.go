@@ -28,7 +28,7 @@ func TestN16PlainTextHasNoMarkAndNoOtherEncoding(t *testing.T) {
 			for _, unit := range utf16.Encode([]rune(text)) {
 				coded = order.AppendUint16(coded, unit)
 			}
-			if got, err := PlainText(coded); !errors.Is(err, ErrEncoding) {
+			if got, err := PlainText(coded); !errors.Is(err, errEncoding) {
 				t.Errorf("%q becomes %q, %v", coded, got, err)
 			}
 		}
@@ -38,7 +38,7 @@ func TestN16PlainTextHasNoMarkAndNoOtherEncoding(t *testing.T) {
 func TestN16CarriageReturnAloneIsNoLineEnd(t *testing.T) {
 	for text, want := range map[string]error{
 		"": nil, "\n": nil, "\r\n": nil, "a\r\nb\r\n": nil, "a\r": nil, "a\nb\r": nil,
-		"a\rb": ErrLineEnds, "a\rb\r": ErrLineEnds, "a\r\rb": ErrLineEnds, "a\r\r\n": ErrLineEnds, "\ra\r\n": ErrLineEnds,
+		"a\rb": errLineEnds, "a\rb\r": errLineEnds, "a\r\rb": errLineEnds, "a\r\r\n": errLineEnds, "\ra\r\n": errLineEnds,
 	} {
 		if err := CheckLineEnds([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)

@@ -17,7 +17,7 @@ const maxPackageLines = 2500
 // largeAlready are the packages that had more when the rule was made. The
 // numbers only fall: whoever makes such a package smaller lowers its number.
 var largeAlready = map[string]int{
-	"client":     4889,
+	"client":     4724,
 	"cmd/codeq":  7805,
 	"httpapi":    3697,
 	"loadtest":   2700,
@@ -25,7 +25,7 @@ var largeAlready = map[string]int{
 	"shard":      5918,
 	"shardactor": 5923,
 	"store":      6408,
-	"wire":       5476,
+	"wire":       5413,
 }
 
 // The figures of the whole program.
@@ -44,8 +44,7 @@ var publicPackages = []string{"client"}
 // list only gets shorter.
 var unusedAlready = strings.Fields("server.NewClock session.FeatureCancel " +
 	"session.Denied session.Standing session.Violation session.ServerDrains session.ServerCloses shardactor.DefaultIndex " +
-	"shardactor.NewShard store.ErrClosed store.ErrReadOnly store.MaxHistory wire.ParseDeadCause wire.AllDeadCauses " +
-	"wire.ErrEncoding wire.ErrLineEnds")
+	"shardactor.NewShard store.ErrClosed store.ErrReadOnly store.MaxHistory")
 
 func figureRules() []rule {
 	return []rule{{

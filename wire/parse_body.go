@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The bodies of the HTTP twins of the verbs of a session, and of claims.
+// The bodies of the verbs of a session over HTTP, and of claims.
 
 // ParseResultRequest reads the body of POST /tasks/{id}/result and whose the
 // delivery is. The result aliases body.
