@@ -145,18 +145,38 @@ func (a *app) untilStopped() (context.Context, func()) {
 	}
 }
 
-// connect makes the client that the global flags describe and a context that
-// ends with the first signal. Call the returned function when done with both.
-func (a *app) connect() (context.Context, *client.Client, func(), error) {
+// ask calls do with the client that the global flags describe and a context that ends
+// with the first signal.
+func (a *app) ask(do func(context.Context, *client.Client) error) error {
 	c, err := a.client()
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
+	defer c.Close()
 	ctx, done := a.untilStopped()
-	return client.CaptureAnswer(ctx, &a.answer), c, func() {
-		done()
-		c.Close()
-	}, nil
+	defer done()
+	return do(client.CaptureAnswer(ctx, &a.answer), c)
+}
+
+// show is ask for a command with one answer. With --json it prints the answer as it
+// came, else by print.
+func (a *app) show(do func(context.Context, *client.Client) error, print func() error) error {
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		err := do(ctx, c)
+		switch {
+		case err != nil:
+			return err
+		case a.JSON:
+			return a.writeLine(a.answer)
+		}
+		return print()
+	})
+}
+
+// refusedWith reports a refusal of the server with that code.
+func refusedWith(err error, code wire.Code) bool {
+	var refusal *wire.Error
+	return errors.As(err, &refusal) && refusal.Code == code
 }
 
 // stoppable is a reader that gives up when ctx ends, also while nothing comes.

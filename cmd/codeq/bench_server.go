@@ -108,12 +108,6 @@ func medianMicros(times []time.Duration) *float64 {
 	return loadtest.Rounded(float64(times[len(times)/2]) / float64(time.Microsecond))
 }
 
-// announced is what a server says of itself.
-type announced struct {
-	URL string `json:"url"`
-	PID int    `json:"pid"`
-}
-
 // ownServer starts this program again as a server. The context ends when it
 // does; stop kills it.
 func (x *bench) ownServer(ctx context.Context, data string) (context.Context, *site, func() error, error) {

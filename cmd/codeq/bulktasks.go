@@ -21,6 +21,8 @@ type bulkFilter struct {
 	Cursor    string   `help:"Go on where the same command was stopped, with what was there when it began."`
 
 	NewerThan time.Duration `help:"Only those that were posted within this time, like 10m."`
+	Limit     int           `help:"How many at most, all if left out."`
+	times
 }
 
 // into puts the filter into the query of a queue. olderThan is checked with it; each
@@ -61,9 +63,7 @@ func (f *bulkFilter) into(q *client.BulkQuery, olderThan time.Duration) error {
 type taskFilter struct {
 	bulkFilter
 	OlderThan time.Duration `help:"Only those that were posted at least so long ago, like 36h."`
-	Limit     int           `help:"How many at most; all if left out."`
-	times
-	All bool `help:"All of them: needed where nothing else says which."`
+	All       bool          `help:"All of them: needed where nothing else says which."`
 }
 
 // query is about the tasks of a queue in a state.
@@ -71,9 +71,6 @@ func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 	q := client.BulkQuery{Command: command, State: state}
 	if err := f.into(&q, f.OlderThan); err != nil {
 		return q, err
-	}
-	if f.Limit < 0 {
-		return q, wrong("--limit must be at least 1, got %d", f.Limit)
 	}
 	if f.OlderThan > 0 {
 		q.CreatedBefore = time.Now().Add(-f.OlderThan)
@@ -84,20 +81,6 @@ func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 		return q, wrong("this is about all tasks of %s: say which, like --match customer=42, or --all", command)
 	}
 	return q, nil
-}
-
-// withTask does something with one task and shows what it is then, but with --quiet.
-func (a *app) withTask(do func(context.Context, *client.Client) (*wire.Task, error)) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	answer, err := do(ctx, c)
-	if err == nil && a.Quiet && !a.JSON {
-		return nil
-	}
-	return a.showTask(answer, err)
 }
 
 const (

@@ -12,15 +12,42 @@ import (
 	"codeq/wire"
 )
 
-// bulkWords say what is done with tasks, or with one: "12 <what>s of mail <became>".
-type bulkWords struct{ what, became, would string }
+// bulkVerb is what a command does with tasks: "12 <what>s of mail <became>".
+type bulkVerb struct {
+	what, became, would string
+	// leavesFailed: dead letters that ended FAILED stay unless their cause is named.
+	leavesFailed bool
+	// one is the request about one task, nil if the command is about queues alone, and
+	// many the request about some tasks of a queue.
+	one  taskCall
+	many bulkCall
+}
 
 // bulkCall is one request of the many that a command makes.
 type bulkCall func(*client.Client, context.Context, client.BulkQuery) (*client.BulkAnswer, error)
 
+// workOn does with the task of an id, or with the tasks of a queue that query finds, what
+// verb says.
+func (a *app) workOn(thing string, limit int, query func() (client.BulkQuery, error), verb *bulkVerb) error {
+	if limit < 0 || limit == 0 && a.given["limit"] {
+		return wrong("--limit must be at least 1, got %d", limit)
+	}
+	if id, ok := wire.ParseTaskID(thing); ok && verb.one != nil {
+		return a.showTask(id, !a.Quiet, verb.one)
+	}
+	q, err := query()
+	if err != nil {
+		return err
+	}
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		w := &bulkWork{bulkVerb: verb, app: a, query: q, limit: limit}
+		return w.run(ctx, c)
+	})
+}
+
 // bulkWork does something with many tasks, one request at a time.
 type bulkWork struct {
-	*bulkWords
+	*bulkVerb
 	app    *app
 	query  client.BulkQuery
 	limit  int // 0 is no limit
@@ -28,21 +55,15 @@ type bulkWork struct {
 	sample []*wire.Task
 }
 
-// workBulk sends requests until there is no more to do, or as many as the limit
-// are done; 0 is no limit. It says every toldEvery, and however it ends, how many are
-// done. With --json each answer is a line as it came. A dry run shows some of the
-// tasks.
-func (a *app) workBulk(q client.BulkQuery, limit int, words *bulkWords, work bulkCall) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
+// run sends requests until there is no more to do, or as many as the limit are done. It
+// says every toldEvery, and however it ends, how many are done. With --json each answer
+// is a line as it came. A dry run shows some of the tasks.
+func (w *bulkWork) run(ctx context.Context, c *client.Client) error {
+	a := w.app
 	asks, release := endsLater(ctx, answerFor)
 	defer release()
-	w := &bulkWork{bulkWords: words, app: a, query: q, limit: limit}
 	for told := time.Now(); ; {
-		answer, err := work(c, asks, w.next())
+		answer, err := w.many(c, asks, w.next())
 		if err != nil {
 			return w.ended(ctx, err, !errors.Is(err, client.ErrOutcomeUnknown))
 		}
@@ -56,11 +77,11 @@ func (a *app) workBulk(q client.BulkQuery, limit int, words *bulkWords, work bul
 			}
 		}
 		if answer.Cursor == "" && w.done+answer.Remaining == 0 {
-			if err := knownQueue(asks, c, q.Command); err != nil {
+			if err := knownQueue(asks, c, w.query.Command); err != nil {
 				return err
 			}
 		}
-		if answer.Cursor == "" || limit > 0 && w.done >= int64(limit) {
+		if answer.Cursor == "" || w.limit > 0 && w.done >= int64(w.limit) {
 			return w.told(asks, c, answer)
 		}
 		if ctx.Err() != nil {
@@ -161,10 +182,10 @@ func (w *bulkWork) told(ctx context.Context, c *client.Client, last *client.Bulk
 	case w.query.DryRun && a.Quiet:
 		return a.writeIDs(w.sample)
 	case w.query.DryRun:
-		if w.done == 0 && w.became == replayedNow {
+		if w.done == 0 && w.leavesFailed {
 			w.askFailed(ctx, c, last)
 		}
-		if err := a.writeLine([]byte(printable(w.count() + failedLeft(&w.query, last)))); err != nil {
+		if err := a.writeLine([]byte(printable(w.count() + w.failedLeft(last)))); err != nil {
 			return err
 		}
 		return w.showSample()
@@ -173,7 +194,7 @@ func (w *bulkWork) told(ctx context.Context, c *client.Client, last *client.Bulk
 		if last.Remaining == 1 {
 			left = "1 is left"
 		}
-		a.say("%s, %s%s", w.count(), left, failedLeft(&w.query, last))
+		a.say("%s, %s%s", w.count(), left, w.failedLeft(last))
 	default:
 		a.say("%s", w.count())
 	}

@@ -30,8 +30,8 @@ func workSlowly(parts int, quiet bool, stopAfter time.Duration) (string, error) 
 	if stopAfter > 0 {
 		time.AfterFunc(stopAfter, func() { tt.stops <- os.Interrupt })
 	}
-	words := &bulkWords{what: "task", became: "are cancelled", would: "would be cancelled"}
-	err := tt.app.workBulk(client.BulkQuery{Command: "mail"}, 0, words, slowly(parts))
+	query := func() (client.BulkQuery, error) { return client.BulkQuery{Command: "mail"}, nil }
+	err := tt.app.workOn("mail", 0, query, &bulkVerb{what: "task", became: "are cancelled", would: "would be cancelled", many: slowly(parts)})
 	return tt.err.String(), err
 }
 

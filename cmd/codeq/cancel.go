@@ -1,11 +1,6 @@
 package main
 
-import (
-	"context"
-
-	"codeq/client"
-	"codeq/wire"
-)
+import "codeq/client"
 
 type cancelCmd struct {
 	Thing string `arg:"" help:"Id of the task, or the queue whose tasks are cancelled."`
@@ -15,12 +10,8 @@ type cancelCmd struct {
 
 // Run cancels one task, or those of a queue.
 func (t *cancelCmd) Run(a *app) error {
-	if id, ok := wire.ParseTaskID(t.Thing); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.Cancel(ctx, id) })
-	}
-	q, err := t.query(t.Thing, t.State)
-	if err != nil {
-		return err
-	}
-	return a.workBulk(q, t.Limit, &bulkWords{what: "task", became: "are cancelled", would: "would be cancelled"}, (*client.Client).CancelTasks)
+	return a.workOn(t.Thing, t.Limit, func() (client.BulkQuery, error) { return t.query(t.Thing, t.State) }, &bulkVerb{
+		what: "task", became: "are cancelled", would: "would be cancelled",
+		one: (*client.Client).Cancel, many: (*client.Client).CancelTasks,
+	})
 }

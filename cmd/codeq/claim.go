@@ -46,22 +46,19 @@ func (c *claimCmd) Run(a *app) error {
 		return errNoOutput
 	}
 	a.once = c.Once
-	ctx, server, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	claimed, err := server.Claim(ctx, client.ClaimOptions{
-		Commands: c.Commands, Lease: c.Lease, WorkerID: c.Name, Wait: c.Wait,
+	return a.ask(func(ctx context.Context, server *client.Client) error {
+		claimed, err := server.Claim(ctx, client.ClaimOptions{
+			Commands: c.Commands, Lease: c.Lease, WorkerID: c.Name, Wait: c.Wait,
+		})
+		switch {
+		case err != nil:
+			return err
+		case len(claimed) == 0:
+			a.say("there is no task to take%s", c.why(ctx, server))
+			return saidBefore(exitNotThere)
+		}
+		return c.handOver(ctx, a, claimed[0])
 	})
-	if err != nil {
-		return err
-	}
-	if len(claimed) == 0 {
-		a.say("there is no task to take%s", c.why(ctx, server))
-		return saidBefore(exitNotThere)
-	}
-	return c.handOver(ctx, a, claimed[0])
 }
 
 // why says that the queue is paused, if its only one is and this credential may ask.
@@ -98,11 +95,9 @@ func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) erro
 
 // check refuses what the server would, in the words of the flags.
 func (c *claimCmd) check() error {
-	switch {
-	case c.Lease < time.Second || c.Lease > wire.MaxLeaseSeconds*time.Second || c.Lease%time.Second != 0:
-		return wrong("--lease must be whole seconds from 1s to %s, got %s", wire.MaxLeaseSeconds*time.Second, c.Lease)
-	case c.Wait < 0 || c.Wait%time.Second != 0:
-		return wrong("--wait must be whole seconds and not negative, got %s", c.Wait)
+	err := checkSpans(wholeSpan{"lease", c.Lease, time.Second, wire.MaxLeaseSeconds * time.Second}, wholeSpan{flag: "wait", got: c.Wait})
+	if err != nil {
+		return err
 	}
 	request := wire.ClaimRequest{Commands: c.Commands, WorkerID: c.Name, Count: 1}
 	if _, refusal := wire.ParseClaimRequest(wire.AppendClaimRequest(nil, &request)); refusal != nil {
@@ -183,12 +178,12 @@ func (h *held) ask(a *app, out client.Outcome) (*client.SettleAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return c.Claimed(ref).Settle(ctx, out)
+	var answer *client.SettleAnswer
+	err = a.ask(func(ctx context.Context, c *client.Client) error {
+		answer, err = c.Claimed(ref).Settle(ctx, out)
+		return err
+	})
+	return answer, err
 }
 
 // tell says what became of it.

@@ -123,7 +123,7 @@ var wrongLines = []struct {
 	{args: []string{"nack", heldID, "abc"}, want: "is not a lease token"},
 	{args: []string{"nack", heldID, heldToken, "--delay", "1500ms"}, want: "--delay must be whole seconds"},
 	{args: []string{"nack", heldID, heldToken, "--delay=-1s"}, want: "--delay: must be a time like"},
-	{args: []string{"nack", heldID, heldToken, "--delay", "24h1s"}, want: "--delay must be whole seconds up to 24h0m0s, got 24h0m1s"},
+	{args: []string{"nack", heldID, heldToken, "--delay", "24h1s"}, want: "--delay must be whole seconds from 0s to 24h0m0s, got 24h0m1s"},
 	{args: []string{"release", "abc", heldToken}, want: "is not the id of a task"},
 	{args: []string{"heartbeat", heldID, "abc"}, want: "is not a lease token"},
 	{args: []string{"heartbeat", heldID, heldToken, "--extend", "13h"}, want: "--extend must be whole seconds"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -55,8 +54,6 @@ func (f *deadFilter) query(command string) (client.BulkQuery, error) {
 type dlqReplayCmd struct {
 	Command string `arg:"" help:"Command whose dead letters are replayed, or the id of one."`
 	deadFilter
-	Limit int `help:"How many at most, oldest first; all if left out."`
-	times
 }
 
 // Help is the longer text of "codeq dlq replay --help".
@@ -66,53 +63,35 @@ func (d *dlqReplayCmd) Help() string {
 
 // Run replays one dead letter, or those of a queue.
 func (d *dlqReplayCmd) Run(a *app) error {
-	if d.Limit < 0 || d.Limit == 0 && a.given["limit"] {
-		return wrong("--limit must be at least 1, got %d", d.Limit)
-	}
-	if id, ok := wire.ParseTaskID(d.Command); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.Replay(ctx, id) })
-	}
-	q, err := d.query(d.Command)
-	if err != nil {
-		return err
-	}
-	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetter, became: replayedNow, would: "would be ready again"}, (*client.Client).ReplayQueue)
+	return a.workOn(d.Command, d.Limit, func() (client.BulkQuery, error) { return d.query(d.Command) }, &bulkVerb{
+		what: deadLetter, became: "are ready again", would: "would be ready again", leavesFailed: true,
+		one: (*client.Client).Replay, many: (*client.Client).ReplayQueue,
+	})
 }
 
 type dlqPurgeCmd struct {
 	Command string `arg:"" help:"Command whose dead letters are removed."`
 	deadFilter
-	Limit int `help:"How many at most, oldest first; all if left out."`
-	times
 }
 
 // Help is the longer text of "codeq dlq purge --help".
 func (d *dlqPurgeCmd) Help() string {
-	return `Nothing of them is left: no record, no result, and their idempotency keys make new tasks.`
+	return `The oldest go first. Nothing of them is left: no record, no result, and their idempotency keys make new tasks.`
 }
 
 // Run removes dead letters of a queue.
 func (d *dlqPurgeCmd) Run(a *app) error {
-	if d.Limit < 0 || d.Limit == 0 && a.given["limit"] {
-		return wrong("--limit must be at least 1, got %d", d.Limit)
-	}
-	q, err := d.query(d.Command)
-	if err != nil {
-		return err
-	}
-	return a.workBulk(q, d.Limit, &bulkWords{what: deadLetter, became: "are gone", would: "would be gone"}, (*client.Client).PurgeQueue)
+	return a.workOn(d.Command, d.Limit, func() (client.BulkQuery, error) { return d.query(d.Command) }, &bulkVerb{
+		what: deadLetter, became: "are gone", would: "would be gone", many: (*client.Client).PurgeQueue,
+	})
 }
 
 // deadLetter is what replay and purge are about.
 const deadLetter = "dead letter"
 
-// replayedNow is what becomes of those that are replayed.
-const replayedNow = "are ready again"
-
-// failedLeft says how many letters a replay has left because nobody named their
-// cause.
-func failedLeft(q *client.BulkQuery, answer *client.BulkAnswer) string {
-	if q.Cause != "" || answer.RemainingFailed == 0 {
+// failedLeft says how many letters were left because nobody named their cause.
+func (w *bulkWork) failedLeft(answer *client.BulkAnswer) string {
+	if !w.leavesFailed || w.query.Cause != "" || answer.RemainingFailed == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; %d of them ended FAILED by their worker, --cause failed replays those", answer.RemainingFailed)

@@ -118,6 +118,7 @@ func TestU01FailedTasksAreFoundCountedAndReplayed(t *testing.T) {
 		t.Errorf("the dry run says %s", out)
 	}
 	says("0 dead letters of brittle are gone, 1 is left\n", "purge", "brittle", "--cause", "exhausted")
+	says("0 dead letters of brittle are gone, 1 is left\n", "purge", "brittle", "--error", "none") // whose cause is no matter
 	for _, args := range [][]string{{"list"}, {"reasons"}, {"replay"}, {"purge"}} {
 		if code, _, errs := h.run("", "dlq", args[0], "brittle", "--cause", "bad"); code != exitWrong {
 			t.Errorf("%s by an unknown cause ends with %d: %s", args[0], code, errs)

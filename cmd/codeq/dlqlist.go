@@ -81,29 +81,23 @@ func (d *dlqReasonsCmd) Run(a *app) error {
 	if refusal := wire.CheckCommand(d.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	all, err := a.allReasons(ctx, c, d)
-	if err == nil && all.Read == 0 {
-		err = knownQueue(ctx, c, d.Command)
-	}
-	if err != nil || a.JSON {
-		return err
-	}
-	if len(all.Reasons) == 0 {
-		a.say("%s has no dead letters", d.Command)
-		return nil
-	}
-	if err := a.reasonTable(all.Reasons); err != nil {
-		return err
-	}
-	if all.Cursor != "" {
-		a.say("these are the newest %d; --most looks at more", all.Read)
-	}
-	return nil
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		all, err := a.allReasons(ctx, c, d)
+		if err == nil && all.Read == 0 {
+			err = knownQueue(ctx, c, d.Command)
+		}
+		switch {
+		case err != nil, a.JSON:
+			return err
+		case len(all.Reasons) == 0:
+			a.say("%s has no dead letters", d.Command)
+			return nil
+		}
+		if all.Cursor != "" {
+			defer a.say("these are the newest %d; --most looks at more", all.Read)
+		}
+		return a.reasonTable(all.Reasons)
+	})
 }
 
 // allReasons joins the parts of the answer.
@@ -111,13 +105,11 @@ func (a *app) allReasons(ctx context.Context, c *client.Client, d *dlqReasonsCmd
 	all, at := &wire.DeadReasons{}, make(map[wire.DeadReason]int)
 	for {
 		part, err := c.DeadReasons(ctx, d.Command, d.Cause, int(min(int64(d.Most)-all.Read, wire.MaxEndedTasks)), all.Cursor)
+		if err == nil && a.JSON {
+			err = a.writeLine(a.answer)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if a.JSON {
-			if err := a.writeLine(a.answer); err != nil {
-				return nil, err
-			}
 		}
 		for _, r := range part.Reasons {
 			key := wire.DeadReason{Error: r.Error, Cause: r.Cause}

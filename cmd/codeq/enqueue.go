@@ -57,23 +57,18 @@ func (e *enqueueCmd) Run(a *app) error {
 		return err
 	}
 	a.once = e.Once
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	if e.File != "" {
-		return e.postFile(ctx, a, c, template)
-	}
-	payload, err := e.payload(ctx, a)
-	if err != nil {
-		return err
-	}
-	template.Payload = payload
-	if e.Key != nil {
-		template.IdempotencyKey = *e.Key
-	}
-	return e.postOne(ctx, a, c, &template)
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		if e.File != "" {
+			return e.postFile(ctx, a, c, template)
+		}
+		if template.Payload, err = e.payload(ctx, a); err != nil {
+			return err
+		}
+		if e.Key != nil {
+			template.IdempotencyKey = *e.Key
+		}
+		return e.postOne(ctx, a, c, &template)
+	})
 }
 
 // template is the request that the flags describe, without payload and key.
@@ -141,16 +136,10 @@ func (e *enqueueCmd) checkFlags() error {
 		return wrong("give either --delay or --run-at, not both")
 	case e.TTL != 0 && e.ExpiresAt != nil:
 		return wrong("give either --ttl or --expires-at, not both")
-	case e.Timeout < 0 || e.Timeout%time.Second != 0:
-		return wrong("--timeout must be whole seconds and not negative, got %s", e.Timeout)
-	case e.TTL < 0 || e.TTL%time.Second != 0:
-		return wrong("--ttl must be whole seconds and not negative, got %s", e.TTL)
-	case e.Delay < 0 || e.Delay%time.Second != 0:
-		return wrong("--delay must be whole seconds and not negative, got %s", e.Delay)
 	case e.Wait < 0:
 		return wrong("--wait must not be negative, got %s", e.Wait)
 	}
-	return nil
+	return checkSpans(wholeSpan{flag: "timeout", got: e.Timeout}, wholeSpan{flag: "ttl", got: e.TTL}, wholeSpan{flag: "delay", got: e.Delay})
 }
 
 func isRun(name string) bool {

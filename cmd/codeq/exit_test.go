@@ -107,6 +107,15 @@ func TestU10ExitCodesOfCommands(t *testing.T) {
 		{exitFailed, []string{"result", id}},
 		{exitFailed, []string{"complete", id, heldToken, "{}"}},
 		{exitWrong, []string{"queue", "set", "mail", "--create", "--backoff", "never"}},
+		{exitWrong, []string{"cancel", "mail", "--limit", "0"}},
+		{exitWrong, []string{"cancel", id, "--limit", "0"}},
+		{exitWrong, []string{"task", "run", "mail", "--limit", "0"}},
+		{exitWrong, []string{"task", "move", "mail", "--to", "1", "--limit", "0"}},
+		{exitWrong, []string{"task", "list", "mail", "--limit", "0"}},
+		{exitWrong, []string{"dlq", "list", "mail", "--limit", "0"}},
+		{exitWrong, []string{"dlq", "reasons", "mail", "--most", "0"}},
+		{exitWrong, []string{"dlq", "replay", "mail", "--limit", "0"}},
+		{exitWrong, []string{"dlq", "purge", "mail", "--limit", "0"}},
 	} {
 		if code, out, errs := h.run("", c.args...); code != c.code {
 			t.Errorf("%q: exit code %d, want %d\n%s%s", c.args, code, c.code, out, errs)

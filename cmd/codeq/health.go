@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"codeq/client"
 	"codeq/config"
 )
 
@@ -25,20 +27,15 @@ func (h *healthCmd) Run(a *app) error {
 	if h.Wait < 0 {
 		return wrong("--wait must not be negative, got %s", h.Wait)
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	answer, err := c.Ready(ctx, h.Wait)
-	if err != nil {
-		return tryAgain("not ready: %w", err)
-	}
-	if a.JSON {
-		return a.writeLine(a.answer)
-	}
-	return a.writeLine(fmt.Appendf(nil, "ready: %s, %d shards, durability %s, disk %s",
-		c.URL(), answer.Shards, printable(answer.Durability), printable(answer.DiskGuard)))
+	ready := ""
+	return a.show(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Ready(ctx, h.Wait)
+		if err != nil {
+			return tryAgain("not ready: %w", err)
+		}
+		ready = fmt.Sprintf("ready: %s, %d shards, durability %s, disk %s", c.URL(), answer.Shards, answer.Durability, answer.DiskGuard)
+		return nil
+	}, func() error { return a.writeLine([]byte(printable(ready))) })
 }
 
 type configCmd struct {
@@ -49,21 +46,15 @@ type configShowCmd struct{}
 
 // Run shows the settings that the server was started with.
 func (s *configShowCmd) Run(a *app) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	answer, err := c.Settings(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.writeLine(answer)
-	}
 	var settings config.Listing
-	if err := json.Unmarshal(answer, &settings); err != nil {
-		return fmt.Errorf("read the settings of %s: %w", c.URL(), err)
-	}
-	return a.print([]byte(printable(string(settings.AppendYAML(nil)))))
+	return a.show(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Settings(ctx)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(answer, &settings); err != nil {
+			return fmt.Errorf("read the settings of %s: %w", c.URL(), err)
+		}
+		return nil
+	}, func() error { return a.print([]byte(printable(string(settings.AppendYAML(nil))))) })
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"time"
 
+	"codeq/client"
 	"codeq/wire"
 )
 
@@ -13,25 +15,24 @@ type heartbeatCmd struct {
 
 // Run keeps a task that was claimed.
 func (h *heartbeatCmd) Run(a *app) error {
-	if h.Extend < 0 || h.Extend == 0 && a.given["extend"] || h.Extend > wire.MaxLeaseSeconds*time.Second || h.Extend%time.Second != 0 {
-		return wrong("--extend must be whole seconds from 1s to %s, got %s", wire.MaxLeaseSeconds*time.Second, h.Extend)
+	if a.given["extend"] {
+		if err := checkSpans(wholeSpan{"extend", h.Extend, time.Second, wire.MaxLeaseSeconds * time.Second}); err != nil {
+			return err
+		}
 	}
 	ref, err := h.ref()
 	if err != nil {
 		return err
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	until, err := c.Claimed(ref).Heartbeat(ctx, h.Extend)
-	if err != nil {
-		return err
-	}
-	if !a.JSON {
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		until, err := c.Claimed(ref).Heartbeat(ctx, h.Extend)
+		switch {
+		case err != nil:
+			return err
+		case a.JSON:
+			return a.writeLine(append(wire.AppendTimeMs([]byte(`{"ok":true,"leaseUntil":`), until.UnixMilli()), '}'))
+		}
 		a.say("the lease of task %s ends %s", h.ID, a.moment(until.UnixMilli()))
 		return nil
-	}
-	return a.writeLine(append(wire.AppendTimeMs([]byte(`{"ok":true,"leaseUntil":`), until.UnixMilli()), '}'))
+	})
 }

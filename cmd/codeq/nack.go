@@ -24,8 +24,8 @@ func (n *nackCmd) Run(a *app) error {
 	if n.Delay != nil {
 		// No queue can be set to let a task wait longer.
 		const most = wire.MaxBackoffSeconds * time.Second
-		if *n.Delay < 0 || *n.Delay > most || *n.Delay%time.Second != 0 {
-			return wrong("--delay must be whole seconds up to %s, got %s", most, *n.Delay)
+		if err := checkSpans(wholeSpan{"delay", *n.Delay, 0, most}); err != nil {
+			return err
 		}
 		out = client.NackAfter(n.Reason, *n.Delay)
 	}

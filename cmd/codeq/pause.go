@@ -7,62 +7,46 @@ import (
 	"codeq/wire"
 )
 
-type pauseCmd struct {
+// queueFlags are those of a command that changes a queue.
+type queueFlags struct {
 	Command string `arg:"" help:"Command of the queue."`
 	times
 	createFlag
 }
+
+type pauseCmd struct{ queueFlags }
 
 // Run keeps the tasks of a queue from workers.
-func (p *pauseCmd) Run(a *app) error {
-	return a.onQueue(p.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-		if err := p.mayChange(ctx, c, p.Command); err != nil {
-			return nil, err
-		}
-		return c.PauseQueue(ctx, p.Command)
-	})
-}
+func (p *pauseCmd) Run(a *app) error { return p.apply(a, (*client.Client).PauseQueue) }
 
-type resumeCmd struct {
-	Command string `arg:"" help:"Command of the queue."`
-	times
-	createFlag
-}
+type resumeCmd struct{ queueFlags }
 
 // Run ends a pause.
-func (r *resumeCmd) Run(a *app) error {
-	return a.onQueue(r.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-		if err := r.mayChange(ctx, c, r.Command); err != nil {
+func (r *resumeCmd) Run(a *app) error { return r.apply(a, (*client.Client).ResumeQueue) }
+
+// apply changes the queue and shows it, but not with --quiet.
+func (f *queueFlags) apply(a *app, change func(*client.Client, context.Context, string) (*wire.QueueFigures, error)) error {
+	return a.showQueue(f.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
+		if err := f.mayChange(ctx, c, f.Command); err != nil {
 			return nil, err
 		}
-		return c.ResumeQueue(ctx, r.Command)
+		return change(c, ctx, f.Command)
 	})
 }
 
-// onQueue does something to a queue and shows what it is then, but with --quiet.
-func (a *app) onQueue(command string, do func(context.Context, *client.Client) (*wire.QueueFigures, error)) error {
-	return a.showQueue(command, do, !a.Quiet)
-}
-
-// showQueue asks for a queue and shows it to people if they want that.
-func (a *app) showQueue(command string, do func(context.Context, *client.Client) (*wire.QueueFigures, error), wanted bool) error {
+// showQueue shows the queue that do returns, to people only if they want that.
+func (a *app) showQueue(command string, wanted bool, do func(context.Context, *client.Client) (*wire.QueueFigures, error)) error {
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
+	var queue *wire.QueueFigures
+	return a.show(func(ctx context.Context, c *client.Client) (err error) {
+		queue, err = do(ctx, c)
 		return err
-	}
-	defer done()
-	queue, err := do(ctx, c)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.writeLine(a.answer)
-	}
-	if !wanted {
-		return nil
-	}
-	return a.queueFields(queue).write(a)
+	}, func() error {
+		if !wanted {
+			return nil
+		}
+		return a.queueFields(queue).write(a)
+	})
 }

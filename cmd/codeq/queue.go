@@ -28,17 +28,17 @@ type queueShowCmd struct {
 
 // Run shows one queue.
 func (q *queueShowCmd) Run(a *app) error {
-	return a.showQueue(q.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
+	return a.showQueue(q.Command, true, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
 		queue, err := c.Queue(ctx, q.Command)
 		if err == nil && queue.Unknown {
 			err = noQueue(ctx, c, q.Command, "")
 		}
 		return queue, err
-	}, true)
+	})
 }
 
 type queueSetCmd struct {
-	Command      string         `arg:"" help:"Command of the queue."`
+	queueFlags
 	Spread       *bool          `negatable:"" help:"Let tasks without a key lie on all shards, for one queue that is more than a processor can do; it then has an order on each shard only. Ends only while all its tasks lie on one shard."`
 	MaxAttempts  *int           `help:"How many executions may fail, for tasks that do not say."`
 	Lease        *time.Duration `help:"How long a task stays with a worker that does not say."`
@@ -49,8 +49,6 @@ type queueSetCmd struct {
 	BackoffMax   *time.Duration `help:"The longest wait."`
 	Retention    *time.Duration `help:"How long ended tasks stay."`
 	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters stay."`
-	times
-	createFlag
 }
 
 // Help is the longer text of "codeq queue set --help".
@@ -65,7 +63,7 @@ the time at which they expire.
 // Run changes what is named and leaves the rest. Two people who change one
 // queue at the same time may undo one another.
 func (q *queueSetCmd) Run(a *app) error {
-	if *q == (queueSetCmd{Command: q.Command, times: q.times}) {
+	if *q == (queueSetCmd{queueFlags: queueFlags{Command: q.Command, times: q.times}}) {
 		return wrong("nothing is changed: name a setting, like --lease 5m; \"codeq queue show %s\" shows what holds", q.Command)
 	}
 	for name, d := range map[string]*time.Duration{
@@ -76,7 +74,7 @@ func (q *queueSetCmd) Run(a *app) error {
 			return wrong("--%s must be whole seconds, got %s", name, *d)
 		}
 	}
-	return a.onQueue(q.Command, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
+	return a.showQueue(q.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
 		now, err := q.known(ctx, c, q.Command)
 		if err != nil {
 			return nil, err

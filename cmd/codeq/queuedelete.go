@@ -28,15 +28,14 @@ func (q *queueDeleteCmd) Run(a *app) error {
 	if q.CancelRunning && !q.Purge {
 		return wrong("--cancel-running needs --purge: a task that is cancelled has ended and goes with the queue only so")
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
+	return a.ask(func(ctx context.Context, c *client.Client) error { return q.untilGone(ctx, a, c) })
+}
+
+// untilGone asks the server to delete the queue until it answers that it has.
+func (q *queueDeleteCmd) untilGone(ctx context.Context, a *app, c *client.Client) error {
 	for begun := false; ; begun = true {
 		answer, err := c.DeleteQueue(ctx, q.Command, client.DeleteOptions{Purge: q.Purge, CancelRunning: q.CancelRunning})
-		var refusal *wire.Error
-		if begun && errors.As(err, &refusal) && refusal.Code == wire.CodeQueueNotFound {
+		if begun && refusedWith(err, wire.CodeQueueNotFound) {
 			answer, err = &client.DeleteAnswer{Deleted: true}, nil // it went between the two
 			a.answer = []byte(`{"deleted":true}`)
 		}
@@ -74,8 +73,7 @@ func (q *queueDeleteCmd) goesOn(ctx context.Context, err error) error {
 
 // withFlag names the flag with which a queue that has tasks is deleted.
 func (q *queueDeleteCmd) withFlag(err error) error {
-	var refusal *wire.Error
-	if !errors.As(err, &refusal) || refusal.Code != wire.CodeQueueNotEmpty {
+	if !refusedWith(err, wire.CodeQueueNotEmpty) {
 		return err
 	}
 	if q.Purge {

@@ -1,28 +1,27 @@
 package main
 
-import "codeq/wire"
+import (
+	"context"
+
+	"codeq/client"
+	"codeq/wire"
+)
 
 type queuesCmd struct{ times }
 
 // Run shows the figures of every queue.
 func (q *queuesCmd) Run(a *app) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
+	var queues []wire.QueueFigures
+	return a.show(func(ctx context.Context, c *client.Client) (err error) {
+		queues, err = c.Queues(ctx)
 		return err
-	}
-	defer done()
-	queues, err := c.Queues(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.writeLine(a.answer)
-	}
-	if len(queues) == 0 {
-		a.say("no task has been posted yet")
-		return nil
-	}
-	return a.queueTable(queues)
+	}, func() error {
+		if len(queues) == 0 {
+			a.say("no task has been posted yet")
+			return nil
+		}
+		return a.queueTable(queues)
+	})
 }
 
 // pausedOf says whether the tasks of a queue are kept from workers, and whether because

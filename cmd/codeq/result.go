@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -28,26 +27,22 @@ func (r *resultCmd) Run(a *app) error {
 		return wrong("--wait must not be negative, got %s", r.Wait)
 	}
 	a.once = r.Once
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	answer, err := c.ResultWithin(ctx, id, r.Wait)
-	if err != nil {
-		return a.noResult(ctx, c, id, err)
-	}
-	if err := a.showResult(answer, a.answer); err != nil {
-		return err
-	}
-	return completed(answer)
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.ResultWithin(ctx, id, r.Wait)
+		if err != nil {
+			return a.noResult(ctx, c, id, err)
+		}
+		if err := a.showResult(answer, a.answer); err != nil {
+			return err
+		}
+		return completed(answer)
+	})
 }
 
 // noResult says why a task has no result yet, as "codeq task" does. Other errors stay
 // what they are.
 func (a *app) noResult(ctx context.Context, c *client.Client, id wire.TaskID, err error) error {
-	var refusal *wire.Error
-	if !errors.As(err, &refusal) || refusal.Code != wire.CodeResultNotFound {
+	if !refusedWith(err, wire.CodeResultNotFound) {
 		return err
 	}
 	task, unread := c.Task(ctx, id)
@@ -61,7 +56,7 @@ func (a *app) noResult(ctx context.Context, c *client.Client, id wire.TaskID, er
 	if why == "" {
 		return err
 	}
-	return wire.Refuse(refusal.Code, fmt.Sprintf("task %s has no result yet, it is %s, %s", id, task.Status, why))
+	return wire.Refuse(wire.CodeResultNotFound, fmt.Sprintf("task %s has no result yet, it is %s, %s", id, task.Status, why))
 }
 
 // about says an error with the id of its task once.
@@ -83,7 +78,7 @@ func (a *app) showResult(answer *client.ResultAnswer, body []byte) error {
 	f.add("task", r.TaskID.String())
 	f.add("command", answer.Task.Command)
 	f.add("status", string(r.Status))
-	f.add("cause", r.CancelCause)
+	f.add("cause", endedBy(r.CancelCause))
 	f.add("ended", a.moment(r.CompletedAtMs))
 	f.add("error", r.Error)
 	f.add("result", string(r.Result))
@@ -100,7 +95,7 @@ func completed(answer *client.ResultAnswer) error {
 		return nil
 	}
 	if answer.Result.CancelCause == wire.CancelExpired {
-		return fmt.Errorf("task %s is %s: it had not begun when its time was over", answer.Result.TaskID, answer.Result.Status)
+		return fmt.Errorf("task %s is %s, %s", answer.Result.TaskID, answer.Result.Status, endedBy(answer.Result.CancelCause))
 	}
 	return fmt.Errorf("task %s is %s", answer.Result.TaskID, answer.Result.Status)
 }

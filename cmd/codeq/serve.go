@@ -13,7 +13,6 @@ import (
 
 	"codeq/config"
 	"codeq/server"
-	"codeq/wire"
 )
 
 const (
@@ -189,7 +188,11 @@ func (a *app) shutdown(srv *server.Server, grace time.Duration) error {
 func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	url := "http://" + srv.Addr()
 	if a.JSON {
-		return a.writeLine(announcement(s, srv, url))
+		authentication := "none"
+		if s.Tokens != "" {
+			authentication = "tokens"
+		}
+		return a.writeJSON(announced{version, s.Data, srv.Created(), srv.Shards(), server.Durability, authentication, srv.Addr(), url, os.Getpid()})
 	}
 	if !a.outIsTerminal {
 		return nil
@@ -230,18 +233,15 @@ func (s *serveCmd) access() string {
 	return "no authentication, loopback only"
 }
 
-// announcement is the same for programs.
-func announcement(s *serveCmd, srv *server.Server, url string) []byte {
-	line := wire.AppendQuoted([]byte(`{"version":`), version)
-	line = wire.AppendQuoted(append(line, `,"data":`...), s.Data)
-	line = fmt.Appendf(line, `,"created":%t,"shards":%d,"durability":`, srv.Created(), srv.Shards())
-	line = wire.AppendQuoted(line, server.Durability)
-	authentication := "none"
-	if s.Tokens != "" {
-		authentication = "tokens"
-	}
-	line = wire.AppendQuoted(append(line, `,"authentication":`...), authentication)
-	line = wire.AppendQuoted(append(line, `,"address":`...), srv.Addr())
-	line = wire.AppendQuoted(append(line, `,"url":`...), url)
-	return fmt.Appendf(line, `,"pid":%d}`, os.Getpid())
+// announced is the same for programs.
+type announced struct {
+	Version        string `json:"version"`
+	Data           string `json:"data"`
+	Created        bool   `json:"created"`
+	Shards         int    `json:"shards"`
+	Durability     string `json:"durability"`
+	Authentication string `json:"authentication"`
+	Address        string `json:"address"`
+	URL            string `json:"url"`
+	PID            int    `json:"pid"`
 }

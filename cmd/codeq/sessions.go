@@ -17,38 +17,27 @@ type sessionsCmd struct{ times }
 // Run shows every session of the tenant, all pages of the list. In JSON each
 // page is a line as it came.
 func (s *sessionsCmd) Run(a *app) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	sessions, err := a.allSessions(ctx, c)
-	if err != nil || a.JSON {
-		return err
-	}
-	if len(sessions) == 0 {
-		a.say("no session is open")
-		return nil
-	}
-	return a.sessionTable(sessions)
-}
-
-func (a *app) allSessions(ctx context.Context, c *client.Client) (all []wire.SessionFigures, err error) {
-	for cursor := ""; ; {
-		page, err := c.Sessions(ctx, cursor)
-		if err != nil {
-			return nil, err
-		}
-		if a.JSON {
-			if err := a.writeLine(a.answer); err != nil {
-				return nil, err
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		var all []wire.SessionFigures
+		for more, cursor := true, ""; more; more = cursor != "" {
+			page, err := c.Sessions(ctx, cursor)
+			if err == nil && a.JSON {
+				err = a.writeLine(a.answer)
 			}
+			if err != nil {
+				return err
+			}
+			all, cursor = append(all, page.Sessions...), page.Cursor
 		}
-		all = append(all, page.Sessions...)
-		if cursor = page.Cursor; cursor == "" {
-			return all, nil
+		switch {
+		case a.JSON:
+			return nil
+		case len(all) == 0:
+			a.say("no session is open")
+			return nil
 		}
-	}
+		return a.sessionTable(all)
+	})
 }
 
 func (a *app) sessionTable(sessions []wire.SessionFigures) error {

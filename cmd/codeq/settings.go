@@ -103,6 +103,9 @@ func (s *serveCmd) settle(a *app) (*config.Resolved, error) {
 	if err != nil {
 		return nil, &exitError{err, exitWrong}
 	}
+	if s.Shards == 0 {
+		settings.ChangedBy("shards", "data directory")
+	}
 	if s.Tokens == "" {
 		if err := auth.CheckListener(s.Listen, s.InsecureNoAuth); err != nil {
 			return nil, wrong("listen (%s): %w", settings.Origin("listen"), err)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
+	"codeq/client"
 	"codeq/wire"
 )
 
@@ -36,23 +38,24 @@ func (t *taskShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	return a.showTask(c.Task(ctx, id))
+	return a.showTask(id, true, (*client.Client).Task)
 }
 
-// showTask shows a task that the server has answered with, or hands the error on.
-func (a *app) showTask(task *wire.Task, err error) error {
-	if err != nil {
+// taskCall is a request about one task.
+type taskCall func(*client.Client, context.Context, wire.TaskID) (*wire.Task, error)
+
+// showTask shows the task that do returns, to people only if they want that.
+func (a *app) showTask(id wire.TaskID, wanted bool, do taskCall) error {
+	var task *wire.Task
+	return a.show(func(ctx context.Context, c *client.Client) (err error) {
+		task, err = do(c, ctx, id)
 		return err
-	}
-	if a.JSON {
-		return a.writeLine(a.answer)
-	}
-	return a.taskFields(task).write(a)
+	}, func() error {
+		if !wanted {
+			return nil
+		}
+		return a.taskFields(task).write(a)
+	})
 }
 
 // taskFields is a task for people.
@@ -62,7 +65,7 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("command", t.Command)
 	f.add("status", string(t.Status))
 	f.add("place", placeOf(t.Location))
-	f.add("cause", cmp.Or(t.DeadCause.String(), t.CancelCause))
+	f.add("cause", cmp.Or(t.DeadCause.String(), endedBy(t.CancelCause)))
 	f.add("priority", fmt.Sprint(t.Priority))
 	f.add("failed", failedOf(t))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
@@ -87,6 +90,14 @@ func (a *app) taskFields(t *wire.Task) *fields {
 		f.add("delivery "+fmt.Sprint(line.Delivery), a.historyLine(line))
 	}
 	return f
+}
+
+// endedBy says why a task was cancelled, if it was not by somebody.
+func endedBy(cause string) string {
+	if cause == wire.CancelExpired {
+		return cause + ": it had not begun when its time was over"
+	}
+	return cause
 }
 
 // waitingLine says in words why a task waits.

@@ -20,14 +20,10 @@ func (t *taskRunCmd) Help() string {
 
 // Run makes one delayed task ready, or those of a queue.
 func (t *taskRunCmd) Run(a *app) error {
-	if id, ok := wire.ParseTaskID(t.Thing); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.RunNow(ctx, id) })
-	}
-	q, err := t.query(t.Thing, "")
-	if err != nil {
-		return err
-	}
-	return a.workBulk(q, t.Limit, &bulkWords{what: "delayed task", became: "are ready", would: "would be ready"}, (*client.Client).RunTasks)
+	return a.workOn(t.Thing, t.Limit, func() (client.BulkQuery, error) { return t.query(t.Thing, "") }, &bulkVerb{
+		what: "delayed task", became: "are ready", would: "would be ready",
+		one: (*client.Client).RunNow, many: (*client.Client).RunTasks,
+	})
 }
 
 type taskMoveCmd struct {
@@ -47,15 +43,13 @@ func (t *taskMoveCmd) Run(a *app) error {
 	if t.To < 0 || t.To > wire.MaxPriority {
 		return wrong("--to must be from 0 to %d, got %d", wire.MaxPriority, t.To)
 	}
-	if id, ok := wire.ParseTaskID(t.Thing); ok {
-		return a.withTask(func(ctx context.Context, c *client.Client) (*wire.Task, error) { return c.Move(ctx, id, t.To) })
-	}
-	q, err := t.query(t.Thing, t.State)
-	if err != nil {
-		return err
-	}
-	words := &bulkWords{what: "waiting task", became: fmt.Sprintf("have priority %d", t.To), would: fmt.Sprintf("would get priority %d", t.To)}
-	return a.workBulk(q, t.Limit, words, func(c *client.Client, ctx context.Context, q client.BulkQuery) (*client.BulkAnswer, error) {
-		return c.MoveTasks(ctx, q, t.To)
+	return a.workOn(t.Thing, t.Limit, func() (client.BulkQuery, error) { return t.query(t.Thing, t.State) }, &bulkVerb{
+		what: "waiting task", became: fmt.Sprintf("have priority %d", t.To), would: fmt.Sprintf("would get priority %d", t.To),
+		one: func(c *client.Client, ctx context.Context, id wire.TaskID) (*wire.Task, error) {
+			return c.Move(ctx, id, t.To)
+		},
+		many: func(c *client.Client, ctx context.Context, q client.BulkQuery) (*client.BulkAnswer, error) {
+			return c.MoveTasks(ctx, q, t.To)
+		},
 	})
 }

@@ -89,13 +89,13 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 	if err != nil {
 		return err
 	}
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
 	q.Worker, q.ErrorPart, q.Cursor = f.Worker, f.ErrorPart, f.Cursor
-	tasks, cursor, err := a.collect(ctx, c, q, most)
+	var tasks []*wire.Task
+	cursor := ""
+	err = a.ask(func(ctx context.Context, c *client.Client) error {
+		tasks, cursor, err = a.collect(ctx, c, q, most)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"codeq/auth"
 	"codeq/internal/yamlfile"
-	"codeq/wire"
 )
 
 type tokenCmd struct {
@@ -72,7 +71,13 @@ func (n *tokenNewCmd) Run(a *app) error {
 func (n *tokenNewCmd) show(a *app, token string, e *auth.Entry, text []byte) error {
 	switch {
 	case a.JSON:
-		return a.writeLine(n.line(token, e, text))
+		return a.writeJSON(struct {
+			Token  string `json:"token"`
+			Name   string `json:"name"`
+			SHA256 string `json:"sha256"`
+			Entry  string `json:"entry"`
+			File   string `json:"file,omitempty"`
+		}{token, e.Name, e.SHA256, string(text), n.File})
 	case n.File != "":
 		return a.writeLine([]byte(token))
 	}
@@ -92,16 +97,4 @@ func (n *tokenNewCmd) entry(token string) *auth.Entry {
 		e.ExpiresAtMs = time.Now().Add(n.ExpiresIn).UnixMilli()
 	}
 	return e
-}
-
-// line is the same for programs.
-func (n *tokenNewCmd) line(token string, e *auth.Entry, text []byte) []byte {
-	line := wire.AppendQuoted([]byte(`{"token":`), token)
-	line = wire.AppendQuoted(append(line, `,"name":`...), e.Name)
-	line = wire.AppendQuoted(append(line, `,"sha256":`...), e.SHA256)
-	line = wire.AppendQuoted(append(line, `,"entry":`...), string(text))
-	if n.File != "" {
-		line = wire.AppendQuoted(append(line, `,"file":`...), n.File)
-	}
-	return append(line, '}')
 }

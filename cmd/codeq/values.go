@@ -103,6 +103,27 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
+// wholeSpan is the value of a flag that must be whole seconds: from least to most, or of any
+// length if most is 0.
+type wholeSpan struct {
+	flag             string
+	got, least, most time.Duration
+}
+
+// checkSpans returns an error about the first span that is out of its range.
+func checkSpans(spans ...wholeSpan) error {
+	for _, s := range spans {
+		switch {
+		case s.got >= s.least && (s.most == 0 || s.got <= s.most) && s.got%time.Second == 0:
+		case s.most > 0:
+			return wrong("--%s must be whole seconds from %s to %s, got %s", s.flag, s.least, s.most, s.got)
+		default:
+			return wrong("--%s must be whole seconds and not negative, got %s", s.flag, s.got)
+		}
+	}
+	return nil
+}
+
 // readText reads what settings of a type of their own are written as.
 func readText(ctx *kong.DecodeContext, target reflect.Value) error {
 	word, err := popValue(ctx)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"codeq/wire"
+	"codeq/client"
 )
 
 // versionPatience is how long "codeq version" looks for a server.
@@ -21,26 +21,21 @@ func programVersion() string {
 
 // Run shows what this program is, and what the server is if one answers.
 func (v *versionCmd) Run(a *app) error {
-	ctx, c, done, err := a.connect()
-	if err != nil {
-		return err
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, versionPatience)
-	defer cancel()
-	server, failed := c.Version(ctx)
-	if a.JSON {
-		line := wire.AppendQuoted([]byte(`{"version":`), version)
-		line = wire.AppendQuoted(append(line, `,"commit":`...), commit)
-		line = wire.AppendQuoted(append(line, `,"go":`...), runtime.Version())
-		if server != "" {
-			line = wire.AppendQuoted(append(line, `,"server":`...), server)
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, versionPatience)
+		defer cancel()
+		server, failed := c.Version(ctx)
+		if a.JSON {
+			return a.writeJSON(struct {
+				Version string `json:"version"`
+				Commit  string `json:"commit"`
+				Go      string `json:"go"`
+				Server  string `json:"server,omitempty"`
+			}{version, commit, runtime.Version(), server})
 		}
-		return a.writeLine(append(line, '}'))
-	}
-	if failed != nil {
-		server = "none answers; " + sentence(failed)
-	}
-	_, err = fmt.Fprintf(a.out, "%s\nserver at %s: %s\n", programVersion(), c.URL(), printable(server))
-	return err
+		if failed != nil {
+			server = "none answers; " + sentence(failed)
+		}
+		return a.writeLine(fmt.Appendf(nil, "%s\nserver at %s: %s", programVersion(), c.URL(), printable(server)))
+	})
 }

@@ -51,7 +51,7 @@ func openSiteOn(t *testing.T, disk vfs.FS, tokens *auth.Tokens) *site {
 	t.Helper()
 	s, err := server.Open(server.Options{
 		DataDir: "data", FS: disk, Listen: "127.0.0.1:0", Tokens: tokens, Log: zerolog.Nop(), Version: "v0.1.0",
-		Settings: []byte(`{"settings":[{"name":"listen","value":"127.0.0.1:8080","origin":"--listen"},{"name":"shards","origin":"not set"}]}`),
+		Settings: []byte(`{"settings":[{"name":"listen","value":"127.0.0.1:8080","origin":"--listen"},{"name":"shards","origin":"data directory"}]}`),
 	})
 	if err != nil {
 		t.Fatal(err)
