@@ -1,7 +1,6 @@
 package record
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"codeq/wire"
@@ -27,70 +26,61 @@ type EndedEntry struct {
 	Ended
 }
 
-// The value of an ended entry, a dead letter or not, is one byte and the number of
-// deliveries. The byte has a number for the status, one for the cause, and the bits
-// of what there is.
+// What an entry says but for the deliveries is one number: the status, the cause of
+// a dead letter, and a bit for each part that is there or was never made.
 const (
-	endedStatusBits = 0x03
-	endedCauseBits  = 0x0c
 	endedCauseShift = 2
 	endedKeyedBit   = 0x10
 	endedBareBit    = 0x20
 	endedWholeBit   = 0x40
-	endedKnownBits  = endedStatusBits | endedCauseBits | endedKeyedBit | endedBareBit | endedWholeBit
+	endedKnownBits  = 0x7f
 )
 
-var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, 2: wire.StatusFailed, 3: wire.StatusCancelled}
+var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled}
 
-// AppendEnded adds the value of the entry of an ended task; nothing for the zero value.
+// AppendEnded adds the value of the entry of an ended task; nothing for the zero
+// value.
 func AppendEnded(dst []byte, e Ended) []byte {
-	var first byte
-	for number, status := range endedStatuses {
-		if status == e.Status {
-			first = byte(number)
-		}
-	}
-	if first == 0 {
+	if e == (Ended{}) {
 		return dst
 	}
-	first |= byte(e.Cause) << endedCauseShift
-	if e.Keyed {
-		first |= endedKeyedBit
-	}
-	if e.Bare {
-		first |= endedBareBit
-	}
-	if e.Whole {
-		first |= endedWholeBit
-	}
-	return binary.AppendUvarint(append(dst, first), uint64(e.Deliveries))
+	what := uint64(numberOf(e.Status, endedStatuses[:])) | uint64(e.Cause)<<endedCauseShift |
+		bit(e.Keyed, endedKeyedBit) | bit(e.Bare, endedBareBit) | bit(e.Whole, endedWholeBit)
+	f := form{out: dst}
+	e.fields(&f, &what)
+	return f.out
 }
 
-// ParseEnded reads what AppendEnded wrote.
+func bit(is bool, value uint64) uint64 {
+	if is {
+		return value
+	}
+	return 0
+}
+
+func (e *Ended) fields(f *form, what *uint64) {
+	number(f, 1, "", what)
+	number(f, 2, "", &e.Deliveries)
+}
+
+// ParseEnded reads what AppendEnded wrote. What a newer program has added is left
+// out: entries are never written again.
 func ParseEnded(data []byte) (e Ended, err error) {
-	if len(data) == 0 {
-		return e, ErrDamaged
+	var what uint64
+	f := read(string(data))
+	e.fields(&f, &what)
+	status := what & 3
+	e.Cause = wire.DeadCause(what >> endedCauseShift & 3)
+	if _, err = f.end(); err != nil || status == 0 || e.Cause >= wire.DeadKinds || what > endedKnownBits || e.Deliveries < 0 {
+		return Ended{}, ErrDamaged
 	}
-	first := data[0]
-	number := int(first & endedStatusBits)
-	cause := wire.DeadCause(first & endedCauseBits >> endedCauseShift)
-	deliveries, size := binary.Uvarint(data[1:])
-	if number == 0 || number >= len(endedStatuses) || cause >= wire.DeadKinds || first&^endedKnownBits != 0 ||
-		size <= 0 || size != len(data)-1 || int64(deliveries) < 0 {
-		return e, ErrDamaged
-	}
-	return Ended{
-		Status: endedStatuses[number], Deliveries: int(deliveries), Cause: cause,
-		Keyed: first&endedKeyedBit != 0, Bare: first&endedBareBit != 0, Whole: first&endedWholeBit != 0,
-	}, nil
+	e.Status = endedStatuses[status]
+	e.Keyed, e.Bare, e.Whole = what&endedKeyedBit != 0, what&endedBareBit != 0, what&endedWholeBit != 0
+	return e, nil
 }
 
-// describeEnded tells it in words.
-func describeEnded(value []byte) string {
-	e, err := ParseEnded(value)
-	if err != nil {
-		return fmt.Sprintf("%q", value)
-	}
+// String is what the entry says, for people.
+func (e Ended) String() string {
 	text := fmt.Sprintf("%s deliveries %d", e.Status, e.Deliveries)
 	if e.Cause != 0 {
 		text += " " + e.Cause.String()

@@ -2,15 +2,12 @@ package record
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
 
 	"codeq/wire"
 )
-
-// QueueKey names one queue of a shard: what is claimed together.
-type QueueKey struct {
-	Command string
-	Tenant  string
-}
 
 // Task is the small mutable part of a task, rewritten by every
 // transition but a grant. History, and a payload or result that is not small,
@@ -79,6 +76,112 @@ type Task struct {
 	// Result, which may be empty, and has no key of its own; see Batch.GiveResult.
 	OutcomeHere bool
 	Result      string
+
+	// Newer has the fields that a newer program has added.
+	Newer string
+}
+
+func (r *Task) fields(f *form) {
+	f.str(1, "command", &r.Command)
+	f.str(2, "tenant", &r.Tenant)
+	number(f, 3, "priority", &r.Priority)
+	word(f, 4, "status", &r.Status, statuses[:])
+	word(f, 5, "location", &r.Location, locations[:])
+	number(f, 6, "attempts", &r.Attempts)
+	number(f, 7, "maxAttempts", &r.MaxAttempts)
+	number(f, 8, "payloadBytes", &r.PayloadBytes)
+	number(f, 9, "createdAtMs", &r.CreatedAtMs)
+	number(f, 10, "updatedAtMs", &r.UpdatedAtMs)
+	number(f, 11, "seq", &r.Seq)
+	number(f, 12, "dueAtMs", &r.DueAtMs)
+	number(f, 13, "endedAtMs", &r.EndedAtMs)
+	number(f, 14, "expiresAtMs", &r.ExpiresAtMs)
+	f.flag(15, "expired", &r.Expired)
+	number(f, 16, "timeoutSeconds", &r.TimeoutSeconds)
+	number(f, 17, "deliveries", &r.Deliveries)
+	f.array(18, "lastToken", r.LastToken[:], hex.AppendEncode)
+	f.str(19, "lastSubject", &r.LastSubject)
+	f.str(20, "lastWorkerId", &r.LastWorkerID)
+	f.flag(21, "lastOverHttp", &r.LastOverHTTP)
+	f.array(22, "resultToken", r.ResultToken[:], hex.AppendEncode)
+	number(f, 23, "releases", &r.Releases)
+	number(f, 24, "losses", &r.Losses)
+	number(f, 25, "undelivered", &r.Undelivered)
+	number(f, 26, "deadCause", &r.DeadCause)
+	f.str(27, "error", &r.Error)
+	f.str(28, "idempotencyKey", &r.IdempotencyKey)
+	f.array(29, "fingerprint", r.Fingerprint[:], hex.AppendEncode)
+	f.str(30, "traceParent", &r.TraceParent)
+	f.str(31, "traceState", &r.TraceState)
+	f.raw(payloadField, "payload", &r.Payload)
+	f.flag(33, "outcomeHere", &r.OutcomeHere)
+	f.raw(34, "result", &r.Result)
+}
+
+const payloadField = 32
+
+// The words of a task by the numbers that stand for them.
+var (
+	statuses = [...]wire.Status{1: wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled}
+
+	locations = [...]wire.Location{1: wire.LocationPending, wire.LocationDelayed, wire.LocationInProgress, wire.LocationDead, wire.LocationNone}
+)
+
+// numberOf is the number that stands for a word.
+func numberOf[T ~string](word T, table []T) byte {
+	n := slices.Index(table, word)
+	if n < 1 {
+		panic(fmt.Sprintf("record: no number stands for %q", word))
+	}
+	return byte(n)
+}
+
+// AppendTask adds the value of a task. Its id is in the key.
+func AppendTask(dst []byte, r *Task) []byte {
+	f := form{out: dst}
+	r.fields(&f)
+	return append(f.out, r.Newer...)
+}
+
+// ParseTask reads the value of the task with that id. Every task has a command. data
+// may be reused afterwards; the strings of the task share one copy of it.
+func ParseTask(id wire.TaskID, data []byte, r *Task) (err error) {
+	f := read(string(data))
+	*r = Task{ID: id}
+	r.fields(&f)
+	r.Newer, err = f.end()
+	switch {
+	case err != nil:
+		return err
+	case r.Command == "", r.Priority < 0 || r.Priority > wire.MaxPriority, r.DeadCause >= wire.DeadKinds,
+		r.Payload != "" && len(r.Payload) != r.PayloadBytes, r.Result != "" && !r.OutcomeHere:
+		return ErrDamaged
+	}
+	return nil
+}
+
+// PayloadWithin is the payload that stands in the value of a task, and takes nothing
+// else of it apart; false if there is none.
+func PayloadWithin(value []byte) ([]byte, bool) {
+	for len(value) > 0 {
+		tag := value[0]
+		n, size := binary.Uvarint(value[1:])
+		if size <= 0 || tag>>1 > payloadField {
+			return nil, false
+		}
+		value = value[1+size:]
+		if tag&1 != kindBytes {
+			continue
+		}
+		if n > uint64(len(value)) {
+			return nil, false
+		}
+		if tag>>1 == payloadField {
+			return value[:n], true
+		}
+		value = value[n:]
+	}
+	return nil, false
 }
 
 // Expires says whether the task expires by a time.
@@ -97,69 +200,3 @@ func (r *Task) Whole() bool { return r.Payload != "" && r.OutcomeHere }
 
 // Queue is the key of the queue the task belongs to.
 func (r *Task) Queue() QueueKey { return QueueKey{Command: r.Command, Tenant: r.Tenant} }
-
-// Lease is the value of the in-progress key: everything a grant decides,
-// until the task leaves the in-progress set.
-type Lease struct {
-	Token    wire.Token
-	Delivery int
-	// Session carries the lease: its end is the end of the session's grace. It
-	// is zero while HTTP carries it, until its own end.
-	Session wire.SessionID
-	// OverHTTP says that the delivery was made over HTTP, whoever carries its
-	// lease since: only then may its holder act without the token.
-	OverHTTP bool
-	Subject  string
-	WorkerID string
-	// DeadlineMs is the stored lease end; it may run ahead of the
-	// acknowledged one, never behind.
-	DeadlineMs int64
-	// LeaseForMs is the length asked for by the subscription or claim.
-	LeaseForMs  int64
-	GrantedAtMs int64
-	// RunUntilMs is GrantedAtMs and how long the delivery may run, 0 for as long as
-	// its lease is extended. That begins when it is confirmed, so that its end is
-	// later as long as the server does not restart.
-	RunUntilMs int64
-}
-
-// RunForMs is how long the delivery may run, 0 for as long as its lease is
-// extended.
-func (l *Lease) RunForMs() int64 {
-	if l.RunUntilMs == 0 {
-		return 0
-	}
-	return l.RunUntilMs - l.GrantedAtMs
-}
-
-// Marks are the high-water marks of one shard, written with every batch.
-type Marks struct {
-	// Seq is the highest pending sequence ever drawn, Event the number of the
-	// last event, TimeMs the latest engine time of a batch.
-	Seq    uint64
-	Event  uint64
-	TimeMs int64
-}
-
-// PendingKey is the place of a task in the pending order.
-type PendingKey struct {
-	Seq uint64
-	ID  wire.TaskID
-}
-
-// PendingEntry is one entry of the pending order: a place, and since when the
-// task is ready.
-type PendingEntry struct {
-	PendingKey
-	ReadyAtMs int64
-}
-
-// TimedKey is one entry of an order by time: delayed by due time, expiring by
-// when they expire, dead and done by end time.
-type TimedKey struct {
-	AtMs int64
-	ID   wire.TaskID
-}
-
-// RankOf is the first part of an id as a number. Ids sort as their ranks do.
-func RankOf(id wire.TaskID) uint64 { return binary.BigEndian.Uint64(id[:8]) }

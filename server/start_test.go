@@ -92,7 +92,7 @@ func TestOpenRefusesADirectoryThatIsNotItsOwn(t *testing.T) {
 	mustBeRefused(t, Options{DataDir: dir, Listen: "127.0.0.1:0", Shards: 33}, "33")
 	replace(t, manifest, whole[:len(whole)/2])
 	mustBeRefused(t, o, "codeq.json")
-	replace(t, manifest, []byte(strings.Replace(string(whole), `"version":4`, `"version":9`, 1)))
+	replace(t, manifest, []byte(strings.Replace(string(whole), `"version":5`, `"version":9`, 1)))
 	mustBeRefused(t, o, "codeq.json")
 	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,9 @@ func AcceptLoss(o Options, file string) (said string, err error) {
 		return "", err
 	}
 	defer s.release()
+	if _, err := s.readManifest(); err != nil {
+		return "", err
+	}
 	f, ok := parseLogFile(s.options.FS.PathBase(file))
 	if !ok {
 		return "", refuse(file, "the loss of this file cannot be accepted; name a log or a MANIFEST as the refusal does, "+

@@ -176,13 +176,16 @@ func (b *Batch) DeleteResult(id wire.TaskID) {
 }
 
 // AddHistory adds a line to the history of a task and drops the oldest ones
-// over MaxHistory. A history that cannot be decoded is set aside and a new
+// over record.MaxHistory. A history that cannot be decoded is set aside and a new
 // one begun; an error of the database is reported by Apply.
 func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
-	lines, err := b.span.history(id)
-	if isDamaged(err) {
-		err = b.span.setAside(b.idKey(record.FamilyHistory, id))
-		lines = nil
+	value, err := b.span.history(id)
+	if err == nil {
+		b.value, err = record.AppendHistory(b.value[:0], value, &line)
+		if err != nil {
+			err = b.span.setAside(b.idKey(record.FamilyHistory, id))
+			b.value, _ = record.AppendHistory(b.value[:0], nil, &line) // no old line, no error
+		}
 	}
 	if err != nil {
 		if b.err == nil {
@@ -190,11 +193,6 @@ func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
 		}
 		return
 	}
-	lines = append(lines, line)
-	if over := len(lines) - record.MaxHistory; over > 0 {
-		lines = lines[over:]
-	}
-	b.value = record.AppendHistory(b.value[:0], lines)
 	b.putValue(record.FamilyHistory, id, b.value)
 }
 

@@ -61,14 +61,14 @@ var sabotages = []struct {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}), "x")
 	}},
 	{"damaged settings", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilySettings, Queue: g.queue}), `{"version":0}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilySettings, Queue: g.queue}), "\x04\x01")
 	}},
 	{"settings that the home does not have", findSettings, func(t *testing.T, s *Store, g garden) {
 		away := 1 - wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
-		tamper(t, s, spanKey(record.Key{Shard: away, Family: record.FamilySettings, Queue: g.queue}), `{"version":1}`)
+		tamper(t, s, spanKey(record.Key{Shard: away, Family: record.FamilySettings, Queue: g.queue}), settings(1))
 	}},
-	{"settings newer than those of the home", findSettings, settingsOf(`{"version":2}`, `{"version":3}`)},
-	{"settings that are not those of their version", findSettings, settingsOf(`{"version":2}`, `{"version":2,"paused":1}`)},
+	{"settings newer than those of the home", findSettings, settingsOf(settings(2), settings(3))},
+	{"settings that are not those of their version", findSettings, settingsOf(settings(2), settings(2)+"\x04\x01")},
 	{"a damaged lease", findDamaged, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
 	}},
@@ -87,8 +87,8 @@ var sabotages = []struct {
 		stranger := p.newID()
 		change(t, s, g.pending, func(r *record.Task) { r.ID = stranger })
 	}},
-	{"a task away from the home of its queue", findWrongShard, plantAway("", `{"version":1}`)},
-	{"a key away from the home of a spread queue", findWrongShard, plantAway("k", `{"version":1,"spread":1}`)},
+	{"a task away from the home of its queue", findWrongShard, plantAway("", settings(1))},
+	{"a key away from the home of a spread queue", findWrongShard, plantAway("k", settings(1)+"\x08\x01")},
 	{"a record gone", findOrphan, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.pending.ID}))
 	}},
@@ -129,7 +129,7 @@ var sabotages = []struct {
 		change(t, s, g.pending, func(r *record.Task) { r.Priority++ })
 	}},
 	{"a lease beside a pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.pending.ID}), `{"d":1}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.pending.ID}), "\x02\x01")
 	}},
 	{"a lease gone", findPlace, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}))
@@ -143,8 +143,8 @@ var sabotages = []struct {
 	{"another end of a done task", findPlace, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.done, func(r *record.Task) { r.EndedAtMs++ })
 	}},
-	{"an unknown location", findPlace, func(t *testing.T, s *Store, g garden) {
-		change(t, s, g.done, func(r *record.Task) { r.Location = "MOON" })
+	{"no location", findPlace, func(t *testing.T, s *Store, g garden) {
+		change(t, s, g.done, func(r *record.Task) { r.Location = "" })
 	}},
 	{"a terminal task that waits", findStatus, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.pending, func(r *record.Task) { r.Status = wire.StatusFailed })
@@ -157,7 +157,7 @@ var sabotages = []struct {
 	}},
 	{"a lease that ends before it began", findLease, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}),
-			`{"d":1,"gt":5}`)
+			"\x02\x01\x12\x05")
 	}},
 	{"a payload gone", findPayload, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: g.done.ID}))
@@ -216,7 +216,7 @@ var sabotages = []struct {
 	{"dead miscounted", findCounters, recount(func(c *record.Counters) { c.Dead++ })},
 	{"done miscounted", findCounters, recount(func(c *record.Counters) { c.Done++ })},
 	{"counters of an empty queue", findCounters, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: record.QueueKey{Command: "x", Tenant: "y"}}), `{"inProgress":1}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: record.QueueKey{Command: "x", Tenant: "y"}}), "\x02\x01")
 	}},
 	{"ready floor too high", findFloor, recount(func(c *record.Counters) { c.ReadyFloor[4]++ })},
 	{"ready since another time", findSince, recount(func(c *record.Counters) { c.ReadySinceMs[4]-- })},
@@ -226,7 +226,7 @@ var sabotages = []struct {
 	{"dead floor too high", findFloor, recount(func(c *record.Counters) { c.DeadFloorMs++ })},
 	{"done floor too high", findFloor, recount(func(c *record.Counters) { c.DoneFloorMs++ })},
 	{"marks too low", findMarks, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), `{"seq":101}`)
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "\x02\x65")
 	}},
 	{"marks gone", findMarks, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyMarks}))
@@ -351,4 +351,9 @@ func TestCheckMayRunWhileShardsWrite(t *testing.T) {
 	}
 	writing.Wait()
 	mustFindNothing(t, s)
+}
+
+// settings is the value of settings of a version.
+func settings(version int64) string {
+	return string(record.AppendSettings(nil, &record.Settings{Version: version}))
 }

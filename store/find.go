@@ -258,18 +258,19 @@ func (f *finder) isWanted(c *candidate) (bool, error) {
 	return err == nil && q.Filter.TakesPayload(payload), err
 }
 
-// payloadIsHere stands in a record behind which its payload stands.
-var payloadIsHere = []byte(`"h":true`)
-
 // cannotHold reports a record whose payload lacks a text that the filter asks for, by
 // a look over its bytes: to take it apart costs more, and most are not wanted. Where
 // something is escaped it does not know.
 func (f *finder) cannotHold(value []byte) bool {
-	if !f.query.Filter.AsksPayload() || !bytes.Contains(value, payloadIsHere) || bytes.IndexByte(value, '\\') >= 0 {
+	if !f.query.Filter.AsksPayload() {
+		return false
+	}
+	payload, within := record.PayloadWithin(value)
+	if !within || bytes.IndexByte(payload, '\\') >= 0 {
 		return false
 	}
 	for i := range f.query.Filter.Members {
-		if m := &f.query.Filter.Members[i]; m.Name != "" && !bytes.Contains(value, []byte(m.Value)) {
+		if m := &f.query.Filter.Members[i]; m.Name != "" && !bytes.Contains(payload, []byte(m.Value)) {
 			return true
 		}
 	}

@@ -19,8 +19,8 @@ func FuzzManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, data := range []string{string(whole), "", "{}", "null", "[]", string(whole[:len(whole)-1]), string(whole) + "{}", "\x00\x00",
-		`{"version":5}`, `{"version":4,"shards":33,"creationId":"c","state":"ready"}`, `{"version":4,"shards":-1,"creationId":"c","state":"new"}`,
-		`{"version":4,"shards":1,"creationId":"c","state":"other"}`, `{"version":4,"shards":1,"state":"new"}`, `{"version":1e99}`} {
+		`{"version":6}`, `{"version":5,"shards":33,"creationId":"c","state":"ready"}`, `{"version":5,"shards":-1,"creationId":"c","state":"new"}`,
+		`{"version":5,"shards":1,"creationId":"c","state":"other"}`, `{"version":5,"shards":1,"state":"new"}`, `{"version":1e99}`} {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

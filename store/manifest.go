@@ -30,7 +30,7 @@ const (
 	databaseName    = "db"
 	ballastName     = "ballast"
 	lockName        = "LOCK"
-	manifestVersion = 4
+	manifestVersion = 5
 	stateNew        = "new"
 	stateReady      = "ready"
 	stateBackup     = "backup"
@@ -39,14 +39,6 @@ const (
 )
 
 var states = []string{stateNew, stateReady, stateBackup}
-
-// sinceVersion says what is different in a directory since a version of the
-// manifest, so that an older one is not opened.
-var sinceVersion = [manifestVersion + 1]string{
-	2: "since then a task that ended FAILED is a dead letter, and the entries of dead letters say why they died",
-	3: "since then the tasks of a queue lie on one shard, unless it is spread",
-	4: "since then tasks may expire and have a limit for how long they run",
-}
 
 // RefusedError says why a directory is not opened. File names what is wrong,
 // Sentence says how and what to do about it. No data has been changed.
@@ -78,12 +70,11 @@ func (m *manifest) backupAt() time.Time {
 	return at
 }
 
-// creation is the value of the one key outside the spans. Secret is for Secret;
-// directories of the first versions got theirs when they were opened again.
+// creation is the value of the one key outside the spans. Secret is for Secret.
 type creation struct {
 	CreationID string `json:"creationId"`
 	Shards     int    `json:"shards"`
-	Secret     []byte `json:"secret,omitempty"`
+	Secret     []byte `json:"secret"`
 }
 
 func (s *Store) path(name string) string {
@@ -164,8 +155,8 @@ func (s *Store) readManifest() (*manifest, error) {
 			"restore the file from a backup, the database beside it has not been touched", len(data))
 	}
 	if m.Version > 0 && m.Version < manifestVersion {
-		return nil, refuse(file, "the manifest has version %d and this program knows version %d: %s; let the program that made "+
-			"the directory finish its tasks, and name an empty directory", m.Version, manifestVersion, sinceVersion[m.Version+1])
+		return nil, refuse(file, "the manifest has version %d and this program knows version %d: keys and records have another form since then; "+
+			"let the program that made the directory finish its tasks, and name an empty directory", m.Version, manifestVersion)
 	}
 	if m.Version != manifestVersion {
 		return nil, refuse(file, "the manifest has version %d and this program knows version %d; "+
@@ -326,9 +317,6 @@ func (s *Store) openReady(m *manifest) error {
 		}
 		return errors.Join(err, db.Close())
 	}
-	if err := s.mustHaveSecret(db, m); err != nil {
-		return errors.Join(err, db.Close())
-	}
 	s.db = db
 	return nil
 }
@@ -402,6 +390,10 @@ func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
 	if c.Shards != m.Shards {
 		return refuse(s.path(manifestName), "the manifest says %d shards, but the database was made with %d; "+
 			"restore the manifest from a backup", m.Shards, c.Shards)
+	}
+	if len(c.Secret) != secretBytes {
+		return refuse(s.path(databaseName), "the secret of the database has %d bytes instead of %d; restore the directory from a backup",
+			len(c.Secret), secretBytes)
 	}
 	s.secret = c.Secret
 	return nil

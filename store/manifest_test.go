@@ -122,21 +122,15 @@ var refusals = []struct {
 	}, 0, manifestPath, "damaged", false},
 	{"manifest not an object", func(t *testing.T, fs vfs.FS) { overwrite(t, fs, manifestPath, "[1]") }, 0, manifestPath, "damaged", false},
 	{"manifest without content", func(t *testing.T, fs vfs.FS) {
-		overwrite(t, fs, manifestPath, `{"version":4}`)
+		overwrite(t, fs, manifestPath, `{"version":5}`)
 	}, 0, manifestPath, "damaged", false},
 	{"unknown state", func(t *testing.T, fs vfs.FS) { rewriteManifest(t, fs, `"ready"`, `"old"`) }, 0, manifestPath, "damaged", false},
 	{"unknown version", func(t *testing.T, fs vfs.FS) {
-		rewriteManifest(t, fs, `"version":4`, `"version":5`)
-	}, 0, manifestPath, "version 5", false},
-	{"version before failed tasks were dead letters", func(t *testing.T, fs vfs.FS) {
-		rewriteManifest(t, fs, `"version":4`, `"version":1`)
-	}, 0, manifestPath, "a task that ended FAILED is a dead letter", false},
-	{"version before a queue lay on one shard", func(t *testing.T, fs vfs.FS) {
-		rewriteManifest(t, fs, `"version":4`, `"version":2`)
-	}, 0, manifestPath, "the tasks of a queue lie on one shard", false},
-	{"version before tasks could expire", func(t *testing.T, fs vfs.FS) {
-		rewriteManifest(t, fs, `"version":4`, `"version":3`)
-	}, 0, manifestPath, "tasks may expire", false},
+		rewriteManifest(t, fs, `"version":5`, `"version":6`)
+	}, 0, manifestPath, "version 6", false},
+	{"version before keys and records were short", func(t *testing.T, fs vfs.FS) {
+		rewriteManifest(t, fs, `"version":5`, `"version":4`)
+	}, 0, manifestPath, "keys and records have another form since then; let the program that made the directory", false},
 	{"other shard count asked for", func(*testing.T, vfs.FS) {}, 3, manifestPath, "made with 2 shards", false},
 	{"other shard count in manifest", func(t *testing.T, fs vfs.FS) {
 		rewriteManifest(t, fs, `"shards":2`, `"shards":4`)
@@ -266,7 +260,7 @@ func TestTheManifestKeepsItsForm(t *testing.T) {
 	openIn(t, fs, func(o *Options) { o.Random = bytes.NewReader(make([]byte, 10+secretBytes)) })
 	var m manifest
 	text := content(t, fs, manifestPath)
-	if _, err := fmt.Sscanf(text, `{"version":4,"shards":2,"creationId":%40q,"state":"ready","createdAt":%24q}`,
+	if _, err := fmt.Sscanf(text, `{"version":5,"shards":2,"creationId":%40q,"state":"ready","createdAt":%24q}`,
 		&m.CreationID, &m.CreatedAt); err != nil {
 		t.Errorf("%v in %s", err, text)
 	}

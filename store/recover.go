@@ -143,9 +143,18 @@ func (sp *Span) repairCounters(r *Recovered, key []byte) error {
 		if state.Counters, err = sp.recount(p.Queue); err != nil {
 			return err
 		}
-		sp.batch.PutCounters(state.Key, &state.Counters)
+		sp.putCounters(state)
 	}
 	return nil
+}
+
+// putCounters writes counters anew; those of a queue without a task are not kept.
+func (sp *Span) putCounters(state *QueueState) {
+	if state.Counters.IsZero() {
+		sp.batch.DeleteCounters(state.Key)
+		return
+	}
+	sp.batch.PutCounters(state.Key, &state.Counters)
 }
 
 // recount counts the keys of one queue.
@@ -226,7 +235,7 @@ func (sp *Span) setLeaseAside(state *QueueState, id wire.TaskID) error {
 		return err
 	}
 	state.Counters.InProgress--
-	sp.batch.PutCounters(state.Key, &state.Counters)
+	sp.putCounters(state)
 	return nil
 }
 

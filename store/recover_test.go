@@ -96,7 +96,7 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), "{")
 		}, 4, 0}, // record, payload, lease, idempotency key
 		"record of no command": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), `{"t":"t"}`)
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), "\x05\x01t")
 		}, 4, 0},
 		"record in progress missing": {func(t *testing.T, s *Store, g garden) {
 			tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}))
@@ -194,7 +194,11 @@ func TestADamagedHistoryIsBegunAnew(t *testing.T) {
 	tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: id}), "damaged")
 	sp.Batch().AddHistory(id, wire.HistoryLine{Delivery: 5})
 	apply(t, sp)
-	if lines, err := sp.history(id); err != nil || len(lines) != 1 || s.SetAsideTotal() != 1 {
+	value, err := sp.history(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := record.ParseHistory(value); err != nil || len(lines) != 1 || s.SetAsideTotal() != 1 {
 		t.Errorf("got %+v, %v, %d set aside", lines, err, s.SetAsideTotal())
 	}
 }

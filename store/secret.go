@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-
-	"github.com/cockroachdb/pebble/v2"
-
-	"codeq/record"
 )
 
 // secretBytes is the length of the secret of a data directory.
@@ -30,20 +26,4 @@ func (s *Store) newCreation(m *manifest) ([]byte, error) {
 		return nil, fmt.Errorf("write creation id: %w", err)
 	}
 	return value, nil
-}
-
-// mustHaveSecret gives a secret to a directory that was made before there were
-// any, unless it is open to be read only.
-func (s *Store) mustHaveSecret(db *pebble.DB, m *manifest) error {
-	if s.readOnly || len(s.secret) == secretBytes {
-		return nil
-	}
-	value, err := s.newCreation(m)
-	if err != nil {
-		return err
-	}
-	if err := db.Set([]byte(record.CreationKey), value, pebble.Sync); err != nil {
-		return fmt.Errorf("write secret: %w", err)
-	}
-	return nil
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -48,8 +50,7 @@ func TestSecretIsMadeWithTheDirectoryAndStays(t *testing.T) {
 	closeForSecret(t, other)
 }
 
-// A directory of a version that knew no secret gets one, and keeps it.
-func TestSecretOfAnOlderDirectory(t *testing.T) {
+func TestADirectoryWithoutItsSecretIsRefused(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openForSecret(t, fs)
 	m, err := s.readManifest()
@@ -64,15 +65,8 @@ func TestSecretOfAnOlderDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeForSecret(t, s)
-	older := openForSecret(t, fs)
-	drawn := older.Secret()
-	if len(drawn) != secretBytes {
-		t.Errorf("the secret has %d bytes, want %d", len(drawn), secretBytes)
+	var refused *RefusedError
+	if _, err := Open(Options{FS: fs, Dir: "data"}); !errors.As(err, &refused) || !strings.Contains(refused.Sentence, "secret") {
+		t.Errorf("got %v", err)
 	}
-	closeForSecret(t, older)
-	later := openForSecret(t, fs)
-	if !bytes.Equal(later.Secret(), drawn) {
-		t.Errorf("the secret is another one after a restart")
-	}
-	closeForSecret(t, later)
 }

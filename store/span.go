@@ -101,15 +101,17 @@ func (sp *Span) Result(id wire.TaskID) (*wire.ResultRecord, error) {
 	return sp.view.result(id)
 }
 
-func (sp *Span) history(id wire.TaskID) ([]wire.HistoryLine, error) {
-	value, state := sp.batch.overlay.value(record.FamilyHistory, id)
-	switch state {
-	case written:
-		return record.ParseHistory(value)
-	case deleted:
-		return nil, nil
+// history is the value of a history, empty if there is none, and valid until the next
+// write to the batch.
+func (sp *Span) history(id wire.TaskID) (value []byte, err error) {
+	if written, state := sp.batch.overlay.value(record.FamilyHistory, id); state != untouched {
+		return written, nil
 	}
-	return sp.view.history(id)
+	_, err = sp.view.get(record.AppendIDKey(sp.view.start(), record.FamilyHistory, id), func(v []byte) error {
+		value = append(value, v...)
+		return nil
+	})
+	return value, err
 }
 
 // IdempotencyKey is the task that holds a key of the queue.

@@ -102,7 +102,11 @@ func TestHistoryKeepsTheLastTen(t *testing.T) {
 			apply(t, sp)
 		}
 	}
-	lines, err := sp.history(id)
+	value, err := sp.history(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := record.ParseHistory(value)
 	if err != nil || len(lines) != record.MaxHistory || lines[0].Delivery != 4 || lines[9].Cause != "cause 13" {
 		t.Errorf("got %+v, %v", lines, err)
 	}
@@ -258,7 +262,11 @@ func (w *twin) compare(t *testing.T, sp *Span) {
 		w.same(t, fmt.Sprint("payload", id), p == nil, err, func() any { return string(p) })
 		res, err := sp.Result(id)
 		w.same(t, fmt.Sprint("result", id), res == nil, err, func() any { return res.Error })
-		h, err := sp.history(id)
+		value, err := sp.history(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := record.ParseHistory(value)
 		w.same(t, fmt.Sprint("history", id), h == nil, err, func() any { return h })
 	}
 	for _, q := range []record.QueueKey{{Command: "c0", Tenant: "t"}, {Command: "c1", Tenant: "t"}} {
@@ -325,7 +333,7 @@ func TestScansStandBehindTheirCursor(t *testing.T) {
 	sp.Batch().PutPending(q, 2, record.PendingKey{Seq: 1, ID: wire.TaskID{1}}, 1)
 	sp.Batch().PutPending(q, 4, record.PendingKey{Seq: 99, ID: wire.TaskID{1}}, 1)
 	sp.Batch().PutPending(record.QueueKey{Command: "c", Tenant: "t2"}, 3, record.PendingKey{Seq: 6, ID: wire.TaskID{9}}, 1)
-	sp.Batch().PutLease(q, wire.TaskID{1}, &record.Lease{})
+	sp.Batch().PutLease(q, wire.TaskID{1}, &record.Lease{Delivery: 1})
 	apply(t, sp)
 	s.Span(1).Batch().PutPending(q, 3, record.PendingKey{Seq: 6, ID: wire.TaskID{8}}, 1)
 	apply(t, s.Span(1))

@@ -173,7 +173,7 @@ func (f *flippedFile) Read(p []byte) (int, error) {
 
 // The same of a log of many blocks.
 func TestX1AFlippedByteOfALongLogIsNeverATaskLessInSilence(t *testing.T) {
-	const many = 25
+	const many = 36
 	fs := killedDirOf(t, many)
 	log, noted := newest(t, fs)
 	if noted < 3*chunkBlock {

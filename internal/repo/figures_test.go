@@ -24,7 +24,7 @@ var largeAlready = map[string]int{
 	"session":    3340,
 	"shard":      5918,
 	"shardactor": 5923,
-	"store":      6408,
+	"store":      6393,
 	"wire":       5413,
 }
 

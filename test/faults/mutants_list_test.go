@@ -88,7 +88,7 @@ var mutants = []mutant{
 		"		s.tellWatchers(t.ID)\n		if t.IdempotencyKey != \"\" {\n			s.span.Batch().DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n		}\n"},
 	{"TestA48KeysOf", "shardactor/retention.go", "			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n", ""},
 	{"TestA49", "shardactor/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
-	{"TestHistory", "store/batch.go", "		lines = lines[over:]\n", "		lines = lines[:record.MaxHistory]\n"},
+	{"TestHistory", "record/history.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
 	{"TestU03Batch", "wire/parse_batch.go", "		o.judge(enqueueBits)\n", "		o.once(enqueueBits)\n"},
 	{"TestU03Session", "session/hello.go", "		r := c.begin(f.Ref, messageBytes)\n		r.task.TaskID = f.TaskID\n		c.refuse(r, f.Err)\n", "		c.end(CloseProtocol, f.Err.Sentence)\n"},
 	{"TestU03Parameter", "httpapi/query.go", "		if !slices.Contains(known, name) {\n", "		if false {\n"},

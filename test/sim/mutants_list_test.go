@@ -430,8 +430,8 @@ var mutants = []mutant{{
 }, {
 	name: "http: forget how a delivery was made",
 	edit: edit{
-		file: "record/values.go",
-		old:  "dst = appendTrueMember(dst, `,\"h\":`, l.OverHTTP)", new: "",
+		file: "record/lease.go",
+		old:  "f.flag(4, \"overHttp\", &l.OverHTTP)", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event",
 		"a task leaves the place it was in", "a task moves as its lifecycle says", "room adds up"},

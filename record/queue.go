@@ -6,6 +6,61 @@ import (
 	"codeq/wire"
 )
 
+// QueueKey names one queue of a shard: what is claimed together.
+type QueueKey struct {
+	Command string
+	Tenant  string
+}
+
+// Settings are what a queue was set to. Every shard has a copy; the one of the
+// queue's home, wire.ShardOfQueue, is the newest.
+type Settings struct {
+	// Version counts the changes; 0 means that nothing was ever set.
+	Version int64
+	// Paused keeps the tasks of the queue from workers.
+	Paused bool
+	// Deleting: the queue takes no task, and goes when it has none left.
+	Deleting bool
+	wire.QueueSettings
+
+	// Newer has the fields that a newer program has added.
+	Newer string
+}
+
+func (s *Settings) fields(f *form) {
+	number(f, 1, "version", &s.Version)
+	f.flag(2, "paused", &s.Paused)
+	f.flag(3, "deleting", &s.Deleting)
+	f.flag(4, "spread", &s.Spread)
+	number(f, 5, "maxAttempts", &s.MaxAttempts)
+	number(f, 6, "leaseSeconds", &s.LeaseSeconds)
+	number(f, 7, "timeoutSeconds", &s.TimeoutSeconds)
+	number(f, 8, "ttlSeconds", &s.TTLSeconds)
+	f.str(9, "backoff", &s.Backoff.Policy)
+	number(f, 10, "backoffBaseSeconds", &s.Backoff.BaseSeconds)
+	number(f, 11, "backoffMaxSeconds", &s.Backoff.MaxSeconds)
+	number(f, 12, "retentionSeconds", &s.RetentionSeconds)
+	number(f, 13, "dlqRetentionSeconds", &s.DLQRetentionSeconds)
+}
+
+// AppendSettings adds the value of the settings of a queue.
+func AppendSettings(dst []byte, s *Settings) []byte {
+	f := form{out: dst}
+	s.fields(&f)
+	return append(f.out, s.Newer...)
+}
+
+// ParseSettings reads what AppendSettings wrote. Settings have a version.
+func ParseSettings(data []byte, s *Settings) (err error) {
+	f := read(string(data))
+	*s = Settings{}
+	s.fields(&f)
+	if s.Newer, err = f.end(); err == nil && s.Version < 1 {
+		err = ErrDamaged
+	}
+	return err
+}
+
 // Priorities is the number of priorities a queue has.
 const Priorities = wire.MaxPriority + 1
 
@@ -40,6 +95,43 @@ type Counters struct {
 	FailedFloorMs int64
 	Done          int64
 	DoneFloorMs   int64
+
+	// Newer has the fields that a newer program has added.
+	Newer string
+}
+
+func (c *Counters) fields(f *form) {
+	number(f, 1, "inProgress", &c.InProgress)
+	list(f, 2, "ready", c.Ready[:])
+	list(f, 3, "readyFloor", c.ReadyFloor[:])
+	list(f, 4, "readySinceMs", c.ReadySinceMs[:])
+	number(f, 5, "delayed", &c.Delayed)
+	number(f, 6, "delayedFloorMs", &c.DelayedFloorMs)
+	number(f, 7, "expiring", &c.Expiring)
+	number(f, 8, "expiringFloorMs", &c.ExpiringFloorMs)
+	number(f, 9, "leaseFloor", &c.LeaseFloor)
+	number(f, 10, "dead", &c.Dead)
+	number(f, 11, "deadFloorMs", &c.DeadFloorMs)
+	list(f, 12, "deadBy", c.DeadBy[:])
+	number(f, 13, "failedFloorMs", &c.FailedFloorMs)
+	number(f, 14, "done", &c.Done)
+	number(f, 15, "doneFloorMs", &c.DoneFloorMs)
+}
+
+// AppendCounters adds the value of the counters of a queue.
+func AppendCounters(dst []byte, c *Counters) []byte {
+	f := form{out: dst}
+	c.fields(&f)
+	return append(f.out, c.Newer...)
+}
+
+// ParseCounters reads what AppendCounters wrote.
+func ParseCounters(data []byte, c *Counters) (err error) {
+	f := read(string(data))
+	*c = Counters{}
+	c.fields(&f)
+	c.Newer, err = f.end()
+	return err
 }
 
 // IsZero reports a queue without a task: its figures need not be kept.

@@ -1,0 +1,159 @@
+package record
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"codeq/wire"
+)
+
+// The String methods print a record for people: an object of its fields by their
+// names, without those that are zero. Payload and result stand there as they came in.
+
+// String prints a task, its id first.
+func (r *Task) String() string {
+	f := object()
+	if !r.ID.IsZero() {
+		f.label("id")
+		f.out = append(r.ID.AppendTo(append(f.out, '"')), '"')
+	}
+	r.fields(&f)
+	return f.close(r.Newer)
+}
+
+// String prints a lease.
+func (l *Lease) String() string {
+	f := object()
+	l.fields(&f)
+	return f.close(l.Newer)
+}
+
+// String prints counters.
+func (c *Counters) String() string {
+	f := object()
+	c.fields(&f)
+	return f.close(c.Newer)
+}
+
+// String prints settings.
+func (s *Settings) String() string {
+	f := object()
+	s.fields(&f)
+	return f.close(s.Newer)
+}
+
+// String prints marks.
+func (m Marks) String() string {
+	f := object()
+	m.fields(&f)
+	return f.close(m.Newer)
+}
+
+func object() form { return form{use: printing, out: []byte{'{'}} }
+
+// close ends an object. What a newer program has added has no names here.
+func (f *form) close(newer string) string {
+	if newer != "" {
+		f.label("newer")
+		f.out = fmt.Appendf(f.out, "%q", fmt.Sprintf("%x", newer))
+	}
+	return string(append(f.out, '}'))
+}
+
+func historyString(lines []wire.HistoryLine) string {
+	texts := make([]string, len(lines))
+	for i := range lines {
+		f := object()
+		lineFields(&lines[i], &f)
+		texts[i] = f.close("")
+	}
+	return "[" + strings.Join(texts, ",") + "]"
+}
+
+// DescribeKey is the key without its span, in words.
+func DescribeKey(key []byte) string {
+	p, err := ParseKey(key)
+	if err != nil {
+		return fmt.Sprintf("%q", key)
+	}
+	queue := p.Queue.Command + "/" + p.Queue.Tenant
+	switch p.Family {
+	case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
+		return IDFamilies[p.Family] + p.ID.String()
+	case FamilyPending:
+		return fmt.Sprintf("%s pending/p%d/%d/%v", queue, p.Priority, p.Seq, p.ID)
+	case FamilyInProgress:
+		return fmt.Sprintf("%s inprog/%v", queue, p.ID)
+	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
+		return fmt.Sprintf("%s %s%d/%v", queue, queueFamilies[p.Family], p.AtMs, p.ID)
+	case FamilyIdempotency:
+		return fmt.Sprintf("%s key/%s", queue, p.Name)
+	case FamilySettings:
+		return queue + " settings"
+	case FamilyCounters:
+		return queue + " stats"
+	case FamilyMarks:
+		return WordMarks
+	default:
+		return WordBad + fmt.Sprintf("%q", p.Name)
+	}
+}
+
+// DescribeValue prints the value of a key. One that cannot be read is quoted.
+func DescribeValue(key, value []byte) string {
+	p, err := ParseKey(key)
+	if err == nil {
+		var text fmt.Stringer
+		if text, err = p.parse(value); err == nil && text != nil {
+			return text.String()
+		}
+	}
+	for _, c := range value {
+		if err != nil || c < ' ' || c > '~' {
+			return fmt.Sprintf("%q", value)
+		}
+	}
+	return string(value)
+}
+
+// parse reads the value of a key, nil where it is what it is.
+func (p *Key) parse(value []byte) (fmt.Stringer, error) {
+	switch p.Family {
+	case FamilyTask:
+		r := &Task{}
+		return r, ParseTask(p.ID, value, r)
+	case FamilyInProgress:
+		l := &Lease{}
+		return l, ParseLease(value, l)
+	case FamilyCounters:
+		c := &Counters{}
+		return c, ParseCounters(value, c)
+	case FamilySettings:
+		s := &Settings{}
+		return s, ParseSettings(value, s)
+	case FamilyMarks:
+		m := &Marks{}
+		return m, ParseMarks(value, m)
+	case FamilyHistory:
+		lines, err := ParseHistory(value)
+		return text(historyString(lines)), err
+	case FamilyDone, FamilyDead:
+		if len(value) > 0 {
+			return ParseEnded(value)
+		}
+	case FamilyIdempotency:
+		var id wire.TaskID
+		return &id, ParseID(value, &id)
+	case FamilyPending:
+		atMs, err := ParseReadyAt(value)
+		return text(strconv.FormatInt(atMs, 10)), err
+	}
+	return nil, nil
+}
+
+// text is what is text already.
+type text string
+
+// String implements fmt.Stringer.
+func (t text) String() string { return string(t) }
