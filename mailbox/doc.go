@@ -11,8 +11,8 @@
 // refused first, while a quarter of the mailbox is still free. That quarter,
 // and the first lane, are for messages that keep or end work already taken on:
 // what frees the way must not stand behind a flood of what wants to get in.
-// A queue of new work that stands, because more comes than is drained, is cut
-// short by a look at the clock: see standing.
+// A backlog of new work that persists, because more comes than is drained, is
+// limited by its age: see admission.
 //
 // Control messages share the first lane and are never refused: each has a Slot
 // of its own, so there are never more of them than slots, and they take nothing

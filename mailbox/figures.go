@@ -14,11 +14,10 @@ type Figures struct {
 	DepthBytes int
 	// New is what of Depth is of ClassNew.
 	New int
-	// StandingForMs is for how long every drain has left some of that behind, 0 if
+	// BacklogForMs is for how long every drain has left some of that waiting, 0 if
 	// the last one left none.
-	StandingForMs int64
-	// NewBound is how much of ClassNew may wait because some has stood, 0 for as
-	// much as there is room for.
+	BacklogForMs int64
+	// NewBound is how much of ClassNew may wait after an overload, 0 without a limit.
 	NewBound int
 	// HighWater is the largest Depth so far.
 	HighWater int
@@ -49,10 +48,10 @@ func (b *Mailbox[M]) Figures() Figures {
 	f.DepthBytes = b.countedBytes
 	f.New = b.fresh.len()
 	nowMs := b.nowMs()
-	if b.standing.behind {
-		f.StandingForMs = nowMs - b.standing.sinceMs
+	if b.admission.backlogged {
+		f.BacklogForMs = nowMs - b.admission.sinceMs
 	}
-	if bound := b.standing.bound(nowMs); bound < math.MaxInt {
+	if bound := b.admission.limitAt(nowMs); bound < math.MaxInt {
 		f.NewBound = bound
 	}
 	return f

@@ -53,8 +53,8 @@ type Limits struct {
 	Bytes    int
 	// NewPerDrain is how many messages of ClassNew one Drain takes, in whole
 	// pushes and at least one of them; what is left is the next Drain. 0 takes
-	// all. Once drains have left some for StandingForMs, what may wait comes down
-	// to as many; it doubles with each ReopenMs in which none stands.
+	// all. After drains have left some for OverloadAfterMs, no more may wait than
+	// do then; the limit doubles with each DoubleAfterMs without overload.
 	NewPerDrain int
 }
 
@@ -84,7 +84,7 @@ type Mailbox[M any] struct {
 	turn        uint64
 	firstPushAt time.Time
 	closed      bool
-	standing    standing
+	admission   admission
 	figures     Figures
 }
 
@@ -195,7 +195,7 @@ func (b *Mailbox[M]) hasRoom(messages, bytes int, class Class) bool {
 
 // admits asks the clock only when it matters.
 func (b *Mailbox[M]) admits() bool {
-	return b.standing.quiet() || b.standing.admits(b.fresh.len(), b.limits.NewPerDrain, b.nowMs())
+	return b.admission.idle() || b.admission.admits(b.fresh.len(), b.limits.NewPerDrain, b.nowMs())
 }
 
 // arriving starts the clock of a backlog and wakes its owner; called before
@@ -240,8 +240,8 @@ func (b *Mailbox[M]) Drain(into []M) []M {
 		into = nil
 	}
 	b.waiting = into[:0]
-	if left := b.fresh.len(); left > 0 || !b.standing.quiet() {
-		b.standing.drained(left, b.limits.NewPerDrain, b.nowMs())
+	if left := b.fresh.len(); left > 0 || !b.admission.idle() {
+		b.admission.drained(left, b.limits.NewPerDrain, b.nowMs())
 	}
 	b.turn++
 	b.figures.drained(len(batch), oldest)

@@ -124,8 +124,8 @@ func (e *Engine) WriteMetrics(p *meter.Page) {
 		func(f *mailbox.Figures) float64 { return float64(f.New) })
 	family("new_messages_bound", meter.Gauge, "With how many of those waiting more are refused because some have stood, 0 for no such bound.",
 		func(f *mailbox.Figures) float64 { return float64(f.NewBound) })
-	family("standing_seconds", meter.Gauge, "For how long a shard has not come to the end of its new work; from 0.2 on there is a bound.",
-		func(f *mailbox.Figures) float64 { return float64(f.StandingForMs) / 1000 })
+	family("backlog_seconds", meter.Gauge, "For how long every round of a shard has left new work waiting; from 0.2 on new work is limited.",
+		func(f *mailbox.Figures) float64 { return float64(f.BacklogForMs) / 1000 })
 	family("bytes", meter.Gauge, "What these messages keep in memory.",
 		func(f *mailbox.Figures) float64 { return float64(f.DepthBytes) })
 	family("high_water_messages", meter.Gauge, "The most messages that ever waited since the start.",

@@ -5,50 +5,50 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "admission: refuse a burst",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "s.behind && nowMs-s.sinceMs >= s.forMs()", new: "s.behind && nowMs >= s.sinceMs",
+			file: "mailbox/admission.go",
+			old:  "a.backlogged && nowMs-a.sinceMs >= a.afterMs()", new: "a.backlogged && nowMs >= a.sinceMs",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{
-		name: "admission: let a standing queue grow",
+		name: "admission: let a backlog grow",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "return waiting < s.bound(nowMs)", new: "return waiting < 2*s.bound(nowMs)",
+			file: "mailbox/admission.go",
+			old:  "return waiting < a.limitAt(nowMs)", new: "return waiting < 2*a.limitAt(nowMs)",
 		},
 		caught: []string{"a queue that stands does not grow"},
 	}, mutant{
 		name: "admission: begin anew at every drain",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "	if !s.behind {\n", new: "	if left > 0 {\n",
+			file: "mailbox/admission.go",
+			old:  "	if !a.backlogged {\n", new: "	if left > 0 {\n",
 		},
 		caught: []string{"a queue that stands does not grow"},
 	}, mutant{
 		name: "admission: never come to the end",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "		s.behind = false\n", new: "		s.behind = s.behind && nowMs > 0\n",
+			file: "mailbox/admission.go",
+			old:  "		a.backlogged = false\n", new: "		a.backlogged = a.backlogged && nowMs > 0\n",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{
 		name: "admission: open wide at once",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "		if s.bound(nowMs) == math.MaxInt {\n", new: "		if nowMs > 0 {\n",
+			file: "mailbox/admission.go",
+			old:  "		if a.limitAt(nowMs) == math.MaxInt {\n", new: "		if nowMs > 0 {\n",
 		},
 		caught: []string{"a queue that stands does not grow"},
 	}, mutant{
 		name: "admission: never open again",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "doublings := max(nowMs-s.stoodAtMs, 0) / ReopenMs", new: "doublings := max(nowMs-s.stoodAtMs, 0) / ReopenMs / 100",
+			file: "mailbox/admission.go",
+			old:  "doublings := max(nowMs-a.overloadedAtMs, 0) / DoubleAfterMs", new: "doublings := max(nowMs-a.overloadedAtMs, 0) / DoubleAfterMs / 100",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{
 		name: "admission: shrink to one drain at once",
 		edit: edit{
-			file: "mailbox/standing.go",
-			old:  "s.most -= max(perDrain/shrinkPart, 1)", new: "s.most = perDrain",
+			file: "mailbox/admission.go",
+			old:  "a.limit -= max(perDrain/shrinkPart, 1)", new: "a.limit = perDrain",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{

@@ -26,7 +26,7 @@ func init() {
 		test: "mailbox TestMailboxAgreesWithOneThatCounts",
 	}, mutant{
 		name: "inside: forget a bound where more waits",
-		edit: edit{file: "mailbox/standing.go", old: "min(s.bound(nowMs), waiting)", new: "waiting"},
+		edit: edit{file: "mailbox/admission.go", old: "min(a.limitAt(nowMs), waiting)", new: "waiting"},
 		test: "mailbox TestMailboxAgreesWithOneThatCounts",
 	}, mutant{
 		name: "inside: count a row of kept units on over one that went round",

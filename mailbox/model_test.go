@@ -10,9 +10,9 @@ import (
 	"codeq/mailbox"
 )
 
-// twin is a mailbox that keeps every push by itself and counts by looking at all
+// model is a mailbox that keeps every push by itself and counts by looking at all
 // of them.
-type twin struct {
+type model struct {
 	t      *testing.T
 	seed   uint64
 	random *rand.Rand
@@ -40,9 +40,9 @@ type pushed struct {
 	slot     int
 }
 
-func newTwin(t *testing.T, seed uint64) *twin {
+func newModel(t *testing.T, seed uint64) *model {
 	l := mailbox.Limits{Messages: 40, Bytes: 200, NewPerDrain: []int{0, 1, 4, 4}[seed%4]}
-	return &twin{
+	return &model{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), limits: l, real: mailbox.New[int](l), seen: map[string]int{},
 	}
 }
@@ -55,7 +55,7 @@ func count(some []pushed) (messages int) {
 }
 
 // room is what pushes have not filled; slots take nothing.
-func (w *twin) room() (messages, bytes int) {
+func (w *model) room() (messages, bytes int) {
 	messages, bytes = w.limits.Messages, w.limits.Bytes
 	for _, p := range slices.Concat(w.kept, w.fresh) {
 		if p.slot == 0 {
@@ -65,7 +65,7 @@ func (w *twin) room() (messages, bytes int) {
 	return messages, bytes
 }
 
-func (w *twin) newMessages(n int) (some []int) {
+func (w *model) newMessages(n int) (some []int) {
 	for range n {
 		w.number++
 		some = append(some, w.number)
@@ -73,7 +73,7 @@ func (w *twin) newMessages(n int) (some []int) {
 	return some
 }
 
-func (w *twin) push(class mailbox.Class) {
+func (w *model) push(class mailbox.Class) {
 	p := pushed{messages: w.newMessages(w.random.IntN(7)), bytes: w.random.IntN(20), at: time.Now()}
 	messages, bytes := w.room()
 	if class == mailbox.ClassNew {
@@ -102,7 +102,7 @@ func (w *twin) push(class mailbox.Class) {
 	}
 }
 
-func (w *twin) pushSlot() {
+func (w *model) pushSlot() {
 	n, m := 1+w.random.IntN(len(w.slots)), w.newMessages(1)
 	w.real.PushSlot(&w.slots[n-1], m[0], func(waiting, m int) int { return 1000*waiting + m })
 	w.want.Pushed++
@@ -114,7 +114,7 @@ func (w *twin) pushSlot() {
 	w.kept = append(w.kept, pushed{messages: m, at: time.Now(), slot: n})
 }
 
-func (w *twin) drain() {
+func (w *model) drain() {
 	taken, n := w.kept, 0
 	w.kept = nil
 	for len(w.fresh) > 0 {
@@ -148,25 +148,25 @@ func (w *twin) drain() {
 }
 
 // standsFrom is when what is left has been left for long enough.
-func (w *twin) standsFrom() time.Time {
+func (w *model) standsFrom() time.Time {
 	if w.most > 0 {
-		return w.since.Add(mailbox.StandingForMs / 2 * time.Millisecond)
+		return w.since.Add(mailbox.OverloadAfterMs / 2 * time.Millisecond)
 	}
-	return w.since.Add(mailbox.StandingForMs * time.Millisecond)
+	return w.since.Add(mailbox.OverloadAfterMs * time.Millisecond)
 }
 
-func (w *twin) stands() bool { return !w.since.IsZero() && !time.Now().Before(w.standsFrom()) }
+func (w *model) stands() bool { return !w.since.IsZero() && !time.Now().Before(w.standsFrom()) }
 
 // known: it was seen to stand since drains leave something.
-func (w *twin) known() bool { return w.most > 0 && !w.stoodAt.Before(w.standsFrom()) }
+func (w *model) known() bool { return w.most > 0 && !w.stoodAt.Before(w.standsFrom()) }
 
 // bound is how much new work may wait, 0 for any.
-func (w *twin) bound() int {
+func (w *model) bound() int {
 	if w.most == 0 || w.stands() && w.known() {
 		return w.most
 	}
 	bound := w.most
-	for n, at := 1, w.stoodAt.Add(mailbox.ReopenMs*time.Millisecond); !at.After(time.Now()); at = at.Add(mailbox.ReopenMs * time.Millisecond) {
+	for n, at := 1, w.stoodAt.Add(mailbox.DoubleAfterMs*time.Millisecond); !at.After(time.Now()); at = at.Add(mailbox.DoubleAfterMs * time.Millisecond) {
 		if n++; n > 24 {
 			return 0
 		}
@@ -177,7 +177,7 @@ func (w *twin) bound() int {
 
 // standsAnew sets the bound where what waits begins to stand: as much as waits, and
 // never more than was allowed already.
-func (w *twin) standsAnew() {
+func (w *model) standsAnew() {
 	if !w.known() {
 		bound, waiting := w.bound(), count(w.fresh)
 		if bound > 0 && waiting > bound {
@@ -191,7 +191,7 @@ func (w *twin) standsAnew() {
 	w.most, w.stoodAt = max(w.most, w.limits.NewPerDrain), time.Now()
 }
 
-func (w *twin) admits() bool {
+func (w *model) admits() bool {
 	if w.stands() {
 		w.standsAnew()
 	}
@@ -200,7 +200,7 @@ func (w *twin) admits() bool {
 }
 
 // leaves notes what a drain has left.
-func (w *twin) leaves() {
+func (w *model) leaves() {
 	if len(w.fresh) == 0 {
 		w.since = time.Time{}
 		if w.bound() == 0 {
@@ -226,7 +226,7 @@ var pauses = []time.Duration{
 	120 * time.Millisecond, 200 * time.Millisecond, 3 * time.Second, 6 * time.Second, 3 * time.Minute,
 }
 
-func (w *twin) act() {
+func (w *model) act() {
 	switch w.random.IntN(12) {
 	case 0, 1, 2:
 		w.push(mailbox.ClassNew)
@@ -245,14 +245,14 @@ func (w *twin) act() {
 	}
 }
 
-func (w *twin) check() {
+func (w *model) check() {
 	messages, bytes := w.room()
 	f := &w.want
 	f.Depth, f.New, f.DepthBytes = count(w.kept)+count(w.fresh), count(w.fresh), w.limits.Bytes-bytes
 	f.HighWater = max(f.HighWater, f.Depth)
-	f.StandingForMs, f.NewBound = 0, w.bound()
+	f.BacklogForMs, f.NewBound = 0, w.bound()
 	if !w.since.IsZero() {
-		f.StandingForMs = time.Since(w.since).Milliseconds()
+		f.BacklogForMs = time.Since(w.since).Milliseconds()
 	}
 	if got := w.real.Figures(); got != *f {
 		w.t.Fatalf("seed %d: figures are\n%+v, want\n%+v", w.seed, got, *f)
@@ -262,12 +262,12 @@ func (w *twin) check() {
 	}
 }
 
-// Random pushes, drains and pauses, compared after each with the twin.
+// Random pushes, drains and pauses, compared after each with the model.
 func TestMailboxAgreesWithOneThatCounts(t *testing.T) {
 	seen := map[string]int{}
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(400) {
-			w := newTwin(t, seed)
+			w := newModel(t, seed)
 			w.seen = seen
 			for range 400 {
 				w.act()

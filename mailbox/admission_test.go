@@ -6,22 +6,22 @@ import (
 	"codeq/mailbox"
 )
 
-// crowded is a mailbox with a clock of its own, of which a drain takes four
+// overloaded is a mailbox with a clock of its own, of which a drain takes four
 // messages of new work.
-type crowded struct {
+type overloaded struct {
 	*mailbox.Mailbox[int]
 	t     *testing.T
 	nowMs int64
 }
 
-func newCrowded(t *testing.T) *crowded {
-	c := &crowded{t: t, nowMs: 1000}
+func newOverloaded(t *testing.T) *overloaded {
+	c := &overloaded{t: t, nowMs: 1000}
 	c.Mailbox = mailbox.NewAt[int](mailbox.Limits{Messages: 64, Bytes: 1 << 20, NewPerDrain: 4}, func() int64 { return c.nowMs })
 	return c
 }
 
 // post pushes so many messages of new work, one by one.
-func (c *crowded) post(n int, want mailbox.Verdict) {
+func (c *overloaded) post(n int, want mailbox.Verdict) {
 	c.t.Helper()
 	for i := range n {
 		wantVerdict(c.t, "new work", c.Push([]int{i}, 1, mailbox.ClassNew), want)
@@ -29,13 +29,13 @@ func (c *crowded) post(n int, want mailbox.Verdict) {
 }
 
 // stands posts a queue of twenty, drains it once and lets it stand for that long.
-func (c *crowded) stands(forMs int64) {
+func (c *overloaded) stands(forMs int64) {
 	c.post(20, mailbox.Accepted)
 	c.Drain(nil)
 	c.nowMs += forMs
 }
 
-func (c *crowded) wantBound(want int) {
+func (c *overloaded) wantBound(want int) {
 	c.t.Helper()
 	if got := c.Figures().NewBound; got != want {
 		c.t.Fatalf("the bound is %d, want %d", got, want)
@@ -43,27 +43,27 @@ func (c *crowded) wantBound(want int) {
 }
 
 func TestBurstIsTakenWhateverItsSize(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs - 1)
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs - 1)
 	c.wantBound(0)
 	c.post(32, mailbox.Accepted) // as many as new work may fill
 	c.post(1, mailbox.Full)
 }
 
-func TestStandingQueueDoesNotGrow(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+func TestBacklogDoesNotGrow(t *testing.T) {
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
-	if f := c.Figures(); f.Refused != 1 || f.New != 16 || f.NewBound != 16 || f.StandingForMs != mailbox.StandingForMs {
+	if f := c.Figures(); f.Refused != 1 || f.New != 16 || f.NewBound != 16 || f.BacklogForMs != mailbox.OverloadAfterMs {
 		t.Errorf("figures %+v", f)
 	}
 }
 
 // Of the four places that a drain frees three are taken again while the queue
 // shrinks, until what waits is what the next drain takes.
-func TestStandingQueueShrinksWhileNewWorkIsTaken(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+func TestBacklogShrinksWhileNewWorkIsTaken(t *testing.T) {
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
 	for waiting := 15; waiting >= 4; waiting-- {
 		c.Drain(nil)
@@ -79,9 +79,9 @@ func TestStandingQueueShrinksWhileNewWorkIsTaken(t *testing.T) {
 	}
 }
 
-func TestWhatFreesTheWayIsTakenBesideAStandingQueue(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+func TestWhatFreesTheWayIsTakenBesideABacklog(t *testing.T) {
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
 	wantVerdict(t, "work already taken on", c.Push(make([]int, 48), 1, mailbox.ClassKeep), mailbox.Accepted)
 	var slot mailbox.Slot[int]
@@ -89,15 +89,15 @@ func TestWhatFreesTheWayIsTakenBesideAStandingQueue(t *testing.T) {
 }
 
 // worksOff drains until nothing of the new work is left.
-func (c *crowded) worksOff() {
+func (c *overloaded) worksOff() {
 	for c.Figures().New > 0 {
 		c.Drain(nil)
 	}
 }
 
-func TestMailboxOpensStepByStepWhenNothingStands(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+func TestMailboxOpensStepByStepWithoutOverload(t *testing.T) {
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
 	c.worksOff()
 	bound := c.Figures().NewBound
@@ -106,11 +106,11 @@ func TestMailboxOpensStepByStepWhenNothingStands(t *testing.T) {
 		c.post(bound, mailbox.Accepted)
 		c.post(1, mailbox.Full)
 		c.worksOff() // before that has stood
-		c.nowMs += mailbox.ReopenMs
+		c.nowMs += mailbox.DoubleAfterMs
 	}
 	c.post(48, mailbox.Accepted)
 	c.worksOff()
-	c.nowMs += 24 * mailbox.ReopenMs
+	c.nowMs += 24 * mailbox.DoubleAfterMs
 	c.post(1, mailbox.Accepted)
 	c.wantBound(0)
 	c.worksOff()
@@ -118,15 +118,15 @@ func TestMailboxOpensStepByStepWhenNothingStands(t *testing.T) {
 
 // While there is a bound half of the time is enough.
 func TestQueueThatSoonStandsAgainIsNoticedSooner(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
 	c.worksOff()
 	bound := c.Figures().NewBound
-	c.nowMs += mailbox.ReopenMs
+	c.nowMs += mailbox.DoubleAfterMs
 	c.post(2*bound, mailbox.Accepted)
 	c.Drain(nil)
-	c.nowMs += mailbox.StandingForMs/2 - 1
+	c.nowMs += mailbox.OverloadAfterMs/2 - 1
 	c.wantBound(2 * bound)
 	c.post(3, mailbox.Accepted)
 	c.nowMs++
@@ -135,28 +135,28 @@ func TestQueueThatSoonStandsAgainIsNoticedSooner(t *testing.T) {
 }
 
 func TestQueueThatStandsAgainIsBoundAgain(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	c.worksOff()
-	c.nowMs += 24 * mailbox.ReopenMs
+	c.nowMs += 24 * mailbox.DoubleAfterMs
 	c.Drain(nil)
 	c.post(48, mailbox.Accepted)
 	c.Drain(nil)
-	c.nowMs += mailbox.StandingForMs - 1
+	c.nowMs += mailbox.OverloadAfterMs - 1
 	c.post(4, mailbox.Accepted)
 	c.nowMs++
 	c.wantBound(0)
 	c.post(1, mailbox.Full)
 	c.wantBound(48)
 	// It does not open for a shard that does not come to the end.
-	c.nowMs += 10 * mailbox.ReopenMs
+	c.nowMs += 10 * mailbox.DoubleAfterMs
 	c.post(1, mailbox.Full)
 	c.wantBound(48)
 }
 
-func TestPushLargerThanADrainIsTakenBesideAStandingQueue(t *testing.T) {
-	c := newCrowded(t)
-	c.stands(mailbox.StandingForMs)
+func TestPushLargerThanADrainIsTakenBesideABacklog(t *testing.T) {
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs)
 	for c.Figures().New > 4 {
 		c.Drain(nil)
 	}
