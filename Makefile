@@ -103,9 +103,9 @@ claims: ## measure claims at the beginning and the end of CLAIMS=5000000 tasks t
 bulk: ## measure how long it takes to cancel 3 % of BULK=2000000 tasks by a member of their payload
 	go test -count=1 -v -timeout 0 ./test/scale -run CancelledByFilter -scale.bulk=$(BULK)
 
-.PHONY: reaping
-reaping: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
-	go test -count=1 -v -timeout 0 ./test/scale -run 'Space|Reaping' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
+.PHONY: removal
+removal: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
+	go test -count=1 -v -timeout 0 ./test/scale -run 'Space|Removal' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
 
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see a test catch each; REWRITE=-rewrite notes the seeds that did

@@ -48,8 +48,8 @@ func overtaken(stays []stay) (found []string) {
 	return found
 }
 
-// crew works on one queue until all of its tasks have ended.
-type crew struct {
+// team works on one queue until all of its tasks have ended.
+type team struct {
 	line   *line
 	server *blackbox.Server
 	over   context.Context
@@ -60,17 +60,17 @@ type crew struct {
 	granted map[wire.TaskID]map[int]int64
 }
 
-const crewLeaseSeconds = 20
+const teamLeaseSeconds = 20
 
 // took notes a delivery and decides what becomes of it: most tasks are completed,
 // some are failed or handed back, none for ever.
-func (c *crew) took(chance *rand.Rand, task *wire.Task, leaseUntilMs int64) (verb string) {
+func (c *team) took(chance *rand.Rand, task *wire.Task, leaseUntilMs int64) (verb string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.granted[task.ID] == nil {
 		c.granted[task.ID] = make(map[int]int64)
 	}
-	c.granted[task.ID][task.Deliveries] = leaseUntilMs - crewLeaseSeconds*1000
+	c.granted[task.ID][task.Deliveries] = leaseUntilMs - teamLeaseSeconds*1000
 	switch n := chance.IntN(10); {
 	case n < 2 && task.Deliveries < 6:
 		return "nack"
@@ -81,7 +81,7 @@ func (c *crew) took(chance *rand.Rand, task *wire.Task, leaseUntilMs int64) (ver
 }
 
 // work is a session that comes back whenever it is cut.
-func (c *crew) work(chance *rand.Rand) {
+func (c *team) work(chance *rand.Rand) {
 	for c.over.Err() == nil {
 		p, err := blackbox.Dial(c.over, c.server.Addr, &wire.Hello{})
 		if err != nil {
@@ -93,8 +93,8 @@ func (c *crew) work(chance *rand.Rand) {
 	}
 }
 
-func (c *crew) serve(p *blackbox.Peer, chance *rand.Rand) {
-	if p.Subscribe(c.over, c.line.command, 2, crewLeaseSeconds) != nil {
+func (c *team) serve(p *blackbox.Peer, chance *rand.Rand) {
+	if p.Subscribe(c.over, c.line.command, 2, teamLeaseSeconds) != nil {
 		return
 	}
 	for {
@@ -122,7 +122,7 @@ func (c *crew) serve(p *blackbox.Peer, chance *rand.Rand) {
 }
 
 // answered counts what has ended; without an answer that is for the last look.
-func (c *crew) answered(verb string, err error) {
+func (c *team) answered(verb string, err error) {
 	var refusal *wire.Error
 	switch {
 	case err == nil && verb == "result":
@@ -133,8 +133,8 @@ func (c *crew) answered(verb string, err error) {
 }
 
 // claim is a worker over HTTP.
-func (c *crew) claim(chance *rand.Rand) {
-	body := fmt.Sprintf(`{"commands":[%q],"leaseSeconds":%d,"waitSeconds":1}`, c.line.command, crewLeaseSeconds)
+func (c *team) claim(chance *rand.Rand) {
+	body := fmt.Sprintf(`{"commands":[%q],"leaseSeconds":%d,"waitSeconds":1}`, c.line.command, teamLeaseSeconds)
 	for c.over.Err() == nil {
 		answer, err := c.line.api.Do(c.over, http.MethodPost, "/tasks/claim", body)
 		if err != nil {
@@ -158,7 +158,7 @@ func (c *crew) claim(chance *rand.Rand) {
 }
 
 // awaitAll reads every task until it has ended.
-func (c *crew) awaitAll() (all []*wire.Task) {
+func (c *team) awaitAll() (all []*wire.Task) {
 	for _, p := range c.line.posts {
 		for {
 			task, err := c.line.api.Read(c.line.ctx, p.id)
@@ -177,7 +177,7 @@ func (c *crew) awaitAll() (all []*wire.Task) {
 
 // stays are the times in which a task was ready, as its history and whoever got it
 // say.
-func (c *crew) stays(number int, task *wire.Task) (all []stay) {
+func (c *team) stays(number int, task *wire.Task) (all []stay) {
 	next := stay{task: string(task.Payload), priority: task.Priority, place: int64(number), sinceMs: task.CreatedAtMs}
 	for _, h := range task.History {
 		next.grantedMs = h.FromMs
@@ -221,7 +221,7 @@ func TestU02GrantsComeInTheOneRightOrder(t *testing.T) {
 	server.Start()
 	over, end := context.WithCancel(l.ctx)
 	defer end()
-	c := &crew{line: l, server: server, over: over, granted: make(map[wire.TaskID]map[int]int64)}
+	c := &team{line: l, server: server, over: over, granted: make(map[wire.TaskID]map[int]int64)}
 	var all sync.WaitGroup
 	for n := range uint64(20) {
 		own := rand.New(rand.NewPCG(*seedFlag, 100+n))
@@ -262,7 +262,7 @@ func TestU02GrantsComeInTheOneRightOrder(t *testing.T) {
 
 // mustFail shows that the judgement can fail: the same grants in an order in which
 // one comes too early.
-func (c *crew) mustFail(stays []stay) {
+func (c *team) mustFail(stays []stay) {
 	c.line.t.Helper()
 	slices.SortFunc(stays, func(a, b stay) int { return cmp.Compare(a.grantedMs, b.grantedMs) })
 	first, last := &stays[0], &stays[len(stays)-1]

@@ -147,11 +147,11 @@ func (c *client) produce(post func(request wire.EnqueueRequest) output) {
 // produceHTTP posts over HTTP; keyed tasks go out twice at the same time now
 // and then.
 func (c *client) produceHTTP() {
-	var twins sync.WaitGroup
-	defer twins.Wait()
+	var pair sync.WaitGroup
+	defer pair.Wait()
 	c.produce(func(r wire.EnqueueRequest) output {
 		if r.IdempotencyKey != "" && c.one(3) {
-			twins.Go(func() {
+			pair.Go(func() {
 				call := c.history.now()
 				c.history.note(c.number, labelOf(r.Payload), call, input{verb: enqueue}, c.post(r))
 			})

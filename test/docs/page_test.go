@@ -26,7 +26,7 @@ func (e *example) says(word string) bool {
 }
 
 const (
-	fence     = "```"
+	mark      = "```"
 	direction = "<!-- replay: "
 )
 
@@ -50,12 +50,12 @@ func examplesOf(t *testing.T, page string) []example {
 		number++
 		line = strings.TrimRight(line, "\n")
 		switch {
-		case open != nil && line == fence:
+		case open != nil && line == mark:
 			all, open = append(all, *open), nil
 		case open != nil:
 			open.lines = append(open.lines, line)
-		case strings.HasPrefix(line, fence):
-			words := strings.Fields(strings.TrimPrefix(line, fence))
+		case strings.HasPrefix(line, mark):
+			words := strings.Fields(strings.TrimPrefix(line, mark))
 			if len(words) == 0 {
 				t.Fatalf("line %d: a block without a kind: http, session or text", number)
 			}

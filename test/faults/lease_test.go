@@ -14,7 +14,7 @@ import (
 
 // A worker that answers for a task somebody else has taken meanwhile is told so,
 // and its answer counts for nothing.
-func TestA15LateCompletionIsFenced(t *testing.T) {
+func TestA15LateCompletionIsRefused(t *testing.T) {
 	x := newSite(t)
 	slow := x.worker(x.server.Addr, "slow", 1, 1)
 	id := x.post(command, 1, 0)[0]

@@ -18,10 +18,10 @@ func TestA02PushUnderRestartsRecovers(t *testing.T) {
 	takes := scale(250*time.Millisecond, 100*time.Millisecond)
 	x := newSite(t)
 	l := newLedger(x)
-	var crew []*hand
+	var team []*hand
 	for i := range hands {
 		h := &hand{ledger: l, addr: x.server.Addr, name: fmt.Sprint("hand ", i), window: window, lease: 30, takes: takes}
-		crew = append(crew, h)
+		team = append(team, h)
 		x.inBackground(h.run)
 	}
 	// Nine tenths of what all four can do.
@@ -33,7 +33,7 @@ func TestA02PushUnderRestartsRecovers(t *testing.T) {
 			ids = append(ids, x.post(command, perTick, 0)...)
 			pause(x.ctx, takes)
 		}
-		crew[n%hands].kill()
+		team[n%hands].kill()
 	}
 	// What the killed ones had confirmed waits for them; then all is done.
 	x.eventually(resumeGrace+patience, "the queue is empty", func() bool {
@@ -113,15 +113,15 @@ func TestA14PrefetchHoarding(t *testing.T) {
 	x := newSite(t)
 	hoarder := x.worker(x.server.Addr, "hoarder", 100, 3600)
 	l := newLedger(x)
-	var crew []*hand
+	var team []*hand
 	for i := range quick {
 		h := &hand{ledger: l, addr: x.server.Addr, name: fmt.Sprint("quick ", i), window: 10, lease: 60,
 			takes: 20 * time.Millisecond}
-		crew = append(crew, h)
+		team = append(team, h)
 		x.inBackground(h.run)
 	}
 	x.eventually(patience, "all workers wait for tasks", func() bool {
-		return !slices.ContainsFunc(crew, func(h *hand) bool { return !h.seated.Load() })
+		return !slices.ContainsFunc(team, func(h *hand) bool { return !h.seated.Load() })
 	})
 	ids := x.post(command, tasks, 0)
 	x.eventually(patience, "the quick ones are done", func() bool {

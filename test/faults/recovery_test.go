@@ -69,11 +69,11 @@ func TestA18HandOverSurvivesKills(t *testing.T) {
 	commands := []string{"a", "b", "c", "d", "e"}
 	x := newSite(t)
 	l := newLedger(x)
-	var crew []*hand
+	var team []*hand
 	for i := range 3 {
 		h := &hand{ledger: l, addr: x.server.Addr, name: fmt.Sprint("hand ", i), commands: commands, window: 5, lease: 2,
 			takes: 100 * time.Millisecond} // so slow that every kill falls into the work
-		crew = append(crew, h)
+		team = append(team, h)
 		x.inBackground(h.run)
 	}
 	var ids []wire.TaskID
@@ -83,7 +83,7 @@ func TestA18HandOverSurvivesKills(t *testing.T) {
 		}
 		pause(x.ctx, 300*time.Millisecond)
 		if n%2 == 0 {
-			crew[n%len(crew)].kill()
+			team[n%len(team)].kill()
 			continue
 		}
 		x.server.Kill()
@@ -107,12 +107,12 @@ func TestA19MassExpiry(t *testing.T) {
 	tasks, workers := scale(4000, 200_000), scale(4, 20)
 	x := newSite(t)
 	ids := x.post(command, tasks, 0)
-	var crew []*blackbox.Peer
+	var team []*blackbox.Peer
 	for i := range workers {
-		crew = append(crew, x.worker(x.server.Addr, fmt.Sprint("doomed ", i), tasks/workers, 3600)) // it ends with the grace
+		team = append(team, x.worker(x.server.Addr, fmt.Sprint("doomed ", i), tasks/workers, 3600)) // it ends with the grace
 	}
 	x.inProgress(tasks, scale(patience, 5*time.Minute))
-	for _, p := range crew {
+	for _, p := range team {
 		p.Close()
 	}
 	var took []time.Duration

@@ -174,13 +174,13 @@ func (x *site) unknownTokens(known wire.TaskID) {
 func TestA10AllWorkersKilledAtOnce(t *testing.T) {
 	workers, window := scale(10, 50), 10
 	x := newSite(t)
-	var crew []*blackbox.Peer
+	var team []*blackbox.Peer
 	for i := range workers {
-		crew = append(crew, x.worker(x.server.Addr, fmt.Sprint("old ", i), window, 3600))
+		team = append(team, x.worker(x.server.Addr, fmt.Sprint("old ", i), window, 3600))
 	}
 	ids := x.post(command, workers*window, 0)
 	x.inProgress(workers*window, patience)
-	for _, p := range crew {
+	for _, p := range team {
 		p.Close()
 	}
 	l := newLedger(x)
@@ -213,7 +213,7 @@ func TestA58SameNameOverlaps(t *testing.T) {
 		if err := old.Say(&wire.Drain{}); err != nil {
 			t.Fatal(err)
 		}
-		x.eventually(patience, "two sessions of one name, one of them draining", func() bool { return x.twins() })
+		x.eventually(patience, "two sessions of one name, one of them draining", func() bool { return x.pair() })
 		pause(x.ctx, time.Duration(chance.IntN(50))*time.Millisecond)
 		finishes := chance.IntN(2) == 0
 		if finishes {
@@ -239,8 +239,8 @@ func TestA58SameNameOverlaps(t *testing.T) {
 	}
 }
 
-// twins says whether there are two live sessions of one name, told apart.
-func (x *site) twins() bool {
+// pair says whether there are two live sessions of one name, told apart.
+func (x *site) pair() bool {
 	x.t.Helper()
 	states := make(map[string]int)
 	ids := make(map[string]bool)

@@ -78,9 +78,9 @@ func TestRestartsOfServerAndWorkersCostNoTaskAnything(t *testing.T) {
 	}
 	defer c.Close()
 	w.client = c
-	crew := make([]*worker, workers)
-	for i := range crew {
-		crew[i] = w.hire(i)
+	team := make([]*worker, workers)
+	for i := range team {
+		team[i] = w.hire(i)
 	}
 	var posting sync.WaitGroup
 	for range producers {
@@ -90,17 +90,17 @@ func TestRestartsOfServerAndWorkersCostNoTaskAnything(t *testing.T) {
 		time.Sleep(pause) // the restarts are what is slow here, and work must flow between them
 		t.Logf("the server took %v to end", w.server.Stop().Round(time.Millisecond))
 		w.server.Start()
-		for i := range crew {
+		for i := range team {
 			time.Sleep(pause / workers) // as above
-			crew[i].leave()
-			crew[i] = w.hire(i)
+			team[i].leave()
+			team[i] = w.hire(i)
 		}
 	}
 	time.Sleep(pause) // as above
 	close(w.calm)
 	posting.Wait()
 	w.awaitEnds()
-	for _, one := range crew {
+	for _, one := range team {
 		one.leave()
 	}
 	w.judge()

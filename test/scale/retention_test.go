@@ -16,8 +16,8 @@ import (
 
 var (
 	shortTasks = flag.Int64("scale.short", 20_000, "short tasks that come and go beside two that stay")
-	loadFor    = flag.Duration("scale.load", time.Second, "how long each load is measured with and without reaping")
-	pairs      = flag.Int("scale.pairs", 1, "how often reaping is measured beside none")
+	loadFor    = flag.Duration("scale.load", time.Second, "how long each load is measured with and without removal")
+	pairs      = flag.Int("scale.pairs", 1, "how often removal is measured beside none")
 )
 
 const (
@@ -25,8 +25,8 @@ const (
 	// memtables that are not flushed, level 0 before it is compacted, the level
 	// below before it is worth another compaction.
 	keptBytes = 256 << 20
-	// reapFor bounds how long what has ended may stay when its time is over.
-	reapFor = 2 * time.Minute
+	// removeFor bounds how long what has ended may stay when its time is over.
+	removeFor = 2 * time.Minute
 )
 
 // TestSpaceComesBack lets short tasks come and go beside one that is delayed by
@@ -65,21 +65,21 @@ func TestSpaceComesBack(t *testing.T) {
 	}
 }
 
-// TestReapingBesideNone shows what the removal of ended tasks costs at the rate
+// TestRemovalBesideNone shows what the removal of ended tasks costs at the rate
 // at which they end: the same load on a server that keeps nothing and on one
 // that keeps everything, in turn. It fails only on a wrong answer.
-func TestReapingBesideNone(t *testing.T) {
+func TestRemovalBesideNone(t *testing.T) {
 	var rates, costs []float64
 	for range *pairs {
 		with, without := pressed(t, "1s"), pressed(t, "0s")
 		rates = append(rates, with.CyclesPerSecond/without.CyclesPerSecond)
 		costs = append(costs, *with.ServerCPUMicrosPerCycle / *without.ServerCPUMicrosPerCycle)
-		t.Logf("reaping %8.0f cycles/s %6.1f µs of CPU each; none %8.0f cycles/s %6.1f µs", with.CyclesPerSecond,
+		t.Logf("removal %8.0f cycles/s %6.1f µs of CPU each; none %8.0f cycles/s %6.1f µs", with.CyclesPerSecond,
 			*with.ServerCPUMicrosPerCycle, without.CyclesPerSecond, *without.ServerCPUMicrosPerCycle)
 	}
 	slices.Sort(rates)
 	slices.Sort(costs)
-	t.Logf("with reaping the rate is %.2f and the CPU %.2f of that without (medians of %d)", rates[len(rates)/2], costs[len(costs)/2], *pairs)
+	t.Logf("with removal the rate is %.2f and the CPU %.2f of that without (medians of %d)", rates[len(rates)/2], costs[len(costs)/2], *pairs)
 }
 
 func pressed(t *testing.T, retention string) *loadtest.Outcome {
@@ -115,14 +115,14 @@ func load(t *testing.T, s *blackbox.Server, warmUp, measured time.Duration) *loa
 // awaitReaped waits until no ended task of a queue is left.
 func awaitReaped(t *testing.T, api *blackbox.API, command string) {
 	t.Helper()
-	for late := time.Now().Add(reapFor); ; {
+	for late := time.Now().Add(removeFor); ; {
 		var page struct{ Tasks []struct{ ID string } }
 		asker{t, api}.do(http.MethodGet, "/admin/queues/"+command+"/tasks?state=done&limit=1", "", &page)
 		if len(page.Tasks) == 0 {
 			return
 		}
 		if time.Now().After(late) {
-			t.Fatalf("task %s is still there after %v", page.Tasks[0].ID, reapFor)
+			t.Fatalf("task %s is still there after %v", page.Tasks[0].ID, removeFor)
 		}
 		rest(t, 50*time.Millisecond)
 	}

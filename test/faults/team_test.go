@@ -91,7 +91,7 @@ func (l *ledger) counts() (completed, stale int) {
 	return len(l.completed), l.stale
 }
 
-// hand is a worker of a crew: a session that completes each task after a while
+// hand is a worker of a team: a session that completes each task after a while
 // and, when the session ends, opens another.
 type hand struct {
 	ledger   *ledger
