@@ -258,7 +258,7 @@ func (g got) mustBeJSON(t *testing.T) {
 // worker is a seat whose effects can be waited for.
 type worker struct {
 	b       *bench
-	seat    *shardactor.Seat
+	seat    *shardactor.SessionSeat
 	effects chan shardactor.Effect
 }
 
@@ -280,7 +280,7 @@ func (b *bench) newWorker(command string) *worker {
 	})
 	w.seat.SetWindow(10)
 	for shard := range b.engine.Shards() {
-		w.say(shard, &shardactor.Subscribe{Seat: w.seat, Commands: []string{command}, LeaseForMs: 30_000})
+		w.say(shard, &shardactor.Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 30_000})
 	}
 	b.t.Cleanup(func() { w.seat.Close(0) })
 	return w

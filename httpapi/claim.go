@@ -86,7 +86,7 @@ type claim struct {
 	api      *api
 	call     *call
 	req      *wire.ClaimRequest
-	consumer *shardactor.Seat
+	consumer *shardactor.SessionSeat
 	sink     *claimSink
 	asked    int
 }
@@ -128,7 +128,7 @@ func (k *claim) ask(which, looks func(shard int) bool) (granted []*shardactor.Gr
 		}
 		err := k.api.post(shard, &shardactor.Claim{
 			Asker: shardactor.Asker{Sink: k.sink, Ref: uint64(shard)}, Looks: looks(shard),
-			Seat: k.consumer, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+			Seat: k.consumer.Seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassNew)
 		if err != nil {
 			refusal = err
@@ -168,7 +168,7 @@ func (k *claim) wait() ([]*shardactor.Granted, *wire.Error) {
 func (k *claim) subscribe() *wire.Error {
 	for shard := range k.api.o.Engine.Shards() {
 		refusal := k.api.post(shard, &shardactor.Subscribe{
-			Seat: k.consumer, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+			Seat: k.consumer.Seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassKeep)
 		if refusal != nil {
 			return refusal
@@ -208,7 +208,7 @@ func (k *claim) undeliver(granted []*shardactor.Granted) {
 	for shard, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
 			var slot mailbox.Slot[shardactor.Message]
-			k.api.o.Engine.Undeliver(shard, &slot, &shardactor.Undelivered{Seat: k.consumer, Tasks: refs})
+			k.api.o.Engine.Undeliver(shard, &slot, &shardactor.Undelivered{Seat: k.consumer.Seat, Tasks: refs})
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (k *claim) confirm(granted []*shardactor.Granted) {
 	for shard, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
 			var slot mailbox.Slot[shardactor.Message]
-			k.api.o.Engine.Confirm(shard, &slot, &shardactor.Received{Seat: k.consumer, Tasks: refs})
+			k.api.o.Engine.Confirm(shard, &slot, &shardactor.Received{Seat: k.consumer.Seat, Tasks: refs})
 		}
 	}
 }

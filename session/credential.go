@@ -157,7 +157,7 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 		ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: hello.WorkerID, Sink: s,
 	})
 	s.step(&Admitted{
-		Principal: principal, ID: id, Seat: s.seat, Key: s.registry.keys.key(id, principal), Resumed: resumed,
+		Principal: principal, ID: id, Seat: s.seat.Seat, Key: s.registry.keys.key(id, principal), Resumed: resumed,
 	})
 }
 

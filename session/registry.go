@@ -28,7 +28,7 @@ type Engine interface {
 	// Post pushes messages into the mailbox of a shard, all or none.
 	Post(shard int, batch []shardactor.Message, bytes int, class mailbox.Class) mailbox.Verdict
 	// NewSeat makes the seat of a new session.
-	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
+	NewSeat(o shardactor.SeatOptions) *shardactor.SessionSeat
 }
 
 // Options are what a Registry stands on. All but MaxSessions, MaxGreeting, PingSeconds,

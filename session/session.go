@@ -39,7 +39,7 @@ type session struct {
 	// shall look again.
 	mayRead *sync.Cond
 	talk    *Conversation
-	seat    *shardactor.Seat
+	seat    *shardactor.SessionSeat
 	outbox  []Outgoing
 	ping    []byte
 	pong    []byte

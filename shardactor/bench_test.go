@@ -38,7 +38,7 @@ func benchmarkCycle(b *testing.B, producers, window int) {
 	worker.seat = seat
 	seat.SetWindow(window)
 	for shard := range e.Shards() {
-		e.Post(shard, []Message{&Subscribe{Seat: seat, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+		e.Post(shard, []Message{&Subscribe{Seat: seat.Seat, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 	}
 	b.ResetTimer()
 	before := cpuMicros(b)
@@ -122,7 +122,7 @@ func (p *benchProducer) enqueue(b *testing.B, e *Engine) {
 // benchWorker completes each task at once and gives its room back.
 type benchWorker struct {
 	engine *Engine
-	seat   *Seat
+	seat   *SessionSeat
 	left   chan struct{}
 	want   int
 }

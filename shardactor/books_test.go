@@ -188,14 +188,14 @@ type clerk struct {
 	held   []heldRef
 	// asked are the seats that wait for an answer to a word that ends a delivery of
 	// theirs.
-	asked map[uint64]*Seat
+	asked map[uint64]*scriptSeat
 	ref   uint64
 	seen  map[string]int
 }
 
 type heldRef struct {
 	wire.TaskRef
-	seat *Seat
+	seat *scriptSeat
 }
 
 func (c *clerk) seatName() string {
@@ -223,18 +223,18 @@ func (c *clerk) message() Message {
 		return c.subscribes(c.seatOf(c.seatName()))
 	case 8:
 		seat := c.seatOf(c.seatName())
-		return &Heartbeat{Asker: Asker{Sink: seat.Sink, Ref: c.ref}, Owner: Owner{Tenant: "default", Subject: "anonymous"}, Seat: seat}
+		return &Heartbeat{Asker: Asker{Sink: seat.Sink, Ref: c.ref}, Owner: Owner{Tenant: "default", Subject: "anonymous"}, Seat: seat.Seat}
 	}
 	return c.answers()
 }
 
-func (c *clerk) subscribes(seat *Seat) Message {
+func (c *clerk) subscribes(seat *scriptSeat) Message {
 	seat.SetWindow(1 + c.random.IntN(3))
 	commands := []string{[]string{"a", "b", wire.AllCommands}[c.random.IntN(3)]}
 	if seat.OverHTTP {
-		return &Claim{Asker: Asker{Sink: seat.Sink}, Seat: seat, Commands: commands, LeaseForMs: 5000}
+		return &Claim{Asker: Asker{Sink: seat.Sink}, Seat: seat.Seat, Commands: commands, LeaseForMs: 5000}
 	}
-	return &Subscribe{Seat: seat, Commands: commands, LeaseForMs: 5000}
+	return &Subscribe{Seat: seat.Seat, Commands: commands, LeaseForMs: 5000}
 }
 
 // answers is a word about a delivery, by who got it or by somebody else of the same
@@ -247,7 +247,7 @@ func (c *clerk) answers() Message {
 	h := c.held[i]
 	if c.random.IntN(3) == 0 {
 		h.seat.Taken(1, MaxUntakenBytes)
-		return &Received{Seat: h.seat, Tasks: []wire.TaskRef{h.TaskRef}}
+		return &Received{Seat: h.seat.Seat, Tasks: []wire.TaskRef{h.TaskRef}}
 	}
 	c.held = slices.Delete(c.held, i, i+1)
 	asker, own := Asker{Sink: c.producer("q"), Ref: c.ref}, c.random.IntN(4) > 0
@@ -271,7 +271,7 @@ func (c *clerk) moves() {
 	switch n := c.random.IntN(16); {
 	case n < 3:
 		if seat := c.seats[name]; seat != nil {
-			seat.Close(0)
+			seat.close(0)
 			delete(c.seats, name)
 		}
 	case n < 5 && c.seats[name] != nil && !c.seats[name].OverHTTP:
@@ -328,7 +328,7 @@ func (c *clerk) rounds() {
 		}
 		c.hears(out.Effects)
 		for _, u := range out.Unused {
-			u.Seat.Give(u.Units)
+			u.Seat.Credit.Give(u.Units)
 		}
 		again = len(messages) > 0 || out.Again
 	}
@@ -345,7 +345,7 @@ func TestBooksOfAShardAgreeAfterEveryRound(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(20) {
 		c := &clerk{
-			scriptWorld: newScriptWorld(t), random: rand.New(rand.NewPCG(seed, 1)), asked: map[uint64]*Seat{}, seen: seen,
+			scriptWorld: newScriptWorld(t), random: rand.New(rand.NewPCG(seed, 1)), asked: map[uint64]*scriptSeat{}, seen: seen,
 		}
 		for range 300 {
 			c.moves()

@@ -17,7 +17,7 @@ import (
 // task in Ref.
 type contender struct {
 	engine *testEngine
-	seat   *Seat
+	seat   *SessionSeat
 	ids    []wire.TaskID
 
 	mu    sync.Mutex
@@ -120,7 +120,7 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 			w.ids[n], shards[n] = e.Route("default", "a", "")
 		}
 		for shard := range e.Shards() {
-			e.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+			e.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 		}
 		for n := range w.ids {
 			enqueue := &Enqueue{ID: w.ids[n], Tenant: "default", EnqueueRequest: wire.EnqueueRequest{

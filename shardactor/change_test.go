@@ -42,7 +42,7 @@ func (e *testEngine) pause(t *testing.T, paused bool) {
 // idleWorker takes tasks and never answers.
 type idleWorker struct {
 	collector
-	seat *Seat
+	seat *SessionSeat
 }
 
 func newIdleWorker(e *testEngine, id byte, window int) *idleWorker {
@@ -50,7 +50,7 @@ func newIdleWorker(e *testEngine, id byte, window int) *idleWorker {
 	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{id}, Tenant: "default", Subject: "anonymous", Sink: w})
 	w.seat.SetWindow(window)
 	for shard := range e.Shards() {
-		e.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
+		e.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
 	}
 	return w
 }
@@ -98,7 +98,7 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 			case 2:
 				m = &Release{Owner: owner, TaskRef: ref}
 			case 3:
-				m = &Undelivered{Seat: busy.seat, Tasks: []wire.TaskRef{ref}}
+				m = &Undelivered{Seat: busy.seat.Seat, Tasks: []wire.TaskRef{ref}}
 			}
 			e.Post(e.ShardOf(ref.TaskID), []Message{m}, 1, mailbox.ClassKeep)
 			busy.seat.Give(1)

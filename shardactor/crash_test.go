@@ -151,14 +151,14 @@ type crashDriver struct {
 	payloads map[wire.TaskID][]byte
 	results  map[wire.TaskID][]byte
 	inHand   []*Granted
-	seat     *Seat
+	seat     *SessionSeat
 	seats    int
 	drawn    int
 }
 
 func newCrashDriver(t *testing.T, seed uint64, clones int) *crashDriver {
 	d := &crashDriver{
-		crashWorld: newCrashWorld(t, scriptEpochMs),
+		crashWorld: newCrashWorld(t, testEpochMs),
 		seed:       seed, chance: rand.New(rand.NewPCG(seed, 7)), disk: vfs.NewCrashableMem(),
 		cutAt: make(map[int64]int), payloads: make(map[wire.TaskID][]byte), results: make(map[wire.TaskID][]byte),
 	}
@@ -237,7 +237,7 @@ func (d *crashDriver) sit() {
 	d.seat.SetWindow(20)
 	for shard := range crashShards {
 		d.step(shard, &Subscribe{
-			Asker: Asker{Sink: d}, Seat: d.seat, Commands: []string{"a", "b"}, LeaseForMs: 2000,
+			Asker: Asker{Sink: d}, Seat: d.seat.Seat, Commands: []string{"a", "b"}, LeaseForMs: 2000,
 		})
 	}
 }
@@ -271,9 +271,9 @@ func (d *crashDriver) message() (int, Message) {
 	case verb == 9:
 		return shard, &Release{Asker: asker, Owner: owner, TaskRef: ref}
 	case verb == 10:
-		return shard, &Heartbeat{Asker: asker, Owner: owner, Seat: d.seat}
+		return shard, &Heartbeat{Asker: asker, Owner: owner, Seat: d.seat.Seat}
 	default:
-		return shard, &Received{Seat: d.seat, Tasks: []wire.TaskRef{ref}}
+		return shard, &Received{Seat: d.seat.Seat, Tasks: []wire.TaskRef{ref}}
 	}
 }
 
@@ -373,7 +373,7 @@ func (d *crashDriver) drain(w *crashWorld, known map[wire.TaskID]bool) {
 	})
 	worker.seat.SetWindow(1000)
 	for shard := range crashShards {
-		w.step(shard, &Subscribe{Seat: worker.seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
+		w.step(shard, &Subscribe{Seat: worker.seat.Seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
 	}
 	for round := 0; ; round++ {
 		w.barrier()
@@ -427,7 +427,7 @@ func (w *crashWorld) idle() bool {
 // drainWorker completes whatever it is given.
 type drainWorker struct {
 	world     *crashWorld
-	seat      *Seat
+	seat      *SessionSeat
 	granted   []*Granted
 	completed map[wire.TaskID]int
 }

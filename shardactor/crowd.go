@@ -134,7 +134,7 @@ func (c *crowd) better(best *member, most int) *member {
 // nothing is on its way.
 func (c *crowd) idle(best *member, most int) *member { return c.best(best, most, (*member).isIdle) }
 
-func (mb *member) isIdle() bool { return mb.seat.room.isIdle(mb.alone, mb.credit+mb.kept > 0) }
+func (mb *member) isIdle() bool { return mb.seat.Credit.IsIdle(mb.alone, mb.credit+mb.kept > 0) }
 
 // best looks at the next most open members of the ring, and drops the places of
 // others that it meets.
@@ -155,7 +155,7 @@ func (c *crowd) best(best *member, most int, may func(*member) bool) *member {
 }
 
 func before(a, b *member) bool {
-	inHandA, inHandB := a.seat.room.inHand(), b.seat.room.inHand()
+	inHandA, inHandB := a.seat.Credit.InHand(), b.seat.Credit.InHand()
 	if inHandA != inHandB {
 		return inHandA < inHandB
 	}

@@ -37,8 +37,7 @@ func TestCrowdKeepsNobodyWhoHasLeft(t *testing.T) {
 func TestEachMemberOfALargeCrowdHasItsTurn(t *testing.T) {
 	c, members := &crowd{}, 3*DefaultLimits.Compared+1
 	for range members {
-		seat := &Seat{}
-		seat.room.resize(members, nil)
+		seat := newTestSeat(members)
 		p := &place{member: &member{seat: seat, open: true}, crowd: c, listed: true}
 		c.members++
 		c.open = append(c.open, p)
@@ -48,10 +47,10 @@ func TestEachMemberOfALargeCrowdHasItsTurn(t *testing.T) {
 			t.Fatal("nobody is open")
 		}
 		best := c.better(nil, DefaultLimits.Compared)
-		if had := best.seat.room.inHand(); had != grant/members {
+		if had := best.seat.Credit.InHand(); had != grant/members {
 			t.Fatalf("grant %d of %d members goes to one that has %d", grant, members, had)
 		}
-		best.seat.room.take(0, 0)
+		best.seat.Credit.Take(0, 0)
 		best.lastGrant = uint64(grant + 1)
 	}
 }
@@ -63,9 +62,8 @@ func TestIdleMembersOfALargeCrowdAreFound(t *testing.T) {
 	q := &queue{tenant: &tenant{}}
 	q.crowd = &crowd{tenant: q.tenant, queue: q}
 	enter := func(untaken int) *member {
-		mb := &member{seat: &Seat{}, open: true}
-		mb.seat.room.resize(2, nil)
-		mb.seat.room.take(0, untaken)
+		mb := &member{seat: newTestSeat(2), open: true}
+		mb.seat.Credit.Take(0, untaken)
 		p := &place{member: mb, crowd: q.crowd, listed: true}
 		mb.places = append(mb.places, p)
 		q.crowd.members++
@@ -79,7 +77,7 @@ func TestIdleMembersOfALargeCrowdAreFound(t *testing.T) {
 	if s.idle(q) != idle {
 		t.Error("who is idle is not found behind those who have left")
 	}
-	idle.seat.room.carry(1)
+	idle.seat.Credit.Carry(1)
 	for range 2 * DefaultLimits.Compared {
 		enter(1)
 	}

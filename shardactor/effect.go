@@ -18,6 +18,12 @@ type Sink interface {
 // The set is closed: the types of this file.
 type Effect interface{ effect() }
 
+// Addressed is an effect and the sink it is meant for.
+type Addressed struct {
+	Sink   Sink
+	Effect Effect
+}
+
 // Enqueued answers Enqueue. Task is set when the message wanted it. Replayed
 // means an earlier task had the same key and content.
 type Enqueued struct {

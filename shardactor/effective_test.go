@@ -32,7 +32,7 @@ func TestU10EffectiveSettingsAreWhatAShardActsOn(t *testing.T) {
 				RetentionSeconds:    s.retentionOf(q, wire.LocationNone) / 1000,
 				DLQRetentionSeconds: s.retentionOf(q, wire.LocationDead) / 1000,
 			}
-			if got := (&Engine{retention: server}).Effective(set); got != want {
+			if got := server.Effective(set); got != want {
 				t.Errorf("%+v on %+v:\n got %+v\nwant %+v", set, server, got, want)
 			}
 		}

@@ -69,6 +69,12 @@ type Observed struct {
 // once. That holds for a burst; what stands is cut to less, see maxRoundNew.
 var DefaultMailbox = mailbox.Limits{Messages: 4096, Bytes: 16 << 20}
 
+// maxRoundNew is how much of a backlog may be new work, unless one push
+// brings more. An eighth of a round costs the disk nothing more, what ends work
+// waits for the rest of a shorter one, and where new work stands a task waits
+// for no more than two rounds. Measured, see the commits.
+const maxRoundNew = 128
+
 // Outlets is the gate between syncs and effects. It exists apart from the
 // Engine because the store wants its callback before the engine can load.
 type Outlets struct {
@@ -146,7 +152,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		router:      newRouter(shards, o.Random),
 		figures:     newFigures(),
 		retention:   o.Retention,
-		mostUntaken: o.Limits.orDefault().UntakenBytes,
+		mostUntaken: o.Limits.OrDefault().UntakenBytes,
 		heard:       o.Heard,
 	}
 	for i := range recovered[0].Settings {
@@ -215,6 +221,11 @@ func (e *Engine) Stop() error {
 // Shards is the number of shards.
 func (e *Engine) Shards() int { return len(e.loops) }
 
+// Effective is what holds for a queue with these settings; see Retention.Effective.
+func (e *Engine) Effective(set wire.QueueSettings) wire.QueueSettings {
+	return e.retention.Effective(set)
+}
+
 // NowMs is the engine's time in Unix milliseconds.
 func (e *Engine) NowMs() int64 { return e.nowMs() }
 
@@ -236,7 +247,7 @@ func (e *Engine) Post(shard int, batch []Message, bytes int, class mailbox.Class
 // on; its epoch is above that of every seat made before. The session subscribes
 // it with a Subscribe message to every shard. The seat of a claim is subscribed
 // only if the claim waits.
-func (e *Engine) NewSeat(o SeatOptions) *Seat {
+func (e *Engine) NewSeat(o SeatOptions) *SessionSeat {
 	epoch := e.epochs.Add(1)
 	if o.OverHTTP {
 		// Drawn ids begin with a time, so none of them begins like this one.

@@ -28,6 +28,9 @@ type testEngine struct {
 	stop  func()
 }
 
+// testEpochMs is where the time of a test begins: 2026-01-01 UTC.
+const testEpochMs = 1_767_225_600_000
+
 func startTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *testEngine {
 	t.Helper()
 	e := newTestEngine(t, shards, fs, fatal)
@@ -84,7 +87,7 @@ func (e *testEngine) enqueue(t *testing.T, sink Sink, n int, r wire.EnqueueReque
 type eagerWorker struct {
 	t      *testing.T
 	engine *testEngine
-	seat   *Seat
+	seat   *SessionSeat
 	window int
 
 	mu        sync.Mutex
@@ -103,7 +106,7 @@ func newEagerWorker(t *testing.T, e *testEngine, window int) *eagerWorker {
 	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
 	w.seat.SetWindow(window)
 	for shard := range e.Shards() {
-		e.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+		e.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 	}
 	return w
 }
@@ -265,7 +268,7 @@ func TestFailedSyncLetsNothingOut(t *testing.T) {
 		}
 		return nil
 	}))
-	w := newCrashWorld(t, scriptEpochMs)
+	w := newCrashWorld(t, testEpochMs)
 	w.open(fs, 1)
 	var c collector
 	post := func() {

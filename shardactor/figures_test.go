@@ -118,7 +118,7 @@ func (h *handEngine) value(series string) string {
 type moodyWorker struct {
 	h    *handEngine
 	n    int
-	seat *Seat
+	seat *SessionSeat
 }
 
 func (w *moodyWorker) Deliver(effects []Effect) {
@@ -139,9 +139,9 @@ func (w *moodyWorker) Deliver(effects []Effect) {
 		case 2:
 			m = &Release{Owner: owner, TaskRef: ref}
 		case 3:
-			m = &Received{Seat: w.seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
+			m = &Received{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
 		case 4:
-			m = &Undelivered{Seat: w.seat, Tasks: []wire.TaskRef{ref}}
+			m = &Undelivered{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}}
 		case 5:
 			m = &Cancel{Tenant: "default", TaskID: g.Task.ID}
 		default:
@@ -158,7 +158,7 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 	w.seat = h.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "s", Sink: w})
 	w.seat.SetWindow(20)
 	for shard := range h.Shards() {
-		h.Post(shard, []Message{&Subscribe{Seat: w.seat, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
+		h.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
 	}
 	for n := range 60 {
 		id, shard := h.Route("default", "c", "")

@@ -26,7 +26,7 @@ const mostSteps = 6000
 type lateWorker struct {
 	t      *testing.T
 	engine *testEngine
-	seat   *Seat
+	seat   *SessionSeat
 	held   []*Granted
 	nacks  bool
 	ended  int
@@ -80,7 +80,7 @@ func work(t *testing.T, e *testEngine, command string, tasks int, nacks bool) *l
 	w := &lateWorker{t: t, engine: e, nacks: nacks}
 	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1, command[0]}, Tenant: "default", Subject: "anonymous", Sink: w})
 	w.seat.SetWindow(200)
-	e.Post(0, []Message{&Subscribe{Seat: w.seat, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	e.Post(0, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 	for w.ended < tasks {
 		before := w.ended
 		e.enqueue(t, nil, 190, wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 1})

@@ -74,8 +74,8 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 			return true
 		}
 		mb.open = false
-		if room := &mb.seat.room; room.othersWait(s.shard) {
-			room.ready[s.shard].Store(mb.readyQueues())
+		if credit := mb.seat.Credit; credit.OthersWait(s.shard) {
+			credit.SetReady(s.shard, mb.readyQueues())
 		}
 	}
 }
@@ -88,18 +88,18 @@ func (s *Shard) pick(q *queue) *member {
 // room message brought, unless the window has become too small for it since, or
 // one of the seat.
 func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
-	room := &mb.seat.room
+	credit := mb.seat.Credit
 	if mb.alone && mb.isIdle() {
 		s.share(mb) // the suspect is over, and none that stands aside goes there
 	}
 	switch {
-	case mb.kept > 0 && room.carry(payloadBytes):
+	case mb.kept > 0 && credit.Carry(payloadBytes):
 		mb.kept--
-	case mb.credit > 0 && !room.inDebt() && room.carry(payloadBytes):
+	case mb.credit > 0 && !credit.InDebt() && credit.Carry(payloadBytes):
 		mb.credit--
-	case room.take(s.shard, payloadBytes):
+	case credit.Take(s.shard, payloadBytes):
 	default:
-		if room.isAlone() {
+		if credit.IsAlone() {
 			// Who has it alone may have seen what was counted here for a moment.
 			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
 		}

@@ -26,8 +26,8 @@ func (s *Shard) keepUnit(m *Result, session wire.SessionID, answer *Completed) {
 	if mb == nil || mb.seat.Sink != m.Sink || s.space >= store.NoGrant {
 		return
 	}
-	othersWait := mb.seat.room.othersWait(s.shard)
-	if !mb.seat.room.mayKeep() || othersWait && !s.hasShare(mb) {
+	othersWait := mb.seat.Credit.OthersWait(s.shard)
+	if !mb.seat.Credit.MayKeep() || othersWait && !s.hasShare(mb) {
 		return
 	}
 	if othersWait {
@@ -47,7 +47,7 @@ func (s *Shard) hasShare(mb *member) bool {
 		mb.keptInRow = 0
 		return false
 	}
-	return s.leases.CountOf(mb.seat.ID)+mb.kept < mb.seat.room.portion(s.shard)
+	return s.leases.CountOf(mb.seat.ID)+mb.kept < mb.seat.Credit.Portion(s.shard)
 }
 
 // returnKept leaves to the session what no grant has used.

@@ -2,13 +2,10 @@ package shardactor
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"codeq/lease"
 	"codeq/mailbox"
 	"codeq/record"
 	"codeq/store"
@@ -19,7 +16,7 @@ import (
 // it got first: those stay in its hand for ever.
 type keeper struct {
 	engine *Engine
-	seat   *Seat
+	seat   *SessionSeat
 	stuck  int
 	served []int    // the shard of each grant
 	queues []string // the queue of each
@@ -83,7 +80,7 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 			k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
 			k.seat.SetWindow(test.window)
 			for shard := range shards {
-				e.Post(shard, []Message{&Subscribe{Seat: k.seat, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+				e.Post(shard, []Message{&Subscribe{Seat: k.seat.Seat, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 			}
 			for done := -1; done < len(k.served); {
 				done = len(k.served)
@@ -135,7 +132,7 @@ func shareASession(t *testing.T, names []string, window int, commands []string) 
 	k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
 	k.seat.SetWindow(window)
 	for shard := range shards {
-		e.Post(shard, []Message{&Subscribe{Seat: k.seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+		e.Post(shard, []Message{&Subscribe{Seat: k.seat.Seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 	}
 	for len(k.served) < settled+looked {
 		runAll(t, e, s)
@@ -227,43 +224,5 @@ func fill(t *testing.T, e *Engine, s *store.Store, perShard int) {
 		}
 		left[shard]--
 		n--
-	}
-}
-
-// While another shard waits a few units are kept in a row and the next goes round;
-// then, and when nobody waits, the row begins anew.
-func TestUnitsAreKeptInRows(t *testing.T) {
-	const inRow, share = 3, 4
-	sink, random := &scriptSink{}, rand.New(rand.NewPCG(1, 1))
-	seat := newSeat(SeatOptions{ID: wire.SessionID{1}, Sink: sink}, 2, MaxUntakenBytes, nil)
-	seat.SetWindow(2 * share)
-	mb := &member{seat: seat}
-	s := &Shard{
-		limits: Limits{KeptInRow: inRow}, leases: lease.New(), members: map[wire.SessionID]*member{seat.ID: mb},
-	}
-	history := ""
-	for range 2000 {
-		waits := random.IntN(6) > 0
-		seat.room.word.And(^int64(2))
-		if waits {
-			seat.room.word.Or(2) // the other shard
-		}
-		mb.kept = random.IntN(share + 1)
-		var want bool
-		switch {
-		case !waits:
-			want = true
-			history += "."
-		case strings.HasSuffix(history, "kkk"):
-			history += "."
-		case mb.kept < share:
-			want = true
-			history += "k"
-		}
-		answer := &Completed{}
-		s.keepUnit(&Result{Asker: Asker{Sink: sink}}, seat.ID, answer)
-		if answer.Kept != want {
-			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.Kept, want, mb.kept, waits, history)
-		}
 	}
 }

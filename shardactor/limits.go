@@ -6,6 +6,9 @@ import (
 	"codeq/wire"
 )
 
+// MaxUntakenBytes is the default of Limits.UntakenBytes.
+const MaxUntakenBytes = 1 << 20
+
 // Limits bounds what a shard does in one round and what it keeps. A zero field
 // means the one of DefaultLimits.
 type Limits struct {
@@ -41,7 +44,8 @@ var DefaultLimits = Limits{
 	Failed: wire.MaxFailedLetters,
 }
 
-func (l Limits) orDefault() Limits {
+// OrDefault is DefaultLimits where l is zero.
+func (l Limits) OrDefault() Limits {
 	d := &DefaultLimits
 	return Limits{
 		Messages: cmp.Or(l.Messages, d.Messages), BatchBytes: cmp.Or(l.BatchBytes, d.BatchBytes), Due: cmp.Or(l.Due, d.Due),

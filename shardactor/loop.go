@@ -52,7 +52,7 @@ func (l *loop) handle(batch []Message) time.Duration {
 		rest = rest[out.Taken:]
 		l.outlet.put(applied, out.Effects)
 		for _, u := range out.Unused {
-			u.Seat.Give(u.Units)
+			u.Seat.Credit.Give(u.Units)
 		}
 		if len(rest) > 0 || out.Again {
 			continue

@@ -92,7 +92,7 @@ func TestU02OneOrderReachesEveryShardAfterACrashHalfWay(t *testing.T) {
 			answers := &collector{}
 			e.postTo(shard, answers, uint64(shard))
 			synctest.Wait()
-			said := describeEffect(answers.effects[0])
+			said := fmt.Sprintf("%T %+v", answers.effects[0], answers.effects[0])
 			if refused, isOne := answers.effects[0].(*Refused); len(answers.effects) != 1 || isOne == (shard == home) ||
 				isOne && (refused.Err.Code != wire.CodeOverloaded || !refused.Err.Code.Retryable()) {
 				t.Errorf("shard %d, the home is %d, answers %s", shard, home, said)
@@ -202,7 +202,7 @@ func (r *racer) Deliver(effects []Effect) {
 		}
 		made, ok := e.(*Enqueued)
 		if !ok {
-			r.race.t.Fatalf("a task on its way was answered %s", describeEffect(e))
+			r.race.t.Fatalf("a task on its way was answered %T %+v", e, e)
 		}
 		r.answers++
 		r.id, r.doneAt = made.TaskID, r.race.step
@@ -211,7 +211,7 @@ func (r *racer) Deliver(effects []Effect) {
 
 func newRace(t *testing.T, seed uint64) *race {
 	t.Helper()
-	x := &race{t: t, chance: rand.New(rand.NewPCG(seed, 1)), nowMs: scriptEpochMs}
+	x := &race{t: t, chance: rand.New(rand.NewPCG(seed, 1)), nowMs: testEpochMs}
 	outlets, random := new(Outlets), rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	s, err := store.Open(store.Options{
 		FS: vfs.NewMem(), Dir: "data", Shards: 3, Log: zerolog.Nop(), Random: random, Synced: outlets.Synced, Fatal: noFatal,
@@ -383,7 +383,7 @@ func (x *race) comesInOrder(q record.QueueKey, settledAt int) {
 	seat := x.engine.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: q.Tenant, Subject: "anonymous", Sink: w})
 	seat.SetWindow(1000)
 	for shard := range x.engine.Shards() {
-		x.engine.Post(shard, []Message{&Subscribe{Seat: seat, Commands: []string{q.Command}}}, 0, mailbox.ClassKeep)
+		x.engine.Post(shard, []Message{&Subscribe{Seat: seat.Seat, Commands: []string{q.Command}}}, 0, mailbox.ClassKeep)
 	}
 	x.settle()
 	for i, e := range w.effects {
@@ -467,7 +467,7 @@ func TestProducersNeverStopWhileTheOrderChanges(t *testing.T) {
 		for _, effect := range answers.effects {
 			made, ok := effect.(*Enqueued)
 			if refused, met := effect.(*Refused); ok && made.Replayed || !ok && (!met || refused.Err.Code != wire.CodeOverloaded) {
-				t.Errorf("a task was answered %s", describeEffect(effect))
+				t.Errorf("a task was answered %T %+v", effect, effect)
 			}
 		}
 		mustFindNothing(t, e)

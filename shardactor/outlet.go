@@ -2,12 +2,6 @@ package shardactor
 
 import "sync"
 
-// Addressed is an effect and the sink it is meant for.
-type Addressed struct {
-	Sink   Sink
-	Effect Effect
-}
-
 // outlet holds the effects of one shard back until the sync that covers them.
 // The shard's actor puts rounds in, in order; whoever ran the barrier lets
 // them out. The lock is held over Deliver so that the order of one shard is

@@ -37,16 +37,16 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 			seat.SetWindow(scriptInt(args, "window"))
 		}
 		return &Subscribe{
-			Asker: asker, Seat: seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
+			Asker: asker, Seat: seat.Seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
 			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
 		}, nil
 	case "gone":
-		return &Gone{Seat: w.former[who]}, nil
+		return &Gone{Seat: w.former[who].Seat}, nil
 	case "claim":
 		seat := w.seatOf(who)
 		seat.SetWindow(max(1, scriptInt(args, "window")))
 		return &Claim{
-			Asker: asker, Seat: seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
+			Asker: asker, Seat: seat.Seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
 			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
 		}, nil
 	case "watch":
@@ -214,9 +214,9 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	}
 	switch verb {
 	case "received":
-		return &Received{Seat: seat, Tasks: []wire.TaskRef{ref}}, nil
+		return &Received{Seat: seat.Seat, Tasks: []wire.TaskRef{ref}}, nil
 	case "undelivered":
-		return &Undelivered{Seat: seat, Tasks: []wire.TaskRef{ref}}, nil
+		return &Undelivered{Seat: seat.Seat, Tasks: []wire.TaskRef{ref}}, nil
 	case "result":
 		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
@@ -236,7 +236,7 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 			NotStarted: scriptString(args, "started", "true") == "false", Stopping: scriptString(args, "stopping", "false") == "true",
 		}}, nil
 	case "heartbeat":
-		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
+		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat.Seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
 		if !ref.TaskID.IsZero() {
 			m.Tasks = []wire.TaskRef{ref}
 		}

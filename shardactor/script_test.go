@@ -16,7 +16,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/index"
-	"codeq/mailbox"
 	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
@@ -58,11 +57,11 @@ type scriptWorld struct {
 	keys      index.Limits
 	retention Retention
 	nowMs     int64
-	seats     map[string]*Seat
+	seats     map[string]*scriptSeat
 	// ids are those of the sessions by the name that had them last, former the
 	// sockets that a resume replaced.
 	ids    map[string]wire.SessionID
-	former map[string]*Seat
+	former map[string]*scriptSeat
 	// control are messages that seats posted, for the next round.
 	control []Message
 	rounds  uint64
@@ -78,8 +77,8 @@ func (*scriptSink) Deliver([]Effect) {}
 func newScriptWorld(t *testing.T) *scriptWorld {
 	t.Helper()
 	w := &scriptWorld{
-		t: t, nowMs: scriptEpochMs, seats: make(map[string]*Seat), sinks: make(map[Sink]string),
-		ids: make(map[string]wire.SessionID), former: make(map[string]*Seat),
+		t: t, nowMs: scriptEpochMs, seats: make(map[string]*scriptSeat), sinks: make(map[Sink]string),
+		ids: make(map[string]wire.SessionID), former: make(map[string]*scriptSeat),
 	}
 	w.open(1)
 	return w
@@ -157,7 +156,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		w.load()
 		return "", nil
 	case "restart":
-		w.seats = make(map[string]*Seat)
+		w.seats = make(map[string]*scriptSeat)
 		w.control = nil
 		w.load()
 		return w.round("")
@@ -191,22 +190,22 @@ func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
 		case "window":
 			seat.SetWindow(scriptInt(args, "window"))
 		case "fence":
-			seat.Fence(Asker{Sink: seat.Sink, Ref: uint64(scriptInt(args, "fence"))})
+			seat.post(&Fence{Asker: Asker{Sink: seat.Sink, Ref: uint64(scriptInt(args, "fence"))}, Seat: seat.Seat})
 		case "give":
 			seat.Give(scriptInt(args, "give"))
 		case "taken":
 			seat.Taken(scriptInt(args, "taken"), MaxUntakenBytes)
 		case "close":
-			seat.Close(uint16(scriptInt(args, "code")))
+			seat.close(uint16(scriptInt(args, "code")))
 			delete(w.seats, args[0].Key)
 		}
 	}
-	return fmt.Sprintf("in hand %d, %d control messages wait\n", seat.room.inHand(), len(w.control)), nil
+	return fmt.Sprintf("in hand %d, %d control messages wait\n", seat.InHand(), len(w.control)), nil
 }
 
 // seatOf finds or makes a seat. A name that begins with curl is a claim over
 // HTTP.
-func (w *scriptWorld) seatOf(name string) *Seat {
+func (w *scriptWorld) seatOf(name string) *scriptSeat {
 	if seat, ok := w.seats[name]; ok {
 		return seat
 	}
@@ -215,11 +214,11 @@ func (w *scriptWorld) seatOf(name string) *Seat {
 	return w.newSeat(name, wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}, sink)
 }
 
-func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *Seat {
-	seat := newSeat(SeatOptions{
+func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *scriptSeat {
+	seat := newScriptSeat(Seat{
 		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
 		OverHTTP: strings.HasPrefix(name, "curl"),
-	}, w.store.Shards(), DefaultLimits.UntakenBytes, func(_ int, _ *mailbox.Slot[Message], m Message) { w.control = append(w.control, m) })
+	}, func(m Message) { w.control = append(w.control, m) })
 	w.seats[name], w.ids[name] = seat, id
 	return seat
 }
@@ -232,7 +231,7 @@ func (w *scriptWorld) resume(name string, epoch uint64) {
 	w.sinks[sink] = name
 	seat := w.newSeat(name, w.ids[name], sink)
 	seat.Epoch = epoch
-	seat.Resume(Asker{Sink: sink})
+	seat.post(&Resume{Asker: Asker{Sink: sink}, Seat: seat.Seat})
 }
 
 // round runs messages and everything that follows at once, and tells the
@@ -262,7 +261,7 @@ func (w *scriptWorld) round(input string) (string, error) {
 			return "", err
 		}
 		for _, u := range out.Unused {
-			u.Seat.Give(u.Units)
+			u.Seat.Credit.Give(u.Units)
 		}
 		if len(messages) == 0 && !out.Again {
 			if out.NextAtMs != 0 {

@@ -13,12 +13,6 @@ import (
 )
 
 const (
-	// maxRoundNew is how much of a backlog may be new work, unless one push
-	// brings more. An eighth of a round costs the disk nothing more, what ends work
-	// waits for the rest of a shorter one, and where new work stands a task waits
-	// for no more than two rounds. Measured, see the commits.
-	maxRoundNew = 128
-
 	// stallMs: a round that begins this late lets clients speak first; see
 	// Shard.holdUntilMs.
 	stallMs = 1000
@@ -147,7 +141,7 @@ func NewShard(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shar
 	s := &Shard{
 		shard:     c.Shard,
 		shards:    c.Shards,
-		limits:    c.Limits.orDefault(),
+		limits:    c.Limits.OrDefault(),
 		span:      span,
 		chance:    rand.NewChaCha8(c.Seed),
 		index:     index.New(limits),

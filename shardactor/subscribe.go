@@ -66,7 +66,7 @@ func (s *Shard) roomUnits(m *RoomUnits) {
 // was alone for one that is over is shared again.
 func (s *Shard) returnCredit() {
 	for _, mb := range s.credited {
-		if mb.alone && !mb.seat.room.waitAlone(s.shard) {
+		if mb.alone && !mb.seat.Credit.WaitAlone(s.shard) {
 			s.share(mb)
 		}
 		if mb.credit > 0 {

@@ -124,7 +124,7 @@ func (s *Shard) leavesAside(id wire.TaskID) {
 // one is.
 func (s *Shard) grantAlone(mb *member, t *record.Task) bool {
 	var taken bool
-	taken, mb.alone = mb.seat.room.takeAlone(s.shard, t.PayloadBytes, mb.credit+mb.kept > 0)
+	taken, mb.alone = mb.seat.Credit.TakeAlone(s.shard, t.PayloadBytes, mb.credit+mb.kept > 0)
 	mb.open = false
 	if !taken {
 		s.reserve(mb)
@@ -161,7 +161,7 @@ func (s *Shard) share(mb *member) {
 		s.reserved = nil
 	}
 	mb.alone = false
-	mb.seat.room.share()
+	mb.seat.Credit.Share()
 	s.opens(mb)
 	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
 }

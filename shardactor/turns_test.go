@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"codeq/mailbox"
 	"codeq/wire"
 )
 
@@ -32,10 +31,9 @@ func TestNobodyWaitsForTheBacklogOfAnother(t *testing.T) {
 			}
 		}
 		for i, tenant := range tenants {
-			seat := newSeat(SeatOptions{ID: wire.SessionID{byte(i + 1)}, Tenant: tenant, Sink: w.producer(tenant)}, 1, MaxUntakenBytes,
-				func(int, *mailbox.Slot[Message], Message) {})
+			seat := newScriptSeat(Seat{ID: wire.SessionID{byte(i + 1)}, Tenant: tenant, Sink: w.producer(tenant)}, func(Message) {})
 			seat.SetWindow(1000)
-			messages = append(messages, &Subscribe{Seat: seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
+			messages = append(messages, &Subscribe{Seat: seat.Seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
 		}
 		var served [][2]string
 		for len(served) < n {

@@ -12,6 +12,7 @@ import (
 // importTable says which packages of codeq a package imports in its code and,
 // behind the bar, which others in its tests. The compiler refuses cycles.
 var importTable = map[string]string{
+	"internal/credit":   "",
 	"internal/keeper":   "",
 	"internal/meter":    "",
 	"internal/paced":    "",
@@ -30,7 +31,7 @@ var importTable = map[string]string{
 	"store":  "internal/meter record wire",
 
 	"loadtest":   "client wire | server",
-	"shardactor": "actor index internal/meter lease mailbox record store wire",
+	"shardactor": "actor index internal/credit internal/meter lease mailbox record store wire",
 	"session":    "actor auth internal/paced mailbox shardactor wire | store",
 	"httpapi":    "auth internal/meter internal/paced mailbox record shardactor store wire",
 	"server":     "auth httpapi internal/meter internal/paced mailbox session shardactor store wire | client",

@@ -33,7 +33,7 @@ var mutants = []mutant{
 	{"TestU04WhatHas", "shardactor/due.go", "		s.transition(t, s.expired(t, move{}))\n", "		t.Priority = 9\n"},
 	{"TestU04AProgram", "client/delivery.go", "	if d.RunFor == 0 {\n		return own, cancel\n	}\n", "	if d.RunFor == 0 || d.RunFor > 0 {\n		return own, cancel\n	}\n"},
 	{"TestA02", "shardactor/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
-	{"TestA03WorkerThatNeverAnswers", "shardactor/room.go", "if roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay() {", "if word&roomAlone == 0 && r.hasWay() {"},
+	{"TestA03WorkerThatNeverAnswers", "internal/credit/window.go", "if free(word) > 0 && word&aloneBit == 0 && w.hasWay() {", "if word&aloneBit == 0 && w.hasWay() {"},
 	{"TestA03WorkerThatDoesNotRead", "shardactor/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
 	{"TestA04", "shardactor/transition.go", "		s.ready(q)\n", "		if m.cause == CauseEnqueue {\n			s.ready(q)\n		}\n"},
 	{"TestA05", "shardactor/gone.go", "	s.socketEnded(m.Seat, m.Code)\n", ""},
@@ -149,8 +149,8 @@ var serverMutants = []mutant{
 // coreMutants are those that a test in package shardactor catches.
 var coreMutants = []mutant{
 	{"TestEachMemberOfALargeCrowdHasItsTurn", "shardactor/crowd.go", "		c.at = (c.at + 1) % len(c.open)\n", ""},
-	{"TestU02QueuesOfAllShards", "shardactor/room.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % roomShards\n", "	return bits.TrailingZeros32(waiting)\n"},
-	{"TestU02QueuesOfAllShards", "shardactor/room.go", "r.row.Load() < r.ready[last].Load()", "false"},
+	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % MaxShards\n", "	return bits.TrailingZeros32(waiting)\n"},
+	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "w.row.Load() < w.ready[last].Load()", "false"},
 	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn\n", ""},
 	{"TestU02QueuesOfAllShards", "shardactor/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).crowd)\n", ""},
 	{"TestScripts/claim_turn", "shardactor/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},

@@ -17,7 +17,7 @@ type claim struct {
 	leaseMs  int64
 	waitMs   int64
 
-	seat  *shardactor.Seat
+	seat  *shardactor.SessionSeat
 	known *seat
 	state claimState
 	// asked shards have taken the question, answered ones have answered.
@@ -101,7 +101,7 @@ func (w *world) claimSome() {
 
 func (c *claim) ask(shard int, looks bool) {
 	ok := c.post(shard, mailbox.ClassNew, &shardactor.Claim{
-		Asker: shardactor.Asker{Sink: c, Ref: uint64(shard)}, Looks: looks, Seat: c.seat, Commands: c.commands, LeaseForMs: c.leaseMs,
+		Asker: shardactor.Asker{Sink: c, Ref: uint64(shard)}, Looks: looks, Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs,
 	})
 	if ok {
 		c.asked++
@@ -149,7 +149,7 @@ func (c *claim) advance() bool {
 func (c *claim) sitDown() {
 	c.state, c.untilMs = claimSits, c.world.nowMs+c.waitMs
 	for shard := range c.world.shape.shards {
-		if !c.post(shard, mailbox.ClassKeep, &shardactor.Subscribe{Seat: c.seat, Commands: c.commands, LeaseForMs: c.leaseMs}) {
+		if !c.post(shard, mailbox.ClassKeep, &shardactor.Subscribe{Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs}) {
 			c.untilMs = c.world.nowMs
 			return
 		}
@@ -164,12 +164,12 @@ func (c *claim) handOver() {
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		if c.left {
 			w.server.engine.Undeliver(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shardactor.Message]),
-				&shardactor.Undelivered{Seat: c.seat, Tasks: []wire.TaskRef{ref}})
+				&shardactor.Undelivered{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
 			continue
 		}
 		if g.RunForMs > 0 {
 			w.server.engine.Confirm(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shardactor.Message]),
-				&shardactor.Received{Seat: c.seat, Tasks: []wire.TaskRef{ref}})
+				&shardactor.Received{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
 		}
 		w.overhear(ref)
 		if len(w.errands) == errandsMost {

@@ -33,7 +33,7 @@ type conn struct {
 	number int
 	client *client
 	talk   *session.Conversation
-	seat   *shardactor.Seat
+	seat   *shardactor.SessionSeat
 	known  *seat
 
 	inbox   [][]shardactor.Effect
@@ -281,7 +281,7 @@ func (c *conn) needs() {
 			ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: c.client.name, Sink: c,
 		})
 		c.known = c.world.model.seated(c.seat)
-		c.step(&session.Admitted{Principal: principal, ID: id, Seat: c.seat, Key: id.String(), Resumed: resumed})
+		c.step(&session.Admitted{Principal: principal, ID: id, Seat: c.seat.Seat, Key: id.String(), Resumed: resumed})
 	}
 }
 

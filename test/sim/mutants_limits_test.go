@@ -49,14 +49,14 @@ var limitMutants = []mutant{
 		name: "limits: count no bytes for a unit that is used again",
 		edit: edit{
 			file: "shardactor/grant.go",
-			old:  "case mb.kept > 0 && room.carry(payloadBytes):", new: "case mb.kept > 0:",
+			old:  "case mb.kept > 0 && credit.Carry(payloadBytes):", new: "case mb.kept > 0:",
 		},
 		caught: []string{"room adds up"},
 	}, {
 		name: "limits: count no bytes for a unit that a message brought",
 		edit: edit{
 			file: "shardactor/grant.go",
-			old:  "case mb.credit > 0 && !room.inDebt() && room.carry(payloadBytes):", new: "case mb.credit > 0 && !room.inDebt():",
+			old:  "case mb.credit > 0 && !credit.InDebt() && credit.Carry(payloadBytes):", new: "case mb.credit > 0 && !credit.InDebt():",
 		},
 		caught: []string{"room adds up"},
 	}, {

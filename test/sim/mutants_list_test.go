@@ -62,8 +62,8 @@ var mutants = []mutant{{
 }, {
 	name: "take without the waiting bit",
 	edit: edit{
-		file: "shardactor/room.go",
-		old:  "r.word.CompareAndSwap(word, word|bit)", new: "return false",
+		file: "internal/credit/window.go",
+		old:  "w.word.CompareAndSwap(word, word|bit)", new: "return false",
 	},
 	caught: []string{"no ready task sits beside an open session with room"},
 }, {
@@ -373,8 +373,8 @@ var mutants = []mutant{{
 	name: "a wake-up for bytes is lost",
 	big:  true,
 	edit: edit{
-		file: "shardactor/room.go",
-		old:  "	r.untakenBytes.Add(-int64(payloadBytes))\n	r.rouse(wake)\n", new: "	r.untakenBytes.Add(-int64(payloadBytes))\n",
+		file: "internal/credit/window.go",
+		old:  "	w.untakenBytes.Add(-int64(payloadBytes))\n	w.rouse()\n", new: "	w.untakenBytes.Add(-int64(payloadBytes))\n",
 	},
 	caught: []string{"no ready task sits beside an open session with room"},
 }, {

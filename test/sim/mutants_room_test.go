@@ -55,7 +55,7 @@ func init() {
 		name: "fence: grant with a unit on its way",
 		edit: edit{
 			file: "shardactor/grant.go",
-			old:  "	case mb.credit > 0 && !room.inDebt() && ", new: "	case mb.credit > 0 && ",
+			old:  "	case mb.credit > 0 && !credit.InDebt() && ", new: "	case mb.credit > 0 && ",
 		},
 		caught: []string{"no task comes behind the ok to a window of 0"},
 	})

@@ -5,23 +5,23 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "suspect: grant it beside others",
 		edit: edit{
-			file: "shardactor/alone.go",
-			old:  " && r.untakenBytes.Load() == 0\n", new: "\n",
+			file: "internal/credit/alone.go",
+			old:  " && w.untakenBytes.Load() == 0\n", new: "\n",
 		},
-		also:   []edit{{file: "shardactor/alone.go", old: "r.untakenBytes.Load() > 0 || roomFree(word) < 0:", new: "roomFree(word) < 0:"}},
+		also:   []edit{{file: "internal/credit/alone.go", old: "w.untakenBytes.Load() > 0 || free(word) < 0:", new: "free(word) < 0:"}},
 		caught: []string{"a suspect goes alone"},
 	}, mutant{
 		name: "suspect: grant others beside it",
 		edit: edit{
-			file: "shardactor/room.go",
-			old:  "roomFree(word) > 0 && word&roomAlone == 0 && r.hasWay()", new: "roomFree(word) > 0 && r.hasWay()",
+			file: "internal/credit/window.go",
+			old:  "free(word) > 0 && word&aloneBit == 0 && w.hasWay()", new: "free(word) > 0 && w.hasWay()",
 		},
 		caught: []string{"a suspect goes alone"},
 	}, mutant{
 		name: "suspect: grant others beside it with units that are out",
 		edit: edit{
-			file: "shardactor/room.go",
-			old:  "	if r.word.Load()&roomAlone == 0 {\n		return true\n", new: "	if r.word.Load() != 0 {\n		return true\n",
+			file: "internal/credit/window.go",
+			old:  "	if w.word.Load()&aloneBit == 0 {\n		return true\n", new: "	if w.word.Load() != 0 {\n		return true\n",
 		},
 		caught: []string{"a suspect goes alone"},
 	}, mutant{
@@ -42,7 +42,7 @@ func init() {
 		name: "suspect: keep the room when it has arrived",
 		edit: edit{
 			file: "shardactor/subscribe.go",
-			old:  "		if mb.alone && !mb.seat.room.waitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
+			old:  "		if mb.alone && !mb.seat.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "everything ends", "room adds up"},
 	}, mutant{

@@ -15,7 +15,7 @@ func (m *model) subscribe(a *shardactor.Subscribe) {
 	if sockets[a.Seat.ID] == nil {
 		sockets[a.Seat.ID] = m.seats[a.Seat]
 	}
-	if s := sockets[a.Seat.ID]; s.Seat == a.Seat {
+	if s := sockets[a.Seat.ID]; s == m.seats[a.Seat] {
 		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
 		s.idleSinceMs = 0
 	}

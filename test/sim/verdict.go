@@ -28,7 +28,7 @@ func violate(property, format string, args ...any) {
 
 // seat is one socket of a session as the model sees it.
 type seat struct {
-	*shardactor.Seat
+	*shardactor.SessionSeat
 	// window is what the session can hold; limit is more after it shrank, until
 	// what was under way has arrived.
 	window, limit int
@@ -62,16 +62,16 @@ type subscription struct {
 }
 
 // seated makes a new socket known.
-func (m *model) seated(s *shardactor.Seat) *seat {
+func (m *model) seated(s *shardactor.SessionSeat) *seat {
 	known := &seat{
-		Seat: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		SessionSeat: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
 		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
 	}
 	known.bound = known.most
 	if !s.OverHTTP {
 		known.bound = min(known.most, 256<<10)
 	}
-	m.seats[s] = known
+	m.seats[s.Seat] = known
 	return known
 }
 
@@ -276,9 +276,11 @@ func (m *model) holdsBack(t *task) bool {
 func (m *model) addressee(sink shardactor.Sink) *seat {
 	switch sink := sink.(type) {
 	case *conn:
-		return m.seats[sink.seat]
+		if sink.seat != nil {
+			return m.seats[sink.seat.Seat]
+		}
 	case *claim:
-		return m.seats[sink.seat]
+		return m.seats[sink.seat.Seat]
 	}
 	return nil
 }
