@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -12,13 +12,13 @@ import (
 const messageOverheadBytes = 512
 
 // reply is the Sink of one request: it takes the one effect that answers one message.
-type reply struct{ effect chan shardactor.Effect }
+type reply struct{ effect chan shard.Effect }
 
-func newReply() *reply { return &reply{effect: make(chan shardactor.Effect, 1)} }
+func newReply() *reply { return &reply{effect: make(chan shard.Effect, 1)} }
 
-// Deliver implements shardactor.Sink. It keeps the first effect and drops others, because a
+// Deliver implements shard.Sink. It keeps the first effect and drops others, because a
 // shard answers a message once.
-func (p *reply) Deliver(effects []shardactor.Effect) {
+func (p *reply) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		select {
 		case p.effect <- e:
@@ -28,23 +28,23 @@ func (p *reply) Deliver(effects []shardactor.Effect) {
 }
 
 // post pushes one message into the mailbox of a shard, or says why it was not taken.
-func (a *api) post(shard int, m shardactor.Message, bytes int, class mailbox.Class) *wire.Error {
-	return verdictError(a.o.Engine.Post(shard, []shardactor.Message{m}, bytes+messageOverheadBytes, class))
+func (a *api) post(shardNo int, m shard.Message, bytes int, class mailbox.Class) *wire.Error {
+	return verdictError(a.o.Engine.Post(shardNo, []shard.Message{m}, bytes+messageOverheadBytes, class))
 }
 
 // ask posts one message and waits for its answer, an E or a refusal. It ignores the context
 // of the request: a shard answers every accepted message within one sync, and a client that
 // has closed only its sending side still reads the answer.
-func ask[E shardactor.Effect](
-	a *api, shard, bytes int, class mailbox.Class, message func(to shardactor.Asker) shardactor.Message,
+func ask[E shard.Effect](
+	a *api, shardNo, bytes int, class mailbox.Class, message func(to shard.Asker) shard.Message,
 ) (answered E, refusal *wire.Error) {
 	reply := newReply()
-	m := message(shardactor.Asker{Sink: reply})
-	if refusal := a.post(shard, m, bytes, class); refusal != nil {
+	m := message(shard.Asker{Sink: reply})
+	if refusal := a.post(shardNo, m, bytes, class); refusal != nil {
 		return answered, refusal
 	}
 	switch e := (<-reply.effect).(type) {
-	case *shardactor.Refused:
+	case *shard.Refused:
 		return answered, e.Err
 	case E:
 		return e, nil

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -34,7 +34,7 @@ func (a *api) postBatch(c *call, items []wire.BatchItem) answer {
 // enqueueAll posts to each shard all of its items in one push, which the shard commits
 // together, and waits for all effects. An item that was not posted has a refusal as its
 // effect. It ignores the context of the request; see ask.
-func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shardactor.Effect {
+func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shard.Effect {
 	answered := newGather(len(items))
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for i := range items {
@@ -47,9 +47,9 @@ func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shar
 			answered.refuse(i, refusal)
 			continue
 		}
-		message, shard := a.enqueueMessage(c, &item.Request)
-		message.Asker, message.WantTask = shardactor.Asker{Sink: answered, Ref: uint64(i)}, wantTasks
-		posts[shard].add(i, message, item.Bytes)
+		message, shardNo := a.enqueueMessage(c, &item.Request)
+		message.Asker, message.WantTask = shard.Asker{Sink: answered, Ref: uint64(i)}, wantTasks
+		posts[shardNo].add(i, message, item.Bytes)
 	}
 	return a.postAll(posts, mailbox.ClassNew, answered)
 }
@@ -58,18 +58,18 @@ func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shar
 // of the items that its messages are for.
 type batchPost struct {
 	items    []int
-	messages []shardactor.Message
+	messages []shard.Message
 	bytes    int
 }
 
-func (p *batchPost) add(item int, m shardactor.Message, bytes int) {
+func (p *batchPost) add(item int, m shard.Message, bytes int) {
 	p.items = append(p.items, item)
 	p.messages = append(p.messages, m)
 	p.bytes += bytes + messageOverheadBytes
 }
 
 // postAll pushes the posts of all shards and returns the answers to all items in order.
-func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) []shardactor.Effect {
+func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) []shard.Effect {
 	a.postEach(posts, class, answered)
 	return answered.wait()
 }
@@ -94,36 +94,36 @@ func (a *api) postEach(posts []batchPost, class mailbox.Class, answered *gather)
 // handler or the one shard of an item sets its effect once; the atomic count orders these
 // writes before the read in wait.
 type gather struct {
-	effects []shardactor.Effect
+	effects []shard.Effect
 	missing atomic.Int64
 	done    chan struct{}
 }
 
 func newGather(n int) *gather {
-	g := &gather{effects: make([]shardactor.Effect, n), done: make(chan struct{})}
+	g := &gather{effects: make([]shard.Effect, n), done: make(chan struct{})}
 	g.missing.Store(int64(n))
 	return g
 }
 
-// Deliver implements shardactor.Sink.
-func (g *gather) Deliver(effects []shardactor.Effect) {
+// Deliver implements shard.Sink.
+func (g *gather) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *shardactor.Enqueued:
+		case *shard.Enqueued:
 			g.put(int(e.Ref), e)
-		case *shardactor.Completed:
+		case *shard.Completed:
 			g.put(int(e.Ref), e)
-		case *shardactor.Replayed:
+		case *shard.Replayed:
 			g.put(int(e.Ref), e)
-		case *shardactor.Moved:
+		case *shard.Moved:
 			g.put(int(e.Ref), e)
-		case *shardactor.Cancelled:
+		case *shard.Cancelled:
 			g.put(int(e.Ref), e)
-		case *shardactor.LeasesTold:
+		case *shard.LeasesTold:
 			g.put(int(e.Ref), e)
-		case *shardactor.Purged:
+		case *shard.Purged:
 			g.put(int(e.Ref), e)
-		case *shardactor.Refused:
+		case *shard.Refused:
 			g.put(int(e.Ref), e)
 		default:
 			panic(fmt.Sprintf("httpapi: an item of a batch was answered by %T", e))
@@ -132,10 +132,10 @@ func (g *gather) Deliver(effects []shardactor.Effect) {
 }
 
 func (g *gather) refuse(item int, refusal *wire.Error) {
-	g.put(item, &shardactor.Refused{Ref: uint64(item), Err: refusal})
+	g.put(item, &shard.Refused{Ref: uint64(item), Err: refusal})
 }
 
-func (g *gather) put(item int, e shardactor.Effect) {
+func (g *gather) put(item int, e shard.Effect) {
 	if g.effects[item] != nil {
 		panic(fmt.Sprintf("httpapi: item %d of a batch of %d was answered twice", item, len(g.effects)))
 	}
@@ -146,16 +146,16 @@ func (g *gather) put(item int, e shardactor.Effect) {
 }
 
 // wait waits for all effects and returns them in the order of the items.
-func (g *gather) wait() []shardactor.Effect {
+func (g *gather) wait() []shard.Effect {
 	<-g.done
 	return g.effects
 }
 
 // allRefusedBusy is the first refusal of a batch of which every item was refused because the
 // server is too busy or shutting down, else nil.
-func allRefusedBusy(answers []shardactor.Effect) (first *wire.Error) {
+func allRefusedBusy(answers []shard.Effect) (first *wire.Error) {
 	for _, e := range answers {
-		refused, ok := e.(*shardactor.Refused)
+		refused, ok := e.(*shard.Refused)
 		if !ok || refused.Err.Code != wire.CodeOverloaded && refused.Err.Code != wire.CodeDraining {
 			return nil
 		}
@@ -167,7 +167,7 @@ func allRefusedBusy(answers []shardactor.Effect) (first *wire.Error) {
 }
 
 // appendBatch makes the body: one result for each item, in the order of the items.
-func appendBatch(answers []shardactor.Effect, minimal bool) []byte {
+func appendBatch(answers []shard.Effect, minimal bool) []byte {
 	size := 64
 	for _, e := range answers {
 		size += resultBytes(e, minimal)
@@ -178,20 +178,20 @@ func appendBatch(answers []shardactor.Effect, minimal bool) []byte {
 }
 
 // resultBytes estimates the size of a result, so that the body is seldom copied.
-func resultBytes(e shardactor.Effect, minimal bool) int {
+func resultBytes(e shard.Effect, minimal bool) int {
 	const around, idOnly = 512, 64
 	if minimal {
 		return idOnly
 	}
-	if enqueued, ok := e.(*shardactor.Enqueued); ok {
+	if enqueued, ok := e.(*shard.Enqueued); ok {
 		return len(enqueued.Task.Payload) + len(enqueued.Task.Payload)/8 + around
 	}
 	return around
 }
 
-func appendResult(body []byte, e shardactor.Effect, minimal bool) []byte {
+func appendResult(body []byte, e shard.Effect, minimal bool) []byte {
 	switch e := e.(type) {
-	case *shardactor.Enqueued:
+	case *shard.Enqueued:
 		if minimal {
 			body = e.TaskID.AppendTo(append(body, `{"id":"`...))
 			body = append(body, '"')
@@ -202,7 +202,7 @@ func appendResult(body []byte, e shardactor.Effect, minimal bool) []byte {
 			body = append(body, `,"replayed":true`...)
 		}
 		return append(body, '}')
-	case *shardactor.Refused:
+	case *shard.Refused:
 		return wire.AppendError(body, e.Err.Advised(retryAfterSeconds))
 	default:
 		panic(fmt.Sprintf("httpapi: an enqueue was answered by %T", e))

@@ -18,6 +18,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -258,12 +259,12 @@ func (g got) mustBeJSON(t *testing.T) {
 // worker is a seat whose effects can be waited for.
 type worker struct {
 	b       *bench
-	seat    *shardactor.SessionSeat
-	effects chan shardactor.Effect
+	seat    *shardactor.Seat
+	effects chan shard.Effect
 }
 
-// Deliver implements shardactor.Sink.
-func (w *worker) Deliver(effects []shardactor.Effect) {
+// Deliver implements shard.Sink.
+func (w *worker) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		w.effects <- e
 	}
@@ -274,34 +275,34 @@ const benchWorkerID = "worker-of-the-bench"
 // newWorker subscribes to one command on every shard.
 func (b *bench) newWorker(command string) *worker {
 	b.t.Helper()
-	w := &worker{b: b, effects: make(chan shardactor.Effect, 1000)}
+	w := &worker{b: b, effects: make(chan shard.Effect, 1000)}
 	w.seat = b.engine.NewSeat(shardactor.SeatOptions{
 		ID: wire.SessionID{1}, Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject, WorkerID: benchWorkerID, Sink: w,
 	})
 	w.seat.SetWindow(10)
-	for shard := range b.engine.Shards() {
-		w.say(shard, &shardactor.Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 30_000})
+	for shardNo := range b.engine.Shards() {
+		w.say(shardNo, &shard.Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 30_000})
 	}
 	b.t.Cleanup(func() { w.seat.Close(0) })
 	return w
 }
 
-func (w *worker) say(shard int, m shardactor.Message) {
+func (w *worker) say(shardNo int, m shard.Message) {
 	w.b.t.Helper()
-	if v := w.b.engine.Post(shard, []shardactor.Message{m}, 1, mailbox.ClassKeep); v != mailbox.Accepted {
+	if v := w.b.engine.Post(shardNo, []shard.Message{m}, 1, mailbox.ClassKeep); v != mailbox.Accepted {
 		w.b.t.Fatalf("post: %v", v)
 	}
 }
 
 // take waits for a task.
-func (w *worker) take() *shardactor.Granted {
+func (w *worker) take() *shard.Granted {
 	w.b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for {
 		select {
 		case e := <-w.effects:
-			if g, ok := e.(*shardactor.Granted); ok {
+			if g, ok := e.(*shard.Granted); ok {
 				return g
 			}
 		case <-ctx.Done():
@@ -311,10 +312,10 @@ func (w *worker) take() *shardactor.Granted {
 }
 
 // finish hands in a result for what was taken.
-func (w *worker) finish(g *shardactor.Granted, result string) {
+func (w *worker) finish(g *shard.Granted, result string) {
 	w.b.t.Helper()
-	w.say(w.b.engine.ShardOf(g.Task.ID), &shardactor.Result{
-		Owner:         shardactor.Owner{Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
+	w.say(w.b.engine.ShardOf(g.Task.ID), &shard.Result{
+		Owner:         shard.Owner{Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
 		TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
 		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(result)},
 	})

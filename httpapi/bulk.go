@@ -10,7 +10,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -219,7 +219,7 @@ func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 		answered := newGather(len(found))
 		posts := make([]batchPost, a.o.Engine.Shards())
 		for i, k := range found {
-			message := w.kind.message(w.call, shardactor.Asker{Sink: answered, Ref: uint64(i)}, w, k)
+			message := w.kind.message(w.call, shard.Asker{Sink: answered, Ref: uint64(i)}, w, k)
 			posts[a.o.Engine.ShardOf(k.ID)].add(i, message, 0)
 		}
 		a.postEach(posts, mailbox.ClassNew, answered)
@@ -233,9 +233,9 @@ func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 
 // count counts the tasks that were changed. A task that has moved meanwhile is not counted
 // and is no error.
-func (w *bulkWork) count(effects []shardactor.Effect) (done int) {
+func (w *bulkWork) count(effects []shard.Effect) (done int) {
 	for _, effect := range effects {
-		refused, ok := effect.(*shardactor.Refused)
+		refused, ok := effect.(*shard.Refused)
 		if !ok {
 			done++
 			continue

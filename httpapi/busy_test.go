@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -64,14 +64,14 @@ func (b *handBench) run() {
 
 // stop makes one shard busy, with a mailbox that takes nothing more, after the
 // one before has worked off what waits for it; -1 stands for none.
-func (b *handBench) stop(shard int) {
+func (b *handBench) stop(shardNo int) {
 	b.busy.Store(-1)
 	<-time.After(10 * time.Millisecond)
-	b.busy.Store(int64(shard))
+	b.busy.Store(int64(shardNo))
 	full := func() bool {
-		return b.engine.Post(shard, []shardactor.Message{&shardactor.SpaceChanged{}}, 1, mailbox.ClassKeep) != mailbox.Accepted
+		return b.engine.Post(shardNo, []shard.Message{&shard.SpaceChanged{}}, 1, mailbox.ClassKeep) != mailbox.Accepted
 	}
-	for shard >= 0 && !full() {
+	for shardNo >= 0 && !full() {
 	}
 }
 

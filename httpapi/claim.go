@@ -9,6 +9,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -16,14 +17,14 @@ import (
 
 // postClaim delivers one task, and waits for one up to waitSeconds.
 func (a *api) postClaim(c *call, req *wire.ClaimRequest) answer {
-	return a.claim(c, req, func(granted []*shardactor.Granted) []byte {
+	return a.claim(c, req, func(granted []*shard.Granted) []byte {
 		return wire.AppendClaimed(nil, granted[0].Task, granted[0].Token)
 	})
 }
 
 // postClaimBatch delivers up to as many tasks as the request asks for.
 func (a *api) postClaimBatch(c *call, req *wire.ClaimRequest) answer {
-	return a.claim(c, req, func(granted []*shardactor.Granted) []byte {
+	return a.claim(c, req, func(granted []*shard.Granted) []byte {
 		body := appendList([]byte(`{"tasks":[`), len(granted), func(dst []byte, i int) []byte {
 			return wire.AppendClaimed(dst, granted[i].Task, granted[i].Token)
 		})
@@ -32,7 +33,7 @@ func (a *api) postClaimBatch(c *call, req *wire.ClaimRequest) answer {
 }
 
 // claim runs a claim; form makes the body of its answer.
-func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shardactor.Granted) []byte) answer {
+func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted) []byte) answer {
 	if len(req.Commands) == 0 {
 		req.Commands = []string{wire.AllCommands}
 	}
@@ -72,12 +73,12 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shardactor.Gra
 func (a *api) grantsStopped() bool { return a.o.Store.Guard().Level() >= store.NoGrant }
 
 // stillAllowed checks the credential again after a wait.
-func stillAllowed(who *auth.Principal, granted []*shardactor.Granted, nowMs int64) bool {
+func stillAllowed(who *auth.Principal, granted []*shard.Granted, nowMs int64) bool {
 	now := who.Current()
 	if now == nil || now.ExpiredAt(nowMs) || !now.Has(auth.ScopeWorker) {
 		return false
 	}
-	return !slices.ContainsFunc(granted, func(g *shardactor.Granted) bool { return !now.MayUse(g.Task.Command) })
+	return !slices.ContainsFunc(granted, func(g *shard.Granted) bool { return !now.MayUse(g.Task.Command) })
 }
 
 // claim is one request for tasks: a consumer that exists as long as the request, and the sink
@@ -86,7 +87,7 @@ type claim struct {
 	api      *api
 	call     *call
 	req      *wire.ClaimRequest
-	consumer *shardactor.SessionSeat
+	consumer *shardactor.Seat
 	sink     *claimSink
 	asked    int
 }
@@ -104,13 +105,13 @@ func (a *api) newClaim(c *call, req *wire.ClaimRequest) *claim {
 // run asks the shard whose turn it is for tasks and the others how many ready queues they
 // have. If that shard has fewer tasks than the request asks for, run asks the others that
 // have ready queues. Only without any task it waits, for the first one.
-func (k *claim) run() ([]*shardactor.Granted, *wire.Error) {
+func (k *claim) run() ([]*shard.Granted, *wire.Error) {
 	turn := k.api.turns.of(k)
-	granted, refusal := k.ask(func(int) bool { return true }, func(shard int) bool { return turn >= 0 && shard != turn })
+	granted, refusal := k.ask(func(int) bool { return true }, func(shardNo int) bool { return turn >= 0 && shardNo != turn })
 	ready := k.sink.ready
 	k.api.turns.note(k, turn, ready)
 	if turn >= 0 && len(granted) < k.req.Count {
-		granted, refusal = k.ask(func(shard int) bool { return shard != turn && ready[shard] > 0 }, func(int) bool { return false })
+		granted, refusal = k.ask(func(shardNo int) bool { return shardNo != turn && ready[shardNo] > 0 }, func(int) bool { return false })
 	}
 	if len(granted) > 0 || refusal != nil || k.req.WaitSeconds == 0 {
 		return granted, refusal
@@ -121,13 +122,13 @@ func (k *claim) run() ([]*shardactor.Granted, *wire.Error) {
 // ask posts to some shards and waits for the answers of all; those of looks only say how many
 // ready queues they have. A shard answers an accepted message within one sync. The refusal
 // of a shard whose mailbox is full counts if the others had no task.
-func (k *claim) ask(which, looks func(shard int) bool) (granted []*shardactor.Granted, refusal *wire.Error) {
-	for shard := range k.api.o.Engine.Shards() {
-		if !which(shard) {
+func (k *claim) ask(which, looks func(shardNo int) bool) (granted []*shard.Granted, refusal *wire.Error) {
+	for shardNo := range k.api.o.Engine.Shards() {
+		if !which(shardNo) {
 			continue
 		}
-		err := k.api.post(shard, &shardactor.Claim{
-			Asker: shardactor.Asker{Sink: k.sink, Ref: uint64(shard)}, Looks: looks(shard),
+		err := k.api.post(shardNo, &shard.Claim{
+			Asker: shard.Asker{Sink: k.sink, Ref: uint64(shardNo)}, Looks: looks(shardNo),
 			Seat: k.consumer.Seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassNew)
 		if err != nil {
@@ -143,7 +144,7 @@ func (k *claim) ask(which, looks func(shard int) bool) (granted []*shardactor.Gr
 // wait subscribes to all shards like a session with that window, until the first task comes,
 // the time is over, the client leaves or the server begins to stop. Then it closes the
 // consumer; tasks that were granted by that moment belong to the answer.
-func (k *claim) wait() ([]*shardactor.Granted, *wire.Error) {
+func (k *claim) wait() ([]*shard.Granted, *wire.Error) {
 	timer := time.NewTimer(time.Duration(k.req.WaitSeconds) * time.Second)
 	defer timer.Stop()
 	refusal := k.subscribe()
@@ -166,8 +167,8 @@ func (k *claim) wait() ([]*shardactor.Granted, *wire.Error) {
 // subscribe subscribes the consumer in every shard. Its class is ClassKeep, because the message
 // by which a closed consumer leaves must not overtake it.
 func (k *claim) subscribe() *wire.Error {
-	for shard := range k.api.o.Engine.Shards() {
-		refusal := k.api.post(shard, &shardactor.Subscribe{
+	for shardNo := range k.api.o.Engine.Shards() {
+		refusal := k.api.post(shardNo, &shard.Subscribe{
 			Seat: k.consumer.Seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassKeep)
 		if refusal != nil {
@@ -181,11 +182,11 @@ func (k *claim) leaseForMs() int64 { return int64(k.req.LeaseSeconds) * 1000 }
 
 // extendLeases extends the leases of tasks whose answer is being written, so that a slow client
 // has the whole lease for the work.
-func (k *claim) extendLeases(granted []*shardactor.Granted) {
-	owner := shardactor.Owner{Tenant: k.call.who.Tenant, Subject: k.call.who.Subject}
+func (k *claim) extendLeases(granted []*shard.Granted) {
+	owner := shard.Owner{Tenant: k.call.who.Tenant, Subject: k.call.who.Subject}
 	for _, g := range granted {
 		// After a refusal the next call of this function asks again.
-		_ = k.api.post(k.api.o.Engine.ShardOf(g.Task.ID), &shardactor.Extend{
+		_ = k.api.post(k.api.o.Engine.ShardOf(g.Task.ID), &shard.Extend{
 			Owner: owner, TaskRef: wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}, OnItsWay: true,
 		}, extendBytes, mailbox.ClassKeep)
 	}
@@ -195,7 +196,7 @@ func (k *claim) extendLeases(granted []*shardactor.Granted) {
 const extendBytes = 256
 
 // extendEvery is a third of the shortest lease.
-func extendEvery(granted []*shardactor.Granted) time.Duration {
+func extendEvery(granted []*shard.Granted) time.Duration {
 	least := granted[0].LeaseForMs
 	for _, g := range granted {
 		least = min(least, g.LeaseForMs)
@@ -204,36 +205,36 @@ func extendEvery(granted []*shardactor.Granted) time.Duration {
 }
 
 // undeliver gives back tasks that the client did not get.
-func (k *claim) undeliver(granted []*shardactor.Granted) {
-	for shard, refs := range k.perShard(granted) {
+func (k *claim) undeliver(granted []*shard.Granted) {
+	for shardNo, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
-			var slot mailbox.Slot[shardactor.Message]
-			k.api.o.Engine.Undeliver(shard, &slot, &shardactor.Undelivered{Seat: k.consumer.Seat, Tasks: refs})
+			var slot mailbox.Slot[shard.Message]
+			k.api.o.Engine.Undeliver(shardNo, &slot, &shard.Undelivered{Seat: k.consumer.Seat, Tasks: refs})
 		}
 	}
 }
 
 // confirm tells the shards that the answer was written. The runs of tasks with a run limit
 // begin then; without such a task no shard needs to know it.
-func (k *claim) confirm(granted []*shardactor.Granted) {
-	if !slices.ContainsFunc(granted, func(g *shardactor.Granted) bool { return g.RunForMs != 0 }) {
+func (k *claim) confirm(granted []*shard.Granted) {
+	if !slices.ContainsFunc(granted, func(g *shard.Granted) bool { return g.RunForMs != 0 }) {
 		return
 	}
-	for shard, refs := range k.perShard(granted) {
+	for shardNo, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
-			var slot mailbox.Slot[shardactor.Message]
-			k.api.o.Engine.Confirm(shard, &slot, &shardactor.Received{Seat: k.consumer.Seat, Tasks: refs})
+			var slot mailbox.Slot[shard.Message]
+			k.api.o.Engine.Confirm(shardNo, &slot, &shard.Received{Seat: k.consumer.Seat, Tasks: refs})
 		}
 	}
 }
 
 // perShard splits deliveries by the shard of their task.
-func (k *claim) perShard(granted []*shardactor.Granted) [][]wire.TaskRef {
+func (k *claim) perShard(granted []*shard.Granted) [][]wire.TaskRef {
 	engine := k.api.o.Engine
 	split := make([][]wire.TaskRef, engine.Shards())
 	for _, g := range granted {
-		shard := engine.ShardOf(g.Task.ID)
-		split[shard] = append(split[shard], wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
+		shardNo := engine.ShardOf(g.Task.ID)
+		split[shardNo] = append(split[shardNo], wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
 	}
 	return split
 }
@@ -241,7 +242,7 @@ func (k *claim) perShard(granted []*shardactor.Granted) [][]wire.TaskRef {
 // claimSink is the Sink of one claim. The shards add to it, and the request waits for it.
 type claimSink struct {
 	mu       sync.Mutex
-	granted  []*shardactor.Granted
+	granted  []*shard.Granted
 	answered int
 	// ready is how many ready queues each shard has for the claim.
 	ready []int
@@ -253,14 +254,14 @@ func newClaimSink(shards int) *claimSink {
 	return &claimSink{changed: make(chan struct{}, 1), ready: make([]int, shards)}
 }
 
-// Deliver implements shardactor.Sink.
-func (b *claimSink) Deliver(effects []shardactor.Effect) {
+// Deliver implements shard.Sink.
+func (b *claimSink) Deliver(effects []shard.Effect) {
 	b.mu.Lock()
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *shardactor.Granted:
+		case *shard.Granted:
 			b.granted = append(b.granted, e)
-		case *shardactor.Claimed:
+		case *shard.Claimed:
 			b.answered++
 			b.ready[e.Ref] = e.Ready
 		}
@@ -279,7 +280,7 @@ func (b *claimSink) empty() bool {
 }
 
 // wait returns the granted tasks once complete reports that no more are on their way.
-func (b *claimSink) wait(complete func(b *claimSink) bool) []*shardactor.Granted {
+func (b *claimSink) wait(complete func(b *claimSink) bool) []*shard.Granted {
 	for {
 		b.mu.Lock()
 		done, granted := complete(b), b.granted

@@ -14,7 +14,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -316,8 +316,8 @@ func TestACredentialThatEndedWhileTheClaimWaitedTakesNothing(t *testing.T) {
 // A shard that is too busy is an answer only if the others had nothing.
 func TestAClaimOfABusyServerIsRefused(t *testing.T) {
 	b := newBench(t, setup{idle: true, mailbox: mailbox.Limits{Messages: 2, Bytes: 1 << 20}})
-	for shard := range b.engine.Shards() {
-		for b.engine.Post(shard, []shardactor.Message{&shardactor.SpaceChanged{}}, 1, mailbox.ClassKeep) == mailbox.Accepted {
+	for shardNo := range b.engine.Shards() {
+		for b.engine.Post(shardNo, []shard.Message{&shard.SpaceChanged{}}, 1, mailbox.ClassKeep) == mailbox.Accepted {
 		}
 	}
 	for _, path := range []string{claimPath, claimBatchPath} {
@@ -389,7 +389,7 @@ func TestU02QueuesOfAllShardsShareClaimsAndASession(t *testing.T) {
 		count(0, b.claim("").Command)
 		g := w.take()
 		count(1, g.Task.Command)
-		w.seat.Taken(len(g.Task.Payload), shardactor.MaxUntakenBytes)
+		w.seat.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
 		w.finish(g, `{}`)
 		w.seat.Give(1)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -33,8 +33,8 @@ func (a *api) cleanup(c *call, req *wire.EndedRequest) answer {
 }
 
 // cleanShard asks one shard to remove ended tasks of all queues that have some there.
-func (a *api) cleanShard(c *call, shard int, beforeMs int64, limit int) (deleted int, refusal *wire.Error) {
-	queues := a.o.Store.QueuesWithEnded(shard, func(q record.QueueKey) bool {
+func (a *api) cleanShard(c *call, shardNo int, beforeMs int64, limit int) (deleted int, refusal *wire.Error) {
+	queues := a.o.Store.QueuesWithEnded(shardNo, func(q record.QueueKey) bool {
 		return q.Tenant == c.who.Tenant && c.who.MayUse(q.Command)
 	})
 	if len(queues) == 0 {
@@ -44,8 +44,8 @@ func (a *api) cleanShard(c *call, shard int, beforeMs int64, limit int) (deleted
 	for i := range queues {
 		bytes += len(queues[i].Command) + len(queues[i].Tenant)
 	}
-	cleaned, refusal := ask[*shardactor.Cleaned](a, shard, bytes, mailbox.ClassNew, func(to shardactor.Asker) shardactor.Message {
-		return &shardactor.Cleanup{Asker: to, Queues: queues, BeforeMs: beforeMs, Limit: limit}
+	cleaned, refusal := ask[*shard.Cleaned](a, shardNo, bytes, mailbox.ClassNew, func(to shard.Asker) shard.Message {
+		return &shard.Cleanup{Asker: to, Queues: queues, BeforeMs: beforeMs, Limit: limit}
 	})
 	if refusal != nil {
 		return 0, refusal

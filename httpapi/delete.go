@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -15,7 +15,7 @@ const deleteFor = 10 * time.Second
 // when the queue is deleted, or after deleteFor with the number of tasks that are left; the
 // server goes on with the deletion.
 func (a *api) deleteQueue(c *call) answer {
-	d := &shardactor.QueueDelete{}
+	d := &shard.QueueDelete{}
 	for name, to := range map[string]*bool{"purge": &d.Purge, "cancelRunning": &d.CancelRunning} {
 		switch text := c.query.Get(name); text {
 		case "", "false":
@@ -34,7 +34,7 @@ func (a *api) deleteQueue(c *call) answer {
 		return refuse(wire.Refuse(wire.CodeQueueNotFound, "there is no queue "+c.queue.Command+": it has no task and no settings"))
 	case !figures.Deleting:
 		// queue_deleted: another request has begun the deletion meanwhile.
-		if refusal := a.change(c, shardactor.SettingsChange{Delete: d}); refusal != nil && refusal.Code != wire.CodeQueueDeleted {
+		if refusal := a.change(c, shard.SettingsChange{Delete: d}); refusal != nil && refusal.Code != wire.CodeQueueDeleted {
 			return refuse(notEmpty(refusal, figures, d.Purge))
 		}
 	}

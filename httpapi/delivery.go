@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -14,29 +14,29 @@ import (
 
 // delivery is who asks about which delivery, for the message of a verb.
 type delivery struct {
-	shardactor.Asker
-	shardactor.Owner
+	shard.Asker
+	shard.Owner
 	wire.TaskRef
 }
 
-func extendMessage(d *delivery, seconds int) shardactor.Message {
-	return &shardactor.Extend{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ExtendForMs: int64(seconds) * 1000}
+func extendMessage(d *delivery, seconds int) shard.Message {
+	return &shard.Extend{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ExtendForMs: int64(seconds) * 1000}
 }
 
-func nackMessage(d *delivery, r *wire.NackRequest) shardactor.Message {
-	return &shardactor.Nack{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, NackRequest: *r}
+func nackMessage(d *delivery, r *wire.NackRequest) shard.Message {
+	return &shard.Nack{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, NackRequest: *r}
 }
 
-func abandonMessage(d *delivery, _ struct{}) shardactor.Message {
-	return &shardactor.Abandon{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef}
+func abandonMessage(d *delivery, _ struct{}) shard.Message {
+	return &shard.Abandon{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef}
 }
 
-func releaseMessage(d *delivery, r *wire.ReleaseRequest) shardactor.Message {
-	return &shardactor.Release{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ReleaseRequest: *r}
+func releaseMessage(d *delivery, r *wire.ReleaseRequest) shard.Message {
+	return &shard.Release{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ReleaseRequest: *r}
 }
 
-func resultMessage(d *delivery, r *wire.ResultRequest) shardactor.Message {
-	return &shardactor.Result{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ResultRequest: *r}
+func resultMessage(d *delivery, r *wire.ResultRequest) shard.Message {
+	return &shard.Result{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ResultRequest: *r}
 }
 
 // parseAbandon reads a body that names only the delivery.
@@ -47,7 +47,7 @@ func parseAbandon(body []byte) (struct{}, wire.Holder, *wire.Error) {
 
 // onDelivery makes the handler of one of the verbs.
 func onDelivery[T any](
-	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), message func(d *delivery, request T) shardactor.Message,
+	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), message func(d *delivery, request T) shard.Message,
 ) func(c *call) answer {
 	return func(c *call) answer {
 		body, refusal := c.readBody()
@@ -62,9 +62,9 @@ func onDelivery[T any](
 			return refuse(refusal)
 		}
 		d := &delivery{Owner: c.owner(holder), TaskRef: wire.TaskRef{TaskID: c.taskID, Token: holder.Token}}
-		var m shardactor.Message
-		effect, refusal := ask[shardactor.Effect](a, a.o.Engine.ShardOf(c.taskID), len(body), mailbox.ClassKeep,
-			func(to shardactor.Asker) shardactor.Message {
+		var m shard.Message
+		effect, refusal := ask[shard.Effect](a, a.o.Engine.ShardOf(c.taskID), len(body), mailbox.ClassKeep,
+			func(to shard.Asker) shard.Message {
 				d.Asker = to
 				m = message(d, request)
 				return m
@@ -77,8 +77,8 @@ func onDelivery[T any](
 }
 
 // owner is the owner of a delivery for this request.
-func (c *call) owner(holder wire.Holder) shardactor.Owner {
-	return shardactor.Owner{Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: holder.WorkerID}
+func (c *call) owner(holder wire.Holder) shard.Owner {
+	return shard.Owner{Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: holder.WorkerID}
 }
 
 // tokenMissing refuses a call without a lease token if the server requires one.
@@ -91,19 +91,19 @@ func (a *api) tokenMissing(holder wire.Holder) *wire.Error {
 }
 
 // deliveryAnswer is the answer for the effect of a message.
-func deliveryAnswer(m shardactor.Message, effect shardactor.Effect) answer {
+func deliveryAnswer(m shard.Message, effect shard.Effect) answer {
 	switch e := effect.(type) {
-	case *shardactor.Completed:
+	case *shard.Completed:
 		return okay(wire.AppendResultRecord(nil, e.Record))
-	case *shardactor.Extended:
+	case *shard.Extended:
 		body := wire.AppendTimeMs([]byte(`{"ok":true,"leaseUntil":`), e.LeaseUntilMs)
 		if e.RunUntilMs != 0 {
 			body = wire.AppendTimeMs(append(body, `,"runUntil":`...), e.RunUntilMs)
 		}
 		return okay(append(body, '}'))
-	case *shardactor.Requeued:
+	case *shard.Requeued:
 		body := wire.AppendQuoted([]byte(`{"status":`), e.Status)
-		if _, isNack := m.(*shardactor.Nack); isNack {
+		if _, isNack := m.(*shard.Nack); isNack {
 			body = strconv.AppendInt(append(body, `,"delaySeconds":`...), e.DelaySeconds, 10)
 		}
 		return okay(append(body, '}'))

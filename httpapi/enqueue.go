@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -14,9 +14,9 @@ func (a *api) postTask(c *call, req *wire.EnqueueRequest) answer {
 	if refusal := a.checkEnqueue(c, req); refusal != nil {
 		return refuse(refusal)
 	}
-	message, shard := a.enqueueMessage(c, req)
+	message, shardNo := a.enqueueMessage(c, req)
 	message.WantTask = true
-	made, refusal := ask[*shardactor.Enqueued](a, shard, c.bodyBytes, mailbox.ClassNew, func(to shardactor.Asker) shardactor.Message {
+	made, refusal := ask[*shard.Enqueued](a, shardNo, c.bodyBytes, mailbox.ClassNew, func(to shard.Asker) shard.Message {
 		message.Asker = to
 		return message
 	})
@@ -44,11 +44,11 @@ func (a *api) checkEnqueue(c *call, req *wire.EnqueueRequest) *wire.Error {
 
 // enqueueMessage is the message for a new task and the shard that gets it. Only a task with
 // a key needs the fingerprint, which is a SHA-256 of the request.
-func (a *api) enqueueMessage(c *call, req *wire.EnqueueRequest) (message *shardactor.Enqueue, shard int) {
-	message = &shardactor.Enqueue{Tenant: c.who.Tenant, EnqueueRequest: *req}
-	message.ID, shard = a.o.Engine.Route(c.who.Tenant, req.Command, req.IdempotencyKey)
+func (a *api) enqueueMessage(c *call, req *wire.EnqueueRequest) (message *shard.Enqueue, shardNo int) {
+	message = &shard.Enqueue{Tenant: c.who.Tenant, EnqueueRequest: *req}
+	message.ID, shardNo = a.o.Engine.Route(c.who.Tenant, req.Command, req.IdempotencyKey)
 	if req.IdempotencyKey != "" {
-		message.Fingerprint = shardactor.FingerprintOf(req)
+		message.Fingerprint = shard.FingerprintOf(req)
 	}
-	return message, shard
+	return message, shardNo
 }

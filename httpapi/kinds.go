@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -22,7 +22,7 @@ type bulkKind struct {
 	// absent are the values of members that the request leaves out.
 	absent wire.BulkRequest
 	// message is the message for one task that was found in the current state of the work.
-	message func(c *call, to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message
+	message func(c *call, to shard.Asker, w *bulkWork, k record.TimedKey) shard.Message
 }
 
 // bulkList marks the cursors of bulk work, so that none is taken for that of a list; the
@@ -39,37 +39,37 @@ var bulkReplay = &bulkKind{
 		EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks},
 		Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),
 	},
-	message: func(c *call, to shardactor.Asker, _ *bulkWork, k record.TimedKey) shardactor.Message {
-		return &shardactor.Replay{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
+	message: func(c *call, to shard.Asker, _ *bulkWork, k record.TimedKey) shard.Message {
+		return &shard.Replay{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
 	},
 }
 
 var bulkPurge = &bulkKind{
 	kind: wire.BulkDead, done: "purged", list: bulkList,
 	absent: wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: math.MaxInt}},
-	message: func(c *call, to shardactor.Asker, _ *bulkWork, k record.TimedKey) shardactor.Message {
-		return &shardactor.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
+	message: func(c *call, to shard.Asker, _ *bulkWork, k record.TimedKey) shard.Message {
+		return &shard.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
 	},
 }
 
 var bulkCancel = &bulkKind{
 	kind: wire.BulkCancel, done: "cancelled", list: bulkList - 1, absent: anyTasks,
-	message: func(c *call, to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message {
-		return &shardactor.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkLocations[w.query.State]}
+	message: func(c *call, to shard.Asker, w *bulkWork, k record.TimedKey) shard.Message {
+		return &shard.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkLocations[w.query.State]}
 	},
 }
 
 var bulkRun = &bulkKind{
 	kind: wire.BulkRun, done: "ready", list: bulkList - 2, absent: anyTasks,
-	message: func(c *call, to shardactor.Asker, _ *bulkWork, k record.TimedKey) shardactor.Message {
-		return &shardactor.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
+	message: func(c *call, to shard.Asker, _ *bulkWork, k record.TimedKey) shard.Message {
+		return &shard.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
 	},
 }
 
 var bulkMove = &bulkKind{
 	kind: wire.BulkMove, done: "moved", list: bulkList - 3, absent: anyTasks,
-	message: func(c *call, to shardactor.Asker, w *bulkWork, k record.TimedKey) shardactor.Message {
-		return &shardactor.Prioritize{
+	message: func(c *call, to shard.Asker, w *bulkWork, k record.TimedKey) shard.Message {
+		return &shard.Prioritize{
 			Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkLocations[w.query.State], Priority: w.req.ToPriority,
 		}
 	},

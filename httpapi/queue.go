@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"codeq/record"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -28,23 +29,23 @@ func (a *api) readQueue(c *call) (*wire.QueueFigures, answer) {
 // putQueue replaces all settings of a queue.
 func (a *api) putQueue(c *call, settings *wire.QueueSettings) answer {
 	c.record.RawJSON("settings", wire.AppendQueueSettings(nil, settings))
-	return a.configure(c, shardactor.SettingsChange{Settings: settings})
+	return a.configure(c, shard.SettingsChange{Settings: settings})
 }
 
 // pauseQueue stops the deliveries of a queue until it is resumed.
 func (a *api) pauseQueue(c *call, _ struct{}) answer {
 	paused := true
-	return a.configure(c, shardactor.SettingsChange{Paused: &paused})
+	return a.configure(c, shard.SettingsChange{Paused: &paused})
 }
 
 // resumeQueue ends a pause.
 func (a *api) resumeQueue(c *call, _ struct{}) answer {
 	paused := false
-	return a.configure(c, shardactor.SettingsChange{Paused: &paused})
+	return a.configure(c, shard.SettingsChange{Paused: &paused})
 }
 
 // configure changes the queue of the path and answers with its figures.
-func (a *api) configure(c *call, what shardactor.SettingsChange) answer {
+func (a *api) configure(c *call, what shard.SettingsChange) answer {
 	if refusal := a.change(c, what); refusal != nil {
 		return refuse(refusal)
 	}
@@ -53,7 +54,7 @@ func (a *api) configure(c *call, what shardactor.SettingsChange) answer {
 
 // change changes the queue of the path, and returns when every shard has the change on disk.
 // It ignores the context of the request; see ask.
-func (a *api) change(c *call, what shardactor.SettingsChange) *wire.Error {
+func (a *api) change(c *call, what shard.SettingsChange) *wire.Error {
 	done := make(chan *wire.Error, 1)
 	a.o.Engine.Configure(&shardactor.Change{
 		Queue: c.queue, What: what,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -38,16 +38,16 @@ func (a *api) waitForResult(c *call, wait time.Duration) answer {
 // that the first read does not see. over is false only if the task ended and the read after
 // that found no result.
 func (a *api) waitForEnd(c *call, late <-chan time.Time) (ans answer, over bool) {
-	ended, id, shard := newReply(), c.taskID, a.o.Engine.ShardOf(c.taskID)
-	asker := shardactor.Asker{Sink: ended}
-	watch := &shardactor.Watch{Asker: asker, Tenant: c.who.Tenant, TaskID: id}
+	ended, id, shardNo := newReply(), c.taskID, a.o.Engine.ShardOf(c.taskID)
+	asker := shard.Asker{Sink: ended}
+	watch := &shard.Watch{Asker: asker, Tenant: c.who.Tenant, TaskID: id}
 	// ClassKeep, because an Unwatch must not overtake its Watch.
-	if refusal := a.post(shard, watch, 0, mailbox.ClassKeep); refusal != nil {
+	if refusal := a.post(shardNo, watch, 0, mailbox.ClassKeep); refusal != nil {
 		return refuse(refusal), true
 	}
 	defer func() {
-		var slot mailbox.Slot[shardactor.Message]
-		a.o.Engine.Unwatch(shard, &slot, &shardactor.Unwatch{Asker: asker, TaskID: id})
+		var slot mailbox.Slot[shard.Message]
+		a.o.Engine.Unwatch(shardNo, &slot, &shard.Unwatch{Asker: asker, TaskID: id})
 	}()
 	if ans, final := a.readResult(c); final {
 		return ans, true

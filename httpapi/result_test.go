@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -99,10 +100,10 @@ func TestWaitGoesOnOverAReplay(t *testing.T) {
 		granted := w.take()
 		// It dies and is replayed in one step, so that whoever hears of its end can
 		// not see it.
-		owner := shardactor.Owner{Tenant: "default", Subject: "anonymous"}
-		b.engine.Post(b.engine.ShardOf(task.ID), []shardactor.Message{
-			&shardactor.Nack{Owner: owner, TaskRef: wire.TaskRef{TaskID: task.ID, Token: granted.Token}},
-			&shardactor.Replay{Tenant: "default", TaskID: task.ID},
+		owner := shard.Owner{Tenant: "default", Subject: "anonymous"}
+		b.engine.Post(b.engine.ShardOf(task.ID), []shard.Message{
+			&shard.Nack{Owner: owner, TaskRef: wire.TaskRef{TaskID: task.ID, Token: granted.Token}},
+			&shard.Replay{Tenant: "default", TaskID: task.ID},
 		}, 0, mailbox.ClassKeep)
 		synctest.Wait()
 		w.finish(w.take(), `{"x":1}`)
@@ -171,7 +172,7 @@ func TestWaitForAnUnknownTaskEndsAtOnce(t *testing.T) {
 type watches struct {
 	mu   sync.Mutex
 	seen int
-	open map[shardactor.Asker]wire.TaskID
+	open map[shard.Asker]wire.TaskID
 }
 
 func (w *watches) observe(o *shardactor.Observed) {
@@ -179,10 +180,10 @@ func (w *watches) observe(o *shardactor.Observed) {
 	defer w.mu.Unlock()
 	for _, m := range o.Messages {
 		switch m := m.(type) {
-		case *shardactor.Watch:
+		case *shard.Watch:
 			w.seen++
 			w.open[m.Asker] = m.TaskID
-		case *shardactor.Unwatch:
+		case *shard.Unwatch:
 			if w.open[m.Asker] == m.TaskID {
 				delete(w.open, m.Asker)
 			}
@@ -203,7 +204,7 @@ func TestAWaitThatEndsLeavesNoWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &watches{open: make(map[shardactor.Asker]wire.TaskID)}
+				w := &watches{open: make(map[shard.Asker]wire.TaskID)}
 				b := newBench(t, setup{observe: w.observe})
 				task := b.post(okBody)
 				switch name {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -20,7 +20,7 @@ func (a *api) postResults(c *call, items []wire.ResultItem) answer {
 }
 
 // completeAll posts to each shard its items in one push, in their order.
-func (a *api) completeAll(c *call, items []wire.ResultItem) []shardactor.Effect {
+func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
 	answered := newGather(len(items))
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for i := range items {
@@ -32,8 +32,8 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shardactor.Effect 
 			answered.refuse(i, item.Err)
 			continue
 		}
-		posts[a.o.Engine.ShardOf(item.TaskID)].add(i, &shardactor.Result{
-			Asker: shardactor.Asker{Sink: answered, Ref: uint64(i)}, Owner: c.owner(item.Holder),
+		posts[a.o.Engine.ShardOf(item.TaskID)].add(i, &shard.Result{
+			Asker: shard.Asker{Sink: answered, Ref: uint64(i)}, Owner: c.owner(item.Holder),
 			TaskRef: wire.TaskRef{TaskID: item.TaskID, Token: item.Token}, ResultRequest: item.Request,
 		}, item.Bytes)
 	}
@@ -42,14 +42,14 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shardactor.Effect 
 
 // appendResults makes the body: one record or refusal for each item, in the order of the
 // items, with the id of the task.
-func appendResults(items []wire.ResultItem, answers []shardactor.Effect) []byte {
+func appendResults(items []wire.ResultItem, answers []shard.Effect) []byte {
 	body := appendList([]byte(`{"results":[`), len(items), func(dst []byte, i int) []byte {
 		switch e := answers[i].(type) {
-		case *shardactor.Completed:
+		case *shard.Completed:
 			dst = e.Record.TaskID.AppendTo(append(dst, `{"taskId":"`...))
 			dst = wire.AppendResultRecord(append(dst, `","result":`...), e.Record)
 			return append(dst, '}')
-		case *shardactor.Refused:
+		case *shard.Refused:
 			about := *e.Err.Advised(retryAfterSeconds) // others may share the refusal
 			about.TaskID = items[i].TaskID
 			return wire.AppendError(dst, &about)

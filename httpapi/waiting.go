@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -37,13 +37,13 @@ func (a *api) explained(c *call, task *wire.Task) (*wire.Task, answer) {
 // read again.
 func (a *api) addWaiting(c *call, task *wire.Task) (explained *wire.Task, failed answer, over bool) {
 	answered := newReply()
-	m := &shardactor.Explain{Asker: shardactor.Asker{Sink: answered}, Tenant: c.who.Tenant, TaskID: task.ID}
+	m := &shard.Explain{Asker: shard.Asker{Sink: answered}, Tenant: c.who.Tenant, TaskID: task.ID}
 	if a.post(a.o.Engine.ShardOf(task.ID), m, 0, mailbox.ClassNew) != nil {
 		return task, answer{}, true
 	}
 	select {
 	case effect := <-answered.effect:
-		e, ok := effect.(*shardactor.Explained)
+		e, ok := effect.(*shard.Explained)
 		if !ok {
 			panic(fmt.Sprintf("httpapi: %T was answered by %T", m, effect))
 		}
@@ -67,26 +67,26 @@ func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
 	for _, task := range tasks {
 		if task.Status == wire.StatusInProgress {
 			missing[task.ID] = task
-			shard := a.o.Engine.ShardOf(task.ID)
-			ids[shard] = append(ids[shard], task.ID)
+			shardNo := a.o.Engine.ShardOf(task.ID)
+			ids[shardNo] = append(ids[shardNo], task.ID)
 		}
 	}
 	if len(missing) == 0 {
 		return true
 	}
 	answered := newGather(len(posts))
-	for shard, ids := range ids {
-		asker := shardactor.Asker{Sink: answered, Ref: uint64(shard)}
+	for shardNo, ids := range ids {
+		asker := shard.Asker{Sink: answered, Ref: uint64(shardNo)}
 		if ids == nil {
-			answered.put(shard, &shardactor.LeasesTold{Ref: asker.Ref})
+			answered.put(shardNo, &shard.LeasesTold{Ref: asker.Ref})
 			continue
 		}
-		posts[shard].add(shard, &shardactor.TellLeases{Asker: asker, Tenant: c.who.Tenant, Tasks: ids}, len(ids)*len(wire.TaskID{}))
+		posts[shardNo].add(shardNo, &shard.TellLeases{Asker: asker, Tenant: c.who.Tenant, Tasks: ids}, len(ids)*len(wire.TaskID{}))
 	}
-	for shard, effect := range a.postAll(posts, mailbox.ClassNew, answered) {
-		e, ok := effect.(*shardactor.LeasesTold)
+	for shardNo, effect := range a.postAll(posts, mailbox.ClassNew, answered) {
+		e, ok := effect.(*shard.LeasesTold)
 		if !ok { // the mailbox is full
-			for _, id := range ids[shard] {
+			for _, id := range ids[shardNo] {
 				delete(missing, id)
 			}
 			continue

@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -59,8 +59,8 @@ var (
 		disk := vfs.NewMem()
 		newCast(t, setup{fs: disk}).close()
 		b := newBench(t, setup{fs: disk, idle: true, auth: castKeys, mailbox: mailbox.Limits{Messages: 2, Bytes: 1 << 20}})
-		for shard := range b.engine.Shards() {
-			for b.engine.Post(shard, []shardactor.Message{&shardactor.SpaceChanged{}}, 1, mailbox.ClassKeep) == mailbox.Accepted {
+		for shardNo := range b.engine.Shards() {
+			for b.engine.Post(shardNo, []shard.Message{&shard.SpaceChanged{}}, 1, mailbox.ClassKeep) == mailbox.Accepted {
 			}
 		}
 		return &cast{bench: b}

@@ -5,6 +5,7 @@ import (
 
 	"codeq/httpapi"
 	"codeq/session"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 )
@@ -31,7 +32,7 @@ func (s *Server) engineOptions(outlets *shardactor.Outlets, budget memory) shard
 	return shardactor.EngineOptions{
 		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
 		Mailbox: budget.mailbox(s.store.Shards()),
-		Retention: shardactor.Retention{
+		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},
 		StartClock: func(floorMs int64) func() int64 {

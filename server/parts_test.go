@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/auth"
+	"codeq/shard"
 	"codeq/shardactor"
 )
 
@@ -87,7 +88,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"MemoryBytes, boxes":  {engine.Mailbox.Bytes, minMailboxBytes},
 		"MemoryBytes, outbox": {[2]int64{sessions.OutboxBytes, api.AnswerBytes}, [2]int64{eighth, eighth}},
 		"open files":          {[2]int{stored.MaxOpenTables, sessions.MaxGreeting}, [2]int{s.files.tables, s.files.connections / greetingPart}},
-		"Retention":           {engine.Retention, shardactor.Retention{DoneForMs: 17 * 3_600_000, DeadForMs: 19 * 3_600_000}},
+		"Retention":           {engine.Retention, shard.Retention{DoneForMs: 17 * 3_600_000, DeadForMs: 19 * 3_600_000}},
 		"MaxSessions":         {sessions.MaxSessions, 11},
 		"PingSeconds":         {sessions.PingSeconds, 13},
 		"Version":             {[2]string{sessions.Version, api.Version}, [2]string{"29", "29"}},

@@ -2,7 +2,7 @@ package session
 
 import (
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -23,7 +23,7 @@ const (
 type Actions struct {
 	// Resume has the seat ask every shard what the session has in hand, in the
 	// name of the asker; nil is nothing to ask.
-	Resume *shardactor.Asker
+	Resume *shard.Asker
 	// Hold is how many units of room are out from the start.
 	Hold int
 	// Window is the new size of the seat's window, if SetsWindow.
@@ -31,7 +31,7 @@ type Actions struct {
 	SetsWindow bool
 	// Fence has the seat ask every shard for a word behind all that it has
 	// granted, in the name of the asker; nil is nothing to ask.
-	Fence *shardactor.Asker
+	Fence *shard.Asker
 	// Posts are for the mailboxes of shards, at most one per shard and class.
 	Posts []Post
 	// Give is how many units of room come back to the seat.
@@ -67,7 +67,7 @@ type Closing struct {
 type Post struct {
 	Shard    int
 	Class    mailbox.Class
-	Messages []shardactor.Message
+	Messages []shard.Message
 	Bytes    int
 }
 
@@ -86,17 +86,17 @@ type Outgoing struct {
 const messageBytes = 512
 
 // post adds a message to the one post of a shard and class in this step.
-func (c *Conversation) post(shard int, class mailbox.Class, m shardactor.Message, bytes int) {
+func (c *Conversation) post(shardNo int, class mailbox.Class, m shard.Message, bytes int) {
 	for i := range c.out.Posts {
 		p := &c.out.Posts[i]
-		if p.Shard == shard && p.Class == class {
+		if p.Shard == shardNo && p.Class == class {
 			p.Messages = append(p.Messages, m)
 			p.Bytes += bytes
 			return
 		}
 	}
 	c.out.Posts = append(c.out.Posts, Post{
-		Shard: shard, Class: class, Messages: []shardactor.Message{m}, Bytes: bytes,
+		Shard: shardNo, Class: class, Messages: []shard.Message{m}, Bytes: bytes,
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -49,9 +49,9 @@ func (c *Conversation) MayContinue() bool {
 
 // ask makes the request wait for one more shard and says under which number
 // that answers.
-func (c *Conversation) ask(r *request, number uint64) shardactor.Asker {
+func (c *Conversation) ask(r *request, number uint64) shard.Asker {
 	r.waits++
-	return shardactor.Asker{Sink: c.facts.Sink, Ref: number}
+	return shard.Asker{Sink: c.facts.Sink, Ref: number}
 }
 
 // open gives a request the number under which shards answer it.
@@ -131,37 +131,37 @@ func (c *Conversation) asked(number uint64) *request {
 }
 
 // effect looks at one thing a shard said.
-func (c *Conversation) effect(e shardactor.Effect) {
+func (c *Conversation) effect(e shard.Effect) {
 	switch e := e.(type) {
-	case *shardactor.Granted:
+	case *shard.Granted:
 		c.granted(e)
-	case *shardactor.Revoked:
+	case *shard.Revoked:
 		c.revoked(e)
-	case *shardactor.Answered:
+	case *shard.Answered:
 		c.answeredElsewhere(e)
-	case *shardactor.Enqueued:
+	case *shard.Enqueued:
 		r := c.asked(e.Ref)
 		r.ok.TaskID, r.ok.Replayed = e.TaskID, e.Replayed
 		c.settle(e.Ref, nil)
-	case *shardactor.Resumed:
+	case *shard.Resumed:
 		c.resumed(e)
-	case *shardactor.Fenced:
+	case *shard.Fenced:
 		c.fenced()
-	case *shardactor.Cancelled:
+	case *shard.Cancelled:
 		c.asked(e.Ref).ok.TaskID = e.TaskID
 		c.settle(e.Ref, nil)
-	case *shardactor.Subscribed:
+	case *shard.Subscribed:
 		c.settle(e.Ref, nil)
-	case *shardactor.Completed:
+	case *shard.Completed:
 		c.asked(e.Ref).kept = e.Kept
 		c.settle(e.Ref, nil)
-	case *shardactor.Requeued:
+	case *shard.Requeued:
 		r := c.asked(e.Ref)
 		r.ok.NackStatus, r.ok.DelaySeconds = e.Status, e.DelaySeconds
 		c.settle(e.Ref, nil)
-	case *shardactor.Extended:
+	case *shard.Extended:
 		c.extended(e)
-	case *shardactor.Refused:
+	case *shard.Refused:
 		c.settle(e.Ref, e.Err)
 	default:
 		panic(fmt.Sprintf("session: got effect %T, which it never asks for", e))
@@ -180,24 +180,24 @@ func (c *Conversation) unposted(e *Unposted) {
 	}
 	for _, m := range e.Post.Messages {
 		switch m := m.(type) {
-		case *shardactor.Received:
+		case *shard.Received:
 			c.confirmLater(m.Tasks)
-		case *shardactor.Heartbeat:
+		case *shard.Heartbeat:
 			c.unconfirm(m.Tasks)
 			c.settle(m.Ref, refusal)
-		case *shardactor.Result:
+		case *shard.Result:
 			c.unfinished(m.Asker, m.TaskRef, refusal)
-		case *shardactor.Nack:
+		case *shard.Nack:
 			c.unfinished(m.Asker, m.TaskRef, refusal)
-		case *shardactor.Abandon:
+		case *shard.Abandon:
 			c.unfinished(m.Asker, m.TaskRef, refusal)
-		case *shardactor.Release:
+		case *shard.Release:
 			c.unfinished(m.Asker, m.TaskRef, refusal)
-		case *shardactor.Enqueue:
+		case *shard.Enqueue:
 			c.settle(m.Ref, refusal)
-		case *shardactor.Cancel:
+		case *shard.Cancel:
 			c.settle(m.Ref, refusal)
-		case *shardactor.Subscribe:
+		case *shard.Subscribe:
 			c.settle(m.Ref, refusal)
 		default:
 			panic(fmt.Sprintf("session: %T was posted by nobody", m))
@@ -205,7 +205,7 @@ func (c *Conversation) unposted(e *Unposted) {
 	}
 }
 
-func (c *Conversation) unfinished(to shardactor.Asker, ref wire.TaskRef, refusal *wire.Error) {
+func (c *Conversation) unfinished(to shard.Asker, ref wire.TaskRef, refusal *wire.Error) {
 	c.unconfirm([]wire.TaskRef{ref})
 	c.settle(to.Ref, refusal)
 }

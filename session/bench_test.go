@@ -19,6 +19,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -236,10 +237,10 @@ func (c *client) closeCode() uint16 {
 // swallowing is an engine whose shards take everything and answer nothing.
 type swallowing struct {
 	*shardactor.Engine
-	taken chan shardactor.Message
+	taken chan shard.Message
 }
 
-func (s *swallowing) Post(_ int, batch []shardactor.Message, _ int, _ mailbox.Class) mailbox.Verdict {
+func (s *swallowing) Post(_ int, batch []shard.Message, _ int, _ mailbox.Class) mailbox.Verdict {
 	for _, m := range batch {
 		s.taken <- m
 	}

@@ -3,7 +3,7 @@ package session
 import (
 	"sync"
 
-	"codeq/shardactor"
+	"codeq/shard"
 )
 
 // What shards granted and a client has not taken is held by its session. The
@@ -30,9 +30,9 @@ func (h *holding) worseThan(bytes, sinceMs int64) bool {
 }
 
 // grantedBytes is the payload that comes with effects.
-func grantedBytes(effects []shardactor.Effect) (bytes int64) {
+func grantedBytes(effects []shard.Effect) (bytes int64) {
 	for _, e := range effects {
-		if g, ok := e.(*shardactor.Granted); ok {
+		if g, ok := e.(*shard.Granted); ok {
 			bytes += int64(len(g.Task.Payload))
 		}
 	}

@@ -2,7 +2,7 @@ package session
 
 import (
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -15,7 +15,7 @@ func (c *Conversation) cancel(f *wire.Cancel) {
 	r := c.begin(f.Ref, messageBytes)
 	// An answer that refuses names the task.
 	r.task.TaskID = f.TaskID
-	m := &shardactor.Cancel{
+	m := &shard.Cancel{
 		Asker: c.ask(r, c.open(r)), Tenant: c.principal.Tenant, Commands: c.principal.Commands, TaskID: f.TaskID,
 	}
 	c.post(c.facts.Router.ShardOf(f.TaskID), mailbox.ClassKeep, m, messageBytes)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"codeq/auth"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -22,7 +22,7 @@ type Router interface {
 type Facts struct {
 	Router Router
 	// Sink gets the answers of shards; what it gets comes back as Effects.
-	Sink       shardactor.Sink
+	Sink       shard.Sink
 	Version    string
 	Durability string
 	// PingSeconds is the time between two regular pings; 0 is
@@ -62,7 +62,7 @@ type Conversation struct {
 	// Who speaks. principal is nil before the first good hello; asking is the
 	// hello whose credential is being judged.
 	principal *auth.Principal
-	seat      *shardactor.Seat
+	seat      *shard.Seat
 	asking    *wire.Hello
 	// greeting is the welcome of a session that is being resumed, until every
 	// shard has said what it has in hand.

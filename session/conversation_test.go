@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"codeq/auth"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -153,7 +153,7 @@ func TestReaderStopsAtTheBoundOfBytes(t *testing.T) {
 		t.Errorf("stopped after %d payloads of 1 MiB, want %d", sent, want)
 	}
 	for n := range uint64(sent) {
-		c.Step(scriptEpochMs, &Effects{List: []shardactor.Effect{&shardactor.Enqueued{Ref: n + 1}}})
+		c.Step(scriptEpochMs, &Effects{List: []shard.Effect{&shard.Enqueued{Ref: n + 1}}})
 	}
 	if !c.MayContinue() {
 		t.Error("it does not go on when all is answered, though nobody wanted to know")
@@ -179,8 +179,8 @@ func TestDeliveryThatIsNeverConfirmedDoesNotMakeTheListGrow(t *testing.T) {
 }
 
 func TestAnswerThatNobodyAskedForIsAFault(t *testing.T) {
-	for _, e := range []shardactor.Effect{
-		&shardactor.Subscribed{Ref: 1}, &shardactor.Enqueued{Ref: 9}, &shardactor.Ended{},
+	for _, e := range []shard.Effect{
+		&shard.Subscribed{Ref: 1}, &shard.Enqueued{Ref: 9}, &shard.Ended{},
 	} {
 		func() {
 			defer func() {
@@ -188,7 +188,7 @@ func TestAnswerThatNobodyAskedForIsAFault(t *testing.T) {
 					t.Errorf("%T is taken", e)
 				}
 			}()
-			openConversation(&testRouter{shards: 1}).Step(scriptEpochMs, &Effects{List: []shardactor.Effect{e}})
+			openConversation(&testRouter{shards: 1}).Step(scriptEpochMs, &Effects{List: []shard.Effect{e}})
 		}()
 	}
 }
@@ -210,8 +210,8 @@ func FuzzClientMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := openConversation(&testRouter{shards: 2})
 		for n := range 2 {
-			c.Step(scriptEpochMs, &Effects{List: []shardactor.Effect{
-				&shardactor.Granted{Task: &wire.Task{ID: testTask(n + 1)}, Token: testToken(n + 1)},
+			c.Step(scriptEpochMs, &Effects{List: []shard.Effect{
+				&shard.Granted{Task: &wire.Task{ID: testTask(n + 1)}, Token: testToken(n + 1)},
 			}})
 		}
 		frames, violation := wire.ParseClientMessage(bytes.Clone(data))

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -155,7 +155,7 @@ func (d *deliveries) through(seq uint64) []wire.TaskRef {
 }
 
 // granted sends a task.
-func (c *Conversation) granted(e *shardactor.Granted) {
+func (c *Conversation) granted(e *shard.Granted) {
 	c.pace.gives(len(e.Task.Payload), e.LeaseForMs, c.nowMs)
 	seq := c.tasks.add(wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}, len(e.Task.Payload))
 	c.out.Frames = append(c.out.Frames, Outgoing{
@@ -169,7 +169,7 @@ func (c *Conversation) granted(e *shardactor.Granted) {
 
 // revoked tells the client that a delivery is lost. The unit of room stays out
 // until the worker answers for it.
-func (c *Conversation) revoked(e *shardactor.Revoked) {
+func (c *Conversation) revoked(e *shard.Revoked) {
 	if c.greeting != nil {
 		c.greeting.lose(e.TaskRef)
 		c.tasks.answered(e.TaskRef)
@@ -180,7 +180,7 @@ func (c *Conversation) revoked(e *shardactor.Revoked) {
 
 // answeredElsewhere takes a delivery out of hand for which the worker has
 // answered by another way.
-func (c *Conversation) answeredElsewhere(e *shardactor.Answered) {
+func (c *Conversation) answeredElsewhere(e *shard.Answered) {
 	c.tasks.named(e.TaskRef)
 	units := c.tasks.answered(e.TaskRef)
 	if c.greeting != nil {
@@ -209,9 +209,9 @@ func (c *Conversation) confirm(tasks []wire.TaskRef) {
 	if len(tasks) == 0 {
 		return
 	}
-	for shard, tasks := range c.perShard(tasks) {
+	for shardNo, tasks := range c.perShard(tasks) {
 		if tasks != nil {
-			c.post(shard, mailbox.ClassKeep, &shardactor.Received{Seat: c.seat, Tasks: tasks},
+			c.post(shardNo, mailbox.ClassKeep, &shard.Received{Seat: c.seat, Tasks: tasks},
 				messageBytes+len(tasks)*taskRefBytes)
 		}
 	}

@@ -2,7 +2,7 @@ package session
 
 import (
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -19,12 +19,12 @@ func (c *Conversation) enqueue(f *wire.Enqueue) {
 		c.refuse(r, notForCommand(f.Command))
 		return
 	}
-	id, shard := c.facts.Router.Route(c.principal.Tenant, f.Command, f.IdempotencyKey)
-	m := &shardactor.Enqueue{
+	id, shardNo := c.facts.Router.Route(c.principal.Tenant, f.Command, f.IdempotencyKey)
+	m := &shard.Enqueue{
 		Asker: c.ask(r, c.open(r)), ID: id, Tenant: c.principal.Tenant, EnqueueRequest: f.EnqueueRequest,
 	}
 	if f.IdempotencyKey != "" {
-		m.Fingerprint = shardactor.FingerprintOf(&m.EnqueueRequest)
+		m.Fingerprint = shard.FingerprintOf(&m.EnqueueRequest)
 	}
-	c.post(shard, mailbox.ClassNew, m, bytes)
+	c.post(shardNo, mailbox.ClassNew, m, bytes)
 }

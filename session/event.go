@@ -3,7 +3,7 @@ package session
 import (
 	"codeq/auth"
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -27,7 +27,7 @@ type Continue struct{}
 type Admitted struct {
 	Principal *auth.Principal
 	ID        wire.SessionID
-	Seat      *shardactor.Seat
+	Seat      *shard.Seat
 	Key       string
 	// Resumed: the session was here before, on another socket.
 	Resumed bool
@@ -46,7 +46,7 @@ type Standing struct {
 
 // Effects are what shards delivered, in order.
 type Effects struct {
-	List []shardactor.Effect
+	List []shard.Effect
 }
 
 // Unposted returns a post that a shard did not take.

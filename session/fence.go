@@ -1,7 +1,7 @@
 package session
 
 import (
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -30,7 +30,7 @@ func (c *Conversation) takeNoMore(r *request) {
 
 func (c *Conversation) raiseFence(asking []*request) {
 	c.fence.asking, c.fence.waits = asking, c.facts.Router.Shards()
-	c.out.Fence = &shardactor.Asker{Sink: c.facts.Sink}
+	c.out.Fence = &shard.Asker{Sink: c.facts.Sink}
 }
 
 // fenced takes the word of one shard.

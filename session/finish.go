@@ -2,17 +2,17 @@ package session
 
 import (
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
-func (c *Conversation) owner() shardactor.Owner {
-	return shardactor.Owner{Tenant: c.principal.Tenant, Subject: c.principal.Subject}
+func (c *Conversation) owner() shard.Owner {
+	return shard.Owner{Tenant: c.principal.Tenant, Subject: c.principal.Subject}
 }
 
 // ending begins a frame that ends a delivery. Naming the token also confirms
 // that the task arrived; the shard takes it so itself.
-func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shardactor.Asker) {
+func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shard.Asker) {
 	r := c.begin(ref, bytes)
 	r.task = task
 	r.ok.TaskID = task.TaskID
@@ -28,7 +28,7 @@ func (c *Conversation) result(f *wire.Result) {
 		bytes += len(f.Artifacts[i].Name) + len(f.Artifacts[i].URL)
 	}
 	r, asker := c.ending(f.Ref, f.TaskRef, bytes)
-	c.postEnding(r, &shardactor.Result{
+	c.postEnding(r, &shard.Result{
 		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasUnit: r.hasUnit,
 	})
 }
@@ -36,7 +36,7 @@ func (c *Conversation) result(f *wire.Result) {
 // nack ends a delivery; the task is tried again later.
 func (c *Conversation) nack(f *wire.Nack) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes+len(f.Reason))
-	c.postEnding(r, &shardactor.Nack{
+	c.postEnding(r, &shard.Nack{
 		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, NackRequest: f.NackRequest,
 	})
 }
@@ -44,17 +44,17 @@ func (c *Conversation) nack(f *wire.Nack) {
 // abandon ends a delivery as a failed one.
 func (c *Conversation) abandon(f *wire.Abandon) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
-	c.postEnding(r, &shardactor.Abandon{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
+	c.postEnding(r, &shard.Abandon{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
 }
 
 // release hands a delivery back without an attempt.
 func (c *Conversation) release(f *wire.Release) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
-	c.postEnding(r, &shardactor.Release{
+	c.postEnding(r, &shard.Release{
 		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ReleaseRequest: f.ReleaseRequest,
 	})
 }
 
-func (c *Conversation) postEnding(r *request, m shardactor.Message) {
+func (c *Conversation) postEnding(r *request, m shard.Message) {
 	c.post(c.facts.Router.ShardOf(r.task.TaskID), mailbox.ClassKeep, m, r.bytes)
 }

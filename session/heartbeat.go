@@ -2,7 +2,7 @@ package session
 
 import (
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -20,11 +20,11 @@ func (c *Conversation) heartbeat(f *wire.Heartbeat) {
 		return
 	}
 	number := c.open(r)
-	for shard, tasks := range c.perShard(f.Tasks) {
+	for shardNo, tasks := range c.perShard(f.Tasks) {
 		if f.Tasks != nil && tasks == nil {
 			continue
 		}
-		c.post(shard, mailbox.ClassKeep, &shardactor.Heartbeat{
+		c.post(shardNo, mailbox.ClassKeep, &shard.Heartbeat{
 			Asker: c.ask(r, number), Owner: c.owner(), Seat: c.seat, Tasks: tasks,
 			ExtendForMs: int64(f.ExtendSeconds) * 1000,
 		}, messageBytes+len(tasks)*taskRefBytes)
@@ -36,7 +36,7 @@ func (c *Conversation) heartbeat(f *wire.Heartbeat) {
 
 // extended joins the answer of one shard to those of the others: the earliest
 // ends of a lease and of a run, and everything that is lost.
-func (c *Conversation) extended(e *shardactor.Extended) {
+func (c *Conversation) extended(e *shard.Extended) {
 	r := c.asked(e.Ref)
 	if e.LeaseUntilMs != 0 && (r.ok.LeaseUntilMs == 0 || e.LeaseUntilMs < r.ok.LeaseUntilMs) {
 		r.ok.LeaseUntilMs = e.LeaseUntilMs

@@ -1,12 +1,12 @@
 package session
 
-import "codeq/shardactor"
+import "codeq/shard"
 
 const (
 	// A client may have so much payload untaken, at most and at least: one task
 	// more always fits. It is as much as the link carries in a quarter of a lease,
 	// so that what is on its way arrives with most of its lease before it.
-	mostUntakenBytes  = shardactor.MaxUntakenBytes
+	mostUntakenBytes  = shard.MaxUntakenBytes
 	leastUntakenBytes = 16 << 10
 	leaseShare        = 4
 

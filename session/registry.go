@@ -14,6 +14,7 @@ import (
 	"codeq/actor"
 	"codeq/auth"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -26,9 +27,9 @@ const closeGrace = 2 * time.Second
 type Engine interface {
 	Router
 	// Post pushes messages into the mailbox of a shard, all or none.
-	Post(shard int, batch []shardactor.Message, bytes int, class mailbox.Class) mailbox.Verdict
+	Post(shardNo int, batch []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict
 	// NewSeat makes the seat of a new session.
-	NewSeat(o shardactor.SeatOptions) *shardactor.SessionSeat
+	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
 }
 
 // Options are what a Registry stands on. All but MaxSessions, MaxGreeting, PingSeconds,

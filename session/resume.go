@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"codeq/auth"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -28,12 +28,12 @@ func (g *greeting) lose(ref wire.TaskRef) {
 // resumes asks every shard what the session has in hand.
 func (c *Conversation) resumes(welcome *wire.Welcome) {
 	c.greeting = &greeting{welcome: welcome, waits: c.facts.Router.Shards()}
-	c.out.Resume = &shardactor.Asker{Sink: c.facts.Sink}
+	c.out.Resume = &shard.Asker{Sink: c.facts.Sink}
 }
 
 // resumed takes the answer of one shard. The last one lets the welcome out
 // and the frames go on that came behind hello.
-func (c *Conversation) resumed(e *shardactor.Resumed) {
+func (c *Conversation) resumed(e *shard.Resumed) {
 	g := c.greeting
 	for _, ref := range e.Held {
 		c.tasks.hold(ref)

@@ -8,22 +8,22 @@ import (
 	"time"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
 // call is one request over HTTP: it waits for its one answer.
-type call chan shardactor.Effect
+type call chan shard.Effect
 
-// Deliver implements shardactor.Sink.
-func (c call) Deliver(effects []shardactor.Effect) { c <- effects[0] }
+// Deliver implements shard.Sink.
+func (c call) Deliver(effects []shard.Effect) { c <- effects[0] }
 
 // ask has a shard answer a message as it answers a call over HTTP.
-func (b *bench) ask(id wire.TaskID, message func(to shardactor.Asker) shardactor.Message) shardactor.Effect {
+func (b *bench) ask(id wire.TaskID, message func(to shard.Asker) shard.Message) shard.Effect {
 	b.t.Helper()
 	answer := make(call, 1)
-	m := message(shardactor.Asker{Sink: answer, Ref: 1})
-	if v := b.engine.Post(b.engine.ShardOf(id), []shardactor.Message{m}, 0, mailbox.ClassKeep); v != mailbox.Accepted {
+	m := message(shard.Asker{Sink: answer, Ref: 1})
+	if v := b.engine.Post(b.engine.ShardOf(id), []shard.Message{m}, 0, mailbox.ClassKeep); v != mailbox.Accepted {
 		b.t.Fatalf("the shard took %T: %v", m, v)
 	}
 	return <-answer
@@ -34,19 +34,19 @@ func done() wire.ResultRequest {
 }
 
 // endings are the verbs by which a worker answers for a delivery.
-func endings(owner shardactor.Owner, ref wire.TaskRef) map[string]func(shardactor.Asker) shardactor.Message {
-	return map[string]func(shardactor.Asker) shardactor.Message{
-		"result": func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: done()}
+func endings(owner shard.Owner, ref wire.TaskRef) map[string]func(shard.Asker) shard.Message {
+	return map[string]func(shard.Asker) shard.Message{
+		"result": func(to shard.Asker) shard.Message {
+			return &shard.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: done()}
 		},
-		"nack": func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Nack{Asker: to, Owner: owner, TaskRef: ref}
+		"nack": func(to shard.Asker) shard.Message {
+			return &shard.Nack{Asker: to, Owner: owner, TaskRef: ref}
 		},
-		"abandon": func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Abandon{Asker: to, Owner: owner, TaskRef: ref}
+		"abandon": func(to shard.Asker) shard.Message {
+			return &shard.Abandon{Asker: to, Owner: owner, TaskRef: ref}
 		},
-		"release": func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Release{Asker: to, Owner: owner, TaskRef: ref}
+		"release": func(to shard.Asker) shard.Message {
+			return &shard.Release{Asker: to, Owner: owner, TaskRef: ref}
 		},
 	}
 }
@@ -55,18 +55,18 @@ func endings(owner shardactor.Owner, ref wire.TaskRef) map[string]func(shardacto
 var fates = map[string]func(b *bench, c *client, task wire.TaskRef){
 	"in hand": func(*bench, *client, wire.TaskRef) {},
 	"cancelled": func(b *bench, c *client, task wire.TaskRef) {
-		b.ask(task.TaskID, func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Cancel{Asker: to, Tenant: "default", TaskID: task.TaskID}
+		b.ask(task.TaskID, func(to shard.Asker) shard.Message {
+			return &shard.Cancel{Asker: to, Tenant: "default", TaskID: task.TaskID}
 		})
 		c.told(wire.RevokedCancelled)
 	},
 	"expired": func(_ *bench, c *client, _ wire.TaskRef) { c.told(wire.RevokedExpired) },
 	"replayed": func(b *bench, c *client, task wire.TaskRef) {
 		c.told(wire.RevokedExpired) // its only attempt
-		e := b.ask(task.TaskID, func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Replay{Asker: to, Tenant: "default", TaskID: task.TaskID}
+		e := b.ask(task.TaskID, func(to shard.Asker) shard.Message {
+			return &shard.Replay{Asker: to, Tenant: "default", TaskID: task.TaskID}
 		})
-		if _, ok := e.(*shardactor.Replayed); !ok {
+		if _, ok := e.(*shard.Replayed); !ok {
 			b.t.Fatalf("replay got %+v", e)
 		}
 	},
@@ -116,7 +116,7 @@ func (c *client) hasRoomForOne() {
 }
 
 func TestUnitOfRoomComesBackHoweverAWorkerAnswersForADelivery(t *testing.T) {
-	owner := shardactor.Owner{Tenant: "default", Subject: "anonymous"}
+	owner := shard.Owner{Tenant: "default", Subject: "anonymous"}
 	for fate := range fates {
 		for verb := range endings(owner, wire.TaskRef{}) {
 			t.Run(fate+" "+verb+" over HTTP", func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestUnitOfRoomComesBackHoweverAWorkerAnswersForADelivery(t *testing.T) {
 }
 
 func TestStrangersGiveNoRoomBack(t *testing.T) {
-	for _, owner := range []shardactor.Owner{
+	for _, owner := range []shard.Owner{
 		{Tenant: "default", Subject: "mallory"}, {Tenant: "acme", Subject: "anonymous"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestStrangersGiveNoRoomBack(t *testing.T) {
 			for _, message := range endings(owner, task) {
 				b.ask(task.TaskID, message)
 			}
-			for _, message := range endings(shardactor.Owner{Tenant: "default", Subject: "anonymous"}, wire.TaskRef{TaskID: task.TaskID}) {
+			for _, message := range endings(shard.Owner{Tenant: "default", Subject: "anonymous"}, wire.TaskRef{TaskID: task.TaskID}) {
 				b.ask(task.TaskID, message)
 			}
 			c.silent()
@@ -177,7 +177,7 @@ func TestSessionLeavesWhenItsTaskIsAnsweredForOverHTTP(t *testing.T) {
 		go func() { left <- b.registry.Shutdown(ctx) }()
 		next[*wire.Draining](c)
 		time.Sleep(5 * time.Second) // time of the bubble that this runs in
-		owner := shardactor.Owner{Tenant: "default", Subject: "anonymous"}
+		owner := shard.Owner{Tenant: "default", Subject: "anonymous"}
 		b.ask(task.TaskID, endings(owner, task)["result"])
 		if code := c.closeCode(); code != CloseRestart {
 			t.Errorf("closed with %d, want %d", code, CloseRestart)

@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
 // effects delivers the lines of a block together, as one sync does.
 func (w *scriptWorld) effects(input string) error {
-	var list []shardactor.Effect
+	var list []shard.Effect
 	for line := range strings.Lines(input) {
 		e, err := parseEffect(strings.Fields(line), w.nowMs)
 		if err != nil {
@@ -24,7 +24,7 @@ func (w *scriptWorld) effects(input string) error {
 }
 
 // parseEffect reads a kind and fields: ref=1 #1 t1 and whatever the kind has.
-func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
+func parseEffect(words []string, nowMs int64) (shard.Effect, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("empty line")
 	}
@@ -36,7 +36,7 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 	}
 	switch words[0] {
 	case "granted":
-		return &shardactor.Granted{
+		return &shard.Granted{
 			Task: &wire.Task{
 				ID: f.first().TaskID, Command: "a", Payload: []byte(f.other["payload"]),
 				Status: wire.StatusInProgress, Location: wire.LocationInProgress, MaxAttempts: 5, Deliveries: 1, TenantID: "acme",
@@ -44,26 +44,26 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 			Token: f.first().Token, LeaseForMs: 30_000, LeaseUntilMs: nowMs + 30_000,
 		}, nil
 	case "resumed":
-		return &shardactor.Resumed{Ref: f.ref, Held: f.tasks}, nil
+		return &shard.Resumed{Ref: f.ref, Held: f.tasks}, nil
 	case "revoked":
-		return &shardactor.Revoked{TaskRef: f.first(), Reason: f.other["reason"]}, nil
+		return &shard.Revoked{TaskRef: f.first(), Reason: f.other["reason"]}, nil
 	case "fenced":
-		return &shardactor.Fenced{Ref: f.ref}, nil
+		return &shard.Fenced{Ref: f.ref}, nil
 	case "answered":
-		return &shardactor.Answered{TaskRef: f.first()}, nil
+		return &shard.Answered{TaskRef: f.first()}, nil
 	case "enqueued":
-		return &shardactor.Enqueued{Ref: f.ref, TaskID: f.first().TaskID, Replayed: f.other["replayed"] != ""}, nil
+		return &shard.Enqueued{Ref: f.ref, TaskID: f.first().TaskID, Replayed: f.other["replayed"] != ""}, nil
 	case "subscribed":
-		return &shardactor.Subscribed{Ref: f.ref}, nil
+		return &shard.Subscribed{Ref: f.ref}, nil
 	case "cancelled":
-		return &shardactor.Cancelled{Ref: f.ref, TaskID: f.first().TaskID}, nil
+		return &shard.Cancelled{Ref: f.ref, TaskID: f.first().TaskID}, nil
 	case "completed":
-		return &shardactor.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}, Kept: f.other["kept"] != ""}, nil
+		return &shard.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}, Kept: f.other["kept"] != ""}, nil
 	case "requeued":
 		delay, _ := strconv.Atoi(f.other["delay"]) // absent is 0
-		return &shardactor.Requeued{Ref: f.ref, TaskID: f.first().TaskID, Status: f.other["status"], DelaySeconds: int64(delay)}, nil
+		return &shard.Requeued{Ref: f.ref, TaskID: f.first().TaskID, Status: f.other["status"], DelaySeconds: int64(delay)}, nil
 	case "extended":
-		e := &shardactor.Extended{Ref: f.ref, Lost: f.tasks}
+		e := &shard.Extended{Ref: f.ref, Lost: f.tasks}
 		if text := f.other["seconds"]; text != "" {
 			seconds, err := strconv.Atoi(text)
 			if err != nil {
@@ -73,7 +73,7 @@ func parseEffect(words []string, nowMs int64) (shardactor.Effect, error) {
 		}
 		return e, nil
 	case "refused":
-		return &shardactor.Refused{Ref: f.ref, TaskID: f.first().TaskID, Err: wire.Refuse(wire.Code(f.other["code"]), "no")}, nil
+		return &shard.Refused{Ref: f.ref, TaskID: f.first().TaskID, Err: wire.Refuse(wire.Code(f.other["code"]), "no")}, nil
 	}
 	return nil, fmt.Errorf("unknown kind")
 }

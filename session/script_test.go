@@ -13,7 +13,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -282,36 +282,36 @@ func (w *scriptWorld) report() string {
 	return w.out.String()
 }
 
-func describeMessage(m shardactor.Message) string {
+func describeMessage(m shard.Message) string {
 	switch m := m.(type) {
-	case *shardactor.Enqueue:
+	case *shard.Enqueue:
 		return fmt.Sprintf("enqueue ref=%d %s %s/%s payload=%s priority=%d max=%d key=%q fingerprint=%t", m.Ref, short(m.ID.String()),
 			m.Tenant, m.Command, m.Payload, m.Priority, m.MaxAttempts, m.IdempotencyKey, m.Fingerprint != [32]byte{})
-	case *shardactor.Cancel:
+	case *shard.Cancel:
 		return fmt.Sprintf("cancel ref=%d %s of %s, may use %v", m.Ref, short(m.TaskID.String()), m.Tenant, m.Commands)
-	case *shardactor.Subscribe:
+	case *shard.Subscribe:
 		return fmt.Sprintf("subscribe ref=%d commands=%v lease=%dms", m.Ref, m.Commands, m.LeaseForMs)
-	case *shardactor.Received:
+	case *shard.Received:
 		return "received " + describeRefs(m.Tasks)
-	case *shardactor.Result:
+	case *shard.Result:
 		unit := ""
 		if m.HasUnit {
 			unit = " with a unit"
 		}
 		return fmt.Sprintf("result ref=%d by %s/%s %s%s %s %s%s", m.Ref, m.Tenant, m.Subject,
 			describeRefs([]wire.TaskRef{m.TaskRef}), unit, m.Status, m.ResultRequest.Result, m.Error)
-	case *shardactor.Nack:
+	case *shard.Nack:
 		return fmt.Sprintf("nack ref=%d by %s/%s %s delay=%d reason=%q", m.Ref, m.Tenant, m.Subject,
 			describeRefs([]wire.TaskRef{m.TaskRef}), m.DelaySeconds, m.Reason)
-	case *shardactor.Abandon:
+	case *shard.Abandon:
 		return fmt.Sprintf("abandon ref=%d by %s/%s %s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}))
-	case *shardactor.Release:
+	case *shard.Release:
 		free := ""
 		if !m.Counts() {
 			free = " uncounted"
 		}
 		return fmt.Sprintf("release ref=%d by %s/%s %s%s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}), free)
-	case *shardactor.Heartbeat:
+	case *shard.Heartbeat:
 		if m.Tasks == nil {
 			return fmt.Sprintf("heartbeat ref=%d by %s/%s all extend=%dms", m.Ref, m.Tenant, m.Subject, m.ExtendForMs)
 		}

@@ -10,6 +10,7 @@ import (
 	"codeq/actor"
 	"codeq/auth"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -23,13 +24,13 @@ type session struct {
 	// header is who the Authorization header of the upgrade stands for, nil
 	// without one.
 	header *auth.Principal
-	box    *mailbox.Mailbox[[]shardactor.Effect]
+	box    *mailbox.Mailbox[[]shard.Effect]
 	writer *actor.Actor
 	ctx    context.Context
 	cancel context.CancelFunc
 
 	// wake is the writer's only control message: look at the outbox.
-	wake mailbox.Slot[[]shardactor.Effect]
+	wake mailbox.Slot[[]shard.Effect]
 
 	// id is of the session, zero before the hello. The registry's lock guards it.
 	id wire.SessionID
@@ -39,7 +40,7 @@ type session struct {
 	// shall look again.
 	mayRead *sync.Cond
 	talk    *Conversation
-	seat    *shardactor.SessionSeat
+	seat    *shardactor.Seat
 	outbox  []Outgoing
 	ping    []byte
 	pong    []byte
@@ -75,7 +76,7 @@ var effectLimits = mailbox.Limits{Messages: 1 << 20, Bytes: 1 << 30}
 func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 	s := &session{
 		registry: r, socket: socket, header: header,
-		box: mailbox.New[[]shardactor.Effect](effectLimits),
+		box: mailbox.New[[]shard.Effect](effectLimits),
 	}
 	socket.pace.Goes, s.lookedAtMs, s.heardAtMs = s.goesOn, r.o.NowMs(), r.o.NowMs()
 	s.mayRead, s.endedWith = sync.NewCond(&s.mu), closeBroken
@@ -87,11 +88,11 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 	return s
 }
 
-// Deliver implements shardactor.Sink: the writer gets the effects. It never
+// Deliver implements shard.Sink: the writer gets the effects. It never
 // blocks. After the session has ended they are dropped.
-func (s *session) Deliver(effects []shardactor.Effect) {
+func (s *session) Deliver(effects []shard.Effect) {
 	s.registry.holds(s, grantedBytes(effects))
-	if s.box.Push([][]shardactor.Effect{effects}, 0, mailbox.ClassKeep) == mailbox.Full {
+	if s.box.Push([][]shard.Effect{effects}, 0, mailbox.ClassKeep) == mailbox.Full {
 		s.registry.o.Log.Error().Msg("session: too many effects wait for one session; it is cut")
 		s.socket.cut()
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeq/internal/paced"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -190,7 +191,7 @@ func TestClientThatDoesNotReadIsCutAfterAWindow(t *testing.T) {
 
 func TestClientOfTooManyUnansweredRequestsIsNotReadAndNotTakenForIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shards := &swallowing{taken: make(chan shardactor.Message, 100_000)}
+		shards := &swallowing{taken: make(chan shard.Message, 100_000)}
 		b := newBench(t, setup{engine: func(e *shardactor.Engine) Engine {
 			shards.Engine = e
 			return shards
@@ -222,8 +223,8 @@ func TestClientOfTooManyUnansweredRequestsIsNotReadAndNotTakenForIdle(t *testing
 
 		answers := make(map[int64]int)
 		for range wire.MaxUnansweredRequests + extra {
-			m := (<-shards.taken).(*shardactor.Abandon)
-			m.Sink.Deliver([]shardactor.Effect{&shardactor.Requeued{Ref: m.Ref, TaskID: m.TaskID, Status: wire.NackRequeued}})
+			m := (<-shards.taken).(*shard.Abandon)
+			m.Sink.Deliver([]shard.Effect{&shard.Requeued{Ref: m.Ref, TaskID: m.TaskID, Status: wire.NackRequeued}})
 			answers[next[*wire.OK](c).Ref.Value]++
 		}
 		if err := <-behind; err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -340,10 +341,10 @@ func TestClosingClientGetsItsCloseBack(t *testing.T) {
 // faulty is an engine with a broken invariant.
 type faulty struct{ Engine }
 
-func (faulty) Shards() int                                            { return 1 }
-func (faulty) ShardOf(wire.TaskID) int                                { panic("two owners") }
-func (faulty) NewSeat(shardactor.SeatOptions) *shardactor.SessionSeat { return nil }
-func (faulty) Post(int, []shardactor.Message, int, mailbox.Class) mailbox.Verdict {
+func (faulty) Shards() int                                     { return 1 }
+func (faulty) ShardOf(wire.TaskID) int                         { panic("two owners") }
+func (faulty) NewSeat(shardactor.SeatOptions) *shardactor.Seat { return nil }
+func (faulty) Post(int, []shard.Message, int, mailbox.Class) mailbox.Verdict {
 	return mailbox.Accepted
 }
 

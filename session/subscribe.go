@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -28,8 +28,8 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 	c.profile.leaving = false
 	c.setWindow(f.Window)
 	number := c.open(r)
-	for shard := range c.facts.Router.Shards() {
-		c.post(shard, mailbox.ClassKeep, &shardactor.Subscribe{
+	for shardNo := range c.facts.Router.Shards() {
+		c.post(shardNo, mailbox.ClassKeep, &shard.Subscribe{
 			Asker: c.ask(r, number), Seat: c.seat, Commands: commands,
 			LeaseForMs: int64(f.LeaseSeconds) * 1000,
 		}, bytes)

@@ -9,7 +9,7 @@ import (
 
 	"codeq/auth"
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -22,7 +22,7 @@ type twin struct {
 	talk    *Conversation
 	nowMs   int64
 	outbox  []Outgoing
-	waiting []shardactor.Message // accepted, not answered
+	waiting []shard.Message // accepted, not answered
 	tasks   []*twinTask
 	pings   []string
 
@@ -81,14 +81,14 @@ func (w *twin) step(e Event) {
 }
 
 // hear is a shard that takes a message.
-func (w *twin) hear(m shardactor.Message) {
+func (w *twin) hear(m shard.Message) {
 	var refs []wire.TaskRef
 	switch m := m.(type) {
-	case *shardactor.Received:
+	case *shard.Received:
 		refs = m.Tasks
-	case *shardactor.Heartbeat:
+	case *shard.Heartbeat:
 		refs = m.Tasks
-	case *shardactor.Abandon:
+	case *shard.Abandon:
 		refs = []wire.TaskRef{m.TaskRef}
 	}
 	for _, task := range w.tasks {
@@ -104,10 +104,10 @@ func (w *twin) answer() {
 	m := w.waiting[0]
 	w.waiting = w.waiting[1:]
 	switch m := m.(type) {
-	case *shardactor.Heartbeat:
-		w.step(&Effects{List: []shardactor.Effect{&shardactor.Extended{Ref: m.Ref}}})
-	case *shardactor.Abandon:
-		w.step(&Effects{List: []shardactor.Effect{&shardactor.Requeued{Ref: m.Ref, TaskID: m.TaskID, Status: wire.NackRequeued}}})
+	case *shard.Heartbeat:
+		w.step(&Effects{List: []shard.Effect{&shard.Extended{Ref: m.Ref}}})
+	case *shard.Abandon:
+		w.step(&Effects{List: []shard.Effect{&shard.Requeued{Ref: m.Ref, TaskID: m.TaskID, Status: wire.NackRequeued}}})
 	}
 }
 
@@ -115,8 +115,8 @@ func (w *twin) grant() {
 	n := len(w.tasks) + 1
 	ref := wire.TaskRef{TaskID: testTask(n % 251), Token: wire.Token{14: byte(n >> 8), 15: byte(n)}}
 	w.tasks = append(w.tasks, &twinTask{ref: ref})
-	w.step(&Effects{List: []shardactor.Effect{
-		&shardactor.Granted{Task: &wire.Task{ID: ref.TaskID, Payload: []byte("1")}, Token: ref.Token},
+	w.step(&Effects{List: []shard.Effect{
+		&shard.Granted{Task: &wire.Task{ID: ref.TaskID, Payload: []byte("1")}, Token: ref.Token},
 	}})
 }
 
@@ -230,7 +230,7 @@ func (w *twin) end() {
 func (w *twin) endElsewhere() {
 	if task := w.someTask(); task != nil {
 		task.answered, task.heard = true, true
-		w.step(&Effects{List: []shardactor.Effect{&shardactor.Answered{TaskRef: task.ref}}})
+		w.step(&Effects{List: []shard.Effect{&shard.Answered{TaskRef: task.ref}}})
 	}
 }
 

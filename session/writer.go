@@ -9,7 +9,7 @@ import (
 
 	"codeq/actor"
 	"codeq/internal/paced"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -19,7 +19,7 @@ const bufferKeepBytes = wire.MaxServerMessageBytes + 64<<10
 
 // write is the writer, an actor: it steps the conversation by effects and by
 // its deadlines, and sends what waits in the outbox.
-func (s *session) write(batch [][]shardactor.Effect) time.Duration {
+func (s *session) write(batch [][]shard.Effect) time.Duration {
 	s.mu.Lock()
 	for _, effects := range batch {
 		if effects != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -37,8 +38,8 @@ func benchmarkCycle(b *testing.B, producers, window int) {
 	seat := e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: worker})
 	worker.seat = seat
 	seat.SetWindow(window)
-	for shard := range e.Shards() {
-		e.Post(shard, []Message{&Subscribe{Seat: seat.Seat, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+	for shardNo := range e.Shards() {
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: seat.Seat, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 	}
 	b.ResetTimer()
 	before := cpuMicros(b)
@@ -104,16 +105,16 @@ func startBenchEngine(b *testing.B) (*Engine, func()) {
 
 type benchProducer struct{ answered chan struct{} }
 
-func (p *benchProducer) Deliver([]Effect) { p.answered <- struct{}{} }
+func (p *benchProducer) Deliver([]shard.Effect) { p.answered <- struct{}{} }
 
 var benchPayload = []byte(`{"pad":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}`)
 
 func (p *benchProducer) enqueue(b *testing.B, e *Engine) {
-	id, shard := e.Route("default", "bench", "")
-	m := &Enqueue{Asker: Asker{Sink: p}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+	id, shardNo := e.Route("default", "bench", "")
+	m := &shard.Enqueue{Asker: shard.Asker{Sink: p}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
 		Command: "bench", Payload: benchPayload, MaxAttempts: 5,
 	}}
-	if v := e.Post(shard, []Message{m}, len(benchPayload), mailbox.ClassNew); v != mailbox.Accepted {
+	if v := e.Post(shardNo, []shard.Message{m}, len(benchPayload), mailbox.ClassNew); v != mailbox.Accepted {
 		b.Errorf("post: %v", v)
 	}
 	<-p.answered
@@ -122,31 +123,31 @@ func (p *benchProducer) enqueue(b *testing.B, e *Engine) {
 // benchWorker completes each task at once and gives its room back.
 type benchWorker struct {
 	engine *Engine
-	seat   *SessionSeat
+	seat   *Seat
 	left   chan struct{}
 	want   int
 }
 
-func (w *benchWorker) Deliver(effects []Effect) {
-	results := make(map[int][]Message)
+func (w *benchWorker) Deliver(effects []shard.Effect) {
+	results := make(map[int][]shard.Message)
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Granted:
-			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
-			shard := w.engine.ShardOf(e.Task.ID)
-			results[shard] = append(results[shard], &Result{
-				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+		case *shard.Granted:
+			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			shardNo := w.engine.ShardOf(e.Task.ID)
+			results[shardNo] = append(results[shardNo], &shard.Result{
+				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 			})
-		case *Completed:
+		case *shard.Completed:
 			w.seat.Give(1)
 			if w.want--; w.want == 0 {
 				w.left <- struct{}{}
 			}
 		}
 	}
-	for shard, batch := range results {
-		w.engine.Post(shard, batch, 200*len(batch), mailbox.ClassKeep)
+	for shardNo, batch := range results {
+		w.engine.Post(shardNo, batch, 200*len(batch), mailbox.ClassKeep)
 	}
 }

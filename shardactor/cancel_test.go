@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // task in Ref.
 type contender struct {
 	engine *testEngine
-	seat   *SessionSeat
+	seat   *Seat
 	ids    []wire.TaskID
 
 	mu    sync.Mutex
@@ -41,37 +42,37 @@ func (w *contender) numberOf(id wire.TaskID) int {
 	return -1
 }
 
-func (w *contender) Deliver(effects []Effect) {
+func (w *contender) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Granted:
+		case *shard.Granted:
 			n := w.numberOf(e.Task.ID)
 			w.note(n, func(f *fate) { f.granted++ })
-			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
+			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			go w.onGrant(n)
-			go w.post(n, &Result{
-				Asker: Asker{Sink: w, Ref: uint64(n)}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+			go w.post(n, &shard.Result{
+				Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 			})
-		case *Revoked:
+		case *shard.Revoked:
 			if e.Reason == wire.RevokedCancelled {
 				w.note(w.numberOf(e.TaskID), func(f *fate) { f.revoked++ })
 			}
-		case *Completed:
+		case *shard.Completed:
 			w.note(int(e.Ref), func(f *fate) { f.completed++ })
 			w.seat.Give(1)
-		case *Cancelled:
+		case *shard.Cancelled:
 			w.note(int(e.Ref), func(f *fate) { f.cancelled++ })
-		case *Ended:
+		case *shard.Ended:
 			w.note(int(e.Ref), func(f *fate) { f.ended++ })
-		case *Refused:
+		case *shard.Refused:
 			w.refused(e)
 		}
 	}
 }
 
-func (w *contender) refused(e *Refused) {
+func (w *contender) refused(e *shard.Refused) {
 	switch e.Err.Code {
 	case wire.CodeNotInProgress:
 		w.note(int(e.Ref), func(f *fate) { f.refusedLate++ })
@@ -89,12 +90,12 @@ func (w *contender) note(n int, change func(*fate)) {
 	change(&w.fates[n])
 }
 
-func (w *contender) post(n int, m Message) {
-	w.engine.Post(w.engine.ShardOf(w.ids[n]), []Message{m}, 1, mailbox.ClassKeep)
+func (w *contender) post(n int, m shard.Message) {
+	w.engine.Post(w.engine.ShardOf(w.ids[n]), []shard.Message{m}, 1, mailbox.ClassKeep)
 }
 
 func (w *contender) cancel(n int) {
-	w.post(n, &Cancel{Asker: Asker{Sink: w, Ref: uint64(n)}, Tenant: "default", TaskID: w.ids[n]})
+	w.post(n, &shard.Cancel{Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Tenant: "default", TaskID: w.ids[n]})
 }
 
 // Whoever cancels a task, and whoever works on it, get one story: it was
@@ -119,18 +120,18 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 		for n := range w.ids {
 			w.ids[n], shards[n] = e.Route("default", "a", "")
 		}
-		for shard := range e.Shards() {
-			e.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+		for shardNo := range e.Shards() {
+			e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 		}
 		for n := range w.ids {
-			enqueue := &Enqueue{ID: w.ids[n], Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+			enqueue := &shard.Enqueue{ID: w.ids[n], Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
 				Command: "a", Payload: []byte("1"), MaxAttempts: 3,
 			}}
 			if n%4 == 3 {
 				enqueue.RunAtMs = e.NowMs() + 50
 			}
 			w.post(n, enqueue)
-			w.post(n, &Watch{Asker: Asker{Sink: w, Ref: uint64(n)}, Tenant: "default", TaskID: w.ids[n]})
+			w.post(n, &shard.Watch{Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Tenant: "default", TaskID: w.ids[n]})
 			switch n % 4 {
 			case 0:
 				w.cancel(n) // while it waits, or with the batch that hands it out

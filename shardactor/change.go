@@ -6,6 +6,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -23,13 +24,13 @@ import (
 // to a shard that is frozen meanwhile is refused.
 type Change struct {
 	Queue record.QueueKey
-	What  SettingsChange
+	What  shard.SettingsChange
 	// Done is told once how it ended, from the goroutine that released the
 	// last sync or, when the server stops, from one that posts. It must not
 	// block.
 	Done func(settings record.Settings, refusal *wire.Error)
 	// Heard is shown every effect that comes back, nil outside a simulation.
-	Heard func([]Effect)
+	Heard func([]shard.Effect)
 
 	engine *Engine
 	home   int
@@ -61,7 +62,9 @@ func (e *Engine) Configure(c *Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if (c.What.Delete != nil || c.What.Settings != nil && !c.What.Settings.Spread) && len(e.loops) > 1 {
-		c.askOthers(func(to Asker) Message { return &Freeze{Asker: to, Queue: c.Queue, Delete: c.What.Delete} })
+		c.askOthers(func(to shard.Asker) shard.Message {
+			return &shard.Freeze{Asker: to, Queue: c.Queue, Delete: c.What.Delete}
+		})
 		return
 	}
 	c.askHome()
@@ -69,23 +72,23 @@ func (e *Engine) Configure(c *Change) {
 
 // post sends a message that is never refused while the shard lives. The slot
 // serves this one message.
-func (c *Change) post(shard int, m Message) bool {
-	return c.engine.loops[shard].box.PushSlot(new(mailbox.Slot[Message]), m, nil) != mailbox.Closed
+func (c *Change) post(shardNo int, m shard.Message) bool {
+	return c.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil) != mailbox.Closed
 }
 
 // askHome lets the home of the queue decide.
 func (c *Change) askHome() {
 	c.stage, c.waits = deciding, 1
-	if !c.post(c.home, &Configure{Asker: Asker{Sink: c, Ref: uint64(c.home)}, Queue: c.Queue, Change: c.What}) {
+	if !c.post(c.home, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: uint64(c.home)}, Queue: c.Queue, Change: c.What}) {
 		c.end(stoppingError())
 	}
 }
 
 // askOthers sends a message to every shard but the home.
-func (c *Change) askOthers(message func(to Asker) Message) {
+func (c *Change) askOthers(message func(to shard.Asker) shard.Message) {
 	c.waits = len(c.engine.loops) - 1
-	for shard := range c.engine.loops {
-		if shard != c.home && !c.post(shard, message(Asker{Sink: c, Ref: uint64(shard)})) {
+	for shardNo := range c.engine.loops {
+		if shardNo != c.home && !c.post(shardNo, message(shard.Asker{Sink: c, Ref: uint64(shardNo)})) {
 			// The engine stops: the next start copies what was decided. Nobody is
 			// told that it holds everywhere.
 			c.end(stoppingError())
@@ -95,7 +98,7 @@ func (c *Change) askOthers(message func(to Asker) Message) {
 }
 
 // Deliver implements Sink.
-func (c *Change) Deliver(effects []Effect) {
+func (c *Change) Deliver(effects []shard.Effect) {
 	if c.Heard != nil {
 		c.Heard(effects)
 	}
@@ -103,13 +106,13 @@ func (c *Change) Deliver(effects []Effect) {
 	defer c.mu.Unlock()
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Frozen:
+		case *shard.Frozen:
 			c.frozen = append(c.frozen, int(e.Ref))
-		case *Configured:
+		case *shard.Configured:
 			if e.Settings.Version > c.latest.Version {
 				c.latest = e.Settings
 			}
-		case *Refused:
+		case *shard.Refused:
 			c.refusal = e.Err
 		default:
 			panic(fmt.Sprintf("shardactor: a change of settings was answered by %T", e))
@@ -132,8 +135,8 @@ func (c *Change) next() {
 	case c.stage == deciding && len(c.engine.loops) > 1:
 		c.stage = copying
 		decided, thaw := c.latest, len(c.frozen) > 0
-		c.askOthers(func(to Asker) Message {
-			return &CopySettings{Asker: to, Queue: c.Queue, Settings: decided, Thaw: thaw}
+		c.askOthers(func(to shard.Asker) shard.Message {
+			return &shard.CopySettings{Asker: to, Queue: c.Queue, Settings: decided, Thaw: thaw}
 		})
 	default:
 		c.engine.router.learn(c.Queue, &c.latest)
@@ -147,8 +150,8 @@ func (c *Change) next() {
 // thaw lets go the shards that wait for a change which was refused. When the
 // engine stops there is nothing to let go.
 func (c *Change) thaw() {
-	for _, shard := range c.frozen {
-		c.post(shard, &CopySettings{Queue: c.Queue, Thaw: true})
+	for _, shardNo := range c.frozen {
+		c.post(shardNo, &shard.CopySettings{Queue: c.Queue, Thaw: true})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -16,7 +17,7 @@ import (
 var queueA = record.QueueKey{Command: "a", Tenant: "default"}
 
 // configure changes settings and waits until every shard has them.
-func (e *testEngine) configure(t *testing.T, what SettingsChange) record.Settings {
+func (e *testEngine) configure(t *testing.T, what shard.SettingsChange) record.Settings {
 	t.Helper()
 	var now record.Settings
 	var failed *wire.Error
@@ -34,7 +35,7 @@ func (e *testEngine) configure(t *testing.T, what SettingsChange) record.Setting
 
 func (e *testEngine) pause(t *testing.T, paused bool) {
 	t.Helper()
-	if now := e.configure(t, SettingsChange{Paused: &paused}); now.Paused != paused {
+	if now := e.configure(t, shard.SettingsChange{Paused: &paused}); now.Paused != paused {
 		t.Fatalf("paused %v gave %+v", paused, now)
 	}
 }
@@ -42,15 +43,15 @@ func (e *testEngine) pause(t *testing.T, paused bool) {
 // idleWorker takes tasks and never answers.
 type idleWorker struct {
 	collector
-	seat *SessionSeat
+	seat *Seat
 }
 
 func newIdleWorker(e *testEngine, id byte, window int) *idleWorker {
 	w := &idleWorker{}
 	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{id}, Tenant: "default", Subject: "anonymous", Sink: w})
 	w.seat.SetWindow(window)
-	for shard := range e.Shards() {
-		e.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
+	for shardNo := range e.Shards() {
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
 	}
 	return w
 }
@@ -59,7 +60,7 @@ func (w *idleWorker) granted() (all []wire.TaskRef) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.effects {
-		if g, ok := e.(*Granted); ok {
+		if g, ok := e.(*shard.Granted); ok {
 			all = append(all, wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
 		}
 	}
@@ -87,20 +88,20 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 		e.pause(t, true)
 
 		e.enqueue(t, nil, 20, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
-		owner := Owner{Tenant: "default", Subject: "anonymous"}
+		owner := shard.Owner{Tenant: "default", Subject: "anonymous"}
 		for n, ref := range held[:20] {
-			var m Message
+			var m shard.Message
 			switch n % 4 {
 			case 0:
-				m = &Nack{Owner: owner, TaskRef: ref}
+				m = &shard.Nack{Owner: owner, TaskRef: ref}
 			case 1:
-				m = &Abandon{Owner: owner, TaskRef: ref}
+				m = &shard.Abandon{Owner: owner, TaskRef: ref}
 			case 2:
-				m = &Release{Owner: owner, TaskRef: ref}
+				m = &shard.Release{Owner: owner, TaskRef: ref}
 			case 3:
-				m = &Undelivered{Seat: busy.seat.Seat, Tasks: []wire.TaskRef{ref}}
+				m = &shard.Undelivered{Seat: busy.seat.Seat, Tasks: []wire.TaskRef{ref}}
 			}
-			e.Post(e.ShardOf(ref.TaskID), []Message{m}, 1, mailbox.ClassKeep)
+			e.Post(e.ShardOf(ref.TaskID), []shard.Message{m}, 1, mailbox.ClassKeep)
 			busy.seat.Give(1)
 		}
 		time.Sleep(40 * time.Second) // synctest: the leases of the others lapse, the delayed fall due
@@ -149,7 +150,7 @@ func TestSettingsReachEveryShardAfterACrashHalfWay(t *testing.T) {
 		e.enqueue(t, nil, 40, wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 9})
 		home := wire.ShardOfQueue("default", "a", 4)
 		paused := true
-		e.Post(home, []Message{&Configure{Queue: queueA, Change: SettingsChange{Paused: &paused}}}, 1, mailbox.ClassKeep)
+		e.Post(home, []shard.Message{&shard.Configure{Queue: queueA, Change: shard.SettingsChange{Paused: &paused}}}, 1, mailbox.ClassKeep)
 		synctest.Wait()
 		e.stop()
 
@@ -162,9 +163,9 @@ func TestSettingsReachEveryShardAfterACrashHalfWay(t *testing.T) {
 		w.seat.Close(0)
 		synctest.Wait()
 		e.stop()
-		for shard, found := range settingsOnDisk(t, disk) {
+		for shardNo, found := range settingsOnDisk(t, disk) {
 			if len(found) != 1 || !found[0].Settings.Paused {
-				t.Errorf("shard %d has %+v on disk", shard, found)
+				t.Errorf("shard %d has %+v on disk", shardNo, found)
 			}
 		}
 	})
@@ -200,7 +201,7 @@ func TestChangesAtTheSameTimeEndInOneVersion(t *testing.T) {
 		answers := make(chan record.Settings, changes)
 		for n := range changes {
 			go e.Configure(&Change{
-				Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{MaxAttempts: n + 1}},
+				Queue: queueA, What: shard.SettingsChange{Settings: &wire.QueueSettings{MaxAttempts: n + 1}},
 				Done: func(s record.Settings, refusal *wire.Error) {
 					if refusal != nil {
 						panic(refusal.Error())
@@ -215,9 +216,9 @@ func TestChangesAtTheSameTimeEndInOneVersion(t *testing.T) {
 		mustFindNothing(t, e)
 		e.stop()
 		all := settingsOnDisk(t, disk)
-		for shard := range all {
-			if len(all[shard]) != 1 || all[shard][0] != all[0][0] || all[shard][0].Settings.Version != changes {
-				t.Errorf("shard %d has %+v, shard 0 %+v", shard, all[shard], all[0])
+		for shardNo := range all {
+			if len(all[shardNo]) != 1 || all[shardNo][0] != all[0][0] || all[shardNo][0].Settings.Version != changes {
+				t.Errorf("shard %d has %+v, shard 0 %+v", shardNo, all[shardNo], all[0])
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/rs/zerolog"
 
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -97,8 +98,8 @@ func (w *crashWorld) open(fs vfs.FS, seed uint64) {
 
 // step runs the mailbox of one shard by hand, with messages behind it, and
 // says how long its actor would sleep.
-func (w *crashWorld) step(shard int, messages ...Message) time.Duration {
-	l := w.engine.loops[shard]
+func (w *crashWorld) step(shardNo int, messages ...shard.Message) time.Duration {
+	l := w.engine.loops[shardNo]
 	return l.handle(append(l.box.Drain(nil), messages...))
 }
 
@@ -146,12 +147,12 @@ type crashDriver struct {
 	clonesMu sync.Mutex
 	clones   []crashClone
 
-	log      []Effect
+	log      []shard.Effect
 	released atomic.Int64
 	payloads map[wire.TaskID][]byte
 	results  map[wire.TaskID][]byte
-	inHand   []*Granted
-	seat     *SessionSeat
+	inHand   []*shard.Granted
+	seat     *Seat
 	seats    int
 	drawn    int
 }
@@ -192,13 +193,13 @@ func (d *crashDriver) cut() {
 }
 
 // Deliver is the sink of every producer and worker of the driver.
-func (d *crashDriver) Deliver(effects []Effect) {
+func (d *crashDriver) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		d.log = append(d.log, e)
 		d.released.Store(int64(len(d.log)))
-		if g, ok := e.(*Granted); ok {
+		if g, ok := e.(*shard.Granted); ok {
 			d.inHand = append(d.inHand, g)
-			d.seat.Taken(len(g.Task.Payload), MaxUntakenBytes)
+			d.seat.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
 		}
 	}
 }
@@ -207,13 +208,13 @@ func (d *crashDriver) work(steps int) {
 	d.sit()
 	for d.ops.Load() < 1000 || steps > 0 {
 		steps--
-		var messages [crashShards][]Message
+		var messages [crashShards][]shard.Message
 		for range 1 + d.chance.IntN(12) {
-			shard, m := d.message()
-			messages[shard] = append(messages[shard], m)
+			shardNo, m := d.message()
+			messages[shardNo] = append(messages[shardNo], m)
 		}
-		for shard, batch := range messages {
-			d.step(shard, batch...)
+		for shardNo, batch := range messages {
+			d.step(shardNo, batch...)
 		}
 		if d.chance.IntN(3) > 0 {
 			d.barrier()
@@ -235,22 +236,22 @@ func (d *crashDriver) sit() {
 		ID: wire.SessionID{1: byte(d.seats), 2: byte(d.seats >> 8)}, Tenant: "default", Subject: "anonymous", Sink: d,
 	})
 	d.seat.SetWindow(20)
-	for shard := range crashShards {
-		d.step(shard, &Subscribe{
-			Asker: Asker{Sink: d}, Seat: d.seat.Seat, Commands: []string{"a", "b"}, LeaseForMs: 2000,
+	for shardNo := range crashShards {
+		d.step(shardNo, &shard.Subscribe{
+			Asker: shard.Asker{Sink: d}, Seat: d.seat.Seat, Commands: []string{"a", "b"}, LeaseForMs: 2000,
 		})
 	}
 }
 
-func (d *crashDriver) message() (int, Message) {
+func (d *crashDriver) message() (int, shard.Message) {
 	if len(d.inHand) == 0 || d.chance.IntN(5) < 2 {
 		return d.newTask()
 	}
 	i := d.chance.IntN(len(d.inHand))
 	g := d.inHand[i]
 	ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
-	owner, asker := Owner{Tenant: "default", Subject: "anonymous"}, Asker{Sink: d}
-	shard := d.engine.ShardOf(g.Task.ID)
+	owner, asker := shard.Owner{Tenant: "default", Subject: "anonymous"}, shard.Asker{Sink: d}
+	shardNo := d.engine.ShardOf(g.Task.ID)
 	verb := d.chance.IntN(12)
 	if verb < 10 {
 		d.inHand = append(d.inHand[:i], d.inHand[i+1:]...)
@@ -260,36 +261,36 @@ func (d *crashDriver) message() (int, Message) {
 	case verb < 6:
 		result := fmt.Appendf(nil, `{"of":%s}`, g.Task.Payload)
 		d.results[g.Task.ID] = result
-		return shard, &Result{Asker: asker, Owner: owner, TaskRef: ref,
+		return shardNo, &shard.Result{Asker: asker, Owner: owner, TaskRef: ref,
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: result}}
 	case verb == 6:
-		return shard, &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
+		return shardNo, &shard.Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
 	case verb == 7:
-		return shard, &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{}}
+		return shardNo, &shard.Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{}}
 	case verb == 8:
-		return shard, &Abandon{Asker: asker, Owner: owner, TaskRef: ref}
+		return shardNo, &shard.Abandon{Asker: asker, Owner: owner, TaskRef: ref}
 	case verb == 9:
-		return shard, &Release{Asker: asker, Owner: owner, TaskRef: ref}
+		return shardNo, &shard.Release{Asker: asker, Owner: owner, TaskRef: ref}
 	case verb == 10:
-		return shard, &Heartbeat{Asker: asker, Owner: owner, Seat: d.seat.Seat}
+		return shardNo, &shard.Heartbeat{Asker: asker, Owner: owner, Seat: d.seat.Seat}
 	default:
-		return shard, &Received{Seat: d.seat.Seat, Tasks: []wire.TaskRef{ref}}
+		return shardNo, &shard.Received{Seat: d.seat.Seat, Tasks: []wire.TaskRef{ref}}
 	}
 }
 
-func (d *crashDriver) newTask() (int, Message) {
+func (d *crashDriver) newTask() (int, shard.Message) {
 	d.drawn++
 	key := ""
 	if d.chance.IntN(4) == 0 {
 		key = fmt.Sprintf("key/%d", d.chance.IntN(50))
 	}
 	command := []string{"a", "b"}[d.chance.IntN(2)]
-	id, shard := d.engine.Route("default", command, key)
+	id, shardNo := d.engine.Route("default", command, key)
 	payload := fmt.Appendf(nil, `{"n":%d,"pad":"%s"}`, d.drawn, strings.Repeat("x", d.chance.IntN(2000)))
 	if key != "" {
 		payload = fmt.Appendf(nil, `{"key":"%s"}`, key)
 	}
-	m := &Enqueue{Asker: Asker{Sink: d}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+	m := &shard.Enqueue{Asker: shard.Asker{Sink: d}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
 		Command: command, Payload: payload, Priority: d.chance.IntN(3), MaxAttempts: 1 + d.chance.IntN(4),
 		IdempotencyKey: key, DelaySeconds: int64(max(0, d.chance.IntN(6)-3)),
 	}}
@@ -299,9 +300,9 @@ func (d *crashDriver) newTask() (int, Message) {
 	case 2:
 		m.TimeoutSeconds = int64(1 + d.drawn%3)
 	}
-	m.Fingerprint = FingerprintOf(&m.EnqueueRequest)
+	m.Fingerprint = shard.FingerprintOf(&m.EnqueueRequest)
 	d.payloads[id] = payload
-	return shard, m
+	return shardNo, m
 }
 
 // verify opens a clone and holds it against what had been let out before.
@@ -325,10 +326,10 @@ func (d *crashDriver) verify(c crashClone) {
 }
 
 // verifyEffect checks that the clone remembers one effect that was let out.
-func (d *crashDriver) verifyEffect(w *crashWorld, e Effect, known map[wire.TaskID]bool) {
+func (d *crashDriver) verifyEffect(w *crashWorld, e shard.Effect, known map[wire.TaskID]bool) {
 	t := d.t
 	switch e := e.(type) {
-	case *Enqueued:
+	case *shard.Enqueued:
 		known[e.TaskID] = true
 		task, err := w.store.ReadTask("default", e.TaskID)
 		if err != nil || task == nil {
@@ -337,14 +338,14 @@ func (d *crashDriver) verifyEffect(w *crashWorld, e Effect, known map[wire.TaskI
 		if want := d.payloads[e.TaskID]; !bytes.Equal(task.Payload, want) {
 			t.Fatalf("task %v has payload %s, want %s", e.TaskID, task.Payload, want)
 		}
-	case *Granted:
+	case *shard.Granted:
 		task, err := w.store.ReadTask("default", e.Task.ID)
 		if err != nil || task == nil || task.Deliveries < e.Task.Deliveries {
 			t.Fatalf("delivery %d of task %v is forgotten: %+v %v", e.Task.Deliveries, e.Task.ID, task, err)
 		}
-	case *Completed:
+	case *shard.Completed:
 		d.verifyEnded(w, e.Record.TaskID, wire.StatusCompleted)
-	case *Requeued:
+	case *shard.Requeued:
 		if e.Status == wire.NackDeadLettered {
 			d.verifyEnded(w, e.TaskID, wire.StatusFailed)
 		}
@@ -372,14 +373,14 @@ func (d *crashDriver) drain(w *crashWorld, known map[wire.TaskID]bool) {
 		ID: wire.SessionID{9}, Tenant: "default", Subject: "anonymous", Sink: worker,
 	})
 	worker.seat.SetWindow(1000)
-	for shard := range crashShards {
-		w.step(shard, &Subscribe{Seat: worker.seat.Seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
+	for shardNo := range crashShards {
+		w.step(shardNo, &shard.Subscribe{Seat: worker.seat.Seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
 	}
 	for round := 0; ; round++ {
 		w.barrier()
 		sleepFor := time.Hour
-		for shard := range crashShards {
-			sleepFor = min(sleepFor, w.step(shard, worker.answers(shard)...))
+		for shardNo := range crashShards {
+			sleepFor = min(sleepFor, w.step(shardNo, worker.answers(shardNo)...))
 		}
 		w.barrier()
 		if w.idle() {
@@ -427,34 +428,34 @@ func (w *crashWorld) idle() bool {
 // drainWorker completes whatever it is given.
 type drainWorker struct {
 	world     *crashWorld
-	seat      *SessionSeat
-	granted   []*Granted
+	seat      *Seat
+	granted   []*shard.Granted
 	completed map[wire.TaskID]int
 }
 
-func (w *drainWorker) Deliver(effects []Effect) {
+func (w *drainWorker) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Granted:
+		case *shard.Granted:
 			w.granted = append(w.granted, e)
-			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
-		case *Completed:
+			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+		case *shard.Completed:
 			w.completed[e.Record.TaskID]++
 		}
 	}
 }
 
-func (w *drainWorker) answers(shard int) []Message {
-	var messages []Message
+func (w *drainWorker) answers(shardNo int) []shard.Message {
+	var messages []shard.Message
 	kept := w.granted[:0]
 	for _, g := range w.granted {
-		if w.world.engine.ShardOf(g.Task.ID) != shard {
+		if w.world.engine.ShardOf(g.Task.ID) != shardNo {
 			kept = append(kept, g)
 			continue
 		}
 		w.seat.Give(1)
-		messages = append(messages, &Result{
-			Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+		messages = append(messages, &shard.Result{
+			Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 			TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		})

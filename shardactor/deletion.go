@@ -6,6 +6,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -68,9 +69,9 @@ func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 }
 
 // ask posts to a shard; one that has stopped does not answer.
-func (d *deletion) ask(shard int) {
-	m := &Drop{Asker: Asker{Sink: d, Ref: uint64(shard)}, Queue: d.queue}
-	d.engine.loops[shard].box.PushSlot(new(mailbox.Slot[Message]), m, nil)
+func (d *deletion) ask(shardNo int) {
+	m := &shard.Drop{Asker: shard.Asker{Sink: d, Ref: uint64(shardNo)}, Queue: d.queue}
+	d.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil)
 }
 
 func (d *deletion) askHome() {
@@ -79,14 +80,14 @@ func (d *deletion) askHome() {
 }
 
 // Deliver implements Sink.
-func (d *deletion) Deliver(effects []Effect) {
+func (d *deletion) Deliver(effects []shard.Effect) {
 	if d.engine.heard != nil {
 		d.engine.heard(effects)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range effects {
-		if _, ok := e.(*Dropped); !ok {
+		if _, ok := e.(*shard.Dropped); !ok {
 			panic(fmt.Sprintf("shardactor: a drop was answered by %T", e))
 		}
 		d.waits--

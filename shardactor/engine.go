@@ -13,6 +13,7 @@ import (
 	"codeq/actor"
 	"codeq/index"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -39,10 +40,10 @@ type EngineOptions struct {
 	// Index bounds the memory of the orders; zero means the default.
 	Index index.Limits
 	// Limits bounds the rounds of a shard; zero means the default.
-	Limits Limits
+	Limits shard.Limits
 	// Retention is how long ended tasks stay where a queue does not say; zero is
 	// for ever.
-	Retention Retention
+	Retention shard.Retention
 	// Observe is told of every round once its batch is applied and before any
 	// of its effects is let out, from the goroutine of the shard. It must not
 	// keep or change what it is shown, except the effects themselves. nil
@@ -50,7 +51,7 @@ type EngineOptions struct {
 	Observe func(*Observed)
 	// Heard is shown what shards answer to the engine itself; nil outside a
 	// simulation.
-	Heard func([]Effect)
+	Heard func([]shard.Effect)
 }
 
 // Observed is one round with everything that went into it.
@@ -58,8 +59,8 @@ type Observed struct {
 	Shard    int
 	NowMs    int64
 	Space    store.Level
-	Messages []Message
-	Outcome  *Outcome
+	Messages []shard.Message
+	Outcome  *shard.Outcome
 	// Batch is the number whose sync makes the round durable.
 	Batch uint64
 }
@@ -101,7 +102,7 @@ func (o *Outlets) Synced(shard int, upTo uint64) {
 // level. The store calls it from the guard's goroutine.
 func (o *Outlets) SpaceChanged(store.Level) {
 	for _, l := range o.all() {
-		l.box.PushSlot(&l.space, &SpaceChanged{}, nil)
+		l.box.PushSlot(&l.space, &shard.SpaceChanged{}, nil)
 	}
 }
 
@@ -115,11 +116,11 @@ type Engine struct {
 	actors  []*actor.Actor
 	figures *figures
 	// retention is that of queues that do not say.
-	retention Retention
+	retention shard.Retention
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
 	deletions   deletions
-	heard       func([]Effect)
+	heard       func([]shard.Effect)
 	// epochs counts the seats.
 	epochs atomic.Uint64
 }
@@ -130,12 +131,12 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	shards := o.Store.Shards()
 	recovered := make([]*store.Recovered, shards)
 	var floorMs int64
-	for shard := range shards {
-		r, err := o.Store.Span(shard).Load()
+	for shardNo := range shards {
+		r, err := o.Store.Span(shardNo).Load()
 		if err != nil {
-			return nil, fmt.Errorf("load shard %d: %w", shard, err)
+			return nil, fmt.Errorf("load shard %d: %w", shardNo, err)
 		}
-		recovered[shard] = r
+		recovered[shardNo] = r
 		floorMs = max(floorMs, r.Marks.TimeMs)
 	}
 	copyNewest(recovered)
@@ -159,19 +160,19 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		found := &recovered[0].Settings[i] // every shard has them; see copyNewest
 		e.router.learn(found.Key, &found.Settings)
 	}
-	for shard := range shards {
+	for shardNo := range shards {
 		seed, err := drawSeed(o.Random)
 		if err != nil {
 			return nil, err
 		}
-		span := o.Store.Span(shard)
-		core := NewShard(Config{
-			Shard: shard, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
-		}, span, recovered[shard], e.nowMs())
+		span := o.Store.Span(shardNo)
+		core := shard.New(shard.Config{
+			Shard: shardNo, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
+		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
-			box: mailbox.NewAt[Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
+			box: mailbox.NewAt[shard.Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
-			figures: e.figures.of(shard),
+			figures: e.figures.of(shardNo),
 		})
 	}
 	o.Outlets.loops.Store(&e.loops)
@@ -239,15 +240,15 @@ func (e *Engine) Route(tenant, command, key string) (wire.TaskID, int) {
 
 // Post puts messages into the mailbox of a shard, all or none. bytes is what
 // they keep in memory while they wait.
-func (e *Engine) Post(shard int, batch []Message, bytes int, class mailbox.Class) mailbox.Verdict {
-	return e.loops[shard].box.Push(batch, bytes, class)
+func (e *Engine) Post(shardNo int, batch []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict {
+	return e.loops[shardNo].box.Push(batch, bytes, class)
 }
 
 // NewSeat makes the seat of a new socket, of a new session or of one that goes
 // on; its epoch is above that of every seat made before. The session subscribes
 // it with a Subscribe message to every shard. The seat of a claim is subscribed
 // only if the claim waits.
-func (e *Engine) NewSeat(o SeatOptions) *SessionSeat {
+func (e *Engine) NewSeat(o SeatOptions) *Seat {
 	epoch := e.epochs.Add(1)
 	if o.OverHTTP {
 		// Drawn ids begin with a time, so none of them begins like this one.
@@ -261,27 +262,27 @@ func (e *Engine) NewSeat(o SeatOptions) *SessionSeat {
 
 // control posts a control message, which is never refused while the shard
 // lives; after Stop nobody is left to be told.
-func (e *Engine) control(shard int, slot *mailbox.Slot[Message], m Message) {
-	e.loops[shard].box.PushSlot(slot, m, mergeControl)
+func (e *Engine) control(shardNo int, slot *mailbox.Slot[shard.Message], m shard.Message) {
+	e.loops[shardNo].box.PushSlot(slot, m, mergeControl)
 }
 
 // Unwatch takes back a Watch. Like a control message it is never refused while
 // the shard lives: in a full mailbox a watcher would be kept for ever. The slot
 // serves this one message.
-func (e *Engine) Unwatch(shard int, slot *mailbox.Slot[Message], m *Unwatch) {
-	e.control(shard, slot, m)
+func (e *Engine) Unwatch(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Unwatch) {
+	e.control(shardNo, slot, m)
 }
 
 // Undeliver takes back what the client of a claim never got. It is a control
 // message; the slot serves this one message.
-func (e *Engine) Undeliver(shard int, slot *mailbox.Slot[Message], m *Undelivered) {
-	e.control(shard, slot, m)
+func (e *Engine) Undeliver(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Undelivered) {
+	e.control(shardNo, slot, m)
 }
 
 // Confirm says that the answer to a claim was written, from when on its deliveries
 // run. It is a control message; the slot serves this one message.
-func (e *Engine) Confirm(shard int, slot *mailbox.Slot[Message], m *Received) {
-	e.control(shard, slot, m)
+func (e *Engine) Confirm(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Received) {
+	e.control(shardNo, slot, m)
 }
 
 // MailboxFigures are the figures of one shard's mailbox.

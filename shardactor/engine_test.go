@@ -17,6 +17,7 @@ import (
 
 	"codeq/index"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -72,12 +73,12 @@ func newTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *test
 
 func noFatal(err error) { panic(fmt.Sprintf("fatal: %v", err)) }
 
-func (e *testEngine) enqueue(t *testing.T, sink Sink, n int, r wire.EnqueueRequest) {
+func (e *testEngine) enqueue(t *testing.T, sink shard.Sink, n int, r wire.EnqueueRequest) {
 	t.Helper()
 	for i := range n {
-		id, shard := e.Route("default", r.Command, r.IdempotencyKey)
-		m := &Enqueue{Asker: Asker{Sink: sink, Ref: uint64(i)}, ID: id, Tenant: "default", EnqueueRequest: r}
-		if v := e.Post(shard, []Message{m}, len(r.Payload), mailbox.ClassNew); v != mailbox.Accepted {
+		id, shardNo := e.Route("default", r.Command, r.IdempotencyKey)
+		m := &shard.Enqueue{Asker: shard.Asker{Sink: sink, Ref: uint64(i)}, ID: id, Tenant: "default", EnqueueRequest: r}
+		if v := e.Post(shardNo, []shard.Message{m}, len(r.Payload), mailbox.ClassNew); v != mailbox.Accepted {
 			t.Fatalf("enqueue: %v", v)
 		}
 	}
@@ -87,7 +88,7 @@ func (e *testEngine) enqueue(t *testing.T, sink Sink, n int, r wire.EnqueueReque
 type eagerWorker struct {
 	t      *testing.T
 	engine *testEngine
-	seat   *SessionSeat
+	seat   *Seat
 	window int
 
 	mu        sync.Mutex
@@ -105,37 +106,37 @@ func newEagerWorker(t *testing.T, e *testEngine, window int) *eagerWorker {
 	}
 	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
 	w.seat.SetWindow(window)
-	for shard := range e.Shards() {
-		e.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+	for shardNo := range e.Shards() {
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 	}
 	return w
 }
 
-func (w *eagerWorker) Deliver(effects []Effect) {
+func (w *eagerWorker) Deliver(effects []shard.Effect) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Granted:
+		case *shard.Granted:
 			w.inHand++
 			w.most = max(w.most, w.inHand)
 			w.delivered[e.Task.ID]++
-			shard := w.engine.ShardOf(e.Task.ID)
-			w.shards[shard]++
-			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
-			w.engine.Post(shard, []Message{&Result{
-				Asker: Asker{Sink: w}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+			shardNo := w.engine.ShardOf(e.Task.ID)
+			w.shards[shardNo]++
+			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			w.engine.Post(shardNo, []shard.Message{&shard.Result{
+				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 				HasUnit:       true,
 			}}, 2, mailbox.ClassKeep)
-		case *Completed:
+		case *shard.Completed:
 			w.inHand--
 			w.completed[e.Record.TaskID]++
 			if !e.Kept {
 				w.seat.Give(1)
 			}
-		case *Refused:
+		case *shard.Refused:
 			w.t.Errorf("refused: %v", e.Err)
 		}
 	}
@@ -177,9 +178,9 @@ func TestOneSessionWithWindowOneDrainsFourShards(t *testing.T) {
 // start of rounds only. However small the window of memory is, no key comes
 // twice: a refill in mid-round once granted 149 of 6,000 tasks twice.
 func TestRefillNeverGrantsTwice(t *testing.T) {
-	saved := DefaultIndex
-	DefaultIndex = index.Limits{Run: 8, Refill: 3}
-	defer func() { DefaultIndex = saved }()
+	saved := shard.DefaultIndex
+	shard.DefaultIndex = index.Limits{Run: 8, Refill: 3}
+	defer func() { shard.DefaultIndex = saved }()
 	for _, window := range []int{1, 7, 64} {
 		t.Run(fmt.Sprintf("window%d", window), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -202,10 +203,10 @@ func TestRefillNeverGrantsTwice(t *testing.T) {
 // collector keeps effects for a test to look at.
 type collector struct {
 	mu      sync.Mutex
-	effects []Effect
+	effects []shard.Effect
 }
 
-func (c *collector) Deliver(effects []Effect) {
+func (c *collector) Deliver(effects []shard.Effect) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.effects = append(c.effects, effects...)
@@ -242,7 +243,7 @@ func TestKeyedEnqueuesAtTheSameTimeMakeOneTask(t *testing.T) {
 		ids := make(map[wire.TaskID]bool)
 		fresh := 0
 		for _, effect := range c.effects {
-			answer, ok := effect.(*Enqueued)
+			answer, ok := effect.(*shard.Enqueued)
 			if !ok {
 				t.Fatalf("answer %+v", effect)
 			}
@@ -272,8 +273,8 @@ func TestFailedSyncLetsNothingOut(t *testing.T) {
 	w.open(fs, 1)
 	var c collector
 	post := func() {
-		id, shard := w.engine.Route("default", "a", "")
-		w.step(shard, &Enqueue{Asker: Asker{Sink: &c}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+		id, shardNo := w.engine.Route("default", "a", "")
+		w.step(shardNo, &shard.Enqueue{Asker: shard.Asker{Sink: &c}, ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
 			Command: "a", Payload: []byte("1"), MaxAttempts: 1,
 		}})
 	}

@@ -6,15 +6,16 @@ import (
 
 	"codeq/internal/meter"
 	"codeq/mailbox"
+	"codeq/shard"
 )
 
 // causes are all causes of a transition, in the order of their counters. The
 // last one counts what is not among them, which a test keeps from happening:
 // figures are no reason to stop a queue.
-var causes = [...]Cause{
-	CauseEnqueue, CauseDue, CauseGrant, CauseResult, CauseNack, CauseAbandon, CauseRelease,
-	CauseExpired, CauseTimeout, CauseSessionGone, CauseUndelivered, CauseSuspect, CauseCancel,
-	CauseTaskExpired, CauseRetention, CauseReplay, CauseCleanup, CausePurge, CauseBound, CauseRunNow, CauseMove, CauseDelete, "other",
+var causes = [...]shard.Cause{
+	shard.CauseEnqueue, shard.CauseDue, shard.CauseGrant, shard.CauseResult, shard.CauseNack, shard.CauseAbandon, shard.CauseRelease,
+	shard.CauseExpired, shard.CauseTimeout, shard.CauseSessionGone, shard.CauseUndelivered, shard.CauseSuspect, shard.CauseCancel,
+	shard.CauseTaskExpired, shard.CauseRetention, shard.CauseReplay, shard.CauseCleanup, shard.CausePurge, shard.CauseBound, shard.CauseRunNow, shard.CauseMove, shard.CauseDelete, "other",
 }
 
 // figures are what the loops of all shards count of the outcomes of their
@@ -63,7 +64,7 @@ func (f *figures) of(shard int) shardFigures {
 func shardLabel(shard int) meter.Label { return meter.Label{Name: "shard", Value: strconv.Itoa(shard)} }
 
 // drained notes a backlog that came out of the mailbox.
-func (f *shardFigures) drained(box *mailbox.Mailbox[Message], messages int) {
+func (f *shardFigures) drained(box *mailbox.Mailbox[shard.Message], messages int) {
 	if messages == 0 {
 		return
 	}
@@ -72,7 +73,7 @@ func (f *shardFigures) drained(box *mailbox.Mailbox[Message], messages int) {
 }
 
 // round notes what a round did, once its batch is applied.
-func (f *shardFigures) round(out *Outcome) {
+func (f *shardFigures) round(out *shard.Outcome) {
 	if out.Taken > 0 {
 		f.all.perRound.Update(float64(out.Taken))
 	}
@@ -97,7 +98,7 @@ func (f *shardFigures) round(out *Outcome) {
 	}
 }
 
-func placeOf(cause Cause) int {
+func placeOf(cause shard.Cause) int {
 	if i := slices.Index(causes[:], cause); i >= 0 {
 		return i
 	}

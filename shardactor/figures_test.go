@@ -17,16 +17,17 @@ import (
 	"codeq/internal/meter"
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
 
 func TestEveryCauseHasACounter(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "transition.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../shard/transition.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var declared []Cause
+	var declared []shard.Cause
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
 		if !ok {
@@ -37,7 +38,7 @@ func TestEveryCauseHasACounter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			declared = append(declared, Cause(text))
+			declared = append(declared, shard.Cause(text))
 		}
 		return true
 	})
@@ -51,13 +52,13 @@ type handEngine struct {
 	*Engine
 	store  *store.Store
 	nowMs  int64
-	moved  map[Cause]int
+	moved  map[shard.Cause]int
 	rounds int
 }
 
 func newHandEngine(t *testing.T, box mailbox.Limits) *handEngine {
 	t.Helper()
-	h := &handEngine{nowMs: 1_767_225_600_000, moved: make(map[Cause]int)}
+	h := &handEngine{nowMs: 1_767_225_600_000, moved: make(map[shard.Cause]int)}
 	outlets := new(Outlets)
 	var err error
 	h.store, err = store.Open(store.Options{
@@ -75,7 +76,7 @@ func newHandEngine(t *testing.T, box mailbox.Limits) *handEngine {
 		Store: h.store, Outlets: outlets, Random: rand.NewChaCha8([32]byte{7}), Log: zerolog.Nop(), Fatal: noFatal,
 		StartClock: func(int64) func() int64 { return func() int64 { return h.nowMs } },
 		Mailbox:    box,
-		Retention:  Retention{DoneForMs: 5_000, DeadForMs: 5_000},
+		Retention:  shard.Retention{DoneForMs: 5_000, DeadForMs: 5_000},
 		Observe: func(o *Observed) {
 			for _, e := range o.Outcome.Events {
 				h.moved[e.Cause]++
@@ -118,36 +119,36 @@ func (h *handEngine) value(series string) string {
 type moodyWorker struct {
 	h    *handEngine
 	n    int
-	seat *SessionSeat
+	seat *Seat
 }
 
-func (w *moodyWorker) Deliver(effects []Effect) {
-	owner := Owner{Tenant: "default", Subject: "s"}
+func (w *moodyWorker) Deliver(effects []shard.Effect) {
+	owner := shard.Owner{Tenant: "default", Subject: "s"}
 	for _, e := range effects {
-		g, ok := e.(*Granted)
+		g, ok := e.(*shard.Granted)
 		if !ok {
 			continue
 		}
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		w.n++
-		var m Message
+		var m shard.Message
 		switch w.n % 7 {
 		case 0:
-			m = &Nack{Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
+			m = &shard.Nack{Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
 		case 1:
-			m = &Abandon{Owner: owner, TaskRef: ref}
+			m = &shard.Abandon{Owner: owner, TaskRef: ref}
 		case 2:
-			m = &Release{Owner: owner, TaskRef: ref}
+			m = &shard.Release{Owner: owner, TaskRef: ref}
 		case 3:
-			m = &Received{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
+			m = &shard.Received{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
 		case 4:
-			m = &Undelivered{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}}
+			m = &shard.Undelivered{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}}
 		case 5:
-			m = &Cancel{Tenant: "default", TaskID: g.Task.ID}
+			m = &shard.Cancel{Tenant: "default", TaskID: g.Task.ID}
 		default:
-			m = &Result{Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
+			m = &shard.Result{Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
 		}
-		w.h.Post(w.h.ShardOf(g.Task.ID), []Message{m}, 100, mailbox.ClassKeep)
+		w.h.Post(w.h.ShardOf(g.Task.ID), []shard.Message{m}, 100, mailbox.ClassKeep)
 		w.seat.Give(1)
 	}
 }
@@ -157,12 +158,12 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 	w := &moodyWorker{h: h}
 	w.seat = h.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "s", Sink: w})
 	w.seat.SetWindow(20)
-	for shard := range h.Shards() {
-		h.Post(shard, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
+	for shardNo := range h.Shards() {
+		h.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
 	}
 	for n := range 60 {
-		id, shard := h.Route("default", "c", "")
-		m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+		id, shardNo := h.Route("default", "c", "")
+		m := &shard.Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
 			Command: "c", Payload: []byte("1"), MaxAttempts: 5, DelaySeconds: int64(n % 3),
 		}}
 		switch n % 10 {
@@ -171,15 +172,15 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 		case 2:
 			m.TTLSeconds = 3
 		}
-		h.Post(shard, []Message{m}, 100, mailbox.ClassNew)
+		h.Post(shardNo, []shard.Message{m}, 100, mailbox.ClassNew)
 		if m.DelaySeconds > 1 && n%10 == 0 {
-			h.Post(shard, []Message{&Prioritize{Tenant: "default", TaskID: id, Priority: 1}, &RunNow{Tenant: "default", TaskID: id}}, 1, mailbox.ClassNew)
+			h.Post(shardNo, []shard.Message{&shard.Prioritize{Tenant: "default", TaskID: id, Priority: 1}, &shard.RunNow{Tenant: "default", TaskID: id}}, 1, mailbox.ClassNew)
 		}
 	}
-	id, shard := h.Route("default", "d", "")
-	h.Post(shard, []Message{&Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "d", Payload: []byte("1")}}}, 1, mailbox.ClassNew)
+	id, shardNo := h.Route("default", "d", "")
+	h.Post(shardNo, []shard.Message{&shard.Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "d", Payload: []byte("1")}}}, 1, mailbox.ClassNew)
 	h.Configure(&Change{
-		Queue: record.QueueKey{Command: "d", Tenant: "default"}, What: SettingsChange{Delete: &QueueDelete{Purge: true}},
+		Queue: record.QueueKey{Command: "d", Tenant: "default"}, What: shard.SettingsChange{Delete: &shard.QueueDelete{Purge: true}},
 		Done: func(record.Settings, *wire.Error) {},
 	})
 	for range 200 {
@@ -191,7 +192,7 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 		if got := h.value(series); got != strconv.Itoa(h.moved[cause]) {
 			t.Errorf("%s is %q, want %d", series, got, h.moved[cause])
 		}
-		if h.moved[cause] == 0 && cause != "other" && cause != CauseSessionGone && cause != CauseSuspect && cause != CauseCleanup && cause != CauseReplay && cause != CausePurge && cause != CauseBound {
+		if h.moved[cause] == 0 && cause != "other" && cause != shard.CauseSessionGone && cause != shard.CauseSuspect && cause != shard.CauseCleanup && cause != shard.CauseReplay && cause != shard.CausePurge && cause != shard.CauseBound {
 			t.Errorf("nothing moved by %s, so the test shows little", cause)
 		}
 	}
@@ -203,9 +204,9 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 func TestMailboxesAreShownByShard(t *testing.T) {
 	h := newHandEngine(t, mailbox.Limits{Messages: 8, Bytes: 1 << 20})
 	post := func(messages int) mailbox.Verdict {
-		batch := make([]Message, messages)
+		batch := make([]shard.Message, messages)
 		for i := range batch {
-			batch[i] = &SpaceChanged{}
+			batch[i] = &shard.SpaceChanged{}
 		}
 		return h.Post(1, batch, 100*messages, mailbox.ClassNew)
 	}
@@ -239,9 +240,9 @@ func TestMailboxesAreShownByShard(t *testing.T) {
 
 func BenchmarkRoundFigures(b *testing.B) {
 	f := newFigures().of(0)
-	out := Outcome{Taken: 100}
+	out := shard.Outcome{Taken: 100}
 	for i := range 100 {
-		out.Events = append(out.Events, Event{Cause: causes[i%4]})
+		out.Events = append(out.Events, shard.Event{Cause: causes[i%4]})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -12,6 +12,7 @@ import (
 	"codeq/internal/meter"
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -26,23 +27,23 @@ const mostSteps = 6000
 type lateWorker struct {
 	t      *testing.T
 	engine *testEngine
-	seat   *SessionSeat
-	held   []*Granted
+	seat   *Seat
+	held   []*shard.Granted
 	nacks  bool
 	ended  int
 }
 
-func (w *lateWorker) Deliver(effects []Effect) {
+func (w *lateWorker) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Granted:
+		case *shard.Granted:
 			w.held = append(w.held, e)
-			w.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
-		case *Completed:
+			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+		case *shard.Completed:
 			w.ends(e.Kept)
-		case *Requeued:
+		case *shard.Requeued:
 			w.ends(false)
-		case *Refused:
+		case *shard.Refused:
 			w.t.Errorf("refused: %v", e.Err)
 		}
 	}
@@ -60,16 +61,16 @@ func (w *lateWorker) answer(keep int) {
 	for len(w.held) > keep {
 		g := w.held[0]
 		w.held = w.held[1:]
-		asker, owner := Asker{Sink: w}, Owner{Tenant: "default", Subject: "anonymous"}
+		asker, owner := shard.Asker{Sink: w}, shard.Owner{Tenant: "default", Subject: "anonymous"}
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
-		var m Message = &Result{
+		var m shard.Message = &shard.Result{
 			Asker: asker, Owner: owner, TaskRef: ref, HasUnit: true,
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		}
 		if w.nacks {
-			m = &Nack{Asker: asker, Owner: owner, TaskRef: ref}
+			m = &shard.Nack{Asker: asker, Owner: owner, TaskRef: ref}
 		}
-		w.engine.Post(0, []Message{m}, 2, mailbox.ClassKeep)
+		w.engine.Post(0, []shard.Message{m}, 2, mailbox.ClassKeep)
 	}
 }
 
@@ -80,7 +81,7 @@ func work(t *testing.T, e *testEngine, command string, tasks int, nacks bool) *l
 	w := &lateWorker{t: t, engine: e, nacks: nacks}
 	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1, command[0]}, Tenant: "default", Subject: "anonymous", Sink: w})
 	w.seat.SetWindow(200)
-	e.Post(0, []Message{&Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	e.Post(0, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 	for w.ended < tasks {
 		before := w.ended
 		e.enqueue(t, nil, 190, wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 1})
@@ -174,7 +175,7 @@ func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
 			t.Fatalf("%d letters cost %d steps after %d were replayed", slice, steps, replayed)
 		}
 		for _, k := range page.Found {
-			e.Post(0, []Message{&Replay{Tenant: "default", TaskID: k.ID}}, 0, mailbox.ClassKeep)
+			e.Post(0, []shard.Message{&shard.Replay{Tenant: "default", TaskID: k.ID}}, 0, mailbox.ClassKeep)
 		}
 		e.runDurably(t)
 	}

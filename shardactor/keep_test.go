@@ -8,6 +8,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -16,7 +17,7 @@ import (
 // it got first: those stay in its hand for ever.
 type keeper struct {
 	engine *Engine
-	seat   *SessionSeat
+	seat   *Seat
 	stuck  int
 	served []int    // the shard of each grant
 	queues []string // the queue of each
@@ -24,12 +25,12 @@ type keeper struct {
 }
 
 // Deliver implements Sink.
-func (k *keeper) Deliver(effects []Effect) {
+func (k *keeper) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *Granted:
+		case *shard.Granted:
 			k.granted(e)
-		case *Completed:
+		case *shard.Completed:
 			if e.Kept {
 				k.kept++
 			} else {
@@ -39,17 +40,17 @@ func (k *keeper) Deliver(effects []Effect) {
 	}
 }
 
-func (k *keeper) granted(e *Granted) {
-	k.seat.Taken(len(e.Task.Payload), MaxUntakenBytes)
-	shard := k.engine.ShardOf(e.Task.ID)
-	k.served = append(k.served, shard)
+func (k *keeper) granted(e *shard.Granted) {
+	k.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+	shardNo := k.engine.ShardOf(e.Task.ID)
+	k.served = append(k.served, shardNo)
 	k.queues = append(k.queues, e.Task.Command)
 	if k.stuck > 0 {
 		k.stuck--
 		return
 	}
-	k.engine.Post(shard, []Message{&Result{
-		Asker: Asker{Sink: k}, Owner: Owner{Tenant: "default", Subject: "anonymous"},
+	k.engine.Post(shardNo, []shard.Message{&shard.Result{
+		Asker: shard.Asker{Sink: k}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 		TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		HasUnit:       true,
@@ -79,8 +80,8 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 			fill(t, e, s, perShard)
 			k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
 			k.seat.SetWindow(test.window)
-			for shard := range shards {
-				e.Post(shard, []Message{&Subscribe{Seat: k.seat.Seat, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+			for shardNo := range shards {
+				e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: k.seat.Seat, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 			}
 			for done := -1; done < len(k.served); {
 				done = len(k.served)
@@ -122,17 +123,17 @@ func shareASession(t *testing.T, names []string, window int, commands []string) 
 	e, s := steppedEngine(t, shards)
 	for range perQueue {
 		for _, command := range names {
-			id, shard := e.Route("default", command, "")
-			m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 3}}
-			e.Post(shard, []Message{m}, 1, mailbox.ClassKeep)
+			id, shardNo := e.Route("default", command, "")
+			m := &shard.Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 3}}
+			e.Post(shardNo, []shard.Message{m}, 1, mailbox.ClassKeep)
 		}
 		runAll(t, e, s)
 	}
 	k := &keeper{engine: e}
 	k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
 	k.seat.SetWindow(window)
-	for shard := range shards {
-		e.Post(shard, []Message{&Subscribe{Seat: k.seat.Seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	for shardNo := range shards {
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: k.seat.Seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 	}
 	for len(k.served) < settled+looked {
 		runAll(t, e, s)
@@ -205,24 +206,24 @@ func runAll(t *testing.T, e *Engine, s *store.Store) {
 func fill(t *testing.T, e *Engine, s *store.Store, perShard int) {
 	t.Helper()
 	e.Configure(&Change{
-		Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{Spread: true}}, Done: func(record.Settings, *wire.Error) {},
+		Queue: queueA, What: shard.SettingsChange{Settings: &wire.QueueSettings{Spread: true}}, Done: func(record.Settings, *wire.Error) {},
 	})
 	runAll(t, e, s) // the home
 	runAll(t, e, s) // the copies
 	left := make([]int, e.Shards())
-	for shard := range left {
-		left[shard] = perShard
+	for shardNo := range left {
+		left[shardNo] = perShard
 	}
 	for n := e.Shards() * perShard; n > 0; {
-		id, shard := e.Route("default", "a", "")
-		if left[shard] == 0 {
+		id, shardNo := e.Route("default", "a", "")
+		if left[shardNo] == 0 {
 			continue
 		}
-		m := &Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 3}}
-		if v := e.Post(shard, []Message{m}, 1, mailbox.ClassNew); v != mailbox.Accepted {
+		m := &shard.Enqueue{ID: id, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 3}}
+		if v := e.Post(shardNo, []shard.Message{m}, 1, mailbox.ClassNew); v != mailbox.Accepted {
 			t.Fatalf("enqueue: %v", v)
 		}
-		left[shard]--
+		left[shardNo]--
 		n--
 	}
 }

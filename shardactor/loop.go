@@ -5,6 +5,7 @@ import (
 
 	"codeq/actor"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/store"
 )
 
@@ -12,23 +13,23 @@ import (
 // batch each, effects to the outlet. Everything in it but box and outlet is
 // owned by the actor's goroutine.
 type loop struct {
-	box    *mailbox.Mailbox[Message]
+	box    *mailbox.Mailbox[shard.Message]
 	outlet outlet
-	space  mailbox.Slot[Message]
+	space  mailbox.Slot[shard.Message]
 
-	core    *Shard
+	core    *shard.Shard
 	span    *store.Span
 	guard   *store.Guard
 	nowMs   func() int64
 	fatal   func(error)
 	observe func(*Observed)
 	figures shardFigures
-	backlog []Message
+	backlog []shard.Message
 }
 
 // handle works through a whole backlog, round after round, and says how long
 // the actor may sleep.
-func (l *loop) handle(batch []Message) time.Duration {
+func (l *loop) handle(batch []shard.Message) time.Duration {
 	l.figures.drained(l.box, len(batch))
 	l.backlog = append(l.backlog[:0], batch...)
 	rest := l.backlog

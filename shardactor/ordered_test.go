@@ -12,6 +12,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -19,7 +20,7 @@ import (
 // spread lets the tasks of the queue a lie on all shards.
 func (e *testEngine) spread(t *testing.T) {
 	t.Helper()
-	if now := e.configure(t, SettingsChange{Settings: &wire.QueueSettings{Spread: true}}); !now.Spread {
+	if now := e.configure(t, shard.SettingsChange{Settings: &wire.QueueSettings{Spread: true}}); !now.Spread {
 		t.Fatalf("a queue was set to %+v", now)
 	}
 }
@@ -29,7 +30,7 @@ func (w *idleWorker) payloads() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.effects {
-		if g, ok := e.(*Granted); ok {
+		if g, ok := e.(*shard.Granted); ok {
 			all = append(all, string(g.Task.Payload))
 		}
 	}
@@ -82,20 +83,20 @@ func TestU02OneOrderReachesEveryShardAfterACrashHalfWay(t *testing.T) {
 		e := startTestEngine(t, 4, disk, noFatal)
 		e.spread(t)
 		home := wire.ShardOfQueue("default", "a", 4)
-		e.Post(home, []Message{&Configure{Queue: queueA, Change: SettingsChange{Settings: &wire.QueueSettings{}}}}, 1, mailbox.ClassKeep)
+		e.Post(home, []shard.Message{&shard.Configure{Queue: queueA, Change: shard.SettingsChange{Settings: &wire.QueueSettings{}}}}, 1, mailbox.ClassKeep)
 		synctest.Wait()
 		e.stop()
 
 		e = startTestEngine(t, 4, disk, noFatal)
 		defer e.stop()
-		for shard := range e.Shards() {
+		for shardNo := range e.Shards() {
 			answers := &collector{}
-			e.postTo(shard, answers, uint64(shard))
+			e.postTo(shardNo, answers, uint64(shardNo))
 			synctest.Wait()
 			said := fmt.Sprintf("%T %+v", answers.effects[0], answers.effects[0])
-			if refused, isOne := answers.effects[0].(*Refused); len(answers.effects) != 1 || isOne == (shard == home) ||
+			if refused, isOne := answers.effects[0].(*shard.Refused); len(answers.effects) != 1 || isOne == (shardNo == home) ||
 				isOne && (refused.Err.Code != wire.CodeOverloaded || !refused.Err.Code.Retryable()) {
-				t.Errorf("shard %d, the home is %d, answers %s", shard, home, said)
+				t.Errorf("shard %d, the home is %d, answers %s", shardNo, home, said)
 			}
 		}
 		mustFindNothing(t, e)
@@ -120,7 +121,7 @@ func TestU02SpreadHoldsAtOnceAndEndsOverOneShard(t *testing.T) {
 			}
 			synctest.Wait()
 			for _, effect := range answers.effects {
-				shards[e.ShardOf(effect.(*Enqueued).TaskID)]++
+				shards[e.ShardOf(effect.(*shard.Enqueued).TaskID)]++
 			}
 			return shards
 		}
@@ -129,9 +130,9 @@ func TestU02SpreadHoldsAtOnceAndEndsOverOneShard(t *testing.T) {
 		}
 		e.spread(t)
 		got := made("")
-		for shard, n := range got {
+		for shardNo, n := range got {
 			if n == 0 {
-				t.Errorf("40 tasks of a spread queue lie in shards %v: none in %d", got, shard)
+				t.Errorf("40 tasks of a spread queue lie in shards %v: none in %d", got, shardNo)
 			}
 		}
 		if got := made("k"); got[home] != 40 {
@@ -139,7 +140,7 @@ func TestU02SpreadHoldsAtOnceAndEndsOverOneShard(t *testing.T) {
 		}
 		var refusal *wire.Error
 		e.Configure(&Change{
-			Queue: queueA, What: SettingsChange{Settings: &wire.QueueSettings{}},
+			Queue: queueA, What: shard.SettingsChange{Settings: &wire.QueueSettings{}},
 			Done: func(_ record.Settings, r *wire.Error) { refusal = r },
 		})
 		synctest.Wait()
@@ -154,13 +155,13 @@ func TestU02SpreadHoldsAtOnceAndEndsOverOneShard(t *testing.T) {
 }
 
 // postTo sends a task of the queue a to a shard, whoever that should go to.
-func (e *testEngine) postTo(shard int, sink Sink, ref uint64) {
+func (e *testEngine) postTo(shardNo int, sink shard.Sink, ref uint64) {
 	id, _ := e.Route("default", "a", "")
-	m := &Enqueue{
-		Asker: Asker{Sink: sink, Ref: ref}, ID: id.MovedTo(shard, e.Shards()), Tenant: "default",
+	m := &shard.Enqueue{
+		Asker: shard.Asker{Sink: sink, Ref: ref}, ID: id.MovedTo(shardNo, e.Shards()), Tenant: "default",
 		EnqueueRequest: wire.EnqueueRequest{Command: "a", Payload: []byte("1"), MaxAttempts: 3},
 	}
-	e.Post(shard, []Message{m}, 1, mailbox.ClassNew)
+	e.Post(shardNo, []shard.Message{m}, 1, mailbox.ClassNew)
 }
 
 // race is an engine that a test steps by hand, so that every step of a change can
@@ -183,7 +184,7 @@ type race struct {
 // racer is one task that is posted, and its answer.
 type racer struct {
 	race     *race
-	message  *Enqueue
+	message  *shard.Enqueue
 	shard    int
 	routedAt int
 	doneAt   int
@@ -192,15 +193,15 @@ type racer struct {
 }
 
 // Deliver implements Sink.
-func (r *racer) Deliver(effects []Effect) {
+func (r *racer) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
-		if refused, ok := e.(*Refused); ok && refused.Err.Code == wire.CodeOverloaded {
+		if refused, ok := e.(*shard.Refused); ok && refused.Err.Code == wire.CodeOverloaded {
 			r.race.refused++
 			r.race.draw(r)
 			r.race.late = append(r.race.late, r)
 			continue
 		}
-		made, ok := e.(*Enqueued)
+		made, ok := e.(*shard.Enqueued)
 		if !ok {
 			r.race.t.Fatalf("a task on its way was answered %T %+v", e, e)
 		}
@@ -237,7 +238,7 @@ func (x *race) route(q record.QueueKey) *racer {
 		request.IdempotencyKey = fmt.Sprint("key", x.chance.IntN(3))
 		request.Payload = []byte("0")
 	}
-	r.message = &Enqueue{Asker: Asker{Sink: r}, Tenant: q.Tenant, EnqueueRequest: request, Fingerprint: FingerprintOf(&request)}
+	r.message = &shard.Enqueue{Asker: shard.Asker{Sink: r}, Tenant: q.Tenant, EnqueueRequest: request, Fingerprint: shard.FingerprintOf(&request)}
 	x.draw(r)
 	x.racers = append(x.racers, r)
 	return r
@@ -251,7 +252,7 @@ func (x *race) draw(r *racer) {
 }
 
 func (x *race) post(r *racer) {
-	if v := x.engine.Post(r.shard, []Message{r.message}, 1, mailbox.ClassNew); v != mailbox.Accepted {
+	if v := x.engine.Post(r.shard, []shard.Message{r.message}, 1, mailbox.ClassNew); v != mailbox.Accepted {
 		x.t.Fatalf("post: %v", v)
 	}
 }
@@ -287,7 +288,7 @@ func (x *race) settle() {
 func (x *race) change(q record.QueueKey, spread bool) *changed {
 	c := &changed{}
 	x.engine.Configure(&Change{
-		Queue: q, What: SettingsChange{Settings: &wire.QueueSettings{Spread: spread}},
+		Queue: q, What: shard.SettingsChange{Settings: &wire.QueueSettings{Spread: spread}},
 		Done: func(now record.Settings, refusal *wire.Error) {
 			c.answers++
 			c.now, c.refusal, c.doneAt = now, refusal, x.step
@@ -382,12 +383,12 @@ func (x *race) comesInOrder(q record.QueueKey, settledAt int) {
 	w := &collector{}
 	seat := x.engine.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: q.Tenant, Subject: "anonymous", Sink: w})
 	seat.SetWindow(1000)
-	for shard := range x.engine.Shards() {
-		x.engine.Post(shard, []Message{&Subscribe{Seat: seat.Seat, Commands: []string{q.Command}}}, 0, mailbox.ClassKeep)
+	for shardNo := range x.engine.Shards() {
+		x.engine.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: seat.Seat, Commands: []string{q.Command}}}, 0, mailbox.ClassKeep)
 	}
 	x.settle()
 	for i, e := range w.effects {
-		if g, ok := e.(*Granted); ok {
+		if g, ok := e.(*shard.Granted); ok {
 			place[g.Task.ID] = i
 		}
 	}
@@ -453,7 +454,7 @@ func TestProducersNeverStopWhileTheOrderChanges(t *testing.T) {
 			}
 			for _, spread := range []bool{true, false} {
 				go e.Configure(&Change{
-					Queue: q, What: SettingsChange{Settings: &wire.QueueSettings{Spread: spread}},
+					Queue: q, What: shard.SettingsChange{Settings: &wire.QueueSettings{Spread: spread}},
 					Done: func(record.Settings, *wire.Error) {},
 				})
 			}
@@ -465,8 +466,8 @@ func TestProducersNeverStopWhileTheOrderChanges(t *testing.T) {
 			t.Errorf("%d answers to %d tasks", n, queues*producers*each)
 		}
 		for _, effect := range answers.effects {
-			made, ok := effect.(*Enqueued)
-			if refused, met := effect.(*Refused); ok && made.Replayed || !ok && (!met || refused.Err.Code != wire.CodeOverloaded) {
+			made, ok := effect.(*shard.Enqueued)
+			if refused, met := effect.(*shard.Refused); ok && made.Replayed || !ok && (!met || refused.Err.Code != wire.CodeOverloaded) {
 				t.Errorf("a task was answered %T %+v", effect, effect)
 			}
 		}

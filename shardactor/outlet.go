@@ -1,6 +1,10 @@
 package shardactor
 
-import "sync"
+import (
+	"sync"
+
+	"codeq/shard"
+)
 
 // outlet holds the effects of one shard back until the sync that covers them.
 // The shard's actor puts rounds in, in order; whoever ran the barrier lets
@@ -14,11 +18,11 @@ type outlet struct {
 
 type heldRound struct {
 	batch   uint64
-	effects []Addressed
+	effects []shard.Addressed
 }
 
 // put takes the effects of a round that are covered once batch is synced.
-func (o *outlet) put(batch uint64, effects []Addressed) {
+func (o *outlet) put(batch uint64, effects []shard.Addressed) {
 	if len(effects) == 0 {
 		return
 	}
@@ -36,7 +40,7 @@ func (o *outlet) release(upTo uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.synced = max(o.synced, upTo)
-	var due []Addressed
+	var due []shard.Addressed
 	n := 0
 	for n < len(o.held) && o.held[n].batch <= o.synced {
 		due = append(due, o.held[n].effects...)
@@ -53,13 +57,13 @@ func (o *outlet) release(upTo uint64) {
 
 // deliver hands every sink all its effects at once, so that what one sync
 // allowed leaves in one message.
-func deliver(effects []Addressed) {
+func deliver(effects []shard.Addressed) {
 	if len(effects) == 1 {
-		effects[0].Sink.Deliver([]Effect{effects[0].Effect})
+		effects[0].Sink.Deliver([]shard.Effect{effects[0].Effect})
 		return
 	}
-	var order []Sink
-	bySink := make(map[Sink][]Effect)
+	var order []shard.Sink
+	bySink := make(map[shard.Sink][]shard.Effect)
 	for _, a := range effects {
 		if _, known := bySink[a.Sink]; !known {
 			order = append(order, a.Sink)

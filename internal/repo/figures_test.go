@@ -17,15 +17,14 @@ const maxPackageLines = 2500
 // largeAlready are the packages that had more when the rule was made. The
 // numbers only fall: whoever makes such a package smaller lowers its number.
 var largeAlready = map[string]int{
-	"client":     4724,
-	"cmd/codeq":  7805,
-	"httpapi":    3697,
-	"loadtest":   2700,
-	"session":    3340,
-	"shard":      5918,
-	"shardactor": 5923,
-	"store":      6393,
-	"wire":       5413,
+	"client":    4724,
+	"cmd/codeq": 7805,
+	"httpapi":   3697,
+	"loadtest":  2700,
+	"session":   3340,
+	"shard":     5918,
+	"store":     6393,
+	"wire":      5413,
 }
 
 // The figures of the whole program.
@@ -43,8 +42,8 @@ var publicPackages = []string{"client"}
 // unusedAlready are names that nobody outside used when the rule was made. The
 // list only gets shorter.
 var unusedAlready = strings.Fields("server.NewClock session.FeatureCancel " +
-	"session.Denied session.Standing session.Violation session.ServerDrains session.ServerCloses shardactor.DefaultIndex " +
-	"shardactor.NewShard store.ErrClosed store.ErrReadOnly store.MaxHistory")
+	"session.Denied session.Standing session.Violation session.ServerDrains session.ServerCloses shard.DefaultIndex " +
+	"store.ErrClosed store.ErrReadOnly store.MaxHistory")
 
 func figureRules() []rule {
 	return []rule{{

@@ -31,15 +31,16 @@ var importTable = map[string]string{
 	"store":  "internal/meter record wire",
 
 	"loadtest":   "client wire | server",
-	"shardactor": "actor index internal/credit internal/meter lease mailbox record store wire",
-	"session":    "actor auth internal/paced mailbox shardactor wire | store",
-	"httpapi":    "auth internal/meter internal/paced mailbox record shardactor store wire",
-	"server":     "auth httpapi internal/meter internal/paced mailbox session shardactor store wire | client",
+	"shard":      "index lease record store wire | internal/credit",
+	"shardactor": "actor index internal/credit internal/meter mailbox record shard store wire",
+	"session":    "actor auth internal/paced mailbox shard shardactor wire | store",
+	"httpapi":    "auth internal/meter internal/paced mailbox record shard shardactor store wire",
+	"server":     "auth httpapi internal/meter internal/paced mailbox session shard shardactor store wire | client",
 	"cmd/codeq":  "auth client config internal/keeper internal/yamlfile loadtest server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":      "auth index mailbox record session shardactor store wire",
+	"test/sim":      "auth index mailbox record session shard shardactor store wire",
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",

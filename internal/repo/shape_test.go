@@ -28,7 +28,6 @@ var wideAlready = map[string]int{
 	"session.Conversation": 21,
 	"session.session":      28,
 	"shard.Shard":          41,
-	"shardactor.Shard":     41,
 	"store.TaskRecord":     35,
 }
 

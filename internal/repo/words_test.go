@@ -58,7 +58,7 @@ var leftToRename = map[string]int{
 	"test/faults":  28,
 	"test/rolling": 8,
 	"test/scale":   2,
-	"test/sim":     205,
+	"test/sim":     206,
 }
 
 func wordRules() []rule {

@@ -28,7 +28,8 @@ func TestMutants(t *testing.T) {
 	runMutants(t, clientMutants, "../../client")
 	runMutants(t, programMutants, "../../cmd/codeq")
 	runMutants(t, serverMutants, "../../server")
-	runMutants(t, coreMutants, "../../shardactor")
+	runMutants(t, coreMutants, "../../shard")
+	runMutants(t, shellMutants, "../../shardactor")
 	runMutants(t, apiMutants, "../../httpapi")
 	runMutants(t, sessionMutants, "../../session")
 }

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"codeq/mailbox"
-	"codeq/shardactor"
+	"codeq/shard"
 )
 
 // behind is what the world knows of the new work that one mailbox holds: since
@@ -69,9 +69,9 @@ func (b *behind) look(waiting, perDrain, shrink int, nowMs int64) {
 
 // post pushes messages to a shard, as any client of the engine does, and judges
 // the answer.
-func (w *world) post(shard int, messages []shardactor.Message, bytes int, class mailbox.Class) mailbox.Verdict {
-	before := w.server.engine.MailboxFigures(shard)
-	verdict := w.server.engine.Post(shard, messages, bytes, class)
+func (w *world) post(shardNo int, messages []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict {
+	before := w.server.engine.MailboxFigures(shardNo)
+	verdict := w.server.engine.Post(shardNo, messages, bytes, class)
 	most := w.shape.mailbox
 	if class == mailbox.ClassNew {
 		most.Messages -= most.Messages / 4
@@ -80,17 +80,17 @@ func (w *world) post(shard int, messages []shardactor.Message, bytes int, class 
 	// Control messages take no place, so with them there may be less room than it
 	// looks like, never more.
 	mayBeFull := before.Depth+len(messages) > most.Messages || before.DepthBytes+bytes > most.Bytes
-	stands := class == mailbox.ClassNew && w.stands(shard, &before)
+	stands := class == mailbox.ClassNew && w.stands(shardNo, &before)
 	switch {
 	case verdict == mailbox.Full && !mayBeFull && !stands:
 		violate("a refusal has its reason", "shard %d: %d messages of class %d were refused, %d waited, %d of them new, behind %+v",
-			shard, len(messages), class, before.Depth, before.New, w.server.behind[shard])
+			shardNo, len(messages), class, before.Depth, before.New, w.server.behind[shardNo])
 	case verdict == mailbox.Accepted && stands:
 		violate("a queue that stands does not grow", "shard %d took new work, %d waited at %d ms, behind %+v",
-			shard, before.New, w.nowMs, w.server.behind[shard])
+			shardNo, before.New, w.nowMs, w.server.behind[shardNo])
 	}
 	if verdict == mailbox.Full && !mayBeFull {
-		w.trace.say("  new work stands in shard %d", shard)
+		w.trace.say("  new work stands in shard %d", shardNo)
 	}
 	return verdict
 }

@@ -3,14 +3,14 @@ package sim
 import (
 	"slices"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
 
 // cancel is what must follow when somebody cancels a task: it ends wherever it
 // is, its worker is told, and what ended before stands.
-func (m *model) cancel(a *shardactor.Cancel) {
+func (m *model) cancel(a *shard.Cancel) {
 	t := m.tasks[a.TaskID]
 	switch {
 	case m.at.Space >= store.OnlyDelete:
@@ -22,12 +22,12 @@ func (m *model) cancel(a *shardactor.Cancel) {
 	case a.Only != "" && a.Only != t.place:
 		m.refused(a.Asker, wire.CodeNotWaiting)
 	case t.status == wire.StatusCancelled:
-		expect[*shardactor.Cancelled](m, a.Asker)
+		expect[*shard.Cancelled](m, a.Asker)
 	case !t.open():
 		m.refused(a.Asker, wire.CodeAlreadyTerminal)
 	default:
 		m.cancelOpen(t)
-		expect[*shardactor.Cancelled](m, a.Asker)
+		expect[*shard.Cancelled](m, a.Asker)
 	}
 }
 
@@ -35,7 +35,7 @@ func (m *model) cancelOpen(t *task) {
 	from, worker, ref := t.place, m.sockets[t.shard][t.session], wire.TaskRef{TaskID: t.id, Token: t.token}
 	m.end(t, &wire.ResultRecord{TaskID: t.id, Status: wire.StatusCancelled, CompletedAtMs: m.at.NowMs})
 	t.place, t.ended = wire.LocationNone, true
-	m.moved(t, from, shardactor.CauseCancel)
+	m.moved(t, from, shard.CauseCancel)
 	if from == wire.LocationInProgress && !t.gone {
 		m.toldOf(worker, ref, wire.RevokedCancelled)
 	}
@@ -47,7 +47,7 @@ func (m *model) toldOf(worker *seat, ref wire.TaskRef, reason string) {
 	if worker == nil {
 		return
 	}
-	r := expect[*shardactor.Revoked](m, shardactor.Asker{Sink: worker.Sink})
+	r := expect[*shard.Revoked](m, shard.Asker{Sink: worker.Sink})
 	if r.TaskRef != ref || r.Reason != reason {
 		violate("a worker is told what it lost", "%v, %s, told %+v", ref, reason, r)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -17,7 +18,7 @@ type claim struct {
 	leaseMs  int64
 	waitMs   int64
 
-	seat  *shardactor.SessionSeat
+	seat  *shardactor.Seat
 	known *seat
 	state claimState
 	// asked shards have taken the question, answered ones have answered.
@@ -29,7 +30,7 @@ type claim struct {
 	ready   []int
 	refused bool
 	untilMs int64
-	got     []*shardactor.Granted
+	got     []*shard.Granted
 	left    bool
 	last    []uint64
 }
@@ -52,14 +53,14 @@ type errand struct {
 // errandsMost is how many tasks workers over HTTP remember, answered or not.
 const errandsMost = 24
 
-// Deliver implements shardactor.Sink.
-func (c *claim) Deliver(effects []shardactor.Effect) {
+// Deliver implements shard.Sink.
+func (c *claim) Deliver(effects []shard.Effect) {
 	c.world.delivered(effects, c.last)
 	for _, e := range effects {
 		switch e := e.(type) {
-		case *shardactor.Granted:
+		case *shard.Granted:
 			c.got = append(c.got, e)
-		case *shardactor.Claimed:
+		case *shard.Claimed:
 			c.answered++
 			c.ready[e.Ref] = e.Ready
 		}
@@ -99,9 +100,9 @@ func (w *world) claimSome() {
 	w.claims = append(w.claims, c)
 }
 
-func (c *claim) ask(shard int, looks bool) {
-	ok := c.post(shard, mailbox.ClassNew, &shardactor.Claim{
-		Asker: shardactor.Asker{Sink: c, Ref: uint64(shard)}, Looks: looks, Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs,
+func (c *claim) ask(shardNo int, looks bool) {
+	ok := c.post(shardNo, mailbox.ClassNew, &shard.Claim{
+		Asker: shard.Asker{Sink: c, Ref: uint64(shardNo)}, Looks: looks, Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs,
 	})
 	if ok {
 		c.asked++
@@ -109,8 +110,8 @@ func (c *claim) ask(shard int, looks bool) {
 	c.refused = c.refused || !ok
 }
 
-func (c *claim) post(shard int, class mailbox.Class, m shardactor.Message) bool {
-	return c.world.post(shard, []shardactor.Message{m}, 512, class) == mailbox.Accepted
+func (c *claim) post(shardNo int, class mailbox.Class, m shard.Message) bool {
+	return c.world.post(shardNo, []shard.Message{m}, 512, class) == mailbox.Accepted
 }
 
 // advance does what the handler can do now and reports whether that was
@@ -148,8 +149,8 @@ func (c *claim) advance() bool {
 // sitDown waits in the rings.
 func (c *claim) sitDown() {
 	c.state, c.untilMs = claimSits, c.world.nowMs+c.waitMs
-	for shard := range c.world.shape.shards {
-		if !c.post(shard, mailbox.ClassKeep, &shardactor.Subscribe{Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs}) {
+	for shardNo := range c.world.shape.shards {
+		if !c.post(shardNo, mailbox.ClassKeep, &shard.Subscribe{Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs}) {
 			c.untilMs = c.world.nowMs
 			return
 		}
@@ -163,13 +164,13 @@ func (c *claim) handOver() {
 	for _, g := range c.got {
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		if c.left {
-			w.server.engine.Undeliver(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shardactor.Message]),
-				&shardactor.Undelivered{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
+			w.server.engine.Undeliver(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shard.Message]),
+				&shard.Undelivered{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
 			continue
 		}
 		if g.RunForMs > 0 {
-			w.server.engine.Confirm(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shardactor.Message]),
-				&shardactor.Received{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
+			w.server.engine.Confirm(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shard.Message]),
+				&shard.Received{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
 		}
 		w.overhear(ref)
 		if len(w.errands) == errandsMost {
@@ -210,7 +211,7 @@ func (w *world) answerSome() {
 	default:
 		return
 	}
-	owner := shardactor.Owner{Tenant: e.tenant, Subject: e.subject}
+	owner := shard.Owner{Tenant: e.tenant, Subject: e.subject}
 	switch c.IntN(8) {
 	case 0:
 		owner.Subject = pick(c, subjects)
@@ -229,23 +230,23 @@ func (w *world) answerSome() {
 
 // say posts one verb. The outcome is that of the delivery, whether its token is
 // sent or not.
-func (w *world) say(verb int, owner shardactor.Owner, ref, of wire.TaskRef) {
+func (w *world) say(verb int, owner shard.Owner, ref, of wire.TaskRef) {
 	c := w.chance
 	outcome := w.outcome(of)
 	delay, extend := pick(c, []int64{-1, 0, 1, 30}), int64(pick(c, []int{0, 1, 30, 300}))*1000
 	why := w.handsBack()
-	call := func(to shardactor.Asker) shardactor.Message {
+	call := func(to shard.Asker) shard.Message {
 		switch {
 		case verb < 7:
-			return &shardactor.Extend{Asker: to, Owner: owner, TaskRef: ref, ExtendForMs: extend}
+			return &shard.Extend{Asker: to, Owner: owner, TaskRef: ref, ExtendForMs: extend}
 		case verb < 14:
-			return &shardactor.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: outcome}
+			return &shard.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: outcome}
 		case verb < 16:
-			return &shardactor.Nack{Asker: to, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: delay}}
+			return &shard.Nack{Asker: to, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: delay}}
 		case verb < 18:
-			return &shardactor.Abandon{Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.Abandon{Asker: to, Owner: owner, TaskRef: ref}
 		}
-		return &shardactor.Release{Asker: to, Owner: owner, TaskRef: ref, ReleaseRequest: why}
+		return &shard.Release{Asker: to, Owner: owner, TaskRef: ref, ReleaseRequest: why}
 	}
 	w.trace.say("  POST about %s by %s, worker %q, with its token: %t", w.name(ref.TaskID), owner.Subject, owner.WorkerID, !ref.Token.IsZero())
 	(&request{world: w, call: call, about: ref.TaskID}).post()

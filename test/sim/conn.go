@@ -7,6 +7,7 @@ import (
 	"codeq/auth"
 	"codeq/mailbox"
 	"codeq/session"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
 )
@@ -33,10 +34,10 @@ type conn struct {
 	number int
 	client *client
 	talk   *session.Conversation
-	seat   *shardactor.SessionSeat
+	seat   *shardactor.Seat
 	known  *seat
 
-	inbox   [][]shardactor.Effect
+	inbox   [][]shard.Effect
 	outbox  []session.Outgoing
 	ping    []byte
 	pong    []byte
@@ -69,8 +70,8 @@ func (w *world) connect(cl *client) *conn {
 	return c
 }
 
-// Deliver implements shardactor.Sink.
-func (c *conn) Deliver(effects []shardactor.Effect) {
+// Deliver implements shard.Sink.
+func (c *conn) Deliver(effects []shard.Effect) {
 	c.world.delivered(effects, c.last)
 	c.inbox = append(c.inbox, effects)
 }

@@ -3,7 +3,7 @@ package sim
 import (
 	"cmp"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -21,7 +21,7 @@ func (t *task) isPast(nowMs int64) bool { return t.expiresMs != 0 && t.expiresMs
 
 // expires notes when a new task expires, or expects that it is refused because it
 // could not begin before.
-func (m *model) expires(t *task, a *shardactor.Enqueue, dueMs int64) bool {
+func (m *model) expires(t *task, a *shard.Enqueue, dueMs int64) bool {
 	t.timeoutMs = a.TimeoutSeconds * 1000
 	t.expiresMs = a.ExpiresAtMs
 	if ttl := cmp.Or(a.TTLSeconds, m.settings.of(t).TTLSeconds); t.expiresMs == 0 && ttl > 0 {
@@ -45,7 +45,7 @@ func (m *model) tooLate(t *task) bool {
 		TaskID: t.id, Status: wire.StatusCancelled, Error: t.reason, CancelCause: "expired", CompletedAtMs: m.at.NowMs,
 	})
 	t.place, t.ended, t.aside = wire.LocationNone, true, false
-	m.moved(t, from, shardactor.CauseTaskExpired)
+	m.moved(t, from, shard.CauseTaskExpired)
 	return true
 }
 
@@ -80,28 +80,28 @@ func (t *task) promised() (leaseMs, runMs int64) {
 
 // isOver says that a delivery ended because its run did. How much longer than was
 // promised a lease is after a restart only what happened tells.
-func (m *model) isOver(t *task, e shardactor.Event) bool {
+func (m *model) isOver(t *task, e shard.Event) bool {
 	switch {
 	case !t.confirmed || t.runMs == 0 || t.runMs > m.at.NowMs:
 		return false
 	case t.lapseMs == t.runMs || !t.restored:
 		return t.lapseMs == t.runMs
-	case e.Cause == shardactor.CauseTaskExpired:
+	case e.Cause == shard.CauseTaskExpired:
 		return m.look(t).Error == wire.ErrorTimeout
 	}
-	return e.Cause == shardactor.CauseTimeout
+	return e.Cause == shard.CauseTimeout
 }
 
 // overran is a run that came to its end: a failed attempt.
 func (m *model) overran(t *task) {
 	m.touch(t)
 	t.undelivered = 0
-	m.retry(t, m.backoff(t, t.attempts+1), wire.ErrorTimeout, shardactor.CauseTimeout)
+	m.retry(t, m.backoff(t, t.attempts+1), wire.ErrorTimeout, shard.CauseTimeout)
 }
 
 // judgePromise holds what a worker is told of a delivery, or of several, against
 // what was promised.
-func judgePromise(e *shardactor.Extended, leaseMs, runMs int64, restored bool) {
+func judgePromise(e *shard.Extended, leaseMs, runMs int64, restored bool) {
 	if e.LeaseUntilMs < leaseMs || e.LeaseUntilMs > leaseMs && !restored || e.RunUntilMs != runMs {
 		violate("a heartbeat extends as promised", "until %d, run until %d, said %d and %d", leaseMs, runMs, e.LeaseUntilMs, e.RunUntilMs)
 	}

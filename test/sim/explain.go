@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -12,7 +12,7 @@ import (
 // the task behind all that the round did.
 func (m *model) answerExplains() {
 	for _, a := range m.explains {
-		e := expect[*shardactor.Explained](m, a.Asker)
+		e := expect[*shard.Explained](m, a.Asker)
 		t := m.tasks[a.TaskID]
 		if t == nil || t.removed || t.tenant != a.Tenant || t.place != wire.LocationPending && t.place != wire.LocationDelayed {
 			if e.Waiting != nil {
@@ -109,8 +109,8 @@ func (m *model) hasRoomFor(t *task) bool {
 
 // tellLeases holds what is told of leases against what their workers were promised:
 // not one more and not one less is told, and after a restart a lease may be longer.
-func (m *model) tellLeases(a *shardactor.TellLeases) {
-	e := expect[*shardactor.LeasesTold](m, a.Asker)
+func (m *model) tellLeases(a *shard.TellLeases) {
+	e := expect[*shard.LeasesTold](m, a.Asker)
 	told := e.Leases
 	for _, id := range a.Tasks {
 		t := m.tasks[id]
@@ -144,15 +144,15 @@ func (w *world) explainSome() {
 	if w.chance.oneIn(10) {
 		tenant = pick(w.chance, w.shape.tenants)
 	}
-	call := func(to shardactor.Asker) shardactor.Message {
+	call := func(to shard.Asker) shard.Message {
 		if t.place == wire.LocationInProgress {
-			m := &shardactor.TellLeases{Asker: to, Tenant: tenant}
+			m := &shard.TellLeases{Asker: to, Tenant: tenant}
 			for _, l := range w.model.leased[t.shard] {
 				m.Tasks = append(m.Tasks, l.id)
 			}
 			return m
 		}
-		return &shardactor.Explain{Asker: to, Tenant: tenant, TaskID: t.id}
+		return &shard.Explain{Asker: to, Tenant: tenant, TaskID: t.id}
 	}
 	(&request{world: w, call: call, about: t.id}).post()
 }

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -11,11 +11,11 @@ import (
 // claimant is somebody who asked a shard once and has no answer yet.
 type claimant struct {
 	seat  *seat
-	asked *shardactor.Claim
+	asked *shard.Claim
 }
 
 // claim notes who asks.
-func (m *model) claim(a *shardactor.Claim) {
+func (m *model) claim(a *shard.Claim) {
 	s := m.seats[a.Seat]
 	if !a.Looks {
 		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
@@ -26,9 +26,9 @@ func (m *model) claim(a *shardactor.Claim) {
 // answerClaims wants every claim answered behind the grants, unless the shard
 // has more to hand out at once; and no task left that it could have had.
 func (m *model) answerClaims() {
-	shard := m.at.Shard
+	shardNo := m.at.Shard
 	var staying []claimant
-	for _, c := range m.claims[shard] {
+	for _, c := range m.claims[shardNo] {
 		if !m.isAnswered(c) {
 			if !m.at.Outcome.Again || c.asked.Looks {
 				violate("a claim is answered at once", "%s of %s", c.seat.WorkerID, c.seat.Tenant)
@@ -36,7 +36,7 @@ func (m *model) answerClaims() {
 			staying = append(staying, c)
 			continue
 		}
-		said := m.at.Outcome.Effects[m.at.effect].Effect.(*shardactor.Claimed)
+		said := m.at.Outcome.Effects[m.at.effect].Effect.(*shard.Claimed)
 		m.at.effect++
 		if is := m.readyFor(c.seat.Tenant, c.asked.Commands); is != (said.Ready > 0) {
 			violate("a claim is told what is ready", "%s of %s asked for %v and was told of %d queues", c.seat.WorkerID, c.seat.Tenant, c.asked.Commands, said.Ready)
@@ -44,12 +44,12 @@ func (m *model) answerClaims() {
 		if c.asked.Looks {
 			continue
 		}
-		if t := m.couldHave(c.seat, shard); t != nil && m.at.Space < store.NoGrant {
+		if t := m.couldHave(c.seat, shardNo); t != nil && m.at.Space < store.NoGrant {
 			violate("a claim gets what there is", "%s has %d of %d and was not given %v", c.seat.WorkerID, len(c.seat.out), c.seat.window, t.id)
 		}
-		c.seat.subscribed[shard].on = false
+		c.seat.subscribed[shardNo].on = false
 	}
-	m.claims[shard] = staying
+	m.claims[shardNo] = staying
 }
 
 func (m *model) isAnswered(c claimant) bool {
@@ -57,7 +57,7 @@ func (m *model) isAnswered(c claimant) bool {
 		return false
 	}
 	next := m.at.Outcome.Effects[m.at.effect]
-	_, ok := next.Effect.(*shardactor.Claimed)
+	_, ok := next.Effect.(*shard.Claimed)
 	return ok && next.Sink == c.asked.Sink
 }
 
@@ -87,7 +87,7 @@ func (m *model) couldHave(s *seat, shard int) *task {
 }
 
 // undelivered is a claim whose client was gone before the first byte.
-func (m *model) undelivered(a *shardactor.Undelivered) {
+func (m *model) undelivered(a *shard.Undelivered) {
 	for _, ref := range a.Tasks {
 		t := m.delivery(ref)
 		if t == nil || !t.madeTo(a.Seat) {
@@ -104,7 +104,7 @@ func (m *model) undelivered(a *shardactor.Undelivered) {
 }
 
 // madeTo says that the delivery was made to that seat, and that it carries it still.
-func (t *task) madeTo(s *shardactor.Seat) bool {
+func (t *task) madeTo(s *shard.Seat) bool {
 	if s.OverHTTP {
 		return t.overHTTP && t.session.IsZero()
 	}
@@ -114,7 +114,7 @@ func (t *task) madeTo(s *shardactor.Seat) bool {
 // mayAct says whether a call of the right subject is about the newest delivery
 // of a task: by its token, or without any if the delivery was made over HTTP, to
 // the worker that the call names, if it names one.
-func (t *task) mayAct(o shardactor.Owner, token wire.Token) bool {
+func (t *task) mayAct(o shard.Owner, token wire.Token) bool {
 	switch {
 	case t.subject != o.Subject || t.deliveries == 0:
 		return false
@@ -125,7 +125,7 @@ func (t *task) mayAct(o shardactor.Owner, token wire.Token) bool {
 }
 
 // prolong is a heartbeat over HTTP.
-func (m *model) prolong(a *shardactor.Extend) {
+func (m *model) prolong(a *shard.Extend) {
 	t := m.held(a.Asker, a.Owner, a.TaskRef)
 	if t == nil {
 		return
@@ -140,7 +140,7 @@ func (m *model) prolong(a *shardactor.Extend) {
 	}
 	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
 	t.lapseMs, t.gone = t.until(t.ackedMs), false
-	e := expect[*shardactor.Extended](m, a.Asker)
+	e := expect[*shard.Extended](m, a.Asker)
 	leaseMs, runMs := t.promised()
 	judgePromise(e, leaseMs, runMs, t.restored)
 }

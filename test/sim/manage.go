@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
 
 // manages says that an admin may do something with a task, or expects the refusal.
-func (m *model) manages(to shardactor.Asker, id wire.TaskID, tenant string, commands []string) *task {
+func (m *model) manages(to shard.Asker, id wire.TaskID, tenant string, commands []string) *task {
 	t := m.tasks[id]
 	switch {
 	case m.at.Space >= store.OnlyDelete:
@@ -26,7 +26,7 @@ func (m *model) manages(to shardactor.Asker, id wire.TaskID, tenant string, comm
 }
 
 // runNow: a delayed task becomes ready, at the tail, before its time.
-func (m *model) runNow(a *shardactor.RunNow) {
+func (m *model) runNow(a *shard.RunNow) {
 	t := m.manages(a.Asker, a.TaskID, a.Tenant, a.Commands)
 	if t == nil {
 		return
@@ -38,14 +38,14 @@ func (m *model) runNow(a *shardactor.RunNow) {
 	if !m.tooLate(t) {
 		m.toTail(t)
 		t.aside = false
-		m.moved(t, wire.LocationDelayed, shardactor.CauseRunNow)
+		m.moved(t, wire.LocationDelayed, shard.CauseRunNow)
 	}
-	expect[*shardactor.Moved](m, a.Asker)
+	expect[*shard.Moved](m, a.Asker)
 }
 
 // prioritize: a waiting task has another priority, and keeps its place by age and its
 // time.
-func (m *model) prioritize(a *shardactor.Prioritize) {
+func (m *model) prioritize(a *shard.Prioritize) {
 	t := m.manages(a.Asker, a.TaskID, a.Tenant, a.Commands)
 	if t == nil {
 		return
@@ -61,13 +61,13 @@ func (m *model) prioritize(a *shardactor.Prioritize) {
 			t.place = ""
 			m.toOldPlace(t)
 		}
-		m.moved(t, from, shardactor.CauseMove)
+		m.moved(t, from, shard.CauseMove)
 	}
-	expect[*shardactor.Moved](m, a.Asker)
+	expect[*shard.Moved](m, a.Asker)
 }
 
 // mayDelete says whether what a shard has of a queue may go with it.
-func (m *model) mayDelete(q record.QueueKey, d *shardactor.QueueDelete) bool {
+func (m *model) mayDelete(q record.QueueKey, d *shard.QueueDelete) bool {
 	for _, t := range m.all {
 		if t.removed || t.queue() != q || t.shard != m.at.Shard {
 			continue
@@ -81,7 +81,7 @@ func (m *model) mayDelete(q record.QueueKey, d *shardactor.QueueDelete) bool {
 
 // goesWithQueue judges tasks that went because their queue is deleted.
 func (m *model) goesWithQueue() {
-	for m.at.event < len(m.at.Outcome.Events) && m.peek().Cause == shardactor.CauseDelete {
+	for m.at.event < len(m.at.Outcome.Events) && m.peek().Cause == shard.CauseDelete {
 		t := m.tasks[m.peek().TaskID]
 		if t == nil || t.removed || !m.settings.of(t).Deleting {
 			violate("tasks go with a queue that is deleted", "%+v of %+v", m.peek(), t)
@@ -92,7 +92,7 @@ func (m *model) goesWithQueue() {
 		if t.place, t.removed = "", true; wasOpen {
 			t.status = wire.StatusCancelled
 		}
-		m.moved(t, from, shardactor.CauseDelete)
+		m.moved(t, from, shard.CauseDelete)
 		if from == wire.LocationInProgress && !t.gone {
 			m.toldOf(worker, ref, wire.RevokedCancelled)
 		}
@@ -110,7 +110,7 @@ func (m *model) dropped() {
 			}
 			m.forgetsSettings(a.Queue)
 		}
-		expect[*shardactor.Dropped](m, a.Asker)
+		expect[*shard.Dropped](m, a.Asker)
 	}
 	m.drops[m.at.Shard] = kept
 }
@@ -150,14 +150,14 @@ func (w *world) manageSome() {
 		}
 	}
 	w.trace.say("  manage %s: %d, only %q, priority %d", w.name(t.id), kind, only, prio)
-	call := func(to shardactor.Asker) shardactor.Message {
+	call := func(to shard.Asker) shard.Message {
 		switch kind {
 		case 0:
-			return &shardactor.RunNow{Asker: to, Tenant: t.tenant, TaskID: t.id}
+			return &shard.RunNow{Asker: to, Tenant: t.tenant, TaskID: t.id}
 		case 1:
-			return &shardactor.Prioritize{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
+			return &shard.Prioritize{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
 		}
-		return &shardactor.Cancel{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
+		return &shard.Cancel{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
 	}
 	(&request{world: w, call: call, about: t.id}).post()
 }
@@ -171,7 +171,7 @@ func (w *world) deleteSome() {
 		q.Command = pick(c, commands)
 	}
 	w.postTo(q)
-	w.configure(q, shardactor.SettingsChange{Delete: &shardactor.QueueDelete{Purge: !c.oneIn(4), CancelRunning: c.oneIn(2)}})
+	w.configure(q, shard.SettingsChange{Delete: &shard.QueueDelete{Purge: !c.oneIn(4), CancelRunning: c.oneIn(2)}})
 	if c.oneIn(3) {
 		w.run(c.IntN(w.shape.shards))
 	}

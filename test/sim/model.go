@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -23,14 +23,14 @@ type model struct {
 	// leased are the tasks in progress of each shard, in no order that counts.
 	leased [][]*task
 	keys   map[keyName]*task
-	seats  map[*shardactor.Seat]*seat
+	seats  map[*shard.Seat]*seat
 	// sockets is, for each shard, the socket it knows of each session.
 	sockets []map[wire.SessionID]*seat
-	waiters map[wire.TaskID][]shardactor.Asker
+	waiters map[wire.TaskID][]shard.Asker
 	// claims are, for each shard, those that asked once and wait for the answer.
 	claims [][]claimant
 	// explains are the questions of the round.
-	explains []*shardactor.Explain
+	explains []*shard.Explain
 	tokens   map[wire.Token]bool
 	// answered are the deliveries that a worker of theirs has ended by a word.
 	answered map[wire.Token]bool
@@ -38,8 +38,8 @@ type model struct {
 	order    uint64
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
-	retention                 shardactor.Retention
-	limits                    shardactor.Limits
+	retention                 shard.Retention
+	limits                    shard.Limits
 	// stampMs is the time of the newest round that wrote, durableMs of the newest
 	// that is durable.
 	stampMs, durableMs int64
@@ -50,7 +50,7 @@ type model struct {
 	// cleanings are the cleanups that each shard was asked for, in order.
 	cleanings [][]*cleaning
 	// drops are the questions whether a deleted queue is empty, of each shard.
-	drops [][]*shardactor.Drop
+	drops [][]*shard.Drop
 	// told are the versions of the settings that were answered, those of the ledger.
 	told map[record.QueueKey]int64
 
@@ -164,16 +164,16 @@ func newModel(shards int) *model {
 		tasks:     make(map[wire.TaskID]*task),
 		pending:   make(map[orderName][]*task),
 		keys:      make(map[keyName]*task),
-		seats:     make(map[*shardactor.Seat]*seat),
+		seats:     make(map[*shard.Seat]*seat),
 		sockets:   make([]map[wire.SessionID]*seat, shards),
-		waiters:   make(map[wire.TaskID][]shardactor.Asker),
+		waiters:   make(map[wire.TaskID][]shard.Asker),
 		tokens:    make(map[wire.Token]bool),
 		answered:  make(map[wire.Token]bool),
 		leased:    make([][]*task, shards),
 		claims:    make([][]claimant, shards),
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
-		drops:     make([][]*shardactor.Drop, shards),
+		drops:     make([][]*shard.Drop, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
 		frozen: newFrozen(shards), turns: newTurns(shards),
 	}

@@ -5,7 +5,7 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "expiry: hand out what has expired",
 		edit: edit{
-			file: "shardactor/grant.go", old: "	if t.Expires(s.now) {\n", new: "	if false {\n",
+			file: "shard/grant.go", old: "	if t.Expires(s.now) {\n", new: "	if false {\n",
 		},
 		caught: []string{"nothing is handed out that has expired"},
 	}, mutant{
@@ -17,14 +17,14 @@ func init() {
 	}, mutant{
 		name: "expiry: forget it at a retry",
 		edit: edit{
-			file: "shardactor/transition.go",
+			file: "shard/transition.go",
 			old:  "	if waits(m.to) && t.Expires(s.now) {\n", new: "	if waits(m.to) && t.Expires(s.now) && from != wire.LocationInProgress {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, mutant{
 		name: "expiry: keep it over a replay",
 		edit: edit{
-			file: "shardactor/replay.go", old: "	t.ExpiresAtMs = 0\n", new: "",
+			file: "shard/replay.go", old: "	t.ExpiresAtMs = 0\n", new: "",
 		},
 		caught: []string{"a task moves as its lifecycle says", "a task expires when its time is over, where it waits", "the store says what happened",
 			"a task comes out as it went in"},
@@ -54,7 +54,7 @@ func init() {
 	}, mutant{
 		name: "lease: tell its stored end",
 		edit: edit{
-			file: "shardactor/explain.go", old: "		told.LeaseUntilMs, told.RunUntilMs = e.Promise()\n", new: "		told.LeaseUntilMs, told.RunUntilMs = e.Lease.DeadlineMs, e.Lease.RunUntilMs\n",
+			file: "shard/explain.go", old: "		told.LeaseUntilMs, told.RunUntilMs = e.Promise()\n", new: "		told.LeaseUntilMs, told.RunUntilMs = e.Lease.DeadlineMs, e.Lease.RunUntilMs\n",
 		},
 		caught: []string{"a lease is told as it was promised"},
 	}, mutant{
@@ -66,25 +66,25 @@ func init() {
 	}, mutant{
 		name: "run: begin with the grant",
 		edit: edit{
-			file: "shardactor/heartbeat.go", old: "		s.leases.Run(e, s.now+runForMs)\n", new: "		s.leases.Run(e, e.Lease.RunUntilMs)\n",
+			file: "shard/heartbeat.go", old: "		s.leases.Run(e, s.now+runForMs)\n", new: "		s.leases.Run(e, e.Lease.RunUntilMs)\n",
 		},
 		caught: []string{"a lease lasts as long as promised", "a heartbeat extends as promised"},
 	}, mutant{
 		name: "run: begin anew with a restart",
 		edit: edit{
-			file: "shardactor/shard.go", old: "	if until := found.Lease.RunUntilMs; until != 0 {\n", new: "	if until := found.Lease.RunUntilMs; until < 0 {\n",
+			file: "shard/shard.go", old: "	if until := found.Lease.RunUntilMs; until != 0 {\n", new: "	if until := found.Lease.RunUntilMs; until < 0 {\n",
 		},
 		caught: []string{"what is due happens", "a heartbeat extends as promised"},
 	}, mutant{
 		name: "run: end without the grace after a restart",
 		edit: edit{
-			file: "shardactor/shard.go", old: "		s.leases.Run(e, max(until, nowMs+resumeGraceMs))\n", new: "		s.leases.Run(e, until)\n",
+			file: "shard/shard.go", old: "		s.leases.Run(e, max(until, nowMs+resumeGraceMs))\n", new: "		s.leases.Run(e, until)\n",
 		},
 		caught: []string{"a lease lasts as long as promised", "a heartbeat extends as promised"},
 	}, mutant{
 		name: "run: count its end as a lost lease",
 		edit: edit{
-			file: "shardactor/due.go", old: "	case e.IsRunOver():\n", new: "	case false:\n",
+			file: "shard/due.go", old: "	case e.IsRunOver():\n", new: "	case false:\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	})

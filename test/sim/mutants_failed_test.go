@@ -2,7 +2,7 @@ package sim
 
 // Faults about tasks that ended FAILED, and about what a replay takes back.
 func init() {
-	const replay = "shardactor/replay.go"
+	const replay = "shard/replay.go"
 	mutants = append(mutants, mutant{
 		name: "failed: keep the result token over a replay",
 		edit: edit{
@@ -42,28 +42,28 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "failed: keep any number of letters",
 		edit: edit{
-			file: "shardactor/retention.go",
+			file: "shard/retention.go",
 			old:  "	return max(0, count-int64(s.limits.Failed))\n", new: "	return 0 * count\n",
 		},
 		caught: []string{"no more failed letters than are kept"},
 	}, mutant{
 		name: "failed: keep one letter less",
 		edit: edit{
-			file: "shardactor/retention.go",
+			file: "shard/retention.go",
 			old:  "count-int64(s.limits.Failed))", new: "count-int64(s.limits.Failed)+1)",
 		},
 		caught: []string{"ended tasks stay as long as promised"},
 	}, mutant{
 		name: "failed: keep the key of a letter that is gone",
 		edit: edit{
-			file: "shardactor/retention.go",
+			file: "shard/retention.go",
 			old:  "e.Status == \"\" || e.Keyed {", new: "e.Status == \"\" || e.Keyed && e.Cause == 0 {",
 		},
 		caught: []string{"the database agrees with itself", "one key makes one task"},
 	}, mutant{
 		name: "failed: is no dead letter",
 		edit: edit{
-			file: "shardactor/result.go",
+			file: "shard/result.go",
 			old:  "		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed\n", new: "",
 		},
 		caught: []string{"a task moves as its lifecycle says"},

@@ -30,19 +30,19 @@ func init() {
 		test: "mailbox TestMailboxAgreesWithOneThatCounts",
 	}, mutant{
 		name: "inside: count a row of kept units on over one that went round",
-		edit: edit{file: "shardactor/keep.go", old: "		mb.keptInRow = 0\n		return false\n", new: "		return false\n"},
-		test: "shardactor TestUnitsAreKeptInRows",
+		edit: edit{file: "shard/keep.go", old: "		mb.keptInRow = 0\n		return false\n", new: "		return false\n"},
+		test: "shard TestUnitsAreKeptInRows",
 	}, mutant{
 		name: "inside: count a row of kept units on while nobody waits",
-		edit: edit{file: "shardactor/keep.go", old: "	} else {\n		mb.keptInRow = 0\n	}\n", new: "	}\n"},
-		test: "shardactor TestUnitsAreKeptInRows",
+		edit: edit{file: "shard/keep.go", old: "	} else {\n		mb.keptInRow = 0\n	}\n", new: "	}\n"},
+		test: "shard TestUnitsAreKeptInRows",
 	}, mutant{
 		name: "inside: have units out for a socket that is gone",
-		edit: edit{file: "shardactor/gone.go", old: "e.Gone, e.HasUnit = true, false", new: "e.Gone = true"},
-		test: "shardactor TestBooksOfAShardAgreeAfterEveryRound",
+		edit: edit{file: "shard/gone.go", old: "e.Gone, e.HasUnit = true, false", new: "e.Gone = true"},
+		test: "shard TestBooksOfAShardAgreeAfterEveryRound",
 	}, mutant{
 		name: "inside: keep suspects aside that have fallen due",
-		edit: edit{file: "shardactor/suspect.go", old: "			continue // it has fallen due\n", new: "			_ = 0\n"},
-		test: "shardactor TestBooksOfAShardAgreeAfterEveryRound",
+		edit: edit{file: "shard/suspect.go", old: "			continue // it has fallen due\n", new: "			_ = 0\n"},
+		test: "shard TestBooksOfAShardAgreeAfterEveryRound",
 	})
 }

@@ -5,21 +5,21 @@ var limitMutants = []mutant{
 	{
 		name: "limits: end a cleanup after its first full slice",
 		edit: edit{
-			file: "shardactor/cleanup.go",
+			file: "shard/cleanup.go",
 			old:  "w.over = w.swept == len(w.Queues)\n", new: "w.over = w.swept == len(w.Queues) || left == 0\n",
 		},
 		caught: []string{"a cleanup removes what it was asked to"},
 	}, {
 		name: "limits: pass over a queue that filled a slice",
 		edit: edit{
-			file: "shardactor/cleanup.go",
+			file: "shard/cleanup.go",
 			old:  "		if left > 0 {\n", new: "		if left >= 0 {\n",
 		},
 		caught: []string{"a cleanup removes what it was asked to"},
 	}, {
 		name: "limits: count releases on over a replay",
 		edit: edit{
-			file: "shardactor/replay.go",
+			file: "shard/replay.go",
 			old:  "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n",
 			new:  "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n",
 		},
@@ -27,35 +27,35 @@ var limitMutants = []mutant{
 	}, {
 		name: "limits: hand back once too often",
 		edit: edit{
-			file: "shardactor/release.go",
+			file: "shard/release.go",
 			old:  "t.Releases > s.limits.Releases*t.MaxAttempts", new: "t.Releases > s.limits.Releases*t.MaxAttempts+1",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {
 		name: "limits: count a hand-back of work that never began",
 		edit: edit{
-			file: "shardactor/release.go",
+			file: "shard/release.go",
 			old:  "	if m.Counts() {\n", new: "	if !m.Stopping {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {
 		name: "limits: count no hand-back",
 		edit: edit{
-			file: "shardactor/release.go",
+			file: "shard/release.go",
 			old:  "	if m.Counts() {\n", new: "	if false {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {
 		name: "limits: count no bytes for a unit that is used again",
 		edit: edit{
-			file: "shardactor/grant.go",
+			file: "shard/grant.go",
 			old:  "case mb.kept > 0 && credit.Carry(payloadBytes):", new: "case mb.kept > 0:",
 		},
 		caught: []string{"room adds up"},
 	}, {
 		name: "limits: count no bytes for a unit that a message brought",
 		edit: edit{
-			file: "shardactor/grant.go",
+			file: "shard/grant.go",
 			old:  "case mb.credit > 0 && !credit.InDebt() && credit.Carry(payloadBytes):", new: "case mb.credit > 0 && !credit.InDebt():",
 		},
 		caught: []string{"room adds up"},
@@ -69,7 +69,7 @@ var limitMutants = []mutant{
 	}, {
 		name: "limits: stay with what the bound of a pass has left",
 		edit: edit{
-			file: "shardactor/grant.go",
+			file: "shard/grant.go",
 			old:  "		cut = granted == s.limits.Grants\n", new: "",
 		},
 		caught: []string{"a claim gets what there is", "no ready task sits beside an open session with room"},

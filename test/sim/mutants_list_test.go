@@ -18,14 +18,14 @@ var mutants = []mutant{{
 }, {
 	name: "forget a counter",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "if !counters.IsZero() {", new: "if !counters.IsZero() && counters.Dead == 0 {",
 	},
 	caught: []string{"the database agrees with itself", "figures add up"},
 }, {
 	name: "skip the token fence",
 	edit: edit{
-		file: "shardactor/delivery.go",
+		file: "shard/delivery.go",
 		old:  "e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {",
 		new:  "e.Lease.Subject == owner.Subject {",
 	},
@@ -33,7 +33,7 @@ var mutants = []mutant{{
 }, {
 	name: "skip the owner",
 	edit: edit{
-		file: "shardactor/result.go",
+		file: "shard/result.go",
 		old:  "if holder(t, e) != m.Subject {",
 		new:  "if false {",
 	},
@@ -41,21 +41,21 @@ var mutants = []mutant{{
 }, {
 	name: "reuse a token",
 	edit: edit{
-		file: "shardactor/grant.go",
+		file: "shard/grant.go",
 		old:  "Token: lease.DrawToken(s.chance), Delivery", new: "Token: func() (k wire.Token) { k[0] = lease.DrawToken(s.chance)[0] | 1; return k }(), Delivery",
 	},
 	caught: []string{"a token names one delivery"},
 }, {
 	name: "drop a due timer",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "next := s.index.NextDueAtMs()\n", new: "var next int64\n",
 	},
 	caught: []string{"what is due happens"},
 }, {
 	name: "sleep past a lease",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "if at := s.leases.NextAtMs(); at != 0 {", new: "if at := s.leases.NextAtMs(); at != 0 && next == 0 {",
 	},
 	caught: []string{"what is due happens"},
@@ -84,7 +84,7 @@ var mutants = []mutant{{
 }, {
 	name: "keep room for ever",
 	edit: edit{
-		file: "shardactor/subscribe.go",
+		file: "shard/subscribe.go",
 		old:  "s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
@@ -98,84 +98,84 @@ var mutants = []mutant{{
 }, {
 	name: "keep room and forget it",
 	edit: edit{
-		file: "shardactor/keep.go",
+		file: "shard/keep.go",
 		old:  "k.answer.Kept = false", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 }, {
 	name: "put back at the tail",
 	edit: edit{
-		file: "shardactor/release.go",
+		file: "shard/release.go",
 		old:  "cause: cause, toOldPlace: true}", new: "cause: cause}",
 	},
 	caught: []string{"what comes before a task is counted", "first in, first out, by priority"},
 }, {
 	name: "count an undelivered task",
 	edit: edit{
-		file: "shardactor/suspect.go",
+		file: "shard/suspect.go",
 		old:  "t.Undelivered++\n", new: "t.Undelivered++\n\tt.Attempts++\n",
 	},
 	caught: []string{"the store says what happened", "a task comes out as it went in"},
 }, {
 	name: "expire before messages",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "s.saveSettings()\n	for _, m := range", new: "s.saveSettings()\n	s.due()\n	for _, m := range",
 	},
 	caught: []string{"messages come before expiries", "a task leaves the place it was in", "a task moves as its lifecycle says", "a request is answered as the protocol says"},
 }, {
 	name: "shorten a lease at restart",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)", new: "expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs/2)",
 	},
 	caught: []string{"a lease lasts as long as promised"},
 }, {
 	name: "acknowledge a lease that is not stored",
 	edit: edit{
-		file: "shardactor/heartbeat.go",
+		file: "shard/heartbeat.go",
 		old:  "ahead := until > e.Lease.DeadlineMs\n", new: "ahead := until > e.Lease.DeadlineMs+3_600_000\n",
 	},
 	caught: []string{"a lease lasts as long as promised"},
 }, {
 	name: "no grace after a stall",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs\n", new: "s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now\n",
 	},
 	caught: []string{"after a stall clients speak first"},
 }, {
 	name: "no grace after a full disk",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "	spaceCame := s.wasFull && !full\n", new: "	spaceCame := false\n",
 	},
 	caught: []string{"after a stall clients speak first"},
 }, {
 	name: "no grace after a disk that was full for more than a round",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "	s.wasFull = full\n", new: "	s.wasFull = full && !s.wasFull\n",
 	},
 	caught: []string{"after a stall clients speak first"},
 }, {
 	name: "hold a lease again at every stall",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs\n", new: "s.heardUntilMs, s.holdUntilMs = 0, s.now+resumeGraceMs\n",
 	},
 	caught: []string{"what is due happens"},
 }, {
 	name: "let a stall within a hold begin it anew",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  " || s.now < s.holdUntilMs {\n\t\treturn\n\t}\n\ts.heard", new: " {\n\t\treturn\n\t}\n\ts.heard",
 	},
 	caught: []string{"after a stall clients speak first", "a lease lasts as long as promised"},
 }, {
 	name: "delete a lease that was put again as if it was put once",
 	edit: edit{
-		file: "shardactor/heartbeat.go",
+		file: "shard/heartbeat.go",
 		old:  "\t\te.PutAgain = true\n", new: "",
 	},
 	caught: []string{"only a fault of the disk ends the process", "the database agrees with itself", "the store says what happened"},
@@ -191,35 +191,35 @@ var mutants = []mutant{{
 }, {
 	name: "grant to another tenant",
 	edit: edit{
-		file: "shardactor/crowd.go",
+		file: "shard/crowd.go",
 		old:  "func (s *Shard) tenantOf(name string) *tenant {\n", new: "func (s *Shard) tenantOf(name string) *tenant {\n	name = \"\"\n",
 	},
 	caught: []string{"no task of another tenant", "a reason is the one that holds"},
 }, {
 	name: "forget the idempotency key",
 	edit: edit{
-		file: "shardactor/enqueue.go",
+		file: "shard/enqueue.go",
 		old:  "batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "one key makes one task", "the database agrees with itself"},
 }, {
 	name: "accept a completion after a nack",
 	edit: edit{
-		file: "shardactor/delivery.go",
+		file: "shard/delivery.go",
 		old:  "t.LastToken = wire.Token{}\n", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
 	name: "cancel what has ended",
 	edit: edit{
-		file: "shardactor/cancel.go",
+		file: "shard/cancel.go",
 		old:  "	case t.Status == wire.StatusCancelled:\n", new: "	case t.Status == wire.StatusCancelled || t.Status == wire.StatusCompleted:\n",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "one completion stands", "no invariant breaks"},
 }, {
 	name: "complete what was cancelled",
 	edit: edit{
-		file: "shardactor/result.go",
+		file: "shard/result.go",
 		old:  "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
 		new:  "case t != nil && t.Status == wire.StatusCancelled && t.LastSubject == m.Subject && t.Deliveries == 1:\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
 	},
@@ -227,7 +227,7 @@ var mutants = []mutant{{
 }, {
 	name: "tell no worker of a cancel",
 	edit: edit{
-		file: "shardactor/cancel.go",
+		file: "shard/cancel.go",
 		old:  "		s.revoke(e, wire.RevokedCancelled)\n", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says"},
@@ -242,14 +242,14 @@ var mutants = []mutant{{
 }, {
 	name: "hand out what is paused",
 	edit: edit{
-		file: "shardactor/turns.go",
+		file: "shard/turns.go",
 		old:  "!q.settings.Paused && q.index.HasReady()", new: "q.index.HasReady()",
 	},
 	caught: []string{"a paused queue hands out nothing"},
 }, {
 	name: "forget a pause at a restart",
 	edit: edit{
-		file: "shardactor/copysettings.go",
+		file: "shard/copysettings.go",
 		old:  "		q.settings = found[i].Settings\n", new: "		q.settings = found[i].Settings\n		q.settings.Paused = false\n",
 	},
 	caught: []string{"a paused queue hands out nothing", "settings never go back", "settings are what was set"},
@@ -271,7 +271,7 @@ var mutants = []mutant{{
 }, {
 	name: "remove ended tasks too early",
 	edit: edit{
-		file: "shardactor/retention.go",
+		file: "shard/retention.go",
 		old:  "return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs)",
 		new:  "return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs) / 2",
 	},
@@ -279,21 +279,21 @@ var mutants = []mutant{{
 }, {
 	name: "keep the key of a removed task",
 	edit: edit{
-		file: "shardactor/retention.go",
+		file: "shard/retention.go",
 		old:  "			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)\n", new: "",
 	},
 	caught: []string{"the database agrees with itself", "one key makes one task"},
 }, {
 	name: "forget a queue that has something to remove",
 	edit: edit{
-		file: "shardactor/transition.go",
+		file: "shard/transition.go",
 		old:  "	s.planEnded(q)\n", new: "	if q.reapSlot == 0 {\n		s.planEnded(q)\n	}\n",
 	},
 	caught: []string{"what is due happens"},
 }, {
 	name: "forget the history of a task whose delivery lapsed",
 	edit: edit{
-		file: "shardactor/transition.go",
+		file: "shard/transition.go",
 		old:  "t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()",
 		new:  "t.Deliveries == 1",
 	},
@@ -308,14 +308,14 @@ var mutants = []mutant{{
 }, {
 	name: "purge: another than was meant",
 	edit: edit{
-		file: "shardactor/purge.go",
+		file: "shard/purge.go",
 		old:  "|| t.EndedAtMs != m.EndedAtMs:", new: "|| t.EndedAtMs < m.EndedAtMs:",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
 	name: "purge: once more when its time is over",
 	edit: edit{
-		file: "shardactor/purge.go",
+		file: "shard/purge.go",
 		old:  "		s.passOver(t)\n", new: "",
 	},
 	also:   []edit{{file: "index/queue.go", old: "	if *count < 0 {\n", new: "	if false {\n"}},
@@ -330,14 +330,14 @@ var mutants = []mutant{{
 }, {
 	name: "waiting: forget who takes everything",
 	edit: edit{
-		file: "shardactor/explain.go",
+		file: "shard/explain.go",
 		old:  "case q.crowd.members+wild.members == 0:", new: "case q.crowd.members == 0:",
 	},
 	caught: []string{"a reason is the one that holds"},
 }, {
 	name: "replace a completion",
 	edit: edit{
-		file: "shardactor/result.go",
+		file: "shard/result.go",
 		old:  "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):", new: "case t != nil && e == nil && t.ResultToken == m.Token && !m.Token.IsZero() && t.Status.Terminal():\n		s.span.Batch().PutResult(&wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now})\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
 	},
 	caught: []string{"a request is answered as the protocol says", "one completion stands"},
@@ -351,7 +351,7 @@ var mutants = []mutant{{
 }, {
 	name: "one execution too many",
 	edit: edit{
-		file: "shardactor/delivery.go",
+		file: "shard/delivery.go",
 		old:  "if t.Attempts < t.MaxAttempts {", new: "if t.Attempts <= t.MaxAttempts {",
 	},
 	caught: []string{"a task moves as its lifecycle says", "attempts stay below their limit"},
@@ -380,7 +380,7 @@ var mutants = []mutant{{
 }, {
 	name: "refill inside a round",
 	edit: edit{
-		file: "shardactor/grant.go",
+		file: "shard/grant.go",
 		old:  "		prio, k, ok := q.index.HeadReady()\n",
 		new:  "		s.refill()\n		prio, k, ok := q.index.HeadReady()\n",
 	},
@@ -394,7 +394,7 @@ var mutants = []mutant{{
 }, {
 	name: "http: keep what a client that left did not get",
 	edit: edit{
-		file: "shardactor/heartbeat.go",
+		file: "shard/heartbeat.go",
 		old:  "	if e != nil && seat.OverHTTP {\n", new: "	if false {\n",
 	},
 	caught: []string{"every change has its event", "a task moves as its lifecycle says", "a task leaves the place it was in",
@@ -402,28 +402,28 @@ var mutants = []mutant{{
 }, {
 	name: "http: act on a session's delivery without its token",
 	edit: edit{
-		file: "shardactor/delivery.go",
+		file: "shard/delivery.go",
 		old:  "return l.OverHTTP && (", new: "return (",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
 	name: "http: act for another worker",
 	edit: edit{
-		file: "shardactor/delivery.go",
+		file: "shard/delivery.go",
 		old:  "(owner.WorkerID == \"\" || owner.WorkerID == l.WorkerID)", new: "true",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
 	name: "http: answer a claim before the head was read",
 	edit: edit{
-		file: "shardactor/claim.go",
+		file: "shard/claim.go",
 		old:  "if cut && ready > 0 &&", new: "if false &&",
 	},
 	caught: []string{"a claim gets what there is"},
 }, {
 	name: "http: end claims with their sockets at a restart",
 	edit: edit{
-		file: "shardactor/shard.go",
+		file: "shard/shard.go",
 		old:  "if !found.Lease.Session.IsZero() {", new: "if true {",
 	},
 	caught: []string{"a lease lasts as long as promised", "a task moves as its lifecycle says", "every event has a cause"},

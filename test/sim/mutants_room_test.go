@@ -5,21 +5,21 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "room: keep what was answered for over HTTP",
 		edit: edit{
-			file: "shardactor/owed.go",
+			file: "shard/owed.go",
 			old:  "		s.tell(mb.seat.Sink, &Answered{TaskRef: ref})\n", new: "",
 		},
 		caught: []string{"room adds up"},
 	}, mutant{
 		name: "room: forget what is out of a lease that ended",
 		edit: edit{
-			file: "shardactor/cancel.go",
+			file: "shard/cancel.go",
 			old:  "		s.owe(mb, e)\n", new: "",
 		},
 		caught: []string{"room adds up"},
 	}, mutant{
 		name: "room: give back for a stranger",
 		edit: edit{
-			file: "shardactor/owed.go",
+			file: "shard/owed.go",
 			old:  "	return mb.seat.Tenant == owner.Tenant && mb.seat.Subject == owner.Subject\n", new: "	return mb.seat.Tenant == owner.Tenant\n",
 		},
 		caught: []string{"room adds up"},
@@ -54,7 +54,7 @@ func init() {
 	}, mutant{
 		name: "fence: grant with a unit on its way",
 		edit: edit{
-			file: "shardactor/grant.go",
+			file: "shard/grant.go",
 			old:  "	case mb.credit > 0 && !credit.InDebt() && ", new: "	case mb.credit > 0 && ",
 		},
 		caught: []string{"no task comes behind the ok to a window of 0"},

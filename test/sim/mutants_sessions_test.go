@@ -4,29 +4,29 @@ package sim
 var sessionMutants = []mutant{{
 	name: "resume within the grace only",
 	edit: edit{
-		file: "shardactor/resume.go",
+		file: "shard/resume.go",
 		old:  "s.leases.Move(e, e.AckedUntilMs)\n", new: "",
 	},
 	caught: []string{"a lease lasts as long as promised", "after a stall clients speak first"},
 }, {
 	name: "forget what is held",
 	edit: edit{
-		file: "shardactor/resume.go",
+		file: "shard/resume.go",
 		old:  "answer.Held = append(answer.Held,", new: "_ = append(answer.Held,",
 	},
 	caught: []string{"a resumed session has its tasks"},
 }, {
 	name: "hold what never arrived",
 	edit: edit{
-		file: "shardactor/resume.go",
+		file: "shard/resume.go",
 		old:  "	s.socketEnded(m.Seat, 0)\n", new: "",
 	},
-	also:   []edit{{file: "shardactor/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
+	also:   []edit{{file: "shard/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
 }, {
 	name: "hear the end of an older socket",
 	edit: edit{
-		file: "shardactor/gone.go",
+		file: "shard/gone.go",
 		old:  "mb != nil && mb.seat.Epoch > m.Seat.Epoch {", new: "mb != nil && false {",
 	},
 	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
@@ -43,7 +43,7 @@ var sessionMutants = []mutant{{
 }, {
 	name: "confirm what a heartbeat does not name",
 	edit: edit{
-		file: "shardactor/heartbeat.go",
+		file: "shard/heartbeat.go",
 		old:  "if m.Tasks != nil {\n		// Only", new: "if true {\n		// Only",
 	},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once",
@@ -51,14 +51,14 @@ var sessionMutants = []mutant{{
 }, {
 	name: "take a task over without a word",
 	edit: edit{
-		file: "shardactor/heartbeat.go",
+		file: "shard/heartbeat.go",
 		old:  "		s.revoke(e, wire.RevokedSuperseded)\n", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every request is answered"},
 }, {
 	name: "no grace for what arrived",
 	edit: edit{
-		file: "shardactor/gone.go",
+		file: "shard/gone.go",
 		old:  "if !e.Confirmed && s.space < store.OnlyDelete {", new: "if s.space < store.OnlyDelete {",
 	},
 	caught: []string{"every event has a cause", "a task moves as its lifecycle says", "a lease lasts as long as promised",
@@ -67,7 +67,7 @@ var sessionMutants = []mutant{{
 }, {
 	name: "never count what does not arrive",
 	edit: edit{
-		file: "shardactor/suspect.go",
+		file: "shard/suspect.go",
 		old:  "return t.Undelivered >= maxUndelivered }", new: "return t.Undelivered > maxUndelivered }",
 	},
 	caught: []string{"a task moves as its lifecycle says", "every event has a cause", "a task leaves the place it was in",

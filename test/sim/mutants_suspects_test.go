@@ -27,35 +27,35 @@ func init() {
 	}, mutant{
 		name: "suspect: count the third as an attempt",
 		edit: edit{
-			file: "shardactor/suspect.go",
+			file: "shard/suspect.go",
 			old:  "	if isSuspect(t) {\n", new: "	if isSuspect(t) {\n		t.Attempts++\n",
 		},
 		caught: []string{"the store says what happened", "a task comes out as it went in"},
 	}, mutant{
 		name: "suspect: never grant it",
 		edit: edit{
-			file: "shardactor/suspect.go",
+			file: "shard/suspect.go",
 			old:  "	if mb != nil && s.grantAlone(mb, t) {", new: "	if false && s.grantAlone(mb, t) {",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way", "everything ends"},
 	}, mutant{
 		name: "suspect: keep the room when it has arrived",
 		edit: edit{
-			file: "shardactor/subscribe.go",
+			file: "shard/subscribe.go",
 			old:  "		if mb.alone && !mb.seat.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "everything ends", "room adds up"},
 	}, mutant{
 		name: "suspect: keep the room for one that is over",
 		edit: edit{
-			file: "shardactor/suspect.go",
+			file: "shard/suspect.go",
 			old:  "	if s.reserved != nil && (len(kept) == 0", new: "	if false && (len(kept) == 0",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "work ends", "everything ends"},
 	}, mutant{
 		name: "suspect: share the room after the tasks of the round",
 		edit: edit{
-			file: "shardactor/grant.go",
+			file: "shard/grant.go",
 			old:  "	if mb.alone && mb.isIdle() {\n", new: "	if false {\n",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way"},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -42,13 +42,13 @@ func (m *model) has(q record.QueueKey, shard int) bool {
 
 // takesNew says whether a new task is made in the shard that was asked. Otherwise
 // it is refused, because its queue has its tasks at home, or soon will.
-func (m *model) takesNew(a *shardactor.Enqueue) bool {
-	shard, q := m.at.Shard, record.QueueKey{Command: a.Command, Tenant: a.Tenant}
-	if m.settings[shard][q].Deleting {
+func (m *model) takesNew(a *shard.Enqueue) bool {
+	shardNo, q := m.at.Shard, record.QueueKey{Command: a.Command, Tenant: a.Tenant}
+	if m.settings[shardNo][q].Deleting {
 		m.refused(a.Asker, wire.CodeQueueDeleted)
 		return false
 	}
-	if shard == m.home(q) || m.settings[shard][q].Spread && m.frozen[shard][q] == 0 {
+	if shardNo == m.home(q) || m.settings[shardNo][q].Spread && m.frozen[shardNo][q] == 0 {
 		return true
 	}
 	m.refused(a.Asker, wire.CodeOverloaded)
@@ -82,7 +82,7 @@ func (m *model) goesFirst(t *task) {
 }
 
 // freeze: a shard says that it has nothing of a queue, and keeps it so.
-func (m *model) freeze(a *shardactor.Freeze) {
+func (m *model) freeze(a *shard.Freeze) {
 	switch {
 	case m.at.Space >= store.OnlyDelete:
 		m.refused(a.Asker, wire.CodeStorageFull)
@@ -90,7 +90,7 @@ func (m *model) freeze(a *shardactor.Freeze) {
 		a.Delete == nil && m.has(a.Queue, m.at.Shard):
 		m.refused(a.Asker, wire.CodeQueueNotEmpty)
 	default:
-		expect[*shardactor.Frozen](m, a.Asker)
+		expect[*shard.Frozen](m, a.Asker)
 		m.frozen[m.at.Shard][a.Queue]++
 	}
 }
@@ -133,7 +133,7 @@ func (w *world) orderSome() {
 	if c.oneIn(6) {
 		set.Spread = !set.Spread
 	}
-	w.configure(q, shardactor.SettingsChange{Settings: &set})
+	w.configure(q, shard.SettingsChange{Settings: &set})
 	if c.oneIn(3) {
 		w.run(c.IntN(w.shape.shards))
 	}
@@ -141,7 +141,7 @@ func (w *world) orderSome() {
 	if c.oneIn(8) {
 		back := set // the first belongs to its message
 		back.Spread = !set.Spread
-		w.configure(q, shardactor.SettingsChange{Settings: &back})
+		w.configure(q, shard.SettingsChange{Settings: &back})
 	}
 }
 
@@ -177,8 +177,8 @@ func (w *world) empty(q record.QueueKey) {
 			(&request{world: w, cancel: t.id}).post()
 		}
 	}
-	for shard := range w.shape.shards {
-		m := &shardactor.Cleanup{Queues: []record.QueueKey{q}, BeforeMs: w.nowMs + 60_000, Limit: 1000}
-		(&request{world: w, clean: m, shard: shard}).post()
+	for shardNo := range w.shape.shards {
+		m := &shard.Cleanup{Queues: []record.QueueKey{q}, BeforeMs: w.nowMs + 60_000, Limit: 1000}
+		(&request{world: w, clean: m, shard: shardNo}).post()
 	}
 }

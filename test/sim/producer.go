@@ -7,7 +7,7 @@ import (
 
 	"codeq/mailbox"
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -74,23 +74,23 @@ type request struct {
 	world *world
 	body  wire.EnqueueRequest
 	// result is set when it is about a delivery instead of a new task.
-	result *shardactor.Result
+	result *shard.Result
 	watch  wire.TaskID
 	// call makes the message of a worker about a task.
-	call   func(to shardactor.Asker) shardactor.Message
+	call   func(to shard.Asker) shard.Message
 	about  wire.TaskID
 	cancel wire.TaskID
 	replay wire.TaskID
 	// clean goes to one shard.
-	clean *shardactor.Cleanup
+	clean *shard.Cleanup
 	shard int
 	tries int
 	last  []uint64
 	done  bool
 }
 
-// Deliver implements shardactor.Sink: the answer of one request.
-func (r *request) Deliver(effects []shardactor.Effect) {
+// Deliver implements shard.Sink: the answer of one request.
+func (r *request) Deliver(effects []shard.Effect) {
 	r.world.delivered(effects, r.last)
 	if len(effects) != 1 {
 		violate("a request is answered once", "%d answers", len(effects))
@@ -99,74 +99,74 @@ func (r *request) Deliver(effects []shardactor.Effect) {
 	w.requests = slices.DeleteFunc(w.requests, func(o *request) bool { return o == r })
 	r.done = true
 	switch e := effects[0].(type) {
-	case *shardactor.Enqueued:
+	case *shard.Enqueued:
 		w.ledger.accepted(e.TaskID, string(r.body.Payload))
-	case *shardactor.Cancelled:
+	case *shard.Cancelled:
 		w.completed(e.TaskID, wire.StatusCancelled, "")
-	case *shardactor.Completed:
+	case *shard.Completed:
 		w.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
 	}
 }
 
 // post sends a request to its shard. A full mailbox is the answer.
 func (r *request) post() {
-	m, shard, class := r.message()
+	m, shardNo, class := r.message()
 	w := r.world
-	if w.post(shard, []shardactor.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
+	if w.post(shardNo, []shard.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
 		w.requests = append(w.requests, r)
 	}
 }
 
 // postBatch sends new tasks together: what is for one shard is one push.
 func (w *world) postBatch(batch []*request) {
-	messages, whose := make([][]shardactor.Message, w.shape.shards), make([][]*request, w.shape.shards)
+	messages, whose := make([][]shard.Message, w.shape.shards), make([][]*request, w.shape.shards)
 	for _, r := range batch {
-		m, shard, _ := r.message()
-		messages[shard], whose[shard] = append(messages[shard], m), append(whose[shard], r)
+		m, shardNo, _ := r.message()
+		messages[shardNo], whose[shardNo] = append(messages[shardNo], m), append(whose[shardNo], r)
 	}
-	for shard, list := range messages {
-		if len(list) > 0 && w.post(shard, list, 512*len(list), mailbox.ClassNew) == mailbox.Accepted {
-			w.requests = append(w.requests, whose[shard]...)
+	for shardNo, list := range messages {
+		if len(list) > 0 && w.post(shardNo, list, 512*len(list), mailbox.ClassNew) == mailbox.Accepted {
+			w.requests = append(w.requests, whose[shardNo]...)
 		}
 	}
 }
 
 // message is what a request is to its shard.
-func (r *request) message() (m shardactor.Message, shard int, class mailbox.Class) {
+func (r *request) message() (m shard.Message, shardNo int, class mailbox.Class) {
 	w := r.world
 	r.tries++
 	r.last = make([]uint64, w.shape.shards)
-	asker := shardactor.Asker{Sink: r, Ref: uint64(r.tries)}
+	asker := shard.Asker{Sink: r, Ref: uint64(r.tries)}
 	switch {
 	case r.call != nil:
 		return r.call(asker), w.server.engine.ShardOf(r.about), mailbox.ClassKeep
 	case r.result != nil:
 		r.result.Asker = asker
-		shard, class = w.server.engine.ShardOf(r.result.TaskID), mailbox.ClassKeep
+		shardNo, class = w.server.engine.ShardOf(r.result.TaskID), mailbox.ClassKeep
 		again := *r.result
 		m = &again
 	case r.clean != nil:
 		again := *r.clean
 		again.Asker = asker
-		shard, m = r.shard, &again
+		shardNo, m = r.shard, &again
 	case !r.cancel.IsZero():
-		shard, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
-		m = &shardactor.Cancel{Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
+		shardNo, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
+		m = &shard.Cancel{Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
 	case !r.replay.IsZero():
-		shard, class = w.server.engine.ShardOf(r.replay), mailbox.ClassKeep
-		m = &shardactor.Replay{Asker: asker, Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
+		shardNo, class = w.server.engine.ShardOf(r.replay), mailbox.ClassKeep
+		m = &shard.Replay{Asker: asker, Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
 	case !r.watch.IsZero():
-		shard, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
-		m = &shardactor.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}
+		shardNo, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
+		m = &shard.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}
 	default:
 		var id wire.TaskID
 		tenant := w.tenantOf(&r.body)
-		id, shard = w.server.engine.Route(tenant, r.body.Command, r.body.IdempotencyKey)
-		e := &shardactor.Enqueue{Asker: asker, ID: id, Tenant: tenant, EnqueueRequest: r.body, WantTask: true}
-		e.Fingerprint = shardactor.FingerprintOf(&e.EnqueueRequest)
+		id, shardNo = w.server.engine.Route(tenant, r.body.Command, r.body.IdempotencyKey)
+		e := &shard.Enqueue{Asker: asker, ID: id, Tenant: tenant, EnqueueRequest: r.body, WantTask: true}
+		e.Fingerprint = shard.FingerprintOf(&e.EnqueueRequest)
 		m, class = e, mailbox.ClassNew
 	}
-	return m, shard, class
+	return m, shardNo, class
 }
 
 // enqueueOverHTTP is a producer that waits for its answer, and asks again with
@@ -220,11 +220,11 @@ func (w *world) reportOverHTTP() {
 		return
 	}
 	w.trace.say("  POST result of %s", w.name(t.id))
-	owner := shardactor.Owner{Tenant: t.tenant, Subject: pick(w.chance, subjects)}
+	owner := shard.Owner{Tenant: t.tenant, Subject: pick(w.chance, subjects)}
 	if t.subject != "" && !w.chance.oneIn(5) {
 		owner.Subject = t.subject
 	}
-	(&request{world: w, result: &shardactor.Result{Owner: owner, TaskRef: ref, ResultRequest: w.outcome(ref)}}).post()
+	(&request{world: w, result: &shard.Result{Owner: owner, TaskRef: ref, ResultRequest: w.outcome(ref)}}).post()
 }
 
 // stopWaiting is a caller that waits for a result no longer. What was under way
@@ -237,8 +237,8 @@ func (w *world) stopWaiting() bool {
 	r := w.requests[i]
 	w.requests = slices.Delete(w.requests, i, i+1)
 	w.trace.say("  wait no longer for %s", w.name(r.watch))
-	w.server.engine.Unwatch(w.server.engine.ShardOf(r.watch), new(mailbox.Slot[shardactor.Message]), &shardactor.Unwatch{
-		Asker: shardactor.Asker{Sink: r, Ref: uint64(r.tries)}, TaskID: r.watch,
+	w.server.engine.Unwatch(w.server.engine.ShardOf(r.watch), new(mailbox.Slot[shard.Message]), &shard.Unwatch{
+		Asker: shard.Asker{Sink: r, Ref: uint64(r.tries)}, TaskID: r.watch,
 	})
 	return true
 }

@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
 // purge is what must follow when somebody purges a task: the dead letter that
 // was meant is gone with all that was kept of it, anything else stays as it is,
 // one that died again since too.
-func (m *model) purge(a *shardactor.Purge) {
+func (m *model) purge(a *shard.Purge) {
 	t := m.tasks[a.TaskID]
 	switch {
 	case t == nil || t.removed || t.tenant != a.Tenant:
@@ -23,8 +23,8 @@ func (m *model) purge(a *shardactor.Purge) {
 	default:
 		m.touch(t)
 		t.place, t.removed = "", true
-		m.moved(t, wire.LocationDead, shardactor.CausePurge)
-		expect[*shardactor.Purged](m, a.Asker)
+		m.moved(t, wire.LocationDead, shard.CausePurge)
+		expect[*shard.Purged](m, a.Asker)
 	}
 }
 
@@ -35,7 +35,7 @@ func (w *world) purgeSome() {
 	if t == nil || w.model.tasks[t.id] == nil {
 		return
 	}
-	m := &shardactor.Purge{Tenant: t.tenant, TaskID: t.id}
+	m := &shard.Purge{Tenant: t.tenant, TaskID: t.id}
 	if t.result != nil && !w.chance.oneIn(5) {
 		m.EndedAtMs = t.result.CompletedAtMs
 	}
@@ -45,12 +45,12 @@ func (w *world) purgeSome() {
 	if w.chance.oneIn(4) {
 		// The round that finds what a cleanup is to remove has the purge in it.
 		q := record.QueueKey{Command: t.command, Tenant: t.tenant}
-		c := &shardactor.Cleanup{Queues: []record.QueueKey{q}, BeforeMs: w.nowMs, Limit: 1000}
+		c := &shard.Cleanup{Queues: []record.QueueKey{q}, BeforeMs: w.nowMs, Limit: 1000}
 		(&request{world: w, clean: c, shard: t.shard}).post()
 		w.run(t.shard)
 	}
 	w.trace.say("  DELETE of %s by %s", w.name(t.id), m.Tenant)
-	call := func(to shardactor.Asker) shardactor.Message {
+	call := func(to shard.Asker) shard.Message {
 		again := *m
 		again.Asker = to
 		return &again

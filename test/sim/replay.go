@@ -3,14 +3,14 @@ package sim
 import (
 	"slices"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
 
 // replay is what must follow when somebody replays a task: a dead letter is as
 // new but for its deliveries and its error, anything else stays as it is.
-func (m *model) replay(a *shardactor.Replay) {
+func (m *model) replay(a *shard.Replay) {
 	t := m.tasks[a.TaskID]
 	switch {
 	case m.at.Space >= store.OnlyDelete:
@@ -30,8 +30,8 @@ func (m *model) replay(a *shardactor.Replay) {
 		}
 		t.result, t.resultToken, t.cause = nil, wire.Token{}, 0
 		m.toTail(t)
-		m.moved(t, wire.LocationDead, shardactor.CauseReplay)
-		expect[*shardactor.Replayed](m, a.Asker)
+		m.moved(t, wire.LocationDead, shard.CauseReplay)
+		expect[*shard.Replayed](m, a.Asker)
 	}
 }
 
@@ -42,9 +42,9 @@ func (w *world) repeatTakenBack() bool {
 		if t.place != wire.LocationDead || t.tookBack.IsZero() || !w.chance.oneIn(4) {
 			continue
 		}
-		call := func(to shardactor.Asker) shardactor.Message {
-			return &shardactor.Result{
-				Asker: to, Owner: shardactor.Owner{Tenant: t.tenant, Subject: t.subject}, TaskRef: wire.TaskRef{TaskID: t.id, Token: t.tookBack},
+		call := func(to shard.Asker) shard.Message {
+			return &shard.Result{
+				Asker: to, Owner: shard.Owner{Tenant: t.tenant, Subject: t.subject}, TaskRef: wire.TaskRef{TaskID: t.id, Token: t.tookBack},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: "taken back"},
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -45,17 +45,17 @@ func (m *model) reaped() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if t != nil && e.Cause == shardactor.CauseDelete && !t.open() {
+		if t != nil && e.Cause == shard.CauseDelete && !t.open() {
 			m.goesWithQueue()
 			continue
 		}
-		if !slices.Contains([]shardactor.Cause{shardactor.CauseRetention, shardactor.CauseCleanup, shardactor.CauseBound}, e.Cause) || t == nil {
+		if !slices.Contains([]shard.Cause{shard.CauseRetention, shard.CauseCleanup, shard.CauseBound}, e.Cause) || t == nil {
 			break
 		}
 		keep := m.keeps(t)
-		if e.Cause == shardactor.CauseCleanup {
+		if e.Cause == shard.CauseCleanup {
 			m.cleaned(t)
-		} else if e.Cause == shardactor.CauseBound {
+		} else if e.Cause == shard.CauseBound {
 			if !m.tooMany(t) {
 				violate("ended tasks stay as long as promised", "%+v is not the oldest of too many that failed", t)
 			}
@@ -92,7 +92,7 @@ func (w *world) leavesInTime(t *task) {
 
 // cleaning is a cleanup that a shard has begun and not answered.
 type cleaning struct {
-	*shardactor.Cleanup
+	*shard.Cleanup
 	// sinceMs is when it began: what ended before must not be left by it.
 	sinceMs int64
 	deleted int
@@ -120,12 +120,12 @@ func (m *model) cleanedAll() {
 	if len(m.cleanings[m.at.Shard]) == 0 || m.at.effect >= len(m.at.Outcome.Effects) {
 		return
 	}
-	if _, over := m.at.Outcome.Effects[m.at.effect].Effect.(*shardactor.Cleaned); !over {
+	if _, over := m.at.Outcome.Effects[m.at.effect].Effect.(*shard.Cleaned); !over {
 		return
 	}
 	c := m.cleanings[m.at.Shard][0]
 	m.cleanings[m.at.Shard] = m.cleanings[m.at.Shard][1:]
-	if e := expect[*shardactor.Cleaned](m, c.Asker); e.Deleted != c.deleted {
+	if e := expect[*shard.Cleaned](m, c.Asker); e.Deleted != c.deleted {
 		violate("a cleanup counts what it removed", "%d, said %d", c.deleted, e.Deleted)
 	}
 	for _, t := range m.all {
@@ -147,7 +147,7 @@ func (w *world) cleanSome() {
 			queues = append(queues, q)
 		}
 	}
-	m := &shardactor.Cleanup{Queues: queues, BeforeMs: w.nowMs - pick(c, []int64{0, 1000, 60_000}), Limit: pick(c, []int{1, 3, 1000})}
+	m := &shard.Cleanup{Queues: queues, BeforeMs: w.nowMs - pick(c, []int64{0, 1000, 60_000}), Limit: pick(c, []int{1, 3, 1000})}
 	r := &request{world: w, clean: m, shard: c.IntN(w.shape.shards)}
 	w.trace.say("  POST cleanup of %v", queues)
 	r.post()

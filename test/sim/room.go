@@ -1,17 +1,17 @@
 package sim
 
 import (
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
 // answers is a word of a worker that ends a delivery, by whatever way and
 // whatever the answer is: no session keeps a unit of its room for it. All but
 // the one that asks must be told.
-func (m *model) answers(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef) {
+func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
 	for m.at.effect < len(m.at.Outcome.Effects) {
 		next := m.at.Outcome.Effects[m.at.effect]
-		told, ok := next.Effect.(*shardactor.Answered)
+		told, ok := next.Effect.(*shard.Answered)
 		if !ok {
 			break
 		}
@@ -37,19 +37,19 @@ func (m *model) answers(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRe
 
 // fence is the last word of a shard on a window of 0, unless that has grown
 // since.
-func (m *model) fence(a *shardactor.Fence) {
-	expect[*shardactor.Fenced](m, a.Asker)
+func (m *model) fence(a *shard.Fence) {
+	expect[*shard.Fenced](m, a.Asker)
 	s := m.seats[a.Seat]
 	s.fenced[m.at.Shard] = s.window == 0
 }
 
-func (s *seat) isOf(o shardactor.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
+func (s *seat) isOf(o shard.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
 
 // answeredElsewhere gives back the units of deliveries for which a worker has
 // answered by another way.
-func (c *conn) answeredElsewhere(effects []shardactor.Effect) {
+func (c *conn) answeredElsewhere(effects []shard.Effect) {
 	for _, e := range effects {
-		if told, ok := e.(*shardactor.Answered); ok {
+		if told, ok := e.(*shard.Answered); ok {
 			c.comesBack(told.Token)
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -57,76 +58,76 @@ func (m *model) round(o *shardactor.Observed) {
 }
 
 // message says what must follow from one message.
-func (m *model) message(message shardactor.Message) {
+func (m *model) message(message shard.Message) {
 	switch a := message.(type) {
-	case *shardactor.Enqueue:
+	case *shard.Enqueue:
 		m.enqueue(a)
-	case *shardactor.Subscribe:
+	case *shard.Subscribe:
 		m.subscribe(a)
-	case *shardactor.Result:
+	case *shard.Result:
 		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.finish(a)
-	case *shardactor.Nack:
+	case *shard.Nack:
 		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.nack(a)
-	case *shardactor.Abandon:
+	case *shard.Abandon:
 		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.abandon(a)
-	case *shardactor.Release:
+	case *shard.Release:
 		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.handBack(a)
-	case *shardactor.Heartbeat:
+	case *shard.Heartbeat:
 		m.heartbeat(a)
-	case *shardactor.Received:
+	case *shard.Received:
 		for _, ref := range a.Tasks {
 			if t := m.delivery(ref); t != nil && t.madeTo(a.Seat) {
 				m.confirm(t)
 			}
 		}
-	case *shardactor.Claim:
+	case *shard.Claim:
 		m.claim(a)
-	case *shardactor.Extend:
+	case *shard.Extend:
 		m.prolong(a)
-	case *shardactor.Undelivered:
+	case *shard.Undelivered:
 		m.undelivered(a)
-	case *shardactor.Gone:
+	case *shard.Gone:
 		m.gone(a)
-	case *shardactor.Resume:
+	case *shard.Resume:
 		m.resume(a)
-	case *shardactor.Fence:
+	case *shard.Fence:
 		m.fence(a)
-	case *shardactor.Watch:
+	case *shard.Watch:
 		m.watch(a)
-	case *shardactor.Unwatch:
+	case *shard.Unwatch:
 		m.unwatch(a)
-	case *shardactor.Replay:
+	case *shard.Replay:
 		m.replay(a)
-	case *shardactor.Explain:
+	case *shard.Explain:
 		m.explains = append(m.explains, a)
-	case *shardactor.TellLeases:
+	case *shard.TellLeases:
 		m.tellLeases(a)
-	case *shardactor.Purge:
+	case *shard.Purge:
 		m.purge(a)
-	case *shardactor.Cancel:
+	case *shard.Cancel:
 		m.cancel(a)
-	case *shardactor.RunNow:
+	case *shard.RunNow:
 		m.runNow(a)
-	case *shardactor.Prioritize:
+	case *shard.Prioritize:
 		m.prioritize(a)
-	case *shardactor.Drop:
+	case *shard.Drop:
 		m.drops[m.at.Shard] = append(m.drops[m.at.Shard], a)
-	case *shardactor.Cleanup:
+	case *shard.Cleanup:
 		m.cleanings[m.at.Shard] = append(m.cleanings[m.at.Shard], &cleaning{Cleanup: a, sinceMs: m.at.NowMs})
-	case *shardactor.Freeze:
+	case *shard.Freeze:
 		m.freeze(a)
-	case *shardactor.Configure:
+	case *shard.Configure:
 		m.configure(a)
-	case *shardactor.CopySettings:
+	case *shard.CopySettings:
 		m.copySettings(a)
 	}
 }
 
-func (m *model) enqueue(a *shardactor.Enqueue) {
+func (m *model) enqueue(a *shard.Enqueue) {
 	if !m.takesNew(a) {
 		return
 	}
@@ -135,7 +136,7 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 			m.refused(a.Asker, wire.CodeIdempotencyConflict)
 			return
 		}
-		if e := expect[*shardactor.Enqueued](m, a.Asker); e.TaskID != first.id || !e.Replayed {
+		if e := expect[*shard.Enqueued](m, a.Asker); e.TaskID != first.id || !e.Replayed {
 			violate("one key makes one task", "key %q made %v before and gave %+v now", a.IdempotencyKey, first.id, e)
 		}
 		return
@@ -160,14 +161,14 @@ func (m *model) enqueue(a *shardactor.Enqueue) {
 	} else {
 		m.toTail(t)
 	}
-	m.moved(t, "", shardactor.CauseEnqueue)
-	if e := expect[*shardactor.Enqueued](m, a.Asker); e.TaskID != t.id || e.Replayed {
+	m.moved(t, "", shard.CauseEnqueue)
+	if e := expect[*shard.Enqueued](m, a.Asker); e.TaskID != t.id || e.Replayed {
 		violate("an enqueue is answered with its task", "%v got %+v", t.id, e)
 	}
 }
 
 // known is a task that a worker of a tenant may know of.
-func (m *model) known(o shardactor.Owner, id wire.TaskID) *task {
+func (m *model) known(o shard.Owner, id wire.TaskID) *task {
 	if t := m.tasks[id]; t != nil && t.tenant == o.Tenant && !t.removed {
 		return t
 	}
@@ -185,7 +186,7 @@ func (m *model) delivery(ref wire.TaskRef) *task {
 
 // held is the delivery that a worker may end. Otherwise it must be refused, by
 // the first reason in the promised order.
-func (m *model) held(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef) *task {
+func (m *model) held(to shard.Asker, o shard.Owner, ref wire.TaskRef) *task {
 	if m.at.Space >= store.OnlyDelete {
 		m.refused(to, wire.CodeStorageFull)
 		return nil
@@ -198,7 +199,7 @@ func (m *model) held(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef) 
 	return nil
 }
 
-func (m *model) refusedDelivery(to shardactor.Asker, o shardactor.Owner, ref wire.TaskRef, t *task) {
+func (m *model) refusedDelivery(to shard.Asker, o shard.Owner, ref wire.TaskRef, t *task) {
 	switch {
 	case t == nil:
 		m.refused(to, wire.CodeTaskNotFound)
@@ -215,7 +216,7 @@ func (m *model) refusedDelivery(to shardactor.Asker, o shardactor.Owner, ref wir
 
 // finish is a result: of the newest delivery, unless the worker ended that
 // itself, whatever became of its lease; and once.
-func (m *model) finish(a *shardactor.Result) {
+func (m *model) finish(a *shard.Result) {
 	if m.at.Space >= store.OnlyDelete {
 		m.refused(a.Asker, wire.CodeStorageFull)
 		return
@@ -234,17 +235,17 @@ func (m *model) finish(a *shardactor.Result) {
 		if a.Status == wire.StatusFailed {
 			t.place, t.cause, t.reason = wire.LocationDead, wire.DeadFailed, a.Error
 		}
-		m.moved(t, from, shardactor.CauseResult)
+		m.moved(t, from, shard.CauseResult)
 		m.keptRoom(a, m.completed(a.Asker, t))
 	default:
 		m.refusedDelivery(a.Asker, a.Owner, a.TaskRef, t)
 	}
 }
 
-func (m *model) completed(to shardactor.Asker, t *task) *shardactor.Completed {
-	e := expect[*shardactor.Completed](m, to)
+func (m *model) completed(to shard.Asker, t *task) *shard.Completed {
+	e := expect[*shard.Completed](m, to)
 	if to.Sink == nil {
-		return &shardactor.Completed{}
+		return &shard.Completed{}
 	}
 	if !sameResult(e.Record, t.result) {
 		violate("one completion stands", "task %v ended as %+v and answers %+v", t.id, t.result, e.Record)
@@ -254,7 +255,7 @@ func (m *model) completed(to shardactor.Asker, t *task) *shardactor.Completed {
 
 // repeated is the answer to a completion that was accepted before: its unit of
 // room is not the shard's any more.
-func (m *model) repeated(to shardactor.Asker, t *task) {
+func (m *model) repeated(to shard.Asker, t *task) {
 	if m.completed(to, t).Kept {
 		violate("room adds up", "a repeated completion of task %v kept a unit of room", t.id)
 	}
@@ -262,7 +263,7 @@ func (m *model) repeated(to shardactor.Asker, t *task) {
 
 // keptRoom notes a unit that goes from the delivery that ended straight to
 // another one.
-func (m *model) keptRoom(a *shardactor.Result, e *shardactor.Completed) {
+func (m *model) keptRoom(a *shard.Result, e *shard.Completed) {
 	if !e.Kept {
 		return
 	}
@@ -273,7 +274,7 @@ func (m *model) keptRoom(a *shardactor.Result, e *shardactor.Completed) {
 	delete(s.out, a.Token)
 }
 
-func (m *model) nack(a *shardactor.Nack) {
+func (m *model) nack(a *shard.Nack) {
 	t := m.held(a.Asker, a.Owner, a.TaskRef)
 	if t == nil {
 		return
@@ -284,26 +285,26 @@ func (m *model) nack(a *shardactor.Nack) {
 		s = m.backoff(t, t.attempts+1)
 	}
 	m.ends(t)
-	m.retry(t, s, a.Reason, shardactor.CauseNack)
+	m.retry(t, s, a.Reason, shard.CauseNack)
 	e := m.requeued(a.Asker, t)
 	if t.open() && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
 		violate("a retry waits as long as promised", "nack of %v says %d s, promised %+v", t.id, e.DelaySeconds, s)
 	}
 }
 
-func (m *model) abandon(a *shardactor.Abandon) {
+func (m *model) abandon(a *shard.Abandon) {
 	if t := m.held(a.Asker, a.Owner, a.TaskRef); t != nil {
 		m.ends(t)
-		m.retry(t, span{}, "", shardactor.CauseAbandon)
+		m.retry(t, span{}, "", shard.CauseAbandon)
 		m.requeued(a.Asker, t)
 	}
 }
 
 // charged: only a hand-back of work that began, by a worker that goes on, brings
 // a task nearer to its end.
-func (m *model) charged(a *shardactor.Release) bool { return !a.NotStarted && !a.Stopping }
+func (m *model) charged(a *shard.Release) bool { return !a.NotStarted && !a.Stopping }
 
-func (m *model) handBack(a *shardactor.Release) {
+func (m *model) handBack(a *shard.Release) {
 	t := m.held(a.Asker, a.Owner, a.TaskRef)
 	if t == nil {
 		return
@@ -313,11 +314,11 @@ func (m *model) handBack(a *shardactor.Release) {
 		t.releases++
 	}
 	if t.releases > m.limits.Releases*t.maxAttempts {
-		m.bury(t, wire.ErrorReleasedTooOften, shardactor.CauseRelease, wire.DeadReleased)
+		m.bury(t, wire.ErrorReleasedTooOften, shard.CauseRelease, wire.DeadReleased)
 		m.requeued(a.Asker, t)
 		return
 	}
-	m.putBack(t, shardactor.CauseRelease)
+	m.putBack(t, shard.CauseRelease)
 	m.requeued(a.Asker, t)
 }
 
@@ -327,7 +328,7 @@ func (m *model) ends(t *task) {
 	t.ended, t.undelivered = true, 0
 }
 
-func (m *model) putBack(t *task, cause shardactor.Cause) {
+func (m *model) putBack(t *task, cause shard.Cause) {
 	if m.tooLate(t) {
 		return
 	}
@@ -339,7 +340,7 @@ func (m *model) putBack(t *task, cause shardactor.Cause) {
 type span struct{ least, most int64 }
 
 // retry counts a failed delivery.
-func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) {
+func (m *model) retry(t *task, s span, reason string, cause shard.Cause) {
 	m.touch(t)
 	t.attempts++
 	if reason != "" {
@@ -353,7 +354,7 @@ func (m *model) retry(t *task, s span, reason string, cause shardactor.Cause) {
 }
 
 // waits sends a task on that was with a worker: to wait, or to the tail.
-func (m *model) waits(t *task, s span, cause shardactor.Cause) {
+func (m *model) waits(t *task, s span, cause shard.Cause) {
 	if m.tooLate(t) {
 		return
 	}
@@ -374,7 +375,7 @@ func (m *model) waits(t *task, s span, cause shardactor.Cause) {
 	m.moved(t, wire.LocationInProgress, cause)
 }
 
-func (m *model) bury(t *task, reason string, cause shardactor.Cause, dead wire.DeadCause) {
+func (m *model) bury(t *task, reason string, cause shard.Cause, dead wire.DeadCause) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
 	}
@@ -391,14 +392,14 @@ func (m *model) takeBack(t *task) {
 	m.touch(t)
 	t.undelivered++
 	if t.isSuspect() {
-		m.waits(t, m.backoff(t, t.undelivered-mostUndeliverd+1), shardactor.CauseUndelivered)
+		m.waits(t, m.backoff(t, t.undelivered-mostUndeliverd+1), shard.CauseUndelivered)
 		return
 	}
-	m.putBack(t, shardactor.CauseUndelivered)
+	m.putBack(t, shard.CauseUndelivered)
 }
 
 // lost is a lost lease: the first is tried again at once.
-func (m *model) lost(t *task, cause shardactor.Cause) {
+func (m *model) lost(t *task, cause shard.Cause) {
 	m.touch(t)
 	t.losses++
 	t.undelivered = 0
@@ -418,7 +419,7 @@ func (m *model) confirm(t *task) {
 	}
 }
 
-func (m *model) heartbeat(a *shardactor.Heartbeat) {
+func (m *model) heartbeat(a *shard.Heartbeat) {
 	if m.at.Space >= store.OnlyDelete {
 		m.refused(a.Asker, wire.CodeStorageFull)
 		return
@@ -440,7 +441,7 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 			runMs = run
 		}
 	}
-	e := expect[*shardactor.Extended](m, a.Asker)
+	e := expect[*shard.Extended](m, a.Asker)
 	if a.Sink == nil {
 		return
 	}
@@ -451,7 +452,7 @@ func (m *model) heartbeat(a *shardactor.Heartbeat) {
 }
 
 // beaten are the tasks a heartbeat speaks of, nil for those it has lost.
-func (m *model) beaten(a *shardactor.Heartbeat) (tasks []*task) {
+func (m *model) beaten(a *shard.Heartbeat) (tasks []*task) {
 	if a.Tasks == nil {
 		for _, t := range m.leased[m.at.Shard] {
 			if t.session == a.Seat.ID {
@@ -470,7 +471,7 @@ func (m *model) beaten(a *shardactor.Heartbeat) (tasks []*task) {
 	return tasks
 }
 
-func (m *model) extend(a *shardactor.Heartbeat, t *task) {
+func (m *model) extend(a *shard.Heartbeat, t *task) {
 	m.touch(t)
 	m.carried(a, t)
 	if a.Tasks != nil {

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -80,60 +80,60 @@ func where(stack []byte) string {
 	return strings.Join(lines[:min(len(lines), 24)], "\n")
 }
 
-func (w *world) messageText(message shardactor.Message) string {
+func (w *world) messageText(message shard.Message) string {
 	switch m := message.(type) {
-	case *shardactor.Enqueue:
+	case *shard.Enqueue:
 		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d", w.name(m.ID), m.Command, m.Tenant,
 			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs))
-	case *shardactor.Subscribe:
+	case *shard.Subscribe:
 		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Seat.WorkerID, m.Commands, m.LeaseForMs)
-	case *shardactor.RoomUnits:
+	case *shard.RoomUnits:
 		return fmt.Sprintf("room of %v: %d", m.Seat.WorkerID, m.Units)
-	case *shardactor.Received:
+	case *shard.Received:
 		return fmt.Sprintf("received by %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
-	case *shardactor.Result:
+	case *shard.Result:
 		return fmt.Sprintf("result of %s: %s by %s", w.refsText([]wire.TaskRef{m.TaskRef}), m.Status, m.Subject)
-	case *shardactor.Nack:
+	case *shard.Nack:
 		return fmt.Sprintf("nack of %s: delay %d", w.refsText([]wire.TaskRef{m.TaskRef}), m.DelaySeconds)
-	case *shardactor.Abandon:
+	case *shard.Abandon:
 		return "abandon " + w.refsText([]wire.TaskRef{m.TaskRef})
-	case *shardactor.Release:
+	case *shard.Release:
 		return fmt.Sprintf("release %s, counted: %t", w.refsText([]wire.TaskRef{m.TaskRef}), m.Counts())
-	case *shardactor.Heartbeat:
+	case *shard.Heartbeat:
 		who := "HTTP"
 		if m.Seat != nil {
 			who = fmt.Sprintf("%v/%d", m.Seat.WorkerID, m.Seat.Epoch)
 		}
 		return fmt.Sprintf("heartbeat of %s: %s for %d ms", who, w.refsText(m.Tasks), m.ExtendForMs)
-	case *shardactor.Gone:
+	case *shard.Gone:
 		return fmt.Sprintf("gone %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
-	case *shardactor.Resume:
+	case *shard.Resume:
 		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
-	case *shardactor.Cleanup:
+	case *shard.Cleanup:
 		return fmt.Sprintf("cleanup of %v before %d, %d at most", m.Queues, m.BeforeMs-epochMs, m.Limit)
-	case *shardactor.Freeze:
+	case *shard.Freeze:
 		return fmt.Sprintf("freeze %v", m.Queue)
-	case *shardactor.Configure:
+	case *shard.Configure:
 		return fmt.Sprintf("configure %v", m.Queue)
-	case *shardactor.CopySettings:
+	case *shard.CopySettings:
 		return fmt.Sprintf("copy of the settings of %v: %+v, thaw %v", m.Queue, m.Settings, m.Thaw)
-	case *shardactor.Cancel:
+	case *shard.Cancel:
 		return "cancel " + w.name(m.TaskID)
-	case *shardactor.Claim:
+	case *shard.Claim:
 		return fmt.Sprintf("claim of %v by %s, looks %v", m.Commands, m.Seat.WorkerID, m.Looks)
-	case *shardactor.Extend:
+	case *shard.Extend:
 		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
-	case *shardactor.Undelivered:
+	case *shard.Undelivered:
 		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
-	case *shardactor.Explain:
+	case *shard.Explain:
 		return "explain " + w.name(m.TaskID)
-	case *shardactor.TellLeases:
+	case *shard.TellLeases:
 		return fmt.Sprintf("tell the leases of %d tasks", len(m.Tasks))
-	case *shardactor.Purge:
+	case *shard.Purge:
 		return fmt.Sprintf("purge %s that ended at %d", w.name(m.TaskID), m.EndedAtMs)
-	case *shardactor.Replay:
+	case *shard.Replay:
 		return "replay " + w.name(m.TaskID)
-	case *shardactor.Watch:
+	case *shard.Watch:
 		return "watch " + w.name(m.TaskID)
 	}
 	return fmt.Sprintf("%T", message)
@@ -147,36 +147,36 @@ func (w *world) refsText(refs []wire.TaskRef) string {
 	return strings.Join(words, " ")
 }
 
-func (w *world) effectText(e shardactor.Effect) string {
+func (w *world) effectText(e shard.Effect) string {
 	switch e := e.(type) {
-	case *shardactor.Granted:
+	case *shard.Granted:
 		return fmt.Sprintf("granted %s/%.6s, delivery %d", w.name(e.Task.ID), e.Token, e.Task.Deliveries)
-	case *shardactor.Enqueued:
+	case *shard.Enqueued:
 		return fmt.Sprintf("enqueued %s, replayed %v", w.name(e.TaskID), e.Replayed)
-	case *shardactor.Refused:
+	case *shard.Refused:
 		return fmt.Sprintf("refused %s: %s: %s", w.name(e.TaskID), e.Err.Code, e.Err.Sentence)
-	case *shardactor.Completed:
+	case *shard.Completed:
 		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.Kept)
-	case *shardactor.Requeued:
+	case *shard.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
-	case *shardactor.Resumed:
+	case *shard.Resumed:
 		return "resumed, held " + w.refsText(e.Held)
-	case *shardactor.Explained:
+	case *shard.Explained:
 		if e.Waiting == nil {
 			return "explained " + w.name(e.TaskID) + ", which does not wait"
 		}
 		return fmt.Sprintf("explained %s: %+v", w.name(e.TaskID), *e.Waiting)
-	case *shardactor.LeasesTold:
+	case *shard.LeasesTold:
 		return fmt.Sprintf("told leases %+v", e.Leases)
-	case *shardactor.Purged:
+	case *shard.Purged:
 		return "purged " + w.name(e.TaskID)
-	case *shardactor.Replayed:
+	case *shard.Replayed:
 		return "replayed " + w.name(e.TaskID)
-	case *shardactor.Cancelled:
+	case *shard.Cancelled:
 		return "cancelled " + w.name(e.TaskID)
-	case *shardactor.Answered:
+	case *shard.Answered:
 		return fmt.Sprintf("answered elsewhere for %s/%.6s", w.name(e.TaskID), e.Token)
-	case *shardactor.Revoked:
+	case *shard.Revoked:
 		return fmt.Sprintf("revoked %s/%.6s", w.name(e.TaskID), e.Token)
 	}
 	return fmt.Sprintf("%T", e)

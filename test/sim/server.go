@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -73,7 +74,7 @@ type server struct {
 	// flushedAt is what was free when tables were written last.
 	flushedAt int64
 	// made are the effects that rounds made and nobody got yet, by their number.
-	made     map[shardactor.Effect]madeEffect
+	made     map[shard.Effect]madeEffect
 	lastMade uint64
 }
 
@@ -115,7 +116,7 @@ func (f faultyFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteC
 
 // boot opens the store and loads the engine, as a process does when it starts.
 func (w *world) boot(disk *vfs.MemFS) {
-	s := &server{disk: disk, life: w.lives, made: make(map[shardactor.Effect]madeEffect)}
+	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect)}
 	w.lives++
 	s.outlets = new(shardactor.Outlets)
 	random := w.chance.bytesFor(s.life)
@@ -123,9 +124,9 @@ func (w *world) boot(disk *vfs.MemFS) {
 		FS: faultyFS{errorfs.Wrap(disk, errorfs.InjectorFunc(s.fault))}, Dir: dataDir, Shards: w.shape.shards,
 		MemTableBytes: memTableBytes, CacheBytes: 1 << 20, Log: zerolog.Nop(), Random: random,
 		Fatal: s.fatal, LevelChanged: s.outlets.SpaceChanged, DisableAutomaticCompactions: !w.shape.big,
-		Synced: func(shard int, upTo uint64) {
+		Synced: func(shardNo int, upTo uint64) {
 			if !s.silent {
-				s.untold = append(s.untold, syncedShard{shard, upTo})
+				s.untold = append(s.untold, syncedShard{shardNo, upTo})
 			}
 		},
 	})
@@ -140,7 +141,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
 		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe,
-		Heard: func(effects []shardactor.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
+		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(floorMs int64) func() int64 {
 			w.startClock(floorMs)
 			return func() int64 { return w.nowMs }
@@ -226,7 +227,7 @@ func (w *world) tell(o *shardactor.Observed) {
 	}
 	for _, a := range o.Outcome.Effects {
 		w.trace.word(refOf(a.Effect))
-		if g, ok := a.Effect.(*shardactor.Granted); ok {
+		if g, ok := a.Effect.(*shard.Granted); ok {
 			w.trace.text(g.Token[:])
 		}
 	}
@@ -248,7 +249,7 @@ func (w *world) tell(o *shardactor.Observed) {
 // delivered judges that effects may leave: they are durable, come once, and in
 // the order in which the shard made them. last is the newest number that the
 // sink has seen of each shard.
-func (w *world) delivered(effects []shardactor.Effect, last []uint64) {
+func (w *world) delivered(effects []shard.Effect, last []uint64) {
 	s := w.server
 	for _, e := range effects {
 		m, ok := s.made[e]

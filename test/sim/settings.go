@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"codeq/record"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -67,7 +68,7 @@ func (s settings) of(t *task) record.Settings {
 }
 
 // configure: the home of a queue decides, and every change is a new version.
-func (m *model) configure(a *shardactor.Configure) {
+func (m *model) configure(a *shard.Configure) {
 	if m.at.Space >= store.OnlyDelete {
 		m.refused(a.Asker, wire.CodeStorageFull)
 		return
@@ -103,7 +104,7 @@ func (m *model) configure(a *shardactor.Configure) {
 	m.configured(a.Asker, a.Queue, next)
 }
 
-func (m *model) copySettings(a *shardactor.CopySettings) {
+func (m *model) copySettings(a *shard.CopySettings) {
 	next := m.settings[m.at.Shard][a.Queue]
 	if a.Settings.Version > next.Version {
 		next = a.Settings
@@ -115,9 +116,9 @@ func (m *model) copySettings(a *shardactor.CopySettings) {
 	m.configured(a.Asker, a.Queue, next)
 }
 
-func (m *model) configured(to shardactor.Asker, q record.QueueKey, now record.Settings) {
+func (m *model) configured(to shard.Asker, q record.QueueKey, now record.Settings) {
 	m.settings[m.at.Shard][q] = now
-	if e := expect[*shardactor.Configured](m, to); to.Sink != nil && e.Settings != now {
+	if e := expect[*shard.Configured](m, to); to.Sink != nil && e.Settings != now {
 		violate("settings never go back", "queue %v: want %+v, got %+v", q, now, e.Settings)
 	}
 }
@@ -158,7 +159,7 @@ func (m *model) leaseOf(t *task, askedMs int64) int64 {
 func (w *world) configureSome() {
 	c := w.chance
 	q := record.QueueKey{Command: pick(c, commands), Tenant: pick(c, w.shape.tenants)}
-	var what shardactor.SettingsChange
+	var what shard.SettingsChange
 	if c.oneIn(3) {
 		what.Settings = &wire.QueueSettings{
 			Spread: w.model.isSpread(q) != c.oneIn(8), MaxAttempts: pick(c, []int{0, 1, 4}), LeaseSeconds: pick(c, []int{0, 2, 30}),
@@ -180,7 +181,7 @@ func (w *world) configureSome() {
 
 // configure changes settings. Once that is answered it holds in every shard, for
 // ever.
-func (w *world) configure(q record.QueueKey, what shardactor.SettingsChange) {
+func (w *world) configure(q record.QueueKey, what shard.SettingsChange) {
 	if what.Delete != nil {
 		w.trace.say("  DELETE of %s of %s: %+v", q.Command, q.Tenant, *what.Delete)
 	} else if what.Paused != nil {
@@ -191,7 +192,7 @@ func (w *world) configure(q record.QueueKey, what shardactor.SettingsChange) {
 	last := make([]uint64, w.shape.shards)
 	w.server.engine.Configure(&shardactor.Change{
 		Queue: q, What: what,
-		Heard: func(effects []shardactor.Effect) { w.delivered(effects, last) },
+		Heard: func(effects []shard.Effect) { w.delivered(effects, last) },
 		Done: func(now record.Settings, refusal *wire.Error) {
 			if refusal == nil {
 				w.trace.say("  settings of %s of %s hold everywhere: %+v", q.Command, q.Tenant, now)
@@ -244,7 +245,7 @@ func (w *world) compareSettings() {
 func (w *world) resumeAll() {
 	paused := false
 	eachQueue(func(q record.QueueKey) {
-		w.configure(q, shardactor.SettingsChange{Paused: &paused})
+		w.configure(q, shard.SettingsChange{Paused: &paused})
 		w.settle()
 	})
 }

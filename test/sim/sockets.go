@@ -3,14 +3,14 @@ package sim
 import (
 	"slices"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
 
 // subscribe is a word of the socket that the shard knows; one that was replaced
 // has nothing to say any more.
-func (m *model) subscribe(a *shardactor.Subscribe) {
+func (m *model) subscribe(a *shard.Subscribe) {
 	sockets := m.sockets[m.at.Shard]
 	if sockets[a.Seat.ID] == nil {
 		sockets[a.Seat.ID] = m.seats[a.Seat]
@@ -19,11 +19,11 @@ func (m *model) subscribe(a *shardactor.Subscribe) {
 		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
 		s.idleSinceMs = 0
 	}
-	expect[*shardactor.Subscribed](m, a.Asker)
+	expect[*shard.Subscribed](m, a.Asker)
 }
 
 // gone is the end of a socket, unless a newer one has taken its place.
-func (m *model) gone(a *shardactor.Gone) {
+func (m *model) gone(a *shard.Gone) {
 	s := m.sockets[m.at.Shard][a.Seat.ID]
 	if s != nil && s.Epoch > a.Seat.Epoch {
 		return
@@ -33,15 +33,15 @@ func (m *model) gone(a *shardactor.Gone) {
 
 // resume gives a session another socket. It has in hand what had arrived and
 // was not lost since, to the end of its lease.
-func (m *model) resume(a *shardactor.Resume) {
+func (m *model) resume(a *shard.Resume) {
 	s := m.sockets[m.at.Shard][a.Seat.ID]
 	if s != nil && s.Epoch > a.Seat.Epoch {
-		expect[*shardactor.Resumed](m, a.Asker)
+		expect[*shard.Resumed](m, a.Asker)
 		return
 	}
 	m.socketEnded(a.Seat.ID)
 	m.sockets[m.at.Shard][a.Seat.ID] = m.seats[a.Seat]
-	said := expect[*shardactor.Resumed](m, a.Asker)
+	said := expect[*shard.Resumed](m, a.Asker)
 	var held []wire.TaskRef
 	for _, t := range m.leased[m.at.Shard] {
 		if t.session != a.Seat.ID || !t.confirmed {
@@ -97,7 +97,7 @@ func (m *model) socketEnded(id wire.SessionID) {
 // carried says whose socket keeps a delivery after a heartbeat with its token:
 // the one that sent it. The one that had it is told. A call over HTTP takes it
 // from a session that is gone, and then nobody's socket can end.
-func (m *model) carried(a *shardactor.Heartbeat, t *task) {
+func (m *model) carried(a *shard.Heartbeat, t *task) {
 	if a.Seat == nil {
 		if t.gone {
 			t.session = wire.SessionID{}
@@ -113,7 +113,7 @@ func (m *model) carried(a *shardactor.Heartbeat, t *task) {
 		return
 	}
 	ref := wire.TaskRef{TaskID: t.id, Token: t.token}
-	if r := expect[*shardactor.Revoked](m, shardactor.Asker{Sink: had.Sink}); r.TaskRef != ref || r.Reason != wire.RevokedSuperseded {
+	if r := expect[*shard.Revoked](m, shard.Asker{Sink: had.Sink}); r.TaskRef != ref || r.Reason != wire.RevokedSuperseded {
 		violate("a worker is told what it lost", "%v, told %+v", ref, r)
 	}
 }

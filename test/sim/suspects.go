@@ -3,7 +3,7 @@ package sim
 import (
 	"cmp"
 
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -34,7 +34,7 @@ func (m *model) stepsAside(t *task) {
 		if s.Tenant != t.tenant || !s.takes(t.shard, t.command) {
 			continue
 		}
-		if m.limits == shardactor.DefaultLimits && s.untaken == 0 && !s.closed && s.InHand() < s.window && m.isShared(s) && m.at.Space < store.NoGrant {
+		if m.limits == shard.DefaultLimits && s.untaken == 0 && !s.closed && s.InHand() < s.window && m.isShared(s) && m.at.Space < store.NoGrant {
 			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has room", t.id, s.WorkerID)
 		}
 		s.quietUntilMs = m.at.NowMs + asideMs
@@ -42,7 +42,7 @@ func (m *model) stepsAside(t *task) {
 	m.hadTurn(t)
 	m.toDelayed(t, m.at.NowMs+asideMs)
 	t.aside = true
-	m.moved(t, wire.LocationPending, shardactor.CauseSuspect)
+	m.moved(t, wire.LocationPending, shard.CauseSuspect)
 }
 
 // isShared says that no shard can have the room of a session alone. Whoever had it
@@ -60,8 +60,8 @@ func (m *model) isShared(s *seat) bool {
 func (m *model) calledFromAside(t *task) {
 	m.toTail(t)
 	t.aside = false
-	m.moved(t, wire.LocationDelayed, shardactor.CauseDue)
-	if e := m.peek(); e.Cause != shardactor.CauseGrant || e.TaskID != t.id {
+	m.moved(t, wire.LocationDelayed, shard.CauseDue)
+	if e := m.peek(); e.Cause != shard.CauseGrant || e.TaskID != t.id {
 		violate("nothing is delivered before it is due", "task %v was called from aside for %+v", t.id, e)
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"codeq/index"
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -114,7 +114,7 @@ func (m *model) couldBeServed(tenant, command string) bool {
 // are in memory, so that each has its turn, and a round takes all messages that
 // wait, so that it knows of all room.
 func (s *shape) turnsShow() bool {
-	d := &shardactor.DefaultLimits
+	d := &shard.DefaultLimits
 	return s.index == index.Limits{} && s.limits.Messages == d.Messages && s.limits.BatchBytes == d.BatchBytes
 }
 
@@ -122,7 +122,7 @@ func (s *shape) turnsShow() bool {
 // server whose rounds hand out little.
 func (s *shape) uneven(c *chance) {
 	s.tenants, s.index, s.mailbox = tenants, index.Limits{}, roomy
-	s.limits.Messages, s.limits.BatchBytes = shardactor.DefaultLimits.Messages, shardactor.DefaultLimits.BatchBytes
+	s.limits.Messages, s.limits.BatchBytes = shard.DefaultLimits.Messages, shard.DefaultLimits.BatchBytes
 	s.limits.Grants = 1 + c.IntN(3)
 	crowd := operation{name: "crowd", weight: 160, do: (*world).crowdSome}
 	s.operations = append(s.operations, crowd)

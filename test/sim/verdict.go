@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -28,7 +29,7 @@ func violate(property, format string, args ...any) {
 
 // seat is one socket of a session as the model sees it.
 type seat struct {
-	*shardactor.SessionSeat
+	*shardactor.Seat
 	// window is what the session can hold; limit is more after it shrank, until
 	// what was under way has arrived.
 	window, limit int
@@ -62,9 +63,9 @@ type subscription struct {
 }
 
 // seated makes a new socket known.
-func (m *model) seated(s *shardactor.SessionSeat) *seat {
+func (m *model) seated(s *shardactor.Seat) *seat {
 	known := &seat{
-		SessionSeat: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		Seat: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
 		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
 	}
 	known.bound = known.most
@@ -94,14 +95,14 @@ func (m *model) timeCame() {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
 		switch e.Cause {
-		case shardactor.CauseDue:
+		case shard.CauseDue:
 			if t != nil && t.aside && t.dueMs > m.at.NowMs {
 				return // its turn came with the grants
 			}
 			m.fellDue(t)
-		case shardactor.CauseTaskExpired:
+		case shard.CauseTaskExpired:
 			m.endsByTime(t, e)
-		case shardactor.CauseExpired, shardactor.CauseSessionGone, shardactor.CauseUndelivered, shardactor.CauseTimeout:
+		case shard.CauseExpired, shard.CauseSessionGone, shard.CauseUndelivered, shard.CauseTimeout:
 			m.lapsed(t, e)
 		default:
 			return
@@ -110,7 +111,7 @@ func (m *model) timeCame() {
 }
 
 // endsByTime is a task that expired where it waited, or with a delivery that ended.
-func (m *model) endsByTime(t *task, e shardactor.Event) {
+func (m *model) endsByTime(t *task, e shard.Event) {
 	if t != nil && t.place == wire.LocationInProgress {
 		m.lapsed(t, e)
 		return
@@ -124,10 +125,10 @@ func (m *model) fellDue(t *task) {
 	}
 	m.toTail(t)
 	t.aside = false
-	m.moved(t, wire.LocationDelayed, shardactor.CauseDue)
+	m.moved(t, wire.LocationDelayed, shard.CauseDue)
 }
 
-func (m *model) lapsed(t *task, e shardactor.Event) {
+func (m *model) lapsed(t *task, e shard.Event) {
 	if t == nil || t.place != wire.LocationInProgress {
 		violate("messages come before expiries", "%+v of %+v", e, t)
 	}
@@ -147,9 +148,9 @@ func (m *model) lapsed(t *task, e shardactor.Event) {
 		m.overran(t)
 		reason = wire.RevokedTimeout
 	case t.gone:
-		m.lost(t, shardactor.CauseSessionGone)
+		m.lost(t, shard.CauseSessionGone)
 	default:
-		m.lost(t, shardactor.CauseExpired)
+		m.lost(t, shard.CauseExpired)
 	}
 	if !gone {
 		m.toldOf(session, ref, reason)
@@ -161,16 +162,16 @@ func (m *model) grants() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if t != nil && e.Cause == shardactor.CauseSuspect {
+		if t != nil && e.Cause == shard.CauseSuspect {
 			m.stepsAside(t)
 			continue
 		}
-		called := t != nil && e.Cause == shardactor.CauseDue && t.aside
+		called := t != nil && e.Cause == shard.CauseDue && t.aside
 		if called {
 			m.calledFromAside(t)
 			e = m.peek()
 		}
-		if t == nil || e.Cause != shardactor.CauseGrant || e.TaskID != t.id {
+		if t == nil || e.Cause != shard.CauseGrant || e.TaskID != t.id {
 			return
 		}
 		if t.place == wire.LocationInProgress {
@@ -201,7 +202,7 @@ func (m *model) granted(t *task) {
 	}
 	addressed := m.at.Outcome.Effects[m.at.effect]
 	m.at.effect++
-	g, ok := addressed.Effect.(*shardactor.Granted)
+	g, ok := addressed.Effect.(*shard.Granted)
 	if !ok || g.Task.ID != t.id {
 		violate("every grant is delivered", "task %v, instead %#v", t.id, addressed.Effect)
 	}
@@ -233,7 +234,7 @@ func (m *model) granted(t *task) {
 	s.out[g.Token] = true
 	s.untaken += len(t.payload)
 	s.idleSinceMs = 0
-	m.moved(t, wire.LocationPending, shardactor.CauseGrant)
+	m.moved(t, wire.LocationPending, shard.CauseGrant)
 	leaseMs, runMs := t.promised()
 	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != leaseMs || g.RunForMs != t.runForMs || g.RunUntilMs != runMs {
 		violate("a lease is as long as was asked", "task %v: %d until %d, runs %d until %d, got %+v", t.id, t.leaseMs, leaseMs, t.runForMs, runMs, *g)
@@ -273,7 +274,7 @@ func (m *model) holdsBack(t *task) bool {
 	return m.settings.of(t).Paused || m.frozen[t.shard][t.queue()] > 0
 }
 
-func (m *model) addressee(sink shardactor.Sink) *seat {
+func (m *model) addressee(sink shard.Sink) *seat {
 	switch sink := sink.(type) {
 	case *conn:
 		if sink.seat != nil {
@@ -288,7 +289,7 @@ func (m *model) addressee(sink shardactor.Sink) *seat {
 // nextPlace is where the next event says its task went.
 func (m *model) nextPlace() wire.Location { return m.peek().To }
 
-func (m *model) peek() shardactor.Event {
+func (m *model) peek() shard.Event {
 	if m.at.event >= len(m.at.Outcome.Events) {
 		violate("every change has its event", "no event is left in a round of %d", len(m.at.Outcome.Events))
 	}
@@ -297,15 +298,15 @@ func (m *model) peek() shardactor.Event {
 
 // moved expects the event of a move that the model has just made, and tells
 // whoever waits for the end of the task.
-func (m *model) moved(t *task, from wire.Location, cause shardactor.Cause) {
+func (m *model) moved(t *task, from wire.Location, cause shard.Cause) {
 	e := m.peek()
 	m.at.event++
 	m.shards[t.shard].events++
-	want := shardactor.Event{
+	want := shard.Event{
 		Number: m.shards[t.shard].events, AtMs: m.at.NowMs, Tenant: t.tenant, Command: t.command, TaskID: t.id,
 		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries,
 	}
-	if e.TaskID != t.id && (e.Cause == shardactor.CauseExpired || e.Cause == shardactor.CauseSessionGone) {
+	if e.TaskID != t.id && (e.Cause == shard.CauseExpired || e.Cause == shard.CauseSessionGone) {
 		violate("messages come before expiries", "want %+v, got %+v", want, e)
 	}
 	if e.From != from {
@@ -319,13 +320,13 @@ func (m *model) moved(t *task, from wire.Location, cause shardactor.Cause) {
 		return
 	}
 	for _, w := range m.waiters[t.id] {
-		expect[*shardactor.Ended](m, w)
+		expect[*shard.Ended](m, w)
 	}
 	delete(m.waiters, t.id)
 }
 
 // expect takes the next effect, which must be of that type and for that asker.
-func expect[E shardactor.Effect](m *model, to shardactor.Asker) (e E) {
+func expect[E shard.Effect](m *model, to shard.Asker) (e E) {
 	if to.Sink == nil {
 		return e
 	}
@@ -341,16 +342,16 @@ func expect[E shardactor.Effect](m *model, to shardactor.Asker) (e E) {
 	return e
 }
 
-func (m *model) refused(to shardactor.Asker, code wire.Code) {
-	if e := expect[*shardactor.Refused](m, to); to.Sink != nil && e.Err.Code != code {
+func (m *model) refused(to shard.Asker, code wire.Code) {
+	if e := expect[*shard.Refused](m, to); to.Sink != nil && e.Err.Code != code {
 		violate("a refusal has its code", "request %d: want %s, got %v", to.Ref, code, e.Err)
 	}
 }
 
-func (m *model) requeued(to shardactor.Asker, t *task) *shardactor.Requeued {
-	e := expect[*shardactor.Requeued](m, to)
+func (m *model) requeued(to shard.Asker, t *task) *shard.Requeued {
+	e := expect[*shard.Requeued](m, to)
 	if to.Sink == nil {
-		return &shardactor.Requeued{}
+		return &shard.Requeued{}
 	}
 	want := wire.NackRequeued
 	switch t.status {
@@ -365,52 +366,52 @@ func (m *model) requeued(to shardactor.Asker, t *task) *shardactor.Requeued {
 	return e
 }
 
-func refOf(e shardactor.Effect) uint64 {
+func refOf(e shard.Effect) uint64 {
 	switch e := e.(type) {
-	case *shardactor.Enqueued:
+	case *shard.Enqueued:
 		return e.Ref
-	case *shardactor.Refused:
+	case *shard.Refused:
 		return e.Ref
-	case *shardactor.Subscribed:
+	case *shard.Subscribed:
 		return e.Ref
-	case *shardactor.Completed:
+	case *shard.Completed:
 		return e.Ref
-	case *shardactor.Requeued:
+	case *shard.Requeued:
 		return e.Ref
-	case *shardactor.Extended:
+	case *shard.Extended:
 		return e.Ref
-	case *shardactor.Cleaned:
+	case *shard.Cleaned:
 		return e.Ref
-	case *shardactor.Configured:
+	case *shard.Configured:
 		return e.Ref
-	case *shardactor.Frozen:
+	case *shard.Frozen:
 		return e.Ref
-	case *shardactor.Cancelled:
+	case *shard.Cancelled:
 		return e.Ref
-	case *shardactor.Moved:
+	case *shard.Moved:
 		return e.Ref
-	case *shardactor.Dropped:
+	case *shard.Dropped:
 		return e.Ref
-	case *shardactor.Replayed:
+	case *shard.Replayed:
 		return e.Ref
-	case *shardactor.Explained:
+	case *shard.Explained:
 		return e.Ref
-	case *shardactor.LeasesTold:
+	case *shard.LeasesTold:
 		return e.Ref
-	case *shardactor.Purged:
+	case *shard.Purged:
 		return e.Ref
-	case *shardactor.Ended:
+	case *shard.Ended:
 		return e.Ref
-	case *shardactor.Resumed:
+	case *shard.Resumed:
 		return e.Ref
-	case *shardactor.Fenced:
+	case *shard.Fenced:
 		return e.Ref
 	}
 	return 0
 }
 
-func describe(e shardactor.Effect) string {
-	if r, ok := e.(*shardactor.Refused); ok {
+func describe(e shard.Effect) string {
+	if r, ok := e.(*shard.Refused); ok {
 		return fmt.Sprintf("refused %v: %v", r.TaskID, r.Err)
 	}
 	return fmt.Sprintf("%T%+v", e, e)

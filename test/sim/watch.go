@@ -1,12 +1,12 @@
 package sim
 
 import (
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
 // watch: who asks for the end of a task is told at once, or when it ends.
-func (m *model) watch(a *shardactor.Watch) {
+func (m *model) watch(a *shard.Watch) {
 	t := m.tasks[a.TaskID]
 	switch {
 	case t == nil || t.tenant != a.Tenant || t.removed:
@@ -14,12 +14,12 @@ func (m *model) watch(a *shardactor.Watch) {
 	case t.open():
 		m.waiters[a.TaskID] = append(m.waiters[a.TaskID], a.Asker)
 	default:
-		expect[*shardactor.Ended](m, a.Asker)
+		expect[*shard.Ended](m, a.Asker)
 	}
 }
 
 // unwatch takes the question back.
-func (m *model) unwatch(a *shardactor.Unwatch) {
+func (m *model) unwatch(a *shard.Unwatch) {
 	kept := m.waiters[a.TaskID][:0]
 	for _, w := range m.waiters[a.TaskID] {
 		if w != a.Asker {

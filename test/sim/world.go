@@ -9,7 +9,7 @@ import (
 	"codeq/index"
 	"codeq/mailbox"
 	"codeq/record"
-	"codeq/shardactor"
+	"codeq/shard"
 	"codeq/wire"
 )
 
@@ -39,9 +39,9 @@ type shape struct {
 	index    index.Limits
 	mailbox  mailbox.Limits
 	padBytes int
-	limits   shardactor.Limits
+	limits   shard.Limits
 	// retention is how long ended tasks stay.
-	retention shardactor.Retention
+	retention shard.Retention
 	// big worlds have payloads that fill the bytes a session may have untaken.
 	// Pebble decides itself there when tables are written, so nothing crashes.
 	big bool
@@ -154,7 +154,7 @@ func shapeOf(seed uint64) shape {
 	if c.oneIn(16) {
 		s.big, s.padBytes, s.mailbox = true, 90_000, roomy
 	}
-	s.retention = shardactor.Retention{
+	s.retention = shard.Retention{
 		DoneForMs: pick(c, []int64{0, 60_000, 3600_000}), DeadForMs: pick(c, []int64{0, 90_000, 3600_000}),
 	}
 	s.spread = c.oneIn(2)
@@ -176,7 +176,7 @@ func shapeOf(seed uint64) shape {
 		s.total += o.weight
 	}
 	// What is drawn from here on leaves the rest of a seed's world as it was.
-	s.limits = shardactor.DefaultLimits
+	s.limits = shard.DefaultLimits
 	if !s.big && c.oneIn(2) {
 		s.limits = smallLimits(c)
 		if s.handsBack = c.oneIn(2); s.handsBack {
@@ -187,16 +187,16 @@ func shapeOf(seed uint64) shape {
 	if !s.big && c.oneIn(4) {
 		s.uneven(c)
 	}
-	if s.limits.Failed = pick(c, []int{1, 2, 5, 40, shardactor.DefaultLimits.Failed}); s.big {
-		s.limits.Failed = shardactor.DefaultLimits.Failed
+	if s.limits.Failed = pick(c, []int{1, 2, 5, 40, shard.DefaultLimits.Failed}); s.big {
+		s.limits.Failed = shard.DefaultLimits.Failed
 	}
 	return s
 }
 
 // smallLimits are bounds that a world comes to: what lies behind the usual ones
 // shows in a crowd alone.
-func smallLimits(c *chance) shardactor.Limits {
-	l := shardactor.DefaultLimits
+func smallLimits(c *chance) shard.Limits {
+	l := shard.DefaultLimits
 	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Floors, &l.Reaps, &l.Sweeps, &l.Compared, &l.KeptInRow, &l.Releases} {
 		*bound = pick(c, []int{1, 2, 3, *bound})
 	}
@@ -228,7 +228,7 @@ func newWorld(seed uint64, recording bool) *world {
 	if w.shape.spread {
 		for _, tenant := range w.shape.tenants {
 			for _, command := range busy[:2] {
-				w.configure(record.QueueKey{Command: command, Tenant: tenant}, shardactor.SettingsChange{Settings: &wire.QueueSettings{Spread: true}})
+				w.configure(record.QueueKey{Command: command, Tenant: tenant}, shard.SettingsChange{Settings: &wire.QueueSettings{Spread: true}})
 			}
 		}
 		w.settle()

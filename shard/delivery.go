@@ -1,0 +1,130 @@
+package shard
+
+import (
+	"codeq/lease"
+	"codeq/record"
+	"codeq/wire"
+)
+
+// holding finds the delivery that a worker acts on, or refuses it, in the
+// order the protocol promises: unknown task, other subject, terminal task,
+// lost lease. A nil entry means it was refused.
+func (s *Shard) holding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
+	t, e := s.find(ref.TaskID, owner.Tenant)
+	if e != nil && e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {
+		return e
+	}
+	s.refuseDelivery(to, owner, ref, t, e)
+	return nil
+}
+
+// ending is holding for a word that ends the delivery.
+func (s *Shard) ending(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
+	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
+	return s.holding(to, owner, ref)
+}
+
+// mayEnd reports whether a call of the right subject may act on a delivery:
+// with its token, or without any if it was made over HTTP, and then only for
+// the worker that the call names, if it names one.
+func mayEnd(owner Owner, token wire.Token, l *record.Lease) bool {
+	if !token.IsZero() {
+		return l.Token == token
+	}
+	return l.OverHTTP && (owner.WorkerID == "" || owner.WorkerID == l.WorkerID)
+}
+
+// lastLease is what is left of the newest delivery once it is over, as far as
+// mayEnd asks.
+func lastLease(t *record.Task, token wire.Token) *record.Lease {
+	return &record.Lease{Token: token, OverHTTP: t.LastOverHTTP, WorkerID: t.LastWorkerID}
+}
+
+func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *record.Task, e *lease.Entry) {
+	id, tokenless := ref.TaskID, ref.Token.IsZero()
+	switch {
+	case t == nil:
+		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
+	case holder(t, e) != "" && holder(t, e) != owner.Subject:
+		s.refuse(to, id, wire.CodeNotOwner, "the delivery belongs to another subject")
+	case t.Status.Terminal():
+		s.refuse(to, id, wire.CodeNotInProgress, "task is not in progress, it is "+string(t.Status))
+	case e != nil && tokenless:
+		s.refuse(to, id, wire.CodeNotOwner, withoutToken(e))
+	default:
+		s.refuse(to, id, wire.CodeLeaseLost, "the lease of this delivery is over; drop the work")
+	}
+}
+
+// withoutToken says why a delivery in progress needs its token from this caller.
+func withoutToken(e *lease.Entry) string {
+	if e.Lease.OverHTTP {
+		return "the delivery belongs to another worker of this subject; name no workerId, the right one, or the leaseToken"
+	}
+	return "the delivery was made to a session; only its leaseToken may act on it"
+}
+
+// holder is the subject of the newest delivery, empty if there was none.
+func holder(t *record.Task, e *lease.Entry) string {
+	if e != nil {
+		return e.Lease.Subject
+	}
+	return t.LastSubject
+}
+
+// endedByWorker notes that the worker itself ended its delivery, after which
+// no completion with that token is accepted.
+func endedByWorker(t *record.Task) {
+	t.LastToken = wire.Token{}
+	t.Undelivered = 0
+}
+
+// endedWithoutWord notes that a delivery ended by time or by a lost socket: a
+// late completion with its token still counts while nobody took the task since.
+func endedWithoutWord(t *record.Task, e *lease.Entry) {
+	t.LastToken = e.Lease.Token
+}
+
+// retry counts a failed delivery and sends the task on: to the place given for
+// it, or to the dead letters when its attempts are used up.
+func (s *Shard) retry(t *record.Task, again move, reason string) {
+	t.Attempts++
+	if reason != "" {
+		t.Error = reason
+	}
+	if t.Attempts < t.MaxAttempts {
+		s.transition(t, again)
+		return
+	}
+	again.dead = wire.DeadExhausted
+	s.bury(t, reason, again)
+}
+
+// bury makes a dead letter, of the causes of a move and with what its worker said.
+// Without a reason it says that the attempts are used up.
+func (s *Shard) bury(t *record.Task, reason string, last move) {
+	if reason == "" {
+		reason = wire.ErrorMaxAttempts
+	}
+	t.Error = reason
+	s.transition(t, move{
+		to: wire.LocationDead, status: wire.StatusFailed, cause: last.cause, dead: last.dead, reason: last.reason, exit: last.exit,
+		result: &wire.ResultRecord{
+			TaskID: t.ID, Status: wire.StatusFailed, Error: reason, CompletedAtMs: s.now,
+		},
+	})
+}
+
+// requeued answers nack, abandon and release with what has become of the task.
+func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
+	answer := &Requeued{Ref: to.Ref, TaskID: t.ID}
+	switch t.Status {
+	case wire.StatusFailed:
+		answer.Status = wire.NackDeadLettered
+	case wire.StatusCancelled:
+		answer.Status = wire.NackExpired
+	default:
+		answer.Status, answer.DelaySeconds = wire.NackRequeued, delaySeconds
+	}
+	s.tell(to.Sink, answer)
+}

@@ -1,0 +1,222 @@
+package shard
+
+import (
+	"codeq/record"
+	"codeq/wire"
+)
+
+// Sink is whoever waits for effects: a session, one HTTP request, a test.
+// Deliver is called from the goroutine that released the sync which made the
+// effects durable, in the order the shard made them. It must not block and
+// may keep the slice.
+type Sink interface {
+	Deliver(effects []Effect)
+}
+
+// Effect is what a shard says to the outside, only after the batch that
+// caused it is durable. Everything in it is a copy; the receiver owns it.
+// The set is closed: the types of this file.
+type Effect interface{ effect() }
+
+// Addressed is an effect and the sink it is meant for.
+type Addressed struct {
+	Sink   Sink
+	Effect Effect
+}
+
+// Enqueued answers Enqueue. Task is set when the message wanted it. Replayed
+// means an earlier task had the same key and content.
+type Enqueued struct {
+	Ref      uint64
+	TaskID   wire.TaskID
+	Task     *wire.Task
+	Replayed bool
+}
+
+// Refused answers any message that was not carried out.
+type Refused struct {
+	Ref    uint64
+	TaskID wire.TaskID
+	Err    *wire.Error
+}
+
+// Subscribed answers Subscribe.
+type Subscribed struct {
+	Ref uint64
+}
+
+// Resumed answers Resume: the deliveries of the session in this shard, in the
+// order in which they came to it.
+type Resumed struct {
+	Ref  uint64
+	Held []wire.TaskRef
+}
+
+// Fenced answers Fence: what was granted to the seat has come.
+type Fenced struct {
+	Ref uint64
+}
+
+// Claimed answers Claim: everything this shard had for it has been granted. Ready
+// is how many queues that it asked for have ready tasks still.
+type Claimed struct {
+	Ref   uint64
+	Ready int
+}
+
+// Granted is one delivery to the seat it is addressed to. The grant took one
+// unit of the seat's room and len(Task.Payload) of its unsent bytes.
+type Granted struct {
+	Task         *wire.Task
+	Token        wire.Token
+	LeaseForMs   int64
+	LeaseUntilMs int64
+	// RunForMs is how long it may run once it is confirmed, RunUntilMs when that is
+	// over at the earliest; both are 0 for as long as its lease is extended.
+	RunForMs   int64
+	RunUntilMs int64
+}
+
+// Completed answers Result.
+type Completed struct {
+	Ref    uint64
+	Record *wire.ResultRecord
+	// Kept says that the unit of room of the delivery has gone to another one
+	// already; only where the message said HasUnit.
+	Kept bool
+}
+
+// Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued,
+// wire.NackDeadLettered or wire.NackExpired.
+type Requeued struct {
+	Ref          uint64
+	TaskID       wire.TaskID
+	Status       string
+	DelaySeconds int64
+}
+
+// Extended answers Heartbeat and Extend: the earliest new lease end in this shard (0 if
+// nothing was extended), the earliest end of a run of what was extended (0 if none has
+// one), and the deliveries that are no longer the owner's.
+type Extended struct {
+	Ref          uint64
+	LeaseUntilMs int64
+	RunUntilMs   int64
+	Lost         []wire.TaskRef
+}
+
+// Frozen answers Freeze: there is no task of the queue here, and none comes.
+type Frozen struct {
+	Ref uint64
+}
+
+// Dropped answers Drop: nothing of the queue is left here.
+type Dropped struct {
+	Ref uint64
+}
+
+// Configured answers Configure and CopySettings with what the shard has now.
+type Configured struct {
+	Ref      uint64
+	Settings record.Settings
+}
+
+// Cleaned answers Cleanup with how many tasks were removed.
+type Cleaned struct {
+	Ref     uint64
+	Deleted int
+}
+
+// Cancelled answers Cancel.
+type Cancelled struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+// Moved answers RunNow and Prioritize.
+type Moved struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+// Replayed answers Replay.
+type Replayed struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+// Explained answers Explain. Waiting is nil for a task that does not wait or is
+// unknown; it is about the task as it has been since UpdatedAtMs.
+type Explained struct {
+	Ref         uint64
+	TaskID      wire.TaskID
+	UpdatedAtMs int64
+	Waiting     *wire.Waiting
+}
+
+// Purged answers Purge.
+type Purged struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+// Revoked tells the seat it is addressed to that it lost a delivery.
+type Revoked struct {
+	wire.TaskRef
+	Reason string
+}
+
+// Answered tells the seat it is addressed to that its worker has answered for a
+// delivery by another way than its session: the unit of room comes back, if it
+// has not yet.
+type Answered struct {
+	wire.TaskRef
+}
+
+// Ended tells a watcher that the task is in a terminal state.
+type Ended struct {
+	Ref    uint64
+	TaskID wire.TaskID
+}
+
+func (*Enqueued) effect()   {}
+func (*Refused) effect()    {}
+func (*Subscribed) effect() {}
+func (*Resumed) effect()    {}
+
+// LeasesTold answers TellLeases: the deliveries of those of its tasks that are in
+// progress, in its order.
+type LeasesTold struct {
+	Ref    uint64
+	Leases []ToldLease
+}
+
+// ToldLease is what a shard alone knows of a delivery. It may be told of another one
+// than the asker has read.
+type ToldLease struct {
+	TaskID   wire.TaskID
+	Delivery int
+	// LeaseUntilMs and RunUntilMs are what its worker may count on, see
+	// lease.Entry.Promise.
+	LeaseUntilMs, RunUntilMs int64
+}
+
+func (*Fenced) effect()     {}
+func (*Claimed) effect()    {}
+func (*Granted) effect()    {}
+func (*Completed) effect()  {}
+func (*Requeued) effect()   {}
+func (*Extended) effect()   {}
+func (*Cleaned) effect()    {}
+func (*Cancelled) effect()  {}
+func (*Moved) effect()      {}
+func (*Replayed) effect()   {}
+func (*Frozen) effect()     {}
+func (*Purged) effect()     {}
+func (*Explained) effect()  {}
+func (*LeasesTold) effect() {}
+func (*Dropped) effect()    {}
+func (*Configured) effect() {}
+func (*Revoked) effect()    {}
+func (*Answered) effect()   {}
+func (*Ended) effect()      {}

@@ -1,0 +1,159 @@
+package shard
+
+import (
+	"cmp"
+
+	"codeq/lease"
+	"codeq/record"
+	"codeq/wire"
+)
+
+// grantPass hands ready tasks to sessions with room, one task a turn, until
+// tasks, room or the bound of a round run out. It reports whether it was cut
+// short: there may be more to hand out in the next round, which follows at once.
+func (s *Shard) grantPass() (cut bool) {
+	s.grantAside()
+	for granted := 0; granted < s.limits.Grants; {
+		q := s.nextTurn()
+		if q == nil {
+			break
+		}
+		prio, k, ok := q.index.HeadReady()
+		if !ok {
+			s.stall(q)
+			continue
+		}
+		if s.grantHead(q, prio, k) {
+			granted++
+		} else {
+			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn
+		}
+		cut = granted == s.limits.Grants
+	}
+	for _, q := range s.stalled {
+		q.stalled = false
+		s.ready(q)
+		cut = true
+	}
+	clear(s.stalled)
+	s.stalled = s.stalled[:0]
+	s.out.Again = s.out.Again || cut
+	return cut
+}
+
+// stall leaves a queue out of the turns until the next round.
+func (s *Shard) stall(q *queue) {
+	q.stalled = true
+	s.stalled = append(s.stalled, q)
+}
+
+// grantHead gives the head of a queue to the member that has it best. It
+// reports false if nobody had room, which closes who was asked.
+func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
+	t, err := s.span.Task(k.ID)
+	if t == nil || s.unreadable(err) {
+		s.setAside(q, prio, k)
+		return false
+	}
+	if t.Expires(s.now) {
+		// The round had too much that is due, or the entry for this is not in memory.
+		s.stall(q)
+		return false
+	}
+	if isSuspect(t) {
+		s.grantSuspect(q, t)
+		return true
+	}
+	for {
+		mb := s.pick(q)
+		if mb == nil {
+			return false
+		}
+		if s.takeRoom(mb, t.PayloadBytes) {
+			s.grant(mb, t)
+			return true
+		}
+		mb.open = false
+		if credit := mb.seat.Credit; credit.OthersWait(s.shard) {
+			credit.SetReady(s.shard, mb.readyQueues())
+		}
+	}
+}
+
+func (s *Shard) pick(q *queue) *member {
+	return q.tenant.wild.better(q.crowd.better(nil, s.limits.Compared), s.limits.Compared)
+}
+
+// takeRoom takes a unit: one of a delivery that ended in this round, one that a
+// room message brought, unless the window has become too small for it since, or
+// one of the seat.
+func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
+	credit := mb.seat.Credit
+	if mb.alone && mb.isIdle() {
+		s.share(mb) // the suspect is over, and none that stands aside goes there
+	}
+	switch {
+	case mb.kept > 0 && credit.Carry(payloadBytes):
+		mb.kept--
+	case mb.credit > 0 && !credit.InDebt() && credit.Carry(payloadBytes):
+		mb.credit--
+	case credit.Take(s.shard, payloadBytes):
+	default:
+		if credit.IsAlone() {
+			// Who has it alone may have seen what was counted here for a moment.
+			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
+		}
+		return false
+	}
+	return true
+}
+
+func (s *Shard) grant(mb *member, t *record.Task) {
+	payload, err := s.span.PayloadOf(t)
+	s.mustRead(err)
+	s.grants++
+	mb.lastGrant = s.grants
+	mb.servedFrom(s.queueOf(t.Queue()).crowd)
+	leaseForMs := s.leaseForMs(mb, t)
+	l := &record.Lease{
+		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
+		Session: mb.seat.carrier(), OverHTTP: mb.seat.OverHTTP, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
+		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
+		// Ahead of the promise by half a lease, so that the first heartbeats
+		// write nothing.
+		DeadlineMs: s.now + leaseForMs + leaseForMs/2,
+	}
+	if runForMs := s.runForMs(t); runForMs != 0 {
+		l.RunUntilMs = s.now + runForMs
+	}
+	s.transition(t, move{
+		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: CauseGrant, lease: l,
+	})
+	task := view(t, payload)
+	lend(task, s.leases.Get(t.ID))
+	s.tell(mb.seat.Sink, &Granted{
+		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
+		RunForMs: l.RunForMs(), RunUntilMs: task.RunUntilMs,
+	})
+}
+
+// leaseForMs is what the session asked for, or else what the queue says, or
+// else the server.
+func (s *Shard) leaseForMs(mb *member, t *record.Task) int64 {
+	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
+	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
+}
+
+// runForMs is how long a delivery of the task may run, as it says itself or else its
+// queue; 0 is as long as its lease is extended.
+func (s *Shard) runForMs(t *record.Task) int64 {
+	return cmp.Or(t.TimeoutSeconds, s.queueOf(t.Queue()).settings.TimeoutSeconds) * 1000
+}
+
+// setAside moves a task whose record cannot be read out of the way: it must
+// stop neither the queue nor the server.
+func (s *Shard) setAside(q *queue, prio int, k record.PendingKey) {
+	q.index.RemoveReady(prio, k)
+	s.span.Batch().DeletePending(q.key, prio, k)
+	s.mustRead(s.span.SetAside(k.ID))
+}

@@ -1,0 +1,58 @@
+package shard
+
+import (
+	"cmp"
+
+	"codeq/wire"
+)
+
+// MaxUntakenBytes is the default of Limits.UntakenBytes.
+const MaxUntakenBytes = 1 << 20
+
+// Limits bounds what a shard does in one round and what it keeps. A zero field
+// means the one of DefaultLimits.
+type Limits struct {
+	// What does not fit into a round is the next round, which follows at once:
+	// Messages taken, BatchBytes after which none is taken, Due tasks and leases,
+	// Grants, Refills of an order with Refilled keys in all, Floors that are looked
+	// for, Reaps of ended tasks, and Sweeps, the queues that a cleanup looks into:
+	// each is a scan or two, and many may have nothing to remove.
+	Messages, BatchBytes, Due, Grants, Refills, Refilled, Floors, Reaps, Sweeps int
+	// Compared is how many open members one grant looks at; more only cost time,
+	// the ring moves on.
+	Compared int
+	// UntakenBytes is how much payload may be untaken by a client before shards
+	// stop granting to it, whatever its session says; one task always fits.
+	UntakenBytes int
+	// KeptInRow is how many units of room a shard keeps one after the other while
+	// another waits for one.
+	KeptInRow int
+	// Releases bounds hand-backs: a task released more than this often for each of
+	// its attempts is a dead letter, or it would circle for ever. A hand-back that
+	// the worker owes to itself does not count: the work never began, or the worker
+	// stops.
+	Releases int
+	// Failed is how many letters with the cause wire.DeadFailed are kept of a queue
+	// that does not say how long its dead letters stay.
+	Failed int
+}
+
+// DefaultLimits is what holds outside of tests.
+var DefaultLimits = Limits{
+	Messages: 1024, BatchBytes: 1 << 20, Due: 1024, Grants: 1024, Refills: 64, Refilled: 8192, Floors: 16, Reaps: 256, Sweeps: 64,
+	Compared: 32, UntakenBytes: MaxUntakenBytes, KeptInRow: 8, Releases: 10,
+	Failed: wire.MaxFailedLetters,
+}
+
+// OrDefault is DefaultLimits where l is zero.
+func (l Limits) OrDefault() Limits {
+	d := &DefaultLimits
+	return Limits{
+		Messages: cmp.Or(l.Messages, d.Messages), BatchBytes: cmp.Or(l.BatchBytes, d.BatchBytes), Due: cmp.Or(l.Due, d.Due),
+		Grants: cmp.Or(l.Grants, d.Grants), Refills: cmp.Or(l.Refills, d.Refills), Refilled: cmp.Or(l.Refilled, d.Refilled),
+		Floors: cmp.Or(l.Floors, d.Floors), Reaps: cmp.Or(l.Reaps, d.Reaps), Sweeps: cmp.Or(l.Sweeps, d.Sweeps),
+		Compared:     cmp.Or(l.Compared, d.Compared),
+		UntakenBytes: cmp.Or(l.UntakenBytes, d.UntakenBytes), KeptInRow: cmp.Or(l.KeptInRow, d.KeptInRow), Releases: cmp.Or(l.Releases, d.Releases),
+		Failed: cmp.Or(l.Failed, d.Failed),
+	}
+}

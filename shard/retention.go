@@ -1,0 +1,370 @@
+package shard
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+
+	"codeq/record"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// reapEveryMs is how often a queue is looked at: what ends within that time goes
+// together. Each look is a scan, and at full rate something ends every
+// millisecond.
+const reapEveryMs = 200
+
+// Retention is how long ended tasks stay, in milliseconds, where their queue
+// does not say; 0 is for ever.
+type Retention struct {
+	DoneForMs int64
+	DeadForMs int64
+}
+
+// look is one scan of the ended tasks of a queue. No key before floorMs is left
+// once the round is over.
+type look struct {
+	queue   *queue
+	place   wire.Location
+	floorMs int64
+	expired []record.EndedEntry
+	// failed says that of the dead letters only those that failed for good are looked
+	// for; the scan has come to passed.
+	failed bool
+	passed record.TimedKey
+	// cut says that there may be more of them.
+	cut bool
+	// sweep is the cleanup it is for, nil for retention.
+	sweep *sweep
+}
+
+// retentionOf is how long tasks of a queue stay that ended in that place.
+func (s *Shard) retentionOf(q *queue, place wire.Location) int64 {
+	if place == wire.LocationDead {
+		return cmp.Or(q.settings.DLQRetentionSeconds*1000, s.retention.DeadForMs)
+	}
+	return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs)
+}
+
+// failedForMs is how long letters that failed for good stay: as the others, but
+// never for ever.
+func (s *Shard) failedForMs(q *queue) int64 {
+	return cmp.Or(s.retentionOf(q, wire.LocationDead), wire.FailedForSeconds*1000)
+}
+
+// failedOver is how many letters that failed for good a queue has too many. Whoever
+// says how long its dead letters stay wants all of them.
+func (s *Shard) failedOver(q *queue) int64 {
+	if q.settings.DLQRetentionSeconds != 0 {
+		return 0
+	}
+	count, _ := q.index.Failed()
+	return max(0, count-int64(s.limits.Failed))
+}
+
+// reapAtMs is when a queue is to be looked at for the next ended task that has to
+// go, 0 for never. The floors it stands on may be too low, never too high.
+func (s *Shard) reapAtMs(q *queue) int64 {
+	if q.settings.Deleting {
+		return 0 // all of them go, see findDeleted
+	}
+	var at int64
+	if count, floorMs := q.index.Done(); count > 0 {
+		if keep := s.retentionOf(q, wire.LocationNone); keep > 0 {
+			at = floorMs + keep
+		}
+	}
+	if count, floorMs := q.index.Dead(); count > 0 {
+		if keep := s.retentionOf(q, wire.LocationDead); keep > 0 && (at == 0 || floorMs+keep < at) {
+			at = floorMs + keep
+		}
+	}
+	if count, floorMs := q.index.Failed(); count > 0 {
+		if due := floorMs + s.failedForMs(q); at == 0 || due < at {
+			at = due
+		}
+		if s.failedOver(q) > 0 {
+			at = min(at, s.now)
+		}
+	}
+	return (at + reapEveryMs - 1) / reapEveryMs * reapEveryMs
+}
+
+// planReap puts a queue where it belongs among those with something to remove.
+func (s *Shard) planReap(q *queue) { s.reaps.put(q, s.reapAtMs(q)) }
+
+// planEnded is planReap after a task of the queue has ended, which never makes
+// it later: a queue that is being removed from goes on.
+func (s *Shard) planEnded(q *queue) {
+	if at := s.reapAtMs(q); q.reapSlot == 0 || at < q.reapAtMs {
+		s.reaps.put(q, at)
+	}
+}
+
+// findExpired reads which ended tasks have to go. Like refill it may only be
+// done at the start of a round: a scan does not see the open batch.
+func (s *Shard) findExpired() {
+	clear(s.looks)
+	s.looks, s.doomed = s.looks[:0], s.doomed[:0]
+	s.findSwept()
+	if len(s.looks) > 0 {
+		// What a cleanup found must not be found again.
+		return
+	}
+	for left := s.limits.Reaps - s.findDeleted(); left > 0; {
+		q := s.reaps.top()
+		if q == nil || q.reapAtMs > s.now {
+			return
+		}
+		found := 0
+		for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {
+			if keep := s.retentionOf(q, place); keep > 0 && found < left {
+				found += s.scanEnded(q, place, s.now-keep, left-found)
+			}
+		}
+		if found == 0 {
+			// What was found as a dead letter must not be found again.
+			found = s.scanFailed(q, left)
+		}
+		left -= found
+		// Once a round is enough: what is found stays in the store until reap, and
+		// what is left, for the next round.
+		s.reaps.put(q, s.now+1)
+	}
+}
+
+// scanEnded notes up to limit tasks of a queue that ended at or before a time,
+// and says how many.
+func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit int) int {
+	l := look{queue: q, place: place}
+	// Whatever is found, the queue gets its time anew; see reap.
+	defer func() { s.looks = append(s.looks, l) }()
+	count, floorMs := q.index.Done()
+	if place == wire.LocationDead {
+		count, floorMs = q.index.Dead()
+	}
+	if count == 0 || floorMs > untilMs {
+		return 0
+	}
+	found := s.readEnded(q, place, justBefore(floorMs), int(min(int64(limit), count)))
+	if len(found) == 0 {
+		panic(fmt.Sprintf("shard %d: queue %v has %d ended tasks from %d on, none is found", s.shard, q.key, count, floorMs))
+	}
+	for _, e := range found {
+		l.floorMs = e.AtMs
+		if e.AtMs > untilMs {
+			break
+		}
+		l.expired = append(l.expired, e)
+	}
+	l.cut = len(l.expired) == limit
+	return len(l.expired)
+}
+
+// scanFailed notes letters that failed for good and stay no longer, oldest first,
+// and says how many entries it read for them. Other dead letters may lie between:
+// up to limit are looked at.
+func (s *Shard) scanFailed(q *queue, limit int) int {
+	l := look{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
+	defer func() { s.looks = append(s.looks, l) }()
+	count, floorMs := q.index.Failed()
+	over, untilMs := s.failedOver(q), s.now-s.failedForMs(q)
+	if count == 0 || over == 0 && floorMs > untilMs {
+		return 0
+	}
+	after := justBefore(floorMs)
+	if q.failedAfter.AtMs >= floorMs {
+		after = q.failedAfter
+	}
+	all, _ := q.index.Dead()
+	limit = int(min(int64(limit), all))
+	found := s.readEnded(q, l.place, after, limit)
+	if len(found) == 0 {
+		panic(fmt.Sprintf("shard %d: queue %v has %d failed tasks from %d on, none is found", s.shard, q.key, count, floorMs))
+	}
+	l.cut = len(found) == limit
+	for _, e := range found {
+		l.floorMs = e.AtMs
+		if e.AtMs > untilMs && int64(len(l.expired)) >= over {
+			l.cut = false
+			break
+		}
+		if e.AtMs < s.now { // one that ends in this round may stand before those of now
+			l.passed = e.TimedKey
+		}
+		if e.Cause == wire.DeadFailed {
+			l.expired = append(l.expired, e)
+		}
+	}
+	return len(found)
+}
+
+// mayHavePassed: a dead letter came that looks for failed ones may be past.
+func (q *queue) mayHavePassed(k record.TimedKey) {
+	if k.AtMs <= q.failedAfter.AtMs {
+		q.failedAfter = record.TimedKey{}
+	}
+}
+
+// readEnded reads ended tasks of a queue.
+func (s *Shard) readEnded(q *queue, place wire.Location, after record.TimedKey, limit int) []record.EndedEntry {
+	scan := s.span.ScanDone
+	if place == wire.LocationDead {
+		scan = s.span.ScanDead
+	}
+	found, err := scan(q.key, after, limit)
+	s.mustRead(err)
+	return found
+}
+
+// justBefore is the last place before all that ended at a time.
+func justBefore(atMs int64) record.TimedKey {
+	k := record.TimedKey{AtMs: max(atMs-1, 0)}
+	copy(k.ID[:], bytes.Repeat([]byte{0xff}, len(k.ID)))
+	return k
+}
+
+// reap removes what findExpired noted, if it may still go: a message of this
+// round may have moved a task on, or may keep it for longer.
+func (s *Shard) reap() {
+	for _, l := range s.looks {
+		for i := range l.expired {
+			e := &l.expired[i]
+			if cause := s.leaves(&l, e); cause != "" {
+				s.reapOne(&l, e, cause)
+				continue
+			}
+			l.floorMs, l.passed = min(l.floorMs, e.AtMs), record.TimedKey{}
+		}
+		l.raiseFloor()
+		s.planReap(l.queue)
+		if l.cut {
+			s.reaps.hasten(l.queue, s.now+1)
+		}
+	}
+	s.endSwept()
+}
+
+// leaves is why an ended task goes that a look has found, empty if it stays.
+func (s *Shard) leaves(l *look, e *record.EndedEntry) Cause {
+	keep := s.retentionOf(l.queue, l.place)
+	if l.failed {
+		keep = s.failedForMs(l.queue)
+	}
+	switch {
+	case l.sweep != nil:
+		return CauseCleanup
+	case l.queue.settings.Deleting:
+		return CauseDelete
+	case keep > 0 && e.AtMs+keep <= s.now:
+		return CauseRetention
+	case l.failed && s.failedOver(l.queue) > 0:
+		return CauseBound
+	}
+	return ""
+}
+
+// raiseFloor says what is left of the order that was looked at.
+func (l *look) raiseFloor() {
+	q := l.queue.index
+	switch {
+	case l.failed:
+		q.RaiseFailedFloor(l.floorMs)
+		l.queue.failedAfter = l.passed
+	case l.place == wire.LocationDead:
+		q.RaiseDeadFloor(l.floorMs)
+	default:
+		q.RaiseDoneFloor(l.floorMs)
+	}
+}
+
+func (s *Shard) reapOne(l *look, e *record.EndedEntry, cause Cause) {
+	t := s.remembered(l, e)
+	if t == nil {
+		var err error
+		t, err = s.span.Task(e.ID)
+		if t == nil || s.unreadable(err) {
+			s.setEndedAside(l, e)
+			return
+		}
+		if t.Location != l.place || t.EndedAtMs != e.AtMs {
+			return
+		}
+	}
+	if l.sweep != nil {
+		l.sweep.deleted++
+	}
+	s.transition(t, move{to: gone, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
+}
+
+// remembered is what the entry of an ended task says, if that is all that its
+// end needs: reading the record was the dearest part of it. Only dead letters
+// can move on, and passOver takes those out, so what was found at the beginning
+// of the round still holds.
+func (s *Shard) remembered(l *look, e *record.EndedEntry) *record.Task {
+	if e.Status == "" || e.Keyed {
+		return nil
+	}
+	s.reaped = record.Task{
+		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
+		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
+	}
+	return &s.reaped
+}
+
+// gone is where a task is of which nothing is kept.
+const gone wire.Location = ""
+
+// forget removes all that is kept of a task, and its key if that still points
+// to it.
+func (s *Shard) forget(t *record.Task, only store.Only) {
+	batch := s.span.Batch()
+	if t.IdempotencyKey != "" {
+		id, found, err := s.span.IdempotencyKey(t.Queue(), t.IdempotencyKey)
+		s.mustRead(err)
+		if found && id == t.ID {
+			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)
+		}
+	}
+	batch.DeleteTaskOf(t.ID, only)
+}
+
+// leaveEnded takes a task out of the ended ones.
+func (s *Shard) leaveEnded(t *record.Task) {
+	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
+	t.EndedAtMs = 0
+	if t.Location == wire.LocationDead {
+		q.index.RemoveDead(k, t.DeadCause)
+		t.DeadCause = 0
+		s.span.Batch().DeleteDead(t.Queue(), k)
+		return
+	}
+	q.index.RemoveDone(k)
+	s.span.Batch().DeleteDone(t.Queue(), k)
+}
+
+// setEndedAside takes an ended task whose record cannot be read out of the way.
+func (s *Shard) setEndedAside(l *look, e *record.EndedEntry) {
+	batch, k := s.span.Batch(), e.TimedKey
+	if l.place == wire.LocationDead {
+		l.queue.index.RemoveDead(k, e.Cause)
+		batch.DeleteDead(l.queue.key, k)
+	} else {
+		l.queue.index.RemoveDone(k)
+		batch.DeleteDone(l.queue.key, k)
+	}
+	s.mustRead(s.span.SetAside(k.ID))
+}
+
+// planReaps is when the next ended task has to go. It is later than now, so that
+// the mailbox is looked at before; 0 is never.
+func (s *Shard) planReaps() int64 {
+	if len(s.sweeps) > 0 || s.removesSome() {
+		return s.now + 1
+	}
+	if q := s.reaps.top(); q != nil {
+		return max(q.reapAtMs, s.now+1)
+	}
+	return 0
+}

@@ -1,0 +1,64 @@
+package shard
+
+import (
+	"codeq/store"
+	"codeq/wire"
+)
+
+const storageFull = "the disk is nearly full; repeat when space has been freed"
+
+// turnedAway refuses what would write, while the disk has only room for
+// deletions. Every refusal may be repeated, so nothing is lost by it.
+func (s *Shard) turnedAway(m Message) bool {
+	switch m := m.(type) {
+	case *Result:
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+	case *Nack:
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+	case *Abandon:
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+	case *Release:
+		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+	case *Heartbeat:
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+	case *Freeze:
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+	case *Configure:
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+	case *Replay:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Cancel:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *RunNow:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Prioritize:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Extend:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Undelivered:
+		// They lapse when leases may again; see noteStall.
+		for _, ref := range m.Tasks {
+			if e := s.notArrived(m.Seat, ref); e != nil {
+				s.leases.Move(e, s.now)
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// endsLater refuses a word that would end a delivery.
+func (s *Shard) endsLater(to Asker, owner Owner, ref wire.TaskRef) {
+	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
+	s.refuse(to, ref.TaskID, wire.CodeStorageFull, storageFull)
+}
+
+// hasSpace refuses a new task while the disk is nearly full.
+func (s *Shard) hasSpace(m *Enqueue) bool {
+	if s.space >= store.NoEnqueue {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+		return false
+	}
+	return true
+}

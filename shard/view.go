@@ -1,0 +1,45 @@
+package shard
+
+import (
+	"codeq/lease"
+	"codeq/record"
+	"codeq/wire"
+)
+
+// view is the task as a client sees it, a copy that may leave the shard. It
+// takes over payload.
+func view(t *record.Task, payload []byte) *wire.Task {
+	return &wire.Task{
+		ID: t.ID, Command: t.Command, TenantID: t.Tenant, Payload: payload,
+		Priority: t.Priority, Status: t.Status, Location: t.Location,
+		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Deliveries: t.Deliveries,
+		VisibleAtMs: t.DueAtMs, TimeoutSeconds: t.TimeoutSeconds, ExpiresAtMs: t.ExpiresAtMs, Error: t.Error,
+		TraceParent: t.TraceParent, TraceState: t.TraceState,
+		CreatedAtMs: t.CreatedAtMs, UpdatedAtMs: t.UpdatedAtMs,
+	}
+}
+
+// lend completes a view with what only the lease of a task in progress knows.
+func lend(v *wire.Task, e *lease.Entry) {
+	v.WorkerID = e.Lease.WorkerID
+	v.Deliveries = e.Lease.Delivery
+	v.LeaseUntilMs, v.RunUntilMs = e.Promise()
+}
+
+// find looks a task up: among those in progress without a read, else in the
+// store. It is nil for an unknown task and for another tenant's, which must
+// look the same. The record may be changed; its entry is nil unless the task
+// is in progress.
+func (s *Shard) find(id wire.TaskID, tenant string) (*record.Task, *lease.Entry) {
+	if e := s.leases.Get(id); e != nil {
+		if e.Task.Tenant != tenant {
+			return nil, nil
+		}
+		return e.Task, e
+	}
+	t, err := s.span.Task(id)
+	if t == nil || s.unreadable(err) || t.Tenant != tenant {
+		return nil, nil
+	}
+	return t, nil
+}
