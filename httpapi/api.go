@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/internal/meter"
 	"codeq/mailbox"
 	"codeq/shardactor"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/record"
 	"codeq/wire"
 )

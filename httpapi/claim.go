@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"

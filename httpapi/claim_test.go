@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"

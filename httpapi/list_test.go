@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/record"
 	"codeq/store"
 	"codeq/wire"

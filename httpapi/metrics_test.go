@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/internal/meter"
 	"codeq/wire"
 )

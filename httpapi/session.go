@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

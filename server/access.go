@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 )
 
 // authenticator is the one for the options: with tokens their authenticator, without

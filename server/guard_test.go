@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
 	"codeq/httpapi"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/shard"
 	"codeq/shardactor"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
 	"codeq/httpapi"
+	"codeq/internal/auth"
 	"codeq/session"
 	"codeq/shardactor"
 	"codeq/store"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
 	"codeq/httpapi"
+	"codeq/internal/auth"
 	"codeq/store"
 	"codeq/wire"
 )

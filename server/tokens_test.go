@@ -15,8 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
 	"codeq/httpapi"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lxzan/gws"
 
-	"codeq/auth"
 	"codeq/httpapi"
+	"codeq/internal/auth"
 )
 
 // record is a line of the log.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 )
 
 // pinged is what somebody writes down who watches the regular pings of a session:

@@ -3,7 +3,7 @@ package session
 import (
 	"fmt"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/shard"
 	"codeq/wire"
 )

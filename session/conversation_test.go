@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/shard"
 	"codeq/wire"
 )

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"

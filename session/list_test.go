@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -3,7 +3,7 @@ package session
 import (
 	"testing"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/actor"
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"

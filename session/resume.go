@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/shard"
 	"codeq/wire"
 )

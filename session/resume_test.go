@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"

@@ -8,7 +8,7 @@ import (
 	"github.com/lxzan/gws"
 
 	"codeq/actor"
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lxzan/gws"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"

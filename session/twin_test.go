@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"

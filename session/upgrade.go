@@ -6,7 +6,7 @@ import (
 
 	"github.com/lxzan/gws"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
 	"codeq/client"
 	"codeq/config"
+	"codeq/internal/auth"
 	"codeq/server"
 	"codeq/wire"
 )

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/auth"
 	"codeq/client"
+	"codeq/internal/auth"
 )
 
 // sink is a standard output that takes nothing, and what the system says.

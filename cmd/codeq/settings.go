@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
-	"codeq/auth"
 	"codeq/config"
+	"codeq/internal/auth"
 )
 
 // givenFlags names the flags that stand in the command line, as opposed to

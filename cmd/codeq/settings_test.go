@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"codeq/auth"
 	"codeq/config"
+	"codeq/internal/auth"
 	"codeq/server"
 )
 

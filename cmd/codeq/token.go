@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/internal/yamlfile"
 )
 

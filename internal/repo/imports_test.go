@@ -12,6 +12,7 @@ import (
 // importTable says which packages of codeq a package imports in its code and,
 // behind the bar, which others in its tests. The compiler refuses cycles.
 var importTable = map[string]string{
+	"internal/auth":     "internal/yamlfile wire",
 	"internal/credit":   "",
 	"internal/keeper":   "",
 	"internal/meter":    "",
@@ -22,7 +23,6 @@ var importTable = map[string]string{
 	"wire":              "",
 
 	"actor":  "mailbox",
-	"auth":   "internal/yamlfile wire",
 	"client": "internal/paced wire",
 	"config": "internal/yamlfile wire",
 	"index":  "record wire",
@@ -33,18 +33,18 @@ var importTable = map[string]string{
 	"loadtest":   "client wire | server",
 	"shard":      "index lease record store wire | internal/credit",
 	"shardactor": "actor index internal/credit internal/meter mailbox record shard store wire",
-	"session":    "actor auth internal/paced mailbox shard shardactor wire | store",
-	"httpapi":    "auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"server":     "auth httpapi internal/meter internal/paced mailbox session shard shardactor store wire | client",
-	"cmd/codeq":  "auth client config internal/keeper internal/yamlfile loadtest server store wire | record test/blackbox",
+	"session":    "actor internal/auth internal/paced mailbox shard shardactor wire | store",
+	"httpapi":    "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
+	"server":     "httpapi internal/auth internal/meter internal/paced mailbox session shard shardactor store wire | client",
+	"cmd/codeq":  "client config internal/auth internal/keeper internal/yamlfile loadtest server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":      "auth index mailbox record session shard shardactor store wire",
+	"test/sim":      "index internal/auth mailbox record session shard shardactor store wire",
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",
-	"test/docs":     "| auth httpapi internal/yamlfile server test/blackbox wire",
+	"test/docs":     "| httpapi internal/auth internal/yamlfile server test/blackbox wire",
 	"test/faults":   "| client test/blackbox wire",
 	"test/rolling":  "| client test/blackbox wire",
 	"test/scale":    "| loadtest test/blackbox wire",
@@ -62,7 +62,7 @@ var modules = map[string]string{
 	"github.com/cockroachdb/errors":           "store",
 	"github.com/cockroachdb/pebble/v2":        "store",
 	"github.com/cockroachdb/pebble/v2/vfs":    "server store test/sim | *",
-	"github.com/fsnotify/fsnotify":            "auth",
+	"github.com/fsnotify/fsnotify":            "internal/auth",
 	"github.com/goccy/go-yaml":                "internal/yamlfile",
 	"github.com/google/uuid":                  "wire",
 	"github.com/lxzan/gws":                    "client loadtest session test/blackbox | httpapi server test/docs",
@@ -73,7 +73,7 @@ var modules = map[string]string{
 	"github.com/schollz/progressbar/v3":       "cmd/codeq",
 	"github.com/valyala/fastjson":             "wire",
 	"go.uber.org/goleak":                      "| *",
-	"golang.org/x/sys":                        "auth cmd/codeq internal/paced server store",
+	"golang.org/x/sys":                        "cmd/codeq internal/auth internal/paced server store",
 	"golang.org/x/term":                       "cmd/codeq",
 	"pgregory.net/rapid":                      "| *",
 }

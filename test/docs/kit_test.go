@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/server"
 	"codeq/test/blackbox"
 	"codeq/wire"

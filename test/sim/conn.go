@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"codeq/auth"
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/session"
 	"codeq/shard"
