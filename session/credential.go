@@ -11,36 +11,23 @@ import (
 // permitted reports whether the credential is good for a frame's kind. If not,
 // the frame is refused; it comes to no shard, whatever task it names.
 func (c *Conversation) permitted(f wire.ClientFrame) bool {
-	scope, ref, task := auth.ScopeWorker, wire.Ref{}, wire.TaskRef{}
-	switch f := f.(type) {
-	case *wire.Enqueue:
-		scope, ref = auth.ScopeProducer, f.Ref
-	case *wire.Cancel:
-		scope, ref, task.TaskID = auth.ScopeProducer, f.Ref, f.TaskID
-	case *wire.Subscribe:
-		ref = f.Ref
-	case *wire.Window:
-		ref = f.Ref
-	case *wire.Received:
-		ref = f.Ref
-	case *wire.Heartbeat:
-		ref = f.Ref
-	case *wire.Result:
-		ref, task = f.Ref, f.TaskRef
-	case *wire.Nack:
-		ref, task = f.Ref, f.TaskRef
-	case *wire.Abandon:
-		ref, task = f.Ref, f.TaskRef
-	case *wire.Release:
-		ref, task = f.Ref, f.TaskRef
-	default: // hello, drain and what is none ask for nothing
-		return true
+	scope := auth.ScopeWorker
+	switch f.(type) {
+	case *wire.Hello, *wire.Drain, *wire.Unknown:
+		return true // they ask for nothing that needs a scope
+	case *wire.Enqueue, *wire.Cancel:
+		scope = auth.ScopeProducer
 	}
 	if c.principal.Has(scope) {
 		return true
 	}
-	r := c.begin(ref, messageBytes)
-	r.task = task
+	r := c.begin(f.Reference(), messageBytes)
+	switch f := f.(type) {
+	case *wire.Cancel:
+		r.task.TaskID = f.TaskID
+	case wire.DeliveryFrame:
+		r.task = f.Delivery()
+	}
 	c.refuse(r, wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+scope))
 	return false
 }

@@ -13,13 +13,28 @@ type TaskRef struct {
 	Token  Token
 }
 
-// ClientFrame is one frame from client to server. The set is closed: the
-// types of this file whose doc comment begins with a verb of the protocol.
-type ClientFrame interface{ clientFrame() }
+// ClientFrame is one frame from client to server. The set is closed: the pointers to the
+// types of this file that embed a Ref.
+type ClientFrame interface {
+	clientFrame()
+	// Reference is the number that the client put on the frame.
+	Reference() Ref
+}
+
+func (*Ref) clientFrame() {}
+
+// Reference is the ref itself; frames embed it.
+func (r *Ref) Reference() Ref { return *r }
+
+// DeliveryFrame is a frame about one delivery.
+type DeliveryFrame interface{ Delivery() TaskRef }
+
+// Delivery is the delivery itself; frames embed it.
+func (r *TaskRef) Delivery() TaskRef { return *r }
 
 // Hello is the first frame of a session.
 type Hello struct {
-	Ref      Ref
+	Ref
 	Token    string
 	WorkerID string
 	Resume   string
@@ -30,7 +45,7 @@ type Hello struct {
 
 // Subscribe asks for the tasks of some commands; the last one counts.
 type Subscribe struct {
-	Ref      Ref
+	Ref
 	Commands []string
 	// LeaseSeconds is 0 when the client leaves it to the queue of each task.
 	LeaseSeconds int
@@ -39,39 +54,39 @@ type Subscribe struct {
 
 // Window states how many unfinished tasks the session can hold.
 type Window struct {
-	Ref  Ref
+	Ref
 	Size int
 }
 
 // Received confirms every task frame up to and including Through.
 type Received struct {
-	Ref     Ref
+	Ref
 	Through uint64
 }
 
 // Result ends a delivery with an outcome.
 type Result struct {
-	Ref Ref
+	Ref
 	TaskRef
 	ResultRequest
 }
 
 // Nack ends a delivery and asks for another one later.
 type Nack struct {
-	Ref Ref
+	Ref
 	TaskRef
 	NackRequest
 }
 
 // Abandon ends a delivery as failed, back to the tail at once.
 type Abandon struct {
-	Ref Ref
+	Ref
 	TaskRef
 }
 
 // Release hands a delivery back without counting an attempt.
 type Release struct {
-	Ref Ref
+	Ref
 	TaskRef
 	ReleaseRequest
 }
@@ -79,50 +94,36 @@ type Release struct {
 // Heartbeat extends leases: those named, or all in hand when Tasks is nil.
 // ExtendSeconds is 0 when the client leaves it to the subscription.
 type Heartbeat struct {
-	Ref           Ref
+	Ref
 	Tasks         []TaskRef
 	ExtendSeconds int
 }
 
 // Enqueue posts a task over the session.
 type Enqueue struct {
-	Ref Ref
+	Ref
 	EnqueueRequest
 }
 
 // Cancel ends a task that has not ended yet, whoever has it.
 type Cancel struct {
-	Ref    Ref
+	Ref
 	TaskID TaskID
 }
 
 // Drain announces that the client finishes what it has and takes no more.
 type Drain struct {
-	Ref Ref
+	Ref
 }
 
 // Unknown is a frame whose type this version does not know, or one that
 // failed its checks: Err is the answer, the session goes on.
 type Unknown struct {
-	Ref Ref
+	Ref
 	// TaskID is the task the frame named, zero if none could be read.
 	TaskID TaskID
 	Err    *Error
 }
-
-func (*Hello) clientFrame()     {}
-func (*Subscribe) clientFrame() {}
-func (*Window) clientFrame()    {}
-func (*Received) clientFrame()  {}
-func (*Result) clientFrame()    {}
-func (*Nack) clientFrame()      {}
-func (*Abandon) clientFrame()   {}
-func (*Release) clientFrame()   {}
-func (*Heartbeat) clientFrame() {}
-func (*Enqueue) clientFrame()   {}
-func (*Cancel) clientFrame()    {}
-func (*Drain) clientFrame()     {}
-func (*Unknown) clientFrame()   {}
 
 // ServerFrame is one frame from server to client. The set is closed.
 type ServerFrame interface{ serverFrame() }
