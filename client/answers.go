@@ -35,7 +35,7 @@ func (l *workerLoop) answered(frame *wire.OK) {
 	switch {
 	case q.outcome != nil:
 		l.succeeded()
-		l.settle(q.outcome, Settlement{
+		l.outcomeTaken(q.outcome, Ending{
 			DeadLetter: frame.NackStatus == wire.NackDeadLettered,
 			Expired:    frame.NackStatus == wire.NackExpired,
 			Wait:       time.Duration(frame.DelaySeconds) * time.Second,
@@ -102,7 +102,7 @@ func (l *workerLoop) outcomeRefused(d *delivery, refusal *wire.Error) {
 		l.handIn(d)
 		return
 	}
-	l.settle(d, Settlement{Err: refusal})
+	l.outcomeTaken(d, Ending{Err: refusal})
 }
 
 func (l *workerLoop) later(refusal *wire.Error) {

@@ -75,9 +75,9 @@ func (c *Client) CancelTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, err
 	return c.openTasks(ctx, "cancel", wire.BulkCancel, &q, 0)
 }
 
-// RunTasks makes delayed tasks of a queue ready before their time, those that wait
+// RunTasksNow makes delayed tasks of a queue ready before their time, those that wait
 // after a failure too; State has no meaning. The rest is as for CancelTasks.
-func (c *Client) RunTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
+func (c *Client) RunTasksNow(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	return c.openTasks(ctx, "run", wire.BulkRun, &q, 0)
 }
 
@@ -98,11 +98,11 @@ func (c *Client) openTasks(ctx context.Context, verb string, kind wire.BulkKind,
 	return c.bulk(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/tasks/" + verb, body: body})
 }
 
-// ReplayQueue gives dead letters of a queue all their attempts back: those that
+// ReplayTasks gives dead letters of a queue all their attempts back: those that
 // had died when the first request, the one without a cursor, came to the server.
 // A request that broke off may be repeated with the cursor that it had: it goes on
 // where it stopped. The first one begins anew.
-func (c *Client) ReplayQueue(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
+func (c *Client) ReplayTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	r, err := q.request()
 	if err != nil {
 		return nil, err
@@ -111,11 +111,11 @@ func (c *Client) ReplayQueue(ctx context.Context, q BulkQuery) (*BulkAnswer, err
 	return c.bulk(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/dlq/replay", body: body})
 }
 
-// PurgeQueue removes dead letters of a queue, with their results and keys: those
+// PurgeTasks removes dead letters of a queue, with their results and keys: those
 // that had died when the first request, the one without a cursor, came to the
 // server. A request that broke off may be repeated with the cursor that it had: it
 // goes on where it stopped. The first one begins anew.
-func (c *Client) PurgeQueue(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
+func (c *Client) PurgeTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	r, err := q.request()
 	if err != nil {
 		return nil, err

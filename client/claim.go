@@ -140,42 +140,42 @@ func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until ti
 	return said.LeaseUntil, nil
 }
 
-// SettleAnswer is the answer to an outcome. DeadLetter: that was the last attempt,
+// EndAnswer is the answer to an outcome. DeadLetter: that was the last attempt,
 // and the task is not tried again. Expired: the task had expired, and ended. Wait is after how long it is tried again after
 // a nack, in whole seconds, rounded up: less than was asked for where the queue
 // lets no task wait so long.
-type SettleAnswer struct {
+type EndAnswer struct {
 	DeadLetter bool
 	Expired    bool
 	Wait       time.Duration
 }
 
-// Settle ends the delivery with an outcome: Complete, Fail, Nack, NackAfter,
-// Release, Unbegun or Stopped.
-func (t *Claimed) Settle(ctx context.Context, out Outcome) (*SettleAnswer, error) {
+// End ends the delivery with an outcome: Complete, Fail, Nack, NackAfter,
+// Release, NotStarted or Stopped.
+func (t *Claimed) End(ctx context.Context, out Outcome) (*EndAnswer, error) {
 	switch out.Kind {
 	case Completed:
-		return t.settle(ctx, "result", wire.AppendResultCall(nil, t.holder(),
+		return t.end(ctx, "result", wire.AppendResultCall(nil, t.holder(),
 			&wire.ResultRequest{Status: wire.StatusCompleted, Result: out.Result}))
 	case Failed:
-		return t.settle(ctx, "result", wire.AppendResultCall(nil, t.holder(),
+		return t.end(ctx, "result", wire.AppendResultCall(nil, t.holder(),
 			&wire.ResultRequest{Status: wire.StatusFailed, Error: out.Reason, Exit: out.exit}))
 	case Nacked:
-		return t.settle(ctx, "nack", wire.AppendNackCall(nil, t.holder(),
+		return t.end(ctx, "nack", wire.AppendNackCall(nil, t.holder(),
 			&wire.NackRequest{DelaySeconds: out.delaySeconds, Reason: out.Reason, Exit: out.exit}))
 	case Released:
-		return t.settle(ctx, "release", wire.AppendReleaseCall(nil, t.holder(), out.why))
+		return t.end(ctx, "release", wire.AppendReleaseCall(nil, t.holder(), out.why))
 	}
-	return nil, fmt.Errorf("settle task %v: %v is none that was made by Complete, Fail, Nack or Release", t.Ref.TaskID, out.Kind)
+	return nil, fmt.Errorf("end task %v: %v is none that was made by Complete, Fail, Nack or Release", t.Ref.TaskID, out.Kind)
 }
 
 // Abandon ends the delivery as failed, without a reason, and lets another worker
 // try at once.
-func (t *Claimed) Abandon(ctx context.Context) (*SettleAnswer, error) {
-	return t.settle(ctx, "abandon", wire.AppendHolderCall(nil, t.holder()))
+func (t *Claimed) Abandon(ctx context.Context) (*EndAnswer, error) {
+	return t.end(ctx, "abandon", wire.AppendHolderCall(nil, t.holder()))
 }
 
-func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*SettleAnswer, error) {
+func (t *Claimed) end(ctx context.Context, verb string, body []byte) (*EndAnswer, error) {
 	said, err := ask(ctx, t.client, t.call(verb, body), "the answer to an outcome", decoded[struct {
 		Status       string
 		DelaySeconds int64
@@ -183,7 +183,7 @@ func (t *Claimed) settle(ctx context.Context, verb string, body []byte) (*Settle
 	if err != nil {
 		return nil, err
 	}
-	return &SettleAnswer{
+	return &EndAnswer{
 		DeadLetter: said.Status == wire.NackDeadLettered, Expired: said.Status == wire.NackExpired,
 		Wait: time.Duration(said.DelaySeconds) * time.Second,
 	}, nil

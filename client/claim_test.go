@@ -62,7 +62,7 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 	settle := func(out Outcome) func(*Claimed) error {
 		return func(h *Claimed) error {
 			var raw []byte
-			got, err := h.Settle(CaptureAnswer(ctx, &raw), out)
+			got, err := h.End(CaptureAnswer(ctx, &raw), out)
 			if err == nil && (got.DeadLetter != strings.Contains(string(raw), "dlq") || len(raw) == 0 ||
 				(got.Wait == time.Second) != strings.Contains(string(raw), `:1}`)) {
 				t.Errorf("answered %+v, %s", got, raw)
@@ -81,7 +81,7 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 		"nack":     {settle(Nack("no")), "nack", `{"status":"dlq","delaySeconds":0}`, `,"reason":"no"`},
 		"in 2 s":   {settle(NackAfter("no", 2*time.Second)), "nack", `{"status":"requeued","delaySeconds":1}`, `,"delaySeconds":2,"reason":"no"`},
 		"release":  {settle(Release()), "release", requeued, ``},
-		"unbegun":  {settle(Unbegun("no disk")), "release", requeued, `,"started":false`},
+		"unbegun":  {settle(NotStarted("no disk")), "release", requeued, `,"started":false`},
 		"stopped":  {settle(Stopped()), "release", requeued, `,"stopping":true`},
 		"abandon": {func(h *Claimed) error {
 			_, err := h.Abandon(ctx)
@@ -120,7 +120,7 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 		})
 	}
 	c, _ := answering(t, 200, requeued)
-	if _, err := c.Claimed(ref('a')).Settle(ctx, Outcome{}); err == nil {
+	if _, err := c.Claimed(ref('a')).End(ctx, Outcome{}); err == nil {
 		t.Error("an outcome that nobody made was settled")
 	}
 }

@@ -13,7 +13,7 @@ func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
 	q := BulkQuery{Command: "hash", Before: before, Worker: "ada & bob", ErrorPart: "50 %", Limit: 7, Cursor: "here"}
 
 	c, asked := answering(t, 200, `{"replayed":3,"remaining":4,"cursor":"next"}`)
-	got, err := c.ReplayQueue(context.Background(), q)
+	got, err := c.ReplayTasks(context.Background(), q)
 	if err != nil || got.Done != 3 || got.Remaining != 4 || got.Cursor != "next" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -22,7 +22,7 @@ func TestDeadLettersAreWorkedOnByQuery(t *testing.T) {
 	}
 
 	c, asked = answering(t, 200, `{"purged":2,"remaining":0}`)
-	got, err = c.PurgeQueue(context.Background(), q)
+	got, err = c.PurgeTasks(context.Background(), q)
 	if err != nil || got.Done != 2 || got.Remaining != 0 || got.Cursor != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}

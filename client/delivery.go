@@ -54,9 +54,9 @@ func (l *workerLoop) arrive(frame *wire.TaskFrame) {
 	}
 	d := &delivery{
 		Delivery: Delivery{
-			Task:     frame.Task,
-			LeaseFor: time.Duration(frame.LeaseForMs) * time.Millisecond,
-			RunFor:   time.Duration(frame.RunForMs) * time.Millisecond,
+			Task:    frame.Task,
+			Lease:   time.Duration(frame.LeaseForMs) * time.Millisecond,
+			Timeout: time.Duration(frame.RunForMs) * time.Millisecond,
 		},
 		ref:  wire.TaskRef{TaskID: frame.Task.ID, Token: frame.Token},
 		seq:  frame.Seq,
@@ -97,10 +97,10 @@ func (l *workerLoop) startReady() {
 // heard that the delivery came, so the end by this clock is not after its own.
 func (d *delivery) bounded(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	own, cancel := context.WithCancelCause(ctx)
-	if d.RunFor == 0 {
+	if d.Timeout == 0 {
 		return own, cancel
 	}
-	own, stop := context.WithDeadlineCause(own, d.came.Add(d.RunFor), ErrRunOver)
+	own, stop := context.WithDeadlineCause(own, d.came.Add(d.Timeout), ErrTimeout)
 	return own, func(cause error) {
 		cancel(cause)
 		stop()
@@ -205,16 +205,16 @@ func (l *workerLoop) handInAll() {
 	}
 }
 
-// settle ends a delivery with the server's answer for its outcome, which is a refusal
+// outcomeTaken ends a delivery with the server's answer for its outcome, which is a refusal
 // if said.Err is set, and tells the caller's hook.
-func (l *workerLoop) settle(d *delivery, said Settlement) {
+func (l *workerLoop) outcomeTaken(d *delivery, said Ending) {
 	l.forget(d)
 	if !d.unknown {
 		said.Task, said.Outcome, said.Started, said.RanFor = d.Task, d.outcome, !d.began.IsZero(), d.ranFor
 		if said.Err != nil && d.lost != nil {
 			said.Err = d.lost
 		}
-		l.worker.options.Settled(said)
+		l.worker.options.Ended(said)
 	}
 	l.stateWindow()
 }

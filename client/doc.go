@@ -63,11 +63,11 @@
 //
 //	claimed, err := c.Claim(ctx, client.ClaimOptions{Commands: []string{"resize"}, Wait: 30 * time.Second})
 //	for _, task := range claimed {
-//		_, err = task.Settle(ctx, client.Complete(resized))
+//		_, err = task.End(ctx, client.Complete(resized))
 //	}
 //
 // A handler that can stop early watches Draining and returns ErrStopping. One
-// that cannot even begin returns CannotBegin(err). Both hand the task back at no
+// that cannot even begin returns CannotStart(err). Both hand the task back at no
 // cost; the second makes the worker take nothing for a while.
 //
 // # Errors
@@ -86,7 +86,7 @@
 //
 // # Below
 //
-// Client.Post, Client.ResultWithin, Session.Post and Worker are the same in the
+// Client.EnqueueRequest, Client.ResultWithin, Session.EnqueueAsync and Worker are the same in the
 // protocol's own terms, for programs that pass bytes through, take several
 // commands or decide about each outcome themselves.
 //

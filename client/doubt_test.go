@@ -32,11 +32,11 @@ var changes = map[string]struct {
 		return err
 	}, repeatable},
 	"replay all": {func(ctx context.Context, c *Client) error {
-		_, err := c.ReplayQueue(ctx, BulkQuery{Command: "c"})
+		_, err := c.ReplayTasks(ctx, BulkQuery{Command: "c"})
 		return err
 	}, "it can be done again, and is then about those that are left"},
 	"purge": {func(ctx context.Context, c *Client) error {
-		_, err := c.PurgeQueue(ctx, BulkQuery{Command: "c"})
+		_, err := c.PurgeTasks(ctx, BulkQuery{Command: "c"})
 		return err
 	}, "it can be done again, and is then about those that are left"},
 	"complete": {settling(Complete([]byte(`{}`))), repeatable},
@@ -55,7 +55,7 @@ var changes = map[string]struct {
 
 func settling(out Outcome) func(context.Context, *Client) error {
 	return func(ctx context.Context, c *Client) error {
-		_, err := c.Claimed(ref('a')).Settle(ctx, out)
+		_, err := c.Claimed(ref('a')).End(ctx, out)
 		return err
 	}
 }

@@ -119,7 +119,7 @@ func (c *Client) Enqueue(ctx context.Context, command string, payload any, optio
 	if err != nil {
 		return nil, err
 	}
-	return c.Post(ctx, request)
+	return c.EnqueueRequest(ctx, request)
 }
 
 // Enqueue is Client.Enqueue over this session, which many goroutines can use

@@ -18,9 +18,9 @@ var (
 	// ErrLeaseLost is the cause of a handler's context when its delivery is no
 	// longer this worker's.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrRunOver is the cause of a handler's context when its delivery has run for as
+	// ErrTimeout is the cause of a handler's context when its delivery has run for as
 	// long as the task or its queue lets it. The server takes it back then.
-	ErrRunOver = errors.New("the delivery has run for as long as it may")
+	ErrTimeout = errors.New("the delivery has run for as long as it may")
 	// ErrStopping is the cause of a handler's context when the worker ends
 	// without waiting for it. A handler that stops early because its worker
 	// drains (Draining) returns it: the task is handed back at no cost.

@@ -171,7 +171,7 @@ func ExampleSession() {
 			Payload:        fmt.Appendf(nil, "%d", i),
 			IdempotencyKey: fmt.Sprintf("squares:%d", i),
 		}
-		err := session.Post(ctx, request, func(_ *client.Enqueued, err error) { answered <- err })
+		err := session.EnqueueAsync(ctx, request, func(_ *client.Enqueued, err error) { answered <- err })
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -213,8 +213,8 @@ type Enqueued struct {
 	Task *wire.Task
 }
 
-// Post is Enqueue with the request in the protocol's own terms.
-func (c *Client) Post(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
+// EnqueueRequest is Enqueue with the request in the protocol's own terms.
+func (c *Client) EnqueueRequest(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	if request.IdempotencyKey == "" {
 		return c.postOnce(ctx, request)
 	}

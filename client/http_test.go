@@ -51,7 +51,7 @@ func taskBody(name byte) string {
 
 func TestPostSendsTheRequestAndReadsTheTask(t *testing.T) {
 	c, asked := answering(t, 202, taskBody('a'))
-	got, err := c.Post(context.Background(), &wire.EnqueueRequest{
+	got, err := c.EnqueueRequest(context.Background(), &wire.EnqueueRequest{
 		Command: "hash", Payload: []byte(`{"b":1, "a":12345678901234567890}`), Priority: 3,
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func TestTaskQueuesAndVersionAreRead(t *testing.T) {
 
 func TestRefusalsOverHTTPComeAsTheServerSaidThem(t *testing.T) {
 	c, _ := answering(t, 400, `{"error":"priority must be an integer from 0 to 9, got 10","code":"invalid_priority","retryable":false}`)
-	_, err := c.Post(context.Background(), request("1", ""))
+	_, err := c.EnqueueRequest(context.Background(), request("1", ""))
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) || refusal.Code != wire.CodeInvalidPriority ||
 		refusal.Sentence != "priority must be an integer from 0 to 9, got 10" {
@@ -123,14 +123,14 @@ func TestNobodyListeningIsUnreachable(t *testing.T) {
 	}
 	server.Close()
 	var nobody *UnreachableError
-	if _, err := c.Post(context.Background(), request("1", "")); !errors.As(err, &nobody) {
+	if _, err := c.EnqueueRequest(context.Background(), request("1", "")); !errors.As(err, &nobody) {
 		t.Errorf("enqueue: %v, want UnreachableError", err)
 	}
 }
 
 func TestAnEnqueueThatBreaksOffIsOfUnknownOutcome(t *testing.T) {
 	c := serving(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	if _, err := c.Post(context.Background(), request("1", "")); !errors.Is(err, ErrOutcomeUnknown) {
+	if _, err := c.EnqueueRequest(context.Background(), request("1", "")); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Errorf("error %v, want ErrOutcomeUnknown", err)
 	}
 	var nobody *UnreachableError

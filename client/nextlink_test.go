@@ -104,7 +104,7 @@ func TestSessionForgetsTheBytesOfWhatHasEnded(t *testing.T) {
 				defer cancel()
 				large, ended := `"`+strings.Repeat("x", wire.MaxPayloadBytes-2)+`"`, 0
 				post := func(payload string) error {
-					return s.session.Post(ctx, request(payload, ""), func(*Enqueued, error) { ended++ })
+					return s.session.EnqueueAsync(ctx, request(payload, ""), func(*Enqueued, error) { ended++ })
 				}
 				for range maxPostBytes/wire.MaxPayloadBytes + 1 {
 					if err := post(large); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"codeq/wire"
 )
@@ -37,12 +36,12 @@ func (k OutcomeKind) String() string {
 }
 
 // Outcome ends a delivery. Make one with Complete, Fail, Nack, NackAfter,
-// Release, Unbegun or Stopped.
+// Release, NotStarted or Stopped.
 type Outcome struct {
 	Kind OutcomeKind
 	// Result is the JSON object of a completion.
 	Result []byte
-	// Reason goes with a failure, a nack or Unbegun.
+	// Reason goes with a failure, a nack or NotStarted.
 	Reason string
 	// delaySeconds of a nack; negative leaves it to the server's policy.
 	delaySeconds int64
@@ -99,7 +98,7 @@ func Nack(reason string) Outcome {
 
 // NackAfter is Nack with a delay of its own, rounded up to whole seconds. The
 // longest delay that the policy of the queue gives, 15 minutes if nobody set it,
-// is the longest here, too; SettleAnswer and Settlement have the one that holds.
+// is the longest here, too; EndAnswer and Ending have the one that holds.
 func NackAfter(reason string, delay time.Duration) Outcome {
 	out := Nack(reason)
 	out.delaySeconds = wholeSeconds(max(0, delay))
@@ -108,14 +107,14 @@ func NackAfter(reason string, delay time.Duration) Outcome {
 
 // Release hands the task back untouched: to its old place, no attempt counted. A
 // task that is handed back more than ten times for each of its attempts is a
-// dead letter; what Unbegun and Stopped hand back is not counted.
+// dead letter; what NotStarted and Stopped hand back is not counted.
 func Release() Outcome { return Outcome{Kind: Released} }
 
-// Unbegun hands the task back because the work could not be begun, for a reason
+// NotStarted hands the task back because the work could not be begun, for a reason
 // that says nothing about the task: a program that is missing, no descriptors,
 // no memory. The reason is for people on this side. A Worker that is told so
 // takes nothing for a pause, 1 s at first and up to 60 s if it goes on.
-func Unbegun(reason string) Outcome {
+func NotStarted(reason string) Outcome {
 	return Outcome{Kind: Released, Reason: sayable(reason), why: wire.ReleaseRequest{NotStarted: true}}
 }
 
@@ -128,23 +127,11 @@ func Stopped() Outcome {
 // sayable makes any text one that the protocol takes as a reason: UTF-8, not
 // empty, not over the limit.
 func sayable(reason string) string {
-	reason = Tail(strings.ToValidUTF8(reason, "\uFFFD"), wire.MaxErrorBytes)
+	reason = wire.Tail(strings.ToValidUTF8(reason, "\uFFFD"), wire.MaxErrorBytes)
 	if reason == "" {
 		return "no reason given"
 	}
 	return reason
-}
-
-// Tail is the last limitBytes of a text at most, cut between characters.
-func Tail(text string, limitBytes int) string {
-	if len(text) <= limitBytes {
-		return text
-	}
-	start := len(text) - limitBytes
-	for start < len(text) && !utf8.RuneStart(text[start]) {
-		start++
-	}
-	return text[start:]
 }
 
 // frame is the outcome as a client frame for that delivery.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"codeq/wire"
 )
@@ -48,22 +47,6 @@ func TestReasonsFitTheProtocol(t *testing.T) {
 	}
 }
 
-func TestTailIsCutBetweenCharacters(t *testing.T) {
-	text := "a€b€c" // € has three bytes
-	for limit := range len(text) + 2 {
-		got := Tail(text, limit)
-		if len(got) > limit || !utf8.ValidString(got) || !strings.HasSuffix(text, got) {
-			t.Errorf("tail of %d bytes is %q", limit, got)
-		}
-		if len(text) <= limit && got != text {
-			t.Errorf("tail of %d bytes is %q, want all", limit, got)
-		}
-	}
-	if got := Tail(text, 3); got != "c" {
-		t.Errorf("tail of 3 bytes is %q, want c: the character before does not fit", got)
-	}
-}
-
 func TestEveryOutcomeHasItsFrame(t *testing.T) {
 	at := wire.Ref{Value: 7, Present: true}
 	for _, c := range []struct {
@@ -75,7 +58,7 @@ func TestEveryOutcomeHasItsFrame(t *testing.T) {
 		{Nack("no"), `"type":"nack","ref":7,*"leaseToken":"61000000000000000000000000000000","reason":"no"}`},
 		{NackAfter("no", time.Nanosecond), `"type":"nack","ref":7,*"delaySeconds":1,"reason":"no"}`},
 		{NackAfter("no", -time.Hour), `"type":"nack","ref":7,*"delaySeconds":0,"reason":"no"}`},
-		{Unbegun("no"), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000","started":false}`},
+		{NotStarted("no"), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000","started":false}`},
 		{Stopped(), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000","stopping":true}`},
 		{Release(), `"type":"release","ref":7,*"leaseToken":"61000000000000000000000000000000"}`},
 	} {

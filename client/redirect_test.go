@@ -81,7 +81,7 @@ var asks = map[string]func(*Client) error{
 		return err
 	},
 	"delete": func(c *Client) error {
-		_, err := c.PurgeQueue(context.Background(), BulkQuery{Command: "c"})
+		_, err := c.PurgeTasks(context.Background(), BulkQuery{Command: "c"})
 		return err
 	},
 	"get": func(c *Client) error { _, err := c.Task(context.Background(), taskID('a')); return err },

@@ -42,11 +42,11 @@ func TestN03WorkerThatGivesBackUnbegunWorkRestsLongerAndLonger(t *testing.T) {
 			next[*wire.Received](p)
 			a, b := s.running('a'), s.running('b')
 			began := time.Now()
-			a.end <- Unbegun("no descriptors")
+			a.end <- NotStarted("no descriptors")
 			s.wantWindow(p, 0) // before the task, or it would come again
 			gaveBack(t, p, 'a', unbegun)
 			gaveBack(t, p, 'c', unbegun) // nobody begins it
-			b.end <- Unbegun("no descriptors")
+			b.end <- NotStarted("no descriptors")
 			gaveBack(t, p, 'b', unbegun)
 			s.wantWindow(p, 2)
 			if took := time.Since(began); took != pause {
@@ -74,7 +74,7 @@ func TestN03RestNeverEndsLaterThanAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &workerLoop{loop: loop{client: &Client{notice: func(string) {}}}, worker: &Worker{}}
 		for range 100 {
-			l.pace(&delivery{Delivery: Delivery{Task: &wire.Task{}}}, Unbegun("no memory"))
+			l.pace(&delivery{Delivery: Delivery{Task: &wire.Task{}}}, NotStarted("no memory"))
 			if rest := time.Until(l.restEnd); rest < firstRest || rest > longestRest {
 				t.Fatalf("pause %d is %s", l.unbegun, rest)
 			}
@@ -107,7 +107,7 @@ func TestN01HandlerSeesThatItsWorkerDrains(t *testing.T) {
 		}
 		a.end <- Release() // as a handler says that knows nothing of stopping
 		gaveBack(t, p, 'a', wire.ReleaseRequest{Stopping: true})
-		b.end <- Unbegun("no descriptors")
+		b.end <- NotStarted("no descriptors")
 		gaveBack(t, p, 'b', wire.ReleaseRequest{NotStarted: true, Stopping: true})
 		if err := s.over(); err != nil {
 			t.Error(err)
@@ -121,8 +121,8 @@ func TestN01N03ErrorsOfAHandlerThatHandBack(t *testing.T) {
 		err  error
 		want wire.ReleaseRequest
 	}{
-		{CannotBegin(errTest), wire.ReleaseRequest{NotStarted: true}},
-		{fmt.Errorf("x: %w", CannotBegin(errTest)), wire.ReleaseRequest{NotStarted: true}},
+		{CannotStart(errTest), wire.ReleaseRequest{NotStarted: true}},
+		{fmt.Errorf("x: %w", CannotStart(errTest)), wire.ReleaseRequest{NotStarted: true}},
 		{ErrStopping, wire.ReleaseRequest{Stopping: true}},
 		{fmt.Errorf("x: %w", ErrStopping), wire.ReleaseRequest{Stopping: true}},
 	} {
@@ -130,7 +130,7 @@ func TestN01N03ErrorsOfAHandlerThatHandBack(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", c.err, o, c.want)
 		}
 	}
-	if CannotBegin(nil) != nil || !errors.Is(CannotBegin(errTest), errTest) {
+	if CannotStart(nil) != nil || !errors.Is(CannotStart(errTest), errTest) {
 		t.Error("the mark hides its error, or makes one")
 	}
 }

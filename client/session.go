@@ -95,11 +95,11 @@ func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// Post hands a request to the session. It waits while as much is under way as
+// EnqueueAsync hands a request to the session. It waits while as much is under way as
 // the limits allow, and returns an error if the request was not accepted.
 // After that done is called exactly once, from the session's loop, with the
 // answer or with why there is none. The request must not be touched again.
-func (s *Session) Post(ctx context.Context, request *wire.EnqueueRequest, done func(*Enqueued, error)) error {
+func (s *Session) EnqueueAsync(ctx context.Context, request *wire.EnqueueRequest, done func(*Enqueued, error)) error {
 	return s.submit(ctx, &posting{request: request, done: done})
 }
 

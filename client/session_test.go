@@ -50,7 +50,7 @@ func request(payload, key string) *wire.EnqueueRequest {
 // post posts a task whose payload is its name.
 func (s *shop) post(name, key string) {
 	s.t.Helper()
-	err := s.session.Post(context.Background(), request(name, key), func(e *Enqueued, err error) {
+	err := s.session.EnqueueAsync(context.Background(), request(name, key), func(e *Enqueued, err error) {
 		switch {
 		case s.answers[name] != "":
 			s.t.Errorf("%s was answered twice", name)
@@ -109,14 +109,14 @@ func TestSessionHasNoMoreInFlightThanTheServerAllows(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		taken := 0
-		for s.session.Post(ctx, request(`1`, ""), func(*Enqueued, error) {}) == nil {
+		for s.session.EnqueueAsync(ctx, request(`1`, ""), func(*Enqueued, error) {}) == nil {
 			taken++
 		}
 		if taken != maxPosts {
 			t.Errorf("%d posts taken without an answer, want %d", taken, maxPosts)
 		}
 		p.ok(p.enqueue("1").Ref)
-		if err := s.session.Post(context.Background(), request(`1`, ""), func(*Enqueued, error) {}); err != nil {
+		if err := s.session.EnqueueAsync(context.Background(), request(`1`, ""), func(*Enqueued, error) {}); err != nil {
 			t.Errorf("no room after an answer: %v", err)
 		}
 		s.session.Close()
@@ -132,7 +132,7 @@ func TestSessionBoundsTheBytesInFlightAndTakesOneTaskOfAnySize(t *testing.T) {
 		defer cancel()
 		large := `"` + strings.Repeat("x", wire.MaxPayloadBytes-2) + `"`
 		taken := 0
-		for s.session.Post(ctx, request(large, ""), func(*Enqueued, error) {}) == nil {
+		for s.session.EnqueueAsync(ctx, request(large, ""), func(*Enqueued, error) {}) == nil {
 			taken++
 		}
 		if want := maxPostBytes / wire.MaxPayloadBytes; taken != want {
@@ -183,7 +183,7 @@ func TestF02SessionSaysThatItSentARequestTwice(t *testing.T) {
 		s, p := newShop(t, SessionOptions{})
 		var got []Enqueued
 		post := func(key string) {
-			if err := s.session.Post(t.Context(), request("1", key), func(e *Enqueued, _ error) { got = append(got, *e) }); err != nil {
+			if err := s.session.EnqueueAsync(t.Context(), request("1", key), func(e *Enqueued, _ error) { got = append(got, *e) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -268,7 +268,7 @@ func TestSessionCountsRefusalsOfOneBurstOnce(t *testing.T) {
 		began := time.Now()
 		var refusals []wire.ServerFrame
 		for range 50 {
-			if err := s.session.Post(context.Background(), request("1", ""), func(*Enqueued, error) {}); err != nil {
+			if err := s.session.EnqueueAsync(context.Background(), request("1", ""), func(*Enqueued, error) {}); err != nil {
 				t.Fatal(err)
 			}
 			refusals = append(refusals, &wire.ErrorFrame{Ref: p.enqueue("1").Ref, Err: wire.Refuse(wire.CodeOverloaded, "full")})
@@ -314,7 +314,7 @@ func TestSessionEndsPostsWithWhatIsKnownWhenItCloses(t *testing.T) {
 		go func() { release() }()
 		s.session.Close()
 		s.session.Close()
-		if err := s.session.Post(context.Background(), request("4", ""), nil); !errors.Is(err, ErrClosed) {
+		if err := s.session.EnqueueAsync(context.Background(), request("4", ""), nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("a post after the end: %v, want ErrClosed", err)
 		}
 		s.want(answers{"1": "may or may not", "2": "overloaded", "3": ErrClosed.Error()})

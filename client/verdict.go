@@ -45,22 +45,22 @@ func RetryIn(delay time.Duration, err error) error {
 	return retryError{err, delay}
 }
 
-// unbegunError is an error that came before the work.
-type unbegunError struct{ error }
+// notStartedError is an error that came before the work.
+type notStartedError struct{ error }
 
-// Unwrap is the error that CannotBegin was given.
-func (e unbegunError) Unwrap() error { return e.error }
+// Unwrap is the error that CannotStart was given.
+func (e notStartedError) Unwrap() error { return e.error }
 
-// CannotBegin marks an error that kept a handler from beginning and says nothing
+// CannotStart marks an error that kept a handler from beginning and says nothing
 // about the task: a full disk, no descriptors, a database that is not there. The
 // task is handed back, which costs it nothing, and Work takes no other for a
 // pause, 1 s at first and up to 60 s if it goes on; it tells the notices why.
 // The mark survives wrapping. nil stays nil.
-func CannotBegin(err error) error {
+func CannotStart(err error) error {
 	if err == nil {
 		return nil
 	}
-	return unbegunError{err}
+	return notStartedError{err}
 }
 
 // outcomeOf turns what a handler returned into the end of its delivery. A
@@ -68,7 +68,7 @@ func CannotBegin(err error) error {
 func outcomeOf(ctx context.Context, result any, err error) Outcome {
 	var permanent permanentError
 	var later retryError
-	var unbegun unbegunError
+	var unbegun notStartedError
 	switch {
 	case err == nil:
 		return completion(result)
@@ -77,7 +77,7 @@ func outcomeOf(ctx context.Context, result any, err error) Outcome {
 	case errors.As(err, &later):
 		return NackAfter(err.Error(), later.delay)
 	case errors.As(err, &unbegun):
-		return Unbegun(err.Error())
+		return NotStarted(err.Error())
 	case errors.Is(err, ErrStopping), errors.Is(context.Cause(ctx), ErrStopping):
 		return Stopped()
 	}

@@ -52,10 +52,10 @@ func Health(health func(err error)) WorkOption {
 	return func(o *workOptions) { o.Health = health }
 }
 
-// Settled has a function called for every task that has ended here, for logs
+// Ended has a function called for every task that has ended here, for logs
 // and counters. It is called from the worker's loop and must not block.
-func Settled(settled func(Settlement)) WorkOption {
-	return func(o *workOptions) { o.Settled = settled }
+func Ended(settled func(Ending)) WorkOption {
+	return func(o *workOptions) { o.Ended = settled }
 }
 
 // Work takes the tasks of one command and runs handler for each, until ctx
@@ -69,12 +69,12 @@ func Settled(settled func(Settlement)) WorkOption {
 // The context of a handler carries the values of ctx and the task's facts
 // (TaskFrom). It is not cancelled when ctx ends, but when the lease of its task
 // is lost (context.Cause is ErrLeaseLost), at its deadline, which it has if the task or
-// its queue has a timeout (ErrRunOver), or when the grace is over (ErrStopping); a
+// its queue has a timeout (ErrTimeout), or when the grace is over (ErrStopping); a
 // handler should then return soon.
 //
 // A handler that can stop early watches Draining, and returns ErrStopping to hand
 // its task back. One that could not even begin, for a reason that is not the
-// task's, returns CannotBegin.
+// task's, returns CannotStart.
 //
 // A connection that is lost is made again, with a jitter, while the handlers go
 // on. When ctx ends, Work takes no more tasks, hands back what it has not begun

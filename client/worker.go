@@ -32,25 +32,25 @@ type Delivery struct {
 	// Task is the task as it was delivered; its payload is the JSON as posted.
 	// The handler may keep it.
 	Task *wire.Task
-	// LeaseFor is the lease that came with it. The worker renews it; a handler
+	// Lease is the lease that came with it. The worker renews it; a handler
 	// has no need to.
-	LeaseFor time.Duration
-	// RunFor is how long the work may take, 0 for as long as it likes. The deadline of
+	Lease time.Duration
+	// Timeout is how long the work may take, 0 for as long as it likes. The deadline of
 	// the handler's context is when that is over.
-	RunFor time.Duration
+	Timeout time.Duration
 }
 
 // Handler does the work for one delivery and says how it ended. It runs on its
 // own goroutine. Its context ends when the lease is lost (cause ErrLeaseLost), at
-// its deadline, if the run has a limit (cause ErrRunOver), or when the worker stops
+// its deadline, if the run has a limit (cause ErrTimeout), or when the worker stops
 // without waiting (cause ErrStopping); it should then
 // return soon, and what it returns is still handed in for what it is worth. A
 // handler that panics nacks its task. Draining tells it that the worker was
 // asked to end.
 type Handler func(ctx context.Context, delivery Delivery) Outcome
 
-// Settlement tells how a delivery ended.
-type Settlement struct {
+// Ending tells how a delivery ended.
+type Ending struct {
 	Task    *wire.Task
 	Outcome Outcome
 	// Started: the handler ran, for RanFor.
@@ -61,7 +61,7 @@ type Settlement struct {
 	// Expired: the task had expired, so that it ended instead of being tried again.
 	Expired bool
 	// Wait is after how long the task is tried again after a nack, as in
-	// SettleAnswer.
+	// EndAnswer.
 	Wait time.Duration
 	// Err is nil when the server took the outcome, its refusal when it did
 	// not, and ErrLeaseLost when the delivery had been lost before.
@@ -89,8 +89,8 @@ type WorkerOptions struct {
 	// goes on and finds its server again by itself; whoever watches it may say
 	// that it is not well.
 	Health func(err error)
-	// Settled is called for every delivery that has ended.
-	Settled func(Settlement)
+	// Ended is called for every delivery that has ended.
+	Ended func(Ending)
 }
 
 // Worker takes tasks over a WebSocket, as many as its window, and finds its
@@ -137,8 +137,8 @@ func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 	if o.Health == nil {
 		o.Health = func(error) {}
 	}
-	if o.Settled == nil {
-		o.Settled = func(Settlement) {}
+	if o.Ended == nil {
+		o.Ended = func(Ending) {}
 	}
 	return &Worker{client: c, options: o, draining: make(chan struct{}), events: make(chan func())}, nil
 }

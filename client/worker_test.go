@@ -20,7 +20,7 @@ type shift struct {
 	stop    context.CancelCauseFunc
 	started chan *handling
 	aside   map[byte]*handling // started, not looked at yet
-	settled []Settlement
+	settled []Ending
 	ended   chan error
 	failed  chan struct{} // closed when the test has failed
 }
@@ -54,7 +54,7 @@ func newShift(t *testing.T, window int) *shift {
 	}
 	worker, err := s.client.NewWorker(WorkerOptions{
 		Commands: []string{"hash"}, Window: window, WorkerID: "ada", Handler: handler,
-		Settled: func(b Settlement) { s.settled = append(s.settled, b) },
+		Ended: func(b Ending) { s.settled = append(s.settled, b) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestU04HandlerHasTheDeadlineOfItsRun(t *testing.T) {
 		if _, ok := b.ctx.Deadline(); ok {
 			t.Error("a run without a limit has a deadline")
 		}
-		if cause := a.cancelled(); !errors.Is(cause, ErrRunOver) || time.Since(came) != 2*time.Second {
+		if cause := a.cancelled(); !errors.Is(cause, ErrTimeout) || time.Since(came) != 2*time.Second {
 			t.Errorf("ended by %v after %v", cause, time.Since(came))
 		}
 		a.end <- Nack("late")

@@ -75,3 +75,15 @@ func Head(text string, limitBytes int) string {
 	}
 	return text[:limitBytes]
 }
+
+// Tail is the last limitBytes of a text at most, cut between characters.
+func Tail(text string, limitBytes int) string {
+	if len(text) <= limitBytes {
+		return text
+	}
+	start := len(text) - limitBytes
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	return text[start:]
+}

@@ -2,8 +2,10 @@ package wire
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func TestDecodeStringAgreesWithTheStandardLibrary(t *testing.T) {
@@ -70,5 +72,21 @@ func TestAppendTimeMsAgreesWithTheStandardLibrary(t *testing.T) {
 		if got := string(AppendTimeMs(nil, ms)); got != want {
 			t.Errorf("%d ms is %s, want %s", ms, got, want)
 		}
+	}
+}
+
+func TestTailIsCutBetweenCharacters(t *testing.T) {
+	text := "a€b€c" // € has three bytes
+	for limit := range len(text) + 2 {
+		got := Tail(text, limit)
+		if len(got) > limit || !utf8.ValidString(got) || !strings.HasSuffix(text, got) {
+			t.Errorf("tail of %d bytes is %q", limit, got)
+		}
+		if len(text) <= limit && got != text {
+			t.Errorf("tail of %d bytes is %q, want all", limit, got)
+		}
+	}
+	if got := Tail(text, 3); got != "c" {
+		t.Errorf("tail of 3 bytes is %q, want c: the character before does not fit", got)
 	}
 }

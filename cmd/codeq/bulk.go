@@ -146,7 +146,7 @@ func (b *bulk) post(ctx context.Context, session *client.Session) error {
 			continue
 		}
 		b.posted = true
-		err = session.Post(ctx, request, func(e *client.Enqueued, err error) {
+		err = session.EnqueueAsync(ctx, request, func(e *client.Enqueued, err error) {
 			b.answers <- answer{number: next.number, size: next.size, enqueued: e, err: err}
 		})
 		if err != nil {

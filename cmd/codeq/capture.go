@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"strings"
 
-	"codeq/client"
 	"codeq/wire"
 )
 
@@ -85,5 +84,5 @@ func (t *tail) within(most int) string {
 	if rest == "" {
 		return last
 	}
-	return last + between + client.Tail(rest, most-len(last)-len(between))
+	return last + between + wire.Tail(rest, most-len(last)-len(between))
 }

@@ -86,7 +86,7 @@ func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) erro
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)
 	defer cancel()
-	if _, err := t.Settle(ctx, client.Unbegun("")); err != nil {
+	if _, err := t.End(ctx, client.NotStarted("")); err != nil {
 		return fmt.Errorf("%w; task %s could not be given back, and is free again when its lease of %s is over: %w",
 			lost, t.Ref.TaskID, c.Lease, err)
 	}
@@ -173,21 +173,21 @@ func (h *held) settle(a *app, out client.Outcome) error {
 }
 
 // ask ends a delivery.
-func (h *held) ask(a *app, out client.Outcome) (*client.SettleAnswer, error) {
+func (h *held) ask(a *app, out client.Outcome) (*client.EndAnswer, error) {
 	ref, err := h.ref()
 	if err != nil {
 		return nil, err
 	}
-	var answer *client.SettleAnswer
+	var answer *client.EndAnswer
 	err = a.ask(func(ctx context.Context, c *client.Client) error {
-		answer, err = c.Claimed(ref).Settle(ctx, out)
+		answer, err = c.Claimed(ref).End(ctx, out)
 		return err
 	})
 	return answer, err
 }
 
 // tell says what became of it.
-func (h *held) tell(a *app, answer *client.SettleAnswer) error {
+func (h *held) tell(a *app, answer *client.EndAnswer) error {
 	if a.JSON {
 		return a.writeLine(a.answer)
 	}

@@ -65,7 +65,7 @@ func (d *dlqReplayCmd) Help() string {
 func (d *dlqReplayCmd) Run(a *app) error {
 	return a.workOn(d.Command, d.Limit, func() (client.BulkQuery, error) { return d.query(d.Command) }, &bulkVerb{
 		what: deadLetter, became: "are ready again", would: "would be ready again", leavesFailed: true,
-		one: (*client.Client).Replay, many: (*client.Client).ReplayQueue,
+		one: (*client.Client).Replay, many: (*client.Client).ReplayTasks,
 	})
 }
 
@@ -82,7 +82,7 @@ func (d *dlqPurgeCmd) Help() string {
 // Run removes dead letters of a queue.
 func (d *dlqPurgeCmd) Run(a *app) error {
 	return a.workOn(d.Command, d.Limit, func() (client.BulkQuery, error) { return d.query(d.Command) }, &bulkVerb{
-		what: deadLetter, became: "are gone", would: "would be gone", many: (*client.Client).PurgeQueue,
+		what: deadLetter, became: "are gone", would: "would be gone", many: (*client.Client).PurgeTasks,
 	})
 }
 

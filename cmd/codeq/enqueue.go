@@ -216,7 +216,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 	postFor := max(e.Wait, giveUpAfter)
 	posting, stop := context.WithTimeoutCause(ctx, postFor, tryAgain("the time of %s for posting is over", postFor))
 	defer stop()
-	enqueued, err := c.Post(posting, request)
+	enqueued, err := c.EnqueueRequest(posting, request)
 	if errors.Is(err, client.ErrOutcomeUnknown) && request.IdempotencyKey != "" {
 		return fmt.Errorf("%w; its key makes it safe to run this again", err)
 	}

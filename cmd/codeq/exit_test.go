@@ -54,7 +54,7 @@ func TestU10EveryErrorOfTheClientHasAnExitCode(t *testing.T) {
 		"ErrOutcomeUnknown": {fmt.Errorf("%w: %w", client.ErrOutcomeUnknown, wire.Refuse(wire.CodeForbidden, "")), exitAgain},
 		"ErrClosed":         {client.ErrClosed, exitFailed},
 		"ErrLeaseLost":      {client.ErrLeaseLost, exitFailed},
-		"ErrRunOver":        {client.ErrRunOver, exitFailed},
+		"ErrTimeout":        {client.ErrTimeout, exitFailed},
 		"ErrStopping":       {client.ErrStopping, exitFailed},
 		"ErrGraceOver":      {client.ErrGraceOver, exitFailed},
 		"nothing":           {nil, exitFine},

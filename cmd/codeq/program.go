@@ -83,7 +83,7 @@ func findProgram(words []string) (*program, error) {
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	p.runs.Add(1)
 	defer p.runs.Add(-1)
-	s := &shell{program: p, task: d.Task, runFor: d.RunFor, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
+	s := &shell{program: p, task: d.Task, runFor: d.Timeout, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
 	if err := s.start(); err != nil {
 		s.finish(0)
 		return p.cannotBegin(err)
@@ -103,7 +103,7 @@ func (p *program) cannotBegin(err error) client.Outcome {
 		default: // somebody has said so
 		}
 	}
-	return client.Unbegun(err.Error())
+	return client.NotStarted(err.Error())
 }
 
 // lasting reports what lies in the file and its arguments, and not in what the

@@ -351,7 +351,7 @@ func TestTailIsTheSameHoweverItIsWritten(t *testing.T) {
 	}
 	const last = "the end"
 	before := strings.TrimSuffix(text, "\n"+last)
-	want := last + "\n\n" + client.Tail(before, reasonBytes-len(last)-2)
+	want := last + "\n\n" + wire.Tail(before, reasonBytes-len(last)-2)
 	if got := whole.reason(""); got != want {
 		t.Errorf("got %.60q, want %.60q", got, want)
 	}

@@ -12,7 +12,7 @@ type releaseCmd struct {
 func (r *releaseCmd) Run(a *app) error {
 	switch {
 	case r.Unbegun:
-		return r.settle(a, client.Unbegun(""))
+		return r.settle(a, client.NotStarted(""))
 	case r.Stopping:
 		return r.settle(a, client.Stopped())
 	}

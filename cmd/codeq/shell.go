@@ -121,7 +121,7 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, client.ErrStopping):
 			return eventHard, 0
-		case errors.Is(cause, client.ErrRunOver):
+		case errors.Is(cause, client.ErrTimeout):
 			s.limit = s.runFor
 			return eventTimeout, 0
 		}

@@ -22,7 +22,7 @@ func (t *taskRunCmd) Help() string {
 func (t *taskRunCmd) Run(a *app) error {
 	return a.workOn(t.Thing, t.Limit, func() (client.BulkQuery, error) { return t.query(t.Thing, "") }, &bulkVerb{
 		what: "delayed task", became: "are ready", would: "would be ready",
-		one: (*client.Client).RunNow, many: (*client.Client).RunTasks,
+		one: (*client.Client).RunNow, many: (*client.Client).RunTasksNow,
 	})
 }
 

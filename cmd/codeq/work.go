@@ -93,7 +93,7 @@ func (w *workCmd) Run(a *app) error {
 	p.begins = shift.begins
 	worker, err := c.NewWorker(client.WorkerOptions{
 		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
-		Handler: p.work, Settled: shift.settled, Connected: shift.connected,
+		Handler: p.work, Ended: shift.settled, Connected: shift.connected,
 	})
 	if err != nil {
 		return &exitError{err, exitWrong}
@@ -243,7 +243,7 @@ func attempt(t *wire.Task) string {
 }
 
 // settled writes the line of a task that has ended here.
-func (s *shift) settled(done client.Settlement) {
+func (s *shift) settled(done client.Ending) {
 	if s.app.JSON {
 		// A line that cannot be written is no reason to stop working.
 		_ = s.app.writeLine(settledJSON(done))
@@ -265,7 +265,7 @@ var endings = map[client.OutcomeKind]string{
 }
 
 // becomes says how an execution ended and what comes next, in the server's words.
-func becomes(done client.Settlement) string {
+func becomes(done client.Ending) string {
 	text := fmt.Sprintf(" %s in %s", endings[done.Outcome.Kind], done.RanFor.Round(time.Millisecond))
 	switch {
 	case errors.Is(done.Err, client.ErrLeaseLost) && strings.HasSuffix(done.Err.Error(), ": "+wire.RevokedTimeout):
@@ -296,7 +296,7 @@ func overrun(t *wire.Task) string {
 	return fmt.Sprintf("ended by the server because its %s was over, %s", limit, next)
 }
 
-func settledJSON(done client.Settlement) []byte {
+func settledJSON(done client.Ending) []byte {
 	line := wire.AppendQuoted([]byte(`{"taskId":`), done.Task.ID.String())
 	line = wire.AppendQuoted(append(line, `,"command":`...), done.Task.Command)
 	line = wire.AppendQuoted(append(line, `,"outcome":`...), done.Outcome.Kind.String())

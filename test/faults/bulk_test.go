@@ -59,7 +59,7 @@ func TestU05WhatFailedForGoodIsReplayedByGroups(t *testing.T) {
 			// It ends with the context.
 			_ = client.Work(ctx, x.sdk(x.server.Addr), command, func(_ context.Context, task struct{ N int }) (any, error) {
 				return nil, fails(task.N)
-			}, client.Window(50), client.Settled(func(client.Settlement) { ended <- struct{}{} }))
+			}, client.Window(50), client.Ended(func(client.Ending) { ended <- struct{}{} }))
 		})
 		defer stop()
 		for range done {

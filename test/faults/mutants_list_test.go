@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{"TestU04ARun", "lease/table.go", "	e.ExpiresAtMs = e.UntilMs(expiresAtMs)\n", "	e.ExpiresAtMs = expiresAtMs\n"},
 	{"TestU04LimitsOutlive", "index/index.go", "	q.expiring.restore()\n", ""},
 	{"TestU04WhatHas", "shard/due.go", "		s.transition(t, s.expired(t, move{}))\n", "		t.Priority = 9\n"},
-	{"TestU04AProgram", "client/delivery.go", "	if d.RunFor == 0 {\n		return own, cancel\n	}\n", "	if d.RunFor == 0 || d.RunFor > 0 {\n		return own, cancel\n	}\n"},
+	{"TestU04AProgram", "client/delivery.go", "	if d.Timeout == 0 {\n		return own, cancel\n	}\n", "	if d.Timeout == 0 || d.Timeout > 0 {\n		return own, cancel\n	}\n"},
 	{"TestA02", "shard/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA03WorkerThatNeverAnswers", "internal/credit/window.go", "if free(word) > 0 && word&aloneBit == 0 && w.hasWay() {", "if word&aloneBit == 0 && w.hasWay() {"},
 	{"TestA03WorkerThatDoesNotRead", "shard/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},

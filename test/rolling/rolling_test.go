@@ -160,7 +160,7 @@ func (w *world) hire(number int) *worker {
 	w.t.Helper()
 	work, err := w.client.NewWorker(client.WorkerOptions{
 		Commands: []string{command}, Window: window, Handler: w.handle, WorkerID: fmt.Sprint("worker ", number),
-		Settled: func(s client.Settlement) {
+		Ended: func(s client.Ending) {
 			if s.Err != nil {
 				w.t.Errorf("the outcome of task %v was not taken: %v", s.Task.ID, s.Err)
 			}
