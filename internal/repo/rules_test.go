@@ -55,7 +55,7 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"no retired word", "auth/x.go", "package auth\nvar newSeat int", "package auth\nvar research int // a floor"},
 	{"no retired word", "auth/x.go", "package auth\nvar a = `codeq_owed_total`", "package auth\nvar a = `codeq_tasks_total`"},
 	{"no retired word", "auth/x.go", "package auth // takes a seat", "package auth // places, members and a twin"},
-	{"no retired word", "credit/x.go", "package credit\nvar freeRoom int", "package credit\nvar place int"},
+	{"no retired word", "internal/credit/x.go", "package credit\nvar freeRoom int", "package credit\nvar place int"},
 }
 
 func TestEveryRuleTellsBadFromGood(t *testing.T) {
