@@ -50,26 +50,26 @@ func TestRunAgreesWithASortedSlice(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
-			deque, twin := newRun(), []place(nil)
+			deque, sorted := newRun(), []place(nil)
 			for i := range 6_000 {
 				growing := i/1000%2 == 0
 				if r.IntN(10) < 6 == growing {
-					k := at(1_000_000 + biased(r, i, len(twin)))
-					if _, found := slices.BinarySearchFunc(twin, k, place.compare); found {
+					k := at(1_000_000 + biased(r, i, len(sorted)))
+					if _, found := slices.BinarySearchFunc(sorted, k, place.compare); found {
 						continue
 					}
-					twin = insertSorted(twin, k)
+					sorted = insertSorted(sorted, k)
 					deque.mustInsert(entry{place: k})
-				} else if len(twin) > 0 {
-					k := twin[biased(r, i, len(twin))%uint64(len(twin))]
-					twin = removeSorted(twin, k)
+				} else if len(sorted) > 0 {
+					k := sorted[biased(r, i, len(sorted))%uint64(len(sorted))]
+					sorted = removeSorted(sorted, k)
 					deque.mustCut(k)
 				}
-				if deque.len() != len(twin) || i%50 == 0 && !slices.Equal(placesOf(deque.live()), twin) {
-					t.Fatalf("operation %d: %v, want %v", i, deque.live(), twin)
+				if deque.len() != len(sorted) || i%50 == 0 && !slices.Equal(placesOf(deque.live()), sorted) {
+					t.Fatalf("operation %d: %v, want %v", i, deque.live(), sorted)
 				}
-				if c := cap(deque.keys); c > max(2*keptCap, 16*len(twin)) {
-					t.Fatalf("operation %d: %d keys take the memory of %d", i, len(twin), c)
+				if c := cap(deque.keys); c > max(2*keptCap, 16*len(sorted)) {
+					t.Fatalf("operation %d: %d keys take the memory of %d", i, len(sorted), c)
 				}
 			}
 		})

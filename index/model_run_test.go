@@ -443,11 +443,11 @@ func (m *model) drainHead(mq *modelQueue, order int) {
 	m.remove(mq, prio, mq.orders[order][0])
 }
 
-const twinSteps = 3000
+const modelSteps = 3000
 
 func runSeed(t *testing.T, seed uint64) *model {
 	m := newModel(t, seed)
-	for i := range twinSteps {
+	for i := range modelSteps {
 		m.step(i/500%2 == 0)
 		m.check()
 		if m.r.IntN(200) == 0 {

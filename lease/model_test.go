@@ -12,9 +12,9 @@ import (
 	"codeq/wire"
 )
 
-// twin is a table without structure: entries in grant order, found by looking
+// model is a table without structure: entries in grant order, found by looking
 // at all of them.
-type twin struct {
+type model struct {
 	table   *lease.Table
 	entries []*lease.Entry
 	// bound numbers the moments at which entries came to their session.
@@ -23,28 +23,28 @@ type twin struct {
 	tasks int
 }
 
-func newTwin() *twin {
-	return &twin{table: lease.New(), bound: map[*lease.Entry]int{}}
+func newModel() *model {
+	return &model{table: lease.New(), bound: map[*lease.Entry]int{}}
 }
 
 const (
-	twinSessions = 4
-	twinTimes    = 50 // few enough that deadlines meet
+	modelSessions = 4
+	modelTimes    = 50 // few enough that deadlines meet
 )
 
-// step does one operation on table and twin. pick(n) chooses from 0 to n-1.
-func (w *twin) step(pick func(n int) int) {
+// step does one operation on table and model. pick(n) chooses from 0 to n-1.
+func (w *model) step(pick func(n int) int) {
 	op := pick(8)
 	if op < 3 || len(w.entries) == 0 {
-		w.grant(pick(twinSessions), int64(pick(twinTimes)+1))
+		w.grant(pick(modelSessions), int64(pick(modelTimes)+1))
 		return
 	}
 	e := w.entries[pick(len(w.entries))]
 	switch op {
 	case 3, 4:
-		w.table.Move(e, int64(pick(twinTimes)+1))
+		w.table.Move(e, int64(pick(modelTimes)+1))
 	case 5:
-		to := session(pick(twinSessions))
+		to := session(pick(modelSessions))
 		if e.Lease.Session != to {
 			w.binds++
 			w.bound[e] = w.binds
@@ -53,13 +53,13 @@ func (w *twin) step(pick func(n int) int) {
 	case 6:
 		w.remove(e)
 	case 7:
-		if due := w.table.Due(int64(pick(twinTimes) + 1)); due != nil {
+		if due := w.table.Due(int64(pick(modelTimes) + 1)); due != nil {
 			w.remove(due)
 		}
 	}
 }
 
-func (w *twin) grant(inSession int, atMs int64) {
+func (w *model) grant(inSession int, atMs int64) {
 	w.tasks++
 	e := entry(w.tasks, inSession)
 	w.binds++
@@ -68,14 +68,14 @@ func (w *twin) grant(inSession int, atMs int64) {
 	w.table.Grant(e, atMs)
 }
 
-func (w *twin) remove(e *lease.Entry) {
+func (w *model) remove(e *lease.Entry) {
 	w.table.Remove(e)
 	w.entries = slices.DeleteFunc(w.entries, func(f *lease.Entry) bool { return f == e })
 	delete(w.bound, e)
 }
 
 // first is the earliest of the entries, the one granted first among equals.
-func (w *twin) first() *lease.Entry {
+func (w *model) first() *lease.Entry {
 	var first *lease.Entry
 	for _, e := range w.entries {
 		if first == nil || e.ExpiresAtMs < first.ExpiresAtMs {
@@ -85,7 +85,7 @@ func (w *twin) first() *lease.Entry {
 	return first
 }
 
-func (w *twin) ofSession(s wire.SessionID) (have []*lease.Entry) {
+func (w *model) ofSession(s wire.SessionID) (have []*lease.Entry) {
 	for _, e := range w.entries {
 		if e.Lease.Session == s && !s.IsZero() {
 			have = append(have, e)
@@ -95,14 +95,14 @@ func (w *twin) ofSession(s wire.SessionID) (have []*lease.Entry) {
 	return have
 }
 
-// compare says where table and twin differ.
-func (w *twin) compare() error {
+// compare says where table and model differ.
+func (w *model) compare() error {
 	if w.table.Len() != len(w.entries) {
-		return fmt.Errorf("table has %d entries, twin %d", w.table.Len(), len(w.entries))
+		return fmt.Errorf("table has %d entries, model %d", w.table.Len(), len(w.entries))
 	}
 	first := w.first()
 	if first == nil {
-		if at := w.table.NextAtMs(); at != 0 || w.table.Due(twinTimes) != nil {
+		if at := w.table.NextAtMs(); at != 0 || w.table.Due(modelTimes) != nil {
 			return fmt.Errorf("an empty table is due at %d", at)
 		}
 	} else {
@@ -113,7 +113,7 @@ func (w *twin) compare() error {
 			return fmt.Errorf("what is due at %d is not the first", first.ExpiresAtMs)
 		}
 	}
-	for s := range twinSessions {
+	for s := range modelSessions {
 		if !slices.Equal(w.table.OfSession(session(s), nil), w.ofSession(session(s))) {
 			return fmt.Errorf("session %d has other entries", s)
 		}
@@ -132,11 +132,11 @@ func (w *twin) compare() error {
 	return nil
 }
 
-func TestTableAgreesWithItsTwin(t *testing.T) {
+func TestTableAgreesWithItsModel(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			w := newTwin()
+			w := newModel()
 			for i := range 2000 {
 				w.step(r.IntN)
 				if i%10 != 0 {
@@ -152,9 +152,9 @@ func TestTableAgreesWithItsTwin(t *testing.T) {
 }
 
 // Small runs, compared after each operation, which shrink when they fail.
-func TestTableAgreesWithItsTwinInSmallRuns(t *testing.T) {
+func TestTableAgreesWithItsModelInSmallRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newTwin()
+		w := newModel()
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
 		for range rapid.IntRange(1, 60).Draw(t, "operations") {
 			w.step(pick)
@@ -165,11 +165,11 @@ func TestTableAgreesWithItsTwinInSmallRuns(t *testing.T) {
 	})
 }
 
-func drainInOrder(t *testing.T, w *twin) {
+func drainInOrder(t *testing.T, w *model) {
 	t.Helper()
 	for len(w.entries) > 0 {
 		want := w.first()
-		if got := w.table.Due(twinTimes); got != want {
+		if got := w.table.Due(modelTimes); got != want {
 			t.Fatalf("with %d left, due is %v, want %v", len(w.entries), got, want)
 		}
 		w.remove(want)
