@@ -100,4 +100,6 @@
 // The package imports wire and knows nothing of the server's packages, of flags
 // or of terminals. It never compares its clock with the server's: a lease is
 // over when the server says so.
+//
+// It is one package because programs import the SDK by one name.
 package client

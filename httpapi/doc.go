@@ -17,4 +17,7 @@
 //
 // The package must not know the rules of a task (the shards know them), how records lie on
 // disk (the store knows it), or the frames of a session.
+//
+// It is one package because all routes share their checks, answers and
+// refusals.
 package httpapi

@@ -17,4 +17,7 @@
 //
 // The package knows the public protocol and nothing of the server's packages,
 // of flags or of terminals.
+//
+// It is one package because the load, the ledger and the report share the
+// record of each task.
 package loadtest

@@ -30,4 +30,7 @@
 //
 // The package must not know how a task lives: it looks up no task and decides
 // no transition. Payloads, results, tokens and keys appear in no log line.
+//
+// It is one package because the conversation and the goroutines around it
+// share the types of its events and actions.
 package session

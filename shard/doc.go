@@ -14,4 +14,7 @@
 // The package knows no socket, no HTTP, no JSON and no file name. What it says
 // reaches the outside through the one interface that it declares for that, Sink.
 // Package shardactor runs it; a test or a simulator may do that as well.
+//
+// It is one package because every message changes the same value, and one
+// function moves all tasks.
 package shard

@@ -15,4 +15,7 @@
 // the process through Options.Fatal; a restart is the recovery. How much was
 // synced is noted beside the logs, and a start from less is refused; OpenReadOnly
 // looks at a directory without changing it.
+//
+// It is one package because batches, syncs, recovery and reads share the state
+// of one database.
 package store

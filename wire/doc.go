@@ -10,4 +10,7 @@
 //
 // Payloads and results are opaque. The scanner checks that they are one JSON
 // value and hands out the bytes as they came; nothing re-encodes them.
+//
+// It is one package because the limits, codes, parsers and encoders of a frame
+// change together, and all other packages use its types.
 package wire

@@ -10,4 +10,7 @@
 // standard error when it is about the work; with --json the answer is JSON.
 // Exit codes are decided from the error in one place, exitCode: 0 done, 1 failed,
 // 2 wrong call, 3 not there, 75 try again.
+//
+// It is one package because the subcommands share their flags, output and exit
+// codes, and no other package imports them.
 package main
