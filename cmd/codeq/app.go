@@ -37,8 +37,8 @@ type app struct {
 }
 
 // errNoOutput refuses a command whose output is the only record of what it does.
-var errNoOutput = errors.New("standard output is closed or the null device, so what this command prints would be lost, " +
-	"and nothing else knows it; nothing is done: let it print to a terminal, a pipe or a file")
+var errNoOutput = errors.New("standard output is closed or the null device, so the output of this command would be lost, " +
+	"and it exists nowhere else; nothing is done: print to a terminal, a pipe or a file")
 
 // checkedOutput is standard output. It remembers the first failure, so that no
 // command ends well whose answer was lost. One goroutine writes at a time.
@@ -54,7 +54,7 @@ func (o *checkedOutput) Write(p []byte) (int, error) {
 	}
 	n, err := o.to.Write(p)
 	if err != nil {
-		o.lost = fmt.Errorf("standard output can not be written: %w", err)
+		o.lost = fmt.Errorf("standard output cannot be written: %w", err)
 	}
 	return n, o.lost
 }

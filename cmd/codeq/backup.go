@@ -17,19 +17,19 @@ import (
 const backupPart = ".part"
 
 type backupCmd struct {
-	Dir string `arg:"" type:"path" help:"Directory to make."`
+	Dir string `arg:"" type:"path" help:"Directory that is made for the backup."`
 }
 
 // Help is the longer text of "codeq backup --help".
 func (b *backupCmd) Help() string {
-	return `The server goes on while it is copied. What was acknowledged before the command began is in the backup. No server
-starts over it; restore makes a data directory of it:
+	return `The server runs on while the backup is made. What it acknowledged before the command began is in the backup. No server
+starts on a backup; restore makes a data directory from it:
 
   codeq backup /mnt/backup/monday
   codeq restore /mnt/backup/monday /var/lib/codeq
   codeq serve --data /var/lib/codeq
 
-A server that wants tokens wants one with the scope operator.`
+A server with tokens requires one with the scope operator.`
 }
 
 // backup is one copy on its way: where it goes, and how much came.
@@ -53,7 +53,7 @@ func (b *backupCmd) Run(a *app) error {
 	defer c.Close()
 	part := &backup{dir: filepath.Clean(b.Dir) + backupPart, sync: (*os.File).Sync}
 	if err := mustNotExist(part.dir); err != nil {
-		return fmt.Errorf("%w; an earlier backup was cut short there", err)
+		return fmt.Errorf("%w; an earlier backup ended early there", err)
 	}
 	ctx, done := a.untilStopped()
 	defer done()
@@ -81,9 +81,9 @@ func mustNotExist(dir string) error {
 	_, err := os.Lstat(dir)
 	switch {
 	case err == nil:
-		return wrong("%s is there already; name a directory that is not", dir)
+		return wrong("%s exists already: name a directory that does not", dir)
 	case !errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("look at the directory: %w", err)
+		return fmt.Errorf("read the directory: %w", err)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func mustNotExist(dir string) error {
 func (b *backup) write(name string, sizeBytes int64, content io.Reader) error {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) {
-		return fmt.Errorf("the server sent a file named %q, which leads out of the backup", name)
+		return fmt.Errorf("the server sent a file named %q, which is outside the backup", name)
 	}
 	file := filepath.Join(b.dir, local)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -105,7 +105,7 @@ func (b *backup) write(name string, sizeBytes int64, content io.Reader) error {
 	}
 	n, err := io.Copy(f, content)
 	if err == nil && n != sizeBytes {
-		err = fmt.Errorf("%s broke off after %d of %d bytes", name, n, sizeBytes)
+		err = fmt.Errorf("%s ended after %d of %d bytes", name, n, sizeBytes)
 	}
 	if err == nil {
 		err = b.sync(f)
@@ -147,19 +147,19 @@ func (b *backup) syncDirectory(dir string) error {
 }
 
 type restoreCmd struct {
-	Backup string `arg:"" type:"path" help:"Directory that codeq backup has made."`
-	Dir    string `arg:"" type:"path" help:"Data directory to make; it must not be there yet, or be empty."`
+	Backup string `arg:"" type:"path" help:"Directory that \"codeq backup\" has made."`
+	Dir    string `arg:"" type:"path" help:"Data directory that is made. It must not exist, or be empty."`
 }
 
 // Help is the longer text of "codeq restore --help".
 func (r *restoreCmd) Help() string {
-	return `The backup stays what it is, and is examined as a start of the server would: if it has lost a part, nothing is
-restored. "codeq doctor BACKUP" reads every record of it.
+	return `The backup is not changed. It is checked as at the start of a server: if a part of it is missing, nothing is restored.
+"codeq doctor BACKUP" reads every record of it.
 
   codeq restore /mnt/backup/monday /var/lib/codeq
   codeq serve --data /var/lib/codeq
 
-What happened after the backup did not happen for the restored server: tasks that were finished since run again.`
+The restored server does not know what happened after the backup: tasks that were completed since then run again.`
 }
 
 // Run makes a data directory of a backup.

@@ -89,7 +89,7 @@ func TestBackupWritesOverNothing(t *testing.T) {
 	dir := t.TempDir()
 	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
 	code, _, errs := command(t, said.URL, "backup", dir)
-	oneSentence(t, errs, "is there already")
+	oneSentence(t, errs, "exists already")
 	if code != exitWrong {
 		t.Errorf("exit code %d, want %d", code, exitWrong)
 	}
@@ -97,7 +97,7 @@ func TestBackupWritesOverNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, errs = command(t, said.URL, "backup", filepath.Join(dir, "copy"))
-	oneSentence(t, errs, "cut short")
+	oneSentence(t, errs, "ended early")
 	code, _, errs = command(t, said.URL, "backup", filepath.Join(dir, "no", "such", "parent"))
 	if code != exitFine {
 		t.Errorf("parents are made: exit code %d, errors %q", code, errs)

@@ -31,36 +31,39 @@ const (
 )
 
 type benchCmd struct {
-	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"What is run: canonical, or mailbox, which offers more than the shards can take."`
-	Creates      bool    `help:"Measure creates alone: workers come when the time is over, and the answers are checked then."`
-	HTTP         bool    `name:"http" help:"Post over HTTP; the workers keep their sessions."`
-	Producers    int     `default:"32" help:"Goroutines that post."`
-	Pipeline     int     `default:"1" help:"Batches that each producer has under way; 1 waits for each answer."`
-	Queues       int     `default:"1" help:"Queues that the tasks are posted to in turn, every shard the home of as many."`
-	Spread       bool    `help:"Let the queues be spread over all shards."`
-	Batch        int     `default:"1" help:"Tasks that a producer posts together."`
-	Window       int     `default:"128" help:"Unfinished tasks that each worker session holds."`
-	Sessions     int     `default:"1" help:"Producer sessions, and as many worker sessions."`
+	Profile      string  `enum:"canonical,mailbox" default:"canonical" help:"Workload: canonical, or mailbox, which offers more tasks than the shards can take."`
+	Creates      bool    `help:"Measure creates alone: workers begin when the measured time is over, and every answer is checked then."`
+	HTTP         bool    `name:"http" help:"Post over HTTP. The workers still use sessions."`
+	Producers    int     `default:"32" help:"Number of goroutines that post."`
+	Pipeline     int     `default:"1" help:"Batches without an answer that each producer may have. With 1 it waits for each answer."`
+	Queues       int     `default:"1" help:"Number of queues. Tasks are posted to them in turn, and every shard has the same number of them."`
+	Spread       bool    `help:"Spread the queues over all shards."`
+	Batch        int     `default:"1" help:"Tasks that a producer posts in one batch."`
+	Window       int     `default:"128" help:"Unfinished tasks that each worker session may hold."`
+	Sessions     int     `default:"1" help:"Number of producer sessions, and of worker sessions."`
 	PayloadBytes int     `default:"100" help:"Length of each payload."`
-	Times        float64 `default:"2" help:"How many times what fits the profile mailbox offers."`
-	UnderWay     int     `default:"32768" help:"Tasks that the profile mailbox has under way at most."`
-	Rate         float64 `help:"Tasks per second to offer; without it as many as are answered."`
-	Seconds      float64 `default:"15" help:"How long is measured."`
-	WarmUp       float64 `default:"2" help:"Seconds before that."`
-	Shards       int     `help:"Shards of the server that is started, 1 to 32."`
-	Dir          string  `type:"existingdir" placeholder:"DIR" help:"Where the fresh data directory is made; the system's temporary directory if not given."`
+	Times        float64 `default:"2" help:"The profile mailbox offers the rate that the server can take, times this."`
+	UnderWay     int     `default:"32768" help:"Tasks without an answer that the profile mailbox may have."`
+	Rate         float64 `help:"Tasks per second that are posted. Without it each answer is followed by the next task."`
+	Seconds      float64 `default:"15" help:"Seconds that are measured."`
+	WarmUp       float64 `default:"2" help:"Seconds before the measured time."`
+	Shards       int     `help:"Number of shards of the server that is started, 1 to 32."`
+	Dir          string  `type:"existingdir" placeholder:"DIR" help:"Directory in which the data directory is made. Without it: the system's temporary directory."`
 }
 
 // Help implements kong.HelpProvider.
 func (b *benchCmd) Help() string {
-	return "Without --url a server is started on a fresh directory in a process of its own and removed at the end. " +
-		"CODEQ_URL is not looked at: load goes only where the command line says. " +
-		"Every answer is checked; exit code 1 means that a task was lost, doubled or altered. " +
-		"The profile mailbox has three parts on one server. The first finds what fits: 2,048 tasks under way, each of another producer. " +
-		"In the second many more producers offer --times as much, at a steady rate, and never have more than --under-way tasks without an answer; " +
-		"who is refused rests for the advised second, give or take a half, and lets go what it would have posted meanwhile. " +
-		"The third is the first once more. Each part has a report of its own, with --json a line. Workers have room for all of it. " +
-		"Latencies count from the moment a task is sent, or was due if the answers to others were missing."
+	return `Without --url the bench starts a server in a process of its own, in a new directory that it removes at the end. It does
+not read CODEQ_URL, so that load goes only where the command line says. Every answer is checked; exit code 1 means that
+a task was lost, duplicated or altered.
+
+The profile mailbox has three parts on one server, each with a report of its own, with --json a line each. The first
+measures the rate that the server can take, with 2,048 producers that wait for each answer. In the second many more
+producers post --times that rate, with at most --under-way tasks without an answer. A producer that is refused pauses
+for half a second to one and a half, and drops the tasks that come due meanwhile. The third is the first once more.
+The windows of the workers are large enough for all these tasks.
+
+A latency begins when the task is posted, or when it was due if a missing answer held it back.`
 }
 
 // Run measures and checks.
@@ -76,20 +79,20 @@ func (b *benchCmd) Run(a *app) error {
 		return wrong("--times must be more than 0 and at most %d, got %v", maxTimes, b.Times)
 	}
 	if b.Creates && b.Profile == profileMailbox {
-		return wrong("--profile mailbox is about tasks that are finished: leave --creates out")
+		return wrong("--profile mailbox measures completed tasks: leave --creates out")
 	}
 	if b.Shards < 0 || b.Shards > maxShards {
 		return wrong("--shards must be from 1 to %d, got %d", maxShards, b.Shards)
 	}
 	urlGiven := a.given["url"]
 	if urlGiven && (b.Shards != 0 || b.Dir != "") {
-		return wrong("--url names a server that is there: --shards and --dir do not go with it")
+		return wrong("--url names a running server: leave --shards and --dir out, which are for a server that the bench starts")
 	}
 	if b.Queues < 1 || b.Queues > maxQueues {
 		return wrong("--queues must be from 1 to %d, got %d", maxQueues, b.Queues)
 	}
 	if urlGiven && b.Queues > 1 {
-		return wrong("--queues draws names by the shards of the server that is started: leave --url or --queues out")
+		return wrong("--queues needs to know the shards of the server, as of one that the bench starts: leave --url or --queues out")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(generatorGCPercent))
 	ctx, done := a.untilStopped()
@@ -192,7 +195,7 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 	}
 	for _, o := range outcomes {
 		if !o.Verdict.Holds() {
-			return errors.New("the answers do not hold: " + o.Verdict.String())
+			return errors.New("the server broke its promises: " + o.Verdict.String())
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if inMemory(dir) {
-		x.say("%s is in memory, where an fsync costs nothing: name a directory on a disk with --dir", dir)
+		x.say("%s is in memory, where an fsync takes no time: name a directory on a disk with --dir", dir)
 	}
 	before, err := syncTimes(dir)
 	if err != nil {

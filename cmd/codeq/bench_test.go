@@ -100,7 +100,7 @@ func TestBenchRefusesWhatDoesNotGoTogether(t *testing.T) {
 		"--window 0":          "window must be from 1 to 10000, got 0",
 		"--shards 33":         "--shards must be from 1 to 32, got 33",
 		"--http --pipeline 4": "waits for each answer",
-		"--url http://127.0.0.1:1 --http --shards 2": "do not go with it",
+		"--url http://127.0.0.1:1 --http --shards 2": "leave --shards and --dir out",
 		"--times 0":                   "--times must be more than 0 and at most 100, got 0",
 		"--creates --profile mailbox": "leave --creates out",
 		"--under-way 0":               "--under-way must be from 1 to 1048576, got 0",

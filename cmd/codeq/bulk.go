@@ -82,7 +82,7 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 		err = b.results(ctx, c, e.Wait)
 	}
 	if b.keys != nil && b.posted && (b.failed > b.conflicts || b.unknown > 0 || err != nil && !errors.Is(err, errSaid)) {
-		a.complain("go on with --run %s: only lines that have no task yet make one", b.keys.run)
+		a.complain("continue with --run %s: it posts only lines that have no task yet", b.keys.run)
 	}
 	switch {
 	case err != nil:

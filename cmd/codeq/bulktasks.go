@@ -11,17 +11,17 @@ import (
 
 // bulkFilter leaves out tasks of those that a command works on.
 type bulkFilter struct {
-	Worker    string   `help:"Only those that this worker has, or had last."`
-	ErrorPart string   `name:"error" help:"Only those whose error contains this text."`
-	KeyPrefix string   `help:"Only those whose idempotency key begins with this."`
-	Priority  *int     `help:"Only those of this priority."`
-	Attempts  int      `help:"Only those of which at least so many executions have failed."`
-	Match     []string `sep:"none" placeholder:"NAME=VALUE" help:"Only those whose payload has this member, like customer=42 or customer.id=42. May be given four times; all must hold."`
-	DryRun    bool     `help:"Do nothing, say how many there are and show some of them."`
-	Cursor    string   `help:"Go on where the same command was stopped, with what was there when it began."`
+	Worker    string   `help:"Only tasks whose worker, now or last, has this name."`
+	ErrorPart string   `name:"error" help:"Only tasks whose error contains this text."`
+	KeyPrefix string   `help:"Only tasks whose idempotency key begins with this text."`
+	Priority  *int     `help:"Only tasks with this priority."`
+	Attempts  int      `help:"Only tasks with at least this number of failed attempts."`
+	Match     []string `sep:"none" placeholder:"NAME=VALUE" help:"Only tasks whose payload has this member, like customer=42 or customer.id=42. It may be given four times; then all must be there."`
+	DryRun    bool     `help:"Change nothing: count the tasks and show some of them."`
+	Cursor    string   `help:"Continue the same command where it stopped, with the tasks that existed when it began."`
 
-	NewerThan time.Duration `help:"Only those that were posted within this time, like 10m."`
-	Limit     int           `help:"How many at most, all if left out."`
+	NewerThan time.Duration `help:"Only tasks that were posted within this time, like 10m."`
+	Limit     int           `help:"Number of tasks at most. Without it: all."`
 	times
 }
 
@@ -62,8 +62,8 @@ func (f *bulkFilter) into(q *client.BulkQuery, olderThan time.Duration) error {
 // is about.
 type taskFilter struct {
 	bulkFilter
-	OlderThan time.Duration `help:"Only those that were posted at least so long ago, like 36h."`
-	All       bool          `help:"All of them: needed where nothing else says which."`
+	OlderThan time.Duration `help:"Only tasks that were posted at least this long ago, like 36h."`
+	All       bool          `help:"All tasks of the queue. Needed if no other flag selects tasks."`
 }
 
 // query is about the tasks of a queue in a state.
@@ -78,7 +78,7 @@ func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 	filtered := q.Worker+q.ErrorPart+q.KeyPrefix != "" || q.Priority != nil || q.MinAttempts > 0 || len(q.Match) > 0 ||
 		f.OlderThan > 0 || f.NewerThan > 0 || f.Limit > 0
 	if !filtered && !f.All && !f.DryRun {
-		return q, wrong("this is about all tasks of %s: say which, like --match customer=42, or --all", command)
+		return q, wrong("no flag selects tasks of %s: select some, like --match customer=42, or give --all", command)
 	}
 	return q, nil
 }

@@ -121,7 +121,7 @@ func TestWorkerIsToldOnceWhyThereIsNoTask(t *testing.T) {
 	early := h.work("mial", "--", "cat")
 	early.err.await(t, `no queue "mial" is known; did you mean "mail"?`)
 	held := h.work("mail", "--", "cat")
-	held.err.await(t, `queue mail is paused: it hands out nothing before "codeq resume mail"`)
+	held.err.await(t, `queue mail is paused: "codeq resume mail" grants its tasks again`)
 	h.fine("enqueue", "mial", "1", "--wait", "30s") // it waits, and works
 	early.stop()
 	held.stop()

@@ -112,15 +112,15 @@ func (w *bulkWork) ended(ctx context.Context, err error, counted bool) error {
 	if w.query.DryRun || w.done == 0 && w.query.Cursor == "" && counted && ctx.Err() == nil {
 		return err
 	}
-	rest, goOn := "", "; the same command is about those that are left"
+	rest, goOn := "", "; the same command continues with those that are left"
 	if !counted {
 		// The error says already that it can be done again.
-		rest, goOn = ", and perhaps some of the request that was not answered", ""
+		rest, goOn = ", and perhaps those of the request without an answer", ""
 	}
 	if w.query.Cursor != "" {
-		goOn = "; the same command with --cursor " + w.query.Cursor + " goes on"
+		goOn = "; the same command with --cursor " + w.query.Cursor + " continues"
 	}
-	return fmt.Errorf("%s before this ended%s: %w%s", w.count(), rest, err, goOn)
+	return fmt.Errorf("%s before the command ended%s: %w%s", w.count(), rest, err, goOn)
 }
 
 // count says how many are done, or would be.

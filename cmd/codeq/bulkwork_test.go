@@ -53,7 +53,7 @@ func TestU05LongWorkSaysHowFarItCame(t *testing.T) {
 
 func TestU05StoppedWorkSaysHowToGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		want := "1000 tasks of mail are cancelled before this ended: stopped by interrupt; the same command with --cursor c2 goes on"
+		want := "1000 tasks of mail are cancelled before the command ended: stopped by interrupt; the same command with --cursor c2 continues"
 		if _, err := workSlowly(4, false, 3*time.Second); err == nil || err.Error() != want {
 			t.Errorf("it ends with %v, want %s", err, want)
 		}

@@ -3,8 +3,8 @@ package main
 import "codeq/client"
 
 type cancelCmd struct {
-	Thing string `arg:"" help:"Id of the task, or the queue whose tasks are cancelled."`
-	State string `default:"waiting" enum:"waiting,ready,delayed,inProgress,open" help:"Of a queue: waiting, which is ready and delayed, one of these, inProgress, or open, which is all three."`
+	Thing string `arg:"" help:"Id of a task, or the queue whose tasks are cancelled."`
+	State string `default:"waiting" enum:"waiting,ready,delayed,inProgress,open" help:"State of the tasks of a queue: ready, delayed, inProgress, waiting (ready or delayed) or open (all three)."`
 	taskFilter
 }
 

@@ -59,7 +59,7 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // behind puts what was said, if anything, behind why the program was ended.
 func (t *tail) behind(why string) string {
-	before := why + "; it had said: "
+	before := why + "; its last output: "
 	if said := t.within(reasonBytes - len(before)); said != "" {
 		return before + said
 	}

@@ -14,27 +14,26 @@ import (
 const giveBackWithin = 10 * time.Second
 
 type claimCmd struct {
-	Commands []string      `arg:"" help:"Commands whose tasks to take; * is all."`
-	Lease    time.Duration `default:"30s" help:"How long the task stays with the caller without a word of it."`
-	Wait     time.Duration `help:"Wait up to so long for a task, and for a server."`
-	Name     string        `placeholder:"NAME" help:"Name of this worker for people."`
-	Once     bool          `help:"Fail at once if no server answers, however long --wait is."`
+	Commands []string      `arg:"" help:"Queues to claim from; * is all."`
+	Lease    time.Duration `default:"30s" help:"How long the lease lasts unless it is extended."`
+	Wait     time.Duration `help:"Wait this long for a task, and for a server."`
+	Name     string        `placeholder:"NAME" help:"Name of this worker, which lists show."`
+	Once     bool          `help:"Fail at once if no server answers, even with --wait."`
 }
 
 // Help is the longer text of "codeq claim --help".
 func (c *claimCmd) Help() string {
-	return `For scripts that take a task now and then. It prints one line of three words, the last of which may have
-spaces: id, lease token and payload. If there is no task it prints nothing, and the exit code is 3. With the first
-two words, say what became of it: "codeq complete", "codeq nack" or "codeq release", and "codeq heartbeat"
-while it takes longer than the lease.
+	return `For scripts that claim a task now and then. It prints one line of three words: id, lease token and payload; the payload
+may have spaces. Without a task it prints nothing, and the exit code is 3. Pass the first two words to "codeq complete",
+"codeq nack" or "codeq release", and to "codeq heartbeat" if the work takes longer than the lease.
 
   codeq claim resize --wait 10m | while read -r id token payload; do
     ./resize "$payload" && codeq complete "$id" "$token" '{}' || codeq nack "$id" "$token" "no luck"
   done
 
-A task that can not be printed is given back at once, and this command fails.
+If the task cannot be printed, it is handed back at once, and the command fails.
 
-"codeq work" does all of that for a program by itself.`
+"codeq work" does all of that for a program.`
 }
 
 // Run takes one task and prints it.
@@ -54,7 +53,7 @@ func (c *claimCmd) Run(a *app) error {
 		case err != nil:
 			return err
 		case len(claimed) == 0:
-			a.say("there is no task to take%s", c.why(ctx, server))
+			a.say("no task is ready%s", c.why(ctx, server))
 			return saidBefore(exitNotThere)
 		}
 		return c.handOver(ctx, a, claimed[0])
@@ -87,10 +86,10 @@ func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)
 	defer cancel()
 	if _, err := t.End(ctx, client.NotStarted("")); err != nil {
-		return fmt.Errorf("%w; task %s could not be given back, and is free again when its lease of %s is over: %w",
+		return fmt.Errorf("%w; task %s could not be handed back, and is ready again when its lease of %s ends: %w",
 			lost, t.Ref.TaskID, c.Lease, err)
 	}
-	return fmt.Errorf("%w; task %s is given back", lost, t.Ref.TaskID)
+	return fmt.Errorf("%w; task %s is handed back", lost, t.Ref.TaskID)
 }
 
 // check refuses what the server would, in the words of the flags.
@@ -123,8 +122,8 @@ func (a *app) writeClaimed(t *client.Claimed) error {
 
 // held is what names a delivery in a command line: what "codeq claim" prints.
 type held struct {
-	ID         string `arg:"" name:"id" help:"Id of the task, as \"codeq claim\" prints it."`
-	LeaseToken string `arg:"" name:"lease-token" help:"Token of the delivery, the second word of \"codeq claim\"."`
+	ID         string `arg:"" name:"id" help:"Id of the task, the first word that \"codeq claim\" prints."`
+	LeaseToken string `arg:"" name:"lease-token" help:"Token of the lease, the second word that \"codeq claim\" prints."`
 }
 
 // ref reads both.
@@ -142,8 +141,8 @@ func (h *held) ref() (ref wire.TaskRef, err error) {
 
 // exited is how the program ended that has worked on a task.
 type exited struct {
-	ExitCode *int   `xor:"exit" help:"The program that worked on it ended with this exit code; it is kept with the task."`
-	Signal   string `xor:"exit" placeholder:"NAME" help:"The program was ended by this signal, like SIGKILL; it is kept with the task."`
+	ExitCode *int   `xor:"exit" help:"Exit code of the program that worked on the task. It is kept with the task."`
+	Signal   string `xor:"exit" placeholder:"NAME" help:"Signal that ended the program, like SIGKILL. It is kept with the task."`
 }
 
 // exit reads both.
@@ -192,10 +191,10 @@ func (h *held) tell(a *app, answer *client.EndAnswer) error {
 		return a.writeLine(a.answer)
 	}
 	if answer.DeadLetter {
-		a.say("that was the last attempt: task %s is a dead letter", h.ID)
+		a.say("task %s is a dead letter: that was its last attempt", h.ID)
 	}
 	if answer.Expired {
-		a.say("its time is over: task %s has expired and is not tried again", h.ID)
+		a.say("task %s has expired and is not retried: its time is over", h.ID)
 	}
 	return nil
 }

@@ -76,19 +76,19 @@ func TestANackSaysWhichDelayHolds(t *testing.T) {
 	if out != "" {
 		t.Errorf("of the longest delay a nack prints %q", out)
 	}
-	oneSentence(t, err, "is tried again in 15m0s\n")
+	oneSentence(t, err, "is retried in 15m0s\n")
 	_, err = nack("0s")
-	oneSentence(t, err, "is tried again at once\n")
+	oneSentence(t, err, "is retried at once\n")
 	out, err = nack("1h")
 	if out != "" {
 		t.Errorf("it prints %q", out)
 	}
-	oneSentence(t, err, "is tried again in 15m0s, not in 1h0m0s")
+	oneSentence(t, err, "is retried in 15m0s, not in 1h0m0s")
 	out, _ = nack("1h", "--json")
 	has(t, out, `"delaySeconds":900`)
 	h.fine("queue", "set", "hash", "--create", "--backoff-max", "1h")
 	_, err = nack("1h")
-	oneSentence(t, err, "is tried again in 1h0m0s\n")
+	oneSentence(t, err, "is retried in 1h0m0s\n")
 }
 
 func TestN03AScriptHandsBackWithoutBeingCounted(t *testing.T) {
@@ -151,7 +151,7 @@ func TestN02StoppedClaimGivesBackWhatItCouldNotPrint(t *testing.T) {
 	tt.app.out = &checkedOutput{lost: os.ErrClosed}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := (&claimCmd{Lease: time.Hour}).handOver(ctx, tt.app, claimed[0]); err == nil || !strings.HasSuffix(err.Error(), "task "+id+" is given back") {
+	if err := (&claimCmd{Lease: time.Hour}).handOver(ctx, tt.app, claimed[0]); err == nil || !strings.HasSuffix(err.Error(), "task "+id+" is handed back") {
 		t.Errorf("it says %v", err)
 	}
 	has(t, h.fine("task", id), "PENDING", "failed      0 of 1")
@@ -177,7 +177,7 @@ func TestAScriptHearsThatAnotherResultStands(t *testing.T) {
 		if said := complete(c.first) + complete(c.same); said != "" {
 			t.Errorf("%q twice: %q", c.first, said)
 		}
-		oneSentence(t, complete(c.other), "task "+id+" had ended before; its first result stands")
+		oneSentence(t, complete(c.other), "task "+id+" had ended before: its first result is kept")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestU05ClaimFromAPausedQueueSaysSo(t *testing.T) {
 	h.fine("enqueue", "mail", "1")
 	h.fine("pause", "mail")
 	code, _, errs := h.run("", "claim", "mail")
-	if oneSentence(t, errs, "there is no task to take: queue mail is paused\n"); code != exitNotThere {
+	if oneSentence(t, errs, "no task is ready: queue mail is paused\n"); code != exitNotThere {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -20,25 +20,25 @@ type cli struct {
 	globals
 
 	Serve   serveCmd   `cmd:"" group:"Run it" without:"url,token" eg:"codeq serve --data /var/lib/codeq --listen 127.0.0.1:8080" help:"Run the server."`
-	Work    workCmd    `cmd:"" group:"Run it" help:"Run a program once for each task of a command."`
+	Work    workCmd    `cmd:"" group:"Run it" help:"Run a program once for each task of a queue."`
 	Enqueue enqueueCmd `cmd:"" group:"Run it" help:"Post a task, or one for each line of a file."`
 
-	Task  taskCmd  `cmd:"" group:"Tasks" help:"Look at tasks and cancel them, or take and end them by hand."`
-	Queue queueCmd `cmd:"" group:"Tasks" help:"Look at queues, pause them and change their settings."`
-	Dlq   dlqCmd   `cmd:"" group:"Tasks" help:"Work on dead letters."`
+	Task  taskCmd  `cmd:"" group:"Tasks" help:"Show tasks and cancel them, or claim and complete them by hand."`
+	Queue queueCmd `cmd:"" group:"Tasks" help:"Show queues, pause them and change their settings."`
+	Dlq   dlqCmd   `cmd:"" group:"Tasks" help:"Show, replay and purge dead letters."`
 
-	Session sessionCmd `cmd:"" group:"Operate" help:"Look at the sessions of workers and producers."`
-	Health  healthCmd  `cmd:"" group:"Operate" eg:"codeq health --wait 30s" help:"See whether the server hands out work."`
-	Config  configCmd  `cmd:"" group:"Operate" help:"Look at the settings of the server."`
-	Tokens  tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token" help:"Make a token for a server that wants one."`
+	Session sessionCmd `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
+	Health  healthCmd  `cmd:"" group:"Operate" eg:"codeq health --wait 30s" help:"Report whether the server grants tasks."`
+	Config  configCmd  `cmd:"" group:"Operate" help:"Show the settings of the server."`
+	Tokens  tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token" help:"Make a token for a server that requires one."`
 	Backup  backupCmd  `cmd:"" group:"Operate" help:"Copy the data of the running server into a new directory."`
-	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token" help:"Make a data directory of a backup."`
-	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token" eg:"codeq doctor /var/lib/codeq" help:"Examine the data directory of a server that does not run."`
-	Bench   benchCmd   `cmd:"" group:"Operate" eg:"codeq bench --seconds 5" help:"Measure a server under load, and check its answers."`
+	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token" help:"Make a data directory from a backup."`
+	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token" eg:"codeq doctor /var/lib/codeq" help:"Check the data directory of a server that does not run."`
+	Bench   benchCmd   `cmd:"" group:"Operate" eg:"codeq bench --seconds 5" help:"Measure a server under load and check every answer."`
 
-	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print what makes bash, zsh or fish complete commands."`
+	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print the completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
-	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the page of a command, or the table of exit-codes."`
+	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
 
 	short
 }
@@ -62,9 +62,9 @@ type short struct {
 // globals are the flags of every command to which they mean something.
 type globals struct {
 	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
-	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Credential for the server, if it wants one."`
-	JSON        bool             `group:"For every command:" name:"json" help:"Answer in JSON."`
-	Quiet       bool             `group:"For every command:" short:"q" help:"Say nothing on standard error but errors, and only ids of the tasks that are made or listed."`
+	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Token for the server, if it requires one."`
+	JSON        bool             `group:"For every command:" name:"json" help:"Print the answer as JSON."`
+	Quiet       bool             `group:"For every command:" short:"q" help:"Print only errors on standard error, and of tasks that are made or listed only the ids."`
 	ShowVersion kong.VersionFlag `group:"For every command:" name:"version" help:"Show the version of this program."`
 }
 
@@ -238,7 +238,7 @@ func notProgram(word string, work *kong.Node) error {
 	if near := wire.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf(", did you mean \"--%s\"?", near)
 	}
-	return fmt.Errorf("unknown flag %.40s%s; the program stands behind --", word, hint)
+	return fmt.Errorf("unknown flag %.40s%s; put the program after --", word, hint)
 }
 
 // unknownFlag says what an unknown flag may have been meant for. The parser itself
@@ -252,7 +252,7 @@ func unknownFlag(err error, args []string) error {
 	}
 	isWord := func(arg string) bool { return strings.HasPrefix(arg, name) }
 	if i := slices.IndexFunc(args, isWord); i >= 0 && !strings.HasPrefix(name, "--") {
-		return fmt.Errorf("there is no flag %s; a payload or another argument that begins with - goes to the end, behind --, as in -- %s",
+		return fmt.Errorf("there is no flag %s; put a payload or another argument that begins with - at the end, after --, as in -- %s",
 			args[i], args[i])
 	}
 	return fmt.Errorf("unknown flag %s", name)

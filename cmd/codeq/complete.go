@@ -11,8 +11,8 @@ import (
 
 type completeCmd struct {
 	held
-	Result *string `arg:"" optional:"" help:"The result, a JSON object; - is standard input."`
-	Error  *string `placeholder:"TEXT" help:"The task failed for good, and this is why. It is not tried again."`
+	Result *string `arg:"" optional:"" help:"The result, a JSON object; - reads standard input."`
+	Error  *string `placeholder:"TEXT" help:"The task failed for good, for this reason. It is not retried."`
 	exited
 }
 
@@ -23,7 +23,7 @@ func (c *completeCmd) Run(a *app) error {
 	case err != nil:
 		return err
 	case exit != (wire.Exit{}) && c.Error == nil:
-		return wrong("--exit-code and --signal go with --error: they say how the work failed")
+		return wrong("--exit-code and --signal need --error: they say how the work failed")
 	case (c.Result == nil) == (c.Error == nil):
 		return wrong("give either a result, like '{}', or --error with the reason")
 	case c.Error != nil && *c.Error == "":
@@ -50,7 +50,7 @@ func (c *completeCmd) end(a *app, out client.Outcome) error {
 		return err
 	}
 	if !bytes.Equal(stands.Result, out.Result) || stands.Error != out.Reason {
-		a.complain("task %s had ended before; its first result stands", c.ID)
+		a.complain("task %s had ended before: its first result is kept", c.ID)
 	}
 	return c.tell(a, answer)
 }

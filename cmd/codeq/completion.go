@@ -15,8 +15,8 @@ type completionCmd struct {
 
 // Help is the longer text of "codeq completion --help".
 func (c *completionCmd) Help() string {
-	return `The script knows the commands and flags of this program and asks no server. Have the shell read it whenever it
-starts: the first line goes into ~/.bashrc, the second into ~/.zshrc behind compinit, the third is typed once.
+	return `The script knows the commands and flags of this program and asks no server. Each shell reads it at its start: the
+first line belongs into ~/.bashrc, the second into ~/.zshrc after compinit, the third is run once.
 
   source <(codeq completion bash)
   source <(codeq completion zsh)

@@ -10,21 +10,21 @@ import (
 
 type dlqCmd struct {
 	List    dlqListCmd    `cmd:"" eg:"codeq dlq list mail --cause failed" help:"List dead letters, the newest first."`
-	Reasons dlqReasonsCmd `cmd:"" eg:"codeq dlq reasons mail" help:"Show why tasks of a queue are dead, the most frequent reason first."`
-	Replay  dlqReplayCmd  `cmd:"" eg:"codeq dlq replay mail --error timeout --limit 100" help:"Give dead letters all their attempts back."`
-	Purge   dlqPurgeCmd   `cmd:"" eg:"codeq dlq purge mail --older-than 30d" help:"Remove dead letters for good."`
+	Reasons dlqReasonsCmd `cmd:"" eg:"codeq dlq reasons mail" help:"Count the dead letters of a queue by reason, the most frequent first."`
+	Replay  dlqReplayCmd  `cmd:"" eg:"codeq dlq replay mail --error timeout --limit 100" help:"Start dead letters again with all their attempts."`
+	Purge   dlqPurgeCmd   `cmd:"" eg:"codeq dlq purge mail --older-than 30d" help:"Delete dead letters for good."`
 }
 
 // deadFilter says which dead letters a command is about.
 type deadFilter struct {
 	bulkFilter
-	OlderThan time.Duration `help:"Only those that have been dead for so long, like 36h or 7d."`
+	OlderThan time.Duration `help:"Only dead letters that are at least this old, like 36h or 7d."`
 	deadCause
 }
 
 // deadCause says why the letters died that a command is about.
 type deadCause struct {
-	Cause string `choice:"exhausted,released_too_often,failed,all" help:"Only those with this cause: exhausted, released_too_often, failed, or all."`
+	Cause string `choice:"exhausted,released_too_often,failed,all" help:"Only dead letters with this cause: exhausted, released_too_often, failed, or all."`
 }
 
 func (d *deadCause) check() error {
@@ -52,13 +52,13 @@ func (f *deadFilter) query(command string) (client.BulkQuery, error) {
 }
 
 type dlqReplayCmd struct {
-	Command string `arg:"" help:"Command whose dead letters are replayed, or the id of one."`
+	Command string `arg:"" help:"Queue whose dead letters are replayed, or the id of one."`
 	deadFilter
 }
 
 // Help is the longer text of "codeq dlq replay --help".
 func (d *dlqReplayCmd) Help() string {
-	return `They become ready at the tail of their queue, oldest first. Those that a worker ended FAILED stay, because they would most likely fail again: "--cause failed" or "--cause all" replays them too, and so does the id of one. "codeq dlq list COMMAND" shows what there is, "codeq dlq reasons COMMAND" why.`
+	return `They become ready at the end of their queue, the oldest first. Dead letters that a worker ended FAILED stay, because they would most likely fail again. "--cause failed" or "--cause all" replays them, too, and so does the id of one. "codeq dlq list COMMAND" shows the dead letters, "codeq dlq reasons COMMAND" why they failed.`
 }
 
 // Run replays one dead letter, or those of a queue.
@@ -70,13 +70,13 @@ func (d *dlqReplayCmd) Run(a *app) error {
 }
 
 type dlqPurgeCmd struct {
-	Command string `arg:"" help:"Command whose dead letters are removed."`
+	Command string `arg:"" help:"Queue whose dead letters are deleted."`
 	deadFilter
 }
 
 // Help is the longer text of "codeq dlq purge --help".
 func (d *dlqPurgeCmd) Help() string {
-	return `The oldest go first. Nothing of them is left: no record, no result, and their idempotency keys make new tasks.`
+	return `The oldest are deleted first. Nothing of them is kept: no record, no result, and their idempotency keys make new tasks.`
 }
 
 // Run removes dead letters of a queue.

@@ -93,10 +93,10 @@ func TestN23CountIsToldHoweverAReplayEnds(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	said := tt.err.String()
-	oneSentence(t, said, "stopped by interrupt; the same command with --cursor next goes on\n")
+	oneSentence(t, said, "stopped by interrupt; the same command with --cursor next continues\n")
 	// The stop comes while the second request is under way, or just after.
-	if !strings.Contains(said, "2000 dead letters of q are ready again before this ended: ") &&
-		!strings.Contains(said, "3000 dead letters of q are ready again before this ended: ") {
+	if !strings.Contains(said, "2000 dead letters of q are ready again before the command ended: ") &&
+		!strings.Contains(said, "3000 dead letters of q are ready again before the command ended: ") {
 		t.Errorf("it says %q", said)
 	}
 
@@ -106,11 +106,11 @@ func TestN23CountIsToldHoweverAReplayEnds(t *testing.T) {
 		want   string
 	}{
 		"the server goes away": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, exitAgain,
-			"1000 dead letters of q are ready again before this ended, and perhaps some of the request that was not answered: "},
+			"1000 dead letters of q are ready again before the command ended, and perhaps those of the request without an answer: "},
 		"the server refuses": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = fmt.Fprint(w, `{"error":"no more","code":"forbidden","retryable":false}`) // as above
-		}, exitFailed, "1000 dead letters of q are ready again before this ended: no more (forbidden); the same command with --cursor next goes on\n"},
+		}, exitFailed, "1000 dead letters of q are ready again before the command ended: no more (forbidden); the same command with --cursor next continues\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errs := codeq("", "--url", deadServer(t, c.second), "dlq", "replay", "q", "--limit", "100000")

@@ -82,7 +82,7 @@ func TestDeadLettersAreListedGroupedAndPurged(t *testing.T) {
 func TestTaskIsShownWithTheReasonItWaits(t *testing.T) {
 	h := newHouse(t)
 	id := strings.TrimSpace(h.fine("enqueue", "idle", "1"))
-	has(t, h.fine("task", id), "waits", "no_worker: no worker takes tasks of this queue; ready tasks that come before it: 0")
+	has(t, h.fine("task", id), "waits", "no_worker: no worker is subscribed to this queue; ready tasks that come before it: 0")
 	h.fine("pause", "idle", "--create")
 	has(t, h.fine("task", id), "paused")
 	later := strings.TrimSpace(h.fine("enqueue", "idle", "1", "--delay", "1h"))
@@ -106,7 +106,7 @@ func TestU01FailedTasksAreFoundCountedAndReplayed(t *testing.T) {
 		t.Errorf("those that failed are\n%s", out)
 	}
 	has(t, h.fine("dlq", "reasons", "brittle"), "2      failed", "1      exhausted")
-	has(t, h.fine("queue", "show", "brittle"), "3: 1 exhausted, 2 failed", "7d (server); of each shard at most the newest 100000 are kept")
+	has(t, h.fine("queue", "show", "brittle"), "3: 1 exhausted, 2 failed", "7d (server); each shard keeps at most the newest 100000")
 	says := func(want string, args ...string) {
 		t.Helper()
 		_, _, errs := h.run("", append([]string{"dlq"}, args...)...)

@@ -13,7 +13,7 @@ type dlqListCmd struct {
 	Command string `arg:"" help:"Queue whose dead letters are listed."`
 	tasksFilter
 	deadCause
-	History bool `help:"Show each with all its fields, also its last deliveries."`
+	History bool `help:"Show each dead letter with all its fields and its last deliveries."`
 }
 
 // Run lists the dead letters of a queue.
@@ -63,9 +63,9 @@ func (a *app) taskSheets(tasks []*wire.Task) error {
 }
 
 type dlqReasonsCmd struct {
-	Command string `arg:"" help:"Queue whose dead letters are grouped."`
+	Command string `arg:"" help:"Queue whose dead letters are counted by reason."`
 	deadCause
-	Most int `default:"100000" help:"How many dead letters to look at, the newest first."`
+	Most int `default:"100000" help:"Number of dead letters that are read, the newest first."`
 	times
 }
 
@@ -94,7 +94,7 @@ func (d *dlqReasonsCmd) Run(a *app) error {
 			return nil
 		}
 		if all.Cursor != "" {
-			defer a.say("these are the newest %d; --most looks at more", all.Read)
+			defer a.say("these are the newest %d; --most reads more", all.Read)
 		}
 		return a.reasonTable(all.Reasons)
 	})

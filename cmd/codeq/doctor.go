@@ -11,21 +11,21 @@ import (
 
 type doctorCmd struct {
 	Dir             string `arg:"" type:"path" help:"Data directory of a server that does not run."`
-	RebuildCounters bool   `help:"Count the tasks of every queue and write the counters anew."`
-	AcceptLoss      string `placeholder:"FILE" help:"Give up what this log or MANIFEST has lost, so that a server can start."`
+	RebuildCounters bool   `help:"Count the tasks of every queue and rewrite the counters."`
+	AcceptLoss      string `placeholder:"FILE" help:"Accept the loss in this log or MANIFEST, so that a server can start."`
 }
 
 // Help is the longer text of "codeq doctor --help".
 func (d *doctorCmd) Help() string {
 	return `It reads every record, index entry, lease, counter, payload, result and key, compares them with one another and
-names what does not agree, with the key it was found at. The exit code is 0 if all agrees and 1 if not. It holds
-all tasks in memory, and may not run beside a server. It changes nothing: the right to read the directory is
-enough, and a backup stays what it is.
+names each that does not agree, with the key where it was found. The exit code is 0 if all agree and 1 if not. It
+holds all tasks in memory, and must not run beside a server. It changes nothing: permission to read the directory is
+enough, and a backup is not changed.
 
-Two flags change the directory; keep a copy of it first. Counters follow from the rest, so --rebuild-counters writes
-them anew. Where a log or MANIFEST has lost what was synced, doctor and server say so and do not start: restore a
-backup, or give up what is lost with --accept-loss and the FILE that they name; it says what is dropped, and the
-rest is examined. Anything else it finds is somebody's task: restore a backup, or keep the directory and ask.`
+Two flags change the directory; keep a copy of it first. --rebuild-counters rewrites the counters, which follow from
+the rest. If a log or MANIFEST has lost what was synced, doctor and server report it and do not start: restore a
+backup, or accept the loss with --accept-loss and the FILE that they name. It prints what is dropped and checks the
+rest. For any other finding restore a backup, or keep the directory and ask.`
 }
 
 // examination is what the doctor says, as JSON.
@@ -110,5 +110,5 @@ func (d *doctorCmd) tell(a *app, said *examination) {
 		a.say("%s is in order", d.Dir)
 		return
 	}
-	a.say("%d faults were found in %s", len(said.Findings), d.Dir)
+	a.say("%s has %d faults", d.Dir, len(said.Findings))
 }

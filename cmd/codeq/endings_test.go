@@ -174,7 +174,7 @@ func TestN01WorkerAndProgramStoppedTogetherCostNoAttempt(t *testing.T) {
 		worker := start(t, "--url", said.URL, "work", "slow", "--", "/bin/sh", "-c", fakes["hold"], "sh", watch.path)
 		pid, ended := watch.running()
 		worker.signal(s)
-		worker.err.await(t, "taking no more tasks") // on a busy machine 250 ms may be over sooner
+		worker.err.await(t, "getting no more tasks") // on a busy machine 250 ms may be over sooner
 		if err := syscall.Kill(pid, s); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestN13StopThatComesTwiceIsOne(t *testing.T) {
 	pid, ended := watch.running()
 	w.stops <- syscall.SIGTERM
 	w.stops <- syscall.SIGTERM
-	w.err.await(t, "taking no more tasks")
+	w.err.await(t, "getting no more tasks")
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestN13HangupDrainsTheWorker(t *testing.T) {
 	worker := start(t, "--url", said.URL, "work", "slow", "--", "/bin/sh", "-c", fakes["polite"], "sh", watch.path)
 	pid, ended := watch.running()
 	worker.signal(syscall.SIGHUP)
-	worker.err.await(t, "taking no more tasks")
+	worker.err.await(t, "getting no more tasks")
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestN03WorkerWhoseProgramCanNeverBeStartedEnds(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	has(t, errs, "no such file or directory", "no program was ever started", "first line", "handed back in")
+	has(t, errs, "no such file or directory", "no program could be started", "first line", "handed back in")
 	has(t, h.fine("task", id), "PENDING", "failed      0 of 1", "deliveries  1")
 }
 

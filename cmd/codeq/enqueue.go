@@ -22,29 +22,29 @@ const (
 )
 
 type enqueueCmd struct {
-	Command     string        `arg:"" help:"Command of the task: which workers get it."`
-	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets; standard input if neither it nor --file is given."`
-	File        string        `type:"path" placeholder:"FILE" help:"Post one task for each line of a file of JSON values; - is standard input."`
-	Priority    int           `default:"0" help:"0 to 9; higher ones are taken first."`
-	Delay       time.Duration `help:"Not before so much time has passed, in whole seconds."`
-	RunAt       *string       `placeholder:"TIME" help:"Not before this time, like 2030-01-02T15:04:05Z."`
-	MaxAttempts *int          `help:"How often the task is tried, 1 to 1000."`
-	Timeout     time.Duration `help:"The longest one execution may take, in whole seconds; then the task is taken back and tried again."`
-	TTL         time.Duration `name:"ttl" help:"The task ends if it has not begun within so long, in whole seconds."`
-	ExpiresAt   *string       `placeholder:"TIME" help:"The task ends if it has not begun by this time, like 2030-01-02T15:04:05Z."`
-	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second task with it is not made."`
-	RunName     *string       `name:"run" placeholder:"NAME" help:"Go on with this run of --file: a line that has a task from it gets no second one. Without it a run is new."`
-	NoKey       bool          `help:"Give the lines of --file no keys; a run that ends early can not go on then."`
-	Wait        time.Duration `help:"Wait up to so long for the result and print it; with --file, for all results together."`
-	Once        bool          `help:"Fail at once if no server answers. Without it --file, --key and --wait wait for one, up to a minute to post."`
+	Command     string        `arg:"" help:"Queue to which the task is posted."`
+	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets. Without it and --file it is read from standard input."`
+	File        string        `type:"path" placeholder:"FILE" help:"Post one task for each line of this file of JSON values; - reads standard input."`
+	Priority    int           `default:"0" help:"0 to 9; higher priorities are granted first."`
+	Delay       time.Duration `help:"Grant the task only after this time, in whole seconds."`
+	RunAt       *string       `placeholder:"TIME" help:"Grant the task only from this time on, like 2030-01-02T15:04:05Z."`
+	MaxAttempts *int          `help:"Number of attempts, 1 to 1000."`
+	Timeout     time.Duration `help:"Longest time of one delivery, in whole seconds. When it is over, the attempt has failed and the task is retried."`
+	TTL         time.Duration `name:"ttl" help:"End the task if it has not begun within this time, in whole seconds."`
+	ExpiresAt   *string       `placeholder:"TIME" help:"End the task if it has not begun by this time, like 2030-01-02T15:04:05Z."`
+	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second post with the same key finds the first task."`
+	RunName     *string       `name:"run" placeholder:"NAME" help:"Continue this run of --file: a line whose task the run has made gets no second one. Without it the run is new."`
+	NoKey       bool          `help:"Give the lines of --file no keys. A run that ends early cannot be continued then."`
+	Wait        time.Duration `help:"Wait this long for the result and print it; with --file, for all results together."`
+	Once        bool          `help:"Fail at once if no server answers. Without it --file, --key and --wait wait for a server, up to a minute to post."`
 	times
 }
 
 // Help is the longer text of "codeq enqueue --help".
 func (e *enqueueCmd) Help() string {
-	return `--file makes a task of every line, each time it is run. A run that ends early, or has lines that are no JSON,
-prints its name. Mend the file and go on with --run and that name: lines that have a task keep it, wherever they
-stand now, and only what is new or was mended is posted. What is killed prints nothing; name the run yourself
+	return `--file makes a task of every line, each time it is run. A run that ends early, or has lines that are not JSON, prints
+its name. Correct the file and continue with --run and that name: lines that have a task keep it, wherever they stand
+now, and only new and corrected lines are posted. A process that is killed prints nothing; name the run yourself
 where that may happen.
 
   codeq enqueue mail --file mails.ndjson --run mails-2026-11-28`
@@ -119,15 +119,15 @@ func (e *enqueueCmd) checkFlags() error {
 	case e.File != "" && e.Payload != nil:
 		return wrong("give either a payload or --file, not both")
 	case e.File != "" && e.Key != nil:
-		return wrong("--key names one task; with --file each line gets a key of its own from --run and what is in it")
+		return wrong("--key is for one task: with --file each line gets its own key from --run and its content")
 	case e.File == "" && e.NoKey:
-		return wrong("--no-key goes with --file; a single task has a key only if --key gives it one")
+		return wrong("--no-key needs --file: a single task has a key only with --key")
 	case e.File == "" && e.RunName != nil:
-		return wrong("--run goes with --file: it says of which lines there are tasks")
+		return wrong("--run needs --file: it tells which lines have tasks")
 	case e.NoKey && e.RunName != nil:
-		return wrong("give either --run or --no-key: lines without keys are not known again")
+		return wrong("give either --run or --no-key: without keys a run cannot tell which lines have tasks")
 	case e.RunName != nil && !isRun(*e.RunName):
-		return wrong("--run must be 1 to %d letters, digits and any of ._-, got %.120q", maxRunBytes, *e.RunName)
+		return wrong("--run must have 1 to %d letters, digits and any of ._-, got %.120q", maxRunBytes, *e.RunName)
 	case e.Key != nil && *e.Key == "":
 		return wrong("--key must not be empty; leave it out for a task without a key")
 	case e.MaxAttempts != nil && *e.MaxAttempts == 0:
@@ -165,7 +165,7 @@ func (e *enqueueCmd) payload(ctx context.Context, a *app) ([]byte, error) {
 	}
 	payload, err := onePayload(read)
 	if err != nil {
-		return nil, wrong("standard input: %w; it must be one JSON value, and --file - takes one on each line", err)
+		return nil, wrong("standard input: %w; it must be one JSON value, and --file - reads one on each line", err)
 	}
 	return payload, nil
 }
@@ -214,17 +214,17 @@ func ofQueue(request *wire.EnqueueRequest, err error) error {
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
 	// A task with a key is posted until there is an answer, for so long.
 	postFor := max(e.Wait, giveUpAfter)
-	posting, stop := context.WithTimeoutCause(ctx, postFor, tryAgain("the time of %s for posting is over", postFor))
+	posting, stop := context.WithTimeoutCause(ctx, postFor, tryAgain("the server did not answer within %s", postFor))
 	defer stop()
 	enqueued, err := c.EnqueueRequest(posting, request)
 	if errors.Is(err, client.ErrOutcomeUnknown) && request.IdempotencyKey != "" {
-		return fmt.Errorf("%w; its key makes it safe to run this again", err)
+		return fmt.Errorf("%w; its key makes it safe to repeat this command", err)
 	}
 	if err != nil {
 		return ofQueue(request, err)
 	}
 	if enqueued.Replayed {
-		a.say("a task with this key is there already")
+		a.say("a task with this key existed already")
 	}
 	if e.Wait == 0 {
 		line := enqueued.TaskID.AppendTo(nil)
@@ -232,7 +232,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 			line = a.answer
 		}
 		if err := a.writeLine(line); err != nil {
-			return fmt.Errorf("made %s: %w", enqueued.TaskID, err)
+			return fmt.Errorf("task %s is made: %w", enqueued.TaskID, err)
 		}
 		return nil
 	}
@@ -245,7 +245,7 @@ func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, requ
 		return fmt.Errorf("task %s is posted: %w", enqueued.TaskID, err)
 	}
 	if err := a.showResult(answer, a.answer); err != nil {
-		return fmt.Errorf("made %s: %w", enqueued.TaskID, err)
+		return fmt.Errorf("task %s is made: %w", enqueued.TaskID, err)
 	}
 	return completed(answer)
 }

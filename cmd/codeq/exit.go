@@ -24,11 +24,11 @@ var exitTable = []struct {
 	word    string
 	meaning string
 }{
-	{exitFine, "done", "it is done"},
-	{exitFailed, "failed", "the server refused it, it broke, it was stopped, or the task whose result was asked for did not complete"},
+	{exitFine, "done", "the command did its work"},
+	{exitFailed, "failed", "the server refused it, it failed, it was stopped, or the task whose result it waits for did not complete"},
 	{exitWrong, "wrong call", "the command line, or a value in it, is wrong; nothing was done"},
-	{exitNotThere, "not there", "there is no such task, queue or dead letter, or there was no task to claim"},
-	{exitAgain, "try again", "no server answers, it is starting, stopping, too busy or full, the time to wait is over, or no answer says whether it was done"},
+	{exitNotThere, "not there", "there is no such task, queue or dead letter, or no task was ready to claim"},
+	{exitAgain, "try again", "no server answers; it starts, stops, is too busy or its disk is full; the time to wait is over; or no answer says whether the command was done"},
 }
 
 // exitOfCode is the exit code of each refusal of the server.

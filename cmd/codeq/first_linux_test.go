@@ -80,7 +80,7 @@ func TestN13FirstProcessTakesInOrphans(t *testing.T) {
 			t.Errorf("exit code %d, %s", code, end.p.err)
 		}
 	}
-	has(t, worker.err.String(), "taking no more tasks")
+	has(t, worker.err.String(), "getting no more tasks")
 	wrong, _ := asFirst(t, "nonsense")
 	wrong.begin()
 	if code := wrong.exit(); code != exitWrong {

@@ -111,7 +111,7 @@ func TestTaskIsPostedWorkedOnAndRead(t *testing.T) {
 	has(t, h.fine("enqueue", "hash", `"text"`, "--wait", "30s"), "COMPLETED", `{"output":"\"text\""}`)
 	has(t, h.fine("task", id), "COMPLETED", "deliveries  1")
 	w.stop()
-	has(t, w.err.String(), id+"  hash  attempt 1 of 5 begins\n", id+"  hash  attempt 1 of 5 completed in ", "taking no more tasks")
+	has(t, w.err.String(), id+"  hash  attempt 1 of 5 begins\n", id+"  hash  attempt 1 of 5 completed in ", "getting no more tasks")
 	if w.out.String() != "" {
 		t.Errorf("the worker printed %q on standard output", w.out)
 	}
@@ -185,7 +185,7 @@ func TestFlagsOfATaskArriveAtTheServer(t *testing.T) {
 	if code != exitFine || again != id+"\n" {
 		t.Errorf("the key made another task: exit code %d, %q and %q", code, id, again)
 	}
-	oneSentence(t, err, "there already")
+	oneSentence(t, err, "existed already")
 	code, _, err = h.run("", "enqueue", "hash", "2", "--key", "once")
 	if code != exitFailed {
 		t.Errorf("another payload with the key: exit code %d, want 1", code)
@@ -203,7 +203,7 @@ func TestFileOfLinesMakesEachTaskOnce(t *testing.T) {
 	if got, want := h.fine("enqueue", "hash", "--file", path, "--run", "r"), path+": 1000 new tasks"; got != want {
 		t.Errorf("the first time says %q, want %q", got, want)
 	}
-	again := ": 0 new tasks, 1000 lines with a task from before in this run"
+	again := ": 0 new tasks, 1000 lines that had a task from this run"
 	if got, want := h.fine("enqueue", "hash", "--file", path, "--run", "r"), path+again; got != want {
 		t.Errorf("the second time says %q, want %q", got, want)
 	}
@@ -224,7 +224,7 @@ func TestBadLinesAreNamedAndTheOthersGo(t *testing.T) {
 		t.Errorf("exit code %d, %q, want 1 and %q", code, out, want)
 	}
 	has(t, err, "codeq: line 3: payload hello: not JSON", "codeq: line 5: ", "codeq: line 6: the payload is too large")
-	_, name, _ := strings.Cut(err, "codeq: go on with --run ")
+	_, name, _ := strings.Cut(err, "codeq: continue with --run ")
 	name, _, _ = strings.Cut(name, ":")
 	if strings.Count(err, "\n") != 4 || name == "" {
 		t.Fatalf("errors %q, want three lines and how to go on", err)
@@ -331,7 +331,7 @@ func TestWaitWithoutAResultSaysWhyTheTaskWaits(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitAgain)
 	}
 	oneSentence(t, err, "codeq: it is posted: task ")
-	oneSentence(t, err, " has no result yet, it is PENDING, no_worker: no worker takes tasks of this queue")
+	oneSentence(t, err, " has no result yet, it is PENDING, no_worker: no worker is subscribed to this queue")
 	id, _, _ := claimed(t, h.fine("claim", "hash", "--name", "box-7"))
 	_, _, err = h.run("", "result", id)
 	oneSentence(t, err, "codeq: task "+id+" has no result yet, it is IN_PROGRESS, worker box-7 (result_not_found)")

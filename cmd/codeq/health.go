@@ -11,13 +11,13 @@ import (
 )
 
 type healthCmd struct {
-	Wait time.Duration `help:"Wait up to so long until the server is ready."`
+	Wait time.Duration `help:"Wait this long until the server is ready."`
 }
 
 // Help is the longer text of "codeq health --help".
 func (h *healthCmd) Help() string {
-	return `Ends with exit code 0 when the server hands out work, and with 75 when it does not: it starts, stops, has a disk that
-is nearly full, or is not there. It needs no token and no shell, so a container can check itself with it:
+	return `The exit code is 0 when the server grants tasks, and 75 when it does not: it starts, stops, its disk is nearly full, or
+no server answers. The command needs no token and no shell, so a container can check itself with it:
 
   HEALTHCHECK CMD ["codeq", "health"]`
 }
@@ -39,7 +39,7 @@ func (h *healthCmd) Run(a *app) error {
 }
 
 type configCmd struct {
-	Show configShowCmd `cmd:"" eg:"codeq config show" help:"Show the settings of the server, and where each comes from."`
+	Show configShowCmd `cmd:"" eg:"codeq config show" help:"Show the settings of the server and the origin of each."`
 }
 
 type configShowCmd struct{}

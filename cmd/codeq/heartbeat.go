@@ -10,7 +10,7 @@ import (
 
 type heartbeatCmd struct {
 	held
-	Extend time.Duration `help:"Keep the task for so long from now on; the length of its lease if not given."`
+	Extend time.Duration `help:"Extend the lease to this long from now. Without it: to the length of the lease."`
 }
 
 // Run keeps a task that was claimed.

@@ -12,7 +12,7 @@ import (
 )
 
 type helpCmd struct {
-	Words []string `arg:"" optional:"" name:"command" choice:"exit-codes" help:"Command whose page is shown, like queue set, or exit-codes."`
+	Words []string `arg:"" optional:"" name:"command" choice:"exit-codes" help:"Command whose help is shown, like queue set, or exit-codes."`
 }
 
 // Run shows what --help behind the same words shows.

@@ -34,7 +34,7 @@ func openLines(ctx context.Context, name string, stdin io.Reader) (*lineFile, er
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, wrong("can not open the file of lines: %w", err)
+			return nil, wrong("cannot open --file: %w", err)
 		}
 		info, err := file.Stat()
 		if err != nil {

@@ -78,7 +78,7 @@ func (r *runLog) write(p []byte) {
 	}
 	if err != nil {
 		r.failed = true
-		r.app.complain("%s can not be written, and what this run prints there from now on is in no file: %s", r.name, err)
+		r.app.complain("%s cannot be written, and no file gets the further output of this run: %s", r.name, err)
 	}
 }
 

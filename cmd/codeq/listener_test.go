@@ -58,9 +58,9 @@ func TestLineOfAWorkerShowsTheLastLineOfItsProgram(t *testing.T) {
 // next.
 func TestLineOfARunThatTheServerEndsNamesItsLimit(t *testing.T) {
 	for next, task := range map[string]wire.Task{
-		", tried again later: why": {Attempts: 0, MaxAttempts: 2, TimeoutSeconds: 2},
-		", dead letter: why":       {Attempts: 1, MaxAttempts: 2, TimeoutSeconds: 2},
-		"no limit of its own":      {MaxAttempts: 2},
+		", retried later: why": {Attempts: 0, MaxAttempts: 2, TimeoutSeconds: 2},
+		", dead letter: why":   {Attempts: 1, MaxAttempts: 2, TimeoutSeconds: 2},
+		"no limit of its own":  {MaxAttempts: 2},
 	} {
 		tt := newTerminal("")
 		(&shift{app: tt.app}).settled(client.Ending{
@@ -69,7 +69,7 @@ func TestLineOfARunThatTheServerEndsNamesItsLimit(t *testing.T) {
 		})
 		limit := " failed in 2.022s, ended by the server because its limit of 2s was over"
 		if task.TimeoutSeconds == 0 {
-			limit, next = " failed in 2.022s, ended by the server because its limit was over", ", tried again later: why"
+			limit, next = " failed in 2.022s, ended by the server because its limit was over", ", retried later: why"
 		}
 		has(t, tt.err.String(), limit+next)
 	}
@@ -127,7 +127,7 @@ func TestU08LogFileHoldsTheFirstEightMiB(t *testing.T) {
 		}
 	}
 	lost.end()
-	if said := tt.err.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "can not be written") {
+	if said := tt.err.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "cannot be written") {
 		t.Errorf("it says %q", said)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 type nackCmd struct {
 	held
-	Reason string         `arg:"" optional:"" help:"What went wrong, for people; it is kept with the task."`
-	Delay  *time.Duration `help:"Try again after so long, 0s is at once; the policy of the queue if not given."`
+	Reason string         `arg:"" optional:"" help:"Why the attempt failed. It is kept with the task."`
+	Delay  *time.Duration `help:"Retry after this time; 0s is at once. Without it the backoff of the queue holds."`
 	exited
 }
 
@@ -36,11 +36,11 @@ func (n *nackCmd) Run(a *app) error {
 	switch {
 	case a.JSON, answer.DeadLetter, answer.Expired: // it is told below
 	case n.Delay != nil && answer.Wait < *n.Delay:
-		a.say("task %s is tried again in %s, not in %s: its queue lets none wait longer", n.ID, answer.Wait, *n.Delay)
+		a.say("task %s is retried in %s, not in %s: its queue allows no longer backoff", n.ID, answer.Wait, *n.Delay)
 	case answer.Wait == 0:
-		a.say("task %s is tried again at once", n.ID)
+		a.say("task %s is retried at once", n.ID)
 	default:
-		a.say("task %s is tried again in %s", n.ID, answer.Wait)
+		a.say("task %s is retried in %s", n.ID, answer.Wait)
 	}
 	return n.tell(a, answer)
 }

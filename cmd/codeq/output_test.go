@@ -242,7 +242,7 @@ func TestN02ClaimThatIsNotPrintedIsGivenBack(t *testing.T) {
 	for name, sink := range sinks {
 		out := sink.open(t)
 		code, errs := toSink(t, out, said.URL, "claim", "a", "--lease", "1h")
-		oneSentence(t, errs, "task "+id+" is given back")
+		oneSentence(t, errs, "task "+id+" is handed back")
 		if err := out.Close(); err != nil || code != exitFailed {
 			t.Errorf("%s: exit code %d, %v", name, code, err)
 		}
@@ -295,7 +295,7 @@ func TestN02TokenThatIsNotPrintedHasNoEntry(t *testing.T) {
 	for name, sink := range sinks {
 		out := sink.open(t)
 		code, errs := toSink(t, out, nowhere, "token", "new", "--name", "ada", "--file", file)
-		oneSentence(t, errs, "is as it was")
+		oneSentence(t, errs, "is not changed")
 		if err := out.Close(); err != nil || code != exitFailed {
 			t.Errorf("%s: exit code %d, %v", name, code, err)
 		}
@@ -326,6 +326,6 @@ func TestN02TaskWhoseIdIsNotPrintedIsNamed(t *testing.T) {
 		if err := json.Unmarshal([]byte(h.fine("tasks", queue, "--json")), &page); err != nil || len(page.Tasks) != 1 {
 			t.Fatalf("tasks %+v, %v", page, err)
 		}
-		oneSentence(t, errs, "made "+page.Tasks[0].ID)
+		oneSentence(t, errs, "task "+page.Tasks[0].ID)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // queueFlags are those of a command that changes a queue.
 type queueFlags struct {
-	Command string `arg:"" help:"Command of the queue."`
+	Command string `arg:"" help:"Name of the queue."`
 	times
 	createFlag
 }

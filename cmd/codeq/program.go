@@ -70,7 +70,7 @@ func findProgram(words []string) (*program, error) {
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
-		return nil, wrong("program %q can not be run (%w): name one that is on the PATH, or by its path like ./hash.sh, and make it executable", words[0], err)
+		return nil, wrong("program %q cannot run (%w): name a program on the PATH, or its path like ./hash.sh, and make it executable", words[0], err)
 	}
 	return &program{
 		path: path, args: words[1:], termFor: termFor, pipeFor: pipeFor, stallFor: stallFor, verdictFor: verdictFor,
@@ -98,8 +98,8 @@ func (p *program) cannotBegin(err error) client.Outcome {
 	err = fmt.Errorf("start %s: %w", p.path, err)
 	if !p.begun.Load() && lasting(err) {
 		select {
-		case p.never <- fmt.Errorf("%w; no program was ever started, and its tasks are handed back: "+
-			"name one that is executable, and whose interpreter in the first line is there", err):
+		case p.never <- fmt.Errorf("%w; no program could be started, and the tasks are handed back: "+
+			"name a program that is executable, and whose interpreter in the first line exists", err):
 		default: // somebody has said so
 		}
 	}

@@ -137,7 +137,7 @@ func TestProgramsEndTheirTasks(t *testing.T) {
 		"a status without a word":   {args: []string{"exit", "3", " \n"}, want: "nacked exit status 3"},
 		"a signal":                  {args: []string{"die"}, want: "nacked signal: killed"},
 		"only the end of the words": {args: []string{"exit", "1", strings.Repeat("€", 5000) + "\nno luck"}, want: "nacked no luck\n\n" + strings.Repeat("€", 2727)},
-		"more than a result holds":  {args: []string{"flood"}, want: "nacked the output is over the limit of 1048576 bytes for a result"},
+		"more than a result holds":  {args: []string{"flood"}, want: "nacked the output is longer than the limit of 1048576 bytes for a result"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := outcome(fake(c.args[0], c.args[1:]...).work(context.Background(), delivery(c.payload)))
@@ -298,7 +298,7 @@ func TestProgramIsLookedForBeforeAnyTaskIsTaken(t *testing.T) {
 	for _, name := range []string{"no-such-program", plain, t.TempDir(), ""} {
 		_, err := findProgram([]string{name})
 		var mistake *exitError
-		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "can not be run") {
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "cannot run") {
 			t.Errorf("%q: %v, want a mistake in the command line", name, err)
 		}
 	}
@@ -389,7 +389,7 @@ func TestU06LastLineIsTheReason(t *testing.T) {
 		}
 	}
 	e := &tail{data: []byte(strings.Repeat("line\n", 10_000) + "no luck")}
-	if got := e.behind("timeout: ended after 5s"); len(got) > wire.MaxErrorBytes || !strings.HasPrefix(got, "timeout: ended after 5s; it had said: no luck\n\n") {
+	if got := e.behind("timeout: ended after 5s"); len(got) > wire.MaxErrorBytes || !strings.HasPrefix(got, "timeout: ended after 5s; its last output: no luck\n\n") {
 		t.Errorf("%d bytes: %.80q", len(got), got)
 	}
 }

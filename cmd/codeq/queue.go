@@ -14,15 +14,15 @@ import (
 type queueCmd struct {
 	List   queuesCmd    `cmd:"" eg:"codeq queue list" help:"Show the figures of every queue."`
 	Show   queueShowCmd `cmd:"" eg:"codeq queue show mail" help:"Show the figures and settings of a queue."`
-	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 goes back to the server's default."`
-	Pause  pauseCmd     `cmd:"" eg:"codeq pause mail" help:"Keep the tasks of a queue from workers."`
-	Resume resumeCmd    `cmd:"" eg:"codeq resume mail" help:"End the pause of a queue."`
+	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 restores the server's default."`
+	Pause  pauseCmd     `cmd:"" eg:"codeq pause mail" help:"Grant no tasks of a queue."`
+	Resume resumeCmd    `cmd:"" eg:"codeq resume mail" help:"Grant the tasks of a paused queue again."`
 
-	Delete queueDeleteCmd `cmd:"" eg:"codeq queue delete mail --purge" help:"Delete a queue, with its tasks if asked to."`
+	Delete queueDeleteCmd `cmd:"" eg:"codeq queue delete mail --purge" help:"Delete a queue, with --purge also its tasks."`
 }
 
 type queueShowCmd struct {
-	Command string `arg:"" help:"Command of the queue."`
+	Command string `arg:"" help:"Name of the queue."`
 	times
 }
 
@@ -39,23 +39,23 @@ func (q *queueShowCmd) Run(a *app) error {
 
 type queueSetCmd struct {
 	queueFlags
-	Spread       *bool          `negatable:"" help:"Let tasks without a key lie on all shards, for one queue that is more than a processor can do; it then has an order on each shard only. Ends only while all its tasks lie on one shard."`
-	MaxAttempts  *int           `help:"How many executions may fail, for tasks that do not say."`
-	Lease        *time.Duration `help:"How long a task stays with a worker that does not say."`
-	Timeout      *time.Duration `help:"The longest one execution may take, for tasks that do not say; then it is tried again."`
-	TTL          *time.Duration `name:"ttl" help:"Tasks that do not say end if they have not begun within so long."`
-	Backoff      *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"How a failed task waits: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
-	BackoffBase  *time.Duration `help:"The first wait."`
-	BackoffMax   *time.Duration `help:"The longest wait."`
-	Retention    *time.Duration `help:"How long ended tasks stay."`
-	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters stay."`
+	Spread       *bool          `negatable:"" help:"Put tasks without a key on all shards, for a queue with more load than one processor can take. Such a queue has an order on each shard only. --no-spread is refused while tasks lie on other shards."`
+	MaxAttempts  *int           `help:"Number of attempts of tasks that set none."`
+	Lease        *time.Duration `help:"Length of the lease for workers that set none."`
+	Timeout      *time.Duration `help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
+	TTL          *time.Duration `name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
+	Backoff      *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"Backoff of a failed task: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
+	BackoffBase  *time.Duration `help:"The first pause."`
+	BackoffMax   *time.Duration `help:"The longest pause."`
+	Retention    *time.Duration `help:"How long ended tasks are kept."`
+	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters are kept."`
 }
 
 // Help is the longer text of "codeq queue set --help".
 func (q *queueSetCmd) Help() string {
-	return `0 gives a setting back to the server: --lease 0, --max-attempts 0 and so on, and --backoff= for the policy. A queue has
-no ttl and no timeout unless they are set, so --ttl 0 and --timeout 0 switch them off. Tasks that are there keep
-the time at which they expire.
+	return `0 restores the value of the server: --lease 0, --max-attempts 0 and so on, and --backoff= for the policy. A queue has
+no ttl and no timeout unless they are set, so --ttl 0 and --timeout 0 switch them off. Existing tasks keep the time
+at which they expire.
 
   codeq queue set mail --ttl 0 --timeout 0`
 }
@@ -64,7 +64,7 @@ the time at which they expire.
 // queue at the same time may undo one another.
 func (q *queueSetCmd) Run(a *app) error {
 	if *q == (queueSetCmd{queueFlags: queueFlags{Command: q.Command, times: q.times}}) {
-		return wrong("nothing is changed: name a setting, like --lease 5m; \"codeq queue show %s\" shows what holds", q.Command)
+		return wrong("nothing is changed: give a setting, like --lease 5m; \"codeq queue show %s\" shows the settings", q.Command)
 	}
 	for name, d := range map[string]*time.Duration{
 		"lease": q.Lease, "backoff-base": q.BackoffBase, "backoff-max": q.BackoffMax,
@@ -131,7 +131,7 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("retention", spanOf(e.RetentionSeconds)+from(s.RetentionSeconds != 0))
 	f.add("dlq retention", spanOf(e.DLQRetentionSeconds)+from(s.DLQRetentionSeconds != 0))
 	if s.DLQRetentionSeconds == 0 {
-		f.add("failed letters", fmt.Sprintf("%s%s; of each shard at most the newest %d are kept",
+		f.add("failed letters", fmt.Sprintf("%s%s; each shard keeps at most the newest %d",
 			spanOf(cmp.Or(e.DLQRetentionSeconds, wire.FailedForSeconds)), from(false), wire.MaxFailedLetters))
 	}
 	return f

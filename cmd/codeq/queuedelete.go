@@ -10,14 +10,14 @@ import (
 )
 
 type queueDeleteCmd struct {
-	Command       string `arg:"" help:"Command of the queue."`
-	Purge         bool   `help:"Delete it with all its tasks, results and dead letters."`
-	CancelRunning bool   `help:"Also while tasks are in progress, which are cancelled: their workers are told."`
+	Command       string `arg:"" help:"Name of the queue."`
+	Purge         bool   `help:"Delete all its tasks, results and dead letters, too."`
+	CancelRunning bool   `help:"Cancel tasks in progress; their workers are told. Without it such a queue is not deleted."`
 }
 
 // Help is the longer text of "codeq queue delete --help".
 func (q *queueDeleteCmd) Help() string {
-	return `Without --purge only a queue without tasks is deleted, ended ones included. Its settings go with it, and its name makes a new queue with the next task that is posted. While it is deleted, its tasks are handed to nobody and new ones are refused. A stop of this program, or of the server, does not stop it: the server goes on. The same command waits for it then, also without --purge.`
+	return `Without --purge only a queue without tasks is deleted; ended tasks count, too. Its settings are deleted with it, and the next task with its name makes a new queue. During the deletion its tasks are not granted and new ones are refused. If this program or the server stops meanwhile, the server continues the deletion. Then the same command waits for it, also without --purge.`
 }
 
 // Run deletes a queue and waits until it is gone.
@@ -26,7 +26,7 @@ func (q *queueDeleteCmd) Run(a *app) error {
 		return wrong("%s", refusal.Sentence)
 	}
 	if q.CancelRunning && !q.Purge {
-		return wrong("--cancel-running needs --purge: a task that is cancelled has ended and goes with the queue only so")
+		return wrong("--cancel-running needs --purge, which deletes the cancelled tasks")
 	}
 	return a.ask(func(ctx context.Context, c *client.Client) error { return q.untilGone(ctx, a, c) })
 }
@@ -54,14 +54,14 @@ func (q *queueDeleteCmd) untilGone(ctx context.Context, a *app, c *client.Client
 			a.say("queue %s is deleted", q.Command)
 			return nil
 		}
-		a.say("%s", countedOf(answer.Remaining, "task", q.Command, "are left to remove"))
+		a.say("%s", countedOf(answer.Remaining, "task", q.Command, "are left to delete"))
 	}
 }
 
 // goesOn is the end of a wait for a deletion that the server has begun. That no answer
 // came leaves no doubt about it.
 func (q *queueDeleteCmd) goesOn(ctx context.Context, err error) error {
-	said := fmt.Sprintf("the server goes on to delete %s, and \"codeq queue delete %s\" waits for it", q.Command, q.Command)
+	said := fmt.Sprintf("the server continues to delete %s, and \"codeq queue delete %s\" waits for it", q.Command, q.Command)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", said, context.Cause(ctx))
@@ -84,7 +84,7 @@ func (q *queueDeleteCmd) withFlag(err error) error {
 
 // createFlag is for commands that give settings to a queue.
 type createFlag struct {
-	Create bool `help:"Also for a queue that nobody has used yet."`
+	Create bool `help:"Make the queue if nobody has used it yet."`
 }
 
 // mayChange refuses a queue that is not there, unless it may be made.

@@ -28,7 +28,7 @@ func slowDeletion(t *testing.T, second http.HandlerFunc) string {
 
 // A deletion goes on without the command, which says so and nothing else.
 func TestU05EndOfAWaitForADeletionIsTrue(t *testing.T) {
-	const left, goesOn = "codeq: 1 task of mail is left to remove\n", `codeq: the server goes on to delete mail, and "codeq queue delete mail" waits for it: `
+	const left, goesOn = "codeq: 1 task of mail is left to delete\n", `codeq: the server continues to delete mail, and "codeq queue delete mail" waits for it: `
 	tt := newTerminal("")
 	url := slowDeletion(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then is the end of the connection noticed

@@ -57,7 +57,7 @@ func TestU10QuietPrintsIdsAlone(t *testing.T) {
 	quiet(exitNotThere, "claim", "nothing")
 	// An error is no remark.
 	code, _, errs := h.run("", "enqueue", "mail", "--file", fileOf(t, "1\n{\n"), "-q")
-	if code != exitFailed || !strings.Contains(errs, "line 2: ") || !strings.Contains(errs, "go on with --run ") || strings.Count(errs, "\n") != 2 {
+	if code != exitFailed || !strings.Contains(errs, "line 2: ") || !strings.Contains(errs, "continue with --run ") || strings.Count(errs, "\n") != 2 {
 		t.Errorf("exit code %d, errors %q", code, errs)
 	}
 }

@@ -4,8 +4,8 @@ import "codeq/client"
 
 type releaseCmd struct {
 	held
-	Unbegun  bool `xor:"why" help:"The work never began; such a hand-back is not counted."`
-	Stopping bool `xor:"why" help:"The worker ends; such a hand-back is not counted."`
+	Unbegun  bool `xor:"why" help:"The work never began. Such a release is not counted."`
+	Stopping bool `xor:"why" help:"The worker ends. Such a release is not counted."`
 }
 
 // Run hands a task that was claimed back to its old place.

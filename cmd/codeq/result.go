@@ -12,8 +12,8 @@ import (
 
 type resultCmd struct {
 	ID   string        `arg:"" name:"id" help:"Id of the task."`
-	Wait time.Duration `help:"Wait up to so long for the result, and for a server."`
-	Once bool          `help:"Fail at once if no server answers, however long --wait is."`
+	Wait time.Duration `help:"Wait this long for the result, and for a server."`
+	Once bool          `help:"Fail at once if no server answers, even with --wait."`
 	times
 }
 

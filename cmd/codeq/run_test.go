@@ -24,7 +24,7 @@ func (h *house) ready(queue string) int {
 // runOf is the name of the run that a command says how to go on with.
 func runOf(t *testing.T, said string) string {
 	t.Helper()
-	_, name, found := strings.Cut(said, "codeq: go on with --run ")
+	_, name, found := strings.Cut(said, "codeq: continue with --run ")
 	name, _, _ = strings.Cut(name, ":")
 	if !found || !isRun(name) {
 		t.Fatalf("no run is named in %q", said)
@@ -46,7 +46,7 @@ func TestN24MendedLineAlonePostsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := h.fine("enqueue", "q", "--file", path, "--run", name)
-	if want := path + ": 1 new task, 3 lines with a task from before in this run"; got != want {
+	if want := path + ": 1 new task, 3 lines that had a task from this run"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 	if n := h.ready("q"); n != 4 {
@@ -107,7 +107,7 @@ func TestN24FileThatGrowsPostsEachLineOnce(t *testing.T) {
 	h := newHouse(t)
 	h.fine("enqueue", "q", "--file", path, "--run", "log")
 	grow("4\n1\n")
-	if got, want := h.fine("enqueue", "q", "--file", path, "--run", "log"), path+": 2 new tasks, 3 lines with a task from before in this run"; got != want {
+	if got, want := h.fine("enqueue", "q", "--file", path, "--run", "log"), path+": 2 new tasks, 3 lines that had a task from this run"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 	if n := h.ready("q"); n != 5 {
@@ -141,7 +141,7 @@ func TestN24StoppedRunGoesOn(t *testing.T) {
 	name := runOf(t, p.err.String())
 	has(t, p.out.String(), `{"created":2,"replayed":0,"failed":0,"unknown":0,"run":"`+name+`"}`)
 	path := fileOf(t, "1\n2\n3\n")
-	if got, want := h.fine("enqueue", "q", "--file", path, "--run", name), path+": 1 new task, 2 lines with a task from before in this run"; got != want {
+	if got, want := h.fine("enqueue", "q", "--file", path, "--run", name), path+": 1 new task, 2 lines that had a task from this run"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 }
@@ -158,7 +158,7 @@ func TestN02RunWhoseAnswersAreLostStopsAndSaysHowToGoOn(t *testing.T) {
 		if err := out.Close(); err != nil || code != exitFailed {
 			t.Errorf("%s: exit code %d, %v", name, code, err)
 		}
-		has(t, errs, ": made ", sink.says)
+		has(t, errs, " made task ", sink.says)
 		has(t, h.fine("enqueue", "q", "--file", path, "--run", runOf(t, errs), "--json"), `"line":3`, `"failed":0`)
 	}
 	if n := h.ready("q"); n != 6 {
@@ -226,11 +226,11 @@ func TestF02LinesWithoutAnAnswerAreCountedApart(t *testing.T) {
 	if code := p.exit(); code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	const unknown = "3 lines without an answer (the server may or may not have taken them)"
+	const unknown = "3 lines without an answer (the server may or may not have accepted them)"
 	has(t, p.err.String(), "stopped by interrupt; "+unknown)
 	has(t, p.out.String(), `"created":1,"replayed":0,"failed":0,"unknown":3,"run":"`)
 	again := h.fine("enqueue", "q", "--file", fileOf(t, "0\n1\n2\n3\n"), "--run", runOf(t, p.err.String()))
-	has(t, again, "0 new tasks, 4 lines with a task from before in this run")
+	has(t, again, "0 new tasks, 4 lines that had a task from this run")
 
 	tt := newTerminal("")
 	b := &bulk{app: tt.app, file: &lineFile{name: "lines"}, unknown: 3}
@@ -267,12 +267,12 @@ func TestF02RunUnderOtherFlagsIsToldSo(t *testing.T) {
 	for _, flags := range [][]string{{"--priority", "3"}, {"--max-attempts", "3"}} {
 		code, out, errs := h.run("", append([]string{"enqueue", "q", "--file", path, "--run", "r"}, flags...)...)
 		has(t, out, "0 new tasks, 2 lines failed")
-		has(t, errs, "line 1: this run has a task of this line with other content, such as another --priority or --max-attempts")
-		if code != exitFailed || strings.Contains(errs, "go on with") || strings.Contains(errs, "another key") {
+		has(t, errs, "line 1: this run has a task of this line with other values, such as another --priority or --max-attempts")
+		if code != exitFailed || strings.Contains(errs, "continue with") || strings.Contains(errs, "another key") {
 			t.Errorf("%q: exit code %d, errors %q", flags, code, errs)
 		}
 	}
 	mixed := fileOf(t, "1\n{\n")
 	_, _, errs := h.run("", "enqueue", "q", "--file", mixed, "--run", "r", "--priority", "3")
-	has(t, errs, "go on with --run r")
+	has(t, errs, "continue with --run r")
 }

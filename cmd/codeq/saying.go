@@ -69,7 +69,7 @@ func (s *saying) run() {
 // say writes, and says how many writes were lost once one succeeds again.
 func (s *saying) say(text []byte, known *int64) {
 	if lost := s.lost.Load(); lost > *known {
-		text = fmt.Appendf(nil, "codeq: %d lines were lost because nobody took them\n%s", lost-*known, text)
+		text = fmt.Appendf(nil, "codeq: %d lines were lost because nobody read them\n%s", lost-*known, text)
 		*known = lost
 	}
 	if _, err := s.to.Write(text); err != nil {

@@ -47,7 +47,7 @@ func TestLostLinesAreToldOnce(t *testing.T) {
 				t.Errorf("%s: it says %d times that lines were lost, want %d", what, n, len(notices))
 			}
 			for _, notice := range notices {
-				has(t, said, "codeq: "+notice+" lines were lost because nobody took them\na line\n")
+				has(t, said, "codeq: "+notice+" lines were lost because nobody read them\na line\n")
 			}
 		}
 		all := 3

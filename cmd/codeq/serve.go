@@ -28,14 +28,15 @@ const (
 type serveCmd struct {
 	config.Serve
 	Config      string `type:"path" env:"CODEQ_CONFIG" placeholder:"FILE" help:"File of settings, in YAML or JSON."`
-	PrintConfig bool   `help:"Show the settings that would hold and where each comes from, and end."`
+	PrintConfig bool   `help:"Show the settings and the origin of each, and end."`
 }
 
 // Help is the longer text of "codeq serve --help".
 func (s *serveCmd) Help() string {
 	return `Each setting can also be given as a variable of the environment, or by its name in the file. A flag beats the
-environment, that the file, that the default. A signal HUP reads the file of tokens again, which also happens
-whenever it changes; a server that was started on a terminal stops in order instead, because that terminal closes.`
+environment, the environment beats the file, the file beats the default. The signal HUP reads the token file again,
+which also happens whenever the file changes. A server that was started on a terminal stops on HUP, because HUP means
+that the terminal closes.`
 }
 
 // Run serves until it is told to stop.
@@ -82,7 +83,7 @@ func (s *serveCmd) Run(a *app) error {
 		return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
 	}
 	if !a.flush() || a.lost() > 0 {
-		log.Warn().Str("address", srv.Addr()).Msg("nobody took what the server says at its start; it serves all the same")
+		log.Warn().Str("address", srv.Addr()).Msg("nobody read the output of the server at its start; it serves all the same")
 	}
 	for {
 		select {
@@ -101,7 +102,7 @@ func (s *serveCmd) Run(a *app) error {
 }
 
 // errStoppedEarly is how a server ends that was told to stop before it served.
-var errStoppedEarly = errors.New("stopped before the server had started: it had accepted nothing")
+var errStoppedEarly = errors.New("stopped before the server had started: nothing was accepted")
 
 // unlessStopped opens a server, or gives that up with the first signal: a start can
 // take long, or be stuck at a disk that takes nothing, and the end of the process
@@ -137,7 +138,7 @@ func (s *serveCmd) started(log zerolog.Logger, srv *server.Server) {
 func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, why os.Signal) error {
 	began := time.Now()
 	log.Info().Stringer("signal", why).Stringer("grace", grace).Int("sessions", srv.Sessions()).
-		Msg("stopping: what is under way is finished within the grace; Ctrl-C again stops at once")
+		Msg("stopping: requests in flight are finished within the grace; Ctrl-C again stops at once")
 	err := a.shutdown(srv, grace)
 	log.Info().Err(err).Dur("tookMs", time.Since(began)).Msg("stopped")
 	return err
@@ -180,7 +181,7 @@ func (a *app) shutdown(srv *server.Server, grace time.Duration) error {
 	case <-a.stops:
 	case <-time.After(cutFor):
 	}
-	return errors.New("the server did not stop in time and is ended; what it accepted is on disk")
+	return errors.New("the server did not stop in time and was ended; everything that it accepted is on disk")
 }
 
 // announce says what serves where, and what to try: to people at a terminal, and
@@ -204,7 +205,7 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	f := &fields{}
 	f.add("data", fmt.Sprintf("%s (%s)", s.Data, state))
 	f.add("shards", fmt.Sprint(srv.Shards()))
-	f.add("durability", server.Durability+": what is answered survives kill -9 and a power cut")
+	f.add("durability", server.Durability+": what is acknowledged survives kill -9 and a power cut")
 	f.add("access", s.access())
 	f.add("address", url)
 	f.add("stop", "Ctrl-C; a second one stops at once")
@@ -228,7 +229,7 @@ func (s *serveCmd) access() string {
 		return "by token, from " + s.Tokens
 	}
 	if s.InsecureNoAuth {
-		return "no authentication: whoever reaches the address may do everything (--insecure-no-auth)"
+		return "no authentication: everybody who reaches the address may do everything (--insecure-no-auth)"
 	}
 	return "no authentication, loopback only"
 }

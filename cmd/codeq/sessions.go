@@ -9,7 +9,7 @@ import (
 )
 
 type sessionCmd struct {
-	List sessionsCmd `cmd:"" eg:"codeq session list" help:"Show the sessions that are open, and what they hold."`
+	List sessionsCmd `cmd:"" eg:"codeq session list" help:"Show the open sessions and what they hold."`
 }
 
 type sessionsCmd struct{ times }

@@ -156,7 +156,7 @@ func (s *serveCmd) limitMemory(log zerolog.Logger) error {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		limit := config.Bytes(debug.SetMemoryLimit(-1))
 		if limit < leastMemory {
-			return wrong("GOMEMLIMIT of %v is too little for a server: set 64MiB or more, or leave it out and set memory", limit)
+			return wrong("GOMEMLIMIT of %v is too small for a server: set 64MiB or more, or leave it out and set memory", limit)
 		}
 		if limit < s.Memory {
 			log.Warn().Stringer("GOMEMLIMIT", limit).Stringer("memory", s.Memory).

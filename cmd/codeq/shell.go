@@ -206,7 +206,7 @@ func (s *shell) do(a action) {
 		if s.frozen {
 			whose = "keeper of the "
 		}
-		s.program.say("the %sprogram of task %s was stopped by %s and is ended if it does not go on within %s",
+		s.program.say("the %sprogram of task %s was stopped by %s and is ended unless it continues within %s",
 			whose, s.task.ID, unix.SignalName(s.stopped), s.program.stallFor)
 	case actStall:
 		s.stall = time.After(s.program.stallFor)
@@ -247,9 +247,9 @@ func (s *shell) verdict() client.Outcome {
 	case r.failed != 0:
 		return s.program.cannotBegin(r.failed)
 	case !r.began:
-		return s.program.cannotBegin(fmt.Errorf("what starts it ended first (%s): %s", ending(r.status), s.stderr.reason("without a word")))
+		return s.program.cannotBegin(fmt.Errorf("its keeper ended first (%s): %s", ending(r.status), s.stderr.reason("without a word")))
 	case s.stdout.over:
-		return client.Nack(fmt.Sprintf("the output is over the limit of %d bytes for a result", wire.MaxResultBytes))
+		return client.Nack(fmt.Sprintf("the output is longer than the limit of %d bytes for a result", wire.MaxResultBytes))
 	case r.cause == causeTimeout:
 		return client.Nack(s.stderr.behind(fmt.Sprintf("timeout: ended after %s", s.limit)))
 	case r.cause == causeStall:

@@ -13,18 +13,18 @@ import (
 type taskCmd struct {
 	Show   taskShowCmd `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
 	List   tasksCmd    `cmd:"" eg:"codeq task list mail --status FAILED" help:"List the tasks of a queue."`
-	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, and wait for it if asked to."`
-	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or those of a queue."`
+	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, with --wait also one that is yet to come."`
+	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or tasks of a queue."`
 
-	Retry dlqReplayCmd `cmd:"" eg:"codeq task retry 01890a5d-ac96-774b-bcce-b302099a8057" help:"Give a dead letter all its attempts back. The same as codeq dlq replay."`
-	Run   taskRunCmd   `cmd:"" eg:"codeq task run mail --attempts 1" help:"Make a task that waits for a time ready now, or those of a queue."`
-	Move  taskMoveCmd  `cmd:"" eg:"codeq task move mail --to 9 --match customer=42" help:"Give a waiting task another priority, or those of a queue."`
+	Retry dlqReplayCmd `cmd:"" eg:"codeq task retry 01890a5d-ac96-774b-bcce-b302099a8057" help:"Start a dead letter again with all its attempts. The same as codeq dlq replay."`
+	Run   taskRunCmd   `cmd:"" eg:"codeq task run mail --attempts 1" help:"Make a delayed task ready now, or delayed tasks of a queue."`
+	Move  taskMoveCmd  `cmd:"" eg:"codeq task move mail --to 9 --match customer=42" help:"Change the priority of a waiting task, or of waiting tasks of a queue."`
 
-	Claim     claimCmd     `cmd:"" group:"By hand" help:"Take a task, for a script that says itself what becomes of it."`
-	Complete  completeCmd  `cmd:"" group:"By hand" eg:"codeq complete \"$id\" \"$token\" '{\"sum\":12}'\ncodeq complete \"$id\" \"$token\" --error 'no such file' --exit-code 2" help:"End a claimed task with its result."`
-	Nack      nackCmd      `cmd:"" group:"By hand" eg:"codeq nack \"$id\" \"$token\" 'no luck' --delay 5m" help:"Have a claimed task tried again."`
-	Release   releaseCmd   `cmd:"" group:"By hand" eg:"codeq release \"$id\" \"$token\" --stopping" help:"Hand a claimed task back as if it had not been taken."`
-	Heartbeat heartbeatCmd `cmd:"" group:"By hand" eg:"codeq heartbeat \"$id\" \"$token\" --extend 1m" help:"Keep a claimed task for longer."`
+	Claim     claimCmd     `cmd:"" group:"By hand" help:"Claim a task, for a script that ends it by itself."`
+	Complete  completeCmd  `cmd:"" group:"By hand" eg:"codeq complete \"$id\" \"$token\" '{\"sum\":12}'\ncodeq complete \"$id\" \"$token\" --error 'no such file' --exit-code 2" help:"Complete a claimed task with its result."`
+	Nack      nackCmd      `cmd:"" group:"By hand" eg:"codeq nack \"$id\" \"$token\" 'no luck' --delay 5m" help:"Report that the work on a claimed task failed; the task is retried."`
+	Release   releaseCmd   `cmd:"" group:"By hand" eg:"codeq release \"$id\" \"$token\" --stopping" help:"Hand back a claimed task without work on it; no attempt is counted."`
+	Heartbeat heartbeatCmd `cmd:"" group:"By hand" eg:"codeq heartbeat \"$id\" \"$token\" --extend 1m" help:"Extend the lease of a claimed task."`
 }
 
 type taskShowCmd struct {
@@ -110,16 +110,16 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 	case wire.WaitingDelayed:
 		return "delayed, due " + a.moment(w.UntilMs)
 	case wire.WaitingSuspect:
-		return "suspect: it did not arrive again and again and goes alone to a session to which nothing else is on its way; next turn " +
+		return "suspect: it did not arrive three times and is sent alone, to a session with nothing else in flight; next delivery " +
 			a.moment(w.UntilMs)
 	case wire.WaitingPaused:
 		text = "the queue is paused"
 	case wire.WaitingNoWorker:
-		text = "no worker takes tasks of this queue"
+		text = "no worker is subscribed to this queue"
 	case wire.WaitingNoRoom:
-		text = "no worker that takes its command has room"
+		text = "no worker of its queue has room"
 	case wire.WaitingBehind:
-		text = "others come first"
+		text = "other tasks come first"
 	case wire.WaitingStorageFull:
 		text = "the disk is nearly full"
 	}

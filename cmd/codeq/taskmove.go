@@ -9,13 +9,13 @@ import (
 )
 
 type taskRunCmd struct {
-	Thing string `arg:"" help:"Id of the task, or the queue whose delayed tasks run now."`
+	Thing string `arg:"" help:"Id of a task, or the queue whose delayed tasks become ready."`
 	taskFilter
 }
 
 // Help is the longer text of "codeq task run --help".
 func (t *taskRunCmd) Help() string {
-	return `A task that waits for a time, or for its next attempt, becomes ready at once, at the tail of its priority.`
+	return `A task that waits for a time, or for its next attempt, becomes ready at once, at the end of its priority.`
 }
 
 // Run makes one delayed task ready, or those of a queue.
@@ -27,15 +27,15 @@ func (t *taskRunCmd) Run(a *app) error {
 }
 
 type taskMoveCmd struct {
-	Thing string `arg:"" help:"Id of the task, or the queue whose waiting tasks are moved."`
-	To    int    `required:"" placeholder:"PRIORITY" help:"The priority they get, from 0 to 9; 9 goes first."`
-	State string `default:"waiting" enum:"waiting,ready,delayed" help:"Of a queue: waiting, which is ready and delayed, or one of these."`
+	Thing string `arg:"" help:"Id of a task, or the queue whose waiting tasks get the priority."`
+	To    int    `required:"" placeholder:"PRIORITY" help:"The new priority, from 0 to 9; 9 goes first."`
+	State string `default:"waiting" enum:"waiting,ready,delayed" help:"State of the tasks of a queue: ready, delayed, or waiting (both)."`
 	taskFilter
 }
 
 // Help is the longer text of "codeq task move --help".
 func (t *taskMoveCmd) Help() string {
-	return `Tasks that are moved stay in the order in which they became ready, and stand by it among those that have the priority already.`
+	return `The tasks keep the order in which they became ready, also among the tasks that have the priority already.`
 }
 
 // Run gives one waiting task another priority, or those of a queue.

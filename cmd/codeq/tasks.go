@@ -14,18 +14,18 @@ import (
 
 type tasksCmd struct {
 	Command string `arg:"" help:"Queue whose tasks are listed."`
-	State   string `choice:"ready,delayed,inProgress,dlq,done" help:"ready, delayed, inProgress, dlq or done; ready if neither this nor --status is given."`
+	State   string `choice:"ready,delayed,inProgress,dlq,done" help:"State: ready, delayed, inProgress, dlq or done. Without it and --status: ready."`
 	tasksFilter
-	Status string `choice:"PENDING,IN_PROGRESS,COMPLETED,FAILED,CANCELLED" help:"Only those with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED. It chooses the state where none is given."`
+	Status string `choice:"PENDING,IN_PROGRESS,COMPLETED,FAILED,CANCELLED" help:"Only tasks with this status: PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED. Without --state it also selects the state."`
 }
 
 // tasksFilter is what every list of tasks takes.
 type tasksFilter struct {
-	Worker    string `placeholder:"NAME" help:"Only those that this worker has, or had last."`
-	ErrorPart string `name:"error" placeholder:"TEXT" help:"Only those whose error contains this text."`
-	Limit     int    `short:"n" default:"20" help:"How many to show. With -q all if left out."`
-	All       bool   `help:"Show all."`
-	Cursor    string `help:"Go on where a list before has ended."`
+	Worker    string `placeholder:"NAME" help:"Only tasks whose worker, now or last, has this name."`
+	ErrorPart string `name:"error" placeholder:"TEXT" help:"Only tasks whose error contains this text."`
+	Limit     int    `short:"n" default:"20" help:"Number of tasks that are shown. With -q and without it: all."`
+	All       bool   `help:"Show all tasks."`
+	Cursor    string `help:"Continue a list where it ended."`
 	times
 }
 
@@ -111,7 +111,7 @@ func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Ta
 		err = show(tasks)
 	}
 	if cursor != "" && !a.JSON {
-		a.say("there are more: --all shows all, --cursor %s goes on", cursor)
+		a.say("there are more: --all shows all, --cursor %s continues", cursor)
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (b *bulk) answer(next answer, line []byte) {
 	if err := b.app.writeLine(line); err != nil {
 		b.cut(err)
 		if next.err == nil {
-			b.app.complain("line %d: made %s", next.number, next.enqueued.TaskID)
+			b.app.complain("line %d made task %s", next.number, next.enqueued.TaskID)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (b *bulk) judge(next *answer) {
 		next.enqueued.Replayed = next.enqueued.Replayed && !b.drawn && !next.enqueued.Repeated
 	case errors.As(next.err, &refusal) && refusal.Code == wire.CodeIdempotencyConflict:
 		b.conflicts++
-		next.err = wire.Refuse(refusal.Code, "this run has a task of this line with other content, such as another --priority or "+
+		next.err = wire.Refuse(refusal.Code, "this run has a task of this line with other values, such as another --priority or "+
 			"--max-attempts: post it with the same flags, or without --run in a new run")
 	default:
 		next.err = ofQueue(&b.template, next.err)
@@ -136,7 +136,7 @@ func (b *bulk) summary() error {
 	}
 	line := fmt.Appendf(nil, "%s: %s", printable(b.file.name), counted(b.created, "new task"))
 	if b.replayed > 0 {
-		line = fmt.Appendf(line, ", %s with a task from before in this run", counted(b.replayed, "line"))
+		line = fmt.Appendf(line, ", %s that had a task from this run", counted(b.replayed, "line"))
 	}
 	if b.failed > 0 {
 		line = fmt.Appendf(line, ", %s failed", counted(b.failed, "line"))
@@ -148,7 +148,7 @@ func (b *bulk) summary() error {
 }
 
 func (b *bulk) unanswered() string {
-	return counted(b.unknown, "line") + " without an answer (the server may or may not have taken them)"
+	return counted(b.unknown, "line") + " without an answer (the server may or may not have accepted them)"
 }
 
 // counted is a number of things whose name has a plural in s.

@@ -59,7 +59,7 @@ func TestN04ProgramsHaveNoTerminal(t *testing.T) {
 	if code := p.exit(); code != exitFine {
 		t.Errorf("the worker ended with exit code %d, errors %q", code, p.err)
 	}
-	has(t, p.err.String(), "taking no more tasks")
+	has(t, p.err.String(), "getting no more tasks")
 	for _, f := range []*os.File{person, programs} {
 		if err := f.Close(); err != nil {
 			t.Error(err)

@@ -11,23 +11,23 @@ import (
 )
 
 type tokenCmd struct {
-	New tokenNewCmd `cmd:"" help:"Make a token, and the entry that a server knows it by."`
+	New tokenNewCmd `cmd:"" help:"Make a token, and the entry for the token file of the server."`
 }
 
 type tokenNewCmd struct {
-	Name      string        `required:"" placeholder:"NAME" help:"Name of the token for people."`
-	Tenant    string        `default:"default" help:"Tenant whose tasks it is for."`
-	Subject   string        `placeholder:"SUBJECT" help:"Who acts with it; the name if not given. Workers of one subject may answer for one another's tasks."`
-	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read" help:"What it may do, of producer, worker, admin, operator and read; repeat it or use commas."`
-	Command   []string      `default:"*" placeholder:"COMMAND" help:"Commands it may post and take; repeat it or use commas."`
-	ExpiresIn time.Duration `help:"How long it is good, like 30d; for ever if not given."`
-	File      string        `type:"path" placeholder:"FILE" help:"File of tokens to put the entry into; made if it is not there."`
+	Name      string        `required:"" placeholder:"NAME" help:"Name of the token in the token file."`
+	Tenant    string        `default:"default" help:"Tenant whose tasks the token gives access to."`
+	Subject   string        `placeholder:"SUBJECT" help:"Who uses the token. Without it: the name. Workers of one subject may end one another's tasks."`
+	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read" help:"What the token allows: producer, worker, admin, operator, read. Repeat the flag or use commas."`
+	Command   []string      `default:"*" placeholder:"COMMAND" help:"Queues that the token may post to and claim from. Repeat the flag or use commas."`
+	ExpiresIn time.Duration `help:"How long the token is valid, like 30d. Without it: for ever."`
+	File      string        `type:"path" placeholder:"FILE" help:"Token file that gets the entry. It is made if it does not exist."`
 }
 
 // Help is the longer text of "codeq token new --help".
 func (n *tokenNewCmd) Help() string {
-	return `The token is printed once and is in no file: the entry holds its SHA-256. A server that was started with
---tokens FILE takes a changed file within a second.
+	return `The token is printed once and stored nowhere: the entry holds its SHA-256. A server that was started with
+--tokens FILE reads a changed file within a second.
 
   codeq token new --name ci --scope producer --command build,test --file tokens.yaml`
 }
@@ -35,7 +35,7 @@ func (n *tokenNewCmd) Help() string {
 // Run draws a token and prints it with its entry.
 func (n *tokenNewCmd) Run(a *app) error {
 	if n.ExpiresIn == 0 && a.given["expires-in"] {
-		return wrong("--expires-in must be more than nothing")
+		return wrong("--expires-in must be more than 0s")
 	}
 	if a.outIsNull {
 		return errNoOutput
@@ -58,10 +58,10 @@ func (n *tokenNewCmd) Run(a *app) error {
 		return show()
 	}
 	if err := auth.AppendToFile(n.File, e, show); err != nil {
-		return fmt.Errorf("%s is as it was, so a token that was printed is good for nothing: %w", n.File, err)
+		return fmt.Errorf("%s is not changed, so a token that was printed is not valid: %w", n.File, err)
 	}
 	if !a.JSON {
-		a.say("this is the only time the token is shown; its entry is in %s", n.File)
+		a.say("the token is not shown again; its entry is in %s", n.File)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func popValue(ctx *kong.DecodeContext) (string, error) {
 	case token.IsValue(), len(word) > 1 && '0' <= word[1] && word[1] <= '9':
 		return word, nil
 	}
-	return "", fmt.Errorf("its value is missing: %.40q behind it is taken for a flag; a value that begins with - is written with =, as in %s=%.40s",
+	return "", fmt.Errorf("its value is missing, because %.40q after it is a flag; write a value that begins with - with =, as in %s=%.40s",
 		word, ctx.Value.ShortSummary(), word)
 }
 

@@ -24,30 +24,30 @@ var errStoppedIdle = errors.New("stopped without waiting")
 const echoFor = 500 * time.Millisecond
 
 type workCmd struct {
-	Command string         `arg:"" help:"Command whose tasks to take."`
-	Program []string       `arg:"" passthrough:"" help:"Program to run for each task, and its arguments, behind --."`
-	Window  int            `default:"1" help:"How many tasks to take at a time."`
-	Lease   time.Duration  `default:"30s" help:"How long a task stays with this worker without a sign of it."`
-	Timeout *time.Duration `help:"How long one run of the program may take; then it is ended, and its task tried again."`
-	Name    string         `placeholder:"NAME" help:"Name of this worker for people; host and process if not given."`
-	Log     string         `type:"path" placeholder:"DIR" help:"Keep what each run prints in files of this directory, up to 8 MiB of each stream."`
-	Verbose bool           `help:"Show what the programs print on standard error, each line behind the id of its task."`
-	Once    bool           `help:"Fail at once if no server answers. Without it this waits for one."`
+	Command string         `arg:"" help:"Queue whose tasks are granted to this worker."`
+	Program []string       `arg:"" passthrough:"" help:"Program that runs for each task, and its arguments, after --."`
+	Window  int            `default:"1" help:"Number of tasks at a time."`
+	Lease   time.Duration  `default:"30s" help:"Length of the lease, which this worker extends while the program runs."`
+	Timeout *time.Duration `help:"Longest time of one run. When it is over, the program is ended and its task retried."`
+	Name    string         `placeholder:"NAME" help:"Name of this worker, which lists show. Without it: host and process."`
+	Log     string         `type:"path" placeholder:"DIR" help:"Keep the output of each run in files of this directory, up to 8 MiB of each stream."`
+	Verbose bool           `help:"Show standard error of the programs, each line after the id of its task."`
+	Once    bool           `help:"Fail at once if no server answers. Without it the worker waits for one."`
 }
 
 // Help is the longer text of "codeq work --help".
 func (w *workCmd) Help() string {
 	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS and
 CODEQ_DELIVERY in its environment. What it prints is the result: a JSON object as it is, other text as
-{"output": "…"} without its last line end. Exit status 0 completes the task, 65 fails it for good, and any
-other status or a signal has it tried again later, with the end of standard error as the reason. A program
-that cannot be started, or that is stopped together with this worker, costs the task nothing. Programs have
-no terminal, and end with this worker, however it ends.
+{"output": "…"} without its last line end. Exit status 0 completes the task, and 65 fails it for good. After any
+other status or a signal the task is retried later, with the end of standard error as the reason. If the program
+cannot be started, or is stopped together with this worker, no attempt is counted. Programs have no terminal, and
+end with this worker, however it ends.
 
   codeq work sha256 --window 8 -- ./hash.sh --fast
 
-The first Ctrl-C, TERM or HUP takes no more tasks and waits for the programs. A second one, half a second
-later or more, ends them, and so does QUIT at once.`
+After the first Ctrl-C, TERM or HUP the worker gets no more tasks and waits for the programs. A second one, half a
+second later or more, ends the programs. QUIT ends them at once.`
 }
 
 // Run takes tasks until it is told to stop.
@@ -60,10 +60,10 @@ func (w *workCmd) Run(a *app) error {
 		words = words[1:]
 	}
 	if w.Timeout != nil && *w.Timeout <= 0 {
-		return wrong("timeout must be more than 0s, got %s; leave it out to let programs run for as long as they like", *w.Timeout)
+		return wrong("timeout must be more than 0s, got %s; leave it out for no limit", *w.Timeout)
 	}
 	if len(words) == 0 {
-		return wrong("no program behind --: write it like \"codeq work %s -- ./hash.sh\"", w.Command)
+		return wrong("no program after --: write it like \"codeq work %s -- ./hash.sh\"", w.Command)
 	}
 	p, err := findProgram(words)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *workCmd) Run(a *app) error {
 	}
 	if w.Log != "" {
 		if err := os.MkdirAll(w.Log, 0o700); err != nil {
-			return wrong("--log must be a directory that can be made or is there: %w", err)
+			return wrong("--log must be a directory that exists or can be made: %w", err)
 		}
 	}
 	a.once = w.Once
@@ -191,10 +191,10 @@ func (s *shift) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <
 
 func (s *shift) sayDraining() {
 	if n := s.program.runs.Load(); n > 0 {
-		s.app.say("taking no more tasks and waiting for the running programs (%d); Ctrl-C again ends them", n)
+		s.app.say("getting no more tasks and waiting for the running programs (%d); Ctrl-C again ends them", n)
 		return
 	}
-	s.app.say("taking no more tasks; no program runs; Ctrl-C again ends without waiting for the server")
+	s.app.say("getting no more tasks; no program runs; Ctrl-C again ends without waiting for the server")
 }
 
 // stoppedHard is why a worker ends that was told to stop twice.
@@ -226,7 +226,7 @@ func (s *shift) sayQueue(ctx context.Context) {
 	case queue.Unknown:
 		s.app.say("%s", noQueue(ctx, s.client, s.command, "; waiting for its first task"))
 	case queue.Paused:
-		s.app.say("queue %s is paused: it hands out nothing before \"codeq resume %s\"", s.command, s.command)
+		s.app.say("queue %s is paused: \"codeq resume %s\" grants its tasks again", s.command, s.command)
 	}
 }
 
@@ -271,11 +271,11 @@ func becomes(done client.Ending) string {
 	case errors.Is(done.Err, client.ErrLeaseLost) && strings.HasSuffix(done.Err.Error(), ": "+wire.RevokedTimeout):
 		return text + ", " + overrun(done.Task)
 	case done.Err != nil:
-		return text + ", not taken by the server (" + sentence(done.Err) + ")"
+		return text + ", refused by the server (" + sentence(done.Err) + ")"
 	case done.DeadLetter:
 		return text + ", dead letter"
 	case done.Expired:
-		return text + ", and its time is over: not tried again"
+		return text + ", expired, not retried"
 	case done.Outcome.Kind == client.Nacked && done.Wait == 0:
 		return text + ", again at once"
 	case done.Outcome.Kind == client.Nacked:
@@ -286,7 +286,7 @@ func becomes(done client.Ending) string {
 
 // overrun says of a run that the server has ended what it has done with the task.
 func overrun(t *wire.Task) string {
-	limit, next := "limit", "tried again later"
+	limit, next := "limit", "retried later"
 	if t.TimeoutSeconds != 0 {
 		limit += " of " + spanOf(t.TimeoutSeconds)
 	}
