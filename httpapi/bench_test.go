@@ -256,11 +256,11 @@ func (g got) mustBeJSON(t *testing.T) {
 	}
 }
 
-// worker is a seat whose effects can be waited for.
+// worker is a consumer whose effects can be waited for.
 type worker struct {
-	b       *bench
-	seat    *shardactor.Seat
-	effects chan shard.Effect
+	b        *bench
+	consumer *shardactor.Seat
+	effects  chan shard.Effect
 }
 
 // Deliver implements shard.Sink.
@@ -276,14 +276,14 @@ const benchWorkerID = "worker-of-the-bench"
 func (b *bench) newWorker(command string) *worker {
 	b.t.Helper()
 	w := &worker{b: b, effects: make(chan shard.Effect, 1000)}
-	w.seat = b.engine.NewSeat(shardactor.SeatOptions{
+	w.consumer = b.engine.NewSeat(shardactor.SeatOptions{
 		ID: wire.SessionID{1}, Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject, WorkerID: benchWorkerID, Sink: w,
 	})
-	w.seat.SetWindow(10)
+	w.consumer.SetWindow(10)
 	for shardNo := range b.engine.Shards() {
-		w.say(shardNo, &shard.Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 30_000})
+		w.say(shardNo, &shard.Subscribe{Seat: w.consumer.Seat, Commands: []string{command}, LeaseForMs: 30_000})
 	}
-	b.t.Cleanup(func() { w.seat.Close(0) })
+	b.t.Cleanup(func() { w.consumer.Close(0) })
 	return w
 }
 

@@ -338,7 +338,7 @@ func TestA04WhatOneWorkerHandsBackReachesOneThatWaitsTheOtherWay(t *testing.T) {
 		synctest.Wait()
 		startedAt := time.Now()
 		// The session ends before its task was confirmed.
-		w.seat.Close(0)
+		w.consumer.Close(0)
 		c := (<-answers).claimed(t)
 		if c.ID != inHand.Task.ID || c.Attempts != 0 || time.Since(startedAt) != 0 {
 			t.Errorf("after %v the claim got %+v", time.Since(startedAt), c.Task)
@@ -350,7 +350,7 @@ func TestA04WhatOneWorkerHandsBackReachesOneThatWaitsTheOtherWay(t *testing.T) {
 		if again := next.take(); again.Task.ID != c.ID || again.Task.Attempts != 1 {
 			t.Errorf("the session got %+v", again.Task)
 		}
-		next.seat.Close(0)
+		next.consumer.Close(0)
 	})
 }
 
@@ -373,7 +373,7 @@ func TestU02QueuesOfAllShardsShareClaimsAndASession(t *testing.T) {
 	}
 	const rounds = 240
 	w := b.newWorker(wire.AllCommands)
-	w.seat.SetWindow(1)
+	w.consumer.SetWindow(1)
 	for _, name := range names {
 		b.do("POST", batchPath, batchOf(slices.Repeat([]string{`{"command":"` + name + `","payload":1}`}, rounds)...))
 	}
@@ -389,9 +389,9 @@ func TestU02QueuesOfAllShardsShareClaimsAndASession(t *testing.T) {
 		count(0, b.claim("").Command)
 		g := w.take()
 		count(1, g.Task.Command)
-		w.seat.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
+		w.consumer.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
 		w.finish(g, `{}`)
-		w.seat.Give(1)
+		w.consumer.Give(1)
 	}
 	for _, name := range names {
 		if share := float64(100*all[name]) / (2 * rounds); share < 22 || share > 28 {

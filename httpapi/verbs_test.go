@@ -180,7 +180,7 @@ var walk = []visit{
 	{who: "nobody", method: "GET", path: "/metrics", status: 200, want: `# HELP codeq_.*`},
 }
 
-// verbs are the twins with a good body, for the refusals that they share.
+// verbs are the verbs about a delivery with a good body, for the refusals that they share.
 var verbs = map[string]string{
 	"heartbeat": `{"extendSeconds":5%s}`, "nack": `{"delaySeconds":0%s}`, "abandon": `{%s}`, "release": `{%s}`, "result": `{"result":{}%s}`,
 }
@@ -190,7 +190,7 @@ func formed(form, more string) string {
 	return strings.Replace(fmt.Sprintf(form, more), "{,", "{", 1)
 }
 
-func twinWalk() (visits []visit) {
+func deliveryWalk() (visits []visit) {
 	for verb, form := range verbs {
 		to := func(task, more string, code wire.Code) {
 			visits = append(visits, visit{method: "POST", path: "/tasks/" + task + "/" + verb, body: formed(form, more), code: code})

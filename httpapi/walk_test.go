@@ -32,17 +32,17 @@ var originals = map[string]string{
 	"GET /v1/codeq/tasks/{id}/result":      "task_not_found result_not_found invalid_argument too_large overloaded draining",
 	"POST /v1/codeq/tasks/claim":           "invalid_command invalid_argument invalid_body too_large forbidden storage_full overloaded draining",
 	"POST /v1/codeq/tasks/claim/batch":     "invalid_command invalid_argument invalid_body too_large forbidden storage_full overloaded draining",
-	"POST /v1/codeq/tasks/{id}/heartbeat":  twinCodes + " invalid_body invalid_argument",
-	"POST /v1/codeq/tasks/{id}/nack":       twinCodes + " invalid_body invalid_argument invalid_time",
-	"POST /v1/codeq/tasks/{id}/abandon":    twinCodes + " invalid_body invalid_argument",
-	"POST /v1/codeq/tasks/{id}/result":     twinCodes + " invalid_body invalid_argument invalid_result",
+	"POST /v1/codeq/tasks/{id}/heartbeat":  deliveryCodes + " invalid_body invalid_argument",
+	"POST /v1/codeq/tasks/{id}/nack":       deliveryCodes + " invalid_body invalid_argument invalid_time",
+	"POST /v1/codeq/tasks/{id}/abandon":    deliveryCodes + " invalid_body invalid_argument",
+	"POST /v1/codeq/tasks/{id}/result":     deliveryCodes + " invalid_body invalid_argument invalid_result",
 	"POST /v1/codeq/tasks/batch/results":   "invalid_argument invalid_body too_large forbidden overloaded draining",
 	"GET /v1/codeq/admin/queues/{command}": "invalid_command forbidden too_large",
 	"POST /v1/codeq/admin/tasks/cleanup":   "invalid_time invalid_argument invalid_body too_large forbidden overloaded draining",
 	"GET /metrics":                         "too_large",
 }
 
-const twinCodes = "task_not_found not_owner not_in_progress lease_lost too_large forbidden storage_full overloaded draining"
+const deliveryCodes = "task_not_found not_owner not_in_progress lease_lost too_large forbidden storage_full overloaded draining"
 
 // everywhere are the codes of all routes, for those that are not public.
 const everywhere = " method_not_allowed unauthenticated unknown_member"
@@ -235,7 +235,7 @@ func TestEveryRouteOfTheOriginalSystemAnswersAndRefuses(t *testing.T) {
 	servers := map[*trouble]*cast{}
 	succeeds, refuses := map[string]bool{}, map[string]map[string]bool{}
 	answers := map[string]string{}
-	for _, v := range slices.Concat(walk, twinWalk(), commonWalk(), troubleWalk()) {
+	for _, v := range slices.Concat(walk, deliveryWalk(), commonWalk(), troubleWalk()) {
 		route := v.route()
 		if v.code == "" {
 			succeeds[route] = true

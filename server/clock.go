@@ -10,7 +10,7 @@ const (
 	// time between two reports.
 	tellFrom  = 10 * time.Second
 	tellEvery = time.Hour
-	// driftDivisor bounds how much faster or slower than real time a Clock runs while it
+	// driftDivisor bounds how much faster or slower than real time an engineClock runs while it
 	// differs from the system clock: one part in a hundred.
 	driftDivisor = 100
 )
@@ -18,11 +18,11 @@ const (
 // processStart is read once, so that time.Since uses the monotonic clock.
 var processStart = time.Now()
 
-// Clock is the time of the engine. It begins at the time of the system clock, but not
+// engineClock is the time of the engine. It begins at the time of the system clock, but not
 // before a floor, and advances by the time that has elapsed, suspensions of the machine
 // included. A step of the system clock does not move it at once: it runs at most 1 %
 // faster or slower until both agree again. It never runs backwards. Any goroutine.
-type Clock struct {
+type engineClock struct {
 	from TimeSource
 	// tell is called with how far the clock is ahead of the system clock; nil is no report.
 	// It must not block.
@@ -35,7 +35,7 @@ type Clock struct {
 	toldAtNs    int64 // of ElapsedNs; 0 if the last difference was small
 }
 
-// TimeSource is the source of the time of a Clock. The zero value is the machine. Both
+// TimeSource is the source of the time of an engineClock. The zero value is the machine. Both
 // functions count nanoseconds and may be called from any goroutine.
 type TimeSource struct {
 	// WallNs is Unix time by the system clock, which can be set.
@@ -56,16 +56,16 @@ func (s TimeSource) orMachine() TimeSource {
 
 func (s TimeSource) wallMs() int64 { return s.WallNs() / int64(time.Millisecond) }
 
-// NewClock starts a clock at the time of the system clock or at floorMs, Unix
+// newEngineClock starts a clock at the time of the system clock or at floorMs, Unix
 // milliseconds, whichever is later. The floor is the latest time in the data directory.
-func NewClock(floorMs int64, from TimeSource) *Clock {
+func newEngineClock(floorMs int64, from TimeSource) *engineClock {
 	from = from.orMachine()
 	floorNs := floorMs * int64(time.Millisecond)
-	return &Clock{from: from, nowNs: max(from.WallNs(), floorNs), atElapsedNs: from.ElapsedNs()}
+	return &engineClock{from: from, nowNs: max(from.WallNs(), floorNs), atElapsedNs: from.ElapsedNs()}
 }
 
 // NowMs is the engine's time in Unix milliseconds.
-func (c *Clock) NowMs() int64 {
+func (c *engineClock) NowMs() int64 {
 	c.mu.Lock()
 	ahead := c.advance()
 	nowMs, mustTell := c.nowNs/int64(time.Millisecond), c.mustTell(ahead)
@@ -77,7 +77,7 @@ func (c *Clock) NowMs() int64 {
 }
 
 // mustTell reports whether a difference must be reported now. c.mu is held.
-func (c *Clock) mustTell(ahead time.Duration) bool {
+func (c *engineClock) mustTell(ahead time.Duration) bool {
 	if ahead.Abs() < tellFrom {
 		c.toldAtNs = 0
 		return false
@@ -91,7 +91,7 @@ func (c *Clock) mustTell(ahead time.Duration) bool {
 
 // advance moves the clock by the time that has elapsed and returns how far it is ahead of
 // the system clock then. c.mu is held.
-func (c *Clock) advance() (ahead time.Duration) {
+func (c *engineClock) advance() (ahead time.Duration) {
 	elapsedNs, wallNs := c.from.ElapsedNs(), c.from.WallNs()
 	passed := max(elapsedNs-c.atElapsedNs, 0)
 	c.atElapsedNs += passed

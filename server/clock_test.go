@@ -15,8 +15,8 @@ func (f *fakeTime) pass(d time.Duration) {
 	f.elapsedNs += int64(d)
 }
 
-func (f *fakeTime) clock(floorMs int64) *Clock {
-	return NewClock(floorMs, TimeSource{
+func (f *fakeTime) clock(floorMs int64) *engineClock {
+	return newEngineClock(floorMs, TimeSource{
 		WallNs: func() int64 { return f.wallNs }, ElapsedNs: func() int64 { return f.elapsedNs },
 	})
 }
@@ -129,7 +129,7 @@ func TestClockNeverRunsBackwards(t *testing.T) {
 }
 
 func TestRealClockIsTheWall(t *testing.T) {
-	c := NewClock(0, TimeSource{})
+	c := newEngineClock(0, TimeSource{})
 	if diff := c.NowMs() - time.Now().UnixMilli(); diff < -1000 || diff > 1000 {
 		t.Fatalf("a new clock differs from the wall by %d ms", diff)
 	}
@@ -141,7 +141,7 @@ func TestRealClockIsTheWall(t *testing.T) {
 
 // Every message asks for the time, so it must not cost a system call.
 func BenchmarkNowMs(b *testing.B) {
-	c := NewClock(0, TimeSource{})
+	c := newEngineClock(0, TimeSource{})
 	for b.Loop() {
 		c.NowMs()
 	}

@@ -36,7 +36,7 @@ func (s *Server) engineOptions(outlets *shardactor.Outlets, budget memory) shard
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},
 		StartClock: func(floorMs int64) func() int64 {
-			clock := NewClock(floorMs, s.o.Time)
+			clock := newEngineClock(floorMs, s.o.Time)
 			clock.tell = s.clockDiffers
 			return clock.NowMs
 		},

@@ -14,46 +14,45 @@ const (
 	CloseReplaced   = 4409
 	CloseTooMany    = 4429
 	CloseRestart    = 1012
-	// closeBroken is how a socket ended that said no goodbye.
+	// closeBroken is the code of a socket that ended without a close frame.
 	closeBroken = 1006
 )
 
-// Actions is what follows from one step. They are carried out in the order of
-// the fields; none of them can fail but a post, which comes back as Unposted.
+// Actions are what the caller must do after one step, in the order of the fields. Only a post
+// can fail, which comes back as Unposted.
 type Actions struct {
-	// Resume has the seat ask every shard what the session has in hand, in the
-	// name of the asker; nil is nothing to ask.
+	// Resume makes the consumer ask every shard for the deliveries of the session, with this
+	// asker; nil asks nothing.
 	Resume *shard.Asker
-	// Hold is how many units of room are out from the start.
-	Hold int
-	// Window is the new size of the seat's window, if SetsWindow.
+	// InFlight is how many deliveries of a resumed session take credit.
+	InFlight int
+	// Window is the new window of the consumer, if SetsWindow.
 	Window     int
 	SetsWindow bool
-	// Fence has the seat ask every shard for a word behind all that it has
-	// granted, in the name of the asker; nil is nothing to ask.
-	Fence *shard.Asker
-	// Posts are for the mailboxes of shards, at most one per shard and class.
+	// Barrier makes the consumer ask every shard for an answer after all its grants so far,
+	// with this asker; nil asks nothing.
+	Barrier *shard.Asker
+	// Posts are pushes into mailboxes, at most one for each shard and class.
 	Posts []Post
-	// Give is how many units of room come back to the seat.
-	Give int
-	// WrittenBytes of payload have left the outbox.
+	// Credit is how many credits come back to the consumer.
+	Credit int
+	// WrittenBytes is the payload that has left the outbox.
 	WrittenBytes int
-	// TakenBytes of payload were confirmed by the client; Bound goes with that: how
-	// much may be unconfirmed from now on.
+	// TakenBytes is the payload that the client has confirmed; with it comes Bound, the
+	// bytes that may be unconfirmed from now on.
 	TakenBytes int
 	Bound      int
 	// Frames go to the end of the outbox.
 	Frames []Outgoing
-	// Pong and Ping are payloads of control frames that go out before the next
-	// frame; nil is none. A newer one replaces one that still waits.
+	// Pong and Ping are payloads of control frames that are sent before the next frame; nil is
+	// none. A newer one replaces one that was not sent.
 	Pong []byte
 	Ping []byte
-	// CloseSeat ends the seat: once in the life of a session that had one. CloseCode
-	// is how its socket ended, 0 if that is not known.
-	CloseSeat bool
-	CloseCode uint16
-	// Close ends the socket behind what the outbox holds, task frames left
-	// out.
+	// CloseConsumer closes the consumer, once for a session that has one. CloseCode is the
+	// close code of its socket, 0 if it is not known.
+	CloseConsumer bool
+	CloseCode     uint16
+	// Close closes the socket after the frames in the outbox, without the task frames.
 	Close *Closing
 }
 
@@ -63,7 +62,7 @@ type Closing struct {
 	Reason string
 }
 
-// Post is one push into the mailbox of one shard.
+// Post is one push into the mailbox of a shard.
 type Post struct {
 	Shard    int
 	Class    mailbox.Class
@@ -71,21 +70,20 @@ type Post struct {
 	Bytes    int
 }
 
-// Outgoing is a frame in the outbox, with what is freed when it has left.
+// Outgoing is a frame in the outbox, with the bytes that it frees when it has left.
 type Outgoing struct {
 	Frame wire.ServerFrame
-	// payloadBytes are the seat's.
+	// payloadBytes are the payload of a task frame.
 	payloadBytes int
-	// answers says that the frame answers a request of requestBytes.
+	// answers says that the frame answers a request, which has requestBytes.
 	answers      bool
 	requestBytes int
 }
 
-// messageBytes is what a message is taken to hold in memory beside its
-// variable parts.
+// messageBytes is the estimated size of a message in memory without its variable parts.
 const messageBytes = 512
 
-// post adds a message to the one post of a shard and class in this step.
+// post adds a message to the post of a shard and class in this step.
 func (c *Conversation) post(shardNo int, class mailbox.Class, m shard.Message, bytes int) {
 	for i := range c.out.Posts {
 		p := &c.out.Posts[i]
@@ -100,7 +98,7 @@ func (c *Conversation) post(shardNo int, class mailbox.Class, m shard.Message, b
 	})
 }
 
-// send puts a frame that answers nobody into the outbox.
+// send puts a frame into the outbox that answers no request.
 func (c *Conversation) send(f wire.ServerFrame) {
 	c.out.Frames = append(c.out.Frames, Outgoing{Frame: f})
 }
@@ -110,17 +108,16 @@ func (c *Conversation) setWindow(size int) {
 	c.profile.window = size
 }
 
-// end closes the conversation; the socket is closed with the code.
+// end ends the conversation and closes the socket with the code.
 func (c *Conversation) end(code uint16, reason string) {
 	c.finish(code)
 	c.out.Close = &Closing{Code: code, Reason: reason}
 }
 
-// finish ends the conversation whatever the socket does. Nothing that comes
-// later is looked at.
+// finish ends the conversation of a socket that ends. Later events have no effect.
 func (c *Conversation) finish(code uint16) {
 	c.over = true
 	c.out.CloseCode = code
 	c.backlog = nil
-	c.out.CloseSeat = c.principal != nil
+	c.out.CloseConsumer = c.principal != nil
 }

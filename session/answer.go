@@ -11,18 +11,17 @@ import (
 // retryAfterSeconds is the advice that goes with overloaded and draining.
 const retryAfterSeconds = 1
 
-// request is one frame of the client until it is answered. It counts against
-// the bound of unanswered requests until its answer has left.
+// request is one frame of the client until it is answered. It counts towards the bound of
+// unanswered requests until its answer has left.
 type request struct {
 	ref   wire.Ref
 	bytes int
-	// task is the delivery that result, nack, abandon or release named.
+	// task is the delivery that a result, nack, abandon or release names.
 	task wire.TaskRef
-	// hasUnit says that a unit of room comes back for it, kept that the shard has
-	// used that unit already.
-	hasUnit, kept bool
-	// waits is how many shards have still to answer, refusal what the first
-	// one said that refused.
+	// hasCredit says that the answer returns the credit of the delivery, reused that the shard
+	// has granted another task with it.
+	hasCredit, reused bool
+	// waits is how many shards have not answered yet, refusal the first refusal of one.
 	waits   int
 	refusal *wire.Error
 	// ok collects the answer.
@@ -40,28 +39,27 @@ func (c *Conversation) atLimit() bool {
 	return c.unanswered >= wire.MaxUnansweredRequests || c.unansweredBytes >= wire.MaxUnansweredBytes
 }
 
-// MayContinue reports, while Needs is NeedAnswers, that enough answers have
-// left and no shard is waited for. That is at half of the bound, so that a client at it does not make the
-// reader stop and go for every single answer.
+// MayContinue reports, while Needs is NeedAnswers, that enough answers have left and the
+// session waits for no shard. Enough is half of the bound, so that the reader does not stop
+// for every single answer of a client at the bound.
 func (c *Conversation) MayContinue() bool {
 	return c.greeting == nil && c.unanswered <= wire.MaxUnansweredRequests/2 && c.unansweredBytes <= wire.MaxUnansweredBytes/2
 }
 
-// ask makes the request wait for one more shard and says under which number
-// that answers.
+// ask makes the request wait for one more shard, and is the asker of the message to it.
 func (c *Conversation) ask(r *request, number uint64) shard.Asker {
 	r.waits++
 	return shard.Asker{Sink: c.facts.Sink, Ref: number}
 }
 
-// open gives a request the number under which shards answer it.
+// open gives a request the number by which shards answer it.
 func (c *Conversation) open(r *request) uint64 {
 	c.lastRequest++
 	c.requests[c.lastRequest] = r
 	return c.lastRequest
 }
 
-// succeed answers with ok if the client wants to know.
+// succeed answers with ok if the frame had a ref.
 func (c *Conversation) succeed(r *request, ok *wire.OK) {
 	if !r.ref.Present {
 		c.forget(1, r.bytes)
@@ -71,7 +69,7 @@ func (c *Conversation) succeed(r *request, ok *wire.OK) {
 	c.answer(r, ok)
 }
 
-// refuse answers with error, which the client always gets.
+// refuse answers with error, also to a frame without a ref.
 func (c *Conversation) refuse(r *request, err *wire.Error) {
 	c.answer(r, &wire.ErrorFrame{Ref: r.ref, TaskID: r.task.TaskID, Err: err.Advised(retryAfterSeconds)})
 }
@@ -80,7 +78,7 @@ func (c *Conversation) answer(r *request, f wire.ServerFrame) {
 	c.out.Frames = append(c.out.Frames, Outgoing{Frame: f, answers: true, requestBytes: r.bytes})
 }
 
-// forget takes requests out of the count of unanswered ones.
+// forget subtracts requests from the unanswered ones.
 func (c *Conversation) forget(requests, bytes int) {
 	c.unanswered -= requests
 	c.unansweredBytes -= bytes
@@ -89,9 +87,9 @@ func (c *Conversation) forget(requests, bytes int) {
 	}
 }
 
-// settle notes that one shard has answered the request of a number. The last
-// one answers the client.
-func (c *Conversation) settle(number uint64, refusal *wire.Error) {
+// shardAnswered counts the answer of one shard to a request. After the last one the client gets
+// its answer.
+func (c *Conversation) shardAnswered(number uint64, refusal *wire.Error) {
 	r := c.asked(number)
 	if r.refusal == nil {
 		r.refusal = refusal
@@ -106,21 +104,20 @@ func (c *Conversation) settle(number uint64, refusal *wire.Error) {
 	} else {
 		c.succeed(r, &r.ok)
 	}
-	if !r.hasUnit {
-		// If the delivery is in hand, an earlier frame that ends it is on its way,
-		// and its answer says what becomes of the unit.
+	if !r.hasCredit {
+		// The delivery has ended, or the answer to an earlier frame returns its credit.
 		return
 	}
-	units := c.tasks.answered(r.task)
-	if !r.kept {
-		c.out.Give += units
-	} else if units != 1 {
-		panic(fmt.Sprintf("session: %d units of room came back for %v and one was kept", units, r.task))
+	credits := c.tasks.remove(r.task)
+	if !r.reused {
+		c.out.Credit += credits
+	} else if credits != 1 {
+		panic(fmt.Sprintf("session: %d credits came back for %v and one was reused", credits, r.task))
 	}
 }
 
-// asked is the request of a number. Every shard answers each message once, so
-// an answer without a request is a fault of the server.
+// asked is the request of a number. A shard answers each message once, so an answer without a
+// request is a fault of the server.
 func (c *Conversation) asked(number uint64) *request {
 	r := c.requests[number]
 	if r == nil {
@@ -130,7 +127,7 @@ func (c *Conversation) asked(number uint64) *request {
 	return r
 }
 
-// effect looks at one thing a shard said.
+// effect steps the conversation by one effect.
 func (c *Conversation) effect(e shard.Effect) {
 	switch e := e.(type) {
 	case *shard.Granted:
@@ -142,33 +139,33 @@ func (c *Conversation) effect(e shard.Effect) {
 	case *shard.Enqueued:
 		r := c.asked(e.Ref)
 		r.ok.TaskID, r.ok.Replayed = e.TaskID, e.Replayed
-		c.settle(e.Ref, nil)
+		c.shardAnswered(e.Ref, nil)
 	case *shard.Resumed:
 		c.resumed(e)
 	case *shard.Fenced:
-		c.fenced()
+		c.barrierAnswered()
 	case *shard.Cancelled:
 		c.asked(e.Ref).ok.TaskID = e.TaskID
-		c.settle(e.Ref, nil)
+		c.shardAnswered(e.Ref, nil)
 	case *shard.Subscribed:
-		c.settle(e.Ref, nil)
+		c.shardAnswered(e.Ref, nil)
 	case *shard.Completed:
-		c.asked(e.Ref).kept = e.Kept
-		c.settle(e.Ref, nil)
+		c.asked(e.Ref).reused = e.Kept
+		c.shardAnswered(e.Ref, nil)
 	case *shard.Requeued:
 		r := c.asked(e.Ref)
 		r.ok.NackStatus, r.ok.DelaySeconds = e.Status, e.DelaySeconds
-		c.settle(e.Ref, nil)
+		c.shardAnswered(e.Ref, nil)
 	case *shard.Extended:
 		c.extended(e)
 	case *shard.Refused:
-		c.settle(e.Ref, e.Err)
+		c.shardAnswered(e.Ref, e.Err)
 	default:
 		panic(fmt.Sprintf("session: got effect %T, which it never asks for", e))
 	}
 }
 
-// unposted answers, for a shard that took nothing, whatever was posted to it.
+// unposted answers the messages of a post that a shard did not take.
 func (c *Conversation) unposted(e *Unposted) {
 	refusal := &wire.Error{
 		Code:              wire.CodeOverloaded,
@@ -176,7 +173,7 @@ func (c *Conversation) unposted(e *Unposted) {
 		RetryAfterSeconds: retryAfterSeconds,
 	}
 	if e.Verdict == mailbox.Closed {
-		refusal = goingAway()
+		refusal = drainingError()
 	}
 	for _, m := range e.Post.Messages {
 		switch m := m.(type) {
@@ -184,33 +181,33 @@ func (c *Conversation) unposted(e *Unposted) {
 			c.confirmLater(m.Tasks)
 		case *shard.Heartbeat:
 			c.unconfirm(m.Tasks)
-			c.settle(m.Ref, refusal)
+			c.shardAnswered(m.Ref, refusal)
 		case *shard.Result:
-			c.unfinished(m.Asker, m.TaskRef, refusal)
+			c.endingUnposted(m.Asker, m.TaskRef, refusal)
 		case *shard.Nack:
-			c.unfinished(m.Asker, m.TaskRef, refusal)
+			c.endingUnposted(m.Asker, m.TaskRef, refusal)
 		case *shard.Abandon:
-			c.unfinished(m.Asker, m.TaskRef, refusal)
+			c.endingUnposted(m.Asker, m.TaskRef, refusal)
 		case *shard.Release:
-			c.unfinished(m.Asker, m.TaskRef, refusal)
+			c.endingUnposted(m.Asker, m.TaskRef, refusal)
 		case *shard.Enqueue:
-			c.settle(m.Ref, refusal)
+			c.shardAnswered(m.Ref, refusal)
 		case *shard.Cancel:
-			c.settle(m.Ref, refusal)
+			c.shardAnswered(m.Ref, refusal)
 		case *shard.Subscribe:
-			c.settle(m.Ref, refusal)
+			c.shardAnswered(m.Ref, refusal)
 		default:
 			panic(fmt.Sprintf("session: %T was posted by nobody", m))
 		}
 	}
 }
 
-func (c *Conversation) unfinished(to shard.Asker, ref wire.TaskRef, refusal *wire.Error) {
+func (c *Conversation) endingUnposted(to shard.Asker, ref wire.TaskRef, refusal *wire.Error) {
 	c.unconfirm([]wire.TaskRef{ref})
-	c.settle(to.Ref, refusal)
+	c.shardAnswered(to.Ref, refusal)
 }
 
-// written frees what frames in the outbox had reserved.
+// written frees what the written frames had reserved.
 func (c *Conversation) written(frames []Outgoing) {
 	for i := range frames {
 		o := &frames[i]
@@ -222,5 +219,5 @@ func (c *Conversation) written(frames []Outgoing) {
 			c.tasks.writtenSeq = t.Seq
 		}
 	}
-	c.pingBehindTasks()
+	c.pingAfterTasks()
 }

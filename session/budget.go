@@ -6,30 +6,28 @@ import (
 	"codeq/shard"
 )
 
-// What shards granted and a client has not taken is held by its session. The
-// seat bounds that for one session; the budget bounds it for all of them: over
-// it, the session whose client has taken nothing for longest is cut, and what it
-// did not take goes back at once. So clients that are stuck cost each other, and
-// nobody who reads, a connection.
+// A session holds the payloads that shards granted and its client has not taken. The consumer
+// bounds them for one session, the budget for all sessions together: over the budget the
+// session whose client has taken nothing for the longest time is closed, and its tasks go
+// back at once. Only clients that do not read are disconnected.
 
-// holding is what one session holds. Nothing else is locked under its lock.
+// holding is the payload that one session holds. No other lock is taken under its lock.
 type holding struct {
 	mu    sync.Mutex
 	bytes int64
-	// sinceMs is when the client last took anything of it, or when it began.
+	// sinceMs is when the client last took a part of it, or when the first part came.
 	sinceMs int64
-	// over: the session has ended and holds nothing any more. relieved: it was
-	// cut because of what it held.
+	// over: the session has ended and holds nothing. relieved: it was closed because of the
+	// budget.
 	over, relieved bool
 }
 
-// worseThan says whether a session is further behind than another, of those
-// that hold anything.
+// worseThan reports whether a session holds a payload for longer than another one.
 func (h *holding) worseThan(bytes, sinceMs int64) bool {
 	return h.bytes > 0 && (bytes == 0 || h.sinceMs < sinceMs || h.sinceMs == sinceMs && h.bytes > bytes)
 }
 
-// grantedBytes is the payload that comes with effects.
+// grantedBytes is the payload in effects.
 func grantedBytes(effects []shard.Effect) (bytes int64) {
 	for _, e := range effects {
 		if g, ok := e.(*shard.Granted); ok {
@@ -39,8 +37,7 @@ func grantedBytes(effects []shard.Effect) (bytes int64) {
 	return bytes
 }
 
-// holds notes payload bytes that came to s, or left it when bytes is negative.
-// From any goroutine.
+// holds adds payload bytes to what s holds; negative bytes have left it. Any goroutine.
 func (r *Registry) holds(s *session, bytes int64) {
 	h := &s.holding
 	h.mu.Lock()
@@ -59,8 +56,8 @@ func (r *Registry) holds(s *session, bytes int64) {
 	}
 }
 
-// relieve cuts the session that is furthest behind. It does nothing while the
-// last one that was cut has not given back what it held.
+// relieve closes the session that is furthest behind. It does nothing until the last one that
+// it closed has released its payloads.
 func (r *Registry) relieve() {
 	if !r.relieving.CompareAndSwap(false, true) {
 		return
@@ -83,7 +80,7 @@ func (r *Registry) relieve() {
 	most.socket.cut()
 }
 
-// relieve notes that the session is cut, and reports false if it has ended.
+// relieve marks the session as closed because of the budget; false if it has ended already.
 func (h *holding) relieve() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,8 +88,8 @@ func (h *holding) relieve() bool {
 	return h.relieved
 }
 
-// gaveBack notes that a session has ended, and what it held is dropped with it.
-func (r *Registry) gaveBack(s *session) {
+// release drops what a session held when it ends.
+func (r *Registry) release(s *session) {
 	h := &s.holding
 	h.mu.Lock()
 	r.unsentBytes.Add(-h.bytes)

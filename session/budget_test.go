@@ -72,7 +72,7 @@ func TestASessionThatHasEndedHoldsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, s := newBench(t, setup{}).registry, &session{}
 		r.holds(s, 100)
-		r.gaveBack(s)
+		r.release(s)
 		r.holds(s, 50)
 		if held := r.unsentBytes.Load(); held != 0 {
 			t.Errorf("%d bytes are held", held)
@@ -121,7 +121,7 @@ func TestWhoReadsSlowlyIsNotFurthestBehind(t *testing.T) {
 		}
 		again := deafBeside(nil)
 		b.registry.holds(again, 70)
-		b.registry.gaveBack(again)
+		b.registry.release(again)
 		b.registry.holds(again, 10)
 		if held := b.registry.unsentBytes.Load(); held != 0 {
 			t.Errorf("%d bytes are held by nobody", held)
@@ -147,7 +147,7 @@ func TestTheBudgetGoesOnWhenTheChosenSessionHasEnded(t *testing.T) {
 		if chosen.holding.relieved {
 			t.Error("a session that has ended is to be cut")
 		}
-		b.registry.gaveBack(chosen)
+		b.registry.release(chosen)
 		b.connect(false, true).say(`{"type":"hello"}`)
 		synctest.Wait()
 		for _, s := range b.registry.running() {

@@ -6,14 +6,14 @@ import (
 	"codeq/wire"
 )
 
-// FeatureCancel is how a welcome announces the frame cancel.
-const FeatureCancel = "cancel"
+// featureCancel is the feature in a welcome that announces the frame cancel.
+const featureCancel = "cancel"
 
-// cancel ends a task that has not ended. It frees what its worker would still
-// do, so a shard takes it even when it takes no new tasks.
+// cancel ends a task that has not ended. Its class is ClassKeep, because it ends work of a
+// worker: a shard that takes no new tasks takes it.
 func (c *Conversation) cancel(f *wire.Cancel) {
 	r := c.begin(f.Ref, messageBytes)
-	// An answer that refuses names the task.
+	// A refusal names the task.
 	r.task.TaskID = f.TaskID
 	m := &shard.Cancel{
 		Asker: c.ask(r, c.open(r)), Tenant: c.principal.Tenant, Commands: c.principal.Commands, TaskID: f.TaskID,

@@ -5,14 +5,13 @@ const (
 	helloForMs = 5_000
 	// maxMissedPings ends a session: two pings without a pong after them.
 	maxMissedPings = 2
-	// expiryLeewayMs is how long a session lives on after its credential
-	// ended, for clocks that differ and for a hello that renews it.
+	// expiryLeewayMs is how long a session goes on after the end of its credential, because
+	// clocks differ and a hello may renew it.
 	expiryLeewayMs = 30_000
-	// stallMs is how late a deadline may be looked at before the server takes
-	// itself for the one that was away.
+	// stallMs is how late a deadline may be checked; later the server itself was stalled.
 	stallMs = 1_000
-	// confirmRetryForMs is the pause before confirmations that a full shard
-	// did not take are offered again.
+	// confirmRetryForMs is the pause until confirmations that a shard did not take are posted
+	// again.
 	confirmRetryForMs = 1_000
 )
 
@@ -27,9 +26,8 @@ type clock struct {
 	expiresAtMs int64
 	confirmAtMs int64
 
-	// missed counts the regular pings, in a row, that no pong came after. late says
-	// that the last one had not reached the client when it was looked at, so that
-	// its time began after that.
+	// missed counts the regular pings in a row without a pong. late says that the last ping
+	// had not reached the client at the last check, so its time began later.
 	missed  int
 	ponged  bool
 	waiting bool
@@ -50,13 +48,13 @@ func (k *clock) renewed(expiresAtMs int64) {
 	}
 }
 
-// readsOn forgives pings whose pongs the server itself did not read.
-func (k *clock) readsOn() {
+// resetMissed clears missed pings whose pongs the server has not read.
+func (k *clock) resetMissed() {
 	k.ponged = true
 	k.missed = 0
 }
 
-// next is the earliest deadline, 0 if there is none.
+// next is the earliest deadline, 0 without one.
 func (k *clock) next() int64 {
 	var next int64
 	for _, atMs := range []int64{k.helloByMs, k.pingAtMs, k.expiresAtMs, k.confirmAtMs} {
@@ -67,8 +65,7 @@ func (k *clock) next() int64 {
 	return next
 }
 
-// DeadlineMs is when the conversation wants a Timer, in Unix milliseconds; 0
-// is never.
+// DeadlineMs is when the conversation needs a Timer, Unix milliseconds; 0 is never.
 func (c *Conversation) DeadlineMs() int64 {
 	if c.over {
 		return 0
@@ -76,9 +73,8 @@ func (c *Conversation) DeadlineMs() int64 {
 	return c.clock.next()
 }
 
-// timer does what is due. A deadline that is looked at much too late means
-// that the server slept, not the client: what came meanwhile is to be read
-// first.
+// timer does what is due. A deadline that is checked much too late means that the server was
+// stalled: it must first read what the client has sent meanwhile.
 func (c *Conversation) timer(e *Timer) {
 	k := &c.clock
 	stalled := c.nowMs > k.next()+stallMs
@@ -104,9 +100,9 @@ func (c *Conversation) timer(e *Timer) {
 
 func due(atMs, nowMs int64) bool { return atMs != 0 && atMs <= nowMs }
 
-// regularPing asks the client whether it is there. A ping that stands behind other
-// bytes, which the client takes, is not missed; one that does not get through is,
-// whatever the client says meanwhile.
+// regularPing sends the next ping and counts the last one as missed if it got no pong. A ping
+// behind other bytes that the client takes is not missed. A ping that does not reach the
+// client is missed, even if the client sends something.
 func (c *Conversation) regularPing(stalled bool, e *Timer) {
 	k := &c.clock
 	late := k.late

@@ -8,20 +8,20 @@ import (
 	"codeq/wire"
 )
 
-// Router says where the tasks of a conversation live.
+// Router finds the shards of tasks.
 type Router interface {
-	// Shards is their number.
+	// Shards is the number of shards.
 	Shards() int
-	// ShardOf is the shard that owns a task.
+	// ShardOf is the shard of a task.
 	ShardOf(id wire.TaskID) int
-	// Route draws the id of a new task and says which shard owns it.
+	// Route draws the id of a new task and finds its shard.
 	Route(tenant, command, key string) (wire.TaskID, int)
 }
 
-// Facts are what a conversation is told once.
+// Facts do not change while a conversation lasts.
 type Facts struct {
 	Router Router
-	// Sink gets the answers of shards; what it gets comes back as Effects.
+	// Sink gets the answers of shards. The caller steps the conversation by them as Effects.
 	Sink       shard.Sink
 	Version    string
 	Durability string
@@ -37,51 +37,45 @@ func (f *Facts) pingSeconds() int {
 	return f.PingSeconds
 }
 
-// Need says what a conversation waits for before it looks at more frames.
+// Need is what a conversation needs before the next frame.
 type Need int
 
 const (
-	// NeedNothing: it takes the next message.
+	// NeedNothing: the next message.
 	NeedNothing Need = iota
-	// NeedPrincipal: the credential of Asking must be judged; Admitted or
-	// Denied.
+	// NeedPrincipal: Admitted or Denied for the credential of Asking.
 	NeedPrincipal
-	// NeedAnswers: too many requests are unanswered, or shards have still to say
-	// what a resumed session has in hand. Continue once MayContinue says so.
+	// NeedAnswers: Continue, once MayContinue reports true. Too many requests are unanswered,
+	// or shards have not sent the deliveries of a resumed session yet.
 	NeedAnswers
 )
 
-// Conversation is one session as a value. It is not safe for several
-// goroutines; whoever steps it holds a lock or is the only one.
+// Conversation is one session as a value. One goroutine at a time may call its methods.
 type Conversation struct {
 	facts Facts
 	nowMs int64
 	out   Actions
 	over  bool
 
-	// Who speaks. principal is nil before the first good hello; asking is the
-	// hello whose credential is being judged.
+	// principal is nil before the first good hello; asking is the hello whose credential is
+	// being checked.
 	principal *auth.Principal
-	seat      *shard.Seat
+	consumer  *shard.Seat
 	asking    *wire.Hello
-	// greeting is the welcome of a session that is being resumed, until every
-	// shard has said what it has in hand.
+	// greeting is the welcome of a session that is being resumed, until every shard has sent
+	// its deliveries.
 	greeting *greeting
 	// subscribed are the commands of the last subscribe, nil before it.
 	subscribed []string
 
-	// What the client asked. backlog are frames of the last message that are
-	// put off; lastRequest numbers the requests that went to shards.
+	// backlog are the frames of the last message that wait; lastRequest is the number of the
+	// last request that was posted to shards.
 	backlog     []wire.ClientFrame
 	requests    map[uint64]*request
 	lastRequest uint64
 
-	// What is owed to the client. full says that the reader stands still.
-	unanswered      int
-	unansweredBytes int
-	full            bool
-
-	fence    fence
+	load
+	barrier  drainBarrier
 	tasks    deliveries
 	pace     pace
 	clock    clock
@@ -90,7 +84,15 @@ type Conversation struct {
 	profile profile
 }
 
-// NewConversation begins with a socket that opened at a time in Unix
+// load is what the client has asked and not read the answer of. full says that the reader
+// waits.
+type load struct {
+	unanswered      int
+	unansweredBytes int
+	full            bool
+}
+
+// NewConversation makes the conversation of a socket that was opened at a moment, Unix
 // milliseconds.
 func NewConversation(facts Facts, openedAtMs int64) *Conversation {
 	return &Conversation{
@@ -102,9 +104,8 @@ func NewConversation(facts Facts, openedAtMs int64) *Conversation {
 	}
 }
 
-// Step changes the conversation by one event at a time in Unix milliseconds
-// and returns what follows from it. The slices in the actions are the
-// caller's.
+// Step changes the conversation by one event at a moment, Unix milliseconds, and returns what
+// the caller must do. The slices in the actions belong to the caller.
 func (c *Conversation) Step(nowMs int64, e Event) Actions {
 	c.out = Actions{}
 	if c.over {
@@ -133,10 +134,10 @@ func (c *Conversation) step(e Event) {
 		c.proceed()
 	case *Admitted:
 		c.admitted(e)
-	case *Denied:
+	case *denied:
 		c.denied(e.Err)
-	case *Standing:
-		c.standing(e.Principal)
+	case *recheck:
+		c.rechecked(e.Principal)
 	case *Effects:
 		for _, effect := range e.List {
 			c.effect(effect)
@@ -148,38 +149,36 @@ func (c *Conversation) step(e Event) {
 	case *Pong:
 		c.pong(e.Payload)
 	case *Ping:
-		// Not nil even for an empty payload, which is answered like any other.
+		// Not nil for an empty payload, which needs a pong as well.
 		c.out.Pong = append([]byte{}, e.Payload...)
-	case *Violation:
+	case *violation:
 		c.violated(e.Err)
 	case *Timer:
 		c.timer(e)
-	case *ServerDrains:
+	case *serverDrains:
 		c.serverDrains(e.GraceSeconds)
-	case *ServerCloses:
+	case *serverCloses:
 		c.end(CloseRestart, "the server restarts; connect again")
 	case *Replaced:
 		c.end(CloseReplaced, "the session goes on over another socket")
 	case *SocketEnded:
 		c.finish(e.Code)
 	default:
-		// The set of events is closed; a new one without a case is a bug.
 		panic(fmt.Sprintf("session: step by an unknown event %T", e))
 	}
 }
 
-// Over reports that the conversation has ended; every later step is empty.
+// Over reports that the conversation has ended; later steps do nothing.
 func (c *Conversation) Over() bool { return c.over }
 
 // Open reports that the client has said a good hello.
 func (c *Conversation) Open() bool { return c.principal != nil }
 
-// Asking is the hello whose credential is to be judged, nil unless Needs is
-// NeedPrincipal.
+// Asking is the hello whose credential must be checked, nil unless Needs is NeedPrincipal.
 func (c *Conversation) Asking() *wire.Hello { return c.asking }
 
-// Needs says what the conversation waits for before it reads on. While it is
-// not NeedNothing the caller reads no further message.
+// Needs is what the conversation needs. The caller reads the next message only while it is
+// NeedNothing.
 func (c *Conversation) Needs() Need {
 	switch {
 	case c.over:

@@ -129,9 +129,9 @@ func TestN11PaceFollowsTheLine(t *testing.T) {
 		var p pace
 		nowMs, bound := int64(scriptEpochMs), 0
 		for range 20 {
-			p.gives(one.bytes, one.leaseMs, nowMs)
+			p.sends(one.bytes, one.leaseMs, nowMs)
 			nowMs += int64(one.tookMs)
-			p.gives(one.bytes, one.leaseMs, nowMs) // there is always more
+			p.sends(one.bytes, one.leaseMs, nowMs) // there is always more
 			bound = p.takes(one.bytes, nowMs)
 			p.untakenBytes -= one.bytes
 		}
@@ -167,11 +167,11 @@ func TestDeliveryThatIsNeverConfirmedDoesNotMakeTheListGrow(t *testing.T) {
 	for n := range 100_000 {
 		ref := wire.TaskRef{TaskID: testTask(2), Token: wire.Token{0: 1, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}}
 		d.add(ref, 1)
-		d.named(ref)
-		d.answered(ref)
+		d.confirmNamed(ref)
+		d.remove(ref)
 	}
-	if len(d.unconfirmed) > 200 || d.inHand() != 1 {
-		t.Errorf("%d in the list, %d in hand", len(d.unconfirmed), d.inHand())
+	if len(d.unconfirmed) > 200 || d.inFlight() != 1 {
+		t.Errorf("%d in the list, %d in hand", len(d.unconfirmed), d.inFlight())
 	}
 	if fresh := d.through(d.lastSeq); len(fresh) != 1 || fresh[0] != stuck {
 		t.Errorf("confirmed %v, want the one", fresh)
@@ -229,9 +229,9 @@ func FuzzClientMessage(f *testing.F) {
 		if len(a.Frames) > len(frames) || c.unanswered > len(frames) {
 			t.Fatalf("%d frames have %d answers and count as %d", len(frames), len(a.Frames), c.unanswered)
 		}
-		asked := len(c.requests) > 0 || c.fence.waits > 0
-		if (a.Fence != nil) != (c.fence.waits > 0) {
-			t.Fatalf("%d shards owe their word, and the seat is told %v", c.fence.waits, a.Fence)
+		asked := len(c.requests) > 0 || c.barrier.waits > 0
+		if (a.Barrier != nil) != (c.barrier.waits > 0) {
+			t.Fatalf("%d shards have not answered, and the consumer asks %v", c.barrier.waits, a.Barrier)
 		}
 		if c.Needs() == NeedNothing && !asked && c.unanswered != len(a.Frames) {
 			t.Fatalf("%d are unanswered, but %d answers wait and no shard is asked", c.unanswered, len(a.Frames))

@@ -8,17 +8,18 @@ import (
 	"codeq/wire"
 )
 
-// permitted reports whether the credential is good for a frame's kind. If not,
-// the frame is refused; it comes to no shard, whatever task it names.
+// permitted reports whether the credential has the scope for a frame. If not, it refuses the
+// frame, which then reaches no shard.
 func (c *Conversation) permitted(f wire.ClientFrame) bool {
 	scope := auth.ScopeWorker
 	switch f.(type) {
 	case *wire.Hello, *wire.Drain, *wire.Unknown:
-		return true // they ask for nothing that needs a scope
+		return true // they need no scope
 	case *wire.Enqueue, *wire.Cancel:
 		scope = auth.ScopeProducer
 	}
-	if c.principal.Has(scope) {
+	refusal := c.principal.CheckScope(scope)
+	if refusal == nil {
 		return true
 	}
 	r := c.begin(f.Reference(), messageBytes)
@@ -28,11 +29,11 @@ func (c *Conversation) permitted(f wire.ClientFrame) bool {
 	case wire.DeliveryFrame:
 		r.task = f.Delivery()
 	}
-	c.refuse(r, wire.Refuse(wire.CodeForbidden, "this credential lacks the scope "+scope))
+	c.refuse(r, refusal)
 	return false
 }
 
-// renewed takes another credential in place of the one that the session has.
+// renewed replaces the credential of the session.
 func (c *Conversation) renewed(f *wire.Hello, p *auth.Principal) {
 	r := c.begin(f.Ref, messageBytes)
 	if refusal := c.checkRenewal(p); refusal != nil {
@@ -44,8 +45,7 @@ func (c *Conversation) renewed(f *wire.Hello, p *auth.Principal) {
 	c.succeed(r, &wire.OK{})
 }
 
-// checkRenewal keeps a session from going on with tasks that its new
-// credential is not good for.
+// checkRenewal refuses a credential that does not allow the tasks that the session takes.
 func (c *Conversation) checkRenewal(p *auth.Principal) *wire.Error {
 	if p.Tenant != c.principal.Tenant || p.Subject != c.principal.Subject {
 		return wire.Refuse(wire.CodeForbidden,
@@ -67,10 +67,10 @@ func (c *Conversation) checkRenewal(p *auth.Principal) *wire.Error {
 	return nil
 }
 
-// standing looks at what has become of the credential. A session does not go
-// on with other rights: what it may do was decided frame by frame, and its
-// client learns of the change by connecting again.
-func (c *Conversation) standing(now *auth.Principal) {
+// rechecked ends the session if its credential was revoked or has other rights now. The rights
+// of earlier frames were checked by the old credential; the client learns of the change by
+// connecting again.
+func (c *Conversation) rechecked(now *auth.Principal) {
 	switch {
 	case c.principal == nil:
 	case now == nil:
@@ -83,11 +83,11 @@ func (c *Conversation) standing(now *auth.Principal) {
 	}
 }
 
-// Principal is who speaks, nil before the first good hello.
+// Principal is the principal of the session, nil before the first good hello.
 func (c *Conversation) Principal() *auth.Principal { return c.principal }
 
-// authenticate judges the credential of the hello that waits. s.mu is held,
-// but not while the authenticator is asked, which may take its time.
+// authenticate checks the credential of the hello that waits. s.mu is held, but not during the
+// call of the authenticator, which can take long.
 func (s *session) authenticate() {
 	hello := s.talk.Asking()
 	principal, refusal := s.header, (*wire.Error)(nil)
@@ -100,14 +100,14 @@ func (s *session) authenticate() {
 	case s.talk.Over():
 	case refusal != nil:
 		s.registry.report(s.socket.RemoteAddr().String(), refusal)
-		s.step(&Denied{Err: refusal})
+		s.step(&denied{Err: refusal})
 	case s.talk.Open():
 		s.step(&Admitted{Principal: principal})
 	default:
 		s.admit(hello, principal)
 	}
-	// Whoever took the credential back meanwhile did not find it here yet.
-	s.judgeAgain()
+	// A credential that was revoked meanwhile was not found in this session.
+	s.recheck()
 }
 
 // report reports a hello that was refused because of its client.
@@ -117,16 +117,15 @@ func (r *Registry) report(remote string, refusal *wire.Error) {
 	}
 }
 
-// admit seats the session, or the new socket of one that was here before. s.mu
-// is held; so a third socket of the same session, which would replace this one,
-// waits until its shards have been asked.
+// admit opens the session, or resumes one on this new socket. s.mu is held, so a third socket
+// of the same session, which replaces this one, waits until the shards have been asked.
 func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 	id, resumed := s.registry.keys.session(hello.Resume, principal)
 	if resumed {
 		s.registry.replace(s, id)
 	}
 	if !s.registry.admit(s) {
-		s.step(&Denied{Err: &wire.Error{
+		s.step(&denied{Err: &wire.Error{
 			Code: wire.CodeOverloaded, RetryAfterSeconds: retryAfterSeconds,
 			Sentence: "the server has as many sessions open as it takes; try again later, or at another server",
 		}})
@@ -136,36 +135,36 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 		var err error
 		if id, err = s.registry.drawID(s); err != nil {
 			s.registry.o.Log.Error().Err(err).Msg("session: no id for a new session")
-			s.step(&Denied{Err: wire.Refuse(wire.CodeInternal, "the server could not open a session; try again")})
+			s.step(&denied{Err: wire.Refuse(wire.CodeInternal, "the server could not open a session; try again")})
 			return
 		}
 	}
-	s.seat = s.registry.o.Engine.NewSeat(shardactor.SeatOptions{
+	s.consumer = s.registry.o.Engine.NewSeat(shardactor.SeatOptions{
 		ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: hello.WorkerID, Sink: s,
 	})
 	s.step(&Admitted{
-		Principal: principal, ID: id, Seat: s.seat.Seat, Key: s.registry.keys.key(id, principal), Resumed: resumed,
+		Principal: principal, ID: id, Consumer: s.consumer.Seat, Key: s.registry.keys.key(id, principal), Resumed: resumed,
 	})
 }
 
-// judgeAgain tells the conversation if its credential stands for something
-// else by now. s.mu is held.
-func (s *session) judgeAgain() {
+// recheck steps the conversation if its credential stands for another principal now. s.mu is
+// held.
+func (s *session) recheck() {
 	p := s.talk.Principal()
 	if p == nil {
 		return
 	}
 	if now := p.Current(); now != p {
-		s.step(&Standing{Principal: now})
+		s.step(&recheck{Principal: now})
 	}
 }
 
-// Recheck ends the sessions whose credential was taken back or has other
-// rights than before. Call it when that may be so; it does not block.
+// Recheck ends the sessions whose credential was revoked or has other rights now. The caller
+// calls it when the tokens have changed. It does not block. Any goroutine.
 func (r *Registry) Recheck() {
 	for _, s := range r.running() {
 		s.mu.Lock()
-		s.judgeAgain()
+		s.recheck()
 		s.mu.Unlock()
 		s.wakeWriter()
 	}

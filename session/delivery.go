@@ -16,35 +16,34 @@ type delivery struct {
 	seq uint64
 	// payloadBytes are on their way to the client; 0 once it has taken them.
 	payloadBytes int
-	// confirmed: the shard was told, or need not be, that the frame arrived.
+	// confirmed: the client has the frame, and the shard knows it or will be told.
 	confirmed bool
-	// ending: a frame that ends it is on its way to the shard.
+	// ending: a frame that ends it was posted to the shard.
 	ending bool
 }
 
-// deliveries are what the client was given. A delivery is in hand until the
-// worker has answered for it, whatever became of its lease: so long its unit
-// of room is out.
+// deliveries are the tasks that were sent to the client. A delivery is in flight until the
+// worker has answered for it, even if its lease has ended: until then it takes one credit.
 type deliveries struct {
 	byRef map[wire.TaskRef]*delivery
-	// unconfirmed are in the order of seq. Some of them may have been confirmed
-	// by their own frame meanwhile; those are left out when they come up, or
-	// when they are more than half.
+	// unconfirmed are in the order of seq. A frame that names its delivery confirms it and
+	// leaves it in the list; it is removed when its seq is confirmed, or when more than half of
+	// the list is confirmed.
 	unconfirmed []*delivery
 	open        int
-	// again are confirmed by the client, but their shard was full; isAgain has
+	// again are deliveries that the client has confirmed and whose shard was full; isAgain has
 	// the same ones.
 	again   []wire.TaskRef
 	isAgain map[wire.TaskRef]bool
 
 	lastSeq    uint64
 	writtenSeq uint64
-	// confirmedSeq is the highest seq the client has confirmed everything to.
+	// confirmedSeq: the client has confirmed every seq up to this one.
 	confirmedSeq uint64
-	// pingedSeq is what the last ping carries, underWay that it has no pong.
+	// pingedSeq is the payload of the last ping; underWay says that its pong has not come.
 	pingedSeq uint64
 	underWay  bool
-	// takenBytes of payload were confirmed in this step.
+	// takenBytes is the payload that was confirmed in this step.
 	takenBytes int
 }
 
@@ -52,9 +51,9 @@ func newDeliveries() deliveries {
 	return deliveries{byRef: make(map[wire.TaskRef]*delivery), isAgain: make(map[wire.TaskRef]bool)}
 }
 
-func (d *deliveries) inHand() int { return len(d.byRef) }
+func (d *deliveries) inFlight() int { return len(d.byRef) }
 
-// arrived is how many of those in hand are confirmed.
+// arrived is how many of those in flight are confirmed.
 func (d *deliveries) arrived() int {
 	n := 0
 	for _, one := range d.byRef {
@@ -74,15 +73,14 @@ func (d *deliveries) add(ref wire.TaskRef, payloadBytes int) (seq uint64) {
 	return d.lastSeq
 }
 
-// hold takes a delivery in hand that an earlier socket of the session got. Its
-// frame is not one of this socket.
+// hold adds a delivery that an earlier socket of the session has sent.
 func (d *deliveries) hold(ref wire.TaskRef) {
 	d.byRef[ref] = &delivery{ref: ref, confirmed: true}
 }
 
-// answered takes a delivery out of hand and says how many units of room come
-// back for it: one, the first time.
-func (d *deliveries) answered(ref wire.TaskRef) int {
+// remove removes a delivery and is how many credits come back for it: 1, or 0 if it was removed
+// before.
+func (d *deliveries) remove(ref wire.TaskRef) int {
 	if d.byRef[ref] == nil {
 		return 0
 	}
@@ -90,9 +88,9 @@ func (d *deliveries) answered(ref wire.TaskRef) int {
 	return 1
 }
 
-// ends notes that a frame which ends a delivery goes to the shard, and says
-// whether a unit of room will come back for it: for the first one.
-func (d *deliveries) ends(ref wire.TaskRef) (hasUnit bool) {
+// ends marks a delivery that a frame ends, and reports whether the answer to the frame returns
+// its credit: only the answer to the first frame does.
+func (d *deliveries) ends(ref wire.TaskRef) (hasCredit bool) {
 	one := d.byRef[ref]
 	if one == nil || one.ending {
 		return false
@@ -101,8 +99,8 @@ func (d *deliveries) ends(ref wire.TaskRef) (hasUnit bool) {
 	return true
 }
 
-// named notes that the client sent the token of a delivery, which confirms it.
-func (d *deliveries) named(ref wire.TaskRef) {
+// confirmNamed confirms a delivery whose token the client has sent.
+func (d *deliveries) confirmNamed(ref wire.TaskRef) {
 	one := d.byRef[ref]
 	if one == nil || one.confirmed {
 		return
@@ -111,7 +109,7 @@ func (d *deliveries) named(ref wire.TaskRef) {
 	d.compact()
 }
 
-// arrives notes that the client has a delivery.
+// arrives marks a delivery that the client has.
 func (d *deliveries) arrives(one *delivery) {
 	one.confirmed = true
 	d.open--
@@ -119,44 +117,44 @@ func (d *deliveries) arrives(one *delivery) {
 	one.payloadBytes = 0
 }
 
-// compact drops confirmed deliveries once they are most of the list, so that
-// one that is never confirmed cannot make it grow for ever.
+// compact removes confirmed deliveries once they are more than half of the list. Otherwise one
+// delivery that is never confirmed would let the list grow without bound.
 func (d *deliveries) compact() {
 	const smallEnough = 64
 	if len(d.unconfirmed) < smallEnough || d.open*2 > len(d.unconfirmed) {
 		return
 	}
-	kept := d.unconfirmed[:0]
+	open := d.unconfirmed[:0]
 	for _, one := range d.unconfirmed {
 		if !one.confirmed {
-			kept = append(kept, one)
+			open = append(open, one)
 		}
 	}
-	clear(d.unconfirmed[len(kept):])
-	d.unconfirmed = kept
+	clear(d.unconfirmed[len(open):])
+	d.unconfirmed = open
 }
 
-// through confirms every delivery up to a seq and returns those whose shard
-// does not know it yet.
+// through confirms every delivery up to a seq and returns those that were not confirmed
+// before.
 func (d *deliveries) through(seq uint64) []wire.TaskRef {
 	d.confirmedSeq = max(d.confirmedSeq, seq)
-	var fresh []wire.TaskRef
+	var confirmed []wire.TaskRef
 	n := 0
 	for n < len(d.unconfirmed) && d.unconfirmed[n].seq <= seq {
 		if one := d.unconfirmed[n]; !one.confirmed {
 			d.arrives(one)
-			fresh = append(fresh, one.ref)
+			confirmed = append(confirmed, one.ref)
 		}
 		d.unconfirmed[n] = nil
 		n++
 	}
 	d.unconfirmed = d.unconfirmed[n:]
-	return fresh
+	return confirmed
 }
 
-// granted sends a task.
+// granted sends a task to the client.
 func (c *Conversation) granted(e *shard.Granted) {
-	c.pace.gives(len(e.Task.Payload), e.LeaseForMs, c.nowMs)
+	c.pace.sends(len(e.Task.Payload), e.LeaseForMs, c.nowMs)
 	seq := c.tasks.add(wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}, len(e.Task.Payload))
 	c.out.Frames = append(c.out.Frames, Outgoing{
 		Frame: &wire.TaskFrame{
@@ -167,31 +165,31 @@ func (c *Conversation) granted(e *shard.Granted) {
 	})
 }
 
-// revoked tells the client that a delivery is lost. The unit of room stays out
-// until the worker answers for it.
+// revoked tells the client that it lost a delivery. Its credit comes back when the worker
+// answers for it.
 func (c *Conversation) revoked(e *shard.Revoked) {
 	if c.greeting != nil {
-		c.greeting.lose(e.TaskRef)
-		c.tasks.answered(e.TaskRef)
+		c.greeting.remove(e.TaskRef)
+		c.tasks.remove(e.TaskRef)
 		return
 	}
 	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})
 }
 
-// answeredElsewhere takes a delivery out of hand for which the worker has
-// answered by another way.
+// answeredElsewhere removes a delivery for which the worker has answered over HTTP or another
+// session.
 func (c *Conversation) answeredElsewhere(e *shard.Answered) {
-	c.tasks.named(e.TaskRef)
-	units := c.tasks.answered(e.TaskRef)
+	c.tasks.confirmNamed(e.TaskRef)
+	credits := c.tasks.remove(e.TaskRef)
 	if c.greeting != nil {
-		// Nothing of the room has been taken for what is held.
-		c.greeting.lose(e.TaskRef)
+		// It takes no credit yet.
+		c.greeting.remove(e.TaskRef)
 		return
 	}
-	c.out.Give += units
+	c.out.Credit += credits
 }
 
-// received confirms what the client says has arrived.
+// received confirms the deliveries that the client has.
 func (c *Conversation) received(f *wire.Received) {
 	r := c.begin(f.Ref, messageBytes)
 	if f.Through > c.tasks.lastSeq {
@@ -204,22 +202,21 @@ func (c *Conversation) received(f *wire.Received) {
 	c.succeed(r, &wire.OK{})
 }
 
-// confirm tells the shards which deliveries have arrived.
+// confirm tells the shards which deliveries the client has.
 func (c *Conversation) confirm(tasks []wire.TaskRef) {
 	if len(tasks) == 0 {
 		return
 	}
 	for shardNo, tasks := range c.perShard(tasks) {
 		if tasks != nil {
-			c.post(shardNo, mailbox.ClassKeep, &shard.Received{Seat: c.seat, Tasks: tasks},
+			c.post(shardNo, mailbox.ClassKeep, &shard.Received{Seat: c.consumer, Tasks: tasks},
 				messageBytes+len(tasks)*taskRefBytes)
 		}
 	}
 }
 
-// confirmLater keeps confirmations for a shard that is full. The worker may
-// have answered for such a delivery since, in a frame that did not get through
-// either.
+// confirmLater keeps confirmations until their shard, which is full, is asked again. The worker
+// can have answered for such a delivery meanwhile, in a frame that was refused as well.
 func (c *Conversation) confirmLater(tasks []wire.TaskRef) {
 	d := &c.tasks
 	for _, ref := range tasks {
@@ -231,7 +228,7 @@ func (c *Conversation) confirmLater(tasks []wire.TaskRef) {
 	c.clock.confirmAtMs = c.nowMs + confirmRetryForMs
 }
 
-// confirmAgain offers them again.
+// confirmAgain posts these confirmations again.
 func (c *Conversation) confirmAgain() {
 	tasks := c.tasks.again
 	c.tasks.again = nil
@@ -239,9 +236,9 @@ func (c *Conversation) confirmAgain() {
 	c.confirm(tasks)
 }
 
-// unconfirm takes back that frames confirmed the deliveries they named: the
-// shard never saw those frames. What the client has confirmed by seq as well is
-// told to the shard later; the rest waits for its next frame or pong.
+// unconfirm makes deliveries unconfirmed whose frames did not reach their shard. A delivery that
+// the client has also confirmed by seq is confirmed to the shard later; the others are
+// confirmed by the next frame or pong.
 func (c *Conversation) unconfirm(tasks []wire.TaskRef) {
 	d := &c.tasks
 	for _, ref := range tasks {
@@ -253,12 +250,12 @@ func (c *Conversation) unconfirm(tasks []wire.TaskRef) {
 			c.confirmLater([]wire.TaskRef{ref})
 			continue
 		}
-		d.unnamed(one)
+		d.unconfirm(one)
 	}
 }
 
-// unnamed makes a delivery unconfirmed again, at its place in the order.
-func (d *deliveries) unnamed(one *delivery) {
+// unconfirm puts a delivery back into the unconfirmed ones, in the order of seq.
+func (d *deliveries) unconfirm(one *delivery) {
 	one.confirmed = false
 	d.open++
 	i, found := slices.BinarySearchFunc(d.unconfirmed, one.seq, func(at *delivery, seq uint64) int {
@@ -269,10 +266,9 @@ func (d *deliveries) unnamed(one *delivery) {
 	}
 }
 
-// pingBehindTasks sends a ping behind written tasks that are not confirmed,
-// unless one is under way: its pong confirms them for clients that do not do
-// so themselves.
-func (c *Conversation) pingBehindTasks() {
+// pingAfterTasks sends a ping after written tasks that are not confirmed, unless one is under
+// way: its pong confirms the tasks of a client that sends no received.
+func (c *Conversation) pingAfterTasks() {
 	d := &c.tasks
 	if d.underWay || d.open == 0 || d.writtenSeq <= d.pingedSeq {
 		return
@@ -280,27 +276,27 @@ func (c *Conversation) pingBehindTasks() {
 	c.ping()
 }
 
-// ping sends the seq of the last task frame that has left.
+// ping sends a ping with the seq of the last task frame that has left.
 func (c *Conversation) ping() {
 	c.tasks.pingedSeq, c.tasks.underWay = c.tasks.writtenSeq, true
 	c.out.Ping = strconv.AppendUint(nil, c.tasks.pingedSeq, 10)
 }
 
-// pong is a sign of life, whatever it carries. What it carries confirms the
-// tasks in front of its ping.
+// pong counts every pong as a sign of life. One with the payload of a ping confirms the tasks
+// that were sent before that ping.
 func (c *Conversation) pong(payload []byte) {
 	c.clock.ponged = true
 	d := &c.tasks
 	seq, err := strconv.ParseUint(string(payload), 10, 64)
 	if err != nil || seq > d.pingedSeq {
-		// Not the echo of a ping of ours. It may come from a client that leaves
-		// the payload out, so the next message with tasks has its own ping.
+		// This is no payload of a ping. The client may leave payloads out, so the next message
+		// with tasks gets its own ping.
 		d.underWay = false
 		return
 	}
 	c.confirm(d.through(seq))
 	if seq == d.pingedSeq {
 		d.underWay = false
-		c.pingBehindTasks()
+		c.pingAfterTasks()
 	}
 }

@@ -1,36 +1,34 @@
-// Package session holds the WebSocket sessions of workers and producers.
+// Package session has the WebSocket sessions of workers and producers.
 //
-// A session is two halves. A Conversation is a value: it is stepped with what
-// happened (a client's message, effects of shards, a pong, the time) and says
-// what follows (frames, messages to shards, what the seat shall do, a close).
-// It has no goroutine, clock, lock or socket, so a test or a simulator owns
-// every step. The session around it is two goroutines and one mutex: a reader,
-// which gws drives, and a writer, an actor over a mailbox. Both step the
-// conversation under the mutex and do what it says before they let go of it;
-// none of that blocks. Only the writer writes, only outside the mutex, and
-// every write has a deadline. A Registry upgrades requests to sessions, counts
-// them and ends them when the server goes.
+// A session has two halves. A Conversation is a value: it is stepped by what happened (a
+// message of the client, effects of shards, a pong, the time) and returns what follows
+// (frames, messages to shards, calls of the consumer, a close). It has no goroutine, clock,
+// lock or socket, so a test or a simulator controls every step. The session around it has two
+// goroutines and one mutex: a reader, which gws drives, and a writer, an actor over a
+// mailbox. Both step the conversation under the mutex and do its actions before they unlock
+// it; no action blocks. Only the writer writes, only outside the mutex, and every write has a
+// deadline. A Registry upgrades requests to sessions, counts sessions, and ends them when the
+// server stops.
 //
-// What a client may owe and be owed is bounded. Every frame counts as an
-// unanswered request, by number and by bytes, until its answer has left; at
-// the bound the reader stops in the middle of a message if need be, and the
-// idle clock stands still. Tasks are bounded by the session's window and, in
-// bytes, by the seat. So Deliver never has to wait or to refuse.
+// What a client can leave unread is bounded. Every frame of the client counts as an
+// unanswered request, by number and by bytes, until its answer has left; at the bound the
+// reader stops, even in the middle of a message, and missed pings do not count. Tasks are
+// bounded by the window of the session and, in bytes, by the consumer. So Deliver never waits
+// and never refuses.
 //
-// What gws 1.9.1 does that this package must see to:
-//   - A frame whose 64-bit length has its top bit set panics in ReadLoop. The
-//     reader recovers, closes the socket and ends the session as gone. A panic
-//     out of our own handlers is not recovered.
-//   - A message over the limit, or anything else against RFC 6455, is answered
-//     by gws itself. Its close frame passes our connection, which writes 4400
-//     into it; the client gets the code the protocol promises.
-//   - Its write mutex has no deadline: every write sets one on the connection
-//     below, and cutting closes that connection.
+// gws 1.9.1 has four properties that this package works around:
+//   - A frame whose 64-bit length has its top bit set panics in ReadLoop. The reader recovers,
+//     closes the socket and ends the session. It does not recover from a panic of our own
+//     handlers.
+//   - gws itself answers a message over the limit, or any other breach of RFC 6455. Its close
+//     frame passes our connection, which replaces the code by 4400, as the protocol promises.
+//   - The write mutex of gws has no deadline: every write sets one on the connection below, and
+//     cut closes that connection.
 //   - WriteAsync has no bound and is not used.
 //
-// The package must not know how a task lives: it looks up no task and decides
-// no transition. Payloads, results, tokens and keys appear in no log line.
+// The package must not know the life of a task: it reads no task and decides no transition. No
+// log line has a payload, result, token or key.
 //
-// It is one package because the conversation and the goroutines around it
-// share the types of its events and actions.
+// It is one package because the conversation and the goroutines around it share the types of
+// its events and actions.
 package session

@@ -6,17 +6,17 @@ import (
 	"codeq/wire"
 )
 
-// enqueue posts a task. All those of one message go to a shard in one push.
+// enqueue posts a task. All tasks of one message for one shard are one push.
 func (c *Conversation) enqueue(f *wire.Enqueue) {
 	bytes := messageBytes + len(f.Payload) + len(f.Command) + len(f.IdempotencyKey) +
 		len(f.TraceParent) + len(f.TraceState)
 	r := c.begin(f.Ref, bytes)
 	if c.draining {
-		c.refuse(r, goingAway())
+		c.refuse(r, drainingError())
 		return
 	}
-	if !c.principal.MayUse(f.Command) {
-		c.refuse(r, notForCommand(f.Command))
+	if refusal := c.principal.CheckCommand(f.Command); refusal != nil {
+		c.refuse(r, refusal)
 		return
 	}
 	id, shardNo := c.facts.Router.Route(c.principal.Tenant, f.Command, f.IdempotencyKey)

@@ -7,55 +7,51 @@ import (
 	"codeq/wire"
 )
 
-// Event is one thing that happened to a conversation. The set is closed: the
-// types of this file.
+// Event is one thing that happened to a session. The set is closed: the types of this file.
 type Event interface{ event() }
 
-// ClientMessage is a text message of the client. The conversation owns Data
-// from now on.
+// ClientMessage is a text message of the client. Data belongs to the conversation.
 type ClientMessage struct {
 	Data []byte
 }
 
-// Continue lets the conversation go on with frames it had to put off; see
-// Conversation.Needs.
+// Continue continues with the frames that wait; see Conversation.Needs.
 type Continue struct{}
 
-// Admitted answers NeedPrincipal: the credential is good. The first one
-// carries the id of the session, the seat of this socket and the key by which
-// the session may be resumed; later ones renew.
+// Admitted answers NeedPrincipal: the credential is good. The first one has the id of the
+// session, the consumer of this socket and the key by which the session can be resumed;
+// later ones renew the credential.
 type Admitted struct {
 	Principal *auth.Principal
 	ID        wire.SessionID
-	Seat      *shard.Seat
+	Consumer  *shard.Seat
 	Key       string
-	// Resumed: the session was here before, on another socket.
+	// Resumed: the session had another socket before.
 	Resumed bool
 }
 
-// Denied answers NeedPrincipal: the credential is not good.
-type Denied struct {
+// denied answers NeedPrincipal: the credential is refused.
+type denied struct {
 	Err *wire.Error
 }
 
-// Standing tells what the credential of the session stands for now; nil when
-// it was taken back.
-type Standing struct {
+// recheck has the principal that the credential stands for now; nil if it was revoked.
+type recheck struct {
 	Principal *auth.Principal
 }
 
-// Effects are what shards delivered, in order.
+// Effects are effects of shards, in order.
 type Effects struct {
 	List []shard.Effect
 }
 
-// Unposted returns a post that a shard did not take.
+// Unposted is a post that a shard did not take.
 type Unposted struct {
 	Post    Post
 	Verdict mailbox.Verdict
 }
 
-// Written tells that frames left the outbox, in order.
+// Written are frames that have left the outbox, in order.
 type Written struct {
 	Frames []Outgoing
 }
@@ -70,62 +66,59 @@ type Ping struct {
 	Payload []byte
 }
 
-// Violation is a message the protocol does not know, such as a binary one.
-type Violation struct {
+// violation is a message that the protocol does not have, such as a binary one.
+type violation struct {
 	Err *wire.Error
 }
 
-// Timer tells that DeadlineMs has come, and where the last byte of the last ping
-// is. Hears says that something comes from the client that is not whole yet, fast
-// enough: its pong stands behind that.
+// Timer says that DeadlineMs has come, and where the last byte of the last ping is. Hears says
+// that the client is sending a large message fast enough; its pong comes after that.
 type Timer struct {
 	Ping  PingState
 	Hears bool
 }
 
-// PingState says whether the last byte of a ping has reached the client.
+// PingState is where the last byte of a ping is.
 type PingState int
 
 const (
-	// PingArrived: it has, as far as the system says.
+	// PingArrived: at the client, as far as the system knows.
 	PingArrived PingState = iota
-	// PingWaits: it stands behind other bytes, and has not for long.
+	// PingWaits: behind other bytes, and not for long.
 	PingWaits
-	// PingMoves: it does, and the client takes those fast enough.
+	// PingMoves: behind other bytes, which the client takes fast enough.
 	PingMoves
-	// PingStuck: it does, and the client takes less than it must.
+	// PingStuck: behind other bytes, of which the client takes less than it must.
 	PingStuck
 )
 
-// ServerDrains tells that the server is going: what is in hand may be
-// finished.
-type ServerDrains struct {
+// serverDrains says that the server begins to stop: the client may finish its tasks.
+type serverDrains struct {
 	GraceSeconds int
 }
 
-// ServerCloses tells that the grace is over.
-type ServerCloses struct{}
+// serverCloses says that the grace is over.
+type serverCloses struct{}
 
-// Replaced tells that the session goes on over another socket.
+// Replaced says that the session goes on over another socket.
 type Replaced struct{}
 
-// SocketEnded tells that the socket is gone, by whichever side, and with which
-// close code, 0 if that is not known.
+// SocketEnded says that the socket has ended, with its close code; 0 if it is not known.
 type SocketEnded struct{ Code uint16 }
 
 func (*ClientMessage) event() {}
 func (*Continue) event()      {}
 func (*Admitted) event()      {}
-func (*Denied) event()        {}
-func (*Standing) event()      {}
+func (*denied) event()        {}
+func (*recheck) event()       {}
 func (*Effects) event()       {}
 func (*Unposted) event()      {}
 func (*Written) event()       {}
 func (*Pong) event()          {}
 func (*Ping) event()          {}
-func (*Violation) event()     {}
+func (*violation) event()     {}
 func (*Timer) event()         {}
-func (*ServerDrains) event()  {}
-func (*ServerCloses) event()  {}
+func (*serverDrains) event()  {}
+func (*serverCloses) event()  {}
 func (*Replaced) event()      {}
 func (*SocketEnded) event()   {}

@@ -10,14 +10,14 @@ func (c *Conversation) owner() shard.Owner {
 	return shard.Owner{Tenant: c.principal.Tenant, Subject: c.principal.Subject}
 }
 
-// ending begins a frame that ends a delivery. Naming the token also confirms
-// that the task arrived; the shard takes it so itself.
+// ending begins a request that ends a delivery. A frame with the token also confirms that the
+// client has the task; the shard confirms it as well.
 func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shard.Asker) {
 	r := c.begin(ref, bytes)
 	r.task = task
 	r.ok.TaskID = task.TaskID
-	r.hasUnit = c.tasks.ends(task)
-	c.tasks.named(task)
+	r.hasCredit = c.tasks.ends(task)
+	c.tasks.confirmNamed(task)
 	return r, c.ask(r, c.open(r))
 }
 
@@ -29,11 +29,11 @@ func (c *Conversation) result(f *wire.Result) {
 	}
 	r, asker := c.ending(f.Ref, f.TaskRef, bytes)
 	c.postEnding(r, &shard.Result{
-		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasUnit: r.hasUnit,
+		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasUnit: r.hasCredit,
 	})
 }
 
-// nack ends a delivery; the task is tried again later.
+// nack ends a delivery as failed; the task is tried again later.
 func (c *Conversation) nack(f *wire.Nack) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes+len(f.Reason))
 	c.postEnding(r, &shard.Nack{
@@ -41,13 +41,13 @@ func (c *Conversation) nack(f *wire.Nack) {
 	})
 }
 
-// abandon ends a delivery as a failed one.
+// abandon ends a delivery as failed; the task is tried again at once.
 func (c *Conversation) abandon(f *wire.Abandon) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
 	c.postEnding(r, &shard.Abandon{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
 }
 
-// release hands a delivery back without an attempt.
+// release returns a delivery without counting an attempt.
 func (c *Conversation) release(f *wire.Release) {
 	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
 	c.postEnding(r, &shard.Release{

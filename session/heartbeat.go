@@ -6,12 +6,12 @@ import (
 	"codeq/wire"
 )
 
-// taskRefBytes is what one delivery takes in a message to a shard, and in the
-// list of lost ones in the answer.
+// taskRefBytes is the size of one delivery in a message to a shard, and in the list of lost ones
+// in the answer.
 const taskRefBytes = 128
 
-// heartbeat extends the leases it names, or all in hand. It is answered when
-// every shard it concerns has.
+// heartbeat extends the leases of the named deliveries, or of all in flight. The client gets its
+// answer when every shard with such a delivery has answered.
 func (c *Conversation) heartbeat(f *wire.Heartbeat) {
 	r := c.begin(f.Ref, messageBytes+len(f.Tasks)*taskRefBytes)
 	r.ok.IsHeartbeat = true
@@ -25,17 +25,17 @@ func (c *Conversation) heartbeat(f *wire.Heartbeat) {
 			continue
 		}
 		c.post(shardNo, mailbox.ClassKeep, &shard.Heartbeat{
-			Asker: c.ask(r, number), Owner: c.owner(), Seat: c.seat, Tasks: tasks,
+			Asker: c.ask(r, number), Owner: c.owner(), Seat: c.consumer, Tasks: tasks,
 			ExtendForMs: int64(f.ExtendSeconds) * 1000,
 		}, messageBytes+len(tasks)*taskRefBytes)
 	}
 	for _, ref := range f.Tasks {
-		c.tasks.named(ref)
+		c.tasks.confirmNamed(ref)
 	}
 }
 
-// extended joins the answer of one shard to those of the others: the earliest
-// ends of a lease and of a run, and everything that is lost.
+// extended adds the answer of one shard to those of the others: the earliest end of a lease, the
+// earliest end of a run, and all lost deliveries.
 func (c *Conversation) extended(e *shard.Extended) {
 	r := c.asked(e.Ref)
 	if e.LeaseUntilMs != 0 && (r.ok.LeaseUntilMs == 0 || e.LeaseUntilMs < r.ok.LeaseUntilMs) {
@@ -45,16 +45,16 @@ func (c *Conversation) extended(e *shard.Extended) {
 		r.ok.RunUntilMs = e.RunUntilMs
 	}
 	r.ok.Lost = append(r.ok.Lost, e.Lost...)
-	c.settle(e.Ref, nil)
+	c.shardAnswered(e.Ref, nil)
 }
 
-// perShard splits deliveries by the shard of their task, in their order. A
-// shard without any has nil.
+// perShard splits deliveries by the shard of their task, in their order. It is nil for a shard
+// without one.
 func (c *Conversation) perShard(tasks []wire.TaskRef) [][]wire.TaskRef {
 	split := make([][]wire.TaskRef, c.facts.Router.Shards())
 	for _, ref := range tasks {
-		shard := c.facts.Router.ShardOf(ref.TaskID)
-		split[shard] = append(split[shard], ref)
+		shardNo := c.facts.Router.ShardOf(ref.TaskID)
+		split[shardNo] = append(split[shardNo], ref)
 	}
 	return split
 }

@@ -2,7 +2,7 @@ package session
 
 import "codeq/wire"
 
-// clientMessage takes the frames of one message.
+// clientMessage steps the conversation by the frames of one message.
 func (c *Conversation) clientMessage(data []byte) {
 	frames, violation := wire.ParseClientMessage(data)
 	if violation != nil {
@@ -13,12 +13,12 @@ func (c *Conversation) clientMessage(data []byte) {
 	c.proceed()
 }
 
-// proceed looks at the frames that wait until there is none or the
-// conversation needs something first.
+// proceed steps the conversation by the waiting frames until none is left or it needs
+// something first.
 func (c *Conversation) proceed() {
 	if c.full {
 		c.full = false
-		c.clock.readsOn()
+		c.clock.resetMissed()
 	}
 	for len(c.backlog) > 0 && c.asking == nil && c.greeting == nil && !c.full && !c.over {
 		f := c.backlog[0]
@@ -29,7 +29,7 @@ func (c *Conversation) proceed() {
 	}
 }
 
-// frame looks at one frame of the client.
+// frame steps the conversation by one frame of the client.
 func (c *Conversation) frame(f wire.ClientFrame) {
 	if c.principal == nil {
 		c.firstFrame(f)
@@ -106,10 +106,10 @@ func (c *Conversation) admitted(e *Admitted) {
 	c.proceed()
 }
 
-// begins opens the session. One that goes on is welcomed once every shard has
-// said what it has in hand.
+// begins opens the session. A resumed session gets its welcome once every shard has sent its
+// deliveries.
 func (c *Conversation) begins(f *wire.Hello, e *Admitted) {
-	c.principal, c.seat = e.Principal, e.Seat
+	c.principal, c.consumer = e.Principal, e.Consumer
 	c.clock.opened(c.nowMs, e.Principal.ExpiresAtMs)
 	welcome := &wire.Welcome{
 		SessionID:          e.ID,
@@ -123,7 +123,7 @@ func (c *Conversation) begins(f *wire.Hello, e *Admitted) {
 		Durability:         c.facts.Durability,
 		ServerTimeMs:       c.nowMs,
 		Version:            c.facts.Version,
-		Features:           []string{FeatureCancel},
+		Features:           []string{featureCancel},
 	}
 	if e.Resumed {
 		c.resumes(welcome)
@@ -152,14 +152,14 @@ func (c *Conversation) denied(err *wire.Error) {
 	c.proceed()
 }
 
-// violated ends the session over a message that is none.
+// violated ends the session after a message that breaks the protocol.
 func (c *Conversation) violated(err *wire.Error) {
 	c.send(&wire.ErrorFrame{Err: err})
 	c.end(CloseProtocol, "not a message of this protocol")
 }
 
-// serverDrains tells the client that the server is going. A client that has
-// not said hello has nothing to finish.
+// serverDrains tells the client that the server stops. A client without a good hello has
+// nothing to finish.
 func (c *Conversation) serverDrains(graceSeconds int) {
 	if c.draining {
 		return
@@ -173,16 +173,16 @@ func (c *Conversation) serverDrains(graceSeconds int) {
 	c.send(&wire.Draining{Reason: "the server shuts down", GraceSeconds: graceSeconds})
 }
 
-// leaveWhenIdle closes a session of a server that is going once nothing is
-// open between the two.
+// leaveWhenIdle closes the session of a server that stops once no request is unanswered and no
+// task is in flight.
 func (c *Conversation) leaveWhenIdle() {
-	if c.asking == nil && len(c.backlog) == 0 && c.unanswered == 0 && c.tasks.inHand() == 0 {
+	if c.asking == nil && len(c.backlog) == 0 && c.unanswered == 0 && c.tasks.inFlight() == 0 {
 		c.end(CloseRestart, "the server restarts; connect again")
 	}
 }
 
-// goingAway is the answer to whatever would begin something new.
-func goingAway() *wire.Error {
+// drainingError refuses new work while the server stops.
+func drainingError() *wire.Error {
 	return &wire.Error{
 		Code:              wire.CodeDraining,
 		Sentence:          "the server shuts down and takes nothing new; try again when it is back",

@@ -7,17 +7,17 @@ import (
 	"codeq/wire"
 )
 
-// profile is what is only shown of a conversation.
+// profile is what a conversation only shows in lists.
 type profile struct {
 	openedAtMs int64
-	// heardAtMs is when the client last sent anything, in Unix milliseconds.
+	// heardAtMs is when the client last sent anything, Unix milliseconds.
 	heardAtMs int64
 	window    int
-	// leaving: the client said drain and has asked for nothing since.
+	// leaving: the client has sent drain and asked for no task since.
 	leaving bool
 }
 
-// hears notes a sign of life.
+// hears sets heardAtMs after an event of the client.
 func (p *profile) hears(nowMs int64, e Event) {
 	switch e.(type) {
 	case *ClientMessage, *Ping, *Pong:
@@ -25,11 +25,10 @@ func (p *profile) hears(nowMs int64, e Event) {
 	}
 }
 
-// Figures are what an admin sees of an open conversation. Who it is, the seat
-// knows.
-func (c *Conversation) Figures() wire.SessionFigures {
+// figures are what an admin sees of an open conversation, without the names in the consumer.
+func (c *Conversation) figures() wire.SessionFigures {
 	f := wire.SessionFigures{
-		Commands: slices.Clone(c.subscribed), Window: c.profile.window, Held: c.tasks.inHand(), State: wire.SessionLive,
+		Commands: slices.Clone(c.subscribed), Window: c.profile.window, Held: c.tasks.inFlight(), State: wire.SessionLive,
 		ConnectedAtMs: c.profile.openedAtMs, LastSeenAtMs: c.profile.heardAtMs,
 	}
 	if c.draining || c.profile.leaving {
@@ -38,36 +37,36 @@ func (c *Conversation) Figures() wire.SessionFigures {
 	return f
 }
 
-// lateSession is one that lost its socket with tasks in hand and may come back.
+// lateSession is a session that lost its socket with tasks in flight and can be resumed.
 type lateSession struct {
 	tenant  string
 	figures wire.SessionFigures
 	untilMs int64
 }
 
-// maxLate bounds how many are remembered, for the list alone.
+// maxLate bounds the late sessions; they are kept for lists only.
 const maxLate = 10_000
 
-// late remembers a session for as long as it may come back. r.mu is held.
+// late keeps a session for lists until its grace is over. r.mu is held.
 func (r *Registry) late(s *session) {
-	if s.seat == nil || r.newest[s.id] != s {
+	if s.consumer == nil || r.newest[s.id] != s {
 		return
 	}
-	f := s.talk.Figures()
+	f := s.talk.figures()
 	f.Held, f.State = s.talk.tasks.arrived(), wire.SessionGrace
 	if f.Held == 0 {
 		return
 	}
-	f.ID, f.WorkerID, f.Subject = s.seat.ID, s.seat.WorkerID, s.seat.Subject
+	f.ID, f.WorkerID, f.Subject = s.consumer.ID, s.consumer.WorkerID, s.consumer.Subject
 	nowMs := r.o.NowMs()
 	r.forgetLate(nowMs)
 	if len(r.lately) < maxLate {
-		r.lately[s.id] = lateSession{s.seat.Tenant, f, nowMs + wire.ResumeGraceSeconds*1000}
+		r.lately[s.id] = lateSession{s.consumer.Tenant, f, nowMs + wire.ResumeGraceSeconds*1000}
 	}
 }
 
-// forgetLate drops whose grace is over, not more often than once a second: that
-// is a look at each of them. r.mu is held.
+// forgetLate removes the sessions whose grace is over, at most once a second, because it checks
+// each of them. r.mu is held.
 func (r *Registry) forgetLate(nowMs int64) {
 	if nowMs < r.lookLateAtMs {
 		return
@@ -80,7 +79,7 @@ func (r *Registry) forgetLate(nowMs int64) {
 	}
 }
 
-// lateOf are the sessions of a tenant that may come back.
+// lateOf are the late sessions of a tenant.
 func (r *Registry) lateOf(tenant string) []wire.SessionFigures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,23 +93,22 @@ func (r *Registry) lateOf(tenant string) []wire.SessionFigures {
 	return all
 }
 
-// figures are those of the session, if it is open and of the tenant.
+// figures are the figures of the session; false if it is not open or of another tenant.
 func (s *session) figures(tenant string) (wire.SessionFigures, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seat == nil || s.seat.Tenant != tenant || s.talk.Over() {
+	if s.consumer == nil || s.consumer.Tenant != tenant || s.talk.Over() {
 		return wire.SessionFigures{}, false
 	}
-	f := s.talk.Figures()
-	f.ID, f.WorkerID, f.Subject = s.seat.ID, s.seat.WorkerID, s.seat.Subject
+	f := s.talk.figures()
+	f.ID, f.WorkerID, f.Subject = s.consumer.ID, s.consumer.WorkerID, s.consumer.Subject
 	return f, true
 }
 
-// List is one page of the sessions of a tenant, by id, those in their grace
-// included: at most limit of
-// those behind the id after, the zero one for the first page. more says that
-// there are further ones. A session that comes or goes while pages are read is
-// on one of them or on none.
+// List is one page of the sessions of a tenant, by id, with those in their grace: at most limit
+// sessions after the id after, which is zero for the first page. more says that there are
+// further ones. A session that begins or ends while pages are read is on one page or on none.
+// Any goroutine.
 func (r *Registry) List(tenant string, after wire.SessionID, limit int) (page []wire.SessionFigures, more bool) {
 	for _, f := range r.lateOf(tenant) {
 		if compareIDs(f.ID, after) > 0 {

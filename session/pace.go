@@ -3,34 +3,34 @@ package session
 import "codeq/shard"
 
 const (
-	// A client may have so much payload untaken, at most and at least: one task
-	// more always fits. It is as much as the link carries in a quarter of a lease,
-	// so that what is on its way arrives with most of its lease before it.
+	// mostUntakenBytes and leastUntakenBytes bound the payload that a client has not taken; one
+	// more task is always allowed. Between them it is what the connection carries in a quarter
+	// of a lease, so that a task arrives with most of its lease left.
 	mostUntakenBytes  = shard.MaxUntakenBytes
 	leastUntakenBytes = 16 << 10
 	leaseShare        = 4
 
-	// paceOverMs is the least time over which a pace is one, and keepPaceMs the
-	// time after which what was measured counts half.
+	// paceOverMs is the least time of a measurement; after keepPaceMs what was measured counts
+	// half.
 	paceOverMs = 1_000
 	keepPaceMs = 10_000
 )
 
-// pace measures how fast a client takes deliveries: from when the first of them
-// is on its way, for as long as one is. What arrived is what it has confirmed, so
-// buffers on the way, proxies and TLS make no difference.
+// pace measures how fast a client takes deliveries, while at least one is on its way. A delivery
+// has arrived when the client has confirmed it, so buffers, proxies and TLS on the way make no
+// difference.
 type pace struct {
 	untakenBytes int
-	// takenBytes were taken since a time.
+	// takenBytes were taken since sinceMs.
 	takenBytes int
 	sinceMs    int64
 	leaseForMs int64
-	// bound is how much may be untaken, 0 before anything was taken.
+	// bound is the payload that may be untaken, 0 before the first confirmation.
 	bound int
 }
 
-// gives notes that a delivery is on its way.
-func (p *pace) gives(payloadBytes int, leaseForMs, nowMs int64) {
+// sends adds a delivery that is on its way.
+func (p *pace) sends(payloadBytes int, leaseForMs, nowMs int64) {
 	if p.untakenBytes == 0 {
 		p.takenBytes, p.sinceMs = 0, nowMs
 	}
@@ -38,9 +38,9 @@ func (p *pace) gives(payloadBytes int, leaseForMs, nowMs int64) {
 	p.leaseForMs = leaseForMs
 }
 
-// takes notes that deliveries have arrived, and says how much may be on its way
-// from now on. What comes back within a second only raises that: so short a time
-// says more about what there was to give.
+// takes subtracts deliveries that have arrived, and is the new bound. A measurement of less than
+// a second only raises the bound: in so short a time the pace depends on how many tasks there
+// were.
 func (p *pace) takes(payloadBytes int, nowMs int64) (bound int) {
 	p.untakenBytes -= payloadBytes
 	p.takenBytes += payloadBytes

@@ -8,9 +8,9 @@ func TestPaceOfASteadyClientStays(t *testing.T) {
 	const leaseForMs, everyMs, taskBytes = 60_000, 500, 5_000
 	const wanted = taskBytes * leaseForMs / leaseShare / everyMs
 	p := &pace{}
-	p.gives(taskBytes, leaseForMs, 0) // so that one is always on its way
+	p.sends(taskBytes, leaseForMs, 0) // so that one is always on its way
 	for nowMs := int64(everyMs); nowMs <= 10*keepPaceMs; nowMs += everyMs {
-		p.gives(taskBytes, leaseForMs, nowMs)
+		p.sends(taskBytes, leaseForMs, nowMs)
 		bound := p.takes(taskBytes, nowMs)
 		if nowMs >= paceOverMs && (bound < wanted/2 || bound > wanted*2) {
 			t.Fatalf("after %d ms %d bytes may be on their way, want about %d", nowMs, bound, wanted)
@@ -22,12 +22,12 @@ func TestPaceOfASteadyClientStays(t *testing.T) {
 func TestPaceFollowsAClientThatBecomesSlow(t *testing.T) {
 	const leaseForMs, fast, slow = 60_000, 50_000, 1_000
 	p := &pace{}
-	p.gives(fast, leaseForMs, 0)
+	p.sends(fast, leaseForMs, 0)
 	bound, nowMs := 0, int64(0)
 	take := func(payloadBytes int, forMs int64) {
 		for end := nowMs + forMs; nowMs < end; {
 			nowMs += 1_000
-			p.gives(payloadBytes, leaseForMs, nowMs)
+			p.sends(payloadBytes, leaseForMs, nowMs)
 			bound = p.takes(payloadBytes, nowMs)
 		}
 	}

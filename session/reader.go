@@ -10,10 +10,10 @@ import (
 	"codeq/wire"
 )
 
-// read is the reader: it runs gws until the socket ends and then ends the
+// read is the goroutine of the reader: it runs gws until the socket ends, and then ends the
 // session.
 func (s *session) read() {
-	defer s.registry.gone(s)
+	defer s.registry.remove(s)
 	s.readLoop()
 	s.happened(&SocketEnded{Code: s.endedWith})
 	s.socket.drain()
@@ -21,9 +21,8 @@ func (s *session) read() {
 	s.writer.Stop()
 }
 
-// readLoop absorbs a panic out of gws, which a hostile frame header can cause;
-// the socket is given up. A panic out of our handlers is a broken invariant
-// and goes on.
+// readLoop recovers from a panic of gws, which a hostile frame header can cause, and closes the
+// socket. A panic of our handlers is a broken invariant and ends the process.
 func (s *session) readLoop() {
 	defer func() {
 		if s.inHandler {
@@ -41,8 +40,7 @@ func (s *session) readLoop() {
 // OnOpen implements gws.Event.
 func (s *session) OnOpen(*gws.Conn) {}
 
-// OnClose implements gws.Event. The session ends when ReadLoop returns, which
-// is next.
+// OnClose implements gws.Event. ReadLoop returns next, and the session ends then.
 func (s *session) OnClose(_ *gws.Conn, err error) {
 	if said := new(gws.CloseError); errors.As(err, &said) {
 		s.endedWith = said.Code
@@ -59,22 +57,20 @@ func (s *session) OnPong(_ *gws.Conn, payload []byte) {
 	s.handle(func() { s.happened(&Pong{Payload: payload}) })
 }
 
-// OnMessage implements gws.Event. It returns when the conversation takes the
-// next message, and so stops the reader of a client that asks faster than it
-// takes answers.
+// OnMessage implements gws.Event. It returns when the conversation takes the next message, and
+// so stops reading from a client that asks faster than it takes answers.
 func (s *session) OnMessage(_ *gws.Conn, message *gws.Message) {
 	s.handle(func() {
-		// The buffer goes back to the pool of gws; parsed frames keep what they
-		// are made of.
+		// gws uses the buffer again, and parsed frames keep parts of the message.
 		data := bytes.Clone(message.Bytes())
 		opcode := message.Opcode
 		_ = message.Close() // only returns the buffer
 		if opcode != gws.OpcodeText {
-			s.happened(&Violation{Err: wire.Refuse(wire.CodeInvalidBody,
+			s.happened(&violation{Err: wire.Refuse(wire.CodeInvalidBody,
 				"messages of this protocol are text, got a binary one")})
 			return
 		}
-		s.take(data)
+		s.receive(data)
 	})
 }
 
@@ -84,9 +80,9 @@ func (s *session) handle(f func()) {
 	s.inHandler = false
 }
 
-// take steps the conversation by a message and by whatever it needs until it
-// takes the next one.
-func (s *session) take(data []byte) {
+// receive steps the conversation by a message, and then by what it needs, until it takes the
+// next message.
+func (s *session) receive(data []byte) {
 	s.mu.Lock()
 	s.step(&ClientMessage{Data: data})
 	for {

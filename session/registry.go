@@ -19,8 +19,8 @@ import (
 	"codeq/wire"
 )
 
-// closeGrace is how long sockets have to close after the grace of a shutdown,
-// before they are cut.
+// closeGrace is how long clients may take to close their sockets after the grace of a
+// shutdown.
 const closeGrace = 2 * time.Second
 
 // Engine is what sessions use of the engine of the shards.
@@ -28,50 +28,49 @@ type Engine interface {
 	Router
 	// Post pushes messages into the mailbox of a shard, all or none.
 	Post(shardNo int, batch []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict
-	// NewSeat makes the seat of a new session.
+	// NewSeat makes the consumer of a new session.
 	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
 }
 
-// Options are what a Registry stands on. All but MaxSessions, MaxGreeting, PingSeconds,
-// OutboxBytes, Refused, Secret and Random are needed.
+// Options are the options of a Registry. All but MaxSessions, MaxGreeting, PingSeconds,
+// OutboxBytes, Refused, Secret and Random are required.
 type Options struct {
 	Engine Engine
 	Auth   auth.Authenticator
 	// NowMs is the engine's clock, Unix milliseconds.
 	NowMs func() int64
 	Log   zerolog.Logger
-	// Refused is told of upgrades and hellos that are refused because of who sent
-	// them; nil tells nobody.
+	// Refused is called for each hello that is refused because of its client; nil is no
+	// report.
 	Refused func(auth.Attempt)
-	// Version and Durability are told to clients.
+	// Version and Durability are parts of the welcome.
 	Version    string
 	Durability string
-	// MaxSessions is how many may be open at once; 0 is any number.
+	// MaxSessions bounds the open sessions; 0 is no bound.
 	MaxSessions int
-	// MaxGreeting is how many sockets may be open that have not said hello; 0 and
-	// more than wire.MaxSocketsNoHello are that.
+	// MaxGreeting bounds the sockets without a hello; 0 and more than wire.MaxSocketsNoHello
+	// are wire.MaxSocketsNoHello.
 	MaxGreeting int
 	// PingSeconds is the time between two regular pings of a session; 0 is
 	// wire.PingSeconds.
 	PingSeconds int
-	// OutboxBytes is how much payload of tasks all sessions together may hold for
-	// clients that have not taken it; 0 is any amount.
+	// OutboxBytes bounds the payloads that all sessions together hold for clients that have not
+	// taken them; 0 is no bound.
 	OutboxBytes int64
-	// Secret seals the keys by which sessions are resumed; without one no
-	// session is.
+	// Secret signs the keys by which sessions are resumed; without one no session can be.
 	Secret []byte
 	// Random is the source of session ids; crypto/rand when nil.
 	Random io.Reader
 }
 
-// Registry upgrades requests to sessions and knows those that live. Its
-// methods may be called from any goroutine.
+// Registry upgrades requests to sessions and has those that are open. Its methods may be called
+// from any goroutine.
 type Registry struct {
 	o          Options
 	keys       keyring
 	goroutines sync.WaitGroup
-	// unsentBytes is the sum over all sessions; relieving that one was cut to
-	// lower it.
+	// unsentBytes is the payload that all sessions hold; relieving says that a session was
+	// closed to lower it.
 	unsentBytes atomic.Int64
 	relieving   atomic.Bool
 
@@ -80,12 +79,12 @@ type Registry struct {
 	sessions map[*session]state
 	// newest is the newest socket of every session, until its goroutines end.
 	newest map[wire.SessionID]*session
-	// lately are sessions without a socket that may come back. It is looked
-	// through from lookLateAtMs on.
+	// lately are sessions without a socket in their grace. Those whose grace is over are
+	// removed from lookLateAtMs on.
 	lately       map[wire.SessionID]lateSession
 	lookLateAtMs int64
-	// greeting counts sockets that have not said hello, those that are being
-	// upgraded included; open counts sessions that have.
+	// greeting counts the sockets without a hello, those that are being upgraded included; open
+	// counts the sessions.
 	greeting int
 	open     int
 	draining bool
@@ -114,19 +113,19 @@ func NewRegistry(o Options) *Registry {
 	}
 }
 
-// Count is the number of sessions that have said hello and not ended.
+// Count is the number of open sessions: they had a good hello and have not ended.
 func (r *Registry) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.open
 }
 
-// reserve makes room for one more socket, or says why there is none.
+// reserve counts one more socket, or says why it is refused.
 func (r *Registry) reserve() *wire.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.draining {
-		return goingAway()
+		return drainingError()
 	}
 	if r.greeting >= r.o.MaxGreeting {
 		return &wire.Error{
@@ -140,7 +139,7 @@ func (r *Registry) reserve() *wire.Error {
 	return nil
 }
 
-// unreserve gives the room of a socket back that never became a session.
+// unreserve subtracts a socket that did not become a session.
 func (r *Registry) unreserve() {
 	r.mu.Lock()
 	r.greeting--
@@ -148,7 +147,7 @@ func (r *Registry) unreserve() {
 	r.goroutines.Done()
 }
 
-// start runs a session whose room is reserved.
+// start starts the goroutines of a session that is reserved.
 func (r *Registry) start(s *session) {
 	r.mu.Lock()
 	r.sessions[s] = stateGreeting
@@ -157,11 +156,11 @@ func (r *Registry) start(s *session) {
 	s.writer = actor.Start(s.box, s.write)
 	go s.read()
 	if draining {
-		s.happened(&ServerDrains{})
+		s.happened(&serverDrains{})
 	}
 }
 
-// admit counts a session as open, unless there are too many.
+// admit counts a session as open; false if there are too many.
 func (r *Registry) admit(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +173,7 @@ func (r *Registry) admit(s *session) bool {
 	return true
 }
 
-// ended takes a session out of the counts. Harmless when repeated.
+// ended subtracts a session. A second call does nothing.
 func (r *Registry) ended(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,8 +189,8 @@ func (r *Registry) ended(s *session) {
 	r.late(s)
 }
 
-// gone forgets a session whose goroutines end.
-func (r *Registry) gone(s *session) {
+// remove removes a session whose goroutines end.
+func (r *Registry) remove(s *session) {
 	r.mu.Lock()
 	delete(r.sessions, s)
 	if r.newest[s.id] == s {
@@ -214,9 +213,9 @@ func (r *Registry) drawID(s *session) (wire.SessionID, error) {
 	return s.id, nil
 }
 
-// replace makes s the socket of a session and ends the one before, if the
-// server still has it. The lock of s is held, and that of the older socket is
-// taken: a newer one may wait for an older one, never the other way.
+// replace makes s the socket of a session and ends its older socket, if the server still has
+// it. The lock of s is held and that of the older socket is taken: a newer socket may wait
+// for an older one, never the other way.
 func (r *Registry) replace(s *session, id wire.SessionID) {
 	r.mu.Lock()
 	s.id = id
@@ -229,18 +228,17 @@ func (r *Registry) replace(s *session, id wire.SessionID) {
 	}
 }
 
-// Shutdown ends all sessions and returns when their goroutines have ended. No
-// new one is let in. Clients are told to drain; a session with nothing in hand
-// and nothing unanswered is closed at once, the others when they get there or
-// when ctx ends. The error says how many had to be cut because they did not
-// take even the close. It may be called again, and then waits as well.
+// Shutdown ends all sessions and returns when their goroutines have ended. It refuses new ones
+// and tells clients to drain. A session without a task in flight and an unanswered request is
+// closed at once, the others when they have none or when ctx ends. The error says how many
+// did not take the close frame. A second call waits as well.
 func (r *Registry) Shutdown(ctx context.Context) error {
 	grace := 0
 	if until, ok := ctx.Deadline(); ok {
 		grace = max(0, int(time.Until(until)/time.Second))
 	}
 	for _, s := range r.drain() {
-		s.happened(&ServerDrains{GraceSeconds: grace})
+		s.happened(&serverDrains{GraceSeconds: grace})
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -253,7 +251,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for _, s := range r.running() {
-		s.happened(&ServerCloses{})
+		s.happened(&serverCloses{})
 	}
 	select {
 	case <-ended:
@@ -271,7 +269,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// drain closes the door and returns who is inside.
+// drain refuses new sessions from now on and returns those that are open.
 func (r *Registry) drain() []*session {
 	r.mu.Lock()
 	r.draining = true

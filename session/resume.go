@@ -13,26 +13,25 @@ import (
 	"codeq/wire"
 )
 
-// greeting is a welcome that waits for shards.
+// greeting is a welcome that waits for the answers of shards.
 type greeting struct {
 	welcome *wire.Welcome
 	waits   int
 }
 
-// lose takes a delivery out again that was lost before anybody was told that
-// the session still has it.
-func (g *greeting) lose(ref wire.TaskRef) {
+// remove removes a delivery that the session lost before the welcome was sent.
+func (g *greeting) remove(ref wire.TaskRef) {
 	g.welcome.Held = slices.DeleteFunc(g.welcome.Held, func(held wire.TaskRef) bool { return held == ref })
 }
 
-// resumes asks every shard what the session has in hand.
+// resumes asks every shard for the deliveries of the session.
 func (c *Conversation) resumes(welcome *wire.Welcome) {
 	c.greeting = &greeting{welcome: welcome, waits: c.facts.Router.Shards()}
 	c.out.Resume = &shard.Asker{Sink: c.facts.Sink}
 }
 
-// resumed takes the answer of one shard. The last one lets the welcome out
-// and the frames go on that came behind hello.
+// resumed adds the answer of one shard. After the last one it sends the welcome and continues
+// with the frames that came after hello.
 func (c *Conversation) resumed(e *shard.Resumed) {
 	g := c.greeting
 	for _, ref := range e.Held {
@@ -44,15 +43,15 @@ func (c *Conversation) resumed(e *shard.Resumed) {
 		return
 	}
 	c.greeting = nil
-	c.out.Hold = len(g.welcome.Held)
+	c.out.InFlight = len(g.welcome.Held)
 	c.send(g.welcome)
 	c.proceed()
 }
 
-// keyring makes the keys by which sessions are resumed, and knows its own. A
-// key is the session's id and a seal over id, tenant and subject, which only
-// the data directory can set: so it is good after a restart, good for nobody
-// else, and nothing has to be remembered. A keyring without a secret makes none.
+// keyring makes and checks the keys by which sessions are resumed. A key is the id of the
+// session and a MAC over id, tenant and subject, whose secret is in the data directory. So a
+// key is valid after a restart and for no other subject, and the server keeps no list of
+// keys. A keyring without a secret makes no key.
 type keyring struct {
 	secret []byte
 }
@@ -64,11 +63,10 @@ func (k keyring) key(id wire.SessionID, p *auth.Principal) string {
 	if len(k.secret) == 0 {
 		return ""
 	}
-	return id.String() + keySeparator + hex.EncodeToString(k.seal(id, p))
+	return id.String() + keySeparator + hex.EncodeToString(k.mac(id, p))
 }
 
-// session is the session that a key is for, if it is one of ours and was made
-// for the same tenant and subject.
+// session is the id in a key, if the key is valid for this tenant and subject.
 func (k keyring) session(key string, p *auth.Principal) (wire.SessionID, bool) {
 	text, _, _ := strings.Cut(key, keySeparator)
 	id, ok := wire.ParseSessionID(text)
@@ -81,7 +79,7 @@ func (k keyring) session(key string, p *auth.Principal) (wire.SessionID, bool) {
 	return id, true
 }
 
-func (k keyring) seal(id wire.SessionID, p *auth.Principal) []byte {
+func (k keyring) mac(id wire.SessionID, p *auth.Principal) []byte {
 	sealed := id.AppendTo(nil)
 	for _, part := range []string{p.Tenant, p.Subject} {
 		sealed = binary.AppendUvarint(sealed, uint64(len(part)))

@@ -89,19 +89,19 @@ func (w *scriptWorld) run(d *datadriven.TestData) error {
 	case "admit":
 		return w.admit(d)
 	case "taken-back":
-		w.step(&Standing{})
-	case "standing":
+		w.step(&recheck{})
+	case "recheck":
 		p, err := w.principal(d)
 		if err != nil {
 			return err
 		}
-		w.step(&Standing{Principal: p})
+		w.step(&recheck{Principal: p})
 	case "deny":
-		w.step(&Denied{Err: wire.Refuse(wire.Code(argument(d, "code")), "no")})
+		w.step(&denied{Err: wire.Refuse(wire.Code(argument(d, "code")), "no")})
 	case "effects":
 		return w.effects(d.Input)
 	case "binary":
-		w.step(&Violation{Err: wire.Refuse(wire.CodeInvalidBody, "binary")})
+		w.step(&violation{Err: wire.Refuse(wire.CodeInvalidBody, "binary")})
 	case "written":
 		n := len(w.outbox)
 		if text := argument(d, "frames"); text != "" {
@@ -117,9 +117,9 @@ func (w *scriptWorld) run(d *datadriven.TestData) error {
 	case "continue":
 		w.step(&Continue{})
 	case "drains":
-		w.step(&ServerDrains{GraceSeconds: 30})
+		w.step(&serverDrains{GraceSeconds: 30})
 	case "closes":
-		w.step(&ServerCloses{})
+		w.step(&serverCloses{})
 	case "replaced":
 		w.step(&Replaced{})
 	case "socket-ended":
@@ -213,14 +213,14 @@ func (w *scriptWorld) step(e Event) {
 	if a.Resume != nil {
 		fmt.Fprintf(&w.out, "resume ref=%d\n", a.Resume.Ref)
 	}
-	if a.Hold > 0 {
-		fmt.Fprintf(&w.out, "hold %d\n", a.Hold)
+	if a.InFlight > 0 {
+		fmt.Fprintf(&w.out, "in flight %d\n", a.InFlight)
 	}
 	if a.SetsWindow {
 		fmt.Fprintf(&w.out, "window %d\n", a.Window)
 	}
-	if a.Fence != nil {
-		fmt.Fprintf(&w.out, "fence ref=%d\n", a.Fence.Ref)
+	if a.Barrier != nil {
+		fmt.Fprintf(&w.out, "barrier ref=%d\n", a.Barrier.Ref)
 	}
 	for _, p := range a.Posts {
 		class := map[mailbox.Class]string{mailbox.ClassNew: "new", mailbox.ClassKeep: "keep"}[p.Class]
@@ -237,12 +237,12 @@ func (w *scriptWorld) step(e Event) {
 		fmt.Fprintf(&w.out, "<- %s\n", short(string(wire.AppendServerFrame(nil, o.Frame))))
 	}
 	w.outbox = append(w.outbox, a.Frames...)
-	w.reportSeat(a)
+	w.reportConsumer(a)
 }
 
-func (w *scriptWorld) reportSeat(a Actions) {
-	if a.Give > 0 {
-		fmt.Fprintf(&w.out, "give %d\n", a.Give)
+func (w *scriptWorld) reportConsumer(a Actions) {
+	if a.Credit > 0 {
+		fmt.Fprintf(&w.out, "credit %d\n", a.Credit)
 	}
 	if a.WrittenBytes > 0 {
 		fmt.Fprintf(&w.out, "written %d payload bytes\n", a.WrittenBytes)
@@ -256,8 +256,8 @@ func (w *scriptWorld) reportSeat(a Actions) {
 	if a.Ping != nil {
 		fmt.Fprintf(&w.out, "ping %q\n", a.Ping)
 	}
-	if a.CloseSeat {
-		fmt.Fprintf(&w.out, "close seat\n")
+	if a.CloseConsumer {
+		fmt.Fprintf(&w.out, "close consumer\n")
 	}
 	if a.Close != nil {
 		fmt.Fprintf(&w.out, "close %d %s\n", a.Close.Code, a.Close.Reason)
@@ -294,12 +294,12 @@ func describeMessage(m shard.Message) string {
 	case *shard.Received:
 		return "received " + describeRefs(m.Tasks)
 	case *shard.Result:
-		unit := ""
+		credit := ""
 		if m.HasUnit {
-			unit = " with a unit"
+			credit = " with a credit"
 		}
 		return fmt.Sprintf("result ref=%d by %s/%s %s%s %s %s%s", m.Ref, m.Tenant, m.Subject,
-			describeRefs([]wire.TaskRef{m.TaskRef}), unit, m.Status, m.ResultRequest.Result, m.Error)
+			describeRefs([]wire.TaskRef{m.TaskRef}), credit, m.Status, m.ResultRequest.Result, m.Error)
 	case *shard.Nack:
 		return fmt.Sprintf("nack ref=%d by %s/%s %s delay=%d reason=%q", m.Ref, m.Tenant, m.Subject,
 			describeRefs([]wire.TaskRef{m.TaskRef}), m.DelaySeconds, m.Reason)

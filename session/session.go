@@ -15,62 +15,69 @@ import (
 	"codeq/wire"
 )
 
-// session is a conversation with a socket around it.
+// session is a conversation with its socket and its two goroutines, reader and writer.
 type session struct {
 	// Set before the goroutines start.
 	registry *Registry
 	socket   *socket
 	conn     *gws.Conn
-	// header is who the Authorization header of the upgrade stands for, nil
-	// without one.
+	// header is the principal of the upgrade, nil without a credential in it.
 	header *auth.Principal
 	box    *mailbox.Mailbox[[]shard.Effect]
 	writer *actor.Actor
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// wake is the writer's only control message: look at the outbox.
+	// wake is the only control message of the writer: it sends what is in the outbox.
 	wake mailbox.Slot[[]shard.Effect]
 
-	// id is of the session, zero before the hello. The registry's lock guards it.
+	// id is zero before the hello. The lock of the registry guards it.
 	id wire.SessionID
 
 	mu sync.Mutex
-	// mayRead is signalled when the reader, which waits for answers to leave,
-	// shall look again.
-	mayRead *sync.Cond
-	talk    *Conversation
-	seat    *shardactor.Seat
-	outbox  []Outgoing
-	ping    []byte
-	pong    []byte
-	closing *Closing
+	// mayRead is signalled when the reader, which waits until answers have left, must check
+	// again.
+	mayRead  *sync.Cond
+	talk     *Conversation
+	consumer *shardactor.Seat
+	waiting
+	progress
 
-	// holding is what shards granted and the client has not taken.
+	// holding is the payload that shards granted and the client has not taken.
 	holding holding
 
-	// Owned by the reader: a call out of gws into our handlers is under way, and
-	// what the socket ended with.
+	// Owned by the reader: whether gws is calling one of our handlers, and the close code of
+	// the socket.
 	inHandler bool
 	endedWith uint16
 	// Owned by the writer.
 	sending []Outgoing
 	buffer  []byte
+}
 
-	// pingEnd is how much had been written when the last ping had, a number above
-	// all while it has not. takenBytes is what the client had taken at lookedAtMs;
-	// see pingState. The lock guards them.
+// waiting is what the writer has not fetched yet. The lock of the session guards it.
+type waiting struct {
+	outbox  []Outgoing
+	ping    []byte
+	pong    []byte
+	closing *Closing
+}
+
+// progress is how far the client has read and sent. The lock of the session guards it.
+type progress struct {
+	// pingEnd is how many bytes had been written after the last ping, math.MaxInt64 until it is
+	// written. takenBytes is what the client had taken at lookedAtMs; see pingState.
 	pingEnd    int64
 	takenBytes int64
 	lookedAtMs int64
-	// heardBytes is what had come from the client at heardAtMs; see hears.
+	// heardBytes is what the client had sent at heardAtMs; see hears.
 	heardBytes int64
 	heardAtMs  int64
 }
 
-// effectLimits bound what shards delivered and the writer has not looked at.
-// The window, the seat's bytes and the bound of unanswered requests keep it far
-// below; reaching it is a fault of the server, which costs the session.
+// effectLimits bound the effects that the writer has not read. The window, the bytes of the
+// consumer and the bound of unanswered requests keep them far below; reaching the bound is a
+// fault of the server and ends the session.
 var effectLimits = mailbox.Limits{Messages: 1 << 20, Bytes: 1 << 30}
 
 func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
@@ -78,7 +85,7 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 		registry: r, socket: socket, header: header,
 		box: mailbox.New[[]shard.Effect](effectLimits),
 	}
-	socket.pace.Goes, s.lookedAtMs, s.heardAtMs = s.goesOn, r.o.NowMs(), r.o.NowMs()
+	socket.pace.Goes, s.lookedAtMs, s.heardAtMs = s.keepsWriting, r.o.NowMs(), r.o.NowMs()
 	s.mayRead, s.endedWith = sync.NewCond(&s.mu), closeBroken
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{
@@ -88,32 +95,32 @@ func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
 	return s
 }
 
-// Deliver implements shard.Sink: the writer gets the effects. It never
-// blocks. After the session has ended they are dropped.
+// Deliver implements shard.Sink: the writer gets the effects. It does not block. After the
+// end of the session the effects are dropped.
 func (s *session) Deliver(effects []shard.Effect) {
 	s.registry.holds(s, grantedBytes(effects))
 	if s.box.Push([][]shard.Effect{effects}, 0, mailbox.ClassKeep) == mailbox.Full {
-		s.registry.o.Log.Error().Msg("session: too many effects wait for one session; it is cut")
+		s.registry.o.Log.Error().Msg("session: too many effects wait for one session; it is closed")
 		s.socket.cut()
 	}
 }
 
-// step steps the conversation and carries out what follows. s.mu is held; so
-// posts of one session reach a shard in the order of its steps, and nothing is
-// posted behind the end of its seat.
+// step steps the conversation and does its actions. s.mu is held, so the posts of one session
+// reach a shard in the order of its steps, and nothing is posted after the end of its
+// consumer.
 func (s *session) step(e Event) {
 	a := s.talk.Step(s.registry.o.NowMs(), e)
 	if a.Resume != nil {
-		s.seat.Resume(*a.Resume)
+		s.consumer.Resume(*a.Resume)
 	}
-	if a.Hold > 0 {
-		s.seat.Hold(a.Hold)
+	if a.InFlight > 0 {
+		s.consumer.Hold(a.InFlight)
 	}
 	if a.SetsWindow {
-		s.seat.SetWindow(a.Window)
+		s.consumer.SetWindow(a.Window)
 	}
-	if a.Fence != nil {
-		s.seat.Fence(*a.Fence)
+	if a.Barrier != nil {
+		s.consumer.Fence(*a.Barrier)
 	}
 	for _, p := range a.Posts {
 		verdict := s.registry.o.Engine.Post(p.Shard, p.Messages, p.Bytes, p.Class)
@@ -121,17 +128,17 @@ func (s *session) step(e Event) {
 			s.step(&Unposted{Post: p, Verdict: verdict})
 		}
 	}
-	if a.Give > 0 {
-		s.seat.Give(a.Give)
+	if a.Credit > 0 {
+		s.consumer.Give(a.Credit)
 	}
 	if a.WrittenBytes > 0 {
 		s.registry.holds(s, -int64(a.WrittenBytes))
 	}
 	if a.TakenBytes > 0 {
-		s.seat.Taken(a.TakenBytes, a.Bound)
+		s.consumer.Taken(a.TakenBytes, a.Bound)
 	}
-	if a.CloseSeat {
-		s.seat.Close(a.CloseCode)
+	if a.CloseConsumer {
+		s.consumer.Close(a.CloseCode)
 	}
 	s.outbox = append(s.outbox, a.Frames...)
 	if a.Pong != nil {
@@ -145,7 +152,7 @@ func (s *session) step(e Event) {
 	}
 	if s.talk.Over() {
 		s.registry.ended(s)
-		s.registry.gaveBack(s)
+		s.registry.release(s)
 		s.cancel()
 	}
 	if s.talk.Over() || s.talk.MayContinue() {
@@ -153,8 +160,7 @@ func (s *session) step(e Event) {
 	}
 }
 
-// happened steps the conversation from a goroutine that does not hold s.mu and
-// wakes the writer.
+// happened steps the conversation and wakes the writer. s.mu is not held.
 func (s *session) happened(e Event) {
 	s.mu.Lock()
 	s.step(e)
@@ -163,6 +169,6 @@ func (s *session) happened(e Event) {
 }
 
 func (s *session) wakeWriter() {
-	// Closed means that the writer has ended or is about to; it needs no waking.
+	// Closed: the writer ends and needs no waking.
 	_ = s.box.PushSlot(&s.wake, nil, nil)
 }

@@ -286,7 +286,7 @@ func TestFramesOfOneDeliveryShareAMessage(t *testing.T) {
 
 func TestTasksAreNotSentInFrontOfAClose(t *testing.T) {
 	s := &session{talk: openConversation(&testRouter{shards: 1})}
-	s.talk.Step(scriptEpochMs, &ServerCloses{})
+	s.talk.Step(scriptEpochMs, &serverCloses{})
 	s.closing = &Closing{Code: CloseRestart}
 	task, answer := Outgoing{Frame: &wire.TaskFrame{}}, Outgoing{Frame: &wire.OK{}}
 	s.sending, s.outbox = []Outgoing{task, answer}, []Outgoing{answer, task}

@@ -12,21 +12,20 @@ import (
 	"codeq/internal/paced"
 )
 
-// lingerFor is how long a socket that said goodbye still reads, so that the
-// goodbye is not lost: closing over unread bytes makes the kernel drop what
-// the peer has not read yet.
+// lingerFor is how long a socket reads after its close frame. If a socket is closed with unread
+// bytes, the system drops what the client has not read, the close frame included.
 const lingerFor = time.Second
 
-// socket is the connection below gws. It writes for as long as the client takes
-// anything, puts the close codes of the protocol into close frames that gws makes on its own,
-// and turns a close into a half-close, behind which the reader still reads for
-// a moment. Any goroutine; cut ends whatever is stuck in it.
+// socket is the connection below gws. It writes for as long as the client takes enough, puts the
+// close codes of the protocol into the close frames of gws, and closes only its own side
+// first, so that the reader reads until lingerFor is over. Any goroutine; cut ends every call
+// that waits.
 type socket struct {
 	net.Conn
 	pace *paced.Writer
 	// readBytes is how much the client has sent.
 	readBytes atomic.Int64
-	// parting is set once our side has said all it will.
+	// parting is set once our side is closed.
 	parting atomic.Bool
 }
 
@@ -44,10 +43,10 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readsFor has a buffered reader of the connection read through the socket, behind
-// what it holds already.
+// readsFor makes a buffered reader of the connection read from the socket after the bytes that
+// it has already.
 func (s *socket) readsFor(r *bufio.Reader) {
-	held, _ := r.Peek(r.Buffered()) // so much is there
+	held, _ := r.Peek(r.Buffered()) // these bytes are there, so it cannot fail
 	if len(held) == 0 {
 		r.Reset(s)
 		return
@@ -55,24 +54,23 @@ func (s *socket) readsFor(r *bufio.Reader) {
 	r.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(held)), s))
 }
 
-// Write passes one whole WebSocket frame on, which is how gws writes.
+// Write writes one WebSocket frame; gws calls it with whole frames.
 func (s *socket) Write(frame []byte) (int, error) {
 	n, err := s.pace.Write(withCloseCode(frame))
 	if err != nil {
-		// A frame that is cut short is the end of the stream. Otherwise gws would
-		// try a close frame behind it, for as long again.
+		// After a part of a frame nothing can be sent. gws would otherwise try to write a close
+		// frame, for as long again.
 		s.cut()
 	}
 	return n, err
 }
 
-// withCloseCode replaces, in a close frame, the code by which gws says that
-// the client broke a rule. Anything else is returned as it is.
+// withCloseCode replaces, in a close frame of gws, the code for a client that broke a rule. Every
+// other frame stays as it is.
 func withCloseCode(frame []byte) []byte {
 	const (
 		closeFrame = 0x88
-		// A server's frame has two bytes of header and no mask; a close frame is
-		// too short for more.
+		// The header of a close frame of a server has two bytes, and no mask.
 		codeAt = 2
 
 		wsProtocolError = 1002
@@ -90,8 +88,8 @@ func withCloseCode(frame []byte) []byte {
 	return frame
 }
 
-// Close ends our side. The reader gets what the client still sends, until the
-// client closes too or lingerFor is over; then it cuts.
+// Close closes our side. The reader reads until the client closes as well or lingerFor is over,
+// and then closes the connection.
 func (s *socket) Close() error {
 	half, ok := s.Conn.(interface{ CloseWrite() error })
 	if !ok || s.parting.Swap(true) {
@@ -103,13 +101,12 @@ func (s *socket) Close() error {
 	return s.Conn.SetReadDeadline(time.Now().Add(lingerFor))
 }
 
-// drain reads on after a half-close, so that the client gets our last words.
+// drain reads after our side is closed, so that the client gets the close frame.
 func (s *socket) drain() {
 	if !s.parting.Load() {
 		return
 	}
-	// A client that floods us is not waited for any longer than one that is
-	// silent: the deadline stands.
+	// The deadline of Close bounds this, also for a client that sends all the time.
 	scratch := make([]byte, 16<<10)
 	for {
 		if _, err := s.Conn.Read(scratch); err != nil {
@@ -118,7 +115,7 @@ func (s *socket) drain() {
 	}
 }
 
-// cut closes the connection at once, whatever is under way on it.
+// cut closes the connection at once.
 func (s *socket) cut() {
-	_ = s.Conn.Close() // it is being given up; there is nothing to do about an error
+	_ = s.Conn.Close() // nobody uses it any more, so an error means nothing
 }

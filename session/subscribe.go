@@ -1,14 +1,12 @@
 package session
 
 import (
-	"slices"
-
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"
 )
 
-// subscribe seats the session in every shard, or changes what it takes there.
+// subscribe subscribes the consumer in every shard, or replaces its subscription.
 func (c *Conversation) subscribe(f *wire.Subscribe) {
 	bytes := messageBytes
 	for _, command := range f.Commands {
@@ -16,10 +14,10 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 	}
 	r := c.begin(f.Ref, bytes)
 	if c.draining {
-		c.refuse(r, goingAway())
+		c.refuse(r, drainingError())
 		return
 	}
-	commands, refusal := c.allowed(f.Commands)
+	commands, refusal := c.principal.Allowed(f.Commands)
 	if refusal != nil {
 		c.refuse(r, refusal)
 		return
@@ -30,42 +28,21 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 	number := c.open(r)
 	for shardNo := range c.facts.Router.Shards() {
 		c.post(shardNo, mailbox.ClassKeep, &shard.Subscribe{
-			Asker: c.ask(r, number), Seat: c.seat, Commands: commands,
+			Asker: c.ask(r, number), Seat: c.consumer, Commands: commands,
 			LeaseForMs: int64(f.LeaseSeconds) * 1000,
 		}, bytes)
 	}
 }
 
-// allowed is the list of commands with "*" replaced by what the credential is
-// good for, or forbidden.
-func (c *Conversation) allowed(commands []string) ([]string, *wire.Error) {
-	if slices.Contains(commands, wire.AllCommands) {
-		if c.principal.Commands == nil {
-			return []string{wire.AllCommands}, nil
-		}
-		return c.principal.Commands, nil
-	}
-	for _, command := range commands {
-		if !c.principal.MayUse(command) {
-			return nil, notForCommand(command)
-		}
-	}
-	return commands, nil
-}
-
-func notForCommand(command string) *wire.Error {
-	return wire.Refuse(wire.CodeForbidden, "the credential is not good for command "+command)
-}
-
-// window changes how many unfinished tasks the session can hold.
+// window changes how many tasks may be in flight.
 func (c *Conversation) window(f *wire.Window) {
 	r := c.begin(f.Ref, messageBytes)
 	if c.draining && f.Size > 0 {
-		c.refuse(r, goingAway())
+		c.refuse(r, drainingError())
 		return
 	}
 	if f.Size == 0 {
-		c.takeNoMore(r)
+		c.setWindowZero(r)
 		return
 	}
 	c.profile.leaving = false
@@ -73,8 +50,8 @@ func (c *Conversation) window(f *wire.Window) {
 	c.succeed(r, &wire.OK{})
 }
 
-// drain is the client's word that it takes no more.
+// drain ends deliveries to a client that wants no more tasks.
 func (c *Conversation) drain(f *wire.Drain) {
 	c.profile.leaving = true
-	c.takeNoMore(c.begin(f.Ref, messageBytes))
+	c.setWindowZero(c.begin(f.Ref, messageBytes))
 }

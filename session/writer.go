@@ -13,12 +13,11 @@ import (
 	"codeq/wire"
 )
 
-// bufferKeepBytes is the largest encoding buffer that a session keeps between
-// messages.
+// bufferKeepBytes bounds the encoding buffer that a session keeps between messages.
 const bufferKeepBytes = wire.MaxServerMessageBytes + 64<<10
 
-// write is the writer, an actor: it steps the conversation by effects and by
-// its deadlines, and sends what waits in the outbox.
+// write is a round of the writer, an actor: it steps the conversation by effects and deadlines,
+// and sends what waits.
 func (s *session) write(batch [][]shard.Effect) time.Duration {
 	s.mu.Lock()
 	for _, effects := range batch {
@@ -32,7 +31,7 @@ func (s *session) write(batch [][]shard.Effect) time.Duration {
 	return s.sleepFor()
 }
 
-// sleepFor runs the timer if it is due and says when it is due next.
+// sleepFor runs the timer if it is due, and is the time until it is due next.
 func (s *session) sleepFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +44,7 @@ func (s *session) sleepFor() time.Duration {
 	return time.Duration(s.untilDeadlineMs()) * time.Millisecond
 }
 
-// runTimer reports whether the timer was due. s.mu is held.
+// runTimer runs the timer if it is due, and reports whether it was. s.mu is held.
 func (s *session) runTimer() bool {
 	if s.talk.DeadlineMs() == 0 || s.untilDeadlineMs() > 0 {
 		return false
@@ -54,8 +53,8 @@ func (s *session) runTimer() bool {
 	return true
 }
 
-// hears says whether the client has sent as much, since this was asked last, as one
-// must take that is not too slow. s.mu is held.
+// hears reports whether the client has sent, since the last call, at least as fast as a client
+// must take. s.mu is held.
 func (s *session) hears() bool {
 	nowMs, read := s.registry.o.NowMs(), s.socket.readBytes.Load()
 	least := paced.LeastBytes * (nowMs - s.heardAtMs) / paced.Window.Milliseconds()
@@ -64,17 +63,16 @@ func (s *session) hears() bool {
 	return hears
 }
 
-// goesOn is asked while a write takes long: the timer runs meanwhile, and nothing
-// is written for a session that has ended.
-func (s *session) goesOn() bool {
+// keepsWriting runs the timer while a write takes long, and ends the write of a session that has
+// ended.
+func (s *session) keepsWriting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runTimer()
 	return !s.talk.Over()
 }
 
-// pingState says where the last ping is, and how fast the client takes what is in
-// front of it. s.mu is held.
+// pingState is where the last byte of the last ping is. s.mu is held.
 func (s *session) pingState() PingState {
 	nowMs, taken := s.registry.o.NowMs(), s.socket.pace.Taken()
 	tookMs, tookBytes := nowMs-s.lookedAtMs, taken-s.takenBytes
@@ -95,8 +93,8 @@ func (s *session) untilDeadlineMs() int64 {
 	return s.talk.DeadlineMs() - s.registry.o.NowMs()
 }
 
-// sendNext sends the next thing: the control frames that wait and one message.
-// It reports whether there may be more.
+// sendNext sends the control frames that wait and one message, and reports whether there can be
+// more.
 func (s *session) sendNext() bool {
 	t := s.next()
 	if t.pong != nil && !s.wrote(s.conn.WritePong(t.pong)) {
@@ -106,34 +104,34 @@ func (s *session) sendNext() bool {
 		if !s.wrote(s.conn.WritePing(t.ping)) {
 			return false
 		}
-		s.pingLeft()
+		s.pingWritten()
 	}
 	if len(s.sending) > 0 {
 		n := s.compose()
 		if !s.wrote(s.conn.WriteMessage(gws.OpcodeText, s.buffer)) {
 			return false
 		}
-		s.left(n)
+		s.written(n)
 		return true
 	}
 	if t.closing != nil {
-		// Nothing of ours is in the way of it, so it takes no longer than one
-		// write; the reader ends when the client or the linger does.
-		_ = s.conn.WriteClose(t.closing.Code, []byte(t.closing.Reason)) // it closes the socket either way
+		// Every frame was written before, so this takes no longer than one write. The reader ends
+		// when the client closes, or after lingerFor.
+		_ = s.conn.WriteClose(t.closing.Code, []byte(t.closing.Reason)) // it closes the socket in any case
 		return false
 	}
 	return false
 }
 
-// turn is what the writer takes at a time beside the frames in s.sending.
+// turn is what the writer sends next besides the frames in s.sending.
 type turn struct {
 	pong    []byte
 	ping    []byte
 	closing *Closing
 }
 
-// next fetches what waits. Once the session is over only its close is sent,
-// behind the frames that are no tasks.
+// next fetches what waits. After the end of the session it is only the close frame, after all
+// frames but those of tasks.
 func (s *session) next() turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +149,7 @@ func (s *session) next() turn {
 		s.outbox = nil
 		s.sending = withoutTasks(s.sending)
 		if len(s.sending) > 0 {
-			// Its turn comes when these have left.
+			// The close frame is sent when these have left.
 			s.closing, t.closing = t.closing, nil
 		}
 		return t
@@ -162,17 +160,17 @@ func (s *session) next() turn {
 }
 
 func withoutTasks(frames []Outgoing) []Outgoing {
-	kept := frames[:0]
+	rest := frames[:0]
 	for _, o := range frames {
 		if _, isTask := o.Frame.(*wire.TaskFrame); !isTask {
-			kept = append(kept, o)
+			rest = append(rest, o)
 		}
 	}
-	return kept
+	return rest
 }
 
-// compose encodes as many frames as one message takes and says how many. A
-// frame that is too large for it has a message of its own.
+// compose encodes as many frames as fit into one message, and returns how many. A frame that is
+// too large gets a message of its own.
 func (s *session) compose() int {
 	if cap(s.buffer) > bufferKeepBytes {
 		s.buffer = nil
@@ -181,7 +179,7 @@ func (s *session) compose() int {
 	n := 0
 	for _, o := range s.sending {
 		before := len(b)
-		// Not encoded only to be thrown away, when its payload alone is too much.
+		// A payload that does not fit is not encoded first.
 		if n > 0 && before+o.payloadBytes >= wire.MaxServerMessageBytes {
 			break
 		}
@@ -199,8 +197,8 @@ func (s *session) compose() int {
 	return n
 }
 
-// pingLeft notes where the last byte of the ping stands that was just written.
-func (s *session) pingLeft() {
+// pingWritten sets pingEnd after a ping was written, unless a newer one waits.
+func (s *session) pingWritten() {
 	s.mu.Lock()
 	if s.ping == nil {
 		s.pingEnd = s.socket.pace.Written()
@@ -208,8 +206,8 @@ func (s *session) pingLeft() {
 	s.mu.Unlock()
 }
 
-// left reports n written frames to the conversation.
-func (s *session) left(n int) {
+// written steps the conversation by n written frames.
+func (s *session) written(n int) {
 	s.mu.Lock()
 	s.step(&Written{Frames: s.sending[:n]})
 	s.mu.Unlock()
@@ -217,7 +215,7 @@ func (s *session) left(n int) {
 	s.sending = s.sending[n:]
 }
 
-// endCode is how a socket ended that could not be written to.
+// endCode is the close code of a socket after a failed write.
 func endCode(err error) uint16 {
 	if errors.Is(err, paced.ErrTooSlow) {
 		return CloseIdle
@@ -225,7 +223,7 @@ func endCode(err error) uint16 {
 	return closeBroken
 }
 
-// wrote ends the session if a write failed, which its deadline sees to.
+// wrote ends the session after a failed write; every write has a deadline.
 func (s *session) wrote(err error) bool {
 	if err == nil {
 		return true
@@ -235,7 +233,7 @@ func (s *session) wrote(err error) bool {
 	s.mu.Unlock()
 	s.registry.o.Log.Debug().Err(fmt.Errorf("write to session: %w", err)).Msg("session: given up")
 	if !s.socket.parting.Load() {
-		// Otherwise gws has said goodbye for us; the reader sees to the rest.
+		// Otherwise gws has sent a close frame, and the reader closes the socket.
 		s.socket.cut()
 	}
 	return false

@@ -82,15 +82,15 @@ func (c *conn) step(e session.Event) {
 	if a.Resume != nil {
 		c.seat.Resume(*a.Resume)
 	}
-	if a.Hold > 0 {
-		c.seat.Hold(a.Hold)
+	if a.InFlight > 0 {
+		c.seat.Hold(a.InFlight)
 	}
 	if a.SetsWindow {
 		c.known.resize(a.Window)
 		c.seat.SetWindow(a.Window)
 	}
-	if a.Fence != nil {
-		c.seat.Fence(*a.Fence)
+	if a.Barrier != nil {
+		c.seat.Fence(*a.Barrier)
 	}
 	for _, p := range a.Posts {
 		verdict := c.world.post(p.Shard, p.Messages, p.Bytes, p.Class)
@@ -99,15 +99,15 @@ func (c *conn) step(e session.Event) {
 			c.step(&session.Unposted{Post: p, Verdict: verdict})
 		}
 	}
-	if a.Give > 0 {
-		c.given += a.Give
-		c.seat.Give(a.Give)
+	if a.Credit > 0 {
+		c.given += a.Credit
+		c.seat.Give(a.Credit)
 	}
 	if a.TakenBytes > 0 {
 		c.known.hasTaken(a.TakenBytes, a.Bound)
 		c.seat.Taken(a.TakenBytes, a.Bound)
 	}
-	if a.CloseSeat && c.seat != nil {
+	if a.CloseConsumer && c.seat != nil {
 		c.known.closed = true
 		c.seat.Close(a.CloseCode)
 	}
@@ -282,7 +282,7 @@ func (c *conn) needs() {
 			ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: c.client.name, Sink: c,
 		})
 		c.known = c.world.model.seated(c.seat)
-		c.step(&session.Admitted{Principal: principal, ID: id, Seat: c.seat.Seat, Key: id.String(), Resumed: resumed})
+		c.step(&session.Admitted{Principal: principal, ID: id, Consumer: c.seat.Seat, Key: id.String(), Resumed: resumed})
 	}
 }
 

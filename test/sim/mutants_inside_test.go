@@ -15,7 +15,7 @@ func init() {
 	}, mutant{
 		name: "inside: confirm less than before",
 		edit: edit{file: "session/delivery.go", old: "max(d.confirmedSeq, seq)", new: "seq"},
-		test: "session TestConversationLosesNoAnswerNoRoomAndNoConfirmation",
+		test: "session TestConversationLosesNoAnswerNoCreditAndNoConfirmation",
 	}, mutant{
 		name: "inside: remember a missed ping when the server reads on",
 		edit: edit{file: "session/clock.go", old: "	k.ponged = true\n	k.missed = 0\n", new: "	k.ponged = true\n"},

@@ -70,7 +70,7 @@ var mutants = []mutant{{
 	name: "return room twice",
 	edit: edit{
 		file: "session/answer.go",
-		old:  "c.out.Give += units", new: "c.out.Give += 2 * units",
+		old:  "c.out.Credit += credits", new: "c.out.Credit += 2 * credits",
 	},
 	caught: []string{"room adds up"},
 }, {
@@ -78,7 +78,7 @@ var mutants = []mutant{{
 	edit: edit{
 		file: "session/delivery.go",
 		old:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})",
-		new:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n\tc.out.Give++",
+		new:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n\tc.out.Credit++",
 	},
 	caught: []string{"room adds up"},
 }, {
@@ -92,7 +92,7 @@ var mutants = []mutant{{
 	name: "give back room that was kept",
 	edit: edit{
 		file: "session/answer.go",
-		old:  "if !r.kept {", new: "if units == 1 {",
+		old:  "if !r.reused {", new: "if credits == 1 {",
 	},
 	caught: []string{"room adds up"},
 }, {
@@ -236,7 +236,7 @@ var mutants = []mutant{{
 	edit: edit{
 		file: "session/delivery.go",
 		old:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n",
-		new:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n	if e.Reason == wire.RevokedCancelled {\n		c.out.Give++\n	}\n",
+		new:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n	if e.Reason == wire.RevokedCancelled {\n		c.out.Credit++\n	}\n",
 	},
 	caught: []string{"room adds up"},
 }, {

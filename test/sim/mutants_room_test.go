@@ -27,28 +27,28 @@ func init() {
 		name: "room: do not hear that somebody answered",
 		edit: edit{
 			file: "session/delivery.go",
-			old:  "	c.out.Give += units\n", new: "	_ = units\n",
+			old:  "	c.out.Credit += credits\n", new: "	_ = credits\n",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 	}, mutant{
 		name: "room: give back with a refusal what an earlier word may keep",
 		edit: edit{
 			file: "session/answer.go",
-			old:  "	if !r.hasUnit {\n", new: "	if r.task.Token.IsZero() {\n",
+			old:  "	if !r.hasCredit {\n", new: "	if r.task.Token.IsZero() {\n",
 		},
 		caught: []string{"room adds up"},
 	}, mutant{
 		name: "fence: answer to a window of 0 at once",
 		edit: edit{
-			file: "session/fence.go",
+			file: "session/barrier.go",
 			old:  "	case !r.ref.Present:\n", new: "	case true:\n",
 		},
 		caught: []string{"no task comes behind the ok to a window of 0"},
 	}, mutant{
 		name: "fence: wait for one shard",
 		edit: edit{
-			file: "session/fence.go",
-			old:  "	if f.waits > 0 {\n", new: "	if f.waits < c.facts.Router.Shards()-1 {\n",
+			file: "session/barrier.go",
+			old:  "	if b.waits > 0 {\n", new: "	if b.waits < c.facts.Router.Shards()-1 {\n",
 		},
 		caught: []string{"no task comes behind the ok to a window of 0"},
 	}, mutant{

@@ -37,7 +37,7 @@ var sessionMutants = []mutant{{
 	name: "room for what is held",
 	edit: edit{
 		file: "session/resume.go",
-		old:  "c.out.Hold = len(g.welcome.Held)", new: "c.out.Hold = 0",
+		old:  "c.out.InFlight = len(g.welcome.Held)", new: "c.out.InFlight = 0",
 	},
 	caught: []string{"room adds up"},
 }, {

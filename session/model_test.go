@@ -13,9 +13,9 @@ import (
 	"codeq/wire"
 )
 
-// twin is a client and its shards, played at random, that keep simple lists of
+// model is a client and its shards, played at random, that keep simple lists of
 // what a conversation must not lose.
-type twin struct {
+type model struct {
 	t       *testing.T
 	seed    uint64
 	random  *rand.Rand
@@ -23,18 +23,18 @@ type twin struct {
 	nowMs   int64
 	outbox  []Outgoing
 	waiting []shard.Message // accepted, not answered
-	tasks   []*twinTask
+	tasks   []*modelTask
 	pings   []string
 
-	given     int
-	requests  int // with a ref, sent
-	answers   int // to them
-	closeSeat int
+	given         int
+	requests      int // with a ref, sent
+	answers       int // to them
+	closeConsumer int
 }
 
-// twinTask is one delivery: what the client did with it and what its shard has
+// modelTask is one delivery: what the client did with it and what its shard has
 // heard.
-type twinTask struct {
+type modelTask struct {
 	ref wire.TaskRef
 	// left: its frame has been written. claimed: the client has confirmed it by
 	// seq. heard: the shard was told, by a confirmation or a frame with its
@@ -42,20 +42,20 @@ type twinTask struct {
 	left, claimed, heard, answered bool
 }
 
-func newTwin(t *testing.T, seed uint64) *twin {
-	w := &twin{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), nowMs: scriptEpochMs}
+func newModel(t *testing.T, seed uint64) *model {
+	w := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), nowMs: scriptEpochMs}
 	w.talk = NewConversation(Facts{Router: &testRouter{shards: 3}}, w.nowMs)
 	w.step(&ClientMessage{Data: []byte(`{"type":"hello"}`)})
 	w.step(&Admitted{Principal: &auth.Principal{Tenant: "acme", Subject: "bob"}})
 	return w
 }
 
-func (w *twin) fatalf(format string, args ...any) {
+func (w *model) fatalf(format string, args ...any) {
 	w.t.Helper()
 	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
 }
 
-func (w *twin) step(e Event) {
+func (w *model) step(e Event) {
 	a := w.talk.Step(w.nowMs, e)
 	for _, p := range a.Posts {
 		if w.random.IntN(4) == 0 {
@@ -67,13 +67,13 @@ func (w *twin) step(e Event) {
 			w.waiting = append(w.waiting, m)
 		}
 	}
-	w.given += a.Give
+	w.given += a.Credit
 	w.outbox = append(w.outbox, a.Frames...)
 	if a.Ping != nil {
 		w.pings = append(w.pings, string(a.Ping))
 	}
-	if a.CloseSeat {
-		w.closeSeat++
+	if a.CloseConsumer {
+		w.closeConsumer++
 	}
 	if a.Close != nil {
 		w.fatalf("closed: %+v", *a.Close)
@@ -81,7 +81,7 @@ func (w *twin) step(e Event) {
 }
 
 // hear is a shard that takes a message.
-func (w *twin) hear(m shard.Message) {
+func (w *model) hear(m shard.Message) {
 	var refs []wire.TaskRef
 	switch m := m.(type) {
 	case *shard.Received:
@@ -97,7 +97,7 @@ func (w *twin) hear(m shard.Message) {
 }
 
 // answer makes a shard answer one message that waits.
-func (w *twin) answer() {
+func (w *model) answer() {
 	if len(w.waiting) == 0 {
 		return
 	}
@@ -111,21 +111,21 @@ func (w *twin) answer() {
 	}
 }
 
-func (w *twin) grant() {
+func (w *model) grant() {
 	n := len(w.tasks) + 1
 	ref := wire.TaskRef{TaskID: testTask(n % 251), Token: wire.Token{14: byte(n >> 8), 15: byte(n)}}
-	w.tasks = append(w.tasks, &twinTask{ref: ref})
+	w.tasks = append(w.tasks, &modelTask{ref: ref})
 	w.step(&Effects{List: []shard.Effect{
 		&shard.Granted{Task: &wire.Task{ID: ref.TaskID, Payload: []byte("1")}, Token: ref.Token},
 	}})
 }
 
 // write lets some frames leave.
-func (w *twin) write() {
+func (w *model) write() {
 	w.leave(w.random.IntN(len(w.outbox) + 1))
 }
 
-func (w *twin) leave(n int) {
+func (w *model) leave(n int) {
 	left := w.outbox[:n:n]
 	w.outbox = w.outbox[n:]
 	for _, o := range left {
@@ -140,7 +140,7 @@ func (w *twin) leave(n int) {
 }
 
 // received confirms every frame up to a task that has left.
-func (w *twin) received() {
+func (w *model) received() {
 	through := w.through()
 	w.claim(through)
 	w.say(&wire.Received{Through: uint64(through)})
@@ -148,14 +148,14 @@ func (w *twin) received() {
 
 // through is up to where the client says that all has arrived, which may be less
 // than it said before.
-func (w *twin) through() (through int) {
+func (w *model) through() (through int) {
 	for through < len(w.tasks) && w.tasks[through].left {
 		through++
 	}
 	return max(through-w.random.IntN(4), 0)
 }
 
-func (w *twin) claim(through int) {
+func (w *model) claim(through int) {
 	for _, task := range w.tasks[:through] {
 		task.claimed = true
 	}
@@ -163,7 +163,7 @@ func (w *twin) claim(through int) {
 
 // pong answers the oldest ping, as a client does that has read what was in
 // front of it.
-func (w *twin) pong() {
+func (w *model) pong() {
 	if len(w.pings) == 0 {
 		return
 	}
@@ -177,7 +177,7 @@ func (w *twin) pong() {
 	w.step(&Pong{Payload: []byte(payload)})
 }
 
-func (w *twin) say(frames ...wire.ClientFrame) {
+func (w *model) say(frames ...wire.ClientFrame) {
 	data := []byte{'['}
 	for i, f := range frames {
 		if i > 0 {
@@ -190,7 +190,7 @@ func (w *twin) say(frames ...wire.ClientFrame) {
 
 // several is a client that says in one message what it would say in some: shards
 // take or refuse all of it at once, behind the last frame.
-func (w *twin) several() {
+func (w *model) several() {
 	frames := make([]wire.ClientFrame, 0, 4)
 	for range 2 + w.random.IntN(3) {
 		if task := w.someTask(); task != nil && w.random.IntN(2) == 0 {
@@ -206,7 +206,7 @@ func (w *twin) several() {
 }
 
 // someTask is one that the client has, or nil.
-func (w *twin) someTask() *twinTask {
+func (w *model) someTask() *modelTask {
 	if len(w.tasks) == 0 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (w *twin) someTask() *twinTask {
 	return nil
 }
 
-func (w *twin) end() {
+func (w *model) end() {
 	task := w.someTask()
 	if task == nil {
 		return
@@ -227,14 +227,14 @@ func (w *twin) end() {
 }
 
 // endElsewhere is a worker that answers for a task over HTTP.
-func (w *twin) endElsewhere() {
+func (w *model) endElsewhere() {
 	if task := w.someTask(); task != nil {
 		task.answered, task.heard = true, true
 		w.step(&Effects{List: []shard.Effect{&shard.Answered{TaskRef: task.ref}}})
 	}
 }
 
-func (w *twin) beat() {
+func (w *model) beat() {
 	w.requests++
 	f := &wire.Heartbeat{Ref: ref(2)}
 	if task := w.someTask(); task != nil {
@@ -243,7 +243,7 @@ func (w *twin) beat() {
 	w.say(f)
 }
 
-func (w *twin) act() {
+func (w *model) act() {
 	switch w.random.IntN(12) {
 	case 0, 1:
 		w.grant()
@@ -269,7 +269,7 @@ func (w *twin) act() {
 }
 
 // pass lets time pass; the shell never comes more than a little late.
-func (w *twin) pass(forMs int64) {
+func (w *model) pass(forMs int64) {
 	until := w.nowMs + forMs
 	for {
 		at := w.talk.DeadlineMs()
@@ -283,14 +283,14 @@ func (w *twin) pass(forMs int64) {
 	}
 }
 
-func (w *twin) pongs() {
+func (w *model) pongs() {
 	for len(w.pings) > 0 {
 		w.pong()
 	}
 }
 
-// settle lets everything come to rest, with shards that take everything.
-func (w *twin) settle() {
+// finish lets everything come to rest, with shards that take everything.
+func (w *model) finish() {
 	w.random = rand.New(neverFull{})
 	for len(w.waiting) > 0 || len(w.outbox) > 0 {
 		w.answer()
@@ -309,7 +309,7 @@ func (neverFull) Uint64() uint64 { return 1<<63 - 1 }
 
 // confirms says that what the client has confirmed its shard has heard, or is told
 // as soon as it takes anything.
-func (w *twin) confirms() {
+func (w *model) confirms() {
 	for i, task := range w.tasks {
 		if task.claimed && !task.heard && !w.talk.tasks.isAgain[task.ref] {
 			w.fatalf("task %d was confirmed by the client, and its shard is not told", i+1)
@@ -317,7 +317,7 @@ func (w *twin) confirms() {
 	}
 }
 
-func (w *twin) check() {
+func (w *model) check() {
 	inHand := 0
 	for i, task := range w.tasks {
 		if task.claimed && !task.heard {
@@ -330,7 +330,7 @@ func (w *twin) check() {
 	if w.given != len(w.tasks)-inHand {
 		w.fatalf("%d units came back, want %d", w.given, len(w.tasks)-inHand)
 	}
-	if got := w.talk.tasks.inHand(); got != inHand {
+	if got := w.talk.tasks.inFlight(); got != inHand {
 		w.fatalf("%d in hand, want %d", got, inHand)
 	}
 	if w.answers != w.requests {
@@ -343,14 +343,14 @@ func (w *twin) check() {
 	w.talk.Step(w.nowMs, &SocketEnded{})
 }
 
-func TestConversationLosesNoAnswerNoRoomAndNoConfirmation(t *testing.T) {
+func TestConversationLosesNoAnswerNoCreditAndNoConfirmation(t *testing.T) {
 	for seed := range uint64(120) {
-		w := newTwin(t, seed)
+		w := newModel(t, seed)
 		for range 400 {
 			w.act()
 			w.confirms()
 		}
-		w.settle()
+		w.finish()
 		w.check()
 	}
 }

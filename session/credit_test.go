@@ -108,14 +108,14 @@ func (b *bench) spoil(fate string) (*client, wire.TaskRef) {
 	return c, task
 }
 
-// hasRoomForOne fails unless the session gets one task, and one only.
-func (c *client) hasRoomForOne() {
+// hasCreditForOne fails unless the session gets one task, and one only.
+func (c *client) hasCreditForOne() {
 	c.t.Helper()
 	next[*wire.TaskFrame](c)
 	c.silent()
 }
 
-func TestUnitOfRoomComesBackHoweverAWorkerAnswersForADelivery(t *testing.T) {
+func TestCreditComesBackHoweverAWorkerAnswersForADelivery(t *testing.T) {
 	owner := shard.Owner{Tenant: "default", Subject: "anonymous"}
 	for fate := range fates {
 		for verb := range endings(owner, wire.TaskRef{}) {
@@ -124,7 +124,7 @@ func TestUnitOfRoomComesBackHoweverAWorkerAnswersForADelivery(t *testing.T) {
 					b := newBench(t, setup{})
 					c, task := b.spoil(fate)
 					b.ask(task.TaskID, endings(owner, task)[verb])
-					c.hasRoomForOne()
+					c.hasCreditForOne()
 					// Once is enough, and the session's own word comes too late.
 					b.ask(task.TaskID, endings(owner, task)[verb])
 					c.send(&wire.Release{TaskRef: task})
@@ -139,13 +139,13 @@ func TestUnitOfRoomComesBackHoweverAWorkerAnswersForADelivery(t *testing.T) {
 				c, task := b.spoil(fate)
 				other, _ := b.open(`{"type":"hello"}`)
 				other.send(&wire.Result{TaskRef: task, ResultRequest: done()})
-				c.hasRoomForOne()
+				c.hasCreditForOne()
 			})
 		})
 	}
 }
 
-func TestStrangersGiveNoRoomBack(t *testing.T) {
+func TestStrangersReturnNoCredit(t *testing.T) {
 	for _, owner := range []shard.Owner{
 		{Tenant: "default", Subject: "mallory"}, {Tenant: "acme", Subject: "anonymous"},
 	} {
