@@ -6,7 +6,7 @@
 // ready. Shutdown stops in the reverse order: it accepts no new connections, tells sessions
 // to drain, lets the engine finish and sync what it has accepted, and closes the store.
 //
-// The package owns the goroutine that accepts connections, and the Clock. Open and Shutdown
+// The package owns the goroutine that accepts connections, and the engine clock. Open and Shutdown
 // wait for everything that they start and stop; between them the methods may be called from
 // any goroutine.
 package server
