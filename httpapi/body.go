@@ -86,7 +86,7 @@ func bodyError(err error) *wire.Error {
 		return bodyTooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return wire.Refuse(wire.CodeInvalidBody, fmt.Sprintf(
-			"the body did not arrive within %v, nor %d KiB of it in each %v after that", bodyReadFor, paced.LeastBytes>>10, paced.Window))
+			"the body came too slowly: it has %v, and %v more for each %d KiB that have come", bodyReadFor, paced.Window, paced.LeastBytes>>10))
 	}
 	return wire.Refuse(wire.CodeInvalidBody, "the body ended before it was complete")
 }

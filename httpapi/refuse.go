@@ -25,15 +25,15 @@ var (
 	internalError     = wire.Refuse(wire.CodeInternal, "the server failed at this request; its log says more under the request id")
 	startingError     = wire.Refuse(wire.CodeDraining, "the server is starting and not ready yet; try again in a moment")
 	drainingError     = wire.Refuse(wire.CodeDraining, "the server is shutting down; try again when it is back")
-	overloadedError   = wire.Refuse(wire.CodeOverloaded, "the shard of this task has more waiting than it takes; try again in a second")
+	overloadedError   = wire.Refuse(wire.CodeOverloaded, "the shard of this task has too many requests waiting; try again in a second")
 	storageFullError  = wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and takes no new task; free space there, then try again")
-	noGrantError      = wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and no task is handed out; free space there, then try again")
-	credentialRevoked = wire.Refuse(wire.CodeUnauthenticated, "the token was taken back while the request waited")
+	noGrantError      = wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and no task is delivered; free space there, then try again")
+	credentialRevoked = wire.Refuse(wire.CodeUnauthenticated, "the token was revoked while the request waited")
 	unknownTaskID     = wire.Refuse(wire.CodeTaskNotFound, "no task can have this id: an id is a UUID of 36 characters in lower case")
-	badCursor         = wire.Refuse(wire.CodeInvalidArgument, "cursor must be the one that came with the page before, of the same list, or left out")
-	badSessionCursor  = wire.Refuse(wire.CodeInvalidArgument, "cursor must be the one that came with the page before, or left out")
+	badCursor         = wire.Refuse(wire.CodeInvalidArgument, "cursor must be that of the page before in the same list; leave it out for the first page")
+	badSessionCursor  = wire.Refuse(wire.CodeInvalidArgument, "cursor must be that of the page before; leave it out for the first page")
 	answersHeld       = wire.Refuse(wire.CodeOverloaded,
-		"clients have not taken as many bytes of answers as there is memory for; take the answers that were asked for, and try again in a second")
+		"answers that clients have not read yet fill the memory for answers; read the answers to your requests, and try again in a second")
 )
 
 func methodNotAllowed(method, allow string) answer {

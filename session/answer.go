@@ -169,7 +169,7 @@ func (c *Conversation) effect(e shard.Effect) {
 func (c *Conversation) unposted(e *Unposted) {
 	refusal := &wire.Error{
 		Code:              wire.CodeOverloaded,
-		Sentence:          "the server has more to do than it can hold; send the frame again after a second",
+		Sentence:          "the server has too many requests waiting; send the frame again after a second",
 		RetryAfterSeconds: retryAfterSeconds,
 	}
 	if e.Verdict == mailbox.Closed {

@@ -74,7 +74,7 @@ func (c *Conversation) rechecked(now *auth.Principal) {
 	switch {
 	case c.principal == nil:
 	case now == nil:
-		c.end(CloseCredential, "the credential was taken back")
+		c.end(CloseCredential, "the credential was revoked")
 	case !now.SameRights(c.principal):
 		c.end(CloseCredential, "the rights of the credential have changed; connect again")
 	default:
@@ -127,7 +127,7 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 	if !s.registry.admit(s) {
 		s.step(&denied{Err: &wire.Error{
 			Code: wire.CodeOverloaded, RetryAfterSeconds: retryAfterSeconds,
-			Sentence: "the server has as many sessions open as it takes; try again later, or at another server",
+			Sentence: "the server has as many open sessions as it allows; try again later, or at another server",
 		}})
 		return
 	}

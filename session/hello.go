@@ -145,7 +145,7 @@ func (c *Conversation) denied(err *wire.Error) {
 			c.end(CloseTooMany, "too many sessions are open")
 			return
 		}
-		c.end(CloseRestart, "the credential could not be judged; connect again")
+		c.end(CloseRestart, "the credential could not be checked; connect again")
 		return
 	}
 	c.refuse(c.begin(f.Ref, messageBytes), err)

@@ -130,7 +130,7 @@ func (r *Registry) reserve() *wire.Error {
 	if r.greeting >= r.o.MaxGreeting {
 		return &wire.Error{
 			Code:              wire.CodeOverloaded,
-			Sentence:          "too many sockets have been opened and have not said hello; try again after a second",
+			Sentence:          "too many sockets are open that have not sent hello; try again after a second",
 			RetryAfterSeconds: retryAfterSeconds,
 		}
 	}

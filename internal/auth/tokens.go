@@ -93,15 +93,15 @@ func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal,
 	}
 	if credential == "" {
 		return nil, wire.Refuse(wire.CodeUnauthenticated,
-			"this server wants a token: send it as Authorization: Bearer TOKEN, or as token in the hello of a session")
+			"this server requires a token: send it as Authorization: Bearer TOKEN, or as token in the hello of a session")
 	}
 	p := t.find(sha256.Sum256([]byte(credential)))
 	if p == nil {
-		return nil, wire.Refuse(wire.CodeUnauthenticated, "the token is not one of this server's, or was taken back")
+		return nil, wire.Refuse(wire.CodeUnauthenticated, "this server does not know the token, or it was revoked")
 	}
 	if p.ExpiredAt(t.nowMs()) {
 		return nil, wire.Refuse(wire.CodeUnauthenticated,
-			"the token ended at "+time.UnixMilli(p.ExpiresAtMs).UTC().Format(time.RFC3339)+"; ask for a new one")
+			"the token expired at "+time.UnixMilli(p.ExpiresAtMs).UTC().Format(time.RFC3339)+"; ask for a new one")
 	}
 	return p, nil
 }
