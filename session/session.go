@@ -50,7 +50,12 @@ type session struct {
 	// the socket.
 	inHandler bool
 	endedWith uint16
-	// Owned by the writer.
+	writing
+}
+
+// writing is owned by the writer: the frames that it has fetched, and the buffer of the
+// message that it encodes.
+type writing struct {
 	sending []Outgoing
 	buffer  []byte
 }
