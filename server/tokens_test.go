@@ -335,7 +335,7 @@ func clientFrames(t *testing.T) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`func \(\*(\w+)\) clientFrame`).FindAllSubmatch(source, -1) {
+	for _, m := range regexp.MustCompile(`type (\w+) struct {\n\tRef\n`).FindAllSubmatch(source, -1) {
 		names = append(names, string(m[1]))
 	}
 	if len(names) < 12 {
