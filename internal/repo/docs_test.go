@@ -17,7 +17,7 @@ const minPackageDocLines = 3
 func docRules() []rule {
 	return []rule{{
 		name:   "every package says in doc.go what it is",
-		why:    "who opens a package wants to know what it owns, which goroutine runs it and what it must not know, before any code",
+		why:    "a reader of a package first wants to know what it owns, which goroutine runs it and what it must not know",
 		remedy: "write a package comment of at least 3 lines in doc.go, and only there",
 		tree:   packageDocs,
 	}, {
@@ -27,12 +27,12 @@ func docRules() []rule {
 		file:   exportedDocs,
 	}, {
 		name:   "a value thrown away has its reason beside it",
-		why:    "an error that nobody looks at is how data is lost",
+		why:    "an ignored error is how data is lost",
 		remedy: "handle the error, or say in a comment on the line or just above it why it does not matter",
 		file:   blankAssignments,
 	}, {
 		name:   "documents name tests that exist",
-		why:    "a page that says which test proves something is believed",
+		why:    "readers trust a page that names a test as proof",
 		remedy: "write the name that the test has now",
 		tree:   unknownTests,
 	}}

@@ -47,17 +47,17 @@ var unusedAlready = strings.Fields("shard.DefaultIndex store.ErrClosed " +
 func figureRules() []rule {
 	return []rule{{
 		name:   "a package has at most 2,500 lines",
-		why:    "a package is what one person can know; walls inside a larger one are not kept by the compiler",
-		remedy: "move what stands on its own, or what leaves lines out; largeAlready in internal/repo/figures_test.go only falls, and the comment of such a package says why: it is one package because …",
+		why:    "one person can know 2,500 lines, and the compiler keeps no walls inside a package",
+		remedy: "move a part that stands alone into its own package; largeAlready in internal/repo/figures_test.go only falls, and the comment of such a package says why: it is one package because …",
 		tree:   largePackages,
 	}, {
 		name:   "most functions are short, and files of middle length",
-		why:    "a program of nine-line functions is read like a text; one that grows longer functions is on its way to need a map",
+		why:    "a program of nine-line functions can be read like a text; longer functions need a map",
 		remedy: "split the longest functions and files along their steps",
 		tree:   figures,
 	}, {
 		name:   "exported names are used outside their package",
-		why:    "each exported name is a promise that somebody has to keep, and a reader has to know",
+		why:    "each exported name is a promise that has to be kept, and a name that a reader has to know",
 		remedy: "unexport it, or delete it; what only a test of the package needs is reached from a test inside the package",
 		tree:   unusedExports,
 	}}

@@ -111,7 +111,7 @@ var seeded = strings.Fields("Rand Source ChaCha8 PCG Zipf New NewChaCha8 NewPCG 
 func importRules() []rule {
 	return []rule{{
 		name:   "imports follow the table",
-		why:    "a package that knows few others can be read, tested and replaced alone; a library that one package wraps has its traps guarded in one place",
+		why:    "a package that knows few others can be read, tested and replaced alone, and one package that wraps a library guards its traps in one place",
 		remedy: "move the code to the package that may know both, or declare a small interface where it is used; importTable and modules in internal/repo/imports_test.go change only with a reason in the commit",
 		file:   importsOutsideTable,
 	}, {

@@ -40,7 +40,7 @@ func shapeRules() []rule {
 		file:   longFunctions,
 	}, {
 		name:   "a function has at most 5 parameters",
-		why:    "at the call nobody can tell six values apart",
+		why:    "a reader of a call cannot tell six values apart",
 		remedy: "pass a struct with named fields, or give the function a receiver that holds what stays the same",
 		file:   manyParameters,
 	}, {
@@ -60,7 +60,7 @@ func shapeRules() []rule {
 		file:   drawerPackages,
 	}, {
 		name:   "a struct has at most 20 fields, but records",
-		why:    "who changes a value of forty fields cannot see which of them belong together",
+		why:    "a reader of forty fields cannot see which of them belong together",
 		remedy: "give the fields that change together a struct of their own",
 		file:   wideStructs,
 	}}

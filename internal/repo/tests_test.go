@@ -25,7 +25,7 @@ func testRules() []rule {
 		file:   seedlessTargets,
 	}, {
 		name:   "every exported decoder is fuzzed",
-		why:    "what reads bytes of others meets all of them one day",
+		why:    "a decoder of foreign bytes meets every possible input one day",
 		remedy: "name the Parse function in a fuzz target of its package",
 		tree:   unfuzzedDecoders,
 	}, {

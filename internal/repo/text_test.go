@@ -32,7 +32,7 @@ const maxRootEntries = 29
 func textRules() []rule {
 	return []rule{{
 		name:   "nothing is left for later",
-		why:    "a note in the code is read by nobody who plans work",
+		why:    "nobody who plans work reads notes in the code",
 		remedy: "finish it, or leave it out and open an issue",
 		tree:   func(t *tree) []finding { return t.matches(unfinished) },
 	}, {
@@ -52,7 +52,7 @@ func textRules() []rule {
 		tree:   missingPins,
 	}, {
 		name:   "the root has fewer than 30 entries",
-		why:    "who sees the repository for the first time reads the root before anything else",
+		why:    "a new reader looks at the root first",
 		remedy: "put what only tests use below test/, and what nobody outside may import below internal/",
 		tree:   rootEntries,
 	}}

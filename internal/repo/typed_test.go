@@ -23,7 +23,7 @@ func typedRules() []rule {
 		tree:   eachTyped(mapRanges),
 	}, {
 		name:   "no call drops an error unseen",
-		why:    "an error that nobody looks at is how data is lost",
+		why:    "an ignored error is how data is lost",
 		remedy: "return or handle it; if it cannot matter, assign it to _ with the reason in a comment",
 		tree:   eachTyped(droppedErrors),
 	}}

@@ -56,8 +56,8 @@ var leftToRename = map[string]int{
 func wordRules() []rule {
 	return []rule{{
 		name:   "no retired word comes back",
-		why:    "one thing has one word, and where the field has a word for it, that one: a private vocabulary stops every new reader",
-		remedy: "use the word that the glossary at the end of ARCHITECTURE.md gives; leftToRename in internal/repo/words_test.go only falls",
+		why:    "one thing has one word, the field's word if there is one: a private vocabulary stops every new reader",
+		remedy: "use the word of the glossary at the end of ARCHITECTURE.md; leftToRename in internal/repo/words_test.go only falls",
 		tree:   tooManyRetired,
 	}}
 }
