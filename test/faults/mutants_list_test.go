@@ -187,7 +187,7 @@ var sessionMutants = []mutant{
 // fault: running them all takes an hour, and nobody would know before.
 func TestMutantsHaveTheirPlaces(t *testing.T) {
 	seen := map[mutant]bool{}
-	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants, coreMutants, apiMutants, sessionMutants) {
+	for _, m := range slices.Concat(mutants, clientMutants, programMutants, serverMutants, coreMutants, shellMutants, apiMutants, sessionMutants) {
 		t.Run(m.test, func(t *testing.T) { m.overlay(t) })
 		if seen[m] {
 			t.Errorf("%s is in the lists twice", m.test)

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -33,20 +31,6 @@ func readKills(t *testing.T) map[string]kill {
 		kills[fields[0]] = kill{seed: fields[1], property: fields[2]}
 	}
 	return kills
-}
-
-// writeKills writes the kills of the mutants there are, in the order of the list.
-func writeKills(t *testing.T, kills map[string]kill) {
-	t.Helper()
-	var text bytes.Buffer
-	for _, m := range mutants {
-		if k, ok := kills[m.name]; ok {
-			fmt.Fprintf(&text, "%s\t%s\t%s\n", m.name, k.seed, k.property)
-		}
-	}
-	if err := os.WriteFile(killsFile, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A line of a mutant that is not in the list any more is left from one that was

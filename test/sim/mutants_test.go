@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -90,4 +91,18 @@ func (m *mutant) run(dir, first string) (said string, err error) {
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// writeKills writes the kills of the mutants there are, in the order of the list.
+func writeKills(t *testing.T, kills map[string]kill) {
+	t.Helper()
+	var text bytes.Buffer
+	for _, m := range mutants {
+		if k, ok := kills[m.name]; ok {
+			fmt.Fprintf(&text, "%s\t%s\t%s\n", m.name, k.seed, k.property)
+		}
+	}
+	if err := os.WriteFile(killsFile, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
