@@ -240,7 +240,7 @@ func TestWorkloadArithmetic(t *testing.T) {
 	pace.Pipeline = 64
 	pace = pace.ManyProducers(32 << 10)
 	if pace.UnderWay() != 32*64 || pace.Pipeline != 1 || pace.Sessions != over.Sessions || pace.pause() != 0 {
-		t.Errorf("the crowd at its pace is %v", &pace)
+		t.Errorf("the load at its pace is %v", &pace)
 	}
 	if room := over.Window * over.Sessions; over.Producers < 2*pace.Producers || room < over.UnderWay() || pace.Window != over.Window {
 		t.Errorf("%d producers in place of %d, workers have room for %d of %d", over.Producers, pace.Producers, room, over.UnderWay())

@@ -67,23 +67,23 @@ func has(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// crew is a worker in the background.
-type crew struct {
+// background is a worker in the background.
+type background struct {
 	*terminal
 	t    *testing.T
 	ends chan int
 }
 
-func (h *house) work(args ...string) *crew {
+func (h *house) work(args ...string) *background {
 	h.t.Helper()
-	c := &crew{terminal: newTerminal(""), t: h.t, ends: make(chan int, 1)}
+	c := &background{terminal: newTerminal(""), t: h.t, ends: make(chan int, 1)}
 	go func() { c.ends <- run(append([]string{"--url", h.url, "work"}, args...), c.app) }()
 	c.err.await(h.t, "Ctrl-C stops")
 	return c
 }
 
 // stop is one Ctrl-C, after which the worker must end well.
-func (c *crew) stop() {
+func (c *background) stop() {
 	c.t.Helper()
 	c.stops <- os.Interrupt
 	if code := <-c.ends; code != exitFine {

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// crowdTasks wait for their time beside the one that is stuck, deadTasks are
+	// delayedTasks wait for their time beside the one that is stuck, deadTasks are
 	// dead letters.
-	crowdTasks = 1500
-	deadTasks  = 300
+	delayedTasks = 1500
+	deadTasks    = 300
 )
 
 // momentPattern is how times are printed.
@@ -90,7 +90,7 @@ func TestOperatorNeedsOneCommandForEachThing(t *testing.T) {
 	_, said := serve(t, filepath.Join(dir, "data"), "127.0.0.1:0")
 	d := &desk{t: t, url: said.URL}
 	for _, args := range [][]string{
-		{"enqueue", "invoice", "--file", lines(t, crowdTasks), "--delay", "1h"},
+		{"enqueue", "invoice", "--file", lines(t, delayedTasks), "--delay", "1h"},
 		{"enqueue", "thumbnail", "--file", lines(t, deadTasks), "--max-attempts", "1"},
 	} {
 		if code, out, errs := command(t, d.url, args...); code != exitFine {
