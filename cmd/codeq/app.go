@@ -15,8 +15,7 @@ import (
 	"codeq/wire"
 )
 
-// app is what a command runs with: where it reads and writes, the signals that
-// ask it to stop, and the global flags.
+// app holds the streams of a command, the signals that stop it, and the global flags.
 type app struct {
 	program       string // as it was called
 	in            io.Reader
@@ -28,20 +27,20 @@ type app struct {
 	outWidth      int  // of the terminal that is out, in cells; 0 is no limit
 	errIsTerminal bool
 	stops         <-chan os.Signal
-	given         map[string]bool // flags that stand in the command line
-	sayings       []*saying       // out and err once they are detached
-	helps         bool            // what is printed is help
-	once          bool            // there is no waiting for a server that is not there
-	answer        []byte          // the last one of the server, as it came
+	given         map[string]bool   // flags of the command line
+	detached      []*detachedWriter // out and err once they are detached
+	helps         bool              // the output is help
+	once          bool              // fail at once if no server answers
+	answer        []byte            // the body of the last answer of the server
 	globals
 }
 
-// errNoOutput refuses a command whose output is the only record of what it does.
+// errNoOutput refuses a command whose effect only its output records.
 var errNoOutput = errors.New("standard output is closed or the null device, so the output of this command would be lost, " +
 	"and it exists nowhere else; nothing is done: print to a terminal, a pipe or a file")
 
-// checkedOutput is standard output. It remembers the first failure, so that no
-// command ends well whose answer was lost. One goroutine writes at a time.
+// checkedOutput is standard output. It keeps the first failure, so that a command whose
+// answer was lost fails. One goroutine writes at a time.
 type checkedOutput struct {
 	to   io.Writer
 	lost error
@@ -59,11 +58,11 @@ func (o *checkedOutput) Write(p []byte) (int, error) {
 	return n, o.lost
 }
 
-// end says how a command ended and returns the exit code.
+// end prints the error of a command, if any, and returns the exit code.
 func (a *app) end(err error) int {
 	o, checked := a.out.(*checkedOutput)
 	if checked && a.helps && errors.Is(o.lost, syscall.EPIPE) {
-		return exitFine // who reads help, like head, has read enough
+		return exitFine // a reader of help, like head, has read enough
 	}
 	if checked && o.lost != nil && !errors.Is(err, o.lost) {
 		a.complain("%s", o.lost)
@@ -78,27 +77,27 @@ func (a *app) end(err error) int {
 	return exitCode(err)
 }
 
-// say writes one line for people about what goes on, unless they want none.
+// say writes one line about progress for people, but not with --quiet.
 func (a *app) say(format string, args ...any) {
 	if !a.Quiet {
 		a.complain(format, args...)
 	}
 }
 
-// complain writes one line for people about what went wrong.
+// complain writes one line about a failure for people.
 func (a *app) complain(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
 	fmt.Fprintf(a.err, "codeq: %s\n", printable(text))
 }
 
-// flagWords are the flags in place of the members of requests that they set.
+// flagWords replaces members of requests by the flags that set them.
 var flagWords = strings.NewReplacer("delaySeconds", "--delay", "runAt", "--run-at", "ttlSeconds", "--ttl", "expiresAt", "--expires-at",
 	"timeoutSeconds", "--timeout", "maxAttempts", "--max-attempts", "idempotencyKey", "--key", "workerId", "--name",
 	"leaseSeconds", "--lease", "backoff.policy", "--backoff", "backoff.baseSeconds", "--backoff-base", "backoff.maxSeconds", "--backoff-max",
 	"dlqRetentionSeconds", "--dlq-retention", "retentionSeconds", "--retention")
 
-// sentence puts an error into words: a refusal of the server in the words of the command
-// line, and without its code in front.
+// sentence is the text of an error. A refusal of the server names flags in place of
+// members, and its code comes last.
 func sentence(err error) string {
 	var refusal *wire.Error
 	if !errors.As(err, &refusal) {
@@ -179,8 +178,8 @@ func refusedWith(err error, code wire.Code) bool {
 	return errors.As(err, &refusal) && refusal.Code == code
 }
 
-// stoppable is a reader that gives up when ctx ends, also while nothing comes.
-// A read that was given up stays behind until the process ends.
+// stoppable is a reader that returns when ctx ends, even while source blocks. A blocked
+// read lasts until the process ends.
 type stoppable struct {
 	ctx    context.Context
 	source io.Reader
@@ -206,9 +205,9 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	}
 }
 
-// printable makes text from outside safe for a terminal: what is not shown as
-// it is, like control characters, which could move the cursor or worse, and
-// marks that turn the direction of writing, is written as an escape.
+// printable makes text from outside safe for a terminal: it escapes every character that
+// is not printable, such as control characters, which can move the cursor, and marks
+// that change the direction of writing.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// giveUpAfter is how long a file waits for a server that went away.
+	// giveUpAfter is how long the lines of a file wait for a server that is lost.
 	giveUpAfter = time.Minute
 	// answerBacklog is how many answers may wait to be printed. No more lines
 	// are read while they do.
 	answerBacklog = 4096
-	// waitersAtOnce is how many results are waited for at a time.
+	// waitersAtOnce is how many goroutines wait for results.
 	waitersAtOnce = 8
 )
 
@@ -34,14 +34,14 @@ type answer struct {
 	err      error
 }
 
-// bulk posts the lines of one file: the caller's goroutine reads and posts, the
-// session answers, and one more goroutine, tell, counts and prints.
+// bulk posts the lines of one file. The caller's goroutine reads and posts, the session
+// answers, and the goroutine of printAnswers counts and prints.
 type bulk struct {
 	app      *app
 	file     *lineFile
 	template wire.EnqueueRequest
 	keys     *lineKeys // nil for lines without keys
-	drawn    bool      // nobody else knows the name of the run
+	drawn    bool      // the name of the run was drawn here, so no earlier run has it
 	posted   bool      // a line was sent
 	cut      context.CancelCauseFunc
 	answers  chan answer
@@ -95,14 +95,14 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 	return nil
 }
 
-// newRun draws the name of a run.
+// newRun draws the name of a run at random.
 func newRun() string {
 	var name [8]byte
 	_, _ = rand.Read(name[:]) // documented never to fail
 	return hex.EncodeToString(name[:])
 }
 
-// run posts and tells, and returns what stopped it early.
+// run posts the lines and prints the answers. It returns the error that stopped it early.
 func (b *bulk) run(ctx context.Context, c *client.Client) error {
 	session, err := c.Dial(ctx, client.SessionOptions{GiveUpAfter: giveUpAfter})
 	if err != nil {
@@ -110,22 +110,22 @@ func (b *bulk) run(ctx context.Context, c *client.Client) error {
 	}
 	ctx, b.cut = context.WithCancelCause(ctx)
 	defer b.cut(nil)
-	var told sync.WaitGroup
-	told.Go(b.tell)
+	var printing sync.WaitGroup
+	printing.Go(b.printAnswers)
 	err = b.post(ctx, session)
 	if err == nil {
-		err = b.settle(ctx)
+		err = b.awaitAnswers(ctx)
 	}
 	session.Close()
 	close(b.answers)
-	told.Wait()
+	printing.Wait()
 	if err != nil && b.unknown > 0 {
 		err = fmt.Errorf("%w; %s", err, b.unanswered())
 	}
 	return errors.Join(b.summary(), err)
 }
 
-// post reads the lines and hands them to the session.
+// post reads the lines and posts them over the session.
 func (b *bulk) post(ctx context.Context, session *client.Session) error {
 	for {
 		next, err := b.file.next()
@@ -156,8 +156,8 @@ func (b *bulk) post(ctx context.Context, session *client.Session) error {
 	}
 }
 
-// settle waits until every line has its answer.
-func (b *bulk) settle(ctx context.Context) error {
+// awaitAnswers waits until every line has its answer.
+func (b *bulk) awaitAnswers(ctx context.Context) error {
 	for range cap(b.room) {
 		select {
 		case b.room <- struct{}{}:

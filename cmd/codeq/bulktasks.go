@@ -9,7 +9,7 @@ import (
 	"codeq/wire"
 )
 
-// bulkFilter leaves out tasks of those that a command works on.
+// bulkFilter selects the tasks that a command works on.
 type bulkFilter struct {
 	Worker    string   `help:"Only tasks whose worker, now or last, has this name."`
 	ErrorPart string   `name:"error" help:"Only tasks whose error contains this text."`
@@ -25,8 +25,8 @@ type bulkFilter struct {
 	times
 }
 
-// into puts the filter into the query of a queue. olderThan is checked with it; each
-// kind of tasks has its own meaning of that.
+// into checks the filter and puts it into the query of a queue. olderThan is only checked:
+// the caller knows the age of what it counts from.
 func (f *bulkFilter) into(q *client.BulkQuery, olderThan time.Duration) error {
 	if refusal := wire.CheckCommand(q.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
@@ -58,15 +58,14 @@ func (f *bulkFilter) into(q *client.BulkQuery, olderThan time.Duration) error {
 	return nil
 }
 
-// taskFilter says which tasks of a queue, of those that have not ended, a command
-// is about.
+// taskFilter selects tasks of a queue that have not ended.
 type taskFilter struct {
 	bulkFilter
 	OlderThan time.Duration `help:"Only tasks that were posted at least this long ago, like 36h."`
 	All       bool          `help:"All tasks of the queue. Needed if no other flag selects tasks."`
 }
 
-// query is about the tasks of a queue in a state.
+// query selects tasks of a queue in a state.
 func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 	q := client.BulkQuery{Command: command, State: state}
 	if err := f.into(&q, f.OlderThan); err != nil {
@@ -84,17 +83,17 @@ func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 }
 
 const (
-	// bulkPart is how many tasks one request is about: few, so that a stop finds most
-	// of what is done answered and counted.
+	// bulkPart is how many tasks one request changes at most. It is small, so that a stop
+	// leaves at most this many tasks uncounted.
 	bulkPart = 1000
-	// answerFor is how long after a stop an answer is waited for, for its count.
+	// answerFor is how long a stopped command waits for the last answer, for its count.
 	answerFor = 5 * time.Second
-	// toldEvery is how often a command that goes on for long says how far it came.
-	toldEvery = 10 * time.Second
+	// progressEvery is how often a long command prints its count.
+	progressEvery = 10 * time.Second
 )
 
-// endsLater is a context that ends so much later than ctx: a request that is under
-// way at a stop may be answered still. Call the returned function when done.
+// endsLater is a context that ends that much later than ctx, so that a request in flight
+// at a stop can still be answered. Call the returned function when done.
 func endsLater(ctx context.Context, by time.Duration) (context.Context, func()) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {

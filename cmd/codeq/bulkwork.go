@@ -26,8 +26,8 @@ type bulkVerb struct {
 // bulkCall is one request of the many that a command makes.
 type bulkCall func(*client.Client, context.Context, client.BulkQuery) (*client.BulkAnswer, error)
 
-// workOn does with the task of an id, or with the tasks of a queue that query finds, what
-// verb says.
+// workOn applies the verb to the task with that id, or to the tasks of a queue that query
+// selects.
 func (a *app) workOn(thing string, limit int, query func() (client.BulkQuery, error), verb *bulkVerb) error {
 	if limit < 0 || limit == 0 && a.given["limit"] {
 		return wrong("--limit must be at least 1, got %d", limit)
@@ -45,7 +45,7 @@ func (a *app) workOn(thing string, limit int, query func() (client.BulkQuery, er
 	})
 }
 
-// bulkWork does something with many tasks, one request at a time.
+// bulkWork applies a verb to many tasks, one request at a time.
 type bulkWork struct {
 	*bulkVerb
 	app    *app
@@ -55,17 +55,17 @@ type bulkWork struct {
 	sample []*wire.Task
 }
 
-// run sends requests until there is no more to do, or as many as the limit are done. It
-// says every toldEvery, and however it ends, how many are done. With --json each answer
-// is a line as it came. A dry run shows some of the tasks.
+// run sends requests until no task is left or the limit is reached. It prints the count
+// every progressEvery and at the end, also after a failure. With --json it prints the
+// body of each answer. A dry run shows some of the tasks.
 func (w *bulkWork) run(ctx context.Context, c *client.Client) error {
 	a := w.app
 	asks, release := endsLater(ctx, answerFor)
 	defer release()
-	for told := time.Now(); ; {
+	for reported := time.Now(); ; {
 		answer, err := w.many(c, asks, w.next())
 		if err != nil {
-			return w.ended(ctx, err, !errors.Is(err, client.ErrOutcomeUnknown))
+			return w.stoppedEarly(ctx, err, !errors.Is(err, client.ErrOutcomeUnknown))
 		}
 		w.done, w.query.Cursor = w.done+answer.Done, answer.Cursor
 		if len(w.sample) == 0 {
@@ -73,7 +73,7 @@ func (w *bulkWork) run(ctx context.Context, c *client.Client) error {
 		}
 		if a.JSON {
 			if err := a.writeLine(a.answer); err != nil {
-				return w.ended(ctx, err, true)
+				return w.stoppedEarly(ctx, err, true)
 			}
 		}
 		if answer.Cursor == "" && w.done+answer.Remaining == 0 {
@@ -82,19 +82,19 @@ func (w *bulkWork) run(ctx context.Context, c *client.Client) error {
 			}
 		}
 		if answer.Cursor == "" || w.limit > 0 && w.done >= int64(w.limit) {
-			return w.told(asks, c, answer)
+			return w.report(asks, c, answer)
 		}
 		if ctx.Err() != nil {
-			return w.ended(ctx, context.Cause(ctx), true)
+			return w.stoppedEarly(ctx, context.Cause(ctx), true)
 		}
-		if time.Since(told) >= toldEvery {
-			told = time.Now()
+		if time.Since(reported) >= progressEvery {
+			reported = time.Now()
 			a.say("%s so far", w.count())
 		}
 	}
 }
 
-// next is what the next request asks for.
+// next is the query of the next request.
 func (w *bulkWork) next() client.BulkQuery {
 	q := w.query
 	if q.Limit = bulkPart; q.DryRun {
@@ -106,15 +106,15 @@ func (w *bulkWork) next() client.BulkQuery {
 	return q
 }
 
-// ended says how many are done, and how to go on, when it ended early: counted tells
-// whether every request was answered.
-func (w *bulkWork) ended(ctx context.Context, err error, counted bool) error {
+// stoppedEarly is the error of a command that ended early: the count, and how to continue.
+// counted reports whether every request was answered.
+func (w *bulkWork) stoppedEarly(ctx context.Context, err error, counted bool) error {
 	if w.query.DryRun || w.done == 0 && w.query.Cursor == "" && counted && ctx.Err() == nil {
 		return err
 	}
 	rest, goOn := "", "; the same command continues with those that are left"
 	if !counted {
-		// The error says already that it can be done again.
+		// The error says already that the command can be repeated.
 		rest, goOn = ", and perhaps those of the request without an answer", ""
 	}
 	if w.query.Cursor != "" {
@@ -123,7 +123,7 @@ func (w *bulkWork) ended(ctx context.Context, err error, counted bool) error {
 	return fmt.Errorf("%s before the command ended%s: %w%s", w.count(), rest, err, goOn)
 }
 
-// count says how many are done, or would be.
+// count is the sentence about all tasks so far.
 func (w *bulkWork) count() string {
 	became := w.became
 	if w.query.DryRun {
@@ -132,7 +132,7 @@ func (w *bulkWork) count() string {
 	return countedOf(w.done, w.what, w.query.Command, became)
 }
 
-// countedOf says what became of so many tasks of a queue.
+// countedOf is "12 <what>s of <command> <became>".
 func countedOf(n int64, what, command, became string) string {
 	if n == 1 {
 		became = isNotAre.Replace(became)
@@ -140,17 +140,17 @@ func countedOf(n int64, what, command, became string) string {
 	return fmt.Sprintf("%s of %s %s", counted(int(n), what), command, became)
 }
 
-// askFailed puts into the answer of a dry run how many letters would be left.
+// askFailed adds to the answer of a dry run how many dead letters would be left.
 func (w *bulkWork) askFailed(ctx context.Context, c *client.Client, last *client.BulkAnswer) {
 	if queue, err := c.Queue(ctx, w.query.Command); err == nil { // it is only a hint
 		last.RemainingFailed = queue.DeadBy[wire.DeadFailed]
 	}
 }
 
-// shownPayload is how many characters of a payload a dry run shows.
+// shownPayload is how many cells of a payload a dry run shows.
 const shownPayload = 60
 
-// showSample shows what a filter looks at.
+// showSample shows some of the tasks that the filter selects.
 func (w *bulkWork) showSample() error {
 	if len(w.sample) == 0 {
 		return nil
@@ -171,11 +171,11 @@ func (a *app) writeIDs(tasks []*wire.Task) (err error) {
 	return err
 }
 
-// isNotAre puts what is said of many into what is said of one.
+// isNotAre makes the plural of a verb singular.
 var isNotAre = strings.NewReplacer("are ", "is ", "have ", "has ")
 
-// told says what has become of all, by the last answer.
-func (w *bulkWork) told(ctx context.Context, c *client.Client, last *client.BulkAnswer) error {
+// report prints the result of the whole command, from its last answer.
+func (w *bulkWork) report(ctx context.Context, c *client.Client, last *client.BulkAnswer) error {
 	a := w.app
 	switch {
 	case a.JSON:

@@ -11,7 +11,7 @@ import (
 const (
 	// reasonBytes is how much of the end of standard error goes with the reason.
 	reasonBytes = wire.MaxErrorBytes
-	// blankSlackBytes is how much white space around a result is put up with.
+	// blankSlackBytes is how much white space around a result is accepted.
 	blankSlackBytes = 64 << 10
 )
 
@@ -57,7 +57,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// behind puts what was said, if anything, behind why the program was ended.
+// behind is why the program was ended, followed by its last output, if any.
 func (t *tail) behind(why string) string {
 	before := why + "; its last output: "
 	if said := t.within(reasonBytes - len(before)); said != "" {
@@ -66,11 +66,11 @@ func (t *tail) behind(why string) string {
 	return why
 }
 
-// reason is what was said, or instead if nothing was.
+// reason is the last output, or instead if there is none.
 func (t *tail) reason(instead string) string { return cmp.Or(t.within(reasonBytes), instead) }
 
-// within is the last line that was said, which is mostly why a program fails, and,
-// behind an empty line, what came before it, as much as there is room for.
+// within is the last line of the output, which is mostly why a program fails, then an
+// empty line and the end of the output before it, together at most that many bytes.
 func (t *tail) within(most int) string {
 	text := strings.TrimPrefix(strings.ToValidUTF8(string(t.data), "\uFFFD"), wire.ByteOrderMark)
 	// What is cut may begin within a character.

@@ -60,7 +60,8 @@ func (c *claimCmd) Run(a *app) error {
 	})
 }
 
-// why says that the queue is paused, if its only one is and this credential may ask.
+// why is ": queue NAME is paused" or the like, if there is one queue and the credential
+// allows to ask.
 func (c *claimCmd) why(ctx context.Context, server *client.Client) string {
 	if len(c.Commands) > 1 {
 		return ""
@@ -76,8 +77,8 @@ func (c *claimCmd) why(ctx context.Context, server *client.Client) string {
 	return ""
 }
 
-// handOver prints a task. Nobody else knows its token, so a task that can not be
-// printed is given back.
+// handOver prints a task. Only this process knows its token, so a task that cannot be
+// printed is handed back.
 func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) error {
 	lost := a.writeClaimed(t)
 	if lost == nil {
@@ -92,7 +93,7 @@ func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) erro
 	return fmt.Errorf("%w; task %s is handed back", lost, t.Ref.TaskID)
 }
 
-// check refuses what the server would, in the words of the flags.
+// check refuses what the server would refuse, and names the flags.
 func (c *claimCmd) check() error {
 	err := checkSpans(wholeSpan{"lease", c.Lease, time.Second, wire.MaxLeaseSeconds * time.Second}, wholeSpan{flag: "wait", got: c.Wait})
 	if err != nil {
@@ -105,8 +106,8 @@ func (c *claimCmd) check() error {
 	return nil
 }
 
-// writeClaimed prints a task for a script. A line break in a payload can only be
-// white space between its parts, so a blank says the same.
+// writeClaimed prints a task for a script on one line. A line break in a payload is white
+// space of JSON, so a blank means the same.
 func (a *app) writeClaimed(t *client.Claimed) error {
 	if a.JSON {
 		return a.writeLine(a.answer)
@@ -120,7 +121,7 @@ func (a *app) writeClaimed(t *client.Claimed) error {
 	return a.writeLine(fmt.Appendf(nil, "%v %v %s", t.Ref.TaskID, t.Ref.Token, payload))
 }
 
-// held is what names a delivery in a command line: what "codeq claim" prints.
+// held are the arguments that name a delivery: the first words that "codeq claim" prints.
 type held struct {
 	ID         string `arg:"" name:"id" help:"Id of the task, the first word that \"codeq claim\" prints."`
 	LeaseToken string `arg:"" name:"lease-token" help:"Token of the lease, the second word that \"codeq claim\" prints."`
@@ -139,7 +140,7 @@ func (h *held) ref() (ref wire.TaskRef, err error) {
 	return ref, nil
 }
 
-// exited is how the program ended that has worked on a task.
+// exited are the flags that tell how the program of a task ended.
 type exited struct {
 	ExitCode *int   `xor:"exit" help:"Exit code of the program that worked on the task. It is kept with the task."`
 	Signal   string `xor:"exit" placeholder:"NAME" help:"Signal that ended the program, like SIGKILL. It is kept with the task."`
@@ -161,9 +162,9 @@ func (e *exited) exit() (exit wire.Exit, err error) {
 	return wire.Exit{Signal: e.Signal}, nil
 }
 
-// settle ends a delivery; without --json it says nothing when all is well, but
-// for a task that is now a dead letter.
-func (h *held) settle(a *app, out client.Outcome) error {
+// end ends a delivery. Without --json it prints nothing, unless the task is a dead letter
+// or has expired.
+func (h *held) end(a *app, out client.Outcome) error {
 	answer, err := h.ask(a, out)
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func (h *held) ask(a *app, out client.Outcome) (*client.EndAnswer, error) {
 	return answer, err
 }
 
-// tell says what became of it.
+// tell prints the outcome.
 func (h *held) tell(a *app, answer *client.EndAnswer) error {
 	if a.JSON {
 		return a.writeLine(a.answer)

@@ -43,7 +43,7 @@ type cli struct {
 	short
 }
 
-// short are words that are typed daily. Each is a verb of a noun.
+// short are short forms of frequent commands. Each is a verb of a noun.
 type short struct {
 	Tasks     tasksCmd     `cmd:"" hidden:"" for:"task list"`
 	Result    resultCmd    `cmd:"" hidden:"" for:"task result"`
@@ -59,7 +59,7 @@ type short struct {
 	Sessions  sessionsCmd  `cmd:"" hidden:"" for:"session list"`
 }
 
-// globals are the flags of every command to which they mean something.
+// globals are the flags of all commands that have a use for them.
 type globals struct {
 	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
 	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Token for the server, if it requires one."`
@@ -170,7 +170,7 @@ func (c *cli) parse(a *app, args []string) (*kong.Context, error) {
 	return parsed, nil
 }
 
-// run does what a command line says and returns the exit code.
+// run carries out a command line and returns the exit code.
 func run(args []string, a *app) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -179,7 +179,7 @@ func run(args []string, a *app) int {
 	out := &checkedOutput{to: a.out}
 	a.out = out
 	parsed, err := c.parse(a, args)
-	a.helps = parsed == nil || parsed.Selected().Path() == "help" // without a command nothing else was printed
+	a.helps = parsed == nil || parsed.Selected().Path() == "help" // without a command only help is printed
 	if err != nil || parsed == nil || out.lost != nil {
 		return a.end(cmp.Or(out.lost, err))
 	}
@@ -187,12 +187,12 @@ func run(args []string, a *app) int {
 	if a.URL == "" && !a.given["url"] {
 		a.URL = "http://" + defaultListen // as every variable, an empty CODEQ_URL counts as not set
 	}
-	defer a.endSayings()
+	defer a.endDetached()
 	return a.end(parsed.Run(a))
 }
 
-// wrongCommandLine says what the parser found, and where the remedy is: at the
-// command that was named, however deep it lies.
+// wrongCommandLine is the error of the parser and the name of the page that helps, which
+// is that of the innermost command in args.
 func wrongCommandLine(err error, args []string, model *kong.Application) error {
 	help, at := "codeq", model.Node
 	for _, arg := range args {
@@ -205,8 +205,8 @@ func wrongCommandLine(err error, args []string, model *kong.Application) error {
 	return wrong("%w; \"%s --help\" shows what it takes", unknownFlag(err, args), help)
 }
 
-// unknownVerb says which verb may have been meant for the first word behind a noun that
-// takes an id there, too, nil for none.
+// unknownVerb proposes a verb for the first word after a noun that takes an id there, too;
+// nil if no verb is near.
 func unknownVerb(args []string, model *kong.Application) error {
 	i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if i < 0 || i+1 >= len(args) {
@@ -227,7 +227,7 @@ func unknownVerb(args []string, model *kong.Application) error {
 	return nil
 }
 
-// notProgram says that work has no such flag, which the parser takes for the program.
+// notProgram is the error of an unknown flag of work, which the parser reads as the program.
 func notProgram(word string, work *kong.Node) error {
 	names := []string{}
 	for _, flag := range slices.Concat(work.AllFlags(true)...) {
@@ -241,9 +241,8 @@ func notProgram(word string, work *kong.Node) error {
 	return fmt.Errorf("unknown flag %.40s%s; put the program after --", word, hint)
 }
 
-// unknownFlag says what an unknown flag may have been meant for. The parser itself
-// takes a word like -5 or -foo for the flag of its first letter, and proposes those of a
-// letter.
+// unknownFlag makes the error of an unknown flag clearer: the parser reads a word like -5
+// or -foo as the flag of its first letter, and proposes flags of one letter.
 func unknownFlag(err error, args []string) error {
 	said, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
 	name, hint, _ := strings.Cut(said, ", did you mean ")

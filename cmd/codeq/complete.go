@@ -16,7 +16,7 @@ type completeCmd struct {
 	exited
 }
 
-// Run ends a task that was claimed.
+// Run completes a claimed task, or fails it for good.
 func (c *completeCmd) Run(a *app) error {
 	exit, err := c.exit()
 	switch {
@@ -38,8 +38,8 @@ func (c *completeCmd) Run(a *app) error {
 	return c.end(a, client.Complete(result))
 }
 
-// end ends the task. What has ended already is answered with the record that stands,
-// which may be another one.
+// end ends the task. If the task had ended before, the server answers with the result that
+// it keeps, which may be another one.
 func (c *completeCmd) end(a *app, out client.Outcome) error {
 	answer, err := c.ask(a, out)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *completeCmd) end(a *app, out client.Outcome) error {
 	return c.tell(a, answer)
 }
 
-// result is the argument, or all of standard input. What is no object would be
-// a nack, which is another command.
+// result is the argument, or all of standard input. A result that is no object is refused:
+// as an outcome it would be a nack, which is another command.
 func (c *completeCmd) result(a *app) ([]byte, error) {
 	text := []byte(*c.Result)
 	if *c.Result == "-" {

@@ -15,14 +15,14 @@ type dlqCmd struct {
 	Purge   dlqPurgeCmd   `cmd:"" eg:"codeq dlq purge mail --older-than 30d" help:"Delete dead letters for good."`
 }
 
-// deadFilter says which dead letters a command is about.
+// deadFilter selects dead letters.
 type deadFilter struct {
 	bulkFilter
 	OlderThan time.Duration `help:"Only dead letters that are at least this old, like 36h or 7d."`
 	deadCause
 }
 
-// deadCause says why the letters died that a command is about.
+// deadCause selects dead letters by their cause.
 type deadCause struct {
 	Cause string `choice:"exhausted,released_too_often,failed,all" help:"Only dead letters with this cause: exhausted, released_too_often, failed, or all."`
 }
@@ -86,10 +86,10 @@ func (d *dlqPurgeCmd) Run(a *app) error {
 	})
 }
 
-// deadLetter is what replay and purge are about.
+// deadLetter is the word for what replay and purge change.
 const deadLetter = "dead letter"
 
-// failedLeft says how many letters were left because nobody named their cause.
+// failedLeft tells how many dead letters were left because --cause did not name theirs.
 func (w *bulkWork) failedLeft(answer *client.BulkAnswer) string {
 	if !w.leavesFailed || w.query.Cause != "" || answer.RemainingFailed == 0 {
 		return ""

@@ -39,7 +39,7 @@ func (a *app) deadTable(tasks []*wire.Task) error {
 	return rows.write()
 }
 
-// lastWorker is who had the last delivery that failed.
+// lastWorker is the worker of the last delivery that failed.
 func lastWorker(t *wire.Task) string {
 	if t.WorkerID != "" || len(t.History) == 0 {
 		return t.WorkerID
@@ -141,7 +141,7 @@ func (a *app) reasonTable(reasons []wire.DeadReason) error {
 	return t.write()
 }
 
-// exampleOf is an example of a reason that has something left out.
+// exampleOf is an example of a reason whose text is shortened.
 func exampleOf(r *wire.DeadReason) string {
 	if r.Example == r.Error {
 		return ""

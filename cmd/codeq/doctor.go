@@ -28,7 +28,7 @@ backup, or accept the loss with --accept-loss and the FILE that they name. It pr
 rest. For any other finding restore a backup, or keep the directory and ask.`
 }
 
-// examination is what the doctor says, as JSON.
+// examination is the answer of the doctor as JSON.
 type examination struct {
 	Accepted  string        `json:"accepted,omitempty"`
 	Corrected *int          `json:"correctedQueues,omitempty"`

@@ -298,7 +298,7 @@ func TestN13SecondStopEndsWhatRuns(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					tt, over, drained := newTerminal(""), make(chan struct{}), false
 					signals := map[string]chan os.Signal{stop: tt.stops, hangup: make(chan os.Signal, 1), quit: make(chan os.Signal, 1)}
-					s := &shift{app: tt.app, program: fake("print")}
+					s := &workerRun{app: tt.app, program: fake("print")}
 					ended := make(chan bool, 1)
 					go func() {
 						hard, _ := s.awaitStops(func() { drained = true }, signals[hangup], signals[quit], over)

@@ -15,7 +15,7 @@ import (
 
 var errTooLarge = errors.New("the payload is too large")
 
-// The name of a run is part of a command line that people copy.
+// The name of a run needs no quotes in a command line.
 const (
 	runLetters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	maxRunBytes = 100
@@ -112,8 +112,8 @@ func momentOf(flag string, text *string) (ms int64, err error) {
 	return ms, nil
 }
 
-// checkFlags finds what is wrong with the flags as such: what can not be said
-// in a request at all, and what contradicts.
+// checkFlags refuses flags that contradict one another, and values that a request cannot
+// hold.
 func (e *enqueueCmd) checkFlags() error {
 	switch {
 	case e.File != "" && e.Payload != nil:
@@ -200,8 +200,8 @@ func excerpt(payload []byte) string {
 	return text
 }
 
-// ofQueue says of a task that would expire before it may begin that the ttl is the
-// queue's, if it has none of its own.
+// ofQueue adds to the refusal of a task that would expire before it may begin that the
+// ttl is the queue's, if the task has none.
 func ofQueue(request *wire.EnqueueRequest, err error) error {
 	var refusal *wire.Error
 	if request.TTLSeconds+request.ExpiresAtMs != 0 || !errors.As(err, &refusal) || !strings.Contains(refusal.Sentence, "would expire") {
@@ -212,7 +212,7 @@ func ofQueue(request *wire.EnqueueRequest, err error) error {
 }
 
 func (e *enqueueCmd) postOne(ctx context.Context, a *app, c *client.Client, request *wire.EnqueueRequest) error {
-	// A task with a key is posted until there is an answer, for so long.
+	// A task with a key is posted again until an answer comes or this time is over.
 	postFor := max(e.Wait, giveUpAfter)
 	posting, stop := context.WithTimeoutCause(ctx, postFor, tryAgain("the server did not answer within %s", postFor))
 	defer stop()

@@ -83,19 +83,19 @@ func wrong(format string, args ...any) error {
 	return &exitError{fmt.Errorf(format, args...), exitWrong}
 }
 
-// tryAgain is what may be otherwise later.
+// tryAgain is a failure that may be over later.
 func tryAgain(format string, args ...any) error {
 	return &exitError{fmt.Errorf(format, args...), exitAgain}
 }
 
-// errSaid ends a command when all has been said already, with exit code 1 if nothing
-// around it says another.
+// errSaid ends a command whose error is printed already, with exit code 1 unless an error
+// around it has another.
 var errSaid = errors.New("already said")
 
-// saidBefore ends a command with that exit code when all has been said already.
+// saidBefore is errSaid with that exit code.
 func saidBefore(code int) error { return &exitError{errSaid, code} }
 
-// exitCode is the one place that decides with which code a command ends.
+// exitCode decides the exit code of a command. No other place does.
 func exitCode(err error) int {
 	var own *exitError
 	var refusal *wire.Error
@@ -114,8 +114,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// worseExit is how both together end: what only has to be tried again comes after what
-// failed.
+// worseExit is the exit code of two parts of a command: a failure wins over try again.
 func worseExit(one, other int) int {
 	if one == exitFine || one == exitAgain && other != exitFine {
 		return other

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// firstProcess is the number of the process that gets every orphan of the system or
-// of its container, and that no signal ends which it has not asked for.
+// firstProcess is the number of the process that adopts every orphan of the system or of
+// its container. Signals that it does not handle do not end it.
 const firstProcess = 1
 
-// beFirst is what process 1 does: it runs this program once more, passes its signals
+// runAsInit is what process 1 does: it runs this program once more, passes its signals
 // on, takes in who has ended, and returns the exit code of that process. It returns
 // false if there can be no such process.
 //
 // The program itself can not take in orphans, because that would take the ends of its own
 // children away from whoever waits for them.
-func beFirst() (code int, ok bool) {
+func runAsInit() (code int, ok bool) {
 	path, err := self()
 	if err != nil {
 		return 0, false
@@ -34,7 +34,7 @@ func beFirst() (code int, ok bool) {
 		fmt.Fprintf(os.Stderr, "codeq: as process 1 this should run once more, to take in the processes that others leave behind, and can not: %v\n", err)
 		return 0, false
 	}
-	go passOn(signals, child)
+	go forwardSignals(signals, child)
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
@@ -50,8 +50,8 @@ func beFirst() (code int, ok bool) {
 	}
 }
 
-// passOn passes on what is meant for the program, until the end of this process.
-func passOn(signals <-chan os.Signal, to int) {
+// forwardSignals passes on what is meant for the program, until the end of this process.
+func forwardSignals(signals <-chan os.Signal, to int) {
 	for s := range signals {
 		switch s {
 		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGTTOU, syscall.SIGTTIN:

@@ -110,7 +110,7 @@ func TestWorkersOfBothKindsShareAQueue(t *testing.T) {
 	late, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	const trickle, flood = 100, 500
-	// The first tasks only see everybody seated.
+	// The first tasks only see every subscription.
 	f.drain(late, 20)
 	f.counts()
 	for range trickle {

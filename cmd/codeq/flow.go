@@ -13,9 +13,9 @@ import (
 // made it larger.
 const maxPipeBytes = 1 << 20
 
-// flow takes what a program prints out of a pipe of its own. That of os/exec drops
-// what it has not read when the time for it is over, and on a machine with much to
-// do that was the whole result of a program that had ended well.
+// flow reads the output of a program from a pipe. That of os/exec drops what it has not
+// read when its time is over; on a busy machine that was the whole result of a program
+// that had ended well.
 type flow struct {
 	from *os.File
 	to   io.Writer
@@ -43,8 +43,8 @@ func (f *flow) run() {
 	}
 }
 
-// rest takes what is in the pipe now, and does not wait for more. What the program
-// printed before it ended is there; somebody whom it left behind may go on for ever.
+// rest reads what is in the pipe now, and does not wait for more. The output of the program
+// is there; a process that it started and left may print for ever.
 func (f *flow) rest() {
 	pipe, err := f.from.SyscallConn()
 	if err == nil {
@@ -72,8 +72,8 @@ func (f *flow) rest() {
 	}
 }
 
-// finishAll lets whoever has the other ends keep all of them for so long, and
-// returns when nothing is written to the targets any more.
+// finishAll waits at most that long for the other ends to be closed. After it returns
+// nothing is written to the targets.
 func finishAll(flows []*flow, within time.Duration) {
 	deadline := time.Now().Add(within)
 	for _, f := range flows {

@@ -13,7 +13,7 @@ type heartbeatCmd struct {
 	Extend time.Duration `help:"Extend the lease to this long from now. Without it: to the length of the lease."`
 }
 
-// Run keeps a task that was claimed.
+// Run extends the lease of a claimed task.
 func (h *heartbeatCmd) Run(a *app) error {
 	if a.given["extend"] {
 		if err := checkSpans(wholeSpan{"extend", h.Extend, time.Second, wire.MaxLeaseSeconds * time.Second}); err != nil {

@@ -28,8 +28,8 @@ func (h *helpCmd) Run(a *app) error {
 	return err
 }
 
-// explain adds the examples of commands to their pages, and gives words that stand for
-// a verb its page.
+// explain adds the examples of commands to their pages, and gives each short form the page
+// of its verb.
 func explain(model *kong.Application) error {
 	model.HelpFlag.Help = "Show this page."
 	leaves := model.Leaves(false)
@@ -53,7 +53,7 @@ func explain(model *kong.Application) error {
 	return nil
 }
 
-// meansNothing reports a flag of every command that the selected one has no use for.
+// meansNothing reports a global flag that the selected command does not use.
 func meansNothing(flag *kong.Flag, selected *kong.Node) bool {
 	for n := selected; n != nil; n = n.Parent {
 		if slices.Contains(strings.Split(n.Tag.Get("without"), ","), flag.Name) {

@@ -21,7 +21,7 @@ type report struct {
 
 // kept is what to start under a keeper. Path is not searched for. Env is the whole
 // environment. Stdout and Stderr are handed over as they are.
-type kept struct {
+type keptOptions struct {
 	Path           string
 	Args           []string
 	Env            []string
@@ -49,7 +49,7 @@ func self() (string, error) {
 
 // startKept starts a keeper and returns; the first report says whether the program
 // runs. An error means that nothing was started.
-func startKept(p kept) (*keptProgram, error) {
+func startKept(p keptOptions) (*keptProgram, error) {
 	path, err := self()
 	if err != nil {
 		return nil, fmt.Errorf("find the own executable: %w", err)
@@ -96,28 +96,27 @@ func (k *keptProgram) read(reports *os.File) {
 	k.Reports <- report{keeper.Gone, uint32(status)}
 }
 
-// term sends the group TERM, and Empty is reported when it has ended.
+// term sends the group TERM. The keeper reports Empty when every process of it has ended.
 func (k *keptProgram) term() { k.order(keeper.OrderTerm) }
 
 // kill is term with KILL.
 func (k *keptProgram) kill() { k.order(keeper.OrderKill) }
 
-// dismiss ends the keeper and leaves alone who lives.
+// dismiss ends the keeper and not the processes of the group.
 func (k *keptProgram) dismiss() {
 	k.order(keeper.OrderDismiss)
 	_ = k.orders.Close() // nothing was buffered
 }
 
-// stopped reports that somebody has stopped the keeper, where the system can say
-// that.
+// stopped reports that the keeper is stopped by a signal, where the system can tell.
 func (k *keptProgram) stopped() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", k.cmd.Process.Pid))
 	end := bytes.LastIndexByte(stat, ')') // of the name, before the state
 	return err == nil && bytes.HasPrefix(stat[end+1:], []byte(" T"))
 }
 
-// order gives an order, also to a keeper that somebody has stopped. One that is
-// gone says so in its last report.
+// order gives an order, also to a keeper that a signal stopped. The last report of a keeper
+// tells that it has ended.
 func (k *keptProgram) order(order byte) {
 	_ = k.cmd.Process.Signal(syscall.SIGCONT) // as above
 	_, _ = k.orders.Write([]byte{order})      // as above

@@ -137,8 +137,8 @@ func (f *lineFile) read() (data []byte, length int, err error) {
 	}
 }
 
-// lineKeys makes the idempotency keys of a run: a line has the same key in each
-// reading, wherever it stands, and equal lines have different ones.
+// lineKeys makes the idempotency keys of a run. A line has the same key in each run of the
+// file, wherever it is in it, and equal lines have different keys.
 type lineKeys struct {
 	run string
 	// seen counts equal lines by the beginning of their digest. Two different

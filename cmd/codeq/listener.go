@@ -18,15 +18,14 @@ const (
 	passedLineBytes = 1 << 10
 )
 
-// listener is told what a run prints, besides what makes its outcome. It never fails
-// and does not wait for anybody. The goroutine of one flow writes; end comes after
-// the last write.
+// listener gets a copy of what a run prints. It never fails and never blocks. The goroutine
+// of one flow writes; end comes after the last write.
 type listener interface {
 	io.Writer
 	end()
 }
 
-// listening is what the flags of a worker want to hear of its programs.
+// listening makes the listeners that the flags of a worker ask for.
 type listening struct {
 	app     *app
 	dir     string // "" for no files
@@ -91,7 +90,7 @@ func (r *runLog) end() {
 	}
 }
 
-// passed passes on the lines of a program, each behind the id of its task.
+// passed prints the lines of a program, each after the id of its task.
 type passed struct {
 	app  *app
 	id   wire.TaskID

@@ -63,7 +63,7 @@ func TestLineOfARunThatTheServerEndsNamesItsLimit(t *testing.T) {
 		"no limit of its own":  {MaxAttempts: 2},
 	} {
 		tt := newTerminal("")
-		(&shift{app: tt.app}).settled(client.Ending{
+		(&workerRun{app: tt.app}).taskEnded(client.Ending{
 			Task: &task, Outcome: client.Nack("why"), RanFor: 2022 * time.Millisecond,
 			Err: fmt.Errorf("%w: %s", client.ErrLeaseLost, wire.RevokedTimeout),
 		})

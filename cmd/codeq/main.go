@@ -16,7 +16,7 @@ var (
 
 func main() {
 	if os.Getpid() == firstProcess {
-		if code, ok := beFirst(); ok {
+		if code, ok := runAsInit(); ok {
 			os.Exit(code)
 		}
 	}

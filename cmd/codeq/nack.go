@@ -14,7 +14,7 @@ type nackCmd struct {
 	exited
 }
 
-// Run has a task that was claimed tried again.
+// Run reports that the work on a claimed task failed.
 func (n *nackCmd) Run(a *app) error {
 	exit, err := n.exit()
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 	keeperLook = time.Second
 )
 
-// program is what works on the tasks: run once for each, in a process group of
-// its own and without a terminal. Runs may overlap.
+// program runs once for each task, in a process group of its own and without a terminal.
+// Runs may overlap.
 type program struct {
 	path string
 	args []string
@@ -61,8 +61,8 @@ type program struct {
 
 func nobodyListens(*wire.Task) (out, errs []listener) { return nil, nil }
 
-// findProgram looks for it now, so that a slip in its name fails before a task
-// is taken.
+// findProgram looks for the program at the start, so that a wrong name fails before a task
+// is granted.
 func findProgram(words []string) (*program, error) {
 	path, err := exec.LookPath(words[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -91,9 +91,8 @@ func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	return s.watch(ctx)
 }
 
-// cannotBegin hands a task back whose program could not be started, which says
-// nothing about the task. What no program has come through yet, and no waiting
-// mends, ends the worker.
+// cannotBegin hands back a task whose program could not be started; no attempt is counted.
+// If no program was ever started and the cause is lasting, the worker ends.
 func (p *program) cannotBegin(err error) client.Outcome {
 	err = fmt.Errorf("start %s: %w", p.path, err)
 	if !p.begun.Load() && lasting(err) {
@@ -106,8 +105,7 @@ func (p *program) cannotBegin(err error) client.Outcome {
 	return client.NotStarted(err.Error())
 }
 
-// lasting reports what lies in the file and its arguments, and not in what the
-// system is short of for now.
+// lasting reports a cause in the file or its arguments, not a shortage of the system.
 func lasting(err error) bool {
 	return slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR,

@@ -58,8 +58,8 @@ func (q *queueDeleteCmd) untilGone(ctx context.Context, a *app, c *client.Client
 	}
 }
 
-// goesOn is the end of a wait for a deletion that the server has begun. That no answer
-// came leaves no doubt about it.
+// goesOn is the error of a wait for a deletion that the server has begun. It is certain
+// that the deletion continues, even if no answer came.
 func (q *queueDeleteCmd) goesOn(ctx context.Context, err error) error {
 	said := fmt.Sprintf("the server continues to delete %s, and \"codeq queue delete %s\" waits for it", q.Command, q.Command)
 	switch {
@@ -82,7 +82,7 @@ func (q *queueDeleteCmd) withFlag(err error) error {
 	return fmt.Errorf("%w; --purge deletes it with them", err)
 }
 
-// createFlag is for commands that give settings to a queue.
+// createFlag is for commands that change settings of a queue.
 type createFlag struct {
 	Create bool `help:"Make the queue if nobody has used it yet."`
 }
@@ -106,8 +106,7 @@ func (f *createFlag) known(ctx context.Context, c *client.Client, command string
 	return now, err
 }
 
-// knownQueue is for commands that found nothing in a queue: it refuses one that nobody
-// has used.
+// knownQueue refuses a queue that nobody has used. Commands call it when they found no task.
 func knownQueue(ctx context.Context, c *client.Client, command string) error {
 	now, err := c.Queue(ctx, command)
 	if err == nil && now.Unknown {
@@ -116,8 +115,8 @@ func knownQueue(ctx context.Context, c *client.Client, command string) error {
 	return err
 }
 
-// noQueue says that nobody has used a queue, which one was meant if a name is near,
-// and else what would be right.
+// noQueue is the error about a queue that nobody has used. It proposes the queue with a
+// similar name, or else remedy.
 func noQueue(ctx context.Context, c *client.Client, command, remedy string) error {
 	var names []string
 	if all, err := c.Queues(ctx); err == nil { // without the others the sentence holds as well

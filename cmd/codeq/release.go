@@ -8,13 +8,13 @@ type releaseCmd struct {
 	Stopping bool `xor:"why" help:"The worker ends. Such a release is not counted."`
 }
 
-// Run hands a task that was claimed back to its old place.
+// Run hands back a claimed task, which keeps its place in the queue.
 func (r *releaseCmd) Run(a *app) error {
 	switch {
 	case r.Unbegun:
-		return r.settle(a, client.NotStarted(""))
+		return r.end(a, client.NotStarted(""))
 	case r.Stopping:
-		return r.settle(a, client.Stopped())
+		return r.end(a, client.Stopped())
 	}
-	return r.settle(a, client.Release())
+	return r.end(a, client.Release())
 }

@@ -39,8 +39,8 @@ func (r *resultCmd) Run(a *app) error {
 	})
 }
 
-// noResult says why a task has no result yet, as "codeq task" does. Other errors stay
-// what they are.
+// noResult adds to the error why a task has no result yet, as "codeq task" shows it. It
+// returns other errors unchanged.
 func (a *app) noResult(ctx context.Context, c *client.Client, id wire.TaskID, err error) error {
 	if !refusedWith(err, wire.CodeResultNotFound) {
 		return err
@@ -59,7 +59,7 @@ func (a *app) noResult(ctx context.Context, c *client.Client, id wire.TaskID, er
 	return wire.Refuse(wire.CodeResultNotFound, fmt.Sprintf("task %s has no result yet, it is %s, %s", id, task.Status, why))
 }
 
-// about says an error with the id of its task once.
+// about is the text of an error with the id of its task in it once.
 func about(id wire.TaskID, err error) string {
 	said := sentence(err)
 	if strings.Contains(said, id.String()) {

@@ -250,7 +250,7 @@ func TestF02TaskOfThisCommandIsNew(t *testing.T) {
 	}{{true, found, 1}, {true, repeated, 1}, {false, repeated, 1}, {false, found, 0}} {
 		b, e := &bulk{drawn: c.drawn}, *c.enqueued
 		next := answer{enqueued: &e}
-		b.judge(&next)
+		b.reword(&next)
 		b.count(next)
 		if b.created != c.created || b.replayed != 1-c.created {
 			t.Errorf("%+v: %d created, %d replayed", c, b.created, b.replayed)

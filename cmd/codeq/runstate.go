@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// phase is how far the run of a program has come.
+// phase is the state of a run.
 type phase int
 
 const (
@@ -132,7 +132,7 @@ func (r *runState) step(e event, value uint32) []action {
 	case eventVerdict:
 		return r.finish(judging)
 	}
-	return r.settled()
+	return r.next()
 }
 
 // end notes that the program has ended, or was never begun.
@@ -152,7 +152,7 @@ func (r *runState) end(status uint32) []action {
 func (r *runState) gone(status uint32) []action {
 	if r.ended {
 		r.empty = true // who is left is not told any more
-		return r.settled()
+		return r.next()
 	}
 	r.phase = killed
 	return append([]action{actKill}, r.end(status)...)
@@ -187,7 +187,7 @@ func (r *runState) kill(why cause) []action {
 	}
 	r.phase = killed
 	r.blame(why)
-	return append([]action{actGoesOn, actKill}, r.settled()...)
+	return append([]action{actGoesOn, actKill}, r.next()...)
 }
 
 // blame notes why a program was ended, unless it had ended before.
@@ -199,7 +199,7 @@ func (r *runState) blame(why cause) {
 
 // settled goes on when nothing more is to come of the program and of the group,
 // if that was told to end.
-func (r *runState) settled() []action {
+func (r *runState) next() []action {
 	if !r.ended || !r.piped || r.phase == terminating && !r.empty {
 		return nil
 	}

@@ -41,7 +41,7 @@ that the terminal closes.`
 
 // Run serves until it is told to stop.
 func (s *serveCmd) Run(a *app) error {
-	settings, err := s.settle(a)
+	settings, err := s.resolve(a)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *serveCmd) Run(a *app) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	a.detach()
+	a.detachOutput()
 	log := s.log(a)
 	memory := s.Memory
 	if err := s.limitMemory(log); err != nil {
@@ -104,9 +104,8 @@ func (s *serveCmd) Run(a *app) error {
 // errStoppedEarly is how a server ends that was told to stop before it served.
 var errStoppedEarly = errors.New("stopped before the server had started: nothing was accepted")
 
-// unlessStopped opens a server, or gives that up with the first signal: a start can
-// take long, or be stuck at a disk that takes nothing, and the end of the process
-// loses nothing of it.
+// unlessStopped opens a server, or returns at the first signal: a start can take long, or
+// block on a disk, and the end of the process loses nothing.
 func unlessStopped(stops <-chan os.Signal, open func() (*server.Server, error)) (*server.Server, error) {
 	type opened struct {
 		srv *server.Server
@@ -125,16 +124,14 @@ func unlessStopped(stops <-chan os.Signal, open func() (*server.Server, error)) 
 	}
 }
 
-// started writes down what serves where. The log is the only place for it where
-// nobody sits at a terminal.
+// started logs what serves where. Without a terminal only the log has it.
 func (s *serveCmd) started(log zerolog.Logger, srv *server.Server) {
 	log.Info().Str("version", version).Str("commit", commit).Int("pid", os.Getpid()).Str("address", srv.Addr()).
 		Str("data", s.Data).Bool("created", srv.Created()).Int("shards", srv.Shards()).
 		Str("durability", server.Durability).Str("access", s.access()).Msg("started")
 }
 
-// stop shuts the server down for a signal, and writes down that it began and how it
-// ended.
+// stop shuts the server down for a signal, and logs that the stop began and how it ended.
 func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, why os.Signal) error {
 	began := time.Now()
 	log.Info().Stringer("signal", why).Stringer("grace", grace).Int("sessions", srv.Sessions()).

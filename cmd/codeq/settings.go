@@ -94,9 +94,8 @@ func variables() (names []string) {
 	return names
 }
 
-// settle fills in the settings that are not in the command line and checks
-// them all.
-func (s *serveCmd) settle(a *app) (*config.Resolved, error) {
+// resolve reads the settings that are not in the command line and checks them all.
+func (s *serveCmd) resolve(a *app) (*config.Resolved, error) {
 	settings, err := config.Resolve(&s.Serve, config.Sources{
 		Flags: a.given, Env: os.Getenv, File: s.Config, Variables: variables(), Beside: besideSettings,
 	})
@@ -134,24 +133,23 @@ func (s *serveCmd) openTokens(settings *config.Resolved) (*auth.Tokens, error) {
 	return tokens, nil
 }
 
-// partOfBallast is what the collector lets become garbage before it collects, at
-// the least: one part of so many of the memory.
+// partOfBallast is the part of the memory that the ballast has: an eighth. The collector
+// lets at least that much become garbage before it collects.
 const partOfBallast = 8
 
-// ballast is memory that nobody touches, so the system never gives it, and that
-// the collector counts as in use.
+// ballast is memory that is never written, so the system never provides it, and that the
+// collector counts as in use.
 var ballast []byte
 
 // leastMemory is the least limit of the collector with which a server works through
 // a backlog without collecting all the time.
 const leastMemory = 64 << 20
 
-// limitMemory tells the garbage collector, unless somebody told it already; then the
-// server takes no more than that, or refuses to. The
-// memtables and the block cache are not of its heap, and little else stays: left
-// alone it would run eighty times a second to keep a heap at four megabytes, which
-// is a fifth of all that the server does for a task. The limit does not count the
-// ballast.
+// limitMemory sets the limit of the garbage collector. If GOMEMLIMIT is set, the server
+// uses no more than that. Memtables and block cache are outside the heap, and the heap is
+// small: with default settings the collector would run eighty times a second to keep it at
+// four megabytes, for a fifth of the processor time of a task. The limit does not count
+// the ballast.
 func (s *serveCmd) limitMemory(log zerolog.Logger) error {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		limit := config.Bytes(debug.SetMemoryLimit(-1))
@@ -183,5 +181,5 @@ func (s *serveCmd) log(a *app) zerolog.Logger {
 	if err != nil {
 		panic("the levels of config are not those of zerolog: " + err.Error())
 	}
-	return zerolog.New(&lastWords{out, a.flush}).Level(level).With().Timestamp().Logger()
+	return zerolog.New(&fatalFlusher{out, a.flush}).Level(level).With().Timestamp().Logger()
 }

@@ -18,19 +18,19 @@ import (
 	"codeq/wire"
 )
 
-// shell is what stands around a run: the process under its keeper, the pipes and
-// the clocks. It tells the run what happens and does what the run says. The
-// goroutine of its delivery owns it.
+// shell connects a run with the outside: the process under its keeper, the pipes and the
+// clocks. It passes events to the run and carries out its actions. The goroutine of its
+// delivery owns it.
 type shell struct {
 	program *program
 	task    *wire.Task
 	run     runState
 
-	stdout  *output
-	stderr  *tail
-	printed []*flow
-	heard   []listener    // what the flows also go to
-	piped   chan struct{} // closed when all that was printed is read
+	stdout    *output
+	stderr    *tail
+	printed   []*flow
+	listeners []listener    // what the flows also go to
+	piped     chan struct{} // closed when all that was printed is read
 
 	process *keptProgram
 	reports chan report    // nil behind the last
@@ -44,14 +44,14 @@ type shell struct {
 	runFor, limit time.Duration
 
 	// What has happened once is nil afterwards.
-	ended, drain, flood                <-chan struct{}
-	timeout, patience, stall, judgment <-chan time.Time
+	ended, drain, flood                    <-chan struct{}
+	timeout, patience, stall, verdictTimer <-chan time.Time
 }
 
 // start starts the program and the flows of what it prints.
 func (s *shell) start() error {
 	outs, errses := s.program.listen(s.task)
-	s.heard = slices.Concat(outs, errses)
+	s.listeners = slices.Concat(outs, errses)
 	out, err := s.flowTo(s.stdout, outs)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *shell) start() error {
 		return err
 	}
 	defer func() { _ = errs.Close() }() // as above
-	s.process, err = startKept(kept{
+	s.process, err = startKept(keptOptions{
 		Path: s.program.path, Args: s.program.args, Env: append(os.Environ(), taskEnvironment(s.task)...),
 		Stdin: bytes.NewReader(s.task.Payload), Stdout: out, Stderr: errs,
 	})
@@ -83,7 +83,7 @@ func (s *shell) flowTo(to io.Writer, also []listener) (*os.File, error) {
 // finish reads what was printed to its end.
 func (s *shell) finish(within time.Duration) {
 	finishAll(s.printed, within)
-	for _, l := range s.heard {
+	for _, l := range s.listeners {
 		l.end()
 	}
 }
@@ -142,7 +142,7 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 		return eventPatience, 0
 	case <-s.stall:
 		return eventStall, 0
-	case <-s.judgment:
+	case <-s.verdictTimer:
 		return eventVerdict, 0
 	case <-s.look.C:
 		return s.looked(), 0
@@ -218,7 +218,7 @@ func (s *shell) do(a action) {
 			close(piped)
 		}(s.piped)
 	case actVerdict:
-		s.judgment = time.After(s.program.verdictFor)
+		s.verdictTimer = time.After(s.program.verdictFor)
 	case actDone:
 	}
 }

@@ -72,9 +72,8 @@ var tasksOf = map[string]string{
 	"ready": "ready tasks", "delayed": "delayed tasks", "inProgress": "tasks in progress", "dlq": "dead letters", "done": "tasks that have ended",
 }
 
-// orOneTask is a hint for somebody who named a task where a queue is meant, empty
-// for everybody else. A queue may have such a name, so it is no mistake before
-// there was none.
+// orOneTask is a hint for a name that is the id of a task, empty for another. A queue may
+// have such a name, so the hint is for one that nobody has used.
 func orOneTask(command string) string {
 	if _, ok := wire.ParseTaskID(command); !ok {
 		return ""
@@ -82,8 +81,7 @@ func orOneTask(command string) string {
 	return "; \"codeq task " + command + "\" shows the task of this id"
 }
 
-// listTasks shows as many tasks as were asked for, over as many pages as that
-// takes, and how to see more.
+// listTasks shows the tasks that the filter selects, up to its limit, and how to see more.
 func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Task) error) error {
 	most, err := f.most(a)
 	if err != nil {
@@ -147,8 +145,8 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 	}
 }
 
-// taskTable is a list of tasks. What they wait for has a column in place of what their
-// state says anyway.
+// taskTable prints a list of tasks. Delayed tasks have the column DUE, tasks in progress the
+// column LEASE ENDS.
 func (a *app) taskTable(tasks []*wire.Task) error {
 	delayed := slices.ContainsFunc(tasks, func(t *wire.Task) bool { return t.Location == wire.LocationDelayed })
 	leased := slices.ContainsFunc(tasks, func(t *wire.Task) bool { return t.LeaseUntilMs != 0 })

@@ -16,7 +16,7 @@ import (
 	"codeq/wire"
 )
 
-// errStoppedIdle is why a worker ends that was told to stop twice while no program ran.
+// errStoppedIdle ends a worker that was stopped twice while no program ran.
 var errStoppedIdle = errors.New("stopped without waiting")
 
 // echoFor is how long behind the first stop signal another one is the same stop: some,
@@ -86,19 +86,19 @@ func (w *workCmd) Run(a *app) error {
 		return err
 	}
 	defer c.Close()
-	a.detach()
+	a.detachOutput()
 	p.say = a.complain
 	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose}).to
-	shift := &shift{app: a, client: c, command: w.Command, window: w.Window, program: p}
-	p.begins = shift.begins
+	workerRun := &workerRun{app: a, client: c, command: w.Command, window: w.Window, program: p}
+	p.begins = workerRun.begins
 	worker, err := c.NewWorker(client.WorkerOptions{
 		Commands: []string{w.Command}, Window: w.Window, Lease: w.Lease, WorkerID: w.name(),
-		Handler: p.work, Ended: shift.settled, Connected: shift.connected,
+		Handler: p.work, Ended: workerRun.taskEnded, Connected: workerRun.connected,
 	})
 	if err != nil {
 		return &exitError{err, exitWrong}
 	}
-	return shift.run(worker)
+	return workerRun.run(worker)
 }
 
 func (w *workCmd) name() string {
@@ -112,9 +112,9 @@ func (w *workCmd) name() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// shift is one run of a worker as its person sees it. settled and connected
-// are called from the worker's loop, begins from the goroutine of each delivery.
-type shift struct {
+// workerRun prints what a worker does and passes signals to it. The worker loop calls
+// taskEnded and connected, the goroutine of each delivery begins.
+type workerRun struct {
 	app     *app
 	client  *client.Client
 	command string
@@ -127,7 +127,7 @@ type shift struct {
 
 // run lets the worker work and passes the signals on: the first drains, the
 // second ends what runs.
-func (s *shift) run(worker *client.Worker) error {
+func (s *workerRun) run(worker *client.Worker) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	over := make(chan struct{})
@@ -162,7 +162,7 @@ func (s *shift) run(worker *client.Worker) error {
 // at the second one, unless that is the first again, or at QUIT. It returns at the
 // latest when over is closed, with why no program can ever be started if that was the
 // first stop.
-func (s *shift) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <-chan struct{}) (hard bool, never error) {
+func (s *workerRun) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <-chan struct{}) (hard bool, never error) {
 	select {
 	case <-s.app.stops:
 	case <-hangups:
@@ -189,7 +189,7 @@ func (s *shift) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <
 	return true, never
 }
 
-func (s *shift) sayDraining() {
+func (s *workerRun) sayDraining() {
 	if n := s.program.runs.Load(); n > 0 {
 		s.app.say("getting no more tasks and waiting for the running programs (%d); Ctrl-C again ends them", n)
 		return
@@ -198,14 +198,14 @@ func (s *shift) sayDraining() {
 }
 
 // stoppedHard is why a worker ends that was told to stop twice.
-func (s *shift) stoppedHard() error {
+func (s *workerRun) stoppedHard() error {
 	if n := s.program.runs.Load(); n > 0 {
 		return fmt.Errorf("stopped before the running programs had ended (%d)", n)
 	}
 	return errStoppedIdle
 }
 
-func (s *shift) connected(welcome *wire.Welcome) {
+func (s *workerRun) connected(welcome *wire.Welcome) {
 	if s.greeted {
 		return
 	}
@@ -216,7 +216,7 @@ func (s *shift) connected(welcome *wire.Welcome) {
 
 // sayQueue says why a queue may have no task for a while: a worker may come before the
 // first one. A token for workers alone may not ask, and is told nothing.
-func (s *shift) sayQueue(ctx context.Context) {
+func (s *workerRun) sayQueue(ctx context.Context) {
 	if s.command == wire.AllCommands {
 		return
 	}
@@ -231,7 +231,7 @@ func (s *shift) sayQueue(ctx context.Context) {
 }
 
 // begins says that the program runs for a task.
-func (s *shift) begins(t *wire.Task) {
+func (s *workerRun) begins(t *wire.Task) {
 	if !s.app.JSON && !s.app.Quiet {
 		fmt.Fprintln(s.app.err, attempt(t)+" begins")
 	}
@@ -242,8 +242,8 @@ func attempt(t *wire.Task) string {
 	return fmt.Sprintf("%s  %s  attempt %d of %d", t.ID, t.Command, t.Attempts+1, t.MaxAttempts)
 }
 
-// settled writes the line of a task that has ended here.
-func (s *shift) settled(done client.Ending) {
+// taskEnded writes the line of a delivery that has ended.
+func (s *workerRun) taskEnded(done client.Ending) {
 	if s.app.JSON {
 		// A line that cannot be written is no reason to stop working.
 		_ = s.app.writeLine(settledJSON(done))

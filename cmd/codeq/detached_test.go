@@ -30,7 +30,7 @@ func (j *jammed) Write(p []byte) (int, error) {
 func TestLostLinesAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &jammed{safeBuffer: newBuffer()}
-		s := newSaying(out)
+		s := newDetachedWriter(out)
 		say := func(lines int) {
 			for range lines {
 				fmt.Fprintln(s, "a line")
@@ -56,11 +56,11 @@ func TestLostLinesAreToldOnce(t *testing.T) {
 		for round, lost := range []int{7, 5} {
 			out.shut = make(chan struct{})
 			say(1) // stands in the write
-			say(sayingWaits + lost)
+			say(maxQueuedWrites + lost)
 			close(out.shut)
 			synctest.Wait()
 			say(3)
-			all += 1 + sayingWaits + 3
+			all += 1 + maxQueuedWrites + 3
 			want(fmt.Sprint("jam ", round), all, []string{"7", "5"}[:round+1]...)
 		}
 		out.shut, out.err = nil, errTooLarge // any

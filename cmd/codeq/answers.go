@@ -13,8 +13,8 @@ import (
 	"codeq/wire"
 )
 
-// tell counts and prints the answers as they come.
-func (b *bulk) tell() {
+// printAnswers counts and prints the answers as they come.
+func (b *bulk) printAnswers() {
 	if b.app.errIsTerminal && !b.app.JSON && !b.app.Quiet {
 		b.bar = progressbar.NewOptions64(b.file.size,
 			progressbar.OptionSetWriter(b.app.err),
@@ -26,7 +26,7 @@ func (b *bulk) tell() {
 		)
 	}
 	for next := range b.answers {
-		b.judge(&next)
+		b.reword(&next)
 		b.count(next)
 		switch {
 		case b.app.JSON:
@@ -53,9 +53,9 @@ func (b *bulk) answer(next answer, line []byte) {
 	}
 }
 
-// judge puts an answer into the words of a run. A task that this command found made
-// is its own if nobody else has the keys of the run, or if it sent the line twice.
-func (b *bulk) judge(next *answer) {
+// reword puts an answer into the words of a run. A task that existed already is this
+// command's own if no earlier run has its keys, or if it sent the line twice.
+func (b *bulk) reword(next *answer) {
 	var refusal *wire.Error
 	switch {
 	case next.err == nil:
