@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -62,12 +61,11 @@ func compactionConcurrency() (lower, upper int) { return 1, max(1, runtime.NumCP
 // with locks of Pebble held: they must not block.
 func (s *Store) listener() *pebble.EventListener {
 	log := s.options.Log
+	atMost := log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second})
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			// A full disk fails a flush thousands of times a second.
-			if ok, unsaid := s.noise.allow(time.Now()); ok {
-				log.Error().Err(err).Int64("unsaid", unsaid).Msg("flush or compaction failed, it will be repeated")
-			}
+			atMost.Error().Err(err).Msg("flush or compaction failed, it will be repeated")
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.die(refuse(info.Path, "the file is damaged (%v); restore the directory from a backup; "+
@@ -92,24 +90,6 @@ func (s *Store) listener() *pebble.EventListener {
 // whoever reads one is answered with the error.
 func patient() *pebble.EventListener {
 	return &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}
-}
-
-// noiseLimit lets one line a second through and counts the others.
-type noiseLimit struct {
-	mu     sync.Mutex
-	last   time.Time
-	unsaid int64
-}
-
-func (n *noiseLimit) allow(now time.Time) (ok bool, unsaid int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if now.Sub(n.last) < time.Second {
-		n.unsaid++
-		return false, 0
-	}
-	unsaid, n.unsaid, n.last = n.unsaid, 0, now
-	return true, unsaid
 }
 
 // pebbleLog hands Pebble's own words on. Fatalf is how Pebble reports that a

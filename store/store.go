@@ -88,7 +88,6 @@ type Store struct {
 	closed     atomic.Bool
 	asideTotal atomic.Int64
 	backupAtMs atomic.Int64 // 0 before the first backup
-	noise      noiseLimit
 }
 
 // Open opens the data directory, or makes it if it is empty, and holds it
