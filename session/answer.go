@@ -8,8 +8,20 @@ import (
 	"codeq/wire"
 )
 
-// retryAfterSeconds is the advice that goes with overloaded and draining.
+// retryAfterSeconds is the advice with overloaded and draining.
 const retryAfterSeconds = 1
+
+// Refusals that are always the same.
+var (
+	drainingError   = advised(wire.CodeDraining, "the server shuts down and takes nothing new; try again when it is back")
+	overloadedError = advised(wire.CodeOverloaded, "the server has too many requests waiting; send the frame again after a second")
+	tooManySockets  = advised(wire.CodeOverloaded, "too many sockets are open that have not sent hello; try again after a second")
+	tooManySessions = advised(wire.CodeOverloaded, "the server has as many open sessions as it allows; try again later, or at another server")
+)
+
+func advised(code wire.Code, sentence string) *wire.Error {
+	return wire.Refuse(code, sentence).Advised(retryAfterSeconds)
+}
 
 // request is one frame of the client until it is answered. It counts towards the bound of
 // unanswered requests until its answer has left.
@@ -167,13 +179,9 @@ func (c *Conversation) effect(e shard.Effect) {
 
 // unposted answers the messages of a post that a shard did not take.
 func (c *Conversation) unposted(e *Unposted) {
-	refusal := &wire.Error{
-		Code:              wire.CodeOverloaded,
-		Sentence:          "the server has too many requests waiting; send the frame again after a second",
-		RetryAfterSeconds: retryAfterSeconds,
-	}
+	refusal := overloadedError
 	if e.Verdict == mailbox.Closed {
-		refusal = drainingError()
+		refusal = drainingError
 	}
 	for _, m := range e.Post.Messages {
 		switch m := m.(type) {

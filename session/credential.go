@@ -125,10 +125,7 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 		s.registry.replace(s, id)
 	}
 	if !s.registry.admit(s) {
-		s.step(&denied{Err: &wire.Error{
-			Code: wire.CodeOverloaded, RetryAfterSeconds: retryAfterSeconds,
-			Sentence: "the server has as many open sessions as it allows; try again later, or at another server",
-		}})
+		s.step(&denied{Err: tooManySessions})
 		return
 	}
 	if !resumed {

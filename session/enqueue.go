@@ -12,7 +12,7 @@ func (c *Conversation) enqueue(f *wire.Enqueue) {
 		len(f.TraceParent) + len(f.TraceState)
 	r := c.begin(f.Ref, bytes)
 	if c.draining {
-		c.refuse(r, drainingError())
+		c.refuse(r, drainingError)
 		return
 	}
 	if refusal := c.principal.CheckCommand(f.Command); refusal != nil {

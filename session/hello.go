@@ -180,12 +180,3 @@ func (c *Conversation) leaveWhenIdle() {
 		c.end(CloseRestart, "the server restarts; connect again")
 	}
 }
-
-// drainingError refuses new work while the server stops.
-func drainingError() *wire.Error {
-	return &wire.Error{
-		Code:              wire.CodeDraining,
-		Sentence:          "the server shuts down and takes nothing new; try again when it is back",
-		RetryAfterSeconds: retryAfterSeconds,
-	}
-}

@@ -125,14 +125,10 @@ func (r *Registry) reserve() *wire.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.draining {
-		return drainingError()
+		return drainingError
 	}
 	if r.greeting >= r.o.MaxGreeting {
-		return &wire.Error{
-			Code:              wire.CodeOverloaded,
-			Sentence:          "too many sockets are open that have not sent hello; try again after a second",
-			RetryAfterSeconds: retryAfterSeconds,
-		}
+		return tooManySockets
 	}
 	r.greeting++
 	r.goroutines.Add(1)

@@ -14,7 +14,7 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 	}
 	r := c.begin(f.Ref, bytes)
 	if c.draining {
-		c.refuse(r, drainingError())
+		c.refuse(r, drainingError)
 		return
 	}
 	commands, refusal := c.principal.Allowed(f.Commands)
@@ -38,7 +38,7 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 func (c *Conversation) window(f *wire.Window) {
 	r := c.begin(f.Ref, messageBytes)
 	if c.draining && f.Size > 0 {
-		c.refuse(r, drainingError())
+		c.refuse(r, drainingError)
 		return
 	}
 	if f.Size == 0 {
