@@ -11,9 +11,8 @@ import (
 
 const defaultHost = "127.0.0.1"
 
-// parseBase reads the address of a server as people write it: with or without
-// a scheme, with or without a slash or the beginning of the routes at the end, with a
-// path in front of the routes when a proxy wants one.
+// parseBase reads the address of a server as people write it: the scheme, a slash at the
+// end and the path of the API are optional; a proxy may need a path in front of that.
 func parseBase(text string) (*url.URL, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || wire.TextProblem(trimmed) != "" {
@@ -54,7 +53,7 @@ func badAddress(text string) error {
 	return fmt.Errorf("the server's address must look like http://%s:8080, got %q", defaultHost, text)
 }
 
-// hostPort is what to dial for the base address.
+// hostPort is the host and port to dial for an address.
 func hostPort(base *url.URL) string {
 	port := base.Port() // empty also behind a colon that nothing follows
 	switch {
@@ -67,7 +66,7 @@ func hostPort(base *url.URL) string {
 	return net.JoinHostPort(base.Hostname(), port)
 }
 
-// socketURL is an address as WebSockets have it.
+// socketURL is an address with the scheme of WebSockets.
 func socketURL(at *url.URL) string {
 	return "ws" + strings.TrimPrefix(at.String(), "http")
 }

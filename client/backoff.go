@@ -10,13 +10,13 @@ const (
 	// maxBackoff stays, with its jitter, well under the grace a server gives
 	// to the tasks of a lost session, so that a restart costs no lease.
 	maxBackoff = 5 * time.Second
-	// drainSpread is over how long clients come back after a server has said
-	// that it goes: all of them were told at the same moment.
+	// drainSpread is the time over which clients reconnect after a server has announced
+	// its end: all of them heard of it at the same moment.
 	drainSpread = 2 * time.Second
 )
 
-// backoff is how long to wait before attempt number failures + 1: doubling,
-// capped, and spread from half to one and a half of that.
+// backoff is the wait before attempt number failures + 1: it doubles, is capped, and is
+// then drawn from half to one and a half of that.
 func backoff(failures int) time.Duration {
 	delay := maxBackoff
 	if failures < 5 {

@@ -12,14 +12,14 @@ import (
 // manifestFile is the last file of a backup.
 const manifestFile = "codeq.json"
 
-// errCutShort is what a backup ends with that lost its connection.
+// errCutShort ends a backup whose connection was lost.
 var errCutShort = errors.New("the backup broke off before its end")
 
-// Backup reads the whole data of the server as it is at one moment, which goes
-// on meanwhile, and calls write for each file: its path in the data directory,
-// parts divided by "/", its size in bytes and what is in it. The manifest
-// comes last; only a nil error says that everything came. It takes a credential
-// with the scope operator, and as long as it takes: ctx bounds it.
+// Backup reads all data of the server as it is at one moment; the server goes on
+// meanwhile. It calls write for each file with its path in the data directory, with "/"
+// between the parts, its size in bytes and its content. The manifest comes last. Only a
+// nil error means that everything came. The token needs the scope operator. Backup has
+// no time limit of its own; ctx bounds it.
 func (c *Client) Backup(ctx context.Context, write func(name string, sizeBytes int64, content io.Reader) error) error {
 	response, err := c.open(ctx, call{method: http.MethodGet, path: apiPath + "/admin/backup"})
 	if err != nil {

@@ -14,76 +14,77 @@ import (
 	"codeq/wire"
 )
 
-// BulkQuery says which tasks of a queue something is done with. Command is required;
-// what is zero leaves out none.
+// BulkQuery selects tasks of a queue. Command is required. Every other field that is not
+// zero leaves tasks out; those that pass all of them are selected.
 type BulkQuery struct {
 	Command string
-	// Before leaves out dead letters that ended then or later, Cause those that died
-	// of another one: exhausted, released_too_often, failed, or all. Empty is exhausted
-	// and released_too_often for a replay, all for a purge. Both are for dead letters
-	// alone.
+	// Before selects dead letters that ended before this time. Only for dead letters.
 	Before time.Time
-	Cause  string
-	// State says which tasks are cancelled or moved: waiting, which is what empty
-	// means, ready, delayed, or, to be cancelled, inProgress or open, which is all
-	// that have not ended.
+	// Cause selects dead letters with this cause: exhausted, released_too_often, failed,
+	// or all. Empty means exhausted and released_too_often for a replay, and all for a
+	// purge. Only for dead letters.
+	Cause string
+	// State selects tasks to cancel or to move: waiting, which is ready and delayed, or
+	// one of ready and delayed. A cancel takes inProgress and open, too; open is all
+	// three. Empty means waiting.
 	State string
-	// Worker leaves out those that another worker has, or had last, ErrorPart those
-	// whose error does not contain the text, KeyPrefix those whose idempotency key does
-	// not begin with it.
-	Worker    string
+	// Worker selects tasks that this worker has, or had last.
+	Worker string
+	// ErrorPart selects tasks whose error contains this text.
 	ErrorPart string
+	// KeyPrefix selects tasks whose idempotency key begins with this text.
 	KeyPrefix string
-	// CreatedAfter leaves out those that were created before, CreatedBefore those that
-	// were created then or later.
-	CreatedAfter  time.Time
+	// CreatedAfter selects tasks that were created at this time or later.
+	CreatedAfter time.Time
+	// CreatedBefore selects tasks that were created before this time.
 	CreatedBefore time.Time
-	// Priority leaves out those of another priority, nil none. MinAttempts leaves out
-	// those of which fewer executions have failed.
-	Priority    *int
+	// Priority selects tasks with this priority; nil selects all.
+	Priority *int
+	// MinAttempts selects tasks of which at least this many executions have failed.
 	MinAttempts int
-	// Match leaves out those whose payload does not hold all of it, at most
-	// wire.MaxFilterMembers names of members with their values; see wire.MemberIs.
+	// Match selects tasks whose payload has all of these members, at most
+	// wire.MaxFilterMembers.
 	Match []wire.MemberIs
-	// DryRun counts the tasks and does nothing.
+	// DryRun counts the tasks and changes none.
 	DryRun bool
-	// Limit is how many at most, 1 to 10,000; 0 is 10,000.
+	// Limit is the largest number of tasks, from 1 to 10,000; 0 means 10,000.
 	Limit int
-	// Cursor is the one of the answer before, empty for the first.
+	// Cursor is that of the answer before, and empty in the first request.
 	Cursor string
 }
 
-// BulkAnswer says with how many tasks it was done. Of
-// a dry run it says how many there are and shows some of them. After a replay or a
-// purge it says how many dead letters the queue has left, and how many of those a
-// worker ended FAILED. While there may be more that the query is about, Cursor goes
-// on behind these, and with tasks that were there when the work began.
+// BulkAnswer is the answer to one request about many tasks.
 type BulkAnswer struct {
-	Done            int64
-	Sample          []*wire.Task
+	// Done is the number of tasks that were changed; of a dry run, that would be.
+	Done int64
+	// Sample has some of the tasks of a dry run.
+	Sample []*wire.Task
+	// Remaining is the number of dead letters that the queue has left after a replay or a
+	// purge. RemainingFailed is how many of those a worker has ended FAILED.
 	Remaining       int64
 	RemainingFailed int64
-	Cursor          string
+	// Cursor goes on where this request stopped, with the tasks that were there when the
+	// first request came; it is empty when there are no more.
+	Cursor string
 }
 
-// CancelTasks cancels tasks of a queue that have not ended: those that were there
-// when the first request, the one without a cursor, came to the server. One that
-// changes its state meanwhile may be passed over, unless its queue is paused. A
-// request that broke off may be repeated with the cursor that it had: it goes on
-// where it stopped. The first one begins anew.
+// CancelTasks cancels up to q.Limit tasks of a queue that have not ended and were there
+// when the first request, which has no cursor, came to the server. A task that changes
+// its state meanwhile may be missed, unless its queue is paused. If there was no answer,
+// the error is ErrOutcomeUnknown; the same request can be sent again.
 func (c *Client) CancelTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	return c.openTasks(ctx, "cancel", wire.BulkCancel, &q, 0)
 }
 
-// RunTasksNow makes delayed tasks of a queue ready before their time, those that wait
-// after a failure too; State has no meaning. The rest is as for CancelTasks.
+// RunTasksNow makes delayed tasks of a queue ready before their time, also tasks that
+// wait for another attempt. It ignores q.State. Otherwise it works as CancelTasks.
 func (c *Client) RunTasksNow(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	return c.openTasks(ctx, "run", wire.BulkRun, &q, 0)
 }
 
-// MoveTasks gives waiting tasks of a queue another priority. Ready ones stand there
-// in the order in which they became ready, among those that are there. The rest is
-// as for CancelTasks.
+// MoveTasks gives waiting tasks of a queue another priority, from 0 to 9. Ready tasks
+// keep the order in which they became ready, also among those that had the priority
+// before. Otherwise it works as CancelTasks.
 func (c *Client) MoveTasks(ctx context.Context, q BulkQuery, toPriority int) (*BulkAnswer, error) {
 	return c.openTasks(ctx, "move", wire.BulkMove, &q, toPriority)
 }
@@ -98,10 +99,9 @@ func (c *Client) openTasks(ctx context.Context, verb string, kind wire.BulkKind,
 	return c.bulk(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/tasks/" + verb, body: body})
 }
 
-// ReplayTasks gives dead letters of a queue all their attempts back: those that
-// had died when the first request, the one without a cursor, came to the server.
-// A request that broke off may be repeated with the cursor that it had: it goes on
-// where it stopped. The first one begins anew.
+// ReplayTasks gives up to q.Limit dead letters of a queue all their attempts back: those
+// that had died when the first request, which has no cursor, came to the server. If there
+// was no answer, the error is ErrOutcomeUnknown; the same request can be sent again.
 func (c *Client) ReplayTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	r, err := q.request()
 	if err != nil {
@@ -111,10 +111,10 @@ func (c *Client) ReplayTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, err
 	return c.bulk(ctx, call{method: http.MethodPost, path: queuePath(q.Command) + "/dlq/replay", body: body})
 }
 
-// PurgeTasks removes dead letters of a queue, with their results and keys: those
-// that had died when the first request, the one without a cursor, came to the
-// server. A request that broke off may be repeated with the cursor that it had: it
-// goes on where it stopped. The first one begins anew.
+// PurgeTasks removes up to q.Limit dead letters of a queue, with their results and
+// idempotency keys: those that had died when the first request, which has no cursor, came
+// to the server. If there was no answer, the error is ErrOutcomeUnknown; the same request
+// can be sent again.
 func (c *Client) PurgeTasks(ctx context.Context, q BulkQuery) (*BulkAnswer, error) {
 	r, err := q.request()
 	if err != nil {
@@ -153,13 +153,13 @@ func (q *BulkQuery) request() (*wire.BulkRequest, error) {
 		r.OnlyPriority, r.Priority = true, *q.Priority
 	}
 	if len(q.Match) > len(r.Members) {
-		return nil, fmt.Errorf("a query asks for %d members of payloads, at most %d are possible", len(q.Match), len(r.Members))
+		return nil, fmt.Errorf("Match has %d members, at most %d are possible", len(q.Match), len(r.Members))
 	}
 	copy(r.Members[:], q.Match)
 	return r, nil
 }
 
-// askedMs is a bound in time as a request has it, 0 for none.
+// askedMs is a time in a request, in Unix milliseconds; 0 is none.
 func askedMs(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -168,7 +168,7 @@ func askedMs(at time.Time) int64 {
 }
 
 func (c *Client) bulk(ctx context.Context, in call) (*BulkAnswer, error) {
-	in.remedy = "it can be done again, and is then about those that are left"
+	in.remedy = "it can be done again, and then concerns those that are left"
 	return ask(ctx, c, in, "what became of many tasks", func(body []byte) (*BulkAnswer, error) {
 		said, err := decoded[struct {
 			Replayed, Purged, Cancelled, Ready, Moved, Matched int64
@@ -182,9 +182,9 @@ func (c *Client) bulk(ctx context.Context, in call) (*BulkAnswer, error) {
 	})
 }
 
-// DeadReasons groups dead letters of a queue by their error and cause: up to limit,
-// 1 to 10,000, behind the cursor, empty for the newest. Of cause see BulkQuery;
-// empty is all.
+// DeadReasons groups dead letters of a queue by their error and cause. It reads up to
+// limit letters, from 1 to 10,000, from the cursor on, which is empty for the newest.
+// cause is that of a BulkQuery; empty means all.
 func (c *Client) DeadReasons(ctx context.Context, command, cause string, limit int, cursor string) (*wire.DeadReasons, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if cursor != "" {

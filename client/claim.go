@@ -11,32 +11,30 @@ import (
 	"codeq/wire"
 )
 
-// ClaimOptions say which tasks are wanted, and for how long.
+// ClaimOptions say which tasks to claim, and for how long.
 type ClaimOptions struct {
-	// Commands are whose tasks; none is all that the credential allows.
+	// Commands are the commands of the tasks; none means all that the token allows.
 	Commands []string
-	// Count is how many tasks at most, from 1 to 100; 0 is 1.
+	// Count is the largest number of tasks, from 1 to 100; 0 means 1.
 	Count int
-	// Lease is how long a task stays with the caller without another word, in
-	// whole seconds; 0 is what the queue says, or else five minutes.
+	// Lease is how long a task belongs to the caller, rounded up to whole seconds; a
+	// heartbeat makes it longer. 0 means the lease of the queue, or else five minutes.
 	Lease time.Duration
-	// Wait is how long to wait for a task when there is none, in whole seconds; 0
-	// is not at all.
+	// Wait is how long to wait for a task, rounded up to whole seconds; 0 is no wait.
 	Wait time.Duration
-	// WorkerID is a name for people; "" is the subject of the credential.
+	// WorkerID is a name for people; "" means the subject of the token.
 	WorkerID string
 }
 
-// Claimed is a task in the caller's hands that came over HTTP, and everything
-// that can be said about it. It suits programs that take a task now and then; a
-// Worker is pushed its tasks, renews their leases itself and takes less of
-// everything. Methods may be called from any goroutine. Each sends one request,
-// and returns a *wire.Error for a refusal (lease_lost: drop the work). After any
-// other error it does no harm to send it again, ErrOutcomeUnknown included.
+// Claimed is a task that was claimed over HTTP. Claims suit programs that take a task
+// now and then: a Worker gets its tasks pushed, renews their leases and needs fewer
+// requests. Methods may be called from any goroutine. Each sends one request. If the
+// server refuses it, the error is a *wire.Error; after the code lease_lost the task
+// belongs to somebody else. After any other error the request can be sent again.
 type Claimed struct {
-	// Task is nil after Client.Claimed.
+	// Task is the task; nil after Client.Claimed.
 	Task *wire.Task
-	// Ref names the delivery.
+	// Ref is the id of the task and the lease token of this delivery.
 	Ref    wire.TaskRef
 	client *Client
 }
@@ -44,11 +42,11 @@ type Claimed struct {
 // errNoTask is the answer of a server that has no task.
 var errNoTask = &failed{error: errors.New("there is no task"), how: late}
 
-// Claim takes tasks over HTTP, and waits for one up to o.Wait. None is no error.
-// A claim that breaks off while it waits is made again until the time is over.
-// The server gives nothing to a claim whose connection is gone, or takes it back;
-// but if an answer was lost in a proxy, the task in it comes back only when its
-// lease is over. A notice says so, and so does the error of the last claim.
+// Claim takes tasks over HTTP and waits for one up to o.Wait. If there is none, it
+// returns no task and no error. If the connection ends while the claim waits, Claim sends
+// it again until o.Wait is over. The server takes a task back whose claim has lost its
+// connection; but if a proxy lost the answer, the task is ready again only when its
+// lease ends. A notice says so, and so does the error of the last claim.
 func (c *Client) Claim(ctx context.Context, o ClaimOptions) ([]*Claimed, error) {
 	var claimed []*Claimed
 	doubt := false
@@ -71,16 +69,16 @@ func (c *Client) Claim(ctx context.Context, o ClaimOptions) ([]*Claimed, error) 
 	return claimed, err
 }
 
-// stranded says what becomes of a task whose answer was lost.
+// stranded says when a task is ready again whose answer was lost.
 func stranded(o ClaimOptions) string {
 	lease := ""
 	if o.Lease > 0 {
 		lease = fmt.Sprintf(" of %s", o.Lease)
 	}
-	return "if the server gave it a task, that one is ready again when its lease" + lease + " is over"
+	return "if the server gave it a task, the task is ready again when its lease" + lease + " ends"
 }
 
-// claimOnce asks once. No task is errNoTask.
+// claimOnce sends one claim. The error is errNoTask if there is no task.
 func (c *Client) claimOnce(ctx context.Context, o ClaimOptions) ([]*Claimed, error) {
 	request := &wire.ClaimRequest{
 		Commands: o.Commands, LeaseSeconds: int(wholeSeconds(o.Lease)), WaitSeconds: int(wholeSeconds(o.Wait)),
@@ -124,13 +122,12 @@ func (c *Client) parseClaimed(body []byte, several bool) ([]*Claimed, error) {
 	return claimed, nil
 }
 
-// Claimed is a delivery of which only the name was kept, by another process
-// perhaps.
+// Claimed is a delivery that is known by its id and lease token alone, for example
+// because another process has claimed it.
 func (c *Client) Claimed(ref wire.TaskRef) *Claimed { return &Claimed{Ref: ref, client: c} }
 
-// Heartbeat keeps the task for that long from now on, in whole seconds; 0 is the
-// length of its lease. It returns when the lease is over then, by the server's
-// clock.
+// Heartbeat extends the lease to extend from now on, rounded up to whole seconds; 0 means
+// the length of the lease. It returns the end of the lease by the server's clock.
 func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until time.Time, err error) {
 	in := t.call("heartbeat", wire.AppendExtendCall(nil, t.holder(), int(wholeSeconds(extend))))
 	said, err := ask(ctx, t.client, in, "the answer to a heartbeat", decoded[struct{ LeaseUntil time.Time }])
@@ -140,17 +137,18 @@ func (t *Claimed) Heartbeat(ctx context.Context, extend time.Duration) (until ti
 	return said.LeaseUntil, nil
 }
 
-// EndAnswer is the answer to an outcome. DeadLetter: that was the last attempt,
-// and the task is not tried again. Expired: the task had expired, and ended. Wait is after how long it is tried again after
-// a nack, in whole seconds, rounded up: less than was asked for where the queue
-// lets no task wait so long.
+// EndAnswer says what follows the end of a delivery.
 type EndAnswer struct {
+	// DeadLetter: that was the last attempt, and the task is not tried again.
 	DeadLetter bool
-	Expired    bool
-	Wait       time.Duration
+	// Expired: the task had expired, and is not tried again.
+	Expired bool
+	// Wait is the time until the next attempt after a nack, rounded up to whole seconds.
+	// It is less than NackAfter asked for if the longest backoff of the queue is shorter.
+	Wait time.Duration
 }
 
-// End ends the delivery with an outcome: Complete, Fail, Nack, NackAfter,
+// End ends the delivery with an outcome, made by Complete, Fail, Nack, NackAfter,
 // Release, NotStarted or Stopped.
 func (t *Claimed) End(ctx context.Context, out Outcome) (*EndAnswer, error) {
 	switch out.Kind {
@@ -166,11 +164,11 @@ func (t *Claimed) End(ctx context.Context, out Outcome) (*EndAnswer, error) {
 	case Released:
 		return t.end(ctx, "release", wire.AppendReleaseCall(nil, t.holder(), out.why))
 	}
-	return nil, fmt.Errorf("end task %v: %v is none that was made by Complete, Fail, Nack or Release", t.Ref.TaskID, out.Kind)
+	return nil, fmt.Errorf("end task %v: make the outcome with Complete, Fail, Nack, NackAfter, Release, NotStarted or Stopped, got %v", t.Ref.TaskID, out.Kind)
 }
 
-// Abandon ends the delivery as failed, without a reason, and lets another worker
-// try at once.
+// Abandon ends the delivery as a failed attempt without a reason. The task is ready
+// again at once.
 func (t *Claimed) Abandon(ctx context.Context) (*EndAnswer, error) {
 	return t.end(ctx, "abandon", wire.AppendHolderCall(nil, t.holder()))
 }

@@ -76,7 +76,7 @@ func TestClaimedTaskSaysEachVerbWithItsToken(t *testing.T) {
 		members      string
 	}{
 		"complete": {settle(Complete([]byte(`{"a": 1}`))), "result", `{"taskId":"x","status":"COMPLETED"}`, `,"status":"COMPLETED","result":{"a": 1}`},
-		"no JSON":  {settle(Complete([]byte(`1`))), "nack", requeued, `,"reason":"the result is JSON but no object"`},
+		"no JSON":  {settle(Complete([]byte(`1`))), "nack", requeued, `,"reason":"the result is JSON, but not an object"`},
 		"fail":     {settle(Fail("no")), "result", `{"status":"FAILED"}`, `,"status":"FAILED","error":"no"`},
 		"nack":     {settle(Nack("no")), "nack", `{"status":"dlq","delaySeconds":0}`, `,"reason":"no"`},
 		"in 2 s":   {settle(NackAfter("no", 2*time.Second)), "nack", `{"status":"requeued","delaySeconds":1}`, `,"delaySeconds":2,"reason":"no"`},

@@ -19,13 +19,13 @@ const (
 	sessionPath = apiPath + "/session"
 
 	dialTimeout = 10 * time.Second
-	// answerTimeout is how long a server may take until an HTTP answer begins,
-	// beyond the waiting that the request itself asked for; see patience.
+	// answerTimeout is how long a server may take until an HTTP answer begins, in
+	// addition to the wait that the request itself asks for; see patience.
 	answerTimeout = 30 * time.Second
 )
 
-// Client knows one server and how to speak to it. New makes it; all methods
-// may be called from any goroutine.
+// Client sends requests to one server. Make it with New. All methods may be called
+// from any goroutine.
 type Client struct {
 	base   *url.URL
 	token  string
@@ -33,20 +33,21 @@ type Client struct {
 	tls    *tls.Config
 	notice func(sentence string)
 	http   *http.Transport
-	// impatient: there is no waiting for a server that was not reached yet.
+	// impatient: do not wait for a server that was never reached.
 	impatient bool
-	// reached: a request has been sent, so somebody is or was there.
+	// reached: a request has been sent, so a server is or was there.
 	reached atomic.Bool
 }
 
 // Option changes one thing about a Client.
 type Option func(*Client)
 
-// WithToken sends a bearer token with every request and session. White space
-// around it, as at the end of a file, is cut; "" is none.
+// WithToken sends a bearer token with every request and session. White space around
+// it, such as a line feed at the end of a file, is cut. The empty text is no token.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// WithDial replaces the way connections are made, for HTTP and sessions.
+// WithDial makes connections with dial, for HTTP and sessions. dial is called from
+// several goroutines.
 func WithDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *Client) { c.dial = dial }
 }
@@ -54,24 +55,23 @@ func WithDial(dial func(ctx context.Context, network, address string) (net.Conn,
 // WithTLS sets the TLS configuration for https addresses.
 func WithTLS(config *tls.Config) Option { return func(c *Client) { c.tls = config } }
 
-// WithoutWaiting makes an error at once of a server that is not there, the first
-// time. Without it Work, a Worker, Dial, Enqueue with a Key, and whatever waits for
-// a task or a result, wait for the server, too.
+// WithoutWaiting returns an error at once if the server is not there at the first
+// contact. Without it Work, Worker.Run, Dial, Enqueue with a Key, and every wait for a
+// task or a result wait for the server, too.
 func WithoutWaiting() Option { return func(c *Client) { c.impatient = true } }
 
-// WithNotices passes sentences for people about what goes on behind a request, a
-// session or a worker: a server that is not there, a connection lost and found
-// again, a server that is full. Without it they go to the default logger of
-// log/slog. It is called from the goroutine concerned, by Work also from that of a
-// handler, and must not block.
+// WithNotices calls notice with a sentence for people when something happens behind a
+// request, a session or a worker: the server is not there, a connection is lost or made
+// again, the server is full. Without it the sentences go to the default logger of
+// log/slog. notice is called from several goroutines and must not block.
 func WithNotices(notice func(sentence string)) Option {
 	return func(c *Client) { c.notice = notice }
 }
 
-// New makes a client of the server at that address: "127.0.0.1:8080",
-// "http://host:port" or "https://host/path". Nothing is dialled yet; the error
-// is a sentence about the address or the token. Proxies named in the environment are not
-// used, because sessions could not follow them.
+// New makes a client for the server at an address: "127.0.0.1:8080",
+// "http://host:port" or "https://host/path". It dials nothing; the error is about the
+// address or the token. The client ignores proxies named in the environment, because
+// sessions cannot use them.
 func New(address string, options ...Option) (*Client, error) {
 	base, err := parseBase(address)
 	if err != nil {
@@ -108,9 +108,8 @@ func New(address string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// URL is the server's address as the client understood it.
+// URL is the server's address as New has read it.
 func (c *Client) URL() string { return c.base.String() }
 
-// Close lets go of idle HTTP connections. Sessions and workers end by
-// themselves.
+// Close closes idle HTTP connections. It does not end sessions and workers.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

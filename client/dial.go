@@ -17,8 +17,8 @@ import (
 	"codeq/wire"
 )
 
-// connect makes one link: dial, upgrade, hello, welcome. It ends early with
-// ctx. The error is an *UnreachableError, a *wire.Error, or a sentence.
+// connect makes one link: dial, upgrade, hello, welcome. The end of ctx ends it. The error
+// is an *UnreachableError, a *wire.Error, or a sentence.
 func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout+helloTimeout, errMute)
 	defer cancel()
@@ -45,25 +45,25 @@ func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) 
 	return l, nil
 }
 
-// adopt takes over what the welcome says about the connection.
+// adopt sets the limit of a server that states none.
 func (l *link) adopt() {
 	if l.welcome.MaxUnanswered <= 0 {
 		l.welcome.MaxUnanswered = wire.MaxUnansweredRequests
 	}
 }
 
-// line is the connection of a session or of requests, below TLS, which does not
-// survive a write that timed out: what is written may take as long as the server
-// takes any of it, and each piece that comes is a sign of the server.
+// line is the connection of a session or of requests, below TLS, because TLS does not
+// survive a write that timed out. A write goes on while the server takes any of it, and
+// each piece that comes is a sign of life.
 type line struct {
 	net.Conn
 	pace *paced.Writer
-	// heard is told of each piece from when a session is open.
+	// heard is called for each piece once a session is open.
 	heard func()
 	open  atomic.Bool
 }
 
-// over puts it over a connection.
+// over puts the line over a connection.
 func (l *line) over(raw net.Conn) {
 	l.Conn, l.pace = raw, paced.NewWriter(raw)
 	l.pace.Window = writeWindow
@@ -81,7 +81,7 @@ func (l *line) Read(p []byte) (int, error) {
 // Write implements net.Conn.
 func (l *line) Write(p []byte) (int, error) { return l.pace.Write(p) }
 
-// dialSocket makes the connection below l, and TLS over it where the address says.
+// dialSocket makes the connection below l, and TLS over it for https.
 func (c *Client) dialSocket(ctx context.Context, at *url.URL, l *line) (net.Conn, error) {
 	raw, err := c.dial(ctx, "tcp", hostPort(at))
 	if err != nil {
@@ -104,14 +104,14 @@ func (c *Client) dialSocket(ctx context.Context, at *url.URL, l *line) (net.Conn
 	return secured, nil
 }
 
-// heldConn keeps a connection open until it is let go: gws closes it when an
-// upgrade is refused, before anybody could read why.
+// heldConn keeps a connection open until free is set: gws closes it when an upgrade is
+// refused, before the client has read why.
 type heldConn struct {
 	net.Conn
 	free atomic.Bool
 }
 
-// Close closes nothing until the connection was let go.
+// Close does nothing until free is set.
 func (h *heldConn) Close() error {
 	if !h.free.Load() {
 		return nil
@@ -119,7 +119,7 @@ func (h *heldConn) Close() error {
 	return h.Conn.Close()
 }
 
-// upgrade makes a WebSocket at an address, or says where else to go.
+// upgrade opens a WebSocket at an address, or returns the address of a redirect.
 func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*gws.Conn, *url.URL, error) {
 	below := &line{heard: l.expectSign}
 	conn, err := c.dialSocket(ctx, at, below)
@@ -160,8 +160,8 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 	return nil, next, err
 }
 
-// blameTheWay adds what may be the matter when the request for a session was
-// refused for its form, which is right where it leaves this client.
+// blameTheWay adds a remedy if the request for a session was refused for its form, which
+// is right when it leaves this client.
 func blameTheWay(err error) error {
 	var refusal *wire.Error
 	if errors.As(err, &refusal) && refusal.Code == wire.CodeInvalidArgument || fateOf(err) == foreign {

@@ -34,11 +34,11 @@ var changes = map[string]struct {
 	"replay all": {func(ctx context.Context, c *Client) error {
 		_, err := c.ReplayTasks(ctx, BulkQuery{Command: "c"})
 		return err
-	}, "it can be done again, and is then about those that are left"},
+	}, "it can be done again, and then concerns those that are left"},
 	"purge": {func(ctx context.Context, c *Client) error {
 		_, err := c.PurgeTasks(ctx, BulkQuery{Command: "c"})
 		return err
-	}, "it can be done again, and is then about those that are left"},
+	}, "it can be done again, and then concerns those that are left"},
 	"complete": {settling(Complete([]byte(`{}`))), repeatable},
 	"fail":     {settling(Fail("no")), repeatable},
 	"nack":     {settling(Nack("no")), repeatable},

@@ -11,11 +11,11 @@ import (
 	"codeq/wire"
 )
 
-// EnqueueOption says one more thing about a new task.
+// EnqueueOption sets one property of a new task.
 type EnqueueOption func(*wire.EnqueueRequest) error
 
-// Priority puts a task before those with a lower one: from 0, which is what a
-// task has without this option, to 9.
+// Priority is the priority of a task, from 0 to 9; 0 without this option. A queue
+// delivers higher priorities first.
 func Priority(priority int) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		r.Priority = priority
@@ -23,8 +23,8 @@ func Priority(priority int) EnqueueOption {
 	}
 }
 
-// Delay keeps a task from the workers for that long, rounded up to whole
-// seconds. It excludes RunAt.
+// Delay keeps a task from workers for this time, rounded up to whole seconds. It excludes
+// RunAt.
 func Delay(delay time.Duration) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		if delay < 0 {
@@ -35,8 +35,8 @@ func Delay(delay time.Duration) EnqueueOption {
 	}
 }
 
-// RunAt keeps a task from the workers until that time, by the clock of the
-// server. A time that has passed is no delay. It excludes Delay.
+// RunAt keeps a task from workers until this time, by the clock of the server. A time in
+// the past is no delay. It excludes Delay.
 func RunAt(at time.Time) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		r.RunAtMs = at.UnixMilli()
@@ -44,9 +44,9 @@ func RunAt(at time.Time) EnqueueOption {
 	}
 }
 
-// Timeout is the longest one execution of a task may take, rounded up to whole
-// seconds, from 1 s to thirty days. Then its worker loses it, whatever it says, and it
-// is tried again. Without this option the queue says how long.
+// Timeout is the longest time that one delivery of a task may run, from 1 s to thirty
+// days, rounded up to whole seconds. After it the server takes the task back and tries it
+// again. Without this option the timeout of the queue holds.
 func Timeout(timeout time.Duration) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		if timeout <= 0 {
@@ -57,20 +57,20 @@ func Timeout(timeout time.Duration) EnqueueOption {
 	}
 }
 
-// TTL is how long after its post a task may begin, rounded up to whole seconds. One
-// that waits then ends CANCELLED with the cause wire.CancelExpired. Without this
-// option the queue says so. It excludes ExpiresAt.
+// TTL is the time after its post in which a task may begin, rounded up to whole seconds.
+// A task that still waits after it ends CANCELLED with the cause wire.CancelExpired.
+// Without this option the TTL of the queue holds. It excludes ExpiresAt.
 func TTL(ttl time.Duration) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		if ttl <= 0 {
-			return fmt.Errorf("the time to live must be more than 0, got %s", ttl)
+			return fmt.Errorf("the TTL must be more than 0, got %s", ttl)
 		}
 		r.TTLSeconds = wholeSeconds(ttl)
 		return nil
 	}
 }
 
-// ExpiresAt is TTL with a time, by the clock of the server. It excludes TTL.
+// ExpiresAt is the end of the TTL as a time by the clock of the server. It excludes TTL.
 func ExpiresAt(at time.Time) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		r.ExpiresAtMs = max(1, at.UnixMilli())
@@ -78,42 +78,43 @@ func ExpiresAt(at time.Time) EnqueueOption {
 	}
 }
 
-// MaxAttempts is how many executions of a task may fail before it becomes a
-// dead letter, the first one included; 5 without this option.
+// MaxAttempts is how many attempts of a task may fail before it becomes a dead letter,
+// from 1 to 1,000. Without this option that of the queue holds, or else 5.
 func MaxAttempts(attempts int) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		if attempts < 1 || attempts > wire.MaxAttemptsLimit {
-			return fmt.Errorf("the attempts must be from 1 to %d, got %d", wire.MaxAttemptsLimit, attempts)
+			return fmt.Errorf("MaxAttempts must be from 1 to %d, got %d", wire.MaxAttemptsLimit, attempts)
 		}
 		r.MaxAttempts = attempts
 		return nil
 	}
 }
 
-// Key makes a task that can be enqueued twice without harm: whoever uses the
-// same key again for the same command and the same request gets the task that
-// is there. With a key, a request whose answer was lost is repeated.
+// Key is the idempotency key of a task. A second request with the same key, command and
+// content makes no task and returns the first one. A request with a key is repeated if
+// its answer was lost.
 func Key(key string) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		if key == "" {
-			return errors.New("the key must not be empty: leave Key out for a task without one")
+			return errors.New("the key must not be empty: leave out the option Key for a task without a key")
 		}
 		r.IdempotencyKey = key
 		return nil
 	}
 }
 
-// Enqueue posts one task over HTTP and returns when it is on the server's
-// disk. The payload is anything that encoding/json can encode; a
-// json.RawMessage goes out byte for byte.
+// Enqueue posts one task over HTTP and returns when it is on the server's disk. The
+// payload is any value that encoding/json can encode; a json.RawMessage is sent byte for
+// byte.
 //
-// When the answer is lost, the task may or may not exist. Without a key that
-// is the error ErrOutcomeUnknown. With one the request is repeated until it is
-// answered or ctx ends, which then wraps both ErrOutcomeUnknown and the cause
-// of ctx. So it is while the server is not there, or is starting. A refusal is a
-// *wire.Error, a server that cannot be reached by a request without a key an
-// *UnreachableError; after both there is no task, unless the refusal's code is
-// internal.
+// If the answer is lost, the task may or may not exist. Without a Key the error is then
+// ErrOutcomeUnknown. With a Key the request is repeated until it is answered or ctx ends,
+// also while the server is not there or is starting; if ctx ends, the error wraps the
+// cause of ctx, and ErrOutcomeUnknown if the task may exist.
+//
+// If the server refuses the request, the error is a *wire.Error. If a request without a
+// Key does not reach it, the error is an *UnreachableError. After both there is no task,
+// unless the code of the refusal is internal.
 func (c *Client) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {
 	request, err := newRequest(command, payload, options)
 	if err != nil {
@@ -122,10 +123,9 @@ func (c *Client) Enqueue(ctx context.Context, command string, payload any, optio
 	return c.EnqueueRequest(ctx, request)
 }
 
-// Enqueue is Client.Enqueue over this session, which many goroutines can use
-// at a time at little cost. A request that the server puts off is repeated
-// too. When ctx ends before the answer, the error is ErrOutcomeUnknown and the
-// cause, and the request is not repeated.
+// Enqueue is Client.Enqueue over this session. Many goroutines can use it at a time at
+// little cost. A request that the server refuses for now, because it is busy, is repeated.
+// If ctx ends before the answer, the error wraps ErrOutcomeUnknown and the cause of ctx.
 func (s *Session) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {
 	request, err := newRequest(command, payload, options)
 	if err != nil {
@@ -134,8 +134,8 @@ func (s *Session) Enqueue(ctx context.Context, command string, payload any, opti
 	return s.wait(ctx, &posting{request: request})
 }
 
-// newRequest makes a request and holds it against every rule that the server
-// has for it, so that a bad one does not even travel.
+// newRequest makes a request and checks it by the rules of the server, so that a bad one
+// is not sent.
 func newRequest(command string, payload any, options []EnqueueOption) (*wire.EnqueueRequest, error) {
 	encoded, err := encode(payload)
 	if err != nil {

@@ -15,19 +15,20 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return said.Version, nil
 }
 
-// ReadyAnswer is what a server says about itself that hands out work.
+// ReadyAnswer describes a server that is ready.
 type ReadyAnswer struct {
-	// Durability is what an answer survives, DiskGuard "ok" or what is refused for lack
-	// of space.
+	// Durability says what an acknowledged task survives, in the words of the setting.
 	Durability string
-	DiskGuard  string
-	Shards     int
+	// DiskGuard is "ok", or what the server refuses because the disk is nearly full.
+	DiskGuard string
+	// Shards is the number of shards.
+	Shards int
 }
 
-// Ready asks whether the server hands out work, and waits up to waitFor until it does.
-// One that starts or stops is a *wire.Error with the code draining, one whose disk is
-// nearly full has the code storage_full, and one that is not there is an
-// *UnreachableError. No token is needed.
+// Ready asks whether the server delivers tasks, and waits up to waitFor until it does. If
+// the server starts or stops, the error is a *wire.Error with the code draining; if its
+// disk is nearly full, with the code storage_full. If there is no server, the error is an
+// *UnreachableError. Ready needs no token.
 func (c *Client) Ready(ctx context.Context, waitFor time.Duration) (answer *ReadyAnswer, err error) {
 	err = c.persist(ctx, waitReady, waitFor, func(time.Duration) (err error) {
 		answer, err = ask(ctx, c, call{method: http.MethodGet, path: "/readyz"}, "whether it is ready", decoded[ReadyAnswer])
@@ -39,8 +40,8 @@ func (c *Client) Ready(ctx context.Context, waitFor time.Duration) (answer *Read
 	return answer, nil
 }
 
-// Settings reads the settings that the server was started with, as JSON. The token
-// needs the scope operator.
+// Settings reads the settings of the running server as JSON. The token needs the scope
+// operator.
 func (c *Client) Settings(ctx context.Context) ([]byte, error) {
 	answer, err := c.do(ctx, call{method: http.MethodGet, path: apiPath + "/admin/config"})
 	if err != nil {

@@ -25,20 +25,20 @@ type call struct {
 	method string
 	path   string // from the base address on
 	body   []byte
-	// remedy: the request changes something and is not sent again from here, so one
-	// without an answer leaves a doubt that has to be told; and this is what can be
-	// done about it then.
+	// remedy is what the caller can do if there is no answer. It is set for requests that
+	// change something and are not repeated here: without an answer their error is
+	// ErrOutcomeUnknown.
 	remedy string
 	// waitFor is the time the server was asked to wait.
 	waitFor time.Duration
-	// patience ends it; nil leaves that to its context.
+	// patience ends the request; nil leaves that to its context.
 	patience *patience
 }
 
-// repeatable is the remedy of requests that change no more when they are sent twice.
+// repeatable is the remedy of requests that change nothing more when they are sent twice.
 const repeatable = "it can be done again without harm"
 
-// unsure is the error of a request: with what must be told of one that the server
+// unsure adds ErrOutcomeUnknown and the remedy to the error of a request that the server
 // may have done.
 func (in *call) unsure(err error) error {
 	if in.remedy == "" || fateOf(err)&inDoubt&^internal == 0 {
@@ -55,12 +55,12 @@ type reply struct {
 	body   []byte
 }
 
-// errMute ends a request that the server let wait for too long.
+// errMute ends a request that got no answer in time.
 var errMute = errors.New("no answer came in time")
 
-// do carries out one request, once. It returns a *wire.Error for a refusal, an
-// *UnreachableError when nothing could be sent, ErrOutcomeUnknown when a request
-// with a remedy had no whole answer of codeq, and else a sentence.
+// do sends one request, once. The error is a *wire.Error for a refusal, an
+// *UnreachableError if nothing could be sent, ErrOutcomeUnknown if a request with a
+// remedy had no whole answer of codeq, and otherwise a sentence.
 func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	answer, err := c.try(ctx, in)
 	return answer, in.unsure(err)
@@ -116,8 +116,8 @@ func decoded[A any](body []byte) (*A, error) {
 	return answer, json.Unmarshal(body, answer)
 }
 
-// open sends one request, also to where answers send it on to, and returns the
-// answer if it is a 2xx. Its body is still to be read and closed.
+// open sends one request, follows redirects, and returns the answer if it is a 2xx. The
+// caller must read and close its body.
 func (c *Client) open(ctx context.Context, in call) (*http.Response, error) {
 	at, err := url.Parse(c.URL() + in.path)
 	if err != nil {
@@ -164,15 +164,15 @@ func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response
 	return response, nil
 }
 
-// refusal turns an answer that is no 2xx into an error. What a proxy says when
-// it lost the server leaves open what the server did.
+// refusal turns an answer that is no 2xx into an error. After an answer of a proxy that
+// lost the server, nobody knows what the server did.
 func (c *Client) refusal(at *url.URL, path string, response *http.Response) error {
-	// What came of a body that broke off may still be the whole error.
+	// A body that broke off may still hold the whole error.
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	status := response.StatusCode
 	if refusal, err := wire.ParseError(bytes.TrimSpace(body)); err == nil && refusal.Code != "" {
 		if status == http.StatusUnauthorized && c.token != "" && !c.mayKnowToken(at) {
-			return fmt.Errorf("%w; a redirect led from %s to %s, to which the token is not sent, because it is another host or port: set --url to it",
+			return fmt.Errorf("%w; a redirect led from %s to %s, to which the token is not sent, because it is another host or port: give that address (--url)",
 				refusal, c.URL(), baseOf(at, path))
 		}
 		return refusal
@@ -195,25 +195,25 @@ func (c *Client) refusal(at *url.URL, path string, response *http.Response) erro
 	return f
 }
 
-// misunderstood is the error of a 2xx that is not what codeq says.
+// misunderstood is the error of a 2xx that codeq does not send.
 func (r *reply) misunderstood(what string, err error) error {
 	return r.call.unsure(&failed{error: fmt.Errorf("read %s from %s: %w", what, r.from, err), how: garbled})
 }
 
-// Enqueued answers a request for a new task.
+// Enqueued is the answer to a request for a new task.
 type Enqueued struct {
 	TaskID wire.TaskID
-	// Replayed: an earlier request with the same idempotency key made the
-	// task; this one made none.
+	// Replayed: the task was there already, made by a request with the same idempotency
+	// key.
 	Replayed bool
-	// Repeated is set by a Session: it sent the request more than once, because the
-	// first answer was lost, so with Replayed the task may still be this request's.
+	// Repeated: a Session sent the request more than once because an answer was lost. If
+	// Replayed is true too, the first sending of this request may have made the task.
 	Repeated bool
-	// Task is set by a Client, and nil after a Session.
+	// Task is the task; nil after a request over a Session.
 	Task *wire.Task
 }
 
-// EnqueueRequest is Enqueue with the request in the protocol's own terms.
+// EnqueueRequest is Enqueue with the request in the terms of the protocol.
 func (c *Client) EnqueueRequest(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	if request.IdempotencyKey == "" {
 		return c.postOnce(ctx, request)
@@ -244,12 +244,13 @@ func (c *Client) postOnce(ctx context.Context, request *wire.EnqueueRequest) (*E
 	return &Enqueued{TaskID: task.ID, Replayed: replayed, Task: task}, nil
 }
 
-// Task reads one task.
+// Task reads one task. If there is none with this id, the error is a *wire.Error with the
+// code task_not_found.
 func (c *Client) Task(ctx context.Context, id wire.TaskID) (*wire.Task, error) {
 	return ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/tasks/" + id.String()}, "a task", wire.ParseTask)
 }
 
-// Queues reads the figures of the tenant's queues.
+// Queues reads the figures of all queues of the tenant.
 func (c *Client) Queues(ctx context.Context) ([]wire.QueueFigures, error) {
 	return ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/admin/queues"}, "the queues", wire.ParseQueueList)
 }

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxServerMessageBytes is what this client can take in one message; it is
-	// stated in hello. A task may carry an error text and a history besides its
-	// payload, so it is well above the least the protocol allows.
+	// maxServerMessageBytes is the largest message that this client accepts; hello states
+	// it. A task may carry an error text and a history besides its payload, so it is well
+	// above the minimum of the protocol.
 	maxServerMessageBytes = 4 << 20
-	// writeWindow is the time in which the server must take something of a message.
-	// A server that holds a client back on purpose does not read for a while, so it
-	// is longer than the patience servers have.
+	// writeWindow is the time in which the server must read a part of a message. A server
+	// that throttles a client does not read for a while, so it is longer than the
+	// time after which servers cut a client.
 	writeWindow = 30 * time.Second
 	// closeTimeout is how long the polite end of a connection may take.
 	closeTimeout = time.Second
-	// helloTimeout is how long a server may take over its welcome.
+	// helloTimeout is how long a server may take to send its welcome.
 	helloTimeout = 10 * time.Second
 
 	closeNormal   = 1000
@@ -71,8 +71,8 @@ func newLink() *link {
 	}
 }
 
-// silenceAllowed is two and a half pings. A server that does not say how often
-// it pings does so as often as the protocol says.
+// silenceAllowed is two and a half ping intervals; that of the protocol if the server
+// states none.
 func silenceAllowed(pingSeconds int) time.Duration {
 	if pingSeconds <= 0 {
 		pingSeconds = wire.PingSeconds
@@ -123,21 +123,20 @@ func (l *link) write() {
 	}
 }
 
-// cut ends the connection without a word; it unblocks a stuck write.
+// cut closes the connection without a closing frame, which unblocks a stuck write.
 func (l *link) cut() {
 	_ = l.conn.NetConn().Close() // closed twice is no harm, and nothing else can fail
 }
 
-// expectSign starts the wait for the next sign of life anew. Reader only: two
-// goroutines that set one deadline leave the one of whoever came last.
+// expectSign restarts the wait for the next sign of life. Reader only: of two goroutines
+// that set one deadline, the last one wins.
 func (l *link) expectSign() {
-	// A deadline can only fail to be set on a closed connection, where the read
-	// that follows fails too. gws would take that for the end, and not tell the code
-	// of a closing frame that has come already.
+	// Setting a deadline fails only on a closed connection, where the next read fails,
+	// too. To report it here would hide the code of a closing frame that has come already.
 	_ = l.conn.NetConn().SetReadDeadline(time.Now().Add(l.idleFor))
 }
 
-// fail notes why the link ended; the first reason counts. Reader only.
+// fail records why the link ended; the first reason counts. Reader only.
 func (l *link) fail(err error) {
 	if l.err == nil {
 		l.err = err
@@ -166,10 +165,9 @@ func (l *link) OnOpen(*gws.Conn) { l.expectSign() }
 // OnClose is called by gws in the reader.
 func (l *link) OnClose(_ *gws.Conn, err error) { l.fail(closeReason(err)) }
 
-// OnPing is called by gws in the reader. It echoes what came. Once the owner
-// closes the link it takes no frames any more, and an echo would confirm tasks
-// that nobody here has seen: the server would keep them for this worker instead
-// of giving them to the next.
+// OnPing is called by gws in the reader. It echoes the payload. An owner that closes the
+// link takes no more frames; an echo would confirm tasks that it never sees, and the
+// server would keep them for this worker in place of another.
 func (l *link) OnPing(_ *gws.Conn, payload []byte) {
 	select {
 	case <-l.closing:
@@ -205,7 +203,7 @@ func (l *link) OnMessage(conn *gws.Conn, message *gws.Message) {
 	l.expectSign()
 }
 
-// learnSilence takes from the welcome how long the server may be silent.
+// learnSilence reads from the welcome how long the server may be silent.
 func (l *link) learnSilence(frames []wire.ServerFrame) {
 	if len(frames) == 0 {
 		return
@@ -215,8 +213,7 @@ func (l *link) learnSilence(frames []wire.ServerFrame) {
 	}
 }
 
-// parse copies the message, because gws takes its buffer back while payloads
-// live on as parts of it.
+// parse copies the message, because gws reuses its buffer and payloads are slices of it.
 func (l *link) parse(message *gws.Message) ([]wire.ServerFrame, error) {
 	defer func() {
 		_ = message.Close() // gives a buffer back; never fails
@@ -231,12 +228,11 @@ func (l *link) parse(message *gws.Message) ([]wire.ServerFrame, error) {
 	return frames, nil
 }
 
-// errReplaced is the end of a connection whose session another one has. This
-// client makes a new one only when the old is given up, so that one is not its
-// own.
+// errReplaced ends a link whose session another connection has resumed. This client dials
+// only after it has given the old link up, so the other one is not its own.
 var errReplaced = errors.New("session ended: another connection has taken it over")
 
-// closeReason puts the end of a connection into words.
+// closeReason is a sentence about the end of a connection.
 func closeReason(err error) error {
 	var closed *gws.CloseError
 	if !errors.As(err, &closed) {

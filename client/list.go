@@ -9,21 +9,23 @@ import (
 	"codeq/wire"
 )
 
-// ListQuery says which tasks of a queue are wanted. Command and State are
-// required, State is one of ready, delayed, inProgress, dlq and done.
+// ListQuery selects tasks of a queue. Command and State are required. Every other filter
+// that is not empty leaves tasks out.
 type ListQuery struct {
 	Command string
-	State   string
-	// Status, Worker and ErrorPart leave out tasks with another status, of
-	// another worker, and those whose error does not contain the text, Cause dead
-	// letters that died of another one; see BulkQuery. Empty leaves out none.
-	Status    wire.Status
-	Worker    string
+	// State is one of ready, delayed, inProgress, dlq and done.
+	State string
+	// Status selects tasks with this status.
+	Status wire.Status
+	// Worker selects tasks that this worker has, or had last.
+	Worker string
+	// ErrorPart selects tasks whose error contains this text.
 	ErrorPart string
-	Cause     string
-	// Limit is the most tasks on a page, 0 for what the server likes.
+	// Cause selects dead letters with this cause, as in a BulkQuery.
+	Cause string
+	// Limit is the largest number of tasks on a page; 0 leaves it to the server.
 	Limit int
-	// Cursor is the one of the page before, empty for the first.
+	// Cursor is that of the page before, and empty for the first page.
 	Cursor string
 }
 
@@ -35,8 +37,8 @@ type TaskPage struct {
 	Cursor string
 }
 
-// Tasks reads one page of the tasks of a queue, in the order of the queue, or
-// newest first those that have ended.
+// Tasks reads one page of the tasks of a queue, in the order of the queue; tasks that have
+// ended come newest first.
 func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TaskPage, error) {
 	query := url.Values{"state": {q.State}}
 	for name, value := range map[string]string{
@@ -57,7 +59,7 @@ func (c *Client) Tasks(ctx context.Context, q ListQuery) (*TaskPage, error) {
 	})
 }
 
-// queuePath is where a queue is administered.
+// queuePath is the path of the routes of one queue.
 func queuePath(command string) string {
 	return apiPath + "/admin/queues/" + url.PathEscape(command)
 }

@@ -9,7 +9,7 @@ import (
 	"codeq/wire"
 )
 
-// OutcomeKind is how a handler ended a delivery.
+// OutcomeKind is the way in which a delivery ends.
 type OutcomeKind int
 
 // The kinds of outcome, each made by the function of that name.
@@ -20,7 +20,7 @@ const (
 	Released
 )
 
-// String is the word for people.
+// String is the kind as a word.
 func (k OutcomeKind) String() string {
 	switch k {
 	case Completed:
@@ -35,24 +35,24 @@ func (k OutcomeKind) String() string {
 	return fmt.Sprintf("outcome %d", int(k))
 }
 
-// Outcome ends a delivery. Make one with Complete, Fail, Nack, NackAfter,
+// Outcome is the end of a delivery. Make it with Complete, Fail, Nack, NackAfter,
 // Release, NotStarted or Stopped.
 type Outcome struct {
 	Kind OutcomeKind
 	// Result is the JSON object of a completion.
 	Result []byte
-	// Reason goes with a failure, a nack or NotStarted.
+	// Reason is the reason of a failure, a nack or NotStarted.
 	Reason string
-	// delaySeconds of a nack; negative leaves it to the server's policy.
+	// delaySeconds is the pause after a nack; negative leaves it to the backoff.
 	delaySeconds int64
-	// why a delivery is released.
+	// why is the reason of a release.
 	why wire.ReleaseRequest
-	// exit is how the program ended, of a failure or a nack.
+	// exit is how the program of a failure or a nack ended.
 	exit wire.Exit
 }
 
-// Exited says with a failure or a nack that a program had worked on the task, and
-// how it ended: it is shown in the history of the task.
+// Exited adds to a failure or a nack how the program ended that worked on the task. The
+// history of the task shows it. Other outcomes stay as they are.
 func (o Outcome) Exited(exit wire.Exit) Outcome {
 	if o.Kind == Failed || o.Kind == Nacked {
 		o.exit = exit
@@ -60,9 +60,9 @@ func (o Outcome) Exited(exit wire.Exit) Outcome {
 	return o
 }
 
-// Complete ends the task with a result, which must be one JSON object of at
-// most wire.MaxResultBytes. The bytes are handed in as they are. Anything else
-// is nacked with what is wrong as the reason.
+// Complete ends the task with a result, which must be one JSON object of at most
+// wire.MaxResultBytes. The bytes are sent as they are. If the result is anything else,
+// the outcome is a nack whose reason says so.
 func Complete(result []byte) Outcome {
 	if reason := notAResult(result); reason != "" {
 		return Nack(reason)
@@ -78,54 +78,54 @@ func notAResult(result []byte) string {
 		return "the result is not JSON: " + err.Error()
 	}
 	if trimmed := bytes.TrimLeft(result, " \t\r\n"); trimmed[0] != '{' {
-		return "the result is JSON but no object"
+		return "the result is JSON, but not an object"
 	}
 	return ""
 }
 
-// Fail ends the task as failed for good: it is not tried again. A reason
-// longer than wire.MaxErrorBytes keeps its end.
+// Fail ends the task as FAILED: it is not tried again. Of a reason over
+// wire.MaxErrorBytes the last bytes are kept.
 func Fail(reason string) Outcome {
 	return Outcome{Kind: Failed, Reason: sayable(reason)}
 }
 
-// Nack ends the delivery; the task is tried again after the delay that the
-// server's policy gives, until its attempts are used up. A reason longer than
-// wire.MaxErrorBytes keeps its end.
+// Nack ends the delivery as a failed attempt. The task is tried again after the backoff of
+// its queue, until its attempts are used up. Of a reason over wire.MaxErrorBytes the last
+// bytes are kept.
 func Nack(reason string) Outcome {
 	return Outcome{Kind: Nacked, Reason: sayable(reason), delaySeconds: -1}
 }
 
-// NackAfter is Nack with a delay of its own, rounded up to whole seconds. The
-// longest delay that the policy of the queue gives, 15 minutes if nobody set it,
-// is the longest here, too; EndAnswer and Ending have the one that holds.
+// NackAfter is Nack with a delay in place of the backoff, rounded up to whole seconds. A
+// delay above the longest backoff of the queue, 15 minutes by default, is cut to that;
+// EndAnswer.Wait and Ending.Wait have the delay that holds.
 func NackAfter(reason string, delay time.Duration) Outcome {
 	out := Nack(reason)
 	out.delaySeconds = wholeSeconds(max(0, delay))
 	return out
 }
 
-// Release hands the task back untouched: to its old place, no attempt counted. A
-// task that is handed back more than ten times for each of its attempts is a
-// dead letter; what NotStarted and Stopped hand back is not counted.
+// Release hands the task back to its old place in the queue and counts no attempt. A task
+// that is released more than ten times for each of its attempts becomes a dead letter;
+// NotStarted and Stopped do not count.
 func Release() Outcome { return Outcome{Kind: Released} }
 
-// NotStarted hands the task back because the work could not be begun, for a reason
-// that says nothing about the task: a program that is missing, no descriptors,
-// no memory. The reason is for people on this side. A Worker that is told so
-// takes nothing for a pause, 1 s at first and up to 60 s if it goes on.
+// NotStarted hands the task back because the work could not start for a reason that is
+// not the task's: a program is missing, there are no descriptors, no memory. The reason
+// goes to the notices, not to the server. After it a Worker takes no task for a pause,
+// which doubles from 1 s to 60 s while this goes on.
 func NotStarted(reason string) Outcome {
 	return Outcome{Kind: Released, Reason: sayable(reason), why: wire.ReleaseRequest{NotStarted: true}}
 }
 
-// Stopped hands the task back because this process ends. A Worker that drains
-// or stops makes it of Release by itself.
+// Stopped hands the task back because this process ends. A Worker that drains or stops
+// turns Release into it.
 func Stopped() Outcome {
 	return Outcome{Kind: Released, why: wire.ReleaseRequest{Stopping: true}}
 }
 
-// sayable makes any text one that the protocol takes as a reason: UTF-8, not
-// empty, not over the limit.
+// sayable makes a text that the protocol accepts as a reason: UTF-8, not empty, not over
+// the limit.
 func sayable(reason string) string {
 	reason = wire.Tail(strings.ToValidUTF8(reason, "\uFFFD"), wire.MaxErrorBytes)
 	if reason == "" {
@@ -152,9 +152,9 @@ func (o Outcome) frame(ref wire.Ref, delivery wire.TaskRef) wire.ClientFrame {
 	panic(fmt.Sprintf("outcome kind %d has no frame", o.Kind))
 }
 
-// insteadOf is the outcome to try when the server has refused this one for
-// what it says: a worker must answer for each delivery somehow, or the task
-// and a unit of its window stay out until the lease ends.
+// insteadOf is the outcome to send after the server has refused the content of this one.
+// Without an outcome the task, and one place of the window, would be taken until the
+// lease ends.
 func (o Outcome) insteadOf(refusal *wire.Error) (Outcome, bool) {
 	switch refusal.Code {
 	case wire.CodeInvalidBody, wire.CodeInvalidResult, wire.CodeInvalidArgument,

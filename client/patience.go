@@ -7,43 +7,43 @@ import (
 	"codeq/internal/paced"
 )
 
-// patience bounds a request by what comes of it, not by how long it takes. The
-// connection and the first byte of the answer may take so long each; then each
-// paced.LeastBytes of the answer, or its end, may take paced.Window. How long the
-// request may be on its way is up to the paced.Writer of its connection. A nil
-// patience never ends. Its methods may be called from any goroutine.
+// patience bounds a request by its progress, not by its duration. The connection and the
+// first byte of the answer may take the time first each; after that each paced.LeastBytes
+// of the answer, or its end, may take paced.Window. The paced.Writer of the connection
+// bounds the sending of the request. A nil patience never ends. Its methods may be called
+// from any goroutine.
 type patience struct {
 	timer *time.Timer
 	first time.Duration
 }
 
-// newPatience calls end when too little has come.
+// newPatience calls end if there is too little progress.
 func newPatience(first time.Duration, end func()) *patience {
 	return &patience{time.AfterFunc(first, end), first}
 }
 
-// awaits begins to wait for a connection, or for the first byte of an answer.
+// awaits starts the wait for a connection, or for the first byte of an answer.
 func (p *patience) awaits() {
 	if p != nil {
 		p.timer.Reset(p.first)
 	}
 }
 
-// sends leaves the time to whoever writes the request.
+// sends stops the clock while the request is written.
 func (p *patience) sends() {
 	if p != nil {
 		p.timer.Stop()
 	}
 }
 
-// comes begins to wait for more of an answer.
+// comes starts the wait for more of an answer.
 func (p *patience) comes() {
 	if p != nil {
 		p.timer.Reset(paced.Window)
 	}
 }
 
-// comingBody is the body of an answer that somebody waits for.
+// comingBody is the body of an answer, and reports its progress.
 type comingBody struct {
 	io.ReadCloser
 	patience *patience

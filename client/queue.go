@@ -8,16 +8,16 @@ import (
 	"codeq/wire"
 )
 
-// Queue reads the figures and settings of one queue. One without tasks and
-// settings is no error: all of it is zero.
+// Queue reads the figures and settings of one queue. A queue without tasks and settings
+// is no error: its figures are zero and its field Unknown is true.
 func (c *Client) Queue(ctx context.Context, command string) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{method: http.MethodGet, path: queuePath(command)})
 }
 
-// SetQueue replaces the settings of a queue; what is zero goes back to the
-// server's default. Whether the queue is paused stays. Spread may be set at any
-// time, and taken back only while no shard but the home of the queue holds a task
-// of it, ended ones included; otherwise the error has the code queue_not_empty.
+// SetQueue replaces the settings of a queue; a setting that is zero gets the server's
+// default. It does not pause or resume the queue. Spread can be set at any time. It can be
+// cleared only while all tasks of the queue, ended ones too, lie on one shard; otherwise
+// the error is a *wire.Error with the code queue_not_empty.
 func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.QueueSettings) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{
 		method: http.MethodPut, path: queuePath(command), body: wire.AppendQueueSettings(nil, settings),
@@ -25,8 +25,8 @@ func (c *Client) SetQueue(ctx context.Context, command string, settings *wire.Qu
 	})
 }
 
-// PauseQueue keeps the tasks of a queue from workers until ResumeQueue, also
-// over a restart of the server. What workers have in hand stays theirs.
+// PauseQueue stops the delivery of the tasks of a queue until ResumeQueue, also after a
+// restart of the server. Workers keep the tasks that they have.
 func (c *Client) PauseQueue(ctx context.Context, command string) (*wire.QueueFigures, error) {
 	return c.queue(ctx, call{method: http.MethodPost, path: queuePath(command) + "/pause", remedy: repeatable})
 }
@@ -40,27 +40,30 @@ func (c *Client) queue(ctx context.Context, in call) (*wire.QueueFigures, error)
 	return ask(ctx, c, in, "a queue", wire.ParseQueueFigures)
 }
 
-// DeleteOptions say what may be lost with a queue that is deleted. Without Purge the
-// queue must have no task, ended ones included; without CancelRunning none in
-// progress.
+// DeleteOptions say what DeleteQueue may remove besides the settings.
 type DeleteOptions struct {
-	Purge         bool
+	// Purge removes the tasks of the queue, ended ones too. Without it the queue must have
+	// none.
+	Purge bool
+	// CancelRunning cancels tasks in progress. Without it the queue must have none.
 	CancelRunning bool
 }
 
-// DeleteAnswer says whether the queue is gone, or else how many tasks of it, ended
-// ones too, are left to remove.
+// DeleteAnswer says how far the deletion of a queue has come.
 type DeleteAnswer struct {
-	Deleted   bool
+	// Deleted: the queue is gone.
+	Deleted bool
+	// Remaining is the number of tasks, ended ones too, that are still to be removed.
 	Remaining int64
 }
 
-// DeleteQueue deletes a queue with its settings, and with its tasks if it may. From
-// the first answer on that is no error, the server goes on with it alone, over
-// restarts too; a task that is posted to it until it is gone is refused with the
-// code queue_deleted. Ask again until Deleted is true. A queue that is not there is
-// a *wire.Error with the code queue_not_found, one that has what may not be lost
-// one with the code queue_not_empty.
+// DeleteQueue deletes a queue with its settings, and with its tasks if o allows that.
+// After the first answer without an error the server goes on by itself, also after a
+// restart; call DeleteQueue again until Deleted is true. Until then the server refuses
+// new tasks of the queue with the code queue_deleted.
+//
+// If there is no such queue, the error is a *wire.Error with the code queue_not_found. If
+// it has tasks that o does not allow to remove, the code is queue_not_empty.
 func (c *Client) DeleteQueue(ctx context.Context, command string, o DeleteOptions) (*DeleteAnswer, error) {
 	query := url.Values{}
 	for name, value := range map[string]bool{"purge": o.Purge, "cancelRunning": o.CancelRunning} {

@@ -8,9 +8,8 @@ import (
 	"codeq/wire"
 )
 
-// redialer makes the next link of a loop: one attempt at a time, on its own
-// goroutine, after the wait that its failures so far ask for. Only the loop
-// touches it.
+// redialer makes the next link of a loop: one attempt at a time, on a goroutine of its
+// own, after the backoff of its failures. Only the loop calls it.
 type redialer struct {
 	client *Client
 	hello  *wire.Hello
@@ -21,7 +20,7 @@ type redialer struct {
 	underway bool
 	failures int
 	told     teller
-	// goodbye: the server said it goes, so all its clients come back at once.
+	// goodbye: the server announced its end, so all its clients reconnect at once.
 	goodbye bool
 }
 
@@ -41,7 +40,7 @@ func (c *Client) newRedialer(workerID string) *redialer {
 	}
 }
 
-// first makes the first link of a session or worker. It waits so long, or until ctx
+// first makes the first link of a session or worker. It waits up to waitFor, or until ctx
 // ends, for a server that is not there yet, or is starting.
 func (r *redialer) first(ctx context.Context, waitFor time.Duration) (l *link, err error) {
 	err = r.client.persist(ctx, firstLink, waitFor, func(time.Duration) (err error) {
@@ -51,8 +50,8 @@ func (r *redialer) first(ctx context.Context, waitFor time.Duration) (l *link, e
 	return l, err
 }
 
-// resume makes the next links go on with the session of a key; "" is a new one.
-// No attempt may be under way.
+// resume makes the next links resume the session with this key; "" opens a new one. No
+// attempt may be under way.
 func (r *redialer) resume(key string) {
 	hello := *r.hello
 	hello.Resume = key
@@ -77,7 +76,7 @@ func (r *redialer) again() {
 	}()
 }
 
-// took notes that the loop has received from dialled.
+// took records that the loop has received from dialled.
 func (r *redialer) took(next dialled) {
 	r.underway = false
 	if next.err == nil {
@@ -85,8 +84,8 @@ func (r *redialer) took(next dialled) {
 	}
 }
 
-// worthAnother reports whether another attempt may help after one that failed,
-// and says now and then that it is made.
+// worthAnother reports whether another attempt may help after err, and tells people now
+// and then that there is one.
 func (r *redialer) worthAnother(v verb, err error) bool {
 	if !v.again(err) {
 		return false

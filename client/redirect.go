@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxHops is how often one request is sent on.
+// maxHops is how many redirects one request follows.
 const maxHops = 5
 
-// sentOn is where an answer sends its request on to; nil if it is no such answer.
-// Requests and the openings of sessions follow 307 and 308 alone, which keep the
-// method and the body, from http to https but never back, and maxHops times. The
-// error of any other redirect names the new address: whoever followed it with a
-// GET would report as done what was not even asked.
+// sentOn is the address to which an answer redirects its request; nil if the answer is no
+// redirect. Requests, and the requests that open sessions, follow 307 and 308 alone, which
+// keep the method and the body, never from https to http, and at most maxHops times. The
+// error of any other redirect names the new address: a client that followed it with a GET
+// would report a change as done that it never asked for.
 func (c *Client) sentOn(from *url.URL, response *http.Response, path string, hops int) (*url.URL, error) {
 	status := response.StatusCode
 	switch status {
@@ -32,19 +32,18 @@ func (c *Client) sentOn(from *url.URL, response *http.Response, path string, hop
 	case err != nil, response.Header.Get("Location") == "", to.Scheme == "", to.Host == "":
 		err = fmt.Errorf("%s without the address of a server", said)
 	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:
-		err = fmt.Errorf("%s: the server has moved to %s: set --url to it", said, baseOf(to, path))
+		err = fmt.Errorf("%s: the server has moved to %s: give that address (--url)", said, baseOf(to, path))
 	case from.Scheme == "https" && to.Scheme == "http":
-		err = fmt.Errorf("%s and names %s, which is not encrypted: it was not sent there", said, baseOf(to, path))
+		err = fmt.Errorf("%s and names %s, which is not encrypted: the request was not sent there", said, baseOf(to, path))
 	case hops == maxHops:
-		err = fmt.Errorf("%s and names %s, after %d redirects: set --url to the server itself", said, baseOf(to, path), hops)
+		err = fmt.Errorf("%s and names %s, after %d redirects: give the address of the server itself (--url)", said, baseOf(to, path), hops)
 	default:
 		return to, nil
 	}
 	return nil, &failed{error: err, how: moved}
 }
 
-// plainScheme is the scheme of an address as the client writes it, "" for what
-// it cannot speak.
+// plainScheme is http or https for the scheme of an address, "" for any other.
 func plainScheme(scheme string) string {
 	switch scheme {
 	case "http", "ws":
@@ -55,7 +54,7 @@ func plainScheme(scheme string) string {
 	return ""
 }
 
-// baseOf is the address of the server behind the address of a request.
+// baseOf is the address of the server in the address of a request.
 func baseOf(at *url.URL, path string) string { return strings.TrimSuffix(at.String(), path) }
 
 // mayKnowToken reports whether the token may be sent to an address: it has the

@@ -109,7 +109,7 @@ func TestN08OnlyRedirectsThatKeepTheRequestAreFollowed(t *testing.T) {
 				}
 				continue
 			}
-			want := fmt.Sprintf("%s answered %d %s: the server has moved to %s: set --url to it", from.URL, status, http.StatusText(status), to.URL)
+			want := fmt.Sprintf("%s answered %d %s: the server has moved to %s: give that address (--url)", from.URL, status, http.StatusText(status), to.URL)
 			if err == nil || err.Error() != want || errors.Is(err, ErrOutcomeUnknown) {
 				t.Errorf("%d, %s: error %v, want %q", status, name, err, want)
 			}

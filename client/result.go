@@ -10,14 +10,14 @@ import (
 	"codeq/wire"
 )
 
-// ResultAnswer is the outcome of a task, with the task.
+// ResultAnswer is a task that has ended, and its result record.
 type ResultAnswer struct {
 	Task   *wire.Task
 	Result *wire.ResultRecord
 }
 
-// Decode stores the result of a completed task in the value that into points
-// to, as json.Unmarshal does.
+// Decode decodes the result of a completed task into the value that into points to, as
+// json.Unmarshal does.
 func (a *ResultAnswer) Decode(into any) error {
 	if err := json.Unmarshal(a.Result.Result, into); err != nil {
 		return fmt.Errorf("decode result of task %s: %w", a.Result.TaskID, err)
@@ -25,14 +25,14 @@ func (a *ResultAnswer) Decode(into any) error {
 	return nil
 }
 
-// TaskError says that a task ended without a result: it FAILED, or somebody
-// CANCELLED it.
+// TaskError is the error of a task that ended without a result: its status is FAILED or
+// CANCELLED.
 type TaskError struct {
 	Task   *wire.Task
 	Result *wire.ResultRecord
 }
 
-// Error is the status and the reason.
+// Error is a sentence with the status and the reason.
 func (e *TaskError) Error() string {
 	if e.Result.Error == "" {
 		return fmt.Sprintf("task %s is %s", e.Result.TaskID, e.Result.Status)
@@ -40,9 +40,9 @@ func (e *TaskError) Error() string {
 	return fmt.Sprintf("task %s is %s: %s", e.Result.TaskID, e.Result.Status, e.Result.Error)
 }
 
-// Result waits until a task has ended, or until ctx ends, whose cause is then
-// in the error. A task that ended in another way than completed is a
-// *TaskError. A server that is not there, or goes away meanwhile, is asked again.
+// Result waits until a task has ended. If the task did not complete, the error is a
+// *TaskError. If ctx ends first, the error wraps the cause of ctx. While the server is not
+// there, Result asks again.
 func (c *Client) Result(ctx context.Context, id wire.TaskID) (*ResultAnswer, error) {
 	answer, err := c.ResultWithin(ctx, id, waitForever)
 	if err != nil && ctx.Err() != nil {
@@ -57,7 +57,7 @@ func (c *Client) Result(ctx context.Context, id wire.TaskID) (*ResultAnswer, err
 	return answer, nil
 }
 
-// ResultOf is Client.Result for those who want nothing but the decoded result.
+// ResultOf is Client.Result, and decodes the result.
 func ResultOf[R any](ctx context.Context, c *Client, id wire.TaskID) (R, error) {
 	var result R
 	answer, err := c.Result(ctx, id)
@@ -67,12 +67,12 @@ func ResultOf[R any](ctx context.Context, c *Client, id wire.TaskID) (R, error) 
 	return result, answer.Decode(&result)
 }
 
-// ResultWithin reads the outcome of a task, whatever it is, and waits for it up
-// to waitFor, which may be longer than a server waits in one request. A task
-// without an outcome by then is a *wire.Error with the code result_not_found
-// and the task's status. A server that is not there or goes away while the caller
-// waits, or a proxy that loses it, is asked again until the time is over, and the
-// error says what happened last.
+// ResultWithin reads the result record of a task with any status, and waits for it up to
+// waitFor, which may be longer than the 60 s for which a server waits in one request. If
+// the task has not ended by then, the error is a *wire.Error with the code
+// result_not_found and the status of the task. While the server is not there, or a proxy
+// answers in its place, ResultWithin asks again until waitFor is over; then the error says
+// what happened last.
 func (c *Client) ResultWithin(ctx context.Context, id wire.TaskID, waitFor time.Duration) (*ResultAnswer, error) {
 	var answer *ResultAnswer
 	err := c.persist(ctx, waitResult, waitFor, func(left time.Duration) (err error) {

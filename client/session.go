@@ -12,27 +12,26 @@ import (
 	"codeq/wire"
 )
 
-// Limits of what one session has under way, whatever the server would allow.
+// Limits of what one session has unanswered, also if the server allows more.
 const (
 	maxPosts     = 2048
 	maxPostBytes = 4 << 20
-	// postOverheadBytes is what a post weighs besides its payload.
+	// postOverheadBytes is the weight of a post besides its payload.
 	postOverheadBytes = 512
 )
 
-// SessionOptions tunes a producer session. The zero value is good.
+// SessionOptions are the options of a Session. The zero value is usable.
 type SessionOptions struct {
-	// GiveUpAfter is how long the session tries to find its server, the first time
-	// and again; then everything under way fails with the last error. 0 means for
-	// ever.
+	// GiveUpAfter is how long the session tries to connect, the first time and again.
+	// After it every unanswered request ends with the last error. 0 means for ever.
 	GiveUpAfter time.Duration
 }
 
-// Session posts and cancels tasks over one WebSocket with many in flight, and
-// finds its server again when the connection is lost. A request whose answer was
-// lost is repeated if it has an idempotency key or is a cancel; otherwise it ends
-// with ErrOutcomeUnknown. A refusal that says "later" is repeated for every
-// request. All methods may be called from any goroutine.
+// Session posts and cancels tasks over one WebSocket, with up to 2,048 requests in
+// flight, and reconnects by itself. If an answer is lost, the session repeats a request
+// with an idempotency key and a cancel; any other request ends with ErrOutcomeUnknown. It
+// repeats every request that the server refuses for now. Make it with Client.Dial and end
+// it with Close. All methods may be called from any goroutine.
 type Session struct {
 	loop   *sessionLoop
 	events chan func() // for the loop
@@ -43,8 +42,8 @@ type Session struct {
 	err error
 }
 
-// posting is one request under way: a new task, or the end of one. The loop
-// owns it from the moment it was accepted, but for abandoned.
+// posting is one request under way: a new task, or a cancel. The loop owns it from the
+// moment it was accepted, except for abandoned.
 type posting struct {
 	request *wire.EnqueueRequest // nil for a cancel
 	cancel  wire.TaskID
@@ -64,7 +63,7 @@ func (p *posting) bytes() int {
 	return len(p.request.Payload) + postOverheadBytes
 }
 
-// frame is what is said for it.
+// frame is the frame of the request.
 func (p *posting) frame() wire.ClientFrame {
 	if p.request == nil {
 		return &wire.Cancel{Ref: p.ref, TaskID: p.cancel}
@@ -79,9 +78,9 @@ func (p *posting) verb() verb {
 	return sessionFrame
 }
 
-// Dial opens a producer session. It fails if the server refuses for good. One that
-// is not there yet is waited for until ctx ends, or for GiveUpAfter. Later losses
-// are made good by the session itself.
+// Dial opens a session. If there is no server yet, it waits until ctx ends or GiveUpAfter
+// is over. If the server refuses the session for good, the error is a *wire.Error. ctx does
+// not bound the session: Close ends it.
 func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 	redial := c.newRedialer("")
 	first, err := redial.first(ctx, cmp.Or(o.GiveUpAfter, waitForever))
@@ -95,10 +94,11 @@ func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// EnqueueAsync hands a request to the session. It waits while as much is under way as
-// the limits allow, and returns an error if the request was not accepted.
-// After that done is called exactly once, from the session's loop, with the
-// answer or with why there is none. The request must not be touched again.
+// EnqueueAsync hands a request to the session and returns before its answer. It waits
+// while the session has as many unanswered requests as its limits allow. An error means
+// that the request was not accepted, and done is never called. Otherwise the session calls
+// done exactly once, on its loop, with the answer or with the error; done must not block.
+// The caller must not change the request after the call.
 func (s *Session) EnqueueAsync(ctx context.Context, request *wire.EnqueueRequest, done func(*Enqueued, error)) error {
 	return s.submit(ctx, &posting{request: request, done: done})
 }
@@ -134,9 +134,9 @@ func (s *Session) wait(ctx context.Context, p *posting) (*Enqueued, error) {
 	}
 }
 
-// Close ends the session. Requests under way end with ErrOutcomeUnknown, or
-// ErrClosed if they were never sent. It returns when the session's goroutines
-// are gone; closing twice is harmless.
+// Close ends the session. Unanswered requests end with ErrOutcomeUnknown, or with
+// ErrClosed if they were never sent. It returns when the goroutines of the session have
+// ended. It may be called twice.
 func (s *Session) Close() {
 	s.once.Do(func() { close(s.stop) })
 	<-s.ended

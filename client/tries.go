@@ -9,17 +9,17 @@ import (
 	"codeq/wire"
 )
 
-// fate is how one try ended that did not bring what was asked for. Each is one
-// bit, so that the table below can hold sets of them.
+// fate is how a try ended that brought no answer of success. Each is one bit, so that the
+// table below can hold sets of them.
 type fate uint16
 
 const (
-	// late: the server waited as long as it was asked to, and there is nothing yet.
+	// late: the server waited for the time of the request, and there is nothing yet.
 	late fate = 1 << iota
 	// putOff: refused for now and certainly not done. The codes overloaded,
 	// not_leader, rate_limited and storage_full, and any 429.
 	putOff
-	// away: the same with the code draining, of a server that is starting or going.
+	// away: the same with the code draining, of a server that starts or stops.
 	away
 	// internal: refused with the code internal, which leaves open what was done.
 	internal
@@ -35,29 +35,29 @@ const (
 	broken
 	// cutShort: sent, and an answer began and broke off.
 	cutShort
-	// gateway: a status from 500 on without a code, which proxies give that have
-	// no answer of the server.
+	// gateway: a status from 500 on without a code, as of a proxy that has no answer of
+	// the server.
 	gateway
 	// foreign: any other status without a code.
 	foreign
-	// garbled: a 2xx that is not what codeq says.
+	// garbled: a 2xx that codeq does not send.
 	garbled
 	// moved: a redirect that must not be followed; see sentOn.
 	moved
 
 	everything = moved<<1 - 1
-	// inDoubt are those after which the server may have done it.
+	// inDoubt are those after which the server may have done what was asked.
 	inDoubt = internal | broken | cutShort | gateway | garbled
-	// passing are those that end by themselves when the server is there and well.
+	// passing are those that end when the server is there and well.
 	passing = inDoubt&^garbled | away | unreached
 )
 
-// verb is what a try is for.
+// verb is the purpose of a try.
 type verb int
 
 const (
-	once          verb = iota // a second time would be another time: a task without a key, a replay by id
-	harmless                  // reads, and what does no more when it is done twice
+	once          verb = iota // a second time changes something again: a task without a key, a replay by id
+	harmless                  // reads, and changes that are the same when they are done twice
 	keyed                     // a task with a key
 	keyedInDoubt              // the same after a try that may have made it
 	waitResult                // waits for a result
@@ -70,9 +70,8 @@ const (
 	harmlessFrame             // a task with a key or a cancel over a session; outcomes, heartbeats and subscriptions of a worker
 )
 
-// tries is the one place that decides what is tried again: for each verb the
-// fates after which another try is made. After any other the error of the try is
-// the answer.
+// tries is the one place that decides what is tried again: for each verb the fates after
+// which there is another try. After any other fate the error of the try is the answer.
 //
 //	verb           tried again after                                            for how long
 //	once           nothing
@@ -88,21 +87,20 @@ const (
 //	sessionFrame   putOff, away                                                 while the session lasts
 //	harmlessFrame  putOff, away, internal                                       while the session lasts
 //
-// So whatever waits also waits for a server that is not there yet. A client made
-// with WithoutWaiting does so only once it has reached its server; see Client.again.
+// So every wait is also a wait for a server that is not there yet. A client made with
+// WithoutWaiting waits only after it has reached its server; see Client.again.
 //
-// A claim is not repeated after cutShort: there was a task in that answer, and a
-// second one would be taken while the first waits for the end of its lease.
-// After broken and gateway it is: a server whose connection ends before the
-// answer is written gives nothing, or takes the task back at once. Only an answer
-// that was lost behind it, in a proxy, strands a task, and a notice says so.
+// A claim is not repeated after cutShort: there was a task in that answer, and a second
+// claim would take another one while the first waits for the end of its lease. It is
+// repeated after broken and gateway: if the connection ends before the answer is written,
+// the server takes the task back at once. Only an answer that a proxy loses strands a task,
+// and a notice says so.
 //
-// After a fate of inDoubt but internal, the error of whatever changes something and
-// is not tried again is ErrOutcomeUnknown, with what to do; see call.unsure.
+// A request that changes something and is not tried again ends with ErrOutcomeUnknown and a
+// remedy after the fates of inDoubt, except internal; see call.unsure.
 //
-// The pauses between tries are those of pause. A lost link is dialled again
-// whatever ended it: what a close code such as 4401 means, the next attempt is
-// told as a refusal.
+// The function pause gives the pauses between tries. A lost link is dialled again whatever
+// ended it: the meaning of a close code such as 4401 comes as a refusal of the next attempt.
 var tries = [...]fate{
 	once:          0,
 	harmless:      0,
@@ -121,8 +119,8 @@ var tries = [...]fate{
 // again reports whether another try is made after that error.
 func (v verb) again(err error) bool { return tries[v]&fateOf(err) != 0 }
 
-// again is that of the verb, for a client that may want no waiting for a server
-// it has not reached yet.
+// again is that of the verb, except that a client made with WithoutWaiting does not wait
+// for a server that it has not reached yet.
 func (c *Client) again(v verb, err error) bool {
 	if c.impatient && !c.reached.Load() && fateOf(err)&(late|putOff|away) == 0 {
 		return false
@@ -130,7 +128,7 @@ func (c *Client) again(v verb, err error) bool {
 	return v.again(err)
 }
 
-// after is what the verb is from now on.
+// after is the verb of the next try after one that ended so.
 func (v verb) after(how fate) verb {
 	if v == keyed && how&inDoubt != 0 {
 		return keyedInDoubt
@@ -138,7 +136,7 @@ func (v verb) after(how fate) verb {
 	return v
 }
 
-// failed is the error of a try with what the table must know of it.
+// failed is the error of a try with its fate.
 type failed struct {
 	error
 	how fate
@@ -149,7 +147,7 @@ type failed struct {
 // Unwrap is the error itself.
 func (f *failed) Unwrap() error { return f.error }
 
-// fateOf is how the try ended that returned err; 0 for nil.
+// fateOf is the fate of a try that returned err; 0 for nil.
 func fateOf(err error) fate {
 	if err == nil {
 		return 0
@@ -175,9 +173,9 @@ func fateOf(err error) fate {
 	return refused
 }
 
-// Unanswered reports the error of a request to which the server gave no answer, but may
-// later: nobody was reached, the connection ended, or a proxy answered in its place. A
-// certificate that is not trusted is none. It may be called from any goroutine.
+// Unanswered reports whether err means that the server gave no answer and may give one
+// later: it was not reached, the connection ended, or a proxy answered in its place. A
+// certificate that is not trusted is another error. It may be called from any goroutine.
 func Unanswered(err error) bool {
 	var f *failed
 	return errors.As(err, &f) && f.how&(putOff|away|unreached|broken|cutShort|gateway) != 0
@@ -186,8 +184,8 @@ func Unanswered(err error) bool {
 // maxAdvice bounds the pause that a server can ask for.
 const maxAdvice = 10 * maxBackoff
 
-// pause is how long to wait after so many failures in a row: backoff, or longer
-// if the answer asked for it.
+// pause is the wait after a number of failures in a row: the backoff, or longer if the
+// answer asked for that.
 func pause(failures int, err error) time.Duration {
 	var advice time.Duration
 	var refusal *wire.Error
@@ -201,13 +199,13 @@ func pause(failures int, err error) time.Duration {
 	return max(backoff(failures), min(advice, maxAdvice))
 }
 
-// waitForever is longer than any context lives.
+// waitForever is longer than any program runs.
 const waitForever = 100 * 365 * 24 * time.Hour
 
-// sayEvery is after how long it is said again that something is still tried.
+// sayEvery is the time after which people are told again that something is still tried.
 const sayEvery = 30 * time.Second
 
-// teller passes on what holds something up: at once, and then each sayEvery.
+// teller tells people what holds a request up: at once, and then each sayEvery.
 type teller struct{ last time.Time }
 
 func (t *teller) say(c *Client, what string) {
@@ -217,10 +215,9 @@ func (t *teller) say(c *Client, what string) {
 	}
 }
 
-// persist calls try until the table says that its outcome is final, until ctx
-// ends, or until waitFor is over; try gets what is left of it. The pauses begin
-// with the try, so that one that took long is followed by the next at once. The
-// error says what happened last.
+// persist calls try until the table says that its error is final, until ctx ends, or until
+// waitFor is over; try gets the rest of waitFor. A pause counts from the start of a try, so
+// that a long try is followed by the next one at once. The error says what happened last.
 func (c *Client) persist(ctx context.Context, v verb, waitFor time.Duration, try func(left time.Duration) error) error {
 	began := time.Now()
 	until := began.Add(waitFor)
@@ -246,7 +243,7 @@ func (c *Client) persist(ctx context.Context, v verb, waitFor time.Duration, try
 	}
 }
 
-// last is what the caller hears after the last try.
+// last is the error for the caller after the last try.
 func (c *Client) last(ctx context.Context, v verb, waitFor time.Duration, err error) error {
 	var refusal *wire.Error
 	switch {
@@ -262,7 +259,7 @@ func (c *Client) last(ctx context.Context, v verb, waitFor time.Duration, err er
 	return err
 }
 
-// inWords is an error for people: a refusal without its code.
+// inWords is the sentence of an error for people: a refusal without its code.
 func inWords(err error) string {
 	var refusal *wire.Error
 	if errors.As(err, &refusal) {
@@ -271,7 +268,7 @@ func inWords(err error) string {
 	return err.Error()
 }
 
-// sleep waits that long or until ctx ends, whose cause it returns then.
+// sleep waits for delay, or until ctx ends, and then returns its cause.
 func sleep(ctx context.Context, delay time.Duration) error {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

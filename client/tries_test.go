@@ -233,7 +233,7 @@ func TestN07TheEndOfAWaitSaysWhatHappenedLast(t *testing.T) {
 // A claim that may have been given a task says what becomes of it, whether the
 // next one gets a task or not.
 func TestN07AClaimThatBrokeOffIsNotRepeatedInSilence(t *testing.T) {
-	const want = "if the server gave it a task, that one is ready again when its lease of 1h0m0s is over"
+	const want = "if the server gave it a task, the task is ready again when its lease of 1h0m0s ends"
 	for name, test := range map[string]struct {
 		said []string
 		wait time.Duration

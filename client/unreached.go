@@ -14,17 +14,19 @@ import (
 	"syscall"
 )
 
-// UnreachableError says that nothing was sent that a server could have acted on:
-// there was no connection to the address, or none that could be trusted.
+// UnreachableError means that nothing was sent, so the server has done nothing: there was
+// no connection to the address, or none that can be trusted.
 type UnreachableError struct {
+	// URL is the address of the server.
 	URL string
+	// Err is the error of the network or of TLS.
 	Err error
 }
 
-// errPlainToTLS is the cause where http was spoken to a port of https.
-var errPlainToTLS = errors.New("http was spoken to a port of https")
+// errPlainToTLS is the cause if the client spoke http to a port of https.
+var errPlainToTLS = errors.New("the client spoke http to a port of https")
 
-// Error is one sentence with the cause and the remedy.
+// Error is a sentence with the cause and the remedy.
 func (e *UnreachableError) Error() string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -33,42 +35,41 @@ func (e *UnreachableError) Error() string {
 	var timeout net.Error
 	switch {
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("no codeq server answers at %s: start one with \"codeq serve\", or name another with --url", e.URL)
+		return fmt.Sprintf("no codeq server answers at %s: start one with \"codeq serve\", or give another address (--url)", e.URL)
 	case errors.As(e.Err, &unknown):
-		return fmt.Sprintf("the certificate of %s is not trusted (%v): add who signed it to those that this machine trusts", e.URL, unknown)
+		return fmt.Sprintf("the certificate of %s is not trusted (%v): add its issuer to the certificates that this machine trusts", e.URL, unknown)
 	case errors.As(e.Err, &name):
-		return fmt.Sprintf("the certificate of %s is for another name (%v): set --url to a name that it has", e.URL, name)
+		return fmt.Sprintf("the certificate of %s is for another name (%v): give an address (--url) with a name of the certificate", e.URL, name)
 	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Sprintf("the certificate of %s does not hold now (%v): the server needs a new one, or a clock is wrong", e.URL, invalid)
+		return fmt.Sprintf("the certificate of %s is not valid now (%v): the server needs a new one, or a clock is wrong", e.URL, invalid)
 	case errors.Is(e.Err, errPlainToTLS):
-		return fmt.Sprintf("%s wants TLS: write https:// in --url", e.URL)
+		return fmt.Sprintf("%s wants TLS: write https:// in the address (--url)", e.URL)
 	case isPlain(e.Err):
-		return fmt.Sprintf("%s does not speak TLS: write http:// in --url", e.URL)
+		return fmt.Sprintf("%s does not speak TLS: write http:// in the address (--url)", e.URL)
 	case isTLS(e.Err):
 		return fmt.Sprintf("no TLS connection to %s: %v", e.URL, e.Err)
 	case errors.As(e.Err, &host):
-		return fmt.Sprintf("the address of %s was not found (%v): set --url to another name, or see to the name server", e.URL, host)
+		return fmt.Sprintf("the name in %s was not found (%v): give another address (--url), or check the name server", e.URL, host)
 	case errors.As(e.Err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("%s did not take a connection in time (%v): is the address right, and no firewall between?", e.URL, e.Err)
+		return fmt.Sprintf("%s did not accept a connection in time (%v): check the address, and firewalls on the way", e.URL, e.Err)
 	}
 	return fmt.Sprintf("nothing could be sent to %s: %v", e.URL, e.Err)
 }
 
-// Unwrap is what the network said.
+// Unwrap is the error of the network or of TLS.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// isPlain reports the error of a TLS handshake with somebody who does not speak it.
+// isPlain reports the error of a TLS handshake with a peer that does not speak TLS.
 func isPlain(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// isTLS reports an error that the TLS handshake itself found. One that the
-// network caused, such as a connection that ended in it, is none.
+// isTLS reports an error that the TLS handshake itself found, and not the network.
 func isTLS(err error) bool { return strings.Contains(err.Error(), "tls: ") }
 
-// speaksTLS reports what servers of TLS say to plain HTTP: a sentence of their
-// own, or an alert, which is no HTTP at all.
+// speaksTLS reports the answer of a TLS server to plain HTTP: a sentence of its own, or an
+// alert, which is not HTTP.
 func speaksTLS(said string) bool {
 	for _, part := range []string{
 		"HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port",
@@ -85,9 +86,8 @@ func mistrust(at string, err error) error {
 	return &failed{error: &UnreachableError{URL: at, Err: err}, how: mistrusted}
 }
 
-// noAnswer says what it means that a request got none, whole at least: how is
-// unreached, broken or cutShort. When ctx has ended for a cause of the caller's,
-// that is why.
+// noAnswer is the error of a request that got no whole answer; how is unreached, broken or
+// cutShort. If the caller's context has ended, its cause is the reason.
 func noAnswer(ctx context.Context, at string, how fate, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -111,8 +111,8 @@ func noAnswer(ctx context.Context, at string, how fate, err error) error {
 	return &failed{error: err, how: how}
 }
 
-// watch learns over which connection a request goes, whether any of it went, and
-// whether anything came back.
+// watch learns over which connection a request goes, whether any byte of it was sent, and
+// whether any byte of the answer came.
 type watch struct {
 	conn     *line
 	before   int64
@@ -120,7 +120,7 @@ type watch struct {
 	patience *patience
 }
 
-// on is ctx for a request that is watched.
+// on is the context of the request to watch.
 func (w *watch) on(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
@@ -145,8 +145,8 @@ func (w *watch) on(ctx context.Context) context.Context {
 	})
 }
 
-// fate is how a request ended for which there is no answer. One that ctx ended
-// may still be about to be written, and counts as sent.
+// fate is how a request without an answer ended. A request that ctx ended may still be
+// written after that, so it counts as sent.
 func (w *watch) fate(ctx context.Context) fate {
 	switch {
 	case w.began.Load():

@@ -88,7 +88,7 @@ func TestX04ACertificateThatIsNotTrustedIsSaidToBe(t *testing.T) {
 	neverSent(t, server.URL, "the certificate of "+server.URL+" is for another name (x509: cannot validate certificate for 127.0.0.1", trusting)
 	old, pool := secureServer(t, "localhost", time.Now().Add(-time.Hour))
 	at = strings.Replace(old.URL, "127.0.0.1", "localhost", 1)
-	neverSent(t, at, "the certificate of "+at+" does not hold now (x509: certificate has expired or is not yet valid",
+	neverSent(t, at, "the certificate of "+at+" is not valid now (x509: certificate has expired or is not yet valid",
 		WithTLS(&tls.Config{RootCAs: pool}))
 	newer, pool := secureServer(t, "localhost", good)
 	newer.TLS.MinVersion = tls.VersionTLS13
@@ -104,14 +104,14 @@ func TestX04TheWrongSchemeIsSaidToBe(t *testing.T) {
 		// Servers of Go know HTTP on a TLS port by its method, and DELETE they do
 		// not know: they close the connection, and nobody can say why.
 		if name != "delete" {
-			neverSentBy(t, name, at, at+" wants TLS: write https:// in --url")
+			neverSentBy(t, name, at, at+" wants TLS: write https:// in the address (--url)")
 		}
 	}
 	plain := newPlace(t, false)
 	at = strings.Replace(plain.URL, "http", "https", 1)
-	neverSent(t, at, at+" does not speak TLS: write http:// in --url")
+	neverSent(t, at, at+" does not speak TLS: write http:// in the address (--url)")
 	alerting := takes(t, func(conn net.Conn) { _, _ = conn.Write([]byte("\x15\x03\x01\x00\x02\x02\x46")) }) // the end follows
-	neverSent(t, alerting, alerting+" wants TLS: write https:// in --url")
+	neverSent(t, alerting, alerting+" wants TLS: write https:// in the address (--url)")
 }
 
 // takes is the address of somebody who does that with each connection, once
@@ -149,8 +149,8 @@ func TestX04WhyThereIsNoConnectionIsSaid(t *testing.T) {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for want, err := range map[string]error{
 		`no codeq server answers at http://queue.test: start one with "codeq serve"`:            dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
-		"the address of http://queue.test was not found (lookup queue.test: no such host)":      dial(&net.DNSError{Err: "no such host", Name: "queue.test", IsNotFound: true}),
-		"http://queue.test did not take a connection in time (dial tcp: i/o timeout)":           dial(os.ErrDeadlineExceeded),
+		"the name in http://queue.test was not found (lookup queue.test: no such host)":      dial(&net.DNSError{Err: "no such host", Name: "queue.test", IsNotFound: true}),
+		"http://queue.test did not accept a connection in time (dial tcp: i/o timeout)":           dial(os.ErrDeadlineExceeded),
 		"nothing could be sent to http://queue.test: dial tcp: connect: network is unreachable": dial(os.NewSyscallError("connect", syscall.ENETUNREACH)),
 	} {
 		neverSent(t, "queue.test", want, fails(err))

@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// permanentError is an error that no other try would avoid.
+// permanentError is an error that every other attempt would meet.
 type permanentError struct{ error }
 
 // Unwrap is the error that Permanent was given.
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent marks an error of a handler as one that would come again: the task
-// FAILED for good, with the error's text, and is not tried again. The mark
-// survives wrapping. nil stays nil.
+// Permanent marks an error of a handler as permanent: the task ends FAILED with the text of
+// the error and is not tried again. The mark survives wrapping. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -25,7 +24,7 @@ func Permanent(err error) error {
 	return permanentError{err}
 }
 
-// retryError is an error with a time for the next try.
+// retryError is an error with the delay until the next attempt.
 type retryError struct {
 	error
 	delay time.Duration
@@ -34,10 +33,10 @@ type retryError struct {
 // Unwrap is the error that RetryIn was given.
 func (e retryError) Unwrap() error { return e.error }
 
-// RetryIn has a task tried again after that long, rounded up to whole seconds,
-// instead of after what the server's policy says. It counts as a failed
-// attempt like any error. The mark survives wrapping. A nil error is another
-// try too, for a task whose time has not come.
+// RetryIn marks an error of a handler: the task is tried again after delay, rounded up to
+// whole seconds, in place of the backoff of its queue. It counts as a failed attempt, as
+// any error does. The mark survives wrapping. RetryIn of nil is an error, too: a handler
+// returns it if the time of its task has not come.
 func RetryIn(delay time.Duration, err error) error {
 	if err == nil {
 		err = fmt.Errorf("the handler asked for another try in %s", delay)
@@ -45,17 +44,17 @@ func RetryIn(delay time.Duration, err error) error {
 	return retryError{err, delay}
 }
 
-// notStartedError is an error that came before the work.
+// notStartedError is an error from before the work.
 type notStartedError struct{ error }
 
 // Unwrap is the error that CannotStart was given.
 func (e notStartedError) Unwrap() error { return e.error }
 
-// CannotStart marks an error that kept a handler from beginning and says nothing
-// about the task: a full disk, no descriptors, a database that is not there. The
-// task is handed back, which costs it nothing, and Work takes no other for a
-// pause, 1 s at first and up to 60 s if it goes on; it tells the notices why.
-// The mark survives wrapping. nil stays nil.
+// CannotStart marks an error that kept a handler from starting and is not the task's: a
+// full disk, no descriptors, a database that is not there. The task is handed back and no
+// attempt is counted. Work takes no task for a pause, which doubles from 1 s to 60 s while
+// this goes on, and the notices say why. The mark survives wrapping. CannotStart(nil) is
+// nil.
 func CannotStart(err error) error {
 	if err == nil {
 		return nil
@@ -63,8 +62,8 @@ func CannotStart(err error) error {
 	return notStartedError{err}
 }
 
-// outcomeOf turns what a handler returned into the end of its delivery. A
-// handler that gives up because the worker stops has not failed at its task.
+// outcomeOf is the outcome for what a handler returned. If the handler gives up because
+// the worker stops, its task has not failed.
 func outcomeOf(ctx context.Context, result any, err error) Outcome {
 	var permanent permanentError
 	var later retryError
@@ -84,7 +83,7 @@ func outcomeOf(ctx context.Context, result any, err error) Outcome {
 	return Nack(err.Error())
 }
 
-// completion completes with a result; nothing becomes the empty object.
+// completion completes with a result; null becomes the empty object.
 func completion(result any) Outcome {
 	encoded, err := encode(result)
 	if err != nil {
@@ -96,8 +95,8 @@ func completion(result any) Outcome {
 	return Complete(encoded)
 }
 
-// checkResultType refuses the types whose values are certainly no JSON objects,
-// before the first task is done for nothing.
+// checkResultType refuses types whose values are never JSON objects, before the first
+// task is done in vain.
 func checkResultType(result reflect.Type) error {
 	if result.Implements(reflect.TypeFor[json.Marshaler]()) {
 		return nil

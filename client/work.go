@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// defaultGrace is below the time that process managers commonly allow
-	// between asking and killing.
+	// defaultGrace is below the 30 s that process managers commonly allow between TERM
+	// and KILL.
 	defaultGrace = 20 * time.Second
-	// lastMoment is how long a handler may take to heed its cancelled context
-	// before its task is handed back without it.
+	// lastMoment is how long a handler may run after its context was cancelled, before
+	// its task is handed back.
 	lastMoment = 5 * time.Second
 )
 
-// WorkOption changes one thing about Work.
+// WorkOption sets one option of Work.
 type WorkOption func(*workOptions)
 
 type workOptions struct {
@@ -30,62 +30,60 @@ type workOptions struct {
 	grace time.Duration
 }
 
-// Window is how many handlers Work runs at a time; 1 without this option.
+// Window is how many handlers Work runs at a time, from 1 to 10,000; 1 without this option.
 func Window(tasks int) WorkOption { return func(o *workOptions) { o.Window = tasks } }
 
-// Lease is how long a task stays this worker's after its process has died, in
-// whole seconds; 30 s without this option. It does not bound a handler: while
-// the worker lives its leases are renewed.
+// Lease is how long a task belongs to this worker without a heartbeat, for example after
+// its process has died, in whole seconds; 30 s without this option. It does not bound a
+// handler, because a live worker renews its leases.
 func Lease(lease time.Duration) WorkOption { return func(o *workOptions) { o.Lease = lease } }
 
-// WorkerID is a name of this worker for people.
+// WorkerID is the name of this worker for people; without this option it is the subject
+// of the token.
 func WorkerID(name string) WorkOption { return func(o *workOptions) { o.WorkerID = name } }
 
-// Grace is how long handlers may go on after the context of Work has ended;
-// 20 s without this option.
+// Grace is how long handlers may still run after the context of Work has ended; 20 s
+// without this option.
 func Grace(grace time.Duration) WorkOption { return func(o *workOptions) { o.grace = grace } }
 
-// Health has a function called with the reason when the connection to the
-// server is lost or deaf, and with nil when a session is up, for probes. It is
-// called from the worker's loop and must not block.
+// Health calls a function with the error when the connection to the server is lost, and
+// with nil when there is one again, for probes. It is called on the loop of the worker
+// and must not block.
 func Health(health func(err error)) WorkOption {
 	return func(o *workOptions) { o.Health = health }
 }
 
-// Ended has a function called for every task that has ended here, for logs
-// and counters. It is called from the worker's loop and must not block.
-func Ended(settled func(Ending)) WorkOption {
-	return func(o *workOptions) { o.Ended = settled }
+// Ended calls a function after the end of each delivery, for logs and counters. It is
+// called on the loop of the worker and must not block.
+func Ended(ended func(Ending)) WorkOption {
+	return func(o *workOptions) { o.Ended = ended }
 }
 
-// Work takes the tasks of one command and runs handler for each, until ctx
-// ends. The payload is decoded into a T, and the result, which must encode to a
-// JSON object, completes the task; a nil result is the empty object.
+// Work takes tasks of one command and runs handler for each, on a goroutine of its own,
+// until ctx ends. It decodes the payload into a T. The result must encode to a JSON object
+// and completes the task; a nil result is the empty object.
 //
-// An error has the task tried again later, until its attempts are used up;
-// Permanent and RetryIn say otherwise. So does a panic, which is passed to the
-// notices with its stack, and a payload that does not fit T.
+// If handler returns an error, the task is tried again later, until its attempts are used
+// up. Permanent, RetryIn and CannotStart mark errors with another effect. A panic, and a
+// payload that does not decode into T, are errors as well; the notices get the stack of a
+// panic.
 //
-// The context of a handler carries the values of ctx and the task's facts
-// (TaskFrom). It is not cancelled when ctx ends, but when the lease of its task
-// is lost (context.Cause is ErrLeaseLost), at its deadline, which it has if the task or
-// its queue has a timeout (ErrTimeout), or when the grace is over (ErrStopping); a
-// handler should then return soon.
+// The context of a handler carries the values of ctx and the task (see TaskFrom). It is
+// not cancelled when ctx ends. It is cancelled, with the cause in context.Cause, when the
+// lease of the task is lost (ErrLeaseLost), at the timeout of the task or its queue, which
+// is also its deadline (ErrTimeout), and when the grace is over (ErrStopping). The handler
+// should then return soon. A handler that can stop earlier watches Draining and returns
+// ErrStopping, which hands its task back.
 //
-// A handler that can stop early watches Draining, and returns ErrStopping to hand
-// its task back. One that could not even begin, for a reason that is not the
-// task's, returns CannotStart.
+// Work reconnects by itself while handlers run. When ctx ends, it takes no more tasks,
+// hands back those that no handler has started, waits for the running handlers and returns
+// nil. Handlers that still run after the grace are cancelled, their tasks are handed back,
+// no attempt is counted, and the error is ErrGraceOver. A handler that still runs 5 s after
+// that is left alone, and its result is ignored.
 //
-// A connection that is lost is made again, with a jitter, while the handlers go
-// on. When ctx ends, Work takes no more tasks, hands back what it has not begun
-// and waits for what runs. Then it returns nil. What still runs after the grace
-// is cancelled and handed back, at no cost to its attempts, and the error is
-// ErrGraceOver; a handler that does not heed its context within 5 s goes on
-// alone, and what it returns counts for nothing.
-//
-// Work returns an error at once if the server refuses what is asked of it. One that
-// is not there yet is waited for, and the notices say so, at once and each 30 s; a
-// client made with WithoutWaiting does not wait.
+// If the server refuses the worker, Work returns a *wire.Error at once. If there is no
+// server yet, Work waits for one, unless the client was made WithoutWaiting; the notices
+// say so at once and then every 30 s.
 func Work[T, R any](ctx context.Context, c *Client, command string,
 	handler func(ctx context.Context, payload T) (R, error), options ...WorkOption) error {
 	if err := checkResultType(reflect.TypeFor[R]()); err != nil {
@@ -147,8 +145,8 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 	return err
 }
 
-// handle runs on the goroutine that the worker gives to a delivery, and waits
-// there for the handler no longer than the worker itself lasts.
+// handle runs on the goroutine of one delivery. It waits for the handler until the worker
+// ends, and at most lastMoment longer.
 func (h *handlers) handle(ctx context.Context, d Delivery) Outcome {
 	done := make(chan Outcome, 1)
 	go h.call(context.WithValue(ctx, taskKey{}, d.Task), d, done)
@@ -168,12 +166,12 @@ func (h *handlers) handle(ctx context.Context, d Delivery) Outcome {
 	case outcome := <-done:
 		return outcome
 	case <-time.After(lastMoment):
-		h.notice(fmt.Sprintf("the handler of task %s does not heed its context and is left alone", d.Task.ID))
+		h.notice(fmt.Sprintf("the handler of task %s still runs after its context was cancelled; it is left alone", d.Task.ID))
 		return Stopped()
 	}
 }
 
-// call runs the handler. Whatever it does, there is an outcome.
+// call runs the handler. There is an outcome also if it panics or ends its goroutine.
 func (h *handlers) call(ctx context.Context, d Delivery, done chan<- Outcome) {
 	outcome := Nack("the handler ended without an outcome")
 	defer func() {
@@ -188,21 +186,20 @@ func (h *handlers) call(ctx context.Context, d Delivery, done chan<- Outcome) {
 
 type taskKey struct{}
 
-// TaskInfo is what a handler may want to know of its task besides the payload.
+// TaskInfo describes the task of a handler, without its payload.
 type TaskInfo struct {
 	ID      wire.TaskID
 	Command string
-	// Attempts is how many executions have failed before this one, MaxAttempts
-	// how many may.
-	Attempts    int
+	// Attempts is how many attempts have failed before this one.
+	Attempts int
+	// MaxAttempts is how many attempts may fail.
 	MaxAttempts int
-	// Delivery counts the times the task was handed to a worker; it is 1 the
-	// first time.
+	// Delivery is the number of this delivery of the task; the first one is 1.
 	Delivery int
 }
 
-// TaskFrom is the task of a handler that Work runs, from the handler's context.
-// In any other context it is the zero TaskInfo.
+// TaskFrom returns the task of a handler from the context that Work has given it. In any
+// other context it returns the zero TaskInfo. It may be called from any goroutine.
 func TaskFrom(ctx context.Context) TaskInfo {
 	task, ok := ctx.Value(taskKey{}).(*wire.Task)
 	if !ok {

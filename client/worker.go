@@ -10,93 +10,89 @@ import (
 	"codeq/wire"
 )
 
-// defaultLease is what a worker asks for when its options name none.
+// defaultLease is the lease of a worker whose options name none.
 const defaultLease = 30 * time.Second
 
-// flushFor is how long a stopped worker still tries to hand in the outcomes of
-// what has ended.
+// flushFor is how long a stopped worker still tries to send outcomes.
 const flushFor = 5 * time.Second
 
-// startWithin is how long a delivery may wait here for a handler.
+// startWithin is how long a delivery may wait for a handler before it is handed back.
 const startWithin = 5 * time.Second
 
-// The pause of a worker after work that could not be begun doubles from the
-// first to the longest.
+// The pause of a worker after work that could not start doubles from the first to the
+// longest.
 const (
 	firstRest   = time.Second
 	longestRest = time.Minute
 )
 
-// Delivery is one task in the hands of a worker.
+// Delivery is one task that the server has given to a worker.
 type Delivery struct {
-	// Task is the task as it was delivered; its payload is the JSON as posted.
-	// The handler may keep it.
+	// Task is the task; its payload is the JSON as posted. The handler may keep it.
 	Task *wire.Task
-	// Lease is the lease that came with it. The worker renews it; a handler
-	// has no need to.
+	// Lease is the length of the lease. The worker renews it.
 	Lease time.Duration
-	// Timeout is how long the work may take, 0 for as long as it likes. The deadline of
-	// the handler's context is when that is over.
+	// Timeout is how long the delivery may run; 0 is no limit. The context of the handler
+	// has the deadline.
 	Timeout time.Duration
 }
 
-// Handler does the work for one delivery and says how it ended. It runs on its
-// own goroutine. Its context ends when the lease is lost (cause ErrLeaseLost), at
-// its deadline, if the run has a limit (cause ErrTimeout), or when the worker stops
-// without waiting (cause ErrStopping); it should then
-// return soon, and what it returns is still handed in for what it is worth. A
-// handler that panics nacks its task. Draining tells it that the worker was
-// asked to end.
+// Handler does the work for one delivery and returns its outcome. It runs on a goroutine
+// of its own. Its context is cancelled, with the cause in context.Cause, when the lease is
+// lost (ErrLeaseLost), at the timeout (ErrTimeout), and when the worker stops without
+// waiting (ErrStopping). The handler should then return soon; its outcome is still sent,
+// because a completion may still count. A panic is a nack. Draining tells the handler that
+// the worker is to end.
 type Handler func(ctx context.Context, delivery Delivery) Outcome
 
-// Ending tells how a delivery ended.
+// Ending describes a delivery that has ended.
 type Ending struct {
 	Task    *wire.Task
 	Outcome Outcome
-	// Started: the handler ran, for RanFor.
+	// Started: the handler ran.
 	Started bool
-	RanFor  time.Duration
-	// DeadLetter: that was the last attempt, or the task was handed back too often.
+	// RanFor is how long the handler ran.
+	RanFor time.Duration
+	// DeadLetter: that was the last attempt, or the task was released too often.
 	DeadLetter bool
-	// Expired: the task had expired, so that it ended instead of being tried again.
+	// Expired: the task had expired, and is not tried again.
 	Expired bool
-	// Wait is after how long the task is tried again after a nack, as in
-	// EndAnswer.
+	// Wait is the time until the next attempt after a nack, as in EndAnswer.
 	Wait time.Duration
-	// Err is nil when the server took the outcome, its refusal when it did
-	// not, and ErrLeaseLost when the delivery had been lost before.
+	// Err is nil if the server accepted the outcome. It wraps ErrLeaseLost if the delivery
+	// was lost before; otherwise it is the refusal.
 	Err error
 }
 
-// WorkerOptions says what a worker takes and does. Commands and Handler are
-// required.
+// WorkerOptions are the options of a Worker. Commands and Handler are required. The hooks
+// are called on the loop of the worker and must not block.
 type WorkerOptions struct {
+	// Commands are the commands of the tasks; wire.AllCommands means all that the token
+	// allows.
 	Commands []string
 	Handler  Handler
-	// Window is the number of handlers that run at a time, and so of tasks
-	// this worker holds; 0 means 1.
+	// Window is the largest number of tasks that the worker has at a time, and so of
+	// handlers that run, from 1 to 10,000; 0 means 1.
 	Window int
-	// Lease is how long a task stays this worker's without a sign of it, in
-	// whole seconds; 0 means 30 s. Heartbeats go out at a third of it.
+	// Lease is how long a task belongs to this worker without a heartbeat, in whole
+	// seconds from 1 s to 12 h; 0 means 30 s. A heartbeat goes out each third of it.
 	Lease time.Duration
-	// WorkerID is a name for people.
+	// WorkerID is the name of the worker for people.
 	WorkerID string
-	// Connected is called each time a session is up and subscribed.
+	// Connected is called each time a session is open and the worker has subscribed.
 	Connected func(welcome *wire.Welcome)
-	// Health is called with the reason when the worker has lost its server:
-	// the connection has ended, or nothing was heard over it for two and a half
-	// pings. It is called with nil when a session is up. In between the worker
-	// goes on and finds its server again by itself; whoever watches it may say
-	// that it is not well.
+	// Health is called with the error when the worker has lost its server: the connection
+	// has ended, or nothing came over it for two and a half pings. It is called with nil
+	// when there is a session again. The worker reconnects by itself.
 	Health func(err error)
-	// Ended is called for every delivery that has ended.
+	// Ended is called after the end of each delivery.
 	Ended func(Ending)
 }
 
-// Worker takes tasks over a WebSocket, as many as its window, and finds its
-// server again when the connection is lost; what runs meanwhile keeps running.
-// Within the grace of the server the session goes on with its tasks in hand;
-// after it, or at another server, a new one takes over the leases that stand.
+// Worker takes tasks over a WebSocket, up to its window, and reconnects by itself while
+// its handlers run. Within the resume grace of the server the session goes on with its
+// tasks. After it, or at another server, a new session takes over the leases that still
+// hold. Make it with Client.NewWorker. Its methods may be called from any goroutine.
 type Worker struct {
 	client   *Client
 	options  WorkerOptions
@@ -105,7 +101,8 @@ type Worker struct {
 	events   chan func() // for the loop
 }
 
-// NewWorker checks the options and makes a worker; Run runs it, once.
+// NewWorker makes a worker, or returns an error if the options are wrong. It dials
+// nothing.
 func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 	if o.Handler == nil || len(o.Commands) == 0 {
 		return nil, errors.New("a worker needs a handler and at least one command")
@@ -122,13 +119,13 @@ func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 		o.Window = wire.DefaultWindow
 	}
 	if o.Window < 1 || o.Window > wire.MaxWindow {
-		return nil, fmt.Errorf("window must be from 1 to %d, got %d", wire.MaxWindow, o.Window)
+		return nil, fmt.Errorf("the window must be from 1 to %d, got %d", wire.MaxWindow, o.Window)
 	}
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
 	if o.Lease < time.Second || o.Lease > wire.MaxLeaseSeconds*time.Second || o.Lease%time.Second != 0 {
-		return nil, fmt.Errorf("lease must be whole seconds from 1s to %s, got %s",
+		return nil, fmt.Errorf("the lease must be whole seconds from 1s to %s, got %s",
 			wire.MaxLeaseSeconds*time.Second, o.Lease)
 	}
 	if o.Connected == nil {
@@ -143,16 +140,16 @@ func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 	return &Worker{client: c, options: o, draining: make(chan struct{}), events: make(chan func())}, nil
 }
 
-// Drain makes the worker take no more, hand back what it has not started and
-// return from Run once what runs has ended and its outcomes are with the
-// server. It returns at once; draining twice is harmless.
+// Drain makes the worker take no more tasks and hand back those that no handler has
+// started. Run returns when the running handlers have ended and the server has their
+// outcomes. Drain returns at once and may be called twice.
 func (w *Worker) Drain() { w.once.Do(func() { close(w.draining) }) }
 
-// Run takes tasks until the worker is drained (nil) or ctx ends (the cause of
-// ctx). When ctx ends, handlers are cancelled and waited for, and their
-// outcomes are handed in if that takes no longer than 5 s. Run fails at once if
-// the server refuses the worker or its subscription. A server that is not there
-// yet, and a connection lost later, are tried until then.
+// Run takes tasks until the worker is drained, and then returns nil, or until ctx ends,
+// and then returns the cause of ctx. When ctx ends, Run cancels the handlers, waits for
+// them, and tries for up to 5 s to send their outcomes. If the server refuses the worker
+// or its subscription, the error is a *wire.Error. Run waits for a server that is not
+// there and reconnects by itself. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	redial := w.client.newRedialer(w.options.WorkerID)
 	defer redial.stop()
@@ -163,8 +160,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.run(ctx, redial, first)
 }
 
-// first makes the first link. A worker that is drained before has nothing to wait
-// for: no link and no error.
+// first makes the first link. If the worker is drained before, there is no link and no
+// error.
 func (w *Worker) first(ctx context.Context, redial *redialer) (*link, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -184,12 +181,11 @@ func (w *Worker) first(ctx context.Context, redial *redialer) (*link, error) {
 
 type drainingKey struct{}
 
-// Draining is closed when the worker that runs a handler was told to end after
-// what it has in hand: Worker.Drain was called, or the context of Work is over.
-// A handler that can stop early does, and hands its task back with Stopped, or
-// with the error ErrStopping; any other just goes on. In a context that is no
-// handler's it is nil, which never is closed. It may be called from any
-// goroutine.
+// Draining returns the channel that is closed when the worker of a handler begins to
+// drain: Worker.Drain was called, or the context of Work has ended. A handler that can stop
+// early then hands its task back, with the outcome Stopped or the error ErrStopping; any
+// other handler goes on. In a context that is not a handler's the channel is nil. Draining
+// may be called from any goroutine.
 func Draining(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainingKey{}).(chan struct{})
 	return draining

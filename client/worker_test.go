@@ -523,7 +523,7 @@ func TestU09WorkerWithoutWaitingFailsAtOnceWhenNobodyAnswers(t *testing.T) {
 		if !errors.As(err, &nobody) || !errors.Is(err, errTest) {
 			t.Fatalf("Run returned %v, want an UnreachableError", err)
 		}
-		want := `no codeq server answers at http://queue.test:8080: start one with "codeq serve", or name another with --url`
+		want := `no codeq server answers at http://queue.test:8080: start one with "codeq serve", or give another address (--url)`
 		if err.Error() != want {
 			t.Errorf("it says %q, want %q", err, want)
 		}
@@ -595,7 +595,7 @@ func TestWorkerNacksForAHandlerThatPanicsOrReturnsNothing(t *testing.T) {
 	for want, handler := range map[string]Handler{
 		"handler panicked: on purpose":         panicking,
 		"the handler ended without an outcome": func(context.Context, Delivery) Outcome { return Outcome{} },
-		"the result is JSON but no object":     func(context.Context, Delivery) Outcome { return Complete([]byte(`[1]`)) },
+		"the result is JSON, but not an object":     func(context.Context, Delivery) Outcome { return Complete([]byte(`[1]`)) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)

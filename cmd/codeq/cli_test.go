@@ -115,7 +115,7 @@ var wrongLines = []struct {
 	{args: []string{"complete", heldID, heldToken}, want: "either a result"},
 	{args: []string{"complete", heldID, heldToken, "{}", "--error", "no"}, want: "either a result"},
 	{args: []string{"complete", heldID, heldToken, "--error", ""}, want: "--error must not be empty"},
-	{args: []string{"complete", heldID, heldToken, "1"}, want: "the result is JSON but no object"},
+	{args: []string{"complete", heldID, heldToken, "1"}, want: "the result is JSON, but not an object"},
 	{args: []string{"complete", heldID, heldToken, "{"}, want: "the result is not JSON"},
 	{args: []string{"complete", heldID, heldToken, ""}, want: "the result is not JSON"},
 	{args: []string{"complete", heldID, heldToken, "-"}, input: "{}{}", want: "the result is not JSON"},
@@ -181,7 +181,7 @@ func oneSentence(t *testing.T, said, want string) {
 }
 
 func TestNoServerIsOneSentenceAndExitCode75(t *testing.T) {
-	want := `no codeq server answers at http://127.0.0.1:1: start one with "codeq serve", or name another with --url`
+	want := `no codeq server answers at http://127.0.0.1:1: start one with "codeq serve", or give another address (--url)`
 	for _, args := range [][]string{
 		{"enqueue", "a", "1"},
 		{"enqueue", "a", "--file", fileOf(t, "1\n"), "--once"},

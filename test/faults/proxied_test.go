@@ -140,7 +140,7 @@ func TestN07WaitsOutliveAProxyThatCutsThem(t *testing.T) {
 			}
 			x.post(command, 1, 0)
 			waits[2].ends(0)
-			waits[2].says("if the server gave it a task, that one is ready again when its lease of 30s is over")
+			waits[2].says("if the server gave it a task, the task is ready again when its lease of 30s ends")
 			if words := strings.Fields(waits[2].out.String()); len(words) < 3 {
 				t.Errorf("the claim printed %q", waits[2].out.String())
 			}
@@ -272,7 +272,7 @@ func TestN08CommandsSayWhereTheServerHasMovedTo(t *testing.T) {
 				continue
 			}
 			r.ends(1)
-			r.says("the server has moved to "+x.server.URL()+": set --url to it", "may or may not")
+			r.says("the server has moved to "+x.server.URL()+": give that address (--url)", "may or may not")
 		}
 		answer, err := x.api.Do(x.ctx, http.MethodGet, "/admin/queues/"+command, "")
 		if err != nil {
@@ -301,8 +301,8 @@ func TestX04CommandsSayWhatIsWrongWithTLS(t *testing.T) {
 	plainAt := strings.Replace(x.server.URL(), "http", "https", 1)
 	for address, want := range map[string]string{
 		secure.URL: "the certificate of " + secure.URL + " is not trusted (x509: certificate signed by unknown authority)",
-		strings.Replace(secure.URL, "https", "http", 1): "wants TLS: write https:// in --url",
-		plainAt: plainAt + " does not speak TLS: write http:// in --url",
+		strings.Replace(secure.URL, "https", "http", 1): "wants TLS: write https:// in the address (--url)",
+		plainAt: plainAt + " does not speak TLS: write http:// in the address (--url)",
 	} {
 		for _, args := range [][]string{
 			{"enqueue", command, "1"}, {"enqueue", command, "1", "--key", "k"}, {"enqueue", command, "--file", "/dev/null"},
