@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendQuoted appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD, so what is appended is always valid.
+// AppendQuoted appends s as a JSON string. It replaces bytes that are not UTF-8 by U+FFFD,
+// so its output is always valid.
 func AppendQuoted(dst []byte, s string) []byte { return appendQuoted(dst, s) }
 
 func appendQuoted[T string | []byte](dst []byte, s T) []byte {
@@ -55,15 +55,15 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])
 }
 
-// The first and the last moment that RFC 3339 can say, in Unix milliseconds.
+// The first and the last time of RFC 3339, in Unix milliseconds.
 const (
 	minTimeMs = -62_167_219_200_000
 	maxTimeMs = 253_402_300_799_999
 )
 
-// AppendTimeMs appends Unix milliseconds as a JSON string: RFC 3339 in UTC,
-// always with three digits of milliseconds. A moment outside the years 0 to
-// 9999, which the format cannot say, becomes the nearest it can.
+// AppendTimeMs appends Unix milliseconds as a JSON string: RFC 3339 in UTC, always with
+// three digits of milliseconds. A time outside the years 0 to 9999, which the format does
+// not have, becomes the nearest one inside.
 func AppendTimeMs(dst []byte, unixMs int64) []byte {
 	t := time.UnixMilli(min(max(unixMs, minTimeMs), maxTimeMs)).UTC()
 	year, month, day := t.Date()
@@ -84,9 +84,8 @@ func appendTwoDigits(dst []byte, n int) []byte {
 	return append(dst, byte('0'+n/10), byte('0'+n%10))
 }
 
-// The functions below append one member after another. lead is the member's
-// name as it stands in the text, with the comma before and the colon behind;
-// those that begin with opt leave out what is empty.
+// The functions below append one member each. lead is the text before the value: comma,
+// name and colon. Functions that begin with opt append nothing for an empty value.
 
 func appendInt(dst []byte, lead string, n int64) []byte {
 	return strconv.AppendInt(append(dst, lead...), n, 10)

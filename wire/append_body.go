@@ -1,7 +1,7 @@
 package wire
 
-// The bodies of a worker's calls over HTTP, for clients. What has its default
-// is left out.
+// The bodies of the requests of a worker over HTTP. They leave out members that have their
+// default.
 
 // AppendClaimRequest appends the body of POST /tasks/claim, and of
 // /tasks/claim/batch when Count is not 1.
@@ -25,8 +25,8 @@ func AppendResultCall(dst []byte, h Holder, r *ResultRequest) []byte {
 	return embrace(appendResultMembers(appendHolder(dst, h), r), open)
 }
 
-// AppendResultBatch appends the body of POST /tasks/batch/results, of which Err
-// and Bytes do not matter.
+// AppendResultBatch appends the body of POST /tasks/batch/results. It ignores Err and
+// Bytes of the items.
 func AppendResultBatch(dst []byte, items []ResultItem) []byte {
 	dst = append(dst, `{"results":[`...)
 	for i := range items {
@@ -89,8 +89,8 @@ func appendHolder(dst []byte, h Holder) []byte {
 	return optText(dst, `,"workerId":`, h.WorkerID)
 }
 
-// embrace makes an object of members that were appended from open on, each
-// behind a comma.
+// embrace makes an object of the members that were appended from open on, each after a
+// comma.
 func embrace(dst []byte, open int) []byte {
 	if len(dst) == open {
 		return append(dst, "{}"...)

@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// AppendServerFrame appends one frame as a JSON object. A message is an array
-// of such objects; the caller puts the brackets and the commas.
+// AppendServerFrame appends one frame as a JSON object. A message is an array of such
+// objects; the caller appends the brackets and commas.
 func AppendServerFrame(dst []byte, f ServerFrame) []byte {
 	switch f := f.(type) {
 	case *TaskFrame:
@@ -64,8 +64,8 @@ func appendOK(dst []byte, f *OK) []byte {
 	return append(dst, '}')
 }
 
-// appendErrorFrame: an enqueue names no task, so the member taskId is free
-// for the task that an idempotency_conflict is about.
+// appendErrorFrame appends an error frame. An enqueue names no task, so in the answer to
+// one the member taskId has the task of an idempotency_conflict.
 func appendErrorFrame(dst []byte, f *ErrorFrame) []byte {
 	id := f.TaskID
 	if id.IsZero() {
@@ -95,8 +95,8 @@ func appendWelcome(dst []byte, f *Welcome) []byte {
 	return append(dst, '}')
 }
 
-// AppendClientFrame appends one frame as a JSON object, which is a message by
-// itself; several make one as an array. An Unknown cannot be sent.
+// AppendClientFrame appends one frame as a JSON object. A message is one such object, or
+// an array of them. It panics for an Unknown, which is never sent.
 func AppendClientFrame(dst []byte, f ClientFrame) []byte {
 	switch f := f.(type) {
 	case *Hello:
@@ -173,7 +173,7 @@ func AppendEnqueueRequest(dst []byte, r *EnqueueRequest) []byte {
 	return append(appendEnqueueMembers(append(dst, '{'), r), '}')
 }
 
-// appendEnqueueMembers leaves out what has its default.
+// appendEnqueueMembers appends the members that do not have their default.
 func appendEnqueueMembers(dst []byte, r *EnqueueRequest) []byte {
 	dst = appendText(dst, `"command":`, r.Command)
 	dst = optRaw(dst, `,"payload":`, r.Payload)

@@ -3,25 +3,26 @@ package wire
 // The states of a session, as an admin sees them.
 const (
 	SessionLive = "live"
-	// SessionDraining takes nothing new: it finishes what it has in hand.
+	// SessionDraining takes no new tasks and ends those that it has.
 	SessionDraining = "draining"
-	// SessionGrace has lost its socket and may still be resumed.
+	// SessionGrace has lost its socket and can still be resumed.
 	SessionGrace = "grace"
 )
 
-// SessionFigures describe one session, as an admin sees it. Window is how many
-// unfinished tasks it can hold, Held how many it has. LastSeenAtMs is when its
-// client was last heard; both times are Unix milliseconds.
+// SessionFigures describe one session, as an admin sees it. Times are Unix milliseconds.
 type SessionFigures struct {
-	ID            SessionID
-	WorkerID      string
-	Subject       string
-	Commands      []string
-	Window        int
+	ID       SessionID
+	WorkerID string
+	Subject  string
+	Commands []string
+	// Window is the largest number of tasks that the session takes at a time.
+	Window int
+	// Held is the number of tasks that it has.
 	Held          int
 	State         string
 	ConnectedAtMs int64
-	LastSeenAtMs  int64
+	// LastSeenAtMs is when the last byte of its client came.
+	LastSeenAtMs int64
 }
 
 // AppendSessionFigures appends the figures as a JSON object.

@@ -2,7 +2,7 @@ package wire
 
 import "strconv"
 
-// PayloadForm says how the payload stands in a task's JSON.
+// PayloadForm is the form of the payload in the JSON of a task.
 type PayloadForm int
 
 const (
@@ -14,8 +14,8 @@ const (
 	PayloadAsValue
 )
 
-// AppendTask appends the task as a JSON object. Times, texts and lists that
-// are empty are left out; the counts always stand there.
+// AppendTask appends the task as a JSON object. It leaves out empty times, texts and
+// lists, and no counts.
 func AppendTask(dst []byte, t *Task, form PayloadForm) []byte {
 	dst = appendTaskID(dst, `{"id":`, t.ID)
 	dst = appendText(dst, `,"command":`, t.Command)
@@ -52,8 +52,8 @@ func AppendTask(dst []byte, t *Task, form PayloadForm) []byte {
 	return append(dst, '}')
 }
 
-// AppendClaimed appends a task as a claim answers it: as over HTTP, with the
-// token of its delivery.
+// AppendClaimed appends the answer to a claim: a task as over HTTP, with the token of its
+// delivery.
 func AppendClaimed(dst []byte, t *Task, token Token) []byte {
 	dst = AppendTask(dst, t, PayloadAsString)
 	return append(appendToken(dst[:len(dst)-1], `,"leaseToken":`, token), '}')
@@ -83,7 +83,7 @@ func optHistory(dst []byte, history []HistoryLine) []byte {
 	return append(dst, ']')
 }
 
-// optExit appends how a program ended, if that is told.
+// optExit appends how a program ended, if that is known.
 func optExit(dst []byte, e Exit) []byte {
 	if e.Coded {
 		dst = appendInt(dst, `,"exitCode":`, int64(e.Code))
@@ -91,8 +91,7 @@ func optExit(dst []byte, e Exit) []byte {
 	return optText(dst, `,"signal":`, e.Signal)
 }
 
-// AppendResultRecord appends the record as a JSON object; its result is
-// spliced in byte for byte.
+// AppendResultRecord appends the record as a JSON object, with its result byte for byte.
 func AppendResultRecord(dst []byte, r *ResultRecord) []byte {
 	dst = appendTaskID(dst, `{"taskId":`, r.TaskID)
 	dst = appendText(dst, `,"status":`, string(r.Status))
@@ -114,44 +113,45 @@ func AppendError(dst []byte, e *Error) []byte {
 	return append(dst, '}')
 }
 
-// appendRefusal appends what every refusal says, in bodies and in frames.
+// appendRefusal appends the members of every refusal, in bodies and in frames.
 func appendRefusal(dst []byte, e *Error) []byte {
 	dst = appendText(dst, `"error":`, e.Sentence)
 	dst = appendText(dst, `,"code":`, string(e.Code))
 	return strconv.AppendBool(append(dst, `,"retryable":`...), e.Code.Retryable())
 }
 
-// appendAdvice appends what only some refusals say.
+// appendAdvice appends the members of some refusals.
 func appendAdvice(dst []byte, e *Error) []byte {
 	dst = optText(dst, `,"status":`, string(e.Status))
 	return optInt(dst, `,"retryAfterSeconds":`, int64(e.RetryAfterSeconds))
 }
 
-// QueueFigures are the figures of one queue of one tenant, as an admin sees
-// them. OldestReadyAtMs is when the head of the queue became ready, in Unix
-// milliseconds, 0 when nothing is ready.
+// QueueFigures are the figures of one queue of one tenant, as an admin sees them.
 type QueueFigures struct {
 	Command    string
 	TenantID   string
 	Ready      int64
 	Delayed    int64
 	InProgress int64
-	Dead       int64
-	// Ended are those that have ended and are no dead letters. Only the server knows
-	// it: no answer has this figure.
+	// Dead is the number of dead letters.
+	Dead int64
+	// Ended is the number of tasks that have ended and are not dead letters. Only the
+	// server has it: it is in no answer.
 	Ended int64
-	// DeadBy are the dead letters of each cause.
-	DeadBy          [DeadKinds]int64
-	Paused          bool
+	// DeadBy are the numbers of dead letters by cause.
+	DeadBy [DeadKinds]int64
+	Paused bool
+	// OldestReadyAtMs is when the first ready task became ready, in Unix milliseconds; 0
+	// if none is ready.
 	OldestReadyAtMs int64
-	// Deleting queues take no task and go when they have none left. Unknown ones have
-	// neither a task nor settings: nobody has used their name.
+	// Deleting: the queue accepts no task, and is removed when it has none left.
 	Deleting bool
-	Unknown  bool
-	// Settings are those of the queue; what is zero is the server's default.
+	// Unknown: the queue has no task and no settings.
+	Unknown bool
+	// Settings are those of the queue; a zero field means the default of the server.
 	Settings QueueSettings
-	// Effective is what holds: Settings with the server's defaults in them. A time that
-	// is zero there has no end. All of it is zero in lists of queues.
+	// Effective are Settings with the defaults of the server in place of zero fields. A
+	// time that is zero has no end. All of it is zero in lists of queues.
 	Effective QueueSettings
 }
 
@@ -179,7 +179,7 @@ func AppendQueueFigures(dst []byte, q *QueueFigures) []byte {
 	return append(dst, '}')
 }
 
-// optDeadBy appends how many dead letters there are of each cause that has any.
+// optDeadBy appends the number of dead letters of each cause that has any.
 func optDeadBy(dst []byte, by *[DeadKinds]int64) []byte {
 	separator := `,"dlqCauses":{"`
 	for c := DeadExhausted; c < DeadKinds; c++ {

@@ -8,26 +8,24 @@ import (
 	"strings"
 )
 
-// BulkRequest says which tasks of a queue a request is about that does something
-// with many of them.
+// BulkRequest selects the tasks of a queue for a request about many of them.
 type BulkRequest struct {
 	EndedRequest
 	TaskFilter
-	// Causes are those of the letters, where it is about dead letters.
+	// Causes are the causes of the dead letters, in a request about dead letters.
 	Causes DeadCauses
-	// State says which tasks it is about where it is not about dead letters.
+	// State is the state of the tasks, in any other request.
 	State string
-	// DryRun asks how many there are, and does nothing.
+	// DryRun asks how many tasks there are, and changes none.
 	DryRun bool
-	// ToPriority is the priority they get from a move.
+	// ToPriority is the new priority, in a move.
 	ToPriority int
-	// Cursor is where a request before has stopped to look, empty for the
-	// beginning.
+	// Cursor is where the request before stopped; empty for the beginning.
 	Cursor string
 }
 
-// The states of tasks that have not ended, for BulkRequest.State. Waiting ones are
-// ready or delayed, open ones all three.
+// The states of tasks that have not ended, for BulkRequest.State. StateWaiting is ready
+// and delayed, StateOpen is ready, delayed and in progress.
 const (
 	StateReady      = "ready"
 	StateDelayed    = "delayed"
@@ -36,20 +34,23 @@ const (
 	StateOpen       = "open"
 )
 
-// bulkStates are the words for tasks that wait, and then those for others.
+// bulkStates are the words for BulkRequest.State, those for waiting tasks first.
 var bulkStates = []string{StateWaiting, StateReady, StateDelayed, StateInProgress, StateOpen}
 
 const waitingStates = 3
 
-// BulkKind says what is done with the tasks of a BulkRequest.
+// BulkKind is what a BulkRequest does with its tasks.
 type BulkKind int
 
-// The kinds: a replay or purge of dead letters, a cancel, which may be about tasks
-// in progress, to have delayed tasks run now, and a move to another priority.
+// The kinds.
 const (
+	// BulkDead replays or purges dead letters.
 	BulkDead BulkKind = iota
+	// BulkCancel cancels tasks, also those in progress.
 	BulkCancel
+	// BulkRun makes delayed tasks ready now.
 	BulkRun
+	// BulkMove gives waiting tasks another priority.
 	BulkMove
 )
 
@@ -80,7 +81,7 @@ var (
 	}
 	bulkCursorRule = textRule{code: CodeInvalidArgument, high: math.MaxInt}
 	toPriorityRule = integerRule{code: CodeInvalidPriority, high: MaxPriority, required: true}
-	// bulkBits are the members that mean something in each kind of request.
+	// bulkBits are the known members of each kind of request.
 	bulkBits = [...]uint64{
 		BulkDead:   bulkAnyBits | 1<<bulkBefore | 1<<bulkCause,
 		BulkCancel: bulkAnyBits | 1<<bulkState,
@@ -100,9 +101,8 @@ func BulkParameters(kind BulkKind) (names []string) {
 	return names
 }
 
-// ParseBulkRequest reads the body of a request to do something with many tasks of
-// a queue, which may be empty. absent are the limit and the causes that hold when
-// it does not say.
+// ParseBulkRequest reads the body of a request about many tasks of a queue, which may be
+// empty. absent has the limit and the causes for a body without them.
 func ParseBulkRequest(body []byte, kind BulkKind, absent BulkRequest) (*BulkRequest, *Error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
@@ -139,7 +139,7 @@ func ParseMoveRequest(body []byte) (int, *Error) {
 	return int(o.integer(bulkToPriority, &toPriorityRule)), o.err
 }
 
-// bulkState reads which tasks are meant: those that wait if it is left out.
+// bulkState reads the state of the tasks; StateWaiting if it is absent.
 func (o *object) bulkState(known []string) string {
 	if o.given(bulkState) == nil {
 		return StateWaiting
@@ -162,8 +162,8 @@ func (o *object) deadCauses(absent DeadCauses) DeadCauses {
 	return causes
 }
 
-// AppendBulkRequest appends the body that asks for it with the word for its
-// causes; a limit of 0 and an empty word are left out.
+// AppendBulkRequest appends the body of a request, with cause as the word for its causes.
+// It leaves out a limit of 0 and an empty cause.
 func AppendBulkRequest(dst []byte, kind BulkKind, r *BulkRequest, cause string) []byte {
 	dst = append(dst, '{')
 	start := len(dst)
@@ -189,8 +189,8 @@ func AppendBulkRequest(dst []byte, kind BulkKind, r *BulkRequest, cause string) 
 	return append(dst, '}')
 }
 
-// beforeMs reads a moment, 0 for none. Nothing happened before 1970, but whoever
-// says so does not mean everything.
+// beforeMs reads a time, 0 if it is absent. A time before 1970 becomes 1, because 0 would
+// be no bound.
 func (o *object) beforeMs(field int) int64 {
 	if o.given(field) == nil {
 		return 0

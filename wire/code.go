@@ -1,10 +1,12 @@
 package wire
 
-// Code is the stable word for one kind of refusal, the same over HTTP and in
-// session frames. The list only ever grows.
+// Code is the stable word for one kind of refusal, the same over HTTP and in session
+// frames. The list only grows.
 type Code string
 
-// The codes, with the HTTP status and the retry advice of each in codeTable.
+// The codes; codeTable has the HTTP status of each and whether it is retryable. This
+// server never sends three of them, which are reserved: rate_limited, not_leader and
+// unsupported. Clients handle them.
 const (
 	CodeInvalidBody         Code = "invalid_body"
 	CodeInvalidCommand      Code = "invalid_command"
@@ -96,25 +98,25 @@ func (c Code) HTTPStatus() int {
 // Retryable reports whether the same request may succeed later unchanged.
 func (c Code) Retryable() bool { return codeTable[c].retryable }
 
-// Error is a refusal: a code for programs and a sentence for people that says
-// what was wrong, where, and what would be right. The sentence never carries
-// internals, payloads, results, tokens or keys.
+// Error is a refusal: a code for programs, and a sentence for people that says what is
+// wrong, where, and what would be right. The sentence has no internals, payloads, results,
+// tokens or keys.
 type Error struct {
 	Code     Code
 	Sentence string
-	// TaskID names the task of an idempotency_conflict; zero otherwise.
+	// TaskID is the task of an idempotency_conflict; zero otherwise.
 	TaskID TaskID
-	// Status is the task's status in a result_not_found and an
-	// already_terminal; empty otherwise.
+	// Status is the status of the task of a result_not_found or an already_terminal;
+	// empty otherwise.
 	Status Status
 	// Task is the task of an already_terminal over HTTP; nil otherwise.
 	Task *Task
-	// RetryAfterSeconds goes with rate_limited, overloaded, draining and
-	// storage_full; 0 means no advice.
+	// RetryAfterSeconds is when to try again after rate_limited, overloaded, draining,
+	// not_leader and storage_full; 0 means no advice.
 	RetryAfterSeconds int
 }
 
-// Error is the sentence behind its code.
+// Error is the code and the sentence.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Sentence }
 
 // Refuse makes an Error. It may be called from any goroutine.
@@ -122,9 +124,9 @@ func Refuse(code Code, sentence string) *Error {
 	return &Error{Code: code, Sentence: sentence}
 }
 
-// Advised is e with the advice to try again after so many seconds, if its code
-// is one of those that pass by themselves and it has no advice yet. e stays as
-// it is: a refusal may be shared.
+// Advised returns e with the advice to try again after afterSeconds, if its code is one of
+// those that pass by themselves and it has no advice yet. It does not change e, which may
+// be shared.
 func (e *Error) Advised(afterSeconds int) *Error {
 	switch e.Code {
 	case CodeRateLimited, CodeOverloaded, CodeDraining, CodeNotLeader, CodeStorageFull:

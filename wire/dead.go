@@ -5,21 +5,24 @@ import "fmt"
 // DeadCause is why a task is a dead letter; 0 is for a task that is none.
 type DeadCause uint8
 
-// The causes: the attempts are used up, the task was handed back too often, or a
-// worker ended it FAILED.
+// The causes.
 const (
+	// DeadExhausted: the attempts are used up.
 	DeadExhausted DeadCause = 1 + iota
+	// DeadReleased: the task was released too often.
 	DeadReleased
+	// DeadFailed: a worker ended it FAILED.
 	DeadFailed
-	// DeadKinds is the length of a list with a place for each cause, and for 0.
+	// DeadKinds is the length of a list that is indexed by cause, with 0.
 	DeadKinds = 1 + iota
 )
 
-// MaxFailedLetters is how many letters with the cause DeadFailed a shard keeps of a
-// queue that does not say how long its dead letters stay, and FailedForSeconds how
-// long where neither the queue nor the server says.
 const (
+	// MaxFailedLetters is how many dead letters with the cause DeadFailed a shard keeps of
+	// a queue without a retention of dead letters.
 	MaxFailedLetters = 100_000
+	// FailedForSeconds is how long it keeps them if neither the queue nor the server has
+	// such a retention: seven days.
 	FailedForSeconds = 7 * 86_400
 )
 
@@ -33,7 +36,7 @@ func (c DeadCause) String() string {
 	return deadCauseTexts[c]
 }
 
-// parseDeadCause reads what String makes of a cause.
+// parseDeadCause reads the text that String returns.
 func parseDeadCause(text string) (DeadCause, bool) {
 	for c := DeadExhausted; c < DeadKinds; c++ {
 		if deadCauseTexts[c] == text {
@@ -43,10 +46,10 @@ func parseDeadCause(text string) (DeadCause, bool) {
 	return 0, false
 }
 
-// DeadCauses is a set of causes. Its zero value is for all of them.
+// DeadCauses is a set of causes. The zero value has all of them.
 type DeadCauses uint8
 
-// OnlyDead is the set of some causes.
+// OnlyDead is the set of these causes.
 func OnlyDead(causes ...DeadCause) (set DeadCauses) {
 	for _, c := range causes {
 		set |= 1 << c

@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// EndedRequest says which ended tasks a request is about: the body of POST
-// /admin/tasks/cleanup. BeforeMs is 0 when the request does not say, Limit never
-// 0.
+// EndedRequest is the body of POST /admin/tasks/cleanup.
 type EndedRequest struct {
+	// BeforeMs selects tasks that ended before it, in Unix milliseconds; 0 is no bound.
 	BeforeMs int64
-	Limit    int
+	// Limit is the largest number of tasks, never 0 after parsing.
+	Limit int
 }
 
-// MaxEndedTasks bounds how many tasks one request removes or replays, and is
-// what holds when it does not say.
+// MaxEndedTasks is the largest number of tasks that one request removes or replays, and
+// the default.
 const MaxEndedTasks = 10_000
 
 const (

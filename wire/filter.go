@@ -7,39 +7,46 @@ import (
 	"strings"
 )
 
-// TaskFilter leaves tasks of a queue out. Its zero value leaves out none.
+// TaskFilter selects tasks of a queue: those that pass all its fields. The zero value
+// selects all.
 type TaskFilter struct {
-	// Worker is the display name of who has the task, or had it last, ErrorPart a
-	// text that its error contains, KeyPrefix what its idempotency key begins with.
-	Worker    string
+	// Worker is the name of the worker that has the task, or had it last.
+	Worker string
+	// ErrorPart is a text that the error of the task contains.
 	ErrorPart string
+	// KeyPrefix is a text that the idempotency key begins with.
 	KeyPrefix string
-	// CreatedFromMs and CreatedBeforeMs are Unix milliseconds: the task was created
-	// at the one or later, and before the other; 0 is no bound.
-	CreatedFromMs   int64
+	// CreatedFromMs selects tasks created at this time or later, in Unix milliseconds; 0
+	// is no bound.
+	CreatedFromMs int64
+	// CreatedBeforeMs selects tasks created before this time, in Unix milliseconds; 0 is
+	// no bound.
 	CreatedBeforeMs int64
-	// Priority counts while OnlyPriority is true.
+	// OnlyPriority selects tasks with the priority Priority.
 	OnlyPriority bool
 	Priority     int
-	// MinAttempts is how many executions of it have failed at least.
+	// MinAttempts is the least number of failed attempts.
 	MinAttempts int
-	// Members are what its payload holds, those without a Name nothing.
+	// Members are members that the payload has; those without a Name are ignored.
 	Members [MaxFilterMembers]MemberIs
 }
 
-// MaxFilterMembers bounds how many members of a payload one filter asks for.
+// MaxFilterMembers is the largest number of members of a payload in one filter.
 const MaxFilterMembers = 4
 
-// MemberIs asks for a member of a payload. Name is that of a member of the object
-// which the payload is, or names with dots between them, each inside the one
-// before. Value is the text of a string, or a number, true, false or null as it is
-// written in the payload.
-type MemberIs struct{ Name, Value string }
+// MemberIs asks for one member of a payload that is an object.
+type MemberIs struct {
+	// Name is the name of the member, or a path of names with dots between them.
+	Name string
+	// Value is the text of a string, or a number, true, false or null as it is written in
+	// the payload.
+	Value string
+}
 
-// AsksPayload reports whether the filter looks into payloads.
+// AsksPayload reports whether the filter has Members.
 func (f *TaskFilter) AsksPayload() bool { return f.Members != [MaxFilterMembers]MemberIs{} }
 
-// TakesPayload reports whether a payload holds all that the filter asks for.
+// TakesPayload reports whether a payload has all Members.
 func (f *TaskFilter) TakesPayload(payload []byte) bool {
 	for i := range f.Members {
 		if m := &f.Members[i]; m.Name != "" && !holds(payload, m.Name, m.Value) {
@@ -80,8 +87,8 @@ func isText(value []byte, text string) bool {
 	return plain == text
 }
 
-// eachMember visits the members of a text that is an object, until visit returns
-// false. A name comes as it was scanned, with its colon.
+// eachMember visits the members of a text that is an object, until visit returns false.
+// name is the scanned text, with its quotes and colon.
 func eachMember(text []byte, visit func(name, value []byte) bool) {
 	s := scanner{data: text}
 	if s.peek() != '{' {
@@ -114,7 +121,7 @@ var (
 	filterMemberRule = fmt.Sprintf("must be an object of 1 to %d names, each with a string, a number, true, false or null", MaxFilterMembers)
 )
 
-// filter reads the members of a request that leave tasks out.
+// filter reads the members of a request that select tasks.
 func (o *object) filter() TaskFilter {
 	return TaskFilter{
 		Worker:          o.text(bulkWorker, &filterTextRule),

@@ -1,7 +1,7 @@
 package wire
 
-// Ref is the number a client puts on a frame to recognise its answer.
-// Without one a frame gets no ok, only an error if it fails.
+// Ref is the number that a client puts on a frame to recognise its answer. A frame
+// without one gets no ok; it gets an error if it fails.
 type Ref struct {
 	Value   int64
 	Present bool
@@ -43,22 +43,22 @@ type Hello struct {
 	MaxMessageBytes int
 }
 
-// Subscribe asks for the tasks of some commands; the last one counts.
+// Subscribe asks for the tasks of some commands; a later one replaces it.
 type Subscribe struct {
 	Ref
 	Commands []string
-	// LeaseSeconds is 0 when the client leaves it to the queue of each task.
+	// LeaseSeconds is 0 for the lease of the queue of each task.
 	LeaseSeconds int
 	Window       int
 }
 
-// Window states how many unfinished tasks the session can hold.
+// Window sets the largest number of tasks that the session takes at a time.
 type Window struct {
 	Ref
 	Size int
 }
 
-// Received confirms every task frame up to and including Through.
+// Received confirms every task frame up to and including the number Through.
 type Received struct {
 	Ref
 	Through uint64
@@ -78,24 +78,25 @@ type Nack struct {
 	NackRequest
 }
 
-// Abandon ends a delivery as failed, back to the tail at once.
+// Abandon ends a delivery as a failed attempt; the task is ready again at once.
 type Abandon struct {
 	Ref
 	TaskRef
 }
 
-// Release hands a delivery back without counting an attempt.
+// Release hands a task back and counts no attempt.
 type Release struct {
 	Ref
 	TaskRef
 	ReleaseRequest
 }
 
-// Heartbeat extends leases: those named, or all in hand when Tasks is nil.
-// ExtendSeconds is 0 when the client leaves it to the subscription.
+// Heartbeat extends leases.
 type Heartbeat struct {
 	Ref
-	Tasks         []TaskRef
+	// Tasks are the deliveries; nil means all of the session.
+	Tasks []TaskRef
+	// ExtendSeconds is the new length of the leases; 0 means that of the subscription.
 	ExtendSeconds int
 }
 
@@ -105,24 +106,25 @@ type Enqueue struct {
 	EnqueueRequest
 }
 
-// Cancel ends a task that has not ended yet, whoever has it.
+// Cancel ends a task that has not ended yet, also if a worker has it.
 type Cancel struct {
 	Ref
 	TaskID TaskID
 }
 
-// Drain announces that the client finishes what it has and takes no more.
+// Drain announces that the client takes no more tasks and ends those that it has.
 type Drain struct {
 	Ref
 }
 
-// Unknown is a frame whose type this version does not know, or one that
-// failed its checks: Err is the answer, the session goes on.
+// Unknown stands for a frame whose type this version does not know, or that failed its
+// checks. The session goes on.
 type Unknown struct {
 	Ref
-	// TaskID is the task the frame named, zero if none could be read.
+	// TaskID is the task that the frame names, zero if none could be read.
 	TaskID TaskID
-	Err    *Error
+	// Err is the answer to the frame.
+	Err *Error
 }
 
 // ServerFrame is one frame from server to client. The set is closed.
@@ -145,41 +147,41 @@ type Welcome struct {
 	Held               []TaskRef
 }
 
-// TaskFrame is one delivery. LeaseForMs counts from now, so that a worker
-// never compares clocks.
+// TaskFrame is one delivery.
 type TaskFrame struct {
-	Seq        uint64
-	Token      Token
+	// Seq is the number of the frame in its session; Received confirms it.
+	Seq   uint64
+	Token Token
+	// LeaseForMs is the length of the lease from now on, so that a worker compares no
+	// clocks.
 	LeaseForMs int64
-	// LeaseUntilMs is the same moment as Unix milliseconds of the server.
+	// LeaseUntilMs is the end of the lease in Unix milliseconds of the server.
 	LeaseUntilMs int64
-	// RunForMs is how long the delivery may run from when it is confirmed, 0 for as
-	// long as its lease is extended. RunUntilMs is when that is over if it is
-	// confirmed at once.
-	RunForMs   int64
+	// RunForMs is how long the delivery may run after it is confirmed; 0 is no limit.
+	RunForMs int64
+	// RunUntilMs is the end of the run, in Unix milliseconds, if it is confirmed at once.
 	RunUntilMs int64
 	Task       *Task
 }
 
-// OK answers a client frame that carried a ref and succeeded. Only the fields
-// of the verb it answers are set.
+// OK answers a client frame with a ref that succeeded. Only the fields of its verb are
+// set.
 type OK struct {
 	Ref    Ref
 	TaskID TaskID
-	// Replayed: an enqueue met an earlier task with the same key.
+	// Replayed: an enqueue found an earlier task with the same key.
 	Replayed bool
 	// NackStatus is "requeued", "dlq" or "expired" after nack, abandon and release.
 	NackStatus string
-	// DelaySeconds goes with NackStatus after a nack.
+	// DelaySeconds is the delay until the next attempt after a nack.
 	DelaySeconds int64
-	// LeaseUntilMs is the earliest lease end after a heartbeat; 0 when absent.
+	// LeaseUntilMs is the earliest end of a lease after a heartbeat; 0 if absent.
 	LeaseUntilMs int64
-	// RunUntilMs is the earliest end of a run of what a heartbeat extended; 0 when
-	// none of them has one.
+	// RunUntilMs is the earliest end of a run that a heartbeat extended; 0 if none has one.
 	RunUntilMs int64
-	// Lost lists the deliveries a heartbeat could not extend.
+	// Lost lists the deliveries that a heartbeat could not extend.
 	Lost []TaskRef
-	// IsHeartbeat makes lost (even empty) part of the frame.
+	// IsHeartbeat makes Lost part of the frame, also if it is empty.
 	IsHeartbeat bool
 }
 
@@ -190,15 +192,16 @@ type ErrorFrame struct {
 	Err    *Error
 }
 
-// Revoked tells that a delivery is no longer the client's.
+// Revoked says that a delivery no longer belongs to the client.
 type Revoked struct {
 	TaskRef
 	Reason string
 }
 
-// Draining tells that the server is going; reconnect later.
+// Draining says that the server will stop; the client should reconnect.
 type Draining struct {
-	Reason       string
+	Reason string
+	// GraceSeconds is how long the session may still go on.
 	GraceSeconds int
 }
 

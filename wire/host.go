@@ -12,8 +12,7 @@ type Host struct {
 	Name string
 	// Port is "" where none is given.
 	Port string
-	// IsIP says that Name is an address, which no name server can point
-	// elsewhere.
+	// IsIP: Name is an IP address, which no name server can point elsewhere.
 	IsIP bool
 }
 
@@ -76,8 +75,8 @@ func isHostName(name string) bool {
 	return true
 }
 
-// lowerASCII leaves everything but A to Z as it is: Unicode folding would make
-// "localhost" of a name that is written with a long s.
+// lowerASCII changes A to Z alone: Unicode folding would turn a name with a long s into
+// "localhost".
 func lowerASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -87,8 +86,8 @@ func lowerASCII(text string) string {
 	}, text)
 }
 
-// Origin is where a page is from, as browsers compare it: scheme, host and
-// port, the port always written. Two origins are the same if they are equal.
+// Origin is the origin of a page, as browsers compare it: scheme, host and port, the port
+// always written. Two origins are the same if they are equal.
 type Origin string
 
 // ParseOrigin reads "http://host", "https://host" or either with a port, and
@@ -104,8 +103,7 @@ func ParseOrigin(text string) (Origin, bool) {
 	return h.Origin(scheme == "https"), true
 }
 
-// Origin is that of the pages which this host serves over HTTP, or HTTPS if
-// secure.
+// Origin is the origin of the pages that this host serves over HTTP, or HTTPS if secure.
 func (h Host) Origin(secure bool) Origin {
 	scheme, port := "http", "80"
 	if secure {

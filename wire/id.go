@@ -8,11 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// TaskID names a task for ever. Its text is the canonical 36-byte lower-case
-// UUID; every other spelling is an unknown task.
+// TaskID is the id of a task, never given twice. Its text is the canonical 36-byte
+// lower-case UUID; any other spelling names no task.
 type TaskID [16]byte
 
-// SessionID names one worker or producer session. Same text form as TaskID.
+// SessionID is the id of one session of a worker or producer, with the text form of TaskID.
 type SessionID [16]byte
 
 // Token names one delivery: 128 bits drawn when the task is granted, so that
@@ -40,13 +40,13 @@ func NewUUIDv7(unixMs int64, random [10]byte) [16]byte {
 	return id
 }
 
-// ParseTaskID reads the canonical text and reports whether it was that.
+// ParseTaskID reads the canonical text and reports whether text is one.
 func ParseTaskID(text string) (TaskID, bool) {
 	id, ok := parseCanonical(text)
 	return TaskID(id), ok
 }
 
-// ParseSessionID reads the canonical text and reports whether it was that.
+// ParseSessionID reads the canonical text and reports whether text is one.
 func ParseSessionID(text string) (SessionID, bool) {
 	id, ok := parseCanonical(text)
 	return SessionID(id), ok
@@ -113,8 +113,7 @@ func appendUUID(dst []byte, id [16]byte) []byte {
 	return dst
 }
 
-// ParseToken reads 32 lower-case hexadecimal digits and reports whether it
-// was that.
+// ParseToken reads 32 lower-case hexadecimal digits and reports whether text is that.
 func ParseToken(text string) (Token, bool) {
 	var t Token
 	if len(text) != tokenTextBytes {
@@ -143,9 +142,8 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// ShardOfTask is the shard that owns a task: FNV-1a-64 over the canonical
-// text of the id, modulo the number of shards. It decides where bytes lie on
-// disk and can never change.
+// ShardOfTask is the shard that owns a task: FNV-1a-64 over the canonical text of the id,
+// modulo the number of shards. Data on disk depends on it, so it never changes.
 func ShardOfTask(id TaskID, shards int) int {
 	var text [idTextBytes]byte
 	return int(fnv1a(fnvOffset, appendUUID(text[:0], id)) % uint64(shards))

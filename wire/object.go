@@ -12,10 +12,10 @@ import (
 // maxNames is the most names one table of members may have.
 const maxNames = 40
 
-// object is one JSON object under inspection: the raw extents of the members
-// whose names are in its table. Reading a member checks it against a rule;
-// the first broken rule stays in err and makes every later read a no-op, so a
-// caller reads all members and looks once.
+// object is one JSON object that is being read: the raw extents of the members whose names
+// are in its table. Reading a member checks it against a rule. The first broken rule stays
+// in err and makes every later read a no-op, so a caller reads all members and looks at err
+// once.
 type object struct {
 	// names is the table; a member is known by its index there.
 	names []string
@@ -27,8 +27,8 @@ type object struct {
 	raw [maxNames][]byte
 	// seen has a bit for each known name that came, twice for each that came again.
 	seen, twice uint64
-	// stranger is the first name that is not in the table, as it was scanned, nil
-	// if there is none.
+	// stranger is the scanned text of the first name that is not in the table, nil if
+	// there is none.
 	stranger []byte
 	// tooDeep names a member that nests deeper than MaxNesting, empty if none
 	// does.
@@ -91,8 +91,8 @@ func (s *scanner) frames(take func() bool) bool {
 	}
 }
 
-// put files the value of a member and returns how to call it. The name comes
-// as it was scanned: quotes, escapes, space and colon.
+// put stores the value of a member and returns the name for sentences. name is the scanned
+// text: quotes, escapes, space and colon.
 func (o *object) put(name, value []byte) string {
 	plain := plainName(name)
 	for i, known := range o.names {
@@ -113,8 +113,8 @@ func (o *object) put(name, value []byte) string {
 	return "a member"
 }
 
-// plainName is what a scanned member name stands for, as far as a known name
-// can need it. It comes with quotes, escapes, space and colon.
+// plainName decodes a scanned member name, which has quotes, escapes, space and colon, as
+// far as known names need it.
 func plainName(name []byte) []byte {
 	name = name[1:bytes.LastIndexByte(name, '"')]
 	if bytes.IndexByte(name, '\\') >= 0 {
@@ -149,8 +149,8 @@ func unescapeName(name []byte) []byte {
 	return plain
 }
 
-// refuse keeps the first broken rule. problem continues a sentence that
-// begins with the member's name.
+// refuse keeps the first broken rule. problem continues a sentence that begins with the
+// name of the member.
 func (o *object) refuse(code Code, field int, problem string) {
 	if o.err == nil {
 		o.err = Refuse(code, o.nameOf(field)+" "+problem)
@@ -159,7 +159,7 @@ func (o *object) refuse(code Code, field int, problem string) {
 
 func (o *object) nameOf(field int) string { return o.place() + o.names[field] }
 
-// place is what stands in front of the name of a member.
+// place is the text before the name of a member in a sentence.
 func (o *object) place() string {
 	if o.list == "" {
 		return ""
@@ -167,10 +167,10 @@ func (o *object) place() string {
 	return o.list + "[" + strconv.Itoa(o.index) + "]."
 }
 
-// judge refuses what is wrong with the object as a whole: a member that came
-// twice, nests too deep, or is not known. known has the bits of the names that
-// mean something in this kind of object.
-func (o *object) judge(known uint64) {
+// checkMembers refuses what is wrong with the object as a whole: a member that came
+// twice, nests too deep, or is not known. known has the bits of the names that this kind of
+// object has.
+func (o *object) checkMembers(known uint64) {
 	o.once(known)
 	if o.tooDeep != "" && o.err == nil {
 		o.err = Refuse(CodeInvalidBody, o.tooDeep+" "+problemTooDeep)
@@ -180,15 +180,15 @@ func (o *object) judge(known uint64) {
 	}
 }
 
-// once refuses one of these names that came twice.
+// once refuses a known name that came twice.
 func (o *object) once(known uint64) {
 	if again := o.twice & known; again != 0 {
 		o.refuse(CodeInvalidBody, bits.TrailingZeros64(again), "must not appear twice")
 	}
 }
 
-// notKnown is the sentence about the first name that is in no table, or else
-// about one that means something in other kinds of object only.
+// notKnown is the sentence about the first name that is in no table, or else about one that
+// only other kinds of object have.
 func (o *object) notKnown(known uint64) string {
 	names := make([]string, 0, maxNames)
 	for i, name := range o.names {
@@ -261,7 +261,7 @@ func (o *object) checkGivenText(field int, text string, rule *textRule) {
 	}
 }
 
-// right says what the rule allows.
+// right says which values the rule allows.
 func (r *integerRule) right() string {
 	switch {
 	case r.high < math.MaxInt64:
@@ -272,7 +272,7 @@ func (r *integerRule) right() string {
 	return "an integer of 64 bits"
 }
 
-// describe names a bad value without repeating more than a short number.
+// describe names the kind of a bad value; it repeats only short numbers and words.
 func describe(raw []byte) string {
 	const shortNumber = 24
 	switch raw[0] {
@@ -301,10 +301,10 @@ type textRule struct {
 	// required makes an absent or empty string a refusal; filled refuses only
 	// the empty one.
 	required, filled bool
-	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: what is
-	// kept comes out as it went in, and two keys must not become one.
+	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: texts that are
+	// stored must come out as they went in, and two keys must not become one.
 	exact bool
-	// name refuses what has a NameProblem, but for the empty string.
+	// name refuses a text with a NameProblem, except the empty one.
 	name bool
 }
 

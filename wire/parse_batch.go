@@ -28,7 +28,7 @@ func ParseBatchRequest(body []byte) ([]BatchItem, *Error) {
 	b := batch{scanner: scanner{data: body}, list: "tasks"}
 	var items []BatchItem
 	refusal := b.read(func(o *object, bytes int) {
-		o.judge(enqueueBits)
+		o.checkMembers(enqueueBits)
 		item := BatchItem{Request: o.enqueueRequest(), Err: o.err, Bytes: bytes}
 		if o.err != nil {
 			item.Request = EnqueueRequest{}
@@ -48,7 +48,7 @@ func ParseResultBatch(body []byte) ([]ResultItem, *Error) {
 	b := batch{scanner: scanner{data: body}, list: "results"}
 	var items []ResultItem
 	refusal := b.read(func(o *object, bytes int) {
-		o.judge(1<<fieldTaskID | resultBits | holderBits)
+		o.checkMembers(1<<fieldTaskID | resultBits | holderBits)
 		item := ResultItem{TaskID: o.taskID(fieldTaskID), Holder: o.holder(), Request: o.resultRequest(), Err: o.err, Bytes: bytes}
 		if o.err != nil {
 			item = ResultItem{TaskID: o.namedTask(1 << fieldTaskID), Err: o.err, Bytes: bytes}
@@ -68,9 +68,9 @@ type batch struct {
 	scanner
 	// list is the name of the list, which is also the word for its elements.
 	list string
-	// take gets each element, in order; one that is no object has its refusal.
-	take func(o *object, bytes int)
-	// element is the one that take looks at; it is large, so there is one.
+	// visit gets each element, in order; one that is no object has its refusal.
+	visit func(o *object, bytes int)
+	// element is the one that visit gets; it is large, so there is one.
 	element object
 	// lists counts the members of that name; instead describes one that is no
 	// list, empty if it is one.
@@ -84,12 +84,12 @@ type batch struct {
 }
 
 // read walks the body and returns what is wrong with it as a whole.
-func (b *batch) read(take func(o *object, bytes int)) *Error {
-	b.take = take
+func (b *batch) read(visit func(o *object, bytes int)) *Error {
+	b.visit = visit
 	if problem := b.alone(b.members); problem != "" {
 		return Refuse(CodeInvalidBody, "body "+problem)
 	}
-	return b.judge()
+	return b.check()
 }
 
 // members consumes the body.
@@ -149,19 +149,19 @@ func (b *batch) item() bool {
 		}
 		b.element = object{names: requestNames, err: Refuse(CodeInvalidBody, fmt.Sprintf("%s[%d] must be an object, got %s",
 			b.list, index, describe(b.data[start:b.pos])))}
-		b.take(&b.element, b.pos-start)
+		b.visit(&b.element, b.pos-start)
 		return true
 	}
 	b.element = object{names: requestNames, list: b.list, index: index}
 	if !b.object(&b.element) {
 		return false
 	}
-	b.take(&b.element, b.pos-start)
+	b.visit(&b.element, b.pos-start)
 	return true
 }
 
-// judge refuses what is wrong with the batch as a whole.
-func (b *batch) judge() *Error {
+// check refuses what is wrong with the batch as a whole.
+func (b *batch) check() *Error {
 	switch {
 	case b.lists > 1:
 		return Refuse(CodeInvalidBody, b.list+" must not appear twice")

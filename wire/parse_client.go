@@ -95,12 +95,12 @@ func (m *message) frame() bool {
 func (o *object) clientFrame() ClientFrame {
 	o.once(envelopeBits)
 	if o.raw[fieldType] == nil {
-		o.judge(math.MaxUint64) // its name may be one of those that are not known
+		o.checkMembers(math.MaxUint64) // its name may be one of those that are not known
 	}
 	ref := o.ref()
 	kind := o.text(fieldType, &typeRule)
 	if bits, ok := frameBits[kind]; ok {
-		o.judge(bits)
+		o.checkMembers(bits)
 	} else {
 		o.refuse(CodeInvalidArgument, fieldType, "names no frame that this server knows")
 	}
@@ -204,7 +204,7 @@ func (o *object) heartbeat(ref Ref) *Heartbeat {
 	}
 	for i, raw := range list {
 		e := o.element(fieldTasks, i, raw, requestNames, CodeInvalidArgument)
-		e.judge(deliveryBits)
+		e.checkMembers(deliveryBits)
 		f.Tasks = append(f.Tasks, e.delivery())
 		if e.err != nil {
 			o.err = e.err

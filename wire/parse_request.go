@@ -183,7 +183,7 @@ func (o *object) scanBody(body []byte, known uint64) {
 		o.err = Refuse(CodeInvalidBody, "body "+problem)
 		return
 	}
-	o.judge(known)
+	o.checkMembers(known)
 }
 
 // scanAlone takes apart a text that is one object and returns what is wrong,
@@ -395,7 +395,7 @@ func (o *object) artifacts() []Artifact {
 	artifacts := make([]Artifact, 0, len(list))
 	for i, raw := range list {
 		e := o.element(fieldArtifacts, i, raw, artifactNames, CodeInvalidResult)
-		e.judge(artifactBits | toleratedArtifactBits)
+		e.checkMembers(artifactBits | toleratedArtifactBits)
 		if e.given(artifactContent) != nil {
 			e.refuse(CodeInvalidResult, artifactContent, "must be left out: uploads are not served yet, give a url")
 		}

@@ -2,20 +2,22 @@ package wire
 
 import "strconv"
 
-// DeadReason is why some dead letters of a queue died: the cause and the first line
-// of the error that they have in common, in which # and "…" stand for what varies;
-// that line as the newest of them has it; how many they are, which is the newest
-// and when that one ended, in Unix milliseconds.
+// DeadReason is a group of dead letters of a queue with the same cause and error.
 type DeadReason struct {
-	Error     string
-	Example   string
-	Cause     DeadCause
-	Count     int
-	TaskID    TaskID
+	// Error is the first line of the error, with # and "…" in place of what varies.
+	Error string
+	// Example is that line of the newest letter.
+	Example string
+	Cause   DeadCause
+	// Count is the number of letters.
+	Count int
+	// TaskID is the newest letter.
+	TaskID TaskID
+	// EndedAtMs is when the newest letter ended, in Unix milliseconds.
 	EndedAtMs int64
 }
 
-// AppendDeadReason appends a reason as GET …/dlq/reasons has it.
+// AppendDeadReason appends a reason for the answer of GET …/dlq/reasons.
 func AppendDeadReason(dst []byte, r *DeadReason) []byte {
 	dst = AppendQuoted(append(dst, `{"error":`...), r.Error)
 	dst = optText(dst, `,"example":`, r.Example)
@@ -26,10 +28,11 @@ func AppendDeadReason(dst []byte, r *DeadReason) []byte {
 	return append(dst, '}')
 }
 
-// DeadReasons is a part of the reasons of a queue. Read is how many letters they
-// are of; Cursor leads to older ones and is empty when there are none.
+// DeadReasons is a part of the reasons of a queue, the newest letters first.
 type DeadReasons struct {
 	Reasons []DeadReason
-	Read    int64
-	Cursor  string
+	// Read is the number of letters that were read.
+	Read int64
+	// Cursor goes on with older letters; it is empty if there are none.
+	Cursor string
 }

@@ -6,36 +6,36 @@ import (
 	"strings"
 )
 
-// EnqueueRequest is what a producer asks: the body of POST /tasks and the
-// fields of an enqueue frame. The parser has checked every field against its
-// limit; an absent field has its default, unless that is the queue's to say.
+// EnqueueRequest is the body of POST /tasks and the fields of an enqueue frame. Parsing
+// checks every field, and so does Check.
 type EnqueueRequest struct {
 	Command string
-	// Payload is the JSON value as posted, byte for byte; `null` is a payload.
+	// Payload is the JSON value as posted, byte for byte; null is a payload.
 	Payload  []byte
 	Priority int
-	// MaxAttempts is 0 when the client left it to the queue.
+	// MaxAttempts is how many attempts may fail; 0 means the number of the queue.
 	MaxAttempts    int
 	IdempotencyKey string
-	// RunAtMs is the absolute time asked for, DelaySeconds the relative one;
-	// at most one of them is not 0.
-	RunAtMs      int64
+	// RunAtMs is when the task may begin, in Unix milliseconds. At most one of RunAtMs and
+	// DelaySeconds is not 0.
+	RunAtMs int64
+	// DelaySeconds is when the task may begin, counted from its acceptance.
 	DelaySeconds int64
-	// TimeoutSeconds is how long one delivery may run, ExpiresAtMs or TTLSeconds
-	// when the task expires, as a time or counted from its acceptance. 0 leaves it
-	// to the queue; at most one of the last two is not 0.
+	// TimeoutSeconds is how long one delivery may run; 0 means the timeout of the queue.
 	TimeoutSeconds int64
-	ExpiresAtMs    int64
-	TTLSeconds     int64
-	TraceParent    string
-	TraceState     string
+	// ExpiresAtMs is when the task expires, in Unix milliseconds. At most one of
+	// ExpiresAtMs and TTLSeconds is not 0; if both are, the TTL of the queue holds.
+	ExpiresAtMs int64
+	// TTLSeconds is when the task expires, counted from its acceptance.
+	TTLSeconds  int64
+	TraceParent string
+	TraceState  string
 }
 
-// Times are when a task that is accepted at nowMs may begin, and when it expires,
-// 0 for never, all in Unix milliseconds. queueTTLSeconds counts for a request that
-// says nothing of an expiry, 0 is none. It refuses times more than MaxDelaySeconds
-// away, and a task that would expire before it may begin. It may be called from
-// any goroutine.
+// Times returns when a task that is accepted at nowMs may begin and when it expires, 0 for
+// never, all in Unix milliseconds. queueTTLSeconds is the TTL of the queue, 0 for none. It
+// refuses times more than MaxDelaySeconds away, and a task that would expire before it may
+// begin. It may be called from any goroutine.
 func (r *EnqueueRequest) Times(nowMs, queueTTLSeconds int64) (dueMs, expiresMs int64, refusal *Error) {
 	const mostMs = MaxDelaySeconds * 1000
 	if r.RunAtMs-nowMs > mostMs {
@@ -56,67 +56,67 @@ func (r *EnqueueRequest) Times(nowMs, queueTTLSeconds int64) (dueMs, expiresMs i
 	return dueMs, expiresMs, nil
 }
 
-// timeText is a time as it stands in a sentence.
+// timeText is a time for a sentence.
 func timeText(unixMs int64) string { return strings.Trim(string(AppendTimeMs(nil, unixMs)), `"`) }
 
-// ResultRequest is what a worker reports: the body of POST /tasks/{id}/result
-// and the fields of a result frame. Status is COMPLETED or FAILED, already
-// derived from the other fields when the client left it out.
+// ResultRequest is the body of POST /tasks/{id}/result and the fields of a result frame.
 type ResultRequest struct {
+	// Status is COMPLETED or FAILED. Parsing derives it from the other fields if it is
+	// absent.
 	Status Status
-	// Result is the JSON object as sent, byte for byte; required when
-	// COMPLETED.
+	// Result is the JSON object as sent, byte for byte; required for COMPLETED.
 	Result    []byte
 	Error     string
 	Artifacts []Artifact
 	Exit      Exit
 }
 
-// Exit is how the program that worked on a delivery ended, as its worker tells it:
-// by a signal, or with a code. Its zero value says nothing.
+// Exit is how the program that worked on a delivery ended: by a signal, or with a code. The
+// zero value means that this is not known.
 type Exit struct {
+	// Signal is the name of the signal, such as SIGKILL.
 	Signal string
 	Code   int
-	// Coded says that there is a code, which may be 0.
+	// Coded: there is a code, which may be 0.
 	Coded bool
 }
 
-// Holder is how a call over HTTP shows that a delivery is its own: by the token,
-// zero when the body has none, and without it by the name of its worker, empty
-// when the body names none.
+// Holder proves that a request over HTTP is about the caller's delivery: by the token, or
+// without one by the name of the worker.
 type Holder struct {
-	Token    Token
+	// Token is zero if the body has none.
+	Token Token
+	// WorkerID is empty if the body has none.
 	WorkerID string
 }
 
-// ClaimRequest is what a worker asks over HTTP: the body of POST /tasks/claim
-// and /tasks/claim/batch. Commands nil means all that the credential is good
-// for. Count is 1 for a single claim.
+// ClaimRequest is the body of POST /tasks/claim and /tasks/claim/batch.
 type ClaimRequest struct {
+	// Commands are the commands of the tasks; nil means all that the credential allows.
 	Commands []string
-	// LeaseSeconds is 0 when the client leaves it to the queue of each task.
+	// LeaseSeconds is the length of the lease; 0 means that of the queue of each task.
 	LeaseSeconds int
 	WaitSeconds  int
 	WorkerID     string
-	Count        int
+	// Count is the largest number of tasks; 1 for a single claim.
+	Count int
 }
 
-// ReleaseRequest is the body of a release: why a delivery is handed back.
-// NotStarted: the work never began. Stopping: the worker ends. Either says
-// nothing about the task, so such a hand-back does not count towards
-// RELEASED_TOO_OFTEN.
+// ReleaseRequest is the body of a release: why a task is handed back.
 type ReleaseRequest struct {
+	// NotStarted: the work never began.
 	NotStarted bool
-	Stopping   bool
+	// Stopping: the worker ends.
+	Stopping bool
 }
 
-// Counts reports whether the hand-back counts towards RELEASED_TOO_OFTEN. It
-// may be called from any goroutine.
+// Counts reports whether the release counts towards RELEASED_TOO_OFTEN: NotStarted and
+// Stopping say nothing about the task. It may be called from any goroutine.
 func (r ReleaseRequest) Counts() bool { return !r.NotStarted && !r.Stopping }
 
-// NackRequest is the body of a nack. DelaySeconds is negative when the client
-// left the delay to the backoff policy.
+// NackRequest is the body of a nack.
 type NackRequest struct {
+	// DelaySeconds is the delay until the next attempt; negative means the backoff.
 	DelaySeconds int64
 	Reason       string
 	Exit         Exit

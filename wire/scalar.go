@@ -10,10 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// What a single value may be is decided here, once: bodies, parameters,
-// frames, flags, variables and files all read theirs with these functions. A
-// value has one spelling where it can, white space is never part of one, and
-// no function reads what it must not: the error or the false says so.
+// The functions of this file read single values for bodies, parameters, frames, flags,
+// variables and files alike. A value has one spelling where that is possible, and white
+// space is never part of it.
 
 // ParseInteger reads an integer of 64 bits as JSON writes one: no sign but a
 // minus, no zeros in front, no fraction, exponent, underscore or space. It may
@@ -109,10 +108,10 @@ func ParseTimeMs(text string) (int64, bool) {
 	return ms, ms >= minTimeMs && ms <= maxTimeMs
 }
 
-// TextProblem is what keeps a text from being a name, a path or a word of a
-// setting: control characters, byte order marks, and white space around it. It
-// continues a sentence that begins with where the text stands; "" is none. It
-// may be called from any goroutine.
+// TextProblem says why a text cannot be a name, a path or a word of a setting: it has
+// control characters, byte order marks, or white space around it. The problem continues a
+// sentence that begins with the name of the text; "" is none. It may be called from any
+// goroutine.
 func TextProblem(text string) string {
 	if strings.TrimSpace(text) != text {
 		return "must not begin or end with white space"
@@ -125,10 +124,9 @@ func TextProblem(text string) string {
 	return ""
 }
 
-// NameProblem is what keeps a text from being a name that people and logs are
-// shown, of a tenant, a subject, a token or a worker: that it is empty or over
-// most bytes, is no Unicode, or has a TextProblem. It may be called from any
-// goroutine.
+// NameProblem says why a text cannot be the name of a tenant, a subject, a token or a
+// worker: it is empty, over most bytes, not Unicode, or has a TextProblem. It may be called
+// from any goroutine.
 func NameProblem(text string, most int) string {
 	switch {
 	case text == "":
@@ -141,10 +139,10 @@ func NameProblem(text string, most int) string {
 	return TextProblem(text)
 }
 
-// ParseCredential cuts the white space around a bearer token. problem says what
-// is wrong with the rest, which could not stand in a header; it continues a
-// sentence that begins with "the token" and does not show it. An empty text is
-// no credential and no problem. It may be called from any goroutine.
+// ParseCredential cuts the white space around a bearer token. problem says why the rest
+// cannot be in a header; it continues a sentence that begins with "the token" and does not
+// show the token. An empty text is no credential and no problem. It may be called from any
+// goroutine.
 func ParseCredential(text string) (credential, problem string) {
 	credential = strings.Trim(text, " \t\r\n")
 	if credential == "" && text != "" {

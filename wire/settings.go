@@ -7,36 +7,38 @@ import (
 	"math"
 )
 
-// QueueSettings are what an admin decides for one queue. A field that is zero
-// leaves it to the server.
+// QueueSettings are the settings of one queue. A zero field means the default of the
+// server.
 type QueueSettings struct {
-	// Spread lets tasks without an idempotency key lie on every shard, so that the
-	// queue has an order in each of them instead of one for all its tasks.
+	// Spread lets tasks without an idempotency key lie on every shard. The queue then has
+	// one order on each shard, and not one for all its tasks.
 	Spread bool
-	// MaxAttempts and LeaseSeconds are for whoever names none.
-	MaxAttempts  int
+	// MaxAttempts is for tasks that state none.
+	MaxAttempts int
+	// LeaseSeconds is for workers that state none.
 	LeaseSeconds int
-	// TimeoutSeconds is how long one delivery of a task may run that names nothing,
-	// TTLSeconds after how long such a task expires; 0 is never.
+	// TimeoutSeconds is how long one delivery may run of a task that states none.
 	TimeoutSeconds int64
-	TTLSeconds     int64
-	Backoff        Backoff
-	// RetentionSeconds is how long ended tasks stay, DLQRetentionSeconds how
-	// long dead letters do.
-	RetentionSeconds    int64
+	// TTLSeconds is the time after which a task expires that states none; 0 is never.
+	TTLSeconds int64
+	Backoff    Backoff
+	// RetentionSeconds is how long ended tasks stay.
+	RetentionSeconds int64
+	// DLQRetentionSeconds is how long dead letters stay.
 	DLQRetentionSeconds int64
 }
 
 // Backoff is how long a failed task waits before it is tried again.
 type Backoff struct {
+	// Policy is one of the policies below.
 	Policy      string
 	BaseSeconds int64
 	MaxSeconds  int64
 }
 
-// The policies of a backoff. Delay n is the base, the base n times, or the base
-// doubled n−1 times; with jitter a time between half of that, or nothing, and
-// that.
+// The policies of a backoff. After attempt n the delay is the base (fixed), n times the
+// base (linear), or the base doubled n−1 times (exponential), at most MaxSeconds. With equal
+// jitter it is drawn between half of that and all of it, with full jitter between 0 and all.
 const (
 	BackoffFixed       = "fixed"
 	BackoffLinear      = "linear"
@@ -92,8 +94,8 @@ var (
 	retentionRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxRetentionSeconds}
 )
 
-// ParseQueueSettings reads the body of PUT /admin/queues/{command}. What it
-// leaves out, or says null for, goes back to the server's default.
+// ParseQueueSettings reads the body of PUT /admin/queues/{command}. A member that is absent
+// or null gets the default of the server.
 func ParseQueueSettings(body []byte) (*QueueSettings, *Error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
@@ -131,7 +133,7 @@ func (o *object) queueSettings() QueueSettings {
 		return s
 	}
 	s.Backoff = inner.backoff()
-	inner.judge(math.MaxUint64)
+	inner.checkMembers(math.MaxUint64)
 	inner.checkPolicy(s.Backoff.Policy)
 	inner.checkBase(&s.Backoff)
 	if inner.err != nil && o.err == nil {

@@ -13,16 +13,16 @@ const (
 	StatusCancelled  Status = "CANCELLED"
 )
 
-// Terminal reports whether a task in this state is at rest for good.
+// Terminal reports whether a task in this state has ended.
 func (s Status) Terminal() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }
 
-// Location is where a task sits, in the words of the first implementation of
-// the protocol; clients know it as lastKnownLocation.
+// Location is the member lastKnownLocation of a task, in the words of the first
+// implementation of the protocol.
 type Location string
 
-// The places. An ended task that is no dead letter sits in none.
+// The locations. A task that has ended and is not a dead letter has LocationNone.
 const (
 	LocationPending    Location = "PENDING_LIST"
 	LocationDelayed    Location = "DELAYED_ZSET"
@@ -31,7 +31,7 @@ const (
 	LocationNone       Location = "NONE"
 )
 
-// Error texts that the server itself writes into a task.
+// Texts that the server writes into tasks and answers, and reserved names.
 const (
 	ErrorLeaseExpired     = "LEASE_EXPIRED"
 	ErrorMaxAttempts      = "MAX_ATTEMPTS"
@@ -50,38 +50,37 @@ const (
 	AllCommands           = "*"
 )
 
-// Task is a task as a client sees it. Times are Unix milliseconds, 0 means
-// absent; empty strings are absent on the wire. Payload is the JSON value as
-// it was posted, byte for byte.
+// Task is a task as a client sees it. Times are Unix milliseconds; 0 means absent. Empty
+// texts are absent in JSON. Payload is the JSON value as posted, byte for byte.
 type Task struct {
-	ID           TaskID
-	Command      string
-	Payload      []byte
-	Priority     int
-	Status       Status
-	Location     Location
-	Attempts     int
-	MaxAttempts  int
-	Deliveries   int
+	ID          TaskID
+	Command     string
+	Payload     []byte
+	Priority    int
+	Status      Status
+	Location    Location
+	Attempts    int
+	MaxAttempts int
+	Deliveries  int
+	// Webhook is reserved for result callbacks: this server never sets it.
 	Webhook      string
 	WorkerID     string
 	LeaseUntilMs int64
-	// RunUntilMs is when the delivery in progress ends whatever its worker says, or
-	// later while the server does not know that it has arrived.
+	// RunUntilMs is when the timeout of the delivery in progress is over. It moves while
+	// the server does not know that the delivery has arrived.
 	RunUntilMs  int64
 	VisibleAtMs int64
-	// TimeoutSeconds is how long one delivery may run, 0 where its queue decides.
+	// TimeoutSeconds is how long one delivery may run; 0 means the timeout of the queue.
 	TimeoutSeconds int64
-	// ExpiresAtMs is from when on the task is not handed out any more.
+	// ExpiresAtMs is when the task expires: it is not delivered after that.
 	ExpiresAtMs int64
 	Error       string
-	// DeadCause is why it is a dead letter.
+	// DeadCause is why the task is a dead letter; 0 if it is not one.
 	DeadCause DeadCause
-	// CancelCause is CancelExpired for a task that expired, empty for one that was
-	// cancelled.
+	// CancelCause is CancelExpired if the task expired, and empty if it was cancelled.
 	CancelCause string
 	History     []HistoryLine
-	// Waiting is set in the answer to a question about one task.
+	// Waiting is why the task waits; set in answers about one task.
 	Waiting     *Waiting
 	TenantID    string
 	TraceParent string
@@ -97,17 +96,17 @@ type HistoryLine struct {
 	FromMs   int64
 	ToMs     int64
 	Cause    string
-	// CloseCode is what the socket was closed with over which the delivery did not
-	// arrive, 0 if that is not known.
+	// CloseCode is the close code of the socket over which the delivery did not arrive, 0
+	// if that is not known.
 	CloseCode int
-	// Error is what its worker said of it, cut to MaxLineErrorBytes, and Exit how the
-	// program ended that worked on it.
+	// Error is the reason that the worker gave, cut to MaxLineErrorBytes.
 	Error string
-	Exit  Exit
+	// Exit is how the program ended that worked on the delivery.
+	Exit Exit
 }
 
-// ResultRecord is the outcome of a task, written once by its terminal
-// transition. Result is the JSON object as the worker sent it, byte for byte.
+// ResultRecord is the outcome of a task, written once when it ends. Result is the JSON
+// object as the worker sent it, byte for byte.
 type ResultRecord struct {
 	TaskID TaskID
 	Status Status

@@ -19,10 +19,9 @@ const (
 	mostListBytes = 160
 )
 
-// NotKnown is the sentence about a name that is none of known: it names the one
-// that was meant if one is near, or else all of them if the list is short.
-// place stands in front of the name, "tasks[3]." say. It may be called from any
-// goroutine.
+// NotKnown is the sentence about a name that is not in known: it suggests the nearest known
+// name, or lists all if none is near and the list is short. place is the text before the
+// name, such as "tasks[3].". It may be called from any goroutine.
 func NotKnown(place, name string, known []string) string {
 	sentence := place + shownName(name) + " is not known"
 	if near := Nearest(name, known); near != "" {
@@ -50,11 +49,11 @@ func shownName(name string) string {
 	return name
 }
 
-// Nearest is the one of known that was meant by name, "" if none is near. Case,
-// hyphens, underscores and dots do not count. It differs by one letter that is
-// changed, put in or left out, or by two if it is not short; else it is the only
-// one of which name is a part, or that is a part of name: delay is for
-// delaySeconds. It may be called from any goroutine.
+// Nearest is the known name that name most likely means, "" if none is near. It ignores
+// case, hyphens, underscores and dots. A near name differs by one letter that is changed,
+// added or missing, or by two in a longer name. Without one, it is the only known name that
+// contains name or is contained in it: delay means delaySeconds. It may be called from any
+// goroutine.
 func Nearest(name string, known []string) string {
 	if len(name) > mostNearBytes {
 		return ""

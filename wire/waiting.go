@@ -4,8 +4,9 @@ package wire
 type Waiting struct {
 	// Reason is one of the constants below.
 	Reason string
-	// Behind is how many ready tasks are handed out before it, if that is known.
-	Behind      int64
+	// Behind is the number of ready tasks that come before it.
+	Behind int64
+	// BehindKnown: Behind is known.
 	BehindKnown bool
 	// UntilMs is when a delayed task becomes ready, in Unix milliseconds.
 	UntilMs int64
