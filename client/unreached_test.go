@@ -149,8 +149,8 @@ func TestX04WhyThereIsNoConnectionIsSaid(t *testing.T) {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for want, err := range map[string]error{
 		`no codeq server answers at http://queue.test: start one with "codeq serve"`:            dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
-		"the name in http://queue.test was not found (lookup queue.test: no such host)":      dial(&net.DNSError{Err: "no such host", Name: "queue.test", IsNotFound: true}),
-		"http://queue.test did not accept a connection in time (dial tcp: i/o timeout)":           dial(os.ErrDeadlineExceeded),
+		"the name in http://queue.test was not found (lookup queue.test: no such host)":         dial(&net.DNSError{Err: "no such host", Name: "queue.test", IsNotFound: true}),
+		"http://queue.test did not accept a connection in time (dial tcp: i/o timeout)":         dial(os.ErrDeadlineExceeded),
 		"nothing could be sent to http://queue.test: dial tcp: connect: network is unreachable": dial(os.NewSyscallError("connect", syscall.ENETUNREACH)),
 	} {
 		neverSent(t, "queue.test", want, fails(err))

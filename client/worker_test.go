@@ -593,9 +593,9 @@ func TestWorkerNacksWhatTheServerDoesNotTakeAsAResult(t *testing.T) {
 
 func TestWorkerNacksForAHandlerThatPanicsOrReturnsNothing(t *testing.T) {
 	for want, handler := range map[string]Handler{
-		"handler panicked: on purpose":         panicking,
-		"the handler ended without an outcome": func(context.Context, Delivery) Outcome { return Outcome{} },
-		"the result is JSON, but not an object":     func(context.Context, Delivery) Outcome { return Complete([]byte(`[1]`)) },
+		"handler panicked: on purpose":          panicking,
+		"the handler ended without an outcome":  func(context.Context, Delivery) Outcome { return Outcome{} },
+		"the result is JSON, but not an object": func(context.Context, Delivery) Outcome { return Complete([]byte(`[1]`)) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
