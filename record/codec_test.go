@@ -64,7 +64,9 @@ func fullSettings() *Settings {
 	}, Newer: "\x41\x02ab"}
 }
 
-func fullMarks() Marks { return Marks{Seq: 1<<64 - 1, Event: 2, TimeMs: -3, Newer: "\x40\x02"} }
+func fullMarks() Marks {
+	return Marks{Seq: 1<<64 - 1, Event: 2, TimeMs: -3, Queues: 1<<32 - 1, Newer: "\x40\x02"}
+}
 
 func fullHistory() []wire.HistoryLine {
 	return []wire.HistoryLine{

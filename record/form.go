@@ -138,7 +138,7 @@ func (f *form) label(name string) {
 }
 
 // number is a field of any integer type. One below zero takes ten bytes.
-func number[T ~int | ~int64 | ~uint64 | ~uint8](f *form, number byte, name string, value *T) {
+func number[T ~int | ~int64 | ~uint64 | ~uint32 | ~uint8](f *form, number byte, name string, value *T) {
 	switch {
 	case f.use == reading:
 		if f.finds(number, kindNumber) {
@@ -157,7 +157,7 @@ func number[T ~int | ~int64 | ~uint64 | ~uint8](f *form, number byte, name strin
 	}
 }
 
-func appendNumber[T ~int | ~int64 | ~uint64 | ~uint8](dst []byte, n T) []byte {
+func appendNumber[T ~int | ~int64 | ~uint64 | ~uint32 | ~uint8](dst []byte, n T) []byte {
 	if n < 0 {
 		return strconv.AppendInt(dst, int64(n), 10)
 	}

@@ -4,49 +4,31 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"codeq/wire"
 )
 
-// The keyspace. A span begins with "codeq/", two bytes of the shard number
-// and "/". Families with an id hold its 16 raw bytes; every name is escaped
-// and followed by "/", so that no two names can ever be equal or cut one
-// another short; numbers are eight bytes, big end first, so that keys sort as
-// the numbers do.
-//
-//	tasks/<id>  payload/<id>  results/<id>  history/<id>
-//	idempo/<command>/<tenant>/<key>/
-//	q/<command>/<tenant>/pending/<9-priority><seq><id>
-//	q/<command>/<tenant>/inprog/<id>
-//	q/<command>/<tenant>/delayed/<due><id>    expiring/<expires><id>
-//	q/<command>/<tenant>/dlq/<ended><id>      done/<ended><id>
-//	stats/<command>/<tenant>/
-//	settings/<command>/<tenant>/
-//	meta/marks
-//	bad/<what the key was>
-//
-// A small payload or result has no key: it stands within tasks/<id>.
-//
-// Outside every span there is one key, codeq/meta/creation; "me" read as a
-// shard number is far beyond the last shard.
 // MaxShards is the most shards that a data directory can be made with.
 const MaxShards = 32
 
-// CreationKey is the one key outside the spans.
-const (
-	rootPrefix  = "codeq/"
-	CreationKey = rootPrefix + "meta/creation"
+// CreationKey is the one key outside the spans: read as a shard number, "co" is far
+// beyond the last shard.
+const CreationKey = "codeq/meta/creation"
 
-	spanPrefixBytes = len(rootPrefix) + 3
-	idBytes         = len(wire.TaskID{})
+const (
+	spanBytes  = 2
+	queueBytes = 4
+	idBytes    = len(wire.TaskID{})
 )
 
-// Family is the kind of a key inside a span.
-type Family int
+// Family is the kind of a key: the byte behind the number of its shard.
+type Family byte
 
-// The families.
+// The families, in the order in which a span has them. The table in the doc of the
+// package says what is in their keys.
 const (
-	FamilyTask Family = iota
+	FamilyTask Family = 1 + iota
 	FamilyPayload
 	FamilyResult
 	FamilyHistory
@@ -58,44 +40,46 @@ const (
 	FamilyDead
 	FamilyDone
 	FamilyCounters
-	FamilyMarks
 	FamilySettings
+	FamilyNames
+	FamilyMarks
 	FamilyBad
 )
 
-// IDFamilies are the families whose key is a word and an id.
-var IDFamilies = [...]string{
-	FamilyTask:    "tasks/",
-	FamilyPayload: "payload/",
-	FamilyResult:  "results/",
-	FamilyHistory: "history/",
+// families have for each its word in a description and in a sentence.
+var families = [...]struct{ word, what string }{
+	FamilyTask:        {"tasks/", "record of task"},
+	FamilyPayload:     {"payload/", "payload of task"},
+	FamilyResult:      {"results/", "result of task"},
+	FamilyHistory:     {"history/", "history of task"},
+	FamilyIdempotency: {"key/", "idempotency key"},
+	FamilyPending:     {"pending/", "pending entry of task"},
+	FamilyInProgress:  {"inprog/", "lease of task"},
+	FamilyDelayed:     {"delayed/", "delayed entry of task"},
+	FamilyExpiring:    {"expiring/", "expiring entry of task"},
+	FamilyDead:        {"dlq/", "dead-letter entry of task"},
+	FamilyDone:        {"done/", "ended entry of task"},
+	FamilyCounters:    {"stats", "counters"},
+	FamilySettings:    {"settings", "settings"},
+	FamilyNames:       {"names", "name"},
+	FamilyMarks:       {"meta/marks", "marks"},
+	FamilyBad:         {"bad/", "set-aside value"},
 }
 
-// queueFamilies are the orders below q/<command>/<tenant>/.
-var queueFamilies = [...]string{
-	FamilyPending:    "pending/",
-	FamilyInProgress: "inprog/",
-	FamilyDelayed:    "delayed/",
-	FamilyExpiring:   "expiring/",
-	FamilyDead:       "dlq/",
-	FamilyDone:       "done/",
-}
+// String names the family in a sentence.
+func (f Family) String() string { return families[f].what }
 
-// The words that families begin with.
-const (
-	wordIdempotency = "idempo/"
-	WordQueue       = "q/"
-	WordCounters    = "stats/"
-	WordSettings    = "settings/"
-	WordMarks       = "meta/marks"
-	WordBad         = "bad/"
-)
+// OfID are the families that have one key for a task.
+var OfID = [...]Family{FamilyTask, FamilyPayload, FamilyResult, FamilyHistory}
+
+// Orders are the families whose keys are the tasks of a queue.
+var Orders = [...]Family{FamilyPending, FamilyInProgress, FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone}
 
 // Key is a key taken apart. Which fields are set depends on Family.
 type Key struct {
 	Shard    int
 	Family   Family
-	Queue    QueueKey
+	Queue    uint32
 	Priority int
 	Seq      uint64
 	AtMs     int64
@@ -109,92 +93,174 @@ func AppendSpan(dst []byte, shard int) []byte {
 	if shard < 0 || shard >= MaxShards {
 		panic(fmt.Sprintf("record: shard %d of at most %d", shard, MaxShards))
 	}
-	dst = append(dst, rootPrefix...)
-	return append(dst, byte(shard>>8), byte(shard), '/')
+	return binary.BigEndian.AppendUint16(dst, uint16(shard))
 }
 
 // AppendIDKey adds family and id behind a span prefix.
 func AppendIDKey(dst []byte, f Family, id wire.TaskID) []byte {
-	dst = append(dst, IDFamilies[f]...)
-	return append(dst, id[:]...)
+	return append(append(dst, byte(f)), id[:]...)
 }
 
-// AppendQueue adds a family of one queue behind a span prefix.
-func AppendQueue(dst []byte, q QueueKey, f Family) []byte {
-	dst = append(dst, WordQueue...)
-	dst = AppendNames(dst, q)
-	return append(dst, queueFamilies[f]...)
+// AppendQueue adds what all keys of a queue in a family begin with, which is the whole
+// key of its counters, its settings and its name.
+func AppendQueue(dst []byte, queue uint32, f Family) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, byte(f)), queue)
 }
 
 // AppendPriority adds all pending keys of one priority.
-func AppendPriority(dst []byte, q QueueKey, priority int) []byte {
+func AppendPriority(dst []byte, queue uint32, priority int) []byte {
 	if priority < 0 || priority >= Priorities {
 		panic(fmt.Sprintf("record: priority %d of %d", priority, Priorities))
 	}
-	dst = AppendQueue(dst, q, FamilyPending)
-	return append(dst, byte(wire.MaxPriority-priority))
+	return append(AppendQueue(dst, queue, FamilyPending), byte(wire.MaxPriority-priority))
 }
 
 // AppendPendingKey adds the key of a ready task.
-func AppendPendingKey(dst []byte, q QueueKey, priority int, k PendingKey) []byte {
-	dst = AppendPriority(dst, q, priority)
-	dst = binary.BigEndian.AppendUint64(dst, k.Seq)
+func AppendPendingKey(dst []byte, queue uint32, priority int, k PendingKey) []byte {
+	dst = binary.BigEndian.AppendUint64(AppendPriority(dst, queue, priority), k.Seq)
 	return append(dst, k.ID[:]...)
 }
 
 // AppendLeaseKey adds the key of a task in progress.
-func AppendLeaseKey(dst []byte, q QueueKey, id wire.TaskID) []byte {
-	dst = AppendQueue(dst, q, FamilyInProgress)
-	return append(dst, id[:]...)
+func AppendLeaseKey(dst []byte, queue uint32, id wire.TaskID) []byte {
+	return append(AppendQueue(dst, queue, FamilyInProgress), id[:]...)
 }
 
 // AppendLeaseFloor adds the first key that a lease of an id of that rank can have.
-func AppendLeaseFloor(dst []byte, q QueueKey, floor uint64) []byte {
-	return binary.BigEndian.AppendUint64(AppendQueue(dst, q, FamilyInProgress), floor)
+func AppendLeaseFloor(dst []byte, queue uint32, floor uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendQueue(dst, queue, FamilyInProgress), floor)
 }
 
 // AppendTimedKey adds the key of an entry in an order by time, which begins in 1970.
-func AppendTimedKey(dst []byte, q QueueKey, f Family, k TimedKey) []byte {
+func AppendTimedKey(dst []byte, queue uint32, f Family, k TimedKey) []byte {
 	if k.AtMs < 0 {
 		panic(fmt.Sprintf("record: time %d of task %v is before 1970", k.AtMs, k.ID))
 	}
-	dst = AppendQueue(dst, q, f)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(k.AtMs))
+	dst = binary.BigEndian.AppendUint64(AppendQueue(dst, queue, f), uint64(k.AtMs))
 	return append(dst, k.ID[:]...)
 }
 
-// AppendSettingsKey adds the key of the settings of a queue.
-func AppendSettingsKey(dst []byte, q QueueKey) []byte {
-	dst = append(dst, WordSettings...)
-	return AppendNames(dst, q)
-}
-
-// AppendCountersKey adds the key of the counters of a queue.
-func AppendCountersKey(dst []byte, q QueueKey) []byte {
-	dst = append(dst, WordCounters...)
-	return AppendNames(dst, q)
-}
-
-// AppendIdempotencyPrefix adds what all idempotency keys of one queue share.
-func AppendIdempotencyPrefix(dst []byte, q QueueKey) []byte {
-	dst = append(dst, wordIdempotency...)
-	return AppendNames(dst, q)
-}
-
 // AppendIdempotencyKey adds one idempotency key of a queue.
-func AppendIdempotencyKey(dst []byte, q QueueKey, key string) []byte {
-	return appendName(AppendIdempotencyPrefix(dst, q), key)
+func AppendIdempotencyKey(dst []byte, queue uint32, key string) []byte {
+	return appendName(AppendQueue(dst, queue, FamilyIdempotency), key)
 }
 
-// AppendNames adds the names of a queue, escaped.
-func AppendNames(dst []byte, q QueueKey) []byte {
-	return appendName(appendName(dst, q.Command), q.Tenant)
+// AppendTo adds the key that ParseKey takes apart like that.
+func (p *Key) AppendTo(dst []byte) []byte {
+	dst = AppendSpan(dst, p.Shard)
+	switch p.Family {
+	case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
+		return AppendIDKey(dst, p.Family, p.ID)
+	case FamilyIdempotency:
+		return AppendIdempotencyKey(dst, p.Queue, p.Name)
+	case FamilyPending:
+		return AppendPendingKey(dst, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
+	case FamilyInProgress:
+		return AppendLeaseKey(dst, p.Queue, p.ID)
+	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
+		return AppendTimedKey(dst, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
+	case FamilyCounters, FamilySettings, FamilyNames:
+		return AppendQueue(dst, p.Queue, p.Family)
+	case FamilyMarks:
+		return append(dst, byte(FamilyMarks))
+	}
+	return append(append(dst, byte(p.Family)), p.Name...)
+}
+
+var errUnknownKey = errors.New("not a key of this version")
+
+// ParseKey takes a key apart and accepts only what AppendTo makes.
+func ParseKey(key []byte) (Key, error) {
+	var p Key
+	if len(key) <= spanBytes {
+		return p, errUnknownKey
+	}
+	p.Shard, p.Family = int(binary.BigEndian.Uint16(key)), Family(key[spanBytes])
+	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyBad {
+		return p, errUnknownKey
+	}
+	rest := key[spanBytes+1:]
+	switch {
+	case p.Family <= FamilyHistory:
+		return p, p.parseID(rest)
+	case p.Family == FamilyBad:
+		p.Name = string(rest)
+		return p, nil
+	case p.Family == FamilyMarks:
+		return p, end(rest)
+	case len(rest) < queueBytes:
+		return p, errUnknownKey
+	}
+	p.Queue, rest = binary.BigEndian.Uint32(rest), rest[queueBytes:]
+	switch {
+	case p.Queue == 0:
+		return p, errUnknownKey
+	case p.Family == FamilyIdempotency:
+		var err error
+		p.Name, err = parseName(string(rest))
+		return p, err
+	case p.Family >= FamilyCounters:
+		return p, end(rest)
+	}
+	return p, p.ParsePlace(rest)
+}
+
+func end(rest []byte) error {
+	if len(rest) > 0 {
+		return errUnknownKey
+	}
+	return nil
+}
+
+// ParsePlace reads what a key of an order has behind its queue.
+func (p *Key) ParsePlace(place []byte) error {
+	if p.Family == FamilyInProgress {
+		return p.parseID(place)
+	}
+	if p.Family == FamilyPending {
+		if len(place) == 0 || place[0] > wire.MaxPriority {
+			return errUnknownKey
+		}
+		p.Priority = wire.MaxPriority - int(place[0])
+		place = place[1:]
+	}
+	if len(place) != 8+idBytes {
+		return errUnknownKey
+	}
+	number := binary.BigEndian.Uint64(place)
+	if p.Family == FamilyPending {
+		p.Seq = number
+	} else if p.AtMs = int64(number); p.AtMs < 0 {
+		return errUnknownKey
+	}
+	return p.parseID(place[8:])
+}
+
+func (p *Key) parseID(raw []byte) error {
+	if len(raw) != idBytes {
+		return errUnknownKey
+	}
+	copy(p.ID[:], raw)
+	return nil
+}
+
+// UpperBound is the first key behind all keys that begin with prefix, which is no
+// 0xff alone.
+func UpperBound(prefix []byte) []byte {
+	bound := append([]byte(nil), prefix...)
+	for i := len(bound) - 1; i >= 0; i-- {
+		if bound[i] != 0xff {
+			bound[i]++
+			return bound[:i+1]
+		}
+	}
+	panic(fmt.Sprintf("record: no key follows prefix %x", prefix))
 }
 
 const upperHex = "0123456789ABCDEF"
 
-// appendName escapes every byte but letters, digits and ._:- as %XX and adds
-// the closing slash.
+// appendName escapes every byte but letters, digits and ._:- as %XX and adds a
+// closing slash.
 func appendName(dst []byte, name string) []byte {
 	for i := range len(name) {
 		c := name[i]
@@ -215,245 +281,49 @@ func isPlain(c byte) bool {
 	return c == '.' || c == '_' || c == ':' || c == '-'
 }
 
-// UpperBound is the first key behind all keys that begin with prefix. The
-// prefixes of this package end in a slash or a small number, never in 0xff
-// alone, so there always is one.
-func UpperBound(prefix []byte) []byte {
-	bound := append([]byte(nil), prefix...)
-	for i := len(bound) - 1; i >= 0; i-- {
-		if bound[i] != 0xff {
-			bound[i]++
-			return bound[:i+1]
-		}
-	}
-	panic(fmt.Sprintf("record: no key follows prefix %x", prefix))
-}
-
-// AppendTo adds the key that ParseKey takes apart like that.
-func (p *Key) AppendTo(dst []byte) []byte {
-	key := AppendSpan(dst, p.Shard)
-	switch p.Family {
-	case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
-		return AppendIDKey(key, p.Family, p.ID)
-	case FamilyIdempotency:
-		return AppendIdempotencyKey(key, p.Queue, p.Name)
-	case FamilyPending:
-		return AppendPendingKey(key, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
-	case FamilyInProgress:
-		return AppendLeaseKey(key, p.Queue, p.ID)
-	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
-		return AppendTimedKey(key, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
-	case FamilyCounters:
-		return AppendCountersKey(key, p.Queue)
-	case FamilySettings:
-		return AppendSettingsKey(key, p.Queue)
-	case FamilyMarks:
-		return append(key, WordMarks...)
-	}
-	return append(append(key, WordBad...), p.Name...)
-}
-
-var errUnknownKey = errors.New("not a key of this version")
-
-// ParseKey takes a key apart and accepts only what the append functions make.
-func ParseKey(key []byte) (Key, error) {
-	var p Key
-	if len(key) < spanPrefixBytes || string(key[:len(rootPrefix)]) != rootPrefix {
-		return p, errUnknownKey
-	}
-	p.Shard = int(binary.BigEndian.Uint16(key[len(rootPrefix):]))
-	if p.Shard >= MaxShards || key[spanPrefixBytes-1] != '/' {
-		return p, errUnknownKey
-	}
-	rest := string(key[spanPrefixBytes:])
-	for f, word := range IDFamilies {
-		if id, ok := cut(rest, word); ok {
-			p.Family = Family(f)
-			return p, p.takeID(id)
-		}
-	}
-	if rest == WordMarks {
-		p.Family = FamilyMarks
-		return p, nil
-	}
-	return p, p.parseNamed(rest)
-}
-
-// parseNamed takes the families apart that carry names.
-func (p *Key) parseNamed(rest string) error {
-	if was, ok := cut(rest, WordBad); ok {
-		p.Family, p.Name = FamilyBad, was
-		return nil
-	}
-	if names, ok := cut(rest, WordCounters); ok {
-		p.Family = FamilyCounters
-		return p.takeEnd(p.takeQueue(names))
-	}
-	if names, ok := cut(rest, WordSettings); ok {
-		p.Family = FamilySettings
-		return p.takeEnd(p.takeQueue(names))
-	}
-	if names, ok := cut(rest, wordIdempotency); ok {
-		p.Family = FamilyIdempotency
-		names, err := p.takeQueue(names)
-		if err != nil {
-			return err
-		}
-		p.Name, names, err = takeName(names)
-		return p.takeEnd(names, err)
-	}
-	names, ok := cut(rest, WordQueue)
-	if !ok {
-		return errUnknownKey
-	}
-	entry, err := p.takeQueue(names)
-	if err != nil {
-		return err
-	}
-	return p.parseOrder(entry)
-}
-
-// parseOrder takes an entry of one of the orders of a queue apart.
-func (p *Key) parseOrder(entry string) error {
-	for f := FamilyPending; f <= FamilyDone; f++ {
-		place, ok := cut(entry, queueFamilies[f])
-		if !ok {
-			continue
-		}
-		p.Family = f
-		return p.ParsePlace(place)
-	}
-	return errUnknownKey
-}
-
-// ParsePlace reads what a key of an order has behind its family.
-func (p *Key) ParsePlace(place string) error {
-	if p.Family == FamilyInProgress {
-		return p.takeID(place)
-	}
-	if p.Family == FamilyPending {
-		if place == "" || place[0] > wire.MaxPriority {
-			return errUnknownKey
-		}
-		p.Priority = wire.MaxPriority - int(place[0])
-		place = place[1:]
-	}
-	if len(place) != 8+idBytes {
-		return errUnknownKey
-	}
-	number := binary.BigEndian.Uint64([]byte(place[:8]))
-	if p.Family == FamilyPending {
-		p.Seq = number
-	} else if p.AtMs = int64(number); p.AtMs < 0 {
-		return errUnknownKey
-	}
-	return p.takeID(place[8:])
-}
-
-func (p *Key) takeID(raw string) error {
-	if len(raw) != idBytes {
-		return errUnknownKey
-	}
-	copy(p.ID[:], raw)
-	return nil
-}
-
-func (p *Key) takeQueue(names string) (rest string, err error) {
-	if p.Queue.Command, names, err = takeName(names); err != nil {
-		return "", err
-	}
-	p.Queue.Tenant, names, err = takeName(names)
-	return names, err
-}
-
-// takeEnd checks that nothing is left.
-func (p *Key) takeEnd(rest string, err error) error {
-	if err == nil && rest != "" {
-		return errUnknownKey
-	}
-	return err
-}
-
-// takeName reads one escaped name with its slash. A byte that is escaped
-// without need is refused, so that one name has one spelling.
-func takeName(names string) (name, rest string, err error) {
+// parseName reads an escaped name with its slash. A byte that is escaped without need
+// is refused, so that one name has one spelling.
+func parseName(text string) (string, error) {
 	var out []byte
-	for i := 0; i < len(names); i++ {
-		c := names[i]
-		switch {
-		case c == '/':
-			return string(out), names[i+1:], nil
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '/' && i == len(text)-1:
+			return string(out), nil
 		case isPlain(c):
 			out = append(out, c)
-		case c == '%' && i+2 < len(names):
-			raw, ok := unescape(names[i+1], names[i+2])
-			if !ok || isPlain(raw) {
-				return "", "", errUnknownKey
+		case c == '%' && i+2 < len(text):
+			high, low := strings.IndexByte(upperHex, text[i+1]), strings.IndexByte(upperHex, text[i+2])
+			raw := byte(high<<4 | low)
+			if high < 0 || low < 0 || isPlain(raw) {
+				return "", errUnknownKey
 			}
 			out = append(out, raw)
 			i += 2
 		default:
-			return "", "", errUnknownKey
+			return "", errUnknownKey
 		}
 	}
-	return "", "", errUnknownKey
+	return "", errUnknownKey
 }
 
-func unescape(high, low byte) (byte, bool) {
-	h, okHigh := upperDigit(high)
-	l, okLow := upperDigit(low)
-	return h<<4 | l, okHigh && okLow
-}
-
-func upperDigit(c byte) (byte, bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0', true
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
-}
-
-func cut(text, word string) (rest string, ok bool) {
-	if len(text) < len(word) || text[:len(word)] != word {
-		return "", false
-	}
-	return text[len(word):], true
-}
-
-// FamilyWords name the families for people.
-var FamilyWords = [...]string{
-	FamilyTask:        "record of task",
-	FamilyPayload:     "payload of task",
-	FamilyResult:      "result of task",
-	FamilyHistory:     "history of task",
-	FamilyIdempotency: "idempotency key",
-	FamilyPending:     "pending entry of task",
-	FamilyInProgress:  "lease of task",
-	FamilyDelayed:     "delayed entry of task",
-	FamilyExpiring:    "expiring entry of task",
-	FamilyDead:        "dead-letter entry of task",
-	FamilyDone:        "ended entry of task",
-	FamilyCounters:    "counters",
-	FamilyMarks:       "marks",
-	FamilySettings:    "settings",
-	FamilyBad:         "set-aside value",
-}
-
-// NameForLog says what a key is in words that may be logged: idempotency
-// keys are secrets of their users.
-func NameForLog(key []byte) string {
+// NameForLog says what a key is in words that may be logged: idempotency keys are
+// secrets of their users. q is the queue that has the number in the key, if it is
+// known.
+func NameForLog(key []byte, q QueueKey) string {
 	p, err := ParseKey(key)
 	if err != nil {
 		return fmt.Sprintf("unknown key of %d bytes", len(key))
 	}
-	words := FamilyWords[p.Family]
+	words := p.Family.String()
 	if !p.ID.IsZero() {
 		words += " " + p.ID.String()
 	}
-	if p.Queue != (QueueKey{}) {
-		words += fmt.Sprintf(" in queue %q of tenant %q", p.Queue.Command, p.Queue.Tenant)
+	switch {
+	case p.Queue == 0:
+	case q == QueueKey{}:
+		words += fmt.Sprintf(" in queue number %d of shard %d", p.Queue, p.Shard)
+	default:
+		words += fmt.Sprintf(" in queue %q of tenant %q", q.Command, q.Tenant)
 	}
 	return words
 }

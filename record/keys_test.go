@@ -11,8 +11,9 @@ import (
 )
 
 // oneOfEach is a key of every family.
-func oneOfEach(q QueueKey) []Key {
+func oneOfEach(name string) []Key {
 	id := wire.TaskID{0: 1, 15: 0xff}
+	const q = 1<<32 - 1
 	var all []Key
 	for f := FamilyTask; f <= FamilyBad; f++ {
 		p := Key{Shard: 31, Family: f}
@@ -20,17 +21,17 @@ func oneOfEach(q QueueKey) []Key {
 		case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
 			p.ID = id
 		case FamilyIdempotency:
-			p.Queue, p.Name = q, "k/1"
+			p.Queue, p.Name = q, name
 		case FamilyPending:
 			p.Queue, p.ID, p.Priority, p.Seq = q, id, 7, 1<<40
 		case FamilyInProgress:
 			p.Queue, p.ID = q, id
 		case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
 			p.Queue, p.ID, p.AtMs = q, id, 1_700_000_000_000
-		case FamilyCounters, FamilySettings:
+		case FamilyCounters, FamilySettings, FamilyNames:
 			p.Queue = q
 		case FamilyBad:
-			p.Name = "tasks/x"
+			p.Name = "\x01x"
 		}
 		all = append(all, p)
 	}
@@ -39,16 +40,16 @@ func oneOfEach(q QueueKey) []Key {
 
 func TestKeysKeepTheirForm(t *testing.T) {
 	var b strings.Builder
-	for _, p := range oneOfEach(QueueKey{Command: "render:page", Tenant: "acme/eu%\x00é"}) {
-		fmt.Fprintf(&b, "%q\n", p.AppendTo(nil))
+	for _, p := range oneOfEach("k/1%\x00é") {
+		fmt.Fprintf(&b, "%x\n\t%s\n", p.AppendTo(nil), DescribeKey(p.AppendTo(nil), QueueKey{Command: "c", Tenant: "t"}))
 	}
 	fmt.Fprintf(&b, "%q\n", CreationKey)
 	golden(t, "keys.txt", b.String())
 }
 
 func TestKeysComeBackWhole(t *testing.T) {
-	for _, q := range []QueueKey{{"a", "b"}, {"", ""}, {"/", "%"}, {"a.b:c_d-e", "\x00\xff"}} {
-		for _, want := range oneOfEach(q) {
+	for _, name := range []string{"a", "", "/", "%", "a.b:c_d-e", "\x00\xff"} {
+		for _, want := range oneOfEach(name) {
 			got, err := ParseKey(want.AppendTo(nil))
 			if err != nil || got != want {
 				t.Errorf("got %+v, %v\nwant %+v", got, err, want)
@@ -57,17 +58,36 @@ func TestKeysComeBackWhole(t *testing.T) {
 	}
 }
 
+func TestKeysOfASpanHaveTheOrderOfTheirFamilies(t *testing.T) {
+	var keys [][]byte
+	for _, p := range oneOfEach("k") {
+		if p.Family == FamilyPending {
+			continue
+		}
+		keys = append(keys, p.AppendTo(nil))
+		if p.Family != FamilyIdempotency && p.Family != FamilyBad && len(keys[len(keys)-1]) > 32 {
+			t.Errorf("a key of %v has %d bytes", p.Family, len(keys[len(keys)-1]))
+		}
+	}
+	if !slices.IsSortedFunc(keys, bytes.Compare) {
+		t.Error("families are out of order")
+	}
+}
+
 func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
 	span := string(AppendSpan(nil, 3))
 	id := strings.Repeat("i", idBytes)
+	queue := func(f Family, rest string) string {
+		return span + string(AppendQueue(nil, 7, f)) + rest
+	}
 	for _, key := range []string{
-		"", "codeq", "codeq/", "other/\x00\x03/tasks/" + id, "codeq/\x00\x20/tasks/" + id, "codeq/\x00\x03-tasks/" + id,
-		span, span + "tasks/", span + "tasks/" + id + "x", span + "tasks/" + id[1:], span + "meta/marksx", span + "meta/",
-		span + "stats/a/b", span + "stats/a/b/c/", span + "stats/a%2e/b/", span + "stats/a%41/b/", span + "stats/a%2/b/",
-		span + "stats/a%/b/", span + "stats/a b/b/", span + "stats/a%2a/b/", span + "idempo/a/b/c", span + "idempo/a/b/c/d",
-		span + "q/a/b/", span + "q/a/b/pending/", span + "q/a/b/pending/\x0a12345678" + id, span + "q/a/b/pending/\x001234567" + id,
-		span + "q/a/b/delayed/\x8012345678" + id, span + "q/a/b/delayed/\x80\x00\x00\x00\x00\x00\x00\x00" + id,
-		span + "q/a/b/inprog/" + id + "x", span + "q/a/b/lost/" + id, span + "settings/a/b",
+		"", "c", span, CreationKey, "\x00\x20\x01" + id, span + "\x00" + id, span + "\x11" + id, span + "\x01", span + "\x01" + id + "x",
+		span + "\x01" + id[1:], span + string(byte(FamilyMarks)) + "x", span + string(byte(FamilyCounters)), span + string(byte(FamilyCounters)) + "\x00\x00\x00\x00",
+		queue(FamilyCounters, "x"), queue(FamilySettings, "x"), queue(FamilyNames, "x"), queue(FamilyIdempotency, ""), queue(FamilyIdempotency, "a"),
+		queue(FamilyIdempotency, "a/b"), queue(FamilyIdempotency, "a/b/"), queue(FamilyIdempotency, "a%2e/"), queue(FamilyIdempotency, "a%41/"),
+		queue(FamilyIdempotency, "a%2/"), queue(FamilyIdempotency, "a%/"), queue(FamilyIdempotency, "a b/"), queue(FamilyIdempotency, "a%2a/"),
+		queue(FamilyPending, ""), queue(FamilyPending, "\x0a12345678"+id), queue(FamilyPending, "\x001234567"+id),
+		queue(FamilyDelayed, "\x8012345678"+id), queue(FamilyDelayed, "\x80\x00\x00\x00\x00\x00\x00\x00"+id), queue(FamilyInProgress, id+"x"),
 	} {
 		if p, err := ParseKey([]byte(key)); err == nil {
 			t.Errorf("%q was taken for %+v", key, p)
@@ -76,11 +96,10 @@ func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
 }
 
 func TestPendingKeysSortByPriorityThenSequence(t *testing.T) {
-	q := QueueKey{"c", "t"}
 	var keys [][]byte
 	for priority := wire.MaxPriority; priority >= 0; priority-- {
 		for _, seq := range []uint64{0, 1, 255, 256, 1 << 63, 1<<64 - 1} {
-			keys = append(keys, AppendPendingKey(AppendSpan(nil, 0), q, priority, PendingKey{Seq: seq}))
+			keys = append(keys, AppendPendingKey(AppendSpan(nil, 0), 7, priority, PendingKey{Seq: seq}))
 		}
 	}
 	if !slices.IsSortedFunc(keys, bytes.Compare) {
@@ -89,41 +108,36 @@ func TestPendingKeysSortByPriorityThenSequence(t *testing.T) {
 }
 
 func TestNumbersThatHaveNoKeyPanic(t *testing.T) {
-	q := QueueKey{"c", "t"}
-	mustPanic(t, "a negative time", func() { AppendTimedKey(nil, q, FamilyDelayed, TimedKey{AtMs: -1}) })
-	mustPanic(t, "priority 10", func() { AppendPriority(nil, q, 10) })
-	mustPanic(t, "priority -1", func() { AppendPriority(nil, q, -1) })
+	mustPanic(t, "a negative time", func() { AppendTimedKey(nil, 7, FamilyDelayed, TimedKey{AtMs: -1}) })
+	mustPanic(t, "priority 10", func() { AppendPriority(nil, 7, 10) })
+	mustPanic(t, "priority -1", func() { AppendPriority(nil, 7, -1) })
 	mustPanic(t, "shard 32", func() { AppendSpan(nil, MaxShards) })
 }
 
-// nameTriple cuts text into command, tenant and key at two places.
-func nameTriple(text string, cuts uint16) (q QueueKey, key string) {
-	first := int(cuts>>8) % (len(text) + 1)
-	second := int(cuts&0xff) % (len(text) + 1)
-	if first > second {
-		first, second = second, first
-	}
-	return QueueKey{text[:first], text[first:second]}, text[second:]
+func FuzzNamesNeverMeet(f *testing.F) {
+	f.Add("abc", "abcd")
+	f.Add("ab/cd", "ab")
+	f.Add("a%2Fb", "a/b")
+	f.Add("a\x00\xff", "a\x00")
+	f.Fuzz(func(t *testing.T, name1, name2 string) {
+		mustRoundTrip(t, Key{Family: FamilyIdempotency, Queue: 7, Name: name1})
+		if name1 != name2 {
+			mustNotMeet(t, AppendIdempotencyKey(nil, 7, name1), AppendIdempotencyKey(nil, 7, name2))
+		}
+		q := QueueKey{Command: "c" + name1, Tenant: name2}
+		if got, err := ParseNames(AppendNames(nil, q)); err != nil || got != q {
+			t.Fatalf("got %+v, %v, want %+v", got, err, q)
+		}
+	})
 }
 
-func FuzzNamesNeverMeet(f *testing.F) {
-	f.Add("abc", "abcd", uint16(0x0102), uint16(0x0102))
-	f.Add("ab/cd", "a/bcd", uint16(0x0104), uint16(0x0304))
-	f.Add("a%2Fb", "a/b", uint16(0x0405), uint16(0x0203))
-	f.Add("a\x00\xff", "a\x00\xff", uint16(0x0202), uint16(0x0102))
-	f.Fuzz(func(t *testing.T, text1, text2 string, cuts1, cuts2 uint16) {
-		q1, k1 := nameTriple(text1, cuts1)
-		q2, k2 := nameTriple(text2, cuts2)
-		span := AppendSpan(nil, 0)
-		mustRoundTrip(t, Key{Family: FamilyIdempotency, Queue: q1, Name: k1})
-		mustRoundTrip(t, Key{Family: FamilyCounters, Queue: q1})
-		if q1 != q2 || k1 != k2 {
-			mustNotMeet(t, AppendIdempotencyKey(span, q1, k1), AppendIdempotencyKey(span, q2, k2))
-		}
-		if q1 != q2 {
-			mustNotMeet(t, AppendCountersKey(span, q1), AppendCountersKey(span, q2))
-			mustNotMeet(t, AppendQueue(span, q1, FamilyPending), AppendQueue(span, q2, FamilyPending))
-			mustNotMeet(t, AppendIdempotencyPrefix(span, q1), AppendIdempotencyPrefix(span, q2))
+// FuzzParseNames reads whatever is the name of a queue.
+func FuzzParseNames(f *testing.F) {
+	f.Add(AppendNames(nil, QueueKey{Command: "c", Tenant: "t"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		q, err := ParseNames(data)
+		if err == nil && !bytes.HasPrefix(data, AppendNames(nil, q)) {
+			t.Fatalf("%x was taken for %+v", data, q)
 		}
 	})
 }
@@ -144,7 +158,7 @@ func mustNotMeet(t *testing.T, a, b []byte) {
 }
 
 func FuzzParseKey(f *testing.F) {
-	for _, p := range oneOfEach(QueueKey{"a/b", "c"}) {
+	for _, p := range oneOfEach("a/b") {
 		f.Add(p.AppendTo(nil))
 	}
 	f.Fuzz(func(t *testing.T, key []byte) {
@@ -152,15 +166,20 @@ func FuzzParseKey(f *testing.F) {
 		if err == nil && !bytes.Equal(p.AppendTo(nil), key) {
 			t.Fatalf("%q was taken for %+v", key, p)
 		}
-		if NameForLog(key) == "" {
+		if NameForLog(key, QueueKey{}) == "" {
 			t.Fatal("no words for a key")
 		}
 	})
 }
 
 func TestWordsOfAKeyDoNotTellAnIdempotencyKey(t *testing.T) {
-	key := AppendIdempotencyKey(AppendSpan(nil, 0), QueueKey{"c", "t"}, "secret")
-	if words := NameForLog(key); strings.Contains(words, "secret") || !strings.Contains(words, `"c"`) {
-		t.Errorf("got %s", words)
+	key := AppendIdempotencyKey(AppendSpan(nil, 2), 7, "secret")
+	for words, want := range map[string]string{
+		NameForLog(key, QueueKey{Command: "c", Tenant: "t"}): `idempotency key in queue "c" of tenant "t"`,
+		NameForLog(key, QueueKey{}):                          "idempotency key in queue number 7 of shard 2",
+	} {
+		if words != want {
+			t.Errorf("got %s, want %s", words, want)
+		}
 	}
 }

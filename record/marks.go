@@ -7,6 +7,8 @@ type Marks struct {
 	Seq    uint64
 	Event  uint64
 	TimeMs int64
+	// Queues is the highest number that a queue has ever been given; the store keeps it.
+	Queues uint32
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -16,6 +18,7 @@ func (m *Marks) fields(f *form) {
 	number(f, 1, "seq", &m.Seq)
 	number(f, 2, "event", &m.Event)
 	number(f, 3, "timeMs", &m.TimeMs)
+	number(f, 4, "queues", &m.Queues)
 }
 
 // AppendMarks adds the value of the marks of a shard.

@@ -71,33 +71,30 @@ func historyString(lines []wire.HistoryLine) string {
 	return "[" + strings.Join(texts, ",") + "]"
 }
 
-// DescribeKey is the key without its span, in words.
-func DescribeKey(key []byte) string {
+// DescribeKey is a key without its span, in words. q is the queue that has the number
+// in the key.
+func DescribeKey(key []byte, q QueueKey) string {
 	p, err := ParseKey(key)
 	if err != nil {
 		return fmt.Sprintf("%q", key)
 	}
-	queue := p.Queue.Command + "/" + p.Queue.Tenant
-	switch p.Family {
-	case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
-		return IDFamilies[p.Family] + p.ID.String()
-	case FamilyPending:
-		return fmt.Sprintf("%s pending/p%d/%d/%v", queue, p.Priority, p.Seq, p.ID)
-	case FamilyInProgress:
-		return fmt.Sprintf("%s inprog/%v", queue, p.ID)
-	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
-		return fmt.Sprintf("%s %s%d/%v", queue, queueFamilies[p.Family], p.AtMs, p.ID)
-	case FamilyIdempotency:
-		return fmt.Sprintf("%s key/%s", queue, p.Name)
-	case FamilySettings:
-		return queue + " settings"
-	case FamilyCounters:
-		return queue + " stats"
-	case FamilyMarks:
-		return WordMarks
-	default:
-		return WordBad + fmt.Sprintf("%q", p.Name)
+	text := families[p.Family].word
+	if p.Queue != 0 {
+		text = q.Command + "/" + q.Tenant + " " + text
 	}
+	switch p.Family {
+	case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory, FamilyInProgress:
+		return text + p.ID.String()
+	case FamilyPending:
+		return fmt.Sprintf("%sp%d/%d/%v", text, p.Priority, p.Seq, p.ID)
+	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
+		return fmt.Sprintf("%s%d/%v", text, p.AtMs, p.ID)
+	case FamilyIdempotency:
+		return text + p.Name
+	case FamilyBad:
+		return fmt.Sprintf("%s%q", text, p.Name)
+	}
+	return text
 }
 
 // DescribeValue prints the value of a key. One that cannot be read is quoted.
@@ -145,6 +142,9 @@ func (p *Key) parse(value []byte) (fmt.Stringer, error) {
 	case FamilyIdempotency:
 		var id wire.TaskID
 		return &id, ParseID(value, &id)
+	case FamilyNames:
+		q, err := ParseNames(value)
+		return text(q.Command + "/" + q.Tenant), err
 	case FamilyPending:
 		atMs, err := ParseReadyAt(value)
 		return text(strconv.FormatInt(atMs, 10)), err

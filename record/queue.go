@@ -1,7 +1,9 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"codeq/wire"
 )
@@ -10,6 +12,31 @@ import (
 type QueueKey struct {
 	Command string
 	Tenant  string
+}
+
+// Compare orders queues by command, then by tenant.
+func (q QueueKey) Compare(o QueueKey) int {
+	return cmp.Or(strings.Compare(q.Command, o.Command), strings.Compare(q.Tenant, o.Tenant))
+}
+
+func (q *QueueKey) fields(f *form) {
+	f.str(1, "command", &q.Command)
+	f.str(2, "tenant", &q.Tenant)
+}
+
+// AppendNames adds the value of the name of a queue, which has a command at least.
+func AppendNames(dst []byte, q QueueKey) []byte {
+	f := form{out: dst}
+	q.fields(&f)
+	return f.out
+}
+
+// ParseNames reads what AppendNames wrote.
+func ParseNames(data []byte) (q QueueKey, err error) {
+	f := read(string(data))
+	q.fields(&f)
+	_, err = f.end()
+	return q, err
 }
 
 // Settings are what a queue was set to. Every shard has a copy; the one of the

@@ -25,6 +25,10 @@ type Batch struct {
 	counters []QueueState
 	// gone are the tasks of which nothing is kept.
 	gone []goneTask
+	// maybeGone are the queues that have lost their counters or settings, marksDue says
+	// that a number was given since the marks were written.
+	maybeGone []record.QueueKey
+	marksDue  bool
 	// err is the first reading error of AddHistory; Apply reports it.
 	err   error
 	key   []byte
@@ -61,8 +65,11 @@ func (b *Batch) close() {
 		if e.taken {
 			continue
 		}
-		b.value = record.AppendReadyAt(b.value[:0], e.readyAtMs)
-		b.set(record.AppendPendingKey(b.start(), e.queue, e.priority, e.key), b.value)
+		b.setPending(e.queue, e.priority, e.key, e.readyAtMs)
+	}
+	b.forgetQueues()
+	if b.marksDue {
+		b.PutMarks(b.span.marks)
 	}
 	b.removeGone()
 }
@@ -74,6 +81,8 @@ func (b *Batch) reset() {
 	clear(b.counters)
 	b.counters = b.counters[:0]
 	b.gone = b.gone[:0]
+	clear(b.maybeGone)
+	b.maybeGone = b.maybeGone[:0]
 }
 
 // set and remove write through b.key. Pebble's batch fails only after it has
@@ -208,8 +217,13 @@ func (b *Batch) PutPending(q record.QueueKey, prio int, k record.PendingKey, rea
 	if b.fresh.put(&freshEntry{queue: q, priority: prio, key: k, readyAtMs: readyAtMs}) {
 		return
 	}
+	b.setPending(q, prio, k, readyAtMs)
+}
+
+func (b *Batch) setPending(q record.QueueKey, prio int, k record.PendingKey, readyAtMs int64) {
+	n := b.number(q)
 	b.value = record.AppendReadyAt(b.value[:0], readyAtMs)
-	b.set(record.AppendPendingKey(b.start(), q, prio, k), b.value)
+	b.set(record.AppendPendingKey(b.start(), n, prio, k), b.value)
 }
 
 // DeletePending takes a task out of the pending order. A key that this batch
@@ -218,19 +232,22 @@ func (b *Batch) DeletePending(q record.QueueKey, prio int, k record.PendingKey) 
 	if b.fresh.take(&freshEntry{queue: q, priority: prio, key: k}) {
 		return
 	}
-	b.removeOnce(record.AppendPendingKey(b.start(), q, prio, k))
+	n := b.number(q)
+	b.removeOnce(record.AppendPendingKey(b.start(), n, prio, k))
 }
 
 // PutLease puts a task into the in-progress set, or replaces its lease.
 func (b *Batch) PutLease(q record.QueueKey, id wire.TaskID, l *record.Lease) {
+	n := b.number(q)
 	b.value = record.AppendLease(b.value[:0], l)
-	b.set(record.AppendLeaseKey(b.start(), q, id), b.value)
+	b.set(record.AppendLeaseKey(b.start(), n, id), b.value)
 }
 
 // DeleteLease takes a task out of the in-progress set. It was put once if its
 // lease has not been replaced since, as far as the caller knows.
 func (b *Batch) DeleteLease(q record.QueueKey, id wire.TaskID, once bool) {
-	key := record.AppendLeaseKey(b.start(), q, id)
+	n := b.number(q)
+	key := record.AppendLeaseKey(b.start(), n, id)
 	if once {
 		b.removeOnce(key)
 		return
@@ -240,7 +257,7 @@ func (b *Batch) DeleteLease(q record.QueueKey, id wire.TaskID, once bool) {
 
 // PutDelayed puts a task into the order of due times.
 func (b *Batch) PutDelayed(q record.QueueKey, k record.TimedKey) {
-	b.set(record.AppendTimedKey(b.start(), q, record.FamilyDelayed, k), nil)
+	b.putTimed(q, record.FamilyDelayed, k, nil)
 }
 
 // DeleteDelayed takes a task out of the order of due times.
@@ -250,7 +267,7 @@ func (b *Batch) DeleteDelayed(q record.QueueKey, k record.TimedKey) {
 
 // PutExpiring puts a task that waits into the order of when it expires.
 func (b *Batch) PutExpiring(q record.QueueKey, k record.TimedKey) {
-	b.set(record.AppendTimedKey(b.start(), q, record.FamilyExpiring, k), nil)
+	b.putTimed(q, record.FamilyExpiring, k, nil)
 }
 
 // DeleteExpiring takes a task out of the order of when it expires.
@@ -275,7 +292,12 @@ func (b *Batch) PutDone(q record.QueueKey, k record.TimedKey, e record.Ended) {
 
 func (b *Batch) putEnded(q record.QueueKey, f record.Family, k record.TimedKey, e record.Ended) {
 	b.value = record.AppendEnded(b.value[:0], e)
-	b.set(record.AppendTimedKey(b.start(), q, f, k), b.value)
+	b.putTimed(q, f, k, b.value)
+}
+
+func (b *Batch) putTimed(q record.QueueKey, f record.Family, k record.TimedKey, value []byte) {
+	n := b.number(q)
+	b.set(record.AppendTimedKey(b.start(), n, f, k), value)
 }
 
 // DeleteDone takes a task out of the ended ones.
@@ -284,36 +306,45 @@ func (b *Batch) DeleteDone(q record.QueueKey, k record.TimedKey) {
 }
 
 func (b *Batch) deleteTimed(q record.QueueKey, f record.Family, k record.TimedKey) {
-	b.removeOnce(record.AppendTimedKey(b.start(), q, f, k))
+	n := b.number(q)
+	b.removeOnce(record.AppendTimedKey(b.start(), n, f, k))
 }
 
 // PutIdempotencyKey maps a key of the queue to the task that took it.
 func (b *Batch) PutIdempotencyKey(q record.QueueKey, key string, id wire.TaskID) {
-	b.set(record.AppendIdempotencyKey(b.start(), q, key), id[:])
+	n := b.number(q)
+	b.set(record.AppendIdempotencyKey(b.start(), n, key), id[:])
 	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: written, id: id}
 }
 
 // DeleteIdempotencyKey frees a key of the queue.
 func (b *Batch) DeleteIdempotencyKey(q record.QueueKey, key string) {
-	b.remove(record.AppendIdempotencyKey(b.start(), q, key))
+	n := b.number(q)
+	b.remove(record.AppendIdempotencyKey(b.start(), n, key))
 	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: deleted}
 }
 
 // PutCounters writes the figures of a queue.
 func (b *Batch) PutCounters(q record.QueueKey, c *record.Counters) {
+	n := b.number(q)
+	b.put(q, record.FamilyCounters)
 	b.value = record.AppendCounters(b.value[:0], c)
-	b.set(record.AppendCountersKey(b.start(), q), b.value)
+	b.set(record.AppendQueue(b.start(), n, record.FamilyCounters), b.value)
 	b.counters = append(b.counters, QueueState{Key: q, Counters: *c})
 }
 
 // DeleteCounters forgets a queue that has no task left.
 func (b *Batch) DeleteCounters(q record.QueueKey) {
-	b.remove(record.AppendCountersKey(b.start(), q))
+	n := b.number(q)
+	b.dropped(q, record.FamilyCounters)
+	b.remove(record.AppendQueue(b.start(), n, record.FamilyCounters))
 	b.counters = append(b.counters, QueueState{Key: q})
 }
 
 // PutMarks writes the high-water marks of the shard.
 func (b *Batch) PutMarks(m record.Marks) {
+	m.Queues, m.Newer = b.span.marks.Queues, b.span.marks.Newer
+	b.span.marks, b.marksDue = m, false
 	b.value = record.AppendMarks(b.value[:0], m)
-	b.set(append(b.start(), record.WordMarks...), b.value)
+	b.set(append(b.start(), byte(record.FamilyMarks)), b.value)
 }

@@ -17,13 +17,15 @@ type Finding struct {
 	// Kind is a short word for the rule, Key the key it was found at.
 	Kind string
 	Key  []byte
+	// Queue is the queue of the key, zero if it has none or nobody knows its name.
+	Queue record.QueueKey
 	// Sentence says what was expected and what is there. It may be logged.
 	Sentence string
 }
 
 // String is the finding on one line.
 func (f Finding) String() string {
-	return fmt.Sprintf("shard %d: %s: %s: %s", f.Shard, f.Kind, record.NameForLog(f.Key), f.Sentence)
+	return fmt.Sprintf("shard %d: %s: %s: %s", f.Shard, f.Kind, record.NameForLog(f.Key, f.Queue), f.Sentence)
 }
 
 // The kinds of findings.
@@ -44,6 +46,7 @@ const (
 	findSince       = "wrong-ready-since"
 	findMarks       = "wrong-marks"
 	findSettings    = "wrong-settings"
+	findNames       = "wrong-name"
 )
 
 // Check reads every key of the database in one snapshot and compares records,
@@ -78,8 +81,8 @@ func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
 		case string(key) == record.CreationKey:
 			findings = append(findings, s.checkCreationValue(value)...)
 		case parseErr != nil || p.Shard >= s.shards:
-			findings = append(findings, Finding{-1, findUnknownKey, append([]byte(nil), key...),
-				"the key belongs to no family of any shard"})
+			findings = append(findings, Finding{Shard: -1, Kind: findUnknownKey, Key: append([]byte(nil), key...),
+				Sentence: "the key belongs to no family of any shard"})
 		default:
 			audits[p.Shard].take(&p, key, value)
 		}
@@ -100,8 +103,8 @@ func (s *Store) checkCreationValue(value []byte) []Finding {
 	if err := json.Unmarshal(value, &c); err == nil && c.Shards == s.shards {
 		return nil
 	}
-	return []Finding{{-1, findDamaged, []byte(record.CreationKey),
-		fmt.Sprintf("the creation id does not belong to a database of %d shards", s.shards)}}
+	return []Finding{{Shard: -1, Kind: findDamaged, Key: []byte(record.CreationKey),
+		Sentence: fmt.Sprintf("the creation id does not belong to a database of %d shards", s.shards)}}
 }
 
 // facts is everything that the keys of one span say about one task.
@@ -121,8 +124,11 @@ type facts struct {
 
 const absentPayload = -1
 
-// queueFacts is what the keys say about one queue, and what its counters say.
+// queueFacts is what the keys say about one number of a queue, and what its counters
+// say.
 type queueFacts struct {
+	number   uint32
+	named    bool
 	key      record.QueueKey
 	counted  record.Counters
 	stored   *record.Counters
@@ -137,7 +143,8 @@ type audit struct {
 	tasks    []*facts
 	taskAt   map[wire.TaskID]*facts
 	queues   []*queueFacts
-	queueAt  map[record.QueueKey]*queueFacts
+	queueAt  map[uint32]*queueFacts
+	numberOf map[record.QueueKey]uint32
 	marks    record.Marks
 	findings []Finding
 	// unreadable are the keys of counters that could not be decoded.
@@ -150,14 +157,20 @@ func newAudit(shard, shards int) *audit {
 		shards:  shards,
 		prefix:  record.AppendSpan(nil, shard),
 		taskAt:  make(map[wire.TaskID]*facts),
-		queueAt: make(map[record.QueueKey]*queueFacts),
+		queueAt: make(map[uint32]*queueFacts),
+
+		numberOf: make(map[record.QueueKey]uint32),
 
 		unreadable: make(map[string]bool),
 	}
 }
 
 func (a *audit) find(kind string, key []byte, format string, args ...any) {
-	a.findings = append(a.findings, Finding{a.shard, kind, append([]byte(nil), key...), fmt.Sprintf(format, args...)})
+	f := Finding{Shard: a.shard, Kind: kind, Key: append([]byte(nil), key...), Sentence: fmt.Sprintf(format, args...)}
+	if p, err := record.ParseKey(key); err == nil && a.queueAt[p.Queue] != nil {
+		f.Queue = a.queueAt[p.Queue].key
+	}
+	a.findings = append(a.findings, f)
 }
 
 func (a *audit) task(id wire.TaskID) *facts {
@@ -170,15 +183,18 @@ func (a *audit) task(id wire.TaskID) *facts {
 	return t
 }
 
-func (a *audit) queue(q record.QueueKey) *queueFacts {
-	f := a.queueAt[q]
+func (a *audit) queue(number uint32) *queueFacts {
+	f := a.queueAt[number]
 	if f == nil {
-		f = &queueFacts{key: q}
-		a.queueAt[q] = f
+		f = &queueFacts{number: number}
+		a.queueAt[number] = f
 		a.queues = append(a.queues, f)
 	}
 	return f
 }
+
+// named is what the keys say about a queue, nil if it has no number.
+func (a *audit) named(q record.QueueKey) *queueFacts { return a.queueAt[a.numberOf[q]] }
 
 // take collects one key and its value.
 func (a *audit) take(p *record.Key, key, value []byte) {
@@ -199,6 +215,7 @@ func (a *audit) take(p *record.Key, key, value []byte) {
 	case record.FamilyIdempotency:
 		var id wire.TaskID
 		if err = record.ParseID(value, &id); err == nil {
+			a.queue(p.Queue)
 			a.task(id).names = append(a.task(id).names, *p)
 		}
 	case record.FamilyCounters:
@@ -214,6 +231,8 @@ func (a *audit) take(p *record.Key, key, value []byte) {
 		if err = record.ParseSettings(value, &set); err == nil {
 			a.queue(p.Queue).settings = &set
 		}
+	case record.FamilyNames:
+		err = a.takeName(p, value)
 	case record.FamilyMarks:
 		err = record.ParseMarks(value, &a.marks)
 	case record.FamilyBad:
@@ -223,6 +242,21 @@ func (a *audit) take(p *record.Key, key, value []byte) {
 	if err != nil {
 		a.find(findDamaged, key, "the value of %d bytes cannot be decoded", len(value))
 	}
+}
+
+// takeName collects the name of a queue, of which there is one number.
+func (a *audit) takeName(p *record.Key, value []byte) error {
+	q, err := record.ParseNames(value)
+	if err != nil {
+		return err
+	}
+	f := a.queue(p.Queue)
+	f.key, f.named = q, true
+	if other, is := a.numberOf[q]; is {
+		a.find(findNames, p.AppendTo(nil), "the queue has the number %d too", other)
+	}
+	a.numberOf[q] = p.Queue
+	return nil
 }
 
 // takeEntry collects one key of an order of a queue.

@@ -58,28 +58,43 @@ var sabotages = []struct {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "x")
 	}},
 	{"damaged counters", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 1}), "x")
 	}},
 	{"damaged settings", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilySettings, Queue: g.queue}), "\x04\x01")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilySettings, Queue: 1}), "\x04\x01")
 	}},
 	{"settings that the home does not have", findSettings, func(t *testing.T, s *Store, g garden) {
 		away := 1 - wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
-		tamper(t, s, spanKey(record.Key{Shard: away, Family: record.FamilySettings, Queue: g.queue}), settings(1))
+		putSettings(t, s, away, g.queue, record.Settings{Version: 1})
 	}},
-	{"settings newer than those of the home", findSettings, settingsOf(settings(2), settings(3))},
-	{"settings that are not those of their version", findSettings, settingsOf(settings(2), settings(2)+"\x04\x01")},
+	{"settings newer than those of the home", findSettings, settingsOf(record.Settings{Version: 2}, record.Settings{Version: 3})},
+	{"settings that are not those of their version", findSettings, settingsOf(record.Settings{Version: 2}, record.Settings{Version: 2, Paused: true})},
+	{"a queue without a name", findNames, func(t *testing.T, s *Store, g garden) {
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyNames, Queue: 1}))
+	}},
+	{"a damaged name", findNames, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyNames, Queue: 1}), "x")
+	}},
+	{"a name of a queue that has nothing", findNames, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyNames, Queue: 2}), string(record.AppendNames(nil, record.QueueKey{Command: "x"})))
+	}},
+	{"a queue with two numbers", findNames, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyNames, Queue: 2}), string(record.AppendNames(nil, g.queue)))
+	}},
+	{"a number above the mark", findMarks, func(t *testing.T, s *Store, g garden) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 2}), "\x02\x01")
+	}},
 	{"a damaged lease", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.leased.ID}), "x")
 	}},
 	{"a damaged pending value", findDamaged, func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, pendingKeyOf(g.pending), "x")
 	}},
 	{"a damaged delayed value", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyDelayed, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.DueAtMs}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyDelayed, Queue: 1, ID: g.delayed.ID, AtMs: g.delayed.DueAtMs}), "x")
 	}},
 	{"a damaged idempotency value", findDamaged, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), "x")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: 1, Name: g.done.IdempotencyKey}), "x")
 	}},
 	{"a task in another shard", findWrongShard, func(t *testing.T, s *Store, g garden) {
 		p := plantIn(s, 1)
@@ -87,8 +102,8 @@ var sabotages = []struct {
 		stranger := p.newID()
 		change(t, s, g.pending, func(r *record.Task) { r.ID = stranger })
 	}},
-	{"a task away from the home of its queue", findWrongShard, plantAway("", settings(1))},
-	{"a key away from the home of a spread queue", findWrongShard, plantAway("k", settings(1)+"\x08\x01")},
+	{"a task away from the home of its queue", findWrongShard, plantAway("", record.Settings{Version: 1})},
+	{"a key away from the home of a spread queue", findWrongShard, plantAway("k", record.Settings{Version: 1, QueueSettings: wire.QueueSettings{Spread: true}})},
 	{"a record gone", findOrphan, func(t *testing.T, s *Store, g garden) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.pending.ID}))
 	}},
@@ -101,15 +116,15 @@ var sabotages = []struct {
 	}},
 	{"an idempotency key of nobody", findOrphan, func(t *testing.T, s *Store, g garden) {
 		id := wire.TaskID{9}
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: "x"}), string(id[:]))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: 1, Name: "x"}), string(id[:]))
 	}},
 	{"a pending entry gone", findPlace, func(t *testing.T, s *Store, g garden) { tamperDelete(t, s, pendingKeyOf(g.pending)) }},
 	{"an expiring entry gone", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: g.queue, ID: g.delayed.ID, AtMs: g.delayed.ExpiresAtMs}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: 1, ID: g.delayed.ID, AtMs: g.delayed.ExpiresAtMs}))
 	}},
 	{"an expiring entry of a task that does not wait", findPlace, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.leased, func(r *record.Task) { r.ExpiresAtMs = 9 })
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: g.queue, ID: g.leased.ID, AtMs: 9}), "")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: 1, ID: g.leased.ID, AtMs: 9}), "")
 	}},
 	{"an expiring entry at another time", findPlace, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.delayed, func(r *record.Task) { r.ExpiresAtMs++ })
@@ -120,19 +135,22 @@ var sabotages = []struct {
 		tamper(t, s, pendingKeyOf(&r), "12345678")
 	}},
 	{"an entry in another queue", findPlace, func(t *testing.T, s *Store, g garden) {
-		r := *g.pending
-		r.Tenant = "elsewhere"
-		tamperDelete(t, s, pendingKeyOf(g.pending))
-		tamper(t, s, pendingKeyOf(&r), "12345678")
+		key := pendingKeyOf(g.pending)
+		tamperDelete(t, s, key)
+		p, err := record.ParseKey(key)
+		if p.Queue = 2; err != nil {
+			t.Fatal(err)
+		}
+		tamper(t, s, spanKey(p), "12345678")
 	}},
 	{"an entry of another priority", findPlace, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.pending, func(r *record.Task) { r.Priority++ })
 	}},
 	{"a lease beside a pending entry", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.pending.ID}), "\x02\x01")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.pending.ID}), "\x02\x01")
 	}},
 	{"a lease gone", findPlace, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.leased.ID}))
 	}},
 	{"another due time", findPlace, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.delayed, func(r *record.Task) { r.DueAtMs++ })
@@ -156,7 +174,7 @@ var sabotages = []struct {
 		change(t, s, g.leased, func(r *record.Task) { r.Deliveries = g.lease.Delivery + 1 })
 	}},
 	{"a lease that ends before it began", findLease, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}),
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.leased.ID}),
 			"\x02\x01\x12\x05")
 	}},
 	{"a payload gone", findPayload, func(t *testing.T, s *Store, g garden) {
@@ -185,13 +203,13 @@ var sabotages = []struct {
 		change(t, s, g.done, func(r *record.Task) { r.Status = wire.StatusCancelled })
 	}},
 	{"an idempotency key gone", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: 1, Name: g.done.IdempotencyKey}))
 	}},
 	{"an idempotency key of another queue", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: record.QueueKey{Command: "x", Tenant: "t"}, Name: g.done.IdempotencyKey}), string(g.done.ID[:]))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: 2, Name: g.done.IdempotencyKey}), string(g.done.ID[:]))
 	}},
 	{"an idempotency key of another task", findIdempotency, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: g.queue, Name: g.done.IdempotencyKey}), string(g.dead.ID[:]))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: 1, Name: g.done.IdempotencyKey}), string(g.dead.ID[:]))
 	}},
 	{"a key that its task does not carry", findIdempotency, func(t *testing.T, s *Store, g garden) {
 		change(t, s, g.done, func(r *record.Task) { r.IdempotencyKey = "" })
@@ -207,7 +225,7 @@ var sabotages = []struct {
 		tamper(t, s, endedKey(g), "\xff")
 	}},
 	{"no counters", findCounters, func(t *testing.T, s *Store, g garden) {
-		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}))
+		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 1}))
 	}},
 	{"ready miscounted", findCounters, recount(func(c *record.Counters) { c.Ready[4]++ })},
 	{"ready in another priority", findCounters, recount(func(c *record.Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
@@ -216,7 +234,7 @@ var sabotages = []struct {
 	{"dead miscounted", findCounters, recount(func(c *record.Counters) { c.Dead++ })},
 	{"done miscounted", findCounters, recount(func(c *record.Counters) { c.Done++ })},
 	{"counters of an empty queue", findCounters, func(t *testing.T, s *Store, g garden) {
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: record.QueueKey{Command: "x", Tenant: "y"}}), "\x02\x01")
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 2}), "\x02\x01")
 	}},
 	{"ready floor too high", findFloor, recount(func(c *record.Counters) { c.ReadyFloor[4]++ })},
 	{"ready since another time", findSince, recount(func(c *record.Counters) { c.ReadySinceMs[4]-- })},
@@ -234,7 +252,7 @@ var sabotages = []struct {
 }
 
 func endedKey(g garden) []byte {
-	return spanKey(record.Key{Family: record.FamilyDone, Queue: g.queue, AtMs: g.done.EndedAtMs, ID: g.done.ID})
+	return spanKey(record.Key{Family: record.FamilyDone, Queue: 1, AtMs: g.done.EndedAtMs, ID: g.done.ID})
 }
 
 // endedAs writes another entry for a task that has completed.
@@ -246,18 +264,18 @@ func endedAs(e record.Ended) func(t *testing.T, s *Store, g garden) {
 }
 
 // settingsOf writes settings of a queue at home and away.
-func settingsOf(home, away string) func(t *testing.T, s *Store, g garden) {
+func settingsOf(home, away record.Settings) func(t *testing.T, s *Store, g garden) {
 	return func(t *testing.T, s *Store, g garden) {
 		t.Helper()
 		at := wire.ShardOfQueue(g.queue.Tenant, g.queue.Command, 2)
-		tamper(t, s, spanKey(record.Key{Shard: at, Family: record.FamilySettings, Queue: g.queue}), home)
-		tamper(t, s, spanKey(record.Key{Shard: 1 - at, Family: record.FamilySettings, Queue: g.queue}), away)
+		putSettings(t, s, at, g.queue, home)
+		putSettings(t, s, 1-at, g.queue, away)
 	}
 }
 
 // plantAway plants a task in shard 0, of a queue at home in shard 1 that has such
 // settings.
-func plantAway(key, settings string) func(t *testing.T, s *Store, g garden) {
+func plantAway(key string, settings record.Settings) func(t *testing.T, s *Store, g garden) {
 	return func(t *testing.T, s *Store, _ garden) {
 		t.Helper()
 		p := plantIn(s, 0)
@@ -274,7 +292,7 @@ func plantAway(key, settings string) func(t *testing.T, s *Store, g garden) {
 }
 
 func pendingKeyOf(r *record.Task) []byte {
-	return spanKey(record.Key{Family: record.FamilyPending, Queue: r.Queue(), Priority: r.Priority, Seq: r.Seq, ID: r.ID})
+	return spanKey(record.Key{Family: record.FamilyPending, Queue: 1, Priority: r.Priority, Seq: r.Seq, ID: r.ID})
 }
 
 // change rewrites a record past the core.
@@ -293,7 +311,7 @@ func recount(f func(*record.Counters)) func(t *testing.T, s *Store, g garden) {
 			t.Fatal(err)
 		}
 		f(&c)
-		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: g.queue}), string(record.AppendCounters(nil, &c)))
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 1}), string(record.AppendCounters(nil, &c)))
 	}
 }
 
@@ -331,7 +349,7 @@ func gardenOf(t *testing.T) (*Store, garden) {
 
 func TestWhatWasSetAsideIsNoFinding(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
-	tamper(t, s, append(record.AppendSpan(nil, 0), "bad/tasks/x"...), "anything")
+	tamper(t, s, append(record.AppendSpan(nil, 0), byte(record.FamilyBad), 1, 2), "anything")
 	mustFindNothing(t, s)
 }
 
@@ -353,7 +371,8 @@ func TestCheckMayRunWhileShardsWrite(t *testing.T) {
 	mustFindNothing(t, s)
 }
 
-// settings is the value of settings of a version.
-func settings(version int64) string {
-	return string(record.AppendSettings(nil, &record.Settings{Version: version}))
+func putSettings(t *testing.T, s *Store, shard int, q record.QueueKey, settings record.Settings) {
+	t.Helper()
+	s.Span(shard).Batch().PutSettings(q, &settings)
+	apply(t, s.Span(shard))
 }

@@ -184,7 +184,7 @@ func tasksIn(t *testing.T, s *Store) (ids []wire.TaskID) {
 	t.Helper()
 	for shard := range s.Shards() {
 		v := view{reader: s.db}
-		prefix := append(record.AppendSpan(nil, shard), record.IDFamilies[record.FamilyTask]...)
+		prefix := append(record.AppendSpan(nil, shard), byte(record.FamilyTask))
 		if err := v.scanPrefix(prefix, func(key, _ []byte) (bool, error) {
 			p, err := record.ParseKey(key)
 			ids = append(ids, p.ID)

@@ -24,15 +24,20 @@ func (b *Batch) Describe() []string {
 		if !ok {
 			return append(append(ops, b.fresh.describe()...), b.describeGone()...)
 		}
+		p, err := record.ParseKey(key)
+		if err == nil && p.Family == record.FamilyNames {
+			continue // the store gives names and numbers by itself
+		}
+		name := record.DescribeKey(key, b.span.store.queueOf(key))
 		switch kind {
 		case pebble.InternalKeyKindSet:
-			ops = append(ops, strings.TrimSpace(fmt.Sprintf("set %s %s", record.DescribeKey(key), record.DescribeValue(key, value))))
+			ops = append(ops, strings.TrimSpace(fmt.Sprintf("set %s %s", name, record.DescribeValue(key, value))))
 		case pebble.InternalKeyKindDelete:
-			ops = append(ops, "del "+record.DescribeKey(key))
+			ops = append(ops, "del "+name)
 		case pebble.InternalKeyKindSingleDelete:
-			ops = append(ops, "del1 "+record.DescribeKey(key))
+			ops = append(ops, "del1 "+name)
 		default:
-			ops = append(ops, fmt.Sprintf("%v %s", kind, record.DescribeKey(key)))
+			ops = append(ops, fmt.Sprintf("%v %s", kind, name))
 		}
 	}
 }

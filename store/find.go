@@ -281,7 +281,7 @@ func (f *finder) cannotHold(value []byte) bool {
 func (f *finder) read(c *candidate, view *view) (found bool, err error) {
 	it := f.records[c.shard]
 	if it == nil {
-		prefix := append(view.start(), record.IDFamilies[record.FamilyTask]...)
+		prefix := append(view.start(), byte(record.FamilyTask))
 		if it, err = view.reader.NewIter(&pebble.IterOptions{LowerBound: slices.Clone(prefix), UpperBound: record.UpperBound(prefix)}); err != nil {
 			return false, fmt.Errorf("find: %w", err)
 		}

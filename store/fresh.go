@@ -23,7 +23,7 @@ type freshPending struct {
 }
 
 // freshEntryBytes stands for a key and its value in the size of a batch.
-const freshEntryBytes = 96
+const freshEntryBytes = 48
 
 func newFreshPending() *freshPending { return &freshPending{at: make(map[uint64]int)} }
 

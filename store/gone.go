@@ -34,7 +34,7 @@ func (t goneTask) skips(f record.Family) bool {
 }
 
 // goneTaskBytes stands for the keys of one in the size of a batch.
-const goneTaskBytes = 4 * 48
+const goneTaskBytes = 4 * 24
 
 // DeleteTask removes a task's record, payload, result and history. Index and
 // idempotency keys are the caller's to remove.
@@ -42,8 +42,8 @@ func (b *Batch) DeleteTask(id wire.TaskID) { b.DeleteTaskOf(id, Only{}) }
 
 // DeleteTaskOf is DeleteTask for a task of which the caller knows more.
 func (b *Batch) DeleteTaskOf(id wire.TaskID, only Only) {
-	for f := range record.IDFamilies {
-		b.overlay.dropValue(record.Family(f), id)
+	for _, f := range record.OfID {
+		b.overlay.dropValue(f, id)
 	}
 	b.overlay.recordAt[id] = goneRecord
 	b.gone = append(b.gone, goneTask{id: id, only: only})
@@ -57,10 +57,10 @@ func (b *Batch) Removed(id wire.TaskID) bool { return b.overlay.recordAt[id] == 
 // the one before, and neighbours cost it a fraction of a search.
 func (b *Batch) removeGone() {
 	slices.SortFunc(b.gone, func(x, y goneTask) int { return bytes.Compare(x.id[:], y.id[:]) })
-	for f := range record.IDFamilies {
+	for _, f := range record.OfID {
 		for _, t := range b.gone {
-			if !t.skips(record.Family(f)) {
-				b.remove(b.idKey(record.Family(f), t.id))
+			if !t.skips(f) {
+				b.remove(b.idKey(f, t.id))
 			}
 		}
 	}
@@ -77,10 +77,10 @@ func (b *Batch) comesBack(id wire.TaskID) {
 
 // describeGone tells what removeGone will write.
 func (b *Batch) describeGone() (ops []string) {
-	for f, word := range record.IDFamilies {
+	for _, f := range record.OfID {
 		for _, t := range b.gone {
-			if !t.skips(record.Family(f)) {
-				ops = append(ops, "del "+word+t.id.String())
+			if !t.skips(f) {
+				ops = append(ops, "del "+record.DescribeKey(b.idKey(f, t.id), record.QueueKey{}))
 			}
 		}
 	}

@@ -32,18 +32,22 @@ func (h *heads) readySince(q record.QueueKey, priority int, floor uint64) (int64
 		}
 		h.it = it
 	}
-	lower := record.AppendPendingKey(h.view.start(), q, priority, record.PendingKey{Seq: floor})
+	n, err := h.view.number(q)
+	if err != nil {
+		return 0, err
+	}
+	lower := record.AppendPendingKey(h.view.start(), n, priority, record.PendingKey{Seq: floor})
 	h.view.key = lower
 	prefixBytes := len(lower) - pendingTailBytes
 	if !h.it.SeekGE(lower) || string(h.it.Key()[:min(prefixBytes, len(h.it.Key()))]) != string(lower[:prefixBytes]) {
 		if err := h.it.Error(); err != nil {
-			return 0, fmt.Errorf("scan at %s: %w", record.NameForLog(lower), err)
+			return 0, fmt.Errorf("scan at %s: %w", record.NameForLog(lower, record.QueueKey{}), err)
 		}
 		return 0, nil
 	}
 	value, err := h.it.ValueAndErr()
 	if err != nil {
-		return 0, fmt.Errorf("scan at %s: %w", record.NameForLog(h.it.Key()), err)
+		return 0, fmt.Errorf("scan at %s: %w", record.NameForLog(h.it.Key(), record.QueueKey{}), err)
 	}
 	atMs, err := record.ParseReadyAt(value)
 	if err != nil {

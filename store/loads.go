@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -30,9 +29,7 @@ func (s *Store) QueuesWithEnded(shard int, wanted func(q record.QueueKey) bool) 
 	for i := range found {
 		keys[i] = found[i].Key
 	}
-	slices.SortFunc(keys, func(a, b record.QueueKey) int {
-		return cmp.Or(strings.Compare(a.Command, b.Command), strings.Compare(a.Tenant, b.Tenant))
-	})
+	slices.SortFunc(keys, record.QueueKey.Compare)
 	return keys
 }
 

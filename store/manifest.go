@@ -370,7 +370,7 @@ func damagedError(dir string, behind []byte, err error) error {
 		dir, what, err = info.Path, "the file", info.Details
 	}
 	if behind != nil {
-		at = ", found behind the key " + record.NameForLog(behind)
+		at = ", found behind the key " + record.NameForLog(behind, record.QueueKey{})
 	}
 	return refuse(dir, "%s is damaged%s (%v); restore the directory from a backup", what, at, err)
 }

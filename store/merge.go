@@ -78,8 +78,12 @@ type keyRange struct {
 // begin finds what has to be read of a queue, from its figures, and goes to the
 // first entry. Bounds keep every read away from keys that were deleted long ago.
 func (o *order) begin(q record.QueueKey, f record.Family) error {
+	n, err := o.view.number(q)
+	if err != nil {
+		return err
+	}
 	var c record.Counters
-	if _, err := o.view.get(record.AppendCountersKey(o.view.start(), q), func(value []byte) error {
+	if _, err := o.view.get(record.AppendQueue(o.view.start(), n, record.FamilyCounters), func(value []byte) error {
 		return record.ParseCounters(value, &c)
 	}); err != nil {
 		return err
@@ -87,25 +91,25 @@ func (o *order) begin(q record.QueueKey, f record.Family) error {
 	var after record.Key
 	if len(o.place) > 0 {
 		after.Family = f
-		if after.ParsePlace(string(o.place)) != nil {
+		if after.ParsePlace(o.place) != nil {
 			return ErrListPlace
 		}
 	}
-	o.prefix, o.key.Family = len(record.AppendQueue(o.view.start(), q, f)), f
+	o.prefix, o.key.Family = len(record.AppendQueue(o.view.start(), n, f)), f
 	if f == record.FamilyPending {
-		o.beginReady(q, &c, &after)
+		o.beginReady(n, &c, &after)
 		return o.next()
 	}
 	count, floorMs := c.Timed(f)
 	if count == 0 {
 		return nil
 	}
-	prefix := record.AppendQueue(o.view.start(), q, f)
+	prefix := record.AppendQueue(o.view.start(), n, f)
 	r := keyRange{lower: slices.Clone(prefix), upper: record.UpperBound(prefix), left: count}
 	if f == record.FamilyInProgress {
-		r.lower = slices.Clone(record.AppendLeaseFloor(o.view.start(), q, c.LeaseFloor))
+		r.lower = slices.Clone(record.AppendLeaseFloor(o.view.start(), n, c.LeaseFloor))
 	} else {
-		r.lower = slices.Clone(record.AppendTimedKey(o.view.start(), q, f, record.TimedKey{AtMs: floorMs}))
+		r.lower = slices.Clone(record.AppendTimedKey(o.view.start(), n, f, record.TimedKey{AtMs: floorMs}))
 	}
 	o.cut(&r)
 	o.ranges = []keyRange{r}
@@ -113,15 +117,15 @@ func (o *order) begin(q record.QueueKey, f record.Family) error {
 }
 
 // beginReady is begin for the priorities, each of which has its own floor.
-func (o *order) beginReady(q record.QueueKey, c *record.Counters, after *record.Key) {
+func (o *order) beginReady(n uint32, c *record.Counters, after *record.Key) {
 	for priority := record.Priorities - 1; priority >= 0; priority-- {
 		behind := len(o.place) > 0 && priority > after.Priority
 		if c.Ready[priority] == 0 || behind {
 			continue
 		}
 		r := keyRange{
-			lower: slices.Clone(record.AppendPendingKey(o.view.start(), q, priority, record.PendingKey{Seq: c.ReadyFloor[priority]})),
-			upper: record.UpperBound(record.AppendPriority(o.view.start(), q, priority)),
+			lower: slices.Clone(record.AppendPendingKey(o.view.start(), n, priority, record.PendingKey{Seq: c.ReadyFloor[priority]})),
+			upper: record.UpperBound(record.AppendPriority(o.view.start(), n, priority)),
 			left:  c.Ready[priority],
 		}
 		if priority == after.Priority {
@@ -192,7 +196,7 @@ func (o *order) step(r *keyRange) (found bool, err error) {
 		return false, nil // leave tells an error of the iterator
 	}
 	// The bounds say what is before the place.
-	if err := o.key.ParsePlace(string(o.it.Key()[o.prefix:])); err != nil {
+	if err := o.key.ParsePlace(o.it.Key()[o.prefix:]); err != nil {
 		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
 	}
 	if o.key.Family == record.FamilyDead {

@@ -36,6 +36,8 @@ func flushed(t *testing.T, s *Store) (keys, deletions uint64) {
 func TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp, q, id := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}, wire.TaskID{1}
+	sp.Batch().PutCounters(q, &record.Counters{Done: 1})
+	apply(t, sp)
 	before, _ := flushed(t, s)
 	pending, timed := record.PendingKey{Seq: 1, ID: id}, record.TimedKey{AtMs: 1, ID: id}
 	for range 2 { // the same keys once more

@@ -8,8 +8,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/rs/zerolog"
-
-	"codeq/record"
 )
 
 // memTables is how many memtables may wait to be flushed before writes stop.
@@ -75,7 +73,7 @@ func (s *Store) listener() *pebble.EventListener {
 			// A key was set twice and deleted as if once: what it hid may come back. The
 			// next batch ends the process, in a goroutine that may.
 			if info.Kind == pebble.NondeterministicSingleDelete {
-				err := fmt.Errorf("%s was set more than once before it was deleted", record.NameForLog(info.UserKey))
+				err := fmt.Errorf("%s was set more than once before it was deleted", s.nameForLog(info.UserKey))
 				s.pipe.misused.Store(&err)
 			}
 		},

@@ -17,6 +17,44 @@ import (
 type published struct {
 	mu       sync.RWMutex
 	counters map[record.QueueKey]record.Counters
+	// numbers are those of the queues that have keys. The goroutine of the shard, which
+	// alone changes them, reads them without the lock.
+	numbers map[record.QueueKey]queueNumber
+}
+
+// name gives a queue its number.
+func (p *published) name(q record.QueueKey, number queueNumber) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.numbers[q] = number
+}
+
+// forget takes the numbers of queues away.
+func (p *published) forget(queues []record.QueueKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range queues {
+		delete(p.numbers, q)
+	}
+}
+
+// number is that of a queue, 0 if it has none.
+func (p *published) number(q record.QueueKey) uint32 {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.numbers[q].n
+}
+
+// queueOf is the queue that has a number, zero if none has.
+func (p *published) queueOf(n uint32) record.QueueKey {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for q, number := range p.numbers {
+		if number.n == n {
+			return q
+		}
+	}
+	return record.QueueKey{}
 }
 
 // set takes over what a batch wrote; figures of zero are those of a queue that

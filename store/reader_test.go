@@ -106,7 +106,7 @@ func TestADamagedValueIsAnErrorForItsReader(t *testing.T) {
 		"record":  {record.Key{Family: record.FamilyTask, ID: g.k.ID}, g.k.ID},
 		"result":  {record.Key{Family: record.FamilyResult, ID: g.done.ID}, g.done.ID},
 		"history": {record.Key{Family: record.FamilyHistory, ID: g.dead.ID}, g.dead.ID},
-		"lease":   {record.Key{Family: record.FamilyInProgress, Queue: q, ID: g.leased.ID}, g.leased.ID},
+		"lease":   {record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.leased.ID}, g.leased.ID},
 	} {
 		tamper(t, s, spanKey(c.key), `{"`)
 		if err := read(c.id); !isDamaged(err) {

@@ -48,16 +48,18 @@ func (a *audit) disagrees(q *queueFacts) bool {
 	a.judgeQueue(q)
 	found := len(a.findings) > before
 	a.findings = a.findings[:before]
-	return found || a.unreadable[string(a.countersKey(q.key))]
+	return found || a.unreadable[string(a.queueKey(q, record.FamilyCounters))]
 }
 
 func (a *audit) writeCounters(batch *pebble.Batch, q *queueFacts) error {
-	if q.counted.IsZero() {
-		return batch.Delete(a.countersKey(q.key), nil)
+	key := a.queueKey(q, record.FamilyCounters)
+	if !q.counted.IsZero() {
+		return batch.Set(key, record.AppendCounters(nil, &q.counted), nil)
 	}
-	return batch.Set(a.countersKey(q.key), record.AppendCounters(nil, &q.counted), nil)
-}
-
-func (a *audit) countersKey(q record.QueueKey) []byte {
-	return record.AppendCountersKey(append([]byte(nil), a.prefix...), q)
+	if q.settings == nil {
+		if err := batch.Delete(a.queueKey(q, record.FamilyNames), nil); err != nil {
+			return err
+		}
+	}
+	return batch.Delete(key, nil)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"codeq/record"
 	"codeq/wire"
@@ -23,10 +24,10 @@ type LeasedTask struct {
 // progress. Everything that only waits stays in the database.
 type Recovered struct {
 	Marks record.Marks
-	// Queues and Leased are in the order of their keys.
+	// Queues and Leased are in the order of the names of the queues.
 	Queues []QueueState
 	Leased []LeasedTask
-	// Settings are those of the queues that have any, in the order of their keys.
+	// Settings are those of the queues that have any, in that order too.
 	Settings []SettingsState
 	// SetAside is the number of values that could not be decoded and were
 	// moved under bad/.
@@ -44,10 +45,14 @@ func (sp *Span) Load() (*Recovered, error) {
 	if err := sp.loadMarks(r); err != nil {
 		return nil, fmt.Errorf("load marks of shard %d: %w", sp.shard, err)
 	}
-	if err := sp.loadQueues(r); err != nil {
+	queues, err := sp.loadNames()
+	if err != nil {
+		return nil, fmt.Errorf("load names of shard %d: %w", sp.shard, err)
+	}
+	if err := sp.loadQueues(r, queues); err != nil {
 		return nil, fmt.Errorf("load queues of shard %d: %w", sp.shard, err)
 	}
-	if err := sp.loadSettings(r); err != nil {
+	if err := sp.loadSettings(r, queues); err != nil {
 		return nil, fmt.Errorf("load settings of shard %d: %w", sp.shard, err)
 	}
 	for i := range r.Queues {
@@ -56,13 +61,13 @@ func (sp *Span) Load() (*Recovered, error) {
 		}
 	}
 	r.SetAside = sp.store.SetAsideTotal() - before
-	_, err := sp.Apply()
+	_, err = sp.Apply()
 	sp.published.replace(r.Queues)
 	return r, err
 }
 
 func (sp *Span) loadMarks(r *Recovered) error {
-	key := append(sp.view.start(), record.WordMarks...)
+	key := append(sp.view.start(), byte(record.FamilyMarks))
 	_, err := sp.view.get(key, func(value []byte) error { return record.ParseMarks(value, &r.Marks) })
 	if !isDamaged(err) {
 		return err
@@ -73,13 +78,15 @@ func (sp *Span) loadMarks(r *Recovered) error {
 	if r.Marks, err = sp.recountMarks(); err != nil {
 		return err
 	}
+	sp.marks.Queues = max(sp.marks.Queues, r.Marks.Queues)
 	sp.batch.PutMarks(r.Marks)
+	r.Marks = sp.marks
 	return nil
 }
 
 // recountMarks finds marks that are high enough by reading every record and
-// every pending key. Only a damaged value of the marks costs that. The number
-// of the last event is in no other key; events begin at 1 again.
+// every key. Only a damaged value of the marks costs that. The number of the last
+// event is in no other key; events begin at 1 again.
 func (sp *Span) recountMarks() (record.Marks, error) {
 	var m record.Marks
 	err := sp.view.scanPrefix(sp.prefix, func(key, value []byte) (bool, error) {
@@ -87,7 +94,7 @@ func (sp *Span) recountMarks() (record.Marks, error) {
 		if err != nil {
 			return true, nil // Check names it
 		}
-		m.Seq = max(m.Seq, p.Seq)
+		m.Seq, m.Queues = max(m.Seq, p.Seq), max(m.Queues, p.Queue)
 		var task record.Task
 		if p.Family != record.FamilyTask || record.ParseTask(p.ID, value, &task) != nil {
 			return true, nil // a damaged record is set aside when somebody needs it
@@ -99,27 +106,85 @@ func (sp *Span) recountMarks() (record.Marks, error) {
 	return m, err
 }
 
-func (sp *Span) loadQueues(r *Recovered) error {
-	var damaged [][]byte
-	prefix := append(sp.view.start(), record.WordCounters...)
-	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		p, err := record.ParseKey(key)
+// loadNames reads the names of the queues, and finds those anew that cannot be read.
+func (sp *Span) loadNames() (map[uint32]record.QueueKey, error) {
+	queues, damaged := map[uint32]record.QueueKey{}, []uint32{}
+	err := sp.view.scanFamily(record.FamilyNames, func(p *record.Key, value []byte) error {
+		q, err := record.ParseNames(value)
 		if err != nil {
-			damaged = append(damaged, append([]byte(nil), key...))
-			return true, nil
+			damaged = append(damaged, p.Queue)
+			return nil
 		}
-		state := QueueState{Key: p.Queue}
-		if record.ParseCounters(value, &state.Counters) != nil {
-			damaged = append(damaged, append([]byte(nil), key...))
+		queues[p.Queue] = q
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range damaged {
+		if err := sp.setAside(record.AppendQueue(sp.view.start(), n, record.FamilyNames)); err != nil {
+			return nil, err
 		}
-		r.Queues = append(r.Queues, state)
-		return true, nil
+		q, err := sp.findName(n)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := sp.published.numbers[q]; q != (record.QueueKey{}) && !known {
+			queues[n] = q
+			sp.batch.nameQueue(q, n)
+		}
+	}
+	return queues, nil
+}
+
+// findName is the queue of the first readable task in the orders of a number, zero if
+// there is none.
+func (sp *Span) findName(n uint32) (q record.QueueKey, err error) {
+	for _, f := range record.Orders {
+		err = sp.view.scanPrefix(record.AppendQueue(append([]byte(nil), sp.prefix...), n, f), func(key, _ []byte) (bool, error) {
+			p, err := record.ParseKey(key)
+			if err != nil {
+				return true, nil
+			}
+			task, err := sp.view.task(p.ID)
+			if err != nil && !isDamaged(err) {
+				return false, err
+			}
+			if err == nil && task != nil {
+				q = task.Queue()
+			}
+			return q == record.QueueKey{}, nil
+		})
+		if err != nil || q != (record.QueueKey{}) {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+func (sp *Span) loadQueues(r *Recovered, queues map[uint32]record.QueueKey) error {
+	var damaged []uint32
+	err := sp.view.scanFamily(record.FamilyCounters, func(p *record.Key, value []byte) error {
+		q, named := queues[p.Queue]
+		state := QueueState{Key: q}
+		if record.ParseCounters(value, &state.Counters) != nil || !named {
+			damaged = append(damaged, p.Queue)
+		}
+		if named {
+			sp.keeps(q, record.FamilyCounters, true)
+			r.Queues = append(r.Queues, state)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, key := range damaged {
-		if err := sp.repairCounters(r, key); err != nil {
+	slices.SortFunc(r.Queues, func(a, b QueueState) int { return a.Key.Compare(b.Key) })
+	for _, n := range damaged {
+		if err := sp.setAside(record.AppendQueue(sp.view.start(), n, record.FamilyCounters)); err != nil {
+			return err
+		}
+		if err := sp.repairCounters(r, queues[n]); err != nil {
 			return err
 		}
 	}
@@ -127,20 +192,13 @@ func (sp *Span) loadQueues(r *Recovered) error {
 }
 
 // repairCounters counts one queue anew whose figures are damaged.
-func (sp *Span) repairCounters(r *Recovered, key []byte) error {
-	if err := sp.setAside(key); err != nil {
-		return err
-	}
-	p, err := record.ParseKey(key)
-	if err != nil {
-		return nil // no queue has such a key
-	}
+func (sp *Span) repairCounters(r *Recovered, q record.QueueKey) (err error) {
 	for i := range r.Queues {
 		state := &r.Queues[i]
-		if state.Key != p.Queue {
+		if state.Key != q {
 			continue
 		}
-		if state.Counters, err = sp.recount(p.Queue); err != nil {
+		if state.Counters, err = sp.recount(q); err != nil {
 			return err
 		}
 		sp.putCounters(state)
@@ -160,14 +218,19 @@ func (sp *Span) putCounters(state *QueueState) {
 // recount counts the keys of one queue.
 func (sp *Span) recount(q record.QueueKey) (record.Counters, error) {
 	var c record.Counters
-	prefix := record.AppendNames(append(sp.view.start(), record.WordQueue...), q)
-	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		if p, err := record.ParseKey(key); err == nil {
-			c.Count(&p, value)
+	for _, f := range record.Orders {
+		prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), sp.published.numbers[q].n, f)
+		err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
+			if p, err := record.ParseKey(key); err == nil {
+				c.Count(&p, value)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return c, err
 		}
-		return true, nil
-	})
-	return c, err
+	}
+	return c, nil
 }
 
 // rawLease is an in-progress entry before its value is decoded.
@@ -214,7 +277,7 @@ func (sp *Span) readableLease(q record.QueueKey, entry rawLease, task *record.Ta
 	if record.ParseLease(entry.value, &l) == nil {
 		return &l, nil
 	}
-	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), q, entry.id)); err != nil {
+	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), sp.published.numbers[q].n, entry.id)); err != nil {
 		return nil, err
 	}
 	l = record.Lease{Delivery: task.Deliveries + 1}
@@ -225,7 +288,7 @@ func (sp *Span) readableLease(q record.QueueKey, entry rawLease, task *record.Ta
 // setLeaseAside takes a task out whose record is missing or damaged: its
 // lease, whatever else is kept of it, and the idempotency keys that name it.
 func (sp *Span) setLeaseAside(state *QueueState, id wire.TaskID) error {
-	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), state.Key, id)); err != nil {
+	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), sp.published.numbers[state.Key].n, id)); err != nil {
 		return err
 	}
 	if err := sp.SetAside(id); err != nil {
@@ -241,7 +304,7 @@ func (sp *Span) setLeaseAside(state *QueueState, id wire.TaskID) error {
 
 func (sp *Span) setKeysAside(q record.QueueKey, id wire.TaskID) error {
 	var keys [][]byte
-	prefix := record.AppendIdempotencyPrefix(sp.view.start(), q)
+	prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), sp.published.numbers[q].n, record.FamilyIdempotency)
 	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
 		if string(value) == string(id[:]) {
 			keys = append(keys, append([]byte(nil), key...))
@@ -263,8 +326,8 @@ func (sp *Span) setKeysAside(q record.QueueKey, id wire.TaskID) error {
 // bad/, in the open batch, because its record cannot be decoded. The index
 // entry that led there, and the counters, are the caller's to correct.
 func (sp *Span) SetAside(id wire.TaskID) error {
-	for f := range record.IDFamilies {
-		if err := sp.setAside(record.AppendIDKey(sp.view.start(), record.Family(f), id)); err != nil {
+	for _, f := range record.OfID {
+		if err := sp.setAside(record.AppendIDKey(sp.view.start(), f, id)); err != nil {
 			return err
 		}
 	}
@@ -285,10 +348,10 @@ func (sp *Span) setAside(key []byte) error {
 		return err
 	}
 	b := sp.batch
-	b.set(append(append(b.start(), record.WordBad...), key[len(sp.prefix):]...), value)
+	b.set(append(append(b.start(), byte(record.FamilyBad)), key[len(sp.prefix):]...), value)
 	b.remove(append(b.start(), key[len(sp.prefix):]...))
 	sp.store.asideTotal.Add(1)
-	sp.store.options.Log.Error().Int("shard", sp.shard).Str("what", record.NameForLog(key)).
+	sp.store.options.Log.Error().Int("shard", sp.shard).Str("what", sp.store.nameForLog(key)).
 		Int("bytes", len(value)).Msg("unreadable value set aside")
 	return nil
 }

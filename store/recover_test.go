@@ -48,8 +48,10 @@ func TestLoadFindsMarksQueuesAndTasksInProgress(t *testing.T) {
 	b := p.garden(t, record.QueueKey{Command: "a", Tenant: "t/1"})
 	bareIn(s, 0).garden(t, record.QueueKey{Command: "other", Tenant: "shard"})
 	r := load(t, s.Span(1))
+	marks := p.marks
+	marks.Queues = 2
 	want := &Recovered{
-		Marks:  p.marks,
+		Marks:  marks,
 		Queues: []QueueState{{b.queue, *p.counters[b.queue]}, {a.queue, *p.counters[a.queue]}},
 		Leased: []LeasedTask{{*b.leased, *b.lease}, {*a.leased, *a.lease}},
 	}
@@ -102,17 +104,17 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 			tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}))
 		}, 3, 0},
 		"lease damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: q, ID: g.leased.ID}), "\x00\x00")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.leased.ID}), "\x00\x00")
 		}, 1, 1},
 		"counters damaged": {func(t *testing.T, s *Store, g garden) {
-			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: q}), "")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 1}), "")
 		}, 1, 1},
 		"marks damaged": {func(t *testing.T, s *Store, g garden) {
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "[]")
 		}, 1, 1},
 		"all of it damaged": {func(t *testing.T, s *Store, g garden) {
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "[]")
-			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: q}), "")
+			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 1}), "")
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), "{")
 		}, 6, 0},
 	} {
@@ -151,7 +153,7 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 func TestADamagedLeaseBecomesALapsedOne(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
-	tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: g.queue, ID: g.leased.ID}), "x")
+	tamper(t, s, spanKey(record.Key{Family: record.FamilyInProgress, Queue: 1, ID: g.leased.ID}), "x")
 	r := load(t, s.Span(0))
 	want := LeasedTask{*g.leased, record.Lease{Delivery: g.leased.Deliveries + 1}}
 	if len(r.Leased) != 1 || r.Leased[0] != want {
@@ -178,11 +180,11 @@ func TestASetAsideTaskIsKeptUnderBad(t *testing.T) {
 	}
 	v := view{reader: s.db}
 	var kept []string
-	err := v.scanPrefix(append(record.AppendSpan(nil, 0), record.WordBad...), func(key, value []byte) (bool, error) {
-		kept = append(kept, fmt.Sprintf("%s=%s", key[spanBytes:spanBytes+7], value))
+	err := v.scanPrefix(append(record.AppendSpan(nil, 0), byte(record.FamilyBad)), func(key, value []byte) (bool, error) {
+		kept = append(kept, fmt.Sprintf("%d %d %s", key[spanBytes], key[spanBytes+1], value))
 		return true, nil
 	})
-	if err != nil || len(kept) != 3 || kept[2] != "bad/tas=damaged" {
+	if err != nil || len(kept) != 3 || kept[0] != "16 1 damaged" {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 }

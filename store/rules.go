@@ -18,6 +18,7 @@ func (a *audit) judge() []Finding {
 		a.judgeTask(t)
 	}
 	for _, q := range a.queues {
+		a.judgeName(q)
 		a.judgeQueue(q)
 	}
 	return a.findings
@@ -97,7 +98,8 @@ func (a *audit) judgeResult(t *facts, key []byte) {
 // judgePlace wants exactly the one entry that the record (or a lease) says.
 func (a *audit) judgePlace(t *facts, key []byte) {
 	r := t.record
-	want := record.Key{Shard: a.shard, Queue: r.Queue(), ID: t.id}
+	queue := a.numberOf[r.Queue()]
+	want := record.Key{Shard: a.shard, Queue: queue, ID: t.id}
 	terminal := false
 	switch r.Location {
 	case wire.LocationPending, wire.LocationInProgress:
@@ -121,7 +123,7 @@ func (a *audit) judgePlace(t *facts, key []byte) {
 	found := false
 	expiring := want
 	if expires := !terminal && want.Family != record.FamilyInProgress && r.ExpiresAtMs != 0; expires {
-		expiring = record.Key{Shard: a.shard, Queue: r.Queue(), ID: t.id, Family: record.FamilyExpiring, AtMs: r.ExpiresAtMs}
+		expiring = record.Key{Shard: a.shard, Queue: queue, ID: t.id, Family: record.FamilyExpiring, AtMs: r.ExpiresAtMs}
 		if !slices.Contains(t.entries, expiring) {
 			a.find(findPlace, key, "the task waits and expires, but its entry for that is missing")
 		}
@@ -137,7 +139,7 @@ func (a *audit) judgePlace(t *facts, key []byte) {
 		a.find(findPlace, t.entries[i].AppendTo(nil), "the record says %q in another place", r.Location)
 	}
 	if !found {
-		a.find(findPlace, key, "the location is %q, but the %s is missing", r.Location, record.FamilyWords[want.Family])
+		a.find(findPlace, key, "the location is %q, but the %s is missing", r.Location, want.Family)
 	}
 }
 
@@ -155,7 +157,7 @@ func (a *audit) judgeLease(t *facts) {
 	if l == nil {
 		return
 	}
-	key := record.AppendLeaseKey(append([]byte(nil), a.prefix...), r.Queue(), t.id)
+	key := record.AppendLeaseKey(append([]byte(nil), a.prefix...), a.numberOf[r.Queue()], t.id)
 	if l.Delivery < 1 || l.Delivery < r.Deliveries {
 		a.find(findLease, key, "the lease is of delivery %d, the record has seen %d", l.Delivery, r.Deliveries)
 	}
@@ -192,7 +194,7 @@ func (a *audit) judgeNames(t *facts, key []byte) {
 	found := false
 	for i := range t.names {
 		n := &t.names[i]
-		if n.Name == r.IdempotencyKey && n.Queue == r.Queue() {
+		if n.Name == r.IdempotencyKey && n.Queue == a.numberOf[r.Queue()] {
 			found = true
 			continue
 		}
@@ -203,8 +205,27 @@ func (a *audit) judgeNames(t *facts, key []byte) {
 	}
 }
 
+// judgeName wants one name for each number of which there are keys, and keys of each
+// number that has a name.
+func (a *audit) judgeName(q *queueFacts) {
+	key := a.queueKey(q, record.FamilyNames)
+	switch {
+	case !q.named:
+		a.find(findNames, key, "there are keys of the queue with this number, and nothing says what its name is")
+	case q.stored == nil && q.settings == nil && !a.unreadable[string(a.queueKey(q, record.FamilyCounters))]:
+		a.find(findNames, key, "the queue has neither counters nor settings, and its name is still there")
+	}
+	if q.number > a.marks.Queues {
+		a.find(findMarks, key, "the number %d is above the shard's mark %d", q.number, a.marks.Queues)
+	}
+}
+
+func (a *audit) queueKey(q *queueFacts, f record.Family) []byte {
+	return record.AppendQueue(append([]byte(nil), a.prefix...), q.number, f)
+}
+
 func (a *audit) judgeQueue(q *queueFacts) {
-	key := record.AppendCountersKey(append([]byte(nil), a.prefix...), q.key)
+	key := a.queueKey(q, record.FamilyCounters)
 	stored := q.stored
 	if stored == nil {
 		if !q.counted.IsZero() {

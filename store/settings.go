@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/cockroachdb/pebble/v2"
 
 	"codeq/record"
@@ -18,41 +20,53 @@ type SettingsState struct {
 
 // PutSettings writes the shard's copy of the settings of a queue.
 func (b *Batch) PutSettings(q record.QueueKey, s *record.Settings) {
+	n := b.number(q)
+	b.put(q, record.FamilySettings)
 	b.value = record.AppendSettings(b.value[:0], s)
-	b.set(record.AppendSettingsKey(b.start(), q), b.value)
+	b.set(record.AppendQueue(b.start(), n, record.FamilySettings), b.value)
 }
 
 // DeleteSettings forgets the settings of a queue.
-func (b *Batch) DeleteSettings(q record.QueueKey) { b.remove(record.AppendSettingsKey(b.start(), q)) }
+func (b *Batch) DeleteSettings(q record.QueueKey) {
+	n := b.number(q)
+	b.dropped(q, record.FamilySettings)
+	b.remove(record.AppendQueue(b.start(), n, record.FamilySettings))
+}
 
-func (sp *Span) loadSettings(r *Recovered) error {
-	var damaged [][]byte
-	prefix := append(sp.view.start(), record.WordSettings...)
-	err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-		p, err := record.ParseKey(key)
-		state := SettingsState{Key: p.Queue}
-		if err != nil || record.ParseSettings(value, &state.Settings) != nil {
-			damaged = append(damaged, append([]byte(nil), key...))
-			return true, nil
+func (sp *Span) loadSettings(r *Recovered, queues map[uint32]record.QueueKey) error {
+	var damaged []uint32
+	err := sp.view.scanFamily(record.FamilySettings, func(p *record.Key, value []byte) error {
+		q, named := queues[p.Queue]
+		state := SettingsState{Key: q}
+		if !named || record.ParseSettings(value, &state.Settings) != nil {
+			damaged = append(damaged, p.Queue)
+			return nil
 		}
+		sp.keeps(q, record.FamilySettings, true)
 		r.Settings = append(r.Settings, state)
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(r.Settings, func(a, b SettingsState) int { return a.Key.Compare(b.Key) })
 	// A copy of another shard takes the place of one that cannot be read.
-	for _, key := range damaged {
-		if err := sp.setAside(key); err != nil {
+	for _, n := range damaged {
+		if err := sp.setAside(record.AppendQueue(sp.view.start(), n, record.FamilySettings)); err != nil {
 			return err
 		}
+		sp.batch.dropped(queues[n], record.FamilySettings)
 	}
 	return nil
 }
 
 func (v *view) settings(q record.QueueKey) (*record.Settings, error) {
 	var s record.Settings
-	found, err := v.get(record.AppendSettingsKey(v.start(), q), func(value []byte) error {
+	n, err := v.number(q)
+	if err != nil {
+		return nil, err
+	}
+	found, err := v.get(record.AppendQueue(v.start(), n, record.FamilySettings), func(value []byte) error {
 		return record.ParseSettings(value, &s)
 	})
 	if !found {
@@ -68,9 +82,12 @@ func (a *audit) judgeSettings(audits []*audit) {
 		if q.settings == nil {
 			continue
 		}
+		if !q.named {
+			continue
+		}
 		home := audits[wire.ShardOfQueue(q.key.Tenant, q.key.Command, a.shards)]
-		key := record.AppendSettingsKey(append([]byte(nil), a.prefix...), q.key)
-		known := home.queueAt[q.key]
+		key := a.queueKey(q, record.FamilySettings)
+		known := home.named(q.key)
 		switch {
 		case known == nil || known.settings == nil:
 			a.find(findSettings, key, "the home shard %d has no settings of the queue", home.shard)
@@ -94,7 +111,7 @@ func (a *audit) judgePlacement(audits []*audit) {
 			continue
 		}
 		home := wire.ShardOfQueue(r.Tenant, r.Command, a.shards)
-		known := audits[home].queueAt[r.Queue()]
+		known := audits[home].named(r.Queue())
 		spread := known != nil && known.settings != nil && known.settings.Spread
 		switch {
 		case a.shard == home:
@@ -159,19 +176,15 @@ func show(s *record.Settings, f *wire.QueueFigures) {
 
 // eachSettings visits the settings of the queues that are at home in one shard.
 func (v *view) eachSettings(shard, shards int, each func(record.QueueKey, *record.Settings)) error {
-	prefix := append(v.start(), record.WordSettings...)
-	return v.scanPrefix(append([]byte(nil), prefix...), func(key, value []byte) (bool, error) {
-		p, err := record.ParseKey(key)
+	return v.scanFamily(record.FamilySettings, func(p *record.Key, value []byte) error {
 		var set record.Settings
-		if err == nil {
-			err = record.ParseSettings(value, &set)
+		if err := record.ParseSettings(value, &set); err != nil {
+			return &DamagedError{Key: p.AppendTo(nil), Err: err}
 		}
-		if err != nil {
-			return false, &DamagedError{Key: append([]byte(nil), key...), Err: err}
+		q, err := v.names(p.Queue)
+		if err == nil && wire.ShardOfQueue(q.Tenant, q.Command, shards) == shard {
+			each(q, &set)
 		}
-		if wire.ShardOfQueue(p.Queue.Tenant, p.Queue.Command, shards) == shard {
-			each(p.Queue, &set)
-		}
-		return true, nil
+		return err
 	})
 }

@@ -21,6 +21,8 @@ type Span struct {
 	view  view
 	batch *Batch
 	watch *watchdog
+	// marks are the newest that were written, or loaded.
+	marks record.Marks
 
 	// Read by others, with a lock of its own.
 	published published
@@ -36,8 +38,9 @@ type Span struct {
 
 func newSpan(s *Store, shard int) *Span {
 	sp := &Span{store: s, shard: shard, prefix: record.AppendSpan(nil, shard)}
-	sp.view = s.viewOf(s.db, shard)
+	sp.view = view{reader: s.db, prefix: sp.prefix, span: sp, newest: true, steps: s.figures.scanSteps}
 	sp.published.counters = make(map[record.QueueKey]record.Counters)
+	sp.published.numbers = make(map[record.QueueKey]queueNumber)
 	sp.batch = newBatch(sp, s.db)
 	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), &s.pipe.failed, s.die)
 	return sp
@@ -136,8 +139,9 @@ func (sp *Span) mustBeClosed() {
 // decoded the time is 0: the task itself is whole.
 func (sp *Span) ScanPending(q record.QueueKey, prio int, after record.PendingKey, limit int) (found []record.PendingEntry, err error) {
 	sp.mustBeClosed()
-	prefix := record.AppendPriority(append([]byte(nil), sp.prefix...), q, prio)
-	lower := append(record.AppendPendingKey(append([]byte(nil), sp.prefix...), q, prio, after), 0)
+	n := sp.published.numbers[q].n
+	prefix := record.AppendPriority(append([]byte(nil), sp.prefix...), n, prio)
+	lower := append(record.AppendPendingKey(append([]byte(nil), sp.prefix...), n, prio, after), 0)
 	err = sp.scanOrder(lower, record.UpperBound(prefix), limit, func(p *record.Key, value []byte) {
 		readyAtMs, _ := record.ParseReadyAt(value)
 		found = append(found, record.PendingEntry{PendingKey: record.PendingKey{Seq: p.Seq, ID: p.ID}, ReadyAtMs: readyAtMs})
@@ -185,8 +189,9 @@ func (sp *Span) ScanLeases(q record.QueueKey, floor uint64, limit int) (ids []wi
 }
 
 func (sp *Span) scanLeases(q record.QueueKey, floor uint64, limit int, take func(p *record.Key, value []byte)) error {
-	lower := record.AppendLeaseFloor(append([]byte(nil), sp.prefix...), q, floor)
-	upper := record.UpperBound(record.AppendQueue(append([]byte(nil), sp.prefix...), q, record.FamilyInProgress))
+	n := sp.published.numbers[q].n
+	lower := record.AppendLeaseFloor(append([]byte(nil), sp.prefix...), n, floor)
+	upper := record.UpperBound(record.AppendQueue(append([]byte(nil), sp.prefix...), n, record.FamilyInProgress))
 	return sp.scanOrder(lower, upper, limit, take)
 }
 
@@ -206,8 +211,9 @@ func (sp *Span) scanEnded(q record.QueueKey, f record.Family, after record.Timed
 
 func (sp *Span) eachTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int, take func(p *record.Key, value []byte)) error {
 	sp.mustBeClosed()
-	prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), q, f)
-	lower := append(record.AppendTimedKey(append([]byte(nil), sp.prefix...), q, f, after), 0)
+	n := sp.published.numbers[q].n
+	prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), n, f)
+	lower := append(record.AppendTimedKey(append([]byte(nil), sp.prefix...), n, f, after), 0)
 	return sp.scanOrder(lower, record.UpperBound(prefix), limit, take)
 }
 

@@ -116,7 +116,7 @@ func TestHistoryKeepsTheLastTen(t *testing.T) {
 func keysOf(t *testing.T, sp *Span) (keys []string) {
 	t.Helper()
 	err := sp.view.scanPrefix(sp.prefix, func(key, _ []byte) (bool, error) {
-		keys = append(keys, record.DescribeKey(key))
+		keys = append(keys, record.DescribeKey(key, sp.store.queueOf(key)))
 		return true, nil
 	})
 	if err != nil {
@@ -138,12 +138,12 @@ func TestSmallValuesAreWithinTheRecord(t *testing.T) {
 		{"both at the bound", text(smallBytes), wire.ResultRecord{Result: text(smallBytes)}, "tasks"},
 		{"no result", text(2), wire.ResultRecord{}, "tasks"},
 		{"cancelled", text(2), wire.ResultRecord{Status: wire.StatusCancelled}, "tasks"},
-		{"large payload", text(smallBytes + 1), wire.ResultRecord{Result: text(3)}, "payload tasks"},
-		{"no payload", nil, wire.ResultRecord{Result: text(3)}, "payload tasks"},
-		{"large result", text(3), wire.ResultRecord{Result: text(smallBytes + 1)}, "results tasks"},
-		{"error", text(3), wire.ResultRecord{Status: wire.StatusFailed, Error: "no"}, "results tasks"},
-		{"artifacts", text(3), wire.ResultRecord{Artifacts: []wire.Artifact{{Name: "a", URL: "b"}}}, "results tasks"},
-		{"another time", text(3), wire.ResultRecord{CompletedAtMs: 6000}, "results tasks"},
+		{"large payload", text(smallBytes + 1), wire.ResultRecord{Result: text(3)}, "tasks payload"},
+		{"no payload", nil, wire.ResultRecord{Result: text(3)}, "tasks payload"},
+		{"large result", text(3), wire.ResultRecord{Result: text(smallBytes + 1)}, "tasks results"},
+		{"error", text(3), wire.ResultRecord{Status: wire.StatusFailed, Error: "no"}, "tasks results"},
+		{"artifacts", text(3), wire.ResultRecord{Artifacts: []wire.Artifact{{Name: "a", URL: "b"}}}, "tasks results"},
+		{"another time", text(3), wire.ResultRecord{CompletedAtMs: 6000}, "tasks results"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := openIn(t, vfs.NewMem())

@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -107,7 +108,14 @@ func open(o Options, readOnly bool) (*Store, error) {
 		return nil, err
 	}
 	for shard := range s.shards {
-		s.spans = append(s.spans, newSpan(s, shard))
+		sp := newSpan(s, shard)
+		s.spans = append(s.spans, sp)
+		if err := sp.loadNumbers(); err != nil {
+			if pebble.IsCorruptionError(err) {
+				err = damagedError(s.path(databaseName), nil, err)
+			}
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
 }

@@ -16,6 +16,10 @@ import (
 type view struct {
 	reader pebble.Reader
 	prefix []byte
+	// span has the numbers of the queues, nil where no key of a queue is read; newest
+	// says that the view reads all that has been applied.
+	span   *Span
+	newest bool
 	key    []byte
 	// steps counts what scans go over; nil where nobody asks.
 	steps *meter.Counter
@@ -23,7 +27,7 @@ type view struct {
 
 // viewOf reads the span of a shard.
 func (s *Store) viewOf(reader pebble.Reader, shard int) view {
-	return view{reader: reader, prefix: record.AppendSpan(nil, shard), steps: s.figures.scanSteps}
+	return view{reader: reader, prefix: record.AppendSpan(nil, shard), span: s.spans[shard], steps: s.figures.scanSteps}
 }
 
 // done closes an iterator and counts the keys that it went over.
@@ -47,7 +51,7 @@ type DamagedError struct {
 
 // Error names the key in a printable form.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("read %s: %v", record.NameForLog(e.Key), e.Err)
+	return fmt.Sprintf("read %s: %v", record.NameForLog(e.Key, record.QueueKey{}), e.Err)
 }
 
 // Unwrap is what the decoder said.
@@ -72,11 +76,11 @@ func (v *view) get(key []byte, decode func(value []byte) error) (found bool, err
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("get %s: %w", record.NameForLog(key), err)
+		return false, fmt.Errorf("get %s: %w", record.NameForLog(key, record.QueueKey{}), err)
 	}
 	decodeErr := decode(value)
 	if err := closer.Close(); err != nil {
-		return false, fmt.Errorf("release %s: %w", record.NameForLog(key), err)
+		return false, fmt.Errorf("release %s: %w", record.NameForLog(key, record.QueueKey{}), err)
 	}
 	if decodeErr != nil {
 		return false, &DamagedError{Key: append([]byte(nil), key...), Err: decodeErr}
@@ -163,8 +167,12 @@ func (v *view) history(id wire.TaskID) (lines []wire.HistoryLine, err error) {
 }
 
 func (v *view) lease(q record.QueueKey, id wire.TaskID) (*record.Lease, error) {
+	n, err := v.number(q)
+	if err != nil {
+		return nil, err
+	}
 	var l record.Lease
-	found, err := v.get(record.AppendLeaseKey(v.start(), q, id), func(value []byte) error {
+	found, err := v.get(record.AppendLeaseKey(v.start(), n, id), func(value []byte) error {
 		return record.ParseLease(value, &l)
 	})
 	if !found {
@@ -174,7 +182,11 @@ func (v *view) lease(q record.QueueKey, id wire.TaskID) (*record.Lease, error) {
 }
 
 func (v *view) idempotencyKey(q record.QueueKey, key string) (id wire.TaskID, found bool, err error) {
-	found, err = v.get(record.AppendIdempotencyKey(v.start(), q, key), func(value []byte) error {
+	n, err := v.number(q)
+	if err != nil {
+		return id, false, err
+	}
+	found, err = v.get(record.AppendIdempotencyKey(v.start(), n, key), func(value []byte) error {
 		return record.ParseID(value, &id)
 	})
 	return id, found, err
@@ -195,7 +207,7 @@ func (v *view) scan(lower, upper []byte, each func(key, value []byte) (bool, err
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("scan at %s: %w", record.NameForLog(it.Key()), err)
+			return fmt.Errorf("scan at %s: %w", record.NameForLog(it.Key(), record.QueueKey{}), err)
 		}
 		goOn, err := each(it.Key(), value)
 		if err != nil || !goOn {

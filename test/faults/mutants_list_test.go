@@ -54,7 +54,7 @@ var mutants = []mutant{
 	{"TestA20", "shard/transition.go", "	s.queueOf(t.Queue()).index.RemoveLeased()\n", ""},
 	{"TestA21", "shard/due.go", "	t.Losses++\n", "	t.Losses++\n	t.Attempts++\n"},
 	{"TestA23", "shard/due.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
-	{"TestA40", "store/recover.go", "		if record.ParseCounters(value, &state.Counters) != nil {\n", "		if record.ParseCounters(value, &state.Counters) == nil {\n"},
+	{"TestA40", "store/recover.go", "		if record.ParseCounters(value, &state.Counters) != nil || !named {\n", "		if record.ParseCounters(value, &state.Counters) == nil {\n"},
 	{"TestA41", "store/merge.go", "record.PendingKey{Seq: c.ReadyFloor[priority]}", "record.PendingKey{}"},
 	{"TestA42", "shard/retention.go", "		if q == nil || q.reapAtMs > s.now {\n", "		if true {\n"},
 	{"TestA52", "httpapi/metrics.go", "	topQueues = 100\n", "	topQueues = 100_000\n"},
@@ -81,7 +81,7 @@ var mutants = []mutant{
 		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *record.Task) {\n" +
 			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
 	{"TestA44OddNames", "record/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
-	{"TestA44OddTenants", "record/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
+	{"TestA44OddTenants", "record/queue.go", "	f.str(2, \"tenant\", &q.Tenant)\n", ""},
 	{"TestA45", "wire/append.go", "	return append(dst, '\\\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0x0f])\n", "	return append(dst, c)\n"},
 	{"TestA46", "wire/parse_request.go", "	case len(r.Result) > MaxResultBytes:\n", "	case len(r.Result) > 2*MaxResultBytes:\n"},
 	{"TestA48KeysLive", "shard/transition.go", "		s.tellWatchers(t.ID)\n",

@@ -435,4 +435,12 @@ var mutants = []mutant{{
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event",
 		"a task leaves the place it was in", "a task moves as its lifecycle says", "room adds up"},
+}, {
+	name:   "numbers: give a queue the number of another",
+	edit:   edit{file: "store/batch.go", old: "	m.Queues, m.Newer = b.span.marks.Queues, b.span.marks.Newer\n", new: ""},
+	caught: []string{"the database agrees with itself"},
+}, {
+	name:   "numbers: keep the name of a queue that is gone",
+	edit:   edit{file: "store/numbers.go", old: "if is && !number.counters && !number.settings {", new: "if is && number.n == 0 {"},
+	caught: []string{"the database agrees with itself"},
 }}
