@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"codeq/client"
+	"codeq/internal/audit"
 	"codeq/wire"
 )
 
@@ -129,7 +130,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 	if again.header.Get("Idempotent-Replayed") != "true" || !strings.Contains(again.body, pending.ID.String()) {
 		t.Errorf("the key is forgotten: %d %s", again.status, again.body)
 	}
-	if findings, err := x.server.store.Check(); err != nil || len(findings) > 0 {
+	if findings, err := audit.Check(x.server.store); err != nil || len(findings) > 0 {
 		t.Errorf("check: %v %v", findings, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/index"
+	"codeq/internal/audit"
 	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
@@ -118,7 +119,7 @@ func (w *scriptWorld) load() {
 
 func (w *scriptWorld) checkStore(t *testing.T) {
 	t.Helper()
-	findings, err := w.store.Check()
+	findings, err := audit.Check(w.store)
 	if err != nil {
 		t.Fatalf("check: %v", err)
 	}
@@ -170,7 +171,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 	case "seat":
 		return w.seat(d.CmdArgs)
 	case "check":
-		findings, err := w.store.Check()
+		findings, err := audit.Check(w.store)
 		return fmt.Sprintf("%d findings\n", len(findings)), err
 	default:
 		return "", fmt.Errorf("unknown command %q", d.Cmd)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"codeq/internal/audit"
 	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
@@ -134,7 +135,7 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 
 func mustFindNothing(t *testing.T, e *testEngine) {
 	t.Helper()
-	findings, err := e.store.Check()
+	findings, err := audit.Check(e.store)
 	if err != nil || len(findings) > 0 {
 		t.Errorf("check: %v, %v", findings, err)
 	}

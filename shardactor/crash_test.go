@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/rs/zerolog"
 
+	"codeq/internal/audit"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -311,7 +312,7 @@ func (d *crashDriver) verify(c crashClone) {
 	w := newCrashWorld(t, c.nowMs)
 	w.open(c.fs, d.seed+1000)
 	defer w.close()
-	findings, err := w.store.Check()
+	findings, err := audit.Check(w.store)
 	if err != nil {
 		t.Fatalf("check: %v", err)
 	}
@@ -406,7 +407,7 @@ func (d *crashDriver) drain(w *crashWorld, known map[wire.TaskID]bool) {
 			d.t.Fatalf("task %v did not end: %+v %v", id, task, err)
 		}
 	}
-	if findings, err := w.store.Check(); err != nil || len(findings) != 0 {
+	if findings, err := audit.Check(w.store); err != nil || len(findings) != 0 {
 		d.t.Fatalf("check after draining: %v %v", findings, err)
 	}
 }

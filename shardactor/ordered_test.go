@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
+	"codeq/internal/audit"
 	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
@@ -413,7 +414,7 @@ func TestTasksOnTheirWayMeetChangesOfTheOrder(t *testing.T) {
 			q := record.QueueKey{Command: fmt.Sprint("q", n), Tenant: "default"}
 			x.judge(q, x.story(q))
 		}
-		findings, err := x.store.Check()
+		findings, err := audit.Check(x.store)
 		if err != nil || len(findings) > 0 {
 			t.Errorf("check: %v, %v", findings, err)
 		}

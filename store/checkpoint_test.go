@@ -135,18 +135,18 @@ func TestRebuiltCountersAreTheOnesThatWereThere(t *testing.T) {
 	_, g := gardenOf(t)
 	rebuilt := 0
 	for _, c := range sabotages {
-		if c.kind != findCounters && c.kind != findFloor && c.name != "damaged counters" {
+		if c.kind != "wrong-counters" && c.kind != "wrong-floor" && c.name != "damaged counters" {
 			continue
 		}
 		rebuilt++
 		t.Run(c.name, func(t *testing.T) {
 			s := openIn(t, used.CrashClone(vfs.CrashCloneCfg{}))
 			c.wreck(t, s, g)
-			if n, err := s.RebuildCounters(); err != nil || n == 0 {
+			if n, err := Audit.RebuildCounters(s); err != nil || n == 0 {
 				t.Fatalf("corrected %d, %v", n, err)
 			}
 			mustFindNothing(t, s)
-			if n, err := s.RebuildCounters(); err != nil || n != 0 {
+			if n, err := Audit.RebuildCounters(s); err != nil || n != 0 {
 				t.Errorf("a second time it corrected %d, %v", n, err)
 			}
 		})
@@ -160,14 +160,14 @@ func TestRebuildingCountersLeavesTheRestAlone(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	tamper(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: wire.TaskID(g.done.ID)}), "{}")
-	before, err := s.Check()
+	before, err := Audit.Check(s)
 	if err != nil || len(before) == 0 {
 		t.Fatalf("nothing to find: %v", err)
 	}
-	if n, err := s.RebuildCounters(); err != nil || n != 0 {
+	if n, err := Audit.RebuildCounters(s); err != nil || n != 0 {
 		t.Fatalf("corrected %d, %v", n, err)
 	}
-	after, err := s.Check()
+	after, err := Audit.Check(s)
 	if err != nil || len(after) != len(before) {
 		t.Errorf("found %v, %v; before %v", after, err, before)
 	}

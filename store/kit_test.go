@@ -65,12 +65,12 @@ func barrier(t *testing.T, s *Store) {
 // mustFindNothing is the end of every test that leaves a database behind.
 func mustFindNothing(t *testing.T, s *Store) {
 	t.Helper()
-	findings, err := s.Check()
+	findings, err := Audit.Check(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
-		t.Errorf("finding: %v", f)
+		t.Errorf("finding: %s", f.Text)
 	}
 }
 
@@ -312,4 +312,13 @@ var spanBytes = len(record.AppendSpan(nil, 0))
 
 func fullLease() *record.Lease {
 	return &record.Lease{Token: wire.Token{9, 8, 7}, Delivery: 3, Subject: "ada", DeadlineMs: 1_700_000_030_000}
+}
+
+// Finding is one of the audit, and its text.
+type Finding struct{ Kind, Text string }
+
+// Audit is package audit, which imports this one: a test outside of it fills it in.
+var Audit struct {
+	Check           func(*Store) ([]Finding, error)
+	RebuildCounters func(*Store) (int, error)
 }

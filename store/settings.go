@@ -75,54 +75,6 @@ func (v *view) settings(q record.QueueKey) (*record.Settings, error) {
 	return &s, nil
 }
 
-// judgeSettings holds copies against those of the home shard, which are never
-// older, and the same when they are as new.
-func (a *audit) judgeSettings(audits []*audit) {
-	for _, q := range a.queues {
-		if q.settings == nil {
-			continue
-		}
-		if !q.named {
-			continue
-		}
-		home := audits[wire.ShardOfQueue(q.key.Tenant, q.key.Command, a.shards)]
-		key := a.queueKey(q, record.FamilySettings)
-		known := home.named(q.key)
-		switch {
-		case known == nil || known.settings == nil:
-			a.find(findSettings, key, "the home shard %d has no settings of the queue", home.shard)
-		case known.settings.Version < q.settings.Version:
-			a.find(findSettings, key, "the copy has version %d, the home shard %d only %d",
-				q.settings.Version, home.shard, known.settings.Version)
-		case known.settings.Version == q.settings.Version && *known.settings != *q.settings:
-			a.find(findSettings, key, "the copy differs from version %d of the home shard %d",
-				q.settings.Version, home.shard)
-		}
-	}
-}
-
-// judgePlacement wants a task at the home of its queue, unless the queue is spread
-// and the task has no idempotency key. What holds is what the home says; the
-// others follow it.
-func (a *audit) judgePlacement(audits []*audit) {
-	for _, t := range a.tasks {
-		r := t.record
-		if r == nil {
-			continue
-		}
-		home := wire.ShardOfQueue(r.Tenant, r.Command, a.shards)
-		known := audits[home].named(r.Queue())
-		spread := known != nil && known.settings != nil && known.settings.Spread
-		switch {
-		case a.shard == home:
-		case !spread:
-			a.find(findWrongShard, a.idKey(record.FamilyTask, t.id), "the queue is not spread and has its tasks in shard %d", home)
-		case r.IdempotencyKey != "":
-			a.find(findWrongShard, a.idKey(record.FamilyTask, t.id), "the task has an idempotency key and belongs to shard %d", home)
-		}
-	}
-}
-
 // ReadQueue are the figures and settings of one queue, summed over the shards.
 // A queue without a task and without settings has zeros.
 func (s *Store) ReadQueue(q record.QueueKey) (*wire.QueueFigures, error) {

@@ -55,13 +55,13 @@ func looked(t *testing.T, fs vfs.FS, open func(Options) (*Store, error)) (tasks 
 		return 0, err.Error()
 	}
 	defer closeStore(t, s)
-	findings, err := s.Check()
+	findings, err := Audit.Check(s)
 	if err != nil {
 		mustBeRefused(t, err)
 		return 0, err.Error()
 	}
 	if len(findings) > 0 {
-		return 0, findings[0].String()
+		return 0, findings[0].Text
 	}
 	return len(tasksIn(t, s)), ""
 }

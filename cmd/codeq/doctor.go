@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/internal/audit"
 	"codeq/store"
 )
 
@@ -68,20 +69,20 @@ func (d *doctorCmd) Run(a *app) (err error) {
 		}
 	}()
 	if d.RebuildCounters {
-		corrected, err := s.RebuildCounters()
+		corrected, err := audit.RebuildCounters(s)
 		if err != nil {
 			return err
 		}
 		said.Corrected = &corrected
 	}
-	findings, err := s.Check()
+	findings, err := audit.Check(s)
 	if err != nil {
 		return err
 	}
 	return d.report(a, &said, findings)
 }
 
-func (d *doctorCmd) report(a *app, said *examination, findings []store.Finding) error {
+func (d *doctorCmd) report(a *app, said *examination, findings []audit.Finding) error {
 	said.Findings = make([]findingLine, 0, len(findings))
 	for _, f := range findings {
 		said.Findings = append(said.Findings, findingLine{f.Shard, f.Kind, f.String()})

@@ -23,7 +23,7 @@ var largeAlready = map[string]int{
 	"loadtest":  2600,
 	"session":   3151,
 	"shard":     4653,
-	"store":     6453,
+	"store":     6184,
 	"wire":      5473,
 }
 

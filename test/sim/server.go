@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/rs/zerolog"
 
+	"codeq/internal/audit"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -440,7 +441,7 @@ func (w *world) die(f func()) {
 
 // checkStore reads the whole database against itself.
 func (w *world) checkStore() {
-	findings, err := w.server.store.Check()
+	findings, err := audit.Check(w.server.store)
 	if err != nil {
 		violate("the database agrees with itself", "%v", err)
 	}

@@ -1,4 +1,4 @@
-package store
+package audit
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // judge compares what was collected of one span.
-func (a *audit) judge() []Finding {
+func (a *span) judge() []Finding {
 	for _, t := range a.tasks {
 		if t.record == nil {
 			a.judgeOrphan(t)
@@ -24,12 +24,12 @@ func (a *audit) judge() []Finding {
 	return a.findings
 }
 
-func (a *audit) idKey(f record.Family, id wire.TaskID) []byte {
+func (a *span) idKey(f record.Family, id wire.TaskID) []byte {
 	return record.AppendIDKey(append([]byte(nil), a.prefix...), f, id)
 }
 
 // judgeOrphan names every key of a task that has no readable record.
-func (a *audit) judgeOrphan(t *facts) {
+func (a *span) judgeOrphan(t *facts) {
 	const sentence = "there is no record of the task"
 	for i := range t.entries {
 		a.find(findOrphan, t.entries[i].AppendTo(nil), sentence)
@@ -48,7 +48,7 @@ func (a *audit) judgeOrphan(t *facts) {
 	}
 }
 
-func (a *audit) judgeTask(t *facts) {
+func (a *span) judgeTask(t *facts) {
 	r := t.record
 	key := a.idKey(record.FamilyTask, t.id)
 	if home := wire.ShardOfTask(t.id, a.shards); home != a.shard {
@@ -66,7 +66,7 @@ func (a *audit) judgeTask(t *facts) {
 }
 
 // judgePayload wants one payload, within the record or under a key of its own.
-func (a *audit) judgePayload(t *facts, key []byte) {
+func (a *span) judgePayload(t *facts, key []byte) {
 	switch within := t.record.Payload != ""; {
 	case within && t.payload != absentPayload:
 		a.find(findPayload, key, "the payload is within the record and has a key of its own")
@@ -80,7 +80,7 @@ func (a *audit) judgePayload(t *facts, key []byte) {
 
 // judgeResult wants one result of an ended task and none of another, within the
 // record or under a key of its own.
-func (a *audit) judgeResult(t *facts, key []byte) {
+func (a *span) judgeResult(t *facts, key []byte) {
 	r := t.record
 	switch within := r.OutcomeHere; {
 	case within && t.result != nil:
@@ -96,7 +96,7 @@ func (a *audit) judgeResult(t *facts, key []byte) {
 }
 
 // judgePlace wants exactly the one entry that the record (or a lease) says.
-func (a *audit) judgePlace(t *facts, key []byte) {
+func (a *span) judgePlace(t *facts, key []byte) {
 	r := t.record
 	queue := a.numberOf[r.Queue()]
 	want := record.Key{Shard: a.shard, Queue: queue, ID: t.id}
@@ -152,7 +152,7 @@ func (t *facts) hasLease() bool {
 	return false
 }
 
-func (a *audit) judgeLease(t *facts) {
+func (a *span) judgeLease(t *facts) {
 	l, r := t.lease, t.record
 	if l == nil {
 		return
@@ -168,7 +168,7 @@ func (a *audit) judgeLease(t *facts) {
 
 // judgeEnded wants an entry that says of a task what is true: it is removed by
 // that.
-func (a *audit) judgeEnded(t *facts, key []byte) {
+func (a *span) judgeEnded(t *facts, key []byte) {
 	e, r := t.ended, t.record
 	if e == (record.Ended{}) {
 		return
@@ -189,7 +189,7 @@ func (a *audit) judgeEnded(t *facts, key []byte) {
 }
 
 // judgeNames wants the idempotency key of the record, and no other.
-func (a *audit) judgeNames(t *facts, key []byte) {
+func (a *span) judgeNames(t *facts, key []byte) {
 	r := t.record
 	found := false
 	for i := range t.names {
@@ -207,7 +207,7 @@ func (a *audit) judgeNames(t *facts, key []byte) {
 
 // judgeName wants one name for each number of which there are keys, and keys of each
 // number that has a name.
-func (a *audit) judgeName(q *queueFacts) {
+func (a *span) judgeName(q *queueFacts) {
 	key := a.queueKey(q, record.FamilyNames)
 	switch {
 	case !q.named:
@@ -220,11 +220,11 @@ func (a *audit) judgeName(q *queueFacts) {
 	}
 }
 
-func (a *audit) queueKey(q *queueFacts, f record.Family) []byte {
+func (a *span) queueKey(q *queueFacts, f record.Family) []byte {
 	return record.AppendQueue(append([]byte(nil), a.prefix...), q.number, f)
 }
 
-func (a *audit) judgeQueue(q *queueFacts) {
+func (a *span) judgeQueue(q *queueFacts) {
 	key := a.queueKey(q, record.FamilyCounters)
 	stored := q.stored
 	if stored == nil {
@@ -265,14 +265,14 @@ func (a *audit) judgeQueue(q *queueFacts) {
 		[2]int64{counted.Done, counted.DoneFloorMs})
 }
 
-func (a *audit) judgeCount(key []byte, what string, stored, counted int64) {
+func (a *span) judgeCount(key []byte, what string, stored, counted int64) {
 	if stored != counted {
 		a.find(findCounters, key, "%d tasks are %s, the counters say %d", counted, what, stored)
 	}
 }
 
 // judgeTimed compares count and floor of an order by time.
-func (a *audit) judgeTimed(key []byte, what string, stored, counted [2]int64) {
+func (a *span) judgeTimed(key []byte, what string, stored, counted [2]int64) {
 	a.judgeCount(key, what, stored[0], counted[0])
 	if counted[0] > 0 && stored[1] > counted[1] {
 		a.find(findFloor, key, "the floor of %s is %d, the first key %d", what, stored[1], counted[1])

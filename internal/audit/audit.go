@@ -1,12 +1,11 @@
-package store
+package audit
 
 import (
-	"encoding/json"
 	"fmt"
-
-	"github.com/cockroachdb/pebble/v2"
+	"slices"
 
 	"codeq/record"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -51,60 +50,45 @@ const (
 
 // Check reads every key of the database in one snapshot and compares records,
 // index entries, leases, counters, floors, payloads, results, idempotency
-// keys and marks with one another. A healthy database gives no finding,
-// whenever it is asked. Its memory grows with the number of tasks.
-func (s *Store) Check() ([]Finding, error) {
-	audits, findings, err := s.audit()
+// keys, names and marks with one another. A healthy database gives no finding,
+// whenever it is asked. Its memory grows with the number of tasks. Any goroutine.
+func Check(s *store.Store) ([]Finding, error) {
+	spans, findings, err := collect(s)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range audits {
-		a.judgeSettings(audits)
-		a.judgePlacement(audits)
+	for _, a := range spans {
+		a.judgeSettings(spans)
+		a.judgePlacement(spans)
 		findings = append(findings, a.judge()...)
 	}
 	return findings, nil
 }
 
-// audit reads the whole database. The findings are those of keys that belong
+// collect reads the whole database. The findings are those of keys that belong
 // to no shard.
-func (s *Store) audit() (audits []*audit, findings []Finding, err error) {
-	audits = make([]*audit, s.shards)
-	for shard := range audits {
-		audits[shard] = newAudit(shard, s.shards)
+func collect(s *store.Store) (spans []*span, findings []Finding, err error) {
+	spans = make([]*span, s.Shards())
+	for shard := range spans {
+		spans[shard] = newSpan(shard, s.Shards())
 	}
-	var last []byte
-	take := func(key, value []byte) (bool, error) {
-		last = append(last[:0], key...)
-		p, parseErr := record.ParseKey(key)
+	err = s.EachKey(func(key, value []byte) {
+		p, err := record.ParseKey(key)
+		outside := func(kind, sentence string) {
+			findings = append(findings, Finding{Shard: -1, Kind: kind, Key: slices.Clone(key), Sentence: sentence})
+		}
 		switch {
 		case string(key) == record.CreationKey:
-			findings = append(findings, s.checkCreationValue(value)...)
-		case parseErr != nil || p.Shard >= s.shards:
-			findings = append(findings, Finding{Shard: -1, Kind: findUnknownKey, Key: append([]byte(nil), key...),
-				Sentence: "the key belongs to no family of any shard"})
+			if !s.IsCreation(value) {
+				outside(findDamaged, fmt.Sprintf("the creation id does not belong to a database of %d shards", s.Shards()))
+			}
+		case err != nil || p.Shard >= s.Shards():
+			outside(findUnknownKey, "the key belongs to no family of any shard")
 		default:
-			audits[p.Shard].take(&p, key, value)
+			spans[p.Shard].take(&p, key, value)
 		}
-		return true, nil
-	}
-	err = s.atOneMoment(func(snapshot *pebble.Snapshot) error {
-		v := view{reader: snapshot}
-		return v.scan(nil, nil, take)
 	})
-	if pebble.IsCorruptionError(err) {
-		err = damagedError(s.path(databaseName), last, err)
-	}
-	return audits, findings, err
-}
-
-func (s *Store) checkCreationValue(value []byte) []Finding {
-	var c creation
-	if err := json.Unmarshal(value, &c); err == nil && c.Shards == s.shards {
-		return nil
-	}
-	return []Finding{{Shard: -1, Kind: findDamaged, Key: []byte(record.CreationKey),
-		Sentence: fmt.Sprintf("the creation id does not belong to a database of %d shards", s.shards)}}
+	return spans, findings, err
 }
 
 // facts is everything that the keys of one span say about one task.
@@ -135,8 +119,8 @@ type queueFacts struct {
 	settings *record.Settings
 }
 
-// audit collects one span and judges it.
-type audit struct {
+// span collects the keys of one shard and judges them.
+type span struct {
 	shard    int
 	shards   int
 	prefix   []byte
@@ -151,8 +135,8 @@ type audit struct {
 	unreadable map[string]bool
 }
 
-func newAudit(shard, shards int) *audit {
-	return &audit{
+func newSpan(shard, shards int) *span {
+	return &span{
 		shard:   shard,
 		shards:  shards,
 		prefix:  record.AppendSpan(nil, shard),
@@ -165,7 +149,7 @@ func newAudit(shard, shards int) *audit {
 	}
 }
 
-func (a *audit) find(kind string, key []byte, format string, args ...any) {
+func (a *span) find(kind string, key []byte, format string, args ...any) {
 	f := Finding{Shard: a.shard, Kind: kind, Key: append([]byte(nil), key...), Sentence: fmt.Sprintf(format, args...)}
 	if p, err := record.ParseKey(key); err == nil && a.queueAt[p.Queue] != nil {
 		f.Queue = a.queueAt[p.Queue].key
@@ -173,7 +157,7 @@ func (a *audit) find(kind string, key []byte, format string, args ...any) {
 	a.findings = append(a.findings, f)
 }
 
-func (a *audit) task(id wire.TaskID) *facts {
+func (a *span) task(id wire.TaskID) *facts {
 	t := a.taskAt[id]
 	if t == nil {
 		t = &facts{id: id, payload: absentPayload}
@@ -183,7 +167,7 @@ func (a *audit) task(id wire.TaskID) *facts {
 	return t
 }
 
-func (a *audit) queue(number uint32) *queueFacts {
+func (a *span) queue(number uint32) *queueFacts {
 	f := a.queueAt[number]
 	if f == nil {
 		f = &queueFacts{number: number}
@@ -194,10 +178,10 @@ func (a *audit) queue(number uint32) *queueFacts {
 }
 
 // named is what the keys say about a queue, nil if it has no number.
-func (a *audit) named(q record.QueueKey) *queueFacts { return a.queueAt[a.numberOf[q]] }
+func (a *span) named(q record.QueueKey) *queueFacts { return a.queueAt[a.numberOf[q]] }
 
 // take collects one key and its value.
-func (a *audit) take(p *record.Key, key, value []byte) {
+func (a *span) take(p *record.Key, key, value []byte) {
 	var err error
 	switch p.Family {
 	case record.FamilyTask:
@@ -208,7 +192,7 @@ func (a *audit) take(p *record.Key, key, value []byte) {
 	case record.FamilyPayload:
 		a.task(p.ID).payload = len(value)
 	case record.FamilyResult:
-		a.task(p.ID).result, err = parseResultOf(p.ID, value)
+		a.task(p.ID).result, err = parseResult(p.ID, value)
 	case record.FamilyHistory:
 		a.task(p.ID).history = true
 		_, err = record.ParseHistory(value)
@@ -245,7 +229,7 @@ func (a *audit) take(p *record.Key, key, value []byte) {
 }
 
 // takeName collects the name of a queue, of which there is one number.
-func (a *audit) takeName(p *record.Key, value []byte) error {
+func (a *span) takeName(p *record.Key, value []byte) error {
 	q, err := record.ParseNames(value)
 	if err != nil {
 		return err
@@ -260,7 +244,7 @@ func (a *audit) takeName(p *record.Key, value []byte) error {
 }
 
 // takeEntry collects one key of an order of a queue.
-func (a *audit) takeEntry(p *record.Key, value []byte) (err error) {
+func (a *span) takeEntry(p *record.Key, value []byte) (err error) {
 	t := a.task(p.ID)
 	t.entries = append(t.entries, *p)
 	a.queue(p.Queue).counted.Count(p, value)
@@ -280,4 +264,13 @@ func (a *audit) takeEntry(p *record.Key, value []byte) (err error) {
 		}
 	}
 	return err
+}
+
+// parseResult reads the outcome of a task.
+func parseResult(id wire.TaskID, value []byte) (*wire.ResultRecord, error) {
+	r, err := wire.ParseResultRecord(slices.Clone(value))
+	if err == nil && r.TaskID != id {
+		err = record.ErrDamaged
+	}
+	return r, err
 }
