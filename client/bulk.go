@@ -153,7 +153,7 @@ func (q *BulkQuery) request() (*wire.BulkRequest, error) {
 		r.OnlyPriority, r.Priority = true, *q.Priority
 	}
 	if len(q.Match) > len(r.Members) {
-		return nil, fmt.Errorf("Match has %d members, at most %d are possible", len(q.Match), len(r.Members))
+		return nil, fmt.Errorf("a query has %d members in Match, at most %d are possible", len(q.Match), len(r.Members))
 	}
 	copy(r.Members[:], q.Match)
 	return r, nil
