@@ -105,18 +105,18 @@ func newBench(t testing.TB, o setup) *bench {
 		o.fs = vfs.NewMem()
 	}
 	log := zerolog.New(zerolog.SyncWriter(b.log)).Level(zerolog.DebugLevel)
-	outlets := &shardactor.Outlets{}
-	b.synced = outlets.Synced
+	gates := &shardactor.Gates{}
+	b.synced = gates.Synced
 	var err error
 	b.store, err = store.Open(store.Options{
-		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), LevelChanged: outlets.SpaceChanged,
+		FS: o.fs, Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Log: zerolog.Nop(), LevelChanged: gates.SpaceChanged,
 		Synced: func(shard int, upTo uint64) { b.synced(shard, upTo) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
-		Store: b.store, Outlets: outlets, Random: newChance(), Log: zerolog.Nop(), Mailbox: o.mailbox, Observe: o.observe,
+		Store: b.store, Gates: gates, Random: newChance(), Log: zerolog.Nop(), Mailbox: o.mailbox, Observe: o.observe,
 		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
 		Fatal:      func(err error) { panic(err) },
 	})
@@ -259,7 +259,7 @@ func (g got) mustBeJSON(t *testing.T) {
 // worker is a consumer whose effects can be waited for.
 type worker struct {
 	b        *bench
-	consumer *shardactor.Seat
+	consumer *shardactor.Consumer
 	effects  chan shard.Effect
 }
 
@@ -276,12 +276,12 @@ const benchWorkerID = "worker-of-the-bench"
 func (b *bench) newWorker(command string) *worker {
 	b.t.Helper()
 	w := &worker{b: b, effects: make(chan shard.Effect, 1000)}
-	w.consumer = b.engine.NewSeat(shardactor.SeatOptions{
+	w.consumer = b.engine.NewConsumer(shardactor.ConsumerOptions{
 		ID: wire.SessionID{1}, Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject, WorkerID: benchWorkerID, Sink: w,
 	})
 	w.consumer.SetWindow(10)
 	for shardNo := range b.engine.Shards() {
-		w.say(shardNo, &shard.Subscribe{Seat: w.consumer.Seat, Commands: []string{command}, LeaseForMs: 30_000})
+		w.say(shardNo, &shard.Subscribe{Consumer: w.consumer.Consumer, Commands: []string{command}, LeaseForMs: 30_000})
 	}
 	b.t.Cleanup(func() { w.consumer.Close(0) })
 	return w

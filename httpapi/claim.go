@@ -87,14 +87,14 @@ type claim struct {
 	api      *api
 	call     *call
 	req      *wire.ClaimRequest
-	consumer *shardactor.Seat
+	consumer *shardactor.Consumer
 	sink     *claimSink
 	asked    int
 }
 
 func (a *api) newClaim(c *call, req *wire.ClaimRequest) *claim {
 	k := &claim{api: a, call: c, req: req, sink: newClaimSink(a.o.Engine.Shards())}
-	k.consumer = a.o.Engine.NewSeat(shardactor.SeatOptions{
+	k.consumer = a.o.Engine.NewConsumer(shardactor.ConsumerOptions{
 		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
 		OverHTTP: true, Sink: k.sink,
 	})
@@ -128,8 +128,8 @@ func (k *claim) ask(which, looks func(shardNo int) bool) (granted []*shard.Grant
 			continue
 		}
 		err := k.api.post(shardNo, &shard.Claim{
-			Asker: shard.Asker{Sink: k.sink, Ref: uint64(shardNo)}, Looks: looks(shardNo),
-			Seat: k.consumer.Seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+			Asker: shard.Asker{Sink: k.sink, Ref: uint64(shardNo)}, CountOnly: looks(shardNo),
+			Consumer: k.consumer.Consumer, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassNew)
 		if err != nil {
 			refusal = err
@@ -160,7 +160,7 @@ func (k *claim) wait() ([]*shard.Granted, *wire.Error) {
 		}
 	}
 	k.consumer.Close(0)
-	granted := k.sink.wait(func(b *claimSink) bool { return len(b.granted) == k.consumer.InHand() })
+	granted := k.sink.wait(func(b *claimSink) bool { return len(b.granted) == k.consumer.InFlight() })
 	return granted, refusal
 }
 
@@ -169,7 +169,7 @@ func (k *claim) wait() ([]*shard.Granted, *wire.Error) {
 func (k *claim) subscribe() *wire.Error {
 	for shardNo := range k.api.o.Engine.Shards() {
 		refusal := k.api.post(shardNo, &shard.Subscribe{
-			Seat: k.consumer.Seat, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
+			Consumer: k.consumer.Consumer, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassKeep)
 		if refusal != nil {
 			return refusal
@@ -209,7 +209,7 @@ func (k *claim) undeliver(granted []*shard.Granted) {
 	for shardNo, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
 			var slot mailbox.Slot[shard.Message]
-			k.api.o.Engine.Undeliver(shardNo, &slot, &shard.Undelivered{Seat: k.consumer.Seat, Tasks: refs})
+			k.api.o.Engine.Undeliver(shardNo, &slot, &shard.Undelivered{Consumer: k.consumer.Consumer, Tasks: refs})
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (k *claim) confirm(granted []*shard.Granted) {
 	for shardNo, refs := range k.perShard(granted) {
 		if len(refs) > 0 {
 			var slot mailbox.Slot[shard.Message]
-			k.api.o.Engine.Confirm(shardNo, &slot, &shard.Received{Seat: k.consumer.Seat, Tasks: refs})
+			k.api.o.Engine.Confirm(shardNo, &slot, &shard.Received{Consumer: k.consumer.Consumer, Tasks: refs})
 		}
 	}
 }

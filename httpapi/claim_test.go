@@ -391,7 +391,7 @@ func TestU02QueuesOfAllShardsShareClaimsAndASession(t *testing.T) {
 		count(1, g.Task.Command)
 		w.consumer.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
 		w.finish(g, `{}`)
-		w.consumer.Give(1)
+		w.consumer.Return(1)
 	}
 	for _, name := range names {
 		if share := float64(100*all[name]) / (2 * rounds); share < 22 || share > 28 {

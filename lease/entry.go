@@ -33,7 +33,7 @@ type Entry struct {
 	// PutAgain means that the stored value may have replaced another one.
 	PutAgain bool
 	// HasUnit means that a unit of room of the session in Lease is out for it.
-	HasUnit bool
+	HasCredit bool
 
 	// place is the index in the heap plus one; 0 means in no table.
 	place int

@@ -19,7 +19,7 @@ func guardOptions(o *Options) *httpapi.GuardOptions {
 	}
 }
 
-func (s *Server) storeOptions(outlets *shardactor.Outlets, budget memory) store.Options {
+func (s *Server) storeOptions(outlets *shardactor.Gates, budget memory) store.Options {
 	return store.Options{
 		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
 		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
@@ -28,9 +28,9 @@ func (s *Server) storeOptions(outlets *shardactor.Outlets, budget memory) store.
 	}
 }
 
-func (s *Server) engineOptions(outlets *shardactor.Outlets, budget memory) shardactor.EngineOptions {
+func (s *Server) engineOptions(outlets *shardactor.Gates, budget memory) shardactor.EngineOptions {
 	return shardactor.EngineOptions{
-		Store: s.store, Outlets: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
+		Store: s.store, Gates: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
 		Mailbox: budget.mailbox(s.store.Shards()),
 		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),

@@ -64,7 +64,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newSite(t, s)
-	outlets, budget := &shardactor.Outlets{}, splitMemory(o.MemoryBytes)
+	outlets, budget := &shardactor.Gates{}, splitMemory(o.MemoryBytes)
 	guard := guardOptions(&o)
 	mustBeSet(t, guard)
 	stored := s.storeOptions(outlets, budget)

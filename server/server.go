@@ -156,7 +156,7 @@ func (s *Server) accept() {
 
 // recoverWork opens the store and starts the engine over it.
 func (s *Server) recoverWork() error {
-	outlets, budget := &shardactor.Outlets{}, splitMemory(s.o.MemoryBytes)
+	outlets, budget := &shardactor.Gates{}, splitMemory(s.o.MemoryBytes)
 	opened, err := store.Open(s.storeOptions(outlets, budget))
 	if err != nil {
 		return err

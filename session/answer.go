@@ -154,7 +154,7 @@ func (c *Conversation) effect(e shard.Effect) {
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Resumed:
 		c.resumed(e)
-	case *shard.Fenced:
+	case *shard.Drained:
 		c.barrierAnswered()
 	case *shard.Cancelled:
 		c.asked(e.Ref).ok.TaskID = e.TaskID
@@ -162,7 +162,7 @@ func (c *Conversation) effect(e shard.Effect) {
 	case *shard.Subscribed:
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Completed:
-		c.asked(e.Ref).reused = e.Kept
+		c.asked(e.Ref).reused = e.CreditReused
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Requeued:
 		r := c.asked(e.Ref)

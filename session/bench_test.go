@@ -47,7 +47,7 @@ type setup struct {
 
 func newBench(t *testing.T, o setup) *bench {
 	t.Helper()
-	outlets := new(shardactor.Outlets)
+	outlets := new(shardactor.Gates)
 	s, err := store.Open(store.Options{
 		FS: vfs.NewMem(), Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20,
 		Log: zerolog.Nop(), Synced: outlets.Synced,
@@ -57,7 +57,7 @@ func newBench(t *testing.T, o setup) *bench {
 	}
 	nowMs := func() int64 { return time.Now().UnixMilli() }
 	e, err := shardactor.NewEngine(shardactor.EngineOptions{
-		Store: s, Outlets: outlets, Random: rand.Reader, Log: zerolog.Nop(),
+		Store: s, Gates: outlets, Random: rand.Reader, Log: zerolog.Nop(),
 		StartClock: func(int64) func() int64 { return nowMs },
 		Fatal:      func(err error) { panic(err) },
 	})

@@ -60,7 +60,7 @@ type Conversation struct {
 	// principal is nil before the first good hello; asking is the hello whose credential is
 	// being checked.
 	principal *auth.Principal
-	consumer  *shard.Seat
+	consumer  *shard.Consumer
 	asking    *wire.Hello
 	// greeting is the welcome of a session that is being resumed, until every shard has sent
 	// its deliveries.

@@ -136,11 +136,11 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 			return
 		}
 	}
-	s.consumer = s.registry.o.Engine.NewSeat(shardactor.SeatOptions{
+	s.consumer = s.registry.o.Engine.NewConsumer(shardactor.ConsumerOptions{
 		ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: hello.WorkerID, Sink: s,
 	})
 	s.step(&Admitted{
-		Principal: principal, ID: id, Consumer: s.consumer.Seat, Key: s.registry.keys.key(id, principal), Resumed: resumed,
+		Principal: principal, ID: id, Consumer: s.consumer.Consumer, Key: s.registry.keys.key(id, principal), Resumed: resumed,
 	})
 }
 

@@ -209,7 +209,7 @@ func (c *Conversation) confirm(tasks []wire.TaskRef) {
 	}
 	for shardNo, tasks := range c.perShard(tasks) {
 		if tasks != nil {
-			c.post(shardNo, mailbox.ClassKeep, &shard.Received{Seat: c.consumer, Tasks: tasks},
+			c.post(shardNo, mailbox.ClassKeep, &shard.Received{Consumer: c.consumer, Tasks: tasks},
 				messageBytes+len(tasks)*taskRefBytes)
 		}
 	}

@@ -24,7 +24,7 @@ type Continue struct{}
 type Admitted struct {
 	Principal *auth.Principal
 	ID        wire.SessionID
-	Consumer  *shard.Seat
+	Consumer  *shard.Consumer
 	Key       string
 	// Resumed: the session had another socket before.
 	Resumed bool

@@ -29,7 +29,7 @@ func (c *Conversation) result(f *wire.Result) {
 	}
 	r, asker := c.ending(f.Ref, f.TaskRef, bytes)
 	c.postEnding(r, &shard.Result{
-		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasUnit: r.hasCredit,
+		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasCredit: r.hasCredit,
 	})
 }
 

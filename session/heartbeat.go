@@ -25,7 +25,7 @@ func (c *Conversation) heartbeat(f *wire.Heartbeat) {
 			continue
 		}
 		c.post(shardNo, mailbox.ClassKeep, &shard.Heartbeat{
-			Asker: c.ask(r, number), Owner: c.owner(), Seat: c.consumer, Tasks: tasks,
+			Asker: c.ask(r, number), Owner: c.owner(), Consumer: c.consumer, Tasks: tasks,
 			ExtendForMs: int64(f.ExtendSeconds) * 1000,
 		}, messageBytes+len(tasks)*taskRefBytes)
 	}

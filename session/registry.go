@@ -28,8 +28,8 @@ type Engine interface {
 	Router
 	// Post pushes messages into the mailbox of a shard, all or none.
 	Post(shardNo int, batch []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict
-	// NewSeat makes the consumer of a new session.
-	NewSeat(o shardactor.SeatOptions) *shardactor.Seat
+	// NewConsumer makes the consumer of a new session.
+	NewConsumer(o shardactor.ConsumerOptions) *shardactor.Consumer
 }
 
 // Options are the options of a Registry. All but MaxSessions, MaxGreeting, PingSeconds,

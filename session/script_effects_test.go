@@ -48,7 +48,7 @@ func parseEffect(words []string, nowMs int64) (shard.Effect, error) {
 	case "revoked":
 		return &shard.Revoked{TaskRef: f.first(), Reason: f.other["reason"]}, nil
 	case "drained":
-		return &shard.Fenced{Ref: f.ref}, nil
+		return &shard.Drained{Ref: f.ref}, nil
 	case "answered":
 		return &shard.Answered{TaskRef: f.first()}, nil
 	case "enqueued":
@@ -58,7 +58,7 @@ func parseEffect(words []string, nowMs int64) (shard.Effect, error) {
 	case "cancelled":
 		return &shard.Cancelled{Ref: f.ref, TaskID: f.first().TaskID}, nil
 	case "completed":
-		return &shard.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}, Kept: f.other["reused"] != ""}, nil
+		return &shard.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}, CreditReused: f.other["reused"] != ""}, nil
 	case "requeued":
 		delay, _ := strconv.Atoi(f.other["delay"]) // absent is 0
 		return &shard.Requeued{Ref: f.ref, TaskID: f.first().TaskID, Status: f.other["status"], DelaySeconds: int64(delay)}, nil

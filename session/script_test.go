@@ -295,7 +295,7 @@ func describeMessage(m shard.Message) string {
 		return "received " + describeRefs(m.Tasks)
 	case *shard.Result:
 		credit := ""
-		if m.HasUnit {
+		if m.HasCredit {
 			credit = " with a credit"
 		}
 		return fmt.Sprintf("result ref=%d by %s/%s %s%s %s %s%s", m.Ref, m.Tenant, m.Subject,

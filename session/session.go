@@ -39,7 +39,7 @@ type session struct {
 	// again.
 	mayRead  *sync.Cond
 	talk     *Conversation
-	consumer *shardactor.Seat
+	consumer *shardactor.Consumer
 	waiting
 	progress
 
@@ -125,7 +125,7 @@ func (s *session) step(e Event) {
 		s.consumer.SetWindow(a.Window)
 	}
 	if a.Barrier != nil {
-		s.consumer.Fence(*a.Barrier)
+		s.consumer.Drain(*a.Barrier)
 	}
 	for _, p := range a.Posts {
 		verdict := s.registry.o.Engine.Post(p.Shard, p.Messages, p.Bytes, p.Class)
@@ -134,7 +134,7 @@ func (s *session) step(e Event) {
 		}
 	}
 	if a.Credit > 0 {
-		s.consumer.Give(a.Credit)
+		s.consumer.Return(a.Credit)
 	}
 	if a.WrittenBytes > 0 {
 		s.registry.holds(s, -int64(a.WrittenBytes))

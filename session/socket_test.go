@@ -341,9 +341,9 @@ func TestClosingClientGetsItsCloseBack(t *testing.T) {
 // faulty is an engine with a broken invariant.
 type faulty struct{ Engine }
 
-func (faulty) Shards() int                                     { return 1 }
-func (faulty) ShardOf(wire.TaskID) int                         { panic("two owners") }
-func (faulty) NewSeat(shardactor.SeatOptions) *shardactor.Seat { return nil }
+func (faulty) Shards() int                                                 { return 1 }
+func (faulty) ShardOf(wire.TaskID) int                                     { panic("two owners") }
+func (faulty) NewConsumer(shardactor.ConsumerOptions) *shardactor.Consumer { return nil }
 func (faulty) Post(int, []shard.Message, int, mailbox.Class) mailbox.Verdict {
 	return mailbox.Accepted
 }

@@ -28,7 +28,7 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 	number := c.open(r)
 	for shardNo := range c.facts.Router.Shards() {
 		c.post(shardNo, mailbox.ClassKeep, &shard.Subscribe{
-			Asker: c.ask(r, number), Seat: c.consumer, Commands: commands,
+			Asker: c.ask(r, number), Consumer: c.consumer, Commands: commands,
 			LeaseForMs: int64(f.LeaseSeconds) * 1000,
 		}, bytes)
 	}

@@ -3,7 +3,7 @@ package shard
 // abandon ends a delivery the worker gives up: a failed attempt, back to the
 // tail at once.
 func (s *Shard) abandon(m *Abandon) {
-	e := s.ending(m.Asker, m.Owner, m.TaskRef)
+	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
 		return
 	}

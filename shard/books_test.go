@@ -16,7 +16,7 @@ import (
 // anew changes no answer for a long time, so scripts and worlds do not see it. ids are
 // the tasks that there have been.
 func (s *Shard) books(ids []wire.TaskID) string {
-	for _, wrong := range []string{s.roundBooks(), s.memberBooks(), s.queueBooks(), s.owedBooks(), s.leaseBooks(ids), s.suspectBooks()} {
+	for _, wrong := range []string{s.roundBooks(), s.subscriberBooks(), s.queueBooks(), s.leakedBooks(), s.leaseBooks(ids), s.suspectBooks()} {
 		if wrong != "" {
 			return wrong
 		}
@@ -26,54 +26,54 @@ func (s *Shard) books(ids []wire.TaskID) string {
 
 // roundBooks: what belongs to a round is over with it.
 func (s *Shard) roundBooks() string {
-	if n := len(s.keeps) + len(s.credited) + len(s.emptied) + len(s.explains); n > 0 {
+	if n := len(s.reuses) + len(s.credited) + len(s.emptied) + len(s.explains); n > 0 {
 		return fmt.Sprintf("%d kept units, %d credited members, %d emptied queues and %d questions are left",
-			len(s.keeps), len(s.credited), len(s.emptied), len(s.explains))
+			len(s.reuses), len(s.credited), len(s.emptied), len(s.explains))
 	}
-	for _, mb := range s.members {
-		if mb.kept != 0 || mb.credit != 0 || mb.keptInRow > s.limits.KeptInRow {
-			return fmt.Sprintf("%s has %d units kept, %d in a row, and a credit of %d", mb.seat.WorkerID, mb.kept, mb.keptInRow, mb.credit)
+	for _, mb := range s.bySession {
+		if mb.reused != 0 || mb.credit != 0 || mb.reusedInRow > s.limits.ReusedInRow {
+			return fmt.Sprintf("%s has %d units kept, %d in a row, and a credit of %d", mb.consumer.WorkerID, mb.reused, mb.reusedInRow, mb.credit)
 		}
 	}
 	return ""
 }
 
-// memberBooks: who stands in a crowd is in its list, or not open.
-func (s *Shard) memberBooks() string {
-	members := map[*crowd]int{}
-	for _, mb := range s.members {
-		for _, p := range mb.places {
-			members[p.crowd]++
-			if p.member != mb || p.left || mb.open && !p.listed {
-				return fmt.Sprintf("%s, open %t, has the place %+v", mb.seat.WorkerID, mb.open, p)
+// subscriberBooks: who stands in a subscribers is in its list, or not open.
+func (s *Shard) subscriberBooks() string {
+	members := map[*subscribers]int{}
+	for _, mb := range s.bySession {
+		for _, p := range mb.subscriptions {
+			members[p.to]++
+			if p.subscriber != mb || p.left || mb.open && !p.listed {
+				return fmt.Sprintf("%s, open %t, has the place %+v", mb.consumer.WorkerID, mb.open, p)
 			}
 		}
 	}
-	for _, c := range s.crowds() {
+	for _, c := range s.allSubscribers() {
 		left := 0
 		for _, p := range c.open {
 			if p.left {
 				left++
-			} else if s.members[p.member.seat.ID] != p.member {
-				return fmt.Sprintf("%s is gone and stands in a crowd", p.member.seat.WorkerID)
+			} else if s.bySession[p.subscriber.consumer.ID] != p.subscriber {
+				return fmt.Sprintf("%s is gone and stands in a crowd", p.subscriber.consumer.WorkerID)
 			}
-			if !p.listed || p.crowd != c {
+			if !p.listed || p.to != c {
 				return fmt.Sprintf("the list of a crowd has %+v", p)
 			}
 		}
-		if left != c.left || members[c] != c.members {
-			return fmt.Sprintf("a crowd counts %d members and %d places left, and has %d and %d", c.members, c.left, members[c], left)
+		if left != c.left || members[c] != c.count {
+			return fmt.Sprintf("a crowd counts %d members and %d places left, and has %d and %d", c.count, c.left, members[c], left)
 		}
 	}
 	return ""
 }
 
-func (s *Shard) crowds() (all []*crowd) {
+func (s *Shard) allSubscribers() (all []*subscribers) {
 	for _, q := range s.queues {
-		all = append(all, q.crowd)
+		all = append(all, q.subscribers)
 	}
 	for _, t := range s.tenants {
-		all = append(all, &t.wild)
+		all = append(all, &t.wildcard)
 	}
 	return all
 }
@@ -101,7 +101,7 @@ func (s *Shard) queueBooks() string {
 			return fmt.Sprintf("queue %v has tasks and no turn", key)
 		}
 		counters := q.index.Counters()
-		if counters.IsZero() && q.settings.Version == 0 && !q.inReady && !q.inRunnable && q.crowd.members == 0 && q.freezes == 0 {
+		if counters.IsZero() && q.settings.Version == 0 && !q.inReady && !q.inRunnable && q.subscribers.count == 0 && q.freezes == 0 {
 			return fmt.Sprintf("queue %v is empty and kept", key)
 		}
 	}
@@ -117,27 +117,27 @@ func countOf(some []*queue, q *queue) (n int) {
 	return n
 }
 
-// owedBooks: a unit that is out beyond a lease is one of a session that is here.
-func (s *Shard) owedBooks() string {
-	units := 0
-	for ref, all := range s.owed {
+// leakedBooks: a credit that is out beyond a lease is one of a session that is here.
+func (s *Shard) leakedBooks() string {
+	credits := 0
+	for ref, all := range s.leaked {
 		for _, o := range all {
-			units++
-			if s.members[o.member.seat.ID] != o.member || o.at.Value.(wire.TaskRef) != ref {
-				return fmt.Sprintf("%s is gone and owes a unit for %v", o.member.seat.WorkerID, ref)
+			credits++
+			if s.bySession[o.subscriber.consumer.ID] != o.subscriber || o.at.Value.(wire.TaskRef) != ref {
+				return fmt.Sprintf("%s is gone and owes a unit for %v", o.subscriber.consumer.WorkerID, ref)
 			}
 		}
 		if len(all) == 0 {
 			return fmt.Sprintf("nobody owes a unit for %v, which is kept", ref)
 		}
 	}
-	for _, mb := range s.members {
-		if mb.owed != nil {
-			units -= mb.owed.Len()
+	for _, mb := range s.bySession {
+		if mb.leaked != nil {
+			credits -= mb.leaked.Len()
 		}
 	}
-	if units != 0 {
-		return fmt.Sprintf("%d more units are owed than members know of", units)
+	if credits != 0 {
+		return fmt.Sprintf("%d more units are owed than members know of", credits)
 	}
 	return ""
 }
@@ -145,21 +145,21 @@ func (s *Shard) owedBooks() string {
 func (s *Shard) leaseBooks(ids []wire.TaskID) string {
 	for _, id := range ids {
 		e := s.leases.Get(id)
-		if e == nil || !e.HasUnit {
+		if e == nil || !e.HasCredit {
 			continue
 		}
-		if e.Gone || e.Lease.OverHTTP || s.members[e.Lease.Session] == nil {
+		if e.Gone || e.Lease.OverHTTP || s.bySession[e.Lease.Session] == nil {
 			return fmt.Sprintf("a unit is out for %v, whose session is gone", id)
 		}
 		ref := wire.TaskRef{TaskID: id, Token: e.Lease.Token}
-		if slices.ContainsFunc(s.owed[ref], func(o owed) bool { return o.member.seat.ID == e.Lease.Session }) {
+		if slices.ContainsFunc(s.leaked[ref], func(o leaked) bool { return o.subscriber.consumer.ID == e.Lease.Session }) {
 			return fmt.Sprintf("%v is in the hands of a session that owes a unit for it, too", id)
 		}
 	}
 	return ""
 }
 
-// suspectBooks: who stands aside does so for a while, and one member at most waits
+// suspectBooks: who stands aside does so for a while, and one subscriber at most waits
 // for that.
 func (s *Shard) suspectBooks() string {
 	for _, a := range s.aside {
@@ -172,13 +172,13 @@ func (s *Shard) suspectBooks() string {
 		}
 	}
 	mb := s.reserved
-	if mb != nil && (s.members[mb.seat.ID] != mb || !mb.alone || s.reservedUntilMs <= s.now) {
-		return fmt.Sprintf("%s, alone %t, is reserved until %d, it is %d", mb.seat.WorkerID, mb.alone, s.reservedUntilMs, s.now)
+	if mb != nil && (s.bySession[mb.consumer.ID] != mb || !mb.alone || s.reservedUntilMs <= s.now) {
+		return fmt.Sprintf("%s, alone %t, is reserved until %d, it is %d", mb.consumer.WorkerID, mb.alone, s.reservedUntilMs, s.now)
 	}
 	return ""
 }
 
-// clerk is a crowd of workers, played at random, that do what their seats demand
+// clerk is a subscribers of workers, played at random, that do what their consumers demand
 // and nothing sensible.
 type clerk struct {
 	*scriptWorld
@@ -186,19 +186,19 @@ type clerk struct {
 	tasks  int
 	epoch  uint64
 	held   []heldRef
-	// asked are the seats that wait for an answer to a word that ends a delivery of
+	// asked are the consumers that wait for an answer to a word that ends a delivery of
 	// theirs.
-	asked map[uint64]*scriptSeat
+	asked map[uint64]*scriptConsumer
 	ref   uint64
 	seen  map[string]int
 }
 
 type heldRef struct {
 	wire.TaskRef
-	seat *scriptSeat
+	consumer *scriptConsumer
 }
 
-func (c *clerk) seatName() string {
+func (c *clerk) consumerName() string {
 	return []string{"ada", "bob", "eve", "fay", "curl"}[c.random.IntN(5)]
 }
 
@@ -220,21 +220,21 @@ func (c *clerk) message() Message {
 		paused := c.random.IntN(2) == 0
 		return &Configure{Asker: asker, Queue: record.QueueKey{Command: c.command(), Tenant: "default"}, Change: SettingsChange{Paused: &paused}}
 	case 5, 6, 7:
-		return c.subscribes(c.seatOf(c.seatName()))
+		return c.subscribes(c.consumerOf(c.consumerName()))
 	case 8:
-		seat := c.seatOf(c.seatName())
-		return &Heartbeat{Asker: Asker{Sink: seat.Sink, Ref: c.ref}, Owner: Owner{Tenant: "default", Subject: "anonymous"}, Seat: seat.Seat}
+		consumer := c.consumerOf(c.consumerName())
+		return &Heartbeat{Asker: Asker{Sink: consumer.Sink, Ref: c.ref}, Owner: Owner{Tenant: "default", Subject: "anonymous"}, Consumer: consumer.Consumer}
 	}
 	return c.answers()
 }
 
-func (c *clerk) subscribes(seat *scriptSeat) Message {
-	seat.SetWindow(1 + c.random.IntN(3))
+func (c *clerk) subscribes(consumer *scriptConsumer) Message {
+	consumer.SetWindow(1 + c.random.IntN(3))
 	commands := []string{[]string{"a", "b", wire.AllCommands}[c.random.IntN(3)]}
-	if seat.OverHTTP {
-		return &Claim{Asker: Asker{Sink: seat.Sink}, Seat: seat.Seat, Commands: commands, LeaseForMs: 5000}
+	if consumer.OverHTTP {
+		return &Claim{Asker: Asker{Sink: consumer.Sink}, Consumer: consumer.Consumer, Commands: commands, LeaseForMs: 5000}
 	}
-	return &Subscribe{Seat: seat.Seat, Commands: commands, LeaseForMs: 5000}
+	return &Subscribe{Consumer: consumer.Consumer, Commands: commands, LeaseForMs: 5000}
 }
 
 // answers is a word about a delivery, by who got it or by somebody else of the same
@@ -246,14 +246,14 @@ func (c *clerk) answers() Message {
 	i := c.random.IntN(len(c.held))
 	h := c.held[i]
 	if c.random.IntN(3) == 0 {
-		h.seat.Taken(1, MaxUntakenBytes)
-		return &Received{Seat: h.seat.Seat, Tasks: []wire.TaskRef{h.TaskRef}}
+		h.consumer.Taken(1, MaxUntakenBytes)
+		return &Received{Consumer: h.consumer.Consumer, Tasks: []wire.TaskRef{h.TaskRef}}
 	}
 	c.held = slices.Delete(c.held, i, i+1)
 	asker, own := Asker{Sink: c.producer("q"), Ref: c.ref}, c.random.IntN(4) > 0
 	if own {
-		asker.Sink = h.seat.Sink
-		c.asked[c.ref] = h.seat
+		asker.Sink = h.consumer.Sink
+		c.asked[c.ref] = h.consumer
 	}
 	owner := Owner{Tenant: "default", Subject: "anonymous"}
 	switch c.random.IntN(4) {
@@ -262,19 +262,19 @@ func (c *clerk) answers() Message {
 	case 1:
 		return &Release{Asker: asker, Owner: owner, TaskRef: h.TaskRef}
 	}
-	return &Result{Asker: asker, Owner: owner, TaskRef: h.TaskRef, HasUnit: own && !h.seat.OverHTTP, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted}}
+	return &Result{Asker: asker, Owner: owner, TaskRef: h.TaskRef, HasCredit: own && !h.consumer.OverHTTP, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted}}
 }
 
 // moves does something to a socket, to the disk or to the time.
 func (c *clerk) moves() {
-	name := c.seatName()
+	name := c.consumerName()
 	switch n := c.random.IntN(16); {
 	case n < 3:
-		if seat := c.seats[name]; seat != nil {
-			seat.close(0)
-			delete(c.seats, name)
+		if consumer := c.consumers[name]; consumer != nil {
+			consumer.close(0)
+			delete(c.consumers, name)
 		}
-	case n < 5 && c.seats[name] != nil && !c.seats[name].OverHTTP:
+	case n < 5 && c.consumers[name] != nil && !c.consumers[name].OverHTTP:
 		c.epoch++
 		c.resume(name, c.epoch)
 	case n < 6:
@@ -289,13 +289,13 @@ func (c *clerk) hears(effects []Addressed) {
 	for _, a := range effects {
 		switch e := a.Effect.(type) {
 		case *Granted:
-			for _, seat := range c.seats {
-				if seat.Sink == a.Sink {
-					c.held = append(c.held, heldRef{wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}, seat})
+			for _, consumer := range c.consumers {
+				if consumer.Sink == a.Sink {
+					c.held = append(c.held, heldRef{wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}, consumer})
 				}
 			}
 		case *Completed:
-			c.gives(e.Ref, e.Kept)
+			c.gives(e.Ref, e.CreditReused)
 		case *Requeued:
 			c.gives(e.Ref, false)
 		case *Refused:
@@ -304,9 +304,9 @@ func (c *clerk) hears(effects []Addressed) {
 	}
 }
 
-func (c *clerk) gives(ref uint64, kept bool) {
-	if seat := c.asked[ref]; seat != nil && !kept {
-		seat.Give(1)
+func (c *clerk) gives(ref uint64, left bool) {
+	if consumer := c.asked[ref]; consumer != nil && !left {
+		consumer.Return(1)
 	}
 	delete(c.asked, ref)
 }
@@ -328,12 +328,12 @@ func (c *clerk) rounds() {
 		}
 		c.hears(out.Effects)
 		for _, u := range out.Unused {
-			u.Seat.Credit.Give(u.Units)
+			u.Consumer.Credit.Return(u.Credits)
 		}
 		again = len(messages) > 0 || out.Again
 	}
 	c.seen["stand aside"] += min(len(c.core.aside), 1)
-	c.seen["are owed"] += min(len(c.core.owed), 1)
+	c.seen["are owed"] += min(len(c.core.leaked), 1)
 	c.seen["wait in turns"] += min(len(c.core.turns.tenants), 1)
 	if c.core.reserved != nil {
 		c.seen["is reserved"]++
@@ -345,7 +345,7 @@ func TestBooksOfAShardAgreeAfterEveryRound(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(20) {
 		c := &clerk{
-			scriptWorld: newScriptWorld(t), random: rand.New(rand.NewPCG(seed, 1)), asked: map[uint64]*scriptSeat{}, seen: seen,
+			scriptWorld: newScriptWorld(t), random: rand.New(rand.NewPCG(seed, 1)), asked: map[uint64]*scriptConsumer{}, seen: seen,
 		}
 		for range 300 {
 			c.moves()

@@ -45,7 +45,7 @@ func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []stri
 }
 
 // cancelOpen ends a task wherever it waits or runs. A worker that has it is
-// told; its unit of room stays out until it answers.
+// told; its credit stays out until it answers.
 func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 	endedByWorker(t)
 	s.transition(t, move{
@@ -58,11 +58,11 @@ func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 }
 
 // revoke tells the session that carries a delivery, if it is there, that it
-// has lost it. The unit of room stays out until the worker answers.
+// has lost it. The credit stays out until the worker answers.
 func (s *Shard) revoke(e *lease.Entry, reason string) {
-	if mb := s.members[e.Lease.Session]; mb != nil && !e.Gone {
+	if mb := s.bySession[e.Lease.Session]; mb != nil && !e.Gone {
 		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
-		s.tell(mb.seat.Sink, &Revoked{TaskRef: ref, Reason: reason})
-		s.owe(mb, e)
+		s.tell(mb.consumer.Sink, &Revoked{TaskRef: ref, Reason: reason})
+		s.leak(mb, e)
 	}
 }

@@ -5,23 +5,23 @@ import (
 	"codeq/wire"
 )
 
-// claim seats somebody who asks once. The answer waits for the grant pass; see
+// claim consumers somebody who asks once. The answer waits for the grant pass; see
 // answerClaims.
 func (s *Shard) claim(m *Claim) {
-	c := claimant{asker: m.Asker, tenant: m.Seat.Tenant, commands: m.Commands}
-	if !m.Looks {
-		s.seat(m.Seat, m.Commands, m.LeaseForMs)
-		c.member = s.members[m.Seat.ID]
+	c := claimant{asker: m.Asker, tenant: m.Consumer.Tenant, commands: m.Commands}
+	if !m.CountOnly {
+		s.consumer(m.Consumer, m.Commands, m.LeaseForMs)
+		c.subscriber = s.bySession[m.Consumer.ID]
 	}
 	s.claims = append(s.claims, c)
 }
 
-// claimant is a member that leaves with the answer, nil if it only looks.
+// claimant is a subscriber that leaves with the answer, nil if it only looks.
 type claimant struct {
-	member   *member
-	asker    Asker
-	tenant   string
-	commands []string
+	subscriber *subscriber
+	asker      Asker
+	tenant     string
+	commands   []string
 }
 
 // readyFor is how many of some queues have tasks that may be handed out; of all
@@ -39,20 +39,20 @@ func (s *Shard) readyFor(tenantName string, commands []string) (n int) {
 }
 
 // answerClaims lets go of everybody who asked once, with the word that this was
-// all. Whoever still has room while the pass was cut short, by its bound or by a
+// all. Whoever still has credit while the pass was cut short, by its bound or by a
 // head that must be read first, stays for the next round if there is anything
 // for it.
 func (s *Shard) answerClaims(cut bool) {
 	staying := s.claims[:0]
 	for _, c := range s.claims {
 		ready := s.readyFor(c.tenant, c.commands)
-		if cut && ready > 0 && c.member != nil && c.member.open {
+		if cut && ready > 0 && c.subscriber != nil && c.subscriber.open {
 			staying = append(staying, c)
 			continue
 		}
 		s.tell(c.asker.Sink, &Claimed{Ref: c.asker.Ref, Ready: ready})
-		if c.member != nil {
-			s.unseat(c.member.seat.ID)
+		if c.subscriber != nil {
+			s.unseat(c.subscriber.consumer.ID)
 		}
 	}
 	clear(s.claims[len(staying):])

@@ -32,16 +32,16 @@ func (s *Shard) configure(m *Configure) {
 	}
 	if next != q.settings || next.Version == 0 {
 		next.Version++
-		s.settle(q, next)
+		s.applySettings(q, next)
 	}
 	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: next})
 }
 
 // settle gives a queue other settings.
-func (s *Shard) settle(q *queue, next record.Settings) {
+func (s *Shard) applySettings(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
 	s.ready(q)
-	s.planReap(q)
+	s.planExpiry(q)
 	s.noteDeleted(q)
 }

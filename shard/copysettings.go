@@ -7,7 +7,7 @@ import "codeq/store"
 func (s *Shard) copySettings(m *CopySettings) {
 	q := s.queueOf(m.Queue)
 	if m.Settings.Version > q.settings.Version {
-		s.settle(q, m.Settings)
+		s.applySettings(q, m.Settings)
 	}
 	if m.Thaw {
 		s.thaw(q)

@@ -2,9 +2,9 @@ package shard
 
 import "codeq/wire"
 
-// Seat is one socket of a session, or one claim over HTTP, as the shards see it:
+// Consumer is one socket of a session, or one claim over HTTP, as the shards see it:
 // who it is, where its effects go, and the credit it has for tasks.
-type Seat struct {
+type Consumer struct {
 	ID wire.SessionID
 	// Epoch orders the sockets of one session: a later one is higher.
 	Epoch    uint64
@@ -24,15 +24,15 @@ type Credit interface {
 	// waits; Give returns some, or with 0 looks whether a shard may be woken. Carry
 	// notes the bytes of a task that goes with one which the shard has already.
 	Take(shard, payloadBytes int) bool
-	Carry(payloadBytes int) bool
-	Give(credits int)
-	// InHand is how many are taken, InDebt whether those are more than the window.
-	InHand() int
+	AddBytes(payloadBytes int) bool
+	Return(credits int)
+	// InFlight is how many are taken, InDebt whether those are more than the window.
+	InFlight() int
 	InDebt() bool
-	// MayKeep says whether a shard may use at once one that is about to come back,
+	// MayReuse says whether a shard may use at once one that is about to come back,
 	// OthersWait whether another shard waits for one, Portion what this shard should
 	// have meanwhile, by the ready queues that each has told with SetReady.
-	MayKeep() bool
+	MayReuse() bool
 	OthersWait(shard int) bool
 	Portion(shard int) int
 	SetReady(shard int, queues int32)
@@ -45,8 +45,8 @@ type Credit interface {
 	Share()
 }
 
-// carrier is the session that carries the leases of this seat: none over HTTP.
-func (s *Seat) carrier() wire.SessionID {
+// leaseSession is the session that carries the leases of this consumer: none over HTTP.
+func (s *Consumer) leaseSession() wire.SessionID {
 	if s.OverHTTP {
 		return wire.SessionID{}
 	}

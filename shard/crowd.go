@@ -9,71 +9,71 @@ import (
 	"codeq/wire"
 )
 
-// member is a session seated in this shard.
-type member struct {
-	seat       *Seat
-	leaseForMs int64
-	places     []*place
-	// open means the shard may ask the seat for room: the last time it asked
-	// it was not turned away, or a unit came since.
+// subscriber is a session seated in this shard.
+type subscriber struct {
+	consumer      *Consumer
+	leaseForMs    int64
+	subscriptions []*subscription
+	// open means the shard may ask the consumer for credit: the last time it asked
+	// it was not turned away, or a credit came since.
 	open bool
-	// credit counts units that room messages carried and no grant has used.
+	// credit counts credits that credit messages carried and no grant has used.
 	credit int
-	// kept counts units of deliveries that ended in this round and that no grant
-	// has used; keptInRow counts those kept while another shard waited. See
-	// keepUnit.
-	kept      int
-	keptInRow int
-	// owed are the deliveries, of those that it carries no longer, that a unit of
-	// its room is out for; nil for none. See owe.
-	owed *list.List
+	// kept counts credits of deliveries that ended in this round and that no grant
+	// has used; reusedInRow counts those kept while another shard waited. See
+	// reuseCredit.
+	reused      int
+	reusedInRow int
+	// leaked are the deliveries, of those that it carries no longer, that a credit of
+	// its credit is out for; nil for none. See owe.
+	leaked *list.List
 	// lastGrant is the number of the newest grant to it, for turns among equals.
 	lastGrant uint64
-	// alone means that this shard has its room alone; see takeAlone.
+	// alone means that this shard has its credit alone; see takeAlone.
 	alone bool
 }
 
-// servedFrom puts a place behind the others of the member, in whose order its
+// servedFrom puts a place behind the others of the subscriber, in whose order its
 // queues get their turns when it is open again.
-func (mb *member) servedFrom(c *crowd) {
-	i := slices.IndexFunc(mb.places, func(p *place) bool { return p.crowd == c })
-	if i >= 0 && i < len(mb.places)-1 {
-		p := mb.places[i]
-		mb.places = append(slices.Delete(mb.places, i, i+1), p)
+func (mb *subscriber) servedFrom(c *subscribers) {
+	i := slices.IndexFunc(mb.subscriptions, func(p *subscription) bool { return p.to == c })
+	if i >= 0 && i < len(mb.subscriptions)-1 {
+		p := mb.subscriptions[i]
+		mb.subscriptions = append(slices.Delete(mb.subscriptions, i, i+1), p)
 	}
 }
 
-// place is one member in one crowd. listed says whether it stands in the
-// crowd's list, from which members that are not open drop out lazily.
-type place struct {
-	member *member
-	crowd  *crowd
-	listed bool
-	left   bool
+// place is one subscriber in one subscribers. listed says whether it stands in the
+// subscribers's list, from which subscribers that are not open drop out lazily.
+type subscription struct {
+	subscriber *subscriber
+	to         *subscribers
+	listed     bool
+	left       bool
 }
 
-// crowd is everybody who wants the tasks of one command of one tenant, or of
+// subscribers is everybody who wants the tasks of one command of one tenant, or of
 // all its commands.
-type crowd struct {
+type subscribers struct {
 	tenant *tenant
-	// queue is nil for the crowd that takes every command.
+	// queue is nil for the subscribers that takes every command.
 	queue *queue
-	// members counts who stands in it, open or not.
-	members int
-	open    []*place
-	at      int
-	// left counts the places in open whose member has left.
+	// subscribers counts who stands in it, open or not.
+	count int
+	open  []*subscription
+	at    int
+	// left counts the places in open whose subscriber has left.
 	left int
 }
 
-// keptLeft is how many places whose member has left a crowd keeps at least.
-const keptLeft = 32
+// minLeft is how many places whose subscriber has left a subscribers keeps at least.
+const minLeft = 32
 
 // hasOpen reports whether anybody can be asked, dropping who cannot.
-func (c *crowd) hasOpen() bool {
+func (c *subscribers) hasOpen() bool {
 	for len(c.open) > 0 {
 		c.at %= len(c.open)
-		if p := c.open[c.at]; p.member.open && !p.left {
+		if p := c.open[c.at]; p.subscriber.open && !p.left {
 			return true
 		}
 		c.drop(c.at)
@@ -81,19 +81,19 @@ func (c *crowd) hasOpen() bool {
 	return false
 }
 
-// leave takes a place from its member. Grants drop such places as they meet them,
+// leave takes a place from its subscriber. Grants drop such places as they meet them,
 // but a queue without a task has no grants, and whoever asks it again and again
 // must not be kept once for each time, with all that was handed out there.
-func (c *crowd) leave(p *place) {
+func (c *subscribers) leave(p *subscription) {
 	p.left = true
-	c.members--
+	c.count--
 	if !p.listed {
 		return
 	}
-	if c.left++; c.left <= keptLeft || c.left < len(c.open)/2 {
+	if c.left++; c.left <= minLeft || c.left < len(c.open)/2 {
 		return
 	}
-	kept, at := c.open[:0], 0
+	left, at := c.open[:0], 0
 	for i, p := range c.open {
 		if p.left {
 			p.listed = false
@@ -102,14 +102,14 @@ func (c *crowd) leave(p *place) {
 		if i < c.at {
 			at++
 		}
-		kept = append(kept, p)
+		left = append(left, p)
 	}
-	clear(c.open[len(kept):])
-	c.open, c.at, c.left = kept, at, 0
+	clear(c.open[len(left):])
+	c.open, c.at, c.left = left, at, 0
 }
 
 // drop takes the place at i out of the list; the last one fills the gap.
-func (c *crowd) drop(i int) {
+func (c *subscribers) drop(i int) {
 	c.open[i].listed = false
 	if c.open[i].left {
 		c.left--
@@ -120,42 +120,46 @@ func (c *crowd) drop(i int) {
 	c.open = c.open[:last]
 }
 
-// better is the member with the fewest unfinished tasks among best and the
+// better is the subscriber with the fewest unfinished tasks among best and the
 // next most of the ring; equals go by who was served longer ago.
-func (c *crowd) better(best *member, most int) *member {
-	best = c.best(best, most, func(*member) bool { return true })
+func (c *subscribers) better(best *subscriber, most int) *subscriber {
+	best = c.best(best, most, func(*subscriber) bool { return true })
 	if len(c.open) > most {
 		c.at = (c.at + 1) % len(c.open)
 	}
 	return best
 }
 
-// idle is the member that better would choose of those that have room and to whom
+// idle is the subscriber that better would choose of those that have credit and to whom
 // nothing is on its way.
-func (c *crowd) idle(best *member, most int) *member { return c.best(best, most, (*member).isIdle) }
+func (c *subscribers) idle(best *subscriber, most int) *subscriber {
+	return c.best(best, most, (*subscriber).isIdle)
+}
 
-func (mb *member) isIdle() bool { return mb.seat.Credit.IsIdle(mb.alone, mb.credit+mb.kept > 0) }
+func (mb *subscriber) isIdle() bool {
+	return mb.consumer.Credit.IsIdle(mb.alone, mb.credit+mb.reused > 0)
+}
 
-// best looks at the next most open members of the ring, and drops the places of
+// best looks at the next most open subscribers of the ring, and drops the places of
 // others that it meets.
-func (c *crowd) best(best *member, most int, may func(*member) bool) *member {
-	for looked := 0; looked < min(len(c.open), most); {
-		i := (c.at + looked) % len(c.open)
+func (c *subscribers) best(best *subscriber, most int, may func(*subscriber) bool) *subscriber {
+	for seen := 0; seen < min(len(c.open), most); {
+		i := (c.at + seen) % len(c.open)
 		p := c.open[i]
-		if !p.member.open || p.left {
+		if !p.subscriber.open || p.left {
 			c.drop(i)
 			continue
 		}
-		if may(p.member) && (best == nil || before(p.member, best)) {
-			best = p.member
+		if may(p.subscriber) && (best == nil || before(p.subscriber, best)) {
+			best = p.subscriber
 		}
-		looked++
+		seen++
 	}
 	return best
 }
 
-func before(a, b *member) bool {
-	inHandA, inHandB := a.seat.Credit.InHand(), b.seat.Credit.InHand()
+func before(a, b *subscriber) bool {
+	inHandA, inHandB := a.consumer.Credit.InFlight(), b.consumer.Credit.InFlight()
 	if inHandA != inHandB {
 		return inHandA < inHandB
 	}
@@ -164,10 +168,10 @@ func before(a, b *member) bool {
 
 // queue is one queue as grants see it. The rings say where it stands.
 type queue struct {
-	key    record.QueueKey
-	index  *index.Queue
-	tenant *tenant
-	crowd  *crowd
+	key         record.QueueKey
+	index       *index.Queue
+	tenant      *tenant
+	subscribers *subscribers
 	// settings are the shard's copy; while they pause it the queue stands in no
 	// ring.
 	settings record.Settings
@@ -178,10 +182,10 @@ type queue struct {
 	freezes    int
 	inReady    bool
 	inRunnable bool
-	// reapAtMs is when the next ended task may have to go, while reapSlot is not
-	// 0; see reaps.
-	reapAtMs int64
-	reapSlot int
+	// expiryAtMs is when the next ended task may have to go, while expirySlot is not
+	// 0; see expiry queue.
+	expiryAtMs int64
+	expirySlot int
 	// failedAfter is how far letters that failed for good have been looked for, so
 	// that others of the same millisecond are not read again; zero for not at all.
 	failedAfter record.TimedKey
@@ -198,7 +202,7 @@ func (s *Shard) queueOf(key record.QueueKey) *queue {
 	t := s.tenantOf(key.Tenant)
 	q := &queue{key: key, index: s.index.Queue(key), tenant: t}
 	q.atHome = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
-	q.crowd = &crowd{tenant: t, queue: q}
+	q.subscribers = &subscribers{tenant: t, queue: q}
 	s.queues[key] = q
 	return q
 }
@@ -208,7 +212,7 @@ func (s *Shard) tenantOf(name string) *tenant {
 		return t
 	}
 	t := &tenant{}
-	t.wild.tenant = t
+	t.wildcard.tenant = t
 	s.tenants[name] = t
 	return t
 }
@@ -222,7 +226,7 @@ func (s *Shard) forgetEmpty() {
 	for _, q := range s.emptied {
 		counters := q.index.Counters()
 		known := s.queues[q.key] == q
-		if !known || !counters.IsZero() || q.settings.Version > 0 || q.inReady || q.inRunnable || q.crowd.members > 0 || q.freezes > 0 {
+		if !known || !counters.IsZero() || q.settings.Version > 0 || q.inReady || q.inRunnable || q.subscribers.count > 0 || q.freezes > 0 {
 			continue
 		}
 		delete(s.queues, q.key)
@@ -232,10 +236,10 @@ func (s *Shard) forgetEmpty() {
 	s.emptied = s.emptied[:0]
 }
 
-// crowdOf is the crowd for a command, or for all of them.
-func (s *Shard) crowdOf(tenantName, command string) *crowd {
+// subscribersOf is the subscribers for a command, or for all of them.
+func (s *Shard) subscribersOf(tenantName, command string) *subscribers {
 	if command == wire.AllCommands {
-		return &s.tenantOf(tenantName).wild
+		return &s.tenantOf(tenantName).wildcard
 	}
-	return s.queueOf(record.QueueKey{Command: command, Tenant: tenantName}).crowd
+	return s.queueOf(record.QueueKey{Command: command, Tenant: tenantName}).subscribers
 }

@@ -4,28 +4,28 @@ import "testing"
 
 // Whoever asks for the tasks of a queue that has none, again and again, is not
 // kept after each time; who stays keeps the place.
-func TestCrowdKeepsNobodyWhoHasLeft(t *testing.T) {
-	c := &crowd{}
-	enter := func() *place {
-		p := &place{member: &member{open: true}, crowd: c, listed: true}
-		c.members++
+func TestSubscribersKeepNobodyWhoHasLeft(t *testing.T) {
+	c := &subscribers{}
+	enter := func() *subscription {
+		p := &subscription{subscriber: &subscriber{open: true}, to: c, listed: true}
+		c.count++
 		c.open = append(c.open, p)
 		return p
 	}
 	stays := enter()
 	for n := range 10_000 {
 		c.leave(enter())
-		if len(c.open) > 2*keptLeft {
+		if len(c.open) > 2*minLeft {
 			t.Fatalf("%d places are kept after %d have come and gone, one has stayed", len(c.open), n+1)
 		}
 	}
-	if c.members != 1 || c.open[0] != stays || !c.hasOpen() {
-		t.Errorf("of %d members, %d listed, the one that stayed is lost", c.members, len(c.open))
+	if c.count != 1 || c.open[0] != stays || !c.hasOpen() {
+		t.Errorf("of %d members, %d listed, the one that stayed is lost", c.count, len(c.open))
 	}
 	c.leave(stays)
 	for range 100 {
 		p := enter()
-		if best := c.better(nil, DefaultLimits.Compared); best != p.member || len(c.open) != 1 || c.left != 0 {
+		if best := c.better(nil, DefaultLimits.Compared); best != p.subscriber || len(c.open) != 1 || c.left != 0 {
 			t.Fatalf("of %d listed, %d left, the only member is not found", len(c.open), c.left)
 		}
 		c.leave(p)
@@ -34,12 +34,12 @@ func TestCrowdKeepsNobodyWhoHasLeft(t *testing.T) {
 
 // Where more wait than one grant compares, the next grant compares others too:
 // all have been served once before anybody is served twice.
-func TestEachMemberOfALargeCrowdHasItsTurn(t *testing.T) {
-	c, members := &crowd{}, 3*DefaultLimits.Compared+1
+func TestEachOfManySubscribersHasItsTurn(t *testing.T) {
+	c, members := &subscribers{}, 3*DefaultLimits.Compared+1
 	for range members {
-		seat := newTestSeat(members)
-		p := &place{member: &member{seat: seat, open: true}, crowd: c, listed: true}
-		c.members++
+		consumer := newTestConsumer(members)
+		p := &subscription{subscriber: &subscriber{consumer: consumer, open: true}, to: c, listed: true}
+		c.count++
 		c.open = append(c.open, p)
 	}
 	for grant := range 2 * members {
@@ -47,43 +47,43 @@ func TestEachMemberOfALargeCrowdHasItsTurn(t *testing.T) {
 			t.Fatal("nobody is open")
 		}
 		best := c.better(nil, DefaultLimits.Compared)
-		if had := best.seat.Credit.InHand(); had != grant/members {
+		if had := best.consumer.Credit.InFlight(); had != grant/members {
 			t.Fatalf("grant %d of %d members goes to one that has %d", grant, members, had)
 		}
-		best.seat.Credit.Take(0, 0)
+		best.consumer.Credit.Take(0, 0)
 		best.lastGrant = uint64(grant + 1)
 	}
 }
 
-// A suspect finds who is idle behind places whose members have left, and the
-// member that was made to wait for it wherever that stands.
-func TestIdleMembersOfALargeCrowdAreFound(t *testing.T) {
+// A suspect finds who is idle behind places whose subscribers have left, and the
+// subscriber that was made to wait for it wherever that stands.
+func TestIdleOnesOfManySubscribersAreFound(t *testing.T) {
 	s := &Shard{limits: DefaultLimits}
 	q := &queue{tenant: &tenant{}}
-	q.crowd = &crowd{tenant: q.tenant, queue: q}
-	enter := func(untaken int) *member {
-		mb := &member{seat: newTestSeat(2), open: true}
-		mb.seat.Credit.Take(0, untaken)
-		p := &place{member: mb, crowd: q.crowd, listed: true}
-		mb.places = append(mb.places, p)
-		q.crowd.members++
-		q.crowd.open = append(q.crowd.open, p)
+	q.subscribers = &subscribers{tenant: q.tenant, queue: q}
+	enter := func(untaken int) *subscriber {
+		mb := &subscriber{consumer: newTestConsumer(2), open: true}
+		mb.consumer.Credit.Take(0, untaken)
+		p := &subscription{subscriber: mb, to: q.subscribers, listed: true}
+		mb.subscriptions = append(mb.subscriptions, p)
+		q.subscribers.count++
+		q.subscribers.open = append(q.subscribers.open, p)
 		return mb
 	}
 	for range DefaultLimits.Compared {
-		q.crowd.leave(enter(1).places[0])
+		q.subscribers.leave(enter(1).subscriptions[0])
 	}
 	idle := enter(0)
 	if s.idle(q) != idle {
 		t.Error("who is idle is not found behind those who have left")
 	}
-	idle.seat.Credit.Carry(1)
+	idle.consumer.Credit.AddBytes(1)
 	for range 2 * DefaultLimits.Compared {
 		enter(1)
 	}
 	last := enter(0)
 	if mb := s.idle(q); mb != nil {
-		t.Errorf("of %d busy members one is idle", len(q.crowd.open)-1)
+		t.Errorf("of %d busy members one is idle", len(q.subscribers.open)-1)
 	}
 	if s.reserved = last; s.idle(q) != last {
 		t.Error("the member that waits for a suspect is not found behind the others")

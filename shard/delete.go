@@ -52,10 +52,10 @@ func (s *Shard) noteDeleted(q *queue) {
 // says how many. Like refill it may only be done at the start of a round.
 func (s *Shard) findDeleted() (found int) {
 	for _, q := range s.deleting {
-		found += s.findOpen(q, s.limits.Reaps-found)
+		found += s.findOpen(q, s.limits.Expiries-found)
 		for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {
-			if found < s.limits.Reaps {
-				found += s.scanEnded(q, place, s.now, s.limits.Reaps-found)
+			if found < s.limits.Expiries {
+				found += s.scanEnded(q, place, s.now, s.limits.Expiries-found)
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Shard) removeDoomed() {
 		if t.Status.Terminal() {
 			status = t.Status // It ended in this round.
 		}
-		s.transition(t, move{to: gone, status: status, cause: CauseDelete})
+		s.transition(t, move{to: removed, status: status, cause: CauseDelete})
 		s.tellWatchers(d.id)
 		if e != nil {
 			s.revoke(e, wire.RevokedCancelled)
@@ -155,20 +155,20 @@ func (s *Shard) drop(m *Drop) { s.drops = append(s.drops, m) }
 
 // answerDrops forgets the settings of the queues that are empty by now.
 func (s *Shard) answerDrops() {
-	kept := s.drops[:0]
+	left := s.drops[:0]
 	for _, m := range s.drops {
 		q := s.queues[m.Queue]
 		if q != nil && q.settings.Deleting {
 			if counters := q.index.Counters(); !counters.IsZero() {
-				kept = append(kept, m)
+				left = append(left, m)
 				continue
 			}
 			s.forgetSettings(q)
 		}
 		s.tell(m.Sink, &Dropped{Ref: m.Ref})
 	}
-	clear(s.drops[len(kept):])
-	s.drops = kept
+	clear(s.drops[len(left):])
+	s.drops = left
 }
 
 func (s *Shard) forgetSettings(q *queue) {

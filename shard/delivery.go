@@ -9,7 +9,7 @@ import (
 // holding finds the delivery that a worker acts on, or refuses it, in the
 // order the protocol promises: unknown task, other subject, terminal task,
 // lost lease. A nil entry means it was refused.
-func (s *Shard) holding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
+func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	t, e := s.find(ref.TaskID, owner.Tenant)
 	if e != nil && e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {
 		return e
@@ -19,9 +19,9 @@ func (s *Shard) holding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 }
 
 // ending is holding for a word that ends the delivery.
-func (s *Shard) ending(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
+func (s *Shard) holderEnding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
-	return s.holding(to, owner, ref)
+	return s.holder(to, owner, ref)
 }
 
 // mayEnd reports whether a call of the right subject may act on a delivery:
@@ -45,7 +45,7 @@ func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *recor
 	switch {
 	case t == nil:
 		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
-	case holder(t, e) != "" && holder(t, e) != owner.Subject:
+	case newestSubject(t, e) != "" && newestSubject(t, e) != owner.Subject:
 		s.refuse(to, id, wire.CodeNotOwner, "the delivery belongs to another subject")
 	case t.Status.Terminal():
 		s.refuse(to, id, wire.CodeNotInProgress, "task is not in progress, it is "+string(t.Status))
@@ -65,7 +65,7 @@ func withoutToken(e *lease.Entry) string {
 }
 
 // holder is the subject of the newest delivery, empty if there was none.
-func holder(t *record.Task, e *lease.Entry) string {
+func newestSubject(t *record.Task, e *lease.Entry) string {
 	if e != nil {
 		return e.Lease.Subject
 	}

@@ -59,7 +59,7 @@ func (s *Shard) lapse(e *lease.Entry) {
 	reason := wire.RevokedExpired
 	switch {
 	case !e.Confirmed:
-		s.takeBack(e, 0)
+		s.undeliver(e, 0)
 	case e.IsRunOver():
 		s.overrun(e)
 		reason = wire.RevokedTimeout

@@ -52,8 +52,8 @@ type Resumed struct {
 	Held []wire.TaskRef
 }
 
-// Fenced answers Fence: what was granted to the seat has come.
-type Fenced struct {
+// Drained answers DrainBarrier: what was granted to the consumer has come.
+type Drained struct {
 	Ref uint64
 }
 
@@ -64,8 +64,8 @@ type Claimed struct {
 	Ready int
 }
 
-// Granted is one delivery to the seat it is addressed to. The grant took one
-// unit of the seat's room and len(Task.Payload) of its unsent bytes.
+// Granted is one delivery to the consumer it is addressed to. The grant took one
+// credits of the consumer and len(Task.Payload) of its unsent bytes.
 type Granted struct {
 	Task         *wire.Task
 	Token        wire.Token
@@ -81,9 +81,9 @@ type Granted struct {
 type Completed struct {
 	Ref    uint64
 	Record *wire.ResultRecord
-	// Kept says that the unit of room of the delivery has gone to another one
-	// already; only where the message said HasUnit.
-	Kept bool
+	// Kept says that the credit of the delivery has gone to another one
+	// already; only where the message said HasCredit.
+	CreditReused bool
 }
 
 // Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued,
@@ -160,14 +160,14 @@ type Purged struct {
 	TaskID wire.TaskID
 }
 
-// Revoked tells the seat it is addressed to that it lost a delivery.
+// Revoked tells the consumer it is addressed to that it lost a delivery.
 type Revoked struct {
 	wire.TaskRef
 	Reason string
 }
 
-// Answered tells the seat it is addressed to that its worker has answered for a
-// delivery by another way than its session: the unit of room comes back, if it
+// Answered tells the consumer it is addressed to that its worker has answered for a
+// delivery by another way than its session: the credit comes back, if it
 // has not yet.
 type Answered struct {
 	wire.TaskRef
@@ -201,7 +201,7 @@ type ToldLease struct {
 	LeaseUntilMs, RunUntilMs int64
 }
 
-func (*Fenced) effect()     {}
+func (*Drained) effect()    {}
 func (*Claimed) effect()    {}
 func (*Granted) effect()    {}
 func (*Completed) effect()  {}

@@ -27,7 +27,7 @@ func TestU10EffectiveSettingsAreWhatAShardActsOn(t *testing.T) {
 			b := s.backoffOf(task)
 			want := wire.QueueSettings{
 				Spread: set.Spread, MaxAttempts: s.maxAttemptsOf(&Enqueue{}, key),
-				LeaseSeconds:        int(s.leaseForMs(&member{}, task) / 1000),
+				LeaseSeconds:        int(s.leaseForMs(&subscriber{}, task) / 1000),
 				Backoff:             wire.Backoff{Policy: b.policy, BaseSeconds: b.baseMs / 1000, MaxSeconds: b.maxMs / 1000},
 				RetentionSeconds:    s.retentionOf(q, wire.LocationNone) / 1000,
 				DLQRetentionSeconds: s.retentionOf(q, wire.LocationDead) / 1000,

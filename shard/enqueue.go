@@ -10,7 +10,7 @@ import (
 // enqueue makes a task, or finds the one its idempotency key already made.
 func (s *Shard) enqueue(m *Enqueue) {
 	key := record.QueueKey{Command: m.Command, Tenant: m.Tenant}
-	if !s.takesNew(m, key) {
+	if !s.acceptsNew(m, key) {
 		return
 	}
 	if m.IdempotencyKey != "" && s.replayed(m, key) {

@@ -39,15 +39,15 @@ func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 	q := s.queueOf(t.Queue())
 	w := &wire.Waiting{}
 	w.Behind, w.BehindKnown = q.index.Ahead(t.Priority, record.PendingKey{Seq: t.Seq, ID: t.ID})
-	wild := &q.tenant.wild
+	wildcard := &q.tenant.wildcard
 	switch {
 	case q.settings.Paused:
 		w.Reason = wire.WaitingPaused
 	case s.space >= store.NoGrant:
 		w.Reason = wire.WaitingStorageFull
-	case q.crowd.members+wild.members == 0:
+	case q.subscribers.count+wildcard.count == 0:
 		w.Reason = wire.WaitingNoWorker
-	case w.Behind > 0 || !w.BehindKnown || q.crowd.hasOpen() || wild.hasOpen():
+	case w.Behind > 0 || !w.BehindKnown || q.subscribers.hasOpen() || wildcard.hasOpen():
 		w.Reason = wire.WaitingBehind
 	default:
 		w.Reason = wire.WaitingNoRoom

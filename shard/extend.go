@@ -3,7 +3,7 @@ package shard
 // extend is a heartbeat for one delivery over HTTP. Whose session ended goes on
 // over HTTP, and no longer depends on it.
 func (s *Shard) extend(m *Extend) {
-	e := s.holding(m.Asker, m.Owner, m.TaskRef)
+	e := s.holder(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
 		return
 	}

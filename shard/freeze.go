@@ -17,11 +17,11 @@ const (
 	inOneShard = "the queue is being put into one order; post the task again after a second"
 )
 
-// takesNew says whether a new task of the queue may be made in this shard: at home
+// acceptsNew says whether a new task of the queue may be made in this shard: at home
 // always, elsewhere while the queue is spread and no change needs it empty here.
 // The shard judges that by its own copy of the settings, whatever the router knew
 // when it drew the id.
-func (s *Shard) takesNew(m *Enqueue, key record.QueueKey) bool {
+func (s *Shard) acceptsNew(m *Enqueue, key record.QueueKey) bool {
 	q, here := s.queues[key], false
 	if q != nil && q.settings.Deleting {
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)

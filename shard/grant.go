@@ -8,8 +8,8 @@ import (
 	"codeq/wire"
 )
 
-// grantPass hands ready tasks to sessions with room, one task a turn, until
-// tasks, room or the bound of a round run out. It reports whether it was cut
+// grantPass hands ready tasks to sessions with credit, one task a turn, until
+// tasks, credit or the bound of a round run out. It reports whether it was cut
 // short: there may be more to hand out in the next round, which follows at once.
 func (s *Shard) grantPass() (cut bool) {
 	s.grantAside()
@@ -26,7 +26,7 @@ func (s *Shard) grantPass() (cut bool) {
 		if s.grantHead(q, prio, k) {
 			granted++
 		} else {
-			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn
+			s.turns.ring.at-- // nobody had credit, or the head was unreadable: it keeps its turn
 		}
 		cut = granted == s.limits.Grants
 	}
@@ -47,8 +47,8 @@ func (s *Shard) stall(q *queue) {
 	s.stalled = append(s.stalled, q)
 }
 
-// grantHead gives the head of a queue to the member that has it best. It
-// reports false if nobody had room, which closes who was asked.
+// grantHead gives the head of a queue to the subscriber that has it best. It
+// reports false if nobody had credit, which closes who was asked.
 func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 	t, err := s.span.Task(k.ID)
 	if t == nil || s.unreadable(err) {
@@ -69,55 +69,55 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 		if mb == nil {
 			return false
 		}
-		if s.takeRoom(mb, t.PayloadBytes) {
+		if s.takeCredit(mb, t.PayloadBytes) {
 			s.grant(mb, t)
 			return true
 		}
 		mb.open = false
-		if credit := mb.seat.Credit; credit.OthersWait(s.shard) {
+		if credit := mb.consumer.Credit; credit.OthersWait(s.shard) {
 			credit.SetReady(s.shard, mb.readyQueues())
 		}
 	}
 }
 
-func (s *Shard) pick(q *queue) *member {
-	return q.tenant.wild.better(q.crowd.better(nil, s.limits.Compared), s.limits.Compared)
+func (s *Shard) pick(q *queue) *subscriber {
+	return q.tenant.wildcard.better(q.subscribers.better(nil, s.limits.Compared), s.limits.Compared)
 }
 
-// takeRoom takes a unit: one of a delivery that ended in this round, one that a
-// room message brought, unless the window has become too small for it since, or
-// one of the seat.
-func (s *Shard) takeRoom(mb *member, payloadBytes int) bool {
-	credit := mb.seat.Credit
+// takeCredit takes a credit: one of a delivery that ended in this round, one that a
+// credit message brought, unless the window has become too small for it since, or
+// one of the consumer.
+func (s *Shard) takeCredit(mb *subscriber, payloadBytes int) bool {
+	credit := mb.consumer.Credit
 	if mb.alone && mb.isIdle() {
 		s.share(mb) // the suspect is over, and none that stands aside goes there
 	}
 	switch {
-	case mb.kept > 0 && credit.Carry(payloadBytes):
-		mb.kept--
-	case mb.credit > 0 && !credit.InDebt() && credit.Carry(payloadBytes):
+	case mb.reused > 0 && credit.AddBytes(payloadBytes):
+		mb.reused--
+	case mb.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):
 		mb.credit--
 	case credit.Take(s.shard, payloadBytes):
 	default:
 		if credit.IsAlone() {
 			// Who has it alone may have seen what was counted here for a moment.
-			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
+			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer})
 		}
 		return false
 	}
 	return true
 }
 
-func (s *Shard) grant(mb *member, t *record.Task) {
+func (s *Shard) grant(mb *subscriber, t *record.Task) {
 	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
 	s.grants++
 	mb.lastGrant = s.grants
-	mb.servedFrom(s.queueOf(t.Queue()).crowd)
+	mb.servedFrom(s.queueOf(t.Queue()).subscribers)
 	leaseForMs := s.leaseForMs(mb, t)
 	l := &record.Lease{
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
-		Session: mb.seat.carrier(), OverHTTP: mb.seat.OverHTTP, Subject: mb.seat.Subject, WorkerID: mb.seat.WorkerID,
+		Session: mb.consumer.leaseSession(), OverHTTP: mb.consumer.OverHTTP, Subject: mb.consumer.Subject, WorkerID: mb.consumer.WorkerID,
 		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
 		// Ahead of the promise by half a lease, so that the first heartbeats
 		// write nothing.
@@ -131,7 +131,7 @@ func (s *Shard) grant(mb *member, t *record.Task) {
 	})
 	task := view(t, payload)
 	lend(task, s.leases.Get(t.ID))
-	s.tell(mb.seat.Sink, &Granted{
+	s.tell(mb.consumer.Sink, &Granted{
 		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
 		RunForMs: l.RunForMs(), RunUntilMs: task.RunUntilMs,
 	})
@@ -139,7 +139,7 @@ func (s *Shard) grant(mb *member, t *record.Task) {
 
 // leaseForMs is what the session asked for, or else what the queue says, or
 // else the server.
-func (s *Shard) leaseForMs(mb *member, t *record.Task) int64 {
+func (s *Shard) leaseForMs(mb *subscriber, t *record.Task) int64 {
 	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
 	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
 }

@@ -11,7 +11,7 @@ import (
 func (s *Shard) heartbeat(m *Heartbeat) {
 	answer := &Extended{Ref: m.Ref}
 	if m.Tasks == nil {
-		for _, e := range s.leases.OfSession(m.Seat.ID, nil) {
+		for _, e := range s.leases.OfSession(m.Consumer.ID, nil) {
 			s.beat(m, e, answer)
 		}
 	}
@@ -33,7 +33,7 @@ func (s *Shard) beat(m *Heartbeat, e *lease.Entry, answer *Extended) {
 		// while the worker speaks of all that it has.
 		s.confirm(e)
 	}
-	s.prolong(e, m.ExtendForMs, m.Seat)
+	s.prolong(e, m.ExtendForMs, m.Consumer)
 	leaseUntilMs, runUntilMs := e.Promise()
 	if answer.LeaseUntilMs == 0 || leaseUntilMs < answer.LeaseUntilMs {
 		answer.LeaseUntilMs = leaseUntilMs
@@ -44,13 +44,13 @@ func (s *Shard) beat(m *Heartbeat, e *lease.Entry, answer *Extended) {
 }
 
 // prolong moves the end of a lease out, never in, and never behind the end of its
-// run. The caller is a seat, or HTTP if that is nil.
-func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) {
+// run. The caller is a consumer, or HTTP if that is nil.
+func (s *Shard) prolong(e *lease.Entry, lengthMs int64, consumer *Consumer) {
 	if lengthMs == 0 {
 		lengthMs = e.Lease.LeaseForMs
 	}
 	until := max(e.AckedUntilMs, s.now+lengthMs)
-	rebound := s.carry(seat, e)
+	rebound := s.rebind(consumer, e)
 	ahead := until > e.Lease.DeadlineMs
 	if ahead {
 		// The stored deadline runs ahead, so most heartbeats write nothing and
@@ -70,14 +70,14 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, seat *Seat) {
 // whether that is a change. Another session of the same subject takes it over;
 // a call over HTTP does so only when the session is gone, and then the lease
 // alone decides.
-func (s *Shard) carry(seat *Seat, e *lease.Entry) (changed bool) {
+func (s *Shard) rebind(consumer *Consumer, e *lease.Entry) (changed bool) {
 	switch {
-	case seat != nil && e.Lease.Session != seat.ID:
+	case consumer != nil && e.Lease.Session != consumer.ID:
 		s.revoke(e, wire.RevokedSuperseded)
-		s.leases.Bind(e, seat.ID)
-		e.Lease.WorkerID = seat.WorkerID
+		s.leases.Bind(e, consumer.ID)
+		e.Lease.WorkerID = consumer.WorkerID
 		return true
-	case seat == nil && e.Gone:
+	case consumer == nil && e.Gone:
 		s.leases.Bind(e, wire.SessionID{})
 		return true
 	}
@@ -96,7 +96,7 @@ func (s *Shard) confirm(e *lease.Entry) {
 // received confirms deliveries of the session they were made to.
 func (s *Shard) received(m *Received) {
 	for _, ref := range m.Tasks {
-		if e := s.delivered(m.Seat, ref); e != nil {
+		if e := s.delivered(m.Consumer, ref); e != nil {
 			s.confirm(e)
 		}
 	}
@@ -105,18 +105,18 @@ func (s *Shard) received(m *Received) {
 // undelivered takes deliveries back whose frames never left.
 func (s *Shard) undelivered(m *Undelivered) {
 	for _, ref := range m.Tasks {
-		if e := s.notArrived(m.Seat, ref); e != nil {
-			s.takeBack(e, 0)
+		if e := s.notArrived(m.Consumer, ref); e != nil {
+			s.undeliver(e, 0)
 		}
 	}
 }
 
-// notArrived is a delivery to that seat that nobody has confirmed. One over
+// notArrived is a delivery to that consumer that nobody has confirmed. One over
 // HTTP counts as arrived from the first byte of the answer on, so the word of
 // the claim that there was none is taken for it.
-func (s *Shard) notArrived(seat *Seat, ref wire.TaskRef) *lease.Entry {
-	e := s.delivered(seat, ref)
-	if e != nil && seat.OverHTTP {
+func (s *Shard) notArrived(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
+	e := s.delivered(consumer, ref)
+	if e != nil && consumer.OverHTTP {
 		e.Confirmed = false
 	}
 	if e == nil || e.Confirmed {
@@ -125,10 +125,10 @@ func (s *Shard) notArrived(seat *Seat, ref wire.TaskRef) *lease.Entry {
 	return e
 }
 
-// delivered is the delivery if it was made to that seat and still stands.
-func (s *Shard) delivered(seat *Seat, ref wire.TaskRef) *lease.Entry {
+// delivered is the delivery if it was made to that consumer and still stands.
+func (s *Shard) delivered(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 	e := s.leases.Holds(ref)
-	if e == nil || e.Lease.Session != seat.carrier() || e.Lease.OverHTTP != seat.OverHTTP {
+	if e == nil || e.Lease.Session != consumer.leaseSession() || e.Lease.OverHTTP != consumer.OverHTTP {
 		return nil
 	}
 	return e

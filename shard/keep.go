@@ -5,59 +5,59 @@ import (
 	"codeq/wire"
 )
 
-// keep is a completion whose unit of room the shard has kept for now.
-type keep struct {
-	member *member
-	answer *Completed
+// keep is a completion whose credit the shard has kept for now.
+type reused struct {
+	subscriber *subscriber
+	answer     *Completed
 }
 
-// keepUnit takes the unit of room of a delivery that has just ended for the
-// next grant to the same seat. Given back by the session it would come round
+// reuseCredit takes the credit of a delivery that has just ended for the
+// next grant to the same consumer. Given back by the session it would come round
 // after two more syncs: the one of this batch, and the one of the grant. Used
 // here, both are one batch, so that a crash sees both or none.
 //
-// While another shard waits for room of the seat, this one keeps only up to its
+// While another shard waits for credit of the consumer, this one keeps only up to its
 // share of the window, and after a few in a row lets one go round all the same:
-// a share does not count units of deliveries that lapsed in the hands of a stuck
+// a share does not count credits of deliveries that lapsed in the hands of a stuck
 // worker. So no shard starves, and a window smaller than the number of shards
 // goes from shard to shard.
-func (s *Shard) keepUnit(m *Result, session wire.SessionID, answer *Completed) {
-	mb := s.members[session]
-	if mb == nil || mb.seat.Sink != m.Sink || s.space >= store.NoGrant {
+func (s *Shard) reuseCredit(m *Result, session wire.SessionID, answer *Completed) {
+	mb := s.bySession[session]
+	if mb == nil || mb.consumer.Sink != m.Sink || s.space >= store.NoGrant {
 		return
 	}
-	othersWait := mb.seat.Credit.OthersWait(s.shard)
-	if !mb.seat.Credit.MayKeep() || othersWait && !s.hasShare(mb) {
+	othersWait := mb.consumer.Credit.OthersWait(s.shard)
+	if !mb.consumer.Credit.MayReuse() || othersWait && !s.hasShare(mb) {
 		return
 	}
 	if othersWait {
-		mb.keptInRow++
+		mb.reusedInRow++
 	} else {
-		mb.keptInRow = 0
+		mb.reusedInRow = 0
 	}
-	answer.Kept = true
-	mb.kept++
-	s.keeps = append(s.keeps, keep{mb, answer})
+	answer.CreditReused = true
+	mb.reused++
+	s.reuses = append(s.reuses, reused{mb, answer})
 	s.opens(mb)
 }
 
-// hasShare says whether a unit more is within the shard's share of the window.
-func (s *Shard) hasShare(mb *member) bool {
-	if mb.keptInRow >= s.limits.KeptInRow {
-		mb.keptInRow = 0
+// hasShare says whether a credit more is within the shard's share of the window.
+func (s *Shard) hasShare(mb *subscriber) bool {
+	if mb.reusedInRow >= s.limits.ReusedInRow {
+		mb.reusedInRow = 0
 		return false
 	}
-	return s.leases.CountOf(mb.seat.ID)+mb.kept < mb.seat.Credit.Portion(s.shard)
+	return s.leases.CountOf(mb.consumer.ID)+mb.reused < mb.consumer.Credit.Portion(s.shard)
 }
 
-// returnKept leaves to the session what no grant has used.
-func (s *Shard) returnKept() {
-	for i := len(s.keeps) - 1; i >= 0; i-- {
-		if k := s.keeps[i]; k.member.kept > 0 {
-			k.member.kept--
-			k.answer.Kept = false
+// returnReused leaves to the session what no grant has used.
+func (s *Shard) returnReused() {
+	for i := len(s.reuses) - 1; i >= 0; i-- {
+		if k := s.reuses[i]; k.subscriber.reused > 0 {
+			k.subscriber.reused--
+			k.answer.CreditReused = false
 		}
 	}
-	clear(s.keeps)
-	s.keeps = s.keeps[:0]
+	clear(s.reuses)
+	s.reuses = s.reuses[:0]
 }

@@ -21,24 +21,24 @@ func (w *waitedFor) OthersWait(int) bool { return w.waits }
 
 func (w *waitedFor) Portion(int) int { return 4 }
 
-// While another shard waits a few units are kept in a row and the next goes round;
+// While another shard waits a few credits are kept in a row and the next goes round;
 // then, and when nobody waits, the row begins anew.
-func TestUnitsAreKeptInRows(t *testing.T) {
+func TestCreditsAreReusedInRows(t *testing.T) {
 	const inRow, share = 3, 4
 	sink, random := &scriptSink{}, rand.New(rand.NewPCG(1, 1))
-	seat := newScriptSeat(Seat{ID: wire.SessionID{1}, Sink: sink}, func(Message) {})
-	window := &waitedFor{Window: seat.Window}
-	seat.Credit = window
-	seat.SetWindow(2 * share)
-	mb := &member{seat: seat.Seat}
+	consumer := newScriptConsumer(Consumer{ID: wire.SessionID{1}, Sink: sink}, func(Message) {})
+	window := &waitedFor{Window: consumer.Window}
+	consumer.Credit = window
+	consumer.SetWindow(2 * share)
+	mb := &subscriber{consumer: consumer.Consumer}
 	s := &Shard{
-		limits: Limits{KeptInRow: inRow}, leases: lease.New(), members: map[wire.SessionID]*member{seat.ID: mb},
+		limits: Limits{ReusedInRow: inRow}, leases: lease.New(), bySession: map[wire.SessionID]*subscriber{consumer.ID: mb},
 	}
 	history := ""
 	for range 2000 {
 		waits := random.IntN(6) > 0
 		window.waits = waits
-		mb.kept = random.IntN(share + 1)
+		mb.reused = random.IntN(share + 1)
 		var want bool
 		switch {
 		case !waits:
@@ -46,14 +46,14 @@ func TestUnitsAreKeptInRows(t *testing.T) {
 			history += "."
 		case strings.HasSuffix(history, "kkk"):
 			history += "."
-		case mb.kept < share:
+		case mb.reused < share:
 			want = true
 			history += "k"
 		}
 		answer := &Completed{}
-		s.keepUnit(&Result{Asker: Asker{Sink: sink}}, seat.ID, answer)
-		if answer.Kept != want {
-			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.Kept, want, mb.kept, waits, history)
+		s.reuseCredit(&Result{Asker: Asker{Sink: sink}}, consumer.ID, answer)
+		if answer.CreditReused != want {
+			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.CreditReused, want, mb.reused, waits, history)
 		}
 	}
 }

@@ -40,41 +40,41 @@ type Enqueue struct {
 	WantTask bool
 }
 
-// Subscribe seats a session in this shard, or replaces its subscription; the
-// tasks in hand stay. Commands may hold wire.AllCommands. Answer: Subscribed.
+// Subscribe consumers a session in this shard, or replaces its subscription; the
+// tasks in flight stay. Commands may hold wire.AllCommands. Answer: Subscribed.
 type Subscribe struct {
 	Asker
-	Seat     *Seat
+	Consumer *Consumer
 	Commands []string
 	// LeaseForMs is 0 when the queue of each task decides.
 	LeaseForMs int64
 }
 
-// Claim asks this shard once for tasks, as many as the seat has room for, and
+// Claim asks this shard once for tasks, as many as the consumer has room for, and
 // leaves nothing behind: what is there comes as Granted, then Claimed says that
 // this was all. Answer: Claimed.
 type Claim struct {
 	Asker
-	// Looks grants nothing and asks how much there is.
-	Looks      bool
-	Seat       *Seat
+	// CountOnly grants nothing and asks how much there is.
+	CountOnly  bool
+	Consumer   *Consumer
 	Commands   []string
 	LeaseForMs int64
 }
 
-// RoomUnits brings units of the seat's room that this shard waited for. It
+// HandedCredit brings credits of the consumer that this shard waited for. It
 // grants with them or gives them again. No answer. A control message.
-type RoomUnits struct {
-	Seat  *Seat
-	Units int
+type HandedCredit struct {
+	Consumer *Consumer
+	Credits  int
 }
 
 // Received confirms deliveries of a session, whose task frames arrived, or of a
 // claim, whose answer was written. No answer; what is not (or no longer) that
-// seat's is ignored. For a claim it is a control message.
+// consumer's is ignored. For a claim it is a control message.
 type Received struct {
-	Seat  *Seat
-	Tasks []wire.TaskRef
+	Consumer *Consumer
+	Tasks    []wire.TaskRef
 }
 
 // Undelivered returns deliveries whose frames never left, or whose client was
@@ -82,8 +82,8 @@ type Received struct {
 // place at once, no attempt counted. No answer. For a claim it is a control
 // message.
 type Undelivered struct {
-	Seat  *Seat
-	Tasks []wire.TaskRef
+	Consumer *Consumer
+	Tasks    []wire.TaskRef
 }
 
 // Result ends a task with an outcome. Answer: Completed or Refused.
@@ -92,9 +92,9 @@ type Result struct {
 	Owner
 	wire.TaskRef
 	wire.ResultRequest
-	// HasUnit says that a unit of the asking seat's room is out for the delivery
+	// HasCredit says that a credit of the asking consumer's credit is out for the delivery
 	// and comes back with the answer, unless that is Completed and says Kept.
-	HasUnit bool
+	HasCredit bool
 }
 
 // Nack ends a delivery; the task is tried again after a delay or becomes a
@@ -123,13 +123,13 @@ type Release struct {
 	wire.ReleaseRequest
 }
 
-// Heartbeat extends leases. Tasks nil means all deliveries of Seat in this
+// Heartbeat extends leases. Tasks nil means all deliveries of Consumer in this
 // shard. ExtendForMs 0 means the length each lease was granted with. A
-// delivery named with its token is bound to Seat from now on. Answer: Extended.
+// delivery named with its token is bound to Consumer from now on. Answer: Extended.
 type Heartbeat struct {
 	Asker
 	Owner
-	Seat        *Seat
+	Consumer    *Consumer
 	Tasks       []wire.TaskRef
 	ExtendForMs int64
 }
@@ -147,29 +147,29 @@ type Extend struct {
 	OnItsWay bool
 }
 
-// Gone tells that the seat's socket ended: unconfirmed deliveries go back at
+// Gone tells that the consumer's socket ended: unconfirmed deliveries go back at
 // once, confirmed ones have the resume grace. Of a socket that a newer one of
 // the same session has replaced it says nothing new. No answer. A control
 // message.
-type Gone struct {
-	Seat *Seat
+type SessionGone struct {
+	Consumer *Consumer
 	// Code is what the socket was closed with, 0 if that is not known.
 	Code uint16
 }
 
-// Resume seats a new socket of a session that was here before. Whatever socket
-// the session had is gone with it; the deliveries that had arrived are in hand
+// Resume consumers a new socket of a session that was here before. Whatever socket
+// the session had is gone with it; the deliveries that had arrived are in flight
 // again. Answer: Resumed. A control message.
 type Resume struct {
 	Asker
-	Seat *Seat
+	Consumer *Consumer
 }
 
-// Fence asks for a word behind everything that this shard has granted to a seat
-// whose window has just become 0. Answer: Fenced. A control message.
-type Fence struct {
+// DrainBarrier asks for a word behind everything that this shard has granted to a consumer
+// whose window has just become 0. Answer: Drained. A control message.
+type DrainBarrier struct {
 	Asker
-	Seat *Seat
+	Consumer *Consumer
 }
 
 // Watch asks to be told when a task of the tenant reaches a terminal state.
@@ -325,7 +325,7 @@ func (*Enqueue) message()      {}
 func (*Subscribe) message()    {}
 func (*Claim) message()        {}
 func (*Extend) message()       {}
-func (*RoomUnits) message()    {}
+func (*HandedCredit) message() {}
 func (*Received) message()     {}
 func (*Undelivered) message()  {}
 func (*Result) message()       {}
@@ -333,9 +333,9 @@ func (*Nack) message()         {}
 func (*Abandon) message()      {}
 func (*Release) message()      {}
 func (*Heartbeat) message()    {}
-func (*Gone) message()         {}
+func (*SessionGone) message()  {}
 func (*Resume) message()       {}
-func (*Fence) message()        {}
+func (*DrainBarrier) message() {}
 func (*Watch) message()        {}
 func (*Unwatch) message()      {}
 func (*Cancel) message()       {}

@@ -3,7 +3,7 @@ package shard
 // nack ends a delivery that failed. Without a delay the backoff policy
 // decides; 0 is at once at the tail; beyond the policy's maximum is capped.
 func (s *Shard) nack(m *Nack) {
-	e := s.ending(m.Asker, m.Owner, m.TaskRef)
+	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
 		return
 	}

@@ -18,7 +18,7 @@ func (s *Shard) purge(m *Purge) {
 		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
 	default:
 		s.passOver(t)
-		s.transition(t, move{to: gone, status: t.Status, cause: CausePurge})
+		s.transition(t, move{to: removed, status: t.Status, cause: CausePurge})
 		s.tell(m.Sink, &Purged{Ref: m.Ref, TaskID: m.TaskID})
 	}
 }
@@ -34,8 +34,8 @@ func anotherLetter(t *record.Task) *wire.Error {
 // it is replayed or goes now, and nothing goes twice.
 func (s *Shard) passOver(t *record.Task) {
 	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
-	for i := range s.looks {
-		if l := &s.looks[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {
+	for i := range s.batches {
+		if l := &s.batches[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {
 			l.expired = slices.DeleteFunc(l.expired, func(found record.EndedEntry) bool { return found.TimedKey == k })
 		}
 	}

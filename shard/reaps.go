@@ -1,14 +1,14 @@
 package shard
 
-// reaps orders the queues that have ended tasks by when the next of them has to
+// expiry queue orders the queues that have ended tasks by when the next of them has to
 // go. Every queue in it knows its slot, from 1; 0 is for those that are not in
 // it.
-type reaps struct {
+type expiryQueue struct {
 	queues []*queue
 }
 
 // top is the queue that is due first, nil if there is none.
-func (h *reaps) top() *queue {
+func (h *expiryQueue) top() *queue {
 	if len(h.queues) == 0 {
 		return nil
 	}
@@ -16,53 +16,53 @@ func (h *reaps) top() *queue {
 }
 
 // put gives a queue its time; 0 takes it out.
-func (h *reaps) put(q *queue, atMs int64) {
+func (h *expiryQueue) put(q *queue, atMs int64) {
 	switch {
-	case atMs == 0 && q.reapSlot == 0:
+	case atMs == 0 && q.expirySlot == 0:
 		return
 	case atMs == 0:
 		h.remove(q)
 		return
-	case q.reapSlot == 0:
+	case q.expirySlot == 0:
 		h.queues = append(h.queues, q)
-		q.reapSlot = len(h.queues)
+		q.expirySlot = len(h.queues)
 	}
-	q.reapAtMs = atMs
-	h.settle(q)
+	q.expiryAtMs = atMs
+	h.sift(q)
 }
 
 // hasten makes the time of a queue that is in it no later than one.
-func (h *reaps) hasten(q *queue, atMs int64) {
-	if q.reapSlot != 0 && atMs < q.reapAtMs {
+func (h *expiryQueue) advance(q *queue, atMs int64) {
+	if q.expirySlot != 0 && atMs < q.expiryAtMs {
 		h.put(q, atMs)
 	}
 }
 
-func (h *reaps) remove(q *queue) {
+func (h *expiryQueue) remove(q *queue) {
 	last := h.queues[len(h.queues)-1]
 	h.queues[len(h.queues)-1] = nil
 	h.queues = h.queues[:len(h.queues)-1]
-	slot := q.reapSlot
-	q.reapSlot, q.reapAtMs = 0, 0
+	slot := q.expirySlot
+	q.expirySlot, q.expiryAtMs = 0, 0
 	if last != q {
 		h.set(slot, last)
-		h.settle(last)
+		h.sift(last)
 	}
 }
 
 // settle moves a queue from its slot to where it belongs.
-func (h *reaps) settle(q *queue) {
-	slot := q.reapSlot
-	for slot > 1 && q.reapAtMs < h.queues[slot/2-1].reapAtMs {
+func (h *expiryQueue) sift(q *queue) {
+	slot := q.expirySlot
+	for slot > 1 && q.expiryAtMs < h.queues[slot/2-1].expiryAtMs {
 		h.set(slot, h.queues[slot/2-1])
 		slot /= 2
 	}
 	for {
 		child := 2 * slot
-		if child < len(h.queues) && h.queues[child].reapAtMs < h.queues[child-1].reapAtMs {
+		if child < len(h.queues) && h.queues[child].expiryAtMs < h.queues[child-1].expiryAtMs {
 			child++
 		}
-		if child > len(h.queues) || h.queues[child-1].reapAtMs >= q.reapAtMs {
+		if child > len(h.queues) || h.queues[child-1].expiryAtMs >= q.expiryAtMs {
 			break
 		}
 		h.set(slot, h.queues[child-1])
@@ -71,7 +71,7 @@ func (h *reaps) settle(q *queue) {
 	h.set(slot, q)
 }
 
-func (h *reaps) set(slot int, q *queue) {
+func (h *expiryQueue) set(slot int, q *queue) {
 	h.queues[slot-1] = q
-	q.reapSlot = slot
+	q.expirySlot = slot
 }

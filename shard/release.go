@@ -5,7 +5,7 @@ import "codeq/wire"
 // release hands untouched or interrupted work back: to its old place, without
 // an attempt.
 func (s *Shard) release(m *Release) {
-	e := s.ending(m.Asker, m.Owner, m.TaskRef)
+	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
 		return
 	}

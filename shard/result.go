@@ -11,8 +11,8 @@ import (
 // lapse, a lost socket or a put-back, as long as nobody took the task since.
 func (s *Shard) result(m *Result) {
 	t, e := s.find(m.TaskID, m.Tenant)
-	// A word that was refused for want of space has had the unit come back already.
-	m.HasUnit = m.HasUnit && e != nil && e.HasUnit
+	// A word that was refused for want of space has had the credit come back already.
+	m.HasCredit = m.HasCredit && e != nil && e.HasCredit
 	s.answersFor(m.Asker, m.Owner, m.TaskRef, e)
 	switch {
 	case t != nil && t.Status.Terminal() && s.repeated(m, t):
@@ -24,7 +24,7 @@ func (s *Shard) result(m *Result) {
 }
 
 func mayComplete(m *Result, t *record.Task, e *lease.Entry) bool {
-	if holder(t, e) != m.Subject {
+	if newestSubject(t, e) != m.Subject {
 		return false
 	}
 	if e != nil {
@@ -51,8 +51,8 @@ func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
 	s.transition(t, ends)
 	answer := &Completed{Ref: m.Ref, Record: record}
 	s.tell(m.Sink, answer)
-	if e != nil && m.HasUnit {
-		s.keepUnit(m, e.Lease.Session, answer)
+	if e != nil && m.HasCredit {
+		s.reuseCredit(m, e.Lease.Session, answer)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"codeq/wire"
 )
 
-// reapEveryMs is how often a queue is looked at: what ends within that time goes
+// expiryEveryMs is how often a queue is looked at: what ends within that time goes
 // together. Each look is a scan, and at full rate something ends every
 // millisecond.
-const reapEveryMs = 200
+const expiryEveryMs = 200
 
 // Retention is how long ended tasks stay, in milliseconds, where their queue
 // does not say; 0 is for ever.
@@ -24,10 +24,10 @@ type Retention struct {
 
 // look is one scan of the ended tasks of a queue. No key before floorMs is left
 // once the round is over.
-type look struct {
+type expiryBatch struct {
 	queue   *queue
 	place   wire.Location
-	floorMs int64
+	lowMs   int64
 	expired []record.EndedEntry
 	// failed says that of the dead letters only those that failed for good are looked
 	// for; the scan has come to passed.
@@ -36,7 +36,7 @@ type look struct {
 	// cut says that there may be more of them.
 	cut bool
 	// sweep is the cleanup it is for, nil for retention.
-	sweep *sweep
+	cleanup *cleanupRun
 }
 
 // retentionOf is how long tasks of a queue stay that ended in that place.
@@ -63,58 +63,58 @@ func (s *Shard) failedOver(q *queue) int64 {
 	return max(0, count-int64(s.limits.Failed))
 }
 
-// reapAtMs is when a queue is to be looked at for the next ended task that has to
-// go, 0 for never. The floors it stands on may be too low, never too high.
-func (s *Shard) reapAtMs(q *queue) int64 {
+// expiryAtMs is when a queue is to be looked at for the next ended task that has to
+// go, 0 for never. The low watermarks it stands on may be too low, never too high.
+func (s *Shard) expiryAtMs(q *queue) int64 {
 	if q.settings.Deleting {
 		return 0 // all of them go, see findDeleted
 	}
 	var at int64
-	if count, floorMs := q.index.Done(); count > 0 {
+	if count, lowMs := q.index.Done(); count > 0 {
 		if keep := s.retentionOf(q, wire.LocationNone); keep > 0 {
-			at = floorMs + keep
+			at = lowMs + keep
 		}
 	}
-	if count, floorMs := q.index.Dead(); count > 0 {
-		if keep := s.retentionOf(q, wire.LocationDead); keep > 0 && (at == 0 || floorMs+keep < at) {
-			at = floorMs + keep
+	if count, lowMs := q.index.Dead(); count > 0 {
+		if keep := s.retentionOf(q, wire.LocationDead); keep > 0 && (at == 0 || lowMs+keep < at) {
+			at = lowMs + keep
 		}
 	}
-	if count, floorMs := q.index.Failed(); count > 0 {
-		if due := floorMs + s.failedForMs(q); at == 0 || due < at {
+	if count, lowMs := q.index.Failed(); count > 0 {
+		if due := lowMs + s.failedForMs(q); at == 0 || due < at {
 			at = due
 		}
 		if s.failedOver(q) > 0 {
 			at = min(at, s.now)
 		}
 	}
-	return (at + reapEveryMs - 1) / reapEveryMs * reapEveryMs
+	return (at + expiryEveryMs - 1) / expiryEveryMs * expiryEveryMs
 }
 
-// planReap puts a queue where it belongs among those with something to remove.
-func (s *Shard) planReap(q *queue) { s.reaps.put(q, s.reapAtMs(q)) }
+// planExpiry puts a queue where it belongs among those with something to remove.
+func (s *Shard) planExpiry(q *queue) { s.expiries.put(q, s.expiryAtMs(q)) }
 
-// planEnded is planReap after a task of the queue has ended, which never makes
+// planEnded is planExpiry after a task of the queue has ended, which never makes
 // it later: a queue that is being removed from goes on.
 func (s *Shard) planEnded(q *queue) {
-	if at := s.reapAtMs(q); q.reapSlot == 0 || at < q.reapAtMs {
-		s.reaps.put(q, at)
+	if at := s.expiryAtMs(q); q.expirySlot == 0 || at < q.expiryAtMs {
+		s.expiries.put(q, at)
 	}
 }
 
 // findExpired reads which ended tasks have to go. Like refill it may only be
 // done at the start of a round: a scan does not see the open batch.
 func (s *Shard) findExpired() {
-	clear(s.looks)
-	s.looks, s.doomed = s.looks[:0], s.doomed[:0]
-	s.findSwept()
-	if len(s.looks) > 0 {
+	clear(s.batches)
+	s.batches, s.doomed = s.batches[:0], s.doomed[:0]
+	s.findCleanup()
+	if len(s.batches) > 0 {
 		// What a cleanup found must not be found again.
 		return
 	}
-	for left := s.limits.Reaps - s.findDeleted(); left > 0; {
-		q := s.reaps.top()
-		if q == nil || q.reapAtMs > s.now {
+	for left := s.limits.Expiries - s.findDeleted(); left > 0; {
+		q := s.expiries.top()
+		if q == nil || q.expiryAtMs > s.now {
 			return
 		}
 		found := 0
@@ -130,29 +130,29 @@ func (s *Shard) findExpired() {
 		left -= found
 		// Once a round is enough: what is found stays in the store until reap, and
 		// what is left, for the next round.
-		s.reaps.put(q, s.now+1)
+		s.expiries.put(q, s.now+1)
 	}
 }
 
 // scanEnded notes up to limit tasks of a queue that ended at or before a time,
 // and says how many.
 func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit int) int {
-	l := look{queue: q, place: place}
+	l := expiryBatch{queue: q, place: place}
 	// Whatever is found, the queue gets its time anew; see reap.
-	defer func() { s.looks = append(s.looks, l) }()
-	count, floorMs := q.index.Done()
+	defer func() { s.batches = append(s.batches, l) }()
+	count, lowMs := q.index.Done()
 	if place == wire.LocationDead {
-		count, floorMs = q.index.Dead()
+		count, lowMs = q.index.Dead()
 	}
-	if count == 0 || floorMs > untilMs {
+	if count == 0 || lowMs > untilMs {
 		return 0
 	}
-	found := s.readEnded(q, place, justBefore(floorMs), int(min(int64(limit), count)))
+	found := s.readEnded(q, place, justBefore(lowMs), int(min(int64(limit), count)))
 	if len(found) == 0 {
-		panic(fmt.Sprintf("shard %d: queue %v has %d ended tasks from %d on, none is found", s.shard, q.key, count, floorMs))
+		panic(fmt.Sprintf("shard %d: queue %v has %d ended tasks from %d on, none is found", s.shard, q.key, count, lowMs))
 	}
 	for _, e := range found {
-		l.floorMs = e.AtMs
+		l.lowMs = e.AtMs
 		if e.AtMs > untilMs {
 			break
 		}
@@ -166,26 +166,26 @@ func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit in
 // and says how many entries it read for them. Other dead letters may lie between:
 // up to limit are looked at.
 func (s *Shard) scanFailed(q *queue, limit int) int {
-	l := look{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
-	defer func() { s.looks = append(s.looks, l) }()
-	count, floorMs := q.index.Failed()
+	l := expiryBatch{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
+	defer func() { s.batches = append(s.batches, l) }()
+	count, lowMs := q.index.Failed()
 	over, untilMs := s.failedOver(q), s.now-s.failedForMs(q)
-	if count == 0 || over == 0 && floorMs > untilMs {
+	if count == 0 || over == 0 && lowMs > untilMs {
 		return 0
 	}
-	after := justBefore(floorMs)
-	if q.failedAfter.AtMs >= floorMs {
+	after := justBefore(lowMs)
+	if q.failedAfter.AtMs >= lowMs {
 		after = q.failedAfter
 	}
 	all, _ := q.index.Dead()
 	limit = int(min(int64(limit), all))
 	found := s.readEnded(q, l.place, after, limit)
 	if len(found) == 0 {
-		panic(fmt.Sprintf("shard %d: queue %v has %d failed tasks from %d on, none is found", s.shard, q.key, count, floorMs))
+		panic(fmt.Sprintf("shard %d: queue %v has %d failed tasks from %d on, none is found", s.shard, q.key, count, lowMs))
 	}
 	l.cut = len(found) == limit
 	for _, e := range found {
-		l.floorMs = e.AtMs
+		l.lowMs = e.AtMs
 		if e.AtMs > untilMs && int64(len(l.expired)) >= over {
 			l.cut = false
 			break
@@ -227,33 +227,33 @@ func justBefore(atMs int64) record.TimedKey {
 
 // reap removes what findExpired noted, if it may still go: a message of this
 // round may have moved a task on, or may keep it for longer.
-func (s *Shard) reap() {
-	for _, l := range s.looks {
+func (s *Shard) removeExpired() {
+	for _, l := range s.batches {
 		for i := range l.expired {
 			e := &l.expired[i]
 			if cause := s.leaves(&l, e); cause != "" {
-				s.reapOne(&l, e, cause)
+				s.removeEnded(&l, e, cause)
 				continue
 			}
-			l.floorMs, l.passed = min(l.floorMs, e.AtMs), record.TimedKey{}
+			l.lowMs, l.passed = min(l.lowMs, e.AtMs), record.TimedKey{}
 		}
-		l.raiseFloor()
-		s.planReap(l.queue)
+		l.advanceWatermark()
+		s.planExpiry(l.queue)
 		if l.cut {
-			s.reaps.hasten(l.queue, s.now+1)
+			s.expiries.advance(l.queue, s.now+1)
 		}
 	}
-	s.endSwept()
+	s.endCleanup()
 }
 
 // leaves is why an ended task goes that a look has found, empty if it stays.
-func (s *Shard) leaves(l *look, e *record.EndedEntry) Cause {
+func (s *Shard) leaves(l *expiryBatch, e *record.EndedEntry) Cause {
 	keep := s.retentionOf(l.queue, l.place)
 	if l.failed {
 		keep = s.failedForMs(l.queue)
 	}
 	switch {
-	case l.sweep != nil:
+	case l.cleanup != nil:
 		return CauseCleanup
 	case l.queue.settings.Deleting:
 		return CauseDelete
@@ -265,21 +265,21 @@ func (s *Shard) leaves(l *look, e *record.EndedEntry) Cause {
 	return ""
 }
 
-// raiseFloor says what is left of the order that was looked at.
-func (l *look) raiseFloor() {
+// advanceWatermark says what is left of the order that was looked at.
+func (l *expiryBatch) advanceWatermark() {
 	q := l.queue.index
 	switch {
 	case l.failed:
-		q.RaiseFailedFloor(l.floorMs)
+		q.RaiseFailedFloor(l.lowMs)
 		l.queue.failedAfter = l.passed
 	case l.place == wire.LocationDead:
-		q.RaiseDeadFloor(l.floorMs)
+		q.RaiseDeadFloor(l.lowMs)
 	default:
-		q.RaiseDoneFloor(l.floorMs)
+		q.RaiseDoneFloor(l.lowMs)
 	}
 }
 
-func (s *Shard) reapOne(l *look, e *record.EndedEntry, cause Cause) {
+func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause Cause) {
 	t := s.remembered(l, e)
 	if t == nil {
 		var err error
@@ -292,29 +292,29 @@ func (s *Shard) reapOne(l *look, e *record.EndedEntry, cause Cause) {
 			return
 		}
 	}
-	if l.sweep != nil {
-		l.sweep.deleted++
+	if l.cleanup != nil {
+		l.cleanup.deleted++
 	}
-	s.transition(t, move{to: gone, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
+	s.transition(t, move{to: removed, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
 }
 
 // remembered is what the entry of an ended task says, if that is all that its
 // end needs: reading the record was the dearest part of it. Only dead letters
 // can move on, and passOver takes those out, so what was found at the beginning
 // of the round still holds.
-func (s *Shard) remembered(l *look, e *record.EndedEntry) *record.Task {
+func (s *Shard) remembered(l *expiryBatch, e *record.EndedEntry) *record.Task {
 	if e.Status == "" || e.Keyed {
 		return nil
 	}
-	s.reaped = record.Task{
+	s.removing = record.Task{
 		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
 		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
 	}
-	return &s.reaped
+	return &s.removing
 }
 
 // gone is where a task is of which nothing is kept.
-const gone wire.Location = ""
+const removed wire.Location = ""
 
 // forget removes all that is kept of a task, and its key if that still points
 // to it.
@@ -345,7 +345,7 @@ func (s *Shard) leaveEnded(t *record.Task) {
 }
 
 // setEndedAside takes an ended task whose record cannot be read out of the way.
-func (s *Shard) setEndedAside(l *look, e *record.EndedEntry) {
+func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
 	batch, k := s.span.Batch(), e.TimedKey
 	if l.place == wire.LocationDead {
 		l.queue.index.RemoveDead(k, e.Cause)
@@ -357,14 +357,14 @@ func (s *Shard) setEndedAside(l *look, e *record.EndedEntry) {
 	s.mustRead(s.span.SetAside(k.ID))
 }
 
-// planReaps is when the next ended task has to go. It is later than now, so that
+// nextExpiryMs is when the next ended task has to go. It is later than now, so that
 // the mailbox is looked at before; 0 is never.
-func (s *Shard) planReaps() int64 {
-	if len(s.sweeps) > 0 || s.removesSome() {
+func (s *Shard) nextExpiryMs() int64 {
+	if len(s.cleanups) > 0 || s.removesSome() {
 		return s.now + 1
 	}
-	if q := s.reaps.top(); q != nil {
-		return max(q.reapAtMs, s.now+1)
+	if q := s.expiries.top(); q != nil {
+		return max(q.expiryAtMs, s.now+1)
 	}
 	return 0
 }

@@ -11,7 +11,7 @@ import (
 	"codeq/wire"
 )
 
-// parse reads one message of a script: `verb who key=value …`. Who is a seat
+// parse reads one message of a script: `verb who key=value …`. Who is a consumer
 // for a worker's verbs and any name for a producer.
 func (w *scriptWorld) parse(line string) (Message, error) {
 	verb, args, err := datadriven.ParseLine(line)
@@ -26,27 +26,27 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "leases" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
-		asker.Sink = w.seatOf(who).Sink
+		asker.Sink = w.consumerOf(who).Sink
 	}
 	switch verb {
 	case "enqueue":
 		return w.parseEnqueue(asker, args)
 	case "subscribe":
-		seat := w.seatOf(who)
+		consumer := w.consumerOf(who)
 		if window := scriptString(args, "window", ""); window != "" {
-			seat.SetWindow(scriptInt(args, "window"))
+			consumer.SetWindow(scriptInt(args, "window"))
 		}
 		return &Subscribe{
-			Asker: asker, Seat: seat.Seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
+			Asker: asker, Consumer: consumer.Consumer, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
 			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
 		}, nil
 	case "gone":
-		return &Gone{Seat: w.former[who].Seat}, nil
+		return &SessionGone{Consumer: w.former[who].Consumer}, nil
 	case "claim":
-		seat := w.seatOf(who)
-		seat.SetWindow(max(1, scriptInt(args, "window")))
+		consumer := w.consumerOf(who)
+		consumer.SetWindow(max(1, scriptInt(args, "window")))
 		return &Claim{
-			Asker: asker, Seat: seat.Seat, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
+			Asker: asker, Consumer: consumer.Consumer, Commands: strings.Split(scriptString(args, "commands", "a"), ","),
 			LeaseForMs: int64(scriptInt(args, "lease")) * 1000,
 		}, nil
 	case "watch":
@@ -203,7 +203,7 @@ func scriptBytes(args []datadriven.CmdArg, name, otherwise string) []byte {
 
 // parseDelivery reads the verbs that name deliveries: task=1 token=t1.
 func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.CmdArg) (Message, error) {
-	seat := w.seatOf(args[0].Key)
+	consumer := w.consumerOf(args[0].Key)
 	owner := Owner{
 		Tenant: scriptString(args, "tenant", "default"), Subject: scriptString(args, "subject", "anonymous"),
 		WorkerID: scriptString(args, "worker", ""),
@@ -214,14 +214,14 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	}
 	switch verb {
 	case "received":
-		return &Received{Seat: seat.Seat, Tasks: []wire.TaskRef{ref}}, nil
+		return &Received{Consumer: consumer.Consumer, Tasks: []wire.TaskRef{ref}}, nil
 	case "undelivered":
-		return &Undelivered{Seat: seat.Seat, Tasks: []wire.TaskRef{ref}}, nil
+		return &Undelivered{Consumer: consumer.Consumer, Tasks: []wire.TaskRef{ref}}, nil
 	case "result":
 		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
 			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""), Exit: scriptExit(args),
-		}, HasUnit: scriptInt(args, "unit") == 1}, nil
+		}, HasCredit: scriptInt(args, "unit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
 		return &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
@@ -236,7 +236,7 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 			NotStarted: scriptString(args, "started", "true") == "false", Stopping: scriptString(args, "stopping", "false") == "true",
 		}}, nil
 	case "heartbeat":
-		m := &Heartbeat{Asker: asker, Owner: owner, Seat: seat.Seat, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
+		m := &Heartbeat{Asker: asker, Owner: owner, Consumer: consumer.Consumer, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}
 		if !ref.TaskID.IsZero() {
 			m.Tasks = []wire.TaskRef{ref}
 		}

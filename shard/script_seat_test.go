@@ -5,37 +5,37 @@ import (
 	"codeq/wire"
 )
 
-// scriptSeat is a seat as the scripts and the clerk of the books have it: its
+// scriptConsumer is a consumer as the scripts and the clerk of the books have it: its
 // messages wait for the next round.
-type scriptSeat struct {
-	*Seat
+type scriptConsumer struct {
+	*Consumer
 	*credit.Window
 	post func(Message)
 }
 
-// newScriptSeat gives a seat a window. A shard of several has the whole seat here,
+// newScriptConsumer gives a consumer a window. A shard of several has the whole consumer here,
 // so wake-ups of all come to it.
-func newScriptSeat(seat Seat, post func(Message)) *scriptSeat {
-	s := &scriptSeat{Seat: &seat, post: post}
+func newScriptConsumer(consumer Consumer, post func(Message)) *scriptConsumer {
+	s := &scriptConsumer{Consumer: &consumer, post: post}
 	first := 256 << 10
-	if seat.OverHTTP {
+	if consumer.OverHTTP {
 		first = MaxUntakenBytes
 	}
-	s.Window = credit.New(MaxUntakenBytes, first, func(int) { post(&RoomUnits{Seat: s.Seat, Units: 1}) })
+	s.Window = credit.New(MaxUntakenBytes, first, func(int) { post(&HandedCredit{Consumer: s.Consumer, Credits: 1}) })
 	s.Credit = s.Window
 	return s
 }
 
-// close ends the socket of the seat.
-func (s *scriptSeat) close(code uint16) {
+// close ends the socket of the consumer.
+func (s *scriptConsumer) close(code uint16) {
 	if s.Window.Close() {
-		s.post(&Gone{Seat: s.Seat, Code: code})
+		s.post(&SessionGone{Consumer: s.Consumer, Code: code})
 	}
 }
 
-// newTestSeat is a seat with a window of its own, which wakes nobody.
-func newTestSeat(window int) *Seat {
-	s := newScriptSeat(Seat{ID: wire.SessionID{1}}, func(Message) {})
+// newTestConsumer is a consumer with a window of its own, which wakes nobody.
+func newTestConsumer(window int) *Consumer {
+	s := newScriptConsumer(Consumer{ID: wire.SessionID{1}}, func(Message) {})
 	s.SetWindow(window)
-	return s.Seat
+	return s.Consumer
 }

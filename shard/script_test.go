@@ -58,12 +58,12 @@ type scriptWorld struct {
 	keys      index.Limits
 	retention Retention
 	nowMs     int64
-	seats     map[string]*scriptSeat
+	consumers map[string]*scriptConsumer
 	// ids are those of the sessions by the name that had them last, former the
 	// sockets that a resume replaced.
 	ids    map[string]wire.SessionID
-	former map[string]*scriptSeat
-	// control are messages that seats posted, for the next round.
+	former map[string]*scriptConsumer
+	// control are messages that consumers posted, for the next round.
 	control []Message
 	rounds  uint64
 	tokens  []wire.Token
@@ -78,8 +78,8 @@ func (*scriptSink) Deliver([]Effect) {}
 func newScriptWorld(t *testing.T) *scriptWorld {
 	t.Helper()
 	w := &scriptWorld{
-		t: t, nowMs: scriptEpochMs, seats: make(map[string]*scriptSeat), sinks: make(map[Sink]string),
-		ids: make(map[string]wire.SessionID), former: make(map[string]*scriptSeat),
+		t: t, nowMs: scriptEpochMs, consumers: make(map[string]*scriptConsumer), sinks: make(map[Sink]string),
+		ids: make(map[string]wire.SessionID), former: make(map[string]*scriptConsumer),
 	}
 	w.open(1)
 	return w
@@ -149,7 +149,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		})
 	case "limits":
 		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
-		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Reaps: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
+		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Expiries: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
 		w.load()
 		return "", nil
 	case "retention":
@@ -157,7 +157,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		w.load()
 		return "", nil
 	case "restart":
-		w.seats = make(map[string]*scriptSeat)
+		w.consumers = make(map[string]*scriptConsumer)
 		w.control = nil
 		w.load()
 		return w.round("")
@@ -169,7 +169,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		}
 		return w.round("")
 	case "seat":
-		return w.seat(d.CmdArgs)
+		return w.consumer(d.CmdArgs)
 	case "check":
 		findings, err := audit.Check(w.store)
 		return fmt.Sprintf("%d findings\n", len(findings)), err
@@ -178,61 +178,61 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 	}
 }
 
-// seat does to a seat what its session would do, outside any round.
-func (w *scriptWorld) seat(args []datadriven.CmdArg) (string, error) {
+// consumer does to a consumer what its session would do, outside any round.
+func (w *scriptWorld) consumer(args []datadriven.CmdArg) (string, error) {
 	if scriptInt(args, "resume") != 0 {
 		w.resume(args[0].Key, uint64(scriptInt(args, "resume")))
 	}
-	seat := w.seatOf(args[0].Key)
+	consumer := w.consumerOf(args[0].Key)
 	for _, a := range args[1:] {
 		switch a.Key {
 		case "hold":
-			seat.Hold(scriptInt(args, "hold"))
+			consumer.Hold(scriptInt(args, "hold"))
 		case "window":
-			seat.SetWindow(scriptInt(args, "window"))
+			consumer.SetWindow(scriptInt(args, "window"))
 		case "fence":
-			seat.post(&Fence{Asker: Asker{Sink: seat.Sink, Ref: uint64(scriptInt(args, "fence"))}, Seat: seat.Seat})
+			consumer.post(&DrainBarrier{Asker: Asker{Sink: consumer.Sink, Ref: uint64(scriptInt(args, "fence"))}, Consumer: consumer.Consumer})
 		case "give":
-			seat.Give(scriptInt(args, "give"))
+			consumer.Return(scriptInt(args, "give"))
 		case "taken":
-			seat.Taken(scriptInt(args, "taken"), MaxUntakenBytes)
+			consumer.Taken(scriptInt(args, "taken"), MaxUntakenBytes)
 		case "close":
-			seat.close(uint16(scriptInt(args, "code")))
-			delete(w.seats, args[0].Key)
+			consumer.close(uint16(scriptInt(args, "code")))
+			delete(w.consumers, args[0].Key)
 		}
 	}
-	return fmt.Sprintf("in hand %d, %d control messages wait\n", seat.InHand(), len(w.control)), nil
+	return fmt.Sprintf("in hand %d, %d control messages wait\n", consumer.InFlight(), len(w.control)), nil
 }
 
-// seatOf finds or makes a seat. A name that begins with curl is a claim over
+// consumerOf finds or makes a consumer. A name that begins with curl is a claim over
 // HTTP.
-func (w *scriptWorld) seatOf(name string) *scriptSeat {
-	if seat, ok := w.seats[name]; ok {
-		return seat
+func (w *scriptWorld) consumerOf(name string) *scriptConsumer {
+	if consumer, ok := w.consumers[name]; ok {
+		return consumer
 	}
 	sink := &scriptSink{name: name}
 	w.sinks[sink] = name
-	return w.newSeat(name, wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}, sink)
+	return w.newConsumer(name, wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}, sink)
 }
 
-func (w *scriptWorld) newSeat(name string, id wire.SessionID, sink Sink) *scriptSeat {
-	seat := newScriptSeat(Seat{
+func (w *scriptWorld) newConsumer(name string, id wire.SessionID, sink Sink) *scriptConsumer {
+	consumer := newScriptConsumer(Consumer{
 		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
 		OverHTTP: strings.HasPrefix(name, "curl"),
 	}, func(m Message) { w.control = append(w.control, m) })
-	w.seats[name], w.ids[name] = seat, id
-	return seat
+	w.consumers[name], w.ids[name] = consumer, id
+	return consumer
 }
 
 // resume gives the session of a name its socket of an epoch. The one before, if
 // its end has not been told, is left for a later `gone`.
 func (w *scriptWorld) resume(name string, epoch uint64) {
-	w.former[name] = w.seats[name]
+	w.former[name] = w.consumers[name]
 	sink := &scriptSink{name: name}
 	w.sinks[sink] = name
-	seat := w.newSeat(name, w.ids[name], sink)
-	seat.Epoch = epoch
-	seat.post(&Resume{Asker: Asker{Sink: sink}, Seat: seat.Seat})
+	consumer := w.newConsumer(name, w.ids[name], sink)
+	consumer.Epoch = epoch
+	consumer.post(&Resume{Asker: Asker{Sink: sink}, Consumer: consumer.Consumer})
 }
 
 // round runs messages and everything that follows at once, and tells the
@@ -262,7 +262,7 @@ func (w *scriptWorld) round(input string) (string, error) {
 			return "", err
 		}
 		for _, u := range out.Unused {
-			u.Seat.Credit.Give(u.Units)
+			u.Consumer.Credit.Return(u.Credits)
 		}
 		if len(messages) == 0 && !out.Again {
 			if out.NextAtMs != 0 {
@@ -291,7 +291,7 @@ func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
 		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
 	}
 	for _, u := range out.Unused {
-		fmt.Fprintf(b, "unused: %d of %s\n", u.Units, u.Seat.WorkerID)
+		fmt.Fprintf(b, "unused: %d of %s\n", u.Credits, u.Consumer.WorkerID)
 	}
 }
 
@@ -310,7 +310,7 @@ func (w *scriptWorld) named(text string) string {
 		if strings.HasPrefix(id, "5e") {
 			n, err := strconv.ParseInt(id[len(id)-2:], 16, 32)
 			if err == nil {
-				return w.seatName(int(n))
+				return w.consumerName(int(n))
 			}
 		}
 		return "#" + strings.TrimLeft(id[len(id)-4:], "0")
@@ -328,9 +328,9 @@ func (w *scriptWorld) named(text string) string {
 	})
 }
 
-func (w *scriptWorld) seatName(n int) string {
-	for name, seat := range w.seats {
-		if int(seat.ID[15]) == n {
+func (w *scriptWorld) consumerName(n int) string {
+	for name, consumer := range w.consumers {
+		if int(consumer.ID[15]) == n {
 			return name
 		}
 	}
@@ -435,7 +435,7 @@ func describeEffect(e Effect) string {
 			e.Task.ID, e.Token, e.LeaseUntilMs, e.Task.Deliveries, e.Task.Attempts, e.Task.Payload, runText(e.RunForMs, e.RunUntilMs))
 	case *Completed:
 		text := fmt.Sprintf("completed ref=%d %v %s %s%s", e.Ref, e.Record.TaskID, e.Record.Status, e.Record.Result, e.Record.Error)
-		if e.Kept {
+		if e.CreditReused {
 			text += ", room kept"
 		}
 		return text
@@ -450,7 +450,7 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("extended ref=%d until %d lost %v%s", e.Ref, e.LeaseUntilMs, lost, runText(0, e.RunUntilMs))
 	case *Revoked:
 		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
-	case *Fenced:
+	case *Drained:
 		return fmt.Sprintf("fenced ref=%d", e.Ref)
 	case *Answered:
 		return fmt.Sprintf("answered %v %v", e.TaskID, e.Token)

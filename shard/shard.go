@@ -53,17 +53,17 @@ type Shard struct {
 	marks     record.Marks
 	queues    map[record.QueueKey]*queue
 	tenants   map[string]*tenant
-	members   map[wire.SessionID]*member
+	bySession map[wire.SessionID]*subscriber
 	watchers  map[wire.TaskID][]Asker
-	owed      map[wire.TaskRef][]owed
+	leaked    map[wire.TaskRef][]leaked
 	turns     turns
-	reaps     reaps
+	expiries  expiryQueue
 	retention Retention
 	grants    uint64
-	// aside are suspects that nobody could take alone, reserved is the member whose
-	// room this shard has alone until a time for one of them, nil for none.
+	// aside are suspects that nobody could take alone, reserved is the subscriber whose
+	// credit this shard has alone until a time for one of them, nil for none.
 	aside           []aside
-	reserved        *member
+	reserved        *subscriber
 	reservedUntilMs int64
 	// dueAtMs is the deadline the last round asked for, 0 for none;
 	// wasFull says that its space was store.OnlyDelete;
@@ -82,20 +82,20 @@ type Shard struct {
 	now      int64
 	out      Outcome
 	dirty    []*index.Queue
-	credited []*member
-	keeps    []keep
+	credited []*subscriber
+	reuses   []reused
 	claims   []claimant
 	// stalled are queues without turns for the rest of the round.
 	stalled  []*queue
 	explains []*Explain
 	// unsaved are queues whose settings recovery took from another shard.
-	unsaved []*queue
-	sweeps  []*sweep
+	unsaved  []*queue
+	cleanups []*cleanupRun
 	// looks are where the round found ended tasks whose time is over.
-	looks []look
+	batches []expiryBatch
 	// reaped is the task that goes now, as its entry remembers it.
-	reaped  record.Task
-	emptied []*queue
+	removing record.Task
+	emptied  []*queue
 	// deleting are the queues to empty, drops who waits for that, doomed what goes of
 	// them in this round besides ended tasks.
 	deleting []*queue
@@ -114,20 +114,20 @@ type Outcome struct {
 	// Suspects counts deliveries that did not arrive, of tasks that are suspects by
 	// that or were before.
 	Suspects int
-	// Unused are units of room that arrived and found no task; they go back to
-	// their seats at once.
-	Unused []SeatUnits
+	// Unused are credits that arrived and found no task; they go back to
+	// their consumers at once.
+	Unused []UnusedCredit
 	// NextAtMs is when the shard wants to run again without a message, 0 for
 	// never. Again asks for another round at once.
 	NextAtMs int64
 	Again    bool
 }
 
-// SeatUnits are units of a seat's room. Without any the seat only looks whether a
+// UnusedCredit are credits of a consumer's credit. Without any the consumer only looks whether a
 // shard may be woken.
-type SeatUnits struct {
-	Seat  *Seat
-	Units int
+type UnusedCredit struct {
+	Consumer *Consumer
+	Credits  int
 }
 
 // NewShard builds the core from what recovery found. Deliveries of sessions
@@ -149,9 +149,9 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		marks:     r.Marks,
 		queues:    make(map[record.QueueKey]*queue),
 		tenants:   make(map[string]*tenant),
-		members:   make(map[wire.SessionID]*member),
+		bySession: make(map[wire.SessionID]*subscriber),
 		watchers:  make(map[wire.TaskID][]Asker),
-		owed:      make(map[wire.TaskRef][]owed),
+		leaked:    make(map[wire.TaskRef][]leaked),
 		now:       nowMs,
 		retention: c.Retention,
 	}
@@ -161,7 +161,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	s.restoreSettings(r.Settings)
 	for _, q := range r.Queues {
 		s.ready(s.queueOf(q.Key))
-		s.planReap(s.queueOf(q.Key))
+		s.planExpiry(s.queueOf(q.Key))
 	}
 	for i := range r.Leased {
 		s.restoreLease(&r.Leased[i], nowMs)
@@ -202,7 +202,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.out = Outcome{}
 	s.noteStall()
 	s.refill()
-	s.raiseFloors()
+	s.advanceWatermarks()
 	s.findExpired()
 	s.saveSettings()
 	for _, m := range messages[:min(len(messages), s.limits.Messages)] {
@@ -217,7 +217,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
-	s.reap()
+	s.removeExpired()
 	s.removeDoomed()
 	s.answerDrops()
 	cut := false
@@ -227,7 +227,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.answerClaims(cut)
 	s.answerExplains()
 	s.returnCredit()
-	s.returnKept()
+	s.returnReused()
 	s.seal()
 	s.plan()
 	return s.out
@@ -264,7 +264,7 @@ func (s *Shard) lapseUntilMs() int64 {
 
 // step carries out one message.
 func (s *Shard) step(m Message) {
-	if s.space >= store.OnlyDelete && s.turnedAway(m) {
+	if s.space >= store.OnlyDelete && s.refuseNoSpace(m) {
 		return
 	}
 	switch m := m.(type) {
@@ -276,8 +276,8 @@ func (s *Shard) step(m Message) {
 		s.claim(m)
 	case *Extend:
 		s.extend(m)
-	case *RoomUnits:
-		s.roomUnits(m)
+	case *HandedCredit:
+		s.handedCredit(m)
 	case *Received:
 		s.received(m)
 	case *Undelivered:
@@ -292,12 +292,12 @@ func (s *Shard) step(m Message) {
 		s.release(m)
 	case *Heartbeat:
 		s.heartbeat(m)
-	case *Gone:
-		s.gone(m)
+	case *SessionGone:
+		s.sessionGone(m)
 	case *Resume:
 		s.resume(m)
-	case *Fence:
-		s.fence(m)
+	case *DrainBarrier:
+		s.drainBarrier(m)
 	case *Watch:
 		s.watch(m)
 	case *Unwatch:
@@ -384,8 +384,8 @@ func (s *Shard) seal() {
 func (s *Shard) plan() {
 	if s.space >= store.OnlyDelete {
 		// Nothing due may be written, SpaceChanged calls again; but ended tasks go,
-		// which makes room.
-		s.dueAtMs = s.planReaps()
+		// which makes credit.
+		s.dueAtMs = s.nextExpiryMs()
 		s.out.NextAtMs = s.dueAtMs
 		return
 	}
@@ -398,13 +398,13 @@ func (s *Shard) plan() {
 			next = at
 		}
 	}
-	if at := s.now + lookAsideMs; len(s.aside) > 0 && (next == 0 || at < next) {
+	if at := s.now + checkAsideMs; len(s.aside) > 0 && (next == 0 || at < next) {
 		next = at
 	}
 	if next != 0 && next <= s.now {
 		s.out.Again = true
 	}
-	if at := s.planReaps(); at != 0 && (next == 0 || at < next) {
+	if at := s.nextExpiryMs(); at != 0 && (next == 0 || at < next) {
 		next = at
 	}
 	s.dueAtMs = next

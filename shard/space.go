@@ -7,18 +7,18 @@ import (
 
 const storageFull = "the disk is nearly full; repeat when space has been freed"
 
-// turnedAway refuses what would write, while the disk has only room for
+// refuseNoSpace refuses what would write, while the disk has only room for
 // deletions. Every refusal may be repeated, so nothing is lost by it.
-func (s *Shard) turnedAway(m Message) bool {
+func (s *Shard) refuseNoSpace(m Message) bool {
 	switch m := m.(type) {
 	case *Result:
-		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
 	case *Nack:
-		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
 	case *Abandon:
-		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
 	case *Release:
-		s.endsLater(m.Asker, m.Owner, m.TaskRef)
+		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
 	case *Heartbeat:
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Freeze:
@@ -38,7 +38,7 @@ func (s *Shard) turnedAway(m Message) bool {
 	case *Undelivered:
 		// They lapse when leases may again; see noteStall.
 		for _, ref := range m.Tasks {
-			if e := s.notArrived(m.Seat, ref); e != nil {
+			if e := s.notArrived(m.Consumer, ref); e != nil {
 				s.leases.Move(e, s.now)
 			}
 		}
@@ -48,8 +48,8 @@ func (s *Shard) turnedAway(m Message) bool {
 	return true
 }
 
-// endsLater refuses a word that would end a delivery.
-func (s *Shard) endsLater(to Asker, owner Owner, ref wire.TaskRef) {
+// refuseEnding refuses a word that would end a delivery.
+func (s *Shard) refuseEnding(to Asker, owner Owner, ref wire.TaskRef) {
 	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
 	s.refuse(to, ref.TaskID, wire.CodeStorageFull, storageFull)
 }

@@ -2,75 +2,75 @@ package shard
 
 import "codeq/wire"
 
-// subscribe seats a session, or replaces what it takes. Tasks in hand stay.
+// subscribe consumers a session, or replaces what it takes. Tasks in flight stay.
 func (s *Shard) subscribe(m *Subscribe) {
-	s.seat(m.Seat, m.Commands, m.LeaseForMs)
+	s.consumer(m.Consumer, m.Commands, m.LeaseForMs)
 	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
 }
 
-// seat puts somebody into the crowds of some commands and out of all others.
-func (s *Shard) seat(seat *Seat, commands []string, leaseForMs int64) {
-	mb := s.members[seat.ID]
+// consumer puts somebody into the subscribers of some commands and out of all others.
+func (s *Shard) consumer(consumer *Consumer, commands []string, leaseForMs int64) {
+	mb := s.bySession[consumer.ID]
 	if mb == nil {
 		// Who comes last stands behind those who wait: otherwise a stream of
 		// claims, each new here, would always be served before a session.
-		mb = &member{seat: seat, lastGrant: s.grants}
-		s.members[seat.ID] = mb
+		mb = &subscriber{consumer: consumer, lastGrant: s.grants}
+		s.bySession[consumer.ID] = mb
 	}
-	if mb.seat != seat {
+	if mb.consumer != consumer {
 		// The session has a newer socket, which says itself what it takes.
 		return
 	}
-	s.leavePlaces(mb)
+	s.unsubscribe(mb)
 	mb.leaseForMs = leaseForMs
 	for _, command := range commands {
-		c := s.crowdOf(seat.Tenant, command)
-		c.members++
-		mb.places = append(mb.places, &place{member: mb, crowd: c})
+		c := s.subscribersOf(consumer.Tenant, command)
+		c.count++
+		mb.subscriptions = append(mb.subscriptions, &subscription{subscriber: mb, to: c})
 	}
 	s.opens(mb)
 }
 
-// opens lets a member be asked again, in every crowd it stands in.
-func (s *Shard) opens(mb *member) {
+// opens lets a subscriber be asked again, in every subscribers it stands in.
+func (s *Shard) opens(mb *subscriber) {
 	mb.open = true
-	for _, p := range mb.places {
+	for _, p := range mb.subscriptions {
 		if !p.listed {
 			p.listed = true
-			p.crowd.open = append(p.crowd.open, p)
+			p.to.open = append(p.to.open, p)
 		}
-		if p.crowd.queue != nil {
-			s.ready(p.crowd.queue)
+		if p.to.queue != nil {
+			s.ready(p.to.queue)
 			continue
 		}
-		s.takesTurns(p.crowd.tenant)
+		s.joinTurns(p.to.tenant)
 	}
 }
 
-// roomUnits takes units this shard waited for. What no grant of this round
+// handedCredit takes credits this shard waited for. What no grant of this round
 // uses goes back; see returnCredit.
-func (s *Shard) roomUnits(m *RoomUnits) {
-	mb := s.members[m.Seat.ID]
-	if mb == nil || mb.seat != m.Seat {
-		// The seat closed meanwhile; its units are nobody's.
+func (s *Shard) handedCredit(m *HandedCredit) {
+	mb := s.bySession[m.Consumer.ID]
+	if mb == nil || mb.consumer != m.Consumer {
+		// The consumer closed meanwhile; its credits are nobody's.
 		return
 	}
 	if mb.credit == 0 {
 		s.credited = append(s.credited, mb)
 	}
-	mb.credit += m.Units
+	mb.credit += m.Credits
 	s.opens(mb)
 }
 
-// returnCredit gives back the units that arrived and found no task. A room that
+// returnCredit gives back the credits that arrived and found no task. A credit that
 // was alone for one that is over is shared again.
 func (s *Shard) returnCredit() {
 	for _, mb := range s.credited {
-		if mb.alone && !mb.seat.Credit.WaitAlone(s.shard) {
+		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {
 			s.share(mb)
 		}
 		if mb.credit > 0 {
-			s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})
+			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer, Credits: mb.credit})
 			mb.credit = 0
 		}
 	}
@@ -78,28 +78,28 @@ func (s *Shard) returnCredit() {
 	s.credited = s.credited[:0]
 }
 
-// unseat takes a session out of every crowd.
+// unseat takes a session out of every subscribers.
 func (s *Shard) unseat(id wire.SessionID) {
-	mb := s.members[id]
+	mb := s.bySession[id]
 	if mb == nil {
 		return
 	}
-	s.leavePlaces(mb)
-	s.forgive(mb)
+	s.unsubscribe(mb)
+	s.dropLeaked(mb)
 	mb.open, mb.alone = false, false
 	mb.credit = 0
 	if s.reserved == mb {
 		s.reserved = nil
 	}
-	delete(s.members, id)
+	delete(s.bySession, id)
 }
 
-func (s *Shard) leavePlaces(mb *member) {
-	for _, p := range mb.places {
-		p.crowd.leave(p)
-		if p.crowd.queue != nil {
-			s.mayBeEmpty(p.crowd.queue)
+func (s *Shard) unsubscribe(mb *subscriber) {
+	for _, p := range mb.subscriptions {
+		p.to.leave(p)
+		if p.to.queue != nil {
+			s.mayBeEmpty(p.to.queue)
 		}
 	}
-	mb.places = nil
+	mb.subscriptions = nil
 }

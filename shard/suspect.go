@@ -20,16 +20,16 @@ const (
 	// asideForMs is how long a suspect stands aside at most before its turn in
 	// its queue comes again.
 	asideForMs = 10_000
-	// lookAsideMs is how often the shard looks meanwhile who is idle: of what a
-	// client takes from other shards it is told only where it has the room alone.
-	lookAsideMs = 1_000
+	// checkAsideMs is how often the shard looks meanwhile who is idle: of what a
+	// client takes from other shards it is told only where it has the credit alone.
+	checkAsideMs = 1_000
 )
 
 func isSuspect(t *record.Task) bool { return t.Undelivered >= maxUndelivered }
 
-// takeBack ends a delivery that never arrived, which counts no attempt. The task
+// undeliver ends a delivery that never arrived, which counts no attempt. The task
 // goes back to its old place, or waits if it is a suspect.
-func (s *Shard) takeBack(e *lease.Entry, closeCode uint16) {
+func (s *Shard) undeliver(e *lease.Entry, closeCode uint16) {
 	t := e.Task
 	t.Undelivered++
 	endedWithoutWord(t, e)
@@ -43,7 +43,7 @@ func (s *Shard) takeBack(e *lease.Entry, closeCode uint16) {
 	s.transition(t, to)
 }
 
-// aside is a suspect that was next in its queue when no member was idle. Its
+// aside is a suspect that was next in its queue when no subscriber was idle. Its
 // record says that it is delayed until then; it goes earlier if one becomes so.
 type aside struct {
 	id      wire.TaskID
@@ -51,8 +51,8 @@ type aside struct {
 	untilMs int64
 }
 
-// grantSuspect gives the head of a queue to an idle member. Without one it makes
-// way for the others, and a member gets no more until it is idle.
+// grantSuspect gives the head of a queue to an idle subscriber. Without one it makes
+// way for the others, and a subscriber gets no more until it is idle.
 func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	mb := s.idle(q)
 	if mb == nil {
@@ -68,24 +68,24 @@ func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	s.aside = append(s.aside, aside{t.ID, q, untilMs})
 }
 
-// soonIdle is the member to reserve, which may be idle by now; nil for none.
-func (s *Shard) soonIdle(q *queue) *member {
+// soonIdle is the subscriber to reserve, which may be idle by now; nil for none.
+func (s *Shard) soonIdle(q *queue) *subscriber {
 	if s.reserved != nil {
 		return nil
 	}
 	mb := s.pick(q)
-	if mb == nil || mb.seat.OverHTTP {
+	if mb == nil || mb.consumer.OverHTTP {
 		return nil
 	}
 	return mb
 }
 
-// grantAside gives the suspects that stand aside to members that are idle now, and
-// shares the room of the reserved member if no suspect waits for it any longer or
+// grantAside gives the suspects that stand aside to subscribers that are idle now, and
+// shares the credit of the reserved subscriber if no suspect waits for it any longer or
 // it did not become idle in time.
 func (s *Shard) grantAside() {
 	var busy *queue // nobody of this one is idle
-	kept := s.aside[:0]
+	left := s.aside[:0]
 	for _, a := range s.aside {
 		if a.untilMs <= s.now {
 			continue // it has fallen due
@@ -94,17 +94,17 @@ func (s *Shard) grantAside() {
 			s.fromAside(mb, a)
 			continue
 		}
-		busy, kept = a.queue, append(kept, a)
+		busy, left = a.queue, append(left, a)
 	}
-	s.aside = kept
-	if s.reserved != nil && (len(kept) == 0 || s.reservedUntilMs <= s.now) {
+	s.aside = left
+	if s.reserved != nil && (len(left) == 0 || s.reservedUntilMs <= s.now) {
 		s.share(s.reserved)
 	}
 }
 
-// fromAside gives a suspect that stands aside to an idle member. It has its turn
+// fromAside gives a suspect that stands aside to an idle subscriber. It has its turn
 // now, wherever in its queue it would stand.
-func (s *Shard) fromAside(mb *member, a aside) {
+func (s *Shard) fromAside(mb *subscriber, a aside) {
 	t, err := s.span.Task(a.id)
 	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs || t.Expires(s.now) {
 		return // it is somewhere else by now, or will be when due comes to it
@@ -119,12 +119,12 @@ func (s *Shard) leavesAside(id wire.TaskID) {
 	s.aside = slices.DeleteFunc(s.aside, func(a aside) bool { return a.id == id })
 }
 
-// grantAlone gives a suspect to a member whose room this shard has alone from
+// grantAlone gives a suspect to a subscriber whose credit this shard has alone from
 // then on. It reports false if that is not idle, which reserves it unless another
 // one is.
-func (s *Shard) grantAlone(mb *member, t *record.Task) bool {
+func (s *Shard) grantAlone(mb *subscriber, t *record.Task) bool {
 	var taken bool
-	taken, mb.alone = mb.seat.Credit.TakeAlone(s.shard, t.PayloadBytes, mb.credit+mb.kept > 0)
+	taken, mb.alone = mb.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, mb.credit+mb.reused > 0)
 	mb.open = false
 	if !taken {
 		s.reserve(mb)
@@ -135,46 +135,46 @@ func (s *Shard) grantAlone(mb *member, t *record.Task) bool {
 	}
 	if mb.credit > 0 {
 		mb.credit--
-	} else if mb.kept > 0 {
-		mb.kept--
+	} else if mb.reused > 0 {
+		mb.reused--
 	}
 	s.grant(mb, t)
 	return true
 }
 
-// reserve keeps the room that this shard has alone until the member is idle, unless
-// it keeps another one or the member is a claim, which does not last so long.
-func (s *Shard) reserve(mb *member) {
+// reserve keeps the credit that this shard has alone until the subscriber is idle, unless
+// it keeps another one or the subscriber is a claim, which does not last so long.
+func (s *Shard) reserve(mb *subscriber) {
 	switch {
 	case !mb.alone || s.reserved == mb:
-	case s.reserved == nil && !mb.seat.OverHTTP:
+	case s.reserved == nil && !mb.consumer.OverHTTP:
 		s.reserved, s.reservedUntilMs = mb, s.now+asideForMs
 	default:
 		s.share(mb)
 	}
 }
 
-// share lets all shards use the room of a member again, this one at once. The
+// share lets all shards use the credit of a subscriber again, this one at once. The
 // others are woken after the round.
-func (s *Shard) share(mb *member) {
+func (s *Shard) share(mb *subscriber) {
 	if s.reserved == mb {
 		s.reserved = nil
 	}
 	mb.alone = false
-	mb.seat.Credit.Share()
+	mb.consumer.Credit.Share()
 	s.opens(mb)
-	s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat})
+	s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer})
 }
 
-// idle is a member that takes the queue's tasks and to whom nothing is on its way:
+// idle is a subscriber that takes the queue's tasks and to whom nothing is on its way:
 // the one that gets no more until then, or else one of those that a grant compares.
-func (s *Shard) idle(q *queue) *member {
-	if mb := s.reserved; mb != nil && mb.open && mb.isIdle() && mb.takes(q) {
+func (s *Shard) idle(q *queue) *subscriber {
+	if mb := s.reserved; mb != nil && mb.open && mb.isIdle() && mb.wants(q) {
 		return mb
 	}
-	return q.tenant.wild.idle(q.crowd.idle(nil, s.limits.Compared), s.limits.Compared)
+	return q.tenant.wildcard.idle(q.subscribers.idle(nil, s.limits.Compared), s.limits.Compared)
 }
 
-func (mb *member) takes(q *queue) bool {
-	return slices.ContainsFunc(mb.places, func(p *place) bool { return p.crowd == q.crowd || p.crowd == &q.tenant.wild })
+func (mb *subscriber) wants(q *queue) bool {
+	return slices.ContainsFunc(mb.subscriptions, func(p *subscription) bool { return p.to == q.subscribers || p.to == &q.tenant.wildcard })
 }

@@ -88,7 +88,7 @@ type move struct {
 // leavesLine reports whether a delivery that ends so has a line in the history:
 // all have but those that succeeded, and those of which nothing is kept.
 func (m *move) leavesLine() bool {
-	return m.to != gone && (m.cause != CauseResult || m.status == wire.StatusFailed)
+	return m.to != removed && (m.cause != CauseResult || m.status == wire.StatusFailed)
 }
 
 // transition moves one task: it takes it out of where it is and puts it where
@@ -110,7 +110,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	// So there is no history if the first delivery succeeded, or if there was none.
 	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()
 	s.enter(t, m, bare)
-	if m.to == gone {
+	if m.to == removed {
 		s.forget(t, m.only)
 		s.record(t, from, m)
 		return
@@ -208,11 +208,11 @@ func (s *Shard) enter(t *record.Task, m move, bare bool) {
 			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,
 			// What HTTP hands out has arrived unless the claim says otherwise.
 			Confirmed: m.lease.OverHTTP,
-			HasUnit:   !m.lease.OverHTTP,
+			HasCredit: !m.lease.OverHTTP,
 		}, s.now+m.lease.LeaseForMs)
 	case wire.LocationDead, wire.LocationNone:
 		s.enterEnded(t, m, bare)
-	case gone:
+	case removed:
 	default:
 		panic(fmt.Sprintf("shard %d: task %v enters %q", s.shard, t.ID, m.to))
 	}

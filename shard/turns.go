@@ -12,12 +12,12 @@ type turns struct {
 // tenant is one tenant's queues with ready tasks, and who takes all of them.
 type tenant struct {
 	// ready holds every queue with ready tasks, runnable those of them whose
-	// own crowd may have an open member. While somebody takes all commands the
+	// own subscribers may have an open subscriber. While somebody takes all commands the
 	// turn goes over ready, otherwise over runnable, so that queues without a
 	// worker cost nothing. Members of both rings drop out lazily.
 	ready    ring
 	runnable ring
-	wild     crowd
+	wildcard subscribers
 	inTurns  bool
 }
 
@@ -31,13 +31,13 @@ func (t *tenant) hasTurns() bool {
 	return false
 }
 
-// readyQueues is how many queues with ready tasks the member takes here; of all
+// readyQueues is how many queues with ready tasks the subscriber takes here; of all
 // queues of a tenant, how many stand in its ring.
-func (mb *member) readyQueues() (n int32) {
-	for _, p := range mb.places {
-		switch q := p.crowd.queue; {
+func (mb *subscriber) readyQueues() (n int32) {
+	for _, p := range mb.subscriptions {
+		switch q := p.to.queue; {
 		case q == nil:
-			return int32(len(p.crowd.tenant.ready.queues))
+			return int32(len(p.to.tenant.ready.queues))
 		case q.hasTurns():
 			n++
 		}
@@ -91,17 +91,17 @@ func (s *Shard) ready(q *queue) {
 		q.tenant.ready.add(q)
 	}
 	s.runnable(q)
-	s.takesTurns(q.tenant)
+	s.joinTurns(q.tenant)
 }
 
 func (s *Shard) runnable(q *queue) {
-	if !q.inRunnable && q.hasTurns() && q.crowd.hasOpen() {
+	if !q.inRunnable && q.hasTurns() && q.subscribers.hasOpen() {
 		q.inRunnable = true
 		q.tenant.runnable.add(q)
 	}
 }
 
-func (s *Shard) takesTurns(t *tenant) {
+func (s *Shard) joinTurns(t *tenant) {
 	if !t.inTurns {
 		t.inTurns = true
 		s.turns.tenants = append(s.turns.tenants, t)
@@ -127,7 +127,7 @@ func (s *Shard) nextTurn() *queue {
 }
 
 func (s *Shard) nextOf(t *tenant) *queue {
-	if t.wild.hasOpen() {
+	if t.wildcard.hasOpen() {
 		s.turns.ring = &t.ready
 		return t.ready.next(
 			func(q *queue) bool { return !q.stalled && q.hasTurns() },
@@ -135,6 +135,6 @@ func (s *Shard) nextOf(t *tenant) *queue {
 	}
 	s.turns.ring = &t.runnable
 	return t.runnable.next(
-		func(q *queue) bool { return !q.stalled && q.hasTurns() && q.crowd.hasOpen() },
+		func(q *queue) bool { return !q.stalled && q.hasTurns() && q.subscribers.hasOpen() },
 		func(q *queue) { q.inRunnable = false; s.mayBeEmpty(q) })
 }

@@ -31,9 +31,9 @@ func TestNobodyWaitsForTheBacklogOfAnother(t *testing.T) {
 			}
 		}
 		for i, tenant := range tenants {
-			seat := newScriptSeat(Seat{ID: wire.SessionID{byte(i + 1)}, Tenant: tenant, Sink: w.producer(tenant)}, func(Message) {})
-			seat.SetWindow(1000)
-			messages = append(messages, &Subscribe{Seat: seat.Seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
+			consumer := newScriptConsumer(Consumer{ID: wire.SessionID{byte(i + 1)}, Tenant: tenant, Sink: w.producer(tenant)}, func(Message) {})
+			consumer.SetWindow(1000)
+			messages = append(messages, &Subscribe{Consumer: consumer.Consumer, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
 		}
 		var served [][2]string
 		for len(served) < n {

@@ -18,17 +18,17 @@ func (s *Shard) watch(m *Watch) {
 
 // unwatch forgets a watcher that no longer waits.
 func (s *Shard) unwatch(m *Unwatch) {
-	kept := s.watchers[m.TaskID][:0]
+	left := s.watchers[m.TaskID][:0]
 	for _, w := range s.watchers[m.TaskID] {
 		if w != m.Asker {
-			kept = append(kept, w)
+			left = append(left, w)
 		}
 	}
-	if len(kept) == 0 {
+	if len(left) == 0 {
 		delete(s.watchers, m.TaskID)
 		return
 	}
-	s.watchers[m.TaskID] = kept
+	s.watchers[m.TaskID] = left
 }
 
 func (s *Shard) tellWatchers(id wire.TaskID) {

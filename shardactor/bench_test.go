@@ -35,11 +35,11 @@ func benchmarkCycle(b *testing.B, producers, window int) {
 	e, closeEngine := startBenchEngine(b)
 	defer closeEngine()
 	worker := &benchWorker{engine: e, left: make(chan struct{}, 1), want: b.N}
-	seat := e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: worker})
-	worker.seat = seat
-	seat.SetWindow(window)
+	consumer := e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: worker})
+	worker.consumer = consumer
+	consumer.SetWindow(window)
 	for shardNo := range e.Shards() {
-		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: seat.Seat, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: consumer.Consumer, Commands: []string{"bench"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 	}
 	b.ResetTimer()
 	before := cpuMicros(b)
@@ -74,16 +74,16 @@ func cpuMicros(b *testing.B) float64 {
 }
 
 func startBenchEngine(b *testing.B) (*Engine, func()) {
-	outlets := new(Outlets)
+	gates := new(Gates)
 	s, err := store.Open(store.Options{
 		FS: vfs.Default, Dir: b.TempDir(), Shards: 4, Log: zerolog.Nop(), Random: rand.Reader,
-		Synced: outlets.Synced,
+		Synced: gates.Synced,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	e, err := NewEngine(EngineOptions{
-		Store: s, Outlets: outlets, Random: rand.Reader, Log: zerolog.Nop(),
+		Store: s, Gates: gates, Random: rand.Reader, Log: zerolog.Nop(),
 		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
 		Fatal:      func(err error) { b.Error(err) },
 	})
@@ -120,12 +120,12 @@ func (p *benchProducer) enqueue(b *testing.B, e *Engine) {
 	<-p.answered
 }
 
-// benchWorker completes each task at once and gives its room back.
+// benchWorker completes each task at once and gives its credit back.
 type benchWorker struct {
-	engine *Engine
-	seat   *Seat
-	left   chan struct{}
-	want   int
+	engine   *Engine
+	consumer *Consumer
+	left     chan struct{}
+	want     int
 }
 
 func (w *benchWorker) Deliver(effects []shard.Effect) {
@@ -133,7 +133,7 @@ func (w *benchWorker) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case *shard.Granted:
-			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			shardNo := w.engine.ShardOf(e.Task.ID)
 			results[shardNo] = append(results[shardNo], &shard.Result{
 				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
@@ -141,7 +141,7 @@ func (w *benchWorker) Deliver(effects []shard.Effect) {
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 			})
 		case *shard.Completed:
-			w.seat.Give(1)
+			w.consumer.Return(1)
 			if w.want--; w.want == 0 {
 				w.left <- struct{}{}
 			}

@@ -17,9 +17,9 @@ import (
 // was cancelled; whoever cancels answers to it as well. Requests carry their
 // task in Ref.
 type contender struct {
-	engine *testEngine
-	seat   *Seat
-	ids    []wire.TaskID
+	engine   *testEngine
+	consumer *Consumer
+	ids      []wire.TaskID
 
 	mu    sync.Mutex
 	fates []fate
@@ -48,7 +48,7 @@ func (w *contender) Deliver(effects []shard.Effect) {
 		case *shard.Granted:
 			n := w.numberOf(e.Task.ID)
 			w.note(n, func(f *fate) { f.granted++ })
-			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			go w.onGrant(n)
 			go w.post(n, &shard.Result{
 				Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
@@ -61,7 +61,7 @@ func (w *contender) Deliver(effects []shard.Effect) {
 			}
 		case *shard.Completed:
 			w.note(int(e.Ref), func(f *fate) { f.completed++ })
-			w.seat.Give(1)
+			w.consumer.Return(1)
 		case *shard.Cancelled:
 			w.note(int(e.Ref), func(f *fate) { f.cancelled++ })
 		case *shard.Ended:
@@ -76,7 +76,7 @@ func (w *contender) refused(e *shard.Refused) {
 	switch e.Err.Code {
 	case wire.CodeNotInProgress:
 		w.note(int(e.Ref), func(f *fate) { f.refusedLate++ })
-		w.seat.Give(1)
+		w.consumer.Return(1)
 	case wire.CodeAlreadyTerminal:
 		w.note(int(e.Ref), func(f *fate) { f.refusedCancel++ })
 	default:
@@ -114,14 +114,14 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 				w.cancel(n)
 			}
 		}
-		w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
-		w.seat.SetWindow(40)
+		w.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
+		w.consumer.SetWindow(40)
 		shards := make([]int, tasks)
 		for n := range w.ids {
 			w.ids[n], shards[n] = e.Route("default", "a", "")
 		}
 		for shardNo := range e.Shards() {
-			e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+			e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: w.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 		}
 		for n := range w.ids {
 			enqueue := &shard.Enqueue{ID: w.ids[n], Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
@@ -143,12 +143,12 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 		}
 		time.Sleep(time.Second) // synctest: fake time, for the delayed tasks
 		synctest.Wait()
-		w.judge(t)
+		w.check(t)
 	})
 }
 
 // judge holds what was said of every task against what is stored.
-func (w *contender) judge(t *testing.T) {
+func (w *contender) check(t *testing.T) {
 	cancelled := 0
 	for n, f := range w.fates {
 		task, record, err := w.engine.store.ReadResult("default", w.ids[n])

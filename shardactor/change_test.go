@@ -44,15 +44,15 @@ func (e *testEngine) pause(t *testing.T, paused bool) {
 // idleWorker takes tasks and never answers.
 type idleWorker struct {
 	collector
-	seat *Seat
+	consumer *Consumer
 }
 
 func newIdleWorker(e *testEngine, id byte, window int) *idleWorker {
 	w := &idleWorker{}
-	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{id}, Tenant: "default", Subject: "anonymous", Sink: w})
-	w.seat.SetWindow(window)
+	w.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{id}, Tenant: "default", Subject: "anonymous", Sink: w})
+	w.consumer.SetWindow(window)
 	for shardNo := range e.Shards() {
-		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: w.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 30_000}}, 0, mailbox.ClassKeep)
 	}
 	return w
 }
@@ -100,18 +100,18 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 			case 2:
 				m = &shard.Release{Owner: owner, TaskRef: ref}
 			case 3:
-				m = &shard.Undelivered{Seat: busy.seat.Seat, Tasks: []wire.TaskRef{ref}}
+				m = &shard.Undelivered{Consumer: busy.consumer.Consumer, Tasks: []wire.TaskRef{ref}}
 			}
 			e.Post(e.ShardOf(ref.TaskID), []shard.Message{m}, 1, mailbox.ClassKeep)
-			busy.seat.Give(1)
+			busy.consumer.Return(1)
 		}
 		time.Sleep(40 * time.Second) // synctest: the leases of the others lapse, the delayed fall due
 		synctest.Wait()
 		if got := len(busy.granted()) + len(waiting.granted()); got != 30 {
 			t.Fatalf("%d tasks were delivered by a paused queue", got-30)
 		}
-		busy.seat.Close(0)
-		waiting.seat.Close(0)
+		busy.consumer.Close(0)
+		waiting.consumer.Close(0)
 		synctest.Wait()
 		e.stop()
 
@@ -161,7 +161,7 @@ func TestSettingsReachEveryShardAfterACrashHalfWay(t *testing.T) {
 		if got := len(w.granted()); got != 0 {
 			t.Errorf("%d tasks were delivered before the pause of the home was known", got)
 		}
-		w.seat.Close(0)
+		w.consumer.Close(0)
 		synctest.Wait()
 		e.stop()
 		for shardNo, found := range settingsOnDisk(t, disk) {

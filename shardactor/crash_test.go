@@ -73,21 +73,21 @@ func newCrashWorld(t *testing.T, nowMs int64) *crashWorld {
 func (w *crashWorld) open(fs vfs.FS, seed uint64) {
 	t := w.t
 	t.Helper()
-	outlets := new(Outlets)
+	gates := new(Gates)
 	chance := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 1})
 	fatal := func(err error) { panic(fmt.Sprintf("fatal: %v", err)) }
 	s, err := store.Open(store.Options{
 		FS: fs, Dir: "data", Shards: crashShards, MemTableBytes: 256 << 10, Log: zerolog.Nop(),
-		Random: chance, Fatal: fatal, Synced: outlets.Synced,
+		Random: chance, Fatal: fatal, Synced: gates.Synced,
 	})
 	if err != nil {
 		t.Fatalf("open store: %v", err)
 	}
 	w.store = s
 	e, err := NewEngine(EngineOptions{
-		Store: s, Outlets: outlets, Random: chance, Log: zerolog.Nop(), Fatal: fatal,
-		StartClock: func(floorMs int64) func() int64 {
-			w.nowMs.Store(max(w.nowMs.Load(), floorMs))
+		Store: s, Gates: gates, Random: chance, Log: zerolog.Nop(), Fatal: fatal,
+		StartClock: func(latestMs int64) func() int64 {
+			w.nowMs.Store(max(w.nowMs.Load(), latestMs))
 			return w.nowMs.Load
 		},
 	})
@@ -148,14 +148,14 @@ type crashDriver struct {
 	clonesMu sync.Mutex
 	clones   []crashClone
 
-	log      []shard.Effect
-	released atomic.Int64
-	payloads map[wire.TaskID][]byte
-	results  map[wire.TaskID][]byte
-	inHand   []*shard.Granted
-	seat     *Seat
-	seats    int
-	drawn    int
+	log       []shard.Effect
+	released  atomic.Int64
+	payloads  map[wire.TaskID][]byte
+	results   map[wire.TaskID][]byte
+	inHand    []*shard.Granted
+	consumer  *Consumer
+	consumers int
+	drawn     int
 }
 
 func newCrashDriver(t *testing.T, seed uint64, clones int) *crashDriver {
@@ -200,7 +200,7 @@ func (d *crashDriver) Deliver(effects []shard.Effect) {
 		d.released.Store(int64(len(d.log)))
 		if g, ok := e.(*shard.Granted); ok {
 			d.inHand = append(d.inHand, g)
-			d.seat.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
+			d.consumer.Taken(len(g.Task.Payload), shard.MaxUntakenBytes)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (d *crashDriver) work(steps int) {
 		}
 		d.nowMs.Add(int64(d.chance.IntN(700)))
 		if d.chance.IntN(60) == 0 {
-			d.seat.Close(0)
+			d.consumer.Close(0)
 			d.sit()
 		}
 	}
@@ -231,15 +231,15 @@ func (d *crashDriver) work(steps int) {
 
 // sit opens a new session; the tasks of the old one are left to the grace.
 func (d *crashDriver) sit() {
-	d.seats++
+	d.consumers++
 	d.inHand = nil
-	d.seat = d.engine.NewSeat(SeatOptions{
-		ID: wire.SessionID{1: byte(d.seats), 2: byte(d.seats >> 8)}, Tenant: "default", Subject: "anonymous", Sink: d,
+	d.consumer = d.engine.NewConsumer(ConsumerOptions{
+		ID: wire.SessionID{1: byte(d.consumers), 2: byte(d.consumers >> 8)}, Tenant: "default", Subject: "anonymous", Sink: d,
 	})
-	d.seat.SetWindow(20)
+	d.consumer.SetWindow(20)
 	for shardNo := range crashShards {
 		d.step(shardNo, &shard.Subscribe{
-			Asker: shard.Asker{Sink: d}, Seat: d.seat.Seat, Commands: []string{"a", "b"}, LeaseForMs: 2000,
+			Asker: shard.Asker{Sink: d}, Consumer: d.consumer.Consumer, Commands: []string{"a", "b"}, LeaseForMs: 2000,
 		})
 	}
 }
@@ -256,7 +256,7 @@ func (d *crashDriver) message() (int, shard.Message) {
 	verb := d.chance.IntN(12)
 	if verb < 10 {
 		d.inHand = append(d.inHand[:i], d.inHand[i+1:]...)
-		d.seat.Give(1)
+		d.consumer.Return(1)
 	}
 	switch {
 	case verb < 6:
@@ -273,9 +273,9 @@ func (d *crashDriver) message() (int, shard.Message) {
 	case verb == 9:
 		return shardNo, &shard.Release{Asker: asker, Owner: owner, TaskRef: ref}
 	case verb == 10:
-		return shardNo, &shard.Heartbeat{Asker: asker, Owner: owner, Seat: d.seat.Seat}
+		return shardNo, &shard.Heartbeat{Asker: asker, Owner: owner, Consumer: d.consumer.Consumer}
 	default:
-		return shardNo, &shard.Received{Seat: d.seat.Seat, Tasks: []wire.TaskRef{ref}}
+		return shardNo, &shard.Received{Consumer: d.consumer.Consumer, Tasks: []wire.TaskRef{ref}}
 	}
 }
 
@@ -370,12 +370,12 @@ func (d *crashDriver) verifyEnded(w *crashWorld, id wire.TaskID, status wire.Sta
 // must reach a terminal state once, none twice.
 func (d *crashDriver) drain(w *crashWorld, known map[wire.TaskID]bool) {
 	worker := &drainWorker{world: w, completed: make(map[wire.TaskID]int)}
-	worker.seat = w.engine.NewSeat(SeatOptions{
+	worker.consumer = w.engine.NewConsumer(ConsumerOptions{
 		ID: wire.SessionID{9}, Tenant: "default", Subject: "anonymous", Sink: worker,
 	})
-	worker.seat.SetWindow(1000)
+	worker.consumer.SetWindow(1000)
 	for shardNo := range crashShards {
-		w.step(shardNo, &shard.Subscribe{Seat: worker.seat.Seat, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
+		w.step(shardNo, &shard.Subscribe{Consumer: worker.consumer.Consumer, Commands: []string{wire.AllCommands}, LeaseForMs: 60_000})
 	}
 	for round := 0; ; round++ {
 		w.barrier()
@@ -429,7 +429,7 @@ func (w *crashWorld) idle() bool {
 // drainWorker completes whatever it is given.
 type drainWorker struct {
 	world     *crashWorld
-	seat      *Seat
+	consumer  *Consumer
 	granted   []*shard.Granted
 	completed map[wire.TaskID]int
 }
@@ -439,7 +439,7 @@ func (w *drainWorker) Deliver(effects []shard.Effect) {
 		switch e := e.(type) {
 		case *shard.Granted:
 			w.granted = append(w.granted, e)
-			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 		case *shard.Completed:
 			w.completed[e.Record.TaskID]++
 		}
@@ -448,19 +448,19 @@ func (w *drainWorker) Deliver(effects []shard.Effect) {
 
 func (w *drainWorker) answers(shardNo int) []shard.Message {
 	var messages []shard.Message
-	kept := w.granted[:0]
+	left := w.granted[:0]
 	for _, g := range w.granted {
 		if w.world.engine.ShardOf(g.Task.ID) != shardNo {
-			kept = append(kept, g)
+			left = append(left, g)
 			continue
 		}
-		w.seat.Give(1)
+		w.consumer.Return(1)
 		messages = append(messages, &shard.Result{
 			Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 			TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		})
 	}
-	w.granted = kept
+	w.granted = left
 	return messages
 }

@@ -22,7 +22,7 @@ type deletion struct {
 	engine *Engine
 	queue  record.QueueKey
 	home   int
-	gone   chan struct{}
+	done   chan struct{}
 
 	mu sync.Mutex
 	// waits is how many shards have not answered, atHome that the home was asked.
@@ -40,7 +40,7 @@ func (e *Engine) drop(q record.QueueKey) {
 		return
 	}
 	d := &deletion{
-		engine: e, queue: q, home: wire.ShardOfQueue(q.Tenant, q.Command, len(e.loops)), gone: make(chan struct{}), waits: len(e.loops) - 1,
+		engine: e, queue: q, home: wire.ShardOfQueue(q.Tenant, q.Command, len(e.loops)), done: make(chan struct{}), waits: len(e.loops) - 1,
 	}
 	if e.deletions.of == nil {
 		e.deletions.of = make(map[record.QueueKey]*deletion)
@@ -63,7 +63,7 @@ func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 	e.deletions.mu.Lock()
 	defer e.deletions.mu.Unlock()
 	if d := e.deletions.of[q]; d != nil {
-		return d.gone
+		return d.done
 	}
 	return nil
 }
@@ -107,5 +107,5 @@ func (d *deletion) end() {
 	d.engine.deletions.mu.Lock()
 	delete(d.engine.deletions.of, d.queue)
 	d.engine.deletions.mu.Unlock()
-	close(d.gone)
+	close(d.done)
 }

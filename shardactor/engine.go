@@ -19,16 +19,16 @@ import (
 )
 
 // EngineOptions is what an Engine stands on. Store must be open, its Synced
-// options Synced and LevelChanged must be the methods of Outlets.
+// options Synced and LevelChanged must be the methods of Gates.
 type EngineOptions struct {
 	Store *store.Store
-	// Outlets connects the store's callbacks with the engine; the same value's
+	// Gates connects the store's callbacks with the engine; the same value's
 	// methods were given to store.Open.
-	Outlets *Outlets
+	Gates *Gates
 	// StartClock is called once with the latest engine time in the store and
 	// returns the engine's clock in Unix milliseconds, which must never run
 	// backwards nor start before that time.
-	StartClock func(floorMs int64) (nowMs func() int64)
+	StartClock func(latestMs int64) (nowMs func() int64)
 	// Random is the source of ids, tokens and jitter; crypto/rand outside
 	// tests.
 	Random io.Reader
@@ -76,14 +76,14 @@ var DefaultMailbox = mailbox.Limits{Messages: 4096, Bytes: 16 << 20}
 // for no more than two rounds. Measured, see the commits.
 const maxRoundNew = 128
 
-// Outlets is the gate between syncs and effects. It exists apart from the
+// Gates is the gate between syncs and effects. It exists apart from the
 // Engine because the store wants its callback before the engine can load.
-type Outlets struct {
+type Gates struct {
 	// loops is set once by NewEngine; the store's guard may call before that.
 	loops atomic.Pointer[[]*loop]
 }
 
-func (o *Outlets) all() []*loop {
+func (o *Gates) all() []*loop {
 	if loops := o.loops.Load(); loops != nil {
 		return *loops
 	}
@@ -92,15 +92,15 @@ func (o *Outlets) all() []*loop {
 
 // Synced releases the effects that batches of the shard up to upTo made. The
 // store calls it from whoever ran the barrier.
-func (o *Outlets) Synced(shard int, upTo uint64) {
+func (o *Gates) Synced(shard int, upTo uint64) {
 	if loops := o.all(); shard < len(loops) {
-		loops[shard].outlet.release(upTo)
+		loops[shard].gate.release(upTo)
 	}
 }
 
 // SpaceChanged wakes every shard after the store's disk guard changed its
 // level. The store calls it from the guard's goroutine.
-func (o *Outlets) SpaceChanged(store.Level) {
+func (o *Gates) SpaceChanged(store.Level) {
 	for _, l := range o.all() {
 		l.box.PushSlot(&l.space, &shard.SpaceChanged{}, nil)
 	}
@@ -121,7 +121,7 @@ type Engine struct {
 	mostUntaken int
 	deletions   deletions
 	heard       func([]shard.Effect)
-	// epochs counts the seats.
+	// epochs counts the consumers.
 	epochs atomic.Uint64
 }
 
@@ -130,14 +130,14 @@ type Engine struct {
 func NewEngine(o EngineOptions) (*Engine, error) {
 	shards := o.Store.Shards()
 	recovered := make([]*store.Recovered, shards)
-	var floorMs int64
+	var latestMs int64
 	for shardNo := range shards {
 		r, err := o.Store.Span(shardNo).Load()
 		if err != nil {
 			return nil, fmt.Errorf("load shard %d: %w", shardNo, err)
 		}
 		recovered[shardNo] = r
-		floorMs = max(floorMs, r.Marks.TimeMs)
+		latestMs = max(latestMs, r.Marks.TimeMs)
 	}
 	copyNewest(recovered)
 	limits := o.Mailbox
@@ -149,7 +149,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	limits.NewPerDrain = cmp.Or(limits.NewPerDrain, maxRoundNew)
 	e := &Engine{
 		store:       o.Store,
-		nowMs:       o.StartClock(floorMs),
+		nowMs:       o.StartClock(latestMs),
 		router:      newRouter(shards, o.Random),
 		figures:     newFigures(),
 		retention:   o.Retention,
@@ -175,7 +175,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 			figures: e.figures.of(shardNo),
 		})
 	}
-	o.Outlets.loops.Store(&e.loops)
+	o.Gates.loops.Store(&e.loops)
 	for i := range recovered[0].Settings {
 		if found := &recovered[0].Settings[i]; found.Settings.Deleting {
 			e.drop(found.Key)
@@ -244,20 +244,20 @@ func (e *Engine) Post(shardNo int, batch []shard.Message, bytes int, class mailb
 	return e.loops[shardNo].box.Push(batch, bytes, class)
 }
 
-// NewSeat makes the seat of a new socket, of a new session or of one that goes
-// on; its epoch is above that of every seat made before. The session subscribes
-// it with a Subscribe message to every shard. The seat of a claim is subscribed
+// NewConsumer makes the consumer of a new socket, of a new session or of one that goes
+// on; its epoch is above that of every consumer made before. The session subscribes
+// it with a Subscribe message to every shard. The consumer of a claim is subscribed
 // only if the claim waits.
-func (e *Engine) NewSeat(o SeatOptions) *Seat {
+func (e *Engine) NewConsumer(o ConsumerOptions) *Consumer {
 	epoch := e.epochs.Add(1)
 	if o.OverHTTP {
 		// Drawn ids begin with a time, so none of them begins like this one.
 		o.ID = wire.SessionID{0xff}
 		binary.BigEndian.PutUint64(o.ID[8:], epoch)
 	}
-	seat := newSeat(o, len(e.loops), e.mostUntaken, e.control)
-	seat.Epoch = epoch
-	return seat
+	consumer := newConsumer(o, len(e.loops), e.mostUntaken, e.control)
+	consumer.Epoch = epoch
+	return consumer
 }
 
 // control posts a control message, which is never refused while the shard

@@ -52,17 +52,17 @@ func startTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *te
 // newTestEngine has not started it.
 func newTestEngine(t *testing.T, shards int, fs vfs.FS, fatal func(error)) *testEngine {
 	t.Helper()
-	outlets := new(Outlets)
+	gates := new(Gates)
 	chance := rand.NewChaCha8([32]byte{7})
 	s, err := store.Open(store.Options{
 		FS: fs, Dir: "data", Shards: shards, Log: zerolog.Nop(), Random: chance,
-		Synced: outlets.Synced, LevelChanged: outlets.SpaceChanged, Fatal: fatal,
+		Synced: gates.Synced, LevelChanged: gates.SpaceChanged, Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, err := NewEngine(EngineOptions{
-		Store: s, Outlets: outlets, Random: chance, Log: zerolog.Nop(), Fatal: fatal,
+		Store: s, Gates: gates, Random: chance, Log: zerolog.Nop(), Fatal: fatal,
 		StartClock: func(int64) func() int64 { return func() int64 { return time.Now().UnixMilli() } },
 	})
 	if err != nil {
@@ -86,10 +86,10 @@ func (e *testEngine) enqueue(t *testing.T, sink shard.Sink, n int, r wire.Enqueu
 
 // eagerWorker completes what it is given and checks its window.
 type eagerWorker struct {
-	t      *testing.T
-	engine *testEngine
-	seat   *Seat
-	window int
+	t        *testing.T
+	engine   *testEngine
+	consumer *Consumer
+	window   int
 
 	mu        sync.Mutex
 	inHand    int
@@ -104,10 +104,10 @@ func newEagerWorker(t *testing.T, e *testEngine, window int) *eagerWorker {
 		t: t, engine: e, window: window,
 		delivered: make(map[wire.TaskID]int), completed: make(map[wire.TaskID]int), shards: make(map[int]int),
 	}
-	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
-	w.seat.SetWindow(window)
+	w.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: w})
+	w.consumer.SetWindow(window)
 	for shardNo := range e.Shards() {
-		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: w.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 60_000}}, 0, mailbox.ClassKeep)
 	}
 	return w
 }
@@ -123,18 +123,18 @@ func (w *eagerWorker) Deliver(effects []shard.Effect) {
 			w.delivered[e.Task.ID]++
 			shardNo := w.engine.ShardOf(e.Task.ID)
 			w.shards[shardNo]++
-			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			w.engine.Post(shardNo, []shard.Message{&shard.Result{
 				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
-				HasUnit:       true,
+				HasCredit:     true,
 			}}, 2, mailbox.ClassKeep)
 		case *shard.Completed:
 			w.inHand--
 			w.completed[e.Record.TaskID]++
-			if !e.Kept {
-				w.seat.Give(1)
+			if !e.CreditReused {
+				w.consumer.Return(1)
 			}
 		case *shard.Refused:
 			w.t.Errorf("refused: %v", e.Err)

@@ -59,10 +59,10 @@ type handEngine struct {
 func newHandEngine(t *testing.T, box mailbox.Limits) *handEngine {
 	t.Helper()
 	h := &handEngine{nowMs: 1_767_225_600_000, moved: make(map[shard.Cause]int)}
-	outlets := new(Outlets)
+	gates := new(Gates)
 	var err error
 	h.store, err = store.Open(store.Options{
-		FS: vfs.NewMem(), Dir: "data", Shards: 2, Log: zerolog.Nop(), Synced: outlets.Synced, Fatal: noFatal,
+		FS: vfs.NewMem(), Dir: "data", Shards: 2, Log: zerolog.Nop(), Synced: gates.Synced, Fatal: noFatal,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func newHandEngine(t *testing.T, box mailbox.Limits) *handEngine {
 		}
 	})
 	h.Engine, err = NewEngine(EngineOptions{
-		Store: h.store, Outlets: outlets, Random: rand.NewChaCha8([32]byte{7}), Log: zerolog.Nop(), Fatal: noFatal,
+		Store: h.store, Gates: gates, Random: rand.NewChaCha8([32]byte{7}), Log: zerolog.Nop(), Fatal: noFatal,
 		StartClock: func(int64) func() int64 { return func() int64 { return h.nowMs } },
 		Mailbox:    box,
 		Retention:  shard.Retention{DoneForMs: 5_000, DeadForMs: 5_000},
@@ -117,9 +117,9 @@ func (h *handEngine) value(series string) string {
 
 // moodyWorker answers each task in another way.
 type moodyWorker struct {
-	h    *handEngine
-	n    int
-	seat *Seat
+	h        *handEngine
+	n        int
+	consumer *Consumer
 }
 
 func (w *moodyWorker) Deliver(effects []shard.Effect) {
@@ -140,26 +140,26 @@ func (w *moodyWorker) Deliver(effects []shard.Effect) {
 		case 2:
 			m = &shard.Release{Owner: owner, TaskRef: ref}
 		case 3:
-			m = &shard.Received{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}} // and lets it lapse
+			m = &shard.Received{Consumer: w.consumer.Consumer, Tasks: []wire.TaskRef{ref}} // and lets it lapse
 		case 4:
-			m = &shard.Undelivered{Seat: w.seat.Seat, Tasks: []wire.TaskRef{ref}}
+			m = &shard.Undelivered{Consumer: w.consumer.Consumer, Tasks: []wire.TaskRef{ref}}
 		case 5:
 			m = &shard.Cancel{Tenant: "default", TaskID: g.Task.ID}
 		default:
 			m = &shard.Result{Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
 		}
 		w.h.Post(w.h.ShardOf(g.Task.ID), []shard.Message{m}, 100, mailbox.ClassKeep)
-		w.seat.Give(1)
+		w.consumer.Return(1)
 	}
 }
 
 func TestTransitionsAreCountedByCause(t *testing.T) {
 	h := newHandEngine(t, mailbox.Limits{})
 	w := &moodyWorker{h: h}
-	w.seat = h.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "s", Sink: w})
-	w.seat.SetWindow(20)
+	w.consumer = h.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "s", Sink: w})
+	w.consumer.SetWindow(20)
 	for shardNo := range h.Shards() {
-		h.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
+		h.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: w.consumer.Consumer, Commands: []string{"c"}, LeaseForMs: 30_000}}, 1, mailbox.ClassKeep)
 	}
 	for n := range 60 {
 		id, shardNo := h.Route("default", "c", "")

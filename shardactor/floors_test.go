@@ -18,19 +18,19 @@ import (
 )
 
 // mostSteps is what one look at an order may go over: what lives, and twice, as
-// they were written and deleted, the keys since its floor was looked for, which are
+// they were written and deleted, the keys since its low watermark was looked for, which are
 // some rounds more than it takes to look.
 const mostSteps = 6000
 
 // lateWorker answers a delivery only when the next ones have come, so that there
 // always are some in progress. It nacks where it is told to.
 type lateWorker struct {
-	t      *testing.T
-	engine *testEngine
-	seat   *Seat
-	held   []*shard.Granted
-	nacks  bool
-	ended  int
+	t        *testing.T
+	engine   *testEngine
+	consumer *Consumer
+	held     []*shard.Granted
+	nacks    bool
+	ended    int
 }
 
 func (w *lateWorker) Deliver(effects []shard.Effect) {
@@ -38,9 +38,9 @@ func (w *lateWorker) Deliver(effects []shard.Effect) {
 		switch e := e.(type) {
 		case *shard.Granted:
 			w.held = append(w.held, e)
-			w.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 		case *shard.Completed:
-			w.ends(e.Kept)
+			w.ends(e.CreditReused)
 		case *shard.Requeued:
 			w.ends(false)
 		case *shard.Refused:
@@ -49,10 +49,10 @@ func (w *lateWorker) Deliver(effects []shard.Effect) {
 	}
 }
 
-func (w *lateWorker) ends(kept bool) {
+func (w *lateWorker) ends(left bool) {
 	w.ended++
-	if !kept {
-		w.seat.Give(1)
+	if !left {
+		w.consumer.Return(1)
 	}
 }
 
@@ -64,7 +64,7 @@ func (w *lateWorker) answer(keep int) {
 		asker, owner := shard.Asker{Sink: w}, shard.Owner{Tenant: "default", Subject: "anonymous"}
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		var m shard.Message = &shard.Result{
-			Asker: asker, Owner: owner, TaskRef: ref, HasUnit: true,
+			Asker: asker, Owner: owner, TaskRef: ref, HasCredit: true,
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		}
 		if w.nacks {
@@ -79,9 +79,9 @@ func (w *lateWorker) answer(keep int) {
 func work(t *testing.T, e *testEngine, command string, tasks int, nacks bool) *lateWorker {
 	t.Helper()
 	w := &lateWorker{t: t, engine: e, nacks: nacks}
-	w.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1, command[0]}, Tenant: "default", Subject: "anonymous", Sink: w})
-	w.seat.SetWindow(200)
-	e.Post(0, []shard.Message{&shard.Subscribe{Seat: w.seat.Seat, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	w.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1, command[0]}, Tenant: "default", Subject: "anonymous", Sink: w})
+	w.consumer.SetWindow(200)
+	e.Post(0, []shard.Message{&shard.Subscribe{Consumer: w.consumer.Consumer, Commands: []string{command}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 	for w.ended < tasks {
 		before := w.ended
 		e.enqueue(t, nil, 190, wire.EnqueueRequest{Command: command, Payload: []byte("1"), MaxAttempts: 1})

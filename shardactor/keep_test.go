@@ -16,12 +16,12 @@ import (
 // keeper is the session of a worker that answers at once, except for the tasks
 // it got first: those stay in its hand for ever.
 type keeper struct {
-	engine *Engine
-	seat   *Seat
-	stuck  int
-	served []int    // the shard of each grant
-	queues []string // the queue of each
-	kept   int
+	engine   *Engine
+	consumer *Consumer
+	stuck    int
+	served   []int    // the shard of each grant
+	queues   []string // the queue of each
+	left     int
 }
 
 // Deliver implements Sink.
@@ -31,17 +31,17 @@ func (k *keeper) Deliver(effects []shard.Effect) {
 		case *shard.Granted:
 			k.granted(e)
 		case *shard.Completed:
-			if e.Kept {
-				k.kept++
+			if e.CreditReused {
+				k.left++
 			} else {
-				k.seat.Give(1)
+				k.consumer.Return(1)
 			}
 		}
 	}
 }
 
 func (k *keeper) granted(e *shard.Granted) {
-	k.seat.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
+	k.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 	shardNo := k.engine.ShardOf(e.Task.ID)
 	k.served = append(k.served, shardNo)
 	k.queues = append(k.queues, e.Task.Command)
@@ -53,14 +53,14 @@ func (k *keeper) granted(e *shard.Granted) {
 		Asker: shard.Asker{Sink: k}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 		TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
-		HasUnit:       true,
+		HasCredit:     true,
 	}}, 2, mailbox.ClassKeep)
 }
 
-// Shards that keep units for themselves must not leave one without: while all
+// Shards that keep credits for themselves must not leave one without: while all
 // of them have work, none waits for long, whatever the window and however much
 // of it is stuck.
-func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
+func TestShardsThatReuseCreditStarveNone(t *testing.T) {
 	const shards, perShard = 4, 150
 	for _, test := range []struct {
 		name          string
@@ -78,10 +78,10 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 			e, s := steppedEngine(t, shards)
 			k := &keeper{engine: e, stuck: test.stuck}
 			fill(t, e, s, perShard)
-			k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-			k.seat.SetWindow(test.window)
+			k.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
+			k.consumer.SetWindow(test.window)
 			for shardNo := range shards {
-				e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: k.seat.Seat, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+				e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 			}
 			for done := -1; done < len(k.served); {
 				done = len(k.served)
@@ -95,8 +95,8 @@ func TestShardsThatKeepUnitsStarveNone(t *testing.T) {
 			if got := longestWait(k.served, shards, perShard); got > test.longest {
 				t.Errorf("a shard with work waited for %d grants to others, want at most %d", got, test.longest)
 			}
-			if (k.kept > 0) != test.keeps {
-				t.Errorf("%d units were kept", k.kept)
+			if (k.left > 0) != test.keeps {
+				t.Errorf("%d units were kept", k.left)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestU02QueuesOfAllShardsShareASession(t *testing.T) {
 func shareASession(t *testing.T, names []string, window int, commands []string) {
 	t.Helper()
 	// The first to run takes the whole window; after settled grants that is over.
-	const shards, perQueue, settled, looked = 4, 600, 400, 1000
+	const shards, perQueue, settled, seen = 4, 600, 400, 1000
 	e, s := steppedEngine(t, shards)
 	for range perQueue {
 		for _, command := range names {
@@ -130,21 +130,21 @@ func shareASession(t *testing.T, names []string, window int, commands []string) 
 		runAll(t, e, s)
 	}
 	k := &keeper{engine: e}
-	k.seat = e.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-	k.seat.SetWindow(window)
+	k.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
+	k.consumer.SetWindow(window)
 	for shardNo := range shards {
-		e.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: k.seat.Seat, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+		e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
 	}
-	for len(k.served) < settled+looked {
+	for len(k.served) < settled+seen {
 		runAll(t, e, s)
 	}
 	of := make(map[string]int)
-	for _, command := range k.queues[settled:][:looked] {
+	for _, command := range k.queues[settled:][:seen] {
 		of[command]++
 	}
 	for _, command := range names {
-		if off := float64(100*of[command])/looked - 100/float64(len(names)); off < -3 || off > 3 {
-			t.Errorf("%s had %d of %d grants, of %d queues: %v", command, of[command], looked, len(names), of)
+		if off := float64(100*of[command])/seen - 100/float64(len(names)); off < -3 || off > 3 {
+			t.Errorf("%s had %d of %d grants, of %d queues: %v", command, of[command], seen, len(names), of)
 		}
 	}
 }

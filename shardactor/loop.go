@@ -10,12 +10,12 @@ import (
 )
 
 // loop is the actor of one shard: backlog in, rounds through the core, one
-// batch each, effects to the outlet. Everything in it but box and outlet is
+// batch each, effects to the effect gate. Everything in it but box and effect gate is
 // owned by the actor's goroutine.
 type loop struct {
-	box    *mailbox.Mailbox[shard.Message]
-	outlet outlet
-	space  mailbox.Slot[shard.Message]
+	box   *mailbox.Mailbox[shard.Message]
+	gate  effectGate
+	space mailbox.Slot[shard.Message]
 
 	core    *shard.Shard
 	span    *store.Span
@@ -51,9 +51,9 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 			})
 		}
 		rest = rest[out.Taken:]
-		l.outlet.put(applied, out.Effects)
+		l.gate.put(applied, out.Effects)
 		for _, u := range out.Unused {
-			u.Seat.Credit.Give(u.Units)
+			u.Consumer.Credit.Return(u.Credits)
 		}
 		if len(rest) > 0 || out.Again {
 			continue

@@ -70,7 +70,7 @@ func TestU02QueueHasOneOrderWithoutBeingAsked(t *testing.T) {
 			t.Errorf("tasks came out as\n%v, want\n%v", got, want)
 		}
 		mustFindNothing(t, e)
-		w.seat.Close(0)
+		w.consumer.Close(0)
 		synctest.Wait()
 		e.stop()
 	})
@@ -214,16 +214,16 @@ func (r *racer) Deliver(effects []shard.Effect) {
 func newRace(t *testing.T, seed uint64) *race {
 	t.Helper()
 	x := &race{t: t, chance: rand.New(rand.NewPCG(seed, 1)), nowMs: testEpochMs}
-	outlets, random := new(Outlets), rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	gates, random := new(Gates), rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	s, err := store.Open(store.Options{
-		FS: vfs.NewMem(), Dir: "data", Shards: 3, Log: zerolog.Nop(), Random: random, Synced: outlets.Synced, Fatal: noFatal,
+		FS: vfs.NewMem(), Dir: "data", Shards: 3, Log: zerolog.Nop(), Random: random, Synced: gates.Synced, Fatal: noFatal,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.store = s
 	x.engine, err = NewEngine(EngineOptions{
-		Store: s, Outlets: outlets, Random: random, Log: zerolog.Nop(), Fatal: noFatal,
+		Store: s, Gates: gates, Random: random, Log: zerolog.Nop(), Fatal: noFatal,
 		StartClock: func(int64) func() int64 { return func() int64 { return x.nowMs } },
 	})
 	if err != nil {
@@ -352,7 +352,7 @@ func (x *race) story(q record.QueueKey) (settledAt int) {
 }
 
 // judge looks at a queue after its story.
-func (x *race) judge(q record.QueueKey, settledAt int) {
+func (x *race) check(q record.QueueKey, settledAt int) {
 	figures, err := x.store.ReadQueue(q)
 	if err != nil {
 		x.t.Fatal(err)
@@ -382,10 +382,10 @@ func (x *race) judge(q record.QueueKey, settledAt int) {
 func (x *race) comesInOrder(q record.QueueKey, settledAt int) {
 	place := map[wire.TaskID]int{}
 	w := &collector{}
-	seat := x.engine.NewSeat(SeatOptions{ID: wire.SessionID{1}, Tenant: q.Tenant, Subject: "anonymous", Sink: w})
-	seat.SetWindow(1000)
+	consumer := x.engine.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: q.Tenant, Subject: "anonymous", Sink: w})
+	consumer.SetWindow(1000)
 	for shardNo := range x.engine.Shards() {
-		x.engine.Post(shardNo, []shard.Message{&shard.Subscribe{Seat: seat.Seat, Commands: []string{q.Command}}}, 0, mailbox.ClassKeep)
+		x.engine.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: consumer.Consumer, Commands: []string{q.Command}}}, 0, mailbox.ClassKeep)
 	}
 	x.settle()
 	for i, e := range w.effects {
@@ -393,7 +393,7 @@ func (x *race) comesInOrder(q record.QueueKey, settledAt int) {
 			place[g.Task.ID] = i
 		}
 	}
-	seat.Close(0)
+	consumer.Close(0)
 	x.settle()
 	for _, a := range x.racers {
 		for _, b := range x.racers {
@@ -412,7 +412,7 @@ func TestTasksOnTheirWayMeetChangesOfTheOrder(t *testing.T) {
 		x := newRace(t, seed)
 		for n := range 8 {
 			q := record.QueueKey{Command: fmt.Sprint("q", n), Tenant: "default"}
-			x.judge(q, x.story(q))
+			x.check(q, x.story(q))
 		}
 		findings, err := audit.Check(x.store)
 		if err != nil || len(findings) > 0 {

@@ -6,52 +6,52 @@ import (
 	"codeq/shard"
 )
 
-// outlet holds the effects of one shard back until the sync that covers them.
+// effect gate holds the effects of one shard back until the sync that covers them.
 // The shard's actor puts rounds in, in order; whoever ran the barrier lets
 // them out. The lock is held over Deliver so that the order of one shard is
 // the order every sink sees; Deliver never blocks.
-type outlet struct {
-	mu     sync.Mutex
-	synced uint64
-	held   []heldRound
+type effectGate struct {
+	mu      sync.Mutex
+	synced  uint64
+	pending []pendingRound
 }
 
-type heldRound struct {
+type pendingRound struct {
 	batch   uint64
 	effects []shard.Addressed
 }
 
 // put takes the effects of a round that are covered once batch is synced.
-func (o *outlet) put(batch uint64, effects []shard.Addressed) {
+func (o *effectGate) put(batch uint64, effects []shard.Addressed) {
 	if len(effects) == 0 {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if batch <= o.synced && len(o.held) == 0 {
+	if batch <= o.synced && len(o.pending) == 0 {
 		deliver(effects)
 		return
 	}
-	o.held = append(o.held, heldRound{batch: batch, effects: effects})
+	o.pending = append(o.pending, pendingRound{batch: batch, effects: effects})
 }
 
 // release lets out everything covered by the batches up to upTo.
-func (o *outlet) release(upTo uint64) {
+func (o *effectGate) release(upTo uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.synced = max(o.synced, upTo)
 	var due []shard.Addressed
 	n := 0
-	for n < len(o.held) && o.held[n].batch <= o.synced {
-		due = append(due, o.held[n].effects...)
+	for n < len(o.pending) && o.pending[n].batch <= o.synced {
+		due = append(due, o.pending[n].effects...)
 		n++
 	}
 	if n == 0 {
 		return
 	}
-	rest := copy(o.held, o.held[n:])
-	clear(o.held[rest:])
-	o.held = o.held[:rest]
+	rest := copy(o.pending, o.pending[n:])
+	clear(o.pending[rest:])
+	o.pending = o.pending[:rest]
 	deliver(due)
 }
 

@@ -98,7 +98,7 @@ func (w *Window) Take(shard, payloadBytes int) bool {
 
 // Give returns credits. It wakes a waiting shard for each credit that the shard
 // gets instead of the free ones. With 0 it looks whether a shard may be woken.
-func (w *Window) Give(credits int) {
+func (w *Window) Return(credits int) {
 	left := int64(credits)
 	if left == 0 {
 		w.rouse()
@@ -201,7 +201,7 @@ func (w *Window) OthersWait(shard int) bool { return w.word.Load()&waitBits&^(in
 func (w *Window) SetWindow(size int) {
 	grown := int64(size) - w.size.Swap(int64(size))
 	if grown > 0 {
-		w.Give(int(grown))
+		w.Return(int(grown))
 		return
 	}
 	w.word.Add(grown * oneFree)
@@ -219,9 +219,9 @@ func (w *Window) Taken(payloadBytes, boundBytes int) {
 // UntakenBytes is the payload that was granted and that the client has not confirmed.
 func (w *Window) UntakenBytes() int { return int(w.untakenBytes.Load()) }
 
-// MayKeep says whether a credit that is about to come back may be used by a
+// MayReuse says whether a credit that is about to come back may be used by a
 // shard at once.
-func (w *Window) MayKeep() bool {
+func (w *Window) MayReuse() bool {
 	word := w.word.Load()
 	return word&(closedBit|aloneBit) == 0 && free(word) >= 0 && w.hasWay()
 }
@@ -235,7 +235,7 @@ func (w *Window) Hold(credits int) { w.word.Add(-int64(credits) * oneFree) }
 
 // Carry notes payload bytes that are granted with a credit which the shard has
 // already, and refuses them while a shard has the window alone.
-func (w *Window) Carry(payloadBytes int) bool {
+func (w *Window) AddBytes(payloadBytes int) bool {
 	w.untakenBytes.Add(int64(payloadBytes))
 	if w.word.Load()&aloneBit == 0 {
 		return true
@@ -244,8 +244,8 @@ func (w *Window) Carry(payloadBytes int) bool {
 	return false
 }
 
-// InHand is the number of credits that are taken, which after Close no longer grows.
-func (w *Window) InHand() int { return int(w.size.Load() - free(w.word.Load())) }
+// InFlight is the number of credits that are taken, which after Close no longer grows.
+func (w *Window) InFlight() int { return int(w.size.Load() - free(w.word.Load())) }
 
 // Close makes every later Take fail. It reports false if the window was closed.
 func (w *Window) Close() bool { return w.word.Or(closedBit)&closedBit == 0 }

@@ -19,11 +19,11 @@ func TestWindowTakesUntilEmptyAndHandsCreditsToWaitingShards(t *testing.T) {
 	if w.Take(2, 10) || w.Take(3, 10) || w.Take(0, 10) {
 		t.Fatal("an empty window gave a credit")
 	}
-	if got := w.InHand(); got != 2 {
+	if got := w.InFlight(); got != 2 {
 		t.Fatalf("in hand %d, want 2", got)
 	}
-	w.Give(1)
-	w.Give(3)
+	w.Return(1)
+	w.Return(3)
 	if len(woken) != 3 || woken[0] == woken[1] || woken[1] == woken[2] || woken[0] == woken[2] {
 		t.Fatalf("woken %v, want each waiting shard once", woken)
 	}
@@ -42,11 +42,11 @@ func TestWindowShrinksIntoDebtThatReturnedCreditsPayFirst(t *testing.T) {
 	}
 	w.Take(1, 0)
 	w.SetWindow(1)
-	w.Give(2)
+	w.Return(2)
 	if len(woken) != 0 {
 		t.Fatalf("a credit of a shrunken window woke shard %v", woken)
 	}
-	w.Give(1)
+	w.Return(1)
 	if len(woken) != 1 || woken[0] != 1 {
 		t.Fatalf("woken %v, want the waiting shard 1", woken)
 	}
@@ -67,7 +67,7 @@ func TestWindowStopsAtUntakenBytesAndWakesWhenTheyAreTaken(t *testing.T) {
 	if len(woken) != 1 || woken[0] != 1 {
 		t.Fatalf("woken %v, want shard 1", woken)
 	}
-	if got := w.InHand(); got != 2 {
+	if got := w.InFlight(); got != 2 {
 		t.Fatalf("in hand %d, want 2: one task and one credit handed on", got)
 	}
 }
@@ -82,10 +82,10 @@ func TestWindowClosedGivesNothing(t *testing.T) {
 	if w.Take(0, 0) {
 		t.Fatal("a closed window gave a credit")
 	}
-	w.Give(1)
+	w.Return(1)
 }
 
-// Shards take and return units from many goroutines at once. At the end every
+// Shards take and return credits from many goroutines at once. At the end every
 // credit is accounted for and no shard that still wants one sits without a
 // wake-up on its way: a lost wake-up leaves a worker waiting for ever.
 func TestWindowLosesNoCreditAndNoWakeUpUnderContention(t *testing.T) {
@@ -117,11 +117,11 @@ func TestWindowLosesNoCreditAndNoWakeUpUnderContention(t *testing.T) {
 				// Let the others find the window empty.
 				runtime.Gosched()
 				out.Add(-1)
-				w.Give(1)
+				w.Return(1)
 				for drained := false; !drained; {
 					select {
 					case <-wakes[shard]:
-						w.Give(1)
+						w.Return(1)
 					default:
 						drained = true
 					}
@@ -133,7 +133,7 @@ func TestWindowLosesNoCreditAndNoWakeUpUnderContention(t *testing.T) {
 	for i := range wakes {
 		for len(wakes[i]) > 0 {
 			<-wakes[i]
-			w.Give(1)
+			w.Return(1)
 		}
 	}
 	// Whatever bit is still set belongs to a shard that ended; its credits are
@@ -154,7 +154,7 @@ func TestWindowServesEveryWaitingShardInRotation(t *testing.T) {
 		for _, shard := range order.Perm(4) {
 			w.Take(shard, 0)
 		}
-		w.Give(1)
+		w.Return(1)
 	}
 	for shard := range 4 {
 		if served[shard] != 100 {

@@ -20,7 +20,7 @@ var mutants = []mutant{
 	{"TestN11SlowLineAndTheSDK", "session/clock.go", " || late || e.Hears:\n", " || late:\n"},
 	{"TestN11ClaimOver", "httpapi/claim.go", "			extend: func() { k.extendLeases(granted) }, extendEvery: extendEvery(granted),\n", ""},
 	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if len(body) >= step && false {\n"},
-	{"TestA01", "shard/gone.go", "			s.takeBack(e, code)\n", ""},
+	{"TestA01", "shard/gone.go", "			s.undeliver(e, code)\n", ""},
 	{"TestN14Silent", "server/listener.go", "	if !full || displaced == nil {\n		return !full\n	}\n", "	if !full || displaced != nil {\n		return true\n	}\n"},
 	{"TestN13Log", "cmd/codeq/saying.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
 	{"TestN07WaitsOutliveAProxy", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    passing&^gateway | putOff | late,\n"},
@@ -34,9 +34,9 @@ var mutants = []mutant{
 	{"TestU04AProgram", "client/delivery.go", "	if d.Timeout == 0 {\n		return own, cancel\n	}\n", "	if d.Timeout == 0 || d.Timeout > 0 {\n		return own, cancel\n	}\n"},
 	{"TestA02", "shard/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA03WorkerThatNeverAnswers", "internal/credit/window.go", "if free(word) > 0 && word&aloneBit == 0 && w.hasWay() {", "if word&aloneBit == 0 && w.hasWay() {"},
-	{"TestA03WorkerThatDoesNotRead", "shard/gone.go", "			s.takeBack(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
+	{"TestA03WorkerThatDoesNotRead", "shard/gone.go", "			s.undeliver(e, code)\n", "			s.lose(e, CauseSessionGone)\n"},
 	{"TestA04", "shard/transition.go", "		s.ready(q)\n", "		if m.cause == CauseEnqueue {\n			s.ready(q)\n		}\n"},
-	{"TestA05", "shard/gone.go", "	s.socketEnded(m.Seat, m.Code)\n", ""},
+	{"TestA05", "shard/gone.go", "	s.socketEnded(m.Consumer, m.Code)\n", ""},
 	{"TestA06", "client/link.go", "return time.Duration(pingSeconds) * time.Second * 5 / 2", "return time.Duration(pingSeconds) * time.Hour"},
 	{"TestA07", "shard/heartbeat.go", "if m.Tasks != nil {", "if true {"},
 	{"TestA08Short", "shard/gone.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now)"},
@@ -56,7 +56,7 @@ var mutants = []mutant{
 	{"TestA23", "shard/due.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
 	{"TestA40", "store/recover.go", "		if record.ParseCounters(value, &state.Counters) != nil || !named {\n", "		if record.ParseCounters(value, &state.Counters) == nil {\n"},
 	{"TestA41", "store/merge.go", "record.PendingKey{Seq: c.ReadyFloor[priority]}", "record.PendingKey{}"},
-	{"TestA42", "shard/retention.go", "		if q == nil || q.reapAtMs > s.now {\n", "		if true {\n"},
+	{"TestA42", "shard/retention.go", "		if q == nil || q.expiryAtMs > s.now {\n", "		if true {\n"},
 	{"TestA52", "httpapi/metrics.go", "	topQueues = 100\n", "	topQueues = 100_000\n"},
 	{"TestA53", "httpapi/list.go", "	listMostRead  = 5000\n", "	listMostRead  = 5_000_000\n"},
 	{"TestA22", "shard/due.go", "	t.Losses++\n", "	t.Losses++\n	if t.IdempotencyKey == \"\" {\n		panic(\"a task without a key\")\n	}\n"},
@@ -77,8 +77,8 @@ var mutants = []mutant{
 	{"TestA30", "index/index.go", "if o == nil || int64(o.at.rank) > nowMs {", "if o == nil || int64(o.at.rank) > nowMs+900 {"},
 	{"TestA31", "shard/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shard/due.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},
-	{"TestA43", "shard/grant.go", "func (s *Shard) grant(mb *member, t *record.Task) {\n",
-		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *member, t *record.Task) {\n" +
+	{"TestA43", "shard/grant.go", "func (s *Shard) grant(mb *subscriber, t *record.Task) {\n",
+		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *subscriber, t *record.Task) {\n" +
 			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
 	{"TestA44OddNames", "record/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA44OddTenants", "record/queue.go", "	f.str(2, \"tenant\", &q.Tenant)\n", ""},
@@ -149,11 +149,11 @@ var serverMutants = []mutant{
 // coreMutants are those that a test in package shard catches.
 var coreMutants = []mutant{
 	{"TestEachMemberOfALargeCrowdHasItsTurn", "shard/crowd.go", "		c.at = (c.at + 1) % len(c.open)\n", ""},
-	{"TestScripts/claim_turn", "shard/subscribe.go", "&member{seat: seat, lastGrant: s.grants}", "&member{seat: seat}"},
+	{"TestScripts/claim_turn", "shard/subscribe.go", "&subscriber{consumer: consumer, lastGrant: s.grants}", "&subscriber{consumer: consumer}"},
 	{"TestScripts/limits", "shard/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/lease", "shard/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/failed", "shard/replay.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
-	{"TestScripts/limits", "shard/cleanup.go", "w.over = w.swept == len(w.Queues)\n", "w.over = w.swept == len(w.Queues) || left == 0\n"},
+	{"TestScripts/limits", "shard/cleanup.go", "w.over = w.done == len(w.Queues)\n", "w.over = w.done == len(w.Queues) || left == 0\n"},
 }
 
 // shellMutants are those that a test in package shardactor catches.
@@ -161,7 +161,7 @@ var shellMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % MaxShards\n", "	return bits.TrailingZeros32(waiting)\n"},
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "w.row.Load() < w.ready[last].Load()", "false"},
 	{"TestU02QueuesOfAllShards", "shard/grant.go", "			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn\n", ""},
-	{"TestU02QueuesOfAllShards", "shard/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).crowd)\n", ""},
+	{"TestU02QueuesOfAllShards", "shard/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).subscribers)\n", ""},
 }
 
 // apiMutants are those that a test in package httpapi catches, where one shard
@@ -171,7 +171,7 @@ var apiMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "httpapi/claim_turns.go", "	if began == t.shard {\n", "	if false {\n"},
 	{"TestAClaimPassesOverABusyShard", "httpapi/claim.go", "			refusal = err\n			continue\n", "			continue\n"},
 	{"TestAnswersThatAreNotTaken", "httpapi/call.go", "	defer a.hold(c, 0)\n", ""},
-	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.consumer.InHand() })", "return len(b.granted) > 0 || k.consumer.InHand() == 0 })"},
+	{"TestAClaimThatWaitedTakesAllThatIsOnItsWay", "httpapi/claim.go", "return len(b.granted) == k.consumer.InFlight() })", "return len(b.granted) > 0 || k.consumer.InHand() == 0 })"},
 	{"TestBulkWorkLeavesNothingBehindThatABusyShardRefused", "httpapi/bulk.go", "worked(); err != nil || w.refuse != nil {", "worked(); err != nil {"},
 }
 

@@ -43,7 +43,7 @@ func (m *model) cancelOpen(t *task) {
 
 // toldOf expects that a session which is still there hears that it lost a
 // delivery.
-func (m *model) toldOf(worker *seat, ref wire.TaskRef, reason string) {
+func (m *model) toldOf(worker *consumer, ref wire.TaskRef, reason string) {
 	if worker == nil {
 		return
 	}

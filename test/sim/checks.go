@@ -69,8 +69,8 @@ func (w *world) mustBeAtRest() {
 }
 
 // sessions are those the server takes for alive.
-func (w *world) sessions() []*seat {
-	var alive []*seat
+func (w *world) sessions() []*consumer {
+	var alive []*consumer
 	for _, c := range w.conns {
 		if c.known != nil && !c.known.closed {
 			alive = append(alive, c.known)
@@ -84,18 +84,18 @@ func (w *world) sessions() []*seat {
 	return alive
 }
 
-// addsUp holds what the seat counts against what the session has: units of room
+// addsUp holds what the consumer counts against what the session has: credits
 // that are out, and bytes that the client has not taken.
-func (s *seat) addsUp() {
-	if s.InHand() != len(s.out) || s.UntakenBytes() != s.untaken {
+func (s *consumer) addsUp() {
+	if s.InFlight() != len(s.out) || s.UntakenBytes() != s.untaken {
 		violate("room adds up", "session %v has %d tasks and %d bytes untaken, its seat counts %d and %d",
-			s.ID, len(s.out), s.untaken, s.InHand(), s.UntakenBytes())
+			s.ID, len(s.out), s.untaken, s.InFlight(), s.UntakenBytes())
 	}
 }
 
 // nothingWaitsFor says that no ready task sits beside an open session that has
 // room for it.
-func (w *world) nothingWaitsFor(s *seat) {
+func (w *world) nothingWaitsFor(s *consumer) {
 	if len(s.out) >= s.window || s.untaken >= s.bound || s.isQuiet(w.nowMs) {
 		return
 	}
@@ -321,7 +321,7 @@ func (w *world) drain() {
 		}
 	}
 	w.rest()
-	w.roomAddsUp()
+	w.creditAddsUp()
 }
 
 // carryAll lets every client and every socket do all they can.
@@ -361,9 +361,9 @@ func (w *world) open() (n int) {
 	return n
 }
 
-// roomAddsUp fills every session with work nobody answers: each must get just
+// creditAddsUp fills every session with work nobody answers: each must get just
 // what it has room for. Then all of it is finished.
-func (w *world) roomAddsUp() {
+func (w *world) creditAddsUp() {
 	// Much may have been written since the guard of the disk has looked.
 	w.tick()
 	w.carryAll()

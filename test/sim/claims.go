@@ -18,21 +18,21 @@ type claim struct {
 	leaseMs  int64
 	waitMs   int64
 
-	seat  *shardactor.Seat
-	known *seat
-	state claimState
+	consumer *shardactor.Consumer
+	known    *consumer
+	state    claimState
 	// asked shards have taken the question, answered ones have answered.
 	asked, answered int
 	// count is what it asked for, looks that it began with one shard and looked into
 	// the others, ready what each has.
-	count   int
-	looks   bool
-	ready   []int
-	refused bool
-	untilMs int64
-	got     []*shard.Granted
-	left    bool
-	last    []uint64
+	count     int
+	countOnly bool
+	ready     []int
+	refused   bool
+	untilMs   int64
+	got       []*shard.Granted
+	left      bool
+	last      []uint64
 }
 
 type claimState int
@@ -84,25 +84,25 @@ func (w *world) claimSome() {
 	if w.chance.oneIn(4) {
 		c.commands = []string{wire.AllCommands}
 	}
-	c.seat = w.server.engine.NewSeat(shardactor.SeatOptions{
+	c.consumer = w.server.engine.NewConsumer(shardactor.ConsumerOptions{
 		Tenant: w.shape.tenants[n%len(w.shape.tenants)], Subject: subjects[n/2], WorkerID: c.worker, OverHTTP: true, Sink: c,
 	})
-	c.known = w.model.seated(c.seat)
+	c.known = w.model.connected(c.consumer)
 	c.count = pick(w.chance, []int{1, 1, 1, 3, 20})
 	c.known.resize(c.count)
-	c.seat.SetWindow(c.count)
-	c.looks, c.ready = w.chance.oneIn(2), make([]int, w.shape.shards)
+	c.consumer.SetWindow(c.count)
+	c.countOnly, c.ready = w.chance.oneIn(2), make([]int, w.shape.shards)
 	first := w.chance.IntN(w.shape.shards)
-	w.trace.say("  POST claim of %v by %s, %d for %d ms, waits %d ms, looks %v", c.commands, c.worker, c.count, c.leaseMs, c.waitMs, c.looks)
+	w.trace.say("  POST claim of %v by %s, %d for %d ms, waits %d ms, looks %v", c.commands, c.worker, c.count, c.leaseMs, c.waitMs, c.countOnly)
 	for shard := range w.shape.shards {
-		c.ask(shard, c.looks && shard != first)
+		c.ask(shard, c.countOnly && shard != first)
 	}
 	w.claims = append(w.claims, c)
 }
 
-func (c *claim) ask(shardNo int, looks bool) {
+func (c *claim) ask(shardNo int, countOnly bool) {
 	ok := c.post(shardNo, mailbox.ClassNew, &shard.Claim{
-		Asker: shard.Asker{Sink: c, Ref: uint64(shardNo)}, Looks: looks, Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs,
+		Asker: shard.Asker{Sink: c, Ref: uint64(shardNo)}, CountOnly: countOnly, Consumer: c.consumer.Consumer, Commands: c.commands, LeaseForMs: c.leaseMs,
 	})
 	if ok {
 		c.asked++
@@ -118,8 +118,8 @@ func (c *claim) post(shardNo int, class mailbox.Class, m shard.Message) bool {
 // anything.
 func (c *claim) advance() bool {
 	was := c.state
-	if c.looks && c.answered == c.asked {
-		c.looks = false
+	if c.countOnly && c.answered == c.asked {
+		c.countOnly = false
 		for shard, n := range c.ready {
 			if n > 0 && len(c.got) < c.count {
 				c.ask(shard, false)
@@ -134,9 +134,9 @@ func (c *claim) advance() bool {
 	}
 	if c.state == claimSits && (len(c.got) > 0 || c.left || c.world.nowMs >= c.untilMs) {
 		c.state, c.known.closed = claimCloses, true
-		c.seat.Close(0)
+		c.consumer.Close(0)
 	}
-	if c.state == claimCloses && len(c.got) == c.seat.InHand() {
+	if c.state == claimCloses && len(c.got) == c.consumer.InFlight() {
 		c.state = claimOver
 	}
 	if c.state == claimOver {
@@ -150,7 +150,7 @@ func (c *claim) advance() bool {
 func (c *claim) sitDown() {
 	c.state, c.untilMs = claimSits, c.world.nowMs+c.waitMs
 	for shardNo := range c.world.shape.shards {
-		if !c.post(shardNo, mailbox.ClassKeep, &shard.Subscribe{Seat: c.seat.Seat, Commands: c.commands, LeaseForMs: c.leaseMs}) {
+		if !c.post(shardNo, mailbox.ClassKeep, &shard.Subscribe{Consumer: c.consumer.Consumer, Commands: c.commands, LeaseForMs: c.leaseMs}) {
 			c.untilMs = c.world.nowMs
 			return
 		}
@@ -165,18 +165,18 @@ func (c *claim) handOver() {
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		if c.left {
 			w.server.engine.Undeliver(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shard.Message]),
-				&shard.Undelivered{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
+				&shard.Undelivered{Consumer: c.consumer.Consumer, Tasks: []wire.TaskRef{ref}})
 			continue
 		}
 		if g.RunForMs > 0 {
 			w.server.engine.Confirm(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shard.Message]),
-				&shard.Received{Seat: c.seat.Seat, Tasks: []wire.TaskRef{ref}})
+				&shard.Received{Consumer: c.consumer.Consumer, Tasks: []wire.TaskRef{ref}})
 		}
 		w.overhear(ref)
 		if len(w.errands) == errandsMost {
 			w.errands = slices.Delete(w.errands, 0, 1)
 		}
-		w.errands = append(w.errands, errand{ref, c.seat.Tenant, c.seat.Subject, c.worker})
+		w.errands = append(w.errands, errand{ref, c.consumer.Tenant, c.consumer.Subject, c.worker})
 	}
 }
 

@@ -226,7 +226,7 @@ func (cl *client) workFrame() wire.ClientFrame {
 	}
 }
 
-// someDelivery is mostly one in hand, sometimes one of a session that ended or
+// someDelivery is mostly one in flight, sometimes one of a session that ended or
 // of somebody else.
 func (cl *client) someDelivery() (wire.TaskRef, bool) {
 	c := cl.world.chance
@@ -312,7 +312,7 @@ func (cl *client) heartbeat() wire.ClientFrame {
 	return f
 }
 
-// finishAll completes everything in hand.
+// finishAll completes everything in flight.
 func (cl *client) finishAll() {
 	if len(cl.inHand) == 0 {
 		return
@@ -390,7 +390,7 @@ func (cl *client) frame(f wire.ServerFrame) {
 		cl.answered(f.Ref, nil, f.Err)
 	case *wire.Revoked:
 		cl.inHand = slices.DeleteFunc(cl.inHand, func(h held) bool {
-			// A worker that hears of it tells nobody, keeps the unit and may still
+			// A worker that hears of it tells nobody, keeps the credit and may still
 			// answer later.
 			if h.ref == f.TaskRef {
 				cl.remember(h.ref)
@@ -400,7 +400,7 @@ func (cl *client) frame(f wire.ServerFrame) {
 	}
 }
 
-// welcomed takes back in hand what the session still has, and nothing else;
+// welcomed takes back in flight what the session still has, and nothing else;
 // only a server that has restarted cannot know what had arrived.
 func (cl *client) welcomed(f *wire.Welcome) {
 	cl.welcome, cl.key = true, f.Resume

@@ -30,12 +30,12 @@ const (
 // conn is one socket with the server's half of the session on it: a production
 // Conversation and, around it, what reader and writer do.
 type conn struct {
-	world  *world
-	number int
-	client *client
-	talk   *session.Conversation
-	seat   *shardactor.Seat
-	known  *seat
+	world    *world
+	number   int
+	client   *client
+	talk     *session.Conversation
+	consumer *shardactor.Consumer
+	known    *consumer
 
 	inbox   [][]shard.Effect
 	outbox  []session.Outgoing
@@ -54,7 +54,7 @@ type conn struct {
 	// over: the server has forgotten this socket.
 	over bool
 	last []uint64
-	// given are the units of room that came back over this socket so far, due
+	// given are the credits that came back over this socket so far, due
 	// those that had to.
 	given, due int
 }
@@ -80,17 +80,17 @@ func (c *conn) Deliver(effects []shard.Effect) {
 func (c *conn) step(e session.Event) {
 	a := c.talk.Step(c.world.nowMs, e)
 	if a.Resume != nil {
-		c.seat.Resume(*a.Resume)
+		c.consumer.Resume(*a.Resume)
 	}
 	if a.InFlight > 0 {
-		c.seat.Hold(a.InFlight)
+		c.consumer.Hold(a.InFlight)
 	}
 	if a.SetsWindow {
 		c.known.resize(a.Window)
-		c.seat.SetWindow(a.Window)
+		c.consumer.SetWindow(a.Window)
 	}
 	if a.Barrier != nil {
-		c.seat.Fence(*a.Barrier)
+		c.consumer.Drain(*a.Barrier)
 	}
 	for _, p := range a.Posts {
 		verdict := c.world.post(p.Shard, p.Messages, p.Bytes, p.Class)
@@ -101,15 +101,15 @@ func (c *conn) step(e session.Event) {
 	}
 	if a.Credit > 0 {
 		c.given += a.Credit
-		c.seat.Give(a.Credit)
+		c.consumer.Return(a.Credit)
 	}
 	if a.TakenBytes > 0 {
 		c.known.hasTaken(a.TakenBytes, a.Bound)
-		c.seat.Taken(a.TakenBytes, a.Bound)
+		c.consumer.Taken(a.TakenBytes, a.Bound)
 	}
-	if a.CloseConsumer && c.seat != nil {
+	if a.CloseConsumer && c.consumer != nil {
 		c.known.closed = true
-		c.seat.Close(a.CloseCode)
+		c.consumer.Close(a.CloseCode)
 	}
 	c.outbox = append(c.outbox, a.Frames...)
 	for _, o := range a.Frames {
@@ -127,7 +127,7 @@ func (c *conn) step(e session.Event) {
 	}
 }
 
-// answered notes that the answer for a delivery is queued, which gives its unit
+// answered notes that the answer for a delivery is queued, which gives its credit
 // of room back.
 func (c *conn) answered(f wire.ServerFrame) {
 	var ref wire.Ref
@@ -143,7 +143,7 @@ func (c *conn) answered(f wire.ServerFrame) {
 }
 
 // isFirst says whether no earlier frame that ends a delivery waits for its
-// answer: the unit of room comes back with that one.
+// answer: the credit comes back with that one.
 func (c *conn) isFirst(ref int64, task wire.TaskRef) bool {
 	for other, sent := range c.sent {
 		if other < ref && sent.ends() && sent.task == task {
@@ -278,11 +278,11 @@ func (c *conn) needs() {
 			continue
 		}
 		id, resumed := c.session(c.talk.Asking().Resume)
-		c.seat = c.world.server.engine.NewSeat(shardactor.SeatOptions{
+		c.consumer = c.world.server.engine.NewConsumer(shardactor.ConsumerOptions{
 			ID: id, Tenant: principal.Tenant, Subject: principal.Subject, WorkerID: c.client.name, Sink: c,
 		})
-		c.known = c.world.model.seated(c.seat)
-		c.step(&session.Admitted{Principal: principal, ID: id, Consumer: c.seat.Seat, Key: id.String(), Resumed: resumed})
+		c.known = c.world.model.connected(c.consumer)
+		c.step(&session.Admitted{Principal: principal, ID: id, Consumer: c.consumer.Consumer, Key: id.String(), Resumed: resumed})
 	}
 }
 
@@ -319,7 +319,7 @@ func (w *world) endReplaced() {
 	w.replaced = w.replaced[:0]
 }
 
-// welcomed notes what a resumed session has in hand: so much of its room is
+// welcomed notes what a resumed session has in flight: so much of its room is
 // out.
 func (c *conn) welcomed(f wire.ServerFrame) {
 	welcome, ok := f.(*wire.Welcome)
@@ -351,8 +351,8 @@ func (w *world) forget(c *conn) {
 		return
 	}
 	c.over = true
-	if c.seat != nil && w.newest[c.seat.ID] == c {
-		delete(w.newest, c.seat.ID)
+	if c.consumer != nil && w.newest[c.consumer.ID] == c {
+		delete(w.newest, c.consumer.ID)
 	}
 	if i := slices.Index(w.conns, c); i >= 0 {
 		w.conns = slices.Delete(w.conns, i, i+1)

@@ -99,9 +99,9 @@ func (m *model) overran(t *task) {
 	m.retry(t, m.backoff(t, t.attempts+1), wire.ErrorTimeout, shard.CauseTimeout)
 }
 
-// judgePromise holds what a worker is told of a delivery, or of several, against
+// checkPromise holds what a worker is told of a delivery, or of several, against
 // what was promised.
-func judgePromise(e *shard.Extended, leaseMs, runMs int64, restored bool) {
+func checkPromise(e *shard.Extended, leaseMs, runMs int64, restored bool) {
 	if e.LeaseUntilMs < leaseMs || e.LeaseUntilMs > leaseMs && !restored || e.RunUntilMs != runMs {
 		violate("a heartbeat extends as promised", "until %d, run until %d, said %d and %d", leaseMs, runMs, e.LeaseUntilMs, e.RunUntilMs)
 	}

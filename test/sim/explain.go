@@ -23,12 +23,12 @@ func (m *model) answerExplains() {
 		if e.Waiting == nil {
 			violate("a task that waits has its reason", "%+v", t)
 		}
-		m.judgeWaiting(t, e.Waiting)
+		m.checkWaiting(t, e.Waiting)
 	}
 	m.explains = m.explains[:0]
 }
 
-func (m *model) judgeWaiting(t *task, w *wire.Waiting) {
+func (m *model) checkWaiting(t *task, w *wire.Waiting) {
 	ahead := m.aheadOf(t)
 	if w.BehindKnown && w.Behind != ahead {
 		violate("what comes before a task is counted", "%v has %d before it, said %d", t.id, ahead, w.Behind)
@@ -54,7 +54,7 @@ func (m *model) judgeWaiting(t *task, w *wire.Waiting) {
 		// It is next in its queue, and others had their turn before it.
 		want = w.Reason
 	default:
-		if want = wire.WaitingNoRoom; m.hasRoomFor(t) {
+		if want = wire.WaitingNoRoom; m.hasCreditFor(t) {
 			violate("no ready task sits beside an open session with room", "%v of shard %d is said to wait for room", t.id, t.shard)
 		}
 	}
@@ -84,27 +84,27 @@ func (m *model) isTaken(t *task) bool {
 		}
 	}
 	for _, c := range m.claims[t.shard] {
-		if c.seat.Tenant == t.tenant && c.seat.takes(t.shard, t.command) {
+		if c.consumer.Tenant == t.tenant && c.consumer.takes(t.shard, t.command) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasRoomFor reports whether anybody who takes a task in its shard has a unit of
-// room and is not full of bytes. While units are under way to shards one may be
+// hasCreditFor reports whether anybody who takes a task in its shard has a credit of
+// room and is not full of bytes. While credits are under way to shards one may be
 // under way to this shard, which knows of no room until it comes.
-func (m *model) hasRoomFor(t *task) bool {
-	has := func(s *seat) bool {
+func (m *model) hasCreditFor(t *task) bool {
+	has := func(s *consumer) bool {
 		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.untaken < s.bound &&
-			s.InHand() < s.window && s.InHand() == len(s.out) && !s.alone && s.quietUntilMs <= m.at.NowMs
+			s.InFlight() < s.window && s.InFlight() == len(s.out) && !s.alone && s.quietUntilMs <= m.at.NowMs
 	}
 	for _, s := range m.sockets[t.shard] {
 		if has(s) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(m.claims[t.shard], func(c claimant) bool { return has(c.seat) })
+	return slices.ContainsFunc(m.claims[t.shard], func(c claimant) bool { return has(c.consumer) })
 }
 
 // tellLeases holds what is told of leases against what their workers were promised:

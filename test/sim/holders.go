@@ -10,14 +10,14 @@ import (
 
 // claimant is somebody who asked a shard once and has no answer yet.
 type claimant struct {
-	seat  *seat
-	asked *shard.Claim
+	consumer *consumer
+	asked    *shard.Claim
 }
 
 // claim notes who asks.
 func (m *model) claim(a *shard.Claim) {
-	s := m.seats[a.Seat]
-	if !a.Looks {
+	s := m.consumers[a.Consumer]
+	if !a.CountOnly {
 		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
 	}
 	m.claims[m.at.Shard] = append(m.claims[m.at.Shard], claimant{s, a})
@@ -30,24 +30,24 @@ func (m *model) answerClaims() {
 	var staying []claimant
 	for _, c := range m.claims[shardNo] {
 		if !m.isAnswered(c) {
-			if !m.at.Outcome.Again || c.asked.Looks {
-				violate("a claim is answered at once", "%s of %s", c.seat.WorkerID, c.seat.Tenant)
+			if !m.at.Outcome.Again || c.asked.CountOnly {
+				violate("a claim is answered at once", "%s of %s", c.consumer.WorkerID, c.consumer.Tenant)
 			}
 			staying = append(staying, c)
 			continue
 		}
 		said := m.at.Outcome.Effects[m.at.effect].Effect.(*shard.Claimed)
 		m.at.effect++
-		if is := m.readyFor(c.seat.Tenant, c.asked.Commands); is != (said.Ready > 0) {
-			violate("a claim is told what is ready", "%s of %s asked for %v and was told of %d queues", c.seat.WorkerID, c.seat.Tenant, c.asked.Commands, said.Ready)
+		if is := m.readyFor(c.consumer.Tenant, c.asked.Commands); is != (said.Ready > 0) {
+			violate("a claim is told what is ready", "%s of %s asked for %v and was told of %d queues", c.consumer.WorkerID, c.consumer.Tenant, c.asked.Commands, said.Ready)
 		}
-		if c.asked.Looks {
+		if c.asked.CountOnly {
 			continue
 		}
-		if t := m.couldHave(c.seat, shardNo); t != nil && m.at.Space < store.NoGrant {
-			violate("a claim gets what there is", "%s has %d of %d and was not given %v", c.seat.WorkerID, len(c.seat.out), c.seat.window, t.id)
+		if t := m.couldHave(c.consumer, shardNo); t != nil && m.at.Space < store.NoGrant {
+			violate("a claim gets what there is", "%s has %d of %d and was not given %v", c.consumer.WorkerID, len(c.consumer.out), c.consumer.window, t.id)
 		}
-		c.seat.subscribed[shardNo].on = false
+		c.consumer.subscribed[shardNo].on = false
 	}
 	m.claims[shardNo] = staying
 }
@@ -73,8 +73,8 @@ func (m *model) readyFor(tenant string, asked []string) bool {
 	return false
 }
 
-// couldHave is a ready task of a shard that a seat has room for.
-func (m *model) couldHave(s *seat, shard int) *task {
+// couldHave is a ready task of a shard that a consumer has room for.
+func (m *model) couldHave(s *consumer, shard int) *task {
 	if len(s.out) >= s.window || s.untaken >= s.bound || s.alone {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (m *model) couldHave(s *seat, shard int) *task {
 func (m *model) undelivered(a *shard.Undelivered) {
 	for _, ref := range a.Tasks {
 		t := m.delivery(ref)
-		if t == nil || !t.madeTo(a.Seat) {
+		if t == nil || !t.madeTo(a.Consumer) {
 			continue
 		}
 		m.touch(t)
@@ -103,8 +103,8 @@ func (m *model) undelivered(a *shard.Undelivered) {
 	}
 }
 
-// madeTo says that the delivery was made to that seat, and that it carries it still.
-func (t *task) madeTo(s *shard.Seat) bool {
+// madeTo says that the delivery was made to that consumer, and that it carries it still.
+func (t *task) madeTo(s *shard.Consumer) bool {
 	if s.OverHTTP {
 		return t.overHTTP && t.session.IsZero()
 	}
@@ -142,5 +142,5 @@ func (m *model) prolong(a *shard.Extend) {
 	t.lapseMs, t.gone = t.until(t.ackedMs), false
 	e := expect[*shard.Extended](m, a.Asker)
 	leaseMs, runMs := t.promised()
-	judgePromise(e, leaseMs, runMs, t.restored)
+	checkPromise(e, leaseMs, runMs, t.restored)
 }

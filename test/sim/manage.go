@@ -101,18 +101,18 @@ func (m *model) goesWithQueue() {
 
 // dropped takes the answers of those who wait until a queue is empty.
 func (m *model) dropped() {
-	kept := m.drops[m.at.Shard][:0]
+	left := m.drops[m.at.Shard][:0]
 	for _, a := range m.drops[m.at.Shard] {
 		if m.settings[m.at.Shard][a.Queue].Deleting {
 			if m.has(a.Queue, m.at.Shard) {
-				kept = append(kept, a)
+				left = append(left, a)
 				continue
 			}
 			m.forgetsSettings(a.Queue)
 		}
 		expect[*shard.Dropped](m, a.Asker)
 	}
-	m.drops[m.at.Shard] = kept
+	m.drops[m.at.Shard] = left
 }
 
 // forgetsSettings: the shard drops those of a deleted queue. Nothing that was answered

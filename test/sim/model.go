@@ -21,11 +21,11 @@ type model struct {
 	all     []*task
 	pending map[orderName][]*task
 	// leased are the tasks in progress of each shard, in no order that counts.
-	leased [][]*task
-	keys   map[keyName]*task
-	seats  map[*shard.Seat]*seat
+	leased    [][]*task
+	keys      map[keyName]*task
+	consumers map[*shard.Consumer]*consumer
 	// sockets is, for each shard, the socket it knows of each session.
-	sockets []map[wire.SessionID]*seat
+	sockets []map[wire.SessionID]*consumer
 	waiters map[wire.TaskID][]shard.Asker
 	// claims are, for each shard, those that asked once and wait for the answer.
 	claims [][]claimant
@@ -164,8 +164,8 @@ func newModel(shards int) *model {
 		tasks:     make(map[wire.TaskID]*task),
 		pending:   make(map[orderName][]*task),
 		keys:      make(map[keyName]*task),
-		seats:     make(map[*shard.Seat]*seat),
-		sockets:   make([]map[wire.SessionID]*seat, shards),
+		consumers: make(map[*shard.Consumer]*consumer),
+		sockets:   make([]map[wire.SessionID]*consumer, shards),
 		waiters:   make(map[wire.TaskID][]shard.Asker),
 		tokens:    make(map[wire.Token]bool),
 		answered:  make(map[wire.Token]bool),
@@ -182,9 +182,9 @@ func newModel(shards int) *model {
 }
 
 func (m *model) forgetSockets() {
-	clear(m.seats)
+	clear(m.consumers)
 	for shard := range m.sockets {
-		m.sockets[shard] = make(map[wire.SessionID]*seat)
+		m.sockets[shard] = make(map[wire.SessionID]*consumer)
 		m.claims[shard] = nil
 	}
 }

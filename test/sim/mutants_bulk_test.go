@@ -46,7 +46,7 @@ func init() {
 	}, mutant{
 		name: "delete: keep the keys",
 		edit: edit{
-			file: deletes, old: "		s.transition(t, move{to: gone,", new: "		t.IdempotencyKey = \"\"\n		s.transition(t, move{to: gone,",
+			file: deletes, old: "		s.transition(t, move{to: removed,", new: "		t.IdempotencyKey = \"\"\n		s.transition(t, move{to: removed,",
 		},
 		caught: []string{"the database agrees with itself", "one key makes one task"},
 	}, mutant{

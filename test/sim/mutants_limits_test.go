@@ -6,7 +6,7 @@ var limitMutants = []mutant{
 		name: "limits: end a cleanup after its first full slice",
 		edit: edit{
 			file: "shard/cleanup.go",
-			old:  "w.over = w.swept == len(w.Queues)\n", new: "w.over = w.swept == len(w.Queues) || left == 0\n",
+			old:  "w.over = w.done == len(w.Queues)\n", new: "w.over = w.done == len(w.Queues) || left == 0\n",
 		},
 		caught: []string{"a cleanup removes what it was asked to"},
 	}, {
@@ -49,21 +49,21 @@ var limitMutants = []mutant{
 		name: "limits: count no bytes for a unit that is used again",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "case mb.kept > 0 && credit.Carry(payloadBytes):", new: "case mb.kept > 0:",
+			old:  "case mb.reused > 0 && credit.AddBytes(payloadBytes):", new: "case mb.reused > 0:",
 		},
 		caught: []string{"room adds up"},
 	}, {
 		name: "limits: count no bytes for a unit that a message brought",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "case mb.credit > 0 && !credit.InDebt() && credit.Carry(payloadBytes):", new: "case mb.credit > 0 && !credit.InDebt():",
+			old:  "case mb.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):", new: "case mb.credit > 0 && !credit.InDebt():",
 		},
 		caught: []string{"room adds up"},
 	}, {
 		name: "limits: begin with the time of the last shard",
 		edit: edit{
 			file: "shardactor/engine.go",
-			old:  "floorMs = max(floorMs, r.Marks.TimeMs)", new: "floorMs = r.Marks.TimeMs",
+			old:  "latestMs = max(latestMs, r.Marks.TimeMs)", new: "latestMs = r.Marks.TimeMs",
 		},
 		caught: []string{"time does not run back"},
 	}, {

@@ -5,14 +5,14 @@ var mutants = []mutant{{
 	name: "reply before sync",
 	edit: edit{
 		file: "shardactor/outlet.go",
-		old:  "if batch <= o.synced && len(o.held) == 0 {", new: "if true {",
+		old:  "if batch <= o.synced && len(o.pending) == 0 {", new: "if true {",
 	},
 	caught: []string{"no effect before its batch is durable"},
 }, {
 	name: "publish what was not synced",
 	edit: edit{
 		file: "shardactor/outlet.go",
-		old:  "o.held[n].batch <= o.synced {", new: "o.held[n].batch <= o.synced+1 {",
+		old:  "o.pending[n].batch <= o.synced {", new: "o.pending[n].batch <= o.synced+1 {",
 	},
 	caught: []string{"no effect before its batch is durable"},
 }, {
@@ -34,7 +34,7 @@ var mutants = []mutant{{
 	name: "skip the owner",
 	edit: edit{
 		file: "shard/result.go",
-		old:  "if holder(t, e) != m.Subject {",
+		old:  "if newestSubject(t, e) != m.Subject {",
 		new:  "if false {",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
@@ -85,7 +85,7 @@ var mutants = []mutant{{
 	name: "keep room for ever",
 	edit: edit{
 		file: "shard/subscribe.go",
-		old:  "s.out.Unused = append(s.out.Unused, SeatUnits{Seat: mb.seat, Units: mb.credit})", new: "",
+		old:  "s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer, Credits: mb.credit})", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 }, {
@@ -99,7 +99,7 @@ var mutants = []mutant{{
 	name: "keep room and forget it",
 	edit: edit{
 		file: "shard/keep.go",
-		old:  "k.answer.Kept = false", new: "",
+		old:  "k.answer.CreditReused = false", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
 }, {
@@ -287,7 +287,7 @@ var mutants = []mutant{{
 	name: "forget a queue that has something to remove",
 	edit: edit{
 		file: "shard/transition.go",
-		old:  "	s.planEnded(q)\n", new: "	if q.reapSlot == 0 {\n		s.planEnded(q)\n	}\n",
+		old:  "	s.planEnded(q)\n", new: "	if q.expirySlot == 0 {\n		s.planEnded(q)\n	}\n",
 	},
 	caught: []string{"what is due happens"},
 }, {
@@ -331,7 +331,7 @@ var mutants = []mutant{{
 	name: "waiting: forget who takes everything",
 	edit: edit{
 		file: "shard/explain.go",
-		old:  "case q.crowd.members+wild.members == 0:", new: "case q.crowd.members == 0:",
+		old:  "case q.subscribers.count+wildcard.count == 0:", new: "case q.subscribers.bySession == 0:",
 	},
 	caught: []string{"a reason is the one that holds"},
 }, {
@@ -395,7 +395,7 @@ var mutants = []mutant{{
 	name: "http: keep what a client that left did not get",
 	edit: edit{
 		file: "shard/heartbeat.go",
-		old:  "	if e != nil && seat.OverHTTP {\n", new: "	if false {\n",
+		old:  "	if e != nil && consumer.OverHTTP {\n", new: "	if false {\n",
 	},
 	caught: []string{"every change has its event", "a task moves as its lifecycle says", "a task leaves the place it was in",
 		"a request is answered as the protocol says"},

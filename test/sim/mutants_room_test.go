@@ -6,21 +6,21 @@ func init() {
 		name: "room: keep what was answered for over HTTP",
 		edit: edit{
 			file: "shard/owed.go",
-			old:  "		s.tell(mb.seat.Sink, &Answered{TaskRef: ref})\n", new: "",
+			old:  "		s.tell(mb.consumer.Sink, &Answered{TaskRef: ref})\n", new: "",
 		},
 		caught: []string{"room adds up"},
 	}, mutant{
 		name: "room: forget what is out of a lease that ended",
 		edit: edit{
 			file: "shard/cancel.go",
-			old:  "		s.owe(mb, e)\n", new: "",
+			old:  "		s.leak(mb, e)\n", new: "",
 		},
 		caught: []string{"room adds up"},
 	}, mutant{
 		name: "room: give back for a stranger",
 		edit: edit{
 			file: "shard/owed.go",
-			old:  "	return mb.seat.Tenant == owner.Tenant && mb.seat.Subject == owner.Subject\n", new: "	return mb.seat.Tenant == owner.Tenant\n",
+			old:  "	return mb.consumer.Tenant == owner.Tenant && mb.consumer.Subject == owner.Subject\n", new: "	return mb.consumer.Tenant == owner.Tenant\n",
 		},
 		caught: []string{"room adds up"},
 	}, mutant{

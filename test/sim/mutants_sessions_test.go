@@ -19,7 +19,7 @@ var sessionMutants = []mutant{{
 	name: "hold what never arrived",
 	edit: edit{
 		file: "shard/resume.go",
-		old:  "	s.socketEnded(m.Seat, 0)\n", new: "",
+		old:  "	s.socketEnded(m.Consumer, 0)\n", new: "",
 	},
 	also:   []edit{{file: "shard/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
@@ -27,7 +27,7 @@ var sessionMutants = []mutant{{
 	name: "hear the end of an older socket",
 	edit: edit{
 		file: "shard/gone.go",
-		old:  "mb != nil && mb.seat.Epoch > m.Seat.Epoch {", new: "mb != nil && false {",
+		old:  "mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {", new: "mb != nil && false {",
 	},
 	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
 		"every change has its event", "every event has a cause", "a task moves as its lifecycle says",

@@ -42,14 +42,14 @@ func init() {
 		name: "suspect: keep the room when it has arrived",
 		edit: edit{
 			file: "shard/subscribe.go",
-			old:  "		if mb.alone && !mb.seat.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
+			old:  "		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "everything ends", "room adds up"},
 	}, mutant{
 		name: "suspect: keep the room for one that is over",
 		edit: edit{
 			file: "shard/suspect.go",
-			old:  "	if s.reserved != nil && (len(kept) == 0", new: "	if false && (len(kept) == 0",
+			old:  "	if s.reserved != nil && (len(left) == 0", new: "	if false && (len(left) == 0",
 		},
 		caught: []string{"no ready task sits beside an open session with room", "work ends", "everything ends"},
 	}, mutant{

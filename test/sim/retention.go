@@ -41,7 +41,7 @@ func (m *model) tooMany(t *task) bool {
 
 // reaped judges which ended tasks a round removed. In which order is not
 // promised, nor how many at once.
-func (m *model) reaped() {
+func (m *model) removing() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
@@ -70,9 +70,9 @@ func (m *model) reaped() {
 	m.cleanedAll()
 }
 
-// reapLateMs is how much later than its time an ended task may go, as those of a
+// expiryLateMs is how much later than its time an ended task may go, as those of a
 // while go together.
-const reapLateMs = 200
+const expiryLateMs = 200
 
 // leavesInTime says that an ended task goes when its time is over, in slices
 // that follow one another at once.
@@ -80,12 +80,12 @@ func (w *world) leavesInTime(t *task) {
 	if t.open() || t.removed {
 		return
 	}
-	if w.server.wakeAtMs[t.shard] > w.nowMs+reapLateMs && w.model.tooMany(t) {
+	if w.server.wakeAtMs[t.shard] > w.nowMs+expiryLateMs && w.model.tooMany(t) {
 		violate("no more failed letters than are kept", "task %v is one of too many", t.id)
 	}
 	keep := w.model.keeps(t)
 	due := t.result.CompletedAtMs + keep
-	if keep > 0 && due <= w.nowMs && w.server.wakeAtMs[t.shard] > max(w.nowMs+1, due+reapLateMs) {
+	if keep > 0 && due <= w.nowMs && w.server.wakeAtMs[t.shard] > max(w.nowMs+1, due+expiryLateMs) {
 		violate("what is due happens", "task %v ended at %d and stays for %d ms, it is %d", t.id, t.result.CompletedAtMs, keep, w.nowMs)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // answers is a word of a worker that ends a delivery, by whatever way and
-// whatever the answer is: no session keeps a unit of its room for it. All but
+// whatever the answer is: no session keeps a credit of its room for it. All but
 // the one that asks must be told.
 func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
 	for m.at.effect < len(m.at.Outcome.Effects) {
@@ -35,17 +35,17 @@ func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
 	}
 }
 
-// fence is the last word of a shard on a window of 0, unless that has grown
+// drain barrier is the last word of a shard on a window of 0, unless that has grown
 // since.
-func (m *model) fence(a *shard.Fence) {
-	expect[*shard.Fenced](m, a.Asker)
-	s := m.seats[a.Seat]
-	s.fenced[m.at.Shard] = s.window == 0
+func (m *model) drainBarrier(a *shard.DrainBarrier) {
+	expect[*shard.Drained](m, a.Asker)
+	s := m.consumers[a.Consumer]
+	s.drained[m.at.Shard] = s.window == 0
 }
 
-func (s *seat) isOf(o shard.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
+func (s *consumer) isOf(o shard.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
 
-// answeredElsewhere gives back the units of deliveries for which a worker has
+// answeredElsewhere gives back the credits of deliveries for which a worker has
 // answered by another way.
 func (c *conn) answeredElsewhere(effects []shard.Effect) {
 	for _, e := range effects {
@@ -55,7 +55,7 @@ func (c *conn) answeredElsewhere(effects []shard.Effect) {
 	}
 }
 
-// comesBack notes that the unit of a delivery must come back now, if it is out.
+// comesBack notes that the credit of a delivery must come back now, if it is out.
 func (c *conn) comesBack(token wire.Token) {
 	if c.known.out[token] {
 		delete(c.known.out, token)
@@ -63,7 +63,7 @@ func (c *conn) comesBack(token wire.Token) {
 	}
 }
 
-// gaveBack says that no unit came back but those, neither sooner nor twice.
+// gaveBack says that no credit came back but those, neither sooner nor twice.
 func (c *conn) gaveBack() {
 	if c.given != c.due && !c.talk.Over() {
 		violate("room adds up", "%d units came back to %s, and %d were due", c.given, c.client.name, c.due)

@@ -18,7 +18,7 @@ const (
 	mostUndeliverd = 3
 	asideMs        = 10_000
 	failedMs       = 7 * 24 * 3600_000
-	lookAsideMs    = 1_000
+	checkAsideMs   = 1_000
 )
 
 // reading is a round with a cursor on what it said.
@@ -41,7 +41,7 @@ func (m *model) round(o *shardactor.Observed) {
 		m.message(message)
 	}
 	m.timeCame()
-	m.reaped()
+	m.removing()
 	m.goesWithQueue()
 	m.dropped()
 	m.grants()
@@ -80,7 +80,7 @@ func (m *model) message(message shard.Message) {
 		m.heartbeat(a)
 	case *shard.Received:
 		for _, ref := range a.Tasks {
-			if t := m.delivery(ref); t != nil && t.madeTo(a.Seat) {
+			if t := m.delivery(ref); t != nil && t.madeTo(a.Consumer) {
 				m.confirm(t)
 			}
 		}
@@ -90,12 +90,12 @@ func (m *model) message(message shard.Message) {
 		m.prolong(a)
 	case *shard.Undelivered:
 		m.undelivered(a)
-	case *shard.Gone:
-		m.gone(a)
+	case *shard.SessionGone:
+		m.sessionGone(a)
 	case *shard.Resume:
 		m.resume(a)
-	case *shard.Fence:
-		m.fence(a)
+	case *shard.DrainBarrier:
+		m.drainBarrier(a)
 	case *shard.Watch:
 		m.watch(a)
 	case *shard.Unwatch:
@@ -236,7 +236,7 @@ func (m *model) finish(a *shard.Result) {
 			t.place, t.cause, t.reason = wire.LocationDead, wire.DeadFailed, a.Error
 		}
 		m.moved(t, from, shard.CauseResult)
-		m.keptRoom(a, m.completed(a.Asker, t))
+		m.reusedCredit(a, m.completed(a.Asker, t))
 	default:
 		m.refusedDelivery(a.Asker, a.Owner, a.TaskRef, t)
 	}
@@ -253,22 +253,22 @@ func (m *model) completed(to shard.Asker, t *task) *shard.Completed {
 	return e
 }
 
-// repeated is the answer to a completion that was accepted before: its unit of
+// repeated is the answer to a completion that was accepted before: its credit of
 // room is not the shard's any more.
 func (m *model) repeated(to shard.Asker, t *task) {
-	if m.completed(to, t).Kept {
+	if m.completed(to, t).CreditReused {
 		violate("room adds up", "a repeated completion of task %v kept a unit of room", t.id)
 	}
 }
 
-// keptRoom notes a unit that goes from the delivery that ended straight to
+// reusedCredit notes a credit that goes from the delivery that ended straight to
 // another one.
-func (m *model) keptRoom(a *shard.Result, e *shard.Completed) {
-	if !e.Kept {
+func (m *model) reusedCredit(a *shard.Result, e *shard.Completed) {
+	if !e.CreditReused {
 		return
 	}
 	s := m.addressee(a.Sink)
-	if s == nil || !a.HasUnit || !s.out[a.Token] {
+	if s == nil || !a.HasCredit || !s.out[a.Token] {
 		violate("room adds up", "the unit of task %v was kept, of which none is out", a.TaskID)
 	}
 	delete(s.out, a.Token)
@@ -386,7 +386,7 @@ func (m *model) bury(t *task, reason string, cause shard.Cause, dead wire.DeadCa
 	m.moved(t, wire.LocationInProgress, cause)
 }
 
-// takeBack is for a delivery that never arrived: it does not count, but from the
+// undeliver is for a delivery that never arrived: it does not count, but from the
 // third in a row on the task is a suspect and waits.
 func (m *model) takeBack(t *task) {
 	m.touch(t)
@@ -448,14 +448,14 @@ func (m *model) heartbeat(a *shard.Heartbeat) {
 	if len(e.Lost) != lost {
 		violate("a heartbeat names what is lost", "lost %d, said %v", lost, e.Lost)
 	}
-	judgePromise(e, earliest, runMs, restored)
+	checkPromise(e, earliest, runMs, restored)
 }
 
 // beaten are the tasks a heartbeat speaks of, nil for those it has lost.
 func (m *model) beaten(a *shard.Heartbeat) (tasks []*task) {
 	if a.Tasks == nil {
 		for _, t := range m.leased[m.at.Shard] {
-			if t.session == a.Seat.ID {
+			if t.session == a.Consumer.ID {
 				tasks = append(tasks, t)
 			}
 		}

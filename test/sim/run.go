@@ -86,11 +86,11 @@ func (w *world) messageText(message shard.Message) string {
 		return fmt.Sprintf("enqueue %s: %s of %s, priority %d, key %q, delay %d, at %d", w.name(m.ID), m.Command, m.Tenant,
 			m.Priority, m.IdempotencyKey, m.DelaySeconds, max(0, m.RunAtMs-epochMs))
 	case *shard.Subscribe:
-		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Seat.WorkerID, m.Commands, m.LeaseForMs)
-	case *shard.RoomUnits:
-		return fmt.Sprintf("room of %v: %d", m.Seat.WorkerID, m.Units)
+		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Consumer.WorkerID, m.Commands, m.LeaseForMs)
+	case *shard.HandedCredit:
+		return fmt.Sprintf("room of %v: %d", m.Consumer.WorkerID, m.Credits)
 	case *shard.Received:
-		return fmt.Sprintf("received by %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
+		return fmt.Sprintf("received by %v: %s", m.Consumer.WorkerID, w.refsText(m.Tasks))
 	case *shard.Result:
 		return fmt.Sprintf("result of %s: %s by %s", w.refsText([]wire.TaskRef{m.TaskRef}), m.Status, m.Subject)
 	case *shard.Nack:
@@ -101,14 +101,14 @@ func (w *world) messageText(message shard.Message) string {
 		return fmt.Sprintf("release %s, counted: %t", w.refsText([]wire.TaskRef{m.TaskRef}), m.Counts())
 	case *shard.Heartbeat:
 		who := "HTTP"
-		if m.Seat != nil {
-			who = fmt.Sprintf("%v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+		if m.Consumer != nil {
+			who = fmt.Sprintf("%v/%d", m.Consumer.WorkerID, m.Consumer.Epoch)
 		}
 		return fmt.Sprintf("heartbeat of %s: %s for %d ms", who, w.refsText(m.Tasks), m.ExtendForMs)
-	case *shard.Gone:
-		return fmt.Sprintf("gone %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+	case *shard.SessionGone:
+		return fmt.Sprintf("gone %v/%d", m.Consumer.WorkerID, m.Consumer.Epoch)
 	case *shard.Resume:
-		return fmt.Sprintf("resume %v/%d", m.Seat.WorkerID, m.Seat.Epoch)
+		return fmt.Sprintf("resume %v/%d", m.Consumer.WorkerID, m.Consumer.Epoch)
 	case *shard.Cleanup:
 		return fmt.Sprintf("cleanup of %v before %d, %d at most", m.Queues, m.BeforeMs-epochMs, m.Limit)
 	case *shard.Freeze:
@@ -120,11 +120,11 @@ func (w *world) messageText(message shard.Message) string {
 	case *shard.Cancel:
 		return "cancel " + w.name(m.TaskID)
 	case *shard.Claim:
-		return fmt.Sprintf("claim of %v by %s, looks %v", m.Commands, m.Seat.WorkerID, m.Looks)
+		return fmt.Sprintf("claim of %v by %s, looks %v", m.Commands, m.Consumer.WorkerID, m.CountOnly)
 	case *shard.Extend:
 		return fmt.Sprintf("extend %s for %d ms", w.refsText([]wire.TaskRef{m.TaskRef}), m.ExtendForMs)
 	case *shard.Undelivered:
-		return fmt.Sprintf("undelivered to %v: %s", m.Seat.WorkerID, w.refsText(m.Tasks))
+		return fmt.Sprintf("undelivered to %v: %s", m.Consumer.WorkerID, w.refsText(m.Tasks))
 	case *shard.Explain:
 		return "explain " + w.name(m.TaskID)
 	case *shard.TellLeases:
@@ -156,7 +156,7 @@ func (w *world) effectText(e shard.Effect) string {
 	case *shard.Refused:
 		return fmt.Sprintf("refused %s: %s: %s", w.name(e.TaskID), e.Err.Code, e.Err.Sentence)
 	case *shard.Completed:
-		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.Kept)
+		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.CreditReused)
 	case *shard.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
 	case *shard.Resumed:

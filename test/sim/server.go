@@ -47,10 +47,10 @@ type death struct{ cause error }
 
 // server is one life of the process, and the disk that survives it.
 type server struct {
-	disk    *vfs.MemFS
-	store   *store.Store
-	engine  *shardactor.Engine
-	outlets *shardactor.Outlets
+	disk   *vfs.MemFS
+	store  *store.Store
+	engine *shardactor.Engine
+	gates  *shardactor.Gates
 	// failSyncs makes syncs of the log fail, failTables that many writes of
 	// tables.
 	failSyncs  atomic.Bool
@@ -79,7 +79,7 @@ type server struct {
 	lastMade uint64
 }
 
-// syncedShard is news of a sync that the outlets have not heard.
+// syncedShard is news of a sync that the effect gates have not heard.
 type syncedShard struct {
 	shard int
 	upTo  uint64
@@ -119,12 +119,12 @@ func (f faultyFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteC
 func (w *world) boot(disk *vfs.MemFS) {
 	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect)}
 	w.lives++
-	s.outlets = new(shardactor.Outlets)
+	s.gates = new(shardactor.Gates)
 	random := w.chance.bytesFor(s.life)
 	opened, err := store.Open(store.Options{
 		FS: faultyFS{errorfs.Wrap(disk, errorfs.InjectorFunc(s.fault))}, Dir: dataDir, Shards: w.shape.shards,
 		MemTableBytes: memTableBytes, CacheBytes: 1 << 20, Log: zerolog.Nop(), Random: random,
-		Fatal: s.fatal, LevelChanged: s.outlets.SpaceChanged, DisableAutomaticCompactions: !w.shape.big,
+		Fatal: s.fatal, LevelChanged: s.gates.SpaceChanged, DisableAutomaticCompactions: !w.shape.big,
 		Synced: func(shardNo int, upTo uint64) {
 			if !s.silent {
 				s.untold = append(s.untold, syncedShard{shardNo, upTo})
@@ -140,11 +140,11 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.tableWritten()
 	w.checkStore()
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
-		Store: opened, Outlets: s.outlets, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
+		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
 		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
-		StartClock: func(floorMs int64) func() int64 {
-			w.startClock(floorMs)
+		StartClock: func(latestMs int64) func() int64 {
+			w.startClock(latestMs)
 			return func() int64 { return w.nowMs }
 		},
 	})
@@ -160,14 +160,14 @@ func (w *world) boot(disk *vfs.MemFS) {
 
 // startClock begins the time of a life: the wall's, which may have been set back,
 // but not before what is stored.
-func (w *world) startClock(floorMs int64) {
-	if floorMs > w.nowMs {
-		violate("time does not run ahead", "stored %d, now %d", floorMs, w.nowMs)
+func (w *world) startClock(latestMs int64) {
+	if latestMs > w.nowMs {
+		violate("time does not run ahead", "stored %d, now %d", latestMs, w.nowMs)
 	}
-	if floorMs < w.model.durableMs {
-		violate("time does not run back", "it was %d when the newest durable batch was made, the start is told of %d", w.model.durableMs, floorMs)
+	if latestMs < w.model.durableMs {
+		violate("time does not run back", "it was %d when the newest durable batch was made, the start is told of %d", w.model.durableMs, latestMs)
 	}
-	w.nowMs = max(w.nowMs-w.backMs, floorMs)
+	w.nowMs = max(w.nowMs-w.backMs, latestMs)
 }
 
 // fault is asked at every operation on a file.
@@ -293,24 +293,24 @@ func (w *world) sync() {
 	w.letOut()
 }
 
-// letOut tells the outlets how far the disk has got. The goroutine that does so
+// letOut tells the effect gates how far the disk has got. The goroutine that does so
 // may be slow: rounds go on meanwhile.
 func (w *world) letOut() {
 	s := w.server
 	for _, news := range s.untold {
-		s.outlets.Synced(news.shard, news.upTo)
+		s.gates.Synced(news.shard, news.upTo)
 	}
 	s.untold = s.untold[:0]
 }
 
-// letOutSome is a goroutine that has told the outlets of some shards and not yet
+// letOutSome is a goroutine that has told the effect gates of some shards and not yet
 // of the others.
 func (w *world) letOutSome() {
 	s := w.server
 	for n := w.chance.IntN(len(s.untold) + 1); n > 0; n-- {
 		news := s.untold[0]
 		s.untold = s.untold[1:]
-		s.outlets.Synced(news.shard, news.upTo)
+		s.gates.Synced(news.shard, news.upTo)
 	}
 }
 
@@ -367,13 +367,13 @@ func (w *world) tick() {
 
 // crash is a power cut: what was not synced is lost, or, if kept, was synced
 // just now and nobody was told.
-func (w *world) crash(kept bool) {
+func (w *world) crash(left bool) {
 	s := w.server
 	w.crashes++
-	w.trace.say("  the power goes (unsynced data %s)", map[bool]string{true: "kept", false: "lost"}[kept])
+	w.trace.say("  the power goes (unsynced data %s)", map[bool]string{true: "kept", false: "lost"}[left])
 	s.silent = true
 	percent := 0
-	if kept && !s.failSyncs.Load() {
+	if left && !s.failSyncs.Load() {
 		if err := s.store.Barrier(); err != nil {
 			violate("a sync that can succeed does", "%v", err)
 		}

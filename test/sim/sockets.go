@@ -12,10 +12,10 @@ import (
 // has nothing to say any more.
 func (m *model) subscribe(a *shard.Subscribe) {
 	sockets := m.sockets[m.at.Shard]
-	if sockets[a.Seat.ID] == nil {
-		sockets[a.Seat.ID] = m.seats[a.Seat]
+	if sockets[a.Consumer.ID] == nil {
+		sockets[a.Consumer.ID] = m.consumers[a.Consumer]
 	}
-	if s := sockets[a.Seat.ID]; s == m.seats[a.Seat] {
+	if s := sockets[a.Consumer.ID]; s == m.consumers[a.Consumer] {
 		s.subscribed[m.at.Shard] = subscription{true, a.Commands, a.LeaseForMs}
 		s.idleSinceMs = 0
 	}
@@ -23,28 +23,28 @@ func (m *model) subscribe(a *shard.Subscribe) {
 }
 
 // gone is the end of a socket, unless a newer one has taken its place.
-func (m *model) gone(a *shard.Gone) {
-	s := m.sockets[m.at.Shard][a.Seat.ID]
-	if s != nil && s.Epoch > a.Seat.Epoch {
+func (m *model) sessionGone(a *shard.SessionGone) {
+	s := m.sockets[m.at.Shard][a.Consumer.ID]
+	if s != nil && s.Epoch > a.Consumer.Epoch {
 		return
 	}
-	m.socketEnded(a.Seat.ID)
+	m.socketEnded(a.Consumer.ID)
 }
 
-// resume gives a session another socket. It has in hand what had arrived and
+// resume gives a session another socket. It has in flight what had arrived and
 // was not lost since, to the end of its lease.
 func (m *model) resume(a *shard.Resume) {
-	s := m.sockets[m.at.Shard][a.Seat.ID]
-	if s != nil && s.Epoch > a.Seat.Epoch {
+	s := m.sockets[m.at.Shard][a.Consumer.ID]
+	if s != nil && s.Epoch > a.Consumer.Epoch {
 		expect[*shard.Resumed](m, a.Asker)
 		return
 	}
-	m.socketEnded(a.Seat.ID)
-	m.sockets[m.at.Shard][a.Seat.ID] = m.seats[a.Seat]
+	m.socketEnded(a.Consumer.ID)
+	m.sockets[m.at.Shard][a.Consumer.ID] = m.consumers[a.Consumer]
 	said := expect[*shard.Resumed](m, a.Asker)
 	var held []wire.TaskRef
 	for _, t := range m.leased[m.at.Shard] {
-		if t.session != a.Seat.ID || !t.confirmed {
+		if t.session != a.Consumer.ID || !t.confirmed {
 			continue
 		}
 		m.touch(t)
@@ -98,17 +98,17 @@ func (m *model) socketEnded(id wire.SessionID) {
 // the one that sent it. The one that had it is told. A call over HTTP takes it
 // from a session that is gone, and then nobody's socket can end.
 func (m *model) carried(a *shard.Heartbeat, t *task) {
-	if a.Seat == nil {
+	if a.Consumer == nil {
 		if t.gone {
 			t.session = wire.SessionID{}
 		}
 		return
 	}
-	if t.session == a.Seat.ID {
+	if t.session == a.Consumer.ID {
 		return
 	}
 	had := m.sockets[m.at.Shard][t.session]
-	t.session, t.worker = a.Seat.ID, a.Seat.WorkerID
+	t.session, t.worker = a.Consumer.ID, a.Consumer.WorkerID
 	if had == nil || t.gone {
 		return
 	}

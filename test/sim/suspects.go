@@ -12,7 +12,7 @@ import (
 func (t *task) isSuspect() bool { return t.open() && t.undelivered >= mostUndeliverd }
 
 // goesAlone holds a grant against what is on its way to who gets it.
-func (s *seat) goesAlone(t *task) {
+func (s *consumer) goesAlone(t *task) {
 	switch {
 	case s.alone:
 		violate("a suspect goes alone", "task %v went to %s beside one", t.id, s.WorkerID)
@@ -34,7 +34,7 @@ func (m *model) stepsAside(t *task) {
 		if s.Tenant != t.tenant || !s.takes(t.shard, t.command) {
 			continue
 		}
-		if m.limits == shard.DefaultLimits && s.untaken == 0 && !s.closed && s.InHand() < s.window && m.isShared(s) && m.at.Space < store.NoGrant {
+		if m.limits == shard.DefaultLimits && s.untaken == 0 && !s.closed && s.InFlight() < s.window && m.isShared(s) && m.at.Space < store.NoGrant {
 			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has room", t.id, s.WorkerID)
 		}
 		s.quietUntilMs = m.at.NowMs + asideMs
@@ -47,7 +47,7 @@ func (m *model) stepsAside(t *task) {
 
 // isShared says that no shard can have the room of a session alone. Whoever had it
 // because of a suspect gives it back in the first round after that time.
-func (m *model) isShared(s *seat) bool {
+func (m *model) isShared(s *consumer) bool {
 	for shard := range m.shards {
 		if shard != m.at.Shard && m.shards[shard].lastMs < s.quietUntilMs {
 			return false
@@ -68,15 +68,15 @@ func (m *model) calledFromAside(t *task) {
 
 // noSuspectStandsAsideBy says that no suspect stands aside for long beside an open
 // session that could have it alone.
-func (w *world) noSuspectStandsAsideBy(s *seat) {
-	if s.untaken > 0 || s.InHand() >= s.window {
+func (w *world) noSuspectStandsAsideBy(s *consumer) {
+	if s.untaken > 0 || s.InFlight() >= s.window {
 		s.idleSinceMs = 0
 		return
 	}
 	s.idleSinceMs = cmp.Or(s.idleSinceMs, w.nowMs)
 	for _, t := range w.model.all {
 		sinceMs := max(s.idleSinceMs, t.dueMs-asideMs)
-		if t.aside && t.place == wire.LocationDelayed && w.nowMs > sinceMs+lookAsideMs && t.tenant == s.Tenant && s.takes(t.shard, t.command) && !w.model.settings.of(t).Paused {
+		if t.aside && t.place == wire.LocationDelayed && w.nowMs > sinceMs+checkAsideMs && t.tenant == s.Tenant && s.takes(t.shard, t.command) && !w.model.settings.of(t).Paused {
 			violate("a suspect goes to who has nothing on its way", "task %v has stood aside since %d, and %s has room", t.id, sinceMs, s.WorkerID)
 		}
 	}
@@ -84,12 +84,12 @@ func (w *world) noSuspectStandsAsideBy(s *seat) {
 
 // isQuiet says that a session may get nothing though it has room, because of a
 // suspect that is on its way to it or waits for what is.
-func (s *seat) isQuiet(nowMs int64) bool {
+func (s *consumer) isQuiet(nowMs int64) bool {
 	return s.alone || s.untaken > 0 && nowMs < s.quietUntilMs
 }
 
 // hasTaken notes what a client has confirmed.
-func (s *seat) hasTaken(bytes, bound int) {
+func (s *consumer) hasTaken(bytes, bound int) {
 	s.untaken, s.bound = s.untaken-bytes, min(bound, s.most)
 	if s.untaken == 0 {
 		s.alone = false

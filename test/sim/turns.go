@@ -103,7 +103,7 @@ func (m *model) couldBeServed(tenant, command string) bool {
 		if s.Tenant != tenant || !s.takes(m.at.Shard, command) || s.closed || s.alone || m.at.NowMs < s.quietUntilMs {
 			continue
 		}
-		if s.InHand() < s.window && s.untaken < s.bound {
+		if s.InFlight() < s.window && s.untaken < s.bound {
 			return true
 		}
 	}
@@ -124,14 +124,14 @@ func (s *shape) uneven(c *chance) {
 	s.tenants, s.index, s.mailbox = tenants, index.Limits{}, roomy
 	s.limits.Messages, s.limits.BatchBytes = shard.DefaultLimits.Messages, shard.DefaultLimits.BatchBytes
 	s.limits.Grants = 1 + c.IntN(3)
-	crowd := operation{name: "crowd", weight: 160, do: (*world).crowdSome}
-	s.operations = append(s.operations, crowd)
-	s.total += crowd.weight
+	subscribers := operation{name: "crowd", weight: 160, do: (*world).floodSome}
+	s.operations = append(s.operations, subscribers)
+	s.total += subscribers.weight
 }
 
-// crowdSome is one tenant that posts many tasks to one queue beside others that
+// floodSome is one tenant that posts many tasks to one queue beside others that
 // post few.
-func (w *world) crowdSome() {
+func (w *world) floodSome() {
 	c := w.chance
 	long := record.QueueKey{Command: pick(c, busy), Tenant: pick(c, w.shape.tenants)}
 	for _, tenant := range w.shape.tenants {

@@ -27,9 +27,9 @@ func violate(property, format string, args ...any) {
 	panic(&violation{property, fmt.Sprintf(format, args...)})
 }
 
-// seat is one socket of a session as the model sees it.
-type seat struct {
-	*shardactor.Seat
+// consumer is one socket of a session as the model sees it.
+type consumer struct {
+	*shardactor.Consumer
 	// window is what the session can hold; limit is more after it shrank, until
 	// what was under way has arrived.
 	window, limit int
@@ -47,11 +47,11 @@ type seat struct {
 	// idleSinceMs is the first rest from which on nothing was on its way to it and
 	// it had room, 0 for none.
 	idleSinceMs int64
-	// back are those whose unit the shard knows to come back.
+	// back are those whose credit the shard knows to come back.
 	back   map[wire.Token]bool
 	closed bool
 	// fenced are the shards that have said their last word of a window of 0.
-	fenced []bool
+	drained []bool
 	// subscribed is what each shard was asked for.
 	subscribed []subscription
 }
@@ -63,28 +63,28 @@ type subscription struct {
 }
 
 // seated makes a new socket known.
-func (m *model) seated(s *shardactor.Seat) *seat {
-	known := &seat{
-		Seat: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
-		subscribed: make([]subscription, len(m.shards)), fenced: make([]bool, len(m.shards)),
+func (m *model) connected(s *shardactor.Consumer) *consumer {
+	known := &consumer{
+		Consumer: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
+		subscribed: make([]subscription, len(m.shards)), drained: make([]bool, len(m.shards)),
 	}
 	known.bound = known.most
 	if !s.OverHTTP {
 		known.bound = min(known.most, 256<<10)
 	}
-	m.seats[s.Seat] = known
+	m.consumers[s.Consumer] = known
 	return known
 }
 
-func (s *seat) resize(window int) {
+func (s *consumer) resize(window int) {
 	s.window, s.idleSinceMs = window, 0
 	if window > 0 {
-		clear(s.fenced)
+		clear(s.drained)
 	}
 	s.limit = max(s.limit, window)
 }
 
-func (s *seat) takes(shard int, command string) bool {
+func (s *consumer) takes(shard int, command string) bool {
 	sub := &s.subscribed[shard]
 	return sub.on && (slices.Contains(sub.commands, command) || slices.Contains(sub.commands, wire.AllCommands))
 }
@@ -245,7 +245,7 @@ func (m *model) granted(t *task) {
 }
 
 // mayHave holds a grant against who got it.
-func (m *model) mayHave(s *seat, t *task) {
+func (m *model) mayHave(s *consumer, t *task) {
 	switch {
 	case s == nil:
 		violate("a task goes to a session", "task %v", t.id)
@@ -253,7 +253,7 @@ func (m *model) mayHave(s *seat, t *task) {
 		violate("no task of another tenant", "task %v of %s went to %s", t.id, t.tenant, s.Tenant)
 	case !s.takes(t.shard, t.command):
 		violate("no task of another command", "task %v of %s, asked for %v", t.id, t.command, s.subscribed[t.shard])
-	case s.fenced[t.shard]:
+	case s.drained[t.shard]:
 		violate("no task comes behind the ok to a window of 0", "task %v went to %s", t.id, s.WorkerID)
 	case len(s.out) >= s.limit:
 		violate("room adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
@@ -274,14 +274,14 @@ func (m *model) holdsBack(t *task) bool {
 	return m.settings.of(t).Paused || m.frozen[t.shard][t.queue()] > 0
 }
 
-func (m *model) addressee(sink shard.Sink) *seat {
+func (m *model) addressee(sink shard.Sink) *consumer {
 	switch sink := sink.(type) {
 	case *conn:
-		if sink.seat != nil {
-			return m.seats[sink.seat.Seat]
+		if sink.consumer != nil {
+			return m.consumers[sink.consumer.Consumer]
 		}
 	case *claim:
-		return m.seats[sink.seat.Seat]
+		return m.consumers[sink.consumer.Consumer]
 	}
 	return nil
 }
@@ -404,7 +404,7 @@ func refOf(e shard.Effect) uint64 {
 		return e.Ref
 	case *shard.Resumed:
 		return e.Ref
-	case *shard.Fenced:
+	case *shard.Drained:
 		return e.Ref
 	}
 	return 0

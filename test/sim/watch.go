@@ -20,11 +20,11 @@ func (m *model) watch(a *shard.Watch) {
 
 // unwatch takes the question back.
 func (m *model) unwatch(a *shard.Unwatch) {
-	kept := m.waiters[a.TaskID][:0]
+	left := m.waiters[a.TaskID][:0]
 	for _, w := range m.waiters[a.TaskID] {
 		if w != a.Asker {
-			kept = append(kept, w)
+			left = append(left, w)
 		}
 	}
-	m.waiters[a.TaskID] = kept
+	m.waiters[a.TaskID] = left
 }

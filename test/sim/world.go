@@ -194,10 +194,10 @@ func shapeOf(seed uint64) shape {
 }
 
 // smallLimits are bounds that a world comes to: what lies behind the usual ones
-// shows in a crowd alone.
+// shows in a subscribers alone.
 func smallLimits(c *chance) shard.Limits {
 	l := shard.DefaultLimits
-	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Floors, &l.Reaps, &l.Sweeps, &l.Compared, &l.KeptInRow, &l.Releases} {
+	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Watermarks, &l.Expiries, &l.Cleanups, &l.Compared, &l.ReusedInRow, &l.Releases} {
 		*bound = pick(c, []int{1, 2, 3, *bound})
 	}
 	for _, bytes := range []*int{&l.BatchBytes, &l.Refilled} {
