@@ -1,6 +1,16 @@
 package shard
 
-import "codeq/wire"
+import (
+	"container/list"
+	"slices"
+
+	"codeq/lease"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// How a shard takes credit from the window of a consumer, uses it again, and returns
+// what has leaked from a delivery that ended without its worker.
 
 // Consumer is one socket of a session, or one claim over HTTP, as the shards see it:
 // who it is, where its effects go, and the credit it has for tasks.
@@ -51,4 +61,140 @@ func (s *Consumer) leaseSession() wire.SessionID {
 		return wire.SessionID{}
 	}
 	return s.ID
+}
+
+// keep is a completion whose credit the shard has kept for now.
+type reused struct {
+	subscriber *subscriber
+	answer     *Completed
+}
+
+// reuseCredit takes the credit of a delivery that has just ended for the
+// next grant to the same consumer. Given back by the session it would come round
+// after two more syncs: the one of this batch, and the one of the grant. Used
+// here, both are one batch, so that a crash sees both or none.
+//
+// While another shard waits for credit of the consumer, this one keeps only up to its
+// share of the window, and after a few in a row lets one go round all the same:
+// a share does not count credits of deliveries that lapsed in the hands of a stuck
+// worker. So no shard starves, and a window smaller than the number of shards
+// goes from shard to shard.
+func (s *Shard) reuseCredit(m *Result, session wire.SessionID, answer *Completed) {
+	mb := s.bySession[session]
+	if mb == nil || mb.consumer.Sink != m.Sink || s.space >= store.NoGrant {
+		return
+	}
+	othersWait := mb.consumer.Credit.OthersWait(s.shard)
+	if !mb.consumer.Credit.MayReuse() || othersWait && !s.hasShare(mb) {
+		return
+	}
+	if othersWait {
+		mb.reusedInRow++
+	} else {
+		mb.reusedInRow = 0
+	}
+	answer.CreditReused = true
+	mb.reused++
+	s.reuses = append(s.reuses, reused{mb, answer})
+	s.opens(mb)
+}
+
+// hasShare says whether a credit more is within the shard's share of the window.
+func (s *Shard) hasShare(mb *subscriber) bool {
+	if mb.reusedInRow >= s.limits.ReusedInRow {
+		mb.reusedInRow = 0
+		return false
+	}
+	return s.leases.CountOf(mb.consumer.ID)+mb.reused < mb.consumer.Credit.Portion(s.shard)
+}
+
+// returnReused leaves to the session what no grant has used.
+func (s *Shard) returnReused() {
+	for i := len(s.reuses) - 1; i >= 0; i-- {
+		if k := s.reuses[i]; k.subscriber.reused > 0 {
+			k.subscriber.reused--
+			k.answer.CreditReused = false
+		}
+	}
+	clear(s.reuses)
+	s.reuses = s.reuses[:0]
+}
+
+// leaked is a credit of a consumer's credit that is still out for a delivery which the
+// session no longer carries: it lapsed, was cancelled or went to another one.
+type leaked struct {
+	subscriber *subscriber
+	// at is its place in the subscriber's own list.
+	at *list.Element
+}
+
+// owe notes that the credit of a delivery stays out beyond its lease, until the
+// worker answers. What is noted is no more than what is out of living sessions.
+func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
+	if !e.HasCredit {
+		return
+	}
+	e.HasCredit = false
+	if mb.leaked == nil {
+		mb.leaked = list.New()
+	}
+	ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
+	s.leaked[ref] = append(s.leaked[ref], leaked{mb, mb.leaked.PushBack(ref)})
+}
+
+// answersFor notes that a worker answers for a delivery, whatever the answer to
+// that will be: each session that has a credit out for it has it back.
+// The one that asks knows by itself. A call without the token, or of another
+// subject, is no word of the worker.
+func (s *Shard) answersFor(to Asker, owner Owner, ref wire.TaskRef, e *lease.Entry) {
+	if e != nil && e.HasCredit && e.Lease.Token == ref.Token {
+		if mb := s.bySession[e.Lease.Session]; mb != nil && mb.isOf(owner) {
+			e.HasCredit = false
+			s.tellAnswered(mb, to, ref)
+		}
+	}
+	if len(s.leaked) == 0 {
+		return
+	}
+	all := s.leaked[ref]
+	left := all[:0]
+	for _, o := range all {
+		if !o.subscriber.isOf(owner) {
+			left = append(left, o)
+			continue
+		}
+		o.subscriber.leaked.Remove(o.at)
+		s.tellAnswered(o.subscriber, to, ref)
+	}
+	s.setLeaked(ref, left)
+}
+
+func (s *Shard) setLeaked(ref wire.TaskRef, left []leaked) {
+	if len(left) == 0 {
+		delete(s.leaked, ref)
+		return
+	}
+	s.leaked[ref] = left
+}
+
+func (mb *subscriber) isOf(owner Owner) bool {
+	return mb.consumer.Tenant == owner.Tenant && mb.consumer.Subject == owner.Subject
+}
+
+func (s *Shard) tellAnswered(mb *subscriber, to Asker, ref wire.TaskRef) {
+	if mb.consumer.Sink != to.Sink {
+		s.tell(mb.consumer.Sink, &Answered{TaskRef: ref})
+	}
+}
+
+// forgive forgets what a consumer that ends has out.
+func (s *Shard) dropLeaked(mb *subscriber) {
+	if mb.leaked == nil {
+		return
+	}
+	for at := mb.leaked.Front(); at != nil; at = at.Next() {
+		ref := at.Value.(wire.TaskRef)
+		s.setLeaked(ref, slices.DeleteFunc(s.leaked[ref], func(o leaked) bool { return o.subscriber == mb }))
+	}
+	mb.leaked = nil
 }

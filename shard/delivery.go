@@ -6,6 +6,8 @@ import (
 	"codeq/wire"
 )
 
+// How a worker ends a delivery: with a result, as failed, or handed back.
+
 // holding finds the delivery that a worker acts on, or refuses it, in the
 // order the protocol promises: unknown task, other subject, terminal task,
 // lost lease. A nil entry means it was refused.
@@ -127,4 +129,127 @@ func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
 		answer.Status, answer.DelaySeconds = wire.NackRequeued, delaySeconds
 	}
 	s.tell(to.Sink, answer)
+}
+
+// result ends a task with an outcome: one that is FAILED is a dead letter. It is accepted from the holder of the
+// newest delivery unless the worker ended that delivery itself: also after a
+// lapse, a lost socket or a put-back, as long as nobody took the task since.
+func (s *Shard) result(m *Result) {
+	t, e := s.find(m.TaskID, m.Tenant)
+	// A word that was refused for want of space has had the credit come back already.
+	m.HasCredit = m.HasCredit && e != nil && e.HasCredit
+	s.answersFor(m.Asker, m.Owner, m.TaskRef, e)
+	switch {
+	case t != nil && t.Status.Terminal() && s.repeated(m, t):
+	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):
+		s.complete(m, t, e)
+	default:
+		s.refuseDelivery(m.Asker, m.Owner, m.TaskRef, t, e)
+	}
+}
+
+func mayComplete(m *Result, t *record.Task, e *lease.Entry) bool {
+	if newestSubject(t, e) != m.Subject {
+		return false
+	}
+	if e != nil {
+		return mayEnd(m.Owner, m.Token, &e.Lease)
+	}
+	return !t.LastToken.IsZero() && mayEnd(m.Owner, m.Token, lastLease(t, t.LastToken))
+}
+
+func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
+	record := &wire.ResultRecord{
+		TaskID: t.ID, Status: m.Status, Result: m.ResultRequest.Result, Error: m.Error,
+		Artifacts: m.Artifacts, CompletedAtMs: s.now,
+	}
+	t.ResultToken = t.LastToken
+	if e != nil {
+		t.ResultToken = e.Lease.Token
+	}
+	endedByWorker(t)
+	ends := move{to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record, reason: m.Error, exit: m.Exit}
+	if m.Status == wire.StatusFailed {
+		t.Error = m.Error
+		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed
+	}
+	s.transition(t, ends)
+	answer := &Completed{Ref: m.Ref, Record: record}
+	s.tell(m.Sink, answer)
+	if e != nil && m.HasCredit {
+		s.reuseCredit(m, e.Lease.Session, answer)
+	}
+}
+
+// repeated answers a completion that was accepted before, with the record that
+// stands. Another status is not a repetition.
+func (s *Shard) repeated(m *Result, t *record.Task) bool {
+	if t.ResultToken.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status ||
+		!mayEnd(m.Owner, m.Token, lastLease(t, t.ResultToken)) {
+		return false
+	}
+	record, err := s.span.ResultOf(t)
+	if s.unreadable(err) || record == nil {
+		return false
+	}
+	s.tell(m.Sink, &Completed{Ref: m.Ref, Record: record})
+	return true
+}
+
+// nack ends a delivery that failed. Without a delay the backoff policy
+// decides; 0 is at once at the tail; beyond the policy's maximum is capped.
+func (s *Shard) nack(m *Nack) {
+	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
+	if e == nil {
+		return
+	}
+	t := e.Task
+	policy := s.backoffOf(t)
+	delayMs := min(m.DelaySeconds*1000, policy.maxMs)
+	if m.DelaySeconds < 0 {
+		delayMs = policy.delayMs(t.Attempts+1, s.chance)
+	}
+	endedByWorker(t)
+	place := s.placeAt(s.now+delayMs, CauseNack)
+	place.reason, place.exit = m.Reason, m.Exit
+	s.retry(t, place, m.Reason)
+	s.requeued(m.Asker, t, wholeSeconds(delayMs))
+}
+
+// abandon ends a delivery the worker gives up: a failed attempt, back to the
+// tail at once.
+func (s *Shard) abandon(m *Abandon) {
+	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
+	if e == nil {
+		return
+	}
+	endedByWorker(e.Task)
+	s.retry(e.Task, s.placeAt(s.now, CauseAbandon), "")
+	s.requeued(m.Asker, e.Task, 0)
+}
+
+// release hands untouched or interrupted work back: to its old place, without
+// an attempt.
+func (s *Shard) release(m *Release) {
+	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
+	if e == nil {
+		return
+	}
+	t := e.Task
+	endedByWorker(t)
+	if m.Counts() {
+		t.Releases++
+	}
+	if t.Releases > s.limits.Releases*t.MaxAttempts {
+		s.bury(t, wire.ErrorReleasedTooOften, move{cause: CauseRelease, dead: wire.DeadReleased})
+		s.requeued(m.Asker, t, 0)
+		return
+	}
+	s.transition(t, putBack(CauseRelease))
+	s.requeued(m.Asker, t, 0)
+}
+
+// putBack is the move to the place a task had before it was granted.
+func putBack(cause Cause) move {
+	return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause, toOldPlace: true}
 }

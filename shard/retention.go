@@ -10,6 +10,9 @@ import (
 	"codeq/wire"
 )
 
+// How long ended tasks stay. Entries whose time is over are found at the beginning of
+// a round and removed at its end.
+
 // expiryEveryMs is how often a queue is looked at: what ends within that time goes
 // together. Each look is a scan, and at full rate something ends every
 // millisecond.
@@ -367,4 +370,32 @@ func (s *Shard) nextExpiryMs() int64 {
 		return max(q.expiryAtMs, s.now+1)
 	}
 	return 0
+}
+
+// advanceWatermarks finds the first keys of orders that many have left and of which
+// memory has none. Otherwise every listing, every replay of dead letters and the
+// next start would go over what was deleted long ago. Like refill it may only be
+// done at the start of a round.
+func (s *Shard) advanceWatermarks() {
+	for range s.limits.Watermarks {
+		order, ok := s.index.NextStale()
+		if !ok {
+			return
+		}
+		q := order.Queue
+		counters := q.Counters()
+		if order.Leased {
+			rank, found, err := s.span.FirstLease(q.Key(), counters.LeaseFloor)
+			s.mustRead(err)
+			if found {
+				q.RaiseLeaseFloor(rank)
+			}
+			continue
+		}
+		keys, err := s.span.ScanDead(q.Key(), justBefore(counters.DeadFloorMs), 1)
+		s.mustRead(err)
+		if len(keys) > 0 {
+			q.RaiseDeadFloor(keys[0].AtMs)
+		}
+	}
 }

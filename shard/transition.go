@@ -10,6 +10,9 @@ import (
 	"codeq/wire"
 )
 
+// How a task moves: transition takes it out of one place and puts it into another, with
+// everything that goes with that in the same batch.
+
 // Cause says why a task moved. It is part of its event and of the history
 // line that a delivery without a result leaves.
 type Cause string
@@ -239,4 +242,40 @@ func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
 		batch.PutDone(t.Queue(), k, ended)
 	}
 	s.planEnded(q)
+}
+
+// waits reports a place from which a task is handed out, sooner or later.
+func waits(place wire.Location) bool {
+	return place == wire.LocationPending || place == wire.LocationDelayed
+}
+
+// expired is the move in place of one that would let a task wait though its time is
+// over, or of none: it ends. What a delivery leaves in the history is that of the
+// move which ended it.
+func (s *Shard) expired(t *record.Task, instead move) move {
+	endedByWorker(t)
+	t.Expired = true
+	return move{
+		to: wire.LocationNone, status: wire.StatusCancelled, cause: CauseTaskExpired,
+		ended: instead.cause, closeCode: instead.closeCode, reason: instead.reason, exit: instead.exit,
+		result: &wire.ResultRecord{
+			TaskID: t.ID, Status: wire.StatusCancelled, Error: t.Error, CancelCause: wire.CancelExpired, CompletedAtMs: s.now,
+		},
+	}
+}
+
+// moveExpiring gives a task that expires an entry for that when it begins to wait,
+// and takes it away when it no longer does.
+func (s *Shard) moveExpiring(t *record.Task, from, to wire.Location) {
+	if t.ExpiresAtMs == 0 || waits(from) == waits(to) {
+		return
+	}
+	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.ExpiresAtMs, ID: t.ID}
+	if waits(to) {
+		q.index.AddExpiring(k)
+		s.span.Batch().PutExpiring(q.key, k)
+		return
+	}
+	q.index.RemoveExpiring(k)
+	s.span.Batch().DeleteExpiring(q.key, k)
 }

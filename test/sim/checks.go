@@ -88,7 +88,7 @@ func (w *world) sessions() []*consumer {
 // that are out, and bytes that the client has not taken.
 func (s *consumer) addsUp() {
 	if s.InFlight() != len(s.out) || s.UntakenBytes() != s.untaken {
-		violate("room adds up", "session %v has %d tasks and %d bytes untaken, its seat counts %d and %d",
+		violate("credit adds up", "session %v has %d tasks and %d bytes untaken, its seat counts %d and %d",
 			s.ID, len(s.out), s.untaken, s.InFlight(), s.UntakenBytes())
 	}
 }
@@ -103,7 +103,7 @@ func (w *world) nothingWaitsFor(s *consumer) {
 		for _, command := range commands {
 			t := w.model.head(shard, s.Tenant, command)
 			if t != nil && s.takes(shard, command) && !w.model.settings.of(t).Paused {
-				violate("no ready task sits beside an open session with room",
+				violate("no ready task sits beside an open session with credit",
 					"task %v of shard %d; session %v has %d of %d and %d bytes untaken",
 					t.id, shard, s.ID, len(s.out), s.window, s.untaken)
 			}
@@ -388,7 +388,7 @@ func (w *world) creditAddsUp() {
 	w.carryAllQuietly()
 	for _, cl := range w.clients {
 		if len(cl.inHand) != 3 {
-			violate("room adds up", "%s has room for 3 and got %d of a full queue", cl.name, len(cl.inHand))
+			violate("credit adds up", "%s has room for 3 and got %d of a full queue", cl.name, len(cl.inHand))
 		}
 		cl.honest = true
 	}

@@ -55,7 +55,7 @@ func (m *model) checkWaiting(t *task, w *wire.Waiting) {
 		want = w.Reason
 	default:
 		if want = wire.WaitingNoRoom; m.hasCreditFor(t) {
-			violate("no ready task sits beside an open session with room", "%v of shard %d is said to wait for room", t.id, t.shard)
+			violate("no ready task sits beside an open session with credit", "%v of shard %d is said to wait for room", t.id, t.shard)
 		}
 	}
 	if w.Reason != want {

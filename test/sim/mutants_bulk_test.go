@@ -2,8 +2,8 @@ package sim
 
 // Faults about what admins do with tasks that wait, and about the end of a queue.
 func init() {
-	const ahead = "shard/ahead.go"
-	const deletes = "shard/delete.go"
+	const ahead = "shard/admin.go"
+	const deletes = "shard/settings.go"
 	mutants = append(mutants, mutant{
 		name: "bulk: run what is ready once more",
 		edit: edit{
@@ -32,7 +32,7 @@ func init() {
 	}, mutant{
 		name: "bulk: cancel what has moved on",
 		edit: edit{
-			file: "shard/cancel.go", old: "	case m.Only != \"\" && m.Only != t.Location:\n", new: "	case false:\n",
+			file: "shard/admin.go", old: "	case m.Only != \"\" && m.Only != t.Location:\n", new: "	case false:\n",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a task moves as its lifecycle says"},
 	})
@@ -58,7 +58,7 @@ func init() {
 	}, mutant{
 		name: "delete: take new tasks meanwhile",
 		edit: edit{
-			file: "shard/freeze.go", old: "	if q != nil && q.settings.Deleting {\n", new: "	if false {\n",
+			file: "shard/settings.go", old: "q, here := s.queues[key], false\n	if q != nil && q.settings.Deleting {\n", new: "q, here := s.queues[key], false\n	if false {\n",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a task moves as its lifecycle says"},
 	}, mutant{

@@ -24,7 +24,7 @@ func init() {
 	}, mutant{
 		name: "expiry: keep it over a replay",
 		edit: edit{
-			file: "shard/replay.go", old: "	t.ExpiresAtMs = 0\n", new: "",
+			file: "shard/admin.go", old: "	t.ExpiresAtMs = 0\n", new: "",
 		},
 		caught: []string{"a task moves as its lifecycle says", "a task expires when its time is over, where it waits", "the store says what happened",
 			"a task comes out as it went in"},
@@ -54,7 +54,7 @@ func init() {
 	}, mutant{
 		name: "lease: tell its stored end",
 		edit: edit{
-			file: "shard/explain.go", old: "		told.LeaseUntilMs, told.RunUntilMs = e.Promise()\n", new: "		told.LeaseUntilMs, told.RunUntilMs = e.Lease.DeadlineMs, e.Lease.RunUntilMs\n",
+			file: "shard/admin.go", old: "		told.LeaseUntilMs, told.RunUntilMs = e.Promise()\n", new: "		told.LeaseUntilMs, told.RunUntilMs = e.Lease.DeadlineMs, e.Lease.RunUntilMs\n",
 		},
 		caught: []string{"a lease is told as it was promised"},
 	}, mutant{
@@ -66,7 +66,7 @@ func init() {
 	}, mutant{
 		name: "run: begin with the grant",
 		edit: edit{
-			file: "shard/heartbeat.go", old: "		s.leases.Run(e, s.now+runForMs)\n", new: "		s.leases.Run(e, e.Lease.RunUntilMs)\n",
+			file: "shard/lease.go", old: "		s.leases.Run(e, s.now+runForMs)\n", new: "		s.leases.Run(e, e.Lease.RunUntilMs)\n",
 		},
 		caught: []string{"a lease lasts as long as promised", "a heartbeat extends as promised"},
 	}, mutant{
@@ -84,7 +84,7 @@ func init() {
 	}, mutant{
 		name: "run: count its end as a lost lease",
 		edit: edit{
-			file: "shard/due.go", old: "	case e.IsRunOver():\n", new: "	case false:\n",
+			file: "shard/lease.go", old: "	case e.IsRunOver():\n", new: "	case false:\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	})

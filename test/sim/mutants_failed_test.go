@@ -2,11 +2,11 @@ package sim
 
 // Faults about tasks that ended FAILED, and about what a replay takes back.
 func init() {
-	const replay = "shard/replay.go"
+	const admin = "shard/admin.go"
 	mutants = append(mutants, mutant{
 		name: "failed: keep the result token over a replay",
 		edit: edit{
-			file: replay,
+			file: admin,
 			old:  "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n",
 			new:  "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n",
 		},
@@ -14,7 +14,7 @@ func init() {
 	}, mutant{
 		name: "failed: keep the attempts over a replay",
 		edit: edit{
-			file: replay,
+			file: admin,
 			old:  "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n",
 			new:  "	t.Releases, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n",
 		},
@@ -23,7 +23,7 @@ func init() {
 	}, mutant{
 		name: "failed: remove what was replayed in the same round",
 		edit: edit{
-			file: replay, old: "	s.passOver(t)\n", new: "",
+			file: admin, old: "{\n	s.passOver(t)\n", new: "{\n",
 		},
 		caught: []string{"a task leaves the place it was in", "ended tasks stay as long as promised", "a cleanup removes what it was asked to",
 			"every event has a cause"},
@@ -63,7 +63,7 @@ func init() {
 	}, mutant{
 		name: "failed: is no dead letter",
 		edit: edit{
-			file: "shard/result.go",
+			file: "shard/delivery.go",
 			old:  "		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed\n", new: "",
 		},
 		caught: []string{"a task moves as its lifecycle says"},

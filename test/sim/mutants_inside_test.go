@@ -30,15 +30,15 @@ func init() {
 		test: "mailbox TestMailboxAgreesWithOneThatCounts",
 	}, mutant{
 		name: "inside: count a row of kept units on over one that went round",
-		edit: edit{file: "shard/keep.go", old: "		mb.reusedInRow = 0\n		return false\n", new: "		return false\n"},
-		test: "shard TestUnitsAreKeptInRows",
+		edit: edit{file: "shard/credit.go", old: "		mb.reusedInRow = 0\n		return false\n", new: "		return false\n"},
+		test: "shard TestCreditsAreReusedInRows",
 	}, mutant{
 		name: "inside: count a row of kept units on while nobody waits",
-		edit: edit{file: "shard/keep.go", old: "	} else {\n		mb.reusedInRow = 0\n	}\n", new: "	}\n"},
-		test: "shard TestUnitsAreKeptInRows",
+		edit: edit{file: "shard/credit.go", old: "	} else {\n		mb.reusedInRow = 0\n	}\n", new: "	}\n"},
+		test: "shard TestCreditsAreReusedInRows",
 	}, mutant{
 		name: "inside: have units out for a socket that is gone",
-		edit: edit{file: "shard/gone.go", old: "e.Gone, e.HasCredit = true, false", new: "e.Gone = true"},
+		edit: edit{file: "shard/subscribers.go", old: "e.Gone, e.HasCredit = true, false", new: "e.Gone = true"},
 		test: "shard TestBooksOfAShardAgreeAfterEveryRound",
 	}, mutant{
 		name: "inside: keep suspects aside that have fallen due",

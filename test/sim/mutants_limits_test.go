@@ -19,7 +19,7 @@ var limitMutants = []mutant{
 	}, {
 		name: "limits: count releases on over a replay",
 		edit: edit{
-			file: "shard/replay.go",
+			file: "shard/admin.go",
 			old:  "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n",
 			new:  "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n",
 		},
@@ -27,21 +27,21 @@ var limitMutants = []mutant{
 	}, {
 		name: "limits: hand back once too often",
 		edit: edit{
-			file: "shard/release.go",
+			file: "shard/delivery.go",
 			old:  "t.Releases > s.limits.Releases*t.MaxAttempts", new: "t.Releases > s.limits.Releases*t.MaxAttempts+1",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {
 		name: "limits: count a hand-back of work that never began",
 		edit: edit{
-			file: "shard/release.go",
+			file: "shard/delivery.go",
 			old:  "	if m.Counts() {\n", new: "	if !m.Stopping {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
 	}, {
 		name: "limits: count no hand-back",
 		edit: edit{
-			file: "shard/release.go",
+			file: "shard/delivery.go",
 			old:  "	if m.Counts() {\n", new: "	if false {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says"},
@@ -51,14 +51,14 @@ var limitMutants = []mutant{
 			file: "shard/grant.go",
 			old:  "case mb.reused > 0 && credit.AddBytes(payloadBytes):", new: "case mb.reused > 0:",
 		},
-		caught: []string{"room adds up"},
+		caught: []string{"credit adds up"},
 	}, {
 		name: "limits: count no bytes for a unit that a message brought",
 		edit: edit{
 			file: "shard/grant.go",
 			old:  "case mb.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):", new: "case mb.credit > 0 && !credit.InDebt():",
 		},
-		caught: []string{"room adds up"},
+		caught: []string{"credit adds up"},
 	}, {
 		name: "limits: begin with the time of the last shard",
 		edit: edit{
@@ -72,7 +72,7 @@ var limitMutants = []mutant{
 			file: "shard/grant.go",
 			old:  "		cut = granted == s.limits.Grants\n", new: "",
 		},
-		caught: []string{"a claim gets what there is", "no ready task sits beside an open session with room"},
+		caught: []string{"a claim gets what there is", "no ready task sits beside an open session with credit"},
 	},
 }
 

@@ -4,14 +4,14 @@ package sim
 var mutants = []mutant{{
 	name: "reply before sync",
 	edit: edit{
-		file: "shardactor/outlet.go",
+		file: "shardactor/gate.go",
 		old:  "if batch <= o.synced && len(o.pending) == 0 {", new: "if true {",
 	},
 	caught: []string{"no effect before its batch is durable"},
 }, {
 	name: "publish what was not synced",
 	edit: edit{
-		file: "shardactor/outlet.go",
+		file: "shardactor/gate.go",
 		old:  "o.pending[n].batch <= o.synced {", new: "o.pending[n].batch <= o.synced+1 {",
 	},
 	caught: []string{"no effect before its batch is durable"},
@@ -33,7 +33,7 @@ var mutants = []mutant{{
 }, {
 	name: "skip the owner",
 	edit: edit{
-		file: "shard/result.go",
+		file: "shard/delivery.go",
 		old:  "if newestSubject(t, e) != m.Subject {",
 		new:  "if false {",
 	},
@@ -65,14 +65,14 @@ var mutants = []mutant{{
 		file: "internal/credit/window.go",
 		old:  "w.word.CompareAndSwap(word, word|bit)", new: "return false",
 	},
-	caught: []string{"no ready task sits beside an open session with room"},
+	caught: []string{"no ready task sits beside an open session with credit"},
 }, {
 	name: "return room twice",
 	edit: edit{
 		file: "session/answer.go",
 		old:  "c.out.Credit += credits", new: "c.out.Credit += 2 * credits",
 	},
-	caught: []string{"room adds up"},
+	caught: []string{"credit adds up"},
 }, {
 	name: "return room at a lapse",
 	edit: edit{
@@ -80,32 +80,32 @@ var mutants = []mutant{{
 		old:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})",
 		new:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n\tc.out.Credit++",
 	},
-	caught: []string{"room adds up"},
+	caught: []string{"credit adds up"},
 }, {
 	name: "keep room for ever",
 	edit: edit{
-		file: "shard/subscribe.go",
+		file: "shard/subscribers.go",
 		old:  "s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer, Credits: mb.credit})", new: "",
 	},
-	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
+	caught: []string{"no ready task sits beside an open session with credit", "credit adds up"},
 }, {
 	name: "give back room that was kept",
 	edit: edit{
 		file: "session/answer.go",
 		old:  "if !r.reused {", new: "if credits == 1 {",
 	},
-	caught: []string{"room adds up"},
+	caught: []string{"credit adds up"},
 }, {
 	name: "keep room and forget it",
 	edit: edit{
-		file: "shard/keep.go",
+		file: "shard/credit.go",
 		old:  "k.answer.CreditReused = false", new: "",
 	},
-	caught: []string{"no ready task sits beside an open session with room", "room adds up"},
+	caught: []string{"no ready task sits beside an open session with credit", "credit adds up"},
 }, {
 	name: "put back at the tail",
 	edit: edit{
-		file: "shard/release.go",
+		file: "shard/delivery.go",
 		old:  "cause: cause, toOldPlace: true}", new: "cause: cause}",
 	},
 	caught: []string{"what comes before a task is counted", "first in, first out, by priority"},
@@ -133,7 +133,7 @@ var mutants = []mutant{{
 }, {
 	name: "acknowledge a lease that is not stored",
 	edit: edit{
-		file: "shard/heartbeat.go",
+		file: "shard/lease.go",
 		old:  "ahead := until > e.Lease.DeadlineMs\n", new: "ahead := until > e.Lease.DeadlineMs+3_600_000\n",
 	},
 	caught: []string{"a lease lasts as long as promised"},
@@ -175,7 +175,7 @@ var mutants = []mutant{{
 }, {
 	name: "delete a lease that was put again as if it was put once",
 	edit: edit{
-		file: "shard/heartbeat.go",
+		file: "shard/lease.go",
 		old:  "\t\te.PutAgain = true\n", new: "",
 	},
 	caught: []string{"only a fault of the disk ends the process", "the database agrees with itself", "the store says what happened"},
@@ -186,12 +186,12 @@ var mutants = []mutant{{
 		old:  "r, state := sp.batch.overlay.record(id)\n	if state != untouched {", new: "r, state := sp.batch.overlay.record(id)\n	if state != untouched && r == nil {",
 	},
 	caught: []string{"a task moves as its lifecycle says", "a task leaves the place it was in", "the database agrees with itself",
-		"no ready task sits beside an open session with room", "a claim gets what there is",
+		"no ready task sits beside an open session with credit", "a claim gets what there is",
 		"one key makes one task", "a request is answered as the protocol says", "every event has a cause", "every change has its event", "first in, first out, by priority"},
 }, {
 	name: "grant to another tenant",
 	edit: edit{
-		file: "shard/crowd.go",
+		file: "shard/subscribers.go",
 		old:  "func (s *Shard) tenantOf(name string) *tenant {\n", new: "func (s *Shard) tenantOf(name string) *tenant {\n	name = \"\"\n",
 	},
 	caught: []string{"no task of another tenant", "a reason is the one that holds"},
@@ -212,14 +212,14 @@ var mutants = []mutant{{
 }, {
 	name: "cancel what has ended",
 	edit: edit{
-		file: "shard/cancel.go",
+		file: "shard/admin.go",
 		old:  "	case t.Status == wire.StatusCancelled:\n", new: "	case t.Status == wire.StatusCancelled || t.Status == wire.StatusCompleted:\n",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "one completion stands", "no invariant breaks"},
 }, {
 	name: "complete what was cancelled",
 	edit: edit{
-		file: "shard/result.go",
+		file: "shard/delivery.go",
 		old:  "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
 		new:  "case t != nil && t.Status == wire.StatusCancelled && t.LastSubject == m.Subject && t.Deliveries == 1:\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
 	},
@@ -227,7 +227,7 @@ var mutants = []mutant{{
 }, {
 	name: "tell no worker of a cancel",
 	edit: edit{
-		file: "shard/cancel.go",
+		file: "shard/admin.go",
 		old:  "		s.revoke(e, wire.RevokedCancelled)\n", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says"},
@@ -238,18 +238,18 @@ var mutants = []mutant{{
 		old:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n",
 		new:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n	if e.Reason == wire.RevokedCancelled {\n		c.out.Credit++\n	}\n",
 	},
-	caught: []string{"room adds up"},
+	caught: []string{"credit adds up"},
 }, {
 	name: "hand out what is paused",
 	edit: edit{
-		file: "shard/turns.go",
+		file: "shard/grant.go",
 		old:  "!q.settings.Paused && q.index.HasReady()", new: "q.index.HasReady()",
 	},
 	caught: []string{"a paused queue hands out nothing"},
 }, {
 	name: "forget a pause at a restart",
 	edit: edit{
-		file: "shard/copysettings.go",
+		file: "shard/settings.go",
 		old:  "		q.settings = found[i].Settings\n", new: "		q.settings = found[i].Settings\n		q.settings.Paused = false\n",
 	},
 	caught: []string{"a paused queue hands out nothing", "settings never go back", "settings are what was set"},
@@ -260,7 +260,7 @@ var mutants = []mutant{{
 		old:  "	copyNewest(recovered)\n", new: "",
 	},
 	caught: []string{"a paused queue hands out nothing", "settings never go back", "a retry waits as long as promised", "a lease is as long as was asked",
-		"a task comes out as it went in", "the store says what happened", "no ready task sits beside an open session with room", "a reason is the one that holds", "ended tasks stay as long as promised"},
+		"a task comes out as it went in", "the store says what happened", "no ready task sits beside an open session with credit", "a reason is the one that holds", "ended tasks stay as long as promised"},
 }, {
 	name: "answer a change before it holds everywhere",
 	edit: edit{
@@ -308,14 +308,14 @@ var mutants = []mutant{{
 }, {
 	name: "purge: another than was meant",
 	edit: edit{
-		file: "shard/purge.go",
+		file: "shard/admin.go",
 		old:  "|| t.EndedAtMs != m.EndedAtMs:", new: "|| t.EndedAtMs < m.EndedAtMs:",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
 	name: "purge: once more when its time is over",
 	edit: edit{
-		file: "shard/purge.go",
+		file: "shard/admin.go",
 		old:  "		s.passOver(t)\n", new: "",
 	},
 	also:   []edit{{file: "index/queue.go", old: "	if *count < 0 {\n", new: "	if false {\n"}},
@@ -330,14 +330,14 @@ var mutants = []mutant{{
 }, {
 	name: "waiting: forget who takes everything",
 	edit: edit{
-		file: "shard/explain.go",
+		file: "shard/admin.go",
 		old:  "case q.subscribers.count+wildcard.count == 0:", new: "case q.subscribers.bySession == 0:",
 	},
 	caught: []string{"a reason is the one that holds"},
 }, {
 	name: "replace a completion",
 	edit: edit{
-		file: "shard/result.go",
+		file: "shard/delivery.go",
 		old:  "case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):", new: "case t != nil && e == nil && t.ResultToken == m.Token && !m.Token.IsZero() && t.Status.Terminal():\n		s.span.Batch().PutResult(&wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now})\n		s.tell(m.Sink, &Completed{Ref: m.Ref, Record: &wire.ResultRecord{TaskID: t.ID, Status: m.Status, CompletedAtMs: s.now}})\n	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):",
 	},
 	caught: []string{"a request is answered as the protocol says", "one completion stands"},
@@ -376,7 +376,7 @@ var mutants = []mutant{{
 		file: "internal/credit/window.go",
 		old:  "	w.untakenBytes.Add(-int64(payloadBytes))\n	w.rouse()\n", new: "	w.untakenBytes.Add(-int64(payloadBytes))\n",
 	},
-	caught: []string{"no ready task sits beside an open session with room"},
+	caught: []string{"no ready task sits beside an open session with credit"},
 }, {
 	name: "refill inside a round",
 	edit: edit{
@@ -389,12 +389,12 @@ var mutants = []mutant{{
 		{file: "index/refill.go", old: "if found != f.Limit {", new: "if false {"},
 	},
 	caught: []string{"first in, first out, by priority", "one live token per task", "only what is ready is handed out",
-		"no ready task sits beside an open session with room", "what is due happens", "a task moves as its lifecycle says",
+		"no ready task sits beside an open session with credit", "what is due happens", "a task moves as its lifecycle says",
 		"the database agrees with itself"},
 }, {
 	name: "http: keep what a client that left did not get",
 	edit: edit{
-		file: "shard/heartbeat.go",
+		file: "shard/lease.go",
 		old:  "	if e != nil && consumer.OverHTTP {\n", new: "	if false {\n",
 	},
 	caught: []string{"every change has its event", "a task moves as its lifecycle says", "a task leaves the place it was in",
@@ -416,7 +416,7 @@ var mutants = []mutant{{
 }, {
 	name: "http: answer a claim before the head was read",
 	edit: edit{
-		file: "shard/claim.go",
+		file: "shard/subscribers.go",
 		old:  "if cut && ready > 0 &&", new: "if false &&",
 	},
 	caught: []string{"a claim gets what there is"},
@@ -434,7 +434,7 @@ var mutants = []mutant{{
 		old:  "f.flag(4, \"overHttp\", &l.OverHTTP)", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event",
-		"a task leaves the place it was in", "a task moves as its lifecycle says", "room adds up"},
+		"a task leaves the place it was in", "a task moves as its lifecycle says", "credit adds up"},
 }, {
 	name:   "numbers: give a queue the number of another",
 	edit:   edit{file: "store/batch.go", old: "	m.Queues, m.Newer = b.span.marks.Queues, b.span.marks.Newer\n", new: ""},

@@ -15,12 +15,12 @@ func init() {
 			file: "shardactor/router.go",
 			old:  "if spread && key == \"\" {", new: "if (spread || true) && key == \"\" {",
 		},
-		also:   []edit{{file: "shard/freeze.go", old: "q.settings.Spread && q.freezes == 0", new: "q.freezes == 0"}},
+		also:   []edit{{file: "shard/settings.go", old: "q.settings.Spread && q.freezes == 0", new: "q.freezes == 0"}},
 		caught: []string{"a queue has its tasks at home", "a request is answered as the protocol says", "every event has a cause", "every change has its event"},
 	}, mutant{
 		name: "order: make a task while the home decides",
 		edit: edit{
-			file: "shard/freeze.go",
+			file: "shard/settings.go",
 			old:  "q.settings.Spread && q.freezes == 0", new: "q.settings.Spread",
 		},
 		caught: []string{"every event has a cause", "every effect has a cause", "a request is answered as the protocol says",
@@ -35,14 +35,14 @@ func init() {
 	}, mutant{
 		name: "order: freeze over ended tasks",
 		edit: edit{
-			file: "shard/freeze.go",
+			file: "shard/settings.go",
 			old:  "m.Delete == nil && !counters.IsZero():", new: "m.Delete == nil && counters.ReadyTotal() > 0:",
 		},
 		caught: []string{"a request is answered as the protocol says", "a queue has its tasks at home"},
 	}, mutant{
 		name: "order: stay frozen",
 		edit: edit{
-			file: "shard/copysettings.go",
+			file: "shard/settings.go",
 			old:  "	if m.Thaw {\n", new: "	if false {\n",
 		},
 		caught: []string{"a task moves as its lifecycle says", "every request is answered", "every change has its event", "a request is answered as the protocol says",
@@ -50,7 +50,7 @@ func init() {
 	}, mutant{
 		name: "order: spread a queue before every shard knows it",
 		edit: edit{
-			file: "shard/freeze.go",
+			file: "shard/settings.go",
 			old:  "here = q.atHome || q.settings.Spread && q.freezes == 0", new: "here = q.atHome || q.freezes == 0",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a queue has its tasks at home"},

@@ -5,38 +5,38 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "room: keep what was answered for over HTTP",
 		edit: edit{
-			file: "shard/owed.go",
+			file: "shard/credit.go",
 			old:  "		s.tell(mb.consumer.Sink, &Answered{TaskRef: ref})\n", new: "",
 		},
-		caught: []string{"room adds up"},
+		caught: []string{"credit adds up"},
 	}, mutant{
 		name: "room: forget what is out of a lease that ended",
 		edit: edit{
-			file: "shard/cancel.go",
+			file: "shard/admin.go",
 			old:  "		s.leak(mb, e)\n", new: "",
 		},
-		caught: []string{"room adds up"},
+		caught: []string{"credit adds up"},
 	}, mutant{
 		name: "room: give back for a stranger",
 		edit: edit{
-			file: "shard/owed.go",
+			file: "shard/credit.go",
 			old:  "	return mb.consumer.Tenant == owner.Tenant && mb.consumer.Subject == owner.Subject\n", new: "	return mb.consumer.Tenant == owner.Tenant\n",
 		},
-		caught: []string{"room adds up"},
+		caught: []string{"credit adds up"},
 	}, mutant{
 		name: "room: do not hear that somebody answered",
 		edit: edit{
 			file: "session/delivery.go",
 			old:  "	c.out.Credit += credits\n", new: "	_ = credits\n",
 		},
-		caught: []string{"no ready task sits beside an open session with room", "room adds up"},
+		caught: []string{"no ready task sits beside an open session with credit", "credit adds up"},
 	}, mutant{
 		name: "room: give back with a refusal what an earlier word may keep",
 		edit: edit{
 			file: "session/answer.go",
 			old:  "	if !r.hasCredit {\n", new: "	if r.task.Token.IsZero() {\n",
 		},
-		caught: []string{"room adds up"},
+		caught: []string{"credit adds up"},
 	}, mutant{
 		name: "fence: answer to a window of 0 at once",
 		edit: edit{

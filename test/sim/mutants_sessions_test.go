@@ -4,46 +4,46 @@ package sim
 var sessionMutants = []mutant{{
 	name: "resume within the grace only",
 	edit: edit{
-		file: "shard/resume.go",
+		file: "shard/subscribers.go",
 		old:  "s.leases.Move(e, e.AckedUntilMs)\n", new: "",
 	},
 	caught: []string{"a lease lasts as long as promised", "after a stall clients speak first"},
 }, {
 	name: "forget what is held",
 	edit: edit{
-		file: "shard/resume.go",
+		file: "shard/subscribers.go",
 		old:  "answer.Held = append(answer.Held,", new: "_ = append(answer.Held,",
 	},
 	caught: []string{"a resumed session has its tasks"},
 }, {
 	name: "hold what never arrived",
 	edit: edit{
-		file: "shard/resume.go",
+		file: "shard/subscribers.go",
 		old:  "	s.socketEnded(m.Consumer, 0)\n", new: "",
 	},
-	also:   []edit{{file: "shard/resume.go", old: "if !e.Confirmed {", new: "if false {"}},
+	also:   []edit{{file: "shard/subscribers.go", old: "if !e.Confirmed {\n			// It is on its way back", new: "if false {\n			// It is on its way back"}},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
 }, {
 	name: "hear the end of an older socket",
 	edit: edit{
-		file: "shard/gone.go",
-		old:  "mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {", new: "mb != nil && false {",
+		file: "shard/subscribers.go",
+		old:  "mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {\n		return\n", new: "mb != nil && false {\n		return\n",
 	},
-	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with room",
+	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with credit",
 		"every change has its event", "every event has a cause", "a task moves as its lifecycle says",
 		"a task leaves the place it was in", "a request is answered as the protocol says", "a reason is the one that holds",
-		"room adds up", "after a stall clients speak first"},
+		"credit adds up", "after a stall clients speak first"},
 }, {
 	name: "room for what is held",
 	edit: edit{
 		file: "session/resume.go",
 		old:  "c.out.InFlight = len(g.welcome.Held)", new: "c.out.InFlight = 0",
 	},
-	caught: []string{"room adds up"},
+	caught: []string{"credit adds up"},
 }, {
 	name: "confirm what a heartbeat does not name",
 	edit: edit{
-		file: "shard/heartbeat.go",
+		file: "shard/lease.go",
 		old:  "if m.Tasks != nil {\n		// Only", new: "if true {\n		// Only",
 	},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once",
@@ -51,14 +51,14 @@ var sessionMutants = []mutant{{
 }, {
 	name: "take a task over without a word",
 	edit: edit{
-		file: "shard/heartbeat.go",
+		file: "shard/lease.go",
 		old:  "		s.revoke(e, wire.RevokedSuperseded)\n", new: "",
 	},
 	caught: []string{"a request is answered as the protocol says", "every request is answered"},
 }, {
 	name: "no grace for what arrived",
 	edit: edit{
-		file: "shard/gone.go",
+		file: "shard/subscribers.go",
 		old:  "if !e.Confirmed && s.space < store.OnlyDelete {", new: "if s.space < store.OnlyDelete {",
 	},
 	caught: []string{"every event has a cause", "a task moves as its lifecycle says", "a lease lasts as long as promised",

@@ -41,17 +41,17 @@ func init() {
 	}, mutant{
 		name: "suspect: keep the room when it has arrived",
 		edit: edit{
-			file: "shard/subscribe.go",
+			file: "shard/subscribers.go",
 			old:  "		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
 		},
-		caught: []string{"no ready task sits beside an open session with room", "everything ends", "room adds up"},
+		caught: []string{"no ready task sits beside an open session with credit", "everything ends", "credit adds up"},
 	}, mutant{
 		name: "suspect: keep the room for one that is over",
 		edit: edit{
 			file: "shard/suspect.go",
 			old:  "	if s.reserved != nil && (len(left) == 0", new: "	if false && (len(left) == 0",
 		},
-		caught: []string{"no ready task sits beside an open session with room", "work ends", "everything ends"},
+		caught: []string{"no ready task sits beside an open session with credit", "work ends", "everything ends"},
 	}, mutant{
 		name: "suspect: share the room after the tasks of the round",
 		edit: edit{

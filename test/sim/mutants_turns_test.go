@@ -5,35 +5,35 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "turns: begin with the first tenant",
 		edit: edit{
-			file: "shard/turns.go",
+			file: "shard/grant.go",
 			old:  "		if t.at >= len(t.tenants) {\n			t.at = 0\n		}\n", new: "		t.at = 0\n",
 		},
 		caught: []string{"no tenant waits for the backlog of another"},
 	}, mutant{
 		name: "turns: stay with a tenant",
 		edit: edit{
-			file: "shard/turns.go",
+			file: "shard/grant.go",
 			old:  "			t.at++\n			return q\n", new: "			return q\n",
 		},
 		caught: []string{"no tenant waits for the backlog of another"},
 	}, mutant{
 		name: "turns: begin with the first queue",
 		edit: edit{
-			file: "shard/turns.go",
+			file: "shard/grant.go",
 			old:  "		if r.at >= len(r.queues) {\n			r.at = 0\n		}\n", new: "		r.at = 0\n",
 		},
 		caught: []string{"no queue waits for the backlog of another"},
 	}, mutant{
 		name: "turns: stay with a queue",
 		edit: edit{
-			file: "shard/turns.go",
+			file: "shard/grant.go",
 			old:  "			r.at++\n", new: "",
 		},
 		caught: []string{"no queue waits for the backlog of another"},
 	}, mutant{
 		name: "turns: begin anew with who comes back",
 		edit: edit{
-			file: "shard/turns.go",
+			file: "shard/grant.go",
 			old:  "		s.turns.tenants = append(s.turns.tenants, t)\n",
 			new:  "		s.turns.tenants, s.turns.at = append([]*tenant{t}, s.turns.tenants...), 0\n",
 		},
@@ -41,14 +41,14 @@ func init() {
 	}, mutant{
 		name: "floors: raise that of leases beyond the first",
 		edit: edit{
-			file: "shard/floors.go",
+			file: "shard/retention.go",
 			old:  "				q.RaiseLeaseFloor(rank)\n", new: "				q.RaiseLeaseFloor(rank + 1)\n",
 		},
 		caught: []string{"the database agrees with itself", "a request is answered as the protocol says", "figures add up"},
 	}, mutant{
 		name: "floors: raise that of dead letters beyond the first",
 		edit: edit{
-			file: "shard/floors.go",
+			file: "shard/retention.go",
 			old:  "			q.RaiseDeadFloor(keys[0].AtMs)\n", new: "			q.RaiseDeadFloor(keys[0].AtMs + 1)\n",
 		},
 		caught: []string{"the database agrees with itself", "a request is answered as the protocol says", "figures add up", "an ended task leaves in time"},

@@ -18,7 +18,7 @@ func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
 		m.at.effect++
 		s := m.addressee(next.Sink)
 		if s == nil || next.Sink == to.Sink || !s.isOf(o) || told.TaskRef != ref {
-			violate("room adds up", "%s of %s said something of %v, and %+v was told so", o.Subject, o.Tenant, ref, told)
+			violate("credit adds up", "%s of %s said something of %v, and %+v was told so", o.Subject, o.Tenant, ref, told)
 		}
 		s.back[ref.Token] = true
 	}
@@ -30,7 +30,7 @@ func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
 	}
 	for _, s := range m.sockets[m.at.Shard] {
 		if s.isOf(o) && s.out[ref.Token] && !s.back[ref.Token] {
-			violate("room adds up", "%v has been answered for, and nobody told %s", ref, s.WorkerID)
+			violate("credit adds up", "%v has been answered for, and nobody told %s", ref, s.WorkerID)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (c *conn) comesBack(token wire.Token) {
 // gaveBack says that no credit came back but those, neither sooner nor twice.
 func (c *conn) gaveBack() {
 	if c.given != c.due && !c.talk.Over() {
-		violate("room adds up", "%d units came back to %s, and %d were due", c.given, c.client.name, c.due)
+		violate("credit adds up", "%d units came back to %s, and %d were due", c.given, c.client.name, c.due)
 	}
 }
 

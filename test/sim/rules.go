@@ -257,7 +257,7 @@ func (m *model) completed(to shard.Asker, t *task) *shard.Completed {
 // room is not the shard's any more.
 func (m *model) repeated(to shard.Asker, t *task) {
 	if m.completed(to, t).CreditReused {
-		violate("room adds up", "a repeated completion of task %v kept a unit of room", t.id)
+		violate("credit adds up", "a repeated completion of task %v kept a unit of room", t.id)
 	}
 }
 
@@ -269,7 +269,7 @@ func (m *model) reusedCredit(a *shard.Result, e *shard.Completed) {
 	}
 	s := m.addressee(a.Sink)
 	if s == nil || !a.HasCredit || !s.out[a.Token] {
-		violate("room adds up", "the unit of task %v was kept, of which none is out", a.TaskID)
+		violate("credit adds up", "the unit of task %v was kept, of which none is out", a.TaskID)
 	}
 	delete(s.out, a.Token)
 }

@@ -256,7 +256,7 @@ func (m *model) mayHave(s *consumer, t *task) {
 	case s.drained[t.shard]:
 		violate("no task comes behind the ok to a window of 0", "task %v went to %s", t.id, s.WorkerID)
 	case len(s.out) >= s.limit:
-		violate("room adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
+		violate("credit adds up", "session %v of %s has %d of %d and got task %v", s.ID, s.WorkerID, len(s.out), s.limit, t.id)
 	case m.frozen[t.shard][t.queue()] > 0:
 		violate("a queue that may be deleted hands out nothing", "task %v of %s", t.id, t.command)
 	case m.settings.of(t).Paused:

@@ -2,13 +2,159 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
 	"codeq/index"
 	"codeq/record"
+	"codeq/store"
 	"codeq/wire"
 )
+
+// The settings of queues: the home decides and the others copy; a queue may be put
+// into one order, or deleted.
+
+// configure decides a change of settings in the home shard of the queue. A
+// change that changes nothing makes no new version; its asker learns what holds
+// all the same, and brings it to the other shards again.
+func (s *Shard) configure(m *Configure) {
+	q := s.queueOf(m.Queue)
+	next := q.settings
+	if q.settings.Deleting {
+		// To copy it once more might bring the mark back to a shard that has dropped it.
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)
+		return
+	}
+	if d := m.Change.Delete; d != nil {
+		if refusal := d.mayDelete(q); refusal != nil {
+			s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
+			s.mayBeEmpty(q)
+			return
+		}
+		next.Paused, next.Deleting = true, true
+	}
+	if m.Change.Paused != nil {
+		next.Paused = *m.Change.Paused
+	}
+	if m.Change.Settings != nil {
+		next.QueueSettings = *m.Change.Settings
+	}
+	if next != q.settings || next.Version == 0 {
+		next.Version++
+		s.applySettings(q, next)
+	}
+	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: next})
+}
+
+// settle gives a queue other settings.
+func (s *Shard) applySettings(q *queue, next record.Settings) {
+	q.settings = next
+	s.span.Batch().PutSettings(q.key, &next)
+	s.ready(q)
+	s.planExpiry(q)
+	s.noteDeleted(q)
+}
+
+// copySettings takes over what the home of a queue has decided. A copy that
+// comes late, behind a newer one, changes nothing.
+func (s *Shard) copySettings(m *CopySettings) {
+	q := s.queueOf(m.Queue)
+	if m.Settings.Version > q.settings.Version {
+		s.applySettings(q, m.Settings)
+	}
+	if m.Thaw {
+		s.thaw(q)
+	}
+	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: q.settings})
+}
+
+// restoreSettings takes what recovery found, before anything is granted.
+func (s *Shard) restoreSettings(found []store.SettingsState) {
+	for i := range found {
+		q := s.queueOf(found[i].Key)
+		q.settings = found[i].Settings
+		s.noteDeleted(q)
+		if found[i].Unsaved {
+			s.unsaved = append(s.unsaved, q)
+		}
+	}
+}
+
+// saveSettings writes the settings that recovery took from another shard.
+func (s *Shard) saveSettings() {
+	if len(s.unsaved) == 0 || s.space >= store.OnlyDelete {
+		return
+	}
+	for _, q := range s.unsaved {
+		s.span.Batch().PutSettings(q.key, &q.settings)
+	}
+	s.unsaved = nil
+}
+
+const (
+	// notEmpty is why a queue stays spread.
+	notEmpty = "a spread queue can be put into one order only while no shard but its home holds a task of it, " +
+		"ended ones included, and another does; let them end and remove them with POST /v1/codeq/admin/tasks/cleanup"
+
+	// inOneShard refuses a task that was sent away from home just before its queue
+	// was put into one order. Repeated, it goes home.
+	inOneShard = "the queue is being put into one order; post the task again after a second"
+)
+
+// acceptsNew says whether a new task of the queue may be made in this shard: at home
+// always, elsewhere while the queue is spread and no change needs it empty here.
+// The shard judges that by its own copy of the settings, whatever the router knew
+// when it drew the id.
+func (s *Shard) acceptsNew(m *Enqueue, key record.QueueKey) bool {
+	q, here := s.queues[key], false
+	if q != nil && q.settings.Deleting {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)
+		return false
+	}
+	if q == nil {
+		here = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
+	} else {
+		here = q.atHome || q.settings.Spread && q.freezes == 0
+	}
+	if !here {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeOverloaded, inOneShard)
+	}
+	return here
+}
+
+// freeze answers that the queue has no task in this shard, and keeps it so: new
+// ones are refused from here on, until the same change brings its copy of the
+// settings, or the word that it failed. A task that was under way to this shard
+// comes before the question, and counts, or behind it, and is refused. So the home
+// may decide that all tasks of the queue lie with it.
+func (s *Shard) freeze(m *Freeze) {
+	q := s.queueOf(m.Queue)
+	counters := q.index.Counters()
+	switch {
+	case m.Delete != nil && !q.settings.Deleting:
+		if refusal := m.Delete.mayDelete(q); refusal != nil {
+			s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
+			s.mayBeEmpty(q)
+			return
+		}
+	case m.Delete == nil && !counters.IsZero():
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueNotEmpty, notEmpty)
+		return
+	}
+	q.freezes++
+	s.tell(m.Sink, &Frozen{Ref: m.Ref})
+}
+
+// thaw takes one freeze back.
+func (s *Shard) thaw(q *queue) {
+	q.freezes--
+	if q.freezes < 0 {
+		panic(fmt.Sprintf("shard %d: queue %v has %d freezes", s.shard, q.key, q.freezes))
+	}
+	s.ready(q)
+	s.mayBeEmpty(q)
+}
 
 // A queue is deleted by a change of its settings, which marks it: from then on it
 // takes no task, hands out none, and each shard removes what it has of it, a slice a
@@ -186,4 +332,15 @@ func (s *Shard) removesSome() bool {
 		counters := q.index.Counters()
 		return !counters.IsZero()
 	})
+}
+
+// Effective is what holds for a queue with these settings: the server's default for
+// each that is zero. A retention that stays zero has no end.
+func (r Retention) Effective(set wire.QueueSettings) wire.QueueSettings {
+	set.MaxAttempts = cmp.Or(set.MaxAttempts, wire.DefaultMaxAttempts)
+	set.LeaseSeconds = cmp.Or(set.LeaseSeconds, wire.DefaultLeaseSeconds)
+	set.Backoff = backoffInForce(set.Backoff)
+	set.RetentionSeconds = cmp.Or(set.RetentionSeconds, wholeSeconds(r.DoneForMs))
+	set.DLQRetentionSeconds = cmp.Or(set.DLQRetentionSeconds, wholeSeconds(r.DeadForMs))
+	return set
 }

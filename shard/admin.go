@@ -1,0 +1,288 @@
+package shard
+
+import (
+	"slices"
+	"strings"
+
+	"codeq/lease"
+	"codeq/record"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// What is done to a task by others than its worker: cancel, replay, purge, move, and
+// the questions why it waits and when it ends.
+
+// cancel ends a task before its work is done. Whatever ended it first stands:
+// a task that was cancelled before is cancelled again with success, one that
+// ended otherwise is refused.
+func (s *Shard) cancel(m *Cancel) {
+	t, e := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+	switch {
+	case t == nil:
+	case m.Only != "" && m.Only != t.Location:
+		s.refuseWaiting(m.Asker, t, "task is not where it was meant, it is %s; look again")
+	case t.Status == wire.StatusCancelled:
+		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
+	case t.Status.Terminal():
+		refusal := wire.Refuse(wire.CodeAlreadyTerminal, "task has already ended, it is "+string(t.Status)+"; only one that has not can be cancelled")
+		refusal.Status = t.Status
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+	default:
+		s.cancelOpen(t, e)
+		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
+	}
+}
+
+// managed finds a task for whoever acts on it beside its worker, with the
+// commands they may use, nil for all; or it refuses and returns nil.
+func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []string) (*record.Task, *lease.Entry) {
+	t, e := s.find(id, tenant)
+	if t == nil {
+		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
+		return nil, nil
+	}
+	if commands != nil && !slices.Contains(commands, t.Command) {
+		s.refuse(to, id, wire.CodeForbidden, "this credential may not use the command "+t.Command)
+		return nil, nil
+	}
+	return t, e
+}
+
+// cancelOpen ends a task wherever it waits or runs. A worker that has it is
+// told; its credit stays out until it answers.
+func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
+	endedByWorker(t)
+	s.transition(t, move{
+		to: wire.LocationNone, status: wire.StatusCancelled, cause: CauseCancel,
+		result: &wire.ResultRecord{TaskID: t.ID, Status: wire.StatusCancelled, CompletedAtMs: s.now},
+	})
+	if e != nil {
+		s.revoke(e, wire.RevokedCancelled)
+	}
+}
+
+// revoke tells the session that carries a delivery, if it is there, that it
+// has lost it. The credit stays out until the worker answers.
+func (s *Shard) revoke(e *lease.Entry, reason string) {
+	if mb := s.bySession[e.Lease.Session]; mb != nil && !e.Gone {
+		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
+		s.tell(mb.consumer.Sink, &Revoked{TaskRef: ref, Reason: reason})
+		s.leak(mb, e)
+	}
+}
+
+// replay gives one dead letter all its attempts back.
+func (s *Shard) replay(m *Replay) {
+	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+	switch {
+	case t == nil:
+	case t.Location != wire.LocationDead:
+		refusal := wire.Refuse(wire.CodeNotInDLQ, "task is no dead letter, it is "+string(t.Status)+"; only a dead letter can be replayed")
+		refusal.Status = t.Status
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+	case m.EndedAtMs != 0 && t.EndedAtMs != m.EndedAtMs:
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
+	default:
+		s.revive(t)
+		s.tell(m.Sink, &Replayed{Ref: m.Ref, TaskID: t.ID})
+	}
+}
+
+// revive is the only way out of a terminal state. The number of deliveries goes
+// on, so that no token of before is the newest again, and the error stays until
+// another replaces it. LastToken stays: the late result of a delivery that ended
+// without a word counts while nobody took the task. ResultToken goes: the result
+// that it stands for is taken back. So does the expiry: whoever replays a letter
+// wants it to run.
+func (s *Shard) revive(t *record.Task) {
+	s.passOver(t)
+	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
+	t.ExpiresAtMs = 0
+	s.span.Batch().TakeResult(t)
+	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
+}
+
+// purge removes one dead letter with everything that is kept of it, its result
+// too. Whoever waits for the result has been answered when it died. It only
+// removes, so it goes on while the disk is full.
+func (s *Shard) purge(m *Purge) {
+	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+	switch {
+	case t == nil:
+	case t.Location != wire.LocationDead || t.EndedAtMs != m.EndedAtMs:
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
+	default:
+		s.passOver(t)
+		s.transition(t, move{to: removed, status: t.Status, cause: CausePurge})
+		s.tell(m.Sink, &Purged{Ref: m.Ref, TaskID: m.TaskID})
+	}
+}
+
+// anotherLetter refuses a task that is no dead letter, or died again since.
+func anotherLetter(t *record.Task) *wire.Error {
+	refusal := wire.Refuse(wire.CodeNotInDLQ, "task is not the dead letter that was meant, it is "+string(t.Status)+"; look again")
+	refusal.Status = t.Status
+	return refusal
+}
+
+// passOver takes a dead letter out of what this round found to be past its time:
+// it is replayed or goes now, and nothing goes twice.
+func (s *Shard) passOver(t *record.Task) {
+	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
+	for i := range s.batches {
+		if l := &s.batches[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {
+			l.expired = slices.DeleteFunc(l.expired, func(found record.EndedEntry) bool { return found.TimedKey == k })
+		}
+	}
+}
+
+// watch registers for the end of a task. A task that already ended answers at
+// once, so a watcher that registers first and reads second misses nothing.
+func (s *Shard) watch(m *Watch) {
+	t, _ := s.find(m.TaskID, m.Tenant)
+	switch {
+	case t == nil:
+		s.refuse(m.Asker, m.TaskID, wire.CodeTaskNotFound, "task does not exist")
+	case t.Status.Terminal():
+		s.tell(m.Sink, &Ended{Ref: m.Ref, TaskID: m.TaskID})
+	default:
+		s.watchers[m.TaskID] = append(s.watchers[m.TaskID], m.Asker)
+	}
+}
+
+// unwatch forgets a watcher that no longer waits.
+func (s *Shard) unwatch(m *Unwatch) {
+	left := s.watchers[m.TaskID][:0]
+	for _, w := range s.watchers[m.TaskID] {
+		if w != m.Asker {
+			left = append(left, w)
+		}
+	}
+	if len(left) == 0 {
+		delete(s.watchers, m.TaskID)
+		return
+	}
+	s.watchers[m.TaskID] = left
+}
+
+func (s *Shard) tellWatchers(id wire.TaskID) {
+	for _, w := range s.watchers[id] {
+		s.tell(w.Sink, &Ended{Ref: w.Ref, TaskID: id})
+	}
+	delete(s.watchers, id)
+}
+
+// explain is asked why a task waits. The answer belongs behind the grants of the
+// round: what is still ready then is what waits.
+func (s *Shard) explain(m *Explain) { s.explains = append(s.explains, m) }
+
+// answerExplains says what has become of the tasks that were asked about.
+func (s *Shard) answerExplains() {
+	for _, m := range s.explains {
+		answer := &Explained{Ref: m.Ref, TaskID: m.TaskID}
+		if t, e := s.find(m.TaskID, m.Tenant); t != nil && e == nil {
+			answer.UpdatedAtMs, answer.Waiting = t.UpdatedAtMs, s.waitingOf(t)
+		}
+		s.tell(m.Sink, answer)
+	}
+	clear(s.explains)
+	s.explains = s.explains[:0]
+}
+
+// waitingOf says why a task is not with a worker, from what the shard has in
+// memory: nil for one that does not wait.
+func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
+	if t.Location == wire.LocationDelayed {
+		w := &wire.Waiting{Reason: wire.WaitingDelayed, UntilMs: t.DueAtMs}
+		if isSuspect(t) {
+			w.Reason = wire.WaitingSuspect
+		}
+		return w
+	}
+	if t.Location != wire.LocationPending {
+		return nil
+	}
+	q := s.queueOf(t.Queue())
+	w := &wire.Waiting{}
+	w.Behind, w.BehindKnown = q.index.Ahead(t.Priority, record.PendingKey{Seq: t.Seq, ID: t.ID})
+	wildcard := &q.tenant.wildcard
+	switch {
+	case q.settings.Paused:
+		w.Reason = wire.WaitingPaused
+	case s.space >= store.NoGrant:
+		w.Reason = wire.WaitingStorageFull
+	case q.subscribers.count+wildcard.count == 0:
+		w.Reason = wire.WaitingNoWorker
+	case w.Behind > 0 || !w.BehindKnown || q.subscribers.hasOpen() || wildcard.hasOpen():
+		w.Reason = wire.WaitingBehind
+	default:
+		w.Reason = wire.WaitingNoRoom
+	}
+	return w
+}
+
+// tellLeases says when leases end. The stored ends run ahead of those, see prolong.
+func (s *Shard) tellLeases(m *TellLeases) {
+	answer := &LeasesTold{Ref: m.Ref}
+	for _, id := range m.Tasks {
+		e := s.leases.Get(id)
+		if e == nil || e.Task.Tenant != m.Tenant {
+			continue
+		}
+		told := ToldLease{TaskID: id, Delivery: e.Lease.Delivery}
+		told.LeaseUntilMs, told.RunUntilMs = e.Promise()
+		answer.Leases = append(answer.Leases, told)
+	}
+	s.tell(m.Sink, answer)
+}
+
+// runNow makes a delayed task ready before its time, at the tail of its priority as
+// if it had fallen due.
+func (s *Shard) runNow(m *RunNow) {
+	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+	switch {
+	case t == nil:
+	case t.Location != wire.LocationDelayed:
+		s.refuseWaiting(m.Asker, t, "task does not wait for a time, it is %s; only a delayed one can be run now")
+	default:
+		s.transition(t, s.placeAt(s.now, CauseRunNow))
+		s.tell(m.Sink, &Moved{Ref: m.Ref, TaskID: t.ID})
+	}
+}
+
+// prioritize gives a waiting task another priority. A ready one keeps its sequence,
+// so that tasks that are moved one after the other stay in their order, and an
+// older one comes before the younger ones of its new priority.
+func (s *Shard) prioritize(m *Prioritize) {
+	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+	switch {
+	case t == nil:
+		return
+	case t.Location != wire.LocationPending && t.Location != wire.LocationDelayed || m.Only != "" && m.Only != t.Location:
+		s.refuseWaiting(m.Asker, t, "task does not wait where it was meant, it is %s; only a ready or delayed one can be moved")
+		return
+	case t.Priority != m.Priority:
+		to := move{
+			to: t.Location, status: t.Status, cause: CauseMove, toOldPlace: true, dueAtMs: t.DueAtMs, moves: true, priority: m.Priority,
+		}
+		s.transition(t, to)
+	}
+	s.tell(m.Sink, &Moved{Ref: m.Ref, TaskID: t.ID})
+}
+
+// refuseWaiting refuses a task that is not where it was meant.
+func (s *Shard) refuseWaiting(to Asker, t *record.Task, sentence string) {
+	where := string(t.Status)
+	switch t.Location {
+	case wire.LocationPending:
+		where = "ready"
+	case wire.LocationDelayed:
+		where = "delayed"
+	case wire.LocationInProgress:
+		where = "in progress"
+	}
+	refusal := wire.Refuse(wire.CodeNotWaiting, strings.Replace(sentence, "%s", where, 1))
+	refusal.Status = t.Status
+	s.tell(to.Sink, &Refused{Ref: to.Ref, TaskID: t.ID, Err: refusal})
+}
