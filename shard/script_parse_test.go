@@ -221,7 +221,7 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
 			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""), Exit: scriptExit(args),
-		}, HasCredit: scriptInt(args, "unit") == 1}, nil
+		}, HasCredit: scriptInt(args, "credit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
 		return &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{

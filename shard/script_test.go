@@ -149,7 +149,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		})
 	case "limits":
 		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
-		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Expiries: scriptInt(d.CmdArgs, "reaps"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
+		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Expiries: scriptInt(d.CmdArgs, "expiries"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
 		w.load()
 		return "", nil
 	case "retention":
@@ -168,7 +168,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 			}
 		}
 		return w.round("")
-	case "seat":
+	case "consumer":
 		return w.consumer(d.CmdArgs)
 	case "check":
 		findings, err := audit.Check(w.store)
@@ -190,8 +190,8 @@ func (w *scriptWorld) consumer(args []datadriven.CmdArg) (string, error) {
 			consumer.Hold(scriptInt(args, "hold"))
 		case "window":
 			consumer.SetWindow(scriptInt(args, "window"))
-		case "fence":
-			consumer.post(&DrainBarrier{Asker: Asker{Sink: consumer.Sink, Ref: uint64(scriptInt(args, "fence"))}, Consumer: consumer.Consumer})
+		case "drain":
+			consumer.post(&DrainBarrier{Asker: Asker{Sink: consumer.Sink, Ref: uint64(scriptInt(args, "drain"))}, Consumer: consumer.Consumer})
 		case "give":
 			consumer.Return(scriptInt(args, "give"))
 		case "taken":
@@ -201,7 +201,7 @@ func (w *scriptWorld) consumer(args []datadriven.CmdArg) (string, error) {
 			delete(w.consumers, args[0].Key)
 		}
 	}
-	return fmt.Sprintf("in hand %d, %d control messages wait\n", consumer.InFlight(), len(w.control)), nil
+	return fmt.Sprintf("in flight %d, %d control messages wait\n", consumer.InFlight(), len(w.control)), nil
 }
 
 // consumerOf finds or makes a consumer. A name that begins with curl is a claim over
@@ -436,7 +436,7 @@ func describeEffect(e Effect) string {
 	case *Completed:
 		text := fmt.Sprintf("completed ref=%d %v %s %s%s", e.Ref, e.Record.TaskID, e.Record.Status, e.Record.Result, e.Record.Error)
 		if e.CreditReused {
-			text += ", room kept"
+			text += ", credit reused"
 		}
 		return text
 	case *Requeued:
@@ -451,7 +451,7 @@ func describeEffect(e Effect) string {
 	case *Revoked:
 		return fmt.Sprintf("revoked %v %v %s", e.TaskID, e.Token, e.Reason)
 	case *Drained:
-		return fmt.Sprintf("fenced ref=%d", e.Ref)
+		return fmt.Sprintf("drained ref=%d", e.Ref)
 	case *Answered:
 		return fmt.Sprintf("answered %v %v", e.TaskID, e.Token)
 	case *Resumed:
