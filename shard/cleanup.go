@@ -7,7 +7,7 @@ import (
 // Cleanups that somebody asks for, and the queue that says when the next ended task
 // has to go.
 
-// sweep is a cleanup that is under way: a slice of it in each round.
+// cleanupRun is a cleanup that is under way: a slice of it in each round.
 type cleanupRun struct {
 	*Cleanup
 	// beganMs is the end of all retentions: what is past its own later stays.
@@ -113,7 +113,7 @@ func (h *expiryQueue) put(q *queue, atMs int64) {
 	h.sift(q)
 }
 
-// hasten makes the time of a queue that is in it no later than one.
+// advance makes the time of a queue that is in it no later than one.
 func (h *expiryQueue) advance(q *queue, atMs int64) {
 	if q.expirySlot != 0 && atMs < q.expiryAtMs {
 		h.put(q, atMs)
@@ -132,7 +132,7 @@ func (h *expiryQueue) remove(q *queue) {
 	}
 }
 
-// settle moves a queue from its slot to where it belongs.
+// sift moves a queue from its slot to where it belongs.
 func (h *expiryQueue) sift(q *queue) {
 	slot := q.expirySlot
 	for slot > 1 && q.expiryAtMs < h.queues[slot/2-1].expiryAtMs {

@@ -31,7 +31,7 @@ type Consumer struct {
 // methods may be called from any goroutine, and none blocks.
 type Credit interface {
 	// Take takes one for a task of so many payload bytes, or notes that the shard
-	// waits; Give returns some, or with 0 looks whether a shard may be woken. Carry
+	// waits; Give returns some, or with 0 looks whether a shard may be woken. AddBytes
 	// notes the bytes of a task that goes with one which the shard has already.
 	Take(shard, payloadBytes int) bool
 	AddBytes(payloadBytes int) bool
@@ -63,7 +63,7 @@ func (s *Consumer) leaseSession() wire.SessionID {
 	return s.ID
 }
 
-// keep is a completion whose credit the shard has kept for now.
+// reused is a completion whose credit the next grant to the same consumer may use.
 type reused struct {
 	subscriber *subscriber
 	answer     *Completed
@@ -74,7 +74,7 @@ type reused struct {
 // after two more syncs: the one of this batch, and the one of the grant. Used
 // here, both are one batch, so that a crash sees both or none.
 //
-// While another shard waits for credit of the consumer, this one keeps only up to its
+// While another shard waits for credit of the consumer, this one reuses it only up to its
 // share of the window, and after a few in a row lets one go round all the same:
 // a share does not count credits of deliveries that lapsed in the hands of a stuck
 // worker. So no shard starves, and a window smaller than the number of shards
@@ -120,16 +120,16 @@ func (s *Shard) returnReused() {
 	s.reuses = s.reuses[:0]
 }
 
-// leaked is a credit of a consumer's credit that is still out for a delivery which the
-// session no longer carries: it lapsed, was cancelled or went to another one.
+// leaked is a credit that is still taken for a delivery which the session has lost: the
+// delivery lapsed, was cancelled or went to another session.
 type leaked struct {
 	subscriber *subscriber
 	// at is its place in the subscriber's own list.
 	at *list.Element
 }
 
-// owe notes that the credit of a delivery stays out beyond its lease, until the
-// worker answers. What is noted is no more than what is out of living sessions.
+// leak notes that the credit of a delivery stays taken beyond its lease, until the
+// worker answers. The list is bounded by the credit that live sessions have taken.
 func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
 	if !e.HasCredit {
 		return
@@ -143,9 +143,9 @@ func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
 }
 
 // answersFor notes that a worker answers for a delivery, whatever the answer to
-// that will be: each session that has a credit out for it has it back.
-// The one that asks knows by itself. A call without the token, or of another
-// subject, is no word of the worker.
+// that will be: each session that has a credit taken for it gets it back. The session
+// that asks knows that by itself. A call without the token, or of another subject,
+// does not come from the worker.
 func (s *Shard) answersFor(to Asker, owner Owner, ref wire.TaskRef, e *lease.Entry) {
 	if e != nil && e.HasCredit && e.Lease.Token == ref.Token {
 		if mb := s.bySession[e.Lease.Session]; mb != nil && mb.isOf(owner) {
@@ -187,7 +187,7 @@ func (s *Shard) tellAnswered(mb *subscriber, to Asker, ref wire.TaskRef) {
 	}
 }
 
-// forgive forgets what a consumer that ends has out.
+// dropLeaked forgets the leaked credit of a consumer that ends.
 func (s *Shard) dropLeaked(mb *subscriber) {
 	if mb.leaked == nil {
 		return

@@ -8,7 +8,7 @@ import (
 
 // How a worker ends a delivery: with a result, as failed, or handed back.
 
-// holding finds the delivery that a worker acts on, or refuses it, in the
+// holder finds the delivery that a worker acts on, or refuses it, in the
 // order the protocol promises: unknown task, other subject, terminal task,
 // lost lease. A nil entry means it was refused.
 func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
@@ -20,7 +20,8 @@ func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	return nil
 }
 
-// ending is holding for a word that ends the delivery.
+// holderEnding is holder, for messages that end the delivery: it also returns credit
+// that is taken elsewhere.
 func (s *Shard) holderEnding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
 	return s.holder(to, owner, ref)
@@ -66,7 +67,7 @@ func withoutToken(e *lease.Entry) string {
 	return "the delivery was made to a session; only its leaseToken may act on it"
 }
 
-// holder is the subject of the newest delivery, empty if there was none.
+// newestSubject is the subject of the newest delivery, empty if there was none.
 func newestSubject(t *record.Task, e *lease.Entry) string {
 	if e != nil {
 		return e.Lease.Subject
@@ -136,7 +137,7 @@ func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
 // lapse, a lost socket or a put-back, as long as nobody took the task since.
 func (s *Shard) result(m *Result) {
 	t, e := s.find(m.TaskID, m.Tenant)
-	// A word that was refused for want of space has had the credit come back already.
+	// If the disk was full, the refusal of an earlier answer has returned the credit.
 	m.HasCredit = m.HasCredit && e != nil && e.HasCredit
 	s.answersFor(m.Asker, m.Owner, m.TaskRef, e)
 	switch {

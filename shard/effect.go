@@ -81,7 +81,7 @@ type Granted struct {
 type Completed struct {
 	Ref    uint64
 	Record *wire.ResultRecord
-	// Kept says that the credit of the delivery has gone to another one
+	// CreditReused says that the credit of the delivery has gone to another one
 	// already; only where the message said HasCredit.
 	CreditReused bool
 }

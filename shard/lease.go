@@ -70,7 +70,7 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, consumer *Consumer) {
 	s.leases.Move(e, until)
 }
 
-// carry makes the caller the one whose socket keeps the delivery, and says
+// rebind makes the caller the one whose socket keeps the delivery, and says
 // whether that is a change. Another session of the same subject takes it over;
 // a call over HTTP does so only when the session is gone, and then the lease
 // alone decides.

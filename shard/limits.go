@@ -14,8 +14,8 @@ const MaxUntakenBytes = 1 << 20
 type Limits struct {
 	// What does not fit into a round is the next round, which follows at once:
 	// Messages taken, BatchBytes after which none is taken, Due tasks and leases,
-	// Grants, Refills of an order with Refilled keys in all, Floors that are looked
-	// for, Expiries of ended tasks, and Sweeps, the queues that a cleanup looks into:
+	// Grants, Refills of an order with Refilled keys in all, low Watermarks that are
+	// recomputed, Expiries of ended tasks, and Cleanups, the queues that one scans:
 	// each is a scan or two, and many may have nothing to remove.
 	Messages, BatchBytes, Due, Grants, Refills, Refilled, Watermarks, Expiries, Cleanups int
 	// Compared is how many open subscribers one grant looks at; more only cost time,

@@ -92,7 +92,7 @@ type Result struct {
 	Owner
 	wire.TaskRef
 	wire.ResultRequest
-	// HasCredit says that a credit of the asking consumer's credit is out for the delivery
+	// HasCredit says that a credit of the asking consumer is taken for the delivery
 	// and comes back with the answer, unless that is Completed and says Kept.
 	HasCredit bool
 }
@@ -147,7 +147,7 @@ type Extend struct {
 	OnItsWay bool
 }
 
-// Gone tells that the consumer's socket ended: unconfirmed deliveries go back at
+// SessionGone tells that the consumer's socket ended: unconfirmed deliveries go back at
 // once, confirmed ones have the resume grace. Of a socket that a newer one of
 // the same session has replaced it says nothing new. No answer. A control
 // message.

@@ -25,7 +25,7 @@ type Retention struct {
 	DeadForMs int64
 }
 
-// look is one scan of the ended tasks of a queue. No key before floorMs is left
+// expiryBatch is one scan of the ended tasks of a queue. No key before floorMs is left
 // once the round is over.
 type expiryBatch struct {
 	queue   *queue
@@ -38,7 +38,7 @@ type expiryBatch struct {
 	passed record.TimedKey
 	// cut says that there may be more of them.
 	cut bool
-	// sweep is the cleanup it is for, nil for retention.
+	// cleanup is what asked for it, nil for retention.
 	cleanup *cleanupRun
 }
 
@@ -131,8 +131,8 @@ func (s *Shard) findExpired() {
 			found = s.scanFailed(q, left)
 		}
 		left -= found
-		// Once a round is enough: what is found stays in the store until reap, and
-		// what is left, for the next round.
+		// Scan each queue once per round: entries found here are deleted only in
+		// removeExpired, so a second scan would return them again.
 		s.expiries.put(q, s.now+1)
 	}
 }
@@ -141,7 +141,7 @@ func (s *Shard) findExpired() {
 // and says how many.
 func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit int) int {
 	l := expiryBatch{queue: q, place: place}
-	// Whatever is found, the queue gets its time anew; see reap.
+	// Whatever is found, the queue gets its time anew; see removeExpired.
 	defer func() { s.batches = append(s.batches, l) }()
 	count, lowMs := q.index.Done()
 	if place == wire.LocationDead {
@@ -228,7 +228,7 @@ func justBefore(atMs int64) record.TimedKey {
 	return k
 }
 
-// reap removes what findExpired noted, if it may still go: a message of this
+// removeExpired removes what findExpired noted, if it may still go: a message of this
 // round may have moved a task on, or may keep it for longer.
 func (s *Shard) removeExpired() {
 	for _, l := range s.batches {
@@ -316,7 +316,7 @@ func (s *Shard) remembered(l *expiryBatch, e *record.EndedEntry) *record.Task {
 	return &s.removing
 }
 
-// gone is where a task is of which nothing is kept.
+// removed is the location of a task that is deleted with everything about it.
 const removed wire.Location = ""
 
 // forget removes all that is kept of a task, and its key if that still points

@@ -47,7 +47,7 @@ func (s *Shard) configure(m *Configure) {
 	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: next})
 }
 
-// settle gives a queue other settings.
+// applySettings gives a queue other settings.
 func (s *Shard) applySettings(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)

@@ -91,9 +91,9 @@ type Shard struct {
 	// unsaved are queues whose settings recovery took from another shard.
 	unsaved  []*queue
 	cleanups []*cleanupRun
-	// looks are where the round found ended tasks whose time is over.
+	// batches are the ended tasks that the round found to be over their time.
 	batches []expiryBatch
-	// reaped is the task that goes now, as its entry remembers it.
+	// removing is the task that goes now, as its entry remembers it.
 	removing record.Task
 	emptied  []*queue
 	// deleting are the queues to empty, drops who waits for that, doomed what goes of
@@ -123,7 +123,7 @@ type Outcome struct {
 	Again    bool
 }
 
-// UnusedCredit are credits of a consumer's credit. Without any the consumer only looks whether a
+// UnusedCredit are credits that go back to a consumer. With 0 it only looks whether a
 // shard may be woken.
 type UnusedCredit struct {
 	Consumer *Consumer

@@ -13,32 +13,32 @@ import (
 // Who wants tasks: the subscriptions of sessions and claims, and what becomes of
 // their deliveries when a socket ends or another takes its place.
 
-// subscriber is a session seated in this shard.
+// subscriber is a consumer with subscriptions in this shard.
 type subscriber struct {
 	consumer      *Consumer
 	leaseForMs    int64
 	subscriptions []*subscription
-	// open means the shard may ask the consumer for credit: the last time it asked
-	// it was not turned away, or a credit came since.
+	// open means the shard may ask the window for credit: the last time there was
+	// some, or a credit has come since.
 	open bool
-	// credit counts credits that credit messages carried and no grant has used.
+	// credit counts credits that HandedCredit brought and no grant has used.
 	credit int
-	// kept counts credits of deliveries that ended in this round and that no grant
-	// has used; reusedInRow counts those kept while another shard waited. See
-	// reuseCredit.
+	// reused counts credits of deliveries that ended in this round and that no grant
+	// has used yet; reusedInRow counts how many were taken in a row while another
+	// shard waited. See reuseCredit.
 	reused      int
 	reusedInRow int
-	// leaked are the deliveries, of those that it carries no longer, that a credit of
-	// its credit is out for; nil for none. See owe.
+	// leaked lists deliveries that the session has lost while a credit of it is still
+	// taken for them; nil for none. See leak.
 	leaked *list.List
 	// lastGrant is the number of the newest grant to it, for turns among equals.
 	lastGrant uint64
-	// alone means that this shard has its credit alone; see takeAlone.
+	// alone means that this shard has its window alone; see credit.Window.
 	alone bool
 }
 
-// servedFrom puts a place behind the others of the subscriber, in whose order its
-// queues get their turns when it is open again.
+// servedFrom moves a subscription behind the others of the subscriber. Their order is
+// that in which its queues get their turns when it is open again.
 func (mb *subscriber) servedFrom(c *subscribers) {
 	i := slices.IndexFunc(mb.subscriptions, func(p *subscription) bool { return p.to == c })
 	if i >= 0 && i < len(mb.subscriptions)-1 {
@@ -47,8 +47,8 @@ func (mb *subscriber) servedFrom(c *subscribers) {
 	}
 }
 
-// place is one subscriber in one subscribers. listed says whether it stands in the
-// subscribers's list, from which subscribers that are not open drop out lazily.
+// subscription is one subscriber of one queue, or of all queues of a tenant. listed
+// says whether it is in the list of open ones, which drops others when it meets them.
 type subscription struct {
 	subscriber *subscriber
 	to         *subscribers
@@ -60,17 +60,17 @@ type subscription struct {
 // all its commands.
 type subscribers struct {
 	tenant *tenant
-	// queue is nil for the subscribers that takes every command.
+	// queue is nil for the subscribers of every command.
 	queue *queue
-	// subscribers counts who stands in it, open or not.
+	// count is how many there are, open or not.
 	count int
 	open  []*subscription
 	at    int
-	// left counts the places in open whose subscriber has left.
+	// left counts the subscriptions in open that have ended.
 	left int
 }
 
-// minLeft is how many places whose subscriber has left a subscribers keeps at least.
+// minLeft is how many ended subscriptions a list keeps before it is swept.
 const minLeft = 32
 
 // hasOpen reports whether anybody can be asked, dropping who cannot.
@@ -85,9 +85,10 @@ func (c *subscribers) hasOpen() bool {
 	return false
 }
 
-// leave takes a place from its subscriber. Grants drop such places as they meet them,
-// but a queue without a task has no grants, and whoever asks it again and again
-// must not be kept once for each time, with all that was handed out there.
+// leave ends a subscription. Grants drop ended ones as they meet them, but a queue
+// without a task has no grants: there each claim would leave one behind, with
+// everything that its consumer holds in memory. So half of them ended is enough to
+// rebuild the list.
 func (c *subscribers) leave(p *subscription) {
 	p.left = true
 	c.count--
@@ -248,7 +249,7 @@ func (s *Shard) subscribersOf(tenantName, command string) *subscribers {
 	return s.queueOf(record.QueueKey{Command: command, Tenant: tenantName}).subscribers
 }
 
-// subscribe consumers a session, or replaces what it takes. Tasks in flight stay.
+// subscribe begins or replaces the subscriptions of a session. Tasks in flight stay.
 func (s *Shard) subscribe(m *Subscribe) {
 	s.consumer(m.Consumer, m.Commands, m.LeaseForMs)
 	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
@@ -324,7 +325,7 @@ func (s *Shard) returnCredit() {
 	s.credited = s.credited[:0]
 }
 
-// unseat takes a session out of every subscribers.
+// unseat ends all subscriptions of a session.
 func (s *Shard) unseat(id wire.SessionID) {
 	mb := s.bySession[id]
 	if mb == nil {
@@ -404,7 +405,7 @@ func (s *Shard) answerClaims(cut bool) {
 	s.claims = staying
 }
 
-// gone ends a socket of a session. After a resume the session has another one
+// sessionGone ends a socket of a session. After a resume the session has another one
 // and its tasks belong to that.
 func (s *Shard) sessionGone(m *SessionGone) {
 	if mb := s.bySession[m.Consumer.ID]; mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {
@@ -462,8 +463,8 @@ func (s *Shard) resume(m *Resume) {
 	s.tell(m.Sink, answer)
 }
 
-// drain barrier says that everything granted to a consumer so far has been said, which it is
-// by its place behind that. Nothing follows while the window is 0: every credit
+// drainBarrier answers Drained. Effects leave in order, so that arrives after every
+// Granted of this consumer. Nothing follows while the window is 0: every credit
 // that is out leaves the credit in debt, and with a credit in debt nothing is
 // granted.
 func (s *Shard) drainBarrier(m *DrainBarrier) {

@@ -147,7 +147,7 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 	})
 }
 
-// judge holds what was said of every task against what is stored.
+// check holds what was said of every task against what is stored.
 func (w *contender) check(t *testing.T) {
 	cancelled := 0
 	for n, f := range w.fates {

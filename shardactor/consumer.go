@@ -65,7 +65,7 @@ func (s *Consumer) Resume(asker shard.Asker) {
 	}
 }
 
-// DrainBarrier asks every shard for a word behind all that it has granted, after
+// Drain asks every shard for a word behind all that it has granted, after
 // SetWindow(0). Each answers asker with Drained. One at a time: the next may come
 // when all have answered.
 func (s *Consumer) Drain(asker shard.Asker) {

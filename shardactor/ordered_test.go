@@ -26,7 +26,7 @@ func (e *testEngine) spread(t *testing.T) {
 	}
 }
 
-// payloadsOf are the payloads of what a worker was given, in order.
+// payloads are the payloads of what a worker was given, in order.
 func (w *idleWorker) payloads() (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -351,7 +351,7 @@ func (x *race) story(q record.QueueKey) (settledAt int) {
 	return settledAt
 }
 
-// judge looks at a queue after its story.
+// check looks at a queue after its story.
 func (x *race) check(q record.QueueKey, settledAt int) {
 	figures, err := x.store.ReadQueue(q)
 	if err != nil {

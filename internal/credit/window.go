@@ -96,7 +96,7 @@ func (w *Window) Take(shard, payloadBytes int) bool {
 	}
 }
 
-// Give returns credits. It wakes a waiting shard for each credit that the shard
+// Return returns credits. It wakes a waiting shard for each credit that the shard
 // gets instead of the free ones. With 0 it looks whether a shard may be woken.
 func (w *Window) Return(credits int) {
 	left := int64(credits)
@@ -233,7 +233,7 @@ func (w *Window) InDebt() bool { return free(w.word.Load()) < 0 }
 // in debt.
 func (w *Window) Hold(credits int) { w.word.Add(-int64(credits) * oneFree) }
 
-// Carry notes payload bytes that are granted with a credit which the shard has
+// AddBytes notes payload bytes that are granted with a credit which the shard has
 // already, and refuses them while a shard has the window alone.
 func (w *Window) AddBytes(payloadBytes int) bool {
 	w.untakenBytes.Add(int64(payloadBytes))

@@ -40,7 +40,7 @@ func (m *model) has(q record.QueueKey, shard int) bool {
 	return false
 }
 
-// acceptsNew says whether a new task is made in the shard that was asked. Otherwise
+// takesNew says whether a new task is made in the shard that was asked. Otherwise
 // it is refused, because its queue has its tasks at home, or soon will.
 func (m *model) takesNew(a *shard.Enqueue) bool {
 	shardNo, q := m.at.Shard, record.QueueKey{Command: a.Command, Tenant: a.Tenant}

@@ -386,7 +386,7 @@ func (m *model) bury(t *task, reason string, cause shard.Cause, dead wire.DeadCa
 	m.moved(t, wire.LocationInProgress, cause)
 }
 
-// undeliver is for a delivery that never arrived: it does not count, but from the
+// takeBack is for a delivery that never arrived: it does not count, but from the
 // third in a row on the task is a suspect and waits.
 func (m *model) takeBack(t *task) {
 	m.touch(t)

@@ -22,7 +22,7 @@ func (m *model) subscribe(a *shard.Subscribe) {
 	expect[*shard.Subscribed](m, a.Asker)
 }
 
-// gone is the end of a socket, unless a newer one has taken its place.
+// sessionGone is the end of a socket, unless a newer one has taken its place.
 func (m *model) sessionGone(a *shard.SessionGone) {
 	s := m.sockets[m.at.Shard][a.Consumer.ID]
 	if s != nil && s.Epoch > a.Consumer.Epoch {

@@ -62,7 +62,7 @@ type subscription struct {
 	leaseMs  int64
 }
 
-// seated makes a new socket known.
+// connected makes a new socket known.
 func (m *model) connected(s *shardactor.Consumer) *consumer {
 	known := &consumer{
 		Consumer: s, most: m.limits.UntakenBytes, out: make(map[wire.Token]bool), back: make(map[wire.Token]bool),
