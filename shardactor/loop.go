@@ -24,15 +24,13 @@ type loop struct {
 	fatal   func(error)
 	observe func(*Observed)
 	figures shardFigures
-	backlog []shard.Message
 }
 
 // handle works through a whole backlog, round after round, and says how long
 // the actor may sleep.
 func (l *loop) handle(batch []shard.Message) time.Duration {
 	l.figures.drained(l.box, len(batch))
-	l.backlog = append(l.backlog[:0], batch...)
-	rest := l.backlog
+	rest := batch
 	for {
 		now := l.nowMs()
 		space := l.guard.Level()
@@ -58,7 +56,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		if len(rest) > 0 || out.Again {
 			continue
 		}
-		clear(l.backlog)
+		clear(batch)
 		if out.NextAtMs == 0 {
 			return actor.Forever
 		}
