@@ -320,33 +320,10 @@ type Cleanup struct {
 // before. No answer. A control message.
 type SpaceChanged struct{}
 
-func (*SpaceChanged) message() {}
-func (*Enqueue) message()      {}
-func (*Subscribe) message()    {}
-func (*Claim) message()        {}
-func (*Extend) message()       {}
+// Whatever names who asks is a message; these name nobody.
+func (Asker) message()         {}
 func (*HandedCredit) message() {}
 func (*Received) message()     {}
 func (*Undelivered) message()  {}
-func (*Result) message()       {}
-func (*Nack) message()         {}
-func (*Abandon) message()      {}
-func (*Release) message()      {}
-func (*Heartbeat) message()    {}
 func (*SessionGone) message()  {}
-func (*Resume) message()       {}
-func (*DrainBarrier) message() {}
-func (*Watch) message()        {}
-func (*Unwatch) message()      {}
-func (*Cancel) message()       {}
-func (*RunNow) message()       {}
-func (*Prioritize) message()   {}
-func (*Cleanup) message()      {}
-func (*Replay) message()       {}
-func (*Freeze) message()       {}
-func (*Purge) message()        {}
-func (*Explain) message()      {}
-func (*TellLeases) message()   {}
-func (*Configure) message()    {}
-func (*CopySettings) message() {}
-func (*Drop) message()         {}
+func (*SpaceChanged) message() {}

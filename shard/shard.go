@@ -41,10 +41,11 @@ var DefaultIndex = index.Limits{Run: 4096, Refill: 1024}
 // owns it, and calls to it never overlap.
 type Shard struct {
 	// Set once.
-	shard  int
-	shards int
-	limits Limits
-	span   *store.Span
+	shard     int
+	shards    int
+	limits    Limits
+	span      *store.Span
+	retention Retention
 
 	// State that lives as long as the shard.
 	chance    *rand.ChaCha8
@@ -57,14 +58,25 @@ type Shard struct {
 	watchers  map[wire.TaskID][]Asker
 	leaked    map[wire.TaskRef][]leaked
 	turns     turns
-	expiries  expiryQueue
-	retention Retention
 	grants    uint64
+
+	suspects
+	deadlines
+	removals
+	round
+}
+
+// suspects are the tasks that wait for an idle subscriber.
+type suspects struct {
 	// aside are suspects that nobody could take alone, reserved is the subscriber whose
-	// credit this shard has alone until a time for one of them, nil for none.
+	// window this shard has alone until a time for one of them, nil for none.
 	aside           []aside
 	reserved        *subscriber
 	reservedUntilMs int64
+}
+
+// deadlines say when the next round is due and which leases may lapse in it.
+type deadlines struct {
 	// dueAtMs is the deadline the last round asked for, 0 for none;
 	// wasFull says that its space was store.OnlyDelete;
 	// holdUntilMs keeps leases alive after a stall, so that what clients sent
@@ -74,13 +86,29 @@ type Shard struct {
 	wasFull      bool
 	holdUntilMs  int64
 	heardUntilMs int64
+}
 
+// removals are the ended tasks to remove, and the queues that are deleted.
+type removals struct {
+	expiries expiryQueue
+	cleanups []*cleanupRun
+	// batches are the ended tasks that the round found to be over their time.
+	batches []expiryBatch
+	// removing is the task that goes now, as its entry remembers it.
+	removing record.Task
+	// deleting are the queues to empty, drops who waits for that, doomed what goes of
+	// them in this round besides ended tasks.
+	deleting []*queue
+	drops    []*Drop
+	doomed   []doomed
+}
+
+// round is the state of the round that is running.
+type round struct {
+	now int64
+	out Outcome
 	// space is what the disk allowed when the round began; see SetSpace.
-	space store.Level
-
-	// State of the round that is running.
-	now      int64
-	out      Outcome
+	space    store.Level
 	dirty    []*index.Queue
 	credited []*subscriber
 	reuses   []reused
@@ -89,18 +117,8 @@ type Shard struct {
 	stalled  []*queue
 	explains []*Explain
 	// unsaved are queues whose settings recovery took from another shard.
-	unsaved  []*queue
-	cleanups []*cleanupRun
-	// batches are the ended tasks that the round found to be over their time.
-	batches []expiryBatch
-	// removing is the task that goes now, as its entry remembers it.
-	removing record.Task
-	emptied  []*queue
-	// deleting are the queues to empty, drops who waits for that, doomed what goes of
-	// them in this round besides ended tasks.
-	deleting []*queue
-	drops    []*Drop
-	doomed   []doomed
+	unsaved []*queue
+	emptied []*queue
 }
 
 // Outcome is what one round did besides appending to the open batch.
@@ -152,8 +170,8 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		bySession: make(map[wire.SessionID]*subscriber),
 		watchers:  make(map[wire.TaskID][]Asker),
 		leaked:    make(map[wire.TaskRef][]leaked),
-		now:       nowMs,
 		retention: c.Retention,
+		round:     round{now: nowMs},
 	}
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)

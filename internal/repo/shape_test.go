@@ -25,7 +25,6 @@ var wideAlready = map[string]int{
 	"client.crew":          32,
 	"cmd/codeq.shell":      23,
 	"loadtest.jsonOutcome": 24,
-	"shard.Shard":          41,
 	"store.TaskRecord":     35,
 }
 

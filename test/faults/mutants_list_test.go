@@ -160,7 +160,7 @@ var coreMutants = []mutant{
 var shellMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % MaxShards\n", "	return bits.TrailingZeros32(waiting)\n"},
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "w.row.Load() < w.ready[last].Load()", "false"},
-	{"TestU02QueuesOfAllShards", "shard/grant.go", "			s.turns.ring.at-- // nobody had room, or the head was unreadable: it keeps its turn\n", ""},
+	{"TestU02QueuesOfAllShards", "shard/grant.go", "			s.turns.ring.at-- // nobody had credit, or the head was unreadable: it keeps its turn\n", ""},
 	{"TestU02QueuesOfAllShards", "shard/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).subscribers)\n", ""},
 }
 
