@@ -149,24 +149,16 @@ func ShardOfTask(id TaskID, shards int) int {
 	return int(fnv1a(fnvOffset, appendUUID(text[:0], id)) % uint64(shards))
 }
 
-// NewTaskID is the id of a new task: NewUUIDv7 with the last byte 0, which is the
-// number of the cell that has the task. There is one cell so far, and nothing reads it.
-func NewTaskID(unixMs int64, random [10]byte) TaskID {
-	id := TaskID(NewUUIDv7(unixMs, random))
-	id[len(id)-1] = 0
-	return id
-}
-
-// MovedTo is the id with two other bytes before its last, so that ShardOfTask is the
-// given shard. It counts them up from what they are: one of as many ids as there are
-// shards will do, so that it hashes the last six digits about as often.
+// MovedTo is the id with other last two bytes, so that ShardOfTask is the given
+// shard. It counts them up from what they are: one of as many ids as there are
+// shards will do, so that a few steps over the last four digits find it.
 func (id TaskID) MovedTo(shard, shards int) TaskID {
 	var text [idTextBytes]byte
 	appendUUID(text[:0], id)
-	front, digits := fnv1a(fnvOffset, text[:idTextBytes-6]), text[idTextBytes-6:]
+	front, digits := fnv1a(fnvOffset, text[:idTextBytes-4]), text[idTextBytes-4:]
 	for fnv1a(front, digits)%uint64(shards) != uint64(shard) {
-		binary.BigEndian.PutUint16(id[13:], binary.BigEndian.Uint16(id[13:])+1)
-		hex.Encode(digits, id[13:])
+		binary.BigEndian.PutUint16(id[14:], binary.BigEndian.Uint16(id[14:])+1)
+		hex.Encode(digits, id[14:])
 	}
 	return id
 }
