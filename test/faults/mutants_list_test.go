@@ -22,7 +22,7 @@ var mutants = []mutant{
 	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if len(body) >= step && false {\n"},
 	{"TestA01", "shard/subscribers.go", "			s.undeliver(e, code)\n", ""},
 	{"TestN14Silent", "server/listener.go", "	if !full || displaced == nil {\n		return !full\n	}\n", "	if !full || displaced != nil {\n		return true\n	}\n"},
-	{"TestN13Log", "cmd/codeq/saying.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
+	{"TestN13Log", "cmd/codeq/detached.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
 	{"TestN07WaitsOutliveAProxy", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    passing&^gateway | putOff | late,\n"},
 	{"TestN07WaitsOutliveARestart", "client/tries.go", "	waitTask:      passing&^cutShort | putOff | late,\n", "	waitTask:      putOff | away | unreached | late,\n"},
 	{"TestN07TheEnd", "client/tries.go", "		return fmt.Errorf(\"the wait of %s is over; what happened last: %w\", waitFor, err)\n", "		return fmt.Errorf(\"the wait of %s is over\", waitFor)\n"},
@@ -132,7 +132,7 @@ var programMutants = []mutant{
 	{"TestProgramThatIgnores", "internal/keeper/child.go", "syscall.Kill(-c.group, s)", "syscall.Kill(c.group, s)"},
 	{"TestBackupIsDurable", "cmd/codeq/backup.go", "	return b.syncDirectory(filepath.Dir(filepath.Clean(dir)))\n", "	return nil\n"},
 	{"TestEverySetting", "cmd/codeq/serve.go", "		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,\n", "		RetentionFor: s.DLQRetention, DLQRetentionFor: s.Retention,\n"},
-	{"TestFileWaitsOnce", "cmd/codeq/tell.go", "max(0, time.Until(until))", "max(waitFor, time.Until(until))"},
+	{"TestFileWaitsOnce", "cmd/codeq/answers.go", "max(0, time.Until(until))", "max(waitFor, time.Until(until))"},
 }
 
 // serverMutants are those that a test in package server catches, where the wall
