@@ -48,7 +48,7 @@ func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shar
 			continue
 		}
 		message, shardNo := a.enqueueMessage(c, &item.Request)
-		message.Asker, message.WantTask = shard.Asker{Sink: answered, Ref: uint64(i)}, wantTasks
+		message.Asker, message.WantTask = shard.Asker{Sink: answered, Ref: shard.Ref(i)}, wantTasks
 		posts[shardNo].add(i, message, item.Bytes)
 	}
 	return a.postAll(posts, mailbox.ClassNew, answered)
@@ -108,31 +108,12 @@ func newGather(n int) *gather {
 // Deliver implements shard.Sink.
 func (g *gather) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
-		switch e := e.(type) {
-		case *shard.Enqueued:
-			g.put(int(e.Ref), e)
-		case *shard.Completed:
-			g.put(int(e.Ref), e)
-		case *shard.Replayed:
-			g.put(int(e.Ref), e)
-		case *shard.Moved:
-			g.put(int(e.Ref), e)
-		case *shard.Cancelled:
-			g.put(int(e.Ref), e)
-		case *shard.LeasesTold:
-			g.put(int(e.Ref), e)
-		case *shard.Purged:
-			g.put(int(e.Ref), e)
-		case *shard.Refused:
-			g.put(int(e.Ref), e)
-		default:
-			panic(fmt.Sprintf("httpapi: an item of a batch was answered by %T", e))
-		}
+		g.put(int(e.(shard.Referenced).Reference()), e)
 	}
 }
 
 func (g *gather) refuse(item int, refusal *wire.Error) {
-	g.put(item, &shard.Refused{Ref: uint64(item), Err: refusal})
+	g.put(item, &shard.Refused{Ref: shard.Ref(item), Err: refusal})
 }
 
 func (g *gather) put(item int, e shard.Effect) {

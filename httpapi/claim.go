@@ -128,7 +128,7 @@ func (k *claim) ask(which, looks func(shardNo int) bool) (granted []*shard.Grant
 			continue
 		}
 		err := k.api.post(shardNo, &shard.Claim{
-			Asker: shard.Asker{Sink: k.sink, Ref: uint64(shardNo)}, CountOnly: looks(shardNo),
+			Asker: shard.Asker{Sink: k.sink, Ref: shard.Ref(shardNo)}, CountOnly: looks(shardNo),
 			Consumer: k.consumer.Consumer, Commands: k.req.Commands, LeaseForMs: k.leaseForMs(),
 		}, k.call.bodyBytes, mailbox.ClassNew)
 		if err != nil {

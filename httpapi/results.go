@@ -33,7 +33,7 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
 			continue
 		}
 		posts[a.o.Engine.ShardOf(item.TaskID)].add(i, &shard.Result{
-			Asker: shard.Asker{Sink: answered, Ref: uint64(i)}, Owner: c.owner(item.Holder),
+			Asker: shard.Asker{Sink: answered, Ref: shard.Ref(i)}, Owner: c.owner(item.Holder),
 			TaskRef: wire.TaskRef{TaskID: item.TaskID, Token: item.Token}, ResultRequest: item.Request,
 		}, item.Bytes)
 	}

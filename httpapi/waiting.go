@@ -76,7 +76,7 @@ func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
 	}
 	answered := newGather(len(posts))
 	for shardNo, ids := range ids {
-		asker := shard.Asker{Sink: answered, Ref: uint64(shardNo)}
+		asker := shard.Asker{Sink: answered, Ref: shard.Ref(shardNo)}
 		if ids == nil {
 			answered.put(shardNo, &shard.LeasesTold{Ref: asker.Ref})
 			continue

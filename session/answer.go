@@ -59,13 +59,13 @@ func (c *Conversation) MayContinue() bool {
 }
 
 // ask makes the request wait for one more shard, and is the asker of the message to it.
-func (c *Conversation) ask(r *request, number uint64) shard.Asker {
+func (c *Conversation) ask(r *request, number shard.Ref) shard.Asker {
 	r.waits++
 	return shard.Asker{Sink: c.facts.Sink, Ref: number}
 }
 
 // open gives a request the number by which shards answer it.
-func (c *Conversation) open(r *request) uint64 {
+func (c *Conversation) open(r *request) shard.Ref {
 	c.lastRequest++
 	c.requests[c.lastRequest] = r
 	return c.lastRequest
@@ -101,7 +101,7 @@ func (c *Conversation) forget(requests, bytes int) {
 
 // shardAnswered counts the answer of one shard to a request. After the last one the client gets
 // its answer.
-func (c *Conversation) shardAnswered(number uint64, refusal *wire.Error) {
+func (c *Conversation) shardAnswered(number shard.Ref, refusal *wire.Error) {
 	r := c.asked(number)
 	if r.refusal == nil {
 		r.refusal = refusal
@@ -130,7 +130,7 @@ func (c *Conversation) shardAnswered(number uint64, refusal *wire.Error) {
 
 // asked is the request of a number. A shard answers each message once, so an answer without a
 // request is a fault of the server.
-func (c *Conversation) asked(number uint64) *request {
+func (c *Conversation) asked(number shard.Ref) *request {
 	r := c.requests[number]
 	if r == nil {
 		panic(fmt.Sprintf("session: an answer to request %d, which is not open; the last was %d",
@@ -187,32 +187,14 @@ func (c *Conversation) unposted(e *Unposted) {
 		switch m := m.(type) {
 		case *shard.Received:
 			c.confirmLater(m.Tasks)
+			continue
 		case *shard.Heartbeat:
 			c.unconfirm(m.Tasks)
-			c.shardAnswered(m.Ref, refusal)
-		case *shard.Result:
-			c.endingUnposted(m.Asker, m.TaskRef, refusal)
-		case *shard.Nack:
-			c.endingUnposted(m.Asker, m.TaskRef, refusal)
-		case *shard.Abandon:
-			c.endingUnposted(m.Asker, m.TaskRef, refusal)
-		case *shard.Release:
-			c.endingUnposted(m.Asker, m.TaskRef, refusal)
-		case *shard.Enqueue:
-			c.shardAnswered(m.Ref, refusal)
-		case *shard.Cancel:
-			c.shardAnswered(m.Ref, refusal)
-		case *shard.Subscribe:
-			c.shardAnswered(m.Ref, refusal)
-		default:
-			panic(fmt.Sprintf("session: %T was posted by nobody", m))
+		case interface{ Delivery() wire.TaskRef }:
+			c.unconfirm([]wire.TaskRef{m.Delivery()})
 		}
+		c.shardAnswered(m.(shard.Referenced).Reference(), refusal)
 	}
-}
-
-func (c *Conversation) endingUnposted(to shard.Asker, ref wire.TaskRef, refusal *wire.Error) {
-	c.unconfirm([]wire.TaskRef{ref})
-	c.shardAnswered(to.Ref, refusal)
 }
 
 // written frees what the written frames had reserved.

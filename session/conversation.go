@@ -71,8 +71,8 @@ type Conversation struct {
 	// backlog are the frames of the last message that wait; lastRequest is the number of the
 	// last request that was posted to shards.
 	backlog     []wire.ClientFrame
-	requests    map[uint64]*request
-	lastRequest uint64
+	requests    map[shard.Ref]*request
+	lastRequest shard.Ref
 
 	load
 	barrier  drainBarrier
@@ -97,7 +97,7 @@ type load struct {
 func NewConversation(facts Facts, openedAtMs int64) *Conversation {
 	return &Conversation{
 		facts:    facts,
-		requests: make(map[uint64]*request),
+		requests: make(map[shard.Ref]*request),
 		tasks:    newDeliveries(),
 		clock:    clock{pingForMs: int64(facts.pingSeconds()) * 1000, helloByMs: openedAtMs + helloForMs},
 		profile:  profile{openedAtMs: openedAtMs, heardAtMs: openedAtMs},

@@ -152,7 +152,7 @@ func TestReaderStopsAtTheBoundOfBytes(t *testing.T) {
 	if want := wire.MaxUnansweredBytes / wire.MaxPayloadBytes; sent != want {
 		t.Errorf("stopped after %d payloads of 1 MiB, want %d", sent, want)
 	}
-	for n := range uint64(sent) {
+	for n := range shard.Ref(sent) {
 		c.Step(scriptEpochMs, &Effects{List: []shard.Effect{&shard.Enqueued{Ref: n + 1}}})
 	}
 	if !c.MayContinue() {

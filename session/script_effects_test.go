@@ -79,7 +79,7 @@ func parseEffect(words []string, nowMs int64) (shard.Effect, error) {
 }
 
 type effectFields struct {
-	ref   uint64
+	ref   shard.Ref
 	tasks []wire.TaskRef
 	other map[string]string
 }
@@ -102,7 +102,7 @@ func (f *effectFields) add(word string) error {
 	case err != nil:
 		return err
 	case isPair:
-		f.ref = uint64(number)
+		f.ref = shard.Ref(number)
 	case word[0] == '#':
 		f.tasks = append(f.tasks, wire.TaskRef{TaskID: testTask(number)})
 	case word[0] == 't':

@@ -188,8 +188,8 @@ type clerk struct {
 	held   []heldRef
 	// asked are the consumers that wait for an answer to a word that ends a delivery of
 	// theirs.
-	asked map[uint64]*scriptConsumer
-	ref   uint64
+	asked map[Ref]*scriptConsumer
+	ref   Ref
 	seen  map[string]int
 }
 
@@ -304,7 +304,7 @@ func (c *clerk) hears(effects []Addressed) {
 	}
 }
 
-func (c *clerk) gives(ref uint64, left bool) {
+func (c *clerk) gives(ref Ref, left bool) {
 	if consumer := c.asked[ref]; consumer != nil && !left {
 		consumer.Return(1)
 	}
@@ -345,7 +345,7 @@ func TestBooksOfAShardAgreeAfterEveryRound(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(20) {
 		c := &clerk{
-			scriptWorld: newScriptWorld(t), random: rand.New(rand.NewPCG(seed, 1)), asked: map[uint64]*scriptConsumer{}, seen: seen,
+			scriptWorld: newScriptWorld(t), random: rand.New(rand.NewPCG(seed, 1)), asked: map[Ref]*scriptConsumer{}, seen: seen,
 		}
 		for range 300 {
 			c.moves()

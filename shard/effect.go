@@ -18,6 +18,19 @@ type Sink interface {
 // The set is closed: the types of this file.
 type Effect interface{ effect() }
 
+// Ref is the number that the sender of a message has given it. What embeds it is the
+// answer to that message.
+type Ref uint64
+
+func (*Ref) effect() {}
+
+// Reference is the ref itself; answers embed it.
+func (r *Ref) Reference() Ref { return *r }
+
+// Referenced is a message that names who asks, or the answer to one: every effect but
+// Granted, Revoked and Answered.
+type Referenced interface{ Reference() Ref }
+
 // Addressed is an effect and the sink it is meant for.
 type Addressed struct {
 	Sink   Sink
@@ -27,7 +40,7 @@ type Addressed struct {
 // Enqueued answers Enqueue. Task is set when the message wanted it. Replayed
 // means an earlier task had the same key and content.
 type Enqueued struct {
-	Ref      uint64
+	Ref
 	TaskID   wire.TaskID
 	Task     *wire.Task
 	Replayed bool
@@ -35,32 +48,28 @@ type Enqueued struct {
 
 // Refused answers any message that was not carried out.
 type Refused struct {
-	Ref    uint64
+	Ref
 	TaskID wire.TaskID
 	Err    *wire.Error
 }
 
 // Subscribed answers Subscribe.
-type Subscribed struct {
-	Ref uint64
-}
+type Subscribed struct{ Ref }
 
 // Resumed answers Resume: the deliveries of the session in this shard, in the
 // order in which they came to it.
 type Resumed struct {
-	Ref  uint64
+	Ref
 	Held []wire.TaskRef
 }
 
 // Drained answers DrainBarrier: what was granted to the consumer has come.
-type Drained struct {
-	Ref uint64
-}
+type Drained struct{ Ref }
 
 // Claimed answers Claim: everything this shard had for it has been granted. Ready
 // is how many queues that it asked for have ready tasks still.
 type Claimed struct {
-	Ref   uint64
+	Ref
 	Ready int
 }
 
@@ -79,7 +88,7 @@ type Granted struct {
 
 // Completed answers Result.
 type Completed struct {
-	Ref    uint64
+	Ref
 	Record *wire.ResultRecord
 	// CreditReused says that the credit of the delivery has gone to another one
 	// already; only where the message said HasCredit.
@@ -89,7 +98,7 @@ type Completed struct {
 // Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued,
 // wire.NackDeadLettered or wire.NackExpired.
 type Requeued struct {
-	Ref          uint64
+	Ref
 	TaskID       wire.TaskID
 	Status       string
 	DelaySeconds int64
@@ -99,56 +108,52 @@ type Requeued struct {
 // nothing was extended), the earliest end of a run of what was extended (0 if none has
 // one), and the deliveries that are no longer the owner's.
 type Extended struct {
-	Ref          uint64
+	Ref
 	LeaseUntilMs int64
 	RunUntilMs   int64
 	Lost         []wire.TaskRef
 }
 
 // Frozen answers Freeze: there is no task of the queue here, and none comes.
-type Frozen struct {
-	Ref uint64
-}
+type Frozen struct{ Ref }
 
 // Dropped answers Drop: nothing of the queue is left here.
-type Dropped struct {
-	Ref uint64
-}
+type Dropped struct{ Ref }
 
 // Configured answers Configure and CopySettings with what the shard has now.
 type Configured struct {
-	Ref      uint64
+	Ref
 	Settings record.Settings
 }
 
 // Cleaned answers Cleanup with how many tasks were removed.
 type Cleaned struct {
-	Ref     uint64
+	Ref
 	Deleted int
 }
 
 // Cancelled answers Cancel.
 type Cancelled struct {
-	Ref    uint64
+	Ref
 	TaskID wire.TaskID
 }
 
 // Moved answers RunNow and Prioritize.
 type Moved struct {
-	Ref    uint64
+	Ref
 	TaskID wire.TaskID
 }
 
 // Replayed answers Replay.
 type Replayed struct {
-	Ref    uint64
+	Ref
 	TaskID wire.TaskID
 }
 
 // Explained answers Explain. Waiting is nil for a task that does not wait or is
 // unknown; it is about the task as it has been since UpdatedAtMs.
 type Explained struct {
-	Ref         uint64
+	Ref
 	TaskID      wire.TaskID
 	UpdatedAtMs int64
 	Waiting     *wire.Waiting
@@ -156,7 +161,7 @@ type Explained struct {
 
 // Purged answers Purge.
 type Purged struct {
-	Ref    uint64
+	Ref
 	TaskID wire.TaskID
 }
 
@@ -175,19 +180,14 @@ type Answered struct {
 
 // Ended tells a watcher that the task is in a terminal state.
 type Ended struct {
-	Ref    uint64
+	Ref
 	TaskID wire.TaskID
 }
-
-func (*Enqueued) effect()   {}
-func (*Refused) effect()    {}
-func (*Subscribed) effect() {}
-func (*Resumed) effect()    {}
 
 // LeasesTold answers TellLeases: the deliveries of those of its tasks that are in
 // progress, in its order.
 type LeasesTold struct {
-	Ref    uint64
+	Ref
 	Leases []ToldLease
 }
 
@@ -201,22 +201,6 @@ type ToldLease struct {
 	LeaseUntilMs, RunUntilMs int64
 }
 
-func (*Drained) effect()    {}
-func (*Claimed) effect()    {}
-func (*Granted) effect()    {}
-func (*Completed) effect()  {}
-func (*Requeued) effect()   {}
-func (*Extended) effect()   {}
-func (*Cleaned) effect()    {}
-func (*Cancelled) effect()  {}
-func (*Moved) effect()      {}
-func (*Replayed) effect()   {}
-func (*Frozen) effect()     {}
-func (*Purged) effect()     {}
-func (*Explained) effect()  {}
-func (*LeasesTold) effect() {}
-func (*Dropped) effect()    {}
-func (*Configured) effect() {}
-func (*Revoked) effect()    {}
-func (*Answered) effect()   {}
-func (*Ended) effect()      {}
+func (*Granted) effect()  {}
+func (*Revoked) effect()  {}
+func (*Answered) effect() {}

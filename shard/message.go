@@ -14,8 +14,11 @@ type Message interface{ message() }
 // number for the request and comes back in the answer. A nil Sink wants none.
 type Asker struct {
 	Sink Sink
-	Ref  uint64
+	Ref  Ref
 }
+
+// Reference is the ref of the asker; messages with an answer embed it.
+func (a Asker) Reference() Ref { return a.Ref }
 
 // Owner is who acts on a delivery: the authenticated principal, never what a
 // body claims. WorkerID alone is a claim of the body: it narrows a call without

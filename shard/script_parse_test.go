@@ -22,7 +22,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		return nil, fmt.Errorf("%q names nobody", line)
 	}
 	who := args[0].Key
-	asker := Asker{Ref: uint64(scriptInt(args, "ref"))}
+	asker := Asker{Ref: Ref(scriptInt(args, "ref"))}
 	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "leases" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {

@@ -191,7 +191,7 @@ func (w *scriptWorld) consumer(args []datadriven.CmdArg) (string, error) {
 		case "window":
 			consumer.SetWindow(scriptInt(args, "window"))
 		case "drain":
-			consumer.post(&DrainBarrier{Asker: Asker{Sink: consumer.Sink, Ref: uint64(scriptInt(args, "drain"))}, Consumer: consumer.Consumer})
+			consumer.post(&DrainBarrier{Asker: Asker{Sink: consumer.Sink, Ref: Ref(scriptInt(args, "drain"))}, Consumer: consumer.Consumer})
 		case "give":
 			consumer.Return(scriptInt(args, "give"))
 		case "taken":

@@ -51,7 +51,7 @@ func (w *contender) Deliver(effects []shard.Effect) {
 			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			go w.onGrant(n)
 			go w.post(n, &shard.Result{
-				Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
+				Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
 				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 			})
@@ -95,7 +95,7 @@ func (w *contender) post(n int, m shard.Message) {
 }
 
 func (w *contender) cancel(n int) {
-	w.post(n, &shard.Cancel{Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Tenant: "default", TaskID: w.ids[n]})
+	w.post(n, &shard.Cancel{Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Tenant: "default", TaskID: w.ids[n]})
 }
 
 // Whoever cancels a task, and whoever works on it, get one story: it was
@@ -131,7 +131,7 @@ func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
 				enqueue.RunAtMs = e.NowMs() + 50
 			}
 			w.post(n, enqueue)
-			w.post(n, &shard.Watch{Asker: shard.Asker{Sink: w, Ref: uint64(n)}, Tenant: "default", TaskID: w.ids[n]})
+			w.post(n, &shard.Watch{Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Tenant: "default", TaskID: w.ids[n]})
 			switch n % 4 {
 			case 0:
 				w.cancel(n) // while it waits, or with the batch that hands it out

@@ -79,7 +79,7 @@ func (c *Change) post(shardNo int, m shard.Message) bool {
 // askHome lets the home of the queue decide.
 func (c *Change) askHome() {
 	c.stage, c.waits = deciding, 1
-	if !c.post(c.home, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: uint64(c.home)}, Queue: c.Queue, Change: c.What}) {
+	if !c.post(c.home, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: shard.Ref(c.home)}, Queue: c.Queue, Change: c.What}) {
 		c.end(stoppingError())
 	}
 }
@@ -88,7 +88,7 @@ func (c *Change) askHome() {
 func (c *Change) askOthers(message func(to shard.Asker) shard.Message) {
 	c.waits = len(c.engine.loops) - 1
 	for shardNo := range c.engine.loops {
-		if shardNo != c.home && !c.post(shardNo, message(shard.Asker{Sink: c, Ref: uint64(shardNo)})) {
+		if shardNo != c.home && !c.post(shardNo, message(shard.Asker{Sink: c, Ref: shard.Ref(shardNo)})) {
 			// The engine stops: the next start copies what was decided. Nobody is
 			// told that it holds everywhere.
 			c.end(stoppingError())

@@ -70,7 +70,7 @@ func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 
 // ask posts to a shard; one that has stopped does not answer.
 func (d *deletion) ask(shardNo int) {
-	m := &shard.Drop{Asker: shard.Asker{Sink: d, Ref: uint64(shardNo)}, Queue: d.queue}
+	m := &shard.Drop{Asker: shard.Asker{Sink: d, Ref: shard.Ref(shardNo)}, Queue: d.queue}
 	d.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil)
 }
 

@@ -77,7 +77,7 @@ func (e *testEngine) enqueue(t *testing.T, sink shard.Sink, n int, r wire.Enqueu
 	t.Helper()
 	for i := range n {
 		id, shardNo := e.Route("default", r.Command, r.IdempotencyKey)
-		m := &shard.Enqueue{Asker: shard.Asker{Sink: sink, Ref: uint64(i)}, ID: id, Tenant: "default", EnqueueRequest: r}
+		m := &shard.Enqueue{Asker: shard.Asker{Sink: sink, Ref: shard.Ref(i)}, ID: id, Tenant: "default", EnqueueRequest: r}
 		if v := e.Post(shardNo, []shard.Message{m}, len(r.Payload), mailbox.ClassNew); v != mailbox.Accepted {
 			t.Fatalf("enqueue: %v", v)
 		}

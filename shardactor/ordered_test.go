@@ -92,7 +92,7 @@ func TestU02OneOrderReachesEveryShardAfterACrashHalfWay(t *testing.T) {
 		defer e.stop()
 		for shardNo := range e.Shards() {
 			answers := &collector{}
-			e.postTo(shardNo, answers, uint64(shardNo))
+			e.postTo(shardNo, answers, shard.Ref(shardNo))
 			synctest.Wait()
 			said := fmt.Sprintf("%T %+v", answers.effects[0], answers.effects[0])
 			if refused, isOne := answers.effects[0].(*shard.Refused); len(answers.effects) != 1 || isOne == (shardNo == home) ||
@@ -156,7 +156,7 @@ func TestU02SpreadHoldsAtOnceAndEndsOverOneShard(t *testing.T) {
 }
 
 // postTo sends a task of the queue a to a shard, whoever that should go to.
-func (e *testEngine) postTo(shardNo int, sink shard.Sink, ref uint64) {
+func (e *testEngine) postTo(shardNo int, sink shard.Sink, ref shard.Ref) {
 	id, _ := e.Route("default", "a", "")
 	m := &shard.Enqueue{
 		Asker: shard.Asker{Sink: sink, Ref: ref}, ID: id.MovedTo(shardNo, e.Shards()), Tenant: "default",

@@ -102,7 +102,7 @@ func (w *world) claimSome() {
 
 func (c *claim) ask(shardNo int, countOnly bool) {
 	ok := c.post(shardNo, mailbox.ClassNew, &shard.Claim{
-		Asker: shard.Asker{Sink: c, Ref: uint64(shardNo)}, CountOnly: countOnly, Consumer: c.consumer.Consumer, Commands: c.commands, LeaseForMs: c.leaseMs,
+		Asker: shard.Asker{Sink: c, Ref: shard.Ref(shardNo)}, CountOnly: countOnly, Consumer: c.consumer.Consumer, Commands: c.commands, LeaseForMs: c.leaseMs,
 	})
 	if ok {
 		c.asked++

@@ -136,7 +136,7 @@ func (r *request) message() (m shard.Message, shardNo int, class mailbox.Class) 
 	w := r.world
 	r.tries++
 	r.last = make([]uint64, w.shape.shards)
-	asker := shard.Asker{Sink: r, Ref: uint64(r.tries)}
+	asker := shard.Asker{Sink: r, Ref: shard.Ref(r.tries)}
 	switch {
 	case r.call != nil:
 		return r.call(asker), w.server.engine.ShardOf(r.about), mailbox.ClassKeep
@@ -238,7 +238,7 @@ func (w *world) stopWaiting() bool {
 	w.requests = slices.Delete(w.requests, i, i+1)
 	w.trace.say("  wait no longer for %s", w.name(r.watch))
 	w.server.engine.Unwatch(w.server.engine.ShardOf(r.watch), new(mailbox.Slot[shard.Message]), &shard.Unwatch{
-		Asker: shard.Asker{Sink: r, Ref: uint64(r.tries)}, TaskID: r.watch,
+		Asker: shard.Asker{Sink: r, Ref: shard.Ref(r.tries)}, TaskID: r.watch,
 	})
 	return true
 }

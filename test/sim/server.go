@@ -227,7 +227,7 @@ func (w *world) tell(o *shardactor.Observed) {
 		w.trace.text([]byte(e.To))
 	}
 	for _, a := range o.Outcome.Effects {
-		w.trace.word(refOf(a.Effect))
+		w.trace.word(uint64(refOf(a.Effect)))
 		if g, ok := a.Effect.(*shard.Granted); ok {
 			w.trace.text(g.Token[:])
 		}

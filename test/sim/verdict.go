@@ -366,46 +366,9 @@ func (m *model) requeued(to shard.Asker, t *task) *shard.Requeued {
 	return e
 }
 
-func refOf(e shard.Effect) uint64 {
-	switch e := e.(type) {
-	case *shard.Enqueued:
-		return e.Ref
-	case *shard.Refused:
-		return e.Ref
-	case *shard.Subscribed:
-		return e.Ref
-	case *shard.Completed:
-		return e.Ref
-	case *shard.Requeued:
-		return e.Ref
-	case *shard.Extended:
-		return e.Ref
-	case *shard.Cleaned:
-		return e.Ref
-	case *shard.Configured:
-		return e.Ref
-	case *shard.Frozen:
-		return e.Ref
-	case *shard.Cancelled:
-		return e.Ref
-	case *shard.Moved:
-		return e.Ref
-	case *shard.Dropped:
-		return e.Ref
-	case *shard.Replayed:
-		return e.Ref
-	case *shard.Explained:
-		return e.Ref
-	case *shard.LeasesTold:
-		return e.Ref
-	case *shard.Purged:
-		return e.Ref
-	case *shard.Ended:
-		return e.Ref
-	case *shard.Resumed:
-		return e.Ref
-	case *shard.Drained:
-		return e.Ref
+func refOf(e shard.Effect) shard.Ref {
+	if answer, ok := e.(shard.Referenced); ok {
+		return answer.Reference()
 	}
 	return 0
 }
