@@ -1,18 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/rs/zerolog"
 
 	"codeq/internal/audit"
 	"codeq/store"
+	"codeq/wire"
 )
 
 type doctorCmd struct {
 	Dir             string `arg:"" type:"path" help:"Data directory of a server that does not run."`
+	ID              string `arg:"" optional:"" name:"id" help:"Task whose records are printed, with --dump."`
 	RebuildCounters bool   `help:"Count the tasks of every queue and rewrite the counters."`
+	Dump            bool   `help:"Print the records instead of checking them; with ID those of one task."`
 	AcceptLoss      string `placeholder:"FILE" help:"Accept the loss in this log or MANIFEST, so that a server can start."`
 }
 
@@ -22,6 +27,9 @@ func (d *doctorCmd) Help() string {
 names each that does not agree, with the key where it was found. The exit code is 0 if all agree and 1 if not. It
 holds all tasks in memory, and must not run beside a server. It changes nothing: permission to read the directory is
 enough, and a backup is not changed.
+
+--dump prints what is stored, one key on each line: the shard, the key in words, the record with the names of its
+fields. Payloads and results are printed as they came in.
 
 Two flags change the directory; keep a copy of it first. --rebuild-counters rewrites the counters, which follow from
 the rest. If a log or MANIFEST has lost what was synced, doctor and server report it and do not start: restore a
@@ -44,6 +52,10 @@ type findingLine struct {
 
 // Run examines a data directory.
 func (d *doctorCmd) Run(a *app) (err error) {
+	id, err := d.task()
+	if err != nil {
+		return err
+	}
 	o := store.Options{
 		Dir: d.Dir, MustExist: true, Log: zerolog.Nop(),
 		Fatal: func(cause error) { os.Exit(a.end(cause)) },
@@ -75,11 +87,46 @@ func (d *doctorCmd) Run(a *app) (err error) {
 		}
 		said.Corrected = &corrected
 	}
+	if d.Dump {
+		return d.dump(a, s, id)
+	}
 	findings, err := audit.Check(s)
 	if err != nil {
 		return err
 	}
 	return d.report(a, &said, findings)
+}
+
+// task is the task to print, zero for all.
+func (d *doctorCmd) task() (id wire.TaskID, err error) {
+	if d.ID == "" {
+		return id, nil
+	}
+	if !d.Dump {
+		return id, wrong("an ID is for --dump: give --dump, or leave the ID out")
+	}
+	return parseID(d.ID)
+}
+
+// dump prints the records of all tasks, or of one, and fails if there is none of it.
+func (d *doctorCmd) dump(a *app, s *store.Store, id wire.TaskID) error {
+	found := id.IsZero()
+	var failed error
+	err := audit.Dump(s, id, func(l audit.Line) {
+		found = true
+		if failed != nil {
+			return
+		}
+		if a.JSON {
+			failed = a.writeJSON(l)
+			return
+		}
+		_, failed = fmt.Fprintln(a.out, printable(strings.TrimSpace(fmt.Sprintf("%d %s %s", l.Shard, l.Key, l.Value))))
+	})
+	if err = cmp.Or(err, failed); err != nil || found {
+		return err
+	}
+	return fmt.Errorf("%s has no record of the task %v", d.Dir, id)
 }
 
 func (d *doctorCmd) report(a *app, said *examination, findings []audit.Finding) error {

@@ -132,3 +132,39 @@ func TestN22DoctorWantsNoMoreThanTheRightToRead(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
+
+// What the doctor prints of a directory is for a person at 3 a.m.: every record of a
+// task, under the names of its fields, and nothing that must stay secret.
+func TestDoctorPrintsTheRecordsOfOneTaskOrAll(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	p, said := serve(t, dir, "127.0.0.1:0")
+	var ids []string
+	for _, key := range []string{"a", "b"} {
+		code, out, errs := command(t, said.URL, "enqueue", "mails", `{"to":"ann"}`, "--key", key, "-q")
+		if code != exitFine {
+			t.Fatalf("exit code %d, errors %q", code, errs)
+		}
+		ids = append(ids, strings.TrimSpace(out))
+	}
+	p.kill()
+	_, all, _ := command(t, "http://127.0.0.1:1", "doctor", dir, "--dump")
+	has(t, all, "tasks/"+ids[0], "tasks/"+ids[1], "mails/default pending/p0/", "mails/default stats {\"ready\":[2]", "meta/marks {")
+	if strings.Contains(all, "creation") {
+		t.Errorf("the dump has the key with the secret:\n%s", all)
+	}
+	code, one, errs := command(t, "http://127.0.0.1:1", "doctor", dir, ids[0], "--dump")
+	has(t, one, `"id":"`+ids[0]+`"`, `"status":"PENDING"`, `{"to":"ann"}`, "key/a "+ids[0])
+	if code != exitFine || strings.Contains(one, ids[1]) {
+		t.Errorf("exit code %d, errors %q, printed\n%s", code, errs, one)
+	}
+	code, _, errs = command(t, "http://127.0.0.1:1", "doctor", dir, "01890a5d-ac96-774b-bcce-b302099a8057", "--dump")
+	has(t, errs, "has no record of the task 01890a5d")
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	code, _, errs = command(t, "http://127.0.0.1:1", "doctor", dir, ids[0])
+	has(t, errs, "--dump")
+	if code != exitWrong {
+		t.Errorf("exit code %d", code)
+	}
+}
