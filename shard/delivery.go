@@ -6,11 +6,12 @@ import (
 	"codeq/wire"
 )
 
-// How a worker ends a delivery: with a result, as failed, or handed back.
+// A worker ends a delivery with a result, as failed (nack, abandon), or hands it
+// back (release).
 
-// holder finds the delivery that a worker acts on, or refuses it, in the
-// order the protocol promises: unknown task, other subject, terminal task,
-// lost lease. A nil entry means it was refused.
+// holder returns the delivery that a worker acts on, or refuses the message and
+// returns nil. It checks in the order that the protocol promises: unknown task,
+// other subject, terminal task, lost lease.
 func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	t, e := s.find(ref.TaskID, owner.Tenant)
 	if e != nil && e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {
@@ -20,16 +21,16 @@ func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	return nil
 }
 
-// holderEnding is holder, for messages that end the delivery: it also returns credit
-// that is taken elsewhere.
+// holderEnding is holder, for messages that end the delivery: it also returns
+// credit held elsewhere.
 func (s *Shard) holderEnding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
 	return s.holder(to, owner, ref)
 }
 
-// mayEnd reports whether a call of the right subject may act on a delivery:
-// with its token, or without any if it was made over HTTP, and then only for
-// the worker that the call names, if it names one.
+// mayEnd reports whether a call of the right subject may act on a delivery: with
+// its token, or without a token if the delivery was made over HTTP and went to the
+// worker that the call names, if it names one.
 func mayEnd(owner Owner, token wire.Token, l *record.Lease) bool {
 	if !token.IsZero() {
 		return l.Token == token
@@ -37,8 +38,8 @@ func mayEnd(owner Owner, token wire.Token, l *record.Lease) bool {
 	return l.OverHTTP && (owner.WorkerID == "" || owner.WorkerID == l.WorkerID)
 }
 
-// lastLease is what is left of the newest delivery once it is over, as far as
-// mayEnd asks.
+// lastLease builds from the record the fields of the newest delivery that mayEnd
+// reads, once the lease itself is gone.
 func lastLease(t *record.Task, token wire.Token) *record.Lease {
 	return &record.Lease{Token: token, OverHTTP: t.LastOverHTTP, WorkerID: t.LastWorkerID}
 }
@@ -59,7 +60,7 @@ func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *recor
 	}
 }
 
-// withoutToken says why a delivery in progress needs its token from this caller.
+// withoutToken says why a call without a token may not act on the delivery.
 func withoutToken(e *lease.Entry) string {
 	if e.Lease.OverHTTP {
 		return "the delivery belongs to another worker of this subject; name no workerId, the right one, or the leaseToken"
@@ -67,7 +68,7 @@ func withoutToken(e *lease.Entry) string {
 	return "the delivery was made to a session; only its leaseToken may act on it"
 }
 
-// newestSubject is the subject of the newest delivery, empty if there was none.
+// newestSubject is the subject of the newest delivery, empty before the first.
 func newestSubject(t *record.Task, e *lease.Entry) string {
 	if e != nil {
 		return e.Lease.Subject
@@ -75,21 +76,21 @@ func newestSubject(t *record.Task, e *lease.Entry) string {
 	return t.LastSubject
 }
 
-// endedByWorker notes that the worker itself ended its delivery, after which
-// no completion with that token is accepted.
+// endedByWorker notes that the worker itself ended its delivery. No later
+// completion with that token is accepted.
 func endedByWorker(t *record.Task) {
 	t.LastToken = wire.Token{}
 	t.Undelivered = 0
 }
 
-// endedWithoutWord notes that a delivery ended by time or by a lost socket: a
-// late completion with its token still counts while nobody took the task since.
+// endedWithoutWord notes that a delivery ended by time or by a lost socket: a late
+// completion with its token is accepted until the task is granted again.
 func endedWithoutWord(t *record.Task, e *lease.Entry) {
 	t.LastToken = e.Lease.Token
 }
 
-// retry counts a failed delivery and sends the task on: to the place given for
-// it, or to the dead letters when its attempts are used up.
+// retry counts a failed attempt and moves the task: to the given place, or to the
+// dead letters if its attempts are used up.
 func (s *Shard) retry(t *record.Task, again move, reason string) {
 	t.Attempts++
 	if reason != "" {
@@ -103,8 +104,8 @@ func (s *Shard) retry(t *record.Task, again move, reason string) {
 	s.bury(t, reason, again)
 }
 
-// bury makes a dead letter, of the causes of a move and with what its worker said.
-// Without a reason it says that the attempts are used up.
+// bury makes the task a dead letter, with the causes, reason and exit of the given
+// move. An empty reason becomes wire's text for used-up attempts.
 func (s *Shard) bury(t *record.Task, reason string, last move) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
@@ -118,7 +119,7 @@ func (s *Shard) bury(t *record.Task, reason string, last move) {
 	})
 }
 
-// requeued answers nack, abandon and release with what has become of the task.
+// requeued answers nack, abandon and release with the new state of the task.
 func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
 	answer := &Requeued{Ref: to.Ref, TaskID: t.ID}
 	switch t.Status {
@@ -132,9 +133,9 @@ func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
 	s.tell(to.Sink, answer)
 }
 
-// result ends a task with an outcome: one that is FAILED is a dead letter. It is accepted from the holder of the
-// newest delivery unless the worker ended that delivery itself: also after a
-// lapse, a lost socket or a put-back, as long as nobody took the task since.
+// result ends a task with an outcome; FAILED makes it a dead letter. The holder of
+// the newest delivery may send it, unless it ended that delivery itself: also after
+// a lapse, a lost socket or a put-back, until the task is granted again.
 func (s *Shard) result(m *Result) {
 	t, e := s.find(m.TaskID, m.Tenant)
 	// If the disk was full, the refusal of an earlier answer has returned the credit.
@@ -182,8 +183,8 @@ func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
 	}
 }
 
-// repeated answers a completion that was accepted before, with the record that
-// stands. Another status is not a repetition.
+// repeated answers a completion that was accepted before, with the stored record. A
+// completion with another status is refused.
 func (s *Shard) repeated(m *Result, t *record.Task) bool {
 	if t.ResultToken.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status ||
 		!mayEnd(m.Owner, m.Token, lastLease(t, t.ResultToken)) {
@@ -197,8 +198,9 @@ func (s *Shard) repeated(m *Result, t *record.Task) bool {
 	return true
 }
 
-// nack ends a delivery that failed. Without a delay the backoff policy
-// decides; 0 is at once at the tail; beyond the policy's maximum is capped.
+// nack ends a delivery that failed. Without a delay the backoff policy decides;
+// with 0 the task is ready at once, at the tail; a longer delay than the policy's
+// maximum is capped.
 func (s *Shard) nack(m *Nack) {
 	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
@@ -217,8 +219,7 @@ func (s *Shard) nack(m *Nack) {
 	s.requeued(m.Asker, t, wholeSeconds(delayMs))
 }
 
-// abandon ends a delivery the worker gives up: a failed attempt, back to the
-// tail at once.
+// abandon counts a failed attempt; the task is ready at once, at the tail.
 func (s *Shard) abandon(m *Abandon) {
 	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
@@ -229,8 +230,8 @@ func (s *Shard) abandon(m *Abandon) {
 	s.requeued(m.Asker, e.Task, 0)
 }
 
-// release hands untouched or interrupted work back: to its old place, without
-// an attempt.
+// release returns a task to its old place and counts no attempt, for work that was
+// not begun or was interrupted.
 func (s *Shard) release(m *Release) {
 	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
@@ -250,7 +251,7 @@ func (s *Shard) release(m *Release) {
 	s.requeued(m.Asker, t, 0)
 }
 
-// putBack is the move to the place a task had before it was granted.
+// putBack is the move to the place that the task had before its grant.
 func putBack(cause Cause) move {
 	return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause, toOldPlace: true}
 }

@@ -8,12 +8,12 @@ import (
 	"codeq/wire"
 )
 
-// How ready tasks are handed out: tenants take turns, in each its queues, and one
-// subscriber with room gets the head of a queue.
+// Grants: tenants take turns, and within a tenant its queues. A turn grants the
+// head of the queue to one subscriber with credit.
 
 // grantPass hands ready tasks to sessions with credit, one task a turn, until
-// tasks, credit or the bound of a round run out. It reports whether it was cut
-// short: there may be more to hand out in the next round, which follows at once.
+// tasks, credit or the bound of a round run out. cut reports that tasks and credit
+// may be left; the next round then follows at once.
 func (s *Shard) grantPass() (cut bool) {
 	s.grantAside()
 	for granted := 0; granted < s.limits.Grants; {
@@ -44,14 +44,15 @@ func (s *Shard) grantPass() (cut bool) {
 	return cut
 }
 
-// stall leaves a queue out of the turns until the next round.
+// stall excludes a queue from the turns until the next round.
 func (s *Shard) stall(q *queue) {
 	q.stalled = true
 	s.stalled = append(s.stalled, q)
 }
 
-// grantHead gives the head of a queue to the subscriber that has it best. It
-// reports false if nobody had credit, which closes who was asked.
+// grantHead grants the head of a queue to the best open subscriber (see better). It
+// closes each subscriber whose window has no credit, and reports false if none had
+// any.
 func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 	t, err := s.span.Task(k.ID)
 	if t == nil || s.unreadable(err) {
@@ -59,7 +60,8 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 		return false
 	}
 	if t.Expires(s.now) {
-		// The round had too much that is due, or the entry for this is not in memory.
+		// due has not ended it yet: more than limits.Due entries were due, or its
+		// expiry entry is not in memory.
 		s.stall(q)
 		return false
 	}
@@ -87,9 +89,9 @@ func (s *Shard) pick(q *queue) *subscriber {
 	return q.tenant.wildcard.better(q.subscribers.better(nil, s.limits.Compared), s.limits.Compared)
 }
 
-// takeCredit takes a credit: one of a delivery that ended in this round, one that a
-// credit message brought, unless the window has become too small for it since, or
-// one of the consumer.
+// takeCredit takes one credit: first that of a delivery that ended in this round,
+// then one that HandedCredit brought, unless the window has shrunk below it since,
+// then one from the window.
 func (s *Shard) takeCredit(mb *subscriber, payloadBytes int) bool {
 	credit := mb.consumer.Credit
 	if mb.alone && mb.isIdle() {
@@ -103,7 +105,8 @@ func (s *Shard) takeCredit(mb *subscriber, payloadBytes int) bool {
 	case credit.Take(s.shard, payloadBytes):
 	default:
 		if credit.IsAlone() {
-			// Who has it alone may have seen what was counted here for a moment.
+			// The shard that has the window alone may have read the bytes that Take
+			// added for a moment, and wait for them: wake it.
 			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer})
 		}
 		return false
@@ -122,8 +125,8 @@ func (s *Shard) grant(mb *subscriber, t *record.Task) {
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
 		Session: mb.consumer.leaseSession(), OverHTTP: mb.consumer.OverHTTP, Subject: mb.consumer.Subject, WorkerID: mb.consumer.WorkerID,
 		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
-		// Ahead of the promise by half a lease, so that the first heartbeats
-		// write nothing.
+		// Half a lease later than promised: heartbeats within that time write
+		// nothing.
 		DeadlineMs: s.now + leaseForMs + leaseForMs/2,
 	}
 	if runForMs := s.runForMs(t); runForMs != 0 {
@@ -140,49 +143,50 @@ func (s *Shard) grant(mb *subscriber, t *record.Task) {
 	})
 }
 
-// leaseForMs is what the session asked for, or else what the queue says, or
-// else the server.
+// leaseForMs is the lease of the session, else that of the queue, else the server's
+// default.
 func (s *Shard) leaseForMs(mb *subscriber, t *record.Task) int64 {
 	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
 	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
 }
 
-// runForMs is how long a delivery of the task may run, as it says itself or else its
-// queue; 0 is as long as its lease is extended.
+// runForMs is the timeout of the task, else that of its queue; with 0 a delivery
+// runs as long as its lease is extended.
 func (s *Shard) runForMs(t *record.Task) int64 {
 	return cmp.Or(t.TimeoutSeconds, s.queueOf(t.Queue()).settings.TimeoutSeconds) * 1000
 }
 
-// setAside moves a task whose record cannot be read out of the way: it must
-// stop neither the queue nor the server.
+// setAside deletes the ready entry of a task whose record cannot be read, so that
+// it stops neither the queue nor the server.
 func (s *Shard) setAside(q *queue, prio int, k record.PendingKey) {
 	q.index.RemoveReady(prio, k)
 	s.span.Batch().DeletePending(q.key, prio, k)
 	s.mustRead(s.span.SetAside(k.ID))
 }
 
-// turns is whose turn it is: tenants in a ring, in each a ring of its queues,
-// so that no tenant and no queue waits for another's backlog to end.
+// turns is a ring of tenants, each with a ring of its queues. One turn grants one
+// task, so no tenant and no queue waits for another's backlog to end.
 type turns struct {
 	tenants []*tenant
 	at      int
-	// ring had the newest turn.
+	// ring is the ring of the newest turn.
 	ring *ring
 }
 
-// tenant is one tenant's queues with ready tasks, and who takes all of them.
+// tenant holds one tenant's queues with ready tasks, and the subscribers of all its
+// commands.
 type tenant struct {
-	// ready holds every queue with ready tasks, runnable those of them whose
-	// own subscribers may have an open subscriber. While somebody takes all commands the
-	// turn goes over ready, otherwise over runnable, so that queues without a
-	// worker cost nothing. Members of both rings drop out lazily.
+	// ready holds every queue with ready tasks, runnable those among them that may
+	// have an open subscriber of their own. While a wildcard subscriber is open the
+	// turns go over ready, otherwise over runnable, so that queues without a worker
+	// cost nothing. next drops queues that no longer belong.
 	ready    ring
 	runnable ring
 	wildcard subscribers
 	inTurns  bool
 }
 
-// hasTurns reports whether any queue of the tenant does.
+// hasTurns reports whether any queue of the tenant has turns.
 func (t *tenant) hasTurns() bool {
 	for _, q := range t.ready.queues {
 		if q.hasTurns() {
@@ -192,8 +196,9 @@ func (t *tenant) hasTurns() bool {
 	return false
 }
 
-// readyQueues is how many queues with ready tasks the subscriber takes here; of all
-// queues of a tenant, how many stand in its ring.
+// readyQueues counts the queues with ready tasks that the subscriber takes in this
+// shard. For a wildcard subscriber it is the length of the tenant's ready ring,
+// which may be too high.
 func (mb *subscriber) readyQueues() (n int32) {
 	for _, p := range mb.subscriptions {
 		switch q := p.to.queue; {
@@ -214,13 +219,14 @@ type ring struct {
 
 func (r *ring) add(q *queue) { r.queues = append(r.queues, q) }
 
-// drop takes the queue at the turn out; the order of the others stays.
+// drop removes the queue at the turn and keeps the order of the others.
 func (r *ring) drop() {
 	r.queues = append(r.queues[:r.at], r.queues[r.at+1:]...)
 }
 
-// next is the queue whose turn it is, nil if there is none. stays says whether
-// a queue still belongs here; one that does not drops out and hears left.
+// next is the queue whose turn it is, nil if there is none. stays reports whether a
+// queue still belongs to the ring; next drops one that does not, and calls left
+// with it.
 func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 	for len(r.queues) > 0 {
 		if r.at >= len(r.queues) {
@@ -237,12 +243,11 @@ func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 	return nil
 }
 
-// hasTurns says whether tasks of the queue may be handed out: by whatever way
-// they became ready, a pause holds them here, and a question whether the queue may
-// be deleted.
+// hasTurns reports whether the queue has ready tasks and may grant them. A pause
+// and a freeze both stop grants here, however the tasks became ready.
 func (q *queue) hasTurns() bool { return q.freezes == 0 && !q.settings.Paused && q.index.HasReady() }
 
-// ready puts a queue with ready tasks into the rings.
+// ready adds a queue with ready tasks to the rings.
 func (s *Shard) ready(q *queue) {
 	if !q.hasTurns() {
 		return
@@ -269,8 +274,8 @@ func (s *Shard) joinTurns(t *tenant) {
 	}
 }
 
-// nextTurn is the queue whose turn it is over all tenants; a tenant without
-// one leaves the turns until something becomes ready or somebody opens.
+// nextTurn is the queue whose turn it is over all tenants. A tenant without one
+// leaves the turns until a task becomes ready or a subscriber opens.
 func (s *Shard) nextTurn() *queue {
 	for t := &s.turns; len(t.tenants) > 0; {
 		if t.at >= len(t.tenants) {

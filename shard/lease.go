@@ -6,12 +6,11 @@ import (
 	"codeq/wire"
 )
 
-// How long a delivery lasts: heartbeats extend it, confirmations begin its run, and
-// what runs out lapses.
+// Leases: heartbeats extend a delivery, the first confirmation starts its run, and
+// due ends leases and runs that ran out.
 
-// heartbeat extends leases and never shortens one. A delivery named with its
-// token is carried by the asking session from now on, so a worker that
-// reconnected keeps its tasks.
+// heartbeat extends leases and never shortens one. A delivery named with its token
+// is bound to the asking session, so a worker that reconnected keeps its tasks.
 func (s *Shard) heartbeat(m *Heartbeat) {
 	answer := &Extended{Ref: m.Ref}
 	if m.Tasks == nil {
@@ -47,8 +46,8 @@ func (s *Shard) beat(m *Heartbeat, e *lease.Entry, answer *Extended) {
 	}
 }
 
-// prolong moves the end of a lease out, never in, and never behind the end of its
-// run. The caller is a consumer, or HTTP if that is nil.
+// prolong sets the end of a lease later, never earlier, and never later than the
+// end of its run. consumer is nil for a call over HTTP.
 func (s *Shard) prolong(e *lease.Entry, lengthMs int64, consumer *Consumer) {
 	if lengthMs == 0 {
 		lengthMs = e.Lease.LeaseForMs
@@ -57,8 +56,9 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, consumer *Consumer) {
 	rebound := s.rebind(consumer, e)
 	ahead := until > e.Lease.DeadlineMs
 	if ahead {
-		// The stored deadline runs ahead, so most heartbeats write nothing and
-		// a restart still never shortens an acknowledged lease.
+		// The stored deadline is half a lease later than the promised one: most
+		// heartbeats write nothing, and a restart never shortens a lease that was
+		// acknowledged.
 		e.Lease.DeadlineMs = until + lengthMs/2
 	}
 	if ahead || rebound {
@@ -70,10 +70,10 @@ func (s *Shard) prolong(e *lease.Entry, lengthMs int64, consumer *Consumer) {
 	s.leases.Move(e, until)
 }
 
-// rebind makes the caller the one whose socket keeps the delivery, and says
-// whether that is a change. Another session of the same subject takes it over;
-// a call over HTTP does so only when the session is gone, and then the lease
-// alone decides.
+// rebind binds the delivery to the session of the caller and reports whether that
+// changed. Another session of the same subject takes the delivery over. A call over
+// HTTP unbinds it, and only if its session is gone; then no socket ends it, only
+// its lease.
 func (s *Shard) rebind(consumer *Consumer, e *lease.Entry) (changed bool) {
 	switch {
 	case consumer != nil && e.Lease.Session != consumer.ID:
@@ -88,7 +88,7 @@ func (s *Shard) rebind(consumer *Consumer, e *lease.Entry) (changed bool) {
 	return false
 }
 
-// confirm notes that the worker has the task. Its run begins with the first time.
+// confirm notes that the worker has the task. The first call starts its run.
 func (s *Shard) confirm(e *lease.Entry) {
 	e.Confirmed = true
 	e.Task.Undelivered = 0
@@ -97,7 +97,7 @@ func (s *Shard) confirm(e *lease.Entry) {
 	}
 }
 
-// received confirms deliveries of the session they were made to.
+// received confirms those deliveries that were made to the consumer of the message.
 func (s *Shard) received(m *Received) {
 	for _, ref := range m.Tasks {
 		if e := s.delivered(m.Consumer, ref); e != nil {
@@ -106,7 +106,7 @@ func (s *Shard) received(m *Received) {
 	}
 }
 
-// undelivered takes deliveries back whose frames never left.
+// undelivered ends deliveries whose frames never left.
 func (s *Shard) undelivered(m *Undelivered) {
 	for _, ref := range m.Tasks {
 		if e := s.notArrived(m.Consumer, ref); e != nil {
@@ -115,9 +115,9 @@ func (s *Shard) undelivered(m *Undelivered) {
 	}
 }
 
-// notArrived is a delivery to that consumer that nobody has confirmed. One over
-// HTTP counts as arrived from the first byte of the answer on, so the word of
-// the claim that there was none is taken for it.
+// notArrived returns the delivery if it was made to that consumer and nobody has
+// confirmed it. A delivery over HTTP is confirmed from its grant on; only its claim
+// knows that no byte was written, so that is believed.
 func (s *Shard) notArrived(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 	e := s.delivered(consumer, ref)
 	if e != nil && consumer.OverHTTP {
@@ -129,7 +129,7 @@ func (s *Shard) notArrived(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 	return e
 }
 
-// delivered is the delivery if it was made to that consumer and still stands.
+// delivered returns the delivery if it was made to that consumer and has not ended.
 func (s *Shard) delivered(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 	e := s.leases.Holds(ref)
 	if e == nil || e.Lease.Session != consumer.leaseSession() || e.Lease.OverHTTP != consumer.OverHTTP {
@@ -138,8 +138,8 @@ func (s *Shard) delivered(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 	return e
 }
 
-// extend is a heartbeat for one delivery over HTTP. Whose session ended goes on
-// over HTTP, and no longer depends on it.
+// extend is a heartbeat for one delivery over HTTP. If the session of the delivery
+// is gone, only the lease ends it from now on.
 func (s *Shard) extend(m *Extend) {
 	e := s.holder(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
@@ -154,8 +154,8 @@ func (s *Shard) extend(m *Extend) {
 	s.tell(m.Sink, answer)
 }
 
-// due does what the time asks for: delayed tasks whose moment came and waiting ones
-// that expired, in the order of these times, then leases that ran out.
+// due handles what is due, at most limits.Due entries: delayed and expired tasks in
+// the order of their times, then leases that ran out.
 func (s *Shard) due() {
 	done := 0
 	for ; done < s.limits.Due; done++ {
@@ -188,7 +188,8 @@ func (s *Shard) fallDue(d index.Due) {
 	}
 }
 
-// setDueAside takes a task whose record cannot be read out of an order by time.
+// setDueAside deletes the entry of a task whose record cannot be read from the
+// delayed or the expiring order.
 func (s *Shard) setDueAside(d index.Due) {
 	batch, q := s.span.Batch(), d.Queue
 	if d.Order == index.Expiring {
@@ -201,8 +202,9 @@ func (s *Shard) setDueAside(d index.Due) {
 	s.mustRead(s.span.SetAside(d.Key.ID))
 }
 
-// lapse ends a lease that ran out, or a run. A delivery that never arrived is taken
-// back; one that did is lost.
+// lapse ends a delivery whose lease or run ran out. A delivery that never arrived
+// counts nothing against the task; one that arrived counts as lost, or as a failed
+// attempt if its run is over.
 func (s *Shard) lapse(e *lease.Entry) {
 	reason := wire.RevokedExpired
 	switch {
@@ -219,8 +221,8 @@ func (s *Shard) lapse(e *lease.Entry) {
 	s.revoke(e, reason)
 }
 
-// lose counts a lost lease: the first one goes to the tail at once, later ones
-// wait as the backoff policy says.
+// lose counts a lost lease: after the first the task is ready at once, at the tail;
+// after later ones it waits for the delay of the backoff policy.
 func (s *Shard) lose(e *lease.Entry, cause Cause) {
 	t := e.Task
 	t.Losses++
@@ -233,8 +235,8 @@ func (s *Shard) lose(e *lease.Entry, cause Cause) {
 	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)
 }
 
-// overrun counts a run that came to its end: a failed attempt, which waits as the
-// backoff policy says.
+// overrun counts a run that reached its timeout as a failed attempt; the task waits
+// for the delay of the backoff policy.
 func (s *Shard) overrun(e *lease.Entry) {
 	t := e.Task
 	t.Undelivered = 0

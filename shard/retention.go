@@ -10,39 +10,40 @@ import (
 	"codeq/wire"
 )
 
-// How long ended tasks stay. Entries whose time is over are found at the beginning of
-// a round and removed at its end.
+// Retention: findExpired reads the entries of ended tasks to remove at the
+// beginning of a round, removeExpired removes them at its end.
 
-// expiryEveryMs is how often a queue is looked at: what ends within that time goes
-// together. Each look is a scan, and at full rate something ends every
-// millisecond.
+// expiryEveryMs: the times of scans are rounded up to multiples of this, so that
+// one scan removes all that expired in between. At full rate a task expires every
+// millisecond, and each would cost a scan.
 const expiryEveryMs = 200
 
-// Retention is how long ended tasks stay, in milliseconds, where their queue
-// does not say; 0 is for ever.
+// Retention is the server's default for how long ended tasks stay, in milliseconds;
+// 0 is for ever. The settings of a queue come before it.
 type Retention struct {
 	DoneForMs int64
 	DeadForMs int64
 }
 
-// expiryBatch is one scan of the ended tasks of a queue. No key before floorMs is left
-// once the round is over.
+// expiryBatch is one scan of the ended tasks of a queue. After the round no key
+// before lowMs is left.
 type expiryBatch struct {
 	queue   *queue
 	place   wire.Location
 	lowMs   int64
 	expired []record.EndedEntry
-	// failed says that of the dead letters only those that failed for good are looked
-	// for; the scan has come to passed.
+	// failed restricts the scan of dead letters to those with cause
+	// wire.DeadFailed; passed is the last key that it read.
 	failed bool
 	passed record.TimedKey
-	// cut says that there may be more of them.
+	// cut reports that the scan stopped at its limit: more may be left.
 	cut bool
-	// cleanup is what asked for it, nil for retention.
+	// cleanup is the cleanup that the scan belongs to, nil for retention.
 	cleanup *cleanupRun
 }
 
-// retentionOf is how long tasks of a queue stay that ended in that place.
+// retentionOf is how long ended tasks of a queue stay in that place, in
+// milliseconds.
 func (s *Shard) retentionOf(q *queue, place wire.Location) int64 {
 	if place == wire.LocationDead {
 		return cmp.Or(q.settings.DLQRetentionSeconds*1000, s.retention.DeadForMs)
@@ -50,14 +51,15 @@ func (s *Shard) retentionOf(q *queue, place wire.Location) int64 {
 	return cmp.Or(q.settings.RetentionSeconds*1000, s.retention.DoneForMs)
 }
 
-// failedForMs is how long letters that failed for good stay: as the others, but
-// never for ever.
+// failedForMs is how long dead letters with cause wire.DeadFailed stay: as long as
+// the others, but wire.FailedForSeconds where those stay for ever.
 func (s *Shard) failedForMs(q *queue) int64 {
 	return cmp.Or(s.retentionOf(q, wire.LocationDead), wire.FailedForSeconds*1000)
 }
 
-// failedOver is how many letters that failed for good a queue has too many. Whoever
-// says how long its dead letters stay wants all of them.
+// failedOver is how many dead letters with cause wire.DeadFailed exceed
+// limits.Failed. A queue with a retention of its own for dead letters has no such
+// limit.
 func (s *Shard) failedOver(q *queue) int64 {
 	if q.settings.DLQRetentionSeconds != 0 {
 		return 0
@@ -66,8 +68,9 @@ func (s *Shard) failedOver(q *queue) int64 {
 	return max(0, count-int64(s.limits.Failed))
 }
 
-// expiryAtMs is when a queue is to be looked at for the next ended task that has to
-// go, 0 for never. The low watermarks it stands on may be too low, never too high.
+// expiryAtMs is when the queue must be scanned for ended tasks to remove, 0 for
+// never. The low watermarks that it is computed from may be too low, never too
+// high, so a scan comes too early at worst.
 func (s *Shard) expiryAtMs(q *queue) int64 {
 	if q.settings.Deleting {
 		return 0 // all of them go, see findDeleted
@@ -94,25 +97,25 @@ func (s *Shard) expiryAtMs(q *queue) int64 {
 	return (at + expiryEveryMs - 1) / expiryEveryMs * expiryEveryMs
 }
 
-// planExpiry puts a queue where it belongs among those with something to remove.
+// planExpiry sets the time of a queue in the expiry queue.
 func (s *Shard) planExpiry(q *queue) { s.expiries.put(q, s.expiryAtMs(q)) }
 
-// planEnded is planExpiry after a task of the queue has ended, which never makes
-// it later: a queue that is being removed from goes on.
+// planEnded is planExpiry after a task of the queue has ended. It never sets a
+// later time: a queue whose scan was cut keeps the earlier one.
 func (s *Shard) planEnded(q *queue) {
 	if at := s.expiryAtMs(q); q.expirySlot == 0 || at < q.expiryAtMs {
 		s.expiries.put(q, at)
 	}
 }
 
-// findExpired reads which ended tasks have to go. Like refill it may only be
-// done at the start of a round: a scan does not see the open batch.
+// findExpired reads which ended tasks must be removed. It runs at the start of a
+// round only, like refill: a scan does not see the open batch.
 func (s *Shard) findExpired() {
 	clear(s.batches)
 	s.batches, s.doomed = s.batches[:0], s.doomed[:0]
 	s.findCleanup()
 	if len(s.batches) > 0 {
-		// What a cleanup found must not be found again.
+		// A scan for retention would return the entries of the cleanup again.
 		return
 	}
 	for left := s.limits.Expiries - s.findDeleted(); left > 0; {
@@ -127,7 +130,8 @@ func (s *Shard) findExpired() {
 			}
 		}
 		if found == 0 {
-			// What was found as a dead letter must not be found again.
+			// A scan for failed letters would return the dead letters found above
+			// again.
 			found = s.scanFailed(q, left)
 		}
 		left -= found
@@ -137,11 +141,11 @@ func (s *Shard) findExpired() {
 	}
 }
 
-// scanEnded notes up to limit tasks of a queue that ended at or before a time,
-// and says how many.
+// scanEnded adds a batch of up to limit tasks that ended at or before untilMs, and
+// returns how many it found.
 func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit int) int {
 	l := expiryBatch{queue: q, place: place}
-	// Whatever is found, the queue gets its time anew; see removeExpired.
+	// Even an empty batch makes removeExpired plan the queue anew.
 	defer func() { s.batches = append(s.batches, l) }()
 	count, lowMs := q.index.Done()
 	if place == wire.LocationDead {
@@ -165,9 +169,9 @@ func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit in
 	return len(l.expired)
 }
 
-// scanFailed notes letters that failed for good and stay no longer, oldest first,
-// and says how many entries it read for them. Other dead letters may lie between:
-// up to limit are looked at.
+// scanFailed adds a batch of the dead letters with cause wire.DeadFailed to remove,
+// oldest first. It reads at most limit dead letters, as others lie between, and
+// returns how many it read.
 func (s *Shard) scanFailed(q *queue, limit int) int {
 	l := expiryBatch{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
 	defer func() { s.batches = append(s.batches, l) }()
@@ -203,7 +207,8 @@ func (s *Shard) scanFailed(q *queue, limit int) int {
 	return len(found)
 }
 
-// mayHavePassed: a dead letter came that looks for failed ones may be past.
+// mayHavePassed restarts the scans for failed letters if a new dead letter is at or
+// before the last key that they read.
 func (q *queue) mayHavePassed(k record.TimedKey) {
 	if k.AtMs <= q.failedAfter.AtMs {
 		q.failedAfter = record.TimedKey{}
@@ -221,15 +226,15 @@ func (s *Shard) readEnded(q *queue, place wire.Location, after record.TimedKey, 
 	return found
 }
 
-// justBefore is the last place before all that ended at a time.
+// justBefore is the greatest key below those of a time.
 func justBefore(atMs int64) record.TimedKey {
 	k := record.TimedKey{AtMs: max(atMs-1, 0)}
 	copy(k.ID[:], bytes.Repeat([]byte{0xff}, len(k.ID)))
 	return k
 }
 
-// removeExpired removes what findExpired noted, if it may still go: a message of this
-// round may have moved a task on, or may keep it for longer.
+// removeExpired removes the tasks that findExpired read, if they still must go: a
+// message of this round may have replayed a task or prolonged the retention.
 func (s *Shard) removeExpired() {
 	for _, l := range s.batches {
 		for i := range l.expired {
@@ -249,7 +254,7 @@ func (s *Shard) removeExpired() {
 	s.endCleanup()
 }
 
-// leaves is why an ended task goes that a look has found, empty if it stays.
+// leaves is the cause why a task of a batch is removed, empty if it stays.
 func (s *Shard) leaves(l *expiryBatch, e *record.EndedEntry) Cause {
 	keep := s.retentionOf(l.queue, l.place)
 	if l.failed {
@@ -268,7 +273,7 @@ func (s *Shard) leaves(l *expiryBatch, e *record.EndedEntry) Cause {
 	return ""
 }
 
-// advanceWatermark says what is left of the order that was looked at.
+// advanceWatermark raises the low watermark of the scanned order to lowMs.
 func (l *expiryBatch) advanceWatermark() {
 	q := l.queue.index
 	switch {
@@ -301,10 +306,11 @@ func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause Cause) {
 	s.transition(t, move{to: removed, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
 }
 
-// remembered is what the entry of an ended task says, if that is all that its
-// end needs: reading the record was the dearest part of it. Only dead letters
-// can move on, and passOver takes those out, so what was found at the beginning
-// of the round still holds.
+// remembered builds the task from its entry, or returns nil if the record must be
+// read: for an entry without a status, or a task with an idempotency key. Reading
+// the record was the most expensive step of a removal. The entry still holds at the
+// end of the round: only a dead letter can change, and passOver takes those out of
+// the batch.
 func (s *Shard) remembered(l *expiryBatch, e *record.EndedEntry) *record.Task {
 	if e.Status == "" || e.Keyed {
 		return nil
@@ -316,11 +322,11 @@ func (s *Shard) remembered(l *expiryBatch, e *record.EndedEntry) *record.Task {
 	return &s.removing
 }
 
-// removed is the location of a task that is deleted with everything about it.
+// removed is the location of a task whose keys are all deleted.
 const removed wire.Location = ""
 
-// forget removes all that is kept of a task, and its key if that still points
-// to it.
+// forget deletes all keys of a task, and its idempotency key if that still names
+// it.
 func (s *Shard) forget(t *record.Task, only store.Only) {
 	batch := s.span.Batch()
 	if t.IdempotencyKey != "" {
@@ -333,7 +339,7 @@ func (s *Shard) forget(t *record.Task, only store.Only) {
 	batch.DeleteTaskOf(t.ID, only)
 }
 
-// leaveEnded takes a task out of the ended ones.
+// leaveEnded deletes the entry of an ended task.
 func (s *Shard) leaveEnded(t *record.Task) {
 	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	t.EndedAtMs = 0
@@ -347,7 +353,7 @@ func (s *Shard) leaveEnded(t *record.Task) {
 	s.span.Batch().DeleteDone(t.Queue(), k)
 }
 
-// setEndedAside takes an ended task whose record cannot be read out of the way.
+// setEndedAside deletes the entry of an ended task whose record cannot be read.
 func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
 	batch, k := s.span.Batch(), e.TimedKey
 	if l.place == wire.LocationDead {
@@ -360,8 +366,8 @@ func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
 	s.mustRead(s.span.SetAside(k.ID))
 }
 
-// nextExpiryMs is when the next ended task has to go. It is later than now, so that
-// the mailbox is looked at before; 0 is never.
+// nextExpiryMs is when the next ended task must be removed, 0 for never. It is at
+// least now+1, so that the mailbox is read before the next slice.
 func (s *Shard) nextExpiryMs() int64 {
 	if len(s.cleanups) > 0 || s.removesSome() {
 		return s.now + 1
@@ -372,10 +378,10 @@ func (s *Shard) nextExpiryMs() int64 {
 	return 0
 }
 
-// advanceWatermarks finds the first keys of orders that many have left and of which
-// memory has none. Otherwise every listing, every replay of dead letters and the
-// next start would go over what was deleted long ago. Like refill it may only be
-// done at the start of a round.
+// advanceWatermarks reads the first key of orders that lost many keys and are not
+// cached in memory. Without it every listing, every replay of dead letters and the
+// next start would scan all tombstones. It runs at the start of a round only, like
+// refill.
 func (s *Shard) advanceWatermarks() {
 	for range s.limits.Watermarks {
 		order, ok := s.index.NextStale()

@@ -12,17 +12,17 @@ import (
 	"codeq/wire"
 )
 
-// The settings of queues: the home decides and the others copy; a queue may be put
-// into one order, or deleted.
+// Settings of queues: the home shard decides a change and the others copy it. A
+// change may put a spread queue into one order, or delete a queue.
 
-// configure decides a change of settings in the home shard of the queue. A
-// change that changes nothing makes no new version; its asker learns what holds
-// all the same, and brings it to the other shards again.
+// configure decides a change of settings in the home shard of the queue. A change
+// without a difference makes no new version; its answer has the settings in force,
+// and the asker copies them to the other shards again.
 func (s *Shard) configure(m *Configure) {
 	q := s.queueOf(m.Queue)
 	next := q.settings
 	if q.settings.Deleting {
-		// To copy it once more might bring the mark back to a shard that has dropped it.
+		// A second copy could restore the mark in a shard that has dropped it.
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)
 		return
 	}
@@ -47,7 +47,7 @@ func (s *Shard) configure(m *Configure) {
 	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: next})
 }
 
-// applySettings gives a queue other settings.
+// applySettings replaces the settings of a queue.
 func (s *Shard) applySettings(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
@@ -56,8 +56,8 @@ func (s *Shard) applySettings(q *queue, next record.Settings) {
 	s.noteDeleted(q)
 }
 
-// copySettings takes over what the home of a queue has decided. A copy that
-// comes late, behind a newer one, changes nothing.
+// copySettings applies the settings that the home of a queue has decided, unless
+// the shard has newer ones.
 func (s *Shard) copySettings(m *CopySettings) {
 	q := s.queueOf(m.Queue)
 	if m.Settings.Version > q.settings.Version {
@@ -69,7 +69,7 @@ func (s *Shard) copySettings(m *CopySettings) {
 	s.tell(m.Sink, &Configured{Ref: m.Ref, Settings: q.settings})
 }
 
-// restoreSettings takes what recovery found, before anything is granted.
+// restoreSettings sets the settings that recovery found, before the first grant.
 func (s *Shard) restoreSettings(found []store.SettingsState) {
 	for i := range found {
 		q := s.queueOf(found[i].Key)
@@ -81,7 +81,7 @@ func (s *Shard) restoreSettings(found []store.SettingsState) {
 	}
 }
 
-// saveSettings writes the settings that recovery took from another shard.
+// saveSettings writes the settings that recovery copied from another shard.
 func (s *Shard) saveSettings() {
 	if len(s.unsaved) == 0 || s.space >= store.OnlyDelete {
 		return
@@ -93,19 +93,18 @@ func (s *Shard) saveSettings() {
 }
 
 const (
-	// notEmpty is why a queue stays spread.
+	// notEmpty refuses to put a queue with tasks into one order.
 	notEmpty = "a spread queue can be put into one order only while no shard but its home holds a task of it, " +
 		"ended ones included, and another does; let them end and remove them with POST /v1/codeq/admin/tasks/cleanup"
 
-	// inOneShard refuses a task that was sent away from home just before its queue
-	// was put into one order. Repeated, it goes home.
+	// inOneShard refuses a task that was routed to another shard than the home just
+	// before its queue was put into one order. A retry is routed to the home.
 	inOneShard = "the queue is being put into one order; post the task again after a second"
 )
 
-// acceptsNew says whether a new task of the queue may be made in this shard: at home
-// always, elsewhere while the queue is spread and no change needs it empty here.
-// The shard judges that by its own copy of the settings, whatever the router knew
-// when it drew the id.
+// acceptsNew reports whether this shard may make a new task of the queue: the home
+// always, another shard while the queue is spread and not frozen there. The shard
+// decides by its own copy of the settings, since those of the router may be older.
 func (s *Shard) acceptsNew(m *Enqueue, key record.QueueKey) bool {
 	q, here := s.queues[key], false
 	if q != nil && q.settings.Deleting {
@@ -123,11 +122,10 @@ func (s *Shard) acceptsNew(m *Enqueue, key record.QueueKey) bool {
 	return here
 }
 
-// freeze answers that the queue has no task in this shard, and keeps it so: new
-// ones are refused from here on, until the same change brings its copy of the
-// settings, or the word that it failed. A task that was under way to this shard
-// comes before the question, and counts, or behind it, and is refused. So the home
-// may decide that all tasks of the queue lie with it.
+// freeze answers Frozen if the queue has no task in this shard, and refuses new
+// ones until the CopySettings of the same change thaws it. A task on its way to
+// this shard arrives before Freeze, and is counted, or after it, and is refused. So
+// when all others are frozen, the home knows that it has every task of the queue.
 func (s *Shard) freeze(m *Freeze) {
 	q := s.queueOf(m.Queue)
 	counters := q.index.Counters()
@@ -146,7 +144,7 @@ func (s *Shard) freeze(m *Freeze) {
 	s.tell(m.Sink, &Frozen{Ref: m.Ref})
 }
 
-// thaw takes one freeze back.
+// thaw ends one freeze.
 func (s *Shard) thaw(q *queue) {
 	q.freezes--
 	if q.freezes < 0 {
@@ -156,24 +154,26 @@ func (s *Shard) thaw(q *queue) {
 	s.mayBeEmpty(q)
 }
 
-// A queue is deleted by a change of its settings, which marks it: from then on it
-// takes no task, hands out none, and each shard removes what it has of it, a slice a
-// round, whatever it is, as retention does with ended tasks. The mark is on disk, so
-// a start goes on with it. A shard that has nothing left is asked to drop the mark
-// with the other settings, the home last: as long as it is there, a start brings it
-// to every shard again, and no task can have been made that it would take along.
+// A change of settings marks a queue as deleted. From then on each shard refuses
+// new tasks of the queue, grants none, and removes all of its tasks, at most
+// limits.Expiries a round. The mark is on disk, so a start continues the removal.
+// Drop then asks each shard to delete the mark and the other settings once it has
+// no task left, the home last: while the home has the mark, a start copies it to
+// every shard again, and no task can be made that this would delete.
 
-// beingDeleted refuses what a queue that is deleted does not take.
+// beingDeleted refuses new tasks and changes while a queue is being deleted.
 const beingDeleted = "the queue is being deleted; once that is done its name makes a new queue"
 
-// QueueDelete says what may be lost with a queue. Without Purge the queue must have
-// no task, ended ones included; without CancelRunning none in progress.
+// QueueDelete says which tasks may be deleted with the queue. Without Purge the
+// queue must have no task, not even an ended one; without CancelRunning it must
+// have none in progress.
 type QueueDelete struct {
 	Purge         bool
 	CancelRunning bool
 }
 
-// mayDelete judges a queue by what this shard has of it, nil if it may go.
+// mayDelete returns why the tasks in this shard forbid the deletion, nil if they do
+// not.
 func (d *QueueDelete) mayDelete(q *queue) *wire.Error {
 	c := q.index.Counters()
 	switch {
@@ -187,15 +187,15 @@ func (d *QueueDelete) mayDelete(q *queue) *wire.Error {
 	return nil
 }
 
-// noteDeleted puts a queue on the list of those to empty, when its settings say so.
+// noteDeleted adds a queue to deleting if its settings have the mark.
 func (s *Shard) noteDeleted(q *queue) {
 	if q.settings.Deleting && !slices.Contains(s.deleting, q) {
 		s.deleting = append(s.deleting, q)
 	}
 }
 
-// findDeleted notes what is removed in this round of queues that are deleted, and
-// says how many. Like refill it may only be done at the start of a round.
+// findDeleted reads which tasks of deleted queues this round removes, and returns
+// how many. It runs at the start of a round only, like refill.
 func (s *Shard) findDeleted() (found int) {
 	for _, q := range s.deleting {
 		found += s.findOpen(q, s.limits.Expiries-found)
@@ -208,18 +208,18 @@ func (s *Shard) findDeleted() (found int) {
 	return found
 }
 
-// doomed is an entry of a task that goes with its queue.
+// doomed is an entry of a task that is deleted with its queue.
 type doomed struct {
 	queue *queue
 	id    wire.TaskID
-	// prio and seq are those of a ready one, due is where another one waits for its
-	// time; both are empty for one in progress.
+	// prio and seq are set for a ready task, due for a delayed or expiring one; a
+	// task in progress has neither.
 	prio int
 	seq  uint64
 	due  index.Due
 }
 
-// findOpen notes up to limit tasks that have not ended.
+// findOpen adds up to limit tasks that have not ended to doomed.
 func (s *Shard) findOpen(q *queue, limit int) int {
 	c, before := q.index.Counters(), len(s.doomed)
 	left := func(count int64) int { return int(min(count, int64(limit-(len(s.doomed)-before)))) }
@@ -236,7 +236,8 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 		s.doomed = append(s.doomed, doomed{queue: q, id: k.ID, due: index.Due{Queue: q.index, Order: index.Delayed, Key: k}})
 	}
 	if c.ReadyTotal() == 0 && c.Delayed == 0 {
-		// What is left here had a record that could not be read.
+		// Expiring entries that are left now belong to records that could not be
+		// read.
 		expiring, err := s.span.ScanExpiring(q.key, justBefore(c.ExpiringFloorMs), left(c.Expiring))
 		s.mustRead(err)
 		for _, k := range expiring {
@@ -251,15 +252,15 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 	return len(s.doomed) - before
 }
 
-// justBeforeSeq is the last place before all that have a sequence.
+// justBeforeSeq is the greatest key below those of a sequence.
 func justBeforeSeq(seq uint64) record.PendingKey {
 	k := record.PendingKey{Seq: max(seq, 1) - 1}
 	copy(k.ID[:], bytes.Repeat([]byte{0xff}, len(k.ID)))
 	return k
 }
 
-// removeDoomed removes what findOpen noted, wherever it is by now: a message of this
-// round may have moved it on. Whoever waits for its result hears that it ended.
+// removeDoomed removes the tasks that findOpen read, wherever a message of this
+// round has moved them, and tells their watchers that they ended.
 func (s *Shard) removeDoomed() {
 	for i := range s.doomed {
 		d := &s.doomed[i]
@@ -283,7 +284,7 @@ func (s *Shard) removeDoomed() {
 	}
 }
 
-// setDoomedAside takes a task whose record cannot be read out of the way. One in
+// setDoomedAside deletes the entry of a task whose record cannot be read. A task in
 // progress has its record in memory.
 func (s *Shard) setDoomedAside(d *doomed) {
 	switch {
@@ -296,10 +297,12 @@ func (s *Shard) setDoomedAside(d *doomed) {
 	}
 }
 
-// drop is asked to forget the settings of a queue once nothing of it is left.
+// drop queues a request to forget the settings of a queue; answerDrops does so once
+// the queue is empty.
 func (s *Shard) drop(m *Drop) { s.drops = append(s.drops, m) }
 
-// answerDrops forgets the settings of the queues that are empty by now.
+// answerDrops forgets the settings of the queues that are empty now, and answers
+// their Drops.
 func (s *Shard) answerDrops() {
 	left := s.drops[:0]
 	for _, m := range s.drops {
@@ -326,7 +329,7 @@ func (s *Shard) forgetSettings(q *queue) {
 	s.mayBeEmpty(q)
 }
 
-// removesSome reports whether a queue that is deleted has anything left.
+// removesSome reports whether a deleted queue has tasks left.
 func (s *Shard) removesSome() bool {
 	return slices.ContainsFunc(s.deleting, func(q *queue) bool {
 		counters := q.index.Counters()
@@ -334,8 +337,8 @@ func (s *Shard) removesSome() bool {
 	})
 }
 
-// Effective is what holds for a queue with these settings: the server's default for
-// each that is zero. A retention that stays zero has no end.
+// Effective returns the settings in force: a zero becomes the server's default. A
+// retention that stays zero is for ever.
 func (r Retention) Effective(set wire.QueueSettings) wire.QueueSettings {
 	set.MaxAttempts = cmp.Or(set.MaxAttempts, wire.DefaultMaxAttempts)
 	set.LeaseSeconds = cmp.Or(set.LeaseSeconds, wire.DefaultLeaseSeconds)

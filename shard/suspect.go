@@ -8,27 +8,30 @@ import (
 	"codeq/wire"
 )
 
-// A delivery that never arrived is no fault of the task, but a task that breaks
-// whatever receives it never arrives either, and takes along what is on its way
-// beside it. So from the third delivery in a row that did not arrive the task is
-// a suspect: it leaves its place, waits as the backoff policy says, and then goes
-// alone, to a session to which nothing else is on its way, until it has arrived.
+// A delivery that never arrived counts nothing against the task. But a task that
+// breaks its receiver never arrives either, and the other deliveries in flight to
+// that receiver are lost with it. So after the third delivery in a row that did not
+// arrive the task is a suspect: it waits for the delay of the backoff policy, and
+// is then granted only to a session with nothing else in flight, until a delivery
+// arrives.
 
 const (
-	// maxUndelivered is the delivery in a row that makes a task a suspect.
+	// maxUndelivered is how many deliveries in a row that did not arrive make a
+	// task a suspect.
 	maxUndelivered = 3
-	// asideForMs is how long a suspect stands aside at most before its turn in
-	// its queue comes again.
+	// asideForMs is how long a suspect waits at most for an idle subscriber before
+	// it is ready again, at the tail.
 	asideForMs = 10_000
-	// checkAsideMs is how often the shard looks meanwhile who is idle: of what a
-	// client takes from other shards it is told only where it has the credit alone.
+	// checkAsideMs is how often the shard checks meanwhile for idle subscribers:
+	// what a client confirms to other shards wakes this one only where it has the
+	// window alone.
 	checkAsideMs = 1_000
 )
 
 func isSuspect(t *record.Task) bool { return t.Undelivered >= maxUndelivered }
 
-// undeliver ends a delivery that never arrived, which counts no attempt. The task
-// goes back to its old place, or waits if it is a suspect.
+// undeliver ends a delivery that never arrived and counts no attempt. The task
+// returns to its old place, or waits if it is a suspect.
 func (s *Shard) undeliver(e *lease.Entry, closeCode uint16) {
 	t := e.Task
 	t.Undelivered++
@@ -43,16 +46,18 @@ func (s *Shard) undeliver(e *lease.Entry, closeCode uint16) {
 	s.transition(t, to)
 }
 
-// aside is a suspect that was next in its queue when no subscriber was idle. Its
-// record says that it is delayed until then; it goes earlier if one becomes so.
+// aside is a suspect that was at the head of its queue when no subscriber was idle.
+// Its record is delayed until untilMs; the task is granted earlier if a subscriber
+// becomes idle.
 type aside struct {
 	id      wire.TaskID
 	queue   *queue
 	untilMs int64
 }
 
-// grantSuspect gives the head of a queue to an idle subscriber. Without one it makes
-// way for the others, and a subscriber gets no more until it is idle.
+// grantSuspect grants the head of a queue to an idle subscriber. Without one it
+// delays the task, and reserves a subscriber, which is granted nothing until it is
+// idle.
 func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	mb := s.idle(q)
 	if mb == nil {
@@ -68,7 +73,7 @@ func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	s.aside = append(s.aside, aside{t.ID, q, untilMs})
 }
 
-// soonIdle is the subscriber to reserve, which may be idle by now; nil for none.
+// soonIdle is the subscriber to reserve, nil for none. It may be idle already.
 func (s *Shard) soonIdle(q *queue) *subscriber {
 	if s.reserved != nil {
 		return nil
@@ -80,9 +85,9 @@ func (s *Shard) soonIdle(q *queue) *subscriber {
 	return mb
 }
 
-// grantAside gives the suspects that stand aside to subscribers that are idle now, and
-// shares the credit of the reserved subscriber if no suspect waits for it any longer or
-// it did not become idle in time.
+// grantAside grants suspects in aside to subscribers that are idle now. It shares
+// the credit of the reserved subscriber if no suspect waits for it any longer or
+// asideForMs have passed.
 func (s *Shard) grantAside() {
 	var busy *queue // nobody of this one is idle
 	left := s.aside[:0]
@@ -102,8 +107,8 @@ func (s *Shard) grantAside() {
 	}
 }
 
-// fromAside gives a suspect that stands aside to an idle subscriber. It has its turn
-// now, wherever in its queue it would stand.
+// fromAside grants a suspect in aside to an idle subscriber, ahead of the other
+// tasks of its queue.
 func (s *Shard) fromAside(mb *subscriber, a aside) {
 	t, err := s.span.Task(a.id)
 	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs || t.Expires(s.now) {
@@ -113,15 +118,15 @@ func (s *Shard) fromAside(mb *subscriber, a aside) {
 	s.grantAlone(mb, t)
 }
 
-// leavesAside forgets a task that no longer waits for its turn, so that nobody is kept
-// free for it. One that has fallen due is left out by grantAside.
+// leavesAside removes a task from aside that no longer waits, so that no subscriber
+// stays reserved for it. grantAside removes those that fell due.
 func (s *Shard) leavesAside(id wire.TaskID) {
 	s.aside = slices.DeleteFunc(s.aside, func(a aside) bool { return a.id == id })
 }
 
-// grantAlone gives a suspect to a subscriber whose credit this shard has alone from
-// then on. It reports false if that is not idle, which reserves it unless another
-// one is.
+// grantAlone grants a suspect to a subscriber if that is idle, and gives this shard
+// its window alone. If it is not idle, grantAlone returns false and reserves it,
+// unless another is reserved.
 func (s *Shard) grantAlone(mb *subscriber, t *record.Task) bool {
 	var taken bool
 	taken, mb.alone = mb.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, mb.credit+mb.reused > 0)
@@ -142,8 +147,9 @@ func (s *Shard) grantAlone(mb *subscriber, t *record.Task) bool {
 	return true
 }
 
-// reserve keeps the credit that this shard has alone until the subscriber is idle, unless
-// it keeps another one or the subscriber is a claim, which does not last so long.
+// reserve reserves a subscriber whose window this shard has alone until it is idle.
+// It shares the window again if another is reserved, or if the subscriber is a
+// claim, which ends sooner.
 func (s *Shard) reserve(mb *subscriber) {
 	switch {
 	case !mb.alone || s.reserved == mb:
@@ -154,8 +160,8 @@ func (s *Shard) reserve(mb *subscriber) {
 	}
 }
 
-// share lets all shards use the credit of a subscriber again, this one at once. The
-// others are woken after the round.
+// share lets all shards use the credit of a subscriber again: this one at once, the
+// others when they are woken after the round.
 func (s *Shard) share(mb *subscriber) {
 	if s.reserved == mb {
 		s.reserved = nil
@@ -166,8 +172,8 @@ func (s *Shard) share(mb *subscriber) {
 	s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer})
 }
 
-// idle is a subscriber that takes the queue's tasks and to whom nothing is on its way:
-// the one that gets no more until then, or else one of those that a grant compares.
+// idle is a subscriber of the queue with nothing in flight to it: the reserved one,
+// or else the best of those that a grant compares.
 func (s *Shard) idle(q *queue) *subscriber {
 	if mb := s.reserved; mb != nil && mb.open && mb.isIdle() && mb.wants(q) {
 		return mb

@@ -10,11 +10,12 @@ import (
 	"codeq/wire"
 )
 
-// How a task moves: transition takes it out of one place and puts it into another, with
-// everything that goes with that in the same batch.
+// A task moves by transition alone: it deletes the entry of the old place and
+// writes that of the new one, with counters, record, history and result, in the
+// same batch.
 
-// Cause says why a task moved. It is part of its event and of the history
-// line that a delivery without a result leaves.
+// Cause says why a task moved. Its event has it, and so has the history line of a
+// delivery that ended without success.
 type Cause string
 
 // The causes, one for each way a task can move.
@@ -58,47 +59,48 @@ type Event struct {
 	Delivery int
 }
 
-// move is where a task goes and why. Exactly the fields of its target count.
+// move says where a task goes and why. transition reads only the fields that its
+// target needs.
 type move struct {
 	to     wire.Location
 	status wire.Status
 	cause  Cause
 	// ended is why the delivery in progress ended, if that is not cause.
 	ended Cause
-	// toOldPlace keeps the sequence the task had; otherwise it goes to the
-	// tail.
+	// toOldPlace keeps the sequence of the task; without it the task gets a new
+	// one, at the tail.
 	toOldPlace bool
 	dueAtMs    int64
-	// moves gives the task another priority on its way.
+	// moves sets the priority of the task to priority.
 	moves    bool
 	priority int
-	// lease and expiresAtMs go with a grant.
+	// lease is set for a grant.
 	lease *record.Lease
-	// result goes with a terminal status.
+	// result is set for a terminal status.
 	result *wire.ResultRecord
-	// dead goes with wire.LocationDead.
+	// dead is set for wire.LocationDead.
 	dead wire.DeadCause
-	// only goes with a task that goes for good.
+	// only is set for removed: the keys that the task is known not to have.
 	only store.Only
-	// closeCode is what the socket was closed with over which a delivery did not
-	// arrive, 0 if that is not known.
+	// closeCode is the close code of the socket over which a delivery did not
+	// arrive, 0 if unknown.
 	closeCode uint16
-	// reason and exit are what a worker said of the delivery that it ended.
+	// reason and exit are what the worker stated when it ended the delivery.
 	reason string
 	exit   wire.Exit
 }
 
-// leavesLine reports whether a delivery that ends so has a line in the history:
-// all have but those that succeeded, and those of which nothing is kept.
+// leavesLine reports whether a delivery that ends so gets a line in the history. A
+// success gets none: the result says as much. A removed task has no history.
 func (m *move) leavesLine() bool {
 	return m.to != removed && (m.cause != CauseResult || m.status == wire.StatusFailed)
 }
 
-// transition moves one task: it takes it out of where it is and puts it where
-// it goes, with index keys, counters, record, history, result and event in the
-// open batch. Nothing else moves a task. The caller has already changed the
-// fields of the record that say what happened (attempts, error, tokens). A task
-// whose time is over ends instead of waiting.
+// transition moves one task: it deletes the entry of its old place and writes that
+// of the new one, with index keys, counters, record, history, result and event in
+// the open batch. No other function moves a task. The caller has already changed
+// the fields of the record that say what happened (attempts, error, tokens). A task
+// that has expired ends instead of waiting.
 func (s *Shard) transition(t *record.Task, m move) {
 	from := t.Location
 	if waits(m.to) && t.Expires(s.now) {
@@ -110,7 +112,8 @@ func (s *Shard) transition(t *record.Task, m move) {
 		t.Priority = m.priority
 	}
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
-	// So there is no history if the first delivery succeeded, or if there was none.
+	// A task has no history line before its first delivery, or if that ends now and
+	// writes none.
 	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()
 	s.enter(t, m, bare)
 	if m.to == removed {
@@ -139,7 +142,8 @@ func (s *Shard) record(t *record.Task, from wire.Location, m move) {
 	})
 }
 
-// leave takes a task out of the place its record names. A new task is nowhere.
+// leave deletes the entry of the place that the record names. A new task has no
+// place.
 func (s *Shard) leave(t *record.Task, m *move) {
 	key, batch := t.Queue(), s.span.Batch()
 	switch t.Location {
@@ -165,8 +169,8 @@ func (s *Shard) leave(t *record.Task, m *move) {
 	}
 }
 
-// leaveInProgress ends a delivery: the record takes over its number and
-// holder, and a delivery that did not succeed leaves a line of history.
+// leaveInProgress ends a delivery: it copies number and holder from the lease to
+// the record, and writes a history line if the delivery did not succeed.
 func (s *Shard) leaveInProgress(t *record.Task, m *move) {
 	e := s.leases.Get(t.ID)
 	s.leases.Remove(e)
@@ -185,7 +189,8 @@ func (s *Shard) leaveInProgress(t *record.Task, m *move) {
 	})
 }
 
-// enter puts a task where its move says. A bare one has no history.
+// enter writes the entry of the place that the move names. A bare task has no
+// history.
 func (s *Shard) enter(t *record.Task, m move, bare bool) {
 	key, batch := t.Queue(), s.span.Batch()
 	q := s.queueOf(key)
@@ -209,7 +214,8 @@ func (s *Shard) enter(t *record.Task, m move, bare bool) {
 		batch.PutLease(key, t.ID, m.lease)
 		s.leases.Grant(&lease.Entry{
 			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,
-			// What HTTP hands out has arrived unless the claim says otherwise.
+			// Over HTTP a delivery counts as confirmed from its grant on;
+			// Undelivered undoes that.
 			Confirmed: m.lease.OverHTTP,
 			HasCredit: !m.lease.OverHTTP,
 		}, s.now+m.lease.LeaseForMs)
@@ -244,14 +250,14 @@ func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
 	s.planEnded(q)
 }
 
-// waits reports a place from which a task is handed out, sooner or later.
+// waits reports whether tasks in this place still wait for a grant.
 func waits(place wire.Location) bool {
 	return place == wire.LocationPending || place == wire.LocationDelayed
 }
 
-// expired is the move in place of one that would let a task wait though its time is
-// over, or of none: it ends. What a delivery leaves in the history is that of the
-// move which ended it.
+// expired returns the move that ends an expired task. It replaces instead, which
+// would let the task wait; the history line of the delivery keeps cause, reason and
+// exit of instead, which is empty if there was no delivery.
 func (s *Shard) expired(t *record.Task, instead move) move {
 	endedByWorker(t)
 	t.Expired = true
@@ -264,8 +270,8 @@ func (s *Shard) expired(t *record.Task, instead move) move {
 	}
 }
 
-// moveExpiring gives a task that expires an entry for that when it begins to wait,
-// and takes it away when it no longer does.
+// moveExpiring writes the expiry entry of a task when it begins to wait, and
+// deletes it when the task leaves: only waiting tasks expire.
 func (s *Shard) moveExpiring(t *record.Task, from, to wire.Location) {
 	if t.ExpiresAtMs == 0 || waits(from) == waits(to) {
 		return
