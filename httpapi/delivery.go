@@ -24,15 +24,15 @@ func extendMessage(d *delivery, seconds int) shard.Message {
 }
 
 func nackMessage(d *delivery, r *wire.NackRequest) shard.Message {
-	return &shard.Nack{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, NackRequest: *r}
+	return &shard.End{How: shard.Nack, Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, NackRequest: *r}
 }
 
 func abandonMessage(d *delivery, _ struct{}) shard.Message {
-	return &shard.Abandon{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef}
+	return &shard.End{How: shard.Abandon, Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef}
 }
 
 func releaseMessage(d *delivery, r *wire.ReleaseRequest) shard.Message {
-	return &shard.Release{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ReleaseRequest: *r}
+	return &shard.End{How: shard.Release, Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ReleaseRequest: *r}
 }
 
 func resultMessage(d *delivery, r *wire.ResultRequest) shard.Message {
@@ -103,7 +103,7 @@ func deliveryAnswer(m shard.Message, effect shard.Effect) answer {
 		return okay(append(body, '}'))
 	case *shard.Requeued:
 		body := wire.AppendQuoted([]byte(`{"status":`), e.Status)
-		if _, isNack := m.(*shard.Nack); isNack {
+		if end := m.(*shard.End); end.How == shard.Nack {
 			body = strconv.AppendInt(append(body, `,"delaySeconds":`...), e.DelaySeconds, 10)
 		}
 		return okay(append(body, '}'))

@@ -40,13 +40,13 @@ func endings(owner shard.Owner, ref wire.TaskRef) map[string]func(shard.Asker) s
 			return &shard.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: done()}
 		},
 		"nack": func(to shard.Asker) shard.Message {
-			return &shard.Nack{Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Nack, Asker: to, Owner: owner, TaskRef: ref}
 		},
 		"abandon": func(to shard.Asker) shard.Message {
-			return &shard.Abandon{Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Abandon, Asker: to, Owner: owner, TaskRef: ref}
 		},
 		"release": func(to shard.Asker) shard.Message {
-			return &shard.Release{Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Release, Asker: to, Owner: owner, TaskRef: ref}
 		},
 	}
 }

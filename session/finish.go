@@ -33,26 +33,11 @@ func (c *Conversation) result(f *wire.Result) {
 	})
 }
 
-// nack ends a delivery as failed; the task is tried again later.
-func (c *Conversation) nack(f *wire.Nack) {
-	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes+len(f.Reason))
-	c.postEnding(r, &shard.Nack{
-		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, NackRequest: f.NackRequest,
-	})
-}
-
-// abandon ends a delivery as failed; the task is tried again at once.
-func (c *Conversation) abandon(f *wire.Abandon) {
-	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
-	c.postEnding(r, &shard.Abandon{Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef})
-}
-
-// release returns a delivery without counting an attempt.
-func (c *Conversation) release(f *wire.Release) {
-	r, asker := c.ending(f.Ref, f.TaskRef, messageBytes)
-	c.postEnding(r, &shard.Release{
-		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ReleaseRequest: f.ReleaseRequest,
-	})
+// endDelivery ends a delivery without an outcome in the way that the message says.
+func (c *Conversation) endDelivery(ref wire.Ref, task wire.TaskRef, m *shard.End) {
+	r, asker := c.ending(ref, task, messageBytes+len(m.Reason))
+	m.Asker, m.Owner, m.TaskRef = asker, c.owner(), task
+	c.postEnding(r, m)
 }
 
 func (c *Conversation) postEnding(r *request, m shard.Message) {

@@ -1,6 +1,9 @@
 package session
 
-import "codeq/wire"
+import (
+	"codeq/shard"
+	"codeq/wire"
+)
 
 // clientMessage steps the conversation by the frames of one message.
 func (c *Conversation) clientMessage(data []byte) {
@@ -52,11 +55,11 @@ func (c *Conversation) frame(f wire.ClientFrame) {
 	case *wire.Result:
 		c.result(f)
 	case *wire.Nack:
-		c.nack(f)
+		c.endDelivery(f.Ref, f.TaskRef, &shard.End{How: shard.Nack, NackRequest: f.NackRequest})
 	case *wire.Abandon:
-		c.abandon(f)
+		c.endDelivery(f.Ref, f.TaskRef, &shard.End{How: shard.Abandon})
 	case *wire.Release:
-		c.release(f)
+		c.endDelivery(f.Ref, f.TaskRef, &shard.End{How: shard.Release, ReleaseRequest: f.ReleaseRequest})
 	case *wire.Heartbeat:
 		c.heartbeat(f)
 	case *wire.Enqueue:

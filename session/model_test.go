@@ -88,7 +88,7 @@ func (w *model) hear(m shard.Message) {
 		refs = m.Tasks
 	case *shard.Heartbeat:
 		refs = m.Tasks
-	case *shard.Abandon:
+	case *shard.End:
 		refs = []wire.TaskRef{m.TaskRef}
 	}
 	for _, task := range w.tasks {
@@ -106,7 +106,7 @@ func (w *model) answer() {
 	switch m := m.(type) {
 	case *shard.Heartbeat:
 		w.step(&Effects{List: []shard.Effect{&shard.Extended{Ref: m.Ref}}})
-	case *shard.Abandon:
+	case *shard.End:
 		w.step(&Effects{List: []shard.Effect{&shard.Requeued{Ref: m.Ref, TaskID: m.TaskID, Status: wire.NackRequeued}}})
 	}
 }

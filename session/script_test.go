@@ -300,17 +300,13 @@ func describeMessage(m shard.Message) string {
 		}
 		return fmt.Sprintf("result ref=%d by %s/%s %s%s %s %s%s", m.Ref, m.Tenant, m.Subject,
 			describeRefs([]wire.TaskRef{m.TaskRef}), credit, m.Status, m.ResultRequest.Result, m.Error)
-	case *shard.Nack:
-		return fmt.Sprintf("nack ref=%d by %s/%s %s delay=%d reason=%q", m.Ref, m.Tenant, m.Subject,
-			describeRefs([]wire.TaskRef{m.TaskRef}), m.DelaySeconds, m.Reason)
-	case *shard.Abandon:
-		return fmt.Sprintf("abandon ref=%d by %s/%s %s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}))
-	case *shard.Release:
-		free := ""
-		if !m.Counts() {
-			free = " uncounted"
+	case *shard.End:
+		said := map[shard.How]string{shard.Nack: fmt.Sprintf(" delay=%d reason=%q", m.DelaySeconds, m.Reason)}[m.How]
+		if m.How == shard.Release && !m.Counts() {
+			said = " uncounted"
 		}
-		return fmt.Sprintf("release ref=%d by %s/%s %s%s", m.Ref, m.Tenant, m.Subject, describeRefs([]wire.TaskRef{m.TaskRef}), free)
+		return fmt.Sprintf("%s ref=%d by %s/%s %s%s", []string{"nack", "abandon", "release"}[m.How], m.Ref, m.Tenant, m.Subject,
+			describeRefs([]wire.TaskRef{m.TaskRef}), said)
 	case *shard.Heartbeat:
 		if m.Tasks == nil {
 			return fmt.Sprintf("heartbeat ref=%d by %s/%s all extend=%dms", m.Ref, m.Tenant, m.Subject, m.ExtendForMs)

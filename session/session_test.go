@@ -223,7 +223,7 @@ func TestClientOfTooManyUnansweredRequestsIsNotReadAndNotTakenForIdle(t *testing
 
 		answers := make(map[int64]int)
 		for range wire.MaxUnansweredRequests + extra {
-			m := (<-shards.taken).(*shard.Abandon)
+			m := (<-shards.taken).(*shard.End)
 			m.Sink.Deliver([]shard.Effect{&shard.Requeued{Ref: m.Ref, TaskID: m.TaskID, Status: wire.NackRequeued}})
 			answers[next[*wire.OK](c).Ref.Value]++
 		}

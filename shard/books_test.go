@@ -258,9 +258,9 @@ func (c *clerk) answers() Message {
 	owner := Owner{Tenant: "default", Subject: "anonymous"}
 	switch c.random.IntN(4) {
 	case 0:
-		return &Nack{Asker: asker, Owner: owner, TaskRef: h.TaskRef}
+		return &End{How: Nack, Asker: asker, Owner: owner, TaskRef: h.TaskRef}
 	case 1:
-		return &Release{Asker: asker, Owner: owner, TaskRef: h.TaskRef}
+		return &End{How: Release, Asker: asker, Owner: owner, TaskRef: h.TaskRef}
 	}
 	return &Result{Asker: asker, Owner: owner, TaskRef: h.TaskRef, HasCredit: own && !h.consumer.OverHTTP, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted}}
 }

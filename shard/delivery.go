@@ -21,13 +21,6 @@ func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
 	return nil
 }
 
-// holderEnding is holder, for messages that end the delivery: it also returns
-// credit held elsewhere.
-func (s *Shard) holderEnding(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
-	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
-	return s.holder(to, owner, ref)
-}
-
 // mayEnd reports whether a call of the right subject may act on a delivery: with
 // its token, or without a token if the delivery was made over HTTP and went to the
 // worker that the call names, if it names one.
@@ -119,7 +112,7 @@ func (s *Shard) bury(t *record.Task, reason string, last move) {
 	})
 }
 
-// requeued answers nack, abandon and release with the new state of the task.
+// requeued answers End with the new state of the task.
 func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
 	answer := &Requeued{Ref: to.Ref, TaskID: t.ID}
 	switch t.Status {
@@ -198,57 +191,52 @@ func (s *Shard) repeated(m *Result, t *record.Task) bool {
 	return true
 }
 
-// nack ends a delivery that failed. Without a delay the backoff policy decides;
-// with 0 the task is ready at once, at the tail; a longer delay than the policy's
-// maximum is capped.
-func (s *Shard) nack(m *Nack) {
-	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
+// end ends a delivery without an outcome, and returns credit held elsewhere.
+func (s *Shard) end(m *End) {
+	s.answersFor(m.Asker, m.Owner, m.TaskRef, s.leases.Get(m.TaskID))
+	e := s.holder(m.Asker, m.Owner, m.TaskRef)
 	if e == nil {
 		return
 	}
-	t := e.Task
-	policy := s.backoffOf(t)
-	delayMs := min(m.DelaySeconds*1000, policy.maxMs)
-	if m.DelaySeconds < 0 {
-		delayMs = policy.delayMs(t.Attempts+1, s.chance)
-	}
+	t, delayMs := e.Task, int64(0)
 	endedByWorker(t)
-	place := s.placeAt(s.now+delayMs, CauseNack)
-	place.reason, place.exit = m.Reason, m.Exit
-	s.retry(t, place, m.Reason)
+	switch m.How {
+	case Nack:
+		delayMs = s.nack(t, &m.NackRequest)
+	case Abandon:
+		s.retry(t, s.placeAt(s.now, CauseAbandon), "")
+	case Release:
+		s.release(t, &m.ReleaseRequest)
+	}
 	s.requeued(m.Asker, t, wholeSeconds(delayMs))
 }
 
-// abandon counts a failed attempt; the task is ready at once, at the tail.
-func (s *Shard) abandon(m *Abandon) {
-	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
-	if e == nil {
-		return
+// nack counts a failed attempt and returns the delay of the next. Without a delay in
+// the request the backoff policy decides; with 0 the task is ready at once, at the
+// tail; a longer delay than the policy's maximum is capped.
+func (s *Shard) nack(t *record.Task, m *wire.NackRequest) (delayMs int64) {
+	policy := s.backoffOf(t)
+	delayMs = min(m.DelaySeconds*1000, policy.maxMs)
+	if m.DelaySeconds < 0 {
+		delayMs = policy.delayMs(t.Attempts+1, s.chance)
 	}
-	endedByWorker(e.Task)
-	s.retry(e.Task, s.placeAt(s.now, CauseAbandon), "")
-	s.requeued(m.Asker, e.Task, 0)
+	place := s.placeAt(s.now+delayMs, CauseNack)
+	place.reason, place.exit = m.Reason, m.Exit
+	s.retry(t, place, m.Reason)
+	return delayMs
 }
 
 // release returns a task to its old place and counts no attempt, for work that was
 // not begun or was interrupted.
-func (s *Shard) release(m *Release) {
-	e := s.holderEnding(m.Asker, m.Owner, m.TaskRef)
-	if e == nil {
-		return
-	}
-	t := e.Task
-	endedByWorker(t)
+func (s *Shard) release(t *record.Task, m *wire.ReleaseRequest) {
 	if m.Counts() {
 		t.Releases++
 	}
 	if t.Releases > s.limits.Releases*t.MaxAttempts {
 		s.bury(t, wire.ErrorReleasedTooOften, move{cause: CauseRelease, dead: wire.DeadReleased})
-		s.requeued(m.Asker, t, 0)
 		return
 	}
 	s.transition(t, putBack(CauseRelease))
-	s.requeued(m.Asker, t, 0)
 }
 
 // putBack is the move to the place that the task had before its grant.

@@ -95,8 +95,8 @@ type Completed struct {
 	CreditReused bool
 }
 
-// Requeued answers Nack, Abandon and Release. Status is wire.NackRequeued,
-// wire.NackDeadLettered or wire.NackExpired.
+// Requeued answers End. Status is wire.NackRequeued, wire.NackDeadLettered or
+// wire.NackExpired.
 type Requeued struct {
 	Ref
 	TaskID       wire.TaskID

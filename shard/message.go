@@ -100,31 +100,28 @@ type Result struct {
 	HasCredit bool
 }
 
-// Nack ends a delivery; the task is tried again after a delay or becomes a
-// dead letter. Answer: Requeued or Refused.
-type Nack struct {
+// End ends a delivery without an outcome. Answer: Requeued or Refused.
+type End struct {
 	Asker
 	Owner
 	wire.TaskRef
+	How How
+	// NackRequest is what a Nack says, ReleaseRequest what a Release says.
 	wire.NackRequest
-}
-
-// Abandon ends a delivery as a failed one, back to the tail at once. Answer:
-// Requeued or Refused.
-type Abandon struct {
-	Asker
-	Owner
-	wire.TaskRef
-}
-
-// Release hands a delivery back without an attempt, to its old place. Answer:
-// Requeued or Refused.
-type Release struct {
-	Asker
-	Owner
-	wire.TaskRef
 	wire.ReleaseRequest
 }
+
+// How is how a delivery ends without an outcome.
+type How uint8
+
+const (
+	// Nack counts an attempt; the task is tried again after a delay or becomes a dead letter.
+	Nack How = iota
+	// Abandon counts an attempt; the task goes back to the tail at once.
+	Abandon
+	// Release counts no attempt; the task goes back to its old place.
+	Release
+)
 
 // Heartbeat extends leases. Tasks nil means all deliveries of Consumer in this
 // shard. ExtendForMs 0 means the length each lease was granted with. A

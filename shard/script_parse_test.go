@@ -224,15 +224,15 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		}, HasCredit: scriptInt(args, "credit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
-		return &Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
+		return &End{How: Nack, Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
 			DelaySeconds: delay, Reason: scriptString(args, "reason", ""), Exit: scriptExit(args),
 		}}, err
 	case "extend":
 		return &Extend{Asker: asker, Owner: owner, TaskRef: ref, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
 	case "abandon":
-		return &Abandon{Asker: asker, Owner: owner, TaskRef: ref}, nil
+		return &End{How: Abandon, Asker: asker, Owner: owner, TaskRef: ref}, nil
 	case "release":
-		return &Release{Asker: asker, Owner: owner, TaskRef: ref, ReleaseRequest: wire.ReleaseRequest{
+		return &End{How: Release, Asker: asker, Owner: owner, TaskRef: ref, ReleaseRequest: wire.ReleaseRequest{
 			NotStarted: scriptString(args, "started", "true") == "false", Stopping: scriptString(args, "stopping", "false") == "true",
 		}}, nil
 	case "heartbeat":

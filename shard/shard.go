@@ -302,12 +302,8 @@ func (s *Shard) step(m Message) {
 		s.undelivered(m)
 	case *Result:
 		s.result(m)
-	case *Nack:
-		s.nack(m)
-	case *Abandon:
-		s.abandon(m)
-	case *Release:
-		s.release(m)
+	case *End:
+		s.end(m)
 	case *Heartbeat:
 		s.heartbeat(m)
 	case *SessionGone:

@@ -13,11 +13,7 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 	switch m := m.(type) {
 	case *Result:
 		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
-	case *Nack:
-		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
-	case *Abandon:
-		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
-	case *Release:
+	case *End:
 		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
 	case *Heartbeat:
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)

@@ -265,13 +265,13 @@ func (d *crashDriver) message() (int, shard.Message) {
 		return shardNo, &shard.Result{Asker: asker, Owner: owner, TaskRef: ref,
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: result}}
 	case verb == 6:
-		return shardNo, &shard.Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
+		return shardNo, &shard.End{How: shard.Nack, Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
 	case verb == 7:
-		return shardNo, &shard.Nack{Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{}}
+		return shardNo, &shard.End{How: shard.Nack, Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{}}
 	case verb == 8:
-		return shardNo, &shard.Abandon{Asker: asker, Owner: owner, TaskRef: ref}
+		return shardNo, &shard.End{How: shard.Abandon, Asker: asker, Owner: owner, TaskRef: ref}
 	case verb == 9:
-		return shardNo, &shard.Release{Asker: asker, Owner: owner, TaskRef: ref}
+		return shardNo, &shard.End{How: shard.Release, Asker: asker, Owner: owner, TaskRef: ref}
 	case verb == 10:
 		return shardNo, &shard.Heartbeat{Asker: asker, Owner: owner, Consumer: d.consumer.Consumer}
 	default:

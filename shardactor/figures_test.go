@@ -134,11 +134,11 @@ func (w *moodyWorker) Deliver(effects []shard.Effect) {
 		var m shard.Message
 		switch w.n % 7 {
 		case 0:
-			m = &shard.Nack{Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
+			m = &shard.End{How: shard.Nack, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
 		case 1:
-			m = &shard.Abandon{Owner: owner, TaskRef: ref}
+			m = &shard.End{How: shard.Abandon, Owner: owner, TaskRef: ref}
 		case 2:
-			m = &shard.Release{Owner: owner, TaskRef: ref}
+			m = &shard.End{How: shard.Release, Owner: owner, TaskRef: ref}
 		case 3:
 			m = &shard.Received{Consumer: w.consumer.Consumer, Tasks: []wire.TaskRef{ref}} // and lets it lapse
 		case 4:

@@ -68,7 +68,7 @@ func (w *lateWorker) answer(keep int) {
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		}
 		if w.nacks {
-			m = &shard.Nack{Asker: asker, Owner: owner, TaskRef: ref}
+			m = &shard.End{How: shard.Nack, Asker: asker, Owner: owner, TaskRef: ref}
 		}
 		w.engine.Post(0, []shard.Message{m}, 2, mailbox.ClassKeep)
 	}

@@ -242,11 +242,11 @@ func (w *world) say(verb int, owner shard.Owner, ref, of wire.TaskRef) {
 		case verb < 14:
 			return &shard.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: outcome}
 		case verb < 16:
-			return &shard.Nack{Asker: to, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: delay}}
+			return &shard.End{How: shard.Nack, Asker: to, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: delay}}
 		case verb < 18:
-			return &shard.Abandon{Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Abandon, Asker: to, Owner: owner, TaskRef: ref}
 		}
-		return &shard.Release{Asker: to, Owner: owner, TaskRef: ref, ReleaseRequest: why}
+		return &shard.End{How: shard.Release, Asker: to, Owner: owner, TaskRef: ref, ReleaseRequest: why}
 	}
 	w.trace.say("  POST about %s by %s, worker %q, with its token: %t", w.name(ref.TaskID), owner.Subject, owner.WorkerID, !ref.Token.IsZero())
 	(&request{world: w, call: call, about: ref.TaskID}).post()

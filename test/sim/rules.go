@@ -67,15 +67,9 @@ func (m *model) message(message shard.Message) {
 	case *shard.Result:
 		m.answers(a.Asker, a.Owner, a.TaskRef)
 		m.finish(a)
-	case *shard.Nack:
+	case *shard.End:
 		m.answers(a.Asker, a.Owner, a.TaskRef)
-		m.nack(a)
-	case *shard.Abandon:
-		m.answers(a.Asker, a.Owner, a.TaskRef)
-		m.abandon(a)
-	case *shard.Release:
-		m.answers(a.Asker, a.Owner, a.TaskRef)
-		m.handBack(a)
+		m.gaveUp(a)
 	case *shard.Heartbeat:
 		m.heartbeat(a)
 	case *shard.Received:
@@ -274,11 +268,24 @@ func (m *model) reusedCredit(a *shard.Result, e *shard.Completed) {
 	delete(s.out, a.Token)
 }
 
-func (m *model) nack(a *shard.Nack) {
+func (m *model) gaveUp(a *shard.End) {
 	t := m.held(a.Asker, a.Owner, a.TaskRef)
 	if t == nil {
 		return
 	}
+	switch a.How {
+	case shard.Nack:
+		m.nack(a, t)
+	case shard.Abandon:
+		m.ends(t)
+		m.retry(t, span{}, "", shard.CauseAbandon)
+		m.requeued(a.Asker, t)
+	case shard.Release:
+		m.handBack(a, t)
+	}
+}
+
+func (m *model) nack(a *shard.End, t *task) {
 	s := span{least: min(a.DelaySeconds*1000, m.longest(t))}
 	s.most = s.least
 	if a.DelaySeconds < 0 {
@@ -292,23 +299,11 @@ func (m *model) nack(a *shard.Nack) {
 	}
 }
 
-func (m *model) abandon(a *shard.Abandon) {
-	if t := m.held(a.Asker, a.Owner, a.TaskRef); t != nil {
-		m.ends(t)
-		m.retry(t, span{}, "", shard.CauseAbandon)
-		m.requeued(a.Asker, t)
-	}
-}
-
 // charged: only a hand-back of work that began, by a worker that goes on, brings
 // a task nearer to its end.
-func (m *model) charged(a *shard.Release) bool { return !a.NotStarted && !a.Stopping }
+func (m *model) charged(a *shard.End) bool { return !a.NotStarted && !a.Stopping }
 
-func (m *model) handBack(a *shard.Release) {
-	t := m.held(a.Asker, a.Owner, a.TaskRef)
-	if t == nil {
-		return
-	}
+func (m *model) handBack(a *shard.End, t *task) {
 	m.ends(t)
 	if m.charged(a) {
 		t.releases++

@@ -93,12 +93,9 @@ func (w *world) messageText(message shard.Message) string {
 		return fmt.Sprintf("received by %v: %s", m.Consumer.WorkerID, w.refsText(m.Tasks))
 	case *shard.Result:
 		return fmt.Sprintf("result of %s: %s by %s", w.refsText([]wire.TaskRef{m.TaskRef}), m.Status, m.Subject)
-	case *shard.Nack:
-		return fmt.Sprintf("nack of %s: delay %d", w.refsText([]wire.TaskRef{m.TaskRef}), m.DelaySeconds)
-	case *shard.Abandon:
-		return "abandon " + w.refsText([]wire.TaskRef{m.TaskRef})
-	case *shard.Release:
-		return fmt.Sprintf("release %s, counted: %t", w.refsText([]wire.TaskRef{m.TaskRef}), m.Counts())
+	case *shard.End:
+		how := []string{"nack", "abandon", "release"}[m.How]
+		return fmt.Sprintf("%s of %s: delay %d, counted: %t", how, w.refsText([]wire.TaskRef{m.TaskRef}), m.DelaySeconds, m.Counts())
 	case *shard.Heartbeat:
 		who := "HTTP"
 		if m.Consumer != nil {
