@@ -70,10 +70,12 @@ type Observed struct {
 // once. That holds for a burst; what stands is cut to less, see maxRoundNew.
 var DefaultMailbox = mailbox.Limits{Messages: 4096, Bytes: 16 << 20}
 
-// maxRoundNew is how much of a backlog may be new work, unless one push
-// brings more. An eighth of a round costs the disk nothing more, what ends work
-// waits for the rest of a shorter one, and where new work stands a task waits
-// for no more than two rounds. Measured, see the commits.
+// maxRoundNew is how much of a backlog may be new work, unless one push brings more:
+// an eighth of a round. Where new work stands, a task waits for two such rounds at most,
+// and what ends work waits for the rest of one. With twice as much offered as the server
+// finishes, an accepted task took 1.1 times (median) and 1.7 times (99th percentile) as
+// long as with just that much when this was 256, and 0.6 and 1.0 times as long with 128;
+// as many were finished.
 const maxRoundNew = 128
 
 // Gates is the gate between syncs and effects. It exists apart from the
