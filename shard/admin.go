@@ -10,12 +10,11 @@ import (
 	"codeq/wire"
 )
 
-// What is done to a task by others than its worker: cancel, replay, purge, move, and
-// the questions why it waits and when it ends.
+// Messages about a task from others than its worker: cancel, replay, purge, move,
+// explain, and when its lease ends.
 
-// cancel ends a task before its work is done. Whatever ended it first stands:
-// a task that was cancelled before is cancelled again with success, one that
-// ended otherwise is refused.
+// cancel ends a task before its work is done. The first end counts: a second Cancel
+// succeeds, and a task that ended otherwise is refused.
 func (s *Shard) cancel(m *Cancel) {
 	t, e := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
@@ -34,8 +33,8 @@ func (s *Shard) cancel(m *Cancel) {
 	}
 }
 
-// managed finds a task for whoever acts on it beside its worker, with the
-// commands they may use, nil for all; or it refuses and returns nil.
+// managed returns a task for a caller other than its worker, who may use these
+// commands, nil for all; or it refuses and returns nil.
 func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []string) (*record.Task, *lease.Entry) {
 	t, e := s.find(id, tenant)
 	if t == nil {
@@ -49,8 +48,8 @@ func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []stri
 	return t, e
 }
 
-// cancelOpen ends a task wherever it waits or runs. A worker that has it is
-// told; its credit stays out until it answers.
+// cancelOpen ends a task that waits or runs, and tells the worker that has it. The
+// credit stays taken until that answers.
 func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 	endedByWorker(t)
 	s.transition(t, move{
@@ -62,8 +61,8 @@ func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 	}
 }
 
-// revoke tells the session that carries a delivery, if it is there, that it
-// has lost it. The credit stays out until the worker answers.
+// revoke tells the session of a delivery, if it is connected, that it has lost it.
+// The credit stays taken until the worker answers.
 func (s *Shard) revoke(e *lease.Entry, reason string) {
 	if mb := s.bySession[e.Lease.Session]; mb != nil && !e.Gone {
 		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
@@ -72,7 +71,7 @@ func (s *Shard) revoke(e *lease.Entry, reason string) {
 	}
 }
 
-// replay gives one dead letter all its attempts back.
+// replay makes a dead letter ready, with all its attempts.
 func (s *Shard) replay(m *Replay) {
 	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
@@ -89,12 +88,11 @@ func (s *Shard) replay(m *Replay) {
 	}
 }
 
-// revive is the only way out of a terminal state. The number of deliveries goes
-// on, so that no token of before is the newest again, and the error stays until
-// another replaces it. LastToken stays: the late result of a delivery that ended
-// without a word counts while nobody took the task. ResultToken goes: the result
-// that it stands for is taken back. So does the expiry: whoever replays a letter
-// wants it to run.
+// revive alone leaves a terminal state. It keeps the number of deliveries, so that
+// no old token is the newest again, and the error until another replaces it. It
+// keeps LastToken: the late result of a delivery that ended without its worker is
+// accepted until the task is granted again. It clears ResultToken, because the
+// result is void, and the expiry, because a replayed task is meant to run.
 func (s *Shard) revive(t *record.Task) {
 	s.passOver(t)
 	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
@@ -103,9 +101,9 @@ func (s *Shard) revive(t *record.Task) {
 	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
 }
 
-// purge removes one dead letter with everything that is kept of it, its result
-// too. Whoever waits for the result has been answered when it died. It only
-// removes, so it goes on while the disk is full.
+// purge deletes a dead letter with all its keys, its result included. Its watchers
+// were answered when it died. It works while the disk is full, because it only
+// deletes.
 func (s *Shard) purge(m *Purge) {
 	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
@@ -119,15 +117,15 @@ func (s *Shard) purge(m *Purge) {
 	}
 }
 
-// anotherLetter refuses a task that is no dead letter, or died again since.
+// anotherLetter refuses a task that is not a dead letter, or died again since.
 func anotherLetter(t *record.Task) *wire.Error {
 	refusal := wire.Refuse(wire.CodeNotInDLQ, "task is not the dead letter that was meant, it is "+string(t.Status)+"; look again")
 	refusal.Status = t.Status
 	return refusal
 }
 
-// passOver takes a dead letter out of what this round found to be past its time:
-// it is replayed or goes now, and nothing goes twice.
+// passOver removes a dead letter from the batches of this round, because it is
+// replayed or purged now: otherwise removeExpired would remove it too.
 func (s *Shard) passOver(t *record.Task) {
 	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	for i := range s.batches {
@@ -137,8 +135,8 @@ func (s *Shard) passOver(t *record.Task) {
 	}
 }
 
-// watch registers for the end of a task. A task that already ended answers at
-// once, so a watcher that registers first and reads second misses nothing.
+// watch registers for the end of a task. For an ended task it answers at once, so a
+// watcher that registers first and reads second misses nothing.
 func (s *Shard) watch(m *Watch) {
 	t, _ := s.find(m.TaskID, m.Tenant)
 	switch {
@@ -151,7 +149,7 @@ func (s *Shard) watch(m *Watch) {
 	}
 }
 
-// unwatch forgets a watcher that no longer waits.
+// unwatch removes a watcher.
 func (s *Shard) unwatch(m *Unwatch) {
 	left := s.watchers[m.TaskID][:0]
 	for _, w := range s.watchers[m.TaskID] {
@@ -173,11 +171,11 @@ func (s *Shard) tellWatchers(id wire.TaskID) {
 	delete(s.watchers, id)
 }
 
-// explain is asked why a task waits. The answer belongs behind the grants of the
-// round: what is still ready then is what waits.
+// explain queues the question why a task waits. answerExplains answers after the
+// grants of the round: only what is ready then still waits.
 func (s *Shard) explain(m *Explain) { s.explains = append(s.explains, m) }
 
-// answerExplains says what has become of the tasks that were asked about.
+// answerExplains answers every Explain of the round.
 func (s *Shard) answerExplains() {
 	for _, m := range s.explains {
 		answer := &Explained{Ref: m.Ref, TaskID: m.TaskID}
@@ -190,8 +188,8 @@ func (s *Shard) answerExplains() {
 	s.explains = s.explains[:0]
 }
 
-// waitingOf says why a task is not with a worker, from what the shard has in
-// memory: nil for one that does not wait.
+// waitingOf says why a task waits, from the memory of the shard; nil for one that
+// does not wait.
 func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 	if t.Location == wire.LocationDelayed {
 		w := &wire.Waiting{Reason: wire.WaitingDelayed, UntilMs: t.DueAtMs}
@@ -222,7 +220,8 @@ func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 	return w
 }
 
-// tellLeases says when leases end. The stored ends run ahead of those, see prolong.
+// tellLeases answers when leases end. The stored ends are later than these, see
+// prolong.
 func (s *Shard) tellLeases(m *TellLeases) {
 	answer := &LeasesTold{Ref: m.Ref}
 	for _, id := range m.Tasks {
@@ -237,8 +236,7 @@ func (s *Shard) tellLeases(m *TellLeases) {
 	s.tell(m.Sink, answer)
 }
 
-// runNow makes a delayed task ready before its time, at the tail of its priority as
-// if it had fallen due.
+// runNow makes a delayed task ready before its time, at the tail of its priority.
 func (s *Shard) runNow(m *RunNow) {
 	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
@@ -252,8 +250,8 @@ func (s *Shard) runNow(m *RunNow) {
 }
 
 // prioritize gives a waiting task another priority. A ready one keeps its sequence,
-// so that tasks that are moved one after the other stay in their order, and an
-// older one comes before the younger ones of its new priority.
+// so that moved tasks stay in their order, and an older one comes before the
+// younger ones of its new priority.
 func (s *Shard) prioritize(m *Prioritize) {
 	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
 	switch {
@@ -271,7 +269,7 @@ func (s *Shard) prioritize(m *Prioritize) {
 	s.tell(m.Sink, &Moved{Ref: m.Ref, TaskID: t.ID})
 }
 
-// refuseWaiting refuses a task that is not where it was meant.
+// refuseWaiting refuses a task that is not in the place that the message names.
 func (s *Shard) refuseWaiting(to Asker, t *record.Task, sentence string) {
 	where := string(t.Status)
 	switch t.Location {

@@ -4,28 +4,29 @@ import (
 	"codeq/wire"
 )
 
-// Cleanups that somebody asks for, and the queue that says when the next ended task
-// has to go.
+// Cleanups on request, and the expiry queue, which orders queues by when their next
+// ended task must be removed.
 
-// cleanupRun is a cleanup that is under way: a slice of it in each round.
+// cleanupRun is a cleanup in progress. Each round removes at most limits.Expiries
+// tasks of it.
 type cleanupRun struct {
 	*Cleanup
-	// beganMs is the end of all retentions: what is past its own later stays.
+	// beganMs is when the cleanup began: a task whose retention ends later stays.
 	beganMs int64
-	// swept are the queues of which nothing is left to remove.
+	// done counts the queues that are finished.
 	done    int
 	deleted int
 	over    bool
 }
 
-// cleanup begins to remove ended tasks that somebody wants gone. Its scans
-// belong to the beginning of the rounds that follow.
+// cleanup begins a cleanup. Its scans run at the beginning of the rounds that
+// follow.
 func (s *Shard) cleanup(m *Cleanup) {
 	s.cleanups = append(s.cleanups, &cleanupRun{Cleanup: m, beganMs: s.now})
 }
 
-// findCleanup notes the next slice of the cleanup whose turn it is, which may go
-// over many queues.
+// findCleanup reads the next tasks of the oldest cleanup, from at most
+// limits.Cleanups queues.
 func (s *Shard) findCleanup() {
 	if len(s.cleanups) == 0 {
 		return
@@ -41,8 +42,8 @@ func (s *Shard) findCleanup() {
 	w.over = w.done == len(w.Queues)
 }
 
-// cleanQueue notes what goes of the queue that a cleanup has come to, at most
-// limit, and says how many. A name that was only asked for is not kept.
+// cleanQueue adds a batch of at most limit tasks of the next queue of a cleanup,
+// and returns how many it found. It makes no queue for an unknown name.
 func (s *Shard) cleanQueue(w *cleanupRun, limit int) (found int) {
 	q := s.queues[w.Queues[w.done]]
 	if q == nil || q.settings.Deleting {
@@ -57,7 +58,8 @@ func (s *Shard) cleanQueue(w *cleanupRun, limit int) (found int) {
 	return found
 }
 
-// cleanUntil is the last end time that a cleanup takes.
+// cleanUntil is the latest end time of tasks that a cleanup removes; some is false
+// if it removes none.
 func (s *Shard) cleanUntil(w *cleanupRun, q *queue, place wire.Location) (untilMs int64, some bool) {
 	if w.BeforeMs != 0 {
 		return w.BeforeMs - 1, true
@@ -66,9 +68,9 @@ func (s *Shard) cleanUntil(w *cleanupRun, q *queue, place wire.Location) (untilM
 	return w.beganMs - keep, keep > 0
 }
 
-// endCleanup answers a cleanup that has come past all its queues or has removed as
-// many as it may. What it found counts only once it is removed: a message of the
-// round may have moved it on.
+// endCleanup answers a cleanup that has finished all its queues or has removed
+// Limit tasks. It counts removed tasks, not found ones: a message of the round may
+// have replayed one.
 func (s *Shard) endCleanup() {
 	if len(s.cleanups) == 0 {
 		return
@@ -82,14 +84,14 @@ func (s *Shard) endCleanup() {
 	s.tell(w.Sink, &Cleaned{Ref: w.Ref, Deleted: w.deleted})
 }
 
-// expiry queue orders the queues that have ended tasks by when the next of them has to
-// go. Every queue in it knows its slot, from 1; 0 is for those that are not in
-// it.
+// expiryQueue is a heap of the queues that have ended tasks, by when the next of
+// them must be removed. Every queue in it has its slot, from 1; 0 is for those that
+// are not in it.
 type expiryQueue struct {
 	queues []*queue
 }
 
-// top is the queue that is due first, nil if there is none.
+// top is the queue that is due first, nil for none.
 func (h *expiryQueue) top() *queue {
 	if len(h.queues) == 0 {
 		return nil
@@ -97,7 +99,7 @@ func (h *expiryQueue) top() *queue {
 	return h.queues[0]
 }
 
-// put gives a queue its time; 0 takes it out.
+// put sets the time of a queue; 0 removes it.
 func (h *expiryQueue) put(q *queue, atMs int64) {
 	switch {
 	case atMs == 0 && q.expirySlot == 0:
@@ -113,7 +115,7 @@ func (h *expiryQueue) put(q *queue, atMs int64) {
 	h.sift(q)
 }
 
-// advance makes the time of a queue that is in it no later than one.
+// advance sets the time of a queue in it to atMs if that is earlier.
 func (h *expiryQueue) advance(q *queue, atMs int64) {
 	if q.expirySlot != 0 && atMs < q.expiryAtMs {
 		h.put(q, atMs)
@@ -132,7 +134,7 @@ func (h *expiryQueue) remove(q *queue) {
 	}
 }
 
-// sift moves a queue from its slot to where it belongs.
+// sift restores the heap after the time of a queue has changed.
 func (h *expiryQueue) sift(q *queue) {
 	slot := q.expirySlot
 	for slot > 1 && q.expiryAtMs < h.queues[slot/2-1].expiryAtMs {

@@ -9,11 +9,11 @@ import (
 	"codeq/wire"
 )
 
-// How a shard takes credit from the window of a consumer, uses it again, and returns
-// what has leaked from a delivery that ended without its worker.
+// A shard takes credit from the window of a consumer, reuses it, and returns the
+// leaked credit of a delivery that ended without its worker.
 
-// Consumer is one socket of a session, or one claim over HTTP, as the shards see it:
-// who it is, where its effects go, and the credit it has for tasks.
+// Consumer is one socket of a session, or one claim over HTTP, as the shards see
+// it: its identity, the sink of its effects, and its credit.
 type Consumer struct {
 	ID wire.SessionID
 	// Epoch orders the sockets of one session: a later one is higher.
@@ -26,9 +26,9 @@ type Consumer struct {
 	Credit   Credit
 }
 
-// Credit is the window of a consumer over all shards, as one shard takes from it: see
-// credit.Window, which is the only one outside of tests. The shards share it, so its
-// methods may be called from any goroutine, and none blocks.
+// Credit is the window of a consumer over all shards, as one shard uses it.
+// credit.Window implements it. The shards share it, so its methods may be called
+// from any goroutine, and none blocks.
 type Credit interface {
 	// Take takes one for a task of so many payload bytes, or notes that the shard
 	// waits; Give returns some, or with 0 looks whether a shard may be woken. AddBytes
@@ -55,7 +55,8 @@ type Credit interface {
 	Share()
 }
 
-// leaseSession is the session that carries the leases of this consumer: none over HTTP.
+// leaseSession is the session that the leases of this consumer are bound to: none
+// over HTTP.
 func (s *Consumer) leaseSession() wire.SessionID {
 	if s.OverHTTP {
 		return wire.SessionID{}
@@ -69,16 +70,16 @@ type reused struct {
 	answer     *Completed
 }
 
-// reuseCredit takes the credit of a delivery that has just ended for the
-// next grant to the same consumer. Given back by the session it would come round
-// after two more syncs: the one of this batch, and the one of the grant. Used
-// here, both are one batch, so that a crash sees both or none.
+// reuseCredit uses the credit of a delivery that has just ended for the next grant
+// to the same consumer. Returned by the session, it would be used two syncs later:
+// that of this batch and that of the grant. Here both are in one batch, so that a
+// crash keeps both or none.
 //
-// While another shard waits for credit of the consumer, this one reuses it only up to its
-// share of the window, and after a few in a row lets one go round all the same:
-// a share does not count credits of deliveries that lapsed in the hands of a stuck
-// worker. So no shard starves, and a window smaller than the number of shards
-// goes from shard to shard.
+// While another shard waits for credit of the consumer, this one reuses it only up
+// to its share of the window, and after limits.ReusedInRow returns one
+// nevertheless, because a share does not count the credits of deliveries that
+// lapsed with a stuck worker. So no shard starves, and with a window smaller than
+// the number of shards each shard gets a turn.
 func (s *Shard) reuseCredit(m *Result, session wire.SessionID, answer *Completed) {
 	mb := s.bySession[session]
 	if mb == nil || mb.consumer.Sink != m.Sink || s.space >= store.NoGrant {
@@ -99,7 +100,8 @@ func (s *Shard) reuseCredit(m *Result, session wire.SessionID, answer *Completed
 	s.opens(mb)
 }
 
-// hasShare says whether a credit more is within the shard's share of the window.
+// hasShare reports whether one more credit is within the shard's share of the
+// window.
 func (s *Shard) hasShare(mb *subscriber) bool {
 	if mb.reusedInRow >= s.limits.ReusedInRow {
 		mb.reusedInRow = 0
@@ -108,7 +110,8 @@ func (s *Shard) hasShare(mb *subscriber) bool {
 	return s.leases.CountOf(mb.consumer.ID)+mb.reused < mb.consumer.Credit.Portion(s.shard)
 }
 
-// returnReused leaves to the session what no grant has used.
+// returnReused leaves the credits that no grant used to the session, which returns
+// them.
 func (s *Shard) returnReused() {
 	for i := len(s.reuses) - 1; i >= 0; i-- {
 		if k := s.reuses[i]; k.subscriber.reused > 0 {
@@ -124,11 +127,11 @@ func (s *Shard) returnReused() {
 // delivery lapsed, was cancelled or went to another session.
 type leaked struct {
 	subscriber *subscriber
-	// at is its place in the subscriber's own list.
+	// at is its index in the list of the subscriber.
 	at *list.Element
 }
 
-// leak notes that the credit of a delivery stays taken beyond its lease, until the
+// leak notes that the credit of a delivery stays taken after its lease, until the
 // worker answers. The list is bounded by the credit that live sessions have taken.
 func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
 	if !e.HasCredit {
@@ -142,10 +145,10 @@ func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
 	s.leaked[ref] = append(s.leaked[ref], leaked{mb, mb.leaked.PushBack(ref)})
 }
 
-// answersFor notes that a worker answers for a delivery, whatever the answer to
-// that will be: each session that has a credit taken for it gets it back. The session
-// that asks knows that by itself. A call without the token, or of another subject,
-// does not come from the worker.
+// answersFor returns the credit of a delivery to each session that has one taken
+// for it, because its worker has answered, even if that answer is refused. The
+// asking session returns its own. A call without the token, or of another subject,
+// is not from the worker and returns nothing.
 func (s *Shard) answersFor(to Asker, owner Owner, ref wire.TaskRef, e *lease.Entry) {
 	if e != nil && e.HasCredit && e.Lease.Token == ref.Token {
 		if mb := s.bySession[e.Lease.Session]; mb != nil && mb.isOf(owner) {

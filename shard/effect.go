@@ -13,9 +13,9 @@ type Sink interface {
 	Deliver(effects []Effect)
 }
 
-// Effect is what a shard says to the outside, only after the batch that
-// caused it is durable. Everything in it is a copy; the receiver owns it.
-// The set is closed: the types of this file.
+// Effect is an output of a shard. It is delivered only after the batch that caused
+// it is durable. The receiver owns it: it shares no memory with the shard. The set
+// is closed: the types of this file.
 type Effect interface{ effect() }
 
 // Ref is the number that the sender of a message has given it. What embeds it is the
@@ -56,25 +56,25 @@ type Refused struct {
 // Subscribed answers Subscribe.
 type Subscribed struct{ Ref }
 
-// Resumed answers Resume: the deliveries of the session in this shard, in the
-// order in which they came to it.
+// Resumed answers Resume: the deliveries of the session in this shard, in the order
+// in which they were bound to it.
 type Resumed struct {
 	Ref
 	Held []wire.TaskRef
 }
 
-// Drained answers DrainBarrier: what was granted to the consumer has come.
+// Drained answers DrainBarrier. It comes after every Granted of the consumer.
 type Drained struct{ Ref }
 
-// Claimed answers Claim: everything this shard had for it has been granted. Ready
-// is how many queues that it asked for have ready tasks still.
+// Claimed answers Claim. It comes after every Granted of the claim. Ready is how
+// many of its queues still have ready tasks.
 type Claimed struct {
 	Ref
 	Ready int
 }
 
 // Granted is one delivery to the consumer it is addressed to. The grant took one
-// credits of the consumer and len(Task.Payload) of its unsent bytes.
+// credit of the consumer and len(Task.Payload) of its untaken bytes.
 type Granted struct {
 	Task         *wire.Task
 	Token        wire.Token
@@ -90,8 +90,8 @@ type Granted struct {
 type Completed struct {
 	Ref
 	Record *wire.ResultRecord
-	// CreditReused says that the credit of the delivery has gone to another one
-	// already; only where the message said HasCredit.
+	// CreditReused reports that another grant has used the credit of the delivery;
+	// only if the message had HasCredit.
 	CreditReused bool
 }
 
@@ -114,13 +114,14 @@ type Extended struct {
 	Lost         []wire.TaskRef
 }
 
-// Frozen answers Freeze: there is no task of the queue here, and none comes.
+// Frozen answers Freeze: the shard has no task of the queue and makes none.
 type Frozen struct{ Ref }
 
-// Dropped answers Drop: nothing of the queue is left here.
+// Dropped answers Drop: the shard has neither tasks nor settings of the queue.
 type Dropped struct{ Ref }
 
-// Configured answers Configure and CopySettings with what the shard has now.
+// Configured answers Configure and CopySettings with the settings that the shard
+// has now.
 type Configured struct {
 	Ref
 	Settings record.Settings
@@ -151,7 +152,7 @@ type Replayed struct {
 }
 
 // Explained answers Explain. Waiting is nil for a task that does not wait or is
-// unknown; it is about the task as it has been since UpdatedAtMs.
+// unknown; it describes the task since UpdatedAtMs.
 type Explained struct {
 	Ref
 	TaskID      wire.TaskID
@@ -172,8 +173,8 @@ type Revoked struct {
 }
 
 // Answered tells the consumer it is addressed to that its worker has answered for a
-// delivery by another way than its session: the credit comes back, if it
-// has not yet.
+// delivery outside its session: the session returns the credit, unless it has done
+// so.
 type Answered struct {
 	wire.TaskRef
 }
@@ -191,12 +192,12 @@ type LeasesTold struct {
 	Leases []ToldLease
 }
 
-// ToldLease is what a shard alone knows of a delivery. It may be told of another one
-// than the asker has read.
+// ToldLease is the part of a delivery that only the shard has. It may be of a newer
+// delivery than the asker has read.
 type ToldLease struct {
 	TaskID   wire.TaskID
 	Delivery int
-	// LeaseUntilMs and RunUntilMs are what its worker may count on, see
+	// LeaseUntilMs and RunUntilMs are the ends promised to the worker, see
 	// lease.Entry.Promise.
 	LeaseUntilMs, RunUntilMs int64
 }

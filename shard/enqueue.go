@@ -9,7 +9,7 @@ import (
 	"codeq/wire"
 )
 
-// How a task is made, or found again by its idempotency key.
+// Enqueue makes a task, or finds the one of its idempotency key.
 
 // enqueue makes a task, or finds the one its idempotency key already made.
 func (s *Shard) enqueue(m *Enqueue) {
@@ -48,13 +48,14 @@ func (s *Shard) enqueue(m *Enqueue) {
 	s.tell(m.Sink, answer)
 }
 
-// maxAttemptsOf is what the request says, or else its queue, or else the server.
+// maxAttemptsOf is the number in the request, else that of the queue, else the
+// server's default.
 func (s *Shard) maxAttemptsOf(m *Enqueue, key record.QueueKey) int {
 	return cmp.Or(m.MaxAttempts, s.queueOf(key).settings.MaxAttempts, wire.DefaultMaxAttempts)
 }
 
-// ttlSecondsOf is after how long a new task of a queue expires that does not say so
-// itself, 0 for never. A queue that is not known has no settings.
+// ttlSecondsOf is after how many seconds a new task without a TTL of its own
+// expires, 0 for never. An unknown queue has no settings.
 func (s *Shard) ttlSecondsOf(key record.QueueKey) int64 {
 	if q := s.queues[key]; q != nil {
 		return q.settings.TTLSeconds
@@ -62,7 +63,8 @@ func (s *Shard) ttlSecondsOf(key record.QueueKey) int64 {
 	return 0
 }
 
-// placeAt is the delayed set until a time, or the tail if it has passed.
+// placeAt is the move to the delayed tasks until a time, or to the tail if that has
+// passed.
 func (s *Shard) placeAt(dueAtMs int64, cause Cause) move {
 	if dueAtMs <= s.now {
 		return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause}
@@ -80,7 +82,7 @@ func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 	}
 	t, e := s.find(id, m.Tenant)
 	if t == nil {
-		// The first task cannot be read any more; a new one takes its key.
+		// The record of the first task cannot be read; a new task takes its key.
 		return false
 	}
 	if t.Fingerprint != m.Fingerprint {
@@ -103,10 +105,10 @@ func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 	return true
 }
 
-// FingerprintOf is what must be equal for two requests with one idempotency
-// key to be the same request: SHA-256 over command, payload bytes, priority
-// and maxAttempts, and timeoutSeconds if it was posted, each behind its length.
-// Times, the expiry and trace do not count.
+// FingerprintOf is equal for two requests with one idempotency key if they are the
+// same request: SHA-256 over command, payload bytes, priority and maxAttempts, and
+// timeoutSeconds if it was posted, each behind its length. Times, the expiry and
+// trace do not count.
 func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	h := sha256.New()
 	var length [8]byte
@@ -119,7 +121,7 @@ func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	part([]byte(r.Command))
 	part(r.Payload)
 	part([]byte{byte(r.Priority)})
-	// What the queue says may change between two requests that are the same.
+	// The setting of the queue may change between two equal requests.
 	part(binary.BigEndian.AppendUint64(nil, uint64(cmp.Or(r.MaxAttempts, wire.DefaultMaxAttempts))))
 	if r.TimeoutSeconds != 0 {
 		part(binary.BigEndian.AppendUint64(nil, uint64(r.TimeoutSeconds)))

@@ -10,30 +10,31 @@ import (
 const MaxUntakenBytes = 1 << 20
 
 // Limits bounds what a shard does in one round and what it keeps. A zero field
-// means the one of DefaultLimits.
+// means that of DefaultLimits.
 type Limits struct {
-	// What does not fit into a round is the next round, which follows at once:
-	// Messages taken, BatchBytes after which none is taken, Due tasks and leases,
-	// Grants, Refills of an order with Refilled keys in all, low Watermarks that are
-	// recomputed, Expiries of ended tasks, and Cleanups, the queues that one scans:
-	// each is a scan or two, and many may have nothing to remove.
+	// What exceeds a limit waits for the next round, which follows at once. A round
+	// takes Messages, but none once its batch has BatchBytes; handles Due tasks and
+	// leases; makes Grants; reads Refills orders with Refilled keys in all;
+	// recomputes Watermarks; removes Expiries ended tasks; and scans Cleanups
+	// queues for a cleanup: each is one or two scans, and many may have nothing to
+	// remove.
 	Messages, BatchBytes, Due, Grants, Refills, Refilled, Watermarks, Expiries, Cleanups int
-	// Compared is how many open subscribers one grant looks at; more only cost time,
-	// the ring moves on.
+	// Compared is how many open subscribers one grant compares. More would only
+	// cost time: the next grant compares others.
 	Compared int
-	// UntakenBytes is how much payload may be untaken by a client before shards
-	// stop granting to it, whatever its session says; one task always fits.
+	// UntakenBytes is how many payload bytes a client may have unconfirmed before
+	// shards stop granting to it, whatever its session asks for; one task always
+	// fits.
 	UntakenBytes int
-	// ReusedInRow is how many credits a shard keeps one after the other while
-	// another waits for one.
+	// ReusedInRow is how many credits a shard reuses in a row while another shard
+	// waits for one.
 	ReusedInRow int
 	// Releases bounds hand-backs: a task released more than this often for each of
-	// its attempts is a dead letter, or it would circle for ever. A hand-back that
-	// the worker owes to itself does not count: the work never began, or the worker
-	// stops.
+	// its attempts is a dead letter, or it would be released for ever. A release
+	// does not count if the work never began or the worker stops.
 	Releases int
-	// Failed is how many letters with the cause wire.DeadFailed are kept of a queue
-	// that does not say how long its dead letters stay.
+	// Failed is how many dead letters with the cause wire.DeadFailed a queue keeps
+	// that sets no retention for dead letters.
 	Failed int
 }
 
@@ -44,7 +45,7 @@ var DefaultLimits = Limits{
 	Failed: wire.MaxFailedLetters,
 }
 
-// OrDefault is DefaultLimits where l is zero.
+// OrDefault returns l with the fields of DefaultLimits where it is zero.
 func (l Limits) OrDefault() Limits {
 	d := &DefaultLimits
 	return Limits{

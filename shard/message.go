@@ -5,9 +5,9 @@ import (
 	"codeq/wire"
 )
 
-// Message is what reaches a shard through its mailbox. The set is closed: the
-// types of this file. A message belongs to the shard once it is pushed; the
-// sender must not touch it, nor the slices in it, again.
+// Message is an input of a shard, from its mailbox. The set is closed: the types of
+// this file. A message belongs to the shard once it is pushed; the sender must not
+// touch it, nor the slices in it, again.
 type Message interface{ message() }
 
 // Asker says where the answer to a message goes. Ref is the sender's own
@@ -20,9 +20,9 @@ type Asker struct {
 // Reference is the ref of the asker; messages with an answer embed it.
 func (a Asker) Reference() Ref { return a.Ref }
 
-// Owner is who acts on a delivery: the authenticated principal, never what a
-// body claims. WorkerID alone is a claim of the body: it narrows a call without
-// a token to the deliveries of one worker, and means nothing else.
+// Owner is the authenticated principal that acts on a delivery, never a name from a
+// body. Only WorkerID comes from the body: it restricts a call without a token to
+// the deliveries of one worker.
 type Owner struct {
 	Tenant   string
 	Subject  string
@@ -43,46 +43,45 @@ type Enqueue struct {
 	WantTask bool
 }
 
-// Subscribe consumers a session in this shard, or replaces its subscription; the
+// Subscribe subscribes a session in this shard, or replaces its subscriptions; the
 // tasks in flight stay. Commands may hold wire.AllCommands. Answer: Subscribed.
 type Subscribe struct {
 	Asker
 	Consumer *Consumer
 	Commands []string
-	// LeaseForMs is 0 when the queue of each task decides.
+	// LeaseForMs is the lease of each grant; 0 is that of the task's queue.
 	LeaseForMs int64
 }
 
-// Claim asks this shard once for tasks, as many as the consumer has room for, and
-// leaves nothing behind: what is there comes as Granted, then Claimed says that
-// this was all. Answer: Claimed.
+// Claim asks this shard once for tasks, as many as the consumer has credit for, and
+// leaves no subscription. Granted comes for each task. Answer: Claimed, after them.
 type Claim struct {
 	Asker
-	// CountOnly grants nothing and asks how much there is.
+	// CountOnly grants nothing; the answer only counts ready queues.
 	CountOnly  bool
 	Consumer   *Consumer
 	Commands   []string
 	LeaseForMs int64
 }
 
-// HandedCredit brings credits of the consumer that this shard waited for. It
-// grants with them or gives them again. No answer. A control message.
+// HandedCredit brings credits of the consumer that this shard waited for. The shard
+// grants with them or returns them. No answer. A control message.
 type HandedCredit struct {
 	Consumer *Consumer
 	Credits  int
 }
 
 // Received confirms deliveries of a session, whose task frames arrived, or of a
-// claim, whose answer was written. No answer; what is not (or no longer) that
-// consumer's is ignored. For a claim it is a control message.
+// claim, whose answer was written. No answer. The shard ignores deliveries that are
+// not, or no longer, those of the consumer. For a claim it is a control message.
 type Received struct {
 	Consumer *Consumer
 	Tasks    []wire.TaskRef
 }
 
-// Undelivered returns deliveries whose frames never left, or whose client was
-// gone before the first byte of the answer to its claim: back to their old
-// place at once, no attempt counted. No answer. For a claim it is a control
+// Undelivered ends deliveries whose frames never left, or whose client disconnected
+// before the first byte of the answer to its claim. The tasks return to their old
+// place at once and no attempt counts. No answer. For a claim it is a control
 // message.
 type Undelivered struct {
 	Consumer *Consumer
@@ -96,7 +95,7 @@ type Result struct {
 	wire.TaskRef
 	wire.ResultRequest
 	// HasCredit says that a credit of the asking consumer is taken for the delivery
-	// and comes back with the answer, unless that is Completed and says Kept.
+	// and is returned with the answer, unless that is Completed with CreditReused.
 	HasCredit bool
 }
 
@@ -124,8 +123,8 @@ const (
 )
 
 // Heartbeat extends leases. Tasks nil means all deliveries of Consumer in this
-// shard. ExtendForMs 0 means the length each lease was granted with. A
-// delivery named with its token is bound to Consumer from now on. Answer: Extended.
+// shard. With ExtendForMs 0 each lease is extended by the length it was granted
+// with. A delivery named with its token is bound to Consumer. Answer: Extended.
 type Heartbeat struct {
 	Asker
 	Owner
@@ -135,38 +134,36 @@ type Heartbeat struct {
 }
 
 // Extend is the heartbeat over HTTP: it extends the one lease it names, by
-// ExtendForMs or, if that is 0, by the length it was granted with. It carries
-// on what a session left. Answer: Extended or Refused.
+// ExtendForMs or, if that is 0, by the length it was granted with. It also extends
+// a delivery whose session is gone. Answer: Extended or Refused.
 type Extend struct {
 	Asker
 	Owner
 	wire.TaskRef
 	ExtendForMs int64
-	// OnItsWay says that it is asked for an answer that is being written: it
-	// confirms nothing.
+	// OnItsWay reports that the answer to the claim is still being written: the
+	// lease is extended, but the delivery is not confirmed.
 	OnItsWay bool
 }
 
-// SessionGone tells that the consumer's socket ended: unconfirmed deliveries go back at
-// once, confirmed ones have the resume grace. Of a socket that a newer one of
-// the same session has replaced it says nothing new. No answer. A control
-// message.
+// SessionGone reports that the consumer's socket ended: unconfirmed deliveries end
+// at once, confirmed ones stay for the resume grace. The shard ignores it if a
+// newer socket of the session has resumed. No answer. A control message.
 type SessionGone struct {
 	Consumer *Consumer
-	// Code is what the socket was closed with, 0 if that is not known.
+	// Code is the close code of the socket, 0 if unknown.
 	Code uint16
 }
 
-// Resume consumers a new socket of a session that was here before. Whatever socket
-// the session had is gone with it; the deliveries that had arrived are in flight
-// again. Answer: Resumed. A control message.
+// Resume replaces the socket of a session. The old socket counts as ended;
+// confirmed deliveries are in flight again. Answer: Resumed. A control message.
 type Resume struct {
 	Asker
 	Consumer *Consumer
 }
 
-// DrainBarrier asks for a word behind everything that this shard has granted to a consumer
-// whose window has just become 0. Answer: Drained. A control message.
+// DrainBarrier asks for an answer after every Granted to a consumer whose window
+// has just become 0. Answer: Drained. A control message.
 type DrainBarrier struct {
 	Asker
 	Consumer *Consumer
@@ -181,7 +178,7 @@ type Watch struct {
 	TaskID wire.TaskID
 }
 
-// Unwatch takes back a Watch by its Sink and Ref. No answer.
+// Unwatch cancels a Watch by its Sink and Ref. No answer.
 type Unwatch struct {
 	Asker
 	TaskID wire.TaskID
@@ -195,7 +192,7 @@ type Replay struct {
 	Tenant   string
 	Commands []string
 	TaskID   wire.TaskID
-	// EndedAtMs is when the letter that is meant ended, as that of Purge, 0 for any.
+	// EndedAtMs is when the dead letter ended, as in Purge, 0 for any.
 	EndedAtMs int64
 }
 
@@ -206,17 +203,17 @@ type Explain struct {
 	TaskID wire.TaskID
 }
 
-// TellLeases asks when the leases of some tasks of the tenant end, as far as they are
-// in progress. Answer: LeasesTold.
+// TellLeases asks when the leases end of those tasks of the tenant that are in
+// progress. Answer: LeasesTold.
 type TellLeases struct {
 	Asker
 	Tenant string
 	Tasks  []wire.TaskID
 }
 
-// Purge removes a dead letter that ended at EndedAtMs: one that was replayed
-// since, and died again, is another. Commands are those the asker may use, nil
-// means all. Answer: Purged or Refused.
+// Purge removes a dead letter that ended at EndedAtMs; one that was replayed and
+// died again since has another time and is refused. Commands are those the asker
+// may use, nil means all. Answer: Purged or Refused.
 type Purge struct {
 	Asker
 	Tenant    string
@@ -233,8 +230,8 @@ type Cancel struct {
 	Tenant   string
 	Commands []string
 	TaskID   wire.TaskID
-	// Only is where the task must be, empty for anywhere: it may have moved on since
-	// somebody chose it.
+	// Only is the place where the task must be, empty for any: it may have moved
+	// since the caller chose it.
 	Only wire.Location
 }
 
@@ -264,21 +261,21 @@ type Prioritize struct {
 type Freeze struct {
 	Asker
 	Queue record.QueueKey
-	// Delete asks instead whether what the shard has of the queue may go with it,
-	// and, besides, to hand out none of it.
+	// Delete asks instead whether the tasks in this shard allow the deletion;
+	// frozen, the shard grants none of them.
 	Delete *QueueDelete
 }
 
 // Configure changes the settings of a queue. Only its home shard gets it, and
-// decides by it. One whose queue is not spread comes when all others are frozen.
-// Answer: Configured or Refused.
+// decides. A change that may end the spread of a queue comes when all other shards
+// are frozen. Answer: Configured or Refused.
 type Configure struct {
 	Asker
 	Queue  record.QueueKey
 	Change SettingsChange
 }
 
-// SettingsChange says what changes; what is nil stays.
+// SettingsChange holds the new settings; a nil field changes nothing.
 type SettingsChange struct {
 	Paused   *bool
 	Settings *wire.QueueSettings
@@ -286,9 +283,8 @@ type SettingsChange struct {
 	Delete *QueueDelete
 }
 
-// Drop asks to forget the settings of a queue that is deleted, once the shard has
-// removed all that it has of it. The home gets it when all others have. Answer:
-// Dropped.
+// Drop asks the shard to forget the settings of a deleted queue once it has removed
+// all its tasks. The home gets it when all others have answered. Answer: Dropped.
 type Drop struct {
 	Asker
 	Queue record.QueueKey
@@ -300,14 +296,14 @@ type CopySettings struct {
 	Asker
 	Queue    record.QueueKey
 	Settings record.Settings
-	// Thaw ends the Freeze of the same change. Of a change that failed there are
-	// no settings.
+	// Thaw ends the Freeze of the same change. A change that failed has no
+	// settings.
 	Thaw bool
 }
 
-// Cleanup removes tasks of some queues that ended before a time in Unix
-// milliseconds, 0 for those whose retention is over, and at most Limit of all of
-// them, queue by queue. No queue is named twice, and the shard keeps the list.
+// Cleanup removes tasks of these queues that ended before a time in Unix
+// milliseconds, with 0 those whose retention is over. It removes at most Limit in
+// all, queue by queue. The list names no queue twice and belongs to the shard.
 // Answer: Cleaned, when all are removed.
 type Cleanup struct {
 	Asker
@@ -316,11 +312,11 @@ type Cleanup struct {
 	Limit    int
 }
 
-// SpaceChanged wakes the shard because the disk allows more, or less, than
-// before. No answer. A control message.
+// SpaceChanged wakes the shard when the disk allows more or less than before. No
+// answer. A control message.
 type SpaceChanged struct{}
 
-// Whatever names who asks is a message; these name nobody.
+// A type with an Asker is a message; these have none.
 func (Asker) message()         {}
 func (*HandedCredit) message() {}
 func (*Received) message()     {}

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// stallMs: a round that begins this late lets clients speak first; see
-	// Shard.holdUntilMs.
+	// stallMs: a round that begins this much later than due holds leases; see
+	// noteStall.
 	stallMs = 1000
 
 	resumeGraceMs = wire.ResumeGraceSeconds * 1000
 )
 
-// Config is what distinguishes one shard from another. Seed feeds tokens and
-// jitter. Index bounds the memory of the ready and delayed orders, Limits the
-// rounds; zero means the defaults.
+// Config configures one shard. Seed feeds tokens and jitter. Index bounds the
+// memory of the ready and delayed orders, Limits the rounds; zero means the
+// defaults.
 type Config struct {
 	// Shard is one of Shards.
 	Shard  int
@@ -30,7 +30,7 @@ type Config struct {
 	Seed   [32]byte
 	Index  index.Limits
 	Limits Limits
-	// Retention holds where a queue does not say.
+	// Retention is the default of queues that set none.
 	Retention Retention
 }
 
@@ -68,8 +68,8 @@ type Shard struct {
 
 // suspects are the tasks that wait for an idle subscriber.
 type suspects struct {
-	// aside are suspects that nobody could take alone, reserved is the subscriber whose
-	// window this shard has alone until a time for one of them, nil for none.
+	// aside are suspects that found no idle subscriber. This shard has the window
+	// of reserved alone, until reservedUntilMs, for one of them; nil for none.
 	aside           []aside
 	reserved        *subscriber
 	reservedUntilMs int64
@@ -77,11 +77,10 @@ type suspects struct {
 
 // deadlines say when the next round is due and which leases may lapse in it.
 type deadlines struct {
-	// dueAtMs is the deadline the last round asked for, 0 for none;
-	// wasFull says that its space was store.OnlyDelete;
-	// holdUntilMs keeps leases alive after a stall, so that what clients sent
-	// meanwhile is read before anything lapses. Of those leases the ones that ran
-	// out by heardUntilMs were held for an earlier stall already.
+	// dueAtMs is the NextAtMs of the last round, 0 for none; wasFull reports that
+	// its space was store.OnlyDelete. No lease lapses before holdUntilMs after a
+	// stall, so that the shard first reads what clients sent meanwhile, except
+	// those that ran out by heardUntilMs: an earlier stall held them already.
 	dueAtMs      int64
 	wasFull      bool
 	holdUntilMs  int64
@@ -92,12 +91,12 @@ type deadlines struct {
 type removals struct {
 	expiries expiryQueue
 	cleanups []*cleanupRun
-	// batches are the ended tasks that the round found to be over their time.
+	// batches are the ended tasks that this round removes.
 	batches []expiryBatch
-	// removing is the task that goes now, as its entry remembers it.
+	// removing is the task that remembered builds from an entry, reused for each.
 	removing record.Task
-	// deleting are the queues to empty, drops who waits for that, doomed what goes of
-	// them in this round besides ended tasks.
+	// deleting are the queues that are deleted, drops the requests to forget their
+	// settings, doomed their tasks, besides ended ones, that this round removes.
 	deleting []*queue
 	drops    []*Drop
 	doomed   []doomed
@@ -113,44 +112,44 @@ type round struct {
 	credited []*subscriber
 	reuses   []reused
 	claims   []claimant
-	// stalled are queues without turns for the rest of the round.
+	// stalled are queues that get no turn for the rest of the round.
 	stalled  []*queue
 	explains []*Explain
-	// unsaved are queues whose settings recovery took from another shard.
+	// unsaved are queues whose settings recovery copied from another shard.
 	unsaved []*queue
 	emptied []*queue
 }
 
 // Outcome is what one round did besides appending to the open batch.
 type Outcome struct {
-	// Taken is how many messages the round took; the rest is the next round.
+	// Taken is how many messages the round took; the caller passes the rest to the
+	// next round.
 	Taken int
-	// Effects are let out once the batch is durable.
+	// Effects are released once the batch is durable.
 	Effects []Addressed
 	// Events are the transitions of the round, in order.
 	Events []Event
-	// Suspects counts deliveries that did not arrive, of tasks that are suspects by
-	// that or were before.
+	// Suspects counts deliveries that did not arrive whose tasks are suspects now.
 	Suspects int
-	// Unused are credits that arrived and found no task; they go back to
-	// their consumers at once.
+	// Unused are credits that HandedCredit brought and no grant used; the caller
+	// returns them to their consumers at once.
 	Unused []UnusedCredit
-	// NextAtMs is when the shard wants to run again without a message, 0 for
-	// never. Again asks for another round at once.
+	// NextAtMs is when the next round is due without a message, 0 for never. Again
+	// asks for another round at once.
 	NextAtMs int64
 	Again    bool
 }
 
-// UnusedCredit are credits that go back to a consumer. With 0 it only looks whether a
-// shard may be woken.
+// UnusedCredit returns credits to a consumer. With 0 credits it only wakes shards
+// that wait and may have one.
 type UnusedCredit struct {
 	Consumer *Consumer
 	Credits  int
 }
 
-// NewShard builds the core from what recovery found. Deliveries of sessions
-// count as if their socket had just gone, deliveries over HTTP keep at least
-// the resume grace from now. So long a run goes on, too.
+// NewShard builds the core from what recovery found. Deliveries of sessions are
+// leased as if their socket had just ended; those over HTTP are leased for at least
+// the resume grace from now, and runs last at least as long.
 func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	limits := c.Index
 	if limits.Run == 0 {
@@ -192,7 +191,8 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 	e := &lease.Entry{
 		Task: &found.Task, Lease: found.Lease,
 		AckedUntilMs: found.Lease.DeadlineMs,
-		// Nobody knows any more how often it was put.
+		// The store does not say how often the lease was put, so the delete must
+		// cover several.
 		PutAgain: true,
 	}
 	expires := max(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
@@ -204,14 +204,14 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 	if until := found.Lease.RunUntilMs; until != 0 {
 		s.leases.Run(e, max(until, nowMs+resumeGraceMs))
 	}
-	// Nobody knows any more what had arrived. That also ends a row of deliveries
-	// that did not.
+	// The store does not say whether the delivery arrived, so it counts as
+	// confirmed, and deliveries that did not arrive are counted from 0 again.
 	s.confirm(e)
 }
 
-// Round runs one round at the given time: refills, messages in order, due
-// work, one grant pass, counters. The batch is empty when it begins; the
-// caller applies it afterwards, and lets the effects out when it is durable.
+// Round runs one round at the given time: refills, messages in order, due work, one
+// grant pass, counters. The batch is empty when it begins; the caller applies it
+// afterwards, and releases the effects once it is durable.
 func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	if !s.span.Batch().Empty() {
 		panic(fmt.Sprintf("shard %d: round over an open batch of %d bytes", s.shard, s.span.Batch().Bytes()))
@@ -230,8 +230,8 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 			break
 		}
 	}
-	// Messages before expiries: an answer that is already here wins, so with
-	// messages left over nothing lapses yet.
+	// Messages come before expiries, so that an answer which has arrived counts:
+	// nothing lapses while messages are left.
 	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
@@ -251,16 +251,16 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	return s.out
 }
 
-// SetSpace states what the disk allows from the next round on. It is an input
-// like the time: from store.NoEnqueue on new tasks are refused, from
-// store.NoGrant on nothing is handed out, at store.OnlyDelete nothing moves.
+// SetSpace sets what the disk allows from the next round on. From store.NoEnqueue
+// on new tasks are refused, from store.NoGrant on nothing is granted, at
+// store.OnlyDelete tasks are only removed.
 func (s *Shard) SetSpace(level store.Level) { s.space = level }
 
-// noteStall holds leases for the resume grace when the round begins long after
-// it was due: the process was stopped or starved, and clients were not heard. The
-// same holds for the first round after a full disk made the shard refuse what they
-// said. A lease is held once: a shard that is late again and again would otherwise
-// never take a task from a worker that is gone.
+// noteStall holds leases for the resume grace when the round begins stallMs after
+// it was due: the process was stopped or starved, and heartbeats wait unread. It
+// also holds them in the first round after a full disk, when the shard had refused
+// heartbeats. A lease is held once: otherwise a shard that is late again and again
+// would never end the lease of a worker that is gone.
 func (s *Shard) noteStall() {
 	stalled := s.dueAtMs != 0 && s.now > s.dueAtMs+stallMs
 	full := s.space >= store.OnlyDelete
@@ -272,7 +272,7 @@ func (s *Shard) noteStall() {
 	s.heardUntilMs, s.holdUntilMs = s.holdUntilMs, s.now+resumeGraceMs
 }
 
-// lapseUntilMs is up to which deadline leases may lapse now.
+// lapseUntilMs is the latest deadline with which leases may lapse now.
 func (s *Shard) lapseUntilMs() int64 {
 	if s.now < s.holdUntilMs {
 		return s.heardUntilMs
@@ -347,9 +347,9 @@ func (s *Shard) step(m Message) {
 	}
 }
 
-// refill reads the runs that ran short. Only here, with the open batch empty
-// and every earlier one applied, may memory be filled from the store: inside a
-// round it would bring back keys that the batch is about to delete.
+// refill reads the runs of keys that ran short. It runs only here, with the open
+// batch empty and every earlier one applied: later in a round it would read keys
+// that the batch is about to delete.
 func (s *Shard) refill() {
 	for refills, keys := 0, 0; refills < s.limits.Refills && keys < s.limits.Refilled; refills++ {
 		r, ok := s.index.NextRefill()
@@ -373,7 +373,7 @@ func (s *Shard) refill() {
 	}
 }
 
-// seal writes the counters of every queue that changed, and the marks.
+// seal writes the counters of every changed queue, and the marks.
 func (s *Shard) seal() {
 	batch := s.span.Batch()
 	s.dirty = s.index.TakeDirty(s.dirty[:0])
@@ -394,11 +394,11 @@ func (s *Shard) seal() {
 	batch.PutMarks(s.marks)
 }
 
-// plan decides when the next round must come.
+// plan sets when the next round is due.
 func (s *Shard) plan() {
 	if s.space >= store.OnlyDelete {
-		// Nothing due may be written, SpaceChanged calls again; but ended tasks go,
-		// which makes credit.
+		// No due move may be written; SpaceChanged starts the next round. Ended
+		// tasks are still removed, which frees space.
 		s.dueAtMs = s.nextExpiryMs()
 		s.out.NextAtMs = s.dueAtMs
 		return
@@ -444,14 +444,14 @@ func (s *Shard) unreadable(err error) bool {
 	return false
 }
 
-// tell adds an effect for whoever asked.
+// tell adds an effect for a sink; nil wants none.
 func (s *Shard) tell(to Sink, e Effect) {
 	if to != nil {
 		s.out.Effects = append(s.out.Effects, Addressed{Sink: to, Effect: e})
 	}
 }
 
-// refuse answers a message that is not carried out.
+// refuse answers a message that the shard does not carry out.
 func (s *Shard) refuse(to Asker, id wire.TaskID, code wire.Code, sentence string) {
 	s.tell(to.Sink, &Refused{Ref: to.Ref, TaskID: id, Err: wire.Refuse(code, sentence)})
 }

@@ -7,8 +7,8 @@ import (
 
 const storageFull = "the disk is nearly full; repeat when space has been freed"
 
-// refuseNoSpace refuses what would write, while the disk has only room for
-// deletions. Every refusal may be repeated, so nothing is lost by it.
+// refuseNoSpace refuses messages that would write, while the disk has space for
+// deletions only. The sender can repeat each, so nothing is lost.
 func (s *Shard) refuseNoSpace(m Message) bool {
 	switch m := m.(type) {
 	case *Result:
@@ -32,7 +32,7 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 	case *Extend:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Undelivered:
-		// They lapse when leases may again; see noteStall.
+		// The deliveries lapse when leases may again; see noteStall.
 		for _, ref := range m.Tasks {
 			if e := s.notArrived(m.Consumer, ref); e != nil {
 				s.leases.Move(e, s.now)
@@ -44,7 +44,7 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 	return true
 }
 
-// refuseEnding refuses a word that would end a delivery.
+// refuseEnding refuses a message that would end a delivery.
 func (s *Shard) refuseEnding(to Asker, owner Owner, ref wire.TaskRef) {
 	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
 	s.refuse(to, ref.TaskID, wire.CodeStorageFull, storageFull)

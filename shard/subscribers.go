@@ -10,16 +10,16 @@ import (
 	"codeq/wire"
 )
 
-// Who wants tasks: the subscriptions of sessions and claims, and what becomes of
-// their deliveries when a socket ends or another takes its place.
+// The subscriptions of sessions and claims, and their deliveries when a socket ends
+// or another replaces it.
 
 // subscriber is a consumer with subscriptions in this shard.
 type subscriber struct {
 	consumer      *Consumer
 	leaseForMs    int64
 	subscriptions []*subscription
-	// open means the shard may ask the window for credit: the last time there was
-	// some, or a credit has come since.
+	// open reports that the shard may ask the window for credit: it had some the
+	// last time, or HandedCredit came since.
 	open bool
 	// credit counts credits that HandedCredit brought and no grant has used.
 	credit int
@@ -28,17 +28,18 @@ type subscriber struct {
 	// shard waited. See reuseCredit.
 	reused      int
 	reusedInRow int
-	// leaked lists deliveries that the session has lost while a credit of it is still
-	// taken for them; nil for none. See leak.
+	// leaked lists the deliveries that the session has lost and whose credit is
+	// still taken; nil for none. See leak.
 	leaked *list.List
-	// lastGrant is the number of the newest grant to it, for turns among equals.
+	// lastGrant is the number of the newest grant to it; among equals the lowest is
+	// granted next.
 	lastGrant uint64
-	// alone means that this shard has its window alone; see credit.Window.
+	// alone reports that this shard has its window alone; see credit.Window.
 	alone bool
 }
 
-// servedFrom moves a subscription behind the others of the subscriber. Their order is
-// that in which its queues get their turns when it is open again.
+// servedFrom moves a subscription behind the others of the subscriber. When the
+// subscriber opens again its queues get their turns in this order.
 func (mb *subscriber) servedFrom(c *subscribers) {
 	i := slices.IndexFunc(mb.subscriptions, func(p *subscription) bool { return p.to == c })
 	if i >= 0 && i < len(mb.subscriptions)-1 {
@@ -48,7 +49,8 @@ func (mb *subscriber) servedFrom(c *subscribers) {
 }
 
 // subscription is one subscriber of one queue, or of all queues of a tenant. listed
-// says whether it is in the list of open ones, which drops others when it meets them.
+// reports whether it is in the list of open ones; best drops closed ones from that
+// list.
 type subscription struct {
 	subscriber *subscriber
 	to         *subscribers
@@ -56,13 +58,13 @@ type subscription struct {
 	left       bool
 }
 
-// subscribers is everybody who wants the tasks of one command of one tenant, or of
-// all its commands.
+// subscribers are the subscriptions of one command of one tenant, or of all its
+// commands.
 type subscribers struct {
 	tenant *tenant
 	// queue is nil for the subscribers of every command.
 	queue *queue
-	// count is how many there are, open or not.
+	// count counts them, open or not.
 	count int
 	open  []*subscription
 	at    int
@@ -70,10 +72,11 @@ type subscribers struct {
 	left int
 }
 
-// minLeft is how many ended subscriptions a list keeps before it is swept.
+// minLeft is how many ended subscriptions a list keeps before leave rebuilds it.
 const minLeft = 32
 
-// hasOpen reports whether anybody can be asked, dropping who cannot.
+// hasOpen reports whether a subscriber is open, and drops closed ones from the
+// list.
 func (c *subscribers) hasOpen() bool {
 	for len(c.open) > 0 {
 		c.at %= len(c.open)
@@ -85,10 +88,9 @@ func (c *subscribers) hasOpen() bool {
 	return false
 }
 
-// leave ends a subscription. Grants drop ended ones as they meet them, but a queue
-// without a task has no grants: there each claim would leave one behind, with
-// everything that its consumer holds in memory. So half of them ended is enough to
-// rebuild the list.
+// leave ends a subscription. Grants drop ended ones from the list, but a queue
+// without a task has no grants: each claim would leave one there, with the memory
+// of its consumer. So leave rebuilds the list when half of it has ended.
 func (c *subscribers) leave(p *subscription) {
 	p.left = true
 	c.count--
@@ -113,7 +115,7 @@ func (c *subscribers) leave(p *subscription) {
 	c.open, c.at, c.left = left, at, 0
 }
 
-// drop takes the place at i out of the list; the last one fills the gap.
+// drop removes the subscription at i; the last one takes its index.
 func (c *subscribers) drop(i int) {
 	c.open[i].listed = false
 	if c.open[i].left {
@@ -125,8 +127,8 @@ func (c *subscribers) drop(i int) {
 	c.open = c.open[:last]
 }
 
-// better is the subscriber with the fewest unfinished tasks among best and the
-// next most of the ring; equals go by who was served longer ago.
+// better is the subscriber with the fewest unfinished tasks among best and the next
+// most of the ring; among equals, the one whose newest grant is older.
 func (c *subscribers) better(best *subscriber, most int) *subscriber {
 	best = c.best(best, most, func(*subscriber) bool { return true })
 	if len(c.open) > most {
@@ -135,8 +137,8 @@ func (c *subscribers) better(best *subscriber, most int) *subscriber {
 	return best
 }
 
-// idle is the subscriber that better would choose of those that have credit and to whom
-// nothing is on its way.
+// idle is the subscriber that better would choose among those with credit and
+// nothing in flight.
 func (c *subscribers) idle(best *subscriber, most int) *subscriber {
 	return c.best(best, most, (*subscriber).isIdle)
 }
@@ -145,8 +147,8 @@ func (mb *subscriber) isIdle() bool {
 	return mb.consumer.Credit.IsIdle(mb.alone, mb.credit+mb.reused > 0)
 }
 
-// best looks at the next most open subscribers of the ring, and drops the places of
-// others that it meets.
+// best compares the next most open subscribers of the ring, and drops closed ones
+// from it.
 func (c *subscribers) best(best *subscriber, most int, may func(*subscriber) bool) *subscriber {
 	for seen := 0; seen < min(len(c.open), most); {
 		i := (c.at + seen) % len(c.open)
@@ -171,31 +173,29 @@ func before(a, b *subscriber) bool {
 	return a.lastGrant < b.lastGrant
 }
 
-// queue is one queue as grants see it. The rings say where it stands.
+// queue is one queue as grants see it.
 type queue struct {
 	key         record.QueueKey
 	index       *index.Queue
 	tenant      *tenant
 	subscribers *subscribers
-	// settings are the shard's copy; while they pause it the queue stands in no
-	// ring.
+	// settings are the shard's copy. While they pause the queue it is in no ring.
 	settings record.Settings
 	// atHome: this shard is the home of the queue.
 	atHome bool
-	// freezes counts the changes for which the queue must stay empty here; see
-	// freeze.
+	// freezes counts the changes that keep the queue empty here; see freeze.
 	freezes    int
 	inReady    bool
 	inRunnable bool
-	// expiryAtMs is when the next ended task may have to go, while expirySlot is not
-	// 0; see expiry queue.
+	// expiryAtMs is when the queue must be scanned for ended tasks to remove, while
+	// expirySlot is not 0; see expiryQueue.
 	expiryAtMs int64
 	expirySlot int
-	// failedAfter is how far letters that failed for good have been looked for, so
-	// that others of the same millisecond are not read again; zero for not at all.
+	// failedAfter is the last key that scanFailed read, so that it does not read
+	// others of the same millisecond again; zero before the first scan.
 	failedAfter record.TimedKey
-	// stalled: its head must be read from the store first, so it has no turn
-	// for the rest of this round.
+	// stalled: its head must be read from the store first, so it gets no turn for
+	// the rest of this round.
 	stalled bool
 }
 
@@ -222,11 +222,11 @@ func (s *Shard) tenantOf(name string) *tenant {
 	return t
 }
 
-// mayBeEmpty marks a queue that may hold nothing any more; see forgetEmpty.
+// mayBeEmpty notes a queue that may be empty now; see forgetEmpty.
 func (s *Shard) mayBeEmpty(q *queue) { s.emptied = append(s.emptied, q) }
 
-// forgetEmpty drops queues without a task, a subscriber or a place in a ring,
-// so that names which come and go do not stay in memory.
+// forgetEmpty drops queues without a task, a subscriber or an entry in a ring, so
+// that memory does not grow with every name ever used.
 func (s *Shard) forgetEmpty() {
 	for _, q := range s.emptied {
 		counters := q.index.Counters()
@@ -255,17 +255,18 @@ func (s *Shard) subscribe(m *Subscribe) {
 	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
 }
 
-// consumer puts somebody into the subscribers of some commands and out of all others.
+// consumer subscribes a consumer to these commands and ends its other
+// subscriptions.
 func (s *Shard) consumer(consumer *Consumer, commands []string, leaseForMs int64) {
 	mb := s.bySession[consumer.ID]
 	if mb == nil {
-		// Who comes last stands behind those who wait: otherwise a stream of
-		// claims, each new here, would always be served before a session.
+		// A new subscriber comes after those that wait: with lastGrant 0 a stream
+		// of new claims would always be granted before a session.
 		mb = &subscriber{consumer: consumer, lastGrant: s.grants}
 		s.bySession[consumer.ID] = mb
 	}
 	if mb.consumer != consumer {
-		// The session has a newer socket, which says itself what it takes.
+		// The session has a newer socket, which subscribes by itself.
 		return
 	}
 	s.unsubscribe(mb)
@@ -278,7 +279,7 @@ func (s *Shard) consumer(consumer *Consumer, commands []string, leaseForMs int64
 	s.opens(mb)
 }
 
-// opens lets a subscriber be asked again, in every subscribers it stands in.
+// opens marks a subscriber as open and lists all its subscriptions.
 func (s *Shard) opens(mb *subscriber) {
 	mb.open = true
 	for _, p := range mb.subscriptions {
@@ -294,12 +295,12 @@ func (s *Shard) opens(mb *subscriber) {
 	}
 }
 
-// handedCredit takes credits this shard waited for. What no grant of this round
-// uses goes back; see returnCredit.
+// handedCredit adds credits that this shard waited for. returnCredit returns those
+// that no grant of this round uses.
 func (s *Shard) handedCredit(m *HandedCredit) {
 	mb := s.bySession[m.Consumer.ID]
 	if mb == nil || mb.consumer != m.Consumer {
-		// The consumer closed meanwhile; its credits are nobody's.
+		// The consumer closed meanwhile; its credits are void.
 		return
 	}
 	if mb.credit == 0 {
@@ -309,8 +310,9 @@ func (s *Shard) handedCredit(m *HandedCredit) {
 	s.opens(mb)
 }
 
-// returnCredit gives back the credits that arrived and found no task. A credit that
-// was alone for one that is over is shared again.
+// returnCredit returns the credits that HandedCredit brought and no grant used. It
+// shares a window again that this shard had alone for a suspect that no longer
+// waits.
 func (s *Shard) returnCredit() {
 	for _, mb := range s.credited {
 		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {
@@ -351,8 +353,8 @@ func (s *Shard) unsubscribe(mb *subscriber) {
 	mb.subscriptions = nil
 }
 
-// claim consumers somebody who asks once. The answer waits for the grant pass; see
-// answerClaims.
+// claim subscribes the consumer of a claim for one grant pass; answerClaims answers
+// it after that.
 func (s *Shard) claim(m *Claim) {
 	c := claimant{asker: m.Asker, tenant: m.Consumer.Tenant, commands: m.Commands}
 	if !m.CountOnly {
@@ -362,7 +364,8 @@ func (s *Shard) claim(m *Claim) {
 	s.claims = append(s.claims, c)
 }
 
-// claimant is a subscriber that leaves with the answer, nil if it only looks.
+// claimant is a claim that waits for its answer. subscriber is nil if it only
+// counts.
 type claimant struct {
 	subscriber *subscriber
 	asker      Asker
@@ -370,8 +373,9 @@ type claimant struct {
 	commands   []string
 }
 
-// readyFor is how many of some queues have tasks that may be handed out; of all
-// queues of a tenant, how many stand in its ring, if one of them has.
+// readyFor counts the queues of these commands with tasks to grant. For
+// wire.AllCommands it is the length of the tenant's ready ring, if one of its
+// queues has tasks to grant.
 func (s *Shard) readyFor(tenantName string, commands []string) (n int) {
 	for _, command := range commands {
 		if t := s.tenants[tenantName]; command == wire.AllCommands && t != nil && t.hasTurns() {
@@ -384,10 +388,9 @@ func (s *Shard) readyFor(tenantName string, commands []string) (n int) {
 	return n
 }
 
-// answerClaims lets go of everybody who asked once, with the word that this was
-// all. Whoever still has credit while the pass was cut short, by its bound or by a
-// head that must be read first, stays for the next round if there is anything
-// for it.
+// answerClaims answers Claimed and unsubscribes the claim. If the grant pass was
+// cut short, by its bound or by a head that must be read first, a claim with credit
+// and ready tasks stays for the next round.
 func (s *Shard) answerClaims(cut bool) {
 	staying := s.claims[:0]
 	for _, c := range s.claims {
@@ -405,8 +408,8 @@ func (s *Shard) answerClaims(cut bool) {
 	s.claims = staying
 }
 
-// sessionGone ends a socket of a session. After a resume the session has another one
-// and its tasks belong to that.
+// sessionGone ends a socket of a session. If a resume came first, the deliveries
+// belong to the newer socket and stay.
 func (s *Shard) sessionGone(m *SessionGone) {
 	if mb := s.bySession[m.Consumer.ID]; mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {
 		return
@@ -415,13 +418,13 @@ func (s *Shard) sessionGone(m *SessionGone) {
 	s.socketEnded(m.Consumer, m.Code)
 }
 
-// socketEnded decides about what a session has in flight when its socket ends.
-// What never arrived goes back at once; what did stays leased for the resume
-// grace, or to the end of its lease if that is sooner.
+// socketEnded handles the deliveries of a session when its socket ends. Unconfirmed
+// ones end at once; confirmed ones stay leased for the resume grace, or to the end
+// of their lease if that is sooner.
 func (s *Shard) socketEnded(consumer *Consumer, code uint16) {
 	for _, e := range s.leases.OfSession(consumer.ID, nil) {
 		if e.Gone {
-			// Of an earlier socket; its grace runs already.
+			// An earlier socket had it; its resume grace has begun.
 			continue
 		}
 		e.Gone, e.HasCredit = true, false
@@ -430,7 +433,8 @@ func (s *Shard) socketEnded(consumer *Consumer, code uint16) {
 			continue
 		}
 		if !e.Confirmed {
-			// No room on the disk for the move: it lapses when leases may again; see noteStall.
+			// The full disk does not allow the move: it lapses when leases may
+			// again; see noteStall.
 			s.leases.Move(e, s.now)
 			continue
 		}
@@ -438,12 +442,12 @@ func (s *Shard) socketEnded(consumer *Consumer, code uint16) {
 	}
 }
 
-// resume gives a session a new socket. The end of the one before may not have
-// been heard of yet, so it is assumed here; what had arrived over it is in flight
-// again, to the end of its lease.
+// resume gives a session a new socket. SessionGone of the one before may come
+// later, so resume ends that here; confirmed deliveries of the session are in
+// flight again, to the end of their lease.
 func (s *Shard) resume(m *Resume) {
 	if mb := s.bySession[m.Consumer.ID]; mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {
-		// An even newer socket has come in between; nobody waits for this answer.
+		// A newer socket came first; the session ignores this answer.
 		s.tell(m.Sink, &Resumed{Ref: m.Ref})
 		return
 	}
@@ -463,10 +467,9 @@ func (s *Shard) resume(m *Resume) {
 	s.tell(m.Sink, answer)
 }
 
-// drainBarrier answers Drained. Effects leave in order, so that arrives after every
-// Granted of this consumer. Nothing follows while the window is 0: every credit
-// that is out leaves the credit in debt, and with a credit in debt nothing is
-// granted.
+// drainBarrier answers Drained. Effects leave in order, so it arrives after every
+// Granted of this consumer. No Granted follows while the window is 0: with a credit
+// taken it is in debt, which forbids grants, and with none taken it has none free.
 func (s *Shard) drainBarrier(m *DrainBarrier) {
 	s.tell(m.Sink, &Drained{Ref: m.Ref})
 }

@@ -6,8 +6,8 @@ import (
 	"codeq/wire"
 )
 
-// view is the task as a client sees it, a copy that may leave the shard. It
-// takes over payload.
+// view is the task as a client sees it, a copy that may leave the shard. It owns
+// payload from then on.
 func view(t *record.Task, payload []byte) *wire.Task {
 	return &wire.Task{
 		ID: t.ID, Command: t.Command, TenantID: t.Tenant, Payload: payload,
@@ -19,17 +19,17 @@ func view(t *record.Task, payload []byte) *wire.Task {
 	}
 }
 
-// lend completes a view with what only the lease of a task in progress knows.
+// lend adds to a view what only the lease of a task in progress has.
 func lend(v *wire.Task, e *lease.Entry) {
 	v.WorkerID = e.Lease.WorkerID
 	v.Deliveries = e.Lease.Delivery
 	v.LeaseUntilMs, v.RunUntilMs = e.Promise()
 }
 
-// find looks a task up: among those in progress without a read, else in the
-// store. It is nil for an unknown task and for another tenant's, which must
-// look the same. The record may be changed; its entry is nil unless the task
-// is in progress.
+// find returns a task: from memory if it is in progress, else from the store. It is
+// nil for an unknown task and for one of another tenant, so that a caller cannot
+// tell them apart. The record may be changed; its entry is nil unless the task is
+// in progress.
 func (s *Shard) find(id wire.TaskID, tenant string) (*record.Task, *lease.Entry) {
 	if e := s.leases.Get(id); e != nil {
 		if e.Task.Tenant != tenant {

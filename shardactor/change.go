@@ -11,42 +11,41 @@ import (
 	"codeq/wire"
 )
 
-// Change is one change of the settings of a queue on its way through the
-// shards: its home decides first and makes that durable, then every other shard
-// has it copied. So whoever is answered knows that it holds in all of them, and
-// a crash half-way is healed from the home. A change that may put a spread queue
-// into one order has the others say first that they have no task of it, and take
-// none until they have the copy. In a crash they forget that, which is as well:
-// either nothing was decided, or the next start copies it before anything comes.
+// Change is one change of the settings of a queue in all shards. The home decides
+// first and makes that durable, then every other shard applies a copy; Done comes
+// after the last. After a crash in between the next start copies the settings of
+// the home. A change that may put a spread queue into one order first freezes the
+// others: each confirms that it has no task of the queue, and makes none until it
+// has the copy. A crash ends the freezes, without harm: either nothing was decided,
+// or the next start copies it before the first message.
 //
-// The router spreads a queue from the end of the change on, when every shard may
-// have its tasks, and until the end of the one that takes that back; what it sends
-// to a shard that is frozen meanwhile is refused.
+// The router spreads a queue from the end of the change, when every shard accepts
+// its tasks, until the end of the change that reverts it. A frozen shard refuses
+// tasks that it routes there meanwhile.
 type Change struct {
 	Queue record.QueueKey
 	What  shard.SettingsChange
-	// Done is told once how it ended, from the goroutine that released the
-	// last sync or, when the server stops, from one that posts. It must not
-	// block.
+	// Done is called once with the result, from the goroutine that released the
+	// last sync or, when the server stops, from one that posts. It must not block.
 	Done func(settings record.Settings, refusal *wire.Error)
-	// Heard is shown every effect that comes back, nil outside a simulation.
+	// Heard gets every effect that answers the change; nil outside a simulation.
 	Heard func([]shard.Effect)
 
 	engine *Engine
 	home   int
 
 	mu sync.Mutex
-	// stage is what the shards were asked last, waits how many have not answered.
+	// stage is the last question to the shards, waits how many have not answered.
 	stage stage
 	waits int
-	// frozen are the shards that keep the queue empty for this change, refusal is
-	// what one said that does not, or the home, latest the newest that one has.
+	// frozen are the shards that this change has frozen, refusal is the refusal of
+	// another shard or of the home, latest the newest settings of any shard.
 	frozen  []int
 	refusal *wire.Error
 	latest  record.Settings
 }
 
-// stage is how far a change has come.
+// stage is the progress of a change.
 type stage int
 
 const (
@@ -76,7 +75,7 @@ func (c *Change) post(shardNo int, m shard.Message) bool {
 	return c.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil) != mailbox.Closed
 }
 
-// askHome lets the home of the queue decide.
+// askHome asks the home of the queue to decide.
 func (c *Change) askHome() {
 	c.stage, c.waits = deciding, 1
 	if !c.post(c.home, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: shard.Ref(c.home)}, Queue: c.Queue, Change: c.What}) {
@@ -89,8 +88,8 @@ func (c *Change) askOthers(message func(to shard.Asker) shard.Message) {
 	c.waits = len(c.engine.loops) - 1
 	for shardNo := range c.engine.loops {
 		if shardNo != c.home && !c.post(shardNo, message(shard.Asker{Sink: c, Ref: shard.Ref(shardNo)})) {
-			// The engine stops: the next start copies what was decided. Nobody is
-			// told that it holds everywhere.
+			// The engine stops: the next start copies what was decided. The answer
+			// is a refusal, because not every shard has it.
 			c.end(stoppingError())
 			return
 		}
@@ -124,7 +123,7 @@ func (c *Change) Deliver(effects []shard.Effect) {
 	}
 }
 
-// next is what follows when all that were asked have answered.
+// next starts the next stage when all shards that were asked have answered.
 func (c *Change) next() {
 	switch {
 	case c.refusal != nil:
@@ -147,8 +146,8 @@ func (c *Change) next() {
 	}
 }
 
-// thaw lets go the shards that wait for a change which was refused. When the
-// engine stops there is nothing to let go.
+// thaw ends the freezes of a change that was refused. When the engine stops a
+// freeze needs no end.
 func (c *Change) thaw() {
 	for _, shardNo := range c.frozen {
 		c.post(shardNo, &shard.CopySettings{Queue: c.Queue, Thaw: true})
@@ -168,8 +167,9 @@ func stoppingError() *wire.Error {
 	return wire.Refuse(wire.CodeDraining, "the server is shutting down; try again when it is back")
 }
 
-// copyNewest gives every shard the newest settings that any of them has, which
-// are those of the home: a crash may have come between it and the others.
+// copyNewest gives every shard the newest settings that any of them has, which are
+// those of the home: a crash may have come after the home decided and before the
+// others had the copy.
 func copyNewest(recovered []*store.Recovered) {
 	newest := make(map[record.QueueKey]record.Settings)
 	var order []record.QueueKey

@@ -7,7 +7,7 @@ import (
 	"codeq/wire"
 )
 
-// Consumer is a consumer with its window and its places in the mailboxes.
+// Consumer is a consumer with its window and its slots in the mailboxes.
 // Engine.NewConsumer makes it; its methods may be called from any goroutine, except
 // SetWindow, which only the session calls. None of them blocks.
 type Consumer struct {
@@ -18,8 +18,8 @@ type Consumer struct {
 	slots []consumerSlots
 }
 
-// consumerSlots are a consumer's places in the mailbox of one shard. Credit, begin and
-// end are apart so that none moves another's place in the order.
+// consumerSlots are a consumer's slots in the mailbox of one shard. Credit, begin
+// and end have one each, so that none changes the order of another.
 type consumerSlots struct {
 	credits mailbox.Slot[shard.Message]
 	resume  mailbox.Slot[shard.Message]
@@ -28,8 +28,8 @@ type consumerSlots struct {
 }
 
 // ConsumerOptions names the session a consumer stands for. Sink gets the effects
-// addressed to it. The consumer of a claim is OverHTTP and needs no ID: nothing it
-// gets belongs to it longer than the answer is under way.
+// addressed to it. The consumer of a claim is OverHTTP and needs no ID: its
+// deliveries are bound to it only until the answer is written.
 type ConsumerOptions struct {
 	ID       wire.SessionID
 	Tenant   string
@@ -39,8 +39,8 @@ type ConsumerOptions struct {
 	Sink     shard.Sink
 }
 
-// firstUntakenBytes is how much may be unconfirmed by the client of a session that
-// has not confirmed anything.
+// firstUntakenBytes is how many bytes may be unconfirmed by a client that has not
+// confirmed anything yet.
 const firstUntakenBytes = 256 << 10
 
 func newConsumer(o ConsumerOptions, shards int, mostUntaken int, post func(int, *mailbox.Slot[shard.Message], shard.Message)) *Consumer {
@@ -57,26 +57,26 @@ func newConsumer(o ConsumerOptions, shards int, mostUntaken int, post func(int, 
 	return s
 }
 
-// Resume tells every shard that the session goes on at this consumer. Each answers
-// asker with Resumed. It comes before anything else the consumer says.
+// Resume tells every shard that this consumer replaces the earlier consumer of the
+// session. Each answers asker with Resumed. It must be the first message of the
+// consumer.
 func (s *Consumer) Resume(asker shard.Asker) {
 	for shardNo := range s.slots {
 		s.post(shardNo, &s.slots[shardNo].resume, &shard.Resume{Asker: asker, Consumer: s.Consumer})
 	}
 }
 
-// Drain asks every shard for a word behind all that it has granted, after
-// SetWindow(0). Each answers asker with Drained. One at a time: the next may come
-// when all have answered.
+// Drain, after SetWindow(0), makes every shard answer asker with Drained, which
+// comes after every Granted. The next call must wait until all have answered.
 func (s *Consumer) Drain(asker shard.Asker) {
 	for shardNo := range s.slots {
 		s.post(shardNo, &s.slots[shardNo].drain, &shard.DrainBarrier{Asker: asker, Consumer: s.Consumer})
 	}
 }
 
-// Close ends the consumer: nothing more is granted to it, and every shard learns
-// that the socket is gone, with the code it was closed with, 0 for none. Closing
-// twice is harmless.
+// Close ends the consumer: shards grant it nothing more, and every shard learns
+// that the socket ended with this close code, 0 for none. A second call does
+// nothing.
 func (s *Consumer) Close(code uint16) {
 	if !s.Window.Close() {
 		return

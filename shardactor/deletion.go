@@ -10,14 +10,15 @@ import (
 	"codeq/wire"
 )
 
-// deletions are the queues that go, each by one deletion.
+// deletions are the queues that are being deleted.
 type deletions struct {
 	mu sync.Mutex
 	of map[record.QueueKey]*deletion
 }
 
-// deletion has the shards forget the settings of a queue that is marked as deleted,
-// each once it has nothing of it left, and the home last; see delete.go.
+// deletion makes the shards forget the settings of a queue that is marked as
+// deleted, each once it has no task of it left, and the home last; see beingDeleted
+// in package shard.
 type deletion struct {
 	engine *Engine
 	queue  record.QueueKey
@@ -25,14 +26,14 @@ type deletion struct {
 	done   chan struct{}
 
 	mu sync.Mutex
-	// waits is how many shards have not answered, atHome that the home was asked.
+	// waits is how many shards have not answered; atHome reports that the home was
+	// asked.
 	waits  int
 	atHome bool
 }
 
-// drop begins to remove what is left of a queue that is marked, unless that has
-// begun. It does not block. When the engine stops it is forgotten; the next start
-// begins it again.
+// drop begins the deletion of a marked queue, unless it has begun. It does not
+// block. A deletion ends with the engine; the next start begins it again.
 func (e *Engine) drop(q record.QueueKey) {
 	e.deletions.mu.Lock()
 	defer e.deletions.mu.Unlock()
@@ -57,8 +58,8 @@ func (e *Engine) drop(q record.QueueKey) {
 	}
 }
 
-// Deleting is closed when a queue that is being deleted is gone; nil if none of that
-// name is.
+// Deleting returns a channel that is closed when the deletion of the queue is done;
+// nil if it is not being deleted. Any goroutine may call it.
 func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 	e.deletions.mu.Lock()
 	defer e.deletions.mu.Unlock()
@@ -68,7 +69,7 @@ func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 	return nil
 }
 
-// ask posts to a shard; one that has stopped does not answer.
+// ask posts Drop to a shard. A stopped shard does not answer.
 func (d *deletion) ask(shardNo int) {
 	m := &shard.Drop{Asker: shard.Asker{Sink: d, Ref: shard.Ref(shardNo)}, Queue: d.queue}
 	d.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil)
@@ -101,7 +102,7 @@ func (d *deletion) Deliver(effects []shard.Effect) {
 	}
 }
 
-// end frees the name.
+// end frees the name and closes done.
 func (d *deletion) end() {
 	d.engine.router.learn(d.queue, &record.Settings{})
 	d.engine.deletions.mu.Lock()

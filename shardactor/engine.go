@@ -18,8 +18,8 @@ import (
 	"codeq/wire"
 )
 
-// EngineOptions is what an Engine stands on. Store must be open, its Synced
-// options Synced and LevelChanged must be the methods of Gates.
+// EngineOptions configures an Engine. Store must be open, its Synced options Synced
+// and LevelChanged must be the methods of Gates.
 type EngineOptions struct {
 	Store *store.Store
 	// Gates connects the store's callbacks with the engine; the same value's
@@ -35,26 +35,24 @@ type EngineOptions struct {
 	Log    zerolog.Logger
 	// Fatal ends the process after a failed apply; it must not return.
 	Fatal func(error)
-	// Mailbox bounds what may wait for one shard; zero means the default.
+	// Mailbox bounds the messages that wait for one shard; zero means the default.
 	Mailbox mailbox.Limits
 	// Index bounds the memory of the orders; zero means the default.
 	Index index.Limits
 	// Limits bounds the rounds of a shard; zero means the default.
 	Limits shard.Limits
-	// Retention is how long ended tasks stay where a queue does not say; zero is
-	// for ever.
+	// Retention is how long ended tasks of queues that set none stay; zero is for
+	// ever.
 	Retention shard.Retention
-	// Observe is told of every round once its batch is applied and before any
-	// of its effects is let out, from the goroutine of the shard. It must not
-	// keep or change what it is shown, except the effects themselves. nil
-	// outside a simulation.
+	// Observe gets every round after its batch is applied and before any of its
+	// effects is released, from the goroutine of the shard. It may keep the
+	// effects, and must not keep or change the rest. nil outside a simulation.
 	Observe func(*Observed)
-	// Heard is shown what shards answer to the engine itself; nil outside a
-	// simulation.
+	// Heard gets what shards answer to the engine itself; nil outside a simulation.
 	Heard func([]shard.Effect)
 }
 
-// Observed is one round with everything that went into it.
+// Observed is one round with its inputs.
 type Observed struct {
 	Shard    int
 	NowMs    int64
@@ -65,9 +63,9 @@ type Observed struct {
 	Batch uint64
 }
 
-// DefaultMailbox bounds what waits for one shard: few enough messages that one
-// which is accepted is answered in well under a second, the rest is refused at
-// once. That holds for a burst; what stands is cut to less, see maxRoundNew.
+// DefaultMailbox bounds the messages that wait for one shard, so that an accepted
+// one is answered in well under a second, and refuses the rest at once. That holds
+// for a burst; maxRoundNew bounds a standing backlog further.
 var DefaultMailbox = mailbox.Limits{Messages: 4096, Bytes: 16 << 20}
 
 // maxRoundNew is how much of a backlog may be new work, unless one push brings more:
@@ -92,8 +90,8 @@ func (o *Gates) all() []*loop {
 	return nil
 }
 
-// Synced releases the effects that batches of the shard up to upTo made. The
-// store calls it from whoever ran the barrier.
+// Synced releases the effects of the shard's batches up to upTo. The store calls it
+// from the goroutine that ran the barrier.
 func (o *Gates) Synced(shard int, upTo uint64) {
 	if loops := o.all(); shard < len(loops) {
 		loops[shard].gate.release(upTo)
@@ -117,7 +115,7 @@ type Engine struct {
 	loops   []*loop
 	actors  []*actor.Actor
 	figures *figures
-	// retention is that of queues that do not say.
+	// retention is the default of queues that set none.
 	retention shard.Retention
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
@@ -146,8 +144,9 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if limits.Messages == 0 {
 		limits = DefaultMailbox
 	}
-	// A drain is a round, so that what keeps work going is never behind more
-	// new work than that, and a new task behind one more such round where they stand.
+	// One drain is one round. So a message that ends work waits for at most
+	// maxRoundNew new work, and a new task in a standing backlog for one more such
+	// round.
 	limits.NewPerDrain = cmp.Or(limits.NewPerDrain, maxRoundNew)
 	e := &Engine{
 		store:       o.Store,
@@ -209,8 +208,8 @@ func (e *Engine) Run(shard int) (sleepFor time.Duration) {
 	return l.handle(l.box.Drain(nil))
 }
 
-// Stop closes the mailboxes, finishes what waits in them and makes it durable,
-// which lets the last effects out. The store stays open.
+// Stop closes the mailboxes, handles what waits in them and makes it durable, which
+// releases the last effects. The store stays open.
 func (e *Engine) Stop() error {
 	for _, a := range e.actors {
 		a.Stop()
@@ -224,7 +223,7 @@ func (e *Engine) Stop() error {
 // Shards is the number of shards.
 func (e *Engine) Shards() int { return len(e.loops) }
 
-// Effective is what holds for a queue with these settings; see Retention.Effective.
+// Effective returns the settings in force; see Retention.Effective.
 func (e *Engine) Effective(set wire.QueueSettings) wire.QueueSettings {
 	return e.retention.Effective(set)
 }
@@ -246,14 +245,14 @@ func (e *Engine) Post(shardNo int, batch []shard.Message, bytes int, class mailb
 	return e.loops[shardNo].box.Push(batch, bytes, class)
 }
 
-// NewConsumer makes the consumer of a new socket, of a new session or of one that goes
-// on; its epoch is above that of every consumer made before. The session subscribes
-// it with a Subscribe message to every shard. The consumer of a claim is subscribed
-// only if the claim waits.
+// NewConsumer makes the consumer of a new socket, of a new or a resumed session;
+// its epoch is higher than that of every consumer made before. The session
+// subscribes it with a Subscribe message to every shard. The consumer of a claim is
+// subscribed only if the claim waits.
 func (e *Engine) NewConsumer(o ConsumerOptions) *Consumer {
 	epoch := e.epochs.Add(1)
 	if o.OverHTTP {
-		// Drawn ids begin with a time, so none of them begins like this one.
+		// Drawn ids begin with a time, so none equals this one.
 		o.ID = wire.SessionID{0xff}
 		binary.BigEndian.PutUint64(o.ID[8:], epoch)
 	}
@@ -262,27 +261,27 @@ func (e *Engine) NewConsumer(o ConsumerOptions) *Consumer {
 	return consumer
 }
 
-// control posts a control message, which is never refused while the shard
-// lives; after Stop nobody is left to be told.
+// control posts a control message, which is never refused while the shard lives;
+// after Stop it does nothing.
 func (e *Engine) control(shardNo int, slot *mailbox.Slot[shard.Message], m shard.Message) {
 	e.loops[shardNo].box.PushSlot(slot, m, mergeControl)
 }
 
-// Unwatch takes back a Watch. Like a control message it is never refused while
-// the shard lives: in a full mailbox a watcher would be kept for ever. The slot
-// serves this one message.
+// Unwatch cancels a Watch. Like a control message it is never refused while the
+// shard lives: a full mailbox would keep the watcher for ever. The slot serves this
+// one message.
 func (e *Engine) Unwatch(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Unwatch) {
 	e.control(shardNo, slot, m)
 }
 
-// Undeliver takes back what the client of a claim never got. It is a control
+// Undeliver ends deliveries that the client of a claim never got. It is a control
 // message; the slot serves this one message.
 func (e *Engine) Undeliver(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Undelivered) {
 	e.control(shardNo, slot, m)
 }
 
-// Confirm says that the answer to a claim was written, from when on its deliveries
-// run. It is a control message; the slot serves this one message.
+// Confirm reports that the answer to a claim was written, which starts the runs of
+// its deliveries. It is a control message; the slot serves this one message.
 func (e *Engine) Confirm(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Received) {
 	e.control(shardNo, slot, m)
 }

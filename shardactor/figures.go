@@ -9,17 +9,17 @@ import (
 	"codeq/shard"
 )
 
-// causes are all causes of a transition, in the order of their counters. The
-// last one counts what is not among them, which a test keeps from happening:
-// figures are no reason to stop a queue.
+// causes are all causes of a transition, in the order of their counters. The last
+// one counts unknown causes, instead of a panic that would stop a queue; a test
+// proves that there are none.
 var causes = [...]shard.Cause{
 	shard.CauseEnqueue, shard.CauseDue, shard.CauseGrant, shard.CauseResult, shard.CauseNack, shard.CauseAbandon, shard.CauseRelease,
 	shard.CauseExpired, shard.CauseTimeout, shard.CauseSessionGone, shard.CauseUndelivered, shard.CauseSuspect, shard.CauseCancel,
 	shard.CauseTaskExpired, shard.CauseRetention, shard.CauseReplay, shard.CauseCleanup, shard.CausePurge, shard.CauseBound, shard.CauseRunNow, shard.CauseMove, shard.CauseDelete, "other",
 }
 
-// figures are what the loops of all shards count of the outcomes of their
-// rounds. The core knows nothing of them. Any goroutine.
+// figures are the counts that the loops of all shards take from the outcomes of
+// their rounds. Any goroutine may read them.
 type figures struct {
 	set         meter.Set
 	transitions [len(causes)]*meter.Counter
@@ -63,7 +63,7 @@ func (f *figures) of(shard int) shardFigures {
 
 func shardLabel(shard int) meter.Label { return meter.Label{Name: "shard", Value: strconv.Itoa(shard)} }
 
-// drained notes a backlog that came out of the mailbox.
+// drained counts a backlog from the mailbox.
 func (f *shardFigures) drained(box *mailbox.Mailbox[shard.Message], messages int) {
 	if messages == 0 {
 		return
@@ -72,7 +72,7 @@ func (f *shardFigures) drained(box *mailbox.Mailbox[shard.Message], messages int
 	f.wait.Update(box.Figures().LastWait.Seconds())
 }
 
-// round notes what a round did, once its batch is applied.
+// round counts the outcome of a round, once its batch is applied.
 func (f *shardFigures) round(out *shard.Outcome) {
 	if out.Taken > 0 {
 		f.all.perRound.Update(float64(out.Taken))
@@ -105,8 +105,8 @@ func placeOf(cause shard.Cause) int {
 	return len(causes) - 1
 }
 
-// WriteMetrics adds what the shards have counted, and what waits for them, to a
-// page.
+// WriteMetrics adds the counts of the shards, and the lengths of their mailboxes,
+// to a page.
 func (e *Engine) WriteMetrics(p *meter.Page) {
 	p.Add(&e.figures.set)
 	boxes := make([]mailbox.Figures, len(e.loops))

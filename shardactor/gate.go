@@ -6,10 +6,10 @@ import (
 	"codeq/shard"
 )
 
-// effect gate holds the effects of one shard back until the sync that covers them.
-// The shard's actor puts rounds in, in order; whoever ran the barrier lets
-// them out. The lock is held over Deliver so that the order of one shard is
-// the order every sink sees; Deliver never blocks.
+// effectGate holds the effects of one shard back until the sync that covers them.
+// The shard's actor puts rounds in, in order; the goroutine that ran the barrier
+// releases them. The lock is held over Deliver so that every sink gets the effects
+// of a shard in their order; Deliver never blocks.
 type effectGate struct {
 	mu      sync.Mutex
 	synced  uint64
@@ -21,7 +21,7 @@ type pendingRound struct {
 	effects []shard.Addressed
 }
 
-// put takes the effects of a round that are covered once batch is synced.
+// put adds the effects of a round; the sync of batch covers them.
 func (o *effectGate) put(batch uint64, effects []shard.Addressed) {
 	if len(effects) == 0 {
 		return
@@ -35,7 +35,7 @@ func (o *effectGate) put(batch uint64, effects []shard.Addressed) {
 	o.pending = append(o.pending, pendingRound{batch: batch, effects: effects})
 }
 
-// release lets out everything covered by the batches up to upTo.
+// release delivers the effects of the batches up to upTo.
 func (o *effectGate) release(upTo uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,8 +55,8 @@ func (o *effectGate) release(upTo uint64) {
 	deliver(due)
 }
 
-// deliver hands every sink all its effects at once, so that what one sync
-// allowed leaves in one message.
+// deliver gives every sink all its effects in one call, so that a session can send
+// the effects of one sync in one message.
 func deliver(effects []shard.Addressed) {
 	if len(effects) == 1 {
 		effects[0].Sink.Deliver([]shard.Effect{effects[0].Effect})

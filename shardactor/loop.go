@@ -9,9 +9,9 @@ import (
 	"codeq/store"
 )
 
-// loop is the actor of one shard: backlog in, rounds through the core, one
-// batch each, effects to the effect gate. Everything in it but box and effect gate is
-// owned by the actor's goroutine.
+// loop is the actor of one shard: it drains the mailbox, runs rounds of the core,
+// applies one batch for each, and puts the effects into the effect gate. Everything
+// in it but box and effect gate is owned by the actor's goroutine.
 type loop struct {
 	box   *mailbox.Mailbox[shard.Message]
 	gate  effectGate
@@ -26,8 +26,8 @@ type loop struct {
 	figures shardFigures
 }
 
-// handle works through a whole backlog, round after round, and says how long
-// the actor may sleep.
+// handle runs rounds over a whole backlog, and returns how long the actor may
+// sleep.
 func (l *loop) handle(batch []shard.Message) time.Duration {
 	l.figures.drained(l.box, len(batch))
 	rest := batch

@@ -17,7 +17,7 @@ type router struct {
 
 	mu     sync.Mutex
 	random *bufio.Reader
-	// spread are the queues that are, once every shard knows it.
+	// spread are the queues that every shard knows to be spread.
 	spread map[record.QueueKey]bool
 }
 
@@ -25,7 +25,7 @@ func newRouter(shards int, random io.Reader) *router {
 	return &router{shards: shards, random: bufio.NewReaderSize(random, 4096), spread: make(map[record.QueueKey]bool)}
 }
 
-// learn takes note of the settings of a queue.
+// learn notes the settings of a queue.
 func (r *router) learn(q record.QueueKey, set *record.Settings) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,8 +36,8 @@ func (r *router) learn(q record.QueueKey, set *record.Settings) {
 	}
 }
 
-// route draws the id of a new task and says which shard owns it. It panics if
-// the source of chance fails, which crypto/rand never does.
+// route draws the id of a new task and says which shard owns it. It panics if the
+// random source fails, which crypto/rand never does.
 func (r *router) route(nowMs int64, tenant, command, key string) (wire.TaskID, int) {
 	id, spread := r.draw(nowMs, record.QueueKey{Command: command, Tenant: tenant})
 	if spread && key == "" {
