@@ -17,14 +17,14 @@ const maxPackageLines = 2500
 // largeAlready are the packages that had more when the rule was made. The
 // numbers only fall: whoever makes such a package smaller lowers its number.
 var largeAlready = map[string]int{
-	"client":    4784,
-	"cmd/codeq": 7295,
-	"httpapi":   3447,
-	"loadtest":  2600,
-	"session":   3151,
-	"shard":     4653,
-	"store":     6184,
-	"wire":      5473,
+	"client":    4697,
+	"cmd/codeq": 7273,
+	"httpapi":   3428,
+	"loadtest":  2544,
+	"session":   3121,
+	"shard":     4521,
+	"store":     6163,
+	"wire":      5444,
 }
 
 // The figures of the whole program.
@@ -41,8 +41,7 @@ var publicPackages = []string{"client"}
 
 // unusedAlready are names that nobody outside used when the rule was made. The
 // list only gets shorter.
-var unusedAlready = strings.Fields("shard.DefaultIndex store.ErrClosed " +
-	"store.ErrReadOnly store.MaxHistory")
+var unusedAlready = strings.Fields("store.ErrClosed store.ErrReadOnly")
 
 func figureRules() []rule {
 	return []rule{{

@@ -22,10 +22,7 @@ var recordPackages = []string{"record", "wire"}
 // wideAlready are the structs that had more fields when the rule was made. The
 // numbers only fall.
 var wideAlready = map[string]int{
-	"client.crew":          32,
-	"cmd/codeq.shell":      23,
-	"loadtest.jsonOutcome": 24,
-	"store.TaskRecord":     35,
+	"cmd/codeq.shell": 23,
 }
 
 // drawers are package names that say nothing of what is inside.
