@@ -209,7 +209,7 @@ func TestU05AnInterruptedCancelIsFinishedByAnother(t *testing.T) {
 	}
 	err = cmd.Wait()
 	var ended *exec.ExitError
-	want := fmt.Sprintf("%d tasks of c are cancelled before this ended", told)
+	want := fmt.Sprintf("%d tasks of c are cancelled before the command ended", told)
 	if !errors.As(err, &ended) || !strings.Contains(errs.String(), want) || told >= all {
 		t.Errorf("it ended with %v and said %q, want %q", err, errs.String(), want)
 	}

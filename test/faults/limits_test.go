@@ -259,7 +259,7 @@ func TestN14MemoryLimitFromOutside(t *testing.T) {
 		t.Errorf("the server has %d MiB", resident>>20)
 	}
 	said := mustNotServe(t, 2, "export GOMEMLIMIT=63MiB")
-	if !strings.Contains(said, "GOMEMLIMIT of 63MiB is too little") || strings.Count(said, "\n") != 1 {
+	if !strings.Contains(said, "GOMEMLIMIT of 63MiB is too small") || strings.Count(said, "\n") != 1 {
 		t.Errorf("it says:\n%s", said)
 	}
 }
