@@ -79,23 +79,29 @@ func (m *model) mayDelete(q record.QueueKey, d *shard.QueueDelete) bool {
 	return true
 }
 
-// goesWithQueue judges tasks that went because their queue is deleted.
-func (m *model) goesWithQueue() {
+// goWithQueue judges the tasks that were removed because their queue is deleted. The
+// ended ones are removed before these, among the expired; see removing.
+func (m *model) goWithQueue() {
 	for m.at.event < len(m.at.Outcome.Events) && m.peek().Cause == shard.CauseDelete {
-		t := m.tasks[m.peek().TaskID]
-		if t == nil || t.removed || !m.settings.of(t).Deleting {
-			violate("tasks go with a queue that is deleted", "%+v of %+v", m.peek(), t)
-		}
-		from, worker, ref := t.place, m.sockets[t.shard][t.session], wire.TaskRef{TaskID: t.id, Token: t.token}
-		wasOpen := t.open()
-		m.leave(t)
-		if t.place, t.removed = "", true; wasOpen {
-			t.status = wire.StatusCancelled
-		}
-		m.moved(t, from, shard.CauseDelete)
-		if from == wire.LocationInProgress && !t.gone {
-			m.toldOf(worker, ref, wire.RevokedCancelled)
-		}
+		m.goesWithQueue()
+	}
+}
+
+// goesWithQueue judges one task that was removed because its queue is deleted.
+func (m *model) goesWithQueue() {
+	t := m.tasks[m.peek().TaskID]
+	if t == nil || t.removed || !m.settings.of(t).Deleting {
+		violate("tasks go with a queue that is deleted", "%+v of %+v", m.peek(), t)
+	}
+	from, worker, ref := t.place, m.sockets[t.shard][t.session], wire.TaskRef{TaskID: t.id, Token: t.token}
+	wasOpen := t.open()
+	m.leave(t)
+	if t.place, t.removed = "", true; wasOpen {
+		t.status = wire.StatusCancelled
+	}
+	m.moved(t, from, shard.CauseDelete)
+	if from == wire.LocationInProgress && !t.gone {
+		m.toldOf(worker, ref, wire.RevokedCancelled)
 	}
 }
 

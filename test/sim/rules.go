@@ -42,7 +42,7 @@ func (m *model) round(o *shardactor.Observed) {
 	}
 	m.timeCame()
 	m.removing()
-	m.goesWithQueue()
+	m.goWithQueue()
 	m.dropped()
 	m.grants()
 	m.answerClaims()
