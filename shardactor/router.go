@@ -55,5 +55,5 @@ func (r *router) draw(nowMs int64, q record.QueueKey) (wire.TaskID, bool) {
 	if _, err := io.ReadFull(r.random, chance[:]); err != nil {
 		panic("shardactor: draw task id: " + err.Error())
 	}
-	return wire.NewUUIDv7(nowMs, chance), r.spread[q]
+	return wire.NewTaskID(nowMs, chance), r.spread[q]
 }

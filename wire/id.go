@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -23,6 +24,7 @@ type Token [16]byte
 const (
 	idTextBytes    = 36
 	tokenTextBytes = 2 * len(Token{})
+	upperHex       = "ABCDEF"
 )
 
 // NewUUIDv7 lays out a version 7 UUID from a time in Unix milliseconds and ten
@@ -53,13 +55,8 @@ func ParseSessionID(text string) (SessionID, bool) {
 }
 
 func parseCanonical(text string) (uuid.UUID, bool) {
-	if len(text) != idTextBytes {
+	if len(text) != idTextBytes || strings.ContainsAny(text, upperHex) {
 		return uuid.UUID{}, false
-	}
-	for i := range len(text) {
-		if c := text[i]; c >= 'A' && c <= 'F' {
-			return uuid.UUID{}, false
-		}
 	}
 	id, err := uuid.Parse(text)
 	return id, err == nil
@@ -116,13 +113,8 @@ func appendUUID(dst []byte, id [16]byte) []byte {
 // ParseToken reads 32 lower-case hexadecimal digits and reports whether text is that.
 func ParseToken(text string) (Token, bool) {
 	var t Token
-	if len(text) != tokenTextBytes {
+	if len(text) != tokenTextBytes || strings.ContainsAny(text, upperHex) {
 		return t, false
-	}
-	for i := range len(text) {
-		if c := text[i]; c >= 'A' && c <= 'F' {
-			return t, false
-		}
 	}
 	_, err := hex.Decode(t[:], []byte(text))
 	return t, err == nil
@@ -149,16 +141,24 @@ func ShardOfTask(id TaskID, shards int) int {
 	return int(fnv1a(fnvOffset, appendUUID(text[:0], id)) % uint64(shards))
 }
 
-// MovedTo is the id with other last two bytes, so that ShardOfTask is the given
-// shard. It counts them up from what they are: one of as many ids as there are
-// shards will do, so that a few steps over the last four digits find it.
+// NewTaskID is the id of a new task: NewUUIDv7 with the last byte 0, which is the
+// number of the cell that has the task. There is one cell so far, and nothing reads it.
+func NewTaskID(unixMs int64, random [10]byte) TaskID {
+	id := TaskID(NewUUIDv7(unixMs, random))
+	id[len(id)-1] = 0
+	return id
+}
+
+// MovedTo is the id with two other bytes before its last, so that ShardOfTask is the
+// given shard. It counts them up from what they are: one of as many ids as there are
+// shards will do, so that it hashes the last six digits about as often.
 func (id TaskID) MovedTo(shard, shards int) TaskID {
 	var text [idTextBytes]byte
 	appendUUID(text[:0], id)
-	front, digits := fnv1a(fnvOffset, text[:idTextBytes-4]), text[idTextBytes-4:]
+	front, digits := fnv1a(fnvOffset, text[:idTextBytes-6]), text[idTextBytes-6:]
 	for fnv1a(front, digits)%uint64(shards) != uint64(shard) {
-		binary.BigEndian.PutUint16(id[14:], binary.BigEndian.Uint16(id[14:])+1)
-		hex.Encode(digits, id[14:])
+		binary.BigEndian.PutUint16(id[13:], binary.BigEndian.Uint16(id[13:])+1)
+		hex.Encode(digits, id[13:])
 	}
 	return id
 }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -119,7 +121,7 @@ func TestU02IDMovesToTheShardThatIsAskedFor(t *testing.T) {
 		for n := range 8 * shards {
 			drawn := TaskID(NewUUIDv7(sampleTimeMs, [10]byte{3: byte(n), 7: byte(shards), 9: byte(255 - n)}))
 			moved := drawn.MovedTo(n%shards, shards)
-			if got := ShardOfTask(moved, shards); got != n%shards || [14]byte(drawn[:]) != [14]byte(moved[:]) {
+			if got := ShardOfTask(moved, shards); got != n%shards || [13]byte(drawn[:]) != [13]byte(moved[:]) || moved[15] != drawn[15] {
 				t.Fatalf("%v moved to shard %d of %d is %v in shard %d", drawn, n%shards, shards, moved, got)
 			}
 			if again := moved.MovedTo(n%shards, shards); again != moved {
@@ -140,5 +142,33 @@ func TestShardsAreUsedEvenly(t *testing.T) {
 		if count < tasks/shards*9/10 || count > tasks/shards*11/10 {
 			t.Errorf("shard %d has %d of %d tasks", shard, count, tasks)
 		}
+	}
+}
+
+func TestANewTaskNamesCellZeroWhereverItIsMoved(t *testing.T) {
+	for n := range 1000 {
+		drawn := NewTaskID(1_700_000_000_000, [10]byte{byte(n), byte(n >> 8), 9: 0xff})
+		if drawn[15] != 0 {
+			t.Fatalf("%v names a cell", drawn)
+		}
+		for _, shards := range []int{1, 4, 32} {
+			moved := drawn.MovedTo(n%shards, shards)
+			if moved[15] != 0 || ShardOfTask(moved, shards) != n%shards || !bytes.Equal(moved[:13], drawn[:13]) {
+				t.Errorf("%v became %v for shard %d of %d", drawn, moved, n%shards, shards)
+			}
+		}
+	}
+}
+
+func BenchmarkMovedTo(b *testing.B) {
+	for _, shards := range []int{1, 4, 64} {
+		b.Run(fmt.Sprint(shards), func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				n++
+				id := NewTaskID(1_700_000_000_000, [10]byte{byte(n), byte(n >> 8), byte(n >> 16), 7: byte(n)})
+				_ = id.MovedTo(n%shards, shards)
+			}
+		})
 	}
 }
