@@ -212,9 +212,17 @@ func (r *reading) checkMisspelt(t *testing.T, m member, wrong string) {
 	case m.free:
 	case err == nil:
 		t.Errorf("%s: %s passed with %s", r.name, text, wrong)
-	case err.Code != CodeUnknownMember || !strings.HasSuffix(err.Sentence, wrong+" is not known; did you mean "+name+"?"):
+	case err.Code != CodeUnknownMember || !suggests(err.Sentence, wrong, name):
 		t.Errorf("%s: %s for %s: %v", r.name, wrong, name, err)
 	}
+}
+
+// suggests reports a sentence about a wrong name that suggests the one that was meant, or one
+// that is as near: "opriority" is one letter from "priority" and from "toPriority".
+func suggests(sentence, wrong, name string) bool {
+	_, near, found := strings.Cut(strings.TrimSuffix(sentence, "?"), wrong+" is not known; did you mean ")
+	far := func(from string) int { return distance(fold(nil, wrong), fold(nil, from)) }
+	return found && (near == name || isName(near) && far(near) <= far(name))
 }
 
 // isName reports a text that is a name of a member somewhere, which a misspelt
