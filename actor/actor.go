@@ -59,7 +59,7 @@ func run[M any](box *mailbox.Mailbox[M], handle func(batch []M) time.Duration) {
 		timer.Reset(min(sleepFor, MaxSleep))
 		select {
 		case <-box.Wake():
-			// Whoever can run now may have something for the same batch.
+			// Another goroutine that can run now may add a message to this batch.
 			runtime.Gosched()
 		case <-timer.C:
 		}

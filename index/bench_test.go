@@ -8,7 +8,7 @@ import (
 
 // A queue that keeps up: each task is added and taken again.
 func BenchmarkAddAndPop(b *testing.B) {
-	q := New(Limits{Run: HighWater, Refill: LowWater}).Queue(someQueue)
+	q := New(large).Queue(someQueue)
 	addMany(q, 5, 1, 1000)
 	seq := uint64(1000)
 	b.ReportAllocs()
@@ -22,7 +22,7 @@ func BenchmarkAddAndPop(b *testing.B) {
 
 // A queue with ten million waiting: the head comes from refills.
 func BenchmarkAddAndPopBehindABacklog(b *testing.B) {
-	x := New(Limits{Run: HighWater, Refill: LowWater})
+	x := New(large)
 	const backlog = 10_000_000
 	q := x.Restore(someQueue, record.Counters{
 		Ready:      [record.Priorities]int64{5: backlog},
@@ -43,7 +43,7 @@ func BenchmarkAddAndPopBehindABacklog(b *testing.B) {
 
 // Tasks that go back to their old place before all others.
 func BenchmarkPopAndPutBack(b *testing.B) {
-	q := New(Limits{Run: HighWater, Refill: LowWater}).Queue(someQueue)
+	q := New(large).Queue(someQueue)
 	addMany(q, 5, 1, 4000)
 	held := make([]record.PendingKey, 0, 100)
 	b.ReportAllocs()
@@ -62,7 +62,7 @@ func BenchmarkPopAndPutBack(b *testing.B) {
 }
 
 func BenchmarkDelayAndFire(b *testing.B) {
-	x := New(Limits{Run: HighWater, Refill: LowWater})
+	x := New(large)
 	for i := range 1000 {
 		x.Queue(record.QueueKey{Command: string(rune('a' + i)), Tenant: "t"}).AddDelayed(due(int64(1 + i*7%1000)))
 	}

@@ -7,21 +7,13 @@ import (
 	"codeq/record"
 )
 
-const (
-	// HighWater is the length in keys beyond which a run drops its tail.
-	HighWater = 4096
-	// LowWater is the length in keys below which a run that is not complete
-	// wants a refill.
-	LowWater = 1024
-	// StaleAfter is how many keys leave an order of which memory has none until its
-	// floor is looked for anew. Each scan from the floor goes over at least as many
-	// deleted ones; a look over them once is cheap beside their removal.
-	StaleAfter = 1024
-)
+// staleAfter is how many keys leave an order of which memory has none until its
+// floor is looked for anew. Each scan from the floor goes over at least as many
+// deleted ones; a look over them once is cheap beside their removal.
+const staleAfter = 1024
 
-// Limits are the lengths in keys that runs are held to, Run for HighWater and
-// Refill for LowWater, and Stale for StaleAfter, which 0 means too. Tests use small
-// ones.
+// Limits hold the runs of an index, in keys. A run longer than Run drops its tail, one
+// shorter than Refill that is not complete wants a refill. Stale is staleAfter if it is 0.
 type Limits struct {
 	Run    int
 	Refill int
@@ -48,7 +40,7 @@ func New(l Limits) *Index {
 	if l.Run < 2 || l.Refill < 1 || l.Refill > l.Run {
 		panic(fmt.Sprintf("index: runs of %d keys, refilled below %d", l.Run, l.Refill))
 	}
-	l.Stale = cmp.Or(l.Stale, StaleAfter)
+	l.Stale = cmp.Or(l.Stale, staleAfter)
 	return &Index{limits: l, queues: make(map[record.QueueKey]*Queue)}
 }
 

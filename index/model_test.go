@@ -13,6 +13,9 @@ import (
 // small limits make dropping, refilling and emptiness happen all the time.
 var small = Limits{Run: 8, Refill: 3, Stale: 4}
 
+// large are those of a server.
+var large = Limits{Run: 4096, Refill: 1024}
+
 // model is a shard without an index: every order as a full sorted list, as the
 // store would have it, from which refills are served.
 type model struct {

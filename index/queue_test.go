@@ -283,14 +283,14 @@ func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
 	x := New(Limits{Run: small.Run, Refill: small.Refill})
 	q := x.Queue(someQueue)
 	emptied := x.Queue(record.QueueKey{Command: "emptied", Tenant: "t"})
-	for n := range StaleAfter + 1 {
+	for n := range staleAfter + 1 {
 		q.AddLeased(wire.TaskID{6: byte(n >> 8), 7: byte(n)})
 		q.AddDead(int64(n), wire.DeadExhausted)
 		if n > 0 {
 			emptied.AddDead(int64(n), wire.DeadExhausted)
 		}
 	}
-	for n := range StaleAfter {
+	for n := range staleAfter {
 		if stale, ok := x.NextStale(); ok {
 			t.Fatalf("%+v after %d removals", stale, n)
 		}
@@ -306,9 +306,9 @@ func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
 	if stale, ok := x.NextStale(); ok {
 		t.Fatalf("%+v, and nothing is left", stale)
 	}
-	q.RaiseLeaseFloor(StaleAfter)
+	q.RaiseLeaseFloor(staleAfter)
 	q.RaiseLeaseFloor(1)
-	if c := q.Counters(); c.LeaseFloor != StaleAfter {
+	if c := q.Counters(); c.LeaseFloor != staleAfter {
 		t.Errorf("the floor is %d", c.LeaseFloor)
 	}
 	q.AddLeased(wire.TaskID{7: 3}) // one that is granted again
@@ -427,7 +427,7 @@ func TestImpossibleRefillsPanic(t *testing.T) {
 }
 
 func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
-	x := New(Limits{Run: HighWater, Refill: LowWater})
+	x := New(large)
 	q := x.Queue(someQueue)
 	const backlog = 50_000
 	for seq := uint64(1); seq <= backlog; seq++ {
@@ -435,7 +435,7 @@ func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
 		q.AddDelayed(due(int64(seq)))
 	}
 	for _, r := range []*run{&q.ready[5], &q.delayed.run} {
-		if cap(r.keys) > 2*HighWater || r.len() < HighWater/2 {
+		if cap(r.keys) > 2*large.Run || r.len() < large.Run/2 {
 			t.Fatalf("%d keys in the memory of %d for a backlog of %d", r.len(), cap(r.keys), *r.count())
 		}
 	}
@@ -455,7 +455,7 @@ func TestMemoryDoesNotGrowWithTheBacklog(t *testing.T) {
 		}
 		q.RemoveReady(prio, k)
 		next++
-		if len(q.ready[5].keys) > 2*HighWater {
+		if len(q.ready[5].keys) > 2*large.Run {
 			t.Fatalf("%d keys in memory", len(q.ready[5].keys))
 		}
 	}

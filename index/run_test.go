@@ -122,7 +122,7 @@ func TestSteadyRunKeepsItsMemory(t *testing.T) {
 }
 
 func TestQueueThatEmptiesAgainAndAgainDoesNotAllocate(t *testing.T) {
-	x := New(Limits{Run: HighWater, Refill: LowWater})
+	x := New(large)
 	q := x.Queue(someQueue)
 	dirty := make([]*Queue, 0, 1)
 	seq := uint64(0)

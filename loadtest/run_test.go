@@ -70,10 +70,9 @@ func TestRateIsKeptAndLateAnswersCount(t *testing.T) {
 	})
 }
 
-// Who is refused rests for a second, give or take a half. Asked for 1000 a second
-// by 32 producers, of whose tasks one in ten is refused, the target gets what fits
-// between the rests: a producer posts ten tasks in 320 ms and rests for a second
-// on average.
+// A refused producer rests for 0.5 to 1.5 s. 32 producers are to post 1000 tasks a second, and
+// one task in ten is refused, so the target gets what fits between the rests: a
+// producer posts ten tasks in 320 ms and rests for a second on average.
 func TestRefusedProducersLetGoWhatComesDueMeanwhile(t *testing.T) {
 	for sheds, want := range map[bool]float64{true: 32 * 10 / 1.32, false: 1000} {
 		synctest.Test(t, func(t *testing.T) {

@@ -59,8 +59,8 @@ func TestBacklogDoesNotGrow(t *testing.T) {
 	}
 }
 
-// Of the four places that a drain frees three are taken again while the queue
-// shrinks, until what waits is what the next drain takes.
+// A drain frees four places. Three of them are taken again while the queue
+// shrinks, until it holds what the next drain takes.
 func TestBacklogShrinksWhileNewWorkIsTaken(t *testing.T) {
 	c := newOverloaded(t)
 	c.stands(mailbox.OverloadAfterMs)

@@ -187,7 +187,7 @@ func (c *Counters) Count(p *Key, value []byte) {
 	case FamilyPending:
 		if c.Ready[p.Priority] == 0 {
 			c.ReadyFloor[p.Priority] = p.Seq
-			// Of a damaged one the time stays unknown.
+			// The time of a damaged entry stays unknown, which is 0.
 			c.ReadySinceMs[p.Priority], _ = ParseReadyAt(value)
 		}
 		c.Ready[p.Priority]++

@@ -64,8 +64,8 @@ func TestN14ARefusedClientThatStaysIsLetGo(t *testing.T) {
 	}
 }
 
-// Whoever is refused is told, however many were before: what was told to one is over
-// when it has left.
+// Every refused client is told, however many were refused before it: the answer to one
+// ends when that client has left.
 func TestN14EveryoneWhoIsRefusedInTurnIsTold(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

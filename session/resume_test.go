@@ -165,8 +165,8 @@ func TestResumeKeyIsGoodForItsTenantAndSubjectOnly(t *testing.T) {
 	})
 }
 
-// Of many sockets that come back for one session at once, one has it in the
-// end, and no task and no room is lost over that.
+// Many sockets resume one session at once: one has it in the end, and no task and
+// no credit is lost.
 func TestManyResumesOfOneSessionLeaveOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{})

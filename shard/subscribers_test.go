@@ -2,8 +2,8 @@ package shard
 
 import "testing"
 
-// Whoever asks for the tasks of a queue that has none, again and again, is not
-// kept after each time; who stays keeps the place.
+// A consumer that subscribes to an empty queue and leaves, again and again, is removed
+// each time; one that stays keeps its place.
 func TestSubscribersKeepNobodyWhoHasLeft(t *testing.T) {
 	c := &subscribers{}
 	enter := func() *subscription {

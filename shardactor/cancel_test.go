@@ -98,7 +98,7 @@ func (w *contender) cancel(n int) {
 	w.post(n, &shard.Cancel{Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Tenant: "default", TaskID: w.ids[n]})
 }
 
-// Whoever cancels a task, and whoever works on it, get one story: it was
+// The client that cancels a task and its worker see one story: it was
 // cancelled and nothing else became of it, or it had ended before. Tasks are
 // cancelled while they wait, while they are handed out, while they fall due and
 // while they are completed.

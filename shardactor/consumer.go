@@ -3,9 +3,13 @@ package shardactor
 import (
 	"codeq/internal/credit"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
 )
+
+// This does not compile if a data directory can have more shards than a window has bits for.
+const _ = uint(credit.MaxShards - record.MaxShards)
 
 // Consumer is a consumer with its window and its slots in the mailboxes.
 // Engine.NewConsumer makes it; its methods may be called from any goroutine, except

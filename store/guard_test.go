@@ -169,8 +169,8 @@ func TestABurstBetweenTwoQuestionsLowersTheLevel(t *testing.T) {
 	}
 }
 
-// Whoever met a stricter level between two questions waits to be told that it
-// is over, although the level told last was this one too.
+// A reader that met a stricter level between two checks is told when that level is
+// over, although the level told last was the same.
 func TestALevelThatWasMetBetweenTwoQuestionsIsToldToBeOver(t *testing.T) {
 	d := newGuardedDisk(33)
 	var told []Level

@@ -11,9 +11,9 @@ import (
 // so that the database has many versions of each: reading a thousand queues from
 // there costs what was written lately, here it costs a thousand copies.
 //
-// Whoever applies a batch changes them, after it is in the database and before
-// anybody hears its number: what a reader sees here is durable when the barrier
-// says so, as if it had been read there.
+// The goroutine that applies a batch changes them, after the batch is in the database
+// and before its number is published: what a reader sees here is durable when the
+// barrier says so, as if it had been read there.
 type published struct {
 	mu       sync.RWMutex
 	counters map[record.QueueKey]record.Counters

@@ -108,7 +108,7 @@ func (r *race) work(ctx context.Context, p *blackbox.Peer) {
 	}
 }
 
-// Whoever cancels a task and whoever works on it get one story, whether it waits,
+// The client that cancels a task and its worker see one story, whether it waits,
 // falls due, is being handed out or is being completed: one of the two wins and
 // stands, over a kill of the server too.
 func TestA27CancelAndWorkHaveOneWinner(t *testing.T) {
