@@ -21,6 +21,7 @@ func FuzzCheckEnqueueRequest(f *testing.F) {
 	f.Add("", "", "", numbers())
 	f.Add("..", `{"a":[]}`, strings.Repeat("k", MaxKeyBytes+1), numbers(10, -1, 0, 1, 0))
 	f.Add("a b", nested(MaxNesting+1), strings.Repeat("t", MaxTraceBytes+1), numbers(-1, 1001, MaxDelaySeconds+1, -5, 9))
+	f.Add(strings.Repeat("\xff", 67), "1", "k", numbers()) // 67 bytes, 201 once each stands as U+FFFD
 	f.Fuzz(func(t *testing.T, command, payload, key string, numbers []byte) {
 		number := func() int64 {
 			n, size := binary.Varint(numbers)
@@ -38,7 +39,7 @@ func FuzzCheckEnqueueRequest(f *testing.F) {
 			return // it spoils the text around it
 		}
 		_, want := ParseEnqueueRequest(AppendEnqueueRequest(nil, r))
-		if !utf8.ValidString(key) {
+		if !utf8.ValidString(key) || !utf8.ValidString(command) { // in JSON each bad byte becomes three
 			if got == nil {
 				t.Fatalf("%+v passes", r)
 			}

@@ -87,7 +87,8 @@ func (m *model) isOver(t *task, e shard.Event) bool {
 	case t.lapseMs == t.runMs || !t.restored:
 		return t.lapseMs == t.runMs
 	case e.Cause == shard.CauseTaskExpired:
-		return m.look(t).Error == wire.ErrorTimeout
+		seen := m.look(t) // nil if the task was removed with its queue in the same round
+		return seen == nil || seen.Error == wire.ErrorTimeout
 	}
 	return e.Cause == shard.CauseTimeout
 }

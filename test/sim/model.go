@@ -58,7 +58,8 @@ type model struct {
 	undo []undoLine
 	// at is the round that is being judged.
 	at reading
-	// look reads a task from the store, for the times that chance decides.
+	// look reads a task from the store, for the times that chance decides. It answers
+	// nil for a task that a later step of the same round removed.
 	look func(t *task) *wire.Task
 }
 

@@ -354,13 +354,7 @@ func (m *model) waits(t *task, s span, cause shard.Cause) {
 		return
 	}
 	if m.nextPlace() == wire.LocationDelayed && s.most > 0 {
-		seen := m.look(t)
-		wait := seen.VisibleAtMs - m.at.NowMs
-		m.toDelayed(t, seen.VisibleAtMs)
-		// Something later in the same round may have moved it on already.
-		if seen.Location == wire.LocationDelayed && (wait < s.least || wait > s.most) {
-			violate("a retry waits as long as promised", "task %v waits %d ms, promised %+v", t.id, wait, s)
-		}
+		m.waitsAsLongAs(t, s)
 	} else {
 		if s.least > 0 {
 			violate("a retry waits as long as promised", "task %v is ready at once, promised %+v", t.id, s)
@@ -368,6 +362,22 @@ func (m *model) waits(t *task, s span, cause shard.Cause) {
 		m.toTail(t)
 	}
 	m.moved(t, wire.LocationInProgress, cause)
+}
+
+// waitsAsLongAs judges how long a task waits, which only its record says. Something
+// later in the same round may have moved the task on, or removed it with its queue:
+// goWithQueue finds the event of that.
+func (m *model) waitsAsLongAs(t *task, s span) {
+	seen := m.look(t)
+	if seen == nil {
+		m.toDelayed(t, m.at.NowMs+s.least)
+		return
+	}
+	wait := seen.VisibleAtMs - m.at.NowMs
+	m.toDelayed(t, seen.VisibleAtMs)
+	if seen.Location == wire.LocationDelayed && (wait < s.least || wait > s.most) {
+		violate("a retry waits as long as promised", "task %v waits %d ms, promised %+v", t.id, wait, s)
+	}
 }
 
 func (m *model) bury(t *task, reason string, cause shard.Cause, dead wire.DeadCause) {
