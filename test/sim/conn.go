@@ -104,7 +104,7 @@ func (c *conn) step(e session.Event) {
 		c.consumer.Return(a.Credit)
 	}
 	if a.TakenBytes > 0 {
-		c.known.hasTaken(a.TakenBytes, a.Bound)
+		c.world.model.hasTaken(c.known, a.TakenBytes, a.Bound)
 		c.consumer.Taken(a.TakenBytes, a.Bound)
 	}
 	if a.CloseConsumer && c.consumer != nil {

@@ -144,8 +144,9 @@ type shardState struct {
 	// before.
 	nextMs  int64
 	wasFull bool
-	// lastMs is the time of its newest round.
+	// lastMs is the time of its newest round, rounds how many it has had.
 	lastMs  int64
+	rounds  int
 	holdMs  int64
 	heardMs int64
 }

@@ -54,6 +54,7 @@ func (m *model) round(o *shardactor.Observed) {
 		violate("every effect has a cause", "no rule explains %#v", o.Outcome.Effects[m.at.effect].Effect)
 	}
 	m.fairlyShared()
+	state.rounds++
 	state.nextMs, state.lastMs = o.Outcome.NextAtMs, o.NowMs
 }
 

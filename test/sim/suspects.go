@@ -45,9 +45,13 @@ func (m *model) stepsAside(t *task) {
 	m.moved(t, wire.LocationPending, shard.CauseSuspect)
 }
 
-// isShared says that no shard can have the room of a session alone. Whoever had it
-// because of a suspect gives it back in the first round after that time.
+// isShared says that no other shard can have the window of a session alone. A shard
+// that reserved the session shares the window in its first round after quietUntilMs; a
+// shard that granted it a suspect, in its first round after the client confirmed that.
 func (m *model) isShared(s *consumer) bool {
+	if s.aloneOn != m.at.Shard && m.shards[s.aloneOn].rounds < s.sharedAt {
+		return false
+	}
 	for shard := range m.shards {
 		if shard != m.at.Shard && m.shards[shard].lastMs < s.quietUntilMs {
 			return false
@@ -89,9 +93,9 @@ func (s *consumer) isQuiet(nowMs int64) bool {
 }
 
 // hasTaken notes what a client has confirmed.
-func (s *consumer) hasTaken(bytes, bound int) {
+func (m *model) hasTaken(s *consumer, bytes, bound int) {
 	s.untaken, s.bound = s.untaken-bytes, min(bound, s.most)
-	if s.untaken == 0 {
-		s.alone = false
+	if s.untaken == 0 && s.alone {
+		s.alone, s.sharedAt = false, m.shards[s.aloneOn].rounds+1
 	}
 }

@@ -40,9 +40,13 @@ type consumer struct {
 	bound   int
 	// most is what the bound is cut to.
 	most int
-	// alone: a suspect is on its way to it, and nothing else may be.
-	// quietUntilMs is until when it may get nothing because of one.
-	alone        bool
+	// alone: a suspect is on its way to it, and nothing else may be; aloneOn is the
+	// shard that granted the newest one, and sharedAt how many rounds that shard has
+	// had when it has surely shared the window again.
+	alone    bool
+	aloneOn  int
+	sharedAt int
+	// quietUntilMs is until when it may get nothing because of a suspect.
 	quietUntilMs int64
 	// idleSinceMs is the first rest from which on nothing was on its way to it and
 	// it had room, 0 for none.
@@ -209,7 +213,7 @@ func (m *model) granted(t *task) {
 	s := m.addressee(addressed.Sink)
 	m.mayHave(s, t)
 	if s.goesAlone(t); t.isSuspect() {
-		s.alone, s.quietUntilMs = true, m.at.NowMs+asideMs
+		s.alone, s.aloneOn, s.quietUntilMs = true, t.shard, m.at.NowMs+asideMs
 	}
 	if m.tokens[g.Token] || g.Token.IsZero() {
 		violate("a token names one delivery", "token %v of task %v", g.Token, t.id)
