@@ -8,35 +8,35 @@ import (
 
 // left notes that a key has left an order of which memory has none.
 func (m *model) left(q *Queue, leased bool) {
-	s := Stale{q, leased}
-	if m.gone[s]++; m.gone[s] == small.Stale {
-		m.stale = append(m.stale, s)
+	s := Lagging{q, leased}
+	if m.gone[s]++; m.gone[s] == small.AdvanceAfter {
+		m.lagging = append(m.lagging, s)
 	}
 }
 
-// lookForFloors takes what NextStale gives until there is none, and raises each
-// floor as far as it may be.
-func (m *model) lookForFloors() {
-	for _, want := range m.stale {
+// advanceWatermarks takes what NextLagging gives until there is none, and raises each
+// watermark as far as it may be.
+func (m *model) advanceWatermarks() {
+	for _, want := range m.lagging {
 		m.gone[want] = 0
 		mq := m.queueWith(want.Queue)
 		if mq == nil || want.Leased && mq.held == 0 || !want.Leased && len(mq.dead) == 0 {
-			m.counts["floor not looked for"]++
+			m.counts["watermark not looked for"]++
 			continue
 		}
-		if s, ok := m.x.NextStale(); !ok || s != want {
-			m.fatalf("the floor of %+v is looked for (%v), want %+v", s, ok, want)
+		if s, ok := m.x.NextLagging(); !ok || s != want {
+			m.fatalf("the watermark of %+v is looked for (%v), want %+v", s, ok, want)
 		}
-		m.counts["floor looked for"]++
-		m.raiseFloor(mq, want.Leased)
+		m.counts["watermark looked for"]++
+		m.advanceWatermark(mq, want.Leased)
 	}
-	if s, ok := m.x.NextStale(); ok {
-		m.fatalf("the floor of %+v is looked for, of %d keys that left", s, m.gone[s])
+	if s, ok := m.x.NextLagging(); ok {
+		m.fatalf("the watermark of %+v is looked for, of %d keys that left", s, m.gone[s])
 	}
-	m.stale = nil
+	m.lagging = nil
 }
 
-func (m *model) raiseFloor(mq *modelQueue, leased bool) {
+func (m *model) advanceWatermark(mq *modelQueue, leased bool) {
 	before := mq.q.Counters()
 	if leased {
 		var least []uint64
@@ -45,9 +45,9 @@ func (m *model) raiseFloor(mq *modelQueue, leased bool) {
 				least = append(least, record.RankOf(h.key.id))
 			}
 		}
-		mq.q.RaiseLeaseFloor(slices.Min(least))
+		mq.q.AdvanceLeaseWatermark(slices.Min(least))
 	} else {
-		mq.q.RaiseDeadFloor(int64(mq.dead[0].rank))
+		mq.q.AdvanceDeadWatermark(int64(mq.dead[0].rank))
 	}
 	if mq.q.Counters() != before {
 		m.touched(mq)
@@ -100,7 +100,7 @@ func (m *model) headReady(mq *modelQueue) (prio int, k record.PendingKey, ok boo
 	return prio, k, ok
 }
 
-// headDue is HeadDue, for which the order whose floor falls due first waits while
+// headDue is HeadDue, for which the order whose watermark falls due first waits while
 // only that is known.
 func (m *model) headDue() (d Due, ok bool) {
 	d, ok = m.x.HeadDue(m.nowMs)
@@ -108,17 +108,17 @@ func (m *model) headDue() (d Due, ok bool) {
 	leastMs := m.nowMs
 	for _, mq := range m.queues {
 		for _, order := range timedOrders {
-			if mq.q == nil || len(mq.orders[order]) == 0 || mq.run(order).len() > 0 || int64(mq.run(order).floor()) > leastMs {
+			if mq.q == nil || len(mq.orders[order]) == 0 || mq.run(order).len() > 0 || int64(mq.run(order).watermark()) > leastMs {
 				continue
 			}
-			if floorMs := int64(mq.run(order).floor()); floorMs < leastMs {
-				first, leastMs = nil, floorMs
+			if watermarkMs := int64(mq.run(order).watermark()); watermarkMs < leastMs {
+				first, leastMs = nil, watermarkMs
 			}
 			first = append(first, mq.run(order))
 		}
 	}
 	for _, r := range first {
-		// If several have one floor, any may be the first.
+		// If several have one watermark, any may be the first.
 		m.asks(r, len(first) == 1)
 	}
 	return d, ok

@@ -25,8 +25,8 @@ func BenchmarkAddAndPopBehindABacklog(b *testing.B) {
 	x := New(large)
 	const backlog = 10_000_000
 	q := x.Restore(someQueue, record.Counters{
-		Ready:      [record.Priorities]int64{5: backlog},
-		ReadyFloor: [record.Priorities]uint64{5: 1},
+		Ready:          [record.Priorities]int64{5: backlog},
+		ReadyWatermark: [record.Priorities]uint64{5: 1},
 	})
 	seq := uint64(backlog)
 	b.ReportAllocs()

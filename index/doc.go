@@ -1,6 +1,6 @@
 // Package index keeps the order of the tasks of one shard in memory: ready
 // tasks by priority and sequence, delayed ones by due time, those that expire by
-// when they do, and the counters and floors of every queue.
+// when they do, and the counters and watermarks of every queue.
 //
 // Memory is a window over the store, which has every key. Each order of a
 // queue (ten priorities and two by time) is a run of keys in memory and a
@@ -17,7 +17,7 @@
 // moment when the store has everything the index was told: keys of a batch
 // that is not applied yet would be missed.
 //
-// Floors are lower bounds of the live keys. They are stored with the counters,
+// Low watermarks are lower bounds of the live keys. They are stored with the counters,
 // so that a restart seeks to them: it neither counts nor walks over what was
 // deleted.
 //

@@ -14,13 +14,13 @@ const (
 // String is the name of the order.
 func (o Order) String() string { return [...]string{"ready", "delayed", "expiring"}[o] }
 
-// byTime is an order by time. What it counts, and its floor, stand in the counters of
+// byTime is an order by time. What it counts, and its watermark, stand in the counters of
 // its queue.
 type byTime struct {
 	run
-	order   Order
-	total   *int64
-	floorMs *int64
+	order       Order
+	total       *int64
+	watermarkMs *int64
 
 	// heap is where the order is among those of all queues, nil for nowhere; at its
 	// key there and slot its index.
@@ -50,7 +50,7 @@ type dueHeap struct {
 }
 
 // settleDue moves the order to the heap where it belongs: known when memory has its
-// first key, unread when only the floor is known, none when it has no key.
+// first key, unread when only the watermark is known, none when it has no key.
 func (o *byTime) settleDue() {
 	var to *dueHeap
 	var at place
@@ -58,7 +58,7 @@ func (o *byTime) settleDue() {
 	case o.len() > 0:
 		to, at = &o.queue.index.known, o.first()
 	case *o.total > 0:
-		to, at = &o.queue.index.unread, place{rank: o.floor()}
+		to, at = &o.queue.index.unread, place{rank: o.watermark()}
 	}
 	if to == o.heap && at == o.at {
 		return

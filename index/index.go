@@ -8,16 +8,16 @@ import (
 )
 
 // staleAfter is how many keys leave an order of which memory has none until its
-// floor is looked for anew. Each scan from the floor goes over at least as many
+// watermark is looked for anew. Each scan from the watermark goes over at least as many
 // deleted ones; a look over them once is cheap beside their removal.
-const staleAfter = 1024
+const advanceAfter = 1024
 
 // Limits hold the runs of an index, in keys. A run longer than Run drops its tail, one
-// shorter than Refill that is not complete wants a refill. Stale is staleAfter if it is 0.
+// shorter than Refill that is not complete wants a refill. AdvanceAfter is advanceAfter if it is 0.
 type Limits struct {
-	Run    int
-	Refill int
-	Stale  int
+	Run          int
+	Refill       int
+	AdvanceAfter int
 }
 
 // Index holds the queues of one shard. One goroutine only.
@@ -31,7 +31,7 @@ type Index struct {
 	unread dueHeap
 
 	refills refillList
-	stale   []Stale
+	lagging []Lagging
 	dirty   []*Queue
 }
 
@@ -40,7 +40,7 @@ func New(l Limits) *Index {
 	if l.Run < 2 || l.Refill < 1 || l.Refill > l.Run {
 		panic(fmt.Sprintf("index: runs of %d keys, refilled below %d", l.Run, l.Refill))
 	}
-	l.Stale = cmp.Or(l.Stale, staleAfter)
+	l.AdvanceAfter = cmp.Or(l.AdvanceAfter, advanceAfter)
 	return &Index{limits: l, queues: make(map[record.QueueKey]*Queue)}
 }
 
@@ -58,7 +58,7 @@ func (x *Index) Queue(key record.QueueKey) *Queue {
 func (x *Index) Find(key record.QueueKey) *Queue { return x.queues[key] }
 
 // Restore makes a queue from its stored figures. Memory has none of its keys
-// yet: each order that has any wants a refill from its floor.
+// yet: each order that has any wants a refill from its watermark.
 func (x *Index) Restore(key record.QueueKey, c record.Counters) *Queue {
 	if x.queues[key] != nil {
 		panic(fmt.Sprintf("index: queue %v restored twice", key))
@@ -78,7 +78,7 @@ func (x *Index) Restore(key record.QueueKey, c record.Counters) *Queue {
 }
 
 func leastOf(c *record.Counters) int64 {
-	least := min(c.Delayed, c.DelayedFloorMs, c.Expiring, c.ExpiringFloorMs, c.InProgress, c.Dead, c.Done)
+	least := min(c.Delayed, c.DelayedWatermarkMs, c.Expiring, c.ExpiringWatermarkMs, c.InProgress, c.Dead, c.Done)
 	for _, n := range c.Ready {
 		least = min(least, n)
 	}
@@ -89,7 +89,7 @@ func leastOf(c *record.Counters) int64 {
 }
 
 func (r *run) restore() {
-	r.cursor = justBelow(r.floor())
+	r.cursor = justBelow(r.watermark())
 	r.queue.settle(r)
 }
 
@@ -113,7 +113,7 @@ type Due struct {
 
 // HeadDue is the earliest task in memory over all queues and orders by time, if its
 // moment has come at nowMs; of equal times the lower id. It stays until it is
-// removed. An order of which only the floor is known, and due, is refilled before
+// removed. An order of which only the watermark is known, and due, is refilled before
 // others.
 func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
 	if u := x.unread.top(); u != nil && int64(u.at.rank) <= nowMs {
@@ -128,14 +128,14 @@ func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
 
 // NextDueAtMs is when the moment of the next task in an order by time comes, in Unix
 // milliseconds, 0 if there is none. It may be too early, never too late: of an order
-// that waits for a refill only the floor is known.
+// that waits for a refill only the watermark is known.
 func (x *Index) NextDueAtMs() int64 {
 	known, unread := x.known.top(), x.unread.top()
 	switch {
 	case known == nil && unread == nil:
 		return 0
 	case known == nil:
-		// A floor of 0 would mean that there is none.
+		// A watermark of 0 would mean that there is none.
 		return max(1, int64(unread.at.rank))
 	case unread == nil:
 		return int64(known.at.rank)
@@ -143,7 +143,7 @@ func (x *Index) NextDueAtMs() int64 {
 	return max(1, int64(min(known.at.rank, unread.at.rank)))
 }
 
-// TakeDirty appends the queues whose counters or floors have changed since the
+// TakeDirty appends the queues whose counters or watermarks have changed since the
 // last call to dst, in the order of their first change.
 func (x *Index) TakeDirty(dst []*Queue) []*Queue {
 	dst = append(dst, x.dirty...)

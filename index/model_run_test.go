@@ -30,9 +30,9 @@ func (m *model) step(filling bool) {
 	case op < 93:
 		m.refillSome()
 	case op < 96:
-		m.sweep()
+		m.removeEnded()
 	case op < 97:
-		m.lookForFloors()
+		m.advanceWatermarks()
 	case op < 99:
 		m.checkDirty()
 	case m.r.IntN(3) > 0:
@@ -162,9 +162,9 @@ func (m *model) refillSome() {
 	}
 }
 
-// sweep removes ended tasks, oldest first, or one from the middle as a replay
+// removeEnded removes ended tasks, oldest first, or one from the middle as a replay
 // of a dead letter does.
-func (m *model) sweep() {
+func (m *model) removeEnded() {
 	mq := m.anyQueue()
 	if n := len(mq.dead); n > 0 {
 		k := mq.dead[m.r.IntN(n)]
@@ -181,13 +181,13 @@ func (m *model) sweep() {
 	}
 	before := mq.q.Counters()
 	if len(mq.done) > 0 {
-		mq.q.RaiseDoneFloor(int64(mq.done[0].rank))
+		mq.q.AdvanceDoneWatermark(int64(mq.done[0].rank))
 	}
 	if len(mq.dead) > 0 {
-		mq.q.RaiseDeadFloor(int64(mq.dead[0].rank))
+		mq.q.AdvanceDeadWatermark(int64(mq.dead[0].rank))
 	}
 	if failed := mq.failed(); len(failed) > 0 {
-		mq.q.RaiseFailedFloor(int64(failed[0].rank))
+		mq.q.AdvanceFailedWatermark(int64(failed[0].rank))
 	}
 	if mq.q.Counters() != before {
 		m.touched(mq)
@@ -252,7 +252,7 @@ func (m *model) forget() {
 
 // restart forgets memory and goes on from the stored figures.
 func (m *model) restart() {
-	m.dirty, m.stale, m.asked = nil, nil, nil
+	m.dirty, m.lagging, m.asked = nil, nil, nil
 	clear(m.gone)
 	x := New(small)
 	for _, mq := range m.queues {
@@ -288,7 +288,7 @@ func (m *model) check() {
 			if len(live) == 0 {
 				continue
 			}
-			at := int64(mq.run(order).floor())
+			at := int64(mq.run(order).watermark())
 			if mq.run(order).len() > 0 {
 				known = append(known, live[0])
 				at = int64(live[0].rank)
@@ -332,12 +332,12 @@ func (m *model) checkDue(known []place) {
 func (m *model) checkOrder(mq *modelQueue, order int) {
 	r, live := mq.run(order), mq.orders[order]
 	c := &mq.q.counters
-	count, floor := c.Delayed, uint64(c.DelayedFloorMs)
+	count, watermark := c.Delayed, uint64(c.DelayedWatermarkMs)
 	if order == expiringOrder {
-		count, floor = c.Expiring, uint64(c.ExpiringFloorMs)
+		count, watermark = c.Expiring, uint64(c.ExpiringWatermarkMs)
 	}
 	if order < delayedOrder {
-		count, floor = c.Ready[order], c.ReadyFloor[order]
+		count, watermark = c.Ready[order], c.ReadyWatermark[order]
 	}
 	if count != int64(len(live)) {
 		m.fatalf("order %d of %v counts %d, want %d", order, mq.key, count, len(live))
@@ -356,8 +356,8 @@ func (m *model) checkOrder(mq *modelQueue, order int) {
 	if len(live) == 0 {
 		return
 	}
-	if floor > live[0].rank || r.len() > 0 && !mq.filled[order] && floor != live[0].rank {
-		m.fatalf("order %d of %v has the floor %d, the least is %v", order, mq.key, floor, live[0])
+	if watermark > live[0].rank || r.len() > 0 && !mq.filled[order] && watermark != live[0].rank {
+		m.fatalf("order %d of %v has the watermark %d, the least is %v", order, mq.key, watermark, live[0])
 	}
 }
 
@@ -401,19 +401,19 @@ func (m *model) checkEnded(mq *modelQueue) {
 		m.fatalf("%v counts %+v, want %d, %d, %d", mq.key, c, mq.held, len(mq.dead), len(mq.done))
 	}
 	for _, h := range m.held {
-		if h.in == mq && record.RankOf(h.key.id) < c.LeaseFloor {
-			m.fatalf("%v has the lease floor %d, and %v in progress", mq.key, c.LeaseFloor, h.key)
+		if h.in == mq && record.RankOf(h.key.id) < c.LeaseWatermark {
+			m.fatalf("%v has the lease watermark %d, and %v in progress", mq.key, c.LeaseWatermark, h.key)
 		}
 	}
 	failed := mq.failed()
-	if c.DeadBy[wire.DeadFailed] != int64(len(failed)) || len(failed) > 0 && c.FailedFloorMs > int64(failed[0].rank) {
-		m.fatalf("%v counts %d failed from %d on, want %v", mq.key, c.DeadBy[wire.DeadFailed], c.FailedFloorMs, failed)
+	if c.DeadBy[wire.DeadFailed] != int64(len(failed)) || len(failed) > 0 && c.FailedWatermarkMs > int64(failed[0].rank) {
+		m.fatalf("%v counts %d failed from %d on, want %v", mq.key, c.DeadBy[wire.DeadFailed], c.FailedWatermarkMs, failed)
 	}
-	if len(mq.dead) > 0 && c.DeadFloorMs > int64(mq.dead[0].rank) {
-		m.fatalf("%v has the dead floor %d, the least is %v", mq.key, c.DeadFloorMs, mq.dead[0])
+	if len(mq.dead) > 0 && c.DeadWatermarkMs > int64(mq.dead[0].rank) {
+		m.fatalf("%v has the dead watermark %d, the least is %v", mq.key, c.DeadWatermarkMs, mq.dead[0])
 	}
-	if len(mq.done) > 0 && c.DoneFloorMs > int64(mq.done[0].rank) {
-		m.fatalf("%v has the done floor %d, the least is %v", mq.key, c.DoneFloorMs, mq.done[0])
+	if len(mq.done) > 0 && c.DoneWatermarkMs > int64(mq.done[0].rank) {
+		m.fatalf("%v has the done watermark %d, the least is %v", mq.key, c.DoneWatermarkMs, mq.done[0])
 	}
 }
 
@@ -473,7 +473,7 @@ func TestIndexAgreesWithFullOrders(t *testing.T) {
 	for _, what := range []string{"refilled", "granted", "fired", "expired", "put back into an empty window",
 		"put back behind the cursor", "removed behind the cursor", "forgotten", "restarted",
 		"head unknown", "head found by a refill",
-		"refilled for somebody before others", "floor looked for", "floor not looked for"} {
+		"refilled for somebody before others", "watermark looked for", "watermark not looked for"} {
 		t.Logf("%s: %d", what, total[what])
 		if total[what] < 20 {
 			t.Errorf("%s: only %d times", what, total[what])

@@ -11,7 +11,7 @@ import (
 )
 
 // small limits make dropping, refilling and emptiness happen all the time.
-var small = Limits{Run: 8, Refill: 3, Stale: 4}
+var small = Limits{Run: 8, Refill: 3, AdvanceAfter: 4}
 
 // large are those of a server.
 var large = Limits{Run: 4096, Refill: 1024}
@@ -32,10 +32,10 @@ type model struct {
 	since map[place]int64
 	// dirty are the queues that TakeDirty must give next, in order.
 	dirty []*modelQueue
-	// stale are the orders whose floors must be looked for, in order, and gone counts
-	// what has left each since the last look.
-	stale []Stale
-	gone  map[Stale]int
+	// lagging are the orders whose watermarks must be recomputed, in order; gone counts
+	// the removals from each since then.
+	lagging []Lagging
+	gone    map[Lagging]int
 	// asked are the orders whose head somebody was told to wait for; see refillAsked.
 	asked []*askedRun
 	// said grows with every answer of the index.
@@ -54,7 +54,7 @@ type modelQueue struct {
 	q      *Queue
 	orders [expiringOrder + 1][]place
 	// filled means that a refill came after the last change. A refill raises no
-	// floor, since it must not make the figures change.
+	// watermark, since it must not make the figures change.
 	filled [expiringOrder + 1]bool
 	held   int64
 	dead   []place
@@ -77,7 +77,7 @@ var timedOrders = []int{delayedOrder, expiringOrder}
 
 func newModel(t failing, seed uint64) *model {
 	m := &model{t: t, r: rand.New(rand.NewPCG(seed, 1)), x: New(small), nowMs: 1000,
-		since: map[place]int64{}, gone: map[Stale]int{}, counts: map[string]int{}}
+		since: map[place]int64{}, gone: map[Lagging]int{}, counts: map[string]int{}}
 	for i := range 3 {
 		key := record.QueueKey{Command: fmt.Sprintf("c%d", i), Tenant: "t"}
 		m.queues = append(m.queues, &modelQueue{key: key, q: m.x.Queue(key)})
@@ -163,7 +163,7 @@ func (m *model) remove(mq *modelQueue, order int, k place) {
 	q := m.touched(mq)
 	mq.orders[order] = removeSorted(mq.orders[order], k)
 	mq.filled[order] = false
-	before := mq.run(order).floor()
+	before := mq.run(order).watermark()
 	switch order {
 	case delayedOrder:
 		q.RemoveDelayed(timed(k))
@@ -172,8 +172,8 @@ func (m *model) remove(mq *modelQueue, order int, k place) {
 	default:
 		q.RemoveReady(order, pending(k))
 	}
-	if after := mq.run(order).floor(); after < before {
-		m.fatalf("a removal lowered a floor from %d to %d", before, after)
+	if after := mq.run(order).watermark(); after < before {
+		m.fatalf("a removal lowered a watermark from %d to %d", before, after)
 	}
 }
 

@@ -21,7 +21,7 @@ type Queue struct {
 	expiring byTime
 
 	// leasedGone and deadGone are how many have left these orders since their
-	// floors were looked for.
+	// watermarks were looked for.
 	leasedGone int
 	deadGone   int
 
@@ -36,8 +36,8 @@ func newQueue(x *Index, key record.QueueKey) *Queue {
 		q.ready[prio].priority = prio
 	}
 	c := &q.counters
-	q.delayed = byTime{order: Delayed, total: &c.Delayed, floorMs: &c.DelayedFloorMs}
-	q.expiring = byTime{order: Expiring, total: &c.Expiring, floorMs: &c.ExpiringFloorMs}
+	q.delayed = byTime{order: Delayed, total: &c.Delayed, watermarkMs: &c.DelayedWatermarkMs}
+	q.expiring = byTime{order: Expiring, total: &c.Expiring, watermarkMs: &c.ExpiringWatermarkMs}
 	for _, o := range []*byTime{&q.delayed, &q.expiring} {
 		o.queue, o.timed = q, o
 	}
@@ -47,15 +47,15 @@ func newQueue(x *Index, key record.QueueKey) *Queue {
 // Key names the queue.
 func (q *Queue) Key() record.QueueKey { return q.key }
 
-// Counters is a copy of the figures and floors, as they are to be stored.
+// Counters is a copy of the figures and watermarks, as they are to be stored.
 func (q *Queue) Counters() record.Counters { return q.counters }
 
 // Done is how many tasks have ended other than as dead letters, and a lower bound
 // of when, in Unix milliseconds. It copies nothing, as every end asks it.
-func (q *Queue) Done() (count, floorMs int64) { return q.counters.Done, q.counters.DoneFloorMs }
+func (q *Queue) Done() (count, watermarkMs int64) { return q.counters.Done, q.counters.DoneWatermarkMs }
 
 // Dead is Done for the dead letters.
-func (q *Queue) Dead() (count, floorMs int64) { return q.counters.Dead, q.counters.DeadFloorMs }
+func (q *Queue) Dead() (count, watermarkMs int64) { return q.counters.Dead, q.counters.DeadWatermarkMs }
 
 // HasReady reports that a task is ready, in memory or only in the store. It is
 // asked at every turn of a grant, so it copies nothing.
@@ -123,8 +123,8 @@ func (q *Queue) timedPlace(k record.TimedKey) place {
 func (q *Queue) AddLeased(id wire.TaskID) {
 	q.changing()
 	c := &q.counters
-	if rank := record.RankOf(id); c.InProgress == 0 || rank < c.LeaseFloor {
-		c.LeaseFloor = rank
+	if rank := record.RankOf(id); c.InProgress == 0 || rank < c.LeaseWatermark {
+		c.LeaseWatermark = rank
 	}
 	c.InProgress++
 }
@@ -136,27 +136,27 @@ func (q *Queue) RemoveLeased() {
 	q.leavesGap(&q.leasedGone, true)
 }
 
-// RaiseLeaseFloor says that a scan found no task in progress whose id is of a
+// AdvanceLeaseWatermark says that a scan found no task in progress whose id is of a
 // lower rank.
-func (q *Queue) RaiseLeaseFloor(floor uint64) {
-	if floor > q.counters.LeaseFloor {
+func (q *Queue) AdvanceLeaseWatermark(watermark uint64) {
+	if watermark > q.counters.LeaseWatermark {
 		q.changing()
-		q.counters.LeaseFloor = floor
+		q.counters.LeaseWatermark = watermark
 	}
 }
 
 // Failed is Done for the dead letters with the cause wire.DeadFailed.
-func (q *Queue) Failed() (count, floorMs int64) {
-	return q.counters.DeadBy[wire.DeadFailed], q.counters.FailedFloorMs
+func (q *Queue) Failed() (count, watermarkMs int64) {
+	return q.counters.DeadBy[wire.DeadFailed], q.counters.FailedWatermarkMs
 }
 
 // AddDead counts a dead letter that ended at atMs.
 func (q *Queue) AddDead(atMs int64, cause wire.DeadCause) {
 	q.changing()
 	c := &q.counters
-	addEnded(&c.Dead, &c.DeadFloorMs, atMs)
+	addEnded(&c.Dead, &c.DeadWatermarkMs, atMs)
 	if cause == wire.DeadFailed {
-		addEnded(&c.DeadBy[cause], &c.FailedFloorMs, atMs)
+		addEnded(&c.DeadBy[cause], &c.FailedWatermarkMs, atMs)
 		return
 	}
 	c.DeadBy[cause]++
@@ -167,54 +167,60 @@ func (q *Queue) RemoveDead(k record.TimedKey, cause wire.DeadCause) {
 	q.changing()
 	c := &q.counters
 	q.decrement(&c.Dead, "dead")
-	raiseIfNone(c.Dead, &c.DeadFloorMs, k.AtMs)
+	raiseIfNone(c.Dead, &c.DeadWatermarkMs, k.AtMs)
 	q.decrement(&c.DeadBy[cause], "dead because of "+cause.String())
 	if cause == wire.DeadFailed {
-		raiseIfNone(c.DeadBy[cause], &c.FailedFloorMs, k.AtMs)
+		raiseIfNone(c.DeadBy[cause], &c.FailedWatermarkMs, k.AtMs)
 	}
 	q.leavesGap(&q.deadGone, false)
 }
 
-// RaiseDeadFloor says that a scan found no dead letter that ended before
-// floorMs. Removals alone cannot know that: memory has none of these keys.
-func (q *Queue) RaiseDeadFloor(floorMs int64) { q.raise(&q.counters.DeadFloorMs, floorMs) }
+// AdvanceDeadWatermark says that a scan found no dead letter that ended before
+// watermarkMs. Removals alone cannot know that: memory has none of these keys.
+func (q *Queue) AdvanceDeadWatermark(watermarkMs int64) {
+	q.raise(&q.counters.DeadWatermarkMs, watermarkMs)
+}
 
-// RaiseFailedFloor is RaiseDeadFloor for those with the cause wire.DeadFailed.
-func (q *Queue) RaiseFailedFloor(floorMs int64) { q.raise(&q.counters.FailedFloorMs, floorMs) }
+// AdvanceFailedWatermark is AdvanceDeadWatermark for those with the cause wire.DeadFailed.
+func (q *Queue) AdvanceFailedWatermark(watermarkMs int64) {
+	q.raise(&q.counters.FailedWatermarkMs, watermarkMs)
+}
 
 // AddDone counts any other ended task, that ended at atMs.
 func (q *Queue) AddDone(atMs int64) {
 	q.changing()
-	addEnded(&q.counters.Done, &q.counters.DoneFloorMs, atMs)
+	addEnded(&q.counters.Done, &q.counters.DoneWatermarkMs, atMs)
 }
 
 // RemoveDone takes out an ended task.
 func (q *Queue) RemoveDone(k record.TimedKey) {
 	q.changing()
 	q.decrement(&q.counters.Done, "done")
-	raiseIfNone(q.counters.Done, &q.counters.DoneFloorMs, k.AtMs)
+	raiseIfNone(q.counters.Done, &q.counters.DoneWatermarkMs, k.AtMs)
 }
 
-// RaiseDoneFloor is RaiseDeadFloor for the other ended tasks.
-func (q *Queue) RaiseDoneFloor(floorMs int64) { q.raise(&q.counters.DoneFloorMs, floorMs) }
+// AdvanceDoneWatermark is AdvanceDeadWatermark for the other ended tasks.
+func (q *Queue) AdvanceDoneWatermark(watermarkMs int64) {
+	q.raise(&q.counters.DoneWatermarkMs, watermarkMs)
+}
 
-func addEnded(count, floorMs *int64, atMs int64) {
-	if *count == 0 || atMs < *floorMs {
-		*floorMs = atMs
+func addEnded(count, watermarkMs *int64, atMs int64) {
+	if *count == 0 || atMs < *watermarkMs {
+		*watermarkMs = atMs
 	}
 	*count++
 }
 
-func raiseIfNone(count int64, floorMs *int64, atMs int64) {
+func raiseIfNone(count int64, watermarkMs *int64, atMs int64) {
 	if count == 0 {
-		*floorMs = atMs
+		*watermarkMs = atMs
 	}
 }
 
-func (q *Queue) raise(floorMs *int64, to int64) {
-	if to > *floorMs {
+func (q *Queue) raise(watermarkMs *int64, to int64) {
+	if to > *watermarkMs {
 		q.changing()
-		*floorMs = to
+		*watermarkMs = to
 	}
 }
 

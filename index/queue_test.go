@@ -74,8 +74,8 @@ func TestHigherPriorityComesFirst(t *testing.T) {
 func TestLowerPriorityDoesNotOvertakeAnUnreadOne(t *testing.T) {
 	x := New(small)
 	q := x.Restore(someQueue, record.Counters{
-		Ready:      [record.Priorities]int64{5: 2},
-		ReadyFloor: [record.Priorities]uint64{5: 10},
+		Ready:          [record.Priorities]int64{5: 2},
+		ReadyWatermark: [record.Priorities]uint64{5: 10},
 	})
 	q.AddReady(0, pend(20), sinceOf(20))
 	wantNoHead(t, q)
@@ -114,20 +114,20 @@ func TestLongRunDropsItsTailAndReadsItAgain(t *testing.T) {
 	wantHead(t, q, 5, 3)
 }
 
-func TestPutBackLowersTheFloorAndIsTheHead(t *testing.T) {
+func TestPutBackLowersTheWatermarkAndIsTheHead(t *testing.T) {
 	q := New(small).Queue(someQueue)
 	addMany(q, 5, 1, 12)
 	for seq := uint64(1); seq <= 4; seq++ {
 		q.RemoveReady(5, pend(seq))
 	}
 	wantNoHead(t, q)
-	if floor := q.Counters().ReadyFloor[5]; floor < 4 || floor > 5 {
-		t.Fatalf("floor is %d, the least is 5 and 4 is known to be gone", floor)
+	if watermark := q.Counters().ReadyWatermark[5]; watermark < 4 || watermark > 5 {
+		t.Fatalf("watermark is %d, the least is 5 and 4 is known to be gone", watermark)
 	}
 	q.AddReady(5, pend(2), sinceOf(2))
 	wantHead(t, q, 5, 2)
-	if floor := q.Counters().ReadyFloor[5]; floor != 2 {
-		t.Fatalf("floor is %d, want 2", floor)
+	if watermark := q.Counters().ReadyWatermark[5]; watermark != 2 {
+		t.Fatalf("watermark is %d, want 2", watermark)
 	}
 }
 
@@ -147,8 +147,8 @@ func TestRunIsCompleteAgainWhenTheStoresPartIsRemoved(t *testing.T) {
 	}
 	wantHead(t, q, 5, 30)
 	q.RemoveReady(5, pend(30))
-	if c := q.Counters(); !c.IsZero() || c.ReadyFloor[5] != 31 {
-		t.Fatalf("counters are %+v, want none and a floor of 31", c)
+	if c := q.Counters(); !c.IsZero() || c.ReadyWatermark[5] != 31 {
+		t.Fatalf("counters are %+v, want none and a watermark of 31", c)
 	}
 }
 
@@ -201,11 +201,11 @@ func TestU04ExpiryAndDelayComeInOneOrder(t *testing.T) {
 	}
 }
 
-func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
+func TestUnreadDelayedQueueIsDueAtItsWatermark(t *testing.T) {
 	x := New(small)
-	q := x.Restore(someQueue, record.Counters{Delayed: 2, DelayedFloorMs: 500})
+	q := x.Restore(someQueue, record.Counters{Delayed: 2, DelayedWatermarkMs: 500})
 	if at := x.NextDueAtMs(); at != 500 {
-		t.Fatalf("next due at %d, want the floor, 500", at)
+		t.Fatalf("next due at %d, want the watermark, 500", at)
 	}
 	if _, ok := x.HeadDue(math.MaxInt64); ok {
 		t.Fatal("due without having been read")
@@ -225,7 +225,7 @@ func TestUnreadDelayedQueueIsDueAtItsFloor(t *testing.T) {
 	}
 }
 
-func TestDelayedWithoutAFloorIsDueAtOnce(t *testing.T) {
+func TestDelayedWithoutAWatermarkIsDueAtOnce(t *testing.T) {
 	x := New(small)
 	x.Restore(someQueue, record.Counters{Delayed: 1})
 	if at := x.NextDueAtMs(); at != 1 {
@@ -243,77 +243,77 @@ func TestEndedTasksHaveOnlyFigures(t *testing.T) {
 	q.AddDone(200)
 	q.AddLeased(wire.TaskID{7: 9})
 	want := record.Counters{
-		Dead: 2, DeadFloorMs: 90, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1, wire.DeadReleased: 1}, FailedFloorMs: 100,
-		Done: 1, DoneFloorMs: 200, InProgress: 1, LeaseFloor: 9,
+		Dead: 2, DeadWatermarkMs: 90, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1, wire.DeadReleased: 1}, FailedWatermarkMs: 100,
+		Done: 1, DoneWatermarkMs: 200, InProgress: 1, LeaseWatermark: 9,
 	}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
 	q.RemoveDead(due(90), wire.DeadReleased)
-	if got := q.Counters().DeadFloorMs; got != 90 {
-		t.Fatalf("a removal raised the floor to %d", got)
+	if got := q.Counters().DeadWatermarkMs; got != 90 {
+		t.Fatalf("a removal raised the watermark to %d", got)
 	}
-	q.RaiseDeadFloor(95)
-	q.RaiseDeadFloor(80)
-	q.RaiseFailedFloor(100)
-	q.RaiseFailedFloor(70)
-	q.RaiseDoneFloor(150)
+	q.AdvanceDeadWatermark(95)
+	q.AdvanceDeadWatermark(80)
+	q.AdvanceFailedWatermark(100)
+	q.AdvanceFailedWatermark(70)
+	q.AdvanceDoneWatermark(150)
 	q.RemoveLeased()
 	want = record.Counters{
-		LeaseFloor: 9, Dead: 1, DeadFloorMs: 95, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedFloorMs: 100,
-		Done: 1, DoneFloorMs: 200,
+		LeaseWatermark: 9, Dead: 1, DeadWatermarkMs: 95, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedWatermarkMs: 100,
+		Done: 1, DoneWatermarkMs: 200,
 	}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
 	q.RemoveDead(due(100), wire.DeadFailed)
 	q.RemoveDone(due(200))
-	want = record.Counters{LeaseFloor: 9, DeadFloorMs: 100, FailedFloorMs: 100, DoneFloorMs: 200}
+	want = record.Counters{LeaseWatermark: 9, DeadWatermarkMs: 100, FailedWatermarkMs: 100, DoneWatermarkMs: 200}
 	if got := q.Counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
-	q.AddDone(50) // nothing else is there: the floor may be any
-	if got := q.Counters().DoneFloorMs; got != 50 {
-		t.Fatalf("floor is %d, want 50", got)
+	q.AddDone(50) // nothing else is there: the watermark may be any
+	if got := q.Counters().DoneWatermarkMs; got != 50 {
+		t.Fatalf("watermark is %d, want 50", got)
 	}
 }
 
-// A floor is looked for once many have left, where there still is something.
-func TestFloorsOfManyRemovalsAreStale(t *testing.T) {
+// A watermark is looked for once many have left, where there still is something.
+func TestOrdersOfManyRemovalsAreLagging(t *testing.T) {
 	x := New(Limits{Run: small.Run, Refill: small.Refill})
 	q := x.Queue(someQueue)
 	emptied := x.Queue(record.QueueKey{Command: "emptied", Tenant: "t"})
-	for n := range staleAfter + 1 {
+	for n := range advanceAfter + 1 {
 		q.AddLeased(wire.TaskID{6: byte(n >> 8), 7: byte(n)})
 		q.AddDead(int64(n), wire.DeadExhausted)
 		if n > 0 {
 			emptied.AddDead(int64(n), wire.DeadExhausted)
 		}
 	}
-	for n := range staleAfter {
-		if stale, ok := x.NextStale(); ok {
-			t.Fatalf("%+v after %d removals", stale, n)
+	for n := range advanceAfter {
+		if lagging, ok := x.NextLagging(); ok {
+			t.Fatalf("%+v after %d removals", lagging, n)
 		}
 		emptied.RemoveDead(due(int64(n+1)), wire.DeadExhausted)
 		q.RemoveLeased()
 		q.RemoveDead(due(int64(n)), wire.DeadExhausted)
 	}
 	for _, leased := range []bool{true, false} {
-		if stale, ok := x.NextStale(); !ok || stale != (Stale{q, leased}) {
-			t.Fatalf("%+v, %v, want those in progress first: %v", stale, ok, leased)
+		if lagging, ok := x.NextLagging(); !ok || lagging != (Lagging{q, leased}) {
+			t.Fatalf("%+v, %v, want those in progress first: %v", lagging, ok, leased)
 		}
 	}
-	if stale, ok := x.NextStale(); ok {
-		t.Fatalf("%+v, and nothing is left", stale)
+	if lagging, ok := x.NextLagging(); ok {
+		t.Fatalf("%+v, and nothing is left", lagging)
 	}
-	q.RaiseLeaseFloor(staleAfter)
-	q.RaiseLeaseFloor(1)
-	if c := q.Counters(); c.LeaseFloor != staleAfter {
-		t.Errorf("the floor is %d", c.LeaseFloor)
+	q.AdvanceLeaseWatermark(advanceAfter)
+	q.AdvanceLeaseWatermark(1)
+	if c := q.Counters(); c.LeaseWatermark != advanceAfter {
+		t.Errorf("the watermark is %d", c.LeaseWatermark)
 	}
 	q.AddLeased(wire.TaskID{7: 3}) // one that is granted again
-	if c := q.Counters(); c.LeaseFloor != 3 {
-		t.Errorf("the floor is %d, want that of the new one", c.LeaseFloor)
+	if c := q.Counters(); c.LeaseWatermark != 3 {
+		t.Errorf("the watermark is %d, want that of the new one", c.LeaseWatermark)
 	}
 }
 
@@ -332,9 +332,9 @@ func TestDirtyQueuesComeOnceInOrderOfTheirFirstChange(t *testing.T) {
 	if got := x.TakeDirty(nil); len(got) != 0 {
 		t.Fatalf("%d queues changed twice", len(got))
 	}
-	a.RaiseDoneFloor(7)
+	a.AdvanceDoneWatermark(7)
 	if got := x.TakeDirty(nil); !slices.Equal(got, []*Queue{a}) {
-		t.Fatalf("%d queues changed by a floor", len(got))
+		t.Fatalf("%d queues changed by a watermark", len(got))
 	}
 }
 
@@ -488,7 +488,7 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 	var queues []*Queue
 	for n := range 5 {
 		queues = append(queues, x.Restore(record.QueueKey{Command: string(rune('a' + n)), Tenant: "t"}, record.Counters{
-			Ready: [record.Priorities]int64{5: 1}, ReadyFloor: [record.Priorities]uint64{5: 10}, Delayed: 1, DelayedFloorMs: int64(100 - n),
+			Ready: [record.Priorities]int64{5: 1}, ReadyWatermark: [record.Priorities]uint64{5: 10}, Delayed: 1, DelayedWatermarkMs: int64(100 - n),
 		}))
 	}
 	wantNoHead(t, queues[3])
@@ -512,8 +512,8 @@ func TestRefillThatSomebodyWaitsForComesFirst(t *testing.T) {
 	}
 }
 
-// The next moment is now if a floor is not known, whatever else is delayed.
-func TestUnknownFloorIsDueAtOnce(t *testing.T) {
+// The next moment is now if a watermark is not known, whatever else is delayed.
+func TestUnknownWatermarkIsDueAtOnce(t *testing.T) {
 	x := New(small)
 	x.Restore(someQueue, record.Counters{Delayed: 1})
 	if got := x.NextDueAtMs(); got != 1 {

@@ -33,12 +33,12 @@ type entry struct {
 // compare orders entries by place.
 func (e entry) compare(k place) int { return e.place.compare(k) }
 
-// justBelow is the last place before all that have rank floor.
-func justBelow(floor uint64) place {
-	if floor == 0 {
+// justBelow is the last place before all that have rank watermark.
+func justBelow(watermark uint64) place {
+	if watermark == 0 {
 		return place{}
 	}
-	p := place{rank: floor - 1}
+	p := place{rank: watermark - 1}
 	for i := range p.id {
 		p.id[i] = 0xff
 	}

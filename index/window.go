@@ -17,7 +17,7 @@ func (q *Queue) add(r *run, k entry) {
 		r.trim(q.index.limits.Run)
 	}
 	// A key that memory did not take is behind the cursor: it lowers nothing.
-	r.setFloor(r.floor())
+	r.setWatermark(r.watermark())
 	if r.len() > 0 {
 		// Else the head is still the one that memory does not have.
 		r.noteHead()
@@ -35,11 +35,11 @@ func (q *Queue) remove(r *run, k place) {
 		r.fail("key %d/%s is behind the cursor of a complete run", k.rank, k.id)
 	}
 	*count--
-	floor := r.floor()
+	watermark := r.watermark()
 	if *count == 0 {
-		floor = max(floor, k.rank+1)
+		watermark = max(watermark, k.rank+1)
 	}
-	r.setFloor(floor)
+	r.setWatermark(watermark)
 	r.noteHead()
 	q.settle(r)
 }
@@ -54,10 +54,10 @@ func (r *run) trim(most int) {
 	r.cursor = r.last()
 }
 
-// setFloor stores the best bound that is known, at least one that is known to
+// setWatermark stores the best bound that is known, at least one that is known to
 // hold: the head of the run when there is one, else the cursor when keys
 // remain behind it.
-func (r *run) setFloor(holds uint64) {
+func (r *run) setWatermark(holds uint64) {
 	switch {
 	case r.len() > 0:
 		holds = r.first().rank
@@ -65,10 +65,10 @@ func (r *run) setFloor(holds uint64) {
 		holds = max(holds, r.cursor.rank)
 	}
 	if r.timed != nil {
-		*r.timed.floorMs = int64(holds)
+		*r.timed.watermarkMs = int64(holds)
 		return
 	}
-	r.queue.counters.ReadyFloor[r.priority] = holds
+	r.queue.counters.ReadyWatermark[r.priority] = holds
 }
 
 // noteHead stores since when the head of a ready order is ready: 0 when there
@@ -89,11 +89,11 @@ func (r *run) setSince(ms int64) {
 	r.queue.counters.ReadySinceMs[r.priority] = ms
 }
 
-func (r *run) floor() uint64 {
+func (r *run) watermark() uint64 {
 	if r.timed != nil {
-		return uint64(*r.timed.floorMs)
+		return uint64(*r.timed.watermarkMs)
 	}
-	return r.queue.counters.ReadyFloor[r.priority]
+	return r.queue.counters.ReadyWatermark[r.priority]
 }
 
 // count is the counter of the order. It is the only place that says how many
@@ -119,6 +119,6 @@ func (r *run) fail(format string, args ...any) {
 	if r.timed != nil {
 		name = r.timed.order.String()
 	}
-	panic(fmt.Sprintf("index: queue %v %s: %s (%d in memory, count %d, floor %d, cursor %d/%s)", r.queue.key, name,
-		fmt.Sprintf(format, args...), r.len(), *r.count(), r.floor(), r.cursor.rank, r.cursor.id))
+	panic(fmt.Sprintf("index: queue %v %s: %s (%d in memory, count %d, watermark %d, cursor %d/%s)", r.queue.key, name,
+		fmt.Sprintf(format, args...), r.len(), *r.count(), r.watermark(), r.cursor.rank, r.cursor.id))
 }

@@ -49,10 +49,10 @@ func fullLease() *Lease {
 
 func fullCounters() *Counters {
 	return &Counters{
-		Ready: [Priorities]int64{1, 0, 3}, ReadyFloor: [Priorities]uint64{10, 0, 30},
+		Ready: [Priorities]int64{1, 0, 3}, ReadyWatermark: [Priorities]uint64{10, 0, 30},
 		ReadySinceMs: [Priorities]int64{11, 0, 33},
-		Delayed:      4, DelayedFloorMs: 5, InProgress: 6, LeaseFloor: 1<<64 - 1, Dead: 7, DeadFloorMs: 8, Done: 9, DoneFloorMs: 10,
-		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedFloorMs: 12, Expiring: 13, ExpiringFloorMs: 14, Newer: "\x40\x02",
+		Delayed:      4, DelayedWatermarkMs: 5, InProgress: 6, LeaseWatermark: 1<<64 - 1, Dead: 7, DeadWatermarkMs: 8, Done: 9, DoneWatermarkMs: 10,
+		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedWatermarkMs: 12, Expiring: 13, ExpiringWatermarkMs: 14, Newer: "\x40\x02",
 	}
 }
 

@@ -126,9 +126,9 @@ func AppendLeaseKey(dst []byte, queue uint32, id wire.TaskID) []byte {
 	return append(AppendQueue(dst, queue, FamilyInProgress), id[:]...)
 }
 
-// AppendLeaseFloor adds the first key that a lease of an id of that rank can have.
-func AppendLeaseFloor(dst []byte, queue uint32, floor uint64) []byte {
-	return binary.BigEndian.AppendUint64(AppendQueue(dst, queue, FamilyInProgress), floor)
+// AppendLeaseWatermark adds the first key that a lease of an id of that rank can have.
+func AppendLeaseWatermark(dst []byte, queue uint32, watermark uint64) []byte {
+	return binary.BigEndian.AppendUint64(AppendQueue(dst, queue, FamilyInProgress), watermark)
 }
 
 // AppendTimedKey adds the key of an entry in an order by time, which begins in 1970.

@@ -92,11 +92,11 @@ func ParseSettings(data []byte, s *Settings) (err error) {
 const Priorities = wire.MaxPriority + 1
 
 // Counters are the figures of one queue in one shard, written with every
-// batch that changes them. The floors are lower bounds: no live key of that
+// batch that changes them. The watermarks are lower bounds: no live key of that
 // family is below them, so a restart seeks there and never scans tombstones.
 type Counters struct {
-	Ready      [Priorities]int64
-	ReadyFloor [Priorities]uint64
+	Ready          [Priorities]int64
+	ReadyWatermark [Priorities]uint64
 	// ReadySinceMs is since when the head of each priority is ready, which is
 	// the value of its pending key: so the age of a queue is read with its
 	// figures. It is 0 without a head, and while the shard does not know it:
@@ -104,24 +104,24 @@ type Counters struct {
 	// happens in a database of a version that did not write it.
 	ReadySinceMs [Priorities]int64
 	Delayed      int64
-	// DelayedFloorMs, DeadFloorMs and DoneFloorMs bound due and end times.
-	DelayedFloorMs int64
-	// Expiring are those of the ready and delayed tasks that expire, ExpiringFloorMs
+	// DelayedWatermarkMs, DeadWatermarkMs and DoneWatermarkMs bound due and end times.
+	DelayedWatermarkMs int64
+	// Expiring are those of the ready and delayed tasks that expire, ExpiringWatermarkMs
 	// bounds when.
-	Expiring        int64
-	ExpiringFloorMs int64
-	InProgress      int64
-	// LeaseFloor bounds the first eight bytes of the ids in progress, which are
+	Expiring            int64
+	ExpiringWatermarkMs int64
+	InProgress          int64
+	// LeaseWatermark bounds the first eight bytes of the ids in progress, which are
 	// the order that their entries have; see RankOf.
-	LeaseFloor  uint64
-	Dead        int64
-	DeadFloorMs int64
-	// DeadBy are the dead letters of each cause, and FailedFloorMs is the floor of
+	LeaseWatermark  uint64
+	Dead            int64
+	DeadWatermarkMs int64
+	// DeadBy are the dead letters of each cause, and FailedWatermarkMs is the watermark of
 	// those with the cause wire.DeadFailed, which may go before the others.
-	DeadBy        [wire.DeadKinds]int64
-	FailedFloorMs int64
-	Done          int64
-	DoneFloorMs   int64
+	DeadBy            [wire.DeadKinds]int64
+	FailedWatermarkMs int64
+	Done              int64
+	DoneWatermarkMs   int64
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -130,19 +130,19 @@ type Counters struct {
 func (c *Counters) fields(f *form) {
 	number(f, 1, "inProgress", &c.InProgress)
 	list(f, 2, "ready", c.Ready[:])
-	list(f, 3, "readyFloor", c.ReadyFloor[:])
+	list(f, 3, "readyFloor", c.ReadyWatermark[:])
 	list(f, 4, "readySinceMs", c.ReadySinceMs[:])
 	number(f, 5, "delayed", &c.Delayed)
-	number(f, 6, "delayedFloorMs", &c.DelayedFloorMs)
+	number(f, 6, "delayedFloorMs", &c.DelayedWatermarkMs)
 	number(f, 7, "expiring", &c.Expiring)
-	number(f, 8, "expiringFloorMs", &c.ExpiringFloorMs)
-	number(f, 9, "leaseFloor", &c.LeaseFloor)
+	number(f, 8, "expiringFloorMs", &c.ExpiringWatermarkMs)
+	number(f, 9, "leaseFloor", &c.LeaseWatermark)
 	number(f, 10, "dead", &c.Dead)
-	number(f, 11, "deadFloorMs", &c.DeadFloorMs)
+	number(f, 11, "deadFloorMs", &c.DeadWatermarkMs)
 	list(f, 12, "deadBy", c.DeadBy[:])
-	number(f, 13, "failedFloorMs", &c.FailedFloorMs)
+	number(f, 13, "failedFloorMs", &c.FailedWatermarkMs)
 	number(f, 14, "done", &c.Done)
-	number(f, 15, "doneFloorMs", &c.DoneFloorMs)
+	number(f, 15, "doneFloorMs", &c.DoneWatermarkMs)
 }
 
 // AppendCounters adds the value of the counters of a queue.
@@ -181,55 +181,55 @@ func (c *Counters) ReadyTotal() int64 {
 }
 
 // Count adds one entry of the queue's orders. Keys come in order, so the first
-// of each kind is its floor.
+// of each kind is its watermark.
 func (c *Counters) Count(p *Key, value []byte) {
 	switch p.Family {
 	case FamilyPending:
 		if c.Ready[p.Priority] == 0 {
-			c.ReadyFloor[p.Priority] = p.Seq
+			c.ReadyWatermark[p.Priority] = p.Seq
 			// The time of a damaged entry stays unknown, which is 0.
 			c.ReadySinceMs[p.Priority], _ = ParseReadyAt(value)
 		}
 		c.Ready[p.Priority]++
 	case FamilyInProgress:
 		if c.InProgress == 0 {
-			c.LeaseFloor = RankOf(p.ID)
+			c.LeaseWatermark = RankOf(p.ID)
 		}
 		c.InProgress++
 	case FamilyDelayed:
-		countTimed(&c.Delayed, &c.DelayedFloorMs, p.AtMs)
+		countTimed(&c.Delayed, &c.DelayedWatermarkMs, p.AtMs)
 	case FamilyExpiring:
-		countTimed(&c.Expiring, &c.ExpiringFloorMs, p.AtMs)
+		countTimed(&c.Expiring, &c.ExpiringWatermarkMs, p.AtMs)
 	case FamilyDead:
-		countTimed(&c.Dead, &c.DeadFloorMs, p.AtMs)
+		countTimed(&c.Dead, &c.DeadWatermarkMs, p.AtMs)
 		ended, _ := ParseEnded(value) // Check names one that is damaged
 		if ended.Cause == wire.DeadFailed {
-			countTimed(&c.DeadBy[wire.DeadFailed], &c.FailedFloorMs, p.AtMs)
+			countTimed(&c.DeadBy[wire.DeadFailed], &c.FailedWatermarkMs, p.AtMs)
 		} else {
 			c.DeadBy[ended.Cause]++
 		}
 	case FamilyDone:
-		countTimed(&c.Done, &c.DoneFloorMs, p.AtMs)
+		countTimed(&c.Done, &c.DoneWatermarkMs, p.AtMs)
 	}
 }
 
-func countTimed(n, floorMs *int64, atMs int64) {
+func countTimed(n, watermarkMs *int64, atMs int64) {
 	if *n == 0 {
-		*floorMs = atMs
+		*watermarkMs = atMs
 	}
 	*n++
 }
 
 // Timed is the figure of a family that is no priority, and its lower bound if it is
 // ordered by time.
-func (c *Counters) Timed(f Family) (count, floorMs int64) {
+func (c *Counters) Timed(f Family) (count, watermarkMs int64) {
 	switch f {
 	case FamilyDelayed:
-		return c.Delayed, c.DelayedFloorMs
+		return c.Delayed, c.DelayedWatermarkMs
 	case FamilyDead:
-		return c.Dead, c.DeadFloorMs
+		return c.Dead, c.DeadWatermarkMs
 	case FamilyDone:
-		return c.Done, c.DoneFloorMs
+		return c.Done, c.DoneWatermarkMs
 	case FamilyInProgress:
 		return c.InProgress, 0
 	default:

@@ -278,12 +278,12 @@ func (l *expiryBatch) advanceWatermark() {
 	q := l.queue.index
 	switch {
 	case l.failed:
-		q.RaiseFailedFloor(l.lowMs)
+		q.AdvanceFailedWatermark(l.lowMs)
 		l.queue.failedAfter = l.passed
 	case l.place == wire.LocationDead:
-		q.RaiseDeadFloor(l.lowMs)
+		q.AdvanceDeadWatermark(l.lowMs)
 	default:
-		q.RaiseDoneFloor(l.lowMs)
+		q.AdvanceDoneWatermark(l.lowMs)
 	}
 }
 
@@ -384,24 +384,24 @@ func (s *Shard) nextExpiryMs() int64 {
 // refill.
 func (s *Shard) advanceWatermarks() {
 	for range s.limits.Watermarks {
-		order, ok := s.index.NextStale()
+		order, ok := s.index.NextLagging()
 		if !ok {
 			return
 		}
 		q := order.Queue
 		counters := q.Counters()
 		if order.Leased {
-			rank, found, err := s.span.FirstLease(q.Key(), counters.LeaseFloor)
+			rank, found, err := s.span.FirstLease(q.Key(), counters.LeaseWatermark)
 			s.mustRead(err)
 			if found {
-				q.RaiseLeaseFloor(rank)
+				q.AdvanceLeaseWatermark(rank)
 			}
 			continue
 		}
-		keys, err := s.span.ScanDead(q.Key(), justBefore(counters.DeadFloorMs), 1)
+		keys, err := s.span.ScanDead(q.Key(), justBefore(counters.DeadWatermarkMs), 1)
 		s.mustRead(err)
 		if len(keys) > 0 {
-			q.RaiseDeadFloor(keys[0].AtMs)
+			q.AdvanceDeadWatermark(keys[0].AtMs)
 		}
 	}
 }

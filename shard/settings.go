@@ -224,13 +224,13 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 	c, before := q.index.Counters(), len(s.doomed)
 	left := func(count int64) int { return int(min(count, int64(limit-(len(s.doomed)-before)))) }
 	for prio := range c.Ready {
-		found, err := s.span.ScanPending(q.key, prio, justBeforeSeq(c.ReadyFloor[prio]), left(c.Ready[prio]))
+		found, err := s.span.ScanPending(q.key, prio, justBeforeSeq(c.ReadyWatermark[prio]), left(c.Ready[prio]))
 		s.mustRead(err)
 		for i := range found {
 			s.doomed = append(s.doomed, doomed{queue: q, id: found[i].ID, prio: prio, seq: found[i].Seq})
 		}
 	}
-	delayed, err := s.span.ScanDelayed(q.key, justBefore(c.DelayedFloorMs), left(c.Delayed))
+	delayed, err := s.span.ScanDelayed(q.key, justBefore(c.DelayedWatermarkMs), left(c.Delayed))
 	s.mustRead(err)
 	for _, k := range delayed {
 		s.doomed = append(s.doomed, doomed{queue: q, id: k.ID, due: index.Due{Queue: q.index, Order: index.Delayed, Key: k}})
@@ -238,13 +238,13 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 	if c.ReadyTotal() == 0 && c.Delayed == 0 {
 		// Expiring entries that are left now belong to records that could not be
 		// read.
-		expiring, err := s.span.ScanExpiring(q.key, justBefore(c.ExpiringFloorMs), left(c.Expiring))
+		expiring, err := s.span.ScanExpiring(q.key, justBefore(c.ExpiringWatermarkMs), left(c.Expiring))
 		s.mustRead(err)
 		for _, k := range expiring {
 			s.doomed = append(s.doomed, doomed{queue: q, id: k.ID, due: index.Due{Queue: q.index, Order: index.Expiring, Key: k}})
 		}
 	}
-	leased, err := s.span.ScanLeases(q.key, c.LeaseFloor, left(c.InProgress))
+	leased, err := s.span.ScanLeases(q.key, c.LeaseWatermark, left(c.InProgress))
 	s.mustRead(err)
 	for _, id := range leased {
 		s.doomed = append(s.doomed, doomed{queue: q, id: id})

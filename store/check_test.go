@@ -236,13 +236,13 @@ var sabotages = []struct {
 	{"counters of an empty queue", "wrong-counters", func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 2}), "\x02\x01")
 	}},
-	{"ready floor too high", "wrong-floor", recount(func(c *record.Counters) { c.ReadyFloor[4]++ })},
+	{"ready watermark too high", "wrong-watermark", recount(func(c *record.Counters) { c.ReadyWatermark[4]++ })},
 	{"ready since another time", "wrong-ready-since", recount(func(c *record.Counters) { c.ReadySinceMs[4]-- })},
 	{"ready since some time without a task", "wrong-ready-since", recount(func(c *record.Counters) { c.ReadySinceMs[3] = 1 })},
-	{"delayed floor too high", "wrong-floor", recount(func(c *record.Counters) { c.DelayedFloorMs++ })},
-	{"lease floor too high", "wrong-floor", recount(func(c *record.Counters) { c.LeaseFloor++ })},
-	{"dead floor too high", "wrong-floor", recount(func(c *record.Counters) { c.DeadFloorMs++ })},
-	{"done floor too high", "wrong-floor", recount(func(c *record.Counters) { c.DoneFloorMs++ })},
+	{"delayed watermark too high", "wrong-watermark", recount(func(c *record.Counters) { c.DelayedWatermarkMs++ })},
+	{"lease watermark too high", "wrong-watermark", recount(func(c *record.Counters) { c.LeaseWatermark++ })},
+	{"dead watermark too high", "wrong-watermark", recount(func(c *record.Counters) { c.DeadWatermarkMs++ })},
+	{"done watermark too high", "wrong-watermark", recount(func(c *record.Counters) { c.DoneWatermarkMs++ })},
 	{"marks too low", "wrong-marks", func(t *testing.T, s *Store, g garden) {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "\x02\x65")
 	}},

@@ -135,7 +135,7 @@ func TestRebuiltCountersAreTheOnesThatWereThere(t *testing.T) {
 	_, g := gardenOf(t)
 	rebuilt := 0
 	for _, c := range sabotages {
-		if c.kind != "wrong-counters" && c.kind != "wrong-floor" && c.name != "damaged counters" {
+		if c.kind != "wrong-counters" && c.kind != "wrong-watermark" && c.name != "damaged counters" {
 			continue
 		}
 		rebuilt++

@@ -22,8 +22,8 @@ type heads struct {
 const pendingTailBytes = 8 + len(wire.TaskID{})
 
 // readySince is the time of the first ready task of a priority, whose sequence
-// is not below floor; 0 if there is none.
-func (h *heads) readySince(q record.QueueKey, priority int, floor uint64) (int64, error) {
+// is not below watermark; 0 if there is none.
+func (h *heads) readySince(q record.QueueKey, priority int, watermark uint64) (int64, error) {
 	if h.it == nil {
 		prefix := h.view.prefix
 		it, err := h.view.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: record.UpperBound(prefix)})
@@ -36,7 +36,7 @@ func (h *heads) readySince(q record.QueueKey, priority int, floor uint64) (int64
 	if err != nil {
 		return 0, err
 	}
-	lower := record.AppendPendingKey(h.view.start(), n, priority, record.PendingKey{Seq: floor})
+	lower := record.AppendPendingKey(h.view.start(), n, priority, record.PendingKey{Seq: watermark})
 	h.view.key = lower
 	prefixBytes := len(lower) - pendingTailBytes
 	if !h.it.SeekGE(lower) || string(h.it.Key()[:min(prefixBytes, len(h.it.Key()))]) != string(lower[:prefixBytes]) {

@@ -162,7 +162,7 @@ func (p *planter) pending(q record.QueueKey, key string) *record.Task {
 	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
 	c, readyAtMs := p.figures(q), r.CreatedAtMs+int64(r.Seq)
 	if c.Ready[r.Priority] == 0 {
-		c.ReadyFloor[r.Priority], c.ReadySinceMs[r.Priority] = r.Seq, readyAtMs
+		c.ReadyWatermark[r.Priority], c.ReadySinceMs[r.Priority] = r.Seq, readyAtMs
 	}
 	c.Ready[r.Priority]++
 	p.span.batch.PutTask(r)
@@ -175,7 +175,7 @@ func (p *planter) leased(q record.QueueKey, key string) (*record.Task, *record.L
 	p.marks.Seq++
 	r.Location, r.Seq = wire.LocationPending, p.marks.Seq
 	if c := p.figures(q); c.InProgress == 0 {
-		c.LeaseFloor = record.RankOf(r.ID)
+		c.LeaseWatermark = record.RankOf(r.ID)
 	}
 	p.figures(q).InProgress++
 	l := &record.Lease{
@@ -190,18 +190,18 @@ func (p *planter) leased(q record.QueueKey, key string) (*record.Task, *record.L
 func (p *planter) delayed(q record.QueueKey) *record.Task {
 	r := p.record(q, "")
 	r.Location, r.DueAtMs, r.ExpiresAtMs = wire.LocationDelayed, p.marks.TimeMs+5000, p.marks.TimeMs+9000
-	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedFloorMs, r.DueAtMs)
-	countTimed(&p.figures(q).Expiring, &p.figures(q).ExpiringFloorMs, r.ExpiresAtMs)
+	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedWatermarkMs, r.DueAtMs)
+	countTimed(&p.figures(q).Expiring, &p.figures(q).ExpiringWatermarkMs, r.ExpiresAtMs)
 	p.span.batch.PutExpiring(q, record.TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})
 	p.span.batch.PutTask(r)
 	p.span.batch.PutDelayed(q, record.TimedKey{AtMs: r.DueAtMs, ID: r.ID})
 	return r
 }
 
-// countTimed counts an entry; the first of an order is its floor.
-func countTimed(n, floorMs *int64, atMs int64) {
+// countTimed counts an entry; the first of an order is its watermark.
+func countTimed(n, watermarkMs *int64, atMs int64) {
 	if *n == 0 {
-		*floorMs = atMs
+		*watermarkMs = atMs
 	}
 	*n++
 }
@@ -215,15 +215,15 @@ func (p *planter) ended(q record.QueueKey, status wire.Status, dead bool, key st
 	if dead {
 		r.Location = wire.LocationDead
 		r.DeadCause = wire.DeadExhausted + wire.DeadCause(c.Dead)%(wire.DeadKinds-1)
-		countTimed(&c.Dead, &c.DeadFloorMs, k.AtMs)
+		countTimed(&c.Dead, &c.DeadWatermarkMs, k.AtMs)
 		if r.DeadCause == wire.DeadFailed {
-			countTimed(&c.DeadBy[r.DeadCause], &c.FailedFloorMs, k.AtMs)
+			countTimed(&c.DeadBy[r.DeadCause], &c.FailedWatermarkMs, k.AtMs)
 		} else {
 			c.DeadBy[r.DeadCause]++
 		}
 		p.span.batch.PutDead(q, k, record.Ended{Status: status, Cause: r.DeadCause, Keyed: key != "", Bare: true})
 	} else {
-		countTimed(&c.Done, &c.DoneFloorMs, k.AtMs)
+		countTimed(&c.Done, &c.DoneWatermarkMs, k.AtMs)
 		p.span.batch.PutDone(q, k, record.Ended{Status: status, Keyed: key != "", Bare: true})
 	}
 	p.span.batch.PutTask(r)

@@ -238,7 +238,7 @@ func TestDeletedKeysOfAnEmptiedQueueAreNotWalkedOver(t *testing.T) {
 		p.span.batch.DeleteDead(q, record.TimedKey{AtMs: r.EndedAtMs, ID: r.ID})
 		p.span.batch.DeleteTask(r.ID)
 	}
-	*p.figures(q) = record.Counters{Dead: 1, DeadFloorMs: dead[0].EndedAtMs}
+	*p.figures(q) = record.Counters{Dead: 1, DeadWatermarkMs: dead[0].EndedAtMs}
 	p.figures(q).DeadBy[last.DeadCause]++
 	p.settle(t)
 	err := s.merged(&ListQuery{Queue: q, State: ListDead}, func(m *merge) error {

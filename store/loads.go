@@ -118,7 +118,7 @@ func (h *heads) sumUp(q record.QueueKey, c *record.Counters, f *wire.QueueFigure
 		sinceMs := c.ReadySinceMs[priority]
 		if sinceMs == 0 {
 			var err error
-			if sinceMs, err = h.readySince(q, priority, c.ReadyFloor[priority]); err != nil {
+			if sinceMs, err = h.readySince(q, priority, c.ReadyWatermark[priority]); err != nil {
 				return err
 			}
 		}

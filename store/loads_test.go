@@ -32,7 +32,7 @@ func plantLoads(t *testing.T, s *Store, random *rand.Rand) {
 				r.Priority, r.Location, r.Seq = random.IntN(record.Priorities), wire.LocationPending, p.marks.Seq
 				c := p.figures(q)
 				if c.Ready[r.Priority] == 0 {
-					c.ReadyFloor[r.Priority] = r.Seq - uint64(random.IntN(3))
+					c.ReadyWatermark[r.Priority] = r.Seq - uint64(random.IntN(3))
 				}
 				c.Ready[r.Priority]++
 				p.span.batch.PutTask(r)

@@ -100,23 +100,23 @@ func (o *order) begin(q record.QueueKey, f record.Family) error {
 		o.beginReady(n, &c, &after)
 		return o.next()
 	}
-	count, floorMs := c.Timed(f)
+	count, watermarkMs := c.Timed(f)
 	if count == 0 {
 		return nil
 	}
 	prefix := record.AppendQueue(o.view.start(), n, f)
 	r := keyRange{lower: slices.Clone(prefix), upper: record.UpperBound(prefix), left: count}
 	if f == record.FamilyInProgress {
-		r.lower = slices.Clone(record.AppendLeaseFloor(o.view.start(), n, c.LeaseFloor))
+		r.lower = slices.Clone(record.AppendLeaseWatermark(o.view.start(), n, c.LeaseWatermark))
 	} else {
-		r.lower = slices.Clone(record.AppendTimedKey(o.view.start(), n, f, record.TimedKey{AtMs: floorMs}))
+		r.lower = slices.Clone(record.AppendTimedKey(o.view.start(), n, f, record.TimedKey{AtMs: watermarkMs}))
 	}
 	o.cut(&r)
 	o.ranges = []keyRange{r}
 	return o.next()
 }
 
-// beginReady is begin for the priorities, each of which has its own floor.
+// beginReady is begin for the priorities, each of which has its own watermark.
 func (o *order) beginReady(n uint32, c *record.Counters, after *record.Key) {
 	for priority := record.Priorities - 1; priority >= 0; priority-- {
 		behind := len(o.place) > 0 && priority > after.Priority
@@ -124,7 +124,7 @@ func (o *order) beginReady(n uint32, c *record.Counters, after *record.Key) {
 			continue
 		}
 		r := keyRange{
-			lower: slices.Clone(record.AppendPendingKey(o.view.start(), n, priority, record.PendingKey{Seq: c.ReadyFloor[priority]})),
+			lower: slices.Clone(record.AppendPendingKey(o.view.start(), n, priority, record.PendingKey{Seq: c.ReadyWatermark[priority]})),
 			upper: record.UpperBound(record.AppendPriority(o.view.start(), n, priority)),
 			left:  c.Ready[priority],
 		}
@@ -148,7 +148,7 @@ func (o *order) cut(r *keyRange) {
 		r.lower = key
 	}
 	if bytes.Compare(r.lower, r.upper) >= 0 {
-		// The floor has risen over the place meanwhile.
+		// The watermark has advanced past the place meanwhile.
 		r.left = 0
 	}
 }

@@ -151,7 +151,7 @@ func TestTheOldestReadyTaskIsThatOfAnyPriority(t *testing.T) {
 	c := record.Counters{}
 	for priority, readyAtMs := range []int64{500, 300, 400} {
 		sp.Batch().PutPending(q, priority, record.PendingKey{Seq: 7, ID: wire.TaskID{1}}, readyAtMs)
-		c.Ready[priority], c.ReadyFloor[priority] = 1, 5
+		c.Ready[priority], c.ReadyWatermark[priority] = 1, 5
 	}
 	sp.Batch().PutCounters(q, &c)
 	apply(t, sp)

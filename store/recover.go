@@ -243,7 +243,7 @@ func (sp *Span) loadLeases(r *Recovered, state *QueueState) error {
 	var entries []rawLease
 	// As many as there are: what is behind the last one are deleted keys.
 	c := &state.Counters
-	err := sp.scanLeases(state.Key, c.LeaseFloor, int(c.InProgress), func(p *record.Key, value []byte) {
+	err := sp.scanLeases(state.Key, c.LeaseWatermark, int(c.InProgress), func(p *record.Key, value []byte) {
 		entries = append(entries, rawLease{p.ID, append([]byte(nil), value...)})
 	})
 	if err != nil {

@@ -172,25 +172,25 @@ func (sp *Span) ScanDead(q record.QueueKey, after record.TimedKey, limit int) ([
 	return sp.scanEnded(q, record.FamilyDead, after, limit)
 }
 
-// FirstLease is the rank of the first id in progress that is not below floor. It
+// FirstLease is the rank of the first id in progress that is not below watermark. It
 // panics unless the open batch is empty.
-func (sp *Span) FirstLease(q record.QueueKey, floor uint64) (rank uint64, found bool, err error) {
+func (sp *Span) FirstLease(q record.QueueKey, watermark uint64) (rank uint64, found bool, err error) {
 	sp.mustBeClosed()
-	err = sp.scanLeases(q, floor, 1, func(p *record.Key, _ []byte) { rank, found = record.RankOf(p.ID), true })
+	err = sp.scanLeases(q, watermark, 1, func(p *record.Key, _ []byte) { rank, found = record.RankOf(p.ID), true })
 	return rank, found, err
 }
 
 // ScanLeases reads up to limit ids in progress, from a rank on. It panics unless the
 // open batch is empty.
-func (sp *Span) ScanLeases(q record.QueueKey, floor uint64, limit int) (ids []wire.TaskID, err error) {
+func (sp *Span) ScanLeases(q record.QueueKey, watermark uint64, limit int) (ids []wire.TaskID, err error) {
 	sp.mustBeClosed()
-	err = sp.scanLeases(q, floor, limit, func(p *record.Key, _ []byte) { ids = append(ids, p.ID) })
+	err = sp.scanLeases(q, watermark, limit, func(p *record.Key, _ []byte) { ids = append(ids, p.ID) })
 	return ids, err
 }
 
-func (sp *Span) scanLeases(q record.QueueKey, floor uint64, limit int, take func(p *record.Key, value []byte)) error {
+func (sp *Span) scanLeases(q record.QueueKey, watermark uint64, limit int, take func(p *record.Key, value []byte)) error {
 	n := sp.published.numbers[q].n
-	lower := record.AppendLeaseFloor(append([]byte(nil), sp.prefix...), n, floor)
+	lower := record.AppendLeaseWatermark(append([]byte(nil), sp.prefix...), n, watermark)
 	upper := record.UpperBound(record.AppendQueue(append([]byte(nil), sp.prefix...), n, record.FamilyInProgress))
 	return sp.scanOrder(lower, upper, limit, take)
 }

@@ -41,7 +41,7 @@ const (
 	findEnded       = "wrong-ended-entry"
 	findIdempotency = "wrong-idempotency-key"
 	findCounters    = "wrong-counters"
-	findFloor       = "wrong-floor"
+	findWatermark   = "wrong-watermark"
 	findSince       = "wrong-ready-since"
 	findMarks       = "wrong-marks"
 	findSettings    = "wrong-settings"
@@ -49,7 +49,7 @@ const (
 )
 
 // Check reads every key of the database in one snapshot and compares records,
-// index entries, leases, counters, floors, payloads, results, idempotency
+// index entries, leases, counters, watermarks, payloads, results, idempotency
 // keys, names and marks with one another. A healthy database gives no finding,
 // whenever it is asked. Its memory grows with the number of tasks. Any goroutine.
 func Check(s *store.Store) ([]Finding, error) {

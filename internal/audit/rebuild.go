@@ -8,7 +8,7 @@ import (
 )
 
 // RebuildCounters counts the index keys of every queue and writes the counters
-// and floors that follow from them, in one durable batch. It says how many
+// and watermarks that follow from them, in one durable batch. It says how many
 // queues it corrected. Nothing else may use the store meanwhile.
 //
 // Counters are the one part of the database that follows from the rest; what

@@ -236,9 +236,9 @@ func (a *span) judgeQueue(q *queueFacts) {
 	counted := &q.counted
 	for p := range record.Priorities {
 		a.judgeCount(key, "ready", stored.Ready[p], counted.Ready[p])
-		if counted.Ready[p] > 0 && stored.ReadyFloor[p] > counted.ReadyFloor[p] {
-			a.find(findFloor, key, "the floor of priority %d is %d, the first key %d",
-				p, stored.ReadyFloor[p], counted.ReadyFloor[p])
+		if counted.Ready[p] > 0 && stored.ReadyWatermark[p] > counted.ReadyWatermark[p] {
+			a.find(findWatermark, key, "the watermark of priority %d is %d, the first key %d",
+				p, stored.ReadyWatermark[p], counted.ReadyWatermark[p])
 		}
 		if stored.ReadySinceMs[p] != 0 && stored.ReadySinceMs[p] != counted.ReadySinceMs[p] {
 			a.find(findSince, key, "the head of priority %d is ready since %d, the counters say %d",
@@ -246,23 +246,23 @@ func (a *span) judgeQueue(q *queueFacts) {
 		}
 	}
 	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
-	if counted.InProgress > 0 && stored.LeaseFloor > counted.LeaseFloor {
-		a.find(findFloor, key, "the floor of those in progress is %d, the first is %d", stored.LeaseFloor, counted.LeaseFloor)
+	if counted.InProgress > 0 && stored.LeaseWatermark > counted.LeaseWatermark {
+		a.find(findWatermark, key, "the watermark of those in progress is %d, the first is %d", stored.LeaseWatermark, counted.LeaseWatermark)
 	}
-	a.judgeTimed(key, "delayed", [2]int64{stored.Delayed, stored.DelayedFloorMs},
-		[2]int64{counted.Delayed, counted.DelayedFloorMs})
-	a.judgeTimed(key, "expiring", [2]int64{stored.Expiring, stored.ExpiringFloorMs},
-		[2]int64{counted.Expiring, counted.ExpiringFloorMs})
-	a.judgeTimed(key, "dead", [2]int64{stored.Dead, stored.DeadFloorMs},
-		[2]int64{counted.Dead, counted.DeadFloorMs})
+	a.judgeTimed(key, "delayed", [2]int64{stored.Delayed, stored.DelayedWatermarkMs},
+		[2]int64{counted.Delayed, counted.DelayedWatermarkMs})
+	a.judgeTimed(key, "expiring", [2]int64{stored.Expiring, stored.ExpiringWatermarkMs},
+		[2]int64{counted.Expiring, counted.ExpiringWatermarkMs})
+	a.judgeTimed(key, "dead", [2]int64{stored.Dead, stored.DeadWatermarkMs},
+		[2]int64{counted.Dead, counted.DeadWatermarkMs})
 	for cause := range wire.DeadKinds {
 		what := fmt.Sprintf("dead because of %q", wire.DeadCause(cause))
 		a.judgeCount(key, what, stored.DeadBy[cause], counted.DeadBy[cause])
 	}
-	a.judgeTimed(key, "failed", [2]int64{stored.DeadBy[wire.DeadFailed], stored.FailedFloorMs},
-		[2]int64{counted.DeadBy[wire.DeadFailed], counted.FailedFloorMs})
-	a.judgeTimed(key, "done", [2]int64{stored.Done, stored.DoneFloorMs},
-		[2]int64{counted.Done, counted.DoneFloorMs})
+	a.judgeTimed(key, "failed", [2]int64{stored.DeadBy[wire.DeadFailed], stored.FailedWatermarkMs},
+		[2]int64{counted.DeadBy[wire.DeadFailed], counted.FailedWatermarkMs})
+	a.judgeTimed(key, "done", [2]int64{stored.Done, stored.DoneWatermarkMs},
+		[2]int64{counted.Done, counted.DoneWatermarkMs})
 }
 
 func (a *span) judgeCount(key []byte, what string, stored, counted int64) {
@@ -271,10 +271,10 @@ func (a *span) judgeCount(key []byte, what string, stored, counted int64) {
 	}
 }
 
-// judgeTimed compares count and floor of an order by time.
+// judgeTimed compares count and watermark of an order by time.
 func (a *span) judgeTimed(key []byte, what string, stored, counted [2]int64) {
 	a.judgeCount(key, what, stored[0], counted[0])
 	if counted[0] > 0 && stored[1] > counted[1] {
-		a.find(findFloor, key, "the floor of %s is %d, the first key %d", what, stored[1], counted[1])
+		a.find(findWatermark, key, "the watermark of %s is %d, the first key %d", what, stored[1], counted[1])
 	}
 }

@@ -5,8 +5,8 @@ package sim
 // one that compares with a twin, must catch them.
 func init() {
 	mutants = append(mutants, mutant{
-		name: "inside: look for a floor once",
-		edit: edit{file: "index/stale.go", old: "		*gone = 0\n", new: "		_ = gone\n"},
+		name: "inside: look for a watermark once",
+		edit: edit{file: "index/lagging.go", old: "		*gone = 0\n", new: "		_ = gone\n"},
 		test: "index TestIndexAgreesWithFullOrders",
 	}, mutant{
 		name: "inside: hurry a refill once",

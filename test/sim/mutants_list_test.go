@@ -299,10 +299,10 @@ var mutants = []mutant{{
 	},
 	caught: []string{"the database agrees with itself"},
 }, {
-	name: "keep the floor above a task that is granted again",
+	name: "keep the watermark above a task that is granted again",
 	edit: edit{
 		file: "index/queue.go",
-		old:  "c.InProgress == 0 || rank < c.LeaseFloor", new: "c.InProgress == 0",
+		old:  "c.InProgress == 0 || rank < c.LeaseWatermark", new: "c.InProgress == 0",
 	},
 	caught: []string{"the database agrees with itself"},
 }, {
@@ -366,7 +366,7 @@ var mutants = []mutant{{
 	name: "keep the age of a head that left",
 	edit: edit{
 		file: "index/window.go",
-		old:  "	r.setFloor(floor)\n	r.noteHead()\n", new: "	r.setFloor(floor)\n",
+		old:  "	r.setWatermark(watermark)\n	r.noteHead()\n", new: "	r.setWatermark(watermark)\n",
 	},
 	caught: []string{"the database agrees with itself"},
 }, {

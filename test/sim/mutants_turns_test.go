@@ -39,17 +39,17 @@ func init() {
 		},
 		caught: []string{"no tenant waits for the backlog of another"},
 	}, mutant{
-		name: "floors: raise that of leases beyond the first",
+		name: "watermarks: advance that of leases beyond the first",
 		edit: edit{
 			file: "shard/retention.go",
-			old:  "				q.RaiseLeaseFloor(rank)\n", new: "				q.RaiseLeaseFloor(rank + 1)\n",
+			old:  "				q.AdvanceLeaseWatermark(rank)\n", new: "				q.AdvanceLeaseWatermark(rank + 1)\n",
 		},
 		caught: []string{"the database agrees with itself", "a request is answered as the protocol says", "figures add up"},
 	}, mutant{
-		name: "floors: raise that of dead letters beyond the first",
+		name: "watermarks: advance that of dead letters beyond the first",
 		edit: edit{
 			file: "shard/retention.go",
-			old:  "			q.RaiseDeadFloor(keys[0].AtMs)\n", new: "			q.RaiseDeadFloor(keys[0].AtMs + 1)\n",
+			old:  "			q.AdvanceDeadWatermark(keys[0].AtMs)\n", new: "			q.AdvanceDeadWatermark(keys[0].AtMs + 1)\n",
 		},
 		caught: []string{"the database agrees with itself", "a request is answered as the protocol says", "figures add up", "an ended task leaves in time"},
 	})

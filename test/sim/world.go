@@ -145,7 +145,7 @@ func shapeOf(seed uint64) shape {
 	s := shape{
 		tenants: tenants[:2],
 		shards:  1 + c.IntN(4), workers: 2 + c.IntN(5), mailbox: roomy,
-		index:    pick(c, []index.Limits{{Run: 2, Refill: 1, Stale: 1}, {Run: 4, Refill: 2, Stale: 3}, {Run: 16, Refill: 4}, {}}),
+		index:    pick(c, []index.Limits{{Run: 2, Refill: 1, AdvanceAfter: 1}, {Run: 4, Refill: 2, AdvanceAfter: 3}, {Run: 16, Refill: 4}, {}}),
 		padBytes: pick(c, []int{1, 200, 200, 2000}),
 	}
 	if c.oneIn(3) {
