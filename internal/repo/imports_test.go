@@ -57,6 +57,7 @@ var importTable = map[string]string{
 var modules = map[string]string{
 	"github.com/HdrHistogram/hdrhistogram-go": "loadtest",
 	"github.com/VictoriaMetrics/metrics":      "internal/meter",
+	"github.com/VictoriaMetrics/metricsql":    "| test/docs",
 	"github.com/alecthomas/kong":              "cmd/codeq",
 	"github.com/anishathalye/porcupine":       "| test/crash",
 	"github.com/cockroachdb/datadriven":       "| *",

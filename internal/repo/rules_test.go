@@ -51,7 +51,7 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"no file names a path", "wire/x.go", "package wire // see /" + "home/ann/notes", "package wire // GET /v1/work/, ./work/, http://host/home/"},
 	{"no file names a package reg", "wire/x.go", "package wire // proxy.golang" + ".org", "package wire // golang.org/x/sys"},
 	{"modules with traps", "go.mod", "module codeq", ""},
-	{"the root has fewer", "x.md", "", ""},
+	{"the root has at most", "x.md", "", ""},
 	{"no retired word", "auth/x.go", "package auth\nvar newSeat int", "package auth\nvar research int // a floor"},
 	{"no retired word", "auth/x.go", "package auth\nvar a = `codeq_owed_total`", "package auth\nvar a = `codeq_tasks_total`"},
 	{"no retired word", "auth/x.go", "package auth // takes a seat", "package auth // places, members and a twin"},
