@@ -193,6 +193,9 @@ func TestEncodersOnlyGrowTheirBuffer(t *testing.T) {
 	for name, frame := range sampleClientFrames() {
 		check("client "+name, func(dst []byte) []byte { return AppendClientFrame(dst, frame) })
 	}
+	for name, frame := range sampleWatchFrames() {
+		check("watch "+name, func(dst []byte) []byte { return AppendWatchFrame(dst, frame) })
+	}
 	check("task", func(dst []byte) []byte { return AppendTask(dst, task, PayloadAsString) })
 	check("record", func(dst []byte) []byte { return AppendResultRecord(dst, record) })
 	check("error", func(dst []byte) []byte { return AppendError(dst, refusal) })
@@ -233,6 +236,12 @@ func TestGoldenFilesAreAllUsed(t *testing.T) {
 	}
 	for name := range sampleServerFrames() {
 		known["server/"+name] = true
+	}
+	for name := range sampleWatchRequests() {
+		known["watch/client-"+name] = true
+	}
+	for name := range sampleWatchFrames() {
+		known["watch/server-"+name] = true
 	}
 	for _, name := range []string{
 		"task", "task-bare", "result-record", "result-record-bare", "error", "error-bare", "error-task", "queues", "enqueue", "enqueue-bare",

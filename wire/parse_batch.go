@@ -51,7 +51,7 @@ func ParseResultBatch(body []byte) ([]ResultItem, *Error) {
 		o.checkMembers(1<<fieldTaskID | resultBits | holderBits)
 		item := ResultItem{TaskID: o.taskID(fieldTaskID), Holder: o.holder(), Request: o.resultRequest(), Err: o.err, Bytes: bytes}
 		if o.err != nil {
-			item = ResultItem{TaskID: o.namedTask(1 << fieldTaskID), Err: o.err, Bytes: bytes}
+			item = ResultItem{TaskID: o.namedTask(fieldTaskID, 1<<fieldTaskID), Err: o.err, Bytes: bytes}
 		}
 		items = append(items, item)
 	})

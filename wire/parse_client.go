@@ -46,7 +46,26 @@ func ParseClientMessage(data []byte) (frames []ClientFrame, violation *Error) {
 		return nil, Refuse(CodeTooLarge,
 			fmt.Sprintf("message must be at most %d bytes, got %d", MaxClientMessageBytes, len(data)))
 	}
-	m := message{scanner: scanner{data: data}}
+	return parseFrames(data, &sessionFrames)
+}
+
+// dialect is the frames that a client may send in one protocol. The names of its members
+// begin with type and ref.
+type dialect struct {
+	names []string
+	// bits has, for each type, the members it knows.
+	bits map[string]uint64
+	// task is the member that names a task.
+	task int
+	// frameOf makes the frame of a type.
+	frameOf func(o *object, kind string, ref Ref) ClientFrame
+}
+
+var sessionFrames = dialect{names: requestNames, bits: frameBits, task: fieldTaskID, frameOf: (*object).frameOf}
+
+// parseFrames reads a message whose length the caller has checked.
+func parseFrames(data []byte, d *dialect) (frames []ClientFrame, violation *Error) {
+	m := message{scanner: scanner{data: data}, dialect: d}
 	if !m.utf8() || !m.frames(m.frame) || !m.end() {
 		return nil, Refuse(CodeInvalidBody, "message must be JSON: "+m.problemAt())
 	}
@@ -60,6 +79,7 @@ func ParseClientMessage(data []byte) (frames []ClientFrame, violation *Error) {
 // message is a client message that is being read.
 type message struct {
 	scanner
+	*dialect
 	list []ClientFrame
 	// stray tells that the answer to a value that is no frame is in the list.
 	stray bool
@@ -83,30 +103,30 @@ func (m *message) frame() bool {
 		m.surplus++
 		return m.value(0)
 	}
-	o := object{names: requestNames}
+	o := object{names: m.names}
 	if !m.object(&o) {
 		return false
 	}
-	m.list = append(m.list, o.clientFrame())
+	m.list = append(m.list, o.clientFrame(m.dialect))
 	return true
 }
 
 // clientFrame makes the frame, or the Unknown that says why it is none.
-func (o *object) clientFrame() ClientFrame {
+func (o *object) clientFrame(d *dialect) ClientFrame {
 	o.once(envelopeBits)
 	if o.raw[fieldType] == nil {
 		o.checkMembers(math.MaxUint64) // its name may be one of those that are not known
 	}
 	ref := o.ref()
 	kind := o.text(fieldType, &typeRule)
-	if bits, ok := frameBits[kind]; ok {
+	if bits, ok := d.bits[kind]; ok {
 		o.checkMembers(bits)
 	} else {
 		o.refuse(CodeInvalidArgument, fieldType, "names no frame that this server knows")
 	}
-	frame := o.frameOf(kind, ref)
+	frame := d.frameOf(o, kind, ref)
 	if o.err != nil {
-		return &Unknown{Ref: ref, TaskID: o.namedTask(frameBits[kind]), Err: o.err}
+		return &Unknown{Ref: ref, TaskID: o.namedTask(d.task, d.bits[kind]), Err: o.err}
 	}
 	return frame
 }
@@ -128,13 +148,14 @@ func (o *object) ref() Ref {
 	return ref
 }
 
-// namedTask is the task a refused frame was about, as far as it can be read.
-func (o *object) namedTask(known uint64) TaskID {
-	if known&o.twice&(1<<fieldTaskID) != 0 || known&(1<<fieldTaskID) == 0 {
+// namedTask is the task a refused frame was about, as far as it can be read: field names
+// it, if the frame has that member.
+func (o *object) namedTask(field int, known uint64) TaskID {
+	if known&o.twice&(1<<field) != 0 || known&(1<<field) == 0 {
 		return TaskID{}
 	}
 	quiet := object{names: o.names, raw: o.raw}
-	return quiet.taskID(fieldTaskID)
+	return quiet.taskID(field)
 }
 
 func (o *object) frameOf(kind string, ref Ref) ClientFrame {
