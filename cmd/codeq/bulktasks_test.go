@@ -52,6 +52,30 @@ func TestU05TasksAreNamedByFilter(t *testing.T) {
 	}
 }
 
+// A flag that selects tasks would be ignored beside the id of one, and --dry-run would change it.
+func TestU05FlagsOfAQueueAreRefusedBesideAnID(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	id := strings.TrimSpace(h.fine("enqueue", "mail", "1", "--delay", "1h"))
+	for _, verb := range [][]string{{"cancel"}, {"task", "cancel"}, {"task", "run"}, {"task", "move", "--to", "3"}, {"task", "retry"}, {"dlq", "replay"}} {
+		for _, flag := range []string{"--dry-run", "--match=a=1", "--limit=1", "--newer-than=1h", "--older-than=1h", "--worker=w", "--cursor=c", "--priority=0"} {
+			code, out, err := h.run("", append(verb, id, flag)...)
+			if code != exitWrong || out != "" {
+				t.Errorf("%q %s: exit code %d, output %q", verb, flag, code, out)
+			}
+			name, _, _ := strings.Cut(flag, "=")
+			oneSentence(t, err, name+" is for the tasks of a queue, and "+id+" is the id of one task: leave the flag out")
+		}
+	}
+	for _, args := range [][]string{{"cancel", id, "--all"}, {"cancel", id, "--state", "open"}, {"dlq", "replay", id, "--cause", "all"}} {
+		if code, _, err := h.run("", args...); code != exitWrong || !strings.Contains(err, " is for the tasks of a queue, and "+id) {
+			t.Errorf("%q: exit code %d, %q", args, code, err)
+		}
+	}
+	has(t, h.fine("task", id), "PENDING", "delayed")
+	has(t, h.fine("task", "move", id, "--to", "3", "--utc"), "priority", "3")
+}
+
 func TestU05QueueIsMadeOnlyOnPurposeAndDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +28,9 @@ type bulkVerb struct {
 // bulkCall is one request of the many that a command makes.
 type bulkCall func(*client.Client, context.Context, client.BulkQuery) (*client.BulkAnswer, error)
 
+// flagsOfOne are the flags that the request about one task has, too. The others select tasks.
+var flagsOfOne = []string{"url", "token", "json", "quiet", "utc", "to"}
+
 // workOn applies the verb to the task with that id, or to the tasks of a queue that query
 // selects.
 func (a *app) workOn(thing string, limit int, query func() (client.BulkQuery, error), verb *bulkVerb) error {
@@ -33,6 +38,11 @@ func (a *app) workOn(thing string, limit int, query func() (client.BulkQuery, er
 		return wrong("--limit must be at least 1, got %d", limit)
 	}
 	if id, ok := wire.ParseTaskID(thing); ok && verb.one != nil {
+		for _, flag := range slices.Sorted(maps.Keys(a.given)) {
+			if !slices.Contains(flagsOfOne, flag) {
+				return wrong("--%s is for the tasks of a queue, and %s is the id of one task: leave the flag out", flag, id)
+			}
+		}
 		return a.showTask(id, !a.Quiet, verb.one)
 	}
 	q, err := query()
