@@ -20,10 +20,7 @@ const (
 	profileCanonical = "canonical"
 	profileMailbox   = "mailbox"
 
-	maxUnderWay = 1 << 20
-	maxTimes    = 100
-	// maxQueues is as many as a session may subscribe to.
-	maxQueues = wire.MaxSubscribeCommands
+	maxTimes = 100
 
 	// generatorGCPercent lets the generator's heap grow, so that its collector
 	// takes less of the processors it shares with the server.
@@ -36,18 +33,18 @@ type benchCmd struct {
 	HTTP         bool    `name:"http" help:"Post over HTTP. The workers still use sessions."`
 	Producers    int     `default:"32" help:"Number of goroutines that post."`
 	Pipeline     int     `default:"1" help:"Batches without an answer that each producer may have. With 1 it waits for each answer."`
-	Queues       int     `default:"1" help:"Number of queues. Tasks are posted to them in turn, and every shard has the same number of them."`
+	Queues       int     `default:"1" least:"1" most:"1000" help:"Number of queues. Tasks are posted to them in turn, and every shard has the same number of them."`
 	Spread       bool    `help:"Spread the queues over all shards."`
 	Batch        int     `default:"1" help:"Tasks that a producer posts in one batch."`
 	Window       int     `default:"128" help:"Unfinished tasks that each worker session may hold."`
 	Sessions     int     `default:"1" help:"Number of producer sessions, and of worker sessions."`
 	PayloadBytes int     `default:"100" help:"Length of each payload."`
 	Times        float64 `default:"2" help:"The profile mailbox offers the rate that the server can take, times this."`
-	UnderWay     int     `default:"32768" help:"Tasks without an answer that the profile mailbox may have."`
+	UnderWay     int     `default:"32768" least:"1" most:"1048576" help:"Tasks without an answer that the profile mailbox may have."`
 	Rate         float64 `help:"Tasks per second that are posted. Without it each answer is followed by the next task."`
 	Seconds      float64 `default:"15" help:"Seconds that are measured."`
 	WarmUp       float64 `default:"2" help:"Seconds before the measured time."`
-	Shards       int     `help:"Number of shards of the server that is started, 1 to 32."`
+	Shards       int     `least:"1" most:"32" help:"Number of shards of the server that is started, 1 to 32."`
 	Dir          string  `type:"existingdir" placeholder:"DIR" help:"Directory in which the data directory is made. Without it: the system's temporary directory."`
 }
 
@@ -72,24 +69,15 @@ func (b *benchCmd) Run(a *app) error {
 	if err := w.Check(); err != nil {
 		return wrong("--%w", err)
 	}
-	if b.UnderWay < 1 || b.UnderWay > maxUnderWay {
-		return wrong("--under-way must be from 1 to %d, got %d", maxUnderWay, b.UnderWay)
-	}
 	if !(b.Times > 0 && b.Times <= maxTimes) {
 		return wrong("--times must be more than 0 and at most %d, got %v", maxTimes, b.Times)
 	}
 	if b.Creates && b.Profile == profileMailbox {
 		return wrong("--profile mailbox measures completed tasks: leave --creates out")
 	}
-	if b.Shards < 0 || b.Shards > maxShards {
-		return wrong("--shards must be from 1 to %d, got %d", maxShards, b.Shards)
-	}
 	urlGiven := a.given["url"]
 	if urlGiven && (b.Shards != 0 || b.Dir != "") {
 		return wrong("--url names a running server: leave --shards and --dir out, which are for a server that the bench starts")
-	}
-	if b.Queues < 1 || b.Queues > maxQueues {
-		return wrong("--queues must be from 1 to %d, got %d", maxQueues, b.Queues)
 	}
 	if urlGiven && b.Queues > 1 {
 		return wrong("--queues needs to know the shards of the server, as of one that the bench starts: leave --url or --queues out")

@@ -14,31 +14,21 @@ type bulkFilter struct {
 	Worker    string   `help:"Only tasks whose worker, now or last, has this name."`
 	ErrorPart string   `name:"error" help:"Only tasks whose error contains this text."`
 	KeyPrefix string   `help:"Only tasks whose idempotency key begins with this text."`
-	Priority  *int     `help:"Only tasks with this priority."`
-	Attempts  int      `help:"Only tasks with at least this number of failed attempts."`
+	Priority  *int     `least:"0" most:"9" help:"Only tasks with this priority."`
+	Attempts  int      `least:"0" help:"Only tasks with at least this number of failed attempts."`
 	Match     []string `sep:"none" placeholder:"NAME=VALUE" help:"Only tasks whose payload has this member, like customer=42 or customer.id=42. It may be given four times; then all must be there."`
 	DryRun    bool     `help:"Change nothing: count the tasks and show some of them."`
 	Cursor    string   `help:"Continue the same command where it stopped, with the tasks that existed when it began."`
 
 	NewerThan time.Duration `help:"Only tasks that were posted within this time, like 10m."`
-	Limit     int           `help:"Number of tasks at most. Without it: all."`
+	Limit     int           `least:"1" help:"Number of tasks at most. Without it: all."`
 	times
 }
 
-// into checks the filter and puts it into the query of a queue. olderThan is only checked:
-// the caller knows the age of what it counts from.
-func (f *bulkFilter) into(q *client.BulkQuery, olderThan time.Duration) error {
+// into checks the filter and puts it into the query of a queue.
+func (f *bulkFilter) into(q *client.BulkQuery) error {
 	if refusal := wire.CheckCommand(q.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
-	}
-	if olderThan < 0 || f.NewerThan < 0 {
-		return wrong("--older-than and --newer-than must not be negative")
-	}
-	if f.Priority != nil && (*f.Priority < 0 || *f.Priority > wire.MaxPriority) {
-		return wrong("--priority must be from 0 to %d, got %d", wire.MaxPriority, *f.Priority)
-	}
-	if f.Attempts < 0 {
-		return wrong("--attempts must not be negative, got %d", f.Attempts)
 	}
 	if len(f.Match) > wire.MaxFilterMembers {
 		return wrong("--match may be given %d times, got %d", wire.MaxFilterMembers, len(f.Match))
@@ -68,7 +58,7 @@ type taskFilter struct {
 // query selects tasks of a queue in a state.
 func (f *taskFilter) query(command, state string) (client.BulkQuery, error) {
 	q := client.BulkQuery{Command: command, State: state}
-	if err := f.into(&q, f.OlderThan); err != nil {
+	if err := f.into(&q); err != nil {
 		return q, err
 	}
 	if f.OlderThan > 0 {

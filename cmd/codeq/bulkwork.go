@@ -34,9 +34,6 @@ var flagsOfOne = []string{"url", "token", "json", "quiet", "utc", "to"}
 // workOn applies the verb to the task with that id, or to the tasks of a queue that query
 // selects.
 func (a *app) workOn(thing string, limit int, query func() (client.BulkQuery, error), verb *bulkVerb) error {
-	if limit < 0 || limit == 0 && a.given["limit"] {
-		return wrong("--limit must be at least 1, got %d", limit)
-	}
 	if id, ok := wire.ParseTaskID(thing); ok && verb.one != nil {
 		for _, flag := range slices.Sorted(maps.Keys(a.given)) {
 			if !slices.Contains(flagsOfOne, flag) {

@@ -15,8 +15,8 @@ const giveBackWithin = 10 * time.Second
 
 type claimCmd struct {
 	Commands []string      `arg:"" help:"Queues to claim from; * is all."`
-	Lease    time.Duration `default:"30s" help:"How long the lease lasts unless it is extended."`
-	Wait     time.Duration `help:"Wait this long for a task, and for a server."`
+	Lease    time.Duration `default:"30s" whole:"" least:"1s" most:"12h" help:"How long the lease lasts unless it is extended."`
+	Wait     time.Duration `whole:"" help:"Wait this long for a task, and for a server."`
 	Name     string        `placeholder:"NAME" help:"Name of this worker, which lists show."`
 	Once     bool          `help:"Fail at once if no server answers, even with --wait."`
 }
@@ -95,10 +95,6 @@ func (c *claimCmd) handOver(ctx context.Context, a *app, t *client.Claimed) erro
 
 // check refuses what the server would refuse, and names the flags.
 func (c *claimCmd) check() error {
-	err := checkSpans(wholeSpan{"lease", c.Lease, time.Second, wire.MaxLeaseSeconds * time.Second}, wholeSpan{flag: "wait", got: c.Wait})
-	if err != nil {
-		return err
-	}
 	request := wire.ClaimRequest{Commands: c.Commands, WorkerID: c.Name, Count: 1}
 	if _, refusal := wire.ParseClaimRequest(wire.AppendClaimRequest(nil, &request)); refusal != nil {
 		return &exitError{refusal, exitWrong}
@@ -142,16 +138,13 @@ func (h *held) ref() (ref wire.TaskRef, err error) {
 
 // exited are the flags that tell how the program of a task ended.
 type exited struct {
-	ExitCode *int   `xor:"exit" help:"Exit code of the program that worked on the task. It is kept with the task."`
+	ExitCode *int   `xor:"exit" least:"0" most:"4294967295" help:"Exit code of the program that worked on the task. It is kept with the task."`
 	Signal   string `xor:"exit" placeholder:"NAME" help:"Signal that ended the program, like SIGKILL. It is kept with the task."`
 }
 
 // exit reads both.
 func (e *exited) exit() (exit wire.Exit, err error) {
 	if e.ExitCode != nil {
-		if *e.ExitCode < 0 || *e.ExitCode > wire.MaxExitCode {
-			return exit, wrong("--exit-code must be from 0 to %d, got %d", wire.MaxExitCode, *e.ExitCode)
-		}
 		return wire.Exit{Code: *e.ExitCode, Coded: true}, nil
 	}
 	if e.Signal != "" {

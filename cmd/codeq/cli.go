@@ -15,7 +15,8 @@ import (
 // cli is the command line: a noun with its verbs, or a word for what has no noun. The
 // tags, beside those of kong: eg is an example for the help, without names flags of
 // every command that mean nothing to this one, for is the verb that a word stands for,
-// choice is what completion offers for a value, and pages has it offer every command.
+// choice is what completion offers for a value, and pages has it offer every command;
+// checkBounds has those of numbers and times.
 type cli struct {
 	globals
 
@@ -202,7 +203,12 @@ func wrongCommandLine(err error, args []string, model *kong.Application) error {
 			help += " " + arg
 		}
 	}
-	return wrong("%w; \"%s --help\" shows what it takes", unknownFlag(err, args), help)
+	err = unknownFlag(err, args)
+	said := strings.Replace(err.Error(), ": must ", " must ", 1)
+	if two, both := strings.CutSuffix(said, " can't be used together"); both {
+		said = fmt.Sprintf("give either %s, not both", strings.Replace(two, " and ", " or ", 1))
+	}
+	return wrong("%s; \"%s --help\" shows what it takes", said, help)
 }
 
 // unknownVerb proposes a verb for the first word after a noun that takes an id there, too;

@@ -39,7 +39,7 @@ func (d *deadCause) check() error {
 
 func (f *deadFilter) query(command string) (client.BulkQuery, error) {
 	q := client.BulkQuery{Command: command, Cause: f.Cause}
-	if err := f.into(&q, f.OlderThan); err != nil {
+	if err := f.into(&q); err != nil {
 		return q, err
 	}
 	if err := f.check(); err != nil {

@@ -65,7 +65,7 @@ func (a *app) taskSheets(tasks []*wire.Task) error {
 type dlqReasonsCmd struct {
 	Command string `arg:"" help:"Queue whose dead letters are counted by reason."`
 	deadCause
-	Most int `default:"100000" help:"Number of dead letters that are read, the newest first."`
+	Most int `least:"1" default:"100000" help:"Number of dead letters that are read, the newest first."`
 	times
 }
 
@@ -74,9 +74,6 @@ type dlqReasonsCmd struct {
 func (d *dlqReasonsCmd) Run(a *app) error {
 	if err := d.check(); err != nil {
 		return err
-	}
-	if d.Most < 1 {
-		return wrong("--most must be at least 1, got %d", d.Most)
 	}
 	if refusal := wire.CheckCommand(d.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)

@@ -26,12 +26,12 @@ type enqueueCmd struct {
 	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets. Without it and --file it is read from standard input."`
 	File        string        `type:"path" placeholder:"FILE" help:"Post one task for each line of this file of JSON values; - reads standard input."`
 	Priority    int           `default:"0" help:"0 to 9; higher priorities are granted first."`
-	Delay       time.Duration `help:"Grant the task only after this time, in whole seconds."`
-	RunAt       *string       `placeholder:"TIME" help:"Grant the task only from this time on, like 2030-01-02T15:04:05Z."`
-	MaxAttempts *int          `help:"Number of attempts, 1 to 1000."`
-	Timeout     time.Duration `help:"Longest time of one delivery, in whole seconds. When it is over, the attempt has failed and the task is retried."`
-	TTL         time.Duration `name:"ttl" help:"End the task if it has not begun within this time, in whole seconds."`
-	ExpiresAt   *string       `placeholder:"TIME" help:"End the task if it has not begun by this time, like 2030-01-02T15:04:05Z."`
+	Delay       time.Duration `whole:"" xor:"due" help:"Grant the task only after this time, in whole seconds."`
+	RunAt       *string       `xor:"due" placeholder:"TIME" help:"Grant the task only from this time on, like 2030-01-02T15:04:05Z."`
+	MaxAttempts int           `least:"1" most:"1000" help:"Number of attempts, 1 to 1000."`
+	Timeout     time.Duration `whole:"" help:"Longest time of one delivery, in whole seconds. When it is over, the attempt has failed and the task is retried."`
+	TTL         time.Duration `name:"ttl" whole:"" xor:"expiry" help:"End the task if it has not begun within this time, in whole seconds."`
+	ExpiresAt   *string       `xor:"expiry" placeholder:"TIME" help:"End the task if it has not begun by this time, like 2030-01-02T15:04:05Z."`
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second post with the same key finds the first task."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Continue this run of --file: a line whose task the run has made gets no second one. Without it the run is new."`
 	NoKey       bool          `help:"Give the lines of --file no keys. A run that ends early cannot be continued then."`
@@ -78,10 +78,7 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 	if err := e.checkFlags(); err != nil {
 		return request, err
 	}
-	if e.MaxAttempts != nil {
-		request.MaxAttempts = *e.MaxAttempts
-	}
-	request.DelaySeconds = int64(e.Delay / time.Second)
+	request.MaxAttempts, request.DelaySeconds = e.MaxAttempts, int64(e.Delay/time.Second)
 	request.TimeoutSeconds, request.TTLSeconds = int64(e.Timeout/time.Second), int64(e.TTL/time.Second)
 	var err error
 	if request.RunAtMs, err = momentOf("run-at", e.RunAt); err != nil {
@@ -130,16 +127,8 @@ func (e *enqueueCmd) checkFlags() error {
 		return wrong("--run must have 1 to %d letters, digits and any of ._-, got %.120q", maxRunBytes, *e.RunName)
 	case e.Key != nil && *e.Key == "":
 		return wrong("--key must not be empty; leave it out for a task without a key")
-	case e.MaxAttempts != nil && *e.MaxAttempts == 0:
-		return wrong("--max-attempts must be from 1 to %d, got 0", wire.MaxAttemptsLimit)
-	case e.Delay != 0 && e.RunAt != nil:
-		return wrong("give either --delay or --run-at, not both")
-	case e.TTL != 0 && e.ExpiresAt != nil:
-		return wrong("give either --ttl or --expires-at, not both")
-	case e.Wait < 0:
-		return wrong("--wait must not be negative, got %s", e.Wait)
 	}
-	return checkSpans(wholeSpan{flag: "timeout", got: e.Timeout}, wholeSpan{flag: "ttl", got: e.TTL}, wholeSpan{flag: "delay", got: e.Delay})
+	return nil
 }
 
 func isRun(name string) bool {

@@ -24,9 +24,6 @@ no server answers. The command needs no token and no shell, so a container can c
 
 // Run asks the server whether it hands out work.
 func (h *healthCmd) Run(a *app) error {
-	if h.Wait < 0 {
-		return wrong("--wait must not be negative, got %s", h.Wait)
-	}
 	ready := ""
 	return a.show(func(ctx context.Context, c *client.Client) error {
 		answer, err := c.Ready(ctx, h.Wait)

@@ -10,16 +10,11 @@ import (
 
 type heartbeatCmd struct {
 	held
-	Extend time.Duration `help:"Extend the lease to this long from now. Without it: to the length of the lease."`
+	Extend time.Duration `whole:"" least:"1s" most:"12h" help:"Extend the lease to this long from now. Without it: to the length of the lease."`
 }
 
 // Run extends the lease of a claimed task.
 func (h *heartbeatCmd) Run(a *app) error {
-	if a.given["extend"] {
-		if err := checkSpans(wholeSpan{"extend", h.Extend, time.Second, wire.MaxLeaseSeconds * time.Second}); err != nil {
-			return err
-		}
-	}
 	ref, err := h.ref()
 	if err != nil {
 		return err

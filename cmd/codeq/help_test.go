@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"codeq/wire"
 )
 
 // grammar is the model of the command line.
@@ -166,4 +169,35 @@ func constantsOf(t *testing.T, file, prefix string) (found []string) {
 		return true
 	})
 	return found
+}
+
+// A tag holds a literal, so each bound that package wire has is compared with it here.
+func TestBoundsOfFlagsAreThoseOfTheServer(t *testing.T) {
+	most := map[string]string{
+		"codeq enqueue --max-attempts":    fmt.Sprint(wire.MaxAttemptsLimit),
+		"codeq work --window":             fmt.Sprint(wire.MaxWindow),
+		"codeq work --lease":              spanOf(wire.MaxLeaseSeconds),
+		"codeq task claim --lease":        spanOf(wire.MaxLeaseSeconds),
+		"codeq task heartbeat --extend":   spanOf(wire.MaxLeaseSeconds),
+		"codeq task nack --delay":         fmt.Sprint(wire.MaxBackoffSeconds/3600, "h"),
+		"codeq task nack --exit-code":     fmt.Sprint(wire.MaxExitCode),
+		"codeq task complete --exit-code": fmt.Sprint(wire.MaxExitCode),
+		"codeq task move --to":            fmt.Sprint(wire.MaxPriority),
+		"codeq task cancel --priority":    fmt.Sprint(wire.MaxPriority),
+		"codeq bench --queues":            fmt.Sprint(wire.MaxSubscribeCommands),
+	}
+	for _, n := range grammar().Leaves(false) {
+		for _, flag := range n.Flags {
+			name := "codeq " + n.Path() + " --" + flag.Name
+			if want, ok := most[name]; ok {
+				delete(most, name)
+				if got := flag.Tag.Get("most"); got != want {
+					t.Errorf("%s: most is %s, want %s", name, got, want)
+				}
+			}
+		}
+	}
+	if len(most) > 0 {
+		t.Errorf("there are no flags %v", most)
+	}
 }

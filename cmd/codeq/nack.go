@@ -4,13 +4,12 @@ import (
 	"time"
 
 	"codeq/client"
-	"codeq/wire"
 )
 
 type nackCmd struct {
 	held
 	Reason string         `arg:"" optional:"" help:"Why the attempt failed. It is kept with the task."`
-	Delay  *time.Duration `help:"Retry after this time; 0s is at once. Without it the backoff of the queue holds."`
+	Delay  *time.Duration `whole:"" least:"0s" most:"24h" help:"Retry after this time; 0s is at once. Without it the backoff of the queue holds."`
 	exited
 }
 
@@ -22,11 +21,6 @@ func (n *nackCmd) Run(a *app) error {
 	}
 	out := client.Nack(n.Reason)
 	if n.Delay != nil {
-		// No queue can be set to let a task wait longer.
-		const most = wire.MaxBackoffSeconds * time.Second
-		if err := checkSpans(wholeSpan{"delay", *n.Delay, 0, most}); err != nil {
-			return err
-		}
 		out = client.NackAfter(n.Reason, *n.Delay)
 	}
 	answer, err := n.ask(a, out.Exited(exit))

@@ -41,14 +41,14 @@ type queueSetCmd struct {
 	queueFlags
 	Spread       *bool          `negatable:"" help:"Put tasks without a key on all shards, for a queue with more load than one processor can take. Such a queue has an order on each shard only. --no-spread is refused while tasks lie on other shards."`
 	MaxAttempts  *int           `help:"Number of attempts of tasks that set none."`
-	Lease        *time.Duration `help:"Length of the lease for workers that set none."`
-	Timeout      *time.Duration `help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
-	TTL          *time.Duration `name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
+	Lease        *time.Duration `whole:"" help:"Length of the lease for workers that set none."`
+	Timeout      *time.Duration `whole:"" help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
+	TTL          *time.Duration `whole:"" name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
 	Backoff      *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"Backoff of a failed task: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
-	BackoffBase  *time.Duration `help:"The first pause."`
-	BackoffMax   *time.Duration `help:"The longest pause."`
-	Retention    *time.Duration `help:"How long ended tasks are kept."`
-	DLQRetention *time.Duration `name:"dlq-retention" help:"How long dead letters are kept."`
+	BackoffBase  *time.Duration `whole:"" help:"The first pause."`
+	BackoffMax   *time.Duration `whole:"" help:"The longest pause."`
+	Retention    *time.Duration `whole:"" help:"How long ended tasks are kept."`
+	DLQRetention *time.Duration `whole:"" name:"dlq-retention" help:"How long dead letters are kept."`
 }
 
 // Help is the longer text of "codeq queue set --help".
@@ -65,14 +65,6 @@ at which they expire.
 func (q *queueSetCmd) Run(a *app) error {
 	if *q == (queueSetCmd{queueFlags: queueFlags{Command: q.Command, times: q.times}}) {
 		return wrong("nothing is changed: give a setting, like --lease 5m; \"codeq queue show %s\" shows the settings", q.Command)
-	}
-	for name, d := range map[string]*time.Duration{
-		"lease": q.Lease, "backoff-base": q.BackoffBase, "backoff-max": q.BackoffMax,
-		"retention": q.Retention, "dlq-retention": q.DLQRetention, "timeout": q.Timeout, "ttl": q.TTL,
-	} {
-		if d != nil && (*d < 0 || *d%time.Second != 0) {
-			return wrong("--%s must be whole seconds, got %s", name, *d)
-		}
 	}
 	return a.showQueue(q.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
 		now, err := q.known(ctx, c, q.Command)

@@ -23,9 +23,6 @@ func (r *resultCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if r.Wait < 0 {
-		return wrong("--wait must not be negative, got %s", r.Wait)
-	}
 	a.once = r.Once
 	return a.ask(func(ctx context.Context, c *client.Client) error {
 		answer, err := c.ResultWithin(ctx, id, r.Wait)

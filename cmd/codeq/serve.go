@@ -20,8 +20,6 @@ const (
 	// grace. Nothing is lost when the process ends before it is through.
 	cutFor = 10 * time.Second
 
-	maxShards = 32
-
 	defaultListen = "127.0.0.1:8080"
 )
 

@@ -28,7 +28,7 @@ func (t *taskRunCmd) Run(a *app) error {
 
 type taskMoveCmd struct {
 	Thing string `arg:"" help:"Id of a task, or the queue whose waiting tasks get the priority."`
-	To    int    `required:"" placeholder:"PRIORITY" help:"The new priority, from 0 to 9; 9 goes first."`
+	To    int    `required:"" least:"0" most:"9" placeholder:"PRIORITY" help:"The new priority, from 0 to 9; 9 goes first."`
 	State string `default:"waiting" enum:"waiting,ready,delayed" help:"State of the tasks of a queue: ready, delayed, or waiting (both)."`
 	taskFilter
 }
@@ -40,9 +40,6 @@ func (t *taskMoveCmd) Help() string {
 
 // Run gives one waiting task another priority, or those of a queue.
 func (t *taskMoveCmd) Run(a *app) error {
-	if t.To < 0 || t.To > wire.MaxPriority {
-		return wrong("--to must be from 0 to %d, got %d", wire.MaxPriority, t.To)
-	}
 	return a.workOn(t.Thing, t.Limit, func() (client.BulkQuery, error) { return t.query(t.Thing, t.State) }, &bulkVerb{
 		what: "waiting task", became: fmt.Sprintf("have priority %d", t.To), would: fmt.Sprintf("would get priority %d", t.To),
 		one: func(c *client.Client, ctx context.Context, id wire.TaskID) (*wire.Task, error) {

@@ -23,23 +23,10 @@ type tasksCmd struct {
 type tasksFilter struct {
 	Worker    string `placeholder:"NAME" help:"Only tasks whose worker, now or last, has this name."`
 	ErrorPart string `name:"error" placeholder:"TEXT" help:"Only tasks whose error contains this text."`
-	Limit     int    `short:"n" default:"20" help:"Number of tasks that are shown. With -q and without it: all."`
+	Limit     int    `short:"n" least:"1" default:"20" help:"Number of tasks that are shown. With -q and without it: all."`
 	All       bool   `help:"Show all tasks."`
 	Cursor    string `help:"Continue a list where it ended."`
 	times
-}
-
-// most is how many tasks are listed.
-func (f *tasksFilter) most(a *app) (int, error) {
-	switch {
-	case f.All && a.given["limit"]:
-		return 0, wrong("give either --all or --limit, not both")
-	case f.Limit < 1:
-		return 0, wrong("--limit must be at least 1, got %d", f.Limit)
-	case f.All, a.Quiet && !a.given["limit"]:
-		return math.MaxInt, nil
-	}
-	return f.Limit, nil
 }
 
 // statesOf are the states in which a task of a status may be; the first is listed where
@@ -83,35 +70,32 @@ func orOneTask(command string) string {
 
 // listTasks shows the tasks that the filter selects, up to its limit, and how to see more.
 func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Task) error) error {
-	most, err := f.most(a)
-	if err != nil {
-		return err
+	if f.All && a.given["limit"] {
+		return wrong("give either --all or --limit, not both")
 	}
 	q.Worker, q.ErrorPart, q.Cursor = f.Worker, f.ErrorPart, f.Cursor
-	var tasks []*wire.Task
-	cursor := ""
-	err = a.ask(func(ctx context.Context, c *client.Client) error {
-		tasks, cursor, err = a.collect(ctx, c, q, most)
+	most := f.Limit
+	if f.All || a.Quiet && !a.given["limit"] {
+		most = math.MaxInt
+	}
+	return a.ask(func(ctx context.Context, c *client.Client) error {
+		tasks, cursor, err := a.collect(ctx, c, q, most)
+		switch {
+		case err != nil, a.JSON, a.Quiet:
+		case len(tasks) == 0:
+			matching := ""
+			if q.Worker+q.ErrorPart+q.Cause+string(q.Status) != "" {
+				matching = " that match"
+			}
+			a.say("%s has no %s%s", printable(q.Command), tasksOf[q.State], matching)
+		default:
+			err = show(tasks)
+		}
+		if cursor != "" && !a.JSON {
+			a.say("there are more: --all shows all, --cursor %s continues", cursor)
+		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	switch {
-	case a.JSON, a.Quiet:
-	case len(tasks) == 0:
-		matching := ""
-		if q.Worker+q.ErrorPart+q.Cause+string(q.Status) != "" {
-			matching = " that match"
-		}
-		a.say("%s has no %s%s", printable(q.Command), tasksOf[q.State], matching)
-	default:
-		err = show(tasks)
-	}
-	if cursor != "" && !a.JSON {
-		a.say("there are more: --all shows all, --cursor %s continues", cursor)
-	}
-	return err
 }
 
 // collect reads pages until there are enough tasks. With --json it writes each page as
@@ -126,9 +110,7 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 		case a.JSON:
 			err = a.writeLine(a.answer)
 		case a.Quiet:
-			for _, t := range page.Tasks {
-				err = cmp.Or(err, a.writeLine(t.ID.AppendTo(nil)))
-			}
+			err = a.writeIDs(page.Tasks)
 		default:
 			tasks = append(tasks, page.Tasks...)
 		}

@@ -20,7 +20,7 @@ type tokenNewCmd struct {
 	Subject   string        `placeholder:"SUBJECT" help:"Who uses the token. Without it: the name. Workers of one subject may end one another's tasks."`
 	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read" help:"What the token allows: producer, worker, admin, operator, read. Repeat the flag or use commas."`
 	Command   []string      `default:"*" placeholder:"COMMAND" help:"Queues that the token may post to and claim from. Repeat the flag or use commas."`
-	ExpiresIn time.Duration `help:"How long the token is valid, like 30d. Without it: for ever."`
+	ExpiresIn time.Duration `least:"1s" help:"How long the token is valid, like 30d. Without it: for ever."`
 	File      string        `type:"path" placeholder:"FILE" help:"Token file that gets the entry. It is made if it does not exist."`
 }
 
@@ -34,9 +34,6 @@ func (n *tokenNewCmd) Help() string {
 
 // Run draws a token and prints it with its entry.
 func (n *tokenNewCmd) Run(a *app) error {
-	if n.ExpiresIn == 0 && a.given["expires-in"] {
-		return wrong("--expires-in must be more than 0s")
-	}
 	if a.outIsNull {
 		return errNoOutput
 	}

@@ -87,7 +87,7 @@ func readInteger(ctx *kong.DecodeContext, target reflect.Value) error {
 		return fmt.Errorf("must be a whole number, got %.40q", word)
 	}
 	target.SetInt(n)
-	return nil
+	return checkBounds(ctx.Value, n, wire.ParseInteger[string])
 }
 
 func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -100,26 +100,25 @@ func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 		return fmt.Errorf("must be %s, got %.40q", wire.DurationForm, word)
 	}
 	target.SetInt(int64(d))
-	return nil
+	return checkBounds(ctx.Value, d, wire.ParseDuration)
 }
 
-// wholeSpan is the value of a flag that must be whole seconds: from least to most, or of any
-// length if most is 0.
-type wholeSpan struct {
-	flag             string
-	got, least, most time.Duration
-}
-
-// checkSpans returns an error about the first span that is out of its range.
-func checkSpans(spans ...wholeSpan) error {
-	for _, s := range spans {
-		switch {
-		case s.got >= s.least && (s.most == 0 || s.got <= s.most) && s.got%time.Second == 0:
-		case s.most > 0:
-			return wrong("--%s must be whole seconds from %s to %s, got %s", s.flag, s.least, s.most, s.got)
-		default:
-			return wrong("--%s must be whole seconds and not negative, got %s", s.flag, s.got)
-		}
+// checkBounds compares a value with the tags of its flag: least, most, and whole for a time
+// of whole seconds.
+func checkBounds[N int64 | time.Duration](v *kong.Value, got N, parse func(string) (N, bool)) error {
+	least, _ := parse(v.Tag.Get("least"))
+	most, _ := parse(v.Tag.Get("most"))
+	unit, isWhole := "", true
+	if v.Tag.Has("whole") {
+		unit, isWhole = " whole seconds", got%N(time.Second) == 0
+	}
+	switch low := v.Tag.Has("least") && got < least; {
+	case v.Tag.Has("most") && (low || got > most || !isWhole):
+		return fmt.Errorf("must be%s from %v to %v, got %v", unit, least, most, got)
+	case low:
+		return fmt.Errorf("must be%s at least %v, got %v", unit, least, got)
+	case !isWhole:
+		return fmt.Errorf("must be%s, got %v", unit, got)
 	}
 	return nil
 }

@@ -24,15 +24,15 @@ var errStoppedIdle = errors.New("stopped without waiting")
 const echoFor = 500 * time.Millisecond
 
 type workCmd struct {
-	Command string         `arg:"" help:"Queue whose tasks are granted to this worker."`
-	Program []string       `arg:"" passthrough:"" help:"Program that runs for each task, and its arguments, after --."`
-	Window  int            `default:"1" help:"Number of tasks at a time."`
-	Lease   time.Duration  `default:"30s" help:"Length of the lease, which this worker extends while the program runs."`
-	Timeout *time.Duration `help:"Longest time of one run. When it is over, the program is ended and its task retried."`
-	Name    string         `placeholder:"NAME" help:"Name of this worker, which lists show. Without it: host and process."`
-	Log     string         `type:"path" placeholder:"DIR" help:"Keep the output of each run in files of this directory, up to 8 MiB of each stream."`
-	Verbose bool           `help:"Show standard error of the programs, each line after the id of its task."`
-	Once    bool           `help:"Fail at once if no server answers. Without it the worker waits for one."`
+	Command string        `arg:"" help:"Queue whose tasks are granted to this worker."`
+	Program []string      `arg:"" passthrough:"" help:"Program that runs for each task, and its arguments, after --."`
+	Window  int           `default:"1" least:"1" most:"10000" help:"Number of tasks at a time."`
+	Lease   time.Duration `default:"30s" whole:"" least:"1s" most:"12h" help:"Length of the lease, which this worker extends while the program runs."`
+	Timeout time.Duration `least:"1ms" help:"Longest time of one run. When it is over, the program is ended and its task retried."`
+	Name    string        `placeholder:"NAME" help:"Name of this worker, which lists show. Without it: host and process."`
+	Log     string        `type:"path" placeholder:"DIR" help:"Keep the output of each run in files of this directory, up to 8 MiB of each stream."`
+	Verbose bool          `help:"Show standard error of the programs, each line after the id of its task."`
+	Once    bool          `help:"Fail at once if no server answers. Without it the worker waits for one."`
 }
 
 // Help is the longer text of "codeq work --help".
@@ -52,15 +52,9 @@ second later or more, ends the programs. QUIT ends them at once.`
 
 // Run takes tasks until it is told to stop.
 func (w *workCmd) Run(a *app) error {
-	if w.Lease == 0 { // which the worker takes for its default
-		return wrong("lease must be whole seconds from 1s to %s, got 0s", wire.MaxLeaseSeconds*time.Second)
-	}
 	words := w.Program
 	if words[0] == "--" {
 		words = words[1:]
-	}
-	if w.Timeout != nil && *w.Timeout <= 0 {
-		return wrong("timeout must be more than 0s, got %s; leave it out for no limit", *w.Timeout)
 	}
 	if len(words) == 0 {
 		return wrong("no program after --: write it like \"codeq work %s -- ./hash.sh\"", w.Command)
@@ -69,12 +63,7 @@ func (w *workCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if w.Timeout != nil {
-		p.timeout = *w.Timeout
-	}
-	if w.Window < 1 {
-		return wrong("window must be from 1 to %d, got %d", wire.MaxWindow, w.Window)
-	}
+	p.timeout = w.Timeout
 	if w.Log != "" {
 		if err := os.MkdirAll(w.Log, 0o700); err != nil {
 			return wrong("--log must be a directory that exists or can be made: %w", err)
