@@ -31,42 +31,27 @@ var exitTable = []struct {
 	{exitAgain, "try again", "no server answers; it starts, stops, is too busy or its disk is full; the time to wait is over; or no answer says whether the command was done"},
 }
 
-// exitOfCode is the exit code of each refusal of the server.
+// exitOfCode is the exit code of each refusal of the server that does not end with exitFailed.
 var exitOfCode = map[wire.Code]int{
-	wire.CodeInvalidBody:         exitWrong,
-	wire.CodeInvalidCommand:      exitWrong,
-	wire.CodeInvalidPriority:     exitWrong,
-	wire.CodeInvalidTime:         exitWrong,
-	wire.CodeInvalidWebhook:      exitWrong,
-	wire.CodeInvalidResult:       exitWrong,
-	wire.CodeInvalidArgument:     exitWrong,
-	wire.CodeUnknownMember:       exitWrong,
-	wire.CodeUnauthenticated:     exitFailed,
-	wire.CodeForbidden:           exitFailed,
-	wire.CodeTaskNotFound:        exitNotThere,
-	wire.CodeResultNotFound:      exitAgain, // the task has not ended
-	wire.CodeNotOwner:            exitFailed,
-	wire.CodeLeaseLost:           exitFailed,
-	wire.CodeNotInProgress:       exitFailed,
-	wire.CodeAlreadyTerminal:     exitFailed,
-	wire.CodeIdempotencyConflict: exitFailed,
-	wire.CodeNotInDLQ:            exitNotThere,
-	wire.CodeNotWaiting:          exitFailed,
-	wire.CodeQueueNotEmpty:       exitFailed,
-	wire.CodeQueueDeleted:        exitAgain, // once it is gone, the name makes a new one
-	wire.CodeQueueNotFound:       exitNotThere,
-	wire.CodeNotFound:            exitFailed, // the server has no such route
-	wire.CodeMethodNotAllowed:    exitFailed,
-	wire.CodeUnsupported:         exitFailed,
-	wire.CodeTooLarge:            exitWrong,
-	wire.CodeRateLimited:         exitAgain,
-	wire.CodeInternal:            exitFailed,
-	wire.CodeOverloaded:          exitAgain,
-	wire.CodeDraining:            exitAgain,
-	wire.CodeNotLeader:           exitAgain,
-	wire.CodeStorageFull:         exitAgain,
-	wire.CodeForbiddenHost:       exitFailed,
-	wire.CodeForbiddenOrigin:     exitFailed,
+	wire.CodeInvalidBody:     exitWrong,
+	wire.CodeInvalidCommand:  exitWrong,
+	wire.CodeInvalidPriority: exitWrong,
+	wire.CodeInvalidTime:     exitWrong,
+	wire.CodeInvalidWebhook:  exitWrong,
+	wire.CodeInvalidResult:   exitWrong,
+	wire.CodeInvalidArgument: exitWrong,
+	wire.CodeUnknownMember:   exitWrong,
+	wire.CodeTaskNotFound:    exitNotThere,
+	wire.CodeResultNotFound:  exitAgain, // the task has not ended
+	wire.CodeNotInDLQ:        exitNotThere,
+	wire.CodeQueueDeleted:    exitAgain, // once it is gone, the name makes a new one
+	wire.CodeQueueNotFound:   exitNotThere,
+	wire.CodeTooLarge:        exitWrong,
+	wire.CodeRateLimited:     exitAgain,
+	wire.CodeOverloaded:      exitAgain,
+	wire.CodeDraining:        exitAgain,
+	wire.CodeNotLeader:       exitAgain,
+	wire.CodeStorageFull:     exitAgain,
 }
 
 // exitError is an error that has its exit code.

@@ -19,17 +19,21 @@ const maxPipeBytes = 1 << 20
 type flow struct {
 	from *os.File
 	to   io.Writer
+	also []listener
 	done chan struct{}
 }
 
-// newFlow starts to copy into to, which never fails. The program gets the other
-// end, which the caller closes.
-func newFlow(to io.Writer) (*flow, *os.File, error) {
+// newFlow starts to copy into to and the listeners, which never fail. The program gets the
+// other end of the pipe, and the caller closes its own descriptor of it.
+func newFlow(to io.Writer, also []listener) (*flow, *os.File, error) {
 	from, end, err := os.Pipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	f := &flow{from: from, to: to, done: make(chan struct{})}
+	for _, l := range also {
+		to = io.MultiWriter(to, l)
+	}
+	f := &flow{from: from, to: to, also: also, done: make(chan struct{})}
 	go f.run()
 	return f, end, nil
 }
@@ -86,4 +90,7 @@ func (f *flow) finish(deadline time.Time) {
 	_ = f.from.SetReadDeadline(deadline)
 	<-f.done
 	_ = f.from.Close() // it was read to its end
+	for _, l := range f.also {
+		l.end()
+	}
 }

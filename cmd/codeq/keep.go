@@ -19,19 +19,9 @@ type report struct {
 	Value uint32
 }
 
-// kept is what to start under a keeper. Path is not searched for. Env is the whole
-// environment. Stdout and Stderr are handed over as they are.
-type keptOptions struct {
-	Path           string
-	Args           []string
-	Env            []string
-	Stdin          io.Reader
-	Stdout, Stderr *os.File
-}
-
 // keptProgram is a program under its keeper. The goroutine of its delivery owns it.
 type keptProgram struct {
-	// Reports are to be read up to Gone.
+	// Reports must be read up to Gone, which is the last.
 	Reports chan report
 	cmd     *exec.Cmd
 	orders  *os.File
@@ -47,9 +37,10 @@ func self() (string, error) {
 	return os.Executable()
 }
 
-// startKept starts a keeper and returns; the first report says whether the program
-// runs. An error means that nothing was started.
-func startKept(p keptOptions) (*keptProgram, error) {
+// startKept starts a keeper for the program of cmd and returns; reports say whether the
+// program runs. The path of cmd is not searched for, and its arguments come without the name
+// of the program. After an error nothing runs.
+func startKept(cmd *exec.Cmd) (*keptProgram, error) {
 	path, err := self()
 	if err != nil {
 		return nil, fmt.Errorf("find the own executable: %w", err)
@@ -65,9 +56,7 @@ func startKept(p keptOptions) (*keptProgram, error) {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer theirReports.Close()
-	cmd := exec.Command(path)
-	cmd.Args = append([]string{"codeq", keeper.Role, p.Path}, p.Args...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Env, p.Stdin, p.Stdout, p.Stderr
+	cmd.Path, cmd.Args = path, append([]string{"codeq", keeper.Role, cmd.Path}, cmd.Args...)
 	cmd.ExtraFiles = []*os.File{theirOrders, theirReports}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A process that still has the input is not waited for when the keeper goes.

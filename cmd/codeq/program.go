@@ -83,9 +83,9 @@ func findProgram(words []string) (*program, error) {
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	p.runs.Add(1)
 	defer p.runs.Add(-1)
-	s := &shell{program: p, task: d.Task, runFor: d.Timeout, stdout: newOutput(), stderr: &tail{}, piped: make(chan struct{})}
+	s := &shell{program: p, delivery: d, stdout: newOutput(), stderr: &tail{}, due: make(chan event, maxDue)}
 	if err := s.start(); err != nil {
-		s.finish(0)
+		finishAll(s.printed, 0)
 		return p.cannotBegin(err)
 	}
 	return s.watch(ctx)

@@ -56,7 +56,6 @@ const (
 	actGoesOn   // forget actStall
 	actPipes    // read what was printed, and then say eventPiped
 	actVerdict  // wait for a stop signal, and then say eventVerdict
-	actDone
 )
 
 // cause is why a run was ended from outside; the first holds.
@@ -197,8 +196,8 @@ func (r *runState) blame(why cause) {
 	}
 }
 
-// settled goes on when nothing more is to come of the program and of the group,
-// if that was told to end.
+// next ends the run, or waits for a verdict, when the program has ended, its output is read
+// and, if its group was told to end, the group is empty.
 func (r *runState) next() []action {
 	if !r.ended || !r.piped || r.phase == terminating && !r.empty {
 		return nil
@@ -211,11 +210,10 @@ func (r *runState) next() []action {
 }
 
 func (r *runState) finish(from phase) []action {
-	if r.phase != from {
-		return nil
+	if r.phase == from {
+		r.phase = over
 	}
-	r.phase = over
-	return []action{actDone}
+	return nil
 }
 
 // evicted: this worker ended it for a reason that is not the run's own.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -22,36 +22,39 @@ import (
 // clocks. It passes events to the run and carries out its actions. The goroutine of its
 // delivery owns it.
 type shell struct {
-	program *program
-	task    *wire.Task
-	run     runState
+	program  *program
+	delivery client.Delivery
+	run      runState
 
-	stdout    *output
-	stderr    *tail
-	printed   []*flow
-	listeners []listener    // what the flows also go to
-	piped     chan struct{} // closed when all that was printed is read
+	stdout  *output
+	stderr  *tail
+	printed []*flow
 
 	process *keptProgram
-	reports chan report    // nil behind the last
-	group   int            // of the program, 0 while there is none
-	stopped syscall.Signal // the last that stopped it
-	frozen  bool           // its keeper is stopped, and can not say what becomes of it
-	look    *time.Ticker   // at the keeper
+	reports chan report    // nil after the last one
+	group   int            // process group of the program, 0 before it runs
+	stopped syscall.Signal // the signal that stopped the program last
+	frozen  bool           // a signal stopped the keeper, so it reports nothing
+	look    *time.Ticker   // when to look at the keeper
 
-	// runFor is how long the server lets the program run, 0 for as long as it likes;
-	// limit is the time that was over, the server's or that of program.timeout.
-	runFor, limit time.Duration
+	// limit is the time after which the program was ended: that of the server, or
+	// program.timeout.
+	limit time.Duration
 
-	// What has happened once is nil afterwards.
-	ended, drain, flood                    <-chan struct{}
-	timeout, patience, stall, verdictTimer <-chan time.Time
+	// due gets the events that the shell causes itself: maxDue of them at most in one run.
+	due            chan event
+	timeout, stall <-chan time.Time
+	// Each of these is nil after its event.
+	ended, drain, flood <-chan struct{}
 }
+
+// maxDue is eventPatience, eventVerdict and eventPiped, each once. With so much room in due
+// nothing waits for a run that is over.
+const maxDue = 3
 
 // start starts the program and the flows of what it prints.
 func (s *shell) start() error {
-	outs, errses := s.program.listen(s.task)
-	s.listeners = slices.Concat(outs, errses)
+	outs, errses := s.program.listen(s.delivery.Task)
 	out, err := s.flowTo(s.stdout, outs)
 	if err != nil {
 		return err
@@ -62,30 +65,19 @@ func (s *shell) start() error {
 		return err
 	}
 	defer func() { _ = errs.Close() }() // as above
-	s.process, err = startKept(keptOptions{
-		Path: s.program.path, Args: s.program.args, Env: append(os.Environ(), taskEnvironment(s.task)...),
-		Stdin: bytes.NewReader(s.task.Payload), Stdout: out, Stderr: errs,
+	s.process, err = startKept(&exec.Cmd{
+		Path: s.program.path, Args: s.program.args, Env: append(os.Environ(), taskEnvironment(s.delivery.Task)...),
+		Stdin: bytes.NewReader(s.delivery.Task.Payload), Stdout: out, Stderr: errs,
 	})
 	return err
 }
 
 func (s *shell) flowTo(to io.Writer, also []listener) (*os.File, error) {
-	for _, l := range also {
-		to = io.MultiWriter(to, l)
-	}
-	f, file, err := newFlow(to)
+	f, file, err := newFlow(to, also)
 	if err == nil {
 		s.printed = append(s.printed, f)
 	}
 	return file, err
-}
-
-// finish reads what was printed to its end.
-func (s *shell) finish(within time.Duration) {
-	finishAll(s.printed, within)
-	for _, l := range s.listeners {
-		l.end()
-	}
 }
 
 // watch follows the run to its end.
@@ -103,10 +95,8 @@ func (s *shell) watch(ctx context.Context) client.Outcome {
 		}
 	}
 	s.process.dismiss()
-	if s.reports != nil {
-		for range s.reports {
-			continue // until the keeper has gone
-		}
+	for s.reports != nil {
+		s.reported(<-s.reports)
 	}
 	return s.outcome()
 }
@@ -122,7 +112,7 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 		case errors.Is(cause, client.ErrStopping):
 			return eventHard, 0
 		case errors.Is(cause, client.ErrTimeout):
-			s.limit = s.runFor
+			s.limit = s.delivery.Timeout
 			return eventTimeout, 0
 		}
 		return eventLost, 0
@@ -132,18 +122,13 @@ func (s *shell) next(ctx context.Context) (event, uint32) {
 	case <-s.flood:
 		s.flood = nil
 		return eventFloods, 0
-	case <-s.piped:
-		s.piped = nil
-		return eventPiped, 0
+	case e := <-s.due:
+		return e, 0
 	case <-s.timeout:
 		s.limit = s.program.timeout
 		return eventTimeout, 0
-	case <-s.patience:
-		return eventPatience, 0
 	case <-s.stall:
 		return eventStall, 0
-	case <-s.verdictTimer:
-		return eventVerdict, 0
 	case <-s.look.C:
 		return s.looked(), 0
 	}
@@ -171,7 +156,7 @@ func (s *shell) reported(r report) event {
 	case keeper.Running:
 		s.group = int(r.Value)
 		s.program.begun.Store(true)
-		s.program.begins(s.task)
+		s.program.begins(s.delivery.Task)
 		return eventNothing
 	case keeper.Failed:
 		return eventFails
@@ -200,27 +185,33 @@ func (s *shell) do(a action) {
 			_ = syscall.Kill(-s.group, syscall.SIGKILL)
 		}
 	case actPatience:
-		s.patience = time.After(s.program.termFor)
+		s.after(s.program.termFor, eventPatience)
 	case actTell:
 		whose := ""
 		if s.frozen {
 			whose = "keeper of the "
 		}
 		s.program.say("the %sprogram of task %s was stopped by %s and is ended unless it continues within %s",
-			whose, s.task.ID, unix.SignalName(s.stopped), s.program.stallFor)
+			whose, s.delivery.Task.ID, unix.SignalName(s.stopped), s.program.stallFor)
 	case actStall:
 		s.stall = time.After(s.program.stallFor)
 	case actGoesOn:
 		s.stall = nil
 	case actPipes:
-		go func(piped chan<- struct{}) {
-			s.finish(s.program.pipeFor)
-			close(piped)
-		}(s.piped)
+		go func() {
+			finishAll(s.printed, s.program.pipeFor)
+			s.due <- eventPiped
+		}()
 	case actVerdict:
-		s.verdictTimer = time.After(s.program.verdictFor)
-	case actDone:
+		s.after(s.program.verdictFor, eventVerdict)
 	}
+}
+
+// after makes the event come when d is over. Its timer holds the channel alone, not the
+// output of a run that is over.
+func (s *shell) after(d time.Duration, e event) {
+	due := s.due
+	time.AfterFunc(d, func() { due <- e })
 }
 
 // outcome is the outcome of the task, with how the program ended.

@@ -18,7 +18,7 @@ const maxPackageLines = 2500
 // numbers only fall: whoever makes such a package smaller lowers its number.
 var largeAlready = map[string]int{
 	"client":    4697,
-	"cmd/codeq": 7273,
+	"cmd/codeq": 7150,
 	"httpapi":   3428,
 	"loadtest":  2544,
 	"session":   3121,
