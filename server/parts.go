@@ -19,18 +19,18 @@ func guardOptions(o *Options) *httpapi.GuardOptions {
 	}
 }
 
-func (s *Server) storeOptions(outlets *shardactor.Gates, budget memory) store.Options {
+func (s *Server) storeOptions(gates *shardactor.Gates, budget memory) store.Options {
 	return store.Options{
 		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
-		Log: s.o.Log, Random: rand.Reader, Synced: outlets.Synced,
-		LevelChanged: outlets.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
+		Log: s.o.Log, Random: rand.Reader, Synced: gates.Synced,
+		LevelChanged: gates.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
 		MaxOpenTables: s.files.tables,
 	}
 }
 
-func (s *Server) engineOptions(outlets *shardactor.Gates, budget memory) shardactor.EngineOptions {
+func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardactor.EngineOptions {
 	return shardactor.EngineOptions{
-		Store: s.store, Gates: outlets, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
+		Store: s.store, Gates: gates, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
 		Mailbox: budget.mailbox(s.store.Shards()),
 		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),

@@ -64,13 +64,13 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newSite(t, s)
-	outlets, budget := &shardactor.Gates{}, splitMemory(o.MemoryBytes)
+	gates, budget := &shardactor.Gates{}, splitMemory(o.MemoryBytes)
 	guard := guardOptions(&o)
 	mustBeSet(t, guard)
-	stored := s.storeOptions(outlets, budget)
+	stored := s.storeOptions(gates, budget)
 	// The store's own Fatal does what the server's does. The others are of tests and tools.
 	mustBeSet(t, &stored, "Fatal", "MustExist", "DisableAutomaticCompactions")
-	engine := s.engineOptions(outlets, budget)
+	engine := s.engineOptions(gates, budget)
 	// Limits of memory and of rounds have one value everywhere; the rest is for simulations.
 	mustBeSet(t, &engine, "Index", "Limits", "Observe", "Heard", "Strayed")
 	sessions := s.sessionOptions(budget)

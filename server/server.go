@@ -156,13 +156,13 @@ func (s *Server) accept() {
 
 // recoverWork opens the store and starts the engine over it.
 func (s *Server) recoverWork() error {
-	outlets, budget := &shardactor.Gates{}, splitMemory(s.o.MemoryBytes)
-	opened, err := store.Open(s.storeOptions(outlets, budget))
+	gates, budget := &shardactor.Gates{}, splitMemory(s.o.MemoryBytes)
+	opened, err := store.Open(s.storeOptions(gates, budget))
 	if err != nil {
 		return err
 	}
 	s.store = opened
-	s.engine, err = shardactor.NewEngine(s.engineOptions(outlets, budget))
+	s.engine, err = shardactor.NewEngine(s.engineOptions(gates, budget))
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
 	}

@@ -47,17 +47,17 @@ type setup struct {
 
 func newBench(t *testing.T, o setup) *bench {
 	t.Helper()
-	outlets := new(shardactor.Gates)
+	gates := new(shardactor.Gates)
 	s, err := store.Open(store.Options{
 		FS: vfs.NewMem(), Dir: "data", MemTableBytes: 1 << 20, CacheBytes: 1 << 20,
-		Log: zerolog.Nop(), Synced: outlets.Synced,
+		Log: zerolog.Nop(), Synced: gates.Synced,
 	})
 	if err != nil {
 		t.Fatalf("open store: %v", err)
 	}
 	nowMs := func() int64 { return time.Now().UnixMilli() }
 	e, err := shardactor.NewEngine(shardactor.EngineOptions{
-		Store: s, Gates: outlets, Random: rand.Reader, Log: zerolog.Nop(),
+		Store: s, Gates: gates, Random: rand.Reader, Log: zerolog.Nop(),
 		StartClock: func(int64) func() int64 { return nowMs },
 		Fatal:      func(err error) { panic(err) },
 	})

@@ -215,7 +215,7 @@ func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 	case w.Behind > 0 || !w.BehindKnown || q.subscribers.hasOpen() || wildcard.hasOpen():
 		w.Reason = wire.WaitingBehind
 	default:
-		w.Reason = wire.WaitingNoRoom
+		w.Reason = wire.WaitingNoCredit
 	}
 	return w
 }

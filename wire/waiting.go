@@ -18,7 +18,7 @@ const (
 	WaitingSuspect     = "suspect"
 	WaitingPaused      = "paused"
 	WaitingNoWorker    = "no_worker"
-	WaitingNoRoom      = "no_room"
+	WaitingNoCredit    = "no_room"
 	WaitingBehind      = "behind"
 	WaitingStorageFull = "storage_full"
 )

@@ -116,7 +116,7 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 		text = "the queue is paused"
 	case wire.WaitingNoWorker:
 		text = "no worker is subscribed to this queue"
-	case wire.WaitingNoRoom:
+	case wire.WaitingNoCredit:
 		text = "no worker of its queue has room"
 	case wire.WaitingBehind:
 		text = "other tasks come first"

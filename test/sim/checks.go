@@ -88,7 +88,7 @@ func (w *world) sessions() []*consumer {
 // that are out, and bytes that the client has not taken.
 func (s *consumer) addsUp() {
 	if s.InFlight() != len(s.out) || s.UntakenBytes() != s.untaken {
-		violate("credit adds up", "session %v has %d tasks and %d bytes untaken, its seat counts %d and %d",
+		violate("credit adds up", "session %v has %d tasks and %d bytes untaken, its window counts %d and %d",
 			s.ID, len(s.out), s.untaken, s.InFlight(), s.UntakenBytes())
 	}
 }

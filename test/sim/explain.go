@@ -54,8 +54,8 @@ func (m *model) checkWaiting(t *task, w *wire.Waiting) {
 		// It is next in its queue, and others had their turn before it.
 		want = w.Reason
 	default:
-		if want = wire.WaitingNoRoom; m.hasCreditFor(t) {
-			violate("no ready task sits beside an open session with credit", "%v of shard %d is said to wait for room", t.id, t.shard)
+		if want = wire.WaitingNoCredit; m.hasCreditFor(t) {
+			violate("no ready task sits beside an open session with credit", "%v of shard %d is said to wait for credit", t.id, t.shard)
 		}
 	}
 	if w.Reason != want {

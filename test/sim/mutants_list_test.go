@@ -23,7 +23,7 @@ var mutants = []mutant{{
 	},
 	caught: []string{"the database agrees with itself", "figures add up"},
 }, {
-	name: "skip the token fence",
+	name: "skip the check of the token",
 	edit: edit{
 		file: "shard/delivery.go",
 		old:  "e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {",
@@ -67,14 +67,14 @@ var mutants = []mutant{{
 	},
 	caught: []string{"no ready task sits beside an open session with credit"},
 }, {
-	name: "return room twice",
+	name: "return a credit twice",
 	edit: edit{
 		file: "session/answer.go",
 		old:  "c.out.Credit += credits", new: "c.out.Credit += 2 * credits",
 	},
 	caught: []string{"credit adds up"},
 }, {
-	name: "return room at a lapse",
+	name: "return a credit at a lapse",
 	edit: edit{
 		file: "session/delivery.go",
 		old:  "c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})",
@@ -82,21 +82,21 @@ var mutants = []mutant{{
 	},
 	caught: []string{"credit adds up"},
 }, {
-	name: "keep room for ever",
+	name: "reuse a credit for ever",
 	edit: edit{
 		file: "shard/subscribers.go",
 		old:  "s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer, Credits: mb.credit})", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with credit", "credit adds up"},
 }, {
-	name: "give back room that was kept",
+	name: "return a credit that is reused",
 	edit: edit{
 		file: "session/answer.go",
 		old:  "if !r.reused {", new: "if credits == 1 {",
 	},
 	caught: []string{"credit adds up"},
 }, {
-	name: "keep room and forget it",
+	name: "reuse a credit and forget it",
 	edit: edit{
 		file: "shard/credit.go",
 		old:  "k.answer.CreditReused = false", new: "",
@@ -232,7 +232,7 @@ var mutants = []mutant{{
 	},
 	caught: []string{"a request is answered as the protocol says"},
 }, {
-	name: "give room back at a cancel",
+	name: "return a credit at a cancel",
 	edit: edit{
 		file: "session/delivery.go",
 		old:  "	c.send(&wire.Revoked{TaskRef: e.TaskRef, Reason: e.Reason})\n",

@@ -34,7 +34,7 @@ var sessionMutants = []mutant{{
 		"a task leaves the place it was in", "a request is answered as the protocol says", "a reason is the one that holds",
 		"credit adds up", "after a stall clients speak first"},
 }, {
-	name: "room for what is held",
+	name: "grant beyond what is held",
 	edit: edit{
 		file: "session/resume.go",
 		old:  "c.out.InFlight = len(g.welcome.Held)", new: "c.out.InFlight = 0",

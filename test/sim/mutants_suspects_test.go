@@ -39,21 +39,21 @@ func init() {
 		},
 		caught: []string{"a suspect goes to who has nothing on its way", "everything ends"},
 	}, mutant{
-		name: "suspect: keep the room when it has arrived",
+		name: "suspect: keep the window when it has arrived",
 		edit: edit{
 			file: "shard/subscribers.go",
 			old:  "		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
 		},
 		caught: []string{"no ready task sits beside an open session with credit", "everything ends", "credit adds up"},
 	}, mutant{
-		name: "suspect: keep the room for one that is over",
+		name: "suspect: keep the window for one that is over",
 		edit: edit{
 			file: "shard/suspect.go",
 			old:  "	if s.reserved != nil && (len(left) == 0", new: "	if false && (len(left) == 0",
 		},
 		caught: []string{"no ready task sits beside an open session with credit", "work ends", "everything ends"},
 	}, mutant{
-		name: "suspect: share the room after the tasks of the round",
+		name: "suspect: share the window after the tasks of the round",
 		edit: edit{
 			file: "shard/grant.go",
 			old:  "	if mb.alone && mb.isIdle() {\n", new: "	if false {\n",

@@ -124,9 +124,9 @@ func (s *shape) uneven(c *chance) {
 	s.tenants, s.index, s.mailbox = tenants, index.Limits{}, roomy
 	s.limits.Messages, s.limits.BatchBytes = shard.DefaultLimits.Messages, shard.DefaultLimits.BatchBytes
 	s.limits.Grants = 1 + c.IntN(3)
-	subscribers := operation{name: "crowd", weight: 160, do: (*world).floodSome}
-	s.operations = append(s.operations, subscribers)
-	s.total += subscribers.weight
+	flood := operation{name: "flood", weight: 160, do: (*world).floodSome}
+	s.operations = append(s.operations, flood)
+	s.total += flood.weight
 }
 
 // floodSome is one tenant that posts many tasks to one queue beside others that
