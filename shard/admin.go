@@ -53,7 +53,7 @@ func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []stri
 func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 	endedByWorker(t)
 	s.transition(t, move{
-		to: wire.LocationNone, status: wire.StatusCancelled, cause: CauseCancel,
+		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseCancel,
 		result: &wire.ResultRecord{TaskID: t.ID, Status: wire.StatusCancelled, CompletedAtMs: s.now},
 	})
 	if e != nil {
@@ -98,7 +98,7 @@ func (s *Shard) revive(t *record.Task) {
 	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
 	t.ExpiresAtMs = 0
 	s.span.Batch().TakeResult(t)
-	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: CauseReplay})
+	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: record.CauseReplay})
 }
 
 // purge deletes a dead letter with all its keys, its result included. Its watchers
@@ -112,7 +112,7 @@ func (s *Shard) purge(m *Purge) {
 		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
 	default:
 		s.passOver(t)
-		s.transition(t, move{to: removed, status: t.Status, cause: CausePurge})
+		s.transition(t, move{to: removed, status: t.Status, cause: record.CausePurge})
 		s.tell(m.Sink, &Purged{Ref: m.Ref, TaskID: m.TaskID})
 	}
 }
@@ -244,7 +244,7 @@ func (s *Shard) runNow(m *RunNow) {
 	case t.Location != wire.LocationDelayed:
 		s.refuseWaiting(m.Asker, t, "task does not wait for a time, it is %s; only a delayed one can be run now")
 	default:
-		s.transition(t, s.placeAt(s.now, CauseRunNow))
+		s.transition(t, s.placeAt(s.now, record.CauseRunNow))
 		s.tell(m.Sink, &Moved{Ref: m.Ref, TaskID: t.ID})
 	}
 }
@@ -262,7 +262,7 @@ func (s *Shard) prioritize(m *Prioritize) {
 		return
 	case t.Priority != m.Priority:
 		to := move{
-			to: t.Location, status: t.Status, cause: CauseMove, toOldPlace: true, dueAtMs: t.DueAtMs, moves: true, priority: m.Priority,
+			to: t.Location, status: t.Status, cause: record.CauseMove, toOldPlace: true, dueAtMs: t.DueAtMs, moves: true, priority: m.Priority,
 		}
 		s.transition(t, to)
 	}

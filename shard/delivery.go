@@ -154,7 +154,7 @@ func mayComplete(m *Result, t *record.Task, e *lease.Entry) bool {
 }
 
 func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
-	record := &wire.ResultRecord{
+	result := &wire.ResultRecord{
 		TaskID: t.ID, Status: m.Status, Result: m.ResultRequest.Result, Error: m.Error,
 		Artifacts: m.Artifacts, CompletedAtMs: s.now,
 	}
@@ -163,13 +163,13 @@ func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
 		t.ResultToken = e.Lease.Token
 	}
 	endedByWorker(t)
-	ends := move{to: wire.LocationNone, status: m.Status, cause: CauseResult, result: record, reason: m.Error, exit: m.Exit}
+	ends := move{to: wire.LocationNone, status: m.Status, cause: record.CauseResult, result: result, reason: m.Error, exit: m.Exit}
 	if m.Status == wire.StatusFailed {
 		t.Error = m.Error
 		ends.to, ends.dead = wire.LocationDead, wire.DeadFailed
 	}
 	s.transition(t, ends)
-	answer := &Completed{Ref: m.Ref, Record: record}
+	answer := &Completed{Ref: m.Ref, Record: result}
 	s.tell(m.Sink, answer)
 	if e != nil && m.HasCredit {
 		s.reuseCredit(m, e.Lease.Session, answer)
@@ -204,7 +204,7 @@ func (s *Shard) end(m *End) {
 	case Nack:
 		delayMs = s.nack(t, &m.NackRequest)
 	case Abandon:
-		s.retry(t, s.placeAt(s.now, CauseAbandon), "")
+		s.retry(t, s.placeAt(s.now, record.CauseAbandon), "")
 	case Release:
 		s.release(t, &m.ReleaseRequest)
 	}
@@ -220,7 +220,7 @@ func (s *Shard) nack(t *record.Task, m *wire.NackRequest) (delayMs int64) {
 	if m.DelaySeconds < 0 {
 		delayMs = policy.delayMs(t.Attempts+1, s.chance)
 	}
-	place := s.placeAt(s.now+delayMs, CauseNack)
+	place := s.placeAt(s.now+delayMs, record.CauseNack)
 	place.reason, place.exit = m.Reason, m.Exit
 	s.retry(t, place, m.Reason)
 	return delayMs
@@ -233,13 +233,13 @@ func (s *Shard) release(t *record.Task, m *wire.ReleaseRequest) {
 		t.Releases++
 	}
 	if t.Releases > s.limits.Releases*t.MaxAttempts {
-		s.bury(t, wire.ErrorReleasedTooOften, move{cause: CauseRelease, dead: wire.DeadReleased})
+		s.bury(t, wire.ErrorReleasedTooOften, move{cause: record.CauseRelease, dead: wire.DeadReleased})
 		return
 	}
-	s.transition(t, putBack(CauseRelease))
+	s.transition(t, putBack(record.CauseRelease))
 }
 
 // putBack is the move to the place that the task had before its grant.
-func putBack(cause Cause) move {
+func putBack(cause record.Cause) move {
 	return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause, toOldPlace: true}
 }

@@ -40,7 +40,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)
 	}
 	batch.GivePayload(t, m.Payload)
-	s.transition(t, s.placeAt(dueMs, CauseEnqueue))
+	s.transition(t, s.placeAt(dueMs, record.CauseEnqueue))
 	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
 	if m.WantTask {
 		answer.Task = view(t, m.Payload)
@@ -65,7 +65,7 @@ func (s *Shard) ttlSecondsOf(key record.QueueKey) int64 {
 
 // placeAt is the move to the delayed tasks until a time, or to the tail if that has
 // passed.
-func (s *Shard) placeAt(dueAtMs int64, cause Cause) move {
+func (s *Shard) placeAt(dueAtMs int64, cause record.Cause) move {
 	if dueAtMs <= s.now {
 		return move{to: wire.LocationPending, status: wire.StatusPending, cause: cause}
 	}

@@ -133,7 +133,7 @@ func (s *Shard) grant(mb *subscriber, t *record.Task) {
 		l.RunUntilMs = s.now + runForMs
 	}
 	s.transition(t, move{
-		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: CauseGrant, lease: l,
+		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: record.CauseGrant, lease: l,
 	})
 	task := view(t, payload)
 	lend(task, s.leases.Get(t.ID))
@@ -162,6 +162,7 @@ func (s *Shard) setAside(q *queue, prio int, k record.PendingKey) {
 	q.index.RemoveReady(prio, k)
 	s.span.Batch().DeletePending(q.key, prio, k)
 	s.mustRead(s.span.SetAside(k.ID))
+	s.eventUnreadable(q, k.ID, wire.LocationPending)
 }
 
 // turns is a ring of tenants, each with a ring of its queues. One turn grants one

@@ -3,6 +3,7 @@ package shard
 import (
 	"codeq/index"
 	"codeq/lease"
+	"codeq/record"
 	"codeq/wire"
 )
 
@@ -184,7 +185,7 @@ func (s *Shard) fallDue(d index.Due) {
 	case d.Order == index.Expiring:
 		s.transition(t, s.expired(t, move{}))
 	default:
-		s.transition(t, s.placeAt(s.now, CauseDue))
+		s.transition(t, s.placeAt(s.now, record.CauseDue))
 	}
 }
 
@@ -198,6 +199,7 @@ func (s *Shard) setDueAside(d index.Due) {
 	} else {
 		q.RemoveDelayed(d.Key)
 		batch.DeleteDelayed(q.Key(), d.Key)
+		s.eventUnreadable(s.queueOf(q.Key()), d.Key.ID, wire.LocationDelayed)
 	}
 	s.mustRead(s.span.SetAside(d.Key.ID))
 }
@@ -214,16 +216,16 @@ func (s *Shard) lapse(e *lease.Entry) {
 		s.overrun(e)
 		reason = wire.RevokedTimeout
 	case e.Gone:
-		s.lose(e, CauseSessionGone)
+		s.lose(e, record.CauseSessionGone)
 	default:
-		s.lose(e, CauseExpired)
+		s.lose(e, record.CauseExpired)
 	}
 	s.revoke(e, reason)
 }
 
 // lose counts a lost lease: after the first the task is ready at once, at the tail;
 // after later ones it waits for the delay of the backoff policy.
-func (s *Shard) lose(e *lease.Entry, cause Cause) {
+func (s *Shard) lose(e *lease.Entry, cause record.Cause) {
 	t := e.Task
 	t.Losses++
 	t.Undelivered = 0
@@ -242,5 +244,5 @@ func (s *Shard) overrun(e *lease.Entry) {
 	t.Undelivered = 0
 	endedWithoutWord(t, e)
 	delayMs := s.backoffOf(t).delayMs(t.Attempts+1, s.chance)
-	s.retry(t, s.placeAt(s.now+delayMs, CauseTimeout), wire.ErrorTimeout)
+	s.retry(t, s.placeAt(s.now+delayMs, record.CauseTimeout), wire.ErrorTimeout)
 }

@@ -239,7 +239,7 @@ func (s *Shard) removeExpired() {
 	for _, l := range s.batches {
 		for i := range l.expired {
 			e := &l.expired[i]
-			if cause := s.leaves(&l, e); cause != "" {
+			if cause := s.leaves(&l, e); cause != 0 {
 				s.removeEnded(&l, e, cause)
 				continue
 			}
@@ -254,23 +254,23 @@ func (s *Shard) removeExpired() {
 	s.endCleanup()
 }
 
-// leaves is the cause why a task of a batch is removed, empty if it stays.
-func (s *Shard) leaves(l *expiryBatch, e *record.EndedEntry) Cause {
+// leaves is the cause why a task of a batch is removed, 0 if it stays.
+func (s *Shard) leaves(l *expiryBatch, e *record.EndedEntry) record.Cause {
 	keep := s.retentionOf(l.queue, l.place)
 	if l.failed {
 		keep = s.failedForMs(l.queue)
 	}
 	switch {
 	case l.cleanup != nil:
-		return CauseCleanup
+		return record.CauseCleanup
 	case l.queue.settings.Deleting:
-		return CauseDelete
+		return record.CauseDelete
 	case keep > 0 && e.AtMs+keep <= s.now:
-		return CauseRetention
+		return record.CauseRetention
 	case l.failed && s.failedOver(l.queue) > 0:
-		return CauseBound
+		return record.CauseBound
 	}
-	return ""
+	return 0
 }
 
 // advanceWatermark raises the low watermark of the scanned order to lowMs.
@@ -287,7 +287,7 @@ func (l *expiryBatch) advanceWatermark() {
 	}
 }
 
-func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause Cause) {
+func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.Cause) {
 	t := s.remembered(l, e)
 	if t == nil {
 		var err error
@@ -364,6 +364,7 @@ func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
 		batch.DeleteDone(l.queue.key, k)
 	}
 	s.mustRead(s.span.SetAside(k.ID))
+	s.eventUnreadable(l.queue, k.ID, l.place)
 }
 
 // nextExpiryMs is when the next ended task must be removed, 0 for never. It is at

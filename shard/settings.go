@@ -276,7 +276,7 @@ func (s *Shard) removeDoomed() {
 		if t.Status.Terminal() {
 			status = t.Status // It ended in this round.
 		}
-		s.transition(t, move{to: removed, status: status, cause: CauseDelete})
+		s.transition(t, move{to: removed, status: status, cause: record.CauseDelete})
 		s.tellWatchers(d.id)
 		if e != nil {
 			s.revoke(e, wire.RevokedCancelled)

@@ -52,7 +52,6 @@ type Shard struct {
 	index     *index.Index
 	leases    *lease.Table
 	marks     record.Marks
-	queues    map[record.QueueKey]*queue
 	tenants   map[string]*tenant
 	bySession map[wire.SessionID]*subscriber
 	watchers  map[wire.TaskID][]Asker
@@ -60,6 +59,7 @@ type Shard struct {
 	turns     turns
 	grants    uint64
 
+	queueTable
 	suspects
 	deadlines
 	removals
@@ -73,6 +73,13 @@ type suspects struct {
 	aside           []aside
 	reserved        *subscriber
 	reservedUntilMs int64
+}
+
+// queueTable are the queues that have tasks, settings or subscribers. numbered is the
+// highest number that one has had; see queue.number.
+type queueTable struct {
+	queues   map[record.QueueKey]*queue
+	numbered uint32
 }
 
 // deadlines say when the next round is due and which leases may lapse in it.
@@ -115,6 +122,8 @@ type round struct {
 	// stalled are queues that get no turn for the rest of the round.
 	stalled  []*queue
 	explains []*Explain
+	// spare is memory for the events of the next round; see ReuseEvents.
+	spare []Event
 	// unsaved are queues whose settings recovery copied from another shard.
 	unsaved []*queue
 	emptied []*queue
@@ -156,21 +165,21 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		limits = DefaultIndex
 	}
 	s := &Shard{
-		shard:     c.Shard,
-		shards:    c.Shards,
-		limits:    c.Limits.OrDefault(),
-		span:      span,
-		chance:    rand.NewChaCha8(c.Seed),
-		index:     index.New(limits),
-		leases:    lease.New(),
-		marks:     r.Marks,
-		queues:    make(map[record.QueueKey]*queue),
-		tenants:   make(map[string]*tenant),
-		bySession: make(map[wire.SessionID]*subscriber),
-		watchers:  make(map[wire.TaskID][]Asker),
-		leaked:    make(map[wire.TaskRef][]leaked),
-		retention: c.Retention,
-		round:     round{now: nowMs},
+		shard:      c.Shard,
+		shards:     c.Shards,
+		limits:     c.Limits.OrDefault(),
+		span:       span,
+		chance:     rand.NewChaCha8(c.Seed),
+		index:      index.New(limits),
+		leases:     lease.New(),
+		marks:      r.Marks,
+		tenants:    make(map[string]*tenant),
+		bySession:  make(map[wire.SessionID]*subscriber),
+		watchers:   make(map[wire.TaskID][]Asker),
+		leaked:     make(map[wire.TaskRef][]leaked),
+		retention:  c.Retention,
+		round:      round{now: nowMs},
+		queueTable: queueTable{queues: make(map[record.QueueKey]*queue)},
 	}
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)
@@ -217,7 +226,8 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 		panic(fmt.Sprintf("shard %d: round over an open batch of %d bytes", s.shard, s.span.Batch().Bytes()))
 	}
 	s.now = max(s.now, nowMs)
-	s.out = Outcome{}
+	s.out = Outcome{Events: s.spare[:0]}
+	s.spare = nil
 	s.noteStall()
 	s.refill()
 	s.advanceWatermarks()
@@ -249,6 +259,13 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.seal()
 	s.plan()
 	return s.out
+}
+
+// ReuseEvents takes the events of an earlier round back, so that the next round needs
+// no new memory for its own. The caller reads them no more.
+func (s *Shard) ReuseEvents(events []Event) {
+	clear(events) // they keep records in memory by their names
+	s.spare = events[:0]
 }
 
 // SetSpace sets what the disk allows from the next round on. From store.NoEnqueue

@@ -175,7 +175,9 @@ func before(a, b *subscriber) bool {
 
 // queue is one queue as grants see it.
 type queue struct {
-	key         record.QueueKey
+	key record.QueueKey
+	// number names the queue in events; it is not that of its keys in the store.
+	number      uint32
 	index       *index.Queue
 	tenant      *tenant
 	subscribers *subscribers
@@ -205,7 +207,8 @@ func (s *Shard) queueOf(key record.QueueKey) *queue {
 		return q
 	}
 	t := s.tenantOf(key.Tenant)
-	q := &queue{key: key, index: s.index.Queue(key), tenant: t}
+	s.numbered++
+	q := &queue{key: key, number: s.numbered, index: s.index.Queue(key), tenant: t}
 	q.atHome = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
 	q.subscribers = &subscribers{tenant: t, queue: q}
 	s.queues[key] = q

@@ -36,11 +36,11 @@ func (s *Shard) undeliver(e *lease.Entry, closeCode uint16) {
 	t := e.Task
 	t.Undelivered++
 	endedWithoutWord(t, e)
-	to := putBack(CauseUndelivered)
+	to := putBack(record.CauseUndelivered)
 	if isSuspect(t) {
 		s.out.Suspects++
 		delayMs := s.backoffOf(t).delayMs(t.Undelivered-maxUndelivered+1, s.chance)
-		to = s.placeAt(s.now+delayMs, CauseUndelivered)
+		to = s.placeAt(s.now+delayMs, record.CauseUndelivered)
 	}
 	to.closeCode = closeCode
 	s.transition(t, to)
@@ -68,7 +68,7 @@ func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	}
 	untilMs := s.now + asideForMs
 	s.transition(t, move{
-		to: wire.LocationDelayed, status: wire.StatusPending, cause: CauseSuspect, dueAtMs: untilMs,
+		to: wire.LocationDelayed, status: wire.StatusPending, cause: record.CauseSuspect, dueAtMs: untilMs,
 	})
 	s.aside = append(s.aside, aside{t.ID, q, untilMs})
 }
@@ -114,7 +114,7 @@ func (s *Shard) fromAside(mb *subscriber, a aside) {
 	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs || t.Expires(s.now) {
 		return // it is somewhere else by now, or will be when due comes to it
 	}
-	s.transition(t, s.placeAt(s.now, CauseDue))
+	s.transition(t, s.placeAt(s.now, record.CauseDue))
 	s.grantAlone(mb, t)
 }
 

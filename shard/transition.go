@@ -14,49 +14,31 @@ import (
 // writes that of the new one, with counters, record, history and result, in the
 // same batch.
 
-// Cause says why a task moved. Its event has it, and so has the history line of a
-// delivery that ended without success.
-type Cause string
-
-// The causes, one for each way a task can move.
-const (
-	CauseEnqueue     Cause = "enqueue"
-	CauseDue         Cause = "due"
-	CauseGrant       Cause = "grant"
-	CauseResult      Cause = "result"
-	CauseNack        Cause = "nack"
-	CauseAbandon     Cause = "abandon"
-	CauseRelease     Cause = "release"
-	CauseExpired     Cause = "lease_expired"
-	CauseTimeout     Cause = "timeout"
-	CauseSessionGone Cause = "session_gone"
-	CauseUndelivered Cause = "undelivered"
-	CauseSuspect     Cause = "suspect"
-	CauseCancel      Cause = "cancel"
-	CauseTaskExpired Cause = "expired"
-	CauseRetention   Cause = "retention"
-	CauseReplay      Cause = "replay"
-	CauseCleanup     Cause = "cleanup"
-	CausePurge       Cause = "purge"
-	CauseBound       Cause = "dlq_bound"
-	CauseRunNow      Cause = "run_now"
-	CauseMove        Cause = "move"
-	CauseDelete      Cause = "queue_deleted"
-)
-
 // Event is one transition of one task. Number counts per shard without gaps
 // and is stored with the batch.
 type Event struct {
-	Number   uint64
-	AtMs     int64
-	Tenant   string
-	Command  string
+	Number  uint64
+	AtMs    int64
+	Tenant  string
+	Command string
+	// Queue numbers the queue within this shard until the next start; no two queues
+	// have had the same number.
+	Queue    uint32
 	TaskID   wire.TaskID
 	From     wire.Location
 	To       wire.Location
 	Status   wire.Status
-	Cause    Cause
+	Cause    record.Cause
 	Delivery int
+	// SpentMs is how long the task was in From: on a grant how long it was ready, at
+	// the end of a delivery how long that ran. 0 for a new task.
+	SpentMs int64
+	// TotalMs is the time from the enqueue to the end, 0 for a move that ends no task.
+	TotalMs int64
+	// Worker is the display name of the worker of the delivery that begins or ends;
+	// empty for other moves. Attempts are those counted so far; 0 on a removal.
+	Worker   string
+	Attempts int
 }
 
 // move says where a task goes and why. transition reads only the fields that its
@@ -64,9 +46,9 @@ type Event struct {
 type move struct {
 	to     wire.Location
 	status wire.Status
-	cause  Cause
+	cause  record.Cause
 	// ended is why the delivery in progress ended, if that is not cause.
-	ended Cause
+	ended record.Cause
 	// toOldPlace keeps the sequence of the task; without it the task gets a new
 	// one, at the tail.
 	toOldPlace bool
@@ -93,7 +75,7 @@ type move struct {
 // leavesLine reports whether a delivery that ends so gets a line in the history. A
 // success gets none: the result says as much. A removed task has no history.
 func (m *move) leavesLine() bool {
-	return m.to != removed && (m.cause != CauseResult || m.status == wire.StatusFailed)
+	return m.to != removed && (m.cause != record.CauseResult || m.status == wire.StatusFailed)
 }
 
 // transition moves one task: it deletes the entry of its old place and writes that
@@ -102,7 +84,7 @@ func (m *move) leavesLine() bool {
 // the fields of the record that say what happened (attempts, error, tokens). A task
 // that has expired ends instead of waiting.
 func (s *Shard) transition(t *record.Task, m move) {
-	from := t.Location
+	from, since := t.Location, s.inPlaceSince(t)
 	if waits(m.to) && t.Expires(s.now) {
 		m = s.expired(t, m)
 	}
@@ -115,31 +97,61 @@ func (s *Shard) transition(t *record.Task, m move) {
 	// A task has no history line before its first delivery, or if that ends now and
 	// writes none.
 	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()
-	s.enter(t, m, bare)
-	if m.to == removed {
+	q := s.enter(t, m, bare)
+	switch m.to {
+	case removed:
 		s.forget(t, m.only)
-		s.record(t, from, m)
-		return
-	}
-	if m.to != wire.LocationInProgress {
+	case wire.LocationInProgress:
+	default:
 		s.span.Batch().PutTask(t)
 	}
-	if m.status.Terminal() {
+	if m.to != removed && m.status.Terminal() {
 		s.tellWatchers(t.ID)
 	}
-	s.record(t, from, m)
+	e := s.addEvent(q, t.ID, from, m.to)
+	e.Status, e.Cause, e.Delivery, e.SpentMs = m.status, m.cause, t.Deliveries, s.now-since
+	if from == wire.LocationInProgress {
+		e.Worker = t.LastWorkerID
+	}
+	if m.lease != nil {
+		e.Delivery, e.Worker = m.lease.Delivery, m.lease.WorkerID
+	}
+	if m.to == removed {
+		return
+	}
+	e.Attempts = t.Attempts
+	if m.status.Terminal() {
+		e.TotalMs = s.now - t.CreatedAtMs
+	}
 }
 
-func (s *Shard) record(t *record.Task, from wire.Location, m move) {
-	s.marks.Event++
-	delivery := t.Deliveries
-	if m.lease != nil {
-		delivery = m.lease.Delivery
+// inPlaceSince is the time of the move that brought the task where it is. The record
+// of a task in progress does not have it after a restart, its lease does.
+func (s *Shard) inPlaceSince(t *record.Task) int64 {
+	switch t.Location {
+	case "":
+		return s.now
+	case wire.LocationInProgress:
+		return cmp.Or(s.leases.Get(t.ID).Lease.GrantedAtMs, t.UpdatedAtMs)
+	case wire.LocationDead, wire.LocationNone:
+		return t.EndedAtMs
 	}
+	return t.UpdatedAtMs
+}
+
+// addEvent adds the next event of the round, without what only some moves have.
+func (s *Shard) addEvent(q *queue, id wire.TaskID, from, to wire.Location) *Event {
+	s.marks.Event++
 	s.out.Events = append(s.out.Events, Event{
-		Number: s.marks.Event, AtMs: s.now, Tenant: t.Tenant, Command: t.Command, TaskID: t.ID,
-		From: from, To: m.to, Status: m.status, Cause: m.cause, Delivery: delivery,
+		Number: s.marks.Event, AtMs: s.now, Tenant: q.key.Tenant, Command: q.key.Command, Queue: q.number, TaskID: id, From: from, To: to,
 	})
+	return &s.out.Events[len(s.out.Events)-1]
+}
+
+// eventUnreadable is the event of a task that leaves the orders of its queue because
+// its record is missing or cannot be decoded.
+func (s *Shard) eventUnreadable(q *queue, id wire.TaskID, from wire.Location) {
+	s.addEvent(q, id, from, removed).Cause = record.CauseUnreadable
 }
 
 // leave deletes the entry of the place that the record names. A new task has no
@@ -154,7 +166,7 @@ func (s *Shard) leave(t *record.Task, m *move) {
 		batch.DeletePending(key, t.Priority, k)
 	case wire.LocationDelayed:
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
-		if m.cause != CauseDue {
+		if m.cause != record.CauseDue {
 			s.leavesAside(t.ID)
 		}
 		s.queueOf(key).index.RemoveDelayed(k)
@@ -184,14 +196,14 @@ func (s *Shard) leaveInProgress(t *record.Task, m *move) {
 	}
 	batch.AddHistory(t.ID, wire.HistoryLine{
 		Delivery: e.Lease.Delivery, WorkerID: e.Lease.WorkerID,
-		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: string(cmp.Or(m.ended, m.cause)), CloseCode: int(m.closeCode),
+		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: cmp.Or(m.ended, m.cause).String(), CloseCode: int(m.closeCode),
 		Error: wire.Head(m.reason, wire.MaxLineErrorBytes), Exit: m.exit,
 	})
 }
 
-// enter writes the entry of the place that the move names. A bare task has no
-// history.
-func (s *Shard) enter(t *record.Task, m move, bare bool) {
+// enter writes the entry of the place that the move names, and returns the queue of
+// the task. A bare task has no history.
+func (s *Shard) enter(t *record.Task, m move, bare bool) *queue {
 	key, batch := t.Queue(), s.span.Batch()
 	q := s.queueOf(key)
 	switch m.to {
@@ -225,6 +237,7 @@ func (s *Shard) enter(t *record.Task, m move, bare bool) {
 	default:
 		panic(fmt.Sprintf("shard %d: task %v enters %q", s.shard, t.ID, m.to))
 	}
+	return q
 }
 
 func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
@@ -262,7 +275,7 @@ func (s *Shard) expired(t *record.Task, instead move) move {
 	endedByWorker(t)
 	t.Expired = true
 	return move{
-		to: wire.LocationNone, status: wire.StatusCancelled, cause: CauseTaskExpired,
+		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseTaskExpired,
 		ended: instead.cause, closeCode: instead.closeCode, reason: instead.reason, exit: instead.exit,
 		result: &wire.ResultRecord{
 			TaskID: t.ID, Status: wire.StatusCancelled, Error: t.Error, CancelCause: wire.CancelExpired, CompletedAtMs: s.now,

@@ -48,6 +48,9 @@ type EngineOptions struct {
 	// effects is released, from the goroutine of the shard. It may keep the
 	// effects, and must not keep or change the rest. nil outside a simulation.
 	Observe func(*Observed)
+	// Events gets the events of all shards once they are durable; nil if nobody wants
+	// them.
+	Events Observer
 	// Heard gets what shards answer to the engine itself; nil outside a simulation.
 	Heard func([]shard.Effect)
 }
@@ -173,8 +176,11 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt[shard.Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
-			figures: e.figures.of(shardNo),
+			figures: e.figures.of(shardNo), gate: effectGate{shard: shardNo, events: o.Events},
 		})
+		if o.Events != nil {
+			o.Events.Load(shardNo, recovered[shardNo].Marks.Event, recovered[shardNo].Queues)
+		}
 	}
 	o.Gates.loops.Store(&e.loops)
 	for i := range recovered[0].Settings {

@@ -1,28 +1,20 @@
 package shardactor
 
 import (
-	"slices"
 	"strconv"
 
 	"codeq/internal/meter"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shard"
 )
-
-// causes are all causes of a transition, in the order of their counters. The last
-// one counts unknown causes, instead of a panic that would stop a queue; a test
-// proves that there are none.
-var causes = [...]shard.Cause{
-	shard.CauseEnqueue, shard.CauseDue, shard.CauseGrant, shard.CauseResult, shard.CauseNack, shard.CauseAbandon, shard.CauseRelease,
-	shard.CauseExpired, shard.CauseTimeout, shard.CauseSessionGone, shard.CauseUndelivered, shard.CauseSuspect, shard.CauseCancel,
-	shard.CauseTaskExpired, shard.CauseRetention, shard.CauseReplay, shard.CauseCleanup, shard.CausePurge, shard.CauseBound, shard.CauseRunNow, shard.CauseMove, shard.CauseDelete, "other",
-}
 
 // figures are the counts that the loops of all shards take from the outcomes of
 // their rounds. Any goroutine may read them.
 type figures struct {
-	set         meter.Set
-	transitions [len(causes)]*meter.Counter
+	set meter.Set
+	// transitions are by cause; the first, of no cause, is nil.
+	transitions [record.Causes]*meter.Counter
 	suspects    *meter.Counter
 	perRound    *meter.Histogram
 	perCommit   *meter.Histogram
@@ -37,9 +29,9 @@ type shardFigures struct {
 
 func newFigures() *figures {
 	f := &figures{}
-	for i, cause := range causes {
-		f.transitions[i] = f.set.Counter("codeq_transitions_total",
-			"Tasks that moved, by what moved them.", meter.Label{Name: "cause", Value: string(cause)})
+	for cause := record.Cause(1); cause < record.Causes; cause++ {
+		f.transitions[cause] = f.set.Counter("codeq_transitions_total",
+			"Tasks that moved, by what moved them.", meter.Label{Name: "cause", Value: cause.String()})
 	}
 	f.suspects = f.set.Counter("codeq_suspect_deliveries_total",
 		"Deliveries that did not arrive, each the third in a row of its task or a later one.")
@@ -82,27 +74,15 @@ func (f *shardFigures) round(out *shard.Outcome) {
 	}
 	f.all.perCommit.Update(float64(len(out.Events)))
 	f.all.suspects.Add(out.Suspects)
-	var moved [len(causes)]int
-	at := 0
+	var moved [record.Causes]int
 	for i := range out.Events {
-		// Transitions of one cause mostly come in a row.
-		if cause := out.Events[i].Cause; causes[at] != cause {
-			at = placeOf(cause)
-		}
-		moved[at]++
+		moved[out.Events[i].Cause]++
 	}
 	for i, n := range moved {
 		if n > 0 {
 			f.all.transitions[i].Add(n)
 		}
 	}
-}
-
-func placeOf(cause shard.Cause) int {
-	if i := slices.Index(causes[:], cause); i >= 0 {
-		return i
-	}
-	return len(causes) - 1
 }
 
 // WriteMetrics adds the counts of the shards, and the lengths of their mailboxes,

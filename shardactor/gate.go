@@ -4,38 +4,74 @@ import (
 	"sync"
 
 	"codeq/shard"
+	"codeq/store"
 )
 
-// effectGate holds the effects of one shard back until the sync that covers them.
-// The shard's actor puts rounds in, in order; the goroutine that ran the barrier
-// releases them. The lock is held over Deliver so that every sink gets the effects
-// of a shard in their order; Deliver never blocks.
+// Observer gets every event of every shard, in order per shard, once it is durable
+// and before the effects of its round are delivered. Load comes once for each shard
+// before the first: number is that of the last event before the start, queues are
+// the counters after it. Both must not block, must not keep what they get and are
+// never called at the same time for one shard.
+type Observer interface {
+	Load(shard int, number uint64, queues []store.QueueState)
+	Observe(shard int, events []shard.Event)
+}
+
+// effectGate holds the effects and events of one shard back until the sync that
+// covers them. The shard's actor puts rounds in, in order; the goroutine that ran the
+// barrier releases them. The lock is held over Observe and Deliver so that the
+// observer and every sink get those of a shard in their order; neither blocks.
 type effectGate struct {
+	shard int
+	// events gets the events; nil if nobody wants them.
+	events Observer
+
 	mu      sync.Mutex
 	synced  uint64
 	pending []pendingRound
+	// spare are slices of observed events, to be used again.
+	spare [][]shard.Event
 }
 
 type pendingRound struct {
 	batch   uint64
 	effects []shard.Addressed
+	events  []shard.Event
 }
 
-// put adds the effects of a round; the sync of batch covers them.
-func (o *effectGate) put(batch uint64, effects []shard.Addressed) {
-	if len(effects) == 0 {
-		return
+// put adds the effects and events of a round; the sync of batch covers them. It
+// returns a slice of events that nobody reads any more, nil if there is none.
+func (o *effectGate) put(batch uint64, effects []shard.Addressed, events []shard.Event) (free []shard.Event) {
+	if o.events == nil {
+		free, events = events, nil
+	}
+	if len(effects) == 0 && len(events) == 0 {
+		return free
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if batch <= o.synced && len(o.pending) == 0 {
+		o.observe(events)
 		deliver(effects)
-		return
+	} else {
+		o.pending = append(o.pending, pendingRound{batch: batch, effects: effects, events: events})
 	}
-	o.pending = append(o.pending, pendingRound{batch: batch, effects: effects})
+	if n := len(o.spare); n > 0 {
+		free, o.spare = o.spare[n-1], o.spare[:n-1]
+	}
+	return free
 }
 
-// release delivers the effects of the batches up to upTo.
+// observe passes the events of a round on, and keeps their slice.
+func (o *effectGate) observe(events []shard.Event) {
+	if len(events) > 0 {
+		o.events.Observe(o.shard, events)
+		o.spare = append(o.spare, events)
+	}
+}
+
+// release passes the events of the batches up to upTo on, and then delivers their
+// effects.
 func (o *effectGate) release(upTo uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,6 +79,7 @@ func (o *effectGate) release(upTo uint64) {
 	var due []shard.Addressed
 	n := 0
 	for n < len(o.pending) && o.pending[n].batch <= o.synced {
+		o.observe(o.pending[n].events)
 		due = append(due, o.pending[n].effects...)
 		n++
 	}
@@ -52,7 +89,9 @@ func (o *effectGate) release(upTo uint64) {
 	rest := copy(o.pending, o.pending[n:])
 	clear(o.pending[rest:])
 	o.pending = o.pending[:rest]
-	deliver(due)
+	if len(due) > 0 {
+		deliver(due)
+	}
 }
 
 // deliver gives every sink all its effects in one call, so that a session can send

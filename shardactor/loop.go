@@ -49,7 +49,9 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 			})
 		}
 		rest = rest[out.Taken:]
-		l.gate.put(applied, out.Effects)
+		if free := l.gate.put(applied, out.Effects, out.Events); free != nil {
+			l.core.ReuseEvents(free)
+		}
 		for _, u := range out.Unused {
 			u.Consumer.Credit.Return(u.Credits)
 		}

@@ -22,7 +22,7 @@ var largeAlready = map[string]int{
 	"httpapi":   3428,
 	"loadtest":  2544,
 	"session":   3121,
-	"shard":     4521,
+	"shard":     4558, // 4521, and 37 of what events say
 	"store":     6163,
 	"wire":      6310, // 5444, and 866 of the frames of events, which share its scanner
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -35,7 +36,7 @@ func (m *model) cancelOpen(t *task) {
 	from, worker, ref := t.place, m.sockets[t.shard][t.session], wire.TaskRef{TaskID: t.id, Token: t.token}
 	m.end(t, &wire.ResultRecord{TaskID: t.id, Status: wire.StatusCancelled, CompletedAtMs: m.at.NowMs})
 	t.place, t.ended = wire.LocationNone, true
-	m.moved(t, from, shard.CauseCancel)
+	m.moved(t, from, record.CauseCancel)
 	if from == wire.LocationInProgress && !t.gone {
 		m.toldOf(worker, ref, wire.RevokedCancelled)
 	}

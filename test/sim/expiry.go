@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 
+	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
 )
@@ -45,7 +46,7 @@ func (m *model) tooLate(t *task) bool {
 		TaskID: t.id, Status: wire.StatusCancelled, Error: t.reason, CancelCause: "expired", CompletedAtMs: m.at.NowMs,
 	})
 	t.place, t.ended, t.aside = wire.LocationNone, true, false
-	m.moved(t, from, shard.CauseTaskExpired)
+	m.moved(t, from, record.CauseTaskExpired)
 	return true
 }
 
@@ -86,18 +87,18 @@ func (m *model) isOver(t *task, e shard.Event) bool {
 		return false
 	case t.lapseMs == t.runMs || !t.restored:
 		return t.lapseMs == t.runMs
-	case e.Cause == shard.CauseTaskExpired:
+	case e.Cause == record.CauseTaskExpired:
 		seen := m.look(t) // nil if the task was removed with its queue in the same round
 		return seen == nil || seen.Error == wire.ErrorTimeout
 	}
-	return e.Cause == shard.CauseTimeout
+	return e.Cause == record.CauseTimeout
 }
 
 // overran is a run that came to its end: a failed attempt.
 func (m *model) overran(t *task) {
 	m.touch(t)
 	t.undelivered = 0
-	m.retry(t, m.backoff(t, t.attempts+1), wire.ErrorTimeout, shard.CauseTimeout)
+	m.retry(t, m.backoff(t, t.attempts+1), wire.ErrorTimeout, record.CauseTimeout)
 }
 
 // checkPromise holds what a worker is told of a delivery, or of several, against

@@ -38,7 +38,7 @@ func (m *model) runNow(a *shard.RunNow) {
 	if !m.tooLate(t) {
 		m.toTail(t)
 		t.aside = false
-		m.moved(t, wire.LocationDelayed, shard.CauseRunNow)
+		m.moved(t, wire.LocationDelayed, record.CauseRunNow)
 	}
 	expect[*shard.Moved](m, a.Asker)
 }
@@ -61,7 +61,7 @@ func (m *model) prioritize(a *shard.Prioritize) {
 			t.place = ""
 			m.toOldPlace(t)
 		}
-		m.moved(t, from, shard.CauseMove)
+		m.moved(t, from, record.CauseMove)
 	}
 	expect[*shard.Moved](m, a.Asker)
 }
@@ -82,7 +82,7 @@ func (m *model) mayDelete(q record.QueueKey, d *shard.QueueDelete) bool {
 // goWithQueue judges the tasks that were removed because their queue is deleted. The
 // ended ones are removed before these, among the expired; see removing.
 func (m *model) goWithQueue() {
-	for m.at.event < len(m.at.Outcome.Events) && m.peek().Cause == shard.CauseDelete {
+	for m.at.event < len(m.at.Outcome.Events) && m.peek().Cause == record.CauseDelete {
 		m.goesWithQueue()
 	}
 }
@@ -99,7 +99,7 @@ func (m *model) goesWithQueue() {
 	if t.place, t.removed = "", true; wasOpen {
 		t.status = wire.StatusCancelled
 	}
-	m.moved(t, from, shard.CauseDelete)
+	m.moved(t, from, record.CauseDelete)
 	if from == wire.LocationInProgress && !t.gone {
 		m.toldOf(worker, ref, wire.RevokedCancelled)
 	}

@@ -51,6 +51,8 @@ type model struct {
 	cleanings [][]*cleaning
 	// drops are the questions whether a deleted queue is empty, of each shard.
 	drops [][]*shard.Drop
+	// queues are, for each shard, the queues by their numbers in events.
+	queues []map[uint32]record.QueueKey
 	// told are the versions of the settings that were answered, those of the ledger.
 	told map[record.QueueKey]int64
 
@@ -83,6 +85,8 @@ type task struct {
 	order    uint64
 	dueMs    int64
 	attempts int
+	// postedMs is when it was enqueued, sinceMs when it came where it is.
+	postedMs, sinceMs int64
 	// aside: it is a suspect whose turn had come when nobody could have it alone.
 	aside bool
 	// deliveries never go down, losses and releases by a replay alone; undelivered
@@ -176,6 +180,7 @@ func newModel(shards int) *model {
 		shards:    make([]shardState, shards),
 		cleanings: make([][]*cleaning, shards),
 		drops:     make([][]*shard.Drop, shards),
+		queues:    make([]map[uint32]record.QueueKey, shards),
 		settings:  newSettings(shards), durableSettings: newSettings(shards),
 		frozen: newFrozen(shards), turns: newTurns(shards),
 	}
@@ -283,6 +288,7 @@ func (m *model) restart(nowMs int64) {
 	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
 	clear(m.drops)
+	clear(m.queues)
 	for i := range m.shards {
 		m.shards[i].nextMs, m.shards[i].holdMs, m.shards[i].heardMs = 0, 0, 0
 		m.shards[i].wasFull = false

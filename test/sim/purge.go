@@ -23,7 +23,7 @@ func (m *model) purge(a *shard.Purge) {
 	default:
 		m.touch(t)
 		t.place, t.removed = "", true
-		m.moved(t, wire.LocationDead, shard.CausePurge)
+		m.moved(t, wire.LocationDead, record.CausePurge)
 		expect[*shard.Purged](m, a.Asker)
 	}
 }

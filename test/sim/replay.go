@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -30,7 +31,7 @@ func (m *model) replay(a *shard.Replay) {
 		}
 		t.result, t.resultToken, t.cause = nil, wire.Token{}, 0
 		m.toTail(t)
-		m.moved(t, wire.LocationDead, shard.CauseReplay)
+		m.moved(t, wire.LocationDead, record.CauseReplay)
 		expect[*shard.Replayed](m, a.Asker)
 	}
 }

@@ -45,17 +45,17 @@ func (m *model) removing() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if t != nil && e.Cause == shard.CauseDelete && !t.open() {
+		if t != nil && e.Cause == record.CauseDelete && !t.open() {
 			m.goesWithQueue()
 			continue
 		}
-		if !slices.Contains([]shard.Cause{shard.CauseRetention, shard.CauseCleanup, shard.CauseBound}, e.Cause) || t == nil {
+		if !slices.Contains([]record.Cause{record.CauseRetention, record.CauseCleanup, record.CauseBound}, e.Cause) || t == nil {
 			break
 		}
 		keep := m.keeps(t)
-		if e.Cause == shard.CauseCleanup {
+		if e.Cause == record.CauseCleanup {
 			m.cleaned(t)
-		} else if e.Cause == shard.CauseBound {
+		} else if e.Cause == record.CauseBound {
 			if !m.tooMany(t) {
 				violate("ended tasks stay as long as promised", "%+v is not the oldest of too many that failed", t)
 			}

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 
+	"codeq/record"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
@@ -156,7 +157,7 @@ func (m *model) enqueue(a *shard.Enqueue) {
 	} else {
 		m.toTail(t)
 	}
-	m.moved(t, "", shard.CauseEnqueue)
+	m.moved(t, "", record.CauseEnqueue)
 	if e := expect[*shard.Enqueued](m, a.Asker); e.TaskID != t.id || e.Replayed {
 		violate("an enqueue is answered with its task", "%v got %+v", t.id, e)
 	}
@@ -230,7 +231,7 @@ func (m *model) finish(a *shard.Result) {
 		if a.Status == wire.StatusFailed {
 			t.place, t.cause, t.reason = wire.LocationDead, wire.DeadFailed, a.Error
 		}
-		m.moved(t, from, shard.CauseResult)
+		m.moved(t, from, record.CauseResult)
 		m.reusedCredit(a, m.completed(a.Asker, t))
 	default:
 		m.refusedDelivery(a.Asker, a.Owner, a.TaskRef, t)
@@ -279,7 +280,7 @@ func (m *model) gaveUp(a *shard.End) {
 		m.nack(a, t)
 	case shard.Abandon:
 		m.ends(t)
-		m.retry(t, span{}, "", shard.CauseAbandon)
+		m.retry(t, span{}, "", record.CauseAbandon)
 		m.requeued(a.Asker, t)
 	case shard.Release:
 		m.handBack(a, t)
@@ -293,7 +294,7 @@ func (m *model) nack(a *shard.End, t *task) {
 		s = m.backoff(t, t.attempts+1)
 	}
 	m.ends(t)
-	m.retry(t, s, a.Reason, shard.CauseNack)
+	m.retry(t, s, a.Reason, record.CauseNack)
 	e := m.requeued(a.Asker, t)
 	if t.open() && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
 		violate("a retry waits as long as promised", "nack of %v says %d s, promised %+v", t.id, e.DelaySeconds, s)
@@ -310,11 +311,11 @@ func (m *model) handBack(a *shard.End, t *task) {
 		t.releases++
 	}
 	if t.releases > m.limits.Releases*t.maxAttempts {
-		m.bury(t, wire.ErrorReleasedTooOften, shard.CauseRelease, wire.DeadReleased)
+		m.bury(t, wire.ErrorReleasedTooOften, record.CauseRelease, wire.DeadReleased)
 		m.requeued(a.Asker, t)
 		return
 	}
-	m.putBack(t, shard.CauseRelease)
+	m.putBack(t, record.CauseRelease)
 	m.requeued(a.Asker, t)
 }
 
@@ -324,7 +325,7 @@ func (m *model) ends(t *task) {
 	t.ended, t.undelivered = true, 0
 }
 
-func (m *model) putBack(t *task, cause shard.Cause) {
+func (m *model) putBack(t *task, cause record.Cause) {
 	if m.tooLate(t) {
 		return
 	}
@@ -336,7 +337,7 @@ func (m *model) putBack(t *task, cause shard.Cause) {
 type span struct{ least, most int64 }
 
 // retry counts a failed delivery.
-func (m *model) retry(t *task, s span, reason string, cause shard.Cause) {
+func (m *model) retry(t *task, s span, reason string, cause record.Cause) {
 	m.touch(t)
 	t.attempts++
 	if reason != "" {
@@ -350,7 +351,7 @@ func (m *model) retry(t *task, s span, reason string, cause shard.Cause) {
 }
 
 // waits sends a task on that was with a worker: to wait, or to the tail.
-func (m *model) waits(t *task, s span, cause shard.Cause) {
+func (m *model) waits(t *task, s span, cause record.Cause) {
 	if m.tooLate(t) {
 		return
 	}
@@ -381,7 +382,7 @@ func (m *model) waitsAsLongAs(t *task, s span) {
 	}
 }
 
-func (m *model) bury(t *task, reason string, cause shard.Cause, dead wire.DeadCause) {
+func (m *model) bury(t *task, reason string, cause record.Cause, dead wire.DeadCause) {
 	if reason == "" {
 		reason = wire.ErrorMaxAttempts
 	}
@@ -398,14 +399,14 @@ func (m *model) takeBack(t *task) {
 	m.touch(t)
 	t.undelivered++
 	if t.isSuspect() {
-		m.waits(t, m.backoff(t, t.undelivered-mostUndeliverd+1), shard.CauseUndelivered)
+		m.waits(t, m.backoff(t, t.undelivered-mostUndeliverd+1), record.CauseUndelivered)
 		return
 	}
-	m.putBack(t, shard.CauseUndelivered)
+	m.putBack(t, record.CauseUndelivered)
 }
 
 // lost is a lost lease: the first is tried again at once.
-func (m *model) lost(t *task, cause shard.Cause) {
+func (m *model) lost(t *task, cause record.Cause) {
 	m.touch(t)
 	t.losses++
 	t.undelivered = 0

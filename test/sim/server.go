@@ -223,7 +223,7 @@ func (w *world) tell(o *shardactor.Observed) {
 		e := &o.Outcome.Events[i]
 		w.trace.word(e.Number)
 		w.trace.text(e.TaskID[:])
-		w.trace.text([]byte(e.Cause))
+		w.trace.text([]byte(e.Cause.String()))
 		w.trace.text([]byte(e.To))
 	}
 	for _, a := range o.Outcome.Effects {

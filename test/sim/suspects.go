@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 
+	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -42,7 +43,7 @@ func (m *model) stepsAside(t *task) {
 	m.hadTurn(t)
 	m.toDelayed(t, m.at.NowMs+asideMs)
 	t.aside = true
-	m.moved(t, wire.LocationPending, shard.CauseSuspect)
+	m.moved(t, wire.LocationPending, record.CauseSuspect)
 }
 
 // isShared says that no other shard can have the window of a session alone. A shard
@@ -64,8 +65,8 @@ func (m *model) isShared(s *consumer) bool {
 func (m *model) calledFromAside(t *task) {
 	m.toTail(t)
 	t.aside = false
-	m.moved(t, wire.LocationDelayed, shard.CauseDue)
-	if e := m.peek(); e.Cause != shard.CauseGrant || e.TaskID != t.id {
+	m.moved(t, wire.LocationDelayed, record.CauseDue)
+	if e := m.peek(); e.Cause != record.CauseGrant || e.TaskID != t.id {
 		violate("nothing is delivered before it is due", "task %v was called from aside for %+v", t.id, e)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"codeq/record"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
@@ -99,14 +100,14 @@ func (m *model) timeCame() {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
 		switch e.Cause {
-		case shard.CauseDue:
+		case record.CauseDue:
 			if t != nil && t.aside && t.dueMs > m.at.NowMs {
 				return // its turn came with the grants
 			}
 			m.fellDue(t)
-		case shard.CauseTaskExpired:
+		case record.CauseTaskExpired:
 			m.endsByTime(t, e)
-		case shard.CauseExpired, shard.CauseSessionGone, shard.CauseUndelivered, shard.CauseTimeout:
+		case record.CauseExpired, record.CauseSessionGone, record.CauseUndelivered, record.CauseTimeout:
 			m.lapsed(t, e)
 		default:
 			return
@@ -129,7 +130,7 @@ func (m *model) fellDue(t *task) {
 	}
 	m.toTail(t)
 	t.aside = false
-	m.moved(t, wire.LocationDelayed, shard.CauseDue)
+	m.moved(t, wire.LocationDelayed, record.CauseDue)
 }
 
 func (m *model) lapsed(t *task, e shard.Event) {
@@ -152,9 +153,9 @@ func (m *model) lapsed(t *task, e shard.Event) {
 		m.overran(t)
 		reason = wire.RevokedTimeout
 	case t.gone:
-		m.lost(t, shard.CauseSessionGone)
+		m.lost(t, record.CauseSessionGone)
 	default:
-		m.lost(t, shard.CauseExpired)
+		m.lost(t, record.CauseExpired)
 	}
 	if !gone {
 		m.toldOf(session, ref, reason)
@@ -166,16 +167,16 @@ func (m *model) grants() {
 	for m.at.event < len(m.at.Outcome.Events) {
 		e := m.peek()
 		t := m.tasks[e.TaskID]
-		if t != nil && e.Cause == shard.CauseSuspect {
+		if t != nil && e.Cause == record.CauseSuspect {
 			m.stepsAside(t)
 			continue
 		}
-		called := t != nil && e.Cause == shard.CauseDue && t.aside
+		called := t != nil && e.Cause == record.CauseDue && t.aside
 		if called {
 			m.calledFromAside(t)
 			e = m.peek()
 		}
-		if t == nil || e.Cause != shard.CauseGrant || e.TaskID != t.id {
+		if t == nil || e.Cause != record.CauseGrant || e.TaskID != t.id {
 			return
 		}
 		if t.place == wire.LocationInProgress {
@@ -238,7 +239,7 @@ func (m *model) granted(t *task) {
 	s.out[g.Token] = true
 	s.untaken += len(t.payload)
 	s.idleSinceMs = 0
-	m.moved(t, wire.LocationPending, shard.CauseGrant)
+	m.moved(t, wire.LocationPending, record.CauseGrant)
 	leaseMs, runMs := t.promised()
 	if g.LeaseForMs != t.leaseMs || g.LeaseUntilMs != leaseMs || g.RunForMs != t.runForMs || g.RunUntilMs != runMs {
 		violate("a lease is as long as was asked", "task %v: %d until %d, runs %d until %d, got %+v", t.id, t.leaseMs, leaseMs, t.runForMs, runMs, *g)
@@ -302,15 +303,16 @@ func (m *model) peek() shard.Event {
 
 // moved expects the event of a move that the model has just made, and tells
 // whoever waits for the end of the task.
-func (m *model) moved(t *task, from wire.Location, cause shard.Cause) {
+func (m *model) moved(t *task, from wire.Location, cause record.Cause) {
 	e := m.peek()
 	m.at.event++
 	m.shards[t.shard].events++
 	want := shard.Event{
 		Number: m.shards[t.shard].events, AtMs: m.at.NowMs, Tenant: t.tenant, Command: t.command, TaskID: t.id,
-		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries,
+		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries, Queue: m.numberOf(t, e.Queue),
 	}
-	if e.TaskID != t.id && (e.Cause == shard.CauseExpired || e.Cause == shard.CauseSessionGone) {
+	m.timed(t, &want)
+	if e.TaskID != t.id && (e.Cause == record.CauseExpired || e.Cause == record.CauseSessionGone) {
 		violate("messages come before expiries", "want %+v, got %+v", want, e)
 	}
 	if e.From != from {
@@ -327,6 +329,38 @@ func (m *model) moved(t *task, from wire.Location, cause shard.Cause) {
 		expect[*shard.Ended](m, w)
 	}
 	delete(m.waiters, t.id)
+}
+
+// numberOf is the number of the queue of a task in its events: any that no other queue
+// of the shard has had in this life.
+func (m *model) numberOf(t *task, told uint32) uint32 {
+	q := record.QueueKey{Command: t.command, Tenant: t.tenant}
+	if m.queues[t.shard] == nil {
+		m.queues[t.shard] = make(map[uint32]record.QueueKey)
+	}
+	if has, known := m.queues[t.shard][told]; known && has != q || told == 0 {
+		violate("a number in events names one queue", "shard %d has told %d for %v, and now for %v", t.shard, told, has, q)
+	}
+	m.queues[t.shard][told] = q
+	return told
+}
+
+// timed adds to the event of a move how long its task was where it was, and who had it.
+func (m *model) timed(t *task, e *shard.Event) {
+	if e.From == "" {
+		t.postedMs, t.sinceMs = e.AtMs, e.AtMs
+	}
+	e.SpentMs, t.sinceMs = e.AtMs-t.sinceMs, e.AtMs
+	if e.From == wire.LocationInProgress || e.To == wire.LocationInProgress {
+		e.Worker = t.worker
+	}
+	if e.To == "" {
+		return
+	}
+	e.Attempts = t.attempts
+	if !t.open() {
+		e.TotalMs = e.AtMs - t.postedMs
+	}
 }
 
 // expect takes the next effect, which must be of that type and for that asker.
