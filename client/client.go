@@ -17,6 +17,7 @@ import (
 const (
 	apiPath     = "/v1/codeq"
 	sessionPath = apiPath + "/session"
+	eventsPath  = apiPath + "/events"
 
 	dialTimeout = 10 * time.Second
 	// answerTimeout is how long a server may take until an HTTP answer begins, in

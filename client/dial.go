@@ -19,14 +19,14 @@ import (
 
 // connect makes one link: dial, upgrade, hello, welcome. The end of ctx ends it. The error
 // is an *UnreachableError, a *wire.Error, or a sentence.
-func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) {
+func (c *Client) connect(ctx context.Context, d *dialect, hello *wire.Hello) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout+helloTimeout, errMute)
 	defer cancel()
-	at, err := url.Parse(c.URL() + sessionPath)
+	at, err := url.Parse(c.URL() + d.path)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	l := newLink()
+	l := newLink(d)
 	for hops := 0; l.conn == nil; hops++ {
 		socket, next, err := c.upgrade(ctx, at, hops, l)
 		if err != nil {
@@ -41,7 +41,6 @@ func (c *Client) connect(ctx context.Context, hello *wire.Hello) (*link, error) 
 		l.close()
 		return nil, err
 	}
-	l.adopt()
 	return l, nil
 }
 
@@ -124,7 +123,7 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 	below := &line{heard: l.expectSign}
 	conn, err := c.dialSocket(ctx, at, below)
 	if err != nil {
-		return nil, nil, noAnswer(ctx, baseOf(at, sessionPath), unreached, err)
+		return nil, nil, noAnswer(ctx, baseOf(at, l.path), unreached, err)
 	}
 	held := &heldConn{Conn: conn}
 	// The end of ctx closes the connection. gws's own timer is set beyond it,
@@ -134,7 +133,7 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 	})
 	defer stop()
 	header := http.Header{}
-	header.Set("Sec-Websocket-Protocol", wire.Subprotocol)
+	header.Set("Sec-Websocket-Protocol", l.subprotocol)
 	c.authorize(header, at)
 	socket, response, err := gws.NewClientFromConn(l, &gws.ClientOption{
 		Addr:               socketURL(at),
@@ -151,11 +150,11 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 		_ = conn.Close() // nothing can be lost on it
 	}()
 	if response == nil || response.StatusCode == http.StatusSwitchingProtocols || ctx.Err() != nil {
-		return nil, nil, noAnswer(ctx, baseOf(at, sessionPath), broken, fmt.Errorf("open session: %w", err))
+		return nil, nil, noAnswer(ctx, baseOf(at, l.path), broken, fmt.Errorf("open session: %w", err))
 	}
-	next, err := c.sentOn(at, response, sessionPath, hops)
+	next, err := c.sentOn(at, response, l.path, hops)
 	if next == nil && err == nil {
-		err = blameTheWay(c.refusal(at, sessionPath, response))
+		err = blameTheWay(c.refusal(at, l.path, response))
 	}
 	return nil, next, err
 }

@@ -69,6 +69,13 @@
 // that cannot start returns CannotStart(err). Both hand the task back and count no
 // attempt; after the second the worker takes no task for a pause.
 //
+// # Watch
+//
+// Watch tells what happens as it happens, over one WebSocket: the figures of queues, the
+// life of a task, each transition, the sessions. It reconnects, and says what it missed:
+//
+//	for news, err := range c.Watch(ctx, client.QueueWatch{Commands: []string{"billing.*"}}) {
+//
 // # Errors
 //
 // If the server refuses a request, the error is a *wire.Error: its Code is for
@@ -92,8 +99,9 @@
 // # Goroutines
 //
 // Methods of exported types may be called from any goroutine. A Session and a Worker
-// each have one goroutine, the loop, that owns their state without a lock. Each live
-// socket has two more, a reader and a writer, and one dials while there is no socket.
+// each have one goroutine, the loop, that owns their state without a lock; that
+// of a watch runs on the goroutine of the iteration. Each live socket has two more, a
+// reader and a writer, and one dials while there is no socket.
 // The loop never waits for the network. Callbacks and hooks run on the loop and must
 // not block. All of these goroutines have ended when Close, Run or Work returns.
 //
@@ -101,5 +109,5 @@
 // the server's: a lease ends when the server says so.
 //
 // It is one package because programs import the SDK by one name, and because requests,
-// sessions and workers share one table of retries.
+// sessions, workers and watches share one table of retries.
 package client

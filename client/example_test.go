@@ -211,6 +211,25 @@ func ExampleSession_Cancel() {
 	}
 }
 
+// What happens to the tasks of some queues, over restarts of the server.
+func ExampleClient_Watch() {
+	c, err := client.New("127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	for news, err := range c.Watch(context.Background(), client.EventWatch{Commands: []string{"billing.*"}}) {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case news.Gap != nil:
+			fmt.Println("missed", news.Gap.Missed, "events:", news.Gap.Reason)
+		case news.Event != nil:
+			fmt.Println(news.Event.Task, news.Event.Cause, news.Event.To)
+		}
+	}
+}
+
 // A worker in the protocol's own terms, for an hour.
 func ExampleWorker() {
 	c, err := client.New("127.0.0.1:8080")

@@ -33,7 +33,19 @@ const (
 	closeReplaced = 4409
 )
 
-// link is one live session socket after its welcome. Its owner, a loop, takes
+// dialect is what is spoken over a link.
+type dialect struct {
+	path, subprotocol string
+	append            func(dst []byte, f wire.ClientFrame) []byte
+	parse             func(message []byte) ([]wire.ServerFrame, error)
+}
+
+var (
+	sessionDialect = &dialect{sessionPath, wire.Subprotocol, wire.AppendClientFrame, wire.ParseServerMessage}
+	watchDialect   = &dialect{eventsPath, wire.WatchSubprotocol, wire.AppendWatchRequest, wire.ParseWatchMessage}
+)
+
+// link is one live socket of a session or a watch after its welcome. Its owner, a loop, takes
 // frames from incoming, hands messages to outgoing one at a time and waits for
 // written after each; gone is closed when the socket has ended.
 //
@@ -42,8 +54,10 @@ const (
 // speaks for a task that nobody here has seen, and a stuck owner is noticed.
 type link struct {
 	// static
+	*dialect
 	conn     *gws.Conn
-	welcome  *wire.Welcome
+	welcome  *wire.Welcome      // of a session
+	present  *wire.WatchWelcome // of a watch
 	first    []wire.ServerFrame // what came in one message with the welcome
 	incoming chan []wire.ServerFrame
 	outgoing chan []byte
@@ -59,8 +73,9 @@ type link struct {
 	err error
 }
 
-func newLink() *link {
+func newLink(d *dialect) *link {
 	return &link{
+		dialect:  d,
 		idleFor:  silenceAllowed(wire.PingSeconds),
 		incoming: make(chan []wire.ServerFrame),
 		outgoing: make(chan []byte),
@@ -221,7 +236,7 @@ func (l *link) parse(message *gws.Message) ([]wire.ServerFrame, error) {
 	if message.Opcode != gws.OpcodeText {
 		return nil, errors.New("read session: the server sent a binary message")
 	}
-	frames, err := wire.ParseServerMessage(append([]byte(nil), message.Bytes()...))
+	frames, err := l.dialect.parse(append([]byte(nil), message.Bytes()...))
 	if err != nil {
 		return nil, fmt.Errorf("read session: %w", err)
 	}
@@ -258,7 +273,7 @@ func (l *link) greet(ctx context.Context, hello *wire.Hello) error {
 	timer := time.NewTimer(helloTimeout)
 	defer timer.Stop()
 	outgoing, incoming := l.outgoing, (chan []wire.ServerFrame)(nil)
-	message := wire.AppendClientFrame(nil, hello)
+	message := l.append(nil, hello)
 	for {
 		select {
 		case outgoing <- message:
@@ -284,8 +299,14 @@ func (l *link) welcomed(frames []wire.ServerFrame) error {
 	switch frame := frames[0].(type) {
 	case *wire.Welcome:
 		l.welcome, l.first = frame, frames[1:]
+		l.adopt()
+		return nil
+	case *wire.WatchWelcome:
+		l.present, l.first = frame, frames[1:]
 		return nil
 	case *wire.ErrorFrame:
+		return frame.Err
+	case *wire.WatchError:
 		return frame.Err
 	}
 	return fmt.Errorf("session ended: %T came instead of a welcome", frames[0])

@@ -22,7 +22,7 @@ func (s *stage) linked() (*link, *peer) {
 	}
 	done := make(chan made, 1)
 	go func() {
-		l, err := s.client.connect(context.Background(), &wire.Hello{WorkerID: "ada"})
+		l, err := s.client.connect(context.Background(), sessionDialect, &wire.Hello{WorkerID: "ada"})
 		done <- made{l, err}
 	}()
 	p := s.arrives()
@@ -79,7 +79,7 @@ func TestLinkGivesUpAServerThatFallsSilentRightBehindItsWelcome(t *testing.T) {
 		s.generous = make(chan struct{})
 		made := make(chan *link, 1)
 		go func() {
-			l, err := s.client.connect(context.Background(), &wire.Hello{WorkerID: "ada"})
+			l, err := s.client.connect(context.Background(), sessionDialect, &wire.Hello{WorkerID: "ada"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -246,7 +246,7 @@ func TestConnectSaysWhyItFails(t *testing.T) {
 				}
 				failed := make(chan error, 1)
 				go func() {
-					_, err := s.client.connect(context.Background(), &wire.Hello{})
+					_, err := s.client.connect(context.Background(), sessionDialect, &wire.Hello{})
 					failed <- err
 				}()
 				if c.server != nil {
@@ -268,7 +268,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := s.client.connect(ctx, &wire.Hello{})
+			_, err := s.client.connect(ctx, sessionDialect, &wire.Hello{})
 			failed <- err
 		}()
 		p := s.upgraded()
@@ -325,7 +325,7 @@ func TestLinkGivesEachMessageItsOwnTimeToLeave(t *testing.T) {
 		s := newStage(t)
 		made := make(chan *link, 1)
 		go func() {
-			l, err := s.client.connect(context.Background(), &wire.Hello{WorkerID: "ada"})
+			l, err := s.client.connect(context.Background(), sessionDialect, &wire.Hello{WorkerID: "ada"})
 			if err != nil {
 				t.Error(err)
 			}

@@ -10,7 +10,7 @@ import (
 // a single larger frame makes a larger one.
 const maxMessageBytes = 256 << 10
 
-// loop is the part that a Session and a Worker have in common: one goroutine that owns
+// loop is the part that a Session, a Worker and a watch have in common: one goroutine that owns
 // one link at a time, hands it one message at a time, dials again when the link is lost,
 // and pauses after a refusal. The rest is its driver.
 type loop struct {
@@ -32,7 +32,7 @@ type loop struct {
 	pauseEnd time.Time   // of the pause after a refusal; zero without a pause
 }
 
-// driver is what a Session or a Worker does in its loop. All methods run on the loop.
+// driver is what a Session, a Worker or a watch does in its loop. All methods run on the loop.
 type driver interface {
 	// step runs before each wait. It does what can be done now and returns when it must
 	// run again at the latest, zero for no such time, and whether the loop is over.
@@ -177,7 +177,7 @@ func (l *loop) compose(n int, frame func(i int) wire.ClientFrame) int {
 		if i > 0 {
 			message = append(message, ',')
 		}
-		message = wire.AppendClientFrame(message, frame(i))
+		message = l.link.append(message, frame(i))
 		if i > 0 && len(message) > maxMessageBytes {
 			message, n = message[:mark], i
 			break

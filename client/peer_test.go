@@ -79,7 +79,11 @@ func (s *stage) serve(conn net.Conn) {
 		return
 	}
 	p := &peer{t: s.t, request: request, frames: make(chan wire.ClientFrame, 10_000), gone: make(chan struct{})}
-	p.conn, err = gws.NewUpgrader(p, &gws.ServerOption{SubProtocols: []string{wire.Subprotocol}}).
+	subprotocol := wire.Subprotocol
+	if p.parse = wire.ParseClientMessage; request.URL.Path == eventsPath {
+		p.parse, subprotocol = wire.ParseWatchRequest, wire.WatchSubprotocol
+	}
+	p.conn, err = gws.NewUpgrader(p, &gws.ServerOption{SubProtocols: []string{subprotocol}}).
 		UpgradeFromConn(conn, reader, request)
 	if err != nil {
 		s.t.Errorf("upgrade: %v", err)
@@ -90,12 +94,13 @@ func (s *stage) serve(conn net.Conn) {
 	close(p.gone)
 }
 
-// peer is the server's end of one session.
+// peer is the server's end of one session or watch.
 type peer struct {
 	gws.BuiltinEventHandler
 	t       *testing.T
 	request *http.Request
 	conn    *gws.Conn
+	parse   func(message []byte) ([]wire.ClientFrame, *wire.Error)
 	frames  chan wire.ClientFrame
 	pongs   [][]byte
 	gone    chan struct{}
@@ -103,7 +108,7 @@ type peer struct {
 }
 
 func (p *peer) OnMessage(_ *gws.Conn, message *gws.Message) {
-	frames, violation := wire.ParseClientMessage(append([]byte(nil), message.Bytes()...))
+	frames, violation := p.parse(append([]byte(nil), message.Bytes()...))
 	if violation != nil {
 		p.t.Errorf("client broke the protocol: %v", violation)
 	}
@@ -177,7 +182,7 @@ func (p *peer) send(frames ...wire.ServerFrame) {
 		if i > 0 {
 			message = append(message, ',')
 		}
-		message = wire.AppendServerFrame(message, f)
+		message = wire.AppendWatchFrame(message, f) // knows those of sessions, too
 	}
 	if err := p.conn.WriteMessage(gws.OpcodeText, append(message, ']')); err != nil {
 		p.t.Errorf("send %T: %v", frames[0], err)

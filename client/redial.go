@@ -11,10 +11,11 @@ import (
 // redialer makes the next link of a loop: one attempt at a time, on a goroutine of its
 // own, after the backoff of its failures. Only the loop calls it.
 type redialer struct {
-	client *Client
-	hello  *wire.Hello
-	cancel context.CancelFunc
-	ctx    context.Context
+	client  *Client
+	dialect *dialect
+	hello   *wire.Hello
+	cancel  context.CancelFunc
+	ctx     context.Context
 	// dialled gets the outcome of the attempt under way.
 	dialled  chan dialled
 	underway bool
@@ -29,10 +30,11 @@ type dialled struct {
 	err  error
 }
 
-func (c *Client) newRedialer(workerID string) *redialer {
+func (c *Client) newRedialer(d *dialect, workerID string) *redialer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &redialer{
 		client:  c,
+		dialect: d,
 		hello:   &wire.Hello{WorkerID: workerID, MaxMessageBytes: maxServerMessageBytes},
 		ctx:     ctx,
 		cancel:  cancel,
@@ -44,7 +46,7 @@ func (c *Client) newRedialer(workerID string) *redialer {
 // ends, for a server that is not there yet, or is starting.
 func (r *redialer) first(ctx context.Context, waitFor time.Duration) (l *link, err error) {
 	err = r.client.persist(ctx, firstLink, waitFor, func(time.Duration) (err error) {
-		l, err = r.client.connect(ctx, r.hello)
+		l, err = r.client.connect(ctx, r.dialect, r.hello)
 		return err
 	})
 	return l, err
@@ -70,7 +72,7 @@ func (r *redialer) again() {
 	go func() {
 		var next dialled
 		if next.err = sleep(r.ctx, delay); next.err == nil {
-			next.link, next.err = r.client.connect(r.ctx, r.hello)
+			next.link, next.err = r.client.connect(r.ctx, r.dialect, r.hello)
 		}
 		r.dialled <- next
 	}()

@@ -88,7 +88,10 @@ var asks = map[string]func(*Client) error{
 	"backup": func(c *Client) error {
 		return c.Backup(context.Background(), func(string, int64, io.Reader) error { return nil })
 	},
-	"session": func(c *Client) error { _, err := c.connect(context.Background(), &wire.Hello{}); return err },
+	"session": func(c *Client) error {
+		_, err := c.connect(context.Background(), sessionDialect, &wire.Hello{})
+		return err
+	},
 }
 
 func TestN08OnlyRedirectsThatKeepTheRequestAreFollowed(t *testing.T) {

@@ -158,7 +158,7 @@ func TestWhoGivesUpIsToldWhy(t *testing.T) {
 			return err
 		}},
 		"one for a session": {never, func(ctx context.Context, c *Client) error {
-			_, err := c.connect(ctx, &wire.Hello{})
+			_, err := c.connect(ctx, sessionDialect, &wire.Hello{})
 			return err
 		}},
 	} {

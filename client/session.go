@@ -82,7 +82,7 @@ func (p *posting) verb() verb {
 // is over. If the server refuses the session for good, the error is a *wire.Error. ctx does
 // not bound the session: Close ends it.
 func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
-	redial := c.newRedialer("")
+	redial := c.newRedialer(sessionDialect, "")
 	first, err := redial.first(ctx, cmp.Or(o.GiveUpAfter, waitForever))
 	if err != nil {
 		redial.stop()

@@ -151,7 +151,7 @@ func (w *Worker) Drain() { w.once.Do(func() { close(w.draining) }) }
 // or its subscription, the error is a *wire.Error. Run waits for a server that is not
 // there and reconnects by itself. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
-	redial := w.client.newRedialer(w.options.WorkerID)
+	redial := w.client.newRedialer(sessionDialect, w.options.WorkerID)
 	defer redial.stop()
 	first, err := w.first(ctx, redial)
 	if first == nil {
