@@ -14,6 +14,7 @@ import (
 	"codeq/internal/auth"
 	"codeq/internal/meter"
 	"codeq/mailbox"
+	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
 	"codeq/wire"
@@ -140,7 +141,7 @@ func (a *api) resources() []resource {
 		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, parseAbandon, abandonMessage)}}},
 		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseReleaseRequest, releaseMessage)}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, holds: anyBytes, handle: a.getTask}}},
-		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: onTask(a, mailbox.ClassKeep, parseBare, (*call).cancelMessage)}}},
+		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.Cancel)}}},
 		{base + "/tasks/{id}/result", []verb{
 			{method: http.MethodGet, query: []string{"waitSeconds"}, holds: anyBytes, handle: a.getResult},
 			{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
@@ -157,9 +158,9 @@ func (a *api) resources() []resource {
 		}},
 		{base + "/admin/queues/{command}/pause", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(parseBare, a.pauseQueue)}}},
 		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(parseBare, a.resumeQueue)}}},
-		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseBare, (*call).replayMessage)}}},
-		{base + "/admin/tasks/{id}/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseBare, (*call).runMessage)}}},
-		{base + "/admin/tasks/{id}/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, wire.ParseMoveRequest, (*call).moveMessage)}}},
+		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseVerb, shard.Replay)}}},
+		{base + "/admin/tasks/{id}/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseVerb, shard.RunNow)}}},
+		{base + "/admin/tasks/{id}/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, wire.ParseMoveRequest, shard.Prioritize)}}},
 		{base + "/admin/queues/{command}/tasks/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkCancel)}}},
 		{base + "/admin/queues/{command}/tasks/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkRun)}}},
 		{base + "/admin/queues/{command}/tasks/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkMove)}}},

@@ -315,8 +315,10 @@ func (w *worker) take() *shard.Granted {
 func (w *worker) finish(g *shard.Granted, result string) {
 	w.b.t.Helper()
 	w.say(w.b.engine.ShardOf(g.Task.ID), &shard.Result{
-		Owner:         shard.Owner{Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
-		TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
+		Holder: shard.Holder{
+			Owner:   shard.Owner{Tenant: wire.DefaultTenant, Subject: wire.AnonymousSubject},
+			TaskRef: wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
+		},
 		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(result)},
 	})
 }

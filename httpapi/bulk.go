@@ -219,7 +219,8 @@ func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 		answered := newGather(len(found))
 		posts := make([]batchPost, a.o.Engine.Shards())
 		for i, k := range found {
-			message := w.kind.message(w.call, shard.Asker{Sink: answered, Ref: shard.Ref(i)}, w, k)
+			message := w.call.manage(shard.Asker{Sink: answered, Ref: shard.Ref(i)}, w.kind.do, k.ID)
+			message.Only, message.EndedAtMs, message.Priority = bulkLocations[w.query.State], k.AtMs, w.req.ToPriority
 			posts[a.o.Engine.ShardOf(k.ID)].add(i, message, 0)
 		}
 		a.postEach(posts, mailbox.ClassNew, answered)

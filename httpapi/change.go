@@ -8,33 +8,27 @@ import (
 
 // The verbs that change one task and answer with the task as it is then.
 
-func (c *call) cancelMessage(to shard.Asker, _ struct{}) shard.Message {
-	return &shard.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: c.taskID}
-}
-
-func (c *call) replayMessage(to shard.Asker, _ struct{}) shard.Message {
-	return &shard.Replay{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: c.taskID}
-}
-
-func (c *call) runMessage(to shard.Asker, _ struct{}) shard.Message {
-	return &shard.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: c.taskID}
-}
-
-func (c *call) moveMessage(to shard.Asker, priority int) shard.Message {
-	return &shard.Prioritize{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: c.taskID, Priority: priority}
+// manage is the message of one of the verbs.
+func (c *call) manage(to shard.Asker, do shard.Verb, id wire.TaskID) *shard.Manage {
+	return &shard.Manage{Asker: to, Do: do, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id}
 }
 
 // parseBare reads a body without members. It may be empty.
 func parseBare(body []byte) (struct{}, *wire.Error) { return struct{}{}, wire.CheckBareRequest(body) }
 
+// parseVerb is parseBare for a verb without a priority.
+func parseVerb(body []byte) (priority int, refusal *wire.Error) {
+	return 0, wire.CheckBareRequest(body)
+}
+
 // onTask makes the handler of one of the verbs. class is that of the message: a cancel is no
 // new work, because it ends what a worker would do.
-func onTask[T any](
-	a *api, class mailbox.Class, parse func(body []byte) (T, *wire.Error), message func(c *call, to shard.Asker, request T) shard.Message,
-) func(c *call) answer {
-	return parsed(parse, func(c *call, request T) answer {
-		_, refusal := ask[shard.Effect](a, a.o.Engine.ShardOf(c.taskID), 0, class, func(to shard.Asker) shard.Message {
-			return message(c, to, request)
+func onTask(a *api, class mailbox.Class, parse func(body []byte) (priority int, refusal *wire.Error), do shard.Verb) func(c *call) answer {
+	return parsed(parse, func(c *call, priority int) answer {
+		_, refusal := ask[*shard.Managed](a, a.o.Engine.ShardOf(c.taskID), 0, class, func(to shard.Asker) shard.Message {
+			m := c.manage(to, do, c.taskID)
+			m.Priority = priority
+			return m
 		})
 		switch {
 		case refusal == nil:

@@ -187,7 +187,7 @@ func (k *claim) extendLeases(granted []*shard.Granted) {
 	for _, g := range granted {
 		// After a refusal the next call of this function asks again.
 		_ = k.api.post(k.api.o.Engine.ShardOf(g.Task.ID), &shard.Extend{
-			Owner: owner, TaskRef: wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}, OnItsWay: true,
+			Holder: shard.Holder{Owner: owner, TaskRef: wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}}, OnItsWay: true,
 		}, extendBytes, mailbox.ClassKeep)
 	}
 }

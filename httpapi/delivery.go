@@ -12,31 +12,24 @@ import (
 // The verbs over HTTP about a delivery, which sessions have as frames. Each is one message
 // to the shard of the task and one answer.
 
-// delivery is who asks about which delivery, for the message of a verb.
-type delivery struct {
-	shard.Asker
-	shard.Owner
-	wire.TaskRef
+func extendMessage(h *shard.Holder, seconds int) shard.Message {
+	return &shard.Extend{Holder: *h, ExtendForMs: int64(seconds) * 1000}
 }
 
-func extendMessage(d *delivery, seconds int) shard.Message {
-	return &shard.Extend{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ExtendForMs: int64(seconds) * 1000}
+func nackMessage(h *shard.Holder, r *wire.NackRequest) shard.Message {
+	return &shard.End{How: shard.Nack, Holder: *h, NackRequest: *r}
 }
 
-func nackMessage(d *delivery, r *wire.NackRequest) shard.Message {
-	return &shard.End{How: shard.Nack, Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, NackRequest: *r}
+func abandonMessage(h *shard.Holder, _ struct{}) shard.Message {
+	return &shard.End{How: shard.Abandon, Holder: *h}
 }
 
-func abandonMessage(d *delivery, _ struct{}) shard.Message {
-	return &shard.End{How: shard.Abandon, Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef}
+func releaseMessage(h *shard.Holder, r *wire.ReleaseRequest) shard.Message {
+	return &shard.End{How: shard.Release, Holder: *h, ReleaseRequest: *r}
 }
 
-func releaseMessage(d *delivery, r *wire.ReleaseRequest) shard.Message {
-	return &shard.End{How: shard.Release, Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ReleaseRequest: *r}
-}
-
-func resultMessage(d *delivery, r *wire.ResultRequest) shard.Message {
-	return &shard.Result{Asker: d.Asker, Owner: d.Owner, TaskRef: d.TaskRef, ResultRequest: *r}
+func resultMessage(h *shard.Holder, r *wire.ResultRequest) shard.Message {
+	return &shard.Result{Holder: *h, ResultRequest: *r}
 }
 
 // parseAbandon reads a body that names only the delivery.
@@ -47,7 +40,7 @@ func parseAbandon(body []byte) (struct{}, wire.Holder, *wire.Error) {
 
 // onDelivery makes the handler of one of the verbs.
 func onDelivery[T any](
-	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), message func(d *delivery, request T) shard.Message,
+	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), message func(h *shard.Holder, request T) shard.Message,
 ) func(c *call) answer {
 	return func(c *call) answer {
 		body, refusal := c.readBody()
@@ -61,12 +54,12 @@ func onDelivery[T any](
 		if refusal != nil {
 			return refuse(refusal)
 		}
-		d := &delivery{Owner: c.owner(holder), TaskRef: wire.TaskRef{TaskID: c.taskID, Token: holder.Token}}
+		h := &shard.Holder{Owner: c.owner(holder), TaskRef: wire.TaskRef{TaskID: c.taskID, Token: holder.Token}}
 		var m shard.Message
 		effect, refusal := ask[shard.Effect](a, a.o.Engine.ShardOf(c.taskID), len(body), mailbox.ClassKeep,
 			func(to shard.Asker) shard.Message {
-				d.Asker = to
-				m = message(d, request)
+				h.Asker = to
+				m = message(h, request)
 				return m
 			})
 		if refusal != nil {

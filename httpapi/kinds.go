@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -21,8 +20,8 @@ type bulkKind struct {
 	list store.ListState
 	// absent are the values of members that the request leaves out.
 	absent wire.BulkRequest
-	// message is the message for one task that was found in the current state of the work.
-	message func(c *call, to shard.Asker, w *bulkWork, k record.TimedKey) shard.Message
+	// do is what a shard does with each task.
+	do shard.Verb
 }
 
 // bulkList marks the cursors of bulk work, so that none is taken for that of a list; the
@@ -33,46 +32,29 @@ const bulkList = store.ListState(-1)
 var anyTasks = wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks}}
 
 var bulkReplay = &bulkKind{
-	kind: wire.BulkDead, done: "replayed", list: bulkList,
+	kind: wire.BulkDead, done: "replayed", list: bulkList, do: shard.Replay,
 	// A task that a worker ended FAILED would most likely fail again, so its cause must be named.
 	absent: wire.BulkRequest{
 		EndedRequest: wire.EndedRequest{Limit: wire.MaxEndedTasks},
 		Causes:       wire.OnlyDead(wire.DeadExhausted, wire.DeadReleased),
 	},
-	message: func(c *call, to shard.Asker, _ *bulkWork, k record.TimedKey) shard.Message {
-		return &shard.Replay{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
-	},
 }
 
 var bulkPurge = &bulkKind{
-	kind: wire.BulkDead, done: "purged", list: bulkList,
+	kind: wire.BulkDead, done: "purged", list: bulkList, do: shard.Purge,
 	absent: wire.BulkRequest{EndedRequest: wire.EndedRequest{Limit: math.MaxInt}},
-	message: func(c *call, to shard.Asker, _ *bulkWork, k record.TimedKey) shard.Message {
-		return &shard.Purge{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, EndedAtMs: k.AtMs}
-	},
 }
 
 var bulkCancel = &bulkKind{
-	kind: wire.BulkCancel, done: "cancelled", list: bulkList - 1, absent: anyTasks,
-	message: func(c *call, to shard.Asker, w *bulkWork, k record.TimedKey) shard.Message {
-		return &shard.Cancel{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkLocations[w.query.State]}
-	},
+	kind: wire.BulkCancel, done: "cancelled", list: bulkList - 1, do: shard.Cancel, absent: anyTasks,
 }
 
 var bulkRun = &bulkKind{
-	kind: wire.BulkRun, done: "ready", list: bulkList - 2, absent: anyTasks,
-	message: func(c *call, to shard.Asker, _ *bulkWork, k record.TimedKey) shard.Message {
-		return &shard.RunNow{Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID}
-	},
+	kind: wire.BulkRun, done: "ready", list: bulkList - 2, do: shard.RunNow, absent: anyTasks,
 }
 
 var bulkMove = &bulkKind{
-	kind: wire.BulkMove, done: "moved", list: bulkList - 3, absent: anyTasks,
-	message: func(c *call, to shard.Asker, w *bulkWork, k record.TimedKey) shard.Message {
-		return &shard.Prioritize{
-			Asker: to, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: k.ID, Only: bulkLocations[w.query.State], Priority: w.req.ToPriority,
-		}
-	},
+	kind: wire.BulkMove, done: "moved", list: bulkList - 3, do: shard.Prioritize, absent: anyTasks,
 }
 
 // bulk makes the handler of a kind whose request is a body.

@@ -102,8 +102,8 @@ func TestWaitGoesOnOverAReplay(t *testing.T) {
 		// not see it.
 		owner := shard.Owner{Tenant: "default", Subject: "anonymous"}
 		b.engine.Post(b.engine.ShardOf(task.ID), []shard.Message{
-			&shard.End{How: shard.Nack, Owner: owner, TaskRef: wire.TaskRef{TaskID: task.ID, Token: granted.Token}},
-			&shard.Replay{Tenant: "default", TaskID: task.ID},
+			&shard.End{How: shard.Nack, Holder: shard.Holder{Owner: owner, TaskRef: wire.TaskRef{TaskID: task.ID, Token: granted.Token}}},
+			&shard.Manage{Do: shard.Replay, Tenant: "default", TaskID: task.ID},
 		}, 0, mailbox.ClassKeep)
 		synctest.Wait()
 		w.finish(w.take(), `{"x":1}`)

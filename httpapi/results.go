@@ -33,8 +33,11 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
 			continue
 		}
 		posts[a.o.Engine.ShardOf(item.TaskID)].add(i, &shard.Result{
-			Asker: shard.Asker{Sink: answered, Ref: shard.Ref(i)}, Owner: c.owner(item.Holder),
-			TaskRef: wire.TaskRef{TaskID: item.TaskID, Token: item.Token}, ResultRequest: item.Request,
+			Holder: shard.Holder{
+				Asker: shard.Asker{Sink: answered, Ref: shard.Ref(i)}, Owner: c.owner(item.Holder),
+				TaskRef: wire.TaskRef{TaskID: item.TaskID, Token: item.Token},
+			},
+			ResultRequest: item.Request,
 		}, item.Bytes)
 	}
 	return a.postAll(posts, mailbox.ClassKeep, answered)

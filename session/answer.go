@@ -156,7 +156,7 @@ func (c *Conversation) effect(e shard.Effect) {
 		c.resumed(e)
 	case *shard.Drained:
 		c.barrierAnswered()
-	case *shard.Cancelled:
+	case *shard.Managed:
 		c.asked(e.Ref).ok.TaskID = e.TaskID
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Subscribed:

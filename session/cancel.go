@@ -15,8 +15,8 @@ func (c *Conversation) cancel(f *wire.Cancel) {
 	r := c.begin(f.Ref, messageBytes)
 	// A refusal names the task.
 	r.task.TaskID = f.TaskID
-	m := &shard.Cancel{
-		Asker: c.ask(r, c.open(r)), Tenant: c.principal.Tenant, Commands: c.principal.Commands, TaskID: f.TaskID,
+	m := &shard.Manage{
+		Asker: c.ask(r, c.open(r)), Do: shard.Cancel, Tenant: c.principal.Tenant, Commands: c.principal.Commands, TaskID: f.TaskID,
 	}
 	c.post(c.facts.Router.ShardOf(f.TaskID), mailbox.ClassKeep, m, messageBytes)
 }

@@ -37,16 +37,16 @@ func done() wire.ResultRequest {
 func endings(owner shard.Owner, ref wire.TaskRef) map[string]func(shard.Asker) shard.Message {
 	return map[string]func(shard.Asker) shard.Message{
 		"result": func(to shard.Asker) shard.Message {
-			return &shard.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: done()}
+			return &shard.Result{Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}, ResultRequest: done()}
 		},
 		"nack": func(to shard.Asker) shard.Message {
-			return &shard.End{How: shard.Nack, Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Nack, Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}}
 		},
 		"abandon": func(to shard.Asker) shard.Message {
-			return &shard.End{How: shard.Abandon, Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Abandon, Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}}
 		},
 		"release": func(to shard.Asker) shard.Message {
-			return &shard.End{How: shard.Release, Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Release, Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}}
 		},
 	}
 }
@@ -56,7 +56,7 @@ var fates = map[string]func(b *bench, c *client, task wire.TaskRef){
 	"in hand": func(*bench, *client, wire.TaskRef) {},
 	"cancelled": func(b *bench, c *client, task wire.TaskRef) {
 		b.ask(task.TaskID, func(to shard.Asker) shard.Message {
-			return &shard.Cancel{Asker: to, Tenant: "default", TaskID: task.TaskID}
+			return &shard.Manage{Do: shard.Cancel, Asker: to, Tenant: "default", TaskID: task.TaskID}
 		})
 		c.told(wire.RevokedCancelled)
 	},
@@ -64,9 +64,9 @@ var fates = map[string]func(b *bench, c *client, task wire.TaskRef){
 	"replayed": func(b *bench, c *client, task wire.TaskRef) {
 		c.told(wire.RevokedExpired) // its only attempt
 		e := b.ask(task.TaskID, func(to shard.Asker) shard.Message {
-			return &shard.Replay{Asker: to, Tenant: "default", TaskID: task.TaskID}
+			return &shard.Manage{Do: shard.Replay, Asker: to, Tenant: "default", TaskID: task.TaskID}
 		})
-		if _, ok := e.(*shard.Replayed); !ok {
+		if _, ok := e.(*shard.Managed); !ok {
 			b.t.Fatalf("replay got %+v", e)
 		}
 	},

@@ -12,13 +12,13 @@ func (c *Conversation) owner() shard.Owner {
 
 // ending begins a request that ends a delivery. A frame with the token also confirms that the
 // client has the task; the shard confirms it as well.
-func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shard.Asker) {
+func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*request, shard.Holder) {
 	r := c.begin(ref, bytes)
 	r.task = task
 	r.ok.TaskID = task.TaskID
 	r.hasCredit = c.tasks.ends(task)
 	c.tasks.confirmNamed(task)
-	return r, c.ask(r, c.open(r))
+	return r, shard.Holder{Asker: c.ask(r, c.open(r)), Owner: c.owner(), TaskRef: task}
 }
 
 // result ends a task with an outcome.
@@ -27,16 +27,14 @@ func (c *Conversation) result(f *wire.Result) {
 	for i := range f.Artifacts {
 		bytes += len(f.Artifacts[i].Name) + len(f.Artifacts[i].URL)
 	}
-	r, asker := c.ending(f.Ref, f.TaskRef, bytes)
-	c.postEnding(r, &shard.Result{
-		Asker: asker, Owner: c.owner(), TaskRef: f.TaskRef, ResultRequest: f.ResultRequest, HasCredit: r.hasCredit,
-	})
+	r, holder := c.ending(f.Ref, f.TaskRef, bytes)
+	c.postEnding(r, &shard.Result{Holder: holder, ResultRequest: f.ResultRequest, HasCredit: r.hasCredit})
 }
 
 // endDelivery ends a delivery without an outcome in the way that the message says.
 func (c *Conversation) endDelivery(ref wire.Ref, task wire.TaskRef, m *shard.End) {
-	r, asker := c.ending(ref, task, messageBytes+len(m.Reason))
-	m.Asker, m.Owner, m.TaskRef = asker, c.owner(), task
+	r, holder := c.ending(ref, task, messageBytes+len(m.Reason))
+	m.Holder = holder
 	c.postEnding(r, m)
 }
 

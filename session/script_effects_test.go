@@ -56,7 +56,7 @@ func parseEffect(words []string, nowMs int64) (shard.Effect, error) {
 	case "subscribed":
 		return &shard.Subscribed{Ref: f.ref}, nil
 	case "cancelled":
-		return &shard.Cancelled{Ref: f.ref, TaskID: f.first().TaskID}, nil
+		return &shard.Managed{Ref: f.ref, TaskID: f.first().TaskID}, nil
 	case "completed":
 		return &shard.Completed{Ref: f.ref, Record: &wire.ResultRecord{TaskID: f.first().TaskID}, CreditReused: f.other["reused"] != ""}, nil
 	case "requeued":

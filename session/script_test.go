@@ -287,7 +287,7 @@ func describeMessage(m shard.Message) string {
 	case *shard.Enqueue:
 		return fmt.Sprintf("enqueue ref=%d %s %s/%s payload=%s priority=%d max=%d key=%q fingerprint=%t", m.Ref, short(m.ID.String()),
 			m.Tenant, m.Command, m.Payload, m.Priority, m.MaxAttempts, m.IdempotencyKey, m.Fingerprint != [32]byte{})
-	case *shard.Cancel:
+	case *shard.Manage:
 		return fmt.Sprintf("cancel ref=%d %s of %s, may use %v", m.Ref, short(m.TaskID.String()), m.Tenant, m.Commands)
 	case *shard.Subscribe:
 		return fmt.Sprintf("subscribe ref=%d commands=%v lease=%dms", m.Ref, m.Commands, m.LeaseForMs)

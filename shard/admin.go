@@ -13,39 +13,74 @@ import (
 // Messages about a task from others than its worker: cancel, replay, purge, move,
 // explain, and when its lease ends.
 
-// cancel ends a task before its work is done. The first end counts: a second Cancel
-// succeeds, and a task that ended otherwise is refused.
-func (s *Shard) cancel(m *Cancel) {
-	t, e := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+// manage carries out a verb, or refuses it, for a caller who is not the worker of
+// the task.
+func (s *Shard) manage(m *Manage) {
+	t, e := s.find(m.TaskID, m.Tenant)
+	var refusal *wire.Error
 	switch {
 	case t == nil:
-	case m.Only != "" && m.Only != t.Location:
-		s.refuseWaiting(m.Asker, t, "task is not where it was meant, it is %s; look again")
-	case t.Status == wire.StatusCancelled:
-		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
-	case t.Status.Terminal():
-		refusal := wire.Refuse(wire.CodeAlreadyTerminal, "task has already ended, it is "+string(t.Status)+"; only one that has not can be cancelled")
-		refusal.Status = t.Status
-		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+		refusal = wire.Refuse(wire.CodeTaskNotFound, "task does not exist")
+	case m.Commands != nil && !slices.Contains(m.Commands, t.Command):
+		refusal = wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+t.Command)
+	case m.Do == Cancel:
+		refusal = s.cancel(m, t, e)
+	case m.Do == Replay:
+		refusal = s.replay(m, t)
+	case m.Do == Purge:
+		refusal = s.purge(m, t)
+	case m.Do == RunNow:
+		refusal = s.runNow(t)
 	default:
-		s.cancelOpen(t, e)
-		s.tell(m.Sink, &Cancelled{Ref: m.Ref, TaskID: t.ID})
+		refusal = s.prioritize(m, t)
 	}
+	if refusal != nil {
+		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: m.TaskID, Err: refusal})
+		return
+	}
+	s.tell(m.Sink, &Managed{Ref: m.Ref, TaskID: m.TaskID, Did: m.Do})
 }
 
-// managed returns a task for a caller other than its worker, who may use these
-// commands, nil for all; or it refuses and returns nil.
-func (s *Shard) managed(to Asker, id wire.TaskID, tenant string, commands []string) (*record.Task, *lease.Entry) {
-	t, e := s.find(id, tenant)
-	if t == nil {
-		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
-		return nil, nil
+// notSo refuses to manage a task because of its status or place. In the sentence %s
+// stands for what the task is.
+func notSo(code wire.Code, t *record.Task, sentence, is string) *wire.Error {
+	refusal := wire.Refuse(code, strings.Replace(sentence, "%s", is, 1))
+	refusal.Status = t.Status
+	return refusal
+}
+
+// notThere is notSo for a task that is not in the place that it must be in.
+func notThere(t *record.Task, sentence string) *wire.Error {
+	is := string(t.Status)
+	switch t.Location {
+	case wire.LocationPending:
+		is = "ready"
+	case wire.LocationDelayed:
+		is = "delayed"
+	case wire.LocationInProgress:
+		is = "in progress"
 	}
-	if commands != nil && !slices.Contains(commands, t.Command) {
-		s.refuse(to, id, wire.CodeForbidden, "this credential may not use the command "+t.Command)
-		return nil, nil
+	return notSo(wire.CodeNotWaiting, t, sentence, is)
+}
+
+// notTheLetter is notSo for a task that is not a dead letter, or died again since.
+func notTheLetter(t *record.Task) *wire.Error {
+	return notSo(wire.CodeNotInDLQ, t, "task is not the dead letter that was meant, it is %s; look again", string(t.Status))
+}
+
+// cancel ends a task before its work is done. The first end counts: a second cancel
+// succeeds, and a task that ended otherwise is refused.
+func (s *Shard) cancel(m *Manage, t *record.Task, e *lease.Entry) *wire.Error {
+	switch {
+	case m.Only != "" && m.Only != t.Location:
+		return notThere(t, "task is not where it was meant, it is %s; look again")
+	case t.Status == wire.StatusCancelled:
+		return nil
+	case t.Status.Terminal():
+		return notSo(wire.CodeAlreadyTerminal, t, "task has already ended, it is %s; only one that has not can be cancelled", string(t.Status))
 	}
-	return t, e
+	s.cancelOpen(t, e)
+	return nil
 }
 
 // cancelOpen ends a task that waits or runs, and tells the worker that has it. The
@@ -72,20 +107,15 @@ func (s *Shard) revoke(e *lease.Entry, reason string) {
 }
 
 // replay makes a dead letter ready, with all its attempts.
-func (s *Shard) replay(m *Replay) {
-	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
+func (s *Shard) replay(m *Manage, t *record.Task) *wire.Error {
 	switch {
-	case t == nil:
 	case t.Location != wire.LocationDead:
-		refusal := wire.Refuse(wire.CodeNotInDLQ, "task is no dead letter, it is "+string(t.Status)+"; only a dead letter can be replayed")
-		refusal.Status = t.Status
-		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+		return notSo(wire.CodeNotInDLQ, t, "task is no dead letter, it is %s; only a dead letter can be replayed", string(t.Status))
 	case m.EndedAtMs != 0 && t.EndedAtMs != m.EndedAtMs:
-		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
-	default:
-		s.revive(t)
-		s.tell(m.Sink, &Replayed{Ref: m.Ref, TaskID: t.ID})
+		return notTheLetter(t)
 	}
+	s.revive(t)
+	return nil
 }
 
 // revive alone leaves a terminal state. It keeps the number of deliveries, so that
@@ -104,24 +134,13 @@ func (s *Shard) revive(t *record.Task) {
 // purge deletes a dead letter with all its keys, its result included. Its watchers
 // were answered when it died. It works while the disk is full, because it only
 // deletes.
-func (s *Shard) purge(m *Purge) {
-	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
-	switch {
-	case t == nil:
-	case t.Location != wire.LocationDead || t.EndedAtMs != m.EndedAtMs:
-		s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: anotherLetter(t)})
-	default:
-		s.passOver(t)
-		s.transition(t, move{to: removed, status: t.Status, cause: record.CausePurge})
-		s.tell(m.Sink, &Purged{Ref: m.Ref, TaskID: m.TaskID})
+func (s *Shard) purge(m *Manage, t *record.Task) *wire.Error {
+	if t.Location != wire.LocationDead || t.EndedAtMs != m.EndedAtMs {
+		return notTheLetter(t)
 	}
-}
-
-// anotherLetter refuses a task that is not a dead letter, or died again since.
-func anotherLetter(t *record.Task) *wire.Error {
-	refusal := wire.Refuse(wire.CodeNotInDLQ, "task is not the dead letter that was meant, it is "+string(t.Status)+"; look again")
-	refusal.Status = t.Status
-	return refusal
+	s.passOver(t)
+	s.transition(t, move{to: removed, status: t.Status, cause: record.CausePurge})
+	return nil
 }
 
 // passOver removes a dead letter from the batches of this round, because it is
@@ -237,50 +256,25 @@ func (s *Shard) tellLeases(m *TellLeases) {
 }
 
 // runNow makes a delayed task ready before its time, at the tail of its priority.
-func (s *Shard) runNow(m *RunNow) {
-	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
-	switch {
-	case t == nil:
-	case t.Location != wire.LocationDelayed:
-		s.refuseWaiting(m.Asker, t, "task does not wait for a time, it is %s; only a delayed one can be run now")
-	default:
-		s.transition(t, s.placeAt(s.now, record.CauseRunNow))
-		s.tell(m.Sink, &Moved{Ref: m.Ref, TaskID: t.ID})
+func (s *Shard) runNow(t *record.Task) *wire.Error {
+	if t.Location != wire.LocationDelayed {
+		return notThere(t, "task does not wait for a time, it is %s; only a delayed one can be run now")
 	}
+	s.transition(t, s.placeAt(s.now, record.CauseRunNow))
+	return nil
 }
 
 // prioritize gives a waiting task another priority. A ready one keeps its sequence,
 // so that moved tasks stay in their order, and an older one comes before the
 // younger ones of its new priority.
-func (s *Shard) prioritize(m *Prioritize) {
-	t, _ := s.managed(m.Asker, m.TaskID, m.Tenant, m.Commands)
-	switch {
-	case t == nil:
-		return
-	case t.Location != wire.LocationPending && t.Location != wire.LocationDelayed || m.Only != "" && m.Only != t.Location:
-		s.refuseWaiting(m.Asker, t, "task does not wait where it was meant, it is %s; only a ready or delayed one can be moved")
-		return
-	case t.Priority != m.Priority:
-		to := move{
+func (s *Shard) prioritize(m *Manage, t *record.Task) *wire.Error {
+	if !waits(t.Location) || m.Only != "" && m.Only != t.Location {
+		return notThere(t, "task does not wait where it was meant, it is %s; only a ready or delayed one can be moved")
+	}
+	if t.Priority != m.Priority {
+		s.transition(t, move{
 			to: t.Location, status: t.Status, cause: record.CauseMove, toOldPlace: true, dueAtMs: t.DueAtMs, moves: true, priority: m.Priority,
-		}
-		s.transition(t, to)
+		})
 	}
-	s.tell(m.Sink, &Moved{Ref: m.Ref, TaskID: t.ID})
-}
-
-// refuseWaiting refuses a task that is not in the place that the message names.
-func (s *Shard) refuseWaiting(to Asker, t *record.Task, sentence string) {
-	where := string(t.Status)
-	switch t.Location {
-	case wire.LocationPending:
-		where = "ready"
-	case wire.LocationDelayed:
-		where = "delayed"
-	case wire.LocationInProgress:
-		where = "in progress"
-	}
-	refusal := wire.Refuse(wire.CodeNotWaiting, strings.Replace(sentence, "%s", where, 1))
-	refusal.Status = t.Status
-	s.tell(to.Sink, &Refused{Ref: to.Ref, TaskID: t.ID, Err: refusal})
+	return nil
 }

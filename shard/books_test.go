@@ -215,7 +215,7 @@ func (c *clerk) message() Message {
 			Command: c.command(), Payload: []byte("1"), MaxAttempts: 3, DelaySeconds: int64(c.random.IntN(8) / 6),
 		}}
 	case 3:
-		return &Cancel{Asker: asker, Tenant: "default", TaskID: c.taskID(1 + c.random.IntN(c.tasks+1))}
+		return &Manage{Do: Cancel, Asker: asker, Tenant: "default", TaskID: c.taskID(1 + c.random.IntN(c.tasks+1))}
 	case 4:
 		paused := c.random.IntN(2) == 0
 		return &Configure{Asker: asker, Queue: record.QueueKey{Command: c.command(), Tenant: "default"}, Change: SettingsChange{Paused: &paused}}
@@ -258,11 +258,11 @@ func (c *clerk) answers() Message {
 	owner := Owner{Tenant: "default", Subject: "anonymous"}
 	switch c.random.IntN(4) {
 	case 0:
-		return &End{How: Nack, Asker: asker, Owner: owner, TaskRef: h.TaskRef}
+		return &End{How: Nack, Holder: Holder{Asker: asker, Owner: owner, TaskRef: h.TaskRef}}
 	case 1:
-		return &End{How: Release, Asker: asker, Owner: owner, TaskRef: h.TaskRef}
+		return &End{How: Release, Holder: Holder{Asker: asker, Owner: owner, TaskRef: h.TaskRef}}
 	}
-	return &Result{Asker: asker, Owner: owner, TaskRef: h.TaskRef, HasCredit: own && !h.consumer.OverHTTP, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted}}
+	return &Result{Holder: Holder{Asker: asker, Owner: owner, TaskRef: h.TaskRef}, HasCredit: own && !h.consumer.OverHTTP, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted}}
 }
 
 // moves does something to a socket, to the disk or to the time.

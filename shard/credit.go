@@ -149,27 +149,27 @@ func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
 // for it, because its worker has answered, even if that answer is refused. The
 // asking session returns its own. A call without the token, or of another subject,
 // is not from the worker and returns nothing.
-func (s *Shard) answersFor(to Asker, owner Owner, ref wire.TaskRef, e *lease.Entry) {
-	if e != nil && e.HasCredit && e.Lease.Token == ref.Token {
-		if mb := s.bySession[e.Lease.Session]; mb != nil && mb.isOf(owner) {
+func (s *Shard) answersFor(h *Holder, e *lease.Entry) {
+	if e != nil && e.HasCredit && e.Lease.Token == h.Token {
+		if mb := s.bySession[e.Lease.Session]; mb != nil && mb.isOf(h.Owner) {
 			e.HasCredit = false
-			s.tellAnswered(mb, to, ref)
+			s.tellAnswered(mb, h)
 		}
 	}
 	if len(s.leaked) == 0 {
 		return
 	}
-	all := s.leaked[ref]
+	all := s.leaked[h.TaskRef]
 	left := all[:0]
 	for _, o := range all {
-		if !o.subscriber.isOf(owner) {
+		if !o.subscriber.isOf(h.Owner) {
 			left = append(left, o)
 			continue
 		}
 		o.subscriber.leaked.Remove(o.at)
-		s.tellAnswered(o.subscriber, to, ref)
+		s.tellAnswered(o.subscriber, h)
 	}
-	s.setLeaked(ref, left)
+	s.setLeaked(h.TaskRef, left)
 }
 
 func (s *Shard) setLeaked(ref wire.TaskRef, left []leaked) {
@@ -184,9 +184,9 @@ func (mb *subscriber) isOf(owner Owner) bool {
 	return mb.consumer.Tenant == owner.Tenant && mb.consumer.Subject == owner.Subject
 }
 
-func (s *Shard) tellAnswered(mb *subscriber, to Asker, ref wire.TaskRef) {
-	if mb.consumer.Sink != to.Sink {
-		s.tell(mb.consumer.Sink, &Answered{TaskRef: ref})
+func (s *Shard) tellAnswered(mb *subscriber, h *Holder) {
+	if mb.consumer.Sink != h.Sink {
+		s.tell(mb.consumer.Sink, &Answered{TaskRef: h.TaskRef})
 	}
 }
 

@@ -51,7 +51,7 @@ func TestCreditsAreReusedInRows(t *testing.T) {
 			history += "k"
 		}
 		answer := &Completed{}
-		s.reuseCredit(&Result{Asker: Asker{Sink: sink}}, consumer.ID, answer)
+		s.reuseCredit(&Result{Holder: Holder{Asker: Asker{Sink: sink}}}, consumer.ID, answer)
 		if answer.CreditReused != want {
 			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.CreditReused, want, mb.reused, waits, history)
 		}

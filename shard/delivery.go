@@ -9,15 +9,15 @@ import (
 // A worker ends a delivery with a result, as failed (nack, abandon), or hands it
 // back (release).
 
-// holder returns the delivery that a worker acts on, or refuses the message and
+// held returns the delivery that a worker acts on, or refuses the message and
 // returns nil. It checks in the order that the protocol promises: unknown task,
 // other subject, terminal task, lost lease.
-func (s *Shard) holder(to Asker, owner Owner, ref wire.TaskRef) *lease.Entry {
-	t, e := s.find(ref.TaskID, owner.Tenant)
-	if e != nil && e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {
+func (s *Shard) held(h *Holder) *lease.Entry {
+	t, e := s.find(h.TaskID, h.Tenant)
+	if e != nil && e.Lease.Subject == h.Subject && mayEnd(h.Owner, h.Token, &e.Lease) {
 		return e
 	}
-	s.refuseDelivery(to, owner, ref, t, e)
+	s.refuseDelivery(h, t, e)
 	return nil
 }
 
@@ -37,16 +37,16 @@ func lastLease(t *record.Task, token wire.Token) *record.Lease {
 	return &record.Lease{Token: token, OverHTTP: t.LastOverHTTP, WorkerID: t.LastWorkerID}
 }
 
-func (s *Shard) refuseDelivery(to Asker, owner Owner, ref wire.TaskRef, t *record.Task, e *lease.Entry) {
-	id, tokenless := ref.TaskID, ref.Token.IsZero()
+func (s *Shard) refuseDelivery(h *Holder, t *record.Task, e *lease.Entry) {
+	to, id := h.Asker, h.TaskID
 	switch {
 	case t == nil:
 		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
-	case newestSubject(t, e) != "" && newestSubject(t, e) != owner.Subject:
+	case newestSubject(t, e) != "" && newestSubject(t, e) != h.Subject:
 		s.refuse(to, id, wire.CodeNotOwner, "the delivery belongs to another subject")
 	case t.Status.Terminal():
 		s.refuse(to, id, wire.CodeNotInProgress, "task is not in progress, it is "+string(t.Status))
-	case e != nil && tokenless:
+	case e != nil && h.Token.IsZero():
 		s.refuse(to, id, wire.CodeNotOwner, withoutToken(e))
 	default:
 		s.refuse(to, id, wire.CodeLeaseLost, "the lease of this delivery is over; drop the work")
@@ -133,13 +133,13 @@ func (s *Shard) result(m *Result) {
 	t, e := s.find(m.TaskID, m.Tenant)
 	// If the disk was full, the refusal of an earlier answer has returned the credit.
 	m.HasCredit = m.HasCredit && e != nil && e.HasCredit
-	s.answersFor(m.Asker, m.Owner, m.TaskRef, e)
+	s.answersFor(&m.Holder, e)
 	switch {
 	case t != nil && t.Status.Terminal() && s.repeated(m, t):
 	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):
 		s.complete(m, t, e)
 	default:
-		s.refuseDelivery(m.Asker, m.Owner, m.TaskRef, t, e)
+		s.refuseDelivery(&m.Holder, t, e)
 	}
 }
 
@@ -193,8 +193,8 @@ func (s *Shard) repeated(m *Result, t *record.Task) bool {
 
 // end ends a delivery without an outcome, and returns credit held elsewhere.
 func (s *Shard) end(m *End) {
-	s.answersFor(m.Asker, m.Owner, m.TaskRef, s.leases.Get(m.TaskID))
-	e := s.holder(m.Asker, m.Owner, m.TaskRef)
+	s.answersFor(&m.Holder, s.leases.Get(m.TaskID))
+	e := s.held(&m.Holder)
 	if e == nil {
 		return
 	}

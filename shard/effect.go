@@ -133,22 +133,11 @@ type Cleaned struct {
 	Deleted int
 }
 
-// Cancelled answers Cancel.
-type Cancelled struct {
+// Managed answers Manage.
+type Managed struct {
 	Ref
 	TaskID wire.TaskID
-}
-
-// Moved answers RunNow and Prioritize.
-type Moved struct {
-	Ref
-	TaskID wire.TaskID
-}
-
-// Replayed answers Replay.
-type Replayed struct {
-	Ref
-	TaskID wire.TaskID
+	Did    Verb
 }
 
 // Explained answers Explain. Waiting is nil for a task that does not wait or is
@@ -158,12 +147,6 @@ type Explained struct {
 	TaskID      wire.TaskID
 	UpdatedAtMs int64
 	Waiting     *wire.Waiting
-}
-
-// Purged answers Purge.
-type Purged struct {
-	Ref
-	TaskID wire.TaskID
 }
 
 // Revoked tells the consumer it is addressed to that it lost a delivery.

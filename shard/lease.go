@@ -142,7 +142,7 @@ func (s *Shard) delivered(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 // extend is a heartbeat for one delivery over HTTP. If the session of the delivery
 // is gone, only the lease ends it from now on.
 func (s *Shard) extend(m *Extend) {
-	e := s.holder(m.Asker, m.Owner, m.TaskRef)
+	e := s.held(&m.Holder)
 	if e == nil {
 		return
 	}

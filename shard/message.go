@@ -8,7 +8,10 @@ import (
 // Message is an input of a shard, from its mailbox. The set is closed: the types of
 // this file. A message belongs to the shard once it is pushed; the sender must not
 // touch it, nor the slices in it, again.
-type Message interface{ message() }
+type Message interface {
+	// message is who asks, nobody for a message without an answer.
+	message() Asker
+}
 
 // Asker says where the answer to a message goes. Ref is the sender's own
 // number for the request and comes back in the answer. A nil Sink wants none.
@@ -27,6 +30,13 @@ type Owner struct {
 	Tenant   string
 	Subject  string
 	WorkerID string
+}
+
+// Holder is who acts on which delivery, and where the answer goes.
+type Holder struct {
+	Asker
+	Owner
+	wire.TaskRef
 }
 
 // Enqueue makes a task. The router has drawn ID so that it hashes to this
@@ -90,9 +100,7 @@ type Undelivered struct {
 
 // Result ends a task with an outcome. Answer: Completed or Refused.
 type Result struct {
-	Asker
-	Owner
-	wire.TaskRef
+	Holder
 	wire.ResultRequest
 	// HasCredit says that a credit of the asking consumer is taken for the delivery
 	// and is returned with the answer, unless that is Completed with CreditReused.
@@ -101,9 +109,7 @@ type Result struct {
 
 // End ends a delivery without an outcome. Answer: Requeued or Refused.
 type End struct {
-	Asker
-	Owner
-	wire.TaskRef
+	Holder
 	How How
 	// NackRequest is what a Nack says, ReleaseRequest what a Release says.
 	wire.NackRequest
@@ -137,9 +143,7 @@ type Heartbeat struct {
 // ExtendForMs or, if that is 0, by the length it was granted with. It also extends
 // a delivery whose session is gone. Answer: Extended or Refused.
 type Extend struct {
-	Asker
-	Owner
-	wire.TaskRef
+	Holder
 	ExtendForMs int64
 	// OnItsWay reports that the answer to the claim is still being written: the
 	// lease is extended, but the delivery is not confirmed.
@@ -184,17 +188,42 @@ type Unwatch struct {
 	TaskID wire.TaskID
 }
 
-// Replay makes a dead letter a ready task again, with all its attempts.
-// Commands are those the asker may use, nil means all. Answer: Replayed or
+// Manage changes one task for somebody who is not its worker. Answer: Managed or
 // Refused.
-type Replay struct {
+type Manage struct {
 	Asker
-	Tenant   string
+	Do     Verb
+	Tenant string
+	// Commands are those the asker may use, nil means all.
 	Commands []string
 	TaskID   wire.TaskID
-	// EndedAtMs is when the dead letter ended, as in Purge, 0 for any.
+	// Only is the place where Cancel and Prioritize must find the task, empty for any:
+	// it may have moved since the caller chose it.
+	Only wire.Location
+	// EndedAtMs is when the dead letter ended that Replay or Purge means, in Unix
+	// milliseconds; one that was replayed and died again since has another time and is
+	// refused. 0 is any for Replay and none for Purge.
 	EndedAtMs int64
+	// Priority is the new one, for Prioritize.
+	Priority int
 }
+
+// Verb is what Manage does with the task.
+type Verb uint8
+
+const (
+	// Cancel ends a task that has not ended yet. It succeeds again for a cancelled task.
+	Cancel Verb = iota
+	// Replay makes a dead letter a ready task again, with all its attempts.
+	Replay
+	// Purge removes a dead letter.
+	Purge
+	// RunNow makes a delayed task ready before its time.
+	RunNow
+	// Prioritize gives a task that waits another priority. It succeeds for a task that
+	// has that priority.
+	Prioritize
+)
 
 // Explain asks why a task of the tenant waits. Answer: Explained.
 type Explain struct {
@@ -209,50 +238,6 @@ type TellLeases struct {
 	Asker
 	Tenant string
 	Tasks  []wire.TaskID
-}
-
-// Purge removes a dead letter that ended at EndedAtMs; one that was replayed and
-// died again since has another time and is refused. Commands are those the asker
-// may use, nil means all. Answer: Purged or Refused.
-type Purge struct {
-	Asker
-	Tenant    string
-	Commands  []string
-	TaskID    wire.TaskID
-	EndedAtMs int64
-}
-
-// Cancel ends a task that has not ended yet. Commands are those the asker may
-// use, nil means all. Answer: Cancelled, also for a task that was cancelled
-// before, or Refused.
-type Cancel struct {
-	Asker
-	Tenant   string
-	Commands []string
-	TaskID   wire.TaskID
-	// Only is the place where the task must be, empty for any: it may have moved
-	// since the caller chose it.
-	Only wire.Location
-}
-
-// RunNow makes a delayed task ready before its time. Commands are those the asker
-// may use, nil means all. Answer: Moved or Refused.
-type RunNow struct {
-	Asker
-	Tenant   string
-	Commands []string
-	TaskID   wire.TaskID
-}
-
-// Prioritize gives a task that waits another priority. Commands and Only are those
-// of Cancel. Answer: Moved, also for a task that has that priority, or Refused.
-type Prioritize struct {
-	Asker
-	Tenant   string
-	Commands []string
-	TaskID   wire.TaskID
-	Only     wire.Location
-	Priority int
 }
 
 // Freeze asks a shard that is not the home of a queue whether it has no task of
@@ -317,9 +302,9 @@ type Cleanup struct {
 type SpaceChanged struct{}
 
 // A type with an Asker is a message; these have none.
-func (Asker) message()         {}
-func (*HandedCredit) message() {}
-func (*Received) message()     {}
-func (*Undelivered) message()  {}
-func (*SessionGone) message()  {}
-func (*SpaceChanged) message() {}
+func (a Asker) message() Asker       { return a }
+func (*HandedCredit) message() Asker { return Asker{} }
+func (*Received) message() Asker     { return Asker{} }
+func (*Undelivered) message() Asker  { return Asker{} }
+func (*SessionGone) message() Asker  { return Asker{} }
+func (*SpaceChanged) message() Asker { return Asker{} }

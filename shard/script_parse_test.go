@@ -88,24 +88,24 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 	}
 	switch verb {
 	case "cancel":
-		return &Cancel{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args)}
+		return &Manage{Do: Cancel, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args)}
 	case "run":
-		return &RunNow{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		return &Manage{Do: RunNow, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 	case "move":
-		return &Prioritize{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
+		return &Manage{Do: Prioritize, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
 	case "explain":
 		return &Explain{Asker: asker, Tenant: tenant, TaskID: id}
 	case "leases":
 		return &TellLeases{Asker: asker, Tenant: tenant, Tasks: []wire.TaskID{id, w.taskID(scriptInt(args, "and"))}}
 	case "replay":
-		m := &Replay{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		m := &Manage{Do: Replay, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 		if scriptString(args, "ago", "") != "" {
 			m.EndedAtMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
 		}
 		return m
 	default:
 		endedAtMs := w.nowMs - int64(scriptInt(args, "ago"))*1000
-		return &Purge{Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}
+		return &Manage{Do: Purge, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}
 	}
 }
 
@@ -218,21 +218,21 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	case "undelivered":
 		return &Undelivered{Consumer: consumer.Consumer, Tasks: []wire.TaskRef{ref}}, nil
 	case "result":
-		return &Result{Asker: asker, Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{
+		return &Result{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
 			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""), Exit: scriptExit(args),
 		}, HasCredit: scriptInt(args, "credit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
-		return &End{How: Nack, Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{
+		return &End{How: Nack, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{
 			DelaySeconds: delay, Reason: scriptString(args, "reason", ""), Exit: scriptExit(args),
 		}}, err
 	case "extend":
-		return &Extend{Asker: asker, Owner: owner, TaskRef: ref, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
+		return &Extend{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
 	case "abandon":
-		return &End{How: Abandon, Asker: asker, Owner: owner, TaskRef: ref}, nil
+		return &End{How: Abandon, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}}, nil
 	case "release":
-		return &End{How: Release, Asker: asker, Owner: owner, TaskRef: ref, ReleaseRequest: wire.ReleaseRequest{
+		return &End{How: Release, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, ReleaseRequest: wire.ReleaseRequest{
 			NotStarted: scriptString(args, "started", "true") == "false", Stopping: scriptString(args, "stopping", "false") == "true",
 		}}, nil
 	case "heartbeat":

@@ -468,12 +468,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("dropped ref=%d", e.Ref)
 	case *Cleaned:
 		return fmt.Sprintf("cleaned ref=%d: %d deleted", e.Ref, e.Deleted)
-	case *Cancelled:
-		return fmt.Sprintf("cancelled ref=%d %v", e.Ref, e.TaskID)
-	case *Moved:
-		return fmt.Sprintf("moved ref=%d %v", e.Ref, e.TaskID)
-	case *Replayed:
-		return fmt.Sprintf("replayed ref=%d %v", e.Ref, e.TaskID)
+	case *Managed:
+		return fmt.Sprintf("%s ref=%d %v", [...]string{"cancelled", "replayed", "purged", "moved", "moved"}[e.Did], e.Ref, e.TaskID)
 	case *Explained:
 		if e.Waiting == nil {
 			return fmt.Sprintf("explained ref=%d %v: does not wait", e.Ref, e.TaskID)
@@ -481,8 +477,6 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("explained ref=%d %v: %+v since %d", e.Ref, e.TaskID, *e.Waiting, e.UpdatedAtMs)
 	case *LeasesTold:
 		return fmt.Sprintf("leases ref=%d", e.Ref) + leasesText(e.Leases)
-	case *Purged:
-		return fmt.Sprintf("purged ref=%d %v", e.Ref, e.TaskID)
 	case *Ended:
 		return fmt.Sprintf("ended ref=%d %v", e.Ref, e.TaskID)
 	default:

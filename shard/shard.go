@@ -333,20 +333,12 @@ func (s *Shard) step(m Message) {
 		s.watch(m)
 	case *Unwatch:
 		s.unwatch(m)
-	case *Replay:
-		s.replay(m)
+	case *Manage:
+		s.manage(m)
 	case *Explain:
 		s.explain(m)
 	case *TellLeases:
 		s.tellLeases(m)
-	case *Purge:
-		s.purge(m)
-	case *Cancel:
-		s.cancel(m)
-	case *RunNow:
-		s.runNow(m)
-	case *Prioritize:
-		s.prioritize(m)
 	case *Cleanup:
 		s.cleanup(m)
 	case *Freeze:

@@ -12,25 +12,18 @@ const storageFull = "the disk is nearly full; repeat when space has been freed"
 func (s *Shard) refuseNoSpace(m Message) bool {
 	switch m := m.(type) {
 	case *Result:
-		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
+		s.refuseEnding(&m.Holder)
 	case *End:
-		s.refuseEnding(m.Asker, m.Owner, m.TaskRef)
-	case *Heartbeat:
-		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
-	case *Freeze:
-		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
-	case *Configure:
-		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
-	case *Replay:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
-	case *Cancel:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
-	case *RunNow:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
-	case *Prioritize:
-		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+		s.refuseEnding(&m.Holder)
 	case *Extend:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Manage:
+		if m.Do == Purge {
+			return false // it only deletes
+		}
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Heartbeat, *Freeze, *Configure:
+		s.refuse(m.message(), wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Undelivered:
 		// The deliveries lapse when leases may again; see noteStall.
 		for _, ref := range m.Tasks {
@@ -45,9 +38,9 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 }
 
 // refuseEnding refuses a message that would end a delivery.
-func (s *Shard) refuseEnding(to Asker, owner Owner, ref wire.TaskRef) {
-	s.answersFor(to, owner, ref, s.leases.Get(ref.TaskID))
-	s.refuse(to, ref.TaskID, wire.CodeStorageFull, storageFull)
+func (s *Shard) refuseEnding(h *Holder) {
+	s.answersFor(h, s.leases.Get(h.TaskID))
+	s.refuse(h.Asker, h.TaskID, wire.CodeStorageFull, storageFull)
 }
 
 // hasSpace refuses a new task while the disk is nearly full.

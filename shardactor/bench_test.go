@@ -136,8 +136,10 @@ func (w *benchWorker) Deliver(effects []shard.Effect) {
 			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			shardNo := w.engine.ShardOf(e.Task.ID)
 			results[shardNo] = append(results[shardNo], &shard.Result{
-				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
-				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				Holder: shard.Holder{
+					Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
+					TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 			})
 		case *shard.Completed:

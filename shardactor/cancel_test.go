@@ -51,8 +51,10 @@ func (w *contender) Deliver(effects []shard.Effect) {
 			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			go w.onGrant(n)
 			go w.post(n, &shard.Result{
-				Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
-				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				Holder: shard.Holder{
+					Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
+					TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 			})
 		case *shard.Revoked:
@@ -62,7 +64,7 @@ func (w *contender) Deliver(effects []shard.Effect) {
 		case *shard.Completed:
 			w.note(int(e.Ref), func(f *fate) { f.completed++ })
 			w.consumer.Return(1)
-		case *shard.Cancelled:
+		case *shard.Managed:
 			w.note(int(e.Ref), func(f *fate) { f.cancelled++ })
 		case *shard.Ended:
 			w.note(int(e.Ref), func(f *fate) { f.ended++ })
@@ -95,7 +97,7 @@ func (w *contender) post(n int, m shard.Message) {
 }
 
 func (w *contender) cancel(n int) {
-	w.post(n, &shard.Cancel{Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Tenant: "default", TaskID: w.ids[n]})
+	w.post(n, &shard.Manage{Do: shard.Cancel, Asker: shard.Asker{Sink: w, Ref: shard.Ref(n)}, Tenant: "default", TaskID: w.ids[n]})
 }
 
 // The client that cancels a task and its worker see one story: it was

@@ -94,11 +94,11 @@ func TestA28PausedQueueDeliversNothing(t *testing.T) {
 			var m shard.Message
 			switch n % 4 {
 			case 0:
-				m = &shard.End{How: shard.Nack, Owner: owner, TaskRef: ref}
+				m = &shard.End{How: shard.Nack, Holder: shard.Holder{Owner: owner, TaskRef: ref}}
 			case 1:
-				m = &shard.End{How: shard.Abandon, Owner: owner, TaskRef: ref}
+				m = &shard.End{How: shard.Abandon, Holder: shard.Holder{Owner: owner, TaskRef: ref}}
 			case 2:
-				m = &shard.End{How: shard.Release, Owner: owner, TaskRef: ref}
+				m = &shard.End{How: shard.Release, Holder: shard.Holder{Owner: owner, TaskRef: ref}}
 			case 3:
 				m = &shard.Undelivered{Consumer: busy.consumer.Consumer, Tasks: []wire.TaskRef{ref}}
 			}

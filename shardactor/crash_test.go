@@ -262,16 +262,16 @@ func (d *crashDriver) message() (int, shard.Message) {
 	case verb < 6:
 		result := fmt.Appendf(nil, `{"of":%s}`, g.Task.Payload)
 		d.results[g.Task.ID] = result
-		return shardNo, &shard.Result{Asker: asker, Owner: owner, TaskRef: ref,
+		return shardNo, &shard.Result{Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref},
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: result}}
 	case verb == 6:
-		return shardNo, &shard.End{How: shard.Nack, Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
+		return shardNo, &shard.End{How: shard.Nack, Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{DelaySeconds: -1, Reason: "no"}}
 	case verb == 7:
-		return shardNo, &shard.End{How: shard.Nack, Asker: asker, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{}}
+		return shardNo, &shard.End{How: shard.Nack, Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{}}
 	case verb == 8:
-		return shardNo, &shard.End{How: shard.Abandon, Asker: asker, Owner: owner, TaskRef: ref}
+		return shardNo, &shard.End{How: shard.Abandon, Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref}}
 	case verb == 9:
-		return shardNo, &shard.End{How: shard.Release, Asker: asker, Owner: owner, TaskRef: ref}
+		return shardNo, &shard.End{How: shard.Release, Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref}}
 	case verb == 10:
 		return shardNo, &shard.Heartbeat{Asker: asker, Owner: owner, Consumer: d.consumer.Consumer}
 	default:
@@ -456,8 +456,10 @@ func (w *drainWorker) answers(shardNo int) []shard.Message {
 		}
 		w.consumer.Return(1)
 		messages = append(messages, &shard.Result{
-			Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
-			TaskRef:       wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
+			Holder: shard.Holder{
+				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
+				TaskRef: wire.TaskRef{TaskID: g.Task.ID, Token: g.Token},
+			},
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		})
 	}

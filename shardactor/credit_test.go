@@ -50,8 +50,10 @@ func (k *keeper) granted(e *shard.Granted) {
 		return
 	}
 	k.engine.Post(shardNo, []shard.Message{&shard.Result{
-		Asker: shard.Asker{Sink: k}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
-		TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+		Holder: shard.Holder{
+			Asker: shard.Asker{Sink: k}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
+			TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+		},
 		ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		HasCredit:     true,
 	}}, 2, mailbox.ClassKeep)

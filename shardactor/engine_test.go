@@ -125,8 +125,10 @@ func (w *eagerWorker) Deliver(effects []shard.Effect) {
 			w.shards[shardNo]++
 			w.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 			w.engine.Post(shardNo, []shard.Message{&shard.Result{
-				Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
-				TaskRef:       wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				Holder: shard.Holder{
+					Asker: shard.Asker{Sink: w}, Owner: shard.Owner{Tenant: "default", Subject: "anonymous"},
+					TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Token},
+				},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 				HasCredit:     true,
 			}}, 2, mailbox.ClassKeep)

@@ -106,19 +106,19 @@ func (w *moodyWorker) Deliver(effects []shard.Effect) {
 		var m shard.Message
 		switch w.n % 7 {
 		case 0:
-			m = &shard.End{How: shard.Nack, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: 5}}
+			m = &shard.End{How: shard.Nack, Holder: shard.Holder{Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{DelaySeconds: 5}}
 		case 1:
-			m = &shard.End{How: shard.Abandon, Owner: owner, TaskRef: ref}
+			m = &shard.End{How: shard.Abandon, Holder: shard.Holder{Owner: owner, TaskRef: ref}}
 		case 2:
-			m = &shard.End{How: shard.Release, Owner: owner, TaskRef: ref}
+			m = &shard.End{How: shard.Release, Holder: shard.Holder{Owner: owner, TaskRef: ref}}
 		case 3:
 			m = &shard.Received{Consumer: w.consumer.Consumer, Tasks: []wire.TaskRef{ref}} // and lets it lapse
 		case 4:
 			m = &shard.Undelivered{Consumer: w.consumer.Consumer, Tasks: []wire.TaskRef{ref}}
 		case 5:
-			m = &shard.Cancel{Tenant: "default", TaskID: g.Task.ID}
+			m = &shard.Manage{Do: shard.Cancel, Tenant: "default", TaskID: g.Task.ID}
 		default:
-			m = &shard.Result{Owner: owner, TaskRef: ref, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
+			m = &shard.Result{Holder: shard.Holder{Owner: owner, TaskRef: ref}, ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)}}
 		}
 		w.h.Post(w.h.ShardOf(g.Task.ID), []shard.Message{m}, 100, mailbox.ClassKeep)
 		w.consumer.Return(1)
@@ -146,7 +146,7 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 		}
 		h.Post(shardNo, []shard.Message{m}, 100, mailbox.ClassNew)
 		if m.DelaySeconds > 1 && n%10 == 0 {
-			h.Post(shardNo, []shard.Message{&shard.Prioritize{Tenant: "default", TaskID: id, Priority: 1}, &shard.RunNow{Tenant: "default", TaskID: id}}, 1, mailbox.ClassNew)
+			h.Post(shardNo, []shard.Message{&shard.Manage{Do: shard.Prioritize, Tenant: "default", TaskID: id, Priority: 1}, &shard.Manage{Do: shard.RunNow, Tenant: "default", TaskID: id}}, 1, mailbox.ClassNew)
 		}
 	}
 	id, shardNo := h.Route("default", "d", "")

@@ -64,11 +64,11 @@ func (w *lateWorker) answer(keep int) {
 		asker, owner := shard.Asker{Sink: w}, shard.Owner{Tenant: "default", Subject: "anonymous"}
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		var m shard.Message = &shard.Result{
-			Asker: asker, Owner: owner, TaskRef: ref, HasCredit: true,
+			Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref}, HasCredit: true,
 			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte(`{}`)},
 		}
 		if w.nacks {
-			m = &shard.End{How: shard.Nack, Asker: asker, Owner: owner, TaskRef: ref}
+			m = &shard.End{How: shard.Nack, Holder: shard.Holder{Asker: asker, Owner: owner, TaskRef: ref}}
 		}
 		w.engine.Post(0, []shard.Message{m}, 2, mailbox.ClassKeep)
 	}
@@ -175,7 +175,7 @@ func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
 			t.Fatalf("%d letters cost %d steps after %d were replayed", slice, steps, replayed)
 		}
 		for _, k := range page.Found {
-			e.Post(0, []shard.Message{&shard.Replay{Tenant: "default", TaskID: k.ID}}, 0, mailbox.ClassKeep)
+			e.Post(0, []shard.Message{&shard.Manage{Do: shard.Replay, Tenant: "default", TaskID: k.ID}}, 0, mailbox.ClassKeep)
 		}
 		e.runDurably(t)
 	}

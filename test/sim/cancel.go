@@ -1,35 +1,24 @@
 package sim
 
 import (
-	"slices"
-
 	"codeq/record"
 	"codeq/shard"
-	"codeq/store"
 	"codeq/wire"
 )
 
 // cancel is what must follow when somebody cancels a task: it ends wherever it
 // is, its worker is told, and what ended before stands.
-func (m *model) cancel(a *shard.Cancel) {
-	t := m.tasks[a.TaskID]
+func (m *model) cancel(a *shard.Manage, t *task) wire.Code {
 	switch {
-	case m.at.Space >= store.OnlyDelete:
-		m.refused(a.Asker, wire.CodeStorageFull)
-	case t == nil || t.tenant != a.Tenant || t.removed:
-		m.refused(a.Asker, wire.CodeTaskNotFound)
-	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
-		m.refused(a.Asker, wire.CodeForbidden)
 	case a.Only != "" && a.Only != t.place:
-		m.refused(a.Asker, wire.CodeNotWaiting)
+		return wire.CodeNotWaiting
 	case t.status == wire.StatusCancelled:
-		expect[*shard.Cancelled](m, a.Asker)
 	case !t.open():
-		m.refused(a.Asker, wire.CodeAlreadyTerminal)
+		return wire.CodeAlreadyTerminal
 	default:
 		m.cancelOpen(t)
-		expect[*shard.Cancelled](m, a.Asker)
 	}
+	return ""
 }
 
 func (m *model) cancelOpen(t *task) {

@@ -238,15 +238,15 @@ func (w *world) say(verb int, owner shard.Owner, ref, of wire.TaskRef) {
 	call := func(to shard.Asker) shard.Message {
 		switch {
 		case verb < 7:
-			return &shard.Extend{Asker: to, Owner: owner, TaskRef: ref, ExtendForMs: extend}
+			return &shard.Extend{Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}, ExtendForMs: extend}
 		case verb < 14:
-			return &shard.Result{Asker: to, Owner: owner, TaskRef: ref, ResultRequest: outcome}
+			return &shard.Result{Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}, ResultRequest: outcome}
 		case verb < 16:
-			return &shard.End{How: shard.Nack, Asker: to, Owner: owner, TaskRef: ref, NackRequest: wire.NackRequest{DelaySeconds: delay}}
+			return &shard.End{How: shard.Nack, Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{DelaySeconds: delay}}
 		case verb < 18:
-			return &shard.End{How: shard.Abandon, Asker: to, Owner: owner, TaskRef: ref}
+			return &shard.End{How: shard.Abandon, Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}}
 		}
-		return &shard.End{How: shard.Release, Asker: to, Owner: owner, TaskRef: ref, ReleaseRequest: why}
+		return &shard.End{How: shard.Release, Holder: shard.Holder{Asker: to, Owner: owner, TaskRef: ref}, ReleaseRequest: why}
 	}
 	w.trace.say("  POST about %s by %s, worker %q, with its token: %t", w.name(ref.TaskID), owner.Subject, owner.WorkerID, !ref.Token.IsZero())
 	(&request{world: w, call: call, about: ref.TaskID}).post()

@@ -8,7 +8,8 @@ import (
 // answers is a word of a worker that ends a delivery, by whatever way and
 // whatever the answer is: no session keeps a credit of its room for it. All but
 // the one that asks must be told.
-func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
+func (m *model) answers(h *shard.Holder) {
+	o, ref := h.Owner, h.TaskRef
 	for m.at.effect < len(m.at.Outcome.Effects) {
 		next := m.at.Outcome.Effects[m.at.effect]
 		told, ok := next.Effect.(*shard.Answered)
@@ -17,12 +18,12 @@ func (m *model) answers(to shard.Asker, o shard.Owner, ref wire.TaskRef) {
 		}
 		m.at.effect++
 		s := m.addressee(next.Sink)
-		if s == nil || next.Sink == to.Sink || !s.isOf(o) || told.TaskRef != ref {
+		if s == nil || next.Sink == h.Sink || !s.isOf(o) || told.TaskRef != ref {
 			violate("credit adds up", "%s of %s said something of %v, and %+v was told so", o.Subject, o.Tenant, ref, told)
 		}
 		s.back[ref.Token] = true
 	}
-	if own := m.addressee(to.Sink); own != nil {
+	if own := m.addressee(h.Sink); own != nil {
 		own.back[ref.Token] = true
 	}
 	if t := m.tasks[ref.TaskID]; t != nil && t.tenant == o.Tenant && t.subject == o.Subject {

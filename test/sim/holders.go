@@ -126,7 +126,7 @@ func (t *task) mayAct(o shard.Owner, token wire.Token) bool {
 
 // prolong is a heartbeat over HTTP.
 func (m *model) prolong(a *shard.Extend) {
-	t := m.held(a.Asker, a.Owner, a.TaskRef)
+	t := m.held(&a.Holder)
 	if t == nil {
 		return
 	}

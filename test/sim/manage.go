@@ -9,50 +9,55 @@ import (
 	"codeq/wire"
 )
 
-// manages says that an admin may do something with a task, or expects the refusal.
-func (m *model) manages(to shard.Asker, id wire.TaskID, tenant string, commands []string) *task {
-	t := m.tasks[id]
+// manage is what must follow when somebody who is not its worker changes a task.
+func (m *model) manage(a *shard.Manage) {
+	t := m.tasks[a.TaskID]
+	var code wire.Code
 	switch {
-	case m.at.Space >= store.OnlyDelete:
-		m.refused(to, wire.CodeStorageFull)
-	case t == nil || t.removed || t.tenant != tenant:
-		m.refused(to, wire.CodeTaskNotFound)
-	case commands != nil && !slices.Contains(commands, t.command):
-		m.refused(to, wire.CodeForbidden)
+	case m.at.Space >= store.OnlyDelete && a.Do != shard.Purge:
+		code = wire.CodeStorageFull
+	case t == nil || t.removed || t.tenant != a.Tenant:
+		code = wire.CodeTaskNotFound
+	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
+		code = wire.CodeForbidden
+	case a.Do == shard.Cancel:
+		code = m.cancel(a, t)
+	case a.Do == shard.Replay:
+		code = m.replay(t)
+	case a.Do == shard.Purge:
+		code = m.purge(a, t)
+	case a.Do == shard.RunNow:
+		code = m.runNow(t)
 	default:
-		return t
+		code = m.prioritize(a, t)
 	}
-	return nil
+	if code != "" {
+		m.refused(a.Asker, code)
+		return
+	}
+	if e := expect[*shard.Managed](m, a.Asker); a.Sink != nil && (e.TaskID != a.TaskID || e.Did != a.Do) {
+		violate("a request is answered as the protocol says", "request %d of %v: want %d, got %+v", a.Ref, a.TaskID, a.Do, e)
+	}
 }
 
 // runNow: a delayed task becomes ready, at the tail, before its time.
-func (m *model) runNow(a *shard.RunNow) {
-	t := m.manages(a.Asker, a.TaskID, a.Tenant, a.Commands)
-	if t == nil {
-		return
-	}
+func (m *model) runNow(t *task) wire.Code {
 	if t.place != wire.LocationDelayed {
-		m.refused(a.Asker, wire.CodeNotWaiting)
-		return
+		return wire.CodeNotWaiting
 	}
 	if !m.tooLate(t) {
 		m.toTail(t)
 		t.aside = false
 		m.moved(t, wire.LocationDelayed, record.CauseRunNow)
 	}
-	expect[*shard.Moved](m, a.Asker)
+	return ""
 }
 
 // prioritize: a waiting task has another priority, and keeps its place by age and its
 // time.
-func (m *model) prioritize(a *shard.Prioritize) {
-	t := m.manages(a.Asker, a.TaskID, a.Tenant, a.Commands)
-	if t == nil {
-		return
-	}
+func (m *model) prioritize(a *shard.Manage, t *task) wire.Code {
 	if !t.waits() || a.Only != "" && a.Only != t.place {
-		m.refused(a.Asker, wire.CodeNotWaiting)
-		return
+		return wire.CodeNotWaiting
 	}
 	if from := t.place; t.prio != a.Priority && !m.tooLate(t) {
 		m.leave(t)
@@ -63,7 +68,7 @@ func (m *model) prioritize(a *shard.Prioritize) {
 		}
 		m.moved(t, from, record.CauseMove)
 	}
-	expect[*shard.Moved](m, a.Asker)
+	return ""
 }
 
 // mayDelete says whether what a shard has of a queue may go with it.
@@ -159,11 +164,11 @@ func (w *world) manageSome() {
 	call := func(to shard.Asker) shard.Message {
 		switch kind {
 		case 0:
-			return &shard.RunNow{Asker: to, Tenant: t.tenant, TaskID: t.id}
+			return &shard.Manage{Do: shard.RunNow, Asker: to, Tenant: t.tenant, TaskID: t.id}
 		case 1:
-			return &shard.Prioritize{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
+			return &shard.Manage{Do: shard.Prioritize, Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
 		}
-		return &shard.Cancel{Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
+		return &shard.Manage{Do: shard.Cancel, Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
 	}
 	(&request{world: w, call: call, about: t.id}).post()
 }

@@ -7,14 +7,14 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "bulk: run what is ready once more",
 		edit: edit{
-			file: ahead, old: "	case t.Location != wire.LocationDelayed:\n", new: "	case t.Location != wire.LocationDelayed && t.Location != wire.LocationPending:\n",
+			file: ahead, old: "	if t.Location != wire.LocationDelayed {\n", new: "	if !waits(t.Location) {\n",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a task moves as its lifecycle says"},
 	}, mutant{
 		name: "bulk: run now at the old place",
 		edit: edit{
-			file: ahead, old: "		s.transition(t, s.placeAt(s.now, record.CauseRunNow))\n",
-			new: "		to := s.placeAt(s.now, record.CauseRunNow)\n		to.toOldPlace = true\n		s.transition(t, to)\n",
+			file: ahead, old: "	s.transition(t, s.placeAt(s.now, record.CauseRunNow))\n",
+			new: "	to := s.placeAt(s.now, record.CauseRunNow)\n	to.toOldPlace = true\n	s.transition(t, to)\n",
 		},
 		caught: []string{"first in, first out, by priority", "the database agrees with itself"},
 	}, mutant{

@@ -6,7 +6,7 @@ func init() {
 		name: "credit: keep that of a delivery answered over HTTP",
 		edit: edit{
 			file: "shard/credit.go",
-			old:  "		s.tell(mb.consumer.Sink, &Answered{TaskRef: ref})\n", new: "",
+			old:  "		s.tell(mb.consumer.Sink, &Answered{TaskRef: h.TaskRef})\n", new: "",
 		},
 		caught: []string{"credit adds up"},
 	}, mutant{

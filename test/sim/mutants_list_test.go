@@ -26,8 +26,8 @@ var mutants = []mutant{{
 	name: "skip the check of the token",
 	edit: edit{
 		file: "shard/delivery.go",
-		old:  "e.Lease.Subject == owner.Subject && mayEnd(owner, ref.Token, &e.Lease) {",
-		new:  "e.Lease.Subject == owner.Subject {",
+		old:  "e.Lease.Subject == h.Subject && mayEnd(h.Owner, h.Token, &e.Lease) {",
+		new:  "e.Lease.Subject == h.Subject {",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause", "every change has its event", "a task moves as its lifecycle says"},
 }, {
@@ -309,14 +309,14 @@ var mutants = []mutant{{
 	name: "purge: another than was meant",
 	edit: edit{
 		file: "shard/admin.go",
-		old:  "|| t.EndedAtMs != m.EndedAtMs:", new: "|| t.EndedAtMs < m.EndedAtMs:",
+		old:  "|| t.EndedAtMs != m.EndedAtMs {", new: "|| t.EndedAtMs < m.EndedAtMs {",
 	},
 	caught: []string{"a request is answered as the protocol says", "every event has a cause"},
 }, {
 	name: "purge: once more when its time is over",
 	edit: edit{
 		file: "shard/admin.go",
-		old:  "		s.passOver(t)\n", new: "",
+		old:  "	}\n	s.passOver(t)\n", new: "	}\n",
 	},
 	also:   []edit{{file: "index/queue.go", old: "	if *count < 0 {\n", new: "	if false {\n"}},
 	caught: []string{"the database agrees with itself", "figures add up"},
@@ -331,7 +331,7 @@ var mutants = []mutant{{
 	name: "waiting: forget who takes everything",
 	edit: edit{
 		file: "shard/admin.go",
-		old:  "case q.subscribers.count+wildcard.count == 0:", new: "case q.subscribers.bySession == 0:",
+		old:  "case q.subscribers.count+wildcard.count == 0:", new: "case q.subscribers.count == 0:",
 	},
 	caught: []string{"a reason is the one that holds"},
 }, {

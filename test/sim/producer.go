@@ -101,8 +101,10 @@ func (r *request) Deliver(effects []shard.Effect) {
 	switch e := effects[0].(type) {
 	case *shard.Enqueued:
 		w.ledger.accepted(e.TaskID, string(r.body.Payload))
-	case *shard.Cancelled:
-		w.completed(e.TaskID, wire.StatusCancelled, "")
+	case *shard.Managed:
+		if e.Did == shard.Cancel {
+			w.completed(e.TaskID, wire.StatusCancelled, "")
+		}
 	case *shard.Completed:
 		w.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
 	}
@@ -151,10 +153,10 @@ func (r *request) message() (m shard.Message, shardNo int, class mailbox.Class) 
 		shardNo, m = r.shard, &again
 	case !r.cancel.IsZero():
 		shardNo, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
-		m = &shard.Cancel{Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
+		m = &shard.Manage{Do: shard.Cancel, Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
 	case !r.replay.IsZero():
 		shardNo, class = w.server.engine.ShardOf(r.replay), mailbox.ClassKeep
-		m = &shard.Replay{Asker: asker, Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
+		m = &shard.Manage{Do: shard.Replay, Asker: asker, Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
 	case !r.watch.IsZero():
 		shardNo, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
 		m = &shard.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}
@@ -224,7 +226,7 @@ func (w *world) reportOverHTTP() {
 	if t.subject != "" && !w.chance.oneIn(5) {
 		owner.Subject = t.subject
 	}
-	(&request{world: w, result: &shard.Result{Owner: owner, TaskRef: ref, ResultRequest: w.outcome(ref)}}).post()
+	(&request{world: w, result: &shard.Result{Holder: shard.Holder{Owner: owner, TaskRef: ref}, ResultRequest: w.outcome(ref)}}).post()
 }
 
 // stopWaiting is a caller that waits for a result no longer. What was under way

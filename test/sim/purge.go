@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
@@ -11,21 +9,14 @@ import (
 // purge is what must follow when somebody purges a task: the dead letter that
 // was meant is gone with all that was kept of it, anything else stays as it is,
 // one that died again since too.
-func (m *model) purge(a *shard.Purge) {
-	t := m.tasks[a.TaskID]
-	switch {
-	case t == nil || t.removed || t.tenant != a.Tenant:
-		m.refused(a.Asker, wire.CodeTaskNotFound)
-	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
-		m.refused(a.Asker, wire.CodeForbidden)
-	case t.place != wire.LocationDead || t.result.CompletedAtMs != a.EndedAtMs:
-		m.refused(a.Asker, wire.CodeNotInDLQ)
-	default:
-		m.touch(t)
-		t.place, t.removed = "", true
-		m.moved(t, wire.LocationDead, record.CausePurge)
-		expect[*shard.Purged](m, a.Asker)
+func (m *model) purge(a *shard.Manage, t *task) wire.Code {
+	if t.place != wire.LocationDead || t.result.CompletedAtMs != a.EndedAtMs {
+		return wire.CodeNotInDLQ
 	}
+	m.touch(t)
+	t.place, t.removed = "", true
+	m.moved(t, wire.LocationDead, record.CausePurge)
+	return ""
 }
 
 // purgeSome is an admin who purges a dead letter as it was seen, now or some
@@ -35,7 +26,7 @@ func (w *world) purgeSome() {
 	if t == nil || w.model.tasks[t.id] == nil {
 		return
 	}
-	m := &shard.Purge{Tenant: t.tenant, TaskID: t.id}
+	m := &shard.Manage{Do: shard.Purge, Tenant: t.tenant, TaskID: t.id}
 	if t.result != nil && !w.chance.oneIn(5) {
 		m.EndedAtMs = t.result.CompletedAtMs
 	}

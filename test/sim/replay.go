@@ -1,39 +1,27 @@
 package sim
 
 import (
-	"slices"
-
 	"codeq/record"
 	"codeq/shard"
-	"codeq/store"
 	"codeq/wire"
 )
 
 // replay is what must follow when somebody replays a task: a dead letter is as
 // new but for its deliveries and its error, anything else stays as it is.
-func (m *model) replay(a *shard.Replay) {
-	t := m.tasks[a.TaskID]
-	switch {
-	case m.at.Space >= store.OnlyDelete:
-		m.refused(a.Asker, wire.CodeStorageFull)
-	case t == nil || t.removed || t.tenant != a.Tenant:
-		m.refused(a.Asker, wire.CodeTaskNotFound)
-	case a.Commands != nil && !slices.Contains(a.Commands, t.command):
-		m.refused(a.Asker, wire.CodeForbidden)
-	case t.place != wire.LocationDead:
-		m.refused(a.Asker, wire.CodeNotInDLQ)
-	default:
-		m.touch(t)
-		t.attempts, t.releases, t.losses, t.expiresMs = 0, 0, 0, 0
-		t.replays++
-		if !t.resultToken.IsZero() {
-			t.tookBack = t.resultToken
-		}
-		t.result, t.resultToken, t.cause = nil, wire.Token{}, 0
-		m.toTail(t)
-		m.moved(t, wire.LocationDead, record.CauseReplay)
-		expect[*shard.Replayed](m, a.Asker)
+func (m *model) replay(t *task) wire.Code {
+	if t.place != wire.LocationDead {
+		return wire.CodeNotInDLQ
 	}
+	m.touch(t)
+	t.attempts, t.releases, t.losses, t.expiresMs = 0, 0, 0, 0
+	t.replays++
+	if !t.resultToken.IsZero() {
+		t.tookBack = t.resultToken
+	}
+	t.result, t.resultToken, t.cause = nil, wire.Token{}, 0
+	m.toTail(t)
+	m.moved(t, wire.LocationDead, record.CauseReplay)
+	return ""
 }
 
 // repeatTakenBack is a worker that says once more what a replay has taken back, of a
@@ -45,7 +33,10 @@ func (w *world) repeatTakenBack() bool {
 		}
 		call := func(to shard.Asker) shard.Message {
 			return &shard.Result{
-				Asker: to, Owner: shard.Owner{Tenant: t.tenant, Subject: t.subject}, TaskRef: wire.TaskRef{TaskID: t.id, Token: t.tookBack},
+				Holder: shard.Holder{
+					Asker: to, Owner: shard.Owner{Tenant: t.tenant, Subject: t.subject},
+					TaskRef: wire.TaskRef{TaskID: t.id, Token: t.tookBack},
+				},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: "taken back"},
 			}
 		}

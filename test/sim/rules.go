@@ -67,10 +67,10 @@ func (m *model) message(message shard.Message) {
 	case *shard.Subscribe:
 		m.subscribe(a)
 	case *shard.Result:
-		m.answers(a.Asker, a.Owner, a.TaskRef)
+		m.answers(&a.Holder)
 		m.finish(a)
 	case *shard.End:
-		m.answers(a.Asker, a.Owner, a.TaskRef)
+		m.answers(&a.Holder)
 		m.gaveUp(a)
 	case *shard.Heartbeat:
 		m.heartbeat(a)
@@ -96,20 +96,12 @@ func (m *model) message(message shard.Message) {
 		m.watch(a)
 	case *shard.Unwatch:
 		m.unwatch(a)
-	case *shard.Replay:
-		m.replay(a)
+	case *shard.Manage:
+		m.manage(a)
 	case *shard.Explain:
 		m.explains = append(m.explains, a)
 	case *shard.TellLeases:
 		m.tellLeases(a)
-	case *shard.Purge:
-		m.purge(a)
-	case *shard.Cancel:
-		m.cancel(a)
-	case *shard.RunNow:
-		m.runNow(a)
-	case *shard.Prioritize:
-		m.prioritize(a)
 	case *shard.Drop:
 		m.drops[m.at.Shard] = append(m.drops[m.at.Shard], a)
 	case *shard.Cleanup:
@@ -182,28 +174,29 @@ func (m *model) delivery(ref wire.TaskRef) *task {
 
 // held is the delivery that a worker may end. Otherwise it must be refused, by
 // the first reason in the promised order.
-func (m *model) held(to shard.Asker, o shard.Owner, ref wire.TaskRef) *task {
+func (m *model) held(h *shard.Holder) *task {
 	if m.at.Space >= store.OnlyDelete {
-		m.refused(to, wire.CodeStorageFull)
+		m.refused(h.Asker, wire.CodeStorageFull)
 		return nil
 	}
-	t := m.known(o, ref.TaskID)
-	if t != nil && t.place == wire.LocationInProgress && t.mayAct(o, ref.Token) {
+	t := m.known(h.Owner, h.TaskID)
+	if t != nil && t.place == wire.LocationInProgress && t.mayAct(h.Owner, h.Token) {
 		return t
 	}
-	m.refusedDelivery(to, o, ref, t)
+	m.refusedDelivery(h, t)
 	return nil
 }
 
-func (m *model) refusedDelivery(to shard.Asker, o shard.Owner, ref wire.TaskRef, t *task) {
+func (m *model) refusedDelivery(h *shard.Holder, t *task) {
+	to := h.Asker
 	switch {
 	case t == nil:
 		m.refused(to, wire.CodeTaskNotFound)
-	case t.deliveries > 0 && t.subject != o.Subject:
+	case t.deliveries > 0 && t.subject != h.Subject:
 		m.refused(to, wire.CodeNotOwner)
 	case !t.open():
 		m.refused(to, wire.CodeNotInProgress)
-	case t.place == wire.LocationInProgress && ref.Token.IsZero():
+	case t.place == wire.LocationInProgress && h.Token.IsZero():
 		m.refused(to, wire.CodeNotOwner)
 	default:
 		m.refused(to, wire.CodeLeaseLost)
@@ -234,7 +227,7 @@ func (m *model) finish(a *shard.Result) {
 		m.moved(t, from, record.CauseResult)
 		m.reusedCredit(a, m.completed(a.Asker, t))
 	default:
-		m.refusedDelivery(a.Asker, a.Owner, a.TaskRef, t)
+		m.refusedDelivery(&a.Holder, t)
 	}
 }
 
@@ -271,7 +264,7 @@ func (m *model) reusedCredit(a *shard.Result, e *shard.Completed) {
 }
 
 func (m *model) gaveUp(a *shard.End) {
-	t := m.held(a.Asker, a.Owner, a.TaskRef)
+	t := m.held(&a.Holder)
 	if t == nil {
 		return
 	}

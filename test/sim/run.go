@@ -114,8 +114,8 @@ func (w *world) messageText(message shard.Message) string {
 		return fmt.Sprintf("configure %v", m.Queue)
 	case *shard.CopySettings:
 		return fmt.Sprintf("copy of the settings of %v: %+v, thaw %v", m.Queue, m.Settings, m.Thaw)
-	case *shard.Cancel:
-		return "cancel " + w.name(m.TaskID)
+	case *shard.Manage:
+		return fmt.Sprintf("%s %s that ended at %d", [...]string{"cancel", "replay", "purge", "run", "move"}[m.Do], w.name(m.TaskID), m.EndedAtMs)
 	case *shard.Claim:
 		return fmt.Sprintf("claim of %v by %s, looks %v", m.Commands, m.Consumer.WorkerID, m.CountOnly)
 	case *shard.Extend:
@@ -126,10 +126,6 @@ func (w *world) messageText(message shard.Message) string {
 		return "explain " + w.name(m.TaskID)
 	case *shard.TellLeases:
 		return fmt.Sprintf("tell the leases of %d tasks", len(m.Tasks))
-	case *shard.Purge:
-		return fmt.Sprintf("purge %s that ended at %d", w.name(m.TaskID), m.EndedAtMs)
-	case *shard.Replay:
-		return "replay " + w.name(m.TaskID)
 	case *shard.Watch:
 		return "watch " + w.name(m.TaskID)
 	}
@@ -165,12 +161,8 @@ func (w *world) effectText(e shard.Effect) string {
 		return fmt.Sprintf("explained %s: %+v", w.name(e.TaskID), *e.Waiting)
 	case *shard.LeasesTold:
 		return fmt.Sprintf("told leases %+v", e.Leases)
-	case *shard.Purged:
-		return "purged " + w.name(e.TaskID)
-	case *shard.Replayed:
-		return "replayed " + w.name(e.TaskID)
-	case *shard.Cancelled:
-		return "cancelled " + w.name(e.TaskID)
+	case *shard.Managed:
+		return [...]string{"cancelled ", "replayed ", "purged ", "run ", "moved "}[e.Did] + w.name(e.TaskID)
 	case *shard.Answered:
 		return fmt.Sprintf("answered elsewhere for %s/%.6s", w.name(e.TaskID), e.Token)
 	case *shard.Revoked:
