@@ -1,5 +1,11 @@
 package index
 
+import (
+	"encoding/binary"
+
+	"codeq/internal/heap"
+)
+
 // Order is one of the orders that a queue has of its tasks.
 type Order int
 
@@ -22,11 +28,9 @@ type byTime struct {
 	total       *int64
 	watermarkMs *int64
 
-	// heap is where the order is among those of all queues, nil for nowhere; at its
-	// key there and slot its index.
-	heap *dueHeap
-	at   place
-	slot int
+	// heap is the one of the index that the order is in, nil for none.
+	heap *heap.Heap[byTime]
+	due  heap.Node[byTime]
 }
 
 func (r *run) order() Order {
@@ -44,84 +48,23 @@ func (q *Queue) timedOf(o Order) *byTime {
 	return &q.delayed
 }
 
-// dueHeap has orders by their first key. Every one in it knows its slot.
-type dueHeap struct {
-	orders []*byTime
-}
-
 // settleDue moves the order to the heap where it belongs: known when memory has its
 // first key, unread when only the watermark is known, none when it has no key.
 func (o *byTime) settleDue() {
-	var to *dueHeap
-	var at place
+	var to *heap.Heap[byTime]
+	var key heap.Key
 	switch {
 	case o.len() > 0:
-		to, at = &o.queue.index.known, o.first()
+		first := o.first()
+		to, key.AtMs = &o.queue.index.known, int64(first.rank)
+		key.Tie = [2]uint64{binary.BigEndian.Uint64(first.id[:8]), binary.BigEndian.Uint64(first.id[8:])}
 	case *o.total > 0:
-		to, at = &o.queue.index.unread, place{rank: o.watermark()}
+		to, key.AtMs = &o.queue.index.unread, int64(o.watermark())
 	}
-	if to == o.heap && at == o.at {
-		return
+	if o.heap != to && o.heap != nil {
+		o.heap.Remove(&o.due)
 	}
-	if o.heap != nil && o.heap != to {
-		o.heap.remove(o)
-	}
-	o.at = at
-	if to == nil {
-		return
-	}
-	if o.heap == nil {
-		o.heap = to
-		o.slot = len(to.orders)
-		to.orders = append(to.orders, o)
-	}
-	to.settle(o)
-}
-
-// top is the order whose first moment comes first, nil if there is none.
-func (h *dueHeap) top() *byTime {
-	if len(h.orders) == 0 {
-		return nil
-	}
-	return h.orders[0]
-}
-
-func (h *dueHeap) remove(o *byTime) {
-	end := len(h.orders) - 1
-	moved := h.orders[end]
-	h.orders[end] = nil
-	h.orders = h.orders[:end]
-	o.heap = nil
-	if moved != o {
-		moved.slot = o.slot
-		h.settle(moved)
+	if o.heap = to; to != nil {
+		to.Put(&o.due, o, key)
 	}
 }
-
-// settle finds the slot of o from the hole at the slot it has.
-func (h *dueHeap) settle(o *byTime) {
-	i := o.slot
-	for i > 0 && o.isBefore(h.orders[(i-1)/2]) {
-		h.set(i, h.orders[(i-1)/2])
-		i = (i - 1) / 2
-	}
-	for {
-		child := 2*i + 1
-		if child+1 < len(h.orders) && h.orders[child+1].isBefore(h.orders[child]) {
-			child++
-		}
-		if child >= len(h.orders) || !h.orders[child].isBefore(o) {
-			break
-		}
-		h.set(i, h.orders[child])
-		i = child
-	}
-	h.set(i, o)
-}
-
-func (h *dueHeap) set(i int, o *byTime) {
-	h.orders[i] = o
-	o.slot = i
-}
-
-func (o *byTime) isBefore(p *byTime) bool { return o.at.compare(p.at) < 0 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"codeq/internal/heap"
 	"codeq/record"
 )
 
@@ -27,8 +28,8 @@ type Index struct {
 
 	// known has the orders by time whose first key is in memory, unread those that
 	// have keys and none in memory.
-	known  dueHeap
-	unread dueHeap
+	known  heap.Heap[byTime]
+	unread heap.Heap[byTime]
 
 	refills refillList
 	lagging []Lagging
@@ -116,31 +117,25 @@ type Due struct {
 // removed. An order of which only the watermark is known, and due, is refilled before
 // others.
 func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
-	if u := x.unread.top(); u != nil && int64(u.at.rank) <= nowMs {
-		x.refills.hurry(&u.run)
+	if o, atMs := x.unread.Top(); o != nil && atMs <= nowMs {
+		x.refills.hurry(&o.run)
 	}
-	o := x.known.top()
-	if o == nil || int64(o.at.rank) > nowMs {
+	o, atMs := x.known.Top()
+	if o == nil || atMs > nowMs {
 		return Due{}, false
 	}
-	return Due{o.queue, o.order, record.TimedKey{AtMs: int64(o.at.rank), ID: o.at.id}}, true
+	return Due{o.queue, o.order, record.TimedKey{AtMs: atMs, ID: o.first().id}}, true
 }
 
 // NextDueAtMs is when the moment of the next task in an order by time comes, in Unix
 // milliseconds, 0 if there is none. It may be too early, never too late: of an order
 // that waits for a refill only the watermark is known.
 func (x *Index) NextDueAtMs() int64 {
-	known, unread := x.known.top(), x.unread.top()
-	switch {
-	case known == nil && unread == nil:
-		return 0
-	case known == nil:
-		// A watermark of 0 would mean that there is none.
-		return max(1, int64(unread.at.rank))
-	case unread == nil:
-		return int64(known.at.rank)
+	known, atMs := x.known.Top()
+	if unread, fromMs := x.unread.Top(); unread != nil && (known == nil || fromMs < atMs) {
+		return max(1, fromMs) // 0 would mean that there is none
 	}
-	return max(1, int64(min(known.at.rank, unread.at.rank)))
+	return atMs
 }
 
 // TakeDirty appends the queues whose counters or watermarks have changed since the

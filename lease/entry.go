@@ -3,6 +3,7 @@ package lease
 import (
 	"cmp"
 
+	"codeq/internal/heap"
 	"codeq/record"
 	"codeq/wire"
 )
@@ -32,11 +33,11 @@ type Entry struct {
 	Gone bool
 	// PutAgain means that the stored value may have replaced another one.
 	PutAgain bool
-	// HasUnit means that a unit of room of the session in Lease is out for it.
+	// HasCredit means that a credit of the session in Lease is in flight for it.
 	HasCredit bool
 
-	// place is the index in the heap plus one; 0 means in no table.
-	place int
+	// due is the place in the heap of the table, none before Grant and after Remove.
+	due heap.Node[Entry]
 	// number counts the grants of the table; it orders equal deadlines.
 	number uint64
 	// list is the session's list it is in, nil for none; before and after are

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"codeq/internal/heap"
 	"codeq/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 type Table struct {
 	entries  map[wire.TaskID]*Entry
 	sessions map[wire.SessionID]*sessionList
-	due      heap
+	due      heap.Heap[Entry]
 	grants   uint64
 }
 
@@ -33,15 +34,14 @@ func (t *Table) Grant(e *Entry, expiresAtMs int64) {
 		panic(fmt.Sprintf("lease: task %s granted as delivery %d while delivery %d is in progress",
 			id, e.Lease.Delivery, old.Lease.Delivery))
 	}
-	if e.place != 0 {
-		panic(fmt.Sprintf("lease: entry of task %s is in a table already (place %d, grant %d)", id, e.place, e.number))
+	if e.due.IsIn() {
+		panic(fmt.Sprintf("lease: entry of task %s is in a table already (grant %d)", id, e.number))
 	}
 	mustBeTime(e, expiresAtMs)
 	t.grants++
 	e.number = t.grants
-	e.ExpiresAtMs = expiresAtMs
 	t.entries[id] = e
-	t.due.push(e)
+	t.setDue(e, expiresAtMs)
 	t.join(e, e.Lease.Session)
 }
 
@@ -63,8 +63,12 @@ func (t *Table) Holds(ref wire.TaskRef) *Entry {
 func (t *Table) Move(e *Entry, expiresAtMs int64) {
 	t.mustHold(e)
 	mustBeTime(e, expiresAtMs)
-	e.ExpiresAtMs = e.UntilMs(expiresAtMs)
-	t.due.fix(e)
+	t.setDue(e, e.UntilMs(expiresAtMs))
+}
+
+func (t *Table) setDue(e *Entry, atMs int64) {
+	e.ExpiresAtMs = atMs
+	t.due.Put(&e.due, e, heap.Key{AtMs: atMs, Tie: [2]uint64{e.number}})
 }
 
 // Run gives e the end of its run in Unix milliseconds, once.
@@ -95,29 +99,28 @@ func (t *Table) Bind(e *Entry, session wire.SessionID) {
 func (t *Table) Remove(e *Entry) {
 	t.mustHold(e)
 	delete(t.entries, e.Task.ID)
-	t.due.remove(e)
+	t.due.Remove(&e.due)
 	t.leave(e)
 }
 
 // Due is the entry with the earliest deadline if that is not after nowMs, else
 // nil. Of equal deadlines the earlier grant comes first. It stays in the table.
 func (t *Table) Due(nowMs int64) *Entry {
-	if len(t.due) == 0 || t.due[0].ExpiresAtMs > nowMs {
+	e, atMs := t.due.Top()
+	if atMs > nowMs {
 		return nil
 	}
-	return t.due[0]
+	return e
 }
 
 // NextAtMs is the earliest deadline in Unix milliseconds, 0 if there is none.
 func (t *Table) NextAtMs() int64 {
-	if len(t.due) == 0 {
-		return 0
-	}
-	return t.due[0].ExpiresAtMs
+	_, atMs := t.due.Top()
+	return atMs
 }
 
 // Len is the number of tasks in progress.
-func (t *Table) Len() int { return len(t.due) }
+func (t *Table) Len() int { return t.due.Len() }
 
 // OfSession appends what a session has in hand to dst, in the order it was
 // granted or bound to it. The zero session has nothing.
@@ -165,8 +168,8 @@ func (t *Table) leave(e *Entry) {
 
 func (t *Table) mustHold(e *Entry) {
 	if t.entries[e.Task.ID] != e {
-		panic(fmt.Sprintf("lease: delivery %d of task %s is not in the table (place %d, grant %d)",
-			e.Lease.Delivery, e.Task.ID, e.place, e.number))
+		panic(fmt.Sprintf("lease: delivery %d of task %s is not in the table (grant %d)",
+			e.Lease.Delivery, e.Task.ID, e.number))
 	}
 }
 

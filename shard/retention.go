@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"codeq/internal/heap"
 	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
@@ -98,13 +99,22 @@ func (s *Shard) expiryAtMs(q *queue) int64 {
 }
 
 // planExpiry sets the time of a queue in the expiry queue.
-func (s *Shard) planExpiry(q *queue) { s.expiries.put(q, s.expiryAtMs(q)) }
+func (s *Shard) planExpiry(q *queue) { s.setExpiry(q, s.expiryAtMs(q)) }
+
+// setExpiry is planExpiry to a given time; 0 removes the queue.
+func (s *Shard) setExpiry(q *queue, atMs int64) {
+	if atMs == 0 {
+		s.expiries.Remove(&q.expiry)
+		return
+	}
+	s.expiries.Put(&q.expiry, q, heap.Key{AtMs: atMs})
+}
 
 // planEnded is planExpiry after a task of the queue has ended. It never sets a
 // later time: a queue whose scan was cut keeps the earlier one.
 func (s *Shard) planEnded(q *queue) {
-	if at := s.expiryAtMs(q); q.expirySlot == 0 || at < q.expiryAtMs {
-		s.expiries.put(q, at)
+	if at := s.expiryAtMs(q); !q.expiry.IsIn() || at < s.expiries.AtMs(&q.expiry) {
+		s.setExpiry(q, at)
 	}
 }
 
@@ -119,8 +129,8 @@ func (s *Shard) findExpired() {
 		return
 	}
 	for left := s.limits.Expiries - s.findDeleted(); left > 0; {
-		q := s.expiries.top()
-		if q == nil || q.expiryAtMs > s.now {
+		q, atMs := s.expiries.Top()
+		if q == nil || atMs > s.now {
 			return
 		}
 		found := 0
@@ -137,7 +147,7 @@ func (s *Shard) findExpired() {
 		left -= found
 		// Scan each queue once per round: entries found here are deleted only in
 		// removeExpired, so a second scan would return them again.
-		s.expiries.put(q, s.now+1)
+		s.setExpiry(q, s.now+1)
 	}
 }
 
@@ -248,7 +258,7 @@ func (s *Shard) removeExpired() {
 		l.advanceWatermark()
 		s.planExpiry(l.queue)
 		if l.cut {
-			s.expiries.advance(l.queue, s.now+1)
+			s.setExpiry(l.queue, min(s.now+1, s.expiries.AtMs(&l.queue.expiry)))
 		}
 	}
 	s.endCleanup()
@@ -373,8 +383,8 @@ func (s *Shard) nextExpiryMs() int64 {
 	if len(s.cleanups) > 0 || s.removesSome() {
 		return s.now + 1
 	}
-	if q := s.expiries.top(); q != nil {
-		return max(q.expiryAtMs, s.now+1)
+	if q, atMs := s.expiries.Top(); q != nil {
+		return max(atMs, s.now+1)
 	}
 	return 0
 }

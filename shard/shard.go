@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"codeq/index"
+	"codeq/internal/heap"
 	"codeq/lease"
 	"codeq/record"
 	"codeq/store"
@@ -96,7 +97,8 @@ type deadlines struct {
 
 // removals are the ended tasks to remove, and the queues that are deleted.
 type removals struct {
-	expiries expiryQueue
+	// expiries orders the queues by when their next ended task must be removed.
+	expiries heap.Heap[queue]
 	cleanups []*cleanupRun
 	// batches are the ended tasks that this round removes.
 	batches []expiryBatch

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"codeq/index"
+	"codeq/internal/heap"
 	"codeq/record"
 	"codeq/store"
 	"codeq/wire"
@@ -189,10 +190,9 @@ type queue struct {
 	freezes    int
 	inReady    bool
 	inRunnable bool
-	// expiryAtMs is when the queue must be scanned for ended tasks to remove, while
-	// expirySlot is not 0; see expiryQueue.
-	expiryAtMs int64
-	expirySlot int
+	// expiry is the place in Shard.expiries, by when the queue must be scanned for
+	// ended tasks to remove.
+	expiry heap.Node[queue]
 	// failedAfter is the last key that scanFailed read, so that it does not read
 	// others of the same millisecond again; zero before the first scan.
 	failedAfter record.TimedKey

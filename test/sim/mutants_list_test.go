@@ -287,7 +287,7 @@ var mutants = []mutant{{
 	name: "forget a queue that has something to remove",
 	edit: edit{
 		file: "shard/transition.go",
-		old:  "	s.planEnded(q)\n", new: "	if q.expirySlot == 0 {\n		s.planEnded(q)\n	}\n",
+		old:  "	s.planEnded(q)\n", new: "	if !q.expiry.IsIn() {\n		s.planEnded(q)\n	}\n",
 	},
 	caught: []string{"what is due happens"},
 }, {
@@ -345,7 +345,7 @@ var mutants = []mutant{{
 	name: "deliver before it is due",
 	edit: edit{
 		file: "index/index.go",
-		old:  "if o == nil || int64(o.at.rank) > nowMs {", new: "if o == nil || int64(o.at.rank) > nowMs+50 {",
+		old:  "if o == nil || atMs > nowMs {", new: "if o == nil || atMs > nowMs+50 {",
 	},
 	caught: []string{"nothing is delivered before it is due"},
 }, {
