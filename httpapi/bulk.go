@@ -53,7 +53,7 @@ type bulkWork struct {
 	states []store.ListState
 	// at is the index of the current state; query has the position in that state.
 	at     int
-	query  store.FindQuery
+	query  store.ListQuery
 	sample []wire.TaskID
 	done   int
 	read   int
@@ -67,7 +67,7 @@ type bulkWork struct {
 // of it.
 func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
 	w := &bulkWork{call: c, req: req, kind: kind, states: bulkStates[req.State]}
-	w.query = store.FindQuery{
+	w.query = store.ListQuery{
 		Queue: c.queue, UntilMs: a.o.NowMs(), Filter: store.ListFilter{Causes: req.Causes, TaskFilter: req.TaskFilter},
 	}
 	if kind.kind == wire.BulkMove {

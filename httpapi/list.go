@@ -40,7 +40,7 @@ func (a *api) getTasks(c *call) answer {
 	}
 	a.addLeases(c, page.Tasks...)
 	body := append(appendTasks([]byte(`{"tasks":[`), page.Tasks), ']')
-	if page.More {
+	if page.Places != nil {
 		body = appendCursorMember(body, query.Queue, query.State, page.Places)
 	}
 	return okay(append(body, '}'))

@@ -226,7 +226,7 @@ func TestARequestWithAFilterLooksAtABoundedNumberOfLetters(t *testing.T) {
 		read: bulkMostFiltered - bulkChunk,
 	}
 	w.req.DryRun = true // it looks at as many
-	w.query = store.FindQuery{
+	w.query = store.ListQuery{
 		Queue: record.QueueKey{Tenant: "default", Command: "c"}, State: store.ListDead, UntilMs: math.MaxInt64,
 		Filter: store.ListFilter{TaskFilter: w.req.TaskFilter},
 	}

@@ -38,16 +38,15 @@ func (a *api) getReasons(c *call) answer {
 	return okay(append(body, '}'))
 }
 
-func (c *call) reasonsQuery() (*store.ReasonsQuery, *wire.Error) {
+func (c *call) reasonsQuery() (*store.ListQuery, *wire.Error) {
 	limit, refusal := c.limit(reasonsMostRead, reasonsMostRead)
 	if refusal != nil {
 		return nil, refusal
 	}
-	causes, refusal := c.causes()
-	if refusal != nil {
+	query := &store.ListQuery{Queue: c.queue, State: store.ListDead, Limit: limit, MostRead: limit, MostBytes: reasonsMostBytes}
+	if query.Filter.Causes, refusal = c.causes(); refusal != nil {
 		return nil, refusal
 	}
-	query := &store.ReasonsQuery{Queue: c.queue, MostRead: limit, MostBytes: reasonsMostBytes, Causes: causes}
 	if cursor := c.query.Get("cursor"); cursor != "" {
 		query.After, refusal = decodeCursor(cursor, c.queue, store.ListDead)
 	}

@@ -162,7 +162,7 @@ func TestDeadLettersThatWereReplayedAreNotGoneOverAgain(t *testing.T) {
 	}()
 	const letters, slice = 6_000, 500
 	work(t, e, "a", letters, true)
-	query := &store.FindQuery{
+	query := &store.ListQuery{
 		Queue: record.QueueKey{Command: "a", Tenant: "default"}, State: store.ListDead, UntilMs: e.NowMs() + 1, Limit: slice, MostRead: slice,
 	}
 	for replayed := 0; replayed+slice < letters; replayed += slice {

@@ -131,7 +131,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		find := FindQuery{
+		find := ListQuery{
 			Queue: q, State: ListReady, UntilMs: 1 << 47, Limit: 256, MostRead: 20_000,
 			Filter: ListFilter{TaskFilter: wire.TaskFilter{Members: [wire.MaxFilterMembers]wire.MemberIs{{Name: "import", Value: "wrong"}}}},
 		}

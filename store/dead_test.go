@@ -11,7 +11,7 @@ import (
 )
 
 // dead reads letters page by page.
-func (m *meadow) dead(t *testing.T, q FindQuery) (got []wire.TaskID, read int) {
+func (m *meadow) dead(t *testing.T, q ListQuery) (got []wire.TaskID, read int) {
 	t.Helper()
 	q.Queue = m.queue
 	for {
@@ -50,7 +50,7 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 	} {
 		want := idsOf(newestFirst, func(r *record.Task) bool { return r.EndedAtMs <= until && c.keep(r) })
 		slices.Reverse(want)
-		got, read := m.dead(t, FindQuery{State: ListDead, UntilMs: until, Filter: c.filter, Limit: 7, MostRead: 11})
+		got, read := m.dead(t, ListQuery{State: ListDead, UntilMs: until, Filter: c.filter, Limit: 7, MostRead: 11})
 		if len(want) == 0 || !slices.Equal(got, want) {
 			t.Errorf("%s: got %d dead letters, want %d, or another order", c.name, len(got), len(want))
 		}
@@ -58,7 +58,7 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 			t.Errorf("%s: %d letters were read of %d", c.name, read, most)
 		}
 	}
-	if _, err := m.store.Find(&FindQuery{Queue: m.queue, State: ListDead, After: []ListPlace{nil}}); !errors.Is(err, ErrListPlace) {
+	if _, err := m.store.Find(&ListQuery{Queue: m.queue, State: ListDead, After: []ListPlace{nil}}); !errors.Is(err, ErrListPlace) {
 		t.Errorf("places of one shard: %v", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestDeadLettersComeOldestFirstAndFiltered(t *testing.T) {
 func TestDeadLettersAreGroupedByReason(t *testing.T) {
 	m := newMeadow(t, 3, 300)
 	newestFirst := m.merged(ListDead)
-	q := ReasonsQuery{Queue: m.queue, MostRead: 10, MostBytes: 1 << 20}
+	q := ListQuery{Queue: m.queue, State: ListDead, Limit: 10, MostRead: 10, MostBytes: 1 << 20}
 	for at := 0; ; at += 10 {
 		page, err := m.store.DeadReasons(&q)
 		if err != nil {
@@ -93,7 +93,7 @@ func TestDeadLettersAreGroupedByReason(t *testing.T) {
 			break
 		}
 	}
-	q = ReasonsQuery{Queue: m.queue, MostRead: 1000, MostBytes: 1}
+	q = ListQuery{Queue: m.queue, State: ListDead, Limit: 1000, MostRead: 1000, MostBytes: 1}
 	if page, err := m.store.DeadReasons(&q); err != nil || page.Places == nil || len(page.Reasons) > 2 {
 		t.Errorf("reasons of one byte: %+v, %v", page, err)
 	}

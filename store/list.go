@@ -2,10 +2,9 @@ package store
 
 import (
 	"errors"
-	"slices"
+	"math"
+	"regexp"
 	"strings"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"codeq/record"
 	"codeq/wire"
@@ -24,6 +23,9 @@ const (
 	ListDead
 	ListDone
 )
+
+// ended reports a state of ended tasks, whose order is that of their ends.
+func (s ListState) ended() bool { return s >= ListDead }
 
 var listFamilies = [...]record.Family{
 	ListReady:      record.FamilyPending,
@@ -71,125 +73,141 @@ func (f *ListFilter) takes(v *view, r *record.Task, state ListState) (bool, erro
 	return strings.Contains(r.Error, f.ErrorPart) && strings.HasPrefix(r.IdempotencyKey, f.KeyPrefix), nil
 }
 
-// ListQuery asks for one page.
+// ListQuery asks for tasks of a queue in one state.
 type ListQuery struct {
 	Queue record.QueueKey
 	State ListState
-	// After is one place for each shard, nil for the first page.
+	// After is one place for each shard, nil for the beginning.
 	After  []ListPlace
 	Filter ListFilter
-	// Limit is the most tasks on a page, MostRead the most records that are
-	// looked at for it. A page also ends when the payloads and errors on it reach MostBytes.
+	// UntilMs, in Unix milliseconds, is for Find: the latest end of a task that has ended,
+	// and the latest time at which the id of any other was drawn.
+	UntilMs int64
+	// NotPriority leaves out the tasks of a priority, nil none.
+	NotPriority *int
+	// Limit is the most tasks, MostRead the most that are looked at for them. The search
+	// also ends when the bytes of what it found, or of the payloads that its filter was
+	// held against, reach MostBytes, if that is not 0.
 	Limit, MostRead, MostBytes int
 }
 
-// ListPage is one page. More says that Places lead to a next one, which may
-// turn out to be empty.
-type ListPage struct {
-	Tasks  []*wire.Task
+// ListPart says how far a query has come. Places lead on to what is left, which may turn
+// out to be nothing; they are nil at the end. Read is how many tasks were looked at.
+type ListPart struct {
 	Places []ListPlace
-	More   bool
-	// Read is how many records were looked at.
-	Read int
+	Read   int
+}
+
+// ListPage is one page of tasks.
+type ListPage struct {
+	Tasks []*wire.Task
+	ListPart
 }
 
 // ListTasks reads one page of the tasks of a queue: in queue order within each
 // shard, the shards merged by priority and id, or by time and id. It begins at
 // the places of the query and costs as much as what it looks at, whatever the
-// length of the queue. A record that cannot be read is passed over. The error
-// is ErrListPlace for a query with a wrong place.
-func (s *Store) ListTasks(q *ListQuery) (page *ListPage, err error) {
-	err = s.merged(q, func(m *merge) error {
-		page, err = m.page(q)
-		return err
-	})
-	return page, err
-}
-
-// page fills one page.
-func (m *merge) page(q *ListQuery) (*ListPage, error) {
+// length of the queue. A record that cannot be read is passed over. MostBytes bounds
+// payloads and errors. The error is ErrListPlace for a query with a wrong place.
+func (s *Store) ListTasks(q *ListQuery) (*ListPage, error) {
 	page := &ListPage{}
-	bytes := 0
-	for o := m.first(); o != nil; o = m.first() {
-		if len(page.Tasks) >= q.Limit || page.Read >= q.MostRead || bytes >= q.MostBytes {
-			page.More, page.Places = true, m.places()
-			return page, nil
+	w := &walk{query: q, part: &page.ListPart, back: q.State.ended(), untilMs: math.MaxInt64, records: true}
+	w.visit = func(e *entry) (int, error) {
+		task, err := joinTask(&e.order.view, e.record)
+		if err != nil {
+			return 0, err
 		}
-		page.Read++
-		task, err := o.task(q)
-		if err != nil && !isDamaged(err) {
-			return nil, err
-		}
-		if err == nil && task != nil {
-			page.Tasks = append(page.Tasks, task)
-			bytes += len(task.Payload) + len(task.Error)
-		}
-		if err := o.next(); err != nil {
-			return nil, err
-		}
+		page.Tasks = append(page.Tasks, task)
+		return len(task.Payload) + len(task.Error), nil
 	}
-	return page, nil
+	return page, s.walk(w)
 }
 
-// task reads the task at the place, nil if the filter leaves it out.
-func (o *order) task(q *ListQuery) (*wire.Task, error) {
-	r, err := o.record(q.State, &q.Filter)
-	if err != nil || r == nil {
-		return nil, err
-	}
-	return joinTask(&o.view, r)
+// FindPage is a part of what was asked for, the tasks with the time in their entry:
+// when they ended, or are due.
+type FindPage struct {
+	Found []record.TimedKey
+	ListPart
 }
 
-// record reads the record at the place, nil if the filter leaves it out.
-func (o *order) record(state ListState, f *ListFilter) (*record.Task, error) {
-	if f.Causes != 0 && (state != ListDead || !f.Causes.Has(o.ended.Cause)) {
-		return nil, nil
+// Find finds tasks of a queue, for whoever does something with each of them: ended ones
+// oldest first, others as they are listed. Their records are read only for a filter that
+// needs them; a task that cannot be read is passed over then. The error is ErrListPlace
+// for a query with a wrong place.
+func (s *Store) Find(q *ListQuery) (*FindPage, error) {
+	page := &FindPage{}
+	w := &walk{query: q, part: &page.ListPart, untilMs: q.UntilMs}
+	w.visit = func(e *entry) (int, error) {
+		page.Found = append(page.Found, e.key)
+		return 0, nil
 	}
-	r, err := o.view.task(o.key.ID)
-	if err != nil || r == nil {
-		return nil, err
-	}
-	if takes, err := f.takes(&o.view, r, state); err != nil || !takes {
-		return nil, err
-	}
-	return r, nil
+	return page, s.walk(w)
 }
 
-// merged opens a merge over one snapshot for the time of read.
-func (s *Store) merged(q *ListQuery, read func(m *merge) error, change ...func(*merge)) error {
-	if q.After != nil && len(q.After) != s.shards {
-		return ErrListPlace
-	}
-	m := &merge{state: q.State, back: q.State == ListDead || q.State == ListDone}
-	for _, f := range change {
-		f(m)
-	}
-	return s.atOneMoment(func(snapshot *pebble.Snapshot) error {
-		err := m.open(s, snapshot, q)
-		if err == nil {
-			err = read(m)
+// ReasonsPage are the reasons in the order of the newest letter of each.
+type ReasonsPage struct {
+	Reasons []wire.DeadReason
+	ListPart
+}
+
+// reasonKey is what the letters of one reason have in common.
+type reasonKey struct {
+	text  string
+	cause wire.DeadCause
+}
+
+// DeadReasons groups the dead letters that a query with State ListDead asks for by their
+// cause and the first line of their error, without what varies, newest first. A letter
+// that cannot be read is in no group. MostBytes bounds the reasons. The error is
+// ErrListPlace for a query with a wrong place.
+func (s *Store) DeadReasons(q *ListQuery) (*ReasonsPage, error) {
+	page, at := &ReasonsPage{}, make(map[reasonKey]int)
+	w := &walk{query: q, part: &page.ListPart, back: true, untilMs: math.MaxInt64, records: true}
+	w.visit = func(e *entry) (bytes int, err error) {
+		r := e.record
+		key := reasonKey{foldReason(r.Error), r.DeadCause}
+		i, known := at[key]
+		if !known {
+			i = len(page.Reasons)
+			at[key] = i
+			example := wire.Head(firstLine(r.Error), wire.MaxLineErrorBytes)
+			page.Reasons = append(page.Reasons, wire.DeadReason{
+				Error: key.text, Example: example, Cause: key.cause, TaskID: r.ID, EndedAtMs: e.key.AtMs,
+			})
+			bytes = len(key.text) + len(example)
 		}
-		for _, o := range m.orders {
-			if closeErr := o.leave(); err == nil {
-				err = closeErr
-			}
+		page.Reasons[i].Count++
+		return bytes, nil
+	}
+	return page, s.walk(w)
+}
+
+// varying is what differs between errors that have one reason: quoted text, UUIDs,
+// times, long hexadecimal words and numbers. An apostrophe within a word is no
+// quote. What comes first in the list is tried first.
+var varying = regexp.MustCompile(strings.Join([]string{
+	`"[^"]*"`, "`[^`]*`", `\B'[^']*'\B`,
+	`\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b`,
+	`\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?`,
+	`\b\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?`,
+	`\b0[xX][0-9a-fA-F]+\b`, `\b[0-9a-fA-F]{8,}\b`, `\d+(?:[.,]\d+)*`,
+}, "|"))
+
+// foldReason is the first line of an error without what varies: a quoted text
+// becomes "…", everything else #.
+func foldReason(text string) string {
+	return varying.ReplaceAllStringFunc(firstLine(text), func(found string) string {
+		switch {
+		case strings.ContainsAny(found[:1], "\"'`"):
+			return `"…"`
+		case !strings.ContainsAny(found, "0123456789"):
+			return found // a word of the letters a to f
 		}
-		return err
+		return "#"
 	})
 }
 
-func oldestFirst(m *merge) { m.back = false }
-
-func (m *merge) open(s *Store, reader pebble.Reader, q *ListQuery) error {
-	for shard := range s.shards {
-		o := &order{view: s.viewOf(reader, shard), back: m.back}
-		m.orders = append(m.orders, o)
-		if q.After != nil {
-			o.place = slices.Clone(q.After[shard])
-		}
-		if err := o.begin(q.Queue, listFamilies[q.State]); err != nil {
-			return err
-		}
-	}
-	return nil
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(line)
 }

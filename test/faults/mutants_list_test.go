@@ -55,7 +55,7 @@ var mutants = []mutant{
 	{"TestA21", "shard/lease.go", "	t.Losses++\n", "	t.Losses++\n	t.Attempts++\n"},
 	{"TestA23", "shard/lease.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
 	{"TestA40", "store/recover.go", "		if record.ParseCounters(value, &state.Counters) != nil || !named {\n", "		if record.ParseCounters(value, &state.Counters) == nil {\n"},
-	{"TestA41", "store/merge.go", "record.PendingKey{Seq: c.ReadyWatermark[priority]}", "record.PendingKey{}"},
+	{"TestA41", "store/order.go", "record.PendingKey{Seq: c.ReadyWatermark[priority]}", "record.PendingKey{}"},
 	{"TestA42", "shard/retention.go", "		if q == nil || q.expiryAtMs > s.now {\n", "		if true {\n"},
 	{"TestA52", "httpapi/metrics.go", "	topQueues = 100\n", "	topQueues = 100_000\n"},
 	{"TestA53", "httpapi/list.go", "	listMostRead  = 5000\n", "	listMostRead  = 5_000_000\n"},

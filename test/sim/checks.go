@@ -269,7 +269,7 @@ func (w *world) compareFigures() {
 // among those of its cause, once.
 func (w *world) compareDead(q record.QueueKey) {
 	for cause := wire.DeadExhausted; cause < wire.DeadKinds; cause++ {
-		page, err := w.server.store.Find(&store.FindQuery{
+		page, err := w.server.store.Find(&store.ListQuery{
 			Queue: q, State: store.ListDead, UntilMs: math.MaxInt64, Filter: store.ListFilter{Causes: wire.OnlyDead(cause)}, Limit: 1 << 20, MostRead: 1 << 20,
 		})
 		if err != nil {
