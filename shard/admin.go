@@ -99,10 +99,10 @@ func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 // revoke tells the session of a delivery, if it is connected, that it has lost it.
 // The credit stays taken until the worker answers.
 func (s *Shard) revoke(e *lease.Entry, reason string) {
-	if mb := s.bySession[e.Lease.Session]; mb != nil && !e.Gone {
+	if sub := s.bySession[e.Lease.Session]; sub != nil && !e.Gone {
 		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
-		s.tell(mb.consumer.Sink, &Revoked{TaskRef: ref, Reason: reason})
-		s.leak(mb, e)
+		s.tell(sub.consumer.Sink, &Revoked{TaskRef: ref, Reason: reason})
+		s.leak(sub, e)
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *Shard) replay(m *Manage, t *record.Task) *wire.Error {
 // accepted until the task is granted again. It clears ResultToken, because the
 // result is void, and the expiry, because a replayed task is meant to run.
 func (s *Shard) revive(t *record.Task) {
-	s.passOver(t)
+	s.dropFromBatches(t)
 	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
 	t.ExpiresAtMs = 0
 	s.span.Batch().TakeResult(t)
@@ -138,14 +138,14 @@ func (s *Shard) purge(m *Manage, t *record.Task) *wire.Error {
 	if t.Location != wire.LocationDead || t.EndedAtMs != m.EndedAtMs {
 		return notTheLetter(t)
 	}
-	s.passOver(t)
+	s.dropFromBatches(t)
 	s.transition(t, move{to: removed, status: t.Status, cause: record.CausePurge})
 	return nil
 }
 
-// passOver removes a dead letter from the batches of this round, because it is
+// dropFromBatches removes a dead letter from the batches of this round, because it is
 // replayed or purged now: otherwise removeExpired would remove it too.
-func (s *Shard) passOver(t *record.Task) {
+func (s *Shard) dropFromBatches(t *record.Task) {
 	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	for i := range s.batches {
 		if l := &s.batches[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {

@@ -27,12 +27,12 @@ func (s *Shard) books(ids []wire.TaskID) string {
 // roundBooks: what belongs to a round is over with it.
 func (s *Shard) roundBooks() string {
 	if n := len(s.reuses) + len(s.credited) + len(s.emptied) + len(s.explains); n > 0 {
-		return fmt.Sprintf("%d kept units, %d credited members, %d emptied queues and %d questions are left",
+		return fmt.Sprintf("%d reused credits, %d credited subscribers, %d emptied queues and %d questions are left",
 			len(s.reuses), len(s.credited), len(s.emptied), len(s.explains))
 	}
-	for _, mb := range s.bySession {
-		if mb.reused != 0 || mb.credit != 0 || mb.reusedInRow > s.limits.ReusedInRow {
-			return fmt.Sprintf("%s has %d units kept, %d in a row, and a credit of %d", mb.consumer.WorkerID, mb.reused, mb.reusedInRow, mb.credit)
+	for _, sub := range s.bySession {
+		if sub.reused != 0 || sub.credit != 0 || sub.reusedInRow > s.limits.ReusedInRow {
+			return fmt.Sprintf("%s has %d credits reused, %d in a row, and a credit of %d", sub.consumer.WorkerID, sub.reused, sub.reusedInRow, sub.credit)
 		}
 	}
 	return ""
@@ -41,11 +41,11 @@ func (s *Shard) roundBooks() string {
 // subscriberBooks: who stands in a subscribers is in its list, or not open.
 func (s *Shard) subscriberBooks() string {
 	members := map[*subscribers]int{}
-	for _, mb := range s.bySession {
-		for _, p := range mb.subscriptions {
+	for _, sub := range s.bySession {
+		for _, p := range sub.subscriptions {
 			members[p.to]++
-			if p.subscriber != mb || p.left || mb.open && !p.listed {
-				return fmt.Sprintf("%s, open %t, has the place %+v", mb.consumer.WorkerID, mb.open, p)
+			if p.subscriber != sub || p.left || sub.open && !p.listed {
+				return fmt.Sprintf("%s, open %t, has the subscription %+v", sub.consumer.WorkerID, sub.open, p)
 			}
 		}
 	}
@@ -55,14 +55,14 @@ func (s *Shard) subscriberBooks() string {
 			if p.left {
 				left++
 			} else if s.bySession[p.subscriber.consumer.ID] != p.subscriber {
-				return fmt.Sprintf("%s is gone and stands in a crowd", p.subscriber.consumer.WorkerID)
+				return fmt.Sprintf("%s is gone and still in a list", p.subscriber.consumer.WorkerID)
 			}
 			if !p.listed || p.to != c {
-				return fmt.Sprintf("the list of a crowd has %+v", p)
+				return fmt.Sprintf("a list of subscriptions has %+v", p)
 			}
 		}
 		if left != c.left || members[c] != c.count {
-			return fmt.Sprintf("a crowd counts %d members and %d places left, and has %d and %d", c.count, c.left, members[c], left)
+			return fmt.Sprintf("a list counts %d subscriptions and %d ended ones, and has %d and %d", c.count, c.left, members[c], left)
 		}
 	}
 	return ""
@@ -124,20 +124,20 @@ func (s *Shard) leakedBooks() string {
 		for _, o := range all {
 			credits++
 			if s.bySession[o.subscriber.consumer.ID] != o.subscriber || o.at.Value.(wire.TaskRef) != ref {
-				return fmt.Sprintf("%s is gone and owes a unit for %v", o.subscriber.consumer.WorkerID, ref)
+				return fmt.Sprintf("%s is gone and has leaked credit for %v", o.subscriber.consumer.WorkerID, ref)
 			}
 		}
 		if len(all) == 0 {
-			return fmt.Sprintf("nobody owes a unit for %v, which is kept", ref)
+			return fmt.Sprintf("the leaked credit of %v is listed and nobody has it", ref)
 		}
 	}
-	for _, mb := range s.bySession {
-		if mb.leaked != nil {
-			credits -= mb.leaked.Len()
+	for _, sub := range s.bySession {
+		if sub.leaked != nil {
+			credits -= sub.leaked.Len()
 		}
 	}
 	if credits != 0 {
-		return fmt.Sprintf("%d more units are owed than members know of", credits)
+		return fmt.Sprintf("%d more credits are leaked than subscribers know of", credits)
 	}
 	return ""
 }
@@ -153,7 +153,7 @@ func (s *Shard) leaseBooks(ids []wire.TaskID) string {
 		}
 		ref := wire.TaskRef{TaskID: id, Token: e.Lease.Token}
 		if slices.ContainsFunc(s.leaked[ref], func(o leaked) bool { return o.subscriber.consumer.ID == e.Lease.Session }) {
-			return fmt.Sprintf("%v is in the hands of a session that owes a unit for it, too", id)
+			return fmt.Sprintf("%v is in progress and its credit is also leaked", id)
 		}
 	}
 	return ""
@@ -171,9 +171,9 @@ func (s *Shard) suspectBooks() string {
 			return fmt.Sprintf("%v stands aside until %d and is %+v, %v", a.id, a.untilMs, t, err)
 		}
 	}
-	mb := s.reserved
-	if mb != nil && (s.bySession[mb.consumer.ID] != mb || !mb.alone || s.reservedUntilMs <= s.now) {
-		return fmt.Sprintf("%s, alone %t, is reserved until %d, it is %d", mb.consumer.WorkerID, mb.alone, s.reservedUntilMs, s.now)
+	sub := s.reserved
+	if sub != nil && (s.bySession[sub.consumer.ID] != sub || !sub.alone || s.reservedUntilMs <= s.now) {
+		return fmt.Sprintf("%s, alone %t, is reserved until %d, it is %d", sub.consumer.WorkerID, sub.alone, s.reservedUntilMs, s.now)
 	}
 	return ""
 }
@@ -333,7 +333,7 @@ func (c *clerk) rounds() {
 		again = len(messages) > 0 || out.Again
 	}
 	c.seen["stand aside"] += min(len(c.core.aside), 1)
-	c.seen["are owed"] += min(len(c.core.leaked), 1)
+	c.seen["are leaked"] += min(len(c.core.leaked), 1)
 	c.seen["wait in turns"] += min(len(c.core.turns.tenants), 1)
 	if c.core.reserved != nil {
 		c.seen["is reserved"]++
@@ -353,7 +353,7 @@ func TestBooksOfAShardAgreeAfterEveryRound(t *testing.T) {
 		}
 	}
 	// A run that never comes to the hard places proves nothing.
-	for _, what := range []string{"stand aside", "are owed", "wait in turns", "is reserved"} {
+	for _, what := range []string{"stand aside", "are leaked", "wait in turns", "is reserved"} {
 		t.Logf("%s: %d", what, seen[what])
 		if seen[what] < 20 {
 			t.Errorf("%s: only %d times", what, seen[what])

@@ -81,33 +81,33 @@ type reused struct {
 // lapsed with a stuck worker. So no shard starves, and with a window smaller than
 // the number of shards each shard gets a turn.
 func (s *Shard) reuseCredit(m *Result, session wire.SessionID, answer *Completed) {
-	mb := s.bySession[session]
-	if mb == nil || mb.consumer.Sink != m.Sink || s.space >= store.NoGrant {
+	sub := s.bySession[session]
+	if sub == nil || sub.consumer.Sink != m.Sink || s.space >= store.NoGrant {
 		return
 	}
-	othersWait := mb.consumer.Credit.OthersWait(s.shard)
-	if !mb.consumer.Credit.MayReuse() || othersWait && !s.hasShare(mb) {
+	othersWait := sub.consumer.Credit.OthersWait(s.shard)
+	if !sub.consumer.Credit.MayReuse() || othersWait && !s.hasShare(sub) {
 		return
 	}
 	if othersWait {
-		mb.reusedInRow++
+		sub.reusedInRow++
 	} else {
-		mb.reusedInRow = 0
+		sub.reusedInRow = 0
 	}
 	answer.CreditReused = true
-	mb.reused++
-	s.reuses = append(s.reuses, reused{mb, answer})
-	s.opens(mb)
+	sub.reused++
+	s.reuses = append(s.reuses, reused{sub, answer})
+	s.markOpen(sub)
 }
 
 // hasShare reports whether one more credit is within the shard's share of the
 // window.
-func (s *Shard) hasShare(mb *subscriber) bool {
-	if mb.reusedInRow >= s.limits.ReusedInRow {
-		mb.reusedInRow = 0
+func (s *Shard) hasShare(sub *subscriber) bool {
+	if sub.reusedInRow >= s.limits.ReusedInRow {
+		sub.reusedInRow = 0
 		return false
 	}
-	return s.leases.CountOf(mb.consumer.ID)+mb.reused < mb.consumer.Credit.Portion(s.shard)
+	return s.leases.CountOf(sub.consumer.ID)+sub.reused < sub.consumer.Credit.Portion(s.shard)
 }
 
 // returnReused leaves the credits that no grant used to the session, which returns
@@ -133,16 +133,16 @@ type leaked struct {
 
 // leak notes that the credit of a delivery stays taken after its lease, until the
 // worker answers. The list is bounded by the credit that live sessions have taken.
-func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
+func (s *Shard) leak(sub *subscriber, e *lease.Entry) {
 	if !e.HasCredit {
 		return
 	}
 	e.HasCredit = false
-	if mb.leaked == nil {
-		mb.leaked = list.New()
+	if sub.leaked == nil {
+		sub.leaked = list.New()
 	}
 	ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
-	s.leaked[ref] = append(s.leaked[ref], leaked{mb, mb.leaked.PushBack(ref)})
+	s.leaked[ref] = append(s.leaked[ref], leaked{sub, sub.leaked.PushBack(ref)})
 }
 
 // answersFor returns the credit of a delivery to each session that has one taken
@@ -151,9 +151,9 @@ func (s *Shard) leak(mb *subscriber, e *lease.Entry) {
 // is not from the worker and returns nothing.
 func (s *Shard) answersFor(h *Holder, e *lease.Entry) {
 	if e != nil && e.HasCredit && e.Lease.Token == h.Token {
-		if mb := s.bySession[e.Lease.Session]; mb != nil && mb.isOf(h.Owner) {
+		if sub := s.bySession[e.Lease.Session]; sub != nil && sub.isOf(h.Owner) {
 			e.HasCredit = false
-			s.tellAnswered(mb, h)
+			s.tellAnswered(sub, h)
 		}
 	}
 	if len(s.leaked) == 0 {
@@ -180,24 +180,24 @@ func (s *Shard) setLeaked(ref wire.TaskRef, left []leaked) {
 	s.leaked[ref] = left
 }
 
-func (mb *subscriber) isOf(owner Owner) bool {
-	return mb.consumer.Tenant == owner.Tenant && mb.consumer.Subject == owner.Subject
+func (sub *subscriber) isOf(owner Owner) bool {
+	return sub.consumer.Tenant == owner.Tenant && sub.consumer.Subject == owner.Subject
 }
 
-func (s *Shard) tellAnswered(mb *subscriber, h *Holder) {
-	if mb.consumer.Sink != h.Sink {
-		s.tell(mb.consumer.Sink, &Answered{TaskRef: h.TaskRef})
+func (s *Shard) tellAnswered(sub *subscriber, h *Holder) {
+	if sub.consumer.Sink != h.Sink {
+		s.tell(sub.consumer.Sink, &Answered{TaskRef: h.TaskRef})
 	}
 }
 
 // dropLeaked forgets the leaked credit of a consumer that ends.
-func (s *Shard) dropLeaked(mb *subscriber) {
-	if mb.leaked == nil {
+func (s *Shard) dropLeaked(sub *subscriber) {
+	if sub.leaked == nil {
 		return
 	}
-	for at := mb.leaked.Front(); at != nil; at = at.Next() {
+	for at := sub.leaked.Front(); at != nil; at = at.Next() {
 		ref := at.Value.(wire.TaskRef)
-		s.setLeaked(ref, slices.DeleteFunc(s.leaked[ref], func(o leaked) bool { return o.subscriber == mb }))
+		s.setLeaked(ref, slices.DeleteFunc(s.leaked[ref], func(o leaked) bool { return o.subscriber == sub }))
 	}
-	mb.leaked = nil
+	sub.leaked = nil
 }

@@ -30,15 +30,15 @@ func TestCreditsAreReusedInRows(t *testing.T) {
 	window := &waitedFor{Window: consumer.Window}
 	consumer.Credit = window
 	consumer.SetWindow(2 * share)
-	mb := &subscriber{consumer: consumer.Consumer}
+	sub := &subscriber{consumer: consumer.Consumer}
 	s := &Shard{
-		limits: Limits{ReusedInRow: inRow}, leases: lease.New(), bySession: map[wire.SessionID]*subscriber{consumer.ID: mb},
+		limits: Limits{ReusedInRow: inRow}, leases: lease.New(), bySession: map[wire.SessionID]*subscriber{consumer.ID: sub},
 	}
 	history := ""
 	for range 2000 {
 		waits := random.IntN(6) > 0
 		window.waits = waits
-		mb.reused = random.IntN(share + 1)
+		sub.reused = random.IntN(share + 1)
 		var want bool
 		switch {
 		case !waits:
@@ -46,14 +46,14 @@ func TestCreditsAreReusedInRows(t *testing.T) {
 			history += "."
 		case strings.HasSuffix(history, "kkk"):
 			history += "."
-		case mb.reused < share:
+		case sub.reused < share:
 			want = true
 			history += "k"
 		}
 		answer := &Completed{}
 		s.reuseCredit(&Result{Holder: Holder{Asker: Asker{Sink: sink}}}, consumer.ID, answer)
 		if answer.CreditReused != want {
-			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.CreditReused, want, mb.reused, waits, history)
+			t.Fatalf("kept: %t, want %t, with %d in hand, another waits: %t, after %s", answer.CreditReused, want, sub.reused, waits, history)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (s *Shard) grantPass() (cut bool) {
 	}
 	for _, q := range s.stalled {
 		q.stalled = false
-		s.ready(q)
+		s.joinRings(q)
 		cut = true
 	}
 	clear(s.stalled)
@@ -70,17 +70,17 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 		return true
 	}
 	for {
-		mb := s.pick(q)
-		if mb == nil {
+		sub := s.pick(q)
+		if sub == nil {
 			return false
 		}
-		if s.takeCredit(mb, t.PayloadBytes) {
-			s.grant(mb, t)
+		if s.takeCredit(sub, t.PayloadBytes) {
+			s.grant(sub, t)
 			return true
 		}
-		mb.open = false
-		if credit := mb.consumer.Credit; credit.OthersWait(s.shard) {
-			credit.SetReady(s.shard, mb.readyQueues())
+		sub.open = false
+		if credit := sub.consumer.Credit; credit.OthersWait(s.shard) {
+			credit.SetReady(s.shard, sub.readyQueues())
 		}
 	}
 }
@@ -92,38 +92,38 @@ func (s *Shard) pick(q *queue) *subscriber {
 // takeCredit takes one credit: first that of a delivery that ended in this round,
 // then one that HandedCredit brought, unless the window has shrunk below it since,
 // then one from the window.
-func (s *Shard) takeCredit(mb *subscriber, payloadBytes int) bool {
-	credit := mb.consumer.Credit
-	if mb.alone && mb.isIdle() {
-		s.share(mb) // the suspect is over, and none that stands aside goes there
+func (s *Shard) takeCredit(sub *subscriber, payloadBytes int) bool {
+	credit := sub.consumer.Credit
+	if sub.alone && sub.isIdle() {
+		s.share(sub) // the suspect is over, and none that stands aside goes there
 	}
 	switch {
-	case mb.reused > 0 && credit.AddBytes(payloadBytes):
-		mb.reused--
-	case mb.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):
-		mb.credit--
+	case sub.reused > 0 && credit.AddBytes(payloadBytes):
+		sub.reused--
+	case sub.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):
+		sub.credit--
 	case credit.Take(s.shard, payloadBytes):
 	default:
 		if credit.IsAlone() {
 			// The shard that has the window alone may have read the bytes that Take
 			// added for a moment, and wait for them: wake it.
-			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer})
+			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer})
 		}
 		return false
 	}
 	return true
 }
 
-func (s *Shard) grant(mb *subscriber, t *record.Task) {
+func (s *Shard) grant(sub *subscriber, t *record.Task) {
 	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
 	s.grants++
-	mb.lastGrant = s.grants
-	mb.servedFrom(s.queueOf(t.Queue()).subscribers)
-	leaseForMs := s.leaseForMs(mb, t)
+	sub.lastGrant = s.grants
+	sub.moveBehind(s.queueOf(t.Queue()).subscribers)
+	leaseForMs := s.leaseForMs(sub, t)
 	l := &record.Lease{
 		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
-		Session: mb.consumer.leaseSession(), OverHTTP: mb.consumer.OverHTTP, Subject: mb.consumer.Subject, WorkerID: mb.consumer.WorkerID,
+		Session: sub.consumer.leaseSession(), OverHTTP: sub.consumer.OverHTTP, Subject: sub.consumer.Subject, WorkerID: sub.consumer.WorkerID,
 		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
 		// Half a lease later than promised: heartbeats within that time write
 		// nothing.
@@ -137,7 +137,7 @@ func (s *Shard) grant(mb *subscriber, t *record.Task) {
 	})
 	task := view(t, payload)
 	lend(task, s.leases.Get(t.ID))
-	s.tell(mb.consumer.Sink, &Granted{
+	s.tell(sub.consumer.Sink, &Granted{
 		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
 		RunForMs: l.RunForMs(), RunUntilMs: task.RunUntilMs,
 	})
@@ -145,9 +145,9 @@ func (s *Shard) grant(mb *subscriber, t *record.Task) {
 
 // leaseForMs is the lease of the session, else that of the queue, else the server's
 // default.
-func (s *Shard) leaseForMs(mb *subscriber, t *record.Task) int64 {
+func (s *Shard) leaseForMs(sub *subscriber, t *record.Task) int64 {
 	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
-	return cmp.Or(mb.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
+	return cmp.Or(sub.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
 }
 
 // runForMs is the timeout of the task, else that of its queue; with 0 a delivery
@@ -200,8 +200,8 @@ func (t *tenant) hasTurns() bool {
 // readyQueues counts the queues with ready tasks that the subscriber takes in this
 // shard. For a wildcard subscriber it is the length of the tenant's ready ring,
 // which may be too high.
-func (mb *subscriber) readyQueues() (n int32) {
-	for _, p := range mb.subscriptions {
+func (sub *subscriber) readyQueues() (n int32) {
+	for _, p := range sub.subscriptions {
 		switch q := p.to.queue; {
 		case q == nil:
 			return int32(len(p.to.tenant.ready.queues))
@@ -248,8 +248,8 @@ func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 // and a freeze both stop grants here, however the tasks became ready.
 func (q *queue) hasTurns() bool { return q.freezes == 0 && !q.settings.Paused && q.index.HasReady() }
 
-// ready adds a queue with ready tasks to the rings.
-func (s *Shard) ready(q *queue) {
+// joinRings adds a queue with ready tasks to the rings.
+func (s *Shard) joinRings(q *queue) {
 	if !q.hasTurns() {
 		return
 	}
@@ -257,15 +257,11 @@ func (s *Shard) ready(q *queue) {
 		q.inReady = true
 		q.tenant.ready.add(q)
 	}
-	s.runnable(q)
-	s.joinTurns(q.tenant)
-}
-
-func (s *Shard) runnable(q *queue) {
-	if !q.inRunnable && q.hasTurns() && q.subscribers.hasOpen() {
+	if !q.inRunnable && q.subscribers.hasOpen() {
 		q.inRunnable = true
 		q.tenant.runnable.add(q)
 	}
+	s.joinTurns(q.tenant)
 }
 
 func (s *Shard) joinTurns(t *tenant) {

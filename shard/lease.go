@@ -16,7 +16,7 @@ func (s *Shard) heartbeat(m *Heartbeat) {
 	answer := &Extended{Ref: m.Ref}
 	if m.Tasks == nil {
 		for _, e := range s.leases.OfSession(m.Consumer.ID, nil) {
-			s.beat(m, e, answer)
+			s.extendOne(m, e, answer)
 		}
 	}
 	for _, ref := range m.Tasks {
@@ -25,13 +25,13 @@ func (s *Shard) heartbeat(m *Heartbeat) {
 			answer.Lost = append(answer.Lost, ref)
 			continue
 		}
-		s.beat(m, e, answer)
+		s.extendOne(m, e, answer)
 	}
 	s.tell(m.Sink, answer)
 }
 
-// beat extends one of the deliveries of a heartbeat.
-func (s *Shard) beat(m *Heartbeat, e *lease.Entry, answer *Extended) {
+// extendOne extends one of the deliveries of a heartbeat.
+func (s *Shard) extendOne(m *Heartbeat, e *lease.Entry, answer *Extended) {
 	if m.Tasks != nil {
 		// Only a name proves that the worker has it: a task may be on its way
 		// while the worker speaks of all that it has.

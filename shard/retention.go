@@ -249,7 +249,7 @@ func (s *Shard) removeExpired() {
 	for _, l := range s.batches {
 		for i := range l.expired {
 			e := &l.expired[i]
-			if cause := s.leaves(&l, e); cause != 0 {
+			if cause := s.removalCause(&l, e); cause != 0 {
 				s.removeEnded(&l, e, cause)
 				continue
 			}
@@ -264,8 +264,8 @@ func (s *Shard) removeExpired() {
 	s.endCleanup()
 }
 
-// leaves is the cause why a task of a batch is removed, 0 if it stays.
-func (s *Shard) leaves(l *expiryBatch, e *record.EndedEntry) record.Cause {
+// removalCause is the cause why a task of a batch is removed, 0 if it stays.
+func (s *Shard) removalCause(l *expiryBatch, e *record.EndedEntry) record.Cause {
 	keep := s.retentionOf(l.queue, l.place)
 	if l.failed {
 		keep = s.failedForMs(l.queue)
@@ -298,7 +298,7 @@ func (l *expiryBatch) advanceWatermark() {
 }
 
 func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.Cause) {
-	t := s.remembered(l, e)
+	t := s.fromEntry(l, e)
 	if t == nil {
 		var err error
 		t, err = s.span.Task(e.ID)
@@ -316,12 +316,12 @@ func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.C
 	s.transition(t, move{to: removed, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
 }
 
-// remembered builds the task from its entry, or returns nil if the record must be
+// fromEntry builds the task from its entry, or returns nil if the record must be
 // read: for an entry without a status, or a task with an idempotency key. Reading
 // the record was the most expensive step of a removal. The entry still holds at the
-// end of the round: only a dead letter can change, and passOver takes those out of
+// end of the round: only a dead letter can change, and dropFromBatches takes those out of
 // the batch.
-func (s *Shard) remembered(l *expiryBatch, e *record.EndedEntry) *record.Task {
+func (s *Shard) fromEntry(l *expiryBatch, e *record.EndedEntry) *record.Task {
 	if e.Status == "" || e.Keyed {
 		return nil
 	}

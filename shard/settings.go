@@ -51,7 +51,7 @@ func (s *Shard) configure(m *Configure) {
 func (s *Shard) applySettings(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
-	s.ready(q)
+	s.joinRings(q)
 	s.planExpiry(q)
 	s.noteDeleted(q)
 }
@@ -150,7 +150,7 @@ func (s *Shard) thaw(q *queue) {
 	if q.freezes < 0 {
 		panic(fmt.Sprintf("shard %d: queue %v has %d freezes", s.shard, q.key, q.freezes))
 	}
-	s.ready(q)
+	s.joinRings(q)
 	s.mayBeEmpty(q)
 }
 

@@ -102,7 +102,7 @@ type removals struct {
 	cleanups []*cleanupRun
 	// batches are the ended tasks that this round removes.
 	batches []expiryBatch
-	// removing is the task that remembered builds from an entry, reused for each.
+	// removing is the task that fromEntry builds from an entry, reused for each.
 	removing record.Task
 	// deleting are the queues that are deleted, drops the requests to forget their
 	// settings, doomed their tasks, besides ended ones, that this round removes.
@@ -188,7 +188,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	}
 	s.restoreSettings(r.Settings)
 	for _, q := range r.Queues {
-		s.ready(s.queueOf(q.Key))
+		s.joinRings(s.queueOf(q.Key))
 		s.planExpiry(s.queueOf(q.Key))
 	}
 	for i := range r.Leased {

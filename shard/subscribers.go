@@ -39,13 +39,13 @@ type subscriber struct {
 	alone bool
 }
 
-// servedFrom moves a subscription behind the others of the subscriber. When the
+// moveBehind moves a subscription behind the others of the subscriber. When the
 // subscriber opens again its queues get their turns in this order.
-func (mb *subscriber) servedFrom(c *subscribers) {
-	i := slices.IndexFunc(mb.subscriptions, func(p *subscription) bool { return p.to == c })
-	if i >= 0 && i < len(mb.subscriptions)-1 {
-		p := mb.subscriptions[i]
-		mb.subscriptions = append(slices.Delete(mb.subscriptions, i, i+1), p)
+func (sub *subscriber) moveBehind(c *subscribers) {
+	i := slices.IndexFunc(sub.subscriptions, func(p *subscription) bool { return p.to == c })
+	if i >= 0 && i < len(sub.subscriptions)-1 {
+		p := sub.subscriptions[i]
+		sub.subscriptions = append(slices.Delete(sub.subscriptions, i, i+1), p)
 	}
 }
 
@@ -144,8 +144,8 @@ func (c *subscribers) idle(best *subscriber, most int) *subscriber {
 	return c.best(best, most, (*subscriber).isIdle)
 }
 
-func (mb *subscriber) isIdle() bool {
-	return mb.consumer.Credit.IsIdle(mb.alone, mb.credit+mb.reused > 0)
+func (sub *subscriber) isIdle() bool {
+	return sub.consumer.Credit.IsIdle(sub.alone, sub.credit+sub.reused > 0)
 }
 
 // best compares the next most open subscribers of the ring, and drops closed ones
@@ -254,44 +254,44 @@ func (s *Shard) subscribersOf(tenantName, command string) *subscribers {
 
 // subscribe begins or replaces the subscriptions of a session. Tasks in flight stay.
 func (s *Shard) subscribe(m *Subscribe) {
-	s.consumer(m.Consumer, m.Commands, m.LeaseForMs)
+	s.subscribeTo(m.Consumer, m.Commands, m.LeaseForMs)
 	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
 }
 
-// consumer subscribes a consumer to these commands and ends its other
+// subscribeTo subscribes a consumer to these commands and ends its other
 // subscriptions.
-func (s *Shard) consumer(consumer *Consumer, commands []string, leaseForMs int64) {
-	mb := s.bySession[consumer.ID]
-	if mb == nil {
+func (s *Shard) subscribeTo(consumer *Consumer, commands []string, leaseForMs int64) {
+	sub := s.bySession[consumer.ID]
+	if sub == nil {
 		// A new subscriber comes after those that wait: with lastGrant 0 a stream
 		// of new claims would always be granted before a session.
-		mb = &subscriber{consumer: consumer, lastGrant: s.grants}
-		s.bySession[consumer.ID] = mb
+		sub = &subscriber{consumer: consumer, lastGrant: s.grants}
+		s.bySession[consumer.ID] = sub
 	}
-	if mb.consumer != consumer {
+	if sub.consumer != consumer {
 		// The session has a newer socket, which subscribes by itself.
 		return
 	}
-	s.unsubscribe(mb)
-	mb.leaseForMs = leaseForMs
+	s.unsubscribe(sub)
+	sub.leaseForMs = leaseForMs
 	for _, command := range commands {
 		c := s.subscribersOf(consumer.Tenant, command)
 		c.count++
-		mb.subscriptions = append(mb.subscriptions, &subscription{subscriber: mb, to: c})
+		sub.subscriptions = append(sub.subscriptions, &subscription{subscriber: sub, to: c})
 	}
-	s.opens(mb)
+	s.markOpen(sub)
 }
 
-// opens marks a subscriber as open and lists all its subscriptions.
-func (s *Shard) opens(mb *subscriber) {
-	mb.open = true
-	for _, p := range mb.subscriptions {
+// markOpen marks a subscriber as open and lists all its subscriptions.
+func (s *Shard) markOpen(sub *subscriber) {
+	sub.open = true
+	for _, p := range sub.subscriptions {
 		if !p.listed {
 			p.listed = true
 			p.to.open = append(p.to.open, p)
 		}
 		if p.to.queue != nil {
-			s.ready(p.to.queue)
+			s.joinRings(p.to.queue)
 			continue
 		}
 		s.joinTurns(p.to.tenant)
@@ -301,59 +301,59 @@ func (s *Shard) opens(mb *subscriber) {
 // handedCredit adds credits that this shard waited for. returnCredit returns those
 // that no grant of this round uses.
 func (s *Shard) handedCredit(m *HandedCredit) {
-	mb := s.bySession[m.Consumer.ID]
-	if mb == nil || mb.consumer != m.Consumer {
+	sub := s.bySession[m.Consumer.ID]
+	if sub == nil || sub.consumer != m.Consumer {
 		// The consumer closed meanwhile; its credits are void.
 		return
 	}
-	if mb.credit == 0 {
-		s.credited = append(s.credited, mb)
+	if sub.credit == 0 {
+		s.credited = append(s.credited, sub)
 	}
-	mb.credit += m.Credits
-	s.opens(mb)
+	sub.credit += m.Credits
+	s.markOpen(sub)
 }
 
 // returnCredit returns the credits that HandedCredit brought and no grant used. It
 // shares a window again that this shard had alone for a suspect that no longer
 // waits.
 func (s *Shard) returnCredit() {
-	for _, mb := range s.credited {
-		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {
-			s.share(mb)
+	for _, sub := range s.credited {
+		if sub.alone && !sub.consumer.Credit.WaitAlone(s.shard) {
+			s.share(sub)
 		}
-		if mb.credit > 0 {
-			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer, Credits: mb.credit})
-			mb.credit = 0
+		if sub.credit > 0 {
+			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer, Credits: sub.credit})
+			sub.credit = 0
 		}
 	}
 	clear(s.credited)
 	s.credited = s.credited[:0]
 }
 
-// unseat ends all subscriptions of a session.
-func (s *Shard) unseat(id wire.SessionID) {
-	mb := s.bySession[id]
-	if mb == nil {
+// endSubscriber ends all subscriptions of a session.
+func (s *Shard) endSubscriber(id wire.SessionID) {
+	sub := s.bySession[id]
+	if sub == nil {
 		return
 	}
-	s.unsubscribe(mb)
-	s.dropLeaked(mb)
-	mb.open, mb.alone = false, false
-	mb.credit = 0
-	if s.reserved == mb {
+	s.unsubscribe(sub)
+	s.dropLeaked(sub)
+	sub.open, sub.alone = false, false
+	sub.credit = 0
+	if s.reserved == sub {
 		s.reserved = nil
 	}
 	delete(s.bySession, id)
 }
 
-func (s *Shard) unsubscribe(mb *subscriber) {
-	for _, p := range mb.subscriptions {
+func (s *Shard) unsubscribe(sub *subscriber) {
+	for _, p := range sub.subscriptions {
 		p.to.leave(p)
 		if p.to.queue != nil {
 			s.mayBeEmpty(p.to.queue)
 		}
 	}
-	mb.subscriptions = nil
+	sub.subscriptions = nil
 }
 
 // claim subscribes the consumer of a claim for one grant pass; answerClaims answers
@@ -361,7 +361,7 @@ func (s *Shard) unsubscribe(mb *subscriber) {
 func (s *Shard) claim(m *Claim) {
 	c := claimant{asker: m.Asker, tenant: m.Consumer.Tenant, commands: m.Commands}
 	if !m.CountOnly {
-		s.consumer(m.Consumer, m.Commands, m.LeaseForMs)
+		s.subscribeTo(m.Consumer, m.Commands, m.LeaseForMs)
 		c.subscriber = s.bySession[m.Consumer.ID]
 	}
 	s.claims = append(s.claims, c)
@@ -404,7 +404,7 @@ func (s *Shard) answerClaims(cut bool) {
 		}
 		s.tell(c.asker.Sink, &Claimed{Ref: c.asker.Ref, Ready: ready})
 		if c.subscriber != nil {
-			s.unseat(c.subscriber.consumer.ID)
+			s.endSubscriber(c.subscriber.consumer.ID)
 		}
 	}
 	clear(s.claims[len(staying):])
@@ -414,10 +414,10 @@ func (s *Shard) answerClaims(cut bool) {
 // sessionGone ends a socket of a session. If a resume came first, the deliveries
 // belong to the newer socket and stay.
 func (s *Shard) sessionGone(m *SessionGone) {
-	if mb := s.bySession[m.Consumer.ID]; mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {
+	if sub := s.bySession[m.Consumer.ID]; sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {
 		return
 	}
-	s.unseat(m.Consumer.ID)
+	s.endSubscriber(m.Consumer.ID)
 	s.socketEnded(m.Consumer, m.Code)
 }
 
@@ -449,12 +449,12 @@ func (s *Shard) socketEnded(consumer *Consumer, code uint16) {
 // later, so resume ends that here; confirmed deliveries of the session are in
 // flight again, to the end of their lease.
 func (s *Shard) resume(m *Resume) {
-	if mb := s.bySession[m.Consumer.ID]; mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {
+	if sub := s.bySession[m.Consumer.ID]; sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {
 		// A newer socket came first; the session ignores this answer.
 		s.tell(m.Sink, &Resumed{Ref: m.Ref})
 		return
 	}
-	s.unseat(m.Consumer.ID)
+	s.endSubscriber(m.Consumer.ID)
 	s.socketEnded(m.Consumer, 0)
 	s.bySession[m.Consumer.ID] = &subscriber{consumer: m.Consumer}
 	answer := &Resumed{Ref: m.Ref}

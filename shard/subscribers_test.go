@@ -62,13 +62,13 @@ func TestIdleOnesOfManySubscribersAreFound(t *testing.T) {
 	q := &queue{tenant: &tenant{}}
 	q.subscribers = &subscribers{tenant: q.tenant, queue: q}
 	enter := func(untaken int) *subscriber {
-		mb := &subscriber{consumer: newTestConsumer(2), open: true}
-		mb.consumer.Credit.Take(0, untaken)
-		p := &subscription{subscriber: mb, to: q.subscribers, listed: true}
-		mb.subscriptions = append(mb.subscriptions, p)
+		sub := &subscriber{consumer: newTestConsumer(2), open: true}
+		sub.consumer.Credit.Take(0, untaken)
+		p := &subscription{subscriber: sub, to: q.subscribers, listed: true}
+		sub.subscriptions = append(sub.subscriptions, p)
 		q.subscribers.count++
 		q.subscribers.open = append(q.subscribers.open, p)
-		return mb
+		return sub
 	}
 	for range DefaultLimits.Compared {
 		q.subscribers.leave(enter(1).subscriptions[0])
@@ -82,7 +82,7 @@ func TestIdleOnesOfManySubscribersAreFound(t *testing.T) {
 		enter(1)
 	}
 	last := enter(0)
-	if mb := s.idle(q); mb != nil {
+	if sub := s.idle(q); sub != nil {
 		t.Errorf("of %d busy members one is idle", len(q.subscribers.open)-1)
 	}
 	if s.reserved = last; s.idle(q) != last {

@@ -59,11 +59,11 @@ type aside struct {
 // delays the task, and reserves a subscriber, which is granted nothing until it is
 // idle.
 func (s *Shard) grantSuspect(q *queue, t *record.Task) {
-	mb := s.idle(q)
-	if mb == nil {
-		mb = s.soonIdle(q)
+	sub := s.idle(q)
+	if sub == nil {
+		sub = s.soonIdle(q)
 	}
-	if mb != nil && s.grantAlone(mb, t) {
+	if sub != nil && s.grantAlone(sub, t) {
 		return
 	}
 	untilMs := s.now + asideForMs
@@ -78,11 +78,11 @@ func (s *Shard) soonIdle(q *queue) *subscriber {
 	if s.reserved != nil {
 		return nil
 	}
-	mb := s.pick(q)
-	if mb == nil || mb.consumer.OverHTTP {
+	sub := s.pick(q)
+	if sub == nil || sub.consumer.OverHTTP {
 		return nil
 	}
-	return mb
+	return sub
 }
 
 // grantAside grants suspects in aside to subscribers that are idle now. It shares
@@ -95,8 +95,8 @@ func (s *Shard) grantAside() {
 		if a.untilMs <= s.now {
 			continue // it has fallen due
 		}
-		if mb := s.idle(a.queue); a.queue != busy && mb != nil && !a.queue.settings.Paused {
-			s.fromAside(mb, a)
+		if sub := s.idle(a.queue); a.queue != busy && sub != nil && !a.queue.settings.Paused {
+			s.fromAside(sub, a)
 			continue
 		}
 		busy, left = a.queue, append(left, a)
@@ -109,78 +109,78 @@ func (s *Shard) grantAside() {
 
 // fromAside grants a suspect in aside to an idle subscriber, ahead of the other
 // tasks of its queue.
-func (s *Shard) fromAside(mb *subscriber, a aside) {
+func (s *Shard) fromAside(sub *subscriber, a aside) {
 	t, err := s.span.Task(a.id)
 	if s.unreadable(err) || t == nil || t.Location != wire.LocationDelayed || t.DueAtMs != a.untilMs || t.Expires(s.now) {
 		return // it is somewhere else by now, or will be when due comes to it
 	}
 	s.transition(t, s.placeAt(s.now, record.CauseDue))
-	s.grantAlone(mb, t)
+	s.grantAlone(sub, t)
 }
 
-// leavesAside removes a task from aside that no longer waits, so that no subscriber
+// dropAside removes a task from aside that no longer waits, so that no subscriber
 // stays reserved for it. grantAside removes those that fell due.
-func (s *Shard) leavesAside(id wire.TaskID) {
+func (s *Shard) dropAside(id wire.TaskID) {
 	s.aside = slices.DeleteFunc(s.aside, func(a aside) bool { return a.id == id })
 }
 
 // grantAlone grants a suspect to a subscriber if that is idle, and gives this shard
 // its window alone. If it is not idle, grantAlone returns false and reserves it,
 // unless another is reserved.
-func (s *Shard) grantAlone(mb *subscriber, t *record.Task) bool {
+func (s *Shard) grantAlone(sub *subscriber, t *record.Task) bool {
 	var taken bool
-	taken, mb.alone = mb.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, mb.credit+mb.reused > 0)
-	mb.open = false
+	taken, sub.alone = sub.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, sub.credit+sub.reused > 0)
+	sub.open = false
 	if !taken {
-		s.reserve(mb)
+		s.reserve(sub)
 		return false
 	}
-	if s.reserved == mb {
+	if s.reserved == sub {
 		s.reserved = nil
 	}
-	if mb.credit > 0 {
-		mb.credit--
-	} else if mb.reused > 0 {
-		mb.reused--
+	if sub.credit > 0 {
+		sub.credit--
+	} else if sub.reused > 0 {
+		sub.reused--
 	}
-	s.grant(mb, t)
+	s.grant(sub, t)
 	return true
 }
 
 // reserve reserves a subscriber whose window this shard has alone until it is idle.
 // It shares the window again if another is reserved, or if the subscriber is a
 // claim, which ends sooner.
-func (s *Shard) reserve(mb *subscriber) {
+func (s *Shard) reserve(sub *subscriber) {
 	switch {
-	case !mb.alone || s.reserved == mb:
-	case s.reserved == nil && !mb.consumer.OverHTTP:
-		s.reserved, s.reservedUntilMs = mb, s.now+asideForMs
+	case !sub.alone || s.reserved == sub:
+	case s.reserved == nil && !sub.consumer.OverHTTP:
+		s.reserved, s.reservedUntilMs = sub, s.now+asideForMs
 	default:
-		s.share(mb)
+		s.share(sub)
 	}
 }
 
 // share lets all shards use the credit of a subscriber again: this one at once, the
 // others when they are woken after the round.
-func (s *Shard) share(mb *subscriber) {
-	if s.reserved == mb {
+func (s *Shard) share(sub *subscriber) {
+	if s.reserved == sub {
 		s.reserved = nil
 	}
-	mb.alone = false
-	mb.consumer.Credit.Share()
-	s.opens(mb)
-	s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer})
+	sub.alone = false
+	sub.consumer.Credit.Share()
+	s.markOpen(sub)
+	s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer})
 }
 
 // idle is a subscriber of the queue with nothing in flight to it: the reserved one,
 // or else the best of those that a grant compares.
 func (s *Shard) idle(q *queue) *subscriber {
-	if mb := s.reserved; mb != nil && mb.open && mb.isIdle() && mb.wants(q) {
-		return mb
+	if sub := s.reserved; sub != nil && sub.open && sub.isIdle() && sub.wants(q) {
+		return sub
 	}
 	return q.tenant.wildcard.idle(q.subscribers.idle(nil, s.limits.Compared), s.limits.Compared)
 }
 
-func (mb *subscriber) wants(q *queue) bool {
-	return slices.ContainsFunc(mb.subscriptions, func(p *subscription) bool { return p.to == q.subscribers || p.to == &q.tenant.wildcard })
+func (sub *subscriber) wants(q *queue) bool {
+	return slices.ContainsFunc(sub.subscriptions, func(p *subscription) bool { return p.to == q.subscribers || p.to == &q.tenant.wildcard })
 }

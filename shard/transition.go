@@ -167,7 +167,7 @@ func (s *Shard) leave(t *record.Task, m *move) {
 	case wire.LocationDelayed:
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		if m.cause != record.CauseDue {
-			s.leavesAside(t.ID)
+			s.dropAside(t.ID)
 		}
 		s.queueOf(key).index.RemoveDelayed(k)
 		batch.DeleteDelayed(key, k)
@@ -215,7 +215,7 @@ func (s *Shard) enter(t *record.Task, m move, bare bool) *queue {
 		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
 		q.index.AddReady(t.Priority, k, s.now)
 		batch.PutPending(key, t.Priority, k, s.now)
-		s.ready(q)
+		s.joinRings(q)
 	case wire.LocationDelayed:
 		t.DueAtMs = m.dueAtMs
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}

@@ -6,21 +6,21 @@ func init() {
 		name: "credit: keep that of a delivery answered over HTTP",
 		edit: edit{
 			file: "shard/credit.go",
-			old:  "		s.tell(mb.consumer.Sink, &Answered{TaskRef: h.TaskRef})\n", new: "",
+			old:  "		s.tell(sub.consumer.Sink, &Answered{TaskRef: h.TaskRef})\n", new: "",
 		},
 		caught: []string{"credit adds up"},
 	}, mutant{
 		name: "credit: forget that of a lease that ended",
 		edit: edit{
 			file: "shard/admin.go",
-			old:  "		s.leak(mb, e)\n", new: "",
+			old:  "		s.leak(sub, e)\n", new: "",
 		},
 		caught: []string{"credit adds up"},
 	}, mutant{
 		name: "credit: return that of another subject",
 		edit: edit{
 			file: "shard/credit.go",
-			old:  "	return mb.consumer.Tenant == owner.Tenant && mb.consumer.Subject == owner.Subject\n", new: "	return mb.consumer.Tenant == owner.Tenant\n",
+			old:  "	return sub.consumer.Tenant == owner.Tenant && sub.consumer.Subject == owner.Subject\n", new: "	return sub.consumer.Tenant == owner.Tenant\n",
 		},
 		caught: []string{"credit adds up"},
 	}, mutant{
@@ -55,7 +55,7 @@ func init() {
 		name: "barrier: grant while a credit is on its way",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "	case mb.credit > 0 && !credit.InDebt() && ", new: "	case mb.credit > 0 && ",
+			old:  "	case sub.credit > 0 && !credit.InDebt() && ", new: "	case sub.credit > 0 && ",
 		},
 		caught: []string{"no task comes behind the ok to a window of 0"},
 	})

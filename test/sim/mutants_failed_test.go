@@ -23,7 +23,7 @@ func init() {
 	}, mutant{
 		name: "failed: remove what was replayed in the same round",
 		edit: edit{
-			file: admin, old: "{\n	s.passOver(t)\n", new: "{\n",
+			file: admin, old: "{\n	s.dropFromBatches(t)\n", new: "{\n",
 		},
 		caught: []string{"a task leaves the place it was in", "ended tasks stay as long as promised", "a cleanup removes what it was asked to",
 			"every event has a cause"},

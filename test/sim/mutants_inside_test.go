@@ -30,11 +30,11 @@ func init() {
 		test: "mailbox TestMailboxAgreesWithOneThatCounts",
 	}, mutant{
 		name: "inside: count a row of kept units on over one that went round",
-		edit: edit{file: "shard/credit.go", old: "		mb.reusedInRow = 0\n		return false\n", new: "		return false\n"},
+		edit: edit{file: "shard/credit.go", old: "		sub.reusedInRow = 0\n		return false\n", new: "		return false\n"},
 		test: "shard TestCreditsAreReusedInRows",
 	}, mutant{
 		name: "inside: count a row of kept units on while nobody waits",
-		edit: edit{file: "shard/credit.go", old: "	} else {\n		mb.reusedInRow = 0\n	}\n", new: "	}\n"},
+		edit: edit{file: "shard/credit.go", old: "	} else {\n		sub.reusedInRow = 0\n	}\n", new: "	}\n"},
 		test: "shard TestCreditsAreReusedInRows",
 	}, mutant{
 		name: "inside: have units out for a socket that is gone",

@@ -49,14 +49,14 @@ var limitMutants = []mutant{
 		name: "limits: count no bytes for a unit that is used again",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "case mb.reused > 0 && credit.AddBytes(payloadBytes):", new: "case mb.reused > 0:",
+			old:  "case sub.reused > 0 && credit.AddBytes(payloadBytes):", new: "case sub.reused > 0:",
 		},
 		caught: []string{"credit adds up"},
 	}, {
 		name: "limits: count no bytes for a unit that a message brought",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "case mb.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):", new: "case mb.credit > 0 && !credit.InDebt():",
+			old:  "case sub.credit > 0 && !credit.InDebt() && credit.AddBytes(payloadBytes):", new: "case sub.credit > 0 && !credit.InDebt():",
 		},
 		caught: []string{"credit adds up"},
 	}, {

@@ -85,7 +85,7 @@ var mutants = []mutant{{
 	name: "reuse a credit for ever",
 	edit: edit{
 		file: "shard/subscribers.go",
-		old:  "s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: mb.consumer, Credits: mb.credit})", new: "",
+		old:  "s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer, Credits: sub.credit})", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with credit", "credit adds up"},
 }, {
@@ -316,7 +316,7 @@ var mutants = []mutant{{
 	name: "purge: once more when its time is over",
 	edit: edit{
 		file: "shard/admin.go",
-		old:  "	}\n	s.passOver(t)\n", new: "	}\n",
+		old:  "	}\n	s.dropFromBatches(t)\n", new: "	}\n",
 	},
 	also:   []edit{{file: "index/queue.go", old: "	if *count < 0 {\n", new: "	if false {\n"}},
 	caught: []string{"the database agrees with itself", "figures add up"},

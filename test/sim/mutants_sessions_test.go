@@ -27,7 +27,7 @@ var sessionMutants = []mutant{{
 	name: "hear the end of an older socket",
 	edit: edit{
 		file: "shard/subscribers.go",
-		old:  "mb != nil && mb.consumer.Epoch > m.Consumer.Epoch {\n		return\n", new: "mb != nil && false {\n		return\n",
+		old:  "sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {\n		return\n", new: "sub != nil && false {\n		return\n",
 	},
 	caught: []string{"a lease lasts as long as promised", "no ready task sits beside an open session with credit",
 		"every change has its event", "every event has a cause", "a task moves as its lifecycle says",

@@ -35,14 +35,14 @@ func init() {
 		name: "suspect: never grant it",
 		edit: edit{
 			file: "shard/suspect.go",
-			old:  "	if mb != nil && s.grantAlone(mb, t) {", new: "	if false && s.grantAlone(mb, t) {",
+			old:  "	if sub != nil && s.grantAlone(sub, t) {", new: "	if false && s.grantAlone(sub, t) {",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way", "everything ends"},
 	}, mutant{
 		name: "suspect: keep the window when it has arrived",
 		edit: edit{
 			file: "shard/subscribers.go",
-			old:  "		if mb.alone && !mb.consumer.Credit.WaitAlone(s.shard) {\n			s.share(mb)\n		}\n", new: "",
+			old:  "		if sub.alone && !sub.consumer.Credit.WaitAlone(s.shard) {\n			s.share(sub)\n		}\n", new: "",
 		},
 		caught: []string{"no ready task sits beside an open session with credit", "everything ends", "credit adds up"},
 	}, mutant{
@@ -56,7 +56,7 @@ func init() {
 		name: "suspect: share the window after the tasks of the round",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "	if mb.alone && mb.isIdle() {\n", new: "	if false {\n",
+			old:  "	if sub.alone && sub.isIdle() {\n", new: "	if false {\n",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way"},
 	})
