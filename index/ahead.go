@@ -2,9 +2,8 @@ package index
 
 import "codeq/record"
 
-// Ahead is how many ready tasks of the queue are handed out before this one,
-// which is ready. It is known while memory has the key, and costs a search
-// there; nothing is read for it.
+// Ahead is how many ready tasks of the queue are granted before this ready one. known
+// is false if the key is only in the store. It costs a binary search in memory.
 func (q *Queue) Ahead(prio int, k record.PendingKey) (n int64, known bool) {
 	r := &q.ready[prio]
 	i, found := r.search(place{k.Seq, k.ID})

@@ -1,6 +1,6 @@
 // Package index keeps the order of the tasks of one shard in memory: ready
 // tasks by priority and sequence, delayed ones by due time, those that expire by
-// when they do, and the counters and watermarks of every queue.
+// when they do, and the counters and low watermarks of every queue.
 //
 // Memory is a window over the store, which has every key. Each order of a
 // queue (ten priorities and two by time) is a run of keys in memory and a
@@ -17,9 +17,9 @@
 // moment when the store has everything the index was told: keys of a batch
 // that is not applied yet would be missed.
 //
-// Low watermarks are lower bounds of the live keys. They are stored with the counters,
-// so that a restart seeks to them: it neither counts nor walks over what was
-// deleted.
+// A low watermark is a lower bound of the live keys of an order. It is stored with
+// the counters, so that a restart seeks to it and neither counts keys nor scans
+// tombstones.
 //
 // An Index is owned by the goroutine of its shard and has no lock. The package
 // reads and writes nothing and knows no time; it must not know why a task

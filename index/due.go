@@ -20,15 +20,15 @@ const (
 // String is the name of the order.
 func (o Order) String() string { return [...]string{"ready", "delayed", "expiring"}[o] }
 
-// byTime is an order by time. What it counts, and its watermark, stand in the counters of
-// its queue.
+// byTime is an order by time. Its count and its watermark are fields of the counters
+// of the queue.
 type byTime struct {
 	run
 	order       Order
 	total       *int64
 	watermarkMs *int64
 
-	// heap is the one of the index that the order is in, nil for none.
+	// heap is Index.known, Index.unread, or nil if the order has no key.
 	heap *heap.Heap[byTime]
 	due  heap.Node[byTime]
 }
@@ -40,7 +40,7 @@ func (r *run) order() Order {
 	return r.timed.order
 }
 
-// timedOf is one of the orders by time.
+// timedOf is the order by time that o names.
 func (q *Queue) timedOf(o Order) *byTime {
 	if o == Expiring {
 		return &q.expiring
@@ -48,8 +48,8 @@ func (q *Queue) timedOf(o Order) *byTime {
 	return &q.delayed
 }
 
-// settleDue moves the order to the heap where it belongs: known when memory has its
-// first key, unread when only the watermark is known, none when it has no key.
+// settleDue puts the order into known with its first key in memory, into unread with
+// its watermark if all keys are in the store, and into no heap if it has none.
 func (o *byTime) settleDue() {
 	var to *heap.Heap[byTime]
 	var key heap.Key

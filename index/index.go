@@ -8,13 +8,14 @@ import (
 	"codeq/record"
 )
 
-// staleAfter is how many keys leave an order of which memory has none until its
-// watermark is looked for anew. Each scan from the watermark goes over at least as many
-// deleted ones; a look over them once is cheap beside their removal.
+// advanceAfter is the number of removals after which the low watermark of an order
+// not cached in memory is recomputed. Until then each scan of the order passes over
+// that many tombstones. One scan for 1,024 removals is cheap beside the removals.
 const advanceAfter = 1024
 
-// Limits hold the runs of an index, in keys. A run longer than Run drops its tail, one
-// shorter than Refill that is not complete wants a refill. AdvanceAfter is advanceAfter if it is 0.
+// Limits bound the runs of an index, in keys. A run longer than Run drops its tail. A
+// run shorter than Refill that is not complete wants a refill. AdvanceAfter is how many
+// keys leave an order before NextLagging gives it; 0 means advanceAfter.
 type Limits struct {
 	Run          int
 	Refill       int
@@ -26,8 +27,8 @@ type Index struct {
 	limits Limits
 	queues map[record.QueueKey]*Queue
 
-	// known has the orders by time whose first key is in memory, unread those that
-	// have keys and none in memory.
+	// known has the orders by time whose first key is in memory, unread those whose
+	// keys are all in the store.
 	known  heap.Heap[byTime]
 	unread heap.Heap[byTime]
 
@@ -45,7 +46,7 @@ func New(l Limits) *Index {
 	return &Index{limits: l, queues: make(map[record.QueueKey]*Queue)}
 }
 
-// Queue finds a queue or makes an empty one.
+// Queue returns the queue of that key and makes it if there is none.
 func (x *Index) Queue(key record.QueueKey) *Queue {
 	q := x.queues[key]
 	if q == nil {
@@ -55,11 +56,12 @@ func (x *Index) Queue(key record.QueueKey) *Queue {
 	return q
 }
 
-// Find is the queue of that key, nil if there is none.
+// Find returns the queue of that key, nil if there is none.
 func (x *Index) Find(key record.QueueKey) *Queue { return x.queues[key] }
 
-// Restore makes a queue from its stored figures. Memory has none of its keys
-// yet: each order that has any wants a refill from its watermark.
+// Restore makes a queue from its stored figures. Its keys are all in the store: each
+// order that has some wants a refill from its watermark. Panics if the queue exists or
+// a figure is negative.
 func (x *Index) Restore(key record.QueueKey, c record.Counters) *Queue {
 	if x.queues[key] != nil {
 		panic(fmt.Sprintf("index: queue %v restored twice", key))
@@ -94,9 +96,8 @@ func (r *run) restore() {
 	r.queue.settle(r)
 }
 
-// Forget drops a queue without a task; it must not be used after that. Panics
-// unless all its counters are zero. If its figures have changed, TakeDirty
-// still gives it.
+// Forget drops a queue without tasks; every later change of it panics. Panics unless
+// all counters are zero. TakeDirty still returns the queue if its figures have changed.
 func (x *Index) Forget(q *Queue) {
 	if !q.counters.IsZero() || x.queues[q.key] != q {
 		panic(fmt.Sprintf("index: queue %v forgotten with %+v", q.key, q.counters))
@@ -105,17 +106,16 @@ func (x *Index) Forget(q *Queue) {
 	delete(x.queues, q.key)
 }
 
-// Due is a task whose moment in an order by time has come.
+// Due is a task that is due: its delay is over, or it expires.
 type Due struct {
 	Queue *Queue
 	Order Order
 	Key   record.TimedKey
 }
 
-// HeadDue is the earliest task in memory over all queues and orders by time, if its
-// moment has come at nowMs; of equal times the lower id. It stays until it is
-// removed. An order of which only the watermark is known, and due, is refilled before
-// others.
+// HeadDue returns the earliest task in memory over all queues and orders by time if it
+// is due at nowMs; of equal times the lower id. It stays until it is removed. An order
+// with no key in memory and a watermark that is due gets the next refill.
 func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
 	if o, atMs := x.unread.Top(); o != nil && atMs <= nowMs {
 		x.refills.hurry(&o.run)
@@ -127,9 +127,9 @@ func (x *Index) HeadDue(nowMs int64) (d Due, ok bool) {
 	return Due{o.queue, o.order, record.TimedKey{AtMs: atMs, ID: o.first().id}}, true
 }
 
-// NextDueAtMs is when the moment of the next task in an order by time comes, in Unix
-// milliseconds, 0 if there is none. It may be too early, never too late: of an order
-// that waits for a refill only the watermark is known.
+// NextDueAtMs is when the next task is due, in Unix milliseconds, 0 if none waits. It
+// may be too early, never too late: an order that waits for a refill counts with its
+// watermark.
 func (x *Index) NextDueAtMs() int64 {
 	known, atMs := x.known.Top()
 	if unread, fromMs := x.unread.Top(); unread != nil && (known == nil || fromMs < atMs) {
@@ -138,8 +138,8 @@ func (x *Index) NextDueAtMs() int64 {
 	return atMs
 }
 
-// TakeDirty appends the queues whose counters or watermarks have changed since the
-// last call to dst, in the order of their first change.
+// TakeDirty appends to dst the queues whose counters or watermarks have changed since
+// the last call, in the order of their first change.
 func (x *Index) TakeDirty(dst []*Queue) []*Queue {
 	dst = append(dst, x.dirty...)
 	for _, q := range x.dirty {

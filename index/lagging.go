@@ -1,24 +1,23 @@
 package index
 
-// Lagging asks where the first key is of an order that many have left: one of which
-// only figures are kept, so that nobody knows.
+// Lagging is an order whose keys are only in the store and of which many were removed:
+// its watermark must be recomputed by a scan.
 type Lagging struct {
 	Queue *Queue
-	// Leased says which order: the tasks in progress, from LeaseWatermark on, or the
-	// dead letters, from DeadWatermarkMs on.
+	// Leased means the tasks in progress, else the dead letters.
 	Leased bool
 }
 
-// leavesGap counts a key that left an order.
+// leavesGap counts a removal and notes the order after limits.AdvanceAfter of them.
 func (q *Queue) leavesGap(gone *int, leased bool) {
 	if *gone++; *gone == q.index.limits.AdvanceAfter {
 		q.index.lagging = append(q.index.lagging, Lagging{Queue: q, Leased: leased})
 	}
 }
 
-// NextLagging takes the order that has waited longest. Whoever takes it says with
-// AdvanceLeaseWatermark or AdvanceDeadWatermark what a scan has found. Orders without a key
-// are passed over: the next one sets their watermark.
+// NextLagging takes the order that has waited longest. The caller scans for its first
+// key and calls AdvanceLeaseWatermark or AdvanceDeadWatermark. Orders without keys are
+// skipped: the next key sets their watermark.
 func (x *Index) NextLagging() (Lagging, bool) {
 	for len(x.lagging) > 0 {
 		next := x.lagging[0]

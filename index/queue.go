@@ -7,11 +7,10 @@ import (
 	"codeq/wire"
 )
 
-// Queue is the order and the figures of one queue in one shard. It belongs to
-// its Index and to the same goroutine. Keys are added when a task comes to a
-// place and removed when it leaves; a key that is added twice or removed
-// without being there is a broken invariant and panics as far as it can be
-// seen from memory.
+// Queue is the order and the figures of one queue in one shard. The goroutine of its
+// Index uses it. A key is added when a task comes to a location and removed when it
+// leaves. To add a key twice or to remove a missing one panics, if the keys in memory
+// show it.
 type Queue struct {
 	index    *Index
 	key      record.QueueKey
@@ -20,8 +19,8 @@ type Queue struct {
 	delayed  byTime
 	expiring byTime
 
-	// leasedGone and deadGone are how many have left these orders since their
-	// watermarks were looked for.
+	// leasedGone and deadGone count the removals from these orders since their
+	// watermarks were recomputed.
 	leasedGone int
 	deadGone   int
 
@@ -47,36 +46,35 @@ func newQueue(x *Index, key record.QueueKey) *Queue {
 // Key names the queue.
 func (q *Queue) Key() record.QueueKey { return q.key }
 
-// Counters is a copy of the figures and watermarks, as they are to be stored.
+// Counters is a copy of the figures and watermarks for the store.
 func (q *Queue) Counters() record.Counters { return q.counters }
 
-// Done is how many tasks have ended other than as dead letters, and a lower bound
-// of when, in Unix milliseconds. It copies nothing, as every end asks it.
+// Done is how many ended tasks are no dead letters, and a lower bound of their end
+// times in Unix milliseconds. It runs at every end of a task, so it copies no counters.
 func (q *Queue) Done() (count, watermarkMs int64) { return q.counters.Done, q.counters.DoneWatermarkMs }
 
 // Dead is Done for the dead letters.
 func (q *Queue) Dead() (count, watermarkMs int64) { return q.counters.Dead, q.counters.DeadWatermarkMs }
 
-// HasReady reports that a task is ready, in memory or only in the store. It is
-// asked at every turn of a grant, so it copies nothing.
+// HasReady reports whether a task is ready, in memory or only in the store. It runs at
+// every turn of a grant, so it copies no counters.
 func (q *Queue) HasReady() bool { return q.counters.ReadyTotal() > 0 }
 
-// AddReady counts a task that became ready at readyAtMs, as a new one, a
-// retried one or one that goes back to its old place.
+// AddReady adds a task that became ready at readyAtMs: a new one, a retried one, or
+// one that goes back to its old sequence.
 func (q *Queue) AddReady(prio int, k record.PendingKey, readyAtMs int64) {
 	q.add(&q.ready[prio], entry{place{k.Seq, k.ID}, readyAtMs})
 }
 
-// RemoveReady takes out a task that is no longer ready, whether memory has its
-// key or only the store.
+// RemoveReady removes a task, whether its key is in memory or only in the store.
 func (q *Queue) RemoveReady(prio int, k record.PendingKey) {
 	q.remove(&q.ready[prio], place{k.Seq, k.ID})
 }
 
-// HeadReady is the first ready task: the lowest key of the highest priority
-// that has any. ok is false when nothing is ready, and also when memory has no
-// key of that priority: a refill comes first, or a lower priority would
-// overtake, and it goes before all other refills.
+// HeadReady returns the first ready task: the lowest key of the highest priority that
+// has one. ok is false if no task is ready, or if the keys of that priority are all in
+// the store: a lower priority must not overtake, so the caller waits, and that
+// priority gets the next refill.
 func (q *Queue) HeadReady() (prio int, k record.PendingKey, ok bool) {
 	for prio := record.Priorities - 1; prio >= 0; prio-- {
 		if q.counters.Ready[prio] == 0 {
@@ -92,26 +90,24 @@ func (q *Queue) HeadReady() (prio int, k record.PendingKey, ok bool) {
 	return 0, record.PendingKey{}, false
 }
 
-// AddDelayed counts a task that waits for its due time, above 0.
+// AddDelayed adds a task that waits for its due time, above 0.
 func (q *Queue) AddDelayed(k record.TimedKey) {
 	q.add(&q.delayed.run, entry{place: q.timedPlace(k)})
 }
 
-// RemoveDelayed takes out a task that no longer waits, whether memory has its
-// key or only the store.
+// RemoveDelayed removes a task, whether its key is in memory or only in the store.
 func (q *Queue) RemoveDelayed(k record.TimedKey) { q.remove(&q.delayed.run, q.timedPlace(k)) }
 
-// AddExpiring counts a task that waits, ready or delayed, and expires at a time
-// above 0.
+// AddExpiring adds a ready or delayed task that expires at a time above 0.
 func (q *Queue) AddExpiring(k record.TimedKey) {
 	q.add(&q.expiring.run, entry{place: q.timedPlace(k)})
 }
 
-// RemoveExpiring takes out a task that waits no longer, whether memory has its key
-// or only the store.
+// RemoveExpiring removes a task, whether its key is in memory or only in the store.
 func (q *Queue) RemoveExpiring(k record.TimedKey) { q.remove(&q.expiring.run, q.timedPlace(k)) }
 
-// timedPlace refuses times that have no place in an unsigned order.
+// timedPlace panics unless the time is above 0: ranks are unsigned, and a watermark of
+// 0 means none.
 func (q *Queue) timedPlace(k record.TimedKey) place {
 	if k.AtMs <= 0 {
 		panic(fmt.Sprintf("index: queue %v: time %d for task %s", q.key, k.AtMs, k.ID))
@@ -129,20 +125,17 @@ func (q *Queue) AddLeased(id wire.TaskID) {
 	c.InProgress++
 }
 
-// RemoveLeased takes one off the tasks in progress.
+// RemoveLeased counts a task that is no longer in progress.
 func (q *Queue) RemoveLeased() {
 	q.changing()
 	q.decrement(&q.counters.InProgress, "in progress")
 	q.leavesGap(&q.leasedGone, true)
 }
 
-// AdvanceLeaseWatermark says that a scan found no task in progress whose id is of a
-// lower rank.
-func (q *Queue) AdvanceLeaseWatermark(watermark uint64) {
-	if watermark > q.counters.LeaseWatermark {
-		q.changing()
-		q.counters.LeaseWatermark = watermark
-	}
+// AdvanceLeaseWatermark sets the watermark after a scan that found no task in progress
+// with an id of a lower rank. A lower one than the present changes nothing.
+func (q *Queue) AdvanceLeaseWatermark(rank uint64) {
+	advance(q, &q.counters.LeaseWatermark, rank)
 }
 
 // Failed is Done for the dead letters with the cause wire.DeadFailed.
@@ -162,7 +155,7 @@ func (q *Queue) AddDead(atMs int64, cause wire.DeadCause) {
 	c.DeadBy[cause]++
 }
 
-// RemoveDead takes out a dead letter.
+// RemoveDead counts a dead letter less.
 func (q *Queue) RemoveDead(k record.TimedKey, cause wire.DeadCause) {
 	q.changing()
 	c := &q.counters
@@ -175,24 +168,21 @@ func (q *Queue) RemoveDead(k record.TimedKey, cause wire.DeadCause) {
 	q.leavesGap(&q.deadGone, false)
 }
 
-// AdvanceDeadWatermark says that a scan found no dead letter that ended before
-// watermarkMs. Removals alone cannot know that: memory has none of these keys.
-func (q *Queue) AdvanceDeadWatermark(watermarkMs int64) {
-	q.raise(&q.counters.DeadWatermarkMs, watermarkMs)
-}
+// AdvanceDeadWatermark sets the watermark after a scan that found no dead letter which
+// ended before atMs. Removals do not advance it: these keys are only in the store. An
+// earlier time than the present one changes nothing.
+func (q *Queue) AdvanceDeadWatermark(atMs int64) { advance(q, &q.counters.DeadWatermarkMs, atMs) }
 
 // AdvanceFailedWatermark is AdvanceDeadWatermark for those with the cause wire.DeadFailed.
-func (q *Queue) AdvanceFailedWatermark(watermarkMs int64) {
-	q.raise(&q.counters.FailedWatermarkMs, watermarkMs)
-}
+func (q *Queue) AdvanceFailedWatermark(atMs int64) { advance(q, &q.counters.FailedWatermarkMs, atMs) }
 
-// AddDone counts any other ended task, that ended at atMs.
+// AddDone counts a task that ended at atMs and is no dead letter.
 func (q *Queue) AddDone(atMs int64) {
 	q.changing()
 	addEnded(&q.counters.Done, &q.counters.DoneWatermarkMs, atMs)
 }
 
-// RemoveDone takes out an ended task.
+// RemoveDone counts an ended task less.
 func (q *Queue) RemoveDone(k record.TimedKey) {
 	q.changing()
 	q.decrement(&q.counters.Done, "done")
@@ -200,9 +190,7 @@ func (q *Queue) RemoveDone(k record.TimedKey) {
 }
 
 // AdvanceDoneWatermark is AdvanceDeadWatermark for the other ended tasks.
-func (q *Queue) AdvanceDoneWatermark(watermarkMs int64) {
-	q.raise(&q.counters.DoneWatermarkMs, watermarkMs)
-}
+func (q *Queue) AdvanceDoneWatermark(atMs int64) { advance(q, &q.counters.DoneWatermarkMs, atMs) }
 
 func addEnded(count, watermarkMs *int64, atMs int64) {
 	if *count == 0 || atMs < *watermarkMs {
@@ -217,10 +205,10 @@ func raiseIfNone(count int64, watermarkMs *int64, atMs int64) {
 	}
 }
 
-func (q *Queue) raise(watermarkMs *int64, to int64) {
-	if to > *watermarkMs {
+func advance[T int64 | uint64](q *Queue, watermark *T, to T) {
+	if to > *watermark {
 		q.changing()
-		*watermarkMs = to
+		*watermark = to
 	}
 }
 
@@ -231,7 +219,7 @@ func (q *Queue) decrement(count *int64, what string) {
 	}
 }
 
-// changing puts the queue on the list of those whose figures must be written.
+// changing notes that the figures of the queue must be written.
 func (q *Queue) changing() {
 	if q.forgotten {
 		panic(fmt.Sprintf("index: queue %v was forgotten and is used", q.key))

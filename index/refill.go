@@ -2,24 +2,24 @@ package index
 
 import "codeq/record"
 
-// Refill asks for the keys of one order that follow those in memory. It is
-// good until the next change of its queue.
+// Refill is a request for the keys of one order that follow those in memory. It is
+// valid until the next change of its queue.
 type Refill struct {
 	Queue *Queue
-	// Order says which: a ready one, of Priority, read after AfterPending, or one by
-	// time, read after AfterTimed.
+	// Order is Ready, whose keys of Priority are read after AfterPending, or an order
+	// by time, whose keys are read after AfterTimed.
 	Order        Order
 	Priority     int
 	AfterPending record.PendingKey
 	AfterTimed   record.TimedKey
-	// Limit is how many keys to read at most. There are that many.
+	// Limit is how many keys to read. The store has at least that many.
 	Limit int
 }
 
-// NextRefill is a run that should be read now: it is shorter than Limits.Refill
-// and than its counter. One that somebody waits for comes first, then the one that
-// has wanted it longest. It is given again until it was filled or no longer wants
-// it.
+// NextRefill returns the refill to serve next: of a run that is shorter than
+// Limits.Refill and than its counter. A run whose head was asked for comes first, then
+// the one that has wanted a refill longest. NextRefill returns it again until it is
+// filled or no longer wants a refill.
 func (x *Index) NextRefill() (Refill, bool) {
 	r := x.refills.next(x.limits)
 	if r == nil {
@@ -31,17 +31,16 @@ func (x *Index) NextRefill() (Refill, bool) {
 	} else {
 		f.AfterPending = record.PendingKey{Seq: r.cursor.rank, ID: r.cursor.id}
 	}
-	// Never more than the counter has, so that the scan ends at the last live
-	// key and does not walk over deleted ones behind it.
+	// The counter bounds it, so that the scan ends at the last live key and does not
+	// pass over tombstones behind it.
 	f.Limit = int(min(int64(x.limits.Run), *r.count())) - r.len()
 	return f, true
 }
 
-// FillPending takes what a scan of a ready order found strictly after
-// AfterPending: the next keys in order, at most Limit. Panics when that cannot
-// be: keys out of order or not behind the cursor, or fewer than the counter
-// has. The figures of the queue change only if nobody knew since when its head
-// is ready.
+// FillPending adds the Limit keys that a scan of a ready order found strictly after
+// AfterPending. Panics if they are out of order, not behind the cursor, or not Limit
+// many. It changes the figures of the queue only if ReadySinceMs of the head was
+// unknown.
 func (f Refill) FillPending(found []record.PendingEntry) {
 	r := &f.Queue.ready[f.Priority]
 	f.check(r, place{f.AfterPending.Seq, f.AfterPending.ID}, len(found))
@@ -86,10 +85,9 @@ func (r *run) extend(k entry) {
 	r.cursor = k.place
 }
 
-// refillList is a first-in, first-out list of runs that wanted a refill when
-// they were noted. Whether one still does is looked at when its turn comes. Those
-// in hurried come before: somebody asked for their head, and after a start there
-// are thousands that nobody has asked for.
+// refillList is a first-in, first-out list of runs that wanted a refill when they were
+// noted; next checks whether they still do. The runs in hurried come first: somebody
+// asked for their head, and after a start thousands of others wait in the list.
 type refillList struct {
 	first, last *run
 	hurried     []*run

@@ -24,7 +24,7 @@ func (p place) compare(o place) int {
 	return bytes.Compare(p.id[:], o.id[:])
 }
 
-// entry is a place and, in a ready order, since when the task there is ready.
+// entry is a place and, in a ready order, the time since when its task is ready.
 type entry struct {
 	place
 	sinceMs int64
@@ -33,7 +33,7 @@ type entry struct {
 // compare orders entries by place.
 func (e entry) compare(k place) int { return e.place.compare(k) }
 
-// justBelow is the last place before all that have rank watermark.
+// justBelow is the last place before all places of that rank.
 func justBelow(watermark uint64) place {
 	if watermark == 0 {
 		return place{}
@@ -45,27 +45,26 @@ func justBelow(watermark uint64) place {
 	return p
 }
 
-// keptCap is the capacity in keys that a run keeps even when it is empty, so
-// that a queue which is emptied again and again does not allocate each time.
+// keptCap is the capacity in keys that even an empty run keeps: a queue that empties
+// again and again does not allocate each time.
 const keptCap = 64
 
-// run is the part of one order that is in memory: sorted keys, used as a deque
-// with free space in front of the head, and the cursor.
+// run is the part of one order that is in memory: the cursor, and sorted keys in a
+// deque with free space before the head.
 type run struct {
 	queue    *Queue
 	priority int
-	// timed is the order by time that the run is of, nil for a ready order.
+	// timed is the order by time that the run belongs to, nil for a ready order.
 	timed *byTime
 
 	keys   []entry
 	head   int
 	cursor place
 
-	// listed is true while the run is in the list of those that may want a
-	// refill; after is the next one there.
+	// listed is true while the run is in refillList; after is the next one there.
 	listed bool
 	after  *run
-	// hurried is true while it is among those that come first.
+	// hurried is true while the run is in refillList.hurried.
 	hurried bool
 }
 
@@ -77,7 +76,7 @@ func (r *run) first() place { return r.keys[r.head].place }
 
 func (r *run) last() place { return r.keys[len(r.keys)-1].place }
 
-// search is where k is among the live keys, or where it would be.
+// search is the index of k among the live keys, or where k would be inserted.
 func (r *run) search(k place) (int, bool) {
 	n := r.len()
 	if n == 0 || k.compare(r.last()) > 0 {
@@ -89,7 +88,7 @@ func (r *run) search(k place) (int, bool) {
 	return slices.BinarySearchFunc(r.live(), k, entry.compare)
 }
 
-// insert puts k at index i of the live keys and moves the shorter side.
+// insert puts k at index i of the live keys. It moves the shorter side.
 func (r *run) insert(i int, k entry) {
 	n := r.len()
 	if i < n-i {
@@ -108,8 +107,8 @@ func (r *run) insert(i int, k entry) {
 	live[i] = k
 }
 
-// openFront makes free space before the head, as a share of the length: tasks
-// that go back to their old place come in numbers.
+// openFront makes free space of a quarter of the length before the head: tasks that go
+// back to their old place come many at once, when a session ends.
 func (r *run) openFront() {
 	n := len(r.keys)
 	r.head = n/4 + 8
@@ -117,7 +116,7 @@ func (r *run) openFront() {
 	copy(r.keys[r.head:], r.keys[:n])
 }
 
-// cut takes out the live key at index i and moves the shorter side.
+// cut removes the live key at index i. It moves the shorter side.
 func (r *run) cut(i int) {
 	live := r.live()
 	if i < len(live)-i {
@@ -136,9 +135,9 @@ func (r *run) keep(n int) {
 	r.shrink()
 }
 
-// shrink gives back memory that is mostly unused and closes a gap before the
-// head that is longer than the run. Both move as many keys as were removed
-// since the last time, so a removal is cheap on average.
+// shrink reallocates a run that uses less than an eighth of its memory, and closes a
+// gap before the head that is longer than the run. Both move at most as many keys as
+// were removed since the last time, so a removal is cheap on average.
 func (r *run) shrink() {
 	n := r.len()
 	switch {

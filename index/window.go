@@ -2,7 +2,7 @@ package index
 
 import "fmt"
 
-// add keeps the invariant of the cursor for a key that came to an order.
+// add adds a key to an order and keeps the invariant of the cursor.
 func (q *Queue) add(r *run, k entry) {
 	q.changing()
 	count := r.count()
@@ -16,16 +16,16 @@ func (q *Queue) add(r *run, k entry) {
 		r.mustInsert(k)
 		r.trim(q.index.limits.Run)
 	}
-	// A key that memory did not take is behind the cursor: it lowers nothing.
+	// A key that stays in the store only is behind the cursor: it lowers no watermark.
 	r.setWatermark(r.watermark())
 	if r.len() > 0 {
-		// Else the head is still the one that memory does not have.
+		// Else the head is in the store only, and the key did not change it.
 		r.noteHead()
 	}
 	q.settle(r)
 }
 
-// remove keeps the invariant of the cursor for a key that left an order.
+// remove removes a key from an order and keeps the invariant of the cursor.
 func (q *Queue) remove(r *run, k place) {
 	q.changing()
 	count := r.count()
@@ -44,8 +44,8 @@ func (q *Queue) remove(r *run, k place) {
 	q.settle(r)
 }
 
-// trim drops the tail of a run that is longer than most, down to half of that,
-// so that the next additions find room.
+// trim halves a run that is longer than most, so that it does not drop a key at each
+// of the next additions.
 func (r *run) trim(most int) {
 	if r.len() <= most {
 		return
@@ -54,9 +54,8 @@ func (r *run) trim(most int) {
 	r.cursor = r.last()
 }
 
-// setWatermark stores the best bound that is known, at least one that is known to
-// hold: the head of the run when there is one, else the cursor when keys
-// remain behind it.
+// setWatermark stores the highest bound that is known: the head of the run if there is
+// one, else the cursor if keys remain behind it. holds is a bound that holds anyway.
 func (r *run) setWatermark(holds uint64) {
 	switch {
 	case r.len() > 0:
@@ -71,8 +70,8 @@ func (r *run) setWatermark(holds uint64) {
 	r.queue.counters.ReadyWatermark[r.priority] = holds
 }
 
-// noteHead stores since when the head of a ready order is ready: 0 when there
-// is none, or when memory does not have it.
+// noteHead stores since when the head of a ready order is ready: 0 if there is no head
+// or it is in the store only.
 func (r *run) noteHead() {
 	if r.len() == 0 {
 		r.setSince(0)
@@ -96,8 +95,7 @@ func (r *run) watermark() uint64 {
 	return r.queue.counters.ReadyWatermark[r.priority]
 }
 
-// count is the counter of the order. It is the only place that says how many
-// keys there are.
+// count is the counter of the order. Nothing else holds the number of its keys.
 func (r *run) count() *int64 {
 	if r.timed != nil {
 		return r.timed.total
@@ -105,7 +103,7 @@ func (r *run) count() *int64 {
 	return &r.queue.counters.Ready[r.priority]
 }
 
-// settle brings what follows from a run up to date after it has changed.
+// settle updates the heaps and the refill list after a run has changed.
 func (q *Queue) settle(r *run) {
 	if r.timed != nil {
 		r.timed.settleDue()
@@ -113,7 +111,7 @@ func (q *Queue) settle(r *run) {
 	q.index.refills.note(r, q.index.limits)
 }
 
-// fail stops everything over a broken invariant, with the numbers of the run.
+// fail panics over a broken invariant, with the numbers of the run.
 func (r *run) fail(format string, args ...any) {
 	name := fmt.Sprintf("priority %d", r.priority)
 	if r.timed != nil {
