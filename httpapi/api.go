@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -219,7 +220,8 @@ func (a *api) mount(resources []resource) {
 			a.serve(w, r, known, func(c *call) answer {
 				v := res.find(r.Method)
 				if v == nil {
-					return methodNotAllowed(r.Method, allow)
+					w.Header().Set("Allow", allow)
+					return refuse(wire.Refuse(wire.CodeMethodNotAllowed, fmt.Sprintf("this path takes %s, not %.20q", allow, r.Method)))
 				}
 				return a.pass(c, v)
 			})

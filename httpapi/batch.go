@@ -51,7 +51,7 @@ func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shar
 		message.Asker, message.WantTask = shard.Asker{Sink: answered, Ref: shard.Ref(i)}, wantTasks
 		posts[shardNo].add(i, message, item.Bytes)
 	}
-	return a.postAll(posts, mailbox.ClassNew, answered)
+	return a.postAll(posts, mailbox.ClassNew, answered).wait()
 }
 
 // batchPost is the push of one request into the mailbox of one shard. items are the indices
@@ -68,15 +68,9 @@ func (p *batchPost) add(item int, m shard.Message, bytes int) {
 	p.bytes += bytes + messageOverheadBytes
 }
 
-// postAll pushes the posts of all shards and returns the answers to all items in order.
-func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) []shard.Effect {
-	a.postEach(posts, class, answered)
-	return answered.wait()
-}
-
-// postEach pushes the posts of all shards. If a shard does not take its post, each item of
-// that post is refused.
-func (a *api) postEach(posts []batchPost, class mailbox.Class, answered *gather) {
+// postAll pushes the posts of all shards and returns answered. If a shard does not take its
+// post, each item of that post is refused.
+func (a *api) postAll(posts []batchPost, class mailbox.Class, answered *gather) *gather {
 	for shard := range posts {
 		p := &posts[shard]
 		if len(p.messages) == 0 {
@@ -88,6 +82,7 @@ func (a *api) postEach(posts []batchPost, class mailbox.Class, answered *gather)
 			}
 		}
 	}
+	return answered
 }
 
 // gather is the Sink of one batch: the effect of each item, and how many are missing. The

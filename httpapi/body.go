@@ -46,7 +46,10 @@ func (c *call) readBody() ([]byte, *wire.Error) {
 			return nil, bodyError(err)
 		}
 		if len(body) >= step {
-			until, step = later(until, time.Now().Add(paced.Window)), len(body)+paced.LeastBytes
+			if now := time.Now().Add(paced.Window); now.After(until) {
+				until = now
+			}
+			step = len(body) + paced.LeastBytes
 			if refusal := c.setReadDeadline(until); refusal != nil {
 				return nil, refusal
 			}
@@ -62,13 +65,6 @@ func (c *call) readBody() ([]byte, *wire.Error) {
 	}
 	c.bodyBytes = len(body)
 	return body, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 func (c *call) setReadDeadline(at time.Time) *wire.Error {

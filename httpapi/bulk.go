@@ -223,7 +223,7 @@ func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 			message.Only, message.EndedAtMs, message.Priority = bulkLocations[w.query.State], k.AtMs, w.req.ToPriority
 			posts[a.o.Engine.ShardOf(k.ID)].add(i, message, 0)
 		}
-		a.postEach(posts, mailbox.ClassNew, answered)
+		a.postAll(posts, mailbox.ClassNew, answered)
 		return func() int { return w.count(answered.wait()) }
 	}
 	for _, k := range found[:min(len(found), bulkSample-len(w.sample))] {

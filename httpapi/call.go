@@ -51,15 +51,11 @@ type call struct {
 	record *zerolog.Event
 }
 
-// answer is what a handler answers. Only the fields that are set become headers.
+// answer is what a handler answers. Its other headers are in the call already.
 type answer struct {
 	status            int
 	refusal           *wire.Error // what the body says; nil for no refusal
 	body              []byte
-	contentType       string
-	location          string
-	allow             string
-	replayed          bool
 	retryAfterSeconds int
 	// handedOver says that the handler has answered, or that a session has the connection.
 	handedOver bool
@@ -244,13 +240,8 @@ func (c *call) readPath() (refusal *wire.Error) {
 func (a *api) write(c *call, ans *answer) bool {
 	h := c.w.Header()
 	if ans.status != http.StatusNoContent {
-		h.Set("Content-Type", cmp.Or(ans.contentType, "application/json"))
+		h.Set("Content-Type", cmp.Or(h.Get("Content-Type"), "application/json"))
 		h.Set("Content-Length", strconv.Itoa(len(ans.body)))
-	}
-	setIfAny(h, "Location", ans.location)
-	setIfAny(h, "Allow", ans.allow)
-	if ans.replayed {
-		h.Set(headerReplayed, "true")
 	}
 	if ans.retryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(ans.retryAfterSeconds))
@@ -292,12 +283,6 @@ func repeat(do func(), every time.Duration) (stop func()) {
 		defer mu.Unlock()
 		ended = true
 		timer.Stop()
-	}
-}
-
-func setIfAny(h http.Header, name, value string) {
-	if value != "" {
-		h.Set(name, value)
 	}
 }
 

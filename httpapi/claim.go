@@ -46,7 +46,12 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted)
 		return refuse(drainingError)
 	default:
 	}
-	k := a.newClaim(c, req)
+	k := &claim{api: a, call: c, req: req, sink: &claimSink{changed: make(chan struct{}, 1), ready: make([]int, a.o.Engine.Shards())}}
+	k.consumer = a.o.Engine.NewConsumer(shardactor.ConsumerOptions{
+		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
+		OverHTTP: true, Sink: k.sink,
+	})
+	k.consumer.SetWindow(req.Count)
 	granted, refusal := k.run()
 	if len(granted) > 0 && !stillAllowed(c.who, granted, a.o.NowMs()) {
 		k.undeliver(granted)
@@ -90,16 +95,6 @@ type claim struct {
 	consumer *shardactor.Consumer
 	sink     *claimSink
 	asked    int
-}
-
-func (a *api) newClaim(c *call, req *wire.ClaimRequest) *claim {
-	k := &claim{api: a, call: c, req: req, sink: newClaimSink(a.o.Engine.Shards())}
-	k.consumer = a.o.Engine.NewConsumer(shardactor.ConsumerOptions{
-		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
-		OverHTTP: true, Sink: k.sink,
-	})
-	k.consumer.SetWindow(req.Count)
-	return k
 }
 
 // run asks the shard whose turn it is for tasks and the others how many ready queues they
@@ -207,10 +202,7 @@ func extendEvery(granted []*shard.Granted) time.Duration {
 // undeliver gives back tasks that the client did not get.
 func (k *claim) undeliver(granted []*shard.Granted) {
 	for shardNo, refs := range k.perShard(granted) {
-		if len(refs) > 0 {
-			var slot mailbox.Slot[shard.Message]
-			k.api.o.Engine.Undeliver(shardNo, &slot, &shard.Undelivered{Consumer: k.consumer.Consumer, Tasks: refs})
-		}
+		k.api.o.Engine.Undeliver(shardNo, new(mailbox.Slot[shard.Message]), &shard.Undelivered{Consumer: k.consumer.Consumer, Tasks: refs})
 	}
 }
 
@@ -221,19 +213,15 @@ func (k *claim) confirm(granted []*shard.Granted) {
 		return
 	}
 	for shardNo, refs := range k.perShard(granted) {
-		if len(refs) > 0 {
-			var slot mailbox.Slot[shard.Message]
-			k.api.o.Engine.Confirm(shardNo, &slot, &shard.Received{Consumer: k.consumer.Consumer, Tasks: refs})
-		}
+		k.api.o.Engine.Confirm(shardNo, new(mailbox.Slot[shard.Message]), &shard.Received{Consumer: k.consumer.Consumer, Tasks: refs})
 	}
 }
 
 // perShard splits deliveries by the shard of their task.
-func (k *claim) perShard(granted []*shard.Granted) [][]wire.TaskRef {
-	engine := k.api.o.Engine
-	split := make([][]wire.TaskRef, engine.Shards())
+func (k *claim) perShard(granted []*shard.Granted) map[int][]wire.TaskRef {
+	split := make(map[int][]wire.TaskRef)
 	for _, g := range granted {
-		shardNo := engine.ShardOf(g.Task.ID)
+		shardNo := k.api.o.Engine.ShardOf(g.Task.ID)
 		split[shardNo] = append(split[shardNo], wire.TaskRef{TaskID: g.Task.ID, Token: g.Token})
 	}
 	return split
@@ -248,10 +236,6 @@ type claimSink struct {
 	ready []int
 	// changed has a token if effects have come since the last receive.
 	changed chan struct{}
-}
-
-func newClaimSink(shards int) *claimSink {
-	return &claimSink{changed: make(chan struct{}, 1), ready: make([]int, shards)}
 }
 
 // Deliver implements shard.Sink.

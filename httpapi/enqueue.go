@@ -23,12 +23,11 @@ func (a *api) postTask(c *call, req *wire.EnqueueRequest) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	return answer{
-		status:   http.StatusAccepted,
-		location: base + "/tasks/" + made.TaskID.String(),
-		replayed: made.Replayed,
-		body:     wire.AppendTask(nil, made.Task, wire.PayloadAsString),
+	c.w.Header().Set("Location", base+"/tasks/"+made.TaskID.String())
+	if made.Replayed {
+		c.w.Header().Set(headerReplayed, "true")
 	}
+	return answer{status: http.StatusAccepted, body: wire.AppendTask(nil, made.Task, wire.PayloadAsString)}
 }
 
 // checkEnqueue refuses a task that no shard would take.

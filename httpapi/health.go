@@ -1,9 +1,9 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"runtime"
-	"strconv"
 
 	"codeq/wire"
 )
@@ -23,23 +23,14 @@ func (a *api) getReady(*call) answer {
 		ans.status = http.StatusServiceUnavailable // probes read it as not ready
 		return ans
 	}
-	body := append([]byte(nil), `{"status":"ready","durability":`...)
-	body = wire.AppendQuoted(body, a.o.Durability)
-	body = append(body, `,"shards":`...)
-	body = strconv.AppendInt(body, int64(a.o.Store.Shards()), 10)
-	body = append(body, `,"diskGuard":`...)
-	body = wire.AppendQuoted(body, a.o.Store.Guard().Level().String())
-	body = append(body, `,"clockDifferenceMs":`...)
-	body = strconv.AppendInt(body, a.o.NowMs()-a.o.WallMs(), 10)
-	return okay(append(body, '}'))
+	return okay(fmt.Appendf(nil, `{"status":"ready","durability":"%s","shards":%d,"diskGuard":"%v","clockDifferenceMs":%d}`,
+		a.o.Durability, a.o.Store.Shards(), a.o.Store.Guard().Level(), a.o.NowMs()-a.o.WallMs()))
 }
 
 // getVersion answers with the versions of the program and of Go.
 func (a *api) getVersion(*call) answer {
-	body := append([]byte(nil), `{"version":`...)
-	body = wire.AppendQuoted(body, a.o.Version)
-	body = append(body, `,"go":`...)
-	body = wire.AppendQuoted(body, runtime.Version())
+	body := wire.AppendQuoted([]byte(`{"version":`), a.o.Version)
+	body = wire.AppendQuoted(append(body, `,"go":`...), runtime.Version())
 	return okay(append(body, '}'))
 }
 

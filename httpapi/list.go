@@ -60,7 +60,7 @@ func (c *call) listQuery() (*store.ListQuery, *wire.Error) {
 		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(
 			"status must be PENDING, IN_PROGRESS, COMPLETED, FAILED or CANCELLED, got %.40q", string(status)))
 	}
-	limit, refusal := c.limit(listDefault, wire.MaxListTasks)
+	limit, refusal := c.integer("limit", listDefault, 1, wire.MaxListTasks)
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -42,10 +41,9 @@ func (s *scrape) page(write func(p *meter.Page)) []byte {
 }
 
 // getMetrics answers with the figures of the whole server in the text of Prometheus.
-func (a *api) getMetrics(*call) answer {
-	return answer{
-		status: http.StatusOK, contentType: meter.ContentType, body: a.scrape.page(a.writeMetrics),
-	}
+func (a *api) getMetrics(c *call) answer {
+	c.w.Header().Set("Content-Type", meter.ContentType)
+	return okay(a.scrape.page(a.writeMetrics))
 }
 
 func (a *api) writeMetrics(p *meter.Page) {

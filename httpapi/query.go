@@ -28,15 +28,15 @@ func (c *call) readQuery(known []string) *wire.Error {
 	return nil
 }
 
-// limit reads the parameter limit; absent is its default.
-func (c *call) limit(absent, most int) (int, *wire.Error) {
-	text := c.query.Get("limit")
+// integer reads a parameter that is a number from least to most; absent is its default.
+func (c *call) integer(name string, absent, least, most int) (int, *wire.Error) {
+	text := c.query.Get(name)
 	if text == "" {
 		return absent, nil
 	}
 	n, ok := wire.ParseInteger(text)
-	if !ok || n < 1 || n > int64(most) {
-		return 0, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("limit must be an integer from 1 to %d", most))
+	if !ok || n < int64(least) || n > int64(most) {
+		return 0, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("%s must be an integer from %d to %d", name, least, most))
 	}
 	return int(n), nil
 }

@@ -39,7 +39,7 @@ func (a *api) getReasons(c *call) answer {
 }
 
 func (c *call) reasonsQuery() (*store.ListQuery, *wire.Error) {
-	limit, refusal := c.limit(reasonsMostRead, reasonsMostRead)
+	limit, refusal := c.integer("limit", reasonsMostRead, 1, reasonsMostRead)
 	if refusal != nil {
 		return nil, refusal
 	}

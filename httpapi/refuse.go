@@ -36,13 +36,6 @@ var (
 		"answers that clients have not read yet fill the memory for answers; read the answers to your requests, and try again in a second")
 )
 
-func methodNotAllowed(method, allow string) answer {
-	ans := refuse(wire.Refuse(wire.CodeMethodNotAllowed,
-		fmt.Sprintf("this path takes %s, not %.20q", allow, method)))
-	ans.allow = allow
-	return ans
-}
-
 func unknownTask(id wire.TaskID) *wire.Error {
 	return wire.Refuse(wire.CodeTaskNotFound, "there is no task "+id.String())
 }

@@ -11,15 +11,15 @@ import (
 
 // getResult answers with the outcome of a task, and waits for it up to waitSeconds.
 func (a *api) getResult(c *call) answer {
-	wait, refusal := c.wait()
+	seconds, refusal := c.integer("waitSeconds", 0, 0, wire.MaxWaitSeconds)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	if wait == 0 {
+	if seconds == 0 {
 		ans, _ := a.readResult(c)
 		return ans
 	}
-	return a.waitForResult(c, wait)
+	return a.waitForResult(c, time.Duration(seconds)*time.Second)
 }
 
 // waitForResult waits until there is a result or the time is over. It waits again for a task
@@ -91,18 +91,4 @@ func (a *api) readResult(c *call) (ans answer, final bool) {
 	body = append(body, `,"result":`...)
 	body = wire.AppendResultRecord(body, record)
 	return okay(append(body, '}')), true
-}
-
-// wait reads waitSeconds; its default is 0.
-func (c *call) wait() (time.Duration, *wire.Error) {
-	text := c.query.Get("waitSeconds")
-	if text == "" {
-		return 0, nil
-	}
-	seconds, ok := wire.ParseInteger(text)
-	if !ok || seconds < 0 || seconds > wire.MaxWaitSeconds {
-		return 0, wire.Refuse(wire.CodeInvalidArgument,
-			fmt.Sprintf("waitSeconds must be an integer from 0 to %d", wire.MaxWaitSeconds))
-	}
-	return time.Duration(seconds) * time.Second, nil
 }

@@ -40,7 +40,7 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
 			ResultRequest: item.Request,
 		}, item.Bytes)
 	}
-	return a.postAll(posts, mailbox.ClassKeep, answered)
+	return a.postAll(posts, mailbox.ClassKeep, answered).wait()
 }
 
 // appendResults makes the body: one record or refusal for each item, in the order of the

@@ -27,11 +27,8 @@ func (a *api) getSessions(c *call) answer {
 // afterSession reads the cursor; without one the list begins at its beginning.
 func (c *call) afterSession() (after wire.SessionID, refusal *wire.Error) {
 	text := c.query.Get("cursor")
-	if text == "" {
-		return after, nil
-	}
 	after, ok := wire.ParseSessionID(text)
-	if !ok {
+	if !ok && text != "" {
 		return after, badSessionCursor
 	}
 	return after, nil

@@ -13,15 +13,11 @@ func (a *api) getTask(c *call) answer {
 	if task != nil {
 		task, failed = a.explained(c, task)
 	}
-	if task == nil {
-		return failed
-	}
-	return okay(wire.AppendTask(nil, task, wire.PayloadAsString))
+	return taskAnswer(task, failed)
 }
 
-// taskAnswer answers with the task of the path.
-func (a *api) taskAnswer(c *call) answer {
-	task, failed := a.readTask(c)
+// taskAnswer answers with a task, or says why there is none.
+func taskAnswer(task *wire.Task, failed answer) answer {
 	if task == nil {
 		return failed
 	}

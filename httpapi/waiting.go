@@ -83,7 +83,7 @@ func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
 		}
 		posts[shardNo].add(shardNo, &shard.TellLeases{Asker: asker, Tenant: c.who.Tenant, Tasks: ids}, len(ids)*len(wire.TaskID{}))
 	}
-	for shardNo, effect := range a.postAll(posts, mailbox.ClassNew, answered) {
+	for shardNo, effect := range a.postAll(posts, mailbox.ClassNew, answered).wait() {
 		e, ok := effect.(*shard.LeasesTold)
 		if !ok { // the mailbox is full
 			for _, id := range ids[shardNo] {

@@ -11,9 +11,7 @@ import (
 type Event interface{ event() }
 
 // ClientMessage is a text message of the client. Data belongs to the conversation.
-type ClientMessage struct {
-	Data []byte
-}
+type ClientMessage struct{ Data []byte }
 
 // Continue continues with the frames that wait; see Conversation.Needs.
 type Continue struct{}
@@ -31,19 +29,13 @@ type Admitted struct {
 }
 
 // denied answers NeedPrincipal: the credential is refused.
-type denied struct {
-	Err *wire.Error
-}
+type denied struct{ Err *wire.Error }
 
 // recheck has the principal that the credential stands for now; nil if it was revoked.
-type recheck struct {
-	Principal *auth.Principal
-}
+type recheck struct{ Principal *auth.Principal }
 
 // Effects are effects of shards, in order.
-type Effects struct {
-	List []shard.Effect
-}
+type Effects struct{ List []shard.Effect }
 
 // Unposted is a post that a shard did not take.
 type Unposted struct {
@@ -52,24 +44,16 @@ type Unposted struct {
 }
 
 // Written are frames that have left the outbox, in order.
-type Written struct {
-	Frames []Outgoing
-}
+type Written struct{ Frames []Outgoing }
 
 // Pong is a pong of the client.
-type Pong struct {
-	Payload []byte
-}
+type Pong struct{ Payload []byte }
 
 // Ping is a ping of the client.
-type Ping struct {
-	Payload []byte
-}
+type Ping struct{ Payload []byte }
 
 // violation is a message that the protocol does not have, such as a binary one.
-type violation struct {
-	Err *wire.Error
-}
+type violation struct{ Err *wire.Error }
 
 // Timer says that DeadlineMs has come, and where the last byte of the last ping is. Hears says
 // that the client is sending a large message fast enough; its pong comes after that.
@@ -93,9 +77,7 @@ const (
 )
 
 // serverDrains says that the server begins to stop: the client may finish its tasks.
-type serverDrains struct {
-	GraceSeconds int
-}
+type serverDrains struct{ GraceSeconds int }
 
 // serverCloses says that the grace is over.
 type serverCloses struct{}

@@ -138,21 +138,20 @@ func (c *Conversation) begins(f *wire.Hello, e *Admitted) {
 func (c *Conversation) denied(err *wire.Error) {
 	f := c.asking
 	c.asking = nil
-	if c.principal == nil {
-		c.send(&wire.ErrorFrame{Ref: f.Ref, Err: err})
-		if err.Code == wire.CodeUnauthenticated || err.Code == wire.CodeForbidden {
-			c.end(CloseCredential, "the credential is not good")
-			return
-		}
-		if err.Code == wire.CodeOverloaded {
-			c.end(CloseTooMany, "too many sessions are open")
-			return
-		}
-		c.end(CloseRestart, "the credential could not be checked; connect again")
+	if c.principal != nil {
+		c.refuse(c.begin(f.Ref, messageBytes), err)
+		c.proceed()
 		return
 	}
-	c.refuse(c.begin(f.Ref, messageBytes), err)
-	c.proceed()
+	c.send(&wire.ErrorFrame{Ref: f.Ref, Err: err})
+	switch err.Code {
+	case wire.CodeUnauthenticated, wire.CodeForbidden:
+		c.end(CloseCredential, "the credential is not good")
+	case wire.CodeOverloaded:
+		c.end(CloseTooMany, "too many sessions are open")
+	default:
+		c.end(CloseRestart, "the credential could not be checked; connect again")
+	}
 }
 
 // violated ends the session after a message that breaks the protocol.

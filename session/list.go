@@ -25,9 +25,10 @@ func (p *profile) hears(nowMs int64, e Event) {
 	}
 }
 
-// figures are what an admin sees of an open conversation, without the names in the consumer.
+// figures are what an admin sees of an open conversation.
 func (c *Conversation) figures() wire.SessionFigures {
 	f := wire.SessionFigures{
+		ID: c.consumer.ID, WorkerID: c.consumer.WorkerID, Subject: c.consumer.Subject,
 		Commands: slices.Clone(c.subscribed), Window: c.profile.window, Held: c.tasks.inFlight(), State: wire.SessionLive,
 		ConnectedAtMs: c.profile.openedAtMs, LastSeenAtMs: c.profile.heardAtMs,
 	}
@@ -57,7 +58,6 @@ func (r *Registry) late(s *session) {
 	if f.Held == 0 {
 		return
 	}
-	f.ID, f.WorkerID, f.Subject = s.consumer.ID, s.consumer.WorkerID, s.consumer.Subject
 	nowMs := r.o.NowMs()
 	r.forgetLate(nowMs)
 	if len(r.lately) < maxLate {
@@ -100,9 +100,7 @@ func (s *session) figures(tenant string) (wire.SessionFigures, bool) {
 	if s.consumer == nil || s.consumer.Tenant != tenant || s.talk.Over() {
 		return wire.SessionFigures{}, false
 	}
-	f := s.talk.figures()
-	f.ID, f.WorkerID, f.Subject = s.consumer.ID, s.consumer.WorkerID, s.consumer.Subject
-	return f, true
+	return s.talk.figures(), true
 }
 
 // List is one page of the sessions of a tenant, by id, with those in their grace: at most limit

@@ -233,7 +233,10 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
 		grace = max(0, int(time.Until(until)/time.Second))
 	}
-	for _, s := range r.drain() {
+	r.mu.Lock()
+	r.draining = true
+	r.mu.Unlock()
+	for _, s := range r.running() {
 		s.happened(&serverDrains{GraceSeconds: grace})
 	}
 	ended := make(chan struct{})
@@ -263,14 +266,6 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("close sessions: %d did not take the close and were cut", len(cut))
 	}
 	return nil
-}
-
-// drain refuses new sessions from now on and returns those that are open.
-func (r *Registry) drain() []*session {
-	r.mu.Lock()
-	r.draining = true
-	r.mu.Unlock()
-	return r.running()
 }
 
 func (r *Registry) running() []*session {
