@@ -159,17 +159,27 @@ func (a *app) ask(do func(context.Context, *client.Client) error) error {
 
 // show is ask for a command with one answer. With --json it prints the answer as it
 // came, else by print.
-func (a *app) show(do func(context.Context, *client.Client) error, print func() error) error {
+func show[T any](a *app, do func(context.Context, *client.Client) (T, error), print func(T) error) error {
 	return a.ask(func(ctx context.Context, c *client.Client) error {
-		err := do(ctx, c)
+		answer, err := do(ctx, c)
 		switch {
 		case err != nil:
 			return err
 		case a.JSON:
 			return a.writeLine(a.answer)
 		}
-		return print()
+		return print(answer)
 	})
+}
+
+// readAll reads standard input: one JSON value of at most so many bytes, and as many of white
+// space.
+func (a *app) readAll(ctx context.Context, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(&stoppable{ctx: ctx, source: a.in}, 2*most))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return text, nil
 }
 
 // refusedWith reports a refusal of the server with that code.

@@ -143,8 +143,8 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 type bench struct {
 	*app
 	*benchCmd
-	// fsync and bare are what was measured around the run, if it was.
-	fsync, bare *float64
+	// fsyncs, in microseconds, and bares, in tasks per second, were measured around the run.
+	fsyncs, bares []float64
 }
 
 // site is where the load goes.
@@ -176,7 +176,7 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 		}
 	}
 	for _, o := range outcomes {
-		o.FsyncMicros, o.BareHTTPPerSecond = x.fsync, x.bare
+		o.FsyncMicros, o.BareHTTPPerSecond = median(x.fsyncs), median(x.bares)
 	}
 	if err := x.report(outcomes); err != nil {
 		return err

@@ -32,12 +32,16 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 	if inMemory(dir) {
 		x.say("%s is in memory, where an fsync takes no time: name a directory on a disk with --dir", dir)
 	}
-	before, err := syncTimes(dir)
-	if err != nil {
+	measureAround := func() (err error) {
+		times, err := syncTimes(dir)
+		if x.fsyncs = append(x.fsyncs, times...); err != nil || !x.HTTP {
+			return err
+		}
+		perSecond, err := loadtest.BareHTTP(ctx, w, min(w.MeasureFor, time.Second))
+		x.bares = append(x.bares, perSecond)
 		return err
 	}
-	bareBefore, err := x.bareHTTP(ctx, w)
-	if err != nil {
+	if err := measureAround(); err != nil {
 		return err
 	}
 	ctx, s, stop, err := x.ownServer(ctx, filepath.Join(dir, "data"))
@@ -45,67 +49,57 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	s.after = func() error {
-		after, err := syncTimes(dir)
-		if err != nil {
-			return err
-		}
-		x.fsync = medianMicros(append(before, after...))
-		bareAfter, err := x.bareHTTP(ctx, w)
-		if x.HTTP {
-			x.bare = loadtest.Rounded((bareBefore + bareAfter) / 2)
-		}
-		return err
-	}
+	s.after = measureAround
 	return x.measure(ctx, w, s)
 }
 
-// bareHTTP measures what HTTP alone allows on this machine, for a run that
-// posts over it; without one it does nothing.
-func (x *bench) bareHTTP(ctx context.Context, w loadtest.Workload) (tasksPerSecond float64, err error) {
-	if !x.HTTP {
-		return 0, nil
-	}
-	return loadtest.BareHTTP(ctx, w, min(w.MeasureFor, time.Second))
-}
-
-// syncTimes writes small blocks in place and measures how long each takes to
-// be on disk.
-func syncTimes(dir string) (times []time.Duration, err error) {
+// syncTimes writes small blocks in place and measures in microseconds how long each takes to be
+// on disk.
+func syncTimes(dir string) (micros []float64, err error) {
 	const (
 		blockBytes = 4096
 		blocks     = 200
 		patience   = time.Second
 	)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("measure fsync: %w", err)
+		}
+	}()
 	f, err := os.Create(filepath.Join(dir, "sync"))
 	if err != nil {
-		return nil, fmt.Errorf("measure fsync: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
 	if _, err := f.Write(make([]byte, blocks*blockBytes)); err != nil {
-		return nil, fmt.Errorf("measure fsync: %w", err)
+		return nil, err
 	}
 	if err := f.Sync(); err != nil {
-		return nil, fmt.Errorf("measure fsync: %w", err)
+		return nil, err
 	}
 	block := bytes.Repeat([]byte{1}, blockBytes)
 	began := time.Now()
 	for i := int64(0); i < blocks && time.Since(began) < patience; i++ {
 		start := time.Now()
 		if _, err := f.WriteAt(block, i*blockBytes); err != nil {
-			return nil, fmt.Errorf("measure fsync: %w", err)
+			return nil, err
 		}
 		if err := syncData(f); err != nil {
-			return nil, fmt.Errorf("measure fsync: %w", err)
+			return nil, err
 		}
-		times = append(times, time.Since(start))
+		micros = append(micros, float64(time.Since(start))/float64(time.Microsecond))
 	}
-	return times, nil
+	return micros, nil
 }
 
-func medianMicros(times []time.Duration) *float64 {
-	slices.Sort(times)
-	return loadtest.Rounded(float64(times[len(times)/2]) / float64(time.Microsecond))
+// median is the median of figures, nil of none.
+func median(figures []float64) *float64 {
+	n := len(figures)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(figures)
+	return loadtest.Rounded((figures[(n-1)/2] + figures[n/2]) / 2)
 }
 
 // ownServer starts this program again as a server. The context ends when it
@@ -131,13 +125,6 @@ func (x *bench) ownServer(ctx context.Context, data string) (context.Context, *s
 	if err := cmd.Start(); err != nil {
 		return nil, nil, nil, fmt.Errorf("start server: %w", err)
 	}
-	where, err := readAnnouncement(out)
-	if err != nil {
-		if killErr := kill(cmd); killErr != nil {
-			return nil, nil, nil, errors.Join(err, killErr)
-		}
-		return nil, nil, nil, fmt.Errorf("start server: %w: %s", err, said.reason("it said nothing"))
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -145,21 +132,18 @@ func (x *bench) ownServer(ctx context.Context, data string) (context.Context, *s
 		_ = cmd.Wait() // how it ended is of no interest after its last words
 		cancel(fmt.Errorf("the server ended: %s", said.reason("it said nothing")))
 	}()
-	return ctx, &site{url: where.URL, server: loadtest.ProcessOf(where.PID)}, func() error {
+	stop := func() error {
 		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("end server: %w", err)
 		}
 		<-ended
 		return nil
-	}, nil
-}
-
-func kill(cmd *exec.Cmd) error {
-	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("end server: %w", err)
 	}
-	_ = cmd.Wait() // it was killed, which is what it will say
-	return nil
+	where, err := readAnnouncement(out)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("start server: %w: %s", errors.Join(err, stop()), said.reason("it said nothing"))
+	}
+	return ctx, &site{url: where.URL, server: loadtest.ProcessOf(where.PID)}, stop, nil
 }
 
 // withoutSettings leaves out what would make the server another one than the

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,7 +72,7 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 	}
 	if !e.NoKey {
 		b.drawn = e.RunName == nil
-		b.keys = &lineKeys{run: newRun(), seen: make(map[uint64]uint32)}
+		b.keys = &lineKeys{run: strings.ToLower(rand.Text()), seen: make(map[uint64]uint32)}
 		if e.RunName != nil {
 			b.keys.run = *e.RunName
 		}
@@ -93,13 +93,6 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 		return saidBefore(exitAgain)
 	}
 	return nil
-}
-
-// newRun draws the name of a run at random.
-func newRun() string {
-	var name [8]byte
-	_, _ = rand.Read(name[:]) // documented never to fail
-	return hex.EncodeToString(name[:])
 }
 
 // run posts the lines and prints the answers. It returns the error that stopped it early.

@@ -192,7 +192,7 @@ func (w *bulkWork) report(ctx context.Context, c *client.Client, last *client.Bu
 		if w.done == 0 && w.leavesFailed {
 			w.askFailed(ctx, c, last)
 		}
-		if err := a.writeLine([]byte(printable(w.count() + w.failedLeft(last)))); err != nil {
+		if err := a.printText(w.count() + w.failedLeft(last) + "\n"); err != nil {
 			return err
 		}
 		return w.showSample()

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"codeq/client"
@@ -108,12 +108,7 @@ func (a *app) writeClaimed(t *client.Claimed) error {
 	if a.JSON {
 		return a.writeLine(a.answer)
 	}
-	payload := bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, t.Task.Payload)
+	payload := strings.NewReplacer("\n", " ", "\r", " ").Replace(string(t.Task.Payload))
 	return a.writeLine(fmt.Appendf(nil, "%v %v %s", t.Ref.TaskID, t.Ref.Token, payload))
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
-	"io"
 
 	"codeq/client"
 	"codeq/wire"
@@ -63,9 +61,8 @@ func (c *completeCmd) result(a *app) ([]byte, error) {
 		ctx, done := a.untilStopped()
 		defer done()
 		var err error
-		// White space around the object does not count, so a little more is read.
-		if text, err = io.ReadAll(io.LimitReader(&stoppable{ctx: ctx, source: a.in}, 2*wire.MaxResultBytes)); err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
+		if text, err = a.readAll(ctx, wire.MaxResultBytes); err != nil {
+			return nil, err
 		}
 	}
 	plain, err := wire.PlainText(text)

@@ -181,7 +181,7 @@ func numberDoors(t *testing.T) []door {
 		{"waitSeconds", integer, query("/tasks/" + heldID + "/result?waitSeconds="), nil},
 		{"limit of a list", integer, query("/admin/queues/a/tasks?state=ready&limit="), nil},
 		{"--shards of the bench", integer, func(text string) bool {
-			_, _, said := codeq("", "bench", "--queues=0", "--shards="+text)
+			_, _, said := codeq("", "bench", "--shards="+text, "--queues=0")
 			return !strings.Contains(said, "--shards")
 		}, noNUL},
 		{"--expires-in", span, func(text string) bool {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -147,10 +146,9 @@ func (e *enqueueCmd) payload(ctx context.Context, a *app) ([]byte, error) {
 	if a.inIsTerminal {
 		return nil, wrong("no payload: give it as an argument like '{\"file\":\"a.iso\"}', pipe it in, or name a file of lines with --file")
 	}
-	// White space around the value does not count, so a little more is read.
-	read, err := io.ReadAll(io.LimitReader(&stoppable{ctx: ctx, source: a.in}, 2*wire.MaxPayloadBytes))
+	read, err := a.readAll(ctx, wire.MaxPayloadBytes)
 	if err != nil {
-		return nil, fmt.Errorf("read standard input: %w", err)
+		return nil, err
 	}
 	payload, err := onePayload(read)
 	if err != nil {
@@ -181,12 +179,8 @@ func onePayload(text []byte) ([]byte, error) {
 
 // excerpt is the beginning of a payload for a sentence.
 func excerpt(payload []byte) string {
-	const limit = 40
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(payload[:min(len(payload), 4*limit)]), "\uFFFD")), " ")
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit]) + "…"
-	}
-	return text
+	const cells = 40
+	return cutTo(strings.Join(strings.Fields(strings.ToValidUTF8(string(payload[:min(len(payload), 4*cells)]), "\uFFFD")), " "), cells)
 }
 
 // ofQueue adds to the refusal of a task that would expire before it may begin that the

@@ -24,15 +24,13 @@ no server answers. The command needs no token and no shell, so a container can c
 
 // Run asks the server whether it hands out work.
 func (h *healthCmd) Run(a *app) error {
-	ready := ""
-	return a.show(func(ctx context.Context, c *client.Client) error {
+	return show(a, func(ctx context.Context, c *client.Client) (string, error) {
 		answer, err := c.Ready(ctx, h.Wait)
 		if err != nil {
-			return tryAgain("not ready: %w", err)
+			return "", tryAgain("not ready: %w", err)
 		}
-		ready = fmt.Sprintf("ready: %s, %d shards, durability %s, disk %s", c.URL(), answer.Shards, answer.Durability, answer.DiskGuard)
-		return nil
-	}, func() error { return a.writeLine([]byte(printable(ready))) })
+		return fmt.Sprintf("ready: %s, %d shards, durability %s, disk %s\n", c.URL(), answer.Shards, answer.Durability, answer.DiskGuard), nil
+	}, a.printText)
 }
 
 type configCmd struct {
@@ -43,15 +41,15 @@ type configShowCmd struct{}
 
 // Run shows the settings that the server was started with.
 func (s *configShowCmd) Run(a *app) error {
-	var settings config.Listing
-	return a.show(func(ctx context.Context, c *client.Client) error {
+	return show(a, func(ctx context.Context, c *client.Client) (string, error) {
 		answer, err := c.Settings(ctx)
 		if err != nil {
-			return err
+			return "", err
 		}
+		var settings config.Listing
 		if err := json.Unmarshal(answer, &settings); err != nil {
-			return fmt.Errorf("read the settings of %s: %w", c.URL(), err)
+			return "", fmt.Errorf("read the settings of %s: %w", c.URL(), err)
 		}
-		return nil
-	}, func() error { return a.print([]byte(printable(string(settings.AppendYAML(nil))))) })
+		return string(settings.AppendYAML(nil)), nil
+	}, a.printText)
 }

@@ -39,11 +39,7 @@ func (a *app) showQueue(command string, wanted bool, do func(context.Context, *c
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
-	var queue *wire.QueueFigures
-	return a.show(func(ctx context.Context, c *client.Client) (err error) {
-		queue, err = do(ctx, c)
-		return err
-	}, func() error {
+	return show(a, do, func(queue *wire.QueueFigures) error {
 		if !wanted {
 			return nil
 		}

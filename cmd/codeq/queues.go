@@ -11,11 +11,9 @@ type queuesCmd struct{ times }
 
 // Run shows the figures of every queue.
 func (q *queuesCmd) Run(a *app) error {
-	var queues []wire.QueueFigures
-	return a.show(func(ctx context.Context, c *client.Client) (err error) {
-		queues, err = c.Queues(ctx)
-		return err
-	}, func() error {
+	return show(a, func(ctx context.Context, c *client.Client) ([]wire.QueueFigures, error) {
+		return c.Queues(ctx)
+	}, func(queues []wire.QueueFigures) error {
 		if len(queues) == 0 {
 			a.say("no task has been posted yet")
 			return nil

@@ -231,7 +231,7 @@ func TestTokenNewRefusesWhatWouldBeNoEntry(t *testing.T) {
 		{exitWrong, "command may hold only", []string{"--name", "a", "--command", "a b"}},
 		{exitWrong, "tenant must not be empty", []string{"--name", "a", "--tenant", ""}},
 		{exitWrong, "--expires-in must be a time like", []string{"--name", "a", "--expires-in=-1h"}},
-		{exitWrong, "--expires-in must be at least 1s, got 0s", []string{"--name", "a", "--expires-in", "0s"}},
+		{exitWrong, "--expires-in must be at least 1ms, got 0s", []string{"--name", "a", "--expires-in", "0s"}},
 		{exitFailed, bad + ":1: a token must be a map", []string{"--name", "a", "--file", bad}},
 		{exitFailed, "no such file", []string{"--name", "a", "--file", "/nowhere/t.yaml"}},
 	} {

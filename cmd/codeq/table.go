@@ -301,6 +301,9 @@ func (a *app) print(text []byte) error {
 	return err
 }
 
+// printText prints text from outside.
+func (a *app) printText(text string) error { return a.print([]byte(printable(text))) }
+
 // writeLine prints an answer as it came, as one line.
 func (a *app) writeLine(data []byte) error {
 	_, err := fmt.Fprintf(a.out, "%s\n", data) // as above

@@ -46,11 +46,7 @@ type taskCall func(*client.Client, context.Context, wire.TaskID) (*wire.Task, er
 
 // showTask shows the task that do returns, to people only if they want that.
 func (a *app) showTask(id wire.TaskID, wanted bool, do taskCall) error {
-	var task *wire.Task
-	return a.show(func(ctx context.Context, c *client.Client) (err error) {
-		task, err = do(c, ctx, id)
-		return err
-	}, func() error {
+	return show(a, func(ctx context.Context, c *client.Client) (*wire.Task, error) { return do(c, ctx, id) }, func(task *wire.Task) error {
 		if !wanted {
 			return nil
 		}
@@ -64,7 +60,7 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("task", t.ID.String())
 	f.add("command", t.Command)
 	f.add("status", string(t.Status))
-	f.add("place", placeOf(t.Location))
+	f.add("place", places[t.Location])
 	f.add("cause", cmp.Or(t.DeadCause.String(), endedBy(t.CancelCause)))
 	f.add("priority", fmt.Sprint(t.Priority))
 	f.add("failed", failedOf(t))
@@ -100,31 +96,26 @@ func endedBy(cause string) string {
 	return cause
 }
 
+// waitingReasons are the reasons why a ready task waits, in words.
+var waitingReasons = map[string]string{
+	wire.WaitingPaused: "the queue is paused", wire.WaitingNoWorker: "no worker is subscribed to this queue",
+	wire.WaitingNoCredit: "no worker of its queue has room", wire.WaitingBehind: "other tasks come first",
+	wire.WaitingStorageFull: "the disk is nearly full",
+	wire.WaitingSuspect:     "it did not arrive three times and is sent alone, to a session with nothing else in flight; next delivery ",
+}
+
 // waitingLine says in words why a task waits.
 func (a *app) waitingLine(w *wire.Waiting) string {
 	if w == nil {
 		return ""
 	}
-	text := ""
-	switch w.Reason {
-	case wire.WaitingDelayed:
+	text := w.Reason + ": " + waitingReasons[w.Reason]
+	switch {
+	case w.Reason == wire.WaitingDelayed:
 		return "delayed, due " + a.moment(w.UntilMs)
-	case wire.WaitingSuspect:
-		return "suspect: it did not arrive three times and is sent alone, to a session with nothing else in flight; next delivery " +
-			a.moment(w.UntilMs)
-	case wire.WaitingPaused:
-		text = "the queue is paused"
-	case wire.WaitingNoWorker:
-		text = "no worker is subscribed to this queue"
-	case wire.WaitingNoCredit:
-		text = "no worker of its queue has room"
-	case wire.WaitingBehind:
-		text = "other tasks come first"
-	case wire.WaitingStorageFull:
-		text = "the disk is nearly full"
-	}
-	text = w.Reason + ": " + text
-	if w.BehindKnown {
+	case w.Reason == wire.WaitingSuspect:
+		return text + a.moment(w.UntilMs)
+	case w.BehindKnown:
 		text += fmt.Sprintf("; ready tasks that come before it: %d", w.Behind)
 	}
 	return text
@@ -156,17 +147,7 @@ func (a *app) historyLine(line wire.HistoryLine) string {
 	return text
 }
 
-// placeOf says where a task sits, in words.
-func placeOf(l wire.Location) string {
-	switch l {
-	case wire.LocationPending:
-		return "ready"
-	case wire.LocationDelayed:
-		return "delayed"
-	case wire.LocationInProgress:
-		return "in progress"
-	case wire.LocationDead:
-		return "dead letters"
-	}
-	return ""
+// places are the locations of tasks in words.
+var places = map[wire.Location]string{
+	wire.LocationPending: "ready", wire.LocationDelayed: "delayed", wire.LocationInProgress: "in progress", wire.LocationDead: "dead letters",
 }

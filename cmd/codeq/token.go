@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -20,7 +21,7 @@ type tokenNewCmd struct {
 	Subject   string        `placeholder:"SUBJECT" help:"Who uses the token. Without it: the name. Workers of one subject may end one another's tasks."`
 	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read" help:"What the token allows: producer, worker, admin, operator, read. Repeat the flag or use commas."`
 	Command   []string      `default:"*" placeholder:"COMMAND" help:"Queues that the token may post to and claim from. Repeat the flag or use commas."`
-	ExpiresIn time.Duration `least:"1s" help:"How long the token is valid, like 30d. Without it: for ever."`
+	ExpiresIn time.Duration `least:"1ms" help:"How long the token is valid, like 30d. Without it: for ever."`
 	File      string        `type:"path" placeholder:"FILE" help:"Token file that gets the entry. It is made if it does not exist."`
 }
 
@@ -84,11 +85,8 @@ func (n *tokenNewCmd) show(a *app, token string, e *auth.Entry, text []byte) err
 
 func (n *tokenNewCmd) entry(token string) *auth.Entry {
 	e := &auth.Entry{
-		Name: n.Name, SHA256: auth.HashToken(token), Tenant: n.Tenant, Subject: n.Subject,
+		Name: n.Name, SHA256: auth.HashToken(token), Tenant: n.Tenant, Subject: cmp.Or(n.Subject, n.Name),
 		Scopes: n.Scope, Commands: n.Command,
-	}
-	if e.Subject == "" {
-		e.Subject = n.Name
 	}
 	if n.ExpiresIn > 0 {
 		e.ExpiresAtMs = time.Now().Add(n.ExpiresIn).UnixMilli()
