@@ -42,8 +42,8 @@ func (b *bulk) printAnswers() {
 	b.step(func() {})
 }
 
-// answer prints an answer for programs. When one can not be printed no more lines
-// are posted, and the tasks of those that were are named for people.
+// answer prints an answer for programs. If that fails, no more lines are posted, and standard
+// error names the task.
 func (b *bulk) answer(next answer, line []byte) {
 	if err := b.app.writeLine(line); err != nil {
 		b.cut(err)
@@ -105,7 +105,7 @@ func answerJSON(next answer) []byte {
 		line = wire.AppendQuoted(append(line, `,"taskId":`...), next.enqueued.TaskID.String())
 		return fmt.Appendf(line, `,"replayed":%t}`, next.enqueued.Replayed)
 	}
-	code := wire.CodeInvalidBody // found on this side
+	code := wire.CodeInvalidBody // this program found it
 	var refusal *wire.Error
 	said := next.err.Error()
 	switch {

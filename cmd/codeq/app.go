@@ -197,19 +197,15 @@ type stoppable struct {
 
 // Read implements io.Reader.
 func (s *stoppable) Read(p []byte) (int, error) {
-	type read struct {
-		data []byte
-		err  error
-	}
-	done := make(chan read, 1)
+	own, n, err := make([]byte, len(p)), 0, error(nil) // p is the caller's again after a stop
+	done := make(chan struct{})
 	go func() {
-		own := make([]byte, len(p)) // p is the caller's again after a stop
-		n, err := s.source.Read(own)
-		done <- read{own[:n], err}
+		defer close(done)
+		n, err = s.source.Read(own)
 	}()
 	select {
-	case r := <-done:
-		return copy(p, r.data), r.err
+	case <-done:
+		return copy(p, own[:n]), err
 	case <-s.ctx.Done():
 		return 0, context.Cause(s.ctx)
 	}

@@ -13,7 +13,7 @@ import (
 	"codeq/store"
 )
 
-// backupPart is what a backup is called until it is whole.
+// backupPart is the end of the name of a backup that is not complete.
 const backupPart = ".part"
 
 type backupCmd struct {
@@ -32,10 +32,10 @@ starts on a backup; restore makes a data directory from it:
 A server with tokens requires one with the scope operator.`
 }
 
-// backup is one copy on its way: where it goes, and how much came.
+// backup is a copy that is being made: its directory, and how much has come.
 type backup struct {
 	dir string
-	// sync makes a file or a directory durable: os.File.Sync, but in tests.
+	// sync makes a file or a directory durable. Tests replace os.File.Sync.
 	sync  func(*os.File) error
 	files int
 	bytes int64
@@ -88,8 +88,8 @@ func mustNotExist(dir string) error {
 	return nil
 }
 
-// write makes one file of the backup, durable. A name that leads out of the
-// directory is no server's of ours.
+// write makes one file of the backup and syncs it. It refuses a name that leads out of the
+// directory, which no codeq server sends.
 func (b *backup) write(name string, sizeBytes int64, content io.Reader) error {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) {
@@ -118,7 +118,8 @@ func (b *backup) write(name string, sizeBytes int64, content io.Reader) error {
 	return nil
 }
 
-// finish gives a whole backup its name, which a power cut does not take back.
+// finish syncs the directories of a complete backup and gives it its name. Both survive a
+// power cut.
 func (b *backup) finish(dir string) error {
 	err := filepath.WalkDir(b.dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {

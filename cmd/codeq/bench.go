@@ -195,7 +195,8 @@ func (x *bench) once(ctx context.Context, w loadtest.Workload, s *site) ([]*load
 	return []*loadtest.Outcome{o}, err
 }
 
-// overload offers more than fits, and finds what does before and after.
+// overload measures the rate that the server can take, offers Times that rate, and measures
+// again.
 func (x *bench) overload(ctx context.Context, w loadtest.Workload, s *site) ([]*loadtest.Outcome, error) {
 	w.Name, w.Pipeline, w.Window = "at its pace", max(w.Pipeline, 64), max(w.Window, 4096)
 	pace := w.ManyProducers(x.UnderWay)

@@ -47,13 +47,13 @@ type bulk struct {
 	answers  chan answer
 	room     chan struct{} // one element for each answer that may still come
 
-	// owned by tell
+	// owned by printAnswers
 	bar      *progressbar.ProgressBar
 	created  int
 	replayed int
 	failed   int // refused, wrong or not sent
 	unknown  int // sent, and not answered
-	// conflicts are those of failed that the run has with other content.
+	// conflicts are the lines among failed for which the run has a task with other content.
 	conflicts int
 	ids       []wire.TaskID
 }

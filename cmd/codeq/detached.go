@@ -27,7 +27,7 @@ type detachedWriter struct {
 	over  chan struct{}
 }
 
-// queuedWrite is one write, or a mark after those before it.
+// queuedWrite is one write, or a mark: its channel is closed after the writes before it.
 type queuedWrite struct {
 	text   []byte
 	behind chan struct{}

@@ -132,16 +132,11 @@ func (a *app) reasonTable(reasons []wire.DeadReason) error {
 		column{name: "REASON", least: 24}, column{name: "EXAMPLE", least: 16, spare: 1},
 	)
 	for i := range reasons {
-		r := &reasons[i]
-		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, firstLine(r.Error), firstLine(exampleOf(r)))
+		r, example := &reasons[i], ""
+		if r.Example != r.Error { // the reason is shortened
+			example = r.Example
+		}
+		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, firstLine(r.Error), firstLine(example))
 	}
 	return t.write()
-}
-
-// exampleOf is an example of a reason whose text is shortened.
-func exampleOf(r *wire.DeadReason) string {
-	if r.Example == r.Error {
-		return ""
-	}
-	return r.Example
 }

@@ -41,7 +41,7 @@ func runAsInit() (code int, ok bool) {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return exitFailed, true // there is no child, which can not be
+			return exitFailed, true // no child is left, which cannot happen before its end was seen
 		case pid == child && status.Signaled():
 			return 128 + int(status.Signal()), true
 		case pid == child:

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// maxPipeBytes is the most that a pipe holds, unless somebody with more rights
-// made it larger.
+// maxPipeBytes is the most that a pipe holds, unless a privileged process made it larger.
 const maxPipeBytes = 1 << 20
 
 // flow reads the output of a program from a pipe. That of os/exec drops what it has not
@@ -38,8 +37,8 @@ func newFlow(to io.Writer, also []listener) (*flow, *os.File, error) {
 	return f, end, nil
 }
 
-// run ends behind the last byte when nobody has the other end any more, or when
-// the deadline is over and the pipe is empty.
+// run ends after the last byte when no process holds the other end any more, or when the
+// deadline is over and the pipe is empty.
 func (f *flow) run() {
 	defer close(f.done)
 	if _, err := io.Copy(f.to, f.from); err != nil {
@@ -81,16 +80,11 @@ func (f *flow) rest() {
 func finishAll(flows []*flow, within time.Duration) {
 	deadline := time.Now().Add(within)
 	for _, f := range flows {
-		f.finish(deadline)
-	}
-}
-
-func (f *flow) finish(deadline time.Time) {
-	// They fail only for what is no pipe.
-	_ = f.from.SetReadDeadline(deadline)
-	<-f.done
-	_ = f.from.Close() // it was read to its end
-	for _, l := range f.also {
-		l.end()
+		_ = f.from.SetReadDeadline(deadline) // it fails only for what is no pipe
+		<-f.done
+		_ = f.from.Close() // it was read to its end
+		for _, l := range f.also {
+			l.end()
+		}
 	}
 }

@@ -27,8 +27,8 @@ type keptProgram struct {
 	orders  *os.File
 }
 
-// self is the executable of this process, also after its file was replaced where
-// the system can say that.
+// self is the path of the executable of this process. On Linux it is right even after the
+// file was replaced.
 func self() (string, error) {
 	const running = "/proc/self/exe"
 	if _, err := os.Stat(running); err == nil {
@@ -59,7 +59,7 @@ func startKept(cmd *exec.Cmd) (*keptProgram, error) {
 	cmd.Path, cmd.Args = path, append([]string{"codeq", keeper.Role, cmd.Path}, cmd.Args...)
 	cmd.ExtraFiles = []*os.File{theirOrders, theirReports}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// A process that still has the input is not waited for when the keeper goes.
+	// Once the keeper has ended, Wait does not wait for a process that still holds the input.
 	cmd.WaitDelay = time.Millisecond
 	if err := cmd.Start(); err != nil {
 		_, _ = orders.Close(), reports.Close() // nobody has the other ends
@@ -107,6 +107,6 @@ func (k *keptProgram) stopped() bool {
 // order gives an order, also to a keeper that a signal stopped. The last report of a keeper
 // tells that it has ended.
 func (k *keptProgram) order(order byte) {
-	_ = k.cmd.Process.Signal(syscall.SIGCONT) // as above
+	_ = k.cmd.Process.Signal(syscall.SIGCONT) // it fails for a keeper that has ended
 	_, _ = k.orders.Write([]byte{order})      // as above
 }

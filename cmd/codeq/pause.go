@@ -27,7 +27,7 @@ func (r *resumeCmd) Run(a *app) error { return r.apply(a, (*client.Client).Resum
 // apply changes the queue and shows it, but not with --quiet.
 func (f *queueFlags) apply(a *app, change func(*client.Client, context.Context, string) (*wire.QueueFigures, error)) error {
 	return a.showQueue(f.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-		if err := f.mayChange(ctx, c, f.Command); err != nil {
+		if _, err := f.known(ctx, c, f.Command); err != nil {
 			return nil, err
 		}
 		return change(c, ctx, f.Command)

@@ -35,15 +35,14 @@ type program struct {
 	args []string
 	// termFor is how long a run may take to end after TERM.
 	termFor time.Duration
-	// pipeFor is how long what a run left behind may keep its pipes open after
-	// it has ended.
+	// pipeFor is how long processes that a program left may hold its pipes after its end.
 	pipeFor time.Duration
-	// timeout is how long a run may take; 0 is as long as it likes.
+	// timeout is how long a run may take; 0 is no limit.
 	timeout time.Duration
 	// stallFor is how long a program may stay stopped.
 	stallFor time.Duration
-	// verdictFor is how long the death by a signal that may have been meant for the
-	// worker, too, waits for the worker's own.
+	// verdictFor is how long a run whose program died by a signal waits for a signal to the
+	// worker: if it comes, the program was stopped together with the worker.
 	verdictFor time.Duration
 	// begun: some program was started.
 	begun atomic.Bool
@@ -99,13 +98,13 @@ func (p *program) cannotBegin(err error) client.Outcome {
 		select {
 		case p.never <- fmt.Errorf("%w; no program could be started, and the tasks are handed back: "+
 			"name a program that is executable, and whose interpreter in the first line exists", err):
-		default: // somebody has said so
+		default: // another run has said so
 		}
 	}
 	return client.NotStarted(err.Error())
 }
 
-// lasting reports a cause in the file or its arguments, not a shortage of the system.
+// lasting reports whether the cause is the file or its arguments, not a shortage of the system.
 func lasting(err error) bool {
 	return slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOENT, syscall.EACCES, syscall.EPERM, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR,

@@ -87,15 +87,6 @@ type createFlag struct {
 	Create bool `help:"Make the queue if nobody has used it yet."`
 }
 
-// mayChange refuses a queue that is not there, unless it may be made.
-func (f *createFlag) mayChange(ctx context.Context, c *client.Client, command string) error {
-	if f.Create {
-		return nil // nothing has to be known of it
-	}
-	_, err := f.known(ctx, c, command)
-	return err
-}
-
 // known is a queue as it is. One that is not there, whose name most likely has a
 // mistake, is refused unless it may be made.
 func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*wire.QueueFigures, error) {

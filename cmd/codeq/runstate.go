@@ -6,17 +6,16 @@ import "syscall"
 type phase int
 
 const (
-	// starting: its keeper was asked, and has not said that it starts it.
+	// starting: the keeper was asked to start the program and has not reported that it does.
 	starting phase = iota
 	running
-	// terminating: the group was sent TERM and has a while.
+	// terminating: the group was sent TERM and has program.termFor to end.
 	terminating
 	// killed: the group was sent KILL.
 	killed
-	// draining: the program has ended by itself, and somebody may still have its
-	// pipes.
+	// draining: the program has ended by itself; another process may still hold its pipes.
 	draining
-	// judging: it died by a signal that may have been meant for the worker, too.
+	// judging: the program died by a signal, and the run waits whether the worker gets one, too.
 	judging
 	over
 )
@@ -25,23 +24,23 @@ const (
 type event int
 
 const (
-	eventRuns event = iota // or is about to
+	eventRuns event = iota // the keeper starts the program
 	eventFails
 	eventStops
 	eventContinues
 	eventEnds
-	eventEmpty    // nobody is left of the group that was told to end
+	eventEmpty    // no process is left in the group that was told to end
 	eventGone     // the keeper has ended
 	eventPiped    // all that was printed is read
 	eventFloods   // it printed more than a result holds
-	eventLost     // the lease
+	eventLost     // the lease is lost
 	eventDrain    // the worker was told to stop
 	eventHard     // the worker was told to stop without waiting
-	eventTimeout  // the bound of a run
-	eventPatience // of a group that was sent TERM
+	eventTimeout  // the time limit of the run is over
+	eventPatience // program.termFor is over after TERM
 	eventStall    // it was stopped for too long
 	eventNothing
-	eventVerdict // no stop signal came for the worker either
+	eventVerdict // program.verdictFor is over, and the worker got no stop signal
 )
 
 // action is what the shell around a run has to do.
@@ -50,12 +49,12 @@ type action int
 const (
 	actTerm action = iota
 	actKill
-	actPatience // wait for the group, and then say eventPatience
-	actTell     // that the program was stopped
-	actStall    // wait, and then say eventStall
-	actGoesOn   // forget actStall
-	actPipes    // read what was printed, and then say eventPiped
-	actVerdict  // wait for a stop signal, and then say eventVerdict
+	actPatience // make eventPatience come later
+	actTell     // say that a signal stopped the program
+	actStall    // make eventStall come later
+	actGoesOn   // cancel actStall
+	actPipes    // read what was printed, then make eventPiped come
+	actVerdict  // make eventVerdict come later
 )
 
 // cause is why a run was ended from outside; the first holds.
@@ -77,7 +76,7 @@ type runState struct {
 	cause cause
 	// told: the worker was told to stop, before or meanwhile.
 	told bool
-	// began: the program may have run. Without it nothing is said about the task.
+	// began: the program may have run. Without it the run says nothing about the task.
 	began  bool
 	failed syscall.Errno
 	status syscall.WaitStatus
@@ -146,11 +145,11 @@ func (r *runState) end(status uint32) []action {
 	return []action{actGoesOn, actPipes}
 }
 
-// gone notes the end of the keeper. Whoever killed it left the program alone; it
-// is killed, too, and ends as its keeper did.
+// gone notes the end of the keeper. If the keeper was killed, its program still runs: the
+// program is killed, too, and the run ends with the status of the keeper.
 func (r *runState) gone(status uint32) []action {
 	if r.ended {
-		r.empty = true // who is left is not told any more
+		r.empty = true // nobody reports any more whether the group is empty
 		return r.next()
 	}
 	r.phase = killed
@@ -216,11 +215,12 @@ func (r *runState) finish(from phase) []action {
 	return nil
 }
 
-// evicted: this worker ended it for a reason that is not the run's own.
+// evicted reports whether this worker ended the program for no fault of the program.
 func (r *runState) evicted() bool { return r.cause == causeLost || r.cause == causeHard }
 
-// interrupted: it died by a signal that people, terminals, service managers and
-// containers send to a worker and its programs together, or says that it did.
+// interrupted reports whether the program died by a signal that people, terminals, service
+// managers and containers send to a worker and its programs together, or exited with 128 and
+// the number of such a signal.
 func (r *runState) interrupted() bool {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		if r.status.Signaled() && r.status.Signal() == s || r.status.Exited() && r.status.ExitStatus() == 128+int(s) {

@@ -44,7 +44,10 @@ func (s *serveCmd) Run(a *app) error {
 		return err
 	}
 	if s.PrintConfig {
-		return a.printSettings(settings)
+		if a.JSON {
+			return a.writeLine(settings.Listing().AppendJSON(nil))
+		}
+		return a.print(settings.Listing().AppendYAML(nil))
 	}
 	tokens, err := s.openTokens(settings)
 	if err != nil {
@@ -105,18 +108,16 @@ var errStoppedEarly = errors.New("stopped before the server had started: nothing
 // unlessStopped opens a server, or returns at the first signal: a start can take long, or
 // block on a disk, and the end of the process loses nothing.
 func unlessStopped(stops <-chan os.Signal, open func() (*server.Server, error)) (*server.Server, error) {
-	type opened struct {
-		srv *server.Server
-		err error
-	}
-	done := make(chan opened, 1)
+	var srv *server.Server
+	var err error
+	done := make(chan struct{})
 	go func() {
-		srv, err := open()
-		done <- opened{srv, err}
+		defer close(done)
+		srv, err = open()
 	}()
 	select {
-	case o := <-done:
-		return o.srv, o.err
+	case <-done:
+		return srv, err
 	case <-stops:
 		return nil, errStoppedEarly
 	}

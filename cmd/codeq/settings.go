@@ -113,14 +113,6 @@ func (s *serveCmd) resolve(a *app) (*config.Resolved, error) {
 	return settings, nil
 }
 
-// printSettings shows what would hold.
-func (a *app) printSettings(settings *config.Resolved) error {
-	if a.JSON {
-		return a.writeLine(settings.Listing().AppendJSON(nil))
-	}
-	return a.print(settings.Listing().AppendYAML(nil))
-}
-
 // openTokens reads the file of tokens; nil without one.
 func (s *serveCmd) openTokens(settings *config.Resolved) (*auth.Tokens, error) {
 	if s.Tokens == "" {

@@ -120,8 +120,8 @@ func (t *table) fit() []int {
 	return widths
 }
 
-// over is how many cells a line has too many, with the values cut as far as may be or
-// not.
+// over is how many cells a line has too many. With cut every value counts as short as it may
+// be cut.
 func (t *table) over(widths []int, cut bool) int {
 	sum := -gapCells
 	for i, width := range widths {

@@ -42,7 +42,13 @@ func (n *tokenNewCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	e := n.entry(token)
+	e := &auth.Entry{
+		Name: n.Name, SHA256: auth.HashToken(token), Tenant: n.Tenant, Subject: cmp.Or(n.Subject, n.Name),
+		Scopes: n.Scope, Commands: n.Command,
+	}
+	if n.ExpiresIn > 0 {
+		e.ExpiresAtMs = time.Now().Add(n.ExpiresIn).UnixMilli()
+	}
 	text := e.AppendYAML(nil)
 	if _, err := auth.ParseEntries("entry", text); err != nil {
 		var refused *yamlfile.Error
@@ -81,15 +87,4 @@ func (n *tokenNewCmd) show(a *app, token string, e *auth.Entry, text []byte) err
 	}
 	return a.writeLine(fmt.Appendf(nil, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s",
 		token, bytes.TrimSuffix(text, []byte("\n"))))
-}
-
-func (n *tokenNewCmd) entry(token string) *auth.Entry {
-	e := &auth.Entry{
-		Name: n.Name, SHA256: auth.HashToken(token), Tenant: n.Tenant, Subject: cmp.Or(n.Subject, n.Name),
-		Scopes: n.Scope, Commands: n.Command,
-	}
-	if n.ExpiresIn > 0 {
-		e.ExpiresAtMs = time.Now().Add(n.ExpiresIn).UnixMilli()
-	}
-	return e
 }

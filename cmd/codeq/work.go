@@ -19,8 +19,8 @@ import (
 // errStoppedIdle ends a worker that was stopped twice while no program ran.
 var errStoppedIdle = errors.New("stopped without waiting")
 
-// echoFor is how long behind the first stop signal another one is the same stop: some,
-// like timeout of GNU, send it to a process and then to its group.
+// echoFor: a stop signal that comes within this time after the first one counts as the same
+// stop. GNU timeout, for example, sends its signal to a process and then to its group.
 const echoFor = 500 * time.Millisecond
 
 type workCmd struct {
@@ -91,14 +91,11 @@ func (w *workCmd) Run(a *app) error {
 }
 
 func (w *workCmd) name() string {
-	if w.Name != "" {
-		return w.Name
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"
 	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
+	return cmp.Or(w.Name, fmt.Sprintf("%s:%d", host, os.Getpid()))
 }
 
 // workerRun prints what a worker does and passes signals to it. The worker loop calls
@@ -110,7 +107,8 @@ type workerRun struct {
 	window  int
 	greeted bool
 	program *program
-	// look begins, once, to say why there may be no task for a while.
+	// look starts a goroutine that says why there may be no task for a while. It is called
+	// once.
 	look func()
 }
 
@@ -141,16 +139,15 @@ func (s *workerRun) run(worker *client.Worker) error {
 	close(over)
 	stop()
 	watch.Wait()
-	if err == errStoppedIdle { // and no more, as that outcomes are left
+	if err == errStoppedIdle { // this alone: with outcomes that were not sent it is wrapped
 		err = nil
 	}
 	return cmp.Or(err, never)
 }
 
-// awaitStops drains at the first stop, and reports true when what runs is to be ended:
-// at the second one, unless that is the first again, or at QUIT. It returns at the
-// latest when over is closed, with why no program can ever be started if that was the
-// first stop.
+// awaitStops drains at the first stop. hard says that the running programs must be ended:
+// QUIT came, or a second stop after echoFor. never is why no program can be started, if that
+// was the first stop. awaitStops returns when over is closed at the latest.
 func (s *workerRun) awaitStops(drain func(), hangups, quits <-chan os.Signal, over <-chan struct{}) (hard bool, never error) {
 	select {
 	case <-s.app.stops:
