@@ -1,10 +1,11 @@
 // Command codeq is the one binary: the server, a worker around any program,
 // and what a person needs to post tasks and look at them.
 //
-// Each subcommand is one file with a kong struct whose Run does the work; a
-// fresh app carries the streams, the signals and the global flags to it. The
-// package parses, builds, runs and prints; what a task may do is decided by
-// the server, and how to talk to one by package client.
+// Each subcommand is a kong struct whose Run does the work; those that share
+// their arguments stand in one file. A fresh app carries the streams, the
+// signals and the global flags to it. The package parses, builds, runs and
+// prints; the server decides what a task may do, and package client how to talk
+// to a server.
 //
 // Text for people goes to standard output when it is the answer and to
 // standard error when it is about the work; with --json the answer is JSON.

@@ -167,3 +167,78 @@ func spanOf(n int64) string {
 	}
 	return config.FormatDuration(time.Duration(n) * time.Second)
 }
+
+type queuesCmd struct{ times }
+
+// Run shows the figures of every queue.
+func (q *queuesCmd) Run(a *app) error {
+	return show(a, func(ctx context.Context, c *client.Client) ([]wire.QueueFigures, error) {
+		return c.Queues(ctx)
+	}, func(queues []wire.QueueFigures) error {
+		if len(queues) == 0 {
+			a.say("no task has been posted yet")
+			return nil
+		}
+		return a.queueTable(queues)
+	})
+}
+
+// pausedOf says whether the tasks of a queue are kept from workers, and whether because
+// it is being deleted.
+func pausedOf(q *wire.QueueFigures) string {
+	if q.Deleting {
+		return "deleting"
+	}
+	return yesOrNo(q.Paused)
+}
+
+func (a *app) queueTable(queues []wire.QueueFigures) error {
+	t := a.table(
+		column{name: "COMMAND", least: 16}, column{name: "READY"}, column{name: "DELAYED", spare: 2}, column{name: "IN PROGRESS"},
+		column{name: "DEAD"}, column{name: "PAUSED", spare: 1, state: true}, column{name: "OLDEST READY", spare: 3},
+	)
+	for _, q := range queues {
+		t.row(q.Command, q.Ready, q.Delayed, q.InProgress, q.Dead, pausedOf(&q), a.moment(q.OldestReadyAtMs))
+	}
+	return t.write()
+}
+
+// queueFlags are those of a command that changes a queue.
+type queueFlags struct {
+	Command string `arg:"" help:"Name of the queue."`
+	times
+	createFlag
+}
+
+type pauseCmd struct{ queueFlags }
+
+// Run keeps the tasks of a queue from workers.
+func (p *pauseCmd) Run(a *app) error { return p.apply(a, (*client.Client).PauseQueue) }
+
+type resumeCmd struct{ queueFlags }
+
+// Run ends a pause.
+func (r *resumeCmd) Run(a *app) error { return r.apply(a, (*client.Client).ResumeQueue) }
+
+// apply changes the queue and shows it, but not with --quiet.
+func (f *queueFlags) apply(a *app, change func(*client.Client, context.Context, string) (*wire.QueueFigures, error)) error {
+	return a.showQueue(f.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
+		if _, err := f.known(ctx, c, f.Command); err != nil {
+			return nil, err
+		}
+		return change(c, ctx, f.Command)
+	})
+}
+
+// showQueue shows the queue that do returns, to people only if they want that.
+func (a *app) showQueue(command string, wanted bool, do func(context.Context, *client.Client) (*wire.QueueFigures, error)) error {
+	if refusal := wire.CheckCommand(command); refusal != nil {
+		return wrong("%s", refusal.Sentence)
+	}
+	return show(a, do, func(queue *wire.QueueFigures) error {
+		if !wanted {
+			return nil
+		}
+		return a.queueFields(queue).write(a)
+	})
+}
