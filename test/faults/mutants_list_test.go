@@ -35,7 +35,7 @@ var mutants = []mutant{
 	{"TestA02", "shard/subscribers.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
 	{"TestA03WorkerThatNeverAnswers", "internal/credit/window.go", "if free(word) > 0 && word&aloneBit == 0 && w.hasWay() {", "if word&aloneBit == 0 && w.hasWay() {"},
 	{"TestA03WorkerThatDoesNotRead", "shard/subscribers.go", "			s.undeliver(e, code)\n", "			s.lose(e, record.CauseSessionGone)\n"},
-	{"TestA04", "shard/transition.go", "		s.ready(q)\n", "		if m.cause == record.CauseEnqueue {\n			s.ready(q)\n		}\n"},
+	{"TestA04", "shard/transition.go", "		s.joinRings(q)\n", "		if m.cause == record.CauseEnqueue {\n			s.joinRings(q)\n		}\n"},
 	{"TestA05", "shard/subscribers.go", "	s.socketEnded(m.Consumer, m.Code)\n", ""},
 	{"TestA06", "client/link.go", "return time.Duration(pingSeconds) * time.Second * 5 / 2", "return time.Duration(pingSeconds) * time.Hour"},
 	{"TestA07", "shard/lease.go", "if m.Tasks != nil {", "if true {"},
@@ -77,8 +77,8 @@ var mutants = []mutant{
 	{"TestA30", "index/index.go", "if o == nil || atMs > nowMs {", "if o == nil || atMs > nowMs+900 {"},
 	{"TestA31", "shard/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shard/lease.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},
-	{"TestA43", "shard/grant.go", "func (s *Shard) grant(mb *subscriber, t *record.Task) {\n",
-		"var kept [][]byte\n\nfunc (s *Shard) grant(mb *subscriber, t *record.Task) {\n" +
+	{"TestA43", "shard/grant.go", "func (s *Shard) grant(sub *subscriber, t *record.Task) {\n",
+		"var kept [][]byte\n\nfunc (s *Shard) grant(sub *subscriber, t *record.Task) {\n" +
 			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
 	{"TestA44OddNames", "record/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA44OddTenants", "record/queue.go", "	f.str(2, \"tenant\", &q.Tenant)\n", ""},
@@ -161,7 +161,7 @@ var shellMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % MaxShards\n", "	return bits.TrailingZeros32(waiting)\n"},
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "w.row.Load() < w.ready[last].Load()", "false"},
 	{"TestU02QueuesOfAllShards", "shard/grant.go", "			s.turns.ring.at-- // nobody had credit, or the head was unreadable: it keeps its turn\n", ""},
-	{"TestU02QueuesOfAllShards", "shard/grant.go", "	mb.servedFrom(s.queueOf(t.Queue()).subscribers)\n", ""},
+	{"TestU02QueuesOfAllShards", "shard/grant.go", "	sub.moveBehind(s.queueOf(t.Queue()).subscribers)\n", ""},
 }
 
 // apiMutants are those that a test in package httpapi catches, where one shard
