@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,7 +21,7 @@ type Batch struct {
 	span    *Span
 	pebble  *pebble.Batch
 	overlay *overlay
-	fresh   *freshPending
+	pending *pendingInBatch
 	// counters are those that were put or deleted, for Span.published.
 	counters []QueueState
 	// gone are the tasks of which nothing is kept.
@@ -43,25 +44,25 @@ func newBatch(sp *Span, db *pebble.DB) *Batch {
 		span:    sp,
 		pebble:  db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBatchBytes)),
 		overlay: newOverlay(),
-		fresh:   newFreshPending(),
+		pending: newPendingInBatch(),
 	}
 }
 
 // Empty reports that nothing has been written since the last Apply.
-func (b *Batch) Empty() bool { return b.pebble.Empty() && b.fresh.empty() && len(b.gone) == 0 }
+func (b *Batch) Empty() bool { return b.pebble.Empty() && b.pending.empty() && len(b.gone) == 0 }
 
 // Bytes is the size of what has been written since the last Apply.
 func (b *Batch) Bytes() int {
 	if b.Empty() {
 		return 0
 	}
-	return b.pebble.Len() + b.fresh.bytes() + len(b.gone)*goneTaskBytes
+	return b.pebble.Len() + b.pending.bytes() + len(b.gone)*goneTaskBytes
 }
 
 // close writes what was held back for the end of the batch.
 func (b *Batch) close() {
-	for i := range b.fresh.entries {
-		e := &b.fresh.entries[i]
+	for i := range b.pending.entries {
+		e := &b.pending.entries[i]
 		if e.taken {
 			continue
 		}
@@ -77,7 +78,7 @@ func (b *Batch) close() {
 func (b *Batch) reset() {
 	b.pebble.Reset()
 	b.overlay.reset()
-	b.fresh.reset()
+	b.pending.reset()
 	clear(b.counters)
 	b.counters = b.counters[:0]
 	b.gone = b.gone[:0]
@@ -188,18 +189,18 @@ func (b *Batch) DeleteResult(id wire.TaskID) {
 // over record.MaxHistory. A history that cannot be decoded is set aside and a new
 // one begun; an error of the database is reported by Apply.
 func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
-	value, err := b.span.history(id)
-	if err == nil {
-		b.value, err = record.AppendHistory(b.value[:0], value, &line)
-		if err != nil {
-			err = b.span.setAside(b.idKey(record.FamilyHistory, id))
-			b.value, _ = record.AppendHistory(b.value[:0], nil, &line) // no old line, no error
-		}
+	added, err := b.span.view.value(record.FamilyHistory, id, func(old []byte) (err error) {
+		b.value, err = record.AppendHistory(b.value[:0], old, &line)
+		return err
+	})
+	if isDamaged(err) {
+		err = b.span.setAside(b.idKey(record.FamilyHistory, id))
+	}
+	if err == nil && !added {
+		b.value, err = record.AppendHistory(b.value[:0], nil, &line)
 	}
 	if err != nil {
-		if b.err == nil {
-			b.err = fmt.Errorf("read history of %v: %w", id, err)
-		}
+		b.err = cmp.Or(b.err, fmt.Errorf("read history of %v: %w", id, err))
 		return
 	}
 	b.putValue(record.FamilyHistory, id, b.value)
@@ -214,7 +215,7 @@ func (b *Batch) putValue(f record.Family, id wire.TaskID, value []byte) {
 // PutPending makes a task claimable since readyAtMs. The key must not be in the
 // database, unless this batch has deleted it.
 func (b *Batch) PutPending(q record.QueueKey, prio int, k record.PendingKey, readyAtMs int64) {
-	if b.fresh.put(&freshEntry{queue: q, priority: prio, key: k, readyAtMs: readyAtMs}) {
+	if b.pending.put(&pendingPut{queue: q, priority: prio, key: k, readyAtMs: readyAtMs}) {
 		return
 	}
 	b.setPending(q, prio, k, readyAtMs)
@@ -229,7 +230,7 @@ func (b *Batch) setPending(q record.QueueKey, prio int, k record.PendingKey, rea
 // DeletePending takes a task out of the pending order. A key that this batch
 // has put is never written.
 func (b *Batch) DeletePending(q record.QueueKey, prio int, k record.PendingKey) {
-	if b.fresh.take(&freshEntry{queue: q, priority: prio, key: k}) {
+	if b.pending.take(&pendingPut{queue: q, priority: prio, key: k}) {
 		return
 	}
 	n := b.number(q)
@@ -327,7 +328,7 @@ func (b *Batch) DeleteIdempotencyKey(q record.QueueKey, key string) {
 // PutCounters writes the figures of a queue.
 func (b *Batch) PutCounters(q record.QueueKey, c *record.Counters) {
 	n := b.number(q)
-	b.put(q, record.FamilyCounters)
+	b.span.keeps(q, record.FamilyCounters, true)
 	b.value = record.AppendCounters(b.value[:0], c)
 	b.set(record.AppendQueue(b.start(), n, record.FamilyCounters), b.value)
 	b.counters = append(b.counters, QueueState{Key: q, Counters: *c})
@@ -339,6 +340,21 @@ func (b *Batch) DeleteCounters(q record.QueueKey) {
 	b.dropped(q, record.FamilyCounters)
 	b.remove(record.AppendQueue(b.start(), n, record.FamilyCounters))
 	b.counters = append(b.counters, QueueState{Key: q})
+}
+
+// PutSettings writes the shard's copy of the settings of a queue.
+func (b *Batch) PutSettings(q record.QueueKey, s *record.Settings) {
+	n := b.number(q)
+	b.span.keeps(q, record.FamilySettings, true)
+	b.value = record.AppendSettings(b.value[:0], s)
+	b.set(record.AppendQueue(b.start(), n, record.FamilySettings), b.value)
+}
+
+// DeleteSettings forgets the settings of a queue.
+func (b *Batch) DeleteSettings(q record.QueueKey) {
+	n := b.number(q)
+	b.dropped(q, record.FamilySettings)
+	b.remove(record.AppendQueue(b.start(), n, record.FamilySettings))
 }
 
 // PutMarks writes the high-water marks of the shard.

@@ -76,7 +76,7 @@ func BenchmarkGrantReads(b *testing.B) {
 		if r, err := s.Span(0).Task(id); r == nil || err != nil {
 			b.Fatal(r, err)
 		}
-		if p, err := s.Span(0).Payload(id); p == nil || err != nil {
+		if p, err := s.Span(0).view.payload(id); p == nil || err != nil {
 			b.Fatal(p, err)
 		}
 	}

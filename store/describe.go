@@ -22,7 +22,7 @@ func (b *Batch) Describe() []string {
 			return append(ops, "unreadable batch: "+err.Error())
 		}
 		if !ok {
-			return append(append(ops, b.fresh.describe()...), b.describeGone()...)
+			return append(append(ops, b.pending.describe()...), b.describeGone()...)
 		}
 		p, err := record.ParseKey(key)
 		if err == nil && p.Family == record.FamilyNames {
@@ -43,7 +43,7 @@ func (b *Batch) Describe() []string {
 }
 
 // describe tells what is held back until the batch is applied.
-func (f *freshPending) describe() (ops []string) {
+func (f *pendingInBatch) describe() (ops []string) {
 	for i := range f.entries {
 		e := &f.entries[i]
 		if e.taken {

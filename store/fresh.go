@@ -2,8 +2,8 @@ package store
 
 import "codeq/record"
 
-// freshEntry is a pending key that the open batch puts.
-type freshEntry struct {
+// pendingPut is a pending key that the open batch puts.
+type pendingPut struct {
 	queue     record.QueueKey
 	priority  int
 	key       record.PendingKey
@@ -12,23 +12,23 @@ type freshEntry struct {
 	taken bool
 }
 
-// freshPending holds the pending keys that the open batch puts until it is
+// pendingInBatch holds the pending keys that the open batch puts until it is
 // applied. Most tasks of a queue whose workers keep up are granted in the round
 // that brought them: their key would be written and deleted in one batch, two
 // entries that go through the log, the memtable and a flush for nothing.
-type freshPending struct {
-	entries []freshEntry
+type pendingInBatch struct {
+	entries []pendingPut
 	// at finds an entry by its sequence; a shard gives each to one task.
 	at map[uint64]int
 }
 
-// freshEntryBytes stands for a key and its value in the size of a batch.
-const freshEntryBytes = 48
+// pendingPutBytes stands for a key and its value in the size of a batch.
+const pendingPutBytes = 48
 
-func newFreshPending() *freshPending { return &freshPending{at: make(map[uint64]int)} }
+func newPendingInBatch() *pendingInBatch { return &pendingInBatch{at: make(map[uint64]int)} }
 
 // put holds a key back. It refuses one whose sequence another key has.
-func (f *freshPending) put(e *freshEntry) bool {
+func (f *pendingInBatch) put(e *pendingPut) bool {
 	i, known := f.at[e.key.Seq]
 	if known && !f.entries[i].is(e) {
 		return false
@@ -43,7 +43,7 @@ func (f *freshPending) put(e *freshEntry) bool {
 }
 
 // take takes back a key that this batch has put, and reports whether it had.
-func (f *freshPending) take(e *freshEntry) bool {
+func (f *pendingInBatch) take(e *pendingPut) bool {
 	i, known := f.at[e.key.Seq]
 	if !known || !f.entries[i].is(e) {
 		return false
@@ -54,18 +54,18 @@ func (f *freshPending) take(e *freshEntry) bool {
 }
 
 // is compares everything that is in the key.
-func (e *freshEntry) is(other *freshEntry) bool {
+func (e *pendingPut) is(other *pendingPut) bool {
 	return e.key == other.key && e.priority == other.priority && e.queue == other.queue
 }
 
-func (f *freshPending) empty() bool { return len(f.entries) == 0 }
+func (f *pendingInBatch) empty() bool { return len(f.entries) == 0 }
 
-func (f *freshPending) bytes() int { return len(f.at) * freshEntryBytes }
+func (f *pendingInBatch) bytes() int { return len(f.at) * pendingPutBytes }
 
 // reset forgets everything; a large round leaves no memory behind.
-func (f *freshPending) reset() {
+func (f *pendingInBatch) reset() {
 	if cap(f.entries) > maxKeptRecords {
-		*f = *newFreshPending()
+		*f = *newPendingInBatch()
 		return
 	}
 	clear(f.entries)

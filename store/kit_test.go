@@ -322,3 +322,12 @@ var Audit struct {
 	Check           func(*Store) ([]Finding, error)
 	RebuildCounters func(*Store) (int, error)
 }
+
+// historyOf is the value of a history, empty if there is none.
+func historyOf(sp *Span, id wire.TaskID) (value []byte, err error) {
+	_, err = sp.view.value(record.FamilyHistory, id, func(v []byte) error {
+		value = append(value, v...)
+		return nil
+	})
+	return value, err
+}

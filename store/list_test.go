@@ -103,19 +103,19 @@ func amongShards(state ListState) func(a, b *record.Task) int {
 
 // merged is the whole list of a state.
 func (m *meadow) merged(state ListState) (all []*record.Task) {
-	heads := slices.Clone(m.orders[state])
+	rest := slices.Clone(m.orders[state])
 	for {
 		best := -1
-		for i := range heads {
-			if len(heads[i]) > 0 && (best < 0 || amongShards(state)(heads[i][0], heads[best][0]) < 0) {
+		for i := range rest {
+			if len(rest[i]) > 0 && (best < 0 || amongShards(state)(rest[i][0], rest[best][0]) < 0) {
 				best = i
 			}
 		}
 		if best < 0 {
 			return all
 		}
-		all = append(all, heads[best][0])
-		heads[best] = heads[best][1:]
+		all = append(all, rest[best][0])
+		rest[best] = rest[best][1:]
 	}
 }
 

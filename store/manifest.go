@@ -364,15 +364,36 @@ func openError(dir string, err error) error {
 
 // damagedError refuses because of a file that cannot be read, and names it and the
 // last key before the damage where they are known.
-func damagedError(dir string, behind []byte, err error) error {
+func damagedError(dir string, last []byte, err error) error {
 	what, at := "the database", ""
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		dir, what, err = info.Path, "the file", info.Details
 	}
-	if behind != nil {
-		at = ", found behind the key " + record.NameForLog(behind, record.QueueKey{})
+	if last != nil {
+		at = ", found behind the key " + record.NameForLog(last, record.QueueKey{})
 	}
 	return refuse(dir, "%s is damaged%s (%v); restore the directory from a backup", what, at, err)
+}
+
+// secretBytes is the length of the secret of a data directory.
+const secretBytes = 32
+
+// Secret is what only this data directory knows, for keys that must be good
+// after a restart and nowhere else. It must not be logged nor told.
+func (s *Store) Secret() []byte { return slices.Clone(s.secret) }
+
+// newCreation draws the secret of the directory and is the value that is to be
+// stored with it.
+func (s *Store) newCreation(m *manifest) ([]byte, error) {
+	s.secret = make([]byte, secretBytes)
+	if _, err := io.ReadFull(s.options.Random, s.secret); err != nil {
+		return nil, fmt.Errorf("draw secret: %w", err)
+	}
+	value, err := json.Marshal(creation{CreationID: m.CreationID, Shards: m.Shards, Secret: s.secret})
+	if err != nil {
+		return nil, fmt.Errorf("write creation id: %w", err)
+	}
+	return value, nil
 }
 
 func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {

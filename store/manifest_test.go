@@ -36,7 +36,7 @@ func TestANewDirectoryHasFourShardsUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
-func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
+func TestANewFileSystemIsAnEmptyDirectory(t *testing.T) {
 	fs := vfs.NewMem()
 	if err := fs.MkdirAll("data/lost+found", 0o755); err != nil {
 		t.Fatal(err)

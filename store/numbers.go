@@ -83,9 +83,6 @@ func (b *Batch) nameQueue(q record.QueueKey, n uint32) {
 	b.set(record.AppendQueue(b.start(), n, record.FamilyNames), record.AppendNames(nil, q))
 }
 
-// put notes that a queue has counters, or settings.
-func (b *Batch) put(q record.QueueKey, f record.Family) { b.span.keeps(q, f, true) }
-
 // dropped notes that a queue has no counters, or no settings, any more.
 func (b *Batch) dropped(q record.QueueKey, f record.Family) {
 	if _, is := b.span.published.numbers[q]; is {

@@ -60,7 +60,7 @@ func TestABatchIsNeverTorn(t *testing.T) {
 		c := openIn(t, clone)
 		for i := byte(1); i <= 20; i++ {
 			r, err := c.Span(0).Task(wire.TaskID{i})
-			p, err2 := c.Span(0).Payload(wire.TaskID{i})
+			p, err2 := c.Span(0).view.payload(wire.TaskID{i})
 			if err != nil || err2 != nil || (r == nil) != (p == nil) || i <= 10 && r == nil {
 				t.Errorf("batch %d: record %v, %d bytes of payload, %v, %v", i, r != nil, len(p), err, err2)
 			}

@@ -157,10 +157,3 @@ func joinLease(t *wire.Task, l *record.Lease) {
 	t.WorkerID = l.WorkerID
 	t.UpdatedAtMs = max(t.UpdatedAtMs, l.GrantedAtMs)
 }
-
-// ReadQueues are the figures of all queues of a tenant, summed over the
-// shards, by command. They come from counters, the age of the oldest ready
-// task too, which is that of the head of a priority.
-func (s *Store) ReadQueues(tenant string) ([]wire.QueueFigures, error) {
-	return s.readLoads(&loads{tenant: tenant, idle: true})
-}

@@ -20,6 +20,15 @@ type LeasedTask struct {
 	Lease record.Lease
 }
 
+// SettingsState are the settings of one queue as recovery finds them.
+type SettingsState struct {
+	Key      record.QueueKey
+	Settings record.Settings
+	// Unsaved: they were found in another shard and this one has older ones on
+	// disk, or none.
+	Unsaved bool
+}
+
 // Recovered is what a shard needs to start: marks, queues and the tasks in
 // progress. Everything that only waits stays in the database.
 type Recovered struct {
@@ -162,48 +171,66 @@ func (sp *Span) findName(n uint32) (q record.QueueKey, err error) {
 	return q, nil
 }
 
-func (sp *Span) loadQueues(r *Recovered, queues map[uint32]record.QueueKey) error {
-	var damaged []uint32
-	err := sp.view.scanFamily(record.FamilyCounters, func(p *record.Key, value []byte) error {
+// loadFamily hands the counters or the settings of the queues that have a name to take,
+// and sets aside what has none or cannot be read.
+func (sp *Span) loadFamily(f record.Family, queues map[uint32]record.QueueKey, take func(q record.QueueKey, value []byte) error) (damaged []record.QueueKey, err error) {
+	var aside []uint32
+	err = sp.view.scanFamily(f, func(p *record.Key, value []byte) error {
 		q, named := queues[p.Queue]
-		state := QueueState{Key: q}
-		if record.ParseCounters(value, &state.Counters) != nil || !named {
-			damaged = append(damaged, p.Queue)
-		}
 		if named {
-			sp.keeps(q, record.FamilyCounters, true)
-			r.Queues = append(r.Queues, state)
+			sp.keeps(q, f, true)
+		}
+		if !named || take(q, value) != nil {
+			aside = append(aside, p.Queue)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(r.Queues, func(a, b QueueState) int { return a.Key.Compare(b.Key) })
-	for _, n := range damaged {
-		if err := sp.setAside(record.AppendQueue(sp.view.start(), n, record.FamilyCounters)); err != nil {
-			return err
+	for _, n := range aside {
+		if err == nil {
+			err = sp.setAside(record.AppendQueue(sp.view.start(), n, f))
 		}
-		if err := sp.repairCounters(r, queues[n]); err != nil {
-			return err
+		if q, named := queues[n]; named {
+			damaged = append(damaged, q)
 		}
 	}
-	return nil
+	return damaged, err
 }
 
-// repairCounters counts one queue anew whose figures are damaged.
-func (sp *Span) repairCounters(r *Recovered, q record.QueueKey) (err error) {
+// loadQueues loads counters, and counts those anew that cannot be read.
+func (sp *Span) loadQueues(r *Recovered, queues map[uint32]record.QueueKey) error {
+	damaged, err := sp.loadFamily(record.FamilyCounters, queues, func(q record.QueueKey, value []byte) error {
+		r.Queues = append(r.Queues, QueueState{Key: q})
+		return record.ParseCounters(value, &r.Queues[len(r.Queues)-1].Counters)
+	})
+	slices.SortFunc(r.Queues, func(a, b QueueState) int { return a.Key.Compare(b.Key) })
 	for i := range r.Queues {
 		state := &r.Queues[i]
-		if state.Key != q {
+		if err != nil || !slices.Contains(damaged, state.Key) {
 			continue
 		}
-		if state.Counters, err = sp.recount(q); err != nil {
+		if state.Counters, err = sp.recount(state.Key); err == nil {
+			sp.putCounters(state)
+		}
+	}
+	return err
+}
+
+// loadSettings loads settings. A copy of another shard takes the place of those that
+// cannot be read.
+func (sp *Span) loadSettings(r *Recovered, queues map[uint32]record.QueueKey) error {
+	damaged, err := sp.loadFamily(record.FamilySettings, queues, func(q record.QueueKey, value []byte) error {
+		state := SettingsState{Key: q}
+		if err := record.ParseSettings(value, &state.Settings); err != nil {
 			return err
 		}
-		sp.putCounters(state)
+		r.Settings = append(r.Settings, state)
+		return nil
+	})
+	slices.SortFunc(r.Settings, func(a, b SettingsState) int { return a.Key.Compare(b.Key) })
+	for _, q := range damaged {
+		sp.batch.dropped(q, record.FamilySettings)
 	}
-	return nil
+	return err
 }
 
 // putCounters writes counters anew; those of a queue without a task are not kept.

@@ -173,7 +173,7 @@ func TestASetAsideTaskIsKeptUnderBad(t *testing.T) {
 		if r, err := sp.Task(g.done.ID); r != nil || err != nil {
 			t.Errorf("got %+v, %v", r, err)
 		}
-		if r, err := sp.Result(g.done.ID); r != nil || err != nil {
+		if r, err := sp.view.result(g.done.ID); r != nil || err != nil {
 			t.Errorf("got %+v, %v", r, err)
 		}
 		apply(t, sp)
@@ -196,7 +196,7 @@ func TestADamagedHistoryIsBegunAnew(t *testing.T) {
 	tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: id}), "damaged")
 	sp.Batch().AddHistory(id, wire.HistoryLine{Delivery: 5})
 	apply(t, sp)
-	value, err := sp.history(id)
+	value, err := historyOf(sp, id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,7 @@ func newSpan(s *Store, shard int) *Span {
 	sp.published.counters = make(map[record.QueueKey]record.Counters)
 	sp.published.numbers = make(map[record.QueueKey]queueNumber)
 	sp.batch = newBatch(sp, s.db)
+	sp.view.overlay = sp.batch.overlay
 	sp.watch = newWatchdog(fmt.Sprintf("commit of shard %d", shard), &s.pipe.failed, s.die)
 	return sp
 }
@@ -54,68 +55,15 @@ func (sp *Span) Batch() *Batch { return sp.batch }
 
 // Task is the newest record of a task, nil if there is none. The caller may
 // change it. A record that cannot be decoded is a *DamagedError; see SetAside.
-func (sp *Span) Task(id wire.TaskID) (*record.Task, error) {
-	r, state := sp.batch.overlay.record(id)
-	if state != untouched {
-		return r, nil
-	}
-	return sp.view.task(id)
-}
-
-// Payload is a copy of a payload that has a key of its own, nil if there is none.
-func (sp *Span) Payload(id wire.TaskID) ([]byte, error) {
-	value, state := sp.batch.overlay.value(record.FamilyPayload, id)
-	switch state {
-	case written:
-		return append([]byte{}, value...), nil
-	case deleted:
-		return nil, nil
-	}
-	return sp.view.payload(id)
-}
+func (sp *Span) Task(id wire.TaskID) (*record.Task, error) { return sp.view.task(id) }
 
 // PayloadOf is a copy of the payload of a task whose record the caller has, nil
 // if there is none.
-func (sp *Span) PayloadOf(r *record.Task) ([]byte, error) {
-	if r.Payload != "" {
-		return []byte(r.Payload), nil
-	}
-	return sp.Payload(r.ID)
-}
+func (sp *Span) PayloadOf(r *record.Task) ([]byte, error) { return sp.view.payloadOf(r) }
 
 // ResultOf is a copy of the outcome of a task whose record the caller has, nil
 // if there is none.
-func (sp *Span) ResultOf(r *record.Task) (*wire.ResultRecord, error) {
-	if r.OutcomeHere {
-		return resultWithin(r), nil
-	}
-	return sp.Result(r.ID)
-}
-
-// Result is a copy of an outcome that has a key of its own, nil if there is none.
-func (sp *Span) Result(id wire.TaskID) (*wire.ResultRecord, error) {
-	value, state := sp.batch.overlay.value(record.FamilyResult, id)
-	switch state {
-	case written:
-		return parseResultOf(id, value)
-	case deleted:
-		return nil, nil
-	}
-	return sp.view.result(id)
-}
-
-// history is the value of a history, empty if there is none, and valid until the next
-// write to the batch.
-func (sp *Span) history(id wire.TaskID) (value []byte, err error) {
-	if written, state := sp.batch.overlay.value(record.FamilyHistory, id); state != untouched {
-		return written, nil
-	}
-	_, err = sp.view.get(record.AppendIDKey(sp.view.start(), record.FamilyHistory, id), func(v []byte) error {
-		value = append(value, v...)
-		return nil
-	})
-	return value, err
-}
+func (sp *Span) ResultOf(r *record.Task) (*wire.ResultRecord, error) { return sp.view.resultOf(r) }
 
 // IdempotencyKey is the task that holds a key of the queue.
 func (sp *Span) IdempotencyKey(q record.QueueKey, key string) (wire.TaskID, bool, error) {

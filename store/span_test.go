@@ -61,11 +61,11 @@ func TestWhatAReadReturnsIsAPrivateCopy(t *testing.T) {
 			if err != nil || r.Attempts != 1 {
 				t.Fatalf("record %+v, %v", r, err)
 			}
-			p, err := sp.Payload(id)
+			p, err := sp.view.payload(id)
 			if err != nil || string(p) != `"payload"` {
 				t.Fatalf("payload %s, %v", p, err)
 			}
-			res, err := sp.Result(id)
+			res, err := sp.view.result(id)
 			if err != nil || string(res.Result) != `{"a":1}` {
 				t.Fatalf("result %+v, %v", res, err)
 			}
@@ -82,10 +82,10 @@ func TestAnEmptyPayloadIsNotAMissingOne(t *testing.T) {
 	sp := s.Span(0)
 	sp.Batch().PutPayload(wire.TaskID{1}, nil)
 	for range 2 {
-		if p, err := sp.Payload(wire.TaskID{1}); p == nil || err != nil {
+		if p, err := sp.view.payload(wire.TaskID{1}); p == nil || err != nil {
 			t.Errorf("got %v, %v", p, err)
 		}
-		if p, err := sp.Payload(wire.TaskID{2}); p != nil || err != nil {
+		if p, err := sp.view.payload(wire.TaskID{2}); p != nil || err != nil {
 			t.Errorf("got %v, %v", p, err)
 		}
 		apply(t, sp)
@@ -102,7 +102,7 @@ func TestHistoryKeepsTheLastTen(t *testing.T) {
 			apply(t, sp)
 		}
 	}
-	value, err := sp.history(id)
+	value, err := historyOf(sp, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,29 +184,29 @@ func TestSmallValuesAreWithinTheRecord(t *testing.T) {
 	}
 }
 
-// twin is the overlay and database of one span as two maps.
-type twin struct {
+// model is the overlay and database of one span as two maps.
+type model struct {
 	applied, open map[string]any
 }
 
-func (w *twin) put(key string, value any) { w.open[key] = value }
+func (w *model) put(key string, value any) { w.open[key] = value }
 
-func (w *twin) get(key string) any {
+func (w *model) get(key string) any {
 	if v, ok := w.open[key]; ok {
 		return v
 	}
 	return w.applied[key]
 }
 
-func (w *twin) apply() {
+func (w *model) apply() {
 	for k, v := range w.open {
 		w.applied[k] = v
 	}
 	clear(w.open)
 }
 
-// step does one random thing to span and twin.
-func (w *twin) step(t *testing.T, sp *Span, random *rand.Rand) {
+// step does one random thing to span and model.
+func (w *model) step(t *testing.T, sp *Span, random *rand.Rand) {
 	id := wire.TaskID{byte(1 + random.IntN(6))}
 	q := record.QueueKey{Command: fmt.Sprint("c", random.IntN(2)), Tenant: "t"}
 	key := fmt.Sprint("k", random.IntN(3))
@@ -252,17 +252,17 @@ func (w *twin) step(t *testing.T, sp *Span, random *rand.Rand) {
 }
 
 // compare reads everything from both.
-func (w *twin) compare(t *testing.T, sp *Span) {
+func (w *model) compare(t *testing.T, sp *Span) {
 	t.Helper()
 	for i := range byte(6) {
 		id := wire.TaskID{i + 1}
 		r, err := sp.Task(id)
 		w.same(t, fmt.Sprint("task", id), r == nil, err, func() any { return *r })
-		p, err := sp.Payload(id)
+		p, err := sp.view.payload(id)
 		w.same(t, fmt.Sprint("payload", id), p == nil, err, func() any { return string(p) })
-		res, err := sp.Result(id)
+		res, err := sp.view.result(id)
 		w.same(t, fmt.Sprint("result", id), res == nil, err, func() any { return res.Error })
-		value, err := sp.history(id)
+		value, err := historyOf(sp, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func (w *twin) compare(t *testing.T, sp *Span) {
 	}
 }
 
-func (w *twin) same(t *testing.T, key string, absent bool, err error, got func() any) {
+func (w *model) same(t *testing.T, key string, absent bool, err error, got func() any) {
 	t.Helper()
 	want := w.get(key)
 	if err != nil || absent != (want == nil) {
@@ -292,7 +292,7 @@ func TestReadsAgreeWithTwoMaps(t *testing.T) {
 	for seed := range uint64(2) {
 		s := openIn(t, vfs.NewMem())
 		random := rand.New(rand.NewPCG(seed, 1))
-		w := &twin{applied: map[string]any{}, open: map[string]any{}}
+		w := &model{applied: map[string]any{}, open: map[string]any{}}
 		for range 300 {
 			w.step(t, s.Span(1), random)
 			w.compare(t, s.Span(1))
@@ -318,7 +318,7 @@ func TestALargeRoundLeavesNoLargeMemory(t *testing.T) {
 	}
 }
 
-func TestScansStandBehindTheirCursor(t *testing.T) {
+func TestScansBeginAfterTheirCursor(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	sp := s.Span(0)
 	q := record.QueueKey{Command: "c", Tenant: "t"}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -20,7 +21,9 @@ type view struct {
 	// says that the view reads all that has been applied.
 	span   *Span
 	newest bool
-	key    []byte
+	// overlay has what the open batch of the span says of tasks; nil for other readers.
+	overlay *overlay
+	key     []byte
 	// steps counts what scans go over; nil where nobody asks.
 	steps *meter.Counter
 }
@@ -88,7 +91,33 @@ func (v *view) get(key []byte, decode func(value []byte) error) (found bool, err
 	return true, nil
 }
 
+// at says where an error of the database was met, nil for none.
+func (v *view) at(key []byte, err error) error {
+	if err != nil {
+		err = fmt.Errorf("scan at %s: %w", record.NameForLog(key, record.QueueKey{}), err)
+	}
+	return err
+}
+
+// value is get for what is kept of a task. What the open batch says comes first.
+func (v *view) value(f record.Family, id wire.TaskID, decode func(value []byte) error) (found bool, err error) {
+	if v.overlay != nil {
+		if value, state := v.overlay.value(f, id); state != untouched {
+			if state == deleted {
+				return false, nil
+			}
+			return true, decode(value)
+		}
+	}
+	return v.get(record.AppendIDKey(v.start(), f, id), decode)
+}
+
 func (v *view) task(id wire.TaskID) (*record.Task, error) {
+	if v.overlay != nil {
+		if r, state := v.overlay.record(id); state != untouched {
+			return r, nil
+		}
+	}
 	var r record.Task
 	found, err := v.get(record.AppendIDKey(v.start(), record.FamilyTask, id), func(value []byte) error {
 		return record.ParseTask(id, value, &r)
@@ -100,25 +129,19 @@ func (v *view) task(id wire.TaskID) (*record.Task, error) {
 }
 
 func (v *view) payload(id wire.TaskID) (payload []byte, err error) {
-	found, err := v.get(record.AppendIDKey(v.start(), record.FamilyPayload, id), func(value []byte) error {
+	_, err = v.value(record.FamilyPayload, id, func(value []byte) error {
 		payload = append([]byte{}, value...)
 		return nil
 	})
-	if !found {
-		return nil, err
-	}
-	return payload, nil
+	return payload, err
 }
 
 func (v *view) result(id wire.TaskID) (r *wire.ResultRecord, err error) {
-	found, err := v.get(record.AppendIDKey(v.start(), record.FamilyResult, id), func(value []byte) error {
+	_, err = v.value(record.FamilyResult, id, func(value []byte) error {
 		r, err = parseResultOf(id, value)
 		return err
 	})
-	if !found {
-		return nil, err
-	}
-	return r, nil
+	return r, err
 }
 
 // payloadOf is the payload of a task, nil if there is none.
@@ -159,7 +182,7 @@ func parseResultOf(id wire.TaskID, value []byte) (*wire.ResultRecord, error) {
 }
 
 func (v *view) history(id wire.TaskID) (lines []wire.HistoryLine, err error) {
-	_, err = v.get(record.AppendIDKey(v.start(), record.FamilyHistory, id), func(value []byte) (err error) {
+	_, err = v.value(record.FamilyHistory, id, func(value []byte) (err error) {
 		lines, err = record.ParseHistory(value)
 		return err
 	})
@@ -199,15 +222,11 @@ func (v *view) scan(lower, upper []byte, each func(key, value []byte) (bool, err
 	if err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	defer func() {
-		if closeErr := v.done(it); err == nil {
-			err = closeErr
-		}
-	}()
+	defer func() { err = cmp.Or(err, v.done(it)) }()
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("scan at %s: %w", record.NameForLog(it.Key(), record.QueueKey{}), err)
+			return v.at(it.Key(), err)
 		}
 		goOn, err := each(it.Key(), value)
 		if err != nil || !goOn {

@@ -54,7 +54,7 @@ var mutants = []mutant{
 	{"TestA20", "shard/transition.go", "	s.queueOf(t.Queue()).index.RemoveLeased()\n", ""},
 	{"TestA21", "shard/lease.go", "	t.Losses++\n", "	t.Losses++\n	t.Attempts++\n"},
 	{"TestA23", "shard/lease.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
-	{"TestA40", "store/recover.go", "		if record.ParseCounters(value, &state.Counters) != nil || !named {\n", "		if record.ParseCounters(value, &state.Counters) == nil {\n"},
+	{"TestA40", "store/recover.go", "return record.ParseCounters(value, &r.Queues[len(r.Queues)-1].Counters)\n", "record.ParseCounters(value, &r.Queues[len(r.Queues)-1].Counters)\n\t\treturn record.ErrDamaged\n"},
 	{"TestA41", "store/order.go", "record.PendingKey{Seq: c.ReadyWatermark[priority]}", "record.PendingKey{}"},
 	{"TestA42", "shard/retention.go", "		if q == nil || atMs > s.now {\n", "		if q == nil || atMs >= 0 {\n"},
 	{"TestA52", "httpapi/metrics.go", "	topQueues = 100\n", "	topQueues = 100_000\n"},

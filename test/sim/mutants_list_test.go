@@ -182,8 +182,8 @@ var mutants = []mutant{{
 }, {
 	name: "lose the overlay",
 	edit: edit{
-		file: "store/span.go",
-		old:  "r, state := sp.batch.overlay.record(id)\n	if state != untouched {", new: "r, state := sp.batch.overlay.record(id)\n	if state != untouched && r == nil {",
+		file: "store/view.go",
+		old:  "r, state := v.overlay.record(id); state != untouched {", new: "r, state := v.overlay.record(id); state != untouched && r == nil {",
 	},
 	caught: []string{"a task moves as its lifecycle says", "a task leaves the place it was in", "the database agrees with itself",
 		"no ready task sits beside an open session with credit", "a claim gets what there is",

@@ -14,9 +14,9 @@ import (
 	"codeq/wire"
 )
 
-// plantLoads writes queues of some tenants into all shards, each with its own
+// plantQueues writes queues of some tenants into all shards, each with its own
 // mix of tasks, some with none that is not done.
-func plantLoads(t *testing.T, s *Store, random *rand.Rand) {
+func plantQueues(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	for shard := range s.Shards() {
 		p := plantIn(s, shard)
@@ -54,7 +54,7 @@ func plantLoads(t *testing.T, s *Store, random *rand.Rand) {
 func TestAllQueuesAreWhatEachTenantSeesOfItsBusyOnes(t *testing.T) {
 	for seed := range uint64(20) {
 		s := openIn(t, vfs.NewMem(), func(o *Options) { o.Shards = 3 })
-		plantLoads(t, s, rand.New(rand.NewPCG(seed, 1)))
+		plantQueues(t, s, rand.New(rand.NewPCG(seed, 1)))
 		got, err := s.ReadAllQueues()
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestScansAreCounted(t *testing.T) {
 
 // A value in the place of the head that nobody could decode shows that nobody
 // looks there: that is what keeps the figures cheap beside a backlog.
-func TestFiguresAreReadWithoutALookAtTheHeads(t *testing.T) {
+func TestFiguresAreReadWithoutALookAtTheirTasks(t *testing.T) {
 	s := openIn(t, vfs.NewMem())
 	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	tamper(t, s, pendingKeyOf(g.pending), "x")
