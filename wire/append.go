@@ -1,7 +1,8 @@
 package wire
 
 import (
-	"strconv"
+	"encoding/binary"
+	"math/bits"
 	"time"
 	"unicode/utf8"
 )
@@ -14,6 +15,15 @@ func appendQuoted[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	plain := 0
 	for i := 0; i < len(s); {
+		if len(s)-i >= 8 {
+			word := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
+			if marks := specials(word) | word&topBits; marks != 0 {
+				i += bits.TrailingZeros64(marks) / 8
+			} else {
+				i += 8
+				continue
+			}
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
@@ -84,86 +94,6 @@ func appendTwoDigits(dst []byte, n int) []byte {
 	return append(dst, byte('0'+n/10), byte('0'+n%10))
 }
 
-// The functions below append one member each. lead is the text before the value: comma,
-// name and colon. Functions that begin with opt append nothing for an empty value.
-
-func appendInt(dst []byte, lead string, n int64) []byte {
-	return strconv.AppendInt(append(dst, lead...), n, 10)
-}
-
-func optInt(dst []byte, lead string, n int64) []byte {
-	if n == 0 {
-		return dst
-	}
-	return appendInt(dst, lead, n)
-}
-
-func appendText(dst []byte, lead, text string) []byte {
-	return AppendQuoted(append(dst, lead...), text)
-}
-
-func optText(dst []byte, lead, text string) []byte {
-	if text == "" {
-		return dst
-	}
-	return appendText(dst, lead, text)
-}
-
-func appendTime(dst []byte, lead string, unixMs int64) []byte {
-	return AppendTimeMs(append(dst, lead...), unixMs)
-}
-
-func optTime(dst []byte, lead string, unixMs int64) []byte {
-	if unixMs == 0 {
-		return dst
-	}
-	return appendTime(dst, lead, unixMs)
-}
-
-func optRaw(dst []byte, lead string, raw []byte) []byte {
-	if len(raw) == 0 {
-		return dst
-	}
-	return append(append(dst, lead...), raw...)
-}
-
-func appendTaskID(dst []byte, lead string, id TaskID) []byte {
-	dst = append(append(dst, lead...), '"')
-	return append(id.AppendTo(dst), '"')
-}
-
-func optTaskID(dst []byte, lead string, id TaskID) []byte {
-	if id.IsZero() {
-		return dst
-	}
-	return appendTaskID(dst, lead, id)
-}
-
-func appendToken(dst []byte, lead string, token Token) []byte {
-	dst = append(append(dst, lead...), '"')
-	return append(token.AppendTo(dst), '"')
-}
-
-func optToken(dst []byte, lead string, token Token) []byte {
-	if token.IsZero() {
-		return dst
-	}
-	return appendToken(dst, lead, token)
-}
-
-func appendTaskRefs(dst []byte, lead string, refs []TaskRef) []byte {
-	dst = append(append(dst, lead...), '[')
-	for i := range refs {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendTaskID(dst, `{"taskId":`, refs[i].TaskID)
-		dst = optToken(dst, `,"leaseToken":`, refs[i].Token)
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
-}
-
 func appendTexts(dst []byte, lead string, texts []string) []byte {
 	dst = append(append(dst, lead...), '[')
 	for i, text := range texts {
@@ -171,22 +101,6 @@ func appendTexts(dst []byte, lead string, texts []string) []byte {
 			dst = append(dst, ',')
 		}
 		dst = AppendQuoted(dst, text)
-	}
-	return append(dst, ']')
-}
-
-func optArtifacts(dst []byte, lead string, artifacts []Artifact) []byte {
-	if len(artifacts) == 0 {
-		return dst
-	}
-	dst = append(append(dst, lead...), '[')
-	for i := range artifacts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendText(dst, `{"name":`, artifacts[i].Name)
-		dst = appendText(dst, `,"url":`, artifacts[i].URL)
-		dst = append(dst, '}')
 	}
 	return append(dst, ']')
 }

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -54,46 +52,48 @@ const (
 	BulkMove
 )
 
-const (
-	bulkBefore = iota
-	bulkLimit
-	bulkWorker
-	bulkError
-	bulkCursor
-	bulkCause
-	bulkState
-	bulkDryRun
-	bulkToPriority
-	bulkPriority
-	bulkCreatedAfter
-	bulkCreatedBefore
-	bulkMinAttempts
-	bulkKeyPrefix
-	bulkMatch
-)
-
 var (
-	bulkNames = []string{
-		bulkBefore: "before", bulkLimit: "limit", bulkWorker: "worker", bulkError: "error", bulkCursor: "cursor", bulkCause: "cause",
-		bulkState: "state", bulkDryRun: "dryRun", bulkToPriority: "toPriority", bulkPriority: "priority",
-		bulkCreatedAfter: "createdAfter", bulkCreatedBefore: "createdBefore", bulkMinAttempts: "minAttempts",
-		bulkKeyPrefix: "keyPrefix", bulkMatch: "match",
-	}
 	bulkCursorRule = textRule{code: CodeInvalidArgument, high: math.MaxInt}
 	toPriorityRule = integerRule{code: CodeInvalidPriority, high: MaxPriority, required: true}
+	moveShape      = shapeOf(new([]string), new(move).members)
+	bulkShape      = shapeOf(new([]string), func(c *coder) { new(BulkRequest).members(c, BulkDead, new(string), &endedLimitRule) })
 	// bulkBits are the known members of each kind of request.
 	bulkBits = [...]uint64{
-		BulkDead:   bulkAnyBits | 1<<bulkBefore | 1<<bulkCause,
-		BulkCancel: bulkAnyBits | 1<<bulkState,
-		BulkRun:    bulkAnyBits,
-		BulkMove:   bulkAnyBits | 1<<bulkState | 1<<bulkToPriority,
+		BulkDead:   bulkShape.without("state", "toPriority"),
+		BulkCancel: bulkShape.without("before", "cause", "toPriority"),
+		BulkRun:    bulkShape.without("before", "cause", "toPriority", "state"),
+		BulkMove:   bulkShape.without("before", "cause"),
 	}
-	bulkAnyBits = filterBits | 1<<bulkLimit | 1<<bulkCursor | 1<<bulkDryRun
 )
+
+// members has cause as the word for the causes. It writes what the kind has, and a time and
+// a cause in any case: the server refuses them, and would select other tasks without them.
+func (r *BulkRequest) members(c *coder, kind BulkKind, cause *string, limit *integerRule) {
+	r.EndedRequest.members(c, limit)
+	c.optText(`,"cause":`, cause, &filterTextRule)
+	if c.in != nil || kind == BulkCancel || kind == BulkMove {
+		c.optText(`,"state":`, &r.State, &filterTextRule)
+	}
+	if c.in != nil && kind != BulkMove {
+		c.field(`,"toPriority":`)
+	} else if kind == BulkMove {
+		integer(c, `,"toPriority":`, &r.ToPriority, true, &toPriorityRule)
+	}
+	r.TaskFilter.members(c)
+	c.boolean(`,"dryRun":`, &r.DryRun, r.DryRun)
+	c.optText(`,"cursor":`, &r.Cursor, &bulkCursorRule)
+}
+
+// move is the body of a request to move one task.
+type move struct{ toPriority int }
+
+func (m *move) members(c *coder) {
+	integer(c, `,"toPriority":`, &m.toPriority, true, &toPriorityRule)
+}
 
 // BulkParameters are the names of the members of a request of that kind.
 func BulkParameters(kind BulkKind) (names []string) {
-	for i, name := range bulkNames {
+	for i, name := range *bulkShape.names {
 		if bulkBits[kind]&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -104,27 +104,21 @@ func BulkParameters(kind BulkKind) (names []string) {
 // ParseBulkRequest reads the body of a request about many tasks of a queue, which may be
 // empty. absent has the limit and the causes for a body without them.
 func ParseBulkRequest(body []byte, kind BulkKind, absent BulkRequest) (*BulkRequest, *Error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}")
-	}
-	o := object{names: bulkNames}
-	o.scanBody(body, bulkBits[kind])
+	o, r, cause := bulkShape.object(), &BulkRequest{Causes: absent.Causes}, ""
+	o.scanBody(orEmptyObject(body), bulkBits[kind])
 	limit := endedLimitRule
 	limit.absent = int64(absent.Limit)
-	r := &BulkRequest{
-		EndedRequest: EndedRequest{BeforeMs: o.beforeMs(bulkBefore), Limit: int(o.integer(bulkLimit, &limit))},
-		TaskFilter:   o.filter(),
-		Causes:       o.deadCauses(absent.Causes),
-		DryRun:       o.trueOrFalse(bulkDryRun),
-		Cursor:       o.text(bulkCursor, &bulkCursorRule),
+	r.members(&coder{in: &o, shape: bulkShape}, kind, &cause, &limit)
+	if o.err == nil && cause != "" {
+		r.Causes, o.err = ParseDeadCauses(cause)
 	}
 	switch kind {
 	case BulkCancel:
-		r.State = o.bulkState(bulkStates)
+		o.checkState(&r.State, bulkStates)
 	case BulkRun:
 		r.State = StateDelayed
 	case BulkMove:
-		r.State, r.ToPriority = o.bulkState(bulkStates[:waitingStates]), int(o.integer(bulkToPriority, &toPriorityRule))
+		o.checkState(&r.State, bulkStates[:waitingStates])
 	}
 	if o.err != nil {
 		return nil, o.err
@@ -134,66 +128,26 @@ func ParseBulkRequest(body []byte, kind BulkKind, absent BulkRequest) (*BulkRequ
 
 // ParseMoveRequest reads the body of a request to move one task: its new priority.
 func ParseMoveRequest(body []byte) (int, *Error) {
-	o := object{names: bulkNames}
-	o.scanBody(body, 1<<bulkToPriority)
-	return int(o.integer(bulkToPriority, &toPriorityRule)), o.err
+	o, m := moveShape.object(), move{}
+	o.scanBody(body, moveShape.bits)
+	m.members(&coder{in: &o, shape: moveShape})
+	return m.toPriority, o.err
 }
 
-// bulkState reads the state of the tasks; StateWaiting if it is absent.
-func (o *object) bulkState(known []string) string {
-	if o.given(bulkState) == nil {
-		return StateWaiting
+// checkState checks the state of the tasks; StateWaiting if it is absent.
+func (o *object) checkState(state *string, known []string) {
+	if *state == "" {
+		*state = StateWaiting
 	}
-	state := o.text(bulkState, &anyTextRule)
-	if !slices.Contains(known, state) {
-		o.refuse(CodeInvalidArgument, bulkState, "must be one of "+strings.Join(known, ", "))
+	if !slices.Contains(known, *state) {
+		o.refuseNamed(CodeInvalidArgument, "state", "must be one of "+strings.Join(known, ", "))
 	}
-	return state
-}
-
-func (o *object) deadCauses(absent DeadCauses) DeadCauses {
-	if o.given(bulkCause) == nil {
-		return absent
-	}
-	causes, refusal := ParseDeadCauses(o.text(bulkCause, &filterTextRule))
-	if o.err == nil {
-		o.err = refusal
-	}
-	return causes
 }
 
 // AppendBulkRequest appends the body of a request, with cause as the word for its causes.
 // It leaves out a limit of 0 and an empty cause.
 func AppendBulkRequest(dst []byte, kind BulkKind, r *BulkRequest, cause string) []byte {
-	dst = append(dst, '{')
-	start := len(dst)
-	dst = optTime(dst, `,"before":`, r.BeforeMs)
-	if r.Limit != 0 {
-		dst = strconv.AppendInt(append(dst, `,"limit":`...), int64(r.Limit), 10)
-	}
-	dst = optText(dst, `,"cause":`, cause)
-	if kind == BulkCancel || kind == BulkMove {
-		dst = optText(dst, `,"state":`, r.State)
-	}
-	if kind == BulkMove {
-		dst = appendInt(dst, `,"toPriority":`, int64(r.ToPriority))
-	}
-	dst = appendFilter(dst, &r.TaskFilter)
-	if r.DryRun {
-		dst = append(dst, `,"dryRun":true`...)
-	}
-	dst = optText(dst, `,"cursor":`, r.Cursor)
-	if len(dst) > start {
-		dst = append(dst[:start], dst[start+1:]...)
-	}
-	return append(dst, '}')
-}
-
-// beforeMs reads a time, 0 if it is absent. A time before 1970 becomes 1, because 0 would
-// be no bound.
-func (o *object) beforeMs(field int) int64 {
-	if o.given(field) == nil {
-		return 0
-	}
-	return max(1, o.timeMs(field, CodeInvalidTime))
+	c := writing(&dst)
+	r.members(&c, kind, &cause, &endedLimitRule)
+	return c.done()
 }

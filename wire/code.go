@@ -116,6 +116,45 @@ type Error struct {
 	RetryAfterSeconds int
 }
 
+func (e *Error) members(c *coder) {
+	e.refusal(c)
+	c.optTaskID(`,"taskId":`, &e.TaskID)
+	e.advice(c)
+	if c.in != nil {
+		c.inner(`,"task":`, CodeInvalidBody, taskShape, func(c *coder) {
+			e.Task = &Task{}
+			e.Task.overHTTP(c)
+		})
+	} else if e.Task != nil {
+		at := c.open(`,"task":`)
+		e.Task.overHTTP(c)
+		c.close(at)
+	}
+}
+
+// refusal has the members of every refusal, in bodies and in frames.
+func (e *Error) refusal(c *coder) {
+	c.text(`,"error":`, &e.Sentence, &needTextRule)
+	c.text(`,"code":`, (*string)(&e.Code), &needTextRule)
+	if c.in == nil {
+		retryable := e.Code.Retryable()
+		c.boolean(`,"retryable":`, &retryable, true)
+	}
+}
+
+// advice has the members of some refusals.
+func (e *Error) advice(c *coder) {
+	c.optText(`,"status":`, (*string)(&e.Status), &anyTextRule)
+	optInteger(c, `,"retryAfterSeconds":`, &e.RetryAfterSeconds, &anyIntegerRule)
+}
+
+// AppendError appends the refusal as the JSON object that is its HTTP body.
+func AppendError(dst []byte, e *Error) []byte {
+	c := writing(&dst)
+	e.members(&c)
+	return c.done()
+}
+
 // Error is the code and the sentence.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Sentence }
 

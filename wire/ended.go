@@ -1,10 +1,5 @@
 package wire
 
-import (
-	"bytes"
-	"math"
-)
-
 // EndedRequest is the body of POST /admin/tasks/cleanup.
 type EndedRequest struct {
 	// BeforeMs selects tasks that ended before it, in Unix milliseconds; 0 is no bound.
@@ -17,27 +12,21 @@ type EndedRequest struct {
 // the default.
 const MaxEndedTasks = 10_000
 
-const (
-	endedBefore = iota
-	endedLimit
+var (
+	endedLimitRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxEndedTasks, absent: MaxEndedTasks}
+	endedShape     = shapeOf(new([]string), func(c *coder) { new(EndedRequest).members(c, &endedLimitRule) })
 )
 
-var (
-	endedNames     = []string{endedBefore: "before", endedLimit: "limit"}
-	endedLimitRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxEndedTasks, absent: MaxEndedTasks}
-)
+func (r *EndedRequest) members(c *coder, limit *integerRule) {
+	c.optTime(`,"before":`, &r.BeforeMs, &sinceRule)
+	optInteger(c, `,"limit":`, &r.Limit, limit)
+}
 
 // ParseEndedRequest reads the body, which may be empty.
 func ParseEndedRequest(body []byte) (*EndedRequest, *Error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		body = []byte("{}")
-	}
-	o := object{names: endedNames}
-	o.scanBody(body, math.MaxUint64)
-	r := &EndedRequest{
-		BeforeMs: o.beforeMs(endedBefore),
-		Limit:    int(o.integer(endedLimit, &endedLimitRule)),
-	}
+	o, r := endedShape.object(), &EndedRequest{}
+	o.scanBody(orEmptyObject(body), endedShape.bits)
+	r.members(&coder{in: &o, shape: endedShape}, &endedLimitRule)
 	if o.err != nil {
 		return nil, o.err
 	}

@@ -41,7 +41,7 @@ func AppendWatchFrame(dst []byte, f ServerFrame) []byte {
 	case *WatchWelcome:
 		return appendWatchWelcome(dst, f)
 	case *WatchError:
-		dst = appendErrorFrame(dst, &f.ErrorFrame)
+		dst = AppendServerFrame(dst, &f.ErrorFrame)
 		return append(optText(dst[:len(dst)-len("}")], `,"id":`, f.ID), '}')
 	}
 	return AppendServerFrame(dst, f)
@@ -202,4 +202,52 @@ func appendWatchSubscribe(dst []byte, f *WatchSubscribe) []byte {
 	}
 	dst = optText(dst, `,"creationId":`, f.CreationID)
 	return append(optInt(dst, `,"maxPerSecond":`, int64(f.MaxPerSecond)), '}')
+}
+
+// The functions below append one member each. lead is the text before the value: comma,
+// name and colon. Functions that begin with opt append nothing for an empty value.
+
+func appendInt(dst []byte, lead string, n int64) []byte {
+	return strconv.AppendInt(append(dst, lead...), n, 10)
+}
+
+func optInt(dst []byte, lead string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return appendInt(dst, lead, n)
+}
+
+func appendText(dst []byte, lead, text string) []byte {
+	return AppendQuoted(append(dst, lead...), text)
+}
+
+func optText(dst []byte, lead, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	return appendText(dst, lead, text)
+}
+
+func appendTime(dst []byte, lead string, unixMs int64) []byte {
+	return AppendTimeMs(append(dst, lead...), unixMs)
+}
+
+func appendTaskID(dst []byte, lead string, id TaskID) []byte {
+	dst = append(append(dst, lead...), '"')
+	return append(id.AppendTo(dst), '"')
+}
+
+func optTaskID(dst []byte, lead string, id TaskID) []byte {
+	if id.IsZero() {
+		return dst
+	}
+	return appendTaskID(dst, lead, id)
+}
+
+func optRef(dst []byte, ref Ref) []byte {
+	if !ref.Present {
+		return dst
+	}
+	return appendInt(dst, `,"ref":`, ref.Value)
 }

@@ -13,6 +13,19 @@ var (
 	errRow       = errors.New("a row must begin with its slot or time and have all figures")
 )
 
+// timeMs is Unix milliseconds, written as an RFC 3339 time; null leaves it 0.
+type timeMs int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *timeMs) UnmarshalText(text []byte) error {
+	ms, ok := ParseTimeMs(string(text))
+	if !ok {
+		return errors.New("a time must be RFC 3339, such as 2026-01-31T12:00:00Z")
+	}
+	*t = timeMs(ms)
+	return nil
+}
+
 // ParseWatchMessage reads one message of a server of the watch protocol: an array of frames.
 // Frames of an unknown type, unknown members and further figures in a row are passed over, so
 // that a client works with a newer server.

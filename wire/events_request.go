@@ -49,7 +49,7 @@ var kindBits = map[string]uint64{
 }
 
 var watchFrames = dialect{
-	names: watchNames, task: watchTaskID, frameOf: (*object).watchFrame,
+	names: &watchNames, task: watchTaskID,
 	bits: map[string]uint64{
 		"hello": envelopeBits | 1<<watchToken, "unsubscribe": envelopeBits | 1<<watchID,
 		// watchSubscribe refuses the members of other kinds.

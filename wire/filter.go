@@ -117,26 +117,38 @@ var (
 	filterTextRule   = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, filled: true}
 	filterKeyRule    = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true}
 	filterCountRule  = integerRule{code: CodeInvalidArgument, high: math.MaxInt32}
-	filterBits       = uint64(1<<bulkWorker | 1<<bulkError | 1<<bulkKeyPrefix | 1<<bulkCreatedAfter | 1<<bulkCreatedBefore | 1<<bulkPriority | 1<<bulkMinAttempts | 1<<bulkMatch)
 	filterMemberRule = fmt.Sprintf("must be an object of 1 to %d names, each with a string, a number, true, false or null", MaxFilterMembers)
 )
 
-// filter reads the members of a request that select tasks.
-func (o *object) filter() TaskFilter {
-	return TaskFilter{
-		Worker:          o.text(bulkWorker, &filterTextRule),
-		ErrorPart:       o.text(bulkError, &filterTextRule),
-		KeyPrefix:       o.text(bulkKeyPrefix, &filterKeyRule),
-		CreatedFromMs:   o.beforeMs(bulkCreatedAfter),
-		CreatedBeforeMs: o.beforeMs(bulkCreatedBefore),
-		OnlyPriority:    o.given(bulkPriority) != nil,
-		Priority:        int(o.integer(bulkPriority, &priorityRule)),
-		MinAttempts:     int(o.integer(bulkMinAttempts, &filterCountRule)),
-		Members:         o.members(bulkMatch),
+func (f *TaskFilter) members(c *coder) {
+	c.optText(`,"worker":`, &f.Worker, &filterTextRule)
+	c.optText(`,"error":`, &f.ErrorPart, &filterTextRule)
+	c.optText(`,"keyPrefix":`, &f.KeyPrefix, &filterKeyRule)
+	c.optTime(`,"createdAfter":`, &f.CreatedFromMs, &sinceRule)
+	c.optTime(`,"createdBefore":`, &f.CreatedBeforeMs, &sinceRule)
+	given := integer(c, `,"priority":`, &f.Priority, f.OnlyPriority, &priorityRule)
+	if c.in != nil {
+		f.OnlyPriority = given
 	}
+	optInteger(c, `,"minAttempts":`, &f.MinAttempts, &filterCountRule)
+	if c.in != nil {
+		f.Members = c.in.match(c.field(`,"match":`))
+		return
+	}
+	if !f.AsksPayload() {
+		return
+	}
+	sign := `,"match":{`
+	for _, m := range f.Members {
+		if m.Name != "" {
+			*c.out = append(AppendQuoted(append(*c.out, sign...), m.Name), ':')
+			*c.out, sign = AppendQuoted(*c.out, m.Value), ","
+		}
+	}
+	*c.out = append(*c.out, '}')
 }
 
-func (o *object) members(field int) (list [MaxFilterMembers]MemberIs) {
+func (o *object) match(field int) (list [MaxFilterMembers]MemberIs) {
 	raw := o.given(field)
 	if raw == nil {
 		return list
@@ -159,28 +171,4 @@ func (o *object) members(field int) (list [MaxFilterMembers]MemberIs) {
 		o.refuse(CodeInvalidArgument, field, filterMemberRule)
 	}
 	return list
-}
-
-// appendFilter appends what a filter says, a comma before each member.
-func appendFilter(dst []byte, f *TaskFilter) []byte {
-	dst = optText(dst, `,"worker":`, f.Worker)
-	dst = optText(dst, `,"error":`, f.ErrorPart)
-	dst = optText(dst, `,"keyPrefix":`, f.KeyPrefix)
-	dst = optTime(dst, `,"createdAfter":`, f.CreatedFromMs)
-	dst = optTime(dst, `,"createdBefore":`, f.CreatedBeforeMs)
-	if f.OnlyPriority {
-		dst = appendInt(dst, `,"priority":`, int64(f.Priority))
-	}
-	dst = optInt(dst, `,"minAttempts":`, int64(f.MinAttempts))
-	if !f.AsksPayload() {
-		return dst
-	}
-	sign := `,"match":{`
-	for _, m := range f.Members {
-		if m.Name != "" {
-			dst = append(AppendQuoted(append(dst, sign...), m.Name), ':')
-			dst, sign = AppendQuoted(dst, m.Value), ","
-		}
-	}
-	return append(dst, '}')
 }

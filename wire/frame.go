@@ -1,5 +1,7 @@
 package wire
 
+import "fmt"
+
 // Ref is the number that a client puts on a frame to recognise its answer. A frame
 // without one gets no ok; it gets an error if it fails.
 type Ref struct {
@@ -11,6 +13,13 @@ type Ref struct {
 type TaskRef struct {
 	TaskID TaskID
 	Token  Token
+}
+
+func (r *Ref) members(c *coder) {
+	given := integer(c, `,"ref":`, &r.Value, r.Present, &refRule)
+	if c.in != nil {
+		r.Present = given
+	}
 }
 
 // ClientFrame is one frame from client to server. The set is closed: the pointers to the
@@ -32,6 +41,30 @@ type DeliveryFrame interface{ Delivery() TaskRef }
 // Delivery is the delivery itself; frames embed it.
 func (r *TaskRef) Delivery() TaskRef { return *r }
 
+func (r *TaskRef) members(c *coder) {
+	c.taskID(`,"taskId":`, &r.TaskID)
+	c.token(`,"leaseToken":`, &r.Token, &tokenRule)
+}
+
+// maybe is a delivery that a server may name without its token.
+func (r *TaskRef) maybe(c *coder) {
+	c.taskID(`,"taskId":`, &r.TaskID)
+	c.optToken(`,"leaseToken":`, &r.Token, &anyTextRule)
+}
+
+var refShape = shapeOf(new([]string), new(TaskRef).members)
+
+// taskRefs writes a list of deliveries.
+func (c *coder) taskRefs(lead string, refs []TaskRef) {
+	*c.out = append(append(*c.out, lead...), '[')
+	for i := range refs {
+		at := c.comma(i)
+		refs[i].maybe(c)
+		c.close(at)
+	}
+	*c.out = append(*c.out, ']')
+}
+
 // Hello is the first frame of a session.
 type Hello struct {
 	Ref
@@ -43,6 +76,14 @@ type Hello struct {
 	MaxMessageBytes int
 }
 
+func (f *Hello) members(c *coder) {
+	c.kind("hello", &f.Ref)
+	c.optText(`,"token":`, &f.Token, &openTextRule)
+	c.optText(`,"workerId":`, &f.WorkerID, &workerRule)
+	c.optText(`,"resume":`, &f.Resume, &openTextRule)
+	optInteger(c, `,"maxMessageBytes":`, &f.MaxMessageBytes, &messageBytesRule)
+}
+
 // Subscribe asks for the tasks of some commands; a later one replaces it.
 type Subscribe struct {
 	Ref
@@ -52,16 +93,37 @@ type Subscribe struct {
 	Window       int
 }
 
+func (f *Subscribe) members(c *coder) {
+	c.kind("subscribe", &f.Ref)
+	c.commands(`,"commands":`, &f.Commands)
+	if c.in != nil && len(f.Commands) == 0 {
+		c.in.refuse(CodeInvalidArgument, c.last(),
+			fmt.Sprintf(`must be a list of 1 to %d commands, or ["*"] for all`, MaxSubscribeCommands))
+	}
+	optInteger(c, `,"leaseSeconds":`, &f.LeaseSeconds, &leaseRule)
+	integer(c, `,"window":`, &f.Window, true, &windowRule)
+}
+
 // Window sets the largest number of tasks that the session takes at a time.
 type Window struct {
 	Ref
 	Size int
 }
 
+func (f *Window) members(c *coder) {
+	c.kind("window", &f.Ref)
+	integer(c, `,"size":`, &f.Size, true, &sizeRule)
+}
+
 // Received confirms every task frame up to and including the number Through.
 type Received struct {
 	Ref
 	Through uint64
+}
+
+func (f *Received) members(c *coder) {
+	c.kind("received", &f.Ref)
+	integer(c, `,"through":`, &f.Through, true, &throughRule)
 }
 
 // Result ends a delivery with an outcome.
@@ -71,11 +133,23 @@ type Result struct {
 	ResultRequest
 }
 
+func (f *Result) members(c *coder) {
+	c.kind("result", &f.Ref)
+	f.TaskRef.members(c)
+	f.ResultRequest.members(c)
+}
+
 // Nack ends a delivery and asks for another one later.
 type Nack struct {
 	Ref
 	TaskRef
 	NackRequest
+}
+
+func (f *Nack) members(c *coder) {
+	c.kind("nack", &f.Ref)
+	f.TaskRef.members(c)
+	f.NackRequest.members(c)
 }
 
 // Abandon ends a delivery as a failed attempt; the task is ready again at once.
@@ -84,11 +158,22 @@ type Abandon struct {
 	TaskRef
 }
 
+func (f *Abandon) members(c *coder) {
+	c.kind("abandon", &f.Ref)
+	f.TaskRef.members(c)
+}
+
 // Release hands a task back and counts no attempt.
 type Release struct {
 	Ref
 	TaskRef
 	ReleaseRequest
+}
+
+func (f *Release) members(c *coder) {
+	c.kind("release", &f.Ref)
+	f.TaskRef.members(c)
+	f.ReleaseRequest.members(c)
 }
 
 // Heartbeat extends leases.
@@ -100,10 +185,30 @@ type Heartbeat struct {
 	ExtendSeconds int
 }
 
+func (f *Heartbeat) members(c *coder) {
+	c.kind("heartbeat", &f.Ref)
+	if c.in == nil && f.Tasks != nil {
+		c.taskRefs(`,"tasks":`, f.Tasks)
+	}
+	if c.in != nil {
+		given := false
+		f.Tasks, given = readList(c, `,"tasks":`, &heartbeatRule, refShape, (*TaskRef).members)
+		if given && f.Tasks == nil {
+			f.Tasks = []TaskRef{} // an empty list names no task; only an absent one names all
+		}
+	}
+	optInteger(c, `,"extendSeconds":`, &f.ExtendSeconds, &extendRule)
+}
+
 // Enqueue posts a task over the session.
 type Enqueue struct {
 	Ref
 	EnqueueRequest
+}
+
+func (f *Enqueue) members(c *coder) {
+	c.kind("enqueue", &f.Ref)
+	f.EnqueueRequest.members(c)
 }
 
 // Cancel ends a task that has not ended yet, also if a worker has it.
@@ -112,10 +217,17 @@ type Cancel struct {
 	TaskID TaskID
 }
 
+func (f *Cancel) members(c *coder) {
+	c.kind("cancel", &f.Ref)
+	c.taskID(`,"taskId":`, &f.TaskID)
+}
+
 // Drain announces that the client takes no more tasks and ends those that it has.
 type Drain struct {
 	Ref
 }
+
+func (f *Drain) members(c *coder) { c.kind("drain", &f.Ref) }
 
 // Unknown stands for a frame whose type this version does not know, or that failed its
 // checks. The session goes on.
@@ -127,87 +239,50 @@ type Unknown struct {
 	Err *Error
 }
 
-// ServerFrame is one frame from server to client. The set is closed.
-type ServerFrame interface{ serverFrame() }
-
-// Welcome answers a good hello.
-type Welcome struct {
-	SessionID          SessionID
-	Resume             string
-	WorkerID           string
-	TenantID           string
-	PingSeconds        int
-	ResumeGraceSeconds int
-	MaxMessageBytes    int
-	MaxUnanswered      int
-	Durability         string
-	ServerTimeMs       int64
-	Version            string
-	Features           []string
-	Held               []TaskRef
+// clientMembers calls the method members of a frame. It is a switch, because a call through an
+// interface would put the coder, and the object that it reads, on the heap.
+func clientMembers(f ClientFrame, c *coder) {
+	switch f := f.(type) {
+	case *Result:
+		f.members(c)
+	case *Enqueue:
+		f.members(c)
+	case *Received:
+		f.members(c)
+	case *Hello:
+		f.members(c)
+	case *Subscribe:
+		f.members(c)
+	case *Window:
+		f.members(c)
+	case *Nack:
+		f.members(c)
+	case *Abandon:
+		f.members(c)
+	case *Release:
+		f.members(c)
+	case *Heartbeat:
+		f.members(c)
+	case *Cancel:
+		f.members(c)
+	case *Drain:
+		f.members(c)
+	default:
+		panic(fmt.Sprintf("client frame %T has no encoding", f))
+	}
 }
 
-// TaskFrame is one delivery.
-type TaskFrame struct {
-	// Seq is the number of the frame in its session; Received confirms it.
-	Seq   uint64
-	Token Token
-	// LeaseForMs is the length of the lease from now on, so that a worker compares no
-	// clocks.
-	LeaseForMs int64
-	// LeaseUntilMs is the end of the lease in Unix milliseconds of the server.
-	LeaseUntilMs int64
-	// RunForMs is how long the delivery may run after it is confirmed; 0 is no limit.
-	RunForMs int64
-	// RunUntilMs is the end of the run, in Unix milliseconds, if it is confirmed at once.
-	RunUntilMs int64
-	Task       *Task
-}
+var clientKinds = kindsOf(&requestNames, clientMembers,
+	func() ClientFrame { return &Result{} }, func() ClientFrame { return &Enqueue{} }, func() ClientFrame { return &Received{} },
+	func() ClientFrame { return &Hello{} }, func() ClientFrame { return &Subscribe{} }, func() ClientFrame { return &Window{} },
+	func() ClientFrame { return &Nack{} }, func() ClientFrame { return &Abandon{} }, func() ClientFrame { return &Release{} },
+	func() ClientFrame { return &Heartbeat{} }, func() ClientFrame { return &Cancel{} }, func() ClientFrame { return &Drain{} },
+)
 
-// OK answers a client frame with a ref that succeeded. Only the fields of its verb are
-// set.
-type OK struct {
-	Ref    Ref
-	TaskID TaskID
-	// Replayed: an enqueue found an earlier task with the same key.
-	Replayed bool
-	// NackStatus is "requeued", "dlq" or "expired" after nack, abandon and release.
-	NackStatus string
-	// DelaySeconds is the delay until the next attempt after a nack.
-	DelaySeconds int64
-	// LeaseUntilMs is the earliest end of a lease after a heartbeat; 0 if absent.
-	LeaseUntilMs int64
-	// RunUntilMs is the earliest end of a run that a heartbeat extended; 0 if none has one.
-	RunUntilMs int64
-	// Lost lists the deliveries that a heartbeat could not extend.
-	Lost []TaskRef
-	// IsHeartbeat makes Lost part of the frame, also if it is empty.
-	IsHeartbeat bool
+// AppendClientFrame appends one frame as a JSON object. A message is one such object, or
+// an array of them. It panics for an Unknown, which is never sent.
+func AppendClientFrame(dst []byte, f ClientFrame) []byte {
+	c := writing(&dst)
+	clientMembers(f, &c)
+	return c.done()
 }
-
-// ErrorFrame answers a client frame that failed.
-type ErrorFrame struct {
-	Ref    Ref
-	TaskID TaskID
-	Err    *Error
-}
-
-// Revoked says that a delivery no longer belongs to the client.
-type Revoked struct {
-	TaskRef
-	Reason string
-}
-
-// Draining says that the server will stop; the client should reconnect.
-type Draining struct {
-	Reason string
-	// GraceSeconds is how long the session may still go on.
-	GraceSeconds int
-}
-
-func (*Welcome) serverFrame()    {}
-func (*TaskFrame) serverFrame()  {}
-func (*OK) serverFrame()         {}
-func (*ErrorFrame) serverFrame() {}
-func (*Revoked) serverFrame()    {}
-func (*Draining) serverFrame()   {}

@@ -27,12 +27,18 @@ type object struct {
 	raw [maxNames][]byte
 	// seen has a bit for each known name that came, twice for each that came again.
 	seen, twice uint64
+	// expected is the name that most likely comes next: members come in the order of the
+	// table from the programs that use it, too.
+	expected int
 	// stranger is the scanned text of the first name that is not in the table, nil if
 	// there is none.
 	stranger []byte
 	// tooDeep names a member that nests deeper than MaxNesting, empty if none
 	// does.
 	tooDeep string
+	// answer: it comes from a server. Members that are not known and values over their
+	// limits are none of a client's business.
+	answer bool
 
 	err *Error
 }
@@ -95,7 +101,12 @@ func (s *scanner) frames(take func() bool) bool {
 // text: quotes, escapes, space and colon.
 func (o *object) put(name, value []byte) string {
 	plain := plainName(name)
-	for i, known := range o.names {
+	for range o.names {
+		if o.expected == len(o.names) {
+			o.expected = 0
+		}
+		i, known := o.expected, o.names[o.expected]
+		o.expected++
 		if string(plain) != known {
 			continue
 		}
@@ -153,7 +164,13 @@ func unescapeName(name []byte) []byte {
 // name of the member.
 func (o *object) refuse(code Code, field int, problem string) {
 	if o.err == nil {
-		o.err = Refuse(code, o.nameOf(field)+" "+problem)
+		o.refuseNamed(code, o.names[field], problem)
+	}
+}
+
+func (o *object) refuseNamed(code Code, name, problem string) {
+	if o.err == nil {
+		o.err = Refuse(code, o.place()+name+" "+problem)
 	}
 }
 
@@ -237,7 +254,7 @@ func (o *object) integer(field int, rule *integerRule) int64 {
 		return rule.absent
 	}
 	n, ok := ParseInteger(raw)
-	if !ok || n < rule.low || n > rule.high {
+	if !ok || !o.answer && (n < rule.low || n > rule.high) {
 		o.refuse(rule.code, field, "must be "+rule.right()+", got "+describe(raw))
 		return rule.absent
 	}
@@ -251,12 +268,12 @@ func (o *object) checkGiven(field int, n int64, rule *integerRule) {
 	}
 }
 
-// checkGivenText does the same for a text; the empty one is absent.
+// checkGivenText does the same for a text; the empty one is absent if it may be.
 func (o *object) checkGivenText(field int, text string, rule *textRule) {
 	if !utf8.ValidString(text) {
 		o.refuse(rule.code, field, "must be Unicode text, got bytes that are not UTF-8")
 	}
-	if text != "" {
+	if text != "" || rule.required {
 		o.checkText(field, text, rule)
 	}
 }
@@ -304,8 +321,8 @@ type textRule struct {
 	// exact refuses a lone surrogate, which is otherwise read as U+FFFD: texts that are
 	// stored must come out as they went in, and two keys must not become one.
 	exact bool
-	// name refuses a text with a NameProblem, except the empty one.
-	name bool
+	// problem says what else is wrong with a text that is not empty.
+	problem func(text string) string
 }
 
 func (o *object) text(field int, rule *textRule) string {
@@ -321,10 +338,12 @@ func (o *object) text(field int, rule *textRule) string {
 		return ""
 	}
 	text, mended := decodeString(raw)
-	if mended && rule.exact {
+	if mended && rule.exact && !o.answer {
 		o.refuse(rule.code, field, "must be Unicode text, got a surrogate without its partner")
 	}
-	o.checkText(field, text, rule)
+	if !o.answer || rule.required {
+		o.checkText(field, text, rule)
+	}
 	return text
 }
 
@@ -333,8 +352,8 @@ func (o *object) checkText(field int, text string, rule *textRule) {
 	switch {
 	case text == "" && (rule.required || rule.filled):
 		o.refuse(rule.code, field, "must not be empty")
-	case rule.name && text != "" && NameProblem(text, rule.high) != "":
-		o.refuse(rule.code, field, NameProblem(text, rule.high))
+	case rule.problem != nil && text != "" && rule.problem(text) != "":
+		o.refuse(rule.code, field, rule.problem(text))
 	case len(text) > rule.high:
 		code := rule.code
 		if rule.tooLong != "" {
@@ -344,8 +363,14 @@ func (o *object) checkText(field int, text string, rule *textRule) {
 	}
 }
 
+// timeRule is the rule of a time member. A time before least becomes least.
+type timeRule struct {
+	code  Code
+	least int64
+}
+
 // timeMs reads a time as Unix milliseconds, 0 when absent.
-func (o *object) timeMs(field int, code Code) int64 {
+func (o *object) timeMs(field int, rule *timeRule) int64 {
 	raw := o.given(field)
 	if raw == nil {
 		return 0
@@ -353,10 +378,10 @@ func (o *object) timeMs(field int, code Code) int64 {
 	if raw[0] == '"' {
 		text, _ := decodeString(raw)
 		if ms, ok := ParseTimeMs(text); ok {
-			return ms
+			return max(ms, rule.least)
 		}
 	}
-	o.refuse(code, field, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
+	o.refuse(rule.code, field, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
 	return 0
 }
 
@@ -405,18 +430,20 @@ func splitList(raw []byte, high int) (list [][]byte, count int) {
 	return list, count
 }
 
-// element looks into one element of a list member as an object. Names that
-// come twice or are not known are for the caller to judge, depth was judged with
+// element looks into one element of a list member as an object. Its depth was judged with
 // the list.
-func (o *object) element(field, index int, raw []byte, names []string, code Code) object {
-	inner := object{names: names, list: o.nameOf(field), index: index}
+func (o *object) element(field, index int, raw []byte, s *shape, code Code) object {
+	inner := object{names: *s.names, list: o.nameOf(field), index: index, answer: o.answer}
 	if raw[0] != '{' {
 		inner.err = Refuse(code, fmt.Sprintf("%s[%d] must be an object, got %s", inner.list, index, describe(raw)))
 		return inner
 	}
-	s := scanner{data: raw}
-	if !s.object(&inner) {
-		panic("an object that was scanned does not scan again: " + s.problemAt())
+	scan := scanner{data: raw}
+	if !scan.object(&inner) {
+		panic("an object that was scanned does not scan again: " + scan.problemAt())
+	}
+	if !inner.answer {
+		inner.checkMembers(s.bits)
 	}
 	return inner
 }
@@ -446,4 +473,28 @@ func (o *object) token(field int, rule *textRule) Token {
 		o.refuse(rule.code, field, "must be the 32 lower-case hexadecimal digits that came with the task")
 	}
 	return token
+}
+
+// trueOrFalse reads a boolean; absent is false.
+func (o *object) trueOrFalse(field int) bool {
+	raw := o.given(field)
+	if raw != nil && string(raw) != "true" && string(raw) != "false" {
+		o.refuse(CodeInvalidArgument, field, "must be true or false, got "+describe(raw))
+	}
+	return string(raw) == "true"
+}
+
+// texts reads a list of strings of any length.
+func (o *object) texts(field int) []string {
+	list, _ := o.elements(field, CodeInvalidBody, math.MaxInt)
+	var texts []string
+	for _, raw := range list {
+		if raw[0] != '"' {
+			o.refuse(CodeInvalidBody, field, "must be a list of strings")
+			break
+		}
+		text, _ := decodeString(raw)
+		texts = append(texts, text)
+	}
+	return texts
 }

@@ -20,6 +20,14 @@ type ResultItem struct {
 	Bytes   int
 }
 
+func (i *ResultItem) members(c *coder) {
+	c.taskID(`,"taskId":`, &i.TaskID)
+	i.Holder.members(c)
+	i.Request.members(c)
+}
+
+var itemShape = shapeOf(&requestNames, new(ResultItem).members)
+
 // ParseBatchRequest reads the body of POST /tasks/batch. Its elements stand
 // alone: each is checked as the body of POST /tasks is, and one that fails
 // carries its own refusal. The refusal that is returned is of the body as a
@@ -28,10 +36,11 @@ func ParseBatchRequest(body []byte) ([]BatchItem, *Error) {
 	b := batch{scanner: scanner{data: body}, list: "tasks"}
 	var items []BatchItem
 	refusal := b.read(func(o *object, bytes int) {
-		o.checkMembers(enqueueBits)
-		item := BatchItem{Request: o.enqueueRequest(), Err: o.err, Bytes: bytes}
+		o.checkMembers(enqueueShape.bits)
+		item := BatchItem{Bytes: bytes}
+		item.Request.members(&coder{in: o, shape: enqueueShape})
 		if o.err != nil {
-			item.Request = EnqueueRequest{}
+			item = BatchItem{Err: o.err, Bytes: bytes}
 		}
 		items = append(items, item)
 	})
@@ -48,8 +57,9 @@ func ParseResultBatch(body []byte) ([]ResultItem, *Error) {
 	b := batch{scanner: scanner{data: body}, list: "results"}
 	var items []ResultItem
 	refusal := b.read(func(o *object, bytes int) {
-		o.checkMembers(1<<fieldTaskID | resultBits | holderBits)
-		item := ResultItem{TaskID: o.taskID(fieldTaskID), Holder: o.holder(), Request: o.resultRequest(), Err: o.err, Bytes: bytes}
+		o.checkMembers(itemShape.bits)
+		item := ResultItem{Bytes: bytes}
+		item.members(&coder{in: o, shape: itemShape})
 		if o.err != nil {
 			item = ResultItem{TaskID: o.namedTask(fieldTaskID, 1<<fieldTaskID), Err: o.err, Bytes: bytes}
 		}

@@ -5,28 +5,13 @@ import (
 	"math"
 )
 
-// frameBits has, for each type a client may send, the members it knows.
-var frameBits = map[string]uint64{
-	"hello":     envelopeBits | 1<<fieldToken | 1<<fieldWorkerID | 1<<fieldResume | 1<<fieldMaxMessageBytes,
-	"subscribe": envelopeBits | 1<<fieldCommands | 1<<fieldLeaseSeconds | 1<<fieldWindow,
-	"window":    envelopeBits | 1<<fieldSize,
-	"received":  envelopeBits | 1<<fieldThrough,
-	"result":    envelopeBits | deliveryBits | resultBits,
-	"nack":      envelopeBits | deliveryBits | nackBits,
-	"abandon":   envelopeBits | deliveryBits,
-	"release":   envelopeBits | deliveryBits | releaseBits,
-	"heartbeat": envelopeBits | 1<<fieldTasks | 1<<fieldExtendSeconds,
-	"enqueue":   envelopeBits | enqueueBits,
-	"cancel":    envelopeBits | 1<<fieldTaskID,
-	"drain":     envelopeBits,
-}
-
 var (
 	typeRule         = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
 	refRule          = integerRule{code: CodeInvalidArgument, low: math.MinInt64, high: math.MaxInt64}
 	openTextRule     = textRule{code: CodeInvalidArgument, high: math.MaxInt}
-	workerRule       = textRule{code: CodeInvalidArgument, high: MaxWorkerIDBytes, exact: true, name: true}
+	workerRule       = textRule{code: CodeInvalidArgument, high: MaxWorkerIDBytes, problem: func(name string) string { return NameProblem(name, MaxWorkerIDBytes) }, exact: true}
 	messageBytesRule = integerRule{code: CodeInvalidArgument, low: MinMaxMessageBytes, high: math.MaxInt64}
+	heartbeatRule    = listRule{code: CodeInvalidArgument, high: MaxHeartbeatTasks}
 	leaseRule        = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
 	extendRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
 	windowRule       = integerRule{code: CodeInvalidArgument, high: MaxWindow, absent: DefaultWindow}
@@ -49,19 +34,25 @@ func ParseClientMessage(data []byte) (frames []ClientFrame, violation *Error) {
 	return parseFrames(data, &sessionFrames)
 }
 
-// dialect is the frames that a client may send in one protocol. The names of its members
-// begin with type and ref.
+// dialect is the frames that a client may send in one protocol.
 type dialect struct {
-	names []string
+	// names are the members, which begin with type and ref.
+	names *[]string
 	// bits has, for each type, the members it knows.
 	bits map[string]uint64
 	// task is the member that names a task.
 	task int
-	// frameOf makes the frame of a type.
-	frameOf func(o *object, kind string, ref Ref) ClientFrame
 }
 
-var sessionFrames = dialect{names: requestNames, bits: frameBits, task: fieldTaskID, frameOf: (*object).frameOf}
+var sessionFrames = dialect{names: &requestNames, bits: frameBits(), task: fieldTaskID}
+
+func frameBits() map[string]uint64 {
+	bits := map[string]uint64{}
+	for word, kind := range clientKinds {
+		bits[word] = envelopeBits | kind.shape.bits
+	}
+	return bits
+}
 
 // parseFrames reads a message whose length the caller has checked.
 func parseFrames(data []byte, d *dialect) (frames []ClientFrame, violation *Error) {
@@ -103,7 +94,7 @@ func (m *message) frame() bool {
 		m.surplus++
 		return m.value(0)
 	}
-	o := object{names: m.names}
+	o := object{names: *m.names}
 	if !m.object(&o) {
 		return false
 	}
@@ -124,7 +115,16 @@ func (o *object) clientFrame(d *dialect) ClientFrame {
 	} else {
 		o.refuse(CodeInvalidArgument, fieldType, "names no frame that this server knows")
 	}
-	frame := d.frameOf(o, kind, ref)
+	var frame ClientFrame
+	switch { // a call through d would put o on the heap
+	case o.err != nil:
+	case d == &watchFrames:
+		frame = o.watchFrame(kind, ref)
+	default:
+		k := clientKinds[kind]
+		frame = k.make()
+		clientMembers(frame, &coder{in: o, shape: k.shape, ref: ref})
+	}
 	if o.err != nil {
 		return &Unknown{Ref: ref, TaskID: o.namedTask(d.task, d.bits[kind]), Err: o.err}
 	}
@@ -156,81 +156,4 @@ func (o *object) namedTask(field int, known uint64) TaskID {
 	}
 	quiet := object{names: o.names, raw: o.raw}
 	return quiet.taskID(field)
-}
-
-func (o *object) frameOf(kind string, ref Ref) ClientFrame {
-	switch kind {
-	case "enqueue":
-		return &Enqueue{Ref: ref, EnqueueRequest: o.enqueueRequest()}
-	case "result":
-		return &Result{Ref: ref, TaskRef: o.delivery(), ResultRequest: o.resultRequest()}
-	case "received":
-		return &Received{Ref: ref, Through: uint64(o.integer(fieldThrough, &throughRule))}
-	case "window":
-		return &Window{Ref: ref, Size: int(o.integer(fieldSize, &sizeRule))}
-	case "nack":
-		return &Nack{Ref: ref, TaskRef: o.delivery(), NackRequest: o.nackRequest()}
-	case "abandon":
-		return &Abandon{Ref: ref, TaskRef: o.delivery()}
-	case "release":
-		return &Release{Ref: ref, TaskRef: o.delivery(), ReleaseRequest: o.releaseRequest()}
-	case "heartbeat":
-		return o.heartbeat(ref)
-	case "hello":
-		return o.hello(ref)
-	case "subscribe":
-		return o.subscribe(ref)
-	case "cancel":
-		return &Cancel{Ref: ref, TaskID: o.taskID(fieldTaskID)}
-	case "drain":
-		return &Drain{Ref: ref}
-	}
-	return nil
-}
-
-// delivery reads the task and the token that a verb of a session must carry.
-func (o *object) delivery() TaskRef {
-	return TaskRef{TaskID: o.taskID(fieldTaskID), Token: o.token(fieldLeaseToken, &tokenRule)}
-}
-
-func (o *object) hello(ref Ref) *Hello {
-	return &Hello{
-		Ref:             ref,
-		Token:           o.text(fieldToken, &openTextRule),
-		WorkerID:        o.text(fieldWorkerID, &workerRule),
-		Resume:          o.text(fieldResume, &openTextRule),
-		MaxMessageBytes: int(o.integer(fieldMaxMessageBytes, &messageBytesRule)),
-	}
-}
-
-func (o *object) subscribe(ref Ref) *Subscribe {
-	f := &Subscribe{
-		Ref:          ref,
-		LeaseSeconds: int(o.integer(fieldLeaseSeconds, &leaseRule)),
-		Window:       int(o.integer(fieldWindow, &windowRule)),
-	}
-	if f.Commands = o.commands(fieldCommands); len(f.Commands) == 0 {
-		o.refuse(CodeInvalidArgument, fieldCommands,
-			fmt.Sprintf(`must be a list of 1 to %d commands, or ["*"] for all`, MaxSubscribeCommands))
-	}
-	return f
-}
-
-func (o *object) heartbeat(ref Ref) *Heartbeat {
-	f := &Heartbeat{Ref: ref, ExtendSeconds: int(o.integer(fieldExtendSeconds, &extendRule))}
-	list, given := o.elements(fieldTasks, CodeInvalidArgument, MaxHeartbeatTasks)
-	if given {
-		// An empty list names no task; only an absent one names all.
-		f.Tasks = make([]TaskRef, 0, len(list))
-	}
-	for i, raw := range list {
-		e := o.element(fieldTasks, i, raw, requestNames, CodeInvalidArgument)
-		e.checkMembers(deliveryBits)
-		f.Tasks = append(f.Tasks, e.delivery())
-		if e.err != nil {
-			o.err = e.err
-			break
-		}
-	}
-	return f
 }

@@ -7,98 +7,25 @@ import (
 	"slices"
 )
 
-// A client asks for lists and figures seldom, so encoding/json reads these answers, by
-// the names of the fields without regard to case. Members of a newer server are passed
-// over; what is missing keeps its zero value.
-
-// timeMs is Unix milliseconds, written as an RFC 3339 time; null leaves it 0.
-type timeMs int64
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (t *timeMs) UnmarshalText(text []byte) error {
-	ms, ok := ParseTimeMs(string(text))
-	if !ok {
-		return errors.New("a time must be RFC 3339, such as 2026-01-31T12:00:00Z")
-	}
-	*t = timeMs(ms)
-	return nil
-}
-
-// UnmarshalText implements encoding.TextUnmarshaler. A cause of a newer server is 0.
-func (c *DeadCause) UnmarshalText(text []byte) error {
-	*c, _ = parseDeadCause(string(text))
-	return nil
-}
+// A client asks for lists seldom, so encoding/json reads them. Members of a newer server
+// are passed over.
 
 // UnmarshalJSON reads a task as ParseTask does.
-func (t *Task) UnmarshalJSON(data []byte) error {
-	read, err := ParseTask(data)
-	if err == nil {
-		*t = *read
-	}
-	return err
-}
+func (t *Task) UnmarshalJSON(data []byte) error { return taskShape.read("task", data, t.overHTTP) }
 
 // UnmarshalJSON reads figures as AppendQueueFigures writes them.
 func (q *QueueFigures) UnmarshalJSON(data []byte) error {
-	type plain QueueFigures
-	in := struct {
-		*plain
-		*QueueSettings
-		DLQ           int64
-		DLQCauses     map[DeadCause]int64
-		OldestReadyAt timeMs
-	}{plain: (*plain)(q), QueueSettings: &q.Settings}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	q.Dead, q.OldestReadyAtMs = in.DLQ, int64(in.OldestReadyAt)
-	for c := DeadExhausted; c < DeadKinds; c++ {
-		q.DeadBy[c] = in.DLQCauses[c]
-	}
-	if q.Command == "" {
-		return errors.New("a queue has no command")
-	}
-	return nil
+	return figuresShape.read("queue", data, q.members)
 }
 
 // UnmarshalJSON reads figures as AppendSessionFigures writes them.
 func (f *SessionFigures) UnmarshalJSON(data []byte) error {
-	type plain SessionFigures
-	in := struct {
-		*plain
-		SessionID               SessionID
-		ConnectedAt, LastSeenAt timeMs
-	}{plain: (*plain)(f)}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	f.ID, f.ConnectedAtMs, f.LastSeenAtMs = in.SessionID, int64(in.ConnectedAt), int64(in.LastSeenAt)
-	if len(f.Commands) == 0 {
-		f.Commands = nil
-	}
-	if f.ID.IsZero() || f.State == "" {
-		return errors.New("a session has no sessionId or no state")
-	}
-	return nil
+	return sessionShape.read("session", data, f.members)
 }
 
 // UnmarshalJSON reads a reason as AppendDeadReason writes it.
 func (r *DeadReason) UnmarshalJSON(data []byte) error {
-	type plain DeadReason
-	in := struct {
-		*plain
-		NewestTaskID  TaskID
-		NewestEndedAt timeMs
-	}{plain: (*plain)(r)}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
-	}
-	r.TaskID, r.EndedAtMs = in.NewestTaskID, int64(in.NewestEndedAt)
-	if r.TaskID.IsZero() {
-		return errors.New("a reason has no newestTaskId")
-	}
-	return nil
+	return reasonShape.read("reason", data, r.members)
 }
 
 // readJSON reads an answer for which there is one word, and then checks that it is whole.

@@ -7,119 +7,42 @@ import (
 	"strings"
 )
 
-// The members that mean something in a request, in bodies and frames alike.
-const (
-	fieldType = iota
-	fieldRef
-	fieldToken
-	fieldWorkerID
-	fieldResume
-	fieldMaxMessageBytes
-	fieldCommands
-	fieldLeaseSeconds
-	fieldWindow
-	fieldSize
-	fieldThrough
-	fieldTaskID
-	fieldLeaseToken
-	fieldStatus
-	fieldResult
-	fieldError
-	fieldArtifacts
-	fieldDelaySeconds
-	fieldReason
-	fieldTasks
-	fieldExtendSeconds
-	fieldCommand
-	fieldPayload
-	fieldPriority
-	fieldWebhook
-	fieldMaxAttempts
-	fieldIdempotencyKey
-	fieldRunAt
-	fieldTraceParent
-	fieldTraceState
-	fieldStarted
-	fieldStopping
-	fieldExitCode
-	fieldSignal
-	fieldTimeoutSeconds
-	fieldExpiresAt
-	fieldTTLSeconds
-)
+// requestNames are the members of all requests, in bodies and frames alike, in the order in
+// which sentences list them: which of them a frame may have is known when its type is.
+var requestNames = strings.Fields("type ref token workerId resume maxMessageBytes commands leaseSeconds window size through " +
+	"taskId leaseToken status result error artifacts delaySeconds reason tasks extendSeconds command payload priority webhook " +
+	"maxAttempts idempotencyKey runAt traceParent traceState started stopping exitCode signal timeoutSeconds expiresAt ttlSeconds")
 
-var requestNames = []string{
-	fieldType:            "type",
-	fieldRef:             "ref",
-	fieldToken:           "token",
-	fieldWorkerID:        "workerId",
-	fieldResume:          "resume",
-	fieldMaxMessageBytes: "maxMessageBytes",
-	fieldCommands:        "commands",
-	fieldLeaseSeconds:    "leaseSeconds",
-	fieldWindow:          "window",
-	fieldSize:            "size",
-	fieldThrough:         "through",
-	fieldTaskID:          "taskId",
-	fieldLeaseToken:      "leaseToken",
-	fieldStatus:          "status",
-	fieldResult:          "result",
-	fieldError:           "error",
-	fieldArtifacts:       "artifacts",
-	fieldDelaySeconds:    "delaySeconds",
-	fieldReason:          "reason",
-	fieldTasks:           "tasks",
-	fieldExtendSeconds:   "extendSeconds",
-	fieldCommand:         "command",
-	fieldPayload:         "payload",
-	fieldPriority:        "priority",
-	fieldWebhook:         "webhook",
-	fieldMaxAttempts:     "maxAttempts",
-	fieldIdempotencyKey:  "idempotencyKey",
-	fieldRunAt:           "runAt",
-	fieldTraceParent:     "traceParent",
-	fieldTraceState:      "traceState",
-	fieldStarted:         "started",
-	fieldStopping:        "stopping",
-	fieldExitCode:        "exitCode",
-	fieldSignal:          "signal",
-	fieldTimeoutSeconds:  "timeoutSeconds",
-	fieldExpiresAt:       "expiresAt",
-	fieldTTLSeconds:      "ttlSeconds",
-}
-
-// The members of each kind of request, as bits.
 const (
+	fieldType    = 0
+	fieldRef     = 1
+	fieldTaskID  = 11
 	envelopeBits = 1<<fieldType | 1<<fieldRef
-	deliveryBits = 1<<fieldTaskID | 1<<fieldLeaseToken
-	enqueueBits  = 1<<fieldCommand | 1<<fieldPayload | 1<<fieldPriority | 1<<fieldWebhook |
-		1<<fieldMaxAttempts | 1<<fieldIdempotencyKey | 1<<fieldRunAt | 1<<fieldDelaySeconds |
-		1<<fieldTraceParent | 1<<fieldTraceState | 1<<fieldTimeoutSeconds | 1<<fieldExpiresAt | 1<<fieldTTLSeconds
-	exitBits    = 1<<fieldExitCode | 1<<fieldSignal
-	resultBits  = 1<<fieldStatus | 1<<fieldResult | 1<<fieldError | 1<<fieldArtifacts | exitBits
-	nackBits    = 1<<fieldDelaySeconds | 1<<fieldReason | exitBits
-	releaseBits = 1<<fieldStarted | 1<<fieldStopping
-	holderBits  = 1<<fieldLeaseToken | 1<<fieldWorkerID
 )
+
+var enqueueShape = shapeOf(&requestNames, new(EnqueueRequest).members)
 
 var (
-	commandRule     = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true}
+	commandRule     = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: commandProblem}
 	priorityRule    = integerRule{code: CodeInvalidPriority, high: MaxPriority}
 	maxAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
 	keyRule         = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
-	delayRule       = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds}
-	timeoutRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxTimeoutSeconds}
-	ttlRule         = integerRule{code: CodeInvalidTime, low: 1, high: MaxDelaySeconds}
-	nackDelayRule   = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds, absent: -1}
-	traceRule       = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true}
-	statusRule      = textRule{code: CodeInvalidResult, high: math.MaxInt}
-	errorRule       = textRule{code: CodeInvalidResult, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
-	reasonRule      = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
-	exitCodeRule    = integerRule{code: CodeInvalidArgument, high: MaxExitCode}
-	signalRule      = textRule{code: CodeInvalidArgument, high: MaxSignalBytes, filled: true, exact: true}
-	idRule          = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
-	tokenRule       = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
-	bodyTokenRule   = textRule{code: CodeInvalidArgument, high: math.MaxInt, filled: true}
+	runAtRule       = timeRule{code: CodeInvalidTime}
+	// sinceRule makes 1 of a time before 1970, because 0 would be no time.
+	sinceRule     = timeRule{code: CodeInvalidTime, least: 1}
+	delayRule     = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds}
+	timeoutRule   = integerRule{code: CodeInvalidArgument, low: 1, high: MaxTimeoutSeconds}
+	ttlRule       = integerRule{code: CodeInvalidTime, low: 1, high: MaxDelaySeconds}
+	nackDelayRule = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds, absent: -1}
+	traceRule     = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true}
+	statusRule    = textRule{code: CodeInvalidResult, high: math.MaxInt}
+	errorRule     = textRule{code: CodeInvalidResult, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
+	reasonRule    = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
+	exitCodeRule  = integerRule{code: CodeInvalidArgument, high: MaxExitCode}
+	signalRule    = textRule{code: CodeInvalidArgument, high: MaxSignalBytes, filled: true, exact: true}
+	idRule        = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
+	tokenRule     = textRule{code: CodeInvalidArgument, high: math.MaxInt, required: true}
+	bodyTokenRule = textRule{code: CodeInvalidArgument, high: math.MaxInt, filled: true}
 )
 
 // CheckCommand refuses what is no name of a command: 1 to 200 bytes of ASCII
@@ -156,13 +79,13 @@ func commandProblem(name string) string {
 // ParseEnqueueRequest reads the body of POST /tasks. The payload of the
 // result aliases body, which the caller must not touch again.
 func ParseEnqueueRequest(body []byte) (*EnqueueRequest, *Error) {
-	o := object{names: requestNames}
-	o.scanBody(body, enqueueBits)
-	r := o.enqueueRequest()
+	o, r := object{names: requestNames}, &EnqueueRequest{}
+	o.scanBody(body, enqueueShape.bits)
+	r.members(&coder{in: &o, shape: enqueueShape})
 	if o.err != nil {
 		return nil, o.err
 	}
-	return &r, nil
+	return r, nil
 }
 
 // CheckBareRequest refuses a body that is neither empty nor one JSON object,
@@ -212,204 +135,48 @@ func (s *scanner) alone(object func() bool) (problem string) {
 	return ""
 }
 
-func (o *object) enqueueRequest() EnqueueRequest {
-	r := EnqueueRequest{Command: o.text(fieldCommand, &commandRule)}
-	o.checkCommand(r.Command)
-	r.Payload = o.raw[fieldPayload] // null is a value here
-	o.checkPayload(r.Payload)
-	r.Priority = int(o.integer(fieldPriority, &priorityRule))
-	o.refuseWebhook()
-	r.MaxAttempts = int(o.integer(fieldMaxAttempts, &maxAttemptsRule))
-	r.IdempotencyKey = o.text(fieldIdempotencyKey, &keyRule)
-	r.RunAtMs = max(0, o.timeMs(fieldRunAt, CodeInvalidTime))
-	r.DelaySeconds = o.integer(fieldDelaySeconds, &delayRule)
-	if o.given(fieldRunAt) != nil && o.given(fieldDelaySeconds) != nil {
-		o.refuse(CodeInvalidTime, fieldRunAt, notWithDelay)
-	}
-	o.limits(&r)
-	r.TraceParent = o.text(fieldTraceParent, &traceRule)
-	r.TraceState = o.text(fieldTraceState, &traceRule)
-	return r
-}
-
-// limits reads how long a delivery may run, and when the task expires.
-func (o *object) limits(r *EnqueueRequest) {
-	r.TimeoutSeconds = o.integer(fieldTimeoutSeconds, &timeoutRule)
-	r.TTLSeconds = o.integer(fieldTTLSeconds, &ttlRule)
-	if o.given(fieldExpiresAt) == nil {
-		return
-	}
-	// Nothing was posted before 1970, but whoever says so does not mean never.
-	r.ExpiresAtMs = max(1, o.timeMs(fieldExpiresAt, CodeInvalidTime))
-	if r.TTLSeconds != 0 {
-		o.refuse(CodeInvalidTime, fieldExpiresAt, notWithTTL)
-	}
-}
-
-const (
-	notWithDelay = "and delaySeconds must not be given together"
-	notWithTTL   = "and ttlSeconds must not be given together"
-)
-
 // Check refuses what ParseEnqueueRequest refuses, with the same code and sentence, in a
 // request that was not read from JSON. It refuses texts that are not UTF-8, too: JSON
 // would carry another text in their place. It may be called from any goroutine.
 func (r *EnqueueRequest) Check() *Error {
 	o := object{names: requestNames}
 	if err := CheckJSON(r.Payload); len(r.Payload) > 0 && err != nil {
-		o.refuse(CodeInvalidBody, fieldPayload, strings.TrimPrefix(err.Error(), "value "))
+		o.refuseNamed(CodeInvalidBody, "payload", strings.TrimPrefix(err.Error(), "value "))
 	}
-	o.checkText(fieldCommand, r.Command, &commandRule)
-	o.checkCommand(r.Command)
-	o.checkPayload(r.Payload)
-	o.checkGiven(fieldPriority, int64(r.Priority), &priorityRule)
-	o.checkGiven(fieldMaxAttempts, int64(r.MaxAttempts), &maxAttemptsRule)
-	o.checkGivenText(fieldIdempotencyKey, r.IdempotencyKey, &keyRule)
-	o.checkGiven(fieldDelaySeconds, r.DelaySeconds, &delayRule)
-	if r.RunAtMs != 0 && r.DelaySeconds != 0 {
-		o.refuse(CodeInvalidTime, fieldRunAt, notWithDelay)
-	}
-	o.checkGiven(fieldTimeoutSeconds, r.TimeoutSeconds, &timeoutRule)
-	o.checkGiven(fieldTTLSeconds, r.TTLSeconds, &ttlRule)
-	if r.ExpiresAtMs != 0 && r.TTLSeconds != 0 {
-		o.refuse(CodeInvalidTime, fieldExpiresAt, notWithTTL)
-	}
-	o.checkGivenText(fieldTraceParent, r.TraceParent, &traceRule)
-	o.checkGivenText(fieldTraceState, r.TraceState, &traceRule)
+	r.members(&coder{in: &o, shape: enqueueShape, checks: true})
 	return o.err
 }
 
-func (o *object) checkCommand(name string) {
-	if problem := commandProblem(name); problem != "" {
-		o.refuse(CodeInvalidCommand, fieldCommand, problem)
-	}
-}
-
-func (o *object) checkPayload(raw []byte) {
+func (o *object) checkPayload(field int, raw []byte) {
 	if len(raw) == 0 {
-		o.refuse(CodeInvalidBody, fieldPayload, "is required: any JSON value, null too")
+		o.refuse(CodeInvalidBody, field, "is required: any JSON value, null too")
 	}
 	if len(raw) > MaxPayloadBytes {
-		o.refuse(CodeTooLarge, fieldPayload, fmt.Sprintf("must be at most %d bytes, got %d", MaxPayloadBytes, len(raw)))
+		o.refuse(CodeTooLarge, field, fmt.Sprintf("must be at most %d bytes, got %d", MaxPayloadBytes, len(raw)))
 	}
 }
 
-// refuseWebhook: accepting an address and then never calling it would lose
-// the callback silently.
-func (o *object) refuseWebhook() {
-	if raw := o.given(fieldWebhook); raw != nil && string(raw) != `""` {
-		o.refuse(CodeInvalidWebhook, fieldWebhook, "must be left out: result callbacks are not served yet")
+// judgeResult derives a status that is not stated, and checks what came with it.
+func (o *object) judgeResult(r *ResultRequest, stated bool) {
+	switch {
+	case stated && r.Status != StatusCompleted && r.Status != StatusFailed:
+		o.refuseNamed(CodeInvalidResult, "status", "must be COMPLETED or FAILED")
+	case stated:
+	case r.Result != nil:
+		r.Status = StatusCompleted
+	case r.Error != "":
+		r.Status = StatusFailed
+	default:
+		o.refuseNamed(CodeInvalidResult, "result", "or error is required when status is left out")
 	}
-}
-
-func (o *object) resultRequest() ResultRequest {
-	r := ResultRequest{
-		Result: o.given(fieldResult),
-		Error:  o.text(fieldError, &errorRule),
-	}
-	r.Status = o.resultStatus(&r)
 	switch {
 	case r.Result == nil && r.Status == StatusCompleted:
-		o.refuse(CodeInvalidResult, fieldResult, "is required when status is COMPLETED: a JSON object")
+		o.refuseNamed(CodeInvalidResult, "result", "is required when status is COMPLETED: a JSON object")
 	case r.Result != nil && r.Result[0] != '{':
-		o.refuse(CodeInvalidResult, fieldResult, "must be a JSON object, got "+describe(r.Result))
+		o.refuseNamed(CodeInvalidResult, "result", "must be a JSON object, got "+describe(r.Result))
 	case len(r.Result) > MaxResultBytes:
-		o.refuse(CodeTooLarge, fieldResult, fmt.Sprintf("must be at most %d bytes, got %d", MaxResultBytes, len(r.Result)))
+		o.refuseNamed(CodeTooLarge, "result", fmt.Sprintf("must be at most %d bytes, got %d", MaxResultBytes, len(r.Result)))
 	case r.Error == "" && r.Status == StatusFailed:
-		o.refuse(CodeInvalidResult, fieldError, "is required when status is FAILED: a string")
+		o.refuseNamed(CodeInvalidResult, "error", "is required when status is FAILED: a string")
 	}
-	r.Artifacts = o.artifacts()
-	r.Exit = o.exit()
-	return r
-}
-
-// exit reads how a program ended; it cannot have ended in both ways.
-func (o *object) exit() Exit {
-	e := Exit{
-		Signal: o.text(fieldSignal, &signalRule), Code: int(o.integer(fieldExitCode, &exitCodeRule)), Coded: o.given(fieldExitCode) != nil,
-	}
-	if e.Coded && e.Signal != "" {
-		o.refuse(CodeInvalidArgument, fieldExitCode, "and signal must not be given together")
-	}
-	return e
-}
-
-// resultStatus reads the status, or derives it from what came with it.
-func (o *object) resultStatus(r *ResultRequest) Status {
-	status := Status(o.text(fieldStatus, &statusRule))
-	switch {
-	case o.given(fieldStatus) != nil:
-		if status != StatusCompleted && status != StatusFailed {
-			o.refuse(CodeInvalidResult, fieldStatus, "must be COMPLETED or FAILED")
-		}
-		return status
-	case r.Result != nil:
-		return StatusCompleted
-	case r.Error != "":
-		return StatusFailed
-	}
-	o.refuse(CodeInvalidResult, fieldResult, "or error is required when status is left out")
-	return ""
-}
-
-func (o *object) nackRequest() NackRequest {
-	return NackRequest{
-		DelaySeconds: o.integer(fieldDelaySeconds, &nackDelayRule),
-		Reason:       o.text(fieldReason, &reasonRule),
-		Exit:         o.exit(),
-	}
-}
-
-func (o *object) releaseRequest() ReleaseRequest {
-	return ReleaseRequest{
-		NotStarted: !o.trueOrFalse(fieldStarted) && o.given(fieldStarted) != nil,
-		Stopping:   o.trueOrFalse(fieldStopping),
-	}
-}
-
-// The members of one artifact of a result.
-const (
-	artifactName = iota
-	artifactURL
-	artifactContent
-	artifactType
-)
-
-// The tolerated ones are those that clients of the original HTTP API send and that
-// nothing reads; docs/from-codeq-http.md lists them.
-const (
-	artifactBits          = 1<<artifactName | 1<<artifactURL | 1<<artifactContent
-	toleratedArtifactBits = 1 << artifactType
-)
-
-var (
-	artifactNames = []string{
-		artifactName: "name", artifactURL: "url", artifactContent: "contentBase64", artifactType: "contentType",
-	}
-	artifactNameRule = textRule{code: CodeInvalidResult, high: MaxArtifactNameBytes, required: true, exact: true}
-	artifactURLRule  = textRule{code: CodeInvalidResult, high: MaxArtifactURLBytes, required: true, exact: true}
-)
-
-func (o *object) artifacts() []Artifact {
-	list, _ := o.elements(fieldArtifacts, CodeInvalidResult, MaxArtifacts)
-	artifacts := make([]Artifact, 0, len(list))
-	for i, raw := range list {
-		e := o.element(fieldArtifacts, i, raw, artifactNames, CodeInvalidResult)
-		e.checkMembers(artifactBits | toleratedArtifactBits)
-		if e.given(artifactContent) != nil {
-			e.refuse(CodeInvalidResult, artifactContent, "must be left out: uploads are not served yet, give a url")
-		}
-		artifacts = append(artifacts, Artifact{
-			Name: e.text(artifactName, &artifactNameRule),
-			URL:  e.text(artifactURL, &artifactURLRule),
-		})
-		if e.err != nil {
-			o.err = e.err
-			return nil
-		}
-	}
-	if len(artifacts) == 0 {
-		return nil
-	}
-	return artifacts
 }

@@ -404,7 +404,7 @@ func TestSentencesKeepSecrets(t *testing.T) {
 		for _, item := range items {
 			check(body, item.Err)
 		}
-		for kind := range frameBits {
+		for kind := range clientKinds {
 			frame := strings.Replace(body, "{", `{"type":"`+kind+`",`, 1)
 			frames, err := ParseClientMessage([]byte(frame))
 			check(frame, err)

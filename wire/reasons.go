@@ -1,7 +1,5 @@
 package wire
 
-import "strconv"
-
 // DeadReason is a group of dead letters of a queue with the same cause and error.
 type DeadReason struct {
 	// Error is the first line of the error, with # and "…" in place of what varies.
@@ -17,15 +15,22 @@ type DeadReason struct {
 	EndedAtMs int64
 }
 
+func (r *DeadReason) members(c *coder) {
+	c.text(`,"error":`, &r.Error, &anyTextRule)
+	c.optText(`,"example":`, &r.Example, &anyTextRule)
+	c.cause(`,"cause":`, &r.Cause)
+	integer(c, `,"count":`, &r.Count, true, &anyIntegerRule)
+	c.taskID(`,"newestTaskId":`, &r.TaskID)
+	c.time(`,"newestEndedAt":`, &r.EndedAtMs, &anyTimeRule)
+}
+
+var reasonShape = shapeOf(new([]string), new(DeadReason).members)
+
 // AppendDeadReason appends a reason for the answer of GET …/dlq/reasons.
 func AppendDeadReason(dst []byte, r *DeadReason) []byte {
-	dst = AppendQuoted(append(dst, `{"error":`...), r.Error)
-	dst = optText(dst, `,"example":`, r.Example)
-	dst = optText(dst, `,"cause":`, r.Cause.String())
-	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(r.Count), 10)
-	dst = r.TaskID.AppendTo(append(dst, `,"newestTaskId":"`...))
-	dst = AppendTimeMs(append(dst, `","newestEndedAt":`...), r.EndedAtMs)
-	return append(dst, '}')
+	c := writing(&dst)
+	r.members(&c)
+	return c.done()
 }
 
 // DeadReasons is a part of the reasons of a queue, the newest letters first.

@@ -32,6 +32,33 @@ type EnqueueRequest struct {
 	TraceState  string
 }
 
+func (r *EnqueueRequest) members(c *coder) {
+	c.text(`,"command":`, &r.Command, &commandRule)
+	c.payload(`,"payload":`, &r.Payload)
+	if c.in != nil {
+		c.in.checkPayload(c.last(), r.Payload)
+	}
+	optInteger(c, `,"priority":`, &r.Priority, &priorityRule)
+	optInteger(c, `,"maxAttempts":`, &r.MaxAttempts, &maxAttemptsRule)
+	c.optText(`,"idempotencyKey":`, &r.IdempotencyKey, &keyRule)
+	c.optTime(`,"runAt":`, &r.RunAtMs, &runAtRule)
+	optInteger(c, `,"delaySeconds":`, &r.DelaySeconds, &delayRule)
+	c.notBoth(CodeInvalidTime, r.RunAtMs != 0 && r.DelaySeconds != 0)
+	optInteger(c, `,"timeoutSeconds":`, &r.TimeoutSeconds, &timeoutRule)
+	c.optTime(`,"expiresAt":`, &r.ExpiresAtMs, &sinceRule)
+	optInteger(c, `,"ttlSeconds":`, &r.TTLSeconds, &ttlRule)
+	c.notBoth(CodeInvalidTime, r.ExpiresAtMs != 0 && r.TTLSeconds != 0)
+	c.optText(`,"traceParent":`, &r.TraceParent, &traceRule)
+	c.optText(`,"traceState":`, &r.TraceState, &traceRule)
+	if c.in == nil {
+		return
+	}
+	// To accept an address and then never call it would lose the callback silently.
+	if c.field(`,"webhook":`); c.given() && string(c.in.raw[c.last()]) != `""` {
+		c.in.refuse(CodeInvalidWebhook, c.last(), "must be left out: result callbacks are not served yet")
+	}
+}
+
 // Times returns when a task that is accepted at nowMs may begin and when it expires, 0 for
 // never, all in Unix milliseconds. queueTTLSeconds is the TTL of the queue, 0 for none. It
 // refuses times more than MaxDelaySeconds away, and a task that would expire before it may
@@ -71,6 +98,18 @@ type ResultRequest struct {
 	Exit      Exit
 }
 
+func (r *ResultRequest) members(c *coder) {
+	c.optText(`,"status":`, (*string)(&r.Status), &statusRule)
+	stated := c.given()
+	c.optRaw(`,"result":`, &r.Result)
+	c.optText(`,"error":`, &r.Error, &errorRule)
+	if c.in != nil {
+		c.in.judgeResult(r, stated)
+	}
+	c.artifacts(`,"artifacts":`, &r.Artifacts)
+	r.Exit.members(c)
+}
+
 // Exit is how the program that worked on a delivery ended: by a signal, or with a code. The
 // zero value means that this is not known.
 type Exit struct {
@@ -81,6 +120,15 @@ type Exit struct {
 	Coded bool
 }
 
+func (e *Exit) members(c *coder) {
+	given := integer(c, `,"exitCode":`, &e.Code, e.Coded, &exitCodeRule)
+	if c.in != nil {
+		e.Coded = given
+	}
+	c.optText(`,"signal":`, &e.Signal, &signalRule)
+	c.notBoth(CodeInvalidArgument, false)
+}
+
 // Holder proves that a request over HTTP is about the caller's delivery: by the token, or
 // without one by the name of the worker.
 type Holder struct {
@@ -88,6 +136,11 @@ type Holder struct {
 	Token Token
 	// WorkerID is empty if the body has none.
 	WorkerID string
+}
+
+func (h *Holder) members(c *coder) {
+	c.optToken(`,"leaseToken":`, &h.Token, &bodyTokenRule)
+	c.optText(`,"workerId":`, &h.WorkerID, &workerRule)
 }
 
 // ClaimRequest is the body of POST /tasks/claim and /tasks/claim/batch.
@@ -102,12 +155,31 @@ type ClaimRequest struct {
 	Count int
 }
 
+func (r *ClaimRequest) members(c *coder) {
+	if c.in != nil || r.Commands != nil {
+		c.commands(`,"commands":`, &r.Commands)
+	}
+	optInteger(c, `,"leaseSeconds":`, &r.LeaseSeconds, &leaseRule)
+	optInteger(c, `,"waitSeconds":`, &r.WaitSeconds, &claimWaitRule)
+	c.optText(`,"workerId":`, &r.WorkerID, &workerRule)
+	integer(c, `,"count":`, &r.Count, r.Count > 1, &claimCountRule)
+}
+
 // ReleaseRequest is the body of a release: why a task is handed back.
 type ReleaseRequest struct {
 	// NotStarted: the work never began.
 	NotStarted bool
 	// Stopping: the worker ends.
 	Stopping bool
+}
+
+func (r *ReleaseRequest) members(c *coder) {
+	started := !r.NotStarted
+	given := c.boolean(`,"started":`, &started, r.NotStarted)
+	if c.in != nil {
+		r.NotStarted = given && !started
+	}
+	c.boolean(`,"stopping":`, &r.Stopping, r.Stopping)
 }
 
 // Counts reports whether the release counts towards RELEASED_TOO_OFTEN: NotStarted and
@@ -120,4 +192,30 @@ type NackRequest struct {
 	DelaySeconds int64
 	Reason       string
 	Exit         Exit
+}
+
+func (r *NackRequest) members(c *coder) {
+	integer(c, `,"delaySeconds":`, &r.DelaySeconds, r.DelaySeconds >= 0, &nackDelayRule)
+	c.optText(`,"reason":`, &r.Reason, &reasonRule)
+	r.Exit.members(c)
+}
+
+// AppendEnqueueRequest appends the request as the JSON body of POST /tasks.
+func AppendEnqueueRequest(dst []byte, r *EnqueueRequest) []byte {
+	c := writing(&dst)
+	r.members(&c)
+	return c.done()
+}
+
+// AppendBatchRequest appends the requests as the JSON body of POST
+// /tasks/batch.
+func AppendBatchRequest(dst []byte, tasks []EnqueueRequest) []byte {
+	dst = append(dst, `{"tasks":[`...)
+	for i := range tasks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendEnqueueRequest(dst, &tasks[i])
+	}
+	return append(dst, "]}"...)
 }

@@ -282,16 +282,19 @@ func (s *scanner) plainBytes() {
 	s.pos = pos
 }
 
+// topBits are those of the bytes above 0x7f.
+const topBits = 0x8080808080808080
+
 // specials sets the top bit of each of the eight bytes that ends a plain run.
 // It subtracts in all bytes at once: where the byte was smaller than what is
 // subtracted, its top bit comes up although it was not set before. A borrow
 // can raise a false alarm only above a true one, so the lowest is true.
 func specials(word uint64) uint64 {
-	const each, top = 0x0101010101010101, 0x8080808080808080
+	const each = 0x0101010101010101
 	control := word - each*0x20
 	quote := (word ^ each*'"') - each
 	backslash := (word ^ each*'\\') - each
-	return (control | quote | backslash) &^ word & top
+	return (control | quote | backslash) &^ word & topBits
 }
 
 func (s *scanner) escape() bool {

@@ -163,7 +163,10 @@ func TestObjectKnowsNamesHoweverTheyAreWritten(t *testing.T) {
 }
 
 func TestTablesOfNamesFit(t *testing.T) {
-	tables := [][]string{requestNames, artifactNames, taskNames, lineNames, recordNames, errorNames, answerNames, settingNames}
+	tables := [][]string{requestNames, *artifactShape.names, *claimedShape.names, *lineShape.names, *recordShape.names, *errorShape.names, answerNames, *figuresShape.names}
+	if requestNames[fieldTaskID] != "taskId" {
+		t.Errorf("taskId is not where it should be in %v", requestNames)
+	}
 	for _, names := range tables {
 		seen := map[string]bool{}
 		for i, name := range names {

@@ -54,24 +54,24 @@ func allReadings() []reading {
 		return func(text []byte) *Error { _, err := parse(text); return err }
 	}
 	all := []reading{
-		{"enqueue", sampleTask1, namesOf(requestNames, enqueueBits), body(func(b []byte) (any, *Error) { return ParseEnqueueRequest(b) })},
+		{"enqueue", sampleTask1, namesOf(requestNames, enqueueShape.bits), body(func(b []byte) (any, *Error) { return ParseEnqueueRequest(b) })},
 		{"batch", `{"tasks":[` + sampleTask1 + `,` + sampleTask1 + `]}`, []string{"tasks"}, parseItems},
 		{"results", `{"results":[{"taskId":"019b7700-8a4b-7000-8000-00000000000f",` + sampleHolder + `,` + sampleOutcome + `}]}`, []string{"results"}, parseResults},
-		{"result", `{` + sampleHolder + `,` + sampleOutcome + `}`, namesOf(requestNames, resultBits|holderBits),
+		{"result", `{` + sampleHolder + `,` + sampleOutcome + `}`, namesOf(requestNames, resultCall.bits),
 			func(b []byte) *Error { _, _, err := ParseResultRequest(b); return err }},
-		{"nack", `{` + sampleHolder + `,"delaySeconds":1,"reason":"r","exitCode":1,"signal":null}`, namesOf(requestNames, nackBits|holderBits),
+		{"nack", `{` + sampleHolder + `,"delaySeconds":1,"reason":"r","exitCode":1,"signal":null}`, namesOf(requestNames, nackCall.bits),
 			func(b []byte) *Error { _, _, err := ParseNackRequest(b); return err }},
-		{"release", `{` + sampleHolder + `,"started":true,"stopping":true}`, namesOf(requestNames, releaseBits|holderBits),
+		{"release", `{` + sampleHolder + `,"started":true,"stopping":true}`, namesOf(requestNames, releaseCall.bits),
 			func(b []byte) *Error { _, _, err := ParseReleaseRequest(b); return err }},
-		{"abandon", `{` + sampleHolder + `}`, namesOf(requestNames, holderBits), body(func(b []byte) (any, *Error) { return ParseHolder(b) })},
-		{"heartbeat", `{` + sampleHolder + `,"extendSeconds":1}`, namesOf(requestNames, 1<<fieldExtendSeconds|holderBits),
+		{"abandon", `{` + sampleHolder + `}`, namesOf(requestNames, abandonCall.bits), body(func(b []byte) (any, *Error) { return ParseHolder(b) })},
+		{"heartbeat", `{` + sampleHolder + `,"extendSeconds":1}`, namesOf(requestNames, extensionCall.bits),
 			func(b []byte) *Error { _, _, err := ParseExtendRequest(b); return err }},
-		{"claim", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w"}`, claimNames[:claimCount],
+		{"claim", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w"}`, namesOf(*claimShape.names, claimShape.without("count")),
 			body(func(b []byte) (any, *Error) { return ParseClaimRequest(b) })},
-		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, claimNames,
+		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, *claimShape.names,
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
 		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
-			settingNames, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
+			*settingsShape.names, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
 		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"cursor":"c","cause":"failed",` + sampleFilter + `}`, BulkParameters(BulkDead),
 			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkDead, BulkRequest{}) })},
 		{"cancel", `{"limit":1,"cursor":"c","state":"open",` + sampleFilter + `}`, BulkParameters(BulkCancel),
@@ -80,11 +80,11 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkRun, BulkRequest{}) })},
 		{"move", `{"limit":1,"cursor":"c","state":"ready","toPriority":9,` + sampleFilter + `}`, BulkParameters(BulkMove),
 			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkMove, BulkRequest{}) })},
-		{"ended", `{"before":"2026-01-01T00:00:00Z","limit":1}`, endedNames, body(func(b []byte) (any, *Error) { return ParseEndedRequest(b) })},
+		{"ended", `{"before":"2026-01-01T00:00:00Z","limit":1}`, *endedShape.names, body(func(b []byte) (any, *Error) { return ParseEndedRequest(b) })},
 	}
-	for _, kind := range slices.Sorted(maps.Keys(frameBits)) {
+	for _, kind := range slices.Sorted(maps.Keys(clientKinds)) {
 		text := strings.TrimSuffix(`{"type":"`+kind+`","ref":7,`+frameTexts[kind], ",") + "}"
-		all = append(all, reading{"frame " + kind, text, namesOf(requestNames, frameBits[kind]), parseFrame})
+		all = append(all, reading{"frame " + kind, text, namesOf(requestNames, envelopeBits|clientKinds[kind].shape.bits), parseFrame})
 	}
 	return all
 }
@@ -228,7 +228,7 @@ func suggests(sentence, wrong, name string) bool {
 // isName reports a text that is a name of a member somewhere, which a misspelt
 // one may be by chance.
 func isName(text string) bool {
-	for _, table := range [][]string{requestNames, claimNames, settingNames, backoffNames, bulkNames, endedNames, artifactNames, {"tasks", "results"}} {
+	for _, table := range [][]string{requestNames, *claimShape.names, *settingsShape.names, *backoffShape.names, *bulkShape.names, *endedShape.names, *artifactShape.names, {"tasks", "results"}} {
 		if slices.Contains(table, text) {
 			return true
 		}
@@ -254,7 +254,7 @@ func TestU03MemberThatIsMisspeltIsRefusedWithTheNameThatWasMeant(t *testing.T) {
 			}
 		}
 		slices.Sort(top)
-		known := slices.DeleteFunc(slices.Clone(r.known), func(name string) bool { return name == settingNames[settingOrdered] })
+		known := slices.DeleteFunc(slices.Clone(r.known), func(name string) bool { return name == "ordered" })
 		if slices.Sort(known); !slices.Equal(top, known) {
 			t.Errorf("%s has %v, and the sample %v", r.name, known, top)
 		}
@@ -336,7 +336,7 @@ func TestU03ToleratedMembersAreThoseOfTheDocument(t *testing.T) {
 		listed = append(listed, string(row[1]))
 	}
 	var tolerated []string
-	for _, name := range namesOf(artifactNames, toleratedArtifactBits) {
+	for _, name := range namesOf(*artifactShape.names, artifactShape.without("name", "url", "contentBase64")) {
 		tolerated = append(tolerated, "artifacts[]."+name)
 	}
 	if !slices.Equal(listed, tolerated) {

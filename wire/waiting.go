@@ -23,43 +23,26 @@ const (
 	WaitingStorageFull = "storage_full"
 )
 
-const (
-	waitingReason = iota
-	waitingBehind
-	waitingUntil
-)
-
-var waitingNames = []string{waitingReason: "reason", waitingBehind: "behind", waitingUntil: "until"}
-
-func optWaiting(dst []byte, w *Waiting) []byte {
-	if w == nil {
-		return dst
+func (w *Waiting) members(c *coder) {
+	c.text(`,"reason":`, &w.Reason, &needTextRule)
+	known := integer(c, `,"behind":`, &w.Behind, w.BehindKnown, &anyIntegerRule)
+	if c.in != nil {
+		w.BehindKnown = known
 	}
-	dst = appendText(dst, `,"waiting":{"reason":`, w.Reason)
-	if w.BehindKnown {
-		dst = appendInt(dst, `,"behind":`, w.Behind)
-	}
-	dst = optTime(dst, `,"until":`, w.UntilMs)
-	return append(dst, '}')
+	c.optTime(`,"until":`, &w.UntilMs, &anyTimeRule)
 }
 
-func (o *object) waiting() *Waiting {
-	raw := o.given(taskWaiting)
-	if raw == nil {
-		return nil
+var waitingShape = shapeOf(new([]string), new(Waiting).members)
+
+func (c *coder) waiting(lead string, w **Waiting) {
+	if c.in != nil {
+		read := &Waiting{}
+		if c.inner(lead, CodeInvalidBody, waitingShape, read.members) {
+			*w = read
+		}
+	} else if *w != nil {
+		at := c.open(lead)
+		(*w).members(c)
+		c.close(at)
 	}
-	e := object{names: waitingNames}
-	if problem := e.scanAlone(raw); problem != "" {
-		o.refuse(CodeInvalidBody, taskWaiting, problem)
-		return nil
-	}
-	w := &Waiting{
-		Reason:  e.text(waitingReason, &needTextRule),
-		Behind:  e.integer(waitingBehind, &anyIntegerRule),
-		UntilMs: e.timeMs(waitingUntil, CodeInvalidBody), BehindKnown: e.given(waitingBehind) != nil,
-	}
-	if e.err != nil {
-		o.err = e.err
-	}
-	return w
 }

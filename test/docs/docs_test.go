@@ -80,7 +80,7 @@ func frameTypes(t *testing.T) []string {
 	// A client's frame embeds Ref; a server's has its marker.
 	frame := regexp.MustCompile(`type (\w+) struct {\n\tRef\n|func \(\*(\w+)\) serverFrame\(\)`)
 	var names []string
-	for _, m := range frame.FindAllStringSubmatch(readPage(t, "../wire/frame.go"), -1) {
+	for _, m := range frame.FindAllStringSubmatch(readPage(t, "../wire/frame.go")+readPage(t, "../wire/frame_server.go"), -1) {
 		if m[1] != "Unknown" {
 			names = append(names, strings.ToLower(strings.TrimSuffix(m[1]+m[2], "Frame")))
 		}
