@@ -84,8 +84,8 @@ func (w *world) sessions() []*consumer {
 	return alive
 }
 
-// addsUp holds what the consumer counts against what the session has: credits
-// that are out, and bytes that the client has not taken.
+// addsUp compares the window with the model: credits in flight, and bytes that the
+// client has not confirmed.
 func (s *consumer) addsUp() {
 	if s.InFlight() != len(s.out) || s.UntakenBytes() != s.untaken {
 		violate("credit adds up", "session %v has %d tasks and %d bytes untaken, its window counts %d and %d",
@@ -93,8 +93,8 @@ func (s *consumer) addsUp() {
 	}
 }
 
-// nothingWaitsFor says that no ready task sits beside an open session that has
-// room for it.
+// nothingWaitsFor checks that no ready task waits while this session has a free credit
+// for it.
 func (w *world) nothingWaitsFor(s *consumer) {
 	if len(s.out) >= s.window || s.untaken >= s.bound || s.isQuiet(w.nowMs) {
 		return
@@ -361,8 +361,8 @@ func (w *world) open() (n int) {
 	return n
 }
 
-// creditAddsUp fills every session with work nobody answers: each must get just
-// what it has room for. Then all of it is finished.
+// creditAddsUp offers every session more tasks than its window and answers none: each
+// must get exactly as many as its window. Then it ends all of them.
 func (w *world) creditAddsUp() {
 	// Much may have been written since the guard of the disk has looked.
 	w.tick()
@@ -388,7 +388,7 @@ func (w *world) creditAddsUp() {
 	w.carryAllQuietly()
 	for _, cl := range w.clients {
 		if len(cl.inHand) != 3 {
-			violate("credit adds up", "%s has room for 3 and got %d of a full queue", cl.name, len(cl.inHand))
+			violate("credit adds up", "%s has a window of 3 and got %d of a full queue", cl.name, len(cl.inHand))
 		}
 		cl.honest = true
 	}

@@ -437,7 +437,7 @@ func (cl *client) task(f *wire.TaskFrame) {
 		}
 	}
 	if unanswered > cl.most {
-		violate("credit adds up", "%s has %d tasks and never had room for more than %d", cl.name, unanswered, cl.most)
+		violate("credit adds up", "%s has %d tasks and never had a window above %d", cl.name, unanswered, cl.most)
 	}
 	cl.world.overhear(ref)
 }

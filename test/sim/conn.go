@@ -127,8 +127,8 @@ func (c *conn) step(e session.Event) {
 	}
 }
 
-// answered notes that the answer for a delivery is queued, which gives its credit
-// of room back.
+// answered notes that the answer to a result is queued, which returns the credit of the
+// delivery.
 func (c *conn) answered(f wire.ServerFrame) {
 	var ref wire.Ref
 	switch f := f.(type) {
@@ -319,8 +319,7 @@ func (w *world) endReplaced() {
 	w.replaced = w.replaced[:0]
 }
 
-// welcomed notes what a resumed session has in flight: so much of its room is
-// out.
+// welcomed notes what is in flight to a resumed session: each task uses a credit.
 func (c *conn) welcomed(f wire.ServerFrame) {
 	welcome, ok := f.(*wire.Welcome)
 	if !ok {

@@ -5,9 +5,9 @@ import (
 	"codeq/wire"
 )
 
-// answers is a word of a worker that ends a delivery, by whatever way and
-// whatever the answer is: no session keeps a credit of its room for it. All but
-// the one that asks must be told.
+// answers notes that a worker ended a delivery, over a session or over HTTP and with
+// any result: no session keeps a credit for it, and every session but the one that asks
+// must be told.
 func (m *model) answers(h *shard.Holder) {
 	o, ref := h.Owner, h.TaskRef
 	for m.at.effect < len(m.at.Outcome.Effects) {
@@ -36,8 +36,8 @@ func (m *model) answers(h *shard.Holder) {
 	}
 }
 
-// drain barrier is the last word of a shard on a window of 0, unless that has grown
-// since.
+// drainBarrier notes that a shard has sent all grants to a consumer whose window is 0. It
+// notes nothing if the window has grown since.
 func (m *model) drainBarrier(a *shard.DrainBarrier) {
 	expect[*shard.Drained](m, a.Asker)
 	s := m.consumers[a.Consumer]
@@ -46,8 +46,8 @@ func (m *model) drainBarrier(a *shard.DrainBarrier) {
 
 func (s *consumer) isOf(o shard.Owner) bool { return s.Tenant == o.Tenant && s.Subject == o.Subject }
 
-// answeredElsewhere gives back the credits of deliveries for which a worker has
-// answered by another way.
+// answeredElsewhere notes the credits of deliveries that a worker answered over HTTP or
+// another session.
 func (c *conn) answeredElsewhere(effects []shard.Effect) {
 	for _, e := range effects {
 		if told, ok := e.(*shard.Answered); ok {
@@ -56,7 +56,7 @@ func (c *conn) answeredElsewhere(effects []shard.Effect) {
 	}
 }
 
-// comesBack notes that the credit of a delivery must come back now, if it is out.
+// comesBack notes that the credit of a delivery in flight must come back now.
 func (c *conn) comesBack(token wire.Token) {
 	if c.known.out[token] {
 		delete(c.known.out, token)
@@ -64,15 +64,15 @@ func (c *conn) comesBack(token wire.Token) {
 	}
 }
 
-// gaveBack says that no credit came back but those, neither sooner nor twice.
+// gaveBack checks that exactly the credits that were due came back.
 func (c *conn) gaveBack() {
 	if c.given != c.due && !c.talk.Over() {
-		violate("credit adds up", "%d units came back to %s, and %d were due", c.given, c.client.name, c.due)
+		violate("credit adds up", "%d credits came back to %s, and %d were due", c.given, c.client.name, c.due)
 	}
 }
 
-// stops notes a request to take no more, which its answer closes, or one that
-// takes it back.
+// stops notes a request for a window of 0, which is open until its answer, or that a
+// later request withdraws it.
 func (cl *client) stops(window int, ref wire.Ref) {
 	cl.stopping, cl.stopped = 0, false
 	if window == 0 {

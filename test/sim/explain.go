@@ -91,9 +91,9 @@ func (m *model) isTaken(t *task) bool {
 	return false
 }
 
-// hasCreditFor reports whether anybody who takes a task in its shard has a credit of
-// room and is not full of bytes. While credits are under way to shards one may be
-// under way to this shard, which knows of no room until it comes.
+// hasCreditFor reports whether a consumer of the task in its shard has a free credit and
+// fewer unconfirmed bytes than its bound. A credit that is on its way to the shard does
+// not count: the shard does not know it yet.
 func (m *model) hasCreditFor(t *task) bool {
 	has := func(s *consumer) bool {
 		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.untaken < s.bound &&

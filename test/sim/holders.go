@@ -73,7 +73,7 @@ func (m *model) readyFor(tenant string, asked []string) bool {
 	return false
 }
 
-// couldHave is a ready task of a shard that a consumer has room for.
+// couldHave is a ready task of a shard for which a consumer has a free credit.
 func (m *model) couldHave(s *consumer, shard int) *task {
 	if len(s.out) >= s.window || s.untaken >= s.bound || s.alone {
 		return nil

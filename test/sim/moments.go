@@ -42,7 +42,7 @@ func (w *world) leaveSome() {
 		return
 	}
 	w.sync()
-	// There is room, so that something is on its way whoever else is idle.
+	// The larger window makes a grant to this client possible, whoever else is idle.
 	cl.say(cl.resize(len(cl.inHand) + 2))
 	w.listen(cl)
 	for range 2 + w.chance.IntN(3) {

@@ -246,7 +246,7 @@ func (m *model) completed(to shard.Asker, t *task) *shard.Completed {
 // room is not the shard's any more.
 func (m *model) repeated(to shard.Asker, t *task) {
 	if m.completed(to, t).CreditReused {
-		violate("credit adds up", "a repeated completion of task %v kept a unit of room", t.id)
+		violate("credit adds up", "a repeated completion of task %v reused a credit", t.id)
 	}
 }
 

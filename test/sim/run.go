@@ -88,7 +88,7 @@ func (w *world) messageText(message shard.Message) string {
 	case *shard.Subscribe:
 		return fmt.Sprintf("subscribe %v to %v for %d ms", m.Consumer.WorkerID, m.Commands, m.LeaseForMs)
 	case *shard.HandedCredit:
-		return fmt.Sprintf("room of %v: %d", m.Consumer.WorkerID, m.Credits)
+		return fmt.Sprintf("credit of %v: %d", m.Consumer.WorkerID, m.Credits)
 	case *shard.Received:
 		return fmt.Sprintf("received by %v: %s", m.Consumer.WorkerID, w.refsText(m.Tasks))
 	case *shard.Result:
@@ -149,7 +149,7 @@ func (w *world) effectText(e shard.Effect) string {
 	case *shard.Refused:
 		return fmt.Sprintf("refused %s: %s: %s", w.name(e.TaskID), e.Err.Code, e.Err.Sentence)
 	case *shard.Completed:
-		return fmt.Sprintf("completed %s: %s, room kept %v", w.name(e.Record.TaskID), e.Record.Status, e.CreditReused)
+		return fmt.Sprintf("completed %s: %s, credit reused %v", w.name(e.Record.TaskID), e.Record.Status, e.CreditReused)
 	case *shard.Requeued:
 		return fmt.Sprintf("%s %s", e.Status, w.name(e.TaskID))
 	case *shard.Resumed:

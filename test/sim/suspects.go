@@ -36,7 +36,7 @@ func (m *model) stepsAside(t *task) {
 			continue
 		}
 		if m.limits == shard.DefaultLimits && s.untaken == 0 && !s.closed && s.InFlight() < s.window && m.isShared(s) && m.at.Space < store.NoGrant {
-			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has room", t.id, s.WorkerID)
+			violate("a suspect goes to who has nothing on its way", "task %v stepped aside, and %s has a free credit", t.id, s.WorkerID)
 		}
 		s.quietUntilMs = m.at.NowMs + asideMs
 	}
@@ -82,13 +82,13 @@ func (w *world) noSuspectStandsAsideBy(s *consumer) {
 	for _, t := range w.model.all {
 		sinceMs := max(s.idleSinceMs, t.dueMs-asideMs)
 		if t.aside && t.place == wire.LocationDelayed && w.nowMs > sinceMs+checkAsideMs && t.tenant == s.Tenant && s.takes(t.shard, t.command) && !w.model.settings.of(t).Paused {
-			violate("a suspect goes to who has nothing on its way", "task %v has stood aside since %d, and %s has room", t.id, sinceMs, s.WorkerID)
+			violate("a suspect goes to who has nothing on its way", "task %v has stood aside since %d, and %s has a free credit", t.id, sinceMs, s.WorkerID)
 		}
 	}
 }
 
-// isQuiet says that a session may get nothing though it has room, because of a
-// suspect that is on its way to it or waits for what is.
+// isQuiet reports whether a session with a free credit may get nothing: a suspect is on
+// its way to it, or waits until its deliveries are confirmed.
 func (s *consumer) isQuiet(nowMs int64) bool {
 	return s.alone || s.untaken > 0 && nowMs < s.quietUntilMs
 }

@@ -13,8 +13,8 @@ import (
 // Turns go round. While a round is cut short by its bound, somebody waits for
 // the next one, and it shows who comes first: every tenant that could be served
 // has had a turn before another has its second, and so has every queue of a
-// tenant. Where a round hands out all that there is room for, the order within
-// it decides nothing.
+// tenant. In a round that grants all tasks for which there is credit, the order
+// within it decides nothing.
 
 // turns is, for each tenant and each of its queues, how many grants in a row have
 // gone to others while it could have been served.
@@ -83,17 +83,16 @@ func (m *model) fairlyShared() {
 		if !served {
 			turns.tenants[n] = 0
 		}
-		// Room that comes back in a round without grants is known to its shard a round
-		// later, so a tenant may miss a turn once as well.
+		// A shard knows of credit that returns in a round without grants one round
+		// later, so a tenant may also miss one turn.
 		if turns.tenants[n] > 2*(len(tenants)-1) {
 			violate("no tenant waits for the backlog of another", "%d tasks of others went out and none of %s", turns.tenants[n], tenant)
 		}
 	}
 }
 
-// couldBeServed says that a queue has a task and that a session has room for it,
-// from the beginning of the round to its end: what is free at the end was free all
-// the time.
+// couldBeServed reports whether a queue has a task and a session has credit for it
+// during the whole round: a credit that is free at the end was free all the time.
 func (m *model) couldBeServed(tenant, command string) bool {
 	t := m.head(m.at.Shard, tenant, command)
 	if t == nil || m.holdsBack(t) || t.isPast(m.at.NowMs) {
@@ -110,9 +109,8 @@ func (m *model) couldBeServed(tenant, command string) bool {
 	return false
 }
 
-// turnsShow says that a shard can hand out what looks as if it could: all queues
-// are in memory, so that each has its turn, and a round takes all messages that
-// wait, so that it knows of all room.
+// turnsShow reports whether each missed turn is a fault: all queues are in memory, so
+// each has its turn, and a round takes all waiting messages, so it knows all credit.
 func (s *shape) turnsShow() bool {
 	d := &shard.DefaultLimits
 	return s.index == index.Limits{} && s.limits.Messages == d.Messages && s.limits.BatchBytes == d.BatchBytes

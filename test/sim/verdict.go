@@ -49,8 +49,8 @@ type consumer struct {
 	sharedAt int
 	// quietUntilMs is until when it may get nothing because of a suspect.
 	quietUntilMs int64
-	// idleSinceMs is the first rest from which on nothing was on its way to it and
-	// it had room, 0 for none.
+	// idleSinceMs is the first rest since which it has had a free credit and no
+	// unconfirmed delivery, 0 for none.
 	idleSinceMs int64
 	// back are those whose credit the shard knows to come back.
 	back   map[wire.Token]bool
