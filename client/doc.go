@@ -72,7 +72,7 @@
 // # Watch
 //
 // Watch tells what happens as it happens, over one WebSocket: the figures of queues, the
-// life of a task, each transition. It reconnects, and says what it missed:
+// life of a task, each transition, the sessions. It reconnects, and says what it missed:
 //
 //	for news, err := range c.Watch(ctx, client.QueueWatch{Commands: []string{"billing.*"}}) {
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"codeq/wire"
 )
 
-// Subscription is what a watch shows: a QueueWatch, a TaskWatch or an EventWatch.
+// Subscription is what a watch shows: a QueueWatch, a TaskWatch, an EventWatch or a
+// SessionWatch.
 type Subscription interface {
 	subscribe() *wire.WatchSubscribe
 }
@@ -37,6 +39,9 @@ type EventWatch struct {
 	MaxPerSecond int
 }
 
+// SessionWatch shows the sessions of workers and producers.
+type SessionWatch struct{}
+
 func (q QueueWatch) subscribe() *wire.WatchSubscribe {
 	return &wire.WatchSubscribe{Kind: wire.WatchQueues, Commands: q.Commands, EveryMs: int(q.Every.Milliseconds())}
 }
@@ -47,6 +52,10 @@ func (t TaskWatch) subscribe() *wire.WatchSubscribe {
 
 func (e EventWatch) subscribe() *wire.WatchSubscribe {
 	return &wire.WatchSubscribe{Kind: wire.WatchEvents, Commands: e.Commands, Causes: e.Causes, MaxPerSecond: e.MaxPerSecond}
+}
+
+func (SessionWatch) subscribe() *wire.WatchSubscribe {
+	return &wire.WatchSubscribe{Kind: wire.WatchWorkers}
 }
 
 // WatchedQueue is a queue with its figures. A command "*" is the sum of the queues that the
@@ -67,6 +76,8 @@ type News struct {
 	Of int
 	// Queues are all queues of a QueueWatch, by tenant and command.
 	Queues []WatchedQueue
+	// Sessions are all sessions of a SessionWatch, the oldest first.
+	Sessions []wire.SessionFigures
 	// Task is the task of a TaskWatch as it is now.
 	Task *wire.Task
 	// Event is a transition, for an EventWatch or a TaskWatch.
@@ -109,13 +120,14 @@ func (c *Client) Watch(ctx context.Context, subscriptions ...Subscription) iter.
 type view struct {
 	ask *wire.WatchSubscribe
 	// whole is false from the first part of a snapshot to its last.
-	whole  bool
-	queues map[uint32]wire.Figures // by slot
+	whole    bool
+	queues   map[uint32]wire.Figures // by slot
+	sessions map[wire.SessionID]wire.SessionFigures
 }
 
 // empty forgets what is shown, and awaits a snapshot.
 func (v *view) empty() {
-	v.whole, v.queues = true, map[uint32]wire.Figures{}
+	v.whole, v.queues, v.sessions = true, map[uint32]wire.Figures{}, map[wire.SessionID]wire.SessionFigures{}
 }
 
 // watchLoop is the loop of a watch and its state. It runs on the goroutine of the iteration.
@@ -129,6 +141,8 @@ type watchLoop struct {
 	err     error // why the watch ends, nil while it does not
 	pending []int // the views to ask for on this link
 	names   map[uint32]wire.SlotName
+	// creationID is the data directory that the positions of the views are of.
+	creationID string
 }
 
 func (w *watchLoop) step(now time.Time) (time.Time, bool) {
@@ -151,23 +165,19 @@ func (w *watchLoop) written() {}
 func (w *watchLoop) connected() {
 	w.pending, w.names = nil, map[uint32]wire.SlotName{}
 	present := w.link.present
+	replaced := w.creationID != "" && w.creationID != present.CreationID
+	w.creationID = present.CreationID
 	for i, v := range w.views {
 		w.pending = append(w.pending, i)
 		v.empty()
-		if v.ask.Kind == wire.WatchEvents && v.ask.CreationID != present.CreationID {
-			w.restart(v, i, present.Positions)
-			v.ask.CreationID = present.CreationID
+		if v.ask.Kind != wire.WatchEvents || v.ask.After != nil && !replaced {
+			continue
+		}
+		v.ask.After, v.ask.CreationID = slices.Clone(present.Positions), present.CreationID
+		if replaced {
+			w.tell(News{Of: i, Gap: &wire.WatchGap{ID: v.ask.ID, Reason: GapReplaced}})
 		}
 	}
-}
-
-// restart continues a view of events at positions that have nothing to do with those that it
-// had, if it had any.
-func (w *watchLoop) restart(v *view, i int, at wire.Positions) {
-	if v.ask.After != nil {
-		w.tell(News{Of: i, Gap: &wire.WatchGap{ID: v.ask.ID, Reason: GapReplaced}})
-	}
-	v.ask.After = slices.Clone(at)
 }
 
 func (w *watchLoop) disconnected(error) {}
@@ -190,7 +200,11 @@ func (w *watchLoop) receive(frame wire.ServerFrame) {
 		w.named(frame)
 	case *wire.WatchSnapshot:
 		if v, i := w.view(frame.ID); v != nil {
-			w.began(v, i, frame)
+			if v.whole {
+				v.empty()
+			}
+			v.whole = !frame.More
+			w.changed(v, i, &frame.WatchState)
 		}
 	case *wire.WatchTick:
 		if v, i := w.view(frame.ID); v != nil {
@@ -252,28 +266,21 @@ func (w *watchLoop) named(frame *wire.WatchNames) {
 	}
 }
 
-// began takes a snapshot. One of events means that the server does not know the positions.
-func (w *watchLoop) began(v *view, i int, frame *wire.WatchSnapshot) {
-	if v.ask.Kind == wire.WatchEvents {
-		w.restart(v, i, frame.At)
-		return
-	}
-	if v.whole {
-		v.empty()
-	}
-	v.whole = !frame.More
-	w.changed(v, i, &frame.WatchState)
-}
-
 // changed adds to what a view shows, and tells it when it is whole.
 func (w *watchLoop) changed(v *view, i int, state *wire.WatchState) {
 	for _, row := range state.Queues {
 		v.queues[row.Slot] = row.Figures
 	}
+	for _, one := range state.Sessions {
+		v.sessions[one.ID] = one
+	}
+	for _, left := range state.Left {
+		maps.DeleteFunc(v.sessions, func(id wire.SessionID, _ wire.SessionFigures) bool { return id.String() == left })
+	}
 	if !v.whole {
 		return
 	}
-	news := News{Of: i, Task: state.Task}
+	news := News{Of: i, Task: state.Task, Sessions: slices.Collect(maps.Values(v.sessions))}
 	for slot, figures := range v.queues {
 		if name := w.names[slot]; name.Command != "" {
 			news.Queues = append(news.Queues, WatchedQueue{name.Tenant, name.Command, figures})
@@ -281,6 +288,9 @@ func (w *watchLoop) changed(v *view, i int, state *wire.WatchState) {
 	}
 	slices.SortFunc(news.Queues, func(a, b WatchedQueue) int {
 		return cmp.Or(cmp.Compare(a.TenantID, b.TenantID), cmp.Compare(a.Command, b.Command))
+	})
+	slices.SortFunc(news.Sessions, func(a, b wire.SessionFigures) int {
+		return cmp.Or(cmp.Compare(a.ConnectedAtMs, b.ConnectedAtMs), cmp.Compare(a.WorkerID, b.WorkerID))
 	})
 	w.tell(news)
 }

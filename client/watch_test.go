@@ -45,6 +45,9 @@ func lineOf(news *News) string {
 	for _, q := range news.Queues {
 		line += fmt.Sprintf(" %s/%s=%d", q.TenantID, q.Command, q.Figures[wire.FigureReady])
 	}
+	for _, s := range news.Sessions {
+		line += " " + s.WorkerID
+	}
 	switch {
 	case news.Task != nil:
 		line += " task " + string(news.Task.Status)
@@ -160,28 +163,27 @@ func TestE17WatchOfEventsContinuesWhereItWas(t *testing.T) {
 
 func TestE17WatchHasSeveralSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGallery(t, TaskWatch{taskID('a')}, EventWatch{})
-		p := g.opened("c1", 5)
+		g := newGallery(t, TaskWatch{taskID('a')}, SessionWatch{})
+		p := g.opened("c1", 0)
 		one, two := next[*wire.WatchSubscribe](p), next[*wire.WatchSubscribe](p)
-		if one.Kind != wire.WatchTask || one.TaskID != taskID('a') || two.Kind != wire.WatchEvents || one.ID == two.ID {
+		if one.Kind != wire.WatchTask || one.TaskID != taskID('a') || two.Kind != wire.WatchWorkers || one.ID == two.ID {
 			t.Fatalf("asked for %+v and %+v", one, two)
 		}
-		p.send(event(two.ID, 0, 6), &wire.WatchSnapshot{ID: one.ID, WatchState: wire.WatchState{Task: task('a')}}, event(one.ID, 0, 7))
-		g.tells("1: event 0.6 grant", "0: task IN_PROGRESS", "0: event 0.7 grant")
-		// The server was restored from a copy that had fewer events.
-		p.send(&wire.WatchSnapshot{ID: two.ID, At: []uint64{2}}, event(two.ID, 0, 3))
-		g.tells("1: gap replaced 0", "1: event 0.3 grant")
-		p.cut()
-		p = g.opened("c1", 4)
-		if next[*wire.WatchSubscribe](p); !slices.Equal(next[*wire.WatchSubscribe](p).After, []uint64{3}) {
-			t.Error("the watch does not continue where it was")
+		figures := func(name byte) wire.SessionFigures {
+			return wire.SessionFigures{ID: wire.SessionID{name}, WorkerID: string(name), State: "connected"}
 		}
+		p.send(&wire.WatchSnapshot{ID: two.ID, WatchState: wire.WatchState{Sessions: []wire.SessionFigures{figures('y'), figures('x')}}},
+			&wire.WatchSnapshot{ID: one.ID, WatchState: wire.WatchState{Task: task('a')}}, event(one.ID, 0, 7))
+		g.tells("1: x y", "0: task IN_PROGRESS", "0: event 0.7 grant")
+		p.send(&wire.WatchTick{ID: two.ID, WatchState: wire.WatchState{
+			Sessions: []wire.SessionFigures{figures('z')}, Left: []string{wire.SessionID{'x'}.String()}}})
+		g.tells("1: y z")
 	})
 }
 
 func TestE17WatchAsksAgainForWhatIsRefusedForNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGallery(t, QueueWatch{}, TaskWatch{taskID('a')})
+		g := newGallery(t, SessionWatch{}, TaskWatch{taskID('a')})
 		p := g.opened("c1", 0)
 		one, two := next[*wire.WatchSubscribe](p), next[*wire.WatchSubscribe](p)
 		p.ok(two.Ref)
@@ -200,7 +202,7 @@ func TestE17WatchAsksAgainForWhatIsRefusedForNow(t *testing.T) {
 
 func TestE17WatchEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGallery(t, QueueWatch{})
+		g := newGallery(t, SessionWatch{})
 		p := g.opened("c1", 0)
 		next[*wire.WatchSubscribe](p)
 		g.leave()
@@ -236,7 +238,7 @@ func TestE17WatchEndsWithItsIteration(t *testing.T) {
 
 func TestE17WatchEndsAtARefusalThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGallery(t, QueueWatch{})
+		g := newGallery(t, SessionWatch{})
 		p := g.upgraded()
 		next[*wire.Hello](p)
 		p.send(&wire.ErrorFrame{Err: wire.Refuse(wire.CodeUnauthenticated, "the token is wrong")})
@@ -245,7 +247,7 @@ func TestE17WatchEndsAtARefusalThatStays(t *testing.T) {
 		}
 		p.closed()
 		// A server that is older than the route.
-		g = newGallery(t, QueueWatch{})
+		g = newGallery(t, SessionWatch{})
 		g.answers("HTTP/1.1 404 Not Found\r\nContent-Length: 58\r\n\r\n" + `{"error":"no such path","code":"not_found","retryable":false}`[:58])
 		if err := <-g.ended; err == nil {
 			t.Error("the watch has no error")

@@ -8,29 +8,30 @@ import (
 	"codeq/wire"
 )
 
-// Entry is one task in progress. The owner of the table makes it and may read and
-// change it; the table keeps the pointer from Grant to Remove.
+// Entry is one task in progress. It is made by the owner of the table and in
+// its hands; the table keeps the pointer from Grant to Remove.
 type Entry struct {
-	// Task is the record of the task: messages about a task in progress need no read of
-	// the store. Its ID must not change.
+	// Task is the record of the task, so that a message about a task in
+	// progress is answered without a read. Its ID must not change.
 	Task *record.Task
-	// Lease is the stored value. Only Bind changes its Session.
+	// Lease is the stored value. Session is changed by Bind only.
 	Lease record.Lease
-	// AckedUntilMs is the end that the lease last got. The end that the worker was told
-	// is never after the end of its run, see Promise.
+	// AckedUntilMs is the end that the lease last got. What the worker was promised
+	// ends with its run, see Promise.
 	AckedUntilMs int64
-	// ExpiresAtMs is when the delivery ends if the worker sends nothing: AckedUntilMs,
-	// or earlier while the socket of its session is closed, but never after RunUntilMs.
-	// Only the table changes it.
+	// ExpiresAtMs is when the delivery ends if nothing is heard: AckedUntilMs, or
+	// earlier while its session is gone, but never after RunUntilMs. Only the table
+	// changes it.
 	ExpiresAtMs int64
-	// RunUntilMs is when the delivery ends whatever the worker sends. It is 0 before the
-	// run begins, and for a run without a limit. Only the table changes it.
+	// RunUntilMs is when the delivery ends whatever is heard, 0 as long as it has not
+	// begun to run or may run as long as its lease is extended. Only the table
+	// changes it.
 	RunUntilMs int64
-	// Confirmed means that the worker confirmed the delivery.
+	// Confirmed means that the worker said the task arrived.
 	Confirmed bool
-	// Gone means that the socket of its session is closed.
+	// Gone means that the socket of its session ended.
 	Gone bool
-	// PutAgain means that the store may hold more than one version of the value.
+	// PutAgain means that the stored value may have replaced another one.
 	PutAgain bool
 	// HasCredit means that a credit of the session in Lease is in flight for it.
 	HasCredit bool
@@ -39,26 +40,26 @@ type Entry struct {
 	due heap.Node[Entry]
 	// number counts the grants of the table; it orders equal deadlines.
 	number uint64
-	// list is the list of its session, nil for none; before and after are the
-	// neighbours in it.
+	// list is the session's list it is in, nil for none; before and after are
+	// its neighbours there.
 	list          *sessionList
 	before, after *Entry
 }
 
-// IsRunOver reports whether the delivery ends by the end of its run.
+// IsRunOver says that the delivery ends because its run does.
 func (e *Entry) IsRunOver() bool { return e.RunUntilMs != 0 && e.ExpiresAtMs == e.RunUntilMs }
 
-// untilMs cuts a time in Unix milliseconds to the end of the run.
-func (e *Entry) untilMs(atMs int64) int64 {
+// UntilMs cuts a time in Unix milliseconds to the end of the run.
+func (e *Entry) UntilMs(atMs int64) int64 {
 	if e.RunUntilMs == 0 {
 		return atMs
 	}
 	return min(atMs, e.RunUntilMs)
 }
 
-// Promise is what the worker is told, in Unix milliseconds: the end of its lease, and
-// the end of its run, 0 for never. Before the run begins, the end of the run counts
-// from the grant, so it is too early.
+// Promise is what the worker may count on, in Unix milliseconds: until when it has
+// the lease, and when its run ends, 0 for never. Before the run has begun that is
+// counted from the grant, so it comes too early.
 func (e *Entry) Promise() (leaseUntilMs, runUntilMs int64) {
 	if runUntilMs = cmp.Or(e.RunUntilMs, e.Lease.RunUntilMs); runUntilMs == 0 {
 		return e.AckedUntilMs, 0
@@ -66,7 +67,7 @@ func (e *Entry) Promise() (leaseUntilMs, runUntilMs int64) {
 	return min(e.AckedUntilMs, runUntilMs), runUntilMs
 }
 
-// sessionList is what is in flight to one session, oldest first.
+// sessionList is what one session has in hand, oldest first.
 type sessionList struct {
 	session     wire.SessionID
 	first, last *Entry

@@ -97,6 +97,9 @@ func (w *model) ofSession(s wire.SessionID) (have []*lease.Entry) {
 
 // compare says where table and model differ.
 func (w *model) compare() error {
+	if w.table.Len() != len(w.entries) {
+		return fmt.Errorf("table has %d entries, model %d", w.table.Len(), len(w.entries))
+	}
 	first := w.first()
 	if first == nil {
 		if at := w.table.NextAtMs(); at != 0 || w.table.Due(modelTimes) != nil {

@@ -25,8 +25,9 @@ func New() *Table {
 	}
 }
 
-// Grant adds e with its deadline in Unix milliseconds, above 0, and to the list of the
-// session in its Lease, if there is one. Panics if the task is in progress.
+// Grant takes e in, with its deadline in Unix milliseconds, above 0. It joins
+// the list of the session in its Lease, if there is one. Panics if the task is
+// already in progress.
 func (t *Table) Grant(e *Entry, expiresAtMs int64) {
 	id := e.Task.ID
 	if old := t.entries[id]; old != nil {
@@ -48,7 +49,7 @@ func (t *Table) Grant(e *Entry, expiresAtMs int64) {
 func (t *Table) Get(id wire.TaskID) *Entry { return t.entries[id] }
 
 // Holds is the entry of the delivery that ref names, nil if the task is not in
-// progress or its token is another.
+// progress or is so under another token.
 func (t *Table) Holds(ref wire.TaskRef) *Entry {
 	e := t.entries[ref.TaskID]
 	if e == nil || ref.Token.IsZero() || e.Lease.Token != ref.Token {
@@ -57,12 +58,12 @@ func (t *Table) Holds(ref wire.TaskRef) *Entry {
 	return e
 }
 
-// Move gives e another deadline in Unix milliseconds, earlier or later, at most the end
-// of its run. Equal deadlines stay in the order of the grants.
+// Move gives e another deadline in Unix milliseconds, earlier or later, but none
+// after the end of its run. Its place among equal deadlines stays that of its grant.
 func (t *Table) Move(e *Entry, expiresAtMs int64) {
 	t.mustHold(e)
 	mustBeTime(e, expiresAtMs)
-	t.setDue(e, e.untilMs(expiresAtMs))
+	t.setDue(e, e.UntilMs(expiresAtMs))
 }
 
 func (t *Table) setDue(e *Entry, atMs int64) {
@@ -70,7 +71,7 @@ func (t *Table) setDue(e *Entry, atMs int64) {
 	t.due.Put(&e.due, e, heap.Key{AtMs: atMs, Tie: [2]uint64{e.number}})
 }
 
-// Run sets the end of the run of e in Unix milliseconds. Panics at a second call.
+// Run gives e the end of its run in Unix milliseconds, once.
 func (t *Table) Run(e *Entry, untilMs int64) {
 	t.mustHold(e)
 	mustBeTime(e, untilMs)
@@ -81,8 +82,9 @@ func (t *Table) Run(e *Entry, untilMs int64) {
 	t.Move(e, e.ExpiresAtMs)
 }
 
-// Bind makes e the last delivery of session and sets Lease.Session; the zero session is
-// none. If e is a delivery of session already, Bind changes nothing.
+// Bind makes e a delivery of session, behind what that session has; the zero
+// session is none. It sets Lease.Session. Binding it where it is changes
+// nothing.
 func (t *Table) Bind(e *Entry, session wire.SessionID) {
 	t.mustHold(e)
 	if e.Lease.Session == session {
@@ -93,7 +95,7 @@ func (t *Table) Bind(e *Entry, session wire.SessionID) {
 	t.join(e, session)
 }
 
-// Remove removes e, whose delivery has ended.
+// Remove takes e out: its delivery has ended.
 func (t *Table) Remove(e *Entry) {
 	t.mustHold(e)
 	delete(t.entries, e.Task.ID)
@@ -101,8 +103,8 @@ func (t *Table) Remove(e *Entry) {
 	t.leave(e)
 }
 
-// Due is the entry with the earliest deadline if that is not after nowMs, else nil; of
-// equal deadlines the earlier grant. It stays in the table.
+// Due is the entry with the earliest deadline if that is not after nowMs, else
+// nil. Of equal deadlines the earlier grant comes first. It stays in the table.
 func (t *Table) Due(nowMs int64) *Entry {
 	e, atMs := t.due.Top()
 	if atMs > nowMs {
@@ -117,8 +119,11 @@ func (t *Table) NextAtMs() int64 {
 	return atMs
 }
 
-// OfSession appends to dst what is in flight to a session, in the order of its grants
-// and binds. The zero session has nothing.
+// Len is the number of tasks in progress.
+func (t *Table) Len() int { return t.due.Len() }
+
+// OfSession appends what a session has in hand to dst, in the order it was
+// granted or bound to it. The zero session has nothing.
 func (t *Table) OfSession(s wire.SessionID, dst []*Entry) []*Entry {
 	l := t.sessions[s]
 	if l == nil {
@@ -130,7 +135,7 @@ func (t *Table) OfSession(s wire.SessionID, dst []*Entry) []*Entry {
 	return dst
 }
 
-// CountOf is how many tasks are in flight to a session.
+// CountOf is how many tasks a session has in hand.
 func (t *Table) CountOf(s wire.SessionID) int {
 	if l := t.sessions[s]; l != nil {
 		return l.len
@@ -168,14 +173,14 @@ func (t *Table) mustHold(e *Entry) {
 	}
 }
 
-// mustBeTime panics at deadlines of 0, which means "none" in NextAtMs.
+// mustBeTime keeps 0 free to mean "none" in NextAtMs.
 func mustBeTime(e *Entry, expiresAtMs int64) {
 	if expiresAtMs <= 0 {
 		panic(fmt.Sprintf("lease: deadline %d for task %s", expiresAtMs, e.Task.ID))
 	}
 }
 
-// DrawToken draws the token of a new delivery. It is never zero: the zero token names
+// DrawToken draws the token of a new delivery. It is never zero, which names
 // no delivery.
 func DrawToken(r *rand.ChaCha8) wire.Token {
 	var token wire.Token

@@ -58,7 +58,7 @@ func drain(table *lease.Table, nowMs int64) (drained []*lease.Entry) {
 
 func TestEmptyTableHasNothing(t *testing.T) {
 	table := lease.New()
-	if table.NextAtMs() != 0 || table.Due(1<<62) != nil || table.Get(taskID(1)) != nil {
+	if table.Len() != 0 || table.NextAtMs() != 0 || table.Due(1<<62) != nil || table.Get(taskID(1)) != nil {
 		t.Fatal("an empty table answers")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 
 	"codeq/httpapi"
+	"codeq/internal/events"
 	"codeq/session"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -28,10 +29,14 @@ func (s *Server) storeOptions(gates *shardactor.Gates, budget memory) store.Opti
 	}
 }
 
+func (s *Server) eventsOptions() events.Options {
+	return events.Options{Shards: s.store.Shards(), MemoryBytes: s.o.EventsBytes}
+}
+
 func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardactor.EngineOptions {
 	return shardactor.EngineOptions{
 		Store: s.store, Gates: gates, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
-		Mailbox: budget.mailbox(s.store.Shards()),
+		Mailbox: budget.mailbox(s.store.Shards()), Events: s.events,
 		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},

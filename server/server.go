@@ -14,6 +14,7 @@ import (
 
 	"codeq/httpapi"
 	"codeq/internal/auth"
+	"codeq/internal/events"
 	"codeq/session"
 	"codeq/shardactor"
 	"codeq/store"
@@ -52,6 +53,9 @@ type Options struct {
 	// MemoryBytes sizes memtables, block cache, mailboxes and outboxes; 0 is the defaults of
 	// the packages.
 	MemoryBytes int64
+	// EventsBytes bounds the memory of the last events and of the figures of queues; 0 is
+	// 48 MiB.
+	EventsBytes int64
 	Log         zerolog.Logger
 	// LogLost returns how many lines of the log were lost; nil is none.
 	LogLost func() int64
@@ -79,6 +83,7 @@ type Server struct {
 	serveErr error
 
 	store    *store.Store
+	events   *events.Log
 	engine   *shardactor.Engine
 	sessions *session.Registry
 	auth     auth.Authenticator
@@ -87,6 +92,7 @@ type Server struct {
 
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
 
+	ticker   ticker
 	draining chan struct{}
 	stop     sync.Once
 	stopErr  error
@@ -162,12 +168,14 @@ func (s *Server) recoverWork() error {
 		return err
 	}
 	s.store = opened
+	s.events = events.New(s.eventsOptions())
 	s.engine, err = shardactor.NewEngine(s.engineOptions(gates, budget))
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
 	}
 	s.store.StartSyncer()
 	s.engine.Start()
+	s.ticker.start(func() { s.events.Tick(s.engine.NowMs()) })
 	s.sessions = session.NewRegistry(s.sessionOptions(budget))
 	return nil
 }
@@ -239,6 +247,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
 	}
 	<-s.served
+	s.ticker.end()
 	// Stopping the engine answers the requests that still wait for a shard.
 	engineErr := s.engine.Stop()
 	s.conns.wait()

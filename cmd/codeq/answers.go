@@ -88,7 +88,7 @@ func (b *bulk) count(next answer) {
 // step prints something where the progress bar is.
 func (b *bulk) step(show func()) {
 	if b.bar != nil {
-		_ = b.bar.Clear() // a bar that cannot be drawn is no reason to stop
+		_ = b.bar.Clear() // a bar that can not be drawn is no reason to stop
 	}
 	show()
 }

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	profileMailbox = "mailbox"
+	profileCanonical = "canonical"
+	profileMailbox   = "mailbox"
 
 	maxTimes = 100
 
@@ -79,7 +80,7 @@ func (b *benchCmd) Run(a *app) error {
 		return wrong("--url names a running server: leave --shards and --dir out, which are for a server that the bench starts")
 	}
 	if urlGiven && b.Queues > 1 {
-		return wrong("--queues needs the number of shards, which the bench knows only of a server that it starts: leave --url or --queues out")
+		return wrong("--queues needs to know the shards of the server, as of one that the bench starts: leave --url or --queues out")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(generatorGCPercent))
 	ctx, done := a.untilStopped()

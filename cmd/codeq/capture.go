@@ -188,15 +188,15 @@ type listener interface {
 	end()
 }
 
-// listening makes the listeners that the flags of a worker ask for; the zero value makes none.
+// listening makes the listeners that the flags of a worker ask for.
 type listening struct {
 	app     *app
 	dir     string // "" for no files
 	verbose bool
 }
 
-// listenersOf makes the listeners of one run.
-func (l *listening) listenersOf(t *wire.Task) (out, errs []listener) {
+// to makes the listeners of one run.
+func (l *listening) to(t *wire.Task) (out, errs []listener) {
 	if l.dir != "" {
 		name := filepath.Join(l.dir, fmt.Sprintf("%s.%d", t.ID, t.Deliveries))
 		out = append(out, &runLog{app: l.app, name: name + ".out"})

@@ -65,7 +65,7 @@ type globals struct {
 	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
 	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Token for the server, if it requires one."`
 	JSON        bool             `group:"For every command:" name:"json" help:"Print the answer as JSON."`
-	Quiet       bool             `group:"For every command:" short:"q" help:"Print only errors on standard error, and only the ids of tasks that are made or listed."`
+	Quiet       bool             `group:"For every command:" short:"q" help:"Print only errors on standard error, and of tasks that are made or listed only the ids."`
 	ShowVersion kong.VersionFlag `group:"For every command:" name:"version" help:"Show the version of this program."`
 }
 

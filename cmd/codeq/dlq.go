@@ -30,9 +30,11 @@ type deadCause struct {
 	Cause string `choice:"exhausted,released_too_often,failed,all" help:"Only dead letters with this cause: exhausted, released_too_often, failed, or all."`
 }
 
-// AfterApply is called by kong once the flags of the command are read.
-func (d *deadCause) AfterApply() error {
-	if _, refusal := wire.ParseDeadCauses(d.Cause); d.Cause != "" && refusal != nil {
+func (d *deadCause) check() error {
+	if d.Cause == "" {
+		return nil
+	}
+	if _, refusal := wire.ParseDeadCauses(d.Cause); refusal != nil {
 		return wrong("--%s", refusal.Sentence)
 	}
 	return nil
@@ -41,6 +43,9 @@ func (d *deadCause) AfterApply() error {
 func (f *deadFilter) query(command string) (client.BulkQuery, error) {
 	q := client.BulkQuery{Command: command, Cause: f.Cause}
 	if err := f.into(&q); err != nil {
+		return q, err
+	}
+	if err := f.check(); err != nil {
 		return q, err
 	}
 	if f.OlderThan > 0 {
@@ -104,6 +109,9 @@ type dlqListCmd struct {
 
 // Run lists the dead letters of a queue.
 func (d *dlqListCmd) Run(a *app) error {
+	if err := d.check(); err != nil {
+		return err
+	}
 	show := a.deadTable
 	if d.History {
 		show = a.taskSheets
@@ -155,6 +163,9 @@ type dlqReasonsCmd struct {
 // Run shows why tasks of a queue are dead. In JSON each part of the answer is a
 // line as it came.
 func (d *dlqReasonsCmd) Run(a *app) error {
+	if err := d.check(); err != nil {
+		return err
+	}
 	if refusal := wire.CheckCommand(d.Command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}

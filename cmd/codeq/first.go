@@ -12,12 +12,12 @@ import (
 // its container. Signals that it does not handle do not end it.
 const firstProcess = 1
 
-// runAsInit is what process 1 does: it starts this program once more, forwards its signals,
-// waits for every process that ends, and returns the exit code of that program. It returns
-// false if the program cannot be started.
+// runAsInit is what process 1 does: it runs this program once more, passes its signals
+// on, takes in who has ended, and returns the exit code of that process. It returns
+// false if there can be no such process.
 //
-// The program cannot wait for orphans itself: the same call would take the status of its own
-// children from the code that waits for them.
+// The program itself can not take in orphans, because that would take the ends of its own
+// children away from whoever waits for them.
 func runAsInit() (code int, ok bool) {
 	path, err := self()
 	if err != nil {
@@ -31,7 +31,7 @@ func runAsInit() (code int, ok bool) {
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "codeq: process 1 must start this program once more to adopt processes without a parent, and cannot: %v\n", err)
+		fmt.Fprintf(os.Stderr, "codeq: as process 1 this should run once more, to take in the processes that others leave behind, and can not: %v\n", err)
 		return 0, false
 	}
 	go forwardSignals(signals, child)

@@ -54,8 +54,11 @@ type program struct {
 	say func(format string, args ...any)
 	// begins is told of each task for which the program runs.
 	begins func(*wire.Task)
-	listening
+	// listen gives what a run prints on standard output and error also goes to.
+	listen func(*wire.Task) (out, errs []listener)
 }
+
+func nobodyListens(*wire.Task) (out, errs []listener) { return nil, nil }
 
 // findProgram looks for the program at the start, so that a wrong name fails before a task
 // is granted.
@@ -70,7 +73,7 @@ func findProgram(words []string) (*program, error) {
 	}
 	return &program{
 		path: path, args: words[1:], termFor: termFor, pipeFor: pipeFor, stallFor: stallFor, verdictFor: verdictFor,
-		never: make(chan error, 1), say: func(string, ...any) {}, begins: func(*wire.Task) {},
+		never: make(chan error, 1), say: func(string, ...any) {}, begins: func(*wire.Task) {}, listen: nobodyListens,
 	}, nil
 }
 

@@ -46,7 +46,7 @@ func fake(name string, args ...string) *program {
 	words := append([]string{"-c", fakes[name], "sh"}, args...)
 	return &program{
 		path: "/bin/sh", args: words, termFor: 30 * time.Second, pipeFor: 30 * time.Second,
-		stallFor: 30 * time.Second, verdictFor: time.Millisecond, never: make(chan error, 1), say: func(string, ...any) {}, begins: func(*wire.Task) {},
+		stallFor: 30 * time.Second, verdictFor: time.Millisecond, never: make(chan error, 1), say: func(string, ...any) {}, begins: func(*wire.Task) {}, listen: nobodyListens,
 	}
 }
 

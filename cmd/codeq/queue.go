@@ -67,7 +67,7 @@ func (q *queueSetCmd) Run(a *app) error {
 		return wrong("nothing is changed: give a setting, like --lease 5m; \"codeq queue show %s\" shows the settings", q.Command)
 	}
 	return a.showQueue(q.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-		now, err := q.known(ctx, c)
+		now, err := q.known(ctx, c, q.Command)
 		if err != nil {
 			return nil, err
 		}
@@ -207,17 +207,7 @@ func (a *app) queueTable(queues []wire.QueueFigures) error {
 type queueFlags struct {
 	Command string `arg:"" help:"Name of the queue."`
 	times
-	Create bool `help:"Make the queue if nobody has used it yet."`
-}
-
-// known is the queue. It refuses one that nobody has used, whose name most likely has a
-// mistake, unless --create makes it.
-func (f *queueFlags) known(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-	now, err := c.Queue(ctx, f.Command)
-	if err == nil && now.Unknown && !f.Create {
-		err = noQueue(ctx, c, f.Command, "; --create makes it")
-	}
-	return now, err
+	createFlag
 }
 
 type pauseCmd struct{ queueFlags }
@@ -233,7 +223,7 @@ func (r *resumeCmd) Run(a *app) error { return r.apply(a, (*client.Client).Resum
 // apply changes the queue and shows it, but not with --quiet.
 func (f *queueFlags) apply(a *app, change func(*client.Client, context.Context, string) (*wire.QueueFigures, error)) error {
 	return a.showQueue(f.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-		if _, err := f.known(ctx, c); err != nil {
+		if _, err := f.known(ctx, c, f.Command); err != nil {
 			return nil, err
 		}
 		return change(c, ctx, f.Command)

@@ -82,6 +82,21 @@ func (q *queueDeleteCmd) withFlag(err error) error {
 	return fmt.Errorf("%w; --purge deletes it with them", err)
 }
 
+// createFlag is for commands that change settings of a queue.
+type createFlag struct {
+	Create bool `help:"Make the queue if nobody has used it yet."`
+}
+
+// known is a queue as it is. One that is not there, whose name most likely has a
+// mistake, is refused unless it may be made.
+func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*wire.QueueFigures, error) {
+	now, err := c.Queue(ctx, command)
+	if err == nil && now.Unknown && !f.Create {
+		err = noQueue(ctx, c, command, "; --create makes it")
+	}
+	return now, err
+}
+
 // knownQueue refuses a queue that nobody has used. Commands call it when they found no task.
 func knownQueue(ctx context.Context, c *client.Client, command string) error {
 	now, err := c.Queue(ctx, command)

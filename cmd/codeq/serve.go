@@ -146,7 +146,7 @@ func (s *serveCmd) options() server.Options {
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
 		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
-		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory),
+		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory), EventsBytes: int64(s.EventsMemory),
 		Version: version,
 	}
 }

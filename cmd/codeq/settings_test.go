@@ -113,7 +113,7 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 	s := &serveCmd{Serve: config.Serve{
 		Listen: "127.0.0.1:1", Data: "dir", Shards: 3, Tokens: "tokens.yaml", InsecureNoAuth: true,
 		PublicHost: config.Hosts{"queue.example"}, AllowOrigin: config.Origins{"https://app.example"},
-		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20,
+		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20, EventsMemory: 23 << 20,
 		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json",
 	}}
 	o := s.options()
@@ -121,7 +121,8 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		"listen": o.Listen, "data": o.DataDir, "shards": o.Shards, "insecure-no-auth": o.InsecureNoAuth,
 		"public-host": config.Hosts(o.PublicHosts), "allow-origin": config.Origins(o.AllowOrigins),
 		"max-sessions": o.MaxSessions, "ping-seconds": o.PingSeconds, "retention": o.RetentionFor,
-		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "require-lease-token": o.RequireLeaseToken,
+		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "events-memory": config.Bytes(o.EventsBytes),
+		"require-lease-token": o.RequireLeaseToken,
 		// Run opens the file, waits for the grace and makes the log.
 		"tokens": s.Tokens, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,
 	}

@@ -54,7 +54,7 @@ const maxDue = 3
 
 // start starts the program and the flows of what it prints.
 func (s *shell) start() error {
-	outs, errses := s.program.listenersOf(s.delivery.Task)
+	outs, errses := s.program.listen(s.delivery.Task)
 	out, err := s.flowTo(s.stdout, outs)
 	if err != nil {
 		return err

@@ -19,35 +19,27 @@ import (
 // 5_000, 010 for eight, -5s, yes.
 func readValues() []kong.Option {
 	return []kong.Option{
-		kong.KindMapper(reflect.String, reader(rawString)),
-		kong.KindMapper(reflect.Int, reader(readInteger)),
+		kong.KindMapper(reflect.String, kong.MapperFunc(rawString)),
+		kong.KindMapper(reflect.Int, kong.MapperFunc(readInteger)),
 		kong.KindMapper(reflect.Bool, switchMapper{}),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), reader(readDuration)),
-		kong.TypeMapper(reflect.TypeFor[config.Bytes](), reader(readText)),
-		kong.TypeMapper(reflect.TypeFor[config.Hosts](), reader(readText)),
-		kong.TypeMapper(reflect.TypeFor[config.Origins](), reader(readText)),
-		kong.NamedMapper("path", reader(readPath)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.TypeMapper(reflect.TypeFor[config.Bytes](), kong.MapperFunc(readText)),
+		kong.TypeMapper(reflect.TypeFor[config.Hosts](), kong.MapperFunc(readText)),
+		kong.TypeMapper(reflect.TypeFor[config.Origins](), kong.MapperFunc(readText)),
+		kong.NamedMapper("path", kong.MapperFunc(readPath)),
 	}
-}
-
-// reader reads the word of a value.
-type reader func(v *kong.Value, word string, target reflect.Value) error
-
-// Decode implements kong.Mapper.
-func (read reader) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	word, err := popValue(ctx)
-	if err != nil {
-		return err
-	}
-	return read(ctx.Value, word, target)
 }
 
 // rawString takes words as they are. What kong has for it sends them through
 // JSON, which silently changes a file name or payload that is not UTF-8. A word
 // of few may be written with other capitals.
-func rawString(v *kong.Value, word string, target reflect.Value) error {
-	for choice := range strings.FieldsSeq(choiceOf(v)) {
-		if v.Flag != nil && strings.EqualFold(choice, word) {
+func rawString(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := popValue(ctx)
+	if err != nil {
+		return err
+	}
+	for choice := range strings.FieldsSeq(choiceOf(ctx.Value)) {
+		if ctx.Value.Flag != nil && strings.EqualFold(choice, word) {
 			word = choice
 		}
 	}
@@ -72,33 +64,43 @@ func popValue(ctx *kong.DecodeContext) (string, error) {
 
 // readPath takes a path. One that ends in a line break or begins with a mark
 // came from a file of another system, and would name another directory.
-func readPath(v *kong.Value, word string, target reflect.Value) error {
-	if v.Flag == nil && word == "" {
+func readPath(ctx *kong.DecodeContext, target reflect.Value) error {
+	if err := rawString(ctx, target); err != nil {
+		return err
+	}
+	if ctx.Value.Flag == nil && target.String() == "" {
 		return errors.New("the path must not be empty")
 	}
-	if problem := wire.TextProblem(word); problem != "" {
-		return fmt.Errorf("the path %s, got %.80q", problem, word)
+	if problem := wire.TextProblem(target.String()); problem != "" {
+		return fmt.Errorf("the path %s, got %.80q", problem, target.String())
 	}
-	target.SetString(word)
 	return nil
 }
 
-func readInteger(v *kong.Value, word string, target reflect.Value) error {
+func readInteger(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := popValue(ctx)
+	if err != nil {
+		return err
+	}
 	n, ok := wire.ParseInteger(word)
 	if !ok || target.OverflowInt(n) {
 		return fmt.Errorf("must be a whole number, got %.40q", word)
 	}
 	target.SetInt(n)
-	return checkBounds(v, n, wire.ParseInteger[string])
+	return checkBounds(ctx.Value, n, wire.ParseInteger[string])
 }
 
-func readDuration(v *kong.Value, word string, target reflect.Value) error {
+func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := popValue(ctx)
+	if err != nil {
+		return err
+	}
 	d, ok := wire.ParseDuration(word)
 	if !ok {
 		return fmt.Errorf("must be %s, got %.40q", wire.DurationForm, word)
 	}
 	target.SetInt(int64(d))
-	return checkBounds(v, d, wire.ParseDuration)
+	return checkBounds(ctx.Value, d, wire.ParseDuration)
 }
 
 // checkBounds compares a value with the tags of its flag: least, most, and whole for a time
@@ -122,7 +124,11 @@ func checkBounds[N int64 | time.Duration](v *kong.Value, got N, parse func(strin
 }
 
 // readText reads what settings of a type of their own are written as.
-func readText(_ *kong.Value, word string, target reflect.Value) error {
+func readText(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := popValue(ctx)
+	if err != nil {
+		return err
+	}
 	return target.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(word))
 }
 

@@ -77,7 +77,7 @@ func (w *workCmd) Run(a *app) error {
 	defer c.Close()
 	a.detachOutput()
 	p.say = a.complain
-	p.listening = listening{app: a, dir: w.Log, verbose: w.Verbose}
+	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose}).to
 	workerRun := &workerRun{app: a, client: c, command: w.Command, window: w.Window, program: p}
 	p.begins = workerRun.begins
 	worker, err := c.NewWorker(client.WorkerOptions{

@@ -1,8 +1,7 @@
 package credit
 
-// IsIdle reports whether a shard may take the window alone and grant at once: every
-// delivery is confirmed, no other shard has the window alone, and there is a free
-// credit or the shard holds one. mine says that the shard has the window alone.
+// IsIdle reports that nothing is on its way to the client, that no other shard has
+// the window alone, and that there is a credit, or the shard has one.
 func (w *Window) IsIdle(mine, hasCredit bool) bool {
 	word := w.word.Load()
 	if word&closedBit != 0 || word&aloneBit != 0 && !mine || free(word) < 0 {
@@ -11,17 +10,17 @@ func (w *Window) IsIdle(mine, hasCredit bool) bool {
 	return (hasCredit || free(word) > 0) && w.untakenBytes.Load() == 0
 }
 
-// IsAlone reports whether a shard has the window alone.
+// IsAlone says whether a shard has the window alone.
 func (w *Window) IsAlone() bool { return w.word.Load()&aloneBit != 0 }
 
-// TakeAlone gives the window to one shard alone and, once every delivery is confirmed,
-// takes a credit for a task of payloadBytes. hasCredit says that the shard holds a
-// credit already. While the shard has the window no other shard takes a credit. When
-// the client has confirmed the task, the shard is woken with a credit; it takes the
-// next task alone or calls Share.
+// TakeAlone gives the window to one shard alone, and takes a credit for a task of
+// that many payload bytes once nothing else is on its way to the client. hasCredit
+// says that the shard has one already. Until then, and until the client has that
+// task, no other credit is taken; then the shard is woken, with a credit, and takes
+// the next one alone or shares the window again.
 //
-// taken reports that the shard may grant, mine that it has the window alone. If mine is
-// false, another shard has the window and this one waits as for a credit.
+// mine says that the shard has the window, which it had before or was shared; if
+// not, it waits for that as for a credit.
 func (w *Window) TakeAlone(shard, payloadBytes int, hasCredit bool) (taken, mine bool) {
 	bit := int64(1) << shard
 	for {
@@ -34,8 +33,7 @@ func (w *Window) TakeAlone(shard, payloadBytes int, hasCredit bool) (taken, mine
 				w.alone.Store(int32(shard) + 1)
 			}
 		case word&bit == 0:
-			// Set before the bytes are read, so that the goroutine which confirms the last
-			// of them sees the bit.
+			// Before the look at the bytes, so that who confirms the last of them sees it.
 			w.word.CompareAndSwap(word, word|bit)
 		case w.alone.Load() != int32(shard)+1:
 			return false, false
@@ -53,14 +51,15 @@ func (w *Window) TakeAlone(shard, payloadBytes int, hasCredit bool) (taken, mine
 	}
 }
 
-// WaitAlone asks for a wake-up of the shard, which has the window alone, when every
-// delivery is confirmed. It returns false if that is so already.
+// WaitAlone has the shard, which has the window alone, woken when nothing is on its
+// way to the client. It reports false if that is so already.
 func (w *Window) WaitAlone(shard int) bool {
 	w.word.Or(int64(1) << shard)
 	return w.untakenBytes.Load() > 0
 }
 
-// Share gives the window back to all shards. The next Return wakes those that wait.
+// Share ends that one shard has the window alone. Shards that wait for it are woken
+// by the next Give.
 func (w *Window) Share() {
 	w.alone.Store(0)
 	w.word.And(^aloneBit)

@@ -3,6 +3,6 @@
 //
 // A credit allows one task in flight. The shards take credits from their goroutines
 // and the session returns them from its own, so the window is one atomic word that
-// changes by compare-and-swap, and nothing here blocks. The package must not know
-// messages and mailboxes: New is given the function that wakes a shard.
+// changes by compare-and-swap, and nothing here blocks. The package knows no message
+// and no mailbox: whoever makes a Window says how a shard is woken.
 package credit

@@ -14,30 +14,31 @@ import (
 // starves. The next shard is the same one as often in a row as it has ready queues
 // for the consumer, so queues of all shards have as many turns.
 //
-// untakenBytes is the granted payload that the client has not confirmed, so it is 0
-// exactly if every delivery is confirmed. At the bound a shard waits as if there were
-// no credit; Taken wakes it.
+// untakenBytes is the payload that was granted to the consumer and that its client
+// has not confirmed, so it is 0 exactly when no delivery is unconfirmed. At the
+// bound a shard waits as if there were no credit; Taken wakes it.
 //
-// One shard may have the window alone, to grant a suspect; see TakeAlone. Meanwhile no
-// other shard takes a credit.
+// One shard may have the window alone, which is for suspects; see TakeAlone. During
+// that time no other shard takes a credit.
 //
-// Any goroutine may call the methods; only one may call SetWindow. None blocks.
+// All methods may be called from any goroutine, except SetWindow, which only one
+// may call. None blocks.
 type Window struct {
 	word         atomic.Int64
 	size         atomic.Int64
 	untakenBytes atomic.Int64
-	// bound is how many bytes may be unconfirmed now, at most mostBytes.
+	// bound is how much may be untaken now, at most mostBytes.
 	bound     atomic.Int64
 	mostBytes int
 	wake      func(shard int)
-	// turn is the shard that was woken last, row how often in a row. ready is, by shard,
-	// the number of ready queues for the consumer when the shard last waited beside
+	// turn is the shard that was served last, row how often in a row, ready how many
+	// ready queues each shard had for the consumer when it last waited beside
 	// another.
 	turn  atomic.Int32
 	row   atomic.Int32
 	ready [MaxShards]atomic.Int32
-	// alone is the shard that has the window alone, plus one. Only that shard changes
-	// it, and only while the alone bit is set.
+	// alone is the shard that has the window alone, plus one. Only that shard
+	// changes it, while the alone bit is set.
 	alone atomic.Int32
 }
 
@@ -54,20 +55,21 @@ const (
 
 func free(word int64) int64 { return word >> freeShift }
 
-// New makes a window of size 0. Shards grant while fewer than boundBytes are
-// unconfirmed; Taken sets another bound, at most mostBytes. The goroutine that returns a
-// credit calls wake once for each credit that a waiting shard gets. wake must not block.
+// New makes a window of size 0. Shards grant while less than boundBytes are
+// unconfirmed; Taken changes that, to mostBytes at most. wake is called once for each
+// credit that is handed to a waiting shard, from the goroutine that returned it; it
+// must not block.
 func New(mostBytes, boundBytes int, wake func(shard int)) *Window {
 	w := &Window{mostBytes: mostBytes, wake: wake}
 	w.bound.Store(int64(min(boundBytes, mostBytes)))
 	return w
 }
 
-// hasWay reports whether the unconfirmed bytes are below the bound.
+// hasWay says whether more may be on its way to the client.
 func (w *Window) hasWay() bool { return w.untakenBytes.Load() < w.bound.Load() }
 
-// Take takes one credit for a task of payloadBytes, or notes that the shard waits and
-// returns false. After Close it does neither.
+// Take takes one credit for a task of that many payload bytes, or notes that
+// the shard waits. After Close it takes nothing and notes nothing.
 func (w *Window) Take(shard, payloadBytes int) bool {
 	bit := int64(1) << shard
 	for {
@@ -76,8 +78,8 @@ func (w *Window) Take(shard, payloadBytes int) bool {
 			return false
 		}
 		if free(word) > 0 && word&aloneBit == 0 && w.hasWay() {
-			// Count the bytes before the exchange. Either the exchange fails because
-			// another shard has set the alone bit, or that shard sees the bytes.
+			// Counted before the credit is taken, so that a shard that has the window
+			// alone since then sees it, if this exchange does not see the alone bit.
 			w.untakenBytes.Add(int64(payloadBytes))
 			if w.word.CompareAndSwap(word, (word-oneFree)&^bit) {
 				return true
@@ -88,14 +90,14 @@ func (w *Window) Take(shard, payloadBytes int) bool {
 		if word&bit != 0 {
 			return false
 		}
-		// Once the bit is set the loop reads the bytes again: the client may have
-		// confirmed some between the read and the exchange.
+		// After the bit is set the loop looks once more: bytes may have been
+		// confirmed between the look and the exchange.
 		w.word.CompareAndSwap(word, word|bit)
 	}
 }
 
-// Return returns credits. Each pays a debt, else wakes a waiting shard, else becomes
-// free. Return(0) only wakes the shards that may be woken.
+// Return returns credits. It wakes a waiting shard for each credit that the shard
+// gets instead of the free ones. With 0 it looks whether a shard may be woken.
 func (w *Window) Return(credits int) {
 	left := int64(credits)
 	if left == 0 {
@@ -113,7 +115,7 @@ func (w *Window) Return(credits int) {
 		if !w.mayHandOn(word) {
 			if w.word.CompareAndSwap(word, word+left*oneFree) {
 				left = 0
-				// The client may have confirmed bytes since they were read.
+				// Bytes may have been confirmed since the look at them.
 				w.rouse()
 			}
 			continue
@@ -124,8 +126,8 @@ func (w *Window) Return(credits int) {
 	}
 }
 
-// rouse gives free credits to waiting shards. There are both only if the shards waited
-// for confirmed bytes.
+// rouse hands free credits to shards that wait, which only happens when they
+// waited for bytes to be confirmed rather than for a credit.
 func (w *Window) rouse() {
 	for {
 		word := w.word.Load()
@@ -136,14 +138,14 @@ func (w *Window) rouse() {
 	}
 }
 
-// handOn wakes the next waiting shard with a credit: a free one if taken is oneFree,
-// else one that has just come back. It returns false if the word has changed.
+// handOn wakes the next waiting shard with a credit, which is taken from the free
+// ones or has just come back. It reports false if the word has changed.
 func (w *Window) handOn(word, taken int64) bool {
 	shard := w.nextWaiting(word)
 	if !w.word.CompareAndSwap(word, (word-taken)&^(int64(1)<<shard)) {
 		return false
 	}
-	// Two goroutines that do this at once may miscount the row.
+	// Two shards that are served at once may miscount a row.
 	if w.turn.Swap(int32(shard)) == int32(shard) {
 		w.row.Add(1)
 	} else {
@@ -153,7 +155,6 @@ func (w *Window) handOn(word, taken int64) bool {
 	return true
 }
 
-// mayHandOn reports whether a shard waits for a credit and may have one.
 func (w *Window) mayHandOn(word int64) bool {
 	if word&aloneBit != 0 {
 		alone := w.alone.Load()
@@ -162,9 +163,9 @@ func (w *Window) mayHandOn(word int64) bool {
 	return word&waitBits != 0 && word&closedBit == 0 && w.hasWay()
 }
 
-// nextWaiting is the shard that has the window alone. Without such a shard it is the
-// one that was woken last, if it waits and has more ready queues than it was woken in a
-// row, else the next waiting one by number.
+// nextWaiting is the shard that was served last, if it waits and has more ready
+// queues than it was served in a row, else the first waiting one behind it, or the
+// one that has the window alone.
 func (w *Window) nextWaiting(word int64) int {
 	if alone := w.alone.Load(); word&aloneBit != 0 && alone != 0 {
 		return int(alone - 1)
@@ -177,8 +178,8 @@ func (w *Window) nextWaiting(word int64) int {
 	return (last + 1 + behind) % MaxShards
 }
 
-// Portion is the part of the window that a shard should have while others wait, in
-// proportion to the ready queues of each for the consumer.
+// Portion is the part of the window that a shard should have while others wait: by
+// the ready queues that each has for the consumer.
 func (w *Window) Portion(shard int) int {
 	mine := max(w.ready[shard].Load(), 1)
 	all := mine
@@ -188,15 +189,15 @@ func (w *Window) Portion(shard int) int {
 	return int(w.size.Load() * int64(mine) / int64(all))
 }
 
-// SetReady sets the number of ready queues that a shard has for the consumer.
+// SetReady says how many ready queues a shard has for the consumer.
 func (w *Window) SetReady(shard int, queues int32) { w.ready[shard].Store(queues) }
 
-// OthersWait reports whether another shard waits for a credit.
+// OthersWait says whether another shard waits for a credit.
 func (w *Window) OthersWait(shard int) bool { return w.word.Load()&waitBits&^(int64(1)<<shard) != 0 }
 
-// SetWindow sets how many tasks may be in flight; 0 allows no further one. Tasks in
-// flight stay, so a smaller window may be in debt, which returned credits pay first.
-// Only one goroutine may call it.
+// SetWindow sets how many tasks may be in flight; 0 allows no more. What is in flight
+// stays, so a smaller window may be in debt, which returned credits pay first. Only
+// one goroutine may call it.
 func (w *Window) SetWindow(size int) {
 	grown := int64(size) - w.size.Swap(int64(size))
 	if grown > 0 {
@@ -206,32 +207,34 @@ func (w *Window) SetWindow(size int) {
 	w.word.Add(grown * oneFree)
 }
 
-// Taken notes that the client has confirmed payloadBytes. From then on shards grant
-// while fewer than boundBytes, and fewer than mostBytes of New, are unconfirmed.
+// Taken notes that the client has confirmed deliveries of so many payload bytes.
+// From then on shards grant while less than boundBytes are unconfirmed, or less than
+// the bound that New was given.
 func (w *Window) Taken(payloadBytes, boundBytes int) {
 	w.bound.Store(int64(min(boundBytes, w.mostBytes)))
 	w.untakenBytes.Add(-int64(payloadBytes))
 	w.rouse()
 }
 
-// UntakenBytes is the granted payload that the client has not confirmed.
+// UntakenBytes is the payload that was granted and that the client has not confirmed.
 func (w *Window) UntakenBytes() int { return int(w.untakenBytes.Load()) }
 
-// MayReuse reports whether a shard may use a credit at once instead of returning it.
+// MayReuse says whether a credit that is about to come back may be used by a
+// shard at once.
 func (w *Window) MayReuse() bool {
 	word := w.word.Load()
 	return word&(closedBit|aloneBit) == 0 && free(word) >= 0 && w.hasWay()
 }
 
-// InDebt reports whether more tasks are in flight than the window allows.
+// InDebt says whether more tasks are in flight than the window allows.
 func (w *Window) InDebt() bool { return free(w.word.Load()) < 0 }
 
-// Hold takes credits for tasks that are in flight already. It may put the window into
-// debt.
+// Hold takes credits for tasks that are in flight already. It may leave the window
+// in debt.
 func (w *Window) Hold(credits int) { w.word.Add(-int64(credits) * oneFree) }
 
-// AddBytes counts payload that the shard grants with a credit it holds. It returns
-// false and counts nothing while a shard has the window alone.
+// AddBytes notes payload bytes that are granted with a credit which the shard has
+// already, and refuses them while a shard has the window alone.
 func (w *Window) AddBytes(payloadBytes int) bool {
 	w.untakenBytes.Add(int64(payloadBytes))
 	if w.word.Load()&aloneBit == 0 {
@@ -241,8 +244,8 @@ func (w *Window) AddBytes(payloadBytes int) bool {
 	return false
 }
 
-// InFlight is the number of taken credits. After Close it no longer grows.
+// InFlight is the number of credits that are taken, which after Close no longer grows.
 func (w *Window) InFlight() int { return int(w.size.Load() - free(w.word.Load())) }
 
-// Close makes every later Take fail. It returns false if the window was closed before.
+// Close makes every later Take fail. It reports false if the window was closed.
 func (w *Window) Close() bool { return w.word.Or(closedBit)&closedBit == 0 }

@@ -20,7 +20,7 @@ func TestWindowTakesUntilEmptyAndHandsCreditsToWaitingShards(t *testing.T) {
 		t.Fatal("an empty window gave a credit")
 	}
 	if got := w.InFlight(); got != 2 {
-		t.Fatalf("in flight %d, want 2", got)
+		t.Fatalf("in hand %d, want 2", got)
 	}
 	w.Return(1)
 	w.Return(3)
@@ -68,7 +68,7 @@ func TestWindowStopsAtUntakenBytesAndWakesWhenTheyAreTaken(t *testing.T) {
 		t.Fatalf("woken %v, want shard 1", woken)
 	}
 	if got := w.InFlight(); got != 2 {
-		t.Fatalf("in flight %d, want 2: one task and one credit handed on", got)
+		t.Fatalf("in hand %d, want 2: one task and one credit handed on", got)
 	}
 }
 

@@ -38,6 +38,9 @@ type Node[T any] struct {
 // IsIn reports whether the item is in a heap.
 func (n *Node[T]) IsIn() bool { return n.place != 0 }
 
+// Len is the number of items.
+func (h *Heap[T]) Len() int { return len(h.slots) }
+
 // Top is the item with the lowest key, and its time, nil if there is none.
 func (h *Heap[T]) Top() (item *T, atMs int64) {
 	if len(h.slots) == 0 {

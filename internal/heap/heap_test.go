@@ -44,8 +44,8 @@ func TestTopIsTheLowestWhateverHasMoved(t *testing.T) {
 		})
 		top, atMs := h.Top()
 		switch {
-		case len(h.slots) != len(in):
-			t.Fatalf("step %d: %d items, want %d", step, len(h.slots), len(in))
+		case h.Len() != len(in):
+			t.Fatalf("step %d: %d items, want %d", step, h.Len(), len(in))
 		case len(in) > 0 && (top != in[0] || atMs != top.key.AtMs):
 			t.Fatalf("step %d: %v at %d on top, want %v", step, top, atMs, in[0])
 		}

@@ -14,6 +14,7 @@ import (
 var importTable = map[string]string{
 	"internal/auth":     "internal/yamlfile wire",
 	"internal/credit":   "",
+	"internal/events":   "record shard store wire",
 	"internal/audit":    "record store wire",
 	"internal/heap":     "",
 	"internal/keeper":   "",
@@ -37,12 +38,12 @@ var importTable = map[string]string{
 	"shardactor": "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
 	"session":    "actor internal/auth internal/paced mailbox shard shardactor wire | store",
 	"httpapi":    "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"server":     "httpapi internal/auth internal/meter internal/paced mailbox session shard shardactor store wire | client internal/audit",
+	"server":     "httpapi internal/auth internal/events internal/meter internal/paced mailbox session shard shardactor store wire | client internal/audit",
 	"cmd/codeq":  "client config internal/audit internal/auth internal/keeper internal/yamlfile loadtest server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":      "index internal/audit internal/auth mailbox record session shard shardactor store wire",
+	"test/sim":      "index internal/audit internal/auth internal/events mailbox record session shard shardactor store wire",
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",

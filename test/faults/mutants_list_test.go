@@ -28,7 +28,7 @@ var mutants = []mutant{
 	{"TestN07TheEnd", "client/tries.go", "		return fmt.Errorf(\"the wait of %s is over; what happened last: %w\", waitFor, err)\n", "		return fmt.Errorf(\"the wait of %s is over\", waitFor)\n"},
 	{"TestN08", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status == http.StatusSeeOther:\n"},
 	{"TestX04", "client/unreached.go", "	case isTLS(err):\n		return mistrust(at, err)\n", "	case isTLS(err):\n		how = broken\n"},
-	{"TestU04ARun", "lease/table.go", "	t.setDue(e, e.untilMs(expiresAtMs))\n", "	t.setDue(e, expiresAtMs)\n"},
+	{"TestU04ARun", "lease/table.go", "	t.setDue(e, e.UntilMs(expiresAtMs))\n", "	t.setDue(e, expiresAtMs)\n"},
 	{"TestU04LimitsOutlive", "index/index.go", "	q.expiring.restore()\n", ""},
 	{"TestU04WhatHas", "shard/lease.go", "		s.transition(t, s.expired(t, move{}))\n", "		t.Priority = 9\n"},
 	{"TestU04AProgram", "client/delivery.go", "	if d.Timeout == 0 {\n		return own, cancel\n	}\n", "	if d.Timeout == 0 || d.Timeout > 0 {\n		return own, cancel\n	}\n"},

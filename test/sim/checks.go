@@ -52,6 +52,7 @@ func (w *world) mustBeAtRest() {
 		// One is enough to say so, whichever it is.
 		violate("every effect is let out", "shard %d keeps %T", m.shard, e)
 	}
+	w.server.events.recount()
 	w.model.nobodyWaits()
 	level := w.server.store.Guard().Level()
 	if level >= store.OnlyDelete {

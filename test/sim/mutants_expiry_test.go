@@ -48,7 +48,7 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "run: let a heartbeat or a resume pass its end",
 		edit: edit{
-			file: "lease/table.go", old: "	t.setDue(e, e.untilMs(expiresAtMs))\n", new: "	t.setDue(e, expiresAtMs)\n",
+			file: "lease/table.go", old: "	t.setDue(e, e.UntilMs(expiresAtMs))\n", new: "	t.setDue(e, expiresAtMs)\n",
 		},
 		caught: []string{"what is due happens"},
 	}, mutant{

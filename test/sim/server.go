@@ -77,6 +77,7 @@ type server struct {
 	// made are the effects that rounds made and nobody got yet, by their number.
 	made     map[shard.Effect]madeEffect
 	lastMade uint64
+	events   *watcher
 }
 
 // syncedShard is news of a sync that the effect gates have not heard.
@@ -117,7 +118,7 @@ func (f faultyFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteC
 
 // boot opens the store and loads the engine, as a process does when it starts.
 func (w *world) boot(disk *vfs.MemFS) {
-	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect)}
+	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w)}
 	w.lives++
 	s.gates = new(shardactor.Gates)
 	random := w.chance.bytesFor(s.life)
@@ -141,7 +142,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.checkStore()
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: s.events,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(latestMs int64) func() int64 {
 			w.startClock(latestMs)
@@ -156,6 +157,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.behind = make([]behind, shards)
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
+	s.events.begin()
 }
 
 // startClock begins the time of a life: the wall's, which may have been set back,
@@ -211,6 +213,7 @@ func (w *world) observe(o *shardactor.Observed) {
 		s.lastMade++
 		s.made[a.Effect] = madeEffect{o.Shard, o.Batch, s.lastMade}
 	}
+	s.events.made(o.Shard, o.Batch, o.Outcome.Events)
 	w.tell(o)
 	w.model.round(o)
 }
@@ -265,6 +268,10 @@ func (w *world) delivered(effects []shard.Effect, last []uint64) {
 		if m.number < last[m.shard] {
 			violate("effects keep their order", "shard %d: %d after %d: %s", m.shard, m.number, last[m.shard], describe(e))
 		}
+		if made := s.events.shards[m.shard].made; len(made) > 0 && made[0].batch <= m.batch {
+			violate("events are observed before the effects of their round", "shard %d: event %d of batch %d, effect of batch %d: %s",
+				m.shard, made[0].Number, made[0].batch, m.batch, describe(e))
+		}
 		last[m.shard] = m.number
 		w.trace.word(m.number)
 	}
@@ -298,7 +305,7 @@ func (w *world) sync() {
 func (w *world) letOut() {
 	s := w.server
 	for _, news := range s.untold {
-		s.gates.Synced(news.shard, news.upTo)
+		s.synced(news)
 	}
 	s.untold = s.untold[:0]
 }
@@ -310,8 +317,13 @@ func (w *world) letOutSome() {
 	for n := w.chance.IntN(len(s.untold) + 1); n > 0; n-- {
 		news := s.untold[0]
 		s.untold = s.untold[1:]
-		s.gates.Synced(news.shard, news.upTo)
+		s.synced(news)
 	}
+}
+
+func (s *server) synced(news syncedShard) {
+	s.events.shards[news.shard].told = max(s.events.shards[news.shard].told, news.upTo)
+	s.gates.Synced(news.shard, news.upTo)
 }
 
 func (w *world) syncOnly() {

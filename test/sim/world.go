@@ -259,6 +259,7 @@ func (w *world) step(number int) {
 		w.trace.word(uint64(i))
 		w.trace.say("%d: %s", number, o.name)
 		o.do(w)
+		w.server.events.check()
 		return
 	}
 }

@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"codeq/internal/events"
+	"codeq/record"
+	"codeq/shard"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// eventsBytes is little, so that rings come round and have all that they need beside.
+const eventsBytes = 400 << 10
+
+// ringTail is how many of the last events of a ring are compared.
+const ringTail = 6
+
+// watcher stands between the shards and the log of events of one life. It holds every
+// event against the round that made it, and the figures of the log against what it has
+// counted itself.
+type watcher struct {
+	world  *world
+	log    *events.Log
+	shards []watchedShard
+	// queues are the figures as of the last event that was observed.
+	queues map[record.QueueKey]*events.Figures
+	// seen is what a reader has who takes what has changed since version.
+	seen    map[record.QueueKey]events.Figures
+	version uint64
+}
+
+// watchedShard is what is known of the events of one shard.
+type watchedShard struct {
+	// first is the number of the last event before the life, told the newest batch that
+	// the gate knows to be durable.
+	first, told uint64
+	// made are events that were not observed, last those that were observed last.
+	made []madeEvent
+	last []shard.Event
+}
+
+type madeEvent struct {
+	shard.Event
+	batch uint64
+}
+
+func newWatcher(w *world) *watcher {
+	return &watcher{
+		world: w, log: events.New(events.Options{Shards: w.shape.shards, MemoryBytes: eventsBytes}),
+		shards: make([]watchedShard, w.shape.shards), queues: make(map[record.QueueKey]*events.Figures),
+		seen: make(map[record.QueueKey]events.Figures),
+	}
+}
+
+// Load implements shardactor.Observer. Numbers go on after those that a crash left.
+func (v *watcher) Load(shardNo int, number uint64, queues []store.QueueState) {
+	if want := v.world.model.shards[shardNo].events; number != want {
+		violate("events are numbered without gaps", "shard %d begins after event %d, the last durable one is %d", shardNo, number, want)
+	}
+	v.shards[shardNo].first = number
+	v.log.Load(shardNo, number, queues)
+}
+
+// made notes the events of a round.
+func (v *watcher) made(shardNo int, batch uint64, round []shard.Event) {
+	s := &v.shards[shardNo]
+	for i := range round {
+		s.made = append(s.made, madeEvent{round[i], batch})
+	}
+}
+
+// Observe implements shardactor.Observer.
+func (v *watcher) Observe(shardNo int, round []shard.Event) {
+	s, durable := &v.shards[shardNo], v.world.server.durable[shardNo]
+	for i := range round {
+		e := &round[i]
+		if len(s.made) == 0 || s.made[0].Event != *e {
+			violate("events are observed once and in order", "shard %d observes %+v, next of %d is %+v", shardNo, *e, len(s.made), s.made)
+		}
+		if s.made[0].batch > durable {
+			violate("no event before its batch is durable", "shard %d: event %d of batch %d, durable %d", shardNo, e.Number, s.made[0].batch, durable)
+		}
+		s.made = s.made[1:]
+		s.last = append(s.last[max(0, len(s.last)-ringTail+1):], *e)
+		v.count(e)
+	}
+	v.log.Observe(shardNo, round)
+}
+
+// count moves a task from figure to figure.
+func (v *watcher) count(e *shard.Event) {
+	f := v.figures(record.QueueKey{Command: e.Command, Tenant: e.Tenant})
+	if e.From != "" {
+		f.Row[figureOf[e.From]]--
+	}
+	if e.To != "" {
+		f.Row[figureOf[e.To]]++
+	}
+	f.Moves[e.Cause]++
+	if e.Cause == record.CauseGrant {
+		f.Wait.SumMs += uint64(e.SpentMs)
+	}
+	if e.From == wire.LocationInProgress {
+		f.Run.SumMs += uint64(e.SpentMs)
+	}
+	f.Total.SumMs += uint64(e.TotalMs)
+}
+
+var figureOf = map[wire.Location]int{
+	wire.LocationPending: wire.FigureReady, wire.LocationDelayed: wire.FigureDelayed, wire.LocationInProgress: wire.FigureInProgress,
+	wire.LocationDead: wire.FigureDead, wire.LocationNone: wire.FigureDone,
+}
+
+func (v *watcher) figures(q record.QueueKey) *events.Figures {
+	if v.queues[q] == nil {
+		v.queues[q] = &events.Figures{}
+	}
+	return v.queues[q]
+}
+
+// counted are the tasks of each queue by place as the model has them, without what was
+// not observed yet.
+func (v *watcher) counted() map[record.QueueKey]wire.Figures {
+	tasks := make(map[record.QueueKey]wire.Figures)
+	move := func(tenant, command string, place wire.Location, by int64) {
+		if place != "" {
+			q := record.QueueKey{Command: command, Tenant: tenant}
+			row := tasks[q]
+			row[figureOf[place]] += by
+			tasks[q] = row
+		}
+	}
+	for _, t := range v.world.model.all {
+		move(t.tenant, t.command, t.place, 1)
+	}
+	for i := range v.shards {
+		for _, e := range v.shards[i].made {
+			move(e.Tenant, e.Command, e.To, -1)
+			move(e.Tenant, e.Command, e.From, 1)
+		}
+	}
+	return tasks
+}
+
+// begin counts the tasks that a start has found.
+func (v *watcher) begin() {
+	for q, row := range v.counted() {
+		v.figures(q).Row = row
+	}
+	v.check()
+}
+
+// recount holds what was counted from event to event against the tasks.
+func (v *watcher) recount() {
+	tasks := v.counted()
+	for q, f := range v.queues {
+		if f.Row != tasks[q] {
+			violate("events tell every move", "queue %v has %v by its events, %v by its tasks", q, f.Row, tasks[q])
+		}
+	}
+}
+
+// check holds the log against what was counted. Every event that the gate knows to be
+// durable has been observed.
+func (v *watcher) check() {
+	version, at := v.log.Figures(v.version, func(name wire.SlotName, f *events.Figures) {
+		v.seen[record.QueueKey{Command: name.Command, Tenant: name.Tenant}] = *f
+	})
+	v.version = version
+	for i := range v.shards {
+		s := &v.shards[i]
+		if len(s.made) > 0 && s.made[0].batch <= s.told {
+			violate("every durable event is observed", "shard %d has not observed event %d of batch %d, the gate was told of %d",
+				i, s.made[0].Number, s.made[0].batch, s.told)
+		}
+		want := s.first
+		if len(s.last) > 0 {
+			want = s.last[len(s.last)-1].Number
+		}
+		if at[i] != want {
+			violate("events are numbered without gaps", "shard %d has figures of event %d, the last one is %d", i, at[i], want)
+		}
+		v.checkRing(i, want)
+	}
+	for q, want := range v.queues {
+		got := v.seen[q]
+		if got.Row != want.Row || got.Moves != want.Moves || got.Wait.SumMs != want.Wait.SumMs || got.Run.SumMs != want.Run.SumMs ||
+			got.Total.SumMs != want.Total.SumMs {
+			violate("figures of events add up", "queue %v has %+v, counted %+v", q, got, *want)
+		}
+	}
+	for q := range v.seen {
+		if v.queues[q] == nil {
+			violate("figures of events add up", "queue %v has figures and no event", q)
+		}
+	}
+}
+
+// checkRing reads the last events of a shard.
+func (v *watcher) checkRing(shardNo int, number uint64) {
+	var into [ringTail + 1]events.Record
+	last := v.shards[shardNo].last
+	n, missed := v.log.Read(shardNo, number-uint64(len(last)), into[:])
+	if n != len(last) || missed > 0 {
+		violate("the ring has the last events", "shard %d after %d: %d events, %d missed, want %d", shardNo, number-uint64(len(last)), n, missed, len(last))
+	}
+	for i := range last {
+		e, got := &last[i], into[i]
+		if want := (events.Record{
+			Number: e.Number, AtMs: e.AtMs, Slot: got.Slot, Task: e.TaskID, From: e.From, To: e.To, Status: e.Status, Cause: e.Cause,
+			Worker: e.Worker, Delivery: e.Delivery, Attempts: e.Attempts, SpentMs: e.SpentMs,
+		}); got != want {
+			violate("the ring has the last events", "shard %d has %+v, want %+v", shardNo, got, want)
+		}
+	}
+}
