@@ -92,11 +92,11 @@ func historyOf(t testing.TB, lines []wire.HistoryLine) (value []byte) {
 var endedForms = []Ended{
 	{Status: wire.StatusCompleted},
 	{Status: wire.StatusFailed, Cause: wire.DeadExhausted, Deliveries: 5},
-	{Status: wire.StatusFailed, Cause: wire.DeadReleased, Keyed: true},
-	{Status: wire.StatusFailed, Cause: wire.DeadFailed, Bare: true, Whole: true},
-	{Status: wire.StatusFailed, Deliveries: 1, Bare: true},
-	{Status: wire.StatusCancelled, Deliveries: 1 << 40, Keyed: true},
-	{Status: wire.StatusCompleted, Deliveries: 2, Whole: true},
+	{Status: wire.StatusFailed, Cause: wire.DeadReleased, HasKey: true},
+	{Status: wire.StatusFailed, Cause: wire.DeadFailed, Absent: Absent{History: true, Payload: true}},
+	{Status: wire.StatusFailed, Deliveries: 1, Absent: Absent{History: true}},
+	{Status: wire.StatusCancelled, Deliveries: 1 << 40, HasKey: true},
+	{Status: wire.StatusCompleted, Deliveries: 2, Absent: Absent{Payload: true}},
 }
 
 // samples are values of every kind, full and least, with their text.

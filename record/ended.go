@@ -13,11 +13,17 @@ type Ended struct {
 	Deliveries int
 	// Cause is that of a dead letter.
 	Cause wire.DeadCause
-	// Keyed tasks have an idempotency key, Bare ones never had a history, and of
-	// Whole ones payload and result are within the record.
-	Keyed bool
-	Bare  bool
-	Whole bool
+	// HasKey says that the task has an idempotency key.
+	HasKey bool
+	Absent
+}
+
+// Absent are the keys of a task that were never made: to delete them would only write
+// tombstones.
+type Absent struct {
+	History bool
+	// Payload says it of payload and result, which are within the record.
+	Payload bool
 }
 
 // EndedEntry is an entry of the order of ended tasks.
@@ -29,11 +35,11 @@ type EndedEntry struct {
 // What an entry says but for the deliveries is one number: the status, the cause of
 // a dead letter, and a bit for each part that is there or was never made.
 const (
-	endedCauseShift = 2
-	endedKeyedBit   = 0x10
-	endedBareBit    = 0x20
-	endedWholeBit   = 0x40
-	endedKnownBits  = 0x7f
+	endedCauseShift   = 2
+	endedKeyBit       = 0x10
+	endedNoHistoryBit = 0x20
+	endedNoPayloadBit = 0x40
+	endedKnownBits    = 0x7f
 )
 
 var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled}
@@ -45,7 +51,7 @@ func AppendEnded(dst []byte, e Ended) []byte {
 		return dst
 	}
 	what := uint64(numberOf(e.Status, endedStatuses[:])) | uint64(e.Cause)<<endedCauseShift |
-		bit(e.Keyed, endedKeyedBit) | bit(e.Bare, endedBareBit) | bit(e.Whole, endedWholeBit)
+		bit(e.HasKey, endedKeyBit) | bit(e.Absent.History, endedNoHistoryBit) | bit(e.Absent.Payload, endedNoPayloadBit)
 	f := form{out: dst}
 	e.fields(&f, &what)
 	return f.out
@@ -75,7 +81,8 @@ func ParseEnded(data []byte) (e Ended, err error) {
 		return Ended{}, ErrDamaged
 	}
 	e.Status = endedStatuses[status]
-	e.Keyed, e.Bare, e.Whole = what&endedKeyedBit != 0, what&endedBareBit != 0, what&endedWholeBit != 0
+	e.HasKey = what&endedKeyBit != 0
+	e.Absent = Absent{History: what&endedNoHistoryBit != 0, Payload: what&endedNoPayloadBit != 0}
 	return e, nil
 }
 
@@ -85,13 +92,13 @@ func (e Ended) String() string {
 	if e.Cause != 0 {
 		text += " " + e.Cause.String()
 	}
-	if e.Keyed {
+	if e.HasKey {
 		text += " keyed"
 	}
-	if e.Bare {
+	if e.Absent.History {
 		text += " bare"
 	}
-	if e.Whole {
+	if e.Absent.Payload {
 		text += " whole"
 	}
 	return text

@@ -94,7 +94,7 @@ func TestATaskWhoseRecordIsGoneLeavesWithAnEvent(t *testing.T) {
 	w.rounds(t, "subscribe ada ref=1 lease=60 window=1\nenqueue p id=1 key=one max-attempts=1\nenqueue p id=2 key=two\nenqueue p id=3 delay=5\nenqueue p id=4")
 	w.rounds(t, "nack ada ref=2 task=1 token=t1\ncancel p ref=2 task=2")
 	for n := range 4 {
-		w.store.Span(0).Batch().DeleteTask(w.taskID(n + 1))
+		w.store.Span(0).Batch().DeleteTask(w.taskID(n+1), record.Absent{})
 	}
 	if _, err := w.store.Span(0).Apply(); err != nil {
 		t.Fatal(err)

@@ -195,10 +195,10 @@ func (s *Shard) setDueAside(d index.Due) {
 	batch, q := s.span.Batch(), d.Queue
 	if d.Order == index.Expiring {
 		q.RemoveExpiring(d.Key)
-		batch.DeleteExpiring(q.Key(), d.Key)
+		batch.DeleteTimed(q.Key(), record.FamilyExpiring, d.Key)
 	} else {
 		q.RemoveDelayed(d.Key)
-		batch.DeleteDelayed(q.Key(), d.Key)
+		batch.DeleteTimed(q.Key(), record.FamilyDelayed, d.Key)
 		s.eventUnreadable(s.queueOf(q.Key()), d.Key.ID, wire.LocationDelayed)
 	}
 	s.mustRead(s.span.SetAside(d.Key.ID))

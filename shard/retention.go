@@ -7,7 +7,6 @@ import (
 
 	"codeq/internal/heap"
 	"codeq/record"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -227,11 +226,11 @@ func (q *queue) mayHavePassed(k record.TimedKey) {
 
 // readEnded reads ended tasks of a queue.
 func (s *Shard) readEnded(q *queue, place wire.Location, after record.TimedKey, limit int) []record.EndedEntry {
-	scan := s.span.ScanDone
+	order := record.FamilyDone
 	if place == wire.LocationDead {
-		scan = s.span.ScanDead
+		order = record.FamilyDead
 	}
-	found, err := scan(q.key, after, limit)
+	found, err := s.span.ScanEnded(q.key, order, after, limit)
 	s.mustRead(err)
 	return found
 }
@@ -313,7 +312,7 @@ func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.C
 	if l.cleanup != nil {
 		l.cleanup.deleted++
 	}
-	s.transition(t, move{to: removed, status: t.Status, cause: cause, only: store.Only{Bare: e.Bare, Whole: e.Whole}})
+	s.transition(t, move{to: removed, status: t.Status, cause: cause, absent: e.Absent})
 }
 
 // fromEntry builds the task from its entry, or returns nil if the record must be
@@ -322,7 +321,7 @@ func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.C
 // end of the round: only a dead letter can change, and dropFromBatches takes those out of
 // the batch.
 func (s *Shard) fromEntry(l *expiryBatch, e *record.EndedEntry) *record.Task {
-	if e.Status == "" || e.Keyed {
+	if e.Status == "" || e.HasKey {
 		return nil
 	}
 	s.removing = record.Task{
@@ -337,7 +336,7 @@ const removed wire.Location = ""
 
 // forget deletes all keys of a task, and its idempotency key if that still names
 // it.
-func (s *Shard) forget(t *record.Task, only store.Only) {
+func (s *Shard) forget(t *record.Task, absent record.Absent) {
 	batch := s.span.Batch()
 	if t.IdempotencyKey != "" {
 		id, found, err := s.span.IdempotencyKey(t.Queue(), t.IdempotencyKey)
@@ -346,7 +345,7 @@ func (s *Shard) forget(t *record.Task, only store.Only) {
 			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)
 		}
 	}
-	batch.DeleteTaskOf(t.ID, only)
+	batch.DeleteTask(t.ID, absent)
 }
 
 // leaveEnded deletes the entry of an ended task.
@@ -356,11 +355,11 @@ func (s *Shard) leaveEnded(t *record.Task) {
 	if t.Location == wire.LocationDead {
 		q.index.RemoveDead(k, t.DeadCause)
 		t.DeadCause = 0
-		s.span.Batch().DeleteDead(t.Queue(), k)
+		s.span.Batch().DeleteTimed(t.Queue(), record.FamilyDead, k)
 		return
 	}
 	q.index.RemoveDone(k)
-	s.span.Batch().DeleteDone(t.Queue(), k)
+	s.span.Batch().DeleteTimed(t.Queue(), record.FamilyDone, k)
 }
 
 // setEndedAside deletes the entry of an ended task whose record cannot be read.
@@ -368,10 +367,10 @@ func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
 	batch, k := s.span.Batch(), e.TimedKey
 	if l.place == wire.LocationDead {
 		l.queue.index.RemoveDead(k, e.Cause)
-		batch.DeleteDead(l.queue.key, k)
+		batch.DeleteTimed(l.queue.key, record.FamilyDead, k)
 	} else {
 		l.queue.index.RemoveDone(k)
-		batch.DeleteDone(l.queue.key, k)
+		batch.DeleteTimed(l.queue.key, record.FamilyDone, k)
 	}
 	s.mustRead(s.span.SetAside(k.ID))
 	s.eventUnreadable(l.queue, k.ID, l.place)
@@ -409,7 +408,7 @@ func (s *Shard) advanceWatermarks() {
 			}
 			continue
 		}
-		keys, err := s.span.ScanDead(q.Key(), justBefore(counters.DeadWatermarkMs), 1)
+		keys, err := s.span.ScanEnded(q.Key(), record.FamilyDead, justBefore(counters.DeadWatermarkMs), 1)
 		s.mustRead(err)
 		if len(keys) > 0 {
 			q.AdvanceDeadWatermark(keys[0].AtMs)

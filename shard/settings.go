@@ -230,7 +230,7 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 			s.doomed = append(s.doomed, doomed{queue: q, id: found[i].ID, prio: prio, seq: found[i].Seq})
 		}
 	}
-	delayed, err := s.span.ScanDelayed(q.key, justBefore(c.DelayedWatermarkMs), left(c.Delayed))
+	delayed, err := s.span.ScanTimed(q.key, record.FamilyDelayed, justBefore(c.DelayedWatermarkMs), left(c.Delayed))
 	s.mustRead(err)
 	for _, k := range delayed {
 		s.doomed = append(s.doomed, doomed{queue: q, id: k.ID, due: index.Due{Queue: q.index, Order: index.Delayed, Key: k}})
@@ -238,7 +238,7 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 	if c.ReadyTotal() == 0 && c.Delayed == 0 {
 		// Expiring entries that are left now belong to records that could not be
 		// read.
-		expiring, err := s.span.ScanExpiring(q.key, justBefore(c.ExpiringWatermarkMs), left(c.Expiring))
+		expiring, err := s.span.ScanTimed(q.key, record.FamilyExpiring, justBefore(c.ExpiringWatermarkMs), left(c.Expiring))
 		s.mustRead(err)
 		for _, k := range expiring {
 			s.doomed = append(s.doomed, doomed{queue: q, id: k.ID, due: index.Due{Queue: q.index, Order: index.Expiring, Key: k}})

@@ -374,11 +374,11 @@ func (s *Shard) refill() {
 			r.FillPending(found)
 			continue
 		}
-		scan := s.span.ScanDelayed
+		order := record.FamilyDelayed
 		if r.Order == index.Expiring {
-			scan = s.span.ScanExpiring
+			order = record.FamilyExpiring
 		}
-		found, err := scan(r.Queue.Key(), r.AfterTimed, r.Limit)
+		found, err := s.span.ScanTimed(r.Queue.Key(), order, r.AfterTimed, r.Limit)
 		s.mustRead(err)
 		r.FillTimed(found)
 	}

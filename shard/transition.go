@@ -6,7 +6,6 @@ import (
 
 	"codeq/lease"
 	"codeq/record"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -62,8 +61,8 @@ type move struct {
 	result *wire.ResultRecord
 	// dead is set for wire.LocationDead.
 	dead wire.DeadCause
-	// only is set for removed: the keys that the task is known not to have.
-	only store.Only
+	// absent is set for removed: the keys that the task is known not to have.
+	absent record.Absent
 	// closeCode is the close code of the socket over which a delivery did not
 	// arrive, 0 if unknown.
 	closeCode uint16
@@ -100,7 +99,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	q := s.enter(t, m, bare)
 	switch m.to {
 	case removed:
-		s.forget(t, m.only)
+		s.forget(t, m.absent)
 	case wire.LocationInProgress:
 	default:
 		s.span.Batch().PutTask(t)
@@ -170,7 +169,7 @@ func (s *Shard) leave(t *record.Task, m *move) {
 			s.dropAside(t.ID)
 		}
 		s.queueOf(key).index.RemoveDelayed(k)
-		batch.DeleteDelayed(key, k)
+		batch.DeleteTimed(key, record.FamilyDelayed, k)
 		t.DueAtMs = 0
 	case wire.LocationInProgress:
 		s.leaveInProgress(t, m)
@@ -220,7 +219,7 @@ func (s *Shard) enter(t *record.Task, m move, bare bool) *queue {
 		t.DueAtMs = m.dueAtMs
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		q.index.AddDelayed(k)
-		batch.PutDelayed(key, k)
+		batch.PutTimed(key, record.FamilyDelayed, k)
 	case wire.LocationInProgress:
 		q.index.AddLeased(t.ID)
 		batch.PutLease(key, t.ID, m.lease)
@@ -249,16 +248,16 @@ func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
 	q, batch := s.queueOf(t.Queue()), s.span.Batch()
 	batch.GiveResult(t, m.result)
 	ended := record.Ended{
-		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, Keyed: t.IdempotencyKey != "", Bare: bare, Whole: t.Whole(),
+		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, HasKey: t.IdempotencyKey != "", Absent: record.Absent{History: bare, Payload: t.Whole()},
 	}
 	if m.to == wire.LocationDead {
 		t.DeadCause = m.dead
 		q.index.AddDead(s.now, m.dead)
-		batch.PutDead(t.Queue(), k, ended)
+		batch.PutEnded(t.Queue(), record.FamilyDead, k, ended)
 		q.mayHavePassed(k)
 	} else {
 		q.index.AddDone(s.now)
-		batch.PutDone(t.Queue(), k, ended)
+		batch.PutEnded(t.Queue(), record.FamilyDone, k, ended)
 	}
 	s.planEnded(q)
 }
@@ -292,9 +291,9 @@ func (s *Shard) moveExpiring(t *record.Task, from, to wire.Location) {
 	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.ExpiresAtMs, ID: t.ID}
 	if waits(to) {
 		q.index.AddExpiring(k)
-		s.span.Batch().PutExpiring(q.key, k)
+		s.span.Batch().PutTimed(q.key, record.FamilyExpiring, k)
 		return
 	}
 	q.index.RemoveExpiring(k)
-	s.span.Batch().DeleteExpiring(q.key, k)
+	s.span.Batch().DeleteTimed(q.key, record.FamilyExpiring, k)
 }

@@ -6,7 +6,6 @@ import (
 )
 
 func init() {
-	store.Audit.RebuildCounters = audit.RebuildCounters
 	store.Audit.Check = func(s *store.Store) (findings []store.Finding, err error) {
 		found, err := audit.Check(s)
 		for _, f := range found {

@@ -256,42 +256,15 @@ func (b *Batch) DeleteLease(q record.QueueKey, id wire.TaskID, once bool) {
 	b.remove(key)
 }
 
-// PutDelayed puts a task into the order of due times.
-func (b *Batch) PutDelayed(q record.QueueKey, k record.TimedKey) {
-	b.putTimed(q, record.FamilyDelayed, k, nil)
+// PutTimed puts a task into the order of due times, or into that of when waiting tasks
+// expire.
+func (b *Batch) PutTimed(q record.QueueKey, f record.Family, k record.TimedKey) {
+	b.putTimed(q, f, k, nil)
 }
 
-// DeleteDelayed takes a task out of the order of due times.
-func (b *Batch) DeleteDelayed(q record.QueueKey, k record.TimedKey) {
-	b.deleteTimed(q, record.FamilyDelayed, k)
-}
-
-// PutExpiring puts a task that waits into the order of when it expires.
-func (b *Batch) PutExpiring(q record.QueueKey, k record.TimedKey) {
-	b.putTimed(q, record.FamilyExpiring, k, nil)
-}
-
-// DeleteExpiring takes a task out of the order of when it expires.
-func (b *Batch) DeleteExpiring(q record.QueueKey, k record.TimedKey) {
-	b.deleteTimed(q, record.FamilyExpiring, k)
-}
-
-// PutDead puts a task among the dead letters, by the time it ended.
-func (b *Batch) PutDead(q record.QueueKey, k record.TimedKey, e record.Ended) {
-	b.putEnded(q, record.FamilyDead, k, e)
-}
-
-// DeleteDead takes a task out of the dead letters.
-func (b *Batch) DeleteDead(q record.QueueKey, k record.TimedKey) {
-	b.deleteTimed(q, record.FamilyDead, k)
-}
-
-// PutDone puts a task among the ended ones, by the time it ended.
-func (b *Batch) PutDone(q record.QueueKey, k record.TimedKey, e record.Ended) {
-	b.putEnded(q, record.FamilyDone, k, e)
-}
-
-func (b *Batch) putEnded(q record.QueueKey, f record.Family, k record.TimedKey, e record.Ended) {
+// PutEnded puts a task among the dead letters, or among the other ended ones, by the time
+// it ended.
+func (b *Batch) PutEnded(q record.QueueKey, f record.Family, k record.TimedKey, e record.Ended) {
 	b.value = record.AppendEnded(b.value[:0], e)
 	b.putTimed(q, f, k, b.value)
 }
@@ -301,12 +274,8 @@ func (b *Batch) putTimed(q record.QueueKey, f record.Family, k record.TimedKey, 
 	b.set(record.AppendTimedKey(b.start(), n, f, k), value)
 }
 
-// DeleteDone takes a task out of the ended ones.
-func (b *Batch) DeleteDone(q record.QueueKey, k record.TimedKey) {
-	b.deleteTimed(q, record.FamilyDone, k)
-}
-
-func (b *Batch) deleteTimed(q record.QueueKey, f record.Family, k record.TimedKey) {
+// DeleteTimed takes a task out of an order by time.
+func (b *Batch) DeleteTimed(q record.QueueKey, f record.Family, k record.TimedKey) {
 	n := b.number(q)
 	b.removeOnce(record.AppendTimedKey(b.start(), n, f, k))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"codeq/record"
-	"codeq/wire"
 )
 
 // unpack copies a checkpoint into a directory of its own.
@@ -127,49 +126,6 @@ func TestADirectoryThatMustExistIsNotMade(t *testing.T) {
 	}
 	if names := listing(t, fs, ""); names != "" {
 		t.Errorf("it left %q", names)
-	}
-}
-
-func TestRebuiltCountersAreTheOnesThatWereThere(t *testing.T) {
-	used := usedDir(t)
-	_, g := gardenOf(t)
-	rebuilt := 0
-	for _, c := range sabotages {
-		if c.kind != "wrong-counters" && c.kind != "wrong-watermark" && c.name != "damaged counters" {
-			continue
-		}
-		rebuilt++
-		t.Run(c.name, func(t *testing.T) {
-			s := openIn(t, used.CrashClone(vfs.CrashCloneCfg{}))
-			c.wreck(t, s, g)
-			if n, err := Audit.RebuildCounters(s); err != nil || n == 0 {
-				t.Fatalf("corrected %d, %v", n, err)
-			}
-			mustFindNothing(t, s)
-			if n, err := Audit.RebuildCounters(s); err != nil || n != 0 {
-				t.Errorf("a second time it corrected %d, %v", n, err)
-			}
-		})
-	}
-	if rebuilt < 3 {
-		t.Errorf("only %d ways to break counters were tried", rebuilt)
-	}
-}
-
-func TestRebuildingCountersLeavesTheRestAlone(t *testing.T) {
-	s := openIn(t, vfs.NewMem())
-	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
-	tamper(t, s, spanKey(record.Key{Family: record.FamilyPayload, ID: wire.TaskID(g.done.ID)}), "{}")
-	before, err := Audit.Check(s)
-	if err != nil || len(before) == 0 {
-		t.Fatalf("nothing to find: %v", err)
-	}
-	if n, err := Audit.RebuildCounters(s); err != nil || n != 0 {
-		t.Fatalf("corrected %d, %v", n, err)
-	}
-	after, err := Audit.Check(s)
-	if err != nil || len(after) != len(before) {
-		t.Errorf("found %v, %v; before %v", after, err, before)
 	}
 }
 

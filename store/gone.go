@@ -10,25 +10,17 @@ import (
 
 // goneTask is a task that the open batch removes.
 type goneTask struct {
-	id   wire.TaskID
-	only Only
-}
-
-// Only says of a task that goes which keys it never had.
-type Only struct {
-	// Bare tasks never had a history.
-	Bare bool
-	// Whole tasks have payload and result within the record.
-	Whole bool
+	id     wire.TaskID
+	absent record.Absent
 }
 
 // skips says that there is no key of a family.
 func (t goneTask) skips(f record.Family) bool {
 	switch f {
 	case record.FamilyHistory:
-		return t.only.Bare
+		return t.absent.History
 	case record.FamilyPayload, record.FamilyResult:
-		return t.only.Whole
+		return t.absent.Payload
 	}
 	return false
 }
@@ -36,17 +28,14 @@ func (t goneTask) skips(f record.Family) bool {
 // goneTaskBytes stands for the keys of one in the size of a batch.
 const goneTaskBytes = 4 * 24
 
-// DeleteTask removes a task's record, payload, result and history. Index and
-// idempotency keys are the caller's to remove.
-func (b *Batch) DeleteTask(id wire.TaskID) { b.DeleteTaskOf(id, Only{}) }
-
-// DeleteTaskOf is DeleteTask for a task of which the caller knows more.
-func (b *Batch) DeleteTaskOf(id wire.TaskID, only Only) {
+// DeleteTask removes a task's record, payload, result and history, but for keys that it
+// never had. Index and idempotency keys are the caller's to remove.
+func (b *Batch) DeleteTask(id wire.TaskID, absent record.Absent) {
 	for _, f := range record.OfID {
 		b.overlay.dropValue(f, id)
 	}
 	b.overlay.recordAt[id] = goneRecord
-	b.gone = append(b.gone, goneTask{id: id, only: only})
+	b.gone = append(b.gone, goneTask{id: id, absent: absent})
 }
 
 // Removed reports that this batch has removed a task and not put it again.

@@ -192,9 +192,9 @@ func (p *planter) delayed(q record.QueueKey) *record.Task {
 	r.Location, r.DueAtMs, r.ExpiresAtMs = wire.LocationDelayed, p.marks.TimeMs+5000, p.marks.TimeMs+9000
 	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedWatermarkMs, r.DueAtMs)
 	countTimed(&p.figures(q).Expiring, &p.figures(q).ExpiringWatermarkMs, r.ExpiresAtMs)
-	p.span.batch.PutExpiring(q, record.TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})
+	p.span.batch.PutTimed(q, record.FamilyExpiring, record.TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})
 	p.span.batch.PutTask(r)
-	p.span.batch.PutDelayed(q, record.TimedKey{AtMs: r.DueAtMs, ID: r.ID})
+	p.span.batch.PutTimed(q, record.FamilyDelayed, record.TimedKey{AtMs: r.DueAtMs, ID: r.ID})
 	return r
 }
 
@@ -221,10 +221,10 @@ func (p *planter) ended(q record.QueueKey, status wire.Status, dead bool, key st
 		} else {
 			c.DeadBy[r.DeadCause]++
 		}
-		p.span.batch.PutDead(q, k, record.Ended{Status: status, Cause: r.DeadCause, Keyed: key != "", Bare: true})
+		p.span.batch.PutEnded(q, record.FamilyDead, k, record.Ended{Status: status, Cause: r.DeadCause, HasKey: key != "", Absent: record.Absent{History: true}})
 	} else {
 		countTimed(&c.Done, &c.DoneWatermarkMs, k.AtMs)
-		p.span.batch.PutDone(q, k, record.Ended{Status: status, Keyed: key != "", Bare: true})
+		p.span.batch.PutEnded(q, record.FamilyDone, k, record.Ended{Status: status, HasKey: key != "", Absent: record.Absent{History: true}})
 	}
 	p.span.batch.PutTask(r)
 	p.span.batch.PutResult(&wire.ResultRecord{
@@ -319,8 +319,7 @@ type Finding struct{ Kind, Text string }
 
 // Audit is package audit, which imports this one: a test outside of it fills it in.
 var Audit struct {
-	Check           func(*Store) ([]Finding, error)
-	RebuildCounters func(*Store) (int, error)
+	Check func(*Store) ([]Finding, error)
 }
 
 // historyOf is the value of a history, empty if there is none.

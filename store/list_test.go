@@ -235,8 +235,8 @@ func TestDeletedKeysOfAnEmptiedQueueAreNotWalkedOver(t *testing.T) {
 	p.settle(t)
 	last := dead[len(dead)-1]
 	for _, r := range dead[:len(dead)-1] {
-		p.span.batch.DeleteDead(q, record.TimedKey{AtMs: r.EndedAtMs, ID: r.ID})
-		p.span.batch.DeleteTask(r.ID)
+		p.span.batch.DeleteTimed(q, record.FamilyDead, record.TimedKey{AtMs: r.EndedAtMs, ID: r.ID})
+		p.span.batch.DeleteTask(r.ID, record.Absent{})
 	}
 	*p.figures(q) = record.Counters{Dead: 1, DeadWatermarkMs: dead[0].EndedAtMs}
 	p.figures(q).DeadBy[last.DeadCause]++

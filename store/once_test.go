@@ -42,12 +42,15 @@ func TestWhatATaskLeavesInTheOrdersIsGoneWithTheNextFlush(t *testing.T) {
 	pending, timed := record.PendingKey{Seq: 1, ID: id}, record.TimedKey{AtMs: 1, ID: id}
 	for range 2 { // the same keys once more
 		for _, step := range []func(*Batch){
-			func(b *Batch) { b.PutDelayed(q, timed) },
-			func(b *Batch) { b.DeleteDelayed(q, timed); b.PutPending(q, 0, pending, 1) },
+			func(b *Batch) { b.PutTimed(q, record.FamilyDelayed, timed) },
+			func(b *Batch) { b.DeleteTimed(q, record.FamilyDelayed, timed); b.PutPending(q, 0, pending, 1) },
 			func(b *Batch) { b.DeletePending(q, 0, pending); b.PutLease(q, id, fullLease()) },
-			func(b *Batch) { b.DeleteLease(q, id, true); b.PutDead(q, timed, record.Ended{}) },
-			func(b *Batch) { b.DeleteDead(q, timed); b.PutDone(q, timed, record.Ended{}) },
-			func(b *Batch) { b.DeleteDone(q, timed) },
+			func(b *Batch) { b.DeleteLease(q, id, true); b.PutEnded(q, record.FamilyDead, timed, record.Ended{}) },
+			func(b *Batch) {
+				b.DeleteTimed(q, record.FamilyDead, timed)
+				b.PutEnded(q, record.FamilyDone, timed, record.Ended{})
+			},
+			func(b *Batch) { b.DeleteTimed(q, record.FamilyDone, timed) },
 		} {
 			step(sp.Batch())
 			apply(t, sp)

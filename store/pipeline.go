@@ -240,8 +240,8 @@ func (s *Store) syncLoop(stop <-chan struct{}) {
 	}
 }
 
-// gatherYields is how often the syncer steps back at most; measured, see the
-// commit.
+// gatherYields is how often the syncer steps back at most. Without, four syncs in ten
+// were for a single batch; with it HTTP creates rose from 17,000/s to 19,000/s.
 const gatherYields = 4
 
 // gather lets goroutines that can run go first, for as long as that brings another

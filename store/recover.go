@@ -358,7 +358,7 @@ func (sp *Span) SetAside(id wire.TaskID) error {
 			return err
 		}
 	}
-	sp.batch.DeleteTask(id)
+	sp.batch.DeleteTask(id, record.Absent{})
 	return nil
 }
 

@@ -97,27 +97,21 @@ func (sp *Span) ScanPending(q record.QueueKey, prio int, after record.PendingKey
 	return found, err
 }
 
-// ScanDelayed reads up to limit keys of the order of due times, strictly
-// behind after. It panics unless the open batch is empty.
-func (sp *Span) ScanDelayed(q record.QueueKey, after record.TimedKey, limit int) ([]record.TimedKey, error) {
-	return sp.scanTimed(q, record.FamilyDelayed, after, limit)
-}
-
-// ScanExpiring is ScanDelayed for the order of when tasks that wait expire.
-func (sp *Span) ScanExpiring(q record.QueueKey, after record.TimedKey, limit int) ([]record.TimedKey, error) {
-	return sp.scanTimed(q, record.FamilyExpiring, after, limit)
-}
-
-func (sp *Span) scanTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (keys []record.TimedKey, err error) {
-	err = sp.eachTimed(q, f, after, limit, func(p *record.Key, _ []byte) {
-		keys = append(keys, record.TimedKey{AtMs: p.AtMs, ID: p.ID})
-	})
+// ScanTimed reads up to limit keys of the order of due times, or of when waiting tasks
+// expire, strictly behind after. It panics unless the open batch is empty.
+func (sp *Span) ScanTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (keys []record.TimedKey, err error) {
+	err = sp.eachTimed(q, f, after, limit, func(k record.TimedKey, _ []byte) { keys = append(keys, k) })
 	return keys, err
 }
 
-// ScanDead is ScanDone for the dead letters.
-func (sp *Span) ScanDead(q record.QueueKey, after record.TimedKey, limit int) ([]record.EndedEntry, error) {
-	return sp.scanEnded(q, record.FamilyDead, after, limit)
+// ScanEnded is ScanTimed for the dead letters and for the other ended tasks. A value that
+// cannot be decoded says nothing: the record does.
+func (sp *Span) ScanEnded(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (found []record.EndedEntry, err error) {
+	err = sp.eachTimed(q, f, after, limit, func(k record.TimedKey, value []byte) {
+		ended, _ := record.ParseEnded(value)
+		found = append(found, record.EndedEntry{TimedKey: k, Ended: ended})
+	})
+	return found, err
 }
 
 // FirstLease is the rank of the first id in progress that is not below watermark. It
@@ -143,26 +137,14 @@ func (sp *Span) scanLeases(q record.QueueKey, watermark uint64, limit int, take 
 	return sp.scanOrder(lower, upper, limit, take)
 }
 
-// ScanDone is ScanDelayed for the ended tasks, by the time they ended. Of a value
-// that cannot be decoded there is nothing to know without the record.
-func (sp *Span) ScanDone(q record.QueueKey, after record.TimedKey, limit int) ([]record.EndedEntry, error) {
-	return sp.scanEnded(q, record.FamilyDone, after, limit)
-}
-
-func (sp *Span) scanEnded(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (found []record.EndedEntry, err error) {
-	err = sp.eachTimed(q, f, after, limit, func(p *record.Key, value []byte) {
-		ended, _ := record.ParseEnded(value)
-		found = append(found, record.EndedEntry{TimedKey: record.TimedKey{AtMs: p.AtMs, ID: p.ID}, Ended: ended})
-	})
-	return found, err
-}
-
-func (sp *Span) eachTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int, take func(p *record.Key, value []byte)) error {
+func (sp *Span) eachTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int, take func(k record.TimedKey, value []byte)) error {
 	sp.mustBeClosed()
 	n := sp.published.numbers[q].n
 	prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), n, f)
 	lower := append(record.AppendTimedKey(append([]byte(nil), sp.prefix...), n, f, after), 0)
-	return sp.scanOrder(lower, record.UpperBound(prefix), limit, take)
+	return sp.scanOrder(lower, record.UpperBound(prefix), limit, func(p *record.Key, value []byte) {
+		take(record.TimedKey{AtMs: p.AtMs, ID: p.ID}, value)
+	})
 }
 
 func (sp *Span) scanOrder(lower, upper []byte, limit int, take func(p *record.Key, value []byte)) error {

@@ -30,7 +30,7 @@ func TestTheOpenBatchIsReadFirst(t *testing.T) {
 	if got, ok, err := sp.IdempotencyKey(q, "k"); err != nil || !ok || got != id {
 		t.Errorf("got %v, %v, %v", got, ok, err)
 	}
-	sp.Batch().DeleteTask(id)
+	sp.Batch().DeleteTask(id, record.Absent{})
 	sp.Batch().DeleteIdempotencyKey(q, "k")
 	if r, err := sp.Task(id); r != nil || err != nil {
 		t.Errorf("a deleted task is still %+v, %v", r, err)
@@ -228,7 +228,7 @@ func (w *model) step(t *testing.T, sp *Span, random *rand.Rand) {
 		b.DeleteResult(id)
 		w.put(fmt.Sprint("result", id), nil)
 	case 4:
-		b.DeleteTask(id)
+		b.DeleteTask(id, record.Absent{})
 		for _, family := range []string{"task", "payload", "result", "history"} {
 			w.put(fmt.Sprint(family, id), nil)
 		}
@@ -325,9 +325,9 @@ func TestScansBeginAfterTheirCursor(t *testing.T) {
 	last := wire.TaskID(bytes.Repeat([]byte{0xff}, 16))
 	for seq := uint64(5); seq < 10; seq++ {
 		sp.Batch().PutPending(q, 3, record.PendingKey{Seq: seq, ID: wire.TaskID{1}}, 1)
-		sp.Batch().PutDelayed(q, record.TimedKey{AtMs: int64(seq), ID: wire.TaskID{1}})
-		sp.Batch().PutDead(q, record.TimedKey{AtMs: int64(seq) + 10, ID: wire.TaskID{1}}, record.Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed})
-		sp.Batch().PutDone(q, record.TimedKey{AtMs: int64(seq) + 20, ID: wire.TaskID{1}}, record.Ended{Status: wire.StatusFailed, Deliveries: int(seq)})
+		sp.Batch().PutTimed(q, record.FamilyDelayed, record.TimedKey{AtMs: int64(seq), ID: wire.TaskID{1}})
+		sp.Batch().PutEnded(q, record.FamilyDead, record.TimedKey{AtMs: int64(seq) + 10, ID: wire.TaskID{1}}, record.Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed})
+		sp.Batch().PutEnded(q, record.FamilyDone, record.TimedKey{AtMs: int64(seq) + 20, ID: wire.TaskID{1}}, record.Ended{Status: wire.StatusFailed, Deliveries: int(seq)})
 	}
 	// Neighbours that must not be seen.
 	sp.Batch().PutPending(q, 2, record.PendingKey{Seq: 1, ID: wire.TaskID{1}}, 1)
@@ -359,15 +359,15 @@ func TestScansBeginAfterTheirCursor(t *testing.T) {
 			t.Errorf("after %v: got %v, %v, want %v", c.after, got, err, c.want)
 		}
 	}
-	delayed, err := sp.ScanDelayed(q, record.TimedKey{AtMs: 5, ID: wire.TaskID{1}}, 2)
+	delayed, err := sp.ScanTimed(q, record.FamilyDelayed, record.TimedKey{AtMs: 5, ID: wire.TaskID{1}}, 2)
 	if err != nil || len(delayed) != 2 || delayed[0].AtMs != 6 || delayed[1].AtMs != 7 {
 		t.Errorf("delayed: got %v, %v", delayed, err)
 	}
-	dead, err := sp.ScanDead(q, record.TimedKey{AtMs: 15, ID: wire.TaskID{1}}, 1)
+	dead, err := sp.ScanEnded(q, record.FamilyDead, record.TimedKey{AtMs: 15, ID: wire.TaskID{1}}, 1)
 	if err != nil || !slices.Equal(dead, []record.EndedEntry{{TimedKey: record.TimedKey{AtMs: 16, ID: wire.TaskID{1}}, Ended: record.Ended{Status: wire.StatusFailed, Cause: wire.DeadFailed}}}) {
 		t.Errorf("dead: got %v, %v", dead, err)
 	}
-	ended, err := sp.ScanDone(q, record.TimedKey{AtMs: 25, ID: wire.TaskID{1}}, 2)
+	ended, err := sp.ScanEnded(q, record.FamilyDone, record.TimedKey{AtMs: 25, ID: wire.TaskID{1}}, 2)
 	want := []record.EndedEntry{
 		{TimedKey: record.TimedKey{AtMs: 26, ID: wire.TaskID{1}}, Ended: record.Ended{Status: wire.StatusFailed, Deliveries: 6}},
 		{TimedKey: record.TimedKey{AtMs: 27, ID: wire.TaskID{1}}, Ended: record.Ended{Status: wire.StatusFailed, Deliveries: 7}},
@@ -383,7 +383,7 @@ func TestAScanInMidRoundPanics(t *testing.T) {
 	q := record.QueueKey{Command: "c", Tenant: "t"}
 	sp.Batch().PutMarks(record.Marks{Seq: 1})
 	mustPanic(t, "ScanPending", func() { _, _ = sp.ScanPending(q, 0, record.PendingKey{}, 1) })
-	mustPanic(t, "ScanDelayed", func() { _, _ = sp.ScanDelayed(q, record.TimedKey{}, 1) })
+	mustPanic(t, "ScanDelayed", func() { _, _ = sp.ScanTimed(q, record.FamilyDelayed, record.TimedKey{}, 1) })
 	mustPanic(t, "Load", func() { _, _ = sp.Load() })
 	apply(t, sp)
 	if _, err := sp.ScanPending(q, 0, record.PendingKey{}, 1); err != nil {

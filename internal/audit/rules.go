@@ -173,17 +173,17 @@ func (a *span) judgeEnded(t *facts, key []byte) {
 	if e == (record.Ended{}) {
 		return
 	}
-	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.Keyed != (r.IdempotencyKey != "") {
+	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.HasKey != (r.IdempotencyKey != "") {
 		a.find(findEnded, key, "the task is %s after %d deliveries, its ended entry says %s after %d, or is wrong about the idempotency key",
 			r.Status, r.Deliveries, e.Status, e.Deliveries)
 	}
 	if e.Cause != r.DeadCause {
 		a.find(findEnded, key, "the task is dead because of %q, its ended entry says %q", r.DeadCause, e.Cause)
 	}
-	if e.Bare && t.history {
+	if e.Absent.History && t.history {
 		a.find(findEnded, key, "the task has a history, its ended entry says that it has none")
 	}
-	if e.Whole != r.Whole() {
+	if e.Absent.Payload != r.Whole() {
 		a.find(findEnded, key, "its ended entry is wrong about where payload and result are")
 	}
 }
