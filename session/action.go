@@ -1,6 +1,7 @@
 package session
 
 import (
+	"codeq/internal/socket"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"
@@ -8,7 +9,7 @@ import (
 
 // Close codes of the protocol.
 const (
-	CloseProtocol   = 4400
+	CloseProtocol   = socket.CloseProtocol
 	CloseCredential = 4401
 	CloseIdle       = 4408
 	CloseReplaced   = 4409

@@ -163,7 +163,7 @@ func (b *bench) connect(mute, deaf bool) *client {
 	var err error
 	c.conn, _, err = gws.NewClientFromConn(c, &gws.ClientOption{
 		Addr:          "ws://codeq/v1/codeq/session",
-		RequestHeader: http.Header{headerProtocol: {wire.Subprotocol}},
+		RequestHeader: http.Header{"Sec-Websocket-Protocol": {wire.Subprotocol}},
 	}, near)
 	if err != nil {
 		b.t.Fatalf("upgrade: %v", err)

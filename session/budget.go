@@ -77,7 +77,7 @@ func (r *Registry) relieve() {
 	}
 	r.o.Log.Warn().Int64("bytes", bytes).Stringer("remote", most.socket.RemoteAddr()).
 		Msg("session: clients have not taken more than there is memory for; the one that is furthest behind is cut")
-	most.socket.cut()
+	most.socket.Cut()
 }
 
 // relieve marks the session as closed because of the budget; false if it has ended already.

@@ -16,25 +16,17 @@ func (s *session) read() {
 	defer s.registry.remove(s)
 	s.readLoop()
 	s.happened(&SocketEnded{Code: s.endedWith})
-	s.socket.drain()
-	s.socket.cut()
+	s.socket.Drain()
+	s.socket.Cut()
 	s.writer.Stop()
 }
 
-// readLoop recovers from a panic of gws, which a hostile frame header can cause, and closes the
-// socket. A panic of our handlers is a broken invariant and ends the process.
+// readLoop runs gws. A panic of our handlers is a broken invariant and ends the process.
 func (s *session) readLoop() {
-	defer func() {
-		if s.inHandler {
-			return
-		}
-		if p := recover(); p != nil {
-			s.registry.o.Log.Warn().Stringer("remote", s.socket.RemoteAddr()).Str("panic", fmt.Sprint(p)).
-				Msg("session: a frame that the WebSocket library cannot read; the socket is closed")
-			s.socket.cut()
-		}
-	}()
-	s.conn.ReadLoop()
+	s.socket.ReadLoop(s.conn, &s.inHandler, func(p any) {
+		s.registry.o.Log.Warn().Stringer("remote", s.socket.RemoteAddr()).Str("panic", fmt.Sprint(p)).
+			Msg("session: a frame that the WebSocket library cannot read; the socket is closed")
+	})
 }
 
 // OnOpen implements gws.Event.

@@ -259,7 +259,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	}
 	cut := r.running()
 	for _, s := range cut {
-		s.socket.cut()
+		s.socket.Cut()
 	}
 	<-ended
 	if len(cut) > 0 {

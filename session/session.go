@@ -9,6 +9,7 @@ import (
 
 	"codeq/actor"
 	"codeq/internal/auth"
+	"codeq/internal/socket"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -19,7 +20,7 @@ import (
 type session struct {
 	// Set before the goroutines start.
 	registry *Registry
-	socket   *socket
+	socket   *socket.Socket
 	conn     *gws.Conn
 	// header is the principal of the upgrade, nil without a credential in it.
 	header *auth.Principal
@@ -85,12 +86,12 @@ type progress struct {
 // fault of the server and ends the session.
 var effectLimits = mailbox.Limits{Messages: 1 << 20, Bytes: 1 << 30}
 
-func newSession(r *Registry, socket *socket, header *auth.Principal) *session {
+func newSession(r *Registry, conn *socket.Socket, header *auth.Principal) *session {
 	s := &session{
-		registry: r, socket: socket, header: header,
+		registry: r, socket: conn, header: header,
 		box: mailbox.New[[]shard.Effect](effectLimits),
 	}
-	socket.pace.Goes, s.lookedAtMs, s.heardAtMs = s.keepsWriting, r.o.NowMs(), r.o.NowMs()
+	conn.Pace.Goes, s.lookedAtMs, s.heardAtMs = s.keepsWriting, r.o.NowMs(), r.o.NowMs()
 	s.mayRead, s.endedWith = sync.NewCond(&s.mu), closeBroken
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{
@@ -106,7 +107,7 @@ func (s *session) Deliver(effects []shard.Effect) {
 	s.registry.holds(s, grantedBytes(effects))
 	if s.box.Push([][]shard.Effect{effects}, 0, mailbox.ClassKeep) == mailbox.Full {
 		s.registry.o.Log.Error().Msg("session: too many effects wait for one session; it is closed")
-		s.socket.cut()
+		s.socket.Cut()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeq/internal/paced"
+	"codeq/internal/socket"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/wire"
@@ -311,8 +312,8 @@ func TestFailedWriteCutsTheSocketUnlessGwsHasSaidGoodbyeOnIt(t *testing.T) {
 	registry := NewRegistry(Options{NowMs: func() int64 { return scriptEpochMs }})
 	for _, parting := range []bool{false, true} {
 		conn := new(ending)
-		s := newSession(registry, newSocket(conn), nil)
-		s.socket.parting.Store(parting)
+		s := newSession(registry, socket.New(conn), nil)
+		s.socket.Parting.Store(parting)
 		if s.wrote(net.ErrClosed) {
 			t.Error("the writer goes on")
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lxzan/gws"
 
 	"codeq/internal/auth"
+	"codeq/internal/socket"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -180,8 +181,8 @@ func TestUpgradeIsAcceptedInEverySpelling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			socket, response := dialRaw(t, addr, c.request)
-			if response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get(headerProtocol) != c.protocol {
-				t.Fatalf("got %d with subprotocol %q", response.StatusCode, response.Header.Get(headerProtocol))
+			if response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get("Sec-Websocket-Protocol") != c.protocol {
+				t.Fatalf("got %d with subprotocol %q", response.StatusCode, response.Header.Get("Sec-Websocket-Protocol"))
 			}
 			if extensions := response.Header.Get("Sec-Websocket-Extensions"); extensions != "" {
 				t.Errorf("extensions %q, want none", extensions)
@@ -354,7 +355,7 @@ func TestPanicOfOurOwnIsNotTakenForAHostileFrame(t *testing.T) {
 	t.Cleanup(func() {
 		_ = near.Close() // the test is over
 	})
-	s := newSession(b.registry, newSocket(far), nil)
+	s := newSession(b.registry, socket.New(far), nil)
 	s.talk.principal = &auth.Principal{Tenant: "acme", Subject: "bob"}
 	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader(upgradeRequest())))
 	if err != nil {
@@ -389,7 +390,7 @@ func TestAnUpgradeThatFailsLeavesNoPlaceTaken(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/v1/codeq/session", nil)
 		r.Header = http.Header{
 			"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
-			headerKey: {"AAAAAAAAAAAAAAAAAAAAAA=="},
+			"Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="},
 		}
 		return r
 	}

@@ -56,7 +56,7 @@ func (s *session) runTimer() bool {
 // hears reports whether the client has sent, since the last call, at least as fast as a client
 // must take. s.mu is held.
 func (s *session) hears() bool {
-	nowMs, read := s.registry.o.NowMs(), s.socket.readBytes.Load()
+	nowMs, read := s.registry.o.NowMs(), s.socket.ReadBytes.Load()
 	least := paced.LeastBytes * (nowMs - s.heardAtMs) / paced.Window.Milliseconds()
 	hears := read-s.heardBytes >= max(least, 1)
 	s.heardBytes, s.heardAtMs = read, nowMs
@@ -74,7 +74,7 @@ func (s *session) keepsWriting() bool {
 
 // pingState is where the last byte of the last ping is. s.mu is held.
 func (s *session) pingState() PingState {
-	nowMs, taken := s.registry.o.NowMs(), s.socket.pace.Taken()
+	nowMs, taken := s.registry.o.NowMs(), s.socket.Pace.Taken()
 	tookMs, tookBytes := nowMs-s.lookedAtMs, taken-s.takenBytes
 	if taken < s.pingEnd && tookMs < paced.Window.Milliseconds() {
 		return PingWaits
@@ -201,7 +201,7 @@ func (s *session) compose() int {
 func (s *session) pingWritten() {
 	s.mu.Lock()
 	if s.ping == nil {
-		s.pingEnd = s.socket.pace.Written()
+		s.pingEnd = s.socket.Pace.Written()
 	}
 	s.mu.Unlock()
 }
@@ -232,9 +232,9 @@ func (s *session) wrote(err error) bool {
 	s.step(&SocketEnded{Code: endCode(err)})
 	s.mu.Unlock()
 	s.registry.o.Log.Debug().Err(fmt.Errorf("write to session: %w", err)).Msg("session: given up")
-	if !s.socket.parting.Load() {
+	if !s.socket.Parting.Load() {
 		// Otherwise gws has sent a close frame, and the reader closes the socket.
-		s.socket.cut()
+		s.socket.Cut()
 	}
 	return false
 }

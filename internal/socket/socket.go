@@ -1,4 +1,4 @@
-package session
+package socket
 
 import (
 	"bufio"
@@ -16,36 +16,40 @@ import (
 // bytes, the system drops what the client has not read, the close frame included.
 const lingerFor = time.Second
 
-// socket is the connection below gws. It writes for as long as the client takes enough, puts the
+// CloseProtocol is the close code for a client that broke a rule of the protocol.
+const CloseProtocol = 4400
+
+// Socket is the connection below gws. It writes for as long as the client takes enough, puts the
 // close codes of the protocol into the close frames of gws, and closes only its own side
-// first, so that the reader reads until lingerFor is over. Any goroutine; cut ends every call
+// first, so that the reader reads until lingerFor is over. Any goroutine; Cut ends every call
 // that waits.
-type socket struct {
+type Socket struct {
 	net.Conn
-	pace *paced.Writer
-	// readBytes is how much the client has sent.
-	readBytes atomic.Int64
-	// parting is set once our side is closed.
-	parting atomic.Bool
+	Pace *paced.Writer
+	// ReadBytes is how much the client has sent.
+	ReadBytes atomic.Int64
+	// Parting is set once our side is closed.
+	Parting atomic.Bool
 }
 
-func newSocket(conn net.Conn) *socket {
+// New is the socket over a connection.
+func New(conn net.Conn) *Socket {
 	if c, ok := conn.(interface{ Pace() *paced.Writer }); ok {
-		return &socket{Conn: conn, pace: c.Pace()}
+		return &Socket{Conn: conn, Pace: c.Pace()}
 	}
-	return &socket{Conn: conn, pace: paced.NewWriter(conn)}
+	return &Socket{Conn: conn, Pace: paced.NewWriter(conn)}
 }
 
 // Read implements net.Conn.
-func (s *socket) Read(p []byte) (int, error) {
+func (s *Socket) Read(p []byte) (int, error) {
 	n, err := s.Conn.Read(p)
-	s.readBytes.Add(int64(n))
+	s.ReadBytes.Add(int64(n))
 	return n, err
 }
 
 // readsFor makes a buffered reader of the connection read from the socket after the bytes that
 // it has already.
-func (s *socket) readsFor(r *bufio.Reader) {
+func (s *Socket) readsFor(r *bufio.Reader) {
 	held, _ := r.Peek(r.Buffered()) // these bytes are there, so it cannot fail
 	if len(held) == 0 {
 		r.Reset(s)
@@ -55,12 +59,12 @@ func (s *socket) readsFor(r *bufio.Reader) {
 }
 
 // Write writes one WebSocket frame; gws calls it with whole frames.
-func (s *socket) Write(frame []byte) (int, error) {
-	n, err := s.pace.Write(withCloseCode(frame))
+func (s *Socket) Write(frame []byte) (int, error) {
+	n, err := s.Pace.Write(withCloseCode(frame))
 	if err != nil {
 		// After a part of a frame nothing can be sent. gws would otherwise try to write a close
 		// frame, for as long again.
-		s.cut()
+		s.Cut()
 	}
 	return n, err
 }
@@ -90,9 +94,9 @@ func withCloseCode(frame []byte) []byte {
 
 // Close closes our side. The reader reads until the client closes as well or lingerFor is over,
 // and then closes the connection.
-func (s *socket) Close() error {
+func (s *Socket) Close() error {
 	half, ok := s.Conn.(interface{ CloseWrite() error })
-	if !ok || s.parting.Swap(true) {
+	if !ok || s.Parting.Swap(true) {
 		return s.Conn.Close()
 	}
 	if err := half.CloseWrite(); err != nil {
@@ -101,9 +105,9 @@ func (s *socket) Close() error {
 	return s.Conn.SetReadDeadline(time.Now().Add(lingerFor))
 }
 
-// drain reads after our side is closed, so that the client gets the close frame.
-func (s *socket) drain() {
-	if !s.parting.Load() {
+// Drain reads after our side is closed, so that the client gets the close frame.
+func (s *Socket) Drain() {
+	if !s.Parting.Load() {
 		return
 	}
 	// The deadline of Close bounds this, also for a client that sends all the time.
@@ -115,7 +119,7 @@ func (s *socket) drain() {
 	}
 }
 
-// cut closes the connection at once.
-func (s *socket) cut() {
+// Cut closes the connection at once.
+func (s *Socket) Cut() {
 	_ = s.Conn.Close() // nobody uses it any more, so an error means nothing
 }
