@@ -14,11 +14,12 @@ const (
 	// scrapeFor is how long one page answers all requests: making it reads a key for each
 	// queue and takes locks of the database.
 	scrapeFor = time.Second
-	// topQueues bounds the queues with series of their own; they are the largest ones.
-	topQueues = 100
-	// otherQueues is the label of the sum over the remaining queues. A queue of that name is
+	// TopQueues bounds the queues with series of their own; they are the largest ones, of
+	// counts of events those with the most events.
+	TopQueues = 100
+	// OtherQueues is the label of the sum over the remaining queues. A queue of that name is
 	// always one of them, so that no series appears twice.
-	otherQueues = "other"
+	OtherQueues = "other"
 )
 
 // scrape is the last page.
@@ -124,9 +125,9 @@ func largest(all []wire.QueueFigures) (shown []wire.QueueFigures, others int) {
 		bySize[i] = &all[i]
 	}
 	slices.SortStableFunc(bySize, func(a, b *wire.QueueFigures) int { return cmp.Compare(size(b), size(a)) })
-	rest := wire.QueueFigures{Command: otherQueues, TenantID: otherQueues}
+	rest := wire.QueueFigures{Command: OtherQueues, TenantID: OtherQueues}
 	for _, q := range bySize {
-		if len(shown) < topQueues && (q.Command != otherQueues || q.TenantID != otherQueues) {
+		if len(shown) < TopQueues && (q.Command != OtherQueues || q.TenantID != OtherQueues) {
 			shown = append(shown, *q)
 			continue
 		}

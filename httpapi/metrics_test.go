@@ -154,7 +154,7 @@ func TestMetricsStaySmallWithManyQueues(t *testing.T) {
 		}
 		results(t, b.do("POST", batchPath, batchOf(items...), "Prefer", "return=minimal"))
 	}
-	for range topQueues + 5 {
+	for range TopQueues + 5 {
 		b.post(`{"command":"queue-7","payload":1}`)
 	}
 	task := b.newWorker("queue-9").take().Task
@@ -179,34 +179,34 @@ func TestMetricsStaySmallWithManyQueues(t *testing.T) {
 			shown++
 		}
 	}
-	if shown != topQueues+1 || len(page.values) > 3000 {
+	if shown != TopQueues+1 || len(page.values) > 3000 {
 		t.Errorf("%d queues and %d series", shown, len(page.values))
 	}
-	if page.queue("ready_tasks", "default", "queue-7") != topQueues+6 {
+	if page.queue("ready_tasks", "default", "queue-7") != TopQueues+6 {
 		t.Error("the largest queue is not shown")
 	}
 	others := page.queue("ready_tasks", "other", "other") + page.queue("in_progress_tasks", "other", "other")
-	if page.values["codeq_queues_in_other"] != queues-topQueues || others < queues-topQueues-1 || others > queues-topQueues {
+	if page.values["codeq_queues_in_other"] != queues-TopQueues || others < queues-TopQueues-1 || others > queues-TopQueues {
 		t.Errorf("%v queues in other, with %v tasks", page.values["codeq_queues_in_other"], others)
 	}
 }
 
 func TestLargestQueuesAreShownAndTheOthersAddedUp(t *testing.T) {
 	var all []wire.QueueFigures
-	for i := range topQueues + 30 {
+	for i := range TopQueues + 30 {
 		all = append(all, wire.QueueFigures{
 			TenantID: "t", Command: fmt.Sprintf("c%03d", i), Ready: int64(i), Dead: 1, Delayed: 2, InProgress: 3, OldestReadyAtMs: int64(1000 - i),
 		})
 	}
 	shown, others := largest(all)
-	if len(shown) != topQueues+1 || others != 30 || shown[0].Command != "c129" || shown[topQueues-1].Command != "c030" {
+	if len(shown) != TopQueues+1 || others != 30 || shown[0].Command != "c129" || shown[TopQueues-1].Command != "c030" {
 		t.Fatalf("%d others, shown %+v", others, shown)
 	}
 	want := wire.QueueFigures{
 		TenantID: "other", Command: "other", Ready: 29 * 30 / 2, Dead: 30, Delayed: 60, InProgress: 90, OldestReadyAtMs: 1000 - 29,
 	}
-	if shown[topQueues] != want {
-		t.Errorf("the others are %+v, want %+v", shown[topQueues], want)
+	if shown[TopQueues] != want {
+		t.Errorf("the others are %+v, want %+v", shown[TopQueues], want)
 	}
 	named := wire.QueueFigures{TenantID: "other", Command: "other", Ready: 1e6}
 	shown, others = largest([]wire.QueueFigures{named, {TenantID: "other", Command: "c", Ready: 1}})

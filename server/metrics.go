@@ -1,8 +1,11 @@
 package server
 
-import "codeq/internal/meter"
+import (
+	"codeq/httpapi"
+	"codeq/internal/meter"
+)
 
-// writeMetrics adds the figures of the listener to a page. The figures of descriptors are
+// writeMetrics adds the figures of the listener and the counts of events to a page. The figures of descriptors are
 // process_open_fds and process_max_fds.
 func (s *Server) writeMetrics(p *meter.Page) {
 	p.One("codeq_connections", meter.Gauge, "Connections that are open, sessions included.", float64(s.listener.count()))
@@ -11,6 +14,7 @@ func (s *Server) writeMetrics(p *meter.Page) {
 		float64(s.listener.refused.Load()))
 	p.One("codeq_connections_displaced_total", meter.Total, "Connections without a request that were closed because another wanted in.",
 		float64(s.listener.displaced.Load()))
+	s.events.WriteMetrics(p, httpapi.TopQueues, httpapi.OtherQueues)
 	if s.o.LogLost != nil {
 		p.One("codeq_log_lines_lost_total", meter.Total, "Lines of the log and of standard output that nobody took.", float64(s.o.LogLost()))
 	}

@@ -26,6 +26,9 @@ line feed.`)
 	p.Put(2, Label{"shard", "0"})
 	p.Put(0.25, Label{"shard", "1"})
 	p.One("free_bytes", Gauge, "Free.", 1<<40)
+	p.Family("wait_seconds", Buckets, "Waits.")
+	p.PutBuckets([]float64{0, 0.003}, []uint64{2, 5, 7}, 1.5, Label{"command", "a"})
+	p.PutBuckets([]float64{0, 0.003}, []uint64{0, 0, 0}, 0, Label{"command", "b"})
 	const want = `# HELP requests_total Requests by class.
 # TYPE requests_total counter
 requests_total{route="/tasks/{id}",class="2xx"} 3
@@ -45,6 +48,18 @@ depth{shard="1"} 0.25
 # HELP free_bytes Free.
 # TYPE free_bytes gauge
 free_bytes 1099511627776
+# HELP wait_seconds Waits.
+# TYPE wait_seconds histogram
+wait_seconds_bucket{command="a",le="0"} 2
+wait_seconds_bucket{command="a",le="0.003"} 5
+wait_seconds_bucket{command="a",le="+Inf"} 7
+wait_seconds_sum{command="a"} 1.5
+wait_seconds_count{command="a"} 7
+wait_seconds_bucket{command="b",le="0"} 0
+wait_seconds_bucket{command="b",le="0.003"} 0
+wait_seconds_bucket{command="b",le="+Inf"} 0
+wait_seconds_sum{command="b"} 0
+wait_seconds_count{command="b"} 0
 `
 	if got := string(p.Text()); got != want {
 		t.Errorf("page is\n%s\nwant\n%s", got, want)

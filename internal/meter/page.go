@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +20,11 @@ const (
 	// Total is a counter whose value somebody else keeps.
 	Total Kind = "counter"
 
-	kindCounter        = Total
-	kindHistogram Kind = "histogram"
+	// Buckets is a histogram that somebody else keeps; see PutBuckets.
+	Buckets Kind = "histogram"
+
+	kindCounter   = Total
+	kindHistogram = Buckets
 )
 
 // ContentType is the media type of a page.
@@ -60,6 +64,25 @@ func (p *Page) Put(value float64, labels ...Label) {
 	line := appendSeries(p.text.AvailableBuffer(), p.name, labels)
 	line = appendValue(append(line, ' '), value)
 	p.text.Write(append(line, '\n'))
+}
+
+// PutBuckets adds a histogram to the family that was begun last: how many values are at
+// most each of bounds, then how many there are, and their sum.
+func (p *Page) PutBuckets(bounds []float64, counts []uint64, sum float64, labels ...Label) {
+	family := p.name
+	p.name = family + "_bucket"
+	for i, n := range counts {
+		bound := "+Inf"
+		if i < len(bounds) {
+			bound = strconv.FormatFloat(bounds[i], 'g', -1, 64)
+		}
+		p.Put(float64(n), append(slices.Clone(labels), Label{Name: "le", Value: bound})...)
+	}
+	p.name = family + "_sum"
+	p.Put(sum, labels...)
+	p.name = family + "_count"
+	p.Put(float64(counts[len(counts)-1]), labels...)
+	p.name = family
 }
 
 // One is a family of one value without labels.

@@ -14,7 +14,7 @@ import (
 var importTable = map[string]string{
 	"internal/auth":     "internal/yamlfile wire",
 	"internal/credit":   "",
-	"internal/events":   "record shard store wire",
+	"internal/events":   "internal/meter record shard store wire",
 	"internal/audit":    "record store wire",
 	"internal/heap":     "",
 	"internal/keeper":   "",
