@@ -202,7 +202,7 @@ func extendEvery(granted []*shard.Granted) time.Duration {
 // undeliver gives back tasks that the client did not get.
 func (k *claim) undeliver(granted []*shard.Granted) {
 	for shardNo, refs := range k.perShard(granted) {
-		k.api.o.Engine.Undeliver(shardNo, new(mailbox.Slot[shard.Message]), &shard.Undelivered{Consumer: k.consumer.Consumer, Tasks: refs})
+		k.api.o.Engine.Control(shardNo, nil, &shard.Undelivered{Consumer: k.consumer.Consumer, Tasks: refs})
 	}
 }
 
@@ -213,7 +213,7 @@ func (k *claim) confirm(granted []*shard.Granted) {
 		return
 	}
 	for shardNo, refs := range k.perShard(granted) {
-		k.api.o.Engine.Confirm(shardNo, new(mailbox.Slot[shard.Message]), &shard.Received{Consumer: k.consumer.Consumer, Tasks: refs})
+		k.api.o.Engine.Control(shardNo, nil, &shard.Received{Consumer: k.consumer.Consumer, Tasks: refs})
 	}
 }
 

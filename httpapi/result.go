@@ -45,10 +45,7 @@ func (a *api) waitForEnd(c *call, late <-chan time.Time) (ans answer, over bool)
 	if refusal := a.post(shardNo, watch, 0, mailbox.ClassKeep); refusal != nil {
 		return refuse(refusal), true
 	}
-	defer func() {
-		var slot mailbox.Slot[shard.Message]
-		a.o.Engine.Unwatch(shardNo, &slot, &shard.Unwatch{Asker: asker, TaskID: id})
-	}()
+	defer a.o.Engine.Control(shardNo, nil, &shard.Unwatch{Asker: asker, TaskID: id})
 	if ans, final := a.readResult(c); final {
 		return ans, true
 	}

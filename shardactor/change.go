@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
@@ -69,16 +68,10 @@ func (e *Engine) Configure(c *Change) {
 	c.askHome()
 }
 
-// post sends a message that is never refused while the shard lives. The slot
-// serves this one message.
-func (c *Change) post(shardNo int, m shard.Message) bool {
-	return c.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil) != mailbox.Closed
-}
-
 // askHome asks the home of the queue to decide.
 func (c *Change) askHome() {
 	c.stage, c.waits = deciding, 1
-	if !c.post(c.home, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: shard.Ref(c.home)}, Queue: c.Queue, Change: c.What}) {
+	if !c.engine.Control(c.home, nil, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: shard.Ref(c.home)}, Queue: c.Queue, Change: c.What}) {
 		c.end(stoppingError())
 	}
 }
@@ -87,7 +80,7 @@ func (c *Change) askHome() {
 func (c *Change) askOthers(message func(to shard.Asker) shard.Message) {
 	c.waits = len(c.engine.loops) - 1
 	for shardNo := range c.engine.loops {
-		if shardNo != c.home && !c.post(shardNo, message(shard.Asker{Sink: c, Ref: shard.Ref(shardNo)})) {
+		if shardNo != c.home && !c.engine.Control(shardNo, nil, message(shard.Asker{Sink: c, Ref: shard.Ref(shardNo)})) {
 			// The engine stops: the next start copies what was decided. The answer
 			// is a refusal, because not every shard has it.
 			c.end(stoppingError())
@@ -150,7 +143,7 @@ func (c *Change) next() {
 // freeze needs no end.
 func (c *Change) thaw() {
 	for _, shardNo := range c.frozen {
-		c.post(shardNo, &shard.CopySettings{Queue: c.Queue, Thaw: true})
+		c.engine.Control(shardNo, nil, &shard.CopySettings{Queue: c.Queue, Thaw: true})
 	}
 }
 

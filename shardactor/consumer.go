@@ -18,7 +18,7 @@ type Consumer struct {
 	*shard.Consumer
 	*credit.Window
 
-	post  func(shardNo int, control *mailbox.Slot[shard.Message], m shard.Message)
+	post  func(shardNo int, control *mailbox.Slot[shard.Message], m shard.Message) bool
 	slots []consumerSlots
 }
 
@@ -47,7 +47,7 @@ type ConsumerOptions struct {
 // confirmed anything yet.
 const firstUntakenBytes = 256 << 10
 
-func newConsumer(o ConsumerOptions, shards int, mostUntaken int, post func(int, *mailbox.Slot[shard.Message], shard.Message)) *Consumer {
+func newConsumer(o ConsumerOptions, shards int, mostUntaken int, post func(int, *mailbox.Slot[shard.Message], shard.Message) bool) *Consumer {
 	s := &Consumer{
 		Consumer: &shard.Consumer{ID: o.ID, Tenant: o.Tenant, Subject: o.Subject, WorkerID: o.WorkerID, OverHTTP: o.OverHTTP, Sink: o.Sink},
 		post:     post, slots: make([]consumerSlots, shards),

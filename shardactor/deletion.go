@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
@@ -71,8 +70,7 @@ func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 
 // ask posts Drop to a shard. A stopped shard does not answer.
 func (d *deletion) ask(shardNo int) {
-	m := &shard.Drop{Asker: shard.Asker{Sink: d, Ref: shard.Ref(shardNo)}, Queue: d.queue}
-	d.engine.loops[shardNo].box.PushSlot(new(mailbox.Slot[shard.Message]), m, nil)
+	d.engine.Control(shardNo, nil, &shard.Drop{Asker: shard.Asker{Sink: d, Ref: shard.Ref(shardNo)}, Queue: d.queue})
 }
 
 func (d *deletion) askHome() {

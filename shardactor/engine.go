@@ -262,34 +262,19 @@ func (e *Engine) NewConsumer(o ConsumerOptions) *Consumer {
 		o.ID = wire.SessionID{0xff}
 		binary.BigEndian.PutUint64(o.ID[8:], epoch)
 	}
-	consumer := newConsumer(o, len(e.loops), e.mostUntaken, e.control)
+	consumer := newConsumer(o, len(e.loops), e.mostUntaken, e.Control)
 	consumer.Epoch = epoch
 	return consumer
 }
 
-// control posts a control message, which is never refused while the shard lives;
-// after Stop it does nothing.
-func (e *Engine) control(shardNo int, slot *mailbox.Slot[shard.Message], m shard.Message) {
-	e.loops[shardNo].box.PushSlot(slot, m, mergeControl)
-}
-
-// Unwatch cancels a Watch. Like a control message it is never refused while the
-// shard lives: a full mailbox would keep the watcher for ever. The slot serves this
-// one message.
-func (e *Engine) Unwatch(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Unwatch) {
-	e.control(shardNo, slot, m)
-}
-
-// Undeliver ends deliveries that the client of a claim never got. It is a control
-// message; the slot serves this one message.
-func (e *Engine) Undeliver(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Undelivered) {
-	e.control(shardNo, slot, m)
-}
-
-// Confirm reports that the answer to a claim was written, which starts the runs of
-// its deliveries. It is a control message; the slot serves this one message.
-func (e *Engine) Confirm(shardNo int, slot *mailbox.Slot[shard.Message], m *shard.Received) {
-	e.control(shardNo, slot, m)
+// Control posts a control message, which a shard that lives never refuses, however
+// full its mailbox is; false says that it has stopped. A message that waits in the
+// slot is merged with m. With a nil slot m has one of its own.
+func (e *Engine) Control(shardNo int, slot *mailbox.Slot[shard.Message], m shard.Message) (posted bool) {
+	if slot == nil {
+		slot = new(mailbox.Slot[shard.Message])
+	}
+	return e.loops[shardNo].box.PushSlot(slot, m, mergeControl) != mailbox.Closed
 }
 
 // MailboxFigures are the figures of one shard's mailbox.

@@ -164,12 +164,12 @@ func (c *claim) handOver() {
 	for _, g := range c.got {
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}
 		if c.left {
-			w.server.engine.Undeliver(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shard.Message]),
+			w.server.engine.Control(w.server.engine.ShardOf(ref.TaskID), nil,
 				&shard.Undelivered{Consumer: c.consumer.Consumer, Tasks: []wire.TaskRef{ref}})
 			continue
 		}
 		if g.RunForMs > 0 {
-			w.server.engine.Confirm(w.server.engine.ShardOf(ref.TaskID), new(mailbox.Slot[shard.Message]),
+			w.server.engine.Control(w.server.engine.ShardOf(ref.TaskID), nil,
 				&shard.Received{Consumer: c.consumer.Consumer, Tasks: []wire.TaskRef{ref}})
 		}
 		w.overhear(ref)

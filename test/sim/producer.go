@@ -239,7 +239,7 @@ func (w *world) stopWaiting() bool {
 	r := w.requests[i]
 	w.requests = slices.Delete(w.requests, i, i+1)
 	w.trace.say("  wait no longer for %s", w.name(r.watch))
-	w.server.engine.Unwatch(w.server.engine.ShardOf(r.watch), new(mailbox.Slot[shard.Message]), &shard.Unwatch{
+	w.server.engine.Control(w.server.engine.ShardOf(r.watch), nil, &shard.Unwatch{
 		Asker: shard.Asker{Sink: r, Ref: shard.Ref(r.tries)}, TaskID: r.watch,
 	})
 	return true
