@@ -190,10 +190,6 @@ func (s *Shard) tellWatchers(id wire.TaskID) {
 	delete(s.watchers, id)
 }
 
-// explain queues the question why a task waits. answerExplains answers after the
-// grants of the round: only what is ready then still waits.
-func (s *Shard) explain(m *Explain) { s.explains = append(s.explains, m) }
-
 // answerExplains answers every Explain of the round.
 func (s *Shard) answerExplains() {
 	for _, m := range s.explains {

@@ -112,20 +112,6 @@ func (s *Shard) bury(t *record.Task, reason string, last move) {
 	})
 }
 
-// requeued answers End with the new state of the task.
-func (s *Shard) requeued(to Asker, t *record.Task, delaySeconds int64) {
-	answer := &Requeued{Ref: to.Ref, TaskID: t.ID}
-	switch t.Status {
-	case wire.StatusFailed:
-		answer.Status = wire.NackDeadLettered
-	case wire.StatusCancelled:
-		answer.Status = wire.NackExpired
-	default:
-		answer.Status, answer.DelaySeconds = wire.NackRequeued, delaySeconds
-	}
-	s.tell(to.Sink, answer)
-}
-
 // result ends a task with an outcome; FAILED makes it a dead letter. The holder of
 // the newest delivery may send it, unless it ended that delivery itself: also after
 // a lapse, a lost socket or a put-back, until the task is granted again.
@@ -208,7 +194,16 @@ func (s *Shard) end(m *End) {
 	case Release:
 		s.release(t, &m.ReleaseRequest)
 	}
-	s.requeued(m.Asker, t, wholeSeconds(delayMs))
+	answer := &Requeued{Ref: m.Ref, TaskID: t.ID}
+	switch t.Status {
+	case wire.StatusFailed:
+		answer.Status = wire.NackDeadLettered
+	case wire.StatusCancelled:
+		answer.Status = wire.NackExpired
+	default:
+		answer.Status, answer.DelaySeconds = wire.NackRequeued, wholeSeconds(delayMs)
+	}
+	s.tell(m.Sink, answer)
 }
 
 // nack counts a failed attempt and returns the delay of the next. Without a delay in

@@ -6,31 +6,37 @@ import (
 	"encoding/binary"
 
 	"codeq/record"
+	"codeq/store"
 	"codeq/wire"
 )
-
-// Enqueue makes a task, or finds the one of its idempotency key.
 
 // enqueue makes a task, or finds the one its idempotency key already made.
 func (s *Shard) enqueue(m *Enqueue) {
 	key := record.QueueKey{Command: m.Command, Tenant: m.Tenant}
-	if !s.acceptsNew(m, key) {
+	q := s.queues[key] // nil for an unknown queue: a refused task makes none
+	if !s.acceptsNew(m, key, q) {
 		return
 	}
 	if m.IdempotencyKey != "" && s.replayed(m, key) {
 		return
 	}
-	dueMs, expiresMs, refusal := m.Times(s.now, s.ttlSecondsOf(key))
+	var set wire.QueueSettings
+	if q != nil {
+		set = q.settings.QueueSettings
+	}
+	dueMs, expiresMs, refusal := m.Times(s.now, set.TTLSeconds)
 	if refusal != nil {
 		s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
 		return
 	}
-	if !s.hasSpace(m) {
+	if s.space >= store.NoEnqueue {
+		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
 		return
 	}
-	t := &record.Task{
+	t := &s.scratch
+	*t = record.Task{
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
-		MaxAttempts: s.maxAttemptsOf(m, key), CreatedAtMs: s.now,
+		MaxAttempts: cmp.Or(m.MaxAttempts, set.MaxAttempts, wire.DefaultMaxAttempts), CreatedAtMs: s.now,
 		ExpiresAtMs: expiresMs, TimeoutSeconds: m.TimeoutSeconds,
 		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState,
 	}
@@ -46,21 +52,6 @@ func (s *Shard) enqueue(m *Enqueue) {
 		answer.Task = view(t, m.Payload)
 	}
 	s.tell(m.Sink, answer)
-}
-
-// maxAttemptsOf is the number in the request, else that of the queue, else the
-// server's default.
-func (s *Shard) maxAttemptsOf(m *Enqueue, key record.QueueKey) int {
-	return cmp.Or(m.MaxAttempts, s.queueOf(key).settings.MaxAttempts, wire.DefaultMaxAttempts)
-}
-
-// ttlSecondsOf is after how many seconds a new task without a TTL of its own
-// expires, 0 for never. An unknown queue has no settings.
-func (s *Shard) ttlSecondsOf(key record.QueueKey) int64 {
-	if q := s.queues[key]; q != nil {
-		return q.settings.TTLSeconds
-	}
-	return 0
 }
 
 // placeAt is the move to the delayed tasks until a time, or to the tail if that has

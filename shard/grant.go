@@ -75,7 +75,7 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 			return false
 		}
 		if s.takeCredit(sub, t.PayloadBytes) {
-			s.grant(sub, t)
+			s.grant(q, sub, t)
 			return true
 		}
 		sub.open = false
@@ -114,46 +114,40 @@ func (s *Shard) takeCredit(sub *subscriber, payloadBytes int) bool {
 	return true
 }
 
-func (s *Shard) grant(sub *subscriber, t *record.Task) {
+func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
 	s.grants++
 	sub.lastGrant = s.grants
-	sub.moveBehind(s.queueOf(t.Queue()).subscribers)
-	leaseForMs := s.leaseForMs(sub, t)
-	l := &record.Lease{
-		Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
-		Session: sub.consumer.leaseSession(), OverHTTP: sub.consumer.OverHTTP, Subject: sub.consumer.Subject, WorkerID: sub.consumer.WorkerID,
-		LeaseForMs: leaseForMs, GrantedAtMs: s.now,
-		// Half a lease later than promised: heartbeats within that time write
-		// nothing.
-		DeadlineMs: s.now + leaseForMs + leaseForMs/2,
+	sub.moveBehind(q.subscribers)
+	c := sub.consumer
+	leaseForMs := cmp.Or(sub.leaseForMs, int64(q.settings.LeaseSeconds)*1000, wire.DefaultLeaseSeconds*1000)
+	e := &lease.Entry{
+		Lease: record.Lease{
+			Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
+			Session: c.leaseSession(), OverHTTP: c.OverHTTP, Subject: c.Subject, WorkerID: c.WorkerID,
+			LeaseForMs: leaseForMs, GrantedAtMs: s.now,
+			// Half a lease later than promised: heartbeats within that time write
+			// nothing.
+			DeadlineMs: s.now + leaseForMs + leaseForMs/2,
+		},
+		AckedUntilMs: s.now + leaseForMs,
+		// Over HTTP a delivery counts as confirmed from its grant on; Undelivered
+		// undoes that.
+		Confirmed: c.OverHTTP,
+		HasCredit: !c.OverHTTP,
 	}
-	if runForMs := s.runForMs(t); runForMs != 0 {
-		l.RunUntilMs = s.now + runForMs
+	// Without a timeout a delivery runs as long as its lease is extended.
+	if runForMs := cmp.Or(t.TimeoutSeconds, q.settings.TimeoutSeconds) * 1000; runForMs != 0 {
+		e.Lease.RunUntilMs = s.now + runForMs
 	}
-	s.transition(t, move{
-		to: wire.LocationInProgress, status: wire.StatusInProgress, cause: record.CauseGrant, lease: l,
-	})
+	s.transition(t, move{to: wire.LocationInProgress, status: wire.StatusInProgress, cause: record.CauseGrant, lease: e})
 	task := view(t, payload)
-	lend(task, s.leases.Get(t.ID))
-	s.tell(sub.consumer.Sink, &Granted{
-		Task: task, Token: l.Token, LeaseForMs: l.LeaseForMs, LeaseUntilMs: task.LeaseUntilMs,
-		RunForMs: l.RunForMs(), RunUntilMs: task.RunUntilMs,
+	lend(task, e)
+	s.tell(c.Sink, &Granted{
+		Task: task, Token: e.Lease.Token, LeaseForMs: leaseForMs, LeaseUntilMs: task.LeaseUntilMs,
+		RunForMs: e.Lease.RunForMs(), RunUntilMs: task.RunUntilMs,
 	})
-}
-
-// leaseForMs is the lease of the session, else that of the queue, else the server's
-// default.
-func (s *Shard) leaseForMs(sub *subscriber, t *record.Task) int64 {
-	queued := int64(s.queueOf(t.Queue()).settings.LeaseSeconds) * 1000
-	return cmp.Or(sub.leaseForMs, queued, wire.DefaultLeaseSeconds*1000)
-}
-
-// runForMs is the timeout of the task, else that of its queue; with 0 a delivery
-// runs as long as its lease is extended.
-func (s *Shard) runForMs(t *record.Task) int64 {
-	return cmp.Or(t.TimeoutSeconds, s.queueOf(t.Queue()).settings.TimeoutSeconds) * 1000
 }
 
 // setAside deletes the ready entry of a task whose record cannot be read, so that

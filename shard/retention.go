@@ -324,11 +324,11 @@ func (s *Shard) fromEntry(l *expiryBatch, e *record.EndedEntry) *record.Task {
 	if e.Status == "" || e.HasKey {
 		return nil
 	}
-	s.removing = record.Task{
+	s.scratch = record.Task{
 		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
 		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
 	}
-	return &s.removing
+	return &s.scratch
 }
 
 // removed is the location of a task whose keys are all deleted.
@@ -349,31 +349,24 @@ func (s *Shard) forget(t *record.Task, absent record.Absent) {
 }
 
 // leaveEnded deletes the entry of an ended task.
-func (s *Shard) leaveEnded(t *record.Task) {
-	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
+func (s *Shard) leaveEnded(q *queue, t *record.Task) {
+	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	t.EndedAtMs = 0
 	if t.Location == wire.LocationDead {
 		q.index.RemoveDead(k, t.DeadCause)
 		t.DeadCause = 0
-		s.span.Batch().DeleteTimed(t.Queue(), record.FamilyDead, k)
+		s.span.Batch().DeleteTimed(q.key, record.FamilyDead, k)
 		return
 	}
 	q.index.RemoveDone(k)
-	s.span.Batch().DeleteTimed(t.Queue(), record.FamilyDone, k)
+	s.span.Batch().DeleteTimed(q.key, record.FamilyDone, k)
 }
 
 // setEndedAside deletes the entry of an ended task whose record cannot be read.
 func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
-	batch, k := s.span.Batch(), e.TimedKey
-	if l.place == wire.LocationDead {
-		l.queue.index.RemoveDead(k, e.Cause)
-		batch.DeleteTimed(l.queue.key, record.FamilyDead, k)
-	} else {
-		l.queue.index.RemoveDone(k)
-		batch.DeleteTimed(l.queue.key, record.FamilyDone, k)
-	}
-	s.mustRead(s.span.SetAside(k.ID))
-	s.eventUnreadable(l.queue, k.ID, l.place)
+	s.leaveEnded(l.queue, &record.Task{ID: e.ID, Location: l.place, EndedAtMs: e.AtMs, DeadCause: e.Cause})
+	s.mustRead(s.span.SetAside(e.ID))
+	s.eventUnreadable(l.queue, e.ID, l.place)
 }
 
 // nextExpiryMs is when the next ended task must be removed, 0 for never. It is at

@@ -105,8 +105,8 @@ const (
 // acceptsNew reports whether this shard may make a new task of the queue: the home
 // always, another shard while the queue is spread and not frozen there. The shard
 // decides by its own copy of the settings, since those of the router may be older.
-func (s *Shard) acceptsNew(m *Enqueue, key record.QueueKey) bool {
-	q, here := s.queues[key], false
+func (s *Shard) acceptsNew(m *Enqueue, key record.QueueKey, q *queue) bool {
+	here := false
 	if q != nil && q.settings.Deleting {
 		s.refuse(m.Asker, wire.TaskID{}, wire.CodeQueueDeleted, beingDeleted)
 		return false
@@ -297,11 +297,7 @@ func (s *Shard) setDoomedAside(d *doomed) {
 	}
 }
 
-// drop queues a request to forget the settings of a queue; answerDrops does so once
-// the queue is empty.
-func (s *Shard) drop(m *Drop) { s.drops = append(s.drops, m) }
-
-// answerDrops forgets the settings of the queues that are empty now, and answers
+// answerDrops forgets the settings of queues that have no task any more, and answers
 // their Drops.
 func (s *Shard) answerDrops() {
 	left := s.drops[:0]

@@ -25,9 +25,18 @@ func TestU10EffectiveSettingsAreWhatAShardActsOn(t *testing.T) {
 			q := s.queueOf(key)
 			q.settings.QueueSettings = set
 			b := s.backoffOf(task)
+			consumer := newTestConsumer(1)
+			consumer.Tenant, consumer.Sink = key.Tenant, &scriptSink{}
+			var granted *Granted
+			for _, a := range s.Round(1, []Message{
+				&Subscribe{Consumer: consumer, Commands: []string{key.Command}},
+				&Enqueue{ID: wire.TaskID{1}, Tenant: key.Tenant, EnqueueRequest: wire.EnqueueRequest{Command: key.Command}},
+			}).Effects {
+				granted, _ = a.Effect.(*Granted)
+			}
 			want := wire.QueueSettings{
-				Spread: set.Spread, MaxAttempts: s.maxAttemptsOf(&Enqueue{}, key),
-				LeaseSeconds:        int(s.leaseForMs(&subscriber{}, task) / 1000),
+				Spread: set.Spread, MaxAttempts: granted.Task.MaxAttempts,
+				LeaseSeconds:        int(granted.LeaseForMs / 1000),
 				Backoff:             wire.Backoff{Policy: b.policy, BaseSeconds: b.baseMs / 1000, MaxSeconds: b.maxMs / 1000},
 				RetentionSeconds:    s.retentionOf(q, wire.LocationNone) / 1000,
 				DLQRetentionSeconds: s.retentionOf(q, wire.LocationDead) / 1000,

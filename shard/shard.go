@@ -102,8 +102,6 @@ type removals struct {
 	cleanups []*cleanupRun
 	// batches are the ended tasks that this round removes.
 	batches []expiryBatch
-	// removing is the task that fromEntry builds from an entry, reused for each.
-	removing record.Task
 	// deleting are the queues that are deleted, drops the requests to forget their
 	// settings, doomed their tasks, besides ended ones, that this round removes.
 	deleting []*queue
@@ -126,6 +124,9 @@ type round struct {
 	explains []*Explain
 	// spare is memory for the events of the next round; see ReuseEvents.
 	spare []Event
+	// scratch is the record of the task that enqueue makes or fromEntry builds, reused
+	// for each; a record that a lease keeps is never it.
+	scratch record.Task
 	// unsaved are queues whose settings recovery copied from another shard.
 	unsaved []*queue
 	emptied []*queue
@@ -338,7 +339,8 @@ func (s *Shard) step(m Message) {
 	case *Manage:
 		s.manage(m)
 	case *Explain:
-		s.explain(m)
+		// answerExplains answers after the grants: what is ready then still waits.
+		s.explains = append(s.explains, m)
 	case *TellLeases:
 		s.tellLeases(m)
 	case *Cleanup:
@@ -350,7 +352,7 @@ func (s *Shard) step(m Message) {
 	case *CopySettings:
 		s.copySettings(m)
 	case *Drop:
-		s.drop(m)
+		s.drops = append(s.drops, m)
 	case *SpaceChanged:
 		// The round itself is the answer.
 	default:

@@ -1,9 +1,6 @@
 package shard
 
-import (
-	"codeq/store"
-	"codeq/wire"
-)
+import "codeq/wire"
 
 const storageFull = "the disk is nearly full; repeat when space has been freed"
 
@@ -41,13 +38,4 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 func (s *Shard) refuseEnding(h *Holder) {
 	s.answersFor(h, s.leases.Get(h.TaskID))
 	s.refuse(h.Asker, h.TaskID, wire.CodeStorageFull, storageFull)
-}
-
-// hasSpace refuses a new task while the disk is nearly full.
-func (s *Shard) hasSpace(m *Enqueue) bool {
-	if s.space >= store.NoEnqueue {
-		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
-		return false
-	}
-	return true
 }

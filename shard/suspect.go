@@ -63,7 +63,7 @@ func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	if sub == nil {
 		sub = s.soonIdle(q)
 	}
-	if sub != nil && s.grantAlone(sub, t) {
+	if sub != nil && s.grantAlone(q, sub, t) {
 		return
 	}
 	untilMs := s.now + asideForMs
@@ -115,7 +115,7 @@ func (s *Shard) fromAside(sub *subscriber, a aside) {
 		return // it is somewhere else by now, or will be when due comes to it
 	}
 	s.transition(t, s.placeAt(s.now, record.CauseDue))
-	s.grantAlone(sub, t)
+	s.grantAlone(a.queue, sub, t)
 }
 
 // dropAside removes a task from aside that no longer waits, so that no subscriber
@@ -127,7 +127,7 @@ func (s *Shard) dropAside(id wire.TaskID) {
 // grantAlone grants a suspect to a subscriber if that is idle, and gives this shard
 // its window alone. If it is not idle, grantAlone returns false and reserves it,
 // unless another is reserved.
-func (s *Shard) grantAlone(sub *subscriber, t *record.Task) bool {
+func (s *Shard) grantAlone(q *queue, sub *subscriber, t *record.Task) bool {
 	var taken bool
 	taken, sub.alone = sub.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, sub.credit+sub.reused > 0)
 	sub.open = false
@@ -143,7 +143,7 @@ func (s *Shard) grantAlone(sub *subscriber, t *record.Task) bool {
 	} else if sub.reused > 0 {
 		sub.reused--
 	}
-	s.grant(sub, t)
+	s.grant(q, sub, t)
 	return true
 }
 

@@ -55,8 +55,8 @@ type move struct {
 	// moves sets the priority of the task to priority.
 	moves    bool
 	priority int
-	// lease is set for a grant.
-	lease *record.Lease
+	// lease is set for a grant, complete but for its task.
+	lease *lease.Entry
 	// result is set for a terminal status.
 	result *wire.ResultRecord
 	// dead is set for wire.LocationDead.
@@ -83,12 +83,12 @@ func (m *move) leavesLine() bool {
 // the fields of the record that say what happened (attempts, error, tokens). A task
 // that has expired ends instead of waiting.
 func (s *Shard) transition(t *record.Task, m move) {
-	from, since := t.Location, s.inPlaceSince(t)
+	q, from, since := s.queueOf(t.Queue()), t.Location, s.inPlaceSince(t)
 	if waits(m.to) && t.Expires(s.now) {
 		m = s.expired(t, m)
 	}
-	s.moveExpiring(t, from, m.to)
-	s.leave(t, &m)
+	s.moveExpiring(q, t, from, m.to)
+	s.leave(q, t, &m)
 	if m.moves {
 		t.Priority = m.priority
 	}
@@ -96,7 +96,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	// A task has no history line before its first delivery, or if that ends now and
 	// writes none.
 	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()
-	q := s.enter(t, m, bare)
+	s.enter(q, t, &m, bare)
 	switch m.to {
 	case removed:
 		s.forget(t, m.absent)
@@ -113,7 +113,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 		e.Worker = t.LastWorkerID
 	}
 	if m.lease != nil {
-		e.Delivery, e.Worker = m.lease.Delivery, m.lease.WorkerID
+		e.Delivery, e.Worker = m.lease.Lease.Delivery, m.lease.Lease.WorkerID
 	}
 	if m.to == removed {
 		return
@@ -155,26 +155,26 @@ func (s *Shard) eventUnreadable(q *queue, id wire.TaskID, from wire.Location) {
 
 // leave deletes the entry of the place that the record names. A new task has no
 // place.
-func (s *Shard) leave(t *record.Task, m *move) {
-	key, batch := t.Queue(), s.span.Batch()
+func (s *Shard) leave(q *queue, t *record.Task, m *move) {
+	batch := s.span.Batch()
 	switch t.Location {
 	case "":
 	case wire.LocationPending:
 		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
-		s.queueOf(key).index.RemoveReady(t.Priority, k)
-		batch.DeletePending(key, t.Priority, k)
+		q.index.RemoveReady(t.Priority, k)
+		batch.DeletePending(q.key, t.Priority, k)
 	case wire.LocationDelayed:
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		if m.cause != record.CauseDue {
 			s.dropAside(t.ID)
 		}
-		s.queueOf(key).index.RemoveDelayed(k)
-		batch.DeleteTimed(key, record.FamilyDelayed, k)
+		q.index.RemoveDelayed(k)
+		batch.DeleteTimed(q.key, record.FamilyDelayed, k)
 		t.DueAtMs = 0
 	case wire.LocationInProgress:
-		s.leaveInProgress(t, m)
+		s.leaveInProgress(q, t, m)
 	case wire.LocationDead, wire.LocationNone:
-		s.leaveEnded(t)
+		s.leaveEnded(q, t)
 	default:
 		panic(fmt.Sprintf("shard %d: task %v leaves %q", s.shard, t.ID, t.Location))
 	}
@@ -182,12 +182,12 @@ func (s *Shard) leave(t *record.Task, m *move) {
 
 // leaveInProgress ends a delivery: it copies number and holder from the lease to
 // the record, and writes a history line if the delivery did not succeed.
-func (s *Shard) leaveInProgress(t *record.Task, m *move) {
+func (s *Shard) leaveInProgress(q *queue, t *record.Task, m *move) {
 	e := s.leases.Get(t.ID)
 	s.leases.Remove(e)
-	s.queueOf(t.Queue()).index.RemoveLeased()
+	q.index.RemoveLeased()
 	batch := s.span.Batch()
-	batch.DeleteLease(t.Queue(), t.ID, !e.PutAgain)
+	batch.DeleteLease(q.key, t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery
 	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
 	if !m.leavesLine() {
@@ -200,11 +200,10 @@ func (s *Shard) leaveInProgress(t *record.Task, m *move) {
 	})
 }
 
-// enter writes the entry of the place that the move names, and returns the queue of
-// the task. A bare task has no history.
-func (s *Shard) enter(t *record.Task, m move, bare bool) *queue {
-	key, batch := t.Queue(), s.span.Batch()
-	q := s.queueOf(key)
+// enter writes the entry of the place that the move names. A bare task has no
+// history.
+func (s *Shard) enter(q *queue, t *record.Task, m *move, bare bool) {
+	batch := s.span.Batch()
 	switch m.to {
 	case wire.LocationPending:
 		if !m.toOldPlace {
@@ -213,39 +212,33 @@ func (s *Shard) enter(t *record.Task, m move, bare bool) *queue {
 		}
 		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
 		q.index.AddReady(t.Priority, k, s.now)
-		batch.PutPending(key, t.Priority, k, s.now)
+		batch.PutPending(q.key, t.Priority, k, s.now)
 		s.joinRings(q)
 	case wire.LocationDelayed:
 		t.DueAtMs = m.dueAtMs
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		q.index.AddDelayed(k)
-		batch.PutTimed(key, record.FamilyDelayed, k)
+		batch.PutTimed(q.key, record.FamilyDelayed, k)
 	case wire.LocationInProgress:
 		q.index.AddLeased(t.ID)
-		batch.PutLease(key, t.ID, m.lease)
-		s.leases.Grant(&lease.Entry{
-			Task: t, Lease: *m.lease, AckedUntilMs: s.now + m.lease.LeaseForMs,
-			// Over HTTP a delivery counts as confirmed from its grant on;
-			// Undelivered undoes that.
-			Confirmed: m.lease.OverHTTP,
-			HasCredit: !m.lease.OverHTTP,
-		}, s.now+m.lease.LeaseForMs)
+		batch.PutLease(q.key, t.ID, &m.lease.Lease)
+		m.lease.Task = t
+		s.leases.Grant(m.lease, m.lease.AckedUntilMs)
 	case wire.LocationDead, wire.LocationNone:
-		s.enterEnded(t, m, bare)
+		s.enterEnded(q, t, m, bare)
 	case removed:
 	default:
 		panic(fmt.Sprintf("shard %d: task %v enters %q", s.shard, t.ID, m.to))
 	}
-	return q
 }
 
-func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
+func (s *Shard) enterEnded(q *queue, t *record.Task, m *move, bare bool) {
 	if !m.status.Terminal() || m.result == nil || (m.dead != 0) != (m.to == wire.LocationDead) {
 		panic(fmt.Sprintf("shard %d: task %v ends as %q in %q because of %q with the result %v", s.shard, t.ID, m.status, m.to, m.dead, m.result))
 	}
 	t.EndedAtMs = s.now
 	k := record.TimedKey{AtMs: s.now, ID: t.ID}
-	q, batch := s.queueOf(t.Queue()), s.span.Batch()
+	batch := s.span.Batch()
 	batch.GiveResult(t, m.result)
 	ended := record.Ended{
 		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, HasKey: t.IdempotencyKey != "", Absent: record.Absent{History: bare, Payload: t.Whole()},
@@ -253,11 +246,11 @@ func (s *Shard) enterEnded(t *record.Task, m move, bare bool) {
 	if m.to == wire.LocationDead {
 		t.DeadCause = m.dead
 		q.index.AddDead(s.now, m.dead)
-		batch.PutEnded(t.Queue(), record.FamilyDead, k, ended)
+		batch.PutEnded(q.key, record.FamilyDead, k, ended)
 		q.mayHavePassed(k)
 	} else {
 		q.index.AddDone(s.now)
-		batch.PutEnded(t.Queue(), record.FamilyDone, k, ended)
+		batch.PutEnded(q.key, record.FamilyDone, k, ended)
 	}
 	s.planEnded(q)
 }
@@ -284,11 +277,11 @@ func (s *Shard) expired(t *record.Task, instead move) move {
 
 // moveExpiring writes the expiry entry of a task when it begins to wait, and
 // deletes it when the task leaves: only waiting tasks expire.
-func (s *Shard) moveExpiring(t *record.Task, from, to wire.Location) {
+func (s *Shard) moveExpiring(q *queue, t *record.Task, from, to wire.Location) {
 	if t.ExpiresAtMs == 0 || waits(from) == waits(to) {
 		return
 	}
-	q, k := s.queueOf(t.Queue()), record.TimedKey{AtMs: t.ExpiresAtMs, ID: t.ID}
+	k := record.TimedKey{AtMs: t.ExpiresAtMs, ID: t.ID}
 	if waits(to) {
 		q.index.AddExpiring(k)
 		s.span.Batch().PutTimed(q.key, record.FamilyExpiring, k)

@@ -51,7 +51,7 @@ var mutants = []mutant{
 	{"TestA17", "shard/shard.go", "	s.leases.Grant(e, expires)\n", "	s.leases.Grant(e, expires+3_600_000)\n"},
 	{"TestA18", "shard/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
 	{"TestA19", "shard/subscribers.go", "s.leases.Move(e, min(e.AckedUntilMs, s.now+resumeGraceMs))", "s.leases.Move(e, s.now+3_600_000)"},
-	{"TestA20", "shard/transition.go", "	s.queueOf(t.Queue()).index.RemoveLeased()\n", ""},
+	{"TestA20", "shard/transition.go", "	q.index.RemoveLeased()\n", ""},
 	{"TestA21", "shard/lease.go", "	t.Losses++\n", "	t.Losses++\n	t.Attempts++\n"},
 	{"TestA23", "shard/lease.go", "	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)\n", "	s.transition(t, s.placeAt(s.now+delayMs, cause))\n"},
 	{"TestA40", "store/recover.go", "return record.ParseCounters(value, &r.Queues[len(r.Queues)-1].Counters)\n", "record.ParseCounters(value, &r.Queues[len(r.Queues)-1].Counters)\n\t\treturn record.ErrDamaged\n"},
@@ -77,8 +77,8 @@ var mutants = []mutant{
 	{"TestA30", "index/index.go", "if o == nil || atMs > nowMs {", "if o == nil || atMs > nowMs+900 {"},
 	{"TestA31", "shard/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shard/lease.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},
-	{"TestA43", "shard/grant.go", "func (s *Shard) grant(sub *subscriber, t *record.Task) {\n",
-		"var kept [][]byte\n\nfunc (s *Shard) grant(sub *subscriber, t *record.Task) {\n" +
+	{"TestA43", "shard/grant.go", "func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {\n",
+		"var kept [][]byte\n\nfunc (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {\n" +
 			"	defer func() { p, _ := s.span.PayloadOf(t); kept = append(kept, p) }()\n"},
 	{"TestA44OddNames", "record/keys.go", "	return c == '.' || c == '_' || c == ':' || c == '-'\n", "	return c == '.' || c == '_' || c == ':' || c == '-' || c == '%'\n"},
 	{"TestA44OddTenants", "record/queue.go", "	f.str(2, \"tenant\", &q.Tenant)\n", ""},
@@ -161,7 +161,7 @@ var shellMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % MaxShards\n", "	return bits.TrailingZeros32(waiting)\n"},
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "w.row.Load() < w.ready[last].Load()", "false"},
 	{"TestU02QueuesOfAllShards", "shard/grant.go", "			s.turns.ring.at-- // nobody had credit, or the head was unreadable: it keeps its turn\n", ""},
-	{"TestU02QueuesOfAllShards", "shard/grant.go", "	sub.moveBehind(s.queueOf(t.Queue()).subscribers)\n", ""},
+	{"TestU02QueuesOfAllShards", "shard/grant.go", "	sub.moveBehind(q.subscribers)\n", ""},
 }
 
 // apiMutants are those that a test in package httpapi catches, where one shard

@@ -58,7 +58,7 @@ func init() {
 	}, mutant{
 		name: "delete: take new tasks meanwhile",
 		edit: edit{
-			file: "shard/settings.go", old: "q, here := s.queues[key], false\n	if q != nil && q.settings.Deleting {\n", new: "q, here := s.queues[key], false\n	if false {\n",
+			file: "shard/settings.go", old: "here := false\n	if q != nil && q.settings.Deleting {\n", new: "here := false\n	if false {\n",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a task moves as its lifecycle says"},
 	}, mutant{

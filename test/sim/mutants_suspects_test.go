@@ -35,7 +35,7 @@ func init() {
 		name: "suspect: never grant it",
 		edit: edit{
 			file: "shard/suspect.go",
-			old:  "	if sub != nil && s.grantAlone(sub, t) {", new: "	if false && s.grantAlone(sub, t) {",
+			old:  "	if sub != nil && s.grantAlone(q, sub, t) {", new: "	if false && s.grantAlone(q, sub, t) {",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way", "everything ends"},
 	}, mutant{
