@@ -163,7 +163,8 @@ func (b *Batch) GiveResult(r *record.Task, outcome *wire.ResultRecord) {
 // yet to put the record.
 func (b *Batch) TakeResult(r *record.Task) {
 	if !r.OutcomeHere {
-		b.DeleteResult(r.ID)
+		b.remove(b.idKey(record.FamilyResult, r.ID))
+		b.overlay.dropValue(record.FamilyResult, r.ID)
 	}
 	r.OutcomeHere, r.Result = false, ""
 }
@@ -177,12 +178,6 @@ func (b *Batch) PutPayload(id wire.TaskID, payload []byte) {
 func (b *Batch) PutResult(r *wire.ResultRecord) {
 	b.value = wire.AppendResultRecord(b.value[:0], r)
 	b.putValue(record.FamilyResult, r.TaskID, b.value)
-}
-
-// DeleteResult removes the outcome of a task that is to run again.
-func (b *Batch) DeleteResult(id wire.TaskID) {
-	b.remove(b.idKey(record.FamilyResult, id))
-	b.overlay.dropValue(record.FamilyResult, id)
 }
 
 // AddHistory adds a line to the history of a task and drops the oldest ones

@@ -16,6 +16,19 @@
 // synced is noted beside the logs, and a start from less is refused; OpenReadOnly
 // looks at a directory without changing it.
 //
+// Files begin with the name of their layer:
+//
+//	batch     what one round writes, and what its reads see of it before Apply
+//	pipeline  Apply, the barrier, who waits; what readers see of queues in memory
+//	recovery  what a shard starts from, and what is set aside
+//	guard     free space, the ballast, the spare log
+//	manifest  what a directory is: made, opened, copied, restored
+//	synced    how much of each log was synced, and the loss of it
+//	read      tasks, lists, queues and keys for everybody but the shards
+//
+// span.go is what the core uses of them, store.go opens and closes, pebble.go and
+// figures.go face the database, files.go the file system.
+//
 // It is one package because batches, syncs, recovery and reads share the state
 // of one database.
 package store

@@ -17,8 +17,8 @@ import (
 func TestAnEmptyDirectoryIsMadeAndFoundAgain(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := openIn(t, fs, func(o *Options) { o.Dir, o.Shards = "some/where/data", 3 })
-	if !s.Created() || s.Shards() != 3 || s.Dir() != "some/where/data" {
-		t.Errorf("created %v, %d shards in %s", s.Created(), s.Shards(), s.Dir())
+	if !s.Created() || s.Shards() != 3 || s.options.Dir != "some/where/data" {
+		t.Errorf("created %v, %d shards in %s", s.Created(), s.Shards(), s.options.Dir)
 	}
 	plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	mustFindNothing(t, s)

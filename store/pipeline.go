@@ -14,8 +14,8 @@ import (
 	"codeq/record"
 )
 
-// ErrClosed is what waits and barriers return once the store is closed.
-var ErrClosed = errors.New("store is closed")
+// errClosed is what waits and barriers return once the store is closed.
+var errClosed = errors.New("store is closed")
 
 // pipeline is what joins the shards: one sync makes the batches of all of
 // them durable. Shards apply without waiting; whoever runs the barrier syncs
@@ -97,7 +97,7 @@ func (s *Store) Barrier() error {
 	p := &s.pipe
 	p.barrier.Lock()
 	defer p.barrier.Unlock()
-	if err := s.endedBy(); err != nil {
+	if _, err := p.next(); err != nil {
 		return err
 	}
 	var target [record.MaxShards]uint64
@@ -159,11 +159,6 @@ func (p *pipeline) next() (moved <-chan struct{}, ended error) {
 	p.waiting.Lock()
 	defer p.waiting.Unlock()
 	return p.moved, p.ended
-}
-
-func (s *Store) endedBy() error {
-	_, err := s.pipe.next()
-	return err
 }
 
 // WaitDurable returns when everything that could be read of the shard before

@@ -129,11 +129,11 @@ func TestWaitingEndsWithTheBarrierTheContextOrTheStore(t *testing.T) {
 		third, thirdErr := waits(context.Background())
 		closeStore(t, s)
 		synctest.Wait()
-		if !third.Load() || !errors.Is(*thirdErr, ErrClosed) {
+		if !third.Load() || !errors.Is(*thirdErr, errClosed) {
 			t.Errorf("after the close: %v, %v", third.Load(), *thirdErr)
 		}
 		closeStore(t, s) // twice is harmless
-		if err := s.Barrier(); !errors.Is(err, ErrClosed) {
+		if err := s.Barrier(); !errors.Is(err, errClosed) {
 			t.Errorf("a barrier on a closed store: %v", err)
 		}
 	})

@@ -225,7 +225,7 @@ func (w *model) step(t *testing.T, sp *Span, random *rand.Rand) {
 		b.PutResult(&wire.ResultRecord{TaskID: id, Status: wire.StatusFailed, Error: fmt.Sprint("e", number)})
 		w.put(fmt.Sprint("result", id), fmt.Sprint("e", number))
 	case 3:
-		b.DeleteResult(id)
+		b.TakeResult(&record.Task{ID: id})
 		w.put(fmt.Sprint("result", id), nil)
 	case 4:
 		b.DeleteTask(id, record.Absent{})

@@ -203,13 +203,13 @@ func (s *Store) release() {
 
 // Close stops the goroutines, closes the database and gives the directory up.
 // Shards must have stopped applying and readers reading; who waits is told
-// ErrClosed. Only the first call does anything.
+// that the store is closed. Only the first call does anything.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
 	s.StopSyncer()
-	s.pipe.broadcast(ErrClosed)
+	s.pipe.broadcast(errClosed)
 	// A barrier in flight must not meet a closed database.
 	s.pipe.barrier.Lock()
 	defer s.pipe.barrier.Unlock()
@@ -226,9 +226,6 @@ func (s *Store) Shards() int { return s.shards }
 
 // Created reports whether this Open made the directory.
 func (s *Store) Created() bool { return s.created }
-
-// Dir is the data directory.
-func (s *Store) Dir() string { return s.options.Dir }
 
 // Span is the part of one shard.
 func (s *Store) Span(shard int) *Span { return s.spans[shard] }

@@ -161,7 +161,7 @@ func (s *synced) Open(name string, options ...vfs.OpenOption) (vfs.File, error) 
 // verify refuses a file that does not hold what was synced, and with a MANIFEST
 // the loss of a log that its version needs.
 func (s *synced) verify(f logFile) error {
-	noted := s.noted(f)
+	noted := s.found[f]
 	scan, err := s.scan(f)
 	if oserror.IsNotExist(err) && noted == 0 {
 		return nil // to open it says so as well
@@ -250,9 +250,6 @@ func (s *synced) started() bool {
 	defer s.mu.Unlock()
 	return s.began
 }
-
-// noted is how much of a file the process before had synced.
-func (s *synced) noted(f logFile) int64 { return s.found[f] }
 
 // watch counts a file from here on, if it is a log or a MANIFEST. The database
 // makes the first one when it has read all that it needs.

@@ -494,8 +494,8 @@ func TestX1ANoteOfALogThatAPowerCutTookBackIsDropped(t *testing.T) {
 	notes := appendNote(wholeFile(t, fs, "data/db/synced"), again, 1<<20)
 	overwrite(t, fs, "data/db/synced", string(notes))
 	s, err := newSynced(fs, "data/db", zerolog.Nop())
-	if err != nil || s.noted(again) != 1<<20 {
-		t.Fatalf("%d bytes of %s are noted, %v", s.noted(again), again.name(), err)
+	if err != nil || s.found[again] != 1<<20 {
+		t.Fatalf("%d bytes of %s are noted, %v", s.found[again], again.name(), err)
 	}
 	f, err := s.Create("data/db/"+again.name(), logCategory)
 	if err != nil {

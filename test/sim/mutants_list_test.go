@@ -182,7 +182,7 @@ var mutants = []mutant{{
 }, {
 	name: "lose the overlay",
 	edit: edit{
-		file: "store/view.go",
+		file: "store/read_view.go",
 		old:  "r, state := v.overlay.record(id); state != untouched {", new: "r, state := v.overlay.record(id); state != untouched && r == nil {",
 	},
 	caught: []string{"a task moves as its lifecycle says", "a task leaves the place it was in", "the database agrees with itself",
@@ -441,6 +441,6 @@ var mutants = []mutant{{
 	caught: []string{"the database agrees with itself"},
 }, {
 	name:   "numbers: keep the name of a queue that is gone",
-	edit:   edit{file: "store/numbers.go", old: "if is && !number.counters && !number.settings {", new: "if is && number.n == 0 {"},
+	edit:   edit{file: "store/batch_numbers.go", old: "if is && !number.counters && !number.settings {", new: "if is && number.n == 0 {"},
 	caught: []string{"the database agrees with itself"},
 }}

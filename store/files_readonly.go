@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrReadOnly is what a change of a directory is answered that is open to be
+// errReadOnly is what a change of a directory is answered that is open to be
 // read.
-var ErrReadOnly = errors.New("the directory is open to be read only")
+var errReadOnly = errors.New("the directory is open to be read only")
 
 // OpenReadOnly opens the data directory to look at it. It changes no byte, name
 // or time of any file and makes none, so the right to read is enough and a backup
@@ -74,4 +74,4 @@ func (r readOnly) Lock(name string) (io.Closer, error) {
 // Unwrap implements vfs.FS.
 func (r readOnly) Unwrap() vfs.FS { return r.FS }
 
-func unchanged(verb, name string) error { return &os.PathError{Op: verb, Path: name, Err: ErrReadOnly} }
+func unchanged(verb, name string) error { return &os.PathError{Op: verb, Path: name, Err: errReadOnly} }

@@ -139,7 +139,7 @@ func TestN22WhatIsOpenToBeReadCannotBeChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeStore(t, s)
-	if _, err := s.Checkpoint(); !errors.Is(err, ErrReadOnly) {
+	if _, err := s.Checkpoint(); !errors.Is(err, errReadOnly) {
 		t.Errorf("a checkpoint: %v", err)
 	}
 	if _, err := Open(optionsIn(fs)); err == nil || !strings.Contains(err.Error(), "in use") {
@@ -152,7 +152,7 @@ func TestN22WhatIsOpenToBeReadCannotBeChanged(t *testing.T) {
 		"create": second(r.Create("data/x", "")), "open": second(r.OpenReadWrite("data/codeq.json", "")),
 		"reuse": second(r.ReuseForWrite("data/codeq.json", "data/x", "")),
 	} {
-		if !errors.Is(err, ErrReadOnly) {
+		if !errors.Is(err, errReadOnly) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -38,7 +38,7 @@ func AcceptLoss(o Options, file string) (said string, err error) {
 }
 
 func (s *synced) accept(f logFile) (said string, err error) {
-	name, noted := s.path(f.name()), s.noted(f)
+	name, noted := s.path(f.name()), s.found[f]
 	scan, err := s.scan(f)
 	switch {
 	case oserror.IsNotExist(err) && noted == 0:
