@@ -15,11 +15,12 @@ import (
 // defaultMemoryBytes is Options.MemoryBytes if that is 0.
 const defaultMemoryBytes = 48 << 20
 
-// The parts of the memory: a third for the rings, a sixth for the tally, the rest for the
+// The parts of the memory: a third for the rings, a sixth for the tally, a half for the
 // history.
 const (
-	ringPart  = 3
-	tallyPart = 6
+	ringPart    = 3
+	tallyPart   = 6
+	historyPart = 2
 )
 
 // Options are the options of a Log.
@@ -37,6 +38,7 @@ type Log struct {
 	version atomic.Uint64
 	shards  []*shardLog
 	slots   *slots
+	history *history
 	// forgetsAtMs is when Tick looks for what is quiet; only Tick uses it.
 	forgetsAtMs int64
 }
@@ -55,7 +57,7 @@ func New(o Options) *Log {
 	if o.MemoryBytes == 0 {
 		o.MemoryBytes = defaultMemoryBytes
 	}
-	l := &Log{slots: newSlots(o.Shards, o.MemoryBytes/tallyPart)}
+	l := &Log{slots: newSlots(o.Shards, o.MemoryBytes/tallyPart), history: newHistory(o.MemoryBytes / historyPart)}
 	l.version.Store(1)
 	for range o.Shards {
 		l.shards = append(l.shards, &shardLog{
@@ -102,8 +104,16 @@ func (l *Log) Observe(shard int, events []shard.Event) {
 	}
 }
 
-// Tick forgets what was quiet for an hour. The owner calls it once a second.
+// Tick ends a second of the history, and forgets what was quiet for an hour. The owner calls
+// it once a second, never twice at the same time.
 func (l *Log) Tick(nowMs int64) {
+	if differ := l.history.tick(l, nowMs); len(differ) > 0 {
+		l.lock()
+		for _, slot := range differ {
+			l.touch(slot)
+		}
+		l.unlock()
+	}
 	if nowMs < l.forgetsAtMs {
 		return
 	}
@@ -146,6 +156,15 @@ func (l *Log) forget(slot uint32, nowMs int64) {
 		}
 	}
 	l.slots.drop(slot, nowMs)
+}
+
+// touch says that the figures of a slot have changed. All shards are locked.
+func (l *Log) touch(slot uint32) {
+	for _, s := range l.shards {
+		if s.tally.at(slot) != nil {
+			s.tally.changed[slot] = l.version.Load()
+		}
+	}
 }
 
 // lock takes the locks of all shards, in order.
@@ -230,6 +249,14 @@ func (l *Log) Read(shard int, after uint64, into []Record) (n int, missed uint64
 // numbers of the last events in the figures. A name without a command says that the queue
 // is gone; its slot stays unused for an hour. each must not keep the figures.
 func (l *Log) Figures(since uint64, each func(wire.SlotName, *Figures)) (version uint64, at []uint64) {
+	return l.figures(since, func(name wire.SlotName, f *Figures) {
+		l.history.addLast(name.Slot, &f.Row)
+		each(name, f)
+	})
+}
+
+// figures is Figures without those of the last second.
+func (l *Log) figures(since uint64, each func(wire.SlotName, *Figures)) (version uint64, at []uint64) {
 	var rows []slotFigures
 	l.lock()
 	version = l.version.Load()

@@ -1,0 +1,250 @@
+package events
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"codeq/record"
+	"codeq/wire"
+)
+
+// level is one resolution of the history.
+type level struct {
+	stepMs, rangeMs int64
+	// part is its part of the memory, in eighths.
+	part int64
+}
+
+var levels = [...]level{
+	{1000, 5 * 60_000, 1}, {10_000, 3600_000, 1}, {60_000, 7 * 24 * 3600_000, 5},
+}
+
+// maxBusy bounds the queues that get a point in one step: those with the most events.
+const maxBusy = 500
+
+// history has figures of queues over time. Each level is one ring of points of all queues, so
+// its memory does not depend on their number: with many busy queues it reaches less far
+// back. A queue without an event in a step has no point of it.
+type history struct {
+	mu     sync.Mutex
+	points [len(levels)]pointRing
+	// series are by slot, at most maxSeries.
+	series    map[uint32]*series
+	maxSeries int
+	// version is that of the last look at the figures, tickedMs its time.
+	version  uint64
+	tickedMs int64
+}
+
+// series is what the history knows of a queue.
+type series struct {
+	// tasks and now are those of the last look.
+	tasks wire.Figures
+	now   totals
+	// sinceMs is when the slot became that of the queue; older points are of another one.
+	sinceMs int64
+	// begun are the counts at the beginning of the current step of each level.
+	begun [len(levels)]totals
+	// row has the figures of the last second.
+	row wire.Figures
+}
+
+// totals are counts whose differences make a point. They may overflow.
+type totals struct {
+	moves     uint64
+	per       [wire.FigureExpiredPer - wire.FigureInPer + 1]uint32
+	wait, run [Buckets]uint32
+}
+
+// point is the figures of one queue in one step. Values above 2^32-1 are stored as that.
+type point struct {
+	atS     uint32
+	slot    uint32
+	figures [wire.FigureRunP99 + 1]uint32
+}
+
+const (
+	pointBytes  = int64(unsafe.Sizeof(point{}))
+	seriesBytes = int64(unsafe.Sizeof(series{})) + 64
+)
+
+// pointRing has the last points of a level, the oldest at next once it is full.
+type pointRing struct {
+	points []point
+	next   int
+}
+
+func newHistory(bytes int64) *history {
+	h := &history{series: make(map[uint32]*series), maxSeries: int(bytes / 8 / seriesBytes)}
+	for i := range levels {
+		h.points[i].points = make([]point, 0, max(1, bytes*levels[i].part/8/pointBytes))
+	}
+	return h
+}
+
+func (r *pointRing) add(p point) {
+	if len(r.points) < cap(r.points) {
+		r.points = append(r.points, p)
+		return
+	}
+	r.points[r.next] = p
+	r.next = (r.next + 1) % len(r.points)
+}
+
+func totalsOf(c *Counts) (t totals) {
+	t.moves = c.moves()
+	for i, n := range []uint64{
+		c.Moves[record.CauseEnqueue], c.Moves[record.CauseGrant], c.Completed, c.Buried, c.Retried, c.Moves[record.CauseTaskExpired],
+	} {
+		t.per[i] = uint32(n)
+	}
+	for i := range Buckets {
+		t.wait[i], t.run[i] = uint32(c.Wait.Buckets[i]), uint32(c.Run.Buckets[i])
+	}
+	return t
+}
+
+// rowSince has the tasks of now, and what happened since t.
+func (s *series) rowSince(t *totals) wire.Figures {
+	row, now := s.tasks, &s.now
+	for i := range now.per {
+		row[wire.FigureInPer+i] = int64(now.per[i] - t.per[i])
+	}
+	row[wire.FigureWaitP50], row[wire.FigureWaitP99] = percentiles(&now.wait, &t.wait)
+	row[wire.FigureRunP50], row[wire.FigureRunP99] = percentiles(&now.run, &t.run)
+	return row
+}
+
+// percentiles are the upper bounds, in milliseconds, of the buckets that have the median and
+// the 99th percentile of the times since then; 0 without one.
+func percentiles(now, then *[Buckets]uint32) (p50, p99 int64) {
+	var all, n uint32
+	for i := range now {
+		all += now[i] - then[i]
+	}
+	for i := range now {
+		n += now[i] - then[i]
+		bound := int64(1) << i
+		if p50 == 0 && n > 0 && n >= (all+1)/2 {
+			p50 = bound
+		}
+		if p99 == 0 && n > 0 && uint64(n)*100 >= uint64(all)*99 {
+			p99 = bound
+		}
+	}
+	return p50, p99
+}
+
+// take notes the newest figures of a queue.
+func (h *history) take(name wire.SlotName, f *Figures, nowMs int64) {
+	s := h.series[name.Slot]
+	if name.Command == "" {
+		delete(h.series, name.Slot)
+		return
+	}
+	if s == nil && len(h.series) < h.maxSeries && f.moves() > 0 {
+		s = &series{sinceMs: nowMs}
+		h.series[name.Slot] = s
+	}
+	if s == nil {
+		return
+	}
+	if f.moves() < s.now.moves {
+		s.begun = [len(levels)]totals{} // it was quiet, and counts from 0 again
+	}
+	s.tasks, s.now = f.Row, totalsOf(&f.Counts)
+}
+
+// step ends a step of a level, and begins the next one.
+func (h *history) step(n int, nowMs int64) {
+	type busy struct {
+		slot  uint32
+		moves uint64
+	}
+	var moved []busy
+	for slot, s := range h.series {
+		if moves := s.now.moves - s.begun[n].moves; moves > 0 {
+			moved = append(moved, busy{slot, moves})
+		}
+	}
+	slices.SortFunc(moved, func(a, b busy) int { return cmp.Or(cmp.Compare(b.moves, a.moves), cmp.Compare(a.slot, b.slot)) })
+	for i, b := range moved {
+		s := h.series[b.slot]
+		if i < maxBusy {
+			p := point{atS: uint32(nowMs / 1000), slot: b.slot}
+			row := s.rowSince(&s.begun[n])
+			for k := range p.figures {
+				p.figures[k] = uint32(min(max(row[k], 0), math.MaxUint32))
+			}
+			h.points[n].add(p)
+		}
+		s.begun[n] = s.now
+	}
+}
+
+// tick takes what has changed, and ends the steps that are over. It returns the queues whose
+// figures of the last second differ from those before.
+func (h *history) tick(l *Log, nowMs int64) (differ []uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.version, _ = l.figures(h.version, func(name wire.SlotName, f *Figures) { h.take(name, f, nowMs) })
+	if nowMs/levels[0].stepMs == h.tickedMs/levels[0].stepMs {
+		return nil
+	}
+	for slot, s := range h.series {
+		row := s.rowSince(&s.begun[0])
+		if !slices.Equal(row[wire.FigureInPer:], s.row[wire.FigureInPer:]) {
+			differ = append(differ, slot)
+		}
+		s.row = row
+	}
+	for n := range levels {
+		if nowMs/levels[n].stepMs != h.tickedMs/levels[n].stepMs {
+			h.step(n, nowMs)
+		}
+	}
+	h.tickedMs = nowMs
+	return differ
+}
+
+// addLast adds the figures of the last second to a row.
+func (h *history) addLast(slot uint32, row *wire.Figures) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.series[slot]; s != nil {
+		copy(row[wire.FigureInPer:], s.row[wire.FigureInPer:])
+	}
+}
+
+// Points is the history of the queue of a slot up to now, the oldest point first: steps of 1
+// s for at most 5 minutes, of 10 s for an hour, else of a minute. A step without an event has
+// no point. A point has the time of the end of its step.
+func (l *Log) Points(slot uint32, rangeMs int64) (stepMs int64, points []wire.WatchPoint) {
+	h := l.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for n < len(levels)-1 && levels[n].rangeMs < rangeMs {
+		n++
+	}
+	s := h.series[slot]
+	if s == nil {
+		return levels[n].stepMs, nil
+	}
+	from, r := max(s.sinceMs, h.tickedMs-min(rangeMs, levels[n].rangeMs)), &h.points[n]
+	for i := range r.points {
+		p := &r.points[(r.next+i)%len(r.points)]
+		if p.slot != slot || int64(p.atS)*1000 < from-999 {
+			continue
+		}
+		point := wire.WatchPoint{AtMs: int64(p.atS) * 1000}
+		for k, v := range p.figures {
+			point.Figures[k] = int64(v)
+		}
+		points = append(points, point)
+	}
+	return levels[n].stepMs, points
+}

@@ -1,0 +1,144 @@
+package events
+
+import (
+	"fmt"
+	"testing"
+
+	"codeq/record"
+	"codeq/shard"
+	"codeq/wire"
+)
+
+// feeder feeds a log second by second.
+type feeder struct {
+	log    *Log
+	number uint64
+	nowMs  int64
+}
+
+func newFeeder(bytes int64) *feeder {
+	f := &feeder{log: New(Options{Shards: 1, MemoryBytes: bytes}), nowMs: atMs}
+	f.log.Load(0, 0, nil)
+	f.log.Tick(f.nowMs)
+	return f
+}
+
+// second observes cycles of a queue, and then a second is over.
+func (f *feeder) second(queue int, tasks int, spentMs int64) {
+	events := cycle(f.number+1, tasks, 1)
+	for i := range events {
+		events[i].Command, events[i].Queue, events[i].AtMs, events[i].SpentMs = fmt.Sprint("q", queue), uint32(queue+1), f.nowMs, spentMs
+	}
+	f.observe(events)
+	f.nowMs += 1000
+	f.log.Tick(f.nowMs)
+}
+
+func (f *feeder) observe(events []shard.Event) {
+	f.log.Observe(0, events)
+	f.number += uint64(len(events))
+}
+
+func TestHistoryHasSecondsTenSecondsAndMinutes(t *testing.T) {
+	f := newFeeder(8 << 20)
+	// 3 tasks in every second of two minutes, but none in the second minute's first half.
+	for second := range 120 {
+		tasks := 3
+		if second >= 60 && second < 90 {
+			tasks = 0
+		}
+		f.second(0, tasks, 5)
+	}
+	for _, c := range []struct{ rangeMs, stepMs, points, perPoint int64 }{
+		{60_000, 1000, 31, 3}, {300_000, 1000, 90, 3}, {3600_000, 10_000, 9, 30}, {24 * 3600_000, 60_000, 2, 0},
+	} {
+		step, points := f.log.Points(1, c.rangeMs)
+		if step != c.stepMs || int64(len(points)) != c.points {
+			t.Errorf("range %d: %d points of %d ms, want %d of %d", c.rangeMs, len(points), step, c.points, c.stepMs)
+		}
+		var sum int64
+		for i, p := range points {
+			sum += p.Figures[wire.FigureCompletedPer]
+			if c.perPoint > 0 && p.Figures[wire.FigureCompletedPer] != c.perPoint || p.Figures[wire.FigureWaitP99] != 8 || p.Figures[wire.FigureRunP50] != 8 {
+				t.Errorf("range %d: point %d is %+v", c.rangeMs, i, p)
+			}
+			if i > 0 && points[i-1].AtMs >= p.AtMs || p.AtMs%c.stepMs != 0 {
+				t.Errorf("range %d: a point of %d comes before one of %d", c.rangeMs, points[max(0, i-1)].AtMs, p.AtMs)
+			}
+		}
+		if c.rangeMs > 60_000 && sum != 270 {
+			t.Errorf("range %d: %d tasks were completed, want 270", c.rangeMs, sum)
+		}
+	}
+}
+
+func TestFiguresOfTheLastSecondEndWithIt(t *testing.T) {
+	f := newFeeder(8 << 20)
+	var version uint64
+	look := func() (rows []wire.Figures) {
+		version, _ = f.log.Figures(version, func(_ wire.SlotName, f *Figures) { rows = append(rows, f.Row) })
+		return rows
+	}
+	f.second(0, 4, 100)
+	if rows := look(); len(rows) != 1 || rows[0][wire.FigureInPer] != 4 || rows[0][wire.FigureStartedPer] != 4 || rows[0][wire.FigureRunP99] != 128 {
+		t.Errorf("after a second with 4 tasks: %v", rows)
+	}
+	f.second(0, 0, 0)
+	if rows := look(); len(rows) != 1 || rows[0] != (wire.Figures{}) {
+		t.Errorf("after a second without: %v", rows)
+	}
+	f.second(0, 0, 0)
+	if rows := look(); len(rows) != 0 {
+		t.Errorf("after another one: %v", rows)
+	}
+	f.observe([]shard.Event{{Number: f.number + 1, AtMs: f.nowMs, Command: "q0", Queue: 1, To: wire.LocationPending, Cause: record.CauseEnqueue}})
+	if rows := look(); len(rows) != 1 || rows[0][wire.FigureReady] != 1 || rows[0][wire.FigureInPer] != 0 {
+		t.Errorf("within a second: %v", rows)
+	}
+}
+
+func TestHistoryKeepsToItsMemory(t *testing.T) {
+	const bytes = 1 << 20
+	f := newFeeder(bytes)
+	for second := range 3000 {
+		f.second(second%40, 1, 1)
+		f.second(39-second%40, 1, 1)
+	}
+	h := f.log.history
+	used := int64(len(h.series)) * seriesBytes
+	for i := range h.points {
+		used += int64(cap(h.points[i].points)) * pointBytes
+	}
+	if used > bytes/historyPart || len(h.series) != 40 {
+		t.Errorf("%d series and %d bytes of %d are in use", len(h.series), used, bytes/historyPart)
+	}
+	if _, points := f.log.Points(1, 60_000); len(points) == 0 {
+		t.Errorf("the last minute has %d points", len(points))
+	}
+}
+
+func TestOnlyTheBusiestQueuesGetPoints(t *testing.T) {
+	f := newFeeder(0)
+	for queue := range maxBusy + 20 {
+		events := cycle(f.number+1, 1, 1)
+		for i := range events {
+			events[i].Command, events[i].Queue = fmt.Sprint("q", queue), uint32(queue+1)
+		}
+		if queue < 20 {
+			events = events[:1]
+		}
+		f.observe(events)
+	}
+	f.nowMs += 1000
+	f.log.Tick(f.nowMs)
+	with := 0
+	for slot := uint32(1); slot <= maxBusy+20; slot++ {
+		_, points := f.log.Points(slot, 60_000)
+		if with += len(points); len(points) > 0 && slot <= 20 {
+			t.Errorf("queue %d has a point, and one event", slot)
+		}
+	}
+	if with != maxBusy {
+		t.Errorf("%d queues have a point", with)
+	}
+}
