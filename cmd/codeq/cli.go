@@ -48,6 +48,7 @@ type cli struct {
 type short struct {
 	Tasks     tasksCmd     `cmd:"" hidden:"" for:"task list"`
 	Result    resultCmd    `cmd:"" hidden:"" for:"task result"`
+	Watch     watchCmd     `cmd:"" hidden:"" for:"task watch"`
 	Cancel    cancelCmd    `cmd:"" hidden:"" for:"task cancel"`
 	Claim     claimCmd     `cmd:"" hidden:"" for:"task claim"`
 	Complete  completeCmd  `cmd:"" hidden:"" for:"task complete"`
@@ -55,6 +56,7 @@ type short struct {
 	Release   releaseCmd   `cmd:"" hidden:"" for:"task release"`
 	Heartbeat heartbeatCmd `cmd:"" hidden:"" for:"task heartbeat"`
 	Queues    queuesCmd    `cmd:"" hidden:"" for:"queue list"`
+	Top       topCmd       `cmd:"" hidden:"" for:"queue top"`
 	Pause     pauseCmd     `cmd:"" hidden:"" for:"queue pause"`
 	Resume    resumeCmd    `cmd:"" hidden:"" for:"queue resume"`
 	Sessions  sessionsCmd  `cmd:"" hidden:"" for:"session list"`

@@ -348,7 +348,7 @@ a-longer-name  0      0        0            0     yes     -
 func TestOnlyTheCommandsThatAreNamedAreBuilt(t *testing.T) {
 	for line, want := range map[string][]string{
 		"--url http://a task list": {"task"}, "enqueue task 1": {"enqueue", "task"}, "token new --name a": {"token"}, "tasks mail": {"tasks"},
-		"queue set --help": {"queue", "queues", "pause", "resume"}, "sessions -qh": {"session", "sessions"}, "work --help=true": {"work"},
+		"queue set --help": {"queue", "queues", "top", "pause", "resume"}, "sessions -qh": {"session", "sessions"}, "work --help=true": {"work"},
 		"": nil, "nonsense": nil, "--help": nil,
 	} {
 		var c cli

@@ -13,6 +13,7 @@ import (
 
 type queueCmd struct {
 	List   queuesCmd    `cmd:"" eg:"codeq queue list" help:"Show the figures of every queue."`
+	Top    topCmd       `cmd:"" eg:"codeq top\ncodeq top 'billing.*' --sort failed" help:"Show the queues with their rates as they change."`
 	Show   queueShowCmd `cmd:"" eg:"codeq queue show mail" help:"Show the figures and settings of a queue."`
 	Set    queueSetCmd  `cmd:"" eg:"codeq queue set mail --lease 5m --max-attempts 10 --retention 7d" help:"Change settings of a queue. 0 restores the server's default."`
 	Pause  pauseCmd     `cmd:"" eg:"codeq pause mail" help:"Grant no tasks of a queue."`

@@ -76,8 +76,23 @@ func (t *table) row(values ...any) {
 	t.rows = append(t.rows, cells)
 }
 
+// line prints one row at once, whole and without the names of the columns: each column is
+// as wide as its least.
+func (t *table) line(values ...any) error {
+	t.rows = nil
+	t.row(values...)
+	widths := make([]int, len(t.columns))
+	for i, cell := range t.rows[0] {
+		widths[i] = max(t.columns[i].least, uniseg.StringWidth(cell))
+	}
+	return t.app.print(t.appendLine(nil, widths, t.rows[0]))
+}
+
 // write prints the names of the columns and the rows.
-func (t *table) write() error {
+func (t *table) write() error { return t.app.print(t.page()) }
+
+// page is the names of the columns and the rows.
+func (t *table) page() []byte {
 	names := make([]string, len(t.columns))
 	for i := range t.columns {
 		names[i] = t.columns[i].name
@@ -88,7 +103,7 @@ func (t *table) write() error {
 	for _, cells := range t.rows {
 		page = t.appendLine(page, widths, cells)
 	}
-	return t.app.print(page)
+	return page
 }
 
 // fit is the width of each column in cells, 0 for one that is left out. What still
