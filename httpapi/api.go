@@ -31,6 +31,7 @@ type Options struct {
 	Store    *store.Store
 	Auth     auth.Authenticator
 	Sessions Sessions
+	Events   Events
 	// Guard checks every request first.
 	Guard *Guard
 	// NowMs is the clock of the engine, in Unix milliseconds.
@@ -179,6 +180,7 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
+		{eventsPath, []verb{{method: http.MethodGet, public: true, noHead: true, query: streamQuery, handle: a.openEvents}}},
 		{sessionPath, []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},

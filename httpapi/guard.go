@@ -72,7 +72,7 @@ func NewGuard(o *GuardOptions) (*Guard, error) {
 
 // check checks a request before it is routed; nil allows it.
 func (g *Guard) check(r *http.Request) *wire.Error {
-	if g.tokens && r.URL.Path != sessionPath {
+	if g.tokens && r.URL.Path != sessionPath && r.URL.Path != eventsPath {
 		return nil
 	}
 	host, ok := wire.ParseHost(r.Host)

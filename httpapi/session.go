@@ -22,36 +22,43 @@ const (
 // openSession checks an upgrade and makes its connection a session. A request without a
 // credential is upgraded; the credential then comes in the hello.
 func (a *api) openSession(c *call) answer {
-	if refusal := checkUpgrade(c.r); refusal != nil {
+	if refusal := checkUpgrade(c.r, "a session", wire.Subprotocol); refusal != nil {
 		c.w.Header().Set(headerVersion, wsVersion)
 		return refuse(refusal)
 	}
-	var who *auth.Principal
-	if c.r.Header.Get("Authorization") != "" {
-		credential, ok := bearerOf(c.r)
-		if !ok {
-			c.w.Header().Set("WWW-Authenticate", "Bearer")
-			return refuse(wire.Refuse(wire.CodeUnauthenticated, "the Authorization header must be: Bearer, a space, a token"))
-		}
-		var refusal *wire.Error
-		if who, refusal = a.authenticate(c, credential); refusal != nil {
-			return refuse(refusal)
-		}
+	who, refusal := a.principalOf(c)
+	if refusal == nil {
+		refusal = a.o.Sessions.Upgrade(c.w, c.r, who)
 	}
-	if refusal := a.o.Sessions.Upgrade(c.w, c.r, who); refusal != nil {
+	if refusal != nil {
 		return refuse(refusal)
 	}
 	return answer{handedOver: true}
 }
 
+// principalOf is the principal of the header of an upgrade, nil without a header: the credential
+// then comes in the hello.
+func (a *api) principalOf(c *call) (*auth.Principal, *wire.Error) {
+	if c.r.Header.Get("Authorization") == "" {
+		return nil, nil
+	}
+	credential, ok := bearerOf(c.r)
+	if !ok {
+		c.w.Header().Set("WWW-Authenticate", "Bearer")
+		return nil, wire.Refuse(wire.CodeUnauthenticated, "the Authorization header must be: Bearer, a space, a token")
+	}
+	return a.authenticate(c, credential)
+}
+
 // checkUpgrade checks the headers of an upgrade by the rules of RFC 6455, and the subprotocol.
-func checkUpgrade(r *http.Request) *wire.Error {
+// what begins the sentences.
+func checkUpgrade(r *http.Request, what, protocol string) *wire.Error {
 	bad := func(sentence string) *wire.Error { return wire.Refuse(wire.CodeInvalidArgument, sentence) }
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 {
-		return bad("a session is a WebSocket over HTTP/1.1, got " + r.Proto)
+		return bad(what + " is a WebSocket over HTTP/1.1, got " + r.Proto)
 	}
 	if !hasToken(r.Header, "Connection", "Upgrade") || !hasToken(r.Header, "Upgrade", "websocket") {
-		return bad("a session is a WebSocket: send Connection: Upgrade and Upgrade: websocket")
+		return bad(what + " is a WebSocket: send Connection: Upgrade and Upgrade: websocket")
 	}
 	if r.Header.Get(headerVersion) != wsVersion {
 		return bad("Sec-WebSocket-Version must be " + wsVersion)
@@ -60,8 +67,8 @@ func checkUpgrade(r *http.Request) *wire.Error {
 	if err != nil || len(key) != wsKeyBytes {
 		return bad("Sec-WebSocket-Key must be 16 random bytes in base64")
 	}
-	if offered := tokens(r.Header, "Sec-Websocket-Protocol"); len(offered) > 0 && !slices.Contains(offered, wire.Subprotocol) {
-		return bad("the subprotocol must be " + wire.Subprotocol + " or left out")
+	if offered := tokens(r.Header, "Sec-Websocket-Protocol"); len(offered) > 0 && !slices.Contains(offered, protocol) {
+		return bad("the subprotocol must be " + protocol + " or left out")
 	}
 	return nil
 }

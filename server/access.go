@@ -61,6 +61,7 @@ func (s *Server) tokensChanged(err error) {
 	}
 	s.o.Log.Info().Str("file", s.o.Tokens.File()).Int("tokens", s.o.Tokens.Count()).Msg("tokens read again")
 	s.sessions.Recheck()
+	s.hub.Recheck()
 }
 
 // ReloadTokens reads the token file now, for file systems that do not report changes.

@@ -111,7 +111,7 @@ func (x *site) knockAt(route, version, lines string) (code wire.Code, err error)
 	}
 	r := rawRequest(route)
 	text := fmt.Sprintf("%s %s %s\n%sContent-Length: %d\n", r.method, r.target(), version, lines, len(r.body))
-	if r.path == "/v1/codeq/session" {
+	if r.path == "/v1/codeq/session" || r.path == "/v1/codeq/events" {
 		text += "Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\n"
 	} else {
 		text += "Connection: close\n"
@@ -178,7 +178,7 @@ func TestN05EveryRouteWithoutTokensKnowsItsHostsAndPages(t *testing.T) {
 	}
 }
 
-func TestN05WithTokensOnlySessionsLookAtThePage(t *testing.T) {
+func TestN05WithTokensOnlySocketsLookAtThePage(t *testing.T) {
 	f := newTokenFile(t)
 	f.addAll("one")
 	tokens, err := auth.OpenTokens(f.path)
@@ -193,7 +193,7 @@ func TestN05WithTokensOnlySessionsLookAtThePage(t *testing.T) {
 	}
 	x := newSite(t, s)
 	x.admits(t, func(k *knock, route string) wire.Code {
-		if route == "GET /v1/codeq/session" || k.closed == netHTTP {
+		if route == "GET /v1/codeq/session" || route == "GET /v1/codeq/events" || k.closed == netHTTP {
 			return k.closed
 		}
 		return ""

@@ -61,7 +61,7 @@ func (s *Server) sessionOptions(budget memory) session.Options {
 
 func (s *Server) apiOptions() httpapi.Options {
 	return httpapi.Options{
-		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Guard: s.guard,
+		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Events: s.hub, Guard: s.guard,
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,

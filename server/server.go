@@ -15,6 +15,7 @@ import (
 	"codeq/httpapi"
 	"codeq/internal/auth"
 	"codeq/internal/events"
+	"codeq/internal/watch"
 	"codeq/session"
 	"codeq/shardactor"
 	"codeq/store"
@@ -82,8 +83,8 @@ type Server struct {
 	served   chan struct{}
 	serveErr error
 
-	store    *store.Store
-	events   *events.Log
+	store *store.Store
+	watched
 	engine   *shardactor.Engine
 	sessions *session.Registry
 	auth     auth.Authenticator
@@ -92,7 +93,6 @@ type Server struct {
 
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
 
-	ticker   ticker
 	draining chan struct{}
 	stop     sync.Once
 	stopErr  error
@@ -177,6 +177,7 @@ func (s *Server) recoverWork() error {
 	s.engine.Start()
 	s.ticker.start(func() { s.events.Tick(s.engine.NowMs()) })
 	s.sessions = session.NewRegistry(s.sessionOptions(budget))
+	s.hub = watch.NewHub(s.watchOptions())
 	return nil
 }
 
@@ -241,6 +242,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	requests := make(chan error, 1)
 	go func() { requests <- s.http.Shutdown(ctx) }()
 	s.conns.closeUnused()
+	s.hub.Shutdown()
 	sessionsErr := s.sessions.Shutdown(ctx)
 	requestsErr := <-requests
 	if requestsErr != nil {

@@ -236,9 +236,15 @@ var wholeRoutes = map[string]func(stranger *site){
 	// What a stranger meets in a session is another test's subject; these say
 	// nothing about tasks.
 	"GET /v1/codeq/session": func(*site) {},
-	"GET /healthz":          func(*site) {},
-	"GET /readyz":           func(*site) {},
-	"GET /version":          func(*site) {},
+	// test/faults shows that nobody sees events of another tenant.
+	"GET /v1/codeq/events": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/events", ""); a.status != http.StatusBadRequest {
+			x.t.Errorf("without an upgrade it is %d %s", a.status, a.body)
+		}
+	},
+	"GET /healthz": func(*site) {},
+	"GET /readyz":  func(*site) {},
+	"GET /version": func(*site) {},
 	// Figures are for whoever runs the server, all tenants together.
 	"GET /metrics": func(x *site) {
 		if a := x.ask("GET", "/metrics", ""); a.status != http.StatusOK || strings.Contains(a.body, "the owner's") {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"codeq/internal/socket"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"
@@ -9,7 +8,7 @@ import (
 
 // Close codes of the protocol.
 const (
-	CloseProtocol   = socket.CloseProtocol
+	CloseProtocol   = 4400 // socket.CloseProtocol says it too
 	CloseCredential = 4401
 	CloseIdle       = 4408
 	CloseReplaced   = 4409

@@ -382,10 +382,14 @@ const secretBytes = 32
 // after a restart and nowhere else. It must not be logged nor told.
 func (s *Store) Secret() []byte { return slices.Clone(s.secret) }
 
+// CreationID is drawn when a data directory is made. Numbers of events are good only together
+// with it. Any goroutine.
+func (s *Store) CreationID() string { return s.creationID }
+
 // newCreation draws the secret of the directory and is the value that is to be
 // stored with it.
 func (s *Store) newCreation(m *manifest) ([]byte, error) {
-	s.secret = make([]byte, secretBytes)
+	s.secret, s.creationID = make([]byte, secretBytes), m.CreationID
 	if _, err := io.ReadFull(s.options.Random, s.secret); err != nil {
 		return nil, fmt.Errorf("draw secret: %w", err)
 	}
@@ -416,7 +420,7 @@ func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {
 		return refuse(s.path(databaseName), "the secret of the database has %d bytes instead of %d; restore the directory from a backup",
 			len(c.Secret), secretBytes)
 	}
-	s.secret = c.Secret
+	s.secret, s.creationID = c.Secret, c.CreationID
 	return nil
 }
 

@@ -70,6 +70,8 @@ type Store struct {
 	shards   int
 	created  bool
 	secret   []byte
+	// creationID names this data directory.
+	creationID string
 
 	lock  *pebble.Lock
 	cache *pebble.Cache

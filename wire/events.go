@@ -31,8 +31,8 @@ const (
 	WatchServer  = "server"
 )
 
-// WatchKinds are the kinds of a subscription.
-var WatchKinds = []string{WatchQueues, WatchTask, WatchPage, WatchEvents, WatchWorkers, WatchServer}
+// watchKinds are the kinds of a subscription.
+var watchKinds = []string{WatchQueues, WatchTask, WatchPage, WatchEvents, WatchWorkers, WatchServer}
 
 // The reasons of a gap.
 const (

@@ -106,7 +106,7 @@ func (o *object) watchFrame(kind string, ref Ref) ClientFrame {
 }
 
 func (o *object) watchSubscribe(ref Ref) *WatchSubscribe {
-	f := &WatchSubscribe{Ref: ref, ID: o.text(watchID, &watchIDRule), Kind: o.word(watchKind, WatchKinds)}
+	f := &WatchSubscribe{Ref: ref, ID: o.text(watchID, &watchIDRule), Kind: o.word(watchKind, watchKinds)}
 	bits, ok := kindBits[f.Kind]
 	if !ok {
 		return f
@@ -214,4 +214,35 @@ func (p *Positions) UnmarshalJSON(data []byte) error {
 	}
 	*p = list
 	return nil
+}
+
+// AppendStreamID appends the id of a server-sent event: the database and the positions after
+// which a client resumes.
+func AppendStreamID(dst []byte, creationID string, p Positions) []byte {
+	dst = append(append(dst, creationID...), '/')
+	for shard, n := range p {
+		if shard > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, n, 10)
+	}
+	return dst
+}
+
+// Resume makes the subscription begin after the id of a server-sent event, and reports whether
+// it is one.
+func (f *WatchSubscribe) Resume(id string) bool {
+	creation, list, found := strings.Cut(id, "/")
+	var after Positions
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return false
+		}
+		after = append(after, n)
+	}
+	if found = found && creation != "" && len(creation) <= MaxWatchIDBytes; found {
+		f.CreationID, f.After = creation, after
+	}
+	return found
 }

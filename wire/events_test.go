@@ -63,7 +63,7 @@ func sampleWatchFrames() map[string]ServerFrame {
 			{AtMs: sampleTimeMs, Figures: sampleFigures()}, {AtMs: sampleTimeMs + 1000},
 		}},
 		"event": &WatchEvent{
-			ID: "log", Shard: 1, Number: 1<<64 - 1, AtMs: sampleTimeMs, Task: sampleID(1), Tenant: "acme", Command: "mail",
+			ID: "log", Shard: 1, Number: 1<<63 - 1, AtMs: sampleTimeMs, Task: sampleID(1), Tenant: "acme", Command: "mail",
 			From: LocationInProgress, To: LocationDelayed, Status: StatusPending, Cause: "nack", Delivery: 2,
 			Worker: awkward, SpentMs: 1412, Attempts: 1,
 		},

@@ -78,7 +78,6 @@ func (l *Log) WriteMetrics(p *meter.Page, most int, other string) {
 // there are any.
 func (l *Log) most(most int, other string) (shown []counted) {
 	rest := counted{labels: queueLabels(other, other)}
-	// A page has all queues, so that it needs no version.
 	_, _ = l.Figures(0, func(name wire.SlotName, f *Figures) {
 		switch {
 		case f.moves() == 0:

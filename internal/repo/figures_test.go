@@ -19,12 +19,12 @@ const maxPackageLines = 2500
 var largeAlready = map[string]int{
 	"client":    5036, // 4697, and 339 of the watch, which shares the loop and the links of sessions
 	"cmd/codeq": 7658, // 664 of them are top and watch, which share table, output and exit codes
-	"httpapi":   3321,
+	"httpapi":   3437, // 116 of them are the way to events
 	"loadtest":  2544,
 	"session":   2934,
 	"shard":     4382, // 37 of them are what events say
-	"store":     5856,
-	"wire":      5987, // with the frames of events, which share its scanner
+	"store":     5862, // 6 of them name the database for events
+	"wire":      6018, // with the frames of events, which share its scanner
 }
 
 // The figures of the whole program.
@@ -41,9 +41,7 @@ var publicPackages = []string{"client"}
 
 // unusedAlready are names that nobody outside used when the rule was made. The
 // list only gets shorter.
-var unusedAlready = strings.Fields("store.ErrClosed store.ErrReadOnly " +
-	// The frames of events, until client and server speak them.
-	"wire.WatchKinds wire.WatchUnsubscribe wire.WatchPoints wire.AppendWatchFrame wire.ParseWatchRequest")
+var unusedAlready = strings.Fields("store.ErrClosed store.ErrReadOnly")
 
 func figureRules() []rule {
 	return []rule{{

@@ -165,12 +165,20 @@ func (k *socket) OnClose(_ *gws.Conn, err error) {
 	close(k.closed)
 }
 
-func (x *site) dial() *socket {
+func (x *site) dial() *socket { return x.dialTo(sessionsPath, wire.Subprotocol) }
+
+// The paths of sockets.
+const (
+	sessionsPath = "/v1/codeq/session"
+	eventsPath   = "/v1/codeq/events"
+)
+
+func (x *site) dialTo(path, protocol string) *socket {
 	x.t.Helper()
 	k := &socket{t: x.t, frames: make(chan json.RawMessage, 1000), closed: make(chan struct{})}
 	conn, response, err := gws.NewClient(k, &gws.ClientOption{
-		Addr:          "ws://" + x.server.Addr() + "/v1/codeq/session",
-		RequestHeader: http.Header{"Sec-WebSocket-Protocol": {wire.Subprotocol}},
+		Addr:          "ws://" + x.server.Addr() + path,
+		RequestHeader: http.Header{"Sec-WebSocket-Protocol": {protocol}},
 	})
 	if err != nil {
 		x.t.Fatal(err)

@@ -31,7 +31,7 @@ func (s *spec) operations() []operation {
 
 func TestOpenAPIHasEveryRouteAndNoOther(t *testing.T) {
 	var described []string
-	s := readSpec(t)
+	s := readSpec(t, "openapi.yaml")
 	for _, o := range s.operations() {
 		described = append(described, o.route)
 		if !slices.Contains(httpapi.Routes(), o.route) {
@@ -46,7 +46,7 @@ func TestOpenAPIHasEveryRouteAndNoOther(t *testing.T) {
 }
 
 func TestOpenAPIHoldsTogether(t *testing.T) {
-	s := readSpec(t)
+	s := readSpec(t, "openapi.yaml")
 	if version := s.text(s.root, "openapi"); !strings.HasPrefix(version, "3.1.") {
 		t.Errorf("the version is %q", version)
 	}
@@ -108,7 +108,7 @@ func (s *spec) everyRequiredIsThere(t *testing.T, v yamlfile.Value) {
 // wrong, against the file: route, status, body. Each status that is no refusal
 // must have been seen.
 func compareWithOpenAPI(t *testing.T, r *replay) {
-	s := readSpec(t)
+	s := readSpec(t, "openapi.yaml")
 	seen := map[string]bool{}
 	for _, x := range append(refusals(t), r.exchanges...) {
 		if err := s.compare(x); err != nil {

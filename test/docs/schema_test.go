@@ -12,13 +12,13 @@ import (
 	"codeq/internal/yamlfile"
 )
 
-// spec is openapi.yaml. It knows the part of JSON Schema that the file uses
+// spec is openapi.yaml or asyncapi.yaml. It knows the part of JSON Schema that the file uses
 // and refuses the rest, so that nothing in the file goes unchecked.
 type spec struct{ root yamlfile.Value }
 
-func readSpec(t *testing.T) *spec {
+func readSpec(t *testing.T, file string) *spec {
 	t.Helper()
-	root, err := yamlfile.Parse("openapi.yaml", []byte(readPage(t, "openapi.yaml")))
+	root, err := yamlfile.Parse(file, []byte(readPage(t, file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func checkBound(at string, f yamlfile.Field, n int64) error {
 }
 
 func TestSchemasRefuseWhatTheyDoNotDescribe(t *testing.T) {
-	s := readSpec(t)
+	s := readSpec(t, "openapi.yaml")
 	for _, c := range []struct {
 		schema, value string
 		good          bool

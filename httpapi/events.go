@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"codeq/internal/auth"
+	"codeq/wire"
+)
+
+const eventsPath = base + "/events"
+
+// Events are the clients that watch. Any goroutine.
+type Events interface {
+	// Upgrade makes the connection of a checked request a socket that watches, or says why
+	// not. With a nil principal the credential comes in the hello.
+	Upgrade(w http.ResponseWriter, r *http.Request, who *auth.Principal) *wire.Error
+	// Stream answers a request with server-sent events, until the client leaves or the server
+	// stops. A refusal comes before the first byte.
+	Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal, f *wire.WatchSubscribe) *wire.Error
+}
+
+// streamQuery are the parameters of a stream: the members of its only subscription.
+var streamQuery = []string{"kind", "taskId", "commands", "causes", "maxPerSecond"}
+
+// openEvents upgrades a request to a socket that watches, or streams one subscription to a client
+// that accepts server-sent events.
+func (a *api) openEvents(c *call) answer {
+	if hasToken(c.r.Header, "Accept", "text/event-stream") {
+		return a.streamEvents(c)
+	}
+	if refusal := checkUpgrade(c.r, "this path", wire.WatchSubprotocol); refusal != nil {
+		c.w.Header().Set(headerVersion, wsVersion)
+		return refuse(refusal)
+	}
+	if len(c.query) > 0 {
+		return refuse(wire.Refuse(wire.CodeInvalidArgument, "parameters are for server-sent events: over a WebSocket, send subscribe"))
+	}
+	who, refusal := a.principalOf(c)
+	if refusal == nil {
+		refusal = a.o.Events.Upgrade(c.w, c.r, who)
+	}
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	return answer{handedOver: true}
+}
+
+func (a *api) streamEvents(c *call) answer {
+	credential, _ := bearerOf(c.r)
+	who, refusal := a.authenticate(c, credential)
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	f, refusal := c.streamOf()
+	if refusal == nil {
+		refusal = a.o.Events.Stream(c.w, c.r, who, f)
+	}
+	if refusal != nil {
+		return refuse(refusal)
+	}
+	return answer{status: http.StatusOK, handedOver: true}
+}
+
+// streamOf reads the subscription of a stream from the query, and where it resumes.
+func (c *call) streamOf() (*wire.WatchSubscribe, *wire.Error) {
+	bad := func(sentence string) *wire.Error { return wire.Refuse(wire.CodeInvalidArgument, sentence) }
+	f := &wire.WatchSubscribe{ID: "stream", Kind: c.query.Get("kind")}
+	if f.Kind != wire.WatchTask && f.Kind != wire.WatchEvents {
+		return nil, bad("kind must be task or events; the other kinds come over a WebSocket")
+	}
+	if text := c.query.Get("taskId"); text != "" {
+		id, ok := wire.ParseTaskID(text)
+		if !ok {
+			return nil, unknownTaskID
+		}
+		f.TaskID = id
+	}
+	f.Commands, f.Causes = splitList(c.query.Get("commands")), splitList(c.query.Get("causes"))
+	if text := c.query.Get("maxPerSecond"); text != "" {
+		n, ok := wire.ParseInteger(text)
+		if f.MaxPerSecond = int(n); !ok || n == 0 {
+			return nil, bad("maxPerSecond must be an integer from 1 to 1000")
+		}
+	}
+	// The parser of the frame has the rules.
+	frames, refusal := wire.ParseWatchRequest(wire.AppendWatchRequest(nil, f))
+	if refusal != nil {
+		return nil, refusal
+	}
+	if u, ok := frames[0].(*wire.Unknown); ok {
+		return nil, u.Err
+	}
+	f, _ = frames[0].(*wire.WatchSubscribe) // a subscribe comes back as one
+	if id := c.r.Header.Get("Last-Event-Id"); id != "" && f.Kind == wire.WatchEvents && !f.Resume(id) {
+		return nil, bad("Last-Event-ID must be the id of an event of this stream, such as 019b76da/17,9")
+	}
+	return f, nil
+}
+
+// splitList are the elements of a list with commas; nil for an empty text.
+func splitList(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}

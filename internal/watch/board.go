@@ -1,0 +1,74 @@
+package watch
+
+import (
+	"codeq/internal/events"
+	"codeq/wire"
+)
+
+// Log is the ring of events. Any goroutine.
+type Log interface {
+	// Positions are the numbers of the last event of each shard, Oldest those of the oldest
+	// one in the ring, or of the next one if it has none.
+	Positions() []uint64
+	Oldest() []uint64
+	// Read copies events of a shard after a number, in order. missed is how many between
+	// after and the first of them are not in the ring any more.
+	Read(shard int, after uint64, into []events.Record) (n int, missed uint64)
+}
+
+// Facts do not change while a server runs.
+type Facts struct {
+	Events     Log
+	CreationID string
+	Version    string
+	// ShardOf is the shard of a task.
+	ShardOf func(wire.TaskID) int
+	// Points is the history of a slot, the oldest point first; nil if the server has none.
+	Points func(slot uint32, rangeMs int64) (stepMs int64, points []wire.WatchPoint)
+}
+
+// Board has the figures of all queues as of its last refresh. Subscribers read it and never
+// change it.
+type Board struct {
+	Facts
+	// At are the numbers of the last events in the figures.
+	At []uint64
+	// version counts the changes of rows; a row has the version of its last change.
+	version uint64
+	rows    []row
+}
+
+type row struct {
+	changed uint64
+	// named is the version of the name. A slot without a name was never used.
+	named   uint64
+	name    wire.SlotName
+	figures wire.Figures
+}
+
+// newBoard makes a board without queues.
+func newBoard(f Facts) *Board { return &Board{Facts: f, At: f.Events.Positions()} }
+
+// Set sets name and figures of a slot. A name without a command says that the queue is gone.
+func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
+	for int(name.Slot) >= len(b.rows) {
+		b.rows = append(b.rows, row{name: wire.SlotName{Slot: uint32(len(b.rows))}})
+	}
+	r := &b.rows[name.Slot]
+	if r.name == name && r.figures == *figures {
+		return
+	}
+	b.version++
+	if r.name != name {
+		r.name, r.named = name, b.version
+	}
+	r.figures, r.changed = *figures, b.version
+}
+
+// nameOf is the name of a slot, nil if the board does not have it.
+func (b *Board) nameOf(slot uint32) *wire.SlotName {
+	if int(slot) >= len(b.rows) || b.rows[slot].named == 0 {
+		return nil
+	}
+	return &b.rows[slot].name
+}

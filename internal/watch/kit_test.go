@@ -1,0 +1,83 @@
+package watch
+
+import (
+	"fmt"
+	"testing"
+
+	"codeq/internal/auth"
+	"codeq/internal/events"
+	"codeq/wire"
+)
+
+// fakeLog is a Log in memory: a ring of size events for each shard.
+type fakeLog struct {
+	size   int
+	shards [][]events.Record
+	last   []uint64
+	points []wire.WatchPoint
+}
+
+func newFakeLog(shards, size int) *fakeLog {
+	return &fakeLog{size: size, shards: make([][]events.Record, shards), last: make([]uint64, shards)}
+}
+
+// add adds the next event of a shard.
+func (l *fakeLog) add(shard int, r events.Record) {
+	l.last[shard]++
+	r.Number = l.last[shard]
+	l.shards[shard] = append(l.shards[shard], r)
+	if len(l.shards[shard]) > l.size {
+		l.shards[shard] = l.shards[shard][1:]
+	}
+}
+
+func (l *fakeLog) Positions() []uint64 { return append([]uint64(nil), l.last...) }
+
+func (l *fakeLog) Oldest() []uint64 {
+	oldest := make([]uint64, len(l.last))
+	for shard, n := range l.last {
+		oldest[shard] = n + 1 - uint64(len(l.shards[shard]))
+	}
+	return oldest
+}
+
+func (l *fakeLog) Read(shard int, after uint64, into []events.Record) (n int, missed uint64) {
+	oldest := l.Oldest()[shard]
+	if after+1 < oldest {
+		missed = oldest - 1 - after
+	}
+	return copy(into, l.shards[shard][min(after+missed+1-oldest, uint64(len(l.shards[shard]))):]), missed
+}
+
+func (l *fakeLog) Points(uint32, int64) (int64, []wire.WatchPoint) { return 1000, l.points }
+
+func (l *fakeLog) facts() Facts {
+	return Facts{
+		Events: l, CreationID: "c0ffee", Version: "1.0.0", Points: l.Points,
+		ShardOf: func(id wire.TaskID) int { return int(id[15]) % len(l.last) },
+	}
+}
+
+func principal(tenant string, scopes ...string) *auth.Principal {
+	return &auth.Principal{Tenant: tenant, Subject: "s", Scopes: scopes}
+}
+
+func queueName(slot int) wire.SlotName {
+	return wire.SlotName{Slot: uint32(slot), Tenant: fmt.Sprintf("t%d", slot%2), Command: fmt.Sprintf("a%d.b%d", slot%3, slot)}
+}
+
+// frames takes one message apart; none for nil.
+func frames(t *testing.T, message []byte) []wire.ServerFrame {
+	t.Helper()
+	if message == nil {
+		return nil
+	}
+	if len(message) > wire.MaxServerMessageBytes {
+		t.Fatalf("a message of %d bytes", len(message))
+	}
+	list, err := wire.ParseWatchMessage(message)
+	if err != nil {
+		t.Fatalf("%v in %s", err, message)
+	}
+	return list
+}

@@ -1,0 +1,136 @@
+package watch
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"codeq/internal/auth"
+	"codeq/internal/events"
+	"codeq/record"
+	"codeq/wire"
+)
+
+// scriptEpochMs is where the time of every script begins: 2026-01-01 UTC.
+const scriptEpochMs = 1_767_225_600_000
+
+// script is a subscriber over a board and a log of two shards with rings of four events.
+type script struct {
+	log   *fakeLog
+	board *Board
+	sub   *subscriber
+	nowMs int64
+}
+
+// TestScripts: what happened in, frames out. `go test ./internal/watch -rewrite` makes the
+// scripts anew; the diff is the review.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, path := range paths {
+		s := &script{log: newFakeLog(2, 4), nowMs: scriptEpochMs}
+		s.board = newBoard(s.log.facts())
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			return s.run(t, d)
+		})
+	}
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "open": // tenant, scope, stream?
+		format := FormatArray
+		if d.HasArg("stream") {
+			format = FormatStream
+		}
+		var tenant, scope string
+		d.ScanArgs(t, "tenant", &tenant)
+		d.ScanArgs(t, "scope", &scope)
+		sub, refusal := newSubscriber(s.board, principal(tenant, scope), format, s.nowMs)
+		if refusal != nil {
+			return refusal.Error()
+		}
+		s.sub = sub
+	case "queues": // slot tenant command ready; a slot alone is a queue that is gone
+		for line := range strings.Lines(d.Input) {
+			var name wire.SlotName
+			var f wire.Figures
+			// A short line leaves the rest as it is.
+			_, _ = fmt.Sscan(line, &name.Slot, &name.Tenant, &name.Command, &f[wire.FigureReady])
+			s.board.Set(name, &f)
+		}
+	case "events": // shard slot cause
+		for line := range strings.Lines(d.Input) {
+			var shard int
+			r := events.Record{AtMs: s.nowMs, Task: wire.TaskID{6: 0x70, 8: 0x80, 15: 1}, To: wire.LocationPending, SpentMs: 7}
+			var cause string
+			if _, err := fmt.Sscan(line, &shard, &r.Slot, &cause); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			r.Cause = record.Cause(slices.Index(causes, cause) + 1)
+			s.log.add(shard, r)
+		}
+		s.board.At = s.log.Positions()
+	case "points":
+		s.log.points = append(s.log.points, wire.WatchPoint{AtMs: s.nowMs})
+	case "later":
+		var ms int64
+		d.ScanArgs(t, "ms", &ms)
+		s.nowMs += ms
+	case "client":
+		return s.client(d)
+	case "next":
+		return s.next()
+	default:
+		d.Fatalf(t, "unknown command %s", d.Cmd)
+	}
+	return ""
+}
+
+// client takes one message, each frame with what the store would say.
+func (s *script) client(d *datadriven.TestData) string {
+	list, violation := wire.ParseWatchRequest([]byte(d.Input))
+	if violation != nil {
+		return violation.Error()
+	}
+	for _, f := range list {
+		shows := &Shows{At: s.log.Positions(), Task: &wire.Task{
+			ID: wire.TaskID{6: 0x70, 8: 0x80, 15: 1}, Command: "mail", Payload: []byte(`"secret"`), Error: "secret",
+			History: []wire.HistoryLine{{Delivery: 1, Cause: "nack", Error: "secret"}},
+		}}
+		if d.HasArg("missing") {
+			shows.Err = wire.Refuse(wire.CodeTaskNotFound, "there is no such task")
+		}
+		s.sub.Take(s.nowMs, f, shows)
+	}
+	return ""
+}
+
+// next is the next message, a frame a line.
+func (s *script) next() string {
+	message := string(s.sub.Next(s.nowMs))
+	if message == "" {
+		return "nothing"
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(message, `},{"type"`, "},\n"+`{"type"`), "\n\n", "\n.\n")
+}
+
+// TestWorkersAndProducersSeeNoFigures: only who may see the queues may watch them.
+func TestWorkersAndProducersSeeNoFigures(t *testing.T) {
+	t.Parallel()
+	board := newBoard(newFakeLog(1, 1).facts())
+	for scope, may := range map[string]bool{
+		auth.ScopeProducer: false, auth.ScopeWorker: false, auth.ScopeRead: true, auth.ScopeAdmin: true, auth.ScopeOperator: true,
+	} {
+		if _, refusal := newSubscriber(board, principal("t", scope), FormatArray, 0); (refusal == nil) != may {
+			t.Errorf("%s: %v", scope, refusal)
+		}
+	}
+}

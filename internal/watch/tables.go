@@ -1,0 +1,122 @@
+package watch
+
+import "codeq/wire"
+
+// tables is how far a subscription of kind queues is. A tick reads the figures of now, so a
+// client that reads slowly gets fewer ticks, and never an old figure.
+type tables struct {
+	// snapshot: the rows under way are those of the snapshot. history: points come after it.
+	snapshot, history bool
+	// sent: every row that changed up to this version was sent. underWay: the rows from slot on
+	// are still to be sent, after which sent is upTo.
+	sent     uint64
+	underWay bool
+	upTo     uint64
+	slot     int
+	// point is the next point of the slot.
+	point  int
+	tickAt int64
+}
+
+// pointsAtOnce bounds the points of one frame.
+const pointsAtOnce = 500
+
+// putTables puts rows of a snapshot or tick into the message, and then the history.
+func (s *subscriber) putTables(nowMs int64, w *subscription) {
+	b, t := s.board, &w.tables
+	if !t.underWay {
+		if !t.snapshot && (nowMs < t.tickAt || t.sent == b.version) {
+			return
+		}
+		t.underWay, t.upTo, t.slot = true, b.version, 0
+		t.tickAt = nowMs + int64(w.ask.EveryMs)
+	}
+	if t.snapshot || t.sent < t.upTo {
+		if !s.putRows(nowMs, w) {
+			return
+		}
+	}
+	if t.history && !s.putHistory(w) {
+		return
+	}
+	t.underWay = false
+}
+
+// putRows puts the rows from slot on that changed, and reports whether those were all.
+func (s *subscriber) putRows(nowMs int64, w *subscription) bool {
+	b, t := s.board, &w.tables
+	var names []wire.SlotName
+	rows := []wire.QueueRow{}
+	room := s.room - fixedBytes
+	for ; t.slot < len(b.rows) && room > 0; t.slot++ {
+		r := &b.rows[t.slot]
+		if r.changed <= t.sent && !t.snapshot || !w.filter.takes(b, uint32(t.slot)) && !s.knows(r) {
+			continue
+		}
+		if s.learns(r) {
+			names = append(names, r.name)
+			room -= nameBytes
+		}
+		if r.name.Command != "" && w.filter.takes(b, uint32(t.slot)) {
+			rows = append(rows, wire.QueueRow{Slot: r.name.Slot, Figures: r.figures})
+			room -= rowBytes
+		}
+	}
+	if names != nil {
+		s.put(&wire.WatchNames{Queues: names})
+	}
+	done := t.slot >= len(b.rows)
+	switch {
+	case t.snapshot && (done || len(rows) > 0):
+		s.put(&wire.WatchSnapshot{ID: w.ask.ID, At: b.At, More: !done, WatchState: wire.WatchState{Queues: rows}})
+	case len(rows) > 0:
+		s.put(&wire.WatchTick{ID: w.ask.ID, AtMs: nowMs, WatchState: wire.WatchState{Queues: rows}})
+	}
+	if done {
+		t.snapshot, t.sent, t.slot, t.point = false, t.upTo, 0, 0
+	}
+	return done
+}
+
+// knows reports whether the client was told a name of a slot that is not true any more.
+func (s *subscriber) knows(r *row) bool {
+	return r.name.Command == "" && int(r.name.Slot) < len(s.named) && s.named[r.name.Slot] != 0
+}
+
+// learns reports whether the client must be told the name of a slot, and counts it as told.
+func (s *subscriber) learns(r *row) bool {
+	for int(r.name.Slot) >= len(s.named) {
+		s.named = append(s.named, 0)
+	}
+	told := &s.named[r.name.Slot]
+	if *told == r.named || *told == 0 && r.name.Command == "" {
+		return false
+	}
+	*told = r.named
+	if r.name.Command == "" {
+		*told = 0
+	}
+	return true
+}
+
+// putHistory puts the points of the queues of the subscription, and reports whether those were
+// all.
+func (s *subscriber) putHistory(w *subscription) bool {
+	b, t := s.board, &w.tables
+	for ; t.slot < len(b.rows); t.slot, t.point = t.slot+1, 0 {
+		if b.rows[t.slot].name.Command == "" || !w.filter.takes(b, uint32(t.slot)) {
+			continue
+		}
+		stepMs, points := b.Points(uint32(t.slot), w.ask.RangeMs)
+		for t.point < len(points) {
+			part := points[t.point:min(len(points), t.point+pointsAtOnce)]
+			if s.room < fixedBytes+len(part)*rowBytes {
+				return false
+			}
+			s.put(&wire.WatchPoints{ID: w.ask.ID, Slot: uint32(t.slot), StepMs: stepMs, Points: part})
+			t.point += len(part)
+		}
+	}
+	t.history = false
+	return true
+}
