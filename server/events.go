@@ -23,6 +23,7 @@ func (s *Server) watchOptions() watch.Options {
 	return watch.Options{
 		Facts: watch.Facts{
 			Events: s.events, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
+			Points: s.events.Points,
 		},
 		Refresh: func(b *watch.Board, nowMs int64) {
 			if err := source.Refresh(b, nowMs); err != nil {
