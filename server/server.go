@@ -173,6 +173,7 @@ func (s *Server) recoverWork() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
 	}
+	s.openHistory()
 	s.store.StartSyncer()
 	s.engine.Start()
 	s.ticker.start(func() { s.events.Tick(s.engine.NowMs()) })
@@ -255,7 +256,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	s.conns.wait()
 	s.listener.answered.Wait()
 	s.store.StopSyncer()
-	return errors.Join(sessionsErr, requestsErr, engineErr, s.store.Close())
+	return errors.Join(sessionsErr, requestsErr, engineErr, s.events.Close(), s.store.Close())
 }
 
 // leavePort stops a server that never got ready.

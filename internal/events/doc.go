@@ -8,7 +8,7 @@
 // the ring: neither the store nor the counters of a shard are asked.
 //
 // Tick takes what has changed in a second into the history, whose steps are a second, ten
-// seconds and a minute. Nothing of the package survives a restart.
+// seconds and a minute. Only the minutes survive a restart, in a file of their own.
 //
 // Each queue has a slot, a small number that is the same for all shards. What a Log keeps
 // is bounded by Options.MemoryBytes; queues beyond that are summed in slot 0.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"codeq/record"
 	"codeq/wire"
 )
@@ -37,6 +39,9 @@ type history struct {
 	// version is that of the last look at the figures, tickedMs its time.
 	version  uint64
 	tickedMs int64
+	// file has the minutes; nil without one, and after an error, of which failed is told.
+	file   *dayFile
+	failed func(error)
 }
 
 // series is what the history knows of a queue.
@@ -46,6 +51,7 @@ type series struct {
 	now   totals
 	// sinceMs is when the slot became that of the queue; older points are of another one.
 	sinceMs int64
+	name    record.QueueKey
 	// begun are the counts at the beginning of the current step of each level.
 	begun [len(levels)]totals
 	// row has the figures of the last second.
@@ -146,8 +152,7 @@ func (h *history) take(name wire.SlotName, f *Figures, nowMs int64) {
 		return
 	}
 	if s == nil && len(h.series) < h.maxSeries && f.moves() > 0 {
-		s = &series{sinceMs: nowMs}
-		h.series[name.Slot] = s
+		s = h.begin(name.Slot, record.QueueKey{Command: name.Command, Tenant: name.Tenant}, nowMs)
 	}
 	if s == nil {
 		return
@@ -156,6 +161,35 @@ func (h *history) take(name wire.SlotName, f *Figures, nowMs int64) {
 		s.begun = [len(levels)]totals{} // it was quiet, and counts from 0 again
 	}
 	s.tasks, s.now = f.Row, totalsOf(&f.Counts)
+}
+
+func (h *history) begin(slot uint32, q record.QueueKey, sinceMs int64) *series {
+	s := &series{sinceMs: sinceMs, name: q}
+	h.series[slot] = s
+	return s
+}
+
+// restore takes a point of an earlier run, if the queue still has a slot.
+func (h *history) restore(slot uint32, q record.QueueKey, p *point) {
+	if h.series[slot] == nil {
+		if len(h.series) >= h.maxSeries {
+			return
+		}
+		h.begin(slot, q, int64(p.atS)*1000)
+	}
+	p.slot = slot
+	h.points[len(levels)-1].add(*p)
+}
+
+// keep writes a point to the file. An error ends the file; the points stay in memory.
+func (h *history) keep(q record.QueueKey, p *point) {
+	if h.file == nil {
+		return
+	}
+	if err := h.file.add(q, p); err != nil {
+		h.file = nil
+		h.failed(err)
+	}
 }
 
 // step ends a step of a level, and begins the next one.
@@ -180,6 +214,9 @@ func (h *history) step(n int, nowMs int64) {
 				p.figures[k] = uint32(min(max(row[k], 0), math.MaxUint32))
 			}
 			h.points[n].add(p)
+			if n == len(levels)-1 {
+				h.keep(s.name, &p)
+			}
 		}
 		s.begun[n] = s.now
 	}
@@ -217,6 +254,37 @@ func (h *history) addLast(slot uint32, row *wire.Figures) {
 	if s := h.series[slot]; s != nil {
 		copy(row[wire.FigureInPer:], s.row[wire.FigureInPer:])
 	}
+}
+
+// OpenHistory reads the minutes of earlier runs from a directory, and writes further ones
+// there. It must come after Load of all shards and before the first Tick. After an error the
+// history goes on without the file; failed is told of one that comes later.
+func (l *Log) OpenHistory(fs vfs.FS, dir string, nowMs int64, failed func(error)) error {
+	h := l.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	oldest := (nowMs - levels[len(levels)-1].rangeMs) / 1000
+	h.failed = failed
+	var err error
+	h.file, err = openDayFile(fs, dir, func(q record.QueueKey, p *point) {
+		if slot := l.slots.find(q); slot != 0 && int64(p.atS) >= oldest {
+			h.restore(slot, q, p)
+		}
+	})
+	return err
+}
+
+// Close ends the file of the history.
+func (l *Log) Close() error {
+	h := l.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.file == nil {
+		return nil
+	}
+	err := h.file.file.Close()
+	h.file = nil
+	return err
 }
 
 // Points is the history of the queue of a slot up to now, the oldest point first: steps of 1

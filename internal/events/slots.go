@@ -69,6 +69,13 @@ func (s *slots) of(q record.QueueKey, nowMs int64) uint32 {
 	return slot
 }
 
+// find is the slot of a queue, 0 if it has none of its own.
+func (s *slots) find(q record.QueueKey) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numbers[q]
+}
+
 // count is the number of slots that have ever been used.
 func (s *slots) count() uint32 {
 	s.mu.Lock()

@@ -67,7 +67,7 @@ var modules = map[string]string{
 	"github.com/cockroachdb/datadriven":       "| *",
 	"github.com/cockroachdb/errors":           "store",
 	"github.com/cockroachdb/pebble/v2":        "store",
-	"github.com/cockroachdb/pebble/v2/vfs":    "server store test/sim | *",
+	"github.com/cockroachdb/pebble/v2/vfs":    "internal/events server store test/sim | *",
 	"github.com/fsnotify/fsnotify":            "internal/auth",
 	"github.com/goccy/go-yaml":                "internal/yamlfile",
 	"github.com/google/uuid":                  "wire",

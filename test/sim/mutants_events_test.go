@@ -5,7 +5,9 @@ package sim
 func init() {
 	const tally, log, gate = "internal/events/tally.go", "internal/events/log.go", "shardactor/gate.go"
 	addsUp := []string{"figures of events add up"}
-	once := []string{"events are observed once and in order", "every durable event is observed"}
+	once := []string{
+		"events are observed once and in order", "every durable event is observed", "events are observed before the effects of their round",
+	}
 	mutants = append(mutants, mutant{
 		name: "events: show them before their sync",
 		edit: edit{
@@ -29,7 +31,7 @@ func init() {
 		edit: edit{
 			file: gate, old: "		o.observe(events)\n		deliver(effects)\n", new: "		deliver(effects)\n		o.observe(events)\n",
 		},
-		caught: []string{"events are observed before the effects of their round"},
+		test: "shardactor TestEventsLeaveAfterTheirSyncInOrderAndBeforeTheEffectsOfTheirRound",
 	}, mutant{
 		name: "events: use their memory again before they are shown",
 		edit: edit{
