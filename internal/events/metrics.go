@@ -78,6 +78,7 @@ func (l *Log) WriteMetrics(p *meter.Page, most int, other string) {
 // there are any.
 func (l *Log) most(most int, other string) (shown []counted) {
 	rest := counted{labels: queueLabels(other, other)}
+	// A page has no version and no positions.
 	_, _ = l.Figures(0, func(name wire.SlotName, f *Figures) {
 		switch {
 		case f.moves() == 0:

@@ -265,7 +265,7 @@ func (s *webSocket) hello(f *wire.Hello) {
 		switch {
 		case refusal != nil:
 		case s.sub == nil:
-			if refusal = s.hub.join(s.client, who, FormatArray); refusal == nil {
+			if refusal = s.hub.join(s.client, who, asArray); refusal == nil {
 				s.sub.ok(f.Ref)
 			}
 		default:

@@ -143,7 +143,7 @@ func (h *Hub) refresh(nowMs int64) {
 }
 
 // join makes a client a subscriber. Its first answers see the log of now.
-func (h *Hub) join(c *client, who *auth.Principal, format Format) *wire.Error {
+func (h *Hub) join(c *client, who *auth.Principal, format framing) *wire.Error {
 	h.refresh(h.o.NowMs())
 	sub, refusal := newSubscriber(h.board, who, format, h.o.NowMs())
 	if refusal == nil {

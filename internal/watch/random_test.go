@@ -88,7 +88,7 @@ func (w *world) refresh() {
 // follow begins a subscriber; from is nil or where it resumes.
 func (w *world) follow(who *auth.Principal, from []uint64) {
 	var refusal *wire.Error
-	if w.sub, refusal = newSubscriber(w.board, who, FormatArray, w.nowMs); refusal != nil {
+	if w.sub, refusal = newSubscriber(w.board, who, asArray, w.nowMs); refusal != nil {
 		w.t.Fatal(refusal)
 	}
 	w.follower = follower{named: map[uint32]wire.SlotName{}, rows: map[uint32]wire.Figures{}, after: from}

@@ -46,9 +46,9 @@ func TestScripts(t *testing.T) {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "open": // tenant, scope, stream?
-		format := FormatArray
+		format := asArray
 		if d.HasArg("stream") {
-			format = FormatStream
+			format = asStream
 		}
 		var tenant, scope string
 		d.ScanArgs(t, "tenant", &tenant)
@@ -129,7 +129,7 @@ func TestWorkersAndProducersSeeNoFigures(t *testing.T) {
 	for scope, may := range map[string]bool{
 		auth.ScopeProducer: false, auth.ScopeWorker: false, auth.ScopeRead: true, auth.ScopeAdmin: true, auth.ScopeOperator: true,
 	} {
-		if _, refusal := newSubscriber(board, principal("t", scope), FormatArray, 0); (refusal == nil) != may {
+		if _, refusal := newSubscriber(board, principal("t", scope), asArray, 0); (refusal == nil) != may {
 			t.Errorf("%s: %v", scope, refusal)
 		}
 	}

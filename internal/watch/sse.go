@@ -30,7 +30,7 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal
 	h.admit(c)
 	defer h.do(func() { h.leave(c) })
 	var refusal *wire.Error
-	c.call(func() { refusal = h.join(c, who, FormatStream) })
+	c.call(func() { refusal = h.join(c, who, asStream) })
 	if refusal != nil {
 		return refusal
 	}

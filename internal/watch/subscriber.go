@@ -19,14 +19,14 @@ const (
 	fixedBytes = 8 << 10
 )
 
-// Format is how frames become bytes.
-type Format int
+// framing is how frames become bytes.
+type framing int
 
 const (
-	// FormatArray is one JSON array, for a WebSocket message.
-	FormatArray Format = iota
-	// FormatStream is a server-sent event for each frame.
-	FormatStream
+	// asArray is one JSON array, for a WebSocket message.
+	asArray framing = iota
+	// asStream is a server-sent event for each frame.
+	asStream
 )
 
 // Shows is what a subscription shows first that only the store has.
@@ -42,7 +42,7 @@ type Shows struct {
 type subscriber struct {
 	board  *Board
 	rights rights
-	format Format
+	format framing
 	list   []*subscription
 	// answers are the answers that were not sent yet.
 	answers []wire.ServerFrame
@@ -65,7 +65,7 @@ type subscription struct {
 }
 
 // newSubscriber makes the subscriber of a client, or says why it may not be one.
-func newSubscriber(board *Board, who *auth.Principal, format Format, nowMs int64) (*subscriber, *wire.Error) {
+func newSubscriber(board *Board, who *auth.Principal, format framing, nowMs int64) (*subscriber, *wire.Error) {
 	r, refusal := rightsOf(who)
 	if refusal != nil {
 		return nil, refusal
@@ -242,7 +242,7 @@ func (s *subscriber) Next(nowMs int64) []byte {
 			s.putEvents(nowMs, w)
 		}
 	}
-	if s.format == FormatStream {
+	if s.format == asStream {
 		return s.endStreamed(nowMs)
 	}
 	if nowMs >= s.markAtMs && s.room > fixedBytes {
@@ -273,7 +273,7 @@ func (s *subscriber) sent() wire.Positions {
 func (s *subscriber) put(f wire.ServerFrame) {
 	before := len(s.message)
 	switch {
-	case s.format == FormatStream:
+	case s.format == asStream:
 		s.message = s.appendStreamed(s.message, f)
 	case before == 0:
 		s.message = wire.AppendWatchFrame(append(s.message, '['), f)
