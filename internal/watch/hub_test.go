@@ -151,7 +151,10 @@ func awaitFrame[F wire.ServerFrame](c *watcher) F {
 				return f
 			}
 		case err := <-c.closed:
-			c.b.Fatalf("closed: %v", err)
+			c.closed <- err
+			if len(c.frames) == 0 { // what came before the close is still there
+				c.b.Fatalf("closed: %v", err)
+			}
 		case <-time.After(30 * time.Second):
 			c.b.Fatalf("no %T", *new(F))
 		}
