@@ -12,11 +12,21 @@ import (
 	"unicode"
 )
 
-// retired are words that the repository coined or used for several things. They
-// are refused as parts of identifiers and of the names of metrics. The glossary
-// in ARCHITECTURE.md says what stands for them now.
-var retired = strings.Fields("seat seats crowd crowds wild basket owed owe owes forgive astray strayed fence fences fenced " +
-	"outlet outlets reap reaps reaping crew crews hasten twin twins")
+// retired are words that the repository coined or used for several things, with
+// what stands for them now. They are refused as parts of identifiers and of the
+// names of metrics.
+var retired = map[string]string{
+	"seat": "consumer", "seats": "consumers",
+	"crowd": "subscribers", "crowds": "subscribers",
+	"wild": "wildcard", "basket": "claim sink",
+	"owed": "leaked credit", "owe": "leak", "owes": "leaks", "forgive": "drop leaked credit",
+	"astray": "misrouted", "strayed": "misrouted",
+	"fence": "drain barrier", "fences": "drain barriers", "fenced": "drained",
+	"outlet": "effect gate", "outlets": "effect gates",
+	"reap": "remove", "reaps": "removal queue", "reaping": "removal",
+	"crew": "worker loop", "crews": "worker loops", "hasten": "move",
+	"twin": "model", "twins": "models",
+}
 
 // retiredIn are words that mean what they say elsewhere, and in these packages meant
 // something of their own.
@@ -47,7 +57,7 @@ func wordRules() []rule {
 	return []rule{{
 		name:   "no retired word comes back",
 		why:    "one thing has one word, the field's word if there is one: a private vocabulary stops every new reader",
-		remedy: "use the word of the glossary at the end of ARCHITECTURE.md; leftToRename in internal/repo/words_test.go only falls",
+		remedy: "use the word that the finding names, or one of the glossary at the end of ARCHITECTURE.md; leftToRename in internal/repo/words_test.go only falls",
 		tree:   tooManyRetired,
 	}}
 }
@@ -74,20 +84,20 @@ func retiredWords(t *tree) map[string][]finding {
 		if f.dir == "internal/repo" {
 			continue // here they are named
 		}
-		list := append(strings.Fields(retiredIn[f.dir]), retired...)
+		list := slices.AppendSeq(strings.Fields(retiredIn[f.dir]), maps.Keys(retired))
 		seen := map[string]bool{}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.Ident:
 				if word := firstOf(parts(n.Name), list); word != "" && !seen[n.Name] {
 					seen[n.Name] = true
-					add(f.dir, f.at(n.Pos(), "%s: %s", n.Name, word))
+					add(f.dir, f.at(n.Pos(), "%s: %s%s", n.Name, word, instead(word)))
 				}
 			case *ast.BasicLit:
 				text, err := strconv.Unquote(n.Value)
 				if n.Kind == token.STRING && err == nil && strings.HasPrefix(text, "codeq_") {
-					if word := firstOf(strings.Split(text, "_"), retired); word != "" {
-						add(f.dir, f.at(n.Pos(), "%s: %s", text, word))
+					if word := firstOf(strings.Split(text, "_"), slices.Collect(maps.Keys(retired))); word != "" {
+						add(f.dir, f.at(n.Pos(), "%s: %s%s", text, word, instead(word)))
 					}
 				}
 			}
@@ -101,13 +111,20 @@ func retiredWords(t *tree) map[string][]finding {
 		dir, n := dirOf(f.path), 0
 		for line := range strings.Lines(f.text) {
 			n++
-			glossary := f.path == "ARCHITECTURE.md" && strings.Contains(line, "formerly")
-			if word := coined.FindString(line); word != "" && !glossary {
-				add(dir, finding{f.path, n, word})
+			if word := coined.FindString(line); word != "" {
+				add(dir, finding{f.path, n, word + instead(word)})
 			}
 		}
 	}
 	return places
+}
+
+// instead says what stands for a retired word, if the table has it.
+func instead(word string) string {
+	if now := retired[strings.ToLower(word)]; now != "" {
+		return ", now " + now
+	}
+	return ""
 }
 
 // dirOf is the package that a file belongs to, with its test data.
