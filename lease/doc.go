@@ -4,7 +4,7 @@
 // A Table is owned by the goroutine of its shard and has no lock. It answers
 // three questions without a scan: what is known of a task (by id), whose lease
 // ends next (a heap whose entries know their place, so that an extension or an
-// end in the middle costs a logarithm), and what a session has in hand (a list
+// end in the middle costs a logarithm), and which deliveries a session has (a list
 // through the entries themselves, in the order they came to the session).
 //
 // The package must not know the time or what follows when a lease ends: times

@@ -8,8 +8,8 @@ import (
 	"codeq/wire"
 )
 
-// Entry is one task in progress. It is made by the owner of the table and in
-// its hands; the table keeps the pointer from Grant to Remove.
+// Entry is one delivery: a task in progress with its lease. The owner of the table makes
+// and keeps it; the table has the pointer from Grant to Remove.
 type Entry struct {
 	// Task is the record of the task, so that a message about a task in
 	// progress is answered without a read. Its ID must not change.
@@ -67,7 +67,7 @@ func (e *Entry) Promise() (leaseUntilMs, runUntilMs int64) {
 	return min(e.AckedUntilMs, runUntilMs), runUntilMs
 }
 
-// sessionList is what one session has in hand, oldest first.
+// sessionList are the deliveries of one session, oldest first.
 type sessionList struct {
 	session     wire.SessionID
 	first, last *Entry

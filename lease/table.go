@@ -122,8 +122,8 @@ func (t *Table) NextAtMs() int64 {
 // Len is the number of tasks in progress.
 func (t *Table) Len() int { return t.due.Len() }
 
-// OfSession appends what a session has in hand to dst, in the order it was
-// granted or bound to it. The zero session has nothing.
+// OfSession appends the deliveries of a session to dst, in the order they were
+// granted or bound to it. The zero session has none.
 func (t *Table) OfSession(s wire.SessionID, dst []*Entry) []*Entry {
 	l := t.sessions[s]
 	if l == nil {
@@ -135,7 +135,7 @@ func (t *Table) OfSession(s wire.SessionID, dst []*Entry) []*Entry {
 	return dst
 }
 
-// CountOf is how many tasks a session has in hand.
+// CountOf is how many deliveries a session has.
 func (t *Table) CountOf(s wire.SessionID) int {
 	if l := t.sessions[s]; l != nil {
 		return l.len

@@ -8,7 +8,8 @@ import "math"
 // makes every accepted message wait and finishes none sooner.
 const (
 	// OverloadAfterMs is for how long every drain must leave new work waiting before
-	// the mailbox limits it. While a limit is known, half of it is enough.
+	// the mailbox limits it. While a limit of an earlier overload is in force, half of
+	// this time is enough, because that overload has probably returned.
 	OverloadAfterMs = 200
 
 	// DoubleAfterMs is how long after the last overload the limit doubles. Refused
@@ -20,10 +21,10 @@ const (
 	maxDoublings = 24
 )
 
-// shrinkPart is the part of a drain by which each drain lowers the limit, until as
-// many messages wait as one drain takes. Without steps the mailbox would refuse
+// shrinkDivisor divides the size of a drain: by so much each drain lowers the limit,
+// until as many messages wait as one drain takes. Without steps the mailbox would refuse
 // everything until the backlog is done, and then have nothing to drain.
-const shrinkPart = 4
+const shrinkDivisor = 4
 
 // admission decides whether new work is accepted. Its zero value is a mailbox
 // without a backlog. All times are those of the mailbox's clock.
@@ -42,21 +43,24 @@ func (a *admission) idle() bool { return !a.backlogged && a.limit == 0 }
 
 // overloaded says that the backlog has lasted for long enough.
 func (a *admission) overloaded(nowMs int64) bool {
-	return a.backlogged && nowMs-a.sinceMs >= a.afterMs()
+	return a.backlogged && nowMs-a.sinceMs >= a.overloadAfterMs()
 }
 
-// limited says that the limit was set during the present overload.
-func (a *admission) limited() bool { return a.limit > 0 && a.overloadedAtMs-a.sinceMs >= a.afterMs() }
+// limitIsOfThisOverload says that the limit was set during the present overload.
+func (a *admission) limitIsOfThisOverload() bool {
+	return a.limit > 0 && a.overloadedAtMs-a.sinceMs >= a.overloadAfterMs()
+}
 
-// afterMs is for how long a backlog lasts before it is an overload.
-func (a *admission) afterMs() int64 {
+// overloadAfterMs is how long a backlog lasts before it is an overload.
+func (a *admission) overloadAfterMs() int64 {
 	if a.limit > 0 {
 		return OverloadAfterMs / 2
 	}
 	return OverloadAfterMs
 }
 
-// drained takes note of how much new work a drain left waiting.
+// drained notes how much new work a drain left waiting, and during an overload sets
+// or lowers the limit.
 func (a *admission) drained(left, perDrain int, nowMs int64) {
 	if left == 0 {
 		a.backlogged = false
@@ -71,16 +75,16 @@ func (a *admission) drained(left, perDrain int, nowMs int64) {
 	if !a.overloaded(nowMs) {
 		return
 	}
-	if a.limited() {
-		a.limit -= max(perDrain/shrinkPart, 1)
+	if a.limitIsOfThisOverload() {
+		a.limit -= max(perDrain/shrinkDivisor, 1)
 	}
-	a.keepLimit(left, perDrain, nowMs)
+	a.setLimit(left, perDrain, nowMs)
 }
 
-// keepLimit sets the limit to what waits when an overload begins, and keeps it at
-// no less than one drain.
-func (a *admission) keepLimit(waiting, perDrain int, nowMs int64) {
-	if !a.limited() {
+// setLimit sets the limit when an overload begins: to what waits, or to the old limit
+// with its doublings if that is less. The limit is never less than one drain.
+func (a *admission) setLimit(waiting, perDrain int, nowMs int64) {
+	if !a.limitIsOfThisOverload() {
 		a.limit = min(a.limitAt(nowMs), waiting)
 	}
 	a.limit, a.overloadedAtMs = max(a.limit, perDrain), nowMs
@@ -91,7 +95,7 @@ func (a *admission) limitAt(nowMs int64) int {
 	if a.limit == 0 {
 		return math.MaxInt
 	}
-	if a.overloaded(nowMs) && a.limited() {
+	if a.overloaded(nowMs) && a.limitIsOfThisOverload() {
 		return a.limit
 	}
 	doublings := max(nowMs-a.overloadedAtMs, 0) / DoubleAfterMs
@@ -105,7 +109,7 @@ func (a *admission) limitAt(nowMs int64) int {
 // the push does not count: one larger than a drain waits its turn like others.
 func (a *admission) admits(waiting, perDrain int, nowMs int64) bool {
 	if a.overloaded(nowMs) {
-		a.keepLimit(waiting, perDrain, nowMs)
+		a.setLimit(waiting, perDrain, nowMs)
 	}
 	return waiting < a.limitAt(nowMs)
 }

@@ -37,7 +37,7 @@ func (c *overloaded) stands(forMs int64) {
 
 func (c *overloaded) wantBound(want int) {
 	c.t.Helper()
-	if got := c.Figures().NewBound; got != want {
+	if got := c.Figures().NewLimit; got != want {
 		c.t.Fatalf("the bound is %d, want %d", got, want)
 	}
 }
@@ -54,7 +54,7 @@ func TestBacklogDoesNotGrow(t *testing.T) {
 	c := newOverloaded(t)
 	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
-	if f := c.Figures(); f.Refused != 1 || f.New != 16 || f.NewBound != 16 || f.BacklogForMs != mailbox.OverloadAfterMs {
+	if f := c.Figures(); f.Refused != 1 || f.New != 16 || f.NewLimit != 16 || f.BacklogForMs != mailbox.OverloadAfterMs {
 		t.Errorf("figures %+v", f)
 	}
 }
@@ -100,7 +100,7 @@ func TestMailboxOpensStepByStepWithoutOverload(t *testing.T) {
 	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
 	c.worksOff()
-	bound := c.Figures().NewBound
+	bound := c.Figures().NewLimit
 	for ; bound < 48; bound *= 2 {
 		c.wantBound(bound)
 		c.post(bound, mailbox.Accepted)
@@ -122,7 +122,7 @@ func TestQueueThatSoonStandsAgainIsNoticedSooner(t *testing.T) {
 	c.stands(mailbox.OverloadAfterMs)
 	c.post(1, mailbox.Full)
 	c.worksOff()
-	bound := c.Figures().NewBound
+	bound := c.Figures().NewLimit
 	c.nowMs += mailbox.DoubleAfterMs
 	c.post(2*bound, mailbox.Accepted)
 	c.Drain(nil)

@@ -10,9 +10,9 @@
 // There are three kinds of message. New work has the second lane, and is
 // refused first, while a quarter of the mailbox is still free. That quarter,
 // and the first lane, are for messages that keep or end work already taken on:
-// what frees the way must not stand behind a flood of what wants to get in.
+// a message that ends work must not wait behind a flood of new work.
 // A backlog of new work that persists, because more comes than is drained, is
-// limited by its age: see admission.
+// limited by how long it persists: see admission.
 //
 // Control messages share the first lane and are never refused: each has a Slot
 // of its own, so there are never more of them than slots, and they take nothing

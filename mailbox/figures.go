@@ -17,8 +17,8 @@ type Figures struct {
 	// BacklogForMs is for how long every drain has left some of that waiting, 0 if
 	// the last one left none.
 	BacklogForMs int64
-	// NewBound is how much of ClassNew may wait after an overload, 0 without a limit.
-	NewBound int
+	// NewLimit is how much of ClassNew may wait after an overload, 0 without a limit.
+	NewLimit int
 	// HighWater is the largest Depth so far.
 	HighWater int
 
@@ -51,8 +51,8 @@ func (b *Mailbox[M]) Figures() Figures {
 	if b.admission.backlogged {
 		f.BacklogForMs = nowMs - b.admission.sinceMs
 	}
-	if bound := b.admission.limitAt(nowMs); bound < math.MaxInt {
-		f.NewBound = bound
+	if limit := b.admission.limitAt(nowMs); limit < math.MaxInt {
+		f.NewLimit = limit
 	}
 	return f
 }

@@ -32,8 +32,8 @@ func (v Verdict) String() string {
 }
 
 // Class says how much of the mailbox a push may fill, and in which lane it
-// waits: new work stands behind everything that keeps or ends work already
-// taken on, or a flood of it would starve what frees the way.
+// waits: new work waits behind everything that keeps or ends accepted work, or a
+// flood of new work would starve the messages that end work.
 type Class int
 
 const (
@@ -53,8 +53,8 @@ type Limits struct {
 	Bytes    int
 	// NewPerDrain is how many messages of ClassNew one Drain takes, in whole
 	// pushes and at least one of them; what is left is the next Drain. 0 takes
-	// all. After drains have left some for OverloadAfterMs, no more may wait than
-	// do then; the limit doubles with each DoubleAfterMs without overload.
+	// all. When every drain for OverloadAfterMs has left some, no more may wait than
+	// wait at that moment; the limit doubles with each DoubleAfterMs without overload.
 	NewPerDrain int
 }
 

@@ -250,7 +250,7 @@ func (w *model) check() {
 	f := &w.want
 	f.Depth, f.New, f.DepthBytes = count(w.kept)+count(w.fresh), count(w.fresh), w.limits.Bytes-bytes
 	f.HighWater = max(f.HighWater, f.Depth)
-	f.BacklogForMs, f.NewBound = 0, w.bound()
+	f.BacklogForMs, f.NewLimit = 0, w.bound()
 	if !w.since.IsZero() {
 		f.BacklogForMs = time.Since(w.since).Milliseconds()
 	}

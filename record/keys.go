@@ -69,8 +69,8 @@ var families = [...]struct{ word, what string }{
 // String names the family in a sentence.
 func (f Family) String() string { return families[f].what }
 
-// OfID are the families that have one key for a task.
-var OfID = [...]Family{FamilyTask, FamilyPayload, FamilyResult, FamilyHistory}
+// TaskFamilies are the families with at most one key for each task.
+var TaskFamilies = [...]Family{FamilyTask, FamilyPayload, FamilyResult, FamilyHistory}
 
 // Orders are the families whose keys are the tasks of a queue.
 var Orders = [...]Family{FamilyPending, FamilyInProgress, FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone}

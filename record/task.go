@@ -44,9 +44,9 @@ type Task struct {
 	// Deliveries is the number of grants so far. While the task is in
 	// progress the number in its Lease is the newer one.
 	Deliveries int
-	// LastToken is the token of the newest delivery after that ended other
-	// than by the worker's own word; zero when no late completion is
-	// acceptable. LastSubject is who held it, LastWorkerID its display name.
+	// LastToken is the token of the newest delivery if that ended by time or by a
+	// lost socket, zero when no late completion is accepted. LastSubject is who
+	// held it, LastWorkerID its display name.
 	LastToken    wire.Token
 	LastSubject  string
 	LastWorkerID string

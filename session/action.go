@@ -48,10 +48,10 @@ type Actions struct {
 	// none. A newer one replaces one that was not sent.
 	Pong []byte
 	Ping []byte
-	// CloseConsumer closes the consumer, once for a session that has one. CloseCode is the
-	// close code of its socket, 0 if it is not known.
-	CloseConsumer bool
-	CloseCode     uint16
+	// CloseConsumer closes the consumer, once for a session that has one. ConsumerCloseCode is
+	// the close code of its socket, 0 if it is not known.
+	CloseConsumer     bool
+	ConsumerCloseCode uint16
 	// Close closes the socket after the frames in the outbox, without the task frames.
 	Close *Closing
 }
@@ -108,16 +108,16 @@ func (c *Conversation) setWindow(size int) {
 	c.profile.window = size
 }
 
-// end ends the conversation and closes the socket with the code.
-func (c *Conversation) end(code uint16, reason string) {
-	c.finish(code)
+// closeSocket closes an open socket with the code, which ends the conversation.
+func (c *Conversation) closeSocket(code uint16, reason string) {
+	c.socketGone(code)
 	c.out.Close = &Closing{Code: code, Reason: reason}
 }
 
-// finish ends the conversation of a socket that ends. Later events have no effect.
-func (c *Conversation) finish(code uint16) {
+// socketGone ends the conversation when its socket has ended. Later events have no effect.
+func (c *Conversation) socketGone(code uint16) {
 	c.over = true
-	c.out.CloseCode = code
-	c.backlog = nil
+	c.out.ConsumerCloseCode = code
+	c.waitingFrames = nil
 	c.out.CloseConsumer = c.principal != nil
 }

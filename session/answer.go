@@ -23,7 +23,7 @@ func advised(code wire.Code, sentence string) *wire.Error {
 	return wire.Refuse(code, sentence).Advised(retryAfterSeconds)
 }
 
-// request is one frame of the client until it is answered. It counts towards the bound of
+// request is one frame of the client until it is answered. It counts towards the limit of
 // unanswered requests until its answer has left.
 type request struct {
 	ref   wire.Ref
@@ -47,13 +47,14 @@ func (c *Conversation) begin(ref wire.Ref, bytes int) *request {
 	return &request{ref: ref, bytes: bytes}
 }
 
+// atLimit reports that the reader must stop until answers have left.
 func (c *Conversation) atLimit() bool {
 	return c.unanswered >= wire.MaxUnansweredRequests || c.unansweredBytes >= wire.MaxUnansweredBytes
 }
 
-// MayContinue reports, while Needs is NeedAnswers, that enough answers have left and the
-// session waits for no shard. Enough is half of the bound, so that the reader does not stop
-// for every single answer of a client at the bound.
+// MayContinue reports, while Needs is NeedAnswers, that at most half of the limit is unanswered
+// and the session waits for no shard. With more than half the reader would stop again for every
+// single answer of a client at the limit.
 func (c *Conversation) MayContinue() bool {
 	return c.greeting == nil && c.unanswered <= wire.MaxUnansweredRequests/2 && c.unansweredBytes <= wire.MaxUnansweredBytes/2
 }

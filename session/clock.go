@@ -80,13 +80,13 @@ func (c *Conversation) timer(e *Timer) {
 	stalled := c.nowMs > k.next()+stallMs
 	if due(k.helloByMs, c.nowMs) {
 		if !stalled {
-			c.end(CloseIdle, "no hello within 5 seconds")
+			c.closeSocket(CloseIdle, "no hello within 5 seconds")
 			return
 		}
 		k.helloByMs = c.nowMs + helloForMs
 	}
 	if due(k.expiresAtMs, c.nowMs) {
-		c.end(CloseCredential, "the credential has expired")
+		c.closeSocket(CloseCredential, "the credential has expired")
 		return
 	}
 	if due(k.confirmAtMs, c.nowMs) {
@@ -119,7 +119,7 @@ func (c *Conversation) regularPing(stalled bool, e *Timer) {
 		k.missed = 0
 	}
 	if k.missed >= maxMissedPings {
-		c.end(CloseIdle, "no pong for two pings")
+		c.closeSocket(CloseIdle, "no pong for two pings")
 		return
 	}
 	k.waiting, k.ponged = true, false

@@ -50,7 +50,7 @@ const (
 	NeedAnswers
 )
 
-// Conversation is one session as a value. One goroutine at a time may call its methods.
+// Conversation is one socket of a session as a value. One goroutine at a time may call its methods.
 type Conversation struct {
 	facts Facts
 	nowMs int64
@@ -68,11 +68,11 @@ type Conversation struct {
 	// subscribed are the commands of the last subscribe, nil before it.
 	subscribed []string
 
-	// backlog are the frames of the last message that wait; lastRequest is the number of the
-	// last request that was posted to shards.
-	backlog     []wire.ClientFrame
-	requests    map[shard.Ref]*request
-	lastRequest shard.Ref
+	// waitingFrames are the frames of the client's last message that were not handled yet;
+	// lastRequest is the number of the last request that was posted to shards.
+	waitingFrames []wire.ClientFrame
+	requests      map[shard.Ref]*request
+	lastRequest   shard.Ref
 
 	load
 	barrier  drainBarrier
@@ -158,11 +158,11 @@ func (c *Conversation) step(e Event) {
 	case *serverDrains:
 		c.serverDrains(e.GraceSeconds)
 	case *serverCloses:
-		c.end(CloseRestart, "the server restarts; connect again")
+		c.closeSocket(CloseRestart, "the server restarts; connect again")
 	case *Replaced:
-		c.end(CloseReplaced, "the session goes on over another socket")
+		c.closeSocket(CloseReplaced, "the session goes on over another socket")
 	case *SocketEnded:
-		c.finish(e.Code)
+		c.socketGone(e.Code)
 	default:
 		panic(fmt.Sprintf("session: step by an unknown event %T", e))
 	}

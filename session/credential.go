@@ -74,9 +74,9 @@ func (c *Conversation) rechecked(now *auth.Principal) {
 	switch {
 	case c.principal == nil:
 	case now == nil:
-		c.end(CloseCredential, "the credential was revoked")
+		c.closeSocket(CloseCredential, "the credential was revoked")
 	case !now.SameRights(c.principal):
-		c.end(CloseCredential, "the rights of the credential have changed; connect again")
+		c.closeSocket(CloseCredential, "the rights of the credential have changed; connect again")
 	default:
 		c.principal = now
 		c.clock.renewed(now.ExpiresAtMs)

@@ -12,7 +12,7 @@ func (c *Conversation) clientMessage(data []byte) {
 		c.violated(violation)
 		return
 	}
-	c.backlog = frames
+	c.waitingFrames = frames
 	c.proceed()
 }
 
@@ -23,10 +23,10 @@ func (c *Conversation) proceed() {
 		c.full = false
 		c.clock.resetMissed()
 	}
-	for len(c.backlog) > 0 && c.asking == nil && c.greeting == nil && !c.full && !c.over {
-		f := c.backlog[0]
-		c.backlog[0] = nil
-		c.backlog = c.backlog[1:]
+	for len(c.waitingFrames) > 0 && c.asking == nil && c.greeting == nil && !c.full && !c.over {
+		f := c.waitingFrames[0]
+		c.waitingFrames[0] = nil
+		c.waitingFrames = c.waitingFrames[1:]
 		c.frame(f)
 		c.full = c.atLimit()
 	}
@@ -80,11 +80,11 @@ func (c *Conversation) firstFrame(f wire.ClientFrame) {
 		c.asking = f
 	case *wire.Unknown:
 		c.send(&wire.ErrorFrame{Ref: f.Ref, TaskID: f.TaskID, Err: f.Err})
-		c.end(CloseProtocol, "the first frame must be a good hello")
+		c.closeSocket(CloseProtocol, "the first frame must be a good hello")
 	default:
 		c.send(&wire.ErrorFrame{Err: wire.Refuse(wire.CodeInvalidArgument,
 			"the first frame of a session must be hello")})
-		c.end(CloseProtocol, "the first frame must be a good hello")
+		c.closeSocket(CloseProtocol, "the first frame must be a good hello")
 	}
 }
 
@@ -146,18 +146,18 @@ func (c *Conversation) denied(err *wire.Error) {
 	c.send(&wire.ErrorFrame{Ref: f.Ref, Err: err})
 	switch err.Code {
 	case wire.CodeUnauthenticated, wire.CodeForbidden:
-		c.end(CloseCredential, "the credential is not good")
+		c.closeSocket(CloseCredential, "the credential is not good")
 	case wire.CodeOverloaded:
-		c.end(CloseTooMany, "too many sessions are open")
+		c.closeSocket(CloseTooMany, "too many sessions are open")
 	default:
-		c.end(CloseRestart, "the credential could not be checked; connect again")
+		c.closeSocket(CloseRestart, "the credential could not be checked; connect again")
 	}
 }
 
 // violated ends the session after a message that breaks the protocol.
 func (c *Conversation) violated(err *wire.Error) {
 	c.send(&wire.ErrorFrame{Err: err})
-	c.end(CloseProtocol, "not a message of this protocol")
+	c.closeSocket(CloseProtocol, "not a message of this protocol")
 }
 
 // serverDrains tells the client that the server stops. A client without a good hello has
@@ -168,7 +168,7 @@ func (c *Conversation) serverDrains(graceSeconds int) {
 	}
 	c.draining = true
 	if c.principal == nil || c.greeting != nil {
-		c.end(CloseRestart, "the server restarts; connect again")
+		c.closeSocket(CloseRestart, "the server restarts; connect again")
 		return
 	}
 	c.setWindow(0)
@@ -178,7 +178,7 @@ func (c *Conversation) serverDrains(graceSeconds int) {
 // leaveWhenIdle closes the session of a server that stops once no request is unanswered and no
 // task is in flight.
 func (c *Conversation) leaveWhenIdle() {
-	if c.asking == nil && len(c.backlog) == 0 && c.unanswered == 0 && c.tasks.inFlight() == 0 {
-		c.end(CloseRestart, "the server restarts; connect again")
+	if c.asking == nil && len(c.waitingFrames) == 0 && c.unanswered == 0 && c.tasks.inFlight() == 0 {
+		c.closeSocket(CloseRestart, "the server restarts; connect again")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"codeq/wire"
 )
 
-// session is a conversation with its socket and its two goroutines, reader and writer.
+// session is one socket with its conversation and its two goroutines, reader and writer.
 type session struct {
 	// Set before the goroutines start.
 	registry *Registry
@@ -144,7 +144,7 @@ func (s *session) step(e Event) {
 		s.consumer.Taken(a.TakenBytes, a.Bound)
 	}
 	if a.CloseConsumer {
-		s.consumer.Close(a.CloseCode)
+		s.consumer.Close(a.ConsumerCloseCode)
 	}
 	s.outbox = append(s.outbox, a.Frames...)
 	if a.Pong != nil {

@@ -104,7 +104,7 @@ func (e *Engine) WriteMetrics(p *meter.Page) {
 	family("new_messages", meter.Gauge, "Those of them that are new work.",
 		func(f *mailbox.Figures) float64 { return float64(f.New) })
 	family("new_messages_bound", meter.Gauge, "With how many of those waiting more are refused because some have stood, 0 for no such bound.",
-		func(f *mailbox.Figures) float64 { return float64(f.NewBound) })
+		func(f *mailbox.Figures) float64 { return float64(f.NewLimit) })
 	family("backlog_seconds", meter.Gauge, "For how long every round of a shard has left new work waiting; from 0.2 on new work is limited.",
 		func(f *mailbox.Figures) float64 { return float64(f.BacklogForMs) / 1000 })
 	family("bytes", meter.Gauge, "What these messages keep in memory.",

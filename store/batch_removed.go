@@ -31,7 +31,7 @@ const goneTaskBytes = 4 * 24
 // DeleteTask removes a task's record, payload, result and history, but for keys that it
 // never had. Index and idempotency keys are the caller's to remove.
 func (b *Batch) DeleteTask(id wire.TaskID, absent record.Absent) {
-	for _, f := range record.OfID {
+	for _, f := range record.TaskFamilies {
 		b.overlay.dropValue(f, id)
 	}
 	b.overlay.recordAt[id] = goneRecord
@@ -46,7 +46,7 @@ func (b *Batch) Removed(id wire.TaskID) bool { return b.overlay.recordAt[id] == 
 // the one before, and neighbours cost it a fraction of a search.
 func (b *Batch) removeGone() {
 	slices.SortFunc(b.gone, func(x, y goneTask) int { return bytes.Compare(x.id[:], y.id[:]) })
-	for _, f := range record.OfID {
+	for _, f := range record.TaskFamilies {
 		for _, t := range b.gone {
 			if !t.skips(f) {
 				b.remove(b.idKey(f, t.id))
@@ -66,7 +66,7 @@ func (b *Batch) comesBack(id wire.TaskID) {
 
 // describeGone tells what removeGone will write.
 func (b *Batch) describeGone() (ops []string) {
-	for _, f := range record.OfID {
+	for _, f := range record.TaskFamilies {
 		for _, t := range b.gone {
 			if !t.skips(f) {
 				ops = append(ops, "del "+record.DescribeKey(b.idKey(f, t.id), record.QueueKey{}))

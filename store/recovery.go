@@ -353,7 +353,7 @@ func (sp *Span) setKeysAside(q record.QueueKey, id wire.TaskID) error {
 // bad/, in the open batch, because its record cannot be decoded. The index
 // entry that led there, and the counters, are the caller's to correct.
 func (sp *Span) SetAside(id wire.TaskID) error {
-	for _, f := range record.OfID {
+	for _, f := range record.TaskFamilies {
 		if err := sp.setAside(record.AppendIDKey(sp.view.start(), f, id)); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ var retired = map[string]string{
 	"fence": "drain barrier", "fences": "drain barriers", "fenced": "drained",
 	"outlet": "effect gate", "outlets": "effect gates",
 	"reap": "remove", "reaps": "removal queue", "reaping": "removal",
-	"crew": "worker loop", "crews": "worker loops", "hasten": "move",
+	"crew": "worker loop", "crews": "worker loops", "hasten": "move earlier",
 	"twin": "model", "twins": "models",
 }
 

@@ -90,7 +90,7 @@ var mutants = []mutant{
 	{"TestA49", "shard/enqueue.go", "		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)\n", ""},
 	{"TestHistory", "record/history.go", "		lines = lines[over:]\n", "		lines = lines[:MaxHistory]\n"},
 	{"TestU03Batch", "wire/parse_batch.go", "		o.checkMembers(enqueueShape.bits)\n", "		o.once(enqueueShape.bits)\n"},
-	{"TestU03Session", "session/hello.go", "		r := c.begin(f.Ref, messageBytes)\n		r.task.TaskID = f.TaskID\n		c.refuse(r, f.Err)\n", "		c.end(CloseProtocol, f.Err.Sentence)\n"},
+	{"TestU03Session", "session/hello.go", "		r := c.begin(f.Ref, messageBytes)\n		r.task.TaskID = f.TaskID\n		c.refuse(r, f.Err)\n", "		c.closeSocket(CloseProtocol, f.Err.Sentence)\n"},
 	{"TestU03Parameter", "httpapi/query.go", "		if !slices.Contains(known, name) {\n", "		if false {\n"},
 	{"TestU03Parameter", "httpapi/call.go", "	if c.r.ContentLength != 0 && (v.method", "	if false && (v.method"},
 	{"TestA54", "shard/delivery.go", "	if m.Counts() {\n", "	if t.Attempts++; m.Counts() {\n"},

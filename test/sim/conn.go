@@ -109,7 +109,7 @@ func (c *conn) step(e session.Event) {
 	}
 	if a.CloseConsumer && c.consumer != nil {
 		c.known.closed = true
-		c.consumer.Close(a.CloseCode)
+		c.consumer.Close(a.ConsumerCloseCode)
 	}
 	c.outbox = append(c.outbox, a.Frames...)
 	for _, o := range a.Frames {

@@ -6,7 +6,7 @@ func init() {
 		name: "admission: refuse a burst",
 		edit: edit{
 			file: "mailbox/admission.go",
-			old:  "a.backlogged && nowMs-a.sinceMs >= a.afterMs()", new: "a.backlogged && nowMs >= a.sinceMs",
+			old:  "a.backlogged && nowMs-a.sinceMs >= a.overloadAfterMs()", new: "a.backlogged && nowMs >= a.sinceMs",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{
@@ -48,7 +48,7 @@ func init() {
 		name: "admission: shrink to one drain at once",
 		edit: edit{
 			file: "mailbox/admission.go",
-			old:  "a.limit -= max(perDrain/shrinkPart, 1)", new: "a.limit = perDrain",
+			old:  "a.limit -= max(perDrain/shrinkDivisor, 1)", new: "a.limit = perDrain",
 		},
 		caught: []string{"a refusal has its reason"},
 	}, mutant{
