@@ -59,8 +59,7 @@ func (a *admission) overloadAfterMs() int64 {
 	return OverloadAfterMs
 }
 
-// drained notes how much new work a drain left waiting, and during an overload sets
-// or lowers the limit.
+// drained notes what a drain left waiting, and in an overload sets or lowers the limit.
 func (a *admission) drained(left, perDrain int, nowMs int64) {
 	if left == 0 {
 		a.backlogged = false

@@ -31,17 +31,14 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("verdict %d", int(v))
 }
 
-// Class says how much of the mailbox a push may fill, and in which lane it
-// waits: new work waits behind everything that keeps or ends accepted work, or a
-// flood of new work would starve the messages that end work.
+// Class says how much of the mailbox a push may fill, and in which lane it waits: new
+// work behind what keeps or ends accepted work, which a flood of new work would starve.
 type Class int
 
 const (
-	// ClassNew is work that nobody has promised anything about: it may fill
-	// three quarters.
+	// ClassNew is work that was not accepted yet: it may fill three quarters.
 	ClassNew Class = iota
-	// ClassKeep is for messages that keep or end work already taken on: they
-	// may fill all of it.
+	// ClassKeep is for messages that keep or end accepted work: they may fill all of it.
 	ClassKeep
 )
 

@@ -8,8 +8,8 @@
 //
 // # Keys
 //
-// A key is two bytes of the number of its shard, one of its family, and what the
-// family says. Numbers are big end first, so that keys sort as they do; ids are their
+// A key is two bytes of the number of its shard, one of its family (what kind of key it
+// is), and what the family says. Numbers are big end first, so that keys sort as they do; ids are their
 // 16 bytes; a queue is a number of four bytes, which its shard has given it, see
 // below. The families have the order of the reference design, whose keys stand at
 // the right; here they take 19 to 32 bytes.

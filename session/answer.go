@@ -52,9 +52,8 @@ func (c *Conversation) atLimit() bool {
 	return c.unanswered >= wire.MaxUnansweredRequests || c.unansweredBytes >= wire.MaxUnansweredBytes
 }
 
-// MayContinue reports, while Needs is NeedAnswers, that at most half of the limit is unanswered
-// and the session waits for no shard. With more than half the reader would stop again for every
-// single answer of a client at the limit.
+// MayContinue reports, while Needs is NeedAnswers, that the session waits for no shard and at most
+// half of the limit is unanswered: otherwise the reader would stop again at every request.
 func (c *Conversation) MayContinue() bool {
 	return c.greeting == nil && c.unanswered <= wire.MaxUnansweredRequests/2 && c.unansweredBytes <= wire.MaxUnansweredBytes/2
 }

@@ -1,15 +1,14 @@
 // Package session has the WebSocket sessions of workers and producers.
 //
-// For the protocol a session outlives its sockets; here each socket has one session and one
-// Conversation, and a resume takes the id over. A Conversation is a value: it is stepped by what
-// happened (a message of the client, effects of shards, a pong, the time) and returns what
-// follows (frames, messages to shards, calls of the consumer, a close). It has no goroutine,
-// clock, lock or socket, so a test or a simulator controls every step. The session around it has
-// two goroutines and one mutex: a reader, which gws drives, and a writer, an actor over a
-// mailbox. Both step the conversation under the mutex and do its actions before they unlock
-// it; no action blocks. Only the writer writes, only outside the mutex, and every write has a
-// deadline. A Registry upgrades requests to sessions, counts sessions, and ends them when the
-// server stops.
+// Here each socket has a session and a Conversation of its own; a resume takes over the id. A
+// Conversation is a value: it is stepped by what happened (a message of the client, effects of
+// shards, a pong, the time) and returns what follows (frames, messages to shards, calls of the
+// consumer, a close). It has no goroutine, clock, lock or socket, so a test or a simulator
+// controls every step. The session around it has two goroutines and one mutex: a reader, which
+// gws drives, and a writer, an actor over a mailbox. Both step the conversation under the mutex
+// and do its actions before they unlock it; no action blocks. Only the writer writes, only
+// outside the mutex, and every write has a deadline. A Registry upgrades requests to sessions,
+// counts sessions, and ends them when the server stops.
 //
 // What a client can leave unread is bounded. Every frame of the client counts as an
 // unanswered request, by number and by bytes, until its answer has left; at the limit the

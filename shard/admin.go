@@ -86,7 +86,7 @@ func (s *Shard) cancel(m *Manage, t *record.Task, e *lease.Entry) *wire.Error {
 // cancelOpen ends a task that waits or runs, and tells the worker that has it. The
 // credit stays taken until that answers.
 func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
-	endedByWorker(t)
+	closeToCompletion(t)
 	s.transition(t, move{
 		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseCancel,
 		result: &wire.ResultRecord{TaskID: t.ID, Status: wire.StatusCancelled, CompletedAtMs: s.now},
@@ -99,7 +99,7 @@ func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
 // revoke tells the session of a delivery, if it is connected, that it has lost it.
 // The credit stays taken until the worker answers.
 func (s *Shard) revoke(e *lease.Entry, reason string) {
-	if sub := s.bySession[e.Lease.Session]; sub != nil && !e.Gone {
+	if sub := s.byConsumer[e.Lease.Session]; sub != nil && !e.Gone {
 		ref := wire.TaskRef{TaskID: e.Task.ID, Token: e.Lease.Token}
 		s.tell(sub.consumer.Sink, &Revoked{TaskRef: ref, Reason: reason})
 		s.leak(sub, e)
@@ -144,12 +144,12 @@ func (s *Shard) purge(m *Manage, t *record.Task) *wire.Error {
 }
 
 // dropFromBatches removes a dead letter from the batches of this round, because it is
-// replayed or purged now: otherwise removeExpired would remove it too.
+// replayed or purged now: otherwise doRemovals would remove it too.
 func (s *Shard) dropFromBatches(t *record.Task) {
 	k := record.TimedKey{AtMs: t.EndedAtMs, ID: t.ID}
 	for i := range s.batches {
 		if l := &s.batches[i]; l.place == wire.LocationDead && l.queue.key == t.Queue() {
-			l.expired = slices.DeleteFunc(l.expired, func(found record.EndedEntry) bool { return found.TimedKey == k })
+			l.ended = slices.DeleteFunc(l.ended, func(found record.EndedEntry) bool { return found.TimedKey == k })
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (s *Shard) roundBooks() string {
 		return fmt.Sprintf("%d reused credits, %d credited subscribers, %d emptied queues and %d questions are left",
 			len(s.reuses), len(s.credited), len(s.emptied), len(s.explains))
 	}
-	for _, sub := range s.bySession {
+	for _, sub := range s.byConsumer {
 		if sub.reused != 0 || sub.credit != 0 || sub.reusedInRow > s.limits.ReusedInRow {
 			return fmt.Sprintf("%s has %d credits reused, %d in a row, and a credit of %d", sub.consumer.WorkerID, sub.reused, sub.reusedInRow, sub.credit)
 		}
@@ -41,10 +41,10 @@ func (s *Shard) roundBooks() string {
 // subscriberBooks: who stands in a subscribers is in its list, or not open.
 func (s *Shard) subscriberBooks() string {
 	members := map[*subscribers]int{}
-	for _, sub := range s.bySession {
+	for _, sub := range s.byConsumer {
 		for _, p := range sub.subscriptions {
 			members[p.to]++
-			if p.subscriber != sub || p.left || sub.open && !p.listed {
+			if p.subscriber != sub || p.ended || sub.open && !p.listed {
 				return fmt.Sprintf("%s, open %t, has the subscription %+v", sub.consumer.WorkerID, sub.open, p)
 			}
 		}
@@ -52,17 +52,17 @@ func (s *Shard) subscriberBooks() string {
 	for _, c := range s.allSubscribers() {
 		left := 0
 		for _, p := range c.open {
-			if p.left {
+			if p.ended {
 				left++
-			} else if s.bySession[p.subscriber.consumer.ID] != p.subscriber {
+			} else if s.byConsumer[p.subscriber.consumer.ID] != p.subscriber {
 				return fmt.Sprintf("%s is gone and still in a list", p.subscriber.consumer.WorkerID)
 			}
 			if !p.listed || p.to != c {
 				return fmt.Sprintf("a list of subscriptions has %+v", p)
 			}
 		}
-		if left != c.left || members[c] != c.count {
-			return fmt.Sprintf("a list counts %d subscriptions and %d ended ones, and has %d and %d", c.count, c.left, members[c], left)
+		if left != c.endedInOpen || members[c] != c.count {
+			return fmt.Sprintf("a list counts %d subscriptions and %d ended ones, and has %d and %d", c.count, c.endedInOpen, members[c], left)
 		}
 	}
 	return ""
@@ -123,7 +123,7 @@ func (s *Shard) leakedBooks() string {
 	for ref, all := range s.leaked {
 		for _, o := range all {
 			credits++
-			if s.bySession[o.subscriber.consumer.ID] != o.subscriber || o.at.Value.(wire.TaskRef) != ref {
+			if s.byConsumer[o.subscriber.consumer.ID] != o.subscriber || o.at.Value.(wire.TaskRef) != ref {
 				return fmt.Sprintf("%s is gone and has leaked credit for %v", o.subscriber.consumer.WorkerID, ref)
 			}
 		}
@@ -131,7 +131,7 @@ func (s *Shard) leakedBooks() string {
 			return fmt.Sprintf("the leaked credit of %v is listed and nobody has it", ref)
 		}
 	}
-	for _, sub := range s.bySession {
+	for _, sub := range s.byConsumer {
 		if sub.leaked != nil {
 			credits -= sub.leaked.Len()
 		}
@@ -148,7 +148,7 @@ func (s *Shard) leaseBooks(ids []wire.TaskID) string {
 		if e == nil || !e.HasCredit {
 			continue
 		}
-		if e.Gone || e.Lease.OverHTTP || s.bySession[e.Lease.Session] == nil {
+		if e.Gone || e.Lease.OverHTTP || s.byConsumer[e.Lease.Session] == nil {
 			return fmt.Sprintf("a unit is out for %v, whose session is gone", id)
 		}
 		ref := wire.TaskRef{TaskID: id, Token: e.Lease.Token}
@@ -172,8 +172,8 @@ func (s *Shard) suspectBooks() string {
 		}
 	}
 	sub := s.reserved
-	if sub != nil && (s.bySession[sub.consumer.ID] != sub || !sub.alone || s.reservedUntilMs <= s.now) {
-		return fmt.Sprintf("%s, alone %t, is reserved until %d, it is %d", sub.consumer.WorkerID, sub.alone, s.reservedUntilMs, s.now)
+	if sub != nil && (s.byConsumer[sub.consumer.ID] != sub || !sub.ownsWindow || s.reservedUntilMs <= s.now) {
+		return fmt.Sprintf("%s, alone %t, is reserved until %d, it is %d", sub.consumer.WorkerID, sub.ownsWindow, s.reservedUntilMs, s.now)
 	}
 	return ""
 }
@@ -327,7 +327,7 @@ func (c *clerk) rounds() {
 			c.t.Fatal(err)
 		}
 		c.hears(out.Effects)
-		for _, u := range out.Unused {
+		for _, u := range out.CreditReturns {
 			u.Consumer.Credit.Return(u.Credits)
 		}
 		again = len(messages) > 0 || out.Again

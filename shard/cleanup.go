@@ -6,7 +6,7 @@ import (
 
 // Cleanups on request.
 
-// cleanupRun is a cleanup in progress. Each round removes at most limits.Expiries
+// cleanupRun is a cleanup in progress. Each round removes at most limits.Removals
 // tasks of it.
 type cleanupRun struct {
 	*Cleanup
@@ -31,7 +31,7 @@ func (s *Shard) findCleanup() {
 		return
 	}
 	w := s.cleanups[0]
-	left := min(s.limits.Expiries, w.Limit-w.deleted)
+	left := min(s.limits.Removals, w.Limit-w.deleted)
 	for seen := 0; seen < s.limits.Cleanups && left > 0 && w.done < len(w.Queues); seen++ {
 		left -= s.cleanQueue(w, left)
 		if left > 0 {

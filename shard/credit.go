@@ -31,7 +31,7 @@ type Consumer struct {
 // from any goroutine, and none blocks.
 type Credit interface {
 	// Take takes one for a task of so many payload bytes, or notes that the shard
-	// waits; Give returns some, or with 0 looks whether a shard may be woken. AddBytes
+	// waits; Return returns some, or with 0 looks whether a shard may be woken. AddBytes
 	// notes the bytes of a task that goes with one which the shard has already.
 	Take(shard, payloadBytes int) bool
 	AddBytes(payloadBytes int) bool
@@ -81,7 +81,7 @@ type reused struct {
 // lapsed with a stuck worker. So no shard starves, and with a window smaller than
 // the number of shards each shard gets a turn.
 func (s *Shard) reuseCredit(m *Result, session wire.SessionID, answer *Completed) {
-	sub := s.bySession[session]
+	sub := s.byConsumer[session]
 	if sub == nil || sub.consumer.Sink != m.Sink || s.space >= store.NoGrant {
 		return
 	}
@@ -151,7 +151,7 @@ func (s *Shard) leak(sub *subscriber, e *lease.Entry) {
 // is not from the worker and returns nothing.
 func (s *Shard) answersFor(h *Holder, e *lease.Entry) {
 	if e != nil && e.HasCredit && e.Lease.Token == h.Token {
-		if sub := s.bySession[e.Lease.Session]; sub != nil && sub.isOf(h.Owner) {
+		if sub := s.byConsumer[e.Lease.Session]; sub != nil && sub.isOf(h.Owner) {
 			e.HasCredit = false
 			s.tellAnswered(sub, h)
 		}

@@ -32,7 +32,7 @@ func TestCreditsAreReusedInRows(t *testing.T) {
 	consumer.SetWindow(2 * share)
 	sub := &subscriber{consumer: consumer.Consumer}
 	s := &Shard{
-		limits: Limits{ReusedInRow: inRow}, leases: lease.New(), bySession: map[wire.SessionID]*subscriber{consumer.ID: sub},
+		limits: Limits{ReusedInRow: inRow}, leases: lease.New(), byConsumer: map[wire.SessionID]*subscriber{consumer.ID: sub},
 	}
 	history := ""
 	for range 2000 {

@@ -9,10 +9,10 @@ import (
 // A worker ends a delivery with a result, as failed (nack, abandon), or hands it
 // back (release).
 
-// held returns the delivery that a worker acts on, or refuses the message and
-// returns nil. It checks in the order that the protocol promises: unknown task,
-// other subject, terminal task, lost lease.
-func (s *Shard) held(h *Holder) *lease.Entry {
+// deliveryOrRefuse returns the delivery that a worker acts on, or answers with a refusal
+// and returns nil. Of several reasons it names the first in the order that the protocol
+// promises: unknown task, other subject, terminal task, missing token, lost lease.
+func (s *Shard) deliveryOrRefuse(h *Holder) *lease.Entry {
 	t, e := s.find(h.TaskID, h.Tenant)
 	if e != nil && e.Lease.Subject == h.Subject && mayEnd(h.Owner, h.Token, &e.Lease) {
 		return e
@@ -69,16 +69,16 @@ func newestSubject(t *record.Task, e *lease.Entry) string {
 	return t.LastSubject
 }
 
-// endedByWorker notes that the worker itself ended its delivery. No later
-// completion with that token is accepted.
-func endedByWorker(t *record.Task) {
+// closeToCompletion notes that from now on no late completion is accepted, only the
+// repetition of an accepted one. The task is no suspect any more.
+func closeToCompletion(t *record.Task) {
 	t.LastToken = wire.Token{}
 	t.Undelivered = 0
 }
 
-// endedWithoutWord notes that a delivery ended by time or by a lost socket: a late
+// openToLateCompletion notes that a delivery ended by time or by a lost socket: a late
 // completion with its token is accepted until the task is granted again.
-func endedWithoutWord(t *record.Task, e *lease.Entry) {
+func openToLateCompletion(t *record.Task, e *lease.Entry) {
 	t.LastToken = e.Lease.Token
 }
 
@@ -148,7 +148,7 @@ func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
 	if e != nil {
 		t.ResultToken = e.Lease.Token
 	}
-	endedByWorker(t)
+	closeToCompletion(t)
 	ends := move{to: wire.LocationNone, status: m.Status, cause: record.CauseResult, result: result, reason: m.Error, exit: m.Exit}
 	if m.Status == wire.StatusFailed {
 		t.Error = m.Error
@@ -180,12 +180,12 @@ func (s *Shard) repeated(m *Result, t *record.Task) bool {
 // end ends a delivery without an outcome, and returns credit held elsewhere.
 func (s *Shard) end(m *End) {
 	s.answersFor(&m.Holder, s.leases.Get(m.TaskID))
-	e := s.held(&m.Holder)
+	e := s.deliveryOrRefuse(&m.Holder)
 	if e == nil {
 		return
 	}
 	t, delayMs := e.Task, int64(0)
-	endedByWorker(t)
+	closeToCompletion(t)
 	switch m.How {
 	case Nack:
 		delayMs = s.nack(t, &m.NackRequest)
@@ -213,7 +213,7 @@ func (s *Shard) nack(t *record.Task, m *wire.NackRequest) (delayMs int64) {
 	policy := s.backoffOf(t)
 	delayMs = min(m.DelaySeconds*1000, policy.maxMs)
 	if m.DelaySeconds < 0 {
-		delayMs = policy.delayMs(t.Attempts+1, s.chance)
+		delayMs = policy.delayMs(t.Attempts+1, s.random)
 	}
 	place := s.placeAt(s.now+delayMs, record.CauseNack)
 	place.reason, place.exit = m.Reason, m.Exit

@@ -89,7 +89,7 @@ func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 		s.mustRead(err)
 		answer.Task = view(t, payload)
 		if e != nil {
-			lend(answer.Task, e)
+			addLeaseFields(answer.Task, e)
 		}
 	}
 	s.tell(m.Sink, answer)

@@ -12,7 +12,7 @@ import (
 // head of the queue to one subscriber with credit.
 
 // grantPass hands ready tasks to sessions with credit, one task a turn, until
-// tasks, credit or the bound of a round run out. cut reports that tasks and credit
+// tasks, credit or the limit of a round run out. cut reports that tasks and credit
 // may be left; the next round then follows at once.
 func (s *Shard) grantPass() (cut bool) {
 	s.grantAside()
@@ -56,7 +56,7 @@ func (s *Shard) stall(q *queue) {
 func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 	t, err := s.span.Task(k.ID)
 	if t == nil || s.unreadable(err) {
-		s.setAside(q, prio, k)
+		s.quarantineReady(q, prio, k)
 		return false
 	}
 	if t.Expires(s.now) {
@@ -91,11 +91,12 @@ func (s *Shard) pick(q *queue) *subscriber {
 
 // takeCredit takes one credit: first that of a delivery that ended in this round,
 // then one that HandedCredit brought, unless the window has shrunk below it since,
-// then one from the window.
+// then one from the window. If there is none, the window notes that this shard waits.
+// A window that this shard has alone, without a need, is shared again first.
 func (s *Shard) takeCredit(sub *subscriber, payloadBytes int) bool {
 	credit := sub.consumer.Credit
-	if sub.alone && sub.isIdle() {
-		s.share(sub) // the suspect is over, and none that stands aside goes there
+	if sub.ownsWindow && sub.isIdle() {
+		s.share(sub) // its suspect has arrived, and no other suspect is to go to this subscriber
 	}
 	switch {
 	case sub.reused > 0 && credit.AddBytes(payloadBytes):
@@ -105,30 +106,31 @@ func (s *Shard) takeCredit(sub *subscriber, payloadBytes int) bool {
 	case credit.Take(s.shard, payloadBytes):
 	default:
 		if credit.IsAlone() {
-			// The shard that has the window alone may have read the bytes that Take
-			// added for a moment, and wait for them: wake it.
-			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer})
+			// Take adds its bytes for a moment even if it fails. The shard that has the
+			// window alone may have seen them and be waiting: wake it.
+			s.out.CreditReturns = append(s.out.CreditReturns, CreditReturn{Consumer: sub.consumer})
 		}
 		return false
 	}
 	return true
 }
 
+// grant delivers a task to a subscriber whose credit the caller has taken.
 func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
-	s.grants++
-	sub.lastGrant = s.grants
+	s.grantNo++
+	sub.lastGrantNo = s.grantNo
 	sub.moveBehind(q.subscribers)
 	c := sub.consumer
 	leaseForMs := cmp.Or(sub.leaseForMs, int64(q.settings.LeaseSeconds)*1000, wire.DefaultLeaseSeconds*1000)
 	e := &lease.Entry{
 		Lease: record.Lease{
-			Token: lease.DrawToken(s.chance), Delivery: t.Deliveries + 1,
+			Token: lease.DrawToken(s.random), Delivery: t.Deliveries + 1,
 			Session: c.leaseSession(), OverHTTP: c.OverHTTP, Subject: c.Subject, WorkerID: c.WorkerID,
 			LeaseForMs: leaseForMs, GrantedAtMs: s.now,
-			// Half a lease later than promised: heartbeats within that time write
-			// nothing.
+			// Only the stored deadline is half a lease later, so that most heartbeats
+			// need no write; the lease itself ends as promised.
 			DeadlineMs: s.now + leaseForMs + leaseForMs/2,
 		},
 		AckedUntilMs: s.now + leaseForMs,
@@ -137,25 +139,25 @@ func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 		Confirmed: c.OverHTTP,
 		HasCredit: !c.OverHTTP,
 	}
-	// Without a timeout a delivery runs as long as its lease is extended.
+	// 0 means no limit. The run begins when it is confirmed, which moves its end.
 	if runForMs := cmp.Or(t.TimeoutSeconds, q.settings.TimeoutSeconds) * 1000; runForMs != 0 {
 		e.Lease.RunUntilMs = s.now + runForMs
 	}
 	s.transition(t, move{to: wire.LocationInProgress, status: wire.StatusInProgress, cause: record.CauseGrant, lease: e})
 	task := view(t, payload)
-	lend(task, e)
+	addLeaseFields(task, e)
 	s.tell(c.Sink, &Granted{
 		Task: task, Token: e.Lease.Token, LeaseForMs: leaseForMs, LeaseUntilMs: task.LeaseUntilMs,
 		RunForMs: e.Lease.RunForMs(), RunUntilMs: task.RunUntilMs,
 	})
 }
 
-// setAside deletes the ready entry of a task whose record cannot be read, so that
-// it stops neither the queue nor the server.
-func (s *Shard) setAside(q *queue, prio int, k record.PendingKey) {
+// quarantineReady deletes the ready entry of a task whose record is missing or unreadable,
+// so that it stops nobody; it moves the rest of the task to bad/ and makes an event.
+func (s *Shard) quarantineReady(q *queue, prio int, k record.PendingKey) {
 	q.index.RemoveReady(prio, k)
 	s.span.Batch().DeletePending(q.key, prio, k)
-	s.mustRead(s.span.SetAside(k.ID))
+	s.mustRead(s.span.Quarantine(k.ID))
 	s.eventUnreadable(q, k.ID, wire.LocationPending)
 }
 
@@ -195,10 +197,10 @@ func (t *tenant) hasTurns() bool {
 // shard. For a wildcard subscriber it is the length of the tenant's ready ring,
 // which may be too high.
 func (sub *subscriber) readyQueues() (n int32) {
-	for _, p := range sub.subscriptions {
-		switch q := p.to.queue; {
+	for _, one := range sub.subscriptions {
+		switch q := one.to.queue; {
 		case q == nil:
-			return int32(len(p.to.tenant.ready.queues))
+			return int32(len(one.to.tenant.ready.queues))
 		case q.hasTurns():
 			n++
 		}
@@ -220,9 +222,9 @@ func (r *ring) drop() {
 }
 
 // next is the queue whose turn it is, nil if there is none. stays reports whether a
-// queue still belongs to the ring; next drops one that does not, and calls left
+// queue still belongs to the ring; next drops one that does not, and calls dropped
 // with it.
-func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
+func (r *ring) next(stays func(*queue) bool, dropped func(*queue)) *queue {
 	for len(r.queues) > 0 {
 		if r.at >= len(r.queues) {
 			r.at = 0
@@ -233,7 +235,7 @@ func (r *ring) next(stays func(*queue) bool, left func(*queue)) *queue {
 			return q
 		}
 		r.drop()
-		left(q)
+		dropped(q)
 	}
 	return nil
 }

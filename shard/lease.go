@@ -142,7 +142,7 @@ func (s *Shard) delivered(consumer *Consumer, ref wire.TaskRef) *lease.Entry {
 // extend is a heartbeat for one delivery over HTTP. If the session of the delivery
 // is gone, only the lease ends it from now on.
 func (s *Shard) extend(m *Extend) {
-	e := s.held(&m.Holder)
+	e := s.deliveryOrRefuse(&m.Holder)
 	if e == nil {
 		return
 	}
@@ -181,7 +181,7 @@ func (s *Shard) fallDue(d index.Due) {
 	t, err := s.span.Task(d.Key.ID)
 	switch {
 	case t == nil || s.unreadable(err):
-		s.setDueAside(d)
+		s.quarantineDue(d)
 	case d.Order == index.Expiring:
 		s.transition(t, s.expired(t, move{}))
 	default:
@@ -189,9 +189,9 @@ func (s *Shard) fallDue(d index.Due) {
 	}
 }
 
-// setDueAside deletes the entry of a task whose record cannot be read from the
-// delayed or the expiring order.
-func (s *Shard) setDueAside(d index.Due) {
+// quarantineDue deletes the entry of a task, whose record is missing or cannot be read,
+// from the delayed or the expiring order and moves what is left of it to bad/.
+func (s *Shard) quarantineDue(d index.Due) {
 	batch, q := s.span.Batch(), d.Queue
 	if d.Order == index.Expiring {
 		q.RemoveExpiring(d.Key)
@@ -201,7 +201,7 @@ func (s *Shard) setDueAside(d index.Due) {
 		batch.DeleteTimed(q.Key(), record.FamilyDelayed, d.Key)
 		s.eventUnreadable(s.queueOf(q.Key()), d.Key.ID, wire.LocationDelayed)
 	}
-	s.mustRead(s.span.SetAside(d.Key.ID))
+	s.mustRead(s.span.Quarantine(d.Key.ID))
 }
 
 // lapse ends a delivery whose lease or run ran out. A delivery that never arrived
@@ -229,10 +229,10 @@ func (s *Shard) lose(e *lease.Entry, cause record.Cause) {
 	t := e.Task
 	t.Losses++
 	t.Undelivered = 0
-	endedWithoutWord(t, e)
+	openToLateCompletion(t, e)
 	var delayMs int64
 	if t.Losses > 1 {
-		delayMs = s.backoffOf(t).delayMs(t.Losses-1, s.chance)
+		delayMs = s.backoffOf(t).delayMs(t.Losses-1, s.random)
 	}
 	s.retry(t, s.placeAt(s.now+delayMs, cause), wire.ErrorLeaseExpired)
 }
@@ -242,7 +242,7 @@ func (s *Shard) lose(e *lease.Entry, cause record.Cause) {
 func (s *Shard) overrun(e *lease.Entry) {
 	t := e.Task
 	t.Undelivered = 0
-	endedWithoutWord(t, e)
-	delayMs := s.backoffOf(t).delayMs(t.Attempts+1, s.chance)
+	openToLateCompletion(t, e)
+	delayMs := s.backoffOf(t).delayMs(t.Attempts+1, s.random)
 	s.retry(t, s.placeAt(s.now+delayMs, record.CauseTimeout), wire.ErrorTimeout)
 }

@@ -32,7 +32,7 @@ type Owner struct {
 	WorkerID string
 }
 
-// Holder is who acts on which delivery, and where the answer goes.
+// Holder heads a request about one delivery: where the answer goes, who acts, on which.
 type Holder struct {
 	Asker
 	Owner

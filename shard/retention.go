@@ -10,13 +10,13 @@ import (
 	"codeq/wire"
 )
 
-// Retention: findExpired reads the entries of ended tasks to remove at the
-// beginning of a round, removeExpired removes them at its end.
+// Retention: findRemovals reads the entries of ended tasks to remove at the
+// beginning of a round, doRemovals removes them at its end.
 
-// expiryEveryMs: the times of scans are rounded up to multiples of this, so that
-// one scan removes all that expired in between. At full rate a task expires every
+// removalEveryMs: the times of scans are rounded up to multiples of this, so that one
+// scan removes all tasks whose retention ended in between. At full rate one ends every
 // millisecond, and each would cost a scan.
-const expiryEveryMs = 200
+const removalEveryMs = 200
 
 // Retention is the server's default for how long ended tasks stay, in milliseconds;
 // 0 is for ever. The settings of a queue come before it.
@@ -25,13 +25,13 @@ type Retention struct {
 	DeadForMs int64
 }
 
-// expiryBatch is one scan of the ended tasks of a queue. After the round no key
+// removalBatch is one scan of the ended tasks of a queue. After the round no key
 // before lowMs is left.
-type expiryBatch struct {
-	queue   *queue
-	place   wire.Location
-	lowMs   int64
-	expired []record.EndedEntry
+type removalBatch struct {
+	queue *queue
+	place wire.Location
+	lowMs int64
+	ended []record.EndedEntry
 	// failed restricts the scan of dead letters to those with cause
 	// wire.DeadFailed; passed is the last key that it read.
 	failed bool
@@ -68,10 +68,10 @@ func (s *Shard) failedOver(q *queue) int64 {
 	return max(0, count-int64(s.limits.Failed))
 }
 
-// expiryAtMs is when the queue must be scanned for ended tasks to remove, 0 for
+// removalAtMs is when the queue must be scanned for ended tasks to remove, 0 for
 // never. The low watermarks that it is computed from may be too low, never too
 // high, so a scan comes too early at worst.
-func (s *Shard) expiryAtMs(q *queue) int64 {
+func (s *Shard) removalAtMs(q *queue) int64 {
 	if q.settings.Deleting {
 		return 0 // all of them go, see findDeleted
 	}
@@ -94,32 +94,32 @@ func (s *Shard) expiryAtMs(q *queue) int64 {
 			at = min(at, s.now)
 		}
 	}
-	return (at + expiryEveryMs - 1) / expiryEveryMs * expiryEveryMs
+	return (at + removalEveryMs - 1) / removalEveryMs * removalEveryMs
 }
 
-// planExpiry sets the time of a queue in the expiry queue.
-func (s *Shard) planExpiry(q *queue) { s.setExpiry(q, s.expiryAtMs(q)) }
+// planRemoval sets the time of a queue in the removal queue.
+func (s *Shard) planRemoval(q *queue) { s.setRemoval(q, s.removalAtMs(q)) }
 
-// setExpiry is planExpiry to a given time; 0 removes the queue.
-func (s *Shard) setExpiry(q *queue, atMs int64) {
+// setRemoval is planRemoval to a given time; 0 takes the queue out.
+func (s *Shard) setRemoval(q *queue, atMs int64) {
 	if atMs == 0 {
-		s.expiries.Remove(&q.expiry)
+		s.removalQueue.Remove(&q.removal)
 		return
 	}
-	s.expiries.Put(&q.expiry, q, heap.Key{AtMs: atMs})
+	s.removalQueue.Put(&q.removal, q, heap.Key{AtMs: atMs})
 }
 
-// planEnded is planExpiry after a task of the queue has ended. It never sets a
+// planEnded is planRemoval after a task of the queue has ended. It never sets a
 // later time: a queue whose scan was cut keeps the earlier one.
 func (s *Shard) planEnded(q *queue) {
-	if at := s.expiryAtMs(q); !q.expiry.IsIn() || at < s.expiries.AtMs(&q.expiry) {
-		s.setExpiry(q, at)
+	if at := s.removalAtMs(q); !q.removal.IsIn() || at < s.removalQueue.AtMs(&q.removal) {
+		s.setRemoval(q, at)
 	}
 }
 
-// findExpired reads which ended tasks must be removed. It runs at the start of a
+// findRemovals reads which ended tasks must be removed. It runs at the start of a
 // round only, like refill: a scan does not see the open batch.
-func (s *Shard) findExpired() {
+func (s *Shard) findRemovals() {
 	clear(s.batches)
 	s.batches, s.doomed = s.batches[:0], s.doomed[:0]
 	s.findCleanup()
@@ -127,8 +127,8 @@ func (s *Shard) findExpired() {
 		// A scan for retention would return the entries of the cleanup again.
 		return
 	}
-	for left := s.limits.Expiries - s.findDeleted(); left > 0; {
-		q, atMs := s.expiries.Top()
+	for left := s.limits.Removals - s.findDeleted(); left > 0; {
+		q, atMs := s.removalQueue.Top()
 		if q == nil || atMs > s.now {
 			return
 		}
@@ -145,16 +145,16 @@ func (s *Shard) findExpired() {
 		}
 		left -= found
 		// Scan each queue once per round: entries found here are deleted only in
-		// removeExpired, so a second scan would return them again.
-		s.setExpiry(q, s.now+1)
+		// doRemovals, so a second scan would return them again.
+		s.setRemoval(q, s.now+1)
 	}
 }
 
 // scanEnded adds a batch of up to limit tasks that ended at or before untilMs, and
 // returns how many it found.
 func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit int) int {
-	l := expiryBatch{queue: q, place: place}
-	// Even an empty batch makes removeExpired plan the queue anew.
+	l := removalBatch{queue: q, place: place}
+	// Even an empty batch makes doRemovals plan the queue anew.
 	defer func() { s.batches = append(s.batches, l) }()
 	count, lowMs := q.index.Done()
 	if place == wire.LocationDead {
@@ -172,17 +172,17 @@ func (s *Shard) scanEnded(q *queue, place wire.Location, untilMs int64, limit in
 		if e.AtMs > untilMs {
 			break
 		}
-		l.expired = append(l.expired, e)
+		l.ended = append(l.ended, e)
 	}
-	l.cut = len(l.expired) == limit
-	return len(l.expired)
+	l.cut = len(l.ended) == limit
+	return len(l.ended)
 }
 
 // scanFailed adds a batch of the dead letters with cause wire.DeadFailed to remove,
 // oldest first. It reads at most limit dead letters, as others lie between, and
 // returns how many it read.
 func (s *Shard) scanFailed(q *queue, limit int) int {
-	l := expiryBatch{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
+	l := removalBatch{queue: q, place: wire.LocationDead, failed: true, passed: q.failedAfter}
 	defer func() { s.batches = append(s.batches, l) }()
 	count, lowMs := q.index.Failed()
 	over, untilMs := s.failedOver(q), s.now-s.failedForMs(q)
@@ -202,7 +202,7 @@ func (s *Shard) scanFailed(q *queue, limit int) int {
 	l.cut = len(found) == limit
 	for _, e := range found {
 		l.lowMs = e.AtMs
-		if e.AtMs > untilMs && int64(len(l.expired)) >= over {
+		if e.AtMs > untilMs && int64(len(l.ended)) >= over {
 			l.cut = false
 			break
 		}
@@ -210,7 +210,7 @@ func (s *Shard) scanFailed(q *queue, limit int) int {
 			l.passed = e.TimedKey
 		}
 		if e.Cause == wire.DeadFailed {
-			l.expired = append(l.expired, e)
+			l.ended = append(l.ended, e)
 		}
 	}
 	return len(found)
@@ -242,12 +242,12 @@ func justBefore(atMs int64) record.TimedKey {
 	return k
 }
 
-// removeExpired removes the tasks that findExpired read, if they still must go: a
+// doRemovals removes the tasks that findRemovals read, if they still must go: a
 // message of this round may have replayed a task or prolonged the retention.
-func (s *Shard) removeExpired() {
+func (s *Shard) doRemovals() {
 	for _, l := range s.batches {
-		for i := range l.expired {
-			e := &l.expired[i]
+		for i := range l.ended {
+			e := &l.ended[i]
 			if cause := s.removalCause(&l, e); cause != 0 {
 				s.removeEnded(&l, e, cause)
 				continue
@@ -255,16 +255,16 @@ func (s *Shard) removeExpired() {
 			l.lowMs, l.passed = min(l.lowMs, e.AtMs), record.TimedKey{}
 		}
 		l.advanceWatermark()
-		s.planExpiry(l.queue)
+		s.planRemoval(l.queue)
 		if l.cut {
-			s.setExpiry(l.queue, min(s.now+1, s.expiries.AtMs(&l.queue.expiry)))
+			s.setRemoval(l.queue, min(s.now+1, s.removalQueue.AtMs(&l.queue.removal)))
 		}
 	}
 	s.endCleanup()
 }
 
 // removalCause is the cause why a task of a batch is removed, 0 if it stays.
-func (s *Shard) removalCause(l *expiryBatch, e *record.EndedEntry) record.Cause {
+func (s *Shard) removalCause(l *removalBatch, e *record.EndedEntry) record.Cause {
 	keep := s.retentionOf(l.queue, l.place)
 	if l.failed {
 		keep = s.failedForMs(l.queue)
@@ -283,7 +283,7 @@ func (s *Shard) removalCause(l *expiryBatch, e *record.EndedEntry) record.Cause 
 }
 
 // advanceWatermark raises the low watermark of the scanned order to lowMs.
-func (l *expiryBatch) advanceWatermark() {
+func (l *removalBatch) advanceWatermark() {
 	q := l.queue.index
 	switch {
 	case l.failed:
@@ -296,13 +296,13 @@ func (l *expiryBatch) advanceWatermark() {
 	}
 }
 
-func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.Cause) {
+func (s *Shard) removeEnded(l *removalBatch, e *record.EndedEntry, cause record.Cause) {
 	t := s.fromEntry(l, e)
 	if t == nil {
 		var err error
 		t, err = s.span.Task(e.ID)
 		if t == nil || s.unreadable(err) {
-			s.setEndedAside(l, e)
+			s.quarantineEnded(l, e)
 			return
 		}
 		if t.Location != l.place || t.EndedAtMs != e.AtMs {
@@ -320,7 +320,7 @@ func (s *Shard) removeEnded(l *expiryBatch, e *record.EndedEntry, cause record.C
 // the record was the most expensive step of a removal. The entry still holds at the
 // end of the round: only a dead letter can change, and dropFromBatches takes those out of
 // the batch.
-func (s *Shard) fromEntry(l *expiryBatch, e *record.EndedEntry) *record.Task {
+func (s *Shard) fromEntry(l *removalBatch, e *record.EndedEntry) *record.Task {
 	if e.Status == "" || e.HasKey {
 		return nil
 	}
@@ -362,20 +362,20 @@ func (s *Shard) leaveEnded(q *queue, t *record.Task) {
 	s.span.Batch().DeleteTimed(q.key, record.FamilyDone, k)
 }
 
-// setEndedAside deletes the entry of an ended task whose record cannot be read.
-func (s *Shard) setEndedAside(l *expiryBatch, e *record.EndedEntry) {
+// quarantineEnded is quarantineReady for the entry of an ended task.
+func (s *Shard) quarantineEnded(l *removalBatch, e *record.EndedEntry) {
 	s.leaveEnded(l.queue, &record.Task{ID: e.ID, Location: l.place, EndedAtMs: e.AtMs, DeadCause: e.Cause})
-	s.mustRead(s.span.SetAside(e.ID))
+	s.mustRead(s.span.Quarantine(e.ID))
 	s.eventUnreadable(l.queue, e.ID, l.place)
 }
 
-// nextExpiryMs is when the next ended task must be removed, 0 for never. It is at
+// nextRemovalMs is when the next ended task must be removed, 0 for never. It is at
 // least now+1, so that the mailbox is read before the next slice.
-func (s *Shard) nextExpiryMs() int64 {
-	if len(s.cleanups) > 0 || s.removesSome() {
+func (s *Shard) nextRemovalMs() int64 {
+	if len(s.cleanups) > 0 || s.deletionHasTasks() {
 		return s.now + 1
 	}
-	if q, atMs := s.expiries.Top(); q != nil {
+	if q, atMs := s.removalQueue.Top(); q != nil {
 		return max(atMs, s.now+1)
 	}
 	return 0

@@ -149,7 +149,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		})
 	case "limits":
 		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
-		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Expiries: scriptInt(d.CmdArgs, "expiries"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
+		w.limits = Limits{Releases: scriptInt(d.CmdArgs, "releases"), Removals: scriptInt(d.CmdArgs, "expiries"), Compared: scriptInt(d.CmdArgs, "compared"), Failed: scriptInt(d.CmdArgs, "failed")}
 		w.load()
 		return "", nil
 	case "retention":
@@ -261,7 +261,7 @@ func (w *scriptWorld) round(input string) (string, error) {
 		if _, err := w.store.Span(w.shard).Apply(); err != nil {
 			return "", err
 		}
-		for _, u := range out.Unused {
+		for _, u := range out.CreditReturns {
 			u.Consumer.Credit.Return(u.Credits)
 		}
 		if len(messages) == 0 && !out.Again {
@@ -290,7 +290,7 @@ func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
 	for _, a := range out.Effects {
 		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
 	}
-	for _, u := range out.Unused {
+	for _, u := range out.CreditReturns {
 		fmt.Fprintf(b, "unused: %d of %s\n", u.Credits, u.Consumer.WorkerID)
 	}
 }

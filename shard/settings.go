@@ -52,7 +52,7 @@ func (s *Shard) applySettings(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
 	s.joinRings(q)
-	s.planExpiry(q)
+	s.planRemoval(q)
 	s.noteDeleted(q)
 }
 
@@ -156,7 +156,7 @@ func (s *Shard) thaw(q *queue) {
 
 // A change of settings marks a queue as deleted. From then on each shard refuses
 // new tasks of the queue, grants none, and removes all of its tasks, at most
-// limits.Expiries a round. The mark is on disk, so a start continues the removal.
+// limits.Removals a round. The mark is on disk, so a start continues the removal.
 // Drop then asks each shard to delete the mark and the other settings once it has
 // no task left, the home last: while the home has the mark, a start copies it to
 // every shard again, and no task can be made that this would delete.
@@ -198,10 +198,10 @@ func (s *Shard) noteDeleted(q *queue) {
 // how many. It runs at the start of a round only, like refill.
 func (s *Shard) findDeleted() (found int) {
 	for _, q := range s.deleting {
-		found += s.findOpen(q, s.limits.Expiries-found)
+		found += s.findOpen(q, s.limits.Removals-found)
 		for _, place := range []wire.Location{wire.LocationNone, wire.LocationDead} {
-			if found < s.limits.Expiries {
-				found += s.scanEnded(q, place, s.now, s.limits.Expiries-found)
+			if found < s.limits.Removals {
+				found += s.scanEnded(q, place, s.now, s.limits.Removals-found)
 			}
 		}
 	}
@@ -289,9 +289,9 @@ func (s *Shard) removeDoomed() {
 func (s *Shard) setDoomedAside(d *doomed) {
 	switch {
 	case d.seq > 0:
-		s.setAside(d.queue, d.prio, record.PendingKey{Seq: d.seq, ID: d.id})
+		s.quarantineReady(d.queue, d.prio, record.PendingKey{Seq: d.seq, ID: d.id})
 	case d.due.Queue != nil:
-		s.setDueAside(d.due)
+		s.quarantineDue(d.due)
 	default:
 		panic(fmt.Sprintf("shard %d: task %v of %v is in progress and has no record", s.shard, d.id, d.queue.key))
 	}
@@ -325,8 +325,8 @@ func (s *Shard) forgetSettings(q *queue) {
 	s.mayBeEmpty(q)
 }
 
-// removesSome reports whether a deleted queue has tasks left.
-func (s *Shard) removesSome() bool {
+// deletionHasTasks reports whether a queue being deleted has tasks; a round then follows at once.
+func (s *Shard) deletionHasTasks() bool {
 	return slices.ContainsFunc(s.deleting, func(q *queue) bool {
 		counters := q.index.Counters()
 		return !counters.IsZero()

@@ -49,16 +49,16 @@ type Shard struct {
 	retention Retention
 
 	// State that lives as long as the shard.
-	chance    *rand.ChaCha8
-	index     *index.Index
-	leases    *lease.Table
-	marks     record.Marks
-	tenants   map[string]*tenant
-	bySession map[wire.SessionID]*subscriber
-	watchers  map[wire.TaskID][]Asker
-	leaked    map[wire.TaskRef][]leaked
-	turns     turns
-	grants    uint64
+	random     *rand.ChaCha8
+	index      *index.Index
+	leases     *lease.Table
+	marks      record.Marks
+	tenants    map[string]*tenant
+	byConsumer map[wire.SessionID]*subscriber
+	watchers   map[wire.TaskID][]Asker
+	leaked     map[wire.TaskRef][]leaked
+	turns      turns
+	grantNo    uint64
 
 	queueTable
 	suspects
@@ -97,12 +97,12 @@ type deadlines struct {
 
 // removals are the ended tasks to remove, and the queues that are deleted.
 type removals struct {
-	// expiries orders the queues by when their next ended task must be removed.
-	expiries heap.Heap[queue]
-	cleanups []*cleanupRun
+	// removalQueue orders the queues by when their next ended task must be removed.
+	removalQueue heap.Heap[queue]
+	cleanups     []*cleanupRun
 	// batches are the ended tasks that this round removes.
-	batches []expiryBatch
-	// deleting are the queues that are deleted, drops the requests to forget their
+	batches []removalBatch
+	// deleting are the queues being deleted, drops the requests to forget their
 	// settings, doomed their tasks, besides ended ones, that this round removes.
 	deleting []*queue
 	drops    []*Drop
@@ -145,16 +145,16 @@ type Outcome struct {
 	Suspects int
 	// Unused are credits that HandedCredit brought and no grant used; the caller
 	// returns them to their consumers at once.
-	Unused []UnusedCredit
+	CreditReturns []CreditReturn
 	// NextAtMs is when the next round is due without a message, 0 for never. Again
 	// asks for another round at once.
 	NextAtMs int64
 	Again    bool
 }
 
-// UnusedCredit returns credits to a consumer. With 0 credits it only wakes shards
+// CreditReturn returns credits to a consumer. With 0 credits it only wakes shards
 // that wait and may have one.
-type UnusedCredit struct {
+type CreditReturn struct {
 	Consumer *Consumer
 	Credits  int
 }
@@ -172,12 +172,12 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		shards:     c.Shards,
 		limits:     c.Limits.OrDefault(),
 		span:       span,
-		chance:     rand.NewChaCha8(c.Seed),
+		random:     rand.NewChaCha8(c.Seed),
 		index:      index.New(limits),
 		leases:     lease.New(),
 		marks:      r.Marks,
 		tenants:    make(map[string]*tenant),
-		bySession:  make(map[wire.SessionID]*subscriber),
+		byConsumer: make(map[wire.SessionID]*subscriber),
 		watchers:   make(map[wire.TaskID][]Asker),
 		leaked:     make(map[wire.TaskRef][]leaked),
 		retention:  c.Retention,
@@ -190,7 +190,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	s.restoreSettings(r.Settings)
 	for _, q := range r.Queues {
 		s.joinRings(s.queueOf(q.Key))
-		s.planExpiry(s.queueOf(q.Key))
+		s.planRemoval(s.queueOf(q.Key))
 	}
 	for i := range r.Leased {
 		s.restoreLease(&r.Leased[i], nowMs)
@@ -234,7 +234,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.noteStall()
 	s.refill()
 	s.advanceWatermarks()
-	s.findExpired()
+	s.findRemovals()
 	s.saveSettings()
 	for _, m := range messages[:min(len(messages), s.limits.Messages)] {
 		s.step(m)
@@ -243,12 +243,12 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 			break
 		}
 	}
-	// Messages come before expiries, so that an answer which has arrived counts:
+	// Messages come before what is due, so that an answer which has arrived counts:
 	// nothing lapses while messages are left.
 	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
-	s.removeExpired()
+	s.doRemovals()
 	s.removeDoomed()
 	s.answerDrops()
 	cut := false
@@ -412,7 +412,7 @@ func (s *Shard) plan() {
 	if s.space >= store.OnlyDelete {
 		// No due move may be written; SpaceChanged starts the next round. Ended
 		// tasks are still removed, which frees space.
-		s.dueAtMs = s.nextExpiryMs()
+		s.dueAtMs = s.nextRemovalMs()
 		s.out.NextAtMs = s.dueAtMs
 		return
 	}
@@ -431,7 +431,7 @@ func (s *Shard) plan() {
 	if next != 0 && next <= s.now {
 		s.out.Again = true
 	}
-	if at := s.nextExpiryMs(); at != 0 && (next == 0 || at < next) {
+	if at := s.nextRemovalMs(); at != 0 && (next == 0 || at < next) {
 		next = at
 	}
 	s.dueAtMs = next
@@ -439,7 +439,7 @@ func (s *Shard) plan() {
 }
 
 // mustRead ends the process over a store that cannot be read: memory would no
-// longer mirror it. An unreadable record is not such an error; see setAside.
+// longer mirror it. An unreadable record is not such an error; see quarantineReady.
 func (s *Shard) mustRead(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("shard %d: read: %v", s.shard, err))

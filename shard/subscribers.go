@@ -32,20 +32,20 @@ type subscriber struct {
 	// leaked lists the deliveries that the session has lost and whose credit is
 	// still taken; nil for none. See leak.
 	leaked *list.List
-	// lastGrant is the number of the newest grant to it; among equals the lowest is
+	// lastGrantNo is the number of the newest grant to it; among equals the lowest is
 	// granted next.
-	lastGrant uint64
-	// alone reports that this shard has its window alone; see credit.Window.
-	alone bool
+	lastGrantNo uint64
+	// ownsWindow reports that this shard has its window alone; see credit.Window.
+	ownsWindow bool
 }
 
 // moveBehind moves a subscription behind the others of the subscriber. When the
 // subscriber opens again its queues get their turns in this order.
-func (sub *subscriber) moveBehind(c *subscribers) {
-	i := slices.IndexFunc(sub.subscriptions, func(p *subscription) bool { return p.to == c })
+func (sub *subscriber) moveBehind(subs *subscribers) {
+	i := slices.IndexFunc(sub.subscriptions, func(one *subscription) bool { return one.to == subs })
 	if i >= 0 && i < len(sub.subscriptions)-1 {
-		p := sub.subscriptions[i]
-		sub.subscriptions = append(slices.Delete(sub.subscriptions, i, i+1), p)
+		one := sub.subscriptions[i]
+		sub.subscriptions = append(slices.Delete(sub.subscriptions, i, i+1), one)
 	}
 }
 
@@ -56,7 +56,7 @@ type subscription struct {
 	subscriber *subscriber
 	to         *subscribers
 	listed     bool
-	left       bool
+	ended      bool
 }
 
 // subscribers are the subscriptions of one command of one tenant, or of all its
@@ -69,22 +69,22 @@ type subscribers struct {
 	count int
 	open  []*subscription
 	at    int
-	// left counts the subscriptions in open that have ended.
-	left int
+	// endedInOpen counts the subscriptions in open that have ended.
+	endedInOpen int
 }
 
-// minLeft is how many ended subscriptions a list keeps before leave rebuilds it.
-const minLeft = 32
+// minEnded is how many ended subscriptions a list keeps before leave rebuilds it.
+const minEnded = 32
 
 // hasOpen reports whether a subscriber is open, and drops closed ones from the
 // list.
-func (c *subscribers) hasOpen() bool {
-	for len(c.open) > 0 {
-		c.at %= len(c.open)
-		if p := c.open[c.at]; p.subscriber.open && !p.left {
+func (subs *subscribers) hasOpen() bool {
+	for len(subs.open) > 0 {
+		subs.at %= len(subs.open)
+		if one := subs.open[subs.at]; one.subscriber.open && !one.ended {
 			return true
 		}
-		c.drop(c.at)
+		subs.drop(subs.at)
 	}
 	return false
 }
@@ -92,74 +92,74 @@ func (c *subscribers) hasOpen() bool {
 // leave ends a subscription. Grants drop ended ones from the list, but a queue
 // without a task has no grants: each claim would leave one there, with the memory
 // of its consumer. So leave rebuilds the list when half of it has ended.
-func (c *subscribers) leave(p *subscription) {
-	p.left = true
-	c.count--
-	if !p.listed {
+func (subs *subscribers) leave(one *subscription) {
+	one.ended = true
+	subs.count--
+	if !one.listed {
 		return
 	}
-	if c.left++; c.left <= minLeft || c.left < len(c.open)/2 {
+	if subs.endedInOpen++; subs.endedInOpen <= minEnded || subs.endedInOpen < len(subs.open)/2 {
 		return
 	}
-	left, at := c.open[:0], 0
-	for i, p := range c.open {
-		if p.left {
-			p.listed = false
+	live, at := subs.open[:0], 0
+	for i, one := range subs.open {
+		if one.ended {
+			one.listed = false
 			continue
 		}
-		if i < c.at {
+		if i < subs.at {
 			at++
 		}
-		left = append(left, p)
+		live = append(live, one)
 	}
-	clear(c.open[len(left):])
-	c.open, c.at, c.left = left, at, 0
+	clear(subs.open[len(live):])
+	subs.open, subs.at, subs.endedInOpen = live, at, 0
 }
 
 // drop removes the subscription at i; the last one takes its index.
-func (c *subscribers) drop(i int) {
-	c.open[i].listed = false
-	if c.open[i].left {
-		c.left--
+func (subs *subscribers) drop(i int) {
+	subs.open[i].listed = false
+	if subs.open[i].ended {
+		subs.endedInOpen--
 	}
-	last := len(c.open) - 1
-	c.open[i] = c.open[last]
-	c.open[last] = nil
-	c.open = c.open[:last]
+	last := len(subs.open) - 1
+	subs.open[i] = subs.open[last]
+	subs.open[last] = nil
+	subs.open = subs.open[:last]
 }
 
 // better is the subscriber with the fewest unfinished tasks among best and the next
 // most of the ring; among equals, the one whose newest grant is older.
-func (c *subscribers) better(best *subscriber, most int) *subscriber {
-	best = c.best(best, most, func(*subscriber) bool { return true })
-	if len(c.open) > most {
-		c.at = (c.at + 1) % len(c.open)
+func (subs *subscribers) better(best *subscriber, most int) *subscriber {
+	best = subs.best(best, most, func(*subscriber) bool { return true })
+	if len(subs.open) > most {
+		subs.at = (subs.at + 1) % len(subs.open)
 	}
 	return best
 }
 
 // idle is the subscriber that better would choose among those with credit and
 // nothing in flight.
-func (c *subscribers) idle(best *subscriber, most int) *subscriber {
-	return c.best(best, most, (*subscriber).isIdle)
+func (subs *subscribers) idle(best *subscriber, most int) *subscriber {
+	return subs.best(best, most, (*subscriber).isIdle)
 }
 
 func (sub *subscriber) isIdle() bool {
-	return sub.consumer.Credit.IsIdle(sub.alone, sub.credit+sub.reused > 0)
+	return sub.consumer.Credit.IsIdle(sub.ownsWindow, sub.credit+sub.reused > 0)
 }
 
 // best compares the next most open subscribers of the ring, and drops closed ones
 // from it.
-func (c *subscribers) best(best *subscriber, most int, may func(*subscriber) bool) *subscriber {
-	for seen := 0; seen < min(len(c.open), most); {
-		i := (c.at + seen) % len(c.open)
-		p := c.open[i]
-		if !p.subscriber.open || p.left {
-			c.drop(i)
+func (subs *subscribers) best(best *subscriber, most int, may func(*subscriber) bool) *subscriber {
+	for seen := 0; seen < min(len(subs.open), most); {
+		i := (subs.at + seen) % len(subs.open)
+		one := subs.open[i]
+		if !one.subscriber.open || one.ended {
+			subs.drop(i)
 			continue
 		}
-		if may(p.subscriber) && (best == nil || before(p.subscriber, best)) {
-			best = p.subscriber
+		if may(one.subscriber) && (best == nil || before(one.subscriber, best)) {
+			best = one.subscriber
 		}
 		seen++
 	}
@@ -171,7 +171,7 @@ func before(a, b *subscriber) bool {
 	if inFlightA != inFlightB {
 		return inFlightA < inFlightB
 	}
-	return a.lastGrant < b.lastGrant
+	return a.lastGrantNo < b.lastGrantNo
 }
 
 // queue is one queue as grants see it.
@@ -190,9 +190,9 @@ type queue struct {
 	freezes    int
 	inReady    bool
 	inRunnable bool
-	// expiry is the place in Shard.expiries, by when the queue must be scanned for
+	// removal is the place in Shard.removalQueue, by when the queue must be scanned for
 	// ended tasks to remove.
-	expiry heap.Node[queue]
+	removal heap.Node[queue]
 	// failedAfter is the last key that scanFailed read, so that it does not read
 	// others of the same millisecond again; zero before the first scan.
 	failedAfter record.TimedKey
@@ -252,7 +252,8 @@ func (s *Shard) subscribersOf(tenantName, command string) *subscribers {
 	return s.queueOf(record.QueueKey{Command: command, Tenant: tenantName}).subscribers
 }
 
-// subscribe begins or replaces the subscriptions of a session. Tasks in flight stay.
+// subscribe begins or replaces the subscriptions of a session. Tasks in flight stay. For
+// an older socket it changes nothing, but answers Subscribed as well.
 func (s *Shard) subscribe(m *Subscribe) {
 	s.subscribeTo(m.Consumer, m.Commands, m.LeaseForMs)
 	s.tell(m.Sink, &Subscribed{Ref: m.Ref})
@@ -261,23 +262,22 @@ func (s *Shard) subscribe(m *Subscribe) {
 // subscribeTo subscribes a consumer to these commands and ends its other
 // subscriptions.
 func (s *Shard) subscribeTo(consumer *Consumer, commands []string, leaseForMs int64) {
-	sub := s.bySession[consumer.ID]
+	sub := s.byConsumer[consumer.ID]
 	if sub == nil {
-		// A new subscriber comes after those that wait: with lastGrant 0 a stream
+		// A new subscriber comes after those that wait: with lastGrantNo 0 a stream
 		// of new claims would always be granted before a session.
-		sub = &subscriber{consumer: consumer, lastGrant: s.grants}
-		s.bySession[consumer.ID] = sub
+		sub = &subscriber{consumer: consumer, lastGrantNo: s.grantNo}
+		s.byConsumer[consumer.ID] = sub
 	}
 	if sub.consumer != consumer {
-		// The session has a newer socket, which subscribes by itself.
-		return
+		return // the session has a newer socket, which subscribes by itself
 	}
 	s.unsubscribe(sub)
 	sub.leaseForMs = leaseForMs
 	for _, command := range commands {
-		c := s.subscribersOf(consumer.Tenant, command)
-		c.count++
-		sub.subscriptions = append(sub.subscriptions, &subscription{subscriber: sub, to: c})
+		subs := s.subscribersOf(consumer.Tenant, command)
+		subs.count++
+		sub.subscriptions = append(sub.subscriptions, &subscription{subscriber: sub, to: subs})
 	}
 	s.markOpen(sub)
 }
@@ -285,26 +285,25 @@ func (s *Shard) subscribeTo(consumer *Consumer, commands []string, leaseForMs in
 // markOpen marks a subscriber as open and lists all its subscriptions.
 func (s *Shard) markOpen(sub *subscriber) {
 	sub.open = true
-	for _, p := range sub.subscriptions {
-		if !p.listed {
-			p.listed = true
-			p.to.open = append(p.to.open, p)
+	for _, one := range sub.subscriptions {
+		if !one.listed {
+			one.listed = true
+			one.to.open = append(one.to.open, one)
 		}
-		if p.to.queue != nil {
-			s.joinRings(p.to.queue)
+		if one.to.queue != nil {
+			s.joinRings(one.to.queue)
 			continue
 		}
-		s.joinTurns(p.to.tenant)
+		s.joinTurns(one.to.tenant)
 	}
 }
 
 // handedCredit adds credits that this shard waited for. returnCredit returns those
 // that no grant of this round uses.
 func (s *Shard) handedCredit(m *HandedCredit) {
-	sub := s.bySession[m.Consumer.ID]
+	sub := s.byConsumer[m.Consumer.ID]
 	if sub == nil || sub.consumer != m.Consumer {
-		// The consumer closed meanwhile; its credits are void.
-		return
+		return // the consumer closed meanwhile; its credits are void
 	}
 	if sub.credit == 0 {
 		s.credited = append(s.credited, sub)
@@ -318,11 +317,11 @@ func (s *Shard) handedCredit(m *HandedCredit) {
 // waits.
 func (s *Shard) returnCredit() {
 	for _, sub := range s.credited {
-		if sub.alone && !sub.consumer.Credit.WaitAlone(s.shard) {
+		if sub.ownsWindow && !sub.consumer.Credit.WaitAlone(s.shard) {
 			s.share(sub)
 		}
 		if sub.credit > 0 {
-			s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer, Credits: sub.credit})
+			s.out.CreditReturns = append(s.out.CreditReturns, CreditReturn{Consumer: sub.consumer, Credits: sub.credit})
 			sub.credit = 0
 		}
 	}
@@ -330,27 +329,27 @@ func (s *Shard) returnCredit() {
 	s.credited = s.credited[:0]
 }
 
-// endSubscriber ends all subscriptions of a session.
+// endSubscriber removes a subscriber with its subscriptions, leaked credit and reservation.
 func (s *Shard) endSubscriber(id wire.SessionID) {
-	sub := s.bySession[id]
+	sub := s.byConsumer[id]
 	if sub == nil {
 		return
 	}
 	s.unsubscribe(sub)
 	s.dropLeaked(sub)
-	sub.open, sub.alone = false, false
+	sub.open, sub.ownsWindow = false, false
 	sub.credit = 0
 	if s.reserved == sub {
 		s.reserved = nil
 	}
-	delete(s.bySession, id)
+	delete(s.byConsumer, id)
 }
 
 func (s *Shard) unsubscribe(sub *subscriber) {
-	for _, p := range sub.subscriptions {
-		p.to.leave(p)
-		if p.to.queue != nil {
-			s.mayBeEmpty(p.to.queue)
+	for _, one := range sub.subscriptions {
+		one.to.leave(one)
+		if one.to.queue != nil {
+			s.mayBeEmpty(one.to.queue)
 		}
 	}
 	sub.subscriptions = nil
@@ -362,7 +361,7 @@ func (s *Shard) claim(m *Claim) {
 	c := claimant{asker: m.Asker, tenant: m.Consumer.Tenant, commands: m.Commands}
 	if !m.CountOnly {
 		s.subscribeTo(m.Consumer, m.Commands, m.LeaseForMs)
-		c.subscriber = s.bySession[m.Consumer.ID]
+		c.subscriber = s.byConsumer[m.Consumer.ID]
 	}
 	s.claims = append(s.claims, c)
 }
@@ -414,7 +413,7 @@ func (s *Shard) answerClaims(cut bool) {
 // sessionGone ends a socket of a session. If a resume came first, the deliveries
 // belong to the newer socket and stay.
 func (s *Shard) sessionGone(m *SessionGone) {
-	if sub := s.bySession[m.Consumer.ID]; sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {
+	if sub := s.byConsumer[m.Consumer.ID]; sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {
 		return
 	}
 	s.endSubscriber(m.Consumer.ID)
@@ -427,8 +426,7 @@ func (s *Shard) sessionGone(m *SessionGone) {
 func (s *Shard) socketEnded(consumer *Consumer, code uint16) {
 	for _, e := range s.leases.OfSession(consumer.ID, nil) {
 		if e.Gone {
-			// An earlier socket had it; its resume grace has begun.
-			continue
+			continue // an earlier socket had it; its resume grace has begun
 		}
 		e.Gone, e.HasCredit = true, false
 		if !e.Confirmed && s.space < store.OnlyDelete {
@@ -445,22 +443,22 @@ func (s *Shard) socketEnded(consumer *Consumer, code uint16) {
 	}
 }
 
-// resume gives a session a new socket. SessionGone of the one before may come
-// later, so resume ends that here; confirmed deliveries of the session are in
-// flight again, to the end of their lease.
+// resume gives a session a new socket. The SessionGone of the old socket may come
+// later, so resume ends the old socket itself. Confirmed deliveries of the session are
+// in flight again, to the end of their lease.
 func (s *Shard) resume(m *Resume) {
-	if sub := s.bySession[m.Consumer.ID]; sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {
-		// A newer socket came first; the session ignores this answer.
+	if sub := s.byConsumer[m.Consumer.ID]; sub != nil && sub.consumer.Epoch > m.Consumer.Epoch {
+		// The newer socket has taken over; the caller of this one drops the answer.
 		s.tell(m.Sink, &Resumed{Ref: m.Ref})
 		return
 	}
 	s.endSubscriber(m.Consumer.ID)
 	s.socketEnded(m.Consumer, 0)
-	s.bySession[m.Consumer.ID] = &subscriber{consumer: m.Consumer}
+	s.byConsumer[m.Consumer.ID] = &subscriber{consumer: m.Consumer}
 	answer := &Resumed{Ref: m.Ref}
 	for _, e := range s.leases.OfSession(m.Consumer.ID, nil) {
 		if !e.Confirmed {
-			// It is on its way back and only waits for the disk.
+			// The task is to be put back, which the full disk does not allow yet.
 			continue
 		}
 		e.Gone, e.HasCredit = false, true

@@ -15,7 +15,7 @@ func TestSubscribersKeepNobodyWhoHasLeft(t *testing.T) {
 	stays := enter()
 	for n := range 10_000 {
 		c.leave(enter())
-		if len(c.open) > 2*minLeft {
+		if len(c.open) > 2*minEnded {
 			t.Fatalf("%d places are kept after %d have come and gone, one has stayed", len(c.open), n+1)
 		}
 	}
@@ -25,8 +25,8 @@ func TestSubscribersKeepNobodyWhoHasLeft(t *testing.T) {
 	c.leave(stays)
 	for range 100 {
 		p := enter()
-		if best := c.better(nil, DefaultLimits.Compared); best != p.subscriber || len(c.open) != 1 || c.left != 0 {
-			t.Fatalf("of %d listed, %d left, the only member is not found", len(c.open), c.left)
+		if best := c.better(nil, DefaultLimits.Compared); best != p.subscriber || len(c.open) != 1 || c.endedInOpen != 0 {
+			t.Fatalf("of %d listed, %d left, the only member is not found", len(c.open), c.endedInOpen)
 		}
 		c.leave(p)
 	}
@@ -51,7 +51,7 @@ func TestEachOfManySubscribersHasItsTurn(t *testing.T) {
 			t.Fatalf("grant %d of %d members goes to one that has %d", grant, members, had)
 		}
 		best.consumer.Credit.Take(0, 0)
-		best.lastGrant = uint64(grant + 1)
+		best.lastGrantNo = uint64(grant + 1)
 	}
 }
 

@@ -35,11 +35,11 @@ func isSuspect(t *record.Task) bool { return t.Undelivered >= maxUndelivered }
 func (s *Shard) undeliver(e *lease.Entry, closeCode uint16) {
 	t := e.Task
 	t.Undelivered++
-	endedWithoutWord(t, e)
+	openToLateCompletion(t, e)
 	to := putBack(record.CauseUndelivered)
 	if isSuspect(t) {
 		s.out.Suspects++
-		delayMs := s.backoffOf(t).delayMs(t.Undelivered-maxUndelivered+1, s.chance)
+		delayMs := s.backoffOf(t).delayMs(t.Undelivered-maxUndelivered+1, s.random)
 		to = s.placeAt(s.now+delayMs, record.CauseUndelivered)
 	}
 	to.closeCode = closeCode
@@ -129,7 +129,7 @@ func (s *Shard) dropAside(id wire.TaskID) {
 // unless another is reserved.
 func (s *Shard) grantAlone(q *queue, sub *subscriber, t *record.Task) bool {
 	var taken bool
-	taken, sub.alone = sub.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, sub.credit+sub.reused > 0)
+	taken, sub.ownsWindow = sub.consumer.Credit.TakeAlone(s.shard, t.PayloadBytes, sub.credit+sub.reused > 0)
 	sub.open = false
 	if !taken {
 		s.reserve(sub)
@@ -152,7 +152,7 @@ func (s *Shard) grantAlone(q *queue, sub *subscriber, t *record.Task) bool {
 // claim, which ends sooner.
 func (s *Shard) reserve(sub *subscriber) {
 	switch {
-	case !sub.alone || s.reserved == sub:
+	case !sub.ownsWindow || s.reserved == sub:
 	case s.reserved == nil && !sub.consumer.OverHTTP:
 		s.reserved, s.reservedUntilMs = sub, s.now+asideForMs
 	default:
@@ -166,10 +166,10 @@ func (s *Shard) share(sub *subscriber) {
 	if s.reserved == sub {
 		s.reserved = nil
 	}
-	sub.alone = false
+	sub.ownsWindow = false
 	sub.consumer.Credit.Share()
 	s.markOpen(sub)
-	s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer})
+	s.out.CreditReturns = append(s.out.CreditReturns, CreditReturn{Consumer: sub.consumer})
 }
 
 // idle is a subscriber of the queue with nothing in flight to it: the reserved one,
@@ -182,5 +182,5 @@ func (s *Shard) idle(q *queue) *subscriber {
 }
 
 func (sub *subscriber) wants(q *queue) bool {
-	return slices.ContainsFunc(sub.subscriptions, func(p *subscription) bool { return p.to == q.subscribers || p.to == &q.tenant.wildcard })
+	return slices.ContainsFunc(sub.subscriptions, func(one *subscription) bool { return one.to == q.subscribers || one.to == &q.tenant.wildcard })
 }

@@ -264,7 +264,7 @@ func waits(place wire.Location) bool {
 // would let the task wait; the history line of the delivery keeps cause, reason and
 // exit of instead, which is empty if there was no delivery.
 func (s *Shard) expired(t *record.Task, instead move) move {
-	endedByWorker(t)
+	closeToCompletion(t)
 	t.Expired = true
 	return move{
 		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseTaskExpired,

@@ -19,8 +19,8 @@ func view(t *record.Task, payload []byte) *wire.Task {
 	}
 }
 
-// lend adds to a view what only the lease of a task in progress has.
-func lend(v *wire.Task, e *lease.Entry) {
+// addLeaseFields adds to a view what only the lease of a task in progress has.
+func addLeaseFields(v *wire.Task, e *lease.Entry) {
 	v.WorkerID = e.Lease.WorkerID
 	v.Deliveries = e.Lease.Delivery
 	v.LeaseUntilMs, v.RunUntilMs = e.Promise()

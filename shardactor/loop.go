@@ -52,7 +52,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		if free := l.gate.put(applied, out.Effects, out.Events); free != nil {
 			l.core.ReuseEvents(free)
 		}
-		for _, u := range out.Unused {
+		for _, u := range out.CreditReturns {
 			u.Consumer.Credit.Return(u.Credits)
 		}
 		if len(rest) > 0 || out.Again {

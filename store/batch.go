@@ -24,12 +24,12 @@ type Batch struct {
 	pending *pendingInBatch
 	// counters are those that were put or deleted, for Span.published.
 	counters []QueueState
-	// gone are the tasks of which nothing is kept.
-	gone []goneTask
-	// maybeGone are the queues that have lost their counters or settings, marksDue says
+	// removals are the tasks whose deletions are written at the end of the batch.
+	removals []removedTask
+	// maybeEmptyQueues are the queues that have lost their counters or settings, marksDue says
 	// that a number was given since the marks were written.
-	maybeGone []record.QueueKey
-	marksDue  bool
+	maybeEmptyQueues []record.QueueKey
+	marksDue         bool
 	// err is the first reading error of AddHistory; Apply reports it.
 	err   error
 	key   []byte
@@ -49,14 +49,14 @@ func newBatch(sp *Span, db *pebble.DB) *Batch {
 }
 
 // Empty reports that nothing has been written since the last Apply.
-func (b *Batch) Empty() bool { return b.pebble.Empty() && b.pending.empty() && len(b.gone) == 0 }
+func (b *Batch) Empty() bool { return b.pebble.Empty() && b.pending.empty() && len(b.removals) == 0 }
 
 // Bytes is the size of what has been written since the last Apply.
 func (b *Batch) Bytes() int {
 	if b.Empty() {
 		return 0
 	}
-	return b.pebble.Len() + b.pending.bytes() + len(b.gone)*goneTaskBytes
+	return b.pebble.Len() + b.pending.bytes() + len(b.removals)*removedTaskBytes
 }
 
 // close writes what was held back for the end of the batch.
@@ -72,7 +72,7 @@ func (b *Batch) close() {
 	if b.marksDue {
 		b.PutMarks(b.span.marks)
 	}
-	b.removeGone()
+	b.flushRemovals()
 }
 
 func (b *Batch) reset() {
@@ -81,9 +81,9 @@ func (b *Batch) reset() {
 	b.pending.reset()
 	clear(b.counters)
 	b.counters = b.counters[:0]
-	b.gone = b.gone[:0]
-	clear(b.maybeGone)
-	b.maybeGone = b.maybeGone[:0]
+	b.removals = b.removals[:0]
+	clear(b.maybeEmptyQueues)
+	b.maybeEmptyQueues = b.maybeEmptyQueues[:0]
 }
 
 // set and remove write through b.key. Pebble's batch fails only after it has
@@ -121,9 +121,9 @@ func (b *Batch) idKey(f record.Family, id wire.TaskID) []byte {
 	return record.AppendIDKey(b.start(), f, id)
 }
 
-// PutTask writes the record of a task. The caller keeps its record.
+// PutTask writes the record of a task. It is copied; the caller may go on changing it.
 func (b *Batch) PutTask(r *record.Task) {
-	b.comesBack(r.ID)
+	b.flushRemovalsBefore(r.ID)
 	b.value = record.AppendTask(b.value[:0], r)
 	b.set(b.idKey(record.FamilyTask, r.ID), b.value)
 	b.overlay.putRecord(r)
@@ -180,18 +180,18 @@ func (b *Batch) PutResult(r *wire.ResultRecord) {
 	b.putValue(record.FamilyResult, r.TaskID, b.value)
 }
 
-// AddHistory adds a line to the history of a task and drops the oldest ones
-// over record.MaxHistory. A history that cannot be decoded is set aside and a new
-// one begun; an error of the database is reported by Apply.
+// AddHistory adds a line to the history of a task and keeps the newest
+// record.MaxHistory lines. A history that cannot be decoded moves to bad/ and a new
+// one begins; an error of the database is reported by Apply.
 func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
-	added, err := b.span.view.value(record.FamilyHistory, id, func(old []byte) (err error) {
+	found, err := b.span.view.value(record.FamilyHistory, id, func(old []byte) (err error) {
 		b.value, err = record.AppendHistory(b.value[:0], old, &line)
 		return err
 	})
 	if isDamaged(err) {
-		err = b.span.setAside(b.idKey(record.FamilyHistory, id))
+		err = b.span.quarantineValue(b.idKey(record.FamilyHistory, id))
 	}
-	if err == nil && !added {
+	if err == nil && !found {
 		b.value, err = record.AppendHistory(b.value[:0], nil, &line)
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func (b *Batch) AddHistory(id wire.TaskID, line wire.HistoryLine) {
 }
 
 func (b *Batch) putValue(f record.Family, id wire.TaskID, value []byte) {
-	b.comesBack(id)
+	b.flushRemovalsBefore(id)
 	b.set(b.idKey(f, id), value)
 	b.overlay.putValue(f, id, value)
 }
@@ -301,7 +301,7 @@ func (b *Batch) PutCounters(q record.QueueKey, c *record.Counters) {
 // DeleteCounters forgets a queue that has no task left.
 func (b *Batch) DeleteCounters(q record.QueueKey) {
 	n := b.number(q)
-	b.dropped(q, record.FamilyCounters)
+	b.noteDropped(q, record.FamilyCounters)
 	b.remove(record.AppendQueue(b.start(), n, record.FamilyCounters))
 	b.counters = append(b.counters, QueueState{Key: q})
 }
@@ -317,7 +317,7 @@ func (b *Batch) PutSettings(q record.QueueKey, s *record.Settings) {
 // DeleteSettings forgets the settings of a queue.
 func (b *Batch) DeleteSettings(q record.QueueKey) {
 	n := b.number(q)
-	b.dropped(q, record.FamilySettings)
+	b.noteDropped(q, record.FamilySettings)
 	b.remove(record.AppendQueue(b.start(), n, record.FamilySettings))
 }
 

@@ -22,7 +22,7 @@ func (b *Batch) Describe() []string {
 			return append(ops, "unreadable batch: "+err.Error())
 		}
 		if !ok {
-			return append(append(ops, b.pending.describe()...), b.describeGone()...)
+			return append(append(ops, b.pending.describe()...), b.describeRemovals()...)
 		}
 		p, err := record.ParseKey(key)
 		if err == nil && p.Family == record.FamilyNames {

@@ -83,26 +83,26 @@ func (b *Batch) nameQueue(q record.QueueKey, n uint32) {
 	b.set(record.AppendQueue(b.start(), n, record.FamilyNames), record.AppendNames(nil, q))
 }
 
-// dropped notes that a queue has no counters, or no settings, any more.
-func (b *Batch) dropped(q record.QueueKey, f record.Family) {
+// noteDropped notes that a queue has no counters, or no settings, any more.
+func (b *Batch) noteDropped(q record.QueueKey, f record.Family) {
 	if _, is := b.span.published.numbers[q]; is {
 		b.span.keeps(q, f, false)
-		b.maybeGone = append(b.maybeGone, q)
+		b.maybeEmptyQueues = append(b.maybeEmptyQueues, q)
 	}
 }
 
 // forgetQueues deletes the names of the queues that have neither counters nor settings
 // when the batch ends. Readers lose their numbers once it is applied.
 func (b *Batch) forgetQueues() {
-	left := b.maybeGone[:0]
-	for _, q := range b.maybeGone {
+	left := b.maybeEmptyQueues[:0]
+	for _, q := range b.maybeEmptyQueues {
 		number, is := b.span.published.numbers[q]
 		if is && !number.counters && !number.settings {
 			b.remove(record.AppendQueue(b.start(), number.n, record.FamilyNames))
 			left = append(left, q)
 		}
 	}
-	b.maybeGone = left
+	b.maybeEmptyQueues = left
 }
 
 // queueOf is the queue that has the number in a key, zero if there is none.

@@ -136,8 +136,8 @@ func TestADamagedNameIsFoundInATask(t *testing.T) {
 	closeStore(t, s)
 	again := openIn(t, fs)
 	r := load(t, again.Span(0))
-	if len(r.Queues) != 1 || r.Queues[0].Key != g.queue || len(r.Leased) != 1 || r.SetAside != 3 {
-		t.Errorf("got %d queues, %d leased, %d set aside", len(r.Queues), len(r.Leased), r.SetAside)
+	if len(r.Queues) != 1 || r.Queues[0].Key != g.queue || len(r.Leased) != 1 || r.Quarantined != 3 {
+		t.Errorf("got %d queues, %d leased, %d set aside", len(r.Queues), len(r.Leased), r.Quarantined)
 	}
 	if numberOf(again.Span(0), g.queue) != 1 {
 		t.Errorf("the queue has the number %d", numberOf(again.Span(0), g.queue))

@@ -49,7 +49,7 @@ type idempotencyValue struct {
 }
 
 const (
-	goneRecord = -1
+	removedRecord = -1
 	// maxKeptOverlayBytes bounds the memory that one large round leaves behind.
 	maxKeptOverlayBytes = 4 << 20
 	maxKeptRecords      = 4096
@@ -78,7 +78,7 @@ func (o *overlay) reset() {
 
 func (o *overlay) putRecord(r *record.Task) {
 	at, known := o.recordAt[r.ID]
-	if known && at != goneRecord {
+	if known && at != removedRecord {
 		o.records[at] = *r
 		return
 	}
@@ -92,7 +92,7 @@ func (o *overlay) record(id wire.TaskID) (*record.Task, presence) {
 	switch {
 	case !known:
 		return nil, untouched
-	case at == goneRecord:
+	case at == removedRecord:
 		return nil, deleted
 	}
 	r := o.records[at]

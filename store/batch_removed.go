@@ -8,14 +8,14 @@ import (
 	"codeq/wire"
 )
 
-// goneTask is a task that the open batch removes.
-type goneTask struct {
+// removedTask is a task that the open batch removes.
+type removedTask struct {
 	id     wire.TaskID
 	absent record.Absent
 }
 
 // skips says that there is no key of a family.
-func (t goneTask) skips(f record.Family) bool {
+func (t removedTask) skips(f record.Family) bool {
 	switch f {
 	case record.FamilyHistory:
 		return t.absent.History
@@ -26,48 +26,48 @@ func (t goneTask) skips(f record.Family) bool {
 }
 
 // goneTaskBytes stands for the keys of one in the size of a batch.
-const goneTaskBytes = 4 * 24
+const removedTaskBytes = 4 * 24
 
-// DeleteTask removes a task's record, payload, result and history, but for keys that it
-// never had. Index and idempotency keys are the caller's to remove.
+// DeleteTask removes a task's record, payload, result and history at the end of the
+// batch, except for keys that are absent. The caller removes index and idempotency keys.
 func (b *Batch) DeleteTask(id wire.TaskID, absent record.Absent) {
 	for _, f := range record.TaskFamilies {
 		b.overlay.dropValue(f, id)
 	}
-	b.overlay.recordAt[id] = goneRecord
-	b.gone = append(b.gone, goneTask{id: id, absent: absent})
+	b.overlay.recordAt[id] = removedRecord
+	b.removals = append(b.removals, removedTask{id: id, absent: absent})
 }
 
 // Removed reports that this batch has removed a task and not put it again.
-func (b *Batch) Removed(id wire.TaskID) bool { return b.overlay.recordAt[id] == goneRecord }
+func (b *Batch) Removed(id wire.TaskID) bool { return b.overlay.recordAt[id] == removedRecord }
 
-// removeGone writes the deletions at the end of the batch, family by family and
+// flushRemovals writes the deletions at the end of the batch, family by family and
 // in the order of their keys: the memtable finds the place of a key from that of
 // the one before, and neighbours cost it a fraction of a search.
-func (b *Batch) removeGone() {
-	slices.SortFunc(b.gone, func(x, y goneTask) int { return bytes.Compare(x.id[:], y.id[:]) })
+func (b *Batch) flushRemovals() {
+	slices.SortFunc(b.removals, func(x, y removedTask) int { return bytes.Compare(x.id[:], y.id[:]) })
 	for _, f := range record.TaskFamilies {
-		for _, t := range b.gone {
+		for _, t := range b.removals {
 			if !t.skips(f) {
 				b.remove(b.idKey(f, t.id))
 			}
 		}
 	}
-	b.gone = b.gone[:0]
+	b.removals = b.removals[:0]
 }
 
-// comesBack writes what waits before something is put for a task that this batch
-// has removed.
-func (b *Batch) comesBack(id wire.TaskID) {
-	if len(b.gone) > 0 && b.overlay.recordAt[id] == goneRecord {
-		b.removeGone()
+// flushRemovalsBefore writes the deletions that wait, before something is put for a task that
+// this batch has removed.
+func (b *Batch) flushRemovalsBefore(id wire.TaskID) {
+	if len(b.removals) > 0 && b.overlay.recordAt[id] == removedRecord {
+		b.flushRemovals()
 	}
 }
 
-// describeGone tells what removeGone will write.
-func (b *Batch) describeGone() (ops []string) {
+// describeRemovals tells what flushRemovals will write.
+func (b *Batch) describeRemovals() (ops []string) {
 	for _, f := range record.TaskFamilies {
-		for _, t := range b.gone {
+		for _, t := range b.removals {
 			if !t.skips(f) {
 				ops = append(ops, "del "+record.DescribeKey(b.idKey(f, t.id), record.QueueKey{}))
 			}

@@ -48,7 +48,7 @@ func (f *figures) synced(took time.Duration, commits uint64) {
 func (s *Store) WriteMetrics(p *meter.Page) {
 	p.Add(&s.figures.set)
 	p.One("codeq_set_aside_total", meter.Total,
-		"Unreadable values that were moved out of the way since the start.", float64(s.SetAsideTotal()))
+		"Unreadable values that were moved out of the way since the start.", float64(s.QuarantinedTotal()))
 	if at := s.LastBackup(); !at.IsZero() {
 		p.One("codeq_last_backup_timestamp_seconds", meter.Gauge,
 			"Moment of the newest backup that was handed out whole, or that the data was restored from, as Unix time.", float64(at.Unix()))

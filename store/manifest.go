@@ -313,7 +313,7 @@ func (s *Store) openReady(m *manifest) error {
 	}
 	if err := s.checkCreation(db, m); err != nil {
 		if pebble.IsCorruptionError(err) {
-			err = damagedError(dir, nil, err)
+			err = refuseDamaged(dir, nil, err)
 		}
 		return errors.Join(err, db.Close())
 	}
@@ -359,18 +359,18 @@ func openError(dir string, err error) error {
 	case errors.As(err, &number):
 		return fmt.Errorf("open database: %w", err)
 	}
-	return damagedError(dir, nil, err)
+	return refuseDamaged(dir, nil, err)
 }
 
-// damagedError refuses because of a file that cannot be read, and names it and the
+// refuseDamaged refuses because of a file that cannot be read, and names it and the
 // last key before the damage where they are known.
-func damagedError(dir string, last []byte, err error) error {
+func refuseDamaged(dir string, lastGoodKey []byte, err error) error {
 	what, at := "the database", ""
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		dir, what, err = info.Path, "the file", info.Details
 	}
-	if last != nil {
-		at = ", found behind the key " + record.NameForLog(last, record.QueueKey{})
+	if lastGoodKey != nil {
+		at = ", found after the key " + record.NameForLog(lastGoodKey, record.QueueKey{})
 	}
 	return refuse(dir, "%s is damaged%s (%v); restore the directory from a backup", what, at, err)
 }

@@ -79,7 +79,7 @@ func (sp *Span) Apply() (uint64, error) {
 		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, err))
 	}
 	sp.published.set(b.counters)
-	sp.published.forget(b.maybeGone)
+	sp.published.forget(b.maybeEmptyQueues)
 	sp.applied.Store(number)
 	b.reset()
 	select {

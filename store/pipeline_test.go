@@ -279,7 +279,7 @@ func mustHaveFailed(t *testing.T, s *Store, fatal *atomic.Pointer[error], words 
 	}
 	for _, w := range []*watchdog{s.pipe.watch, s.spans[0].watch, s.spans[1].watch} {
 		for range watchSteps {
-			if w.stuck() {
+			if w.countStep() {
 				t.Errorf("%s is still watched: Fatal would be told again", w.what)
 			}
 		}
@@ -402,16 +402,16 @@ func TestOneLongPauseDoesNotCountAsStuck(t *testing.T) {
 	w := newWatchdog("test", new(atomic.Bool), func(err error) { t.Error(err) })
 	w.begin()
 	for range watchSteps - 1 {
-		if w.stuck() {
+		if w.countStep() {
 			t.Fatal("stuck too early")
 		}
 	}
 	w.end()
-	if w.stuck() {
+	if w.countStep() {
 		t.Error("stuck without an operation")
 	}
 	w.begin()
-	if w.stuck() {
+	if w.countStep() {
 		t.Error("steps of the operation before are counted")
 	}
 	w.end()

@@ -20,8 +20,8 @@ const (
 // are called by the goroutine that does the operation.
 type watchdog struct {
 	what string
-	// failed says that the store has ended: what was under way then ends nowhere,
-	// and is no second cause.
+	// failed says that the store has failed already; a hanging operation is then no
+	// new reason to die.
 	failed *atomic.Bool
 	die    func(error)
 
@@ -54,14 +54,14 @@ func (w *watchdog) end() {
 }
 
 func (w *watchdog) step() {
-	if w.stuck() {
+	if w.countStep() {
 		w.die(fmt.Errorf("%s is stuck for %v", w.what, watchSteps*watchStep))
 	}
 }
 
-// stuck counts one more step; a step that was late for its operation counts
-// towards the next one, which is harmless.
-func (w *watchdog) stuck() bool {
+// countStep counts a step and reports whether it was the last allowed one. A timer that
+// fires just as an operation ends may count for the next operation, which is harmless.
+func (w *watchdog) countStep() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.busy || w.failed.Load() {

@@ -78,10 +78,10 @@ func TestDeadLettersAreGroupedByReason(t *testing.T) {
 		}
 		counts := make(map[reasonKey]int)
 		for _, r := range part {
-			counts[reasonKey{foldReason(r.Error), r.DeadCause}]++
+			counts[reasonKey{groupingText(r.Error), r.DeadCause}]++
 		}
 		for _, r := range page.Reasons {
-			first := part[slices.IndexFunc(part, func(o *record.Task) bool { return foldReason(o.Error) == r.Error && o.DeadCause == r.Cause })]
+			first := part[slices.IndexFunc(part, func(o *record.Task) bool { return groupingText(o.Error) == r.Error && o.DeadCause == r.Cause })]
 			if counts[reasonKey{r.Error, r.Cause}] != r.Count || r.TaskID != first.ID || r.EndedAtMs != first.EndedAtMs {
 				t.Errorf("reason %+v, counted %d, newest %v", r, counts[reasonKey{r.Error, r.Cause}], first.ID)
 			}

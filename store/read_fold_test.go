@@ -23,11 +23,11 @@ func TestU06ReasonsAreFolded(t *testing.T) {
 		"exit status 3":                                     "exit status #",
 		`an open "quote`:                                    `an open "quote`,
 	} {
-		got := foldReason(text)
+		got := groupingText(text)
 		if got != want {
 			t.Errorf("%q is folded to %q, want %q", text, got, want)
 		}
-		if again := foldReason(got); again != got {
+		if again := groupingText(got); again != got {
 			t.Errorf("%q is folded again to %q", got, again)
 		}
 	}
@@ -38,11 +38,11 @@ func FuzzFoldReason(f *testing.F) {
 	f.Add("row 17 of 'x' at 12:30")
 	f.Add("a\"b\"c\nd")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := foldReason(text)
+		got := groupingText(text)
 		if strings.Contains(got, "\n") {
 			t.Errorf("%q is folded to %q", text, got)
 		}
-		if again := foldReason(got); strings.Count(again, "#") > strings.Count(got, "#") {
+		if again := groupingText(got); strings.Count(again, "#") > strings.Count(got, "#") {
 			t.Errorf("%q is folded to %q, and that to %q", text, got, again)
 		}
 	})

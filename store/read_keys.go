@@ -21,7 +21,7 @@ func (s *Store) EachKey(visit func(key, value []byte)) error {
 		})
 	})
 	if pebble.IsCorruptionError(err) {
-		err = damagedError(s.path(databaseName), last, err)
+		err = refuseDamaged(s.path(databaseName), last, err)
 	}
 	return err
 }

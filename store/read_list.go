@@ -165,7 +165,7 @@ func (s *Store) DeadReasons(q *ListQuery) (*ReasonsPage, error) {
 	w := &walk{query: q, part: &page.ListPart, back: true, untilMs: math.MaxInt64, records: true}
 	w.visit = func(e *entry) (bytes int, err error) {
 		r := e.record
-		key := reasonKey{foldReason(r.Error), r.DeadCause}
+		key := reasonKey{groupingText(r.Error), r.DeadCause}
 		i, known := at[key]
 		if !known {
 			i = len(page.Reasons)
@@ -193,9 +193,9 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`\b0[xX][0-9a-fA-F]+\b`, `\b[0-9a-fA-F]{8,}\b`, `\d+(?:[.,]\d+)*`,
 }, "|"))
 
-// foldReason is the first line of an error without what varies: a quoted text
-// becomes "…", everything else #.
-func foldReason(text string) string {
+// groupingText is the first line of an error without what varies: a quoted text becomes
+// "…", a time, number or hexadecimal word with a digit becomes #.
+func groupingText(text string) string {
 	return varying.ReplaceAllStringFunc(firstLine(text), func(found string) string {
 		switch {
 		case strings.ContainsAny(found[:1], "\"'`"):

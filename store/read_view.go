@@ -70,8 +70,8 @@ func isDamaged(err error) bool {
 
 func (v *view) start() []byte { return append(v.key[:0], v.prefix...) }
 
-// get hands the value of v.key to decode, which must not keep it, and reports
-// whether the key is there.
+// get hands the value of a key to decode, which must not keep it, and reports whether a
+// readable value is there. Afterwards v.key is that key.
 func (v *view) get(key []byte, decode func(value []byte) error) (found bool, err error) {
 	v.key = key
 	value, closer, err := v.reader.Get(key)

@@ -38,9 +38,9 @@ type Recovered struct {
 	Leased []LeasedTask
 	// Settings are those of the queues that have any, in that order too.
 	Settings []SettingsState
-	// SetAside is the number of values that could not be decoded and were
+	// Quarantined is the number of values that could not be decoded and were
 	// moved under bad/.
-	SetAside int64
+	Quarantined int64
 }
 
 // Load reads what a shard starts from, in time proportional to its queues and
@@ -49,7 +49,7 @@ type Recovered struct {
 // them is repaired and applied before it returns.
 func (sp *Span) Load() (*Recovered, error) {
 	sp.mustBeClosed()
-	before := sp.store.SetAsideTotal()
+	before := sp.store.QuarantinedTotal()
 	r := &Recovered{}
 	if err := sp.loadMarks(r); err != nil {
 		return nil, fmt.Errorf("load marks of shard %d: %w", sp.shard, err)
@@ -69,7 +69,7 @@ func (sp *Span) Load() (*Recovered, error) {
 			return nil, fmt.Errorf("load leases of shard %d: %w", sp.shard, err)
 		}
 	}
-	r.SetAside = sp.store.SetAsideTotal() - before
+	r.Quarantined = sp.store.QuarantinedTotal() - before
 	_, err = sp.Apply()
 	sp.published.replace(r.Queues)
 	return r, err
@@ -81,7 +81,7 @@ func (sp *Span) loadMarks(r *Recovered) error {
 	if !isDamaged(err) {
 		return err
 	}
-	if err := sp.setAside(key); err != nil {
+	if err := sp.quarantineValue(key); err != nil {
 		return err
 	}
 	if r.Marks, err = sp.recountMarks(); err != nil {
@@ -131,7 +131,7 @@ func (sp *Span) loadNames() (map[uint32]record.QueueKey, error) {
 		return nil, err
 	}
 	for _, n := range damaged {
-		if err := sp.setAside(record.AppendQueue(sp.view.start(), n, record.FamilyNames)); err != nil {
+		if err := sp.quarantineValue(record.AppendQueue(sp.view.start(), n, record.FamilyNames)); err != nil {
 			return nil, err
 		}
 		q, err := sp.findName(n)
@@ -187,7 +187,7 @@ func (sp *Span) loadFamily(f record.Family, queues map[uint32]record.QueueKey, t
 	})
 	for _, n := range aside {
 		if err == nil {
-			err = sp.setAside(record.AppendQueue(sp.view.start(), n, f))
+			err = sp.quarantineValue(record.AppendQueue(sp.view.start(), n, f))
 		}
 		if q, named := queues[n]; named {
 			damaged = append(damaged, q)
@@ -228,7 +228,7 @@ func (sp *Span) loadSettings(r *Recovered, queues map[uint32]record.QueueKey) er
 	})
 	slices.SortFunc(r.Settings, func(a, b SettingsState) int { return a.Key.Compare(b.Key) })
 	for _, q := range damaged {
-		sp.batch.dropped(q, record.FamilySettings)
+		sp.batch.noteDropped(q, record.FamilySettings)
 	}
 	return err
 }
@@ -304,7 +304,7 @@ func (sp *Span) readableLease(q record.QueueKey, entry rawLease, task *record.Ta
 	if record.ParseLease(entry.value, &l) == nil {
 		return &l, nil
 	}
-	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), sp.published.numbers[q].n, entry.id)); err != nil {
+	if err := sp.quarantineValue(record.AppendLeaseKey(sp.view.start(), sp.published.numbers[q].n, entry.id)); err != nil {
 		return nil, err
 	}
 	l = record.Lease{Delivery: task.Deliveries + 1}
@@ -315,10 +315,10 @@ func (sp *Span) readableLease(q record.QueueKey, entry rawLease, task *record.Ta
 // setLeaseAside takes a task out whose record is missing or damaged: its
 // lease, whatever else is kept of it, and the idempotency keys that name it.
 func (sp *Span) setLeaseAside(state *QueueState, id wire.TaskID) error {
-	if err := sp.setAside(record.AppendLeaseKey(sp.view.start(), sp.published.numbers[state.Key].n, id)); err != nil {
+	if err := sp.quarantineValue(record.AppendLeaseKey(sp.view.start(), sp.published.numbers[state.Key].n, id)); err != nil {
 		return err
 	}
-	if err := sp.SetAside(id); err != nil {
+	if err := sp.Quarantine(id); err != nil {
 		return err
 	}
 	if err := sp.setKeysAside(state.Key, id); err != nil {
@@ -342,19 +342,19 @@ func (sp *Span) setKeysAside(q record.QueueKey, id wire.TaskID) error {
 		return err
 	}
 	for _, key := range keys {
-		if err := sp.setAside(key); err != nil {
+		if err := sp.quarantineValue(key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SetAside moves the record, payload, result and history of a task under
+// Quarantine moves the record, payload, result and history of a task under
 // bad/, in the open batch, because its record cannot be decoded. The index
 // entry that led there, and the counters, are the caller's to correct.
-func (sp *Span) SetAside(id wire.TaskID) error {
+func (sp *Span) Quarantine(id wire.TaskID) error {
 	for _, f := range record.TaskFamilies {
-		if err := sp.setAside(record.AppendIDKey(sp.view.start(), f, id)); err != nil {
+		if err := sp.quarantineValue(record.AppendIDKey(sp.view.start(), f, id)); err != nil {
 			return err
 		}
 	}
@@ -362,9 +362,9 @@ func (sp *Span) SetAside(id wire.TaskID) error {
 	return nil
 }
 
-// setAside moves one applied value under bad/, whatever it is, counts it and
+// quarantineValue moves one applied value under bad/, whatever it is, counts it and
 // logs it. A key that is not there is none of its business.
-func (sp *Span) setAside(key []byte) error {
+func (sp *Span) quarantineValue(key []byte) error {
 	key = append([]byte(nil), key...)
 	var value []byte
 	found, err := sp.view.get(key, func(v []byte) error {
@@ -377,7 +377,7 @@ func (sp *Span) setAside(key []byte) error {
 	b := sp.batch
 	b.set(append(append(b.start(), byte(record.FamilyBad)), key[len(sp.prefix):]...), value)
 	b.remove(append(b.start(), key[len(sp.prefix):]...))
-	sp.store.asideTotal.Add(1)
+	sp.store.quarantinedTotal.Add(1)
 	sp.store.options.Log.Error().Int("shard", sp.shard).Str("what", sp.store.nameForLog(key)).
 		Int("bytes", len(value)).Msg("unreadable value set aside")
 	return nil

@@ -78,7 +78,7 @@ func TestLoadDoesNotReadWhatWaits(t *testing.T) {
 	for _, r := range []*record.Task{g.pending, g.delayed, g.dead, g.done} {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: r.ID}), "damaged")
 	}
-	if r := load(t, s.Span(0)); r.SetAside != 0 || len(r.Leased) != 1 {
+	if r := load(t, s.Span(0)); r.Quarantined != 0 || len(r.Leased) != 1 {
 		t.Errorf("got %+v", r)
 	}
 	_, err := s.Span(0).Task(g.pending.ID)
@@ -90,9 +90,9 @@ func TestLoadDoesNotReadWhatWaits(t *testing.T) {
 func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 	q := record.QueueKey{Command: "c", Tenant: "t"}
 	for name, c := range map[string]struct {
-		change   func(t *testing.T, s *Store, g garden)
-		setAside int64
-		leased   int
+		change      func(t *testing.T, s *Store, g garden)
+		quarantined int64
+		leased      int
 	}{
 		"record in progress damaged": {func(t *testing.T, s *Store, g garden) {
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.leased.ID}), "{")
@@ -125,10 +125,10 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 			g := p.garden(t, q)
 			c.change(t, s, g)
 			r := load(t, s.Span(0))
-			if r.SetAside != c.setAside || s.SetAsideTotal() != c.setAside || len(r.Leased) != c.leased {
-				t.Errorf("%d set aside, %d leased; want %d, %d", r.SetAside, len(r.Leased), c.setAside, c.leased)
+			if r.Quarantined != c.quarantined || s.QuarantinedTotal() != c.quarantined || len(r.Leased) != c.leased {
+				t.Errorf("%d set aside, %d leased; want %d, %d", r.Quarantined, len(r.Leased), c.quarantined, c.leased)
 			}
-			if lines := int64(strings.Count(log.String(), "set aside")); lines != c.setAside {
+			if lines := int64(strings.Count(log.String(), "set aside")); lines != c.quarantined {
 				t.Errorf("%d lines in the log:\n%s", lines, log.String())
 			}
 			if strings.Contains(log.String(), "key 2") {
@@ -143,7 +143,7 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 				t.Errorf("marks %+v are below a task that waits", r.Marks)
 			}
 			mustFindNothing(t, s)
-			if again := load(t, s.Span(0)); again.SetAside != 0 || len(again.Leased) != c.leased {
+			if again := load(t, s.Span(0)); again.Quarantined != 0 || len(again.Leased) != c.leased {
 				t.Errorf("a second load: %+v", again)
 			}
 		})
@@ -166,7 +166,7 @@ func TestASetAsideTaskIsKeptUnderBad(t *testing.T) {
 	g := plantIn(s, 0).garden(t, record.QueueKey{Command: "c", Tenant: "t"})
 	sp := s.Span(0)
 	tamper(t, s, spanKey(record.Key{Family: record.FamilyTask, ID: g.done.ID}), "damaged")
-	if err := sp.SetAside(g.done.ID); err != nil {
+	if err := sp.Quarantine(g.done.ID); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // open, then applied
@@ -200,7 +200,7 @@ func TestADamagedHistoryIsBegunAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := record.ParseHistory(value); err != nil || len(lines) != 1 || s.SetAsideTotal() != 1 {
-		t.Errorf("got %+v, %v, %d set aside", lines, err, s.SetAsideTotal())
+	if lines, err := record.ParseHistory(value); err != nil || len(lines) != 1 || s.QuarantinedTotal() != 1 {
+		t.Errorf("got %+v, %v, %d set aside", lines, err, s.QuarantinedTotal())
 	}
 }

@@ -54,7 +54,7 @@ func (sp *Span) Shard() int { return sp.shard }
 func (sp *Span) Batch() *Batch { return sp.batch }
 
 // Task is the newest record of a task, nil if there is none. The caller may
-// change it. A record that cannot be decoded is a *DamagedError; see SetAside.
+// change it. A record that cannot be decoded is a *DamagedError; see Quarantine.
 func (sp *Span) Task(id wire.TaskID) (*record.Task, error) { return sp.view.task(id) }
 
 // PayloadOf is a copy of the payload of a task whose record the caller has, nil

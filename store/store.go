@@ -88,9 +88,9 @@ type Store struct {
 	// checkpointing is held while a checkpoint stands.
 	checkpointing sync.Mutex
 
-	closed     atomic.Bool
-	asideTotal atomic.Int64
-	backupAtMs atomic.Int64 // 0 before the first backup
+	closed           atomic.Bool
+	quarantinedTotal atomic.Int64
+	backupAtMs       atomic.Int64 // 0 before the first backup
 }
 
 // Open opens the data directory, or makes it if it is empty, and holds it
@@ -114,7 +114,7 @@ func open(o Options, readOnly bool) (*Store, error) {
 		s.spans = append(s.spans, sp)
 		if err := sp.loadNumbers(); err != nil {
 			if pebble.IsCorruptionError(err) {
-				err = damagedError(s.path(databaseName), nil, err)
+				err = refuseDamaged(s.path(databaseName), nil, err)
 			}
 			return nil, errors.Join(err, s.Close())
 		}
@@ -235,5 +235,5 @@ func (s *Store) Span(shard int) *Span { return s.spans[shard] }
 // Guard is the disk guard.
 func (s *Store) Guard() *Guard { return s.guard }
 
-// SetAsideTotal is the number of unreadable values moved away since Open.
-func (s *Store) SetAsideTotal() int64 { return s.asideTotal.Load() }
+// QuarantinedTotal is the number of unreadable values moved away since Open.
+func (s *Store) QuarantinedTotal() int64 { return s.quarantinedTotal.Load() }

@@ -59,7 +59,7 @@ func (w *Window) WaitAlone(shard int) bool {
 }
 
 // Share ends that one shard has the window alone. Shards that wait for it are woken
-// by the next Give.
+// by the next Return.
 func (w *Window) Share() {
 	w.alone.Store(0)
 	w.word.And(^aloneBit)

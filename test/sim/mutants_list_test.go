@@ -42,7 +42,7 @@ var mutants = []mutant{{
 	name: "reuse a token",
 	edit: edit{
 		file: "shard/grant.go",
-		old:  "Token: lease.DrawToken(s.chance), Delivery", new: "Token: func() (k wire.Token) { k[0] = lease.DrawToken(s.chance)[0] | 1; return k }(), Delivery",
+		old:  "Token: lease.DrawToken(s.random), Delivery", new: "Token: func() (k wire.Token) { k[0] = lease.DrawToken(s.random)[0] | 1; return k }(), Delivery",
 	},
 	caught: []string{"a token names one delivery"},
 }, {
@@ -85,7 +85,7 @@ var mutants = []mutant{{
 	name: "reuse a credit for ever",
 	edit: edit{
 		file: "shard/subscribers.go",
-		old:  "s.out.Unused = append(s.out.Unused, UnusedCredit{Consumer: sub.consumer, Credits: sub.credit})", new: "",
+		old:  "s.out.CreditReturns = append(s.out.CreditReturns, CreditReturn{Consumer: sub.consumer, Credits: sub.credit})", new: "",
 	},
 	caught: []string{"no ready task sits beside an open session with credit", "credit adds up"},
 }, {
@@ -287,7 +287,7 @@ var mutants = []mutant{{
 	name: "forget a queue that has something to remove",
 	edit: edit{
 		file: "shard/transition.go",
-		old:  "	s.planEnded(q)\n", new: "	if !q.expiry.IsIn() {\n		s.planEnded(q)\n	}\n",
+		old:  "	s.planEnded(q)\n", new: "	if !q.removal.IsIn() {\n		s.planEnded(q)\n	}\n",
 	},
 	caught: []string{"what is due happens"},
 }, {

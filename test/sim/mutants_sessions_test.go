@@ -21,7 +21,7 @@ var sessionMutants = []mutant{{
 		file: "shard/subscribers.go",
 		old:  "	s.socketEnded(m.Consumer, 0)\n", new: "",
 	},
-	also:   []edit{{file: "shard/subscribers.go", old: "if !e.Confirmed {\n			// It is on its way back", new: "if false {\n			// It is on its way back"}},
+	also:   []edit{{file: "shard/subscribers.go", old: "if !e.Confirmed {\n			// The task is to be put back", new: "if false {\n			// The task is to be put back"}},
 	caught: []string{"a resumed session has its tasks", "every change has its event", "what never arrived goes back at once"},
 }, {
 	name: "hear the end of an older socket",

@@ -42,7 +42,7 @@ func init() {
 		name: "suspect: keep the window when it has arrived",
 		edit: edit{
 			file: "shard/subscribers.go",
-			old:  "		if sub.alone && !sub.consumer.Credit.WaitAlone(s.shard) {\n			s.share(sub)\n		}\n", new: "",
+			old:  "		if sub.ownsWindow && !sub.consumer.Credit.WaitAlone(s.shard) {\n			s.share(sub)\n		}\n", new: "",
 		},
 		caught: []string{"no ready task sits beside an open session with credit", "everything ends", "credit adds up"},
 	}, mutant{
@@ -56,7 +56,7 @@ func init() {
 		name: "suspect: share the window after the tasks of the round",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "	if sub.alone && sub.isIdle() {\n", new: "	if false {\n",
+			old:  "	if sub.ownsWindow && sub.isIdle() {\n", new: "	if false {\n",
 		},
 		caught: []string{"a suspect goes to who has nothing on its way"},
 	})

@@ -197,7 +197,7 @@ func shapeOf(seed uint64) shape {
 // shows in a subscribers alone.
 func smallLimits(c *chance) shard.Limits {
 	l := shard.DefaultLimits
-	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Watermarks, &l.Expiries, &l.Cleanups, &l.Compared, &l.ReusedInRow, &l.Releases} {
+	for _, bound := range []*int{&l.Messages, &l.Due, &l.Grants, &l.Refills, &l.Watermarks, &l.Removals, &l.Cleanups, &l.Compared, &l.ReusedInRow, &l.Releases} {
 		*bound = pick(c, []int{1, 2, 3, *bound})
 	}
 	for _, bytes := range []*int{&l.BatchBytes, &l.Refilled} {
