@@ -224,6 +224,9 @@ func (r *resumeCmd) Run(a *app) error { return r.apply(a, (*client.Client).Resum
 // apply changes the queue and shows it, but not with --quiet.
 func (f *queueFlags) apply(a *app, change func(*client.Client, context.Context, string) (*wire.QueueFigures, error)) error {
 	return a.showQueue(f.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
+		if f.Create {
+			return change(c, ctx, f.Command) // nothing has to be known of the queue
+		}
 		if _, err := f.known(ctx, c, f.Command); err != nil {
 			return nil, err
 		}

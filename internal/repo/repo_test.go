@@ -76,6 +76,7 @@ var untracked = []string{".git", "bin", "codeq-data", "coverage"}
 type tree struct {
 	goFiles []*goFile
 	texts   []textFile // Go files too
+	large   []finding  // files of more than maxFileBytes
 }
 
 // goFile is one parsed Go file.
@@ -199,10 +200,18 @@ func readRepository() (*tree, error) {
 	return t, err
 }
 
+// isBuilt says that .gitignore keeps the file out: a program or what a run left.
+func isBuilt(name string) bool {
+	return name == "codeq" || slices.Contains([]string{".test", ".prof", ".cover"}, path.Ext(name))
+}
+
 func (t *tree) add(name string) error {
 	src, err := os.ReadFile(name)
 	if err != nil {
 		return err
+	}
+	if len(src) > maxFileBytes && !isBuilt(name) {
+		t.large = append(t.large, finding{name, 1, fmt.Sprintf("%d bytes", len(src))})
 	}
 	if !bytes.Contains(src, []byte{0}) {
 		t.texts = append(t.texts, textFile{name, string(src)})

@@ -3,6 +3,8 @@ package repo
 import (
 	"fmt"
 	"go/types"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -75,7 +77,7 @@ func TestEveryRuleTellsBadFromGood(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"the core ranges", "no call drops"} { // shown below
+	for _, name := range []string{"the core ranges", "no call drops", "a file has at most"} { // shown below
 		shown[ruleNamed(t, name).name] = true
 	}
 	for _, r := range rules() {
@@ -120,6 +122,23 @@ func TestARootOfManyFilesIsFound(t *testing.T) {
 	}
 	if len(rootEntries(&many)) != 1 {
 		t.Error("one entry too many is not found")
+	}
+}
+
+func TestALargeFileIsFound(t *testing.T) {
+	var repository tree
+	dir := t.TempDir()
+	for name, size := range map[string]int{"fits": maxFileBytes, "large": maxFileBytes + 1, "x.test": maxFileBytes + 1} {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := repository.add(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(repository.large) != 1 || filepath.Base(repository.large[0].file) != "large" {
+		t.Errorf("found %v, want the large one", repository.large)
 	}
 }
 

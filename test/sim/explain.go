@@ -97,7 +97,7 @@ func (m *model) isTaken(t *task) bool {
 func (m *model) hasCreditFor(t *task) bool {
 	has := func(s *consumer) bool {
 		return s.Tenant == t.tenant && s.takes(t.shard, t.command) && !s.closed && s.untaken < s.bound &&
-			s.InFlight() < s.window && s.InFlight() == len(s.out) && !s.alone && s.quietUntilMs <= m.at.NowMs
+			s.InFlight() < s.window && s.InFlight() == len(s.out) && !s.alone && m.isShared(s)
 	}
 	for _, s := range m.sockets[t.shard] {
 		if has(s) {

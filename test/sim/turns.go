@@ -99,7 +99,7 @@ func (m *model) couldBeServed(tenant, command string) bool {
 		return false
 	}
 	for _, s := range m.sockets[m.at.Shard] {
-		if s.Tenant != tenant || !s.takes(m.at.Shard, command) || s.closed || s.alone || m.at.NowMs < s.quietUntilMs {
+		if s.Tenant != tenant || !s.takes(m.at.Shard, command) || s.closed || s.alone || !m.isShared(s) {
 			continue
 		}
 		if s.InFlight() < s.window && s.untaken < s.bound {
