@@ -12,8 +12,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/internal/server"
 	"codeq/loadtest"
-	"codeq/server"
 )
 
 // openServer is a real server on a directory of the test.

@@ -14,7 +14,7 @@ import (
 	"codeq/client"
 	"codeq/config"
 	"codeq/internal/auth"
-	"codeq/server"
+	"codeq/internal/server"
 	"codeq/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/server"
+	"codeq/internal/server"
 )
 
 // house is a server inside the test, and command lines for it.

@@ -184,8 +184,7 @@ func (q *queuesCmd) Run(a *app) error {
 	})
 }
 
-// pausedOf says whether the tasks of a queue are kept from workers, and whether because
-// it is being deleted.
+// pausedOf says whether a queue is paused, or why it grants nothing: it is being deleted.
 func pausedOf(q *wire.QueueFigures) string {
 	if q.Deleting {
 		return "deleting"
@@ -224,11 +223,10 @@ func (r *resumeCmd) Run(a *app) error { return r.apply(a, (*client.Client).Resum
 // apply changes the queue and shows it, but not with --quiet.
 func (f *queueFlags) apply(a *app, change func(*client.Client, context.Context, string) (*wire.QueueFigures, error)) error {
 	return a.showQueue(f.Command, !a.Quiet, func(ctx context.Context, c *client.Client) (*wire.QueueFigures, error) {
-		if f.Create {
-			return change(c, ctx, f.Command) // nothing has to be known of the queue
-		}
-		if _, err := f.known(ctx, c, f.Command); err != nil {
-			return nil, err
+		if !f.Create { // else nothing has to be known of the queue
+			if _, err := f.known(ctx, c, f.Command); err != nil {
+				return nil, err
+			}
 		}
 		return change(c, ctx, f.Command)
 	})

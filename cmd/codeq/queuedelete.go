@@ -87,8 +87,7 @@ type createFlag struct {
 	Create bool `help:"Make the queue if nobody has used it yet."`
 }
 
-// known is a queue as it is. One that is not there, whose name most likely has a
-// mistake, is refused unless it may be made.
+// known is a queue as it is. It refuses one that nobody has used, unless it may be made.
 func (f *createFlag) known(ctx context.Context, c *client.Client, command string) (*wire.QueueFigures, error) {
 	now, err := c.Queue(ctx, command)
 	if err == nil && now.Unknown && !f.Create {

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/config"
-	"codeq/server"
+	"codeq/internal/server"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"codeq/config"
 	"codeq/internal/auth"
-	"codeq/server"
+	"codeq/internal/server"
 )
 
 // fileWith writes a file for one test.

@@ -19,7 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/server"
+	"codeq/internal/server"
 )
 
 // asWorker makes the test binary be the worker in Go, as a process of its own.

@@ -35,13 +35,13 @@ var importTable = map[string]string{
 	"record": "wire",
 	"store":  "internal/meter record wire | internal/audit",
 
-	"loadtest":   "client wire | server",
-	"shard":      "index internal/heap lease record store wire | internal/audit internal/credit",
-	"shardactor": "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
-	"session":    "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
-	"httpapi":    "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"server":     "httpapi internal/auth internal/events internal/meter internal/paced internal/watch mailbox session shard shardactor store wire | client internal/audit",
-	"cmd/codeq":  "client config internal/audit internal/auth internal/keeper internal/yamlfile loadtest server store wire | record test/blackbox",
+	"loadtest":        "client wire | internal/server",
+	"shard":           "index internal/heap lease record store wire | internal/audit internal/credit",
+	"shardactor":      "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
+	"session":         "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
+	"httpapi":         "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
+	"internal/server": "httpapi internal/auth internal/events internal/meter internal/paced internal/watch mailbox session shard shardactor store wire | client internal/audit",
+	"cmd/codeq":       "client config internal/audit internal/auth internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
@@ -49,11 +49,11 @@ var importTable = map[string]string{
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",
-	"test/docs":     "| httpapi internal/auth internal/yamlfile server test/blackbox wire",
+	"test/docs":     "| httpapi internal/auth internal/yamlfile internal/server test/blackbox wire",
 	"test/faults":   "| client test/blackbox wire",
 	"test/rolling":  "| client test/blackbox wire",
 	"test/scale":    "| loadtest test/blackbox wire",
-	"docs/workers":  "client | server",
+	"docs/workers":  "client | internal/server",
 }
 
 // modules says the same of packages from outside the standard library, by the
@@ -67,19 +67,19 @@ var modules = map[string]string{
 	"github.com/cockroachdb/datadriven":       "| *",
 	"github.com/cockroachdb/errors":           "store",
 	"github.com/cockroachdb/pebble/v2":        "store",
-	"github.com/cockroachdb/pebble/v2/vfs":    "internal/events server store test/sim | *",
+	"github.com/cockroachdb/pebble/v2/vfs":    "internal/events internal/server store test/sim | *",
 	"github.com/fsnotify/fsnotify":            "internal/auth",
 	"github.com/goccy/go-yaml":                "internal/yamlfile",
 	"github.com/google/uuid":                  "wire",
-	"github.com/lxzan/gws":                    "client internal/socket internal/watch loadtest session test/blackbox | httpapi server test/docs",
+	"github.com/lxzan/gws":                    "client internal/socket internal/watch loadtest session test/blackbox | httpapi internal/server test/docs",
 	"github.com/mattn/go-isatty":              "cmd/codeq",
 	"github.com/rivo/uniseg":                  "cmd/codeq",
 	"github.com/rogpeppe/go-internal":         "| *",
-	"github.com/rs/zerolog":                   "cmd/codeq httpapi internal/watch server session shardactor store test/sim | *",
+	"github.com/rs/zerolog":                   "cmd/codeq httpapi internal/watch internal/server session shardactor store test/sim | *",
 	"github.com/schollz/progressbar/v3":       "cmd/codeq",
 	"github.com/valyala/fastjson":             "wire",
 	"go.uber.org/goleak":                      "| *",
-	"golang.org/x/sys":                        "cmd/codeq internal/auth internal/paced server store",
+	"golang.org/x/sys":                        "cmd/codeq internal/auth internal/paced internal/server store",
 	"golang.org/x/term":                       "cmd/codeq",
 	"pgregory.net/rapid":                      "| *",
 }

@@ -13,7 +13,7 @@ import (
 // breaks it and one that comes close.
 var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the beginning of its name
 	{"imports follow", "wire/x.go", "package wire\nimport \"codeq/store\"", "package wire\nimport \"strings\""},
-	{"imports follow", "client/x_test.go", "package client_test\nimport \"codeq/server\"", "package client_test\nimport \"codeq/client\""},
+	{"imports follow", "client/x_test.go", "package client_test\nimport \"codeq/internal/server\"", "package client_test\nimport \"codeq/client\""},
 	{"imports follow", "httpapi/x.go", "package httpapi\nimport \"github.com/cockroachdb/pebble/v2\"", "package httpapi\nimport \"github.com/rs/zerolog/log\""},
 	{"imports follow", "wire/x_test.go", "package wire\nimport \"github.com/lxzan/gws\"", "package wire\nimport \"pgregory.net/rapid\""},
 	{"the import table names", "novelty/x.go", "package novelty", ""},
@@ -48,7 +48,7 @@ var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the begi
 	{"no test is skipped", "wire/x_test.go", "package wire\nfunc f() { t.Skip() }", "package wire\nfunc f() { t.Skipf(\"x\") // runs where there is a disk\n r.Skip() }"},
 	{"every fuzz target", "wire/x_test.go", "package wire\nfunc FuzzA(f *testing.F) { g.Add(1); f.Fuzz(h) }", "package wire\nfunc FuzzA(f *testing.F) { h(f) }\nfunc FuzzB(f *testing.F) { f.Add(1) }"},
 	{"every exported decoder", "wire/x.go", "package wire\nfunc ParseA(n int, data []byte) {}", "package wire\nfunc ParseA(text string) {}\nfunc (o *object) ParseB(data []byte) {}"},
-	{"tests of a package that starts", "server/x.go", "package server\nfunc f() { s.wg.Go(g) }", "package server\nfunc f() { s.wg.Wait() }"},
+	{"tests of a package that starts", "internal/server/x.go", "package server\nfunc f() { s.wg.Go(g) }", "package server\nfunc f() { s.wg.Wait() }"},
 	{"nothing is left for later", "wire/x.go", "package wire // TO" + "DO: more", "package wire // to do: nothing"},
 	{"no file names a path", "wire/x.go", "package wire // see /" + "home/ann/notes", "package wire // GET /v1/work/, ./work/, http://host/home/"},
 	{"no file names a package reg", "wire/x.go", "package wire // proxy.golang" + ".org", "package wire // golang.org/x/sys"},
@@ -77,7 +77,7 @@ func TestEveryRuleTellsBadFromGood(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"the core ranges", "no call drops", "a file has at most"} { // shown below
+	for _, name := range []string{"the core ranges", "no call drops", "a file has at most 200 KiB"} { // shown below
 		shown[ruleNamed(t, name).name] = true
 	}
 	for _, r := range rules() {

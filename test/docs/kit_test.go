@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"codeq/internal/auth"
-	"codeq/server"
+	"codeq/internal/server"
 	"codeq/test/blackbox"
 	"codeq/wire"
 )

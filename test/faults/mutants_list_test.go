@@ -21,7 +21,7 @@ var mutants = []mutant{
 	{"TestN11ClaimOver", "httpapi/claim.go", "			extend: func() { k.extendLeases(granted) }, extendEvery: extendEvery(granted),\n", ""},
 	{"TestN11SlowBodies", "httpapi/body.go", "		if len(body) >= step {\n", "		if len(body) >= step && false {\n"},
 	{"TestA01", "shard/subscribers.go", "			s.undeliver(e, code)\n", ""},
-	{"TestN14Silent", "server/listener.go", "	if !full || displaced == nil {\n		return !full\n	}\n", "	if !full || displaced != nil {\n		return true\n	}\n"},
+	{"TestN14Silent", "internal/server/listener.go", "	if !full || displaced == nil {\n		return !full\n	}\n", "	if !full || displaced != nil {\n		return true\n	}\n"},
 	{"TestN13Log", "cmd/codeq/detached.go", "	default:\n		s.lost.Add(1)\n	}\n	return len", "	}\n	return len"},
 	{"TestN07WaitsOutliveAProxy", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    passing&^gateway | putOff | late,\n"},
 	{"TestN07WaitsOutliveARestart", "client/tries.go", "	waitTask:      passing&^cutShort | putOff | late,\n", "	waitTask:      putOff | away | unreached | late,\n"},
@@ -138,12 +138,12 @@ var programMutants = []mutant{
 // serverMutants are those that a test in package server catches, where the wall
 // clock can be stepped.
 var serverMutants = []mutant{
-	{"TestA33AStep", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
-	{"TestShutdownClosesTheStore", "server/server.go", "	engineErr := s.engine.Stop()\n	s.conns.wait()\n", "	engineErr := s.engine.Stop()\n"},
-	{"TestEveryOption", "server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
-	{"TestEveryOption", "server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
-	{"TestEveryOption", "server/parts.go", ", AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes", ""},
-	{"TestA48KeysGo", "server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
+	{"TestA33AStep", "internal/server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, int64(time.Hour))\n"},
+	{"TestShutdownClosesTheStore", "internal/server/server.go", "	engineErr := s.engine.Stop()\n	s.conns.wait()\n", "	engineErr := s.engine.Stop()\n"},
+	{"TestEveryOption", "internal/server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
+	{"TestEveryOption", "internal/server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
+	{"TestEveryOption", "internal/server/parts.go", ", AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes", ""},
+	{"TestA48KeysGo", "internal/server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
 }
 
 // coreMutants are those that a test in package shard catches.

@@ -27,7 +27,7 @@ func TestMutants(t *testing.T) {
 	runMutants(t, mutants, ".", "-faults.patience=40s")
 	runMutants(t, clientMutants, "../../client")
 	runMutants(t, programMutants, "../../cmd/codeq")
-	runMutants(t, serverMutants, "../../server")
+	runMutants(t, serverMutants, "../../internal/server")
 	runMutants(t, coreMutants, "../../shard")
 	runMutants(t, shellMutants, "../../shardactor")
 	runMutants(t, apiMutants, "../../httpapi")

@@ -337,7 +337,7 @@ var otherFrames = []string{"Hello", "Subscribe", "Window", "Received", "Enqueue"
 // clientFrames are the names of all frames of a client, from the types that wire has.
 func clientFrames(t *testing.T) (names []string) {
 	t.Helper()
-	source, err := os.ReadFile("../wire/frame.go")
+	source, err := os.ReadFile("../../wire/frame.go")
 	if err != nil {
 		t.Fatal(err)
 	}
