@@ -78,7 +78,7 @@ func TestALeaseThatWasPutAgainIsDeletedWhole(t *testing.T) {
 	}
 }
 
-// TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess is the fence behind the rule.
+// A key that was put twice and is deleted as if it had been put once ends the process.
 func TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess(t *testing.T) {
 	var ended string
 	s := openIn(t, vfs.NewMem(), func(o *Options) {

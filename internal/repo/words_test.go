@@ -1,7 +1,6 @@
 package repo
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"maps"
@@ -47,39 +46,18 @@ var retiredIn = map[string]string{
 // the code, documents and scripts. The others stay English.
 var coined = regexp.MustCompile(`(?i)\b(?:seats?|crowds?|wild|baskets?|owed|astray|fences?|outlets?|reaps|crews?)\b`)
 
-// leftToRename are how many places of each package still have a retired word. The
-// numbers only fall, and at 0 the row goes.
-var leftToRename = map[string]int{
-	"store": 26,
-}
-
 func wordRules() []rule {
 	return []rule{{
 		name:   "no retired word comes back",
 		why:    "one thing has one word, the field's word if there is one: a private vocabulary stops every new reader",
-		remedy: "use the word that the finding names, or one of the glossary at the end of ARCHITECTURE.md; leftToRename in internal/repo/words_test.go only falls",
-		tree:   tooManyRetired,
+		remedy: "use the word that the finding names, or one of the glossary at the end of ARCHITECTURE.md",
+		tree:   retiredWords,
 	}}
 }
 
-// tooManyRetired reports the places of a package if there are more of them than
-// are left to rename.
-func tooManyRetired(t *tree) (found []finding) {
-	places := retiredWords(t)
-	for _, dir := range slices.Sorted(maps.Keys(places)) {
-		if len(places[dir]) > leftToRename[dir] {
-			found = append(found, finding{dir, 1, fmt.Sprintf("%d places, %d are left to rename", len(places[dir]), leftToRename[dir])})
-			found = append(found, places[dir]...)
-		}
-	}
-	return found
-}
-
-// retiredWords finds, by directory, each identifier once a file, each metric and
-// each line of text with a retired word.
-func retiredWords(t *tree) map[string][]finding {
-	places := map[string][]finding{}
-	add := func(dir string, f finding) { places[dir] = append(places[dir], f) }
+// retiredWords finds each identifier once a file, each metric and each line of text
+// with a retired word.
+func retiredWords(t *tree) (found []finding) {
 	for _, f := range t.goFiles {
 		if f.dir == "internal/repo" {
 			continue // here they are named
@@ -91,13 +69,13 @@ func retiredWords(t *tree) map[string][]finding {
 			case *ast.Ident:
 				if word := firstOf(parts(n.Name), list); word != "" && !seen[n.Name] {
 					seen[n.Name] = true
-					add(f.dir, f.at(n.Pos(), "%s: %s%s", n.Name, word, instead(word)))
+					found = append(found, f.at(n.Pos(), "%s: %s%s", n.Name, word, instead(word)))
 				}
 			case *ast.BasicLit:
 				text, err := strconv.Unquote(n.Value)
 				if n.Kind == token.STRING && err == nil && strings.HasPrefix(text, "codeq_") {
 					if word := firstOf(strings.Split(text, "_"), slices.Collect(maps.Keys(retired))); word != "" {
-						add(f.dir, f.at(n.Pos(), "%s: %s%s", text, word, instead(word)))
+						found = append(found, f.at(n.Pos(), "%s: %s%s", text, word, instead(word)))
 					}
 				}
 			}
@@ -108,15 +86,15 @@ func retiredWords(t *tree) map[string][]finding {
 		if strings.HasPrefix(f.path, "internal/repo/") || !coined.MatchString(f.text) {
 			continue
 		}
-		dir, n := dirOf(f.path), 0
+		n := 0
 		for line := range strings.Lines(f.text) {
 			n++
 			if word := coined.FindString(line); word != "" {
-				add(dir, finding{f.path, n, word + instead(word)})
+				found = append(found, finding{f.path, n, word + instead(word)})
 			}
 		}
 	}
-	return places
+	return found
 }
 
 // instead says what stands for a retired word, if the table has it.
@@ -125,17 +103,6 @@ func instead(word string) string {
 		return ", now " + now
 	}
 	return ""
-}
-
-// dirOf is the package that a file belongs to, with its test data.
-func dirOf(file string) string {
-	dir, _, _ := strings.Cut(file, "/testdata/")
-	if at := strings.LastIndex(dir, "/"); at >= 0 && dir == file {
-		return dir[:at]
-	} else if dir == file {
-		return "."
-	}
-	return dir
 }
 
 func firstOf(parts, list []string) string {
