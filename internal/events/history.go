@@ -54,8 +54,6 @@ type series struct {
 	name    record.QueueKey
 	// begun are the counts at the beginning of the current step of each level.
 	begun [len(levels)]totals
-	// row has the figures of the last second.
-	row wire.Figures
 }
 
 // totals are counts whose differences make a point. They may overflow.
@@ -222,38 +220,17 @@ func (h *history) step(n int, nowMs int64) {
 	}
 }
 
-// tick takes what has changed, and ends the steps that are over. It returns the queues whose
-// figures of the last second differ from those before.
-func (h *history) tick(l *Log, nowMs int64) (differ []uint32) {
+// tick takes what has changed, and ends the steps that are over.
+func (h *history) tick(l *Log, nowMs int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.version, _ = l.figures(h.version, func(name wire.SlotName, f *Figures) { h.take(name, f, nowMs) })
-	if nowMs/levels[0].stepMs == h.tickedMs/levels[0].stepMs {
-		return nil
-	}
-	for slot, s := range h.series {
-		row := s.rowSince(&s.begun[0])
-		if !slices.Equal(row[wire.FigureInPer:], s.row[wire.FigureInPer:]) {
-			differ = append(differ, slot)
-		}
-		s.row = row
-	}
+	h.version, _ = l.Figures(h.version, func(name wire.SlotName, f *Figures) { h.take(name, f, nowMs) })
 	for n := range levels {
 		if nowMs/levels[n].stepMs != h.tickedMs/levels[n].stepMs {
 			h.step(n, nowMs)
 		}
 	}
 	h.tickedMs = nowMs
-	return differ
-}
-
-// addLast adds the figures of the last second to a row.
-func (h *history) addLast(slot uint32, row *wire.Figures) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.series[slot]; s != nil {
-		copy(row[wire.FigureInPer:], s.row[wire.FigureInPer:])
-	}
 }
 
 // OpenHistory reads the minutes of earlier runs from a directory, and writes further ones

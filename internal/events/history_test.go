@@ -72,28 +72,32 @@ func TestHistoryHasSecondsTenSecondsAndMinutes(t *testing.T) {
 	}
 }
 
-func TestFiguresOfTheLastSecondEndWithIt(t *testing.T) {
+func TestFiguresOfASecondEndWithIt(t *testing.T) {
 	f := newFeeder(8 << 20)
 	var version uint64
+	var slot uint32
 	look := func() (rows []wire.Figures) {
-		version, _ = f.log.Figures(version, func(_ wire.SlotName, f *Figures) { rows = append(rows, f.Row) })
+		version, _ = f.log.Figures(version, func(name wire.SlotName, f *Figures) { slot, rows = name.Slot, append(rows, f.Row) })
 		return rows
 	}
+	points := func() []wire.WatchPoint {
+		_, points := f.log.Points(slot, 60_000)
+		return points
+	}
 	f.second(0, 4, 100)
-	if rows := look(); len(rows) != 1 || rows[0][wire.FigureInPer] != 4 || rows[0][wire.FigureStartedPer] != 4 || rows[0][wire.FigureRunP99] != 128 {
+	if rows := look(); len(rows) != 1 || rows[0] != (wire.Figures{}) {
 		t.Errorf("after a second with 4 tasks: %v", rows)
 	}
-	f.second(0, 0, 0)
-	if rows := look(); len(rows) != 1 || rows[0] != (wire.Figures{}) {
-		t.Errorf("after a second without: %v", rows)
+	if p := points(); len(p) != 1 || p[0].Figures[wire.FigureInPer] != 4 || p[0].Figures[wire.FigureStartedPer] != 4 || p[0].Figures[wire.FigureRunP99] != 128 {
+		t.Errorf("the points after a second with 4 tasks: %v", p)
 	}
 	f.second(0, 0, 0)
-	if rows := look(); len(rows) != 0 {
-		t.Errorf("after another one: %v", rows)
+	if rows, p := look(), points(); len(rows) != 0 || len(p) != 1 {
+		t.Errorf("after a second without: %v and the points %v", rows, p)
 	}
 	f.observe([]shard.Event{{Number: f.number + 1, AtMs: f.nowMs, Command: "q0", Queue: 1, To: wire.LocationPending, Cause: record.CauseEnqueue}})
-	if rows := look(); len(rows) != 1 || rows[0][wire.FigureReady] != 1 || rows[0][wire.FigureInPer] != 0 {
-		t.Errorf("within a second: %v", rows)
+	if rows, p := look(), points(); len(rows) != 1 || rows[0][wire.FigureReady] != 1 || rows[0][wire.FigureInPer] != 0 || len(p) != 1 {
+		t.Errorf("within a second: %v and the points %v", rows, p)
 	}
 }
 

@@ -107,13 +107,7 @@ func (l *Log) Observe(shard int, events []shard.Event) {
 // Tick ends a second of the history, and forgets what was quiet for an hour. The owner calls
 // it once a second, never twice at the same time.
 func (l *Log) Tick(nowMs int64) {
-	if differ := l.history.tick(l, nowMs); len(differ) > 0 {
-		l.lock()
-		for _, slot := range differ {
-			l.touch(slot)
-		}
-		l.unlock()
-	}
+	l.history.tick(l, nowMs)
 	if nowMs < l.forgetsAtMs {
 		return
 	}
@@ -156,15 +150,6 @@ func (l *Log) forget(slot uint32, nowMs int64) {
 		}
 	}
 	l.slots.drop(slot, nowMs)
-}
-
-// touch says that the figures of a slot have changed. All shards are locked.
-func (l *Log) touch(slot uint32) {
-	for _, s := range l.shards {
-		if s.tally.at(slot) != nil {
-			s.tally.changed[slot] = l.version.Load()
-		}
-	}
 }
 
 // lock takes the locks of all shards, in order.
@@ -249,14 +234,6 @@ func (l *Log) Read(shard int, after uint64, into []Record) (n int, missed uint64
 // numbers of the last events in the figures. A name without a command says that the queue
 // is gone; its slot stays unused for an hour. each must not keep the figures.
 func (l *Log) Figures(since uint64, each func(wire.SlotName, *Figures)) (version uint64, at []uint64) {
-	return l.figures(since, func(name wire.SlotName, f *Figures) {
-		l.history.addLast(name.Slot, &f.Row)
-		each(name, f)
-	})
-}
-
-// figures is Figures without those of the last second.
-func (l *Log) figures(since uint64, each func(wire.SlotName, *Figures)) (version uint64, at []uint64) {
 	var rows []slotFigures
 	l.lock()
 	version = l.version.Load()

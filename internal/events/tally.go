@@ -34,8 +34,8 @@ func (h *Histogram) join(o *Histogram) {
 
 // Figures are the figures of one queue over all shards.
 type Figures struct {
-	// Row has the numbers of tasks, and of the last whole second what happened and how long
-	// tasks waited and ran. The time of the oldest ready task and the pause are not in it.
+	// Row has the numbers of tasks. Its other figures are 0: Counts tell them, and a point of
+	// the history has those of its step.
 	Row wire.Figures
 	Counts
 }
