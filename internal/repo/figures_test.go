@@ -17,14 +17,14 @@ const maxPackageLines = 2500
 // largeAlready are the packages that had more when the rule was made. The
 // numbers only fall: whoever makes such a package smaller lowers its number.
 var largeAlready = map[string]int{
-	"client":    5036, // 4697, and 339 of the watch, which shares the loop and the links of sessions
-	"cmd/codeq": 7658, // 664 of them are top and watch, which share table, output and exit codes
-	"httpapi":   3437, // 116 of them are the way to events
-	"loadtest":  2544,
-	"session":   2934,
-	"shard":     4382, // 37 of them are what events say
-	"store":     5862, // 6 of them name the database for events
-	"wire":      6018, // with the frames of events, which share its scanner
+	"client":           5036, // 4697, and 339 of the watch, which shares the loop and the links of sessions
+	"cmd/codeq":        7658, // 664 of them are top and watch, which share table, output and exit codes
+	"internal/httpapi": 3437, // 116 of them are the way to events
+	"loadtest":         2544,
+	"session":          2934,
+	"shard":            4382, // 37 of them are what events say
+	"store":            5862, // 6 of them name the database for events
+	"wire":             6018, // with the frames of events, which share its scanner
 }
 
 // The figures of the whole program.

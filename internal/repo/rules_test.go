@@ -14,7 +14,7 @@ import (
 var ruleExamples = []struct{ rule, path, bad, good string }{ // rule is the beginning of its name
 	{"imports follow", "wire/x.go", "package wire\nimport \"codeq/store\"", "package wire\nimport \"strings\""},
 	{"imports follow", "client/x_test.go", "package client_test\nimport \"codeq/internal/server\"", "package client_test\nimport \"codeq/client\""},
-	{"imports follow", "httpapi/x.go", "package httpapi\nimport \"github.com/cockroachdb/pebble/v2\"", "package httpapi\nimport \"github.com/rs/zerolog/log\""},
+	{"imports follow", "internal/httpapi/x.go", "package httpapi\nimport \"github.com/cockroachdb/pebble/v2\"", "package httpapi\nimport \"github.com/rs/zerolog/log\""},
 	{"imports follow", "wire/x_test.go", "package wire\nimport \"github.com/lxzan/gws\"", "package wire\nimport \"pgregory.net/rapid\""},
 	{"the import table names", "novelty/x.go", "package novelty", ""},
 	{"a package does not import what", "shard/x.go", "package shard\nimport \"sync\"", "package shard\nimport \"strconv\""},

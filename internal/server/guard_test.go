@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/httpapi"
 	"codeq/internal/auth"
+	"codeq/internal/httpapi"
 	"codeq/wire"
 )
 

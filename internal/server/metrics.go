@@ -1,7 +1,7 @@
 package server
 
 import (
-	"codeq/httpapi"
+	"codeq/internal/httpapi"
 	"codeq/internal/meter"
 )
 

@@ -3,8 +3,8 @@ package server
 import (
 	"crypto/rand"
 
-	"codeq/httpapi"
 	"codeq/internal/events"
+	"codeq/internal/httpapi"
 	"codeq/session"
 	"codeq/shard"
 	"codeq/shardactor"

@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/httpapi"
+	"codeq/internal/httpapi"
 	"codeq/wire"
 )
 

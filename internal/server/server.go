@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
-	"codeq/httpapi"
 	"codeq/internal/auth"
 	"codeq/internal/events"
+	"codeq/internal/httpapi"
 	"codeq/internal/watch"
 	"codeq/session"
 	"codeq/shardactor"

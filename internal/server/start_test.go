@@ -11,8 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/httpapi"
 	"codeq/internal/auth"
+	"codeq/internal/httpapi"
 	"codeq/store"
 	"codeq/wire"
 )

@@ -16,7 +16,7 @@ import (
 	"codeq/session"
 	"codeq/wire"
 
-	"codeq/httpapi"
+	"codeq/internal/httpapi"
 )
 
 func TestShutdownAnswersEverybodyAndEnds(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"codeq/httpapi"
 	"codeq/internal/auth"
+	"codeq/internal/httpapi"
 	"codeq/wire"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lxzan/gws"
 
-	"codeq/httpapi"
 	"codeq/internal/auth"
+	"codeq/internal/httpapi"
 )
 
 // record is a line of the log.

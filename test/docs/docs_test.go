@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/httpapi"
+	"codeq/internal/httpapi"
 	"codeq/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"codeq/httpapi"
+	"codeq/internal/httpapi"
 	"codeq/internal/yamlfile"
 )
 
