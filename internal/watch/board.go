@@ -46,8 +46,8 @@ type row struct {
 	figures wire.Figures
 }
 
-// newBoard makes a board without queues.
-func newBoard(f Facts) *Board { return &Board{Facts: f, At: f.Events.Positions()} }
+// NewBoard makes a board without queues.
+func NewBoard(f Facts) *Board { return &Board{Facts: f, At: f.Events.Positions()} }
 
 // Set sets name and figures of a slot. A name without a command says that the queue is gone.
 func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {

@@ -51,7 +51,7 @@ type client struct {
 
 	// Owned by the goroutine of the hub. sub and who are nil until the hello, which must come by
 	// helloBy.
-	sub      *subscriber
+	sub      *Subscriber
 	who      *auth.Principal
 	helloBy  int64
 	busy     bool

@@ -75,7 +75,7 @@ func NewHub(o Options) *Hub {
 	if o.PingSeconds == 0 {
 		o.PingSeconds = wire.PingSeconds
 	}
-	h := &Hub{o: o, board: newBoard(o.Facts), box: mailbox.New[func()](mailbox.Limits{Messages: 1 << 20, Bytes: 1 << 20})}
+	h := &Hub{o: o, board: NewBoard(o.Facts), box: mailbox.New[func()](mailbox.Limits{Messages: 1 << 20, Bytes: 1 << 20})}
 	h.actor = actor.Start(h.box, h.round)
 	return h
 }
@@ -145,9 +145,10 @@ func (h *Hub) refresh(nowMs int64) {
 // join makes a client a subscriber. Its first answers see the log of now.
 func (h *Hub) join(c *client, who *auth.Principal, format framing) *wire.Error {
 	h.refresh(h.o.NowMs())
-	sub, refusal := newSubscriber(h.board, who, format, h.o.NowMs())
+	sub, refusal := NewSubscriber(h.board, who, h.o.NowMs())
 	if refusal == nil {
 		c.sub, c.who = sub, who
+		sub.format = format
 		c.pingAtMs = h.o.NowMs() + int64(h.o.PingSeconds)*1000
 	}
 	return refusal

@@ -21,7 +21,7 @@ type world struct {
 	names   []wire.SlotName
 	nowMs   int64
 
-	sub *subscriber
+	sub *Subscriber
 	follower
 }
 
@@ -38,7 +38,7 @@ type follower struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), nowMs: 1_000_000}
 	w.log = newFakeLog(1+w.r.IntN(4), 20+w.r.IntN(3000))
-	w.board = newBoard(w.log.facts())
+	w.board = NewBoard(w.log.facts())
 	for range w.r.IntN(50) {
 		w.step()
 	}
@@ -88,7 +88,7 @@ func (w *world) refresh() {
 // follow begins a subscriber; from is nil or where it resumes.
 func (w *world) follow(who *auth.Principal, from []uint64) {
 	var refusal *wire.Error
-	if w.sub, refusal = newSubscriber(w.board, who, asArray, w.nowMs); refusal != nil {
+	if w.sub, refusal = NewSubscriber(w.board, who, w.nowMs); refusal != nil {
 		w.t.Fatal(refusal)
 	}
 	w.follower = follower{named: map[uint32]wire.SlotName{}, rows: map[uint32]wire.Figures{}, after: from}

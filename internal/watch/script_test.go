@@ -22,7 +22,7 @@ const scriptEpochMs = 1_767_225_600_000
 type script struct {
 	log   *fakeLog
 	board *Board
-	sub   *subscriber
+	sub   *Subscriber
 	nowMs int64
 }
 
@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	}
 	for _, path := range paths {
 		s := &script{log: newFakeLog(2, 4), nowMs: scriptEpochMs}
-		s.board = newBoard(s.log.facts())
+		s.board = NewBoard(s.log.facts())
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			return s.run(t, d)
 		})
@@ -46,16 +46,15 @@ func TestScripts(t *testing.T) {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "open": // tenant, scope, stream?
-		format := asArray
-		if d.HasArg("stream") {
-			format = asStream
-		}
 		var tenant, scope string
 		d.ScanArgs(t, "tenant", &tenant)
 		d.ScanArgs(t, "scope", &scope)
-		sub, refusal := newSubscriber(s.board, principal(tenant, scope), format, s.nowMs)
+		sub, refusal := NewSubscriber(s.board, principal(tenant, scope), s.nowMs)
 		if refusal != nil {
 			return refusal.Error()
+		}
+		if d.HasArg("stream") {
+			sub.format = asStream
 		}
 		s.sub = sub
 	case "queues": // slot tenant command ready; a slot alone is a queue that is gone
@@ -125,11 +124,11 @@ func (s *script) next() string {
 // TestWorkersAndProducersSeeNoFigures: only who may see the queues may watch them.
 func TestWorkersAndProducersSeeNoFigures(t *testing.T) {
 	t.Parallel()
-	board := newBoard(newFakeLog(1, 1).facts())
+	board := NewBoard(newFakeLog(1, 1).facts())
 	for scope, may := range map[string]bool{
 		auth.ScopeProducer: false, auth.ScopeWorker: false, auth.ScopeRead: true, auth.ScopeAdmin: true, auth.ScopeOperator: true,
 	} {
-		if _, refusal := newSubscriber(board, principal("t", scope), asArray, 0); (refusal == nil) != may {
+		if _, refusal := NewSubscriber(board, principal("t", scope), 0); (refusal == nil) != may {
 			t.Errorf("%s: %v", scope, refusal)
 		}
 	}

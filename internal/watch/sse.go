@@ -67,14 +67,14 @@ func (c *client) begin(tenant string, f *wire.WatchSubscribe) (refusal *wire.Err
 
 // appendStreamed appends a frame as a server-sent event. Its id are the positions from which a
 // client resumes.
-func (s *subscriber) appendStreamed(dst []byte, f wire.ServerFrame) []byte {
+func (s *Subscriber) appendStreamed(dst []byte, f wire.ServerFrame) []byte {
 	dst = s.appendStreamID(dst)
 	return append(wire.AppendWatchFrame(append(dst, "data: "...), f), "\n\n"...)
 }
 
 // endStreamed is the message of a stream: a comment if there was nothing for some time, so that
 // proxies keep the connection and the client knows how far it is.
-func (s *subscriber) endStreamed(nowMs int64) []byte {
+func (s *Subscriber) endStreamed(nowMs int64) []byte {
 	if len(s.message) == 0 && nowMs >= s.markAtMs {
 		s.message = append(s.appendStreamID(s.message), ":\n\n"...)
 	}
@@ -85,7 +85,7 @@ func (s *subscriber) endStreamed(nowMs int64) []byte {
 	return s.message
 }
 
-func (s *subscriber) appendStreamID(dst []byte) []byte {
+func (s *Subscriber) appendStreamID(dst []byte) []byte {
 	dst = wire.AppendStreamID(append(dst, "id: "...), s.board.CreationID, s.sent())
 	return append(dst, '\n')
 }

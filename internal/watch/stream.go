@@ -35,7 +35,7 @@ type stream struct {
 
 // beginEvents finds where a subscription begins: at the present, if it does not say where or
 // names events that this database never had.
-func (s *subscriber) beginEvents(nowMs int64, w *subscription) {
+func (s *Subscriber) beginEvents(nowMs int64, w *subscription) {
 	most := 1000 * int64(w.ask.MaxPerSecond)
 	w.stream = stream{after: slices.Clone(w.ask.After), stride: 1, tokens: most, most: most, refilledAt: nowMs, countedAtMs: nowMs}
 	now := s.board.Events.Positions()
@@ -62,7 +62,7 @@ func (t *stream) refill(nowMs int64) {
 }
 
 // putEvents puts the events of a subscription into the message, as far as there is room.
-func (s *subscriber) putEvents(nowMs int64, w *subscription) {
+func (s *Subscriber) putEvents(nowMs int64, w *subscription) {
 	now := s.board.At
 	if !w.task.IsZero() {
 		shard := s.board.ShardOf(w.task)
@@ -80,7 +80,7 @@ func (s *subscriber) putEvents(nowMs int64, w *subscription) {
 
 // putShard puts events of one shard up to a number into the message. It looks at no more than
 // scan events.
-func (s *subscriber) putShard(w *subscription, shard int, upTo uint64, scan int) {
+func (s *Subscriber) putShard(w *subscription, shard int, upTo uint64, scan int) {
 	var skipped wire.WatchGap
 	for w.after[shard] < upTo && scan > 0 && s.room > fixedBytes+eventBytes {
 		n, missed := s.board.Events.Read(shard, w.after[shard], s.records)
@@ -117,7 +117,7 @@ func (s *subscriber) putShard(w *subscription, shard int, upTo uint64, scan int)
 }
 
 // putGap says that the ring does not have the next events any more.
-func (s *subscriber) putGap(w *subscription, shard int, missed uint64) {
+func (s *Subscriber) putGap(w *subscription, shard int, missed uint64) {
 	gap := &wire.WatchGap{
 		ID: w.ask.ID, Shard: shard, From: w.after[shard] + 1, To: w.after[shard] + missed, Missed: missed, Reason: wire.GapEvicted,
 	}
@@ -128,7 +128,7 @@ func (s *subscriber) putGap(w *subscription, shard int, missed uint64) {
 	s.put(gap)
 }
 
-func (s *subscriber) wants(w *subscription, r *events.Record) bool {
+func (s *Subscriber) wants(w *subscription, r *events.Record) bool {
 	if !w.task.IsZero() {
 		return r.Task == w.task
 	}
@@ -148,7 +148,7 @@ func (t *stream) mayPut() bool {
 	return true
 }
 
-func (s *subscriber) eventOf(w *subscription, shard int, r *events.Record) *wire.WatchEvent {
+func (s *Subscriber) eventOf(w *subscription, shard int, r *events.Record) *wire.WatchEvent {
 	e := &wire.WatchEvent{
 		ID: w.ask.ID, Shard: shard, Number: r.Number, AtMs: r.AtMs, Task: r.Task, From: r.From, To: r.To, Status: r.Status,
 		Cause: r.Cause.String(), Delivery: r.Delivery, Worker: r.Worker, SpentMs: r.SpentMs, Attempts: r.Attempts,

@@ -38,8 +38,8 @@ type Shows struct {
 	Err *wire.Error
 }
 
-// subscriber is one client as a value. One goroutine at a time may call its methods.
-type subscriber struct {
+// Subscriber is one client as a value. One goroutine at a time may call its methods.
+type Subscriber struct {
 	board  *Board
 	rights rights
 	format framing
@@ -64,13 +64,14 @@ type subscription struct {
 	stream
 }
 
-// newSubscriber makes the subscriber of a client, or says why it may not be one.
-func newSubscriber(board *Board, who *auth.Principal, format framing, nowMs int64) (*subscriber, *wire.Error) {
+// NewSubscriber makes the subscriber of a client, whose messages are those of a WebSocket, or says
+// why it may not be one.
+func NewSubscriber(board *Board, who *auth.Principal, nowMs int64) (*Subscriber, *wire.Error) {
 	r, refusal := rightsOf(who)
 	if refusal != nil {
 		return nil, refusal
 	}
-	s := &subscriber{board: board, rights: r, format: format, markAtMs: nowMs + wire.WatchMarkMs, records: make([]events.Record, readRecords)}
+	s := &Subscriber{board: board, rights: r, markAtMs: nowMs + wire.WatchMarkMs, records: make([]events.Record, readRecords)}
 	s.answers = append(s.answers, &wire.WatchWelcome{
 		CreationID: board.CreationID, Shards: len(board.At), Positions: board.Events.Positions(), Oldest: board.Events.Oldest(),
 		ServerTimeMs: nowMs, TenantID: r.tenant, Admin: r.admin, Version: board.Version,
@@ -79,7 +80,7 @@ func newSubscriber(board *Board, who *auth.Principal, format framing, nowMs int6
 }
 
 // Renew gives the subscriber the rights of a newer principal. What it may not see any more ends.
-func (s *subscriber) Renew(who *auth.Principal) *wire.Error {
+func (s *Subscriber) Renew(who *auth.Principal) *wire.Error {
 	r, refusal := rightsOf(who)
 	if refusal == nil && r.tenant != s.rights.tenant {
 		refusal = wire.Refuse(wire.CodeForbidden, "the new token must be of the same tenant")
@@ -96,14 +97,14 @@ func (s *subscriber) Renew(who *auth.Principal) *wire.Error {
 
 // Answers is how many answers wait. The caller takes no further frames of the client while there
 // are many.
-func (s *subscriber) Answers() int { return len(s.answers) }
+func (s *Subscriber) Answers() int { return len(s.answers) }
 
 // Say puts a frame into the answers, such as Draining.
-func (s *subscriber) Say(f wire.ServerFrame) { s.answers = append(s.answers, f) }
+func (s *Subscriber) Say(f wire.ServerFrame) { s.answers = append(s.answers, f) }
 
 // Take does what a frame of the client asks, or answers it with the refusal that it returns. shows
 // is set for a kind that needs the store.
-func (s *subscriber) Take(nowMs int64, f wire.ClientFrame, shows *Shows) *wire.Error {
+func (s *Subscriber) Take(nowMs int64, f wire.ClientFrame, shows *Shows) *wire.Error {
 	ref, id := f.Reference(), ""
 	var refusal *wire.Error
 	switch f := f.(type) {
@@ -128,14 +129,14 @@ func (s *subscriber) Take(nowMs int64, f wire.ClientFrame, shows *Shows) *wire.E
 	return nil
 }
 
-func (s *subscriber) ok(ref wire.Ref) {
+func (s *Subscriber) ok(ref wire.Ref) {
 	if ref.Present {
 		s.Say(&wire.OK{Ref: ref})
 	}
 }
 
 // check is why a subscription is refused, nil if it is not.
-func (s *subscriber) check(f *wire.WatchSubscribe, shows *Shows) *wire.Error {
+func (s *Subscriber) check(f *wire.WatchSubscribe, shows *Shows) *wire.Error {
 	bad := func(format string, args ...any) *wire.Error {
 		return wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf(format, args...))
 	}
@@ -175,11 +176,11 @@ var causes = func() (words []string) {
 // servedKinds are the kinds that this server has.
 var servedKinds = []string{wire.WatchQueues, wire.WatchEvents, wire.WatchTask}
 
-func (s *subscriber) find(id string) int {
+func (s *Subscriber) find(id string) int {
 	return slices.IndexFunc(s.list, func(w *subscription) bool { return w.ask.ID == id })
 }
 
-func (s *subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows) {
+func (s *Subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows) {
 	s.unsubscribe(f.ID)
 	w := &subscription{ask: f, filter: filter{rights: s.rights, commands: f.Commands, causes: f.Causes}}
 	s.list = append(s.list, w)
@@ -195,7 +196,7 @@ func (s *subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows
 }
 
 // taskFor is a task as the client may see it.
-func (s *subscriber) taskFor(t *wire.Task) *wire.Task {
+func (s *Subscriber) taskFor(t *wire.Task) *wire.Task {
 	if s.rights.admin {
 		return t
 	}
@@ -207,7 +208,7 @@ func (s *subscriber) taskFor(t *wire.Task) *wire.Task {
 	return &plain
 }
 
-func (s *subscriber) unsubscribe(id string) bool {
+func (s *Subscriber) unsubscribe(id string) bool {
 	i := s.find(id)
 	if i >= 0 {
 		s.list = slices.Delete(s.list, i, i+1)
@@ -218,7 +219,7 @@ func (s *subscriber) unsubscribe(id string) bool {
 // Next is the next message for the client, nil if there is none now. It has at most
 // wire.MaxServerMessageBytes, unless one answer alone is larger. The bytes are valid until the
 // next call.
-func (s *subscriber) Next(nowMs int64) []byte {
+func (s *Subscriber) Next(nowMs int64) []byte {
 	s.message, s.room = s.message[:0], wire.MaxServerMessageBytes-len("[]")
 	for len(s.answers) > 0 && s.room > 0 {
 		before := len(s.message)
@@ -257,7 +258,7 @@ func (s *subscriber) Next(nowMs int64) []byte {
 }
 
 // sent are the positions up to which no subscription has more to send.
-func (s *subscriber) sent() wire.Positions {
+func (s *Subscriber) sent() wire.Positions {
 	least := slices.Clone(s.board.At)
 	for _, w := range s.list {
 		for shard, after := range w.after {
@@ -270,7 +271,7 @@ func (s *subscriber) sent() wire.Positions {
 }
 
 // put appends a frame to the message.
-func (s *subscriber) put(f wire.ServerFrame) {
+func (s *Subscriber) put(f wire.ServerFrame) {
 	before := len(s.message)
 	switch {
 	case s.format == asStream:

@@ -22,7 +22,7 @@ type tables struct {
 const pointsAtOnce = 500
 
 // putTables puts rows of a snapshot or tick into the message, and then the history.
-func (s *subscriber) putTables(nowMs int64, w *subscription) {
+func (s *Subscriber) putTables(nowMs int64, w *subscription) {
 	b, t := s.board, &w.tables
 	if !t.underWay {
 		if !t.snapshot && (nowMs < t.tickAt || t.sent == b.version) {
@@ -43,7 +43,7 @@ func (s *subscriber) putTables(nowMs int64, w *subscription) {
 }
 
 // putRows puts the rows from slot on that changed, and reports whether those were all.
-func (s *subscriber) putRows(nowMs int64, w *subscription) bool {
+func (s *Subscriber) putRows(nowMs int64, w *subscription) bool {
 	b, t := s.board, &w.tables
 	var names []wire.SlotName
 	rows := []wire.QueueRow{}
@@ -79,12 +79,12 @@ func (s *subscriber) putRows(nowMs int64, w *subscription) bool {
 }
 
 // knows reports whether the client was told a name of a slot that is not true any more.
-func (s *subscriber) knows(r *row) bool {
+func (s *Subscriber) knows(r *row) bool {
 	return r.name.Command == "" && int(r.name.Slot) < len(s.named) && s.named[r.name.Slot] != 0
 }
 
 // learns reports whether the client must be told the name of a slot, and counts it as told.
-func (s *subscriber) learns(r *row) bool {
+func (s *Subscriber) learns(r *row) bool {
 	for int(r.name.Slot) >= len(s.named) {
 		s.named = append(s.named, 0)
 	}
@@ -101,7 +101,7 @@ func (s *subscriber) learns(r *row) bool {
 
 // putHistory puts the points of the queues of the subscription, and reports whether those were
 // all.
-func (s *subscriber) putHistory(w *subscription) bool {
+func (s *Subscriber) putHistory(w *subscription) bool {
 	b, t := s.board, &w.tables
 	for ; t.slot < len(b.rows); t.slot, t.point = t.slot+1, 0 {
 		if b.rows[t.slot].name.Command == "" || !w.filter.takes(b, uint32(t.slot)) {

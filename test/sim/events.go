@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"codeq/internal/auth"
 	"codeq/internal/events"
+	"codeq/internal/watch"
 	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
@@ -26,6 +28,10 @@ type watcher struct {
 	// seen is what a reader has who takes what has changed since version.
 	seen    map[record.QueueKey]events.Figures
 	version uint64
+	// board and viewer are those of a client that watches the world at its rests.
+	board  *watch.Board
+	source *watch.Source
+	viewer *watch.Subscriber
 }
 
 // watchedShard is what is known of the events of one shard.
@@ -147,10 +153,32 @@ func (v *watcher) begin() {
 		v.figures(q).Row = row
 	}
 	v.check()
+	v.board = watch.NewBoard(watch.Facts{
+		Events: v.log, CreationID: v.world.server.store.CreationID(), Version: "sim", ShardOf: v.world.server.engine.ShardOf,
+	})
+	v.source = watch.NewSource(v.log, v.world.server.store.ReadAllQueues, func() int64 { return v.world.nowMs })
+	who := &auth.Principal{Tenant: tenants[0], Subject: "viewer", Scopes: []string{auth.ScopeOperator}}
+	v.viewer, _ = watch.NewSubscriber(v.board, who, v.world.nowMs) // an operator may watch
+	v.viewer.Take(v.world.nowMs, &wire.WatchSubscribe{ID: "q", Kind: wire.WatchQueues, EveryMs: wire.MinWatchEveryMs}, nil)
+}
+
+// look lets the client that watches read what there is.
+func (v *watcher) look() {
+	if err := v.source.Refresh(v.board, v.world.nowMs); err != nil {
+		violate("figures can be read", "%v", err)
+	}
+	message := v.viewer.Next(v.world.nowMs)
+	if message == nil {
+		return
+	}
+	if _, err := wire.ParseWatchMessage(message); err != nil || len(message) > wire.MaxServerMessageBytes {
+		violate("a message of events can be read", "%d bytes: %v", len(message), err)
+	}
 }
 
 // recount holds what was counted from event to event against the tasks.
 func (v *watcher) recount() {
+	v.look()
 	tasks := v.counted()
 	for q, f := range v.queues {
 		if f.Row != tasks[q] {
