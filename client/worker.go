@@ -111,7 +111,7 @@ func (c *Client) NewWorker(o WorkerOptions) (*Worker, error) {
 		if command == wire.AllCommands {
 			continue
 		}
-		if refusal := wire.CheckCommand(command); refusal != nil {
+		if refusal := wire.CheckOwnCommand(command); refusal != nil {
 			return nil, refusal
 		}
 	}

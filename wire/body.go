@@ -188,7 +188,7 @@ func (o *object) commands(field int) []string {
 		problem := "must be a string, got " + describe(raw)
 		if raw[0] == '"' {
 			name, _ = decodeString(raw)
-			problem = commandProblem(name)
+			problem = ownCommandProblem(name)
 		}
 		if name != AllCommands && problem != "" && o.err == nil {
 			o.err = Refuse(CodeInvalidCommand, fmt.Sprintf("%s[%d] %s", o.names[field], i, problem))

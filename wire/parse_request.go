@@ -24,6 +24,7 @@ var enqueueShape = shapeOf(&requestNames, new(EnqueueRequest).members)
 
 var (
 	commandRule     = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: commandProblem}
+	ownCommandRule  = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: ownCommandProblem}
 	priorityRule    = integerRule{code: CodeInvalidPriority, high: MaxPriority}
 	maxAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
 	keyRule         = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
@@ -53,6 +54,27 @@ func CheckCommand(name string) *Error {
 		return Refuse(CodeInvalidCommand, "command "+problem)
 	}
 	return nil
+}
+
+// systemPrefix begins the commands of the queues of the server itself.
+const systemPrefix = "codeq."
+
+// CheckOwnCommand refuses what CheckCommand refuses, and the commands that are reserved for
+// the server: clients make no tasks of those, take none and set nothing for them. It may be
+// called from any goroutine.
+func CheckOwnCommand(name string) *Error {
+	if problem := ownCommandProblem(name); problem != "" {
+		return Refuse(CodeInvalidCommand, "command "+problem)
+	}
+	return nil
+}
+
+// ownCommandProblem is commandProblem, and what is wrong with a reserved name.
+func ownCommandProblem(name string) string {
+	if strings.HasPrefix(name, systemPrefix) {
+		return "must not begin with " + systemPrefix + ", which is reserved for queues of the server; use another name"
+	}
+	return commandProblem(name)
 }
 
 // commandProblem continues a sentence that begins with where the name stood;

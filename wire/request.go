@@ -33,7 +33,7 @@ type EnqueueRequest struct {
 }
 
 func (r *EnqueueRequest) members(c *coder) {
-	c.text(`,"command":`, &r.Command, &commandRule)
+	c.text(`,"command":`, &r.Command, &ownCommandRule)
 	c.payload(`,"payload":`, &r.Payload)
 	if c.in != nil {
 		c.in.checkPayload(c.last(), r.Payload)

@@ -46,7 +46,11 @@ func (a *api) resumeQueue(c *call, _ struct{}) answer {
 
 // configure changes the queue of the path and answers with its figures.
 func (a *api) configure(c *call, what shard.SettingsChange) answer {
-	if refusal := a.change(c, what); refusal != nil {
+	refusal := wire.CheckOwnCommand(c.queue.Command)
+	if refusal == nil {
+		refusal = a.change(c, what)
+	}
+	if refusal != nil {
 		return refuse(refusal)
 	}
 	return a.getQueue(c)
