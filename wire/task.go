@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // PayloadForm is the form of the payload in the JSON of a task.
 type PayloadForm int
 
@@ -157,6 +159,17 @@ func (c *coder) cause(lead string, cause *DeadCause) {
 	if c.in != nil {
 		*cause, _ = parseDeadCause(text)
 	}
+}
+
+// Outline is the task without what its producer and its workers wrote: the payload and the
+// errors. It shares nothing that changes with the task.
+func (t *Task) Outline() *Task {
+	plain := *t
+	plain.Payload, plain.Error, plain.History = nil, "", slices.Clone(t.History)
+	for i := range plain.History {
+		plain.History[i].Error = ""
+	}
+	return &plain
 }
 
 // AppendTask appends the task as a JSON object. It leaves out empty times, texts and

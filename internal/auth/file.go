@@ -88,9 +88,9 @@ func missing(e *Entry) string {
 			return "this token has no " + f.name
 		}
 	}
-	needsCommands := slices.Contains(e.Scopes, ScopeProducer) || slices.Contains(e.Scopes, ScopeWorker)
-	if needsCommands && e.Commands == nil {
-		return "this token has no commands: a producer or worker needs their names, or [\"*\"] for all"
+	needsCommands := func(scope string) bool { return scope == ScopeProducer || scope == ScopeWorker || scope == ScopeView }
+	if slices.ContainsFunc(e.Scopes, needsCommands) && e.Commands == nil {
+		return "this token has no commands: " + ScopeProducer + ", " + ScopeWorker + " and " + ScopeView + " need their names, or [\"*\"] for all"
 	}
 	return ""
 }

@@ -91,7 +91,8 @@ type api struct {
 // verb is one method of a resource. A public verb needs no principal; a GET with noHead does
 // not answer HEAD. query names the allowed parameters; anyQuery allows all, for probes and
 // scrapers. holds is the share of an answer that can be large until it is made; with echoes
-// the answer is as large as the body of the request.
+// the answer is as large as the body of the request. contents says that its answer is the contents
+// of tasks.
 type verb struct {
 	method   string
 	scope    string
@@ -101,6 +102,7 @@ type verb struct {
 	anyQuery bool
 	holds    int64
 	echoes   bool
+	contents bool
 	handle   func(c *call) answer
 }
 
@@ -145,16 +147,16 @@ func (a *api) resources() []resource {
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, holds: anyBytes, handle: a.getTask}}},
 		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.Cancel)}}},
 		{base + "/tasks/{id}/result", []verb{
-			{method: http.MethodGet, query: []string{"waitSeconds"}, holds: anyBytes, handle: a.getResult},
+			{method: http.MethodGet, query: []string{"waitSeconds"}, contents: true, holds: anyBytes, handle: a.getResult},
 			{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
 		}},
-		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getQueues}}},
+		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
-			method: http.MethodGet, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.getTasks,
+			method: http.MethodGet, scope: auth.ScopeView, holds: pageBytes, handle: a.getTasks,
 			query: []string{"state", "limit", "cursor", "status", "worker", "error", "cause"},
 		}}},
 		{base + "/admin/queues/{command}", []verb{
-			{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getQueue},
+			{method: http.MethodGet, scope: auth.ScopeView, handle: a.getQueue},
 			{method: http.MethodPut, scope: auth.ScopeAdmin, handle: parsed(wire.ParseQueueSettings, a.putQueue)},
 			{method: http.MethodDelete, scope: auth.ScopeAdmin, query: []string{"purge", "cancelRunning"}, handle: a.deleteQueue},
 		}},
@@ -172,11 +174,11 @@ func (a *api) resources() []resource {
 			query: wire.BulkParameters(wire.BulkDead),
 		}}},
 		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
-			method: http.MethodGet, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
+			method: http.MethodGet, scope: auth.ScopeView, contents: true, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
 		}}},
 		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(wire.ParseEndedRequest, a.cleanup)}}},
 		{base + "/admin/sessions", []verb{{
-			method: http.MethodGet, scope: auth.ScopeAdmin, holds: anyBytes, handle: a.getSessions, query: []string{"cursor"},
+			method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, handle: a.getSessions, query: []string{"cursor"},
 		}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},

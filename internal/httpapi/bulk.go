@@ -121,7 +121,7 @@ func (a *api) bulkBody(w *bulkWork) ([]byte, answer) {
 			return nil, a.failedRead(c, err)
 		}
 		a.addLeases(c, tasks...)
-		return append(appendTasks(body, tasks), ']'), answer{}
+		return append(c.appendTasks(body, tasks), ']'), answer{}
 	}
 	body := fmt.Appendf(nil, `{"%s":%d`, w.kind.done, w.done)
 	if w.req.State != "" {

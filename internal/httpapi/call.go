@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -175,6 +176,11 @@ func (a *api) pass(c *call, v *verb) answer {
 			return refuse(refusal)
 		}
 	}
+	if v.contents {
+		if refusal := who.CheckContents(); refusal != nil {
+			return refuse(refusal)
+		}
+	}
 	if v.isAdmin() {
 		c.record = a.recordOf(c, zerolog.InfoLevel)
 	}
@@ -202,11 +208,19 @@ func (a *api) recordOf(c *call, level zerolog.Level) *zerolog.Event {
 		Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
 }
 
+// contentQuery are the parameters that search the contents of tasks.
+var contentQuery = []string{"error", "payload"}
+
 // handle reads query and path of a request that is allowed, and calls its handler.
 func (a *api) handle(c *call, v *verb) answer {
 	if c.r.URL.RawQuery != "" && !v.anyQuery {
 		if refusal := c.readQuery(v.query); refusal != nil {
 			return refuse(refusal)
+		}
+		if slices.ContainsFunc(contentQuery, c.query.Has) {
+			if refusal := c.who.CheckContents(); refusal != nil {
+				return refuse(refusal)
+			}
 		}
 	}
 	if refusal := a.holdFor(c, v); refusal != nil {

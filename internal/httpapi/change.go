@@ -32,7 +32,7 @@ func onTask(a *api, class mailbox.Class, parse func(body []byte) (priority int, 
 		})
 		switch {
 		case refusal == nil:
-			return taskAnswer(a.readTask(c))
+			return c.taskAnswer(a.readTask(c))
 		case refusal.Code == wire.CodeTaskNotFound:
 			return refuse(unknownTask(c.taskID))
 		case refusal.Code == wire.CodeAlreadyTerminal:

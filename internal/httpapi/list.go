@@ -39,7 +39,7 @@ func (a *api) getTasks(c *call) answer {
 		return a.failedRead(c, err)
 	}
 	a.addLeases(c, page.Tasks...)
-	body := append(appendTasks([]byte(`{"tasks":[`), page.Tasks), ']')
+	body := append(c.appendTasks([]byte(`{"tasks":[`), page.Tasks), ']')
 	if page.Places != nil {
 		body = appendCursorMember(body, query.Queue, query.State, page.Places)
 	}

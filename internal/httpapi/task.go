@@ -13,15 +13,23 @@ func (a *api) getTask(c *call) answer {
 	if task != nil {
 		task, failed = a.explained(c, task)
 	}
-	return taskAnswer(task, failed)
+	return c.taskAnswer(task, failed)
 }
 
 // taskAnswer answers with a task, or says why there is none.
-func taskAnswer(task *wire.Task, failed answer) answer {
+func (c *call) taskAnswer(task *wire.Task, failed answer) answer {
 	if task == nil {
 		return failed
 	}
-	return okay(wire.AppendTask(nil, task, wire.PayloadAsString))
+	return okay(c.appendTask(nil, task))
+}
+
+// appendTask appends a task as the client may see it.
+func (c *call) appendTask(dst []byte, task *wire.Task) []byte {
+	if !c.who.SeesContents() {
+		task = task.Outline()
+	}
+	return wire.AppendTask(dst, task, wire.PayloadAsString)
 }
 
 // readTask reads the task of the path, and waits until what it read is on disk. Without a
@@ -86,8 +94,6 @@ func appendList(dst []byte, n int, item func(dst []byte, i int) []byte) []byte {
 }
 
 // appendTasks appends tasks with commas between them.
-func appendTasks(dst []byte, tasks []*wire.Task) []byte {
-	return appendList(dst, len(tasks), func(dst []byte, i int) []byte {
-		return wire.AppendTask(dst, tasks[i], wire.PayloadAsString)
-	})
+func (c *call) appendTasks(dst []byte, tasks []*wire.Task) []byte {
+	return appendList(dst, len(tasks), func(dst []byte, i int) []byte { return c.appendTask(dst, tasks[i]) })
 }

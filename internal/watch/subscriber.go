@@ -200,12 +200,7 @@ func (s *Subscriber) taskFor(t *wire.Task) *wire.Task {
 	if s.rights.admin {
 		return t
 	}
-	plain := *t
-	plain.Payload, plain.Error, plain.History = nil, "", slices.Clone(t.History)
-	for i := range plain.History {
-		plain.History[i].Error = ""
-	}
-	return &plain
+	return t.Outline()
 }
 
 func (s *Subscriber) unsubscribe(id string) bool {
