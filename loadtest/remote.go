@@ -15,6 +15,7 @@ type Remote struct {
 	producers  []*session
 	workers    []*session
 	http       *httpPoster
+	watchers   *watchers
 	durability string
 }
 
@@ -34,6 +35,11 @@ func (t *Remote) Durability() string { return t.durability }
 // Open implements Target. A producer and a worker have a session each, as in a
 // service: what one waits for does not hold up the other.
 func (t *Remote) Open(ctx context.Context, w *Workload, newTally func() *Tally, fail func(error)) (lines []Poster, err error) {
+	if w.Watchers > 0 {
+		if t.watchers, err = openWatchers(ctx, &t.at, w.Watchers, fail); err != nil {
+			return nil, err
+		}
+	}
 	for range w.Sessions {
 		if err := t.openSession(ctx, &t.workers, newSession(w, newTally()), fail); err != nil {
 			return nil, err
@@ -78,6 +84,14 @@ func (t *Remote) Work(ctx context.Context) error {
 	return nil
 }
 
+// Watched is what the watchers have been sent.
+func (t *Remote) Watched() (messages, bytes int64) {
+	if t.watchers == nil {
+		return 0, 0
+	}
+	return t.watchers.messages.Load(), t.watchers.bytes.Load()
+}
+
 // Close implements Target.
 func (t *Remote) Close() error {
 	for _, s := range slices.Concat(t.producers, t.workers) {
@@ -85,6 +99,9 @@ func (t *Remote) Close() error {
 	}
 	if t.http != nil {
 		t.http.close()
+	}
+	if t.watchers != nil {
+		t.watchers.close()
 	}
 	return nil
 }

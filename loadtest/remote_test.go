@@ -44,6 +44,7 @@ func TestRealServerHoldsUnderLoad(t *testing.T) {
 		"sessions":         func(w *loadtest.Workload) { w.Sessions, w.Window = 3, 5 },
 		"HTTP":             func(w *loadtest.Workload) { w.OverHTTP, w.Producers = true, 4 },
 		"creates":          func(w *loadtest.Workload) { w.OverHTTP, w.WorkAfter, w.Producers = true, true, 4 },
+		"watchers":         func(w *loadtest.Workload) { w.Watchers = 5 },
 		"rate and payload": func(w *loadtest.Workload) { w.RatePerSecond, w.PayloadBytes = 300, 5000 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +66,9 @@ func TestRealServerHoldsUnderLoad(t *testing.T) {
 			}
 			if w.WorkAfter && (o.CyclesPerSecond != 0 || o.Delivery.Count != 0) {
 				t.Errorf("workers worked while creates were measured: %f cycles/s, %d deliveries", o.CyclesPerSecond, o.Delivery.Count)
+			}
+			if messages, size := target.Watched(); messages < int64(w.Watchers)*2 || size < messages*20 {
+				t.Errorf("%d watchers were sent %d messages, %d bytes", w.Watchers, messages, size)
 			}
 			if o.ServerRSSMiB == nil || *o.ServerRSSMiB < 1 {
 				t.Error("the memory of the server was not measured")

@@ -38,6 +38,9 @@ type Workload struct {
 	// WorkAfter lets the workers begin when the measured time is over: creates alone
 	// are measured, and every answer is checked all the same.
 	WorkAfter bool
+	// Watchers is how many sockets watch the figures of all queues meanwhile. With any, one
+	// more watches events.
+	Watchers int
 	// OverHTTP makes producers post over HTTP; workers keep their sessions.
 	OverHTTP bool
 }
@@ -98,6 +101,7 @@ func (w *Workload) Check() error {
 		{"pipeline", w.Pipeline, 1, 100_000},
 		{"batch", w.Batch, 1, wire.MaxBatchTasks},
 		{"window", w.Window, 1, wire.MaxWindow},
+		{"watchers", w.Watchers, 0, 1000},
 		{"payload-bytes", w.PayloadBytes, minPayloadBytes, wire.MaxPayloadBytes},
 	}
 	for _, r := range ranges {
@@ -150,6 +154,9 @@ func (w *Workload) String() string {
 	}
 	if len(w.Commands) > 1 {
 		line += fmt.Sprintf(", %d queues", len(w.Commands))
+	}
+	if w.Watchers > 0 {
+		line += fmt.Sprintf(", %d watch queues and one watches events", w.Watchers)
 	}
 	if w.WorkAfter {
 		line += ", workers begin after it"

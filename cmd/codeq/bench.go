@@ -41,6 +41,7 @@ type benchCmd struct {
 	PayloadBytes int     `default:"100" help:"Length of each payload."`
 	Times        float64 `default:"2" help:"The profile mailbox offers the rate that the server can take, times this."`
 	UnderWay     int     `default:"32768" least:"1" most:"1048576" help:"Tasks without an answer that the profile mailbox may have."`
+	Watchers     int     `help:"Sockets that watch the figures of all queues four times a second, and one more that watches events."`
 	Rate         float64 `help:"Tasks per second that are posted. Without it each answer is followed by the next task."`
 	Seconds      float64 `default:"15" help:"Seconds that are measured."`
 	WarmUp       float64 `default:"2" help:"Seconds before the measured time."`
@@ -97,7 +98,7 @@ func (b *benchCmd) workload() loadtest.Workload {
 	w := loadtest.Canonical()
 	w.Producers, w.Pipeline, w.Batch, w.Window = b.Producers, b.Pipeline, b.Batch, b.Window
 	w.Sessions, w.PayloadBytes, w.RatePerSecond, w.OverHTTP = b.Sessions, b.PayloadBytes, b.Rate, b.HTTP
-	w.WorkAfter = b.Creates
+	w.WorkAfter, w.Watchers = b.Creates, b.Watchers
 	w.WarmUpFor, w.MeasureFor = seconds(b.WarmUp), seconds(b.Seconds)
 	if b.Queues > 1 {
 		w.Commands = queuesOf(b.Queues, cmp.Or(b.Shards, store.DefaultShards))
@@ -227,6 +228,9 @@ func (x *bench) phase(ctx context.Context, w loadtest.Workload, s *site) (*loadt
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
+	}
+	if messages, bytes := target.Watched(); messages > 0 {
+		x.say("the watchers were sent %d messages, %d KiB", messages, bytes>>10)
 	}
 	return o, nil
 }
