@@ -30,6 +30,7 @@ SCALE ?= 1000000
 SHORT ?= 5000000
 CLAIMS ?= 5000000
 BULK ?= 2000000
+PAGES ?= 2000000
 AT ?=
 REWRITE ?=
 
@@ -102,6 +103,10 @@ claims: ## measure claims at the beginning and the end of CLAIMS=5000000 tasks t
 .PHONY: bulk
 bulk: ## measure how long it takes to cancel 3 % of BULK=2000000 tasks by a member of their payload
 	go test -count=1 -v -timeout 0 ./test/scale -run CancelledByFilter -scale.bulk=$(BULK)
+
+.PHONY: pages
+pages: ## measure the figures of 150 queues, first pages of lists and a start beside PAGES=2000000 tasks
+	go test -count=1 -v -timeout 0 ./test/scale -run FirstPages -scale.pages=$(PAGES)
 
 .PHONY: removal
 removal: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks

@@ -6,7 +6,7 @@
 // time on somebody's machine is no property of the program. `make claims` measures
 // whether taking from a short queue becomes dearer with all that passed through it,
 // `make bulk` how long it takes to cancel a few of very many tasks by filter,
-// `make removal` what it costs that ended tasks are removed, and whether their
+// `make pages` the figures and lists that people look at, `make removal` what it costs that ended tasks are removed, and whether their
 // space comes back.
 //
 // Everything runs on the goroutine of its test but the posting of the backlog.
