@@ -117,6 +117,17 @@ mutants: ## put faults into the code one by one and see a test catch each; REWRI
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 4h ./test/sim $(REWRITE)
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/faults
 
+.PHONY: ui
+ui: ui/node_modules ## build the pages of the dashboard, ui/dist, which is committed; needs Node 20.19 or later
+	@cd ui && node types.mjs && npm run --silent build
+
+.PHONY: uitest
+uitest: ui build ## build the pages, then let Chromium run through them
+	@cd ui && node --test --test-concurrency=1 test/*.test.mjs
+
+ui/node_modules: ui/package-lock.json
+	@cd ui && npm ci --no-fund --no-audit && touch node_modules
+
 .PHONY: lines
 lines: ## count the product's lines of Go, per package, without tests and what only tests use; AT=COMMIT counts a commit
 	@.ci/lines $(AT)

@@ -25,7 +25,7 @@ import (
 const base = "/v1/codeq"
 
 // Options are the options of the API. All are required but WallMs, Settings, Ready,
-// Draining, Refused, AnswerBytes and WriteMetrics.
+// Draining, Refused, AnswerBytes, WriteMetrics and Pages.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -59,6 +59,17 @@ type Options struct {
 	AnswerBytes int64
 	// WriteMetrics adds the figures of the server to a page of metrics.
 	WriteMetrics func(p *meter.Page)
+	// Pages are those of the dashboard; nil is none.
+	Pages Pages
+}
+
+// Pages are what people see in a browser: files, which are the same for everybody. Any
+// goroutine.
+type Pages interface {
+	// Has reports whether a path is one of the pages, or leads to them.
+	Has(path string) bool
+	// Answer answers a request for such a path, and sets headers.
+	Answer(h http.Header, r *http.Request) (status int, body []byte)
 }
 
 // Sessions are the sessions of the server. Any goroutine.
@@ -80,6 +91,7 @@ type api struct {
 	// fallback answers requests for unknown paths.
 	fallback func(c *call) answer
 	nowhere  *route
+	pages    *route
 
 	requests meter.Set
 	scrape   scrape
@@ -204,9 +216,9 @@ func Routes() []string {
 }
 
 // NewStarting makes the handler for the time until the store is open. It answers health and
-// version, and refuses everything else.
-func NewStarting(log zerolog.Logger, version string, guard *Guard) http.Handler {
-	a := &api{o: Options{Log: log, Version: version, Guard: guard}, mux: http.NewServeMux()}
+// version, has the pages, if any, and refuses everything else.
+func NewStarting(log zerolog.Logger, version string, guard *Guard, pages Pages) http.Handler {
+	a := &api{o: Options{Log: log, Version: version, Guard: guard, Pages: pages}, mux: http.NewServeMux()}
 	a.fallback = func(*call) answer { return refuse(startingError) }
 	a.mount([]resource{
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
@@ -231,7 +243,7 @@ func (a *api) mount(resources []resource) {
 			})
 		})
 	}
-	a.nowhere = a.newRoute("")
+	a.nowhere, a.pages = a.newRoute(""), a.newRoute("/ui/")
 	a.mux.HandleFunc("/{rest...}", func(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, a.nowhere, a.fallback)
 	})
@@ -267,11 +279,26 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, a.nowhere, func(*call) answer { return refuse(refusal) })
 		return
 	}
+	if a.o.Pages != nil && a.o.Pages.Has(r.URL.Path) {
+		a.serve(w, r, a.pages, a.servePage)
+		return
+	}
 	if !isPlainPath(r.URL) {
 		a.serve(w, r, a.nowhere, a.fallback)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
+}
+
+// servePage answers with a file of the pages. Files need no credential: what they show they
+// ask for with that of the person.
+func (a *api) servePage(c *call) answer {
+	if refusal := c.limitBody(); refusal != nil {
+		c.w.Header().Set("Connection", "close") // nobody reads its body
+		return refuse(refusal)
+	}
+	status, body := a.o.Pages.Answer(c.w.Header(), c.r)
+	return answer{status: status, body: body}
 }
 
 // isPlainPath reports whether the mux would leave a path as it is.

@@ -17,7 +17,7 @@ func asked(t *testing.T, listen, host string) got {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, api: NewStarting(zerolog.Nop(), "1.2.3", guard).(*api)}
+	b := &bench{t: t, api: NewStarting(zerolog.Nop(), "1.2.3", guard, nil).(*api)}
 	r := httptest.NewRequest("GET", "/healthz", http.NoBody)
 	r.Host = host
 	return b.send(r)

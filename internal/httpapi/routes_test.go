@@ -169,7 +169,7 @@ func TestStartingServerIsAliveAndNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, api: NewStarting(zerolog.Nop(), "1.2.3", guard).(*api)}
+	b := &bench{t: t, api: NewStarting(zerolog.Nop(), "1.2.3", guard, nil).(*api)}
 	for _, target := range []string{"/healthz", "/version"} {
 		if g := b.do("GET", target, ""); g.status != http.StatusOK {
 			t.Errorf("%s: %d %s", target, g.status, g.body)

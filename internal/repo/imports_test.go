@@ -25,6 +25,7 @@ var importTable = map[string]string{
 	"internal/watch":    "actor internal/auth internal/events internal/socket mailbox record wire",
 	"internal/yamlfile": "wire",
 	"mailbox":           "",
+	"ui":                "",
 	"wire":              "",
 
 	"actor":  "mailbox",
@@ -40,7 +41,7 @@ var importTable = map[string]string{
 	"shardactor":       "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
 	"internal/httpapi": "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"internal/server":  "internal/httpapi internal/auth internal/events internal/meter internal/paced internal/watch mailbox session shard shardactor store wire | client internal/audit",
+	"internal/server":  "internal/httpapi internal/auth internal/events internal/meter internal/paced internal/watch mailbox session shard shardactor store ui wire | client internal/audit",
 	"cmd/codeq":        "client config internal/audit internal/auth internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the

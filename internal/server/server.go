@@ -19,6 +19,7 @@ import (
 	"codeq/session"
 	"codeq/shardactor"
 	"codeq/store"
+	"codeq/ui"
 )
 
 // Durability is the durability of every answer: what it says is synced before it is sent.
@@ -89,6 +90,7 @@ type Server struct {
 	sessions *session.Registry
 	auth     auth.Authenticator
 	guard    *httpapi.Guard
+	pages    *ui.Pages
 	unwatch  func() // stops watching the tokens
 
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
@@ -126,13 +128,15 @@ func takePort(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages := ui.New()
 	s := &Server{
 		o:        o,
 		conns:    newConns(),
-		front:    newFront(httpapi.NewStarting(o.Log, o.Version, guard)),
+		front:    newFront(httpapi.NewStarting(o.Log, o.Version, guard, pages)),
 		served:   make(chan struct{}),
 		auth:     who,
 		guard:    guard,
+		pages:    pages,
 		draining: make(chan struct{}),
 		unwatch:  func() {},
 

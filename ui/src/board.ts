@@ -1,0 +1,175 @@
+// All queues with their figures, now and over the range that the person chose.
+import { computed, effect, signal, type Signal } from "@preact/signals";
+import type { PointsFrame, ServerFrame } from "./protocol";
+import { again, changed, everyMs, hear, link, serverNow, watch } from "./live";
+import { param } from "./route";
+import { F, ranges, Series, type Figure, type Range } from "./series";
+
+export type Row = readonly number[];
+
+export interface Queue {
+  tenant: string;
+  command: string;
+  /** The figures of now. */
+  row: Signal<Row>;
+  series: Series;
+}
+
+export const range = computed<Range>(() => {
+  const asked = param("range", "5m");
+  return asked in ranges ? (asked as Range) : "5m";
+});
+
+const none: Row = new Array(18).fill(0);
+const bySlot = new Map<number, Queue>();
+const newest = new Map<Queue, Row>(); // rows that are not shown yet
+let begun = false; // a snapshot has come since the last subscribe
+let wholeHistory = false; // the points of all queues are in total
+
+/** version changes whenever a figure of a queue does. at is the time of the figures. */
+export const version = signal(0);
+export const at = signal(0);
+/** loaded is false until the first figures have come. */
+export const loaded = signal(false);
+
+let total = newSeries();
+let since = Infinity; // the server remembers nothing before
+
+/** queues are all queues, by name. */
+export const queues = computed(() => {
+  void version.value;
+  return [...bySlot.values()].filter((q) => q.command !== "").sort((a, b) => (a.command < b.command ? -1 : 1));
+});
+
+export const find = (command: string) => queues.value.find((q) => q.command === command);
+
+/** sum is a figure of all queues together. */
+export function sum(...figures: Figure[]): number {
+  void version.value;
+  let n = 0;
+  for (const q of bySlot.values()) for (const f of figures) n += q.row.peek()[f]!;
+  return n;
+}
+
+/** oldest is the queue whose first ready task waits for the longest time. */
+export const oldest = computed(() => {
+  void version.value;
+  let found: Queue | undefined;
+  for (const q of bySlot.values()) {
+    const since = q.row.peek()[F.oldest]!;
+    if (since && (!found || since < found.row.peek()[F.oldest]!)) found = q;
+  }
+  return found;
+});
+
+/** history are the figures of all queues together, over time. */
+export function history(): Series {
+  void version.value;
+  if (!wholeHistory) {
+    total = newSeries();
+    since = Infinity;
+    for (const q of bySlot.values()) {
+      total.add(q.series);
+      since = Math.min(since, q.series.firstAt());
+    }
+    wholeHistory = true;
+  }
+  return total;
+}
+
+/** column is a figure over time, from where the server remembers anything. */
+export function column(series: Series, f: Figure): (number | null)[] {
+  history();
+  return series.column(f, since);
+}
+
+function newSeries(): Series {
+  const [size, stepMs] = ranges[range.peek()];
+  return new Series(size, stepMs, at.peek() || serverNow());
+}
+
+function name([slot, tenant, command]: unknown[]) {
+  if (command === undefined) {
+    bySlot.delete(slot as number);
+    return;
+  }
+  bySlot.set(slot as number, { tenant: tenant as string, command: command as string, row: signal(none), series: newSeries() });
+}
+
+function rows(all: number[][] | undefined) {
+  for (const row of all ?? []) {
+    const q = bySlot.get(row[0]!);
+    if (!q) continue;
+    newest.set(q, row);
+    q.series.latest = row;
+  }
+}
+
+function points(f: PointsFrame) {
+  const q = bySlot.get(f.slot);
+  for (const p of f.points) q?.series.put(p[0]!, p);
+  wholeHistory = false;
+}
+
+// sample puts the figures of now into the history. Queues that did not change are as before.
+function sample(ms: number) {
+  const all = new Array<number>(18).fill(0);
+  for (const q of bySlot.values()) {
+    const row = newest.get(q) ?? q.row.peek();
+    if (newest.has(q)) q.series.live(ms, row);
+    q.series.advance(Math.floor(ms / 1000) * 1000);
+    for (let f = 1; f < F.oldest; f++) all[f]! += row[f]!;
+    for (let f: number = F.waitP50; f <= F.runP99; f++) all[f] = Math.max(all[f]!, row[f]!);
+  }
+  if (wholeHistory) total.live(ms, all);
+}
+
+function show() {
+  for (const [q, row] of newest) q.row.value = row;
+  newest.clear();
+  loaded.value = true;
+  version.value++;
+}
+
+function take(frame: ServerFrame) {
+  switch (frame.type) {
+    case "snapshot":
+      at.value = serverNow();
+      if (!begun) for (const q of bySlot.values()) q.series = newSeries();
+      begun = true;
+      wholeHistory = false;
+      rows(frame.queues);
+      break;
+    case "points":
+      points(frame);
+      break;
+    case "tick":
+      rows(frame.queues);
+      sample(frame.t);
+      at.value = frame.t;
+      break;
+    default:
+      return;
+  }
+  changed(show);
+}
+
+hear((frame) => {
+  if (frame.type === "welcome") bySlot.clear(); // slots are those of one connection
+  if (frame.type === "names") for (const q of frame.queues) name(q as unknown[]);
+});
+
+/** begin subscribes to all queues, for as long as the page is open. */
+export function begin() {
+  watch("queues", {
+    ask: () => {
+      begun = false;
+      return { id: "queues", kind: "queues", everyMs: everyMs(), range: range.peek() };
+    },
+    take,
+  });
+  effect(() => {
+    void range.value;
+    if (link.peek().state === "live") again("queues");
+  });
+}

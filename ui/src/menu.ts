@@ -1,0 +1,5 @@
+/** The pages of the menu, with the key that follows g. */
+export const menu: { path: string[]; name: string; key: string; also?: string }[] = [
+  { path: [], name: "Overview", key: "o" },
+  { path: ["queues"], name: "Queues", key: "q", also: "queue" },
+];

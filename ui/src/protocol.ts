@@ -1,0 +1,785 @@
+// Made by types.mjs from docs/asyncapi.yaml and docs/openapi.yaml. Do not change it by hand.
+
+export type Id = string;
+
+export type Time = string;
+
+/** Not dots alone. */
+export type Command = string;
+
+export type NewTask = {
+  command: Command;
+  /** Any JSON value of at most 1048576 bytes; it comes out byte for byte. */
+  payload: unknown;
+  /** Higher goes first. */
+  priority?: number | null;
+  /** The number of executions that may fail. */
+  maxAttempts?: number | null;
+  /** At most 512 bytes. The same key again, for the same command and tenant, finds the first task. */
+  idempotencyKey?: string | null;
+  /** The task is ready so long after the post. Not together with runAt. */
+  delaySeconds?: number | null;
+  /** The task is ready at this time. Not together with delaySeconds. */
+  runAt?: string | null;
+  /** The longest time that one delivery may run, despite heartbeats. */
+  timeoutSeconds?: number | null;
+  /** The task expires so long after the post. Not together with expiresAt. */
+  ttlSeconds?: number | null;
+  /** The task expires at this time. Not together with ttlSeconds. */
+  expiresAt?: string | null;
+  traceParent?: string | null;
+  traceState?: string | null;
+  /** Callbacks are not implemented yet. */
+  webhook?: string | null;
+};
+
+export type Task = {
+  id: Id;
+  command: Command;
+  /** The JSON as it was posted, in a string. */
+  payload: string;
+  priority: number;
+  status: Status;
+  /** Ready, delayed, with a worker, dead letter, or ended otherwise. */
+  lastKnownLocation: "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET" | "NONE";
+  dlqCause?: DeadCause;
+  /** Deliveries that failed. */
+  attempts: number;
+  maxAttempts: number;
+  /** All deliveries so far. */
+  deliveries: number;
+  workerId?: string;
+  leaseUntil?: Time;
+  /** Only in the answer of a claim. */
+  leaseToken?: LeaseToken;
+  /** The time at which the run of that worker ends despite heartbeats. */
+  runUntil?: Time;
+  /** When a delayed task becomes ready. */
+  visibleAt?: Time;
+  /** How long one delivery may run, as posted. */
+  timeoutSeconds?: number;
+  /** From this time on it is not delivered. */
+  expiresAt?: Time;
+  cancelCause?: CancelCause;
+  error?: string;
+  /** Why no worker has it. Only GET /tasks/{id} has it. */
+  waiting?: {
+    reason: "delayed" | "suspect" | "paused" | "storage_full" | "no_worker" | "behind" | "no_room";
+    /** The number of ready tasks that are granted before it, if that is known. */
+    behind?: number;
+    until?: Time;
+  };
+  /** The last 10 deliveries that did not succeed. */
+  history?: {
+    delivery: number;
+    workerId?: string;
+    from: Time;
+    to: Time;
+    cause: string;
+    /** The close code of the connection over which it did not arrive, if that is known. */
+    closeCode?: number;
+    /** The first 1,024 bytes of the worker's error. */
+    error?: string;
+    /** The exit code of the program that did the work. */
+    exitCode?: number;
+    /** The signal that ended the program. */
+    signal?: string;
+  }[];
+  tenantId: string;
+  traceParent?: string;
+  traceState?: string;
+  createdAt: Time;
+  updatedAt: Time;
+};
+
+export type Status = "PENDING" | "IN_PROGRESS" | "COMPLETED" | "FAILED" | "CANCELLED";
+
+/** Names one delivery of a task. A request without it acts only on deliveries that the same subject claimed over HTTP. */
+export type LeaseToken = string | null;
+
+export type Claim = {
+  /** The queues. Without it, all that the token allows. */
+  commands?: string[] | null;
+  leaseSeconds?: number | null;
+  /** How long to wait if no task is ready. */
+  waitSeconds?: number | null;
+  /** A name for the worker. Without it, the subject. */
+  workerId?: string | null;
+};
+
+export type BatchClaim = {
+  /** The queues. Without it, all that the token allows. */
+  commands?: string[] | null;
+  leaseSeconds?: number | null;
+  /** How long to wait if no task is ready. */
+  waitSeconds?: number | null;
+  /** A name for the worker. Without it, the subject. */
+  workerId?: string | null;
+  /** The most tasks. */
+  count?: number | null;
+};
+
+export type NewArtifacts = {
+  name: string;
+  url: string;
+  /** Uploads are not implemented yet. */
+  contentBase64?: null;
+  /** Nobody reads it; clients of the original API send it. */
+  contentType?: unknown;
+}[] | null;
+
+export type ResultRecord = {
+  taskId: Id;
+  status: "COMPLETED" | "FAILED" | "CANCELLED";
+  /** The worker's object, byte for byte. */
+  result?: Record<string, unknown>;
+  error?: string;
+  cancelCause?: CancelCause;
+  artifacts?: {
+    name: string;
+    url: string;
+  }[];
+  completedAt: Time;
+};
+
+/** expired if the task expired; absent if a client cancelled it. */
+export type CancelCause = "expired";
+
+/** Why a task is a dead letter. */
+export type DeadCause = "exhausted" | "released_too_often" | "failed";
+
+export type Queue = {
+  command: Command;
+  tenantId: string;
+  ready: number;
+  delayed: number;
+  inProgress: number;
+  /** Dead letters. */
+  dlq: number;
+  /** The number of dead letters for each cause above 0. */
+  dlqCauses?: {
+    exhausted?: number;
+    released_too_often?: number;
+    failed?: number;
+  };
+  paused: boolean;
+  /** true while the queue is being deleted. */
+  deleting?: boolean;
+  /** true if the queue has neither a task nor settings. */
+  unknown?: boolean;
+  /** Tasks without an idempotency key lie on all shards, and the queue has an order on each instead of one. Taken back only while no shard but the home of the queue holds a task of it. */
+  spread?: boolean | null;
+  maxAttempts?: number | null;
+  leaseSeconds?: number | null;
+  /** The longest time that one delivery may run, despite heartbeats. */
+  timeoutSeconds?: number | null;
+  /** A task without an expiry expires so long after its post. */
+  ttlSeconds?: number | null;
+  backoff?: Backoff;
+  /** How long ended tasks stay. */
+  retentionSeconds?: number | null;
+  /** How long dead letters stay. */
+  dlqRetentionSeconds?: number | null;
+  oldestReadyAt?: Time;
+  /** What holds: the settings of the queue, and the server's defaults for the rest. A retention that is missing has no end. Not in lists of queues. */
+  effective?: QueueSettings;
+};
+
+export type QueueSettings = {
+  /** Tasks without an idempotency key lie on all shards, and the queue has an order on each instead of one. Taken back only while no shard but the home of the queue holds a task of it. */
+  spread?: boolean | null;
+  maxAttempts?: number | null;
+  leaseSeconds?: number | null;
+  /** The longest time that one delivery may run, despite heartbeats. */
+  timeoutSeconds?: number | null;
+  /** A task without an expiry expires so long after its post. */
+  ttlSeconds?: number | null;
+  backoff?: NewBackoff;
+  /** How long ended tasks stay. */
+  retentionSeconds?: number | null;
+  /** How long dead letters stay. */
+  dlqRetentionSeconds?: number | null;
+};
+
+/** The pause before a retry. */
+export type Backoff = {
+  policy?: "fixed" | "linear" | "exponential" | "exp_equal_jitter" | "exp_full_jitter" | null;
+  baseSeconds?: number | null;
+  maxSeconds?: number | null;
+} | null;
+
+/** The pause before a retry. */
+export type NewBackoff = {
+  policy?: "fixed" | "linear" | "exponential" | "exp_equal_jitter" | "exp_full_jitter" | null;
+  baseSeconds?: number | null;
+  maxSeconds?: number | null;
+} | null;
+
+export type Session = {
+  sessionId: Id;
+  workerId?: string;
+  subject: string;
+  commands: string[];
+  /** The number of unfinished tasks that it can hold. */
+  window: number;
+  /** The number of tasks that it has. */
+  held: number;
+  state: "live" | "draining" | "grace";
+  connectedAt: Time;
+  lastSeenAt: Time;
+};
+
+export type Error = {
+  /** A sentence for people. */
+  error: string;
+  /** For programs. New codes may be added. */
+  code: string;
+  /** The same request may succeed later. */
+  retryable: boolean;
+  /** The first task, with idempotency_conflict. */
+  taskId?: Id;
+  /** The status of the task, with result_not_found and already_terminal. */
+  status?: Status;
+  /** The task as it ended, with already_terminal. */
+  task?: Task;
+  retryAfterSeconds?: number;
+};
+
+/** A number of the client, which the answer repeats. */
+export type Ref = number;
+
+/** The name that the client gave its subscription. */
+export type SubscriptionId = string;
+
+export type TaskId = string;
+
+export type Location = "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET" | "NONE";
+
+/** A number for each shard, by the number of the shard. */
+export type Positions = Record<string, unknown>;
+
+/** The slot of a queue and its figures, in the order of protocol.md. */
+export type Rows = number[][];
+
+/** The first frame; a later one renews the token. */
+export type HelloFrame = {
+  type: "hello";
+  ref?: Ref;
+  token?: string;
+};
+
+/** Begin a subscription, or replace the one with the same id. */
+export type SubscribeFrame = {
+  type: "subscribe";
+  ref?: Ref;
+  id: SubscriptionId;
+  /** page, workers and server are reserved. */
+  kind: "queues" | "task" | "page" | "events" | "workers" | "server";
+  /** For queues and events. */
+  commands?: string[];
+  /** For queues, the least time between two ticks. */
+  everyMs?: number;
+  /** For queues, how much history comes first. */
+  range?: "5m" | "1h" | "24h" | "7d";
+  /** For task. */
+  taskId?: TaskId;
+  /** For page. */
+  command?: string;
+  /** For page. */
+  state?: "ready" | "delayed" | "inProgress" | "dlq" | "done";
+  /** For page. */
+  limit?: number;
+  /** For events. */
+  causes?: string[];
+  /** For events, the last event of each shard that the client has. */
+  from?: Positions;
+  /** For events, the database that from is of. */
+  creationId?: string;
+  /** For events. */
+  maxPerSecond?: number;
+};
+
+/** End a subscription. */
+export type UnsubscribeFrame = {
+  type: "unsubscribe";
+  ref?: Ref;
+  id: SubscriptionId;
+};
+
+/** The answer to the first hello. */
+export type WelcomeFrame = {
+  type: "welcome";
+  /** Drawn when the database was made. */
+  creationId: string;
+  shards: number;
+  /** The last event of each shard. */
+  positions: Positions;
+  /** The oldest event of each shard that the server still has. */
+  oldest: Positions;
+  serverTime: Time;
+  tenantId: string;
+  /** Whether payloads and errors are shown. */
+  admin: boolean;
+  version: string;
+  features: string[];
+};
+
+/** The answer to a frame with a ref that succeeded. */
+export type OkFrame = {
+  type: "ok";
+  ref: Ref;
+};
+
+/** The answer to a frame that failed. */
+export type ErrorFrame = {
+  type: "error";
+  ref?: Ref;
+  id?: SubscriptionId;
+  taskId?: TaskId;
+  code: string;
+  error: string;
+  retryable: boolean;
+  status?: string;
+  retryAfterSeconds?: number;
+};
+
+/** Which queue a slot stands for from now on. */
+export type NamesFrame = {
+  type: "names";
+  queues: unknown[][];
+};
+
+/** What a subscription shows first. */
+export type SnapshotFrame = {
+  type: "snapshot";
+  id: SubscriptionId;
+  /** The last events that the snapshot contains. */
+  at?: Positions;
+  /** The next snapshot of this id continues this one. */
+  more?: boolean;
+  queues?: Rows;
+  task?: Task;
+  /** Reserved for page. */
+  tasks?: Task[];
+  /** Reserved for workers. */
+  sessions?: Record<string, unknown>[];
+};
+
+/** The history of a queue. */
+export type PointsFrame = {
+  type: "points";
+  id: SubscriptionId;
+  slot: number;
+  stepMs: number;
+  /** The time in Unix milliseconds, and the figures of a row. */
+  points: Rows;
+};
+
+/** What changed. */
+export type TickFrame = {
+  type: "tick";
+  id: SubscriptionId;
+  /** The time of the server in Unix milliseconds. */
+  t: number;
+  queues?: Rows;
+  /** Reserved for page. */
+  tasks?: Task[];
+  /** Reserved for page and workers. */
+  left?: string[];
+  /** Reserved for page. */
+  above?: number;
+};
+
+/** One transition of a task. */
+export type EventFrame = {
+  type: "event";
+  id: SubscriptionId;
+  shard: number;
+  /** Counts the events of the shard without gaps. */
+  n: number;
+  at: Time;
+  task: TaskId;
+  /** Only if it is not that of the client. */
+  tenant?: string;
+  command: string;
+  /** Absent for a new task. */
+  from?: Location;
+  /** Absent for a task that was removed. */
+  to?: Location;
+  status?: "PENDING" | "IN_PROGRESS" | "COMPLETED" | "FAILED" | "CANCELLED";
+  cause: string;
+  delivery?: number;
+  worker?: string;
+  /** How long the task was in from. */
+  spentMs: number;
+  attempts: number;
+};
+
+/** Events that were not sent. */
+export type GapFrame = {
+  type: "gap";
+  id: SubscriptionId;
+  shard: number;
+  /** The number of the first of them. */
+  from: number;
+  /** The number of the last of them. */
+  to: number;
+  reason: "evicted" | "slow" | "sampled";
+  missed: number;
+};
+
+/** Every event up to here was sent. */
+export type MarkFrame = {
+  type: "mark";
+  positions: Positions;
+};
+
+/** The server stops. */
+export type DrainingFrame = {
+  type: "draining";
+  reason: string;
+  graceSeconds: number;
+};
+
+export type ClientFrame = HelloFrame | SubscribeFrame | UnsubscribeFrame;
+
+export type ServerFrame = WelcomeFrame | OkFrame | ErrorFrame | NamesFrame | SnapshotFrame | PointsFrame | TickFrame | EventFrame | GapFrame | MarkFrame | DrainingFrame;
+
+/** What each request is answered with. */
+export interface Answers {
+  "POST /tasks": Task;
+  "POST /tasks/batch": {
+    results: ({
+      task: Task;
+      /** true if an earlier request with the same idempotencyKey made the task. */
+      replayed?: boolean;
+    } | {
+      id: Id;
+      /** true if an earlier request with the same idempotencyKey made the task. */
+      replayed?: boolean;
+    } | Error)[];
+  };
+  "POST /tasks/claim": Task;
+  "POST /tasks/claim/batch": {
+    tasks: Task[];
+  };
+  "POST /tasks/batch/results": {
+    results: ({
+      taskId: Id;
+      result: ResultRecord;
+    } | Error)[];
+  };
+  "POST /tasks/{id}/heartbeat": {
+    ok: boolean;
+    leaseUntil: Time;
+    runUntil?: Time;
+  };
+  "POST /tasks/{id}/nack": {
+    status: "requeued" | "dlq" | "expired";
+    delaySeconds: number;
+  };
+  "POST /tasks/{id}/abandon": {
+    status: "requeued" | "dlq" | "expired";
+  };
+  "POST /tasks/{id}/release": {
+    status: "requeued" | "dlq" | "expired";
+  };
+  "GET /tasks/{id}": Task;
+  "GET /tasks/{id}/result": {
+    task: Task;
+    result: ResultRecord;
+  };
+  "POST /tasks/{id}/result": ResultRecord;
+  "POST /tasks/{id}/cancel": Task;
+  "GET /admin/queues": {
+    queues: Queue[];
+  };
+  "GET /admin/queues/{command}": Queue;
+  "PUT /admin/queues/{command}": Queue;
+  "DELETE /admin/queues/{command}": {
+    deleted: boolean;
+    /** The number of tasks that are left, if the queue is not deleted yet. */
+    remaining?: number;
+  };
+  "POST /admin/queues/{command}/pause": Queue;
+  "POST /admin/queues/{command}/resume": Queue;
+  "GET /admin/queues/{command}/tasks": {
+    tasks: Task[];
+    cursor?: string;
+  };
+  "POST /admin/tasks/{id}/replay": Task;
+  "POST /admin/queues/{command}/tasks/cancel": {
+    cancelled?: number;
+    dryRun?: boolean;
+    matched?: number;
+    sample?: Task[];
+    cursor?: string;
+  };
+  "POST /admin/queues/{command}/tasks/run": {
+    ready?: number;
+    dryRun?: boolean;
+    matched?: number;
+    sample?: Task[];
+    cursor?: string;
+  };
+  "POST /admin/queues/{command}/tasks/move": {
+    moved?: number;
+    dryRun?: boolean;
+    matched?: number;
+    sample?: Task[];
+    cursor?: string;
+  };
+  "POST /admin/tasks/{id}/run": Task;
+  "POST /admin/tasks/{id}/move": Task;
+  "POST /admin/queues/{command}/dlq/replay": {
+    replayed?: number;
+    dryRun?: boolean;
+    matched?: number;
+    sample?: Task[];
+    remaining?: number;
+    /** The number of these with the cause failed; absent if none. */
+    remainingFailed?: number;
+    cursor?: string;
+  };
+  "DELETE /admin/queues/{command}/dlq": {
+    purged?: number;
+    dryRun?: boolean;
+    matched?: number;
+    sample?: Task[];
+    remaining?: number;
+    /** The number of these with the cause failed; absent if none. */
+    remainingFailed?: number;
+    cursor?: string;
+  };
+  "GET /admin/queues/{command}/dlq/reasons": {
+    reasons: {
+      error: string;
+      example?: string;
+      cause: DeadCause;
+      count: number;
+      newestTaskId: string;
+      newestEndedAt: string;
+    }[];
+    read: number;
+    cursor?: string;
+  };
+  "POST /admin/tasks/cleanup": {
+    deleted: number;
+  };
+  "GET /admin/sessions": {
+    sessions: Session[];
+    cursor?: Id;
+  };
+  "GET /admin/backup": unknown;
+  "GET /admin/config": {
+    settings: {
+      name: string;
+      /** Absent if the setting is not set. */
+      value?: string;
+      /** The flag, the variable, file and line, "default" or "not set"; "data directory" for shards that nobody set. */
+      origin: string;
+    }[];
+  };
+  "GET /events": unknown;
+  "GET /session": unknown;
+  "GET /healthz": {
+    status: "ok";
+  };
+  "GET /readyz": {
+    status: "ready";
+    /** What the server does before it answers. */
+    durability: string;
+    shards: number;
+    /** ok, or no-enqueue while new tasks are refused for lack of space. */
+    diskGuard: "ok" | "no-enqueue";
+    /** The time by which the server's clock is ahead of the system clock. */
+    clockDifferenceMs: number;
+  };
+  "GET /version": {
+    version: string;
+    go: string;
+  };
+  "GET /metrics": unknown;
+}
+
+/** What each request has as its body. */
+export interface Bodies {
+  "POST /tasks": NewTask;
+  "POST /tasks/batch": {
+    tasks: NewTask[];
+  };
+  "POST /tasks/claim": Claim;
+  "POST /tasks/claim/batch": BatchClaim;
+  "POST /tasks/batch/results": {
+    results: ({
+      taskId: Id;
+      leaseToken?: LeaseToken;
+      workerId?: string | null;
+      status?: "COMPLETED" | "FAILED" | null;
+      result?: Record<string, unknown> | null;
+      error?: string | null;
+      /** The exit code of the program that did the work. */
+      exitCode?: number | null;
+      /** The signal that ended the program; not together with exitCode. */
+      signal?: string | null;
+      artifacts?: NewArtifacts;
+    })[];
+  };
+  "POST /tasks/{id}/heartbeat": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+    extendSeconds?: number | null;
+  };
+  "POST /tasks/{id}/nack": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+    delaySeconds?: number | null;
+    reason?: string | null;
+    /** The exit code of the program that did the work. */
+    exitCode?: number | null;
+    /** The signal that ended the program; not together with exitCode. */
+    signal?: string | null;
+  };
+  "POST /tasks/{id}/abandon": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+  };
+  "POST /tasks/{id}/release": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+    /** false when the work never began; such a release does not count towards RELEASED_TOO_OFTEN */
+    started?: boolean | null;
+    /** true when the worker ends; such a release does not count either */
+    stopping?: boolean | null;
+  };
+  "POST /tasks/{id}/result": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+    status?: "COMPLETED" | "FAILED" | null;
+    /** Required when COMPLETED. */
+    result?: Record<string, unknown> | null;
+    /** Required when FAILED. */
+    error?: string | null;
+    /** The exit code of the program that did the work. */
+    exitCode?: number | null;
+    /** The signal that ended the program; not together with exitCode. */
+    signal?: string | null;
+    artifacts?: NewArtifacts;
+  };
+  "POST /tasks/{id}/cancel": Record<string, unknown>;
+  "PUT /admin/queues/{command}": QueueSettings;
+  "POST /admin/queues/{command}/pause": Record<string, unknown>;
+  "POST /admin/queues/{command}/resume": Record<string, unknown>;
+  "POST /admin/tasks/{id}/replay": Record<string, unknown>;
+  "POST /admin/queues/{command}/tasks/cancel": {
+    /** The state of the tasks; waiting if left out. */
+    state?: "waiting" | "ready" | "delayed" | "inProgress" | "open" | null;
+    limit?: number | null;
+    /** Count them and do nothing. */
+    dryRun?: boolean | null;
+    /** The cursor of the answer before. */
+    cursor?: string | null;
+    /** Only tasks that this worker has, or had last. */
+    worker?: string | null;
+    /** Only tasks whose error contains this text. */
+    error?: string | null;
+    /** Only tasks whose idempotency key begins with this text. */
+    keyPrefix?: string | null;
+    /** Only tasks that were created at that time or later. */
+    createdAfter?: string | null;
+    /** Only tasks that were created before that time. */
+    createdBefore?: string | null;
+    /** Only tasks of that priority. */
+    priority?: number | null;
+    /** Only tasks with so many failed executions, or more. */
+    minAttempts?: number | null;
+    /** Only tasks whose payload has these members. */
+    match?: Record<string, unknown> | null;
+  };
+  "POST /admin/queues/{command}/tasks/run": {
+    limit?: number | null;
+    /** Count them and do nothing. */
+    dryRun?: boolean | null;
+    /** The cursor of the answer before. */
+    cursor?: string | null;
+    /** Only tasks that this worker has, or had last. */
+    worker?: string | null;
+    /** Only tasks whose error contains this text. */
+    error?: string | null;
+    /** Only tasks whose idempotency key begins with this text. */
+    keyPrefix?: string | null;
+    /** Only tasks that were created at that time or later. */
+    createdAfter?: string | null;
+    /** Only tasks that were created before that time. */
+    createdBefore?: string | null;
+    /** Only tasks of that priority. */
+    priority?: number | null;
+    /** Only tasks with so many failed executions, or more. */
+    minAttempts?: number | null;
+    /** Only tasks whose payload has these members. */
+    match?: Record<string, unknown> | null;
+  };
+  "POST /admin/queues/{command}/tasks/move": {
+    /** The state of the tasks; waiting if left out. */
+    state?: "waiting" | "ready" | "delayed" | null;
+    toPriority: number;
+    limit?: number | null;
+    /** Count them and do nothing. */
+    dryRun?: boolean | null;
+    /** The cursor of the answer before. */
+    cursor?: string | null;
+    /** Only tasks that this worker has, or had last. */
+    worker?: string | null;
+    /** Only tasks whose error contains this text. */
+    error?: string | null;
+    /** Only tasks whose idempotency key begins with this text. */
+    keyPrefix?: string | null;
+    /** Only tasks that were created at that time or later. */
+    createdAfter?: string | null;
+    /** Only tasks that were created before that time. */
+    createdBefore?: string | null;
+    /** Only tasks of that priority. */
+    priority?: number | null;
+    /** Only tasks with so many failed executions, or more. */
+    minAttempts?: number | null;
+    /** Only tasks whose payload has these members. */
+    match?: Record<string, unknown> | null;
+  };
+  "POST /admin/tasks/{id}/run": Record<string, unknown>;
+  "POST /admin/tasks/{id}/move": {
+    toPriority: number;
+  };
+  "POST /admin/queues/{command}/dlq/replay": {
+    /** Only tasks that ended before it; without it, all that have ended now. */
+    before?: string | null;
+    /** Only tasks that this worker had last. */
+    worker?: string | null;
+    /** Only tasks whose error contains this text. */
+    error?: string | null;
+    /** Only tasks with this cause; without it, exhausted and released_too_often. */
+    cause?: "exhausted" | "released_too_often" | "failed" | "all" | null;
+    /** Only tasks whose idempotency key begins with this text. */
+    keyPrefix?: string | null;
+    /** Only tasks that were created at that time or later. */
+    createdAfter?: string | null;
+    /** Only tasks that were created before that time. */
+    createdBefore?: string | null;
+    /** Only tasks of that priority. */
+    priority?: number | null;
+    /** Only tasks with so many failed executions, or more. */
+    minAttempts?: number | null;
+    /** Only tasks whose payload has these members. */
+    match?: Record<string, unknown> | null;
+    /** Count them and do nothing. */
+    dryRun?: boolean | null;
+    limit?: number | null;
+    /** The cursor of the answer before. */
+    cursor?: string | null;
+  };
+  "POST /admin/tasks/cleanup": {
+    /** Tasks that ended before it; without it, those whose retention is over. */
+    before?: string | null;
+    /** The most tasks. */
+    limit?: number | null;
+  };
+}

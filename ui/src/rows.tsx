@@ -1,0 +1,158 @@
+// A table of many rows: only those in sight exist, keys move a cursor, and rows keep their place
+// while the pointer is on them.
+import { useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { onKey } from "./keys";
+
+export interface Column<T> {
+  name: string;
+  /** The head of the column, or its name. */
+  head?: ComponentChildren;
+  title?: string;
+  class?: string;
+  /** Sorted by this: words first, numbers from the largest. Without it the column has no order. */
+  by?: (row: T) => number | string;
+  cell: (row: T) => ComponentChildren;
+}
+
+interface Props<T> {
+  rows: T[];
+  columns: Column<T>[];
+  id: (row: T) => string;
+  label: string;
+  sort?: string;
+  onSort?: (sort: string) => void;
+  open?: (row: T) => void;
+  picked?: Signal<ReadonlySet<string>>;
+  height?: number;
+}
+
+const extra = 8; // rows above and below what is in sight
+
+/** sorted puts rows in an order such as "-ready" or "name". */
+export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
+  const by = columns.find((c) => c.name === sort.replace("-", ""))?.by;
+  if (!by) return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  return [...rows].sort((a, b) => {
+    const x = by(a), y = by(b);
+    return sign * (x < y ? -1 : x > y ? 1 : 0);
+  });
+}
+
+export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, height = 34 }: Props<T>) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const seen = useSignal<[number, number]>([0, 60]);
+  const cursor = useSignal("");
+  const state = useRef({ rows, id, open });
+  state.current = { rows, id, open };
+
+  useEffect(() => {
+    const look = () => {
+      const top = body.current?.getBoundingClientRect().top ?? 0;
+      const from = Math.max(0, Math.floor(-top / height) - extra);
+      const to = Math.ceil((innerHeight - top) / height) + extra;
+      if (from !== seen.value[0] || to !== seen.value[1]) seen.value = [from, to];
+    };
+    look();
+    addEventListener("scroll", look, { passive: true });
+    addEventListener("resize", look);
+    return () => {
+      removeEventListener("scroll", look);
+      removeEventListener("resize", look);
+    };
+  }, [height]);
+
+  useEffect(() => {
+    const move = (by: number) => {
+      const { rows, id } = state.current;
+      const now = rows.findIndex((r) => id(r) === cursor.value);
+      const next = rows[now < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, now + by))];
+      if (!next) return;
+      cursor.value = id(next);
+      const top = body.current!.getBoundingClientRect().top + rows.indexOf(next) * height;
+      if (top < 120 || top > innerHeight - 90) scrollBy({ top: top - innerHeight / 2 });
+    };
+    const current = () => state.current.rows.find((r) => state.current.id(r) === cursor.value);
+    const off = [
+      onKey("j", () => move(1)),
+      onKey("k", () => move(-1)),
+      onKey("Enter", () => {
+        const row = current();
+        if (row) state.current.open?.(row);
+      }),
+      onKey("x", () => current() && toggle(cursor.value)),
+    ];
+    return () => off.forEach((f) => f());
+  }, []);
+
+  const toggle = (key: string) => {
+    if (!picked) return;
+    const next = new Set(picked.value);
+    if (!next.delete(key)) next.add(key);
+    picked.value = next;
+  };
+  const all = picked && rows.length > 0 && rows.every((r) => picked.value.has(id(r)));
+  const [from, to] = seen.value;
+  const shown = rows.slice(from, to);
+  return (
+    <table class="rows" aria-label={label} aria-rowcount={rows.length + 1}>
+      <thead>
+        <tr>
+          {picked && (
+            <th class="pick">
+              <input
+                type="checkbox" aria-label="Choose all rows" checked={all}
+                onChange={() => (picked.value = new Set(all ? [] : rows.map(id)))}
+              />
+            </th>
+          )}
+          {columns.map((c) => <Head key={c.name} column={c as Column<unknown>} sort={sort} onSort={onSort} />)}
+        </tr>
+      </thead>
+      <tbody ref={body}>
+        {from > 0 && <tr class="space" style={{ height: `${Math.min(from, rows.length) * height}px` }} />}
+        {shown.map((row, i) => {
+          const key = id(row);
+          return (
+            <tr
+              key={key} aria-rowindex={from + i + 2} class={cursor.value === key ? "at" : ""}
+              aria-selected={picked ? picked.value.has(key) : undefined}
+              onClick={(e) => {
+                if ((e.target as Element).closest("a,button,input,summary") || String(getSelection())) return;
+                cursor.value = key;
+                open?.(row);
+              }}
+            >
+              {picked && (
+                <td class="pick">
+                  <input type="checkbox" aria-label={`Choose ${key}`} checked={picked.value.has(key)} onChange={() => toggle(key)} />
+                </td>
+              )}
+              {columns.map((c) => <td key={c.name} class={c.class}>{c.cell(row)}</td>)}
+            </tr>
+          );
+        })}
+        {to < rows.length && <tr class="space" style={{ height: `${(rows.length - to) * height}px` }} />}
+      </tbody>
+    </table>
+  );
+}
+
+function Head({ column: c, sort, onSort }: { column: Column<unknown>; sort: string; onSort?: (s: string) => void }) {
+  const dir = sort === c.name ? "ascending" : sort === `-${c.name}` ? "descending" : undefined;
+  const first = c.class?.includes("n") ? `-${c.name}` : c.name;
+  const next = !dir ? first : dir === "ascending" ? `-${c.name}` : c.name;
+  return (
+    <th scope="col" class={c.class} title={c.title} aria-sort={c.by && onSort ? (dir ?? "none") : undefined}>
+      {c.by && onSort ? (
+        <button type="button" onClick={() => onSort(next)}>
+          {c.head ?? c.name} <span aria-hidden="true">{dir === "ascending" ? "↑" : dir ? "↓" : ""}</span>
+        </button>
+      ) : (
+        (c.head ?? c.name)
+      )}
+    </th>
+  );
+}

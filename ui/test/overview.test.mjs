@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkAccess, Server, view } from "./kit.mjs";
+
+const server = await Server.start();
+
+test("an empty server says how to begin", async (t) => {
+  const page = await view(t, `${server.origin}/`);
+  await page.getByText("No queue yet").waitFor();
+  assert.equal(page.url(), `${server.origin}/ui/`);
+  await checkAccess(page);
+});
+
+test("the overview shows what happens", async (t) => {
+  const page = await view(t, `${server.origin}/ui/`);
+  for (let i = 0; i < 3; i++) await server.post("mail.send");
+  await page.getByRole("link", { name: "mail.send" }).first().waitFor();
+  await page.getByRole("cell", { name: "3", exact: true }).waitFor();
+  await page.getByText("in mail.send").waitFor();
+  assert.match(await page.locator(".dot").innerText(), /^live · \d/);
+});
+
+for (const dark of [false, true]) {
+  test(`every part can be used, in ${dark ? "dark" : "light"} colours`, async (t) => {
+    const page = await view(t, `${server.origin}/ui/`, { dark });
+    await page.getByText("Busiest queues").waitFor();
+    await checkAccess(page);
+    await page.goto(`${server.origin}/ui/#/queues?q=mail`);
+    await page.getByRole("heading", { name: "Queues" }).waitFor();
+    await checkAccess(page);
+  });
+}
+
+test("a chart is a table too", async (t) => {
+  const page = await view(t, `${server.origin}/ui/`);
+  await page.getByRole("button", { name: "Table" }).first().click();
+  await page.getByRole("region", { name: "Throughput as a table" }).waitFor();
+});
+
+test("the page is back after a kill, and says that it was away", async (t) => {
+  const page = await view(t, `${server.origin}/ui/`, { expected: [/WebSocket connection|ERR_CONNECTION_REFUSED|Failed to load resource/] });
+  await page.locator(".dot.live").waitFor();
+  await server.kill();
+  await page.locator(".dot.lost").waitFor();
+  await page.getByRole("link", { name: "mail.send" }).first().waitFor(); // the last figures stay, and say how old they are
+  assert.match(await page.locator(".dot").innerText(), /figures are \d+ s old/);
+  await server.begin();
+  await page.locator(".dot.live").waitFor({ timeout: 7000 });
+  await server.post("mail.late");
+  await page.getByRole("link", { name: "mail.late" }).first().waitFor();
+});
