@@ -33,6 +33,8 @@ type request struct {
 	// hasCredit says that the answer returns the credit of the delivery, reused that the shard
 	// has granted another task with it.
 	hasCredit, reused bool
+	// failed: the frame ends a delivery without success.
+	failed bool
 	// waits is how many shards have not answered yet, refusal the first refusal of one.
 	waits   int
 	refusal *wire.Error
@@ -162,11 +164,16 @@ func (c *Conversation) effect(e shard.Effect) {
 	case *shard.Subscribed:
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Completed:
-		c.asked(e.Ref).reused = e.CreditReused
+		r := c.asked(e.Ref)
+		r.reused = e.CreditReused
+		c.profile.ended(r.failed)
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Requeued:
 		r := c.asked(e.Ref)
 		r.ok.NackStatus, r.ok.DelaySeconds = e.Status, e.DelaySeconds
+		if r.failed {
+			c.profile.ended(true)
+		}
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Extended:
 		c.extended(e)

@@ -280,6 +280,7 @@ func (c *Conversation) pingAfterTasks() {
 func (c *Conversation) ping() {
 	c.tasks.pingedSeq, c.tasks.underWay = c.tasks.writtenSeq, true
 	c.out.Ping = strconv.AppendUint(nil, c.tasks.pingedSeq, 10)
+	c.profile.pingedAtMs = c.nowMs
 }
 
 // pong counts every pong as a sign of life. One with the payload of a ping confirms the tasks
@@ -297,6 +298,7 @@ func (c *Conversation) pong(payload []byte) {
 	c.confirm(d.through(seq))
 	if seq == d.pingedSeq {
 		d.underWay = false
+		c.profile.roundTripMs = max(1, c.nowMs-c.profile.pingedAtMs)
 		c.pingAfterTasks()
 	}
 }

@@ -28,13 +28,14 @@ func (c *Conversation) result(f *wire.Result) {
 		bytes += len(f.Artifacts[i].Name) + len(f.Artifacts[i].URL)
 	}
 	r, holder := c.ending(f.Ref, f.TaskRef, bytes)
+	r.failed = f.Status != wire.StatusCompleted
 	c.postEnding(r, &shard.Result{Holder: holder, ResultRequest: f.ResultRequest, HasCredit: r.hasCredit})
 }
 
 // endDelivery ends a delivery without an outcome in the way that the message says.
 func (c *Conversation) endDelivery(ref wire.Ref, task wire.TaskRef, m *shard.End) {
 	r, holder := c.ending(ref, task, messageBytes+len(m.Reason))
-	m.Holder = holder
+	m.Holder, r.failed = holder, m.How == shard.Nack
 	c.postEnding(r, m)
 }
 

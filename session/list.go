@@ -15,6 +15,19 @@ type profile struct {
 	window    int
 	// leaving: the client has sent drain and asked for no task since.
 	leaving bool
+	// pingedAtMs is the time of the last ping, roundTripMs that until its pong.
+	pingedAtMs, roundTripMs int64
+	// completed and failed count ends of deliveries.
+	completed, failed int64
+}
+
+// ended counts the end of a delivery that a shard took.
+func (p *profile) ended(failed bool) {
+	if failed {
+		p.failed++
+	} else {
+		p.completed++
+	}
 }
 
 // hears sets heardAtMs after an event of the client.
@@ -31,6 +44,7 @@ func (c *Conversation) figures() wire.SessionFigures {
 		ID: c.consumer.ID, WorkerID: c.consumer.WorkerID, Subject: c.consumer.Subject,
 		Commands: slices.Clone(c.subscribed), Window: c.profile.window, Held: c.tasks.inFlight(), State: wire.SessionLive,
 		ConnectedAtMs: c.profile.openedAtMs, LastSeenAtMs: c.profile.heardAtMs,
+		RoundTripMs: c.profile.roundTripMs, Completed: c.profile.completed, Failed: c.profile.failed,
 	}
 	if c.draining || c.profile.leaving {
 		f.State = wire.SessionDraining
@@ -42,7 +56,6 @@ func (c *Conversation) figures() wire.SessionFigures {
 type lateSession struct {
 	tenant  string
 	figures wire.SessionFigures
-	untilMs int64
 }
 
 // maxLate bounds the late sessions; they are kept for lists only.
@@ -61,7 +74,8 @@ func (r *Registry) late(s *session) {
 	nowMs := r.o.NowMs()
 	r.forgetLate(nowMs)
 	if len(r.lately) < maxLate {
-		r.lately[s.id] = lateSession{s.consumer.Tenant, f, nowMs + wire.ResumeGraceSeconds*1000}
+		f.GraceUntilMs = nowMs + wire.ResumeGraceSeconds*1000
+		r.lately[s.id] = lateSession{s.consumer.Tenant, f}
 	}
 }
 
@@ -73,7 +87,7 @@ func (r *Registry) forgetLate(nowMs int64) {
 	}
 	r.lookLateAtMs = nowMs + 1000
 	for id, l := range r.lately {
-		if l.untilMs <= nowMs {
+		if l.figures.GraceUntilMs <= nowMs {
 			delete(r.lately, id)
 		}
 	}
@@ -86,7 +100,7 @@ func (r *Registry) lateOf(tenant string) []wire.SessionFigures {
 	var all []wire.SessionFigures
 	nowMs := r.o.NowMs()
 	for _, l := range r.lately {
-		if l.tenant == tenant && l.untilMs > nowMs {
+		if l.tenant == tenant && l.figures.GraceUntilMs > nowMs {
 			all = append(all, l.figures)
 		}
 	}

@@ -47,6 +47,7 @@ func TestListSaysWhatASessionTakesAndHolds(t *testing.T) {
 		c.say(`[{"type":"subscribe","commands":["a","b"],"window":3},{"type":"enqueue","command":"a","payload":1}]`)
 		task := next[*wire.TaskFrame](c)
 		want.Commands, want.Window, want.Held, want.LastSeenAtMs = []string{"a", "b"}, 3, 1, connectedAtMs+2000
+		want.RoundTripMs = 1
 		if got := b.only("default"); !reflect.DeepEqual(got, want) {
 			t.Errorf("with a task %+v\nwant %+v", got, want)
 		}
@@ -56,7 +57,7 @@ func TestListSaysWhatASessionTakesAndHolds(t *testing.T) {
 		})
 		next[*wire.OK](c)
 		time.Sleep(20 * time.Second) // a ping and its pong
-		want.Held, want.LastSeenAtMs = 0, connectedAtMs+21_000
+		want.Held, want.LastSeenAtMs, want.Completed = 0, connectedAtMs+21_000, 1
 		if got := b.only("default"); !reflect.DeepEqual(got, want) {
 			t.Errorf("after a pong %+v\nwant %+v", got, want)
 		}

@@ -42,6 +42,22 @@ func (f *figures) synced(took time.Duration, commits uint64) {
 	f.syncCommits.Update(float64(commits))
 }
 
+// Work is what the store has done since its start.
+type Work struct {
+	Commits, Syncs uint64
+	// SyncSeconds is the time of all syncs.
+	SyncSeconds float64
+}
+
+// Work is what the store has done. Any goroutine.
+func (s *Store) Work() Work {
+	f := s.figures
+	return Work{
+		Commits: f.commits.Get(), Syncs: uint64(f.set.Value("codeq_sync_seconds_count")),
+		SyncSeconds: f.set.Value("codeq_sync_seconds_sum"),
+	}
+}
+
 // WriteMetrics adds what the store has counted, the disk guard and the figures
 // of the database to a page. It takes locks of the database, so nobody should
 // call it much oftener than once a second. Any goroutine, until Close.

@@ -22,14 +22,16 @@ type BulkRequest struct {
 	Cursor string
 }
 
-// The states of tasks that have not ended, for BulkRequest.State. StateWaiting is ready
-// and delayed, StateOpen is ready, delayed and in progress.
+// The states of tasks. For BulkRequest.State StateWaiting is ready and delayed, and StateOpen
+// is ready, delayed and in progress. A list of tasks is of one of the others.
 const (
 	StateReady      = "ready"
 	StateDelayed    = "delayed"
 	StateInProgress = "inProgress"
 	StateWaiting    = "waiting"
 	StateOpen       = "open"
+	StateDead       = "dlq"
+	StateDone       = "done"
 )
 
 // bulkStates are the words for BulkRequest.State, those for waiting tasks first.

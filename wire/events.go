@@ -164,6 +164,12 @@ type WatchState struct {
 	Left []string `json:"left"`
 	// Above counts the tasks that came to the page and are not in it.
 	Above int64 `json:"above"`
+	// Server and Needs are those of kind server.
+	Server *ServerFigures `json:"server"`
+	Needs  []Need         `json:"needs"`
+	// Encoded, if it is not nil, is appended in place of all of the above: what AppendWatchState
+	// has made of another state. No parser sets it.
+	Encoded []byte `json:"-"`
 }
 
 // WatchSnapshot is what a subscription shows first, and again when it cannot go on.

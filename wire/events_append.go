@@ -15,7 +15,7 @@ func AppendWatchFrame(dst []byte, f ServerFrame) []byte {
 	case *WatchTick:
 		dst = appendText(dst, `{"type":"tick","id":`, f.ID)
 		dst = appendInt(dst, `,"t":`, f.AtMs)
-		return append(appendWatchState(dst, &f.WatchState), '}')
+		return append(AppendWatchState(dst, &f.WatchState), '}')
 	case *WatchGap:
 		dst = appendText(dst, `{"type":"gap","id":`, f.ID)
 		dst = appendInt(dst, `,"shard":`, int64(f.Shard))
@@ -33,7 +33,7 @@ func AppendWatchFrame(dst []byte, f ServerFrame) []byte {
 		if f.More {
 			dst = append(dst, `,"more":true`...)
 		}
-		return append(appendWatchState(dst, &f.WatchState), '}')
+		return append(AppendWatchState(dst, &f.WatchState), '}')
 	case *WatchNames:
 		return appendWatchNames(dst, f)
 	case *WatchPoints:
@@ -128,7 +128,11 @@ func appendFigures(dst []byte, i int, first int64, figures *Figures) []byte {
 	return append(dst, ']')
 }
 
-func appendWatchState(dst []byte, s *WatchState) []byte {
+// AppendWatchState appends the members of a state, each after a comma.
+func AppendWatchState(dst []byte, s *WatchState) []byte {
+	if s.Encoded != nil {
+		return append(dst, s.Encoded...)
+	}
 	if s.Queues != nil {
 		dst = append(dst, `,"queues":[`...)
 		for i := range s.Queues {
@@ -149,10 +153,30 @@ func appendWatchState(dst []byte, s *WatchState) []byte {
 			return AppendSessionFigures(dst, &s.Sessions[i])
 		})
 	}
+	if s.Server != nil {
+		dst = appendServer(append(dst, `,"server":`...), s.Server)
+	}
+	if s.Needs != nil {
+		dst = appendWatched(dst, `,"needs":[`, len(s.Needs), func(dst []byte, i int) []byte {
+			return appendNeed(dst, &s.Needs[i])
+		})
+	}
 	if s.Left != nil {
 		dst = appendTexts(dst, `,"left":`, s.Left)
 	}
 	return optInt(dst, `,"above":`, s.Above)
+}
+
+func appendServer(dst []byte, f *ServerFigures) []byte {
+	c := writing(&dst)
+	f.members(&c)
+	return c.done()
+}
+
+func appendNeed(dst []byte, n *Need) []byte {
+	c := writing(&dst)
+	n.members(&c)
+	return c.done()
 }
 
 func appendWatched(dst []byte, lead string, n int, element func(dst []byte, i int) []byte) []byte {

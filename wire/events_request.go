@@ -58,7 +58,7 @@ var watchFrames = dialect{
 }
 
 // watchStates are the states of a page.
-var watchStates = []string{StateReady, StateDelayed, StateInProgress, "dlq", "done"}
+var watchStates = []string{StateReady, StateDelayed, StateInProgress, StateDead, StateDone}
 
 var (
 	watchIDRule    = textRule{code: CodeInvalidArgument, high: MaxWatchIDBytes, required: true, exact: true}

@@ -56,7 +56,25 @@ func sampleWatchFrames() map[string]ServerFrame {
 		"snapshot-workers": &WatchSnapshot{ID: "w", WatchState: WatchState{Sessions: []SessionFigures{{
 			ID: SessionID{0: 1, 15: 2}, WorkerID: "ada", Subject: "bob", Commands: []string{"a", "b"}, Window: 8, Held: 3,
 			State: SessionGrace, ConnectedAtMs: sampleTimeMs, LastSeenAtMs: sampleTimeMs,
+			GraceUntilMs: sampleTimeMs + 1, RoundTripMs: 2, Completed: 9, Failed: 1,
 		}}}},
+		"tick-workers": &WatchTick{ID: "w", AtMs: 1, WatchState: WatchState{Sessions: []SessionFigures{{
+			Subject: "bob", Commands: []string{"a"}, State: SessionLive, ConnectedAtMs: sampleTimeMs, LastSeenAtMs: sampleTimeMs,
+		}}, Left: []string{SessionID{0: 1, 15: 2}.String()}}},
+		"snapshot-server": &WatchSnapshot{ID: "s", WatchState: WatchState{Server: &ServerFigures{
+			Version: "1.0.0", Durability: "fsync", StartedAtMs: sampleTimeMs, MemoryBytes: 1 << 30, Sessions: 2, Subscribers: 1,
+			DiskGuard: "no-enqueue", DiskFreeBytes: 1 << 29, DiskReserveBytes: 1 << 28, CommitsPer: 1200, SyncsPer: 300, SyncMicros: 810,
+			Shards: []ShardFigures{
+				{Messages: 5, NewMessages: 4, Bytes: 4096, BacklogMs: 200, Drained: 64, WaitMicros: 140, Accepted: 81_204, Refused: 3}, {},
+			},
+		}, Needs: []Need{
+			{Severity: NeedCritical, Reason: NeedNoWorker, Tenant: "acme", Command: "mail", State: StateReady, Count: 4120, SinceMs: sampleTimeMs,
+				Sentence: awkward},
+			{Severity: NeedCritical, Reason: NeedDisk, Sentence: "the disk guard is at no-enqueue"},
+		}}},
+		"tick-server": &WatchTick{ID: "s", AtMs: sampleTimeMs, WatchState: WatchState{Server: &ServerFigures{
+			Version: "1.0.0", Durability: "fsync", StartedAtMs: sampleTimeMs, DiskGuard: "ok",
+		}, Needs: []Need{}}},
 		"tick":      &WatchTick{ID: "q", AtMs: sampleTimeMs, WatchState: WatchState{Queues: []QueueRow{{Slot: 7, Figures: sampleFigures()}}}},
 		"tick-page": &WatchTick{ID: "p", AtMs: 1, WatchState: WatchState{Tasks: []*Task{barePendingTask()}, Left: []string{awkward}, Above: 3}},
 		"points": &WatchPoints{ID: "q", Slot: 7, StepMs: 1000, Points: []WatchPoint{

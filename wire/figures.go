@@ -101,6 +101,13 @@ type SessionFigures struct {
 	ConnectedAtMs int64
 	// LastSeenAtMs is when the last byte of its client came.
 	LastSeenAtMs int64
+	// GraceUntilMs is until when a session in its grace can be resumed.
+	GraceUntilMs int64
+	// RoundTripMs is the time from the last ping to its pong, rounded up; 0 until then.
+	RoundTripMs int64
+	// Completed counts the tasks that it ended COMPLETED since it connected, Failed those that
+	// it ended FAILED or gave back by nack.
+	Completed, Failed int64
 }
 
 func (f *SessionFigures) members(c *coder) {
@@ -113,6 +120,10 @@ func (f *SessionFigures) members(c *coder) {
 	c.text(`,"state":`, &f.State, &needTextRule)
 	c.time(`,"connectedAt":`, &f.ConnectedAtMs, &anyTimeRule)
 	c.time(`,"lastSeenAt":`, &f.LastSeenAtMs, &anyTimeRule)
+	c.optTime(`,"graceUntil":`, &f.GraceUntilMs, &anyTimeRule)
+	optInteger(c, `,"roundTripMs":`, &f.RoundTripMs, &anyIntegerRule)
+	optInteger(c, `,"completed":`, &f.Completed, &anyIntegerRule)
+	optInteger(c, `,"failed":`, &f.Failed, &anyIntegerRule)
 }
 
 var sessionShape = shapeOf(new([]string), new(SessionFigures).members)

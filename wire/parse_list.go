@@ -23,6 +23,14 @@ func (f *SessionFigures) UnmarshalJSON(data []byte) error {
 	return sessionShape.read("session", data, f.members)
 }
 
+// UnmarshalJSON reads figures as a frame of kind server has them.
+func (f *ServerFigures) UnmarshalJSON(data []byte) error {
+	return serverShape.read("server", data, f.members)
+}
+
+// UnmarshalJSON reads a need as a frame of kind server has it.
+func (n *Need) UnmarshalJSON(data []byte) error { return needShape.read("need", data, n.members) }
+
 // UnmarshalJSON reads a reason as AppendDeadReason writes it.
 func (r *DeadReason) UnmarshalJSON(data []byte) error {
 	return reasonShape.read("reason", data, r.members)

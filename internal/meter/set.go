@@ -1,7 +1,10 @@
 package meter
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -58,6 +61,23 @@ func (s *Set) family(name, help string, kind Kind) *family {
 	f := &family{name: name, help: help, kind: kind, series: metrics.NewSet()}
 	s.families = append(s.families, f)
 	return f
+}
+
+// Value is the value of a series as a page has it; 0 if there is none. It writes all series of the
+// set, so nobody should call it much oftener than once a second.
+func (s *Set) Value(series string) float64 {
+	var text bytes.Buffer
+	for _, f := range s.all() {
+		f.series.WritePrometheus(&text)
+	}
+	for line := range strings.Lines(text.String()) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			// A series that the library wrote has a number.
+			n, _ := strconv.ParseFloat(strings.TrimSuffix(value, "\n"), 64)
+			return n
+		}
+	}
+	return 0
 }
 
 func (s *Set) all() []*family {

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"codeq/internal/events"
 	"codeq/internal/watch"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -23,7 +25,11 @@ func (s *Server) watchOptions() watch.Options {
 	return watch.Options{
 		Facts: watch.Facts{
 			Events: s.events, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
-			Points: s.events.Points,
+			Points: s.events.Points, Server: s.serverFigures(), Dead: s.deadLetters,
+			Sessions: func(tenant string) []wire.SessionFigures {
+				all, _ := s.sessions.List(tenant, wire.SessionID{}, math.MaxInt) // there is no next page
+				return all
+			},
 		},
 		Refresh: func(b *watch.Board, nowMs int64) {
 			if err := source.Refresh(b, nowMs); err != nil {
@@ -51,4 +57,58 @@ func (s *Server) loadTask(ctx context.Context, tenant string, id wire.TaskID) (*
 		return nil, wire.Refuse(wire.CodeTaskNotFound, fmt.Sprint("there is no task ", id))
 	}
 	return task, nil
+}
+
+// serverFigures makes the function that gives the figures of the server. Those of the last second
+// are of the time since its last call.
+func (s *Server) serverFigures() func(nowMs int64) wire.ServerFigures {
+	startedAtMs, last, lastAtMs := s.engine.NowMs(), s.store.Work(), s.engine.NowMs()
+	return func(nowMs int64) wire.ServerFigures {
+		work, guard := s.store.Work(), s.store.Guard()
+		f := wire.ServerFigures{
+			Version: s.o.Version, Durability: Durability, StartedAtMs: startedAtMs, MemoryBytes: s.o.MemoryBytes,
+			Sessions: s.sessions.Count(), Subscribers: s.hub.Count(),
+			DiskGuard: guard.Level().String(), DiskFreeBytes: guard.FreeBytes(), DiskReserveBytes: guard.ReserveBytes(),
+		}
+		// Of the time without a client there is no last second.
+		if tookMs, syncs := nowMs-lastAtMs, work.Syncs-last.Syncs; tookMs > 0 && tookMs < 5000 && syncs > 0 {
+			f.CommitsPer, f.SyncsPer = int64(work.Commits-last.Commits)*1000/tookMs, int64(syncs)*1000/tookMs
+			f.SyncMicros = int64((work.SyncSeconds - last.SyncSeconds) * 1e6 / float64(syncs))
+		}
+		last, lastAtMs = work, nowMs
+		for shard := range s.engine.Shards() {
+			box := s.engine.MailboxFigures(shard)
+			f.Shards = append(f.Shards, wire.ShardFigures{
+				Messages: box.Depth, NewMessages: box.New, Bytes: box.DepthBytes, BacklogMs: box.BacklogForMs,
+				Drained: box.LastBatch, WaitMicros: box.LastWait.Microseconds(),
+				Accepted: int64(box.Pushed), Refused: int64(box.Refused),
+			})
+		}
+		return f
+	}
+}
+
+// deadRead bounds the newest dead letters of a queue whose reasons are counted.
+const deadRead = 200
+
+// deadLetters looks at the dead letters of a queue. What cannot be read is left out.
+func (s *Server) deadLetters(name wire.SlotName) (d watch.DeadLetters) {
+	q := store.ListQuery{State: store.ListDead, UntilMs: math.MaxInt64, Limit: 1, MostRead: 1}
+	q.Queue.Command, q.Queue.Tenant = name.Command, name.Tenant
+	if page, err := s.store.Find(&q); err == nil && len(page.Found) > 0 {
+		d.SinceMs = page.Found[0].AtMs
+	}
+	q.Limit, q.MostRead = deadRead, deadRead
+	page, err := s.store.DeadReasons(&q)
+	if err != nil {
+		s.o.Log.Error().Err(err).Msg("events: dead letters cannot be read")
+		return d
+	}
+	for i := range page.Reasons {
+		r := &page.Reasons[i]
+		if d.Of += r.Count; r.Count > d.Same {
+			d.Same, d.Reason = r.Count, r.Error
+		}
+	}
+	return d
 }

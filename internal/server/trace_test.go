@@ -14,14 +14,14 @@ import (
 	"codeq/internal/httpapi"
 )
 
-// record is a line of the log.
-type record map[string]any
+// logLine is a line of the log.
+type logLine map[string]any
 
 // records are the lines of the log so far that say this.
-func records(t *testing.T, log *lockedBuffer, message string) (found []record) {
+func records(t *testing.T, log *lockedBuffer, message string) (found []logLine) {
 	t.Helper()
 	for line := range strings.Lines(log.text()) {
-		var r record
+		var r logLine
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%q is no line of the log: %v", line, err)
 		}
@@ -71,11 +71,11 @@ func TestU13EveryChangeByAnAdminLeavesALineWithWhoWhatAndFromWhere(t *testing.T)
 		}
 	}
 	settings := records(t, log, "admin")
-	has := func(line record) bool { return line["settings"] != nil }
+	has := func(line logLine) bool { return line["settings"] != nil }
 	if i := slices.IndexFunc(settings, has); i < 0 || settings[i]["settings"].(map[string]any)["maxAttempts"] != 3.0 {
 		t.Errorf("no line has the settings that were set: %v", settings)
 	}
-	if counted := slices.DeleteFunc(settings, func(line record) bool { return line["done"] == nil }); len(counted) != 6 {
+	if counted := slices.DeleteFunc(settings, func(line logLine) bool { return line["done"] == nil }); len(counted) != 6 {
 		t.Errorf("%d lines say how many were worked on, want those of cancel, run, move, replay, purge and cleanup: %v", len(counted), counted)
 	}
 }

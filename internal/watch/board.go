@@ -25,10 +25,16 @@ type Facts struct {
 	ShardOf func(wire.TaskID) int
 	// Points is the history of a slot, the oldest point first; nil if the server has none.
 	Points func(slot uint32, rangeMs int64) (stepMs int64, points []wire.WatchPoint)
+	// Sessions are the sessions of a tenant, by id.
+	Sessions func(tenant string) []wire.SessionFigures
+	// Server are the figures of the server. They are asked for once a second at most.
+	Server func(nowMs int64) wire.ServerFigures
+	// Dead looks at the dead letters of a queue.
+	Dead func(queue wire.SlotName) DeadLetters
 }
 
-// Board has the figures of all queues as of its last refresh. Subscribers read it and never
-// change it.
+// Board has the figures of all queues as of its last refresh. Subscribers only read it. Sessions
+// and figures of the server are looked up when a subscriber wants them.
 type Board struct {
 	Facts
 	// At are the numbers of the last events in the figures.
@@ -36,6 +42,8 @@ type Board struct {
 	// version counts the changes of rows; a row has the version of its last change.
 	version uint64
 	rows    []row
+	rosters map[string]*roster // by tenant
+	overview
 }
 
 type row struct {
@@ -44,10 +52,24 @@ type row struct {
 	named   uint64
 	name    wire.SlotName
 	figures wire.Figures
+	beside  Beside
+	// deadThen is how many dead letters the queue had at the last look at them, lookedAt the
+	// number of that look.
+	deadThen int64
+	lookedAt uint64
 }
 
 // NewBoard makes a board without queues.
-func NewBoard(f Facts) *Board { return &Board{Facts: f, At: f.Events.Positions()} }
+func NewBoard(f Facts) *Board {
+	return &Board{Facts: f, At: f.Events.Positions(), rosters: make(map[string]*roster)}
+}
+
+// SetBeside sets what is known of the queue of a slot beside its figures.
+func (b *Board) SetBeside(slot uint32, x *Beside) {
+	dead := b.rows[slot].beside.Dead
+	b.rows[slot].beside = *x
+	b.rows[slot].beside.Dead = dead
+}
 
 // Set sets name and figures of a slot. A name without a command says that the queue is gone.
 func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
@@ -60,7 +82,7 @@ func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
 	}
 	b.version++
 	if r.name != name {
-		r.name, r.named = name, b.version
+		r.name, r.named, r.beside, r.deadThen = name, b.version, Beside{}, 0
 	}
 	r.figures, r.changed = *figures, b.version
 }

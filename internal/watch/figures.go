@@ -39,7 +39,14 @@ type queue struct {
 	figures wire.Figures
 	// counts are those of now, second those of the last whole second. half and window are those
 	// of up to windowMs ago and of the windowMs before. They are nil for a queue without events.
-	counts, second, half, window *events.Counts
+	counts, second *events.Counts
+	half, window   past
+}
+
+// past is what a queue was at a time.
+type past struct {
+	*events.Counts
+	atMs, ready int64
 }
 
 // NewSource makes a source for one board.
@@ -60,9 +67,23 @@ func (s *Source) Refresh(b *Board, nowMs int64) (err error) {
 		s.tablesAt = max(nowMs+secondMs, s.nowMs()+tableTimes*(s.nowMs()-nowMs))
 	}
 	for slot := range s.queues {
-		b.Set(s.queues[slot].name, &s.queues[slot].figures)
+		q := &s.queues[slot]
+		b.Set(q.name, &q.figures)
+		b.SetBeside(q.name.Slot, q.beside(nowMs))
 	}
 	return err
+}
+
+// beside is what is known of a queue beside its figures.
+func (q *queue) beside(nowMs int64) *Beside {
+	if q.counts == nil {
+		return &Beside{}
+	}
+	return &Beside{
+		SpanMs: nowMs - q.window.atMs, ReadyThen: q.window.ready,
+		Started:    int64(q.counts.Moves[record.CauseGrant] - q.window.Moves[record.CauseGrant]),
+		Unreadable: int64(q.counts.Moves[record.CauseUnreadable]), Suspect: int64(q.counts.Moves[record.CauseSuspect]),
+	}
 }
 
 // take takes the figures of a queue from the log.
@@ -80,17 +101,22 @@ func (s *Source) take(name wire.SlotName, f *events.Figures) {
 	}
 	s.slots[record.QueueKey{Command: name.Command, Tenant: name.Tenant}] = name.Slot
 	copy(q.figures[:wire.FigureInPer], f.Row[:wire.FigureInPer])
-	if f.Moves == [record.Causes]uint64{} {
-		q.counts, q.second, q.half, q.window = nil, nil, nil, nil
-		return
-	}
-	if q.counts == nil {
+	switch {
+	case f.Moves == [record.Causes]uint64{}:
+		q.counts, q.second, q.half, q.window = nil, nil, past{}, past{}
+	case q.counts == nil:
 		// Events before the first look are of no second.
-		q.second, q.half, q.window = &events.Counts{}, &events.Counts{}, &events.Counts{}
-		*q.second, *q.half, *q.window = f.Counts, f.Counts, f.Counts
-		q.counts = &events.Counts{}
+		q.counts, q.second = new(f.Counts), new(f.Counts)
+		q.begin(s.secondAt)
+	default:
+		*q.counts = f.Counts
 	}
-	*q.counts = f.Counts
+}
+
+// begin begins the time that percentiles and trends are of.
+func (q *queue) begin(nowMs int64) {
+	q.half = past{new(*q.counts), nowMs, q.figures[wire.FigureReady]}
+	q.window = past{new(*q.counts), nowMs, q.figures[wire.FigureReady]}
 }
 
 // second sets the figures of the last second, and the percentiles.
@@ -106,15 +132,17 @@ func (s *Source) second(tookMs, nowMs int64) {
 		if q.counts == nil {
 			continue
 		}
-		// After a time without a client there was no last second.
 		if tookMs < 2*secondMs {
 			q.rates(tookMs)
+		} else {
+			q.begin(nowMs) // there was no client, and so no last second
 		}
 		q.figures[wire.FigureWaitP50], q.figures[wire.FigureWaitP99] = percentiles(&q.counts.Wait, &q.window.Wait)
 		q.figures[wire.FigureRunP50], q.figures[wire.FigureRunP99] = percentiles(&q.counts.Run, &q.window.Run)
 		*q.second = *q.counts
 		if turns {
-			*q.window, *q.half = *q.half, *q.counts
+			q.window, q.half = q.half, q.window
+			*q.half.Counts, q.half.atMs, q.half.ready = *q.counts, nowMs, q.figures[wire.FigureReady]
 		}
 	}
 }

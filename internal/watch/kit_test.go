@@ -15,10 +15,14 @@ type fakeLog struct {
 	shards [][]events.Record
 	last   []uint64
 	points []wire.WatchPoint
+	// sessions are those of each tenant, by id.
+	sessions map[string][]wire.SessionFigures
+	server   wire.ServerFigures
+	dead     DeadLetters
 }
 
 func newFakeLog(shards, size int) *fakeLog {
-	return &fakeLog{size: size, shards: make([][]events.Record, shards), last: make([]uint64, shards)}
+	return &fakeLog{sessions: map[string][]wire.SessionFigures{}, size: size, shards: make([][]events.Record, shards), last: make([]uint64, shards)}
 }
 
 // add adds the next event of a shard.
@@ -54,7 +58,10 @@ func (l *fakeLog) Points(uint32, int64) (int64, []wire.WatchPoint) { return 1000
 func (l *fakeLog) facts() Facts {
 	return Facts{
 		Events: l, CreationID: "c0ffee", Version: "1.0.0", Points: l.Points,
-		ShardOf: func(id wire.TaskID) int { return int(id[15]) % len(l.last) },
+		Sessions: func(tenant string) []wire.SessionFigures { return l.sessions[tenant] },
+		Server:   func(int64) wire.ServerFigures { return l.server },
+		Dead:     func(wire.SlotName) DeadLetters { return l.dead },
+		ShardOf:  func(id wire.TaskID) int { return int(id[15]) % len(l.last) },
 	}
 }
 

@@ -57,12 +57,28 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			sub.format = asStream
 		}
 		s.sub = sub
-	case "queues": // slot tenant command ready; a slot alone is a queue that is gone
+	case "sessions": // of a tenant: number command held
+		var tenant string
+		d.ScanArgs(t, "tenant", &tenant)
+		s.log.sessions[tenant] = nil
+		for line := range strings.Lines(d.Input) {
+			f := wire.SessionFigures{
+				Subject: "bob", Commands: make([]string, 1), Window: 8, State: wire.SessionLive, ConnectedAtMs: scriptEpochMs, LastSeenAtMs: s.nowMs,
+			}
+			if _, err := fmt.Sscan(line, &f.ID[0], &f.Commands[0], &f.Held); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			s.log.sessions[tenant] = append(s.log.sessions[tenant], f)
+		}
+	case "server": // level of the disk guard
+		s.log.server = wire.ServerFigures{Version: "1.0.0", DiskGuard: d.Input, Shards: make([]wire.ShardFigures, 1)}
+		s.log.dead = DeadLetters{SinceMs: scriptEpochMs, Reason: "secret", Of: 7, Same: 5}
+	case "queues": // slot tenant command ready oldest dead; a slot alone is a queue that is gone
 		for line := range strings.Lines(d.Input) {
 			var name wire.SlotName
 			var f wire.Figures
 			// A short line leaves the rest as it is.
-			_, _ = fmt.Sscan(line, &name.Slot, &name.Tenant, &name.Command, &f[wire.FigureReady])
+			_, _ = fmt.Sscan(line, &name.Slot, &name.Tenant, &name.Command, &f[wire.FigureReady], &f[wire.FigureOldestReadyAt], &f[wire.FigureDead])
 			s.board.Set(name, &f)
 		}
 	case "events": // shard slot cause

@@ -174,7 +174,7 @@ var causes = func() (words []string) {
 }()
 
 // servedKinds are the kinds that this server has.
-var servedKinds = []string{wire.WatchQueues, wire.WatchEvents, wire.WatchTask}
+var servedKinds = []string{wire.WatchQueues, wire.WatchEvents, wire.WatchTask, wire.WatchWorkers, wire.WatchServer}
 
 func (s *Subscriber) find(id string) int {
 	return slices.IndexFunc(s.list, func(w *subscription) bool { return w.ask.ID == id })
@@ -185,7 +185,7 @@ func (s *Subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows
 	w := &subscription{ask: f, filter: filter{rights: s.rights, commands: f.Commands, causes: f.Causes}}
 	s.list = append(s.list, w)
 	switch f.Kind {
-	case wire.WatchQueues:
+	case wire.WatchQueues, wire.WatchWorkers, wire.WatchServer:
 		w.tables = tables{snapshot: true, history: f.RangeMs > 0}
 	case wire.WatchEvents:
 		s.beginEvents(nowMs, w)
@@ -216,27 +216,8 @@ func (s *Subscriber) unsubscribe(id string) bool {
 // next call.
 func (s *Subscriber) Next(nowMs int64) []byte {
 	s.message, s.room = s.message[:0], wire.MaxServerMessageBytes-len("[]")
-	for len(s.answers) > 0 && s.room > 0 {
-		before := len(s.message)
-		s.put(s.answers[0])
-		if s.room < 0 && before > 0 {
-			s.message = s.message[:before]
-			break
-		}
-		s.answers[0] = nil
-		s.answers = s.answers[1:]
-	}
-	// Every subscription gets its turn first once.
-	if len(s.list) > 1 {
-		s.list = append(s.list[1:], s.list[0])
-	}
-	for _, w := range s.list {
-		switch w.ask.Kind {
-		case wire.WatchQueues:
-			s.putTables(nowMs, w)
-		default:
-			s.putEvents(nowMs, w)
-		}
+	if s.putAnswers() {
+		s.putShown(nowMs)
 	}
 	if s.format == asStream {
 		return s.endStreamed(nowMs)
@@ -252,6 +233,38 @@ func (s *Subscriber) Next(nowMs int64) []byte {
 	return s.message
 }
 
+// putAnswers puts answers into the message, and reports whether those were all.
+func (s *Subscriber) putAnswers() bool {
+	for len(s.answers) > 0 {
+		if !s.putIfRoom(s.answers[0]) {
+			return false
+		}
+		s.answers[0] = nil
+		s.answers = s.answers[1:]
+	}
+	return true
+}
+
+// putShown puts what the subscriptions show into the message. Every subscription gets its turn
+// first once.
+func (s *Subscriber) putShown(nowMs int64) {
+	if len(s.list) > 1 {
+		s.list = append(s.list[1:], s.list[0])
+	}
+	for _, w := range s.list {
+		switch w.ask.Kind {
+		case wire.WatchQueues:
+			s.putTables(nowMs, w)
+		case wire.WatchWorkers:
+			s.putWorkers(nowMs, w)
+		case wire.WatchServer:
+			s.putServer(nowMs, w)
+		default:
+			s.putEvents(nowMs, w)
+		}
+	}
+}
+
 // sent are the positions up to which no subscription has more to send.
 func (s *Subscriber) sent() wire.Positions {
 	least := slices.Clone(s.board.At)
@@ -263,6 +276,19 @@ func (s *Subscriber) sent() wire.Positions {
 		}
 	}
 	return least
+}
+
+// putIfRoom appends a frame to the message if it has room or nothing else is in it, and reports
+// whether it did.
+func (s *Subscriber) putIfRoom(f wire.ServerFrame) bool {
+	before := len(s.message)
+	s.put(f)
+	if s.room >= 0 || before == 0 {
+		return true
+	}
+	s.room += len(s.message) - before
+	s.message = s.message[:before]
+	return false
 }
 
 // put appends a frame to the message.

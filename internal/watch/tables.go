@@ -2,8 +2,8 @@ package watch
 
 import "codeq/wire"
 
-// tables is how far a subscription of kind queues is. A tick reads the figures of now, so a
-// client that reads slowly gets fewer ticks, and never an old figure.
+// tables is how far a subscription of kind queues, workers or server is. A tick reads the figures
+// of now, so a client that reads slowly gets fewer ticks, and never an old figure.
 type tables struct {
 	// snapshot: the rows under way are those of the snapshot. history: points come after it.
 	snapshot, history bool
@@ -14,8 +14,10 @@ type tables struct {
 	upTo     uint64
 	slot     int
 	// point is the next point of the slot.
-	point  int
-	tickAt int64
+	point int
+	// session: the sessions after it are still to be sent.
+	session wire.SessionID
+	tickAt  int64
 }
 
 // pointsAtOnce bounds the points of one frame.

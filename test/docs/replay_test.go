@@ -53,7 +53,8 @@ func (r *replay) play(e *example) {
 		err = r.dialogue(e, sessionsPath, wire.Subprotocol)
 	case "events":
 		// The numbers of events, slots and times depend on the examples before.
-		r.names.loose = append(slices.Clone(volatile), "positions", "oldest", "at", "t", "shard", "n", "from", "to", "queues", "spentMs", "slot", "stepMs", "points")
+		r.names.loose = append(slices.Clone(volatile), "positions", "oldest", "at", "t", "shard", "n", "from", "to", "queues", "spentMs", "slot", "stepMs", "points",
+			"commits", "syncs", "syncMicros", "drained", "waitMicros", "accepted", "sentence")
 		err = r.dialogue(e, eventsPath, wire.WatchSubprotocol)
 		r.names.loose = volatile
 	case "replay":

@@ -1,0 +1,213 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeq/wire"
+)
+
+const (
+	// waitsForMs is how long a task must be ready until its queue needs a worker.
+	waitsForMs = 10_000
+	// trendForMs is the least time that a trend is of.
+	trendForMs = 20_000
+	// aheadMs is how far ahead the end of a trend is told.
+	aheadMs  = 24 * 3600_000
+	hourS    = 3600
+	maxNeeds = 50
+)
+
+// Beside is what is known of a queue beside its figures.
+type Beside struct {
+	// SpanMs is the time since which Started tasks were given to workers, and ReadyThen were
+	// ready at its beginning. 0 is not known.
+	SpanMs, ReadyThen, Started int64
+	// Unreadable and Suspect count tasks that were set aside.
+	Unreadable, Suspect int64
+	// Dead is what is known of the dead letters.
+	Dead DeadLetters
+}
+
+// DeadLetters is what a look at the dead letters of a queue has found.
+type DeadLetters struct {
+	// SinceMs is when the oldest one ended, 0 if that is not known.
+	SinceMs int64
+	// Of the newest Of, Same have the same Reason.
+	Reason   string
+	Of, Same int
+}
+
+// condition is what the needs of one queue follow from.
+type condition struct {
+	name    *wire.SlotName
+	figures *wire.Figures
+	beside  *Beside
+	// takers is how many sessions take its tasks.
+	takers int
+}
+
+// need is a need with the tenant of its queue. told is the part of its sentence that has text of
+// errors, for those who may see it.
+type need struct {
+	wire.Need
+	told string
+}
+
+// rules find what a queue needs. Each gives a need, or false.
+var rules = []func(c *condition, nowMs int64) (need, bool){noWorker, growing, paused, deadLetters, setAside}
+
+// needsOf is what one queue needs.
+func needsOf(c *condition, nowMs int64) (needs []need) {
+	for _, rule := range rules {
+		n, ok := rule(c, nowMs)
+		if !ok {
+			continue
+		}
+		n.Tenant, n.Command = c.name.Tenant, c.name.Command
+		n.Sentence = c.name.Command + " " + n.Sentence
+		needs = append(needs, n)
+	}
+	return needs
+}
+
+// waits reports whether a queue has tasks that have been ready for some time.
+func (c *condition) waits(nowMs int64) bool {
+	oldest := c.figures[wire.FigureOldestReadyAt]
+	return c.figures[wire.FigureReady] > 0 && oldest != 0 && nowMs >= oldest+waitsForMs
+}
+
+func noWorker(c *condition, nowMs int64) (need, bool) {
+	f := c.figures
+	if !c.waits(nowMs) || f[wire.FigurePaused] != 0 || f[wire.FigureStartedPer] > 0 || c.beside.Started > 0 {
+		return need{}, false
+	}
+	n := need{Need: wire.Need{
+		Severity: wire.NeedCritical, Reason: wire.NeedNoWorker, State: wire.StateReady,
+		Count: f[wire.FigureReady], SinceMs: f[wire.FigureOldestReadyAt],
+	}}
+	who := "no worker"
+	if c.takers == 1 {
+		who = "1 worker that takes none"
+	} else if c.takers > 1 {
+		who = fmt.Sprintf("%d workers that take none", c.takers)
+	}
+	n.Sentence = fmt.Sprintf("has %s and %s; the oldest has waited since %s", tasks(n.Count, "ready"), who, moment(n.SinceMs, nowMs))
+	return n, true
+}
+
+func growing(c *condition, nowMs int64) (need, bool) {
+	b, ready := c.beside, c.figures[wire.FigureReady]
+	grown := ready - b.ReadyThen
+	if b.SpanMs < trendForMs || b.Started == 0 || grown*1000 < b.SpanMs {
+		return need{}, false
+	}
+	perSecond := float64(grown) * 1000 / float64(b.SpanMs)
+	// What workers take in an hour at this rate.
+	hour := float64(b.Started) * 1000 / float64(b.SpanMs) * hourS
+	n := need{Need: wire.Need{Severity: wire.NeedWarning, Reason: wire.NeedGrowing, State: wire.StateReady, Count: ready}}
+	aheadS := (hour - float64(ready)) / perSecond
+	switch {
+	case aheadS <= 0:
+		n.Severity = wire.NeedCritical
+		n.Sentence = fmt.Sprintf("grows by %.0f/s and has %.1f h of backlog", perSecond, float64(ready)/hour)
+	case aheadS*1000 > aheadMs:
+		return need{}, false
+	default:
+		n.Sentence = fmt.Sprintf("grows by %.0f/s; at this rate it has 1 h of backlog at %s", perSecond, moment(nowMs+int64(aheadS*1000), nowMs))
+	}
+	return n, true
+}
+
+func paused(c *condition, nowMs int64) (need, bool) {
+	f := c.figures
+	if !c.waits(nowMs) || f[wire.FigurePaused] == 0 {
+		return need{}, false
+	}
+	n := need{Need: wire.Need{
+		Severity: wire.NeedNotice, Reason: wire.NeedPaused, State: wire.StateReady,
+		Count: f[wire.FigureReady], SinceMs: f[wire.FigureOldestReadyAt],
+	}}
+	n.Sentence = fmt.Sprintf("is paused and has %s; the oldest has waited since %s", tasks(n.Count, "ready"), moment(n.SinceMs, nowMs))
+	return n, true
+}
+
+func deadLetters(c *condition, nowMs int64) (need, bool) {
+	n := need{Need: wire.Need{
+		Severity: wire.NeedWarning, Reason: wire.NeedDead, State: wire.StateDead,
+		Count: c.figures[wire.FigureDead], SinceMs: c.beside.Dead.SinceMs,
+	}}
+	n.Sentence = fmt.Sprintf("has %d dead letters", n.Count)
+	if n.Count == 1 {
+		n.Sentence = "has 1 dead letter"
+	}
+	if n.SinceMs != 0 {
+		n.Sentence += " since " + moment(n.SinceMs, nowMs)
+	}
+	if d := &c.beside.Dead; d.Same > 1 && d.Reason != "" {
+		n.told = fmt.Sprintf("; %d of the newest %d: %.100s", d.Same, d.Of, d.Reason)
+	}
+	return n, n.Count > 0
+}
+
+func setAside(c *condition, _ int64) (need, bool) {
+	b := c.beside
+	n := need{Need: wire.Need{Severity: wire.NeedWarning, Reason: wire.NeedSetAside, Count: b.Unreadable + b.Suspect}}
+	lost := "lost " + tasks(b.Unreadable, "unreadable")
+	held := "held back " + tasks(b.Suspect, "suspect") + ": three deliveries in a row did not arrive"
+	switch {
+	case b.Suspect == 0:
+		n.Sentence = lost + ": their records were set aside"
+	case b.Unreadable == 0:
+		n.Sentence = held
+	default:
+		n.Sentence = lost + ", whose records were set aside, and " + held
+	}
+	return n, n.Count > 0
+}
+
+// diskNeed is what the disk needs, if the guard refuses anything.
+func diskNeed(f *wire.ServerFigures) (need, bool) {
+	said, refuses := diskSays[f.DiskGuard]
+	return need{Need: wire.Need{
+		Severity: wire.NeedCritical, Reason: wire.NeedDisk,
+		Sentence: fmt.Sprintf("the disk guard is at %s: %s; %d MiB are free", f.DiskGuard, said, f.DiskFreeBytes>>20),
+	}}, refuses
+}
+
+// diskSays is what the levels of the disk guard refuse.
+var diskSays = map[string]string{
+	"no-enqueue": "new tasks are refused", "no-grant": "new tasks are refused and none is given to workers",
+	"only-delete": "only what frees space is done",
+}
+
+// worstFirst sorts needs and keeps the worst ones.
+func worstFirst(needs []wire.Need) []wire.Need {
+	rank := func(n *wire.Need) int {
+		return slices.Index([]string{wire.NeedCritical, wire.NeedWarning, wire.NeedNotice}, n.Severity)
+	}
+	slices.SortStableFunc(needs, func(a, b wire.Need) int {
+		// A need of the whole server comes before those of queues.
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(min(len(a.Command), 1), min(len(b.Command), 1)), cmp.Compare(b.Count, a.Count))
+	})
+	return needs[:min(len(needs), maxNeeds)]
+}
+
+// tasks counts tasks of a kind.
+func tasks(n int64, kind string) string {
+	if n == 1 {
+		return "1 " + kind + " task"
+	}
+	return fmt.Sprintf("%d %s tasks", n, kind)
+}
+
+// moment is a time of day, or a date for one that is a day away.
+func moment(atMs, nowMs int64) string {
+	at := time.UnixMilli(atMs).UTC()
+	if max(atMs-nowMs, nowMs-atMs) >= 24*3600_000 {
+		return at.Format("2006-01-02 15:04 UTC")
+	}
+	return at.Format("15:04 UTC")
+}

@@ -1,0 +1,104 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"codeq/wire"
+)
+
+const now, minute = scriptEpochMs, 60_000
+
+type figure struct{ at, value int64 }
+
+var needy = []struct {
+	about   string
+	figures []figure
+	beside  Beside
+	takers  int
+	want    []string
+}{
+	{about: "nothing"},
+	{about: "ready for a moment", figures: []figure{{wire.FigureReady, 5}, {wire.FigureOldestReadyAt, now - 9999}}},
+	{
+		about: "no worker", figures: []figure{{wire.FigureReady, 4120}, {wire.FigureOldestReadyAt, now - 10_000}},
+		want: []string{"critical no_worker ready 4120: q has 4120 ready tasks and no worker; the oldest has waited since 23:59 UTC"},
+	},
+	{
+		about: "a worker that hangs", figures: []figure{{wire.FigureReady, 1}, {wire.FigureOldestReadyAt, now - 1440*minute}}, takers: 1,
+		want: []string{"critical no_worker ready 1: q has 1 ready task and 1 worker that takes none; the oldest has waited since 2025-12-31 00:00 UTC"},
+	},
+	{
+		about: "workers that hang", figures: []figure{{wire.FigureReady, 2}, {wire.FigureOldestReadyAt, now - minute}}, takers: 2,
+		want: []string{"critical no_worker ready 2: q has 2 ready tasks and 2 workers that take none; the oldest has waited since 23:59 UTC"},
+	},
+	{about: "taken now", figures: []figure{{wire.FigureReady, 4}, {wire.FigureOldestReadyAt, now - minute}, {wire.FigureStartedPer, 1}}},
+	{about: "taken before", figures: []figure{{wire.FigureReady, 4}, {wire.FigureOldestReadyAt, now - minute}}, beside: Beside{SpanMs: 30_000, Started: 1, ReadyThen: 4}},
+	{
+		about: "paused", figures: []figure{{wire.FigureReady, 3}, {wire.FigureOldestReadyAt, now - minute}, {wire.FigurePaused, 1}},
+		want: []string{"notice paused ready 3: q is paused and has 3 ready tasks; the oldest has waited since 23:59 UTC"},
+	},
+	{about: "paused and empty", figures: []figure{{wire.FigurePaused, 1}}},
+	{
+		// 100/s are taken, 35/s stay: 360,000 are an hour of backlog.
+		about: "growing", figures: []figure{{wire.FigureReady, 108_000}}, beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 105_900},
+		want: []string{"warning growing ready 108000: q grows by 35/s; at this rate it has 1 h of backlog at 02:00 UTC"},
+	},
+	{
+		about: "grown", figures: []figure{{wire.FigureReady, 720_000}}, beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 717_900},
+		want: []string{"critical growing ready 720000: q grows by 35/s and has 2.0 h of backlog"},
+	},
+	{about: "growing for a moment", figures: []figure{{wire.FigureReady, 720_000}}, beside: Beside{SpanMs: 19_999, Started: 1, ReadyThen: 0}},
+	{about: "growing slowly", figures: []figure{{wire.FigureReady, 720_000}}, beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 719_941}},
+	{about: "growing for days", figures: []figure{{wire.FigureReady, 60}}, beside: Beside{SpanMs: 60_000, Started: 6_000_000, ReadyThen: 0}},
+	{about: "shrinking", figures: []figure{{wire.FigureReady, 1}}, beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 720_000}},
+	{about: "a dead letter", figures: []figure{{wire.FigureDead, 1}}, want: []string{"warning dead dlq 1: q has 1 dead letter"}},
+	{
+		about: "dead letters", figures: []figure{{wire.FigureDead, 212}}, beside: Beside{Dead: DeadLetters{SinceMs: now - 5*minute, Reason: "timeout", Of: 200, Same: 198}},
+		want: []string{"warning dead dlq 212: q has 212 dead letters since 23:55 UTC[; 198 of the newest 200: timeout]"},
+	},
+	{about: "suspect", beside: Beside{Suspect: 1}, want: []string{"warning set_aside  1: q held back 1 suspect task: three deliveries in a row did not arrive"}},
+	{about: "unreadable", beside: Beside{Unreadable: 2}, want: []string{"warning set_aside  2: q lost 2 unreadable tasks: their records were set aside"}},
+	{about: "both", beside: Beside{Suspect: 1, Unreadable: 2}, want: []string{
+		"warning set_aside  3: q lost 2 unreadable tasks, whose records were set aside, and held back 1 suspect task: three deliveries in a row did not arrive",
+	}},
+}
+
+func TestNeedsOfAQueue(t *testing.T) {
+	t.Parallel()
+	for _, c := range needy {
+		var f wire.Figures
+		for _, set := range c.figures {
+			f[set.at] = set.value
+		}
+		var got []string
+		for _, n := range needsOf(&condition{name: &wire.SlotName{Command: "q"}, figures: &f, beside: &c.beside, takers: c.takers}, now) {
+			line := fmt.Sprintf("%s %s %s %d: %s", n.Severity, n.Reason, n.State, n.Count, n.Sentence)
+			if n.told != "" {
+				line += "[" + n.told + "]"
+			}
+			got = append(got, line)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q\nwant %q", c.about, got, c.want)
+		}
+	}
+}
+
+func TestNeedsAreWorstFirstAndBounded(t *testing.T) {
+	t.Parallel()
+	disk, refuses := diskNeed(&wire.ServerFigures{DiskGuard: "no-enqueue", DiskFreeBytes: 5 << 20})
+	if _, fine := diskNeed(&wire.ServerFigures{DiskGuard: "ok"}); fine || !refuses {
+		t.Error("the disk guard is not told, or told when it refuses nothing")
+	}
+	needs := []wire.Need{{Severity: wire.NeedNotice, Command: "a", Count: 9}}
+	for n := range int64(2 * maxNeeds) {
+		needs = append(needs, wire.Need{Severity: wire.NeedWarning, Command: "a", Count: n}, wire.Need{Severity: wire.NeedCritical, Command: "a", Count: n})
+	}
+	needs = worstFirst(append(needs, disk.Need))
+	if len(needs) != maxNeeds || needs[0].Sentence != "the disk guard is at no-enqueue: new tasks are refused; 5 MiB are free" ||
+		needs[1].Severity != wire.NeedCritical || needs[1].Count != 2*maxNeeds-1 {
+		t.Errorf("%d needs, first %+v and %+v", len(needs), needs[0], needs[1])
+	}
+}

@@ -1,0 +1,99 @@
+package watch
+
+import "codeq/wire"
+
+// overview has the figures of the server and what needs a person, as of its last look.
+type overview struct {
+	lookedAtMs int64
+	// number counts the looks.
+	number uint64
+	server wire.ServerFigures
+	// needs are those of all queues, each with the tenant of its queue.
+	needs []need
+	// encoded is what subscribers with the same rights get.
+	encoded map[rights][]byte
+}
+
+// overviewOf is the overview, at most a second old.
+func (b *Board) overviewOf(nowMs int64) *overview {
+	o := &b.overview
+	if o.number > 0 && nowMs < o.lookedAtMs+secondMs {
+		return o
+	}
+	o.lookedAtMs, o.server, o.needs, o.encoded = nowMs, b.Server(nowMs), nil, make(map[rights][]byte)
+	o.number++
+	if n, ok := diskNeed(&o.server); ok {
+		o.needs = append(o.needs, n)
+	}
+	b.lookAtDead()
+	for i := range b.rows {
+		r := &b.rows[i]
+		if r.name.Command == "" || r.name.Command == wire.AllCommands {
+			continue
+		}
+		c := condition{name: &r.name, figures: &r.figures, beside: &r.beside}
+		if c.waits(nowMs) {
+			c.takers = b.rosterOf(r.name.Tenant, nowMs).takers(r.name.Command)
+		}
+		o.needs = append(o.needs, needsOf(&c, nowMs)...)
+	}
+	return o
+}
+
+// lookAtDead looks at the dead letters of one queue whose number has changed since its last look:
+// the one that was looked at longest ago.
+func (b *Board) lookAtDead() {
+	var next *row
+	for i := range b.rows {
+		r := &b.rows[i]
+		n := r.figures[wire.FigureDead]
+		if n == 0 || n == r.deadThen || r.name.Command == "" || r.name.Command == wire.AllCommands {
+			continue
+		}
+		if next == nil || r.lookedAt < next.lookedAt {
+			next = r
+		}
+	}
+	if next != nil {
+		next.deadThen, next.lookedAt = next.figures[wire.FigureDead], b.overview.number
+		next.beside.Dead = b.Dead(next.name)
+	}
+}
+
+// needsFor are the needs that a subscriber may see, worst first.
+func (o *overview) needsFor(rights *rights) []wire.Need {
+	needs := []wire.Need{}
+	for i := range o.needs {
+		n := o.needs[i].Need
+		if rights.admin {
+			n.Sentence += o.needs[i].told
+		}
+		if n.Command != "" && !rights.sees(&wire.SlotName{Tenant: n.Tenant, Command: n.Command}) {
+			continue
+		}
+		if n.Tenant == rights.tenant {
+			n.Tenant = ""
+		}
+		needs = append(needs, n)
+	}
+	return worstFirst(needs)
+}
+
+// putServer puts the figures of the server and the needs into the message, once a second.
+func (s *Subscriber) putServer(nowMs int64, w *subscription) {
+	t, o := &w.tables, s.board.overviewOf(nowMs)
+	if t.sent == o.number {
+		return
+	}
+	if o.encoded[s.rights] == nil {
+		o.encoded[s.rights] = wire.AppendWatchState(nil, &wire.WatchState{Server: &o.server, Needs: o.needsFor(&s.rights)})
+	}
+	state := wire.WatchState{Encoded: o.encoded[s.rights]}
+	var f wire.ServerFrame = &wire.WatchTick{ID: w.ask.ID, AtMs: nowMs, WatchState: state}
+	if t.snapshot {
+		f = &wire.WatchSnapshot{ID: w.ask.ID, WatchState: state}
+	}
+	if s.putIfRoom(f) {
+		t.snapshot, t.sent = false, o.number
+	}
+}
