@@ -30,7 +30,7 @@ func TestMutants(t *testing.T) {
 	runMutants(t, serverMutants, "../../internal/server")
 	runMutants(t, coreMutants, "../../shard")
 	runMutants(t, shellMutants, "../../shardactor")
-	runMutants(t, apiMutants, "../../httpapi")
+	runMutants(t, apiMutants, "../../internal/httpapi")
 	runMutants(t, sessionMutants, "../../session")
 }
 
