@@ -2,8 +2,9 @@
 // server does everything that a client asks for.
 //
 // It owns the interface Authenticator, the principal with its scopes and commands, the
-// rule that a server without authentication listens on loopback addresses only, and the
-// token file: its form, and how it is read, and read again when it changes. A session
+// rule that a server without authentication listens on loopback addresses only, the token
+// file: its form, and how it is read, and read again when it changes, and the cookies with
+// which a browser stays logged in. A session
 // keeps its principal for hours, so Principal.Current says what its credential is good
 // for now.
 //

@@ -31,7 +31,7 @@ func (p *Principal) Current() *Principal {
 	if p.token == nil {
 		return p
 	}
-	return p.token.tokens.find(p.token.digest)
+	return p.token.current()
 }
 
 // SameRights reports whether two principals are the same subject of the same tenant with

@@ -36,6 +36,22 @@ type table struct {
 type tokenRef struct {
 	tokens *Tokens
 	digest digest
+	// untilMs is when the cookie of a page ends, Unix milliseconds; 0 for a token itself.
+	untilMs int64
+}
+
+// current is the principal of the token now, nil if it was revoked.
+func (r *tokenRef) current() *Principal {
+	p := r.tokens.find(r.digest)
+	if p == nil || r.untilMs == 0 {
+		return p
+	}
+	paged := *p
+	paged.token = r
+	if p.ExpiresAtMs == 0 || r.untilMs < p.ExpiresAtMs {
+		paged.ExpiresAtMs = r.untilMs
+	}
+	return &paged
 }
 
 // OpenTokens reads a token file. The error names file and line.

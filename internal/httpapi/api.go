@@ -25,13 +25,15 @@ import (
 const base = "/v1/codeq"
 
 // Options are the options of the API. All are required but WallMs, Settings, Ready,
-// Draining, Refused, AnswerBytes, WriteMetrics and Pages.
+// Draining, Refused, AnswerBytes, WriteMetrics, Pages and Logins.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
 	Auth     auth.Authenticator
 	Sessions Sessions
 	Events   Events
+	// Logins are those of pages; nil if the server asks for no token.
+	Logins *auth.Logins
 	// Guard checks every request first.
 	Guard *Guard
 	// NowMs is the clock of the engine, in Unix milliseconds.
@@ -194,6 +196,11 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
+		{loginPath, []verb{
+			{method: http.MethodGet, handle: a.getLogin},
+			{method: http.MethodPost, handle: parsed(parseBare, a.postLogin)},
+			{method: http.MethodDelete, public: true, handle: parsed(parseBare, a.deleteLogin)},
+		}},
 		{eventsPath, []verb{{method: http.MethodGet, public: true, noHead: true, query: streamQuery, handle: a.openEvents}}},
 		{sessionPath, []verb{{method: http.MethodGet, public: true, noHead: true, handle: a.openSession}}},
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},

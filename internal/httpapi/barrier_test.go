@@ -74,6 +74,7 @@ func TestStopOfTheEngineAnswersProducersThatWait(t *testing.T) {
 
 // notOfTheStore are the routes that tell nothing of what shards do.
 var notOfTheStore = map[string]string{
+	loginPath:  "it says who asks",
 	"/healthz": "says that the process lives", "/readyz": "counts what waits", "/version": "is fixed",
 	"/metrics":          "is a page of figures for a graph, which a restart begins anew",
 	"/v1/codeq/session": "is a socket", "/v1/codeq/events": "is a socket", "/v1/codeq/admin/sessions": "is of this process", "/v1/codeq/admin/backup": "makes its own sync",

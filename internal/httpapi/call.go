@@ -162,8 +162,7 @@ func (a *api) pass(c *call, v *verb) answer {
 	if v.public {
 		return a.handle(c, v)
 	}
-	credential, _ := bearerOf(c.r)
-	who, refusal := a.authenticate(c, credential)
+	who, refusal := a.authenticate(c)
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -190,15 +189,6 @@ func (a *api) pass(c *call, v *verb) answer {
 		}
 	}
 	return a.handle(c, v)
-}
-
-// authenticate finds the principal of a credential.
-func (a *api) authenticate(c *call, credential string) (*auth.Principal, *wire.Error) {
-	who, refusal := a.o.Auth.Authenticate(c.r.Context(), credential)
-	if refusal != nil {
-		c.w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	return who, refusal
 }
 
 // recordOf begins the log line about a change by an admin; nil at a level that is not

@@ -47,8 +47,7 @@ func (a *api) openEvents(c *call) answer {
 }
 
 func (a *api) streamEvents(c *call) answer {
-	credential, _ := bearerOf(c.r)
-	who, refusal := a.authenticate(c, credential)
+	who, refusal := a.authenticate(c)
 	if refusal != nil {
 		return refuse(refusal)
 	}

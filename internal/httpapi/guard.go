@@ -37,6 +37,10 @@ type GuardOptions struct {
 // bearer token by itself, and asks the server before a page may add one. So only an upgrade
 // is checked then, whose token comes later, and Host may be any.
 //
+// A browser does add a cookie by itself. So a request whose credential is the cookie of a page is
+// checked as without tokens, AllowOrigins name only the HTTPS origin of the same host, and a
+// change needs the header X-Codeq-UI.
+//
 // Guard does not read X-Forwarded-* headers of proxies, because a page can send them. It does
 // not change. Any goroutine.
 type Guard struct {
@@ -72,26 +76,31 @@ func NewGuard(o *GuardOptions) (*Guard, error) {
 
 // check checks a request before it is routed; nil allows it.
 func (g *Guard) check(r *http.Request) *wire.Error {
-	if g.tokens && r.URL.Path != sessionPath && r.URL.Path != eventsPath {
+	paged := g.tokens && byPage(r)
+	if g.tokens && !paged && r.URL.Path != sessionPath && r.URL.Path != eventsPath {
 		return nil
 	}
 	host, ok := wire.ParseHost(r.Host)
-	if !g.tokens && !(ok && (host.IsIP || g.names[host.Name])) {
+	if (paged || !g.tokens) && !(ok && (host.IsIP || g.names[host.Name])) {
 		return badHost(r.Host)
 	}
-	var own wire.Origin // "" is no origin
+	var own, secure wire.Origin // "" is no origin
 	if ok {
-		own = host.Origin(r.TLS != nil)
+		own, secure = host.Origin(r.TLS != nil), host.Origin(true)
 	}
-	if err := g.checkPage(r.Header, own); err != nil {
+	err := g.checkPage(r.Header, own, func(o wire.Origin) bool { return g.origins[o] && (!paged || o == secure) })
+	if err == nil && paged && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(headerPage) == "" {
+		err = errors.New("a change with the cookie of a page needs the header X-Codeq-UI, which only pages of this server can send")
+	}
+	if err != nil {
 		return wire.Refuse(wire.CodeForbiddenOrigin, err.Error())
 	}
 	return nil
 }
 
 // checkPage checks the headers by which a browser names the page. A page can set neither of
-// them.
-func (g *Guard) checkPage(h http.Header, own wire.Origin) error {
+// them. allowed are the origins that may send requests beside own.
+func (g *Guard) checkPage(h http.Header, own wire.Origin, allowed func(wire.Origin) bool) error {
 	foreign := false
 	for _, site := range h.Values("Sec-Fetch-Site") {
 		foreign = foreign || site != "same-origin" && site != "none"
@@ -105,7 +114,7 @@ func (g *Guard) checkPage(h http.Header, own wire.Origin) error {
 			"only pages of this server may, and those of --allow-origin that send their Origin")
 	}
 	origin, ok := wire.ParseOrigin(origins[0])
-	if ok && (g.origins[origin] || origin == own && !foreign) {
+	if ok && (allowed(origin) || origin == own && !foreign) {
 		return nil
 	}
 	if !ok {

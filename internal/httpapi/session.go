@@ -36,18 +36,17 @@ func (a *api) openSession(c *call) answer {
 	return answer{handedOver: true}
 }
 
-// principalOf is the principal of the header of an upgrade, nil without a header: the credential
+// principalOf is the principal of the headers of an upgrade, nil without one there: the credential
 // then comes in the hello.
 func (a *api) principalOf(c *call) (*auth.Principal, *wire.Error) {
 	if c.r.Header.Get("Authorization") == "" {
-		return nil, nil
+		return a.pageOf(c.r)
 	}
-	credential, ok := bearerOf(c.r)
-	if !ok {
+	if _, ok := bearerOf(c.r); !ok {
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
 		return nil, wire.Refuse(wire.CodeUnauthenticated, "the Authorization header must be: Bearer, a space, a token")
 	}
-	return a.authenticate(c, credential)
+	return a.authenticate(c)
 }
 
 // checkUpgrade checks the headers of an upgrade by the rules of RFC 6455, and the subprotocol.

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 
+	"codeq/internal/auth"
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
 	"codeq/session"
@@ -59,9 +60,17 @@ func (s *Server) sessionOptions(budget memory) session.Options {
 	}
 }
 
+// logins are the logins of pages, nil without tokens.
+func (s *Server) logins() *auth.Logins {
+	if s.o.Tokens == nil {
+		return nil
+	}
+	return auth.NewLogins(s.o.Tokens, s.store.Secret())
+}
+
 func (s *Server) apiOptions() httpapi.Options {
 	return httpapi.Options{
-		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Events: s.hub, Guard: s.guard,
+		Engine: s.engine, Store: s.store, Auth: s.auth, Logins: s.logins(), Sessions: s.sessions, Events: s.hub, Guard: s.guard,
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,

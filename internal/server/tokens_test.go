@@ -242,9 +242,20 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("without an upgrade it is %d %s", a.status, a.body)
 		}
 	},
-	"GET /healthz": func(*site) {},
-	"GET /readyz":  func(*site) {},
-	"GET /version": func(*site) {},
+	"GET /v1/codeq/login": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/login", ""); !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger is %d %s", a.status, a.body)
+		}
+	},
+	"POST /v1/codeq/login": func(x *site) {
+		if a := x.ask("POST", "/v1/codeq/login", ""); !strings.Contains(a.body, `"tenantId":"stranger"`) {
+			x.t.Errorf("the stranger is %d %s", a.status, a.body)
+		}
+	},
+	"DELETE /v1/codeq/login": func(*site) {},
+	"GET /healthz":           func(*site) {},
+	"GET /readyz":            func(*site) {},
+	"GET /version":           func(*site) {},
 	// Figures are for whoever runs the server, all tenants together.
 	"GET /metrics": func(x *site) {
 		if a := x.ask("GET", "/metrics", ""); a.status != http.StatusOK || strings.Contains(a.body, "the owner's") {
