@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"codeq/wire"
@@ -99,6 +100,23 @@ func Key(key string) EnqueueOption {
 			return errors.New("the key must not be empty: leave out the option Key for a task without a key")
 		}
 		r.IdempotencyKey = key
+		return nil
+	}
+}
+
+// Label gives a task a label, by which Find finds it: a name of letters, digits, dots,
+// underscores, colons and hyphens, and a text, of at most 64 bytes together. A task has at most
+// 8 labels.
+func Label(name, value string) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if strings.Contains(name, "=") {
+			return fmt.Errorf("the name of a label must have no equals sign, got %q", name)
+		}
+		labels, refusal := wire.MakeLabels(append(r.Labels.List(), name+"="+value))
+		if refusal != nil {
+			return refusal
+		}
+		r.Labels = labels
 		return nil
 	}
 }

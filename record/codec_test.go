@@ -27,7 +27,7 @@ func fullRecord(t testing.TB) *Task {
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
-		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b",
+		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é",
 		Payload: `{"a":"é"}`, OutcomeHere: true, Result: `{"x":1}`, Newer: "\x87\x01z",
 	}
 	v := reflect.ValueOf(*r)
@@ -97,6 +97,7 @@ var endedForms = []Ended{
 	{Status: wire.StatusFailed, Deliveries: 1, Absent: Absent{History: true}},
 	{Status: wire.StatusCancelled, Deliveries: 1 << 40, HasKey: true},
 	{Status: wire.StatusCompleted, Deliveries: 2, Absent: Absent{Payload: true}},
+	{Status: wire.StatusFailed, Cause: wire.DeadExhausted, HasKey: true, Labelled: true},
 }
 
 // samples are values of every kind, full and least, with their text.

@@ -12,7 +12,7 @@
 // is), and what the family says. Numbers are big end first, so that keys sort as they do; ids are their
 // 16 bytes; a queue is a number of four bytes, which its shard has given it, see
 // below. The families have the order of the reference design, whose keys stand at
-// the right; here they take 19 to 32 bytes.
+// the right; here they take 19 to 32 bytes, and those with names as much as these.
 //
 //	 1 tasks        id                        codeq/tasks/<id>
 //	 2 payload      id                        in the body of the task
@@ -30,6 +30,7 @@
 //	14 names        queue
 //	15 marks
 //	16 bad          what the key was
+//	17 labels       escaped tenant, "/", escaped name=value, "/", queue, id
 //
 // A small payload or result has no key: it stands within the record of its task.
 // Outside every span there is one key, CreationKey.

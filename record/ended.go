@@ -13,8 +13,9 @@ type Ended struct {
 	Deliveries int
 	// Cause is that of a dead letter.
 	Cause wire.DeadCause
-	// HasKey says that the task has an idempotency key.
-	HasKey bool
+	// HasKey says that the task has an idempotency key, Labelled that it has labels.
+	HasKey   bool
+	Labelled bool
 	Absent
 }
 
@@ -39,7 +40,8 @@ const (
 	endedKeyBit       = 0x10
 	endedNoHistoryBit = 0x20
 	endedNoPayloadBit = 0x40
-	endedKnownBits    = 0x7f
+	endedLabelledBit  = 0x80
+	endedKnownBits    = 0xff
 )
 
 var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled}
@@ -51,7 +53,7 @@ func AppendEnded(dst []byte, e Ended) []byte {
 		return dst
 	}
 	what := uint64(numberOf(e.Status, endedStatuses[:])) | uint64(e.Cause)<<endedCauseShift |
-		bit(e.HasKey, endedKeyBit) | bit(e.Absent.History, endedNoHistoryBit) | bit(e.Absent.Payload, endedNoPayloadBit)
+		bit(e.HasKey, endedKeyBit) | bit(e.Labelled, endedLabelledBit) | bit(e.Absent.History, endedNoHistoryBit) | bit(e.Absent.Payload, endedNoPayloadBit)
 	f := form{out: dst}
 	e.fields(&f, &what)
 	return f.out
@@ -81,7 +83,7 @@ func ParseEnded(data []byte) (e Ended, err error) {
 		return Ended{}, ErrDamaged
 	}
 	e.Status = endedStatuses[status]
-	e.HasKey = what&endedKeyBit != 0
+	e.HasKey, e.Labelled = what&endedKeyBit != 0, what&endedLabelledBit != 0
 	e.Absent = Absent{History: what&endedNoHistoryBit != 0, Payload: what&endedNoPayloadBit != 0}
 	return e, nil
 }
@@ -100,6 +102,9 @@ func (e Ended) String() string {
 	}
 	if e.Absent.Payload {
 		text += " whole"
+	}
+	if e.Labelled {
+		text += " labelled"
 	}
 	return text
 }

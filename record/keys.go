@@ -44,6 +44,7 @@ const (
 	FamilyNames
 	FamilyMarks
 	FamilyBad
+	FamilyLabels
 )
 
 // families have for each its word in a description and in a sentence.
@@ -64,6 +65,7 @@ var families = [...]struct{ word, what string }{
 	FamilyNames:       {"names", "name"},
 	FamilyMarks:       {"meta/marks", "marks"},
 	FamilyBad:         {"bad/", "set-aside value"},
+	FamilyLabels:      {"label/", "label of task"},
 }
 
 // String names the family in a sentence.
@@ -84,8 +86,11 @@ type Key struct {
 	Seq      uint64
 	AtMs     int64
 	ID       wire.TaskID
-	// Name is the idempotency key, or what a bad key was inside its span.
+	// Name is the idempotency key, the label as name=value, or what a bad key was inside its
+	// span.
 	Name string
+	// Tenant is whose label it is; other keys have a queue for that.
+	Tenant string
 }
 
 // AppendSpan begins a key of the shard.
@@ -145,6 +150,16 @@ func AppendIdempotencyKey(dst []byte, queue uint32, key string) []byte {
 	return appendName(AppendQueue(dst, queue, FamilyIdempotency), key)
 }
 
+// AppendLabel adds what all keys of a label of a tenant begin with.
+func AppendLabel(dst []byte, tenant, label string) []byte {
+	return appendName(appendName(append(dst, byte(FamilyLabels)), tenant), label)
+}
+
+// AppendLabelKey adds the key of a label of a task.
+func AppendLabelKey(dst []byte, tenant, label string, queue uint32, id wire.TaskID) []byte {
+	return append(binary.BigEndian.AppendUint32(AppendLabel(dst, tenant, label), queue), id[:]...)
+}
+
 // AppendTo adds the key that ParseKey takes apart like that.
 func (p *Key) AppendTo(dst []byte) []byte {
 	dst = AppendSpan(dst, p.Shard)
@@ -163,6 +178,8 @@ func (p *Key) AppendTo(dst []byte) []byte {
 		return AppendQueue(dst, p.Queue, p.Family)
 	case FamilyMarks:
 		return append(dst, byte(FamilyMarks))
+	case FamilyLabels:
+		return AppendLabelKey(dst, p.Tenant, p.Name, p.Queue, p.ID)
 	}
 	return append(append(dst, byte(p.Family)), p.Name...)
 }
@@ -176,7 +193,7 @@ func ParseKey(key []byte) (Key, error) {
 		return p, errUnknownKey
 	}
 	p.Shard, p.Family = int(binary.BigEndian.Uint16(key)), Family(key[spanBytes])
-	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyBad {
+	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyLabels {
 		return p, errUnknownKey
 	}
 	rest := key[spanBytes+1:]
@@ -188,6 +205,8 @@ func ParseKey(key []byte) (Key, error) {
 		return p, nil
 	case p.Family == FamilyMarks:
 		return p, end(rest)
+	case p.Family == FamilyLabels:
+		return p, p.parseLabel(string(rest))
 	case len(rest) < queueBytes:
 		return p, errUnknownKey
 	}
@@ -212,8 +231,29 @@ func end(rest []byte) error {
 	return nil
 }
 
-// ParsePlace reads what a key of an order has behind its queue.
+// parseLabel reads what the key of a label has behind its family.
+func (p *Key) parseLabel(text string) (err error) {
+	for _, part := range []*string{&p.Tenant, &p.Name} {
+		name := text[:strings.IndexByte(text, '/')+1]
+		if *part, err = parseName(name); err != nil {
+			return err
+		}
+		text = text[len(name):]
+	}
+	return p.ParsePlace([]byte(text))
+}
+
+// ParsePlace reads what a key of an order has behind its queue, or that of a label behind it.
 func (p *Key) ParsePlace(place []byte) error {
+	if p.Family == FamilyLabels {
+		if len(place) < queueBytes {
+			return errUnknownKey
+		}
+		if p.Queue, place = binary.BigEndian.Uint32(place), place[queueBytes:]; p.Queue == 0 {
+			return errUnknownKey
+		}
+		return p.parseID(place)
+	}
 	if p.Family == FamilyInProgress {
 		return p.parseID(place)
 	}

@@ -91,6 +91,8 @@ func DescribeKey(key []byte, q QueueKey) string {
 		return fmt.Sprintf("%s%d/%v", text, p.AtMs, p.ID)
 	case FamilyIdempotency:
 		return text + p.Name
+	case FamilyLabels:
+		return fmt.Sprintf("%s%s/%v", text, p.Name, p.ID)
 	case FamilyBad:
 		return fmt.Sprintf("%s%q", text, p.Name)
 	}

@@ -69,6 +69,7 @@ type Task struct {
 	Fingerprint    [32]byte
 	TraceParent    string
 	TraceState     string
+	Labels         wire.Labels
 
 	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
 	Payload string
@@ -116,6 +117,7 @@ func (r *Task) fields(f *form) {
 	f.raw(payloadField, "payload", &r.Payload)
 	f.flag(33, "outcomeHere", &r.OutcomeHere)
 	f.raw(34, "result", &r.Result)
+	f.str(35, "labels", (*string)(&r.Labels))
 }
 
 const payloadField = 32

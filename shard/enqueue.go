@@ -38,13 +38,14 @@ func (s *Shard) enqueue(m *Enqueue) {
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
 		MaxAttempts: cmp.Or(m.MaxAttempts, set.MaxAttempts, wire.DefaultMaxAttempts), CreatedAtMs: s.now,
 		ExpiresAtMs: expiresMs, TimeoutSeconds: m.TimeoutSeconds,
-		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState,
+		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState, Labels: m.Labels,
 	}
 	batch := s.span.Batch()
 	if m.IdempotencyKey != "" {
 		t.Fingerprint = m.Fingerprint
 		batch.PutIdempotencyKey(key, m.IdempotencyKey, t.ID)
 	}
+	batch.PutLabels(t)
 	batch.GivePayload(t, m.Payload)
 	s.transition(t, s.placeAt(dueMs, record.CauseEnqueue))
 	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
@@ -98,8 +99,8 @@ func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 
 // FingerprintOf is equal for two requests with one idempotency key if they are the
 // same request: SHA-256 over command, payload bytes, priority and maxAttempts, and
-// timeoutSeconds if it was posted, each behind its length. Times, the expiry and
-// trace do not count.
+// timeoutSeconds and labels if they were posted, each behind its length. Times, the
+// expiry and trace do not count.
 func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	h := sha256.New()
 	var length [8]byte
@@ -116,6 +117,9 @@ func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	part(binary.BigEndian.AppendUint64(nil, uint64(cmp.Or(r.MaxAttempts, wire.DefaultMaxAttempts))))
 	if r.TimeoutSeconds != 0 {
 		part(binary.BigEndian.AppendUint64(nil, uint64(r.TimeoutSeconds)))
+	}
+	if r.Labels != "" { // no label has the zero bytes that a timeout begins with
+		part([]byte(r.Labels))
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])

@@ -316,12 +316,12 @@ func (s *Shard) removeEnded(l *removalBatch, e *record.EndedEntry, cause record.
 }
 
 // fromEntry builds the task from its entry, or returns nil if the record must be
-// read: for an entry without a status, or a task with an idempotency key. Reading
-// the record was the most expensive step of a removal. The entry still holds at the
+// read: for an entry without a status, or a task with an idempotency key or labels.
+// Reading the record was the most expensive step of a removal. The entry still holds at the
 // end of the round: only a dead letter can change, and dropFromBatches takes those out of
 // the batch.
 func (s *Shard) fromEntry(l *removalBatch, e *record.EndedEntry) *record.Task {
-	if e.Status == "" || e.HasKey {
+	if e.Status == "" || e.HasKey || e.Labelled {
 		return nil
 	}
 	s.scratch = record.Task{
@@ -345,6 +345,7 @@ func (s *Shard) forget(t *record.Task, absent record.Absent) {
 			batch.DeleteIdempotencyKey(t.Queue(), t.IdempotencyKey)
 		}
 	}
+	batch.DeleteLabels(t)
 	batch.DeleteTask(t.ID, absent)
 }
 

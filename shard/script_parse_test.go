@@ -176,6 +176,7 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
 			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
 			TimeoutSeconds: int64(scriptInt(args, "timeout")), TTLSeconds: int64(scriptInt(args, "ttl")),
+			Labels: wire.Labels(strings.NewReplacer(":", "=", ",", "\n").Replace(scriptString(args, "labels", ""))),
 		},
 	}
 	if n := scriptInt(args, "max-attempts"); n != 0 {

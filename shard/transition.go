@@ -241,7 +241,8 @@ func (s *Shard) enterEnded(q *queue, t *record.Task, m *move, bare bool) {
 	batch := s.span.Batch()
 	batch.GiveResult(t, m.result)
 	ended := record.Ended{
-		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, HasKey: t.IdempotencyKey != "", Absent: record.Absent{History: bare, Payload: t.Whole()},
+		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, HasKey: t.IdempotencyKey != "", Labelled: t.Labels != "",
+		Absent: record.Absent{History: bare, Payload: t.Whole()},
 	}
 	if m.to == wire.LocationDead {
 		t.DeadCause = m.dead

@@ -289,6 +289,20 @@ func (b *Batch) DeleteIdempotencyKey(q record.QueueKey, key string) {
 	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: deleted}
 }
 
+// PutLabels writes the keys of the labels of a new task.
+func (b *Batch) PutLabels(r *record.Task) { b.eachLabel(r, func(key []byte) { b.set(key, nil) }) }
+
+// DeleteLabels deletes the keys of the labels of a task that is removed.
+func (b *Batch) DeleteLabels(r *record.Task) { b.eachLabel(r, b.removeOnce) }
+
+func (b *Batch) eachLabel(r *record.Task, do func(key []byte)) {
+	for label, rest := "", r.Labels; rest != ""; {
+		label, rest = rest.Next()
+		n := b.number(r.Queue())
+		do(record.AppendLabelKey(b.start(), r.Tenant, label, n, r.ID))
+	}
+}
+
 // PutCounters writes the figures of a queue.
 func (b *Batch) PutCounters(q record.QueueKey, c *record.Counters) {
 	n := b.number(q)

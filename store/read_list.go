@@ -22,6 +22,9 @@ const (
 	ListInProgress
 	ListDead
 	ListDone
+	// ListLabelled are the tasks of the tenant with the first label of the filter, whatever
+	// their queue and state: in each shard by queue, newest first.
+	ListLabelled
 )
 
 // ended reports a state of ended tasks, whose order is that of their ends.
@@ -33,6 +36,7 @@ var listFamilies = [...]record.Family{
 	ListInProgress: record.FamilyInProgress,
 	ListDead:       record.FamilyDead,
 	ListDone:       record.FamilyDone,
+	ListLabelled:   record.FamilyLabels,
 }
 
 // ListPlace is how far a listing has come in one shard: the end of the last key
@@ -48,33 +52,31 @@ type ListFilter struct {
 	Status wire.Status
 	// Causes are those of dead letters; other tasks have none of them.
 	Causes wire.DeadCauses
-	wire.TaskFilter
+	wire.TaskSearch
 }
 
 // takes reports whether the filter, but for what it asks of payloads, takes a task
 // of an order.
 func (f *ListFilter) takes(v *view, r *record.Task, state ListState) (bool, error) {
-	status, worker := r.Status, r.LastWorkerID
-	if state == ListInProgress && (f.Status != "" || f.Worker != "") {
+	var t wire.Task
+	setTask(&t, r)
+	t.WorkerID = r.LastWorkerID
+	running := state == ListInProgress || state == ListLabelled && !r.Status.Terminal()
+	if running && (f.Status != "" || f.Worker != "" || f.State != "") {
 		lease, err := v.lease(r.Queue(), r.ID)
-		if err != nil || lease == nil {
+		switch {
+		case err != nil, lease == nil && state == ListInProgress:
 			return false, err
+		case lease != nil:
+			joinLease(&t, lease)
 		}
-		status, worker = wire.StatusInProgress, lease.WorkerID
 	}
-	switch {
-	case f.Status != "" && f.Status != status, f.Worker != "" && f.Worker != worker:
-		return false, nil
-	case f.OnlyPriority && f.Priority != r.Priority, r.Attempts < f.MinAttempts:
-		return false, nil
-	case r.CreatedAtMs < f.CreatedFromMs, f.CreatedBeforeMs != 0 && r.CreatedAtMs >= f.CreatedBeforeMs:
-		return false, nil
-	}
-	return strings.Contains(r.Error, f.ErrorPart) && strings.HasPrefix(r.IdempotencyKey, f.KeyPrefix), nil
+	return (f.Status == "" || f.Status == t.Status) && strings.HasPrefix(r.IdempotencyKey, f.KeyPrefix) && f.Takes(&t), nil
 }
 
 // ListQuery asks for tasks of a queue in one state.
 type ListQuery struct {
+	// Queue is without a command for ListLabelled.
 	Queue record.QueueKey
 	State ListState
 	// After is one place for each shard, nil for the beginning.

@@ -43,7 +43,20 @@ type keyRange struct {
 
 // begin finds what has to be read of a queue, from its counters, and goes to the first
 // entry. Watermarks keep every read away from keys that were deleted long ago.
-func (o *order) begin(q record.QueueKey, f record.Family) error {
+func (o *order) begin(query *ListQuery) error {
+	q, f := query.Queue, listFamilies[query.State]
+	o.key.Family = f
+	if len(o.place) > 0 && o.key.ParsePlace(o.place) != nil {
+		return ErrListPlace
+	}
+	start := func() []byte { return slices.Clone(o.view.prefix) }
+	if f == record.FamilyLabels {
+		label, _ := query.Filter.Labels.Next()
+		all := record.AppendLabel(start(), q.Tenant, label)
+		o.prefix = len(all)
+		o.add(all, all, -1)
+		return o.next()
+	}
 	n, err := o.view.number(q)
 	if err != nil {
 		return err
@@ -54,11 +67,6 @@ func (o *order) begin(q record.QueueKey, f record.Family) error {
 	}); err != nil {
 		return err
 	}
-	o.key.Family = f
-	if len(o.place) > 0 && o.key.ParsePlace(o.place) != nil {
-		return ErrListPlace
-	}
-	start := func() []byte { return slices.Clone(o.view.prefix) }
 	all := record.AppendQueue(start(), n, f)
 	o.prefix = len(all)
 	switch f {
@@ -76,11 +84,11 @@ func (o *order) begin(q record.QueueKey, f record.Family) error {
 	return o.next()
 }
 
-// add appends the range of the count keys with a prefix. Those that the place is behind
+// add appends the range of the count keys with a prefix, -1 if nobody has counted them. Those that the place is behind
 // are left out.
 func (o *order) add(lower, prefix []byte, count int64) {
 	r := keyRange{lower: lower, upper: record.UpperBound(prefix), left: count}
-	if len(o.place) > 0 && count > 0 {
+	if len(o.place) > 0 && count != 0 {
 		at := append(slices.Clone(prefix[:o.prefix]), o.place...)
 		if o.back {
 			r.upper, r.left = at, -1

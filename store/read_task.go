@@ -93,7 +93,8 @@ func joinTask(v *view, r *record.Task) (*wire.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := taskOf(r)
+	task := &wire.Task{}
+	setTask(task, r)
 	task.Payload, task.History = payload, history
 	if r.Status.Terminal() {
 		return task, nil
@@ -117,9 +118,9 @@ func workerOf(r *record.Task) string {
 	return ""
 }
 
-// taskOf is what the record alone says.
-func taskOf(r *record.Task) *wire.Task {
-	t := &wire.Task{
+// setTask sets what the record alone says.
+func setTask(t *wire.Task, r *record.Task) {
+	*t = wire.Task{
 		ID:          r.ID,
 		Command:     r.Command,
 		Priority:    r.Priority,
@@ -136,6 +137,7 @@ func taskOf(r *record.Task) *wire.Task {
 		TenantID:    r.Tenant,
 		TraceParent: r.TraceParent,
 		TraceState:  r.TraceState,
+		Labels:      r.Labels,
 		CreatedAtMs: r.CreatedAtMs,
 		UpdatedAtMs: r.UpdatedAtMs,
 
@@ -144,7 +146,6 @@ func taskOf(r *record.Task) *wire.Task {
 	if r.Location == wire.LocationDelayed {
 		t.VisibleAtMs = r.DueAtMs
 	}
-	return t
 }
 
 // joinLease adds what a grant decided: it does not rewrite the record. When the lease

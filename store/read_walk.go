@@ -80,7 +80,7 @@ func (s *Store) walk(w *walk) error {
 			if q.After != nil {
 				o.place = slices.Clone(q.After[shard])
 			}
-			if err := o.begin(q.Queue, listFamilies[q.State]); err != nil {
+			if err := o.begin(q); err != nil {
 				return err
 			}
 		}
@@ -264,7 +264,12 @@ func (w *walk) cannotHold(value []byte) bool {
 		return false
 	}
 	payload, within := record.PayloadWithin(value)
-	if !within || bytes.IndexByte(payload, '\\') >= 0 {
+	switch {
+	case !within:
+		return false
+	case !bytes.Contains(payload, []byte(f.PayloadPart)):
+		return true
+	case bytes.IndexByte(payload, '\\') >= 0:
 		return false
 	}
 	for i := range f.Members {

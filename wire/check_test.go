@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -21,6 +22,10 @@ func FuzzCheckEnqueueRequest(f *testing.F) {
 	f.Add("", "", "", numbers())
 	f.Add("..", `{"a":[]}`, strings.Repeat("k", MaxKeyBytes+1), numbers(10, -1, 0, 1, 0))
 	f.Add("a b", nested(MaxNesting+1), strings.Repeat("t", MaxTraceBytes+1), numbers(-1, 1001, MaxDelaySeconds+1, -5, 9))
+	f.Add("a", "1", "c=d\nk=v", numbers())
+	f.Add("a", "1", "k=v\nk=w", numbers())
+	f.Add("a", "1", "é=v", numbers())
+	f.Add("a", "1", "k=\u200b \ufeff", numbers())
 	f.Add(strings.Repeat("\xff", 67), "1", "k", numbers()) // 67 bytes, 201 once each stands as U+FFFD
 	f.Fuzz(func(t *testing.T, command, payload, key string, numbers []byte) {
 		number := func() int64 {
@@ -32,11 +37,18 @@ func FuzzCheckEnqueueRequest(f *testing.F) {
 			Command: command, Payload: []byte(payload), Priority: int(number()), MaxAttempts: int(number()), IdempotencyKey: key,
 			DelaySeconds: number(), RunAtMs: number(), TTLSeconds: number(), ExpiresAtMs: number(), TimeoutSeconds: number(),
 			TraceParent: strings.TrimPrefix(key, "k"), TraceState: key,
+			Labels: Labels(key),
 		}
 		got := r.Check()
 		bad := CheckJSON(r.Payload)
 		if len(payload) > 0 && bad != nil && !strings.Contains(bad.Error(), problemTooDeep) || strings.TrimSpace(payload) != payload {
 			return // it spoils the text around it
+		}
+		if list := strings.Split(key, labelSign); key != "" && !(slices.IsSorted(list) && !slices.ContainsFunc(list, func(label string) bool { return !strings.Contains(label, "=") })) {
+			if got == nil {
+				t.Fatalf("%+v passes", r)
+			}
+			return // no object is written as such labels
 		}
 		_, want := ParseEnqueueRequest(AppendEnqueueRequest(nil, r))
 		if !utf8.ValidString(key) || !utf8.ValidString(command) { // in JSON each bad byte becomes three

@@ -57,9 +57,6 @@ var watchFrames = dialect{
 	},
 }
 
-// watchStates are the states of a page.
-var watchStates = []string{StateReady, StateDelayed, StateInProgress, StateDead, StateDone}
-
 var (
 	watchIDRule    = textRule{code: CodeInvalidArgument, high: MaxWatchIDBytes, required: true, exact: true}
 	everyRule      = integerRule{code: CodeInvalidArgument, low: MinWatchEveryMs, high: MaxWatchEveryMs, absent: DefaultWatchMs}
@@ -122,7 +119,7 @@ func (o *object) watchSubscribe(ref Ref) *WatchSubscribe {
 		if f.Command = o.text(watchCommand, &commandRule); o.err == nil {
 			o.err = CheckCommand(f.Command)
 		}
-		f.State, f.Limit = o.word(watchState, watchStates), int(o.integer(watchLimit, &watchLimitRule))
+		f.State, f.Limit = o.word(watchState, listStates), int(o.integer(watchLimit, &watchLimitRule))
 	case WatchEvents:
 		f.Commands, f.Causes = o.patterns(watchCommands), o.words(watchCauses, MaxWatchCauses)
 		f.After, f.CreationID = o.positions(watchFrom), o.text(watchCreationID, &creationRule)

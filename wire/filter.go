@@ -29,6 +29,26 @@ type TaskFilter struct {
 	MinAttempts int
 	// Members are members that the payload has; those without a Name are ignored.
 	Members [MaxFilterMembers]MemberIs
+	// PayloadPart is a text that the JSON of the payload contains, as it was posted.
+	PayloadPart string
+	// Labels are labels that the task has, all of them.
+	Labels Labels
+}
+
+// Takes reports whether a task passes the filter, but for KeyPrefix, which no view of a
+// task has, and for what the filter asks of the payload.
+func (f *TaskFilter) Takes(t *Task) bool {
+	worker := t.WorkerID
+	if worker == "" && len(t.History) > 0 {
+		worker = t.History[len(t.History)-1].WorkerID
+	}
+	switch {
+	case f.Worker != "" && f.Worker != worker, f.OnlyPriority && f.Priority != t.Priority, t.Attempts < f.MinAttempts:
+		return false
+	case t.CreatedAtMs < f.CreatedFromMs, f.CreatedBeforeMs != 0 && t.CreatedAtMs >= f.CreatedBeforeMs:
+		return false
+	}
+	return strings.Contains(t.Error, f.ErrorPart) && t.Labels.Have(f.Labels)
 }
 
 // MaxFilterMembers is the largest number of members of a payload in one filter.
@@ -43,17 +63,19 @@ type MemberIs struct {
 	Value string
 }
 
-// AsksPayload reports whether the filter has Members.
-func (f *TaskFilter) AsksPayload() bool { return f.Members != [MaxFilterMembers]MemberIs{} }
+// AsksPayload reports whether the filter has Members or a PayloadPart.
+func (f *TaskFilter) AsksPayload() bool {
+	return f.PayloadPart != "" || f.Members != [MaxFilterMembers]MemberIs{}
+}
 
-// TakesPayload reports whether a payload has all Members.
+// TakesPayload reports whether a payload has all Members and the PayloadPart.
 func (f *TaskFilter) TakesPayload(payload []byte) bool {
 	for i := range f.Members {
 		if m := &f.Members[i]; m.Name != "" && !holds(payload, m.Name, m.Value) {
 			return false
 		}
 	}
-	return true
+	return bytes.Contains(payload, []byte(f.PayloadPart))
 }
 
 // holds looks for a member in the text of a value.

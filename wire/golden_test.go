@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -217,6 +219,9 @@ func TestEveryTaskFitsEverySession(t *testing.T) {
 	task.TenantID = worst(MaxTenantBytes)
 	task.TraceParent = worst(MaxTraceBytes)
 	task.TraceState = worst(MaxTraceBytes)
+	for i := range MaxLabels {
+		task.Labels += Labels(strconv.Itoa(i) + "=" + strings.Repeat(`"`, MaxLabelBytes-1) + labelSign)
+	}
 	task.Webhook = ""
 	task.History = nil
 	task.Priority, task.Attempts, task.MaxAttempts, task.Deliveries = MaxPriority, 1<<31, MaxAttemptsLimit, 1<<62

@@ -3,17 +3,20 @@ package wire
 // Limits of the protocol, in one place. A value over its limit is refused
 // with the limit in the sentence; nothing is clamped or cut.
 const (
-	MaxPayloadBytes       = 1 << 20
-	MaxResultBytes        = 1 << 20
-	MaxErrorBytes         = 8 << 10
-	MaxLineErrorBytes     = 1 << 10
-	MaxExitCode           = 1<<32 - 1
-	MaxSignalBytes        = 32
-	MaxCommandBytes       = 200
-	MaxTenantBytes        = 128
-	MaxKeyBytes           = 512
-	MaxWorkerIDBytes      = 200
-	MaxTraceBytes         = 512
+	MaxPayloadBytes   = 1 << 20
+	MaxResultBytes    = 1 << 20
+	MaxErrorBytes     = 8 << 10
+	MaxLineErrorBytes = 1 << 10
+	MaxExitCode       = 1<<32 - 1
+	MaxSignalBytes    = 32
+	MaxCommandBytes   = 200
+	MaxTenantBytes    = 128
+	MaxKeyBytes       = 512
+	MaxWorkerIDBytes  = 200
+	MaxTraceBytes     = 512
+	MaxLabels         = 8
+	// MaxLabelBytes bounds the name of a label and its value together.
+	MaxLabelBytes         = 64
 	MaxBatchTasks         = 1000
 	MaxHTTPBodyBytes      = 8 << 20
 	MaxClientMessageBytes = 2 << 20

@@ -30,6 +30,7 @@ type EnqueueRequest struct {
 	TTLSeconds  int64
 	TraceParent string
 	TraceState  string
+	Labels      Labels
 }
 
 func (r *EnqueueRequest) members(c *coder) {
@@ -50,6 +51,7 @@ func (r *EnqueueRequest) members(c *coder) {
 	c.notBoth(CodeInvalidTime, r.ExpiresAtMs != 0 && r.TTLSeconds != 0)
 	c.optText(`,"traceParent":`, &r.TraceParent, &traceRule)
 	c.optText(`,"traceState":`, &r.TraceState, &traceRule)
+	c.labels(`,"labels":`, &r.Labels)
 	if c.in == nil {
 		return
 	}

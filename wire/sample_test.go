@@ -58,6 +58,7 @@ func sampleTask() *Task {
 		TenantID:    DefaultTenant,
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		TraceState:  "vendor=1",
+		Labels:      "customer=M\u00fcller \"&\" Co=\nrun=2026-11",
 		CreatedAtMs: sampleTimeMs,
 		UpdatedAtMs: sampleTimeMs + 999,
 	}
@@ -76,6 +77,7 @@ func sampleEnqueue() EnqueueRequest {
 		Command: "resize:v2.a_b-c", Payload: samplePayload(), Priority: 3, MaxAttempts: 7,
 		TimeoutSeconds: MaxTimeoutSeconds, ExpiresAtMs: sampleTimeMs + sampleHour,
 		IdempotencyKey: "key " + awkward, RunAtMs: sampleTimeMs, TraceParent: "00-ab-cd-01", TraceState: "v=1",
+		Labels: "customer=acme\nrun=2026-11",
 	}
 }
 

@@ -99,6 +99,7 @@ type Task struct {
 	TenantID    string
 	TraceParent string
 	TraceState  string
+	Labels      Labels
 	CreatedAtMs int64
 	UpdatedAtMs int64
 }
@@ -128,6 +129,7 @@ func (t *Task) members(c *coder, form PayloadForm) {
 	c.optText(`,"tenantId":`, &t.TenantID, &anyTextRule)
 	c.optText(`,"traceParent":`, &t.TraceParent, &anyTextRule)
 	c.optText(`,"traceState":`, &t.TraceState, &anyTextRule)
+	c.labels(`,"labels":`, &t.Labels)
 	c.optTime(`,"createdAt":`, &t.CreatedAtMs, &anyTimeRule)
 	c.optTime(`,"updatedAt":`, &t.UpdatedAtMs, &anyTimeRule)
 }

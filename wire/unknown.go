@@ -39,7 +39,9 @@ func NotKnown(place, name string, known []string) string {
 // shownName is a name as a sentence has it: as it is if it is a plain word, in
 // quotes if it is another short text, and its length if it is long.
 func shownName(name string) string {
-	odd := func(r rune) bool { return !isFoldedAway(byte(r)) && !isWordByte(byte(r)) || r >= 0x80 }
+	odd := func(r rune) bool {
+		return !isFoldedAway(byte(r)) && !isWordByte(byte(r)) && r != '~' && r != '>' || r >= 0x80
+	}
 	switch {
 	case len(name) > mostNearBytes:
 		return "(a name of " + strconv.Itoa(len(name)) + " bytes)"

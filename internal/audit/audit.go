@@ -46,11 +46,12 @@ const (
 	findMarks       = "wrong-marks"
 	findSettings    = "wrong-settings"
 	findNames       = "wrong-name"
+	findLabels      = "wrong-label"
 )
 
 // Check reads every key of the database in one snapshot and compares records,
 // index entries, leases, counters, watermarks, payloads, results, idempotency
-// keys, names and marks with one another. A healthy database gives no finding,
+// keys, labels, names and marks with one another. A healthy database gives no finding,
 // whenever it is asked. Its memory grows with the number of tasks. Any goroutine.
 func Check(s *store.Store) ([]Finding, error) {
 	spans, findings, err := collect(s)
@@ -102,8 +103,8 @@ type facts struct {
 	ended   record.Ended
 	// entries are its keys in the orders of the queues, leases included.
 	entries []record.Key
-	// names are the idempotency keys that point to it.
-	names []record.Key
+	// names are the idempotency keys that point to it, labels the keys of its labels.
+	names, labels []record.Key
 }
 
 const absentPayload = -1
@@ -219,6 +220,11 @@ func (a *span) take(p *record.Key, key, value []byte) {
 		err = a.takeName(p, value)
 	case record.FamilyMarks:
 		err = record.ParseMarks(value, &a.marks)
+	case record.FamilyLabels:
+		a.queue(p.Queue)
+		if a.task(p.ID).labels = append(a.task(p.ID).labels, *p); len(value) != 0 {
+			err = record.ErrDamaged
+		}
 	case record.FamilyBad:
 	default:
 		err = a.takeEntry(p, value)

@@ -209,10 +209,24 @@ var sabotages = []struct {
 	{"a key that its task does not carry", "wrong-idempotency-key", func(t *testing.T, s *store.Store, g *tasks) {
 		change(t, s, g.done, func(r *record.Task) { r.IdempotencyKey = "" })
 	}},
-	{"an ended entry of another status", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCancelled, HasKey: true, Absent: record.Absent{History: true}})},
-	{"an ended entry of other deliveries", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, Deliveries: 1, HasKey: true, Absent: record.Absent{History: true}})},
-	{"an ended entry without the key", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, Absent: record.Absent{History: true}})},
-	{"an ended entry of a whole task that is not", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, HasKey: true, Absent: record.Absent{History: true, Payload: true}})},
+	{"a label gone", "wrong-label", func(t *testing.T, s *store.Store, g *tasks) { tamperDelete(t, s, labelKey(g, g.done.ID)) }},
+	{"a label of another task", "wrong-label", func(t *testing.T, s *store.Store, g *tasks) { tamper(t, s, labelKey(g, g.dead.ID), "") }},
+	{"a label of another tenant", "wrong-label", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyLabels, Queue: 1, ID: g.done.ID, Tenant: "u", Name: "run=7"}), "")
+	}},
+	{"a label of another queue", "wrong-label", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyLabels, Queue: 2, ID: g.done.ID, Tenant: g.queue.Tenant, Name: "run=7"}), "")
+	}},
+	{"a label that its task does not carry", "wrong-label", func(t *testing.T, s *store.Store, g *tasks) {
+		change(t, s, g.done, func(r *record.Task) { r.Labels = "customer=acme" })
+	}},
+	{"a label of nobody", "no-record", func(t *testing.T, s *store.Store, g *tasks) { tamper(t, s, labelKey(g, wire.TaskID{9}), "") }},
+	{"a label with a value", "damaged-value", func(t *testing.T, s *store.Store, g *tasks) { tamper(t, s, labelKey(g, g.done.ID), "x") }},
+	{"an ended entry of another status", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCancelled, HasKey: true, Labelled: true, Absent: record.Absent{History: true}})},
+	{"an ended entry of other deliveries", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, Deliveries: 1, HasKey: true, Labelled: true, Absent: record.Absent{History: true}})},
+	{"an ended entry without the key", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, Labelled: true, Absent: record.Absent{History: true}})},
+	{"an ended entry without the labels", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, HasKey: true, Absent: record.Absent{History: true}})},
+	{"an ended entry of a whole task that is not", "wrong-ended-entry", endedAs(record.Ended{Status: wire.StatusCompleted, HasKey: true, Labelled: true, Absent: record.Absent{History: true, Payload: true}})},
 	{"an ended entry that denies a history", "wrong-ended-entry", func(t *testing.T, s *store.Store, g *tasks) {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyHistory, ID: g.done.ID}), "[]")
 	}},
@@ -319,12 +333,13 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 	g.dead = task(wire.StatusFailed, wire.LocationDead)
 	g.dead.DeadCause = wire.DeadFailed
 	g.done = task(wire.StatusCompleted, wire.LocationNone)
-	g.done.IdempotencyKey = "key 1"
+	g.done.IdempotencyKey, g.done.Labels = "key 1", "customer=acme\nrun=7"
+	b.PutLabels(g.done)
 	b.PutIdempotencyKey(q, g.done.IdempotencyKey, g.done.ID)
 	for f, r := range map[record.Family]*record.Task{record.FamilyDead: g.dead, record.FamilyDone: g.done} {
 		r.EndedAtMs = 2000
 		b.PutEnded(q, f, record.TimedKey{AtMs: 2000, ID: r.ID}, record.Ended{
-			Status: r.Status, Cause: r.DeadCause, HasKey: r == g.done, Absent: record.Absent{History: true},
+			Status: r.Status, Cause: r.DeadCause, HasKey: r == g.done, Labelled: r == g.done, Absent: record.Absent{History: true},
 		})
 		b.PutResult(&wire.ResultRecord{TaskID: r.ID, Status: r.Status, Result: []byte("1"), CompletedAtMs: 2000})
 	}
@@ -372,6 +387,10 @@ func pendingKeyOf(r *record.Task) []byte {
 
 func endedKey(g *tasks) []byte {
 	return spanKey(record.Key{Family: record.FamilyDone, Queue: 1, AtMs: g.done.EndedAtMs, ID: g.done.ID})
+}
+
+func labelKey(g *tasks, id wire.TaskID) []byte {
+	return spanKey(record.Key{Family: record.FamilyLabels, Queue: 1, ID: id, Tenant: g.queue.Tenant, Name: "run=7"})
 }
 
 // endedAs writes another entry for a task that has completed.
@@ -467,7 +486,7 @@ func TestEveryBrokenRuleIsFound(t *testing.T) {
 	}
 	for _, kind := range []string{
 		findUnknownKey, findDamaged, findWrongShard, findOrphan, findPlace, findStatus, findLease, findPayload, findResult,
-		findEnded, findIdempotency, findCounters, findWatermark, findSince, findMarks, findSettings, findNames,
+		findEnded, findIdempotency, findCounters, findWatermark, findSince, findMarks, findSettings, findNames, findLabels,
 	} {
 		if !seen[kind] {
 			t.Errorf("no damage leads to a finding of the kind %s", kind)

@@ -34,8 +34,8 @@ func (a *span) judgeOrphan(t *facts) {
 	for i := range t.entries {
 		a.find(findOrphan, t.entries[i].AppendTo(nil), sentence)
 	}
-	for i := range t.names {
-		a.find(findOrphan, t.names[i].AppendTo(nil), sentence)
+	for _, p := range slices.Concat(t.names, t.labels) {
+		a.find(findOrphan, p.AppendTo(nil), sentence)
 	}
 	if t.payload != absentPayload {
 		a.find(findOrphan, a.idKey(record.FamilyPayload, t.id), sentence)
@@ -61,6 +61,7 @@ func (a *span) judgeTask(t *facts) {
 	a.judgeLease(t)
 	a.judgeEnded(t, key)
 	a.judgeNames(t, key)
+	a.judgeLabels(t, key)
 	a.judgePayload(t, key)
 	a.judgeResult(t, key)
 }
@@ -173,8 +174,8 @@ func (a *span) judgeEnded(t *facts, key []byte) {
 	if e == (record.Ended{}) {
 		return
 	}
-	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.HasKey != (r.IdempotencyKey != "") {
-		a.find(findEnded, key, "the task is %s after %d deliveries, its ended entry says %s after %d, or is wrong about the idempotency key",
+	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.HasKey != (r.IdempotencyKey != "") || e.Labelled != (r.Labels != "") {
+		a.find(findEnded, key, "the task is %s after %d deliveries, its ended entry says %s after %d, or is wrong about the idempotency key or labels",
 			r.Status, r.Deliveries, e.Status, e.Deliveries)
 	}
 	if e.Cause != r.DeadCause {
@@ -202,6 +203,22 @@ func (a *span) judgeNames(t *facts, key []byte) {
 	}
 	if r.IdempotencyKey != "" && !found {
 		a.find(findIdempotency, key, "the key of the task does not point to it")
+	}
+}
+
+// judgeLabels wants a key for each label of the record, and no other.
+func (a *span) judgeLabels(t *facts, key []byte) {
+	r, found := t.record, 0
+	for i := range t.labels {
+		p := &t.labels[i]
+		if p.Tenant != r.Tenant || p.Queue != a.numberOf[r.Queue()] || !r.Labels.Have(wire.Labels(p.Name)) {
+			a.find(findLabels, p.AppendTo(nil), "it points to task %v, which does not carry that label", t.id)
+			continue
+		}
+		found++
+	}
+	if want := len(r.Labels.List()); found != want {
+		a.find(findLabels, key, "the task has %d labels, and %d of them point to it", want, found)
 	}
 }
 

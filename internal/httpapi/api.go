@@ -98,6 +98,7 @@ type api struct {
 	requests meter.Set
 	scrape   scrape
 	turns    claimTurns
+	finds    finds
 	// held is the sum of the shares of all calls, in bytes.
 	held atomic.Int64
 }
@@ -189,6 +190,10 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
 			method: http.MethodGet, scope: auth.ScopeView, contents: true, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
+		}}},
+		{base + "/admin/tasks", []verb{{
+			method: http.MethodGet, scope: auth.ScopeView, holds: pageBytes, handle: a.findTasks,
+			query: append(wire.SearchParameters(), "limit", "cursor"),
 		}}},
 		{base + "/admin/tasks/cleanup", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(wire.ParseEndedRequest, a.cleanup)}}},
 		{base + "/admin/sessions", []verb{{

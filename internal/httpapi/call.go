@@ -199,7 +199,7 @@ func (a *api) recordOf(c *call, level zerolog.Level) *zerolog.Event {
 }
 
 // contentQuery are the parameters that search the contents of tasks.
-var contentQuery = []string{"error", "payload"}
+var contentQuery = []string{"error", "error~", "payload~"}
 
 // handle reads query and path of a request that is allowed, and calls its handler.
 func (a *api) handle(c *call, v *verb) answer {

@@ -75,8 +75,8 @@ func (a *api) purgeQueue(c *call) answer {
 	return a.workBulk(c, req, bulkPurge)
 }
 
-// notText are the parameters of a purge that are no strings in a body.
-var notText = []string{"limit", "priority", "minAttempts", "dryRun", "match"}
+// notText are the parameters that are no strings in a body.
+var notText = []string{"limit", "priority", "minAttempts", "dryRun", "match", "attempts>"}
 
 // queryAsBody writes the parameters as a body with members of the same names, so that one
 // parser has the rules of both. A body may have spaces around a value, or null; in a
@@ -89,6 +89,12 @@ func (c *call) queryAsBody() []byte {
 		}
 		body = append(wire.AppendQuoted(body, name), ':')
 		text := c.query.Get(name)
+		if list := c.query[name]; name == "label" {
+			body = append(appendList(append(body, '['), len(list), func(dst []byte, i int) []byte {
+				return wire.AppendQuoted(dst, list[i])
+			}), ']')
+			continue
+		}
 		if slices.Contains(notText, name) && text != "null" && text == strings.TrimSpace(text) && json.Valid([]byte(text)) {
 			body = append(body, text...)
 			continue

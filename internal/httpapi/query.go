@@ -9,8 +9,8 @@ import (
 	"codeq/wire"
 )
 
-// readQuery reads the parameters of a request. Only known ones are allowed, each once and
-// with a value. An empty cursor is the first page.
+// readQuery reads the parameters of a request. Only known ones are allowed, each once, but for
+// label, and with a value. An empty cursor is the first page.
 func (c *call) readQuery(known []string) *wire.Error {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
@@ -20,7 +20,7 @@ func (c *call) readQuery(known []string) *wire.Error {
 		if !slices.Contains(known, name) {
 			return wire.Refuse(wire.CodeUnknownMember, wire.NotKnown("parameter ", name, known))
 		}
-		if given := values[name]; len(given) > 1 || given[0] == "" && name != "cursor" {
+		if given := values[name]; len(given) > 1 && name != "label" || given[0] == "" && name != "cursor" {
 			return wire.Refuse(wire.CodeInvalidArgument, name+" must be given once and not be empty, or left out")
 		}
 	}

@@ -52,6 +52,7 @@ var everyRoute = []struct {
 	{"POST", "/v1/codeq/admin/queues/c/resume", "POST", false},
 	{"DELETE", "/v1/codeq/admin/queues/c/dlq", "DELETE", false},
 	{"GET", "/v1/codeq/admin/queues/c/dlq/reasons", "GET, HEAD", false},
+	{"GET", "/v1/codeq/admin/tasks", "GET, HEAD", false},
 	{"POST", "/v1/codeq/admin/tasks/cleanup", "POST", false},
 	{"GET", "/v1/codeq/admin/sessions", "GET, HEAD", false},
 	{"GET", "/v1/codeq/session", "GET", true},
