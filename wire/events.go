@@ -162,8 +162,10 @@ type WatchState struct {
 	Sessions []SessionFigures `json:"sessions"`
 	// Left are the ids of tasks or sessions that are no more part of what is shown.
 	Left []string `json:"left"`
-	// Above counts the tasks that came to the page and are not in it.
-	Above int64 `json:"above"`
+	// Above counts the tasks that a new page would have before the last one of this page that
+	// is still listed, or anywhere if this page had the whole list; at most the limit of the
+	// page. nil for a page with a filter.
+	Above *int64 `json:"above"`
 	// Server and Needs are those of kind server.
 	Server *ServerFigures `json:"server"`
 	Needs  []Need         `json:"needs"`
@@ -177,6 +179,8 @@ type WatchSnapshot struct {
 	ID string `json:"id"`
 	// At are the numbers of the last events that the snapshot contains.
 	At Positions `json:"at"`
+	// AtMs is when a page was read, Unix milliseconds; 0 for other kinds.
+	AtMs int64 `json:"t"`
 	// More: the next snapshot of this ID continues this one.
 	More bool `json:"more"`
 	WatchState

@@ -30,6 +30,7 @@ func AppendWatchFrame(dst []byte, f ServerFrame) []byte {
 		if f.At != nil {
 			dst = appendPositions(append(dst, `,"at":`...), f.At)
 		}
+		dst = optInt(dst, `,"t":`, f.AtMs)
 		if f.More {
 			dst = append(dst, `,"more":true`...)
 		}
@@ -164,7 +165,10 @@ func AppendWatchState(dst []byte, s *WatchState) []byte {
 	if s.Left != nil {
 		dst = appendTexts(dst, `,"left":`, s.Left)
 	}
-	return optInt(dst, `,"above":`, s.Above)
+	if s.Above != nil {
+		dst = appendInt(dst, `,"above":`, *s.Above)
+	}
+	return dst
 }
 
 func appendServer(dst []byte, f *ServerFigures) []byte {

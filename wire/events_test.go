@@ -52,7 +52,7 @@ func sampleWatchFrames() map[string]ServerFrame {
 		}},
 		"snapshot-empty": &WatchSnapshot{ID: "q", At: Positions{0}, WatchState: WatchState{Queues: []QueueRow{}}},
 		"snapshot-task":  &WatchSnapshot{ID: "t", At: Positions{1}, WatchState: WatchState{Task: sampleTask()}},
-		"snapshot-page":  &WatchSnapshot{ID: "p", WatchState: WatchState{Tasks: []*Task{barePendingTask(), sampleTask()}}},
+		"snapshot-page":  &WatchSnapshot{ID: "p", At: Positions{7}, AtMs: sampleTimeMs, WatchState: WatchState{Above: new(int64), Tasks: []*Task{barePendingTask(), sampleTask()}}},
 		"snapshot-workers": &WatchSnapshot{ID: "w", WatchState: WatchState{Sessions: []SessionFigures{{
 			ID: SessionID{0: 1, 15: 2}, WorkerID: "ada", Subject: "bob", Commands: []string{"a", "b"}, Window: 8, Held: 3,
 			State: SessionGrace, ConnectedAtMs: sampleTimeMs, LastSeenAtMs: sampleTimeMs,
@@ -76,7 +76,7 @@ func sampleWatchFrames() map[string]ServerFrame {
 			Version: "1.0.0", Durability: "fsync", StartedAtMs: sampleTimeMs, DiskGuard: "ok",
 		}, Needs: []Need{}}},
 		"tick":      &WatchTick{ID: "q", AtMs: sampleTimeMs, WatchState: WatchState{Queues: []QueueRow{{Slot: 7, Figures: sampleFigures()}}}},
-		"tick-page": &WatchTick{ID: "p", AtMs: 1, WatchState: WatchState{Tasks: []*Task{barePendingTask()}, Left: []string{awkward}, Above: 3}},
+		"tick-page": &WatchTick{ID: "p", AtMs: 1, WatchState: WatchState{Tasks: []*Task{barePendingTask()}, Left: []string{awkward}, Above: new(int64(3))}},
 		"points": &WatchPoints{ID: "q", Slot: 7, StepMs: 1000, Points: []WatchPoint{
 			{AtMs: sampleTimeMs, Figures: sampleFigures()}, {AtMs: sampleTimeMs + 1000},
 		}},

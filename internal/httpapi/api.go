@@ -133,8 +133,14 @@ type resource struct {
 	verbs   []verb
 }
 
+// API is the handler of the whole API, and what clients that watch read from it.
+type API interface {
+	http.Handler
+	Reader
+}
+
 // New makes the handler of the whole API. Any goroutine may call New and the handler.
-func New(o Options) http.Handler {
+func New(o Options) API {
 	if o.Settings == nil {
 		o.Settings = []byte(`{"settings":[]}`)
 	}

@@ -1,10 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"strings"
 
 	"codeq/internal/auth"
+	"codeq/record"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -103,4 +107,57 @@ func splitList(text string) []string {
 		return nil
 	}
 	return strings.Split(text, ",")
+}
+
+// Reader reads tasks for the clients that watch, as the routes for them do. Any goroutine.
+type Reader interface {
+	// ReadTasks reads the tasks of ids, but for those that are gone.
+	ReadTasks(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error)
+	// ReadPage reads the first tasks of the list that a subscription of kind page asks for; more
+	// says that there are further ones.
+	ReadPage(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (tasks []*wire.Task, more bool, refusal *wire.Error)
+}
+
+// watching is the call of a client that watches.
+func watching(ctx context.Context, who *auth.Principal) *call {
+	return &call{r: new(http.Request).WithContext(ctx), who: who}
+}
+
+// ReadTasks implements Reader.
+func (a *api) ReadTasks(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error) {
+	c := watching(ctx, who)
+	var tasks []*wire.Task
+	var err error
+	for _, id := range ids {
+		task, failed := a.o.Store.ReadTask(who.Tenant, id)
+		if err = cmp.Or(err, failed); task != nil {
+			tasks = append(tasks, task)
+		}
+	}
+	if err = a.durable(c, err); err != nil {
+		return nil, a.notRead(c, err)
+	}
+	a.addLeases(c, tasks...)
+	return tasks, nil
+}
+
+// ReadPage implements Reader.
+func (a *api) ReadPage(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (tasks []*wire.Task, more bool, refusal *wire.Error) {
+	if refusal := who.CheckCommand(f.Command); refusal != nil {
+		return nil, false, refusal
+	}
+	c := watching(ctx, who)
+	page, err := a.listTasks(c, &store.ListQuery{
+		Queue: record.QueueKey{Command: f.Command, Tenant: who.Tenant}, State: listStates[f.State],
+		Limit: f.Limit, MostRead: listMostRead, MostBytes: listMostBytes,
+	})
+	if err != nil {
+		return nil, false, a.notRead(c, err)
+	}
+	return page.Tasks, page.Places != nil, nil
+}
+
+// notRead is failedRead for a client that watches.
+func (a *api) notRead(c *call, err error) *wire.Error {
+	return cmp.Or(a.failedRead(c, err).refusal, wire.Refuse(wire.CodeDraining, "the connection has ended"))
 }

@@ -34,16 +34,25 @@ func (a *api) getTasks(c *call) answer {
 			return refuse(refusal)
 		}
 	}
-	page, err := a.o.Store.ListTasks(query)
-	if err = a.durable(c, err); err != nil {
+	page, err := a.listTasks(c, query)
+	if err != nil {
 		return a.failedRead(c, err)
 	}
-	a.addLeases(c, page.Tasks...)
 	body := append(c.appendTasks([]byte(`{"tasks":[`), page.Tasks), ']')
 	if page.Places != nil {
 		body = appendCursorMember(body, query.Queue, query.State, page.Places)
 	}
 	return okay(append(body, '}'))
+}
+
+// listTasks reads a page that is on disk, with the leases of its tasks.
+func (a *api) listTasks(c *call, query *store.ListQuery) (*store.ListPage, error) {
+	page, err := a.o.Store.ListTasks(query)
+	if err = a.durable(c, err); err != nil {
+		return nil, err
+	}
+	a.addLeases(c, page.Tasks...)
+	return page, nil
 }
 
 // listQuery reads all parameters but the cursor, whose check needs the state.

@@ -2,10 +2,11 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"math"
 
+	"codeq/internal/auth"
 	"codeq/internal/events"
+	"codeq/internal/httpapi"
 	"codeq/internal/watch"
 	"codeq/store"
 	"codeq/wire"
@@ -17,6 +18,8 @@ type watched struct {
 	// ticker calls the log once a second.
 	ticker ticker
 	hub    *watch.Hub
+	// reader reads for the hub once the server takes requests.
+	reader httpapi.API
 }
 
 // watchOptions are those of the clients that watch, over an engine that runs.
@@ -36,27 +39,15 @@ func (s *Server) watchOptions() watch.Options {
 				s.o.Log.Error().Err(err).Msg("events: the oldest tasks and the pauses of queues cannot be read")
 			}
 		},
-		Load: s.loadTask, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log, PingSeconds: s.o.PingSeconds,
+		ReadTasks: func(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error) {
+			return s.reader.ReadTasks(ctx, who, ids)
+		},
+		ReadPage: func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) ([]*wire.Task, bool, *wire.Error) {
+			return s.reader.ReadPage(ctx, who, f)
+		},
+		Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log, PingSeconds: s.o.PingSeconds,
 		MaxSockets: s.files.connections / greetingPart, Refused: s.refused,
 	}
-}
-
-// loadTask reads a task for a client that watches it.
-func (s *Server) loadTask(ctx context.Context, tenant string, id wire.TaskID) (*wire.Task, *wire.Error) {
-	task, err := s.store.ReadTask(tenant, id)
-	if err == nil {
-		err = s.store.WaitDurable(ctx, s.engine.ShardOf(id))
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, wire.Refuse(wire.CodeDraining, "the connection has ended")
-	case err != nil:
-		s.o.Log.Error().Err(err).Msg("events: a task cannot be read")
-		return nil, wire.Refuse(wire.CodeInternal, "the server failed to read the task; its log says more")
-	case task == nil:
-		return nil, wire.Refuse(wire.CodeTaskNotFound, fmt.Sprint("there is no task ", id))
-	}
-	return task, nil
 }
 
 // serverFigures makes the function that gives the figures of the server. Those of the last second

@@ -111,7 +111,8 @@ func Open(o Options) (*Server, error) {
 	if err := s.recoverWork(); err != nil {
 		return nil, errors.Join(err, s.leavePort())
 	}
-	s.front.set(httpapi.New(s.apiOptions()))
+	s.reader = httpapi.New(s.apiOptions())
+	s.front.set(s.reader)
 	if err := s.watchTokens(); err != nil {
 		return nil, errors.Join(err, s.Shutdown(context.Background()))
 	}

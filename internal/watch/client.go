@@ -63,6 +63,8 @@ type client struct {
 	pingAtMs int64
 	missed   int
 	mayRead  chan struct{}
+	// reads: a page of the client is being read.
+	reads bool
 }
 
 func newClient(h *Hub, ctx context.Context, cut func()) *client {
@@ -100,13 +102,25 @@ func (c *client) call(f func()) {
 
 // shows reads what a subscription shows first, before the hub takes it, and the positions before
 // that, so that no event is between.
-func (c *client) shows(tenant string, f wire.ClientFrame) *Shows {
+func (c *client) shows(who *auth.Principal, f wire.ClientFrame) *Shows {
 	w, ok := f.(*wire.WatchSubscribe)
-	if !ok || w.Kind != wire.WatchTask {
+	if !ok || w.Kind != wire.WatchTask && w.Kind != wire.WatchPage {
 		return nil
 	}
-	shows := &Shows{At: c.hub.o.Events.Positions()}
-	shows.Task, shows.Err = c.hub.o.Load(c.ctx, tenant, w.TaskID)
+	o, shows := &c.hub.o, &Shows{At: c.hub.o.Events.Positions()}
+	if w.Kind == wire.WatchPage {
+		shows.Tasks, shows.More, shows.Err = o.ReadPage(c.ctx, who, w)
+		return shows
+	}
+	tasks, refusal := o.ReadTasks(c.ctx, who, []wire.TaskID{w.TaskID})
+	switch {
+	case refusal != nil:
+		shows.Err = refusal
+	case len(tasks) == 0:
+		shows.Err = wire.Refuse(wire.CodeTaskNotFound, fmt.Sprint("there is no task ", w.TaskID))
+	default:
+		shows.Task = tasks[0]
+	}
 	return shows
 }
 
@@ -118,9 +132,9 @@ type webSocket struct {
 	// header is the principal of the upgrade, nil without a credential in it.
 	header *auth.Principal
 	cancel context.CancelFunc
-	// Owned by the reader. tenant is "" until the first good hello.
+	// Owned by the reader. said is the principal of the last good hello, nil before it.
 	inHandler bool
-	tenant    string
+	said      *auth.Principal
 }
 
 // Upgrade makes the connection of a request a socket that watches, which outlives the request. The
@@ -243,11 +257,11 @@ func (s *webSocket) OnMessage(_ *gws.Conn, message *gws.Message) {
 			s.hello(hello)
 			continue
 		}
-		if s.tenant == "" {
+		if s.said == nil {
 			s.end(socket.CloseProtocol, "the first frame must be a hello")
 			return
 		}
-		shows := s.shows(s.tenant, f)
+		shows := s.shows(s.said, f)
 		s.call(func() { s.sub.Take(s.hub.o.NowMs(), f, shows) })
 	}
 }
@@ -276,7 +290,7 @@ func (s *webSocket) hello(f *wire.Hello) {
 		}
 	})
 	if refusal == nil {
-		s.tenant = who.Tenant
+		s.said = who
 		return
 	}
 	if s.hub.o.Refused != nil && auth.AboutWho(refusal) {

@@ -25,6 +25,8 @@ const (
 	expiryLeewayMs = 30_000
 	// closeGrace is how long clients may take to close their sockets.
 	closeGrace = 2 * time.Second
+	// maxReading is how many pages are read at a time.
+	maxReading = 4
 	// helloForMs is how long a socket may be open without a hello.
 	helloForMs = 5000
 )
@@ -34,9 +36,11 @@ type Options struct {
 	Facts
 	// Refresh brings the board up to date.
 	Refresh func(b *Board, nowMs int64)
-	// Load reads a task and waits until what it read is on disk.
-	Load func(ctx context.Context, tenant string, id wire.TaskID) (*wire.Task, *wire.Error)
-	Auth auth.Authenticator
+	// ReadTasks and ReadPage read tasks, and wait until what they read is on disk: those of ids
+	// that are there, and the first ones of a list, of which more says that there are others.
+	ReadTasks func(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error)
+	ReadPage  func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (tasks []*wire.Task, more bool, refusal *wire.Error)
+	Auth      auth.Authenticator
 	// NowMs is the engine's clock, Unix milliseconds.
 	NowMs func() int64
 	Log   zerolog.Logger
@@ -66,6 +70,8 @@ type Hub struct {
 	clients     []*client
 	refreshedAt int64
 	stopped     bool
+	// reading counts the pages that are read now.
+	reading int
 }
 
 const restarts = "the server restarts; connect again"
@@ -134,12 +140,52 @@ func (h *Hub) round(batch []func()) time.Duration {
 		h.look(c, nowMs)
 		h.feed(c)
 	}
+	h.readPages()
 	return refreshForMs * time.Millisecond
 }
 
 func (h *Hub) refresh(nowMs int64) {
 	h.refreshedAt = nowMs
 	h.o.Refresh(h.board, nowMs)
+}
+
+// readPages begins to read the pages that have changed, of each client one at a time. A client that
+// was read for comes last next time.
+func (h *Hub) readPages() {
+	for _, c := range slices.Clone(h.clients) {
+		if h.reading >= maxReading {
+			return
+		}
+		if c.sub == nil || c.reads {
+			continue
+		}
+		f, rows := c.sub.Wants(h.o.NowMs())
+		if f == nil {
+			continue
+		}
+		h.reading++
+		c.reads = true
+		h.clients = append(slices.DeleteFunc(h.clients, func(other *client) bool { return other == c }), c)
+		h.goroutines.Add(1)
+		go h.readPage(c, c.who, f, rows)
+	}
+}
+
+// readPage is a goroutine that reads a page again.
+func (h *Hub) readPage(c *client, who *auth.Principal, f *wire.WatchSubscribe, rows []wire.TaskID) {
+	defer h.goroutines.Done()
+	shows := &Shows{At: h.o.Events.Positions()}
+	if shows.List, shows.More, shows.Err = h.o.ReadPage(c.ctx, who, f); shows.Err == nil {
+		shows.Tasks, shows.Err = h.o.ReadTasks(c.ctx, who, rows)
+	}
+	h.do(func() {
+		h.reading--
+		if c.reads = false; !c.left && !c.closes {
+			c.sub.Show(h.o.NowMs(), f, shows)
+			h.feed(c)
+		}
+		h.readPages()
+	})
 }
 
 // join makes a client a subscriber. Its first answers see the log of now.

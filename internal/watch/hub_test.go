@@ -68,8 +68,13 @@ func newHubBench(t *testing.T, maxSockets int) *hubBench {
 			f := wire.Figures{wire.FigureReady: b.ready.Load()}
 			board.Set(wire.SlotName{Tenant: wire.DefaultTenant, Command: "mail"}, &f)
 		},
-		Load: func(context.Context, string, wire.TaskID) (*wire.Task, *wire.Error) {
-			return nil, wire.Refuse(wire.CodeTaskNotFound, "there is no such task")
+		ReadTasks: func(context.Context, *auth.Principal, []wire.TaskID) ([]*wire.Task, *wire.Error) { return nil, nil },
+		ReadPage: func(context.Context, *auth.Principal, *wire.WatchSubscribe) ([]*wire.Task, bool, *wire.Error) {
+			var list []*wire.Task
+			for n := range b.ready.Load() {
+				list = append(list, &wire.Task{ID: wire.TaskID{1, 15: byte(n)}, Command: "mail", Location: wire.LocationPending})
+			}
+			return list, false, nil
 		},
 	})
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

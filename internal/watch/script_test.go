@@ -24,6 +24,8 @@ type script struct {
 	board *Board
 	sub   *Subscriber
 	nowMs int64
+	// tasks are those of every list.
+	tasks []*wire.Task
 }
 
 // TestScripts: what happened in, frames out. `go test ./internal/watch -rewrite` makes the
@@ -57,22 +59,6 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			sub.format = asStream
 		}
 		s.sub = sub
-	case "sessions": // of a tenant: number command held
-		var tenant string
-		d.ScanArgs(t, "tenant", &tenant)
-		s.log.sessions[tenant] = nil
-		for line := range strings.Lines(d.Input) {
-			f := wire.SessionFigures{
-				Subject: "bob", Commands: make([]string, 1), Window: 8, State: wire.SessionLive, ConnectedAtMs: scriptEpochMs, LastSeenAtMs: s.nowMs,
-			}
-			if _, err := fmt.Sscan(line, &f.ID[0], &f.Commands[0], &f.Held); err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			s.log.sessions[tenant] = append(s.log.sessions[tenant], f)
-		}
-	case "server": // level of the disk guard
-		s.log.server = wire.ServerFigures{Version: "1.0.0", DiskGuard: d.Input, Shards: make([]wire.ShardFigures, 1)}
-		s.log.dead = DeadLetters{SinceMs: scriptEpochMs, Reason: "secret", Of: 7, Same: 5}
 	case "queues": // slot tenant command ready oldest dead; a slot alone is a queue that is gone
 		for line := range strings.Lines(d.Input) {
 			var name wire.SlotName
@@ -104,6 +90,68 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "next":
 		return s.next()
 	default:
+		return s.outside(t, d)
+	}
+	return ""
+}
+
+// outside sets what a subscriber sees beside the queues and their events.
+func (s *script) outside(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "sessions": // of a tenant: number command held
+		var tenant string
+		d.ScanArgs(t, "tenant", &tenant)
+		s.log.sessions[tenant] = nil
+		for line := range strings.Lines(d.Input) {
+			f := wire.SessionFigures{
+				Subject: "bob", Commands: make([]string, 1), Window: 8, State: wire.SessionLive, ConnectedAtMs: scriptEpochMs, LastSeenAtMs: s.nowMs,
+			}
+			if _, err := fmt.Sscan(line, &f.ID[0], &f.Commands[0], &f.Held); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			s.log.sessions[tenant] = append(s.log.sessions[tenant], f)
+		}
+	case "server": // level of the disk guard
+		s.log.server = wire.ServerFigures{Version: "1.0.0", DiskGuard: d.Input, Shards: make([]wire.ShardFigures, 1)}
+		s.log.dead = DeadLetters{SinceMs: scriptEpochMs, Reason: "secret", Of: 7, Same: 5}
+	case "tasks": // number attempts
+		s.tasks = nil
+		for line := range strings.Lines(d.Input) {
+			task := scriptTask()
+			if _, err := fmt.Sscan(line, &task.ID[15], &task.Attempts); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			s.tasks = append(s.tasks, task)
+		}
+	case "event": // of task 1 to 9: number from to
+		var n int
+		r := events.Record{AtMs: s.nowMs, Task: scriptTask().ID, Cause: record.CauseResult}
+		d.ScanArgs(t, "task", &n)
+		for _, end := range []struct {
+			name string
+			at   *wire.Location
+		}{{"from", &r.From}, {"to", &r.To}} {
+			var state string
+			d.MaybeScanArgs(t, end.name, &state)
+			*end.at = locations[state]
+		}
+		r.Task[15] = byte(n)
+		s.log.add(0, r)
+		s.board.At = s.log.Positions()
+	case "read":
+		f, rows := s.sub.Wants(s.nowMs)
+		if f == nil {
+			return "nothing"
+		}
+		shows := &Shows{At: s.log.Positions(), List: s.tasks}
+		for _, t := range s.tasks {
+			if slices.Contains(rows, t.ID) {
+				shows.Tasks = append(shows.Tasks, t)
+			}
+		}
+		s.sub.Show(s.nowMs, f, shows)
+		return fmt.Sprint(f.ID, " with rows ", len(rows))
+	default:
 		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
 	return ""
@@ -116,16 +164,20 @@ func (s *script) client(d *datadriven.TestData) string {
 		return violation.Error()
 	}
 	for _, f := range list {
-		shows := &Shows{At: s.log.Positions(), Task: &wire.Task{
-			ID: wire.TaskID{6: 0x70, 8: 0x80, 15: 1}, Command: "mail", Payload: []byte(`"secret"`), Error: "secret",
-			History: []wire.HistoryLine{{Delivery: 1, Cause: "nack", Error: "secret"}},
-		}}
+		shows := &Shows{At: s.log.Positions(), Task: scriptTask(), Tasks: s.tasks}
 		if d.HasArg("missing") {
 			shows.Err = wire.Refuse(wire.CodeTaskNotFound, "there is no such task")
 		}
 		s.sub.Take(s.nowMs, f, shows)
 	}
 	return ""
+}
+
+func scriptTask() *wire.Task {
+	return &wire.Task{
+		ID: wire.TaskID{6: 0x70, 8: 0x80, 15: 1}, Command: "mail", Payload: []byte(`"secret"`), Error: "secret\nof more lines",
+		Location: wire.LocationDead, History: []wire.HistoryLine{{Delivery: 1, Cause: "nack", Error: "secret"}},
+	}
 }
 
 // next is the next message, a frame a line.

@@ -34,7 +34,7 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal
 	if refusal != nil {
 		return refusal
 	}
-	if refusal = c.begin(who.Tenant, f); refusal != nil {
+	if refusal = c.begin(who, f); refusal != nil {
 		return refusal
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -59,8 +59,8 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal
 }
 
 // begin takes the only subscription of a stream, or says why it is refused.
-func (c *client) begin(tenant string, f *wire.WatchSubscribe) (refusal *wire.Error) {
-	shows := c.shows(tenant, f)
+func (c *client) begin(who *auth.Principal, f *wire.WatchSubscribe) (refusal *wire.Error) {
+	shows := c.shows(who, f)
 	c.call(func() { refusal = c.sub.Take(c.hub.o.NowMs(), f, shows) })
 	return refusal
 }

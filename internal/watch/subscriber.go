@@ -3,7 +3,6 @@ package watch
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"codeq/internal/auth"
 	"codeq/internal/events"
@@ -32,6 +31,12 @@ const (
 // Shows is what a subscription shows first that only the store has.
 type Shows struct {
 	Task *wire.Task
+	// Tasks are those of a page, or rows of it that were read again; More says that there are
+	// further ones.
+	Tasks []*wire.Task
+	More  bool
+	// List is the page that there is now, when rows are read again.
+	List []*wire.Task
 	// At is the vector of positions from before the task was read.
 	At []uint64
 	// Err refuses the subscription.
@@ -62,6 +67,7 @@ type subscription struct {
 	filter filter
 	tables
 	stream
+	page
 }
 
 // NewSubscriber makes the subscriber of a client, whose messages are those of a WebSocket, or says
@@ -90,7 +96,7 @@ func (s *Subscriber) Renew(who *auth.Principal) *wire.Error {
 	}
 	s.rights = r
 	for _, w := range s.list {
-		w.filter = filter{rights: r, commands: w.ask.Commands, causes: w.ask.Causes}
+		w.filter = s.filterOf(w.ask)
 	}
 	return nil
 }
@@ -143,9 +149,6 @@ func (s *Subscriber) check(f *wire.WatchSubscribe, shows *Shows) *wire.Error {
 	if s.find(f.ID) < 0 && len(s.list) >= wire.MaxWatches {
 		return bad("a socket may have %d subscriptions; end one with unsubscribe", wire.MaxWatches)
 	}
-	if !slices.Contains(servedKinds, f.Kind) {
-		return bad("kind %s is not served yet; this server serves %s", f.Kind, strings.Join(servedKinds, ", "))
-	}
 	if f.RangeMs > 0 && s.board.Points == nil {
 		return bad("range is not served yet: this server keeps no history of figures")
 	}
@@ -173,16 +176,13 @@ var causes = func() (words []string) {
 	return words
 }()
 
-// servedKinds are the kinds that this server has.
-var servedKinds = []string{wire.WatchQueues, wire.WatchEvents, wire.WatchTask, wire.WatchWorkers, wire.WatchServer}
-
 func (s *Subscriber) find(id string) int {
 	return slices.IndexFunc(s.list, func(w *subscription) bool { return w.ask.ID == id })
 }
 
 func (s *Subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows) {
 	s.unsubscribe(f.ID)
-	w := &subscription{ask: f, filter: filter{rights: s.rights, commands: f.Commands, causes: f.Causes}}
+	w := &subscription{ask: f, filter: s.filterOf(f)}
 	s.list = append(s.list, w)
 	switch f.Kind {
 	case wire.WatchQueues, wire.WatchWorkers, wire.WatchServer:
@@ -192,7 +192,17 @@ func (s *Subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows
 	case wire.WatchTask:
 		w.stream = stream{after: slices.Clone(shows.At), task: f.TaskID, live: true}
 		s.Say(&wire.WatchSnapshot{ID: f.ID, At: shows.At, WatchState: wire.WatchState{Task: s.taskFor(shows.Task)}})
+	case wire.WatchPage:
+		s.beginPage(nowMs, w, shows)
 	}
+}
+
+// filterOf decides which events a subscription is about. A page is of the tenant alone.
+func (s *Subscriber) filterOf(f *wire.WatchSubscribe) filter {
+	if f.Kind == wire.WatchPage {
+		return filter{rights: rights{tenant: s.rights.tenant}, commands: []string{f.Command}}
+	}
+	return filter{rights: s.rights, commands: f.Commands, causes: f.Causes}
 }
 
 // taskFor is a task as the client may see it.
@@ -259,6 +269,8 @@ func (s *Subscriber) putShown(nowMs int64) {
 			s.putWorkers(nowMs, w)
 		case wire.WatchServer:
 			s.putServer(nowMs, w)
+		case wire.WatchPage:
+			s.putPage(nowMs, w)
 		default:
 			s.putEvents(nowMs, w)
 		}
