@@ -122,24 +122,13 @@ func (s *series) rowSince(t *totals) wire.Figures {
 	return row
 }
 
-// percentiles are the upper bounds, in milliseconds, of the buckets that have the median and
-// the 99th percentile of the times since then; 0 without one.
+// percentiles are those of the times since then.
 func percentiles(now, then *[Buckets]uint32) (p50, p99 int64) {
-	var all, n uint32
+	var came [Buckets]uint64
 	for i := range now {
-		all += now[i] - then[i]
+		came[i] = uint64(now[i] - then[i])
 	}
-	for i := range now {
-		n += now[i] - then[i]
-		bound := int64(1) << i
-		if p50 == 0 && n > 0 && n >= (all+1)/2 {
-			p50 = bound
-		}
-		if p99 == 0 && n > 0 && uint64(n)*100 >= uint64(all)*99 {
-			p99 = bound
-		}
-	}
-	return p50, p99
+	return Percentiles(&came)
 }
 
 // take notes the newest figures of a queue.
@@ -155,10 +144,18 @@ func (h *history) take(name wire.SlotName, f *Figures, nowMs int64) {
 	if s == nil {
 		return
 	}
-	if f.moves() < s.now.moves {
-		s.begun = [len(levels)]totals{} // it was quiet, and counts from 0 again
-	}
 	s.tasks, s.now = f.Row, totalsOf(&f.Counts)
+}
+
+// forget notes that queues count from 0 again.
+func (h *history) forget(slots []uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, slot := range slots {
+		if s := h.series[slot]; s != nil {
+			s.now, s.begun = totals{}, [len(levels)]totals{}
+		}
+	}
 }
 
 func (h *history) begin(slot uint32, q record.QueueKey, sinceMs int64) *series {

@@ -59,7 +59,7 @@ func TestHistoryHasSecondsTenSecondsAndMinutes(t *testing.T) {
 		var sum int64
 		for i, p := range points {
 			sum += p.Figures[wire.FigureCompletedPer]
-			if c.perPoint > 0 && p.Figures[wire.FigureCompletedPer] != c.perPoint || p.Figures[wire.FigureWaitP99] != 8 || p.Figures[wire.FigureRunP50] != 8 {
+			if c.perPoint > 0 && p.Figures[wire.FigureCompletedPer] != c.perPoint || p.Figures[wire.FigureWaitP99] != 7 || p.Figures[wire.FigureRunP50] != 7 {
 				t.Errorf("range %d: point %d is %+v", c.rangeMs, i, p)
 			}
 			if i > 0 && points[i-1].AtMs >= p.AtMs || p.AtMs%c.stepMs != 0 {
@@ -88,7 +88,7 @@ func TestFiguresOfASecondEndWithIt(t *testing.T) {
 	if rows := look(); len(rows) != 1 || rows[0] != (wire.Figures{}) {
 		t.Errorf("after a second with 4 tasks: %v", rows)
 	}
-	if p := points(); len(p) != 1 || p[0].Figures[wire.FigureInPer] != 4 || p[0].Figures[wire.FigureStartedPer] != 4 || p[0].Figures[wire.FigureRunP99] != 128 {
+	if p := points(); len(p) != 1 || p[0].Figures[wire.FigureInPer] != 4 || p[0].Figures[wire.FigureStartedPer] != 4 || p[0].Figures[wire.FigureRunP99] != 127 {
 		t.Errorf("the points after a second with 4 tasks: %v", p)
 	}
 	f.second(0, 0, 0)
@@ -144,5 +144,45 @@ func TestOnlyTheBusiestQueuesGetPoints(t *testing.T) {
 	}
 	if with != maxBusy {
 		t.Errorf("%d queues have a point", with)
+	}
+}
+
+// TestAQuietShardLeavesTheCountsOfItsQueue: what a queue counts never goes down while one of its
+// shards has events, and a queue that comes back with more events than before has all of them in
+// its points.
+func TestAQuietShardLeavesTheCountsOfItsQueue(t *testing.T) {
+	l := New(Options{Shards: 2})
+	l.Load(0, 0, nil)
+	l.Load(1, 0, nil)
+	numbers := []uint64{1, 1}
+	observe := func(shard, tasks int, nowMs int64) {
+		events := cycle(numbers[shard], tasks, 1)
+		numbers[shard] += uint64(len(events))
+		for i := range events {
+			events[i].AtMs = nowMs
+		}
+		l.Observe(shard, events)
+	}
+	newest := func(nowMs int64) int64 {
+		l.Tick(nowMs)
+		_, points := l.Points(1, 60_000)
+		return points[len(points)-1].Figures[wire.FigureCompletedPer]
+	}
+	observe(0, 5, atMs)
+	observe(1, 1, atMs+quietForMs)
+	if n := newest(atMs + quietForMs + 1000); n != 6 {
+		t.Errorf("the first point has %d tasks, want 6", n)
+	}
+	if all, _ := sum(l); all.Completed != 6 {
+		t.Errorf("%d tasks are counted while one shard is quiet, want 6", all.Completed)
+	}
+	observe(1, 2, atMs+quietForMs+90_000)
+	if n := newest(atMs + quietForMs + 91_000); n != 2 {
+		t.Errorf("the point after one shard was quiet has %d tasks, want 2", n)
+	}
+	l.Tick(atMs + 3*quietForMs)
+	observe(1, 20, atMs+3*quietForMs+10)
+	if n := newest(atMs + 3*quietForMs + 1000); n != 20 {
+		t.Errorf("the point after an hour without events has %d tasks, want 20", n)
 	}
 }

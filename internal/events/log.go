@@ -112,44 +112,48 @@ func (l *Log) Tick(nowMs int64) {
 		return
 	}
 	l.forgetsAtMs = nowMs + forgetEveryMs
-	l.lock()
-	defer l.unlock()
-	for slot := range l.slots.count() {
-		l.forget(slot, nowMs)
-	}
+	l.history.forget(l.forget(nowMs))
 }
 
 // forgetEveryMs is the time between two looks for what is quiet.
 const forgetEveryMs = 60_000
 
-// forget drops the counts of a queue that is quiet, and its slot if it has no task and no
-// event in the rings. All shards are locked.
-func (l *Log) forget(slot uint32, nowMs int64) {
-	version, parts, ends := l.version.Load(), 0, slot != 0
+// forget drops the counts of quiet queues, and the slot of one that has no task and no event
+// in the rings. It returns the slots of the quiet queues.
+func (l *Log) forget(nowMs int64) (forgotten []uint32) {
+	l.lock()
+	defer l.unlock()
+	for slot := uint32(1); slot < l.slots.count(); slot++ {
+		quiet, ends := l.quiet(slot, nowMs)
+		if !quiet {
+			continue
+		}
+		forgotten = append(forgotten, slot)
+		for _, s := range l.shards {
+			s.tally.forget(slot, ends, l.version.Load())
+		}
+		if ends {
+			l.slots.drop(slot, nowMs)
+		}
+	}
+	return forgotten
+}
+
+// quiet reports whether no shard had an event of a queue for an hour, and whether nothing is
+// left of it. Counts of one shard alone must not go: their sum would go down.
+func (l *Log) quiet(slot uint32, nowMs int64) (quiet, ends bool) {
+	ends = true
 	for _, s := range l.shards {
 		p := s.tally.at(slot)
 		if p == nil {
 			continue
 		}
-		parts++
-		quiet := int64(p.atS)*1000+quietForMs <= nowMs
-		if quiet && p.counts != nil && slot != 0 {
-			p.counts = nil
-			l.slots.giveCounts()
-			s.tally.changed[slot] = version
+		if quiet = int64(p.atS)*1000+quietForMs <= nowMs; !quiet {
+			return false, false
 		}
-		ends = ends && quiet && p.tasks == [places]int64{} && s.ring.oldestMs() >= int64(p.atS+1)*1000
+		ends = ends && p.tasks == [places]int64{} && s.ring.oldestMs() >= int64(p.atS+1)*1000
 	}
-	if !ends || parts == 0 {
-		return
-	}
-	for _, s := range l.shards {
-		if s.tally.at(slot) != nil {
-			s.tally.parts[slot], s.tally.changed[slot] = nil, version
-			clear(s.tally.recent)
-		}
-	}
-	l.slots.drop(slot, nowMs)
+	return quiet, ends
 }
 
 // lock takes the locks of all shards, in order.

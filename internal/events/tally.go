@@ -32,6 +32,26 @@ func (h *Histogram) join(o *Histogram) {
 	h.SumMs += o.SumMs
 }
 
+// Percentiles are the 50th and the 99th of the times in the buckets, as the longest time of
+// their bucket; 0 for none.
+func Percentiles(came *[Buckets]uint64) (p50, p99 int64) {
+	var all, below uint64
+	for _, n := range came {
+		all += n
+	}
+	for i, n := range came {
+		longest := int64(1)<<i - 1
+		if below*2 < all {
+			p50 = longest
+		}
+		if below*100 < all*99 {
+			p99 = longest
+		}
+		below += n
+	}
+	return p50, p99
+}
+
 // Figures are the figures of one queue over all shards.
 type Figures struct {
 	// Row has the numbers of tasks. Its other figures are 0: Counts tell them, and a point of
@@ -168,6 +188,22 @@ func (t *tally) at(slot uint32) *part {
 		return nil
 	}
 	return t.parts[slot]
+}
+
+// forget drops the counts of a slot, and the whole part if it ends.
+func (t *tally) forget(slot uint32, ends bool, version uint64) {
+	p := t.at(slot)
+	if p == nil {
+		return
+	}
+	if p.counts != nil {
+		p.counts, t.changed[slot] = nil, version
+		t.slots.giveCounts()
+	}
+	if ends {
+		t.parts[slot], t.changed[slot] = nil, version
+		clear(t.recent)
+	}
 }
 
 // addTo adds the figures of a slot.

@@ -164,26 +164,13 @@ func (q *queue) rates(tookMs int64) {
 	}
 }
 
-// percentiles are the 50th and 99th of the times that came to a histogram, as the upper end of
-// their bucket; 0 if none came.
+// percentiles are those of the times that came to a histogram.
 func percentiles(now, before *events.Histogram) (p50, p99 int64) {
 	var came [events.Buckets]uint64
-	var all, below uint64
 	for i, n := range now.Buckets {
 		came[i] = n - min(n, before.Buckets[i])
-		all += came[i]
 	}
-	for i, n := range came {
-		end := int64(1)<<i - 1
-		if below*2 < all {
-			p50 = end
-		}
-		if below*100 < all*99 {
-			p99 = end
-		}
-		below += n
-	}
-	return p50, p99
+	return events.Percentiles(&came)
 }
 
 // readTables reads what no event tells.
