@@ -59,6 +59,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			sub.format = asStream
 		}
 		s.sub = sub
+	case "renew": // scope
+		return s.renew(t, d)
 	case "queues": // slot tenant command ready oldest dead; a slot alone is a queue that is gone
 		for line := range strings.Lines(d.Input) {
 			var name wire.SlotName
@@ -153,6 +155,15 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprint(f.ID, " with rows ", len(rows))
 	default:
 		d.Fatalf(t, "unknown command %s", d.Cmd)
+	}
+	return ""
+}
+
+func (s *script) renew(t *testing.T, d *datadriven.TestData) string {
+	var scope string
+	d.ScanArgs(t, "scope", &scope)
+	if refusal := s.sub.Renew(principal(s.sub.rights.tenant, scope)); refusal != nil {
+		return refusal.Error()
 	}
 	return ""
 }

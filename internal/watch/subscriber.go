@@ -85,7 +85,8 @@ func NewSubscriber(board *Board, who *auth.Principal, nowMs int64) (*Subscriber,
 	return s, nil
 }
 
-// Renew gives the subscriber the rights of a newer principal. What it may not see any more ends.
+// Renew gives the subscriber the rights of a newer principal. With other rights each table begins
+// again with a snapshot, and what the client may not see any more ends.
 func (s *Subscriber) Renew(who *auth.Principal) *wire.Error {
 	r, refusal := rightsOf(who)
 	if refusal == nil && r.tenant != s.rights.tenant {
@@ -94,8 +95,12 @@ func (s *Subscriber) Renew(who *auth.Principal) *wire.Error {
 	if refusal != nil {
 		return refusal
 	}
+	changed := r != s.rights
 	s.rights = r
 	for _, w := range s.list {
+		if changed {
+			w.tables = tables{snapshot: true, history: w.history}
+		}
 		w.filter = s.filterOf(w.ask)
 	}
 	return nil
