@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"codeq/internal/auth"
 	"codeq/internal/events"
-	"codeq/internal/watch"
 	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
@@ -28,10 +26,9 @@ type watcher struct {
 	// seen is what a reader has who takes what has changed since version.
 	seen    map[record.QueueKey]events.Figures
 	version uint64
-	// board and viewer are those of a client that watches the world at its rests.
-	board  *watch.Board
-	source *watch.Source
-	viewer *watch.Subscriber
+	// slots are the queues by their slots.
+	slots   map[uint32]record.QueueKey
+	history *chronicle
 }
 
 // watchedShard is what is known of the events of one shard.
@@ -42,6 +39,8 @@ type watchedShard struct {
 	// made are events that were not observed, last those that were observed last.
 	made []madeEvent
 	last []shard.Event
+	// lastMs is the time of the last event of each queue that the shard has.
+	lastMs map[record.QueueKey]int64
 }
 
 type madeEvent struct {
@@ -50,11 +49,15 @@ type madeEvent struct {
 }
 
 func newWatcher(w *world) *watcher {
-	return &watcher{
+	v := &watcher{
 		world: w, log: events.New(events.Options{Shards: w.shape.shards, MemoryBytes: eventsBytes}),
 		shards: make([]watchedShard, w.shape.shards), queues: make(map[record.QueueKey]*events.Figures),
-		seen: make(map[record.QueueKey]events.Figures),
+		seen: make(map[record.QueueKey]events.Figures), slots: make(map[uint32]record.QueueKey), history: newChronicle(),
 	}
+	for i := range v.shards {
+		v.shards[i].lastMs = make(map[record.QueueKey]int64)
+	}
+	return v
 }
 
 // Load implements shardactor.Observer. Numbers go on after those that a crash left.
@@ -63,6 +66,11 @@ func (v *watcher) Load(shardNo int, number uint64, queues []store.QueueState) {
 		violate("events are numbered without gaps", "shard %d begins after event %d, the last durable one is %d", shardNo, number, want)
 	}
 	v.shards[shardNo].first = number
+	for i := range queues {
+		v.shards[shardNo].lastMs[queues[i].Key] = 0
+	}
+	past := &v.world.audience.past[shardNo]
+	*past = (*past)[:number]
 	v.log.Load(shardNo, number, queues)
 }
 
@@ -72,6 +80,8 @@ func (v *watcher) made(shardNo int, batch uint64, round []shard.Event) {
 	for i := range round {
 		s.made = append(s.made, madeEvent{round[i], batch})
 	}
+	past := &v.world.audience.past[shardNo]
+	*past = append(*past, round...)
 }
 
 // Observe implements shardactor.Observer.
@@ -87,28 +97,92 @@ func (v *watcher) Observe(shardNo int, round []shard.Event) {
 		}
 		s.made = s.made[1:]
 		s.last = append(s.last[max(0, len(s.last)-ringTail+1):], *e)
-		v.count(e)
+		v.count(shardNo, e)
 	}
 	v.log.Observe(shardNo, round)
 }
 
-// count moves a task from figure to figure.
-func (v *watcher) count(e *shard.Event) {
-	f := v.figures(record.QueueKey{Command: e.Command, Tenant: e.Tenant})
+// count moves a task from figure to figure, and counts the event.
+func (v *watcher) count(shardNo int, e *shard.Event) {
+	q := record.QueueKey{Command: e.Command, Tenant: e.Tenant}
+	f := v.figures(q)
 	if e.From != "" {
 		f.Row[figureOf[e.From]]--
 	}
 	if e.To != "" {
 		f.Row[figureOf[e.To]]++
 	}
-	f.Moves[e.Cause]++
+	countInto(&f.Counts, e)
+	v.shards[shardNo].lastMs[q] = e.AtMs
+	v.history.add(e)
+}
+
+func countInto(c *events.Counts, e *shard.Event) {
+	c.Moves[e.Cause]++
 	if e.Cause == record.CauseGrant {
-		f.Wait.SumMs += uint64(e.SpentMs)
+		c.Wait.SumMs += uint64(e.SpentMs)
 	}
 	if e.From == wire.LocationInProgress {
-		f.Run.SumMs += uint64(e.SpentMs)
+		c.Run.SumMs += uint64(e.SpentMs)
 	}
-	f.Total.SumMs += uint64(e.TotalMs)
+	c.Total.SumMs += uint64(e.TotalMs)
+	for _, figure := range figuresOf(e) {
+		switch figure {
+		case wire.FigureCompletedPer:
+			c.Completed++
+		case wire.FigureFailedPer:
+			c.Buried++
+		case wire.FigureRetriedPer:
+			c.Retried++
+		}
+	}
+}
+
+// forget drops what the log drops once a minute: the counts of a queue that had no event for
+// an hour, and a queue of which nothing is left.
+func (v *watcher) forget(nowMs int64) {
+	if nowMs < v.history.forgetsMs {
+		return
+	}
+	v.history.forgetsMs = nowMs + 60_000
+	oldest := v.log.Oldest()
+	for q, f := range v.queues {
+		quiet, ends := false, f.Row == wire.Figures{}
+		for i := range v.shards {
+			last, known := v.shards[i].lastMs[q]
+			if !known {
+				continue
+			}
+			if quiet = last/1000*1000+forgetForMs <= nowMs; !quiet {
+				break
+			}
+			ends = ends && v.ringIsPast(i, oldest[i], last)
+		}
+		if !quiet {
+			continue
+		}
+		if f.Counts = (events.Counts{}); ends {
+			v.ends(q)
+		}
+	}
+}
+
+// ends drops a queue.
+func (v *watcher) ends(q record.QueueKey) {
+	delete(v.queues, q)
+	for i := range v.shards {
+		delete(v.shards[i].lastMs, q)
+	}
+	if s := v.history.series[q]; s != nil {
+		s.sinceMs, s.came = -1, [len(steps)]happened{}
+	}
+}
+
+// ringIsPast reports whether the ring has no event of the second of a time or before.
+func (v *watcher) ringIsPast(shardNo int, oldest uint64, ms int64) bool {
+	past := v.world.audience.past[shardNo]
+	s := &v.shards[shardNo]
+	return len(s.last) == 0 || past[oldest-1].AtMs >= (ms/1000+1)*1000
 }
 
 var figureOf = map[wire.Location]int{
@@ -153,32 +227,10 @@ func (v *watcher) begin() {
 		v.figures(q).Row = row
 	}
 	v.check()
-	v.board = watch.NewBoard(watch.Facts{
-		Events: v.log, CreationID: v.world.server.store.CreationID(), Version: "sim", ShardOf: v.world.server.engine.ShardOf,
-	})
-	v.source = watch.NewSource(v.log, v.world.server.store.ReadAllQueues, func() int64 { return v.world.nowMs })
-	who := &auth.Principal{Tenant: tenants[0], Subject: "viewer", Scopes: []string{auth.ScopeOperator}}
-	v.viewer, _ = watch.NewSubscriber(v.board, who, v.world.nowMs) // an operator may watch
-	v.viewer.Take(v.world.nowMs, &wire.WatchSubscribe{ID: "q", Kind: wire.WatchQueues, EveryMs: wire.MinWatchEveryMs}, nil)
-}
-
-// look lets the client that watches read what there is.
-func (v *watcher) look() {
-	if err := v.source.Refresh(v.board, v.world.nowMs); err != nil {
-		violate("figures can be read", "%v", err)
-	}
-	message := v.viewer.Next(v.world.nowMs)
-	if message == nil {
-		return
-	}
-	if _, err := wire.ParseWatchMessage(message); err != nil || len(message) > wire.MaxServerMessageBytes {
-		violate("a message of events can be read", "%d bytes: %v", len(message), err)
-	}
 }
 
 // recount holds what was counted from event to event against the tasks.
 func (v *watcher) recount() {
-	v.look()
 	tasks := v.counted()
 	for q, f := range v.queues {
 		if f.Row != tasks[q] {
@@ -191,7 +243,12 @@ func (v *watcher) recount() {
 // durable has been observed.
 func (v *watcher) check() {
 	version, at := v.log.Figures(v.version, func(name wire.SlotName, f *events.Figures) {
-		v.seen[record.QueueKey{Command: name.Command, Tenant: name.Tenant}] = *f
+		if delete(v.seen, v.slots[name.Slot]); name.Command == "" {
+			delete(v.slots, name.Slot)
+			return
+		}
+		q := record.QueueKey{Command: name.Command, Tenant: name.Tenant}
+		v.seen[q], v.slots[name.Slot] = *f, q
 	})
 	v.version = version
 	for i := range v.shards {
@@ -212,7 +269,7 @@ func (v *watcher) check() {
 	for q, want := range v.queues {
 		got := v.seen[q]
 		if got.Row != want.Row || got.Moves != want.Moves || got.Wait.SumMs != want.Wait.SumMs || got.Run.SumMs != want.Run.SumMs ||
-			got.Total.SumMs != want.Total.SumMs {
+			got.Total.SumMs != want.Total.SumMs || got.Completed != want.Completed || got.Buried != want.Buried || got.Retried != want.Retried {
 			violate("figures of events add up", "queue %v has %+v, counted %+v", q, got, *want)
 		}
 	}

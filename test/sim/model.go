@@ -47,6 +47,8 @@ type model struct {
 	// turns are those of the tenants and queues of each shard; see shape.turnsShow.
 	turns     []turns
 	turnsShow bool
+	// tenants is how many there are.
+	tenants int
 	// cleanings are the cleanups that each shard was asked for, in order.
 	cleanings [][]*cleaning
 	// drops are the questions whether a deleted queue is empty, of each shard.

@@ -29,7 +29,7 @@ func (m *model) tooMany(t *task) bool {
 	}
 	left := 0
 	for _, other := range m.all {
-		if other.shard != t.shard || other.queue() != t.queue() || other.cause != wire.DeadFailed || other.removed {
+		if other.cause != wire.DeadFailed || other.removed || other.shard != t.shard || other.queue() != t.queue() {
 			continue
 		}
 		if left++; other.result.CompletedAtMs < t.result.CompletedAtMs {

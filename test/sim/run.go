@@ -58,6 +58,7 @@ func run(s script, recording bool) (r report) {
 	}
 	w.drain()
 	w.mustBeEmpty()
+	w.audience.settle()
 	return r
 }
 

@@ -158,6 +158,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
 	s.events.begin()
+	w.audience.began()
 }
 
 // startClock begins the time of a life: the wall's, which may have been set back,
@@ -399,6 +400,7 @@ func (w *world) crash(left bool) {
 	if err := s.close(); err != nil && !died {
 		violate("a store closes", "%v", err)
 	}
+	w.audience.ended()
 	w.model.rollback()
 	w.replaced = w.replaced[:0]
 	for _, c := range slices.Clone(w.conns) {

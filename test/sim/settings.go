@@ -245,6 +245,9 @@ func (w *world) compareSettings() {
 func (w *world) resumeAll() {
 	paused := false
 	eachQueue(func(q record.QueueKey) {
+		if !slices.Contains(w.shape.tenants, q.Tenant) {
+			return
+		}
 		w.configure(q, shard.SettingsChange{Paused: &paused})
 		w.settle()
 	})

@@ -85,7 +85,7 @@ func (m *model) fairlyShared() {
 		}
 		// A shard knows of credit that returns in a round without grants one round
 		// later, so a tenant may also miss one turn.
-		if turns.tenants[n] > 2*(len(tenants)-1) {
+		if turns.tenants[n] > 2*(m.tenants-1) {
 			violate("no tenant waits for the backlog of another", "%d tasks of others went out and none of %s", turns.tenants[n], tenant)
 		}
 	}
@@ -116,15 +116,94 @@ func (s *shape) turnsShow() bool {
 	return s.index == index.Limits{} && s.limits.Messages == d.Messages && s.limits.BatchBytes == d.BatchBytes
 }
 
+// showTurns makes each missed turn a fault.
+func (s *shape) showTurns() {
+	s.index, s.mailbox = index.Limits{}, roomy
+	s.limits.Messages, s.limits.BatchBytes = shard.DefaultLimits.Messages, shard.DefaultLimits.BatchBytes
+}
+
 // uneven makes a world of several tenants of which some have long backlogs, in a
 // server whose rounds hand out little.
 func (s *shape) uneven(c *chance) {
-	s.tenants, s.index, s.mailbox = tenants, index.Limits{}, roomy
-	s.limits.Messages, s.limits.BatchBytes = shard.DefaultLimits.Messages, shard.DefaultLimits.BatchBytes
+	s.tenants = tenants[:3]
+	s.showTurns()
 	s.limits.Grants = 1 + c.IntN(3)
-	flood := operation{name: "flood", weight: 160, do: (*world).floodSome}
-	s.operations = append(s.operations, flood)
-	s.total += flood.weight
+	s.adds(operation{name: "flood", weight: 160, do: (*world).floodSome})
+}
+
+// crowded makes a world of more tenants, each with a worker, in one shard that hands out
+// little. A tenant that comes back can come before another one again and again only
+// between the tasks of a third one, so that needs four.
+func (s *shape) crowded() {
+	s.showTurns()
+	s.tenants, s.shards, s.workers = tenants, 1, max(s.workers, 4)
+	s.limits.Grants, s.limits.Due, s.limits.UntakenBytes = 2, 1, shard.DefaultLimits.UntakenBytes
+	for i := range s.operations {
+		// Queues are not paused, and the disk has space.
+		if o := &s.operations[i]; o.name == "configure" || o.name == "space" {
+			s.total, o.weight = s.total-o.weight, 0
+		}
+	}
+	s.adds(operation{name: "come back", weight: 30, do: (*world).comeBackSome})
+}
+
+func (s *shape) adds(o operation) {
+	s.operations = append(s.operations, o)
+	s.total += o.weight
+}
+
+// comeBackSome is two tenants that have backlogs, and two that come back in turn, one in each
+// round, each time with one task that falls due.
+func (w *world) comeBackSome() {
+	c := w.chance
+	command := pick(c, busy[:2])
+	w.sync()
+	for _, cl := range w.clients {
+		if !cl.produces {
+			cl.takesMore(command)
+		}
+	}
+	post := func(tenant string, atMs int64) {
+		w.drawn++
+		(&request{world: w, body: wire.EnqueueRequest{
+			Command: command, MaxAttempts: 2, RunAtMs: atMs, Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d}`, tenant, w.drawn),
+		}}).post()
+	}
+	order := c.Perm(len(w.shape.tenants))
+	for n := range 12 {
+		post(w.shape.tenants[order[2+n%2]], w.nowMs+1000+int64(n))
+	}
+	w.runSome()
+	for range 12 {
+		post(w.shape.tenants[order[0]], 0)
+		post(w.shape.tenants[order[1]], 0)
+	}
+	w.nowMs += 2000
+	w.runSome()
+}
+
+// takesMore finishes what the client has, and asks for tasks of one queue with much room.
+func (cl *client) takesMore(command string) {
+	if cl.conn == nil {
+		cl.connect()
+	}
+	cl.world.listen(cl)
+	for range len(cl.conn.toClient) {
+		cl.read()
+	}
+	if cl.conn == nil {
+		return // the server has closed the socket
+	}
+	cl.finishAll()
+	f := &wire.Subscribe{Commands: []string{command}, LeaseSeconds: 60, Window: 40}
+	if known := cl.conn.known; known != nil {
+		f.Window += len(known.out)
+	}
+	cl.resized(f.Window)
+	f.Ref = cl.expects(f, wire.TaskRef{})
+	cl.stops(f.Window, f.Ref)
+	cl.say(f)
+	cl.world.listen(cl)
 }
 
 // floodSome is one tenant that posts many tasks to one queue beside others that

@@ -23,7 +23,7 @@ const quiet = "d"
 const epochMs = 1_767_225_600_000
 
 var (
-	tenants  = []string{"blue", "red", "gold"}
+	tenants  = []string{"blue", "red", "gold", "grey"}
 	commands = []string{"a", "b", "c", quiet}
 	// busy are those that most tasks are posted to.
 	busy     = []string{"a", "b", "c"}
@@ -32,7 +32,8 @@ var (
 
 // shape is what a seed decides about a whole world.
 type shape struct {
-	// tenants are those that the world has, two but in worlds of unequal backlogs.
+	// tenants are those that the world has, two but in worlds of unequal backlogs
+	// and in crowded ones.
 	tenants  []string
 	shards   int
 	workers  int
@@ -68,6 +69,8 @@ type world struct {
 	server  *server
 	clients []*client
 	conns   []*conn
+	// audience are the clients that watch.
+	audience *audience
 	// newest is the newest socket of each session that the server knows.
 	newest map[wire.SessionID]*conn
 	// replaced are sockets whose session has a newer one, and that go on.
@@ -190,6 +193,9 @@ func shapeOf(seed uint64) shape {
 	if s.limits.Failed = pick(c, []int{1, 2, 5, 40, shard.DefaultLimits.Failed}); s.big {
 		s.limits.Failed = shard.DefaultLimits.Failed
 	}
+	if !s.big && c.oneIn(10) {
+		s.crowded()
+	}
 	return s
 }
 
@@ -214,7 +220,7 @@ func newWorld(seed uint64, recording bool) *world {
 	}
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
-	w.model.retention, w.model.limits = w.shape.retention, w.shape.limits
+	w.model.retention, w.model.limits, w.model.tenants = w.shape.retention, w.shape.limits, len(w.shape.tenants)
 	w.model.turnsShow, w.model.told = w.shape.turnsShow(), w.ledger.settings
 	w.model.look = func(t *task) *wire.Task { return w.read(t) }
 	for i := range w.shape.workers {
@@ -223,6 +229,7 @@ func newWorld(seed uint64, recording bool) *world {
 	for i := range 2 {
 		w.clients = append(w.clients, w.newClient(fmt.Sprintf("producer%d", i), true))
 	}
+	w.audience = newAudience(w, seed)
 	w.chance.begin(-2)
 	w.boot(w.newDisk())
 	if w.shape.spread {
@@ -260,6 +267,8 @@ func (w *world) step(number int) {
 		w.trace.say("%d: %s", number, o.name)
 		o.do(w)
 		w.server.events.check()
+		w.tickSome()
+		w.audience.step(number)
 		return
 	}
 }
