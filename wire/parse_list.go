@@ -51,15 +51,23 @@ func readJSON(what string, data []byte, answer any, whole func() bool) error {
 // ParseTaskPage reads a page of a list of tasks and the cursor of the next page, empty
 // on the last.
 func ParseTaskPage(data []byte) (tasks []*Task, cursor string, err error) {
+	tasks, _, cursor, err = ParseFoundPage(data)
+	return tasks, cursor, err
+}
+
+// ParseFoundPage is ParseTaskPage for a search, whose pages also say how many tasks were looked
+// at.
+func ParseFoundPage(data []byte) (tasks []*Task, scanned int, cursor string, err error) {
 	var page struct {
-		Tasks  []*Task
-		Cursor string
+		Tasks   []*Task
+		Scanned int
+		Cursor  string
 	}
 	err = readJSON("page of tasks", data, &page, func() bool { return page.Tasks != nil && !slices.Contains(page.Tasks, nil) })
 	if err != nil {
-		return nil, "", err
+		return nil, 0, "", err
 	}
-	return page.Tasks, page.Cursor, nil
+	return page.Tasks, page.Scanned, page.Cursor, nil
 }
 
 // ParseSessionList reads the answer of GET /admin/sessions: figures, and the cursor of

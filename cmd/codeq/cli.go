@@ -47,6 +47,7 @@ type cli struct {
 // short are short forms of frequent commands. Each is a verb of a noun.
 type short struct {
 	Tasks     tasksCmd     `cmd:"" hidden:"" for:"task list"`
+	Find      findCmd      `cmd:"" hidden:"" for:"task find"`
 	Result    resultCmd    `cmd:"" hidden:"" for:"task result"`
 	Watch     watchCmd     `cmd:"" hidden:"" for:"task watch"`
 	Cancel    cancelCmd    `cmd:"" hidden:"" for:"task cancel"`

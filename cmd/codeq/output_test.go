@@ -123,6 +123,7 @@ func (h *outputHouse) lines() map[string][]string {
 		"task run":     {"--json", "task", "run", "b", "--all"},
 		"task move":    {"--json", "task", "move", "b", "--to", "1", "--all"},
 		"tasks":        {"tasks", "a"},
+		"find":         {"find", "--command", "a"},
 		"queues":       {"queues"},
 		"queue top":    {"queue", "top", "--once"},
 		"top":          {"--json", "top"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"codeq/client"
@@ -13,6 +14,7 @@ import (
 type taskCmd struct {
 	Show   taskShowCmd `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
 	List   tasksCmd    `cmd:"" eg:"codeq task list mail --status FAILED" help:"List the tasks of a queue."`
+	Find   findCmd     `cmd:"" eg:"codeq find --label customer=acme --state dlq\ncodeq find --command 'billing.*' --error timeout --older 1h" help:"Find tasks in all queues by id, label, error, worker and age."`
 	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, with --wait also one that is yet to come."`
 	Watch  watchCmd    `cmd:"" eg:"codeq watch 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq watch 'billing.*' --cause nack,lease_expired" help:"Watch a task until it ends, or the tasks of a queue, one line a transition."`
 	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or tasks of a queue."`
@@ -67,6 +69,7 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("failed", failedOf(t))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
 	f.add("worker", t.WorkerID)
+	f.add("labels", strings.Join(t.Labels.List(), ", "))
 	if t.TimeoutSeconds != 0 {
 		f.add("timeout", spanOf(t.TimeoutSeconds))
 	}

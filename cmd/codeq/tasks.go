@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -70,14 +69,11 @@ func orOneTask(command string) string {
 
 // listTasks shows the tasks that the filter selects, up to its limit, and how to see more.
 func (a *app) listTasks(q client.ListQuery, f *tasksFilter, show func([]*wire.Task) error) error {
-	if f.All && a.given["limit"] {
-		return wrong("give either --all or --limit, not both")
+	most, err := f.most(a)
+	if err != nil {
+		return err
 	}
 	q.Worker, q.ErrorPart, q.Cursor = f.Worker, f.ErrorPart, f.Cursor
-	most := f.Limit
-	if f.All || a.Quiet && !a.given["limit"] {
-		most = math.MaxInt
-	}
 	return a.ask(func(ctx context.Context, c *client.Client) error {
 		tasks, cursor, err := a.collect(ctx, c, q, most)
 		switch {
@@ -129,7 +125,10 @@ func (a *app) collect(ctx context.Context, c *client.Client, q client.ListQuery,
 
 // taskTable prints a list of tasks. Delayed tasks have the column DUE, tasks in progress the
 // column LEASE ENDS.
-func (a *app) taskTable(tasks []*wire.Task) error {
+func (a *app) taskTable(tasks []*wire.Task) error { return a.taskRows(tasks, false) }
+
+// taskRows is taskTable, with the column QUEUE if the tasks may be of several queues.
+func (a *app) taskRows(tasks []*wire.Task, queues bool) error {
 	delayed := slices.ContainsFunc(tasks, func(t *wire.Task) bool { return t.Location == wire.LocationDelayed })
 	leased := slices.ContainsFunc(tasks, func(t *wire.Task) bool { return t.LeaseUntilMs != 0 })
 	status, updated := column{name: "STATUS", state: true}, column{name: "UPDATED"}
@@ -140,6 +139,9 @@ func (a *app) taskTable(tasks []*wire.Task) error {
 		{name: "TASK"}, status, {name: "PRIORITY", spare: 3}, {name: "FAILED", spare: 1},
 		{name: "DELIVERIES", spare: 4}, {name: "WORKER", least: 10, spare: 2},
 	}
+	if queues {
+		columns = slices.Insert(columns, 1, column{name: "QUEUE", least: 8})
+	}
 	if delayed {
 		columns = append(columns, column{name: "DUE"})
 	}
@@ -149,6 +151,9 @@ func (a *app) taskTable(tasks []*wire.Task) error {
 	rows := a.table(append(columns, updated, column{name: "ERROR", least: 12})...)
 	for _, t := range tasks {
 		cells := []any{t.ID, t.Status, t.Priority, failedOf(t), t.Deliveries, t.WorkerID}
+		if queues {
+			cells = slices.Insert(cells, 1, any(t.Command))
+		}
 		if delayed {
 			cells = append(cells, a.moment(t.VisibleAtMs))
 		}

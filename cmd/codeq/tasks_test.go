@@ -10,6 +10,44 @@ import (
 	"codeq/wire"
 )
 
+func TestTasksAreFoundInAllQueues(t *testing.T) {
+	h := newHouse(t)
+	pdf := h.fine("enqueue", "billing.pdf", `{"order":42}`, "--label", "customer=acme", "--label", "run=7")
+	mail := h.fine("enqueue", "billing.mail", "1", "--label", "customer=acme")
+	h.fine("enqueue", "post", "1")
+	found := func(says string, want []string, args ...string) {
+		t.Helper()
+		code, out, errs := h.run("", append([]string{"find"}, args...)...)
+		if code != exitFine || strings.Count(out, "PENDING") != len(want) {
+			t.Errorf("%q: exit code %d, output %q", args, code, out)
+		}
+		has(t, out, want...)
+		oneSentence(t, errs, says)
+	}
+	found("2 tasks looked at, 2 found", []string{pdf, mail}, "--label", "customer=acme")
+	found("2 tasks looked at, 1 found", []string{pdf}, "--label", "run=7", "--label", "customer=acme")
+	found("2 tasks looked at, 1 found", []string{pdf}, "--command", "billing.*", "--payload", `"order":42`)
+	found("1 task looked at, 1 found", []string{mail}, mail)
+	found("3 tasks looked at, 0 found", nil, "--older", "1h")
+	found("3 tasks looked at, 0 found", nil, "--error", "timeout")
+	found("1 found; go on with --cursor ", []string{mail}, "-n", "1")
+	has(t, h.fine("task", pdf), "customer=acme, run=7")
+	code, _, errs := h.run("", "find", "01890a5d-ac96-774b-bcce-b302099a8057")
+	if oneSentence(t, errs, "there is no task 01890a5d-ac96-774b-bcce-b302099a8057"); code != exitNotThere {
+		t.Errorf("exit code %d", code)
+	}
+	for want, args := range map[string][]string{
+		"--label must be a name and a value like customer=acme, got x": {"find", "--label", "x"},
+		"--state must be ready, ":                                      {"find", "--state", "lost"},
+		"--label.a must not be given twice":                            {"enqueue", "a", "1", "--label", "a=1", "--label", "a=2"},
+	} {
+		code, _, errs := h.run("", args...)
+		if oneSentence(t, errs, want); code != exitWrong {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+	}
+}
+
 func TestTasksOfAQueueAreListed(t *testing.T) {
 	h := newHouse(t)
 	var ids []string

@@ -163,6 +163,9 @@ func (w *world) compare(t *task) {
 	if diff := t.differs(seen); diff != "" {
 		violate("the store says what happened", "%s", diff)
 	}
+	if seen.Labels != labelsOf(seen.Payload) {
+		violate("the store says what happened", "task %v has the labels %q", t.id, seen.Labels)
+	}
 	if t.place == wire.LocationDelayed && seen.VisibleAtMs != t.dueMs {
 		violate("the store says what happened", "task %v is due at %d, the store says %d", t.id, t.dueMs, seen.VisibleAtMs)
 	}
@@ -217,6 +220,7 @@ func (w *world) compareAll(everyNth int) {
 		}
 	}
 	w.compareFigures()
+	w.compareLabels()
 	w.compareSettings()
 }
 
@@ -379,9 +383,9 @@ func (w *world) creditAddsUp() {
 	w.carryAllQuietly()
 	for _, tenant := range w.shape.tenants {
 		for n := range 60 {
-			r := &request{world: w, body: wire.EnqueueRequest{
+			r := &request{world: w, body: labelled(wire.EnqueueRequest{
 				Command: busy[n%len(busy)], MaxAttempts: 3, Payload: fmt.Appendf(nil, `{"tenant":%q,"last":%d}`, tenant, n),
-			}}
+			})}
 			r.post()
 			w.settle()
 		}

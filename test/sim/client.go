@@ -424,7 +424,7 @@ func (cl *client) task(f *wire.TaskFrame) {
 		violate("no task of another tenant", "%s got a task of %s", cl.name, f.Task.TenantID)
 	}
 	t := cl.world.model.tasks[f.Task.ID]
-	if t == nil || t.payload != string(f.Task.Payload) {
+	if t == nil || t.payload != string(f.Task.Payload) || f.Task.Labels != labelsOf(f.Task.Payload) {
 		violate("a task comes out as it went in", "%s", f.Task.Payload)
 	}
 	ref := wire.TaskRef{TaskID: f.Task.ID, Token: f.Token}

@@ -219,9 +219,9 @@ func (w *world) floodSome() {
 			}
 			for range n {
 				w.drawn++
-				(&request{world: w, body: wire.EnqueueRequest{
+				(&request{world: w, body: labelled(wire.EnqueueRequest{
 					Command: command, MaxAttempts: 2, Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d}`, tenant, w.drawn),
-				}}).post()
+				})}).post()
 			}
 		}
 	}
