@@ -44,7 +44,11 @@ func (x *bench) onFreshDirectory(ctx context.Context, w loadtest.Workload) (err 
 	if err := measureAround(); err != nil {
 		return err
 	}
-	ctx, s, stop, err := x.ownServer(ctx, filepath.Join(dir, "data"))
+	args := []string{"--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data")}
+	if x.Shards > 0 {
+		args = append(args, "--shards", strconv.Itoa(x.Shards))
+	}
+	ctx, s, stop, err := ownServer(ctx, args...)
 	if err != nil {
 		return err
 	}
@@ -102,19 +106,15 @@ func median(figures []float64) *float64 {
 	return loadtest.Rounded((figures[(n-1)/2] + figures[n/2]) / 2)
 }
 
-// ownServer starts this program again as a server. The context ends when it
+// ownServer starts this program again as a server with some flags. The context ends when it
 // does; stop kills it.
-func (x *bench) ownServer(ctx context.Context, data string) (context.Context, *site, func() error, error) {
+func ownServer(ctx context.Context, flags ...string) (context.Context, *site, func() error, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("find this program to start a server: %w", err)
 	}
-	args := []string{"serve", "--json", "--listen", "127.0.0.1:0", "--data", data}
-	if x.Shards > 0 {
-		args = append(args, "--shards", strconv.Itoa(x.Shards))
-	}
 	var said tail
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(self, append([]string{"serve", "--json"}, flags...)...)
 	cmd.Env = withoutSettings(os.Environ())
 	cmd.Stderr = &said
 	endWithParent(cmd)

@@ -35,6 +35,7 @@ type cli struct {
 	Backup  backupCmd  `cmd:"" group:"Operate" help:"Copy the data of the running server into a new directory."`
 	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token" help:"Make a data directory from a backup."`
 	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token" eg:"codeq doctor /var/lib/codeq" help:"Check the data directory of a server that does not run."`
+	Demo    demoCmd    `cmd:"" group:"Operate" eg:"codeq demo" help:"Fill a server with a lively load for a look."`
 	Bench   benchCmd   `cmd:"" group:"Operate" eg:"codeq bench --seconds 5" help:"Measure a server under load and check every answer."`
 
 	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print the completion script for bash, zsh or fish."`

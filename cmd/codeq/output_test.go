@@ -142,6 +142,7 @@ func (h *outputHouse) lines() map[string][]string {
 		"restore":      {"--json", "restore", h.backup(), filepath.Join(dir, "restored")},
 		"doctor":       {"--json", "doctor", h.stopped()},
 		"bench":        {"bench", "--seconds", "0.1", "--warm-up", "0", "--producers", "1", "--url", h.url},
+		"demo":         {"--json", "demo", "--seconds", "0.2", "--url", h.url},
 		"config show":  {"config", "show"},
 		"health":       {"health"},
 		"version":      {"version"},
