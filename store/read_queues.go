@@ -19,6 +19,12 @@ import (
 // once the spans are loaded.
 func (s *Store) ReadAllQueues() ([]wire.QueueFigures, error) { return s.readQueues(&queueStats{}) }
 
+// ReadEveryQueue is ReadAllQueues with the settings, a pause among them, and with queues
+// whose tasks have all ended.
+func (s *Store) ReadEveryQueue() ([]wire.QueueFigures, error) {
+	return s.readQueues(&queueStats{idle: true})
+}
+
 // ReadQueues are the figures and settings of all queues of a tenant, summed over
 // the shards, by command. They come from counters, the age of the oldest ready
 // task too, which is that of the head of a priority.

@@ -24,7 +24,7 @@ type watched struct {
 
 // watchOptions are those of the clients that watch, over an engine that runs.
 func (s *Server) watchOptions() watch.Options {
-	source := watch.NewSource(s.events, s.store.ReadAllQueues, s.engine.NowMs)
+	source := watch.NewSource(s.events, s.store.ReadEveryQueue, s.engine.NowMs)
 	return watch.Options{
 		Facts: watch.Facts{
 			Events: s.events, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,

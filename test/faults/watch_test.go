@@ -61,3 +61,28 @@ func TestE17WatchContinuesOverAKill(t *testing.T) {
 		}
 	}
 }
+
+// Who watches sees that a queue is paused, and that it goes on, though that moves no task.
+func TestE18AWatchShowsThePauseOfAQueue(t *testing.T) {
+	x := newSite(t)
+	x.post(command, 1, 0)
+	c := x.sdk(x.server.Addr)
+	ctx, cancel := context.WithTimeout(x.ctx, patience)
+	defer cancel()
+	pauses := []func(context.Context, string) (*wire.QueueFigures, error){c.PauseQueue, c.ResumeQueue}
+	for news, err := range c.Watch(ctx, client.QueueWatch{Every: 250 * time.Millisecond}) {
+		if err != nil {
+			t.Fatalf("%d changes were not shown: %v", len(pauses), err)
+		}
+		if len(news.Queues) != 1 || news.Queues[0].Figures[wire.FigurePaused] != int64(len(pauses))%2 {
+			continue
+		}
+		if len(pauses) == 0 {
+			return
+		}
+		if _, err := pauses[0](ctx, command); err != nil {
+			t.Fatal(err)
+		}
+		pauses = pauses[1:]
+	}
+}

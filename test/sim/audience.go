@@ -59,7 +59,7 @@ func (a *audience) began() {
 	a.board = watch.NewBoard(watch.Facts{
 		Events: s.events.log, CreationID: s.store.CreationID(), Version: "sim", ShardOf: s.engine.ShardOf, Points: s.events.log.Points,
 	})
-	a.source = watch.NewSource(s.events.log, s.store.ReadAllQueues, func() int64 { return a.world.nowMs })
+	a.source = watch.NewSource(s.events.log, s.store.ReadEveryQueue, func() int64 { return a.world.nowMs })
 	a.refresh()
 }
 
