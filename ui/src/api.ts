@@ -15,6 +15,8 @@ export interface Parts {
   id?: string;
   query?: Record<string, string | number | boolean | undefined>;
   signal?: AbortSignal;
+  /** A credential for this request alone. */
+  token?: string;
 }
 
 /** ask sends a request and returns its answer; what is refused is thrown as Refused. */
@@ -34,7 +36,7 @@ export async function ask<R extends keyof Answers>(
   try {
     response = await fetch(url, {
       method,
-      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), "X-Codeq-UI": "1" },
+      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), "X-Codeq-UI": "1", ...(parts.token ? { Authorization: `Bearer ${parts.token}` } : {}) },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: parts.signal,
     });
@@ -42,6 +44,7 @@ export async function ask<R extends keyof Answers>(
     if ((e as Error).name === "AbortError") throw e;
     throw new Refused("The server did not answer. What was asked may have happened or not.", "unreachable", 0);
   }
+  if (response.status === 204) return undefined as Answers[R];
   const text = await response.text();
   let answer: unknown;
   try {

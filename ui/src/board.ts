@@ -5,7 +5,7 @@ import { again, changed, everyMs, hear, link, serverNow, watch } from "./live";
 import { param } from "./route";
 import { F, ranges, Series, type Figure, type Range } from "./series";
 
-export type Row = readonly number[];
+export type Row = number[];
 
 export interface Queue {
   tenant: string;
@@ -158,6 +158,13 @@ hear((frame) => {
   if (frame.type === "welcome") bySlot.clear(); // slots are those of one connection
   if (frame.type === "names") for (const q of frame.queues) name(q as unknown[]);
 });
+
+/** settle takes what an answer says of a queue: the server reads whether it is paused only now and then. */
+export function settle(answer: { command: string; paused: boolean }) {
+  for (const q of bySlot.values()) {
+    if (q.command === answer.command) q.row.value = q.row.value.with(F.paused, Number(answer.paused));
+  }
+}
 
 /** begin subscribes to all queues, for as long as the page is open. */
 export function begin() {

@@ -21,6 +21,8 @@ interface Props {
   times: number[];
   lines: Line[];
   show: (n: number) => string;
+  /** The values are milliseconds. */
+  isTime?: boolean;
   log?: boolean;
 }
 
@@ -65,11 +67,15 @@ function options(p: Props, width: number, onCursor: (i: number | null) => void):
     bands: stacks.map((i) => ({ series: [i, i - 1] as [number, number], fill: colour(p.lines[i - 1]!.tone, 0.3) })),
     axes: [
       { font, stroke: text, grid: { show: false }, ticks: { show: false }, size: 24, space: 70, values: (_, at) => at.map(label(p.times)) },
-      { font, stroke: text, grid, ticks: { show: false }, size: 52, space: 34, values: (_, at) => at.map((v) => (v == null ? "" : p.show(v))) },
+      { font, stroke: text, grid, ticks: { show: false }, size: 52, space: 34, incrs: p.isTime ? times : undefined, values: (_, at) => at.map((v) => (v == null ? "" : p.show(v))) },
     ],
     hooks: { setCursor: [(u) => onCursor(u.cursor.left! >= 0 ? (u.cursor.idx ?? null) : null)] },
   };
 }
+
+// Steps of an axis of time, of which each is one whole unit.
+const times = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
+  [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 604_800].map((s) => s * 1000));
 
 const label = (times: number[]) => (s: number) => {
   const long = times.at(-1)! - times[0]! > 86_400;

@@ -1,24 +1,46 @@
 import { render } from "preact";
 import "./style.css";
-import { begin } from "./board";
-import { href, place } from "./route";
+import * as board from "./board";
 import { connect } from "./live";
+import * as needs from "./needs";
+import { Dead } from "./pages/dead";
+import { Events } from "./pages/events";
 import { Overview } from "./pages/overview";
+import { Queue } from "./pages/queue";
 import { Queues } from "./pages/queues";
+import { System } from "./pages/system";
+import { Task } from "./pages/task";
+import { Workers } from "./pages/workers";
 import { Empty } from "./parts";
+import { href, place } from "./route";
 import { Shell } from "./shell";
 
 function Page() {
-  const [first] = place.value.path;
+  const [first, name] = place.value.path;
   switch (first) {
     case undefined:
       return <Overview />;
     case "queues":
       return <Queues />;
+    case "queue":
+      if (name) return <Queue key={name} command={name} />;
+      break;
+    case "task":
+      if (name) return <Task key={name} id={name} />;
+      break;
+    case "dead":
+      return <Dead />;
+    case "workers":
+      return <Workers />;
+    case "live":
+      return <Events />;
+    case "system":
+      return <System />;
   }
-  return <Empty title="There is no such page">It may be of a newer version. <a href={href([])}>Go to the overview</a>.</Empty>;
+  return <Empty title="There is no such page">It may be one of a newer version. <a href={href([])}>To the overview</a></Empty>;
 }
 
-begin();
+board.begin();
+needs.begin();
 connect();
 render(<Shell><Page /></Shell>, document.body);

@@ -1,22 +1,56 @@
-// "Needs you": sentences that the server makes, the worst first.
+// What the server says of itself once a second, and "Needs you": its sentences, the worst first.
 import { signal } from "@preact/signals";
+import { changed, watch } from "./live";
+import { State, type StateName } from "./parts";
+import type { Needs as All, Server } from "./protocol";
+import { href } from "./route";
 
-export interface Need {
-  sentence: string;
-  command?: string;
+/** server and needs are undefined until the server has said something. */
+export const server = signal<Server | undefined>(undefined);
+export const needs = signal<All | undefined>(undefined);
+
+export function begin() {
+  watch("server", {
+    ask: () => ({ id: "server", kind: "server" }),
+    take: (f) => {
+      if (f.type !== "snapshot" && f.type !== "tick") return;
+      changed(() => {
+        server.value = f.server;
+        needs.value = f.needs;
+      });
+    },
+  });
 }
 
-/** needs is undefined while the server has not said anything about it. */
-export const needs = signal<Need[] | undefined>(undefined);
+const shapes: Record<All[number]["severity"], [StateName, string]> = {
+  critical: ["dead", "critical"], warning: ["failed", "warning"], notice: ["live", "notice"],
+};
+
+/** where leads to the rows that a sentence counts. */
+function where(n: All[number]): string {
+  if (!n.command) return href(["system"]);
+  if (n.state === "dlq") return href(["queue", n.command], { tab: "dead" });
+  return href(["queue", n.command], n.state ? { tab: "tasks", state: n.state } : {});
+}
 
 export function Needs() {
   const all = needs.value;
   if (!all) return null;
-  if (all.length === 0) return <p class="needs none" role="status">Nothing needs you.</p>;
+  if (all.length === 0) {
+    return <p class="needs none"><State of="done" word="Nothing needs you: every queue has workers, nothing is dead, and the disk has room." /></p>;
+  }
   return (
     <section class="needs" aria-label="Needs you">
       <h2>Needs you</h2>
-      <ol>{all.map((n) => <li key={n.sentence}>{n.sentence}</li>)}</ol>
+      <ol>
+        {all.slice(0, 8).map((n) => (
+          <li key={n.reason + n.tenant + n.command} class={n.severity}>
+            <State of={shapes[n.severity][0]} word={shapes[n.severity][1]} />
+            <a href={where(n)}>{n.sentence}</a>
+          </li>
+        ))}
+      </ol>
+      {all.length > 8 && <p class="muted">And {all.length - 8} more, which are less bad.</p>}
     </section>
   );
 }

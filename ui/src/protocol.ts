@@ -29,6 +29,8 @@ export type NewTask = {
   expiresAt?: string | null;
   traceParent?: string | null;
   traceState?: string | null;
+  /** Labels by which the task is found. A name and its value have at most 64 bytes together. */
+  labels?: Record<string, string> | null;
   /** Callbacks are not implemented yet. */
   webhook?: string | null;
 };
@@ -88,6 +90,7 @@ export type Task = {
   tenantId: string;
   traceParent?: string;
   traceState?: string;
+  labels?: Record<string, string>;
   createdAt: Time;
   updatedAt: Time;
 };
@@ -227,6 +230,14 @@ export type Session = {
   state: "live" | "draining" | "grace";
   connectedAt: Time;
   lastSeenAt: Time;
+  /** In state grace, until when the client can resume it. */
+  graceUntil?: Time;
+  /** The time from the last ping to its pong, rounded up; absent until then. */
+  roundTripMs?: number;
+  /** The tasks that it ended COMPLETED since it connected; absent if none. */
+  completed?: number;
+  /** The tasks that it ended FAILED or gave back by nack since it connected; absent if none. */
+  failed?: number;
 };
 
 export type Error = {
@@ -261,6 +272,80 @@ export type Positions = Record<string, unknown>;
 /** The slot of a queue and its figures, in the order of protocol.md. */
 export type Rows = number[][];
 
+/** Sessions, each as in openapi.yaml. */
+export type Sessions = ({
+  sessionId: TaskId;
+  workerId?: string;
+  subject: string;
+  commands: string[];
+  window: number;
+  held: number;
+  state: "live" | "draining" | "grace";
+  connectedAt: Time;
+  lastSeenAt: Time;
+  graceUntil?: Time;
+  roundTripMs?: number;
+  completed?: number;
+  failed?: number;
+})[];
+
+/** The server at this moment, and what it did in the last second. */
+export type Server = {
+  version: string;
+  durability: string;
+  startedAt: Time;
+  /** What the server plans with, if somebody set it. */
+  memoryBytes?: number;
+  /** Open sessions of all tenants. */
+  sessions: number;
+  /** Clients that watch, of all tenants. */
+  subscribers: number;
+  /** What the free space allows. */
+  diskGuard: "ok" | "no-enqueue" | "no-grant" | "only-delete";
+  diskFreeBytes?: number;
+  diskReserveBytes?: number;
+  /** Batches of shards in the last second. */
+  commits: number;
+  /** Syncs of the log in the last second; one makes the batches of all shards durable. */
+  syncs: number;
+  /** The mean length of these syncs in microseconds; 0 without one. */
+  syncMicros: number;
+  shards?: {
+    /** Messages that wait for the shard. */
+    messages: number;
+    /** Those of them that are new work. */
+    newMessages: number;
+    /** What these messages keep in memory. */
+    bytes: number;
+    /** For how long every round has left new work waiting. */
+    backlogMs: number;
+    /** How many messages the shard took at once last. */
+    drained: number;
+    /** How long the oldest of these had waited, in microseconds. */
+    waitMicros: number;
+    /** Messages since the start. */
+    accepted: number;
+    /** Messages that a full mailbox refused since the start. */
+    refused: number;
+  }[];
+};
+
+/** What a person should look at, the worst first, at most 50. */
+export type Needs = ({
+  severity: "critical" | "warning" | "notice";
+  reason: "no_worker" | "growing" | "dead" | "paused" | "set_aside" | "disk";
+  /** Only if it is not that of the client. */
+  tenant?: string;
+  /** Absent if the need is that of the server. */
+  command?: string;
+  /** The list of tasks that count counts. */
+  state?: "ready" | "delayed" | "inProgress" | "dlq" | "done";
+  count?: number;
+  since?: Time;
+  /** A sentence for people. */
+  sentence: string;
+})[];
+
 /** The first frame; a later one renews the token. */
 export type HelloFrame = {
   type: "hello";
@@ -273,7 +358,6 @@ export type SubscribeFrame = {
   type: "subscribe";
   ref?: Ref;
   id: SubscriptionId;
-  /** page, workers and server are reserved. */
   kind: "queues" | "task" | "page" | "events" | "workers" | "server";
   /** For queues and events. */
   commands?: string[];
@@ -355,14 +439,19 @@ export type SnapshotFrame = {
   id: SubscriptionId;
   /** The last events that the snapshot contains. */
   at?: Positions;
+  /** For page, when the list was read, in Unix milliseconds of the server. */
+  t?: number;
   /** The next snapshot of this id continues this one. */
   more?: boolean;
   queues?: Rows;
   task?: Task;
-  /** Reserved for page. */
+  /** The rows of a page, without payload and history. */
   tasks?: Task[];
-  /** Reserved for workers. */
-  sessions?: Record<string, unknown>[];
+  /** For page, how many tasks came before its last row, or at all if it had the whole list; at most its limit. */
+  above?: number;
+  sessions?: Sessions;
+  server?: Server;
+  needs?: Needs;
 };
 
 /** The history of a queue. */
@@ -382,11 +471,14 @@ export type TickFrame = {
   /** The time of the server in Unix milliseconds. */
   t: number;
   queues?: Rows;
-  /** Reserved for page. */
+  /** The rows of a page, without payload and history. */
   tasks?: Task[];
-  /** Reserved for page and workers. */
+  sessions?: Sessions;
+  server?: Server;
+  needs?: Needs;
+  /** The ids of sessions that are gone, or of tasks that are not in the list of the page any more. */
   left?: string[];
-  /** Reserved for page. */
+  /** For page, how many tasks came before its last row, or at all if it had the whole list; at most its limit. */
   above?: number;
 };
 
@@ -563,6 +655,12 @@ export interface Answers {
     read: number;
     cursor?: string;
   };
+  "GET /admin/tasks": {
+    tasks: Task[];
+    /** The number of tasks that were looked at. */
+    scanned: number;
+    cursor?: string;
+  };
   "POST /admin/tasks/cleanup": {
     deleted: number;
   };
@@ -580,6 +678,25 @@ export interface Answers {
       origin: string;
     }[];
   };
+  "GET /login": {
+    /** Whether the server asks for tokens. */
+    authentication: boolean;
+    tenantId: string;
+    subject: string;
+    scopes: string[];
+    /** When the credential ends, if it does. */
+    expiresAt?: string;
+  };
+  "POST /login": {
+    /** Whether the server asks for tokens. */
+    authentication: boolean;
+    tenantId: string;
+    subject: string;
+    scopes: string[];
+    /** When the credential ends, if it does. */
+    expiresAt?: string;
+  };
+  "DELETE /login": unknown;
   "GET /events": unknown;
   "GET /session": unknown;
   "GET /healthz": {

@@ -2,7 +2,9 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { theme } from "./chart";
+import { Jobs } from "./jobs";
 import { onKey } from "./keys";
+import { Login, learn, leave, readsOnly, who } from "./login";
 import { link, pause, paused, welcome } from "./live";
 import { menu } from "./menu";
 import { go, href, place } from "./route";
@@ -64,6 +66,7 @@ export function Shell({ children }: { children: preact.ComponentChildren }) {
   }, []);
   useEffect(() => {
     ask("GET /readyz").then((r) => (ready.value = r), () => (ready.value = null));
+    if (welcome.value) void learn();
   }, [welcome.value]);
   const here = place.value.path[0];
   return (
@@ -86,14 +89,20 @@ export function Shell({ children }: { children: preact.ComponentChildren }) {
           {welcome.value && <>{welcome.value.tenantId} · {welcome.value.version}</>}
           {ready.value && <> · <span title="What the server does before it answers">{ready.value.durability} before every answer</span></>}
         </span>
+        {who.value?.authentication && (
+          <button type="button" class="quiet" title={readsOnly() ? "This credential only looks" : "Log out"} onClick={leave}>
+            {who.value.subject}{readsOnly() && " · looks only"} · log out
+          </button>
+        )}
         <Dot />
         <button type="button" class="quiet icon" aria-pressed={paused.value} aria-label="Pause the page" title="Pause the page (space)" onClick={() => pause(!paused.value)}>
           <svg viewBox="0 0 16 16" aria-hidden="true"><path d={paused.value ? "M5 3v10l8-5z" : "M5.5 3v10M10.5 3v10"} /></svg>
         </button>
         <Theme />
       </header>
-      <main id="main" tabIndex={-1}>{children}</main>
+      <main id="main" tabIndex={-1} class={readsOnly() ? "reads" : ""}>{link.value.state === "refused" ? <Login /> : children}</main>
       <Help />
+      <Jobs />
     </>
   );
 }

@@ -60,7 +60,9 @@ export class Server {
   }
 
   async ask(method, path, body) {
-    const r = await fetch(`${this.origin}/v1/codeq${path}`, { method, body: body && JSON.stringify(body) });
+    const r = await fetch(`${this.origin}/v1/codeq${path}`, {
+      method, body: body && JSON.stringify(body), headers: this.token ? { Authorization: `Bearer ${this.token}` } : {},
+    });
     const text = await r.text();
     assert(r.ok, `${method} ${path}: ${r.status} ${text}`);
     return text ? JSON.parse(text) : undefined;
@@ -87,6 +89,7 @@ export async function view(t, url, { dark = false, width = 1440, height = 900, e
   page.on("pageerror", (e) => errors.push(e.stack));
   page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && errors.push(`a request to ${r.url()}`));
   page.on("websocket", (s) => new URL(s.url()).host !== new URL(url).host && errors.push(`a socket to ${s.url()}`));
+  page.setDefaultTimeout(20_000);
   await page.goto(url);
   t.after(async () => {
     await page.close();

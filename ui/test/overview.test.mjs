@@ -20,17 +20,6 @@ test("the overview shows what happens", async (t) => {
   assert.match(await page.locator(".dot").innerText(), /^live · \d/);
 });
 
-for (const dark of [false, true]) {
-  test(`every part can be used, in ${dark ? "dark" : "light"} colours`, async (t) => {
-    const page = await view(t, `${server.origin}/ui/`, { dark });
-    await page.getByText("Busiest queues").waitFor();
-    await checkAccess(page);
-    await page.goto(`${server.origin}/ui/#/queues?q=mail`);
-    await page.getByRole("heading", { name: "Queues" }).waitFor();
-    await checkAccess(page);
-  });
-}
-
 test("a chart is a table too", async (t) => {
   const page = await view(t, `${server.origin}/ui/`);
   await page.getByRole("button", { name: "Table" }).first().click();

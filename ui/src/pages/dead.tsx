@@ -1,0 +1,126 @@
+// Dead letters, grouped by the shape of their error.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { ask } from "../api";
+import { loaded, queues, type Queue } from "../board";
+import { count, moment, plural } from "../format";
+import { begin } from "../jobs";
+import { serverNow } from "../live";
+import { Empty, Problem, Time } from "../parts";
+import type { Answers } from "../protocol";
+import { href } from "../route";
+import { F } from "../series";
+import { visible } from "../task";
+
+type Reason = Answers["GET /admin/queues/{command}/dlq/reasons"]["reasons"][number];
+
+interface Group extends Reason {
+  command: string;
+}
+
+export function Dead() {
+  if (!loaded.value) return <p class="muted pad" role="status">Waiting for the first figures.</p>;
+  const with_ = queues.value.filter((q) => q.row.value[F.dead]! > 0);
+  return (
+    <>
+      <div class="title">
+        <h1>Dead letters</h1>
+        <span class="muted">{plural(with_.reduce((n, q) => n + q.row.value[F.dead]!, 0), "task")} in {plural(with_.length, "queue")}</span>
+      </div>
+      <Groups queues={with_} />
+    </>
+  );
+}
+
+/** fixed is the longest part of a shape in which nothing was folded, by which its tasks are found. */
+export function fixed(shape: string): string {
+  return shape.split(/#|"…"/).map((s) => s.trim()).reduce((a, b) => (b.length > a.length ? b : a), "");
+}
+
+export function Groups({ queues: all }: { queues: Queue[] }) {
+  const groups = useSignal<Group[] | null>(null), problem = useSignal(""), readAt = useSignal(0), partial = useSignal(0);
+  const names = all.map((q) => q.command).join();
+  const read = async (signal?: AbortSignal) => {
+    const found: Group[] = [];
+    let older = 0;
+    problem.value = "";
+    for (const command of names.split(",").filter(Boolean)) {
+      try {
+        const a = await ask("GET /admin/queues/{command}/dlq/reasons", { command, signal, query: { limit: 2000 } });
+        found.push(...a.reasons.map((r) => ({ ...r, command })));
+        if (a.cursor) older++;
+      } catch (e) {
+        if ((e as Error).name === "AbortError") return;
+        problem.value = (e as Error).message;
+      }
+    }
+    groups.value = found.sort((a, b) => b.count - a.count);
+    partial.value = older;
+    readAt.value = serverNow();
+  };
+  useEffect(() => {
+    const off = new AbortController();
+    void read(off.signal);
+    return () => off.abort();
+  }, [names]);
+  const counted = all.reduce((n, q) => n + q.row.value[F.dead]!, 0);
+  if (counted === 0) return <Empty title="No dead letters">Every task that failed is tried again, or somebody has dealt with it.</Empty>;
+  return (
+    <section>
+      <div class="bar">
+        <span class="muted">
+          {readAt.value > 0 && `as of ${moment(readAt.value)}`}
+          {partial.value > 0 && `: the newest 2,000 of ${partial.value === 1 ? "a queue" : `${partial.value} queues`} that have more`}
+        </span>
+        <button type="button" onClick={() => read()}>Read again</button>
+      </div>
+      {problem.value && <Problem>{problem.value}</Problem>}
+      <ul class="groups">
+        {groups.value?.map((g) => <GroupRow key={g.command + g.cause + g.error} g={g} named={all.length > 1} again={() => read()} />)}
+      </ul>
+    </section>
+  );
+}
+
+function GroupRow({ g, named, again }: { g: Group; named: boolean; again: () => void }) {
+  const text = fixed(g.error), command = g.command, cause = g.cause;
+  const filter = { cause, error: text || undefined };
+  const where = <>
+    {text ? <>All dead letters of <b>{command}</b> with the cause <b>{cause.replaceAll("_", " ")}</b> whose error contains <q class="mono">{visible(text)}</q>.</>
+      : <>This group has no text of its own, so it is all dead letters of <b>{command}</b> with the cause <b>{cause.replaceAll("_", " ")}</b>.</>}
+  </>;
+  const replay = () => begin({
+    title: `Replay a group of ${command}`, verb: "Replay", done: "replayed", text: <p>{where} Each is ready again, with all its attempts.</p>, then: again,
+    preview: () => ask("POST /admin/queues/{command}/dlq/replay", { command }, { ...filter, dryRun: true }),
+    step: async (cursor) => {
+      const a = await ask("POST /admin/queues/{command}/dlq/replay", { command }, { ...filter, limit: 500, cursor });
+      return { done: a.replayed ?? 0, cursor: a.cursor };
+    },
+  });
+  const purge = () => begin({
+    title: `Remove a group of ${command} for ever`, verb: "Remove", done: "removed", danger: true, text: <p>{where} They are gone then, with their results and history.</p>, then: again,
+    preview: () => ask("DELETE /admin/queues/{command}/dlq", { command, query: { ...filter, dryRun: true } }),
+    step: async (cursor) => {
+      const a = await ask("DELETE /admin/queues/{command}/dlq", { command, query: { ...filter, limit: 500, cursor } });
+      return { done: a.purged ?? 0, cursor: a.cursor };
+    },
+  });
+  return (
+    <li>
+      <strong class="n">{count(g.count)}</strong>
+      <div>
+        <p class="mono shape-of">{visible(g.error) || <span class="muted">no error text</span>}</p>
+        <p class="muted">
+          {named && <><a href={href(["queue", command], { tab: "dead" })}>{command}</a> · </>}
+          {g.cause.replaceAll("_", " ")} · newest <Time ms={Date.parse(g.newestEndedAt)} /> · <a href={href(["task", g.newestTaskId])}>see it</a>
+          {g.example && g.example !== g.error && <> · <span class="mono">{visible(g.example.slice(0, 200))}</span></>}
+        </p>
+      </div>
+      <div class="buttons">
+        <a class="button" href={href(["queue", command], { tab: "tasks", state: "dlq", error: text })}>Show</a>
+        <button type="button" class="main" onClick={replay}>Replay</button>
+        <button type="button" onClick={purge}>Remove</button>
+      </div>
+    </li>
+  );
+}

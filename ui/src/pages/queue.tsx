@@ -1,0 +1,111 @@
+// One queue: now, its tasks, its dead letters, its settings.
+import { ask } from "../api";
+import { at, column, find, loaded, settle, type Queue as QueueType } from "../board";
+import { Charts } from "../charts";
+import { count, rate, span } from "../format";
+import { begin, now } from "../jobs";
+import { Empty, Spark, State } from "../parts";
+import { href, param } from "../route";
+import { F } from "../series";
+import { Groups } from "./dead";
+import { Settings } from "./settings";
+import { Copy } from "./task";
+import { Tasks } from "./tasks";
+import { WorkersOf } from "./workers";
+
+const tabs = ["now", "tasks", "dead", "workers", "settings"] as const;
+
+export function Queue({ command }: { command: string }) {
+  const q = find(command);
+  if (!q) {
+    return loaded.value ? (
+      <Empty title={`There is no queue ${command}`}>
+        It begins with its first task, or with settings. <a href={href(["queues"])}>All queues</a>
+      </Empty>
+    ) : (
+      <p class="muted pad" role="status">Waiting for the first figures.</p>
+    );
+  }
+  const tab = param("tab", "now"), paused = q.row.value[F.paused] === 1;
+  return (
+    <>
+      <div class="title">
+        <h1>{command}</h1>
+        {paused && <State of="paused" />}
+        <div class="buttons">
+          <button
+            type="button"
+            onClick={() => now(ask(`POST /admin/queues/{command}/${paused ? "resume" : "pause"}`, { command }).then(settle),
+              paused ? `${command} goes on: workers get its tasks again.` : `${command} is paused: no worker gets a task of it. Those that work go on.`)}
+          >
+            {paused ? "Resume" : "Pause"}
+          </button>
+          <Copy task={{ command }} />
+          {q.row.value[F.dead]! > 0 && <button type="button" onClick={() => replay(command)}>Replay dead letters</button>}
+        </div>
+      </div>
+      <nav class="tabs" aria-label={`Parts of ${command}`}>
+        {tabs.map((t) => (
+          <a key={t} href={href(["queue", command], t === "now" ? {} : { tab: t })} aria-current={t === tab ? "page" : undefined}>
+            {t}{t === "dead" && q.row.value[F.dead]! > 0 && <b class="bad"> {count(q.row.value[F.dead]!)}</b>}
+          </a>
+        ))}
+      </nav>
+      {tab === "tasks" ? <Tasks queue={q} /> : tab === "dead" ? <Groups queues={[q]} /> : tab === "workers" ? <WorkersOf command={command} />
+        : tab === "settings" ? <Settings command={command} /> : <Now q={q} />}
+    </>
+  );
+}
+
+function replay(command: string) {
+  begin({
+    title: `Replay the dead letters of ${command}`, verb: "Replay", done: "replayed",
+    text: "Each has all its attempts again and is ready at the tail, the oldest first. Those that their worker ended as failed are among them.",
+    preview: () => ask("POST /admin/queues/{command}/dlq/replay", { command }, { dryRun: true, cause: "all" }),
+    step: async (cursor) => {
+      const a = await ask("POST /admin/queues/{command}/dlq/replay", { command }, { cause: "all", limit: 1000, cursor });
+      return { done: a.replayed ?? 0, cursor: a.cursor };
+    },
+  });
+}
+
+function Now({ q }: { q: QueueType }) {
+  const row = q.row.value, tasks = (state: string) => href(["queue", q.command], { tab: "tasks", state });
+  const age = row[F.oldest] ? at.value - row[F.oldest]! : 0;
+  return (
+    <>
+      <section class="figures five" aria-label="Now">
+        <a href={tasks("ready")}>
+          <span><State of="ready" /></span>
+          <strong>{count(row[F.ready]!)}</strong>
+          <em>{age ? `the first waits ${span(age)}` : ""}</em>
+          <Spark values={column(q.series, F.ready)} tone="ready" />
+        </a>
+        <a href={tasks("delayed")}>
+          <span><State of="delayed" /></span>
+          <strong>{count(row[F.delayed]!)}</strong>
+          <Spark values={column(q.series, F.delayed)} tone="delayed" />
+        </a>
+        <a href={tasks("inProgress")}>
+          <span><State of="inProgress" /></span>
+          <strong>{count(row[F.inProgress]!)}</strong>
+          <em>{rate(row[F.started]!)}/s started</em>
+          <Spark values={column(q.series, F.inProgress)} />
+        </a>
+        <a href={tasks("done")}>
+          <span><State of="done" /></span>
+          <strong>{rate(row[F.completed]!)}<small>/s</small></strong>
+          <em>{count(row[F.done]!)} kept</em>
+          <Spark values={column(q.series, F.completed)} tone="done" />
+        </a>
+        <a href={href(["queue", q.command], { tab: "dead" })} class={row[F.dead] ? "wrong" : ""}>
+          <span><State of="dead" /></span>
+          <strong>{count(row[F.dead]!)}</strong>
+          <em>{rate(row[F.retried]!)}/s retried</em>
+          <Spark values={column(q.series, F.dead)} tone="dead" />
+        </a>
+      </section>
+      <Charts of={q.series} />
+    </>
+  );
+}

@@ -1,0 +1,162 @@
+// One task: where it is and why, what happened to it, what it has and gave.
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { ask, Refused } from "../api";
+import { now, say } from "../jobs";
+import { useLoad } from "../load";
+import { api, serverNow, watch } from "../live";
+import { Empty, Problem, State, Time } from "../parts";
+import type { ResultRecord, Task as TaskType } from "../protocol";
+import { go, href } from "../route";
+import { firstLine, stateOf, visible, why } from "../task";
+import { Tree } from "../tree";
+import { Waterfall } from "../waterfall";
+
+interface Known {
+  task: TaskType;
+  result?: ResultRecord;
+}
+
+async function read(id: string, signal: AbortSignal): Promise<Known> {
+  const task = await ask("GET /tasks/{id}", { id, signal });
+  const over = task.lastKnownLocation === "NONE" || task.lastKnownLocation === "DLQ_SET";
+  if (!over) return { task };
+  const result = await ask("GET /tasks/{id}/result", { id, signal }).then((r) => r.result, () => undefined);
+  return { task, result };
+}
+
+export function Task({ id }: { id: string }) {
+  const known = useLoad((signal) => read(id, signal), [id]);
+  const again = useRef(known.again);
+  again.current = known.again;
+  useEffect(() => {
+    let timer = 0;
+    const stop = watch("task", {
+      ask: () => ({ id: "task", kind: "task", taskId: id }),
+      take: (f) => {
+        if (f.type !== "event" && f.type !== "gap") return;
+        clearTimeout(timer);
+        timer = window.setTimeout(() => again.current(), 100); // several events of one moment are read once
+      },
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [id]);
+  if (!known.value) {
+    return known.error ? <Empty title="This task is not to be seen">{known.error}</Empty> : <p class="muted pad" role="status">Reading the task.</p>;
+  }
+  const { task: t, result } = known.value;
+  return (
+    <>
+      <div class="title">
+        <h1>
+          <State of={stateOf(t)} /> <span class="mono">{t.id}</span>
+        </h1>
+        <a href={href(["queue", t.command])}>{t.command}</a>
+        <Actions task={t} />
+      </div>
+      {known.error && <Problem>{known.error}</Problem>}
+      <p class="why">{why(t, serverNow())}</p>
+      {t.error && <p class="error mono">{visible(t.error)}</p>}
+      <section class="card">
+        <Waterfall task={t} result={result} />
+      </section>
+      <div class="sides">
+        <div>
+          {"payload" in t && <Tree title="Payload" text={t.payload} />}
+          {result?.result !== undefined && <Tree title="Result" text={JSON.stringify(result.result)} />}
+        </div>
+        <Facts task={t} />
+      </div>
+    </>
+  );
+}
+
+function Facts({ task: t }: { task: TaskType }) {
+  const time = (name: string, at?: string) => (at ? [[name, <Time ms={Date.parse(at)} />] as const] : []);
+  const all = [
+    ["priority", t.priority],
+    ["failed", `${t.attempts} of ${t.maxAttempts}`],
+    ["deliveries", t.deliveries],
+    ...(t.workerId ? [["worker", t.workerId] as const] : []),
+    ...time("created", t.createdAt), ...time("changed", t.updatedAt), ...time("due", t.visibleAt),
+    ...time("lease until", t.leaseUntil), ...time("run until", t.runUntil), ...time("expires", t.expiresAt),
+    ...(t.timeoutSeconds ? [["time limit", `${t.timeoutSeconds} s`] as const] : []),
+    ...Object.entries((t as { labels?: Record<string, string> }).labels ?? {}).map(([k, v]) => [k, visible(v)] as const),
+    ["tenant", t.tenantId],
+    ...(t.traceParent ? [["trace", visible(t.traceParent)] as const] : []),
+  ] as const;
+  return (
+    <section class="card facts">
+      <h2>Facts</h2>
+      <dl>
+        {all.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <p><a href={new URL(`tasks/${t.id}`, api).href}>As JSON</a></p>
+    </section>
+  );
+}
+
+function Actions({ task: t }: { task: TaskType }) {
+  const id = t.id, s = stateOf(t), waits = s === "ready" || s === "delayed";
+  return (
+    <div class="buttons">
+      {s === "delayed" && <button type="button" onClick={() => now(ask("POST /admin/tasks/{id}/run", { id }), "It is ready.")}>Run now</button>}
+      {s === "dead" && <button type="button" class="main" onClick={() => now(ask("POST /admin/tasks/{id}/replay", { id }), "It is ready again.")}>Replay</button>}
+      {waits && (
+        <select
+          aria-label="Priority" value={t.priority}
+          onChange={(e) => now(ask("POST /admin/tasks/{id}/move", { id }, { toPriority: Number(e.currentTarget.value) }), "It has the new priority.")}
+        >
+          {[...Array(10).keys()].map((p) => <option key={p} value={p}>priority {p}</option>)}
+        </select>
+      )}
+      {(waits || s === "inProgress") && <button type="button" onClick={() => now(ask("POST /tasks/{id}/cancel", { id }), "It is cancelled.")}>Cancel</button>}
+      <Copy task={t} />
+    </div>
+  );
+}
+
+/** Copy posts a new task like this one, after the person has changed what is to be changed. */
+export function Copy({ task }: { task: Partial<TaskType> & { command: string } }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const payload = useSignal("");
+  const problem = useSignal("");
+  const open = () => {
+    payload.value = task.payload ?? "{}";
+    problem.value = "";
+    dialog.current?.showModal();
+  };
+  const send = async () => {
+    try {
+      const body = { command: task.command, payload: JSON.parse(payload.value), priority: task.priority, maxAttempts: task.maxAttempts };
+      const made = await ask("POST /tasks", {}, body);
+      dialog.current?.close();
+      say("The new task is posted.");
+      go(["task", made.id]);
+    } catch (e) {
+      problem.value = e instanceof Refused ? e.message : `The payload is no JSON: ${(e as Error).message}`;
+    }
+  };
+  return (
+    <>
+      <button type="button" onClick={open}>{task.id ? "Copy as new" : "Enqueue"}</button>
+      <dialog ref={dialog} aria-labelledby="copy">
+        <h2 id="copy">A new task for {task.command}</h2>
+        <textarea class="mono" aria-label="Payload, any JSON" rows={12} cols={70} spellcheck={false} value={payload.value} onInput={(e) => (payload.value = e.currentTarget.value)} />
+        {problem.value && <Problem>{firstLine(problem.value)}</Problem>}
+        <div class="buttons">
+          <button type="button" class="main" onClick={send}>Post it</button>
+          <button type="button" onClick={() => dialog.current?.close()}>Leave it</button>
+        </div>
+      </dialog>
+    </>
+  );
+}

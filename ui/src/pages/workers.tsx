@@ -1,0 +1,86 @@
+// Who works: the sessions of workers and producers.
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { plural, span } from "../format";
+import { changed, serverNow, watch } from "../live";
+import { Empty, State } from "../parts";
+import type { Sessions } from "../protocol";
+import { href, param, setQuery } from "../route";
+import { Rows, sorted, type Column } from "../rows";
+
+type Session = Sessions[number];
+
+const sessions = signal<Session[] | undefined>(undefined);
+
+function useSessions() {
+  useEffect(() => {
+    const all = new Map<string, Session>();
+    return watch("workers", {
+      ask: () => {
+        all.clear();
+        return { id: "workers", kind: "workers" };
+      },
+      take: (f) => {
+        if (f.type !== "snapshot" && f.type !== "tick") return;
+        for (const s of f.sessions ?? []) all.set(s.sessionId, s);
+        if (f.type === "tick") for (const id of f.left ?? []) all.delete(id);
+        changed(() => (sessions.value = [...all.values()]));
+      },
+    });
+  }, []);
+}
+
+const since = (at?: string) => (at ? span(Math.max(0, serverNow() - Date.parse(at))) : "");
+const nameOf = (s: Session) => s.workerId || s.subject;
+
+const columns: Column<Session>[] = [
+  { name: "worker", class: "name", by: nameOf, cell: (s) => <><b>{nameOf(s)}</b> {s.workerId && s.workerId !== s.subject && <span class="muted">{s.subject}</span>}</> },
+  {
+    name: "state", by: (s) => s.state,
+    cell: (s) => s.state === "live" ? <State of="live" /> : s.state === "draining" ? <State of="paused" word="draining" />
+      : <State of="failed" word={`lost, may resume${s.graceUntil ? ` for ${span(Math.max(0, Date.parse(s.graceUntil) - serverNow()))}` : ""}`} />,
+  },
+  { name: "queues", class: "text", cell: (s) => s.commands.map((c, i) => <>{i > 0 && ", "}<a href={href(["queue", c])}>{c}</a></>) },
+  { name: "held", class: "n", by: (s) => s.held, cell: (s) => <><meter min={0} max={Math.max(1, s.window)} value={s.held} aria-label="Held of its window" /> {s.held} of {s.window}</> },
+  { name: "completed", class: "n", by: (s) => s.completed ?? 0, cell: (s) => s.completed ?? "" },
+  { name: "failed", class: "n", by: (s) => s.failed ?? 0, cell: (s) => (s.failed ? <span class="bad">{s.failed}</span> : <span class="zero">0</span>) },
+  { name: "round", head: "round trip", class: "n wide", by: (s) => s.roundTripMs ?? 0, cell: (s) => (s.roundTripMs === undefined ? "" : `${s.roundTripMs} ms`) },
+  { name: "seen", class: "n wide", head: "last heard", by: (s) => -Date.parse(s.lastSeenAt), cell: (s) => since(s.lastSeenAt) },
+  { name: "connected", class: "n wide", by: (s) => -Date.parse(s.connectedAt), cell: (s) => since(s.connectedAt) },
+];
+
+function Table({ rows }: { rows: Session[] }) {
+  const sort = param("sort", "worker");
+  return (
+    <div class="scroll">
+      <Rows rows={sorted(rows, columns, sort)} columns={columns} id={(s) => s.sessionId} label="Sessions" sort={sort} onSort={(s) => setQuery({ sort: s })} />
+    </div>
+  );
+}
+
+const note = "Workers that claim over HTTP have no session: their tasks in progress show who has them.";
+
+export function Workers() {
+  useSessions();
+  const all = sessions.value;
+  return (
+    <>
+      <div class="title">
+        <h1>Workers</h1>
+        {all && <span class="muted">{plural(all.length, "session")}, which hold {plural(all.reduce((n, s) => n + s.held, 0), "task")}</span>}
+      </div>
+      {!all ? <p class="muted pad" role="status">Waiting for the sessions.</p>
+        : all.length === 0 ? <Empty title="No session is open"><code>codeq work QUEUE PROGRAM</code> opens one. {note}</Empty>
+        : <><Table rows={all} /><p class="muted note">{note}</p></>}
+    </>
+  );
+}
+
+/** WorkersOf are the sessions that ask for one queue. */
+export function WorkersOf({ command }: { command: string }) {
+  useSessions();
+  const all = sessions.value?.filter((s) => s.commands.includes(command));
+  if (!all) return <p class="muted pad" role="status">Waiting for the sessions.</p>;
+  if (all.length === 0) return <Empty title={`No session asks for ${command}`}>{note}</Empty>;
+  return <Table rows={all} />;
+}

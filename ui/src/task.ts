@@ -1,0 +1,73 @@
+// What a task is, in words.
+import type { StateName } from "./parts";
+import type { Task } from "./protocol";
+import { count, span } from "./format";
+
+/** The states that lists of tasks are of, as the API names them. */
+export const states = ["ready", "delayed", "inProgress", "dlq", "done"] as const;
+export type ListState = (typeof states)[number];
+
+export function stateOf(t: Task): StateName {
+  switch (t.lastKnownLocation) {
+    case "PENDING_LIST":
+      return "ready";
+    case "DELAYED_ZSET":
+      return "delayed";
+    case "INPROG_SET":
+      return "inProgress";
+    case "DLQ_SET":
+      return "dead";
+  }
+  return t.status === "COMPLETED" ? "done" : t.status === "CANCELLED" ? "cancelled" : "failed";
+}
+
+/** causes of the end of a delivery, as people say them. */
+export const causes: Record<string, string> = {
+  result: "the worker ended it as failed", nack: "the worker gave it back as failed", abandon: "the worker gave it back",
+  release: "released", lease_expired: "the lease ran out: no heartbeat came", timeout: "it ran for too long",
+  session_gone: "the session of the worker ended", undelivered: "it did not arrive at the worker", cancel: "cancelled",
+};
+
+/** why says why a task is where it is. */
+export function why(t: Task, now: number): string {
+  const w = t.waiting, until = w?.until ? span(Math.max(0, Date.parse(w.until) - now)) : "";
+  switch (w?.reason) {
+    case "delayed":
+      return `It waits for its time, ${until ? `in ${until}` : "which comes soon"}${t.attempts ? `: the pause after failure ${t.attempts} of ${t.maxAttempts}` : ""}.`;
+    case "suspect":
+      return `It did not arrive at a worker three times in a row, so others go first${until ? `; its turn comes in ${until} at the latest` : ""}.`;
+    case "paused":
+      return "Its queue is paused: no worker gets a task of it until somebody resumes it.";
+    case "storage_full":
+      return "The disk of the server is nearly full, so no task is given to a worker.";
+    case "no_worker":
+      return "No worker is there for its queue: no session and no claim asks for it.";
+    case "behind":
+      return w.behind ? `${count(w.behind)} ready ${w.behind === 1 ? "task goes" : "tasks go"} before it.` : "Other tasks of its queue go before it.";
+    case "no_room":
+      return "It is next, but every worker of its queue has as many tasks as it can hold.";
+  }
+  switch (stateOf(t)) {
+    case "inProgress":
+      return `${t.workerId ?? "A worker"} has it since ${span(now - Date.parse(t.updatedAt))}.`;
+    case "dead":
+      return t.dlqCause === "exhausted" ? `It failed ${t.attempts} of ${t.maxAttempts} times and is not tried again by itself.`
+        : t.dlqCause === "failed" ? "Its worker ended it as failed; it is not tried again by itself."
+        : "It was released too often without a result; it is not tried again by itself.";
+    case "cancelled":
+      return t.cancelCause === "expired" ? "Its time was over before a worker could end it." : "It was cancelled.";
+    case "done":
+      return `It completed ${t.deliveries > 1 ? `with delivery ${t.deliveries}` : "at once"}, ${span(Date.parse(t.updatedAt) - Date.parse(t.createdAt))} after it was created.`;
+    case "ready":
+      return "It is ready.";
+  }
+  return "";
+}
+
+// Characters that show nothing, or change the order of what is around them.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** visible is text in which every character shows. */
+export const visible = (text: string) => text.replace(hidden, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+export const firstLine = (text = "") => visible(text.split("\n", 1)[0]!.slice(0, 300));

@@ -1,0 +1,146 @@
+// Each page, and each action by mouse or by keyboard.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkAccess, Server, view } from "./kit.mjs";
+
+const server = await Server.start();
+const dead = [];
+for (const reason of ["no such customer 17", "no such customer 18", "no such customer 19", "timeout talking to 10.0.0.9:443"]) {
+  dead.push(await server.bury("billing.invoice", reason));
+}
+const delayed = (await server.post("billing.invoice", { order: 1 }, { delaySeconds: 600 })).id;
+const ready = (await server.post("mail.send", { to: "ada@example.org", tags: ["a", "b"] })).id;
+const at = (hash) => `${server.origin}/ui/#/${hash}`;
+
+const pages = {
+  overview: ["", "Needs you"], queues: ["queues", "mail.send"], queue: ["queue/billing.invoice", "Throughput"],
+  tasks: ["queue/billing.invoice?tab=tasks&state=dlq", "no such customer 17"], dead: ["dead", "no such customer #"],
+  "dead letters of a queue": ["queue/billing.invoice?tab=dead", "no such customer #"], settings: ["queue/billing.invoice?tab=settings", "Attempts"],
+  task: [`task/${dead[0]}`, "It failed 1 of 1 times"], workers: ["workers", "No session is open"], live: ["live", "Nothing has happened"],
+  system: ["system", "messages wait"],
+};
+
+for (const [name, [hash, text]] of Object.entries(pages)) {
+  test(`the page ${name} can be used by everybody, in both colours`, async (t) => {
+    const page = await view(t, at(hash));
+    await page.locator("main").getByText(text).first().waitFor();
+    await checkAccess(page);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await checkAccess(page);
+  });
+}
+
+test("every page fits a telephone", async (t) => {
+  const page = await view(t, at(""), { width: 390, height: 844 });
+  for (const [name, [hash, text]] of Object.entries(pages)) {
+    await page.goto(at(hash));
+    await page.locator("main").getByText(text).first().waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert(wide <= 390, `${name} is ${wide} pixels wide`);
+  }
+});
+
+test("a queue is paused and resumed by mouse", async (t) => {
+  const page = await view(t, at("queue/mail.send"));
+  await page.getByRole("button", { name: "Pause", exact: true }).click();
+  await page.getByText("mail.send is paused: no worker").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("mail.send goes on").waitFor();
+  await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
+});
+
+test("the keyboard alone finds a queue, opens a task and cancels it", async (t) => {
+  const page = await view(t, at(""));
+  await page.getByText("Needs you").waitFor();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("mail");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "mail.send" }).waitFor();
+  await page.keyboard.press("g");
+  await page.keyboard.press("q");
+  await page.getByRole("heading", { name: "Queues" }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("mail");
+  await page.keyboard.press("Escape");
+  await page.getByRole("link", { name: "billing.invoice" }).waitFor({ state: "detached" });
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "mail.send" }).waitFor();
+  await page.goto(at("queue/mail.send?tab=tasks&state=ready"));
+  await page.getByText(`…${ready.slice(-8)}`).waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.getByText("No worker is there for its queue").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("It was cancelled.").waitFor();
+  assert.equal((await server.ask("GET", `/tasks/${ready}`)).status, "CANCELLED");
+});
+
+test("a delayed task is run now, and the page shows the event", async (t) => {
+  const page = await view(t, at(`task/${delayed}`));
+  await page.getByText("It waits for its time").waitFor();
+  await page.getByRole("button", { name: "Run now" }).click();
+  await page.getByText("No worker is there for its queue").waitFor();
+});
+
+test("a group of dead letters is counted, then replayed", async (t) => {
+  const page = await view(t, at("dead"));
+  const row = page.getByRole("listitem").filter({ hasText: "no such customer #" });
+  await row.getByRole("button", { name: "Replay" }).click();
+  const dialog = page.getByRole("dialog", { name: "Replay a group of billing.invoice" });
+  await dialog.getByText("3 tasks").waitFor();
+  await dialog.getByRole("button", { name: "Replay" }).click();
+  await page.getByText("3 tasks replayed.").waitFor();
+  await row.waitFor({ state: "detached" });
+  assert.equal((await server.ask("GET", "/admin/queues/billing.invoice")).dlq, 1);
+});
+
+test("chosen tasks are cancelled one by one", async (t) => {
+  const ids = [];
+  for (let i = 0; i < 3; i++) ids.push((await server.post("bulk.a", i)).id);
+  const page = await view(t, at("queue/bulk.a?tab=tasks&state=ready"));
+  await page.getByLabel(`Choose ${ids[0]}`).check();
+  await page.getByLabel(`Choose ${ids[2]}`).check();
+  await page.getByRole("group", { name: "With the chosen tasks" }).getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  await page.getByText("2 tasks cancelled.").waitFor();
+  assert.deepEqual(await Promise.all(ids.map(async (id) => (await server.ask("GET", `/tasks/${id}`)).status)), ["CANCELLED", "PENDING", "CANCELLED"]);
+});
+
+test("settings show what would change, and a refusal has the sentence of the server", async (t) => {
+  const page = await view(t, at("queue/billing.invoice?tab=settings"), { expected: [/400/] });
+  await page.getByLabel("Attempts").fill("0");
+  await page.getByText("maxAttempts: 5 (server) → 0").waitFor();
+  await page.getByRole("button", { name: "Set 1" }).click();
+  await page.getByRole("alert").filter({ hasText: "maxAttempts" }).waitFor();
+  await page.getByLabel("Attempts").fill("7");
+  await page.getByRole("button", { name: "Set 1" }).click();
+  await page.getByText("hold on every shard").waitFor();
+  assert.equal((await server.ask("GET", "/admin/queues/billing.invoice")).maxAttempts, 7);
+});
+
+test("events come while they happen", async (t) => {
+  const page = await view(t, at("live?commands=tail.*"));
+  await page.getByText("Nothing has happened").waitFor();
+  await page.waitForFunction(() => document.querySelector(".dot.live"));
+  await server.post("tail.one");
+  await page.getByRole("cell", { name: "came in" }).waitFor();
+  await page.getByRole("link", { name: "tail.one" }).waitFor();
+});
+
+test("what strangers sent is shown as text", async (t) => {
+  const evil = { html: "</script><img src=x onerror=alert(1)>", turned: "abc\u202edcba", control: "a\u0007b", "<b>key</b>": "\u0000" };
+  const task = await server.post("evil.queue", evil);
+  const big = await server.post("evil.queue", "x".repeat((1 << 20) - 2));
+  const id = await server.bury("evil.queue", "<script>alert(1)</script>\u202e\u0007");
+  const page = await view(t, at(`task/${task.id}`));
+  page.on("dialog", () => assert.fail("the page ran what a stranger sent"));
+  await page.getByText('"</script><img src=x onerror=alert(1)>"').waitFor();
+  await page.getByText('"abc\\u202edcba"').waitFor();
+  await page.getByText('"a\\u0007b"').waitFor();
+  await page.goto(at(`task/${big.id}`));
+  await page.getByRole("button", { name: "Show all 1,048,576 characters" }).click();
+  await page.goto(at(`task/${id}`));
+  await page.getByText("<script>alert(1)</script>\\u202e\\u0007").first().waitFor();
+});
