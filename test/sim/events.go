@@ -107,10 +107,10 @@ func (v *watcher) count(shardNo int, e *shard.Event) {
 	q := record.QueueKey{Command: e.Command, Tenant: e.Tenant}
 	f := v.figures(q)
 	if e.From != "" {
-		f.Row[figureOf[e.From]]--
+		f.Row[figureOf(e.From)]--
 	}
 	if e.To != "" {
-		f.Row[figureOf[e.To]]++
+		f.Row[figureOf(e.To)]++
 	}
 	countInto(&f.Counts, e)
 	v.shards[shardNo].lastMs[q] = e.AtMs
@@ -185,9 +185,19 @@ func (v *watcher) ringIsPast(shardNo int, oldest uint64, ms int64) bool {
 	return len(s.last) == 0 || past[oldest-1].AtMs >= (ms/1000+1)*1000
 }
 
-var figureOf = map[wire.Location]int{
-	wire.LocationPending: wire.FigureReady, wire.LocationDelayed: wire.FigureDelayed, wire.LocationInProgress: wire.FigureInProgress,
-	wire.LocationDead: wire.FigureDead, wire.LocationNone: wire.FigureDone,
+// figureOf is the figure that counts the tasks in a place.
+func figureOf(place wire.Location) int {
+	switch place {
+	case wire.LocationPending:
+		return wire.FigureReady
+	case wire.LocationDelayed:
+		return wire.FigureDelayed
+	case wire.LocationInProgress:
+		return wire.FigureInProgress
+	case wire.LocationDead:
+		return wire.FigureDead
+	}
+	return wire.FigureDone
 }
 
 func (v *watcher) figures(q record.QueueKey) *events.Figures {
@@ -199,15 +209,19 @@ func (v *watcher) figures(q record.QueueKey) *events.Figures {
 
 // counted are the tasks of each queue by place as the model has them, without what was
 // not observed yet.
-func (v *watcher) counted() map[record.QueueKey]wire.Figures {
-	tasks := make(map[record.QueueKey]wire.Figures)
+func (v *watcher) counted() map[record.QueueKey]*wire.Figures {
+	tasks := make(map[record.QueueKey]*wire.Figures)
 	move := func(tenant, command string, place wire.Location, by int64) {
-		if place != "" {
-			q := record.QueueKey{Command: command, Tenant: tenant}
-			row := tasks[q]
-			row[figureOf[place]] += by
+		if place == "" {
+			return
+		}
+		q := record.QueueKey{Command: command, Tenant: tenant}
+		row := tasks[q]
+		if row == nil {
+			row = &wire.Figures{}
 			tasks[q] = row
 		}
+		row[figureOf(place)] += by
 	}
 	for _, t := range v.world.model.all {
 		move(t.tenant, t.command, t.place, 1)
@@ -224,7 +238,7 @@ func (v *watcher) counted() map[record.QueueKey]wire.Figures {
 // begin counts the tasks that a start has found.
 func (v *watcher) begin() {
 	for q, row := range v.counted() {
-		v.figures(q).Row = row
+		v.figures(q).Row = *row
 	}
 	v.check()
 }
@@ -233,8 +247,12 @@ func (v *watcher) begin() {
 func (v *watcher) recount() {
 	tasks := v.counted()
 	for q, f := range v.queues {
-		if f.Row != tasks[q] {
-			violate("events tell every move", "queue %v has %v by its events, %v by its tasks", q, f.Row, tasks[q])
+		var row wire.Figures
+		if tasks[q] != nil {
+			row = *tasks[q]
+		}
+		if f.Row != row {
+			violate("events tell every move", "queue %v has %v by its events, %v by its tasks", q, f.Row, row)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func init() {
 			file: stream, old: "	foreign := w.ask.CreationID",
 			new: "	for i := range w.after {\n		w.after[i] -= min(1, w.after[i])\n	}\n	foreign := w.ask.CreationID",
 		},
-		caught: []string{"a client gets every event once and in order"},
+		caught: append([]string{"a client gets every event once and in order"}, said...),
 	}, mutant{
 		name:   "watch: pass over an event",
 		edit:   edit{file: stream, old: "			w.after[shard] = r.Number\n", new: "			w.after[shard] = r.Number + r.Number%2\n"},
