@@ -65,6 +65,11 @@ func (b *bench) showPages() {
 	} {
 		b.page("page of "+query, "/admin/queues/page-000/tasks?"+query, pageWithin)
 	}
+	for _, search := range []string{
+		"label=customer=7", "command=page-000&error~=host+3", "payload~=no+such+text", "olderThan=1m&attempts%3E=1", "worker=nobody",
+	} {
+		b.page("search by "+search, "/admin/tasks?"+search, pageWithin)
+	}
 	b.page("reasons", "/admin/queues/page-000/dlq/reasons", pageWithin)
 }
 
@@ -83,7 +88,7 @@ func (b *bench) postRange(from, to int, more string) {
 	for ; from < to; from += batchTasks {
 		var items []string
 		for n := from; n < min(from+batchTasks, to); n++ {
-			items = append(items, fmt.Sprintf(`{"command":%q,"payload":{"customer":%d}%s}`, pageQueue(n), n%5000, more))
+			items = append(items, fmt.Sprintf(`{"command":%q,"payload":{"customer":%d},"labels":{"customer":"%d"}%s}`, pageQueue(n), n%5000, n%5000, more))
 		}
 		batches <- items
 	}
