@@ -65,8 +65,9 @@ export function Shell({ children }: { children: preact.ComponentChildren }) {
     return () => off.forEach((f) => f());
   }, []);
   useEffect(() => {
+    if (!welcome.value) return;
     ask("GET /readyz").then((r) => (ready.value = r), () => (ready.value = null));
-    if (welcome.value) void learn();
+    void learn();
   }, [welcome.value]);
   const here = place.value.path[0];
   return (

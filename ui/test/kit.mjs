@@ -85,7 +85,7 @@ export class Server {
 export async function view(t, url, { dark = false, width = 1440, height = 900, expected = [] } = {}) {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
   const errors = [];
-  page.on("console", (m) => /error|warning/.test(m.type()) && errors.push(m.text()));
+  page.on("console", (m) => /error|warning/.test(m.type()) && errors.push(`${m.text()} ${m.location().url}`));
   page.on("pageerror", (e) => errors.push(e.stack));
   page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && errors.push(`a request to ${r.url()}`));
   page.on("websocket", (s) => new URL(s.url()).host !== new URL(url).host && errors.push(`a socket to ${s.url()}`));

@@ -35,10 +35,12 @@ async function proxy(to) {
   return `http://127.0.0.1:${p.address().port}`;
 }
 
+const server = await Server.start();
+const front = await proxy(server.port);
+
 test("the dashboard works below a prefix", async (t) => {
-  const server = await Server.start();
   await server.post("mail.send");
-  const page = await view(t, `${await proxy(server.port)}${prefix}/`);
+  const page = await view(t, `${front}${prefix}/`);
   await page.getByRole("link", { name: "mail.send" }).first().click();
   await page.getByRole("button", { name: "Pause", exact: true }).click();
   await page.getByText("mail.send is paused").waitFor();
