@@ -165,9 +165,9 @@ func (w *world) comeBackSome() {
 	}
 	post := func(tenant string, atMs int64) {
 		w.drawn++
-		(&request{world: w, body: wire.EnqueueRequest{
+		(&request{world: w, body: labelled(wire.EnqueueRequest{
 			Command: command, MaxAttempts: 2, RunAtMs: atMs, Payload: fmt.Appendf(nil, `{"tenant":%q,"n":%d}`, tenant, w.drawn),
-		}}).post()
+		})}).post()
 	}
 	order := c.Perm(len(w.shape.tenants))
 	for n := range 12 {
