@@ -43,6 +43,9 @@ type Board struct {
 	version uint64
 	rows    []row
 	rosters map[string]*roster // by tenant
+	// shared are ticks of the version sharedAt.
+	shared   map[sharing]shared
+	sharedAt uint64
 	overview
 }
 
@@ -61,7 +64,7 @@ type row struct {
 
 // NewBoard makes a board without queues.
 func NewBoard(f Facts) *Board {
-	return &Board{Facts: f, At: f.Events.Positions(), rosters: make(map[string]*roster)}
+	return &Board{Facts: f, At: f.Events.Positions(), rosters: make(map[string]*roster), shared: make(map[sharing]shared)}
 }
 
 // SetBeside sets what is known of the queue of a slot beside its figures.

@@ -35,6 +35,8 @@ type filter struct {
 	rights   rights
 	commands []string
 	causes   []string
+	// joined is the text of commands.
+	joined string
 	// decided has, by slot, the version of the name and in the lowest bit the decision.
 	decided []uint64
 }

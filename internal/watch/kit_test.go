@@ -88,3 +88,33 @@ func frames(t *testing.T, message []byte) []wire.ServerFrame {
 	}
 	return list
 }
+
+// BenchmarkTickToAHundred: a tick of 500 queues that all changed goes to 100 subscribers.
+func BenchmarkTickToAHundred(b *testing.B) {
+	board, nowMs := NewBoard(newFakeLog(1, 1).facts()), int64(1)
+	var subs []*Subscriber
+	for range 100 {
+		sub, refusal := NewSubscriber(board, principal("t1", auth.ScopeOperator), nowMs)
+		if refusal != nil {
+			b.Fatal(refusal)
+		}
+		sub.Take(nowMs, &wire.WatchSubscribe{ID: "q", Kind: wire.WatchQueues, EveryMs: wire.MinWatchEveryMs}, nil)
+		subs = append(subs, sub)
+	}
+	var figures wire.Figures
+	bytes := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		nowMs += wire.MinWatchEveryMs
+		for i := range figures {
+			figures[i] += 1_000_003
+		}
+		for slot := range 500 {
+			board.Set(queueName(slot), &figures)
+		}
+		for _, sub := range subs {
+			bytes += len(sub.Next(nowMs))
+		}
+	}
+	b.ReportMetric(float64(bytes)/float64(b.N), "B/tick")
+}

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"codeq/internal/auth"
 	"codeq/internal/events"
@@ -207,7 +208,7 @@ func (s *Subscriber) filterOf(f *wire.WatchSubscribe) filter {
 	if f.Kind == wire.WatchPage {
 		return filter{rights: rights{tenant: s.rights.tenant}, commands: []string{f.Command}}
 	}
-	return filter{rights: s.rights, commands: f.Commands, causes: f.Causes}
+	return filter{rights: s.rights, commands: f.Commands, causes: f.Causes, joined: strings.Join(f.Commands, ",")}
 }
 
 // taskFor is a task as the client may see it.

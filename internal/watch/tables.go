@@ -30,8 +30,11 @@ func (s *Subscriber) putTables(nowMs int64, w *subscription) {
 		if !t.snapshot && (nowMs < t.tickAt || t.sent == b.version) {
 			return
 		}
-		t.underWay, t.upTo, t.slot = true, b.version, 0
 		t.tickAt = nowMs + int64(w.ask.EveryMs)
+		if !t.snapshot && !t.history && s.putShared(nowMs, w) {
+			return
+		}
+		t.underWay, t.upTo, t.slot = true, b.version, 0
 	}
 	if t.snapshot || t.sent < t.upTo {
 		if !s.putRows(nowMs, w) {
@@ -42,6 +45,62 @@ func (s *Subscriber) putTables(nowMs int64, w *subscription) {
 		return
 	}
 	t.underWay = false
+}
+
+// sharing says which subscriptions get the same tick: those with the same rights and filter that
+// are as far.
+type sharing struct {
+	rights   rights
+	commands string
+	sent     uint64
+}
+
+// shared is a tick that was encoded once. bytes is nil if no row changed.
+type shared struct {
+	bytes []byte
+	// named is the version of the newest name of its rows, and of the queues that are gone.
+	named uint64
+}
+
+// putShared puts the rows that changed into the message as they are encoded for all subscriptions
+// that are as far. It reports false if the client lacks a name, or the tick is long.
+func (s *Subscriber) putShared(nowMs int64, w *subscription) bool {
+	b, t := s.board, &w.tables
+	if b.sharedAt != b.version {
+		b.sharedAt = b.version
+		clear(b.shared)
+	}
+	key := sharing{w.filter.rights, w.filter.joined, t.sent}
+	tick, known := b.shared[key]
+	if !known {
+		tick = b.share(&w.filter, t.sent)
+		b.shared[key] = tick
+	}
+	if tick.named > t.sent || len(tick.bytes) > s.room-fixedBytes {
+		return false
+	}
+	if tick.bytes != nil {
+		s.put(&wire.WatchTick{ID: w.ask.ID, AtMs: nowMs, WatchState: wire.WatchState{Encoded: tick.bytes}})
+	}
+	t.sent = b.version
+	return true
+}
+
+// share encodes the rows that have changed since a version.
+func (b *Board) share(f *filter, sent uint64) (tick shared) {
+	var rows []wire.QueueRow
+	for i := range b.rows {
+		r := &b.rows[i]
+		if r.changed <= sent || r.name.Command != "" && !f.takes(b, uint32(i)) {
+			continue
+		}
+		tick.named = max(tick.named, r.named)
+		rows = append(rows, wire.QueueRow{Slot: r.name.Slot, Figures: r.figures})
+	}
+	if rows != nil && tick.named <= sent {
+		tick.bytes = wire.AppendWatchState(nil, &wire.WatchState{Queues: rows})
+	}
+	return tick
 }
 
 // putRows puts the rows from slot on that changed, and reports whether those were all.
