@@ -12,8 +12,8 @@ import (
 	"codeq/wire"
 )
 
-// Subscription is what a watch shows: a QueueWatch, a TaskWatch, an EventWatch or a
-// SessionWatch.
+// Subscription is what a watch shows: a QueueWatch, a TaskWatch, an EventWatch, a SessionWatch, a
+// PageWatch or a ServerWatch.
 type Subscription interface {
 	subscribe() *wire.WatchSubscribe
 }
@@ -41,6 +41,27 @@ type EventWatch struct {
 
 // SessionWatch shows the sessions of workers and producers.
 type SessionWatch struct{}
+
+// PageWatch shows the beginning of a list of tasks, without payloads. Its rows never move: News
+// says how many tasks came.
+type PageWatch struct {
+	Command string
+	// State is ready, delayed, inProgress, dlq or done.
+	State string
+	// Limit bounds the rows, up to 200; 0 is 50.
+	Limit int
+}
+
+// ServerWatch shows the figures of the server and what needs a person, once a second.
+type ServerWatch struct{}
+
+func (p PageWatch) subscribe() *wire.WatchSubscribe {
+	return &wire.WatchSubscribe{Kind: wire.WatchPage, Command: p.Command, State: p.State, Limit: p.Limit}
+}
+
+func (ServerWatch) subscribe() *wire.WatchSubscribe {
+	return &wire.WatchSubscribe{Kind: wire.WatchServer}
+}
 
 func (q QueueWatch) subscribe() *wire.WatchSubscribe {
 	return &wire.WatchSubscribe{Kind: wire.WatchQueues, Commands: q.Commands, EveryMs: int(q.Every.Milliseconds())}
@@ -78,6 +99,13 @@ type News struct {
 	Queues []WatchedQueue
 	// Sessions are all sessions of a SessionWatch, the oldest first.
 	Sessions []wire.SessionFigures
+	// Tasks are the rows of a PageWatch, in the order of the list when it was read. Above counts
+	// the tasks that came: those that a new page would have before the last row.
+	Tasks []*wire.Task
+	Above int64
+	// Server and Needs are those of a ServerWatch, the worst need first.
+	Server *wire.ServerFigures
+	Needs  []wire.Need
 	// Task is the task of a TaskWatch as it is now.
 	Task *wire.Task
 	// Event is a transition, for an EventWatch or a TaskWatch.
@@ -123,11 +151,13 @@ type view struct {
 	whole    bool
 	queues   map[uint32]wire.Figures // by slot
 	sessions map[wire.SessionID]wire.SessionFigures
+	tasks    []*wire.Task
+	above    int64
 }
 
 // empty forgets what is shown, and awaits a snapshot.
 func (v *view) empty() {
-	v.whole, v.queues, v.sessions = true, map[uint32]wire.Figures{}, map[wire.SessionID]wire.SessionFigures{}
+	v.whole, v.queues, v.sessions, v.tasks = true, map[uint32]wire.Figures{}, map[wire.SessionID]wire.SessionFigures{}, nil
 }
 
 // watchLoop is the loop of a watch and its state. It runs on the goroutine of the iteration.
@@ -274,13 +304,27 @@ func (w *watchLoop) changed(v *view, i int, state *wire.WatchState) {
 	for _, one := range state.Sessions {
 		v.sessions[one.ID] = one
 	}
+	for _, t := range state.Tasks {
+		if i := slices.IndexFunc(v.tasks, func(old *wire.Task) bool { return old.ID == t.ID }); i >= 0 {
+			v.tasks[i] = t
+		} else {
+			v.tasks = append(v.tasks, t)
+		}
+	}
+	if state.Above != nil {
+		v.above = *state.Above
+	}
 	for _, left := range state.Left {
+		v.tasks = slices.DeleteFunc(v.tasks, func(t *wire.Task) bool { return t.ID.String() == left })
 		maps.DeleteFunc(v.sessions, func(id wire.SessionID, _ wire.SessionFigures) bool { return id.String() == left })
 	}
 	if !v.whole {
 		return
 	}
-	news := News{Of: i, Task: state.Task, Sessions: slices.Collect(maps.Values(v.sessions))}
+	news := News{
+		Of: i, Task: state.Task, Sessions: slices.Collect(maps.Values(v.sessions)), Tasks: slices.Clone(v.tasks), Above: v.above,
+		Server: state.Server, Needs: state.Needs,
+	}
 	for slot, figures := range v.queues {
 		if name := w.names[slot]; name.Command != "" {
 			news.Queues = append(news.Queues, WatchedQueue{name.Tenant, name.Command, figures})

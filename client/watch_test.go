@@ -48,7 +48,15 @@ func lineOf(news *News) string {
 	for _, s := range news.Sessions {
 		line += " " + s.WorkerID
 	}
+	for _, t := range news.Tasks {
+		line += fmt.Sprintf(" %x=%d", t.ID[15:], t.Attempts)
+	}
+	if news.Above > 0 {
+		line += fmt.Sprint(" above ", news.Above)
+	}
 	switch {
+	case news.Server != nil:
+		line += fmt.Sprint(" server ", news.Server.Version, len(news.Needs))
 	case news.Task != nil:
 		line += " task " + string(news.Task.Status)
 	case news.Event != nil:
@@ -178,6 +186,29 @@ func TestE17WatchHasSeveralSubscriptions(t *testing.T) {
 		p.send(&wire.WatchTick{ID: two.ID, WatchState: wire.WatchState{
 			Sessions: []wire.SessionFigures{figures('z')}, Left: []string{wire.SessionID{'x'}.String()}}})
 		g.tells("1: y z")
+	})
+}
+
+func TestE17WatchShowsAPageAndTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGallery(t, PageWatch{Command: "hash", State: wire.StateReady, Limit: 2}, ServerWatch{})
+		p := g.opened("c1", 0)
+		one, two := next[*wire.WatchSubscribe](p), next[*wire.WatchSubscribe](p)
+		if one.Kind != wire.WatchPage || one.Command != "hash" || one.State != wire.StateReady || one.Limit != 2 || two.Kind != wire.WatchServer {
+			t.Fatalf("asked for %+v and %+v", one, two)
+		}
+		row := func(name byte, attempts int) *wire.Task {
+			return &wire.Task{ID: taskID(name), Command: "hash", Attempts: attempts}
+		}
+		p.send(&wire.WatchSnapshot{ID: one.ID, More: true, WatchState: wire.WatchState{Tasks: []*wire.Task{row(0xb0, 0)}}})
+		p.send(&wire.WatchSnapshot{ID: one.ID, WatchState: wire.WatchState{Tasks: []*wire.Task{row(0xa0, 0)}, Above: new(int64)}})
+		g.tells("0: b0=0 a0=0")
+		p.send(&wire.WatchTick{ID: one.ID, WatchState: wire.WatchState{Tasks: []*wire.Task{row(0xb0, 3)}, Above: new(int64(4))}})
+		g.tells("0: b0=3 a0=0 above 4")
+		p.send(&wire.WatchTick{ID: one.ID, WatchState: wire.WatchState{Left: []string{taskID(0xb0).String()}, Above: new(int64)}})
+		g.tells("0: a0=0")
+		p.send(&wire.WatchTick{ID: two.ID, WatchState: wire.WatchState{Server: &wire.ServerFigures{Version: "v", Durability: "fsync", DiskGuard: "ok"}, Needs: []wire.Need{}}})
+		g.tells("1: server v0")
 	})
 }
 

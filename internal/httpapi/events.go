@@ -95,7 +95,7 @@ func (c *call) streamOf() (*wire.WatchSubscribe, *wire.Error) {
 		return nil, u.Err
 	}
 	f, _ = frames[0].(*wire.WatchSubscribe) // a subscribe comes back as one
-	if id := c.r.Header.Get("Last-Event-Id"); id != "" && f.Kind == wire.WatchEvents && !f.Resume(id) {
+	if id := c.r.Header.Get("Last-Event-Id"); id != "" && !f.Resume(id) {
 		return nil, bad("Last-Event-ID must be the id of an event of this stream, such as 019b76da/17,9")
 	}
 	return f, nil

@@ -49,6 +49,20 @@ func (s *Subscriber) beginEvents(nowMs int64, w *subscription) {
 	}
 }
 
+// beginTask shows a task, and its events from then on; to a client that resumes only the events
+// after those that it has, if the ring still has them.
+func (s *Subscriber) beginTask(w *subscription, shows *Shows) {
+	w.stream = stream{after: slices.Clone(shows.At), task: w.ask.TaskID, live: true}
+	shard := s.board.ShardOf(w.task)
+	if w.ask.CreationID == s.board.CreationID && len(w.ask.After) == len(shows.At) {
+		if after := w.ask.After[shard]; after <= shows.At[shard] && after+1 >= s.board.Events.Oldest()[shard] {
+			w.after[shard] = after
+			return
+		}
+	}
+	s.Say(&wire.WatchSnapshot{ID: w.ask.ID, At: shows.At, WatchState: wire.WatchState{Task: s.taskFor(shows.Task)}})
+}
+
 // refill adds the tokens of the time that has passed, and once a second sets the stride by
 // what matched in the last one.
 func (t *stream) refill(nowMs int64) {

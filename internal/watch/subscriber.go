@@ -196,8 +196,7 @@ func (s *Subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows
 	case wire.WatchEvents:
 		s.beginEvents(nowMs, w)
 	case wire.WatchTask:
-		w.stream = stream{after: slices.Clone(shows.At), task: f.TaskID, live: true}
-		s.Say(&wire.WatchSnapshot{ID: f.ID, At: shows.At, WatchState: wire.WatchState{Task: s.taskFor(shows.Task)}})
+		s.beginTask(w, shows)
 	case wire.WatchPage:
 		s.beginPage(nowMs, w, shows)
 	}

@@ -26,8 +26,14 @@ type feed struct {
 // follow opens a feed of events; after is the id of the last event that the client has.
 func (x *site) follow(query, after, token string) *feed {
 	x.t.Helper()
+	return x.stream("events"+query, after, token)
+}
+
+// stream opens a feed of a kind, with the parameters behind it.
+func (x *site) stream(kind, after, token string) *feed {
+	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.ctx, patience)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, x.server.URL()+"/v1/codeq/events?kind=events"+query, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, x.server.URL()+"/v1/codeq/events?kind="+kind, http.NoBody)
 	if err != nil {
 		x.t.Fatal(err)
 	}
