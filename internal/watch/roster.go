@@ -37,6 +37,7 @@ type member struct {
 func (b *Board) rosterOf(tenant string, nowMs int64) *roster {
 	r := b.rosters[tenant]
 	if r == nil {
+		b.forgetRosters(nowMs)
 		r = &roster{}
 		b.rosters[tenant] = r
 	}

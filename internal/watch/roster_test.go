@@ -123,3 +123,16 @@ func BenchmarkTickOfWorkers(b *testing.B) {
 		r.take(log.sessions["t1"], nowMs)
 	}
 }
+
+// TestRostersOfTenantsWhoLeftAreForgotten: a board knows the sessions of a tenant for a minute
+// after the last look, however many tenants come.
+func TestRostersOfTenantsWhoLeftAreForgotten(t *testing.T) {
+	t.Parallel()
+	b := NewBoard(newFakeLog(1, 1).facts())
+	for i := range int64(100) {
+		b.rosterOf(fmt.Sprint("tenant ", i), i*goneForMs/10)
+	}
+	if n := len(b.rosters); n > 12 {
+		t.Errorf("the board has the sessions of %d tenants, though at most 11 were looked at in the last minute", n)
+	}
+}
