@@ -12,13 +12,16 @@ func FuzzParseAnswers(f *testing.F) {
 	task := string(AppendTask(nil, sampleTask(), PayloadAsString))
 	figures := string(AppendQueueFigures(nil, &sampleQueues()[0]))
 	reason := string(AppendDeadReason(nil, &DeadReason{Error: "no", Count: 2, TaskID: sampleTask().ID, EndedAtMs: 1}))
-	addAll(f, task, figures, `{"tasks":[`+task+`],"cursor":"c"}`, `{"tasks":[]}`, `{"tasks":[{}]}`, `{"reasons":[`+reason+`],"read":7,"cursor":"c"}`,
+	addAll(f, task, figures, `{"tasks":[`+task+`],"cursor":"c"}`, `{"tasks":[],"scanned":7}`, `{"tasks":[]}`, `{"tasks":[{}]}`, `{"reasons":[`+reason+`],"read":7,"cursor":"c"}`,
 		`{"reasons":[{"count":1}],"read":-1}`, `{"leaseToken":""}`, `[]`, ``)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if task, _, err := ParseClaimed(data); err == nil {
 			checkTask(t, task)
 		}
-		tasks, _, err := ParseTaskPage(data)
+		tasks, _, cursor, err := ParseFoundPage(data)
+		if plain, next, bad := ParseTaskPage(data); len(plain) != len(tasks) || next != cursor || (bad == nil) != (err == nil) {
+			t.Fatalf("as found %d tasks, %q (%v), as a list %d, %q (%v)", len(tasks), cursor, err, len(plain), next, bad)
+		}
 		for _, task := range tasks {
 			if err != nil {
 				t.Fatal("a fault and tasks")

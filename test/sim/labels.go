@@ -38,25 +38,30 @@ func (w *world) compareLabels() {
 					want[t.id] = true
 				}
 			}
-			q := &store.ListQuery{Queue: record.QueueKey{Tenant: tenant}, State: store.ListLabelled, Limit: 100, MostRead: 1000}
-			for q.Filter.Labels = label; ; {
-				page, err := w.server.store.ListTasks(q)
-				if err != nil {
-					violate("a label finds the tasks that have it", "%v", err)
-				}
-				for _, seen := range page.Tasks {
-					if !want[seen.ID] {
-						violate("a label finds the tasks that have it", "%s of %s finds %v of %s", label, tenant, seen.ID, seen.TenantID)
-					}
-					delete(want, seen.ID)
-				}
-				if q.After = page.Places; q.After == nil {
-					break
-				}
-			}
+			w.findLabelled(tenant, label, want)
 			if len(want) > 0 {
 				violate("a label finds the tasks that have it", "%s of %s does not find %d tasks", label, tenant, len(want))
 			}
+		}
+	}
+}
+
+// findLabelled takes the tasks that a label finds out of those that are wanted, page by page.
+func (w *world) findLabelled(tenant string, label wire.Labels, want map[wire.TaskID]bool) {
+	q := &store.ListQuery{Queue: record.QueueKey{Tenant: tenant}, State: store.ListLabelled, Limit: 100, MostRead: 1000}
+	for q.Filter.Labels = label; ; {
+		page, err := w.server.store.ListTasks(q)
+		if err != nil {
+			violate("a label finds the tasks that have it", "%v", err)
+		}
+		for _, seen := range page.Tasks {
+			if !want[seen.ID] {
+				violate("a label finds the tasks that have it", "%s of %s finds %v of %s", label, tenant, seen.ID, seen.TenantID)
+			}
+			delete(want, seen.ID)
+		}
+		if q.After = page.Places; q.After == nil {
+			return
 		}
 	}
 }
