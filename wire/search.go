@@ -94,7 +94,7 @@ func (s *TaskSearch) members(c *coder, nowMs int64) {
 		s.Labels, c.in.err = MakeLabels(labels)
 	}
 	if d, ok := ParseDuration(age); ok {
-		s.CreatedBeforeMs = max(1, nowMs-d.Milliseconds())
+		s.CreatedBeforeMs = max(1, nowMs-d.Milliseconds()+1) // so long ago, or longer
 	}
 }
 

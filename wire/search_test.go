@@ -26,13 +26,17 @@ func TestSearchSelectsTasksByAllItsFields(t *testing.T) {
 		"another id": func(t *Task) { t.ID = sampleID(1) }, "another command": func(t *Task) { t.Command = "billings" },
 		"another state": func(t *Task) { t.Location = LocationNone }, "another label": func(t *Task) { t.Labels = "customer=acme\nrun=12" },
 		"another error": func(t *Task) { t.Error = "time out" }, "another payload": func(t *Task) { t.Payload = []byte(`{"a":"y"}`) },
-		"another worker": func(t *Task) { t.WorkerID = "w" }, "younger": func(t *Task) { t.CreatedAtMs = nowMs - sampleHour },
+		"another worker": func(t *Task) { t.WorkerID = "w" }, "younger": func(t *Task) { t.CreatedAtMs = nowMs - sampleHour + 1 },
 		"fewer attempts": func(t *Task) { t.Attempts = 2 },
 	} {
 		other := base
 		if change(&other); s.Match(&other) {
 			t.Errorf("a task with %s matches", name)
 		}
+	}
+	justOld := base
+	if justOld.CreatedAtMs = nowMs - sampleHour; !s.Match(&justOld) {
+		t.Error("a task that was created exactly so long ago is not found")
 	}
 	last := base
 	last.WorkerID, last.History = "", []HistoryLine{{WorkerID: "w0"}, {WorkerID: "w1"}}

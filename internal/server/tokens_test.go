@@ -217,6 +217,13 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger removes tasks: %d %s", a.status, a.body)
 		}
 	},
+	"GET /v1/codeq/admin/tasks": func(x *site) {
+		for _, query := range []string{"", "?state=inProgress", "?payload~=1"} {
+			if a := x.ask("GET", "/v1/codeq/admin/tasks"+query, ""); a.status != http.StatusOK || strings.Contains(a.body, "owner") {
+				x.t.Errorf("the stranger finds tasks by %q: %d %s", query, a.status, a.body)
+			}
+		}
+	},
 	"GET /v1/codeq/admin/sessions": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/sessions", ""); a.body != `{"sessions":[]}` {
 			x.t.Errorf("the stranger sees the sessions %s", a.body)
