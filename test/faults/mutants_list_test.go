@@ -73,7 +73,7 @@ var mutants = []mutant{
 	{"TestA33", "internal/httpapi/enqueue.go", "	message.WantTask = true\n",
 		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
 			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +
-			"	message, shard = a.enqueueMessage(c, req)\n	message.WantTask = true\n"},
+			"	message, shardNo = a.enqueueMessage(c, req)\n	message.WantTask = true\n"},
 	{"TestA30", "index/index.go", "if o == nil || atMs > nowMs {", "if o == nil || atMs > nowMs+900 {"},
 	{"TestA31", "shard/shard.go", "if s.out.Taken == len(messages) && s.space", "if s.out.Taken == len(messages) && len(messages) > 0 && s.space"},
 	{"TestA32", "shard/lease.go", "	for ; done < s.limits.Due; done++ {\n		d, ok", "	for ; done < 100 && s.now%10_000 < 5; done++ {\n		d, ok"},

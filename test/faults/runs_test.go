@@ -49,8 +49,11 @@ func TestU04ARunEndsThoughItsWorkerIsAlive(t *testing.T) {
 		t.Errorf("the delivery says %+v", f)
 	}
 	x.arrived(w, f)
+	tooLate := time.After(patience)
 	for ended := false; !ended; {
 		select {
+		case <-tooLate:
+			t.Fatal("the run goes on as long as its worker says that it works")
 		case r := <-w.Revoked:
 			ended = true
 			if r.Reason != wire.RevokedTimeout || r.TaskRef != blackbox.RefOf(f) {
