@@ -158,13 +158,20 @@ func TestU04AProgramIsEndedWithItsRun(t *testing.T) {
 	})
 	defer stop()
 	id := x.postWith(`"timeoutSeconds":2,"maxAttempts":1`)
+	var pid int
+	x.eventually(patience, "the program runs", func() bool {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err == nil
+	})
+	// The worker ends the program by its own clock: no server tells it to.
+	x.server.Kill()
+	x.eventually(patience, "the program is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+	x.server.Start()
 	if outcome := x.outcome(id); outcome.Status != wire.StatusFailed ||
 		outcome.Error != wire.ErrorTimeout && !strings.HasPrefix(outcome.Error, "timeout: ended after 2s") {
 		t.Errorf("ended as %+v", outcome)
 	}
-	text, err := os.ReadFile(file)
-	x.fine("the number of the program", err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	x.fine("the number of the program", err)
-	x.eventually(patience, "the program is gone", func() bool { return syscall.Kill(pid, 0) != nil })
 }
