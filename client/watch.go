@@ -93,7 +93,7 @@ const GapReplaced = "replaced"
 // News is what a watch tells about one of its subscriptions. Of the members behind Of only
 // those of its kind are set.
 type News struct {
-	// Of numbers the subscription: it is its place among the arguments of Watch.
+	// Of is the number of the subscription: its place among the arguments of Watch.
 	Of int
 	// Queues are all queues of a QueueWatch, by tenant and command.
 	Queues []WatchedQueue

@@ -172,7 +172,7 @@ func (s *Store) DeadReasons(q *ListQuery) (*ReasonsPage, error) {
 		if !known {
 			i = len(page.Reasons)
 			at[key] = i
-			example := wire.Head(firstLine(r.Error), wire.MaxLineErrorBytes)
+			example := wire.Head(wire.FirstLine(r.Error), wire.MaxLineErrorBytes)
 			page.Reasons = append(page.Reasons, wire.DeadReason{
 				Error: key.text, Example: example, Cause: key.cause, TaskID: r.ID, EndedAtMs: e.key.AtMs,
 			})
@@ -198,7 +198,7 @@ var varying = regexp.MustCompile(strings.Join([]string{
 // groupingText is the first line of an error without what varies: a quoted text becomes
 // "…", a time, number or hexadecimal word with a digit becomes #.
 func groupingText(text string) string {
-	return varying.ReplaceAllStringFunc(firstLine(text), func(found string) string {
+	return varying.ReplaceAllStringFunc(wire.FirstLine(text), func(found string) string {
 		switch {
 		case strings.ContainsAny(found[:1], "\"'`"):
 			return `"…"`
@@ -207,9 +207,4 @@ func groupingText(text string) string {
 		}
 		return "#"
 	})
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(line)
 }

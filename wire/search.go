@@ -58,6 +58,16 @@ func (l Location) State() string {
 	return StateDone
 }
 
+// LocationOf is the place of the tasks in a state of lists, "" for another word.
+func LocationOf(state string) Location {
+	for _, l := range [...]Location{LocationPending, LocationDelayed, LocationInProgress, LocationDead, LocationNone} {
+		if l.State() == state {
+			return l
+		}
+	}
+	return ""
+}
+
 var (
 	searchCommandRule = textRule{code: CodeInvalidCommand, high: MaxCommandBytes + len(".*"), filled: true, problem: func(pattern string) string {
 		return commandProblem(strings.TrimSuffix(pattern, ".*"))

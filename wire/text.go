@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -63,6 +64,13 @@ func mendSurrogates(raw []byte) (mended []byte, changed bool) {
 		copy(mended[i-3:], "fffd")
 	}
 	return mended, changed
+}
+
+// FirstLine is the line of an error that says why: codeq work puts what a program said
+// last there, and what came before it behind an empty line.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(line)
 }
 
 // Head is the first limitBytes of a text at most, cut between characters.

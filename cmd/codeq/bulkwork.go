@@ -165,7 +165,7 @@ func (w *bulkWork) showSample() error {
 	t := w.app.table(column{name: "TASK"}, column{name: "PRIORITY", spare: 2}, column{name: "CREATED", spare: 1},
 		column{name: "ERROR", least: 12, spare: 3}, column{name: "PAYLOAD", least: 16})
 	for _, task := range w.sample {
-		t.row(task.ID, task.Priority, w.app.moment(task.CreatedAtMs), firstLine(task.Error), cutTo(oneLine(string(task.Payload)), shownPayload))
+		t.row(task.ID, task.Priority, w.app.moment(task.CreatedAtMs), wire.FirstLine(task.Error), cutTo(oneLine(string(task.Payload)), shownPayload))
 	}
 	return t.write()
 }

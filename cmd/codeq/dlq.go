@@ -125,7 +125,7 @@ func (a *app) deadTable(tasks []*wire.Task) error {
 		column{name: "WORKER", least: 10, spare: 2}, column{name: "DIED"}, column{name: "REASON", least: 12},
 	)
 	for _, t := range tasks {
-		rows.row(t.ID, t.DeadCause, failedOf(t), t.Deliveries, lastWorker(t), a.moment(t.UpdatedAtMs), firstLine(t.Error))
+		rows.row(t.ID, t.DeadCause, failedOf(t), t.Deliveries, lastWorker(t), a.moment(t.UpdatedAtMs), wire.FirstLine(t.Error))
 	}
 	return rows.write()
 }
@@ -227,7 +227,7 @@ func (a *app) reasonTable(reasons []wire.DeadReason) error {
 		if r.Example != r.Error { // the reason is shortened
 			example = r.Example
 		}
-		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, firstLine(r.Error), firstLine(example))
+		t.row(r.Count, r.Cause, a.moment(r.EndedAtMs), r.TaskID, wire.FirstLine(r.Error), wire.FirstLine(example))
 	}
 	return t.write()
 }

@@ -240,13 +240,6 @@ func oneLine(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(oneCell(text)), "\n", `\n`)
 }
 
-// firstLine is the line of an error that says why: codeq work puts what a program said
-// last there, and what came before it behind an empty line.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(line)
-}
-
 // times is the flag of commands that show times.
 type times struct {
 	UTC bool `name:"utc" help:"Show times as 2030-01-02T15:04:05.000Z on a terminal, too."`

@@ -146,7 +146,7 @@ func (a *app) historyLine(line wire.HistoryLine) string {
 		text += ", ended by " + line.Exit.Signal
 	}
 	if line.Error != "" {
-		text += ": " + oneLine(firstLine(line.Error))
+		text += ": " + oneLine(wire.FirstLine(line.Error))
 	}
 	return text
 }

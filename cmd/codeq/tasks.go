@@ -160,7 +160,7 @@ func (a *app) taskRows(tasks []*wire.Task, queues bool) error {
 		if leased {
 			cells = append(cells, a.moment(t.LeaseUntilMs))
 		}
-		rows.row(append(cells, a.moment(t.UpdatedAtMs), firstLine(t.Error))...)
+		rows.row(append(cells, a.moment(t.UpdatedAtMs), wire.FirstLine(t.Error))...)
 	}
 	return rows.write()
 }

@@ -240,7 +240,7 @@ func (s *workerRun) taskEnded(done client.Ending) {
 	}
 	line := attempt(done.Task) + becomes(done)
 	if done.Outcome.Reason != "" {
-		line += ": " + firstLine(done.Outcome.Reason)
+		line += ": " + wire.FirstLine(done.Outcome.Reason)
 	}
 	fmt.Fprintln(s.app.err, printable(line))
 }

@@ -61,7 +61,7 @@ func (s *Server) serverFigures() func(nowMs int64) wire.ServerFigures {
 			Sessions: s.sessions.Count(), Subscribers: s.hub.Count(),
 			DiskGuard: guard.Level().String(), DiskFreeBytes: guard.FreeBytes(), DiskReserveBytes: guard.ReserveBytes(),
 		}
-		// Of the time without a client there is no last second.
+		// There is no last second after a time without a client.
 		if tookMs, syncs := nowMs-lastAtMs, work.Syncs-last.Syncs; tookMs > 0 && tookMs < 5000 && syncs > 0 {
 			f.CommitsPer, f.SyncsPer = int64(work.Commits-last.Commits)*1000/tookMs, int64(syncs)*1000/tookMs
 			f.SyncMicros = int64((work.SyncSeconds - last.SyncSeconds) * 1e6 / float64(syncs))

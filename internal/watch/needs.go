@@ -35,7 +35,7 @@ type Beside struct {
 type DeadLetters struct {
 	// SinceMs is when the oldest one ended, 0 if that is not known.
 	SinceMs int64
-	// Of the newest Of, Same have the same Reason.
+	// Same is how many of the newest Of dead letters have the same Reason.
 	Reason   string
 	Of, Same int
 }

@@ -28,16 +28,10 @@ type page struct {
 	readAtMs             int64
 }
 
-// locations are the places of the tasks of lists.
-var locations = map[string]wire.Location{
-	wire.StateReady: wire.LocationPending, wire.StateDelayed: wire.LocationDelayed, wire.StateInProgress: wire.LocationInProgress,
-	wire.StateDead: wire.LocationDead, wire.StateDone: wire.LocationNone,
-}
-
 // beginPage makes a page of what was read, and says it to the client in parts.
 func (s *Subscriber) beginPage(nowMs int64, w *subscription, shows *Shows) {
 	w.stream = stream{after: slices.Clone(shows.At), live: true}
-	w.page = page{location: locations[w.ask.State], rows: make(map[wire.TaskID]bool), whole: !shows.More, readAtMs: nowMs}
+	w.page = page{location: wire.LocationOf(w.ask.State), rows: make(map[wire.TaskID]bool), whole: !shows.More, readAtMs: nowMs}
 	for i, more := 0, true; more; {
 		part := &wire.WatchSnapshot{ID: w.ask.ID, At: shows.At, AtMs: nowMs, WatchState: wire.WatchState{Tasks: []*wire.Task{}, Above: new(int64)}}
 		for room := pagePartBytes; i < len(shows.Tasks) && room > 0; i++ {

@@ -135,7 +135,7 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) string {
 		}{{"from", &r.From}, {"to", &r.To}} {
 			var state string
 			d.MaybeScanArgs(t, end.name, &state)
-			*end.at = locations[state]
+			*end.at = wire.LocationOf(state)
 		}
 		r.Task[15] = byte(n)
 		s.log.add(0, r)

@@ -62,7 +62,7 @@ func TestE17WatchContinuesOverAKill(t *testing.T) {
 	}
 }
 
-// Who watches sees that a queue is paused, and that it goes on, though that moves no task.
+// A client that watches sees that a queue is paused, and that it goes on, though that moves no task.
 func TestE18AWatchShowsThePauseOfAQueue(t *testing.T) {
 	x := newSite(t)
 	x.post(command, 1, 0)
