@@ -13,7 +13,7 @@ export interface Parts {
   /** What stands in the path in braces. */
   command?: string;
   id?: string;
-  query?: Record<string, string | number | boolean | undefined>;
+  query?: Record<string, string | number | boolean | readonly string[] | undefined>;
   signal?: AbortSignal;
   /** A credential for this request alone. */
   token?: string;
@@ -30,7 +30,7 @@ export async function ask<R extends keyof Answers>(
   const ofServer = /^\/(healthz|readyz|version)$/.test(pattern);
   const url = new URL((ofServer ? "../.." : ".") + filled, api);
   for (const [name, value] of Object.entries(parts.query ?? {})) {
-    if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
+    for (const one of [value].flat()) if (one !== undefined && one !== "") url.searchParams.append(name, String(one));
   }
   let response: Response;
   try {

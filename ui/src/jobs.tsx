@@ -13,6 +13,14 @@ export interface Found {
   cursor?: string;
 }
 
+export interface Step {
+  done: number;
+  /** How many tasks the server refused, and the sentence of one refusal. */
+  refused?: number;
+  why?: string;
+  cursor?: string;
+}
+
 export interface Job {
   title: string;
   /** The word of the button, and what it did to a number of tasks: "replayed". */
@@ -23,7 +31,7 @@ export interface Job {
   /** How many tasks it would be about. */
   preview?: () => Promise<Found>;
   /** One request. It is repeated with the cursor of its answer until there is none. */
-  step: (cursor?: string) => Promise<{ done: number; cursor?: string }>;
+  step: (cursor?: string) => Promise<Step>;
   then?: () => void;
 }
 
@@ -53,14 +61,13 @@ export async function now(request: Promise<unknown>, done: string): Promise<bool
   }
 }
 
-/** each makes a step of a job that sends one request for each of some ids. Refusals are counted, the first is told. */
-export function each(ids: string[], send: (id: string) => Promise<unknown>): Job["step"] {
+/** each makes a step of a job that sends one request for each of some ids. Refusals are counted. */
+export function each(ids: string[], send: (id: string) => Promise<unknown>, size = 20): Job["step"] {
   return async (cursor) => {
-    const from = Number(cursor ?? 0), to = Math.min(ids.length, from + 20);
+    const from = Number(cursor ?? 0), to = Math.min(ids.length, from + size);
     const all = await Promise.allSettled(ids.slice(from, to).map(send));
-    const bad = all.find((r) => r.status === "rejected");
-    if (bad) say(`${plural(all.filter((r) => r.status === "rejected").length, "task")} refused: ${(bad.reason as Error).message}`, true);
-    return { done: all.filter((r) => r.status === "fulfilled").length, cursor: to < ids.length ? String(to) : undefined };
+    const bad = all.filter((r) => r.status === "rejected");
+    return { done: all.length - bad.length, refused: bad.length, why: (bad[0]?.reason as Error)?.message, cursor: to < ids.length ? String(to) : undefined };
   };
 }
 
@@ -85,7 +92,7 @@ function Dialog({ job: j }: { job: Job }) {
   const found = useSignal<Found | null>(null);
   const problem = useSignal("");
   const state = useSignal<"asks" | "runs" | "over">("asks");
-  const done = useSignal(0);
+  const done = useSignal(0), refused = useSignal(0);
   const stopped = useRef(false);
 
   useEffect(() => {
@@ -104,6 +111,8 @@ function Dialog({ job: j }: { job: Job }) {
       do {
         const s = await j.step(cursor);
         done.value += s.done;
+        refused.value += s.refused ?? 0;
+        if (s.why) problem.value = s.why;
         cursor = s.cursor;
       } while (cursor && !stopped.current);
     } catch (e) {
@@ -111,11 +120,13 @@ function Dialog({ job: j }: { job: Job }) {
     }
     state.value = "over";
     j.then?.();
-    if (!problem.value && !stopped.current) {
+    // Whoever has closed the dialog meanwhile is told the count, too.
+    if (!problem.value && !stopped.current || !dialog.current?.open) {
       dialog.current?.close();
-      say(`${plural(done.value, "task")} ${j.done}.`);
+      say(`${plural(done.value, "task")} ${j.done}${end()}`, !!problem.value);
     }
   };
+  const end = () => `${refused.value ? `, ${count(refused.value)} refused` : ""}${stopped.current ? ", then stopped." : problem.value && !refused.value ? ", then it failed." : "."}`;
 
   const f = found.value;
   return (
@@ -134,7 +145,7 @@ function Dialog({ job: j }: { job: Job }) {
       )}
       {state.value !== "asks" && (
         <p class="matched" role="status">
-          <b>{count(done.value)}</b>{f?.matched ? ` of ${count(f.matched)}` : ""} {j.done}{state.value === "runs" ? " …" : stopped.current ? ", then stopped." : "."}
+          <b>{count(done.value)}</b>{f?.matched ? ` of ${count(f.matched)}` : ""} {j.done}{state.value === "runs" ? " …" : end()}
         </p>
       )}
       {state.value === "runs" && <p class="muted">This page sends the requests. If you close it, the rest is not done.</p>}

@@ -1,10 +1,12 @@
 import { render } from "preact";
 import "./style.css";
 import * as board from "./board";
+import { onKey } from "./keys";
 import { connect } from "./live";
 import * as needs from "./needs";
 import { Dead } from "./pages/dead";
 import { Events } from "./pages/events";
+import { Find } from "./pages/find";
 import { Overview } from "./pages/overview";
 import { Queue } from "./pages/queue";
 import { Queues } from "./pages/queues";
@@ -12,7 +14,7 @@ import { System } from "./pages/system";
 import { Task } from "./pages/task";
 import { Workers } from "./pages/workers";
 import { Empty } from "./parts";
-import { href, place } from "./route";
+import { go, href, place } from "./route";
 import { Shell } from "./shell";
 
 function Page() {
@@ -30,6 +32,8 @@ function Page() {
       break;
     case "dead":
       return <Dead />;
+    case "find":
+      return <Find />;
     case "workers":
       return <Workers />;
     case "live":
@@ -40,6 +44,7 @@ function Page() {
   return <Empty title="There is no such page">It may be one of a newer version. <a href={href([])}>To the overview</a></Empty>;
 }
 
+onKey("/", () => go(["find"])); // on pages that have no field of their own
 board.begin();
 needs.begin();
 connect();

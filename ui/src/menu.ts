@@ -3,6 +3,7 @@ export const menu: { path: string[]; name: string; key: string; also?: string }[
   { path: [], name: "Overview", key: "o" },
   { path: ["queues"], name: "Queues", key: "q", also: "queue" },
   { path: ["dead"], name: "Dead letters", key: "d" },
+  { path: ["find"], name: "Find", key: "f" },
   { path: ["workers"], name: "Workers", key: "w" },
   { path: ["live"], name: "Live", key: "l" },
   { path: ["system"], name: "System", key: "s" },

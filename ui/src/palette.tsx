@@ -2,9 +2,10 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { queues } from "./board";
+import { taskId } from "./filter";
 import { onKey } from "./keys";
 import { menu } from "./menu";
-import { go } from "./route";
+import { go, type Query } from "./route";
 
 interface Hit {
   name: string;
@@ -12,15 +13,16 @@ interface Hit {
   go: () => void;
 }
 
-const taskId = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
 function hits(text: string): Hit[] {
   const word = text.trim();
   if (taskId.test(word)) return [{ name: word, what: "task", go: () => go(["task", word.toLowerCase()]) }];
+  const find = (what: string, query: Query) => ({ name: word, what, go: () => go(["find"], query) });
   const fits = (name: string) => name.toLowerCase().includes(word.toLowerCase());
   return [
     ...menu.filter((p) => fits(p.name)).map((p) => ({ name: p.name, what: "page", go: () => go(p.path) })),
-    ...queues.value.filter((q) => fits(q.command)).slice(0, 50).map((q) => ({ name: q.command, what: "queue", go: () => go(["queue", q.command]) })),
+    ...queues.value.filter((q) => fits(q.command)).slice(0, 9).map((q) => ({ name: q.command, what: "queue", go: () => go(["queue", q.command]) })),
+    ...(word.includes("=") ? [find("tasks with this label", { label: word })] : []),
+    ...(word ? [find("tasks whose error contains it", { error: word }), find("tasks whose payload contains it", { payload: word })] : []),
   ];
 }
 
@@ -49,31 +51,30 @@ export function Palette() {
   return (
     <>
       <button type="button" class="find" onClick={open}>
-        Find <kbd>Ctrl K</kbd>
+        Go to <kbd>Ctrl K</kbd>
       </button>
-      <dialog class="palette" ref={dialog} aria-label="Find" onClick={(e) => e.target === dialog.current && dialog.current?.close()}>
+      <dialog class="palette" ref={dialog} aria-label="Go to" onClick={(e) => e.target === dialog.current && dialog.current?.close()}>
         <input
-          type="text" placeholder="A queue, a page, or the id of a task" aria-label="Find a queue, a page or a task" role="combobox"
+          type="text" placeholder="A queue, a page, a label, an id, or a text" aria-label="Find a queue, a page or tasks" role="combobox"
           aria-expanded="true" aria-controls="hits" aria-activedescendant={found[at.value] ? `hit${at.value}` : undefined} autocomplete="off" spellcheck={false}
           value={text.value} onInput={(e) => { text.value = e.currentTarget.value; at.value = 0; }} onKeyDown={press}
         />
         <ul id="hits" role="listbox" aria-label="Found">
-          {found.slice(0, 12).map((h, i) => (
+          {found.map((h, i) => (
             <li key={h.what + h.name} id={`hit${i}`} role="option" aria-selected={i === at.value} onPointerMove={() => (at.value = i)} onClick={() => choose(h)}>
               {h.name} <span class="muted">{h.what}</span>
             </li>
           ))}
         </ul>
-        {found.length === 0 && <p class="muted pad">No queue or page has that in its name. A task is found by its whole id.</p>}
       </dialog>
     </>
   );
 }
 
 const keys: [string, string][] = [
-  ["Ctrl K", "find a queue, a page or a task"],
+  ["Ctrl K", "find a queue, a page or tasks"],
   ...menu.map((p): [string, string] => [`g ${p.key}`, `go to ${p.name}`]),
-  ["/", "filter the rows"],
+  ["/", "find tasks, or filter the rows"],
   ["j k", "next and previous row"],
   ["Enter", "open the row"],
   ["x", "choose the row"],

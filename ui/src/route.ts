@@ -24,13 +24,13 @@ export const place = signal(read());
 
 addEventListener("hashchange", () => (place.value = read()));
 
-export type Query = Record<string, string | number | undefined>;
+export type Query = Record<string, string | number | readonly string[] | undefined>;
 
 /** href is the address of a page. The range of the charts goes with the person to the next page. */
 export function href(path: string[], query: Query = {}): string {
   const q = new URLSearchParams();
   for (const [name, value] of Object.entries({ range: place.value.query.get("range") ?? undefined, ...query })) {
-    if (value !== undefined && value !== "") q.set(name, String(value));
+    for (const one of [value].flat()) if (one !== undefined && one !== "") q.append(name, String(one));
   }
   const text = q.toString();
   return `#/${path.map(encodeURIComponent).join("/")}${text && `?${text}`}`;
@@ -43,8 +43,8 @@ export function go(path: string[], query?: Query) {
 /** setQuery changes parts of the address without a new entry in the history of the browser. */
 export function setQuery(changes: Query) {
   const { path, query } = place.value;
-  const q = { ...Object.fromEntries(query), ...changes };
-  history.replaceState(null, "", href(path, { range: undefined, ...q }));
+  const q = Object.fromEntries([...query.keys()].map((name) => [name, query.getAll(name)]));
+  history.replaceState(null, "", href(path, { range: undefined, ...q, ...changes }));
   place.value = read();
 }
 

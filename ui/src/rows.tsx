@@ -26,6 +26,8 @@ interface Props<T> {
   open?: (row: T) => void;
   picked?: Signal<ReadonlySet<string>>;
   height?: number;
+  /** A class of the style sheet for a row. */
+  tone?: (row: T) => string;
 }
 
 const extra = 8; // rows above and below what is in sight
@@ -41,7 +43,7 @@ export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
   });
 }
 
-export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, height = 34 }: Props<T>) {
+export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, height = 34, tone }: Props<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const seen = useSignal<[number, number]>([0, 60]);
   const cursor = useSignal("");
@@ -117,7 +119,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
           const key = id(row);
           return (
             <tr
-              key={key} aria-rowindex={from + i + 2} class={cursor.value === key ? "at" : ""}
+              key={key} aria-rowindex={from + i + 2} class={`${cursor.value === key ? "at" : ""} ${tone?.(row) ?? ""}`}
               aria-selected={picked ? picked.value.has(key) : undefined}
               onClick={(e) => {
                 if ((e.target as Element).closest("a,button,input,summary") || String(getSelection())) return;

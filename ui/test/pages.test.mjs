@@ -16,7 +16,7 @@ const pages = {
   overview: ["", "Needs you"], queues: ["queues", "mail.send"], queue: ["queue/billing.invoice", "Throughput"],
   tasks: ["queue/billing.invoice?tab=tasks&state=dlq", "no such customer 17"], dead: ["dead", "no such customer #"],
   "dead letters of a queue": ["queue/billing.invoice?tab=dead", "no such customer #"], settings: ["queue/billing.invoice?tab=settings", "Attempts"],
-  task: [`task/${dead[0]}`, "It failed 1 of 1 times"], workers: ["workers", "No session is open"], live: ["live", "Nothing has happened"],
+  task: [`task/${dead[0]}`, "It failed 1 of 1 times"], find: ["find?error=customer", "no such customer 17"], workers: ["workers", "No session is open"], live: ["live", "Nothing has happened"],
   system: ["system", "messages wait"],
 };
 

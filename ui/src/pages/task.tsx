@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask, Refused } from "../api";
+import { Labels } from "../filter";
 import { now, say } from "../jobs";
 import { useLoad } from "../load";
 import { api, serverNow, watch } from "../live";
@@ -84,7 +85,7 @@ function Facts({ task: t }: { task: TaskType }) {
     ...time("created", t.createdAt), ...time("changed", t.updatedAt), ...time("due", t.visibleAt),
     ...time("lease until", t.leaseUntil), ...time("run until", t.runUntil), ...time("expires", t.expiresAt),
     ...(t.timeoutSeconds ? [["time limit", `${t.timeoutSeconds} s`] as const] : []),
-    ...Object.entries((t as { labels?: Record<string, string> }).labels ?? {}).map(([k, v]) => [k, visible(v)] as const),
+    ...(t.labels ? [["labels", <Labels of={t.labels} />] as const] : []),
     ["tenant", t.tenantId],
     ...(t.traceParent ? [["trace", visible(t.traceParent)] as const] : []),
   ] as const;
