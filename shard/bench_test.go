@@ -15,7 +15,14 @@ import (
 // over a store in memory: rounds of 32 new tasks, each granted at once, and of their 32
 // results. Nothing waits, so ns/op is processor time and allocs/op are those of core and
 // store; BenchmarkCycle of package shardactor has the goroutines and the disk as well.
-func BenchmarkTask(b *testing.B) {
+func BenchmarkTask(b *testing.B) { benchmarkTask(b, "") }
+
+// BenchmarkLabelledTask is BenchmarkTask for tasks with eight labels, each of which is a key.
+func BenchmarkLabelledTask(b *testing.B) {
+	benchmarkTask(b, "customer=acme\ndivision=north\nenv=prod\nkind=invoice\nmonth=11\nregion=eu-west-1\nrun=2026-11\nteam=billing")
+}
+
+func benchmarkTask(b *testing.B, labels wire.Labels) {
 	const batch = 32
 	s, err := store.Open(store.Options{FS: vfs.NewMem(), Dir: "data", Shards: 1, Log: zerolog.Nop(), Random: zeros{}})
 	if err != nil {
@@ -46,7 +53,7 @@ func BenchmarkTask(b *testing.B) {
 		messages := make([]Message, 0, batch)
 		for range batch {
 			made++
-			m := &Enqueue{Asker: asker, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "bench", Payload: payload, MaxAttempts: 5}}
+			m := &Enqueue{Asker: asker, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{Command: "bench", Payload: payload, MaxAttempts: 5, Labels: labels}}
 			binary.BigEndian.PutUint64(m.ID[:], made)
 			messages = append(messages, m)
 		}

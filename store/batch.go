@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -26,6 +28,10 @@ type Batch struct {
 	counters []QueueState
 	// removals are the tasks whose deletions are written at the end of the batch.
 	removals []removedTask
+	// labels are the keys of labels that are written at the end of the batch, one behind the
+	// other in labelBytes.
+	labels     [][]byte
+	labelBytes []byte
 	// maybeEmptyQueues are the queues that have lost their counters or settings, marksDue says
 	// that a number was given since the marks were written.
 	maybeEmptyQueues []record.QueueKey
@@ -49,14 +55,16 @@ func newBatch(sp *Span, db *pebble.DB) *Batch {
 }
 
 // Empty reports that nothing has been written since the last Apply.
-func (b *Batch) Empty() bool { return b.pebble.Empty() && b.pending.empty() && len(b.removals) == 0 }
+func (b *Batch) Empty() bool {
+	return b.pebble.Empty() && b.pending.empty() && len(b.labels)+len(b.removals) == 0
+}
 
 // Bytes is the size of what has been written since the last Apply.
 func (b *Batch) Bytes() int {
 	if b.Empty() {
 		return 0
 	}
-	return b.pebble.Len() + b.pending.bytes() + len(b.removals)*removedTaskBytes
+	return b.pebble.Len() + b.pending.bytes() + len(b.labelBytes) + len(b.removals)*removedTaskBytes
 }
 
 // close writes what was held back for the end of the batch.
@@ -68,6 +76,7 @@ func (b *Batch) close() {
 		}
 		b.setPending(e.queue, e.priority, e.key, e.readyAtMs)
 	}
+	b.flushLabels()
 	b.forgetQueues()
 	if b.marksDue {
 		b.PutMarks(b.span.marks)
@@ -82,6 +91,7 @@ func (b *Batch) reset() {
 	clear(b.counters)
 	b.counters = b.counters[:0]
 	b.removals = b.removals[:0]
+	b.labels, b.labelBytes = b.labels[:0], b.labelBytes[:0]
 	clear(b.maybeEmptyQueues)
 	b.maybeEmptyQueues = b.maybeEmptyQueues[:0]
 }
@@ -289,11 +299,21 @@ func (b *Batch) DeleteIdempotencyKey(q record.QueueKey, key string) {
 	b.overlay.keys[idempotencyName{q, key}] = idempotencyValue{state: deleted}
 }
 
-// PutLabels writes the keys of the labels of a new task.
-func (b *Batch) PutLabels(r *record.Task) { b.eachLabel(r, func(key []byte) { b.set(key, nil) }) }
+// PutLabels writes the keys of the labels of a new task, at the end of the batch.
+func (b *Batch) PutLabels(r *record.Task) {
+	b.eachLabel(r, func(key []byte) {
+		b.key, b.labelBytes = key, append(b.labelBytes, key...)
+		b.labels = append(b.labels, b.labelBytes[len(b.labelBytes)-len(key):])
+	})
+}
 
 // DeleteLabels deletes the keys of the labels of a task that is removed.
-func (b *Batch) DeleteLabels(r *record.Task) { b.eachLabel(r, b.removeOnce) }
+func (b *Batch) DeleteLabels(r *record.Task) {
+	if r.Labels != "" {
+		b.flushLabels()
+	}
+	b.eachLabel(r, b.removeOnce)
+}
 
 func (b *Batch) eachLabel(r *record.Task, do func(key []byte)) {
 	for label, rest := "", r.Labels; rest != ""; {
@@ -301,6 +321,15 @@ func (b *Batch) eachLabel(r *record.Task, do func(key []byte)) {
 		n := b.number(r.Queue())
 		do(record.AppendLabelKey(b.start(), r.Tenant, label, n, r.ID))
 	}
+}
+
+// flushLabels writes the keys of labels in their order, for the reason of flushRemovals.
+func (b *Batch) flushLabels() {
+	slices.SortFunc(b.labels, bytes.Compare)
+	for _, key := range b.labels {
+		b.set(append(b.key[:0], key...), nil)
+	}
+	b.labels, b.labelBytes = b.labels[:0], b.labelBytes[:0]
 }
 
 // PutCounters writes the figures of a queue.

@@ -22,7 +22,11 @@ func (b *Batch) Describe() []string {
 			return append(ops, "unreadable batch: "+err.Error())
 		}
 		if !ok {
-			return append(append(ops, b.pending.describe()...), b.describeRemovals()...)
+			ops = append(ops, b.pending.describe()...)
+			for _, key := range b.labels {
+				ops = append(ops, "set "+record.DescribeKey(key, b.span.store.queueOf(key)))
+			}
+			return append(ops, b.describeRemovals()...)
 		}
 		p, err := record.ParseKey(key)
 		if err == nil && p.Family == record.FamilyNames {

@@ -101,3 +101,51 @@ func TestAKeyPutTwiceAndDeletedAsIfOnceEndsTheProcess(t *testing.T) {
 		t.Errorf("the process ended with %q, want %q", ended, want)
 	}
 }
+
+// Labels are written at the end of a batch, in the order of their keys. Those of a task that the
+// same batch removes again leave nothing.
+func TestLabelsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
+	s := openIn(t, vfs.NewMem())
+	sp, q := s.Span(0), record.QueueKey{Command: "c", Tenant: "t"}
+	labelled := func(n byte, labels wire.Labels) *record.Task {
+		r := &record.Task{ID: wire.TaskID{n}, Command: q.Command, Tenant: q.Tenant, Labels: labels}
+		sp.Batch().PutLabels(r)
+		return r
+	}
+	sp.Batch().PutCounters(q, &record.Counters{Done: 1})
+	apply(t, sp)
+	before, _ := flushed(t, s)
+	labelled(2, "a=1\nb=2")
+	gone := labelled(3, "a=1\nb=1")
+	sp.Batch().DeleteLabels(gone)
+	if sp.Batch().Empty() {
+		t.Error("the batch is empty")
+	}
+	bytes := sp.Batch().Bytes()
+	labelled(1, "a=1\nb=2")
+	if grown := sp.Batch().Bytes(); grown <= bytes {
+		t.Errorf("the batch has %d bytes, and had %d before the labels of the last task", grown, bytes)
+	}
+	apply(t, sp)
+	if keys, deletions := flushed(t, s); keys != before+4 || deletions != 0 {
+		t.Errorf("tables have %d keys, %d of them deletions, want %d", keys, deletions, before+4)
+	}
+	labelled(5, "b=2")
+	labelled(4, "b=2\nc=3")
+	var order []string
+	sp.Batch().close()
+	for _, line := range sp.Batch().Describe() {
+		order = append(order, line[strings.Index(line, "label/"):])
+	}
+	if want := "label/b=2/04,label/b=2/05,label/c=3/04"; shortened(order) != want {
+		t.Errorf("the labels are written as %s, want %s", shortened(order), want)
+	}
+}
+
+// shortened keeps of each id its first byte.
+func shortened(lines []string) string {
+	for i, line := range lines {
+		lines[i] = line[:strings.LastIndex(line, "/")+3]
+	}
+	return strings.Join(lines, ",")
+}
