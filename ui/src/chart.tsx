@@ -13,6 +13,8 @@ export interface Line {
   /** The area below is filled; stacked lines stand on the one before. */
   filled?: boolean;
   stacked?: boolean;
+  /** The area between it and the line before is filled. */
+  band?: boolean;
 }
 
 interface Props {
@@ -64,7 +66,7 @@ function options(p: Props, width: number, onCursor: (i: number | null) => void):
         fill: l.filled && !stacks.includes(i + 1) ? colour(l.tone, 0.22) : undefined,
       })),
     ],
-    bands: stacks.map((i) => ({ series: [i, i - 1] as [number, number], fill: colour(p.lines[i - 1]!.tone, 0.3) })),
+    bands: p.lines.flatMap((l, n) => (stacks.includes(n + 1) || l.band ? [{ series: [n + 1, n] as [number, number], fill: colour(l.tone, 0.25) }] : [])),
     axes: [
       { font, stroke: text, grid: { show: false }, ticks: { show: false }, size: 24, space: 70, values: (_, at) => at.map(label(p.times)) },
       { font, stroke: text, grid, ticks: { show: false }, size: 52, space: 34, incrs: p.isTime ? times : undefined, values: (_, at) => at.map((v) => (v == null ? "" : p.show(v))) },

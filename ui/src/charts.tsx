@@ -37,11 +37,11 @@ export function Charts({ of, whose = "" }: { of: Series; whose?: string }) {
         />
         <Chart
           title="Wait" note={`from ready to a worker${whose}`} times={times} show={span} isTime
-          lines={[{ label: "p50", tone: "ready", values: c(F.waitP50) }, { label: "p99", tone: "accent", values: c(F.waitP99) }]}
+          lines={[{ label: "p50", tone: "ready", values: c(F.waitP50) }, { label: "p99", tone: "accent", values: c(F.waitP99), band: true }]}
         />
         <Chart
           title="Run" note={`of a delivery${whose}`} times={times} show={span} isTime
-          lines={[{ label: "p50", tone: "ready", values: c(F.runP50) }, { label: "p99", tone: "accent", values: c(F.runP99) }]}
+          lines={[{ label: "p50", tone: "ready", values: c(F.runP50) }, { label: "p99", tone: "accent", values: c(F.runP99), band: true }]}
         />
       </div>
     </section>

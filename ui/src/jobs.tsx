@@ -26,6 +26,8 @@ export interface Job {
   /** The word of the button, and what it did to a number of tasks: "replayed". */
   verb: string;
   done: string;
+  /** What is counted, if not tasks. */
+  what?: string;
   text?: ComponentChildren;
   danger?: boolean;
   /** How many tasks it would be about. */
@@ -123,7 +125,7 @@ function Dialog({ job: j }: { job: Job }) {
     // Whoever has closed the dialog meanwhile is told the count, too.
     if (!problem.value && !stopped.current || !dialog.current?.open) {
       dialog.current?.close();
-      say(`${plural(done.value, "task")} ${j.done}${end()}`, !!problem.value);
+      say(`${plural(done.value, j.what ?? "task")} ${j.done}${end()}`, !!problem.value);
     }
   };
   const end = () => `${refused.value ? `, ${count(refused.value)} refused` : ""}${stopped.current ? ", then stopped." : problem.value && !refused.value ? ", then it failed." : "."}`;

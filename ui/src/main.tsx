@@ -12,7 +12,7 @@ import { Queue } from "./pages/queue";
 import { Queues } from "./pages/queues";
 import { System } from "./pages/system";
 import { Task } from "./pages/task";
-import { Workers } from "./pages/workers";
+import { Worker, Workers } from "./pages/workers";
 import { Empty } from "./parts";
 import { go, href, place } from "./route";
 import { Shell } from "./shell";
@@ -36,6 +36,9 @@ function Page() {
       return <Find />;
     case "workers":
       return <Workers />;
+    case "worker":
+      if (name) return <Worker key={name} name={name} />;
+      break;
     case "live":
       return <Events />;
     case "system":

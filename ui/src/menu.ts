@@ -4,7 +4,7 @@ export const menu: { path: string[]; name: string; key: string; also?: string }[
   { path: ["queues"], name: "Queues", key: "q", also: "queue" },
   { path: ["dead"], name: "Dead letters", key: "d" },
   { path: ["find"], name: "Find", key: "f" },
-  { path: ["workers"], name: "Workers", key: "w" },
+  { path: ["workers"], name: "Workers", key: "w", also: "worker" },
   { path: ["live"], name: "Live", key: "l" },
   { path: ["system"], name: "System", key: "s" },
 ];

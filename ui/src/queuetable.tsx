@@ -1,52 +1,102 @@
 // The table of queues, of the page of queues and of the overview.
-import { useSignal, type Signal } from "@preact/signals";
+import { signal, useSignal, type Signal } from "@preact/signals";
 import { at, column, queues, type Queue } from "./board";
-import { count, rate, span } from "./format";
+import { plus } from "./charts";
+import { count, plural, rate, span } from "./format";
 import { Shape, Spark, State } from "./parts";
-import { go, href } from "./route";
+import { go, href, param, place, setQuery } from "./route";
 import { Rows, sorted, type Column } from "./rows";
 import { F, type Figure } from "./series";
 
-const fig = (q: Queue, f: Figure) => q.row.value[f]!;
+/** Item is a row: one queue, or a group of those whose names begin alike. */
+interface Item {
+  id: string;
+  of: Queue[];
+  isGroup?: boolean;
+  /** It stands below its group. */
+  within?: boolean;
+}
+
+/** What the table shows beside the figures, if the page has asked for it. */
+export interface Beside {
+  spread: ReadonlySet<string>;
+  /** The number of sessions that ask for a queue, and of tasks that they still have room for. */
+  room: Map<string, [sessions: number, free: number]>;
+  act: (q: Queue) => void;
+}
+
+// Counts and rates of a group are sums, times are the longest, "oldest" is the earliest.
+function fig(i: Item, f: Figure): number {
+  const all = i.of.map((q) => q.row.value[f]!);
+  if (f === F.oldest) return Math.min(...all.filter(Boolean), Infinity) % Infinity || 0;
+  return f > F.oldest ? Math.max(...all) : all.reduce((a, b) => a + b, 0);
+}
+
+const pins = signal<string[]>(JSON.parse(localStorage.getItem("pins") ?? "[]"));
+
+function pin(command: string) {
+  pins.value = pins.value.includes(command) ? pins.value.filter((p) => p !== command) : [...pins.value, command];
+  localStorage.setItem("pins", JSON.stringify(pins.value));
+}
+
+const folds = () => place.value.query.getAll("fold");
+
+function fold(id: string) {
+  setQuery({ fold: folds().includes(id) ? folds().filter((f) => f !== id) : [...folds(), id] });
+}
 
 /** failing is the part of what ended or came back in the last second that went wrong, or null. */
-function failing(q: Queue): number | null {
+function failing(q: Item): number | null {
   const wrong = fig(q, F.retried) + fig(q, F.expired) + fig(q, F.failed);
   const all = wrong + fig(q, F.completed);
   return all ? wrong / all : null;
 }
 
 /** drained is how long the backlog takes at the rate of now, in ms; Infinity if it does not shrink. */
-function drained(q: Queue): number {
+function drained(q: Item): number {
   const backlog = fig(q, F.ready);
   if (!backlog) return 0;
   const down = fig(q, F.started) - fig(q, F.in);
   return down > 0 ? (backlog / down) * 1000 : Infinity;
 }
 
-const number = (name: string, f: Figure, show: (n: number) => string, more: Partial<Column<Queue>> = {}): Column<Queue> => ({
+const number = (name: string, f: Figure, show: (n: number) => string, more: Partial<Column<Item>> = {}): Column<Item> => ({
   name, class: "n", by: (q) => fig(q, f),
   cell: (q) => (fig(q, f) ? show(fig(q, f)) : <span class="zero">0</span>), ...more,
 });
 
-const linked = (name: string, f: Figure, state: string, more: Partial<Column<Queue>> = {}): Column<Queue> => ({
+const linked = (name: string, f: Figure, state: string, more: Partial<Column<Item>> = {}): Column<Item> => ({
   ...number(name, f, count, more),
-  cell: (q) => {
-    const n = fig(q, f);
+  cell: (i) => {
+    const n = fig(i, f);
     if (!n) return <span class="zero">0</span>;
-    return <a href={href(["queue", q.command], state === "dlq" ? { tab: "dead" } : { tab: "tasks", state })}>{count(n)}</a>;
+    return <a href={i.isGroup ? href(["find"], { command: i.id, state }) : href(["queue", i.id], state === "dlq" ? { tab: "dead" } : { tab: "tasks", state })}>{count(n)}</a>;
   },
 });
 
-const columns: Column<Queue>[] = [
+const columns = (beside?: Beside): Column<Item>[] => [
   {
-    name: "queue", by: (q) => q.command, class: "name",
-    cell: (q) => (
-      <>
-        <a href={href(["queue", q.command])}>{q.command}</a>
-        {fig(q, F.paused) ? <State of="paused" /> : null}
-      </>
-    ),
+    name: "queue", by: (i) => i.id, class: "name",
+    cell: (i) => {
+      const isFolded = folds().includes(i.id), paused = fig(i, F.paused), isPinned = pins.value.includes(i.id);
+      if (i.isGroup) {
+        return (
+          <button type="button" class="fold" aria-expanded={!isFolded} onClick={() => fold(i.id)}>
+            <span aria-hidden="true">{isFolded ? "▸" : "▾"}</span> {i.id} <span class="muted">{plural(i.of.length, "queue")}</span>
+          </button>
+        );
+      }
+      return (
+        <>
+          {beside && (
+            <button type="button" class="quiet pin" aria-pressed={isPinned} aria-label={`Keep ${i.id} on top`} title="Keep on top" onClick={() => pin(i.id)}>{isPinned ? "★" : "☆"}</button>
+          )}
+          <a href={href(["queue", i.id])} class={i.within ? "within" : ""} title={i.id}>{i.id}</a>
+          {paused ? <State of="paused" /> : null}
+          {" "}{beside?.spread.has(i.id) && <span class="badge" title="Its tasks lie on all shards; each shard has an order of its own">spread</span>}
+        </>
+      );
+    },
   },
   linked("ready", F.ready, "ready", { head: <><Shape of="ready" /> ready</> }),
   linked("delayed", F.delayed, "delayed", { head: <><Shape of="delayed" /> delayed</>, class: "n wide" }),
@@ -74,8 +124,36 @@ const columns: Column<Queue>[] = [
       return ms === 0 ? <span class="zero">–</span> : ms === Infinity ? <span class="warn">{fig(q, F.in) > fig(q, F.started) ? "grows" : "stands"}</span> : span(ms);
     },
   },
-  { name: "trend", class: "trend wide", head: "done/s", cell: (q) => (at.value, <Spark values={column(q.series, F.completed)} tone="done" />) },
+  ...(beside ? [{
+    name: "workers", class: "n wide", by: (i: Item) => room(i, beside)[0], title: "Sessions that ask for it · tasks for which they have room. Workers that claim over HTTP have no session.",
+    cell: (i: Item) => {
+      const [sessions, free] = room(i, beside);
+      return sessions ? <>{count(sessions)} <span class="muted">· {count(free)} free</span></> : fig(i, F.ready) && !fig(i, F.started) ? <span class="warn">none</span> : <span class="zero">–</span>;
+    },
+  }] : []),
+  { name: "trend", class: "trend wide", head: "done/s", cell: (i) => (at.value, <Spark values={plus(...i.of.map((q) => column(q.series, F.completed)))} tone="done" />) },
+  ...(beside ? [{
+    name: "act", class: "act", head: <span class="unseen">Actions</span>,
+    cell: (i: Item) => !i.isGroup && <button type="button" class="quiet" aria-label={`What to do with ${i.id}`} title="What to do with it" onClick={() => beside.act(i.of[0]!)}>⋯</button>,
+  }] : []),
 ];
+
+function room(i: Item, { room }: Beside): [number, number] {
+  const all = i.of.map((q) => room.get(q.command) ?? [0, 0]);
+  return [all.reduce((n, r) => n + r[0]!, 0), all.reduce((n, r) => n + r[1]!, 0)];
+}
+
+const prefix = (command: string) => command.split(".", 1)[0]! + ".*";
+
+/** ordered puts queues into groups, and groups and queues in order. Pinned queues are first, outside of their groups. */
+function ordered(all: Queue[], c: Column<Item>[], sort: string, grouped: boolean): Item[] {
+  const one = (q: Queue): Item => ({ id: q.command, of: [q] });
+  const isPinned = (q: Queue) => pins.value.includes(q.command);
+  const groups = Map.groupBy(all.filter((q) => !isPinned(q)), (q) => (grouped ? prefix(q.command) : ""));
+  const rest = [...groups].flatMap(([id, of]): Item[] => (id && of.length > 1 ? [{ id, of, isGroup: true }] : of.map(one)));
+  const within = (i: Item) => (i.isGroup && !folds().includes(i.id) ? sorted(i.of.map((q) => ({ ...one(q), within: true })), c, sort) : []);
+  return [...sorted(all.filter(isPinned).map(one), c, sort), ...sorted(rest, c, sort).flatMap((i) => [i, ...within(i)])];
+}
 
 interface Props {
   /** Show only so many, the busiest. */
@@ -84,26 +162,28 @@ interface Props {
   sort?: string;
   onSort?: (sort: string) => void;
   picked?: Signal<ReadonlySet<string>>;
+  beside?: Beside;
 }
 
-export function QueueTable({ most, filter = "", sort = "-ready", onSort, picked }: Props) {
+export function QueueTable({ most, filter = "", sort = "-ready", onSort, picked, beside }: Props) {
   // The order stays while the pointer is on the rows, so that none moves away below it.
   const held = useSignal<string[] | null>(null);
-  let rows = queues.value.filter((q) => q.command.includes(filter));
-  rows = sorted(rows, columns, sort);
+  const all = columns(beside);
+  const rows = ordered(queues.value.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
   if (held.value) {
     const places = new Map(held.value.map((name, i) => [name, i]));
-    rows.sort((a, b) => (places.get(a.command) ?? 1e9) - (places.get(b.command) ?? 1e9));
+    rows.sort((a, b) => (places.get(a.id) ?? 1e9) - (places.get(b.id) ?? 1e9));
   }
   return (
     <div
       class="scroll"
-      onPointerEnter={() => (held.value = rows.map((q) => q.command))}
+      onPointerEnter={() => (held.value = rows.map((i) => i.id))}
       onPointerLeave={() => (held.value = null)}
+      onClickCapture={() => (held.value = null)}
     >
       <Rows
-        rows={most ? rows.slice(0, most) : rows} columns={columns} id={(q) => q.command} label="Queues"
-        sort={sort} onSort={onSort && ((s) => { held.value = null; onSort(s); })} picked={picked} open={(q) => go(["queue", q.command])}
+        rows={most ? rows.slice(0, most) : rows} columns={all} id={(i) => i.id} label="Queues" sort={sort} onSort={onSort}
+        picked={picked} picks={(i) => i.of.map((q) => q.command)} open={(i) => (i.isGroup ? fold(i.id) : go(["queue", i.id]))} tone={(i) => (i.isGroup ? "group" : "")}
       />
     </div>
   );

@@ -25,6 +25,8 @@ interface Props<T> {
   onSort?: (sort: string) => void;
   open?: (row: T) => void;
   picked?: Signal<ReadonlySet<string>>;
+  /** What is chosen with a row, if that is not its id alone. */
+  picks?: (row: T) => string[];
   height?: number;
   /** A class of the style sheet for a row. */
   tone?: (row: T) => string;
@@ -43,12 +45,19 @@ export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
   });
 }
 
-export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, height = 34, tone }: Props<T>) {
+export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, picks = (row) => [id(row)], height = 34, tone }: Props<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const seen = useSignal<[number, number]>([0, 60]);
   const cursor = useSignal("");
-  const state = useRef({ rows, id, open });
-  state.current = { rows, id, open };
+  const chosen = (row: T) => !!picked && picks(row).every((p) => picked.value.has(p));
+  const toggle = (row: T) => {
+    if (!picked) return;
+    const all = new Set(picked.value), on = chosen(row);
+    for (const p of picks(row)) on ? all.delete(p) : all.add(p);
+    picked.value = all;
+  };
+  const state = useRef({ rows, id, open, toggle });
+  state.current = { rows, id, open, toggle };
 
   useEffect(() => {
     const look = () => {
@@ -84,18 +93,15 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
         const row = current();
         if (row) state.current.open?.(row);
       }),
-      onKey("x", () => current() && toggle(cursor.value)),
+      onKey("x", () => {
+        const row = current();
+        if (row) state.current.toggle(row);
+      }),
     ];
     return () => off.forEach((f) => f());
   }, []);
 
-  const toggle = (key: string) => {
-    if (!picked) return;
-    const next = new Set(picked.value);
-    if (!next.delete(key)) next.add(key);
-    picked.value = next;
-  };
-  const all = picked && rows.length > 0 && rows.every((r) => picked.value.has(id(r)));
+  const all = picked && rows.length > 0 && rows.every(chosen);
   const [from, to] = seen.value;
   const shown = rows.slice(from, to);
   return (
@@ -106,7 +112,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
             <th class="pick">
               <input
                 type="checkbox" aria-label="Choose all rows" checked={all}
-                onChange={() => (picked.value = new Set(all ? [] : rows.map(id)))}
+                onChange={() => (picked.value = new Set(all ? [] : rows.flatMap(picks)))}
               />
             </th>
           )}
@@ -120,7 +126,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
           return (
             <tr
               key={key} aria-rowindex={from + i + 2} class={`${cursor.value === key ? "at" : ""} ${tone?.(row) ?? ""}`}
-              aria-selected={picked ? picked.value.has(key) : undefined}
+              aria-selected={picked ? chosen(row) : undefined}
               onClick={(e) => {
                 if ((e.target as Element).closest("a,button,input,summary") || String(getSelection())) return;
                 cursor.value = key;
@@ -129,7 +135,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
             >
               {picked && (
                 <td class="pick">
-                  <input type="checkbox" aria-label={`Choose ${key}`} checked={picked.value.has(key)} onChange={() => toggle(key)} />
+                  <input type="checkbox" aria-label={`Choose ${key}`} checked={chosen(row)} onChange={() => toggle(row)} />
                 </td>
               )}
               {columns.map((c) => <td key={c.name} class={c.class}>{c.cell(row)}</td>)}

@@ -3,7 +3,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask } from "./api";
 import { All, Chosen } from "./bulk";
-import { asked, filter, Labels } from "./filter";
+import { asked, filter, Labels, type Filter } from "./filter";
 import { count, moment, shortId, span } from "./format";
 import { again, changed, serverNow, watch } from "./live";
 import { Empty, Problem, Shape, Time, stateWord } from "./parts";
@@ -59,8 +59,8 @@ function Lease({ task: t }: { task: Task }) {
 }
 
 /** TaskList shows the tasks that the address selects, of one queue in one state, or of all. */
-export function TaskList({ command, state }: { command?: string; state?: ListState }) {
-  const f = filter(), isLive = f.length === 0 && !!command && !!state, key = JSON.stringify([command, state, f]);
+export function TaskList({ command, state, only = [] }: { command?: string; state?: ListState; only?: Filter }) {
+  const f = [...filter(), ...only], isLive = f.length === 0 && !!command && !!state, key = JSON.stringify([command, state, f]);
   const list = useSignal<List | null>(null), problem = useSignal(""), busy = useSignal(false);
   const picked = useSignal<ReadonlySet<string>>(new Set());
   const off = useRef(new AbortController());

@@ -7,6 +7,11 @@ import { visible } from "./task";
 const firstBytes = 64 << 10;
 const firstMembers = 100;
 
+export function CopyText({ text }: { text: string }) {
+  const copy = () => navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("The browser does not let the page copy.", true));
+  return <button type="button" class="quiet" onClick={copy}>Copy</button>;
+}
+
 export function Tree({ title, text }: { title: string; text: string }) {
   const raw = useSignal(false);
   const whole = useSignal(text.length <= firstBytes);
@@ -23,7 +28,7 @@ export function Tree({ title, text }: { title: string; text: string }) {
         <h2>{title}</h2>
         <span class="muted">{count(text.length)} characters</span>
         {isJson && <button type="button" class="quiet" aria-pressed={raw.value} onClick={() => (raw.value = !raw.value)}>{raw.value ? "Tree" : "Raw"}</button>}
-        <button type="button" class="quiet" onClick={() => navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("The browser does not let the page copy.", true))}>Copy</button>
+        <CopyText text={text} />
       </header>
       <div class="json mono" tabIndex={0} role="group" aria-label={title}>
         {isJson && !raw.value ? <Node value={value} open /> : <pre>{visible(text.slice(0, whole.value ? undefined : firstBytes))}</pre>}

@@ -73,8 +73,8 @@ export class Server {
   }
 
   /** bury makes a dead letter with an error. */
-  async bury(command, reason) {
-    await this.post(command, { why: reason }, { maxAttempts: 1, priority: 9 });
+  async bury(command, reason, more = {}) {
+    await this.post(command, { why: reason }, { maxAttempts: 1, priority: 9, ...more });
     const t = await this.ask("POST", "/tasks/claim", { commands: [command], workerId: "gravedigger" });
     await this.ask("POST", `/tasks/${t.id}/nack`, { reason, leaseToken: t.leaseToken, workerId: "gravedigger" });
     return t.id;

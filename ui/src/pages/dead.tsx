@@ -6,7 +6,8 @@ import { loaded, queues, type Queue } from "../board";
 import { count, moment, plural } from "../format";
 import { begin } from "../jobs";
 import { serverNow } from "../live";
-import { Empty, Problem, Time } from "../parts";
+import { useLoad } from "../load";
+import { Empty, Problem, Spark, Time } from "../parts";
 import type { Answers } from "../protocol";
 import { href } from "../route";
 import { F } from "../series";
@@ -82,7 +83,38 @@ export function Groups({ queues: all }: { queues: Queue[] }) {
   );
 }
 
+/** most are the words that occur most often, with their number. */
+function most(words: (string | undefined)[]): [string, number][] {
+  const all = new Map<string, number>();
+  for (const w of words) if (w) all.set(w, (all.get(w) ?? 0) + 1);
+  return [...all].sort((a, b) => b[1] - a[1]).slice(0, 6);
+}
+
+/** Details show what the newest tasks of a group have in common. */
+function Details({ g }: { g: Group }) {
+  const { command, cause } = g;
+  const known = useLoad((signal) => ask("GET /admin/queues/{command}/tasks", { command, signal, query: { state: "dlq", cause, error: fixed(g.error), limit: 100 } }), [g.newestTaskId]);
+  const all = known.value?.tasks;
+  if (!all?.length) return <p class="muted">{known.error ?? (all ? "It has no task any more." : "Reading its newest tasks.")}</p>;
+  const times = all.map((t) => Date.parse(t.updatedAt)), first = Math.min(...times), length = Math.max(1, Math.max(...times) - first);
+  const values = new Array<number>(60).fill(0);
+  for (const ms of times) values[Math.min(59, Math.floor(((ms - first) / length) * 60))]!++;
+  return (
+    <div class="details">
+      <p>{known.value?.cursor ? `The newest ${all.length} ended` : "They ended"} between <Time ms={first} /> and <Time ms={first + length} /></p>
+      <Spark values={values} tone="dead" />
+      <p><span class="muted">Workers</span> {most(all.map((t) => t.workerId)).map(([w, n]) => <><a href={href(["find"], { worker: w, state: "dlq" })}>{w}</a> × {n} </>)}</p>
+      <p class="labels">
+        <span class="muted">Labels</span> {most(all.flatMap((t) => Object.entries(t.labels ?? {}).map(([k, v]) => `${k}=${v}`))).map(([l, n]) => (
+          <><a href={href(["find"], { label: l, state: "dlq" })}>{visible(l)}</a>× {n} </>
+        ))}
+      </p>
+    </div>
+  );
+}
+
 function GroupRow({ g, named, again }: { g: Group; named: boolean; again: () => void }) {
+  const open = useSignal(false);
   const text = fixed(g.error), command = g.command, cause = g.cause;
   const filter = { cause, error: text || undefined };
   const where = <>
@@ -115,8 +147,10 @@ function GroupRow({ g, named, again }: { g: Group; named: boolean; again: () => 
           {g.cause.replaceAll("_", " ")} · newest <Time ms={Date.parse(g.newestEndedAt)} /> · <a href={href(["task", g.newestTaskId])}>see it</a>
           {g.example && g.example !== g.error && <> · <span class="mono">{visible(g.example.slice(0, 200))}</span></>}
         </p>
+        {open.value && <Details g={g} />}
       </div>
       <div class="buttons">
+        <button type="button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>Details</button>
         <a class="button" href={href(["queue", command], { tab: "tasks", state: "dlq", error: text })}>Show</a>
         <button type="button" class="main" onClick={replay}>Replay</button>
         <button type="button" onClick={purge}>Remove</button>

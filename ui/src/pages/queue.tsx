@@ -1,15 +1,13 @@
 // One queue: now, its tasks, its dead letters, its settings.
-import { ask } from "../api";
-import { at, column, find, loaded, settle, type Queue as QueueType } from "../board";
+import { at, column, find, loaded, type Queue as QueueType } from "../board";
 import { Charts } from "../charts";
 import { count, rate, span } from "../format";
-import { begin, now } from "../jobs";
 import { Empty, Spark, State } from "../parts";
+import { QueueActions } from "../queueactions";
 import { href, param } from "../route";
 import { F } from "../series";
 import { Groups } from "./dead";
 import { Settings } from "./settings";
-import { Copy } from "./task";
 import { Tasks } from "./tasks";
 import { WorkersOf } from "./workers";
 
@@ -32,17 +30,7 @@ export function Queue({ command }: { command: string }) {
       <div class="title">
         <h1>{command}</h1>
         {paused && <State of="paused" />}
-        <div class="buttons">
-          <button
-            type="button"
-            onClick={() => now(ask(`POST /admin/queues/{command}/${paused ? "resume" : "pause"}`, { command }).then(settle),
-              paused ? `${command} goes on: workers get its tasks again.` : `${command} is paused: no worker gets a task of it. Those that work go on.`)}
-          >
-            {paused ? "Resume" : "Pause"}
-          </button>
-          <Copy task={{ command }} />
-          {q.row.value[F.dead]! > 0 && <button type="button" onClick={() => replay(command)}>Replay dead letters</button>}
-        </div>
+        <div class="buttons"><QueueActions of={q} /></div>
       </div>
       <nav class="tabs" aria-label={`Parts of ${command}`}>
         {tabs.map((t) => (
@@ -55,18 +43,6 @@ export function Queue({ command }: { command: string }) {
         : tab === "settings" ? <Settings command={command} /> : <Now q={q} />}
     </>
   );
-}
-
-function replay(command: string) {
-  begin({
-    title: `Replay the dead letters of ${command}`, verb: "Replay", done: "replayed",
-    text: "Each has all its attempts again and is ready at the tail, the oldest first. Those that their worker ended as failed are among them.",
-    preview: () => ask("POST /admin/queues/{command}/dlq/replay", { command }, { dryRun: true, cause: "all" }),
-    step: async (cursor) => {
-      const a = await ask("POST /admin/queues/{command}/dlq/replay", { command }, { cause: "all", limit: 1000, cursor });
-      return { done: a.replayed ?? 0, cursor: a.cursor };
-    },
-  });
 }
 
 function Now({ q }: { q: QueueType }) {
@@ -106,6 +82,10 @@ function Now({ q }: { q: QueueType }) {
         </a>
       </section>
       <Charts of={q.series} />
+      <section class="block">
+        <header><h2>Who works on it</h2></header>
+        <WorkersOf command={q.command} />
+      </section>
     </>
   );
 }

@@ -9,6 +9,7 @@ import { api, serverNow, watch } from "../live";
 import { Empty, Problem, State, Time } from "../parts";
 import type { ResultRecord, Task as TaskType } from "../protocol";
 import { go, href } from "../route";
+import { Snippet } from "../snippet";
 import { firstLine, stateOf, visible, why } from "../task";
 import { Tree } from "../tree";
 import { Waterfall } from "../waterfall";
@@ -67,6 +68,7 @@ export function Task({ id }: { id: string }) {
       <div class="sides">
         <div>
           {"payload" in t && <Tree title="Payload" text={t.payload} />}
+          {"payload" in t && t.payload.length < 5000 && <Snippet of={t} />}
           {result?.result !== undefined && <Tree title="Result" text={JSON.stringify(result.result)} />}
         </div>
         <Facts task={t} />
@@ -137,7 +139,8 @@ export function Copy({ task }: { task: Partial<TaskType> & { command: string } }
   };
   const send = async () => {
     try {
-      const body = { command: task.command, payload: JSON.parse(payload.value), priority: task.priority, maxAttempts: task.maxAttempts };
+      const { command, priority, maxAttempts, timeoutSeconds, labels } = task;
+      const body = { command, payload: JSON.parse(payload.value), priority, maxAttempts, timeoutSeconds, labels };
       const made = await ask("POST /tasks", {}, body);
       dialog.current?.close();
       say("The new task is posted.");
@@ -148,10 +151,11 @@ export function Copy({ task }: { task: Partial<TaskType> & { command: string } }
   };
   return (
     <>
-      <button type="button" onClick={open}>{task.id ? "Copy as new" : "Enqueue"}</button>
+      <button type="button" onClick={open}>{!task.id ? "Enqueue" : task.lastKnownLocation === "DLQ_SET" ? "Edit and replay as new" : "Copy as new"}</button>
       <dialog ref={dialog} aria-labelledby="copy">
         <h2 id="copy">A new task for {task.command}</h2>
         <textarea class="mono" aria-label="Payload, any JSON" rows={12} cols={70} spellcheck={false} value={payload.value} onInput={(e) => (payload.value = e.currentTarget.value)} />
+        {task.id && <p class="muted">The task that you see stays as it is{task.lastKnownLocation === "DLQ_SET" ? ": a dead letter, until somebody removes it or its time is over" : ""}.</p>}
         {problem.value && <Problem>{firstLine(problem.value)}</Problem>}
         <div class="buttons">
           <button type="button" class="main" onClick={send}>Post it</button>

@@ -1,18 +1,31 @@
 // Who works: the sessions of workers and producers.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { plural, span } from "../format";
 import { changed, serverNow, watch } from "../live";
 import { Empty, State } from "../parts";
 import type { Sessions } from "../protocol";
-import { href, param, setQuery } from "../route";
+import { go, href, param, setQuery } from "../route";
 import { Rows, sorted, type Column } from "../rows";
+import { TaskList } from "../tasklist";
 
 type Session = Sessions[number];
 
 const sessions = signal<Session[] | undefined>(undefined);
 
-function useSessions() {
+/** room has for each queue how many sessions ask for it, and for how many tasks they have room. */
+export const room = computed(() => {
+  const all = new Map<string, [number, number]>();
+  for (const s of sessions.value ?? []) {
+    for (const c of s.commands) {
+      const [n, free] = all.get(c) ?? [0, 0];
+      all.set(c, [n + 1, free + (s.state === "live" ? Math.max(0, s.window - s.held) : 0)]);
+    }
+  }
+  return all;
+});
+
+export function useSessions() {
   useEffect(() => {
     const all = new Map<string, Session>();
     return watch("workers", {
@@ -34,7 +47,7 @@ const since = (at?: string) => (at ? span(Math.max(0, serverNow() - Date.parse(a
 const nameOf = (s: Session) => s.workerId || s.subject;
 
 const columns: Column<Session>[] = [
-  { name: "worker", class: "name", by: nameOf, cell: (s) => <><b>{nameOf(s)}</b> {s.workerId && s.workerId !== s.subject && <span class="muted">{s.subject}</span>}</> },
+  { name: "worker", class: "name", by: nameOf, cell: (s) => <><a href={href(["worker", nameOf(s)])}>{nameOf(s)}</a> {s.workerId && s.workerId !== s.subject && <span class="muted">{s.subject}</span>}</> },
   {
     name: "state", by: (s) => s.state,
     cell: (s) => s.state === "live" ? <State of="live" /> : s.state === "draining" ? <State of="paused" word="draining" />
@@ -53,7 +66,7 @@ function Table({ rows }: { rows: Session[] }) {
   const sort = param("sort", "worker");
   return (
     <div class="scroll">
-      <Rows rows={sorted(rows, columns, sort)} columns={columns} id={(s) => s.sessionId} label="Sessions" sort={sort} onSort={(s) => setQuery({ sort: s })} />
+      <Rows rows={sorted(rows, columns, sort)} columns={columns} id={(s) => s.sessionId} label="Sessions" sort={sort} open={(s) => go(["worker", nameOf(s)])} onSort={(s) => setQuery({ sort: s })} />
     </div>
   );
 }
@@ -83,4 +96,23 @@ export function WorkersOf({ command }: { command: string }) {
   if (!all) return <p class="muted pad" role="status">Waiting for the sessions.</p>;
   if (all.length === 0) return <Empty title={`No session asks for ${command}`}>{note}</Empty>;
   return <Table rows={all} />;
+}
+
+/** Worker is one worker by its name: its sessions, and the tasks that it has. */
+export function Worker({ name }: { name: string }) {
+  useSessions();
+  const all = sessions.value?.filter((s) => nameOf(s) === name);
+  return (
+    <>
+      <div class="title"><h1>{name}</h1></div>
+      {all && (all.length > 0 ? <Table rows={all} /> : <p class="muted">It has no session now. {note}</p>)}
+      <section class="block">
+        <header>
+          <h2>What it works on</h2>
+          <a href={href(["find"], { worker: name })}>All tasks that it has or had last</a>
+        </header>
+        <TaskList state="inProgress" only={[["worker", name]]} />
+      </section>
+    </>
+  );
 }

@@ -1,0 +1,81 @@
+// The page of all queues: groups, pins, several at once, and what to do with one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkAccess, Server, view } from "./kit.mjs";
+
+const server = await Server.start();
+for (const q of ["billing.mail", "billing.pdf", "billing.tax", "media.cut", "solo"]) await server.post(q, q);
+await server.post("billing.pdf");
+await server.ask("PUT", "/admin/queues/solo", { spread: true });
+const dead = await server.bury("media.cut", "no such film");
+const at = (hash) => `${server.origin}/ui/#/${hash}`;
+const names = (page) => page.locator("tbody tr:not(.space) .name").allInnerTexts().then((all) => all.map((s) => s.match(/[a-z]+(\.[a-z*]+)?/)[0]));
+
+test("queues whose names begin alike stand in a group that folds, by mouse and by keyboard", async (t) => {
+  const page = await view(t, at("queues?sort=queue"));
+  const group = page.getByRole("button", { name: /billing\.\*/ });
+  await group.waitFor();
+  assert.deepEqual(await names(page), ["billing.*", "billing.mail", "billing.pdf", "billing.tax", "media.cut", "solo"]);
+  await page.getByRole("row").filter({ has: group }).getByRole("link", { name: "4", exact: true }).waitFor(); // ready, together
+  await page.getByText("spread", { exact: true }).waitFor();
+  await checkAccess(page);
+  await group.click();
+  await page.getByRole("link", { name: "billing.pdf" }).waitFor({ state: "detached" });
+  assert.match(page.url(), /fold=billing/);
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: "billing.pdf" }).waitFor();
+  await page.getByRole("button", { name: "Groups" }).click();
+  await group.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: /ready/ }).click();
+  assert.equal(await page.getByRole("columnheader", { name: /ready/ }).getAttribute("aria-sort"), "descending");
+});
+
+test("a pinned queue is on top, also after a reload", async (t) => {
+  const page = await view(t, at("queues?sort=queue"));
+  await page.getByRole("button", { name: "Keep solo on top" }).click();
+  await page.mouse.move(0, 0);
+  await page.waitForFunction(() => document.querySelector("tbody .name").textContent.includes("solo"));
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector("tbody .name")?.textContent.includes("solo"));
+});
+
+test("chosen queues are paused and resumed together", async (t) => {
+  const page = await view(t, at("queues?sort=queue"));
+  await page.getByLabel("Choose billing.*").check();
+  assert(await page.getByLabel("Choose billing.tax").isChecked());
+  const chosen = page.getByRole("group", { name: "With the chosen queues" });
+  await chosen.getByText("3 queues chosen").waitFor();
+  await chosen.getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("dialog").getByText("billing.mail, billing.pdf, billing.tax").waitFor();
+  await checkAccess(page);
+  await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+  await page.getByText("3 queues paused.").waitFor();
+  assert.equal((await server.ask("GET", "/admin/queues/billing.tax")).paused, true);
+  await page.locator("h1").click();
+  await page.keyboard.press("j");
+  await page.keyboard.press("x");
+  await page.getByRole("button", { name: "Resume" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Resume" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("3 queues resumed.").waitFor();
+  assert.equal((await server.ask("GET", "/admin/queues/billing.tax")).paused, false);
+});
+
+test("each queue has its actions in its row", async (t) => {
+  const page = await view(t, at("queues"));
+  await page.getByRole("button", { name: "What to do with media.cut" }).click();
+  const dialog = page.getByRole("dialog", { name: "media.cut" });
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  await dialog.getByRole("button", { name: "Resume" }).click();
+  await checkAccess(page);
+  await dialog.getByRole("button", { name: "Replay dead letters" }).click();
+  const job = page.getByRole("dialog", { name: "Replay the dead letters of media.cut" });
+  await job.getByText("1 task").waitFor();
+  await job.getByRole("button", { name: "Replay" }).click();
+  await page.getByText("1 task replayed.").waitFor();
+  assert.equal((await server.ask("GET", `/tasks/${dead}`)).status, "PENDING");
+  await dialog.getByRole("link", { name: "Settings" }).click();
+  await page.getByLabel("Attempts").waitFor();
+});

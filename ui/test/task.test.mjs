@@ -1,0 +1,63 @@
+// What can be done with one task, one group of dead letters, one worker.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkAccess, Server, view } from "./kit.mjs";
+
+const server = await Server.start();
+const at = (hash) => `${server.origin}/ui/#/${hash}`;
+const dead = [];
+for (const n of [1, 2, 3]) dead.push(await server.bury("film.cut", `no such film ${n}`, { labels: { studio: n < 3 ? "ufa" : "mgm" } }));
+
+test("the page tells how to post a task again, and what it tells works", async (t) => {
+  const { id } = await server.post("film.make", { title: "it's \"Metropolis\" \u202e\n" }, { labels: { studio: "ufa" }, priority: 3 });
+  const page = await view(t, at(`task/${id}?as=TypeScript`));
+  const code = await page.getByRole("group", { name: "As TypeScript" }).innerText();
+  await new Function(`return (async () => { ${code} })()`)();
+  const found = await server.ask("GET", "/admin/tasks?label=studio%3Dufa&command=film.make");
+  assert.equal(found.tasks.length, 2);
+  const [a, b] = found.tasks;
+  assert.deepEqual([JSON.parse(a.payload), a.priority, a.labels, a.maxAttempts], [JSON.parse(b.payload), b.priority, b.labels, b.maxAttempts]);
+  for (const language of ["curl", "Go", "Python"]) {
+    await page.getByRole("button", { name: language, exact: true }).click();
+    await page.getByRole("group", { name: `As ${language}` }).getByText("Metropolis").waitFor();
+  }
+  await checkAccess(page);
+});
+
+test("a dead letter is edited and posted as a new task, by keyboard alone", async (t) => {
+  const page = await view(t, at(`task/${dead[0]}`));
+  await page.getByRole("button", { name: "Edit and replay as new" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("stays as it is: a dead letter").waitFor();
+  await checkAccess(page);
+  await page.getByLabel("Payload, any JSON").focus();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('{"why":"mended"}');
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByText("The new task is posted.").waitFor();
+  await page.getByText("No worker is there for its queue").waitFor();
+  await page.getByRole("link", { name: "studio=ufa" }).waitFor();
+  assert.equal((await server.ask("GET", `/tasks/${dead[0]}`)).status, "FAILED");
+});
+
+test("a group of dead letters shows when it began, who worked on it and its labels", async (t) => {
+  const page = await view(t, at("dead"));
+  const group = page.getByRole("listitem").filter({ hasText: "no such film #" });
+  await group.getByRole("button", { name: "Details" }).click();
+  await group.getByText(/They ended between/).waitFor();
+  await group.getByText("gravedigger").waitFor();
+  await group.getByText("× 2").waitFor();
+  await checkAccess(page);
+  await group.getByRole("link", { name: "studio=ufa" }).click();
+  await page.getByText(/looked at, 2 found/).waitFor();
+});
+
+test("a worker has a page with the tasks that it has", async (t) => {
+  const { id } = await server.post("film.show", 1);
+  await server.ask("POST", "/tasks/claim", { commands: ["film.show"], workerId: "projector" });
+  const page = await view(t, at("worker/projector"));
+  await page.getByText("It has no session now").waitFor();
+  await page.getByText(`…${id.slice(-8)}`).waitFor();
+  await checkAccess(page);
+});
