@@ -1,5 +1,8 @@
 // What the server says of itself once a second, and "Needs you": its sentences, the worst first.
 import { signal } from "@preact/signals";
+import { ask } from "./api";
+import { settle } from "./board";
+import { now } from "./jobs";
 import { changed, watch } from "./live";
 import { State, type StateName } from "./parts";
 import type { Needs as All, Server } from "./protocol";
@@ -26,12 +29,20 @@ const shapes: Record<All[number]["severity"], [StateName, string]> = {
   critical: ["dead", "critical"], warning: ["failed", "warning"], notice: ["live", "notice"],
 };
 
-/** where leads to the rows that a sentence counts. */
-function where(n: All[number]): string {
+/** what a person can do about it first. */
+const verbs: Record<All[number]["reason"], string> = {
+  no_worker: "See its workers", growing: "See the queue", dead: "See why, and replay", paused: "Resume", set_aside: "See its tasks", disk: "See the server",
+};
+
+/** counted leads to the rows that a sentence counts, where to what a person can do about it. */
+function counted(n: All[number]): string {
   if (!n.command) return href(["system"]);
   if (n.state === "dlq") return href(["queue", n.command], { tab: "dead" });
   return href(["queue", n.command], n.state ? { tab: "tasks", state: n.state } : {});
 }
+
+const where = (n: All[number]) =>
+  n.command && n.reason === "no_worker" ? href(["queue", n.command], { tab: "workers" }) : n.command && n.reason === "growing" ? href(["queue", n.command]) : counted(n);
 
 export function Needs() {
   const all = needs.value;
@@ -46,7 +57,10 @@ export function Needs() {
         {all.slice(0, 8).map((n) => (
           <li key={n.reason + n.tenant + n.command} class={n.severity}>
             <State of={shapes[n.severity][0]} word={shapes[n.severity][1]} />
-            <a href={where(n)}>{n.sentence}</a>
+            <a href={counted(n)}>{n.sentence}</a>
+            {n.reason === "paused" && n.command
+              ? <button type="button" onClick={() => now(ask("POST /admin/queues/{command}/resume", { command: n.command }).then(settle), `${n.command} goes on.`)}>Resume</button>
+              : <a class="button" href={where(n)}>{verbs[n.reason]}</a>}
           </li>
         ))}
       </ol>

@@ -53,7 +53,7 @@ export function Spark({ values, tone = "", area = true }: { values: (number | nu
   const ys: number[] = [];
   for (let i = known - (known % per); i < values.length; i += per) ys.push(Math.max(...values.slice(i, i + per).map((v) => v ?? 0)));
   const top = Math.max(...ys, 1e-9);
-  const line = ys.map((y, i) => `${(w - ((ys.length - 1 - i) * per * w) / values.length).toFixed(1)},${(h - 1 - (y / top) * (h - 2)).toFixed(1)}`).join(" ");
+  const line = ys.map((y, i) => `${(w - ((ys.length - 1 - i) * per * w) / Math.max(1, values.length - per)).toFixed(1)},${(h - 1 - (y / top) * (h - 2)).toFixed(1)}`).join(" ");
   return (
     <svg class={`spark ${tone}`} viewBox={`0 0 ${w} ${h}`} preserveAspectRatio="none" aria-hidden="true">
       {area && <polygon points={`${line.split(",")[0]},${h} ${line} ${w},${h}`} />}

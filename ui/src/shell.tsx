@@ -7,6 +7,7 @@ import { onKey } from "./keys";
 import { Login, learn, leave, readsOnly, who } from "./login";
 import { link, pause, paused, welcome } from "./live";
 import { menu } from "./menu";
+import { needs } from "./needs";
 import { go, href, place } from "./route";
 import { Help, Palette } from "./palette";
 import { ask } from "./api";
@@ -69,7 +70,10 @@ export function Shell({ children }: { children: preact.ComponentChildren }) {
     ask("GET /readyz").then((r) => (ready.value = r), () => (ready.value = null));
     void learn();
   }, [welcome.value]);
-  const here = place.value.path[0];
+  const here = place.value.path[0], urgent = needs.value?.filter((n) => n.severity === "critical").length;
+  useEffect(() => {
+    document.title = `${urgent ? `(${urgent}) ` : ""}${place.value.path.at(-1) ?? "overview"} · codeq`;
+  }, [place.value, urgent]);
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>To the content</a>

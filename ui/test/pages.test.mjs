@@ -40,6 +40,15 @@ test("every page fits a telephone", async (t) => {
   }
 });
 
+test("each sentence of the overview leads to what can be done about it", async (t) => {
+  const page = await view(t, at(""));
+  assert.match(await page.title(), /overview · codeq$/);
+  const need = page.getByRole("listitem").filter({ hasText: /billing\.invoice has \d dead letter/ });
+  await need.getByRole("link", { name: "See why, and replay" }).click();
+  await page.getByText("timeout talking to #").waitFor();
+  assert.equal(await page.title(), "billing.invoice · codeq");
+});
+
 test("a queue is paused and resumed by mouse", async (t) => {
   const page = await view(t, at("queue/mail.send"));
   await page.getByRole("button", { name: "Pause", exact: true }).click();
@@ -136,9 +145,10 @@ test("what strangers sent is shown as text", async (t) => {
   const id = await server.bury("evil.queue", "<script>alert(1)</script>\u202e\u0007");
   const page = await view(t, at(`task/${task.id}`));
   page.on("dialog", () => assert.fail("the page ran what a stranger sent"));
-  await page.getByText('"</script><img src=x onerror=alert(1)>"').waitFor();
-  await page.getByText('"abc\\u202edcba"').waitFor();
-  await page.getByText('"a\\u0007b"').waitFor();
+  for (const text of ['"</script><img src=x onerror=alert(1)>"', '"abc\\u202edcba"', '"a\\u0007b"']) {
+    await page.getByText(text).first().waitFor(); // in the tree
+    await page.getByRole("group", { name: "As curl" }).getByText(text).waitFor();
+  }
   await page.goto(at(`task/${big.id}`));
   await page.getByRole("button", { name: "Show all 1,048,576 characters" }).click();
   await page.goto(at(`task/${id}`));

@@ -1,7 +1,8 @@
 // Who works: the sessions of workers and producers.
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { plural, span } from "../format";
+import { count, plural, span } from "../format";
+import { who } from "../login";
 import { changed, serverNow, watch } from "../live";
 import { Empty, State } from "../parts";
 import type { Sessions } from "../protocol";
@@ -46,8 +47,10 @@ export function useSessions() {
 const since = (at?: string) => (at ? span(Math.max(0, serverNow() - Date.parse(at))) : "");
 const nameOf = (s: Session) => s.workerId || s.subject;
 
+const number = (n = 0) => (n ? count(n) : <span class="zero">0</span>);
+
 const columns: Column<Session>[] = [
-  { name: "worker", class: "name", by: nameOf, cell: (s) => <><a href={href(["worker", nameOf(s)])}>{nameOf(s)}</a> {s.workerId && s.workerId !== s.subject && <span class="muted">{s.subject}</span>}</> },
+  { name: "worker", class: "name", by: nameOf, cell: (s) => <><a href={href(["worker", nameOf(s)])}>{nameOf(s)}</a> {s.workerId && s.workerId !== s.subject && who.value?.authentication && <span class="muted">{s.subject}</span>}</> },
   {
     name: "state", by: (s) => s.state,
     cell: (s) => s.state === "live" ? <State of="live" /> : s.state === "draining" ? <State of="paused" word="draining" />
@@ -55,8 +58,8 @@ const columns: Column<Session>[] = [
   },
   { name: "queues", class: "text", cell: (s) => s.commands.map((c, i) => <>{i > 0 && ", "}<a href={href(["queue", c])}>{c}</a></>) },
   { name: "held", class: "n", by: (s) => s.held, cell: (s) => <><meter min={0} max={Math.max(1, s.window)} value={s.held} aria-label="Held of its window" /> {s.held} of {s.window}</> },
-  { name: "completed", class: "n", by: (s) => s.completed ?? 0, cell: (s) => s.completed ?? "" },
-  { name: "failed", class: "n", by: (s) => s.failed ?? 0, cell: (s) => (s.failed ? <span class="bad">{s.failed}</span> : <span class="zero">0</span>) },
+  { name: "completed", class: "n", by: (s) => s.completed ?? 0, cell: (s) => number(s.completed) },
+  { name: "failed", class: "n", by: (s) => s.failed ?? 0, cell: (s) => (s.failed ? <span class="bad">{count(s.failed)} · {Math.ceil((100 * s.failed) / (s.failed + (s.completed ?? 0)))} %</span> : number()) },
   { name: "round", head: "round trip", class: "n wide", by: (s) => s.roundTripMs ?? 0, cell: (s) => (s.roundTripMs === undefined ? "" : `${s.roundTripMs} ms`) },
   { name: "seen", class: "n wide", head: "last heard", by: (s) => -Date.parse(s.lastSeenAt), cell: (s) => since(s.lastSeenAt) },
   { name: "connected", class: "n wide", by: (s) => -Date.parse(s.connectedAt), cell: (s) => since(s.connectedAt) },
