@@ -19,10 +19,11 @@ var importTable = map[string]string{
 	"internal/heap":     "",
 	"internal/keeper":   "",
 	"internal/meter":    "",
+	"internal/needs":    "wire",
 	"internal/paced":    "",
 	"internal/repo":     "",
 	"internal/socket":   "internal/paced",
-	"internal/watch":    "actor internal/auth internal/events internal/socket mailbox record wire",
+	"internal/watch":    "actor internal/auth internal/events internal/needs internal/socket mailbox record wire",
 	"internal/yamlfile": "wire",
 	"mailbox":           "",
 	"ui":                "",
@@ -41,7 +42,7 @@ var importTable = map[string]string{
 	"shardactor":       "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
 	"internal/httpapi": "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"internal/server":  "internal/httpapi internal/auth internal/events internal/meter internal/paced internal/watch mailbox session shard shardactor store ui wire | client internal/audit",
+	"internal/server":  "internal/httpapi internal/auth internal/events internal/meter internal/needs internal/paced internal/watch mailbox session shard shardactor store ui wire | client internal/audit",
 	"cmd/codeq":        "client config internal/audit internal/auth internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the

@@ -7,6 +7,7 @@ import (
 	"codeq/internal/auth"
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
+	"codeq/internal/needs"
 	"codeq/internal/watch"
 	"codeq/store"
 	"codeq/wire"
@@ -83,7 +84,7 @@ func (s *Server) serverFigures() func(nowMs int64) wire.ServerFigures {
 const deadRead = 200
 
 // deadLetters looks at the dead letters of a queue. What cannot be read is left out.
-func (s *Server) deadLetters(name wire.SlotName) (d watch.DeadLetters) {
+func (s *Server) deadLetters(name wire.SlotName) (d needs.DeadLetters) {
 	q := store.ListQuery{State: store.ListDead, UntilMs: math.MaxInt64, Limit: 1, MostRead: 1}
 	q.Queue.Command, q.Queue.Tenant = name.Command, name.Tenant
 	if page, err := s.store.Find(&q); err == nil && len(page.Found) > 0 {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"codeq/internal/events"
+	"codeq/internal/needs"
 	"codeq/wire"
 )
 
@@ -30,7 +31,7 @@ type Facts struct {
 	// Server are the figures of the server. They are asked for once a second at most.
 	Server func(nowMs int64) wire.ServerFigures
 	// Dead looks at the dead letters of a queue.
-	Dead func(queue wire.SlotName) DeadLetters
+	Dead func(queue wire.SlotName) needs.DeadLetters
 }
 
 // Board has the figures of all queues as of its last refresh. Subscribers only read it. Sessions
@@ -55,7 +56,7 @@ type row struct {
 	named   uint64
 	name    wire.SlotName
 	figures wire.Figures
-	beside  Beside
+	beside  needs.Beside
 	// deadThen is how many dead letters the queue had at the last look at them, lookedAt the
 	// number of that look.
 	deadThen int64
@@ -68,7 +69,7 @@ func NewBoard(f Facts) *Board {
 }
 
 // SetBeside sets what is known of the queue of a slot beside its figures.
-func (b *Board) SetBeside(slot uint32, x *Beside) {
+func (b *Board) SetBeside(slot uint32, x *needs.Beside) {
 	dead := b.rows[slot].beside.Dead
 	b.rows[slot].beside = *x
 	b.rows[slot].beside.Dead = dead
@@ -85,7 +86,7 @@ func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
 	}
 	b.version++
 	if r.name != name {
-		r.name, r.named, r.beside, r.deadThen = name, b.version, Beside{}, 0
+		r.name, r.named, r.beside, r.deadThen = name, b.version, needs.Beside{}, 0
 	}
 	r.figures, r.changed = *figures, b.version
 }

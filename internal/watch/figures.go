@@ -2,6 +2,7 @@ package watch
 
 import (
 	"codeq/internal/events"
+	"codeq/internal/needs"
 	"codeq/record"
 	"codeq/wire"
 )
@@ -75,11 +76,11 @@ func (s *Source) Refresh(b *Board, nowMs int64) (err error) {
 }
 
 // beside is what is known of a queue beside its figures.
-func (q *queue) beside(nowMs int64) *Beside {
+func (q *queue) beside(nowMs int64) *needs.Beside {
 	if q.counts == nil {
-		return &Beside{}
+		return &needs.Beside{}
 	}
-	return &Beside{
+	return &needs.Beside{
 		SpanMs: nowMs - q.window.atMs, ReadyThen: q.window.ready,
 		Started:    int64(q.counts.Moves[record.CauseGrant] - q.window.Moves[record.CauseGrant]),
 		Unreadable: int64(q.counts.Moves[record.CauseUnreadable]), Suspect: int64(q.counts.Moves[record.CauseSuspect]),

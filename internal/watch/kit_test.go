@@ -6,6 +6,7 @@ import (
 
 	"codeq/internal/auth"
 	"codeq/internal/events"
+	"codeq/internal/needs"
 	"codeq/wire"
 )
 
@@ -18,7 +19,7 @@ type fakeLog struct {
 	// sessions are those of each tenant, by id.
 	sessions map[string][]wire.SessionFigures
 	server   wire.ServerFigures
-	dead     DeadLetters
+	dead     needs.DeadLetters
 }
 
 func newFakeLog(shards, size int) *fakeLog {
@@ -60,7 +61,7 @@ func (l *fakeLog) facts() Facts {
 		Events: l, CreationID: "c0ffee", Version: "1.0.0", Points: l.Points,
 		Sessions: func(tenant string) []wire.SessionFigures { return l.sessions[tenant] },
 		Server:   func(int64) wire.ServerFigures { return l.server },
-		Dead:     func(wire.SlotName) DeadLetters { return l.dead },
+		Dead:     func(wire.SlotName) needs.DeadLetters { return l.dead },
 		ShardOf:  func(id wire.TaskID) int { return int(id[15]) % len(l.last) },
 	}
 }

@@ -1,6 +1,9 @@
 package watch
 
-import "codeq/wire"
+import (
+	"codeq/internal/needs"
+	"codeq/wire"
+)
 
 // overview has the figures of the server and what needs a person, as of its last look.
 type overview struct {
@@ -9,7 +12,7 @@ type overview struct {
 	number uint64
 	server wire.ServerFigures
 	// needs are those of all queues, each with the tenant of its queue.
-	needs []need
+	needs []needs.Need
 	// encoded is what subscribers with the same rights get.
 	encoded map[rights][]byte
 }
@@ -22,7 +25,7 @@ func (b *Board) overviewOf(nowMs int64) *overview {
 	}
 	o.lookedAtMs, o.server, o.needs, o.encoded = nowMs, b.Server(nowMs), nil, make(map[rights][]byte)
 	o.number++
-	if n, ok := diskNeed(&o.server); ok {
+	if n, ok := needs.OfDisk(&o.server); ok {
 		o.needs = append(o.needs, n)
 	}
 	b.lookAtDead()
@@ -31,11 +34,11 @@ func (b *Board) overviewOf(nowMs int64) *overview {
 		if r.name.Command == "" || r.name.Command == wire.AllCommands {
 			continue
 		}
-		c := condition{name: &r.name, figures: &r.figures, beside: &r.beside}
-		if c.waits(nowMs) {
-			c.takers = b.rosterOf(r.name.Tenant, nowMs).takers(r.name.Command)
+		c := needs.Condition{Name: &r.name, Figures: &r.figures, Beside: &r.beside}
+		if c.Waits(nowMs) {
+			c.Takers = b.rosterOf(r.name.Tenant, nowMs).takers(r.name.Command)
 		}
-		o.needs = append(o.needs, needsOf(&c, nowMs)...)
+		o.needs = append(o.needs, needs.Of(&c, nowMs)...)
 	}
 	return o
 }
@@ -62,11 +65,11 @@ func (b *Board) lookAtDead() {
 
 // needsFor are the needs that a subscriber may see, worst first.
 func (o *overview) needsFor(rights *rights) []wire.Need {
-	needs := []wire.Need{}
+	seen := []wire.Need{}
 	for i := range o.needs {
 		n := o.needs[i].Need
 		if rights.admin {
-			n.Sentence += o.needs[i].told
+			n.Sentence += o.needs[i].Told
 		}
 		if n.Command != "" && !rights.sees(&wire.SlotName{Tenant: n.Tenant, Command: n.Command}) {
 			continue
@@ -74,9 +77,9 @@ func (o *overview) needsFor(rights *rights) []wire.Need {
 		if n.Tenant == rights.tenant {
 			n.Tenant = ""
 		}
-		needs = append(needs, n)
+		seen = append(seen, n)
 	}
-	return worstFirst(needs)
+	return needs.WorstFirst(seen)
 }
 
 // putServer puts the figures of the server and the needs into the message, once a second.

@@ -11,6 +11,7 @@ import (
 
 	"codeq/internal/auth"
 	"codeq/internal/events"
+	"codeq/internal/needs"
 	"codeq/record"
 	"codeq/wire"
 )
@@ -115,7 +116,7 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "server": // level of the disk guard
 		s.log.server = wire.ServerFigures{Version: "1.0.0", DiskGuard: d.Input, Shards: make([]wire.ShardFigures, 1)}
-		s.log.dead = DeadLetters{SinceMs: scriptEpochMs, Reason: "secret", Of: 7, Same: 5}
+		s.log.dead = needs.DeadLetters{SinceMs: scriptEpochMs, Reason: "secret", Of: 7, Same: 5}
 	case "tasks": // number attempts
 		s.tasks = nil
 		for line := range strings.Lines(d.Input) {

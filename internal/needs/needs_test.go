@@ -1,4 +1,4 @@
-package watch
+package needs
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"codeq/wire"
 )
 
-const now, minute = scriptEpochMs, 60_000
+// now is 2026-01-01 UTC.
+const now, minute = 1_767_225_600_000, 60_000
 
 type figure struct{ at, value int64 }
 
@@ -73,10 +74,10 @@ func TestNeedsOfAQueue(t *testing.T) {
 			f[set.at] = set.value
 		}
 		var got []string
-		for _, n := range needsOf(&condition{name: &wire.SlotName{Command: "q"}, figures: &f, beside: &c.beside, takers: c.takers}, now) {
+		for _, n := range Of(&Condition{Name: &wire.SlotName{Command: "q"}, Figures: &f, Beside: &c.beside, Takers: c.takers}, now) {
 			line := fmt.Sprintf("%s %s %s %d: %s", n.Severity, n.Reason, n.State, n.Count, n.Sentence)
-			if n.told != "" {
-				line += "[" + n.told + "]"
+			if n.Told != "" {
+				line += "[" + n.Told + "]"
 			}
 			got = append(got, line)
 		}
@@ -88,15 +89,15 @@ func TestNeedsOfAQueue(t *testing.T) {
 
 func TestNeedsAreWorstFirstAndBounded(t *testing.T) {
 	t.Parallel()
-	disk, refuses := diskNeed(&wire.ServerFigures{DiskGuard: "no-enqueue", DiskFreeBytes: 5 << 20})
-	if _, fine := diskNeed(&wire.ServerFigures{DiskGuard: "ok"}); fine || !refuses {
+	disk, refuses := OfDisk(&wire.ServerFigures{DiskGuard: "no-enqueue", DiskFreeBytes: 5 << 20})
+	if _, fine := OfDisk(&wire.ServerFigures{DiskGuard: "ok"}); fine || !refuses {
 		t.Error("the disk guard is not told, or told when it refuses nothing")
 	}
 	needs := []wire.Need{{Severity: wire.NeedNotice, Command: "a", Count: 9}}
 	for n := range int64(2 * maxNeeds) {
 		needs = append(needs, wire.Need{Severity: wire.NeedWarning, Command: "a", Count: n}, wire.Need{Severity: wire.NeedCritical, Command: "a", Count: n})
 	}
-	needs = worstFirst(append(needs, disk.Need))
+	needs = WorstFirst(append(needs, disk.Need))
 	if len(needs) != maxNeeds || needs[0].Sentence != "the disk guard is at no-enqueue: new tasks are refused; 5 MiB are free" ||
 		needs[1].Severity != wire.NeedCritical || needs[1].Count != 2*maxNeeds-1 {
 		t.Errorf("%d needs, first %+v and %+v", len(needs), needs[0], needs[1])

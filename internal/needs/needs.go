@@ -1,4 +1,4 @@
-package watch
+package needs
 
 import (
 	"cmp"
@@ -40,93 +40,93 @@ type DeadLetters struct {
 	Of, Same int
 }
 
-// condition is what the needs of one queue follow from.
-type condition struct {
-	name    *wire.SlotName
-	figures *wire.Figures
-	beside  *Beside
-	// takers is how many sessions take its tasks.
-	takers int
+// Condition is what the needs of one queue follow from.
+type Condition struct {
+	Name    *wire.SlotName
+	Figures *wire.Figures
+	Beside  *Beside
+	// Takers is how many sessions take its tasks.
+	Takers int
 }
 
-// need is a need with the tenant of its queue. told is the part of its sentence that has text of
+// Need is a need with the tenant of its queue. Told is the part of its sentence that has text of
 // errors, for those who may see it.
-type need struct {
+type Need struct {
 	wire.Need
-	told string
+	Told string
 }
 
 // rules find what a queue needs. Each gives a need, or false.
-var rules = []func(c *condition, nowMs int64) (need, bool){noWorker, growing, paused, deadLetters, setAside}
+var rules = []func(c *Condition, nowMs int64) (Need, bool){noWorker, growing, paused, deadLetters, setAside}
 
-// needsOf is what one queue needs.
-func needsOf(c *condition, nowMs int64) (needs []need) {
+// Of is what one queue needs.
+func Of(c *Condition, nowMs int64) (needs []Need) {
 	for _, rule := range rules {
 		n, ok := rule(c, nowMs)
 		if !ok {
 			continue
 		}
-		n.Tenant, n.Command = c.name.Tenant, c.name.Command
-		n.Sentence = c.name.Command + " " + n.Sentence
+		n.Tenant, n.Command = c.Name.Tenant, c.Name.Command
+		n.Sentence = c.Name.Command + " " + n.Sentence
 		needs = append(needs, n)
 	}
 	return needs
 }
 
-// waits reports whether a queue has tasks that have been ready for some time.
-func (c *condition) waits(nowMs int64) bool {
-	oldest := c.figures[wire.FigureOldestReadyAt]
-	return c.figures[wire.FigureReady] > 0 && oldest != 0 && nowMs >= oldest+waitsForMs
+// Waits reports whether a queue has tasks that have been ready for some time.
+func (c *Condition) Waits(nowMs int64) bool {
+	oldest := c.Figures[wire.FigureOldestReadyAt]
+	return c.Figures[wire.FigureReady] > 0 && oldest != 0 && nowMs >= oldest+waitsForMs
 }
 
-func noWorker(c *condition, nowMs int64) (need, bool) {
-	f := c.figures
-	if !c.waits(nowMs) || f[wire.FigurePaused] != 0 || f[wire.FigureStartedPer] > 0 || c.beside.Started > 0 {
-		return need{}, false
+func noWorker(c *Condition, nowMs int64) (Need, bool) {
+	f := c.Figures
+	if !c.Waits(nowMs) || f[wire.FigurePaused] != 0 || f[wire.FigureStartedPer] > 0 || c.Beside.Started > 0 {
+		return Need{}, false
 	}
-	n := need{Need: wire.Need{
+	n := Need{Need: wire.Need{
 		Severity: wire.NeedCritical, Reason: wire.NeedNoWorker, State: wire.StateReady,
 		Count: f[wire.FigureReady], SinceMs: f[wire.FigureOldestReadyAt],
 	}}
 	who := "no worker"
-	if c.takers == 1 {
+	if c.Takers == 1 {
 		who = "1 worker that takes none"
-	} else if c.takers > 1 {
-		who = fmt.Sprintf("%d workers that take none", c.takers)
+	} else if c.Takers > 1 {
+		who = fmt.Sprintf("%d workers that take none", c.Takers)
 	}
 	n.Sentence = fmt.Sprintf("has %s and %s; the oldest has waited since %s", tasks(n.Count, "ready"), who, moment(n.SinceMs, nowMs))
 	return n, true
 }
 
-func growing(c *condition, nowMs int64) (need, bool) {
-	b, ready := c.beside, c.figures[wire.FigureReady]
+func growing(c *Condition, nowMs int64) (Need, bool) {
+	b, ready := c.Beside, c.Figures[wire.FigureReady]
 	grown := ready - b.ReadyThen
 	if b.SpanMs < trendForMs || b.Started == 0 || grown*1000 < b.SpanMs {
-		return need{}, false
+		return Need{}, false
 	}
 	perSecond := float64(grown) * 1000 / float64(b.SpanMs)
 	// What workers take in an hour at this rate.
 	hour := float64(b.Started) * 1000 / float64(b.SpanMs) * hourS
-	n := need{Need: wire.Need{Severity: wire.NeedWarning, Reason: wire.NeedGrowing, State: wire.StateReady, Count: ready}}
+	n := Need{Need: wire.Need{Severity: wire.NeedWarning, Reason: wire.NeedGrowing, State: wire.StateReady, Count: ready}}
 	aheadS := (hour - float64(ready)) / perSecond
 	switch {
 	case aheadS <= 0:
 		n.Severity = wire.NeedCritical
 		n.Sentence = fmt.Sprintf("grows by %.0f/s and has %.1f h of backlog", perSecond, float64(ready)/hour)
 	case aheadS*1000 > aheadMs:
-		return need{}, false
+		return Need{}, false
 	default:
 		n.Sentence = fmt.Sprintf("grows by %.0f/s; at this rate it has 1 h of backlog at %s", perSecond, moment(nowMs+int64(aheadS*1000), nowMs))
 	}
 	return n, true
 }
 
-func paused(c *condition, nowMs int64) (need, bool) {
-	f := c.figures
-	if !c.waits(nowMs) || f[wire.FigurePaused] == 0 {
-		return need{}, false
+func paused(c *Condition, nowMs int64) (Need, bool) {
+	f := c.Figures
+	if !c.Waits(nowMs) || f[wire.FigurePaused] == 0 {
+		return Need{}, false
 	}
-	n := need{Need: wire.Need{
+	n := Need{Need: wire.Need{
 		Severity: wire.NeedNotice, Reason: wire.NeedPaused, State: wire.StateReady,
 		Count: f[wire.FigureReady], SinceMs: f[wire.FigureOldestReadyAt],
 	}}
@@ -134,10 +134,10 @@ func paused(c *condition, nowMs int64) (need, bool) {
 	return n, true
 }
 
-func deadLetters(c *condition, nowMs int64) (need, bool) {
-	n := need{Need: wire.Need{
+func deadLetters(c *Condition, nowMs int64) (Need, bool) {
+	n := Need{Need: wire.Need{
 		Severity: wire.NeedWarning, Reason: wire.NeedDead, State: wire.StateDead,
-		Count: c.figures[wire.FigureDead], SinceMs: c.beside.Dead.SinceMs,
+		Count: c.Figures[wire.FigureDead], SinceMs: c.Beside.Dead.SinceMs,
 	}}
 	n.Sentence = fmt.Sprintf("has %d dead letters", n.Count)
 	if n.Count == 1 {
@@ -146,15 +146,15 @@ func deadLetters(c *condition, nowMs int64) (need, bool) {
 	if n.SinceMs != 0 {
 		n.Sentence += " since " + moment(n.SinceMs, nowMs)
 	}
-	if d := &c.beside.Dead; d.Same > 1 && d.Reason != "" {
-		n.told = fmt.Sprintf("; %d of the newest %d: %.100s", d.Same, d.Of, d.Reason)
+	if d := &c.Beside.Dead; d.Same > 1 && d.Reason != "" {
+		n.Told = fmt.Sprintf("; %d of the newest %d: %.100s", d.Same, d.Of, d.Reason)
 	}
 	return n, n.Count > 0
 }
 
-func setAside(c *condition, _ int64) (need, bool) {
-	b := c.beside
-	n := need{Need: wire.Need{Severity: wire.NeedWarning, Reason: wire.NeedSetAside, Count: b.Unreadable + b.Suspect}}
+func setAside(c *Condition, _ int64) (Need, bool) {
+	b := c.Beside
+	n := Need{Need: wire.Need{Severity: wire.NeedWarning, Reason: wire.NeedSetAside, Count: b.Unreadable + b.Suspect}}
 	lost := "lost " + tasks(b.Unreadable, "unreadable")
 	held := "held back " + tasks(b.Suspect, "suspect") + ": three deliveries in a row did not arrive"
 	switch {
@@ -168,10 +168,10 @@ func setAside(c *condition, _ int64) (need, bool) {
 	return n, n.Count > 0
 }
 
-// diskNeed is what the disk needs, if the guard refuses anything.
-func diskNeed(f *wire.ServerFigures) (need, bool) {
+// OfDisk is what the disk needs, if the guard refuses anything.
+func OfDisk(f *wire.ServerFigures) (Need, bool) {
 	said, refuses := diskSays[f.DiskGuard]
-	return need{Need: wire.Need{
+	return Need{Need: wire.Need{
 		Severity: wire.NeedCritical, Reason: wire.NeedDisk,
 		Sentence: fmt.Sprintf("the disk guard is at %s: %s; %d MiB are free", f.DiskGuard, said, f.DiskFreeBytes>>20),
 	}}, refuses
@@ -183,8 +183,8 @@ var diskSays = map[string]string{
 	"only-delete": "only what frees space is done",
 }
 
-// worstFirst sorts needs and keeps the worst ones.
-func worstFirst(needs []wire.Need) []wire.Need {
+// WorstFirst sorts needs and keeps the worst ones.
+func WorstFirst(needs []wire.Need) []wire.Need {
 	rank := func(n *wire.Need) int {
 		return slices.Index([]string{wire.NeedCritical, wire.NeedWarning, wire.NeedNotice}, n.Severity)
 	}
