@@ -58,10 +58,15 @@ type WatchSubscribe struct {
 	RangeMs int64
 	// TaskID is the task of kind task.
 	TaskID TaskID
-	// Command, State and Limit are those of the page of kind page.
+	// Command, State and Limit are those of the page of kind page. Cursor is that of the page
+	// before.
 	Command string
 	State   string
 	Limit   int
+	Cursor  string
+	// Filter makes the page one of the tasks that a search finds: what ParseTaskSearch reads.
+	// The parser sets Command and State to those of the search, and they are not sent.
+	Filter []byte
 	// Causes filter events; none are all.
 	Causes []string
 	// After has, for each shard, the number of the last event that the client has; nil is
@@ -181,6 +186,10 @@ type WatchSnapshot struct {
 	At Positions `json:"at"`
 	// AtMs is when a page was read, Unix milliseconds; 0 for other kinds.
 	AtMs int64 `json:"t"`
+	// Scanned is how many tasks were looked at for a page with a filter, nil for another kind
+	// or page. Cursor is where the next page begins, "" without one.
+	Scanned *int64 `json:"scanned"`
+	Cursor  string `json:"cursor"`
 	// More: the next snapshot of this ID continues this one.
 	More bool `json:"more"`
 	WatchState

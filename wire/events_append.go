@@ -31,6 +31,10 @@ func AppendWatchFrame(dst []byte, f ServerFrame) []byte {
 			dst = appendPositions(append(dst, `,"at":`...), f.At)
 		}
 		dst = optInt(dst, `,"t":`, f.AtMs)
+		if f.Scanned != nil {
+			dst = appendInt(dst, `,"scanned":`, *f.Scanned)
+		}
+		dst = optText(dst, `,"cursor":`, f.Cursor)
 		if f.More {
 			dst = append(dst, `,"more":true`...)
 		}
@@ -219,9 +223,13 @@ func appendWatchSubscribe(dst []byte, f *WatchSubscribe) []byte {
 	dst = optInt(dst, `,"everyMs":`, int64(f.EveryMs))
 	dst = optText(dst, `,"range":`, rangeText(f.RangeMs))
 	dst = optTaskID(dst, `,"taskId":`, f.TaskID)
-	dst = optText(dst, `,"command":`, f.Command)
-	dst = optText(dst, `,"state":`, f.State)
+	if f.Filter == nil {
+		dst = optText(optText(dst, `,"command":`, f.Command), `,"state":`, f.State)
+	} else {
+		dst = append(append(dst, `,"filter":`...), f.Filter...)
+	}
 	dst = optInt(dst, `,"limit":`, int64(f.Limit))
+	dst = optText(dst, `,"cursor":`, f.Cursor)
 	if f.Causes != nil {
 		dst = appendTexts(dst, `,"causes":`, f.Causes)
 	}

@@ -23,6 +23,8 @@ const (
 	watchCommand
 	watchState
 	watchLimit
+	watchFilter
+	watchCursor
 	watchCauses
 	watchFrom
 	watchCreationID
@@ -32,17 +34,21 @@ const (
 var watchNames = []string{
 	watchType: "type", watchRef: "ref", watchToken: "token", watchID: "id", watchKind: "kind",
 	watchCommands: "commands", watchEveryMs: "everyMs", watchRange: "range", watchTaskID: "taskId",
-	watchCommand: "command", watchState: "state", watchLimit: "limit", watchCauses: "causes",
-	watchFrom: "from", watchCreationID: "creationId", watchMaxPerSecond: "maxPerSecond",
+	watchCommand: "command", watchState: "state", watchLimit: "limit", watchFilter: "filter",
+	watchCursor: "cursor", watchCauses: "causes", watchFrom: "from", watchCreationID: "creationId", watchMaxPerSecond: "maxPerSecond",
 }
 
-const subscribeBits = envelopeBits | 1<<watchID | 1<<watchKind
+const (
+	subscribeBits = envelopeBits | 1<<watchID | 1<<watchKind
+	// filteredBits has the members of a page with a filter.
+	filteredBits = subscribeBits | 1<<watchLimit | 1<<watchFilter | 1<<watchCursor
+)
 
 // kindBits has the members of a subscribe of each kind.
 var kindBits = map[string]uint64{
 	WatchQueues:  subscribeBits | 1<<watchCommands | 1<<watchEveryMs | 1<<watchRange,
 	WatchTask:    subscribeBits | 1<<watchTaskID,
-	WatchPage:    subscribeBits | 1<<watchCommand | 1<<watchState | 1<<watchLimit,
+	WatchPage:    filteredBits | 1<<watchCommand | 1<<watchState,
 	WatchEvents:  subscribeBits | 1<<watchCommands | 1<<watchCauses | 1<<watchFrom | 1<<watchCreationID | 1<<watchMaxPerSecond,
 	WatchWorkers: subscribeBits,
 	WatchServer:  subscribeBits,
@@ -116,16 +122,36 @@ func (o *object) watchSubscribe(ref Ref) *WatchSubscribe {
 	case WatchTask:
 		f.TaskID = o.taskID(watchTaskID)
 	case WatchPage:
-		if f.Command = o.text(watchCommand, &commandRule); o.err == nil {
-			o.err = CheckCommand(f.Command)
-		}
-		f.State, f.Limit = o.word(watchState, listStates), int(o.integer(watchLimit, &watchLimitRule))
+		o.page(f)
 	case WatchEvents:
 		f.Commands, f.Causes = o.patterns(watchCommands), o.words(watchCauses, MaxWatchCauses)
 		f.After, f.CreationID = o.positions(watchFrom), o.text(watchCreationID, &creationRule)
 		f.MaxPerSecond = int(o.integer(watchMaxPerSecond, &perSecondRule))
 	}
 	return f
+}
+
+// page reads the members of a page.
+func (o *object) page(f *WatchSubscribe) {
+	f.Limit, f.Cursor = int(o.integer(watchLimit, &watchLimitRule)), o.text(watchCursor, &openTextRule)
+	if f.Filter = o.given(watchFilter); f.Filter == nil {
+		if f.Command = o.text(watchCommand, &commandRule); o.err == nil {
+			o.err = CheckCommand(f.Command)
+		}
+		f.State = o.word(watchState, listStates)
+		return
+	}
+	o.checkMembers(filteredBits)
+	if f.Filter[0] != '{' {
+		o.refuse(CodeInvalidArgument, watchFilter, "must be an object with the parameters of a search, got "+describe(f.Filter))
+	}
+	if o.err != nil {
+		return
+	}
+	var search *TaskSearch
+	if search, o.err = ParseTaskSearch(f.Filter, 0); o.err == nil {
+		f.Command, f.State = search.Command, search.State
+	}
 }
 
 // word reads a text that must be one of a few.

@@ -100,7 +100,7 @@ func (a *api) workBulk(c *call, req *wire.BulkRequest, kind *bulkKind) answer {
 	}
 	if w.refuse != nil || w.at < len(w.states) {
 		began := binary.BigEndian.AppendUint64([]byte{byte(w.at)}, uint64(beganMs))
-		body = appendCursorMember(body, c.queue, kind.list, append([]store.ListPlace{began}, w.query.After...))
+		body = appendCursorMember(body, encodeCursor(c.queue, kind.list, append([]store.ListPlace{began}, w.query.After...)))
 	}
 	return okay(append(body, '}'))
 }

@@ -18,19 +18,24 @@ const (
 	cursorCheckBytes = 8
 )
 
-// appendCursor appends the text of a cursor.
-func appendCursor(dst []byte, q record.QueueKey, state store.ListState, places []store.ListPlace) []byte {
+// encodeCursor makes the text of a cursor. Without places there is no next page, and no cursor.
+func encodeCursor(q record.QueueKey, state store.ListState, places []store.ListPlace) string {
+	if places == nil {
+		return ""
+	}
 	raw := []byte{cursorVersion, byte(len(places))}
 	for _, place := range places {
 		raw = append(append(raw, byte(len(place))), place...)
 	}
-	return base64.RawURLEncoding.AppendEncode(dst, append(raw, cursorCheck(raw, q, state)...))
+	return base64.RawURLEncoding.EncodeToString(append(raw, cursorCheck(raw, q, state)...))
 }
 
-// appendCursorMember appends the member cursor of an answer.
-func appendCursorMember(dst []byte, q record.QueueKey, state store.ListState, places []store.ListPlace) []byte {
-	dst = append(dst, `,"cursor":"`...)
-	return append(appendCursor(dst, q, state, places), '"')
+// appendCursorMember appends the member cursor of an answer, if there is a cursor.
+func appendCursorMember(dst []byte, cursor string) []byte {
+	if cursor == "" {
+		return dst
+	}
+	return append(append(append(dst, `,"cursor":"`...), cursor...), '"')
 }
 
 // decodeCursor reads a cursor of that list. It compares the text with the encoding of what it

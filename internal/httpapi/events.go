@@ -113,9 +113,8 @@ func splitList(text string) []string {
 type Reader interface {
 	// ReadTasks reads the tasks of ids, but for those that are gone.
 	ReadTasks(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error)
-	// ReadPage reads the first tasks of the list that a subscription of kind page asks for; more
-	// says that there are further ones.
-	ReadPage(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (tasks []*wire.Task, more bool, refusal *wire.Error)
+	// ReadPage reads what a subscription of kind page shows first: Tasks, Scanned and Cursor.
+	ReadPage(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error)
 }
 
 // watching is the call of a client that watches.
@@ -142,19 +141,51 @@ func (a *api) ReadTasks(ctx context.Context, who *auth.Principal, ids []wire.Tas
 }
 
 // ReadPage implements Reader.
-func (a *api) ReadPage(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (tasks []*wire.Task, more bool, refusal *wire.Error) {
-	if refusal := who.CheckCommand(f.Command); refusal != nil {
-		return nil, false, refusal
-	}
+func (a *api) ReadPage(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error) {
 	c := watching(ctx, who)
-	page, err := a.listTasks(c, &store.ListQuery{
+	if f.Filter != nil {
+		return a.readFound(c, f)
+	}
+	refusal := who.CheckCommand(f.Command)
+	query := &store.ListQuery{
 		Queue: record.QueueKey{Command: f.Command, Tenant: who.Tenant}, State: listStates[f.State],
 		Limit: f.Limit, MostRead: listMostRead, MostBytes: listMostBytes,
-	})
-	if err != nil {
-		return nil, false, a.notRead(c, err)
 	}
-	return page.Tasks, page.Places != nil, nil
+	if f.Cursor != "" && refusal == nil {
+		query.After, refusal = decodeCursor(f.Cursor, query.Queue, query.State)
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	page, err := a.listTasks(c, query)
+	if err != nil {
+		return nil, a.notRead(c, err)
+	}
+	shows := &wire.WatchSnapshot{Cursor: encodeCursor(query.Queue, query.State, page.Places)}
+	shows.Tasks = page.Tasks
+	return shows, nil
+}
+
+// readFound is ReadPage for a page of what a search finds.
+func (a *api) readFound(c *call, ask *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error) {
+	search, refusal := wire.ParseTaskSearch(ask.Filter, a.o.NowMs())
+	if refusal == nil && search.AsksPrivate() {
+		refusal = c.who.CheckContents()
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	f := &find{TaskSearch: search, tenant: c.who.Tenant, limit: ask.Limit}
+	refusal, err := a.search(c, f, ask.Cursor)
+	if err != nil {
+		refusal = a.notRead(c, err)
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	shows := &wire.WatchSnapshot{Scanned: new(int64(f.scanned)), Cursor: f.cursor()}
+	shows.Tasks = f.tasks
+	return shows, nil
 }
 
 // notRead is failedRead for a client that watches.

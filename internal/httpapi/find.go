@@ -96,19 +96,34 @@ func (a *api) findTasks(c *call) answer {
 	cursor := c.query.Get("cursor")
 	c.query.Del("limit")
 	c.query.Del("cursor")
-	f := &find{tenant: c.who.Tenant, limit: limit}
-	if f.TaskSearch, refusal = wire.ParseTaskSearch(c.queryAsBody(), a.o.NowMs()); refusal != nil {
+	search, refusal := wire.ParseTaskSearch(c.queryAsBody(), a.o.NowMs())
+	if refusal != nil {
 		return refuse(refusal)
 	}
-	err := a.plan(f)
+	f := &find{TaskSearch: search, tenant: c.who.Tenant, limit: limit}
+	refusal, err := a.search(c, f, cursor)
+	switch {
+	case err != nil:
+		return a.failedRead(c, err)
+	case refusal != nil:
+		return refuse(refusal)
+	}
+	body := append(c.appendTasks([]byte(`{"tasks":[`), f.tasks), `],"scanned":`...)
+	body = strconv.AppendInt(body, int64(f.scanned), 10)
+	return okay(append(appendCursorMember(body, f.cursor()), '}'))
+}
+
+// search finds the page behind a cursor, with the leases of its tasks; "" is the first one.
+func (a *api) search(c *call, f *find, cursor string) (refusal *wire.Error, err error) {
+	err = a.plan(f)
 	if err == nil && cursor != "" {
-		if refusal := f.goOn(cursor); refusal != nil {
-			return refuse(refusal)
+		if refusal = f.goOn(cursor); refusal != nil {
+			return refusal, nil
 		}
 	}
 	if err == nil && f.looks() {
 		if !a.finds.begin(c.r.Context(), f.tenant) {
-			return refuse(findsBusy)
+			return findsBusy, nil
 		}
 		defer a.finds.end(f.tenant)
 	}
@@ -116,16 +131,10 @@ func (a *api) findTasks(c *call) answer {
 	if err == nil {
 		err = f.run(a.o.Store, func(t *wire.Task) bool { return c.who.CheckCommand(t.Command) != nil })
 	}
-	if err = a.durable(c, err); err != nil {
-		return a.failedRead(c, err)
+	if err = a.durable(c, err); err == nil {
+		a.addLeases(c, f.tasks...)
 	}
-	a.addLeases(c, f.tasks...)
-	body := append(c.appendTasks([]byte(`{"tasks":[`), f.tasks), `],"scanned":`...)
-	body = strconv.AppendInt(body, int64(f.scanned), 10)
-	if len(f.lists) > 0 {
-		body = f.appendCursor(body)
-	}
-	return okay(append(body, '}'))
+	return nil, err
 }
 
 // looks reports whether the search looks at more tasks than it answers with.
@@ -217,10 +226,13 @@ func head(q *store.ListQuery) store.ListPlace {
 	return append(store.ListPlace(q.Queue.Command), byte(q.State))
 }
 
-// appendCursor appends where the next page goes on: in which list, and behind which places.
-func (f *find) appendCursor(dst []byte) []byte {
-	places := append([]store.ListPlace{head(&f.lists[0])}, f.after...)
-	return appendCursorMember(dst, f.cursorOf(), findList, places)
+// cursor says where the next page goes on: in which list, and behind which places. It is "" if
+// there is nothing left to look at.
+func (f *find) cursor() string {
+	if len(f.lists) == 0 {
+		return ""
+	}
+	return encodeCursor(f.cursorOf(), findList, append([]store.ListPlace{head(&f.lists[0])}, f.after...))
 }
 
 // goOn leaves out what is before a cursor.

@@ -39,10 +39,7 @@ func (a *api) getTasks(c *call) answer {
 		return a.failedRead(c, err)
 	}
 	body := append(c.appendTasks([]byte(`{"tasks":[`), page.Tasks), ']')
-	if page.Places != nil {
-		body = appendCursorMember(body, query.Queue, query.State, page.Places)
-	}
-	return okay(append(body, '}'))
+	return okay(append(appendCursorMember(body, encodeCursor(query.Queue, query.State, page.Places)), '}'))
 }
 
 // listTasks reads a page that is on disk, with the leases of its tasks.

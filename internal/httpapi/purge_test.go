@@ -178,13 +178,13 @@ func TestN23CursorWithoutABoundOrFromTheFutureIsNone(t *testing.T) {
 	b.bury("c", 2)
 	q := record.QueueKey{Command: "c", Tenant: "default"}
 	places := make([]store.ListPlace, b.engine.Shards())
-	old := string(appendCursor(nil, q, bulkList, places))
+	old := encodeCursor(q, bulkList, places)
 	b.do("DELETE", deadPath+"?cursor="+old, "").mustRefuse(t, wire.CodeInvalidArgument)
-	none := string(appendCursor(nil, q, bulkList, nil))
+	none := encodeCursor(q, bulkList, []store.ListPlace{})
 	b.do("DELETE", deadPath+"?cursor="+none, "").mustRefuse(t, wire.CodeInvalidArgument)
 	// With nothing behind it, and a time that no clock has: everything until now.
 	bound := store.ListPlace("\x00\xff\xff\xff\xff\xff\xff\xff\xff")
-	b.mustSay("DELETE", deadPath+"?cursor="+string(appendCursor(nil, q, bulkList, []store.ListPlace{bound})), "",
+	b.mustSay("DELETE", deadPath+"?cursor="+encodeCursor(q, bulkList, []store.ListPlace{bound}), "",
 		`{"purged":2,"remaining":0}`)
 }
 

@@ -32,10 +32,7 @@ func (a *api) getReasons(c *call) answer {
 		return wire.AppendDeadReason(dst, &page.Reasons[i])
 	})
 	body = strconv.AppendInt(append(body, `],"read":`...), int64(page.Read), 10)
-	if page.Places != nil {
-		body = appendCursorMember(body, c.queue, store.ListDead, page.Places)
-	}
-	return okay(append(body, '}'))
+	return okay(append(appendCursorMember(body, encodeCursor(c.queue, store.ListDead, page.Places)), '}'))
 }
 
 func (c *call) reasonsQuery() (*store.ListQuery, *wire.Error) {

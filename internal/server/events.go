@@ -43,7 +43,7 @@ func (s *Server) watchOptions() watch.Options {
 		ReadTasks: func(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error) {
 			return s.reader.ReadTasks(ctx, who, ids)
 		},
-		ReadPage: func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) ([]*wire.Task, bool, *wire.Error) {
+		ReadPage: func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error) {
 			return s.reader.ReadPage(ctx, who, f)
 		},
 		Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log, PingSeconds: s.o.PingSeconds,

@@ -172,6 +172,8 @@ func (x *site) viewedEvents(ids []string) {
 	} {
 		say += fmt.Sprintf(`,{"type":"subscribe","id":"s%d","kind":%s}`, len(say), kind)
 	}
+	say += `,{"type":"subscribe","id":"found","kind":"page","filter":{"payload~":"mark"}},` +
+		`{"type":"subscribe","id":"seen","kind":"page","filter":{"command":"viewed"}}`
 	for i, id := range ids {
 		say += fmt.Sprintf(`,{"type":"subscribe","id":"t%d","kind":"task","taskId":"%s"}`, i, id)
 	}
@@ -189,6 +191,9 @@ func (x *site) viewedEvents(ids []string) {
 		}
 	}
 	text := strings.Join(all, "\n")
+	if !strings.Contains(text, `,"id":"found"}`) || !strings.Contains(text, `"id":"seen","at"`) {
+		x.t.Errorf("a search of payloads is not refused, or one of a queue is: %s", text)
+	}
 	if strings.Contains(text, hiddenMark) || !strings.Contains(text, `"cause":"nack"`) || !strings.Contains(text, `"command":"viewed"`) {
 		x.t.Errorf("the socket says %s", text)
 	}

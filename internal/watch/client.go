@@ -109,7 +109,7 @@ func (c *client) shows(who *auth.Principal, f wire.ClientFrame) *Shows {
 	}
 	o, shows := &c.hub.o, &Shows{At: c.hub.o.Events.Positions()}
 	if w.Kind == wire.WatchPage {
-		shows.Tasks, shows.More, shows.Err = o.ReadPage(c.ctx, who, w)
+		shows.Page, shows.Err = o.ReadPage(c.ctx, who, w)
 		return shows
 	}
 	tasks, refusal := o.ReadTasks(c.ctx, who, []wire.TaskID{w.TaskID})

@@ -37,9 +37,9 @@ type Options struct {
 	// Refresh brings the board up to date.
 	Refresh func(b *Board, nowMs int64)
 	// ReadTasks and ReadPage read tasks, and wait until what they read is on disk: those of ids
-	// that are there, and the first ones of a list, of which more says that there are others.
+	// that are there, and what a page shows first, as Tasks, Scanned and Cursor.
 	ReadTasks func(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error)
-	ReadPage  func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (tasks []*wire.Task, more bool, refusal *wire.Error)
+	ReadPage  func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error)
 	Auth      auth.Authenticator
 	// NowMs is the engine's clock, Unix milliseconds.
 	NowMs func() int64
@@ -175,8 +175,11 @@ func (h *Hub) readPages() {
 func (h *Hub) readPage(c *client, who *auth.Principal, f *wire.WatchSubscribe, rows []wire.TaskID) {
 	defer h.goroutines.Done()
 	shows := &Shows{At: h.o.Events.Positions()}
-	if shows.List, shows.More, shows.Err = h.o.ReadPage(c.ctx, who, f); shows.Err == nil {
-		shows.Tasks, shows.Err = h.o.ReadTasks(c.ctx, who, rows)
+	if f.Filter == nil {
+		shows.Page, shows.Err = h.o.ReadPage(c.ctx, who, f)
+	}
+	if shows.Err == nil {
+		shows.Rows, shows.Err = h.o.ReadTasks(c.ctx, who, rows)
 	}
 	h.do(func() {
 		h.reading--

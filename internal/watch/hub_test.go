@@ -69,12 +69,12 @@ func newHubBench(t *testing.T, maxSockets int) *hubBench {
 			board.Set(wire.SlotName{Tenant: wire.DefaultTenant, Command: "mail"}, &f)
 		},
 		ReadTasks: func(context.Context, *auth.Principal, []wire.TaskID) ([]*wire.Task, *wire.Error) { return nil, nil },
-		ReadPage: func(context.Context, *auth.Principal, *wire.WatchSubscribe) ([]*wire.Task, bool, *wire.Error) {
-			var list []*wire.Task
+		ReadPage: func(context.Context, *auth.Principal, *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error) {
+			page := &wire.WatchSnapshot{}
 			for n := range b.ready.Load() {
-				list = append(list, &wire.Task{ID: wire.TaskID{1, 15: byte(n)}, Command: "mail", Location: wire.LocationPending})
+				page.Tasks = append(page.Tasks, &wire.Task{ID: wire.TaskID{1, 15: byte(n)}, Command: "mail", Location: wire.LocationPending})
 			}
-			return list, false, nil
+			return page, nil
 		},
 	})
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

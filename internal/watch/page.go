@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -8,9 +9,12 @@ import (
 )
 
 // page is how far a subscription of kind page is: which rows the client has, and which of them
-// have changed. Its rows never move: a task that comes is only counted.
+// have changed. Its rows never move: a task that comes is only counted, and not at all if the page
+// has a filter.
 type page struct {
+	// location is "" for tasks in any state.
 	location wire.Location
+	filtered bool
 	// rows are those that the client has. whole: they were the whole list.
 	rows  map[wire.TaskID]bool
 	whole bool
@@ -23,27 +27,39 @@ type page struct {
 	above int64
 	tells bool
 	// moved: the list is another one than when it was read last. lost: nobody knows what
-	// happened since then. reading: it is being read.
-	moved, lost, reading bool
-	readAtMs             int64
+	// happened since then. reading: it is being read, all: every row of it.
+	moved, lost, reading, all bool
+	readAtMs                  int64
 }
 
 // beginPage makes a page of what was read, and says it to the client in parts.
 func (s *Subscriber) beginPage(nowMs int64, w *subscription, shows *Shows) {
 	w.stream = stream{after: slices.Clone(shows.At), live: true}
-	w.page = page{location: wire.LocationOf(w.ask.State), rows: make(map[wire.TaskID]bool), whole: !shows.More, readAtMs: nowMs}
+	all := shows.Page
+	w.page = page{
+		location: wire.LocationOf(w.ask.State), filtered: w.ask.Filter != nil, rows: make(map[wire.TaskID]bool),
+		whole: all.Cursor == "", readAtMs: nowMs,
+	}
 	for i, more := 0, true; more; {
-		part := &wire.WatchSnapshot{ID: w.ask.ID, At: shows.At, AtMs: nowMs, WatchState: wire.WatchState{Tasks: []*wire.Task{}, Above: new(int64)}}
-		for room := pagePartBytes; i < len(shows.Tasks) && room > 0; i++ {
-			row := s.rowOf(shows.Tasks[i])
+		part := &wire.WatchSnapshot{ID: w.ask.ID, At: shows.At, AtMs: nowMs, Scanned: all.Scanned, Cursor: all.Cursor}
+		if part.Tasks = []*wire.Task{}; !w.filtered {
+			part.Above = new(int64)
+		}
+		for room := pagePartBytes; i < len(all.Tasks) && room > 0; i++ {
+			row := s.rowOf(all.Tasks[i])
 			w.rows[row.ID] = true
 			part.Tasks = append(part.Tasks, row)
 			room -= len(wire.AppendTask(nil, row, wire.PayloadAsString))
 		}
-		more = i < len(shows.Tasks)
+		more = i < len(all.Tasks)
 		part.More = more
 		s.Say(part)
 	}
+}
+
+// lists reports whether the page has tasks at a place; "" is that of a task that was removed.
+func (p *page) lists(l wire.Location) bool {
+	return l != "" && (l == p.location || p.location == "")
 }
 
 // pagePartBytes is about the length of a part of a page.
@@ -79,8 +95,8 @@ func (s *Subscriber) follow(w *subscription) {
 					break
 				}
 				w.after[shard] = r.Number
-				if (r.From == w.location || r.To == w.location) && w.filter.takes(s.board, r.Slot) {
-					w.touch(r.Task, r.To == w.location)
+				if (w.lists(r.From) || w.lists(r.To)) && w.filter.takes(s.board, r.Slot) {
+					w.touch(r.Task, w.lists(r.To))
 				}
 			}
 		}
@@ -89,15 +105,19 @@ func (s *Subscriber) follow(w *subscription) {
 
 // touch notes an event of a task that came to the list or changed in it, or left it.
 func (p *page) touch(id wire.TaskID, listed bool) {
-	p.moved = true
+	p.moved = p.moved || !p.filtered
 	switch {
 	case !p.rows[id]:
 	case !listed:
-		delete(p.rows, id)
-		p.left = append(p.left, id.String())
+		p.leave(id)
 	case !slices.Contains(p.changed, id):
-		p.changed = append(p.changed, id)
+		p.changed, p.moved = append(p.changed, id), true
 	}
+}
+
+func (p *page) leave(id wire.TaskID) {
+	delete(p.rows, id)
+	p.left = append(p.left, id.String())
 }
 
 // Wants is a subscription whose page must be read again, and the rows of it that must; nil if
@@ -113,6 +133,9 @@ func (s *Subscriber) Wants(nowMs int64) (f *wire.WatchSubscribe, rows []wire.Tas
 		}
 		if len(w.read) > 0 || w.tells || s.Answers() > 0 {
 			continue // the client has not taken what was read before
+		}
+		if w.all = w.filtered && w.lost; w.all {
+			w.changed = slices.Collect(maps.Keys(w.rows))
 		}
 		rows = w.changed
 		w.moved, w.reading, w.changed = false, true, nil
@@ -133,14 +156,33 @@ func (s *Subscriber) Show(nowMs int64, f *wire.WatchSubscribe, shows *Shows) {
 	case shows.Err != nil:
 		s.unsubscribe(f.ID)
 		s.Say(&wire.WatchError{ID: f.ID, ErrorFrame: wire.ErrorFrame{Err: shows.Err}})
+	case w.filtered:
+		if w.all {
+			w.regain(shows)
+		}
+		w.read = append(w.read, shows.Rows...)
 	case w.lost:
-		shows.Tasks = shows.List
 		s.beginPage(nowMs, w, shows)
 	default:
-		w.read = append(w.read, shows.Tasks...)
-		above := w.newOnes(shows.List)
+		w.read = append(w.read, shows.Rows...)
+		above := w.newOnes(shows.Page.Tasks)
 		w.tells, w.above = w.tells || above != w.above, above
 	}
+}
+
+// regain goes on behind lost events, when every row was read again. It does not search again,
+// which would cost a scan each time that events come faster than they are read.
+func (w *subscription) regain(shows *Shows) {
+	listed := make(map[wire.TaskID]bool)
+	for _, t := range shows.Rows {
+		listed[t.ID] = w.lists(t.Location)
+	}
+	for id := range w.rows {
+		if !listed[id] {
+			w.leave(id)
+		}
+	}
+	w.lost, w.after = false, slices.Clone(shows.At)
 }
 
 // newOnes counts the tasks of the list of now that the client does not have: those before the last
@@ -169,7 +211,7 @@ func (s *Subscriber) putPage(nowMs int64, w *subscription) {
 	tick := wire.WatchTick{ID: w.ask.ID, AtMs: nowMs}
 	for room := pagePartBytes; len(w.read) > 0 && room > 0; w.read = w.read[1:] {
 		// A row that was read elsewhere has left, or its event comes.
-		if t := w.read[0]; w.rows[t.ID] && t.Location == w.location {
+		if t := w.read[0]; w.rows[t.ID] && w.lists(t.Location) {
 			tick.Tasks = append(tick.Tasks, s.rowOf(t))
 			room -= len(wire.AppendTask(nil, tick.Tasks[len(tick.Tasks)-1], wire.PayloadAsString))
 		}
@@ -177,6 +219,8 @@ func (s *Subscriber) putPage(nowMs int64, w *subscription) {
 	if tick.Left, w.left = w.left, nil; tick.Tasks == nil && tick.Left == nil && !w.tells {
 		return
 	}
-	tick.Above, w.tells = new(w.above), false
+	if w.tells = false; !w.filtered {
+		tick.Above = new(w.above)
+	}
 	s.put(&tick)
 }

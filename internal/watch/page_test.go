@@ -12,7 +12,8 @@ import (
 	"codeq/wire"
 )
 
-// shelf is a model of the ready list of a queue, with a subscriber that has a page of it.
+// shelf is a model of a queue, with a subscriber that has a page of its ready tasks, or with a
+// filter a page of tasks in any state.
 type shelf struct {
 	t     *testing.T
 	r     *rand.Rand
@@ -26,6 +27,7 @@ type shelf struct {
 
 	sub   *Subscriber
 	ask   *wire.WatchSubscribe
+	any   bool
 	whole bool
 	begun bool
 	first []wire.TaskID
@@ -33,9 +35,23 @@ type shelf struct {
 	above int64
 }
 
+// listed reports whether a task at a place is in the list.
+func (h *shelf) listed(l wire.Location) bool {
+	return l == wire.LocationPending || h.any && l != ""
+}
+
+func (h *shelf) page() (page *wire.WatchSnapshot) {
+	page = &wire.WatchSnapshot{}
+	var more bool
+	if page.Tasks, more = h.list(); more {
+		page.Cursor = "more"
+	}
+	return page
+}
+
 func (h *shelf) list() (list []*wire.Task, more bool) {
 	for _, t := range h.tasks {
-		if t.Location == wire.LocationPending {
+		if h.listed(t.Location) {
 			list = append(list, new(*t))
 		}
 	}
@@ -53,7 +69,7 @@ func (h *shelf) step() {
 	event := func(t *wire.Task, from, to wire.Location) {
 		t.Location = to
 		t.Attempts++
-		if to != wire.LocationPending {
+		if !h.listed(to) {
 			h.moved[t.ID] = true
 		}
 		h.log.add(int(t.ID[15])%len(h.log.last), events.Record{AtMs: h.nowMs, Task: t.ID, From: from, To: to, Cause: record.CauseNack})
@@ -112,7 +128,12 @@ func (h *shelf) read() bool {
 			id, _ := wire.ParseTaskID(left)
 			delete(h.rows, id)
 		}
-		h.above = *state.Above
+		if state.Above != nil == (h.ask.Filter != nil) {
+			h.t.Fatalf("above of %+v is %v", h.ask, state.Above)
+		}
+		if state.Above != nil {
+			h.above = *state.Above
+		}
 	}
 	return len(list) > 0
 }
@@ -125,7 +146,7 @@ func (h *shelf) check() {
 		byID[t.ID] = t
 	}
 	for id, attempts := range h.rows {
-		if t := byID[id]; t == nil || t.Location != wire.LocationPending || t.Attempts != attempts {
+		if t := byID[id]; t == nil || !h.listed(t.Location) || t.Attempts != attempts {
 			h.t.Fatalf("the client has row %v as of change %d, it is %+v", id, attempts, t)
 		}
 	}
@@ -133,6 +154,9 @@ func (h *shelf) check() {
 		if _, has := h.rows[id]; !has && !h.moved[id] {
 			h.t.Fatalf("row %v was always there, and the client has it no more", id)
 		}
+	}
+	if h.ask.Filter != nil {
+		return
 	}
 	has := func(t *wire.Task) bool { _, has := h.rows[t.ID]; return has }
 	end := len(list)
@@ -147,6 +171,16 @@ func (h *shelf) check() {
 	}
 }
 
+// filter makes half of the pages ones with a filter, and half of these ones of any state.
+func (h *shelf) filter() {
+	if h.r.IntN(2) == 0 {
+		h.ask.Filter = []byte("{}")
+		if h.any = h.r.IntN(2) == 0; h.any {
+			h.ask.State = ""
+		}
+	}
+}
+
 // TestWhoHasAPageKnowsItsRows: whatever happens to the tasks of a page, and however late it is read
 // again, its rows are those that stayed, as they are now, and above counts those that came.
 func TestWhoHasAPageKnowsItsRows(t *testing.T) {
@@ -158,6 +192,7 @@ func TestWhoHasAPageKnowsItsRows(t *testing.T) {
 		name := queueName(0)
 		h.board.Set(name, &wire.Figures{})
 		h.ask = &wire.WatchSubscribe{ID: "p", Kind: wire.WatchPage, Command: name.Command, State: wire.StateReady, Limit: 1 + r.IntN(20)}
+		h.filter()
 		for range r.IntN(200) {
 			h.step()
 		}
@@ -172,12 +207,12 @@ func TestWhoHasAPageKnowsItsRows(t *testing.T) {
 			for range r.IntN(3) {
 				h.step()
 			}
-			shows.List, shows.More = h.list()
+			shows.Page = h.page()
 			return shows
 		}
 		h.moved = map[wire.TaskID]bool{}
 		shows := read()
-		shows.Tasks, h.whole = shows.List, !shows.More
+		h.whole = shows.Page.Cursor == ""
 		h.sub.Take(h.nowMs, h.ask, shows)
 		var asked *wire.WatchSubscribe
 		wants := func() {
@@ -188,7 +223,7 @@ func TestWhoHasAPageKnowsItsRows(t *testing.T) {
 			asked, shows = f, read()
 			for _, t := range h.tasks {
 				if slices.Contains(rows, t.ID) {
-					shows.Tasks = append(shows.Tasks, new(*t))
+					shows.Rows = append(shows.Rows, new(*t))
 				}
 			}
 		}
@@ -217,15 +252,15 @@ func TestWhoHasAPageKnowsItsRows(t *testing.T) {
 
 // show gives the subscriber what was read. A page that is lost begins anew.
 func (h *shelf) show(f *wire.WatchSubscribe, shows *Shows) {
-	if h.sub.list[0].lost {
-		h.moved, h.whole = map[wire.TaskID]bool{}, !shows.More
+	if h.sub.list[0].lost && f.Filter == nil {
+		h.moved, h.whole = map[wire.TaskID]bool{}, shows.Page.Cursor == ""
 		// What left between the reading and now has moved.
 		for shard, after := range shows.At {
 			into := make([]events.Record, readRecords)
 			n, missed := h.log.Read(shard, after, into)
 			if missed > 0 {
 				into, n = nil, 0
-				for _, t := range shows.List {
+				for _, t := range shows.Page.Tasks {
 					h.moved[t.ID] = true
 				}
 			}
@@ -256,10 +291,10 @@ func (h *shelf) settle(asked *wire.WatchSubscribe, shows *Shows) {
 			continue
 		}
 		idle, shows = 0, &Shows{At: h.log.Positions()}
-		shows.List, shows.More = h.list()
+		shows.Page = h.page()
 		for _, t := range h.tasks {
 			if slices.Contains(rows, t.ID) {
-				shows.Tasks = append(shows.Tasks, new(*t))
+				shows.Rows = append(shows.Rows, new(*t))
 			}
 		}
 		h.show(f, shows)

@@ -146,10 +146,11 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) string {
 		if f == nil {
 			return "nothing"
 		}
-		shows := &Shows{At: s.log.Positions(), List: s.tasks}
+		shows := &Shows{At: s.log.Positions(), Page: &wire.WatchSnapshot{}}
+		shows.Page.Tasks = s.tasks
 		for _, t := range s.tasks {
 			if slices.Contains(rows, t.ID) {
-				shows.Tasks = append(shows.Tasks, t)
+				shows.Rows = append(shows.Rows, t)
 			}
 		}
 		s.sub.Show(s.nowMs, f, shows)
@@ -176,7 +177,11 @@ func (s *script) client(d *datadriven.TestData) string {
 		return violation.Error()
 	}
 	for _, f := range list {
-		shows := &Shows{At: s.log.Positions(), Task: scriptTask(), Tasks: s.tasks}
+		shows := &Shows{At: s.log.Positions(), Task: scriptTask(), Page: &wire.WatchSnapshot{}}
+		shows.Page.Tasks = s.tasks
+		if ask, ok := f.(*wire.WatchSubscribe); ok && ask.Filter != nil {
+			shows.Page.Scanned, shows.Page.Cursor = new(int64(20_000)), "next"
+		}
 		if d.HasArg("missing") {
 			shows.Err = wire.Refuse(wire.CodeTaskNotFound, "there is no such task")
 		}

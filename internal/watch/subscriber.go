@@ -32,12 +32,10 @@ const (
 // Shows is what a subscription shows first that only the store has.
 type Shows struct {
 	Task *wire.Task
-	// Tasks are those of a page, or rows of it that were read again; More says that there are
-	// further ones.
-	Tasks []*wire.Task
-	More  bool
-	// List is the page that there is now, when rows are read again.
-	List []*wire.Task
+	// Page is the page that there is now; nil for the rows of one with a filter. Rows are
+	// rows of it that were read again.
+	Page *wire.WatchSnapshot
+	Rows []*wire.Task
 	// At is the vector of positions from before the task was read.
 	At []uint64
 	// Err refuses the subscription.
@@ -205,7 +203,11 @@ func (s *Subscriber) subscribe(nowMs int64, f *wire.WatchSubscribe, shows *Shows
 // filterOf decides which events a subscription is about. A page is of the tenant alone.
 func (s *Subscriber) filterOf(f *wire.WatchSubscribe) filter {
 	if f.Kind == wire.WatchPage {
-		return filter{rights: rights{tenant: s.rights.tenant}, commands: []string{f.Command}}
+		own := filter{rights: rights{tenant: s.rights.tenant}}
+		if f.Command != "" {
+			own.commands = []string{f.Command}
+		}
+		return own
 	}
 	return filter{rights: s.rights, commands: f.Commands, causes: f.Causes, joined: strings.Join(f.Commands, ",")}
 }

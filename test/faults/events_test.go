@@ -3,6 +3,7 @@ package faults
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"codeq/test/blackbox"
 	"codeq/wire"
@@ -21,6 +23,8 @@ type feed struct {
 	lines  *bufio.Scanner
 	lastID string
 	close  func()
+	// came are frames of the last line that were not read yet.
+	came []wire.ServerFrame
 }
 
 // follow opens a feed of events; after is the id of the last event that the client has.
@@ -62,7 +66,7 @@ func (x *site) stream(kind, after, token string) *feed {
 // next is the next frame; nil at the end of the feed.
 func (f *feed) next() wire.ServerFrame {
 	f.t.Helper()
-	for f.lines.Scan() {
+	for len(f.came) == 0 && f.lines.Scan() {
 		line := f.lines.Text()
 		if id, ok := strings.CutPrefix(line, "id: "); ok {
 			f.lastID = id
@@ -72,12 +76,17 @@ func (f *feed) next() wire.ServerFrame {
 			continue
 		}
 		frames, err := wire.ParseWatchMessage([]byte("[" + data + "]"))
-		if err != nil || len(frames) != 1 {
+		if err != nil {
 			f.t.Fatalf("%s: %v", data, err)
 		}
-		return frames[0]
+		f.came = frames
 	}
-	return nil
+	if len(f.came) == 0 {
+		return nil
+	}
+	frame := f.came[0]
+	f.came = f.came[1:]
+	return frame
 }
 
 // nextOf is the next frame of a type; others are passed over.
@@ -120,6 +129,45 @@ func (x *site) rawSocket() net.Conn {
 func masked(text string) []byte {
 	header := []byte{0x81, 0x80 | 126, byte(len(text) >> 8), byte(len(text)), 0, 0, 0, 0}
 	return append(header, text...)
+}
+
+// socket opens a feed over a WebSocket, which begins with frames of the client.
+func (x *site) socket(frames string) *feed {
+	x.t.Helper()
+	conn := x.rawSocket()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		x.t.Fatal(err)
+	}
+	if _, err := conn.Write(masked(`[{"type":"hello"},` + frames + `]`)); err != nil {
+		x.t.Fatal(err)
+	}
+	f := &feed{t: x.t, lines: bufio.NewScanner(conn)}
+	f.lines.Buffer(nil, 1<<20)
+	f.lines.Split(messageLine)
+	return f
+}
+
+// messageLine splits WebSocket messages of a server into lines of a stream. Each is an array, whose
+// brackets it leaves out.
+func messageLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	const small, middle, large = 2, 4, 10 // headers by their length
+	if len(data) < large && !atEOF || len(data) < small {
+		return 0, nil, nil
+	}
+	header, n := small, int(data[1])
+	switch n {
+	case 126:
+		header, n = middle, int(binary.BigEndian.Uint16(data[small:]))
+	case 127:
+		header, n = large, int(binary.BigEndian.Uint64(data[small:]))
+	}
+	if len(data) < header+n {
+		return 0, nil, nil
+	}
+	if data[0] != 0x81 { // not text
+		return header + n, []byte{}, nil
+	}
+	return header + n, append([]byte("data: "), data[header+1:header+n-1]...), nil
 }
 
 // A subscriber that reads nothing and asks for more and more holds one message and one answer: the

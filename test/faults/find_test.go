@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"codeq/test/blackbox"
+	"codeq/wire"
 )
 
 // cli runs the program and returns the lines of its output.
@@ -67,4 +68,40 @@ func TestE17TaskIsFoundByIDLabelErrorWorkerAndAge(t *testing.T) {
 	}
 	x.ask(http.MethodDelete, fmt.Sprintf("/admin/queues/%s/dlq?cause=all", "billing.pdf"), "")
 	finds(nil, "--label", "customer=acme")
+}
+
+// A page of what a search finds follows its tasks: they change and leave, others that come are not
+// told. It says how many tasks were looked at, and where the next page begins.
+func TestE17APageOfASearchFollowsItsTasks(t *testing.T) {
+	x := newSite(t)
+	x.post(command, 20, 0)
+	dies := func() string {
+		id := x.cli("enqueue", "billing.pdf", "1", "--max-attempts", "1")[0]
+		x.ask(http.MethodPost, "/tasks/claim", `{"commands":["billing.pdf"],"workerId":"w1"}`)
+		x.ask(http.MethodPost, "/tasks/"+id+"/nack", `{"workerId":"w1","reason":"\nread timeout"}`)
+		return id
+	}
+	ids := []string{dies(), dies()}
+	subscribe := `{"type":"subscribe","id":"p","kind":"page","filter":{"error~":"timeout"}}`
+	first := nextOf[*wire.WatchSnapshot](x.socket(subscribe))
+	if len(first.Tasks) != 2 || first.Scanned == nil || *first.Scanned != 22 || first.Above != nil || first.Cursor != "" || first.AtMs == 0 {
+		t.Fatalf("the page is %+v", first)
+	}
+	subscribe = strings.TrimSuffix(subscribe, "}") + `,"limit":1`
+	one := nextOf[*wire.WatchSnapshot](x.socket(subscribe + "}"))
+	next := nextOf[*wire.WatchSnapshot](x.socket(subscribe + `,"cursor":"` + one.Cursor + `"}`))
+	if len(one.Tasks) != 1 || len(next.Tasks) != 1 || one.Tasks[0].ID == next.Tasks[0].ID {
+		t.Fatalf("pages of one task each are %+v and %+v", one, next)
+	}
+	f := x.socket(strings.TrimSuffix(subscribe, `,"limit":1`) + "}")
+	nextOf[*wire.WatchSnapshot](f)
+	dies()
+	x.ask(http.MethodPost, "/admin/tasks/"+ids[0]+"/replay", "{}")
+	if tick := nextOf[*wire.WatchTick](f); len(tick.Tasks) != 1 || tick.Tasks[0].ID.String() != ids[0] || tick.Tasks[0].Status != wire.StatusPending || tick.Above != nil {
+		t.Fatalf("a task that was replayed comes as %+v", tick)
+	}
+	x.ask(http.MethodDelete, "/admin/queues/billing.pdf/dlq?cause=all", "")
+	if tick := nextOf[*wire.WatchTick](f); !slices.Equal(tick.Left, ids[1:]) || tick.Tasks != nil {
+		t.Fatalf("a task that was removed comes as %+v", tick)
+	}
 }

@@ -269,6 +269,22 @@ export type Location = "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET
 /** A number for each shard, by the number of the shard. */
 export type Positions = Record<string, unknown>;
 
+/** The parameters of GET /admin/tasks. A task that is found has them all. */
+export type Search = {
+  id?: TaskId;
+  /** Labels as name=value. */
+  label?: string[];
+  /** The name of a queue, or what names begin with and .* behind it. */
+  command?: string;
+  state?: "ready" | "delayed" | "inProgress" | "dlq" | "done";
+  "error~"?: string;
+  "payload~"?: string;
+  worker?: string;
+  /** Such as 90s, 1h30m or 7d. */
+  olderThan?: string;
+  "attempts>"?: number;
+};
+
 /** The slot of a queue and its figures, in the order of protocol.md. */
 export type Rows = number[][];
 
@@ -367,12 +383,16 @@ export type SubscribeFrame = {
   range?: "5m" | "1h" | "24h" | "7d";
   /** For task. */
   taskId?: TaskId;
-  /** For page. */
+  /** For page without filter. */
   command?: string;
-  /** For page. */
+  /** For page without filter. */
   state?: "ready" | "delayed" | "inProgress" | "dlq" | "done";
   /** For page. */
   limit?: number;
+  /** For page, what to search for. */
+  filter?: Search;
+  /** For page, the cursor of the page before. */
+  cursor?: string;
   /** For events. */
   causes?: string[];
   /** For events, the last event of each shard that the client has. */
@@ -441,6 +461,10 @@ export type SnapshotFrame = {
   at?: Positions;
   /** For page, when the list was read, in Unix milliseconds of the server. */
   t?: number;
+  /** For page with filter, how many tasks were looked at. */
+  scanned?: number;
+  /** For page, where the next one begins; absent if there is none. */
+  cursor?: string;
   /** The next snapshot of this id continues this one. */
   more?: boolean;
   queues?: Rows;
