@@ -1,7 +1,7 @@
 // What can be done with many tasks: with those that a person has chosen, one request for each, and
 // with all that a filter selects, in the bounded requests that the command line sends too.
 import { ask } from "./api";
-import { asked, type Filter } from "./filter";
+import { asked, words, type Filter } from "./filter";
 import { count, plural } from "./format";
 import { begin, each, type Found, type Job } from "./jobs";
 import type { Task } from "./protocol";
@@ -125,7 +125,7 @@ export function All({ command, state, filter: f, then }: { command?: string; sta
       All {f.length ? "that fit" : "of them"}, also those not shown:
       {fit.map((a) => {
         const go = () => begin({
-          ...a, title: `${a.verb}: all tasks ${f.length ? "that fit" : `of ${queue}`}`, text: textOf(a), then,
+          ...a, title: `${a.verb} all tasks${queue ? ` of ${queue}` : ""}${f.length ? " that fit" : ""}`, text: <>{f.length > 0 && <p>{words(f)}</p>}{textOf(a)}</>, then,
           ...(direct ? {
             preview: () => a.many(queue, state, { ...q, dryRun: true }),
             step: async (cursor?: string) => {

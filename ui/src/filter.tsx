@@ -30,6 +30,9 @@ function grouped(f: Filter, name: (k: Kind) => string): Query {
 /** asked are the parameters of GET /admin/tasks. */
 export const asked = (f: Filter) => grouped(f, (k) => kinds[k][0]) as Record<string, string[]>;
 
+/** words say what a filter selects. */
+export const words = (f: Filter) => f.map(([kind, value]) => `${kinds[kind][1].toLowerCase()} ${visible(value)}`).join(", ");
+
 export const taskId = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Labels are those of a task; each leads to the tasks that have it, too. */

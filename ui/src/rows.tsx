@@ -39,10 +39,7 @@ export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
   const by = columns.find((c) => c.name === sort.replace("-", ""))?.by;
   if (!by) return rows;
   const sign = sort.startsWith("-") ? -1 : 1;
-  return [...rows].sort((a, b) => {
-    const x = by(a), y = by(b);
-    return sign * (x < y ? -1 : x > y ? 1 : 0);
-  });
+  return rows.map((row) => ({ row, x: by(row) })).sort((a, b) => sign * (a.x < b.x ? -1 : a.x > b.x ? 1 : 0)).map(({ row }) => row);
 }
 
 export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, picks = (row) => [id(row)], height = 34, tone }: Props<T>) {

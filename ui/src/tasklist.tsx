@@ -7,12 +7,14 @@ import { asked, filter, Labels, type Filter } from "./filter";
 import { count, moment, shortId, span } from "./format";
 import { again, changed, serverNow, watch } from "./live";
 import { Empty, Problem, Shape, Time, stateWord } from "./parts";
-import type { Task } from "./protocol";
+import type { SubscribeFrame, Task } from "./protocol";
 import { go, href } from "./route";
 import { Rows, type Column } from "./rows";
 import { firstLine, stateOf, type ListState } from "./task";
 
 const perPage = 100;
+/** What a search may have looked at to be followed: to follow it, the server searches once more. */
+const mostFollowed = 2000;
 
 interface List {
   tasks: Task[];
@@ -22,6 +24,8 @@ interface List {
   scanned: number;
   cursor?: string;
   readAt: number;
+  /** Its rows change as the tasks do. */
+  followed?: boolean;
 }
 
 const age = (at: string) => span(Math.max(0, serverNow() - Date.parse(at)));
@@ -63,7 +67,7 @@ export function TaskList({ command, state, only = [] }: { command?: string; stat
   const f = [...filter(), ...only], isLive = f.length === 0 && !!command && !!state, key = JSON.stringify([command, state, f]);
   const list = useSignal<List | null>(null), problem = useSignal(""), busy = useSignal(false);
   const picked = useSignal<ReadonlySet<string>>(new Set());
-  const off = useRef(new AbortController());
+  const off = useRef(new AbortController()), round = useSignal(0), shownKey = useRef("");
 
   const page = (cursor?: string) => {
     const signal = off.current.signal;
@@ -102,22 +106,32 @@ export function TaskList({ command, state, only = [] }: { command?: string; stat
 
   useEffect(() => {
     off.current = new AbortController();
-    list.value = null;
     busy.value = false;
     problem.value = "";
-    picked.value = new Set();
-    const stop = isLive ? follow(command, state, list, tried) : void read();
+    if (shownKey.current !== key) {
+      list.value = null;
+      picked.value = new Set();
+    }
+    shownKey.current = key;
+    let stop = isLive ? follow({ command, state }, list, tried) : undefined;
+    if (!isLive) {
+      const signal = off.current.signal;
+      void read().then((ok) => {
+        const l = list.value;
+        if (!ok || !l || signal.aborted || l.scanned > mostFollowed) return;
+        const { "attempts>": attempts, label, ...rest } = asked(f), one = Object.fromEntries(Object.entries(rest).map(([name, v]) => [name, v[0]]));
+        const search = { ...one, label, "attempts>": attempts && Number(attempts[0]), state, ...(command ? { command } : {}) };
+        stop = follow({ filter: search }, list, async () => ({ tasks: l.tasks, cursor: l.cursor }));
+      });
+    }
     return () => {
       stop?.();
       off.current.abort();
     };
-  }, [key]);
+  }, [key, round.value]);
 
   const l = list.value;
-  const takeIn = () => {
-    if (isLive) again("page");
-    else void read();
-  };
+  const takeIn = () => void (isLive ? again("page") : round.value++);
   const none = () => (picked.value = new Set()), chosen = l?.tasks.filter((t) => picked.value.has(t.id)) ?? [];
   const word = state && stateWord(state === "dlq" ? "dead" : state);
   return (
@@ -127,7 +141,7 @@ export function TaskList({ command, state, only = [] }: { command?: string; stat
         <div class="bar head">
           {l.above > 0 && <button type="button" class="new" onClick={takeIn}>▲ {count(l.above)}{l.above === perPage && " or more"} new</button>}
           {!isLive && <b>{l.scanned > 0 && `${count(l.scanned)} looked at, `}{count(l.tasks.length)} found</b>}
-          {!isLive && <span class="muted">as of {moment(l.readAt)}</span>}
+          {!isLive && <span class="muted">as of {moment(l.readAt)}{l.followed && ", and as its tasks change"}</span>}
           {l.cursor && !isLive && <More busy={busy} more={more} word="Go on" />}
           {(!isLive || l.gone.size > 0) && <button type="button" onClick={takeIn}>Read again</button>}
           {chosen.length > 0 ? <Chosen tasks={chosen} none={none} then={() => { none(); takeIn(); }} />
@@ -154,28 +168,27 @@ function More({ busy, more, word }: { busy: Signal<boolean>; more: () => void; w
 }
 
 /** follow keeps the first page of a list live. Its rows come without payloads, which the list of the API adds. */
-function follow(command: string, state: ListState, list: Signal<List | null>, first: () => Promise<{ tasks: Task[]; cursor?: string } | undefined>) {
+function follow(of: Pick<SubscribeFrame, "command" | "state" | "filter">, list: Signal<List | null>, first: () => Promise<{ tasks: Task[]; cursor?: string } | undefined>) {
   let rows: Task[] = [], gone = new Set<string>(), above = 0, whole = false, fresh = false;
   const payloads = new Map<string, string>();
-  let cursor: string | undefined;
   const show = () => {
-    const old = fresh ? null : list.value, mine = new Set(rows.map((t) => t.id));
+    const old = fresh && !of.filter ? null : list.value, mine = new Set(rows.map((t) => t.id));
     fresh = false;
     list.value = {
-      scanned: 0, readAt: 0, cursor: old?.cursor ?? cursor, gone, above,
+      scanned: list.value?.scanned ?? 0, readAt: list.value?.readAt ?? 0, followed: true, cursor: old?.cursor, gone, above,
       tasks: [...rows.map((t) => ({ ...t, payload: payloads.get(t.id) ?? t.payload })), ...(old?.tasks ?? []).filter((t) => !mine.has(t.id))],
     };
   };
   const fill = async () => {
     const p = await first();
     for (const t of p?.tasks ?? []) payloads.set(t.id, t.payload);
-    cursor = p?.cursor;
+    if (!of.filter && list.value) list.value = { ...list.value, cursor: p?.cursor };
     changed(show);
   };
   return watch("page", {
     ask: () => {
       whole = true; // what comes next is a new list
-      return { id: "page", kind: "page", command, state, limit: perPage };
+      return { id: "page", kind: "page", ...of, limit: perPage };
     },
     take: (f) => {
       if (f.type === "snapshot") {
@@ -185,7 +198,6 @@ function follow(command: string, state: ListState, list: Signal<List | null>, fi
         if (!whole) return;
         gone = new Set();
         fresh = true;
-        cursor = undefined;
         show();
         void fill();
       } else if (f.type === "tick") {

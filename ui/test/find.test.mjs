@@ -129,3 +129,16 @@ test("tasks that a label selects are cancelled one by one, over all queues, and 
   await dialog.getByRole("button", { name: "Priority" }).click();
   await dialog.getByText("0 of 1 moved, 1 refused.").waitFor();
 });
+
+test("what a search found changes as the tasks do", async (t) => {
+  const ids = [];
+  for (let i = 0; i < 2; i++) ids.push((await server.post("follow.it", i, { labels: { follow: "me" } })).id);
+  const page = await view(t, at("find?label=follow%3Dme&state=ready"));
+  const row = (id) => page.getByRole("row").filter({ hasText: `…${id.slice(-8)}` });
+  await page.getByText("and as its tasks change").waitFor();
+  await server.ask("POST", `/admin/tasks/${ids[1]}/move`, { toPriority: 8 });
+  await row(ids[1]).getByRole("cell", { name: "8", exact: true }).waitFor();
+  await server.ask("POST", `/tasks/${ids[0]}/cancel`);
+  await row(ids[0]).getByText("left").waitFor();
+  await page.getByText("2 looked at, 2 found").waitFor();
+});
