@@ -29,6 +29,13 @@ func (c *Client) Move(ctx context.Context, id wire.TaskID, toPriority int) (*wir
 	return c.manage(ctx, id, "move", fmt.Appendf(nil, `{"toPriority":%d}`, toPriority))
 }
 
+// TakeBack takes a task in progress from its worker and returns the task, which is ready
+// again. If the task is not in progress, the error is a *wire.Error with the code
+// not_in_progress. If there was no answer, the error is ErrOutcomeUnknown.
+func (c *Client) TakeBack(ctx context.Context, id wire.TaskID) (*wire.Task, error) {
+	return c.manage(ctx, id, "take-back", nil)
+}
+
 // manage sends one request of an admin about one task.
 func (c *Client) manage(ctx context.Context, id wire.TaskID, verb string, body []byte) (*wire.Task, error) {
 	in := call{

@@ -30,6 +30,8 @@ const (
 	CauseDelete
 	// CauseUnreadable removes a task whose record is missing or cannot be decoded.
 	CauseUnreadable
+	// CauseTakenBack ends a delivery because a person took the task from its worker.
+	CauseTakenBack
 
 	// Causes is the number after the last cause.
 	Causes
@@ -59,6 +61,7 @@ var causeWords = [Causes]string{
 	CauseMove:        "move",
 	CauseDelete:      "queue_deleted",
 	CauseUnreadable:  "unreadable",
+	CauseTakenBack:   "taken_back",
 }
 
 // String is the word that clients see.

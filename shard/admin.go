@@ -10,8 +10,8 @@ import (
 	"codeq/wire"
 )
 
-// Messages about a task from others than its worker: cancel, replay, purge, move,
-// explain, and when its lease ends.
+// Messages about a task from others than its worker: cancel, take back, replay, purge,
+// move, explain, and when its lease ends.
 
 // manage carries out a verb, or refuses it, for a caller who is not the worker of
 // the task.
@@ -31,6 +31,8 @@ func (s *Shard) manage(m *Manage) {
 		refusal = s.purge(m, t)
 	case m.Do == RunNow:
 		refusal = s.runNow(t)
+	case m.Do == TakeBack:
+		refusal = s.takeBack(t, e)
 	default:
 		refusal = s.prioritize(m, t)
 	}
@@ -50,7 +52,7 @@ func notSo(code wire.Code, t *record.Task, sentence, is string) *wire.Error {
 }
 
 // notThere is notSo for a task that is not in the place that it must be in.
-func notThere(t *record.Task, sentence string) *wire.Error {
+func notThere(code wire.Code, t *record.Task, sentence string) *wire.Error {
 	is := string(t.Status)
 	switch t.Location {
 	case wire.LocationPending:
@@ -60,7 +62,7 @@ func notThere(t *record.Task, sentence string) *wire.Error {
 	case wire.LocationInProgress:
 		is = "in progress"
 	}
-	return notSo(wire.CodeNotWaiting, t, sentence, is)
+	return notSo(code, t, sentence, is)
 }
 
 // notTheLetter is notSo for a task that is not a dead letter, or died again since.
@@ -73,7 +75,7 @@ func notTheLetter(t *record.Task) *wire.Error {
 func (s *Shard) cancel(m *Manage, t *record.Task, e *lease.Entry) *wire.Error {
 	switch {
 	case m.Only != "" && m.Only != t.Location:
-		return notThere(t, "task is not where it was meant, it is %s; look again")
+		return notThere(wire.CodeNotWaiting, t, "task is not where it was meant, it is %s; look again")
 	case t.Status == wire.StatusCancelled:
 		return nil
 	case t.Status.Terminal():
@@ -104,6 +106,19 @@ func (s *Shard) revoke(e *lease.Entry, reason string) {
 		s.tell(sub.consumer.Sink, &Revoked{TaskRef: ref, Reason: reason})
 		s.leak(sub, e)
 	}
+}
+
+// takeBack makes a task in progress ready again at its old place, and tells the worker.
+// No attempt counts, because nothing is known against the task, and no late completion
+// is accepted. A suspect stays one: its delivery need not have arrived.
+func (s *Shard) takeBack(t *record.Task, e *lease.Entry) *wire.Error {
+	if e == nil {
+		return notThere(wire.CodeNotInProgress, t, "task has no worker, it is %s; only one in progress can be taken back")
+	}
+	t.LastToken = wire.Token{}
+	s.transition(t, putBack(record.CauseTakenBack))
+	s.revoke(e, wire.RevokedTakenBack)
+	return nil
 }
 
 // replay makes a dead letter ready, with all its attempts.
@@ -254,7 +269,7 @@ func (s *Shard) tellLeases(m *TellLeases) {
 // runNow makes a delayed task ready before its time, at the tail of its priority.
 func (s *Shard) runNow(t *record.Task) *wire.Error {
 	if t.Location != wire.LocationDelayed {
-		return notThere(t, "task does not wait for a time, it is %s; only a delayed one can be run now")
+		return notThere(wire.CodeNotWaiting, t, "task does not wait for a time, it is %s; only a delayed one can be run now")
 	}
 	s.transition(t, s.placeAt(s.now, record.CauseRunNow))
 	return nil
@@ -265,7 +280,7 @@ func (s *Shard) runNow(t *record.Task) *wire.Error {
 // younger ones of its new priority.
 func (s *Shard) prioritize(m *Manage, t *record.Task) *wire.Error {
 	if !waits(t.Location) || m.Only != "" && m.Only != t.Location {
-		return notThere(t, "task does not wait where it was meant, it is %s; only a ready or delayed one can be moved")
+		return notThere(wire.CodeNotWaiting, t, "task does not wait where it was meant, it is %s; only a ready or delayed one can be moved")
 	}
 	if t.Priority != m.Priority {
 		s.transition(t, move{

@@ -223,6 +223,8 @@ const (
 	// Prioritize gives a task that waits another priority. It succeeds for a task that
 	// has that priority.
 	Prioritize
+	// TakeBack ends the delivery of a task in progress and makes the task ready.
+	TakeBack
 )
 
 // Explain asks why a task of the tenant waits. Answer: Explained.

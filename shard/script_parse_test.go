@@ -51,7 +51,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		}, nil
 	case "watch":
 		return &Watch{Asker: asker, Tenant: scriptString(args, "tenant", "default"), TaskID: w.taskID(scriptInt(args, "task"))}, nil
-	case "cancel", "replay", "purge", "explain", "leases", "run", "move":
+	case "cancel", "replay", "purge", "explain", "leases", "run", "move", "take":
 		return w.parseManaged(verb, asker, args), nil
 	case "cleanup":
 		m := &Cleanup{Asker: asker, Limit: scriptInt(args, "limit")}
@@ -91,6 +91,8 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 		return &Manage{Do: Cancel, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args)}
 	case "run":
 		return &Manage{Do: RunNow, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+	case "take":
+		return &Manage{Do: TakeBack, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 	case "move":
 		return &Manage{Do: Prioritize, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
 	case "explain":

@@ -469,7 +469,7 @@ func describeEffect(e Effect) string {
 	case *Cleaned:
 		return fmt.Sprintf("cleaned ref=%d: %d deleted", e.Ref, e.Deleted)
 	case *Managed:
-		return fmt.Sprintf("%s ref=%d %v", [...]string{"cancelled", "replayed", "purged", "moved", "moved"}[e.Did], e.Ref, e.TaskID)
+		return fmt.Sprintf("%s ref=%d %v", [...]string{"cancelled", "replayed", "purged", "moved", "moved", "taken back"}[e.Did], e.Ref, e.TaskID)
 	case *Explained:
 		if e.Waiting == nil {
 			return fmt.Sprintf("explained ref=%d %v: does not wait", e.Ref, e.TaskID)

@@ -59,6 +59,7 @@ const (
 	RevokedCancelled      = "cancelled"
 	RevokedSuperseded     = "superseded"
 	RevokedTimeout        = "timeout"
+	RevokedTakenBack      = "taken_back"
 	DefaultTenant         = "default"
 	AnonymousSubject      = "anonymous"
 	AllCommands           = "*"

@@ -128,6 +128,24 @@ func (t *taskRunCmd) Run(a *app) error {
 	})
 }
 
+type taskTakeCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the task."`
+}
+
+// Help is the longer text of "codeq task take-back --help".
+func (t *taskTakeCmd) Help() string {
+	return `The worker is told to drop the work, and its result is refused. The task returns to its old place in the queue, and no attempt is counted. Any worker may get it next, also the same one.`
+}
+
+// Run takes one task from its worker.
+func (t *taskTakeCmd) Run(a *app) error {
+	id, err := parseID(t.ID)
+	if err != nil {
+		return err
+	}
+	return a.showTask(id, !a.Quiet, (*client.Client).TakeBack)
+}
+
 type taskMoveCmd struct {
 	Thing string `arg:"" help:"Id of a task, or the queue whose waiting tasks get the priority."`
 	To    int    `required:"" least:"0" most:"9" placeholder:"PRIORITY" help:"The new priority, from 0 to 9; 9 goes first."`

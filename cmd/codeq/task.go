@@ -21,6 +21,7 @@ type taskCmd struct {
 
 	Retry dlqReplayCmd `cmd:"" eg:"codeq task retry 01890a5d-ac96-774b-bcce-b302099a8057" help:"Start a dead letter again with all its attempts. The same as codeq dlq replay."`
 	Run   taskRunCmd   `cmd:"" eg:"codeq task run mail --attempts 1" help:"Make a delayed task ready now, or delayed tasks of a queue."`
+	Take  taskTakeCmd  `cmd:"" name:"take-back" eg:"codeq task take-back 01890a5d-ac96-774b-bcce-b302099a8057" help:"Take a task in progress from its worker; it is ready again."`
 	Move  taskMoveCmd  `cmd:"" eg:"codeq task move mail --to 9 --match customer=42" help:"Change the priority of a waiting task, or of waiting tasks of a queue."`
 
 	Claim     claimCmd     `cmd:"" group:"By hand" help:"Claim a task, for a script that ends it by itself."`

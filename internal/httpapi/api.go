@@ -185,6 +185,7 @@ func (a *api) resources() []resource {
 		{base + "/admin/queues/{command}/resume", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: parsed(parseBare, a.resumeQueue)}}},
 		{base + "/admin/tasks/{id}/replay", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseVerb, shard.Replay)}}},
 		{base + "/admin/tasks/{id}/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, parseVerb, shard.RunNow)}}},
+		{base + "/admin/tasks/{id}/take-back", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.TakeBack)}}},
 		{base + "/admin/tasks/{id}/move", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: onTask(a, mailbox.ClassNew, wire.ParseMoveRequest, shard.Prioritize)}}},
 		{base + "/admin/queues/{command}/tasks/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkCancel)}}},
 		{base + "/admin/queues/{command}/tasks/run", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, holds: pageBytes, handle: a.bulk(bulkRun)}}},

@@ -28,6 +28,8 @@ func (m *model) manage(a *shard.Manage) {
 		code = m.purge(a, t)
 	case a.Do == shard.RunNow:
 		code = m.runNow(t)
+	case a.Do == shard.TakeBack:
+		code = m.takenFromWorker(t)
 	default:
 		code = m.prioritize(a, t)
 	}
@@ -49,6 +51,22 @@ func (m *model) runNow(t *task) wire.Code {
 		m.toTail(t)
 		t.aside = false
 		m.moved(t, wire.LocationDelayed, record.CauseRunNow)
+	}
+	return ""
+}
+
+// takenFromWorker: a task in progress is ready at its old place, no attempt counts, and
+// its worker is told.
+func (m *model) takenFromWorker(t *task) wire.Code {
+	if t.place != wire.LocationInProgress {
+		return wire.CodeNotInProgress
+	}
+	worker, gone, ref := m.sockets[t.shard][t.session], t.gone, wire.TaskRef{TaskID: t.id, Token: t.token}
+	m.touch(t)
+	t.ended = true
+	m.putBack(t, record.CauseTakenBack)
+	if !gone {
+		m.toldOf(worker, ref, wire.RevokedTakenBack)
 	}
 	return ""
 }
@@ -146,17 +164,18 @@ func (w *world) deletes() (some bool) {
 	return some
 }
 
-// manageSome is an admin who has a task run now or gives it another priority, or
-// cancels it if it waits still.
+// manageSome is an admin who has a task run now or gives it another priority, takes it
+// from its worker, or cancels it if it waits still.
 func (w *world) manageSome() {
 	t := w.someTask()
 	if t == nil || w.model.tasks[t.id] == nil {
 		return
 	}
 	c := w.chance
-	kind, only, prio := c.IntN(3), pick(c, []wire.Location{"", wire.LocationPending, wire.LocationDelayed}), pick(c, []int{0, 5, 9})
+	kind, only, prio := c.IntN(4), pick(c, []wire.Location{"", wire.LocationPending, wire.LocationDelayed}), pick(c, []int{0, 5, 9})
+	wanted := map[int]wire.Location{0: wire.LocationDelayed, 3: wire.LocationInProgress}[kind]
 	for _, other := range w.model.all {
-		if kind == 0 && other.place == wire.LocationDelayed && c.oneIn(3) {
+		if wanted != "" && other.place == wanted && c.oneIn(3) {
 			t = other
 		}
 	}
@@ -167,6 +186,8 @@ func (w *world) manageSome() {
 			return &shard.Manage{Do: shard.RunNow, Asker: to, Tenant: t.tenant, TaskID: t.id}
 		case 1:
 			return &shard.Manage{Do: shard.Prioritize, Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
+		case 3:
+			return &shard.Manage{Do: shard.TakeBack, Asker: to, Tenant: t.tenant, TaskID: t.id}
 		}
 		return &shard.Manage{Do: shard.Cancel, Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
 	}

@@ -116,7 +116,7 @@ func (w *world) messageText(message shard.Message) string {
 	case *shard.CopySettings:
 		return fmt.Sprintf("copy of the settings of %v: %+v, thaw %v", m.Queue, m.Settings, m.Thaw)
 	case *shard.Manage:
-		return fmt.Sprintf("%s %s that ended at %d", [...]string{"cancel", "replay", "purge", "run", "move"}[m.Do], w.name(m.TaskID), m.EndedAtMs)
+		return fmt.Sprintf("%s %s that ended at %d", [...]string{"cancel", "replay", "purge", "run", "move", "take back"}[m.Do], w.name(m.TaskID), m.EndedAtMs)
 	case *shard.Claim:
 		return fmt.Sprintf("claim of %v by %s, looks %v", m.Commands, m.Consumer.WorkerID, m.CountOnly)
 	case *shard.Extend:
@@ -163,7 +163,7 @@ func (w *world) effectText(e shard.Effect) string {
 	case *shard.LeasesTold:
 		return fmt.Sprintf("told leases %+v", e.Leases)
 	case *shard.Managed:
-		return [...]string{"cancelled ", "replayed ", "purged ", "run ", "moved "}[e.Did] + w.name(e.TaskID)
+		return [...]string{"cancelled ", "replayed ", "purged ", "run ", "moved ", "taken back "}[e.Did] + w.name(e.TaskID)
 	case *shard.Answered:
 		return fmt.Sprintf("answered elsewhere for %s/%.6s", w.name(e.TaskID), e.Token)
 	case *shard.Revoked:
