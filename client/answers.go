@@ -19,7 +19,7 @@ func (l *workerLoop) receive(frame wire.ServerFrame) {
 			l.lose(d, frame.Reason)
 		}
 	case *wire.Draining:
-		l.client.notice("the server is going away: " + frame.Reason)
+		l.client.notice("the server sends no more tasks: " + frame.Reason)
 	}
 }
 

@@ -262,6 +262,25 @@ type SessionPage struct {
 	Cursor string
 }
 
+// DrainSession keeps further tasks from a session of a worker until its socket ends, and
+// returns the session. The worker keeps the tasks that it has. If no such session is
+// connected, the error is a *wire.Error with the code session_not_found.
+func (c *Client) DrainSession(ctx context.Context, id wire.SessionID) (*wire.SessionFigures, error) {
+	return c.onSession(ctx, id, "drain")
+}
+
+// DisconnectSession closes the socket of a session, and returns the session. Its client
+// may connect again, and resume its tasks within the grace. If no such session is
+// connected, the error is a *wire.Error with the code session_not_found.
+func (c *Client) DisconnectSession(ctx context.Context, id wire.SessionID) (*wire.SessionFigures, error) {
+	return c.onSession(ctx, id, "disconnect")
+}
+
+func (c *Client) onSession(ctx context.Context, id wire.SessionID, verb string) (*wire.SessionFigures, error) {
+	in := call{method: http.MethodPost, path: apiPath + "/admin/sessions/" + id.String() + "/" + verb, remedy: repeatable}
+	return ask(ctx, c, in, "a session", decoded[wire.SessionFigures])
+}
+
 // Sessions reads a page of the tenant's sessions, the first one for the cursor "".
 func (c *Client) Sessions(ctx context.Context, cursor string) (*SessionPage, error) {
 	path := apiPath + "/admin/sessions"

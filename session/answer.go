@@ -14,6 +14,7 @@ const retryAfterSeconds = 1
 // Refusals that are always the same.
 var (
 	drainingError   = advised(wire.CodeDraining, "the server shuts down and takes nothing new; try again when it is back")
+	restingError    = advised(wire.CodeDraining, "an admin drains this session; it gets no tasks until its client connects again")
 	overloadedError = advised(wire.CodeOverloaded, "the server has too many requests waiting; send the frame again after a second")
 	tooManySockets  = advised(wire.CodeOverloaded, "too many sockets are open that have not sent hello; try again after a second")
 	tooManySessions = advised(wire.CodeOverloaded, "the server has as many open sessions as it allows; try again later, or at another server")

@@ -80,6 +80,8 @@ type Conversation struct {
 	pace     pace
 	clock    clock
 	draining bool
+	// resting: an admin wants the client to get no more tasks over this socket.
+	resting bool
 
 	profile profile
 }
@@ -159,6 +161,10 @@ func (c *Conversation) step(e Event) {
 		c.serverDrains(e.GraceSeconds)
 	case *serverCloses:
 		c.closeSocket(CloseRestart, "the server restarts; connect again")
+	case *adminDrains:
+		c.adminDrains()
+	case *adminCloses:
+		c.closeSocket(CloseRestart, "an admin has disconnected this session; connect again")
 	case *Replaced:
 		c.closeSocket(CloseReplaced, "the session goes on over another socket")
 	case *SocketEnded:
@@ -173,6 +179,11 @@ func (c *Conversation) Over() bool { return c.over }
 
 // Open reports that the client has said a good hello.
 func (c *Conversation) Open() bool { return c.principal != nil }
+
+// isOf reports an open session of a tenant whose client has its welcome.
+func (c *Conversation) isOf(tenant string) bool {
+	return c.principal != nil && c.principal.Tenant == tenant && c.greeting == nil && !c.over
+}
 
 // Asking is the hello whose credential must be checked, nil unless Needs is NeedPrincipal.
 func (c *Conversation) Asking() *wire.Hello { return c.asking }

@@ -82,6 +82,12 @@ type serverDrains struct{ GraceSeconds int }
 // serverCloses says that the grace is over.
 type serverCloses struct{}
 
+// adminDrains says that an admin wants the client to get no more tasks over this socket.
+type adminDrains struct{}
+
+// adminCloses says that an admin ends this socket.
+type adminCloses struct{}
+
 // Replaced says that the session goes on over another socket.
 type Replaced struct{}
 
@@ -102,5 +108,7 @@ func (*violation) event()     {}
 func (*Timer) event()         {}
 func (*serverDrains) event()  {}
 func (*serverCloses) event()  {}
+func (*adminDrains) event()   {}
+func (*adminCloses) event()   {}
 func (*Replaced) event()      {}
 func (*SocketEnded) event()   {}

@@ -175,6 +175,17 @@ func (c *Conversation) serverDrains(graceSeconds int) {
 	c.send(&wire.Draining{Reason: "the server shuts down", GraceSeconds: graceSeconds})
 }
 
+// adminDrains tells the client that it gets no more tasks. The session goes on, so that the
+// client does not come back for tasks over another socket.
+func (c *Conversation) adminDrains() {
+	if c.noTasks() != nil {
+		return
+	}
+	c.resting = true
+	c.setWindow(0)
+	c.send(&wire.Draining{Reason: "an admin drains this session"})
+}
+
 // leaveWhenIdle closes the session of a server that stops once no request is unanswered and no
 // task is in flight.
 func (c *Conversation) leaveWhenIdle() {

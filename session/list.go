@@ -38,7 +38,7 @@ func (p *profile) hears(nowMs int64, e Event) {
 	}
 }
 
-// figures are what an admin sees of an open conversation.
+// figures are what an admin sees of a conversation, whose client had its welcome.
 func (c *Conversation) figures() wire.SessionFigures {
 	f := wire.SessionFigures{
 		ID: c.consumer.ID, WorkerID: c.consumer.WorkerID, Subject: c.consumer.Subject,
@@ -46,7 +46,10 @@ func (c *Conversation) figures() wire.SessionFigures {
 		ConnectedAtMs: c.profile.openedAtMs, LastSeenAtMs: c.profile.heardAtMs,
 		RoundTripMs: c.profile.roundTripMs, Completed: c.profile.completed, Failed: c.profile.failed,
 	}
-	if c.draining || c.profile.leaving {
+	switch {
+	case c.over:
+		f.State, f.GraceUntilMs = wire.SessionGrace, c.nowMs+wire.ResumeGraceSeconds*1000
+	case c.noTasks() != nil || c.profile.leaving:
 		f.State = wire.SessionDraining
 	}
 	return f
@@ -66,15 +69,13 @@ func (r *Registry) late(s *session) {
 	if s.consumer == nil || r.newest[s.id] != s {
 		return
 	}
+	nowMs := r.o.NowMs()
 	f := s.talk.figures()
-	f.Held, f.State = s.talk.tasks.arrived(), wire.SessionGrace
-	if f.Held == 0 {
+	if f.Held = s.talk.tasks.arrived(); f.Held == 0 {
 		return
 	}
-	nowMs := r.o.NowMs()
 	r.forgetLate(nowMs)
 	if len(r.lately) < maxLate {
-		f.GraceUntilMs = nowMs + wire.ResumeGraceSeconds*1000
 		r.lately[s.id] = lateSession{s.consumer.Tenant, f}
 	}
 }
@@ -115,6 +116,36 @@ func (s *session) figures(tenant string) (wire.SessionFigures, bool) {
 		return wire.SessionFigures{}, false
 	}
 	return s.talk.figures(), true
+}
+
+// Drain keeps further tasks from an open session of a tenant for as long as its socket
+// lasts, and returns its figures; false if there is no such session. Any goroutine.
+func (r *Registry) Drain(tenant string, id wire.SessionID) (f wire.SessionFigures, ok bool) {
+	return r.byAdmin(tenant, id, &adminDrains{})
+}
+
+// Disconnect closes the socket of an open session of a tenant, and returns its figures;
+// false if there is no such session. Any goroutine.
+func (r *Registry) Disconnect(tenant string, id wire.SessionID) (f wire.SessionFigures, ok bool) {
+	return r.byAdmin(tenant, id, &adminCloses{})
+}
+
+// byAdmin steps a session by what an admin wants, and returns its figures after that.
+func (r *Registry) byAdmin(tenant string, id wire.SessionID, e Event) (f wire.SessionFigures, ok bool) {
+	r.mu.Lock()
+	s := r.newest[id]
+	r.mu.Unlock()
+	if s == nil {
+		return f, false
+	}
+	s.mu.Lock()
+	if ok = s.talk.isOf(tenant); ok {
+		s.step(e)
+		f = s.talk.figures()
+	}
+	s.mu.Unlock()
+	s.wakeWriter()
+	return f, ok
 }
 
 // List is one page of the sessions of a tenant, by id, with those in their grace: at most limit

@@ -120,6 +120,10 @@ func (w *scriptWorld) run(d *datadriven.TestData) error {
 		w.step(&serverDrains{GraceSeconds: 30})
 	case "closes":
 		w.step(&serverCloses{})
+	case "admin-drains":
+		w.step(&adminDrains{})
+	case "admin-closes":
+		w.step(&adminCloses{})
 	case "replaced":
 		w.step(&Replaced{})
 	case "socket-ended":

@@ -13,8 +13,8 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 		bytes += len(command)
 	}
 	r := c.begin(f.Ref, bytes)
-	if c.draining {
-		c.refuse(r, drainingError)
+	if refusal := c.noTasks(); refusal != nil {
+		c.refuse(r, refusal)
 		return
 	}
 	commands, refusal := c.principal.Allowed(f.Commands)
@@ -34,11 +34,22 @@ func (c *Conversation) subscribe(f *wire.Subscribe) {
 	}
 }
 
+// noTasks is why the client gets no more tasks over this socket, nil while it can.
+func (c *Conversation) noTasks() *wire.Error {
+	switch {
+	case c.draining:
+		return drainingError
+	case c.resting:
+		return restingError
+	}
+	return nil
+}
+
 // window changes how many tasks may be in flight.
 func (c *Conversation) window(f *wire.Window) {
 	r := c.begin(f.Ref, messageBytes)
-	if c.draining && f.Size > 0 {
-		c.refuse(r, drainingError)
+	if refusal := c.noTasks(); refusal != nil && f.Size > 0 {
+		c.refuse(r, refusal)
 		return
 	}
 	if f.Size == 0 {

@@ -30,6 +30,7 @@ const (
 	CodeQueueNotEmpty       Code = "queue_not_empty"
 	CodeQueueDeleted        Code = "queue_deleted"
 	CodeQueueNotFound       Code = "queue_not_found"
+	CodeSessionNotFound     Code = "session_not_found"
 	CodeNotFound            Code = "not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeUnsupported         Code = "unsupported"
@@ -72,6 +73,7 @@ var codeTable = map[Code]codeRow{
 	CodeQueueNotEmpty:       {409, false},
 	CodeQueueDeleted:        {409, false},
 	CodeQueueNotFound:       {404, false},
+	CodeSessionNotFound:     {404, false},
 	CodeNotFound:            {404, false},
 	CodeMethodNotAllowed:    {405, false},
 	CodeUnsupported:         {415, false},

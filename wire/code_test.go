@@ -12,7 +12,7 @@ func TestCodesKeepTheirMeaning(t *testing.T) {
 		"task_not_found": {404, false}, "result_not_found": {404, true}, "not_owner": {403, false},
 		"lease_lost": {409, false}, "not_in_progress": {409, false}, "already_terminal": {409, false},
 		"idempotency_conflict": {409, false}, "not_in_dlq": {409, false}, "queue_not_empty": {409, false},
-		"not_waiting": {409, false}, "queue_deleted": {409, false}, "queue_not_found": {404, false},
+		"not_waiting": {409, false}, "queue_deleted": {409, false}, "queue_not_found": {404, false}, "session_not_found": {404, false},
 		"not_found": {404, false}, "method_not_allowed": {405, false}, "unsupported": {415, false},
 		"too_large": {413, false}, "rate_limited": {429, true}, "internal": {500, true},
 		"overloaded": {503, true}, "draining": {503, true}, "not_leader": {503, true}, "storage_full": {507, true},

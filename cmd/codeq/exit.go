@@ -46,6 +46,7 @@ var exitOfCode = map[wire.Code]int{
 	wire.CodeNotInDLQ:        exitNotThere,
 	wire.CodeQueueDeleted:    exitAgain, // once it is gone, the name makes a new one
 	wire.CodeQueueNotFound:   exitNotThere,
+	wire.CodeSessionNotFound: exitNotThere,
 	wire.CodeTooLarge:        exitWrong,
 	wire.CodeRateLimited:     exitAgain,
 	wire.CodeOverloaded:      exitAgain,

@@ -9,7 +9,54 @@ import (
 )
 
 type sessionCmd struct {
-	List sessionsCmd `cmd:"" eg:"codeq session list" help:"Show the open sessions and what they hold."`
+	List       sessionsCmd          `cmd:"" eg:"codeq session list" help:"Show the open sessions and what they hold."`
+	Drain      sessionDrainCmd      `cmd:"" eg:"codeq session drain 01a21f90-4242-7abc-8def-000000000001" help:"Give a session no more tasks."`
+	Disconnect sessionDisconnectCmd `cmd:"" eg:"codeq session disconnect 01a21f90-4242-7abc-8def-000000000001" help:"End the connection of a session."`
+}
+
+type sessionDrainCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the session, as codeq session list shows it."`
+	times
+}
+
+// Help is the longer text of "codeq session drain --help".
+func (s *sessionDrainCmd) Help() string {
+	return `The worker is told, gets no more tasks and keeps those that it has; its connection stays open. When it holds none it can be stopped without a loss. The drain ends with the connection: a worker that connects again gets tasks again.`
+}
+
+// Run drains one session.
+func (s *sessionDrainCmd) Run(a *app) error {
+	return a.onSession(s.ID, (*client.Client).DrainSession)
+}
+
+type sessionDisconnectCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the session, as codeq session list shows it."`
+	times
+}
+
+// Help is the longer text of "codeq session disconnect --help".
+func (s *sessionDisconnectCmd) Help() string {
+	return `A worker that works connects again at once and goes on with its tasks. Without it they return to their queue after 15 seconds. To keep a worker out, remove its token; to free one task, use codeq task take-back.`
+}
+
+// Run ends the connection of one session.
+func (s *sessionDisconnectCmd) Run(a *app) error {
+	return a.onSession(s.ID, (*client.Client).DisconnectSession)
+}
+
+// onSession does something to one session and shows it.
+func (a *app) onSession(text string, do func(*client.Client, context.Context, wire.SessionID) (*wire.SessionFigures, error)) error {
+	id, ok := wire.ParseSessionID(text)
+	if !ok {
+		return wrong("%q is not the id of a session: it looks like 01a21f90-4242-7abc-8def-000000000001, as \"codeq session list\" prints it", text)
+	}
+	return show(a, func(ctx context.Context, c *client.Client) (*wire.SessionFigures, error) { return do(c, ctx, id) },
+		func(f *wire.SessionFigures) error {
+			if a.Quiet {
+				return nil
+			}
+			return a.sessionTable([]wire.SessionFigures{*f})
+		})
 }
 
 type sessionsCmd struct{ times }

@@ -84,6 +84,10 @@ type Sessions interface {
 	// List is one page of the sessions of a tenant, by id, after the id after; more says
 	// that there are further ones.
 	List(tenant string, after wire.SessionID, limit int) (page []wire.SessionFigures, more bool)
+	// Drain keeps further tasks from an open session of a tenant until its socket ends,
+	// Disconnect closes its socket; false if there is no such session.
+	Drain(tenant string, id wire.SessionID) (wire.SessionFigures, bool)
+	Disconnect(tenant string, id wire.SessionID) (wire.SessionFigures, bool)
 }
 
 // api is the handler that New returns.
@@ -206,6 +210,8 @@ func (a *api) resources() []resource {
 		{base + "/admin/sessions", []verb{{
 			method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, handle: a.getSessions, query: []string{"cursor"},
 		}}},
+		{base + "/admin/sessions/{session}/drain", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Drain)}}},
+		{base + "/admin/sessions/{session}/disconnect", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Disconnect)}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
 		{loginPath, []verb{

@@ -76,6 +76,19 @@ func (p *teapot) List(tenant string, after wire.SessionID, limit int) ([]wire.Se
 	return page[:min(len(page), limit)], len(page) > limit
 }
 
+func (p *teapot) Drain(tenant string, id wire.SessionID) (wire.SessionFigures, bool) {
+	for _, f := range p.open[tenant] {
+		if f.ID == id {
+			return f, true
+		}
+	}
+	return wire.SessionFigures{}, false
+}
+
+func (p *teapot) Disconnect(tenant string, id wire.SessionID) (wire.SessionFigures, bool) {
+	return p.Drain(tenant, id)
+}
+
 // setup says what differs from an ordinary bench.
 type setup struct {
 	auth    auth.Authenticator

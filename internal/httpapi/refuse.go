@@ -31,6 +31,7 @@ var (
 	credentialRevoked = wire.Refuse(wire.CodeUnauthenticated, "the token was revoked while the request waited")
 	unknownTaskID     = wire.Refuse(wire.CodeTaskNotFound, "no task can have this id: an id is a UUID of 36 characters in lower case")
 	badCursor         = wire.Refuse(wire.CodeInvalidArgument, "cursor must be that of the page before in the same list; leave it out for the first page")
+	unknownSession    = wire.Refuse(wire.CodeSessionNotFound, "no connected session has this id")
 	badSessionCursor  = wire.Refuse(wire.CodeInvalidArgument, "cursor must be that of the page before; leave it out for the first page")
 	answersHeld       = wire.Refuse(wire.CodeOverloaded,
 		"answers that clients have not read yet fill the memory for answers; read the answers to your requests, and try again in a second")

@@ -33,3 +33,15 @@ func (c *call) afterSession() (after wire.SessionID, refusal *wire.Error) {
 	}
 	return after, nil
 }
+
+// onSession makes the handler of what an admin does to a session.
+func (a *api) onSession(do func(on Sessions, tenant string, id wire.SessionID) (wire.SessionFigures, bool)) func(c *call) answer {
+	return parsed(parseBare, func(c *call, _ struct{}) answer {
+		id, _ := wire.ParseSessionID(c.r.PathValue("session")) // no session has the zero id
+		f, ok := do(a.o.Sessions, c.who.Tenant, id)
+		if !ok {
+			return refuse(unknownSession)
+		}
+		return okay(wire.AppendSessionFigures(nil, &f))
+	})
+}

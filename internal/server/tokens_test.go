@@ -229,6 +229,9 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger sees the sessions %s", a.body)
 		}
 	},
+	// TestAnotherTenantsSessionIsUnknown has these.
+	"POST /v1/codeq/admin/sessions/{session}/drain":      func(*site) {},
+	"POST /v1/codeq/admin/sessions/{session}/disconnect": func(*site) {},
 	// An admin of one tenant is no operator of all.
 	"GET /v1/codeq/admin/backup": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/backup", ""); a.status != http.StatusForbidden {
@@ -269,6 +272,28 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the figures are %d %s", a.status, a.body)
 		}
 	},
+}
+
+func TestAnotherTenantsSessionIsUnknown(t *testing.T) {
+	f := newTokenFile(t)
+	owner, stranger := f.addAll("owner"), f.addAll("stranger")
+	x := openGuarded(f, io.Discard)
+	k, held := x.as(owner).heldTask()
+	list, _, err := wire.ParseSessionList([]byte(x.as(owner).ask("GET", "/v1/codeq/admin/sessions", "").body))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	for _, verb := range []string{"drain", "disconnect"} {
+		theirs := x.as(stranger).ask("POST", fmt.Sprintf("/v1/codeq/admin/sessions/%v/%s", list[0].ID, verb), "")
+		nobodys := x.as(stranger).ask("POST", "/v1/codeq/admin/sessions/"+unknownID+"/"+verb, "")
+		if theirs.code() != wire.CodeSessionNotFound || theirs.status != http.StatusNotFound || theirs.body != nobodys.body {
+			t.Errorf("%s: the owner's session is %d %s, one of nobody %s", verb, theirs.status, theirs.body, nobodys.body)
+		}
+	}
+	finishHeld(k, held)
+	if a := x.as(owner).ask("GET", "/v1/codeq/admin/sessions", ""); !strings.Contains(a.body, `"state":"live"`) {
+		t.Errorf("the stranger changed the session: %s", a.body)
+	}
 }
 
 func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {

@@ -96,7 +96,7 @@ var mutants = []mutant{
 	{"TestN01N03", "shard/delivery.go", "if m.Counts() {", "if !m.NotStarted {"},
 	{"TestN01N03", "shard/delivery.go", "if m.Counts() {", "if !m.Stopping {"},
 	{"TestA56", "shard/subscribers.go", "	if command == wire.AllCommands {", "	if true {"},
-	{"TestA58", "session/list.go", "	if c.draining || c.profile.leaving {", "	if c.draining {"},
+	{"TestA58", "session/list.go", "	case c.noTasks() != nil || c.profile.leaving:", "	case c.noTasks() != nil:"},
 	{"TestA59", "shard/shard.go", "		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)\n", "		expires = nowMs + 3_600_000\n"},
 }
 
