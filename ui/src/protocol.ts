@@ -646,6 +646,7 @@ export interface Answers {
     cursor?: string;
   };
   "POST /admin/tasks/{id}/run": Task;
+  "POST /admin/tasks/{id}/take-back": Task;
   "POST /admin/tasks/{id}/move": Task;
   "POST /admin/queues/{command}/dlq/replay": {
     replayed?: number;
@@ -692,6 +693,8 @@ export interface Answers {
     sessions: Session[];
     cursor?: Id;
   };
+  "POST /admin/sessions/{session}/drain": Session;
+  "POST /admin/sessions/{session}/disconnect": Session;
   "GET /admin/backup": unknown;
   "GET /admin/config": {
     settings: {
@@ -887,6 +890,7 @@ export interface Bodies {
     match?: Record<string, unknown> | null;
   };
   "POST /admin/tasks/{id}/run": Record<string, unknown>;
+  "POST /admin/tasks/{id}/take-back": Record<string, unknown>;
   "POST /admin/tasks/{id}/move": {
     toPriority: number;
   };
@@ -923,4 +927,6 @@ export interface Bodies {
     /** The most tasks. */
     limit?: number | null;
   };
+  "POST /admin/sessions/{session}/drain": Record<string, unknown>;
+  "POST /admin/sessions/{session}/disconnect": Record<string, unknown>;
 }
