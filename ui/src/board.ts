@@ -1,5 +1,5 @@
 // All queues with their figures, now and over the range that the person chose.
-import { computed, effect, signal, type Signal } from "@preact/signals";
+import { batch, computed, effect, signal, type Signal } from "@preact/signals";
 import type { PointsFrame, ServerFrame } from "./protocol";
 import { again, changed, everyMs, hear, link, serverNow, watch } from "./live";
 import { param } from "./route";
@@ -23,6 +23,7 @@ export const range = computed<Range>(() => {
 const none: Row = new Array(18).fill(0);
 const bySlot = new Map<number, Queue>();
 const newest = new Map<Queue, Row>(); // rows that are not shown yet
+let shownAt = 0; // the time of the newest rows
 let begun = false; // a snapshot has come since the last subscribe
 let wholeHistory = false; // the points of all queues are in total
 
@@ -85,7 +86,7 @@ export function column(series: Series, f: Figure): (number | null)[] {
 
 function newSeries(): Series {
   const [size, stepMs] = ranges[range.peek()];
-  return new Series(size, stepMs, at.peek() || serverNow());
+  return new Series(size, stepMs, shownAt || serverNow());
 }
 
 function name([slot, tenant, command]: unknown[]) {
@@ -124,17 +125,18 @@ function sample(ms: number) {
   if (wholeHistory) total.live(ms, all);
 }
 
-function show() {
+const show = () => batch(() => {
   for (const [q, row] of newest) q.row.value = row;
   newest.clear();
+  at.value = shownAt;
   loaded.value = true;
   version.value++;
-}
+});
 
 function take(frame: ServerFrame) {
   switch (frame.type) {
     case "snapshot":
-      at.value = serverNow();
+      shownAt = serverNow();
       if (!begun) for (const q of bySlot.values()) q.series = newSeries();
       begun = true;
       wholeHistory = false;
@@ -146,7 +148,7 @@ function take(frame: ServerFrame) {
     case "tick":
       rows(frame.queues);
       sample(frame.t);
-      at.value = frame.t;
+      shownAt = frame.t;
       break;
     default:
       return;

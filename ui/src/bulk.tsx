@@ -15,11 +15,16 @@ interface Action {
   text?: string;
   /** For one task. The server removes dead letters by a filter only. */
   one?: (id: string) => Promise<unknown>;
-  /** For those of a queue in a state. */
-  many: (command: string, state: ListState, filter: object) => Promise<Found & { done?: number }>;
+  /** For those of a queue in a state. Nobody takes back all tasks at once but one by one. */
+  many?: (command: string, state: ListState, filter: object) => Promise<Found & { done?: number }>;
 }
 
 let toPriority = 5; // what the dialog of a job asks for
+
+export const takeBack: Action = {
+  verb: "Take back", done: "taken back", danger: true, states: ["inProgress"], one: (id) => ask("POST /admin/tasks/{id}/take-back", { id }),
+  text: "It is ready at its old place, and no attempt counts. Its worker is told to stop, and a result that it sends later is refused.",
+};
 
 const actions: Action[] = [
   {
@@ -36,6 +41,7 @@ const actions: Action[] = [
     text: "A worker that has one of them is told to stop.",
     many: (command, state, f) => ask("POST /admin/queues/{command}/tasks/cancel", { command }, { ...f, state: state as "ready" }).then((a) => ({ ...a, done: a.cancelled })),
   },
+  takeBack,
   {
     verb: "Replay", done: "replayed", states: ["dlq"], one: (id) => ask("POST /admin/tasks/{id}/replay", { id }), text: "Each has all its attempts again and is ready, the oldest first.",
     many: (command, _, f) => ask("POST /admin/queues/{command}/dlq/replay", { command }, { cause: "all", ...f }).then((a) => ({ ...a, done: a.replayed })),
@@ -124,12 +130,13 @@ export function All({ command, state, filter: f, then }: { command?: string; sta
     <span class="all">
       All {f.length ? "that fit" : "of them"}, also those not shown:
       {fit.map((a) => {
+        const many = direct && a.many;
         const go = () => begin({
           ...a, title: `${a.verb} all tasks${queue ? ` of ${queue}` : ""}${f.length ? " that fit" : ""}`, text: <>{f.length > 0 && <p>{words(f)}</p>}{textOf(a)}</>, then,
-          ...(direct ? {
-            preview: () => a.many(queue, state, { ...q, dryRun: true }),
+          ...(many ? {
+            preview: () => many(queue, state, { ...q, dryRun: true }),
             step: async (cursor?: string) => {
-              const r = await a.many(queue, state, { ...q, limit: 1000, cursor });
+              const r = await many(queue, state, { ...q, limit: 1000, cursor });
               return { done: r.done ?? 0, cursor: r.cursor };
             },
           } : found(a, command, state, f)),

@@ -41,42 +41,44 @@ function colour(name: string, alpha = 1): string {
   return found;
 }
 
-// Stacked lines are drawn from the top one down, so that each area covers what is above it.
+// Lines are drawn from the last one to the first: where a stacked line adds nothing, the one below it shows.
 function data({ times, lines, log }: Props): uPlot.AlignedData {
   const sum = new Array<number>(times.length).fill(0);
-  return [
-    times,
-    ...lines.map((l) => (l.stacked ? l.values.map((v, i) => (v === null ? v : (sum[i]! += v))) : log ? l.values.map((v) => v || null) : l.values)),
-  ] as uPlot.AlignedData;
+  const drawn = lines.map((l) => (l.stacked ? l.values.map((v, i) => (v === null ? v : (sum[i]! += v))) : log ? l.values.map((v) => v || null) : l.values));
+  return [times, ...drawn.reverse()] as uPlot.AlignedData;
 }
 
 function options(p: Props, width: number, onCursor: (i: number | null) => void): uPlot.Options {
   const font = "11px system-ui, sans-serif", text = colour("muted"), grid = { stroke: colour("line"), width: 1 };
-  const base = p.lines.findIndex((l) => l.stacked);
-  const stacks = p.lines.flatMap((l, i) => (l.stacked && i > base ? [i + 1] : []));
+  const n = p.lines.length, base = p.lines.findIndex((l) => l.stacked);
+  const between = (l: Line, i: number) => l.band || (l.stacked && i > base);
   return {
-    width, height: 168, padding: [10, 8, 0, 0],
+    width, height: 168, padding: [10, 16, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "time" }, y: false, points: { size: 6 } },
     scales: { y: { distr: p.log ? 3 : 1, range: p.log ? undefined : (_, __, max) => [0, Math.max(max * 1.08, 1)] } },
     series: [
       {},
       ...p.lines.map((l, i) => ({
-        stroke: colour(l.tone), width: 1.5, points: { show: false }, spanGaps: false,
-        fill: l.filled && !stacks.includes(i + 1) ? colour(l.tone, 0.22) : undefined,
-      })),
+        stroke: colour(l.tone), width: 1.5, points: { show: false }, spanGaps: p.isTime,
+        fill: l.filled && !between(l, i) ? colour(l.tone, 0.22) : undefined,
+      })).reverse(),
     ],
-    bands: p.lines.flatMap((l, n) => (stacks.includes(n + 1) || l.band ? [{ series: [n + 1, n] as [number, number], fill: colour(l.tone, 0.25) }] : [])),
+    bands: p.lines.flatMap((l, i) => (between(l, i) ? [{ series: [n - i, n - i + 1] as [number, number], fill: colour(l.tone, 0.28) }] : [])),
     axes: [
       { font, stroke: text, grid: { show: false }, ticks: { show: false }, size: 24, space: 70, values: (_, at) => at.map(label(p.times)) },
-      { font, stroke: text, grid, ticks: { show: false }, size: 52, space: 34, incrs: p.isTime ? times : undefined, values: (_, at) => at.map((v) => (v == null ? "" : p.show(v))) },
+      {
+        font, stroke: text, grid, ticks: { show: false }, size: 52, space: 34, incrs: p.log ? undefined : p.isTime ? times : whole,
+        values: (_, at) => at.map((v) => (v == null ? "" : p.show(v))),
+      },
     ],
     hooks: { setCursor: [(u) => onCursor(u.cursor.left! >= 0 ? (u.cursor.idx ?? null) : null)] },
   };
 }
 
-// Steps of an axis of time, of which each is one whole unit.
-const times = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
+// Steps of an axis of counts, and of one of time, of which each is one whole unit.
+const whole = [...Array(13).keys()].flatMap((i) => [1, 2, 5].map((n) => n * 10 ** i));
+const times = whole.slice(0, 9).concat(
   [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 604_800].map((s) => s * 1000));
 
 const label = (times: number[]) => (s: number) => {

@@ -88,7 +88,7 @@ export class Series {
     return this.rows.map((r, i) => {
       if (i < from || i >= last) return null;
       if (isRate(f)) return r ? (r[f]! * 1000) / this.stepMs : 0;
-      if (isTime(f)) return r?.[f] || null;
+      if (isTime(f)) return r?.[f] || (f <= F.waitP99 && r?.[F.started] ? 0 : null);
       return (known = r ? r[f]! : known);
     });
   }

@@ -5,7 +5,7 @@ import { span } from "./format";
 import { serverNow } from "./live";
 import { Time } from "./parts";
 import type { ResultRecord, Task } from "./protocol";
-import { causes, firstLine, stateOf } from "./task";
+import { causes, firstLine, stateOf, visible } from "./task";
 
 interface Bar {
   name: string;
@@ -25,15 +25,23 @@ function bars(t: Task, result: ResultRecord | undefined, now: number): Bar[] {
   const wait = (to: number, first: boolean) => {
     if (to > at) all.push({ name: first ? "waiting" : "pause", from: at, to, tone: "wait", text: first ? "for a worker" : "before the next try" });
   };
-  for (const h of t.history ?? []) {
-    const from = Date.parse(h.from), to = Date.parse(h.to);
+  for (const h of (t.history ?? []) as (NonNullable<Task["history"]>[number] & { by?: string })[]) {
+    const to = Date.parse(h.to), who = h.by ? ` by ${visible(h.by)}` : "";
+    if (!h.delivery || !h.from) {
+      // What a person did between two deliveries.
+      wait(to, before === 0);
+      all.push({ name: "a person", from: to, to, tone: "run", text: `${causes[h.cause] ?? h.cause}${who}` });
+      at = to;
+      continue;
+    }
+    const from = Date.parse(h.from);
     if (h.delivery > before + 1) {
       all.push({ name: "earlier", from: at, to: from, tone: "unknown", text: `${h.delivery - before - 1} earlier deliveries, of which nothing is kept` });
     } else {
       wait(from, before === 0);
     }
     const ended = h.exitCode !== undefined ? `, exit code ${h.exitCode}` : h.signal ? `, signal ${h.signal}` : "";
-    all.push({ name: `delivery ${h.delivery}`, from, to, tone: "dead", text: `${h.workerId ? `${h.workerId}: ` : ""}${causes[h.cause] ?? h.cause}${ended}`, error: h.error });
+    all.push({ name: `delivery ${h.delivery}`, from, to, tone: "dead", text: `${h.workerId ? `${h.workerId}: ` : ""}${causes[h.cause] ?? h.cause}${who}${ended}`, error: h.error });
     at = to;
     before = h.delivery;
   }

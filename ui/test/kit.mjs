@@ -72,6 +72,12 @@ export class Server {
     return this.ask("POST", "/tasks", { command, payload, ...more });
   }
 
+  /** A worker with a session, which runs a program for each task until the test is over. */
+  work(t, command, name, ...shell) {
+    const worker = spawn(program, ["work", command, "--name", name, ...shell], { stdio: "ignore", env: { ...process.env, CODEQ_URL: this.origin } });
+    t.after(() => worker.kill("SIGKILL"));
+  }
+
   /** bury makes a dead letter with an error. */
   async bury(command, reason, more = {}) {
     await this.post(command, { why: reason }, { maxAttempts: 1, priority: 9, ...more });

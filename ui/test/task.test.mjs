@@ -61,3 +61,37 @@ test("a worker has a page with the tasks that it has", async (t) => {
   await page.getByText(`…${id.slice(-8)}`).waitFor();
   await checkAccess(page);
 });
+
+test("a task is taken back from its worker, and the page says who did it", async (t) => {
+  const { id } = await server.post("film.stuck", 1);
+  await server.ask("POST", "/tasks/claim", { commands: ["film.stuck"], workerId: "hangs" });
+  const page = await view(t, at(`task/${id}`));
+  await page.getByRole("button", { name: "Take back" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Take the task back from hangs" });
+  await dialog.getByText("no attempt counts").waitFor();
+  await checkAccess(page);
+  await dialog.getByRole("button", { name: "Take back" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("1 task taken back.").waitFor();
+  await page.getByText("hangs: taken back").waitFor();
+  assert.equal((await server.ask("GET", `/tasks/${id}`)).lastKnownLocation, "PENDING_LIST");
+});
+
+test("a session is drained, then disconnected", async (t) => {
+  server.work(t, "film.run", "runner", "cat");
+  const page = await view(t, at("workers"));
+  await page.getByRole("link", { name: "runner" }).click();
+  await page.getByRole("button", { name: "Drain" }).click();
+  const dialog = page.getByRole("dialog", { name: "Drain the session of runner" });
+  await dialog.getByText("It has 0 tasks.").waitFor();
+  await checkAccess(page);
+  await dialog.getByRole("button", { name: "Drain" }).click();
+  await page.getByText("1 session drained.").waitFor();
+  await page.getByRole("cell", { name: "draining" }).waitFor();
+  await page.getByRole("button", { name: "Disconnect" }).focus();
+  await page.keyboard.press("Enter");
+  await dialog.or(page.getByRole("dialog")).getByRole("button", { name: "Disconnect" }).click();
+  await page.getByText("1 session disconnected.").waitFor();
+  await page.getByRole("cell", { name: "live" }).waitFor(); // it has connected again
+});

@@ -2,8 +2,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask, Refused } from "../api";
+import { takeBack } from "../bulk";
 import { Labels } from "../filter";
-import { now, say } from "../jobs";
+import { begin, each, now, say } from "../jobs";
 import { useLoad } from "../load";
 import { api, serverNow, watch } from "../live";
 import { Empty, Problem, State, Time } from "../parts";
@@ -120,6 +121,13 @@ function Actions({ task: t }: { task: TaskType }) {
         >
           {[...Array(10).keys()].map((p) => <option key={p} value={p}>priority {p}</option>)}
         </select>
+      )}
+      {s === "inProgress" && (
+        <button
+          type="button" onClick={() => begin({ ...takeBack, title: `Take the task back from ${t.workerId ?? "its worker"}`, step: each([id], takeBack.one!) })}
+        >
+          Take back
+        </button>
       )}
       {(waits || s === "inProgress") && <button type="button" onClick={() => now(ask("POST /tasks/{id}/cancel", { id }), "It is cancelled.")}>Cancel</button>}
       <Copy task={t} />

@@ -1,7 +1,9 @@
 // Who works: the sessions of workers and producers.
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { ask } from "../api";
 import { count, plural, span } from "../format";
+import { begin } from "../jobs";
 import { who } from "../login";
 import { changed, serverNow, watch } from "../live";
 import { Empty, State } from "../parts";
@@ -65,11 +67,35 @@ const columns: Column<Session>[] = [
   { name: "connected", class: "n wide", by: (s) => -Date.parse(s.connectedAt), cell: (s) => since(s.connectedAt) },
 ];
 
-function Table({ rows }: { rows: Session[] }) {
+const acts: Column<Session> = {
+  name: "act", head: <span class="unseen">Actions</span>, class: "acts",
+  cell: (s) => {
+    const button = (verb: string, done: string, text: string, send: () => Promise<unknown>) => (
+      <button
+        type="button"
+        onClick={() => begin({
+          title: `${verb} the session of ${nameOf(s)}`, verb, done, what: "session", danger: true, text: <p>It has {plural(s.held, "task")}. {text}</p>,
+          step: () => send().then(() => ({ done: 1 })),
+        })}
+      >
+        {verb}
+      </button>
+    );
+    const session = s.sessionId;
+    return s.state !== "grace" && (
+      <>
+        {s.state === "live" && button("Drain", "drained", "It keeps what it has and gets no other task, until it connects again.", () => ask("POST /admin/sessions/{session}/drain", { session }))}{" "}
+        {button("Disconnect", "disconnected", "Its worker may connect again at once and goes on. If it does not in 15 s, others get its tasks.", () => ask("POST /admin/sessions/{session}/disconnect", { session }))}
+      </>
+    );
+  },
+};
+
+function Table({ rows, act }: { rows: Session[]; act?: boolean }) {
   const sort = param("sort", "worker");
   return (
     <div class="scroll">
-      <Rows rows={sorted(rows, columns, sort)} columns={columns} id={(s) => s.sessionId} label="Sessions" sort={sort} open={(s) => go(["worker", nameOf(s)])} onSort={(s) => setQuery({ sort: s })} />
+      <Rows rows={sorted(rows, columns, sort)} columns={act ? [...columns, acts] : columns} id={(s) => s.sessionId} label="Sessions" sort={sort} open={(s) => go(["worker", nameOf(s)])} onSort={(s) => setQuery({ sort: s })} />
     </div>
   );
 }
@@ -108,7 +134,7 @@ export function Worker({ name }: { name: string }) {
   return (
     <>
       <div class="title"><h1>{name}</h1></div>
-      {all && (all.length > 0 ? <Table rows={all} /> : <p class="muted">It has no session now. {note}</p>)}
+      {all && (all.length > 0 ? <Table rows={all} act /> : <p class="muted">It has no session now. {note}</p>)}
       <section class="block">
         <header>
           <h2>What it works on</h2>
