@@ -1,5 +1,7 @@
 package wire
 
+import "math"
+
 // WatchSubprotocol is the name and version of the protocol of GET /v1/codeq/events.
 const WatchSubprotocol = "codeq.events.v1"
 
@@ -144,6 +146,11 @@ const (
 
 // Figures are the figures of a queue.
 type Figures [figures]int64
+
+// TotalSlot is the slot of no queue: its row is the sum of all queues of a subscription. Its
+// FigureOldestReadyAt is the least one, FigurePaused counts the paused queues, and its
+// percentiles are of the times of all queues together.
+const TotalSlot = math.MaxUint32
 
 // QueueRow is the figures of the queue of a slot.
 type QueueRow struct {

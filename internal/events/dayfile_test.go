@@ -30,13 +30,13 @@ func with(t *testing.T, fs vfs.FS, nowMs int64) *feeder {
 	return f
 }
 
-// minutes feeds a queue for some minutes and returns its points of a day.
+// minutes feeds a queue for some minutes and returns the points of all queues of a day.
 func (f *feeder) minutes(t *testing.T, n int) []wire.WatchPoint {
 	t.Helper()
 	for range n * 60 {
 		f.second(0, 1, 1)
 	}
-	_, points := f.log.Points(1, 24*3600_000)
+	_, points := f.log.Points(wire.TotalSlot, 24*3600_000)
 	return points
 }
 
@@ -65,7 +65,7 @@ func TestMinutesSurviveARestartAndADamagedEnd(t *testing.T) {
 		damaged := vfs.NewMem()
 		write(t, damaged, c.damage(read(t, fs)))
 		f := with(t, damaged, atMs+300_000)
-		_, points := f.log.Points(1, 24*3600_000)
+		_, points := f.log.Points(wire.TotalSlot, 24*3600_000)
 		if want := before[:len(before)-c.lost]; fmt.Sprint(points) != fmt.Sprint(want) {
 			t.Errorf("%s: %d points, want %d", c.name, len(points), len(want))
 		}
@@ -73,7 +73,7 @@ func TestMinutesSurviveARestartAndADamagedEnd(t *testing.T) {
 		after := f.minutes(t, 2)
 		f.close(t)
 		again := with(t, damaged, atMs+420_000)
-		if _, points := again.log.Points(1, 24*3600_000); fmt.Sprint(points) != fmt.Sprint(after) || len(after) != len(before)-c.lost+2 {
+		if _, points := again.log.Points(wire.TotalSlot, 24*3600_000); fmt.Sprint(points) != fmt.Sprint(after) || len(after) != len(before)-c.lost+2 {
 			t.Errorf("%s: %d points after the next start, want %d", c.name, len(points), len(after))
 		}
 		again.close(t)

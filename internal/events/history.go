@@ -24,8 +24,15 @@ var levels = [...]level{
 	{1000, 5 * 60_000, 1}, {10_000, 3600_000, 1}, {60_000, 7 * 24 * 3600_000, 5},
 }
 
-// maxBusy bounds the queues that get a point in one step: those with the most events.
-const maxBusy = 500
+// maxBusy bounds the queues that get a point in one step: those with the most events. Totals come
+// in addition; maxTotals bounds the tenants that have one.
+const (
+	maxBusy   = 500
+	maxTotals = 250
+)
+
+// totalCommand stands for all queues in the day file. No queue has the name.
+const totalCommand = "**"
 
 // history has figures of queues over time. Each level is one ring of points of all queues, so
 // its memory does not depend on their number: with many busy queues it reaches less far
@@ -33,9 +40,14 @@ const maxBusy = 500
 type history struct {
 	mu     sync.Mutex
 	points [len(levels)]pointRing
-	// series are by slot, at most maxSeries.
+	// series are by slot, at most maxSeries and the totals.
 	series    map[uint32]*series
 	maxSeries int
+	// held are the tasks of all queues at the last look, by slot.
+	held []held
+	// totals are the slots of all queues of a tenant, from wire.TotalSlot downwards; that one
+	// itself is of all tenants, "".
+	totals map[string]uint32
 	// version is that of the last look at the figures, tickedMs its time.
 	version  uint64
 	tickedMs int64
@@ -44,20 +56,23 @@ type history struct {
 	failed func(error)
 }
 
-// series is what the history knows of a queue.
+// held are tasks by their place.
+type held [wire.FigureInPer]int64
+
+// series is what the history knows of a queue, or of all queues of a tenant.
 type series struct {
 	// tasks and now are those of the last look.
-	tasks wire.Figures
-	now   totals
+	tasks held
+	now   counts
 	// sinceMs is when the slot became that of the queue; older points are of another one.
 	sinceMs int64
 	name    record.QueueKey
 	// begun are the counts at the beginning of the current step of each level.
-	begun [len(levels)]totals
+	begun [len(levels)]counts
 }
 
-// totals are counts whose differences make a point. They may overflow.
-type totals struct {
+// counts are those whose differences make a point. They may overflow.
+type counts struct {
 	moves     uint64
 	per       [wire.FigureExpiredPer - wire.FigureInPer + 1]uint32
 	wait, run [Buckets]uint32
@@ -82,7 +97,9 @@ type pointRing struct {
 }
 
 func newHistory(bytes int64) *history {
-	h := &history{series: make(map[uint32]*series), maxSeries: int(bytes / 8 / seriesBytes)}
+	h := &history{
+		series: make(map[uint32]*series), maxSeries: int(bytes / 8 / seriesBytes), totals: map[string]uint32{"": wire.TotalSlot},
+	}
 	for i := range levels {
 		h.points[i].points = make([]point, 0, max(1, bytes*levels[i].part/8/pointBytes))
 	}
@@ -98,7 +115,7 @@ func (r *pointRing) add(p point) {
 	r.next = (r.next + 1) % len(r.points)
 }
 
-func totalsOf(c *Counts) (t totals) {
+func countsOf(c *Counts) (t counts) {
 	t.moves = c.moves()
 	for i, n := range []uint64{
 		c.Moves[record.CauseEnqueue], c.Moves[record.CauseGrant], c.Completed, c.Buried, c.Retried, c.Moves[record.CauseTaskExpired],
@@ -111,40 +128,101 @@ func totalsOf(c *Counts) (t totals) {
 	return t
 }
 
-// rowSince has the tasks of now, and what happened since t.
-func (s *series) rowSince(t *totals) wire.Figures {
-	row, now := s.tasks, &s.now
-	for i := range now.per {
-		row[wire.FigureInPer+i] = int64(now.per[i] - t.per[i])
+// since is what came after then.
+func (c counts) since(then *counts) counts {
+	c.moves -= then.moves
+	for i, n := range then.per {
+		c.per[i] -= n
 	}
-	row[wire.FigureWaitP50], row[wire.FigureWaitP99] = percentiles(&now.wait, &t.wait)
-	row[wire.FigureRunP50], row[wire.FigureRunP99] = percentiles(&now.run, &t.run)
+	for i := range then.wait {
+		c.wait[i] -= then.wait[i]
+		c.run[i] -= then.run[i]
+	}
+	return c
+}
+
+// add adds what became of a queue to a total.
+func (s *series) add(tasks *held, came *counts) {
+	for i, n := range tasks {
+		s.tasks[i] += n
+	}
+	s.now.moves += came.moves
+	for i, n := range came.per {
+		s.now.per[i] += n
+	}
+	for i := range came.wait {
+		s.now.wait[i] += came.wait[i]
+		s.now.run[i] += came.run[i]
+	}
+}
+
+// rowSince has the tasks of now, and what happened since then.
+func (s *series) rowSince(then *counts) (row wire.Figures) {
+	copy(row[:], s.tasks[:])
+	came := s.now.since(then)
+	for i, n := range came.per {
+		row[wire.FigureInPer+i] = int64(n)
+	}
+	row[wire.FigureWaitP50], row[wire.FigureWaitP99] = percentiles(&came.wait)
+	row[wire.FigureRunP50], row[wire.FigureRunP99] = percentiles(&came.run)
 	return row
 }
 
-// percentiles are those of the times since then.
-func percentiles(now, then *[Buckets]uint32) (p50, p99 int64) {
+func percentiles(times *[Buckets]uint32) (p50, p99 int64) {
 	var came [Buckets]uint64
-	for i := range now {
-		came[i] = uint64(now[i] - then[i])
+	for i, n := range times {
+		came[i] = uint64(n)
 	}
 	return Percentiles(&came)
 }
 
 // take notes the newest figures of a queue.
 func (h *history) take(name wire.SlotName, f *Figures, nowMs int64) {
-	s := h.series[name.Slot]
 	if name.Command == "" {
 		delete(h.series, name.Slot)
 		return
 	}
+	s := h.series[name.Slot]
 	if s == nil && len(h.series) < h.maxSeries && f.moves() > 0 {
 		s = h.begin(name.Slot, record.QueueKey{Command: name.Command, Tenant: name.Tenant}, nowMs)
 	}
-	if s == nil {
+	for int(name.Slot) >= len(h.held) {
+		h.held = append(h.held, held{})
+	}
+	tasks, came := held(f.Row[:]), counts{}
+	more := tasks
+	for i, n := range h.held[name.Slot] {
+		more[i] -= n
+	}
+	h.held[name.Slot] = tasks
+	if s != nil {
+		now := countsOf(&f.Counts)
+		came = now.since(&s.now)
+		s.tasks, s.now = tasks, now
+	}
+	h.total("", nowMs).add(&more, &came)
+	if name.Tenant == "" { // queues beyond the memory, of any tenant
 		return
 	}
-	s.tasks, s.now = f.Row, totalsOf(&f.Counts)
+	if t := h.total(name.Tenant, nowMs); t != nil {
+		t.add(&more, &came)
+	}
+}
+
+// total is what all queues of a tenant are together, nil if there is no room for one more tenant.
+func (h *history) total(tenant string, nowMs int64) *series {
+	slot, known := h.totals[tenant]
+	if !known {
+		if len(h.totals) > maxTotals || len(h.series) >= h.maxSeries {
+			return nil
+		}
+		slot = wire.TotalSlot - uint32(len(h.totals))
+		h.totals[tenant] = slot
+	}
+	if h.series[slot] == nil {
+		h.begin(slot, record.QueueKey{Command: totalCommand, Tenant: tenant}, nowMs)
+	}
+	return h.series[slot]
 }
 
 // forget notes that queues count from 0 again.
@@ -153,7 +231,7 @@ func (h *history) forget(slots []uint32) {
 	defer h.mu.Unlock()
 	for _, slot := range slots {
 		if s := h.series[slot]; s != nil {
-			s.now, s.begun = totals{}, [len(levels)]totals{}
+			s.now, s.begun = counts{}, [len(levels)]counts{}
 		}
 	}
 }
@@ -166,6 +244,15 @@ func (h *history) begin(slot uint32, q record.QueueKey, sinceMs int64) *series {
 
 // restore takes a point of an earlier run, if the queue still has a slot.
 func (h *history) restore(slot uint32, q record.QueueKey, p *point) {
+	if q.Command == totalCommand {
+		if h.total(q.Tenant, int64(p.atS)*1000) == nil {
+			return
+		}
+		slot = h.totals[q.Tenant]
+	}
+	if slot == 0 {
+		return
+	}
 	if h.series[slot] == nil {
 		if len(h.series) >= h.maxSeries {
 			return
@@ -202,7 +289,7 @@ func (h *history) step(n int, nowMs int64) {
 	slices.SortFunc(moved, func(a, b busy) int { return cmp.Or(cmp.Compare(b.moves, a.moves), cmp.Compare(a.slot, b.slot)) })
 	for i, b := range moved {
 		s := h.series[b.slot]
-		if i < maxBusy {
+		if i < maxBusy+len(h.totals) {
 			p := point{atS: uint32(nowMs / 1000), slot: b.slot}
 			row := s.rowSince(&s.begun[n])
 			for k := range p.figures {
@@ -241,8 +328,8 @@ func (l *Log) OpenHistory(fs vfs.FS, dir string, nowMs int64, failed func(error)
 	h.failed = failed
 	var err error
 	h.file, err = openDayFile(fs, dir, func(q record.QueueKey, p *point) {
-		if slot := l.slots.find(q); slot != 0 && int64(p.atS) >= oldest {
-			h.restore(slot, q, p)
+		if int64(p.atS) >= oldest {
+			h.restore(l.slots.find(q), q, p)
 		}
 	})
 	return err
@@ -259,6 +346,14 @@ func (l *Log) Close() error {
 	err := h.file.file.Close()
 	h.file = nil
 	return err
+}
+
+// TotalOf is the slot for Points of all queues of a tenant together, or with "" of all tenants. A
+// tenant has none before its first task, and if too many tenants came before it; then it is 0.
+func (l *Log) TotalOf(tenant string) (slot uint32) {
+	l.history.mu.Lock()
+	defer l.history.mu.Unlock()
+	return l.history.totals[tenant]
 }
 
 // Points is the history of the queue of a slot up to now, the oldest point first: steps of 1

@@ -113,7 +113,7 @@ func TestHistoryKeepsToItsMemory(t *testing.T) {
 	for i := range h.points {
 		used += int64(cap(h.points[i].points)) * pointBytes
 	}
-	if used > bytes/historyPart || len(h.series) != 40 {
+	if used > bytes/historyPart || len(h.series) != 40+len(h.totals) {
 		t.Errorf("%d series and %d bytes of %d are in use", len(h.series), used, bytes/historyPart)
 	}
 	if _, points := f.log.Points(1, 60_000); len(points) == 0 {
@@ -144,6 +144,27 @@ func TestOnlyTheBusiestQueuesGetPoints(t *testing.T) {
 	}
 	if with != maxBusy {
 		t.Errorf("%d queues have a point", with)
+	}
+	// The totals have all of them.
+	for _, tenant := range []string{"", "default"} {
+		_, points := f.log.Points(f.log.TotalOf(tenant), 60_000)
+		if len(points) != 1 || points[0].Figures[wire.FigureInPer] != maxBusy+20 || points[0].Figures[wire.FigureReady] != 20 {
+			t.Errorf("the total of tenant %q is %+v", tenant, points)
+		}
+	}
+}
+
+// TestATotalHasThePercentilesOfAllTimes: they are of the times of all queues together, not those
+// of the slowest queue.
+func TestATotalHasThePercentilesOfAllTimes(t *testing.T) {
+	f := newFeeder(0)
+	f.second(0, 3, 10_000)
+	f.second(1, 997, 1)
+	f.nowMs += 10_000
+	f.log.Tick(f.nowMs)
+	_, points := f.log.Points(wire.TotalSlot, 3600_000)
+	if len(points) != 1 || points[0].Figures[wire.FigureRunP99] != 1 || points[0].Figures[wire.FigureCompletedPer] != 1000 {
+		t.Errorf("the points are %+v", points)
 	}
 }
 

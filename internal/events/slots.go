@@ -13,7 +13,7 @@ import (
 const quietForMs = 3600_000
 
 // namedBytes is about what the maps and slices need for a name, without its text.
-const namedBytes = 160
+const namedBytes = 200
 
 // slots are the names of all queues, and the memory that the tallies of all shards share.
 type slots struct {

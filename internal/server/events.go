@@ -29,7 +29,7 @@ func (s *Server) watchOptions() watch.Options {
 	return watch.Options{
 		Facts: watch.Facts{
 			Events: s.events, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
-			Points: s.events.Points, Server: s.serverFigures(), Dead: s.deadLetters,
+			Points: s.events.Points, TotalOf: s.events.TotalOf, Beside: source.Beside, Times: source.Times, Server: s.serverFigures(), Dead: s.deadLetters,
 			Sessions: func(tenant string) []wire.SessionFigures {
 				all, _ := s.sessions.List(tenant, wire.SessionID{}, math.MaxInt) // there is no next page
 				return all

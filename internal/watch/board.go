@@ -25,7 +25,13 @@ type Facts struct {
 	// ShardOf is the shard of a task.
 	ShardOf func(wire.TaskID) int
 	// Points is the history of a slot, the oldest point first; nil if the server has none.
-	Points func(slot uint32, rangeMs int64) (stepMs int64, points []wire.WatchPoint)
+	// TotalOf is the slot for it of all queues of a tenant, or with "" of all tenants.
+	Points  func(slot uint32, rangeMs int64) (stepMs int64, points []wire.WatchPoint)
+	TotalOf func(tenant string) (slot uint32)
+	// Beside is what is known of the queue of a slot beside its figures, but for Dead. Times
+	// adds the times that its percentiles are of. Both are asked on the goroutine of the board.
+	Beside func(slot uint32, nowMs int64) needs.Beside
+	Times  func(slot uint32, wait, run *[events.Buckets]uint64)
 	// Sessions are the sessions of a tenant, by id.
 	Sessions func(tenant string) []wire.SessionFigures
 	// Server are the figures of the server. They are asked for once a second at most.
@@ -56,9 +62,9 @@ type row struct {
 	named   uint64
 	name    wire.SlotName
 	figures wire.Figures
-	beside  needs.Beside
-	// deadThen is how many dead letters the queue had at the last look at them, lookedAt the
-	// number of that look.
+	// dead is what the last look at the dead letters has found, deadThen how many the queue had
+	// then, lookedAt the number of that look.
+	dead     needs.DeadLetters
 	deadThen int64
 	lookedAt uint64
 }
@@ -66,13 +72,6 @@ type row struct {
 // NewBoard makes a board without queues.
 func NewBoard(f Facts) *Board {
 	return &Board{Facts: f, At: f.Events.Positions(), rosters: make(map[string]*roster), shared: make(map[sharing]shared)}
-}
-
-// SetBeside sets what is known of the queue of a slot beside its figures.
-func (b *Board) SetBeside(slot uint32, x *needs.Beside) {
-	dead := b.rows[slot].beside.Dead
-	b.rows[slot].beside = *x
-	b.rows[slot].beside.Dead = dead
 }
 
 // Set sets name and figures of a slot. A name without a command says that the queue is gone.
@@ -86,7 +85,7 @@ func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
 	}
 	b.version++
 	if r.name != name {
-		r.name, r.named, r.beside, r.deadThen = name, b.version, needs.Beside{}, 0
+		r.name, r.named, r.dead, r.deadThen = name, b.version, needs.DeadLetters{}, 0
 	}
 	r.figures, r.changed = *figures, b.version
 }

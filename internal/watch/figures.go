@@ -70,20 +70,28 @@ func (s *Source) Refresh(b *Board, nowMs int64) (err error) {
 	for slot := range s.queues {
 		q := &s.queues[slot]
 		b.Set(q.name, &q.figures)
-		b.SetBeside(q.name.Slot, q.beside(nowMs))
 	}
 	return err
 }
 
-// beside is what is known of a queue beside its figures.
-func (q *queue) beside(nowMs int64) *needs.Beside {
+// Beside is what is known of the queue of a slot beside its figures.
+func (s *Source) Beside(slot uint32, nowMs int64) needs.Beside {
+	q := &s.queues[slot]
 	if q.counts == nil {
-		return &needs.Beside{}
+		return needs.Beside{}
 	}
-	return &needs.Beside{
+	return needs.Beside{
 		SpanMs: nowMs - q.window.atMs, ReadyThen: q.window.ready,
 		Started:    int64(q.counts.Moves[record.CauseGrant] - q.window.Moves[record.CauseGrant]),
 		Unreadable: int64(q.counts.Moves[record.CauseUnreadable]), Suspect: int64(q.counts.Moves[record.CauseSuspect]),
+	}
+}
+
+// Times adds the times of a queue that came in the last half a minute to a minute.
+func (s *Source) Times(slot uint32, wait, run *[events.Buckets]uint64) {
+	if q := &s.queues[slot]; q.counts != nil {
+		addCame(wait, &q.counts.Wait, &q.window.Wait)
+		addCame(run, &q.counts.Run, &q.window.Run)
 	}
 }
 
@@ -168,10 +176,15 @@ func (q *queue) rates(tookMs int64) {
 // percentiles are those of the times that came to a histogram.
 func percentiles(now, before *events.Histogram) (p50, p99 int64) {
 	var came [events.Buckets]uint64
-	for i, n := range now.Buckets {
-		came[i] = n - min(n, before.Buckets[i])
-	}
+	addCame(&came, now, before)
 	return events.Percentiles(&came)
+}
+
+// addCame adds the times that came to a histogram.
+func addCame(to *[events.Buckets]uint64, now, before *events.Histogram) {
+	for i, n := range now.Buckets {
+		to[i] += n - min(n, before.Buckets[i])
+	}
 }
 
 // readTables reads what no event tells.

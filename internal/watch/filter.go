@@ -30,6 +30,14 @@ func rightsOf(who *auth.Principal) (rights, *wire.Error) {
 // sees reports whether the rights cover a queue.
 func (r *rights) sees(name *wire.SlotName) bool { return r.all || name.Tenant == r.tenant }
 
+// whose is the tenant whose queues all are covered, "" for all tenants.
+func (r *rights) whose() string {
+	if r.all {
+		return ""
+	}
+	return r.tenant
+}
+
 // filter decides which queues and causes a subscription is about, and remembers it by slot.
 type filter struct {
 	rights   rights

@@ -59,6 +59,9 @@ func (l *fakeLog) Points(uint32, int64) (int64, []wire.WatchPoint) { return 1000
 func (l *fakeLog) facts() Facts {
 	return Facts{
 		Events: l, CreationID: "c0ffee", Version: "1.0.0", Points: l.Points,
+		TotalOf:  func(string) uint32 { return wire.TotalSlot },
+		Beside:   func(uint32, int64) needs.Beside { return needs.Beside{} },
+		Times:    func(slot uint32, wait, _ *[events.Buckets]uint64) { wait[slot%events.Buckets]++ },
 		Sessions: func(tenant string) []wire.SessionFigures { return l.sessions[tenant] },
 		Server:   func(int64) wire.ServerFigures { return l.server },
 		Dead:     func(wire.SlotName) needs.DeadLetters { return l.dead },

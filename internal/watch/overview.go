@@ -34,7 +34,9 @@ func (b *Board) overviewOf(nowMs int64) *overview {
 		if r.name.Command == "" || r.name.Command == wire.AllCommands {
 			continue
 		}
-		c := needs.Condition{Name: &r.name, Figures: &r.figures, Beside: &r.beside}
+		beside := b.Beside(r.name.Slot, nowMs)
+		beside.Dead = r.dead
+		c := needs.Condition{Name: &r.name, Figures: &r.figures, Beside: &beside}
 		if c.Waits(nowMs) {
 			c.Takers = b.rosterOf(r.name.Tenant, nowMs).takers(r.name.Command)
 		}
@@ -59,7 +61,7 @@ func (b *Board) lookAtDead() {
 	}
 	if next != nil {
 		next.deadThen, next.lookedAt = next.figures[wire.FigureDead], b.overview.number
-		next.beside.Dead = b.Dead(next.name)
+		next.dead = b.Dead(next.name)
 	}
 }
 

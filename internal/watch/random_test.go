@@ -28,6 +28,7 @@ type world struct {
 // follower is what a client knows: the figures by slot, and the events it was told of.
 type follower struct {
 	named    map[uint32]wire.SlotName
+	total    wire.Figures
 	rows     map[uint32]wire.Figures
 	complete bool
 	after    []uint64
@@ -140,6 +141,10 @@ func (w *world) read() bool {
 
 func (w *world) takeRows(rows []wire.QueueRow) {
 	for _, r := range rows {
+		if r.Slot == wire.TotalSlot {
+			w.total = r.Figures
+			continue
+		}
 		if w.named[r.Slot].Command == "" {
 			w.t.Fatalf("a row of slot %d before its name", r.Slot)
 		}
@@ -156,12 +161,30 @@ func (w *world) settle(tenant string, all bool, from []uint64) {
 			idle = 0
 		}
 	}
+	var total wire.Figures
+	var times [events.Buckets]uint64
 	for slot, name := range w.names {
 		want := name.Command != "" && (all || name.Tenant == tenant) && slot%3 != 0
 		got, has := w.rows[uint32(slot)]
 		if has != want || has && (got != w.figures[slot] || w.named[uint32(slot)] != name) {
 			w.t.Fatalf("slot %d is %+v (%v) for the client, %+v in the model (%v)", slot, got, has, w.figures[slot], want)
 		}
+		for i := range w.figures[slot] {
+			if want && i != wire.FigureOldestReadyAt {
+				total[i] += w.figures[slot][i]
+			}
+		}
+		if at := w.figures[slot][wire.FigureOldestReadyAt]; want && at != 0 && (at < total[wire.FigureOldestReadyAt] || total[wire.FigureOldestReadyAt] == 0) {
+			total[wire.FigureOldestReadyAt] = at
+		}
+		if want {
+			w.board.Times(uint32(slot), &times, nil)
+		}
+	}
+	total[wire.FigureWaitP50], total[wire.FigureWaitP99] = events.Percentiles(&times)
+	total[wire.FigureRunP50], total[wire.FigureRunP99] = 0, 0
+	if w.total != total {
+		w.t.Fatalf("the total is %v for the client, %v in the model", w.total, total)
 	}
 	for shard, n := range w.log.last {
 		if all && w.counted[shard]+w.missed[shard] != n-from[shard] {

@@ -1,6 +1,11 @@
 package watch
 
-import "codeq/wire"
+import (
+	"math"
+
+	"codeq/internal/events"
+	"codeq/wire"
+)
 
 // tables is how far a subscription of kind queues, workers or server is. A tick reads the figures
 // of now, so a client that reads slowly gets fewer ticks, and never an old figure.
@@ -8,9 +13,10 @@ type tables struct {
 	// snapshot: the rows under way are those of the snapshot. history: points come after it.
 	snapshot, history bool
 	// sent: every row that changed up to this version was sent. underWay: the rows from slot on
-	// are still to be sent, after which sent is upTo.
+	// are still to be sent, after which sent is upTo; told: some were, or names.
 	sent     uint64
 	underWay bool
+	told     bool
 	upTo     uint64
 	slot     int
 	// point is the next point of the slot.
@@ -34,7 +40,7 @@ func (s *Subscriber) putTables(nowMs int64, w *subscription) {
 		if !t.snapshot && !t.history && s.putShared(nowMs, w) {
 			return
 		}
-		t.underWay, t.upTo, t.slot = true, b.version, 0
+		t.underWay, t.told, t.upTo, t.slot = true, false, b.version, 0
 	}
 	if t.snapshot || t.sent < t.upTo {
 		if !s.putRows(nowMs, w) {
@@ -98,9 +104,36 @@ func (b *Board) share(f *filter, sent uint64) (tick shared) {
 		rows = append(rows, wire.QueueRow{Slot: r.name.Slot, Figures: r.figures})
 	}
 	if rows != nil && tick.named <= sent {
+		rows = append(rows, b.total(f))
 		tick.bytes = wire.AppendWatchState(nil, &wire.WatchState{Queues: rows})
 	}
 	return tick
+}
+
+// total is the sum of the queues that a filter takes.
+func (b *Board) total(f *filter) wire.QueueRow {
+	sum := wire.QueueRow{Slot: wire.TotalSlot}
+	var wait, run [events.Buckets]uint64
+	oldest := int64(math.MaxInt64)
+	for i := range b.rows {
+		r := &b.rows[i]
+		if r.name.Command == "" || !f.takes(b, uint32(i)) {
+			continue
+		}
+		for k, n := range r.figures {
+			sum.Figures[k] += n
+		}
+		if at := r.figures[wire.FigureOldestReadyAt]; at != 0 {
+			oldest = min(oldest, at)
+		}
+		b.Times(uint32(i), &wait, &run)
+	}
+	if sum.Figures[wire.FigureOldestReadyAt] = 0; oldest != math.MaxInt64 {
+		sum.Figures[wire.FigureOldestReadyAt] = oldest
+	}
+	sum.Figures[wire.FigureWaitP50], sum.Figures[wire.FigureWaitP99] = events.Percentiles(&wait)
+	sum.Figures[wire.FigureRunP50], sum.Figures[wire.FigureRunP99] = events.Percentiles(&run)
+	return sum
 }
 
 // putRows puts the rows from slot on that changed, and reports whether those were all.
@@ -127,6 +160,9 @@ func (s *Subscriber) putRows(nowMs int64, w *subscription) bool {
 		s.put(&wire.WatchNames{Queues: names})
 	}
 	done := t.slot >= len(b.rows)
+	if t.told = t.told || len(rows)+len(names) > 0; done && (t.told || t.snapshot) {
+		rows = append(rows, b.total(&w.filter))
+	}
 	switch {
 	case t.snapshot && (done || len(rows) > 0):
 		s.put(&wire.WatchSnapshot{ID: w.ask.ID, At: b.At, More: !done, WatchState: wire.WatchState{Queues: rows}})
@@ -160,24 +196,34 @@ func (s *Subscriber) learns(r *row) bool {
 	return true
 }
 
-// putHistory puts the points of the queues of the subscription, and reports whether those were
-// all.
+// putHistory puts the points of the queues of the subscription, and behind them those of its total,
+// and reports whether those were all. A total of some commands has no history.
 func (s *Subscriber) putHistory(w *subscription) bool {
 	b, t := s.board, &w.tables
 	for ; t.slot < len(b.rows); t.slot, t.point = t.slot+1, 0 {
-		if b.rows[t.slot].name.Command == "" || !w.filter.takes(b, uint32(t.slot)) {
-			continue
-		}
-		stepMs, points := b.Points(uint32(t.slot), w.ask.RangeMs)
-		for t.point < len(points) {
-			part := points[t.point:min(len(points), t.point+pointsAtOnce)]
-			if s.room < fixedBytes+len(part)*rowBytes {
-				return false
-			}
-			s.put(&wire.WatchPoints{ID: w.ask.ID, Slot: uint32(t.slot), StepMs: stepMs, Points: part})
-			t.point += len(part)
+		if b.rows[t.slot].name.Command != "" && w.filter.takes(b, uint32(t.slot)) && !s.putPoints(w, uint32(t.slot), uint32(t.slot)) {
+			return false
 		}
 	}
+	t.slot = math.MaxInt // of no queue, also if one more comes
+	if slot := b.TotalOf(s.rights.whose()); slot != 0 && len(w.ask.Commands) == 0 && !s.putPoints(w, slot, wire.TotalSlot) {
+		return false
+	}
 	t.history = false
+	return true
+}
+
+// putPoints puts the points of a slot of the history, and reports whether those were all.
+func (s *Subscriber) putPoints(w *subscription, of, slot uint32) bool {
+	t := &w.tables
+	stepMs, points := s.board.Points(of, w.ask.RangeMs)
+	for t.point < len(points) {
+		part := points[t.point:min(len(points), t.point+pointsAtOnce)]
+		if s.room < fixedBytes+len(part)*rowBytes {
+			return false
+		}
+		s.put(&wire.WatchPoints{ID: w.ask.ID, Slot: slot, StepMs: stepMs, Points: part})
+		t.point += len(part)
+	}
 	return true
 }

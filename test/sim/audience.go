@@ -56,10 +56,11 @@ func newAudience(w *world, seed uint64) *audience {
 // began makes the board of a life.
 func (a *audience) began() {
 	s := a.world.server
-	a.board = watch.NewBoard(watch.Facts{
-		Events: s.events.log, CreationID: s.store.CreationID(), Version: "sim", ShardOf: s.engine.ShardOf, Points: s.events.log.Points,
-	})
 	a.source = watch.NewSource(s.events.log, s.store.ReadEveryQueue, func() int64 { return a.world.nowMs })
+	a.board = watch.NewBoard(watch.Facts{
+		Events: s.events.log, CreationID: s.store.CreationID(), Version: "sim", ShardOf: s.engine.ShardOf,
+		Points: s.events.log.Points, TotalOf: s.events.log.TotalOf, Times: a.source.Times,
+	})
 	a.refresh()
 }
 

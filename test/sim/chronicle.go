@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"maps"
 	"math/bits"
 	"slices"
 
+	"codeq/internal/auth"
 	"codeq/internal/events"
 	"codeq/record"
 	"codeq/shard"
@@ -58,9 +60,17 @@ func (c *chronicle) of(q record.QueueKey, stepMs int64) []wire.WatchPoint {
 	return c.series[q].points[i]
 }
 
+// totalCommand stands for all queues of a tenant, or with none of all tenants.
+const totalCommand = "**"
+
 // add counts an event into the steps that go on.
 func (c *chronicle) add(e *shard.Event) {
-	q := record.QueueKey{Command: e.Command, Tenant: e.Tenant}
+	c.addTo(record.QueueKey{Command: e.Command, Tenant: e.Tenant}, e)
+	c.addTo(record.QueueKey{Command: totalCommand, Tenant: e.Tenant}, e)
+	c.addTo(record.QueueKey{Command: totalCommand}, e)
+}
+
+func (c *chronicle) addTo(q record.QueueKey, e *shard.Event) {
 	s := c.series[q]
 	if s == nil {
 		s = &series{sinceMs: -1}
@@ -118,7 +128,8 @@ func (c *chronicle) tick(nowMs int64, rows map[record.QueueKey]*events.Figures) 
 				continue
 			}
 			p := wire.WatchPoint{AtMs: nowMs / 1000 * 1000, Figures: h.per}
-			copy(p.Figures[:wire.FigureInPer], rows[q].Row[:wire.FigureInPer])
+			row := rowOf(q, rows)
+			copy(p.Figures[:wire.FigureInPer], row[:])
 			p.Figures[wire.FigureWaitP50], p.Figures[wire.FigureWaitP99] = percentile(h.wait, 50), percentile(h.wait, 99)
 			p.Figures[wire.FigureRunP50], p.Figures[wire.FigureRunP99] = percentile(h.run, 50), percentile(h.run, 99)
 			s.points[i] = append(s.points[i], p)
@@ -128,6 +139,18 @@ func (c *chronicle) tick(nowMs int64, rows map[record.QueueKey]*events.Figures) 
 		}
 	}
 	c.tickedMs = nowMs
+}
+
+// rowOf are the figures of a queue, or of all queues that a key stands for.
+func rowOf(q record.QueueKey, rows map[record.QueueKey]*events.Figures) (row wire.Figures) {
+	for other, f := range rows {
+		if other == q || q.Command == totalCommand && (q.Tenant == "" || q.Tenant == other.Tenant) {
+			for i, n := range f.Row {
+				row[i] += n
+			}
+		}
+	}
+	return row
 }
 
 // percentile is the smallest time that so many of a hundred are not above, rounded up to a
@@ -155,7 +178,13 @@ func (w *world) tickSome() {
 
 // checkPoints holds the history of each queue against what has happened.
 func (v *watcher) checkPoints() {
-	for slot, q := range v.slots {
+	slots := maps.Clone(v.slots)
+	for q := range v.history.series {
+		if q.Command == totalCommand {
+			slots[v.log.TotalOf(q.Tenant)] = q
+		}
+	}
+	for slot, q := range slots {
 		s := v.history.series[q]
 		for i, step := range steps {
 			stepMs, got := v.log.Points(slot, step.rangeMs)
@@ -177,6 +206,25 @@ func (v *watcher) checkPoints() {
 			if !slices.Equal(got, want) {
 				violate("points are what happened", "queue %v, steps of %d ms: got %+v, want %+v", q, step.ms, got, want)
 			}
+		}
+	}
+}
+
+// points holds the history of a queue against what was counted.
+func (v *viewer) points(f *wire.WatchPoints, m *message) {
+	w, name := v.view(f.ID, wire.WatchQueues), v.names[f.Slot]
+	if f.Slot == wire.TotalSlot && len(w.ask.Commands) == 0 {
+		if name = (wire.SlotName{Command: totalCommand, Tenant: v.rights.tenant}); v.rights.scope == auth.ScopeOperator {
+			name.Tenant = ""
+		}
+	}
+	if name.Command != totalCommand && (!v.rights.sees(name.Tenant) || !matches(w.ask.Commands, name.Command)) {
+		violate("no event of another tenant", "%s has points of %+v", v.name, name)
+	}
+	past := m.history.of(record.QueueKey{Command: name.Command, Tenant: name.Tenant}, f.StepMs)
+	for _, p := range f.Points {
+		if !slices.Contains(past, p) {
+			violate("points are what happened", "%s has %+v of %+v in steps of %d ms", v.name, p, name, f.StepMs)
 		}
 	}
 }

@@ -60,6 +60,10 @@ func init() {
 		edit:   edit{file: tables, old: "r.changed <= t.sent && !t.snapshot", new: "r.changed <= t.sent+1 && !t.snapshot"},
 		caught: figures,
 	}, mutant{
+		name:   "watch: have the queues of all tenants in a total",
+		edit:   edit{file: tables, old: "		if r.name.Command == \"\" || !f.takes(b, uint32(i)) {\n			continue\n		}\n		for", new: "		if r.name.Command == \"\" {\n			continue\n		}\n		for"},
+		caught: figures,
+	}, mutant{
 		name:   "watch: tell names in snapshots alone",
 		edit:   edit{file: tables, old: "		if s.learns(r) {\n", new: "		if t.snapshot && s.learns(r) {\n"},
 		caught: []string{"names come before rows"},
@@ -107,7 +111,15 @@ func init() {
 		caught: addsUp,
 	}, mutant{
 		name:   "events: go on in the points of a queue that comes back",
-		edit:   edit{file: history, old: "			s.now, s.begun = totals{}, [len(levels)]totals{}\n", new: "			s.now = totals{}\n"},
+		edit:   edit{file: history, old: "			s.now, s.begun = counts{}, [len(levels)]counts{}\n", new: "			s.now = counts{}\n"},
+		caught: points,
+	}, mutant{
+		name:   "events: have the tasks of a tenant in the total of another",
+		edit:   edit{file: history, old: "	if t := h.total(name.Tenant, nowMs); t != nil {\n		t.add(&more, &came)\n", new: "	if t := h.total(name.Tenant, nowMs); t != nil {\n		t.add(&h.held[name.Slot], &came)\n"},
+		caught: points,
+	}, mutant{
+		name:   "events: leave the times of a queue out of the totals",
+		edit:   edit{file: history, old: "		s.now.run[i] += came.run[i]\n", new: ""},
 		caught: points,
 	}, mutant{
 		name:   "events: count a second again in the next one",

@@ -81,6 +81,7 @@ type view struct {
 
 	// rows are those of kind queues, all of them if whole.
 	rows  map[uint32]wire.Figures
+	total wire.Figures
 	whole bool
 	// tickedMs is when the newest tick was made, differsMs since when the rows differ from the
 	// board; 0 for neither.
@@ -270,6 +271,10 @@ func ahead(after, at []uint64) bool {
 
 func (v *viewer) takeRows(w *view, rows []wire.QueueRow) {
 	for _, r := range rows {
+		if r.Slot == wire.TotalSlot {
+			w.total = r.Figures
+			continue
+		}
 		name := v.names[r.Slot]
 		switch {
 		case name.Command == "":
@@ -294,6 +299,7 @@ func (v *viewer) differs(w *view, want *shown) string {
 		name := v.names[slot]
 		seen[record.QueueKey{Command: name.Command, Tenant: name.Tenant}] = row
 	}
+	var total wire.Figures
 	for q, row := range want.rows {
 		if !v.rights.sees(q.Tenant) || !matches(w.ask.Commands, q.Command) {
 			continue
@@ -302,6 +308,12 @@ func (v *viewer) differs(w *view, want *shown) string {
 			return fmt.Sprintf("%s has %v of queue %v, true are %v at %v", v.name, got, q, row, want.at)
 		}
 		delete(seen, q)
+		for i, n := range row[:wire.FigureInPer] {
+			total[i] += n
+		}
+	}
+	if !slices.Equal(w.total[:wire.FigureInPer], total[:wire.FigureInPer]) {
+		return fmt.Sprintf("%s has the total %v, true is %v at %v", v.name, w.total, total, want.at)
 	}
 	for q, row := range seen {
 		if row != (wire.Figures{}) {
@@ -478,19 +490,5 @@ func (v *viewer) hasAll() {
 		}
 		w.caughtUp = true
 		w.lacksNothing()
-	}
-}
-
-// points holds the history of a queue against what was counted.
-func (v *viewer) points(f *wire.WatchPoints, m *message) {
-	w, name := v.view(f.ID, wire.WatchQueues), v.names[f.Slot]
-	if !v.rights.sees(name.Tenant) || !matches(w.ask.Commands, name.Command) {
-		violate("no event of another tenant", "%s has points of %+v", v.name, name)
-	}
-	past := m.history.of(record.QueueKey{Command: name.Command, Tenant: name.Tenant}, f.StepMs)
-	for _, p := range f.Points {
-		if !slices.Contains(past, p) {
-			violate("points are what happened", "%s has %+v of %+v in steps of %d ms", v.name, p, name, f.StepMs)
-		}
 	}
 }

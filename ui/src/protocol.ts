@@ -285,7 +285,7 @@ export type Search = {
   "attempts>"?: number;
 };
 
-/** The slot of a queue and its figures, in the order of protocol.md. */
+/** The slot of a queue and its figures, in the order of protocol.md. The slot 4294967295 is the total of all queues. */
 export type Rows = number[][];
 
 /** Sessions, each as in openapi.yaml. */
@@ -478,7 +478,7 @@ export type SnapshotFrame = {
   needs?: Needs;
 };
 
-/** The history of a queue. */
+/** The history of a queue, or with the slot 4294967295 of all queues. */
 export type PointsFrame = {
   type: "points";
   id: SubscriptionId;
