@@ -25,7 +25,6 @@ const bySlot = new Map<number, Queue>();
 const newest = new Map<Queue, Row>(); // rows that are not shown yet
 let shownAt = 0; // the time of the newest rows
 let begun = false; // a snapshot has come since the last subscribe
-let wholeHistory = false; // the points of all queues are in total
 
 /** version changes whenever a figure of a queue does. at is the time of the figures. */
 export const version = signal(0);
@@ -33,8 +32,9 @@ export const at = signal(0);
 /** loaded is false until the first figures have come. */
 export const loaded = signal(false);
 
-let total = newSeries();
-let since = Infinity; // the server remembers nothing before
+/** total has the figures of all queues together, which the server adds up. Its slot has no name. */
+const totalSlot = 2 ** 32 - 1;
+export const total = newQueue("", "");
 
 /** queues are all queues, by name. */
 export const queues = computed(() => {
@@ -44,44 +44,21 @@ export const queues = computed(() => {
 
 export const find = (command: string) => queues.value.find((q) => q.command === command);
 
-/** sum is a figure of all queues together. */
-export function sum(...figures: Figure[]): number {
-  void version.value;
-  let n = 0;
-  for (const q of bySlot.values()) for (const f of figures) n += q.row.peek()[f]!;
-  return n;
-}
-
 /** oldest is the queue whose first ready task waits for the longest time. */
 export const oldest = computed(() => {
   void version.value;
   let found: Queue | undefined;
-  for (const q of bySlot.values()) {
+  for (const q of queues.value) {
     const since = q.row.peek()[F.oldest]!;
     if (since && (!found || since < found.row.peek()[F.oldest]!)) found = q;
   }
   return found;
 });
 
-/** history are the figures of all queues together, over time. */
-export function history(): Series {
-  void version.value;
-  if (!wholeHistory) {
-    total = newSeries();
-    since = Infinity;
-    for (const q of bySlot.values()) {
-      total.add(q.series);
-      since = Math.min(since, q.series.firstAt());
-    }
-    wholeHistory = true;
-  }
-  return total;
-}
-
 /** column is a figure over time, from where the server remembers anything. */
 export function column(series: Series, f: Figure): (number | null)[] {
-  history();
-  return series.column(f, since);
+  void version.value;
+  return series.column(f, Math.min(total.series.firstAt(), series.firstAt()));
 }
 
 function newSeries(): Series {
@@ -89,12 +66,16 @@ function newSeries(): Series {
   return new Series(size, stepMs, shownAt || serverNow());
 }
 
+function newQueue(tenant: string, command: string): Queue {
+  return { tenant, command, row: signal(none), series: newSeries() };
+}
+
 function name([slot, tenant, command]: unknown[]) {
   if (command === undefined) {
     bySlot.delete(slot as number);
     return;
   }
-  bySlot.set(slot as number, { tenant: tenant as string, command: command as string, row: signal(none), series: newSeries() });
+  bySlot.set(slot as number, newQueue(tenant as string, command as string));
 }
 
 function rows(all: number[][] | undefined) {
@@ -109,20 +90,14 @@ function rows(all: number[][] | undefined) {
 function points(f: PointsFrame) {
   const q = bySlot.get(f.slot);
   for (const p of f.points) q?.series.put(p[0]!, p);
-  wholeHistory = false;
 }
 
 // sample puts the figures of now into the history. Queues that did not change are as before.
 function sample(ms: number) {
-  const all = new Array<number>(18).fill(0);
   for (const q of bySlot.values()) {
-    const row = newest.get(q) ?? q.row.peek();
-    if (newest.has(q)) q.series.live(ms, row);
+    if (newest.has(q)) q.series.live(ms, newest.get(q)!);
     q.series.advance(Math.floor(ms / 1000) * 1000);
-    for (let f = 1; f < F.oldest; f++) all[f]! += row[f]!;
-    for (let f: number = F.waitP50; f <= F.runP99; f++) all[f] = Math.max(all[f]!, row[f]!);
   }
-  if (wholeHistory) total.live(ms, all);
 }
 
 const show = () => batch(() => {
@@ -139,7 +114,6 @@ function take(frame: ServerFrame) {
       shownAt = serverNow();
       if (!begun) for (const q of bySlot.values()) q.series = newSeries();
       begun = true;
-      wholeHistory = false;
       rows(frame.queues);
       break;
     case "points":
@@ -157,7 +131,10 @@ function take(frame: ServerFrame) {
 }
 
 hear((frame) => {
-  if (frame.type === "welcome") bySlot.clear(); // slots are those of one connection
+  if (frame.type === "welcome") {
+    bySlot.clear(); // slots are those of one connection
+    bySlot.set(totalSlot, total);
+  }
   if (frame.type === "names") for (const q of frame.queues) name(q as unknown[]);
 });
 

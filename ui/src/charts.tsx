@@ -8,8 +8,8 @@ import { F, ranges, type Figure, type Range, type Series } from "./series";
 export const plus = (...columns: (number | null)[][]) =>
   columns[0]!.map((first, i) => (first === null ? null : columns.reduce((n, c) => n + (c[i] ?? 0), 0)));
 
-/** Charts show a series. whose says of which queue the longest times are, if there are several. */
-export function Charts({ of, whose = "" }: { of: Series; whose?: string }) {
+/** Charts show a series. */
+export function Charts({ of }: { of: Series }) {
   const times = of.times(), c = (f: Figure) => column(of, f), log = param("scale") === "log";
   return (
     <section class="block">
@@ -36,11 +36,11 @@ export function Charts({ of, whose = "" }: { of: Series; whose?: string }) {
           ]}
         />
         <Chart
-          title="Wait" note={`from ready to a worker${whose}`} times={times} show={span} isTime
+          title="Wait" note="from ready to a worker" times={times} show={span} isTime
           lines={[{ label: "p50", tone: "ready", values: c(F.waitP50) }, { label: "p99", tone: "accent", values: c(F.waitP99), band: true }]}
         />
         <Chart
-          title="Run" note={`of a delivery${whose}`} times={times} show={span} isTime
+          title="Run" note="of a delivery" times={times} show={span} isTime
           lines={[{ label: "p50", tone: "ready", values: c(F.runP50) }, { label: "p99", tone: "accent", values: c(F.runP99), band: true }]}
         />
       </div>

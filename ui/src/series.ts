@@ -100,19 +100,4 @@ export class Series {
     const all = r[F.ready]! + r[F.delayed]! + r[F.inProgress]! + r[F.dead]! + r[F.done]!;
     return all <= r[F.in]! ? 0 : r[f]!;
   }
-
-  /** add adds another series of the same division. The sum of times is the longest of them. */
-  add(other: Series) {
-    const shift = other.first - this.first;
-    for (let f = 1; f < F.oldest; f++) {
-      other.column(f as Figure).forEach((n, i) => {
-        const row = this.row(this.first + i + shift);
-        if (row) row[f]! += (n ?? 0) * (isRate(f) ? this.stepMs / 1000 : 1);
-      });
-    }
-    other.rows.forEach((theirs, i) => {
-      const row = theirs && this.row(other.first + i);
-      for (let f: number = F.waitP50; row && f <= F.runP99; f++) row[f] = Math.max(row[f]!, theirs[f]!);
-    });
-  }
 }

@@ -23,7 +23,16 @@ test("the overview shows what happens", async (t) => {
 test("a chart is a table too", async (t) => {
   const page = await view(t, `${server.origin}/ui/`);
   await page.getByRole("button", { name: "Table" }).first().click();
-  await page.getByRole("region", { name: "Throughput as a table" }).waitFor();
+  const table = page.getByRole("region", { name: "Throughput as a table" });
+  await table.waitFor();
+  for (const q of ["a", "b", "c"]) await server.post(q);
+  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "c", exact: true }) }).waitFor();
+  // What all queues together had in a second comes from the server, in one row.
+  await Promise.all(["a", "b", "c"].map((q) => server.ask("POST", "/tasks/batch", { tasks: Array.from({ length: 40 }, () => ({ command: q, payload: 1 })) })));
+  await page.waitForFunction(() => {
+    const came = [...document.querySelectorAll(".numbers tbody tr")].slice(0, 9).map((r) => Number(r.cells[3]?.textContent));
+    return came.reduce((n, x) => n + (x || 0), 0) >= 120;
+  });
 });
 
 test("the page is back after a kill, and says that it was away", async (t) => {

@@ -1,10 +1,10 @@
 // The first page: how much happens, what goes wrong, what needs somebody.
-import { at, column, history, loaded, oldest, queues, sum } from "../board";
+import { at, column, loaded, oldest, queues, total } from "../board";
 import { Charts, plus } from "../charts";
 import { plural, rate, span } from "../format";
 import { Empty, Spark } from "../parts";
 import { href } from "../route";
-import { F, type Figure, type Series } from "../series";
+import { F, type Figure } from "../series";
 import { QueueTable } from "../queuetable";
 import { Needs } from "../needs";
 
@@ -22,12 +22,11 @@ function Now() {
       </Empty>
     );
   }
-  const h = history();
   return (
     <>
       <Needs />
-      <Figures h={h} />
-      <Charts of={h} whose=", slowest queue" />
+      <Figures />
+      <Charts of={total.series} />
       <section class="block">
         <header>
           <h2>Busiest queues</h2>
@@ -39,25 +38,26 @@ function Now() {
   );
 }
 
-function Figures({ h }: { h: Series }) {
+function Figures() {
+  const row = total.row.value, h = total.series;
   const wrong: Figure[] = [F.retried, F.expired, F.failed];
-  const first = oldest.value;
+  const first = oldest.value, bad = wrong.reduce((n, f) => n + row[f]!, 0);
   return (
     <section class="figures" aria-label="Now">
       <a href={href(["live"], { causes: "enqueue" })}>
         <span>In</span>
-        <strong>{rate(sum(F.in))}<small>/s</small></strong>
+        <strong>{rate(row[F.in]!)}<small>/s</small></strong>
         <Spark values={column(h, F.in)} />
       </a>
       <a href={href(["live"], { causes: "result" })}>
         <span>Completed</span>
-        <strong>{rate(sum(F.completed))}<small>/s</small></strong>
+        <strong>{rate(row[F.completed]!)}<small>/s</small></strong>
         <Spark values={column(h, F.completed)} tone="done" />
       </a>
-      <a href={href(["live"], { causes: "nack,abandon,lease_expired,timeout,session_gone,expired" })} class={sum(...wrong) ? "wrong" : ""}>
+      <a href={href(["live"], { causes: "nack,abandon,lease_expired,timeout,session_gone,expired" })} class={bad ? "wrong" : ""}>
         <span>Going wrong</span>
-        <strong>{rate(sum(...wrong))}<small>/s</small></strong>
-        <em>{rate(sum(F.retried))} retried · {rate(sum(F.expired))} expired · {rate(sum(F.failed))} dead</em>
+        <strong>{rate(bad)}<small>/s</small></strong>
+        <em>{rate(row[F.retried]!)} retried · {rate(row[F.expired]!)} expired · {rate(row[F.failed]!)} dead</em>
         <Spark values={plus(...wrong.map((f) => column(h, f)))} tone="dead" />
       </a>
       <a href={first ? href(["queue", first.command], { tab: "tasks", state: "ready" }) : href(["queues"])}>
