@@ -18,7 +18,7 @@ var errCutShort = errors.New("the backup broke off before its end")
 // Backup reads all data of the server as it is at one moment; the server goes on
 // meanwhile. It calls write for each file with its path in the data directory, with "/"
 // between the parts, its size in bytes and its content. The manifest comes last. Only a
-// nil error means that everything came. The token needs the scope operator. Backup has
+// nil error means that everything came. The token needs the scope codeq:admin:all. Backup has
 // no time limit of its own; ctx bounds it.
 func (c *Client) Backup(ctx context.Context, write func(name string, sizeBytes int64, content io.Reader) error) error {
 	response, err := c.open(ctx, call{method: http.MethodGet, path: apiPath + "/admin/backup"})

@@ -8,15 +8,31 @@ import (
 	"codeq/wire"
 )
 
+// scopeOf is the scope that a frame needs, "" for none.
+func scopeOf(f wire.ClientFrame) string {
+	switch f.(type) {
+	case *wire.Hello, *wire.Drain, *wire.Unknown:
+		return ""
+	case *wire.Enqueue, *wire.Cancel:
+		return auth.ScopeProduce
+	case *wire.Heartbeat:
+		return auth.ScopeHeartbeat
+	case *wire.Result:
+		return auth.ScopeResult
+	case *wire.Nack:
+		return auth.ScopeNack
+	case *wire.Abandon, *wire.Release:
+		return auth.ScopeAbandon
+	}
+	return auth.ScopeSubscribe
+}
+
 // permitted reports whether the credential has the scope for a frame. If not, it refuses the
 // frame, which then reaches no shard.
 func (c *Conversation) permitted(f wire.ClientFrame) bool {
-	scope := auth.ScopeWorker
-	switch f.(type) {
-	case *wire.Hello, *wire.Drain, *wire.Unknown:
-		return true // they need no scope
-	case *wire.Enqueue, *wire.Cancel:
-		scope = auth.ScopeProducer
+	scope := scopeOf(f)
+	if scope == "" {
+		return true
 	}
 	refusal := c.principal.CheckScope(scope)
 	if refusal == nil {
@@ -54,12 +70,12 @@ func (c *Conversation) checkRenewal(p *auth.Principal) *wire.Error {
 	if c.subscribed == nil {
 		return nil
 	}
-	if !p.Has(auth.ScopeWorker) {
+	if !p.Has(auth.ScopeSubscribe) {
 		return wire.Refuse(wire.CodeForbidden,
-			"this session takes tasks and the token lacks the scope worker; open another session for it")
+			"this session takes tasks and the token lacks the scope "+auth.ScopeSubscribe+"; open another session for it")
 	}
 	for _, command := range c.subscribed {
-		if p.Commands != nil && !p.MayUse(command) {
+		if !p.MayUse(command) {
 			return wire.Refuse(wire.CodeForbidden, fmt.Sprintf(
 				"this session takes tasks of command %s and the token is not good for it; open another session for it", command))
 		}

@@ -190,7 +190,7 @@ func (w *scriptWorld) principal(d *datadriven.TestData) (*auth.Principal, error)
 		p.Commands = strings.Split(commands, "+")
 	}
 	if scopes := argument(d, "scopes"); scopes != "" {
-		p.Scopes = strings.Split(scopes, "+")
+		p.Scopes = auth.ExpandScopes(strings.Split(scopes, "+"))
 	}
 	if text := argument(d, "expires"); text != "" {
 		in, err := time.ParseDuration(text)

@@ -21,7 +21,7 @@ func (s *Shard) manage(m *Manage) {
 	switch {
 	case t == nil:
 		refusal = wire.Refuse(wire.CodeTaskNotFound, "task does not exist")
-	case m.Commands != nil && !slices.Contains(m.Commands, t.Command):
+	case m.Commands != nil && !wire.CommandIsAmong(m.Commands, t.Command):
 		refusal = wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+t.Command)
 	case m.Do == Cancel:
 		refusal = s.cancel(m, t, e)

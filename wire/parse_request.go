@@ -56,6 +56,18 @@ func CheckCommand(name string) *Error {
 	return nil
 }
 
+// CommandIsAmong reports whether a command is one of a list of names, of prefixes such as "build.*", and
+// of AllCommands. It may be called from any goroutine.
+func CommandIsAmong(list []string, command string) bool {
+	for _, one := range list {
+		prefix, isPrefix := strings.CutSuffix(one, "*")
+		if one == command || isPrefix && strings.HasPrefix(command, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // systemPrefix begins the commands of the queues of the server itself.
 const systemPrefix = "codeq."
 

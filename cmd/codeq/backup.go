@@ -29,7 +29,7 @@ starts on a backup; restore makes a data directory from it:
   codeq restore /mnt/backup/monday /var/lib/codeq
   codeq serve --data /var/lib/codeq
 
-A server with tokens requires one with the scope operator.`
+A server with tokens requires one with the scope codeq:admin:all.`
 }
 
 // backup is a copy that is being made: its directory, and how much has come.

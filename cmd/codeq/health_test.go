@@ -86,7 +86,7 @@ func TestU10ConfigShowIsForOperators(t *testing.T) {
 	if code != exitFailed || out != "" {
 		t.Errorf("the admin: exit code %d, output %q", code, out)
 	}
-	oneSentence(t, errs, "lacks the scope operator (forbidden)")
+	oneSentence(t, errs, "lacks the scope codeq:admin:all (forbidden)")
 	if code, out, errs := command(t, url, "health"); code != exitFine {
 		t.Errorf("health without a token: exit code %d, %s%s", code, out, errs)
 	}

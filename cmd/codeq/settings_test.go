@@ -228,7 +228,7 @@ func TestTokenNewRefusesWhatWouldBeNoEntry(t *testing.T) {
 		args []string
 	}{
 		{exitWrong, "--name", nil},
-		{exitWrong, `scopes must be among producer, worker, admin, operator, read, codeq:read, got "root"`, []string{"--name", "a", "--scope", "root"}},
+		{exitWrong, `scopes must be among producer, worker, admin, operator, codeq:claim, codeq:subscribe, codeq:heartbeat, codeq:result, codeq:nack, codeq:abandon, codeq:produce, codeq:read, codeq:admin, codeq:admin:all, read, got "root"`, []string{"--name", "a", "--scope", "root"}},
 		{exitWrong, "command may hold only", []string{"--name", "a", "--command", "a b"}},
 		{exitWrong, "tenant must not be empty", []string{"--name", "a", "--tenant", ""}},
 		{exitWrong, "--expires-in must be a time like", []string{"--name", "a", "--expires-in=-1h"}},

@@ -19,8 +19,8 @@ type tokenNewCmd struct {
 	Name      string        `required:"" placeholder:"NAME" help:"Name of the token in the token file."`
 	Tenant    string        `default:"default" help:"Tenant whose tasks the token gives access to."`
 	Subject   string        `placeholder:"SUBJECT" help:"Who uses the token. Without it: the name. Workers of one subject may end one another's tasks."`
-	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read,codeq:read" help:"What the token allows: producer, worker, admin, operator, read, codeq:read (queues and tasks without contents). Repeat the flag or use commas."`
-	Command   []string      `default:"*" placeholder:"COMMAND" help:"Queues that the token may post to and claim from. Repeat the flag or use commas."`
+	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read,codeq:read,codeq:produce,codeq:claim,codeq:subscribe,codeq:heartbeat,codeq:result,codeq:nack,codeq:abandon,codeq:admin,codeq:admin:all" help:"What the token allows: producer, worker (all six of a worker), admin, operator (admin of all tenants), read, codeq:read (queues and tasks without contents), or a single scope like codeq:claim. Repeat the flag or use commas."`
+	Command   []string      `default:"*" placeholder:"COMMAND" help:"Queues that the token may post to and claim from; build.* is all whose name begins so. Repeat the flag or use commas."`
 	ExpiresIn time.Duration `least:"1ms" help:"How long the token is valid, like 30d. Without it: for ever."`
 	File      string        `type:"path" placeholder:"FILE" help:"Token file that gets the entry. It is made if it does not exist."`
 }

@@ -33,9 +33,9 @@ type Entry struct {
 	// SHA256 is the digest of the token in lower-case hexadecimal.
 	SHA256          string
 	Tenant, Subject string
-	// Scopes are some of Scopes().
+	// Scopes are some of Scopes() and scopeGroups().
 	Scopes []string
-	// Commands are names of commands, or only wire.AllCommands.
+	// Commands are names of commands and prefixes like "build.*", or only wire.AllCommands.
 	Commands []string
 	// ExpiresAtMs is when the token ends, Unix milliseconds; 0 is never.
 	ExpiresAtMs int64
@@ -92,12 +92,7 @@ func (e *Entry) AppendYAML(dst []byte) []byte {
 
 // principal is the principal of the token.
 func (e *Entry) principal() *Principal {
-	p := &Principal{Tenant: e.Tenant, Subject: e.Subject, Scopes: e.Scopes, Commands: e.Commands, ExpiresAtMs: e.ExpiresAtMs}
-	switch {
-	case len(e.Commands) == 1 && e.Commands[0] == wire.AllCommands:
-		p.Commands = nil
-	case e.Commands == nil:
-		p.Commands = []string{} // none, not all
+	return &Principal{
+		Tenant: e.Tenant, Subject: e.Subject, Scopes: ExpandScopes(e.Scopes), Commands: commandsOf(e.Commands), ExpiresAtMs: e.ExpiresAtMs,
 	}
-	return p
 }

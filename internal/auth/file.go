@@ -88,9 +88,9 @@ func missing(e *Entry) string {
 			return "this token has no " + f.name
 		}
 	}
-	needsCommands := func(scope string) bool { return scope == ScopeProducer || scope == ScopeWorker || scope == ScopeView }
-	if slices.ContainsFunc(e.Scopes, needsCommands) && e.Commands == nil {
-		return "this token has no commands: " + ScopeProducer + ", " + ScopeWorker + " and " + ScopeView + " need their names, or [\"*\"] for all"
+	needsCommands := func(scope string) bool { return scope != ScopeAdmin && scope != ScopeAdminAll && scope != ScopeRead }
+	if slices.ContainsFunc(ExpandScopes(e.Scopes), needsCommands) && e.Commands == nil {
+		return "this token has no commands: all scopes but " + ScopeAdmin + ", " + ScopeAdminAll + " and " + ScopeRead + " need their names, or [\"*\"] for all"
 	}
 	return ""
 }
@@ -170,13 +170,14 @@ func (r *entryReader) scopes(f yamlfile.Field) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := append(scopeGroups(), Scopes()...)
 	for _, scope := range list {
-		if !slices.Contains(Scopes(), scope) {
-			return nil, r.at(f.Line, "scopes must be among %s, got %.30q", strings.Join(Scopes(), ", "), scope)
+		if !slices.Contains(known, scope) {
+			return nil, r.at(f.Line, "scopes must be among %s, got %.30q", strings.Join(known, ", "), scope)
 		}
 	}
 	if len(list) == 0 {
-		return nil, r.at(f.Line, "scopes must name at least one of %s", strings.Join(Scopes(), ", "))
+		return nil, r.at(f.Line, "scopes must name at least one of %s", strings.Join(known, ", "))
 	}
 	return list, nil
 }
@@ -196,7 +197,7 @@ func (r *entryReader) commands(f yamlfile.Field) ([]string, error) {
 			}
 			continue
 		}
-		if refusal := wire.CheckCommand(command); refusal != nil {
+		if refusal := wire.CheckCommand(strings.TrimSuffix(command, ".*")); refusal != nil {
 			return nil, r.at(f.Line, "commands: %s", refusal.Sentence)
 		}
 	}

@@ -52,13 +52,14 @@ func TestABadEntryIsToldWithFileAndLine(t *testing.T) {
 		"- name: x\n- name: y\n":               "f:1: this token has no sha256",
 		entryHead:                              "f:1: this token has no scopes",
 		entryHead + "  scopes: [worker]\n":     "f:1: this token has no commands",
-		entryHead + "  scopes: []\n":           "f:5: scopes must name at least one of producer, worker, admin, operator, read, codeq:read",
-		entryHead + "  scopes: [root]\n":       `f:5: scopes must be among producer, worker, admin, operator, read, codeq:read, got "root"`,
+		entryHead + "  scopes: []\n":           "f:5: scopes must name at least one of producer, worker, admin, operator, codeq:claim, ",
+		entryHead + "  scopes: [root]\n":       `f:5: scopes must be among producer, worker, admin, operator, codeq:claim, codeq:subscribe, codeq:heartbeat, codeq:result, codeq:nack, codeq:abandon, codeq:produce, codeq:read, codeq:admin, codeq:admin:all, read, got "root"`,
 		entryHead + "  scopes: [read, read]\n": "f:5: scopes names something twice",
 		entryHead + "  scopes: read\n":         "f:5: scopes must be a list in brackets, got a single value",
 		entryHead + "  scopes: [[read]]\n":     "f:5: scopes must be a list of names, got a list in it",
 		good + "  commands: [\"*\", a]\n":      `f:6: commands has "*"`,
 		good + "  commands: [a b]\n":           "f:6: commands: command may hold",
+		good + "  commands: [\"a*\"]\n":        "f:6: commands: command may hold",
 		good + "  expiresAt: tomorrow\n":       "f:6: expiresAt must be a time like",
 		good + "  name: x\n":                   "f:6: not YAML: this name is given twice",
 		good + good:                            "f:6: name is that of the token on line 1 already",
@@ -123,7 +124,7 @@ func TestEntriesThatAreAppendedAtOnceAreAllThere(t *testing.T) {
 	for i := range added {
 		name := fmt.Sprint("t", i)
 		e := &Entry{
-			Name: name, SHA256: HashToken(name), Tenant: "acme", Subject: name, Scopes: []string{ScopeWorker}, Commands: []string{"c"},
+			Name: name, SHA256: HashToken(name), Tenant: "acme", Subject: name, Scopes: []string{ScopeRead}, Commands: []string{"c"},
 		}
 		go func() { errs <- AppendToFile(file, e, shown) }()
 	}

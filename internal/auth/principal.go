@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"codeq/wire"
 )
@@ -15,13 +16,16 @@ type Principal struct {
 	Subject string
 	// Scopes are the kinds of requests that the credential allows; nil is all.
 	Scopes []string
-	// Commands are the commands that the credential allows; nil is all.
+	// Commands are the commands that the credential allows, as names and as prefixes like
+	// "build.*"; nil is all.
 	Commands []string
 	// ExpiresAtMs is when the credential ends, Unix milliseconds; 0 is never.
 	ExpiresAtMs int64
 
 	// token is the token of this principal; nil for a credential that cannot be revoked.
 	token *tokenRef
+	// acting: Tenant is not that of the credential.
+	acting bool
 }
 
 // Current is the principal that the credential stands for now: p itself, a newer one, or
@@ -31,7 +35,29 @@ func (p *Principal) Current() *Principal {
 	if p.token == nil {
 		return p
 	}
-	return p.token.current()
+	now := p.token.current()
+	if now != nil && p.acting {
+		now, _ = now.For(p.Tenant) // without the scope it is as if it was revoked
+	}
+	return now
+}
+
+// For is the principal while it acts for a tenant, or forbidden. Only ScopeAdminAll may act for
+// another tenant than its own.
+func (p *Principal) For(tenant string) (*Principal, *wire.Error) {
+	if tenant == p.Tenant {
+		return p, nil
+	}
+	if problem := wire.NameProblem(tenant, wire.MaxTenantBytes); problem != "" {
+		return nil, wire.Refuse(wire.CodeInvalidArgument, "the name of the tenant "+problem)
+	}
+	if refusal := p.CheckScope(ScopeAdminAll); refusal != nil {
+		refusal.Sentence += ", and acts only for its own tenant"
+		return nil, refusal
+	}
+	acting := *p
+	acting.Tenant, acting.acting = tenant, true
+	return &acting, nil
 }
 
 // SameRights reports whether two principals are the same subject of the same tenant with
@@ -47,12 +73,25 @@ func sameList(a, b []string) bool {
 	return (a == nil) == (b == nil) && slices.Equal(a, b)
 }
 
+// commandsOf are the Commands of a principal whose credential has a list of commands: nil if
+// wire.AllCommands is among them, and none without a list.
+func commandsOf(list []string) []string {
+	if slices.Contains(list, wire.AllCommands) {
+		return nil
+	}
+	return append([]string{}, list...)
+}
+
 // MayUse reports whether the principal may enqueue and take tasks of a command.
 // wire.AllCommands is not a command: Allowed replaces it by the commands of the
 // principal.
 func (p *Principal) MayUse(command string) bool {
-	return p.Commands == nil || slices.Contains(p.Commands, command)
+	return p.Commands == nil || wire.CommandIsAmong(p.Commands, command)
 }
+
+// MaySee reports whether the principal may see a queue and its tasks: one that it may use, and
+// any if its credential names no command, as those of people who only watch.
+func (p *Principal) MaySee(command string) bool { return len(p.Commands) == 0 || p.MayUse(command) }
 
 // Allowed is the list of commands that a client asks for, with wire.AllCommands replaced by
 // the commands of the principal, or forbidden.
@@ -60,6 +99,12 @@ func (p *Principal) Allowed(asked []string) ([]string, *wire.Error) {
 	if slices.Contains(asked, wire.AllCommands) {
 		if p.Commands == nil {
 			return []string{wire.AllCommands}, nil
+		}
+		for _, command := range p.Commands {
+			if strings.HasSuffix(command, wire.AllCommands) {
+				return nil, wire.Refuse(wire.CodeForbidden, "this credential may use commands by their prefix, "+command+
+					"; a client that has it names the commands whose tasks it takes, and not *")
+			}
 		}
 		return p.Commands, nil
 	}
@@ -76,7 +121,19 @@ func (p *Principal) CheckCommand(command string) *wire.Error {
 	if p.MayUse(command) {
 		return nil
 	}
+	return mayNotUse(command)
+}
+
+func mayNotUse(command string) *wire.Error {
 	return wire.Refuse(wire.CodeForbidden, "this credential may not use the command "+command)
+}
+
+// CheckSight is forbidden if the principal may not see the tasks of a command, else nil.
+func (p *Principal) CheckSight(command string) *wire.Error {
+	if p.MaySee(command) {
+		return nil
+	}
+	return mayNotUse(command)
 }
 
 // ExpiredAt reports whether the credential has ended at a moment, Unix milliseconds.

@@ -53,7 +53,7 @@ func TestATokenStandsForItsEntryAndNothingElseDoes(t *testing.T) {
 		t.Errorf("one is %+v, %v", one, refusal)
 	}
 	two, refusal := tokens.Authenticate(context.Background(), "two")
-	if refusal != nil || two.Tenant != "t-two" || two.Has(ScopeProducer) || !two.Has(ScopeWorker) || !two.MayUse("a") || two.MayUse("c") {
+	if refusal != nil || two.Tenant != "t-two" || two.Has(ScopeProduce) || !two.Has(ScopeClaim) || !two.MayUse("a") || two.MayUse("c") {
 		t.Errorf("two is %+v, %v", two, refusal)
 	}
 	three, refusal := tokens.Authenticate(context.Background(), "three")
@@ -95,7 +95,7 @@ func TestAPrincipalKnowsWhatItsTokenStandsForByNow(t *testing.T) {
 	if one.Current() != nil {
 		t.Error("a token that was taken back still stands for somebody")
 	}
-	if now := two.Current(); now == nil || now.SameRights(two) || !now.Has(ScopeAdmin) || now.Has(ScopeWorker) {
+	if now := two.Current(); now == nil || now.SameRights(two) || !now.Has(ScopeAdmin) || now.Has(ScopeClaim) {
 		t.Errorf("a token with other scopes stands for %+v", now)
 	}
 	if changed, err := tokens.Reload(); changed || err != nil {

@@ -128,7 +128,7 @@ type verb struct {
 // isAdmin reports whether the verb changes things as admin, or copies the data, which is the
 // GET without HEAD.
 func (v *verb) isAdmin() bool {
-	return v.scope == auth.ScopeOperator && v.noHead || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
+	return v.scope == auth.ScopeAdminAll && v.noHead || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
 }
 
 // resource is the verbs of one path.
@@ -160,20 +160,20 @@ func New(o Options) API {
 // tenant.
 func (a *api) resources() []resource {
 	return []resource{
-		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: parsed(wire.ParseEnqueueRequest, a.postTask)}}},
-		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, holds: anyBytes, echoes: true, handle: parsed(wire.ParseBatchRequest, a.postBatch)}}},
-		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: parsed(wire.ParseClaimRequest, a.postClaim)}}},
-		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, holds: anyBytes, handle: parsed(wire.ParseClaimBatchRequest, a.postClaimBatch)}}},
-		{base + "/tasks/batch/results", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: parsed(wire.ParseResultBatch, a.postResults)}}},
-		{base + "/tasks/{id}/heartbeat", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseExtendRequest, extendMessage)}}},
-		{base + "/tasks/{id}/nack", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseNackRequest, nackMessage)}}},
-		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, parseAbandon, abandonMessage)}}},
-		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseReleaseRequest, releaseMessage)}}},
+		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, holds: anyBytes, echoes: true, handle: parsed(wire.ParseEnqueueRequest, a.postTask)}}},
+		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, holds: anyBytes, echoes: true, handle: parsed(wire.ParseBatchRequest, a.postBatch)}}},
+		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeClaim, holds: anyBytes, handle: parsed(wire.ParseClaimRequest, a.postClaim)}}},
+		{base + "/tasks/claim/batch", []verb{{method: http.MethodPost, scope: auth.ScopeClaim, holds: anyBytes, handle: parsed(wire.ParseClaimBatchRequest, a.postClaimBatch)}}},
+		{base + "/tasks/batch/results", []verb{{method: http.MethodPost, scope: auth.ScopeResult, handle: parsed(wire.ParseResultBatch, a.postResults)}}},
+		{base + "/tasks/{id}/heartbeat", []verb{{method: http.MethodPost, scope: auth.ScopeHeartbeat, handle: onDelivery(a, wire.ParseExtendRequest, extendMessage)}}},
+		{base + "/tasks/{id}/nack", []verb{{method: http.MethodPost, scope: auth.ScopeNack, handle: onDelivery(a, wire.ParseNackRequest, nackMessage)}}},
+		{base + "/tasks/{id}/abandon", []verb{{method: http.MethodPost, scope: auth.ScopeAbandon, handle: onDelivery(a, parseAbandon, abandonMessage)}}},
+		{base + "/tasks/{id}/release", []verb{{method: http.MethodPost, scope: auth.ScopeAbandon, handle: onDelivery(a, wire.ParseReleaseRequest, releaseMessage)}}},
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, holds: anyBytes, handle: a.getTask}}},
-		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProducer, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.Cancel)}}},
+		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.Cancel)}}},
 		{base + "/tasks/{id}/result", []verb{
 			{method: http.MethodGet, query: []string{"waitSeconds"}, contents: true, holds: anyBytes, handle: a.getResult},
-			{method: http.MethodPost, scope: auth.ScopeWorker, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
+			{method: http.MethodPost, scope: auth.ScopeResult, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
@@ -212,8 +212,8 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/sessions/{session}/drain", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Drain)}}},
 		{base + "/admin/sessions/{session}/disconnect", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Disconnect)}}},
-		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, handle: a.getConfig}}},
-		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeOperator, noHead: true, handle: a.getBackup}}},
+		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, handle: a.getConfig}}},
+		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, noHead: true, handle: a.getBackup}}},
 		{loginPath, []verb{
 			{method: http.MethodGet, handle: a.getLogin},
 			{method: http.MethodPost, handle: parsed(parseBare, a.postLogin)},

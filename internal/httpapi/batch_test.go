@@ -137,7 +137,7 @@ func TestBatchOfRefusedItemsIsStillAnswered(t *testing.T) {
 
 func TestBatchAsAWholeIsRefused(t *testing.T) {
 	b := newBench(t, setup{auth: keys{
-		"p": {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeProducer}},
+		"p": {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeProduce}},
 		"a": {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeAdmin}},
 	}})
 	for body, want := range map[string]wire.Code{

@@ -40,7 +40,9 @@ type call struct {
 	requestID string
 	// who is set once the request is authenticated, query once it is checked, taskID and queue
 	// if the path names one.
-	who    *auth.Principal
+	who *auth.Principal
+	// own is the tenant of the credential, if the request names one for which it acts.
+	own    string
 	query  url.Values
 	taskID wire.TaskID
 	queue  record.QueueKey
@@ -194,8 +196,12 @@ func (a *api) pass(c *call, v *verb) answer {
 // recordOf begins the log line about a change by an admin; nil at a level that is not
 // logged.
 func (a *api) recordOf(c *call, level zerolog.Level) *zerolog.Event {
-	return a.o.Log.WithLevel(level).Str("requestId", c.requestID).Str("tenant", c.who.Tenant).Str("subject", c.who.Subject).
+	line := a.o.Log.WithLevel(level).Str("requestId", c.requestID).Str("tenant", c.who.Tenant).Str("subject", c.who.Subject).
 		Str("remote", c.r.RemoteAddr).Str("method", c.r.Method).Str("path", c.r.URL.EscapedPath())
+	if c.own != "" && c.own != c.who.Tenant {
+		line.Str("ofTenant", c.own)
+	}
+	return line
 }
 
 // contentQuery are the parameters that search the contents of tasks.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"codeq/internal/auth"
 	"codeq/wire"
 )
 
@@ -49,8 +50,8 @@ func TestCancelOfAnEndedTaskAnswersWithIt(t *testing.T) {
 func TestCancelNeedsTheCommandOfTheTask(t *testing.T) {
 	b := newBench(t, setup{auth: keys{
 		"all":    {Tenant: "t", Subject: "s"},
-		"other":  {Tenant: "t", Subject: "s", Scopes: []string{"producer"}, Commands: []string{"d"}},
-		"worker": {Tenant: "t", Subject: "s", Scopes: []string{"worker"}},
+		"other":  {Tenant: "t", Subject: "s", Scopes: auth.ExpandScopes([]string{"producer"}), Commands: []string{"d"}},
+		"worker": {Tenant: "t", Subject: "s", Scopes: auth.ExpandScopes([]string{"worker"})},
 	}})
 	posted := b.post(okBody, "Authorization", "Bearer all")
 	path := tasksPath + "/" + posted.ID.String() + "/cancel"

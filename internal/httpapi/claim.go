@@ -80,7 +80,7 @@ func (a *api) grantsStopped() bool { return a.o.Store.Guard().Level() >= store.N
 // stillAllowed checks the credential again after a wait.
 func stillAllowed(who *auth.Principal, granted []*shard.Granted, nowMs int64) bool {
 	now := who.Current()
-	if now == nil || now.ExpiredAt(nowMs) || !now.Has(auth.ScopeWorker) {
+	if now == nil || now.ExpiredAt(nowMs) || !now.Has(auth.ScopeClaim) {
 		return false
 	}
 	return !slices.ContainsFunc(granted, func(g *shard.Granted) bool { return !now.MayUse(g.Task.Command) })

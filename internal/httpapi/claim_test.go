@@ -277,9 +277,9 @@ func TestAConnectionThatEndsWhileItsClaimWaitsTakesNothing(t *testing.T) {
 func TestClaimsAreHeldToTheCredential(t *testing.T) {
 	known := keys{
 		"all":   {Tenant: "t", Subject: "s"},
-		"c":     {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeWorker}, Commands: []string{"c"}},
-		"none":  {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeWorker}, Commands: []string{}},
-		"maker": {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeProducer}},
+		"c":     {Tenant: "t", Subject: "s", Scopes: auth.WorkerScopes(), Commands: []string{"c"}},
+		"none":  {Tenant: "t", Subject: "s", Scopes: auth.WorkerScopes(), Commands: []string{}},
+		"maker": {Tenant: "t", Subject: "s", Scopes: []string{auth.ScopeProduce}},
 	}
 	b := newBench(t, setup{auth: known})
 	ask := func(path, body, who string) got { return b.do("POST", path, body, "Authorization", "Bearer "+who) }

@@ -93,7 +93,7 @@ func TestASearchIsHeldToItsTenantScopesAndCommands(t *testing.T) {
 		"two":  {Tenant: "two", Subject: "s"},
 		"few":  {Tenant: "one", Subject: "s", Commands: []string{"d"}},
 		"view": {Tenant: "one", Subject: "s", Scopes: []string{auth.ScopeView}},
-		"work": {Tenant: "one", Subject: "s", Scopes: []string{auth.ScopeWorker}},
+		"work": {Tenant: "one", Subject: "s", Scopes: auth.WorkerScopes()},
 	}})
 	as := func(key string) []string { return []string{"Authorization", "Bearer " + key} }
 	mine := b.post(`{"command":"c","payload":"secret","labels":{"k":"v"}}`, as("one")...)

@@ -102,7 +102,7 @@ func TestBadListsAreRefused(t *testing.T) {
 		"all":    {Tenant: "one", Subject: "s"},
 		"few":    {Tenant: "one", Subject: "s", Commands: []string{"d"}},
 		"other":  {Tenant: "two", Subject: "s"},
-		"worker": {Tenant: "one", Subject: "s", Scopes: []string{auth.ScopeWorker, auth.ScopeRead, auth.ScopeProducer}},
+		"worker": {Tenant: "one", Subject: "s", Scopes: append(auth.WorkerScopes(), auth.ScopeRead, auth.ScopeProduce)},
 	}})
 	as := func(key string) []string { return []string{"Authorization", "Bearer " + key} }
 	for range 2 {

@@ -10,6 +10,8 @@ import (
 
 const (
 	loginPath = base + "/login"
+	// headerTenant names the tenant for which an administrator of all tenants acts.
+	headerTenant = "X-Codeq-Tenant"
 	// headerPage is what the pages of this server send with each change. A page of another
 	// origin cannot send it without asking first, and the server permits none.
 	headerPage = "X-Codeq-Ui"
@@ -37,9 +39,19 @@ func (a *api) authenticate(c *call) (who *auth.Principal, refusal *wire.Error) {
 		who, refusal = a.o.Auth.Authenticate(c.r.Context(), credential)
 	}
 	if refusal != nil {
-		c.w.Header().Set("WWW-Authenticate", "Bearer")
+		if refusal.Code == wire.CodeUnauthenticated {
+			c.w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		return nil, refusal
 	}
-	return who, refusal
+	switch named := c.r.Header.Values(headerTenant); len(named) {
+	case 0:
+		return who, nil
+	case 1:
+		c.own = who.Tenant
+		return who.For(named[0])
+	}
+	return nil, wire.Refuse(wire.CodeInvalidArgument, "a request names one tenant, this one has "+headerTenant+" several times")
 }
 
 // pageOf is the principal of the cookie of a page, nil if the request has none.

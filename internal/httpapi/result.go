@@ -78,6 +78,8 @@ func (a *api) readResult(c *call) (ans answer, final bool) {
 		return a.failedRead(c, err), true
 	case task == nil:
 		return refuse(unknownTask(id)), true
+	case !c.who.MaySee(task.Command):
+		return refuse(c.who.CheckSight(task.Command)), true
 	case record == nil:
 		missing := wire.Refuse(wire.CodeResultNotFound, fmt.Sprintf("task %v has no result yet, it is %s", id, task.Status))
 		missing.Status = task.Status

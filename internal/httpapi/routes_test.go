@@ -250,8 +250,8 @@ func TestEveryRouteButHealthNeedsACredential(t *testing.T) {
 func TestPrincipalIsHeldToItsScopesAndCommands(t *testing.T) {
 	b := newBench(t, setup{auth: keys{
 		"reader":   {Tenant: "t", Subject: "s", Scopes: []string{}},
-		"producer": {Tenant: "t", Subject: "s", Scopes: []string{"producer"}, Commands: []string{"c"}},
-		"admin":    {Tenant: "t", Subject: "s", Scopes: []string{"admin"}},
+		"producer": {Tenant: "t", Subject: "s", Scopes: auth.ExpandScopes([]string{"producer"}), Commands: []string{"c"}},
+		"admin":    {Tenant: "t", Subject: "s", Scopes: auth.ExpandScopes([]string{"admin"})},
 	}})
 	b.do("POST", tasksPath, okBody, "Authorization", "Bearer reader").mustRefuse(t, wire.CodeForbidden)
 	b.do("POST", tasksPath, okBody, "Authorization", "Bearer admin").mustRefuse(t, wire.CodeForbidden)

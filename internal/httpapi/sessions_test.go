@@ -87,7 +87,7 @@ func TestSessionIsListedAsTheProtocolSays(t *testing.T) {
 func TestSessionsOfOneTenantAndForAdminsOnly(t *testing.T) {
 	b := newBench(t, setup{auth: keys{
 		"one": {Tenant: "one", Subject: "s"}, "two": {Tenant: "two", Subject: "s"},
-		"worker": {Tenant: "one", Subject: "s", Scopes: []string{auth.ScopeWorker, auth.ScopeRead, auth.ScopeProducer}},
+		"worker": {Tenant: "one", Subject: "s", Scopes: append(auth.WorkerScopes(), auth.ScopeRead, auth.ScopeProduce)},
 	}})
 	b.sessions.open = map[string][]wire.SessionFigures{"one": manySessions(2)}
 	if ids, _ := sessionIDs(t, b.do("GET", sessionsPath, "", "Authorization", "Bearer one")); len(ids) != 2 {

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"slices"
+
 	"errors"
 
 	"codeq/store"
@@ -45,15 +47,19 @@ func (a *api) readTask(c *call) (*wire.Task, answer) {
 	if task == nil {
 		return nil, refuse(unknownTask(c.taskID))
 	}
+	if refusal := c.who.CheckSight(task.Command); refusal != nil {
+		return nil, refuse(refusal)
+	}
 	return task, answer{}
 }
 
-// getQueues answers with the figures of all queues of the tenant.
+// getQueues answers with the figures of all queues of the tenant that the credential may see.
 func (a *api) getQueues(c *call) answer {
 	queues, err := a.o.Store.ReadQueues(c.who.Tenant)
 	if err = a.durable(c, err); err != nil {
 		return a.failedRead(c, err)
 	}
+	queues = slices.DeleteFunc(queues, func(q wire.QueueFigures) bool { return !c.who.MaySee(q.Command) })
 	body := appendList([]byte(`{"queues":[`), len(queues), func(dst []byte, i int) []byte {
 		return wire.AppendQueueFigures(dst, &queues[i])
 	})

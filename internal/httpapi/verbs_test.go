@@ -23,7 +23,7 @@ var castKeys = keys{
 	"eve":     {Tenant: wire.DefaultTenant, Subject: "eve"},
 	"other":   {Tenant: "other", Subject: wire.AnonymousSubject},
 	"reader":  {Tenant: wire.DefaultTenant, Subject: "r", Scopes: []string{auth.ScopeRead}},
-	"maker":   {Tenant: wire.DefaultTenant, Subject: "m", Scopes: []string{auth.ScopeProducer}},
+	"maker":   {Tenant: wire.DefaultTenant, Subject: "m", Scopes: []string{auth.ScopeProduce}},
 	"limited": {Tenant: wire.DefaultTenant, Subject: "l", Commands: []string{"z"}},
 }
 

@@ -212,7 +212,7 @@ func TestALoginEndsWithItsTokenAndOutlivesARestart(t *testing.T) {
 	x = openPaged(f, dir)
 	headers := map[string]string{"Cookie": cookie}
 	who := page{"GET", loginPath, "", headers}
-	if a := x.browse(who); a.status != http.StatusOK || !strings.Contains(a.body, `"authentication":true,"tenantId":"one","subject":"s","scopes":["admin",`) {
+	if a := x.browse(who); a.status != http.StatusOK || !strings.Contains(a.body, `"authentication":true,"tenantId":"one","subject":"s","scopes":["codeq:abandon",`) {
 		t.Fatalf("after a restart: %d %s", a.status, a.body)
 	}
 	var sockets []chan uint16
@@ -266,7 +266,7 @@ func TestALoginBehindHTTPSHasACookieForHTTPSAlone(t *testing.T) {
 
 func TestWithoutTokensEveryPageIsLoggedIn(t *testing.T) {
 	x := openSite(t, t.TempDir())
-	if a := x.ask("GET", loginPath, ""); !strings.HasPrefix(a.body, `{"authentication":false,"tenantId":"default","subject":"anonymous","scopes":["producer",`) {
+	if a := x.ask("GET", loginPath, ""); !strings.HasPrefix(a.body, `{"authentication":false,"tenantId":"default","subject":"anonymous","scopes":["codeq:claim",`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := x.ask("POST", loginPath, ""); a.code() != wire.CodeInvalidArgument {

@@ -46,7 +46,7 @@ func (f *tokenFile) add(tenant string, scopes, commands []string) string {
 
 // addAll adds a token for everything in its tenant.
 func (f *tokenFile) addAll(tenant string) string {
-	ofTenant := slices.DeleteFunc(auth.Scopes(), func(s string) bool { return s == auth.ScopeOperator })
+	ofTenant := slices.DeleteFunc(auth.Scopes(), func(s string) bool { return s == auth.ScopeAdminAll })
 	return f.add(tenant, ofTenant, []string{wire.AllCommands})
 }
 

@@ -82,7 +82,7 @@ func TestU13EveryChangeByAnAdminLeavesALineWithWhoWhatAndFromWhere(t *testing.T)
 
 func TestU13WhatIsRefusedBecauseOfWhoAskedLeavesALine(t *testing.T) {
 	file, log := newTokenFile(t), &lockedBuffer{}
-	producer := file.add("shop", []string{auth.ScopeProducer}, []string{"mail"})
+	producer := file.add("shop", []string{auth.ScopeProduce}, []string{"mail"})
 	x := openGuarded(file, log)
 	x.as("cq_wrong").ask("GET", "/v1/codeq/admin/queues", "")
 	x.as(producer).ask("DELETE", "/v1/codeq/admin/queues/mail/dlq", "")

@@ -119,7 +119,7 @@ func (c *client) shows(who *auth.Principal, f wire.ClientFrame) *Shows {
 	case len(tasks) == 0:
 		shows.Err = wire.Refuse(wire.CodeTaskNotFound, fmt.Sprint("there is no task ", w.TaskID))
 	default:
-		shows.Task = tasks[0]
+		shows.Task, shows.Err = tasks[0], who.CheckSight(tasks[0].Command)
 	}
 	return shows
 }

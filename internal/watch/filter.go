@@ -15,12 +15,16 @@ type rights struct {
 	all bool
 	// admin: payloads and errors of tasks.
 	admin bool
+	// commands are the queues that the credential names, with commas between them; "" for all.
+	commands string
 }
 
 // rightsOf are the rights of a principal, or forbidden: producers and workers read their tasks
 // and no figures.
 func rightsOf(who *auth.Principal) (rights, *wire.Error) {
-	r := rights{tenant: who.Tenant, all: who.Has(auth.ScopeOperator), admin: who.Has(auth.ScopeAdmin)}
+	r := rights{
+		tenant: who.Tenant, all: who.Has(auth.ScopeAdminAll), admin: who.Has(auth.ScopeAdmin), commands: strings.Join(who.Commands, ","),
+	}
 	if r.all || who.Has(auth.ScopeRead) {
 		return r, nil
 	}
@@ -28,7 +32,12 @@ func rightsOf(who *auth.Principal) (rights, *wire.Error) {
 }
 
 // sees reports whether the rights cover a queue.
-func (r *rights) sees(name *wire.SlotName) bool { return r.all || name.Tenant == r.tenant }
+func (r *rights) sees(name *wire.SlotName) bool {
+	if !r.all && name.Tenant != r.tenant {
+		return false
+	}
+	return r.commands == "" || wire.CommandIsAmong(strings.Split(r.commands, ","), name.Command)
+}
 
 // whose is the tenant whose queues all are covered, "" for all tenants.
 func (r *rights) whose() string {
@@ -75,11 +84,5 @@ func (f *filter) takesCause(cause string) bool {
 
 // matches reports whether a command is one of the patterns; none are all.
 func matches(patterns []string, command string) bool {
-	for _, p := range patterns {
-		prefix, isPrefix := strings.CutSuffix(p, "*")
-		if p == command || isPrefix && strings.HasPrefix(command, prefix) {
-			return true
-		}
-	}
-	return len(patterns) == 0
+	return len(patterns) == 0 || wire.CommandIsAmong(patterns, command)
 }

@@ -70,7 +70,7 @@ func (l *fakeLog) facts() Facts {
 }
 
 func principal(tenant string, scopes ...string) *auth.Principal {
-	return &auth.Principal{Tenant: tenant, Subject: "s", Scopes: scopes}
+	return &auth.Principal{Tenant: tenant, Subject: "s", Scopes: auth.ExpandScopes(scopes)}
 }
 
 func queueName(slot int) wire.SlotName {
@@ -98,7 +98,7 @@ func BenchmarkTickToAHundred(b *testing.B) {
 	board, nowMs := NewBoard(newFakeLog(1, 1).facts()), int64(1)
 	var subs []*Subscriber
 	for range 100 {
-		sub, refusal := NewSubscriber(board, principal("t1", auth.ScopeOperator), nowMs)
+		sub, refusal := NewSubscriber(board, principal("t1", auth.ScopeAdminAll), nowMs)
 		if refusal != nil {
 			b.Fatal(refusal)
 		}

@@ -203,7 +203,7 @@ func TestWhoFollowsKnowsWhatIs(t *testing.T) {
 		all := w.r.IntN(2) == 0
 		who := principal("t1", auth.ScopeRead)
 		if all {
-			who = principal("t1", auth.ScopeOperator)
+			who = principal("t1", auth.ScopeAdminAll)
 		}
 		var from []uint64
 		if w.r.IntN(2) == 0 {

@@ -211,7 +211,7 @@ func TestWorkersAndProducersSeeNoFigures(t *testing.T) {
 	t.Parallel()
 	board := NewBoard(newFakeLog(1, 1).facts())
 	for scope, may := range map[string]bool{
-		auth.ScopeProducer: false, auth.ScopeWorker: false, auth.ScopeRead: true, auth.ScopeAdmin: true, auth.ScopeOperator: true,
+		auth.ScopeProduce: false, auth.ScopeSubscribe: false, auth.ScopeRead: true, auth.ScopeAdmin: true, auth.ScopeAdminAll: true,
 	} {
 		if _, refusal := NewSubscriber(board, principal("t", scope), 0); (refusal == nil) != may {
 			t.Errorf("%s: %v", scope, refusal)

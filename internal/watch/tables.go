@@ -197,7 +197,7 @@ func (s *Subscriber) learns(r *row) bool {
 }
 
 // putHistory puts the points of the queues of the subscription, and behind them those of its total,
-// and reports whether those were all. A total of some commands has no history.
+// and reports whether those were all. A total of some commands, asked for or allowed, has no history.
 func (s *Subscriber) putHistory(w *subscription) bool {
 	b, t := s.board, &w.tables
 	for ; t.slot < len(b.rows); t.slot, t.point = t.slot+1, 0 {
@@ -206,7 +206,7 @@ func (s *Subscriber) putHistory(w *subscription) bool {
 		}
 	}
 	t.slot = math.MaxInt // of no queue, also if one more comes
-	if slot := b.TotalOf(s.rights.whose()); slot != 0 && len(w.ask.Commands) == 0 && !s.putPoints(w, slot, wire.TotalSlot) {
+	if slot := b.TotalOf(s.rights.whose()); slot != 0 && len(w.ask.Commands) == 0 && s.rights.commands == "" && !s.putPoints(w, slot, wire.TotalSlot) {
 		return false
 	}
 	t.history = false

@@ -4,7 +4,7 @@
 // their own process and compare what comes back, run every example of cli.md with
 // the built program, hold the tables against the constants they speak of, and
 // check each answer against the schemas of openapi.yaml. config.md is written by
-// the package config, tokens.md belongs to auth.
+// the package config, security.md belongs to auth.
 //
 // Nothing may import the package, and it must not know more of the server than
 // a client can see, but for the lists of routes, frames, codes and limits.

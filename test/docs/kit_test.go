@@ -84,7 +84,7 @@ func newTokens(t *testing.T) (tokens *auth.Tokens, token string) {
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	entry := &auth.Entry{
 		Name: "example", SHA256: auth.HashToken(token), Tenant: "acme", Subject: "importer",
-		Scopes: []string{auth.ScopeProducer}, Commands: []string{"sha256"},
+		Scopes: []string{auth.ScopeProduce}, Commands: []string{"sha256"},
 	}
 	if err := auth.AppendToFile(file, entry, func() error { return nil }); err != nil {
 		t.Fatal(err)

@@ -214,7 +214,7 @@ func (v *watcher) checkPoints() {
 func (v *viewer) points(f *wire.WatchPoints, m *message) {
 	w, name := v.view(f.ID, wire.WatchQueues), v.names[f.Slot]
 	if f.Slot == wire.TotalSlot && len(w.ask.Commands) == 0 {
-		if name = (wire.SlotName{Command: totalCommand, Tenant: v.rights.tenant}); v.rights.scope == auth.ScopeOperator {
+		if name = (wire.SlotName{Command: totalCommand, Tenant: v.rights.tenant}); v.rights.scope == auth.ScopeAdminAll {
 			name.Tenant = ""
 		}
 	}

@@ -42,7 +42,10 @@ type viewer struct {
 // rights are what a client may see, as of the newest answer.
 type rights struct{ tenant, scope string }
 
-func (r rights) sees(tenant string) bool { return r.scope == auth.ScopeOperator || r.tenant == tenant }
+// admin: payloads and errors of tasks.
+func (r rights) admin() bool { return r.scope != auth.ScopeRead }
+
+func (r rights) sees(tenant string) bool { return r.scope == auth.ScopeAdminAll || r.tenant == tenant }
 
 // message is one message with what was true when it was made.
 type message struct {
@@ -176,7 +179,7 @@ func (v *viewer) read() {
 
 func (v *viewer) welcomed(f *wire.WatchWelcome) {
 	store := v.audience.world.server.store
-	if !v.welcome || f.CreationID != store.CreationID() || f.TenantID != v.tenant || f.Admin != (v.rights.scope == auth.ScopeAdmin) {
+	if !v.welcome || f.CreationID != store.CreationID() || f.TenantID != v.tenant || f.Admin != v.rights.admin() {
 		violate("a client is welcomed once", "%s got %+v", v.name, f)
 	}
 	v.welcome, v.creation = false, f.CreationID
@@ -341,7 +344,7 @@ func (v *viewer) isLate(w *view, nowMs int64) {
 // showsTask holds the task of a snapshot against the one that was read.
 func (v *viewer) showsTask(w *view, f *wire.WatchSnapshot) {
 	got, want := f.Task, *w.shows.Task
-	if v.rights.scope != auth.ScopeAdmin {
+	if !v.rights.admin() {
 		want.Payload, want.Error = nil, ""
 	}
 	if got == nil || got.ID != want.ID || got.Status != want.Status || got.Location != want.Location || got.Deliveries != want.Deliveries ||
@@ -349,7 +352,7 @@ func (v *viewer) showsTask(w *view, f *wire.WatchSnapshot) {
 		violate("a task is shown as the rights say", "%s of %s got %+v, want %+v", v.name, v.rights.scope, got, want)
 	}
 	for i := range got.History {
-		if v.rights.scope != auth.ScopeAdmin && got.History[i].Error != "" {
+		if !v.rights.admin() && got.History[i].Error != "" {
 			violate("a task is shown as the rights say", "%s of %s got the line %+v", v.name, v.rights.scope, got.History[i])
 		}
 	}
