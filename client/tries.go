@@ -165,7 +165,7 @@ func fateOf(err error) fate {
 		return late
 	case wire.CodeDraining:
 		return away
-	case wire.CodeOverloaded, wire.CodeNotLeader, wire.CodeRateLimited, wire.CodeStorageFull:
+	case wire.CodeOverloaded, wire.CodeNotLeader, wire.CodeRateLimited, wire.CodeStorageFull, wire.CodeAuthUnavailable:
 		return putOff
 	case wire.CodeInternal:
 		return internal

@@ -23,7 +23,8 @@ type Serve struct {
 	Listen         string        `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on; port 0 takes a free one."`
 	Data           string        `name:"data" default:"./codeq-data" placeholder:"DIR" help:"Directory of the data; made if it is not there."`
 	Shards         int           `name:"shards" range:"1..32" help:"Shards of a new data directory, 4 if not given; what a directory has can not be changed."`
-	Tokens         string        `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one there is no authentication."`
+	Tokens         string        `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one and without providers there is no authentication."`
+	Providers      string        `name:"providers" placeholder:"FILE" help:"File of identity providers, whose JSON web tokens and opaque tokens are credentials beside those of the file of tokens."`
 	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
 	PublicHost     Hosts         `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
 	AllowOrigin    Origins       `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests and open sessions, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
@@ -42,9 +43,11 @@ type Serve struct {
 // Check checks the rules between two settings. origin says where a setting was set.
 func (s *Serve) Check(origin func(name string) string) error {
 	var found []error
-	if s.Tokens != "" && s.InsecureNoAuth {
-		found = append(found, fmt.Errorf("tokens (%s) and insecure-no-auth (%s) contradict each other: "+
-			"with tokens every address is allowed; leave insecure-no-auth out", origin("tokens"), origin("insecure-no-auth")))
+	for _, file := range []struct{ name, path string }{{"tokens", s.Tokens}, {"providers", s.Providers}} {
+		if file.path != "" && s.InsecureNoAuth {
+			found = append(found, fmt.Errorf("%s (%s) and insecure-no-auth (%s) contradict each other: "+
+				"with %[1]s every address is allowed; leave insecure-no-auth out", file.name, origin(file.name), origin("insecure-no-auth")))
+		}
 	}
 	if least := Bytes(s.Shards) * minMailboxBytes * 2; s.Memory < least {
 		found = append(found, fmt.Errorf("shards of %d (%s) need a memory of at least %v, but memory is %v (%s)",

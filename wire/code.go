@@ -43,6 +43,7 @@ const (
 	CodeStorageFull         Code = "storage_full"
 	CodeForbiddenHost       Code = "forbidden_host"
 	CodeForbiddenOrigin     Code = "forbidden_origin"
+	CodeAuthUnavailable     Code = "auth_unavailable"
 )
 
 type codeRow struct {
@@ -86,6 +87,7 @@ var codeTable = map[Code]codeRow{
 	CodeStorageFull:         {507, true},
 	CodeForbiddenHost:       {403, false},
 	CodeForbiddenOrigin:     {403, false},
+	CodeAuthUnavailable:     {503, true},
 }
 
 // HTTPStatus is the status a refusal with this code has over HTTP. An unknown
@@ -114,7 +116,7 @@ type Error struct {
 	// Task is the task of an already_terminal over HTTP; nil otherwise.
 	Task *Task
 	// RetryAfterSeconds is when to try again after rate_limited, overloaded, draining,
-	// not_leader and storage_full; 0 means no advice.
+	// not_leader, storage_full and auth_unavailable; 0 means no advice.
 	RetryAfterSeconds int
 }
 

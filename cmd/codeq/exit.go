@@ -53,6 +53,7 @@ var exitOfCode = map[wire.Code]int{
 	wire.CodeDraining:        exitAgain,
 	wire.CodeNotLeader:       exitAgain,
 	wire.CodeStorageFull:     exitAgain,
+	wire.CodeAuthUnavailable: exitAgain,
 }
 
 // exitError is an error that has its exit code.

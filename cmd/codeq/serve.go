@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,9 @@ func (s *serveCmd) Run(a *app) error {
 		settings.ChangedBy("memory", "GOMEMLIMIT")
 	}
 	options := s.options()
+	if options.Providers, err = s.openProviders(settings, tokens, log); err != nil {
+		return err
+	}
 	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
 	options.Settings = settings.Listing().AppendJSON(nil)
 	srv, err := unlessStopped(a.stops, func() (*server.Server, error) { return server.Open(options) })
@@ -144,7 +148,7 @@ func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, 
 func (s *serveCmd) options() server.Options {
 	return server.Options{
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
-		PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin,
+		Names:        server.Names{PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin},
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory), EventsBytes: int64(s.EventsMemory),
 		Version: version,
@@ -186,7 +190,7 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	url := "http://" + srv.Addr()
 	if a.JSON {
 		authentication := "none"
-		if s.Tokens != "" {
+		if s.Tokens != "" || s.Providers != "" {
 			authentication = "tokens"
 		}
 		return a.writeJSON(announced{version, s.Data, srv.Created(), srv.Shards(), server.Durability, authentication, srv.Addr(), url, os.Getpid()})
@@ -221,8 +225,11 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 }
 
 func (s *serveCmd) access() string {
-	if s.Tokens != "" {
-		return "by token, from " + s.Tokens
+	switch {
+	case s.Tokens != "" && s.Providers != "":
+		return "by token, from " + s.Tokens + " and the providers of " + s.Providers
+	case s.Tokens != "" || s.Providers != "":
+		return "by token, from " + cmp.Or(s.Tokens, "the providers of "+s.Providers)
 	}
 	if s.InsecureNoAuth {
 		return "no authentication: everybody who reaches the address may do everything (--insecure-no-auth)"

@@ -12,6 +12,7 @@ import (
 
 	"codeq/config"
 	"codeq/internal/auth"
+	"codeq/internal/identity"
 )
 
 // givenFlags names the flags that stand in the command line, as opposed to
@@ -105,7 +106,7 @@ func (s *serveCmd) resolve(a *app) (*config.Resolved, error) {
 	if s.Shards == 0 {
 		settings.ChangedBy("shards", "data directory")
 	}
-	if s.Tokens == "" {
+	if s.Tokens == "" && s.Providers == "" {
 		if err := auth.CheckListener(s.Listen, s.InsecureNoAuth); err != nil {
 			return nil, wrong("listen (%s): %w", settings.Origin("listen"), err)
 		}
@@ -123,6 +124,18 @@ func (s *serveCmd) openTokens(settings *config.Resolved) (*auth.Tokens, error) {
 		return nil, wrong("tokens (%s): %w", settings.Origin("tokens"), err)
 	}
 	return tokens, nil
+}
+
+// openProviders reads the file of providers; nil without one.
+func (s *serveCmd) openProviders(settings *config.Resolved, tokens *auth.Tokens, log zerolog.Logger) (*identity.Providers, error) {
+	if s.Providers == "" {
+		return nil, nil
+	}
+	providers, err := identity.Open(identity.Options{File: s.Providers, Tokens: tokens, Log: log})
+	if err != nil {
+		return nil, wrong("providers (%s): %w", settings.Origin("providers"), err)
+	}
+	return providers, nil
 }
 
 // partOfBallast is the part of the memory that the ballast has: an eighth. The collector

@@ -12,7 +12,8 @@ import (
 )
 
 type tokenCmd struct {
-	New tokenNewCmd `cmd:"" help:"Make a token, and the entry for the token file of the server."`
+	New  tokenNewCmd  `cmd:"" help:"Make a token, and the entry for the token file of the server."`
+	Mint tokenMintCmd `cmd:"" help:"Sign a JSON web token for development, and make the key set of its issuer."`
 }
 
 type tokenNewCmd struct {

@@ -8,7 +8,7 @@
 // keeps its principal for hours, so Principal.Current says what its credential is good
 // for now.
 //
-// The package has one goroutine, that of Tokens.Watch. Every function may be called from
+// The package has one goroutine, that of WatchFile. Every function may be called from
 // any goroutine. The package must not know HTTP, sessions or tasks: its callers
 // authenticate a request before they do anything else with it.
 //

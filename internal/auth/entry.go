@@ -93,6 +93,6 @@ func (e *Entry) AppendYAML(dst []byte) []byte {
 // principal is the principal of the token.
 func (e *Entry) principal() *Principal {
 	return &Principal{
-		Tenant: e.Tenant, Subject: e.Subject, Scopes: ExpandScopes(e.Scopes), Commands: commandsOf(e.Commands), ExpiresAtMs: e.ExpiresAtMs,
+		Tenant: e.Tenant, Subject: e.Subject, Scopes: ExpandScopes(e.Scopes), Commands: CommandsOf(e.Commands), ExpiresAtMs: e.ExpiresAtMs,
 	}
 }

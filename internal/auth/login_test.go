@@ -23,7 +23,7 @@ func openLogins(t *testing.T, secret string) (*Tokens, *Logins) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tokens, NewLogins(tokens, []byte(secret))
+	return tokens, NewLogins(tokens, tokens, []byte(secret))
 }
 
 func TestACookieEndsAfterTwelveHoursOrWithItsToken(t *testing.T) {
@@ -39,12 +39,12 @@ func TestACookieEndsAfterTwelveHoursOrWithItsToken(t *testing.T) {
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		cookie, goodFor := logins.Cookie(who)
+		cookie, goodFor, _ := logins.Cookie(who, "")
 		if goodFor.Milliseconds() != c.aliveForMs {
 			t.Errorf("%s is good for %v", c.token, goodFor)
 		}
 		tokens.nowMs = func() int64 { return c.madeMs + c.aliveForMs - 1 }
-		paged, refusal := logins.Authenticate(cookie)
+		paged, refusal := logins.Authenticate(t.Context(), cookie)
 		if refusal != nil || !paged.SameRights(who) || paged.ExpiresAtMs != c.madeMs+c.aliveForMs {
 			t.Fatalf("%s: %+v, %v", c.token, paged, refusal)
 		}
@@ -52,7 +52,7 @@ func TestACookieEndsAfterTwelveHoursOrWithItsToken(t *testing.T) {
 			t.Errorf("%s is now %+v", c.token, now)
 		}
 		tokens.nowMs = func() int64 { return c.madeMs + c.aliveForMs }
-		if _, refusal := logins.Authenticate(cookie); refusal == nil || refusal.Code != wire.CodeUnauthenticated {
+		if _, refusal := logins.Authenticate(t.Context(), cookie); refusal == nil || refusal.Code != wire.CodeUnauthenticated {
 			t.Errorf("%s is good after its end: %v", c.token, refusal)
 		}
 	}
@@ -64,15 +64,15 @@ func TestACookieIsGoodOnItsServerAlone(t *testing.T) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	cookie, _ := logins.Cookie(who)
-	same, other := NewLogins(tokens, []byte("s")), NewLogins(tokens, []byte("z"))
-	if _, refusal := same.Authenticate(cookie); refusal != nil || same.Name != logins.Name {
+	cookie, _, _ := logins.Cookie(who, "")
+	same, other := NewLogins(tokens, tokens, []byte("s")), NewLogins(tokens, tokens, []byte("z"))
+	if _, refusal := same.Authenticate(t.Context(), cookie); refusal != nil || same.Name != logins.Name {
 		t.Errorf("after a restart: %v", refusal)
 	}
-	if _, refusal := other.Authenticate(cookie); refusal == nil || other.Name == logins.Name {
+	if _, refusal := other.Authenticate(t.Context(), cookie); refusal == nil || other.Name == logins.Name {
 		t.Error("another server knows the cookie")
 	}
-	if again, _ := logins.Cookie(who); again == cookie {
+	if again, _, _ := logins.Cookie(who, ""); again == cookie {
 		t.Error("two cookies of a token are equal")
 	}
 }
@@ -83,7 +83,7 @@ func FuzzLogin(f *testing.F) {
 	f.Add(base64.RawURLEncoding.EncodeToString(make([]byte, 68)))
 	f.Fuzz(func(t *testing.T, cookie string) {
 		_, logins := openLogins(t, "s")
-		if who, refusal := logins.Authenticate(cookie); refusal == nil {
+		if who, refusal := logins.Authenticate(t.Context(), cookie); refusal == nil {
 			t.Fatalf("%q is %+v", cookie, who)
 		}
 	})

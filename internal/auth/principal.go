@@ -22,8 +22,10 @@ type Principal struct {
 	// ExpiresAtMs is when the credential ends, Unix milliseconds; 0 is never.
 	ExpiresAtMs int64
 
-	// token is the token of this principal; nil for a credential that cannot be revoked.
-	token *tokenRef
+	// Source says what the credential stands for by now; nil for one that cannot be revoked.
+	Source Source
+	// untilMs is when the cookie of a page ends, Unix milliseconds; 0 for the credential itself.
+	untilMs int64
 	// acting: Tenant is not that of the credential.
 	acting bool
 }
@@ -32,14 +34,27 @@ type Principal struct {
 // nil once the credential was revoked. It does not look at the end of the credential;
 // ExpiredAt does. Any goroutine.
 func (p *Principal) Current() *Principal {
-	if p.token == nil {
+	if p.Source == nil {
 		return p
 	}
-	now := p.token.current()
+	now := p.Source.Current()
+	if now != nil && p.untilMs != 0 {
+		now = now.until(p.untilMs)
+	}
 	if now != nil && p.acting {
 		now, _ = now.For(p.Tenant) // without the scope it is as if it was revoked
 	}
 	return now
+}
+
+// until is the principal by a cookie that ends at a time.
+func (p *Principal) until(endMs int64) *Principal {
+	paged := *p
+	paged.untilMs = endMs
+	if p.ExpiresAtMs == 0 || endMs < p.ExpiresAtMs {
+		paged.ExpiresAtMs = endMs
+	}
+	return &paged
 }
 
 // For is the principal while it acts for a tenant, or forbidden. Only ScopeAdminAll may act for
@@ -73,9 +88,9 @@ func sameList(a, b []string) bool {
 	return (a == nil) == (b == nil) && slices.Equal(a, b)
 }
 
-// commandsOf are the Commands of a principal whose credential has a list of commands: nil if
+// CommandsOf are the Commands of a principal whose credential has a list of commands: nil if
 // wire.AllCommands is among them, and none without a list.
-func commandsOf(list []string) []string {
+func CommandsOf(list []string) []string {
 	if slices.Contains(list, wire.AllCommands) {
 		return nil
 	}
@@ -140,6 +155,15 @@ func (p *Principal) CheckSight(command string) *wire.Error {
 func (p *Principal) ExpiredAt(nowMs int64) bool {
 	return p.ExpiresAtMs != 0 && nowMs >= p.ExpiresAtMs
 }
+
+// Source knows what a credential stands for. Any goroutine.
+type Source interface {
+	// Current is the principal of the credential now, nil once it was revoked. It does not block.
+	Current() *Principal
+}
+
+// TokenRequired is the sentence for a client without a credential.
+const TokenRequired = "this server requires a token: send it as Authorization: Bearer TOKEN, or as token in the hello of a session"
 
 // Authenticator finds the principal of a credential. Any goroutine.
 type Authenticator interface {

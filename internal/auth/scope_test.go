@@ -47,7 +47,7 @@ func TestCommandsAreNamesAndPrefixes(t *testing.T) {
 		{list: "*", may: "a,b", sees: "c", asksForAll: "*"},
 		{list: "", mayNot: "a", sees: "a", asksForAll: ""},
 	} {
-		p := &Principal{Commands: commandsOf(split(c.list))}
+		p := &Principal{Commands: CommandsOf(split(c.list))}
 		for _, command := range split(c.may) {
 			if p.CheckCommand(command) != nil {
 				t.Errorf("%q may not use %s", c.list, command)

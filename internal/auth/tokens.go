@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"sync"
@@ -15,7 +14,7 @@ import (
 )
 
 // Tokens is the Authenticator over a token file. It uses the last version of the file
-// that it could read; Reload and Watch read a new one. Any goroutine.
+// that it could read; Reload reads a new one. Any goroutine.
 type Tokens struct {
 	file  string
 	nowMs func() int64
@@ -28,41 +27,30 @@ type Tokens struct {
 
 // table is one version of the file. It does not change.
 type table struct {
-	text     digest // of the file
-	byDigest map[digest]*Principal
+	text     digest                // of the file
+	byDigest map[digest]*Principal // whose source is a *tokenRef
 }
 
-// tokenRef is where Principal.Current looks for the token of a principal.
+// tokenRef is the source of the principal of a token.
 type tokenRef struct {
 	tokens *Tokens
 	digest digest
-	// untilMs is when the cookie of a page ends, Unix milliseconds; 0 for a token itself.
-	untilMs int64
 }
 
-// current is the principal of the token now, nil if it was revoked.
-func (r *tokenRef) current() *Principal {
-	p := r.tokens.find(r.digest)
-	if p == nil || r.untilMs == 0 {
-		return p
-	}
-	paged := *p
-	paged.token = r
-	if p.ExpiresAtMs == 0 || r.untilMs < p.ExpiresAtMs {
-		paged.ExpiresAtMs = r.untilMs
-	}
-	return &paged
-}
+// Current implements Source.
+func (r *tokenRef) Current() *Principal { return r.tokens.find(r.digest) }
 
 // OpenTokens reads a token file. The error names file and line.
 func OpenTokens(file string) (*Tokens, error) {
-	t := &Tokens{file: file, nowMs: func() int64 { return time.Now().UnixMilli() }}
+	t := &Tokens{file: file, nowMs: wallMs}
 	t.table.Store(&table{})
 	if _, err := t.Reload(); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
+
+func wallMs() int64 { return time.Now().UnixMilli() }
 
 // File is the path of the file.
 func (t *Tokens) File() string { return t.file }
@@ -94,7 +82,7 @@ func (t *Tokens) Reload() (changed bool, err error) {
 			panic(fmt.Sprintf("auth: entry %d was read with a digest that is none", i))
 		}
 		p := e.principal()
-		p.token = &tokenRef{tokens: t, digest: d}
+		p.Source = &tokenRef{tokens: t, digest: d}
 		next.byDigest[d] = p
 	}
 	t.table.Store(next)
@@ -108,8 +96,7 @@ func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal,
 		return nil, wire.Refuse(wire.CodeUnauthenticated, "the token "+problem)
 	}
 	if credential == "" {
-		return nil, wire.Refuse(wire.CodeUnauthenticated,
-			"this server requires a token: send it as Authorization: Bearer TOKEN, or as token in the hello of a session")
+		return nil, wire.Refuse(wire.CodeUnauthenticated, TokenRequired)
 	}
 	p := t.find(sha256.Sum256([]byte(credential)))
 	if p == nil {
@@ -124,11 +111,5 @@ func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal,
 
 // find returns the principal of a digest. The time that this takes reveals nothing about
 // the tokens: nobody can choose a token whose digest is close to another one, Go seeds the
-// hash of the map at random, and the digests are compared in constant time.
-func (t *Tokens) find(d digest) *Principal {
-	p := t.table.Load().byDigest[d]
-	if p == nil || subtle.ConstantTimeCompare(p.token.digest[:], d[:]) != 1 {
-		return nil
-	}
-	return p
-}
+// hash of the map at random.
+func (t *Tokens) find(d digest) *Principal { return t.table.Load().byDigest[d] }

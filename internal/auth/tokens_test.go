@@ -189,7 +189,7 @@ func toldOnce(t *testing.T, told <-chan error) error {
 func TestTheFileIsReadAgainWhenItChanges(t *testing.T) {
 	tokens := open(t, entryOf("one", everything))
 	told := make(chan error, 100)
-	stop, err := tokens.Watch(func(err error) { told <- err })
+	stop, err := WatchFile(tokens.File(), tokens.Reload, func(err error) { told <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestAFileBehindASwitchedLinkIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan error, 100)
-	stop, err := tokens.Watch(func(err error) { told <- err })
+	stop, err := WatchFile(tokens.File(), tokens.Reload, func(err error) { told <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestAChangeBeforeTheWatchIsSeen(t *testing.T) {
 	tokens := open(t, entryOf("one", everything))
 	write(t, tokens.File(), entryOf("two", everything))
 	told := make(chan error, 100)
-	stop, err := tokens.Watch(func(err error) { told <- err })
+	stop, err := WatchFile(tokens.File(), tokens.Reload, func(err error) { told <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestAChangeBeforeTheWatchIsSeen(t *testing.T) {
 		t.Fatalf("told %d times", len(told))
 	}
 	tokens.file = filepath.Join(t.TempDir(), "no", "directory")
-	if _, err := tokens.Watch(func(error) {}); err == nil {
+	if _, err := WatchFile(tokens.File(), tokens.Reload, func(error) {}); err == nil {
 		t.Error("a directory that is not there is watched")
 	}
 }

@@ -19,26 +19,26 @@ const (
 	settleAtMost = 500 * time.Millisecond
 )
 
-// Watch calls Reload whenever the file changes, until stop is called; stop waits for the
-// goroutine of the watch. told is called once before Watch returns and then from that
+// WatchFile calls reload whenever a file changes, until stop is called; stop waits for the
+// goroutine of the watch. told is called once before WatchFile returns and then from that
 // goroutine: with nil after a reload that found a change, and with the error, once, when
 // the file cannot be read. A change counts within a second if the file system reports
-// changes; a network file system may not, and then Reload must be called.
+// changes; a network file system may not, and then reload must be called.
 //
-// Watch watches directories and not the file: editors and config maps replace the file by
+// It watches directories and not the file: editors and config maps replace the file by
 // another one, which a watch of the file would miss.
-func (t *Tokens) Watch(told func(error)) (stop func(), err error) {
+func WatchFile(file string, reload func() (changed bool, err error), told func(error)) (stop func(), err error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("watch tokens: %w", err)
+		return nil, fmt.Errorf("watch file: %w", err)
 	}
-	w := &watcher{tokens: t, told: told, events: events, stop: make(chan struct{})}
+	w := &watcher{file: file, reload: reload, told: told, events: events, stop: make(chan struct{})}
 	if err := w.watchDirectories(); err != nil {
 		// It was never used, so an error of closing it means nothing.
 		_ = events.Close()
 		return nil, err
 	}
-	// A change between OpenTokens and the watch is read now.
+	// A change between the first read and the watch is read now.
 	w.read()
 	var ended sync.WaitGroup
 	ended.Go(w.run)
@@ -51,7 +51,8 @@ func (t *Tokens) Watch(told func(error)) (stop func(), err error) {
 
 // watcher belongs to its goroutine once that runs.
 type watcher struct {
-	tokens *Tokens
+	file   string
+	reload func() (changed bool, err error)
 	told   func(error)
 	events *fsnotify.Watcher
 	stop   chan struct{}
@@ -63,10 +64,10 @@ type watcher struct {
 // of all links on the way to the file. A second call is harmless. This user may be able to
 // read the file and not those directories: then a change there counts with the next Reload.
 func (w *watcher) watchDirectories() error {
-	if err := w.events.Add(filepath.Dir(w.tokens.file)); err != nil {
-		return fmt.Errorf("watch directory of tokens: %w", err)
+	if err := w.events.Add(filepath.Dir(w.file)); err != nil {
+		return fmt.Errorf("watch directory of the file: %w", err)
 	}
-	for _, dir := range linkDirectories(w.tokens.file) {
+	for _, dir := range linkDirectories(w.file) {
 		_ = w.events.Add(dir) // see above
 	}
 	return nil
@@ -139,7 +140,7 @@ func (w *watcher) run() {
 // read reloads the file, watches the directories of links that have changed, and calls
 // told.
 func (w *watcher) read() {
-	changed, err := w.tokens.Reload()
+	changed, err := w.reload()
 	if err == nil {
 		err = w.watchDirectories()
 	}

@@ -42,7 +42,7 @@ func TestAFileBehindAnyPartOfItsPathThatChangesIsReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := make(chan error, 100)
-			stop, err := tokens.Watch(func(err error) { told <- err })
+			stop, err := WatchFile(tokens.File(), tokens.Reload, func(err error) { told <- err })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestAFileBelowADirectoryThatIsClosedIsWatched(t *testing.T) {
 	}
 	defer func() { _ = os.Chmod(above, 0o700) }() // so that it can be removed
 	told := make(chan error, 100)
-	stop, err := tokens.Watch(func(err error) { told <- err })
+	stop, err := WatchFile(tokens.File(), tokens.Reload, func(err error) { told <- err })
 	if err != nil {
 		t.Fatal(err)
 	}

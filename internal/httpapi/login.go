@@ -63,7 +63,7 @@ func (a *api) pageOf(r *http.Request) (*auth.Principal, *wire.Error) {
 	if err != nil {
 		return nil, nil // it is that of another server on this host
 	}
-	return a.o.Logins.Authenticate(cookie.Value)
+	return a.o.Logins.Authenticate(r.Context(), cookie.Value)
 }
 
 // getLogin says who asks.
@@ -81,7 +81,11 @@ func (a *api) postLogin(c *call, _ struct{}) answer {
 		// A cookie would otherwise live for ever.
 		return refuse(wire.Refuse(wire.CodeUnauthenticated, "a login needs the token itself: send it as Authorization: Bearer TOKEN"))
 	}
-	value, goodFor := a.o.Logins.Cookie(c.who)
+	credential, _ := bearerOf(c.r)
+	value, goodFor, refusal := a.o.Logins.Cookie(c.who, strings.TrimSpace(credential))
+	if refusal != nil {
+		return refuse(refusal)
+	}
 	a.setCookie(c, value, int(goodFor.Seconds()))
 	return a.getLogin(c)
 }

@@ -17,6 +17,7 @@ var importTable = map[string]string{
 	"internal/events":   "internal/meter record shard store wire",
 	"internal/audit":    "record store wire",
 	"internal/heap":     "",
+	"internal/identity": "internal/auth internal/meter internal/yamlfile wire",
 	"internal/keeper":   "",
 	"internal/meter":    "",
 	"internal/needs":    "wire",
@@ -42,8 +43,8 @@ var importTable = map[string]string{
 	"shardactor":       "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
 	"internal/httpapi": "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"internal/server":  "internal/httpapi internal/auth internal/events internal/meter internal/needs internal/paced internal/watch mailbox session shard shardactor store ui wire | client internal/audit",
-	"cmd/codeq":        "client config internal/audit internal/auth internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
+	"internal/server":  "internal/httpapi internal/auth internal/events internal/identity internal/meter internal/needs internal/paced internal/watch mailbox session shard shardactor store ui wire | client internal/audit",
+	"cmd/codeq":        "client config internal/audit internal/auth internal/identity internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
@@ -72,12 +73,13 @@ var modules = map[string]string{
 	"github.com/cockroachdb/pebble/v2/vfs":    "internal/events internal/server store test/sim | *",
 	"github.com/fsnotify/fsnotify":            "internal/auth",
 	"github.com/goccy/go-yaml":                "internal/yamlfile",
+	"github.com/golang-jwt/jwt/v5":            "internal/identity | internal/server",
 	"github.com/google/uuid":                  "wire",
 	"github.com/lxzan/gws":                    "client internal/socket internal/watch loadtest session test/blackbox | internal/httpapi internal/server test/docs",
 	"github.com/mattn/go-isatty":              "cmd/codeq",
 	"github.com/rivo/uniseg":                  "cmd/codeq",
 	"github.com/rogpeppe/go-internal":         "| *",
-	"github.com/rs/zerolog":                   "cmd/codeq internal/httpapi internal/watch internal/server session shardactor store test/sim | *",
+	"github.com/rs/zerolog":                   "cmd/codeq internal/httpapi internal/identity internal/watch internal/server session shardactor store test/sim | *",
 	"github.com/schollz/progressbar/v3":       "cmd/codeq",
 	"github.com/valyala/fastjson":             "wire",
 	"go.uber.org/goleak":                      "| *",

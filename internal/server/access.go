@@ -12,7 +12,10 @@ import (
 // authenticator is the one for the options: with tokens their authenticator, without
 // tokens one that admits every client, on loopback addresses unless InsecureNoAuth is set.
 func authenticator(o *Options) (auth.Authenticator, error) {
-	if o.Tokens != nil {
+	switch {
+	case o.Providers != nil:
+		return o.Providers, nil
+	case o.Tokens != nil:
 		return o.Tokens, nil
 	}
 	if err := auth.CheckListener(o.Listen, o.InsecureNoAuth); err != nil {
@@ -39,43 +42,74 @@ func (s *Server) refused(t auth.Attempt) {
 	line.Msg("refused: " + t.Refusal.Sentence)
 }
 
-// watchTokens reloads the token file when it changes, until unwatch is called.
-func (s *Server) watchTokens() error {
-	if s.o.Tokens == nil {
-		return nil
+// credentialFile is the file of tokens or that of providers.
+type credentialFile interface {
+	File() string
+	Count() int
+	Reload() (changed bool, err error)
+}
+
+// credentialFiles are the files that say who is admitted, by what they have.
+func (s *Server) credentialFiles() map[string]credentialFile {
+	files := map[string]credentialFile{}
+	if s.o.Tokens != nil {
+		files["tokens"] = s.o.Tokens
 	}
-	stop, err := s.o.Tokens.Watch(s.tokensChanged)
-	if err != nil {
-		return err
+	if s.o.Providers != nil {
+		files["providers"] = s.o.Providers
 	}
-	s.unwatch = stop
+	return files
+}
+
+// watchCredentials reloads the files of credentials when they change, and asks the providers
+// again and again, until unwatch is called.
+func (s *Server) watchCredentials() error {
+	if s.o.Providers != nil {
+		s.o.Providers.Start(s.recheck)
+		s.unwatch = append(s.unwatch, s.o.Providers.Close)
+	}
+	for what, file := range s.credentialFiles() {
+		stop, err := auth.WatchFile(file.File(), file.Reload, func(err error) { s.credentialsChanged(what, file, err) })
+		if err != nil {
+			return err
+		}
+		s.unwatch = append(s.unwatch, stop)
+	}
 	return nil
 }
 
-// tokensChanged logs that the token file has changed or cannot be read. After a change it
-// ends the sessions whose token was revoked.
-func (s *Server) tokensChanged(err error) {
+// credentialsChanged logs that a file of credentials has changed or cannot be read. After a
+// change it ends the sessions whose credential was revoked.
+func (s *Server) credentialsChanged(what string, file credentialFile, err error) {
 	if err != nil {
-		s.o.Log.Error().Err(err).Msg("the file of tokens can not be read; the tokens stay as they were")
+		s.o.Log.Error().Err(err).Msg("the file of " + what + " can not be read; the " + what + " stay as they were")
 		return
 	}
-	s.o.Log.Info().Str("file", s.o.Tokens.File()).Int("tokens", s.o.Tokens.Count()).Msg("tokens read again")
+	s.o.Log.Info().Str("file", file.File()).Int(what, file.Count()).Msg(what + " read again")
+	s.recheck()
+}
+
+// recheck ends the sessions whose credential was revoked or has other rights.
+func (s *Server) recheck() {
 	s.sessions.Recheck()
 	s.hub.Recheck()
 }
 
-// ReloadTokens reads the token file now, for file systems that do not report changes.
-// Without a token file it only logs that there is none.
+// ReloadTokens reads the files of credentials now, for file systems that do not report changes.
+// Without such a file it only logs that there is none.
 func (s *Server) ReloadTokens() {
-	if s.o.Tokens == nil {
+	files := s.credentialFiles()
+	if len(files) == 0 {
 		s.o.Log.Info().Msg("there is no file of tokens to read again")
 		return
 	}
-	changed, err := s.o.Tokens.Reload()
-	if err != nil {
-		err = fmt.Errorf("reload: %w", err)
-	}
-	if changed || err != nil {
-		s.tokensChanged(err)
+	for what, file := range files {
+		changed, err := file.Reload()
+		if err != nil {
+			err = fmt.Errorf("reload: %w", err)
+		}
+		if changed || err != nil {
+			s.credentialsChanged(what, file, err)
+		}
 	}
 }

@@ -15,6 +15,9 @@ func (s *Server) writeMetrics(p *meter.Page) {
 	p.One("codeq_connections_displaced_total", meter.Total, "Connections without a request that were closed because another wanted in.",
 		float64(s.listener.displaced.Load()))
 	s.events.WriteMetrics(p, httpapi.TopQueues, httpapi.OtherQueues)
+	if s.o.Providers != nil {
+		s.o.Providers.WriteMetrics(p)
+	}
 	if s.o.LogLost != nil {
 		p.One("codeq_log_lines_lost_total", meter.Total, "Lines of the log and of standard output that nobody took.", float64(s.o.LogLost()))
 	}

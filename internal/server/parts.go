@@ -17,7 +17,7 @@ import (
 
 func guardOptions(o *Options) *httpapi.GuardOptions {
 	return &httpapi.GuardOptions{
-		Tokens: o.Tokens != nil, Listen: o.Listen, PublicHosts: o.PublicHosts, AllowOrigins: o.AllowOrigins,
+		Tokens: o.Tokens != nil || o.Providers != nil, Listen: o.Listen, PublicHosts: o.PublicHosts, AllowOrigins: o.AllowOrigins,
 	}
 }
 
@@ -62,10 +62,10 @@ func (s *Server) sessionOptions(budget memory) session.Options {
 
 // logins are the logins of pages, nil without tokens.
 func (s *Server) logins() *auth.Logins {
-	if s.o.Tokens == nil {
+	if s.o.Tokens == nil && s.o.Providers == nil {
 		return nil
 	}
-	return auth.NewLogins(s.o.Tokens, s.store.Secret())
+	return auth.NewLogins(s.o.Tokens, s.auth, s.store.Secret())
 }
 
 func (s *Server) apiOptions() httpapi.Options {

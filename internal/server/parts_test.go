@@ -43,10 +43,11 @@ func allOptions(t *testing.T, log *keptLog) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
+	providers := openProviders(t, tokens, "[]\n")
 	ahead := func() int64 { return time.Now().Add(24 * time.Hour).UnixNano() }
 	o := Options{
-		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Shards: 3, Tokens: tokens, InsecureNoAuth: true,
-		PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, RequireLeaseToken: true,
+		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Shards: 3, Tokens: tokens, Providers: providers, InsecureNoAuth: true,
+		Names: Names{PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}}, RequireLeaseToken: true,
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20, EventsBytes: 31 << 20,
 		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", Settings: []byte(`{"settings":[31]}`), FS: vfs.Default,
 		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead},
@@ -97,7 +98,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"Version":             {[2]string{sessions.Version, api.Version}, [2]string{"29", "29"}},
 		"Durability":          {[2]string{sessions.Durability, api.Durability}, [2]string{Durability, Durability}},
 		"RequireLeaseToken":   {api.RequireLeaseToken, true},
-		"Tokens":              {guard.Tokens && api.Auth == s.auth && sessions.Auth == auth.Authenticator(o.Tokens), true},
+		"Tokens":              {guard.Tokens && api.Auth == s.auth && sessions.Auth == auth.Authenticator(o.Providers), true},
 		"Listen":              {guard.Listen, o.Listen},
 		"PublicHosts":         {guard.PublicHosts, o.PublicHosts},
 		"AllowOrigins":        {guard.AllowOrigins, o.AllowOrigins},

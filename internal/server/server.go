@@ -15,6 +15,7 @@ import (
 	"codeq/internal/auth"
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
+	"codeq/internal/identity"
 	"codeq/internal/watch"
 	"codeq/session"
 	"codeq/shardactor"
@@ -35,13 +36,12 @@ type Options struct {
 	// of an existing directory.
 	Shards int
 	// Tokens authenticates clients. With nil every client is admitted, on loopback addresses
-	// only unless InsecureNoAuth is set.
+	// only unless InsecureNoAuth is set. Providers authenticates the clients of providers of
+	// identities as well; the server starts it, and closes it at Shutdown.
 	Tokens         *auth.Tokens
+	Providers      *identity.Providers
 	InsecureNoAuth bool
-	// PublicHosts are names of the server in Host, besides localhost and the name in Listen;
-	// AllowOrigins are origins of pages on other servers that may send requests. See
-	// httpapi.Guard.
-	PublicHosts, AllowOrigins []string
+	Names
 	// RequireLeaseToken refuses calls over HTTP about a delivery without its lease token.
 	RequireLeaseToken bool
 	// MaxSessions is how many sessions may be open at once; 0 is any number.
@@ -71,6 +71,12 @@ type Options struct {
 	Time TimeSource
 }
 
+// Names are names of the server in Host, besides localhost and the name in Listen, and the origins
+// of pages on other servers that may send requests. See httpapi.Guard.
+type Names struct {
+	PublicHosts, AllowOrigins []string
+}
+
 // Server is a running codeq. Its methods may be called from any goroutine.
 type Server struct {
 	o        Options
@@ -91,7 +97,7 @@ type Server struct {
 	auth     auth.Authenticator
 	guard    *httpapi.Guard
 	pages    *ui.Pages
-	unwatch  func() // stops watching the tokens
+	unwatch  []func() // stop watching the credentials
 
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
 
@@ -113,7 +119,7 @@ func Open(o Options) (*Server, error) {
 	}
 	s.reader = httpapi.New(s.apiOptions())
 	s.front.set(s.reader)
-	if err := s.watchTokens(); err != nil {
+	if err := s.watchCredentials(); err != nil {
 		return nil, errors.Join(err, s.Shutdown(context.Background()))
 	}
 	return s, nil
@@ -139,7 +145,6 @@ func takePort(o Options) (*Server, error) {
 		guard:    guard,
 		pages:    pages,
 		draining: make(chan struct{}),
-		unwatch:  func() {},
 
 		refusedLog: atMost(o.Log, refusedAtOnce, time.Second),
 	}
@@ -244,7 +249,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 func (s *Server) shutdown(ctx context.Context) error {
 	close(s.draining)
-	s.unwatch()
+	for _, stop := range s.unwatch {
+		stop()
+	}
 	requests := make(chan error, 1)
 	go func() { requests <- s.http.Shutdown(ctx) }()
 	s.conns.closeUnused()

@@ -293,7 +293,11 @@ func (s *webSocket) hello(f *wire.Hello) {
 		s.said = who
 		return
 	}
-	if s.hub.o.Refused != nil && auth.AboutWho(refusal) {
+	if !auth.AboutWho(refusal) {
+		s.end(closeRestart, wire.Head(refusal.Sentence, maxReasonBytes)) // such as auth_unavailable
+		return
+	}
+	if s.hub.o.Refused != nil {
 		s.hub.o.Refused(auth.Attempt{Remote: s.socket.RemoteAddr().String(), What: "hello", Refusal: refusal})
 	}
 	s.end(closeCredential, wire.Head(refusal.Sentence, maxReasonBytes))
