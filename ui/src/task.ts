@@ -58,7 +58,7 @@ export function why(t: Task, now: number): string {
     case "cancelled":
       return t.cancelCause === "expired" ? "Its time was over before a worker could end it." : "It was cancelled.";
     case "done":
-      return `It completed ${t.deliveries > 1 ? `with delivery ${t.deliveries}` : "at once"}, ${span(Date.parse(t.updatedAt) - Date.parse(t.createdAt))} after it was created.`;
+      return `It completed with ${t.deliveries > 1 ? `delivery ${t.deliveries}` : "its first delivery"}, ${span(Date.parse(t.updatedAt) - Date.parse(t.createdAt))} after it was created.`;
     case "ready":
       return "It is ready.";
   }

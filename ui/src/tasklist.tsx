@@ -2,6 +2,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask } from "./api";
+import { find } from "./board";
 import { All, Chosen } from "./bulk";
 import { asked, filter, Labels, type Filter } from "./filter";
 import { count, moment, shortId, span } from "./format";
@@ -10,6 +11,7 @@ import { Empty, Problem, Shape, Time, stateWord } from "./parts";
 import type { SubscribeFrame, Task } from "./protocol";
 import { go, href } from "./route";
 import { Rows, type Column } from "./rows";
+import { F } from "./series";
 import { firstLine, stateOf, type ListState } from "./task";
 
 const perPage = 100;
@@ -43,7 +45,7 @@ function columnsOf(list: Signal<List | null>, state?: ListState, command?: strin
   const own: Column<Task>[] = {
     ready: [{ name: "waits", class: "n", cell: (t: Task) => age(t.updatedAt) }, priority],
     delayed: [{ name: "due", class: "n", head: "due in", cell: (t: Task) => (t.visibleAt ? span(Math.max(0, Date.parse(t.visibleAt) - serverNow())) : "") }, priority],
-    inProgress: [worker, { name: "runs", class: "n", cell: (t: Task) => age(t.updatedAt) }, { name: "lease", class: "n", head: "lease left", cell: (t: Task) => <Lease task={t} /> }],
+    inProgress: [worker, { name: "runs", class: "n", cell: (t: Task) => <Runs task={t} /> }, { name: "lease", class: "n", head: "lease left", cell: (t: Task) => <Lease task={t} /> }],
     dlq: [{ name: "cause", cell: (t: Task) => t.dlqCause?.replaceAll("_", " ") }, worker, ended],
     done: [{ name: "status", cell: (t: Task) => t.status.toLowerCase() }, worker, ended],
     any: [{ name: "state", cell: (t: Task) => stateWord(stateOf(t)) }, { name: "created", cell: (t: Task) => <Time ms={Date.parse(t.createdAt)} /> }, worker],
@@ -54,6 +56,13 @@ function columnsOf(list: Signal<List | null>, state?: ListState, command?: strin
     { name: "labels", class: "text wide", cell: (t) => <Labels of={t.labels} /> },
     { name: "payload", class: "text mono wide", cell: (t) => firstLine(t.payload ?? "") },
   ];
+}
+
+/** Runs is how long a delivery runs, with a sign if that is much longer than those of its queue take. */
+function Runs({ task: t }: { task: Task }) {
+  const ms = serverNow() - Date.parse(t.updatedAt), p99 = find(t.command)?.row.value[F.runP99] ?? 0;
+  if (!p99 || ms < Math.max(10_000, 10 * p99)) return <>{age(t.updatedAt)}</>;
+  return <span class="warn" title={`99 of 100 deliveries of this queue take ${span(p99)} or less`}><Shape of="failed" /> long: {age(t.updatedAt)}</span>;
 }
 
 function Lease({ task: t }: { task: Task }) {

@@ -62,6 +62,15 @@ test("a worker has a page with the tasks that it has", async (t) => {
   await checkAccess(page);
 });
 
+test("a completed task says with which delivery", async (t) => {
+  const { id } = await server.post("film.done", 1);
+  const claimed = await server.ask("POST", "/tasks/claim", { commands: ["film.done"], workerId: "cutter" });
+  await server.ask("POST", `/tasks/${id}/result`, { status: "COMPLETED", result: { cut: true }, leaseToken: claimed.leaseToken, workerId: "cutter" });
+  const page = await view(t, at(`task/${id}`));
+  await page.getByText("It completed with its first delivery").waitFor();
+  await page.getByText('"cut"').waitFor();
+});
+
 test("a task is taken back from its worker, and the page says who did it", async (t) => {
   const { id } = await server.post("film.stuck", 1);
   await server.ask("POST", "/tasks/claim", { commands: ["film.stuck"], workerId: "hangs" });
