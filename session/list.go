@@ -38,8 +38,8 @@ func (p *profile) hears(nowMs int64, e Event) {
 	}
 }
 
-// figures are what an admin sees of a conversation, whose client had its welcome.
-func (c *Conversation) figures() wire.SessionFigures {
+// Figures are what an admin sees of a conversation with a welcome. Whoever may Step may ask.
+func (c *Conversation) Figures() wire.SessionFigures {
 	f := wire.SessionFigures{
 		ID: c.consumer.ID, WorkerID: c.consumer.WorkerID, Subject: c.consumer.Subject,
 		Commands: slices.Clone(c.subscribed), Window: c.profile.window, Held: c.tasks.inFlight(), State: wire.SessionLive,
@@ -70,7 +70,7 @@ func (r *Registry) late(s *session) {
 		return
 	}
 	nowMs := r.o.NowMs()
-	f := s.talk.figures()
+	f := s.talk.Figures()
 	if f.Held = s.talk.tasks.arrived(); f.Held == 0 {
 		return
 	}
@@ -115,7 +115,7 @@ func (s *session) figures(tenant string) (wire.SessionFigures, bool) {
 	if s.consumer == nil || s.consumer.Tenant != tenant || s.talk.Over() {
 		return wire.SessionFigures{}, false
 	}
-	return s.talk.figures(), true
+	return s.talk.Figures(), true
 }
 
 // Drain keeps further tasks from an open session of a tenant for as long as its socket
@@ -141,7 +141,7 @@ func (r *Registry) byAdmin(tenant string, id wire.SessionID, e Event) (f wire.Se
 	s.mu.Lock()
 	if ok = s.talk.isOf(tenant); ok {
 		s.step(e)
-		f = s.talk.figures()
+		f = s.talk.Figures()
 	}
 	s.mu.Unlock()
 	s.wakeWriter()

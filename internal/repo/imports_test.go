@@ -48,7 +48,7 @@ var importTable = map[string]string{
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":      "index internal/audit internal/auth internal/events internal/watch mailbox record session shard shardactor store wire",
+	"test/sim":      "index internal/audit internal/auth internal/events internal/needs internal/watch mailbox record session shard shardactor store wire",
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",

@@ -182,6 +182,7 @@ func (w *subscription) regain(shows *Shows) {
 			w.leave(id)
 		}
 	}
+	slices.Sort(w.left)
 	w.lost, w.after = false, slices.Clone(shows.At)
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"codeq/internal/auth"
@@ -28,12 +29,19 @@ type audience struct {
 	source      *watch.Source
 	shown       *shown
 	refreshedMs int64
+	paces       paces
+	// rosters are the sessions of each tenant that the board was told of last, served what it
+	// was told of the server.
+	rosters map[string][]wire.SessionFigures
+	served  *served
 }
 
 // shown is what a board must show as of its last refresh. It does not change.
 type shown struct {
 	at   []uint64
 	rows map[record.QueueKey]wire.Figures
+	// times are those that the percentiles of each queue would be of.
+	times map[record.QueueKey]happened
 }
 
 func newAudience(w *world, seed uint64) *audience {
@@ -59,8 +67,11 @@ func (a *audience) began() {
 	a.source = watch.NewSource(s.events.log, s.store.ReadEveryQueue, func() int64 { return a.world.nowMs })
 	a.board = watch.NewBoard(watch.Facts{
 		Events: s.events.log, CreationID: s.store.CreationID(), Version: "sim", ShardOf: s.engine.ShardOf,
-		Points: s.events.log.Points, TotalOf: s.events.log.TotalOf, Times: a.source.Times,
+		Points: s.events.log.Points, TotalOf: s.events.log.TotalOf, Times: a.source.Times, Beside: a.source.Beside,
+		Sessions: a.sessions, Server: a.serverFigures, Dead: a.deadLetters,
 	})
+	a.paces = paces{world: a.world, queues: make(map[record.QueueKey]*pace)}
+	a.rosters, a.served = make(map[string][]wire.SessionFigures), nil
 	a.refresh()
 }
 
@@ -70,9 +81,13 @@ func (a *audience) refresh() {
 		violate("figures can be read", "%v", err)
 	}
 	a.refreshedMs = a.world.nowMs
-	a.shown = &shown{at: slices.Clone(a.board.At), rows: make(map[record.QueueKey]wire.Figures)}
+	a.paces.refreshed()
+	a.shown = &shown{at: slices.Clone(a.board.At), rows: make(map[record.QueueKey]wire.Figures), times: make(map[record.QueueKey]happened)}
 	for q, f := range a.world.server.events.queues {
-		a.shown.rows[q] = f.Row
+		a.shown.rows[q] = a.row(q, f.Row)
+		if x, h := a.paces.queues[q], a.world.server.events.happened[q]; x.began {
+			a.shown.times[q] = happened{wait: h.wait[x.window.wait:], run: h.run[x.window.run:]}
+		}
 	}
 }
 
@@ -97,20 +112,25 @@ func (a *audience) step(number int) {
 		a.refresh()
 		for _, v := range a.viewers {
 			v.feed()
+			v.rereads()
 		}
 	}
 	pick(a.chance, a.viewers).act()
 }
 
-// settle lets every client read to the end.
+// settle lets every client read to the end, and the server what has changed in pages.
 func (a *audience) settle() {
-	for _, v := range a.viewers {
-		if v.sub == nil {
-			continue
-		}
+	for range 3 {
+		a.world.nowMs += wire.MinWatchEveryMs
 		a.refresh()
-		for v.feed(); v.message != nil; v.feed() {
-			v.read()
+		for _, v := range a.viewers {
+			if v.sub == nil {
+				continue
+			}
+			for v.feed(); v.message != nil; v.feed() {
+				v.read()
+			}
+			v.rereads()
 		}
 	}
 }
@@ -148,6 +168,7 @@ func (v *viewer) connect() {
 	v.sub, v.rights = sub, rights{v.tenant, v.scope}
 	v.welcome, v.markedMs = true, a.world.nowMs
 	v.names, v.pending = make(map[uint32]wire.SlotName), make(map[int64]*answered)
+	v.asked, v.listings = make(map[string]*wire.WatchSubscribe), make(map[string]*listing)
 	before := v.views
 	v.views = nil
 	for _, b := range before {
@@ -160,7 +181,7 @@ func (v *viewer) connect() {
 }
 
 // gone ends the socket. What the client has stays with it.
-func (v *viewer) gone() { v.sub, v.message, v.reading = nil, nil, nil }
+func (v *viewer) gone() { v.sub, v.message, v.reading, v.opens, v.again = nil, nil, nil, nil, nil }
 
 // resume asks for the events after those that the client has, or names events that this
 // database never had.
@@ -181,7 +202,7 @@ func (v *viewer) resume(b *view) {
 // asks says one of the things that a client may say.
 func (v *viewer) asks() {
 	c := v.audience.chance
-	switch n := c.IntN(12); {
+	switch n := c.IntN(18); {
 	case n < 5:
 		v.subscribe(&wire.WatchSubscribe{
 			ID: pick(c, []string{"q", "q", "r"}), Kind: wire.WatchQueues, Commands: v.somePatterns(),
@@ -197,8 +218,14 @@ func (v *viewer) asks() {
 		v.subscribeTask()
 	case n < 11 && len(v.views) > 0 && len(v.pending) == 0:
 		v.say(&wire.WatchUnsubscribe{ID: pick(c, v.views).ask.ID}, nil)
-	default:
+	case n < 12:
 		v.renew()
+	case n < 15:
+		v.subscribePage()
+	case n < 17:
+		v.subscribe(&wire.WatchSubscribe{ID: "w", Kind: wire.WatchWorkers})
+	default:
+		v.subscribe(&wire.WatchSubscribe{ID: "s", Kind: wire.WatchServer})
 	}
 }
 
@@ -254,6 +281,12 @@ func (v *viewer) say(f wire.ClientFrame, shows *watch.Shows) {
 	if violation != nil || len(list) != 1 {
 		violate("a frame of a client can be read", "%+v: %v", f, violation)
 	}
+	switch f := list[0].(type) {
+	case *wire.WatchSubscribe:
+		v.asked[f.ID] = f
+	case *wire.WatchUnsubscribe:
+		delete(v.asked, f.ID)
+	}
 	if refusal := v.sub.Take(a.world.nowMs, list[0], shows); refusal != nil {
 		violate("a good subscription is answered", "%+v: %v", f, refusal)
 	}
@@ -283,6 +316,9 @@ func (v *viewer) feed() {
 	if v.answersTask(); v.message != nil {
 		return
 	}
+	if v.showsPages(); v.message != nil {
+		return
+	}
 	data := v.sub.Next(a.world.nowMs)
 	if data == nil {
 		v.hasAll()
@@ -300,6 +336,6 @@ func (v *viewer) feed() {
 	}
 	v.message = &message{
 		frames: frames, bytes: len(data), atMs: a.world.nowMs, shown: a.shown, oldest: a.world.server.events.log.Oldest(),
-		history: a.world.server.events.history,
+		history: a.world.server.events.history, pages: maps.Clone(v.listings), served: a.served,
 	}
 }

@@ -77,17 +77,20 @@ func (c *chronicle) addTo(q record.QueueKey, e *shard.Event) {
 		c.series[q] = s
 	}
 	for i := range s.came {
-		h := &s.came[i]
-		h.events++
-		for _, figure := range figuresOf(e) {
-			h.per[figure]++
-		}
-		if e.Cause == record.CauseGrant {
-			h.wait = append(h.wait, e.SpentMs)
-		}
-		if e.From == wire.LocationInProgress {
-			h.run = append(h.run, e.SpentMs)
-		}
+		s.came[i].add(e)
+	}
+}
+
+func (h *happened) add(e *shard.Event) {
+	h.events++
+	for _, figure := range figuresOf(e) {
+		h.per[figure]++
+	}
+	if e.Cause == record.CauseGrant {
+		h.wait = append(h.wait, e.SpentMs)
+	}
+	if e.From == wire.LocationInProgress {
+		h.run = append(h.run, e.SpentMs)
 	}
 }
 

@@ -23,6 +23,8 @@ type watcher struct {
 	shards []watchedShard
 	// queues are the figures as of the last event that was observed.
 	queues map[record.QueueKey]*events.Figures
+	// happened is what has happened in each queue in this life.
+	happened map[record.QueueKey]*happened
 	// seen is what a reader has who takes what has changed since version.
 	seen    map[record.QueueKey]events.Figures
 	version uint64
@@ -52,7 +54,8 @@ func newWatcher(w *world) *watcher {
 	v := &watcher{
 		world: w, log: events.New(events.Options{Shards: w.shape.shards, MemoryBytes: eventsBytes}),
 		shards: make([]watchedShard, w.shape.shards), queues: make(map[record.QueueKey]*events.Figures),
-		seen: make(map[record.QueueKey]events.Figures), slots: make(map[uint32]record.QueueKey), history: newChronicle(),
+		happened: make(map[record.QueueKey]*happened),
+		seen:     make(map[record.QueueKey]events.Figures), slots: make(map[uint32]record.QueueKey), history: newChronicle(),
 	}
 	for i := range v.shards {
 		v.shards[i].lastMs = make(map[record.QueueKey]int64)
@@ -115,6 +118,10 @@ func (v *watcher) count(shardNo int, e *shard.Event) {
 	countInto(&f.Counts, e)
 	v.shards[shardNo].lastMs[q] = e.AtMs
 	v.history.add(e)
+	if v.happened[q] == nil {
+		v.happened[q] = &happened{}
+	}
+	v.happened[q].add(e)
 }
 
 func countInto(c *events.Counts, e *shard.Event) {

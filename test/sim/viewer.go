@@ -2,12 +2,11 @@ package sim
 
 import (
 	"bytes"
-	"fmt"
+	"cmp"
 	"slices"
 
 	"codeq/internal/auth"
 	"codeq/internal/watch"
-	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
 )
@@ -27,6 +26,12 @@ type viewer struct {
 	message *message
 	// reading is a task that the server has read and not shown.
 	reading *taskRead
+	// opens is a page for a new subscription, again one that is read again.
+	opens, again *pageRead
+	// asked are the subscriptions as the server has them, listings the pages that it was shown
+	// last, by the id of the subscription.
+	asked    map[string]*wire.WatchSubscribe
+	listings map[string]*listing
 
 	// welcome: the first frame of the socket is still to come.
 	welcome  bool
@@ -56,6 +61,9 @@ type message struct {
 	oldest []uint64
 	// history is that of the life in which it was sent.
 	history *chronicle
+	// pages are the listings that the server was shown last, served what it was told of itself.
+	pages  map[string]*listing
+	served *served
 }
 
 type taskRead struct {
@@ -89,6 +97,11 @@ type view struct {
 	// tickedMs is when the newest tick was made, differsMs since when the rows differ from the
 	// board; 0 for neither.
 	tickedMs, differsMs int64
+
+	page     *pageView
+	sessions map[wire.SessionID]wire.SessionFigures
+	// servedMs is when the figures of the server were looked up that the client has.
+	servedMs int64
 
 	// after has, for each shard, the last event that is accounted for; nil before the
 	// snapshot. caughtUp: the client has had all there was. lacking are wanted events that were
@@ -142,16 +155,9 @@ func (v *viewer) read() {
 				shownOf = append(shownOf, w)
 			}
 		case *wire.WatchTick:
-			w := v.view(f.ID, wire.WatchQueues)
-			if !w.whole {
-				violate("a snapshot comes before its ticks", "%s has a tick of %s", v.name, f.ID)
+			if w := v.tick(f, m); w != nil {
+				shownOf = append(shownOf, w)
 			}
-			if m.atMs < w.tickedMs+int64(w.ask.EveryMs) && w.tickedMs != 0 {
-				violate("a client gets no more than it asks for", "%s got ticks at %d and %d", v.name, w.tickedMs, m.atMs)
-			}
-			w.tickedMs, w.differsMs = m.atMs, 0
-			v.takeRows(w, f.Queues)
-			shownOf = append(shownOf, w)
 		case *wire.WatchPoints:
 			v.points(f, m)
 		case *wire.WatchEvent:
@@ -167,7 +173,7 @@ func (v *viewer) read() {
 	for _, w := range shownOf {
 		// A full message has no room for the last rows.
 		if w.whole && m.bytes < wire.MaxServerMessageBytes/2 {
-			if diff := v.differs(w, m.shown); diff != "" {
+			if diff := cmp.Or(v.differs(w, m.shown), v.totalDiffers(w, m.shown)); diff != "" {
 				violate("who watches has the figures", "%s", diff)
 			}
 		}
@@ -175,6 +181,31 @@ func (v *viewer) read() {
 	for _, w := range v.views {
 		w.lacksNothing()
 	}
+}
+
+// tick returns the view of queues that it is part of.
+func (v *viewer) tick(f *wire.WatchTick, m *message) *view {
+	w := v.find(f.ID)
+	switch w.ask.Kind {
+	case wire.WatchPage:
+		v.ticksPage(w, f, m)
+		return nil
+	case wire.WatchWorkers:
+		v.takesSessions(w, &f.WatchState, m, false)
+		return nil
+	case wire.WatchServer:
+		v.takesServer(w, &f.WatchState, m)
+		return nil
+	}
+	if !w.whole {
+		violate("a snapshot comes before its ticks", "%s has a tick of %s", v.name, f.ID)
+	}
+	if m.atMs < w.tickedMs+int64(w.ask.EveryMs) && w.tickedMs != 0 {
+		violate("a client gets no more than it asks for", "%s got ticks at %d and %d", v.name, w.tickedMs, m.atMs)
+	}
+	w.tickedMs, w.differsMs = m.atMs, 0
+	v.takeRows(w, f.Queues)
+	return w
 }
 
 func (v *viewer) welcomed(f *wire.WatchWelcome) {
@@ -205,7 +236,8 @@ func (v *viewer) answers(ref int64, m *message) {
 	}
 	if a.renews {
 		for _, w := range v.views {
-			w.before, w.whole, w.rows = a.at, false, make(map[uint32]wire.Figures)
+			w.before, w.rows, w.tickedMs, w.servedMs = a.at, make(map[uint32]wire.Figures), 0, 0
+			w.whole, w.sessions = w.whole && w.ask.Kind == wire.WatchPage, nil
 		}
 		v.rights = a.rights
 	}
@@ -227,14 +259,27 @@ func (v *viewer) takeNames(f *wire.WatchNames) {
 	}
 }
 
+// find is the subscription of an id.
+func (v *viewer) find(id string) *view {
+	i := slices.IndexFunc(v.views, func(w *view) bool { return w.ask.ID == id })
+	if i < 0 {
+		violate("frames are of a subscription", "%s has none that is %s", v.name, id)
+	}
+	return v.views[i]
+}
+
 // snapshot returns the view of queues that it is part of.
 func (v *viewer) snapshot(f *wire.WatchSnapshot, m *message) *view {
-	i := slices.IndexFunc(v.views, func(w *view) bool { return w.ask.ID == f.ID })
-	if i < 0 {
-		violate("frames are of a subscription", "%s has none that is %s", v.name, f.ID)
-	}
-	w := v.views[i]
+	w := v.find(f.ID)
 	switch w.ask.Kind {
+	case wire.WatchPage:
+		v.beginsPage(w, f, m)
+	case wire.WatchWorkers:
+		v.takesSessions(w, &f.WatchState, m, true)
+		w.whole = !f.More
+	case wire.WatchServer:
+		v.takesServer(w, &f.WatchState, m)
+		w.whole = true
 	case wire.WatchQueues:
 		if w.differsMs = 0; w.whole {
 			w.rows, w.whole = make(map[uint32]wire.Figures), false
@@ -270,75 +315,6 @@ func ahead(after, at []uint64) bool {
 		}
 	}
 	return false
-}
-
-func (v *viewer) takeRows(w *view, rows []wire.QueueRow) {
-	for _, r := range rows {
-		if r.Slot == wire.TotalSlot {
-			w.total = r.Figures
-			continue
-		}
-		name := v.names[r.Slot]
-		switch {
-		case name.Command == "":
-			violate("names come before rows", "%s has a row of slot %d", v.name, r.Slot)
-		case !v.rights.sees(name.Tenant):
-			violate("no event of another tenant", "%s has a row of %+v", v.name, name)
-		case !matches(w.ask.Commands, name.Command):
-			violate("a subscription has what it asks for", "%s asks for %v and has a row of %+v", v.name, w.ask.Commands, name)
-		}
-		w.rows[r.Slot] = r.Figures
-	}
-}
-
-func matches(patterns []string, command string) bool {
-	return len(patterns) == 0 || slices.Contains(patterns, command) || slices.Contains(patterns, wire.AllCommands)
-}
-
-// differs compares the rows of a client with what the board must show.
-func (v *viewer) differs(w *view, want *shown) string {
-	seen := make(map[record.QueueKey]wire.Figures)
-	for slot, row := range w.rows {
-		name := v.names[slot]
-		seen[record.QueueKey{Command: name.Command, Tenant: name.Tenant}] = row
-	}
-	var total wire.Figures
-	for q, row := range want.rows {
-		if !v.rights.sees(q.Tenant) || !matches(w.ask.Commands, q.Command) {
-			continue
-		}
-		if got := seen[q]; !slices.Equal(got[:wire.FigureInPer], row[:wire.FigureInPer]) {
-			return fmt.Sprintf("%s has %v of queue %v, true are %v at %v", v.name, got, q, row, want.at)
-		}
-		delete(seen, q)
-		for i, n := range row[:wire.FigureInPer] {
-			total[i] += n
-		}
-	}
-	if !slices.Equal(w.total[:wire.FigureInPer], total[:wire.FigureInPer]) {
-		return fmt.Sprintf("%s has the total %v, true is %v at %v", v.name, w.total, total, want.at)
-	}
-	for q, row := range seen {
-		if row != (wire.Figures{}) {
-			return fmt.Sprintf("%s has %v of queue %v, which is none", v.name, row, q)
-		}
-	}
-	return ""
-}
-
-// isLate holds the rows of a client that has no tick to read against the board. The server
-// may have looked last when they began to differ, and looks again when the time between two
-// ticks is over.
-func (v *viewer) isLate(w *view, nowMs int64) {
-	diff := v.differs(w, v.audience.shown)
-	switch {
-	case diff == "":
-		w.differsMs = 0
-	case w.differsMs == 0:
-		w.differsMs = nowMs
-	case nowMs >= w.differsMs+int64(w.ask.EveryMs):
-		violate("who watches has the figures", "for %d ms %s", nowMs-w.differsMs, diff)
-	}
 }
 
 // showsTask holds the task of a snapshot against the one that was read.
@@ -480,12 +456,10 @@ func (v *viewer) hasAll() {
 		violate("a mark says what was sent", "%s has none since %d, it is %d", v.name, v.markedMs, a.world.nowMs)
 	}
 	for _, w := range v.views {
-		if w.ask.Kind == wire.WatchQueues && !w.whole || w.ask.Kind != wire.WatchQueues && w.after == nil {
+		if !w.whole && w.after == nil {
 			violate("a subscription is served", "%s has no snapshot of %+v", v.name, w.ask)
 		}
-		if w.ask.Kind == wire.WatchQueues {
-			v.isLate(w, a.world.nowMs)
-		}
+		v.isLate(w, a.world.nowMs)
 		for shardNo := range w.after {
 			if v.counts(w, shardNo) {
 				v.goesOn(w, shardNo, a.shown.at[shardNo])
