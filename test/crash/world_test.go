@@ -31,6 +31,7 @@ const (
 type size struct {
 	tasks int64
 	kills int
+	short bool
 }
 
 // world is one server and its clients.
