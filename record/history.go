@@ -20,6 +20,7 @@ func lineFields(l *wire.HistoryLine, f *form) {
 	f.flag(8, "exited", &l.Exit.Coded)
 	number(f, 9, "exitCode", &l.Exit.Code)
 	f.str(10, "signal", &l.Exit.Signal)
+	f.str(11, "by", &l.By)
 }
 
 // AppendHistory adds the value of the history of a task: old, which is its value so

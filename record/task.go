@@ -70,6 +70,9 @@ type Task struct {
 	TraceParent    string
 	TraceState     string
 	Labels         wire.Labels
+	// Handled says that a person did something to the task while no worker had it, so that
+	// it has a history without a delivery.
+	Handled bool
 
 	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
 	Payload string
@@ -118,6 +121,7 @@ func (r *Task) fields(f *form) {
 	f.flag(33, "outcomeHere", &r.OutcomeHere)
 	f.raw(34, "result", &r.Result)
 	f.str(35, "labels", (*string)(&r.Labels))
+	f.flag(36, "handled", &r.Handled)
 }
 
 const payloadField = 32

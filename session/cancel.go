@@ -16,7 +16,8 @@ func (c *Conversation) cancel(f *wire.Cancel) {
 	// A refusal names the task.
 	r.task.TaskID = f.TaskID
 	m := &shard.Manage{
-		Asker: c.ask(r, c.open(r)), Do: shard.Cancel, Tenant: c.principal.Tenant, Commands: c.principal.Commands, TaskID: f.TaskID,
+		Asker: c.ask(r, c.open(r)), Do: shard.Cancel, Tenant: c.principal.Tenant, By: c.principal.Subject,
+		Commands: c.principal.Commands, TaskID: f.TaskID,
 	}
 	c.post(c.facts.Router.ShardOf(f.TaskID), mailbox.ClassKeep, m, messageBytes)
 }

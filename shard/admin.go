@@ -30,9 +30,9 @@ func (s *Shard) manage(m *Manage) {
 	case m.Do == Purge:
 		refusal = s.purge(m, t)
 	case m.Do == RunNow:
-		refusal = s.runNow(t)
+		refusal = s.runNow(m, t)
 	case m.Do == TakeBack:
-		refusal = s.takeBack(t, e)
+		refusal = s.takeBack(m, t, e)
 	default:
 		refusal = s.prioritize(m, t)
 	}
@@ -81,16 +81,16 @@ func (s *Shard) cancel(m *Manage, t *record.Task, e *lease.Entry) *wire.Error {
 	case t.Status.Terminal():
 		return notSo(wire.CodeAlreadyTerminal, t, "task has already ended, it is %s; only one that has not can be cancelled", string(t.Status))
 	}
-	s.cancelOpen(t, e)
+	s.cancelOpen(t, e, m.By)
 	return nil
 }
 
 // cancelOpen ends a task that waits or runs, and tells the worker that has it. The
 // credit stays taken until that answers.
-func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry) {
+func (s *Shard) cancelOpen(t *record.Task, e *lease.Entry, by string) {
 	closeToCompletion(t)
 	s.transition(t, move{
-		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseCancel,
+		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseCancel, by: by,
 		result: &wire.ResultRecord{TaskID: t.ID, Status: wire.StatusCancelled, CompletedAtMs: s.now},
 	})
 	if e != nil {
@@ -111,12 +111,14 @@ func (s *Shard) revoke(e *lease.Entry, reason string) {
 // takeBack makes a task in progress ready again at its old place, and tells the worker.
 // No attempt counts, because nothing is known against the task, and no late completion
 // is accepted. A suspect stays one: its delivery need not have arrived.
-func (s *Shard) takeBack(t *record.Task, e *lease.Entry) *wire.Error {
+func (s *Shard) takeBack(m *Manage, t *record.Task, e *lease.Entry) *wire.Error {
 	if e == nil {
 		return notThere(wire.CodeNotInProgress, t, "task has no worker, it is %s; only one in progress can be taken back")
 	}
 	t.LastToken = wire.Token{}
-	s.transition(t, putBack(record.CauseTakenBack))
+	to := putBack(record.CauseTakenBack)
+	to.by = m.By
+	s.transition(t, to)
 	s.revoke(e, wire.RevokedTakenBack)
 	return nil
 }
@@ -129,7 +131,7 @@ func (s *Shard) replay(m *Manage, t *record.Task) *wire.Error {
 	case m.EndedAtMs != 0 && t.EndedAtMs != m.EndedAtMs:
 		return notTheLetter(t)
 	}
-	s.revive(t)
+	s.revive(t, m.By)
 	return nil
 }
 
@@ -138,12 +140,12 @@ func (s *Shard) replay(m *Manage, t *record.Task) *wire.Error {
 // keeps LastToken: the late result of a delivery that ended without its worker is
 // accepted until the task is granted again. It clears ResultToken, because the
 // result is void, and the expiry, because a replayed task is meant to run.
-func (s *Shard) revive(t *record.Task) {
+func (s *Shard) revive(t *record.Task, by string) {
 	s.dropFromBatches(t)
 	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}
 	t.ExpiresAtMs = 0
 	s.span.Batch().TakeResult(t)
-	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: record.CauseReplay})
+	s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: record.CauseReplay, by: by})
 }
 
 // purge deletes a dead letter with all its keys, its result included. Its watchers
@@ -267,11 +269,13 @@ func (s *Shard) tellLeases(m *TellLeases) {
 }
 
 // runNow makes a delayed task ready before its time, at the tail of its priority.
-func (s *Shard) runNow(t *record.Task) *wire.Error {
+func (s *Shard) runNow(m *Manage, t *record.Task) *wire.Error {
 	if t.Location != wire.LocationDelayed {
 		return notThere(wire.CodeNotWaiting, t, "task does not wait for a time, it is %s; only a delayed one can be run now")
 	}
-	s.transition(t, s.placeAt(s.now, record.CauseRunNow))
+	to := s.placeAt(s.now, record.CauseRunNow)
+	to.by = m.By
+	s.transition(t, to)
 	return nil
 }
 
@@ -285,6 +289,7 @@ func (s *Shard) prioritize(m *Manage, t *record.Task) *wire.Error {
 	if t.Priority != m.Priority {
 		s.transition(t, move{
 			to: t.Location, status: t.Status, cause: record.CauseMove, toOldPlace: true, dueAtMs: t.DueAtMs, moves: true, priority: m.Priority,
+			by: m.By,
 		})
 	}
 	return nil

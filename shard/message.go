@@ -194,6 +194,8 @@ type Manage struct {
 	Asker
 	Do     Verb
 	Tenant string
+	// By is the subject that asks, for the history of the task.
+	By string
 	// Commands are those the asker may use, nil means all.
 	Commands []string
 	TaskID   wire.TaskID

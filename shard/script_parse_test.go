@@ -86,28 +86,29 @@ func (w *scriptWorld) parseManaged(verb string, asker Asker, args []datadriven.C
 	if may := scriptString(args, "commands", ""); may != "" {
 		commands = strings.Split(may, ",")
 	}
+	by := scriptString(args, "by", "")
 	switch verb {
 	case "cancel":
-		return &Manage{Do: Cancel, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args)}
+		return &Manage{Do: Cancel, By: by, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args)}
 	case "run":
-		return &Manage{Do: RunNow, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		return &Manage{Do: RunNow, By: by, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 	case "take":
-		return &Manage{Do: TakeBack, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		return &Manage{Do: TakeBack, By: by, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 	case "move":
-		return &Manage{Do: Prioritize, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
+		return &Manage{Do: Prioritize, By: by, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, Only: scriptPlace(args), Priority: scriptInt(args, "priority")}
 	case "explain":
 		return &Explain{Asker: asker, Tenant: tenant, TaskID: id}
 	case "leases":
 		return &TellLeases{Asker: asker, Tenant: tenant, Tasks: []wire.TaskID{id, w.taskID(scriptInt(args, "and"))}}
 	case "replay":
-		m := &Manage{Do: Replay, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
+		m := &Manage{Do: Replay, By: by, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id}
 		if scriptString(args, "ago", "") != "" {
 			m.EndedAtMs = w.nowMs - int64(scriptInt(args, "ago"))*1000
 		}
 		return m
 	default:
 		endedAtMs := w.nowMs - int64(scriptInt(args, "ago"))*1000
-		return &Manage{Do: Purge, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}
+		return &Manage{Do: Purge, By: by, Asker: asker, Tenant: tenant, Commands: commands, TaskID: id, EndedAtMs: endedAtMs}
 	}
 }
 

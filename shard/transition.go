@@ -69,6 +69,8 @@ type move struct {
 	// reason and exit are what the worker stated when it ended the delivery.
 	reason string
 	exit   wire.Exit
+	// by is the person who asked for the move, empty for others.
+	by string
 }
 
 // leavesLine reports whether a delivery that ends so gets a line in the history. A
@@ -89,13 +91,16 @@ func (s *Shard) transition(t *record.Task, m move) {
 	}
 	s.moveExpiring(q, t, from, m.to)
 	s.leave(q, t, &m)
+	if m.by != "" && from != wire.LocationInProgress && m.to != removed {
+		s.noteHand(t, &m)
+	}
 	if m.moves {
 		t.Priority = m.priority
 	}
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
-	// A task has no history line before its first delivery, or if that ends now and
-	// writes none.
-	bare := t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine()
+	// A task that no person has handled has no history line before its first delivery, or
+	// if that ends now and writes none.
+	bare := !t.Handled && (t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine())
 	s.enter(q, t, &m, bare)
 	switch m.to {
 	case removed:
@@ -195,9 +200,15 @@ func (s *Shard) leaveInProgress(q *queue, t *record.Task, m *move) {
 	}
 	batch.AddHistory(t.ID, wire.HistoryLine{
 		Delivery: e.Lease.Delivery, WorkerID: e.Lease.WorkerID,
-		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: cmp.Or(m.ended, m.cause).String(), CloseCode: int(m.closeCode),
+		FromMs: e.Lease.GrantedAtMs, ToMs: s.now, Cause: cmp.Or(m.ended, m.cause).String(), By: m.by, CloseCode: int(m.closeCode),
 		Error: wire.Head(m.reason, wire.MaxLineErrorBytes), Exit: m.exit,
 	})
+}
+
+// noteHand writes into the history what a person does to a task that no worker has.
+func (s *Shard) noteHand(t *record.Task, m *move) {
+	t.Handled = true
+	s.span.Batch().AddHistory(t.ID, wire.HistoryLine{ToMs: s.now, Cause: cmp.Or(m.ended, m.cause).String(), By: m.by})
 }
 
 // enter writes the entry of the place that the move names. A bare task has no
@@ -269,7 +280,7 @@ func (s *Shard) expired(t *record.Task, instead move) move {
 	t.Expired = true
 	return move{
 		to: wire.LocationNone, status: wire.StatusCancelled, cause: record.CauseTaskExpired,
-		ended: instead.cause, closeCode: instead.closeCode, reason: instead.reason, exit: instead.exit,
+		ended: instead.cause, closeCode: instead.closeCode, reason: instead.reason, exit: instead.exit, by: instead.by,
 		result: &wire.ResultRecord{
 			TaskID: t.ID, Status: wire.StatusCancelled, Error: t.Error, CancelCause: wire.CancelExpired, CompletedAtMs: s.now,
 		},

@@ -192,13 +192,17 @@ func AppendClaimed(dst []byte, t *Task, token Token) []byte {
 	return c.done()
 }
 
-// HistoryLine is one delivery that did not end in success.
+// HistoryLine is one delivery that did not end in success, or what a person did to the
+// task while no worker had it. The latter has no Delivery, WorkerID and FromMs.
 type HistoryLine struct {
 	Delivery int
 	WorkerID string
 	FromMs   int64
 	ToMs     int64
 	Cause    string
+	// By is the subject of the credential with which a person ended the delivery, or did
+	// what Cause says; empty for all else.
+	By string
 	// CloseCode is the close code of the socket over which the delivery did not arrive, 0
 	// if that is not known.
 	CloseCode int
@@ -209,11 +213,12 @@ type HistoryLine struct {
 }
 
 func (l *HistoryLine) members(c *coder) {
-	integer(c, `,"delivery":`, &l.Delivery, true, &anyIntegerRule)
+	optInteger(c, `,"delivery":`, &l.Delivery, &anyIntegerRule)
 	c.optText(`,"workerId":`, &l.WorkerID, &anyTextRule)
 	c.optTime(`,"from":`, &l.FromMs, &anyTimeRule)
 	c.optTime(`,"to":`, &l.ToMs, &anyTimeRule)
 	c.optText(`,"cause":`, &l.Cause, &anyTextRule)
+	c.optText(`,"by":`, &l.By, &anyTextRule)
 	optInteger(c, `,"closeCode":`, &l.CloseCode, &anyIntegerRule)
 	c.optText(`,"error":`, &l.Error, &anyTextRule)
 	l.Exit.members(c)

@@ -128,13 +128,14 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 
 func (a *app) historyLine(line wire.HistoryLine) string {
 	text := line.Cause
+	if line.By != "" {
+		text += " by " + line.By
+	}
 	if line.CloseCode != 0 {
 		text += fmt.Sprintf(" (closed with %d)", line.CloseCode)
 	}
-	if line.FromMs != 0 {
-		text += ", " + a.moment(line.FromMs)
-	}
-	if line.ToMs != 0 {
+	text += ", " + a.moment(cmp.Or(line.FromMs, line.ToMs))
+	if line.FromMs != 0 && line.ToMs != 0 {
 		text += " for " + (time.Duration(line.ToMs-line.FromMs) * time.Millisecond).String()
 	}
 	if line.WorkerID != "" {

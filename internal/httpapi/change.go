@@ -10,7 +10,7 @@ import (
 
 // manage is the message of one of the verbs.
 func (c *call) manage(to shard.Asker, do shard.Verb, id wire.TaskID) *shard.Manage {
-	return &shard.Manage{Asker: to, Do: do, Tenant: c.who.Tenant, Commands: c.who.Commands, TaskID: id}
+	return &shard.Manage{Asker: to, Do: do, Tenant: c.who.Tenant, By: c.who.Subject, Commands: c.who.Commands, TaskID: id}
 }
 
 // parseBare reads a body without members. It may be empty.

@@ -163,6 +163,7 @@ func (w *world) compare(t *task) {
 	if diff := t.differs(seen); diff != "" {
 		violate("the store says what happened", "%s", diff)
 	}
+	t.checkHands(seen.History)
 	if seen.Labels != labelsOf(seen.Payload) {
 		violate("the store says what happened", "task %v has the labels %q", t.id, seen.Labels)
 	}

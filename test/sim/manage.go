@@ -9,9 +9,55 @@ import (
 	"codeq/wire"
 )
 
+// hand is a person who moves a task, as its history has it.
+type hand struct {
+	by    string
+	cause record.Cause
+	atMs  int64
+}
+
+var handCauses = map[shard.Verb]record.Cause{
+	shard.Cancel: record.CauseCancel, shard.Replay: record.CauseReplay, shard.RunNow: record.CauseRunNow,
+	shard.Prioritize: record.CauseMove, shard.TakeBack: record.CauseTakenBack,
+}
+
+// noteHand: the history of a task has every person who moved it.
+func (t *task) noteHand(h hand, nowMs int64) {
+	if h.by != "" && t.place != "" {
+		h.atMs = nowMs
+		t.hands = append(slices.Clip(t.hands), h)
+	}
+}
+
+// checkHands compares them with the history, which keeps the last lines.
+func (t *task) checkHands(history []wire.HistoryLine) {
+	var got []hand
+	for _, line := range history {
+		if line.By != "" {
+			got = append(got, hand{line.By, causeOf(line.Cause), line.ToMs})
+		}
+	}
+	missing := len(t.hands) - len(got)
+	if missing < 0 || missing > 0 && len(history) < record.MaxHistory || !slices.Equal(got, t.hands[missing:]) {
+		violate("the history says who did what", "%v of task %v, the history has %+v", t.hands, t.id, history)
+	}
+}
+
+// causeOf is the cause of a word, 0 for none.
+func causeOf(word string) record.Cause {
+	for c := record.Cause(1); c < record.Causes; c++ {
+		if c.String() == word {
+			return c
+		}
+	}
+	return 0
+}
+
 // manage is what must follow when somebody who is not its worker changes a task.
 func (m *model) manage(a *shard.Manage) {
 	t := m.tasks[a.TaskID]
+	m.hand = hand{by: a.By, cause: handCauses[a.Do]}
+	defer func() { m.hand = hand{} }()
 	var code wire.Code
 	switch {
 	case m.at.Space >= store.OnlyDelete && a.Do != shard.Purge:
@@ -172,6 +218,7 @@ func (w *world) manageSome() {
 		return
 	}
 	c := w.chance
+	by := pick(c, []string{"ops", "night"})
 	kind, only, prio := c.IntN(4), pick(c, []wire.Location{"", wire.LocationPending, wire.LocationDelayed}), pick(c, []int{0, 5, 9})
 	wanted := map[int]wire.Location{0: wire.LocationDelayed, 3: wire.LocationInProgress}[kind]
 	for _, other := range w.model.all {
@@ -183,13 +230,13 @@ func (w *world) manageSome() {
 	call := func(to shard.Asker) shard.Message {
 		switch kind {
 		case 0:
-			return &shard.Manage{Do: shard.RunNow, Asker: to, Tenant: t.tenant, TaskID: t.id}
+			return &shard.Manage{Do: shard.RunNow, Asker: to, By: by, Tenant: t.tenant, TaskID: t.id}
 		case 1:
-			return &shard.Manage{Do: shard.Prioritize, Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
+			return &shard.Manage{Do: shard.Prioritize, Asker: to, By: by, Tenant: t.tenant, TaskID: t.id, Only: only, Priority: prio}
 		case 3:
-			return &shard.Manage{Do: shard.TakeBack, Asker: to, Tenant: t.tenant, TaskID: t.id}
+			return &shard.Manage{Do: shard.TakeBack, Asker: to, By: by, Tenant: t.tenant, TaskID: t.id}
 		}
-		return &shard.Manage{Do: shard.Cancel, Asker: to, Tenant: t.tenant, TaskID: t.id, Only: only}
+		return &shard.Manage{Do: shard.Cancel, Asker: to, By: by, Tenant: t.tenant, TaskID: t.id, Only: only}
 	}
 	(&request{world: w, call: call, about: t.id}).post()
 }

@@ -58,6 +58,8 @@ type model struct {
 	// told are the versions of the settings that were answered, those of the ledger.
 	told map[record.QueueKey]int64
 
+	// hand is the person whose request is being judged.
+	hand hand
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine
 	// at is the round that is being judged.
@@ -124,6 +126,9 @@ type task struct {
 	reason      string
 	result      *wire.ResultRecord
 	resultToken wire.Token
+
+	// hands are the people who moved it.
+	hands []hand
 
 	// removed says that its time was over and nothing of it is kept.
 	removed bool

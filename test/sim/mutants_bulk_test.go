@@ -13,8 +13,8 @@ func init() {
 	}, mutant{
 		name: "bulk: run now at the old place",
 		edit: edit{
-			file: ahead, old: "	s.transition(t, s.placeAt(s.now, record.CauseRunNow))\n",
-			new: "	to := s.placeAt(s.now, record.CauseRunNow)\n	to.toOldPlace = true\n	s.transition(t, to)\n",
+			file: ahead, old: "	to := s.placeAt(s.now, record.CauseRunNow)\n",
+			new: "	to := s.placeAt(s.now, record.CauseRunNow)\n	to.toOldPlace = true\n",
 		},
 		caught: []string{"first in, first out, by priority", "the database agrees with itself"},
 	}, mutant{

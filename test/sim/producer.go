@@ -153,10 +153,10 @@ func (r *request) message() (m shard.Message, shardNo int, class mailbox.Class) 
 		shardNo, m = r.shard, &again
 	case !r.cancel.IsZero():
 		shardNo, class = w.server.engine.ShardOf(r.cancel), mailbox.ClassKeep
-		m = &shard.Manage{Do: shard.Cancel, Asker: asker, Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
+		m = &shard.Manage{Do: shard.Cancel, Asker: asker, By: "ops", Tenant: w.model.tasks[r.cancel].tenant, TaskID: r.cancel}
 	case !r.replay.IsZero():
 		shardNo, class = w.server.engine.ShardOf(r.replay), mailbox.ClassKeep
-		m = &shard.Manage{Do: shard.Replay, Asker: asker, Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
+		m = &shard.Manage{Do: shard.Replay, Asker: asker, By: "ops", Tenant: w.model.tasks[r.replay].tenant, TaskID: r.replay}
 	case !r.watch.IsZero():
 		shardNo, class = w.server.engine.ShardOf(r.watch), mailbox.ClassKeep
 		m = &shard.Watch{Asker: asker, Tenant: w.model.tasks[r.watch].tenant, TaskID: r.watch}

@@ -307,6 +307,7 @@ func (m *model) moved(t *task, from wire.Location, cause record.Cause) {
 	e := m.peek()
 	m.at.event++
 	m.shards[t.shard].events++
+	t.noteHand(m.hand, m.at.NowMs)
 	want := shard.Event{
 		Number: m.shards[t.shard].events, AtMs: m.at.NowMs, Tenant: t.tenant, Command: t.command, TaskID: t.id,
 		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries, Queue: m.numberOf(t, e.Queue),

@@ -71,13 +71,15 @@ export type Task = {
     behind?: number;
     until?: Time;
   };
-  /** The last 10 deliveries that did not succeed. */
+  /** The last 10 of the deliveries that did not succeed and of what people did to the task. The latter have no delivery and no from. */
   history?: {
-    delivery: number;
+    delivery?: number;
     workerId?: string;
-    from: Time;
+    from?: Time;
     to: Time;
     cause: string;
+    /** The subject of the token with which a person did it. */
+    by?: string;
     /** The close code of the connection over which it did not arrive, if that is known. */
     closeCode?: number;
     /** The first 1,024 bytes of the worker's error. */
