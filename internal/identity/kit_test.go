@@ -63,6 +63,9 @@ func (l *lockedText) String() string {
 	return l.text.String()
 }
 
+// rsaKey is drawn once, because that takes long.
+var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 // startMs is the time of every test: 2026-01-01 UTC.
 const startMs = 1_767_225_600_000
 
@@ -71,10 +74,10 @@ func newMaker(t testing.TB) *maker {
 	m := &maker{t: t}
 	m.nowMs.Store(startMs)
 	var err error
-	if _, m.ed, err = ed25519.GenerateKey(nil); err != nil {
+	if m.rsa, err = rsaKey(); err != nil {
 		t.Fatal(err)
 	}
-	if m.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+	if _, m.ed, err = ed25519.GenerateKey(nil); err != nil {
 		t.Fatal(err)
 	}
 	if m.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {

@@ -135,6 +135,11 @@ func TestEveryRouteAndSocketRefusesABadToken(t *testing.T) {
 		if e, ok := k.next().(*wire.ErrorFrame); !ok || e.Err.Code != code {
 			t.Errorf("a session with %.20s…: %+v", token, e)
 		}
+		for _, path := range []string{"/v1/codeq/session", "/v1/codeq/events"} {
+			if _, _, status := x.upgrade(path, map[string]string{"Authorization": "Bearer " + token}); token != "" && status != code.HTTPStatus() {
+				t.Errorf("an upgrade of %s with %.20s…: %d", path, token, status)
+			}
+		}
 		if response := x.as(token).stream("kind=events"); response != code.HTTPStatus() {
 			t.Errorf("a stream with %.20s…: %d", token, response)
 		}
