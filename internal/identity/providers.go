@@ -38,9 +38,10 @@ type Options struct {
 type Providers struct {
 	o    Options
 	http *http.Client
-	// ctx ends the requests of Close. running are the goroutines of requests.
+	// ctx ends with Stop. rounds is the goroutine of Start, running are those of requests.
 	ctx     context.Context
 	cancel  context.CancelFunc
+	rounds  sync.WaitGroup
 	running sync.WaitGroup
 	asks    chan struct{}
 
@@ -196,9 +197,10 @@ func (p *Providers) ofFile(ctx context.Context, credential string) (*auth.Princi
 }
 
 // Start reads the keys of all issuers in the background, and again and again. changed is called
-// after that, when the principals of open sessions may have changed. Call it once.
+// after that, when the principals of open sessions may have changed. Call it once, and Stop before
+// what changed uses ends.
 func (p *Providers) Start(changed func()) {
-	p.running.Go(func() {
+	p.rounds.Go(func() {
 		p.Refresh(changed)
 		tick := time.NewTicker(roundEvery)
 		defer tick.Stop()
@@ -256,9 +258,16 @@ func (p *Providers) hold(l *lookup) {
 	p.held[l] = true
 }
 
-// Close ends the requests to providers and waits for the goroutines.
-func (p *Providers) Close() {
+// Stop ends the requests to providers, and waits for the goroutine of Start. From then on a token
+// that is not known yet is auth_unavailable.
+func (p *Providers) Stop() {
 	p.cancel()
+	p.rounds.Wait()
+}
+
+// Close stops, and waits for all goroutines. Nobody may authenticate any more.
+func (p *Providers) Close() {
+	p.Stop()
 	p.running.Wait()
 	p.http.CloseIdleConnections()
 }

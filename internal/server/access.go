@@ -66,7 +66,7 @@ func (s *Server) credentialFiles() map[string]credentialFile {
 func (s *Server) watchCredentials() error {
 	if s.o.Providers != nil {
 		s.o.Providers.Start(s.recheck)
-		s.unwatch = append(s.unwatch, s.o.Providers.Close)
+		s.unwatch = append(s.unwatch, s.o.Providers.Stop)
 	}
 	for what, file := range s.credentialFiles() {
 		stop, err := auth.WatchFile(file.File(), file.Reload, func(err error) { s.credentialsChanged(what, file, err) })

@@ -267,6 +267,9 @@ func (s *Server) shutdown(ctx context.Context) error {
 	engineErr := s.engine.Stop()
 	s.conns.wait()
 	s.listener.answered.Wait()
+	if s.o.Providers != nil {
+		s.o.Providers.Close()
+	}
 	s.store.StopSyncer()
 	return errors.Join(sessionsErr, requestsErr, engineErr, s.events.Close(), s.store.Close())
 }
