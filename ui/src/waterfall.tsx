@@ -25,7 +25,7 @@ function bars(t: Task, result: ResultRecord | undefined, now: number): Bar[] {
   const wait = (to: number, first: boolean) => {
     if (to > at) all.push({ name: first ? "waiting" : "pause", from: at, to, tone: "wait", text: first ? "for a worker" : "before the next try" });
   };
-  for (const h of (t.history ?? []) as (NonNullable<Task["history"]>[number] & { by?: string })[]) {
+  for (const h of t.history ?? []) {
     const to = Date.parse(h.to), who = h.by ? ` by ${visible(h.by)}` : "";
     if (!h.delivery || !h.from) {
       // What a person did between two deliveries.

@@ -83,8 +83,18 @@ test("a task is taken back from its worker, and the page says who did it", async
   await dialog.getByRole("button", { name: "Take back" }).focus();
   await page.keyboard.press("Enter");
   await page.getByText("1 task taken back.").waitFor();
-  await page.getByText("hangs: taken back").waitFor();
+  await page.getByText("hangs: taken back by anonymous").waitFor();
   assert.equal((await server.ask("GET", `/tasks/${id}`)).lastKnownLocation, "PENDING_LIST");
+});
+
+test("what people did between deliveries stands in the life of a task", async (t) => {
+  const { id } = await server.post("film.later", 1, { delaySeconds: 600 });
+  await server.ask("POST", `/admin/tasks/${id}/run`);
+  await server.ask("POST", `/admin/tasks/${id}/move`, { toPriority: 8 });
+  const page = await view(t, at(`task/${id}`));
+  await page.getByText("run before its time by anonymous").waitFor();
+  await page.getByText("given another priority by anonymous").waitFor();
+  await checkAccess(page);
 });
 
 test("a session is drained, then disconnected", async (t) => {
