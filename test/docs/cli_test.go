@@ -36,7 +36,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	d := &desk{t: t, dir: t.TempDir(), names: newNames()}
 	d.names.loose = append([]string{
-		"url", "address", "pid", "commit", "server", "token", "entry", "workerId", "bytes", "files", "durationMs", "cursor",
+		"url", "address", "pid", "commit", "server", "token", "entry", "keys", "workerId", "bytes", "files", "durationMs", "cursor",
 		"inPerSecond", "donePerSecond", "retriedPerSecond", "failedPerSecond", "waitP99Ms", "runP99Ms",
 	}, volatile...)
 	d.env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
