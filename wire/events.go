@@ -97,7 +97,7 @@ type WatchWelcome struct {
 	Oldest       Positions `json:"oldest"`
 	ServerTimeMs int64     `json:"-"`
 	TenantID     string    `json:"tenantId"`
-	// Admin: the credential may see payloads, results and errors, and change queues.
+	// Admin: the credential may change queues.
 	Admin    bool     `json:"admin"`
 	Version  string   `json:"version"`
 	Features []string `json:"features"`

@@ -11,7 +11,9 @@ import (
 
 const (
 	// reasonsMostRead bounds the dead letters that one answer groups, reasonsMostBytes the
-	// bytes of its reasons but for the last one.
+	// bytes of its reasons but for the last one. reasonsDefault takes a quarter of a second
+	// where 10,000 take 450 ms, beside 2,000,000 tasks.
+	reasonsDefault   = 5000
 	reasonsMostRead  = 10_000
 	reasonsMostBytes = 2 << 20
 )
@@ -36,7 +38,7 @@ func (a *api) getReasons(c *call) answer {
 }
 
 func (c *call) reasonsQuery() (*store.ListQuery, *wire.Error) {
-	limit, refusal := c.integer("limit", reasonsMostRead, 1, reasonsMostRead)
+	limit, refusal := c.integer("limit", reasonsDefault, 1, reasonsMostRead)
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -13,8 +13,8 @@ type rights struct {
 	tenant string
 	// all: queues of every tenant.
 	all bool
-	// admin: payloads and errors of tasks.
-	admin bool
+	// admin: it may change queues. contents: it sees payloads and errors of tasks.
+	admin, contents bool
 	// commands are the queues that the credential names, with commas between them; "" for all.
 	commands string
 }
@@ -23,7 +23,8 @@ type rights struct {
 // and no figures.
 func rightsOf(who *auth.Principal) (rights, *wire.Error) {
 	r := rights{
-		tenant: who.Tenant, all: who.Has(auth.ScopeAdminAll), admin: who.Has(auth.ScopeAdmin), commands: strings.Join(who.Commands, ","),
+		tenant: who.Tenant, all: who.Has(auth.ScopeAdminAll), admin: who.Has(auth.ScopeAdmin), contents: who.SeesContents(),
+		commands: strings.Join(who.Commands, ","),
 	}
 	if r.all || who.Has(auth.ScopeRead) {
 		return r, nil

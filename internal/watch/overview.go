@@ -70,7 +70,7 @@ func (o *overview) needsFor(rights *rights) []wire.Need {
 	seen := []wire.Need{}
 	for i := range o.needs {
 		n := o.needs[i].Need
-		if rights.admin {
+		if rights.contents {
 			n.Sentence += o.needs[i].Told
 		}
 		if n.Command != "" && !rights.sees(&wire.SlotName{Tenant: n.Tenant, Command: n.Command}) {

@@ -3,7 +3,6 @@ package watch
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"codeq/wire"
 )
@@ -70,9 +69,8 @@ const pagePartBytes = 64 << 10
 func (s *Subscriber) rowOf(t *wire.Task) *wire.Task {
 	row := *t
 	row.Payload, row.History, row.Error = nil, nil, ""
-	if s.rights.admin {
-		line, _, _ := strings.Cut(t.Error, "\n")
-		row.Error = wire.Head(line, wire.MaxLineErrorBytes)
+	if s.rights.contents {
+		row.Error = wire.Head(wire.FirstLine(t.Error), wire.MaxLineErrorBytes)
 	}
 	return &row
 }

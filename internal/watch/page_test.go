@@ -198,7 +198,7 @@ func TestWhoHasAPageKnowsItsRows(t *testing.T) {
 		}
 		h.board.At = h.log.Positions()
 		var refusal *wire.Error
-		if h.sub, refusal = NewSubscriber(h.board, principal(name.Tenant, auth.ScopeRead), h.nowMs); refusal != nil {
+		if h.sub, refusal = NewSubscriber(h.board, principal(name.Tenant, auth.ScopeView), h.nowMs); refusal != nil {
 			t.Fatal(refusal)
 		}
 		// Between the positions and the list something may happen.

@@ -192,7 +192,7 @@ func (s *script) client(d *datadriven.TestData) string {
 
 func scriptTask() *wire.Task {
 	return &wire.Task{
-		ID: wire.TaskID{6: 0x70, 8: 0x80, 15: 1}, Command: "mail", Payload: []byte(`"secret"`), Error: "secret\nof more lines",
+		ID: wire.TaskID{6: 0x70, 8: 0x80, 15: 1}, Command: "mail", Payload: []byte(`"secret"`), Error: "\nsecret\nof more lines",
 		Location: wire.LocationDead, History: []wire.HistoryLine{{Delivery: 1, Cause: "nack", Error: "secret"}},
 	}
 }

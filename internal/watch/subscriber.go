@@ -214,7 +214,7 @@ func (s *Subscriber) filterOf(f *wire.WatchSubscribe) filter {
 
 // taskFor is a task as the client may see it.
 func (s *Subscriber) taskFor(t *wire.Task) *wire.Task {
-	if s.rights.admin {
+	if s.rights.contents {
 		return t
 	}
 	return t.Outline()

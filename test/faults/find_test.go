@@ -84,7 +84,7 @@ func TestE17APageOfASearchFollowsItsTasks(t *testing.T) {
 	ids := []string{dies(), dies()}
 	subscribe := `{"type":"subscribe","id":"p","kind":"page","filter":{"error~":"timeout"}}`
 	first := nextOf[*wire.WatchSnapshot](x.socket(subscribe))
-	if len(first.Tasks) != 2 || first.Scanned == nil || *first.Scanned != 22 || first.Above != nil || first.Cursor != "" || first.AtMs == 0 {
+	if len(first.Tasks) != 2 || first.Scanned == nil || *first.Scanned != 22 || first.Above != nil || first.Cursor != "" || first.AtMs == 0 || first.Tasks[0].Error != "read timeout" {
 		t.Fatalf("the page is %+v", first)
 	}
 	subscribe = strings.TrimSuffix(subscribe, "}") + `,"limit":1`

@@ -51,7 +51,7 @@ func newAudience(w *world, seed uint64) *audience {
 	if a.every = pick(c, []int{0, 0, 2, 5, 16}); a.every == 0 {
 		return a
 	}
-	scopes := []string{auth.ScopeRead, auth.ScopeAdmin, auth.ScopeAdminAll}
+	scopes := []string{auth.ScopeView, auth.ScopeAdmin, auth.ScopeAdminAll}
 	for n := range 2 + c.IntN(3) {
 		a.viewers = append(a.viewers, &viewer{
 			audience: a, name: fmt.Sprintf("viewer%d", n), tenant: pick(c, w.shape.tenants), scope: pick(c, scopes),
@@ -297,7 +297,7 @@ func (v *viewer) say(f wire.ClientFrame, shows *watch.Shows) {
 func (v *viewer) renew() {
 	c := v.audience.chance
 	had := v.scope
-	v.scope = pick(c, []string{auth.ScopeRead, auth.ScopeAdmin, auth.ScopeAdminAll})
+	v.scope = pick(c, []string{auth.ScopeView, auth.ScopeAdmin, auth.ScopeAdminAll})
 	if refusal := v.sub.Renew(v.principal()); refusal != nil {
 		violate("who may see queues may watch", "%s: %v", v.scope, refusal)
 	}

@@ -83,7 +83,7 @@ func init() {
 		caught: []string{"a subscription is served", "a snapshot comes before its ticks"},
 	}, mutant{
 		name:   "watch: show payloads to all",
-		edit:   edit{file: subscriber, old: "	if s.rights.admin {\n", new: "	if s.rights.tenant != \"\" {\n"},
+		edit:   edit{file: subscriber, old: "	if s.rights.contents {\n", new: "	if s.rights.tenant != \"\" {\n"},
 		caught: []string{"a task is shown as the rights say"},
 	}, mutant{
 		name:   "watch: go on with the positions of another database",

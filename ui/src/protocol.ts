@@ -424,7 +424,7 @@ export type WelcomeFrame = {
   oldest: Positions;
   serverTime: Time;
   tenantId: string;
-  /** Whether payloads and errors are shown. */
+  /** Whether the credential may change queues. */
   admin: boolean;
   version: string;
   features: string[];
