@@ -31,7 +31,7 @@ func init() {
 		caught: above,
 	}, mutant{
 		name:   "page: show errors to all",
-		edit:   edit{file: page, old: "	if s.rights.admin {\n", new: "	if s.rights.tenant != \"\" {\n"},
+		edit:   edit{file: page, old: "	if s.rights.contents {\n", new: "	if s.rights.tenant != \"\" {\n"},
 		caught: rights,
 	}, mutant{
 		name:   "page: show payloads",
@@ -59,7 +59,7 @@ func init() {
 		caught: needed,
 	}, mutant{
 		name:   "server: tell reasons of dead letters to all",
-		edit:   edit{file: overview, old: "		if rights.admin {\n", new: "		if rights.tenant != \"\" {\n"},
+		edit:   edit{file: overview, old: "		if rights.contents {\n", new: "		if rights.tenant != \"\" {\n"},
 		caught: []string{"a need is told as the rights say"},
 	}, mutant{
 		name:   "server: show figures that are a minute old",

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"codeq/internal/auth"
 	"codeq/internal/needs"
 	"codeq/record"
 	"codeq/wire"
@@ -159,7 +158,7 @@ func (v *viewer) takesServer(w *view, state *wire.WatchState, m *message) {
 	left := slices.DeleteFunc(slices.Clone(want.needs), func(n wire.Need) bool { return n.Command != "" && !v.rights.sees(n.Tenant) })
 	for _, n := range state.Needs {
 		// Since when is known once the server has looked at the dead letters.
-		mayTell := n.Reason == wire.NeedDead && n.SinceMs != 0 && v.rights.scope == auth.ScopeAdmin
+		mayTell := n.Reason == wire.NeedDead && n.SinceMs != 0 && v.rights.admin()
 		if strings.Contains(n.Sentence, secret) != mayTell {
 			violate("a need is told as the rights say", "%s of %s is told %+v", v.name, v.rights.scope, n)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"codeq/internal/auth"
 	"codeq/internal/watch"
 	"codeq/record"
 	"codeq/store"
@@ -312,7 +311,7 @@ func (v *viewer) takeRow(w *view, l *listing, row *wire.Task) *pageRow {
 		violate("a page has the rows of its list", "%s asks for %+v and got %+v", v.name, w.ask, row)
 	}
 	told := ""
-	if v.rights.scope == auth.ScopeAdmin {
+	if v.rights.admin() {
 		told, _, _ = strings.Cut(t.reason, "\n")
 	}
 	if row.Payload != nil || row.History != nil || row.Error != told {
