@@ -49,6 +49,9 @@ func (q *Queue) Key() record.QueueKey { return q.key }
 // Counters is a copy of the figures and watermarks for the store.
 func (q *Queue) Counters() record.Counters { return q.counters }
 
+// InProgress is how many tasks are in progress. It copies no counters, as Done.
+func (q *Queue) InProgress() int64 { return q.counters.InProgress }
+
 // Done is how many ended tasks are no dead letters, and a lower bound of their end
 // times in Unix milliseconds. It runs at every end of a task, so it copies no counters.
 func (q *Queue) Done() (count, watermarkMs int64) { return q.counters.Done, q.counters.DoneWatermarkMs }

@@ -60,7 +60,7 @@ func fullSettings() *Settings {
 	return &Settings{Version: 3, Paused: true, Deleting: true, QueueSettings: wire.QueueSettings{
 		Spread: true, MaxAttempts: 4, LeaseSeconds: 5, TimeoutSeconds: 10, TTLSeconds: 11,
 		Backoff:          wire.Backoff{Policy: wire.BackoffFixed, BaseSeconds: 6, MaxSeconds: 7},
-		RetentionSeconds: 8, DLQRetentionSeconds: 9,
+		RetentionSeconds: 8, DLQRetentionSeconds: 9, MaxInProgress: 10, StartsPerSecond: 11,
 	}, Newer: "\x41\x02ab"}
 }
 

@@ -31,7 +31,8 @@ var modelFields = map[string]string{
 		14 done int,15 doneFloorMs int`,
 	"marks": `1 seq uint,2 event uint,3 timeMs int,4 queues below4294967296`,
 	"settings": `1 version int,2 paused flag,3 deleting flag,4 spread flag,5 maxAttempts int,6 leaseSeconds int,7 timeoutSeconds int,
-		8 ttlSeconds int,9 backoff text,10 backoffBaseSeconds int,11 backoffMaxSeconds int,12 retentionSeconds int,13 dlqRetentionSeconds int`,
+		8 ttlSeconds int,9 backoff text,10 backoffBaseSeconds int,11 backoffMaxSeconds int,12 retentionSeconds int,13 dlqRetentionSeconds int,
+		14 maxInProgress int,15 startsPerSecond int`,
 	"line":  `1 delivery int,2 workerId text,3 fromMs int,4 toMs int,5 cause text,6 closeCode int,7 error text,8 exited flag,9 exitCode int,10 signal text,11 by text`,
 	"ended": `1 what below256,2 deliveries int`,
 }

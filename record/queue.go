@@ -68,6 +68,8 @@ func (s *Settings) fields(f *form) {
 	number(f, 11, "backoffMaxSeconds", &s.Backoff.MaxSeconds)
 	number(f, 12, "retentionSeconds", &s.RetentionSeconds)
 	number(f, 13, "dlqRetentionSeconds", &s.DLQRetentionSeconds)
+	number(f, 14, "maxInProgress", &s.MaxInProgress)
+	number(f, 15, "startsPerSecond", &s.StartsPerSecond)
 }
 
 // AppendSettings adds the value of the settings of a queue.

@@ -242,6 +242,8 @@ func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 		w.Reason = wire.WaitingPaused
 	case s.space >= store.NoGrant:
 		w.Reason = wire.WaitingStorageFull
+	case q.shut:
+		s.addLimit(q, w)
 	case q.subscribers.count+wildcard.count == 0:
 		w.Reason = wire.WaitingNoWorker
 	case w.Behind > 0 || !w.BehindKnown || q.subscribers.hasOpen() || wildcard.hasOpen():

@@ -28,7 +28,7 @@ func (*Ref) effect() {}
 func (r *Ref) Reference() Ref { return *r }
 
 // Referenced is a message that names who asks, or the answer to one: every effect but
-// Granted, Revoked and Answered.
+// Granted, Revoked, Answered and Freed.
 type Referenced interface{ Reference() Ref }
 
 // Addressed is an effect and the sink it is meant for.
@@ -162,6 +162,9 @@ type Answered struct {
 	wire.TaskRef
 }
 
+// Freed returns places to the limiter it is addressed to.
+type Freed struct{ Places int }
+
 // Ended tells a watcher that the task is in a terminal state.
 type Ended struct {
 	Ref
@@ -187,4 +190,5 @@ type ToldLease struct {
 
 func (*Granted) effect()  {}
 func (*Revoked) effect()  {}
+func (*Freed) effect()    {}
 func (*Answered) effect() {}

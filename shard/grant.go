@@ -65,6 +65,9 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 		s.stall(q)
 		return false
 	}
+	if !s.mayStart(q) {
+		return false
+	}
 	if isSuspect(t) {
 		s.grantSuspect(q, t)
 		return true
@@ -119,6 +122,9 @@ func (s *Shard) takeCredit(sub *subscriber, payloadBytes int) bool {
 func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 	payload, err := s.span.PayloadOf(t)
 	s.mustRead(err)
+	if q.limiter != nil {
+		q.started--
+	}
 	s.grantNo++
 	sub.lastGrantNo = s.grantNo
 	sub.moveBehind(q.subscribers)
@@ -240,9 +246,11 @@ func (r *ring) next(stays func(*queue) bool, dropped func(*queue)) *queue {
 	return nil
 }
 
-// hasTurns reports whether the queue has ready tasks and may grant them. A pause
-// and a freeze both stop grants here, however the tasks became ready.
-func (q *queue) hasTurns() bool { return q.freezes == 0 && !q.settings.Paused && q.index.HasReady() }
+// hasTurns reports whether the queue has ready tasks and may grant them. A pause,
+// a freeze and a limit all stop grants here, however the tasks became ready.
+func (q *queue) hasTurns() bool {
+	return q.freezes == 0 && !q.settings.Paused && !q.shut && q.index.HasReady()
+}
 
 // joinRings adds a queue with ready tasks to the rings.
 func (s *Shard) joinRings(q *queue) {

@@ -81,6 +81,14 @@ type HandedCredit struct {
 	Credits  int
 }
 
+// HandedPlaces brings places of the limiter of a queue that this shard waited for. The
+// shard grants with them or returns them. No answer. A control message.
+type HandedPlaces struct {
+	Limiter Limiter
+	Queue   record.QueueKey
+	Places  int
+}
+
 // Received confirms deliveries of a session, whose task frames arrived, or of a
 // claim, whose answer was written. No answer. The shard ignores deliveries that are
 // not, or no longer, those of the consumer. For a claim it is a control message.
@@ -308,6 +316,7 @@ type SpaceChanged struct{}
 // A type with an Asker is a message; these have none.
 func (a Asker) message() Asker       { return a }
 func (*HandedCredit) message() Asker { return Asker{} }
+func (*HandedPlaces) message() Asker { return Asker{} }
 func (*Received) message() Asker     { return Asker{} }
 func (*Undelivered) message() Asker  { return Asker{} }
 func (*SessionGone) message() Asker  { return Asker{} }

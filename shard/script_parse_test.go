@@ -131,6 +131,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 			MaxSeconds: int64(scriptInt(args, "most")),
 		},
 		RetentionSeconds: int64(scriptInt(args, "retention")), DLQRetentionSeconds: int64(scriptInt(args, "dlq-retention")),
+		MaxInProgress: scriptInt(args, "in-progress"), StartsPerSecond: scriptInt(args, "starts"),
 	}
 	if verb == "copy" {
 		return &CopySettings{Asker: asker, Queue: key, Settings: record.Settings{

@@ -68,6 +68,9 @@ type scriptWorld struct {
 	rounds  uint64
 	tokens  []wire.Token
 	sinks   map[Sink]string
+	// limiters are those of the queues, freed what is to be told to them.
+	limiters map[record.QueueKey]*scriptLimiter
+	freed    []Addressed
 }
 
 // scriptSink remembers nothing: the script reads the outcome of the round.
@@ -80,6 +83,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 	w := &scriptWorld{
 		t: t, nowMs: scriptEpochMs, consumers: make(map[string]*scriptConsumer), sinks: make(map[Sink]string),
 		ids: make(map[string]wire.SessionID), former: make(map[string]*scriptConsumer),
+		limiters: make(map[record.QueueKey]*scriptLimiter),
 	}
 	w.open(1)
 	return w
@@ -114,6 +118,7 @@ func (w *scriptWorld) load() {
 	w.rounds++
 	w.core = New(Config{
 		Shards: w.store.Shards(), Shard: w.shard, Seed: [32]byte{byte(w.rounds)}, Index: w.keys, Limits: w.limits, Retention: w.retention,
+		LimiterOf: w.limiterOf,
 	}, w.store.Span(w.shard), recovered, w.nowMs)
 }
 
@@ -159,6 +164,7 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 	case "restart":
 		w.consumers = make(map[string]*scriptConsumer)
 		w.control = nil
+		clear(w.limiters)
 		w.load()
 		return w.round("")
 	case "space":
@@ -170,6 +176,14 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		return w.round("")
 	case "consumer":
 		return w.consumer(d.CmdArgs)
+	case "places":
+		// What another shard takes, or gives back.
+		l := w.limiters[scriptQueue(d.CmdArgs)]
+		for range scriptInt(d.CmdArgs, "take") {
+			l.Take(w.shard+1, 0)
+		}
+		l.Return(scriptInt(d.CmdArgs, "give"))
+		return fmt.Sprintf("%d taken, %d control messages wait\n", l.InFlight(), len(w.control)), nil
 	case "check":
 		findings, err := audit.Check(w.store)
 		return fmt.Sprintf("%d findings\n", len(findings)), err
@@ -277,6 +291,7 @@ func (w *scriptWorld) round(input string) (string, error) {
 	if err := w.store.Barrier(); err != nil {
 		return "", err
 	}
+	w.deliverFreed()
 	return b.String(), nil
 }
 
@@ -288,6 +303,11 @@ func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
 		fmt.Fprintf(b, "  %s\n", w.named(op))
 	}
 	for _, a := range out.Effects {
+		if freed, ok := a.Effect.(*Freed); ok {
+			fmt.Fprintf(b, "-> limiter: %d places\n", freed.Places)
+			w.freed = append(w.freed, a)
+			continue
+		}
 		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
 	}
 	for _, u := range out.CreditReturns {

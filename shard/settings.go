@@ -51,6 +51,7 @@ func (s *Shard) configure(m *Configure) {
 func (s *Shard) applySettings(q *queue, next record.Settings) {
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
+	s.setLimiter(q)
 	s.joinRings(q)
 	s.planRemoval(q)
 	s.noteDeleted(q)
@@ -74,6 +75,7 @@ func (s *Shard) restoreSettings(found []store.SettingsState) {
 	for i := range found {
 		q := s.queueOf(found[i].Key)
 		q.settings = found[i].Settings
+		s.setLimiter(q)
 		s.noteDeleted(q)
 		if found[i].Unsaved {
 			s.unsaved = append(s.unsaved, q)
@@ -319,6 +321,7 @@ func (s *Shard) answerDrops() {
 func (s *Shard) forgetSettings(q *queue) {
 	s.span.Batch().DeleteSettings(q.key)
 	q.settings = record.Settings{}
+	s.setLimiter(q)
 	isIt := func(other *queue) bool { return other == q }
 	s.deleting = slices.DeleteFunc(s.deleting, isIt)
 	s.unsaved = slices.DeleteFunc(s.unsaved, isIt)

@@ -33,6 +33,8 @@ type Config struct {
 	Limits Limits
 	// Retention is the default of queues that set none.
 	Retention Retention
+	// LimiterOf is the limiter of a queue, the same one for all shards.
+	LimiterOf func(record.QueueKey) Limiter
 }
 
 // DefaultIndex bounds the keys of one run kept in memory.
@@ -79,8 +81,11 @@ type suspects struct {
 // queueTable are the queues that have tasks, settings or subscribers. numbered is the
 // highest number that one has had; see queue.number.
 type queueTable struct {
-	queues   map[record.QueueKey]*queue
-	numbered uint32
+	queues    map[record.QueueKey]*queue
+	numbered  uint32
+	limiterOf func(record.QueueKey) Limiter
+	// slowed are the queues that wait for their next start.
+	slowed []*queue
 }
 
 // deadlines say when the next round is due and which leases may lapse in it.
@@ -119,8 +124,10 @@ type round struct {
 	credited []*subscriber
 	reuses   []reused
 	claims   []claimant
-	// stalled are queues that get no turn for the rest of the round.
+	// stalled are queues that get no turn for the rest of the round. limited are those
+	// that may have places or starts of their limiters which no grant has used.
 	stalled  []*queue
+	limited  []*queue
 	explains []*Explain
 	// spare is memory for the events of the next round; see ReuseEvents.
 	spare []Event
@@ -182,7 +189,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		leaked:     make(map[wire.TaskRef][]leaked),
 		retention:  c.Retention,
 		round:      round{now: nowMs},
-		queueTable: queueTable{queues: make(map[record.QueueKey]*queue)},
+		queueTable: queueTable{queues: make(map[record.QueueKey]*queue), limiterOf: c.LimiterOf},
 	}
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)
@@ -232,6 +239,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.out = Outcome{Events: s.spare[:0]}
 	s.spare = nil
 	s.noteStall()
+	s.openSlowed()
 	s.refill()
 	s.advanceWatermarks()
 	s.findRemovals()
@@ -259,6 +267,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.answerExplains()
 	s.returnCredit()
 	s.returnReused()
+	s.returnPlaces()
 	s.seal()
 	s.plan()
 	return s.out
@@ -316,6 +325,8 @@ func (s *Shard) step(m Message) {
 		s.extend(m)
 	case *HandedCredit:
 		s.handedCredit(m)
+	case *HandedPlaces:
+		s.handedPlaces(m)
 	case *Received:
 		s.received(m)
 	case *Undelivered:
@@ -430,6 +441,9 @@ func (s *Shard) plan() {
 	}
 	if next != 0 && next <= s.now {
 		s.out.Again = true
+	}
+	if at := s.nextStartMs(); at != 0 && (next == 0 || at < next) {
+		next = at
 	}
 	if at := s.nextRemovalMs(); at != 0 && (next == 0 || at < next) {
 		next = at

@@ -199,6 +199,7 @@ type queue struct {
 	// stalled: its head must be read from the store first, so it gets no turn for
 	// the rest of this round.
 	stalled bool
+	limited
 }
 
 // queueOf finds or makes the queue.

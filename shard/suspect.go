@@ -95,7 +95,7 @@ func (s *Shard) grantAside() {
 		if a.untilMs <= s.now {
 			continue // it has fallen due
 		}
-		if sub := s.idle(a.queue); a.queue != busy && sub != nil && !a.queue.settings.Paused {
+		if sub := s.idle(a.queue); a.queue != busy && sub != nil && !a.queue.settings.Paused && s.mayStart(a.queue) {
 			s.fromAside(sub, a)
 			continue
 		}

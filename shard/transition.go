@@ -191,6 +191,7 @@ func (s *Shard) leaveInProgress(q *queue, t *record.Task, m *move) {
 	e := s.leases.Get(t.ID)
 	s.leases.Remove(e)
 	q.index.RemoveLeased()
+	s.freePlace(q)
 	batch := s.span.Batch()
 	batch.DeleteLease(q.key, t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery

@@ -97,9 +97,11 @@ func (s *Consumer) wake(shardNo int) {
 
 // mergeControl joins two control messages that share a slot.
 func mergeControl(waiting, m shard.Message) shard.Message {
-	credits, ok := m.(*shard.HandedCredit)
-	if !ok {
-		return m
+	switch m := m.(type) {
+	case *shard.HandedCredit:
+		return &shard.HandedCredit{Consumer: m.Consumer, Credits: m.Credits + waiting.(*shard.HandedCredit).Credits}
+	case *shard.HandedPlaces:
+		return &shard.HandedPlaces{Limiter: m.Limiter, Queue: m.Queue, Places: m.Places + waiting.(*shard.HandedPlaces).Places}
 	}
-	return &shard.HandedCredit{Consumer: credits.Consumer, Credits: credits.Credits + waiting.(*shard.HandedCredit).Credits}
+	return m
 }

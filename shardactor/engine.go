@@ -123,6 +123,7 @@ type Engine struct {
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
 	deletions   deletions
+	limiters    limiters
 	heard       func([]shard.Effect)
 	// epochs counts the consumers.
 	epochs atomic.Uint64
@@ -160,6 +161,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		mostUntaken: o.Limits.OrDefault().UntakenBytes,
 		heard:       o.Heard,
 	}
+	e.limiters.shards, e.limiters.heard, e.limiters.post = shards, o.Heard, e.Control
 	for i := range recovered[0].Settings {
 		found := &recovered[0].Settings[i] // every shard has them; see copyNewest
 		e.router.learn(found.Key, &found.Settings)
@@ -172,6 +174,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		span := o.Store.Span(shardNo)
 		core := shard.New(shard.Config{
 			Shard: shardNo, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
+			LimiterOf: e.limiters.of,
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt[shard.Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),

@@ -24,6 +24,10 @@ type QueueSettings struct {
 	RetentionSeconds int64
 	// DLQRetentionSeconds is how long dead letters stay.
 	DLQRetentionSeconds int64
+	// MaxInProgress is how many tasks of the queue may be in progress at once,
+	// StartsPerSecond how many deliveries may begin in any second; 0 is no limit.
+	MaxInProgress   int
+	StartsPerSecond int
 }
 
 // Backoff is how long a failed task waits before it is tried again.
@@ -53,6 +57,8 @@ const (
 	MaxBackoffSeconds = 86_400
 	// MaxRetentionSeconds bounds how long ended tasks stay: ten years.
 	MaxRetentionSeconds = 10 * 365 * 86_400
+	// MaxQueueLimit bounds both limits of a queue.
+	MaxQueueLimit = 1_000_000
 )
 
 var (
@@ -60,6 +66,7 @@ var (
 	queueLeaseRule    = integerRule{code: CodeInvalidArgument, low: 1, high: MaxLeaseSeconds}
 	queueTTLRule      = integerRule{code: CodeInvalidArgument, low: 1, high: MaxDelaySeconds}
 	backoffRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxBackoffSeconds}
+	queueLimitRule    = integerRule{code: CodeInvalidArgument, low: 1, high: MaxQueueLimit}
 	retentionRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxRetentionSeconds}
 )
 
@@ -78,6 +85,8 @@ func (s *QueueSettings) members(c *coder) {
 	}
 	optInteger(c, `,"retentionSeconds":`, &s.RetentionSeconds, &retentionRule)
 	optInteger(c, `,"dlqRetentionSeconds":`, &s.DLQRetentionSeconds, &retentionRule)
+	optInteger(c, `,"maxInProgress":`, &s.MaxInProgress, &queueLimitRule)
+	optInteger(c, `,"startsPerSecond":`, &s.StartsPerSecond, &queueLimitRule)
 	if c.in == nil {
 		return
 	}

@@ -70,7 +70,7 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseClaimRequest(b) })},
 		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, *claimShape.names,
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
-		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1}`,
+		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1,"maxInProgress":1,"startsPerSecond":1}`,
 			*settingsShape.names, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
 		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"cursor":"c","cause":"failed",` + sampleFilter + `}`, BulkParameters(BulkDead),
 			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkDead, BulkRequest{}) })},

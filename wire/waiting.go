@@ -8,6 +8,11 @@ type Waiting struct {
 	Behind int64
 	// BehindKnown: Behind is known.
 	BehindKnown bool
+	// Limit is the setting of the queue that holds it back, Used and Of are how far it
+	// is used; starts in a second have no Used.
+	Limit string
+	Used  int64
+	Of    int64
 	// UntilMs is when a delayed task becomes ready, in Unix milliseconds.
 	UntilMs int64
 }
@@ -21,6 +26,13 @@ const (
 	WaitingNoCredit    = "no_room"
 	WaitingBehind      = "behind"
 	WaitingStorageFull = "storage_full"
+	WaitingLimit       = "limit"
+)
+
+// The limits of a queue.
+const (
+	LimitInProgress = "maxInProgress"
+	LimitStarts     = "startsPerSecond"
 )
 
 func (w *Waiting) members(c *coder) {
@@ -29,6 +41,9 @@ func (w *Waiting) members(c *coder) {
 	if c.in != nil {
 		w.BehindKnown = known
 	}
+	c.optText(`,"limit":`, &w.Limit, &anyTextRule)
+	optInteger(c, `,"used":`, &w.Used, &anyIntegerRule)
+	optInteger(c, `,"of":`, &w.Of, &anyIntegerRule)
 	c.optTime(`,"until":`, &w.UntilMs, &anyTimeRule)
 }
 

@@ -40,16 +40,18 @@ func (q *queueShowCmd) Run(a *app) error {
 
 type queueSetCmd struct {
 	queueFlags
-	Spread       *bool          `negatable:"" help:"Put tasks without a key on all shards, for a queue with more load than one processor can take. Such a queue has an order on each shard only. --no-spread is refused while tasks lie on other shards."`
-	MaxAttempts  *int           `help:"Number of attempts of tasks that set none."`
-	Lease        *time.Duration `whole:"" help:"Length of the lease for workers that set none."`
-	Timeout      *time.Duration `whole:"" help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
-	TTL          *time.Duration `whole:"" name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
-	Backoff      *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"Backoff of a failed task: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
-	BackoffBase  *time.Duration `whole:"" help:"The first pause."`
-	BackoffMax   *time.Duration `whole:"" help:"The longest pause."`
-	Retention    *time.Duration `whole:"" help:"How long ended tasks are kept."`
-	DLQRetention *time.Duration `whole:"" name:"dlq-retention" help:"How long dead letters are kept."`
+	Spread          *bool          `negatable:"" help:"Put tasks without a key on all shards, for a queue with more load than one processor can take. Such a queue has an order on each shard only. --no-spread is refused while tasks lie on other shards."`
+	MaxAttempts     *int           `help:"Number of attempts of tasks that set none."`
+	Lease           *time.Duration `whole:"" help:"Length of the lease for workers that set none."`
+	Timeout         *time.Duration `whole:"" help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
+	TTL             *time.Duration `whole:"" name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
+	Backoff         *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"Backoff of a failed task: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
+	BackoffBase     *time.Duration `whole:"" help:"The first pause."`
+	BackoffMax      *time.Duration `whole:"" help:"The longest pause."`
+	Retention       *time.Duration `whole:"" help:"How long ended tasks are kept."`
+	DLQRetention    *time.Duration `whole:"" name:"dlq-retention" help:"How long dead letters are kept."`
+	MaxInProgress   *int           `help:"Most tasks of the queue that workers may have at once, over all shards. Without it there is no limit."`
+	StartsPerSecond *int           `help:"Most deliveries of the queue that begin in any second. Without it there is no limit."`
 }
 
 // Help is the longer text of "codeq queue set --help".
@@ -88,6 +90,12 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 	if q.Backoff != nil {
 		s.Backoff.Policy = *q.Backoff
 	}
+	if q.MaxInProgress != nil {
+		s.MaxInProgress = *q.MaxInProgress
+	}
+	if q.StartsPerSecond != nil {
+		s.StartsPerSecond = *q.StartsPerSecond
+	}
 	if q.Lease != nil {
 		s.LeaseSeconds = int(*q.Lease / time.Second)
 	}
@@ -123,6 +131,8 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("backoff max", spanOf(e.Backoff.MaxSeconds)+from(s.Backoff.MaxSeconds != 0))
 	f.add("retention", spanOf(e.RetentionSeconds)+from(s.RetentionSeconds != 0))
 	f.add("dlq retention", spanOf(e.DLQRetentionSeconds)+from(s.DLQRetentionSeconds != 0))
+	f.add("max in progress", limitOf(e.MaxInProgress))
+	f.add("starts per second", limitOf(e.StartsPerSecond))
 	if s.DLQRetentionSeconds == 0 {
 		f.add("failed letters", fmt.Sprintf("%s%s; each shard keeps at most the newest %d",
 			spanOf(cmp.Or(e.DLQRetentionSeconds, wire.FailedForSeconds)), from(false), wire.MaxFailedLetters))
@@ -147,6 +157,14 @@ func yesOrNo(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// limitOf is a limit of a queue; the server has none.
+func limitOf(n int) string {
+	if n == 0 {
+		return "no limit" + from(false)
+	}
+	return fmt.Sprint(n) + from(true)
 }
 
 // from says where a setting comes from: the queue has it set, or it is the server's.

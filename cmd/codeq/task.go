@@ -120,7 +120,12 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 		return "delayed, due " + a.moment(w.UntilMs)
 	case w.Reason == wire.WaitingSuspect:
 		return text + a.moment(w.UntilMs)
-	case w.BehindKnown:
+	case w.Reason == wire.WaitingLimit && w.Limit == wire.LimitStarts:
+		text += fmt.Sprintf("at most %d deliveries of its queue begin in a second", w.Of)
+	case w.Reason == wire.WaitingLimit:
+		text += fmt.Sprintf("%d tasks of its queue are in progress, at most %d may be", w.Used, w.Of)
+	}
+	if w.BehindKnown {
 		text += fmt.Sprintf("; ready tasks that come before it: %d", w.Behind)
 	}
 	return text

@@ -243,7 +243,7 @@ var mutants = []mutant{{
 	name: "hand out what is paused",
 	edit: edit{
 		file: "shard/grant.go",
-		old:  "!q.settings.Paused && q.index.HasReady()", new: "q.index.HasReady()",
+		old:  "!q.settings.Paused && !q.shut", new: "!q.shut",
 	},
 	caught: []string{"a paused queue hands out nothing"},
 }, {

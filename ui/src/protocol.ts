@@ -66,7 +66,13 @@ export type Task = {
   error?: string;
   /** Why no worker has it. Only GET /tasks/{id} has it. */
   waiting?: {
-    reason: "delayed" | "suspect" | "paused" | "storage_full" | "no_worker" | "behind" | "no_room";
+    reason: "delayed" | "suspect" | "paused" | "storage_full" | "limit" | "no_worker" | "behind" | "no_room";
+    /** The setting of the queue that holds it back; only with the reason limit. */
+    limit?: "maxInProgress" | "startsPerSecond";
+    /** How many tasks of the queue are in progress, for maxInProgress. */
+    used?: number;
+    /** The limit. */
+    of?: number;
     /** The number of ready tasks that are granted before it, if that is known. */
     behind?: number;
     until?: Time;
@@ -185,6 +191,10 @@ export type Queue = {
   retentionSeconds?: number | null;
   /** How long dead letters stay. */
   dlqRetentionSeconds?: number | null;
+  /** Most tasks that workers may have at once, over all shards. Without it there is no limit. */
+  maxInProgress?: number | null;
+  /** Most deliveries that begin in any second, over all shards. Without it there is no limit. */
+  startsPerSecond?: number | null;
   oldestReadyAt?: Time;
   /** What holds: the settings of the queue, and the server's defaults for the rest. A retention that is missing has no end. Not in lists of queues. */
   effective?: QueueSettings;
@@ -204,6 +214,10 @@ export type QueueSettings = {
   retentionSeconds?: number | null;
   /** How long dead letters stay. */
   dlqRetentionSeconds?: number | null;
+  /** Most tasks that workers may have at once, over all shards. Without it there is no limit. */
+  maxInProgress?: number | null;
+  /** Most deliveries that begin in any second, over all shards. Without it there is no limit. */
+  startsPerSecond?: number | null;
 };
 
 /** The pause before a retry. */

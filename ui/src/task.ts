@@ -41,6 +41,9 @@ export function why(t: Task, now: number): string {
       return "Its queue is paused: no worker gets a task of it until somebody resumes it.";
     case "storage_full":
       return "The disk of the server is nearly full, so no task is given to a worker.";
+    case "limit":
+      return w.limit === "startsPerSecond" ? `Its queue is at its limit: at most ${count(w.of ?? 0)} start in a second.`
+        : `Its queue is at its limit: ${count(w.used ?? 0)} tasks are in progress, at most ${count(w.of ?? 0)} may be.`;
     case "no_worker":
       return "No worker is there for its queue: no session and no claim asks for it.";
     case "behind":

@@ -8,7 +8,7 @@ import { Problem } from "../parts";
 import type { Answers, QueueSettings } from "../protocol";
 import { go } from "../route";
 
-type Name = "maxAttempts" | "leaseSeconds" | "timeoutSeconds" | "ttlSeconds" | "retentionSeconds" | "dlqRetentionSeconds";
+type Name = "maxAttempts" | "leaseSeconds" | "timeoutSeconds" | "ttlSeconds" | "retentionSeconds" | "dlqRetentionSeconds" | "maxInProgress" | "startsPerSecond";
 
 const fields: [Name, string, string][] = [
   ["maxAttempts", "Attempts", "of tasks that are posted without a number of their own"],
@@ -17,6 +17,8 @@ const fields: [Name, string, string][] = [
   ["ttlSeconds", "Expires after, s", "when a task is not worth doing any more"],
   ["retentionSeconds", "Keep ended, s", "how long ended tasks and results stay"],
   ["dlqRetentionSeconds", "Keep dead, s", "how long dead letters stay"],
+  ["maxInProgress", "Most in progress", "how many tasks workers have at once, over all shards"],
+  ["startsPerSecond", "Starts a second", "how many deliveries begin in any second at most"],
 ];
 const backoff: ["baseSeconds" | "maxSeconds", string][] = [["baseSeconds", "First pause, s"], ["maxSeconds", "Longest pause, s"]];
 const policies = ["fixed", "linear", "exponential", "exp_equal_jitter", "exp_full_jitter"] as const;
