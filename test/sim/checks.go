@@ -103,7 +103,7 @@ func (w *world) nothingWaitsFor(s *consumer) {
 	for shard := range w.shape.shards {
 		for _, command := range commands {
 			t := w.model.head(shard, s.Tenant, command)
-			if t != nil && s.takes(shard, command) && !w.model.settings.of(t).Paused {
+			if t != nil && s.takes(shard, command) && !w.model.settings.of(t).Paused && !w.model.isFull(t, w.nowMs) {
 				violate("no ready task sits beside an open session with credit",
 					"task %v of shard %d; session %v has %d of %d and %d bytes untaken",
 					t.id, shard, s.ID, len(s.out), s.window, s.untaken)
@@ -326,6 +326,7 @@ func (w *world) drain() {
 			w.leap()
 		}
 	}
+	w.liftLimits()
 	w.rest()
 	w.creditAddsUp()
 }

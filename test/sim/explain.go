@@ -46,6 +46,9 @@ func (m *model) checkWaiting(t *task, w *wire.Waiting) {
 		want = wire.WaitingPaused
 	case m.at.Space >= store.NoGrant:
 		want = wire.WaitingStorageFull
+	case w.Reason == wire.WaitingLimit:
+		want = w.Reason
+		m.explainsLimit(t, w)
 	case !taken:
 		want = wire.WaitingNoWorker
 	case ahead > 0:

@@ -38,7 +38,7 @@ func (m *model) answerClaims() {
 		}
 		said := m.at.Outcome.Effects[m.at.effect].Effect.(*shard.Claimed)
 		m.at.effect++
-		if is := m.readyFor(c.consumer.Tenant, c.asked.Commands); is != (said.Ready > 0) {
+		if is, may := m.readyFor(c.consumer.Tenant, c.asked.Commands); is && said.Ready == 0 || said.Ready > 0 && !may {
 			violate("a claim is told what is ready", "%s of %s asked for %v and was told of %d queues", c.consumer.WorkerID, c.consumer.Tenant, c.asked.Commands, said.Ready)
 		}
 		if c.asked.CountOnly {
@@ -61,16 +61,18 @@ func (m *model) isAnswered(c claimant) bool {
 	return ok && next.Sink == c.asked.Sink
 }
 
-// readyFor says whether the shard has a task that may be handed out, of some
-// commands of a tenant.
-func (m *model) readyFor(tenant string, asked []string) bool {
+// readyFor says whether the shard has a task that is handed out, of some commands of a
+// tenant, and whether it may have one: a limit lets it go or not.
+func (m *model) readyFor(tenant string, asked []string) (is, may bool) {
 	for _, command := range commands {
 		t := m.head(m.at.Shard, tenant, command)
-		if t != nil && !m.holdsBack(t) && (slices.Contains(asked, command) || slices.Contains(asked, wire.AllCommands)) {
-			return true
+		if t == nil || !slices.Contains(asked, command) && !slices.Contains(asked, wire.AllCommands) {
+			continue
 		}
+		is = is || !m.holdsBack(t)
+		may = may || !m.settings.of(t).Paused && m.frozen[t.shard][t.queue()] == 0
 	}
-	return false
+	return is, may
 }
 
 // couldHave is a ready task of a shard for which a consumer has a free credit.

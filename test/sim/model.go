@@ -57,6 +57,8 @@ type model struct {
 	queues []map[uint32]record.QueueKey
 	// told are the versions of the settings that were answered, those of the ledger.
 	told map[record.QueueKey]int64
+	// starts are those of each queue under its rate.
+	starts map[record.QueueKey]*starts
 
 	// hand is the person whose request is being judged.
 	hand hand
@@ -182,6 +184,7 @@ func newModel(shards int) *model {
 		waiters:   make(map[wire.TaskID][]shard.Asker),
 		tokens:    make(map[wire.Token]bool),
 		answered:  make(map[wire.Token]bool),
+		starts:    make(map[record.QueueKey]*starts),
 		leased:    make([][]*task, shards),
 		claims:    make([][]claimant, shards),
 		shards:    make([]shardState, shards),
@@ -292,6 +295,7 @@ func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
+	m.ratesBegin(nowMs)
 	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
 	clear(m.drops)

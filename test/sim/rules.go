@@ -30,6 +30,7 @@ type reading struct {
 
 // round judges one round.
 func (m *model) round(o *shardactor.Observed) {
+	o = withoutFreed(o)
 	m.at = reading{Observed: o}
 	state := &m.shards[o.Shard]
 	stalled := state.nextMs != 0 && o.NowMs > state.nextMs+stallMs

@@ -118,6 +118,9 @@ func (m *model) copySettings(a *shard.CopySettings) {
 
 func (m *model) configured(to shard.Asker, q record.QueueKey, now record.Settings) {
 	m.settings[m.at.Shard][q] = now
+	if wire.ShardOfQueue(q.Tenant, q.Command, len(m.shards)) == m.at.Shard {
+		m.rateIsSet(q, &now)
+	}
 	if e := expect[*shard.Configured](m, to); to.Sink != nil && e.Settings != now {
 		violate("settings never go back", "queue %v: want %+v, got %+v", q, now, e.Settings)
 	}

@@ -213,6 +213,7 @@ func (m *model) granted(t *task) {
 	}
 	s := m.addressee(addressed.Sink)
 	m.mayHave(s, t)
+	m.mayStart(t)
 	if s.goesAlone(t); t.isSuspect() {
 		s.alone, s.aloneOn, s.quietUntilMs = true, t.shard, m.at.NowMs+asideMs
 	}
@@ -273,10 +274,10 @@ func (m *model) mayHave(s *consumer, t *task) {
 	}
 }
 
-// holdsBack says that the queue of a task hands out none: it is paused, or was asked
-// whether it may be deleted.
+// holdsBack says that the queue of a task may hand out none: it is paused, was asked
+// whether it may be deleted, or has a limit. What a limit lets go is seen at rest.
 func (m *model) holdsBack(t *task) bool {
-	return m.settings.of(t).Paused || m.frozen[t.shard][t.queue()] > 0
+	return m.settings.of(t).Paused || m.frozen[t.shard][t.queue()] > 0 || m.isLimited(t.queue(), t.shard)
 }
 
 func (m *model) addressee(sink shard.Sink) *consumer {

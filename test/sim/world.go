@@ -53,6 +53,8 @@ type shape struct {
 	handsBack bool
 	// spread worlds have busy queues that are spread from the beginning.
 	spread bool
+	// hasLimits: queues have limits of what is in progress and of starts.
+	hasLimits bool
 	// operations are the kinds of steps, with how often each happens; total is
 	// the sum of that.
 	operations []operation
@@ -195,6 +197,9 @@ func shapeOf(seed uint64) shape {
 	}
 	if !s.big && c.oneIn(10) {
 		s.crowded()
+	}
+	if !s.big && c.oneIn(3) {
+		s.limited()
 	}
 	return s
 }
