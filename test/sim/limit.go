@@ -12,11 +12,8 @@ import (
 // Limits of a queue hold over all shards. What its home says is how much; a shard counts
 // from the round on in which it has been told that there is a limit.
 
-// secondMs is what a rate counts over, slackMs by how much it may be asked late.
-const (
-	secondMs = 1_000
-	slackMs  = 10
-)
+// slackMs is by how much a shard may ask late.
+const slackMs = 10
 
 // starts are the deliveries of a queue that began under its rate.
 type starts struct {
