@@ -40,5 +40,5 @@ func TestCancelEndsTheProgramThatWorksOnIt(t *testing.T) {
 	h.fine("cancel", id)
 	w.err.await(t, "cancelled")
 	w.stop()
-	has(t, h.fine("task", id), "CANCELLED", "0 of 5", "delivery 1", "cancel, ")
+	has(t, h.fine("task", id), "CANCELLED", "0 of 5", "delivery 1", "cancel by anonymous, ")
 }

@@ -360,7 +360,7 @@ func TestRefusalsNameFlags(t *testing.T) {
 	}
 	_, _, err := h.run("", "enqueue", "mail", "--file", fileOf(t, "1\n"), "--delay", "1h")
 	has(t, err, want+whose)
-	has(t, h.fine("queue", "set", "mail", "--ttl", "0"), "ttl             for ever (server)")
+	has(t, h.fine("queue", "set", "mail", "--ttl", "0"), "ttl                for ever (server)")
 	h.fine("enqueue", "mail", "1", "--delay", "1h")
 	_, page, _ := codeq("", "queue", "set", "--help")
 	has(t, page, "--ttl 0 and --timeout 0 switch them off")

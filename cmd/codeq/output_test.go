@@ -13,6 +13,8 @@ import (
 
 	"codeq/client"
 	"codeq/internal/auth"
+	"codeq/test/blackbox"
+	"codeq/wire"
 )
 
 // sink is a standard output that takes nothing, and what the system says.
@@ -103,6 +105,7 @@ func (h *outputHouse) lines() map[string][]string {
 		"no words":     {},
 		"serve config": {"serve", "--print-config"},
 		"token new":    {"token", "new", "--name", "ada"},
+		"token mint":   {"token", "mint", "--key", filepath.Join(dir, "key"), "--subject", "ada"},
 		"token file":   {"token", "new", "--name", "ada", "--file", filepath.Join(dir, "tokens.yaml")},
 		"enqueue":      {"enqueue", "a", "1"},
 		"enqueue json": {"--json", "enqueue", "a", "1"},
@@ -138,6 +141,9 @@ func (h *outputHouse) lines() map[string][]string {
 		"pause":        {"pause", "b", "--create"},
 		"resume":       {"resume", "b"},
 		"sessions":     {"sessions"},
+		"drain":        {"session", "drain", h.session()},
+		"disconnect":   {"session", "disconnect", h.session()},
+		"take back":    {"--json", "task", "take-back", h.held("x")[2]},
 		"backup":       {"--json", "backup", filepath.Join(dir, "copy")},
 		"restore":      {"--json", "restore", h.backup(), filepath.Join(dir, "restored")},
 		"doctor":       {"--json", "doctor", h.stopped()},
@@ -149,6 +155,17 @@ func (h *outputHouse) lines() map[string][]string {
 		"completion":   {"completion", "bash"},
 		"exit codes":   {"help", "exit-codes"},
 	}
+}
+
+// session opens a session that ends with the test, and is its id.
+func (h *outputHouse) session() string {
+	h.t.Helper()
+	p, err := blackbox.Dial(h.t.Context(), strings.TrimPrefix(h.url, "http://"), &wire.Hello{WorkerID: "w"})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(p.Close)
+	return p.Welcome.SessionID.String()
 }
 
 // backup is a backup of the server.

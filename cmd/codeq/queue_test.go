@@ -9,15 +9,15 @@ func TestQueueIsPausedResumedAndSet(t *testing.T) {
 	has(t, h.fine("pause", "hash", "--json"), `"paused":true`, `"ready":1`)
 	has(t, h.fine("queues"), "hash     1      0        0            0     yes")
 	has(t, h.fine("queue", "set", "hash", "--max-attempts", "2", "--backoff", "fixed", "--backoff-base", "1m"),
-		"max attempts    2 (queue)", "backoff         fixed (queue)", "backoff base    1m (queue)", "yes")
-	has(t, h.fine("queue", "set", "hash", "--lease", "30s", "--max-attempts", "0"), "lease           30s (queue)", "fixed", "max attempts    5 (server)", "retention       for ever (server)")
+		"max attempts       2 (queue)", "backoff            fixed (queue)", "backoff base       1m (queue)", "yes")
+	has(t, h.fine("queue", "set", "hash", "--lease", "30s", "--max-attempts", "0"), "lease              30s (queue)", "fixed", "max attempts       5 (server)", "retention          for ever (server)")
 	has(t, h.fine("queue", "show", "hash", "--json"),
 		`"paused":true`, `"leaseSeconds":30`, `"backoff":{"policy":"fixed","baseSeconds":60}`)
-	has(t, h.fine("queue", "set", "hash", "--timeout", "10m", "--ttl", "24h"), "timeout         10m (queue)", "ttl             1d (queue)")
-	has(t, h.fine("queue", "set", "hash", "--ttl", "0s"), "timeout         10m (queue)", "ttl             for ever (server)")
+	has(t, h.fine("queue", "set", "hash", "--timeout", "10m", "--ttl", "24h"), "timeout            10m (queue)", "ttl                1d (queue)")
+	has(t, h.fine("queue", "set", "hash", "--ttl", "0s"), "timeout            10m (queue)", "ttl                for ever (server)")
 	has(t, h.fine("resume", "hash"), "no")
-	has(t, h.fine("queue", "show", "hash"), "spread          no (server)")
-	has(t, h.fine("queue", "set", "clicks", "--create", "--spread"), "spread          yes (queue)")
+	has(t, h.fine("queue", "show", "hash"), "spread             no (server)")
+	has(t, h.fine("queue", "set", "clicks", "--create", "--spread"), "spread             yes (queue)")
 	for range 40 {
 		h.fine("enqueue", "clicks", "1")
 	}

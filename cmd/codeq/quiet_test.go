@@ -51,7 +51,7 @@ func TestU10QuietPrintsIdsAlone(t *testing.T) {
 			t.Errorf("%q prints %q", args, said)
 		}
 	}
-	has(t, h.fine("-q", "queue", "show", "mail"), "lease           1m (queue)")
+	has(t, h.fine("-q", "queue", "show", "mail"), "lease              1m (queue)")
 	has(t, h.fine("-q", "task", made[1]), "priority    3")
 	quiet(exitFine, "tasks", "mail", "--state", "dlq")
 	quiet(exitNotThere, "claim", "nothing")

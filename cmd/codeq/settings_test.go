@@ -111,7 +111,7 @@ func TestHelpOfServeNamesDefaultsAndVariables(t *testing.T) {
 // Every setting reaches the server, or is one that this command acts on itself.
 func TestEverySettingReachesTheServer(t *testing.T) {
 	s := &serveCmd{Serve: config.Serve{
-		Listen: "127.0.0.1:1", Data: "dir", Shards: 3, Tokens: "tokens.yaml", InsecureNoAuth: true,
+		Listen: "127.0.0.1:1", Data: "dir", Shards: 3, Tokens: "tokens.yaml", Providers: "providers.yaml", InsecureNoAuth: true,
 		PublicHost: config.Hosts{"queue.example"}, AllowOrigin: config.Origins{"https://app.example"},
 		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20, EventsMemory: 23 << 20,
 		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json",
@@ -123,8 +123,8 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		"max-sessions": o.MaxSessions, "ping-seconds": o.PingSeconds, "retention": o.RetentionFor,
 		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "events-memory": config.Bytes(o.EventsBytes),
 		"require-lease-token": o.RequireLeaseToken,
-		// Run opens the file, waits for the grace and makes the log.
-		"tokens": s.Tokens, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,
+		// Run opens the files, waits for the grace and makes the log.
+		"tokens": s.Tokens, "providers": s.Providers, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,
 	}
 	rows := config.Table(&s.Serve)
 	for i := range rows {

@@ -139,7 +139,9 @@ func (a *app) historyLine(line wire.HistoryLine) string {
 	if line.CloseCode != 0 {
 		text += fmt.Sprintf(" (closed with %d)", line.CloseCode)
 	}
-	text += ", " + a.moment(cmp.Or(line.FromMs, line.ToMs))
+	if at := cmp.Or(line.FromMs, line.ToMs); at != 0 {
+		text += ", " + a.moment(at)
+	}
 	if line.FromMs != 0 && line.ToMs != 0 {
 		text += " for " + (time.Duration(line.ToMs-line.FromMs) * time.Millisecond).String()
 	}
