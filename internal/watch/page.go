@@ -129,6 +129,9 @@ func (s *Subscriber) Wants(nowMs int64) (f *wire.WatchSubscribe, rows []wire.Tas
 		if w.reading || !w.moved && !w.lost || nowMs < w.readAtMs+wire.MinWatchEveryMs {
 			continue
 		}
+		if w.lost {
+			w.read, w.tells = nil, false // it is not told, because all is read again
+		}
 		if len(w.read) > 0 || w.tells || s.Answers() > 0 {
 			continue // the client has not taken what was read before
 		}

@@ -300,3 +300,39 @@ func (h *shelf) settle(asked *wire.WatchSubscribe, shows *Shows) {
 		h.show(f, shows)
 	}
 }
+
+// A page lost its events while the client had not taken what was read of it: it must be read again.
+func TestAPageThatLostEventsBeforeItsRowsWereTakenIsReadAgain(t *testing.T) {
+	t.Parallel()
+	log, nowMs, row := newFakeLog(1, 2), int64(1_000_000), &wire.Task{ID: wire.TaskID{1}, Command: queueName(0).Command, Location: wire.LocationPending}
+	board := NewBoard(log.facts())
+	board.Set(queueName(0), &wire.Figures{})
+	sub, refusal := NewSubscriber(board, principal(queueName(0).Tenant, auth.ScopeView), nowMs)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	happens := func(times int) {
+		for range times {
+			log.add(0, events.Record{Task: row.ID, From: row.Location, To: row.Location, Cause: record.CauseMove})
+		}
+		board.At, nowMs = log.Positions(), nowMs+wire.MinWatchEveryMs
+	}
+	shows := func() *Shows {
+		page := &wire.WatchSnapshot{}
+		page.Tasks = []*wire.Task{new(*row)}
+		return &Shows{At: log.Positions(), Page: page, Rows: page.Tasks}
+	}
+	ask := &wire.WatchSubscribe{ID: "p", Kind: wire.WatchPage, Command: row.Command, State: wire.StateReady, Limit: 5}
+	sub.Take(nowMs, ask, shows())
+	sub.Next(nowMs)
+	happens(1)
+	if f, _ := sub.Wants(nowMs); f != ask {
+		t.Fatal("a page is not read again whose row has changed")
+	}
+	sub.Show(nowMs, ask, shows())
+	happens(5)
+	sub.Next(nowMs)
+	if f, _ := sub.Wants(nowMs); f != ask {
+		t.Error("a page that has lost events is not read again")
+	}
+}
