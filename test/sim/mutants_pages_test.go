@@ -14,10 +14,6 @@ func init() {
 		edit:   edit{file: page, old: "		p.changed, p.moved = append(p.changed, id), true\n", new: "		p.moved = true\n"},
 		caught: []string{"what changes in a page is said"},
 	}, mutant{
-		name:   "page: show rows that have left",
-		edit:   edit{file: page, old: "w.rows[t.ID] && w.lists(t.Location) {", new: "w.rows[t.ID] {"},
-		caught: []string{"a page has the rows of its list"},
-	}, mutant{
 		name:   "page: count its own rows as new",
 		edit:   edit{file: page, old: "		if !p.rows[t.ID] {\n", new: "		if t != nil {\n"},
 		caught: above,
