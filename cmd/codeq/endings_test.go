@@ -30,13 +30,13 @@ func begins(t *testing.T, ctx context.Context, p *program, w *watcher) (pid int,
 
 func TestN04RunThatTakesTooLongIsEndedAndTriedAgain(t *testing.T) {
 	for name, want := range map[string]string{
-		"hold":     "nacked timeout: ended after 100ms",
-		"polite":   "nacked timeout: ended after 100ms", // an exit status of 0 on TERM is no result
-		"stubborn": "nacked timeout: ended after 100ms",
+		"hold":     "nacked timeout: ended after 500ms",
+		"polite":   "nacked timeout: ended after 500ms", // an exit status of 0 on TERM is no result
+		"stubborn": "nacked timeout: ended after 500ms",
 	} {
 		w := newWatcher(t)
 		p := fake(name, w.path)
-		p.timeout, p.termFor = 100*time.Millisecond, 100*time.Millisecond
+		p.timeout, p.termFor = 500*time.Millisecond, 100*time.Millisecond
 		if name == "polite" {
 			p.termFor = 30 * time.Second
 		}
