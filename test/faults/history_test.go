@@ -141,6 +141,7 @@ func (w *walk) overHTTP() []wire.HistoryLine {
 		History []struct {
 			Delivery        int
 			WorkerID, Cause string
+			By              string
 			From, To        time.Time
 			CloseCode       int
 			Error, Signal   string
@@ -153,7 +154,7 @@ func (w *walk) overHTTP() []wire.HistoryLine {
 	var lines []wire.HistoryLine
 	for _, l := range task.History {
 		lines = append(lines, wire.HistoryLine{
-			Delivery: l.Delivery, WorkerID: l.WorkerID, FromMs: l.From.UnixMilli(), ToMs: l.To.UnixMilli(), Cause: l.Cause,
+			Delivery: l.Delivery, WorkerID: l.WorkerID, FromMs: l.From.UnixMilli(), ToMs: l.To.UnixMilli(), Cause: l.Cause, By: l.By,
 			CloseCode: l.CloseCode, Error: l.Error, Exit: wire.Exit{Signal: l.Signal},
 		})
 		if last := &lines[len(lines)-1]; l.ExitCode != nil {
@@ -183,6 +184,9 @@ func (w *walk) onTheCommandLine(lines []wire.HistoryLine) {
 	moment := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 	for _, l := range lines {
 		cause := l.Cause
+		if l.By != "" {
+			cause += " by " + l.By
+		}
 		if l.CloseCode != 0 {
 			cause += fmt.Sprintf(" (closed with %d)", l.CloseCode)
 		}
@@ -233,6 +237,7 @@ func TestHistoryTellsHowDeliveriesEnded(t *testing.T) {
 	h := w.claim(long)
 	w.ask(http.MethodPost, "/tasks/"+w.id.String()+"/cancel", "")
 	w.note(h, "cancel")
+	w.ends[len(w.ends)-1].line.By = "anonymous"
 	w.told()
 	if n := len(w.ends); n != 12 {
 		t.Errorf("%d deliveries", n)
