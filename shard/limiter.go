@@ -3,6 +3,7 @@ package shard
 import (
 	"slices"
 
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -49,6 +50,8 @@ type limited struct {
 	// opensAtMs is the time of the next start, 0 if it lacks a place.
 	shut      bool
 	opensAtMs int64
+	// listed: the queue is in Shard.limited.
+	listed bool
 }
 
 // spare are the places that no task in progress has.
@@ -110,7 +113,8 @@ func (s *Shard) mayStart(q *queue) bool {
 
 // noteLimited notes a queue that may have places or starts left at the end of the round.
 func (s *Shard) noteLimited(q *queue) {
-	if n := len(s.limited); n == 0 || s.limited[n-1] != q {
+	if !q.listed {
+		q.listed = true
 		s.limited = append(s.limited, q)
 	}
 }
@@ -165,8 +169,12 @@ func (s *Shard) nextStartMs() (at int64) {
 }
 
 // returnPlaces gives back what no grant of the round has used: starts at once, places
-// when the batch is durable in which their deliveries ended.
+// when the batch is durable in which their deliveries ended. A queue that only lacks a
+// credit keeps one place until it has it, or no task for it. A shard without a place
+// takes no credit. If it kept a credit and another shard a place, neither would grant;
+// if both gave back what they have, place and credit could go round and never meet.
 func (s *Shard) returnPlaces() {
+	keeps := s.limited[:0]
 	for _, q := range s.limited {
 		if q.limiter == nil {
 			continue
@@ -174,14 +182,21 @@ func (s *Shard) returnPlaces() {
 		for ; q.started > 0; q.started-- {
 			q.limiter.Unstart()
 		}
-		if n := q.spare(); n > 0 {
+		n := q.spare()
+		if n > 0 && q.hasTurns() && s.space < store.NoGrant {
+			keeps = append(keeps, q)
+			n--
+		} else {
+			q.listed = false
+		}
+		if n > 0 {
 			q.places -= n
 			q.inRow = 0
 			s.tell(q.limiter, &Freed{Places: int(n)})
 		}
 	}
-	clear(s.limited)
-	s.limited = s.limited[:0]
+	clear(s.limited[len(keeps):])
+	s.limited = keeps
 }
 
 // addLimit says which limit keeps the queue from its next grant.

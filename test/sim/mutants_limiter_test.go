@@ -24,7 +24,15 @@ func init() {
 		caught: []string{limitHolds},
 	}, mutant{
 		name:   "limiter: keep places that nobody used",
-		edit:   edit{file: "shard/limiter.go", old: "		if n := q.spare(); n > 0 {\n", new: "		if n := q.spare(); n > 1 {\n"},
+		edit:   edit{file: "shard/limiter.go", old: "		if n > 0 {\n			q.places -= n\n", new: "		if n > 1 {\n			q.places -= n\n"},
+		caught: []string{nothingWaits, allEnds},
+	}, mutant{
+		name: "limiter: let place and credit go round",
+		edit: edit{file: "shard/limiter.go", old: "		if n > 0 && q.hasTurns() && ", new: "		if n > 1 && q.hasTurns() && "},
+		test: "./shardactor TestPlaceAndCreditMeet",
+	}, mutant{
+		name:   "limiter: keep a place without a task",
+		edit:   edit{file: "shard/limiter.go", old: "n > 0 && q.hasTurns() && s.space", new: "n > 0 && s.space"},
 		caught: []string{nothingWaits, allEnds},
 	}, mutant{
 		name:   "limiter: return a place twice",
