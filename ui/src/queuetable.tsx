@@ -131,7 +131,7 @@ const columns = (beside?: Beside): Column<Item>[] => [
       return sessions ? <>{count(sessions)} <span class="muted">· {count(free)} free</span></> : fig(i, F.ready) && !fig(i, F.started) ? <span class="warn">none</span> : <span class="zero">–</span>;
     },
   }] : []),
-  { name: "trend", class: "trend wide", head: "done/s", cell: (i) => (at.value, <Spark values={plus(...i.of.map((q) => column(q.series, F.completed)))} tone="done" />) },
+  { name: "trend", class: "trend wide", title: "Tasks that completed in a second, over time", cell: (i) => (at.value, <Spark values={plus(...i.of.map((q) => column(q.series, F.completed)))} tone="done" />) },
   ...(beside ? [{
     name: "act", class: "act", head: <span class="unseen">Actions</span>,
     cell: (i: Item) => !i.isGroup && <button type="button" class="quiet" aria-label={`What to do with ${i.id}`} title="What to do with it" onClick={() => beside.act(i.of[0]!)}>⋯</button>,

@@ -53,7 +53,7 @@ export function why(t: Task, now: number): string {
   }
   switch (stateOf(t)) {
     case "inProgress":
-      return `${t.workerId ?? "A worker"} has it since ${span(now - Date.parse(t.updatedAt))}.`;
+      return `${t.workerId ?? "A worker"} has had it for ${span(now - Date.parse(t.updatedAt))}.`;
     case "dead":
       return t.dlqCause === "exhausted" ? `It failed ${t.attempts} of ${t.maxAttempts} times and is not tried again by itself.`
         : t.dlqCause === "failed" ? "Its worker ended it as failed; it is not tried again by itself."

@@ -39,7 +39,7 @@ export function Task({ id }: { id: string }) {
       take: (f) => {
         if (f.type !== "event" && f.type !== "gap") return;
         clearTimeout(timer);
-        timer = window.setTimeout(() => again.current(), 100); // several events of one moment are read once
+        timer = window.setTimeout(() => again.current()); // the events of one message are read once
       },
     });
     return () => {
