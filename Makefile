@@ -31,6 +31,7 @@ SHORT ?= 5000000
 CLAIMS ?= 5000000
 BULK ?= 2000000
 PAGES ?= 2000000
+WARM ?= 330
 AT ?=
 REWRITE ?=
 
@@ -38,7 +39,7 @@ TOOLS := bin/tools
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## build, then serve on LISTEN (127.0.0.1:8080) with the data in DATA (./codeq-data)
@@ -124,6 +125,10 @@ ui: ui/node_modules ## build the pages of the dashboard, ui/dist, which is commi
 .PHONY: uitest
 uitest: ui build ## build the pages, then let Chromium run through them
 	@cd ui && node --test --test-concurrency=1 test/*.test.mjs
+
+.PHONY: pictures
+pictures: ui/node_modules build ## make the pictures of the documents, docs/images, of a demo that has run for WARM=330 seconds
+	@WARM=$(WARM) node ui/pictures.mjs
 
 ui/node_modules: ui/package-lock.json
 	@cd ui && npm ci --no-fund --no-audit && touch node_modules

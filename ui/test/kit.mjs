@@ -2,6 +2,7 @@
 // error in its console.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { createRequire } from "node:module";
@@ -40,6 +41,18 @@ export class Server {
       rmSync(s.dir, { recursive: true });
     });
     await s.begin();
+    return s;
+  }
+
+  /** A server that `codeq demo` starts, fills and removes. */
+  static async demo() {
+    const s = new Server();
+    const demo = spawn(program, ["demo", "--json"], { stdio: ["ignore", "pipe", "inherit"] });
+    after(async () => {
+      demo.kill("SIGINT");
+      if (demo.exitCode === null) await once(demo, "exit");
+    });
+    s.origin = JSON.parse((await once(demo.stdout, "data"))[0]).url;
     return s;
   }
 
