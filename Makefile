@@ -31,6 +31,7 @@ SHORT ?= 5000000
 CLAIMS ?= 5000000
 BULK ?= 2000000
 PAGES ?= 2000000
+TASKS ?= 0
 WARM ?= 330
 AT ?=
 REWRITE ?=
@@ -129,6 +130,10 @@ uitest: ui build ## build the pages, then let Chromium run through them
 .PHONY: pictures
 pictures: ui/node_modules build ## make the pictures of the documents, docs/images, of a demo that has run for WARM=330 seconds
 	@WARM=$(WARM) node ui/pictures.mjs
+
+.PHONY: dashboard-bench
+dashboard-bench: ui/node_modules build ## measure what people wait for at the dashboard, TASKS=2000000 also beside so many tasks
+	@TASKS=$(TASKS) node ui/measure.mjs
 
 ui/node_modules: ui/package-lock.json
 	@cd ui && npm ci --no-fund --no-audit && touch node_modules
