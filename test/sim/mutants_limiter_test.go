@@ -47,7 +47,7 @@ func init() {
 		edit:   edit{file: "shard/limiter.go", old: "	q.places += int64(m.Places)\n	s.freePlace(q)\n", new: "	q.places += int64(m.Places)\n	s.noteLimited(q)\n"},
 		caught: []string{nothingWaits, allEnds},
 	}, mutant{
-		name:   "limiter: stay shut when a delivery allEnds",
+		name:   "limiter: stay shut when a delivery ends",
 		edit:   edit{file: "shard/transition.go", old: "	s.freePlace(q)\n", new: ""},
 		caught: []string{nothingWaits, allEnds},
 	}, mutant{
