@@ -40,6 +40,26 @@ func (k *keeper) Deliver(effects []shard.Effect) {
 	}
 }
 
+// subscribe opens the session with a window, and subscribes it to queues in every shard.
+func (k *keeper) subscribe(window int, commands ...string) {
+	k.consumer = k.engine.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
+	k.consumer.SetWindow(window)
+	for shardNo := range k.engine.Shards() {
+		k.engine.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
+	}
+}
+
+// workAll lets the session work until it gets nothing more.
+func (k *keeper) workAll(t *testing.T, s *store.Store) {
+	t.Helper()
+	for done := -1; done < len(k.served); {
+		done = len(k.served)
+		for range 4 {
+			runAll(t, k.engine, s)
+		}
+	}
+}
+
 func (k *keeper) granted(e *shard.Granted) {
 	k.consumer.Taken(len(e.Task.Payload), shard.MaxUntakenBytes)
 	shardNo := k.engine.ShardOf(e.Task.ID)
@@ -80,17 +100,8 @@ func TestShardsThatReuseCreditStarveNone(t *testing.T) {
 			e, s := steppedEngine(t, shards)
 			k := &keeper{engine: e, stuck: test.stuck}
 			fill(t, e, s, perShard)
-			k.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-			k.consumer.SetWindow(test.window)
-			for shardNo := range shards {
-				e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
-			}
-			for done := -1; done < len(k.served); {
-				done = len(k.served)
-				for range 4 {
-					runAll(t, e, s)
-				}
-			}
+			k.subscribe(test.window, "a")
+			k.workAll(t, s)
 			if len(k.served) != shards*perShard {
 				t.Fatalf("%d tasks were handed out of %d", len(k.served), shards*perShard)
 			}
@@ -132,11 +143,7 @@ func shareASession(t *testing.T, names []string, window int, commands []string) 
 		runAll(t, e, s)
 	}
 	k := &keeper{engine: e}
-	k.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-	k.consumer.SetWindow(window)
-	for shardNo := range shards {
-		e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: commands, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
-	}
+	k.subscribe(window, commands...)
 	for len(k.served) < settled+seen {
 		runAll(t, e, s)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
@@ -27,17 +26,8 @@ func TestPlacesOfALimitGoRound(t *testing.T) {
 			runAll(t, e, s) // the home
 			runAll(t, e, s) // the copies
 			k := &keeper{engine: e}
-			k.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-			k.consumer.SetWindow(c.window)
-			for shardNo := range shards {
-				e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
-			}
-			for done := -1; done < len(k.served); {
-				done = len(k.served)
-				for range 4 {
-					runAll(t, e, s)
-				}
-			}
+			k.subscribe(c.window, "a")
+			k.workAll(t, s)
 			if len(k.served) != shards*perShard {
 				t.Fatalf("%d tasks were handed out of %d", len(k.served), shards*perShard)
 			}
@@ -65,10 +55,7 @@ func TestPlaceAndCreditMeet(t *testing.T) {
 		runAll(t, e, s) // the home
 		runAll(t, e, s) // the copies
 		k := &keeper{engine: e}
-		k.consumer = e.NewConsumer(ConsumerOptions{ID: wire.SessionID{1}, Tenant: "default", Subject: "anonymous", Sink: k})
-		for shardNo := range e.Shards() {
-			e.Post(shardNo, []shard.Message{&shard.Subscribe{Consumer: k.consumer.Consumer, Commands: []string{"a"}, LeaseForMs: 3_600_000}}, 0, mailbox.ClassKeep)
-		}
+		k.subscribe(0, "a")
 		for range before / 4 {
 			runAll(t, e, s)
 		}

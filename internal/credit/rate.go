@@ -28,7 +28,7 @@ func (r *Rate) SetRate(perSecond int, nowMs int64) {
 		return
 	}
 	// n starts take at least n-1 times everyNs less the slack, so no second has more than
-	// perSecond. Who always asks gets a hundredth fewer.
+	// perSecond. A caller that always asks gets a hundredth fewer.
 	every := (secondNs + slackNs) / int64(perSecond)
 	if r.everyNs.Swap(every) == 0 {
 		r.nextNs.Store(nowMs*millisecondNs + every)

@@ -9,6 +9,7 @@
 // clients throw a token away after that.
 //
 // Start begins one goroutine, which reads keys again and asks again about the tokens of open
-// sessions, until Stop; each request to a provider has one, for which Close waits. Every function may be called from any goroutine. No error and no
-// log line contains a token, a secret or a part of them.
+// sessions, until Stop; each request to a provider has one, for which Close waits. Every function
+// may be called from any goroutine. No error and no log line contains a token, a secret or a part
+// of them.
 package identity

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -200,12 +201,5 @@ func (p *provider) active(all claims) (*auth.Principal, *wire.Error) {
 
 // anyOf reports whether two lists share a text.
 func anyOf(a, b []string) bool {
-	for _, one := range a {
-		for _, other := range b {
-			if one == other {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
