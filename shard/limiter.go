@@ -73,7 +73,7 @@ func (s *Shard) setLimiter(q *queue) {
 	}
 	if !is && q.limiter != nil {
 		s.tell(q.limiter, &Freed{Places: int(q.places)})
-		q.limited = limited{}
+		q.limited = limited{listed: q.listed}
 	}
 	q.shut, q.opensAtMs = false, 0
 }
@@ -177,6 +177,7 @@ func (s *Shard) returnPlaces() {
 	keeps := s.limited[:0]
 	for _, q := range s.limited {
 		if q.limiter == nil {
+			q.listed = false
 			continue
 		}
 		for ; q.started > 0; q.started-- {
