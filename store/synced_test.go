@@ -269,12 +269,14 @@ func TestX1AFileThatIsGoneIsRefused(t *testing.T) {
 }
 
 // A directory from before there were notes starts as it did, and a part of a log
-// that says more was synced is proof enough.
+// that says more was synced is proof enough. Pebble answers a sync before it
+// counts it, so the batch that follows at once may not say it yet: of many, one does.
 func TestX1WithoutNotesALaterPartOfTheLogIsTheProof(t *testing.T) {
-	fs := killedDir(t)
+	const many = 12
+	fs := killedDirOf(t, many)
 	log, _ := newest(t, fs)
 	remove(t, fs, "data/db/synced")
-	if got, said := looked(t, fs, OpenReadOnly); got != (1+logged)*6 || said != "" {
+	if got, said := looked(t, fs, OpenReadOnly); got != (1+many)*6 || said != "" {
 		t.Fatalf("%d tasks, %q", got, said)
 	}
 	flipped := wholeFile(t, fs, log)

@@ -50,6 +50,9 @@ type Board struct {
 	version uint64
 	rows    []row
 	rosters map[string]*roster // by tenant
+	// forgotten is more than the version of every roster that was dropped. The next rosters begin
+	// with it, so a client with rows of a dropped one gets a snapshot.
+	forgotten uint64
 	// shared are ticks of the version sharedAt.
 	shared   map[sharing]shared
 	sharedAt uint64

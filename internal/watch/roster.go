@@ -38,7 +38,7 @@ func (b *Board) rosterOf(tenant string, nowMs int64) *roster {
 	r := b.rosters[tenant]
 	if r == nil {
 		b.forgetRosters(nowMs)
-		r = &roster{}
+		r = &roster{version: b.forgotten, forgotten: b.forgotten}
 		b.rosters[tenant] = r
 	}
 	if r.rows == nil || nowMs >= r.lookedAtMs+refreshForMs {
@@ -52,6 +52,7 @@ func (b *Board) rosterOf(tenant string, nowMs int64) *roster {
 func (b *Board) forgetRosters(nowMs int64) {
 	for tenant, r := range b.rosters {
 		if nowMs > r.lookedAtMs+goneForMs {
+			b.forgotten = max(b.forgotten, r.version+1)
 			delete(b.rosters, tenant)
 		}
 	}

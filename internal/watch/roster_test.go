@@ -84,10 +84,19 @@ func TestWhoWatchesWorkersKnowsWhoIsThere(t *testing.T) {
 			step()
 		}
 		views := []*workerView{newWorkerView(t, board, nowMs), newWorkerView(t, board, nowMs)}
+		other, refusal := NewSubscriber(board, principal("t2", auth.ScopeRead), nowMs)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		other.Take(nowMs, &wire.WatchSubscribe{ID: "w", Kind: wire.WatchWorkers}, nil)
 		lazy := 1 + r.IntN(100)
 		for range 300 {
 			step()
-			nowMs += r.Int64N(1 << r.IntN(14))
+			if nowMs += r.Int64N(1 << r.IntN(14)); r.IntN(40) == 0 {
+				nowMs += 2 * goneForMs
+				board.forgetRosters(nowMs)
+			}
+			other.Next(nowMs)
 			views[0].read(t, nowMs)
 			if r.IntN(lazy) == 0 {
 				views[1].read(t, nowMs)
@@ -121,6 +130,24 @@ func BenchmarkTickOfWorkers(b *testing.B) {
 	r := &roster{}
 	for nowMs := int64(1); b.Loop(); nowMs += refreshForMs {
 		r.take(log.sessions["t1"], nowMs)
+	}
+}
+
+// TestWhoComesBackToAForgottenRosterSeesItAnew: who does not read for more than a minute has rows
+// of a roster that is dropped. The numbers of the changes of the next one must not be the same again.
+func TestWhoComesBackToAForgottenRosterSeesItAnew(t *testing.T) {
+	t.Parallel()
+	log, nowMs := newFakeLog(1, 1), int64(1_000_000)
+	b := NewBoard(log.facts())
+	log.sessions["t1"] = []wire.SessionFigures{{ID: wire.SessionID{1}, Subject: "early", State: wire.SessionLive}}
+	v := newWorkerView(t, b, nowMs)
+	v.read(t, nowMs)
+	log.sessions["t1"] = []wire.SessionFigures{{ID: wire.SessionID{2}, Subject: "late", State: wire.SessionLive}}
+	nowMs += 2 * goneForMs
+	b.rosterOf("t2", nowMs)
+	v.read(t, nowMs)
+	if _, late := v.sessions[wire.SessionID{2}.String()]; !late || len(v.sessions) != 1 {
+		t.Errorf("after a pause the client has %+v", v.sessions)
 	}
 }
 

@@ -89,6 +89,10 @@ func init() {
 		name:   "watch: go on with the positions of another database",
 		edit:   edit{file: stream, old: "	if w.after == nil || foreign {\n", new: "	if w.after == nil {\n"},
 		caught: []string{"a subscription is served", "frames are of a subscription"},
+	}, mutant{
+		name:   "watch: number the changes of a forgotten roster again",
+		edit:   edit{file: "internal/watch/roster.go", old: "			b.forgotten = max(b.forgotten, r.version+1)\n", new: ""},
+		caught: []string{"who watches has the figures"},
 	})
 }
 
