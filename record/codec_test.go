@@ -64,6 +64,10 @@ func fullSettings() *Settings {
 	}, Newer: "\x41\x02ab"}
 }
 
+func fullNamed() *Named {
+	return &Named{NamedKey: NamedKey{Tenant: "acme", Kind: KindLimits, Name: "n"}, Version: 3, Value: `{"weight":2}`, Newer: "\x40\x02"}
+}
+
 func fullMarks() Marks {
 	return Marks{Seq: 1<<64 - 1, Event: 2, TimeMs: -3, Queues: 1<<32 - 1, Newer: "\x40\x02"}
 }
@@ -116,6 +120,7 @@ func samples(t testing.TB) []sample {
 		{"marks", AppendMarks(nil, fullMarks()), fullMarks().String()},
 		{"settings", AppendSettings(nil, fullSettings()), fullSettings().String()},
 		{"settings-least", AppendSettings(nil, &Settings{Version: 1}), (&Settings{Version: 1}).String()},
+		{"named", AppendNamed(nil, fullNamed()), fullNamed().String()},
 		{"history", historyOf(t, fullHistory()), historyString(fullHistory())},
 	}
 	for _, e := range endedForms {
@@ -159,6 +164,9 @@ func TestRecordsComeBackWhole(t *testing.T) {
 	if err := ParseSettings(AppendSettings(nil, fullSettings()), &s); err != nil || s != *fullSettings() {
 		t.Errorf("settings %+v, %v", s, err)
 	}
+	if n, err := ParseNamed(fullNamed().NamedKey, AppendNamed(nil, fullNamed())); err != nil || n != *fullNamed() {
+		t.Errorf("named record %+v, %v", n, err)
+	}
 	h, err := ParseHistory(historyOf(t, fullHistory()))
 	if err != nil || !reflect.DeepEqual(h, fullHistory()) {
 		t.Errorf("history %+v, %v", h, err)
@@ -179,6 +187,11 @@ func TestWhatIsNoValueIsRefused(t *testing.T) {
 	}
 	if err := ParseSettings(nil, &Settings{}); err == nil {
 		t.Error("settings without a version were taken")
+	}
+	for _, text := range []string{"", "\x02\x01", "\x05\x01a"} {
+		if _, err := ParseNamed(NamedKey{}, []byte(text)); err == nil {
+			t.Errorf("%q was taken for a named record", text)
+		}
 	}
 	lines := bytes.Repeat([]byte{2, 2, 1}, MaxHistory)
 	if _, err := ParseHistory(lines); err != nil {

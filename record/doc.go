@@ -31,6 +31,7 @@
 //	15 marks
 //	16 bad          what the key was
 //	17 labels       escaped tenant, "/", escaped name=value, "/", queue, id
+//	18 named        escaped tenant, "/", kind, "/", escaped name, "/"
 //
 // A small payload or result has no key: it stands within the record of its task.
 // Outside every span there is one key, CreationKey.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ const (
 	FamilyMarks
 	FamilyBad
 	FamilyLabels
+	FamilyNamed
 )
 
 // families have for each its word in a description and in a sentence.
@@ -66,6 +68,7 @@ var families = [...]struct{ word, what string }{
 	FamilyMarks:       {"meta/marks", "marks"},
 	FamilyBad:         {"bad/", "set-aside value"},
 	FamilyLabels:      {"label/", "label of task"},
+	FamilyNamed:       {"named/", "named record"},
 }
 
 // String names the family in a sentence.
@@ -89,8 +92,10 @@ type Key struct {
 	// Name is the idempotency key, the label as name=value, or what a bad key was inside its
 	// span.
 	Name string
-	// Tenant is whose label it is; other keys have a queue for that.
+	// Tenant is whose label or named record it is; other keys have a queue for that.
 	Tenant string
+	// Kind is the kind of a named record.
+	Kind Kind
 }
 
 // AppendSpan begins a key of the shard.
@@ -160,6 +165,11 @@ func AppendLabelKey(dst []byte, tenant, label string, queue uint32, id wire.Task
 	return append(binary.BigEndian.AppendUint32(AppendLabel(dst, tenant, label), queue), id[:]...)
 }
 
+// AppendNamedKey adds the key of a named record.
+func AppendNamedKey(dst []byte, k NamedKey) []byte {
+	return appendName(appendName(appendName(append(dst, byte(FamilyNamed)), k.Tenant), string(k.Kind)), k.Name)
+}
+
 // AppendTo adds the key that ParseKey takes apart like that.
 func (p *Key) AppendTo(dst []byte) []byte {
 	dst = AppendSpan(dst, p.Shard)
@@ -180,6 +190,8 @@ func (p *Key) AppendTo(dst []byte) []byte {
 		return append(dst, byte(FamilyMarks))
 	case FamilyLabels:
 		return AppendLabelKey(dst, p.Tenant, p.Name, p.Queue, p.ID)
+	case FamilyNamed:
+		return AppendNamedKey(dst, p.Named())
 	}
 	return append(append(dst, byte(p.Family)), p.Name...)
 }
@@ -193,7 +205,7 @@ func ParseKey(key []byte) (Key, error) {
 		return p, errUnknownKey
 	}
 	p.Shard, p.Family = int(binary.BigEndian.Uint16(key)), Family(key[spanBytes])
-	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyLabels {
+	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyNamed {
 		return p, errUnknownKey
 	}
 	rest := key[spanBytes+1:]
@@ -207,6 +219,9 @@ func ParseKey(key []byte) (Key, error) {
 		return p, end(rest)
 	case p.Family == FamilyLabels:
 		return p, p.parseLabel(string(rest))
+	case p.Family == FamilyNamed:
+		rest, err := parseNames(string(rest), &p.Tenant, (*string)(&p.Kind), &p.Name)
+		return p, cmp.Or(err, end([]byte(rest)))
 	case len(rest) < queueBytes:
 		return p, errUnknownKey
 	}
@@ -232,16 +247,28 @@ func end(rest []byte) error {
 }
 
 // parseLabel reads what the key of a label has behind its family.
-func (p *Key) parseLabel(text string) (err error) {
-	for _, part := range []*string{&p.Tenant, &p.Name} {
-		name := text[:strings.IndexByte(text, '/')+1]
-		if *part, err = parseName(name); err != nil {
-			return err
-		}
-		text = text[len(name):]
+func (p *Key) parseLabel(text string) error {
+	text, err := parseNames(text, &p.Tenant, &p.Name)
+	if err != nil {
+		return err
 	}
 	return p.ParsePlace([]byte(text))
 }
+
+// parseNames reads escaped names and returns what is behind them.
+func parseNames(text string, parts ...*string) (rest string, err error) {
+	for _, part := range parts {
+		name := text[:strings.IndexByte(text, '/')+1]
+		if *part, err = parseName(name); err != nil {
+			return "", err
+		}
+		text = text[len(name):]
+	}
+	return text, nil
+}
+
+// Named is which named record a key is of.
+func (p *Key) Named() NamedKey { return NamedKey{Tenant: p.Tenant, Kind: p.Kind, Name: p.Name} }
 
 // ParsePlace reads what a key of an order has behind its queue, or that of a label behind it.
 func (p *Key) ParsePlace(place []byte) error {
@@ -359,6 +386,8 @@ func NameForLog(key []byte, q QueueKey) string {
 		words += " " + p.ID.String()
 	}
 	switch {
+	case p.Family == FamilyNamed:
+		words += fmt.Sprintf(" %q of kind %q of tenant %q", p.Name, p.Kind, p.Tenant)
 	case p.Queue == 0:
 	case q == QueueKey{}:
 		words += fmt.Sprintf(" in queue number %d of shard %d", p.Queue, p.Shard)

@@ -15,7 +15,7 @@ func oneOfEach(name string) []Key {
 	id := wire.TaskID{0: 1, 15: 0xff}
 	const q = 1<<32 - 1
 	var all []Key
-	for f := FamilyTask; f <= FamilyLabels; f++ {
+	for f := FamilyTask; f <= FamilyNamed; f++ {
 		p := Key{Shard: 31, Family: f}
 		switch f {
 		case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
@@ -34,6 +34,8 @@ func oneOfEach(name string) []Key {
 			p.Name = "\x01x"
 		case FamilyLabels:
 			p.Queue, p.ID, p.Tenant, p.Name = q, id, name, name+"=v"
+		case FamilyNamed:
+			p.Tenant, p.Kind, p.Name = name, KindLimits, name
 		}
 		all = append(all, p)
 	}
@@ -67,7 +69,7 @@ func TestKeysOfASpanHaveTheOrderOfTheirFamilies(t *testing.T) {
 			continue
 		}
 		keys = append(keys, p.AppendTo(nil))
-		if p.Family != FamilyIdempotency && p.Family != FamilyBad && p.Family != FamilyLabels && len(keys[len(keys)-1]) > 32 {
+		if p.Family != FamilyIdempotency && p.Family != FamilyBad && p.Family < FamilyLabels && len(keys[len(keys)-1]) > 32 {
 			t.Errorf("a key of %v has %d bytes", p.Family, len(keys[len(keys)-1]))
 		}
 	}
@@ -83,9 +85,10 @@ func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
 		return span + string(AppendQueue(nil, 7, f)) + rest
 	}
 	for _, key := range []string{
-		"", "c", span, CreationKey, "\x00\x20\x01" + id, span + "\x00" + id, span + "\x12" + id, span + "\x11" + id, span + "\x11t/k/" + id, span + "\x11t/k/\x00\x00\x00\x00" + id, span + "\x11t\x00\x00\x00\x01" + id,
+		"", "c", span, CreationKey, "\x00\x20\x01" + id, span + "\x00" + id, span + "\x13" + id, span + "\x11" + id, span + "\x11t/k/" + id, span + "\x11t/k/\x00\x00\x00\x00" + id, span + "\x11t\x00\x00\x00\x01" + id,
 		span + "\x11t/%61/\x00\x00\x00\x01" + id, span + "\x11t/k/\x00\x00\x00\x01" + id + "x", span + "\x01", span + "\x01" + id + "x",
 		span + "\x01" + id[1:], span + string(byte(FamilyMarks)) + "x", span + string(byte(FamilyCounters)), span + string(byte(FamilyCounters)) + "\x00\x00\x00\x00",
+		span + "\x12t/k", span + "\x12t/k/", span + "\x12t/k/n/x", span + "\x12t/k/%61/", span + "\x12",
 		queue(FamilyCounters, "x"), queue(FamilySettings, "x"), queue(FamilyNames, "x"), queue(FamilyIdempotency, ""), queue(FamilyIdempotency, "a"),
 		queue(FamilyIdempotency, "a/b"), queue(FamilyIdempotency, "a/b/"), queue(FamilyIdempotency, "a%2e/"), queue(FamilyIdempotency, "a%41/"),
 		queue(FamilyIdempotency, "a%2/"), queue(FamilyIdempotency, "a%/"), queue(FamilyIdempotency, "a b/"), queue(FamilyIdempotency, "a%2a/"),
@@ -127,8 +130,10 @@ func FuzzNamesNeverMeet(f *testing.F) {
 		if name1 != name2 {
 			mustNotMeet(t, AppendIdempotencyKey(nil, 7, name1), AppendIdempotencyKey(nil, 7, name2))
 			mustNotMeet(t, AppendLabel(nil, name1, name2), AppendLabel(nil, name2, name1))
+			mustNotMeet(t, AppendNamedKey(nil, NamedKey{name1, "k", name2}), AppendNamedKey(nil, NamedKey{name2, "k", name1}))
 			mustNotMeet(t, AppendLabel(nil, "t", name1), AppendLabel(nil, "t", name2))
 		}
+		mustRoundTrip(t, Key{Family: FamilyNamed, Tenant: name1, Kind: KindLimits, Name: name2})
 		mustRoundTrip(t, Key{Family: FamilyLabels, Queue: 7, ID: wire.TaskID{1: '/'}, Tenant: name1, Name: name2})
 		q := QueueKey{Command: "c" + name1, Tenant: name2}
 		if got, err := ParseNames(AppendNames(nil, q)); err != nil || got != q {

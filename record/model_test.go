@@ -33,6 +33,7 @@ var modelFields = map[string]string{
 	"settings": `1 version int,2 paused flag,3 deleting flag,4 spread flag,5 maxAttempts int,6 leaseSeconds int,7 timeoutSeconds int,
 		8 ttlSeconds int,9 backoff text,10 backoffBaseSeconds int,11 backoffMaxSeconds int,12 retentionSeconds int,13 dlqRetentionSeconds int,
 		14 maxInProgress int,15 startsPerSecond int`,
+	"named": `1 version int,2 value text`,
 	"line":  `1 delivery int,2 workerId text,3 fromMs int,4 toMs int,5 cause text,6 closeCode int,7 error text,8 exited flag,9 exitCode int,10 signal text,11 by text`,
 	"ended": `1 what below256,2 deliveries int`,
 }
@@ -184,6 +185,8 @@ func modelPrint(kind string, data []byte) (string, bool) {
 			(size == 0 || size == v.number("payloadBytes")) && (outcome || v.raw["result"] == "")
 	case "settings":
 		return v.String(), v.number("version") >= 1
+	case "named":
+		return v.String(), v.number("version") >= 1 && v.raw["value"] != ""
 	case "ended":
 		what := v.number("what")
 		status := []string{"", "COMPLETED", "FAILED", "CANCELLED"}[what&3]
@@ -240,6 +243,10 @@ func readAndWrite(kind string, data []byte) (text string, again []byte, err erro
 		var s Settings
 		err = ParseSettings(data, &s)
 		text, again = s.String(), AppendSettings(nil, &s)
+	case "named":
+		var n Named
+		n, err = ParseNamed(NamedKey{}, data)
+		text, again = n.String(), AppendNamed(nil, &n)
 	case "ended":
 		var e Ended
 		e, err = ParseEnded(data)
@@ -330,6 +337,14 @@ func FuzzMarks(f *testing.F) {
 // FuzzSettings holds ParseSettings against the model.
 func FuzzSettings(f *testing.F) {
 	fuzzKind(f, "settings", func(data []byte) error { return ParseSettings(data, &Settings{}) })
+}
+
+// FuzzNamed holds ParseNamed against the model.
+func FuzzNamed(f *testing.F) {
+	fuzzKind(f, "named", func(data []byte) error {
+		_, err := ParseNamed(NamedKey{}, data)
+		return err
+	})
 }
 
 // FuzzEnded holds ParseEnded against the model.

@@ -43,6 +43,13 @@ func (s *Settings) String() string {
 	return f.close(s.Newer)
 }
 
+// String prints a named record.
+func (n *Named) String() string {
+	f := object()
+	n.fields(&f)
+	return f.close(n.Newer)
+}
+
 // String prints marks.
 func (m Marks) String() string {
 	f := object()
@@ -93,6 +100,8 @@ func DescribeKey(key []byte, q QueueKey) string {
 		return text + p.Name
 	case FamilyLabels:
 		return fmt.Sprintf("%s%s/%v", text, p.Name, p.ID)
+	case FamilyNamed:
+		return fmt.Sprintf("%s%s %s %q", text, p.Kind, p.Tenant, p.Name)
 	case FamilyBad:
 		return fmt.Sprintf("%s%q", text, p.Name)
 	}
@@ -147,6 +156,9 @@ func (p *Key) parse(value []byte) (fmt.Stringer, error) {
 	case FamilyNames:
 		q, err := ParseNames(value)
 		return text(q.Command + "/" + q.Tenant), err
+	case FamilyNamed:
+		n, err := ParseNamed(p.Named(), value)
+		return &n, err
 	case FamilyPending:
 		atMs, err := ParseReadyAt(value)
 		return text(strconv.FormatInt(atMs, 10)), err

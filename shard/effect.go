@@ -127,6 +127,13 @@ type Configured struct {
 	Settings record.Settings
 }
 
+// Named answers Name and CopyNamed with the record that holds now, which has no value
+// once it is deleted.
+type Named struct {
+	Ref
+	Record record.Named
+}
+
 // Cleaned answers Cleanup with how many tasks were removed.
 type Cleaned struct {
 	Ref

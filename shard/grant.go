@@ -187,6 +187,8 @@ type tenant struct {
 	runnable ring
 	wildcard subscribers
 	inTurns  bool
+	// named are the shard's copies of the named records of the tenant.
+	named record.NamedList
 }
 
 // hasTurns reports whether any queue of the tenant has turns.

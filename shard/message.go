@@ -298,6 +298,31 @@ type CopySettings struct {
 	Thaw bool
 }
 
+// Name changes a named record of a tenant. Only the home of the tenant gets it, and
+// decides. Answer: Named or Refused. A control message.
+type Name struct {
+	Asker
+	NameChange
+}
+
+// NameChange is what a record becomes.
+type NameChange struct {
+	Key record.NamedKey
+	// Value is the new value; empty deletes the record.
+	Value string
+	// IfVersion is the version that the record must have, 0 for none; below 0 any is good.
+	IfVersion int64
+	// Most is how many records of the kind the tenant may have; 0 is no limit.
+	Most int
+}
+
+// CopyNamed brings a shard what the home of a tenant has decided. Answer: Named. A
+// control message.
+type CopyNamed struct {
+	Asker
+	Record record.Named
+}
+
 // Cleanup removes tasks of these queues that ended before a time in Unix
 // milliseconds, with 0 those whose retention is over. It removes at most Limit in
 // all, queue by queue. The list names no queue twice and belongs to the shard.

@@ -23,7 +23,7 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	}
 	who := args[0].Key
 	asker := Asker{Ref: Ref(scriptInt(args, "ref"))}
-	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "leases" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || strings.HasSuffix(verb, "watch") {
+	if verb == "enqueue" || verb == "cancel" || verb == "run" || verb == "move" || verb == "replay" || verb == "purge" || verb == "explain" || verb == "leases" || verb == "configure" || verb == "cleanup" || verb == "copy" || verb == "freeze" || verb == "drop" || verb == "name" || verb == "copy-named" || strings.HasSuffix(verb, "watch") {
 		asker.Sink = w.producer(who)
 	} else {
 		asker.Sink = w.consumerOf(who).Sink
@@ -64,6 +64,8 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 		return m, nil
 	case "freeze":
 		return &Freeze{Asker: asker, Queue: scriptQueue(args), Delete: scriptDelete(args)}, nil
+	case "name", "copy-named":
+		return parseNamed(verb, asker, args), nil
 	case "drop":
 		return &Drop{Asker: asker, Queue: scriptQueue(args)}, nil
 	case "configure", "copy":
@@ -73,6 +75,20 @@ func (w *scriptWorld) parse(line string) (Message, error) {
 	default:
 		return w.parseDelivery(verb, asker, args)
 	}
+}
+
+// parseNamed reads a change of a named record, or a copy with its version.
+func parseNamed(verb string, asker Asker, args []datadriven.CmdArg) Message {
+	key := record.NamedKey{Tenant: scriptString(args, "tenant", "default"), Kind: record.Kind(scriptString(args, "kind", "limits")), Name: scriptString(args, "name", "")}
+	value := scriptString(args, "value", "")
+	if verb == "copy-named" {
+		return &CopyNamed{Asker: asker, Record: record.Named{NamedKey: key, Version: int64(scriptInt(args, "version")), Value: value}}
+	}
+	change := NameChange{Key: key, Value: value, IfVersion: -1, Most: scriptInt(args, "most")}
+	if scriptString(args, "if", "") != "" {
+		change.IfVersion = int64(scriptInt(args, "if"))
+	}
+	return &Name{Asker: asker, NameChange: change}
 }
 
 func scriptQueue(args []datadriven.CmdArg) record.QueueKey {

@@ -486,6 +486,8 @@ func describeEffect(e Effect) string {
 		return strings.Replace(fmt.Sprintf("configured ref=%d %+v", e.Ref, e.Settings), " Deleting:false", "", 1)
 	case *Dropped:
 		return fmt.Sprintf("dropped ref=%d", e.Ref)
+	case *Named:
+		return fmt.Sprintf("named ref=%d %s %s %q version %d %s", e.Ref, e.Record.Tenant, e.Record.Kind, e.Record.Name, e.Record.Version, e.Record.Value)
 	case *Cleaned:
 		return fmt.Sprintf("cleaned ref=%d: %d deleted", e.Ref, e.Deleted)
 	case *Managed:

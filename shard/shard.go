@@ -134,9 +134,11 @@ type round struct {
 	// scratch is the record of the task that enqueue makes or fromEntry builds, reused
 	// for each; a record that a lease keeps is never it.
 	scratch record.Task
-	// unsaved are queues whose settings recovery copied from another shard.
-	unsaved []*queue
-	emptied []*queue
+	// unsaved are queues whose settings recovery copied from another shard, unsavedNamed
+	// the named records.
+	unsaved      []*queue
+	unsavedNamed []record.NamedKey
+	emptied      []*queue
 }
 
 // Outcome is what one round did besides appending to the open batch.
@@ -194,6 +196,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)
 	}
+	s.restoreNamed(r.Named)
 	s.restoreSettings(r.Settings)
 	for _, q := range r.Queues {
 		s.joinRings(s.queueOf(q.Key))
@@ -243,6 +246,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.refill()
 	s.advanceWatermarks()
 	s.findRemovals()
+	s.saveNamed()
 	s.saveSettings()
 	for _, m := range messages[:min(len(messages), s.limits.Messages)] {
 		s.step(m)
@@ -362,6 +366,10 @@ func (s *Shard) step(m Message) {
 		s.configure(m)
 	case *CopySettings:
 		s.copySettings(m)
+	case *Name:
+		s.name(m)
+	case *CopyNamed:
+		s.copyNamed(m)
 	case *Drop:
 		s.drops = append(s.drops, m)
 	case *SpaceChanged:

@@ -19,7 +19,7 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 			return false // it only deletes
 		}
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
-	case *Heartbeat, *Freeze, *Configure:
+	case *Heartbeat, *Freeze, *Configure, *Name:
 		s.refuse(m.message(), wire.TaskID{}, wire.CodeStorageFull, storageFull)
 	case *Undelivered:
 		// The deliveries lapse when leases may again; see noteStall.

@@ -2,7 +2,6 @@ package shardactor
 
 import (
 	"fmt"
-	"sync"
 
 	"codeq/record"
 	"codeq/shard"
@@ -30,13 +29,9 @@ type Change struct {
 	// Heard gets every effect that answers the change; nil outside a simulation.
 	Heard func([]shard.Effect)
 
-	engine *Engine
-	home   int
-
-	mu sync.Mutex
-	// stage is the last question to the shards, waits how many have not answered.
+	asking
+	// stage is the last question to the shards.
 	stage stage
-	waits int
 	// frozen are the shards that this change has frozen, refusal is the refusal of
 	// another shard or of the home, latest the newest settings of any shard.
 	frozen  []int
@@ -56,47 +51,37 @@ const (
 
 // Configure begins a change of settings. It does not block.
 func (e *Engine) Configure(c *Change) {
-	c.engine, c.home = e, wire.ShardOfQueue(c.Queue.Tenant, c.Queue.Command, len(e.loops))
+	c.engine, c.home, c.heard = e, wire.ShardOfQueue(c.Queue.Tenant, c.Queue.Command, len(e.loops)), c.Heard
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if (c.What.Delete != nil || c.What.Settings != nil && !c.What.Settings.Spread) && len(e.loops) > 1 {
-		c.askOthers(func(to shard.Asker) shard.Message {
+		c.mustAsk(c.askOthers(c, func(to shard.Asker) shard.Message {
 			return &shard.Freeze{Asker: to, Queue: c.Queue, Delete: c.What.Delete}
-		})
+		}))
 		return
 	}
-	c.askHome()
+	c.decide()
 }
 
-// askHome asks the home of the queue to decide.
-func (c *Change) askHome() {
-	c.stage, c.waits = deciding, 1
-	if !c.engine.Control(c.home, nil, &shard.Configure{Asker: shard.Asker{Sink: c, Ref: shard.Ref(c.home)}, Queue: c.Queue, Change: c.What}) {
+// decide asks the home of the queue to decide.
+func (c *Change) decide() {
+	c.stage = deciding
+	c.mustAsk(c.askHome(c, func(to shard.Asker) shard.Message {
+		return &shard.Configure{Asker: to, Queue: c.Queue, Change: c.What}
+	}))
+}
+
+// mustAsk ends the change if a shard was not asked, because the engine stops: the next
+// start copies what was decided. The answer is a refusal, because not every shard has it.
+func (c *Change) mustAsk(asked bool) {
+	if !asked {
 		c.end(stoppingError())
-	}
-}
-
-// askOthers sends a message to every shard but the home.
-func (c *Change) askOthers(message func(to shard.Asker) shard.Message) {
-	c.waits = len(c.engine.loops) - 1
-	for shardNo := range c.engine.loops {
-		if shardNo != c.home && !c.engine.Control(shardNo, nil, message(shard.Asker{Sink: c, Ref: shard.Ref(shardNo)})) {
-			// The engine stops: the next start copies what was decided. The answer
-			// is a refusal, because not every shard has it.
-			c.end(stoppingError())
-			return
-		}
 	}
 }
 
 // Deliver implements Sink.
 func (c *Change) Deliver(effects []shard.Effect) {
-	if c.Heard != nil {
-		c.Heard(effects)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range effects {
+	c.hear(effects, func(e shard.Effect) {
 		switch e := e.(type) {
 		case *shard.Frozen:
 			c.frozen = append(c.frozen, int(e.Ref))
@@ -109,27 +94,24 @@ func (c *Change) Deliver(effects []shard.Effect) {
 		default:
 			panic(fmt.Sprintf("shardactor: a change of settings was answered by %T", e))
 		}
-		c.waits--
-		if c.waits == 0 && c.stage != over {
-			c.next()
-		}
-	}
+	}, c.next)
 }
 
 // next starts the next stage when all shards that were asked have answered.
 func (c *Change) next() {
 	switch {
+	case c.stage == over:
 	case c.refusal != nil:
 		c.thaw()
 		c.end(c.refusal)
 	case c.stage == freezing:
-		c.askHome()
+		c.decide()
 	case c.stage == deciding && len(c.engine.loops) > 1:
 		c.stage = copying
 		decided, thaw := c.latest, len(c.frozen) > 0
-		c.askOthers(func(to shard.Asker) shard.Message {
+		c.mustAsk(c.askOthers(c, func(to shard.Asker) shard.Message {
 			return &shard.CopySettings{Asker: to, Queue: c.Queue, Settings: decided, Thaw: thaw}
-		})
+		}))
 	default:
 		c.engine.router.learn(c.Queue, &c.latest)
 		if c.latest.Deleting {

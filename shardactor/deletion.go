@@ -19,15 +19,10 @@ type deletions struct {
 // deleted, each once it has no task of it left, and the home last; see beingDeleted
 // in package shard.
 type deletion struct {
-	engine *Engine
-	queue  record.QueueKey
-	home   int
-	done   chan struct{}
-
-	mu sync.Mutex
-	// waits is how many shards have not answered; atHome reports that the home was
-	// asked.
-	waits  int
+	asking
+	queue record.QueueKey
+	done  chan struct{}
+	// atHome reports that the home was asked.
 	atHome bool
 }
 
@@ -40,21 +35,18 @@ func (e *Engine) drop(q record.QueueKey) {
 		return
 	}
 	d := &deletion{
-		engine: e, queue: q, home: wire.ShardOfQueue(q.Tenant, q.Command, len(e.loops)), done: make(chan struct{}), waits: len(e.loops) - 1,
+		asking: asking{engine: e, home: wire.ShardOfQueue(q.Tenant, q.Command, len(e.loops)), heard: e.heard}, queue: q, done: make(chan struct{}),
 	}
 	if e.deletions.of == nil {
 		e.deletions.of = make(map[record.QueueKey]*deletion)
 	}
 	e.deletions.of[q] = d
-	if d.waits == 0 {
-		d.askHome()
+	// A stopped shard does not answer: then the next start begins the deletion again.
+	if len(e.loops) > 1 {
+		d.askOthers(d, d.drop)
 		return
 	}
-	for shard := range e.loops {
-		if shard != d.home {
-			d.ask(shard)
-		}
-	}
+	d.last()
 }
 
 // Deleting returns a channel that is closed when the deletion of the queue is done;
@@ -68,36 +60,27 @@ func (e *Engine) Deleting(q record.QueueKey) <-chan struct{} {
 	return nil
 }
 
-// ask posts Drop to a shard. A stopped shard does not answer.
-func (d *deletion) ask(shardNo int) {
-	d.engine.Control(shardNo, nil, &shard.Drop{Asker: shard.Asker{Sink: d, Ref: shard.Ref(shardNo)}, Queue: d.queue})
-}
+func (d *deletion) drop(to shard.Asker) shard.Message { return &shard.Drop{Asker: to, Queue: d.queue} }
 
-func (d *deletion) askHome() {
-	d.atHome, d.waits = true, 1
-	d.ask(d.home)
+// last asks the home.
+func (d *deletion) last() {
+	d.atHome = true
+	d.askHome(d, d.drop)
 }
 
 // Deliver implements Sink.
 func (d *deletion) Deliver(effects []shard.Effect) {
-	if d.engine.heard != nil {
-		d.engine.heard(effects)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, e := range effects {
+	d.hear(effects, func(e shard.Effect) {
 		if _, ok := e.(*shard.Dropped); !ok {
 			panic(fmt.Sprintf("shardactor: a drop was answered by %T", e))
 		}
-		d.waits--
-	}
-	switch {
-	case d.waits > 0:
-	case !d.atHome:
-		d.askHome()
-	default:
-		d.end()
-	}
+	}, func() {
+		if d.atHome {
+			d.end()
+			return
+		}
+		d.last()
+	})
 }
 
 // end frees the name and closes done.

@@ -13,6 +13,7 @@ import (
 	"codeq/actor"
 	"codeq/index"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -123,6 +124,7 @@ type Engine struct {
 	// mostUntaken is Limits.UntakenBytes.
 	mostUntaken int
 	deletions   deletions
+	named       named
 	limiters    limiters
 	heard       func([]shard.Effect)
 	// epochs counts the consumers.
@@ -144,6 +146,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		latestMs = max(latestMs, r.Marks.TimeMs)
 	}
 	copyNewest(recovered)
+	truth := copyNamed(recovered)
 	limits := o.Mailbox
 	if limits.Messages == 0 {
 		limits = DefaultMailbox
@@ -160,6 +163,10 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		retention:   o.Retention,
 		mostUntaken: o.Limits.OrDefault().UntakenBytes,
 		heard:       o.Heard,
+	}
+	e.named.of = make(map[string]record.NamedList)
+	for _, r := range truth {
+		e.named.set(r)
 	}
 	e.limiters.shards, e.limiters.heard, e.limiters.post = shards, o.Heard, e.Control
 	for i := range recovered[0].Settings {

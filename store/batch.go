@@ -364,6 +364,17 @@ func (b *Batch) DeleteSettings(q record.QueueKey) {
 	b.remove(record.AppendQueue(b.start(), n, record.FamilySettings))
 }
 
+// PutNamed writes the shard's copy of a named record, or deletes one that has no value.
+func (b *Batch) PutNamed(n *record.Named) {
+	key := record.AppendNamedKey(b.start(), n.NamedKey)
+	if n.Value == "" {
+		b.remove(key)
+		return
+	}
+	b.value = record.AppendNamed(b.value[:0], n)
+	b.set(key, b.value)
+}
+
 // PutMarks writes the high-water marks of the shard.
 func (b *Batch) PutMarks(m record.Marks) {
 	m.Queues, m.Newer = b.span.marks.Queues, b.span.marks.Newer

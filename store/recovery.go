@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,13 @@ type SettingsState struct {
 	Unsaved bool
 }
 
+// NamedState is a named record as recovery finds it.
+type NamedState struct {
+	record.Named
+	// Unsaved: the home has it so, and this shard does not on disk.
+	Unsaved bool
+}
+
 // Recovered is what a shard needs to start: marks, queues and the tasks in
 // progress. Everything that only waits stays in the database.
 type Recovered struct {
@@ -38,6 +46,10 @@ type Recovered struct {
 	Leased []LeasedTask
 	// Settings are those of the queues that have any, in that order too.
 	Settings []SettingsState
+	// Named are the named records in the order of their keys, NamedDamaged those that could
+	// not be read.
+	Named        []NamedState
+	NamedDamaged []record.NamedKey
 	// Quarantined is the number of values that could not be decoded and were
 	// moved under bad/.
 	Quarantined int64
@@ -63,6 +75,9 @@ func (sp *Span) Load() (*Recovered, error) {
 	}
 	if err := sp.loadSettings(r, queues); err != nil {
 		return nil, fmt.Errorf("load settings of shard %d: %w", sp.shard, err)
+	}
+	if err := sp.loadNamed(r); err != nil {
+		return nil, fmt.Errorf("load named records of shard %d: %w", sp.shard, err)
 	}
 	for i := range r.Queues {
 		if err := sp.loadLeases(r, &r.Queues[i]); err != nil {
@@ -229,6 +244,23 @@ func (sp *Span) loadSettings(r *Recovered, queues map[uint32]record.QueueKey) er
 	slices.SortFunc(r.Settings, func(a, b SettingsState) int { return a.Key.Compare(b.Key) })
 	for _, q := range damaged {
 		sp.batch.noteDropped(q, record.FamilySettings)
+	}
+	return err
+}
+
+// loadNamed loads named records. A copy takes the place of one that cannot be read.
+func (sp *Span) loadNamed(r *Recovered) error {
+	err := sp.view.scanFamily(record.FamilyNamed, func(p *record.Key, value []byte) error {
+		n, err := record.ParseNamed(p.Named(), value)
+		if err != nil {
+			r.NamedDamaged = append(r.NamedDamaged, p.Named())
+			return nil
+		}
+		r.Named = append(r.Named, NamedState{Named: n})
+		return nil
+	})
+	for _, key := range r.NamedDamaged {
+		err = cmp.Or(err, sp.quarantineValue(record.AppendNamedKey(sp.view.start(), key)))
 	}
 	return err
 }

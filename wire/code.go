@@ -44,6 +44,7 @@ const (
 	CodeForbiddenHost       Code = "forbidden_host"
 	CodeForbiddenOrigin     Code = "forbidden_origin"
 	CodeAuthUnavailable     Code = "auth_unavailable"
+	CodeVersionConflict     Code = "version_conflict"
 )
 
 type codeRow struct {
@@ -88,6 +89,7 @@ var codeTable = map[Code]codeRow{
 	CodeForbiddenHost:       {403, false},
 	CodeForbiddenOrigin:     {403, false},
 	CodeAuthUnavailable:     {503, true},
+	CodeVersionConflict:     {409, false},
 }
 
 // HTTPStatus is the status a refusal with this code has over HTTP. An unknown

@@ -174,6 +174,12 @@ func ShardOfQueue(tenant, command string, shards int) int {
 	return int(h % uint64(shards))
 }
 
+// ShardOfTenant is the home of a tenant: the shard that decides its named records.
+// FNV-1a-64 over the tenant. It can never change either.
+func ShardOfTenant(tenant string, shards int) int {
+	return int(fnv1a(fnvOffset, []byte(tenant)) % uint64(shards))
+}
+
 func fnv1a(h uint64, data []byte) uint64 {
 	for _, b := range data {
 		h ^= uint64(b)

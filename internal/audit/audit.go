@@ -47,6 +47,7 @@ const (
 	findSettings    = "wrong-settings"
 	findNames       = "wrong-name"
 	findLabels      = "wrong-label"
+	findNamed       = "wrong-named-record"
 )
 
 // Check reads every key of the database in one snapshot and compares records,
@@ -60,6 +61,7 @@ func Check(s *store.Store) ([]Finding, error) {
 	}
 	for _, a := range spans {
 		a.judgeSettings(spans)
+		a.judgeNamed(spans)
 		a.judgePlacement(spans)
 		findings = append(findings, a.judge()...)
 	}
@@ -89,6 +91,9 @@ func collect(s *store.Store) (spans []*span, findings []Finding, err error) {
 			spans[p.Shard].take(&p, key, value)
 		}
 	})
+	for _, a := range spans {
+		slices.SortFunc(a.records, func(x, y record.Named) int { return x.Compare(y.NamedKey) })
+	}
 	return spans, findings, err
 }
 
@@ -131,6 +136,7 @@ type span struct {
 	queueAt  map[uint32]*queueFacts
 	numberOf map[record.QueueKey]uint32
 	marks    record.Marks
+	records  record.NamedList
 	findings []Finding
 	// unreadable are the keys of counters that could not be decoded.
 	unreadable map[string]bool
@@ -224,6 +230,11 @@ func (a *span) take(p *record.Key, key, value []byte) {
 		a.queue(p.Queue)
 		if a.task(p.ID).labels = append(a.task(p.ID).labels, *p); len(value) != 0 {
 			err = record.ErrDamaged
+		}
+	case record.FamilyNamed:
+		var n record.Named
+		if n, err = record.ParseNamed(p.Named(), value); err == nil {
+			a.records = append(a.records, n)
 		}
 	case record.FamilyBad:
 	default:

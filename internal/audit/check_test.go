@@ -66,6 +66,12 @@ var sabotages = []struct {
 	}},
 	{"settings newer than those of the home", "wrong-settings", settingsOf(record.Settings{Version: 2}, record.Settings{Version: 3})},
 	{"settings that are not those of their version", "wrong-settings", settingsOf(record.Settings{Version: 2}, record.Settings{Version: 2, Paused: true})},
+	{"a damaged named record", "damaged-value", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyNamed, Tenant: "t", Kind: record.KindLimits}), "x")
+	}},
+	{"a named record newer than that of the home", "wrong-named-record", namedAs(record.Named{Version: 1, Value: "a"}, record.Named{Version: 2, Value: "a"})},
+	{"a named record that is not that of its version", "wrong-named-record", namedAs(record.Named{Version: 2, Value: "a"}, record.Named{Version: 2, Value: "b"})},
+	{"a named record above the mark of the home", "wrong-named-record", namedAs(record.Named{}, record.Named{Version: 1 << 40, Value: "b"})},
 	{"a queue without a name", "wrong-name", func(t *testing.T, s *store.Store, g *tasks) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyNames, Queue: 1}))
 	}},
@@ -411,6 +417,19 @@ func settingsOf(home, away record.Settings) func(t *testing.T, s *store.Store, g
 	}
 }
 
+// namedAs writes a named record at home and away.
+func namedAs(home, away record.Named) func(t *testing.T, s *store.Store, g *tasks) {
+	return func(t *testing.T, s *store.Store, g *tasks) {
+		t.Helper()
+		at := wire.ShardOfTenant("t", 2)
+		for shard, n := range map[int]record.Named{at: home, 1 - at: away} {
+			n.NamedKey = record.NamedKey{Tenant: "t", Kind: record.KindLimits}
+			s.Span(shard).Batch().PutNamed(&n)
+			apply(t, s, shard)
+		}
+	}
+}
+
 func putSettings(t *testing.T, s *store.Store, shard int, q record.QueueKey, settings record.Settings) {
 	t.Helper()
 	s.Span(shard).Batch().PutSettings(q, &settings)
@@ -486,7 +505,7 @@ func TestEveryBrokenRuleIsFound(t *testing.T) {
 	}
 	for _, kind := range []string{
 		findUnknownKey, findDamaged, findWrongShard, findOrphan, findPlace, findStatus, findLease, findPayload, findResult,
-		findEnded, findIdempotency, findCounters, findWatermark, findSince, findMarks, findSettings, findNames, findLabels,
+		findEnded, findIdempotency, findCounters, findWatermark, findSince, findMarks, findSettings, findNames, findLabels, findNamed,
 	} {
 		if !seen[kind] {
 			t.Errorf("no damage leads to a finding of the kind %s", kind)

@@ -31,6 +31,25 @@ func (a *span) judgeSettings(spans []*span) {
 	}
 }
 
+// judgeNamed holds named records against those of the home of their tenant. A copy may be
+// older, or of a record that the home has deleted, until the change has come round.
+func (a *span) judgeNamed(spans []*span) {
+	for i := range a.records {
+		n := &a.records[i]
+		home := spans[wire.ShardOfTenant(n.Tenant, a.shards)]
+		key := record.AppendNamedKey(append([]byte(nil), a.prefix...), n.NamedKey)
+		switch known := home.records.Get(n.NamedKey); {
+		case n.Version > int64(home.marks.Seq):
+			a.find(findNamed, key, "the version %d is above the mark %d of the home shard %d", n.Version, home.marks.Seq, home.shard)
+		case known.Version == 0:
+		case known.Version < n.Version:
+			a.find(findNamed, key, "the copy has version %d, the home shard %d only %d", n.Version, home.shard, known.Version)
+		case known.Version == n.Version && known != *n:
+			a.find(findNamed, key, "the copy differs from version %d of the home shard %d", n.Version, home.shard)
+		}
+	}
+}
+
 // judgePlacement wants a task at the home of its queue, unless the queue is spread
 // and the task has no idempotency key. What holds is what the home says; the
 // others follow it.

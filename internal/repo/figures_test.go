@@ -22,9 +22,9 @@ var largeAlready = map[string]int{
 	"internal/httpapi": 4026, // 116 of them are the way to events, 252 searches, 26 keep contents from who only views, 27 lead to the pages, 118 are their login; 114 read for clients that watch, searches too, 3 have a default of their own for reasons; 20 take tasks back and end sessions; 26 are commands of credentials for reading, and the tenant that an admin of all names; 4 are logins with tokens of providers
 	"loadtest":         2669, // 125 of them are sockets that watch during a run
 	"session":          3047, // 23 of them are what a list of sessions shows of a worker, 73 are what an admin does to one; 16 are a scope for each frame
-	"shard":            4675, // 37 of them are what events say, 6 write and delete labels, 17 take tasks back, 18 say who did what; 252 are the limits of queues, which are asked in the grant pass
-	"store":            5942, // 6 of them name the database for events, 63 are labels and lists of them, 16 tell what it has done, 6 read every queue for who watches
-	"wire":             6666, // with the frames of events, which share its scanner; 310 are labels and searches; 22 reserve commands, 13 outline a task; 7 are the line of an error that store and cmd/codeq each had; 43 are pages of searches in events, 7 name the total; 3 are a code and a reason; 12 match commands with prefixes; 2 are a code; 24 are limits of queues and the reason that names one
+	"shard":            4791, // 37 of them are what events say, 6 write and delete labels, 17 take tasks back, 18 say who did what; 252 are the limits of queues, which are asked in the grant pass; 116 are named records of tenants
+	"store":            5985, // 6 of them name the database for events, 63 are labels and lists of them, 16 tell what it has done, 6 read every queue for who watches; 43 are named records
+	"wire":             6674, // with the frames of events, which share its scanner; 310 are labels and searches; 22 reserve commands, 13 outline a task; 7 are the line of an error that store and cmd/codeq each had; 43 are pages of searches in events, 7 name the total; 3 are a code and a reason; 12 match commands with prefixes; 2 are a code; 24 are limits of queues and the reason that names one; 8 are the home of a tenant and a code
 }
 
 // The figures of the whole program.

@@ -265,7 +265,7 @@ var mutants = []mutant{{
 	name: "answer a change before it holds everywhere",
 	edit: edit{
 		file: "shardactor/change.go",
-		old:  "if c.waits == 0 && c.stage != over {", new: "if (c.waits == 0 || c.stage == copying) && c.stage != over {",
+		old:  "	}, c.next)\n", new: "	}, c.next)\n	if c.stage == copying {\n		c.next()\n	}\n",
 	},
 	caught: []string{"settings that were answered hold in every shard"},
 }, {
