@@ -26,8 +26,10 @@ const newest = new Map<Queue, Row>(); // rows that are not shown yet
 let shownAt = 0; // the time of the newest rows
 let begun = false; // a snapshot has come since the last subscribe
 
-/** version changes whenever a figure of a queue does. at is the time of the figures. */
+/** version changes whenever a figure of a queue does, named when there are other queues. at is the time of the figures. */
 export const version = signal(0);
+const named = signal(0);
+let renamed = false; // names have come that are not shown yet
 export const at = signal(0);
 /** loaded is false until the first figures have come. */
 export const loaded = signal(false);
@@ -38,7 +40,7 @@ export const total = newQueue("", "");
 
 /** queues are all queues, by name. */
 export const queues = computed(() => {
-  void version.value;
+  void named.value;
   return [...bySlot.values()].filter((q) => q.command !== "").sort((a, b) => (a.command < b.command ? -1 : 1));
 });
 
@@ -106,6 +108,8 @@ const show = () => batch(() => {
   at.value = shownAt;
   loaded.value = true;
   version.value++;
+  if (renamed) named.value++;
+  renamed = false;
 });
 
 function take(frame: ServerFrame) {
@@ -136,6 +140,7 @@ hear((frame) => {
     bySlot.set(totalSlot, total);
   }
   if (frame.type === "names") for (const q of frame.queues) name(q as unknown[]);
+  renamed ||= frame.type === "welcome" || frame.type === "names";
 });
 
 /** settle takes what an answer says of a queue: the server reads whether it is paused only now and then. */

@@ -1,6 +1,7 @@
 // The table of queues, of the page of queues and of the overview.
 import { signal, useSignal, type Signal } from "@preact/signals";
-import { at, column, queues, type Queue } from "./board";
+import type { ComponentChildren } from "preact";
+import { at, column, queues, version, type Queue, type Row } from "./board";
 import { plus } from "./charts";
 import { count, plural, rate, span } from "./format";
 import { Shape, Spark, State } from "./parts";
@@ -12,6 +13,7 @@ import { F, type Figure } from "./series";
 interface Item {
   id: string;
   of: Queue[];
+  row: Row;
   isGroup?: boolean;
   /** It stands below its group. */
   within?: boolean;
@@ -25,11 +27,17 @@ export interface Beside {
   act: (q: Queue) => void;
 }
 
+const fig = (i: Item, f: Figure) => i.row[f]!;
+
 // Counts and rates of a group are sums, times are the longest, "oldest" is the earliest.
-function fig(i: Item, f: Figure): number {
-  const all = i.of.map((q) => q.row.value[f]!);
-  if (f === F.oldest) return Math.min(...all.filter(Boolean), Infinity) % Infinity || 0;
-  return f > F.oldest ? Math.max(...all) : all.reduce((a, b) => a + b, 0);
+function together(of: Queue[]): Row {
+  const sum: Row = new Array(F.paused + 1).fill(0);
+  for (const q of of) {
+    q.row.peek().forEach((n, f) => {
+      sum[f] = f === F.oldest ? Math.min(sum[f] || Infinity, n || Infinity) % Infinity || 0 : f > F.oldest ? Math.max(sum[f]!, n) : sum[f]! + n;
+    });
+  }
+  return sum;
 }
 
 const pins = signal<string[]>(JSON.parse(localStorage.getItem("pins") ?? "[]"));
@@ -58,6 +66,17 @@ function drained(q: Item): number {
   if (!backlog) return 0;
   const down = fig(q, F.started) - fig(q, F.in);
   return down > 0 ? (backlog / down) * 1000 : Infinity;
+}
+
+const trends = new Map<string, [series: unknown, drawn: number, Spark: ComponentChildren]>();
+
+// A point of a trend stands for 5 s or more, so a trend is drawn once in 5 s, a fifth of the rows at a time.
+function trend(i: Item): ComponentChildren {
+  const { series } = i.of[0]!, drawn = Math.floor(at.value / 5000 + i.id.charCodeAt(i.id.length - 1) / 5), had = trends.get(i.id);
+  if (had?.[0] === series && had[1] === drawn) return had[2];
+  const spark = <Spark values={plus(...i.of.map((q) => column(q.series, F.completed)))} tone="done" />;
+  trends.set(i.id, [series, drawn, spark]);
+  return spark;
 }
 
 const number = (name: string, f: Figure, show: (n: number) => string, more: Partial<Column<Item>> = {}): Column<Item> => ({
@@ -131,7 +150,7 @@ const columns = (beside?: Beside): Column<Item>[] => [
       return sessions ? <>{count(sessions)} <span class="muted">· {count(free)} free</span></> : fig(i, F.ready) && !fig(i, F.started) ? <span class="warn">none</span> : <span class="zero">–</span>;
     },
   }] : []),
-  { name: "trend", class: "trend wide", title: "Tasks that completed in a second, over time", cell: (i) => (at.value, <Spark values={plus(...i.of.map((q) => column(q.series, F.completed)))} tone="done" />) },
+  { name: "trend", class: "trend wide", title: "Tasks that completed in a second, over time", cell: trend },
   ...(beside ? [{
     name: "act", class: "act", head: <span class="unseen">Actions</span>,
     cell: (i: Item) => !i.isGroup && <button type="button" class="quiet" aria-label={`What to do with ${i.id}`} title="What to do with it" onClick={() => beside.act(i.of[0]!)}>⋯</button>,
@@ -147,10 +166,10 @@ const prefix = (command: string) => command.split(".", 1)[0]! + ".*";
 
 /** ordered puts queues into groups, and groups and queues in order. Pinned queues are first, outside of their groups. */
 function ordered(all: Queue[], c: Column<Item>[], sort: string, grouped: boolean): Item[] {
-  const one = (q: Queue): Item => ({ id: q.command, of: [q] });
+  const one = (q: Queue): Item => ({ id: q.command, of: [q], row: q.row.peek() });
   const isPinned = (q: Queue) => pins.value.includes(q.command);
   const groups = Map.groupBy(all.filter((q) => !isPinned(q)), (q) => (grouped ? prefix(q.command) : ""));
-  const rest = [...groups].flatMap(([id, of]): Item[] => (id && of.length > 1 ? [{ id, of, isGroup: true }] : of.map(one)));
+  const rest = [...groups].flatMap(([id, of]): Item[] => (id && of.length > 1 ? [{ id, of, row: together(of), isGroup: true }] : of.map(one)));
   const within = (i: Item) => (i.isGroup && !folds().includes(i.id) ? sorted(i.of.map((q) => ({ ...one(q), within: true })), c, sort) : []);
   return [...sorted(all.filter(isPinned).map(one), c, sort), ...sorted(rest, c, sort).flatMap((i) => [i, ...within(i)])];
 }
@@ -169,6 +188,7 @@ export function QueueTable({ most, filter = "", sort = "-ready", onSort, picked,
   // The order stays while the pointer is on the rows, so that none moves away below it.
   const held = useSignal<string[] | null>(null);
   const all = columns(beside);
+  void version.value;
   const rows = ordered(queues.value.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
   if (held.value) {
     const places = new Map(held.value.map((name, i) => [name, i]));

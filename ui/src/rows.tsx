@@ -1,7 +1,7 @@
 // A table of many rows: only those in sight exist, keys move a cursor, and rows keep their place
 // while the pointer is on them.
 import { useSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { onKey } from "./keys";
 
@@ -42,20 +42,14 @@ export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
   return rows.map((row) => ({ row, x: by(row) })).sort((a, b) => sign * (a.x < b.x ? -1 : a.x > b.x ? 1 : 0)).map(({ row }) => row);
 }
 
-export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, picks = (row) => [id(row)], height = 34, tone }: Props<T>) {
-  const body = useRef<HTMLTableSectionElement>(null);
+/** InSight is the body of a table. Only the rows in sight exist, and some above and below; all are of one height. */
+export function InSight<T>({ rows, height, body, draw }: {
+  rows: T[];
+  height: number;
+  body: RefObject<HTMLTableSectionElement | null>;
+  draw: (row: T, place: number) => ComponentChildren;
+}) {
   const seen = useSignal<[number, number]>([0, 60]);
-  const cursor = useSignal("");
-  const chosen = (row: T) => !!picked && picks(row).every((p) => picked.value.has(p));
-  const toggle = (row: T) => {
-    if (!picked) return;
-    const all = new Set(picked.value), on = chosen(row);
-    for (const p of picks(row)) on ? all.delete(p) : all.add(p);
-    picked.value = all;
-  };
-  const state = useRef({ rows, id, open, toggle });
-  state.current = { rows, id, open, toggle };
-
   useEffect(() => {
     const look = () => {
       const top = body.current?.getBoundingClientRect().top ?? 0;
@@ -71,6 +65,28 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
       removeEventListener("resize", look);
     };
   }, [height]);
+  const [from, to] = seen.value;
+  return (
+    <tbody ref={body}>
+      {from > 0 && <tr class="space" style={{ height: `${Math.min(from, rows.length) * height}px` }} />}
+      {rows.slice(from, to).map((row, i) => draw(row, from + i))}
+      {to < rows.length && <tr class="space" style={{ height: `${(rows.length - to) * height}px` }} />}
+    </tbody>
+  );
+}
+
+export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, picks = (row) => [id(row)], height = 34, tone }: Props<T>) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const cursor = useSignal("");
+  const chosen = (row: T) => !!picked && picks(row).every((p) => picked.value.has(p));
+  const toggle = (row: T) => {
+    if (!picked) return;
+    const all = new Set(picked.value), on = chosen(row);
+    for (const p of picks(row)) on ? all.delete(p) : all.add(p);
+    picked.value = all;
+  };
+  const state = useRef({ rows, id, open, toggle });
+  state.current = { rows, id, open, toggle };
 
   useEffect(() => {
     const move = (by: number) => {
@@ -99,8 +115,6 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
   }, []);
 
   const all = picked && rows.length > 0 && rows.every(chosen);
-  const [from, to] = seen.value;
-  const shown = rows.slice(from, to);
   return (
     <table class="rows" aria-label={label} aria-rowcount={rows.length + 1}>
       <thead>
@@ -116,13 +130,13 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
           {columns.map((c) => <Head key={c.name} column={c as Column<unknown>} sort={sort} onSort={onSort} />)}
         </tr>
       </thead>
-      <tbody ref={body}>
-        {from > 0 && <tr class="space" style={{ height: `${Math.min(from, rows.length) * height}px` }} />}
-        {shown.map((row, i) => {
+      <InSight
+        rows={rows} height={height} body={body}
+        draw={(row, place) => {
           const key = id(row);
           return (
             <tr
-              key={key} aria-rowindex={from + i + 2} class={`${cursor.value === key ? "at" : ""} ${tone?.(row) ?? ""}`}
+              key={key} aria-rowindex={place + 2} class={`${cursor.value === key ? "at" : ""} ${tone?.(row) ?? ""}`}
               aria-selected={picked ? chosen(row) : undefined}
               onClick={(e) => {
                 if ((e.target as Element).closest("a,button,input,summary") || String(getSelection())) return;
@@ -138,9 +152,8 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
               {columns.map((c) => <td key={c.name} class={c.class}>{c.cell(row)}</td>)}
             </tr>
           );
-        })}
-        {to < rows.length && <tr class="space" style={{ height: `${(rows.length - to) * height}px` }} />}
-      </tbody>
+        }}
+      />
     </table>
   );
 }

@@ -7,6 +7,7 @@ import { changed, watch, welcome } from "../live";
 import { Empty, Shape, Time, type StateName } from "../parts";
 import type { EventFrame, GapFrame, Positions } from "../protocol";
 import { href, param, setQuery } from "../route";
+import { InSight } from "../rows";
 
 type Line = (EventFrame | GapFrame) & { key: string };
 
@@ -33,7 +34,7 @@ const list = (name: string) => param(name).split(",").map((s) => s.trim()).filte
 export function Events() {
   const commands = list("commands"), causes = list("causes"), filter = commands.join() + "/" + causes.join();
   const problem = useSignal("");
-  const field = useRef<HTMLInputElement>(null);
+  const field = useRef<HTMLInputElement>(null), body = useRef<HTMLTableSectionElement>(null);
   useEffect(() => onKey("/", () => field.current?.focus()), []);
   useEffect(() => {
     let lines: Line[] = [];
@@ -92,7 +93,7 @@ export function Events() {
       {shown.value.length === 0 ? <Empty title="Nothing has happened since this page is open" /> : (
         <div class="scroll">
           <table class="rows events" aria-label="Events, the newest first">
-            <tbody>{shown.value.map((l) => (l.type === "gap" ? <Gap key={l.key} of={l} /> : <Row key={l.key} of={l} />))}</tbody>
+            <InSight rows={shown.value} height={28} body={body} draw={(l) => (l.type === "gap" ? <Gap key={l.key} of={l} /> : <Row key={l.key} of={l} />)} />
           </table>
         </div>
       )}
