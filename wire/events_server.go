@@ -84,6 +84,8 @@ const (
 	NeedNoWorker = "no_worker"
 	// NeedGrowing: tasks come faster than workers take them.
 	NeedGrowing = "growing"
+	// NeedSlow: deliveries run for far longer than others of the queue took.
+	NeedSlow = "slow"
 	// NeedDead: the queue has dead letters.
 	NeedDead = "dead"
 	// NeedPaused: the queue is paused, and tasks wait.

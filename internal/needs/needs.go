@@ -15,9 +15,12 @@ const (
 	// trendForMs is the least time that a trend is of.
 	trendForMs = 20_000
 	// aheadMs is how far ahead the end of a trend is told.
-	aheadMs  = 24 * 3600_000
-	hourS    = 3600
-	maxNeeds = 50
+	aheadMs = 24 * 3600_000
+	hourS   = 3600
+	// A delivery is slow after slowAfterMs, and slowTimes as long as 99 of 100 take.
+	slowAfterMs = 60_000
+	slowTimes   = 10
+	maxNeeds    = 50
 )
 
 // Beside is what is known of a queue beside its figures.
@@ -27,8 +30,17 @@ type Beside struct {
 	SpanMs, ReadyThen, Started int64
 	// Unreadable and Suspect count tasks that were set aside.
 	Unreadable, Suspect int64
-	// Dead is what is known of the dead letters.
+	// Dead is what is known of the dead letters, Slow of the tasks in progress.
 	Dead DeadLetters
+	Slow Slow
+	// RunP99Ms is the time that 99 of 100 deliveries took at most, 0 if few have ended.
+	RunP99Ms int64
+}
+
+// Slow is what a look at the tasks in progress of a queue has found: how many have been with their
+// worker since LongBefore or longer, and since when the first of them has.
+type Slow struct {
+	Count, SinceMs int64
 }
 
 // DeadLetters is what a look at the dead letters of a queue has found.
@@ -57,7 +69,7 @@ type Need struct {
 }
 
 // rules find what a queue needs. Each gives a need, or false.
-var rules = []func(c *Condition, nowMs int64) (Need, bool){noWorker, growing, paused, deadLetters, setAside}
+var rules = []func(c *Condition, nowMs int64) (Need, bool){noWorker, growing, slow, paused, deadLetters, setAside}
 
 // Of is what one queue needs.
 func Of(c *Condition, nowMs int64) (needs []Need) {
@@ -119,6 +131,26 @@ func growing(c *Condition, nowMs int64) (Need, bool) {
 		n.Sentence = fmt.Sprintf("grows by %.0f/s; at this rate it has 1 h of backlog at %s", perSecond, moment(nowMs+int64(aheadS*1000), nowMs))
 	}
 	return n, true
+}
+
+// LongBefore is the time since which a delivery would have to run to be long for its queue: ten
+// times as long as 99 of 100 take, and at least a minute. It is 0 if nobody knows how long they take.
+func (b *Beside) LongBefore(nowMs int64) int64 {
+	if b.RunP99Ms == 0 {
+		return 0
+	}
+	return nowMs - max(slowAfterMs, slowTimes*b.RunP99Ms)
+}
+
+func slow(c *Condition, nowMs int64) (Need, bool) {
+	found := c.Beside.Slow
+	n := Need{Need: wire.Need{
+		Severity: wire.NeedWarning, Reason: wire.NeedSlow, State: wire.StateInProgress,
+		Count: min(found.Count, c.Figures[wire.FigureInProgress]), SinceMs: found.SinceMs,
+	}}
+	n.Sentence = fmt.Sprintf("has %s, the first since %s, where 99 of 100 end within %s",
+		tasks(n.Count, "running"), moment(n.SinceMs, nowMs), time.Duration(c.Beside.RunP99Ms)*time.Millisecond)
+	return n, n.Count > 0
 }
 
 func paused(c *Condition, nowMs int64) (Need, bool) {

@@ -59,6 +59,12 @@ var needy = []struct {
 		about: "dead letters", figures: []figure{{wire.FigureDead, 212}}, beside: Beside{Dead: DeadLetters{SinceMs: now - 5*minute, Reason: "timeout", Of: 200, Same: 198}},
 		want: []string{"warning dead dlq 212: q has 212 dead letters since 23:55 UTC[; 198 of the newest 200: timeout]"},
 	},
+	{
+		about: "a delivery without an end", figures: []figure{{wire.FigureInProgress, 3}},
+		beside: Beside{Slow: Slow{Count: 1, SinceMs: now - 90*minute}, RunP99Ms: 1023},
+		want:   []string{"warning slow inProgress 1: q has 1 running task, the first since 22:30 UTC, where 99 of 100 end within 1.023s"},
+	},
+	{about: "a delivery that has ended since the look", beside: Beside{Slow: Slow{Count: 1, SinceMs: now - 90*minute}, RunP99Ms: 1023}},
 	{about: "suspect", beside: Beside{Suspect: 1}, want: []string{"warning set_aside  1: q held back 1 suspect task: three deliveries in a row did not arrive"}},
 	{about: "unreadable", beside: Beside{Unreadable: 2}, want: []string{"warning set_aside  2: q lost 2 unreadable tasks: their records were set aside"}},
 	{about: "both", beside: Beside{Suspect: 1, Unreadable: 2}, want: []string{
@@ -83,6 +89,15 @@ func TestNeedsOfAQueue(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q\nwant %q", c.about, got, c.want)
+		}
+	}
+}
+
+func TestADeliveryIsLongTenTimesAfterOthersHaveEnded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ p99Ms, want int64 }{{0, 0}, {1, now - 60_000}, {6000, now - 60_000}, {6001, now - 60_010}} {
+		if got := (&Beside{RunP99Ms: c.p99Ms}).LongBefore(now); got != c.want {
+			t.Errorf("where 99 of 100 take %d ms: %d, want %d", c.p99Ms, got, c.want)
 		}
 	}
 }

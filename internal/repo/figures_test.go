@@ -24,7 +24,7 @@ var largeAlready = map[string]int{
 	"session":          3047, // 23 of them are what a list of sessions shows of a worker, 73 are what an admin does to one; 16 are a scope for each frame
 	"shard":            4791, // 37 of them are what events say, 6 write and delete labels, 17 take tasks back, 18 say who did what; 252 are the limits of queues, which are asked in the grant pass; 116 are named records of tenants
 	"store":            5985, // 6 of them name the database for events, 63 are labels and lists of them, 16 tell what it has done, 6 read every queue for who watches; 43 are named records
-	"wire":             6674, // with the frames of events, which share its scanner; 310 are labels and searches; 22 reserve commands, 13 outline a task; 7 are the line of an error that store and cmd/codeq each had; 43 are pages of searches in events, 7 name the total; 3 are a code and a reason; 12 match commands with prefixes; 2 are a code; 24 are limits of queues and the reason that names one; 8 are the home of a tenant and a code
+	"wire":             6676, // with the frames of events, which share its scanner; 310 are labels and searches; 22 reserve commands, 13 outline a task; 7 are the line of an error that store and cmd/codeq each had; 43 are pages of searches in events, 7 name the total; 3 are a code and a reason; 12 match commands with prefixes; 2 are a code; 24 are limits of queues and the reason that names one; 8 are the home of a tenant and a code; 2 are the need for slow tasks
 }
 
 // The figures of the whole program.

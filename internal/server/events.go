@@ -29,7 +29,7 @@ func (s *Server) watchOptions() watch.Options {
 	return watch.Options{
 		Facts: watch.Facts{
 			Events: s.events, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
-			Points: s.events.Points, TotalOf: s.events.TotalOf, Beside: source.Beside, Times: source.Times, Server: s.serverFigures(), Dead: s.deadLetters,
+			Points: s.events.Points, TotalOf: s.events.TotalOf, Beside: source.Beside, Times: source.Times, Server: s.serverFigures(), Dead: s.deadLetters, Slow: s.slow,
 			Sessions: func(tenant string) []wire.SessionFigures {
 				all, _ := s.sessions.List(tenant, wire.SessionID{}, math.MaxInt) // there is no next page
 				return all
@@ -103,4 +103,27 @@ func (s *Server) deadLetters(name wire.SlotName) (d needs.DeadLetters) {
 		}
 	}
 	return d
+}
+
+// slowRead bounds the tasks in progress of a queue that are looked at, those made first.
+const slowRead = 200
+
+// slow looks for deliveries of a queue that began before a time. What cannot be read is left out.
+func (s *Server) slow(name wire.SlotName, beforeMs int64) (found needs.Slow) {
+	q := store.ListQuery{State: store.ListInProgress, Limit: slowRead, MostRead: slowRead}
+	q.Queue.Command, q.Queue.Tenant = name.Command, name.Tenant
+	page, err := s.store.ListTasks(&q)
+	if err != nil {
+		s.o.Log.Error().Err(err).Msg("events: tasks in progress cannot be read")
+		return found
+	}
+	for _, t := range page.Tasks {
+		if t.UpdatedAtMs > beforeMs || t.Location != wire.LocationInProgress {
+			continue
+		}
+		if found.Count++; found.SinceMs == 0 || t.UpdatedAtMs < found.SinceMs {
+			found.SinceMs = t.UpdatedAtMs
+		}
+	}
+	return found
 }

@@ -38,6 +38,8 @@ type Facts struct {
 	Server func(nowMs int64) wire.ServerFigures
 	// Dead looks at the dead letters of a queue.
 	Dead func(queue wire.SlotName) needs.DeadLetters
+	// Slow looks for deliveries of a queue that began before a time.
+	Slow func(queue wire.SlotName, beforeMs int64) needs.Slow
 }
 
 // Board has the figures of all queues as of its last refresh. Subscribers only read it. Sessions
@@ -70,6 +72,7 @@ type row struct {
 	dead     needs.DeadLetters
 	deadThen int64
 	lookedAt uint64
+	slow     needs.Slow
 }
 
 // NewBoard makes a board without queues.
@@ -88,7 +91,7 @@ func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
 	}
 	b.version++
 	if r.name != name {
-		r.name, r.named, r.dead, r.deadThen = name, b.version, needs.DeadLetters{}, 0
+		r.name, r.named, r.dead, r.deadThen, r.slow = name, b.version, needs.DeadLetters{}, 0, needs.Slow{}
 	}
 	r.figures, r.changed = *figures, b.version
 }

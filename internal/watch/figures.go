@@ -16,6 +16,8 @@ const (
 	// tableTimes is how many times as long as it takes the pause between two reads of the
 	// store is, at least.
 	tableTimes = 20
+	// fewRuns is how many deliveries must have ended to say how long they take.
+	fewRuns = 20
 )
 
 // Source brings a board up to date from the log of events. The numbers of tasks are those of the
@@ -80,8 +82,16 @@ func (s *Source) Beside(slot uint32, nowMs int64) needs.Beside {
 	if q.counts == nil {
 		return needs.Beside{}
 	}
+	all, runP99Ms := uint64(0), int64(0)
+	for _, n := range q.counts.Run.Buckets {
+		all += n
+	}
+	if all >= fewRuns {
+		_, runP99Ms = events.Percentiles(&q.counts.Run.Buckets)
+	}
 	return needs.Beside{
-		SpanMs: nowMs - q.window.atMs, ReadyThen: q.window.ready,
+		RunP99Ms: runP99Ms,
+		SpanMs:   nowMs - q.window.atMs, ReadyThen: q.window.ready,
 		Started:    int64(q.counts.Moves[record.CauseGrant] - q.window.Moves[record.CauseGrant]),
 		Unreadable: int64(q.counts.Moves[record.CauseUnreadable]), Suspect: int64(q.counts.Moves[record.CauseSuspect]),
 	}

@@ -20,6 +20,10 @@ type fakeLog struct {
 	sessions map[string][]wire.SessionFigures
 	server   wire.ServerFigures
 	dead     needs.DeadLetters
+	beside   needs.Beside
+	// slow are the deliveries of a queue that run for long, slowLooks how often one was asked for.
+	slow      map[string]needs.Slow
+	slowLooks int
 }
 
 func newFakeLog(shards, size int) *fakeLog {
@@ -60,11 +64,12 @@ func (l *fakeLog) facts() Facts {
 	return Facts{
 		Events: l, CreationID: "c0ffee", Version: "1.0.0", Points: l.Points,
 		TotalOf:  func(string) uint32 { return wire.TotalSlot },
-		Beside:   func(uint32, int64) needs.Beside { return needs.Beside{} },
+		Beside:   func(uint32, int64) needs.Beside { return l.beside },
 		Times:    func(slot uint32, wait, _ *[events.Buckets]uint64) { wait[slot%events.Buckets]++ },
 		Sessions: func(tenant string) []wire.SessionFigures { return l.sessions[tenant] },
 		Server:   func(int64) wire.ServerFigures { return l.server },
 		Dead:     func(wire.SlotName) needs.DeadLetters { return l.dead },
+		Slow:     func(q wire.SlotName, _ int64) needs.Slow { l.slowLooks++; return l.slow[q.Command] },
 		ShardOf:  func(id wire.TaskID) int { return int(id[15]) % len(l.last) },
 	}
 }

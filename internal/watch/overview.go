@@ -15,7 +15,12 @@ type overview struct {
 	needs []needs.Need
 	// encoded is what subscribers with the same rights get.
 	encoded map[rights][]byte
+	// slowNext is the row whose tasks in progress are looked at next.
+	slowNext int
 }
+
+// slowLooks is of how many queues the tasks in progress are looked at in a second.
+const slowLooks = 8
 
 // overviewOf is the overview, at most a second old.
 func (b *Board) overviewOf(nowMs int64) *overview {
@@ -29,13 +34,14 @@ func (b *Board) overviewOf(nowMs int64) *overview {
 		o.needs = append(o.needs, n)
 	}
 	b.lookAtDead()
+	b.lookAtSlow(nowMs)
 	for i := range b.rows {
 		r := &b.rows[i]
 		if r.name.Command == "" || r.name.Command == wire.AllCommands {
 			continue
 		}
 		beside := b.Beside(r.name.Slot, nowMs)
-		beside.Dead = r.dead
+		beside.Dead, beside.Slow = r.dead, r.slow
 		c := needs.Condition{Name: &r.name, Figures: &r.figures, Beside: &beside}
 		if c.Waits(nowMs) {
 			c.Takers = b.rosterOf(r.name.Tenant, nowMs).takers(r.name.Command)
@@ -62,6 +68,29 @@ func (b *Board) lookAtDead() {
 	if next != nil {
 		next.deadThen, next.lookedAt = next.figures[wire.FigureDead], b.overview.number
 		next.dead = b.Dead(next.name)
+	}
+}
+
+// lookAtSlow looks at the tasks in progress of some queues, in turn.
+func (b *Board) lookAtSlow(nowMs int64) {
+	o, looks := &b.overview, slowLooks
+	for range b.rows {
+		o.slowNext = (o.slowNext + 1) % len(b.rows)
+		r := &b.rows[o.slowNext]
+		if r.name.Command == "" || r.name.Command == wire.AllCommands {
+			continue
+		}
+		beside := b.Beside(r.name.Slot, nowMs)
+		before := beside.LongBefore(nowMs)
+		if r.figures[wire.FigureInProgress] == 0 || before == 0 {
+			r.slow = needs.Slow{}
+			continue
+		}
+		if looks--; looks < 0 {
+			o.slowNext--
+			return
+		}
+		r.slow = b.Slow(r.name, before)
 	}
 }
 

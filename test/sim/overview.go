@@ -93,6 +93,11 @@ func (a *audience) deadLetters(wire.SlotName) needs.DeadLetters {
 	return needs.DeadLetters{SinceMs: epochMs, Reason: secret, Of: 3, Same: 2}
 }
 
+// slow tells of deliveries that run for long. Which ones do is a matter of package needs.
+func (a *audience) slow(_ wire.SlotName, beforeMs int64) needs.Slow {
+	return needs.Slow{Count: 1, SinceMs: beforeMs}
+}
+
 // takesSessions takes rows of sessions.
 func (v *viewer) takesSessions(w *view, state *wire.WatchState, m *message, begins bool) {
 	if begins && (w.whole || w.sessions == nil) {
@@ -162,7 +167,10 @@ func (v *viewer) takesServer(w *view, state *wire.WatchState, m *message) {
 		if strings.Contains(n.Sentence, secret) != mayTell {
 			violate("a need is told as the rights say", "%s of %s is told %+v", v.name, v.rights.scope, n)
 		}
-		if n.Reason == wire.NeedGrowing {
+		if n.Reason == wire.NeedSlow && (n.SinceMs > m.atMs-60_000 || n.Count != 1) {
+			violate("a need is told as the rights say", "%s is told %+v at %d", v.name, n, m.atMs)
+		}
+		if n.Reason == wire.NeedGrowing || n.Reason == wire.NeedSlow {
 			continue
 		}
 		if n.Command != "" && n.Tenant == "" {

@@ -31,7 +31,7 @@ const shapes: Record<All[number]["severity"], [StateName, string]> = {
 
 /** what a person can do about it first. */
 const verbs: Record<All[number]["reason"], string> = {
-  no_worker: "See its workers", growing: "See the queue", dead: "See why, and replay", paused: "Resume", set_aside: "See its tasks", disk: "See the server",
+  no_worker: "See its workers", growing: "See the queue", slow: "See them", dead: "See why, and replay", paused: "Resume", set_aside: "See its tasks", disk: "See the server",
 };
 
 /** counted leads to the rows that a sentence counts, where to what a person can do about it. */

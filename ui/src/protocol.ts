@@ -365,7 +365,7 @@ export type Server = {
 /** What a person should look at, the worst first, at most 50. */
 export type Needs = ({
   severity: "critical" | "warning" | "notice";
-  reason: "no_worker" | "growing" | "dead" | "paused" | "set_aside" | "disk";
+  reason: "no_worker" | "growing" | "slow" | "dead" | "paused" | "set_aside" | "disk";
   /** Only if it is not that of the client. */
   tenant?: string;
   /** Absent if the need is that of the server. */
