@@ -20,11 +20,12 @@ const minMailboxBytes = 12 << 20
 //	secret       the value is masked whenever settings are shown
 //	help         one sentence
 type Serve struct {
-	Listen         string        `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on; port 0 takes a free one."`
-	Data           string        `name:"data" default:"./codeq-data" placeholder:"DIR" help:"Directory of the data; made if it is not there."`
-	Shards         int           `name:"shards" range:"1..32" help:"Shards of a new data directory, 4 if not given; what a directory has can not be changed."`
-	Tokens         string        `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one and without providers there is no authentication."`
-	Providers      string        `name:"providers" placeholder:"FILE" help:"File of identity providers, whose JSON web tokens and opaque tokens are credentials beside those of the file of tokens."`
+	Listen    string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address to listen on; port 0 takes a free one."`
+	Data      string `name:"data" default:"./codeq-data" placeholder:"DIR" help:"Directory of the data; made if it is not there."`
+	Shards    int    `name:"shards" range:"1..32" help:"Shards of a new data directory, 4 if not given; what a directory has can not be changed."`
+	Tokens    string `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one and without providers there is no authentication."`
+	Providers string `name:"providers" placeholder:"FILE" help:"File of identity providers, whose JSON web tokens and opaque tokens are credentials beside those of the file of tokens."`
+	TLS
 	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
 	PublicHost     Hosts         `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
 	AllowOrigin    Origins       `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests and open sessions, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
@@ -40,6 +41,14 @@ type Serve struct {
 	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
 }
 
+// TLS are the settings of a server that speaks TLS.
+type TLS struct {
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, in PEM, with those of its issuers behind it; with it the server speaks TLS and nothing else. Read again when it changes, as all files of TLS are."`
+	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, in PEM."`
+	TLSMin      string `name:"tls-min" default:"1.3" enum:"1.2,1.3" placeholder:"VERSION" help:"Least version of TLS that clients may speak."`
+	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Certificates of the issuers, in PEM, whose client certificates are credentials beside tokens: a token file says by certificate what each may do."`
+}
+
 // Check checks the rules between two settings. origin says where a setting was set.
 func (s *Serve) Check(origin func(name string) string) error {
 	var found []error
@@ -47,6 +56,14 @@ func (s *Serve) Check(origin func(name string) string) error {
 		if file.path != "" && s.InsecureNoAuth {
 			found = append(found, fmt.Errorf("%s (%s) and insecure-no-auth (%s) contradict each other: "+
 				"with %[1]s every address is allowed; leave insecure-no-auth out", file.name, origin(file.name), origin("insecure-no-auth")))
+		}
+	}
+	for _, pair := range []struct{ name, path, needs, has string }{
+		{"tls-cert", s.TLSCert, "tls-key", s.TLSKey}, {"tls-key", s.TLSKey, "tls-cert", s.TLSCert},
+		{"tls-client-ca", s.TLSClientCA, "tls-cert", s.TLSCert}, {"tls-client-ca", s.TLSClientCA, "tokens", s.Tokens},
+	} {
+		if pair.path != "" && pair.has == "" {
+			found = append(found, fmt.Errorf("%s (%s) needs %s: name that file as well", pair.name, origin(pair.name), pair.needs))
 		}
 	}
 	if least := Bytes(s.Shards) * minMailboxBytes * 2; s.Memory < least {

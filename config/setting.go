@@ -41,6 +41,10 @@ func Table(of any) []Setting {
 	v := reflect.ValueOf(of).Elem()
 	rows := make([]Setting, 0, v.NumField())
 	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous {
+			rows = append(rows, Table(v.Field(i).Addr().Interface())...)
+			continue
+		}
 		tag := v.Type().Field(i).Tag
 		s := Setting{
 			Name: tag.Get("name"), Help: tag.Get("help"), Default: tag.Get("default"), Range: tag.Get("range"),

@@ -71,6 +71,9 @@ func (s *serveCmd) Run(a *app) error {
 	if options.Providers, err = s.openProviders(settings, tokens, log); err != nil {
 		return err
 	}
+	if options.Certificate, err = s.openCertificate(settings, log); err != nil {
+		return err
+	}
 	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
 	options.Settings = settings.Listing().AppendJSON(nil)
 	srv, err := unlessStopped(a.stops, func() (*server.Server, error) { return server.Open(options) })
@@ -188,6 +191,9 @@ func (a *app) shutdown(srv *server.Server, grace time.Duration) error {
 // with --json to the program that started this one.
 func (a *app) announce(s *serveCmd, srv *server.Server) error {
 	url := "http://" + srv.Addr()
+	if s.TLSCert != "" {
+		url = "https://" + srv.Addr()
+	}
 	if a.JSON {
 		authentication := "none"
 		if s.Tokens != "" || s.Providers != "" {
@@ -214,7 +220,7 @@ func (a *app) announce(s *serveCmd, srv *server.Server) error {
 		return err
 	}
 	flag := ""
-	if srv.Addr() != defaultListen {
+	if url != "http://"+defaultListen {
 		flag = " --url " + url
 	}
 	fmt.Fprintf(a.out, "\nTry it in other terminals:\n")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"os"
 	"reflect"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"codeq/config"
 	"codeq/internal/auth"
 	"codeq/internal/identity"
+	"codeq/internal/server"
 )
 
 // givenFlags names the flags that stand in the command line, as opposed to
@@ -81,7 +83,7 @@ func namePlaceholders(node kong.Visitable, next kong.Next) error {
 // besideSettings are variables of other commands, which may be set where a server
 // is started, too.
 var besideSettings = []string{
-	"CODEQ_CONFIG", "CODEQ_URL", "CODEQ_TOKEN", "CODEQ_TASK_ID", "CODEQ_COMMAND", "CODEQ_ATTEMPTS", "CODEQ_DELIVERY",
+	"CODEQ_CONFIG", "CODEQ_URL", "CODEQ_TOKEN", "CODEQ_TENANT", "CODEQ_CA", "CODEQ_CLIENT_CERT", "CODEQ_TASK_ID", "CODEQ_COMMAND", "CODEQ_ATTEMPTS", "CODEQ_DELIVERY",
 }
 
 // variables names those of the environment, but for what only the tests of this
@@ -136,6 +138,26 @@ func (s *serveCmd) openProviders(settings *config.Resolved, tokens *auth.Tokens,
 		return nil, wrong("providers (%s): %w", settings.Origin("providers"), err)
 	}
 	return providers, nil
+}
+
+// openCertificate reads the files of TLS; nil without them.
+func (s *serveCmd) openCertificate(settings *config.Resolved, log zerolog.Logger) (*server.Certificate, error) {
+	if s.TLSCert == "" {
+		return nil, nil
+	}
+	certificate, err := server.OpenCertificate(s.tlsFiles(), log)
+	if err != nil {
+		return nil, wrong("tls-cert (%s): %w", settings.Origin("tls-cert"), err)
+	}
+	return certificate, nil
+}
+
+func (s *serveCmd) tlsFiles() server.TLSFiles {
+	files := server.TLSFiles{Certificate: s.TLSCert, Key: s.TLSKey, ClientCA: s.TLSClientCA, Least: tls.VersionTLS13}
+	if s.TLSMin == "1.2" {
+		files.Least = tls.VersionTLS12
+	}
+	return files
 }
 
 // partOfBallast is the part of the memory that the ballast has: an eighth. The collector

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"os"
@@ -112,16 +113,19 @@ func TestHelpOfServeNamesDefaultsAndVariables(t *testing.T) {
 func TestEverySettingReachesTheServer(t *testing.T) {
 	s := &serveCmd{Serve: config.Serve{
 		Listen: "127.0.0.1:1", Data: "dir", Shards: 3, Tokens: "tokens.yaml", Providers: "providers.yaml", InsecureNoAuth: true,
+		TLSCert: "tls.crt", TLSKey: "tls.key", TLSMin: "1.2", TLSClientCA: "ca.crt",
 		PublicHost: config.Hosts{"queue.example"}, AllowOrigin: config.Origins{"https://app.example"},
 		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20, EventsMemory: 23 << 20,
 		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json",
 	}}
-	o := s.options()
+	o, files := s.options(), s.tlsFiles()
 	reached := map[string]any{
 		"listen": o.Listen, "data": o.DataDir, "shards": o.Shards, "insecure-no-auth": o.InsecureNoAuth,
 		"public-host": config.Hosts(o.PublicHosts), "allow-origin": config.Origins(o.AllowOrigins),
 		"max-sessions": o.MaxSessions, "ping-seconds": o.PingSeconds, "retention": o.RetentionFor,
 		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "events-memory": config.Bytes(o.EventsBytes),
+		"tls-cert": files.Certificate, "tls-key": files.Key, "tls-client-ca": files.ClientCA,
+		"tls-min":             strings.TrimPrefix(tls.VersionName(files.Least), "TLS "),
 		"require-lease-token": o.RequireLeaseToken,
 		// Run opens the files, waits for the grace and makes the log.
 		"tokens": s.Tokens, "providers": s.Providers, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,

@@ -3,10 +3,10 @@
 //
 // It owns the interface Authenticator, the principal with its scopes and commands, the
 // rule that a server without authentication listens on loopback addresses only, the token
-// file: its form, and how it is read, and read again when it changes, and the cookies with
-// which a browser stays logged in. A session
-// keeps its principal for hours, so Principal.Current says what its credential is good
-// for now.
+// file: its form, and how it is read, and read again when it changes, the client
+// certificates that it names, and the cookies with which a browser stays logged in. A
+// session keeps its principal for hours, so Principal.Current says what its credential is
+// good for now.
 //
 // The package has one goroutine, that of WatchFile. Every function may be called from
 // any goroutine. The package must not know HTTP, sessions or tasks: its callers

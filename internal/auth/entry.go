@@ -20,18 +20,22 @@ const (
 
 	maxNameBytes    = 100
 	maxSubjectBytes = 200
+	maxSANBytes     = 2048
 	maxCommands     = wire.MaxSubscribeCommands
 )
 
 // digest is the SHA-256 of a token.
 type digest = [sha256.Size]byte
 
-// Entry is one token in the token file.
+// Entry is one token in the token file, or the client certificates of one name.
 type Entry struct {
 	// Name tells people which token it is.
 	Name string
 	// SHA256 is the digest of the token in lower-case hexadecimal.
-	SHA256          string
+	SHA256 string
+	// Certificate is a name in client certificates (SAN), which stand for the entry; it has no
+	// SHA256 then.
+	Certificate     string
 	Tenant, Subject string
 	// Scopes are some of Scopes() and scopeGroups().
 	Scopes []string
@@ -77,7 +81,11 @@ func (e *Entry) AppendYAML(dst []byte) []byte {
 		dst = append(dst, "]\n"...)
 	}
 	field("- name", e.Name)
-	field("  sha256", e.SHA256)
+	if e.Certificate != "" {
+		field("  certificate", e.Certificate)
+	} else {
+		field("  sha256", e.SHA256)
+	}
 	field("  tenant", e.Tenant)
 	field("  subject", e.Subject)
 	list("  scopes", e.Scopes)
@@ -88,6 +96,17 @@ func (e *Entry) AppendYAML(dst []byte) []byte {
 		field("  expiresAt", time.UnixMilli(e.ExpiresAtMs).UTC().Format(time.RFC3339))
 	}
 	return dst
+}
+
+// digest is by what the entry is found.
+func (e *Entry) digest() (d digest) {
+	if e.Certificate != "" {
+		return digestOfName(e.Certificate)
+	}
+	if _, err := hex.Decode(d[:], []byte(e.SHA256)); err != nil {
+		panic("auth: an entry was read with a digest that is none")
+	}
+	return d
 }
 
 // principal is the principal of the token.

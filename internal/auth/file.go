@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func ParseEntries(file string, data []byte) ([]Entry, error) {
 		return nil, &yamlfile.Error{File: file, Line: v.Line, Sentence: "the file must be a list of tokens, [] for none; " +
 			"\"codeq token new\" writes an entry"}
 	}
-	r := entryReader{file: file, names: map[string]int{}, digests: map[string]int{}}
+	r := entryReader{file: file, names: map[string]int{}, credentials: map[string]int{}}
 	entries := make([]Entry, 0, len(v.Items))
 	for _, item := range v.Items {
 		e, err := r.entry(item)
@@ -37,11 +38,11 @@ func ParseEntries(file string, data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// entryReader reads the entries of one file. names and digests have the line of each
-// name and digest that was read.
+// entryReader reads the entries of one file. names and credentials have the line of each
+// name, and of each digest and certificate, that was read.
 type entryReader struct {
-	file           string
-	names, digests map[string]int
+	file               string
+	names, credentials map[string]int
 }
 
 func (r *entryReader) at(line int, format string, args ...any) error {
@@ -50,7 +51,7 @@ func (r *entryReader) at(line int, format string, args ...any) error {
 
 func (r *entryReader) entry(v yamlfile.Value) (*Entry, error) {
 	if v.Kind != yamlfile.Map {
-		return nil, r.at(v.Line, "a token must be a map with name, sha256, tenant, subject, scopes and commands, got %v", v.Kind)
+		return nil, r.at(v.Line, "a token must be a map with name, sha256 or certificate, tenant, subject, scopes and commands, got %v", v.Kind)
 	}
 	e := &Entry{}
 	for _, f := range v.Fields {
@@ -61,11 +62,15 @@ func (r *entryReader) entry(v yamlfile.Value) (*Entry, error) {
 	if sentence := missing(e); sentence != "" {
 		return nil, r.at(v.Line, "%s", sentence)
 	}
+	credential := "sha256"
+	if e.Certificate != "" {
+		credential = "certificate"
+	}
 	for _, once := range []struct {
 		what string
 		seen map[string]int
 		text string
-	}{{"name", r.names, e.Name}, {"sha256", r.digests, e.SHA256}} {
+	}{{"name", r.names, e.Name}, {credential, r.credentials, cmp.Or(e.SHA256, e.Certificate)}} {
 		if line, twice := once.seen[once.text]; twice {
 			return nil, r.at(v.Line, "%s is that of the token on line %d already; no two tokens may share one", once.what, line)
 		}
@@ -81,12 +86,15 @@ func missing(e *Entry) string {
 		name string
 		have bool
 	}{
-		{"name", e.Name != ""}, {"sha256", e.SHA256 != ""}, {"tenant", e.Tenant != ""},
+		{"name", e.Name != ""}, {"sha256 and no certificate", e.SHA256 != "" || e.Certificate != ""}, {"tenant", e.Tenant != ""},
 		{"subject", e.Subject != ""}, {"scopes", e.Scopes != nil},
 	} {
 		if !f.have {
 			return "this token has no " + f.name
 		}
+	}
+	if e.SHA256 != "" && e.Certificate != "" {
+		return "this token has sha256 and certificate: an entry is for a token or for a certificate"
 	}
 	needsCommands := func(scope string) bool { return scope != ScopeAdmin && scope != ScopeAdminAll && scope != ScopeRead }
 	if slices.ContainsFunc(ExpandScopes(e.Scopes), needsCommands) && e.Commands == nil {
@@ -96,7 +104,7 @@ func missing(e *Entry) string {
 }
 
 // entryFields are the names of the fields of an entry.
-var entryFields = []string{"name", "sha256", "tenant", "subject", "scopes", "commands", "expiresAt"}
+var entryFields = []string{"name", "sha256", "certificate", "tenant", "subject", "scopes", "commands", "expiresAt"}
 
 func (r *entryReader) field(e *Entry, f yamlfile.Field) (err error) {
 	switch f.Name {
@@ -104,6 +112,8 @@ func (r *entryReader) field(e *Entry, f yamlfile.Field) (err error) {
 		e.Name, err = r.text(f, maxNameBytes)
 	case "sha256":
 		e.SHA256, err = r.digest(f)
+	case "certificate":
+		e.Certificate, err = r.text(f, maxSANBytes)
 	case "tenant":
 		e.Tenant, err = r.text(f, wire.MaxTenantBytes)
 	case "subject":

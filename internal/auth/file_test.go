@@ -44,33 +44,37 @@ func TestEntriesAreReadFromYAMLAndJSON(t *testing.T) {
 
 func TestABadEntryIsToldWithFileAndLine(t *testing.T) {
 	good := entryHead + "  scopes: [admin]\n"
+	certified := "- {name: n, certificate: a, tenant: t, subject: s, scopes: [read]}\n"
 	for file, want := range map[string]string{
-		"":                                     "f: the file must be a list of tokens",
-		"tokens: []\n":                         "f:1: the file must be a list of tokens",
-		"- a\n":                                "f:1: a token must be a map",
-		"- name: ci\n  cq_abc: x\n":            "f:2: a token has only name, sha256",
-		"- name: x\n- name: y\n":               "f:1: this token has no sha256",
-		entryHead:                              "f:1: this token has no scopes",
-		entryHead + "  scopes: [worker]\n":     "f:1: this token has no commands",
-		entryHead + "  scopes: []\n":           "f:5: scopes must name at least one of producer, worker, admin, operator, codeq:claim, ",
-		entryHead + "  scopes: [root]\n":       `f:5: scopes must be among producer, worker, admin, operator, codeq:claim, codeq:subscribe, codeq:heartbeat, codeq:result, codeq:nack, codeq:abandon, codeq:produce, codeq:read, codeq:admin, codeq:admin:all, read, got "root"`,
-		entryHead + "  scopes: [read, read]\n": "f:5: scopes names something twice",
-		entryHead + "  scopes: read\n":         "f:5: scopes must be a list in brackets, got a single value",
-		entryHead + "  scopes: [[read]]\n":     "f:5: scopes must be a list of names, got a list in it",
-		good + "  commands: [\"*\", a]\n":      `f:6: commands has "*"`,
-		good + "  commands: [a b]\n":           "f:6: commands: command may hold",
-		good + "  commands: [\"a*\"]\n":        "f:6: commands: command may hold",
-		good + "  expiresAt: tomorrow\n":       "f:6: expiresAt must be a time like",
-		good + "  name: x\n":                   "f:6: not YAML: this name is given twice",
-		good + good:                            "f:6: name is that of the token on line 1 already",
+		"":                          "f: the file must be a list of tokens",
+		"tokens: []\n":              "f:1: the file must be a list of tokens",
+		"- a\n":                     "f:1: a token must be a map",
+		"- name: ci\n  cq_abc: x\n": "f:2: a token has only name, sha256",
+		"- name: x\n- name: y\n":    "f:1: this token has no sha256 and no certificate",
+		good + "  certificate: a\n": "f:1: this token has sha256 and certificate: an entry is for a token or for a certificate",
+		certified + strings.Replace(certified, "name: n", "name: m", 1): "f:2: certificate is that of the token on line 1 already",
+		"- certificate: [a]\n":                                 "f:1: certificate must be a text, got a list",
+		entryHead:                                              "f:1: this token has no scopes",
+		entryHead + "  scopes: [worker]\n":                     "f:1: this token has no commands",
+		entryHead + "  scopes: []\n":                           "f:5: scopes must name at least one of producer, worker, admin, operator, codeq:claim, ",
+		entryHead + "  scopes: [root]\n":                       `f:5: scopes must be among producer, worker, admin, operator, codeq:claim, codeq:subscribe, codeq:heartbeat, codeq:result, codeq:nack, codeq:abandon, codeq:produce, codeq:read, codeq:admin, codeq:admin:all, read, got "root"`,
+		entryHead + "  scopes: [read, read]\n":                 "f:5: scopes names something twice",
+		entryHead + "  scopes: read\n":                         "f:5: scopes must be a list in brackets, got a single value",
+		entryHead + "  scopes: [[read]]\n":                     "f:5: scopes must be a list of names, got a list in it",
+		good + "  commands: [\"*\", a]\n":                      `f:6: commands has "*"`,
+		good + "  commands: [a b]\n":                           "f:6: commands: command may hold",
+		good + "  commands: [\"a*\"]\n":                        "f:6: commands: command may hold",
+		good + "  expiresAt: tomorrow\n":                       "f:6: expiresAt must be a time like",
+		good + "  name: x\n":                                   "f:6: not YAML: this name is given twice",
+		good + good:                                            "f:6: name is that of the token on line 1 already",
 		good + strings.Replace(good, "name: ci", "name: x", 1): "f:6: sha256 is that of the token on line 1 already",
-		"- name: \"\"\n":        "f:1: name must not be empty",
-		"- name: \"a\\e[1m\"\n": "f:1: name must have no control characters and no byte order mark, byte 1 is one",
-		"- name: \" a\"\n":      "f:1: name must not begin or end with white space",
-		"- name: [a]\n":         "f:1: name must be a text, got a list",
-		"- tenant: " + strings.Repeat("a", 129) + "\n": "f:1: tenant must be at most 128 bytes, got 129",
-		"- sha256: abc\n":    "f:1: sha256 must be the SHA-256 of the token in 64 hexadecimal digits",
-		"- sha256: cq_abc\n": "f:1: sha256 holds a token itself",
+		"- name: \"\"\n":                                       "f:1: name must not be empty",
+		"- name: \"a\\e[1m\"\n":                                "f:1: name must have no control characters and no byte order mark, byte 1 is one",
+		"- name: \" a\"\n":                                     "f:1: name must not begin or end with white space",
+		"- name: [a]\n":                                        "f:1: name must be a text, got a list",
+		"- tenant: " + strings.Repeat("a", 129) + "\n":         "f:1: tenant must be at most 128 bytes, got 129",
+		"- sha256: abc\n":                                      "f:1: sha256 must be the SHA-256 of the token in 64 hexadecimal digits",
+		"- sha256: cq_abc\n":                                   "f:1: sha256 holds a token itself",
 	} {
 		_, err := ParseEntries("f", text(file))
 		var refused *yamlfile.Error
@@ -89,6 +93,7 @@ func shown() error { return nil }
 func TestAnAppendedEntryIsReadBack(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	entries := []Entry{
+		{Name: "san", Certificate: "spiffe://a/b", Tenant: "t", Subject: "s", Scopes: []string{"read"}},
 		{Name: "null", SHA256: HashToken("1"), Tenant: "~", Subject: "it's \"#1\": ok", Scopes: []string{"admin", "read"}},
 		{Name: "1e9", SHA256: HashToken("2"), Tenant: "yes", Subject: "ünï", Scopes: []string{"worker"}, Commands: []string{"*"}},
 		{Name: "c", SHA256: HashToken("3"), Tenant: "t", Subject: "s", Scopes: []string{"producer"},
@@ -182,7 +187,7 @@ func TestAppendingKeepsWhatIsThereOrRefuses(t *testing.T) {
 func FuzzParseEntries(f *testing.F) {
 	for _, seed := range []string{
 		"", "[]", entryHead + "  scopes: [admin]\n", entryHead + "  scopes: [worker]\n  commands: [\"*\"]\n  expiresAt: 2031-12-24T05:00:00Z\n",
-		"- name: a\n- b\n", "[{\"name\":1}]", "- {}", "a: b", "- sha256: cq_x",
+		"- name: a\n- b\n", "[{\"name\":1}]", "- {}", "a: b", "- sha256: cq_x", "- {name: n, certificate: \"a: b\", tenant: t, subject: s, scopes: [read]}",
 	} {
 		f.Add(text(seed))
 	}

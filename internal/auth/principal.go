@@ -168,6 +168,6 @@ const TokenRequired = "this server requires a token: send it as Authorization: B
 // Authenticator finds the principal of a credential. Any goroutine.
 type Authenticator interface {
 	// Authenticate returns the principal of a bearer credential ("" if the client sent
-	// none), or the refusal unauthenticated.
+	// none; then that of WithCertificate), or the refusal unauthenticated.
 	Authenticate(ctx context.Context, credential string) (*Principal, *wire.Error)
 }

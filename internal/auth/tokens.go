@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -55,6 +54,9 @@ func wallMs() int64 { return time.Now().UnixMilli() }
 // File is the path of the file.
 func (t *Tokens) File() string { return t.file }
 
+// Beside is none: the tokens are in one file.
+func (t *Tokens) Beside() []string { return nil }
+
 // Count is the number of tokens.
 func (t *Tokens) Count() int { return len(t.table.Load().byDigest) }
 
@@ -77,11 +79,7 @@ func (t *Tokens) Reload() (changed bool, err error) {
 	}
 	for i := range entries {
 		e := &entries[i]
-		var d digest
-		if _, err := hex.Decode(d[:], []byte(e.SHA256)); err != nil {
-			panic(fmt.Sprintf("auth: entry %d was read with a digest that is none", i))
-		}
-		p := e.principal()
+		d, p := e.digest(), e.principal()
 		p.Source = &tokenRef{tokens: t, digest: d}
 		next.byDigest[d] = p
 	}
@@ -90,10 +88,13 @@ func (t *Tokens) Reload() (changed bool, err error) {
 }
 
 // Authenticate implements Authenticator.
-func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal, *wire.Error) {
+func (t *Tokens) Authenticate(ctx context.Context, credential string) (*Principal, *wire.Error) {
 	credential, problem := wire.ParseCredential(credential)
 	if problem != "" {
 		return nil, wire.Refuse(wire.CodeUnauthenticated, "the token "+problem)
+	}
+	if leaf := certificateOf(ctx); credential == "" && leaf != nil {
+		return t.ofCertificate(leaf)
 	}
 	if credential == "" {
 		return nil, wire.Refuse(wire.CodeUnauthenticated, TokenRequired)

@@ -19,20 +19,20 @@ const (
 	settleAtMost = 500 * time.Millisecond
 )
 
-// WatchFile calls reload whenever a file changes, until stop is called; stop waits for the
-// goroutine of the watch. told is called once before WatchFile returns and then from that
+// WatchFile calls reload whenever a file changes, or one of those that reload reads beside it,
+// until stop is called; stop waits for the goroutine of the watch. told is called once before WatchFile returns and then from that
 // goroutine: with nil after a reload that found a change, and with the error, once, when
 // the file cannot be read. A change counts within a second if the file system reports
 // changes; a network file system may not, and then reload must be called.
 //
 // It watches directories and not the file: editors and config maps replace the file by
 // another one, which a watch of the file would miss.
-func WatchFile(file string, reload func() (changed bool, err error), told func(error)) (stop func(), err error) {
+func WatchFile(file string, reload func() (changed bool, err error), told func(error), beside ...string) (stop func(), err error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch file: %w", err)
 	}
-	w := &watcher{file: file, reload: reload, told: told, events: events, stop: make(chan struct{})}
+	w := &watcher{files: append(beside, file), reload: reload, told: told, events: events, stop: make(chan struct{})}
 	if err := w.watchDirectories(); err != nil {
 		// It was never used, so an error of closing it means nothing.
 		_ = events.Close()
@@ -51,7 +51,7 @@ func WatchFile(file string, reload func() (changed bool, err error), told func(e
 
 // watcher belongs to its goroutine once that runs.
 type watcher struct {
-	file   string
+	files  []string
 	reload func() (changed bool, err error)
 	told   func(error)
 	events *fsnotify.Watcher
@@ -60,15 +60,17 @@ type watcher struct {
 	toldFailure string
 }
 
-// watchDirectories watches the directory of the path, the one above the file's, and those
-// of all links on the way to the file. A second call is harmless. This user may be able to
+// watchDirectories watches, for each file, the directory of the path, the one above the file's,
+// and those of all links on the way to the file. A second call is harmless. This user may be able to
 // read the file and not those directories: then a change there counts with the next Reload.
 func (w *watcher) watchDirectories() error {
-	if err := w.events.Add(filepath.Dir(w.file)); err != nil {
-		return fmt.Errorf("watch directory of the file: %w", err)
-	}
-	for _, dir := range linkDirectories(w.file) {
-		_ = w.events.Add(dir) // see above
+	for _, file := range w.files {
+		if err := w.events.Add(filepath.Dir(file)); err != nil {
+			return fmt.Errorf("watch directory of the file: %w", err)
+		}
+		for _, dir := range linkDirectories(file) {
+			_ = w.events.Add(dir) // see above
+		}
 	}
 	return nil
 }

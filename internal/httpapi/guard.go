@@ -39,7 +39,8 @@ type GuardOptions struct {
 //
 // A browser does add a cookie by itself. So a request whose credential is the cookie of a page is
 // checked as without tokens, AllowOrigins name only the HTTPS origin of the same host, and a
-// change needs the header X-Codeq-UI.
+// change needs the header X-Codeq-UI. A request whose credential may be a client certificate, which
+// a browser shows by itself too, must come from a page of this server, if from a page.
 //
 // Guard does not read X-Forwarded-* headers of proxies, because a page can send them. It does
 // not change. Any goroutine.
@@ -77,7 +78,8 @@ func NewGuard(o *GuardOptions) (*Guard, error) {
 // check checks a request before it is routed; nil allows it.
 func (g *Guard) check(r *http.Request) *wire.Error {
 	paged := g.tokens && byPage(r)
-	if g.tokens && !paged && r.URL.Path != sessionPath && r.URL.Path != eventsPath {
+	byItself := paged || g.tokens && byCertificate(r)
+	if g.tokens && !byItself && r.URL.Path != sessionPath && r.URL.Path != eventsPath {
 		return nil
 	}
 	host, ok := wire.ParseHost(r.Host)
@@ -88,7 +90,7 @@ func (g *Guard) check(r *http.Request) *wire.Error {
 	if ok {
 		own, secure = host.Origin(r.TLS != nil), host.Origin(true)
 	}
-	err := g.checkPage(r.Header, own, func(o wire.Origin) bool { return g.origins[o] && (!paged || o == secure) })
+	err := g.checkPage(r.Header, own, func(o wire.Origin) bool { return g.origins[o] && (!byItself || o == secure) })
 	if err == nil && paged && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(headerPage) == "" {
 		err = errors.New("a change with the cookie of a page needs the header X-Codeq-UI, which only pages of this server can send")
 	}

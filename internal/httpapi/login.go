@@ -31,12 +31,23 @@ func byPage(r *http.Request) bool {
 	return false
 }
 
-// authenticate finds the principal of a request, by its bearer token or the cookie of a page.
+// byCertificate reports whether the credential of a request may be the client certificate of its
+// connection, which a browser shows by itself, like a cookie.
+func byCertificate(r *http.Request) bool {
+	return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && r.Header.Get("Authorization") == ""
+}
+
+// authenticate finds the principal of a request, by its bearer token, the cookie of a page, or the
+// certificate of its connection.
 func (a *api) authenticate(c *call) (who *auth.Principal, refusal *wire.Error) {
 	credential, _ := bearerOf(c.r)
 	who, refusal = a.pageOf(c.r)
 	if who == nil && refusal == nil {
-		who, refusal = a.o.Auth.Authenticate(c.r.Context(), credential)
+		ctx := c.r.Context()
+		if byCertificate(c.r) {
+			ctx = auth.WithCertificate(ctx, c.r.TLS.VerifiedChains[0][0])
+		}
+		who, refusal = a.o.Auth.Authenticate(ctx, credential)
 	}
 	if refusal != nil {
 		if refusal.Code == wire.CodeUnauthenticated {
@@ -77,8 +88,8 @@ func (a *api) postLogin(c *call, _ struct{}) answer {
 	if a.o.Logins == nil {
 		return refuse(wire.Refuse(wire.CodeInvalidArgument, "this server asks for no token: every page is logged in"))
 	}
-	if byPage(c.r) {
-		// A cookie would otherwise live for ever.
+	if byPage(c.r) || byCertificate(c.r) {
+		// A cookie would otherwise live for ever, or be good without its certificate.
 		return refuse(wire.Refuse(wire.CodeUnauthenticated, "a login needs the token itself: send it as Authorization: Bearer TOKEN"))
 	}
 	credential, _ := bearerOf(c.r)

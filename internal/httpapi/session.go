@@ -36,9 +36,18 @@ func (a *api) openSession(c *call) answer {
 	return answer{handedOver: true}
 }
 
-// principalOf is the principal of the headers of an upgrade, nil without one there: the credential
-// then comes in the hello.
+// principalOf is the principal of the headers of an upgrade, or of the certificate of its
+// connection; nil without one: the credential then comes in the hello.
 func (a *api) principalOf(c *call) (*auth.Principal, *wire.Error) {
+	if byCertificate(c.r) && !byPage(c.r) {
+		who, refusal := a.authenticate(c)
+		if refusal != nil && refusal.Code == wire.CodeUnauthenticated {
+			refused := refuse(refusal)
+			a.report(c, &refused)
+			return nil, nil
+		}
+		return who, refusal
+	}
 	if c.r.Header.Get("Authorization") == "" {
 		return a.pageOf(c.r)
 	}

@@ -100,6 +100,9 @@ func Open(o Options) (*Providers, error) {
 // File is the path of the file.
 func (p *Providers) File() string { return p.o.File }
 
+// Beside is none: keys and secrets are read whenever they are needed.
+func (p *Providers) Beside() []string { return nil }
+
 // Count is the number of providers.
 func (p *Providers) Count() int { return len(p.table.Load().all) }
 

@@ -43,7 +43,7 @@ var importTable = map[string]string{
 	"shardactor":       "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
 	"internal/httpapi": "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
-	"internal/server":  "internal/httpapi internal/auth internal/events internal/identity internal/meter internal/needs internal/paced internal/watch mailbox session shard shardactor store ui wire | client internal/audit",
+	"internal/server":  "internal/httpapi internal/auth internal/events internal/identity internal/meter internal/needs internal/paced internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
 	"cmd/codeq":        "client config internal/audit internal/auth internal/identity internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the

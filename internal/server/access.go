@@ -42,9 +42,11 @@ func (s *Server) refused(t auth.Attempt) {
 	line.Msg("refused: " + t.Refusal.Sentence)
 }
 
-// credentialFile is the file of tokens or that of providers.
+// credentialFile is the file of tokens, that of providers, or that of the certificate.
 type credentialFile interface {
 	File() string
+	// Beside are further files that Reload reads.
+	Beside() []string
 	Count() int
 	Reload() (changed bool, err error)
 }
@@ -58,6 +60,9 @@ func (s *Server) credentialFiles() map[string]credentialFile {
 	if s.o.Providers != nil {
 		files["providers"] = s.o.Providers
 	}
+	if s.o.Certificate != nil {
+		files["certificates"] = s.o.Certificate
+	}
 	return files
 }
 
@@ -69,7 +74,7 @@ func (s *Server) watchCredentials() error {
 		s.unwatch = append(s.unwatch, s.o.Providers.Stop)
 	}
 	for what, file := range s.credentialFiles() {
-		stop, err := auth.WatchFile(file.File(), file.Reload, func(err error) { s.credentialsChanged(what, file, err) })
+		stop, err := auth.WatchFile(file.File(), file.Reload, func(err error) { s.credentialsChanged(what, file, err) }, file.Beside()...)
 		if err != nil {
 			return err
 		}

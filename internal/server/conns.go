@@ -57,6 +57,17 @@ func (c *conns) closeUnused() {
 	}
 }
 
+// cut closes the connections below TLS, whose own end would wait for clients that do not read.
+func (c *conns) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.used {
+		if below := limited(conn); below != nil {
+			_ = below.Close() // what was to be sent is given up
+		}
+	}
+}
+
 // wait returns when the goroutines of all connections have ended. Nothing may accept
 // connections by then.
 func (c *conns) wait() {

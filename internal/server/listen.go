@@ -18,6 +18,8 @@ const (
 	readHeaderFor  = 5 * time.Second
 	idleFor        = 120 * time.Second
 	maxHeaderBytes = 16 << 10
+	// maxStreams bounds the requests at a time on one connection of HTTP/2.
+	maxStreams = 100
 )
 
 // listen listens on the address. The error is one sentence with the reason and the remedy.
@@ -42,23 +44,26 @@ func listen(addr string) (net.Listener, error) {
 	return nil, fmt.Errorf("listen on %s: %w", addr, err)
 }
 
-// newHTTPServer speaks HTTP/1.1 only: sessions need it, and most security faults of
-// net/http were in HTTP/2.
+// newHTTPServer speaks HTTP/1.1, and HTTP/2 to those clients that choose it by TLS. Sessions
+// are on HTTP/1.1.
 func newHTTPServer(handler http.Handler, open *conns, log zerolog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderFor,
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeaderBytes,
 		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ConnContext:       withConn,
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			open.setState(conn, state)
 			putIdle(conn, state)
 		},
-		ErrorLog: stdlog.New(warnings{log}, "", 0),
+		// Strangers cause its lines, such as those about handshakes.
+		ErrorLog: stdlog.New(warnings{atMost(log, refusedAtOnce, time.Second)}, "", 0),
 		// "OPTIONS *" is answered like every other unknown path.
 		DisableGeneralOptionsHandler: true,
 	}

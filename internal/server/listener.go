@@ -3,6 +3,7 @@ package server
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -39,8 +40,10 @@ const (
 // either, the new one is refused. Any goroutine.
 type limitListener struct {
 	net.Listener
-	limit   int
-	log     zerolog.Logger
+	limit int
+	log   zerolog.Logger
+	// secured: the connections speak TLS, so a refusal has no answer.
+	secured bool
 	refused atomic.Int64
 	// displaced counts the connections that were closed for another one.
 	displaced atomic.Int64
@@ -202,6 +205,10 @@ func (c *limitedConn) Close() error {
 func (l *limitListener) refuse(conn net.Conn) {
 	l.log.Warn().Int("open", l.limit).Int64("refused", l.refused.Add(1)).
 		Msg("connections are refused: as many are open as the limit of open files allows")
+	if l.secured {
+		_ = conn.Close() // nothing was sent on it
+		return
+	}
 	select {
 	case l.refusing <- struct{}{}:
 	default:
@@ -242,16 +249,25 @@ type connKey struct{}
 
 // withConn is the ConnContext hook: front finds the connection of a request by it.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if c, ok := conn.(*limitedConn); ok {
+	if c := limited(conn); c != nil {
 		return context.WithValue(ctx, connKey{}, c)
 	}
 	return ctx
 }
 
+// limited is the connection of the listener, below TLS if the server speaks it.
+func limited(conn net.Conn) *limitedConn {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	c, _ := conn.(*limitedConn)
+	return c
+}
+
 // putIdle is the ConnState hook of a limitedConn. net/http calls a connection active from
 // the first byte of a request; here it is idle until front serves the request.
 func putIdle(conn net.Conn, state http.ConnState) {
-	if c, ok := conn.(*limitedConn); ok && (state == http.StateActive || state == http.StateIdle) {
+	if c := limited(conn); c != nil && (state == http.StateActive || state == http.StateIdle) {
 		c.put(c.listener.idle)
 	}
 }

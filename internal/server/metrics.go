@@ -14,6 +14,9 @@ func (s *Server) writeMetrics(p *meter.Page) {
 		float64(s.listener.refused.Load()))
 	p.One("codeq_connections_displaced_total", meter.Total, "Connections without a request that were closed because another wanted in.",
 		float64(s.listener.displaced.Load()))
+	if s.o.Certificate != nil {
+		s.o.Certificate.writeMetrics(p)
+	}
 	s.events.WriteMetrics(p, httpapi.TopQueues, httpapi.OtherQueues)
 	if s.o.Providers != nil {
 		s.o.Providers.WriteMetrics(p)

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -35,12 +37,7 @@ type Options struct {
 	// Shards is the number of shards of a new data directory; 0 is the default, or the number
 	// of an existing directory.
 	Shards int
-	// Tokens authenticates clients. With nil every client is admitted, on loopback addresses
-	// only unless InsecureNoAuth is set. Providers authenticates the clients of providers of
-	// identities as well; the server starts it, and closes it at Shutdown.
-	Tokens         *auth.Tokens
-	Providers      *identity.Providers
-	InsecureNoAuth bool
+	Access
 	Names
 	// RequireLeaseToken refuses calls over HTTP about a delivery without its lease token.
 	RequireLeaseToken bool
@@ -69,6 +66,18 @@ type Options struct {
 	FS vfs.FS
 	// Time is the source of the server's clock; the zero value is the machine.
 	Time TimeSource
+}
+
+// Access is by what clients are admitted.
+type Access struct {
+	// Tokens authenticates clients. With nil every client is admitted, on loopback addresses
+	// only unless InsecureNoAuth is set. Providers authenticates the clients of providers of
+	// identities as well; the server starts it, and closes it at Shutdown.
+	Tokens         *auth.Tokens
+	Providers      *identity.Providers
+	InsecureNoAuth bool
+	// Certificate is that of a server that speaks TLS; nil is one that speaks none.
+	Certificate *Certificate
 }
 
 // Names are names of the server in Host, besides localhost and the name in Listen, and the origins
@@ -157,6 +166,7 @@ func takePort(o Options) (*Server, error) {
 	}
 	s.warnOfLowLimits()
 	s.listener = newLimitListener(port, s.files.connections, o.Log)
+	s.listener.secured = o.Certificate != nil
 	s.http = newHTTPServer(s.front, s.conns, o.Log)
 	go s.accept()
 	return s, nil
@@ -165,7 +175,11 @@ func takePort(o Options) (*Server, error) {
 // accept is the goroutine of the listener.
 func (s *Server) accept() {
 	defer close(s.served)
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	var l net.Listener = s.listener
+	if s.o.Certificate != nil {
+		l = tls.NewListener(l, s.o.Certificate.config())
+	}
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		s.serveErr = fmt.Errorf("accept connections on %s: %w", s.Addr(), err)
 	}
 }
@@ -259,6 +273,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	sessionsErr := s.sessions.Shutdown(ctx)
 	requestsErr := <-requests
 	if requestsErr != nil {
+		s.conns.cut()
 		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
 	}
 	<-s.served
@@ -276,6 +291,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 
 // leavePort stops a server that never got ready.
 func (s *Server) leavePort() error {
+	s.conns.cut()
 	err := s.http.Close()
 	<-s.served
 	s.conns.wait()

@@ -3,6 +3,7 @@ package socket
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"net"
@@ -19,13 +20,16 @@ const lingerFor = time.Second
 // CloseProtocol is the close code for a client that broke a rule of the protocol.
 const CloseProtocol = 4400
 
-// Socket is the connection below gws. It writes for as long as the client takes enough, puts the
+// Socket is the connection below gws, over TLS or not. It writes for as long as the client takes enough, puts the
 // close codes of the protocol into the close frames of gws, and closes only its own side
 // first, so that the reader reads until lingerFor is over. Any goroutine; Cut ends every call
 // that waits.
 type Socket struct {
 	net.Conn
-	Pace *paced.Writer
+	// Pace writes to below, the connection without TLS; frames go to out.
+	Pace  *paced.Writer
+	below net.Conn
+	out   io.Writer
 	// ReadBytes is how much the client has sent.
 	ReadBytes atomic.Int64
 	// Parting is set once our side is closed.
@@ -34,10 +38,19 @@ type Socket struct {
 
 // New is the socket over a connection.
 func New(conn net.Conn) *Socket {
-	if c, ok := conn.(interface{ Pace() *paced.Writer }); ok {
-		return &Socket{Conn: conn, Pace: c.Pace()}
+	s := &Socket{Conn: conn, below: conn}
+	if secured, ok := conn.(*tls.Conn); ok {
+		s.below, s.out = secured.NetConn(), conn
 	}
-	return &Socket{Conn: conn, Pace: paced.NewWriter(conn)}
+	if c, ok := s.below.(interface{ Pace() *paced.Writer }); ok {
+		s.Pace = c.Pace()
+	} else {
+		s.Pace = paced.NewWriter(s.below)
+	}
+	if s.out == nil {
+		s.out = s.Pace
+	}
+	return s
 }
 
 // Read implements net.Conn.
@@ -60,7 +73,7 @@ func (s *Socket) readsFor(r *bufio.Reader) {
 
 // Write writes one WebSocket frame; gws calls it with whole frames.
 func (s *Socket) Write(frame []byte) (int, error) {
-	n, err := s.Pace.Write(withCloseCode(frame))
+	n, err := s.out.Write(withCloseCode(frame))
 	if err != nil {
 		// After a part of a frame nothing can be sent. gws would otherwise try to write a close
 		// frame, for as long again.
@@ -119,7 +132,8 @@ func (s *Socket) Drain() {
 	}
 }
 
-// Cut closes the connection at once.
+// Cut closes the connection at once, without the last words of TLS, which a client that does not
+// read would hold up.
 func (s *Socket) Cut() {
-	_ = s.Conn.Close() // nobody uses it any more, so an error means nothing
+	_ = s.below.Close() // nobody uses it any more, so an error means nothing
 }

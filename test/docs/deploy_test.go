@@ -2,7 +2,12 @@ package docs
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,6 +144,30 @@ func aLittleOfEverything(t *testing.T) string {
 	return server.Metrics()
 }
 
+// figuresOfTLS are the lines of /metrics that only a server with a certificate has.
+func figuresOfTLS(t *testing.T) (lines string) {
+	t.Helper()
+	authority := blackbox.NewAuthority(t)
+	cert, key := authority.Issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	server := blackbox.Serve(t, "--tls-cert", cert, "--tls-key", key)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: authority.Client("", "")}}
+	defer client.CloseIdleConnections()
+	response, err := client.Get("https://" + server.Addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		if strings.Contains(line, "codeq_tls_") {
+			lines += line
+		}
+	}
+	return lines
+}
+
 // Every series and label of the alerts and of the dashboard is in the /metrics of
 // a server.
 func TestE17AlertsAndDashboardReadSeriesThatExist(t *testing.T) {
@@ -154,7 +183,7 @@ func TestE17AlertsAndDashboardReadSeriesThatExist(t *testing.T) {
 	if len(all) < 60 {
 		t.Fatalf("found only %d expressions", len(all))
 	}
-	exposed := readExposed(t, aLittleOfEverything(t))
+	exposed := readExposed(t, aLittleOfEverything(t)+figuresOfTLS(t))
 	for _, q := range all {
 		if err := exposed.check(&q); err != nil {
 			t.Errorf("%s: %s: %v", q.where, q.expr, err)
