@@ -30,6 +30,7 @@ const (
 type Client struct {
 	base   *url.URL
 	token  string
+	tenant string
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	tls    *tls.Config
 	notice func(sentence string)
@@ -46,6 +47,10 @@ type Option func(*Client)
 // WithToken sends a bearer token with every request and session. White space around
 // it, such as a line feed at the end of a file, is cut. The empty text is no token.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
+
+// WithTenant names the tenant for which the client acts, which needs a credential with the
+// scope codeq:admin:all. The empty text is the tenant of the credential.
+func WithTenant(tenant string) Option { return func(c *Client) { c.tenant = tenant } }
 
 // WithDial makes connections with dial, for HTTP and sessions. dial is called from
 // several goroutines.
@@ -90,6 +95,9 @@ func New(address string, options ...Option) (*Client, error) {
 	var problem string
 	if c.token, problem = wire.ParseCredential(c.token); problem != "" {
 		return nil, errors.New("the token " + problem)
+	}
+	if problem = wire.NameProblem(c.tenant, wire.MaxTenantBytes); c.tenant != "" && problem != "" {
+		return nil, errors.New("the name of the tenant " + problem)
 	}
 	c.http = &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

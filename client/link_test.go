@@ -281,11 +281,14 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestConnectSendsTheToken(t *testing.T) {
+func TestConnectSendsTheTokenAndTheTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := newStage(t, WithToken("secret")).linked()
+		l, p := newStage(t, WithToken("secret"), WithTenant("two")).linked()
 		if got := p.request.Header.Get("Authorization"); got != "Bearer secret" {
 			t.Errorf("authorization %q, want the token", got)
+		}
+		if got := p.request.Header.Get("X-Codeq-Tenant"); got != "two" {
+			t.Errorf("the tenant is %q", got)
 		}
 		l.close()
 		p.closed()

@@ -63,9 +63,12 @@ func (c *Client) mayKnowToken(at *url.URL) bool {
 	return strings.EqualFold(hostPort(c.base), hostPort(at))
 }
 
-// authorize adds the token to a request, if there is one and it may go there.
+// authorize adds the token and the tenant to a request, if there are any and they may go there.
 func (c *Client) authorize(header http.Header, at *url.URL) {
 	if c.token != "" && c.mayKnowToken(at) {
 		header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.tenant != "" && c.mayKnowToken(at) {
+		header.Set("X-Codeq-Tenant", c.tenant)
 	}
 }

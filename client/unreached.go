@@ -37,11 +37,13 @@ func (e *UnreachableError) Error() string {
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("no codeq server answers at %s: start one with \"codeq serve\", or give another address (--url)", e.URL)
 	case errors.As(e.Err, &unknown):
-		return fmt.Sprintf("the certificate of %s is not trusted (%v): add its issuer to the certificates that this machine trusts", e.URL, unknown)
+		return fmt.Sprintf("the certificate of %s is not trusted (%v): name its issuer with --ca, or add it to the certificates that this machine trusts", e.URL, unknown)
 	case errors.As(e.Err, &name):
 		return fmt.Sprintf("the certificate of %s is for another name (%v): give an address (--url) with a name of the certificate", e.URL, name)
 	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Sprintf("the certificate of %s is not valid now (%v): the server needs a new one, or a clock is wrong", e.URL, invalid)
+	case refusesCertificate(e.Err):
+		return fmt.Sprintf("%s refuses the certificate of this client, or wants one (%v): give one of an issuer that the server trusts (--client-cert)", e.URL, e.Err)
 	case errors.Is(e.Err, errPlainToTLS):
 		return fmt.Sprintf("%s wants TLS: write https:// in the address (--url)", e.URL)
 	case isPlain(e.Err):
@@ -67,6 +69,13 @@ func isPlain(err error) bool {
 
 // isTLS reports an error that the TLS handshake itself found, and not the network.
 func isTLS(err error) bool { return strings.Contains(err.Error(), "tls: ") }
+
+// refusesCertificate reports that the handshake failed at the certificate of the client. With TLS
+// 1.3 the client hears so in place of an answer; the server has not read a request then.
+func refusesCertificate(err error) bool {
+	said := err.Error()
+	return strings.Contains(said, "remote error: tls: ") && strings.Contains(said, "certificate")
+}
 
 // speaksTLS reports the answer of a TLS server to plain HTTP: a sentence of its own, or an
 // alert, which is not HTTP.
@@ -97,6 +106,8 @@ func noAnswer(ctx context.Context, at string, how fate, err error) error {
 		err = fmt.Errorf("ask %s: %w", at, cause)
 	case speaksTLS(err.Error()):
 		return mistrust(at, errPlainToTLS)
+	case refusesCertificate(err):
+		return mistrust(at, err)
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		err = fmt.Errorf("%s did not answer in HTTP (%w): is it a codeq server?", at, err)
 	case how == broken:

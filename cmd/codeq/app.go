@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -112,7 +114,13 @@ func (a *app) client() (*client.Client, error) {
 	if _, problem := wire.ParseCredential(a.Token); problem != "" {
 		return nil, wrong("the token %s; set it with --token or CODEQ_TOKEN", problem)
 	}
-	options := []client.Option{client.WithToken(a.Token), client.WithNotices(func(n string) { a.say("%s", n) })}
+	secured, err := a.secured()
+	if err != nil {
+		return nil, err
+	}
+	options := []client.Option{
+		client.WithToken(a.Token), client.WithTenant(a.Tenant), client.WithTLS(secured), client.WithNotices(func(n string) { a.say("%s", n) }),
+	}
 	if a.once {
 		options = append(options, client.WithoutWaiting())
 	}
@@ -121,6 +129,28 @@ func (a *app) client() (*client.Client, error) {
 		return nil, wrong("%w; set it with --url or CODEQ_URL", err)
 	}
 	return c, nil
+}
+
+// secured is the configuration of TLS that the global flags describe.
+func (a *app) secured() (*tls.Config, error) {
+	config := &tls.Config{}
+	if a.CA != "" {
+		text, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, wrong("--ca: %w", err)
+		}
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, wrong("--ca: %s has no certificate in PEM", a.CA)
+		}
+	}
+	if a.ClientCert != "" {
+		pair, err := tls.LoadX509KeyPair(a.ClientCert, a.ClientCert)
+		if err != nil {
+			return nil, wrong("--client-cert: %s must have a certificate and its private key in PEM: %w", a.ClientCert, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }
 
 // untilStopped is a context that ends with the first signal. Call the returned

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -89,7 +90,11 @@ func (b *benchCmd) Run(a *app) error {
 	x := &bench{app: a, benchCmd: b}
 	if urlGiven {
 		w.Commands = []string{fmt.Sprintf("bench-%d-%d", os.Getpid(), time.Now().Unix())}
-		return x.measure(ctx, w, &site{url: a.URL, token: a.Token})
+		secured, err := a.secured()
+		if err != nil {
+			return err
+		}
+		return x.measure(ctx, w, &site{url: a.URL, token: a.Token, tls: secured})
 	}
 	return x.onFreshDirectory(ctx, w)
 }
@@ -126,7 +131,7 @@ func (x *bench) spread(ctx context.Context, w loadtest.Workload, s *site) error 
 	if !x.Spread {
 		return nil
 	}
-	c, err := client.New(s.url, client.WithToken(s.token))
+	c, err := client.New(s.url, client.WithToken(s.token), client.WithTLS(cmp.Or(s.tls, &tls.Config{})))
 	if err != nil {
 		return wrong("%w; set it with --url", err)
 	}
@@ -152,6 +157,7 @@ type bench struct {
 type site struct {
 	// url and token are those of a server.
 	url, token string
+	tls        *tls.Config
 	// server is nil for one that is not a process of this bench.
 	server loadtest.Meter
 	// after, if any, is called between the last run and the report.
@@ -216,7 +222,7 @@ func (x *bench) overload(ctx context.Context, w loadtest.Workload, s *site) ([]*
 
 // phase carries out one workload.
 func (x *bench) phase(ctx context.Context, w loadtest.Workload, s *site) (*loadtest.Outcome, error) {
-	target, err := loadtest.NewRemote(s.url, s.token, nil)
+	target, err := loadtest.NewRemote(s.url, s.token, s.tls)
 	if err != nil {
 		return nil, wrong("%w; set it with --url", err)
 	}

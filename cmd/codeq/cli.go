@@ -20,7 +20,7 @@ import (
 type cli struct {
 	globals
 
-	Serve   serveCmd   `cmd:"" group:"Run it" without:"url,token" eg:"codeq serve --data /var/lib/codeq --listen 127.0.0.1:8080" help:"Run the server."`
+	Serve   serveCmd   `cmd:"" group:"Run it" without:"url,token,tenant,ca,client-cert" eg:"codeq serve --data /var/lib/codeq --listen 127.0.0.1:8080" help:"Run the server."`
 	Work    workCmd    `cmd:"" group:"Run it" help:"Run a program once for each task of a queue."`
 	Enqueue enqueueCmd `cmd:"" group:"Run it" help:"Post a task, or one for each line of a file."`
 
@@ -31,16 +31,16 @@ type cli struct {
 	Session sessionCmd `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
 	Health  healthCmd  `cmd:"" group:"Operate" eg:"codeq health --wait 30s" help:"Report whether the server grants tasks."`
 	Config  configCmd  `cmd:"" group:"Operate" help:"Show the settings of the server."`
-	Tokens  tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token" help:"Make a token for a server that requires one."`
+	Tokens  tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token,ca,client-cert" help:"Make a token for a server that requires one."`
 	Backup  backupCmd  `cmd:"" group:"Operate" help:"Copy the data of the running server into a new directory."`
-	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token" help:"Make a data directory from a backup."`
-	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token" eg:"codeq doctor /var/lib/codeq" help:"Check the data directory of a server that does not run."`
+	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token,tenant,ca,client-cert" help:"Make a data directory from a backup."`
+	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token,tenant,ca,client-cert" eg:"codeq doctor /var/lib/codeq" help:"Check the data directory of a server that does not run."`
 	Demo    demoCmd    `cmd:"" group:"Operate" eg:"codeq demo" help:"Fill a server with a lively load for a look."`
-	Bench   benchCmd   `cmd:"" group:"Operate" eg:"codeq bench --seconds 5" help:"Measure a server under load and check every answer."`
+	Bench   benchCmd   `cmd:"" group:"Operate" without:"tenant" eg:"codeq bench --seconds 5" help:"Measure a server under load and check every answer."`
 
-	Completion completionCmd `cmd:"" group:"Other" without:"url,token,json,quiet" help:"Print the completion script for bash, zsh or fish."`
+	Completion completionCmd `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" help:"Print the completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
-	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
+	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
 
 	short
 }
@@ -68,6 +68,9 @@ type short struct {
 type globals struct {
 	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
 	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Token for the server, if it requires one."`
+	Tenant      string           `group:"For every command:" env:"CODEQ_TENANT" help:"Tenant for which a credential with codeq:admin:all acts, or whose tasks a new token gives access to."`
+	CA          string           `group:"For every command:" name:"ca" type:"path" env:"CODEQ_CA" placeholder:"FILE" help:"Certificates of issuers, in PEM, that are trusted instead of those of this machine."`
+	ClientCert  string           `group:"For every command:" type:"path" env:"CODEQ_CLIENT_CERT" placeholder:"FILE" help:"Client certificate and its private key, in PEM, for a server that knows it."`
 	JSON        bool             `group:"For every command:" name:"json" help:"Print the answer as JSON."`
 	Quiet       bool             `group:"For every command:" short:"q" help:"Print only errors on standard error, and of tasks that are made or listed only the ids."`
 	ShowVersion kong.VersionFlag `group:"For every command:" name:"version" help:"Show the version of this program."`

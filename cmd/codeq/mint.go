@@ -14,7 +14,6 @@ type tokenMintCmd struct {
 	Keys      string        `type:"path" placeholder:"FILE" help:"File that gets the key set, for keysFile of the provider. Without it the key set is printed."`
 	Issuer    string        `default:"codeq-dev" help:"Issuer of the provider."`
 	Audience  string        `default:"codeq" help:"Audience of the provider."`
-	Tenant    string        `default:"default" help:"Tenant whose tasks the token gives access to."`
 	Subject   string        `required:"" placeholder:"SUBJECT" help:"Who uses the token."`
 	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,codeq:read,codeq:produce,codeq:claim,codeq:subscribe,codeq:heartbeat,codeq:result,codeq:nack,codeq:abandon,codeq:admin,codeq:admin:all" help:"What the token allows, as for token new. Repeat the flag or use commas."`
 	Command   []string      `default:"*" placeholder:"COMMAND" help:"Commands that the token is good for; build.* is all that begin so. Repeat the flag or use commas."`
@@ -40,7 +39,7 @@ func (m *tokenMintCmd) Run(a *app) error {
 	}
 	now := time.Now()
 	mint := identity.Mint{
-		Issuer: m.Issuer, Audience: m.Audience, Tenant: m.Tenant, Subject: m.Subject,
+		Issuer: m.Issuer, Audience: m.Audience, Tenant: a.tokenTenant(), Subject: m.Subject,
 		Scopes: auth.ExpandScopes(m.Scope), Commands: m.Command, At: now, Until: now.Add(m.ExpiresIn),
 	}
 	token, keys, err := mint.Token(key)

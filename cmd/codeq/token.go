@@ -9,6 +9,7 @@ import (
 
 	"codeq/internal/auth"
 	"codeq/internal/yamlfile"
+	"codeq/wire"
 )
 
 type tokenCmd struct {
@@ -18,7 +19,6 @@ type tokenCmd struct {
 
 type tokenNewCmd struct {
 	Name      string        `required:"" placeholder:"NAME" help:"Name of the token in the token file."`
-	Tenant    string        `default:"default" help:"Tenant whose tasks the token gives access to."`
 	Subject   string        `placeholder:"SUBJECT" help:"Who uses the token. Without it: the name. Workers of one subject may end one another's tasks."`
 	Scope     []string      `default:"producer,worker" placeholder:"SCOPE" choice:"producer,worker,admin,operator,read,codeq:read,codeq:produce,codeq:claim,codeq:subscribe,codeq:heartbeat,codeq:result,codeq:nack,codeq:abandon,codeq:admin,codeq:admin:all" help:"What the token allows: producer, worker (all six of a worker), admin, operator (admin of all tenants), read, codeq:read (queues and tasks without contents), or a single scope like codeq:claim. Repeat the flag or use commas."`
 	Command   []string      `default:"*" placeholder:"COMMAND" help:"Queues that the token may post to and claim from; build.* is all whose name begins so. Repeat the flag or use commas."`
@@ -44,7 +44,7 @@ func (n *tokenNewCmd) Run(a *app) error {
 		return err
 	}
 	e := &auth.Entry{
-		Name: n.Name, SHA256: auth.HashToken(token), Tenant: n.Tenant, Subject: cmp.Or(n.Subject, n.Name),
+		Name: n.Name, SHA256: auth.HashToken(token), Tenant: a.tokenTenant(), Subject: cmp.Or(n.Subject, n.Name),
 		Scopes: n.Scope, Commands: n.Command,
 	}
 	if n.ExpiresIn > 0 {
@@ -88,4 +88,12 @@ func (n *tokenNewCmd) show(a *app, token string, e *auth.Entry, text []byte) err
 	}
 	return a.writeLine(fmt.Appendf(nil, "token (shown only now):\n\n  %s\n\nentry for the file that \"codeq serve --tokens FILE\" reads:\n\n%s",
 		token, bytes.TrimSuffix(text, []byte("\n"))))
+}
+
+// tokenTenant is the tenant whose tasks a new token gives access to.
+func (a *app) tokenTenant() string {
+	if a.given["tenant"] {
+		return a.Tenant
+	}
+	return cmp.Or(a.Tenant, wire.DefaultTenant)
 }

@@ -23,6 +23,9 @@ func (s *spec) operations() []operation {
 	var all []operation
 	for _, path := range s.path(s.root, "paths").Fields {
 		for _, method := range path.Value.Fields {
+			if method.Name == "parameters" {
+				continue // those of every method
+			}
 			all = append(all, operation{strings.ToUpper(method.Name) + " " + path.Name, method.Line, method.Value})
 		}
 	}
