@@ -94,10 +94,12 @@ function points(f: PointsFrame) {
   for (const p of f.points) q?.series.put(p[0]!, p);
 }
 
-// sample puts the figures of now into the history. Queues that did not change are as before.
+// sample puts the figures of now into the history. A queue without a row is as before, so what happened in
+// the second before has happened again.
 function sample(ms: number) {
   for (const q of bySlot.values()) {
-    if (newest.has(q)) q.series.live(ms, newest.get(q)!);
+    const row = q.series.latest;
+    if (newest.has(q) || row.slice(F.in, F.oldest).some(Boolean)) q.series.live(ms, row);
     q.series.advance(Math.floor(ms / 1000) * 1000);
   }
 }

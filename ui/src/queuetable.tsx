@@ -140,7 +140,7 @@ const columns = (beside?: Beside): Column<Item>[] => [
     name: "drained", class: "n wide", head: "drained in", title: "Ready tasks ÷ (started − in), in the last second", by: drained,
     cell: (q) => {
       const ms = drained(q);
-      return ms === 0 ? <span class="zero">–</span> : ms === Infinity ? <span class="warn">{fig(q, F.in) > fig(q, F.started) ? "grows" : "stands"}</span> : span(ms);
+      return ms === 0 ? <span class="zero">–</span> : ms === Infinity ? <span class="warn">{fig(q, F.paused) ? "paused" : fig(q, F.in) > fig(q, F.started) ? "grows" : "stands"}</span> : span(ms);
     },
   },
   ...(beside ? [{

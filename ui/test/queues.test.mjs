@@ -79,3 +79,28 @@ test("each queue has its actions in its row", async (t) => {
   await dialog.getByRole("link", { name: "Settings" }).click();
   await page.getByLabel("Attempts").waitFor();
 });
+
+test("a queue that works as fast in each second has no second without work", async (t) => {
+  const page = await view(t, at("system")), totalSlot = 2 ** 32 - 1;
+  let slot, tick;
+  await page.routeWebSocket(/events$/, (socket) => {
+    const far = socket.connectToServer();
+    tick = (ms, ...rows) => socket.send(JSON.stringify([{ type: "tick", id: "queues", t: ms, queues: rows }]));
+    far.onMessage((text) => {
+      if (slot !== undefined) return; // from here on the test tells the figures
+      socket.send(text);
+      for (const f of JSON.parse(text)) for (const q of f.queues ?? []) if (q[2] === "solo") slot = q[0];
+    });
+  });
+  await page.goto(at("queue/solo"));
+  await page.reload();
+  await page.getByRole("button", { name: "Table" }).first().click();
+  const second = Math.ceil(Date.now() / 1000) * 1000 + 1000;
+  const figures = [1, 0, 0, 0, 0, 5, 5, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0], of = (s) => [s, ...figures];
+  const rows = page.getByRole("region", { name: "Throughput as a table" }).locator("tbody tr");
+  tick(second, of(slot), of(totalSlot));
+  for (const n of [1, 2, 3]) tick(second + n * 1000, [totalSlot, n, ...figures.slice(1)]); // the row of the queue is as it was
+  tick(second + 4000, [slot, ...figures.map((n, i) => (i > 4 ? 0 : n))]);
+  await rows.nth(3).waitFor();
+  assert.deepEqual((await rows.locator("td:nth-child(2)").allInnerTexts()).slice(0, 4), ["5", "5", "5", "5"]);
+});
