@@ -28,7 +28,7 @@ type Serve struct {
 	TLS
 	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
 	PublicHost     Hosts         `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
-	AllowOrigin    Origins       `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests and open sessions, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
+	AllowOrigin    Origins       `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests, open sessions and read the answers of producers and readers, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
 	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
 	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
 	Retention      time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`

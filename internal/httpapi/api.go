@@ -259,10 +259,16 @@ func (a *api) mount(resources []resource) {
 		allow, known := res.allow(), a.newRoute(res.pattern)
 		a.mux.HandleFunc(res.pattern, func(w http.ResponseWriter, r *http.Request) {
 			a.serve(w, r, known, func(c *call) answer {
+				if ans, isOne := a.preflight(c, &res); isOne {
+					return ans
+				}
 				v := res.find(r.Method)
 				if v == nil {
 					w.Header().Set("Allow", allow)
 					return refuse(wire.Refuse(wire.CodeMethodNotAllowed, fmt.Sprintf("this path takes %s, not %.20q", allow, r.Method)))
+				}
+				if v.isShared(res.pattern) {
+					a.share(c)
 				}
 				return a.pass(c, v)
 			})

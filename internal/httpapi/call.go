@@ -97,6 +97,7 @@ func parsed[T any](parse func(body []byte) (T, *wire.Error), handle func(c *call
 func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle func(c *call) answer) {
 	startedAt := time.Now()
 	c := &call{w: w, r: r, control: http.NewResponseController(w), requestID: requestIDOf(r)}
+	addAlways(w.Header(), r)
 	w.Header().Set(headerRequestID, c.requestID)
 	ans := a.guarded(c, handle)
 	a.holdAnswer(c, &ans)

@@ -79,7 +79,6 @@ func (a *api) pageOf(r *http.Request) (*auth.Principal, *wire.Error) {
 
 // getLogin says who asks.
 func (a *api) getLogin(c *call) answer {
-	c.w.Header().Set("Cache-Control", "no-store")
 	return okay(a.appendLogin(c))
 }
 

@@ -38,7 +38,6 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal
 		return refusal
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
 	for {
