@@ -115,9 +115,12 @@ func (s *session) authenticate() {
 	switch {
 	case s.talk.Over():
 	case refusal != nil:
-		s.registry.report(s.socket.RemoteAddr().String(), refusal)
+		s.report(nil, refusal)
 		s.step(&denied{Err: refusal})
 	case s.talk.Open():
+		if refusal := s.talk.checkRenewal(principal); refusal != nil {
+			s.report(principal, refusal)
+		}
 		s.step(&Admitted{Principal: principal})
 	default:
 		s.admit(hello, principal)
@@ -126,10 +129,11 @@ func (s *session) authenticate() {
 	s.recheck()
 }
 
-// report reports a hello that was refused because of its client.
-func (r *Registry) report(remote string, refusal *wire.Error) {
-	if r.o.Refused != nil && auth.AboutWho(refusal) {
-		r.o.Refused(auth.Attempt{Remote: remote, What: "hello", Refusal: refusal})
+// report reports a hello that was refused because of its client; who is nil if its credential is
+// not good.
+func (s *session) report(who *auth.Principal, refusal *wire.Error) {
+	if refused := s.registry.o.Refused; refused != nil && auth.AboutWho(refusal) {
+		refused(auth.Attempt{Remote: s.socket.RemoteAddr().String(), What: "hello", Who: who, Refusal: refusal})
 	}
 }
 

@@ -55,6 +55,7 @@ func (a *api) streamEvents(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
+	c.who = who
 	f, refusal := c.streamOf()
 	if refusal == nil {
 		refusal = a.o.Events.Stream(c.w, c.r, who, f)

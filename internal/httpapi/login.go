@@ -59,7 +59,7 @@ func (a *api) authenticate(c *call) (who *auth.Principal, refusal *wire.Error) {
 	case 0:
 		return who, nil
 	case 1:
-		c.own = who.Tenant
+		c.own, c.who = who.Tenant, who
 		return who.For(named[0])
 	}
 	return nil, wire.Refuse(wire.CodeInvalidArgument, "a request names one tenant, this one has "+headerTenant+" several times")

@@ -99,7 +99,16 @@ func (i *issuer) badTokens() map[string]wire.Code {
 		i.t.Fatal(err)
 	}
 	stranger := &issuer{t: i.t, key: other}
+	twice := strings.Split(i.token("CANARY"), ".")
+	twice[1] = b64([]byte(`{"iss":"me","aud":"codeq","sub":"CANARY","sub":"s","tid":"one","exp":9999999999}`))
+	secret := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"iss": "me", "aud": "codeq", "sub": "CANARY", "exp": now + 9})
+	byPublic, err := secret.SignedString([]byte(i.key.Public().(ed25519.PublicKey)))
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	return map[string]wire.Code{
+		strings.Join(twice, "."): wire.CodeUnauthenticated, byPublic: wire.CodeUnauthenticated,
+		i.token("CANARY", "x", strings.Repeat("x", 14<<10)): wire.CodeUnauthenticated, "cq_CANARY": wire.CodeUnauthenticated, "CANARY": wire.CodeUnauthenticated,
 		"": wire.CodeUnauthenticated, none: wire.CodeUnauthenticated, stranger.token("CANARY"): wire.CodeUnauthenticated,
 		i.token("CANARY", "exp", now-1): wire.CodeUnauthenticated, i.token("CANARY", "nbf", now+3600): wire.CodeUnauthenticated,
 		i.token("CANARY", "aud", "x"): wire.CodeUnauthenticated, i.token("CANARY", "iss", "x"): wire.CodeUnauthenticated,

@@ -2,10 +2,10 @@ package server
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +146,7 @@ func (x *site) viewedSession(id string) {
 type watchedText struct {
 	gws.BuiltinEventHandler
 	said chan string
+	code uint16 // set before said is closed
 }
 
 // OnMessage implements gws.Event.
@@ -154,10 +155,21 @@ func (w *watchedText) OnMessage(_ *gws.Conn, m *gws.Message) {
 	_ = m.Close() // only returns the buffer
 }
 
-// viewedEvents subscribes to every kind, and reads a stream of each task.
-func (x *site) viewedEvents(ids []string) {
+// OnClose implements gws.Event.
+func (w *watchedText) OnClose(_ *gws.Conn, err error) {
+	var end *gws.CloseError
+	if errors.As(err, &end) {
+		w.code = end.Code
+		w.said <- string(end.Reason)
+	}
+	close(w.said)
+}
+
+// heard is what a socket that watches is told after messages, until the answer to ref 77 or its
+// end, whose code and reason come with it.
+func (x *site) heard(messages ...string) (text string, code uint16) {
 	x.t.Helper()
-	w := &watchedText{said: make(chan string, 100)}
+	w := &watchedText{said: make(chan string, 1000)}
 	conn, _, err := gws.NewClient(w, &gws.ClientOption{Addr: "ws://" + x.server.Addr() + "/v1/codeq/events"})
 	if err != nil {
 		x.t.Fatal(err)
@@ -165,6 +177,28 @@ func (x *site) viewedEvents(ids []string) {
 	done := make(chan struct{})
 	go func() { conn.ReadLoop(); close(done) }()
 	defer func() { _ = conn.NetConn().Close(); <-done }() // the server may have closed it
+	for _, message := range messages {
+		if err := conn.WriteMessage(gws.OpcodeText, []byte(message)); err != nil {
+			break // the server has closed it, which follows
+		}
+	}
+	for !strings.Contains(text, `"ref":77`) {
+		select {
+		case said, open := <-w.said:
+			if !open {
+				return text, w.code
+			}
+			text += said + "\n"
+		case <-time.After(patience):
+			x.t.Fatalf("the socket says only %s", text)
+		}
+	}
+	return text, 0
+}
+
+// viewedEvents subscribes to every kind, and reads a stream of each task.
+func (x *site) viewedEvents(ids []string) {
+	x.t.Helper()
 	say := `[{"type":"hello","token":"` + x.token + `"}`
 	for _, kind := range []string{
 		`"queues"`, `"events","from":{"0":0,"1":0,"2":0,"3":0}`, `"workers"`, `"server"`,
@@ -177,20 +211,7 @@ func (x *site) viewedEvents(ids []string) {
 	for i, id := range ids {
 		say += fmt.Sprintf(`,{"type":"subscribe","id":"t%d","kind":"task","taskId":"%s"}`, i, id)
 	}
-	say += `,{"type":"unsubscribe","id":"t0","ref":77}]`
-	if err := conn.WriteMessage(gws.OpcodeText, []byte(say)); err != nil {
-		x.t.Fatal(err)
-	}
-	var all []string
-	for !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, `"ref":77`) }) {
-		select {
-		case text := <-w.said:
-			all = append(all, text)
-		case <-time.After(patience):
-			x.t.Fatalf("the socket says only %s", all)
-		}
-	}
-	text := strings.Join(all, "\n")
+	text, _ := x.heard(say + `,{"type":"unsubscribe","id":"t0","ref":77}]`)
 	if !strings.Contains(text, `,"id":"found"}`) || !strings.Contains(text, `"id":"seen","at"`) {
 		x.t.Errorf("a search of payloads is not refused, or one of a queue is: %s", text)
 	}

@@ -298,7 +298,7 @@ func (s *webSocket) hello(f *wire.Hello) {
 		return
 	}
 	if s.hub.o.Refused != nil {
-		s.hub.o.Refused(auth.Attempt{Remote: s.socket.RemoteAddr().String(), What: "hello", Refusal: refusal})
+		s.hub.o.Refused(auth.Attempt{Remote: s.socket.RemoteAddr().String(), What: "hello", Who: who, Refusal: refusal})
 	}
 	s.end(closeCredential, wire.Head(refusal.Sentence, maxReasonBytes))
 }
