@@ -104,6 +104,18 @@ func Key(key string) EnqueueOption {
 	}
 }
 
+// ConcurrencyKey gives a task a concurrency key, from 1 to 128 bytes: a customer, for
+// example. The limits PerKey of the queue hold for all its tasks with the same key.
+func ConcurrencyKey(key string) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		if key == "" {
+			return errors.New("the concurrency key must not be empty: leave out the option ConcurrencyKey for a task without one")
+		}
+		r.ConcurrencyKey = key
+		return nil
+	}
+}
+
 // Label gives a task a label, by which Find finds it: a name of letters, digits, dots,
 // underscores, colons and hyphens, and a text, of at most 64 bytes together. A task has at most
 // 8 labels.

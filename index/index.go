@@ -81,7 +81,7 @@ func (x *Index) Restore(key record.QueueKey, c record.Counters) *Queue {
 }
 
 func leastOf(c *record.Counters) int64 {
-	least := min(c.Delayed, c.DelayedWatermarkMs, c.Expiring, c.ExpiringWatermarkMs, c.InProgress, c.Dead, c.Done)
+	least := min(c.Delayed, c.DelayedWatermarkMs, c.Expiring, c.ExpiringWatermarkMs, c.InProgress, c.Dead, c.Done, c.Limited)
 	for _, n := range c.Ready {
 		least = min(least, n)
 	}

@@ -118,6 +118,19 @@ func (q *Queue) timedPlace(k record.TimedKey) place {
 	return place{uint64(k.AtMs), k.ID}
 }
 
+// AddLimited counts a task that waits for its concurrency key. No window is over these:
+// their owner reads the first of a key when it needs it.
+func (q *Queue) AddLimited() {
+	q.changing()
+	q.counters.Limited++
+}
+
+// RemoveLimited counts one less.
+func (q *Queue) RemoveLimited() {
+	q.changing()
+	q.decrement(&q.counters.Limited, "limited")
+}
+
 // AddLeased counts a task that went in progress.
 func (q *Queue) AddLeased(id wire.TaskID) {
 	q.changing()

@@ -32,6 +32,10 @@ const (
 	CauseUnreadable
 	// CauseTakenBack ends a delivery because a person took the task from its worker.
 	CauseTakenBack
+	// CauseKeyFull takes a ready task back to those that wait for its concurrency key,
+	// CauseKeyFree makes one of them ready.
+	CauseKeyFull
+	CauseKeyFree
 
 	// Causes is the number after the last cause.
 	Causes
@@ -62,6 +66,8 @@ var causeWords = [Causes]string{
 	CauseDelete:      "queue_deleted",
 	CauseUnreadable:  "unreadable",
 	CauseTakenBack:   "taken_back",
+	CauseKeyFull:     "key_full",
+	CauseKeyFree:     "key_free",
 }
 
 // String is the word that clients see.

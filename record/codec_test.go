@@ -27,7 +27,7 @@ func fullRecord(t testing.TB) *Task {
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
-		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true,
+		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true, ConcurrencyKey: "acme/é",
 		Payload: `{"a":"é"}`, OutcomeHere: true, Result: `{"x":1}`, Newer: "\x87\x01z",
 	}
 	v := reflect.ValueOf(*r)
@@ -52,7 +52,7 @@ func fullCounters() *Counters {
 		Ready: [Priorities]int64{1, 0, 3}, ReadyWatermark: [Priorities]uint64{10, 0, 30},
 		ReadySinceMs: [Priorities]int64{11, 0, 33},
 		Delayed:      4, DelayedWatermarkMs: 5, InProgress: 6, LeaseWatermark: 1<<64 - 1, Dead: 7, DeadWatermarkMs: 8, Done: 9, DoneWatermarkMs: 10,
-		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedWatermarkMs: 12, Expiring: 13, ExpiringWatermarkMs: 14, Newer: "\x40\x02",
+		DeadBy: [wire.DeadKinds]int64{0, 1, 2, 4}, FailedWatermarkMs: 12, Expiring: 13, ExpiringWatermarkMs: 14, Limited: 15, Newer: "\x40\x02",
 	}
 }
 
@@ -60,7 +60,7 @@ func fullSettings() *Settings {
 	return &Settings{Version: 3, Paused: true, Deleting: true, QueueSettings: wire.QueueSettings{
 		Spread: true, MaxAttempts: 4, LeaseSeconds: 5, TimeoutSeconds: 10, TTLSeconds: 11,
 		Backoff:          wire.Backoff{Policy: wire.BackoffFixed, BaseSeconds: 6, MaxSeconds: 7},
-		RetentionSeconds: 8, DLQRetentionSeconds: 9, MaxInProgress: 10, StartsPerSecond: 11,
+		RetentionSeconds: 8, DLQRetentionSeconds: 9, MaxInProgress: 10, StartsPerSecond: 11, PerKey: wire.PerKey{InProgress: 12, StartsPerSecond: 13},
 	}, Newer: "\x41\x02ab"}
 }
 

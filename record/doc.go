@@ -32,6 +32,7 @@
 //	16 bad          what the key was
 //	17 labels       escaped tenant, "/", escaped name=value, "/", queue, id
 //	18 named        escaped tenant, "/", kind, "/", escaped name, "/"
+//	19 limited      queue, escaped concurrency key, "/", 9-priority, seq, id
 //
 // A small payload or result has no key: it stands within the record of its task.
 // Outside every span there is one key, CreationKey.

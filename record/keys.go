@@ -47,6 +47,7 @@ const (
 	FamilyBad
 	FamilyLabels
 	FamilyNamed
+	FamilyLimited
 )
 
 // families have for each its word in a description and in a sentence.
@@ -69,6 +70,7 @@ var families = [...]struct{ word, what string }{
 	FamilyBad:         {"bad/", "set-aside value"},
 	FamilyLabels:      {"label/", "label of task"},
 	FamilyNamed:       {"named/", "named record"},
+	FamilyLimited:     {"limited/", "limited entry of task"},
 }
 
 // String names the family in a sentence.
@@ -78,7 +80,7 @@ func (f Family) String() string { return families[f].what }
 var TaskFamilies = [...]Family{FamilyTask, FamilyPayload, FamilyResult, FamilyHistory}
 
 // Orders are the families whose keys are the tasks of a queue.
-var Orders = [...]Family{FamilyPending, FamilyInProgress, FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone}
+var Orders = [...]Family{FamilyPending, FamilyInProgress, FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone, FamilyLimited}
 
 // Key is a key taken apart. Which fields are set depends on Family.
 type Key struct {
@@ -89,8 +91,8 @@ type Key struct {
 	Seq      uint64
 	AtMs     int64
 	ID       wire.TaskID
-	// Name is the idempotency key, the label as name=value, or what a bad key was inside its
-	// span.
+	// Name is the idempotency key, the label as name=value, the concurrency key, or what a bad
+	// key was inside its span.
 	Name string
 	// Tenant is whose label or named record it is; other keys have a queue for that.
 	Tenant string
@@ -155,6 +157,17 @@ func AppendIdempotencyKey(dst []byte, queue uint32, key string) []byte {
 	return appendName(AppendQueue(dst, queue, FamilyIdempotency), key)
 }
 
+// AppendLimited adds what all keys of the tasks that wait for a concurrency key begin with.
+func AppendLimited(dst []byte, queue uint32, key string) []byte {
+	return appendName(AppendQueue(dst, queue, FamilyLimited), key)
+}
+
+// AppendLimitedKey adds the key of a task that waits for a concurrency key.
+func AppendLimitedKey(dst []byte, queue uint32, e *LimitedEntry) []byte {
+	dst = append(AppendLimited(dst, queue, e.Key), byte(wire.MaxPriority-e.Priority))
+	return append(binary.BigEndian.AppendUint64(dst, e.Seq), e.ID[:]...)
+}
+
 // AppendLabel adds what all keys of a label of a tenant begin with.
 func AppendLabel(dst []byte, tenant, label string) []byte {
 	return appendName(appendName(append(dst, byte(FamilyLabels)), tenant), label)
@@ -180,6 +193,8 @@ func (p *Key) AppendTo(dst []byte) []byte {
 		return AppendIdempotencyKey(dst, p.Queue, p.Name)
 	case FamilyPending:
 		return AppendPendingKey(dst, p.Queue, p.Priority, PendingKey{Seq: p.Seq, ID: p.ID})
+	case FamilyLimited:
+		return AppendLimitedKey(dst, p.Queue, &LimitedEntry{Key: p.Name, LimitedPlace: LimitedPlace{Priority: p.Priority, PendingKey: PendingKey{Seq: p.Seq, ID: p.ID}}})
 	case FamilyInProgress:
 		return AppendLeaseKey(dst, p.Queue, p.ID)
 	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
@@ -205,7 +220,7 @@ func ParseKey(key []byte) (Key, error) {
 		return p, errUnknownKey
 	}
 	p.Shard, p.Family = int(binary.BigEndian.Uint16(key)), Family(key[spanBytes])
-	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyNamed {
+	if p.Shard >= MaxShards || p.Family < FamilyTask || p.Family > FamilyLimited {
 		return p, errUnknownKey
 	}
 	rest := key[spanBytes+1:]
@@ -233,7 +248,7 @@ func ParseKey(key []byte) (Key, error) {
 		var err error
 		p.Name, err = parseName(string(rest))
 		return p, err
-	case p.Family >= FamilyCounters:
+	case p.Family >= FamilyCounters && p.Family != FamilyLimited:
 		return p, end(rest)
 	}
 	return p, p.ParsePlace(rest)
@@ -284,7 +299,15 @@ func (p *Key) ParsePlace(place []byte) error {
 	if p.Family == FamilyInProgress {
 		return p.parseID(place)
 	}
-	if p.Family == FamilyPending {
+	if p.Family == FamilyLimited {
+		rest, err := parseNames(string(place), &p.Name)
+		if err != nil {
+			return err
+		}
+		place = place[len(place)-len(rest):]
+	}
+	hasPriority := p.Family == FamilyPending || p.Family == FamilyLimited
+	if hasPriority {
 		if len(place) == 0 || place[0] > wire.MaxPriority {
 			return errUnknownKey
 		}
@@ -295,7 +318,7 @@ func (p *Key) ParsePlace(place []byte) error {
 		return errUnknownKey
 	}
 	number := binary.BigEndian.Uint64(place)
-	if p.Family == FamilyPending {
+	if hasPriority {
 		p.Seq = number
 	} else if p.AtMs = int64(number); p.AtMs < 0 {
 		return errUnknownKey

@@ -15,7 +15,7 @@ func oneOfEach(name string) []Key {
 	id := wire.TaskID{0: 1, 15: 0xff}
 	const q = 1<<32 - 1
 	var all []Key
-	for f := FamilyTask; f <= FamilyNamed; f++ {
+	for f := FamilyTask; f <= FamilyLimited; f++ {
 		p := Key{Shard: 31, Family: f}
 		switch f {
 		case FamilyTask, FamilyPayload, FamilyResult, FamilyHistory:
@@ -32,6 +32,8 @@ func oneOfEach(name string) []Key {
 			p.Queue = q
 		case FamilyBad:
 			p.Name = "\x01x"
+		case FamilyLimited:
+			p.Queue, p.ID, p.Name, p.Priority, p.Seq = q, id, name, 7, 1<<40
 		case FamilyLabels:
 			p.Queue, p.ID, p.Tenant, p.Name = q, id, name, name+"=v"
 		case FamilyNamed:

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"codeq/wire"
@@ -10,6 +11,23 @@ import (
 type PendingKey struct {
 	Seq uint64
 	ID  wire.TaskID
+}
+
+// LimitedPlace is the place of a task among those that wait for its concurrency key.
+type LimitedPlace struct {
+	Priority int
+	PendingKey
+}
+
+// Compare orders the tasks of a key: by priority, highest first, then by sequence.
+func (p *LimitedPlace) Compare(o *LimitedPlace) int {
+	return cmp.Or(cmp.Compare(o.Priority, p.Priority), cmp.Compare(p.Seq, o.Seq))
+}
+
+// LimitedEntry is a task that waits for a concurrency key.
+type LimitedEntry struct {
+	Key string
+	LimitedPlace
 }
 
 // PendingEntry is one entry of the pending order: a place, and since when the

@@ -94,6 +94,8 @@ func DescribeKey(key []byte, q QueueKey) string {
 		return text + p.ID.String()
 	case FamilyPending:
 		return fmt.Sprintf("%sp%d/%d/%v", text, p.Priority, p.Seq, p.ID)
+	case FamilyLimited:
+		return fmt.Sprintf("%s%s/p%d/%d/%v", text, p.Name, p.Priority, p.Seq, p.ID)
 	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
 		return fmt.Sprintf("%s%d/%v", text, p.AtMs, p.ID)
 	case FamilyIdempotency:

@@ -70,6 +70,8 @@ func (s *Settings) fields(f *form) {
 	number(f, 13, "dlqRetentionSeconds", &s.DLQRetentionSeconds)
 	number(f, 14, "maxInProgress", &s.MaxInProgress)
 	number(f, 15, "startsPerSecond", &s.StartsPerSecond)
+	number(f, 16, "perKeyInProgress", &s.PerKey.InProgress)
+	number(f, 17, "perKeyStartsPerSecond", &s.PerKey.StartsPerSecond)
 }
 
 // AppendSettings adds the value of the settings of a queue.
@@ -124,6 +126,8 @@ type Counters struct {
 	FailedWatermarkMs int64
 	Done              int64
 	DoneWatermarkMs   int64
+	// Limited are the tasks that wait for their concurrency keys.
+	Limited int64
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -145,6 +149,7 @@ func (c *Counters) fields(f *form) {
 	number(f, 13, "failedFloorMs", &c.FailedWatermarkMs)
 	number(f, 14, "done", &c.Done)
 	number(f, 15, "doneFloorMs", &c.DoneWatermarkMs)
+	number(f, 16, "limited", &c.Limited)
 }
 
 // AppendCounters adds the value of the counters of a queue.
@@ -170,7 +175,7 @@ func (c *Counters) IsZero() bool {
 			return false
 		}
 	}
-	return c.Delayed == 0 && c.Expiring == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0
+	return c.Delayed == 0 && c.Expiring == 0 && c.InProgress == 0 && c.Dead == 0 && c.Done == 0 && c.Limited == 0
 }
 
 // ReadyTotal is the number of pending tasks over all priorities.
@@ -210,6 +215,8 @@ func (c *Counters) Count(p *Key, value []byte) {
 		} else {
 			c.DeadBy[ended.Cause]++
 		}
+	case FamilyLimited:
+		c.Limited++
 	case FamilyDone:
 		countTimed(&c.Done, &c.DoneWatermarkMs, p.AtMs)
 	}

@@ -26,8 +26,8 @@ type Task struct {
 	CreatedAtMs  int64
 	UpdatedAtMs  int64
 
-	// Seq is the place in the pending order while Location is PENDING_LIST,
-	// and the place to go back to while it is in progress.
+	// Seq is the place in the pending order while Location is PENDING_LIST, the place to
+	// take there while it is LIMITED, and the place to go back to while it is in progress.
 	Seq uint64
 	// DueAtMs is set while Location is DELAYED_ZSET.
 	DueAtMs int64
@@ -73,6 +73,8 @@ type Task struct {
 	// Handled says that a person did something to the task while no worker had it, so that
 	// it has a history without a delivery.
 	Handled bool
+	// ConcurrencyKey is the key under which it waits while Location is LIMITED.
+	ConcurrencyKey string
 
 	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
 	Payload string
@@ -122,6 +124,7 @@ func (r *Task) fields(f *form) {
 	f.raw(34, "result", &r.Result)
 	f.str(35, "labels", (*string)(&r.Labels))
 	f.flag(36, "handled", &r.Handled)
+	f.str(37, "concurrencyKey", &r.ConcurrencyKey)
 }
 
 const payloadField = 32
@@ -130,7 +133,7 @@ const payloadField = 32
 var (
 	statuses = [...]wire.Status{1: wire.StatusPending, wire.StatusInProgress, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled}
 
-	locations = [...]wire.Location{1: wire.LocationPending, wire.LocationDelayed, wire.LocationInProgress, wire.LocationDead, wire.LocationNone}
+	locations = [...]wire.Location{1: wire.LocationPending, wire.LocationDelayed, wire.LocationInProgress, wire.LocationDead, wire.LocationNone, wire.LocationLimited}
 )
 
 // numberOf is the number that stands for a word.

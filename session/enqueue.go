@@ -9,7 +9,7 @@ import (
 // enqueue posts a task. All tasks of one message for one shard are one push.
 func (c *Conversation) enqueue(f *wire.Enqueue) {
 	bytes := messageBytes + len(f.Payload) + len(f.Command) + len(f.IdempotencyKey) +
-		len(f.TraceParent) + len(f.TraceState) + len(f.Labels)
+		len(f.TraceParent) + len(f.TraceState) + len(f.Labels) + len(f.ConcurrencyKey)
 	r := c.begin(f.Ref, bytes)
 	if c.draining {
 		c.refuse(r, drainingError)

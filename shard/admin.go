@@ -55,7 +55,7 @@ func notSo(code wire.Code, t *record.Task, sentence, is string) *wire.Error {
 func notThere(code wire.Code, t *record.Task, sentence string) *wire.Error {
 	is := string(t.Status)
 	switch t.Location {
-	case wire.LocationPending:
+	case wire.LocationPending, wire.LocationLimited:
 		is = "ready"
 	case wire.LocationDelayed:
 		is = "delayed"
@@ -63,6 +63,12 @@ func notThere(code wire.Code, t *record.Task, sentence string) *wire.Error {
 		is = "in progress"
 	}
 	return notSo(code, t, sentence, is)
+}
+
+// isMeant reports whether a task is in the place that a verb is for, "" for any. One that
+// waits for its concurrency key is as good as ready.
+func isMeant(only wire.Location, t *record.Task) bool {
+	return only == "" || only.State() == t.Location.State()
 }
 
 // notTheLetter is notSo for a task that is not a dead letter, or died again since.
@@ -74,7 +80,7 @@ func notTheLetter(t *record.Task) *wire.Error {
 // succeeds, and a task that ended otherwise is refused.
 func (s *Shard) cancel(m *Manage, t *record.Task, e *lease.Entry) *wire.Error {
 	switch {
-	case m.Only != "" && m.Only != t.Location:
+	case !isMeant(m.Only, t):
 		return notThere(wire.CodeNotWaiting, t, "task is not where it was meant, it is %s; look again")
 	case t.Status == wire.StatusCancelled:
 		return nil
@@ -230,7 +236,7 @@ func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 		}
 		return w
 	}
-	if t.Location != wire.LocationPending {
+	if !waits(t.Location) {
 		return nil
 	}
 	q := s.queueOf(t.Queue())
@@ -242,6 +248,8 @@ func (s *Shard) waitingOf(t *record.Task) *wire.Waiting {
 		w.Reason = wire.WaitingPaused
 	case s.space >= store.NoGrant:
 		w.Reason = wire.WaitingStorageFull
+	case s.keyIsFull(q, t.ConcurrencyKey):
+		s.addKeyLimit(q, t.ConcurrencyKey, w)
 	case q.shut:
 		s.addLimit(q, w)
 	case q.subscribers.count+wildcard.count == 0:
@@ -285,7 +293,7 @@ func (s *Shard) runNow(m *Manage, t *record.Task) *wire.Error {
 // so that moved tasks stay in their order, and an older one comes before the
 // younger ones of its new priority.
 func (s *Shard) prioritize(m *Manage, t *record.Task) *wire.Error {
-	if !waits(t.Location) || m.Only != "" && m.Only != t.Location {
+	if !waits(t.Location) || !isMeant(m.Only, t) {
 		return notThere(wire.CodeNotWaiting, t, "task does not wait where it was meant, it is %s; only a ready or delayed one can be moved")
 	}
 	if t.Priority != m.Priority {

@@ -38,7 +38,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
 		MaxAttempts: cmp.Or(m.MaxAttempts, set.MaxAttempts, wire.DefaultMaxAttempts), CreatedAtMs: s.now,
 		ExpiresAtMs: expiresMs, TimeoutSeconds: m.TimeoutSeconds,
-		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState, Labels: m.Labels,
+		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState, Labels: m.Labels, ConcurrencyKey: m.ConcurrencyKey,
 	}
 	batch := s.span.Batch()
 	if m.IdempotencyKey != "" {
@@ -100,7 +100,7 @@ func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 // FingerprintOf is equal for two requests with one idempotency key if they are the
 // same request: SHA-256 over command, payload bytes, priority and maxAttempts, and
 // timeoutSeconds and labels if they were posted, each behind its length. Times, the
-// expiry and trace do not count.
+// expiry, the concurrency key and trace do not count.
 func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	h := sha256.New()
 	var length [8]byte

@@ -65,6 +65,10 @@ func (s *Shard) grantHead(q *queue, prio int, k record.PendingKey) bool {
 		s.stall(q)
 		return false
 	}
+	if s.keyIsFull(q, t.ConcurrencyKey) {
+		s.transition(t, move{to: wire.LocationLimited, status: wire.StatusPending, cause: record.CauseKeyFull, toOldPlace: true})
+		return true
+	}
 	if !s.mayStart(q) {
 		return false
 	}
@@ -165,6 +169,7 @@ func (s *Shard) quarantineReady(q *queue, prio int, k record.PendingKey) {
 	s.span.Batch().DeletePending(q.key, prio, k)
 	s.mustRead(s.span.Quarantine(k.ID))
 	s.eventUnreadable(q, k.ID, wire.LocationPending)
+	s.freeAll(q) // which key it had nobody knows
 }
 
 // turns is a ring of tenants, each with a ring of its queues. One turn grants one

@@ -158,8 +158,10 @@ func (s *Shard) openSlowed() {
 	})
 }
 
-// nextStartMs is when the first of them opens, 0 for none.
-func (s *Shard) nextStartMs() (at int64) {
+// nextStartMs is when the first of them opens, or a concurrency key may start its next
+// task, 0 for none.
+func (s *Shard) nextStartMs() int64 {
+	_, at := s.keyStarts.Top()
 	for _, q := range s.slowed {
 		if at == 0 || q.opensAtMs < at {
 			at = q.opensAtMs

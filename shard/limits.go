@@ -15,10 +15,10 @@ type Limits struct {
 	// What exceeds a limit waits for the next round, which follows at once. A round
 	// takes Messages, but none once its batch has BatchBytes; handles Due tasks and
 	// leases; makes Grants; reads Refills orders with Refilled keys in all;
-	// recomputes Watermarks; removes Removals ended tasks; and scans Cleanups
+	// recomputes Watermarks; removes Removals ended tasks; scans Cleanups
 	// queues for a cleanup: each is one or two scans, and many may have nothing to
-	// remove.
-	Messages, BatchBytes, Due, Grants, Refills, Refilled, Watermarks, Removals, Cleanups int
+	// remove; and scans the tasks that wait for a concurrency key, for Keys of them.
+	Messages, BatchBytes, Due, Grants, Refills, Refilled, Watermarks, Removals, Cleanups, Keys int
 	// Compared is how many open subscribers one grant compares. More would only
 	// cost time: the next grant compares others.
 	Compared int
@@ -40,7 +40,7 @@ type Limits struct {
 
 // DefaultLimits is what holds outside of tests.
 var DefaultLimits = Limits{
-	Messages: 1024, BatchBytes: 1 << 20, Due: 1024, Grants: 1024, Refills: 64, Refilled: 8192, Watermarks: 16, Removals: 256, Cleanups: 64,
+	Messages: 1024, BatchBytes: 1 << 20, Due: 1024, Grants: 1024, Refills: 64, Refilled: 8192, Watermarks: 16, Removals: 256, Cleanups: 64, Keys: 256,
 	Compared: 32, UntakenBytes: MaxUntakenBytes, ReusedInRow: 8, Releases: 10,
 	Failed: wire.MaxFailedLetters,
 }
@@ -51,7 +51,7 @@ func (l Limits) OrDefault() Limits {
 	return Limits{
 		Messages: cmp.Or(l.Messages, d.Messages), BatchBytes: cmp.Or(l.BatchBytes, d.BatchBytes), Due: cmp.Or(l.Due, d.Due),
 		Grants: cmp.Or(l.Grants, d.Grants), Refills: cmp.Or(l.Refills, d.Refills), Refilled: cmp.Or(l.Refilled, d.Refilled),
-		Watermarks: cmp.Or(l.Watermarks, d.Watermarks), Removals: cmp.Or(l.Removals, d.Removals), Cleanups: cmp.Or(l.Cleanups, d.Cleanups),
+		Watermarks: cmp.Or(l.Watermarks, d.Watermarks), Removals: cmp.Or(l.Removals, d.Removals), Cleanups: cmp.Or(l.Cleanups, d.Cleanups), Keys: cmp.Or(l.Keys, d.Keys),
 		Compared:     cmp.Or(l.Compared, d.Compared),
 		UntakenBytes: cmp.Or(l.UntakenBytes, d.UntakenBytes), ReusedInRow: cmp.Or(l.ReusedInRow, d.ReusedInRow), Releases: cmp.Or(l.Releases, d.Releases),
 		Failed: cmp.Or(l.Failed, d.Failed),

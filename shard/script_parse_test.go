@@ -148,6 +148,7 @@ func parseSettings(verb string, asker Asker, args []datadriven.CmdArg) Message {
 		},
 		RetentionSeconds: int64(scriptInt(args, "retention")), DLQRetentionSeconds: int64(scriptInt(args, "dlq-retention")),
 		MaxInProgress: scriptInt(args, "in-progress"), StartsPerSecond: scriptInt(args, "starts"),
+		PerKey: wire.PerKey{InProgress: scriptInt(args, "key-in-progress"), StartsPerSecond: scriptInt(args, "key-starts")},
 	}
 	if verb == "copy" {
 		return &CopySettings{Asker: asker, Queue: key, Settings: record.Settings{
@@ -196,7 +197,8 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 			Priority: scriptInt(args, "priority"), MaxAttempts: wire.DefaultMaxAttempts,
 			IdempotencyKey: scriptString(args, "key", ""), DelaySeconds: int64(scriptInt(args, "delay")),
 			TimeoutSeconds: int64(scriptInt(args, "timeout")), TTLSeconds: int64(scriptInt(args, "ttl")),
-			Labels: wire.Labels(strings.NewReplacer(":", "=", ",", "\n").Replace(scriptString(args, "labels", ""))),
+			Labels:         wire.Labels(strings.NewReplacer(":", "=", ",", "\n").Replace(scriptString(args, "labels", ""))),
+			ConcurrencyKey: scriptString(args, "shares", ""),
 		},
 	}
 	if n := scriptInt(args, "max-attempts"); n != 0 {

@@ -49,9 +49,11 @@ func (s *Shard) configure(m *Configure) {
 
 // applySettings replaces the settings of a queue.
 func (s *Shard) applySettings(q *queue, next record.Settings) {
+	before := q.settings.PerKey
 	q.settings = next
 	s.span.Batch().PutSettings(q.key, &next)
 	s.setLimiter(q)
+	s.setPerKey(q, before)
 	s.joinRings(q)
 	s.planRemoval(q)
 	s.noteDeleted(q)
@@ -75,6 +77,7 @@ func (s *Shard) restoreSettings(found []store.SettingsState) {
 	for i := range found {
 		q := s.queueOf(found[i].Key)
 		q.settings = found[i].Settings
+		q.rateSinceMs = s.now
 		s.setLimiter(q)
 		s.noteDeleted(q)
 		if found[i].Unsaved {
@@ -214,10 +217,11 @@ func (s *Shard) findDeleted() (found int) {
 type doomed struct {
 	queue *queue
 	id    wire.TaskID
-	// prio and seq are set for a ready task, due for a delayed or expiring one; a
-	// task in progress has neither.
+	// prio and seq are set for a ready task, and key too if it waits for that; due is set for
+	// a delayed or expiring one; a task in progress has none of them.
 	prio int
 	seq  uint64
+	key  string
 	due  index.Due
 }
 
@@ -232,12 +236,18 @@ func (s *Shard) findOpen(q *queue, limit int) int {
 			s.doomed = append(s.doomed, doomed{queue: q, id: found[i].ID, prio: prio, seq: found[i].Seq})
 		}
 	}
+	limited, err := s.span.ScanAllLimited(q.key, left(c.Limited))
+	s.mustRead(err)
+	for i := range limited {
+		e := &limited[i]
+		s.doomed = append(s.doomed, doomed{queue: q, id: e.ID, prio: e.Priority, seq: e.Seq, key: e.Key})
+	}
 	delayed, err := s.span.ScanTimed(q.key, record.FamilyDelayed, justBefore(c.DelayedWatermarkMs), left(c.Delayed))
 	s.mustRead(err)
 	for _, k := range delayed {
 		s.doomed = append(s.doomed, doomed{queue: q, id: k.ID, due: index.Due{Queue: q.index, Order: index.Delayed, Key: k}})
 	}
-	if c.ReadyTotal() == 0 && c.Delayed == 0 {
+	if c.ReadyTotal() == 0 && c.Limited == 0 && c.Delayed == 0 {
 		// Expiring entries that are left now belong to records that could not be
 		// read.
 		expiring, err := s.span.ScanTimed(q.key, record.FamilyExpiring, justBefore(c.ExpiringWatermarkMs), left(c.Expiring))
@@ -289,9 +299,11 @@ func (s *Shard) removeDoomed() {
 // setDoomedAside deletes the entry of a task whose record cannot be read. A task in
 // progress has its record in memory.
 func (s *Shard) setDoomedAside(d *doomed) {
-	switch {
+	switch place := (record.PendingKey{Seq: d.seq, ID: d.id}); {
+	case d.key != "":
+		s.quarantineLimited(d.queue, &record.LimitedEntry{Key: d.key, LimitedPlace: record.LimitedPlace{Priority: d.prio, PendingKey: place}})
 	case d.seq > 0:
-		s.quarantineReady(d.queue, d.prio, record.PendingKey{Seq: d.seq, ID: d.id})
+		s.quarantineReady(d.queue, d.prio, place)
 	case d.due.Queue != nil:
 		s.quarantineDue(d.due)
 	default:

@@ -86,6 +86,7 @@ type queueTable struct {
 	limiterOf func(record.QueueKey) Limiter
 	// slowed are the queues that wait for their next start.
 	slowed []*queue
+	shardKeys
 }
 
 // deadlines say when the next round is due and which leases may lapse in it.
@@ -205,6 +206,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	for i := range r.Leased {
 		s.restoreLease(&r.Leased[i], nowMs)
 	}
+	s.restoreKeys(r.LimitedKeys)
 	return s
 }
 
@@ -223,6 +225,7 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
 	}
 	s.leases.Grant(e, expires)
+	s.restoreKey(&found.Task)
 	if until := found.Lease.RunUntilMs; until != 0 {
 		s.leases.Run(e, max(until, nowMs+resumeGraceMs))
 	}
@@ -243,11 +246,14 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.spare = nil
 	s.noteStall()
 	s.openSlowed()
+	s.openKeys()
 	s.refill()
 	s.advanceWatermarks()
 	s.findRemovals()
+	s.findFreed()
 	s.saveNamed()
 	s.saveSettings()
+	s.makeFreedReady()
 	for _, m := range messages[:min(len(messages), s.limits.Messages)] {
 		s.step(m)
 		s.out.Taken++
@@ -447,7 +453,7 @@ func (s *Shard) plan() {
 	if at := s.now + checkAsideMs; len(s.aside) > 0 && (next == 0 || at < next) {
 		next = at
 	}
-	if next != 0 && next <= s.now {
+	if next != 0 && next <= s.now || len(s.freed) > 0 {
 		s.out.Again = true
 	}
 	if at := s.nextStartMs(); at != 0 && (next == 0 || at < next) {

@@ -200,6 +200,7 @@ type queue struct {
 	// the rest of this round.
 	stalled bool
 	limited
+	queueKeys
 }
 
 // queueOf finds or makes the queue.

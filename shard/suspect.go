@@ -52,6 +52,7 @@ func (s *Shard) undeliver(e *lease.Entry, closeCode uint16) {
 type aside struct {
 	id      wire.TaskID
 	queue   *queue
+	key     string
 	untilMs int64
 }
 
@@ -70,7 +71,7 @@ func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	s.transition(t, move{
 		to: wire.LocationDelayed, status: wire.StatusPending, cause: record.CauseSuspect, dueAtMs: untilMs,
 	})
-	s.aside = append(s.aside, aside{t.ID, q, untilMs})
+	s.aside = append(s.aside, aside{t.ID, q, t.ConcurrencyKey, untilMs})
 }
 
 // soonIdle is the subscriber to reserve, nil for none. It may be idle already.
@@ -95,7 +96,7 @@ func (s *Shard) grantAside() {
 		if a.untilMs <= s.now {
 			continue // it has fallen due
 		}
-		if sub := s.idle(a.queue); a.queue != busy && sub != nil && !a.queue.settings.Paused && s.mayStart(a.queue) {
+		if sub := s.idle(a.queue); a.queue != busy && sub != nil && !a.queue.settings.Paused && !s.keyHolds(a.queue, a.key) && s.mayStart(a.queue) {
 			s.fromAside(sub, a)
 			continue
 		}

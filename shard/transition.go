@@ -91,6 +91,9 @@ func (s *Shard) transition(t *record.Task, m move) {
 	}
 	s.moveExpiring(q, t, from, m.to)
 	s.leave(q, t, &m)
+	if m.to == wire.LocationPending {
+		m.to = s.byKey(q, t, &m)
+	}
 	if m.by != "" && from != wire.LocationInProgress && m.to != removed {
 		s.noteHand(t, &m)
 	}
@@ -168,6 +171,9 @@ func (s *Shard) leave(q *queue, t *record.Task, m *move) {
 		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
 		q.index.RemoveReady(t.Priority, k)
 		batch.DeletePending(q.key, t.Priority, k)
+		s.leaveReady(q, t, m)
+	case wire.LocationLimited:
+		s.leaveLimited(q, t, m)
 	case wire.LocationDelayed:
 		k := record.TimedKey{AtMs: t.DueAtMs, ID: t.ID}
 		if m.cause != record.CauseDue {
@@ -192,6 +198,7 @@ func (s *Shard) leaveInProgress(q *queue, t *record.Task, m *move) {
 	s.leases.Remove(e)
 	q.index.RemoveLeased()
 	s.freePlace(q)
+	s.endKey(q, t.ConcurrencyKey)
 	batch := s.span.Batch()
 	batch.DeleteLease(q.key, t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery
@@ -217,10 +224,14 @@ func (s *Shard) noteHand(t *record.Task, m *move) {
 func (s *Shard) enter(q *queue, t *record.Task, m *move, bare bool) {
 	batch := s.span.Batch()
 	switch m.to {
-	case wire.LocationPending:
+	case wire.LocationPending, wire.LocationLimited:
 		if !m.toOldPlace {
 			s.marks.Seq++
 			t.Seq = s.marks.Seq
+		}
+		if m.to == wire.LocationLimited {
+			s.enterLimited(q, t)
+			return
 		}
 		k := record.PendingKey{Seq: t.Seq, ID: t.ID}
 		q.index.AddReady(t.Priority, k, s.now)
@@ -236,6 +247,7 @@ func (s *Shard) enter(q *queue, t *record.Task, m *move, bare bool) {
 		batch.PutLease(q.key, t.ID, &m.lease.Lease)
 		m.lease.Task = t
 		s.leases.Grant(m.lease, m.lease.AckedUntilMs)
+		s.startKey(q, t.ConcurrencyKey)
 	case wire.LocationDead, wire.LocationNone:
 		s.enterEnded(q, t, m, bare)
 	case removed:
@@ -270,7 +282,7 @@ func (s *Shard) enterEnded(q *queue, t *record.Task, m *move, bare bool) {
 
 // waits reports whether tasks in this place still wait for a grant.
 func waits(place wire.Location) bool {
-	return place == wire.LocationPending || place == wire.LocationDelayed
+	return place == wire.LocationPending || place == wire.LocationDelayed || place == wire.LocationLimited
 }
 
 // expired returns the move that ends an expired task. It replaces instead, which

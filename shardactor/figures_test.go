@@ -165,7 +165,7 @@ func TestTransitionsAreCountedByCause(t *testing.T) {
 			t.Errorf("%s is %q, want %d", series, got, h.moved[cause])
 		}
 		untried := []record.Cause{
-			record.CauseSessionGone, record.CauseSuspect, record.CauseCleanup, record.CauseReplay, record.CausePurge, record.CauseBound, record.CauseUnreadable, record.CauseTakenBack,
+			record.CauseSessionGone, record.CauseSuspect, record.CauseCleanup, record.CauseReplay, record.CausePurge, record.CauseBound, record.CauseUnreadable, record.CauseTakenBack, record.CauseKeyFull, record.CauseKeyFree,
 		}
 		if h.moved[cause] == 0 && !slices.Contains(untried, cause) {
 			t.Errorf("nothing moved by %v, so the test shows little", cause)

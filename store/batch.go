@@ -242,6 +242,18 @@ func (b *Batch) DeletePending(q record.QueueKey, prio int, k record.PendingKey) 
 	b.removeOnce(record.AppendPendingKey(b.start(), n, prio, k))
 }
 
+// PutLimited makes a task wait for its concurrency key.
+func (b *Batch) PutLimited(q record.QueueKey, e *record.LimitedEntry) {
+	n := b.number(q)
+	b.set(record.AppendLimitedKey(b.start(), n, e), nil)
+}
+
+// DeleteLimited takes a task from those that wait for its concurrency key.
+func (b *Batch) DeleteLimited(q record.QueueKey, e *record.LimitedEntry) {
+	n := b.number(q)
+	b.removeOnce(record.AppendLimitedKey(b.start(), n, e))
+}
+
 // PutLease puts a task into the in-progress set, or replaces its lease.
 func (b *Batch) PutLease(q record.QueueKey, id wire.TaskID, l *record.Lease) {
 	n := b.number(q)

@@ -170,6 +170,18 @@ func (p *planter) pending(q record.QueueKey, key string) *record.Task {
 	return r
 }
 
+func (p *planter) limited(q record.QueueKey) *record.Task {
+	r := p.record(q, "")
+	p.marks.Seq++
+	r.Location, r.Seq, r.ConcurrencyKey = wire.LocationLimited, p.marks.Seq, string('a'+byte(p.marks.Seq%3))
+	p.figures(q).Limited++
+	p.span.batch.PutTask(r)
+	p.span.batch.PutLimited(q, &record.LimitedEntry{Key: r.ConcurrencyKey, LimitedPlace: record.LimitedPlace{
+		Priority: r.Priority, PendingKey: record.PendingKey{Seq: r.Seq, ID: r.ID},
+	}})
+	return r
+}
+
 func (p *planter) leased(q record.QueueKey, key string) (*record.Task, *record.Lease) {
 	r := p.record(q, key)
 	p.marks.Seq++

@@ -13,13 +13,15 @@ import (
 // ListState says which tasks of a queue are listed, and in which order.
 type ListState int
 
-// The states. Ready tasks are listed as they will be handed out, delayed ones
-// by due time, those in progress by id, dead letters and the other ended ones
-// by the time they ended, newest first.
+// The states. Ready tasks are listed as they will be handed out, and behind them those of
+// ListLimited, which wait for their concurrency key, by key; delayed ones by due time, those
+// in progress by id, dead letters and the other ended ones by the time they ended, newest
+// first.
 const (
 	ListReady ListState = iota
 	ListDelayed
 	ListInProgress
+	ListLimited
 	ListDead
 	ListDone
 	// ListLabelled are the tasks of the tenant with the first label of the filter, whatever
@@ -27,11 +29,16 @@ const (
 	ListLabelled
 )
 
+// ready reports a state of tasks that wait for nothing but a worker or their key, whose entries
+// have their priority.
+func (s ListState) ready() bool { return s == ListReady || s == ListLimited }
+
 // ended reports a state of ended tasks, whose order is that of their ends.
 func (s ListState) ended() bool { return s >= ListDead }
 
 var listFamilies = [...]record.Family{
 	ListReady:      record.FamilyPending,
+	ListLimited:    record.FamilyLimited,
 	ListDelayed:    record.FamilyDelayed,
 	ListInProgress: record.FamilyInProgress,
 	ListDead:       record.FamilyDead,

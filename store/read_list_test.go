@@ -67,6 +67,8 @@ func (p *planter) plant(q record.QueueKey, state ListState) *record.Task {
 	case ListInProgress:
 		r, _ := p.leased(q, "")
 		return r
+	case ListLimited:
+		return p.limited(q)
 	case ListDead:
 		return p.ended(q, wire.StatusFailed, true, "")
 	default:
@@ -77,6 +79,9 @@ func (p *planter) plant(q record.QueueKey, state ListState) *record.Task {
 // inOrder is the order within one shard.
 func inOrder(state ListState) func(a, b *record.Task) int {
 	return func(a, b *record.Task) int {
+		if state == ListLimited {
+			return cmp.Or(cmp.Compare(a.ConcurrencyKey, b.ConcurrencyKey), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
+		}
 		if state == ListReady {
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 		}
@@ -89,7 +94,7 @@ func amongShards(state ListState) func(a, b *record.Task) int {
 	return func(a, b *record.Task) int {
 		byID := bytes.Compare(a.ID[:], b.ID[:])
 		switch state {
-		case ListReady:
+		case ListReady, ListLimited:
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), byID)
 		case ListDelayed:
 			return cmp.Or(cmp.Compare(a.DueAtMs, b.DueAtMs), byID)
@@ -103,6 +108,9 @@ func amongShards(state ListState) func(a, b *record.Task) int {
 
 // merged is the whole list of a state.
 func (m *meadow) merged(state ListState) (all []*record.Task) {
+	if state == ListReady {
+		defer func() { all = append(all, m.merged(ListLimited)...) }()
+	}
 	rest := slices.Clone(m.orders[state])
 	for {
 		best := -1

@@ -22,7 +22,7 @@ type order struct {
 	it     *pebble.Iterator
 	// records goes over the records of the shard, nil before the first is read.
 	records *pebble.Iterator
-	// key is the next entry, cause that of a dead letter, end its bytes behind the prefix,
+	// key is the next entry, of the family or of those that wait for a concurrency key, cause that of a dead letter, end its bytes behind the prefix,
 	// ok that there is one. place is the end of the last entry that was left behind, prefix
 	// the length of what is before it.
 	key    record.Key
@@ -46,6 +46,9 @@ type keyRange struct {
 func (o *order) begin(query *ListQuery) error {
 	q, f := query.Queue, listFamilies[query.State]
 	o.key.Family = f
+	if f == record.FamilyPending && len(o.place) > 0 && o.place[0] > wire.MaxPriority {
+		o.key.Family = record.FamilyLimited
+	}
 	if len(o.place) > 0 && o.key.ParsePlace(o.place) != nil {
 		return ErrListPlace
 	}
@@ -75,6 +78,12 @@ func (o *order) begin(query *ListQuery) error {
 			first := record.PendingKey{Seq: c.ReadyWatermark[priority]}
 			o.add(record.AppendPendingKey(start(), n, priority, first), record.AppendPriority(start(), n, priority), c.Ready[priority])
 		}
+		// Places of these are behind all places of the others: their first byte is that of
+		// a name, which is above every priority.
+		limited := record.AppendQueue(start(), n, record.FamilyLimited)
+		o.add(limited, limited, c.Limited)
+	case record.FamilyLimited:
+		o.add(all, all, c.Limited)
 	case record.FamilyInProgress:
 		o.add(record.AppendLeaseWatermark(start(), n, c.LeaseWatermark), all, c.InProgress)
 	default:
@@ -140,6 +149,7 @@ func (o *order) step(r *keyRange) (found bool, err error) {
 		return false, nil // leave tells an error of the iterator
 	}
 	// The bounds say what is before the place.
+	o.key.Family = record.Family(o.it.Key()[len(o.view.prefix)])
 	if err := o.key.ParsePlace(o.it.Key()[o.prefix:]); err != nil {
 		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
 	}

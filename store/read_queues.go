@@ -123,7 +123,7 @@ func (l *queueStats) isFor(q record.QueueKey) bool { return l.tenant == "" || l.
 
 // wants says whether the counters of a queue are added.
 func (l *queueStats) wants(q record.QueueKey, c *record.Counters) bool {
-	return l.isFor(q) && (l.idle || c.ReadyTotal() > 0 || c.Delayed > 0 || c.InProgress > 0 || c.Dead > 0)
+	return l.isFor(q) && (l.idle || c.ReadyTotal() > 0 || c.Limited > 0 || c.Delayed > 0 || c.InProgress > 0 || c.Dead > 0)
 }
 
 // of are the figures of a queue so far.
@@ -169,6 +169,7 @@ func (v *view) sumUp(queues []QueueState, of func(record.QueueKey) *wire.QueueFi
 	for i := range queues {
 		c, f := &queues[i].Counters, of(queues[i].Key)
 		f.Ready += c.ReadyTotal()
+		f.Limited += c.Limited
 		f.Delayed += c.Delayed
 		f.InProgress += c.InProgress
 		f.Dead += c.Dead

@@ -142,6 +142,7 @@ func setTask(t *wire.Task, r *record.Task) {
 		UpdatedAtMs: r.UpdatedAtMs,
 
 		TimeoutSeconds: r.TimeoutSeconds,
+		ConcurrencyKey: r.ConcurrencyKey,
 	}
 	if r.Location == wire.LocationDelayed {
 		t.VisibleAtMs = r.DueAtMs

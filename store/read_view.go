@@ -236,6 +236,24 @@ func (v *view) scan(lower, upper []byte, each func(key, value []byte) (bool, err
 	return nil
 }
 
+// seek calls each for the first key with a prefix, and then for the first of them that is not
+// before the key that each returned.
+func (v *view) seek(prefix []byte, each func(key []byte) (next []byte, err error)) (err error) {
+	it, err := v.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: record.UpperBound(prefix)})
+	if err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	defer func() { err = cmp.Or(err, v.done(it)) }()
+	for ok := it.First(); ok; {
+		next, err := each(it.Key())
+		if err != nil {
+			return err
+		}
+		ok = it.SeekGE(next)
+	}
+	return nil
+}
+
 // scanPrefix scans every key that begins with prefix.
 func (v *view) scanPrefix(prefix []byte, each func(key, value []byte) (bool, error)) error {
 	return v.scan(prefix, record.UpperBound(prefix), each)

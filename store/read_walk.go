@@ -150,7 +150,7 @@ func (w *walk) first() (first *order) {
 // compare orders entries of different shards. Sequences of different shards
 // cannot be compared, so ids decide there.
 func (w *walk) compare(a, b *record.Key) int {
-	c := cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.AtMs, b.AtMs), bytes.Compare(a.ID[:], b.ID[:]))
+	c := cmp.Or(cmp.Compare(a.Family, b.Family), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.AtMs, b.AtMs), bytes.Compare(a.ID[:], b.ID[:]))
 	if w.back {
 		return -c
 	}
@@ -198,7 +198,7 @@ func (w *walk) mayBe(e *entry) bool {
 	switch {
 	case atMs > w.untilMs, q.Filter.Causes != 0 && q.State != ListDead, !q.Filter.Causes.Has(e.cause):
 		return false
-	case q.State != ListReady:
+	case !q.State.ready():
 		return true
 	}
 	return (q.NotPriority == nil || *q.NotPriority != e.priority) && (!q.Filter.OnlyPriority || q.Filter.Priority == e.priority)
@@ -208,10 +208,10 @@ func (w *walk) mayBe(e *entry) bool {
 func (w *walk) filtersRecords() bool {
 	rest := w.query.Filter
 	rest.Causes = 0
-	if w.query.State == ListReady {
+	if w.query.State.ready() {
 		rest.OnlyPriority, rest.Priority = false, 0
 	}
-	return rest != ListFilter{} || w.query.NotPriority != nil && w.query.State != ListReady
+	return rest != ListFilter{} || w.query.NotPriority != nil && !w.query.State.ready()
 }
 
 // judge reads the records of the chunk, if they are needed, and leaves those wanted that

@@ -21,6 +21,12 @@ type LeasedTask struct {
 	Lease record.Lease
 }
 
+// LimitedKey is a concurrency key for which tasks of a queue wait.
+type LimitedKey struct {
+	Queue record.QueueKey
+	Key   string
+}
+
 // SettingsState are the settings of one queue as recovery finds them.
 type SettingsState struct {
 	Key      record.QueueKey
@@ -44,6 +50,8 @@ type Recovered struct {
 	// Queues and Leased are in the order of the names of the queues.
 	Queues []QueueState
 	Leased []LeasedTask
+	// LimitedKeys are the concurrency keys for which tasks wait, in that order and by key.
+	LimitedKeys []LimitedKey
 	// Settings are those of the queues that have any, in that order too.
 	Settings []SettingsState
 	// Named are the named records in the order of their keys, NamedDamaged those that could
@@ -82,6 +90,9 @@ func (sp *Span) Load() (*Recovered, error) {
 	for i := range r.Queues {
 		if err := sp.loadLeases(r, &r.Queues[i]); err != nil {
 			return nil, fmt.Errorf("load leases of shard %d: %w", sp.shard, err)
+		}
+		if err := sp.loadLimitedKeys(r, &r.Queues[i]); err != nil {
+			return nil, fmt.Errorf("load concurrency keys of shard %d: %w", sp.shard, err)
 		}
 	}
 	r.Quarantined = sp.store.QuarantinedTotal() - before
@@ -290,6 +301,24 @@ func (sp *Span) recount(q record.QueueKey) (record.Counters, error) {
 		}
 	}
 	return c, nil
+}
+
+// loadLimitedKeys finds the concurrency keys for which tasks of a queue wait, with one seek
+// for each.
+func (sp *Span) loadLimitedKeys(r *Recovered, state *QueueState) error {
+	if state.Counters.Limited == 0 {
+		return nil
+	}
+	n := sp.published.numbers[state.Key].n
+	family := record.AppendQueue(append([]byte(nil), sp.prefix...), n, record.FamilyLimited)
+	return sp.view.seek(family, func(key []byte) ([]byte, error) {
+		p, err := record.ParseKey(key)
+		if err != nil {
+			return append(append([]byte(nil), key...), 0), nil // Check names it
+		}
+		r.LimitedKeys = append(r.LimitedKeys, LimitedKey{Queue: state.Key, Key: p.Name})
+		return record.UpperBound(record.AppendLimited(append([]byte(nil), sp.prefix...), n, p.Name)), nil
+	})
 }
 
 // rawLease is an in-progress entry before its value is decoded.

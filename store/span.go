@@ -97,6 +97,32 @@ func (sp *Span) ScanPending(q record.QueueKey, prio int, after record.PendingKey
 	return found, err
 }
 
+// ScanLimited reads up to limit tasks that wait for a concurrency key, from a place on, in
+// their order. It panics unless the open batch is empty.
+func (sp *Span) ScanLimited(q record.QueueKey, from *record.LimitedEntry, limit int) ([]record.LimitedEntry, error) {
+	n := sp.published.numbers[q].n
+	prefix := record.AppendLimited(append([]byte(nil), sp.prefix...), n, from.Key)
+	first := *from
+	first.ID = wire.TaskID{}
+	return sp.scanLimited(record.AppendLimitedKey(append([]byte(nil), sp.prefix...), n, &first), prefix, limit)
+}
+
+// ScanAllLimited is ScanLimited over all concurrency keys of a queue.
+func (sp *Span) ScanAllLimited(q record.QueueKey, limit int) ([]record.LimitedEntry, error) {
+	prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), sp.published.numbers[q].n, record.FamilyLimited)
+	return sp.scanLimited(prefix, prefix, limit)
+}
+
+func (sp *Span) scanLimited(lower, prefix []byte, limit int) (found []record.LimitedEntry, err error) {
+	sp.mustBeClosed()
+	err = sp.scanOrder(lower, record.UpperBound(prefix), limit, func(p *record.Key, _ []byte) {
+		found = append(found, record.LimitedEntry{
+			Key: p.Name, LimitedPlace: record.LimitedPlace{Priority: p.Priority, PendingKey: record.PendingKey{Seq: p.Seq, ID: p.ID}},
+		})
+	})
+	return found, err
+}
+
 // ScanTimed reads up to limit keys of the order of due times, or of when waiting tasks
 // expire, strictly behind after. It panics unless the open batch is empty.
 func (sp *Span) ScanTimed(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (keys []record.TimedKey, err error) {

@@ -141,6 +141,8 @@ const (
 	FigureRunP99
 	// FigurePaused is 1 for a paused queue.
 	FigurePaused
+	// FigureLimited counts the tasks that their concurrency key holds back.
+	FigureLimited
 	figures
 )
 

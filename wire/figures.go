@@ -2,9 +2,11 @@ package wire
 
 // QueueFigures are the figures of one queue of one tenant, as an admin sees them.
 type QueueFigures struct {
-	Command    string
-	TenantID   string
-	Ready      int64
+	Command  string
+	TenantID string
+	Ready    int64
+	// Limited are the tasks that would be ready, did their concurrency key not hold them back.
+	Limited    int64
 	Delayed    int64
 	InProgress int64
 	// Dead is the number of dead letters.
@@ -33,6 +35,7 @@ func (q *QueueFigures) members(c *coder) {
 	c.text(`,"command":`, &q.Command, &needTextRule)
 	c.text(`,"tenantId":`, &q.TenantID, &anyTextRule)
 	integer(c, `,"ready":`, &q.Ready, true, &anyIntegerRule)
+	optInteger(c, `,"limited":`, &q.Limited, &anyIntegerRule)
 	integer(c, `,"delayed":`, &q.Delayed, true, &anyIntegerRule)
 	integer(c, `,"inProgress":`, &q.InProgress, true, &anyIntegerRule)
 	integer(c, `,"dlq":`, &q.Dead, true, &anyIntegerRule)

@@ -17,6 +17,7 @@ const (
 	MaxLabels         = 8
 	// MaxLabelBytes bounds the name of a label and its value together.
 	MaxLabelBytes         = 64
+	MaxConcurrencyBytes   = 128
 	MaxBatchTasks         = 1000
 	MaxHTTPBodyBytes      = 8 << 20
 	MaxClientMessageBytes = 2 << 20

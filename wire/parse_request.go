@@ -11,7 +11,7 @@ import (
 // which sentences list them: which of them a frame may have is known when its type is.
 var requestNames = strings.Fields("type ref token workerId resume maxMessageBytes commands leaseSeconds window size through " +
 	"taskId leaseToken status result error artifacts delaySeconds reason tasks extendSeconds command payload priority webhook " +
-	"maxAttempts idempotencyKey runAt traceParent traceState started stopping exitCode signal timeoutSeconds expiresAt ttlSeconds labels")
+	"maxAttempts idempotencyKey runAt traceParent traceState started stopping exitCode signal timeoutSeconds expiresAt ttlSeconds labels concurrencyKey")
 
 const (
 	fieldType    = 0
@@ -23,12 +23,13 @@ const (
 var enqueueShape = shapeOf(&requestNames, new(EnqueueRequest).members)
 
 var (
-	commandRule     = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: commandProblem}
-	ownCommandRule  = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: ownCommandProblem}
-	priorityRule    = integerRule{code: CodeInvalidPriority, high: MaxPriority}
-	maxAttemptsRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
-	keyRule         = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
-	runAtRule       = timeRule{code: CodeInvalidTime}
+	commandRule        = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: commandProblem}
+	ownCommandRule     = textRule{code: CodeInvalidCommand, high: math.MaxInt, required: true, problem: ownCommandProblem}
+	priorityRule       = integerRule{code: CodeInvalidPriority, high: MaxPriority}
+	maxAttemptsRule    = integerRule{code: CodeInvalidArgument, low: 1, high: MaxAttemptsLimit}
+	keyRule            = textRule{code: CodeInvalidArgument, high: MaxKeyBytes, filled: true, exact: true}
+	concurrencyKeyRule = textRule{code: CodeInvalidArgument, high: MaxConcurrencyBytes, filled: true, exact: true, problem: func(key string) string { return NameProblem(key, MaxConcurrencyBytes) }}
+	runAtRule          = timeRule{code: CodeInvalidTime}
 	// sinceRule makes 1 of a time before 1970, because 0 would be no time.
 	sinceRule     = timeRule{code: CodeInvalidTime, least: 1}
 	delayRule     = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds}

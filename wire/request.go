@@ -31,6 +31,9 @@ type EnqueueRequest struct {
 	TraceParent string
 	TraceState  string
 	Labels      Labels
+	// ConcurrencyKey names what the task must share with others, for example a customer; the
+	// limits PerKey of the queue hold for each key.
+	ConcurrencyKey string
 }
 
 func (r *EnqueueRequest) members(c *coder) {
@@ -52,6 +55,7 @@ func (r *EnqueueRequest) members(c *coder) {
 	c.optText(`,"traceParent":`, &r.TraceParent, &traceRule)
 	c.optText(`,"traceState":`, &r.TraceState, &traceRule)
 	c.labels(`,"labels":`, &r.Labels)
+	c.optText(`,"concurrencyKey":`, &r.ConcurrencyKey, &concurrencyKeyRule)
 	if c.in == nil {
 		return
 	}

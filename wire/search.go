@@ -46,7 +46,7 @@ func (s *TaskSearch) AsksPrivate() bool { return s.ErrorPart != "" || s.AsksPayl
 // State is the word for tasks in that place, in lists and searches.
 func (l Location) State() string {
 	switch l {
-	case LocationPending:
+	case LocationPending, LocationLimited:
 		return StateReady
 	case LocationDelayed:
 		return StateDelayed

@@ -28,6 +28,16 @@ type QueueSettings struct {
 	// StartsPerSecond how many deliveries may begin in any second; 0 is no limit.
 	MaxInProgress   int
 	StartsPerSecond int
+	PerKey          PerKey
+}
+
+// PerKey are the limits of each concurrency key of a queue; 0 is no limit. In a spread queue
+// they hold on each shard.
+type PerKey struct {
+	// InProgress is how many tasks of one key may be in progress at once, StartsPerSecond how
+	// many of their deliveries may begin in any second.
+	InProgress      int
+	StartsPerSecond int
 }
 
 // Backoff is how long a failed task waits before it is tried again.
@@ -57,7 +67,7 @@ const (
 	MaxBackoffSeconds = 86_400
 	// MaxRetentionSeconds bounds how long ended tasks stay: ten years.
 	MaxRetentionSeconds = 10 * 365 * 86_400
-	// MaxQueueLimit bounds both limits of a queue.
+	// MaxQueueLimit bounds the limits of a queue and of its keys.
 	MaxQueueLimit = 1_000_000
 )
 
@@ -87,6 +97,13 @@ func (s *QueueSettings) members(c *coder) {
 	optInteger(c, `,"dlqRetentionSeconds":`, &s.DLQRetentionSeconds, &retentionRule)
 	optInteger(c, `,"maxInProgress":`, &s.MaxInProgress, &queueLimitRule)
 	optInteger(c, `,"startsPerSecond":`, &s.StartsPerSecond, &queueLimitRule)
+	if c.in != nil {
+		c.inner(`,"perKey":`, CodeInvalidArgument, perKeyShape, s.PerKey.members)
+	} else if s.PerKey != (PerKey{}) {
+		at := c.open(`,"perKey":`)
+		s.PerKey.members(c)
+		c.close(at)
+	}
 	if c.in == nil {
 		return
 	}
@@ -94,6 +111,11 @@ func (s *QueueSettings) members(c *coder) {
 		c.in.refuse(CodeInvalidArgument, c.last(),
 			"is no setting any more: a queue has one order unless its setting spread is true; leave ordered out")
 	}
+}
+
+func (k *PerKey) members(c *coder) {
+	optInteger(c, `,"inProgress":`, &k.InProgress, &queueLimitRule)
+	optInteger(c, `,"startsPerSecond":`, &k.StartsPerSecond, &queueLimitRule)
 }
 
 func (b *Backoff) members(c *coder) {
@@ -109,6 +131,7 @@ func (b *Backoff) members(c *coder) {
 var (
 	settingsShape = shapeOf(new([]string), new(QueueSettings).members)
 	backoffShape  = shapeOf(new([]string), new(Backoff).members)
+	perKeyShape   = shapeOf(new([]string), new(PerKey).members)
 )
 
 // ParseQueueSettings reads the body of PUT /admin/queues/{command}. A member that is absent

@@ -43,6 +43,8 @@ const (
 	LocationInProgress Location = "INPROG_SET"
 	LocationDead       Location = "DLQ_SET"
 	LocationNone       Location = "NONE"
+	// LocationLimited is that of a ready task which its concurrency key holds back.
+	LocationLimited Location = "LIMITED"
 )
 
 // Texts that the server writes into tasks and answers, and reserved names.
@@ -101,8 +103,10 @@ type Task struct {
 	TraceParent string
 	TraceState  string
 	Labels      Labels
-	CreatedAtMs int64
-	UpdatedAtMs int64
+	// ConcurrencyKey is the key whose limits hold for the task, see PerKey.
+	ConcurrencyKey string
+	CreatedAtMs    int64
+	UpdatedAtMs    int64
 }
 
 func (t *Task) members(c *coder, form PayloadForm) {
@@ -131,6 +135,7 @@ func (t *Task) members(c *coder, form PayloadForm) {
 	c.optText(`,"traceParent":`, &t.TraceParent, &anyTextRule)
 	c.optText(`,"traceState":`, &t.TraceState, &anyTextRule)
 	c.labels(`,"labels":`, &t.Labels)
+	c.optText(`,"concurrencyKey":`, &t.ConcurrencyKey, &anyTextRule)
 	c.optTime(`,"createdAt":`, &t.CreatedAtMs, &anyTimeRule)
 	c.optTime(`,"updatedAt":`, &t.UpdatedAtMs, &anyTimeRule)
 }

@@ -16,7 +16,7 @@ const (
 	// leastPart is the shortest name that is taken for a part of a longer one.
 	leastPart = 3
 	// mostListBytes is the longest list of names that a sentence ends with.
-	mostListBytes = 160
+	mostListBytes = 180
 )
 
 // NotKnown is the sentence about a name that is not in known: it suggests the nearest known

@@ -11,8 +11,10 @@ type Waiting struct {
 	// Limit is the setting of the queue that holds it back, Used and Of are how far it
 	// is used; starts in a second have no Used.
 	Limit string
-	Used  int64
-	Of    int64
+	// Key is the concurrency key whose limit it is; empty for a limit of the queue.
+	Key  string
+	Used int64
+	Of   int64
 	// UntilMs is when a delayed task becomes ready, in Unix milliseconds.
 	UntilMs int64
 }
@@ -33,6 +35,9 @@ const (
 const (
 	LimitInProgress = "maxInProgress"
 	LimitStarts     = "startsPerSecond"
+	// The limits of a concurrency key.
+	LimitKeyInProgress = "perKey.inProgress"
+	LimitKeyStarts     = "perKey.startsPerSecond"
 )
 
 func (w *Waiting) members(c *coder) {
@@ -42,6 +47,7 @@ func (w *Waiting) members(c *coder) {
 		w.BehindKnown = known
 	}
 	c.optText(`,"limit":`, &w.Limit, &anyTextRule)
+	c.optText(`,"key":`, &w.Key, &anyTextRule)
 	optInteger(c, `,"used":`, &w.Used, &anyIntegerRule)
 	optInteger(c, `,"of":`, &w.Of, &anyIntegerRule)
 	c.optTime(`,"until":`, &w.UntilMs, &anyTimeRule)

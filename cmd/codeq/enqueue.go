@@ -32,6 +32,7 @@ type enqueueCmd struct {
 	TTL         time.Duration `name:"ttl" whole:"" xor:"expiry" help:"End the task if it has not begun within this time, in whole seconds."`
 	ExpiresAt   *string       `xor:"expiry" placeholder:"TIME" help:"End the task if it has not begun by this time, like 2030-01-02T15:04:05Z."`
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second post with the same key finds the first task."`
+	Shares      *string       `name:"concurrency-key" placeholder:"KEY" help:"Concurrency key, for example the customer: the limits per key of the queue hold for tasks with the same key."`
 	Label       []string      `sep:"none" placeholder:"NAME=VALUE" help:"Label by which the task is found, like customer=acme. It may be given eight times."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Continue this run of --file: a line whose task the run has made gets no second one. Without it the run is new."`
 	NoKey       bool          `help:"Give the lines of --file no keys. A run that ends early cannot be continued then."`
@@ -85,6 +86,11 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 		return request, wrong("--%s", refusal.Sentence)
 	}
 	request.Labels = labels
+	if e.Shares != nil {
+		if request.ConcurrencyKey = *e.Shares; request.ConcurrencyKey == "" {
+			return request, wrong("--concurrency-key must not be empty")
+		}
+	}
 	var err error
 	if request.RunAtMs, err = momentOf("run-at", e.RunAt); err != nil {
 		return request, err

@@ -40,18 +40,20 @@ func (q *queueShowCmd) Run(a *app) error {
 
 type queueSetCmd struct {
 	queueFlags
-	Spread          *bool          `negatable:"" help:"Put tasks without a key on all shards, for a queue with more load than one processor can take. Such a queue has an order on each shard only. --no-spread is refused while tasks lie on other shards."`
-	MaxAttempts     *int           `help:"Number of attempts of tasks that set none."`
-	Lease           *time.Duration `whole:"" help:"Length of the lease for workers that set none."`
-	Timeout         *time.Duration `whole:"" help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
-	TTL             *time.Duration `whole:"" name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
-	Backoff         *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"Backoff of a failed task: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
-	BackoffBase     *time.Duration `whole:"" help:"The first pause."`
-	BackoffMax      *time.Duration `whole:"" help:"The longest pause."`
-	Retention       *time.Duration `whole:"" help:"How long ended tasks are kept."`
-	DLQRetention    *time.Duration `whole:"" name:"dlq-retention" help:"How long dead letters are kept."`
-	MaxInProgress   *int           `help:"Most tasks of the queue that workers may have at once, over all shards. Without it there is no limit."`
-	StartsPerSecond *int           `help:"Most deliveries of the queue that begin in any second. Without it there is no limit."`
+	Spread                *bool          `negatable:"" help:"Put tasks without a key on all shards, for a queue with more load than one processor can take. Such a queue has an order on each shard only. --no-spread is refused while tasks lie on other shards."`
+	MaxAttempts           *int           `help:"Number of attempts of tasks that set none."`
+	Lease                 *time.Duration `whole:"" help:"Length of the lease for workers that set none."`
+	Timeout               *time.Duration `whole:"" help:"Longest time of one delivery of tasks that set none. When it is over, the task is retried."`
+	TTL                   *time.Duration `whole:"" name:"ttl" help:"Tasks that set none end if they have not begun within this time."`
+	Backoff               *string        `placeholder:"POLICY" choice:"fixed,linear,exponential,exp_equal_jitter,exp_full_jitter" help:"Backoff of a failed task: fixed, linear, exponential, exp_equal_jitter or exp_full_jitter."`
+	BackoffBase           *time.Duration `whole:"" help:"The first pause."`
+	BackoffMax            *time.Duration `whole:"" help:"The longest pause."`
+	Retention             *time.Duration `whole:"" help:"How long ended tasks are kept."`
+	DLQRetention          *time.Duration `whole:"" name:"dlq-retention" help:"How long dead letters are kept."`
+	MaxInProgress         *int           `help:"Most tasks of the queue that workers may have at once, over all shards. Without it there is no limit."`
+	StartsPerSecond       *int           `help:"Most deliveries of the queue that begin in any second. Without it there is no limit."`
+	PerKeyInProgress      *int           `help:"Most tasks with the same concurrency key that workers may have at once. Without it there is no limit."`
+	PerKeyStartsPerSecond *int           `help:"Most deliveries of tasks with the same concurrency key that begin in any second. Without it there is no limit."`
 }
 
 // Help is the longer text of "codeq queue set --help".
@@ -96,6 +98,12 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 	if q.StartsPerSecond != nil {
 		s.StartsPerSecond = *q.StartsPerSecond
 	}
+	if q.PerKeyInProgress != nil {
+		s.PerKey.InProgress = *q.PerKeyInProgress
+	}
+	if q.PerKeyStartsPerSecond != nil {
+		s.PerKey.StartsPerSecond = *q.PerKeyStartsPerSecond
+	}
 	if q.Lease != nil {
 		s.LeaseSeconds = int(*q.Lease / time.Second)
 	}
@@ -116,6 +124,9 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("queue", q.Command)
 	f.add("paused", pausedOf(q))
 	f.add("ready", fmt.Sprint(q.Ready))
+	if q.Limited > 0 {
+		f.add("limited", fmt.Sprint(q.Limited)+" wait for their concurrency key")
+	}
 	f.add("delayed", fmt.Sprint(q.Delayed))
 	f.add("in progress", fmt.Sprint(q.InProgress))
 	f.add("dead letters", deadLine(q))
@@ -133,6 +144,8 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("dlq retention", spanOf(e.DLQRetentionSeconds)+from(s.DLQRetentionSeconds != 0))
 	f.add("max in progress", limitOf(e.MaxInProgress))
 	f.add("starts per second", limitOf(e.StartsPerSecond))
+	f.add("key in progress", limitOf(e.PerKey.InProgress))
+	f.add("key starts/second", limitOf(e.PerKey.StartsPerSecond))
 	if s.DLQRetentionSeconds == 0 {
 		f.add("failed letters", fmt.Sprintf("%s%s; each shard keeps at most the newest %d",
 			spanOf(cmp.Or(e.DLQRetentionSeconds, wire.FailedForSeconds)), from(false), wire.MaxFailedLetters))

@@ -71,6 +71,7 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
 	f.add("worker", t.WorkerID)
 	f.add("labels", strings.Join(t.Labels.List(), ", "))
+	f.add("concurrency key", t.ConcurrencyKey)
 	if t.TimeoutSeconds != 0 {
 		f.add("timeout", spanOf(t.TimeoutSeconds))
 	}
@@ -120,6 +121,10 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 		return "delayed, due " + a.moment(w.UntilMs)
 	case w.Reason == wire.WaitingSuspect:
 		return text + a.moment(w.UntilMs)
+	case w.Reason == wire.WaitingLimit && w.Limit == wire.LimitKeyStarts:
+		text += fmt.Sprintf("at most %d deliveries with the key %q begin in a second", w.Of, w.Key)
+	case w.Reason == wire.WaitingLimit && w.Limit == wire.LimitKeyInProgress:
+		text += fmt.Sprintf("%d tasks with the key %q are in progress, at most %d may be", w.Used, w.Key, w.Of)
 	case w.Reason == wire.WaitingLimit && w.Limit == wire.LimitStarts:
 		text += fmt.Sprintf("at most %d deliveries of its queue begin in a second", w.Of)
 	case w.Reason == wire.WaitingLimit:
@@ -163,4 +168,5 @@ func (a *app) historyLine(line wire.HistoryLine) string {
 // places are the locations of tasks in words.
 var places = map[wire.Location]string{
 	wire.LocationPending: "ready", wire.LocationDelayed: "delayed", wire.LocationInProgress: "in progress", wire.LocationDead: "dead letters",
+	wire.LocationLimited: "limited by its concurrency key",
 }

@@ -120,6 +120,21 @@ var sabotages = []struct {
 		tamper(t, s, spanKey(record.Key{Family: record.FamilyIdempotency, Queue: 1, Name: "x"}), string(id[:]))
 	}},
 	{"a pending entry gone", "wrong-place", func(t *testing.T, s *store.Store, g *tasks) { tamperDelete(t, s, pendingKeyOf(g.pending)) }},
+	{"a limited entry gone", "wrong-place", func(t *testing.T, s *store.Store, g *tasks) {
+		tamperDelete(t, s, limitedKeyOf(g.limited, "acme"))
+	}},
+	{"a limited entry of another key", "wrong-place", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, limitedKeyOf(g.limited, "bolt"), "")
+	}},
+	{"a limited entry of a ready task", "wrong-place", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, limitedKeyOf(g.pending, "acme"), "")
+	}},
+	{"a limited entry of nobody", "no-record", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, spanKey(record.Key{Family: record.FamilyLimited, Queue: 1, Name: "acme", ID: wire.TaskID{9}}), "")
+	}},
+	{"a damaged limited value", "damaged-value", func(t *testing.T, s *store.Store, g *tasks) {
+		tamper(t, s, limitedKeyOf(g.limited, "acme"), "x")
+	}},
 	{"an expiring entry gone", "wrong-place", func(t *testing.T, s *store.Store, g *tasks) {
 		tamperDelete(t, s, spanKey(record.Key{Family: record.FamilyExpiring, Queue: 1, ID: g.delayed.ID, AtMs: g.delayed.ExpiresAtMs}))
 	}},
@@ -244,6 +259,7 @@ var sabotages = []struct {
 	}},
 	{"ready miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Ready[4]++ })},
 	{"ready in another priority", "wrong-counters", recount(func(c *record.Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
+	{"limited miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Limited++ })},
 	{"delayed miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Delayed-- })},
 	{"in progress miscounted", "wrong-counters", recount(func(c *record.Counters) { c.InProgress = 0 })},
 	{"dead miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Dead++ })},
@@ -268,10 +284,10 @@ var sabotages = []struct {
 
 // tasks is a queue with one task of each kind, in shard 0, which is its home.
 type tasks struct {
-	queue                                record.QueueKey
-	pending, leased, delayed, dead, done *record.Task
-	lease                                *record.Lease
-	counters                             record.Counters
+	queue                                         record.QueueKey
+	pending, leased, delayed, dead, done, limited *record.Task
+	lease                                         *record.Lease
+	counters                                      record.Counters
 }
 
 // openIn opens a data directory of two shards in memory.
@@ -332,6 +348,9 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 	g.leased = task(wire.StatusPending, wire.LocationPending)
 	g.leased.Seq, g.lease = 101, &record.Lease{Token: wire.Token{1}, Delivery: 1, GrantedAtMs: 1050, DeadlineMs: 31_000}
 	b.PutLease(q, g.leased.ID, g.lease)
+	g.limited = task(wire.StatusPending, wire.LocationLimited)
+	g.limited.Seq, g.limited.ConcurrencyKey = 100, "acme"
+	b.PutLimited(q, limitedEntryOf(g.limited))
 	g.delayed = task(wire.StatusPending, wire.LocationDelayed)
 	g.delayed.DueAtMs, g.delayed.ExpiresAtMs = 6000, 10_000
 	b.PutTimed(q, record.FamilyDelayed, record.TimedKey{AtMs: 6000, ID: g.delayed.ID})
@@ -349,13 +368,14 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 		})
 		b.PutResult(&wire.ResultRecord{TaskID: r.ID, Status: r.Status, Result: []byte("1"), CompletedAtMs: 2000})
 	}
-	for _, r := range []*record.Task{g.pending, g.leased, g.delayed, g.dead, g.done} {
+	for _, r := range []*record.Task{g.pending, g.leased, g.limited, g.delayed, g.dead, g.done} {
 		b.PutTask(r)
 	}
 	g.counters = record.Counters{
 		Ready: [record.Priorities]int64{4: 1}, ReadyWatermark: [record.Priorities]uint64{4: 102}, ReadySinceMs: [record.Priorities]int64{4: 1000},
 		Delayed: 1, DelayedWatermarkMs: 6000, Expiring: 1, ExpiringWatermarkMs: 10_000, InProgress: 1, LeaseWatermark: record.RankOf(g.leased.ID),
 		Dead: 1, DeadWatermarkMs: 2000, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedWatermarkMs: 2000, Done: 1, DoneWatermarkMs: 2000,
+		Limited: 1,
 	}
 	b.PutCounters(q, &g.counters)
 	b.PutMarks(record.Marks{Seq: 102, Event: 1, TimeMs: 2000})
@@ -389,6 +409,14 @@ func spanKey(k record.Key) []byte { return k.AppendTo(nil) }
 
 func pendingKeyOf(r *record.Task) []byte {
 	return spanKey(record.Key{Family: record.FamilyPending, Queue: 1, Priority: r.Priority, Seq: r.Seq, ID: r.ID})
+}
+
+func limitedEntryOf(r *record.Task) *record.LimitedEntry {
+	return &record.LimitedEntry{Key: r.ConcurrencyKey, LimitedPlace: record.LimitedPlace{Priority: r.Priority, PendingKey: record.PendingKey{Seq: r.Seq, ID: r.ID}}}
+}
+
+func limitedKeyOf(r *record.Task, name string) []byte {
+	return spanKey(record.Key{Family: record.FamilyLimited, Queue: 1, Name: name, Priority: r.Priority, Seq: r.Seq, ID: r.ID})
 }
 
 func endedKey(g *tasks) []byte {

@@ -108,6 +108,8 @@ func (a *span) judgePlace(t *facts, key []byte) {
 		if r.Location == wire.LocationInProgress || t.hasLease() {
 			want.Family, want.Priority, want.Seq = record.FamilyInProgress, 0, 0
 		}
+	case wire.LocationLimited:
+		want.Family, want.Name, want.Priority, want.Seq = record.FamilyLimited, r.ConcurrencyKey, r.Priority, r.Seq
 	case wire.LocationDelayed:
 		want.Family, want.AtMs = record.FamilyDelayed, r.DueAtMs
 	case wire.LocationDead:
@@ -262,6 +264,7 @@ func (a *span) judgeQueue(q *queueFacts) {
 				p, counted.ReadySinceMs[p], stored.ReadySinceMs[p])
 		}
 	}
+	a.judgeCount(key, "limited", stored.Limited, counted.Limited)
 	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
 	if counted.InProgress > 0 && stored.LeaseWatermark > counted.LeaseWatermark {
 		a.find(findWatermark, key, "the watermark of those in progress is %d, the first is %d", stored.LeaseWatermark, counted.LeaseWatermark)

@@ -45,13 +45,21 @@ func (r *Rate) Start(nowMs int64) (againAtMs int64) {
 		next := r.nextNs.Load()
 		at := max(next, now-slackNs)
 		if at > now {
-			return (at + millisecondNs - 1) / millisecondNs
+			return ceilMs(at)
 		}
 		if r.nextNs.CompareAndSwap(next, at+every) {
 			return 0
 		}
 	}
 }
+
+// NextMs is the time from which on the next start may be.
+func (r *Rate) NextMs() int64 { return ceilMs(r.nextNs.Load()) }
+
+// IdleMs is the time from which on a rate that is set anew says the same as this one.
+func (r *Rate) IdleMs() int64 { return ceilMs(r.nextNs.Load() + slackNs) }
+
+func ceilMs(ns int64) int64 { return (ns + millisecondNs - 1) / millisecondNs }
 
 // Unstart gives a start back that was taken and did not come about.
 func (r *Rate) Unstart() { r.nextNs.Add(-r.everyNs.Load()) }

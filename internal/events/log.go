@@ -79,7 +79,7 @@ func (l *Log) Load(shard int, number uint64, queues []store.QueueState) {
 		p := s.tally.partOf(l.slots.of(q.Key, 0), l.version.Load())
 		c := &q.Counters
 		for place, tasks := range [places]int64{
-			pending: c.ReadyTotal(), delayed: c.Delayed, inProgress: c.InProgress, dead: c.Dead, done: c.Done,
+			pending: c.ReadyTotal(), delayed: c.Delayed, inProgress: c.InProgress, dead: c.Dead, done: c.Done, limited: c.Limited,
 		} {
 			p.tasks[place] += tasks
 		}

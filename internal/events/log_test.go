@@ -46,8 +46,8 @@ func cycle(first uint64, tasks int, queues int) (events []shard.Event) {
 }
 
 func TestACellHas48Bytes(t *testing.T) {
-	if cellBytes != 48 || unsafe.Sizeof(part{}) != 64 {
-		t.Errorf("a cell has %d bytes, a part %d, want 48 and 64", cellBytes, unsafe.Sizeof(part{}))
+	if cellBytes != 48 || unsafe.Sizeof(part{}) != 72 {
+		t.Errorf("a cell has %d bytes, a part %d, want 48 and 72", cellBytes, unsafe.Sizeof(part{}))
 	}
 }
 

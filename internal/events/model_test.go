@@ -49,7 +49,7 @@ func (m *model) figures() map[record.QueueKey]Figures {
 func (m *model) count(e *shard.Event, f *Figures) {
 	figure := map[wire.Location]int{
 		wire.LocationPending: wire.FigureReady, wire.LocationDelayed: wire.FigureDelayed, wire.LocationInProgress: wire.FigureInProgress,
-		wire.LocationDead: wire.FigureDead, wire.LocationNone: wire.FigureDone,
+		wire.LocationDead: wire.FigureDead, wire.LocationNone: wire.FigureDone, wire.LocationLimited: wire.FigureLimited,
 	}
 	if e.From != "" {
 		f.Row[figure[e.From]]--
@@ -66,7 +66,7 @@ func (m *model) count(e *shard.Event, f *Figures) {
 		}
 		h.Buckets[i]++
 	}
-	again := e.To == wire.LocationPending || e.To == wire.LocationDelayed
+	again := e.To == wire.LocationPending || e.To == wire.LocationDelayed || e.To == wire.LocationLimited
 	if e.To == wire.LocationInProgress {
 		bucket(&f.Wait, e.SpentMs)
 	}

@@ -21,11 +21,13 @@ const (
 	inProgress
 	dead
 	done
+	limited
 	places
 )
 
 var locations = [places]wire.Location{
 	"", wire.LocationPending, wire.LocationDelayed, wire.LocationInProgress, wire.LocationDead, wire.LocationNone,
+	wire.LocationLimited,
 }
 
 var statuses = [...]wire.Status{
@@ -44,6 +46,8 @@ func placeOf(l wire.Location) place {
 		return dead
 	case wire.LocationNone:
 		return done
+	case wire.LocationLimited:
+		return limited
 	}
 	return nowhere
 }

@@ -92,7 +92,7 @@ func (c *Counts) add(e *shard.Event, from, to place) {
 	}
 	if from == inProgress {
 		c.Run.add(e.SpentMs)
-		if (to == pending || to == delayed) && e.Cause != record.CauseRelease && e.Cause != record.CauseUndelivered {
+		if (to == pending || to == delayed || to == limited) && e.Cause != record.CauseRelease && e.Cause != record.CauseUndelivered {
 			c.Retried++
 		}
 	}
@@ -217,6 +217,7 @@ func (t *tally) addTo(slot uint32, f *Figures) {
 	f.Row[wire.FigureInProgress] += p.tasks[inProgress]
 	f.Row[wire.FigureDead] += p.tasks[dead]
 	f.Row[wire.FigureDone] += p.tasks[done]
+	f.Row[wire.FigureLimited] += p.tasks[limited]
 	if p.counts != nil {
 		f.Counts.join(p.counts)
 	}

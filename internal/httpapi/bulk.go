@@ -34,15 +34,16 @@ const (
 var bulkStates = map[string][]store.ListState{
 	"":                   {store.ListDead},
 	wire.StateDelayed:    {store.ListDelayed},
-	wire.StateReady:      {store.ListReady},
+	wire.StateReady:      {store.ListLimited, store.ListReady},
 	wire.StateInProgress: {store.ListInProgress},
-	wire.StateWaiting:    {store.ListDelayed, store.ListReady},
-	wire.StateOpen:       {store.ListDelayed, store.ListReady, store.ListInProgress},
+	wire.StateWaiting:    {store.ListDelayed, store.ListLimited, store.ListReady},
+	wire.StateOpen:       {store.ListDelayed, store.ListLimited, store.ListReady, store.ListInProgress},
 }
 
 // bulkLocations are the locations of the tasks in each state.
 var bulkLocations = map[store.ListState]wire.Location{
-	store.ListDelayed: wire.LocationDelayed, store.ListReady: wire.LocationPending, store.ListInProgress: wire.LocationInProgress,
+	store.ListDelayed: wire.LocationDelayed, store.ListLimited: wire.LocationPending, store.ListReady: wire.LocationPending,
+	store.ListInProgress: wire.LocationInProgress,
 }
 
 // bulkWork is one request for bulk work. It belongs to the goroutine of the request.

@@ -66,7 +66,7 @@ func (a *api) untilDeleted(c *call) answer {
 
 // allTasks is the number of tasks of a queue in all states.
 func allTasks(f *wire.QueueFigures) int64 {
-	return f.Ready + f.Delayed + f.InProgress + f.Dead + f.Ended
+	return f.Ready + f.Limited + f.Delayed + f.InProgress + f.Dead + f.Ended
 }
 
 // notEmpty puts the figures of the whole queue into the refusal of a shard. They were read

@@ -163,7 +163,7 @@ func (a *api) plan(f *find) error {
 	for i := range queues {
 		q := &queues[i]
 		counts := [...]int64{
-			store.ListReady: q.Ready, store.ListDelayed: q.Delayed, store.ListInProgress: q.InProgress, store.ListDead: q.Dead, store.ListDone: q.Ended,
+			store.ListReady: q.Ready + q.Limited, store.ListDelayed: q.Delayed, store.ListInProgress: q.InProgress, store.ListDead: q.Dead, store.ListDone: q.Ended,
 		}
 		for state, count := range counts {
 			state := store.ListState(state)

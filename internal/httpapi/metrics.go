@@ -100,6 +100,8 @@ var queueFamilies = []struct {
 }{
 	{"codeq_queue_ready_tasks", "Tasks that wait for a worker.",
 		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Ready) }},
+	{"codeq_queue_limited_tasks", "Tasks that wait for their concurrency key.",
+		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Limited) }},
 	{"codeq_queue_delayed_tasks", "Tasks whose time has not come.",
 		func(q *wire.QueueFigures, _ int64) float64 { return float64(q.Delayed) }},
 	{"codeq_queue_in_progress_tasks", "Tasks that a worker has in hand.",
@@ -140,10 +142,11 @@ func largest(all []wire.QueueFigures) (shown []wire.QueueFigures, others int) {
 	return shown, others
 }
 
-func size(q *wire.QueueFigures) int64 { return q.Ready + q.Delayed + q.InProgress + q.Dead }
+func size(q *wire.QueueFigures) int64 { return q.Ready + q.Limited + q.Delayed + q.InProgress + q.Dead }
 
 func addQueue(sum, q *wire.QueueFigures) {
 	sum.Ready += q.Ready
+	sum.Limited += q.Limited
 	sum.Delayed += q.Delayed
 	sum.InProgress += q.InProgress
 	sum.Dead += q.Dead

@@ -39,7 +39,7 @@ var importTable = map[string]string{
 	"store":  "internal/meter record wire | internal/audit",
 
 	"loadtest":         "client wire | internal/server",
-	"shard":            "index internal/heap lease record store wire | internal/audit internal/credit",
+	"shard":            "index internal/credit internal/heap lease record store wire | internal/audit",
 	"shardactor":       "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
 	"internal/httpapi": "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",

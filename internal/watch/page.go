@@ -58,7 +58,7 @@ func (s *Subscriber) beginPage(nowMs int64, w *subscription, shows *Shows) {
 
 // lists reports whether the page has tasks at a place; "" is that of a task that was removed.
 func (p *page) lists(l wire.Location) bool {
-	return l != "" && (l == p.location || p.location == "")
+	return l != "" && (p.location == "" || l.State() == p.location.State())
 }
 
 // pagePartBytes is about the length of a part of a page.

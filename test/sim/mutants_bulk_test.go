@@ -32,7 +32,7 @@ func init() {
 	}, mutant{
 		name: "bulk: cancel what has moved on",
 		edit: edit{
-			file: "shard/admin.go", old: "	case m.Only != \"\" && m.Only != t.Location:\n", new: "	case false:\n",
+			file: "shard/admin.go", old: "	case !isMeant(m.Only, t):\n", new: "	case false:\n",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a task moves as its lifecycle says"},
 	})

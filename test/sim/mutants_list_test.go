@@ -120,7 +120,7 @@ var mutants = []mutant{{
 	name: "expire before messages",
 	edit: edit{
 		file: "shard/shard.go",
-		old:  "s.saveSettings()\n	for _, m := range", new: "s.saveSettings()\n	s.due()\n	for _, m := range",
+		old:  "s.makeFreedReady()\n	for _, m := range", new: "s.makeFreedReady()\n	s.due()\n	for _, m := range",
 	},
 	caught: []string{"messages come before expiries", "a task leaves the place it was in", "a task moves as its lifecycle says", "a request is answered as the protocol says"},
 }, {

@@ -29,6 +29,8 @@ export type NewTask = {
   expiresAt?: string | null;
   traceParent?: string | null;
   traceState?: string | null;
+  /** The limits perKey of the queue hold for all its tasks with the same key. At most 128 bytes. */
+  concurrencyKey?: string | null;
   /** Labels by which the task is found. A name and its value have at most 64 bytes together. */
   labels?: Record<string, string> | null;
   /** Callbacks are not implemented yet. */
@@ -42,8 +44,8 @@ export type Task = {
   payload: string;
   priority: number;
   status: Status;
-  /** Ready, delayed, with a worker, dead letter, or ended otherwise. */
-  lastKnownLocation: "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET" | "NONE";
+  /** Ready, delayed, with a worker, dead letter, ended otherwise, or ready but for its concurrency key. */
+  lastKnownLocation: "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET" | "NONE" | "LIMITED";
   dlqCause?: DeadCause;
   /** Deliveries that failed. */
   attempts: number;
@@ -68,8 +70,10 @@ export type Task = {
   waiting?: {
     reason: "delayed" | "suspect" | "paused" | "storage_full" | "limit" | "no_worker" | "behind" | "no_room";
     /** The setting of the queue that holds it back; only with the reason limit. */
-    limit?: "maxInProgress" | "startsPerSecond";
-    /** How many tasks of the queue are in progress, for maxInProgress. */
+    limit?: "maxInProgress" | "startsPerSecond" | "perKey.inProgress" | "perKey.startsPerSecond";
+    /** The concurrency key whose limit it is. */
+    key?: string;
+    /** How many tasks of the queue or of the key are in progress, for maxInProgress and perKey.inProgress. */
     used?: number;
     /** The limit. */
     of?: number;
@@ -99,6 +103,7 @@ export type Task = {
   traceParent?: string;
   traceState?: string;
   labels?: Record<string, string>;
+  concurrencyKey?: string;
   createdAt: Time;
   updatedAt: Time;
 };
@@ -163,6 +168,8 @@ export type Queue = {
   command: Command;
   tenantId: string;
   ready: number;
+  /** Tasks that would be ready, did their concurrency key not hold them back; absent without one. */
+  limited?: number;
   delayed: number;
   inProgress: number;
   /** Dead letters. */
@@ -195,6 +202,7 @@ export type Queue = {
   maxInProgress?: number | null;
   /** Most deliveries that begin in any second, over all shards. Without it there is no limit. */
   startsPerSecond?: number | null;
+  perKey?: PerKey;
   oldestReadyAt?: Time;
   /** What holds: the settings of the queue, and the server's defaults for the rest. A retention that is missing has no end. Not in lists of queues. */
   effective?: QueueSettings;
@@ -218,7 +226,24 @@ export type QueueSettings = {
   maxInProgress?: number | null;
   /** Most deliveries that begin in any second, over all shards. Without it there is no limit. */
   startsPerSecond?: number | null;
+  perKey?: NewPerKey;
 };
+
+/** Limits of each concurrency key; in a spread queue they hold on each shard. */
+export type PerKey = {
+  /** Most tasks of one key that workers may have at once. Without it there is no limit. */
+  inProgress?: number | null;
+  /** Most deliveries of one key that begin in any second. Without it there is no limit. */
+  startsPerSecond?: number | null;
+} | null;
+
+/** Limits of each concurrency key; in a spread queue they hold on each shard. */
+export type NewPerKey = {
+  /** Most tasks of one key that workers may have at once. Without it there is no limit. */
+  inProgress?: number | null;
+  /** Most deliveries of one key that begin in any second. Without it there is no limit. */
+  startsPerSecond?: number | null;
+} | null;
 
 /** The pause before a retry. */
 export type Backoff = {
@@ -280,7 +305,7 @@ export type SubscriptionId = string;
 
 export type TaskId = string;
 
-export type Location = "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET" | "NONE";
+export type Location = "PENDING_LIST" | "DELAYED_ZSET" | "INPROG_SET" | "DLQ_SET" | "NONE" | "LIMITED";
 
 /** A number for each shard, by the number of the shard. */
 export type Positions = Record<string, unknown>;

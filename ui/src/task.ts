@@ -42,6 +42,7 @@ export function why(t: Task, now: number): string {
     case "storage_full":
       return "The disk of the server is nearly full, so no task is given to a worker.";
     case "limit":
+      if (w.key) return `Its key ${w.key} is at its limit: ${w.limit} is ${count(w.of ?? 0)}.`;
       return w.limit === "startsPerSecond" ? `Its queue is at its limit: at most ${count(w.of ?? 0)} start in a second.`
         : `Its queue is at its limit: ${count(w.used ?? 0)} tasks are in progress, at most ${count(w.of ?? 0)} may be.`;
     case "no_worker":
