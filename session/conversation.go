@@ -16,6 +16,8 @@ type Router interface {
 	ShardOf(id wire.TaskID) int
 	// Route draws the id of a new task and finds its shard.
 	Route(tenant, command, key string) (wire.TaskID, int)
+	// Enter takes what new tasks of a subject cost of the limits of its tenant.
+	Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error)
 }
 
 // Facts do not change while a conversation lasts.

@@ -144,8 +144,8 @@ func (s *session) admit(hello *wire.Hello, principal *auth.Principal) {
 	if resumed {
 		s.registry.replace(s, id)
 	}
-	if !s.registry.admit(s) {
-		s.step(&denied{Err: tooManySessions})
+	if refusal := s.registry.admit(s, principal); refusal != nil {
+		s.step(&denied{Err: refusal})
 		return
 	}
 	if !resumed {

@@ -19,9 +19,15 @@ func (c *Conversation) enqueue(f *wire.Enqueue) {
 		c.refuse(r, refusal)
 		return
 	}
+	pass, refusal := c.facts.Router.Enter(c.principal.Tenant, c.principal.Subject, 1)
+	if refusal != nil {
+		c.refuse(r, refusal)
+		return
+	}
 	id, shardNo := c.facts.Router.Route(c.principal.Tenant, f.Command, f.IdempotencyKey)
 	m := &shard.Enqueue{
 		Asker: c.ask(r, c.open(r)), ID: id, Tenant: c.principal.Tenant, EnqueueRequest: f.EnqueueRequest,
+		Pass: pass,
 	}
 	if f.IdempotencyKey != "" {
 		m.Fingerprint = shard.FingerprintOf(&m.EnqueueRequest)

@@ -147,7 +147,7 @@ func (c *Conversation) denied(err *wire.Error) {
 	switch err.Code {
 	case wire.CodeUnauthenticated, wire.CodeForbidden:
 		c.closeSocket(CloseCredential, "the credential is not good")
-	case wire.CodeOverloaded:
+	case wire.CodeOverloaded, wire.CodeRateLimited:
 		c.closeSocket(CloseTooMany, "too many sessions are open")
 	default:
 		c.closeSocket(CloseRestart, "the credential could not be checked; connect again")

@@ -30,6 +30,9 @@ type Engine interface {
 	Post(shardNo int, batch []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict
 	// NewConsumer makes the consumer of a new session.
 	NewConsumer(o shardactor.ConsumerOptions) *shardactor.Consumer
+	// EnterSession refuses one more session of a tenant and of a subject that have so many
+	// open.
+	EnterSession(tenant string, ofTenant, ofSubject int) *wire.Error
 }
 
 // Options are the options of a Registry. All but MaxSessions, MaxGreeting, PingSeconds,
@@ -88,7 +91,12 @@ type Registry struct {
 	greeting int
 	open     int
 	draining bool
+	// openOf counts the sessions of each subject and, without a name, of each tenant.
+	openOf map[subject]int
 }
+
+// subject is whom sessions are of.
+type subject struct{ tenant, name string }
 
 // state is how far a session is.
 type state int
@@ -109,7 +117,7 @@ func NewRegistry(o Options) *Registry {
 	}
 	return &Registry{
 		o: o, keys: keyring{o.Secret}, sessions: make(map[*session]state),
-		newest: make(map[wire.SessionID]*session), lately: make(map[wire.SessionID]lateSession),
+		newest: make(map[wire.SessionID]*session), lately: make(map[wire.SessionID]lateSession), openOf: make(map[subject]int),
 	}
 }
 
@@ -156,17 +164,37 @@ func (r *Registry) start(s *session) {
 	}
 }
 
-// admit counts a session as open; false if there are too many.
-func (r *Registry) admit(s *session) bool {
+// Open is the number of open sessions of a tenant.
+func (r *Registry) Open(tenant string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.openOf[subject{tenant, ""}]
+}
+
+// admit counts a session as open, or says which limit of sessions is reached.
+func (r *Registry) admit(s *session, p *auth.Principal) *wire.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.o.MaxSessions > 0 && r.open >= r.o.MaxSessions {
-		return false
+		return tooManySessions
 	}
-	r.sessions[s] = stateOpen
+	if refusal := r.o.Engine.EnterSession(p.Tenant, r.openOf[subject{p.Tenant, ""}], r.openOf[subject{p.Tenant, p.Subject}]); refusal != nil {
+		return refusal
+	}
+	r.sessions[s], s.of = stateOpen, subject{p.Tenant, p.Subject}
 	r.greeting--
-	r.open++
-	return true
+	r.counts(s, 1)
+	return nil
+}
+
+// counts adds to the numbers of open sessions. r.mu is held.
+func (r *Registry) counts(s *session, n int) {
+	r.open += n
+	for _, of := range []subject{s.of, {s.of.tenant, ""}} {
+		if r.openOf[of] += n; r.openOf[of] == 0 {
+			delete(r.openOf, of)
+		}
+	}
 }
 
 // ended subtracts a session. A second call does nothing.
@@ -177,7 +205,7 @@ func (r *Registry) ended(s *session) {
 	case stateGreeting:
 		r.greeting--
 	case stateOpen:
-		r.open--
+		r.counts(s, -1)
 	case stateOver:
 		return
 	}

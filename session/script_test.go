@@ -49,6 +49,8 @@ func testToken(n int) wire.Token { return wire.Token{15: byte(n)} }
 type testRouter struct {
 	shards int
 	drawn  int
+	// refusal is what Enter says.
+	refusal *wire.Error
 }
 
 func (r *testRouter) Shards() int                { return r.shards }
@@ -57,6 +59,11 @@ func (r *testRouter) Route(string, string, string) (wire.TaskID, int) {
 	r.drawn++
 	id := testTask(100 + r.drawn)
 	return id, r.ShardOf(id)
+}
+
+// Enter says what a test wants.
+func (r *testRouter) Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error) {
+	return shard.Pass{}, r.refusal
 }
 
 // scriptWorld is one conversation driven by hand.

@@ -32,8 +32,7 @@ type session struct {
 	// wake is the only control message of the writer: it sends what is in the outbox.
 	wake mailbox.Slot[[]shard.Effect]
 
-	// id is zero before the hello. The lock of the registry guards it.
-	id wire.SessionID
+	named
 
 	mu sync.Mutex
 	// mayRead is signalled when the reader, which waits until answers have left, must check
@@ -52,6 +51,14 @@ type session struct {
 	inHandler bool
 	endedWith uint16
 	writing
+}
+
+// named says which session it is, by the registry, whose lock guards it.
+type named struct {
+	// id is zero before the hello.
+	id wire.SessionID
+	// of is whose session it is once it is open.
+	of subject
 }
 
 // writing is owned by the writer: the frames that it has fetched, and the buffer of the

@@ -14,10 +14,8 @@ import (
 func (s *Shard) enqueue(m *Enqueue) {
 	key := record.QueueKey{Command: m.Command, Tenant: m.Tenant}
 	q := s.queues[key] // nil for an unknown queue: a refused task makes none
-	if !s.acceptsNew(m, key, q) {
-		return
-	}
-	if m.IdempotencyKey != "" && s.replayed(m, key) {
+	if !s.acceptsNew(m, key, q) || m.IdempotencyKey != "" && s.replayed(m, key) {
+		m.GiveBack()
 		return
 	}
 	var set wire.QueueSettings
@@ -25,12 +23,12 @@ func (s *Shard) enqueue(m *Enqueue) {
 		set = q.settings.QueueSettings
 	}
 	dueMs, expiresMs, refusal := m.Times(s.now, set.TTLSeconds)
+	if refusal == nil && s.space >= store.NoEnqueue {
+		refusal = wire.Refuse(wire.CodeStorageFull, storageFull)
+	}
 	if refusal != nil {
 		s.tell(m.Sink, &Refused{Ref: m.Ref, Err: refusal})
-		return
-	}
-	if s.space >= store.NoEnqueue {
-		s.refuse(m.Asker, wire.TaskID{}, wire.CodeStorageFull, storageFull)
+		m.GiveBack()
 		return
 	}
 	t := &s.scratch
@@ -47,6 +45,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 	}
 	batch.PutLabels(t)
 	batch.GivePayload(t, m.Payload)
+	s.countNew(s.queueOf(key), m.Pass)
 	s.transition(t, s.placeAt(dueMs, record.CauseEnqueue))
 	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
 	if m.WantTask {

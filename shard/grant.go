@@ -177,6 +177,9 @@ func (s *Shard) quarantineReady(q *queue, prio int, k record.PendingKey) {
 type turns struct {
 	tenants []*tenant
 	at      int
+	// inRow is how many turns the tenant at the turn has had in a row; its weight bounds
+	// them.
+	inRow int
 	// ring is the ring of the newest turn.
 	ring *ring
 }
@@ -194,6 +197,9 @@ type tenant struct {
 	inTurns  bool
 	// named are the shard's copies of the named records of the tenant.
 	named record.NamedList
+	// weight is how many turns it has when others have one.
+	weight int
+	pending
 }
 
 // hasTurns reports whether any queue of the tenant has turns.
@@ -291,10 +297,12 @@ func (s *Shard) nextTurn() *queue {
 		}
 		tenant := t.tenants[t.at]
 		if q := s.nextOf(tenant); q != nil {
-			t.at++
+			if t.inRow++; t.inRow >= tenant.weight {
+				t.at, t.inRow = t.at+1, 0
+			}
 			return q
 		}
-		tenant.inTurns = false
+		tenant.inTurns, t.inRow = false, 0
 		t.tenants = append(t.tenants[:t.at], t.tenants[t.at+1:]...)
 	}
 	return nil

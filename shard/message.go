@@ -51,6 +51,8 @@ type Enqueue struct {
 	Fingerprint [32]byte
 	// WantTask asks for the whole task in the answer, as HTTP does.
 	WantTask bool
+	// Pass goes back to the door if no task is made.
+	Pass
 }
 
 // Subscribe subscribes a session in this shard, or replaces its subscriptions; the

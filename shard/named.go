@@ -48,13 +48,17 @@ func (s *Shard) setNamed(r record.Named) {
 	t := s.tenantOf(r.Tenant)
 	t.named = t.named.With(r)
 	s.span.Batch().PutNamed(&r)
+	if r.Kind == record.KindLimits {
+		s.setLimits(r.Tenant, t)
+	}
 }
 
-// restoreNamed sets the named records that recovery found, before the first grant.
+// restoreNamed sets the named records that recovery found, once what waits is counted.
 func (s *Shard) restoreNamed(found []store.NamedState) {
 	for i := range found {
 		t := s.tenantOf(found[i].Tenant)
 		t.named = t.named.With(found[i].Named)
+		s.setLimits(found[i].Tenant, t)
 		if found[i].Unsaved {
 			s.unsavedNamed = append(s.unsavedNamed, found[i].NamedKey)
 		}

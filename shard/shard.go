@@ -35,6 +35,8 @@ type Config struct {
 	Retention Retention
 	// LimiterOf is the limiter of a queue, the same one for all shards.
 	LimiterOf func(record.QueueKey) Limiter
+	// BacklogOf is the backlog of a tenant, the same one for all shards.
+	BacklogOf func(tenant string) Backlog
 }
 
 // DefaultIndex bounds the keys of one run kept in memory.
@@ -84,6 +86,7 @@ type queueTable struct {
 	queues    map[record.QueueKey]*queue
 	numbered  uint32
 	limiterOf func(record.QueueKey) Limiter
+	backlogOf func(tenant string) Backlog
 	// slowed are the queues that wait for their next start.
 	slowed []*queue
 	shardKeys
@@ -132,6 +135,8 @@ type round struct {
 	explains []*Explain
 	// spare is memory for the events of the next round; see ReuseEvents.
 	spare []Event
+	// lessPending are tenants of which tasks wait no more.
+	lessPending []*tenant
 	// scratch is the record of the task that enqueue makes or fromEntry builds, reused
 	// for each; a record that a lease keeps is never it.
 	scratch record.Task
@@ -192,17 +197,21 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		leaked:     make(map[wire.TaskRef][]leaked),
 		retention:  c.Retention,
 		round:      round{now: nowMs},
-		queueTable: queueTable{queues: make(map[record.QueueKey]*queue), limiterOf: c.LimiterOf},
+		queueTable: queueTable{queues: make(map[record.QueueKey]*queue), limiterOf: c.LimiterOf, backlogOf: c.BacklogOf},
 	}
 	for _, q := range r.Queues {
 		s.index.Restore(q.Key, q.Counters)
 	}
-	s.restoreNamed(r.Named)
 	s.restoreSettings(r.Settings)
-	for _, q := range r.Queues {
-		s.joinRings(s.queueOf(q.Key))
-		s.planRemoval(s.queueOf(q.Key))
+	for _, found := range r.Queues {
+		q := s.queueOf(found.Key)
+		if !q.system {
+			q.tenant.waiting += found.Counters.ReadyTotal() + found.Counters.Delayed + found.Counters.Limited
+		}
+		s.joinRings(q)
+		s.planRemoval(q)
 	}
+	s.restoreNamed(r.Named)
 	for i := range r.Leased {
 		s.restoreLease(&r.Leased[i], nowMs)
 	}
@@ -278,6 +287,7 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.returnCredit()
 	s.returnReused()
 	s.returnPlaces()
+	s.freePending()
 	s.seal()
 	s.plan()
 	return s.out
@@ -289,11 +299,6 @@ func (s *Shard) ReuseEvents(events []Event) {
 	clear(events) // they keep records in memory by their names
 	s.spare = events[:0]
 }
-
-// SetSpace sets what the disk allows from the next round on. From store.NoEnqueue
-// on new tasks are refused, from store.NoGrant on nothing is granted, at
-// store.OnlyDelete tasks are only removed.
-func (s *Shard) SetSpace(level store.Level) { s.space = level }
 
 // noteStall holds leases for the resume grace when the round begins stallMs after
 // it was due: the process was stopped or starved, and heartbeats wait unread. It
@@ -490,9 +495,4 @@ func (s *Shard) tell(to Sink, e Effect) {
 	if to != nil {
 		s.out.Effects = append(s.out.Effects, Addressed{Sink: to, Effect: e})
 	}
-}
-
-// refuse answers a message that the shard does not carry out.
-func (s *Shard) refuse(to Asker, id wire.TaskID, code wire.Code, sentence string) {
-	s.tell(to.Sink, &Refused{Ref: to.Ref, TaskID: id, Err: wire.Refuse(code, sentence)})
 }

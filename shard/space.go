@@ -1,8 +1,16 @@
 package shard
 
-import "codeq/wire"
+import (
+	"codeq/store"
+	"codeq/wire"
+)
 
 const storageFull = "the disk is nearly full; repeat when space has been freed"
+
+// SetSpace sets what the disk allows from the next round on. From store.NoEnqueue
+// on new tasks are refused, from store.NoGrant on nothing is granted, at
+// store.OnlyDelete tasks are only removed.
+func (s *Shard) SetSpace(level store.Level) { s.space = level }
 
 // refuseNoSpace refuses messages that would write, while the disk has space for
 // deletions only. The sender can repeat each, so nothing is lost.
@@ -38,4 +46,9 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 func (s *Shard) refuseEnding(h *Holder) {
 	s.answersFor(h, s.leases.Get(h.TaskID))
 	s.refuse(h.Asker, h.TaskID, wire.CodeStorageFull, storageFull)
+}
+
+// refuse answers a message that the shard does not carry out.
+func (s *Shard) refuse(to Asker, id wire.TaskID, code wire.Code, sentence string) {
+	s.tell(to.Sink, &Refused{Ref: to.Ref, TaskID: id, Err: wire.Refuse(code, sentence)})
 }

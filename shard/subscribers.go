@@ -186,6 +186,8 @@ type queue struct {
 	settings record.Settings
 	// atHome: this shard is the home of the queue.
 	atHome bool
+	// system: the queue is one of the server.
+	system bool
 	// freezes counts the changes that keep the queue empty here; see freeze.
 	freezes    int
 	inReady    bool
@@ -212,6 +214,7 @@ func (s *Shard) queueOf(key record.QueueKey) *queue {
 	s.numbered++
 	q := &queue{key: key, number: s.numbered, index: s.index.Queue(key), tenant: t}
 	q.atHome = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
+	q.system = wire.IsSystemCommand(key.Command)
 	q.subscribers = &subscribers{tenant: t, queue: q}
 	s.queues[key] = q
 	return q
@@ -221,7 +224,7 @@ func (s *Shard) tenantOf(name string) *tenant {
 	if t, ok := s.tenants[name]; ok {
 		return t
 	}
-	t := &tenant{}
+	t := &tenant{weight: 1}
 	t.wildcard.tenant = t
 	s.tenants[name] = t
 	return t

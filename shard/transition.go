@@ -90,6 +90,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 		m = s.expired(t, m)
 	}
 	s.moveExpiring(q, t, from, m.to)
+	s.countMove(q, from, m.to)
 	s.leave(q, t, &m)
 	if m.to == wire.LocationPending {
 		m.to = s.byKey(q, t, &m)
@@ -158,6 +159,7 @@ func (s *Shard) addEvent(q *queue, id wire.TaskID, from, to wire.Location) *Even
 // eventUnreadable is the event of a task that leaves the orders of its queue because
 // its record is missing or cannot be decoded.
 func (s *Shard) eventUnreadable(q *queue, id wire.TaskID, from wire.Location) {
+	s.countMove(q, from, removed)
 	s.addEvent(q, id, from, removed).Cause = record.CauseUnreadable
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"codeq/actor"
 	"codeq/index"
+	"codeq/internal/limit"
 	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
@@ -125,6 +126,7 @@ type Engine struct {
 	mostUntaken int
 	deletions   deletions
 	named       named
+	limits      limit.Table
 	limiters    limiters
 	heard       func([]shard.Effect)
 	// epochs counts the consumers.
@@ -165,6 +167,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		heard:       o.Heard,
 	}
 	e.named.of = make(map[string]record.NamedList)
+	e.named.changed = map[record.Kind]func(string, record.NamedList){record.KindLimits: e.limitsChanged}
 	for _, r := range truth {
 		e.named.set(r)
 	}
@@ -181,7 +184,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		span := o.Store.Span(shardNo)
 		core := shard.New(shard.Config{
 			Shard: shardNo, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
-			LimiterOf: e.limiters.of,
+			LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt[shard.Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
@@ -256,9 +259,18 @@ func (e *Engine) Route(tenant, command, key string) (wire.TaskID, int) {
 }
 
 // Post puts messages into the mailbox of a shard, all or none. bytes is what
-// they keep in memory while they wait.
+// they keep in memory while they wait. What new tasks have taken at the door goes back
+// if it takes none.
 func (e *Engine) Post(shardNo int, batch []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict {
-	return e.loops[shardNo].box.Push(batch, bytes, class)
+	verdict := e.loops[shardNo].box.Push(batch, bytes, class)
+	if verdict != mailbox.Accepted {
+		for _, m := range batch {
+			if m, is := m.(*shard.Enqueue); is {
+				m.GiveBack()
+			}
+		}
+	}
+	return verdict
 }
 
 // NewConsumer makes the consumer of a new socket, of a new or a resumed session;

@@ -28,7 +28,7 @@ type cli struct {
 	Queue queueCmd `cmd:"" group:"Tasks" help:"Show queues, pause them and change their settings."`
 	Dlq   dlqCmd   `cmd:"" group:"Tasks" help:"Show, replay and purge dead letters."`
 
-	Session sessionCmd `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
+	clients
 	Health  healthCmd  `cmd:"" group:"Operate" eg:"codeq health --wait 30s" help:"Report whether the server grants tasks."`
 	Config  configCmd  `cmd:"" group:"Operate" help:"Show the settings of the server."`
 	Tokens  tokenCmd   `cmd:"" name:"token" group:"Operate" without:"url,token,ca,client-cert" help:"Make a token for a server that requires one."`
@@ -43,6 +43,12 @@ type cli struct {
 	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
 
 	short
+}
+
+// clients are the commands about who uses the server.
+type clients struct {
+	Session sessionCmd `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
+	Limits  limitsCmd  `cmd:"" group:"Operate" help:"Show and change the limits of tenants."`
 }
 
 // short are short forms of frequent commands. Each is a verb of a noun.
@@ -76,7 +82,7 @@ type globals struct {
 	ShowVersion kong.VersionFlag `group:"For every command:" name:"version" help:"Show the version of this program."`
 }
 
-const description = "A durable task queue: post tasks, have any program work on them, read results."
+const description = "A durable task queue: any program works on tasks."
 
 // parser builds what reads a command line into c. exit is called when help was shown.
 // Only the commands that args names are built, because all of them take most of the time
@@ -259,8 +265,7 @@ func notProgram(word string, work *kong.Node) error {
 func unknownFlag(err error, args []string) error {
 	said, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
 	name, hint, _ := strings.Cut(said, ", did you mean ")
-	isLetter := func(word string) bool { return len(word) == 2 && word[0] == '-' }
-	if !unknown || strings.Contains(hint, "--") && !slices.ContainsFunc(strings.Split(hint, `"`), isLetter) {
+	if !unknown || strings.Contains(hint, "--") {
 		return err
 	}
 	isWord := func(arg string) bool { return strings.HasPrefix(arg, name) }

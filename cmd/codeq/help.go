@@ -79,7 +79,7 @@ func showHelp(options kong.HelpOptions, ctx *kong.Context) error {
 // overview lists every command once: a noun with its verbs.
 func overview(ctx *kong.Context) error {
 	w := tabwriter.NewWriter(ctx.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "Usage: codeq COMMAND [flags]\n%s\n", description)
+	fmt.Fprintf(w, "Usage: codeq COMMAND [flags]. %s\n", description)
 	group, short := "", []*kong.Node(nil)
 	for _, n := range ctx.Model.Children {
 		if n.Hidden {

@@ -81,6 +81,8 @@ type Sessions interface {
 	Upgrade(w http.ResponseWriter, r *http.Request, who *auth.Principal) *wire.Error
 	// Count is the number of open sessions of all tenants.
 	Count() int
+	// Open is the number of open sessions of a tenant.
+	Open(tenant string) int
 	// List is one page of the sessions of a tenant, by id, after the id after; more says
 	// that there are further ones.
 	List(tenant string, after wire.SessionID, limit int) (page []wire.SessionFigures, more bool)
@@ -128,7 +130,7 @@ type verb struct {
 // isAdmin reports whether the verb changes things as admin, or copies the data, which is the
 // GET without HEAD.
 func (v *verb) isAdmin() bool {
-	return v.scope == auth.ScopeAdminAll && v.noHead || v.scope == auth.ScopeAdmin && v.method != http.MethodGet
+	return v.scope == auth.ScopeAdminAll && v.noHead || (v.scope == auth.ScopeAdmin || v.scope == auth.ScopeAdminAll) && v.method != http.MethodGet
 }
 
 // resource is the verbs of one path.
@@ -159,7 +161,7 @@ func New(o Options) API {
 // resources are all paths of the API. A verb without a scope is for every principal of the
 // tenant.
 func (a *api) resources() []resource {
-	return []resource{
+	return append([]resource{
 		{base + "/tasks", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, holds: anyBytes, echoes: true, handle: parsed(wire.ParseEnqueueRequest, a.postTask)}}},
 		{base + "/tasks/batch", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, holds: anyBytes, echoes: true, handle: parsed(wire.ParseBatchRequest, a.postBatch)}}},
 		{base + "/tasks/claim", []verb{{method: http.MethodPost, scope: auth.ScopeClaim, holds: anyBytes, handle: parsed(wire.ParseClaimRequest, a.postClaim)}}},
@@ -225,7 +227,7 @@ func (a *api) resources() []resource {
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
-	}
+	}, a.limitResources()...)
 }
 
 // Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the

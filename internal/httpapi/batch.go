@@ -21,8 +21,11 @@ const (
 // or fails by itself; the answer is a refusal only if the server is too busy for all items.
 func (a *api) postBatch(c *call, items []wire.BatchItem) answer {
 	minimal := prefersMinimal(c.r.Header)
-	answers := a.enqueueAll(c, items, !minimal)
-	if refusal := allRefusedBusy(answers); refusal != nil {
+	answers, refusal := a.enqueueAll(c, items, !minimal)
+	if refusal == nil {
+		refusal = allRefusedBusy(answers)
+	}
+	if refusal != nil {
 		return refuse(refusal)
 	}
 	if minimal {
@@ -33,25 +36,34 @@ func (a *api) postBatch(c *call, items []wire.BatchItem) answer {
 
 // enqueueAll posts to each shard all of its items in one push, which the shard commits
 // together, and waits for all effects. An item that was not posted has a refusal as its
-// effect. It ignores the context of the request; see ask.
-func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) []shard.Effect {
-	answered := newGather(len(items))
+// effect. It refuses all of them if the limits of the tenant do not let all of them in. It
+// ignores the context of the request; see ask.
+func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) ([]shard.Effect, *wire.Error) {
+	answered, good := newGather(len(items)), 0
+	for i := range items {
+		if items[i].Err == nil {
+			items[i].Err = a.checkEnqueue(c, &items[i].Request)
+		}
+		if items[i].Err == nil {
+			good++
+		}
+	}
+	pass, refusal := a.enter(c, good)
+	if refusal != nil {
+		return nil, refusal
+	}
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for i := range items {
 		item := &items[i]
-		refusal := item.Err
-		if refusal == nil {
-			refusal = a.checkEnqueue(c, &item.Request)
-		}
-		if refusal != nil {
-			answered.refuse(i, refusal)
+		if item.Err != nil {
+			answered.refuse(i, item.Err)
 			continue
 		}
 		message, shardNo := a.enqueueMessage(c, &item.Request)
-		message.Asker, message.WantTask = shard.Asker{Sink: answered, Ref: shard.Ref(i)}, wantTasks
+		message.Asker, message.WantTask, message.Pass = shard.Asker{Sink: answered, Ref: shard.Ref(i)}, wantTasks, pass
 		posts[shardNo].add(i, message, item.Bytes)
 	}
-	return a.postAll(posts, mailbox.ClassNew, answered).wait()
+	return a.postAll(posts, mailbox.ClassNew, answered).wait(), nil
 }
 
 // batchPost is the push of one request into the mailbox of one shard. items are the indices

@@ -46,6 +46,10 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted)
 		return refuse(drainingError)
 	default:
 	}
+	untake, refusal := a.enterClaim(c, req)
+	if refusal != nil {
+		return refuse(refusal)
+	}
 	k := &claim{api: a, call: c, req: req, sink: &claimSink{changed: make(chan struct{}, 1), ready: make([]int, a.o.Engine.Shards())}}
 	k.consumer = a.o.Engine.NewConsumer(shardactor.ConsumerOptions{
 		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
@@ -53,6 +57,7 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted)
 	})
 	k.consumer.SetWindow(req.Count)
 	granted, refusal := k.run()
+	settleClaim(untake, req.Count, len(granted))
 	if len(granted) > 0 && !stillAllowed(c.who, granted, a.o.NowMs()) {
 		k.undeliver(granted)
 		granted, refusal = nil, credentialRevoked

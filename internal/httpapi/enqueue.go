@@ -14,8 +14,13 @@ func (a *api) postTask(c *call, req *wire.EnqueueRequest) answer {
 	if refusal := a.checkEnqueue(c, req); refusal != nil {
 		return refuse(refusal)
 	}
+	pass, refusal := a.enter(c, 1)
+	if refusal != nil {
+		return refuse(refusal)
+	}
 	message, shardNo := a.enqueueMessage(c, req)
 	message.WantTask = true
+	message.Pass = pass
 	made, refusal := ask[*shard.Enqueued](a, shardNo, c.bodyBytes, mailbox.ClassNew, func(to shard.Asker) shard.Message {
 		message.Asker = to
 		return message

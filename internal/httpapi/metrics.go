@@ -56,6 +56,7 @@ func (a *api) writeMetrics(p *meter.Page) {
 	p.One("codeq_sessions", meter.Gauge, "Sessions that are open.", float64(a.o.Sessions.Count()))
 	a.writeQueues(p)
 	a.o.Engine.WriteMetrics(p)
+	a.writeLimits(p)
 	a.o.Store.WriteMetrics(p)
 	if a.o.WriteMetrics != nil {
 		a.o.WriteMetrics(p)

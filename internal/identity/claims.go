@@ -2,10 +2,9 @@ package identity
 
 import (
 	"bytes"
-	"encoding/json/jsontext"
+	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 
 	"codeq/internal/auth"
@@ -49,10 +48,10 @@ func (c *config) principal(all claims) (*auth.Principal, *wire.Error) {
 	if raw, there := all["eventTypes"]; there {
 		commands, ok = words(raw)
 	}
-	if !ok {
+	if !ok || len(commands) > wire.MaxSubscribeCommands {
 		return forbid("the claim eventTypes of the token must be a list of commands")
 	}
-	if problem := auth.CommandsProblem(commands); problem != "" {
+	if problem := commandsProblem(commands); problem != "" {
 		return forbid("the claim eventTypes of the token " + problem)
 	}
 	end, _ := all["exp"].(float64)
@@ -90,22 +89,25 @@ func (c *config) tenantOf(all claims) (tenant, problem string) {
 // scopesOf are the scopes that a token has. Other words, which other servers mean, are none.
 func (c *config) scopesOf(all claims) (scopes []string, ok bool) {
 	var named []string
-	absent := true
-	for _, name := range []string{"scope", "scp"} {
-		raw, there := all[name]
-		if !there {
-			continue
-		}
-		list, ok := words(raw)
-		if !ok {
-			return nil, false
-		}
-		absent, named = false, append(named, list...)
-	}
-	if absent {
+	_, hasScope := all["scope"]
+	_, hasScp := all["scp"]
+	if !hasScope && !hasScp {
 		return c.scopes, true
 	}
-	return auth.ExpandScopes(slices.DeleteFunc(named, func(word string) bool { return !strings.HasPrefix(word, "codeq:") })), true
+	for _, name := range []string{"scope", "scp"} {
+		if raw, there := all[name]; there {
+			list, ok := words(raw)
+			if !ok {
+				return nil, false
+			}
+			for _, word := range list {
+				if strings.HasPrefix(word, "codeq:") {
+					named = append(named, word)
+				}
+			}
+		}
+	}
+	return auth.ExpandScopes(named), true
 }
 
 // words are the texts of a list, or those in a text with spaces between.
@@ -134,22 +136,42 @@ var (
 // checkOnce refuses a text that is no JSON object, or has a name twice: two readers could take
 // different ones.
 func checkOnce(text []byte) error {
-	d := jsontext.NewDecoder(bytes.NewReader(text))
-	if d.PeekKind() != jsontext.KindBeginObject {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return errJSON
 	}
-	for {
-		_, err := d.ReadToken()
-		switch {
-		case errors.Is(err, jsontext.ErrDuplicateName):
-			return errTwice
-		case err != nil || d.StackDepth() > maxDepth:
-			return errJSON
-		case d.StackDepth() == 0:
-			if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-				return errJSON
+	if err := checkRest(d, true, 1); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errJSON
+	}
+	return nil
+}
+
+// checkRest reads an object or a list that has begun to its end.
+func checkRest(d *json.Decoder, isObject bool, depth int) error {
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if name, isName := t.(string); err == nil && isObject && isName {
+			if seen[name] {
+				return errTwice
 			}
-			return nil
+			seen[name] = true
+			t, err = d.Token()
+		}
+		if err != nil || depth > maxDepth {
+			return errJSON
+		}
+		if begins := t == json.Delim('{'); begins || t == json.Delim('[') {
+			if err := checkRest(d, begins, depth+1); err != nil {
+				return err
+			}
 		}
 	}
+	if _, err := d.Token(); err != nil {
+		return errJSON
+	}
+	return nil
 }

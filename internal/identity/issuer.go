@@ -38,6 +38,7 @@ type issuer struct {
 	// reading is closed when the read that runs has ended; nil while none runs.
 	reading chan struct{}
 	triedMs int64
+	failure string
 	// unknown has the ids of keys that were not in the set, and when.
 	unknown map[string]int64
 }
@@ -100,27 +101,23 @@ func (i *issuer) noteUnknown(id string) {
 	i.unknown[id] = i.nowMs()
 }
 
-// readSoon waits a short time for a read.
+// readSoon begins a read unless one runs, and waits a short time for it.
 func (i *issuer) readSoon(ctx context.Context) {
-	timer := time.NewTimer(unknownWaits)
-	defer timer.Stop()
-	select {
-	case <-i.begin():
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// begin begins a read unless one runs. The channel is closed at its end.
-func (i *issuer) begin() <-chan struct{} {
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.reading == nil {
-		done := make(chan struct{})
+	done := i.reading
+	if done == nil {
+		done = make(chan struct{})
 		i.reading = done
 		i.owner.running.Go(func() { i.read(done) })
 	}
-	return i.reading
+	i.mu.Unlock()
+	timer := time.NewTimer(unknownWaits)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // read reads the keys, and closes done.
@@ -130,12 +127,31 @@ func (i *issuer) read(done chan struct{}) {
 	if err == nil {
 		set.readMs = nowMs
 		i.set.Store(set)
+		i.reads.Add(1)
+	} else {
+		i.failures.Add(1)
 	}
-	i.told(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reading, i.triedMs = nil, nowMs
+	i.told(err, &i.failure)
 	close(done)
+}
+
+// readNow reads the keys again unless a read runs, and waits for the end.
+func (i *issuer) readNow() {
+	i.mu.Lock()
+	done := i.reading
+	mine := done == nil
+	if mine {
+		done = make(chan struct{})
+		i.reading = done
+	}
+	i.mu.Unlock()
+	if mine {
+		i.read(done)
+	}
+	<-done
 }
 
 // fetchKeys gets the key set, from a file or from the issuer.

@@ -19,6 +19,7 @@ var importTable = map[string]string{
 	"internal/heap":     "",
 	"internal/identity": "internal/auth internal/meter internal/yamlfile wire",
 	"internal/keeper":   "",
+	"internal/limit":    "internal/credit shard wire",
 	"internal/meter":    "",
 	"internal/needs":    "wire",
 	"internal/paced":    "",
@@ -40,9 +41,9 @@ var importTable = map[string]string{
 
 	"loadtest":         "client wire | internal/server",
 	"shard":            "index internal/credit internal/heap lease record store wire | internal/audit",
-	"shardactor":       "actor index internal/credit internal/meter mailbox record shard store wire | internal/audit",
+	"shardactor":       "actor index internal/credit internal/limit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
-	"internal/httpapi": "internal/auth internal/meter internal/paced mailbox record shard shardactor store wire",
+	"internal/httpapi": "internal/auth internal/limit internal/meter internal/paced mailbox record shard shardactor store wire",
 	"internal/server":  "internal/httpapi internal/auth internal/events internal/identity internal/meter internal/needs internal/paced internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
 	"cmd/codeq":        "client config internal/audit internal/auth internal/identity internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 

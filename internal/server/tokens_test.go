@@ -224,6 +224,15 @@ var wholeRoutes = map[string]func(stranger *site){
 			}
 		}
 	},
+	"GET /v1/codeq/admin/limits": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/admin/limits", ""); a.body != `{"limits":[]}` {
+			x.t.Errorf("the stranger sees the limits %s", a.body)
+		}
+	},
+	"GET /v1/codeq/admin/limits/{tenant}": func(x *site) { x.mustNotLimit("GET", "") },
+	// An admin raises no limits, not even those of the own tenant.
+	"PUT /v1/codeq/admin/limits/{tenant}":    func(x *site) { x.mustNotLimit("PUT", `{"weight":100}`) },
+	"DELETE /v1/codeq/admin/limits/{tenant}": func(x *site) { x.mustNotLimit("DELETE", "") },
 	"GET /v1/codeq/admin/sessions": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/sessions", ""); a.body != `{"sessions":[]}` {
 			x.t.Errorf("the stranger sees the sessions %s", a.body)
@@ -574,5 +583,19 @@ func TestWithTokensAnyAddressIsAllowed(t *testing.T) {
 	x := newSite(t, s)
 	if a := x.ask("POST", "/v1/codeq/tasks", okTask); a.code() != wire.CodeUnauthenticated {
 		t.Errorf("without a token: %d %s", a.status, a.body)
+	}
+}
+
+// mustNotLimit does something to the limits of the owner's tenant and of its own.
+func (x *site) mustNotLimit(method, body string) {
+	x.t.Helper()
+	for _, tenant := range []string{"owner", "stranger"} {
+		want := http.StatusForbidden
+		if method == "GET" && tenant == "stranger" {
+			want = http.StatusOK
+		}
+		if a := x.ask(method, "/v1/codeq/admin/limits/"+tenant, body); a.status != want {
+			x.t.Errorf("%s of the limits of %s: %d %s, want %d", method, tenant, a.status, a.body, want)
+		}
 	}
 }

@@ -259,6 +259,75 @@ export type NewBackoff = {
   maxSeconds?: number | null;
 } | null;
 
+export type Limits = {
+  /** New tasks in a second, on the long run. */
+  enqueuesPerSecond?: number;
+  /** New tasks at once after a pause. */
+  burst?: number;
+  /** Tasks that are asked for over HTTP in a second. */
+  claimsPerSecond?: number;
+  /** Open sessions. */
+  sessions?: number;
+  /** Tasks that wait. */
+  pendingTasks?: number;
+  /** Turns that the tenant has when each other tenant has one. */
+  weight?: number;
+  /** Limits of each subject of the tenant. */
+  perCredential?: {
+    /** New tasks in a second, on the long run. */
+    enqueuesPerSecond?: number;
+    /** New tasks at once after a pause. */
+    burst?: number;
+    /** Tasks that are asked for over HTTP in a second. */
+    claimsPerSecond?: number;
+    /** Open sessions. */
+    sessions?: number;
+  };
+  /** That of the limits which the request means to change; absent for any. */
+  version?: number;
+};
+
+export type LimitsFigures = {
+  tenantId: string;
+  /** New tasks in a second, on the long run. */
+  enqueuesPerSecond?: number;
+  /** New tasks at once after a pause. */
+  burst?: number;
+  /** Tasks that are asked for over HTTP in a second. */
+  claimsPerSecond?: number;
+  /** Open sessions. */
+  sessions?: number;
+  /** Tasks that wait. */
+  pendingTasks?: number;
+  /** Turns that the tenant has when each other tenant has one. */
+  weight?: number;
+  /** Limits of each subject of the tenant. */
+  perCredential?: {
+    /** New tasks in a second, on the long run. */
+    enqueuesPerSecond?: number;
+    /** New tasks at once after a pause. */
+    burst?: number;
+    /** Tasks that are asked for over HTTP in a second. */
+    claimsPerSecond?: number;
+    /** Open sessions. */
+    sessions?: number;
+  };
+  /** Rises with each change; absent without limits. */
+  version?: number;
+  /** What is used of two limits. */
+  used?: {
+    pendingTasks?: number;
+    sessions?: number;
+  };
+  /** What each limit has refused since the start of the server. */
+  refused?: {
+    enqueuesPerSecond?: number;
+    claimsPerSecond?: number;
+    pendingTasks?: number;
+    sessions?: number;
+  };
+};
+
 export type Session = {
   sessionId: Id;
   workerId?: string;
@@ -730,6 +799,12 @@ export interface Answers {
   "POST /admin/tasks/cleanup": {
     deleted: number;
   };
+  "GET /admin/limits": {
+    limits: LimitsFigures[];
+  };
+  "GET /admin/limits/{tenant}": LimitsFigures;
+  "PUT /admin/limits/{tenant}": LimitsFigures;
+  "DELETE /admin/limits/{tenant}": LimitsFigures;
   "GET /admin/sessions": {
     sessions: Session[];
     cursor?: Id;
@@ -968,6 +1043,7 @@ export interface Bodies {
     /** The most tasks. */
     limit?: number | null;
   };
+  "PUT /admin/limits/{tenant}": Limits;
   "POST /admin/sessions/{session}/drain": Record<string, unknown>;
   "POST /admin/sessions/{session}/disconnect": Record<string, unknown>;
 }

@@ -1,0 +1,143 @@
+package limit
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"codeq/shard"
+	"codeq/wire"
+)
+
+// wantCode wants a refusal with a code, "" for none, and the seconds to wait.
+func wantCode(t *testing.T, what string, got *wire.Error, code wire.Code, after int) {
+	t.Helper()
+	switch {
+	case got == nil && code == "":
+	case got == nil || got.Code != code || got.RetryAfterSeconds != after:
+		t.Errorf("%s: got %+v, want %q after %d s", what, got, code, after)
+	}
+}
+
+// wanted is the code of a refusal, and the seconds to wait.
+type wanted struct {
+	code  wire.Code
+	after int
+}
+
+func (table *Table) enqueue(t *testing.T, subject string, tasks int, nowMs int64, want wanted) shard.Pass {
+	t.Helper()
+	pass, refusal := table.Enqueue("t", subject, tasks, nowMs)
+	wantCode(t, "enqueue", refusal, want.code, want.after)
+	return pass
+}
+
+// A rate begins empty, lets a burst in after a pause and tells when it has enough; a
+// request that can never fit is told so, and what made no task comes back.
+func TestRatesOfATenantAndOfASubject(t *testing.T) {
+	var table Table
+	table.enqueue(t, "a", 1000, 0, wanted{})
+	table.Set("t", wire.TenantLimits{
+		DoorLimits: wire.DoorLimits{EnqueuesPerSecond: 10, Burst: 40}, PerCredential: wire.DoorLimits{EnqueuesPerSecond: 2, Burst: 30},
+	}, 1000)
+	table.enqueue(t, "a", 1, 1000, wanted{wire.CodeRateLimited, 1})
+	table.enqueue(t, "a", 30, 5000, wanted{wire.CodeRateLimited, 11}) // the subject has 30 after 15 s
+	table.enqueue(t, "a", 31, 99_000, wanted{wire.CodeTooLarge, 0})
+	table.enqueue(t, "a", 30, 16_000, wanted{})
+	table.enqueue(t, "b", 11, 16_000, wanted{wire.CodeRateLimited, 1}) // 10 of 40 are left
+	pass := table.enqueue(t, "b", 10, 16_000, wanted{})
+	for range 10 {
+		pass.GiveBack()
+	}
+	table.enqueue(t, "b", 10, 16_000, wanted{})
+	// The same rates again go on as they are; others begin empty.
+	table.Set("t", wire.TenantLimits{
+		DoorLimits: wire.DoorLimits{EnqueuesPerSecond: 10, Burst: 40}, PerCredential: wire.DoorLimits{EnqueuesPerSecond: 2, Burst: 30}, Weight: 2,
+	}, 17_000)
+	table.enqueue(t, "b", 10, 17_000, wanted{})
+	table.Set("t", wire.TenantLimits{DoorLimits: wire.DoorLimits{EnqueuesPerSecond: 1000}}, 18_000)
+	table.enqueue(t, "b", 2, 18_001, wanted{wire.CodeRateLimited, 1})
+	table.Set("t", wire.TenantLimits{}, 19_000)
+	if pass := table.enqueue(t, "b", 1000, 19_000, wanted{}); pass != (shard.Pass{}) {
+		t.Errorf("a tenant without limits has a pass %+v", pass)
+	}
+}
+
+// Producers that all ask at once get in as many as may wait, exactly.
+func TestAsManyWaitAsTheLimitSays(t *testing.T) {
+	var table Table
+	table.Set("t", wire.TenantLimits{PendingTasks: 1000}, 0)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	in := 0
+	for n := range 8 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			for range 500 {
+				tasks := 1 + random.IntN(5)
+				pass, refusal := table.Enqueue("t", "a", tasks, 0)
+				if refusal != nil {
+					continue
+				}
+				made := random.IntN(tasks + 1)
+				for range tasks - made {
+					pass.GiveBack()
+				}
+				mu.Lock()
+				in += made
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if pending, _ := table.Figures("t"); pending != int64(in) || in > 1000 || in < 990 {
+		t.Errorf("%d wait, %d were let in, want 1000", pending, in)
+	}
+	tenant := table.Of("t")
+	tenant.Hold(500) // they come back from workers
+	table.enqueue(t, "a", 1, 0, wanted{wire.CodeRateLimited, waitSeconds})
+	tenant.Deliver([]shard.Effect{&shard.Freed{Places: in + 400}})
+	table.enqueue(t, "a", 900, 0, wanted{})
+	table.enqueue(t, "a", 1, 0, wanted{wire.CodeRateLimited, waitSeconds})
+}
+
+func TestClaimsAndSessionsOfATenant(t *testing.T) {
+	var table Table
+	table.Set("t", wire.TenantLimits{
+		DoorLimits: wire.DoorLimits{ClaimsPerSecond: 10, Sessions: 3}, PerCredential: wire.DoorLimits{Sessions: 2},
+	}, 0)
+	untake, _, refusal := table.Claim("t", "a", 100, 10_000)
+	wantCode(t, "all that may be asked for at once", refusal, "", 0)
+	if _, again, refusal := table.Claim("t", "a", 1, 10_000); again != 10_100 {
+		t.Errorf("the next claim may be at %d, %v", again, refusal)
+	}
+	untake(99)
+	_, _, refusal = table.Claim("t", "a", 99, 10_000)
+	wantCode(t, "what was given back", refusal, "", 0)
+	wantCode(t, "a session", table.Sessions("t", 2, 1), "", 0)
+	wantCode(t, "a fourth session", table.Sessions("t", 3, 1), wire.CodeRateLimited, waitSeconds)
+	wantCode(t, "a third session of one", table.Sessions("t", 2, 2), wire.CodeRateLimited, waitSeconds)
+	wantCode(t, "a session of another tenant", table.Sessions("u", 99, 99), "", 0)
+	if _, refused := table.Figures("t"); refused != (wire.RefusedByLimit{Claims: 1, Sessions: 2}) {
+		t.Errorf("refused %+v", refused)
+	}
+}
+
+// Subjects whose rates are full are forgotten, others never: nobody gets a second burst.
+func TestNoSubjectGetsASecondBurstByBeingForgotten(t *testing.T) {
+	var table Table
+	table.Set("t", wire.TenantLimits{PerCredential: wire.DoorLimits{EnqueuesPerSecond: 1, Burst: 5}}, 0)
+	table.enqueue(t, "a", 5, 60_000, wanted{})
+	for n := range 3 * maxIdle {
+		table.enqueue(t, strings.Repeat("x", n+1), 0+1, 60_000+int64(n%2), wanted{})
+	}
+	table.enqueue(t, "a", 2, 61_000, wanted{wire.CodeRateLimited, 1})
+	table.enqueue(t, "a", 5, 65_000, wanted{})
+	for n := range maxIdle + 1 {
+		table.enqueue(t, strings.Repeat("y", n+1), 1, 120_000, wanted{})
+	}
+	if n := len(table.find("t").rules.Load().each.of); n > 2*maxIdle {
+		t.Errorf("%d subjects are kept", n)
+	}
+}

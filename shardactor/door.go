@@ -1,0 +1,34 @@
+package shardactor
+
+import (
+	"codeq/internal/limit"
+	"codeq/record"
+	"codeq/shard"
+	"codeq/wire"
+)
+
+// limitsChanged follows the limits of a tenant, which every shard has now.
+func (e *Engine) limitsChanged(tenant string, now record.NamedList) {
+	var l wire.TenantLimits
+	if len(now) > 0 {
+		if read, err := wire.ParseTenantLimits([]byte(now[0].Value)); err == nil {
+			l = *read
+		}
+	}
+	e.limits.Set(tenant, l, e.nowMs())
+}
+
+// Enter takes what so many new tasks of a subject cost of the limits of its tenant, all or
+// none. Each of their messages carries the pass.
+func (e *Engine) Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error) {
+	return e.limits.Enqueue(tenant, subject, tasks, e.nowMs())
+}
+
+// EnterSession refuses one more session of a tenant and of a subject that have so many
+// open.
+func (e *Engine) EnterSession(tenant string, ofTenant, ofSubject int) *wire.Error {
+	return e.limits.Sessions(tenant, ofTenant, ofSubject)
+}
+
+// Limits are the limits of all tenants.
+func (e *Engine) Limits() *limit.Table { return &e.limits }
