@@ -10,7 +10,7 @@ import (
 // is, its worker is told, and what ended before stands.
 func (m *model) cancel(a *shard.Manage, t *task) wire.Code {
 	switch {
-	case a.Only != "" && a.Only != t.place:
+	case a.Only != "" && a.Only.State() != t.place.State():
 		return wire.CodeNotWaiting
 	case t.status == wire.StatusCancelled:
 	case !t.open():

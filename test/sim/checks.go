@@ -59,6 +59,7 @@ func (w *world) mustBeAtRest() {
 		return
 	}
 	w.nothingIsLate()
+	w.noKeyIsForgotten()
 	for _, s := range w.sessions() {
 		s.limit = max(s.window, len(s.out))
 		s.addsUp()
@@ -164,8 +165,8 @@ func (w *world) compare(t *task) {
 		violate("the store says what happened", "%s", diff)
 	}
 	t.checkHands(seen.History)
-	if seen.Labels != labelsOf(seen.Payload) {
-		violate("the store says what happened", "task %v has the labels %q", t.id, seen.Labels)
+	if seen.Labels != labelsOf(seen.Payload) || seen.ConcurrencyKey != t.shares {
+		violate("the store says what happened", "task %v has the labels %q and the key %q", t.id, seen.Labels, seen.ConcurrencyKey)
 	}
 	if t.place == wire.LocationDelayed && seen.VisibleAtMs != t.dueMs {
 		violate("the store says what happened", "task %v is due at %d, the store says %d", t.id, t.dueMs, seen.VisibleAtMs)
@@ -228,7 +229,7 @@ func (w *world) compareAll(everyNth int) {
 // compareFigures counts.
 func (w *world) compareFigures() {
 	for _, tenant := range tenants {
-		want := map[string][4]int64{}
+		want := map[string][5]int64{}
 		dead := map[string][wire.DeadKinds]int64{}
 		for _, t := range w.model.all {
 			if t.tenant != tenant {
@@ -240,6 +241,8 @@ func (w *world) compareFigures() {
 				figures[0]++
 			case wire.LocationDelayed:
 				figures[1]++
+			case wire.LocationLimited:
+				figures[4]++
 			case wire.LocationInProgress:
 				figures[2]++
 			case wire.LocationDead:
@@ -254,16 +257,16 @@ func (w *world) compareFigures() {
 		if err != nil {
 			violate("figures can be read", "%v", err)
 		}
-		got := map[string][4]int64{}
+		got := map[string][5]int64{}
 		for _, q := range queues {
-			got[q.Command] = [4]int64{q.Ready, q.Delayed, q.InProgress, q.Dead}
+			got[q.Command] = [5]int64{q.Ready, q.Delayed, q.InProgress, q.Dead, q.Limited}
 			if q.DeadBy != dead[q.Command] {
 				violate("dead letters are counted by cause", "queue %s of %s: want %v, got %v", q.Command, tenant, dead[q.Command], q.DeadBy)
 			}
 		}
 		for _, command := range commands {
 			if want[command] != got[command] {
-				violate("figures add up", "queue %s of %s: want %v, got %v (ready, delayed, in progress, dead)",
+				violate("figures add up", "queue %s of %s: want %v, got %v (ready, delayed, in progress, dead, limited)",
 					command, tenant, want[command], got[command])
 			}
 			w.compareDead(record.QueueKey{Command: command, Tenant: tenant})

@@ -203,6 +203,8 @@ func figureOf(place wire.Location) int {
 		return wire.FigureInProgress
 	case wire.LocationDead:
 		return wire.FigureDead
+	case wire.LocationLimited:
+		return wire.FigureLimited
 	}
 	return wire.FigureDone
 }

@@ -14,7 +14,7 @@ import (
 
 // waits says that the task is handed out sooner or later.
 func (t *task) waits() bool {
-	return t.place == wire.LocationPending || t.place == wire.LocationDelayed
+	return t.place == wire.LocationPending || t.place == wire.LocationDelayed || t.place == wire.LocationLimited
 }
 
 // isPast says that the time of a task is over.

@@ -14,7 +14,7 @@ func (m *model) answerExplains() {
 	for _, a := range m.explains {
 		e := expect[*shard.Explained](m, a.Asker)
 		t := m.tasks[a.TaskID]
-		if t == nil || t.removed || t.tenant != a.Tenant || t.place != wire.LocationPending && t.place != wire.LocationDelayed {
+		if t == nil || t.removed || t.tenant != a.Tenant || !t.waits() {
 			if e.Waiting != nil {
 				violate("what does not wait has no reason to", "%v: %+v", a.TaskID, *e.Waiting)
 			}
@@ -46,6 +46,9 @@ func (m *model) checkWaiting(t *task, w *wire.Waiting) {
 		want = wire.WaitingPaused
 	case m.at.Space >= store.NoGrant:
 		want = wire.WaitingStorageFull
+	case w.Reason == wire.WaitingLimit && w.Key != "":
+		want = w.Reason
+		m.explainsKey(t, w)
 	case w.Reason == wire.WaitingLimit:
 		want = w.Reason
 		m.explainsLimit(t, w)

@@ -120,7 +120,7 @@ func (m *model) takenFromWorker(t *task) wire.Code {
 // prioritize: a waiting task has another priority, and keeps its place by age and its
 // time.
 func (m *model) prioritize(a *shard.Manage, t *task) wire.Code {
-	if !t.waits() || a.Only != "" && a.Only != t.place {
+	if !t.waits() || a.Only != "" && a.Only.State() != t.place.State() {
 		return wire.CodeNotWaiting
 	}
 	if from := t.place; t.prio != a.Priority && !m.tooLate(t) {

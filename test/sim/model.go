@@ -57,6 +57,11 @@ type model struct {
 	queues []map[uint32]record.QueueKey
 	// told are the versions of the settings that were answered, those of the ledger.
 	told map[record.QueueKey]int64
+	// waited are the concurrency keys for which tasks have waited since the last rest,
+	// shareStarts their starts, and sharesSinceMs when a rate of theirs began last.
+	waited        map[shareName]bool
+	shareStarts   map[shareName]*starts
+	sharesSinceMs int64
 	// starts are those of each queue under its rate.
 	starts map[record.QueueKey]*starts
 
@@ -75,6 +80,7 @@ type model struct {
 type task struct {
 	id              wire.TaskID
 	shard           int
+	shares          string
 	tenant, command string
 	key             string
 	payload         string
@@ -176,22 +182,24 @@ type undoLine struct {
 
 func newModel(shards int) *model {
 	m := &model{
-		tasks:     make(map[wire.TaskID]*task),
-		pending:   make(map[orderName][]*task),
-		keys:      make(map[keyName]*task),
-		consumers: make(map[*shard.Consumer]*consumer),
-		sockets:   make([]map[wire.SessionID]*consumer, shards),
-		waiters:   make(map[wire.TaskID][]shard.Asker),
-		tokens:    make(map[wire.Token]bool),
-		answered:  make(map[wire.Token]bool),
-		starts:    make(map[record.QueueKey]*starts),
-		leased:    make([][]*task, shards),
-		claims:    make([][]claimant, shards),
-		shards:    make([]shardState, shards),
-		cleanings: make([][]*cleaning, shards),
-		drops:     make([][]*shard.Drop, shards),
-		queues:    make([]map[uint32]record.QueueKey, shards),
-		settings:  newSettings(shards), durableSettings: newSettings(shards),
+		tasks:       make(map[wire.TaskID]*task),
+		waited:      make(map[shareName]bool),
+		shareStarts: make(map[shareName]*starts),
+		pending:     make(map[orderName][]*task),
+		keys:        make(map[keyName]*task),
+		consumers:   make(map[*shard.Consumer]*consumer),
+		sockets:     make([]map[wire.SessionID]*consumer, shards),
+		waiters:     make(map[wire.TaskID][]shard.Asker),
+		tokens:      make(map[wire.Token]bool),
+		answered:    make(map[wire.Token]bool),
+		starts:      make(map[record.QueueKey]*starts),
+		leased:      make([][]*task, shards),
+		claims:      make([][]claimant, shards),
+		shards:      make([]shardState, shards),
+		cleanings:   make([][]*cleaning, shards),
+		drops:       make([][]*shard.Drop, shards),
+		queues:      make([]map[uint32]record.QueueKey, shards),
+		settings:    newSettings(shards), durableSettings: newSettings(shards),
 		frozen: newFrozen(shards), turns: newTurns(shards),
 	}
 	m.forgetSockets()
@@ -296,6 +304,7 @@ func (m *model) restart(nowMs int64) {
 	clear(m.waiters)
 	m.settings.spread()
 	m.ratesBegin(nowMs)
+	m.sharesSinceMs = nowMs
 	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
 	clear(m.drops)
@@ -350,14 +359,26 @@ func (m *model) toTail(t *task) {
 	m.leave(t)
 	m.order++
 	t.order = m.order
-	t.place, t.status = wire.LocationPending, wire.StatusPending
-	m.pending[t.ordered()] = append(m.pending[t.ordered()], t)
+	t.place, t.status = m.readyPlace(t), wire.StatusPending
+	if t.place == wire.LocationPending {
+		m.pending[t.ordered()] = append(m.pending[t.ordered()], t)
+	}
 }
 
 // toOldPlace puts a task back where it was taken from.
 func (m *model) toOldPlace(t *task) {
 	m.leave(t)
-	t.place, t.status = wire.LocationPending, wire.StatusPending
+	if t.status = wire.StatusPending; t.place != "" {
+		t.place = m.readyPlace(t)
+	}
+	if t.place != wire.LocationLimited {
+		m.putAt(t)
+	}
+}
+
+// putAt puts a task among the ready ones by its order.
+func (m *model) putAt(t *task) {
+	t.place = wire.LocationPending
 	tasks := m.pending[t.ordered()]
 	i, _ := slices.BinarySearchFunc(tasks, t.order, func(a *task, order uint64) int { return cmp.Compare(a.order, order) })
 	m.pending[t.ordered()] = slices.Insert(tasks, i, t)

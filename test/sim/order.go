@@ -166,7 +166,7 @@ func (w *world) requestFor(q record.QueueKey) wire.EnqueueRequest {
 		r.IdempotencyKey = fmt.Sprintf("order/%d", n)
 		r.Priority, r.Payload = 0, fmt.Appendf(nil, `{"tenant":%q,"order":%d}`, q.Tenant, n)
 	}
-	return labelled(r)
+	return w.shared(labelled(r))
 }
 
 // empty ends what is left of a queue and has it removed.

@@ -63,11 +63,12 @@ type pageRow struct {
 // several shards that of the highest priority comes first, or the one with the earlier time or
 // id; ended tasks come in the opposite order.
 func (w *world) list(q record.QueueKey, place wire.Location) (all []*task) {
+	byPlace := func(a, b *task) int { return cmp.Compare(b.place, a.place) } // PENDING_LIST before LIMITED
 	byID := func(a, b *task) int { return bytes.Compare(a.id[:], b.id[:]) }
 	compare := byID
 	switch place {
 	case wire.LocationPending:
-		compare = func(a, b *task) int { return cmp.Or(cmp.Compare(b.prio, a.prio), byID(a, b)) }
+		compare = func(a, b *task) int { return cmp.Or(byPlace(a, b), cmp.Compare(b.prio, a.prio), byID(a, b)) }
 	case wire.LocationDelayed:
 		compare = func(a, b *task) int { return cmp.Or(cmp.Compare(a.dueMs, b.dueMs), byID(a, b)) }
 	case wire.LocationDead, wire.LocationNone:
@@ -77,7 +78,7 @@ func (w *world) list(q record.QueueKey, place wire.Location) (all []*task) {
 	}
 	shards := make([][]*task, w.shape.shards)
 	for _, t := range w.model.all {
-		if t.tenant == q.Tenant && t.command == q.Command && t.place == place && !t.removed {
+		if t.tenant == q.Tenant && t.command == q.Command && (t.place == place || place == wire.LocationPending && t.place == wire.LocationLimited) && !t.removed {
 			shards[t.shard] = append(shards[t.shard], t)
 		}
 	}
@@ -86,7 +87,13 @@ func (w *world) list(q record.QueueKey, place wire.Location) (all []*task) {
 			slices.SortFunc(tasks, compare)
 			continue
 		}
-		slices.SortFunc(tasks, func(a, b *task) int { return cmp.Or(cmp.Compare(b.prio, a.prio), cmp.Compare(a.order, b.order)) })
+		slices.SortFunc(tasks, func(a, b *task) int {
+			key := 0
+			if a.place == wire.LocationLimited {
+				key = cmp.Compare(a.shares, b.shares)
+			}
+			return cmp.Or(byPlace(a, b), key, cmp.Compare(b.prio, a.prio), cmp.Compare(a.order, b.order))
+		})
 	}
 	for {
 		var first *task
@@ -243,7 +250,7 @@ func (v *viewer) follow(w *view, at []uint64) {
 
 // lists reports whether tasks at a place are in the page.
 func (p *pageView) lists(place wire.Location) bool {
-	return place != "" && (p.place == "" || p.place == place)
+	return place != "" && (p.place == "" || p.place.State() == place.State())
 }
 
 // beginsPage takes a part of a snapshot.

@@ -292,7 +292,7 @@ func (w *world) newRequest() wire.EnqueueRequest {
 	if w.limitsOf(&r); r.IdempotencyKey != "" && !c.oneIn(10) {
 		r.TimeoutSeconds = int64(len(r.IdempotencyKey) % 2 * 7)
 	}
-	return labelled(r)
+	return w.shared(labelled(r))
 }
 
 // tenantOf is whose task a body over HTTP is.

@@ -39,6 +39,7 @@ func (m *model) round(o *shardactor.Observed) {
 	if (stalled || spaceCame) && o.NowMs >= state.holdMs {
 		state.heardMs, state.holdMs = state.holdMs, o.NowMs+graceMs
 	}
+	m.keysFreed()
 	for _, message := range o.Messages {
 		m.message(message)
 	}
@@ -131,7 +132,7 @@ func (m *model) enqueue(a *shard.Enqueue) {
 		return
 	}
 	t := &task{
-		id: a.ID, shard: m.at.Shard, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
+		id: a.ID, shard: m.at.Shard, shares: a.ConcurrencyKey, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
 		payload: string(a.Payload), prio: a.Priority, posted: a.Priority, ended: true,
 	}
 	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)

@@ -108,6 +108,9 @@ func (m *model) copySettings(a *shard.CopySettings) {
 	next := m.settings[m.at.Shard][a.Queue]
 	if a.Settings.Version > next.Version {
 		next = a.Settings
+		if next.PerKey != m.settings[m.at.Shard][a.Queue].PerKey {
+			m.sharesSinceMs = m.at.NowMs
+		}
 	}
 	m.settings[m.at.Shard][a.Queue] = next
 	if a.Thaw {
@@ -117,6 +120,9 @@ func (m *model) copySettings(a *shard.CopySettings) {
 }
 
 func (m *model) configured(to shard.Asker, q record.QueueKey, now record.Settings) {
+	if m.settings[m.at.Shard][q].PerKey != now.PerKey {
+		m.sharesSinceMs = m.at.NowMs
+	}
 	m.settings[m.at.Shard][q] = now
 	if wire.ShardOfQueue(q.Tenant, q.Command, len(m.shards)) == m.at.Shard {
 		m.rateIsSet(q, &now)

@@ -171,6 +171,10 @@ func (m *model) grants() {
 			m.stepsAside(t)
 			continue
 		}
+		if t != nil && e.Cause == record.CauseKeyFull {
+			m.givesWay(t)
+			continue
+		}
 		called := t != nil && e.Cause == record.CauseDue && t.aside
 		if called {
 			m.calledFromAside(t)
@@ -214,6 +218,7 @@ func (m *model) granted(t *task) {
 	s := m.addressee(addressed.Sink)
 	m.mayHave(s, t)
 	m.mayStart(t)
+	m.shareMayStart(t)
 	if s.goesAlone(t); t.isSuspect() {
 		s.alone, s.aloneOn, s.quietUntilMs = true, t.shard, m.at.NowMs+asideMs
 	}

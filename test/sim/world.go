@@ -55,6 +55,8 @@ type shape struct {
 	spread bool
 	// hasLimits: queues have limits of what is in progress and of starts.
 	hasLimits bool
+	// shares: tasks have concurrency keys, and queues limits for them.
+	shares bool
 	// operations are the kinds of steps, with how often each happens; total is
 	// the sum of that.
 	operations []operation
@@ -200,6 +202,9 @@ func shapeOf(seed uint64) shape {
 	}
 	if !s.big && c.oneIn(3) {
 		s.limited()
+	}
+	if !s.big && c.oneIn(4) {
+		s.sharing(c)
 	}
 	return s
 }
