@@ -133,6 +133,15 @@ func Label(name, value string) EnqueueOption {
 	}
 }
 
+// Webhook is an http or https URL to which the server posts the outcome of the task, signed and
+// repeated until it is taken.
+func Webhook(url string) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		r.Webhook = url
+		return nil
+	}
+}
+
 // Enqueue posts one task over HTTP and returns when it is on the server's disk. The
 // payload is any value that encoding/json can encode; a json.RawMessage is sent byte for
 // byte.

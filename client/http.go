@@ -255,6 +255,21 @@ func (c *Client) Queues(ctx context.Context) ([]wire.QueueFigures, error) {
 	return ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/admin/queues"}, "the queues", wire.ParseQueueList)
 }
 
+// AllQueues returns those of Queues and the queues of the server itself, such as codeq.webhook.
+func (c *Client) AllQueues(ctx context.Context) ([]wire.QueueFigures, error) {
+	return ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/admin/queues?system=true"}, "the queues", wire.ParseQueueList)
+}
+
+// WebhookSecret returns the secret of the tenant, with which what the server posts to webhooks
+// is signed.
+func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
+	answer, err := ask(ctx, c, call{method: http.MethodGet, path: apiPath + "/admin/webhooks/secret"}, "the secret", decoded[struct{ Secret string }])
+	if err != nil {
+		return "", err
+	}
+	return answer.Secret, nil
+}
+
 // SessionPage is a part of the list of sessions.
 type SessionPage struct {
 	Sessions []wire.SessionFigures

@@ -64,7 +64,7 @@ func values(s *Setting) string {
 	switch s.value().(type) {
 	case bool:
 		return "`true`, `false`"
-	case Hosts, Origins:
+	case Hosts, Origins, Networks:
 		return "several, as a flag that is repeated, with commas between, or as a list in the file"
 	}
 	return "text"

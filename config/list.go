@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 
 	"codeq/wire"
@@ -14,6 +15,25 @@ type Hosts []string
 // Origins are origins of web pages, as browsers send them, in a text with commas between
 // them.
 type Origins []string
+
+// Networks are host names, IP addresses and networks, in a text with commas between them.
+type Networks []string
+
+// String is the list as UnmarshalText reads it.
+func (n Networks) String() string { return strings.Join(n, ",") }
+
+// UnmarshalText adds to what is there.
+func (n *Networks) UnmarshalText(text []byte) error {
+	for one := range strings.SplitSeq(string(text), ",") {
+		_, noNetwork := netip.ParsePrefix(one)
+		_, noAddress := netip.ParseAddr(one)
+		if host, ok := wire.ParseHost(one); noNetwork != nil && noAddress != nil && (!ok || host.Port != "") {
+			return errors.New("must be the name of a host like hooks.example, an IP address or a network like 10.0.0.0/8, or several with commas between")
+		}
+		*n = append(*n, one)
+	}
+	return nil
+}
 
 // String is the hosts as UnmarshalText reads them.
 func (h Hosts) String() string { return strings.Join(h, ",") }

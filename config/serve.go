@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"codeq/wire"
 )
 
 // minMailboxBytes is the smallest mailbox of a shard: the largest request must fit into
@@ -26,19 +28,20 @@ type Serve struct {
 	Tokens    string `name:"tokens" placeholder:"FILE" help:"File of tokens, as \"codeq token new\" writes it; without one and without providers there is no authentication."`
 	Providers string `name:"providers" placeholder:"FILE" help:"File of identity providers, whose JSON web tokens and opaque tokens are credentials beside those of the file of tokens."`
 	TLS
-	InsecureNoAuth bool          `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
-	PublicHost     Hosts         `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
-	AllowOrigin    Origins       `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests, open sessions and read the answers of producers and readers, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
-	MaxSessions    int           `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
-	PingSeconds    int           `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
-	Retention      time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
-	DLQRetention   time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" help:"How long dead letters stay, where their queue does not say; 0s is for ever, and 7 days for those that a worker ended FAILED."`
-	Memory         Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache, mailboxes and outboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
-	EventsMemory   Bytes         `name:"events-memory" default:"48MiB" range:"1MiB..64GiB" placeholder:"SIZE" help:"Memory for the last events, the counts of each queue and their history, within memory: a third for events of 48 bytes each. Queues beyond it are counted together."`
-	RequireToken   bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
-	ShutdownGrace  time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
-	LogLevel       string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
-	LogFormat      string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
+	InsecureNoAuth bool    `name:"insecure-no-auth" default:"false" help:"Listen on any address without authentication: everybody who reaches it may do everything."`
+	PublicHost     Hosts   `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
+	AllowOrigin    Origins `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests, open sessions and read the answers of producers and readers, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
+	Callbacks
+	MaxSessions   int           `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
+	PingSeconds   int           `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
+	Retention     time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
+	DLQRetention  time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" help:"How long dead letters stay, where their queue does not say; 0s is for ever, and 7 days for those that a worker ended FAILED."`
+	Memory        Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache, mailboxes and outboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
+	EventsMemory  Bytes         `name:"events-memory" default:"48MiB" range:"1MiB..64GiB" placeholder:"SIZE" help:"Memory for the last events, the counts of each queue and their history, within memory: a third for events of 48 bytes each. Queues beyond it are counted together."`
+	RequireToken  bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
+	ShutdownGrace time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
+	LogLevel      string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
+	LogFormat     string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
 }
 
 // TLS are the settings of a server that speaks TLS.
@@ -47,6 +50,12 @@ type TLS struct {
 	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, in PEM."`
 	TLSMin      string `name:"tls-min" default:"1.3" enum:"1.2,1.3" placeholder:"VERSION" help:"Least version of TLS that clients may speak."`
 	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Certificates of the issuers, in PEM, whose client certificates are credentials beside tokens: a token file says by certificate what each may do."`
+}
+
+// Callbacks are the settings of what is posted to webhooks.
+type Callbacks struct {
+	PublicURL    string   `name:"public-url" placeholder:"URL" help:"Address under which clients reach this server, such as https://codeq.example.com. Callbacks name it where a result is too large to be posted."`
+	WebhookAllow Networks `name:"webhook-allow" placeholder:"HOST" help:"Hosts to which the outcomes of tasks may be posted besides public addresses over https: names, IP addresses and networks such as 10.0.0.0/8. They may be asked over http, too."`
 }
 
 // Check checks the rules between two settings. origin says where a setting was set.
@@ -65,6 +74,9 @@ func (s *Serve) Check(origin func(name string) string) error {
 		if pair.path != "" && pair.has == "" {
 			found = append(found, fmt.Errorf("%s (%s) needs %s: name that file as well", pair.name, origin(pair.name), pair.needs))
 		}
+	}
+	if _, ok := wire.ParseOrigin(s.PublicURL); s.PublicURL != "" && !ok {
+		found = append(found, fmt.Errorf("public-url of %.80q (%s) must be like https://codeq.example.com, without a path", s.PublicURL, origin("public-url")))
 	}
 	if least := Bytes(s.Shards) * minMailboxBytes * 2; s.Memory < least {
 		found = append(found, fmt.Errorf("shards of %d (%s) need a memory of at least %v, but memory is %v (%s)",

@@ -91,7 +91,7 @@ func parse(like any, text string) (any, error) {
 			return nil, errors.New("must be " + wire.DurationForm)
 		}
 		return d, nil
-	case Bytes, Hosts, Origins:
+	case Bytes, Hosts, Origins, Networks:
 		v := reflect.New(reflect.TypeOf(like))
 		err := v.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
 		return v.Elem().Interface(), err

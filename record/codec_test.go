@@ -27,7 +27,7 @@ func fullRecord(t testing.TB) *Task {
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
-		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true, ConcurrencyKey: "acme/é",
+		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true, ConcurrencyKey: "acme/é", Webhook: "https://h/x",
 		Payload: `{"a":"é"}`, OutcomeHere: true, Result: `{"x":1}`, Newer: "\x87\x01z",
 	}
 	v := reflect.ValueOf(*r)
@@ -78,6 +78,7 @@ func fullHistory() []wire.HistoryLine {
 		{Delivery: 2, Cause: "undelivered", CloseCode: 1006},
 		{Delivery: 3, Cause: "nack", Error: "no \"luck\"", Exit: wire.Exit{Coded: true}},
 		{ToMs: 3, Cause: "move", By: "ops"},
+		{ToMs: 3, Cause: "callback", Callback: wire.TaskID{1, 15: 2}},
 		{Delivery: 4, Cause: "result", Error: "no", Exit: wire.Exit{Signal: "SIGKILL", Coded: true, Code: -1}},
 	}
 }

@@ -21,6 +21,7 @@ func lineFields(l *wire.HistoryLine, f *form) {
 	number(f, 9, "exitCode", &l.Exit.Code)
 	f.str(10, "signal", &l.Exit.Signal)
 	f.str(11, "by", &l.By)
+	f.array(12, "callback", l.Callback[:], appendID)
 }
 
 // AppendHistory adds the value of the history of a task: old, which is its value so

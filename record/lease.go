@@ -37,7 +37,7 @@ type Lease struct {
 func (l *Lease) fields(f *form) {
 	number(f, 1, "delivery", &l.Delivery)
 	f.array(2, "token", l.Token[:], hex.AppendEncode)
-	f.array(3, "session", l.Session[:], appendSession)
+	f.array(3, "session", l.Session[:], appendID)
 	f.flag(4, "overHttp", &l.OverHTTP)
 	f.str(5, "subject", &l.Subject)
 	f.str(6, "workerId", &l.WorkerID)
@@ -47,7 +47,7 @@ func (l *Lease) fields(f *form) {
 	number(f, 10, "runUntilMs", &l.RunUntilMs)
 }
 
-func appendSession(dst, id []byte) []byte { return wire.SessionID(id).AppendTo(dst) }
+func appendID(dst, id []byte) []byte { return wire.SessionID(id).AppendTo(dst) }
 
 // AppendLease adds the value of a lease.
 func AppendLease(dst []byte, l *Lease) []byte {

@@ -23,7 +23,7 @@ var modelFields = map[string]string{
 		9 createdAtMs int,10 updatedAtMs int,11 seq uint,12 dueAtMs int,13 endedAtMs int,14 expiresAtMs int,15 expired flag,
 		16 timeoutSeconds int,17 deliveries int,18 lastToken hex16,19 lastSubject text,20 lastWorkerId text,21 lastOverHttp flag,
 		22 resultToken hex16,23 releases int,24 losses int,25 undelivered int,26 deadCause below4,27 error text,
-		28 idempotencyKey text,29 fingerprint hex32,30 traceParent text,31 traceState text,32 payload raw,33 outcomeHere flag,34 result raw,35 labels text,36 handled flag,37 concurrencyKey text`,
+		28 idempotencyKey text,29 fingerprint hex32,30 traceParent text,31 traceState text,32 payload raw,33 outcomeHere flag,34 result raw,35 labels text,36 handled flag,37 concurrencyKey text,38 webhook text`,
 	"lease": `1 delivery int,2 token hex16,3 session uuid,4 overHttp flag,5 subject text,6 workerId text,7 deadlineMs int,
 		8 leaseForMs int,9 grantedAtMs int,10 runUntilMs int`,
 	"counters": `1 inProgress int,2 ready ints10,3 readyFloor uints10,4 readySinceMs ints10,5 delayed int,6 delayedFloorMs int,
@@ -34,7 +34,7 @@ var modelFields = map[string]string{
 		8 ttlSeconds int,9 backoff text,10 backoffBaseSeconds int,11 backoffMaxSeconds int,12 retentionSeconds int,13 dlqRetentionSeconds int,
 		14 maxInProgress int,15 startsPerSecond int,16 perKeyInProgress int,17 perKeyStartsPerSecond int`,
 	"named": `1 version int,2 value text`,
-	"line":  `1 delivery int,2 workerId text,3 fromMs int,4 toMs int,5 cause text,6 closeCode int,7 error text,8 exited flag,9 exitCode int,10 signal text,11 by text`,
+	"line":  `1 delivery int,2 workerId text,3 fromMs int,4 toMs int,5 cause text,6 closeCode int,7 error text,8 exited flag,9 exitCode int,10 signal text,11 by text,12 callback uuid`,
 	"ended": `1 what below256,2 deliveries int`,
 }
 

@@ -70,11 +70,13 @@ type Task struct {
 	TraceParent    string
 	TraceState     string
 	Labels         wire.Labels
-	// Handled says that a person did something to the task while no worker had it, so that
-	// it has a history without a delivery.
+	// Handled says that a person did something to the task while no worker had it, or that
+	// its end made a callback, so that it has a history without a delivery.
 	Handled bool
 	// ConcurrencyKey is the key under which it waits while Location is LIMITED.
 	ConcurrencyKey string
+	// Webhook is the URL that gets the outcome.
+	Webhook string
 
 	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
 	Payload string
@@ -125,6 +127,7 @@ func (r *Task) fields(f *form) {
 	f.str(35, "labels", (*string)(&r.Labels))
 	f.flag(36, "handled", &r.Handled)
 	f.str(37, "concurrencyKey", &r.ConcurrencyKey)
+	f.str(38, "webhook", &r.Webhook)
 }
 
 const payloadField = 32

@@ -193,6 +193,11 @@ func (s *Shard) end(m *End) {
 		s.retry(t, s.placeAt(s.now, record.CauseAbandon), "")
 	case Release:
 		s.release(t, &m.ReleaseRequest)
+	case PutOff:
+		delayMs = m.DelaySeconds * 1000
+		place := s.placeAt(s.now+delayMs, record.CauseRelease)
+		place.unnoted = true
+		s.transition(t, place)
 	}
 	answer := &Requeued{Ref: m.Ref, TaskID: t.ID}
 	switch t.Status {

@@ -36,7 +36,7 @@ func (s *Shard) enqueue(m *Enqueue) {
 		ID: m.ID, Command: m.Command, Tenant: m.Tenant, Priority: m.Priority,
 		MaxAttempts: cmp.Or(m.MaxAttempts, set.MaxAttempts, wire.DefaultMaxAttempts), CreatedAtMs: s.now,
 		ExpiresAtMs: expiresMs, TimeoutSeconds: m.TimeoutSeconds,
-		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState, Labels: m.Labels, ConcurrencyKey: m.ConcurrencyKey,
+		IdempotencyKey: m.IdempotencyKey, TraceParent: m.TraceParent, TraceState: m.TraceState, Labels: m.Labels, ConcurrencyKey: m.ConcurrencyKey, Webhook: m.Webhook,
 	}
 	batch := s.span.Batch()
 	if m.IdempotencyKey != "" {
@@ -98,7 +98,7 @@ func (s *Shard) replayed(m *Enqueue, key record.QueueKey) bool {
 
 // FingerprintOf is equal for two requests with one idempotency key if they are the
 // same request: SHA-256 over command, payload bytes, priority and maxAttempts, and
-// timeoutSeconds and labels if they were posted, each behind its length. Times, the
+// timeoutSeconds, labels and webhook if they were posted, each behind its length. Times, the
 // expiry, the concurrency key and trace do not count.
 func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	h := sha256.New()
@@ -119,6 +119,10 @@ func FingerprintOf(r *wire.EnqueueRequest) [32]byte {
 	}
 	if r.Labels != "" { // no label has the zero bytes that a timeout begins with
 		part([]byte(r.Labels))
+	}
+	if r.Webhook != "" { // no label is without a sign of equality
+		part([]byte("webhook"))
+		part([]byte(r.Webhook))
 	}
 	var sum [32]byte
 	h.Sum(sum[:0])

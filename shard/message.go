@@ -136,6 +136,9 @@ const (
 	Abandon
 	// Release counts no attempt; the task goes back to its old place.
 	Release
+	// PutOff counts no attempt and leaves no line in the history; the task waits for the
+	// delay of NackRequest. For workers within the server.
+	PutOff
 )
 
 // Heartbeat extends leases. Tasks nil means all deliveries of Consumer in this

@@ -25,6 +25,12 @@ type Retention struct {
 	DeadForMs int64
 }
 
+// given is what the queues of the shard do not say themselves.
+type given struct {
+	retention Retention
+	publicURL string
+}
+
 // removalBatch is one scan of the ended tasks of a queue. After the round no key
 // before lowMs is left.
 type removalBatch struct {

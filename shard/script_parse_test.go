@@ -199,6 +199,7 @@ func (w *scriptWorld) parseEnqueue(asker Asker, args []datadriven.CmdArg) (Messa
 			TimeoutSeconds: int64(scriptInt(args, "timeout")), TTLSeconds: int64(scriptInt(args, "ttl")),
 			Labels:         wire.Labels(strings.NewReplacer(":", "=", ",", "\n").Replace(scriptString(args, "labels", ""))),
 			ConcurrencyKey: scriptString(args, "shares", ""),
+			Webhook:        scriptString(args, "webhook", ""),
 		},
 	}
 	if n := scriptInt(args, "max-attempts"); n != 0 {
@@ -250,6 +251,8 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &End{How: Nack, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{
 			DelaySeconds: delay, Reason: scriptString(args, "reason", ""), Exit: scriptExit(args),
 		}}, err
+	case "putoff":
+		return &End{How: PutOff, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{DelaySeconds: int64(scriptInt(args, "delay"))}}, nil
 	case "extend":
 		return &Extend{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
 	case "abandon":

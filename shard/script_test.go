@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -67,7 +68,9 @@ type scriptWorld struct {
 	control []Message
 	rounds  uint64
 	tokens  []wire.Token
-	sinks   map[Sink]string
+	// drawn are the tasks whose ids the shard has drawn itself.
+	drawn []wire.TaskID
+	sinks map[Sink]string
 	// limiters are those of the queues, freed what is to be told to them.
 	limiters map[record.QueueKey]*scriptLimiter
 	freed    []Addressed
@@ -333,6 +336,9 @@ func (w *scriptWorld) named(text string) string {
 				return w.consumerName(int(n))
 			}
 		}
+		if !strings.HasPrefix(id, "7a") && !strings.HasPrefix(id, "00000000") {
+			return w.drawnName(id)
+		}
 		return "#" + strings.TrimLeft(id[len(id)-4:], "0")
 	})
 	text = scriptToken.ReplaceAllStringFunc(text, func(hex string) string {
@@ -370,8 +376,19 @@ func (w *scriptWorld) tokenName(token wire.Token) string {
 	return fmt.Sprintf("t%d", len(w.tokens))
 }
 
-// allTasks are the ids of the first n tasks.
+// drawnName is #1001 for the first task whose id the shard has drawn, and so on.
+func (w *scriptWorld) drawnName(text string) string {
+	id, _ := wire.ParseTaskID(text)
+	i := slices.Index(w.drawn, id)
+	if i < 0 {
+		i, w.drawn = len(w.drawn), append(w.drawn, id)
+	}
+	return fmt.Sprintf("#%d", 1001+i)
+}
+
+// allTasks are the ids of the first n tasks, and those that the shard has drawn.
 func (w *scriptWorld) allTasks(n int) (ids []wire.TaskID) {
+	ids = append(ids, w.drawn...)
 	for n := range n {
 		ids = append(ids, w.taskID(n+1))
 	}
@@ -380,6 +397,9 @@ func (w *scriptWorld) allTasks(n int) (ids []wire.TaskID) {
 
 // taskID is the id of the n-th task, one that belongs to the shard.
 func (w *scriptWorld) taskID(n int) wire.TaskID {
+	if n > 1000 {
+		return w.drawn[n-1001]
+	}
 	id := wire.TaskID{0: 0x7a, 14: byte(n >> 8), 15: byte(n)}
 	for wire.ShardOfTask(id, w.store.Shards()) != w.shard {
 		id[1]++

@@ -33,6 +33,8 @@ type Config struct {
 	Limits Limits
 	// Retention is the default of queues that set none.
 	Retention Retention
+	// PublicURL begins the URLs in callbacks, such as https://codeq.example.com.
+	PublicURL string
 	// LimiterOf is the limiter of a queue, the same one for all shards.
 	LimiterOf func(record.QueueKey) Limiter
 	// BacklogOf is the backlog of a tenant, the same one for all shards.
@@ -46,11 +48,11 @@ var DefaultIndex = index.Limits{Run: 4096, Refill: 1024}
 // owns it, and calls to it never overlap.
 type Shard struct {
 	// Set once.
-	shard     int
-	shards    int
-	limits    Limits
-	span      *store.Span
-	retention Retention
+	shard  int
+	shards int
+	limits Limits
+	span   *store.Span
+	given
 
 	// State that lives as long as the shard.
 	random     *rand.ChaCha8
@@ -195,7 +197,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		byConsumer: make(map[wire.SessionID]*subscriber),
 		watchers:   make(map[wire.TaskID][]Asker),
 		leaked:     make(map[wire.TaskRef][]leaked),
-		retention:  c.Retention,
+		given:      given{retention: c.Retention, publicURL: c.PublicURL},
 		round:      round{now: nowMs},
 		queueTable: queueTable{queues: make(map[record.QueueKey]*queue), limiterOf: c.LimiterOf, backlogOf: c.BacklogOf},
 	}

@@ -210,12 +210,13 @@ func (s *Shard) queueOf(key record.QueueKey) *queue {
 	if q, ok := s.queues[key]; ok {
 		return q
 	}
-	t := s.tenantOf(key.Tenant)
+	t := s.tenantOf(turnsOf(key))
 	s.numbered++
 	q := &queue{key: key, number: s.numbered, index: s.index.Queue(key), tenant: t}
 	q.atHome = wire.ShardOfQueue(key.Tenant, key.Command, s.shards) == s.shard
 	q.system = wire.IsSystemCommand(key.Command)
 	q.subscribers = &subscribers{tenant: t, queue: q}
+	q.settings.QueueSettings = wire.FirstSettings(key.Command)
 	s.queues[key] = q
 	return q
 }

@@ -71,12 +71,14 @@ type move struct {
 	exit   wire.Exit
 	// by is the person who asked for the move, empty for others.
 	by string
+	// unnoted: a delivery that ends so gets no line in the history.
+	unnoted bool
 }
 
 // leavesLine reports whether a delivery that ends so gets a line in the history. A
 // success gets none: the result says as much. A removed task has no history.
 func (m *move) leavesLine() bool {
-	return m.to != removed && (m.cause != record.CauseResult || m.status == wire.StatusFailed)
+	return m.to != removed && !m.unnoted && (m.cause != record.CauseResult || m.status == wire.StatusFailed)
 }
 
 // transition moves one task: it deletes the entry of its old place and writes that
@@ -98,12 +100,16 @@ func (s *Shard) transition(t *record.Task, m move) {
 	if m.by != "" && from != wire.LocationInProgress && m.to != removed {
 		s.noteHand(t, &m)
 	}
+	ends, callback := m.to != removed && m.status.Terminal(), wire.TaskID{}
+	if ends && t.Webhook != "" {
+		callback = s.noteCallback(t)
+	}
 	if m.moves {
 		t.Priority = m.priority
 	}
 	t.Location, t.Status, t.UpdatedAtMs = m.to, m.status, s.now
-	// A task that no person has handled has no history line before its first delivery, or
-	// if that ends now and writes none.
+	// A task that no person has handled, and without a callback, has no history line before
+	// its first delivery, or if that ends now and writes none.
 	bare := !t.Handled && (t.Deliveries == 0 || t.Deliveries == 1 && from == wire.LocationInProgress && !m.leavesLine())
 	s.enter(q, t, &m, bare)
 	switch m.to {
@@ -113,7 +119,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	default:
 		s.span.Batch().PutTask(t)
 	}
-	if m.to != removed && m.status.Terminal() {
+	if ends {
 		s.tellWatchers(t.ID)
 	}
 	e := s.addEvent(q, t.ID, from, m.to)
@@ -128,8 +134,11 @@ func (s *Shard) transition(t *record.Task, m move) {
 		return
 	}
 	e.Attempts = t.Attempts
-	if m.status.Terminal() {
+	if ends {
 		e.TotalMs = s.now - t.CreatedAtMs
+	}
+	if !callback.IsZero() {
+		s.makeCallback(callback, t, m.result, e.Number)
 	}
 }
 

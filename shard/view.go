@@ -13,7 +13,7 @@ func view(t *record.Task, payload []byte) *wire.Task {
 		ID: t.ID, Command: t.Command, TenantID: t.Tenant, Payload: payload,
 		Priority: t.Priority, Status: t.Status, Location: t.Location,
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Deliveries: t.Deliveries,
-		VisibleAtMs: t.DueAtMs, TimeoutSeconds: t.TimeoutSeconds, ExpiresAtMs: t.ExpiresAtMs, Error: t.Error,
+		Webhook: t.Webhook, VisibleAtMs: t.DueAtMs, TimeoutSeconds: t.TimeoutSeconds, ExpiresAtMs: t.ExpiresAtMs, Error: t.Error,
 		TraceParent: t.TraceParent, TraceState: t.TraceState, Labels: t.Labels, ConcurrencyKey: t.ConcurrencyKey,
 		CreatedAtMs: t.CreatedAtMs, UpdatedAtMs: t.UpdatedAtMs,
 	}

@@ -46,6 +46,8 @@ type EngineOptions struct {
 	// Retention is how long ended tasks of queues that set none stay; zero is for
 	// ever.
 	Retention shard.Retention
+	// PublicURL begins the URLs in callbacks; without one they begin with the path.
+	PublicURL string
 	// Observe gets every round after its batch is applied and before any of its
 	// effects is released, from the goroutine of the shard. It may keep the
 	// effects, and must not keep or change the rest. nil outside a simulation.
@@ -184,7 +186,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		span := o.Store.Span(shardNo)
 		core := shard.New(shard.Config{
 			Shard: shardNo, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
-			LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
+			PublicURL: o.PublicURL, LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt[shard.Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
@@ -242,8 +244,11 @@ func (e *Engine) Stop() error {
 // Shards is the number of shards.
 func (e *Engine) Shards() int { return len(e.loops) }
 
-// Effective returns the settings in force; see Retention.Effective.
-func (e *Engine) Effective(set wire.QueueSettings) wire.QueueSettings {
+// Effective returns the settings in force of a queue; see Retention.Effective.
+func (e *Engine) Effective(command string, set wire.QueueSettings) wire.QueueSettings {
+	if set == (wire.QueueSettings{}) {
+		set = wire.FirstSettings(command)
+	}
 	return e.retention.Effective(set)
 }
 

@@ -133,6 +133,7 @@ func setTask(t *wire.Task, r *record.Task) {
 		DeadCause:   r.DeadCause,
 		CancelCause: r.CancelCause(),
 		ExpiresAtMs: r.ExpiresAtMs,
+		Webhook:     r.Webhook,
 		WorkerID:    workerOf(r),
 		TenantID:    r.Tenant,
 		TraceParent: r.TraceParent,

@@ -125,7 +125,7 @@ func TestEachElementOfABatchStandsAlone(t *testing.T) {
 		{`{"command":"a","payload":` + nested(MaxNesting+1) + `}`, "invalid_body: payload must not nest deeper than 64 levels"},
 		{`{"command":"a","payload":` + jsonText(MaxPayloadBytes) + `}`, "too_large: tasks[9].payload must be at most 1048576 bytes, got 1048578"},
 		{`{"command":"a","payload":1,"priority":10}`, "invalid_priority: tasks[10].priority must be an integer from 0 to 9, got 10"},
-		{`{"command":"a","payload":1,"webhook":"x"}`, "invalid_webhook: tasks[11].webhook must be left out: result callbacks are not served yet"},
+		{`{"command":"a","payload":1,"webhook":"x"}`, "invalid_webhook: tasks[11].webhook must be an http or https URL with a host, such as https://example.com/done"},
 		{`{"command":"a","payload":1,"idempotencyKey":""}`, "invalid_argument: tasks[12].idempotencyKey must not be empty"},
 		{`{"command":"a","payload":1,"delaySeconds":1,"runAt":"2026-01-01T00:00:00Z"}`, "invalid_time: tasks[13].runAt and delaySeconds must not be given together"},
 		{good, ""},

@@ -70,7 +70,10 @@ func CommandIsAmong(list []string, command string) bool {
 }
 
 // systemPrefix begins the commands of the queues of the server itself.
-const systemPrefix = "codeq."
+const (
+	systemPrefix  = "codeq."
+	systemProblem = "must not begin with " + systemPrefix + ", which is reserved for queues of the server; use another name"
+)
 
 // CheckOwnCommand refuses what CheckCommand refuses, and the commands that are reserved for
 // the server: clients make no tasks of those, take none and set nothing for them. It may be
@@ -85,7 +88,7 @@ func CheckOwnCommand(name string) *Error {
 // ownCommandProblem is commandProblem, and what is wrong with a reserved name.
 func ownCommandProblem(name string) string {
 	if strings.HasPrefix(name, systemPrefix) {
-		return "must not begin with " + systemPrefix + ", which is reserved for queues of the server; use another name"
+		return systemProblem
 	}
 	return commandProblem(name)
 }

@@ -104,9 +104,6 @@ func TestEnqueueRefusals(t *testing.T) {
 		`{"command":"a","payload":1,"priority":{}}`:                        "invalid_priority: priority must be an integer from 0 to 9, got an object",
 		`{"command":"a","payload":1,"priority":12345678901234567890}`:      "invalid_priority: priority must be an integer from 0 to 9, got 12345678901234567890",
 		`{"command":"a","payload":1,"priority":1234567890123456789012345}`: "invalid_priority: priority must be an integer from 0 to 9, got a number of 25 characters",
-		// webhook
-		`{"command":"a","payload":1,"webhook":"http://x.org"}`: "invalid_webhook: webhook must be left out: result callbacks are not served yet",
-		`{"command":"a","payload":1,"webhook":7}`:              "invalid_webhook: webhook must be left out: result callbacks are not served yet",
 		// maxAttempts
 		`{"command":"a","payload":1,"maxAttempts":0}`:    "invalid_argument: maxAttempts must be an integer from 1 to 1000, got 0",
 		`{"command":"a","payload":1,"maxAttempts":1001}`: "invalid_argument: maxAttempts must be an integer from 1 to 1000, got 1001",
@@ -156,6 +153,7 @@ func TestEnqueueAccepts(t *testing.T) {
 		`{"command":"a","payload":1,"priority":null,"webhook":null,"maxAttempts":null,"idempotencyKey":null,` +
 			`"runAt":null,"delaySeconds":null,"traceParent":null,"traceState":null}`: base,
 		`{"command":"a","payload":1,"webhook":""}`:                                                base,
+		`{"command":"a","payload":1,"webhook":"https://[2001:db8::1]:8443/a?b=c"}`:                with(func(r *EnqueueRequest) { r.Webhook = "https://[2001:db8::1]:8443/a?b=c" }),
 		`{"command":"\u0061","payload":1,"priority":-0}`:                                          base,
 		`{"command":"a","payload":null}`:                                                          with(func(r *EnqueueRequest) { r.Payload = []byte("null") }),
 		`{"command":"a","payload": 1e400 }`:                                                       with(func(r *EnqueueRequest) { r.Payload = []byte("1e400") }),

@@ -34,6 +34,8 @@ type EnqueueRequest struct {
 	// ConcurrencyKey names what the task must share with others, for example a customer; the
 	// limits PerKey of the queue hold for each key.
 	ConcurrencyKey string
+	// Webhook is the URL that gets the outcome, empty for none.
+	Webhook string
 }
 
 func (r *EnqueueRequest) members(c *coder) {
@@ -56,13 +58,7 @@ func (r *EnqueueRequest) members(c *coder) {
 	c.optText(`,"traceState":`, &r.TraceState, &traceRule)
 	c.labels(`,"labels":`, &r.Labels)
 	c.optText(`,"concurrencyKey":`, &r.ConcurrencyKey, &concurrencyKeyRule)
-	if c.in == nil {
-		return
-	}
-	// To accept an address and then never call it would lose the callback silently.
-	if c.field(`,"webhook":`); c.given() && string(c.in.raw[c.last()]) != `""` {
-		c.in.refuse(CodeInvalidWebhook, c.last(), "must be left out: result callbacks are not served yet")
-	}
+	c.optText(`,"webhook":`, &r.Webhook, &webhookRule)
 }
 
 // Times returns when a task that is accepted at nowMs may begin and when it expires, 0 for

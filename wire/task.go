@@ -79,7 +79,7 @@ type Task struct {
 	Attempts    int
 	MaxAttempts int
 	Deliveries  int
-	// Webhook is reserved for result callbacks: this server never sets it.
+	// Webhook is the URL that gets the outcome.
 	Webhook      string
 	WorkerID     string
 	LeaseUntilMs int64
@@ -197,8 +197,9 @@ func AppendClaimed(dst []byte, t *Task, token Token) []byte {
 	return c.done()
 }
 
-// HistoryLine is one delivery that did not end in success, or what a person did to the
-// task while no worker had it. The latter has no Delivery, WorkerID and FromMs.
+// HistoryLine is one delivery that did not end in success, what a person did to the task
+// while no worker had it, or the callback of its end. The last two have no Delivery,
+// WorkerID and FromMs.
 type HistoryLine struct {
 	Delivery int
 	WorkerID string
@@ -215,6 +216,8 @@ type HistoryLine struct {
 	Error string
 	// Exit is how the program ended that worked on the delivery.
 	Exit Exit
+	// Callback is the task that posts the outcome, if Cause is HistoryCallback.
+	Callback TaskID
 }
 
 func (l *HistoryLine) members(c *coder) {
@@ -227,6 +230,7 @@ func (l *HistoryLine) members(c *coder) {
 	optInteger(c, `,"closeCode":`, &l.CloseCode, &anyIntegerRule)
 	c.optText(`,"error":`, &l.Error, &anyTextRule)
 	l.Exit.members(c)
+	c.optTaskID(`,"callback":`, &l.Callback)
 }
 
 var lineShape = shapeOf(new([]string), new(HistoryLine).members)

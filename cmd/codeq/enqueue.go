@@ -34,6 +34,7 @@ type enqueueCmd struct {
 	Key         *string       `placeholder:"KEY" help:"Idempotency key: a second post with the same key finds the first task."`
 	Shares      *string       `name:"concurrency-key" placeholder:"KEY" help:"Concurrency key, for example the customer: the limits per key of the queue hold for tasks with the same key."`
 	Label       []string      `sep:"none" placeholder:"NAME=VALUE" help:"Label by which the task is found, like customer=acme. It may be given eight times."`
+	Webhook     string        `placeholder:"URL" help:"Post the outcome of the task to this http or https URL, signed, until it is taken."`
 	RunName     *string       `name:"run" placeholder:"NAME" help:"Continue this run of --file: a line whose task the run has made gets no second one. Without it the run is new."`
 	NoKey       bool          `help:"Give the lines of --file no keys. A run that ends early cannot be continued then."`
 	Wait        time.Duration `help:"Wait this long for the result and print it; with --file, for all results together."`
@@ -85,7 +86,7 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 	if refusal != nil {
 		return request, wrong("--%s", refusal.Sentence)
 	}
-	request.Labels = labels
+	request.Labels, request.Webhook = labels, e.Webhook
 	if e.Shares != nil {
 		if request.ConcurrencyKey = *e.Shares; request.ConcurrencyKey == "" {
 			return request, wrong("--concurrency-key must not be empty")

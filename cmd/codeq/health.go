@@ -34,7 +34,8 @@ func (h *healthCmd) Run(a *app) error {
 }
 
 type configCmd struct {
-	Show configShowCmd `cmd:"" eg:"codeq config show" help:"Show the settings of the server and the origin of each."`
+	Show          configShowCmd    `cmd:"" eg:"codeq config show" help:"Show the settings of the server and the origin of each."`
+	WebhookSecret webhookSecretCmd `cmd:"" eg:"codeq config webhook-secret" help:"Print the secret with which the outcomes that are posted to webhooks are signed."`
 }
 
 type configShowCmd struct{}

@@ -154,6 +154,7 @@ func (h *outputHouse) lines() map[string][]string {
 		"bench":        {"bench", "--seconds", "0.1", "--warm-up", "0", "--producers", "1", "--url", h.url},
 		"demo":         {"--json", "demo", "--seconds", "0.2", "--url", h.url},
 		"config show":  {"config", "show"},
+		"a secret":     {"config", "webhook-secret"},
 		"health":       {"health"},
 		"version":      {"version"},
 		"completion":   {"completion", "bash"},

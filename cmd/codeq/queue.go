@@ -200,11 +200,17 @@ func spanOf(n int64) string {
 	return config.FormatDuration(time.Duration(n) * time.Second)
 }
 
-type queuesCmd struct{ times }
+type queuesCmd struct {
+	System bool `help:"Show the queues of the server itself as well, such as codeq.webhook."`
+	times
+}
 
 // Run shows the figures of every queue.
 func (q *queuesCmd) Run(a *app) error {
 	return show(a, func(ctx context.Context, c *client.Client) ([]wire.QueueFigures, error) {
+		if q.System {
+			return c.AllQueues(ctx)
+		}
 		return c.Queues(ctx)
 	}, func(queues []wire.QueueFigures) error {
 		if len(queues) == 0 {

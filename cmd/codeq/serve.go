@@ -151,7 +151,9 @@ func (a *app) stop(log zerolog.Logger, srv *server.Server, grace time.Duration, 
 func (s *serveCmd) options() server.Options {
 	return server.Options{
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
-		Names:        server.Names{PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin},
+		Names: server.Names{
+			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin, PublicURL: s.PublicURL, WebhookAllow: s.WebhookAllow,
+		},
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory), EventsBytes: int64(s.EventsMemory),
 		Version: version,

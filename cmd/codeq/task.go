@@ -72,6 +72,7 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("worker", t.WorkerID)
 	f.add("labels", strings.Join(t.Labels.List(), ", "))
 	f.add("concurrency key", t.ConcurrencyKey)
+	f.add("webhook", t.Webhook)
 	if t.TimeoutSeconds != 0 {
 		f.add("timeout", spanOf(t.TimeoutSeconds))
 	}
@@ -89,7 +90,11 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("updated", a.moment(t.UpdatedAtMs))
 	f.add("payload", string(t.Payload))
 	for _, line := range t.History {
-		f.add("delivery "+fmt.Sprint(line.Delivery), a.historyLine(line))
+		label := "history"
+		if line.Delivery != 0 {
+			label = "delivery " + fmt.Sprint(line.Delivery)
+		}
+		f.add(label, a.historyLine(line))
 	}
 	return f
 }
@@ -140,6 +145,9 @@ func (a *app) historyLine(line wire.HistoryLine) string {
 	text := line.Cause
 	if line.By != "" {
 		text += " by " + line.By
+	}
+	if !line.Callback.IsZero() {
+		text += " in task " + line.Callback.String()
 	}
 	if line.CloseCode != 0 {
 		text += fmt.Sprintf(" (closed with %d)", line.CloseCode)

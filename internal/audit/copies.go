@@ -61,7 +61,7 @@ func (a *span) judgePlacement(spans []*span) {
 		}
 		home := wire.ShardOfQueue(r.Tenant, r.Command, a.shards)
 		known := spans[home].named(r.Queue())
-		spread := known != nil && known.settings != nil && known.settings.Spread
+		spread := wire.FirstSettings(r.Command).Spread || known != nil && known.settings != nil && known.settings.Spread
 		switch {
 		case a.shard == home:
 		case !spread:

@@ -177,7 +177,7 @@ func (a *api) resources() []resource {
 			{method: http.MethodGet, query: []string{"waitSeconds"}, contents: true, holds: anyBytes, handle: a.getResult},
 			{method: http.MethodPost, scope: auth.ScopeResult, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
 		}},
-		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, handle: a.getQueues}}},
+		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, query: []string{"system"}, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
 			method: http.MethodGet, scope: auth.ScopeView, holds: pageBytes, handle: a.getTasks,
 			query: []string{"state", "limit", "cursor", "status", "worker", "error", "cause"},
@@ -214,6 +214,7 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/sessions/{session}/drain", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Drain)}}},
 		{base + "/admin/sessions/{session}/disconnect", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Disconnect)}}},
+		{base + "/admin/webhooks/secret", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getWebhookSecret}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, noHead: true, handle: a.getBackup}}},
 		{loginPath, []verb{

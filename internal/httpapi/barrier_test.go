@@ -78,8 +78,8 @@ var notOfTheStore = map[string]string{
 	"/healthz": "says that the process lives", "/readyz": "counts what waits", "/version": "is fixed",
 	"/metrics":          "is a page of figures for a graph, which a restart begins anew",
 	"/v1/codeq/session": "is a socket", "/v1/codeq/events": "is a socket", "/v1/codeq/admin/sessions": "is of this process", "/v1/codeq/admin/backup": "makes its own sync",
-	"/v1/codeq/admin/config": "is fixed",
-	limitsPath:               "tells what every shard has on disk", limitsPath + "/{tenant}": "tells what every shard has on disk",
+	"/v1/codeq/admin/config": "is fixed", "/v1/codeq/admin/webhooks/secret": "is that of the directory",
+	limitsPath: "tells what every shard has on disk", limitsPath + "/{tenant}": "tells what every shard has on disk",
 }
 
 // Every route that reads waits until what it read is on disk: a crash would take it back.

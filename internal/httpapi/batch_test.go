@@ -111,7 +111,7 @@ func TestBatchItemsStandAlone(t *testing.T) {
 	b := newBench(t, setup{auth: keys{"p": {Tenant: "t", Subject: "s", Commands: []string{"c"}}}})
 	items := []string{
 		okBody, `7`, `{"command":"c"}`, `{"command":"d","payload":1}`, `{"command":"c","payload":1,"priority":10}`,
-		`{"command":"c","payload":1,"runAt":"2999-01-01T00:00:00Z"}`, `{"command":"c","payload":1,"webhook":"http://x"}`, okBody,
+		`{"command":"c","payload":1,"runAt":"2999-01-01T00:00:00Z"}`, `{"command":"c","payload":1,"webhook":"ftp://x"}`, okBody,
 	}
 	want := []wire.Code{
 		"", wire.CodeInvalidBody, wire.CodeInvalidBody, wire.CodeForbidden, wire.CodeInvalidPriority,

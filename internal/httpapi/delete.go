@@ -17,15 +17,15 @@ const deleteFor = 10 * time.Second
 func (a *api) deleteQueue(c *call) answer {
 	d := &shard.QueueDelete{}
 	for name, to := range map[string]*bool{"purge": &d.Purge, "cancelRunning": &d.CancelRunning} {
-		switch text := c.query.Get(name); text {
-		case "", "false":
-		case "true":
-			*to = true
-		default:
-			return refuse(wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("%s must be true or false, got %.40q", name, text)))
+		var refusal *wire.Error
+		if *to, refusal = c.yes(name); refusal != nil {
+			return refuse(refusal)
 		}
 	}
 	c.record.Bool("purge", d.Purge).Bool("cancelRunning", d.CancelRunning)
+	if refusal := wire.CheckOwnCommand(c.queue.Command); refusal != nil {
+		return refuse(refusal)
+	}
 	figures, failed := a.readQueue(c)
 	switch {
 	case figures == nil:

@@ -167,7 +167,7 @@ func (a *api) plan(f *find) error {
 		}
 		for state, count := range counts {
 			state := store.ListState(state)
-			if count > 0 && f.MatchCommand(q.Command) && (f.State == "" || listStates[f.State] == state) {
+			if count > 0 && f.MatchCommand(q.Command) && (f.Command != "" || !wire.IsSystemCommand(q.Command)) && (f.State == "" || listStates[f.State] == state) {
 				f.lists = append(f.lists, store.ListQuery{
 					Queue: record.QueueKey{Command: q.Command, Tenant: f.tenant}, State: state, Filter: filter,
 				})

@@ -41,6 +41,18 @@ func (c *call) integer(name string, absent, least, most int) (int, *wire.Error) 
 	return int(n), nil
 }
 
+// yes reads a parameter that is true or false; absent is false.
+func (c *call) yes(name string) (bool, *wire.Error) {
+	switch text := c.query.Get(name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("%s must be true or false, got %.40q", name, text))
+	}
+}
+
 // causes reads the parameter cause; without one it is 0, which is all.
 func (c *call) causes() (wire.DeadCauses, *wire.Error) {
 	if text := c.query.Get("cause"); text != "" {

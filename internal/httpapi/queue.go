@@ -22,7 +22,7 @@ func (a *api) readQueue(c *call) (*wire.QueueFigures, answer) {
 	if err = a.durable(c, err); err != nil {
 		return nil, a.failedRead(c, err)
 	}
-	figures.Effective = a.o.Engine.Effective(figures.Settings)
+	figures.Effective = a.o.Engine.Effective(c.queue.Command, figures.Settings)
 	return figures, answer{}
 }
 
@@ -44,9 +44,13 @@ func (a *api) resumeQueue(c *call, _ struct{}) answer {
 	return a.configure(c, shard.SettingsChange{Paused: &paused})
 }
 
-// configure changes the queue of the path and answers with its figures.
+// configure changes the queue of the path and answers with its figures. The queue of callbacks
+// can only be paused.
 func (a *api) configure(c *call, what shard.SettingsChange) answer {
-	refusal := wire.CheckOwnCommand(c.queue.Command)
+	var refusal *wire.Error
+	if c.queue.Command != wire.CallbackQueue || what.Settings != nil {
+		refusal = wire.CheckOwnCommand(c.queue.Command)
+	}
 	if refusal == nil {
 		refusal = a.change(c, what)
 	}

@@ -85,7 +85,7 @@ func TestRefusalsByRoute(t *testing.T) {
 		{"bad command", "POST", tasksPath, `{"command":"a/b","payload":1}`, wire.CodeInvalidCommand},
 		{"priority 10", "POST", tasksPath, `{"command":"c","payload":1,"priority":10}`, wire.CodeInvalidPriority},
 		{"two times", "POST", tasksPath, `{"command":"c","payload":1,"delaySeconds":1,"runAt":"2030-01-01T00:00:00Z"}`, wire.CodeInvalidTime},
-		{"a webhook", "POST", tasksPath, `{"command":"c","payload":1,"webhook":"http://x"}`, wire.CodeInvalidWebhook},
+		{"a webhook", "POST", tasksPath, `{"command":"c","payload":1,"webhook":"ftp://x"}`, wire.CodeInvalidWebhook},
 		{"no attempts", "POST", tasksPath, `{"command":"c","payload":1,"maxAttempts":0}`, wire.CodeInvalidArgument},
 		{"large payload", "POST", tasksPath, `{"command":"c","payload":"` + strings.Repeat("x", wire.MaxPayloadBytes) + `"}`, wire.CodeTooLarge},
 		{"large body", "POST", tasksPath, strings.Repeat(" ", wire.MaxHTTPBodyBytes+1), wire.CodeTooLarge},

@@ -53,13 +53,20 @@ func (a *api) readTask(c *call) (*wire.Task, answer) {
 	return task, answer{}
 }
 
-// getQueues answers with the figures of all queues of the tenant that the credential may see.
+// getQueues answers with the figures of all queues of the tenant that the credential may see;
+// of those of the server only with system=true.
 func (a *api) getQueues(c *call) answer {
+	system, refusal := c.yes("system")
+	if refusal != nil {
+		return refuse(refusal)
+	}
 	queues, err := a.o.Store.ReadQueues(c.who.Tenant)
 	if err = a.durable(c, err); err != nil {
 		return a.failedRead(c, err)
 	}
-	queues = slices.DeleteFunc(queues, func(q wire.QueueFigures) bool { return !c.who.MaySee(q.Command) })
+	queues = slices.DeleteFunc(queues, func(q wire.QueueFigures) bool {
+		return !c.who.MaySee(q.Command) || !system && wire.IsSystemCommand(q.Command)
+	})
 	body := appendList([]byte(`{"queues":[`), len(queues), func(dst []byte, i int) []byte {
 		return wire.AppendQueueFigures(dst, &queues[i])
 	})

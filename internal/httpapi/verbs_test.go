@@ -92,7 +92,7 @@ var walk = []visit{
 	{method: "POST", path: "/tasks", body: `{"command":"new"}`, code: wire.CodeInvalidBody},
 	{method: "POST", path: "/tasks", body: `{"command":"new","payload":1,"priority":-1}`, code: wire.CodeInvalidPriority},
 	{method: "POST", path: "/tasks", body: `{"command":"new","payload":1,"runAt":"tomorrow"}`, code: wire.CodeInvalidTime},
-	{method: "POST", path: "/tasks", body: `{"command":"new","payload":1,"webhook":"http://x"}`, code: wire.CodeInvalidWebhook},
+	{method: "POST", path: "/tasks", body: `{"command":"new","payload":1,"webhook":"ftp://x"}`, code: wire.CodeInvalidWebhook},
 	{method: "POST", path: "/tasks", body: `{"command":"new","payload":1,"maxAttempts":1001}`, code: wire.CodeInvalidArgument},
 	{method: "POST", path: "/tasks", body: `{"command":"held","payload":2,"idempotencyKey":"k"}`, code: wire.CodeIdempotencyConflict},
 	{who: "reader", method: "POST", path: "/tasks", body: newTask, code: wire.CodeForbidden},

@@ -58,7 +58,7 @@ var members = []struct {
 	{"string as delay", `"command":"c","payload":1,"delaySeconds":"1"`, wire.CodeInvalidTime},
 	{"negative delay", `"command":"c","payload":1,"delaySeconds":-1`, wire.CodeInvalidTime},
 	{"delay of 20 digits", `"command":"c","payload":1,"delaySeconds":12345678901234567890`, wire.CodeInvalidTime},
-	{"a webhook", `"command":"c","payload":1,"webhook":"http://127.0.0.1/"`, wire.CodeInvalidWebhook},
+	{"a webhook", `"command":"c","payload":1,"webhook":"ftp://127.0.0.1/"`, wire.CodeInvalidWebhook},
 
 	{"payload of 1e400", `"command":"c","payload":1e400`, ""},
 	{"payload of 20 digits", `"command":"c","payload":12345678901234567890`, ""},

@@ -18,6 +18,9 @@ func TestNoClientUsesACommandOfTheServer(t *testing.T) {
 		{"PUT", "/v1/codeq/admin/queues/codeq.x", `{}`},
 		{"POST", "/v1/codeq/admin/queues/codeq.x/pause", ``},
 		{"POST", "/v1/codeq/admin/queues/codeq.x/resume", ``},
+		{"DELETE", "/v1/codeq/admin/queues/codeq.x", ``},
+		{"PUT", "/v1/codeq/admin/queues/codeq.webhook", `{}`},
+		{"DELETE", "/v1/codeq/admin/queues/codeq.webhook", ``},
 	} {
 		if a := x.ask(request[0], request[1], request[2]); !strings.Contains(a.body, want) || !strings.Contains(a.body, `"code":"invalid_command"`) {
 			t.Errorf("%v: %d %s", request, a.status, a.body)

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/auth"
+	"codeq/internal/callback"
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
 	"codeq/internal/identity"
@@ -84,6 +85,10 @@ type Access struct {
 // of pages on other servers that may send requests. See httpapi.Guard.
 type Names struct {
 	PublicHosts, AllowOrigins []string
+	// PublicURL begins the URLs that callbacks hold. WebhookAllow are the hosts, addresses and
+	// networks that callbacks may go to besides public ones over https.
+	PublicURL    string
+	WebhookAllow []string
 }
 
 // Server is a running codeq. Its methods may be called from any goroutine.
@@ -101,6 +106,7 @@ type Server struct {
 
 	store *store.Store
 	watched
+	webhooks
 	engine   *shardactor.Engine
 	sessions *session.Registry
 	auth     auth.Authenticator
@@ -111,8 +117,13 @@ type Server struct {
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
 
 	draining chan struct{}
-	stop     sync.Once
-	stopErr  error
+	stop     ending
+}
+
+// ending is how a server has stopped.
+type ending struct {
+	once sync.Once
+	err  error
 }
 
 // Open takes the port, recovers the store and starts everything. When it returns, the
@@ -144,6 +155,10 @@ func takePort(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	hooks, err := callback.NewGuard(o.WebhookAllow)
+	if err != nil {
+		return nil, err
+	}
 	pages := ui.New()
 	s := &Server{
 		o:        o,
@@ -152,6 +167,7 @@ func takePort(o Options) (*Server, error) {
 		served:   make(chan struct{}),
 		auth:     who,
 		guard:    guard,
+		webhooks: webhooks{guard: hooks},
 		pages:    pages,
 		draining: make(chan struct{}),
 
@@ -193,6 +209,7 @@ func (s *Server) recoverWork() error {
 	}
 	s.store = opened
 	s.events = events.New(s.eventsOptions())
+	s.openWebhooks()
 	s.engine, err = shardactor.NewEngine(s.engineOptions(gates, budget))
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
@@ -200,6 +217,7 @@ func (s *Server) recoverWork() error {
 	s.openHistory()
 	s.store.StartSyncer()
 	s.engine.Start()
+	s.callbacks.Start(s.engine)
 	s.ticker.start(func() { s.events.Tick(s.engine.NowMs()) })
 	s.sessions = session.NewRegistry(s.sessionOptions(budget))
 	s.hub = watch.NewHub(s.watchOptions())
@@ -257,8 +275,8 @@ func (s *Server) Serve() error {
 // closed. What the server has accepted is on disk either way. A second call waits for the
 // first one and returns the same error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stop.Do(func() { s.stopErr = s.shutdown(ctx) })
-	return s.stopErr
+	s.stop.once.Do(func() { s.stop.err = s.shutdown(ctx) })
+	return s.stop.err
 }
 
 func (s *Server) shutdown(ctx context.Context) error {
@@ -270,6 +288,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	go func() { requests <- s.http.Shutdown(ctx) }()
 	s.conns.closeUnused()
 	s.hub.Shutdown()
+	s.callbacks.Stop()
 	sessionsErr := s.sessions.Shutdown(ctx)
 	requestsErr := <-requests
 	if requestsErr != nil {
@@ -278,6 +297,7 @@ func (s *Server) shutdown(ctx context.Context) error {
 	}
 	<-s.served
 	s.ticker.end()
+	s.poster.Stop(ctx)
 	// Stopping the engine answers the requests that still wait for a shard.
 	engineErr := s.engine.Stop()
 	s.conns.wait()

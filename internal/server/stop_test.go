@@ -76,7 +76,7 @@ func TestShutdownCutsWhatOutstaysTheGrace(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	x.server.stopErr = nil // what the clean-up would report again
+	x.server.stop.err = nil // what the clean-up would report again
 }
 
 // A request that outstays the grace is cut, and its goroutine may still read the store:
@@ -112,7 +112,7 @@ func TestShutdownClosesTheStoreBehindTheLastRequest(t *testing.T) {
 	if <-early || err == nil {
 		t.Errorf("the shutdown did not wait for a request, and says %v", err)
 	}
-	x.server.stopErr = nil // what the clean-up would report again
+	x.server.stop.err = nil // what the clean-up would report again
 }
 
 // httpBubble runs newHTTPServer on a connection in memory.

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/auth"
+	"codeq/internal/callback"
 	"codeq/internal/httpapi"
 	"codeq/wire"
 )
@@ -136,6 +137,12 @@ var wholeRoutes = map[string]func(stranger *site){
 		a := x.ask("POST", "/v1/codeq/tasks/batch/results", `{"results":[{"taskId":"`+unknownID+`","result":{}}]}`)
 		if a.status != http.StatusOK || !strings.Contains(a.body, `"code":"task_not_found"`) {
 			x.t.Errorf("a task of nobody: %d %s", a.status, a.body)
+		}
+	},
+	"GET /v1/codeq/admin/webhooks/secret": func(x *site) {
+		owner, stranger := callback.Secrets(x.server.store.Secret()).Of("owner"), callback.Secrets(x.server.store.Secret()).Of("stranger")
+		if a := x.ask("GET", "/v1/codeq/admin/webhooks/secret", ""); strings.Contains(a.body, owner) || !strings.Contains(a.body, stranger) {
+			x.t.Errorf("the stranger reads the secret %s", a.body)
 		}
 	},
 	"GET /v1/codeq/admin/queues": func(x *site) {

@@ -24,7 +24,7 @@ var (
 )
 
 // volatile are members whose values the page only gives an example of.
-var volatile = []string{"version", "go", "clockDifferenceMs", "graceSeconds"}
+var volatile = []string{"version", "go", "clockDifferenceMs", "graceSeconds", "secret"}
 
 // more is the mark of a page for members that it leaves out.
 const more = "…"

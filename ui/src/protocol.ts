@@ -33,7 +33,7 @@ export type NewTask = {
   concurrencyKey?: string | null;
   /** Labels by which the task is found. A name and its value have at most 64 bytes together. */
   labels?: Record<string, string> | null;
-  /** Callbacks are not implemented yet. */
+  /** An http or https URL to which the outcome is posted, without a user name and a password. */
   webhook?: string | null;
 };
 
@@ -52,6 +52,8 @@ export type Task = {
   maxAttempts: number;
   /** All deliveries so far. */
   deliveries: number;
+  /** The URL that gets the outcome. */
+  webhook?: string;
   workerId?: string;
   leaseUntil?: Time;
   /** Only in the answer of a claim. */
@@ -98,6 +100,8 @@ export type Task = {
     exitCode?: number;
     /** The signal that ended the program. */
     signal?: string;
+    /** The task that posts the outcome to the webhook, where the cause is callback. */
+    callback?: Id;
   }[];
   tenantId: string;
   traceParent?: string;
@@ -812,6 +816,9 @@ export interface Answers {
   "POST /admin/sessions/{session}/drain": Session;
   "POST /admin/sessions/{session}/disconnect": Session;
   "GET /admin/backup": unknown;
+  "GET /admin/webhooks/secret": {
+    secret: string;
+  };
   "GET /admin/config": {
     settings: {
       name: string;

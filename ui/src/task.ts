@@ -26,7 +26,7 @@ export const causes: Record<string, string> = {
   result: "the worker ended it as failed", nack: "the worker gave it back as failed", abandon: "the worker gave it back",
   release: "released", lease_expired: "the lease ran out: no heartbeat came", timeout: "it ran for too long",
   session_gone: "the session of the worker ended", undelivered: "it did not arrive at the worker", cancel: "cancelled",
-  taken_back: "taken back", run_now: "run before its time", move: "given another priority", replay: "replayed",
+  taken_back: "taken back", run_now: "run before its time", move: "given another priority", replay: "replayed", callback: "its outcome is posted to the webhook",
 };
 
 /** why says why a task is where it is. */

@@ -1,0 +1,147 @@
+package callback
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// answerFor bounds one call, with the connection and the answer.
+	answerFor = 15 * time.Second
+	// maxAnswerBytes is how much of the body of an answer is read, and nobody sees.
+	maxAnswerBytes = 64 << 10
+)
+
+// PosterOptions configure a Poster. Guard and Secrets are required.
+type PosterOptions struct {
+	Guard   *Guard
+	Secrets Secrets
+	Version string
+	// TLS is the configuration of https, nil for that of the machine.
+	TLS *tls.Config
+}
+
+// Poster makes the requests, each in a goroutine of its own. Its methods may be called from any
+// goroutine.
+type Poster struct {
+	o      PosterOptions
+	client *http.Client
+	ctx    context.Context
+	cancel context.CancelFunc
+	calls  sync.WaitGroup
+}
+
+// NewPoster makes a poster; Stop ends it.
+func NewPoster(o PosterOptions) *Poster {
+	p := &Poster{o: o}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.client = &http.Client{
+		Transport: &schemes{http: p.transport(true), https: p.transport(false)}, Timeout: answerFor,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return p
+}
+
+// schemes sends a request by its scheme: http is for fewer addresses.
+type schemes struct{ http, https *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (s *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "https" {
+		return s.https.RoundTrip(r)
+	}
+	return s.http.RoundTrip(r)
+}
+
+// transport has no proxy: the address that is dialled must be that of the endpoint.
+func (p *Poster) transport(plain bool) *http.Transport {
+	return &http.Transport{
+		DialContext: p.o.Guard.dial(plain), TLSClientConfig: p.o.TLS, TLSHandshakeTimeout: dialFor, ForceAttemptHTTP2: true,
+		MaxIdleConns: 256, MaxIdleConnsPerHost: perEndpoint, IdleConnTimeout: time.Minute,
+		MaxResponseHeaderBytes: maxAnswerBytes, DisableCompression: true,
+	}
+}
+
+// Send is Options.Send of a Worker.
+func (p *Poster) Send(c *Call, done func(Answer)) {
+	p.calls.Go(func() {
+		begin := time.Now()
+		a := p.post(c)
+		a.Took = time.Since(begin)
+		done(a)
+	})
+}
+
+// Stop waits for the calls in flight until ctx ends, and then breaks them off. Nothing may be
+// sent any more.
+func (p *Poster) Stop(ctx context.Context) {
+	stop := context.AfterFunc(ctx, p.cancel)
+	defer stop()
+	p.calls.Wait()
+	p.client.CloseIdleConnections()
+}
+
+func (p *Poster) post(c *Call) Answer {
+	r, err := http.NewRequestWithContext(p.ctx, http.MethodPost, c.URL, bytes.NewReader(c.Body))
+	if err != nil {
+		return Answer{Problem: "its URL cannot be called", Refused: true}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "codeq/"+p.o.Version)
+	p.o.Secrets.sign(r.Header, c, time.Now().Unix())
+	if c.TraceParent != "" {
+		r.Header.Set("Traceparent", c.TraceParent)
+		r.Header.Set("Tracestate", c.TraceState)
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return p.noAnswer(err)
+	}
+	// The status has been read, and the body is read only so that the connection can be used
+	// again: neither error changes the outcome.
+	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswerBytes)
+	_ = answer.Body.Close()
+	return Answer{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
+}
+
+// noAnswer says why there is no answer in words that tell nothing about the network of the
+// server.
+func (p *Poster) noAnswer(err error) Answer {
+	var refused refusal
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case p.ctx.Err() != nil:
+		return Answer{Stopped: true}
+	case errors.As(err, &refused):
+		return Answer{Problem: "the endpoint may not be called: " + string(refused), Refused: true}
+	case errors.As(err, &name):
+		return Answer{Problem: "the name of the host cannot be resolved"}
+	case errors.As(err, &certificate):
+		return Answer{Problem: "the certificate of the endpoint is not valid: " + certificate.Err.Error()}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Answer{Problem: "the endpoint gave no answer within " + answerFor.String()}
+	}
+	return Answer{Problem: "the connection to the endpoint failed"}
+}
+
+// retryAfter reads the header of that name: seconds, or a time.
+func retryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(min(max(seconds, 0), int(mostRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return max(at.Sub(now), 0)
+}

@@ -1,0 +1,46 @@
+package callback
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+)
+
+const secretPrefix = "whsec_"
+
+// Secrets makes the secrets of tenants from that of the data directory, so that they are the
+// same for as long as the data is there. It may be used from any goroutine.
+type Secrets []byte
+
+// Of is the secret with which the callbacks of a tenant are signed.
+func (s Secrets) Of(tenant string) string {
+	return secretPrefix + base64.StdEncoding.EncodeToString(mac(s, "codeq webhook secret\x00"+tenant))
+}
+
+func mac(key []byte, parts ...string) []byte {
+	m := hmac.New(sha256.New, key)
+	for _, part := range parts {
+		// hash.Hash documents that Write never fails.
+		_, _ = m.Write([]byte(part))
+	}
+	return m.Sum(nil)
+}
+
+// sign sets the headers of Standard Webhooks, and those of the original HTTP API, whose
+// receivers know the text of the secret as their key.
+func (s Secrets) sign(header http.Header, c *Call, unixSeconds int64) {
+	secret, at := s.Of(c.Tenant), strconv.FormatInt(unixSeconds, 10)
+	key, err := base64.StdEncoding.DecodeString(secret[len(secretPrefix):])
+	if err != nil {
+		panic("callback: the secret is no base64: " + err.Error())
+	}
+	header.Set("Webhook-Id", c.ID)
+	header.Set("Webhook-Timestamp", at)
+	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac(key, c.ID, ".", at, ".", string(c.Body))))
+	header.Set("X-Codeq-Timestamp", at)
+	header.Set("X-Codeq-Signature", hex.EncodeToString(mac([]byte(secret), at, ".", string(c.Body))))
+	header.Set("X-Codeq-Attempt", strconv.Itoa(c.Attempt))
+}

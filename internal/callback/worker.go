@@ -1,0 +1,265 @@
+package callback
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"codeq/mailbox"
+	"codeq/shard"
+	"codeq/shardactor"
+	"codeq/store"
+	"codeq/wire"
+)
+
+const (
+	// window is how many callbacks of one tenant are in flight or held.
+	window = 64
+	// subject owns the deliveries. No credential has it: it is not trimmed.
+	subject = " codeq"
+	// workerID is the name of the worker in histories.
+	workerID = "codeq"
+)
+
+// Engine is what a Worker needs of a shardactor.Engine.
+type Engine interface {
+	NewConsumer(o shardactor.ConsumerOptions) *shardactor.Consumer
+	Control(shardNo int, slot *mailbox.Slot[shard.Message], m shard.Message) bool
+	Shards() int
+	ShardOf(id wire.TaskID) int
+}
+
+// Options configure a Worker. All fields are required.
+type Options struct {
+	// Next gets every event that the worker gets.
+	Next shardactor.Observer
+	// Send posts a callback and calls done once, from any goroutine, after Send has
+	// returned. It must not block.
+	Send func(call *Call, done func(Answer))
+	// NowMs is the time in Unix milliseconds, Random a number from 0 to below 1.
+	NowMs  func() int64
+	Random func() float64
+}
+
+// Call is one request to an endpoint.
+type Call struct {
+	wire.Callback
+	Tenant                  string
+	Attempt                 int
+	TraceParent, TraceState string
+}
+
+// Worker takes callbacks and has them posted. Its methods may be called from any goroutine,
+// and none blocks.
+type Worker struct {
+	o Options
+
+	mu sync.Mutex
+	// engine is nil before Start.
+	engine  Engine
+	tenants map[string]*tenant
+	stopped bool
+}
+
+// New makes a worker, which takes nothing before Start.
+func New(o Options) *Worker { return &Worker{o: o, tenants: make(map[string]*tenant)} }
+
+// tenant is the consumer of one tenant, and the endpoints that it calls.
+type tenant struct {
+	worker    *Worker
+	name      string
+	consumer  *shardactor.Consumer
+	endpoints map[string]*endpoint
+}
+
+// delivery is a callback in flight or held.
+type delivery struct {
+	*shard.Granted
+	tenant   *tenant
+	endpoint *endpoint
+	call     *Call
+	// heldAtMs is since when it waits for a place of its endpoint.
+	heldAtMs int64
+}
+
+// Load implements shardactor.Observer: a tenant with callbacks needs a consumer.
+func (w *Worker) Load(shardNo int, number uint64, queues []store.QueueState) {
+	w.o.Next.Load(shardNo, number, queues)
+	for i := range queues {
+		if queues[i].Key.Command == wire.CallbackQueue {
+			w.serve(queues[i].Key.Tenant)
+		}
+	}
+}
+
+// Observe implements shardactor.Observer.
+func (w *Worker) Observe(shardNo int, events []shard.Event) {
+	w.o.Next.Observe(shardNo, events)
+	for i := range events {
+		if e := &events[i]; e.To == wire.LocationPending && e.Command == wire.CallbackQueue {
+			w.serve(e.Tenant)
+		}
+	}
+}
+
+// serve gives the tenant its consumer, unless it has one.
+func (w *Worker) serve(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tenants[name] != nil || w.stopped {
+		return
+	}
+	t := &tenant{worker: w, name: name, endpoints: make(map[string]*endpoint)}
+	w.tenants[name] = t
+	if w.engine != nil {
+		t.subscribe()
+	}
+}
+
+// Start begins to take callbacks, once the engine takes messages.
+func (w *Worker) Start(e Engine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.engine = e
+	for _, name := range slices.Sorted(maps.Keys(w.tenants)) {
+		w.tenants[name].subscribe()
+	}
+}
+
+func (t *tenant) subscribe() {
+	e := t.worker.engine
+	t.consumer = e.NewConsumer(shardactor.ConsumerOptions{
+		Tenant: t.name, Subject: subject, WorkerID: workerID, OverHTTP: true, Sink: t,
+	})
+	t.consumer.SetWindow(window)
+	for shardNo := range e.Shards() {
+		// A shard that has stopped needs no subscription.
+		_ = e.Control(shardNo, nil, &shard.Subscribe{Consumer: t.consumer.Consumer, Commands: []string{wire.CallbackQueue}})
+	}
+}
+
+// Stop takes nothing more, and gives back what is held. Calls in flight may still end, and
+// are noted then.
+func (w *Worker) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	for _, t := range w.tenants {
+		if t.consumer == nil {
+			continue
+		}
+		t.consumer.Close(0)
+		for _, e := range t.endpoints {
+			for _, d := range e.held {
+				d.giveBack()
+			}
+			e.held = nil
+		}
+	}
+}
+
+// Deliver implements shard.Sink.
+func (t *tenant) Deliver(effects []shard.Effect) {
+	t.worker.mu.Lock()
+	defer t.worker.mu.Unlock()
+	for _, e := range effects {
+		if g, ok := e.(*shard.Granted); ok {
+			t.take(g)
+		}
+	}
+}
+
+// take decides what becomes of a callback that has just been granted.
+func (t *tenant) take(g *shard.Granted) {
+	d := &delivery{Granted: g, tenant: t}
+	k, err := wire.ParseCallback(g.Task.Payload)
+	switch {
+	case t.worker.stopped:
+		d.giveBack()
+		return
+	case err != nil:
+		d.fail("it cannot be read: " + err.Error())
+		return
+	}
+	d.call = &Call{
+		Callback: *k, Tenant: t.name, Attempt: g.Task.Attempts + 1, TraceParent: g.Task.TraceParent, TraceState: g.Task.TraceState,
+	}
+	d.endpoint = t.endpointOf(k.URL)
+	d.heldAtMs = t.worker.o.NowMs()
+	d.place()
+}
+
+// place sends a callback, holds it until its endpoint has a place, or puts it off.
+func (d *delivery) place() {
+	w, e := d.tenant.worker, d.endpoint
+	switch now := w.o.NowMs(); e.admits(now) {
+	case admitted:
+		e.inFlight++
+		w.o.Send(d.call, func(a Answer) { d.answered(a) })
+	case full:
+		if now-d.heldAtMs < holdForMs {
+			e.held = append(e.held, d)
+			return
+		}
+		d.putOff(holdForMs + int64(w.o.Random()*holdForMs))
+	default:
+		d.putOff(e.waitMs(now, w.o.Random()))
+	}
+}
+
+// answered notes what a call came to, and goes on with what its endpoint holds.
+func (d *delivery) answered(a Answer) {
+	w, e := d.tenant.worker, d.endpoint
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.inFlight--
+	if a.Stopped {
+		d.giveBack()
+		return
+	}
+	e.note(a.isSick(), w.o.NowMs())
+	switch v := judge(a, d.Task.Attempts, w.o.Random()); {
+	case v.done:
+		d.end(&shard.Result{Holder: d.holder(), ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: a.result()}})
+	case v.dead:
+		d.fail(v.reason)
+	default:
+		d.end(&shard.End{How: shard.Nack, Holder: d.holder(), NackRequest: wire.NackRequest{DelaySeconds: v.afterSeconds, Reason: v.reason}})
+	}
+	held := e.held
+	e.held = nil
+	for _, next := range held {
+		next.place()
+	}
+	d.tenant.forget(e)
+}
+
+func (d *delivery) holder() shard.Holder {
+	return shard.Holder{
+		Owner: shard.Owner{Tenant: d.tenant.name, Subject: subject}, TaskRef: wire.TaskRef{TaskID: d.Task.ID, Token: d.Token},
+	}
+}
+
+// fail ends the callback as a dead letter.
+func (d *delivery) fail(reason string) {
+	d.end(&shard.Result{Holder: d.holder(), ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: reason}})
+}
+
+// putOff has the callback wait without a failed attempt.
+func (d *delivery) putOff(ms int64) {
+	d.end(&shard.End{How: shard.PutOff, Holder: d.holder(), NackRequest: wire.NackRequest{DelaySeconds: (ms + 999) / 1000}})
+}
+
+// giveBack returns the callback to its place, because the server stops.
+func (d *delivery) giveBack() {
+	d.end(&shard.End{How: shard.Release, Holder: d.holder(), ReleaseRequest: wire.ReleaseRequest{Stopping: true}})
+}
+
+// end tells the shard how the delivery ends, and frees its place in the window. Of an answer
+// that says that the delivery is over already nothing follows.
+func (d *delivery) end(m shard.Message) {
+	// A shard that has stopped leaves the delivery to its lease.
+	_ = d.tenant.worker.engine.Control(d.tenant.worker.engine.ShardOf(d.Task.ID), nil, m)
+	d.tenant.consumer.Taken(len(d.Task.Payload), shard.MaxUntakenBytes)
+	d.tenant.consumer.Return(1)
+}

@@ -1,0 +1,23 @@
+package server
+
+import (
+	"math/rand/v2"
+
+	"codeq/internal/callback"
+)
+
+// webhooks post the outcomes of tasks.
+type webhooks struct {
+	guard     *callback.Guard
+	callbacks *callback.Worker
+	poster    *callback.Poster
+}
+
+// openWebhooks makes the worker, which gets the events of the engine before the log of events
+// does, and takes callbacks once the engine runs.
+func (s *Server) openWebhooks() {
+	s.poster = callback.NewPoster(callback.PosterOptions{Guard: s.webhooks.guard, Secrets: s.store.Secret(), Version: s.o.Version})
+	s.callbacks = callback.New(callback.Options{
+		Next: s.events, Send: s.poster.Send, NowMs: func() int64 { return s.engine.NowMs() }, Random: rand.Float64,
+	})
+}
