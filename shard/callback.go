@@ -44,7 +44,7 @@ func (s *Shard) makeCallback(id wire.TaskID, t *record.Task, result *wire.Result
 // turnsOf names the tenant in whose turns a queue takes part. The queues of the server have
 // turns of their own, so that no subscriber of all commands of their tenant takes from them.
 func turnsOf(key record.QueueKey) string {
-	if wire.IsSystemCommand(key.Command) {
+	if key.Command == wire.CallbackQueue {
 		return key.Tenant + "\x00" // no tenant has this name
 	}
 	return key.Tenant

@@ -18,9 +18,6 @@ const (
 	HistoryCallback = "callback"
 )
 
-// IsSystemCommand reports whether a command is that of a queue of the server itself.
-func IsSystemCommand(command string) bool { return command == CallbackQueue }
-
 // systemSettings are those of the queues of the server until somebody pauses one. The worker
 // says when each attempt comes, at most a day later.
 var systemSettings = QueueSettings{
@@ -30,7 +27,7 @@ var systemSettings = QueueSettings{
 
 // FirstSettings are the settings of a queue that nobody has set.
 func FirstSettings(command string) QueueSettings {
-	if IsSystemCommand(command) {
+	if command == CallbackQueue {
 		return systemSettings
 	}
 	return QueueSettings{}

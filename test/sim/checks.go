@@ -83,6 +83,11 @@ func (w *world) sessions() []*consumer {
 			alive = append(alive, c.known)
 		}
 	}
+	if w.hooks != nil {
+		for _, s := range w.hooks.sinks {
+			alive = append(alive, s.known)
+		}
+	}
 	return alive
 }
 
@@ -102,7 +107,7 @@ func (w *world) nothingWaitsFor(s *consumer) {
 		return
 	}
 	for shard := range w.shape.shards {
-		for _, command := range commands {
+		for _, command := range allCommands {
 			t := w.model.head(shard, s.Tenant, command)
 			if t != nil && s.takes(shard, command) && !w.model.settings.of(t).Paused && !w.model.isFull(t, w.nowMs) {
 				violate("no ready task sits beside an open session with credit",
@@ -165,6 +170,7 @@ func (w *world) compare(t *task) {
 		violate("the store says what happened", "%s", diff)
 	}
 	t.checkHands(seen.History)
+	t.checkCallbacks(seen)
 	if seen.Labels != labelsOf(seen.Payload) || seen.ConcurrencyKey != t.shares {
 		violate("the store says what happened", "task %v has the labels %q and the key %q", t.id, seen.Labels, seen.ConcurrencyKey)
 	}
@@ -264,7 +270,7 @@ func (w *world) compareFigures() {
 				violate("dead letters are counted by cause", "queue %s of %s: want %v, got %v", q.Command, tenant, dead[q.Command], q.DeadBy)
 			}
 		}
-		for _, command := range commands {
+		for _, command := range allCommands {
 			if want[command] != got[command] {
 				violate("figures add up", "queue %s of %s: want %v, got %v (ready, delayed, in progress, dead, limited)",
 					command, tenant, want[command], got[command])
@@ -336,6 +342,7 @@ func (w *world) drain() {
 
 // carryAll lets every client and every socket do all they can.
 func (w *world) carryAll() (moved bool) {
+	moved = w.answerAllHooks()
 	for _, cl := range w.clients {
 		if cl.conn == nil || len(cl.inHand) > 0 {
 			cl.act()
@@ -447,5 +454,6 @@ func (w *world) mustBeEmpty() {
 		}
 	}
 	w.compareAll(1)
+	w.everyCallbackCame()
 	w.checkStore()
 }

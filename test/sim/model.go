@@ -21,8 +21,10 @@ type model struct {
 	all     []*task
 	pending map[orderName][]*task
 	// leased are the tasks in progress of each shard, in no order that counts.
-	leased    [][]*task
-	keys      map[keyName]*task
+	leased [][]*task
+	keys   map[keyName]*task
+	// parentOf are the callbacks by their names.
+	parentOf  map[string]*task
 	consumers map[*shard.Consumer]*consumer
 	// sockets is, for each shard, the socket it knows of each session.
 	sockets []map[wire.SessionID]*consumer
@@ -84,6 +86,11 @@ type task struct {
 	tenant, command string
 	key             string
 	payload         string
+	// webhook gets its outcome, callbacks are those that do so. calledAs is the name of a
+	// callback, which all its attempts have.
+	webhook   string
+	callbacks []wire.TaskID
+	calledAs  string
 	// prio is its priority, posted the one that it was posted with.
 	prio, posted int
 	maxAttempts  int
@@ -187,6 +194,7 @@ func newModel(shards int) *model {
 		shareStarts: make(map[shareName]*starts),
 		pending:     make(map[orderName][]*task),
 		keys:        make(map[keyName]*task),
+		parentOf:    make(map[string]*task),
 		consumers:   make(map[*shard.Consumer]*consumer),
 		sockets:     make([]map[wire.SessionID]*consumer, shards),
 		waiters:     make(map[wire.TaskID][]shard.Asker),

@@ -26,7 +26,9 @@ func (m *model) home(q record.QueueKey) int {
 }
 
 // isSpread says what the home of a queue has decided.
-func (m *model) isSpread(q record.QueueKey) bool { return m.settings[m.home(q)][q].Spread }
+func (m *model) isSpread(q record.QueueKey) bool {
+	return q.Command == hookCommand || m.settings[m.home(q)][q].Spread
+}
 
 func (t *task) queue() record.QueueKey { return record.QueueKey{Command: t.command, Tenant: t.tenant} }
 

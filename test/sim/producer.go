@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -19,6 +21,8 @@ type ledger struct {
 	outcomes map[wire.TaskID]outcome
 	// settings are the versions that were answered, by queue.
 	settings map[record.QueueKey]int64
+	// arrived are the callbacks that an endpoint has taken.
+	arrived map[string]bool
 }
 
 type outcome struct {
@@ -28,7 +32,7 @@ type outcome struct {
 
 func newLedger() *ledger {
 	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome),
-		settings: make(map[record.QueueKey]int64)}
+		settings: make(map[record.QueueKey]int64), arrived: make(map[string]bool)}
 }
 
 func (l *ledger) accepted(id wire.TaskID, payload string) {
@@ -291,6 +295,10 @@ func (w *world) newRequest() wire.EnqueueRequest {
 	}
 	if w.limitsOf(&r); r.IdempotencyKey != "" && !c.oneIn(10) {
 		r.TimeoutSeconds = int64(len(r.IdempotencyKey) % 2 * 7)
+	}
+	if w.shape.hooks && crc32.ChecksumIEEE(r.Payload)%2 == 0 {
+		r.Payload = bytes.Replace(r.Payload, []byte(`",`), []byte(`","hook":true,`), 1)
+		r.Webhook = hookOf(r.Payload)
 	}
 	return w.shared(labelled(r))
 }

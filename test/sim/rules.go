@@ -122,7 +122,7 @@ func (m *model) enqueue(a *shard.Enqueue) {
 		return
 	}
 	if first := m.keys[keyName{a.Tenant, a.Command, a.IdempotencyKey}]; a.IdempotencyKey != "" && first != nil && !first.removed {
-		if first.payload != string(a.Payload) || first.posted != a.Priority || first.maxAttempts != a.MaxAttempts || first.timeoutMs != a.TimeoutSeconds*1000 {
+		if first.payload != string(a.Payload) || first.posted != a.Priority || first.maxAttempts != a.MaxAttempts || first.timeoutMs != a.TimeoutSeconds*1000 || first.webhook != a.Webhook {
 			m.refused(a.Asker, wire.CodeIdempotencyConflict)
 			return
 		}
@@ -133,7 +133,7 @@ func (m *model) enqueue(a *shard.Enqueue) {
 	}
 	t := &task{
 		id: a.ID, shard: m.at.Shard, shares: a.ConcurrencyKey, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
-		payload: string(a.Payload), prio: a.Priority, posted: a.Priority, ended: true,
+		payload: string(a.Payload), prio: a.Priority, posted: a.Priority, ended: true, webhook: hookOf(a.Payload),
 	}
 	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
 	if !m.expires(t, a, due) {
@@ -279,6 +279,8 @@ func (m *model) gaveUp(a *shard.End) {
 		m.requeued(a.Asker, t)
 	case shard.Release:
 		m.handBack(a, t)
+	case shard.PutOff:
+		m.putOff(a, t)
 	}
 }
 
@@ -291,7 +293,7 @@ func (m *model) nack(a *shard.End, t *task) {
 	m.ends(t)
 	m.retry(t, s, a.Reason, record.CauseNack)
 	e := m.requeued(a.Asker, t)
-	if t.open() && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
+	if a.Sink != nil && t.open() && (e.DelaySeconds*1000 < s.least || e.DelaySeconds*1000 > s.most+999) {
 		violate("a retry waits as long as promised", "nack of %v says %d s, promised %+v", t.id, e.DelaySeconds, s)
 	}
 }

@@ -95,7 +95,7 @@ func (w *world) messageText(message shard.Message) string {
 	case *shard.Result:
 		return fmt.Sprintf("result of %s: %s by %s", w.refsText([]wire.TaskRef{m.TaskRef}), m.Status, m.Subject)
 	case *shard.End:
-		how := []string{"nack", "abandon", "release"}[m.How]
+		how := []string{"nack", "abandon", "release", "put off"}[m.How]
 		return fmt.Sprintf("%s of %s: delay %d, counted: %t", how, w.refsText([]wire.TaskRef{m.TaskRef}), m.DelaySeconds, m.Counts())
 	case *shard.Heartbeat:
 		who := "HTTP"

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/audit"
+	"codeq/internal/callback"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -140,9 +141,15 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.server = s
 	w.tableWritten()
 	w.checkStore()
+	var observer shardactor.Observer = s.events
+	var worker *callback.Worker
+	if w.shape.hooks {
+		worker = w.newHooks(observer)
+		observer = worker
+	}
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: s.events,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(latestMs int64) func() int64 {
 			w.startClock(latestMs)
@@ -159,6 +166,10 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.flushedAt = opened.Guard().FreeBytes()
 	s.events.begin()
 	w.audience.began()
+	if worker != nil {
+		w.hooks.engine = s.engine
+		worker.Start(w.hooks)
+	}
 }
 
 // startClock begins the time of a life: the wall's, which may have been set back,

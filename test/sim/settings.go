@@ -64,6 +64,9 @@ func eachQueue(visit func(record.QueueKey)) {
 
 // of are the settings that hold for a task.
 func (s settings) of(t *task) record.Settings {
+	if t.command == hookCommand {
+		return record.Settings{QueueSettings: hookSettings}
+	}
 	return s[t.shard][record.QueueKey{Command: t.command, Tenant: t.tenant}]
 }
 

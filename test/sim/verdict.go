@@ -91,7 +91,7 @@ func (s *consumer) resize(window int) {
 
 func (s *consumer) takes(shard int, command string) bool {
 	sub := &s.subscribed[shard]
-	return sub.on && (slices.Contains(sub.commands, command) || slices.Contains(sub.commands, wire.AllCommands))
+	return sub.on && (slices.Contains(sub.commands, command) || command != hookCommand && slices.Contains(sub.commands, wire.AllCommands))
 }
 
 // timeCame judges what the round did because of the time.
@@ -293,6 +293,8 @@ func (m *model) addressee(sink shard.Sink) *consumer {
 		}
 	case *claim:
 		return m.consumers[sink.consumer.Consumer]
+	case *hookSink:
+		return sink.known
 	}
 	return nil
 }
@@ -336,6 +338,9 @@ func (m *model) moved(t *task, from wire.Location, cause record.Cause) {
 		expect[*shard.Ended](m, w)
 	}
 	delete(m.waiters, t.id)
+	if t.webhook != "" && t.place != "" {
+		m.callsBack(t, want.Number)
+	}
 }
 
 // numberOf is the number of the queue of a task in its events: any that no other queue

@@ -53,6 +53,8 @@ type shape struct {
 	handsBack bool
 	// spread worlds have busy queues that are spread from the beginning.
 	spread bool
+	// hooks: some tasks have a webhook.
+	hooks bool
 	// hasLimits: queues have limits of what is in progress and of starts.
 	hasLimits bool
 	// shares: tasks have concurrency keys, and queues limits for them.
@@ -75,6 +77,8 @@ type world struct {
 	conns   []*conn
 	// audience are the clients that watch.
 	audience *audience
+	// hooks are the callbacks of this life, nil in a world without webhooks.
+	hooks *hooks
 	// newest is the newest socket of each session that the server knows.
 	newest map[wire.SessionID]*conn
 	// replaced are sockets whose session has a newer one, and that go on.
@@ -206,6 +210,7 @@ func shapeOf(seed uint64) shape {
 	if !s.big && c.oneIn(4) {
 		s.sharing(c)
 	}
+	s.hooks = !s.big && !s.turnsShow() && c.oneIn(6)
 	return s
 }
 
@@ -276,6 +281,7 @@ func (w *world) step(number int) {
 		w.trace.word(uint64(i))
 		w.trace.say("%d: %s", number, o.name)
 		o.do(w)
+		w.answerSomeHooks()
 		w.server.events.check()
 		w.tickSome()
 		w.audience.step(number)
