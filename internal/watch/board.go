@@ -67,6 +67,8 @@ type row struct {
 	named   uint64
 	name    wire.SlotName
 	figures wire.Figures
+	// times changes with what the percentiles of the row are of, which those of a total follow from.
+	times uint64
 	// dead is what the last look at the dead letters has found, deadThen how many the queue had
 	// then, lookedAt the number of that look.
 	dead     needs.DeadLetters
@@ -80,20 +82,21 @@ func NewBoard(f Facts) *Board {
 	return &Board{Facts: f, At: f.Events.Positions(), rosters: make(map[string]*roster), shared: make(map[sharing]shared)}
 }
 
-// Set sets name and figures of a slot. A name without a command says that the queue is gone.
-func (b *Board) Set(name wire.SlotName, figures *wire.Figures) {
+// Set sets name and figures of a slot. A name without a command says that the queue is gone. times
+// is another number after each change of what Times adds.
+func (b *Board) Set(name wire.SlotName, figures *wire.Figures, times uint64) {
 	for int(name.Slot) >= len(b.rows) {
 		b.rows = append(b.rows, row{name: wire.SlotName{Slot: uint32(len(b.rows))}})
 	}
 	r := &b.rows[name.Slot]
-	if r.name == name && r.figures == *figures {
+	if r.name == name && r.figures == *figures && r.times == times {
 		return
 	}
 	b.version++
 	if r.name != name {
 		r.name, r.named, r.dead, r.deadThen, r.slow = name, b.version, needs.DeadLetters{}, 0, needs.Slow{}
 	}
-	r.figures, r.changed = *figures, b.version
+	r.figures, r.times, r.changed = *figures, times, b.version
 }
 
 // nameOf is the name of a slot, nil if the board does not have it.

@@ -44,6 +44,8 @@ type queue struct {
 	// of up to windowMs ago and of the windowMs before. They are nil for a queue without events.
 	counts, second *events.Counts
 	half, window   past
+	// times counts the changes of what percentiles are of.
+	times uint64
 }
 
 // past is what a queue was at a time.
@@ -71,7 +73,7 @@ func (s *Source) Refresh(b *Board, nowMs int64) (err error) {
 	}
 	for slot := range s.queues {
 		q := &s.queues[slot]
-		b.Set(q.name, &q.figures)
+		b.Set(q.name, &q.figures, q.times)
 	}
 	return err
 }
@@ -97,11 +99,12 @@ func (s *Source) Beside(slot uint32, nowMs int64) needs.Beside {
 	}
 }
 
-// Times adds the times of a queue that came in the last half a minute to a minute.
+// Times adds the times of a queue that came in the last half a minute to a minute, up to the end
+// of the last second: those that its percentiles are of.
 func (s *Source) Times(slot uint32, wait, run *[events.Buckets]uint64) {
 	if q := &s.queues[slot]; q.counts != nil {
-		addCame(wait, &q.counts.Wait, &q.window.Wait)
-		addCame(run, &q.counts.Run, &q.window.Run)
+		addCame(wait, &q.second.Wait, &q.window.Wait)
+		addCame(run, &q.second.Run, &q.window.Run)
 	}
 }
 
@@ -122,6 +125,9 @@ func (s *Source) take(name wire.SlotName, f *events.Figures) {
 	copy(q.figures[:wire.FigureInPer], f.Row[:wire.FigureInPer])
 	switch {
 	case f.Moves == [record.Causes]uint64{}:
+		if q.counts != nil {
+			q.times++
+		}
 		q.counts, q.second, q.half, q.window = nil, nil, past{}, past{}
 	case q.counts == nil:
 		// Events before the first look are of no second.
@@ -151,6 +157,7 @@ func (s *Source) second(tookMs, nowMs int64) {
 		if q.counts == nil {
 			continue
 		}
+		second, window := *q.second, *q.window.Counts
 		if tookMs < 2*secondMs {
 			q.rates(tookMs)
 		} else {
@@ -162,6 +169,9 @@ func (s *Source) second(tookMs, nowMs int64) {
 		if turns {
 			q.window, q.half = q.half, q.window
 			*q.half.Counts, q.half.atMs, q.half.ready = *q.counts, nowMs, q.figures[wire.FigureReady]
+		}
+		if second.Wait != q.second.Wait || second.Run != q.second.Run || window.Wait != q.window.Wait || window.Run != q.window.Run {
+			q.times++
 		}
 	}
 }

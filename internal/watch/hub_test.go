@@ -66,7 +66,7 @@ func newHubBench(t *testing.T, maxSockets int) *hubBench {
 		Refresh: func(board *Board, _ int64) {
 			board.At = facts.Events.Positions()
 			f := wire.Figures{wire.FigureReady: b.ready.Load()}
-			board.Set(wire.SlotName{Tenant: wire.DefaultTenant, Command: "mail"}, &f)
+			board.Set(wire.SlotName{Tenant: wire.DefaultTenant, Command: "mail"}, &f, 0)
 		},
 		ReadTasks: func(context.Context, *auth.Principal, []wire.TaskID) ([]*wire.Task, *wire.Error) { return nil, nil },
 		ReadPage: func(context.Context, *auth.Principal, *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error) {

@@ -119,7 +119,7 @@ func BenchmarkTickToAHundred(b *testing.B) {
 			figures[i] += 1_000_003
 		}
 		for slot := range 500 {
-			board.Set(queueName(slot), &figures)
+			board.Set(queueName(slot), &figures, 0)
 		}
 		for _, sub := range subs {
 			bytes += len(sub.Next(nowMs))

@@ -20,7 +20,7 @@ func TestASlowTaskIsFoundInItsTurn(t *testing.T) {
 	set := func(slot uint32, running int64) {
 		var f wire.Figures
 		f[wire.FigureInProgress] = running
-		b.Set(wire.SlotName{Slot: slot, Tenant: "t1", Command: fmt.Sprint("q", slot)}, &f)
+		b.Set(wire.SlotName{Slot: slot, Tenant: "t1", Command: fmt.Sprint("q", slot)}, &f, 0)
 	}
 	for slot := range uint32(20) {
 		set(slot, 1)

@@ -190,7 +190,7 @@ func TestWhoHasAPageKnowsItsRows(t *testing.T) {
 		h := &shelf{t: t, r: r, log: newFakeLog(1+r.IntN(3), 10+r.IntN(300)), nowMs: 1_000_000, moved: map[wire.TaskID]bool{}}
 		h.board = NewBoard(h.log.facts())
 		name := queueName(0)
-		h.board.Set(name, &wire.Figures{})
+		h.board.Set(name, &wire.Figures{}, 0)
 		h.ask = &wire.WatchSubscribe{ID: "p", Kind: wire.WatchPage, Command: name.Command, State: wire.StateReady, Limit: 1 + r.IntN(20)}
 		h.filter()
 		for range r.IntN(200) {
@@ -306,7 +306,7 @@ func TestAPageThatLostEventsBeforeItsRowsWereTakenIsReadAgain(t *testing.T) {
 	t.Parallel()
 	log, nowMs, row := newFakeLog(1, 2), int64(1_000_000), &wire.Task{ID: wire.TaskID{1}, Command: queueName(0).Command, Location: wire.LocationPending}
 	board := NewBoard(log.facts())
-	board.Set(queueName(0), &wire.Figures{})
+	board.Set(queueName(0), &wire.Figures{}, 0)
 	sub, refusal := NewSubscriber(board, principal(queueName(0).Tenant, auth.ScopeView), nowMs)
 	if refusal != nil {
 		t.Fatal(refusal)

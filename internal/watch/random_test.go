@@ -81,7 +81,7 @@ func (w *world) step() {
 
 func (w *world) refresh() {
 	for slot := range w.names {
-		w.board.Set(w.names[slot], &w.figures[slot])
+		w.board.Set(w.names[slot], &w.figures[slot], 0)
 	}
 	w.board.At = w.log.Positions()
 }

@@ -68,7 +68,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			var f wire.Figures
 			// A short line leaves the rest as it is.
 			_, _ = fmt.Sscan(line, &name.Slot, &name.Tenant, &name.Command, &f[wire.FigureReady], &f[wire.FigureOldestReadyAt], &f[wire.FigureDead])
-			s.board.Set(name, &f)
+			s.board.Set(name, &f, 0)
 		}
 	case "events": // shard slot cause
 		for line := range strings.Lines(d.Input) {

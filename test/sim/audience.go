@@ -86,7 +86,7 @@ func (a *audience) refresh() {
 	for q, f := range a.world.server.events.queues {
 		a.shown.rows[q] = a.row(q, f.Row)
 		if x, h := a.paces.queues[q], a.world.server.events.happened[q]; x.began {
-			a.shown.times[q] = happened{wait: h.wait[x.window.wait:], run: h.run[x.window.run:]}
+			a.shown.times[q] = happened{wait: h.wait[x.window.wait:x.second.wait], run: h.run[x.window.run:x.second.run]}
 		}
 	}
 }

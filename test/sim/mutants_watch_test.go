@@ -90,6 +90,10 @@ func init() {
 		edit:   edit{file: stream, old: "	if w.after == nil || foreign {\n", new: "	if w.after == nil {\n"},
 		caught: []string{"a subscription is served", "frames are of a subscription"},
 	}, mutant{
+		name:   "watch: keep the percentiles of a total while no row changes",
+		edit:   edit{file: "internal/watch/board.go", old: " && r.times == times {", new: " {"},
+		caught: []string{"who watches has the figures"},
+	}, mutant{
 		name:   "watch: number the changes of a forgotten roster again",
 		edit:   edit{file: "internal/watch/roster.go", old: "			b.forgotten = max(b.forgotten, r.version+1)\n", new: ""},
 		caught: []string{"who watches has the figures"},
