@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -145,7 +146,9 @@ func TestOnlyANameIsTiedToTLS(t *testing.T) {
 	for name, want := range map[string]string{"queue.example": "max-age=31536000", "localhost": ""} {
 		config := x.authority.Client("", "")
 		x.speak(config)
-		x.http.Transport.(*http.Transport).Dial = func(network, _ string) (net.Conn, error) { return net.Dial(network, x.server.Addr()) }
+		x.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, x.server.Addr())
+		}
 		response, err := x.http.Get(fmt.Sprintf("https://%s/healthz", name))
 		if err != nil {
 			t.Fatal(err)
