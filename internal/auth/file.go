@@ -197,21 +197,27 @@ func (r *entryReader) commands(f yamlfile.Field) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(list) > maxCommands {
-		return nil, r.at(f.Line, "commands has %d names, the limit is %d", len(list), maxCommands)
+	if len(list) > 1 && slices.Contains(list, wire.AllCommands) {
+		return nil, r.at(f.Line, "commands has %q, which is all of them, and names beside it", wire.AllCommands)
 	}
-	for _, command := range list {
-		if command == wire.AllCommands {
-			if len(list) > 1 {
-				return nil, r.at(f.Line, "commands has %q, which is all of them, and names beside it", wire.AllCommands)
-			}
-			continue
-		}
-		if refusal := wire.CheckCommand(strings.TrimSuffix(command, ".*")); refusal != nil {
-			return nil, r.at(f.Line, "commands: %s", refusal.Sentence)
-		}
+	if problem := CommandsProblem(list); problem != "" {
+		return nil, r.at(f.Line, "commands %s", problem)
 	}
 	return list, nil
+}
+
+// CommandsProblem says what is wrong with the commands of a credential, "" for nothing. The text
+// is the end of a sentence.
+func CommandsProblem(list []string) string {
+	if len(list) > maxCommands {
+		return fmt.Sprintf("has %d names, the limit is %d", len(list), maxCommands)
+	}
+	for _, command := range list {
+		if refusal := wire.CheckCommand(strings.TrimSuffix(command, ".*")); refusal != nil && command != wire.AllCommands {
+			return "must be names of commands, prefixes like build.*, or *: " + refusal.Sentence
+		}
+	}
+	return ""
 }
 
 func (r *entryReader) moment(f yamlfile.Field) (int64, error) {

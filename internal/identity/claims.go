@@ -2,9 +2,10 @@ package identity
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/json/jsontext"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"codeq/internal/auth"
@@ -48,10 +49,10 @@ func (c *config) principal(all claims) (*auth.Principal, *wire.Error) {
 	if raw, there := all["eventTypes"]; there {
 		commands, ok = words(raw)
 	}
-	if !ok || len(commands) > wire.MaxSubscribeCommands {
+	if !ok {
 		return forbid("the claim eventTypes of the token must be a list of commands")
 	}
-	if problem := commandsProblem(commands); problem != "" {
+	if problem := auth.CommandsProblem(commands); problem != "" {
 		return forbid("the claim eventTypes of the token " + problem)
 	}
 	end, _ := all["exp"].(float64)
@@ -89,25 +90,22 @@ func (c *config) tenantOf(all claims) (tenant, problem string) {
 // scopesOf are the scopes that a token has. Other words, which other servers mean, are none.
 func (c *config) scopesOf(all claims) (scopes []string, ok bool) {
 	var named []string
-	_, hasScope := all["scope"]
-	_, hasScp := all["scp"]
-	if !hasScope && !hasScp {
+	absent := true
+	for _, name := range []string{"scope", "scp"} {
+		raw, there := all[name]
+		if !there {
+			continue
+		}
+		list, ok := words(raw)
+		if !ok {
+			return nil, false
+		}
+		absent, named = false, append(named, list...)
+	}
+	if absent {
 		return c.scopes, true
 	}
-	for _, name := range []string{"scope", "scp"} {
-		if raw, there := all[name]; there {
-			list, ok := words(raw)
-			if !ok {
-				return nil, false
-			}
-			for _, word := range list {
-				if strings.HasPrefix(word, "codeq:") {
-					named = append(named, word)
-				}
-			}
-		}
-	}
-	return auth.ExpandScopes(named), true
+	return auth.ExpandScopes(slices.DeleteFunc(named, func(word string) bool { return !strings.HasPrefix(word, "codeq:") })), true
 }
 
 // words are the texts of a list, or those in a text with spaces between.
@@ -136,42 +134,22 @@ var (
 // checkOnce refuses a text that is no JSON object, or has a name twice: two readers could take
 // different ones.
 func checkOnce(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	if d.PeekKind() != jsontext.KindBeginObject {
 		return errJSON
 	}
-	if err := checkRest(d, true, 1); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errJSON
-	}
-	return nil
-}
-
-// checkRest reads an object or a list that has begun to its end.
-func checkRest(d *json.Decoder, isObject bool, depth int) error {
-	seen := map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		if name, isName := t.(string); err == nil && isObject && isName {
-			if seen[name] {
-				return errTwice
-			}
-			seen[name] = true
-			t, err = d.Token()
-		}
-		if err != nil || depth > maxDepth {
+	for {
+		_, err := d.ReadToken()
+		switch {
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			return errTwice
+		case err != nil || d.StackDepth() > maxDepth:
 			return errJSON
-		}
-		if begins := t == json.Delim('{'); begins || t == json.Delim('[') {
-			if err := checkRest(d, begins, depth+1); err != nil {
-				return err
+		case d.StackDepth() == 0:
+			if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+				return errJSON
 			}
+			return nil
 		}
 	}
-	if _, err := d.Token(); err != nil {
-		return errJSON
-	}
-	return nil
 }

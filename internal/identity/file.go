@@ -16,19 +16,15 @@ import (
 type config struct {
 	name string
 	// issuer and audience are what its JSON web tokens must say.
-	issuer    string
-	audience  []string
-	keysURL   string
-	keysFile  string
-	askURL    string
-	clientID  string
-	secret    string // a file
-	prefix    string
-	algs      []string
-	tenant    string // the claim; "" for tenantClaims
-	scopes    []string
-	commands  []string
-	hasScopes bool
+	issuer                    string
+	audience                  []string
+	keysURL, keysFile, askURL string
+	clientID                  string
+	secret                    string // a file
+	prefix                    string
+	algs                      []string
+	tenant                    string // the claim; "" for tenantClaims
+	scopes, commands          []string
 }
 
 const (
@@ -37,78 +33,59 @@ const (
 	maxList      = 64
 )
 
-// fields read the fields of a provider from its file.
-var fields = map[string]func(c *config, list []string) string{
-	"name":             one(func(c *config) *string { return &c.name }),
-	"issuer":           one(func(c *config) *string { return &c.issuer }),
-	"audience":         func(c *config, list []string) string { c.audience = list; return "" },
-	"keys":             address(func(c *config) *string { return &c.keysURL }),
-	"keysFile":         one(func(c *config) *string { return &c.keysFile }),
-	"introspection":    address(func(c *config) *string { return &c.askURL }),
-	"clientId":         one(func(c *config) *string { return &c.clientID }),
-	"clientSecretFile": one(func(c *config) *string { return &c.secret }),
-	"prefix":           one(func(c *config) *string { return &c.prefix }),
-	"tenantClaim":      one(func(c *config) *string { return &c.tenant }),
-	"algorithms": func(c *config, list []string) string {
-		c.algs = list
-		for _, alg := range list {
-			if !slices.Contains(algorithms, alg) {
-				return "must be among " + strings.Join(algorithms, ", ")
-			}
-		}
-		return ""
-	},
-	"scopesIfAbsent": func(c *config, list []string) string {
-		c.scopes = auth.ExpandScopes(list)
-		for _, word := range list {
-			if len(auth.ExpandScopes([]string{word})) == 0 {
-				return "must be scopes such as " + auth.ScopeProduce
-			}
-		}
-		return ""
-	},
-	"commandsIfAbsent": func(c *config, list []string) string { c.commands = list; return commandsProblem(list) },
+// fieldNames are the names of the fields of a provider.
+var fieldNames = []string{
+	"name", "issuer", "audience", "keys", "keysFile", "introspection", "clientId", "clientSecretFile", "prefix",
+	"tenantClaim", "algorithms", "scopesIfAbsent", "commandsIfAbsent",
 }
 
-// commandsProblem says what is wrong with a list of commands, "" for nothing.
-func commandsProblem(list []string) string {
-	for _, command := range list {
-		if command != wire.AllCommands && wire.CheckCommand(strings.TrimSuffix(command, ".*")) != nil {
-			return "must be names of commands, prefixes like build.*, or *"
+// read reads the field of a name, and says what is wrong with it, "" for nothing.
+func (c *config) read(name string, list []string) string {
+	text := map[string]*string{
+		"name": &c.name, "issuer": &c.issuer, "keys": &c.keysURL, "keysFile": &c.keysFile, "introspection": &c.askURL,
+		"clientId": &c.clientID, "clientSecretFile": &c.secret, "prefix": &c.prefix, "tenantClaim": &c.tenant,
+	}[name]
+	if text != nil && len(list) != 1 {
+		return "must be one text"
+	}
+	if text != nil {
+		*text = list[0]
+	}
+	switch name {
+	case "keys", "introspection":
+		return addressProblem(list[0])
+	case "audience":
+		c.audience = list
+	case "algorithms":
+		c.algs = list
+		if slices.ContainsFunc(list, func(alg string) bool { return !slices.Contains(algorithms, alg) }) {
+			return "must be among " + strings.Join(algorithms, ", ")
 		}
+	case "scopesIfAbsent":
+		c.scopes = auth.ExpandScopes(list)
+		if slices.ContainsFunc(list, func(word string) bool { return len(auth.ExpandScopes([]string{word})) == 0 }) {
+			return "must be scopes such as " + auth.ScopeProduce
+		}
+	case "commandsIfAbsent":
+		c.commands = list
+		return auth.CommandsProblem(list)
 	}
 	return ""
 }
 
-// one reads a field that has one value.
-func one(of func(c *config) *string) func(*config, []string) string {
-	return func(c *config, list []string) string {
-		if len(list) != 1 {
-			return "must be one text"
-		}
-		*of(c) = list[0]
-		return ""
+// addressProblem says why requests may not go to a URL, "" if they may: over https, or to this
+// machine.
+func addressProblem(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return "must be a URL like https://id.example/keys, without a password"
 	}
-}
-
-// address reads a URL to which requests may go: over https, or to this machine.
-func address(of func(c *config) *string) func(*config, []string) string {
-	return func(c *config, list []string) string {
-		if len(list) != 1 {
-			return "must be one URL"
-		}
-		*of(c) = list[0]
-		u, err := url.Parse(list[0])
-		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-			return "must be a URL like https://id.example/keys, without a password"
-		}
-		ip, err := netip.ParseAddr(u.Hostname())
-		local := err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
-		if u.Scheme != "https" && !(u.Scheme == "http" && local) {
-			return "must begin with https://, or with http:// for a loopback address"
-		}
-		return ""
+	ip, err := netip.ParseAddr(u.Hostname())
+	local := err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
+	if u.Scheme != "https" && !(u.Scheme == "http" && local) {
+		return "must begin with https://, or with http:// for a loopback address"
 	}
+	return ""
 }
 
 // parse reads the text of a file of providers. The error names file and line.
@@ -130,18 +107,16 @@ func parse(file string, text []byte) ([]config, error) {
 		}
 		c := config{}
 		for _, f := range item.Fields {
-			read := fields[f.Name]
-			if read == nil {
-				return nil, at(f.Line, "%s", wire.NotKnown("", f.Name, fieldNames()))
+			if !slices.Contains(fieldNames, f.Name) {
+				return nil, at(f.Line, "%s", wire.NotKnown("", f.Name, fieldNames))
 			}
 			list, problem := texts(f.Value)
 			if problem == "" {
-				problem = read(&c, list)
+				problem = c.read(f.Name, list)
 			}
 			if problem != "" {
 				return nil, at(f.Line, "%s %s", f.Name, problem)
 			}
-			c.hasScopes = c.hasScopes || f.Name == "scopesIfAbsent"
 		}
 		problem := c.problem()
 		for i := range all {
@@ -160,11 +135,6 @@ func parse(file string, text []byte) ([]config, error) {
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-func fieldNames() []string {
-	return []string{"name", "issuer", "audience", "keys", "keysFile", "introspection", "clientId", "clientSecretFile", "prefix",
-		"tenantClaim", "algorithms", "scopesIfAbsent", "commandsIfAbsent"}
 }
 
 // texts are the values of a field: one text, or a list of them.

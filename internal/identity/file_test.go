@@ -3,6 +3,7 @@ package identity
 import (
 	"encoding/base64"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -52,8 +53,8 @@ func TestABadProviderIsToldWithFileAndLine(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if len(fieldNames()) != len(fields) {
-		t.Errorf("%d names for %d fields", len(fieldNames()), len(fields))
+	if n := reflect.TypeFor[config]().NumField(); len(fieldNames) != n {
+		t.Errorf("%d names for %d fields", len(fieldNames), n)
 	}
 }
 

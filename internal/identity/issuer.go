@@ -38,7 +38,6 @@ type issuer struct {
 	// reading is closed when the read that runs has ended; nil while none runs.
 	reading chan struct{}
 	triedMs int64
-	failure string
 	// unknown has the ids of keys that were not in the set, and when.
 	unknown map[string]int64
 }
@@ -101,23 +100,27 @@ func (i *issuer) noteUnknown(id string) {
 	i.unknown[id] = i.nowMs()
 }
 
-// readSoon begins a read unless one runs, and waits a short time for it.
+// readSoon waits a short time for a read.
 func (i *issuer) readSoon(ctx context.Context) {
-	i.mu.Lock()
-	done := i.reading
-	if done == nil {
-		done = make(chan struct{})
-		i.reading = done
-		i.owner.running.Go(func() { i.read(done) })
-	}
-	i.mu.Unlock()
 	timer := time.NewTimer(unknownWaits)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-i.begin():
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// begin begins a read unless one runs. The channel is closed at its end.
+func (i *issuer) begin() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.reading == nil {
+		done := make(chan struct{})
+		i.reading = done
+		i.owner.running.Go(func() { i.read(done) })
+	}
+	return i.reading
 }
 
 // read reads the keys, and closes done.
@@ -127,31 +130,12 @@ func (i *issuer) read(done chan struct{}) {
 	if err == nil {
 		set.readMs = nowMs
 		i.set.Store(set)
-		i.reads.Add(1)
-	} else {
-		i.failures.Add(1)
 	}
+	i.told(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reading, i.triedMs = nil, nowMs
-	i.told(err, &i.failure)
 	close(done)
-}
-
-// readNow reads the keys again unless a read runs, and waits for the end.
-func (i *issuer) readNow() {
-	i.mu.Lock()
-	done := i.reading
-	mine := done == nil
-	if mine {
-		done = make(chan struct{})
-		i.reading = done
-	}
-	i.mu.Unlock()
-	if mine {
-		i.read(done)
-	}
-	<-done
 }
 
 // fetchKeys gets the key set, from a file or from the issuer.

@@ -121,8 +121,8 @@ func (i *issuer) checkTimes(all jwt.MapClaims) *wire.Error {
 		}
 	}
 	audience, err := all.GetAudience()
-	if err != nil || !slices.ContainsFunc(audience, func(a string) bool { return slices.Contains(i.audience, a) }) {
-		return refused("is not for this server: its audience is another one")
+	if err != nil || !i.isFor(audience) {
+		return refused(wrongAudience)
 	}
 	nowMs := i.nowMs()
 	latest := float64(nowMs+leeway.Milliseconds()) / 1000
@@ -140,6 +140,13 @@ func (i *issuer) checkTimes(all jwt.MapClaims) *wire.Error {
 		return refused("was made in the future, at " + clock(int64(made)*1000))
 	}
 	return nil
+}
+
+const wrongAudience = "is not for this server: its audience is another one"
+
+// isFor reports whether an audience has one of the provider.
+func (c *config) isFor(audience []string) bool {
+	return slices.ContainsFunc(audience, func(one string) bool { return slices.Contains(c.audience, one) })
 }
 
 func expired(endMs int64) *wire.Error {

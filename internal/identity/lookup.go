@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,12 +121,9 @@ func (l *lookup) askSoon(token string) <-chan struct{} {
 func (l *lookup) answered(token string, who *auth.Principal, refusal *wire.Error, err error) {
 	p := l.asked
 	nowMs := p.nowMs()
-	p.mu.Lock()
-	p.told(err, &p.failure)
-	p.mu.Unlock()
+	p.told(err)
 	switch {
 	case err != nil:
-		p.failures.Add(1)
 		return
 	case who != nil:
 		who.Source, l.token = l, token
@@ -139,7 +135,6 @@ func (l *lookup) answered(token string, who *auth.Principal, refusal *wire.Error
 		l.token = ""
 		l.goodMs = nowMs + inactiveFor.Milliseconds()
 	}
-	p.reads.Add(1)
 	if who != nil && l.who != nil && who.SameRights(l.who) && who.ExpiresAtMs == l.who.ExpiresAtMs {
 		return // nothing has changed for those who hold it
 	}
@@ -185,11 +180,8 @@ func (p *provider) ask(token string) (*auth.Principal, *wire.Error, error) {
 
 // active is the principal of an active token.
 func (p *provider) active(all claims) (*auth.Principal, *wire.Error) {
-	if p.audience != nil {
-		list, _ := words(all["aud"])
-		if !anyOf(list, p.audience) {
-			return nil, refused("is not for this server: its audience is another one")
-		}
+	if list, _ := words(all["aud"]); p.audience != nil && !p.isFor(list) {
+		return nil, refused(wrongAudience)
 	}
 	if raw, there := all["exp"]; there {
 		if end, isNumber := raw.(float64); !isNumber || end < 1 || int64(min(end, latestEnd))*1000 <= p.nowMs() {
@@ -197,9 +189,4 @@ func (p *provider) active(all claims) (*auth.Principal, *wire.Error) {
 		}
 	}
 	return p.principal(all)
-}
-
-// anyOf reports whether two lists share a text.
-func anyOf(a, b []string) bool {
-	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }

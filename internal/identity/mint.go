@@ -16,6 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"codeq/internal/auth"
 	"codeq/internal/yamlfile"
 )
 
@@ -70,7 +71,7 @@ func makeKey(file string) (ed25519.PrivateKey, error) {
 
 // Token is a signed token that says m, and the key set with which it is checked.
 func (m *Mint) Token(key ed25519.PrivateKey) (token, keys string, err error) {
-	if problem := commandsProblem(m.Commands); problem != "" {
+	if problem := auth.CommandsProblem(m.Commands); problem != "" {
 		return "", "", errors.New("the commands " + problem)
 	}
 	public, _ := key.Public().(ed25519.PublicKey) // that of Ed25519 is one

@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -224,19 +223,19 @@ const roundEvery = 20 * time.Second
 // Refresh reads the keys again, asks again about the tokens that sessions hold, and calls changed
 // then. It blocks until the providers have answered.
 func (p *Providers) Refresh(changed func()) {
-	var all sync.WaitGroup
+	var ends []<-chan struct{}
 	for _, one := range p.table.Load().all {
 		if one.issuer != nil {
-			all.Go(one.issuer.readNow)
+			ends = append(ends, one.issuer.begin())
 		}
 	}
-	all.Wait()
+	waitAll(ends)
 	changed() // which looks at every principal that a session holds
 	p.mu.Lock()
 	held := p.held
 	p.held = map[*lookup]bool{}
 	p.mu.Unlock()
-	var ends []<-chan struct{}
+	ends = nil
 	for l := range held {
 		l.mu.Lock()
 		l.held = false
@@ -246,11 +245,15 @@ func (p *Providers) Refresh(changed func()) {
 			ends = append(ends, l.askSoon(token))
 		}
 	}
-	for _, end := range ends {
-		<-end
-	}
+	waitAll(ends)
 	if len(ends) > 0 {
 		changed()
+	}
+}
+
+func waitAll(ends []<-chan struct{}) {
+	for _, end := range ends {
+		<-end
 	}
 }
 
@@ -275,17 +278,22 @@ func (p *Providers) Close() {
 	p.http.CloseIdleConnections()
 }
 
-// told logs that a provider gives no good answer, once for each reason, and that it does again.
-// The lock of last is held.
-func (p *provider) told(err error, last *string) {
+// told counts an answer of a provider, and logs that it gives no good one, once for each reason, and
+// that it does again.
+func (p *provider) told(err error) {
 	failure := ""
-	if err != nil {
+	if err == nil {
+		p.reads.Add(1)
+	} else {
 		failure = err.Error()
+		p.failures.Add(1)
 	}
-	if failure == *last || errors.Is(p.owner.ctx.Err(), context.Canceled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if failure == p.failure || p.owner.ctx.Err() != nil {
 		return
 	}
-	*last = failure
+	p.failure = failure
 	if err != nil {
 		p.owner.o.Log.Error().Str("provider", p.name).Msg("a provider of identities gives no good answer: " + failure +
 			"; what is known of its keys and tokens counts on")

@@ -233,7 +233,7 @@ func TestAWithdrawnKeyEndsSessionsAndLogins(t *testing.T) {
 }
 
 // A session is renewed by a hello with a newer token, and ends with the leeway after an old one.
-func TestASessionEndsWithItsTokenUnlessRenewed(t *testing.T) {
+func TestASessionIsRenewedForItsSubjectOnly(t *testing.T) {
 	x, i := openIssued(t, io.Discard)
 	k := x.as(i.token("one", "exp", time.Now().Unix()+3600)).dial()
 	for n, token := range []string{i.token("one"), i.token("two"), i.token("one", "sub", "t")} {
