@@ -149,6 +149,7 @@ bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## look for known vulnerabilities that the code can reach (fetches today's list)
 	@db=$$(go -C internal/tools mod download -json golang.org/x/vulndb@latest | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
+		[ -n "$$db" ] || { echo "the list of vulnerabilities, the module golang.org/x/vulndb, can not be fetched: nothing was checked"; exit 1; }; \
 		$(TOOLS)/govulncheck -db "file://$$db/data/osv" ./...
 
 .PHONY: fmt
