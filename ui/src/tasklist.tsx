@@ -180,6 +180,7 @@ function More({ busy, more, word }: { busy: Signal<boolean>; more: () => void; w
 function follow(of: Pick<SubscribeFrame, "command" | "state" | "filter">, list: Signal<List | null>, first: () => Promise<{ tasks: Task[]; cursor?: string } | undefined>) {
   let rows: Task[] = [], gone = new Set<string>(), above = 0, whole = false, fresh = false;
   const payloads = new Map<string, string>();
+  let early: ReturnType<typeof first> | undefined = first(); // asked for while the rows come
   const show = () => {
     const old = fresh && !of.filter ? null : list.value, mine = new Set(rows.map((t) => t.id));
     fresh = false;
@@ -189,8 +190,10 @@ function follow(of: Pick<SubscribeFrame, "command" | "state" | "filter">, list: 
     };
   };
   const fill = async () => {
-    const p = await first();
+    const p = await (early ?? first()), was = early;
+    early = undefined;
     for (const t of p?.tasks ?? []) payloads.set(t.id, t.payload);
+    if (was && rows.some((t) => !payloads.has(t.id))) void fill(); // a row has come since
     if (!of.filter && list.value) list.value = { ...list.value, cursor: p?.cursor };
     changed(show);
   };
