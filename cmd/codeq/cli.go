@@ -265,7 +265,8 @@ func notProgram(word string, work *kong.Node) error {
 func unknownFlag(err error, args []string) error {
 	said, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
 	name, hint, _ := strings.Cut(said, ", did you mean ")
-	if !unknown || strings.Contains(hint, "--") {
+	isLetter := func(word string) bool { return len(word) == 2 && word[0] == '-' }
+	if !unknown || strings.Contains(hint, "--") && !slices.ContainsFunc(strings.Split(hint, `"`), isLetter) {
 		return err
 	}
 	isWord := func(arg string) bool { return strings.HasPrefix(arg, name) }
