@@ -32,8 +32,22 @@ func BenchmarkLabelledTask(b *testing.B) {
 	benchmarkTask(b, "customer=acme\ndivision=north\nenv=prod\nkind=invoice\nmonth=11\nregion=eu-west-1\nrun=2026-11\nteam=billing", 0, "")
 }
 
-func benchmarkTask(b *testing.B, labels wire.Labels, beside int, key string) {
-	const batch = 32
+// taskBench is a shard over a store in memory, and what asks it.
+type taskBench struct {
+	b        *testing.B
+	core     *Shard
+	span     *store.Span
+	nowMs    int64
+	asker    Asker
+	consumer *Consumer
+	labels   wire.Labels
+	key      string
+	payload  []byte
+	// made counts tasks.
+	made uint64
+}
+
+func newTaskBench(b *testing.B, labels wire.Labels, key string, window int) *taskBench {
 	s, err := store.Open(store.Options{FS: vfs.NewMem(), Dir: "data", Shards: 1, Log: zerolog.Nop(), Random: zeros{}})
 	if err != nil {
 		b.Fatal(err)
@@ -43,66 +57,90 @@ func benchmarkTask(b *testing.B, labels wire.Labels, beside int, key string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	core, nowMs := New(Config{Shards: 1}, span, recovered, 1), int64(1)
-	round := func(messages []Message) []Addressed {
-		nowMs++
-		out := core.Round(nowMs, messages)
-		if _, err := span.Apply(); err != nil {
-			b.Fatal(err)
-		}
-		core.ReuseEvents(out.Events)
-		return out.Effects
+	x := &taskBench{
+		b: b, core: New(Config{Shards: 1}, span, recovered, 1), span: span, nowMs: 1, asker: Asker{Sink: &scriptSink{}},
+		labels: labels, key: key, payload: make([]byte, 110),
 	}
-	sink, consumer := &scriptSink{}, newTestConsumer(batch)
-	consumer.Sink, consumer.Tenant = sink, "default"
-	asker, owner := Asker{Sink: sink}, Owner{Tenant: "default"}
-	round([]Message{&Subscribe{Consumer: consumer, Commands: []string{"bench"}, LeaseForMs: 60_000}})
-	payload, made := make([]byte, 110), uint64(0)
-	enqueue := func(name string, n, delaySeconds int) Message {
-		if made++; key != "" {
-			key, delaySeconds = fmt.Sprint(name, n), 0
-		}
-		m := &Enqueue{Asker: asker, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
-			Command: "bench", Payload: payload, MaxAttempts: 5, Labels: labels, ConcurrencyKey: key, DelaySeconds: int64(delaySeconds),
-		}}
-		binary.BigEndian.PutUint64(m.ID[:], made)
-		return m
+	x.consumer = x.newConsumer(window)
+	return x
+}
+
+func (x *taskBench) newConsumer(window int) *Consumer {
+	c := newTestConsumer(window)
+	c.Sink, c.Tenant = x.asker.Sink, "default"
+	return c
+}
+
+func (x *taskBench) round(messages ...Message) []Addressed {
+	x.nowMs++
+	out := x.core.Round(x.nowMs, messages)
+	if _, err := x.span.Apply(); err != nil {
+		x.b.Fatal(err)
 	}
+	x.core.ReuseEvents(out.Events)
+	return out.Effects
+}
+
+// enqueue is a new task, with a key it is one for the n-th.
+func (x *taskBench) enqueue(name string, n, delaySeconds int) Message {
+	key := ""
+	if x.made++; x.key != "" {
+		key, delaySeconds = fmt.Sprint(name, n), 0
+	}
+	m := &Enqueue{Asker: x.asker, Tenant: "default", EnqueueRequest: wire.EnqueueRequest{
+		Command: "bench", Payload: x.payload, MaxAttempts: 5, Labels: x.labels, ConcurrencyKey: key, DelaySeconds: int64(delaySeconds),
+	}}
+	binary.BigEndian.PutUint64(m.ID[:], x.made)
+	return m
+}
+
+// taken confirms a delivery.
+func (x *taskBench) taken(c *Consumer) {
+	c.Credit.(interface {
+		Taken(payloadBytes, boundBytes int)
+	}).Taken(len(x.payload), MaxUntakenBytes)
+}
+
+// fill makes tasks of which each second one is in progress, and the other delayed or limited.
+func (x *taskBench) fill(beside int) {
+	full := x.newConsumer(beside)
+	full.ID = wire.SessionID{9}
+	set := wire.QueueSettings{PerKey: wire.PerKey{InProgress: 1}}
+	x.round(
+		&Configure{Asker: x.asker, Queue: record.QueueKey{Command: "bench", Tenant: "default"}, Change: SettingsChange{Settings: &set}},
+		&Subscribe{Consumer: full, Commands: []string{"bench"}, LeaseForMs: 43_200_000},
+	)
+	for n := range 2 * beside {
+		x.round(x.enqueue("full", n/2, n%2*3600))
+		x.taken(full)
+	}
+	x.round(&Subscribe{Consumer: full})
+	x.made = 1 << 40
+}
+
+func benchmarkTask(b *testing.B, labels wire.Labels, beside int, key string) {
+	const batch = 32
+	x := newTaskBench(b, labels, key, batch)
 	if beside > 0 {
-		full := newTestConsumer(beside)
-		full.Sink, full.Tenant, full.ID = sink, "default", wire.SessionID{9}
-		set := wire.QueueSettings{PerKey: wire.PerKey{InProgress: 1}}
-		round([]Message{
-			&SessionGone{Consumer: consumer}, &Configure{Asker: asker, Queue: record.QueueKey{Command: "bench", Tenant: "default"}, Change: SettingsChange{Settings: &set}},
-			&Subscribe{Consumer: full, Commands: []string{"bench"}, LeaseForMs: 43_200_000},
-		})
-		for n := range 2 * beside {
-			round([]Message{enqueue("full", n/2, n%2*3600)})
-			full.Credit.(interface {
-				Taken(payloadBytes, boundBytes int)
-			}).Taken(len(payload), MaxUntakenBytes)
-		}
-		round([]Message{&Subscribe{Consumer: full}, &Subscribe{Consumer: consumer, Commands: []string{"bench"}, LeaseForMs: 60_000}})
-		made = 1 << 40
+		x.fill(beside)
 	}
-	first, rounds := made, make([]time.Duration, 0, 1<<16)
+	x.round(&Subscribe{Consumer: x.consumer, Commands: []string{"bench"}, LeaseForMs: 60_000})
+	first, rounds := x.made, make([]time.Duration, 0, 1<<16)
 	b.ReportAllocs()
 	for b.Loop() {
 		messages := make([]Message, 0, batch)
 		for range batch {
-			messages = append(messages, enqueue("free", int(made), 0))
+			messages = append(messages, x.enqueue("free", int(x.made), 0))
 		}
 		began := time.Now()
-		effects := round(messages)
+		effects := x.round(messages...)
 		rounds = append(rounds, time.Since(began))
 		messages = messages[:0]
 		for _, a := range effects {
 			if e, ok := a.Effect.(*Granted); ok {
-				consumer.Credit.(interface {
-					Taken(payloadBytes, boundBytes int)
-				}).Taken(len(payload), MaxUntakenBytes)
+				x.taken(x.consumer)
 				messages = append(messages, &Result{
-					Holder:        Holder{Asker: asker, Owner: owner, TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}},
+					Holder:        Holder{Asker: x.asker, Owner: Owner{Tenant: "default"}, TaskRef: wire.TaskRef{TaskID: e.Task.ID, Token: e.Token}},
 					ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte("{}")},
 				})
 			}
@@ -110,10 +148,10 @@ func benchmarkTask(b *testing.B, labels wire.Labels, beside int, key string) {
 		if len(messages) != batch {
 			b.Fatalf("%d of %d tasks were granted", len(messages), batch)
 		}
-		round(messages)
-		consumer.Credit.Return(batch)
+		x.round(messages...)
+		x.consumer.Credit.Return(batch)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(made-first), "ns/task")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(x.made-first), "ns/task")
 	slices.Sort(rounds)
 	b.ReportMetric(float64(rounds[len(rounds)*99/100].Microseconds()), "p99-us/round")
 }

@@ -42,8 +42,7 @@ func TestP04LimitOfAKeyHolds(t *testing.T) {
 	post := func() {
 		for n := range each {
 			for key := range keys {
-				_, err := c.Enqueue(x.ctx, command, map[string]int{"Key": key, "N": n}, client.ConcurrencyKey(fmt.Sprint("customer ", key)))
-				if err != nil {
+				if _, err := c.Enqueue(x.ctx, command, map[string]int{"Key": key, "N": n}, client.ConcurrencyKey(fmt.Sprint("customer ", key))); err != nil {
 					t.Fatal(err)
 				}
 			}
