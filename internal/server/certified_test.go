@@ -98,6 +98,13 @@ func TestAClientCertificateStandsForTheEntryOfItsName(t *testing.T) {
 			header = []string{"Authorization", "Bearer " + c.bearer}
 		}
 		_, body, err := x.over("GET", "/v1/codeq/login", "", header...)
+		for range 20 {
+			if err == nil || strings.Contains(err.Error(), "tls: ") {
+				break
+			}
+			// The client noticed that the connection ended before it read the alert.
+			_, body, err = x.over("GET", "/v1/codeq/login", "", header...)
+		}
 		if said := fmt.Sprint(body, err); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %s, want %s", name, said, c.want)
 		}

@@ -162,7 +162,7 @@ var tricks = []trick{
 	{name: "two slashes", want: always(nothing), say: target(func(r *plainRequest) string { return "/" + r.target() })},
 	{name: "a slash at the end", want: always(nothing), say: target(func(r *plainRequest) string { return r.path + "/" + r.query })},
 	{name: "an escaped slash at the end", say: target(func(r *plainRequest) string { return r.path + "%2F" + r.query }), want: atTheEnd},
-	{name: "a NUL at the end", say: target(func(r *plainRequest) string { return r.path + "%00" + r.query }), want: atTheEnd},
+	{name: "a NUL at the end", say: target(func(r *plainRequest) string { return r.path + "%00" + r.query }), want: nulAtTheEnd},
 	{name: "a parameter of the path", say: target(func(r *plainRequest) string { return r.path + ";v=1" + r.query }), want: atTheEnd},
 	{name: "upper case", want: always(nothing), say: target(func(r *plainRequest) string { return strings.ToUpper(r.path) + r.query })},
 	{name: "a backslash", want: always(nothing), say: target(func(r *plainRequest) string { return `/\` + r.target() })},
@@ -236,8 +236,18 @@ func atTheEnd(r *plainRequest) said {
 		return badMethod // that is the path of a task now
 	case strings.HasSuffix(r.path, "/queues/raw"):
 		return said{400, wire.CodeInvalidCommand}
+	case strings.HasSuffix(r.path, "/limits/raw"):
+		return said{status: 200} // that is the name of another tenant
 	}
 	return nothing
+}
+
+// nulAtTheEnd is atTheEnd for what no name has.
+func nulAtTheEnd(r *plainRequest) said {
+	if strings.HasSuffix(r.path, "/limits/raw") {
+		return said{400, wire.CodeInvalidArgument}
+	}
+	return atTheEnd(r)
 }
 
 // rawBodies are good bodies for the routes that need one.
@@ -251,7 +261,7 @@ var rawBodies = map[string]string{
 // rawRequest is a good request to a route.
 func rawRequest(route string) *plainRequest {
 	method, pattern, _ := strings.Cut(route, " ")
-	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw").Replace(pattern)}
+	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw").Replace(pattern)}
 	if method == "POST" || method == "PUT" {
 		r.body = "{}"
 		for end, text := range rawBodies {

@@ -111,7 +111,7 @@ func (m *model) couldBeServed(tenant, command string) bool {
 
 // turnsShow reports whether each missed turn is a fault: all queues are in memory, so
 // each has its turn, and a round takes all waiting messages, so it knows all credit. Where
-// tasks have concurrency keys, a round is followed by another at once though it was not cut.
+// tasks have concurrency keys, a turn was seen to be missed, and nobody knows why.
 func (s *shape) turnsShow() bool {
 	d := &shard.DefaultLimits
 	return !s.shares && s.index == index.Limits{} && s.limits.Messages == d.Messages && s.limits.BatchBytes == d.BatchBytes
