@@ -41,6 +41,7 @@ func hookOf(payload []byte) string {
 // hooks are the worker of one life, its consumers and the calls under way.
 type hooks struct {
 	world  *world
+	worker *callback.Worker
 	engine *shardactor.Engine
 	sinks  []*hookSink
 	calls  []*hookCall
@@ -68,13 +69,22 @@ func (s *hookSink) Deliver(effects []shard.Effect) {
 // newHooks makes the worker of a life, which gets the events before next does.
 func (w *world) newHooks(next shardactor.Observer) *callback.Worker {
 	w.hooks = &hooks{world: w}
-	return callback.New(callback.Options{
+	w.hooks.worker = callback.New(callback.Options{
 		Next: next, NowMs: func() int64 { return w.nowMs }, Random: func() float64 { return float64(w.chance.IntN(1000)) / 1000 },
 		Send: func(c *callback.Call, done func(callback.Answer)) {
 			w.hooks.sends(c)
 			w.hooks.calls = append(w.hooks.calls, &hookCall{c, done})
 		},
 	})
+	return w.hooks.worker
+}
+
+// startHooks begins the work of a life, of which the model knows.
+func (w *world) startHooks() {
+	if w.hooks != nil {
+		w.hooks.engine = w.server.engine
+		w.hooks.worker.Start(w.hooks)
+	}
 }
 
 // NewConsumer implements callback.Engine.

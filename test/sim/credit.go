@@ -13,8 +13,8 @@ func (m *model) answers(h *shard.Holder) {
 	for m.at.effect < len(m.at.Outcome.Effects) {
 		next := m.at.Outcome.Effects[m.at.effect]
 		told, ok := next.Effect.(*shard.Answered)
-		if !ok {
-			break
+		if !ok || h.Sink == nil && told.TaskRef != ref {
+			break // a worker inside the process gets no answer, so this is of the next message
 		}
 		m.at.effect++
 		s := m.addressee(next.Sink)

@@ -8,8 +8,9 @@ import (
 	"codeq/wire"
 )
 
-// eventsBytes is little, so that rings come round and have all that they need beside.
-const eventsBytes = 400 << 10
+// eventsBytes is little, so that rings come round and have all that they need beside: also the
+// history of 20 queues, of which four are of callbacks, and of five totals.
+const eventsBytes = 480 << 10
 
 // ringTail is how many of the last events of a ring are compared.
 const ringTail = 6

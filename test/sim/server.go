@@ -16,7 +16,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/audit"
-	"codeq/internal/callback"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -142,10 +141,8 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.tableWritten()
 	w.checkStore()
 	var observer shardactor.Observer = s.events
-	var worker *callback.Worker
 	if w.shape.hooks {
-		worker = w.newHooks(observer)
-		observer = worker
+		observer = w.newHooks(observer)
 	}
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
@@ -166,10 +163,6 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.flushedAt = opened.Guard().FreeBytes()
 	s.events.begin()
 	w.audience.began()
-	if worker != nil {
-		w.hooks.engine = s.engine
-		worker.Start(w.hooks)
-	}
 }
 
 // startClock begins the time of a life: the wall's, which may have been set back,
@@ -426,6 +419,7 @@ func (w *world) crash(left bool) {
 		w.trace.say("  the wall clock was set back by %d ms, it is %s", w.backMs, w.clock())
 	}
 	w.model.restart(w.nowMs)
+	w.startHooks()
 	w.forgetDeleted()
 	w.compareAll(16)
 }

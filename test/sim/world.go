@@ -247,6 +247,7 @@ func newWorld(seed uint64, recording bool) *world {
 	w.audience = newAudience(w, seed)
 	w.chance.begin(-2)
 	w.boot(w.newDisk())
+	w.startHooks()
 	if w.shape.spread {
 		for _, tenant := range w.shape.tenants {
 			for _, command := range busy[:2] {
