@@ -225,13 +225,18 @@ func (h *history) total(tenant string, nowMs int64) *series {
 	return h.series[slot]
 }
 
-// forget notes that queues count from 0 again.
+// forget notes that queues count from 0 again. What has happened in a step that goes on stays: an
+// event may be an hour old when it is known, where the process was stopped in between.
 func (h *history) forget(slots []uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, slot := range slots {
 		if s := h.series[slot]; s != nil {
-			s.now, s.begun = counts{}, [len(levels)]counts{}
+			for n := range s.begun {
+				came := s.now.since(&s.begun[n])
+				s.begun[n] = counts{}.since(&came)
+			}
+			s.now = counts{}
 		}
 	}
 }

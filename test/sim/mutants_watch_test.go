@@ -119,7 +119,11 @@ func init() {
 		caught: addsUp,
 	}, mutant{
 		name:   "events: go on in the points of a queue that comes back",
-		edit:   edit{file: history, old: "			s.now, s.begun = counts{}, [len(levels)]counts{}\n", new: "			s.now = counts{}\n"},
+		edit:   edit{file: history, old: "				s.begun[n] = counts{}.since(&came)\n", new: "				_ = came\n"},
+		caught: points,
+	}, mutant{
+		name:   "events: lose what an old event was in its step",
+		edit:   edit{file: history, old: "				s.begun[n] = counts{}.since(&came)\n", new: "				_, s.begun[n] = came, counts{}\n"},
 		caught: points,
 	}, mutant{
 		name:   "events: have the tasks of a tenant in the total of another",
