@@ -94,6 +94,8 @@ type view struct {
 	rows  map[uint32]wire.Figures
 	total wire.Figures
 	whole bool
+	// partly: the snapshot that has begun goes on in a later message.
+	partly bool
 	// tickedMs is when the newest tick was made, differsMs since when the rows differ from the
 	// board; 0 for neither.
 	tickedMs, differsMs int64
@@ -288,8 +290,10 @@ func (v *viewer) snapshot(f *wire.WatchSnapshot, m *message) *view {
 			violate("a snapshot has the events up to its positions", "%s is at %v, the board at %v", f.ID, f.At, m.shown.at)
 		}
 		v.takeRows(w, f.Queues)
-		w.whole = !f.More
-		return w
+		began := !w.partly
+		if w.whole, w.partly = !f.More, f.More; began {
+			return w
+		} // else the rows before are as old as their message, and the next tick has what has changed
 	case wire.WatchTask:
 		w.after, w.caughtUp = slices.Clone(f.At), true
 		v.showsTask(w, f)
