@@ -161,6 +161,9 @@ func TestBulkWorkLeavesNothingBehindThatABusyShardRefused(t *testing.T) {
 					}
 					_, rest, more := strings.Cut(g.body, `"cursor":"`)
 					cursor, _, _ = strings.Cut(rest, `"`)
+					if asked == 1000 {
+						t.Fatalf("after 1,000 requests %d of %d letters were %s; the last answer is %s", done, total, w.done, g.body)
+					}
 					if done += n; asked > 0 && !more {
 						break
 					}
