@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"codeq/wire"
 )
 
 // NamedKey names one record of a tenant: Kind says what it is, Name which one.
@@ -39,6 +41,15 @@ type Named struct {
 
 	// Newer has the fields that a newer program has added.
 	Newer string
+}
+
+// Limits are those of a record of KindLimits. A record without a value, or with one that cannot
+// be read, limits nothing.
+func (n *Named) Limits() wire.TenantLimits {
+	if l, err := wire.ParseTenantLimits([]byte(n.Value)); err == nil {
+		return *l
+	}
+	return wire.TenantLimits{}
 }
 
 func (n *Named) fields(f *form) {

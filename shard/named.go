@@ -57,8 +57,9 @@ func (s *Shard) setNamed(r record.Named) {
 func (s *Shard) restoreNamed(found []store.NamedState) {
 	for i := range found {
 		t := s.tenantOf(found[i].Tenant)
-		t.named = t.named.With(found[i].Named)
-		s.setLimits(found[i].Tenant, t)
+		if t.named = t.named.With(found[i].Named); found[i].Kind == record.KindLimits {
+			s.setLimits(found[i].Tenant, t)
+		}
 		if found[i].Unsaved {
 			s.unsavedNamed = append(s.unsavedNamed, found[i].NamedKey)
 		}

@@ -54,12 +54,8 @@ type pending struct {
 
 // setLimits follows the limits of a tenant.
 func (s *Shard) setLimits(name string, t *tenant) {
-	var limits wire.TenantLimits
-	if n := t.named.Get(record.NamedKey{Tenant: name, Kind: record.KindLimits}); n.Value != "" {
-		if read, err := wire.ParseTenantLimits([]byte(n.Value)); err == nil {
-			limits = *read
-		}
-	}
+	n := t.named.Get(record.NamedKey{Tenant: name, Kind: record.KindLimits})
+	limits := n.Limits()
 	t.weight = max(limits.Weight, 1)
 	if limits.PendingTasks != 0 && t.backlog == nil {
 		t.backlog = s.backlogOf(name)

@@ -11,9 +11,7 @@ import (
 func (e *Engine) limitsChanged(tenant string, now record.NamedList) {
 	var l wire.TenantLimits
 	if len(now) > 0 {
-		if read, err := wire.ParseTenantLimits([]byte(now[0].Value)); err == nil {
-			l = *read
-		}
+		l = now[0].Limits()
 	}
 	e.limits.Set(tenant, l, e.nowMs())
 }

@@ -20,9 +20,9 @@ const (
 )
 
 // WatchFile calls reload whenever a file changes, or one of those that reload reads beside it,
-// until stop is called; stop waits for the goroutine of the watch. told is called once before WatchFile returns and then from that
-// goroutine: with nil after a reload that found a change, and with the error, once, when
-// the file cannot be read. A change counts within a second if the file system reports
+// until stop is called; stop waits for the goroutine of the watch. told is called once before
+// WatchFile returns and then from that goroutine: with nil after a reload that found a
+// change, and with the error, once, when the file cannot be read. A change counts within a second if the file system reports
 // changes; a network file system may not, and then reload must be called.
 //
 // It watches directories and not the file: editors and config maps replace the file by

@@ -74,10 +74,7 @@ func settleClaim(untake func(tasks int), asked, got int) {
 func (a *api) limitsOf(tenant string) wire.LimitsFigures {
 	f := wire.LimitsFigures{TenantID: tenant}
 	if list := a.o.Engine.Named(tenant, record.KindLimits); len(list) > 0 {
-		f.Version = list[0].Version
-		if read, err := wire.ParseTenantLimits([]byte(list[0].Value)); err == nil {
-			f.TenantLimits = *read
-		}
+		f.Version, f.TenantLimits = list[0].Version, list[0].Limits()
 	}
 	pending, refused := a.o.Engine.Limits().Figures(tenant)
 	if f.Refused = refused; f.PendingTasks != 0 {

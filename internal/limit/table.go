@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,15 @@ func (t *Table) find(name string) *Tenant {
 	return (*known)[name]
 }
 
+// inForce are the limits of a tenant, nil for one that is not known or has had none.
+func (t *Table) inForce(name string) (*Tenant, *rules) {
+	tenant := t.find(name)
+	if tenant == nil {
+		return nil, nil
+	}
+	return tenant, tenant.rules.Load()
+}
+
 // Of finds or makes a tenant.
 func (t *Table) Of(name string) *Tenant {
 	t.mu.Lock()
@@ -75,11 +85,9 @@ func (t *Table) Of(name string) *Tenant {
 	if tenant := t.find(name); tenant != nil {
 		return tenant
 	}
-	tenant, known := &Tenant{}, map[string]*Tenant{}
+	tenant, known := &Tenant{}, make(map[string]*Tenant)
 	if was := t.known.Load(); was != nil {
-		for name, tenant := range *was {
-			known[name] = tenant
-		}
+		known = maps.Clone(*was)
 	}
 	known[name] = tenant
 	t.known.Store(&known)
@@ -178,12 +186,8 @@ func (k *ticket) GiveBack(counted bool) {
 // Enqueue takes what tasks new tasks of a subject cost, all or none. Each of their messages
 // gets the pass.
 func (t *Table) Enqueue(tenantName, subject string, tasks int, nowMs int64) (shard.Pass, *wire.Error) {
-	tenant := t.find(tenantName)
-	if tenant == nil || tasks == 0 {
-		return shard.Pass{}, nil
-	}
-	r := tenant.rules.Load()
-	if r == nil || r.limits == (wire.TenantLimits{}) {
+	tenant, r := t.inForce(tenantName)
+	if r == nil || tasks == 0 || r.limits == (wire.TenantLimits{}) {
 		return shard.Pass{}, nil
 	}
 	for _, l := range []*wire.DoorLimits{&r.limits.DoorLimits, &r.limits.PerCredential} {
@@ -249,11 +253,7 @@ func limited(name string, most int64, what string, afterSeconds int) *wire.Error
 // Claim takes what asking for tasks costs. untake gives part of it back; it is nil without
 // a limit. againAtMs is when a claim that is refused may succeed.
 func (t *Table) Claim(tenantName, subject string, tasks int, nowMs int64) (untake func(tasks int), againAtMs int64, refusal *wire.Error) {
-	tenant := t.find(tenantName)
-	if tenant == nil {
-		return nil, 0, nil
-	}
-	r := tenant.rules.Load()
+	tenant, r := t.inForce(tenantName)
 	if r == nil || r.limits.ClaimsPerSecond == 0 && r.limits.PerCredential.ClaimsPerSecond == 0 {
 		return nil, 0, nil
 	}
@@ -273,11 +273,7 @@ func (t *Table) Claim(tenantName, subject string, tasks int, nowMs int64) (untak
 // Sessions refuses one more session of a tenant that has so many open, and of a subject
 // that has so many.
 func (t *Table) Sessions(tenantName string, ofTenant, ofSubject int) *wire.Error {
-	tenant := t.find(tenantName)
-	if tenant == nil {
-		return nil
-	}
-	r := tenant.rules.Load()
+	tenant, r := t.inForce(tenantName)
 	if r == nil {
 		return nil
 	}
@@ -305,11 +301,7 @@ type Policy struct {
 
 // Enqueues is the rate of new tasks of a tenant; false without one.
 func (t *Table) Enqueues(tenantName string, nowMs int64) (Policy, bool) {
-	tenant := t.find(tenantName)
-	if tenant == nil {
-		return Policy{}, false
-	}
-	r := tenant.rules.Load()
+	_, r := t.inForce(tenantName)
 	if r == nil || r.limits.EnqueuesPerSecond == 0 {
 		return Policy{}, false
 	}
@@ -330,14 +322,12 @@ func (t *Table) Figures(tenantName string) (pending int64, refused wire.RefusedB
 }
 
 // Names are the tenants that are known, in order.
-func (t *Table) Names() (names []string) {
-	if known := t.known.Load(); known != nil {
-		for name := range *known {
-			names = append(names, name)
-		}
+func (t *Table) Names() []string {
+	known := t.known.Load()
+	if known == nil {
+		return nil
 	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(*known))
 }
 
 // Hold implements shard.Backlog.

@@ -80,9 +80,12 @@ func (b *Board) lookAtSlow(nowMs int64) {
 		if r.name.Command == "" || r.name.Command == wire.AllCommands {
 			continue
 		}
-		beside := b.Beside(r.name.Slot, nowMs)
-		before := beside.LongBefore(nowMs)
-		if r.figures[wire.FigureInProgress] == 0 || before == 0 {
+		before := int64(0)
+		if r.figures[wire.FigureInProgress] > 0 {
+			beside := b.Beside(r.name.Slot, nowMs)
+			before = beside.LongBefore(nowMs)
+		}
+		if before == 0 {
 			r.slow = needs.Slow{}
 			continue
 		}
