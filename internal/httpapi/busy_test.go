@@ -68,6 +68,9 @@ func (b *handBench) stop(shardNo int) {
 	b.busy.Store(-1)
 	<-time.After(10 * time.Millisecond)
 	b.busy.Store(int64(shardNo))
+	// A pass of run that began before may still run this shard and empty its
+	// mailbox. What is posted into it afterwards would never be answered.
+	synctest.Wait()
 	full := func() bool {
 		return b.engine.Post(shardNo, []shard.Message{&shard.SpaceChanged{}}, 1, mailbox.ClassKeep) != mailbox.Accepted
 	}
