@@ -131,6 +131,24 @@ func TestPutBackLowersTheWatermarkAndIsTheHead(t *testing.T) {
 	}
 }
 
+// After a start the watermark may be below a head of which only the time is known. A task that
+// returns to its old place between the two is the head now.
+func TestPutBackBeforeAnUnreadHeadMakesItsTimeUnknown(t *testing.T) {
+	x := New(small)
+	q := x.Restore(someQueue, record.Counters{
+		Ready: [record.Priorities]int64{5: 2}, ReadyWatermark: [record.Priorities]uint64{5: 5}, ReadySinceMs: [record.Priorities]int64{5: sinceOf(9)},
+	})
+	q.AddReady(5, pend(7), sinceOf(7))
+	if got := q.Counters().ReadySinceMs[5]; got != 0 {
+		t.Errorf("the head is ready since %d before it was read, want 0", got)
+	}
+	f, _ := x.NextRefill()
+	f.FillPending(entries(7, 9, 10))
+	if got := q.Counters().ReadySinceMs[5]; got != sinceOf(7) {
+		t.Errorf("the head is ready since %d, want %d", got, sinceOf(7))
+	}
+}
+
 func TestRunIsCompleteAgainWhenTheStoresPartIsRemoved(t *testing.T) {
 	x := New(small)
 	q := x.Queue(someQueue)

@@ -18,10 +18,7 @@ func (q *Queue) add(r *run, k entry) {
 	}
 	// A key that stays in the store only is behind the cursor: it lowers no watermark.
 	r.setWatermark(r.watermark())
-	if r.len() > 0 {
-		// Else the head is in the store only, and the key did not change it.
-		r.noteHead()
-	}
+	r.noteHead() // while the head is in the store only, the key may be before it
 	q.settle(r)
 }
 
