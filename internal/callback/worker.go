@@ -189,10 +189,16 @@ func (t *tenant) take(g *shard.Granted) {
 	d.place()
 }
 
-// place sends a callback, holds it until its endpoint has a place, or puts it off.
+// place sends a callback, holds it until its endpoint has a place, or puts it off. Nothing goes
+// out for a delivery that is over.
 func (d *delivery) place() {
 	w, e := d.tenant.worker, d.endpoint
-	switch now := w.o.NowMs(); e.admits(now) {
+	now := w.o.NowMs()
+	if now >= d.LeaseUntilMs {
+		d.giveBack()
+		return
+	}
+	switch e.admits(now) {
 	case admitted:
 		e.inFlight++
 		w.o.Send(d.call, func(a Answer) { d.answered(a) })
@@ -250,7 +256,8 @@ func (d *delivery) putOff(ms int64) {
 	d.end(&shard.End{How: shard.PutOff, Holder: d.holder(), NackRequest: wire.NackRequest{DelaySeconds: (ms + 999) / 1000}})
 }
 
-// giveBack returns the callback to its place, because the server stops.
+// giveBack returns the callback to its place, because the server stops or its lease has run
+// out.
 func (d *delivery) giveBack() {
 	d.end(&shard.End{How: shard.Release, Holder: d.holder(), ReleaseRequest: wire.ReleaseRequest{Stopping: true}})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"codeq/mailbox"
 	"codeq/record"
 	"codeq/shard"
 	"codeq/wire"
@@ -247,6 +248,41 @@ func TestStopGivesBackWhatIsHeld(t *testing.T) {
 	}
 	if i := slices.IndexFunc(x.moves, func(e shard.Event) bool { return e.Attempts > 0 }); i >= 0 {
 		t.Errorf("an attempt counts: %+v", x.moves[i])
+	}
+}
+
+// While the disk syncs nothing, a lease may run out before its grant arrives. That delivery is
+// over, and the callback goes out once, for the one after it.
+func TestAGrantThatComesAfterItsLeaseIsNotPosted(t *testing.T) {
+	x := openSite(t)
+	x.end("acme", hook)
+	x.answer(x.take(hook), 200) // there is a consumer now
+	run := func() {
+		for range 8 {
+			for shardNo := range x.engine.Shards() {
+				x.engine.Run(shardNo)
+			}
+		}
+	}
+	id, shardNo := x.engine.Route("acme", "c", "")
+	messages := []shard.Message{
+		&shard.Enqueue{ID: id, Tenant: "acme", EnqueueRequest: wire.EnqueueRequest{Command: "c", Payload: []byte("1"), Webhook: hook}},
+		&shard.Manage{Do: shard.Cancel, Tenant: "acme", TaskID: id},
+	}
+	if v := x.engine.Post(shardNo, messages, 1, mailbox.ClassKeep); v != mailbox.Accepted {
+		t.Fatalf("posted: %v", v)
+	}
+	run()
+	x.nowMs += 31_000
+	run()
+	x.settle()
+	calls := x.take(hook)
+	if len(calls) != 1 || calls[0].Attempt != 2 {
+		t.Fatalf("%d calls went out: %+v", len(calls), calls)
+	}
+	x.answer(calls, 200)
+	if f := x.figures("acme"); f.Ended != 2 {
+		t.Errorf("%+v", f)
 	}
 }
 
