@@ -28,8 +28,7 @@ func (s *Shard) grantPass() (cut bool) {
 		}
 		if s.grantHead(q, prio, k) {
 			granted++
-		} else {
-			s.turns.ring.at-- // nobody had credit, or the head was unreadable: it keeps its turn
+			s.turns.end()
 		}
 		cut = granted == s.limits.Grants
 	}
@@ -184,6 +183,14 @@ type turns struct {
 	ring *ring
 }
 
+// end ends the newest turn. A queue that granted nothing keeps it, and so does its tenant.
+func (t *turns) end() {
+	t.ring.at++
+	if t.inRow++; t.inRow >= t.tenants[t.at].weight {
+		t.at, t.inRow = t.at+1, 0
+	}
+}
+
 // tenant holds one tenant's queues with ready tasks, and the subscribers of all its
 // commands.
 type tenant struct {
@@ -250,7 +257,6 @@ func (r *ring) next(stays func(*queue) bool, dropped func(*queue)) *queue {
 		}
 		q := r.queues[r.at]
 		if stays(q) {
-			r.at++
 			return q
 		}
 		r.drop()
@@ -297,9 +303,6 @@ func (s *Shard) nextTurn() *queue {
 		}
 		tenant := t.tenants[t.at]
 		if q := s.nextOf(tenant); q != nil {
-			if t.inRow++; t.inRow >= tenant.weight {
-				t.at, t.inRow = t.at+1, 0
-			}
 			return q
 		}
 		tenant.inTurns, t.inRow = false, 0

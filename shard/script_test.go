@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -232,9 +233,11 @@ func (w *scriptWorld) consumerOf(name string) *scriptConsumer {
 	return w.newConsumer(name, wire.SessionID{15: byte(len(w.sinks)), 0: 0x5e}, sink)
 }
 
+// newConsumer makes one of the tenant default, or as name@tenant says.
 func (w *scriptWorld) newConsumer(name string, id wire.SessionID, sink Sink) *scriptConsumer {
+	_, tenant, _ := strings.Cut(name, "@")
 	consumer := newScriptConsumer(Consumer{
-		ID: id, Tenant: "default", Subject: "anonymous", WorkerID: name, Sink: sink,
+		ID: id, Tenant: cmp.Or(tenant, "default"), Subject: "anonymous", WorkerID: name, Sink: sink,
 		OverHTTP: strings.HasPrefix(name, "curl"),
 	}, func(m Message) { w.control = append(w.control, m) })
 	w.consumers[name], w.ids[name] = consumer, id

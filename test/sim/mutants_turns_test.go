@@ -13,7 +13,7 @@ func init() {
 		name: "turns: stay with a tenant",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "				t.at, t.inRow = t.at+1, 0\n", new: "				t.inRow = 0\n",
+			old:  "		t.at, t.inRow = t.at+1, 0\n", new: "		t.inRow = 0\n",
 		},
 		caught: []string{"no tenant waits for the backlog of another"},
 	}, mutant{
@@ -27,7 +27,7 @@ func init() {
 		name: "turns: stay with a queue",
 		edit: edit{
 			file: "shard/grant.go",
-			old:  "			r.at++\n", new: "",
+			old:  "	t.ring.at++\n", new: "",
 		},
 		caught: []string{"no queue waits for the backlog of another"},
 	}, mutant{

@@ -110,11 +110,10 @@ func (m *model) couldBeServed(tenant, command string) bool {
 }
 
 // turnsShow reports whether each missed turn is a fault: all queues are in memory, so
-// each has its turn, and a round takes all waiting messages, so it knows all credit. Where
-// tasks have concurrency keys, a turn was seen to be missed, and nobody knows why.
+// each has its turn, and a round takes all waiting messages, so it knows all credit.
 func (s *shape) turnsShow() bool {
 	d := &shard.DefaultLimits
-	return !s.shares && s.index == index.Limits{} && s.limits.Messages == d.Messages && s.limits.BatchBytes == d.BatchBytes
+	return s.index == index.Limits{} && s.limits.Messages == d.Messages && s.limits.BatchBytes == d.BatchBytes
 }
 
 // showTurns makes each missed turn a fault.
