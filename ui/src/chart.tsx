@@ -1,15 +1,16 @@
-// A chart over time, and the same numbers as a table.
-import { effect, signal, useSignal } from "@preact/signals";
+// A chart over time, drawn on a canvas, and the same numbers as a table.
+import { computed, signal, useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { clock, moment } from "./format";
+
+type Values = (number | null)[];
 
 export interface Line {
   label: string;
   /** The name of a colour of the style sheet, without dashes. */
   tone: string;
-  values: (number | null)[];
+  values: Values;
   /** The area below is filled; stacked lines stand on the one before. */
   filled?: boolean;
   stacked?: boolean;
@@ -20,6 +21,7 @@ export interface Line {
 interface Props {
   title: string;
   note?: string;
+  /** The times of the values, in seconds, one step after the other. */
   times: number[];
   lines: Line[];
   show: (n: number) => string;
@@ -32,133 +34,240 @@ interface Props {
 export const theme = signal(0);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme.value++);
 
-function colour(name: string, alpha = 1): string {
-  const probe = document.createElement("i");
-  probe.style.color = `color-mix(in srgb, var(--${name}) ${alpha * 100}%, transparent)`;
-  document.body.append(probe);
-  const found = getComputedStyle(probe).color;
-  probe.remove();
+const colours = computed(() => (void theme.value, new Map<string, string>()));
+
+/** colour is what a colour of the style sheet is now. */
+export function colour(name: string): string {
+  let found = colours.value.get(name);
+  if (!found) {
+    const probe = document.createElement("i");
+    probe.style.color = `var(--${name})`;
+    document.body.append(probe);
+    colours.value.set(name, (found = getComputedStyle(probe).color));
+    probe.remove();
+  }
   return found;
 }
 
-// Lines are drawn from the last one to the first: where a stacked line adds nothing, the one below it shows.
-function data({ times, lines, log }: Props): uPlot.AlignedData {
-  const sum = new Array<number>(times.length).fill(0);
-  const drawn = lines.map((l) => (l.stacked ? l.values.map((v, i) => (v === null ? v : (sum[i]! += v))) : log ? l.values.map((v) => v || null) : l.values));
-  return [times, ...drawn.reverse()] as uPlot.AlignedData;
-}
+/** pointed is where the pointer is in all charts: 0 is the first time and 1 the last. */
+const pointed = signal<number | null>(null);
 
-function options(p: Props, width: number, onCursor: (i: number | null) => void): uPlot.Options {
-  const font = "11px system-ui, sans-serif", text = colour("muted"), grid = { stroke: colour("line"), width: 1 };
-  const n = p.lines.length, base = p.lines.findIndex((l) => l.stacked);
-  const between = (l: Line, i: number) => l.band || (l.stacked && i > base);
-  return {
-    width, height: 168, padding: [10, 16, 0, 0],
-    legend: { show: false },
-    cursor: { sync: { key: "time" }, y: false, points: { size: 6 } },
-    scales: { y: { distr: p.log ? 3 : 1, range: p.log ? undefined : (_, __, max) => [0, Math.max(max * 1.08, 1)] } },
-    series: [
-      {},
-      ...p.lines.map((l, i) => ({
-        stroke: colour(l.tone), width: 1.5, points: { show: false }, spanGaps: p.isTime,
-        fill: l.filled && !between(l, i) ? colour(l.tone, 0.22) : undefined,
-      })).reverse(),
-    ],
-    bands: p.lines.flatMap((l, i) => (between(l, i) ? [{ series: [n - i, n - i + 1] as [number, number], fill: colour(l.tone, 0.28) }] : [])),
-    axes: [
-      { font, stroke: text, grid: { show: false }, ticks: { show: false }, size: 24, space: 70, values: (_, at) => at.map(label(p.times)) },
-      {
-        font, stroke: text, grid, ticks: { show: false }, size: 52, space: 34, incrs: p.log ? undefined : p.isTime ? times : whole,
-        values: (_, at) => at.map((v) => (v == null ? "" : p.show(v))),
-      },
-    ],
-    hooks: { setCursor: [(u) => onCursor(u.cursor.left! >= 0 ? (u.cursor.idx ?? null) : null)] },
-  };
-}
+// The space around the lines, in pixels, which has the texts of the axes.
+const left = 52, right = 16, top = 10, bottom = 24;
 
 // Steps of an axis of counts, and of one of time, of which each is one whole unit.
 const whole = [...Array(13).keys()].flatMap((i) => [1, 2, 5].map((n) => n * 10 ** i));
-const times = whole.slice(0, 9).concat(
-  [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 604_800].map((s) => s * 1000));
+const seconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 604_800];
+const millis = whole.slice(0, 9).concat(seconds.map((s) => s * 1000));
 
-const label = (times: number[]) => (s: number) => {
-  const long = times.at(-1)! - times[0]! > 86_400;
+const ticks = (from: number, to: number, by: number) => Array.from({ length: Math.floor((to - from) / by + 1e-9) + 1 }, (_, i) => from + i * by);
+
+/** scaleOf says which part of the height a value has, and which values have a text. */
+function scaleOf({ log, isTime }: Props, values: number[], height: number): { part: (v: number) => number; marks: number[] } {
+  const most = values.reduce((a, b) => Math.max(a, b), 1);
+  if (!log) {
+    const end = Math.max(most * 1.08, 1), by = (isTime ? millis : whole).find((n) => (n / end) * height >= 34) ?? end;
+    return { part: (v) => v / end, marks: ticks(0, end, by) };
+  }
+  const low = Math.floor(Math.log10(values.reduce((a, b) => Math.min(a, b), most))), high = Math.max(low + 1, Math.ceil(Math.log10(most)));
+  return { part: (v) => (Math.log10(v) - low) / (high - low), marks: ticks(low, high, 1).map((n) => 10 ** n) };
+}
+
+/** moments are the times that have a text, by the clock here. */
+function moments(times: number[], width: number): number[] {
+  const from = times[0]!, to = times.at(-1)!, by = seconds.find((s) => (s / (to - from)) * width >= 70) ?? to - from;
+  const shift = new Date(from * 1000).getTimezoneOffset() * 60;
+  return ticks(Math.ceil((from - shift) / by) * by + shift, to, by);
+}
+
+function label(s: number, times: number[]): string {
   const text = clock(s * 1000);
-  return long ? `${new Date(s * 1000).toLocaleDateString("en", { weekday: "short" })} ${text.slice(0, 5)}` : s % 60 ? text : text.slice(0, 5);
-};
+  if (times.at(-1)! - times[0]! > 86_400) return `${new Date(s * 1000).toLocaleDateString("en", { weekday: "short" })} ${text.slice(0, 5)}`;
+  return s % 60 ? text : text.slice(0, 5);
+}
 
-export function Chart(p: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | undefined>(undefined);
-  const shown = useRef(p);
-  shown.current = p;
-  const cursor = useSignal<number | null>(null);
-  const table = useSignal(false);
-  const kind = p.lines.map((l) => l.label).join() + p.log + table.value;
+interface Stroke {
+  line: Line;
+  /** Where it is drawn, and what its area stands on, if that is not 0. */
+  tops: Values;
+  base?: Values;
+}
 
+function strokes({ lines, log }: Props): Stroke[] {
+  let stack: Values | undefined, before: Values | undefined;
+  return lines.map((line) => {
+    const below = line.stacked ? stack : undefined, base = below ?? (line.band ? before : undefined);
+    const tops = line.values.map((v, i) => (v === null || (log && v <= 0) ? null : v + (below?.[i] ?? 0)));
+    if (line.stacked) stack = tops;
+    before = tops;
+    return { line, tops, base };
+  });
+}
+
+/** Pen draws on the canvas of a frame. Its area, without the texts around it, is w wide and h high. */
+export interface Pen {
+  c: CanvasRenderingContext2D;
+  w: number;
+  h: number;
+}
+
+function penOf(canvas: HTMLCanvasElement): Pen | undefined {
+  const c = canvas.getContext("2d"), width = canvas.clientWidth, height = canvas.clientHeight;
+  if (!c || !width) return;
+  canvas.width = width * devicePixelRatio;
+  canvas.height = height * devicePixelRatio;
+  c.scale(devicePixelRatio, devicePixelRatio);
+  c.translate(left, top);
+  c.font = "11px system-ui, sans-serif";
+  c.textBaseline = "middle";
+  return { c, w: width - left - right, h: height - top - bottom };
+}
+
+/** mark draws a level with its text. */
+export function mark({ c, w }: Pen, at: number, text: string) {
+  const level = Math.round(at) + 0.5;
+  c.strokeStyle = colour("line");
+  c.fillStyle = colour("muted");
+  c.textAlign = "right";
+  c.strokeRect(0, level, w, 0);
+  c.fillText(text, -6, level);
+}
+
+/** timeAxis writes times below the area. */
+export function timeAxis({ c, w, h }: Pen, times: number[]) {
+  const first = times[0]!, length = times.at(-1)! - first;
+  c.fillStyle = colour("muted");
+  c.textAlign = "center";
+  for (const s of moments(times, w)) c.fillText(label(s, times), ((s - first) / length) * w, h + bottom / 2 + 2);
+}
+
+function draw(p: Props, pen: Pen, at: number | null) {
+  const { c, w, h } = pen, last = p.times.length - 1, all = strokes(p);
+  const { part, marks } = scaleOf(p, all.flatMap((s) => s.tops).filter((v) => v !== null), h);
+  const x = (i: number) => (i / last) * w, y = (v: number) => h * (1 - part(v));
+  for (const v of marks) mark(pen, y(v), p.show(v));
+  timeAxis(pen, p.times);
+
+  c.lineWidth = 1.5;
+  c.lineJoin = c.lineCap = "round";
+  // From the last line to the first: where a stacked line adds nothing, the one below it shows.
+  for (const s of all.toReversed()) {
+    c.fillStyle = c.strokeStyle = colour(s.line.tone);
+    for (const run of runs(s.tops, p.isTime)) {
+      const path = new Path2D();
+      path.moveTo(x(run[0]!), y(s.tops[run[0]!]!));
+      for (const i of run) path.lineTo(x(i), y(s.tops[i]!));
+      c.stroke(path);
+      if (!s.line.filled && !s.base) continue;
+      for (const i of run.reverse()) path.lineTo(x(i), s.base?.[i] == null ? h : y(s.base[i]));
+      c.globalAlpha = 0.24;
+      c.fill(path);
+      c.globalAlpha = 1;
+    }
+  }
+
+  if (at === null) return;
+  c.fillStyle = colour("muted");
+  c.fillRect(x(at), 0, 1, h);
+  for (const { line, tops } of all) {
+    if (tops[at] == null) continue;
+    c.fillStyle = colour(line.tone);
+    c.beginPath();
+    c.arc(x(at), y(tops[at]), 3, 0, 7);
+    c.fill();
+  }
+}
+
+/** runs are the places of values that are drawn as one line: over holes only if those mean that nothing was to measure. */
+function runs(values: Values, over?: boolean): number[][] {
+  const all: number[][] = [];
+  let run: number[] | undefined;
+  values.forEach((v, i) => {
+    if (v !== null) run ? run.push(i) : all.push((run = [i]));
+    else if (!over) run = undefined;
+  });
+  return all;
+}
+
+interface FrameProps {
+  title: string;
+  note?: ComponentChildren;
+  /** The place of the pointer among so many times, or null. */
+  places: number;
+  legend: (at: number | null) => ComponentChildren;
+  draw: (pen: Pen, at: number | null) => void;
+  table: () => ComponentChildren;
+}
+
+/** Frame has a picture over time, its legend, and the same as a table. */
+export function Frame({ title, note, places, legend, draw, table }: FrameProps) {
+  const canvas = useRef<HTMLCanvasElement>(null), width = useSignal(0), isTable = useSignal(false);
+  const at = pointed.value === null ? null : Math.round(pointed.value * (places - 1));
+  void [theme.value, width.value]; // it is drawn again when they change
   useEffect(() => {
-    if (!box.current) return;
-    const el = box.current;
-    const stop = effect(() => {
-      void theme.value;
-      plot.current?.destroy();
-      plot.current = new uPlot(options(shown.current, el.clientWidth, (i) => (cursor.value = i)), data(shown.current), el);
-    });
-    const sized = new ResizeObserver(() => plot.current?.setSize({ width: el.clientWidth, height: 168 }));
+    const el = canvas.current;
+    if (!el) return;
+    const sized = new ResizeObserver(() => (width.value = el.clientWidth));
     sized.observe(el);
-    return () => {
-      sized.disconnect();
-      stop();
-      plot.current?.destroy();
-      plot.current = undefined;
-    };
-  }, [kind]);
-  useEffect(() => plot.current?.setData(data(p)), [p.times, p.lines]);
-
-  const value = (l: Line) => (cursor.value === null ? l.values.findLast((v) => v !== null) : l.values[cursor.value]) ?? null;
+    return () => sized.disconnect();
+  }, [isTable.value]);
+  useEffect(() => {
+    const pen = canvas.current && penOf(canvas.current);
+    if (pen) draw(pen, at);
+  });
+  const point = (e: PointerEvent) => {
+    const part = (e.offsetX - left) / (canvas.current!.clientWidth - left - right);
+    pointed.value = part >= 0 && part <= 1 ? part : null;
+  };
   return (
     <figure class="chart">
       <figcaption>
-        <h3>{p.title}</h3>
-        {p.note && <span class="muted">{p.note}</span>}
-        <button type="button" class="quiet" aria-pressed={table.value} onClick={() => (table.value = !table.value)}>
-          {table.value ? "Chart" : "Table"}
+        <h3>{title}</h3>
+        {note && <span class="muted">{note}</span>}
+        <button type="button" class="quiet" aria-pressed={isTable.value} onClick={() => (isTable.value = !isTable.value)}>
+          {isTable.value ? "Chart" : "Table"}
         </button>
       </figcaption>
-      <ul class="legend">
-        {p.lines.map((l) => (
-          <li key={l.label}>
-            <i class={`key ${l.tone} ${l.filled ? "" : "thin"}`} /> {l.label} <b>{value(l) === null ? "–" : p.show(value(l)!)}</b>
-          </li>
-        ))}
-        {cursor.value !== null && <li class="muted">{clock(p.times[cursor.value]! * 1000)}</li>}
-      </ul>
-      {table.value ? <Numbers {...p} /> : <div class="plot" ref={box} />}
+      <ul class="legend">{legend(at)}</ul>
+      {isTable.value ? <div class="plot numbers" tabIndex={0} role="region" aria-label={`${title} as a table`}>{table()}</div> : (
+        <canvas class="plot" ref={canvas} role="img" aria-label={`${title} over time`} onPointerMove={point} onPointerLeave={() => (pointed.value = null)} />
+      )}
     </figure>
   );
 }
 
-function Numbers({ title, times, lines, show }: Props) {
+export function Chart(p: Props) {
+  const legend = (at: number | null) => (
+    <>
+      {p.lines.map((l) => {
+        const value = at === null ? l.values.findLast((v) => v !== null) : l.values[at];
+        return <li key={l.label}><i class={`key ${l.tone} ${l.filled ? "" : "thin"}`} /> {l.label} <b>{value == null ? "–" : p.show(value)}</b></li>;
+      })}
+      {at !== null && <li class="muted">{clock(p.times[at]! * 1000)}</li>}
+    </>
+  );
+  return <Frame title={p.title} note={p.note} places={p.times.length} legend={legend} draw={(pen, at) => draw(p, pen, at)} table={() => <Numbers {...p} />} />;
+}
+
+function Numbers({ times, lines, show }: Props) {
   const rows = times.map((_, i) => i).filter((i) => lines.some((l) => l.values[i])).reverse().slice(0, 500);
   return (
-    <div class="plot numbers" tabIndex={0} role="region" aria-label={`${title} as a table`}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            {lines.map((l) => <th scope="col" class="n" key={l.label}>{l.label}</th>)}
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Time</th>
+          {lines.map((l) => <th scope="col" class="n" key={l.label}>{l.label}</th>)}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((i) => (
+          <tr key={times[i]}>
+            <td>{moment(times[i]! * 1000)}</td>
+            {lines.map((l) => <td class="n" key={l.label}>{l.values[i] == null ? "–" : show(l.values[i])}</td>)}
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((i) => (
-            <tr key={times[i]}>
-              <td>{moment(times[i]! * 1000)}</td>
-              {lines.map((l) => <td class="n" key={l.label}>{l.values[i] == null ? "–" : show(l.values[i])}</td>)}
-            </tr>
-          ))}
-          {rows.length === 0 && <tr><td colSpan={lines.length + 1}>Nothing happened in this time.</td></tr>}
-        </tbody>
-      </table>
-    </div>
+        ))}
+        {rows.length === 0 && <tr><td colSpan={lines.length + 1}>Nothing happened in this time.</td></tr>}
+      </tbody>
+    </table>
   );
 }
