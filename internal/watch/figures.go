@@ -123,6 +123,7 @@ func (s *Source) take(name wire.SlotName, f *events.Figures) {
 	}
 	s.slots[record.QueueKey{Command: name.Command, Tenant: name.Tenant}] = name.Slot
 	copy(q.figures[:wire.FigureInPer], f.Row[:wire.FigureInPer])
+	q.figures[wire.FigureLimited] = f.Row[wire.FigureLimited]
 	switch {
 	case f.Moves == [record.Causes]uint64{}:
 		if q.counts != nil {

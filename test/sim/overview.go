@@ -195,5 +195,6 @@ func (v *viewer) takesServer(w *view, state *wire.WatchState, m *message) {
 func (a *audience) row(q record.QueueKey, tasks wire.Figures) wire.Figures {
 	row := a.paces.queues[q].row
 	copy(row[:wire.FigureInPer], tasks[:wire.FigureInPer])
+	row[wire.FigureLimited] = tasks[wire.FigureLimited]
 	return row
 }
