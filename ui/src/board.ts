@@ -20,7 +20,7 @@ export const range = computed<Range>(() => {
   return asked in ranges ? (asked as Range) : "5m";
 });
 
-const none: Row = new Array(18).fill(0);
+const none: Row = new Array(F.limited + 1).fill(0);
 const bySlot = new Map<number, Queue>();
 const newest = new Map<Queue, Row>(); // rows that are not shown yet
 let shownAt = 0; // the time of the newest rows
@@ -43,6 +43,12 @@ export const queues = computed(() => {
   void named.value;
   return [...bySlot.values()].filter((q) => q.command !== "").sort((a, b) => (a.command < b.command ? -1 : 1));
 });
+
+/** isSystem says that the server itself posts the tasks of a queue. Nobody else posts any, and only its pause can be set. */
+export const isSystem = (command: string) => command.startsWith("codeq.");
+
+/** own are the queues that people and programs post to. */
+export const own = computed(() => queues.value.filter((q) => !isSystem(q.command)));
 
 export const find = (command: string) => queues.value.find((q) => q.command === command);
 

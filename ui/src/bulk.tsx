@@ -54,7 +54,7 @@ const actions: Action[] = [
 
 const listOf = (t: Task): ListState => {
   const s = stateOf(t);
-  return s === "dead" ? "dlq" : states.includes(s as ListState) ? (s as ListState) : "done";
+  return s === "dead" ? "dlq" : s === "limited" ? "ready" : states.includes(s as ListState) ? (s as ListState) : "done";
 };
 
 const textOf = (a: Action) => a.verb === "Priority" ? (

@@ -1,4 +1,5 @@
 // The four charts of one queue, or of all.
+import type { ComponentChildren } from "preact";
 import { column, range } from "./board";
 import { Chart } from "./chart";
 import { count, rate, span } from "./format";
@@ -8,8 +9,8 @@ import { F, ranges, type Figure, type Range, type Series } from "./series";
 export const plus = (...columns: (number | null)[][]) =>
   columns[0]!.map((first, i) => (first === null ? null : columns.reduce((n, c) => n + (c[i] ?? 0), 0)));
 
-/** Charts show a series. */
-export function Charts({ of }: { of: Series }) {
+/** Charts show a series, and what else stands beside it. */
+export function Charts({ of, children }: { of: Series; children?: ComponentChildren }) {
   const times = of.times(), c = (f: Figure) => column(of, f), log = param("scale") === "log";
   return (
     <section class="block">
@@ -43,6 +44,7 @@ export function Charts({ of }: { of: Series }) {
           title="Run" note="of a delivery" times={times} show={span} isTime
           lines={[{ label: "p50", tone: "ready", values: c(F.runP50) }, { label: "p99", tone: "accent", values: c(F.runP99), band: true }]}
         />
+        {children}
       </div>
     </section>
   );

@@ -95,7 +95,7 @@ function Dialog({ job: j }: { job: Job }) {
   const problem = useSignal("");
   const state = useSignal<"asks" | "runs" | "over">("asks");
   const done = useSignal(0), refused = useSignal(0);
-  const stopped = useRef(false);
+  const stopped = useRef(false), failed = useRef(false);
 
   useEffect(() => {
     dialog.current?.showModal();
@@ -119,6 +119,7 @@ function Dialog({ job: j }: { job: Job }) {
       } while (cursor && !stopped.current);
     } catch (e) {
       problem.value = (e as Error).message;
+      failed.current = true;
     }
     state.value = "over";
     j.then?.();
@@ -128,7 +129,7 @@ function Dialog({ job: j }: { job: Job }) {
       say(`${plural(done.value, j.what ?? "task")} ${j.done}${end()}`, !!problem.value);
     }
   };
-  const end = () => `${refused.value ? `, ${count(refused.value)} refused` : ""}${stopped.current ? ", then stopped." : problem.value && !refused.value ? ", then it failed." : "."}`;
+  const end = () => `${refused.value ? `, ${count(refused.value)} refused` : ""}${stopped.current ? ", then stopped." : failed.current ? ", then it failed." : "."}`;
 
   const f = found.value;
   return (

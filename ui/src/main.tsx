@@ -7,6 +7,7 @@ import * as needs from "./needs";
 import { Dead } from "./pages/dead";
 import { Events } from "./pages/events";
 import { Find } from "./pages/find";
+import { Limits } from "./pages/limits";
 import { Overview } from "./pages/overview";
 import { Queue } from "./pages/queue";
 import { Queues } from "./pages/queues";
@@ -41,6 +42,8 @@ function Page() {
       break;
     case "live":
       return <Events />;
+    case "limits":
+      return <Limits tenant={name} />;
     case "system":
       return <System />;
   }

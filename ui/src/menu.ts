@@ -1,10 +1,10 @@
 /** The pages of the menu, with the key that follows g. */
-export const menu: { path: string[]; name: string; key: string; also?: string }[] = [
+export const menu: { path: string[]; name: string; key: string; also?: string[] }[] = [
   { path: [], name: "Overview", key: "o" },
-  { path: ["queues"], name: "Queues", key: "q", also: "queue" },
+  { path: ["queues"], name: "Queues", key: "q", also: ["queue"] },
   { path: ["dead"], name: "Dead letters", key: "d" },
   { path: ["find"], name: "Find", key: "f" },
-  { path: ["workers"], name: "Workers", key: "w", also: "worker" },
+  { path: ["workers"], name: "Workers", key: "w", also: ["worker"] },
   { path: ["live"], name: "Live", key: "l" },
-  { path: ["system"], name: "System", key: "s" },
+  { path: ["system"], name: "System", key: "s", also: ["limits"] },
 ];

@@ -8,6 +8,7 @@ const shapes = {
   ready: ["ready", "M2 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0"],
   delayed: ["delayed", "M2 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0M6 3.5V6l1.6 1.2"],
   inProgress: ["in progress", "M3.5 2.5v7l6-3.5z"],
+  limited: ["waits for its key", "M3.2 5.5h5.6v4.2H3.2zM4.3 5.5V4a1.7 1.7 0 0 1 3.4 0v1.5"],
   done: ["completed", "M2.2 6.4l2.6 2.6 5-6"],
   dead: ["dead letter", "M2.8 2.8l6.4 6.4M9.2 2.8L2.8 9.2"],
   cancelled: ["cancelled", "M2 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0M3.2 8.8l5.6-5.6"],

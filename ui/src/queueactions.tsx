@@ -1,6 +1,6 @@
 // What can be done with a queue, or with several.
 import { ask } from "./api";
-import { settle, type Queue } from "./board";
+import { isSystem, settle, type Queue } from "./board";
 import { plural } from "./format";
 import { begin, each, now } from "./jobs";
 import { Copy } from "./pages/task";
@@ -19,7 +19,7 @@ export function QueueActions({ of: q }: { of: Queue }) {
       >
         {paused ? "Resume" : "Pause"}
       </button>
-      <Copy task={{ command }} />
+      {!isSystem(command) && <Copy task={{ command }} />}
       {q.row.value[F.dead]! > 0 && <button type="button" onClick={() => replay(command)}>Replay dead letters</button>}
     </>
   );

@@ -1,7 +1,7 @@
 // The table of queues, of the page of queues and of the overview.
 import { signal, useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { at, column, queues, version, type Queue, type Row } from "./board";
+import { at, column, own, queues, version, type Queue, type Row } from "./board";
 import { plus } from "./charts";
 import { count, plural, rate, span } from "./format";
 import { Shape, Spark, State } from "./parts";
@@ -27,14 +27,14 @@ export interface Beside {
   act: (q: Queue) => void;
 }
 
-const fig = (i: Item, f: Figure) => i.row[f]!;
+const fig = (i: Item, f: Figure) => i.row[f] ?? 0;
 
 // Counts and rates of a group are sums, times are the longest, "oldest" is the earliest.
 function together(of: Queue[]): Row {
-  const sum: Row = new Array(F.paused + 1).fill(0);
+  const sum: Row = new Array(F.limited + 1).fill(0);
   for (const q of of) {
     q.row.peek().forEach((n, f) => {
-      sum[f] = f === F.oldest ? Math.min(sum[f] || Infinity, n || Infinity) % Infinity || 0 : f > F.oldest ? Math.max(sum[f]!, n) : sum[f]! + n;
+      sum[f] = f === F.oldest ? Math.min(sum[f] || Infinity, n || Infinity) % Infinity || 0 : f > F.oldest && f < F.limited ? Math.max(sum[f]!, n) : sum[f]! + n;
     });
   }
   return sum;
@@ -112,6 +112,7 @@ const columns = (beside?: Beside): Column<Item>[] => [
           )}
           <a href={href(["queue", i.id])} class={i.within ? "within" : ""} title={i.id}>{i.id}</a>
           {paused ? <State of="paused" /> : null}
+          {fig(i, F.limited) > 0 && <a class="badge" href={href(["queue", i.id], { tab: "tasks", state: "ready" })} title="Tasks that would be ready, did their concurrency key not hold them back">{count(fig(i, F.limited))} limited</a>}
           {" "}{beside?.spread.has(i.id) && <span class="badge" title="Its tasks lie on all shards; each shard has an order of its own">spread</span>}
         </>
       );
@@ -178,18 +179,20 @@ interface Props {
   /** Show only so many, the busiest. */
   most?: number;
   filter?: string;
+  /** Also the queues of the server itself. */
+  system?: boolean;
   sort?: string;
   onSort?: (sort: string) => void;
   picked?: Signal<ReadonlySet<string>>;
   beside?: Beside;
 }
 
-export function QueueTable({ most, filter = "", sort = "-ready", onSort, picked, beside }: Props) {
+export function QueueTable({ most, filter = "", system, sort = "-ready", onSort, picked, beside }: Props) {
   // The order stays while the pointer is on the rows, so that none moves away below it.
   const held = useSignal<string[] | null>(null);
   const all = columns(beside);
   void version.value;
-  const rows = ordered(queues.value.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
+  const rows = ordered((system ? queues : own).value.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
   if (held.value) {
     const places = new Map(held.value.map((name, i) => [name, i]));
     rows.sort((a, b) => (places.get(a.id) ?? 1e9) - (places.get(b.id) ?? 1e9));

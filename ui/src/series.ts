@@ -4,11 +4,11 @@
 export const F = {
   ready: 1, delayed: 2, inProgress: 3, dead: 4, done: 5,
   in: 6, started: 7, completed: 8, failed: 9, retried: 10, expired: 11,
-  oldest: 12, waitP50: 13, waitP99: 14, runP50: 15, runP99: 16, paused: 17,
+  oldest: 12, waitP50: 13, waitP99: 14, runP50: 15, runP99: 16, paused: 17, limited: 18,
 } as const;
 export type Figure = (typeof F)[keyof typeof F];
 
-const width = 18;
+const width = 19;
 const isRate = (f: number) => f >= F.in && f <= F.expired;
 const isTime = (f: number) => f >= F.waitP50 && f <= F.runP99;
 

@@ -84,7 +84,7 @@ export function Shell({ children }: { children: preact.ComponentChildren }) {
         </a>
         <nav aria-label="Pages">
           {menu.map((p) => (
-            <a key={p.name} href={href(p.path)} aria-current={here === p.path[0] || (here && here === p.also) ? "page" : undefined}>
+            <a key={p.name} href={href(p.path)} aria-current={here === p.path[0] || (here && p.also?.includes(here)) ? "page" : undefined}>
               {p.name}
             </a>
           ))}

@@ -3,14 +3,14 @@ import { who } from "./login";
 import { api } from "./live";
 import type { Task } from "./protocol";
 import { param, setQuery } from "./route";
-import { visible } from "./task";
+import { newTask, visible } from "./task";
 import { CopyText } from "./tree";
 
 const text = JSON.stringify;
 
 /** body is the request for the same task, with the payload byte for byte. */
-function body({ payload, command, priority, maxAttempts, timeoutSeconds, labels }: Task): string {
-  return visible(`${text({ command, priority, maxAttempts, timeoutSeconds, labels }).slice(0, -1)},"payload":${payload}}`);
+function body(t: Task): string {
+  return visible(`${text(newTask(t, undefined)).slice(0, -1)},"payload":${t.payload}}`);
 }
 
 const url = new URL("tasks", api).href;

@@ -1,7 +1,7 @@
 // What a task is, in words.
 import type { StateName } from "./parts";
-import type { Task } from "./protocol";
-import { count, span } from "./format";
+import type { NewTask, Task } from "./protocol";
+import { count, plural, span } from "./format";
 
 /** The states that lists of tasks are of, as the API names them. */
 export const states = ["ready", "delayed", "inProgress", "dlq", "done"] as const;
@@ -13,6 +13,8 @@ export function stateOf(t: Task): StateName {
       return "ready";
     case "DELAYED_ZSET":
       return "delayed";
+    case "LIMITED":
+      return "limited";
     case "INPROG_SET":
       return "inProgress";
     case "DLQ_SET":
@@ -20,6 +22,10 @@ export function stateOf(t: Task): StateName {
   }
   return t.status === "COMPLETED" ? "done" : t.status === "CANCELLED" ? "cancelled" : "failed";
 }
+
+/** newTask is the request for a task that is like another one but for its payload. */
+export const newTask = ({ command, priority, maxAttempts, timeoutSeconds, labels, concurrencyKey, webhook }: Partial<Task> & { command: string }, payload: unknown): NewTask =>
+  ({ command, payload, priority, maxAttempts, timeoutSeconds, labels, concurrencyKey, webhook });
 
 /** causes of the end of a delivery, as people say them. */
 export const causes: Record<string, string> = {
@@ -42,7 +48,10 @@ export function why(t: Task, now: number): string {
     case "storage_full":
       return "The disk of the server is nearly full, so no task is given to a worker.";
     case "limit":
-      if (w.key) return `Its key ${w.key} is at its limit: ${w.limit} is ${count(w.of ?? 0)}.`;
+      if (w.key) {
+        return `Its key ${visible(w.key)} is at its limit: ` + (w.limit === "perKey.startsPerSecond" ? `at most ${count(w.of ?? 0)} of its tasks start in a second.`
+          : `${plural(w.used ?? 0, "task")} of it ${w.used === 1 ? "is" : "are"} in progress, at most ${count(w.of ?? 0)} may be. Tasks of other keys pass it.`);
+      }
       return w.limit === "startsPerSecond" ? `Its queue is at its limit: at most ${count(w.of ?? 0)} start in a second.`
         : `Its queue is at its limit: ${count(w.used ?? 0)} tasks are in progress, at most ${count(w.of ?? 0)} may be.`;
     case "no_worker":
@@ -63,6 +72,8 @@ export function why(t: Task, now: number): string {
       return t.cancelCause === "expired" ? "Its time was over before a worker could end it." : "It was cancelled.";
     case "done":
       return `It completed with ${t.deliveries > 1 ? `delivery ${t.deliveries}` : "its first delivery"}, ${span(Date.parse(t.updatedAt) - Date.parse(t.createdAt))} after it was created.`;
+    case "limited":
+      return `It would be ready, did other tasks of its key ${visible(t.concurrencyKey ?? "")} not hold it back.`;
     case "ready":
       return "It is ready.";
   }

@@ -12,7 +12,7 @@ import type { SubscribeFrame, Task } from "./protocol";
 import { go, href } from "./route";
 import { Rows, type Column } from "./rows";
 import { F } from "./series";
-import { firstLine, stateOf, type ListState } from "./task";
+import { firstLine, stateOf, visible, type ListState } from "./task";
 
 const perPage = 100;
 /** What a search may have looked at to be followed: to follow it, the server searches once more. */
@@ -35,7 +35,7 @@ const age = (at: string) => span(Math.max(0, serverNow() - Date.parse(at)));
 function columnsOf(list: Signal<List | null>, state?: ListState, command?: string): Column<Task>[] {
   const id: Column<Task> = {
     name: "id", class: "mono", head: "task",
-    cell: (t) => <><a href={href(["task", t.id])} title={t.id}><Shape of={stateOf(t)} /> …{shortId(t.id)}</a>{list.value?.gone.has(t.id) && <span class="left"> left</span>}</>,
+    cell: (t) => <><a href={href(["task", t.id])} title={t.id}><Shape of={stateOf(t)} /> …{shortId(t.id)}</a>{stateOf(t) === "limited" && <span class="left"> {stateWord("limited")}</span>}{list.value?.gone.has(t.id) && <span class="left"> left</span>}</>,
   };
   const queue: Column<Task>[] = command ? [] : [{ name: "queue", class: "name", cell: (t) => <a href={href(["queue", t.command])}>{t.command}</a> }];
   const attempts: Column<Task> = { name: "attempts", class: "n", head: "failed", cell: (t) => `${t.attempts}/${t.maxAttempts}` };
@@ -53,6 +53,7 @@ function columnsOf(list: Signal<List | null>, state?: ListState, command?: strin
   return [
     id, ...queue, ...own, attempts,
     { name: "error", class: "text", head: "last error", cell: (t) => <span class="bad">{firstLine(t.error)}</span> },
+    ...(list.value?.tasks.some((t) => t.concurrencyKey) ? [{ name: "key", class: "name wide", cell: (t: Task) => visible(t.concurrencyKey ?? "") }] : []),
     { name: "labels", class: "text wide", cell: (t) => <Labels of={t.labels} /> },
     { name: "payload", class: "text mono wide", cell: (t) => firstLine(t.payload ?? "") },
   ];

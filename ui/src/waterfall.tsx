@@ -5,6 +5,7 @@ import { span } from "./format";
 import { serverNow } from "./live";
 import { Time } from "./parts";
 import type { ResultRecord, Task } from "./protocol";
+import { href } from "./route";
 import { causes, firstLine, stateOf, visible } from "./task";
 
 interface Bar {
@@ -14,6 +15,8 @@ interface Bar {
   tone: string;
   text: string;
   error?: string;
+  /** The task that this line is about, if that is another one. */
+  task?: string;
 }
 
 /** bars are the parts of the life of a task that the server remembers, in their order. */
@@ -28,9 +31,9 @@ function bars(t: Task, result: ResultRecord | undefined, now: number): Bar[] {
   for (const h of t.history ?? []) {
     const to = Date.parse(h.to), who = h.by ? ` by ${visible(h.by)}` : "";
     if (!h.delivery || !h.from) {
-      // What a person did between two deliveries.
+      // What a person did between two deliveries, or the server after the last one.
       wait(to, before === 0);
-      all.push({ name: "a person", from: to, to, tone: "run", text: `${causes[h.cause] ?? h.cause}${who}` });
+      all.push({ task: h.callback, name: h.callback ? "webhook" : "a person", from: to, to, tone: "run", text: `${causes[h.cause] ?? h.cause}${who}` });
       at = to;
       continue;
     }
@@ -80,7 +83,7 @@ export function Waterfall({ task, result }: { task: Task; result?: ResultRecord 
           <span class="what">{b.name}</span>
           <span class="lane"><i style={{ left: x(b.from), width: `max(3px, ${((b.to - b.from) / length) * 100}%)` }} /></span>
           <span class="long">{span(b.to - b.from)}</span>
-          <span class="text"><Time ms={b.from} /> {b.text}{b.error && <b class="bad">{firstLine(b.error)}</b>}</span>
+          <span class="text"><Time ms={b.from} /> {b.text}{b.task && <>: <a href={href(["task", b.task])}>see its attempts</a></>}{b.error && <b class="bad">{firstLine(b.error)}</b>}</span>
         </li>
       ))}
     </ol>

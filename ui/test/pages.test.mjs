@@ -17,7 +17,7 @@ const pages = {
   tasks: ["queue/billing.invoice?tab=tasks&state=dlq", "no such customer 17"], dead: ["dead", "no such customer #"],
   "dead letters of a queue": ["queue/billing.invoice?tab=dead", "no such customer #"], settings: ["queue/billing.invoice?tab=settings", "Attempts"],
   task: [`task/${dead[0]}`, "It failed 1 of 1 times"], find: ["find?error=customer", "no such customer 17"], worker: ["worker/gravedigger", "It has no session now"], workers: ["workers", "No session is open"], live: ["live", "Nothing has happened"],
-  system: ["system", "messages wait"],
+  system: ["system", "messages wait"], limits: ["limits", "Tasks that wait"],
 };
 
 for (const [name, [hash, text]] of Object.entries(pages)) {
@@ -153,4 +153,65 @@ test("what strangers sent is shown as text", async (t) => {
   await page.getByRole("button", { name: "Show all 1,048,576 characters" }).click();
   await page.goto(at(`task/${id}`));
   await page.getByText("<script>alert(1)</script>\\u202e\\u0007").first().waitFor();
+});
+
+test("limits of a tenant are set, shown with what they use, and removed", async (t) => {
+  const page = await view(t, at("limits"), { expected: [/429|409/] });
+  await page.getByLabel("Tasks that wait").fill("1");
+  await page.getByLabel("Sessions, each").fill("20");
+  await page.getByText("perCredential.sessions: no limit → 20").waitFor();
+  await page.getByRole("button", { name: "Set 2" }).click();
+  await page.getByText("The limits of default hold.").waitFor();
+  const table = page.getByRole("table", { name: "Tenants with limits" });
+  await table.getByText(/ of 1$/).waitFor();
+  await checkAccess(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await checkAccess(page);
+  const { pendingTasks, perCredential, version } = await server.ask("GET", "/admin/limits/default");
+  assert.deepEqual([pendingTasks, perCredential], [1, { sessions: 20 }]);
+  // Somebody else changes them meanwhile: the page does not undo that.
+  await server.ask("PUT", "/admin/limits/default", { weight: 3, version });
+  await page.getByLabel("Turns").fill("5");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Remove all limits" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("default has no limits.").waitFor();
+  await table.waitFor({ state: "detached" });
+});
+
+test("how long tasks waited is a map, of what the server remembers and of what happens now", async (t) => {
+  for (let n = 0; n < 3; n++) {
+    await server.post("heat.one", n);
+    await server.ask("POST", "/tasks/claim", { commands: ["heat.one"], workerId: "stove" });
+  }
+  const page = await view(t, at("queue/heat.one"));
+  const map = page.getByRole("figure").filter({ hasText: "How long tasks waited" });
+  await map.getByRole("button", { name: "Table" }).focus();
+  await page.keyboard.press("Enter");
+  const given = () => map.locator("tbody td.n").allInnerTexts().then((all) => all.reduce((n, s) => n + (Number(s) || 0), 0));
+  const sees = (n) => page.waitForFunction((n) => [...document.querySelectorAll(".numbers tbody td.n")].reduce((sum, d) => sum + (Number(d.textContent) || 0), 0) === n, n);
+  await sees(3);
+  await server.post("heat.one", 4);
+  await server.ask("POST", "/tasks/claim", { commands: ["heat.one"], workerId: "stove" });
+  await sees(4);
+  assert.equal(await given(), 4);
+  await checkAccess(page);
+});
+
+test("a chart shows the figures of the time under the pointer, in every chart", async (t) => {
+  const page = await view(t, at(""));
+  const chart = page.getByRole("img", { name: "Throughput over time" });
+  await chart.waitFor();
+  const painted = () => chart.evaluate((c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length);
+  await page.waitForFunction(() => document.querySelector("canvas").width > 200);
+  assert((await painted()) > 500, "the chart is empty");
+  await chart.hover({ position: { x: 300, y: 60 } });
+  await page.locator(".legend li.muted").nth(3).waitFor();
+  const times = await page.locator(".legend li.muted").allInnerTexts();
+  assert.match(times[0], /^\d\d:\d\d:\d\d$/);
+  assert(times.every((s) => s === times[0]), `the charts show ${times}`);
+  await page.mouse.move(2, 2);
+  await page.locator(".legend li.muted").first().waitFor({ state: "detached" });
 });

@@ -104,3 +104,56 @@ test("a queue that works as fast in each second has no second without work", asy
   await rows.nth(3).waitFor();
   assert.deepEqual((await rows.locator("td:nth-child(2)").allInnerTexts()).slice(0, 4), ["5", "5", "5", "5"]);
 });
+
+test("a task that its concurrency key holds back says so, in its list, its queue and by itself", async (t) => {
+  await server.ask("PUT", "/admin/queues/sync.crm", { perKey: { inProgress: 1 } });
+  const ids = [];
+  for (const key of ["customer 7", "customer 7", "customer 8"]) ids.push((await server.post("sync.crm", 1, { concurrencyKey: key })).id);
+  await server.ask("POST", "/tasks/claim", { commands: ["sync.crm"], workerId: "crm" });
+  const page = await view(t, at("queues"));
+  await page.getByRole("link", { name: "1 limited" }).click();
+  await page.getByRole("link", { name: /ready 1 \+ 1 limited/ }).waitFor();
+  const row = page.getByRole("row").filter({ hasText: "waits for its key" });
+  await row.getByText("customer 7").waitFor();
+  await checkAccess(page);
+  await row.getByRole("link").first().focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("Its key customer 7 is at its limit: 1 task of it is in progress, at most 1 may be.").waitFor();
+  await checkAccess(page);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByText("It was cancelled.").waitFor();
+  assert.equal((await server.ask("GET", `/tasks/${ids[1]}`)).status, "CANCELLED");
+});
+
+test("the limits of a key are settings of the queue, by keyboard alone", async (t) => {
+  await server.post("sync.erp");
+  const page = await view(t, at("queue/sync.erp?tab=settings"), { expected: [/400/] });
+  await page.getByLabel("In progress, a key").focus();
+  await page.keyboard.type("many");
+  await page.getByLabel("Starts a second, a key").focus();
+  await page.keyboard.type("5");
+  await page.getByText("perKey.inProgress: no end → many").waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "inProgress" }).waitFor();
+  await page.getByLabel("In progress, a key").fill("2");
+  await page.keyboard.press("Enter");
+  await page.getByText("hold on every shard").waitFor();
+  assert.deepEqual((await server.ask("GET", "/admin/queues/sync.erp")).perKey, { inProgress: 2, startsPerSecond: 5 });
+});
+
+test("queues of the server itself are shown to who asks for them", async (t) => {
+  const { id } = await server.post("solo.hook", 1, { webhook: "http://127.0.0.1:1/" });
+  await server.ask("POST", `/tasks/${id}/cancel`);
+  const page = await view(t, at("queues"));
+  await page.getByRole("button", { name: "Of the server" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "codeq.webhook" }).count(), 0);
+  await page.getByRole("button", { name: "Of the server" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: "codeq.webhook" }).click();
+  await page.getByRole("heading", { name: "codeq.webhook" }).waitFor();
+  assert.deepEqual(await page.locator(".tabs a").allInnerTexts().then((all) => all.map((s) => s.split(" ")[0].toLowerCase())), ["now", "tasks", "dead", "workers"]);
+  assert.equal(await page.getByRole("button", { name: "Enqueue" }).count(), 0);
+  await page.goto(at(`task/${id}`));
+  await page.getByRole("link", { name: "see its attempts" }).click();
+  await page.locator("main").getByRole("link", { name: "codeq.webhook" }).waitFor();
+});

@@ -114,3 +114,39 @@ test("a session is drained, then disconnected", async (t) => {
   await page.getByText("1 session disconnected.").waitFor();
   await page.getByRole("cell", { name: "live" }).waitFor(); // it has connected again
 });
+
+test("a group of dead letters is posted anew with a change, without touching a digit of the rest, by keyboard alone", async (t) => {
+  for (const n of [1, 2, 3]) await server.bury("film.print", `no such printer ${n}`, { labels: { copy: `${n}` }, priority: 4 + n });
+  const page = await view(t, at("dead"));
+  const group = page.getByRole("listitem").filter({ hasText: "no such printer #" });
+  await group.getByRole("button", { name: "Edit" }).focus();
+  await page.keyboard.press("Enter");
+  const edit = page.getByRole("dialog", { name: "Edit a group of film.print" });
+  const text = edit.getByLabel("Payload, any JSON");
+  await page.waitForFunction(() => document.querySelector("dialog[open] textarea").value.includes("why"));
+  await checkAccess(page);
+  await text.focus();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type('{"why":"no such printer 3","printer":{"id":12345678901234567890}}');
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  const job = page.getByRole("dialog", { name: "Post a group of film.print anew" });
+  await job.getByText('printer: nothing → {"id":12345678901234567890}').waitFor();
+  await job.getByText("3 tasks").waitFor();
+  await checkAccess(page);
+  await job.getByRole("button", { name: "Post them" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("3 tasks posted anew.").waitFor();
+  const { tasks } = await server.ask("GET", "/admin/queues/film.print/tasks?state=ready");
+  assert.deepEqual(tasks.map((x) => [x.payload, x.priority, x.labels.copy]), [3, 2, 1].map((n) => [`{"why":"no such printer ${n}","printer":{"id":12345678901234567890}}`, 4 + n, `${n}`]));
+  assert.equal((await server.ask("GET", "/admin/queues/film.print")).dlq, 3);
+  // Once more: nothing is posted twice.
+  await group.getByRole("button", { name: "Edit" }).click();
+  await page.waitForFunction(() => document.querySelector("dialog[open] textarea").value.includes("why"));
+  await text.fill('{"why":"no such printer 3","printer":{"id":12345678901234567890}}');
+  await edit.getByRole("button", { name: "See what changes" }).click();
+  await job.getByRole("button", { name: "Post them" }).click();
+  await job.getByText("0 of 3 posted anew.").waitFor();
+  await job.getByText("3 tasks had been posted with this change before.").waitFor();
+  assert.equal((await server.ask("GET", "/admin/queues/film.print")).ready, 3);
+});

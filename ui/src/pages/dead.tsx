@@ -1,17 +1,19 @@
 // Dead letters, grouped by the shape of their error.
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { ask } from "../api";
 import { loaded, queues, type Queue } from "../board";
 import { count, moment, plural } from "../format";
-import { begin } from "../jobs";
+import { begin, type Step } from "../jobs";
+import { changed, changesOf, exact, type Change } from "../json";
 import { serverNow } from "../live";
 import { useLoad } from "../load";
 import { Empty, Problem, Spark, Time } from "../parts";
 import type { Answers } from "../protocol";
 import { href } from "../route";
 import { F } from "../series";
-import { visible } from "../task";
+import { newTask, visible } from "../task";
 
 type Reason = Answers["GET /admin/queues/{command}/dlq/reasons"]["reasons"][number];
 
@@ -153,8 +155,90 @@ function GroupRow({ g, named, again }: { g: Group; named: boolean; again: () => 
         <button type="button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>Details</button>
         <a class="button" href={href(["queue", command], { tab: "tasks", state: "dlq", error: text })}>Show</a>
         <button type="button" class="main" onClick={replay}>Replay</button>
+        <EditGroup g={g} filter={filter} where={where} />
         <button type="button" onClick={purge}>Remove</button>
       </div>
     </li>
   );
+}
+
+/** hash tells edits apart. */
+const hash = (text: string) => [...text].reduce((h, c) => Math.imul(h ^ c.codePointAt(0)!, 16_777_619) >>> 0, 2_166_136_261).toString(36);
+
+const shown = (v: unknown) => (v === undefined ? "nothing" : visible(JSON.stringify(v).slice(0, 200)));
+
+/** EditGroup posts each task of a group anew, with the changes that a person made in the payload of the newest. */
+function EditGroup({ g, filter, where }: { g: Group; filter: { cause: Group["cause"]; error?: string }; where: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null), payload = useSignal(""), first = useSignal<unknown>(undefined), problem = useSignal("");
+  const command = g.command;
+  const open = async () => {
+    problem.value = payload.value = "";
+    dialog.current?.showModal();
+    try {
+      first.value = exact((await ask("GET /tasks/{id}", { id: g.newestTaskId })).payload);
+      payload.value = JSON.stringify(first.value, null, 2);
+    } catch (e) {
+      problem.value = (e as Error).message;
+    }
+  };
+  const next = () => {
+    try {
+      const changes = changesOf(first.value, exact(payload.value));
+      problem.value = changes.length ? "" : "Nothing is changed: Replay does the same.";
+      if (problem.value) return;
+      dialog.current?.close();
+      begin({
+        title: `Post a group of ${command} anew`, verb: "Post them", done: "posted anew",
+        text: (
+          <>
+            <p>{where}</p>
+            <ul class="diff" aria-label="What changes">
+              {changes.map((c) => <li class="mono" key={c.path.join()}>{visible(c.path.join(".")) || "payload"}: <del>{shown(c.before)}</del> → <ins>{shown(c.value)}</ins></li>)}
+            </ul>
+            <p>Each gets a new task with these changes and all attempts. The dead letters stay until somebody removes them. Who does the same twice posts nothing twice.</p>
+          </>
+        ),
+        preview: () => ask("POST /admin/queues/{command}/dlq/replay", { command }, { ...filter, dryRun: true }),
+        step: (cursor) => postAnew(g, filter, changes, cursor),
+      });
+    } catch (e) {
+      problem.value = `The payload is no JSON: ${(e as Error).message}`;
+    }
+  };
+  return (
+    <>
+      <button type="button" onClick={open}>Edit</button>
+      <dialog ref={dialog} aria-label={`Edit a group of ${command}`}>
+        <h2>The payload of the newest of {plural(g.count, "task")}</h2>
+        <p class="muted">What you change here is changed in all of them: members that you set, add or take away. The others stay as they are in each.</p>
+        <textarea class="mono" aria-label="Payload, any JSON" rows={12} cols={70} spellcheck={false} value={payload.value} onInput={(e) => (payload.value = e.currentTarget.value)} />
+        {problem.value && <Problem>{problem.value}</Problem>}
+        <div class="buttons">
+          <button type="button" class="main" disabled={!payload.value} onClick={next}>See what changes</button>
+          <button type="button" onClick={() => dialog.current?.close()}>Leave it</button>
+        </div>
+      </dialog>
+    </>
+  );
+}
+
+/** postAnew posts the tasks of one page of a group with the changes. Its key keeps a task from being posted twice. */
+async function postAnew(g: Group, filter: object, changes: Change[], cursor?: string): Promise<Step> {
+  const page = await ask("GET /admin/queues/{command}/tasks", { command: g.command, query: { ...filter, state: "dlq", limit: 100, cursor } });
+  const mark = hash(JSON.stringify(changes)), refusals: string[] = [];
+  const tasks = page.tasks.flatMap((t) => {
+    try {
+      const payload = changes.reduce((v, c) => changed(v, c.path, c.value), exact(t.payload));
+      return [{ ...newTask(t, payload), idempotencyKey: `edit ${mark} of ${t.id}` }];
+    } catch (e) {
+      refusals.push((e as Error).message);
+      return [];
+    }
+  });
+  const { results } = tasks.length ? await ask("POST /tasks/batch", {}, { tasks }) : { results: [] };
+  for (const r of results) if ("code" in r) refusals.push(r.error);
+  const before = results.filter((r) => "replayed" in r && r.replayed).length;
+  if (before) refusals.push(`${plural(before, "task")} had been posted with this change before.`);
+  const done = results.filter((r) => !("code" in r)).length - before;
+  return { done, refused: page.tasks.length - done - before, why: refusals[0], cursor: page.cursor };
 }

@@ -17,7 +17,7 @@ const shown = signal<Line[]>([]);
 /** How many events were left out because more than perSecond came. */
 const sampled = signal(0);
 
-const places: Record<string, StateName> = { PENDING_LIST: "ready", DELAYED_ZSET: "delayed", INPROG_SET: "inProgress", DLQ_SET: "dead" };
+const places: Record<string, StateName> = { PENDING_LIST: "ready", DELAYED_ZSET: "delayed", INPROG_SET: "inProgress", DLQ_SET: "dead", LIMITED: "limited" };
 
 const shapeOf = (e: EventFrame): StateName =>
   places[e.to ?? ""] ?? (e.status === "COMPLETED" ? "done" : e.status === "FAILED" ? "failed" : "cancelled");
@@ -27,6 +27,7 @@ const wordOf: Record<string, string> = {
   lease_expired: "lease ran out", timeout: "ran for too long", session_gone: "session ended", undelivered: "did not arrive", suspect: "goes after others",
   cancel: "cancelled", expired: "expired", retention: "removed after its retention", replay: "replayed", cleanup: "removed", purge: "purged",
   dlq_bound: "removed: too many dead letters", run_now: "run now", move: "other priority", queue_deleted: "removed with its queue", unreadable: "unreadable",
+  taken_back: "taken back", key_full: "its key is at its limit", key_free: "its key has room",
 };
 
 const list = (name: string) => param(name).split(",").map((s) => s.trim()).filter(Boolean);

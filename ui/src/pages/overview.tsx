@@ -1,5 +1,5 @@
 // The first page: how much happens, what goes wrong, what needs somebody.
-import { at, column, loaded, oldest, queues, total } from "../board";
+import { at, column, loaded, oldest, own, total } from "../board";
 import { Charts, plus } from "../charts";
 import { plural, rate, span } from "../format";
 import { Empty, Spark } from "../parts";
@@ -14,7 +14,7 @@ export function Overview() {
 
 function Now() {
   if (!loaded.value) return <p class="muted pad" role="status">Waiting for the first figures.</p>;
-  if (queues.value.length === 0) {
+  if (own.value.length === 0) {
     return (
       <Empty title="No queue yet">
         A queue begins with its first task: <code>codeq enqueue hello 1</code>, and <code>codeq work hello cat</code> in another
@@ -30,7 +30,7 @@ function Now() {
       <section class="block">
         <header>
           <h2>Busiest queues</h2>
-          <a href={href(["queues"])}>All {plural(queues.value.length, "queue")}</a>
+          <a href={href(["queues"])}>All {plural(own.value.length, "queue")}</a>
         </header>
         <QueueTable most={8} />
       </section>

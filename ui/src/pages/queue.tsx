@@ -1,7 +1,8 @@
 // One queue: now, its tasks, its dead letters, its settings.
-import { at, column, find, loaded, type Queue as QueueType } from "../board";
+import { at, column, find, isSystem, loaded, type Queue as QueueType } from "../board";
 import { Charts } from "../charts";
 import { count, rate, span } from "../format";
+import { Heat } from "../heat";
 import { Empty, Spark, State } from "../parts";
 import { QueueActions } from "../queueactions";
 import { href, param } from "../route";
@@ -33,7 +34,7 @@ export function Queue({ command }: { command: string }) {
         <div class="buttons"><QueueActions of={q} /></div>
       </div>
       <nav class="tabs" aria-label={`Parts of ${command}`}>
-        {tabs.map((t) => (
+        {tabs.filter((t) => t !== "settings" || !isSystem(command)).map((t) => (
           <a key={t} href={href(["queue", command], t === "now" ? {} : { tab: t })} aria-current={t === tab ? "page" : undefined}>
             {t}{t === "dead" && q.row.value[F.dead]! > 0 && <b class="bad"> {count(q.row.value[F.dead]!)}</b>}
           </a>
@@ -54,7 +55,7 @@ function Now({ q }: { q: QueueType }) {
         <a href={tasks("ready")}>
           <span><State of="ready" /></span>
           <strong>{count(row[F.ready]!)}</strong>
-          <em>{age ? `the first waits ${span(age)}` : ""}</em>
+          <em>{[age && `the first waits ${span(age)}`, row[F.limited]! > 0 && `${count(row[F.limited]!)} more wait for their key`].filter(Boolean).join(" · ")}</em>
           <Spark values={column(q.series, F.ready)} tone="ready" />
         </a>
         <a href={tasks("delayed")}>
@@ -81,7 +82,7 @@ function Now({ q }: { q: QueueType }) {
           <Spark values={column(q.series, F.dead)} tone="dead" />
         </a>
       </section>
-      <Charts of={q.series} />
+      <Charts of={q.series}><Heat command={q.command} /></Charts>
       <section class="block">
         <header><h2>Who works on it</h2></header>
         <WorkersOf command={q.command} />

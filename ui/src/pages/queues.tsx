@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask } from "../api";
-import { queues, type Queue } from "../board";
+import { isSystem, own, queues, type Queue } from "../board";
 import { plural } from "../format";
 import { onKey } from "../keys";
 import { useLoad } from "../load";
@@ -18,7 +18,7 @@ export function Queues() {
   useSessions();
   const known = useLoad((signal) => ask("GET /admin/queues", { signal }), [welcome.value, queues.value.length]);
   const picked = useSignal<ReadonlySet<string>>(new Set()), acting = useSignal<Queue | null>(null);
-  const filter = param("q"), flat = param("flat"), fit = queues.value.filter((q) => q.command.includes(filter));
+  const filter = param("q"), flat = param("flat"), system = !!param("system"), fit = (system ? queues : own).value.filter((q) => q.command.includes(filter));
   const chosen = fit.filter((q) => picked.value.has(q.command));
   const spread = new Set(known.value?.queues.filter((q) => q.spread).map((q) => q.command));
   return (
@@ -27,6 +27,11 @@ export function Queues() {
         <h1>Queues</h1>
         <span class="muted">{plural(fit.length, "queue")}</span>
         {chosen.length > 0 && <ChosenQueues of={chosen} none={() => (picked.value = new Set())} />}
+        {own.value.length < queues.value.length && (
+          <button type="button" aria-pressed={system} title="Queues of the server itself, such as that of webhooks" onClick={() => setQuery({ system: system ? undefined : 1 })}>
+            Of the server
+          </button>
+        )}
         <button type="button" aria-pressed={!flat} title="Queues whose names begin alike stand together" onClick={() => setQuery({ flat: flat ? undefined : 1 })}>Groups</button>
         <input
           ref={field} type="search" placeholder="Filter ( / )" aria-label="Filter queues by name" value={filter}
@@ -34,7 +39,7 @@ export function Queues() {
         />
       </header>
       <QueueTable
-        filter={filter} sort={param("sort", "-ready")} onSort={(sort) => setQuery({ sort })} picked={picked}
+        filter={filter} system={system} sort={param("sort", "-ready")} onSort={(sort) => setQuery({ sort })} picked={picked}
         beside={{ spread, room: room.value, act: (q) => (acting.value = q) }}
       />
       {acting.value && <Act of={acting.value} close={() => (acting.value = null)} />}
@@ -50,7 +55,7 @@ function Act({ of: q, close }: { of: Queue; close: () => void }) {
       <h2 id="act">{q.command}</h2>
       <div class="buttons">
         <QueueActions of={q} />
-        <a class="button" href={href(["queue", q.command], { tab: "settings" })}>Settings</a>
+        {!isSystem(q.command) && <a class="button" href={href(["queue", q.command], { tab: "settings" })}>Settings</a>}
         <button type="button" class="quiet" onClick={() => dialog.current?.close()}>Close</button>
       </div>
     </dialog>

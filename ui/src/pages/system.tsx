@@ -6,6 +6,7 @@ import { serverNow, welcome } from "../live";
 import { server } from "../needs";
 import { Problem, Time } from "../parts";
 import type { Server } from "../protocol";
+import { href, place } from "../route";
 
 const bytes = (n: number) => (n >= 1 << 30 ? `${(n / (1 << 30)).toFixed(1)} GiB` : `${Math.round(n / (1 << 20))} MiB`);
 const micros = (n: number) => (n < 1000 ? `${n} µs` : `${(n / 1000).toFixed(1)} ms`);
@@ -15,7 +16,7 @@ export function System() {
   const config = useLoad((signal) => ask("GET /admin/config", { signal }), [welcome.value?.creationId]);
   return (
     <>
-      <div class="title"><h1>System</h1></div>
+      <ServerTabs />
       {!s ? <p class="muted pad" role="status">Waiting for the figures of the server.</p> : <><Facts s={s} /><Shards s={s} /></>}
       <section class="block">
         <header><h2>Settings</h2></header>
@@ -33,6 +34,21 @@ export function System() {
           </div>
         )}
       </section>
+    </>
+  );
+}
+
+const tabs = { system: "Server", limits: "Limits of tenants" };
+
+/** ServerTabs lead to the pages that belong to no queue. */
+export function ServerTabs() {
+  const here = place.value.path[0];
+  return (
+    <>
+      <div class="title"><h1>System</h1></div>
+      <nav class="tabs" aria-label="Parts of the system">
+        {Object.entries(tabs).map(([path, name]) => <a key={path} href={href([path])} aria-current={path === here ? "page" : undefined}>{name}</a>)}
+      </nav>
     </>
   );
 }

@@ -5,13 +5,14 @@ import { ask, Refused } from "../api";
 import { takeBack } from "../bulk";
 import { Labels } from "../filter";
 import { begin, each, now, say } from "../jobs";
+import { exact } from "../json";
 import { useLoad } from "../load";
 import { api, serverNow, watch } from "../live";
 import { Empty, Problem, State, Time } from "../parts";
 import type { ResultRecord, Task as TaskType } from "../protocol";
 import { go, href } from "../route";
 import { Snippet } from "../snippet";
-import { firstLine, stateOf, visible, why } from "../task";
+import { firstLine, newTask, stateOf, visible, why } from "../task";
 import { Tree } from "../tree";
 import { Waterfall } from "../waterfall";
 
@@ -89,6 +90,8 @@ function Facts({ task: t }: { task: TaskType }) {
     ...time("lease until", t.leaseUntil), ...time("run until", t.runUntil), ...time("expires", t.expiresAt),
     ...(t.timeoutSeconds ? [["time limit", `${t.timeoutSeconds} s`] as const] : []),
     ...(t.labels ? [["labels", <Labels of={t.labels} />] as const] : []),
+    ...(t.concurrencyKey ? [["key", visible(t.concurrencyKey)] as const] : []),
+    ...(t.webhook ? [["webhook", visible(t.webhook)] as const] : []),
     ["tenant", t.tenantId],
     ...(t.traceParent ? [["trace", visible(t.traceParent)] as const] : []),
   ] as const;
@@ -109,7 +112,7 @@ function Facts({ task: t }: { task: TaskType }) {
 }
 
 function Actions({ task: t }: { task: TaskType }) {
-  const id = t.id, s = stateOf(t), waits = s === "ready" || s === "delayed";
+  const id = t.id, s = stateOf(t), waits = s === "ready" || s === "limited" || s === "delayed";
   return (
     <div class="buttons">
       {s === "delayed" && <button type="button" onClick={() => now(ask("POST /admin/tasks/{id}/run", { id }), "It is ready.")}>Run now</button>}
@@ -147,9 +150,7 @@ export function Copy({ task }: { task: Partial<TaskType> & { command: string } }
   };
   const send = async () => {
     try {
-      const { command, priority, maxAttempts, timeoutSeconds, labels } = task;
-      const body = { command, payload: JSON.parse(payload.value), priority, maxAttempts, timeoutSeconds, labels };
-      const made = await ask("POST /tasks", {}, body);
+      const made = await ask("POST /tasks", {}, newTask(task, exact(payload.value)));
       dialog.current?.close();
       say("The new task is posted.");
       go(["task", made.id]);

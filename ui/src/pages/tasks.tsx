@@ -21,6 +21,7 @@ export function Tasks({ queue: q }: { queue: Queue }) {
           {states.map((s) => (
             <a key={s} href={href(["queue", q.command], { tab: "tasks", state: s })} aria-current={s === state ? "page" : undefined}>
               <Shape of={chips[s][0]} /> {stateWord(chips[s][0])} <b>{count(q.row.value[chips[s][1]]!)}</b>
+              {s === "ready" && q.row.value[F.limited]! > 0 && <> + <Shape of="limited" /> {count(q.row.value[F.limited]!)} limited</>}
             </a>
           ))}
         </nav>
