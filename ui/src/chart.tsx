@@ -114,9 +114,10 @@ export interface Pen {
 function penOf(canvas: HTMLCanvasElement): Pen | undefined {
   const c = canvas.getContext("2d"), width = canvas.clientWidth, height = canvas.clientHeight;
   if (!c || !width) return;
-  canvas.width = width * devicePixelRatio;
-  canvas.height = height * devicePixelRatio;
-  c.scale(devicePixelRatio, devicePixelRatio);
+  const wide = Math.round(width * devicePixelRatio), high = Math.round(height * devicePixelRatio);
+  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high]; // which is dear
+  c.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  c.clearRect(0, 0, width, height);
   c.translate(left, top);
   c.font = "11px system-ui, sans-serif";
   c.textBaseline = "middle";

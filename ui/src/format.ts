@@ -1,10 +1,8 @@
 // Numbers, times and names as people read them.
 
-const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-
 /** count is 12,345, or 1.2 M from ten million on. */
 export function count(n: number): string {
-  return Math.abs(n) >= 1e7 ? `${(n / 1e6).toFixed(1)} M` : grouped.format(n);
+  return Math.abs(n) >= 1e7 ? `${(n / 1e6).toFixed(1)} M` : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** rate is what happens in a second. */

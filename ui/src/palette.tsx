@@ -29,14 +29,15 @@ function hits(text: string): Hit[] {
 export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null);
   const text = useSignal("");
-  const at = useSignal(0);
+  const at = useSignal(0), isOpen = useSignal(false);
   const open = () => {
+    isOpen.value = true;
     text.value = "";
     at.value = 0;
     if (!dialog.current?.open) dialog.current?.showModal();
   };
   useEffect(() => onKey("Ctrl+K", open), []);
-  const found = hits(text.value);
+  const found = isOpen.value ? hits(text.value) : [];
   const choose = (h?: Hit) => {
     dialog.current?.close();
     h?.go();
@@ -53,7 +54,7 @@ export function Palette() {
       <button type="button" class="find" onClick={open}>
         Go to <kbd>Ctrl K</kbd>
       </button>
-      <dialog class="palette" ref={dialog} aria-label="Go to" onClick={(e) => e.target === dialog.current && dialog.current?.close()}>
+      <dialog class="palette" ref={dialog} aria-label="Go to" onClose={() => (isOpen.value = false)} onClick={(e) => e.target === dialog.current && dialog.current?.close()}>
         <input
           type="text" placeholder="A queue, a page, a label, an id, or a text" aria-label="Find a queue, a page or tasks" role="combobox"
           aria-expanded="true" aria-controls="hits" aria-activedescendant={found[at.value] ? `hit${at.value}` : undefined} autocomplete="off" spellcheck={false}

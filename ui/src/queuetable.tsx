@@ -2,7 +2,6 @@
 import { signal, useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { at, column, own, queues, version, type Queue, type Row } from "./board";
-import { plus } from "./charts";
 import { count, plural, rate, span } from "./format";
 import { Shape, Spark, State } from "./parts";
 import { go, href, param, place, setQuery } from "./route";
@@ -74,7 +73,9 @@ const trends = new Map<string, [series: unknown, drawn: number, Spark: Component
 function trend(i: Item): ComponentChildren {
   const { series } = i.of[0]!, drawn = Math.floor(at.value / 5000 + i.id.charCodeAt(i.id.length - 1) / 5), had = trends.get(i.id);
   if (had?.[0] === series && had[1] === drawn) return had[2];
-  const spark = <Spark values={plus(...i.of.map((q) => column(q.series, F.completed)))} tone="done" />;
+  const values = column(series, F.completed);
+  for (const q of i.of) if (q.series !== series) q.series.addTo(values, F.completed, series);
+  const spark = <Spark values={values} tone="done" />;
   trends.set(i.id, [series, drawn, spark]);
   return spark;
 }

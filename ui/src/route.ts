@@ -28,12 +28,17 @@ export type Query = Record<string, string | number | readonly string[] | undefin
 
 /** href is the address of a page. The range of the charts goes with the person to the next page. */
 export function href(path: string[], query: Query = {}): string {
-  const q = new URLSearchParams();
-  for (const [name, value] of Object.entries({ range: place.value.query.get("range") ?? undefined, ...query })) {
-    for (const one of [value].flat()) if (one !== undefined && one !== "") q.append(name, String(one));
+  let text = "";
+  const add = (name: string, value?: string | number) => {
+    if (value !== undefined && value !== "") text += `${text ? "&" : "?"}${name}=${encodeURIComponent(value).replaceAll("%20", "+")}`;
+  };
+  if (!("range" in query)) add("range", place.value.query.get("range") ?? undefined);
+  for (const name in query) {
+    const value = query[name];
+    if (typeof value === "object") for (const one of value) add(name, one);
+    else add(name, value);
   }
-  const text = q.toString();
-  return `#/${path.map(encodeURIComponent).join("/")}${text && `?${text}`}`;
+  return `#/${path.map(encodeURIComponent).join("/")}${text}`;
 }
 
 export function go(path: string[], query?: Query) {

@@ -8,7 +8,6 @@ export const F = {
 } as const;
 export type Figure = (typeof F)[keyof typeof F];
 
-const width = 19;
 const isRate = (f: number) => f >= F.in && f <= F.expired;
 const isTime = (f: number) => f >= F.waitP50 && f <= F.runP99;
 
@@ -20,7 +19,8 @@ export type Range = keyof typeof ranges;
 export class Series {
   /** The figures of now, which are those of all the time if nothing happened in it. */
   latest: readonly number[] = [];
-  private rows: (number[] | undefined)[];
+  /** A row of one second may be the one that came; it is not changed, but replaced. */
+  private rows: (readonly number[] | undefined)[];
   private first: number; // the number of the step of rows[0]
   private liveAt: number;
 
@@ -41,20 +41,20 @@ export class Series {
     while (this.rows.length < this.size) this.rows.push(undefined);
   }
 
-  private row(step: number): number[] | undefined {
-    const i = step - this.first;
-    return i < 0 || i >= this.size ? undefined : (this.rows[i] ??= new Array(width).fill(0));
-  }
-
   /** put takes a row: its rates are sums over the second or the step that ends then, the others are of that time. */
   put(ms: number, figures: readonly number[]) {
     this.advance(ms);
-    const row = this.row(this.step(ms));
-    if (!row) return;
-    for (let f = 1; f < width; f++) {
-      const value = figures[f] ?? 0;
-      row[f] = isRate(f) ? row[f]! + value : isTime(f) ? Math.max(row[f]!, value) : value;
+    const i = this.step(ms) - this.first;
+    if (i < 0 || i >= this.size) return;
+    const had = this.rows[i];
+    if (!had) {
+      this.rows[i] = figures;
+      return;
     }
+    this.rows[i] = had.map((n, f) => {
+      const value = figures[f] ?? 0;
+      return isRate(f) ? n + value : isTime(f) ? Math.max(n, value) : value;
+    });
   }
 
   /** live takes a row of now, whose rates are those of the last second. It closes the hole since the last one. */
@@ -87,9 +87,17 @@ export class Series {
     let known = this.before(f);
     return this.rows.map((r, i) => {
       if (i < from || i >= last) return null;
-      if (isRate(f)) return r ? (r[f]! * 1000) / this.stepMs : 0;
+      if (isRate(f)) return r ? ((r[f] ?? 0) * 1000) / this.stepMs : 0;
       if (isTime(f)) return r?.[f] || (f <= F.waitP99 && r?.[F.started] ? 0 : null);
-      return (known = r ? r[f]! : known);
+      return (known = r ? (r[f] ?? 0) : known);
+    });
+  }
+
+  /** addTo adds a rate to that of another series at each step. */
+  addTo(sum: (number | null)[], f: Figure, other: Series) {
+    const by = this.first - other.first, part = 1000 / this.stepMs;
+    this.rows.forEach((r, i) => {
+      if (r?.[f] && sum[i + by] != null) sum[i + by]! += r[f]! * part;
     });
   }
 

@@ -1,5 +1,6 @@
 // What happens, as it happens: one line for each transition of a task.
 import { signal, useSignal } from "@preact/signals";
+import type { ComponentChild } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { count, shortId, span } from "../format";
 import { onKey } from "../keys";
@@ -9,10 +10,11 @@ import type { EventFrame, GapFrame, Positions } from "../protocol";
 import { href, param, setQuery } from "../route";
 import { InSight } from "../rows";
 
-type Line = (EventFrame | GapFrame) & { key: string };
+/** A line is drawn once: nothing in it changes. */
+type Line = (EventFrame | GapFrame) & { key: string; drawn?: ComponentChild };
 
 const most = 400;
-const perSecond = 100;
+const perSecond = 50;
 const shown = signal<Line[]>([]);
 /** How many events were left out because more than perSecond came. */
 const sampled = signal(0);
@@ -38,7 +40,7 @@ export function Events() {
   const field = useRef<HTMLInputElement>(null), body = useRef<HTMLTableSectionElement>(null);
   useEffect(() => onKey("/", () => field.current?.focus()), []);
   useEffect(() => {
-    let lines: Line[] = [];
+    let lines: Line[] = [], came: Line[] = []; // what is shown, and what came since
     let from: Record<string, number> | undefined; // what the page has of each shard, to go on there after a loss
     let of: string | undefined;
     let left = 0;
@@ -46,8 +48,14 @@ export function Events() {
     shown.value = [];
     problem.value = "";
     const add = (f: EventFrame | GapFrame, key: string) => {
-      lines = [{ ...f, key }, ...lines].slice(0, most);
-      changed(() => (shown.value = lines));
+      came.push({ ...f, key });
+      if (came.length > 2 * most) came = came.slice(-most); // nobody looks
+      changed(show);
+    };
+    const show = () => {
+      lines = [...came.reverse(), ...lines].slice(0, most);
+      came = [];
+      shown.value = lines;
     };
     return watch("events", {
       ask: () => ({
@@ -94,7 +102,7 @@ export function Events() {
       {shown.value.length === 0 ? <Empty title="Nothing has happened since this page is open" /> : (
         <div class="scroll">
           <table class="rows events" aria-label="Events, the newest first">
-            <InSight rows={shown.value} height={28} body={body} draw={(l) => (l.type === "gap" ? <Gap key={l.key} of={l} /> : <Row key={l.key} of={l} />)} />
+            <InSight rows={shown.value} height={28} body={body} draw={(l) => (l.drawn ??= l.type === "gap" ? <Gap key={l.key} of={l} /> : <Row key={l.key} of={l} />)} />
           </table>
         </div>
       )}
