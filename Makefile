@@ -114,6 +114,10 @@ pages: ## measure the figures of 150 queues, first pages of lists and a start be
 removal: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
 	go test -count=1 -v -timeout 0 ./test/scale -run 'Space|Removal' -scale.short=$(SHORT) -scale.load=10s -scale.pairs=5
 
+.PHONY: flood
+flood: ## what a tenant's tasks take longer while another one floods their shard, five pairs of each kind of flood
+	go test -count=1 -v -timeout 0 ./test/scale -run Flood -scale.load=6s -scale.pairs=5
+
 .PHONY: mutants
 mutants: ## put faults into the code one by one and see a test catch each; REWRITE=-rewrite notes the seeds that did
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 4h ./test/sim $(REWRITE)

@@ -104,11 +104,11 @@ func (a *admission) limitAt(nowMs int64) int {
 	return a.limit << doublings
 }
 
-// admits says whether a push of new work is accepted beside what waits. The size of
-// the push does not count: one larger than a drain waits its turn like others.
-func (a *admission) admits(waiting, perDrain int, nowMs int64) bool {
+// limitBeside is how much new work may wait when so much does. The size of a push does
+// not count: one larger than a drain waits its turn like others.
+func (a *admission) limitBeside(waiting, perDrain int, nowMs int64) int {
 	if a.overloaded(nowMs) {
 		a.setLimit(waiting, perDrain, nowMs)
 	}
-	return waiting < a.limitAt(nowMs)
+	return a.limitAt(nowMs)
 }

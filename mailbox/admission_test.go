@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"fmt"
 	"testing"
 
 	"codeq/mailbox"
@@ -14,9 +15,12 @@ type overloaded struct {
 	nowMs int64
 }
 
+// ownerOf: messages from a thousand on are of others, each thousand of one.
+func ownerOf(message int) string { return fmt.Sprint(message / 1000) }
+
 func newOverloaded(t *testing.T) *overloaded {
 	c := &overloaded{t: t, nowMs: 1000}
-	c.Mailbox = mailbox.NewAt[int](mailbox.Limits{Messages: 64, Bytes: 1 << 20, NewPerDrain: 4}, func() int64 { return c.nowMs })
+	c.Mailbox = mailbox.NewAt[int](mailbox.Limits{Messages: 64, Bytes: 1 << 20, NewPerDrain: 4}, func() int64 { return c.nowMs }, ownerOf)
 	return c
 }
 
@@ -162,4 +166,76 @@ func TestPushLargerThanADrainIsTakenBesideABacklog(t *testing.T) {
 	}
 	c.Drain(nil)
 	wantVerdict(t, "a batch", c.Push(make([]int, 30), 1, mailbox.ClassNew), mailbox.Accepted)
+}
+
+// postOf pushes so many messages of an owner, one by one.
+func (c *overloaded) postOf(owner, n int, want mailbox.Verdict) {
+	c.t.Helper()
+	for i := range n {
+		wantVerdict(c.t, fmt.Sprintf("message %d of owner %d", i, owner), c.Push([]int{1000*owner + i}, 1, mailbox.ClassNew), want)
+	}
+}
+
+// Who fills a mailbox alone keeps nobody out, and has no more than half of it while another
+// waits.
+func TestOneOwnerKeepsNoOtherOut(t *testing.T) {
+	c := newOverloaded(t)
+	c.postOf(0, 48, mailbox.Accepted)
+	c.postOf(0, 1, mailbox.Full)
+	c.postOf(1, 8, mailbox.Accepted) // an eighth is for messages that end work
+	c.postOf(0, 1, mailbox.Full)
+	wantVerdict(t, "what ends work", c.Push(make([]int, 8), 1, mailbox.ClassKeep), mailbox.Accepted)
+	c.Drain(nil)
+	c.Drain(nil)
+	c.Drain(nil)
+	c.postOf(1, 12, mailbox.Accepted)
+	c.postOf(1, 1, mailbox.Full)
+}
+
+// Half is 24 of 48. Who has nothing may push more at once, so no push is too large for ever.
+func TestNobodyHasMoreThanHalfBesideOthers(t *testing.T) {
+	c := newOverloaded(t)
+	c.postOf(0, 1, mailbox.Accepted)
+	c.postOf(1, 24, mailbox.Accepted)
+	c.postOf(1, 1, mailbox.Full)
+	c.Drain(nil)
+	for c.Figures().New > 0 {
+		c.Drain(nil)
+	}
+	c.postOf(0, 1, mailbox.Accepted)
+	batch := make([]int, 30)
+	batch[0] = 1000
+	wantVerdict(t, "a large batch", c.Push(batch, 1, mailbox.ClassNew), mailbox.Accepted)
+	c.postOf(1, 1, mailbox.Full)
+	c.postOf(0, 23, mailbox.Accepted)
+}
+
+// A backlog that stands lets others in as well, each up to half of what may wait.
+func TestABacklogOfOneOwnerKeepsNoOtherOut(t *testing.T) {
+	c := newOverloaded(t)
+	c.stands(mailbox.OverloadAfterMs) // 16 of owner 0 wait
+	c.postOf(0, 1, mailbox.Full)
+	c.postOf(1, 8, mailbox.Accepted)
+	c.postOf(1, 1, mailbox.Full)
+	c.postOf(2, 1, mailbox.Full)
+	c.wantBound(16)
+	wantBatch(t, c.Drain(nil), 4, 5, 1000, 1001)
+	c.wantBound(15)
+	c.postOf(0, 1, mailbox.Full)
+	c.postOf(1, 1, mailbox.Accepted)
+	c.postOf(1, 1, mailbox.Full)
+}
+
+// Owners take turns, of an equal share or one push each, so a few tasks do not wait for the
+// many of another.
+func TestOwnersTakeTurns(t *testing.T) {
+	c := newOverloaded(t)
+	c.postOf(0, 8, mailbox.Accepted)
+	wantVerdict(t, "a batch", c.Push([]int{1000, 1001, 1002, 1003, 1004, 1005}, 1, mailbox.ClassNew), mailbox.Accepted)
+	c.postOf(1, 1, mailbox.Accepted)
+	c.postOf(2, 1, mailbox.Accepted)
+	wantBatch(t, c.Drain(nil), 0, 1)
+	wantBatch(t, c.Drain(nil), 1000, 1001, 1002, 1003, 1004, 1005)
+	wantBatch(t, c.Drain(nil), 2000, 2, 3, 1000)
+	wantBatch(t, c.Drain(nil), 4, 5, 6, 7)
 }

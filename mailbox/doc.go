@@ -1,7 +1,7 @@
 // Package mailbox is the bounded queue in front of an actor: many goroutines
 // push, one drains.
 //
-// A Mailbox is one mutex around two lanes. A push copies its messages behind
+// A Mailbox is one mutex around two lanes, of which the second is one lane for each owner. A push copies its messages behind
 // those that wait, or is refused; it never waits for room, so a full mailbox is
 // an answer for whoever asked and not a stopped goroutine. Drain exchanges the
 // first lane for an empty one and takes a bounded piece of the second, so the
@@ -13,6 +13,8 @@
 // a message that ends work must not wait behind a flood of new work.
 // A backlog of new work that persists, because more comes than is drained, is
 // limited by how long it persists: see admission.
+// Each push of new work has an owner. Owners take turns when a drain takes it, and while
+// several have some that waits none may have more than half of what may wait.
 //
 // Control messages share the first lane and are never refused: each has a Slot
 // of its own, so there are never more of them than slots, and they take nothing

@@ -46,7 +46,7 @@ func (b *Mailbox[M]) Figures() Figures {
 	f := b.figures
 	f.Depth = b.depth()
 	f.DepthBytes = b.countedBytes
-	f.New = b.fresh.len()
+	f.New = b.fresh.messages
 	nowMs := b.nowMs()
 	if b.admission.backlogged {
 		f.BacklogForMs = nowMs - b.admission.sinceMs

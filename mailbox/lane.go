@@ -1,15 +1,135 @@
 package mailbox
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// lane is new work in the order of its pushes. A drain takes whole pushes from
-// the front, so what a push was refused or accepted as stays together.
+// lanes is the new work of all owners, who take turns.
+type lanes[M any] struct {
+	// of has the lane of each owner of whom something waits, turns has all of them in
+	// their order; at is whose turn it is.
+	of    map[string]*lane[M]
+	turns []*lane[M]
+	at    int
+	// messages are those of all.
+	messages int
+	// spare are lanes to be used again.
+	spare []*lane[M]
+}
+
+// maxSpare is how many lanes without messages are kept.
+const maxSpare = 16
+
+// find is the lane of an owner, nil if nothing of it waits.
+func (l *lanes[M]) find(owner string) *lane[M] {
+	if len(l.turns) == 1 && l.turns[0].owner == owner {
+		return l.turns[0]
+	}
+	return l.of[owner]
+}
+
+// held is what waits of an owner.
+func (l *lanes[M]) held(owner string) (messages, bytes int) {
+	if one := l.find(owner); one != nil {
+		return one.len(), one.bytes
+	}
+	return 0, 0
+}
+
+func (l *lanes[M]) push(owner string, batch []M, bytes int) {
+	one := l.find(owner)
+	if one == nil {
+		one = l.begin(owner)
+	}
+	one.push(batch, bytes)
+	l.messages += len(batch)
+}
+
+func (l *lanes[M]) begin(owner string) *lane[M] {
+	if l.of == nil {
+		l.of = make(map[string]*lane[M])
+	}
+	if len(l.spare) == 0 {
+		l.spare = append(l.spare, &lane[M]{})
+	}
+	last := len(l.spare) - 1
+	one := l.spare[last]
+	l.spare = l.spare[:last]
+	one.owner, l.of[owner] = owner, one
+	l.turns = append(l.turns, one)
+	return one
+}
+
+// end removes the lane whose turn it is.
+func (l *lanes[M]) end() {
+	one := l.turns[l.at]
+	l.turns = slices.Delete(l.turns, l.at, l.at+1)
+	delete(l.of, one.owner)
+	if len(l.spare) < maxSpare {
+		l.spare = append(l.spare, one)
+	}
+}
+
+// take appends whole pushes to batch until most messages are taken, all for 0, and says
+// how many and how large they were and when the oldest came. A turn is an equal share of most, or
+// one larger push, so that nobody waits for the backlog of another.
+func (l *lanes[M]) take(batch []M, most int) (_ []M, taken, bytes int, oldest time.Time) {
+	share := (most + len(l.turns) - 1) / max(len(l.turns), 1)
+	for len(l.turns) > 0 {
+		l.at %= len(l.turns)
+		one, room := l.turns[l.at], most-taken
+		first := &one.pushes[one.first]
+		if most > 0 && taken > 0 && first.messages > room {
+			break
+		}
+		if taken == 0 || first.at.Before(oldest) {
+			oldest = first.at
+		}
+		var n, size int
+		batch, n, size = one.take(batch, min(share, room))
+		taken, bytes = taken+n, bytes+size
+		if one.len() == 0 {
+			l.end()
+		} else {
+			l.at++
+		}
+	}
+	l.messages -= taken
+	return batch, taken, bytes, oldest
+}
+
+// admits says whether an owner may push beside what waits, of which most may. Alone it may
+// fill that. While others wait it may have half, and what one of them has beyond half, from
+// when it was alone, keeps nobody out.
+func (l *lanes[M]) admits(owner string, most int) bool {
+	own, _ := l.held(owner)
+	if own == l.messages {
+		return own < most
+	}
+	half := most - most/2
+	return own < half && (l.messages < most || l.upTo(half) < most)
+}
+
+// upTo counts what waits, of each owner at most so much.
+func (l *lanes[M]) upTo(most int) (n int) {
+	for _, one := range l.turns {
+		n += min(one.len(), most)
+	}
+	return n
+}
+
+// lane is the new work of one owner in the order of its pushes. A drain takes whole pushes
+// from the front, so what a push was refused or accepted as stays together.
 type lane[M any] struct {
+	owner    string
 	messages []M
 	pushes   []push
 	// from and first are what has been taken of messages and pushes.
 	from  int
 	first int
+	// bytes are those that wait.
+	bytes int
 }
 
 // push is one accepted Push.
@@ -24,16 +144,7 @@ func (l *lane[M]) len() int { return len(l.messages) - l.from }
 func (l *lane[M]) push(batch []M, bytes int) {
 	l.messages = append(l.messages, batch...)
 	l.pushes = append(l.pushes, push{messages: len(batch), bytes: bytes, at: time.Now()})
-}
-
-func (l *lane[M]) olderThan(at time.Time) bool { return l.len() > 0 && l.oldest().Before(at) }
-
-// oldest is when the first push that waits came; zero if none does.
-func (l *lane[M]) oldest() time.Time {
-	if l.len() == 0 {
-		return time.Time{}
-	}
-	return l.pushes[l.first].at
+	l.bytes += bytes
 }
 
 // take appends whole pushes from the front to batch until most messages are
@@ -50,6 +161,7 @@ func (l *lane[M]) take(batch []M, most int) (_ []M, taken, bytes int) {
 		l.first++
 	}
 	l.from += taken
+	l.bytes -= bytes
 	batch = append(batch, l.messages[start:l.from]...)
 	l.shrink(start)
 	return batch, taken, bytes
@@ -61,7 +173,7 @@ func (l *lane[M]) shrink(start int) {
 	clear(l.messages[start:l.from])
 	if l.len() == 0 {
 		if cap(l.messages) > retainCap && l.from < cap(l.messages)/8 {
-			*l = lane[M]{}
+			*l = lane[M]{owner: l.owner}
 			return
 		}
 		l.messages, l.pushes, l.from, l.first = l.messages[:0], l.pushes[:0], 0, 0

@@ -36,7 +36,9 @@ func (v Verdict) String() string {
 type Class int
 
 const (
-	// ClassNew is work that was not accepted yet: it may fill three quarters.
+	// ClassNew is work that was not accepted yet: it may fill three quarters. While several
+	// owners have some, none may have more than half of that, but for one larger push, and
+	// all may fill seven eighths.
 	ClassNew Class = iota
 	// ClassKeep is for messages that keep or end accepted work: they may fill all of it.
 	ClassKeep
@@ -52,7 +54,16 @@ type Limits struct {
 	// pushes and at least one of them; what is left is the next Drain. 0 takes
 	// all. When every drain for OverloadAfterMs has left some, no more may wait than
 	// wait at that moment; the limit doubles with each DoubleAfterMs without overload.
+	// While several owners have some, none may have more than half of it; what one had
+	// before counts as half.
 	NewPerDrain int
+}
+
+// less leaves one of so many parts out.
+func (l Limits) less(parts int) Limits {
+	l.Messages -= l.Messages / parts
+	l.Bytes -= l.Bytes / parts
+	return l
 }
 
 // retainCap is the capacity in messages up to which a slice is kept whatever
@@ -64,13 +75,15 @@ const retainCap = 1024
 type Mailbox[M any] struct {
 	limits Limits
 	nowMs  func() int64
-	wake   chan struct{}
+	// ownerOf tells whose new work a message is.
+	ownerOf func(M) string
+	wake    chan struct{}
 
 	mu sync.Mutex
 	// The rest is guarded by mu. waiting is the lane of ClassKeep and of slots,
-	// fresh the lane of ClassNew.
+	// fresh the lanes of ClassNew.
 	waiting []M
-	fresh   lane[M]
+	fresh   lanes[M]
 	// counted is how many of both came by Push; the others are slots.
 	// keptBytes are those of waiting.
 	counted      int
@@ -96,17 +109,17 @@ type Slot[M any] struct {
 
 // New makes an empty mailbox. Limits below 1 panic.
 func New[M any](l Limits) *Mailbox[M] {
-	return NewAt[M](l, func() int64 { return time.Now().UnixMilli() })
+	return NewAt(l, func() int64 { return time.Now().UnixMilli() }, func(M) string { return "" })
 }
 
 // NewAt is New by a clock in milliseconds, which decides for how long drains have
-// left new work behind. It is called inside the mailbox, by pushes and drains:
-// it must be short and must not call it.
-func NewAt[M any](l Limits, nowMs func() int64) *Mailbox[M] {
+// left new work behind, and with an owner for each push of new work, that of its first
+// message. Both are called inside the mailbox: they must be short and must not call it.
+func NewAt[M any](l Limits, nowMs func() int64, ownerOf func(M) string) *Mailbox[M] {
 	if l.Messages < 1 || l.Bytes < 1 {
 		panic(fmt.Sprintf("mailbox: limits of %d messages and %d bytes", l.Messages, l.Bytes))
 	}
-	return &Mailbox[M]{limits: l, nowMs: nowMs, wake: make(chan struct{}, 1), turn: 1}
+	return &Mailbox[M]{limits: l, nowMs: nowMs, ownerOf: ownerOf, wake: make(chan struct{}, 1), turn: 1}
 }
 
 // Push adds the whole batch behind what waits, or nothing of it. bytes is what
@@ -122,16 +135,20 @@ func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
 	if b.closed {
 		return Closed
 	}
-	if class == ClassNew && !b.admits() || !b.hasRoom(len(batch), bytes, class) {
-		b.figures.Refused += uint64(len(batch))
-		return Full
-	}
 	if len(batch) == 0 {
 		return Accepted
 	}
+	owner := ""
+	if class == ClassNew {
+		owner = b.ownerOf(batch[0])
+	}
+	if class == ClassNew && !b.admits(owner) || !b.hasRoom(len(batch), bytes, class, owner) {
+		b.figures.Refused += uint64(len(batch))
+		return Full
+	}
 	if class == ClassNew {
 		b.signal()
-		b.fresh.push(batch, bytes)
+		b.fresh.push(owner, batch, bytes)
 	} else {
 		b.arriving()
 		b.waiting = append(b.waiting, batch...)
@@ -145,7 +162,7 @@ func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
 	return Accepted
 }
 
-func (b *Mailbox[M]) depth() int { return len(b.waiting) + b.fresh.len() }
+func (b *Mailbox[M]) depth() int { return len(b.waiting) + b.fresh.messages }
 
 // PushSlot adds a control message. While an earlier one of the same slot waits
 // the two become one, merge(waiting, m), in the place of the earlier; a nil
@@ -181,18 +198,23 @@ func (b *Mailbox[M]) PushSlot(s *Slot[M], m M, merge func(waiting, m M) M) Verdi
 }
 
 // hasRoom compares by subtraction, so that no sum can overflow.
-func (b *Mailbox[M]) hasRoom(messages, bytes int, class Class) bool {
+func (b *Mailbox[M]) hasRoom(messages, bytes int, class Class, owner string) bool {
 	most := b.limits
 	if class == ClassNew {
-		most.Messages -= most.Messages / 4
-		most.Bytes -= most.Bytes / 4
+		most = most.less(4)
+		if own, ownBytes := b.fresh.held(owner); own < b.fresh.messages {
+			if own > 0 && (messages > most.Messages/2-own || bytes > most.Bytes/2-ownBytes) {
+				return false
+			}
+			most = b.limits.less(8)
+		}
 	}
 	return messages <= most.Messages-b.counted && bytes <= most.Bytes-b.countedBytes
 }
 
 // admits asks the clock only when it matters.
-func (b *Mailbox[M]) admits() bool {
-	return b.admission.idle() || b.admission.admits(b.fresh.len(), b.limits.NewPerDrain, b.nowMs())
+func (b *Mailbox[M]) admits(owner string) bool {
+	return b.admission.idle() || b.fresh.admits(owner, b.admission.limitBeside(b.fresh.messages, b.limits.NewPerDrain, b.nowMs()))
 }
 
 // arriving starts the clock of a backlog and wakes its owner; called before
@@ -213,7 +235,7 @@ func (b *Mailbox[M]) signal() {
 }
 
 // Drain takes what waits: all of ClassKeep and of the slots in order, then new
-// work in order, at most Limits.NewPerDrain of it. All slots are free after
+// work, at most Limits.NewPerDrain of it: its owners take turns, that of each is in order. All slots are free after
 // it. into is a batch that the caller is done with, usually the one of the
 // drain before: its memory is wiped and used for what comes next, so that
 // drains do not allocate under a steady load. It may be nil. Only the owner of
@@ -223,27 +245,26 @@ func (b *Mailbox[M]) Drain(into []M) []M {
 	clear(into) // the mailbox must not keep old messages alive
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	oldest, batch := b.firstPushAt, b.waiting
-	if len(batch) == 0 || b.fresh.olderThan(oldest) {
-		oldest = b.fresh.oldest()
-	}
 	b.counted -= b.kept
 	b.countedBytes -= b.keptBytes
 	b.kept, b.keptBytes = 0, 0
-	batch, n, bytes := b.fresh.take(batch, b.limits.NewPerDrain)
+	batch, n, bytes, oldest := b.fresh.take(b.waiting, b.limits.NewPerDrain)
+	if kept := len(batch) - n; kept > 0 && (n == 0 || b.firstPushAt.Before(oldest)) {
+		oldest = b.firstPushAt
+	}
 	b.counted -= n
 	b.countedBytes -= bytes
 	if cap(into) > retainCap && len(batch) < cap(into)/8 {
 		into = nil
 	}
 	b.waiting = into[:0]
-	if left := b.fresh.len(); left > 0 || !b.admission.idle() {
+	if left := b.fresh.messages; left > 0 || !b.admission.idle() {
 		b.admission.drained(left, b.limits.NewPerDrain, b.nowMs())
 	}
 	b.turn++
 	b.figures.drained(len(batch), oldest)
 	switch {
-	case b.fresh.len() > 0:
+	case b.fresh.messages > 0:
 		b.signal()
 	case !b.closed:
 		b.unsignal()

@@ -22,9 +22,13 @@ type model struct {
 	batch  []int
 	number int
 
-	kept, fresh []pushed
-	want        mailbox.Figures
-	seen        map[string]int
+	kept []pushed
+	// fresh is the new work of each owner of whom something waits, in their turns; at is
+	// whose turn it is.
+	fresh [][]pushed
+	at    int
+	want  mailbox.Figures
+	seen  map[string]int
 
 	// since is the drain from which on all left new work behind; zero for none. most
 	// is how much of it could wait when it stood last, at stoodAt, 0 for any.
@@ -42,9 +46,34 @@ type pushed struct {
 
 func newModel(t *testing.T, seed uint64) *model {
 	l := mailbox.Limits{Messages: 40, Bytes: 200, NewPerDrain: []int{0, 1, 4, 4}[seed%4]}
-	return &model{
-		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), limits: l, real: mailbox.New[int](l), seen: map[string]int{},
+	w := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), limits: l, seen: map[string]int{}}
+	w.real = mailbox.NewAt(l, func() int64 { return time.Now().UnixMilli() }, w.ownerOf)
+	return w
+}
+
+// ownerOf: one world in three has one owner, the others have three.
+func (w *model) ownerOf(message int) string {
+	if w.seed%3 == 0 {
+		return "a"
 	}
+	return []string{"a", "b", "c"}[message%3]
+}
+
+// of is what waits of an owner.
+func (w *model) of(owner string) []pushed {
+	for _, own := range w.fresh {
+		if w.ownerOf(own[0].messages[0]) == owner {
+			return own
+		}
+	}
+	return nil
+}
+
+func sizeOf(some []pushed) (bytes int) {
+	for _, p := range some {
+		bytes += p.bytes
+	}
+	return bytes
 }
 
 func count(some []pushed) (messages int) {
@@ -54,10 +83,13 @@ func count(some []pushed) (messages int) {
 	return messages
 }
 
+// new is all new work that waits.
+func (w *model) new() []pushed { return slices.Concat(w.fresh...) }
+
 // room is what pushes have not filled; slots take nothing.
 func (w *model) room() (messages, bytes int) {
 	messages, bytes = w.limits.Messages, w.limits.Bytes
-	for _, p := range slices.Concat(w.kept, w.fresh) {
+	for _, p := range slices.Concat(w.kept, w.new()) {
 		if p.slot == 0 {
 			messages, bytes = messages-len(p.messages), bytes-p.bytes
 		}
@@ -75,31 +107,75 @@ func (w *model) newMessages(n int) (some []int) {
 
 func (w *model) push(class mailbox.Class) {
 	p := pushed{messages: w.newMessages(w.random.IntN(7)), bytes: w.random.IntN(20), at: time.Now()}
-	messages, bytes := w.room()
-	if class == mailbox.ClassNew {
-		messages, bytes = messages-w.limits.Messages/4, bytes-w.limits.Bytes/4
-	}
 	want := mailbox.Accepted
-	full := len(p.messages) > messages || p.bytes > bytes
-	if stands := class == mailbox.ClassNew && !w.admits(); stands || full {
+	if n := len(p.messages); n > 0 && class == mailbox.ClassNew && !w.takesNew(&p) || n > 0 && !w.fits(&p, class) {
 		want = mailbox.Full
-		w.want.Refused += uint64(len(p.messages))
-		if !full {
-			w.seen["refused because new work stands"]++
-		}
+		w.want.Refused += uint64(n)
 	}
 	if got := w.real.Push(p.messages, p.bytes, class); got != want {
-		w.t.Fatalf("seed %d: a push of %d, %d bytes, class %d is %v, want %v; %+v", w.seed, len(p.messages), p.bytes, class, got, want, w.real.Figures())
+		w.t.Fatalf("seed %d: a push of %v, %d bytes, class %d is %v, want %v; %+v, new work %+v", w.seed, p.messages, p.bytes, class, got, want, w.real.Figures(), w.fresh)
 	}
 	if want == mailbox.Full || len(p.messages) == 0 {
 		return
 	}
 	w.want.Pushed += uint64(len(p.messages))
-	if class == mailbox.ClassNew {
-		w.fresh = append(w.fresh, p)
-	} else {
+	if class == mailbox.ClassKeep {
 		w.kept = append(w.kept, p)
+		return
 	}
+	for n, own := range w.fresh {
+		if w.ownerOf(own[0].messages[0]) == w.ownerOf(p.messages[0]) {
+			w.fresh[n] = append(own, p)
+			return
+		}
+	}
+	w.fresh = append(w.fresh, []pushed{p})
+}
+
+// takesNew: a backlog that stands lets the push in.
+func (w *model) takesNew(p *pushed) bool {
+	if w.stands() {
+		w.standsAnew()
+	}
+	bound, own := w.bound(), count(w.of(w.ownerOf(p.messages[0])))
+	switch all := count(w.new()); {
+	case bound == 0:
+		return true
+	case own == all && own >= bound:
+		w.seen["refused because new work stands"]++
+		return false
+	case own == all:
+		return true
+	case 2*own >= bound:
+		w.seen["refused because its owner has half"]++
+		return false
+	}
+	others := 0
+	for _, of := range w.fresh {
+		others += min(count(of), (bound+1)/2)
+	}
+	if count(w.new()) >= bound && others < bound {
+		w.seen["let in beside somebody with more than half"]++
+	}
+	return others < bound
+}
+
+// fits: the mailbox has room for a push.
+func (w *model) fits(p *pushed, class mailbox.Class) bool {
+	messages, bytes := w.room()
+	if class == mailbox.ClassKeep {
+		return len(p.messages) <= messages && p.bytes <= bytes
+	}
+	own := w.of(w.ownerOf(p.messages[0]))
+	if len(own) == len(w.new()) {
+		return len(p.messages) <= messages-w.limits.Messages/4 && p.bytes <= bytes-w.limits.Bytes/4
+	}
+	half := count(own)+len(p.messages) > w.limits.Messages*3/8 || sizeOf(own)+p.bytes > w.limits.Bytes*3/8
+	if len(own) > 0 && half {
+		w.seen["full because its owner has half"]++
+		return false
+	}
+	return len(p.messages) <= messages-w.limits.Messages/8 && p.bytes <= bytes-w.limits.Bytes/8
 }
 
 func (w *model) pushSlot() {
@@ -115,16 +191,8 @@ func (w *model) pushSlot() {
 }
 
 func (w *model) drain() {
-	taken, n := w.kept, 0
+	taken := append(w.kept, w.turns()...)
 	w.kept = nil
-	for len(w.fresh) > 0 {
-		next := len(w.fresh[0].messages)
-		if most := w.limits.NewPerDrain; most > 0 && n > 0 && n+next > most {
-			break
-		}
-		n += next
-		taken, w.fresh = append(taken, w.fresh[0]), w.fresh[1:]
-	}
 	w.batch = w.real.Drain(w.batch)
 	var want []int
 	for _, p := range taken {
@@ -145,6 +213,35 @@ func (w *model) drain() {
 	w.want.LastBatch, w.want.MaxBatch = len(want), max(w.want.MaxBatch, len(want))
 	w.want.LastWait = time.Since(oldest)
 	w.want.MaxWait = max(w.want.MaxWait, w.want.LastWait)
+}
+
+// turns are the pushes that a drain takes. Each turn is at most an equal share, or one push.
+func (w *model) turns() (taken []pushed) {
+	most := w.limits.NewPerDrain
+	for share := (most + len(w.fresh) - 1) / max(len(w.fresh), 1); len(w.fresh) > 0; {
+		w.at %= len(w.fresh)
+		for turn := 0; len(w.fresh[w.at]) > 0; {
+			next := w.fresh[w.at][0]
+			n := len(next.messages)
+			if most > 0 && len(taken) > 0 && count(taken)+n > most {
+				if turn == 0 {
+					return taken // it begins the next drain
+				}
+				break
+			}
+			if most > 0 && turn > 0 && turn+n > share {
+				break
+			}
+			turn += n
+			taken, w.fresh[w.at] = append(taken, next), w.fresh[w.at][1:]
+		}
+		if len(w.fresh[w.at]) == 0 {
+			w.fresh = slices.Delete(w.fresh, w.at, w.at+1)
+		} else {
+			w.at++
+		}
+	}
+	return taken
 }
 
 // standsFrom is when what is left has been left for long enough.
@@ -179,7 +276,7 @@ func (w *model) bound() int {
 // never more than was allowed already.
 func (w *model) standsAnew() {
 	if !w.known() {
-		bound, waiting := w.bound(), count(w.fresh)
+		bound, waiting := w.bound(), count(w.new())
 		if bound > 0 && waiting > bound {
 			w.seen["more waits than was allowed"]++
 		}
@@ -189,14 +286,6 @@ func (w *model) standsAnew() {
 		w.most = bound
 	}
 	w.most, w.stoodAt = max(w.most, w.limits.NewPerDrain), time.Now()
-}
-
-func (w *model) admits() bool {
-	if w.stands() {
-		w.standsAnew()
-	}
-	bound := w.bound()
-	return bound == 0 || count(w.fresh) < bound
 }
 
 // leaves notes what a drain has left.
@@ -248,7 +337,7 @@ func (w *model) act() {
 func (w *model) check() {
 	messages, bytes := w.room()
 	f := &w.want
-	f.Depth, f.New, f.DepthBytes = count(w.kept)+count(w.fresh), count(w.fresh), w.limits.Bytes-bytes
+	f.Depth, f.New, f.DepthBytes = count(w.kept)+count(w.new()), count(w.new()), w.limits.Bytes-bytes
 	f.HighWater = max(f.HighWater, f.Depth)
 	f.BacklogForMs, f.NewLimit = 0, w.bound()
 	if !w.since.IsZero() {
@@ -276,7 +365,10 @@ func TestMailboxAgreesWithOneThatCounts(t *testing.T) {
 		}
 	})
 	// A run that never comes to the hard places proves nothing.
-	for _, what := range []string{"refused because new work stands", "the oldest is not the first", "more waits than was allowed"} {
+	for _, what := range []string{
+		"refused because new work stands", "the oldest is not the first", "more waits than was allowed",
+		"refused because its owner has half", "full because its owner has half", "let in beside somebody with more than half",
+	} {
 		t.Logf("%s: %d", what, seen[what])
 		if seen[what] < 20 {
 			t.Errorf("%s: only %d times", what, seen[what])

@@ -30,3 +30,22 @@ func (e *Engine) EnterSession(tenant string, ofTenant, ofSubject int) *wire.Erro
 
 // Limits are the limits of all tenants.
 func (e *Engine) Limits() *limit.Table { return &e.limits }
+
+// tenantOf is whose new work a message is: in a mailbox, no tenant keeps another one out.
+func tenantOf(m shard.Message) string {
+	switch m := m.(type) {
+	case *shard.Enqueue:
+		return m.Tenant
+	case *shard.Claim:
+		return m.Consumer.Tenant
+	case *shard.Manage:
+		return m.Tenant
+	case *shard.Explain:
+		return m.Tenant
+	case *shard.TellLeases:
+		return m.Tenant
+	case *shard.Cleanup:
+		return m.Queues[0].Tenant
+	}
+	return ""
+}

@@ -189,7 +189,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 			PublicURL: o.PublicURL, LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
-			box: mailbox.NewAt[shard.Message](limits, e.nowMs), core: core, span: span, guard: o.Store.Guard(),
+			box: mailbox.NewAt(limits, e.nowMs, tenantOf), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
 			figures: e.figures.of(shardNo), gate: effectGate{shard: shardNo, events: o.Events},
 		})

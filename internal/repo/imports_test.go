@@ -50,7 +50,7 @@ var importTable = map[string]string{
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":      "index internal/audit internal/auth internal/callback internal/events internal/needs internal/watch mailbox record session shard shardactor store wire",
+	"test/sim":      "index internal/audit internal/auth internal/callback internal/events internal/limit internal/needs internal/watch mailbox record session shard shardactor store wire",
 	"test/blackbox": "wire",
 	"test/bounds":   "| test/blackbox wire",
 	"test/crash":    "| test/blackbox wire",

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"codeq/mailbox"
 	"codeq/shard"
 )
@@ -67,43 +69,142 @@ func (b *behind) look(waiting, perDrain, shrink int, nowMs int64) {
 	b.bound, b.stoodMs = max(bound, perDrain), nowMs
 }
 
+// newWork is one push of new work that waits in a mailbox.
+type newWork struct {
+	first           shard.Message
+	tenant          string
+	messages, bytes int
+}
+
+// tenantOf is whose new work a message is.
+func tenantOf(message shard.Message) string {
+	switch m := message.(type) {
+	case *shard.Enqueue:
+		return m.Tenant
+	case *shard.Claim:
+		return m.Consumer.Tenant
+	case *shard.Cleanup:
+		return m.Queues[0].Tenant
+	case *shard.Manage:
+		return m.Tenant
+	case *shard.Explain:
+		return m.Tenant
+	}
+	violate("new work has an owner", "%T", message)
+	return ""
+}
+
+// newOf sums up what waits in a mailbox of a tenant, of all for "".
+func (s *server) newOf(shardNo int, tenant string) (messages, bytes int) {
+	for _, n := range s.waiting[shardNo] {
+		if n.tenant == tenant || tenant == "" {
+			messages, bytes = messages+n.messages, bytes+n.bytes
+		}
+	}
+	return messages, bytes
+}
+
 // post pushes messages to a shard, as any client of the engine does, and judges
 // the answer.
 func (w *world) post(shardNo int, messages []shard.Message, bytes int, class mailbox.Class) mailbox.Verdict {
 	before := w.server.engine.MailboxFigures(shardNo)
 	verdict := w.server.engine.Post(shardNo, messages, bytes, class)
-	most := w.shape.mailbox
+	if verdict != mailbox.Accepted {
+		w.doors.notPosted(messages)
+	}
 	if class == mailbox.ClassNew {
-		most.Messages -= most.Messages / 4
-		most.Bytes -= most.Bytes / 4
+		w.judgeNew(shardNo, &newWork{messages[0], tenantOf(messages[0]), len(messages), bytes}, &before, verdict)
+		return verdict
 	}
 	// Control messages take no place, so with them there may be less room than it
 	// looks like, never more.
-	mayBeFull := before.Depth+len(messages) > most.Messages || before.DepthBytes+bytes > most.Bytes
-	stands := class == mailbox.ClassNew && w.stands(shardNo, &before)
-	switch {
-	case verdict == mailbox.Full && !mayBeFull && !stands:
-		violate("a refusal has its reason", "shard %d: %d messages of class %d were refused, %d waited, %d of them new, behind %+v",
-			shardNo, len(messages), class, before.Depth, before.New, w.server.behind[shardNo])
-	case verdict == mailbox.Accepted && stands:
-		violate("a queue that stands does not grow", "shard %d took new work, %d waited at %d ms, behind %+v",
-			shardNo, before.New, w.nowMs, w.server.behind[shardNo])
-	}
-	if verdict == mailbox.Full && !mayBeFull {
-		w.trace.say("  new work stands in shard %d", shardNo)
+	most := &w.shape.mailbox
+	if verdict == mailbox.Full && before.Depth+len(messages) <= most.Messages && before.DepthBytes+bytes <= most.Bytes {
+		violate("a refusal has its reason", "shard %d: %d messages that end work were refused, %d waited", shardNo, len(messages), before.Depth)
 	}
 	return verdict
 }
 
-// stands says that as much new work waits as may.
-func (w *world) stands(shard int, f *mailbox.Figures) bool {
-	b, perDrain := &w.server.behind[shard], w.shape.mailbox.NewPerDrain
+// judgeNew judges the answer to a push of new work.
+func (w *world) judgeNew(shardNo int, n *newWork, before *mailbox.Figures, verdict mailbox.Verdict) {
+	s, most := w.server, w.shape.mailbox
+	own, ownBytes := s.newOf(shardNo, n.tenant)
+	all, _ := s.newOf(shardNo, "")
+	if all != before.New {
+		violate("new work is counted", "shard %d has %d, its mailbox says %d", shardNo, all, before.New)
+	}
+	spared, half := 4, false
+	if own < all {
+		spared = 8
+		half = own > 0 && (own+n.messages > (most.Messages-most.Messages/4)/2 || ownBytes+n.bytes > (most.Bytes-most.Bytes/4)/2)
+	}
+	full := before.Depth+n.messages > most.Messages-most.Messages/spared || before.DepthBytes+n.bytes > most.Bytes-most.Bytes/spared
+	stands := w.stands(shardNo, n.tenant)
+	switch {
+	case verdict == mailbox.Full && !half && !full && !stands:
+		violate("a refusal has its reason", "shard %d: %+v was refused, %d waited, new work %+v, behind %+v",
+			shardNo, *n, before.Depth, s.waiting[shardNo], s.behind[shardNo])
+	case verdict == mailbox.Accepted && half:
+		violate("no tenant has more than half while another waits", "shard %d took %+v beside %+v", shardNo, *n, s.waiting[shardNo])
+	case verdict == mailbox.Accepted && stands:
+		violate("a queue that stands does not grow", "shard %d took %+v beside %+v at %d ms, behind %+v",
+			shardNo, *n, s.waiting[shardNo], w.nowMs, s.behind[shardNo])
+	case verdict == mailbox.Accepted:
+		s.waiting[shardNo] = append(s.waiting[shardNo], *n)
+	}
+	if verdict == mailbox.Full && !full {
+		w.trace.say("  new work stands in shard %d", shardNo)
+	}
+}
+
+// stands says that as much new work waits as a tenant may add to.
+func (w *world) stands(shardNo int, tenant string) bool {
+	s := w.server
+	b, perDrain := &s.behind[shardNo], w.shape.mailbox.NewPerDrain
 	if perDrain == 0 {
 		return false
 	}
-	b.look(f.New, perDrain, 0, w.nowMs)
+	all, _ := s.newOf(shardNo, "")
+	own, _ := s.newOf(shardNo, tenant)
+	b.look(all, perDrain, 0, w.nowMs)
 	bound := b.now(w.nowMs)
-	return bound > 0 && f.New >= bound
+	switch {
+	case bound == 0:
+		return false
+	case own == all:
+		return all >= bound
+	}
+	counted := 0
+	for _, other := range w.shape.tenants {
+		has, _ := s.newOf(shardNo, other)
+		counted += min(has, (bound+1)/2)
+	}
+	return 2*own >= bound || counted >= bound
+}
+
+// drained notes what a round took of the new work that waits.
+func (s *server) drained(shardNo int, messages []shard.Message) {
+	for _, m := range messages {
+		s.waiting[shardNo] = slices.DeleteFunc(s.waiting[shardNo], func(n newWork) bool { return n.first == m })
+	}
+}
+
+// runs lets a shard work through its mailbox, and looks whose new work it took: whoever
+// waits has a turn before long.
+func (w *world) runs(shardNo int, run func()) {
+	s, waited := w.server, make([]int, len(tenants))
+	for i, tenant := range tenants {
+		waited[i], _ = s.newOf(shardNo, tenant)
+	}
+	run()
+	for i, tenant := range tenants {
+		passed := &s.passed[shardNo][i]
+		if left, _ := s.newOf(shardNo, tenant); waited[i] == 0 || left < waited[i] {
+			*passed = 0
+		} else if *passed++; *passed >= len(w.shape.tenants) {
+			violate("no new work waits for that of others", "shard %d took none of %s in %d runs, %+v wait", shardNo, tenant, *passed, s.waiting[shardNo])
+		}
+	}
 }
 
 // noteBehind looks at what a run has left.

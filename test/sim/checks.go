@@ -59,6 +59,10 @@ func (w *world) mustBeAtRest() {
 		return
 	}
 	w.nothingIsLate()
+	for _, tenant := range w.shape.tenants {
+		w.pendingAddsUp(tenant)
+	}
+	w.limitsHold()
 	w.noKeyIsForgotten()
 	for _, s := range w.sessions() {
 		s.limit = max(s.window, len(s.out))
@@ -326,6 +330,7 @@ func (w *world) drain() {
 		cl.allowed = nil
 	}
 	w.resumeAll()
+	w.freeTenants()
 	// A queue with a limit may take long, but its tasks become fewer.
 	turn, most := 0, w.open()
 	for open := most; open > 0 || w.deletes(); open = w.open() {

@@ -33,6 +33,8 @@ type claim struct {
 	got       []*shard.Granted
 	left      bool
 	last      []uint64
+	// untake gives back to the door what it did not get.
+	untake func(got int)
 }
 
 type claimState int
@@ -84,11 +86,17 @@ func (w *world) claimSome() {
 	if w.chance.oneIn(4) {
 		c.commands = []string{wire.AllCommands}
 	}
+	c.count = pick(w.chance, []int{1, 1, 1, 3, 20})
+	tenant, subject := w.shape.tenants[n%len(w.shape.tenants)], subjects[n/2]
+	untake, refused := w.enterClaim(tenant, subject, c.count)
+	if refused {
+		return
+	}
+	c.untake = untake
 	c.consumer = w.server.engine.NewConsumer(shardactor.ConsumerOptions{
-		Tenant: w.shape.tenants[n%len(w.shape.tenants)], Subject: subjects[n/2], WorkerID: c.worker, OverHTTP: true, Sink: c,
+		Tenant: tenant, Subject: subject, WorkerID: c.worker, OverHTTP: true, Sink: c,
 	})
 	c.known = w.model.connected(c.consumer)
-	c.count = pick(w.chance, []int{1, 1, 1, 3, 20})
 	c.known.resize(c.count)
 	c.consumer.SetWindow(c.count)
 	c.countOnly, c.ready = w.chance.oneIn(2), make([]int, w.shape.shards)
@@ -160,6 +168,7 @@ func (c *claim) sitDown() {
 // handOver gives the tasks to the client, or back if it has left.
 func (c *claim) handOver() {
 	w := c.world
+	c.untake(len(c.got))
 	w.trace.say("  claim by %s got %d, has left: %t", c.worker, len(c.got), c.left)
 	for _, g := range c.got {
 		ref := wire.TaskRef{TaskID: g.Task.ID, Token: g.Token}

@@ -64,7 +64,7 @@ func (w *world) connect(cl *client) *conn {
 	w.connected++
 	c := &conn{world: w, number: w.connected, client: cl, last: make([]uint64, w.shape.shards), sent: make(map[int64]sentFrame)}
 	c.talk = session.NewConversation(session.Facts{
-		Router: w.server.engine, Sink: c, Version: "sim", Durability: "fsync",
+		Router: router{w.server.engine, w}, Sink: c, Version: "sim", Durability: "fsync",
 	}, w.nowMs)
 	w.conns = append(w.conns, c)
 	return c

@@ -67,6 +67,12 @@ type model struct {
 	// starts are those of each queue under its rate.
 	starts map[record.QueueKey]*starts
 
+	// named are the limits of tenants, durableNamed what is left of them by a crash, counts
+	// which tenants' waiting tasks each shard counts; doors are those of this life.
+	named, durableNamed named
+	counts              []map[string]bool
+	doors               *doors
+
 	// hand is the person whose request is being judged.
 	hand hand
 	// undo restores what is not durable yet, see rollback.
@@ -209,6 +215,10 @@ func newModel(shards int) *model {
 		queues:      make([]map[uint32]record.QueueKey, shards),
 		settings:    newSettings(shards), durableSettings: newSettings(shards),
 		frozen: newFrozen(shards), turns: newTurns(shards),
+		named: newNamed(shards), durableNamed: newNamed(shards), counts: make([]map[string]bool, shards),
+	}
+	for shard := range m.counts {
+		m.counts[shard] = make(map[string]bool)
 	}
 	m.forgetSockets()
 	return m
@@ -257,6 +267,7 @@ func (m *model) durable() {
 	}
 	m.undo = m.undo[:0]
 	m.durableSettings.copyFrom(m.settings)
+	m.durableNamed.copyFrom(m.named)
 	m.durableMs = m.stampMs
 	for i := range m.shards {
 		m.shards[i].durableEvents = m.shards[i].events
@@ -278,6 +289,7 @@ func (m *model) rollback() {
 	}
 	m.undo = m.undo[:0]
 	m.settings.copyFrom(m.durableSettings)
+	m.named.copyFrom(m.durableNamed)
 	m.stampMs = m.durableMs
 	for i := range m.shards {
 		m.shards[i].events = m.shards[i].durableEvents
@@ -311,6 +323,7 @@ func (m *model) restart(nowMs int64) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
+	m.namedBegin()
 	m.ratesBegin(nowMs)
 	m.sharesSinceMs = nowMs
 	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))

@@ -13,7 +13,7 @@ func init() {
 		name: "admission: let a backlog grow",
 		edit: edit{
 			file: "mailbox/admission.go",
-			old:  "return waiting < a.limitAt(nowMs)", new: "return waiting < 2*a.limitAt(nowMs)",
+			old:  "	return a.limitAt(nowMs)\n}", new: "	return 2 * min(a.limitAt(nowMs), 1<<20)\n}",
 		},
 		caught: []string{"a queue that stands does not grow"},
 	}, mutant{
@@ -55,7 +55,7 @@ func init() {
 		name: "admission: refuse what frees the way",
 		edit: edit{
 			file: "mailbox/mailbox.go",
-			old:  "class == ClassNew && !b.admits() ||", new: "!b.admits() ||",
+			old:  "class == ClassNew && !b.admits(owner) ||", new: "!b.admits(owner) ||",
 		},
 		caught: []string{"a refusal has its reason"},
 	})

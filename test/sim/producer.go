@@ -21,6 +21,8 @@ type ledger struct {
 	outcomes map[wire.TaskID]outcome
 	// settings are the versions that were answered, by queue.
 	settings map[record.QueueKey]int64
+	// limits are those of the limits of tenants.
+	limits map[string]int64
 	// arrived are the callbacks that an endpoint has taken.
 	arrived map[string]bool
 }
@@ -32,7 +34,7 @@ type outcome struct {
 
 func newLedger() *ledger {
 	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome),
-		settings: make(map[record.QueueKey]int64), arrived: make(map[string]bool)}
+		settings: make(map[record.QueueKey]int64), limits: make(map[string]int64), arrived: make(map[string]bool)}
 }
 
 func (l *ledger) accepted(id wire.TaskID, payload string) {
@@ -118,6 +120,9 @@ func (r *request) Deliver(effects []shard.Effect) {
 func (r *request) post() {
 	m, shardNo, class := r.message()
 	w := r.world
+	if e, is := m.(*shard.Enqueue); is && len(w.letIn(e)) == 0 {
+		return
+	}
 	if w.post(shardNo, []shard.Message{m}, 512+len(r.body.Payload), class) == mailbox.Accepted {
 		w.requests = append(w.requests, r)
 	}
@@ -126,8 +131,17 @@ func (r *request) post() {
 // postBatch sends new tasks together: what is for one shard is one push.
 func (w *world) postBatch(batch []*request) {
 	messages, whose := make([][]shard.Message, w.shape.shards), make([][]*request, w.shape.shards)
-	for _, r := range batch {
+	made, where := make([]*shard.Enqueue, len(batch)), make([]int, len(batch))
+	for i, r := range batch {
 		m, shardNo, _ := r.message()
+		made[i], where[i] = m.(*shard.Enqueue), shardNo
+	}
+	let := w.letIn(made...)
+	for i, r := range batch {
+		m, shardNo := made[i], where[i]
+		if !slices.Contains(let, m) {
+			continue
+		}
 		messages[shardNo], whose[shardNo] = append(messages[shardNo], m), append(whose[shardNo], r)
 	}
 	for shardNo, list := range messages {
@@ -135,6 +149,32 @@ func (w *world) postBatch(batch []*request) {
 			w.requests = append(w.requests, whose[shardNo]...)
 		}
 	}
+}
+
+// letIn takes what new tasks cost of the limits of their tenants, all those of a tenant
+// together, and leaves out those that do not fit.
+func (w *world) letIn(made ...*shard.Enqueue) (let []*shard.Enqueue) {
+	for _, tenant := range w.shape.tenants {
+		var of []*shard.Enqueue
+		for _, e := range made {
+			if e.Tenant == tenant {
+				of = append(of, e)
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		pass, refusal := w.enter(tenant, subjects[0], len(of))
+		if refusal != nil {
+			w.trace.say("  %d tasks of %s do not fit: %s", len(of), tenant, refusal.Sentence)
+			continue
+		}
+		for _, e := range of {
+			e.Pass = pass
+		}
+		let = append(let, of...)
+	}
+	return let
 }
 
 // message is what a request is to its shard.

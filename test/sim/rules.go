@@ -65,7 +65,9 @@ func (m *model) round(o *shardactor.Observed) {
 func (m *model) message(message shard.Message) {
 	switch a := message.(type) {
 	case *shard.Enqueue:
+		before := len(m.all)
 		m.enqueue(a)
+		m.doors.wasTaken(a, len(m.all) > before)
 	case *shard.Subscribe:
 		m.subscribe(a)
 	case *shard.Result:
@@ -114,6 +116,10 @@ func (m *model) message(message shard.Message) {
 		m.configure(a)
 	case *shard.CopySettings:
 		m.copySettings(a)
+	case *shard.Name:
+		m.name(a)
+	case *shard.CopyNamed:
+		m.copyNamed(a)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/audit"
+	"codeq/internal/limit"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -64,7 +64,11 @@ type server struct {
 	silent bool
 	life   int
 
-	behind   []behind
+	behind []behind
+	// waiting is the new work in each mailbox, in the order in which it came, passed in how
+	// many runs in a row a shard has taken none of a tenant that waits.
+	waiting  [][]newWork
+	passed   [][]int
 	wakeAtMs []int64
 	// unsynced says that something was applied since the last sync.
 	unsynced bool
@@ -158,10 +162,14 @@ func (w *world) boot(disk *vfs.MemFS) {
 	}
 	shards := w.shape.shards
 	s.wakeAtMs = make([]int64, shards)
-	s.behind = make([]behind, shards)
+	s.behind, s.waiting, s.passed = make([]behind, shards), make([][]newWork, shards), make([][]int, shards)
+	for shard := range s.passed {
+		s.passed[shard] = make([]int, len(tenants))
+	}
 	s.applied, s.durable = make([]uint64, shards), make([]uint64, shards)
 	s.flushedAt = opened.Guard().FreeBytes()
 	s.events.begin()
+	w.beginDoors()
 	w.audience.began()
 }
 
@@ -215,9 +223,14 @@ func (w *world) observe(o *shardactor.Observed) {
 	}
 	s.applied[o.Shard] = o.Batch
 	for _, a := range o.Outcome.Effects {
+		if _, is := a.Sink.(*limit.Tenant); is {
+			continue // see noteFreed
+		}
 		s.lastMade++
 		s.made[a.Effect] = madeEffect{o.Shard, o.Batch, s.lastMade}
 	}
+	s.drained(o.Shard, o.Messages)
+	w.doors.noteFreed(o, w.nameOf)
 	s.events.made(o.Shard, o.Batch, o.Outcome.Events)
 	w.tell(o)
 	w.model.round(o)
@@ -290,87 +303,13 @@ func (w *world) mustRun(shard int) bool {
 // run lets a shard work through its mailbox.
 func (w *world) run(shard int) {
 	s := w.server
-	sleep := s.engine.Run(shard)
+	var sleep time.Duration
+	w.runs(shard, func() { sleep = s.engine.Run(shard) })
 	w.noteBehind(shard)
 	s.wakeAtMs[shard] = w.nowMs + min(sleep.Milliseconds(), sleepMostMs)
 	free := s.store.Guard().FreeBytes()
 	if s.flushedAt-free >= flushBytes || s.nextLog.Load() {
 		w.flush()
-	}
-}
-
-// sync makes everything durable and lets effects out.
-func (w *world) sync() {
-	w.syncOnly()
-	w.letOut()
-}
-
-// letOut tells the effect gates how far the disk has got. The goroutine that does so
-// may be slow: rounds go on meanwhile.
-func (w *world) letOut() {
-	s := w.server
-	for _, news := range s.untold {
-		s.synced(news)
-	}
-	s.untold = s.untold[:0]
-}
-
-// letOutSome is a goroutine that has told the effect gates of some shards and not yet
-// of the others.
-func (w *world) letOutSome() {
-	s := w.server
-	for n := w.chance.IntN(len(s.untold) + 1); n > 0; n-- {
-		news := s.untold[0]
-		s.untold = s.untold[1:]
-		s.synced(news)
-	}
-}
-
-func (s *server) synced(news syncedShard) {
-	s.events.shards[news.shard].told = max(s.events.shards[news.shard].told, news.upTo)
-	s.gates.Synced(news.shard, news.upTo)
-}
-
-func (w *world) syncOnly() {
-	s := w.server
-	w.letOut()
-	if !s.unsynced {
-		return
-	}
-	if !s.failSyncs.Load() {
-		copy(s.durable, s.applied)
-		w.model.durable()
-	}
-	if err := s.store.Barrier(); err != nil {
-		violate("a sync that can succeed does", "%v", err)
-	}
-	s.unsynced = false
-	w.syncs++
-}
-
-// flush writes tables. What they hold is durable, though nobody is told.
-func (w *world) flush() {
-	s := w.server
-	w.trace.say("  tables are written")
-	if err := s.store.Flush(); err != nil {
-		violate("tables can be written", "%v", err)
-	}
-	s.failTables.Store(0)
-	s.nextLog.Store(false)
-	w.model.durable()
-	w.tableWritten()
-	s.flushedAt = s.store.Guard().FreeBytes()
-}
-
-// tableWritten merges tables before there are too many.
-func (w *world) tableWritten() {
-	w.tables++
-	if w.tables < tablesMost {
-		return
-	}
-	w.tables = 0
-	if err := w.server.store.Compact(context.Background()); err != nil {
-		violate("tables can be merged", "%v", err)
 	}
 }
 

@@ -24,7 +24,19 @@ type turns struct {
 	// unread is how many rounds more a shard may need until it has read the heads
 	// of all queues after its start. A queue whose head is not read has no turn.
 	unread int
+	// at is the tenant whose turns are now, row how many it has had, ended those of the round
+	// that are over. short is how often in a row those of a tenant were fewer than its weight.
+	at, row int
+	ended   []row
+	short   []int
 }
+
+// row is the turns that a tenant has had one after another.
+type row struct{ tenant, turns int }
+
+// shortMost is how often in a row a tenant may have fewer turns than its weight: one that
+// finds no credit is lost, and one that it leaves begins anew.
+const shortMost = 6
 
 // unreadMost is more than the number of orders, of which each round reads one at
 // least.
@@ -33,7 +45,7 @@ const unreadMost = 64
 func newTurns(shards int) []turns {
 	all := make([]turns, shards)
 	for shard := range all {
-		all[shard] = turns{tenants: make([]int, len(tenants)), queues: make([][]int, len(tenants)), unread: unreadMost}
+		all[shard] = turns{tenants: make([]int, len(tenants)), queues: make([][]int, len(tenants)), unread: unreadMost, short: make([]int, len(tenants))}
 		for tenant := range tenants {
 			all[shard].queues[tenant] = make([]int, len(commands))
 		}
@@ -51,6 +63,11 @@ func (m *model) hadTurn(t *task) {
 			continue
 		}
 		turns.tenants[n] = 0
+		if turns.at != n {
+			turns.ended = append(turns.ended, row{turns.at, turns.row})
+			turns.at, turns.row = n, 0
+		}
+		turns.row++
 		for q, command := range commands {
 			turns.queues[n][q]++
 			if command == t.command {
@@ -83,11 +100,36 @@ func (m *model) fairlyShared() {
 		if !served {
 			turns.tenants[n] = 0
 		}
+		m.weighed(turns, n, served)
 		// A shard knows of credit that returns in a round without grants one round
 		// later, so a tenant may also miss one turn.
-		if turns.tenants[n] > 2*(m.tenants-1) {
+		others := 0
+		for o, other := range tenants[:m.tenants] {
+			if o != n {
+				others += m.weightOf(m.at.Shard, other)
+			}
+		}
+		if turns.tenants[n] > 2*others {
 			violate("no tenant waits for the backlog of another", "%d tasks of others went out and none of %s", turns.tenants[n], tenant)
 		}
+	}
+	turns.ended = turns.ended[:0]
+}
+
+// weighed looks whether a tenant has had as many turns in a row as its weight says.
+func (m *model) weighed(turns *turns, n int, served bool) {
+	weight := m.weightOf(m.at.Shard, tenants[n])
+	for _, r := range turns.ended {
+		switch {
+		case r.tenant != n:
+		case !served || r.turns >= weight:
+			turns.short[n] = 0
+		default:
+			turns.short[n]++
+		}
+	}
+	if turns.short[n] > shortMost {
+		violate("a tenant has as many turns as its weight", "%s has had fewer than %d turns in a row, %d times", tenants[n], weight, turns.short[n])
 	}
 }
 

@@ -59,6 +59,8 @@ type shape struct {
 	hasLimits bool
 	// shares: tasks have concurrency keys, and queues limits for them.
 	shares bool
+	// guards: tenants have limits.
+	guards bool
 	// operations are the kinds of steps, with how often each happens; total is
 	// the sum of that.
 	operations []operation
@@ -79,6 +81,8 @@ type world struct {
 	audience *audience
 	// hooks are the callbacks of this life, nil in a world without webhooks.
 	hooks *hooks
+	// doors are the limits of tenants in this life.
+	doors *doors
 	// newest is the newest socket of each session that the server knows.
 	newest map[wire.SessionID]*conn
 	// replaced are sockets whose session has a newer one, and that go on.
@@ -211,6 +215,9 @@ func shapeOf(seed uint64) shape {
 		s.sharing(c)
 	}
 	s.hooks = !s.big && !s.turnsShow() && c.oneIn(6)
+	if !s.big && c.oneIn(4) {
+		s.guarded()
+	}
 	return s
 }
 
