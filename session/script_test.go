@@ -69,6 +69,7 @@ func (r *testRouter) Enter(tenant, subject string, tasks int) (shard.Pass, *wire
 // scriptWorld is one conversation driven by hand.
 type scriptWorld struct {
 	talk    *Conversation
+	router  *testRouter
 	nowMs   int64
 	outbox  []Outgoing
 	verdict map[int]mailbox.Verdict // of shards that take nothing
@@ -76,8 +77,10 @@ type scriptWorld struct {
 }
 
 func newScriptWorld(shards int) *scriptWorld {
+	router := &testRouter{shards: shards}
 	return &scriptWorld{
-		talk:    NewConversation(Facts{Router: &testRouter{shards: shards}, Version: "v", Durability: "fsync"}, scriptEpochMs),
+		talk:    NewConversation(Facts{Router: router, Version: "v", Durability: "fsync"}, scriptEpochMs),
+		router:  router,
 		nowMs:   scriptEpochMs,
 		verdict: make(map[int]mailbox.Verdict),
 	}
@@ -103,6 +106,10 @@ func (w *scriptWorld) run(d *datadriven.TestData) error {
 			return err
 		}
 		w.step(&recheck{Principal: p})
+	case "limit":
+		limit := wire.Refuse(wire.Code(argument(d, "code")), "no")
+		limit.RetryAfterSeconds, _ = strconv.Atoi(argument(d, "after")) // a wrong number shows in the output
+		w.router.refusal = limit
 	case "deny":
 		w.step(&denied{Err: wire.Refuse(wire.Code(argument(d, "code")), "no")})
 	case "effects":

@@ -26,12 +26,12 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/walk.txt anew")
 // all the codes by which it refuses; the walk must meet exactly those. A panic,
 // which any route may have, is another test's.
 var originals = map[string]string{
-	"POST /v1/codeq/tasks":                 "invalid_command invalid_body invalid_priority invalid_time invalid_webhook invalid_argument idempotency_conflict too_large forbidden storage_full overloaded draining",
-	"POST /v1/codeq/tasks/batch":           "invalid_argument invalid_body too_large forbidden overloaded draining",
+	"POST /v1/codeq/tasks":                 "invalid_command invalid_body invalid_priority invalid_time invalid_webhook invalid_argument idempotency_conflict too_large forbidden rate_limited storage_full overloaded draining",
+	"POST /v1/codeq/tasks/batch":           "invalid_argument invalid_body too_large forbidden rate_limited overloaded draining",
 	"GET /v1/codeq/tasks/{id}":             "task_not_found too_large",
 	"GET /v1/codeq/tasks/{id}/result":      "task_not_found result_not_found invalid_argument too_large overloaded draining",
-	"POST /v1/codeq/tasks/claim":           "invalid_command invalid_argument invalid_body too_large forbidden storage_full overloaded draining",
-	"POST /v1/codeq/tasks/claim/batch":     "invalid_command invalid_argument invalid_body too_large forbidden storage_full overloaded draining",
+	"POST /v1/codeq/tasks/claim":           "invalid_command invalid_argument invalid_body too_large forbidden rate_limited storage_full overloaded draining",
+	"POST /v1/codeq/tasks/claim/batch":     "invalid_command invalid_argument invalid_body too_large forbidden rate_limited storage_full overloaded draining",
 	"POST /v1/codeq/tasks/{id}/heartbeat":  deliveryCodes + " invalid_body invalid_argument",
 	"POST /v1/codeq/tasks/{id}/nack":       deliveryCodes + " invalid_body invalid_argument invalid_time",
 	"POST /v1/codeq/tasks/{id}/abandon":    deliveryCodes + " invalid_body invalid_argument",
@@ -71,6 +71,13 @@ var (
 		close(c.draining)
 		return c
 	}}
+	// limited has a tenant whose rates let nothing in for an hour.
+	limited = &trouble{"limited", func(t *testing.T) *cast {
+		c := newCast(t, setup{})
+		c.engine.Limits().Set(wire.DefaultTenant, wire.TenantLimits{
+			DoorLimits: wire.DoorLimits{EnqueuesPerSecond: 1, ClaimsPerSecond: 1}}, time.Now().Add(time.Hour).UnixMilli())
+		return c
+	}}
 	full = &trouble{"full", func(t *testing.T) *cast {
 		disk := &smallDisk{FS: vfs.NewMem()}
 		disk.availBytes.Store(60 << 20)
@@ -93,6 +100,10 @@ func troubleWalk() []visit {
 		{in: full, method: "POST", path: "/tasks/claim/batch", body: `{"commands":["pending"]}`, code: wire.CodeStorageFull},
 		{in: full, method: "GET", path: "/tasks/{held}", status: 200, want: `.*`},
 		{in: full, method: "POST", path: "/admin/tasks/cleanup", body: `{"before":"2200-01-01T00:00:00Z"}`, status: 200, want: `\{"deleted":1\}`},
+	}
+	for _, path := range []string{"/tasks", "/tasks/batch", "/tasks/claim", "/tasks/claim/batch"} {
+		body := map[string]string{"/tasks": newTask, "/tasks/batch": `{"tasks":[` + newTask + `]}`}[path]
+		visits = append(visits, visit{in: limited, method: "POST", path: path, body: body, code: wire.CodeRateLimited})
 	}
 	for verb, form := range verbs {
 		if verb != "release" {
@@ -223,6 +234,9 @@ func (c *cast) seen(v *visit, g got) string {
 	text = regexp.MustCompile(strings.Trim(anyID, `"`)).ReplaceAllString(text, "{new}")
 	text = regexp.MustCompile(anyTime).ReplaceAllString(text, `"{time}"`)
 	text = regexp.MustCompile(`[0-9a-f]{32}`).ReplaceAllString(text, "{token}")
+	if v.in == limited {
+		text = regexp.MustCompile(`\b36\d\d\b`).ReplaceAllString(text, "{an hour}")
+	}
 	if !strings.Contains(v.body, "delaySeconds") {
 		text = regexp.MustCompile(`"delaySeconds":\d+`).ReplaceAllString(text, `"delaySeconds":{chance}`)
 	}

@@ -521,6 +521,32 @@ func TestSessionsOverTheLimitAreClosed(t *testing.T) {
 	hear[*wire.OK](first)
 }
 
+// The limit of a tenant holds from the next hello on, and a session that ends makes room.
+func TestSessionsOverTheLimitOfTheirTenantAreClosed(t *testing.T) {
+	s, err := Open(Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newSite(t, s)
+	first := x.dial()
+	for _, body := range []string{`{"sessions":1}`, `{"perCredential":{"sessions":1}}`} {
+		if a := x.ask("PUT", "/v1/codeq/admin/limits/default", body); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		if code := x.connect().closeCode(); code != 4429 {
+			t.Errorf("with %s a second session is closed with %d", body, code)
+		}
+	}
+	first.say(`{"type":"enqueue","ref":1,"command":"c","payload":1}`)
+	hear[*wire.OK](first)
+	x.ask("PUT", "/v1/codeq/admin/limits/default", `{"sessions":2,"pendingTasks":1}`)
+	second := x.dial()
+	second.say(`{"type":"enqueue","ref":1,"command":"c","payload":1}`)
+	if refused := hear[*wire.ErrorFrame](second).Err; refused.Code != wire.CodeRateLimited || refused.RetryAfterSeconds != 5 {
+		t.Errorf("a task too many is refused with %+v", refused)
+	}
+}
+
 // lockedBuffer is a log that several goroutines write.
 type lockedBuffer struct {
 	mu sync.Mutex
