@@ -66,11 +66,11 @@ func init() {
 		caught: []string{isLetIn, doorHolds},
 	}, mutant{
 		name:   "door: give each tenant the same turns",
-		edit:   edit{file: "shard/grant.go", old: "t.inRow >= tenant.weight {", new: "t.inRow >= 1 {"},
+		edit:   edit{file: "shard/grant.go", old: "t.inRow >= t.tenants[t.at].weight {", new: "t.inRow >= 1 {"},
 		caught: []string{"a tenant has as many turns as its weight"},
 	}, mutant{
 		name:   "door: copy no limits to other shards at a start",
-		edit:   edit{file: "shardactor/named.go", old: "		r.Named = settle(r.Named, truth)\n", new: ""},
+		edit:   edit{file: "shardactor/named.go", old: "		r.Named = settle(r.Named, truth)\n", new: "		_ = r\n"},
 		caught: []string{"the database agrees with itself", pendingAdds, "limits that were set are those", "a tenant has as many turns as its weight"},
 	})
 }
