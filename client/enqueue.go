@@ -142,6 +142,16 @@ func Webhook(url string) EnqueueOption {
 	}
 }
 
+// Trace gives a task the trace context of its producer, as in W3C Trace Context: the texts of the
+// headers traceparent and tracestate, of which the second may be empty. The worker gets both, and
+// so does the receiver of the webhook.
+func Trace(parent, state string) EnqueueOption {
+	return func(r *wire.EnqueueRequest) error {
+		r.TraceParent, r.TraceState = parent, state
+		return nil
+	}
+}
+
 // Enqueue posts one task over HTTP and returns when it is on the server's disk. The
 // payload is any value that encoding/json can encode; a json.RawMessage is sent byte for
 // byte.

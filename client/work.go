@@ -196,6 +196,9 @@ type TaskInfo struct {
 	MaxAttempts int
 	// Delivery is the number of this delivery of the task; the first one is 1.
 	Delivery int
+	// TraceParent and TraceState are the trace context of the task, as in W3C Trace Context;
+	// empty without one.
+	TraceParent, TraceState string
 }
 
 // TaskFrom returns the task of a handler from the context that Work has given it. In any
@@ -211,5 +214,7 @@ func TaskFrom(ctx context.Context) TaskInfo {
 		Attempts:    task.Attempts,
 		MaxAttempts: task.MaxAttempts,
 		Delivery:    task.Deliveries,
+		TraceParent: task.TraceParent,
+		TraceState:  task.TraceState,
 	}
 }

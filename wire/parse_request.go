@@ -36,7 +36,8 @@ var (
 	timeoutRule   = integerRule{code: CodeInvalidArgument, low: 1, high: MaxTimeoutSeconds}
 	ttlRule       = integerRule{code: CodeInvalidTime, low: 1, high: MaxDelaySeconds}
 	nackDelayRule = integerRule{code: CodeInvalidTime, high: MaxDelaySeconds, absent: -1}
-	traceRule     = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true}
+	parentRule    = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true, problem: traceParentProblem}
+	stateRule     = textRule{code: CodeInvalidArgument, high: MaxTraceBytes, exact: true, problem: traceStateProblem}
 	statusRule    = textRule{code: CodeInvalidResult, high: math.MaxInt}
 	errorRule     = textRule{code: CodeInvalidResult, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}
 	reasonRule    = textRule{code: CodeInvalidArgument, high: MaxErrorBytes, tooLong: CodeTooLarge, exact: true}

@@ -127,6 +127,8 @@ func TestEnqueueRefusals(t *testing.T) {
 		// trace
 		`{"command":"a","payload":1,"traceParent":` + jsonText(513) + `}`: "invalid_argument: traceParent must be at most 512 bytes, got 513",
 		`{"command":"a","payload":1,"traceState":[]}`:                     "invalid_argument: traceState must be a string, got a list",
+		`{"command":"a","payload":1,"traceParent":"x"}`:                   "invalid_argument: traceParent must be a traceparent of W3C Trace Context, such as " + goodTrace,
+		`{"command":"a","payload":1,"traceState":"x"}`:                    "invalid_argument: traceState must be a tracestate of W3C Trace Context: up to 32 members like vendor=value with commas between",
 	}
 	for body, want := range cases {
 		r, err := ParseEnqueueRequest([]byte(body))

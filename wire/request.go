@@ -27,7 +27,9 @@ type EnqueueRequest struct {
 	// ExpiresAtMs and TTLSeconds is not 0; if both are, the TTL of the queue holds.
 	ExpiresAtMs int64
 	// TTLSeconds is when the task expires, counted from its acceptance.
-	TTLSeconds  int64
+	TTLSeconds int64
+	// TraceParent and TraceState are the context of W3C Trace Context that workers and callbacks
+	// get, both empty for none.
 	TraceParent string
 	TraceState  string
 	Labels      Labels
@@ -54,8 +56,8 @@ func (r *EnqueueRequest) members(c *coder) {
 	c.optTime(`,"expiresAt":`, &r.ExpiresAtMs, &sinceRule)
 	optInteger(c, `,"ttlSeconds":`, &r.TTLSeconds, &ttlRule)
 	c.notBoth(CodeInvalidTime, r.ExpiresAtMs != 0 && r.TTLSeconds != 0)
-	c.optText(`,"traceParent":`, &r.TraceParent, &traceRule)
-	c.optText(`,"traceState":`, &r.TraceState, &traceRule)
+	c.optText(`,"traceParent":`, &r.TraceParent, &parentRule)
+	c.optText(`,"traceState":`, &r.TraceState, &stateRule)
 	c.labels(`,"labels":`, &r.Labels)
 	c.optText(`,"concurrencyKey":`, &r.ConcurrencyKey, &concurrencyKeyRule)
 	c.optText(`,"webhook":`, &r.Webhook, &webhookRule)

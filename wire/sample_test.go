@@ -76,7 +76,7 @@ func sampleEnqueue() EnqueueRequest {
 	return EnqueueRequest{
 		Command: "resize:v2.a_b-c", Payload: samplePayload(), Priority: 3, MaxAttempts: 7,
 		TimeoutSeconds: MaxTimeoutSeconds, ExpiresAtMs: sampleTimeMs + sampleHour,
-		IdempotencyKey: "key " + awkward, RunAtMs: sampleTimeMs, TraceParent: "00-ab-cd-01", TraceState: "v=1",
+		IdempotencyKey: "key " + awkward, RunAtMs: sampleTimeMs, TraceParent: goodTrace, TraceState: "v=1",
 		Labels: "customer=acme\nrun=2026-11",
 	}
 }

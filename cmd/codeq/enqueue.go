@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -87,6 +88,8 @@ func (e *enqueueCmd) template() (wire.EnqueueRequest, error) {
 		return request, wrong("--%s", refusal.Sentence)
 	}
 	request.Labels, request.Webhook = labels, e.Webhook
+	// A program of "codeq work" that posts a task hands on the trace of its own.
+	request.TraceParent, request.TraceState = wire.TraceContext(os.Getenv("CODEQ_TRACEPARENT"), os.Getenv("CODEQ_TRACESTATE"))
 	if e.Shares != nil {
 		if request.ConcurrencyKey = *e.Shares; request.ConcurrencyKey == "" {
 			return request, wrong("--concurrency-key must not be empty")

@@ -118,6 +118,9 @@ func taskEnvironment(t *wire.Task) []string {
 		"CODEQ_COMMAND=" + t.Command,
 		fmt.Sprintf("CODEQ_ATTEMPTS=%d", t.Attempts),
 		fmt.Sprintf("CODEQ_DELIVERY=%d", t.Deliveries),
+		// Also without one, so that a worker within a program passes that of another task to none.
+		"CODEQ_TRACEPARENT=" + t.TraceParent,
+		"CODEQ_TRACESTATE=" + t.TraceState,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 var fakes = map[string]string{
 	"print":       `printf %s "$1"`,
 	"cat":         `cat`,
-	"environment": `printf '%s %s %s %s ' $CODEQ_TASK_ID $CODEQ_COMMAND $CODEQ_ATTEMPTS $CODEQ_DELIVERY; ps -o pgid= -p $$ | grep -qw $$ && printf leader`,
+	"environment": `printf '%s %s %s %s ' $CODEQ_TASK_ID $CODEQ_COMMAND $CODEQ_ATTEMPTS $CODEQ_DELIVERY; printf '%s %s ' "$CODEQ_TRACEPARENT" "$CODEQ_TRACESTATE"; ps -o pgid= -p $$ | grep -qw $$ && printf leader`,
 	"exit":        `printf %s "$2" >&2; exit $1`,
 	"die":         `kill -9 $$`,
 	"by":          `kill -$1 $$; sleep 1000`,
@@ -103,7 +103,7 @@ func (w *watcher) running() (pid int, ended func()) {
 
 func delivery(payload string) client.Delivery {
 	return client.Delivery{Task: &wire.Task{
-		ID: wire.TaskID{15: 7}, Command: "hash", Payload: []byte(payload), Attempts: 2, Deliveries: 3,
+		ID: wire.TaskID{15: 7}, Command: "hash", Payload: []byte(payload), Attempts: 2, Deliveries: 3, TraceParent: "00-1", TraceState: "a=b",
 	}}
 }
 
@@ -130,7 +130,7 @@ func TestProgramsEndTheirTasks(t *testing.T) {
 		"not UTF-8":                 {args: []string{"print", "\xff"}, want: "nacked the output is not UTF-8 text"},
 		"the payload is its input":  {payload: large, args: []string{"cat"}, want: "completed " + large},
 		"the input is left unread":  {payload: large, args: []string{"print", "{}"}, want: "completed {}"},
-		"the environment":           {args: []string{"environment"}, want: `completed {"output":"00000000-0000-0000-0000-000000000007 hash 2 3 leader"}`},
+		"the environment":           {args: []string{"environment"}, want: `completed {"output":"00000000-0000-0000-0000-000000000007 hash 2 3 00-1 a=b leader"}`},
 		"65 is for good":            {args: []string{"exit", "65", "no such file\n"}, want: "failed no such file"},
 		"65 without a word":         {args: []string{"exit", "65"}, want: "failed exit status 65"},
 		"any other status":          {args: []string{"exit", "3", "busy"}, want: "nacked busy"},

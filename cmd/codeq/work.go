@@ -37,8 +37,8 @@ type workCmd struct {
 
 // Help is the longer text of "codeq work --help".
 func (w *workCmd) Help() string {
-	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS and
-CODEQ_DELIVERY in its environment. What it prints is the result: a JSON object as it is, other text as
+	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS,
+CODEQ_DELIVERY, CODEQ_TRACEPARENT and CODEQ_TRACESTATE in its environment. What it prints is the result: a JSON object as it is, other text as
 {"output": "…"} without its last line end. Exit status 0 completes the task, and 65 fails it for good. After any
 other status or a signal the task is retried later, with the end of standard error as the reason. If the program
 cannot be started, or is stopped together with this worker, no attempt is counted. Programs have no terminal, and

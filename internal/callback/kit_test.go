@@ -36,7 +36,7 @@ func callbackTo(url string) wire.Callback {
 // ask posts one callback and returns what came of it.
 func ask(p *Poster, url string) Answer {
 	answer := make(chan Answer, 1)
-	p.Send(&Call{Callback: callbackTo(url), Tenant: "acme", Attempt: 2, TraceParent: "00-1"},
+	p.Send(&Call{Callback: callbackTo(url), Tenant: "acme", Attempt: 2, TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 		func(a Answer) { answer <- a })
 	return <-answer
 }

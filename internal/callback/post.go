@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"codeq/wire"
 )
 
 const (
@@ -97,9 +99,12 @@ func (p *Poster) post(c *Call) Answer {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "codeq/"+p.o.Version)
 	p.o.Secrets.sign(r.Header, c, time.Now().Unix())
-	if c.TraceParent != "" {
-		r.Header.Set("Traceparent", c.TraceParent)
-		r.Header.Set("Tracestate", c.TraceState)
+	// Tasks of earlier builds may have any text.
+	if parent, state := wire.TraceContext(c.TraceParent, c.TraceState); parent != "" {
+		r.Header.Set("Traceparent", parent)
+		if state != "" {
+			r.Header.Set("Tracestate", state)
+		}
 	}
 	answer, err := p.client.Do(r)
 	if err != nil {

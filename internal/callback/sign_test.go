@@ -45,7 +45,7 @@ func TestReceiversVerifyWhatArrives(t *testing.T) {
 			t.Errorf("the original signature is %s", r.Header.Get("X-CodeQ-Signature"))
 		}
 		for name, want := range map[string]string{
-			"Content-Type": "application/json", "User-Agent": "codeq/1", "Webhook-Id": "t.1", "X-CodeQ-Attempt": "2", "Traceparent": "00-1",
+			"Content-Type": "application/json", "User-Agent": "codeq/1", "Webhook-Id": "t.1", "X-CodeQ-Attempt": "2", "Traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		} {
 			if got := r.Header.Get(name); got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)

@@ -21,7 +21,7 @@ var (
 
 	varyOrigin = []string{"Origin"}
 	exposed    = []string{"Idempotent-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, " + headerRequestID}
-	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, " + headerTenant + ", " + headerRequestID}
+	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, Traceparent, Tracestate, " + headerTenant + ", " + headerRequestID}
 	askedFor   = []string{"600"} // seconds
 )
 

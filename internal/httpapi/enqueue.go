@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 
 	"codeq/mailbox"
 	"codeq/shard"
@@ -46,10 +47,15 @@ func (a *api) checkEnqueue(c *call, req *wire.EnqueueRequest) *wire.Error {
 	return nil
 }
 
-// enqueueMessage is the message for a new task and the shard that gets it. Only a task with
-// a key needs the fingerprint, which is a SHA-256 of the request.
+// enqueueMessage is the message for a new task and the shard that gets it. A task without a
+// trace context gets that of the headers. Only a task with a key needs the fingerprint, which is
+// a SHA-256 of the request.
 func (a *api) enqueueMessage(c *call, req *wire.EnqueueRequest) (message *shard.Enqueue, shardNo int) {
 	message = &shard.Enqueue{Tenant: c.who.Tenant, EnqueueRequest: *req}
+	if req.TraceParent == "" {
+		h := c.r.Header
+		message.TraceParent, message.TraceState = wire.TraceContext(h.Get("Traceparent"), strings.Join(h["Tracestate"], ","))
+	}
 	message.ID, shardNo = a.o.Engine.Route(c.who.Tenant, req.Command, req.IdempotencyKey)
 	if req.IdempotencyKey != "" {
 		message.Fingerprint = shard.FingerprintOf(req)

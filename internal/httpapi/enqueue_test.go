@@ -56,6 +56,33 @@ func TestPostAnswersWithTheWholeTaskAndWhereItIs(t *testing.T) {
 	g.mustBeJSON(t)
 }
 
+func TestATaskHasTheTraceOfItsRequestUnlessItHasOne(t *testing.T) {
+	b := newBench(t, setup{})
+	const ofHeader, own = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	for _, c := range []struct{ body, header, parent, state string }{
+		{`{"command":"c","payload":1}`, ofHeader, ofHeader, "a=b"},
+		{`{"command":"c","payload":1,"traceParent":"` + own + `"}`, ofHeader, own, ""},
+		{`{"command":"c","payload":1,"traceParent":"` + own + `","traceState":"c=d"}`, "", own, "c=d"},
+		{`{"command":"c","payload":1,"traceState":"c=d"}`, ofHeader, ofHeader, "a=b"},
+		{`{"command":"c","payload":1}`, "00-x", "", ""},
+		{`{"command":"c","payload":1}`, "", "", ""},
+	} {
+		if task := b.post(c.body, "traceparent", c.header, "tracestate", "a=b"); task.TraceParent != c.parent || task.TraceState != c.state {
+			t.Errorf("%s with the header %q got %q, %q", c.body, c.header, task.TraceParent, task.TraceState)
+		}
+	}
+	g := b.do("POST", "/v1/codeq/tasks/batch", `{"tasks":[{"command":"c","payload":1},{"command":"c","payload":2,"traceParent":"`+own+`"}]}`, "traceparent", ofHeader)
+	if !strings.Contains(g.body, ofHeader) || !strings.Contains(g.body, own) {
+		t.Errorf("the batch got %s", g.body)
+	}
+	b.do("POST", "/v1/codeq/tasks", `{"command":"c","payload":1,"traceParent":"00-x"}`).mustRefuse(t, wire.CodeInvalidArgument)
+	// It is not part of what a key compares.
+	first := b.post(`{"command":"c","payload":1,"idempotencyKey":"k"}`, "traceparent", ofHeader)
+	if again := b.post(`{"command":"c","payload":1,"idempotencyKey":"k","traceParent":"` + own + `"}`); again.ID != first.ID || again.TraceParent != ofHeader {
+		t.Errorf("the second post got %+v", again)
+	}
+}
+
 func TestSameKeyGivesTheSameTask(t *testing.T) {
 	b := newBench(t, setup{})
 	body := `{"command":"c","payload":1,"idempotencyKey":"k"}`

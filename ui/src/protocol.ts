@@ -27,7 +27,9 @@ export type NewTask = {
   ttlSeconds?: number | null;
   /** The task expires at this time. Not together with ttlSeconds. */
   expiresAt?: string | null;
+  /** The traceparent of W3C Trace Context. Without it the header of the request holds. */
   traceParent?: string | null;
+  /** The tracestate of W3C Trace Context. */
   traceState?: string | null;
   /** The limits perKey of the queue hold for all its tasks with the same key. At most 128 bytes. */
   concurrencyKey?: string | null;
