@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"codeq/wire"
@@ -40,8 +41,14 @@ type Serve struct {
 	EventsMemory  Bytes         `name:"events-memory" default:"48MiB" range:"1MiB..64GiB" placeholder:"SIZE" help:"Memory for the last events, the counts of each queue and their history, within memory: a third for events of 48 bytes each. Queues beyond it are counted together."`
 	RequireToken  bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
 	ShutdownGrace time.Duration `name:"shutdown-grace" default:"10s" range:"0s..10m" help:"How long a server that is told to stop waits for sessions to finish what they hold."`
-	LogLevel      string        `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
-	LogFormat     string        `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
+	Telemetry
+}
+
+// Telemetry are the settings of what the server tells about itself.
+type Telemetry struct {
+	LogLevel     string `name:"log-level" default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least important lines of the log: debug, info, warn or error."`
+	LogFormat    string `name:"log-format" default:"auto" enum:"auto,console,json" placeholder:"FORMAT" help:"Log for people (console) or programs (json); auto is console on a terminal."`
+	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Collector of OpenTelemetry to which the server sends spans of tasks, by OTLP over HTTP, such as http://127.0.0.1:4318; without one it makes none. The variables OTEL_… set the rest, such as OTEL_EXPORTER_OTLP_HEADERS and OTEL_TRACES_SAMPLER."`
 }
 
 // TLS are the settings of a server that speaks TLS.
@@ -77,6 +84,9 @@ func (s *Serve) Check(origin func(name string) string) error {
 	}
 	if _, ok := wire.ParseOrigin(s.PublicURL); s.PublicURL != "" && !ok {
 		found = append(found, fmt.Errorf("public-url of %.80q (%s) must be like https://codeq.example.com, without a path", s.PublicURL, origin("public-url")))
+	}
+	if u, err := url.Parse(s.OTLPEndpoint); s.OTLPEndpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		found = append(found, fmt.Errorf("otlp-endpoint (%s) must be an http or https URL like http://127.0.0.1:4318, without credentials and query", origin("otlp-endpoint")))
 	}
 	if least := Bytes(s.Shards) * minMailboxBytes * 2; s.Memory < least {
 		found = append(found, fmt.Errorf("shards of %d (%s) need a memory of at least %v, but memory is %v (%s)",

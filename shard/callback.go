@@ -33,7 +33,7 @@ func (s *Shard) makeCallback(id wire.TaskID, t *record.Task, result *wire.Result
 	q := s.queueOf(record.QueueKey{Command: wire.CallbackQueue, Tenant: t.Tenant})
 	made := &record.Task{
 		ID: id, Command: q.key.Command, Tenant: q.key.Tenant, MaxAttempts: q.settings.MaxAttempts, CreatedAtMs: s.now,
-		TraceParent: t.TraceParent, TraceState: t.TraceState,
+		TraceParent: s.traceAfter(t, t.Deliveries), TraceState: t.TraceState,
 	}
 	s.span.Batch().GivePayload(made, wire.AppendCallback(nil, &wire.Callback{
 		ID: t.ID.String() + "." + strconv.FormatUint(event, 10), URL: t.Webhook, Body: wire.AppendOutcome(nil, &o),

@@ -155,6 +155,7 @@ func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 	s.transition(t, move{to: wire.LocationInProgress, status: wire.StatusInProgress, cause: record.CauseGrant, lease: e})
 	task := view(t, payload)
 	addLeaseFields(task, e)
+	task.TraceParent = s.traceAfter(t, e.Lease.Delivery)
 	s.tell(c.Sink, &Granted{
 		Task: task, Token: e.Lease.Token, LeaseForMs: leaseForMs, LeaseUntilMs: task.LeaseUntilMs,
 		RunForMs: e.Lease.RunForMs(), RunUntilMs: task.RunUntilMs,

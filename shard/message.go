@@ -1,7 +1,10 @@
 package shard
 
 import (
+	"fmt"
+
 	"codeq/record"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -351,3 +354,69 @@ func (*Received) message() Asker     { return Asker{} }
 func (*Undelivered) message() Asker  { return Asker{} }
 func (*SessionGone) message() Asker  { return Asker{} }
 func (*SpaceChanged) message() Asker { return Asker{} }
+
+// step carries out one message.
+func (s *Shard) step(m Message) {
+	if s.space >= store.OnlyDelete && s.refuseNoSpace(m) {
+		return
+	}
+	switch m := m.(type) {
+	case *Enqueue:
+		s.enqueue(m)
+	case *Subscribe:
+		s.subscribe(m)
+	case *Claim:
+		s.claim(m)
+	case *Extend:
+		s.extend(m)
+	case *HandedCredit:
+		s.handedCredit(m)
+	case *HandedPlaces:
+		s.handedPlaces(m)
+	case *Received:
+		s.received(m)
+	case *Undelivered:
+		s.undelivered(m)
+	case *Result:
+		s.result(m)
+	case *End:
+		s.end(m)
+	case *Heartbeat:
+		s.heartbeat(m)
+	case *SessionGone:
+		s.sessionGone(m)
+	case *Resume:
+		s.resume(m)
+	case *DrainBarrier:
+		s.drainBarrier(m)
+	case *Watch:
+		s.watch(m)
+	case *Unwatch:
+		s.unwatch(m)
+	case *Manage:
+		s.manage(m)
+	case *Explain:
+		// answerExplains answers after the grants: what is ready then still waits.
+		s.explains = append(s.explains, m)
+	case *TellLeases:
+		s.tellLeases(m)
+	case *Cleanup:
+		s.cleanup(m)
+	case *Freeze:
+		s.freeze(m)
+	case *Configure:
+		s.configure(m)
+	case *CopySettings:
+		s.copySettings(m)
+	case *Name:
+		s.name(m)
+	case *CopyNamed:
+		s.copyNamed(m)
+	case *Drop:
+		s.drops = append(s.drops, m)
+	case *SpaceChanged:
+		// The round itself is the answer.
+	default:
+		panic(fmt.Sprintf("shard: unknown message %T", m))
+	}
+}

@@ -29,6 +29,24 @@ type Retention struct {
 type given struct {
 	retention Retention
 	publicURL string
+	// traceParent is that of Config, nil if nobody traces.
+	traceParent func(id wire.TaskID, parent string, delivery int) string
+}
+
+// traceOf is the trace context of a task for its event, nil if nobody traces.
+func (s *Shard) traceOf(t *record.Task) *Trace {
+	if s.traceParent == nil {
+		return nil
+	}
+	return &Trace{Parent: t.TraceParent, State: t.TraceState}
+}
+
+// traceAfter is the traceparent of what the newest delivery of a task is the cause of.
+func (s *Shard) traceAfter(t *record.Task, delivery int) string {
+	if s.traceParent == nil {
+		return t.TraceParent
+	}
+	return s.traceParent(t.ID, t.TraceParent, delivery)
 }
 
 // removalBatch is one scan of the ended tasks of a queue. After the round no key

@@ -35,6 +35,10 @@ type Config struct {
 	Retention Retention
 	// PublicURL begins the URLs in callbacks, such as https://codeq.example.com.
 	PublicURL string
+	// TraceParent returns, for a task that was posted with the traceparent parent, that for the
+	// worker of a delivery and for what its end makes; see package tracing. With the same values
+	// it returns the same text. nil hands on the posted one, and events have no Trace.
+	TraceParent func(id wire.TaskID, parent string, delivery int) string
 	// LimiterOf is the limiter of a queue, the same one for all shards.
 	LimiterOf func(record.QueueKey) Limiter
 	// BacklogOf is the backlog of a tenant, the same one for all shards.
@@ -197,7 +201,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		byConsumer: make(map[wire.SessionID]*subscriber),
 		watchers:   make(map[wire.TaskID][]Asker),
 		leaked:     make(map[wire.TaskRef][]leaked),
-		given:      given{retention: c.Retention, publicURL: c.PublicURL},
+		given:      given{retention: c.Retention, publicURL: c.PublicURL, traceParent: c.TraceParent},
 		round:      round{now: nowMs},
 		queueTable: queueTable{queues: make(map[record.QueueKey]*queue), limiterOf: c.LimiterOf, backlogOf: c.BacklogOf},
 	}
@@ -324,72 +328,6 @@ func (s *Shard) lapseUntilMs() int64 {
 		return s.heardUntilMs
 	}
 	return s.now
-}
-
-// step carries out one message.
-func (s *Shard) step(m Message) {
-	if s.space >= store.OnlyDelete && s.refuseNoSpace(m) {
-		return
-	}
-	switch m := m.(type) {
-	case *Enqueue:
-		s.enqueue(m)
-	case *Subscribe:
-		s.subscribe(m)
-	case *Claim:
-		s.claim(m)
-	case *Extend:
-		s.extend(m)
-	case *HandedCredit:
-		s.handedCredit(m)
-	case *HandedPlaces:
-		s.handedPlaces(m)
-	case *Received:
-		s.received(m)
-	case *Undelivered:
-		s.undelivered(m)
-	case *Result:
-		s.result(m)
-	case *End:
-		s.end(m)
-	case *Heartbeat:
-		s.heartbeat(m)
-	case *SessionGone:
-		s.sessionGone(m)
-	case *Resume:
-		s.resume(m)
-	case *DrainBarrier:
-		s.drainBarrier(m)
-	case *Watch:
-		s.watch(m)
-	case *Unwatch:
-		s.unwatch(m)
-	case *Manage:
-		s.manage(m)
-	case *Explain:
-		// answerExplains answers after the grants: what is ready then still waits.
-		s.explains = append(s.explains, m)
-	case *TellLeases:
-		s.tellLeases(m)
-	case *Cleanup:
-		s.cleanup(m)
-	case *Freeze:
-		s.freeze(m)
-	case *Configure:
-		s.configure(m)
-	case *CopySettings:
-		s.copySettings(m)
-	case *Name:
-		s.name(m)
-	case *CopyNamed:
-		s.copyNamed(m)
-	case *Drop:
-		s.drops = append(s.drops, m)
-	case *SpaceChanged:
-		// The round itself is the answer.
-	default:
-		panic(fmt.Sprintf("shard: unknown message %T", m))
-	}
 }
 
 // refill reads the runs of keys that ran short. It runs only here, with the open

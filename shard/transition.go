@@ -38,7 +38,13 @@ type Event struct {
 	// empty for other moves. Attempts are those counted so far; 0 on a removal.
 	Worker   string
 	Attempts int
+	// Trace is the trace context of the task; nil unless Config.TraceParent is set.
+	Trace *Trace
 }
+
+// Trace is the trace context that a task was posted with, as in W3C Trace Context. Both are empty
+// for none.
+type Trace struct{ Parent, State string }
 
 // move says where a task goes and why. transition reads only the fields that its
 // target needs.
@@ -133,7 +139,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	if m.to == removed {
 		return
 	}
-	e.Attempts = t.Attempts
+	e.Attempts, e.Trace = t.Attempts, s.traceOf(t)
 	if ends {
 		e.TotalMs = s.now - t.CreatedAtMs
 	}

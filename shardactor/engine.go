@@ -48,6 +48,8 @@ type EngineOptions struct {
 	Retention shard.Retention
 	// PublicURL begins the URLs in callbacks; without one they begin with the path.
 	PublicURL string
+	// TraceParent is that of shard.Config; nil if nobody traces.
+	TraceParent func(id wire.TaskID, parent string, delivery int) string
 	// Observe gets every round after its batch is applied and before any of its
 	// effects is released, from the goroutine of the shard. It may keep the
 	// effects, and must not keep or change the rest. nil outside a simulation.
@@ -186,7 +188,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		span := o.Store.Span(shardNo)
 		core := shard.New(shard.Config{
 			Shard: shardNo, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
-			PublicURL: o.PublicURL, LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
+			PublicURL: o.PublicURL, TraceParent: o.TraceParent, LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt(limits, e.nowMs, tenantOf), core: core, span: span, guard: o.Store.Guard(),

@@ -22,7 +22,7 @@ type reading struct {
 }
 
 const (
-	sampleTask1   = `{"command":"a","payload":{"maxAtempts":1,"deep":[{"comand":2}]},"priority":1,"webhook":"","maxAttempts":2,"idempotencyKey":"k","runAt":null,"delaySeconds":3,"timeoutSeconds":5,"expiresAt":null,"ttlSeconds":9,"traceParent":"`+goodTrace+`","traceState":"s=1","labels":null,"concurrencyKey":"c"}`
+	sampleTask1   = `{"command":"a","payload":{"maxAtempts":1,"deep":[{"comand":2}]},"priority":1,"webhook":"","maxAttempts":2,"idempotencyKey":"k","runAt":null,"delaySeconds":3,"timeoutSeconds":5,"expiresAt":null,"ttlSeconds":9,"traceParent":"` + goodTrace + `","traceState":"s=1","labels":null,"concurrencyKey":"c"}`
 	sampleHolder  = `"leaseToken":"ab00000000000000000000000000000f","workerId":"w"`
 	sampleOutcome = `"status":"COMPLETED","result":{"eror":{"reslt":1}},"error":"e","artifacts":[{"name":"n","url":"u","contentBase64":null,"contentType":"text/plain"}],"exitCode":1,"signal":null`
 	sampleRef1    = `"taskId":"019b7700-8a4b-7000-8000-00000000000f","leaseToken":"ab00000000000000000000000000000f"`

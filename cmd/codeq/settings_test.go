@@ -117,7 +117,7 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		PublicHost: config.Hosts{"queue.example"}, AllowOrigin: config.Origins{"https://app.example"},
 		PublicURL: "https://queue.example", WebhookAllow: config.Networks{"10.0.0.0/8"},
 		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20, EventsMemory: 23 << 20,
-		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json",
+		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json", OTLPEndpoint: "http://127.0.0.1:4318",
 	}}
 	o, files := s.options(), s.tlsFiles()
 	reached := map[string]any{
@@ -128,7 +128,7 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "events-memory": config.Bytes(o.EventsBytes),
 		"tls-cert": files.Certificate, "tls-key": files.Key, "tls-client-ca": files.ClientCA,
 		"tls-min":             strings.TrimPrefix(tls.VersionName(files.Least), "TLS "),
-		"require-lease-token": o.RequireLeaseToken,
+		"require-lease-token": o.RequireLeaseToken, "otlp-endpoint": o.OTLPEndpoint,
 		// Run opens the files, waits for the grace and makes the log.
 		"tokens": s.Tokens, "providers": s.Providers, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,
 	}

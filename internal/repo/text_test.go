@@ -24,7 +24,7 @@ var pins = []string{
 	"github.com/lxzan/gws v1.9.1",
 	"github.com/cockroachdb/pebble/v2 v2.1.7",
 	"github.com/klauspost/compress v1.20.4",
-	"golang.org/x/text v0.41.0",
+	"golang.org/x/text v0.42.0",
 }
 
 // maxRootEntries leaves no room: whoever adds an entry moves another away.

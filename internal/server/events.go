@@ -8,6 +8,7 @@ import (
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
 	"codeq/internal/needs"
+	"codeq/internal/tracing"
 	"codeq/internal/watch"
 	"codeq/store"
 	"codeq/wire"
@@ -19,6 +20,8 @@ type watched struct {
 	// ticker calls the log once a second.
 	ticker ticker
 	hub    *watch.Hub
+	// tracer is nil without a collector.
+	tracer *tracing.Tracer
 	// reader reads for the hub once the server takes requests.
 	reader httpapi.API
 }

@@ -2,10 +2,12 @@ package server
 
 import (
 	"crypto/rand"
+	"time"
 
 	"codeq/internal/auth"
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
+	"codeq/internal/tracing"
 	"codeq/session"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -35,7 +37,7 @@ func (s *Server) eventsOptions() events.Options {
 }
 
 func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardactor.EngineOptions {
-	return shardactor.EngineOptions{
+	o := shardactor.EngineOptions{
 		Store: s.store, Gates: gates, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
 		Mailbox: budget.mailbox(s.store.Shards()), Events: s.callbacks, PublicURL: s.o.PublicURL,
 		Retention: shard.Retention{
@@ -47,6 +49,22 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 			return clock.NowMs
 		},
 	}
+	if s.tracer != nil {
+		o.Events, o.TraceParent = s.tracer, s.tracer.TraceParent
+	}
+	return o
+}
+
+// openTracing makes the tracer of a server with a collector. It gets the events of the engine
+// first.
+func (s *Server) openTracing() (err error) {
+	if s.o.OTLPEndpoint != "" {
+		s.tracer, err = tracing.New(tracing.Options{
+			Endpoint: s.o.OTLPEndpoint, Version: s.o.Version, Next: s.callbacks, Log: atMost(s.o.Log, 1, time.Minute),
+			NowMs: func() int64 { return s.engine.NowMs() },
+		})
+	}
+	return err
 }
 
 func (s *Server) sessionOptions(budget memory) session.Options {

@@ -50,7 +50,7 @@ func allOptions(t *testing.T, log *keptLog) Options {
 		Names: Names{PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, PublicURL: "https://queue.example", WebhookAllow: []string{"127.0.0.1"}}, RequireLeaseToken: true,
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20, EventsBytes: 31 << 20,
 		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", Settings: []byte(`{"settings":[31]}`), FS: vfs.Default,
-		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead},
+		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead}, OTLPEndpoint: "http://127.0.0.1:1",
 	}
 	mustBeSet(t, &o)
 	return o
@@ -90,7 +90,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"MemoryBytes, boxes":  {engine.Mailbox.Bytes, minMailboxBytes},
 		"MemoryBytes, outbox": {[2]int64{sessions.OutboxBytes, api.AnswerBytes}, [2]int64{eighth, eighth}},
 		"open files":          {[2]int{stored.MaxOpenTables, sessions.MaxGreeting}, [2]int{s.files.tables, s.files.connections / greetingPart}},
-		"Events":              {engine.Events, s.callbacks},
+		"Events":              {engine.Events, s.tracer},
 		"EventsBytes":         {s.eventsOptions(), events.Options{Shards: 3, MemoryBytes: 31 << 20}},
 		"Retention":           {engine.Retention, shard.Retention{DoneForMs: 17 * 3_600_000, DeadForMs: 19 * 3_600_000}},
 		"PublicURL":           {engine.PublicURL, "https://queue.example"},

@@ -67,6 +67,8 @@ type Options struct {
 	FS vfs.FS
 	// Time is the source of the server's clock; the zero value is the machine.
 	Time TimeSource
+	// OTLPEndpoint is the URL of the collector that gets spans; empty is none.
+	OTLPEndpoint string
 }
 
 // Access is by what clients are admitted.
@@ -210,6 +212,9 @@ func (s *Server) recoverWork() error {
 	s.store = opened
 	s.events = events.New(s.eventsOptions())
 	s.openWebhooks()
+	if err := s.openTracing(); err != nil {
+		return errors.Join(err, s.store.Close())
+	}
 	s.engine, err = shardactor.NewEngine(s.engineOptions(gates, budget))
 	if err != nil {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
@@ -300,6 +305,9 @@ func (s *Server) shutdown(ctx context.Context) error {
 	s.poster.Stop(ctx)
 	// Stopping the engine answers the requests that still wait for a shard.
 	engineErr := s.engine.Stop()
+	if s.tracer != nil {
+		s.tracer.Stop(ctx)
+	}
 	s.conns.wait()
 	s.listener.answered.Wait()
 	if s.o.Providers != nil {
