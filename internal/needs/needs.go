@@ -148,8 +148,12 @@ func slow(c *Condition, nowMs int64) (Need, bool) {
 		Severity: wire.NeedWarning, Reason: wire.NeedSlow, State: wire.StateInProgress,
 		Count: min(found.Count, c.Figures[wire.FigureInProgress]), SinceMs: found.SinceMs,
 	}}
-	n.Sentence = fmt.Sprintf("has %s, the first since %s, where 99 of 100 end within %s",
-		tasks(n.Count, "running"), moment(n.SinceMs, nowMs), time.Duration(c.Beside.RunP99Ms)*time.Millisecond)
+	what, whose := fmt.Sprintf("%d tasks that run too long, the first", n.Count), "their workers"
+	if n.Count == 1 {
+		what, whose = "a task that runs", "its worker"
+	}
+	n.Sentence = fmt.Sprintf("has %s since %s, but 99 of 100 end within %s: %s may hang",
+		what, moment(n.SinceMs, nowMs), time.Duration(c.Beside.RunP99Ms)*time.Millisecond, whose)
 	return n, n.Count > 0
 }
 

@@ -62,7 +62,12 @@ var needy = []struct {
 	{
 		about: "a delivery without an end", figures: []figure{{wire.FigureInProgress, 3}},
 		beside: Beside{Slow: Slow{Count: 1, SinceMs: now - 90*minute}, RunP99Ms: 1023},
-		want:   []string{"warning slow inProgress 1: q has 1 running task, the first since 22:30 UTC, where 99 of 100 end within 1.023s"},
+		want:   []string{"warning slow inProgress 1: q has a task that runs since 22:30 UTC, but 99 of 100 end within 1.023s: its worker may hang"},
+	},
+	{
+		about: "deliveries without an end", figures: []figure{{wire.FigureInProgress, 3}},
+		beside: Beside{Slow: Slow{Count: 9, SinceMs: now - 90*minute}, RunP99Ms: 1023},
+		want:   []string{"warning slow inProgress 3: q has 3 tasks that run too long, the first since 22:30 UTC, but 99 of 100 end within 1.023s: their workers may hang"},
 	},
 	{about: "a delivery that has ended since the look", beside: Beside{Slow: Slow{Count: 1, SinceMs: now - 90*minute}, RunP99Ms: 1023}},
 	{about: "suspect", beside: Beside{Suspect: 1}, want: []string{"warning set_aside  1: q held back 1 suspect task: three deliveries in a row did not arrive"}},

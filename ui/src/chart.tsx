@@ -139,7 +139,10 @@ export function timeAxis({ c, w, h }: Pen, times: number[]) {
   const first = times[0]!, length = times.at(-1)! - first;
   c.fillStyle = colour("muted");
   c.textAlign = "center";
-  for (const s of moments(times, w)) c.fillText(label(s, times), ((s - first) / length) * w, h + bottom / 2 + 2);
+  for (const s of moments(times, w)) {
+    const text = label(s, times), x = ((s - first) / length) * w;
+    if (x + c.measureText(text).width / 2 < w + right) c.fillText(text, x, h + bottom / 2 + 2);
+  }
 }
 
 function draw(p: Props, pen: Pen, at: number | null) {

@@ -12,6 +12,8 @@ export interface Field {
   text?: string;
   /** It is one of these words, or with [] on or off; else a number. */
   choices?: readonly string[];
+  /** It is no number but a text, or several with commas between them. */
+  is?: "text" | "list";
 }
 
 type Form = Record<string, string>;
@@ -25,10 +27,10 @@ const formOf = (fields: Field[], of: unknown): Form =>
 /** settingsOf are the settings that a form has. What is no number is sent as it is, so that the server says so. */
 function settingsOf(fields: Field[], form: Form): Record<string, unknown> {
   const all: Record<string, unknown> = {};
-  for (const { path, choices } of fields) {
+  for (const { path, choices, is } of fields) {
     const text = form[path], [first = "", second] = path.split(".");
     if (!text) continue;
-    const value = !choices ? (Number.isNaN(Number(text)) ? text : Number(text)) : choices.length ? text : true;
+    const value = is === "list" ? text.split(/[\s,]+/).filter(Boolean) : is || choices?.length ? text : choices ? true : Number.isNaN(Number(text)) ? text : Number(text);
     all[first] = second ? { ...(all[first] as object | undefined), [second]: value } : value;
   }
   return all;
@@ -70,7 +72,7 @@ export function SettingsForm({ fields, of, holds, none, save, done, children }: 
         return (
           <label key={f.path} class={changed.includes(f) ? "changed" : ""}>
             <span>{f.title}</span>
-            {!f.choices ? <input inputMode="numeric" placeholder={now == null ? none : `${now}`} value={value} onInput={(e) => set(f.path, e.currentTarget.value.trim())} />
+            {!f.choices ? <input inputMode={f.is ? "text" : "numeric"} placeholder={now == null ? none : `${now}`} value={value} onInput={(e) => set(f.path, e.currentTarget.value.trim())} />
               : f.choices.length === 0 ? <input type="checkbox" checked={value === "true"} onChange={(e) => set(f.path, e.currentTarget.checked ? "true" : "")} />
               : (
                 <select value={value} onChange={(e) => set(f.path, e.currentTarget.value)}>

@@ -73,7 +73,7 @@ export function Heat({ command }: { command: string }) {
     const column = at === null ? undefined : known[at];
     return (
       <>
-        {at === null ? <li>the darker, the more tasks</li> : !column ? <li>no task that is known was given to a worker</li>
+        {at === null ? <li>the stronger, the more tasks; as far as the server remembers</li> : !column ? <li>no task that is known was given to a worker</li>
           : column.flatMap((n, b) => (n ? [<li key={b}><b>{count(n)}</b> up to {upTo(b)}</li>] : [])).slice(0, 4)}
         {at !== null && <li class="muted">{clock(steps[at]! * stepMs)}</li>}
         {left.value > 0 && <li class="muted">a sample: {count(left.value)} more are not in it</li>}
@@ -82,7 +82,7 @@ export function Heat({ command }: { command: string }) {
   };
   return (
     <Frame
-      title="How long tasks waited" note={`for a worker, in ${stepMs === 5000 ? "5 s" : "a minute"} each, as far as the server remembers`} places={columns} legend={legend} draw={draw}
+      title="How long tasks waited" note={`in ${stepMs === 5000 ? "5 s" : "a minute"} each`} places={columns} legend={legend} draw={draw}
       table={() => (
         <table>
           <thead><tr><th scope="col">Time</th>{used.map((b) => <th scope="col" class="n" key={b}>up to {upTo(b)}</th>)}</tr></thead>

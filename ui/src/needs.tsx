@@ -1,5 +1,5 @@
 // What the server says of itself once a second, and "Needs you": its sentences, the worst first.
-import { signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { ask } from "./api";
 import { settle } from "./board";
 import { now } from "./jobs";
@@ -44,18 +44,33 @@ function counted(n: All[number]): string {
 const where = (n: All[number]) =>
   n.command && n.reason === "no_worker" ? href(["queue", n.command], { tab: "workers" }) : n.command && n.reason === "growing" ? href(["queue", n.command]) : counted(n);
 
+const idOf = (n: All[number]) => n.reason + n.tenant + n.command;
+
+/** What was shown last, in its order, so that no sentence moves away from who is about to click. */
+let order: string[] = [];
+
+/** steady puts sentences as they were: while the pointer is on them all of them, else those of one severity. New ones are below. */
+function steady(all: All, held: boolean): All {
+  const place = (n: All[number]) => (order.indexOf(idOf(n)) + 1 || 1e9), severities = Object.keys(shapes);
+  const rank = (n: All[number]) => (held ? 0 : severities.indexOf(n.severity));
+  const shown = all.toSorted((a, b) => rank(a) - rank(b) || place(a) - place(b));
+  order = shown.map(idOf);
+  return shown;
+}
+
 export function Needs() {
-  const all = needs.value;
-  if (!all) return null;
+  const held = useSignal(false);
+  if (!needs.value) return null;
+  const all = steady(needs.value, held.value);
   if (all.length === 0) {
     return <p class="needs none"><State of="done" word="Nothing needs you: every queue has workers, nothing is dead, and the disk has room." /></p>;
   }
   return (
-    <section class="needs" aria-label="Needs you">
+    <section class="needs" aria-label="Needs you" onPointerEnter={() => (held.value = true)} onPointerLeave={() => (held.value = false)}>
       <h2>Needs you</h2>
       <ol>
         {all.slice(0, 8).map((n) => (
-          <li key={n.reason + n.tenant + n.command} class={n.severity}>
+          <li key={idOf(n)} class={n.severity}>
             <State of={shapes[n.severity][0]} word={shapes[n.severity][1]} />
             <a href={counted(n)}>{n.sentence}</a>
             {n.reason === "paused" && n.command

@@ -1,6 +1,7 @@
 // The table of queues, of the page of queues and of the overview.
 import { signal, useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import { at, column, own, queues, version, type Queue, type Row } from "./board";
 import { count, plural, rate, span } from "./format";
 import { Shape, Spark, State } from "./parts";
@@ -188,15 +189,22 @@ interface Props {
   beside?: Beside;
 }
 
+/** How long the order of the rows stays. */
+const keptMs = 10_000;
+
 export function QueueTable({ most, filter = "", system, sort = "-ready", onSort, picked, beside }: Props) {
-  // The order stays while the pointer is on the rows, so that none moves away below it.
-  const held = useSignal<string[] | null>(null);
+  // The order stays while the pointer is on the rows, so that none moves away below it, and else for some seconds, for who reads.
+  const held = useSignal<string[] | null>(null), kept = useRef({ order: [] as string[], key: "", until: 0 });
   const all = columns(beside);
   void version.value;
   const rows = ordered((system ? queues : own).value.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
-  if (held.value) {
-    const places = new Map(held.value.map((name, i) => [name, i]));
+  const key = [sort, filter, system, rows.length, pins.value, ...folds()].join(), k = kept.current;
+  const order = held.value ?? (k.key === key && at.value < k.until ? k.order : undefined);
+  if (order) {
+    const places = new Map(order.map((name, i) => [name, i]));
     rows.sort((a, b) => (places.get(a.id) ?? 1e9) - (places.get(b.id) ?? 1e9));
+  } else {
+    kept.current = { order: rows.map((i) => i.id), key, until: at.value + keptMs };
   }
   return (
     <div

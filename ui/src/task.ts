@@ -35,8 +35,11 @@ export const causes: Record<string, string> = {
   taken_back: "taken back", run_now: "run before its time", move: "given another priority", replay: "replayed", callback: "its outcome is posted to the webhook",
 };
 
-/** why says why a task is where it is. */
-export function why(t: Task, now: number): string {
+/** isLong says that a delivery runs much longer than those of its queue. */
+export const isLong = (ms: number, p99: number) => p99 > 0 && ms >= Math.max(10_000, 10 * p99);
+
+/** why says why a task is where it is. p99 is how long 99 of 100 deliveries of its queue take, 0 if nobody knows. */
+export function why(t: Task, now: number, p99 = 0): string {
   const w = t.waiting, until = w?.until ? span(Math.max(0, Date.parse(w.until) - now)) : "";
   switch (w?.reason) {
     case "delayed":
@@ -62,8 +65,12 @@ export function why(t: Task, now: number): string {
       return "It is next, but every worker of its queue has as many tasks as it can hold.";
   }
   switch (stateOf(t)) {
-    case "inProgress":
-      return `${t.workerId ?? "A worker"} has had it for ${span(now - Date.parse(t.updatedAt))}.`;
+    case "inProgress": {
+      const ran = now - Date.parse(t.updatedAt), had = `${t.workerId ?? "A worker"} has had it for ${span(ran)}`;
+      if (!isLong(ran, p99)) return `${had}.`;
+      return `${had}, but 99 of 100 deliveries of this queue take ${span(p99)} or less. ` +
+        "The worker still renews its lease, so it lives and may hang. Take back gives the task to another one.";
+    }
     case "dead":
       return t.dlqCause === "exhausted" ? `It failed ${t.attempts} of ${t.maxAttempts} times and is not tried again by itself.`
         : t.dlqCause === "failed" ? "Its worker ended it as failed; it is not tried again by itself."

@@ -12,7 +12,7 @@ import type { SubscribeFrame, Task } from "./protocol";
 import { go, href } from "./route";
 import { Rows, type Column } from "./rows";
 import { F } from "./series";
-import { firstLine, stateOf, visible, type ListState } from "./task";
+import { firstLine, isLong, stateOf, visible, type ListState } from "./task";
 
 const perPage = 100;
 /** What a search may have looked at to be followed: to follow it, the server searches once more. */
@@ -62,7 +62,7 @@ function columnsOf(list: Signal<List | null>, state?: ListState, command?: strin
 /** Runs is how long a delivery runs, with a sign if that is much longer than those of its queue take. */
 function Runs({ task: t }: { task: Task }) {
   const ms = serverNow() - Date.parse(t.updatedAt), p99 = find(t.command)?.row.value[F.runP99] ?? 0;
-  if (!p99 || ms < Math.max(10_000, 10 * p99)) return <>{age(t.updatedAt)}</>;
+  if (!isLong(ms, p99)) return <>{age(t.updatedAt)}</>;
   return <span class="warn" title={`99 of 100 deliveries of this queue take ${span(p99)} or less`}><Shape of="failed" /> long: {age(t.updatedAt)}</span>;
 }
 

@@ -47,3 +47,33 @@ test("the page is back after a kill, and says that it was away", async (t) => {
   await server.post("mail.late");
   await page.getByRole("link", { name: "mail.late" }).first().waitFor();
 });
+
+test("sentences stay at their place for who is about to click, and worse ones come first otherwise", async (t) => {
+  const page = await view(t, `${server.origin}/ui/`);
+  const need = (command, severity, count) => ({ command, tenant: "default", severity, reason: "dead", state: "dlq", count, sentence: `${command} has ${count}` });
+  let tell;
+  await page.routeWebSocket(/events$/, (socket) => {
+    const far = socket.connectToServer();
+    far.onMessage((text) => socket.send(JSON.stringify(JSON.parse(text).filter((f) => f.id !== "server"))));
+    tell = (...needs) => socket.send(JSON.stringify([{ type: "tick", id: "server", server: {}, needs }]));
+  });
+  await page.reload();
+  await page.locator(".dot.live").waitFor();
+  const shown = () => page.locator(".needs li > a:first-of-type").allInnerTexts();
+  const sees = async (...want) => {
+    await page.getByText(want.at(-1)).waitFor();
+    assert.deepEqual(await shown(), want);
+  };
+  tell(need("a", "warning", 2), need("b", "warning", 1));
+  await sees("a has 2", "b has 1");
+  tell(need("c", "critical", 1), need("b", "warning", 9), need("a", "warning", 3));
+  await page.getByText("b has 9").waitFor();
+  await sees("c has 1", "a has 3", "b has 9");
+  await page.getByText("b has 9").hover();
+  tell(need("d", "critical", 1), need("c", "critical", 1), need("b", "warning", 8), need("a", "warning", 3));
+  await sees("c has 1", "a has 3", "b has 8", "d has 1");
+  await page.mouse.move(2, 300);
+  tell(need("d", "critical", 2), need("c", "critical", 1), need("b", "warning", 7), need("a", "warning", 3));
+  await page.getByText("b has 7").waitFor();
+  await sees("c has 1", "d has 2", "a has 3", "b has 7");
+});

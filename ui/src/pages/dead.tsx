@@ -153,7 +153,7 @@ function GroupRow({ g, named, again }: { g: Group; named: boolean; again: () => 
       </div>
       <div class="buttons">
         <button type="button" aria-expanded={open.value} onClick={() => (open.value = !open.value)}>Details</button>
-        <a class="button" href={href(["queue", command], { tab: "tasks", state: "dlq", error: text })}>Show</a>
+        <a class="button" href={href(["queue", command], { tab: "tasks", state: "dlq", error: text })}>Its tasks</a>
         <button type="button" class="main" onClick={replay}>Replay</button>
         <EditGroup g={g} filter={filter} where={where} />
         <button type="button" onClick={purge}>Remove</button>

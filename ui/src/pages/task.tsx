@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask, Refused } from "../api";
+import { find } from "../board";
 import { takeBack } from "../bulk";
 import { Labels } from "../filter";
 import { begin, each, now, say } from "../jobs";
@@ -11,6 +12,7 @@ import { api, serverNow, watch } from "../live";
 import { Empty, Problem, State, Time } from "../parts";
 import type { ResultRecord, Task as TaskType } from "../protocol";
 import { go, href } from "../route";
+import { F } from "../series";
 import { Snippet } from "../snippet";
 import { firstLine, newTask, stateOf, visible, why } from "../task";
 import { Tree } from "../tree";
@@ -62,7 +64,7 @@ export function Task({ id }: { id: string }) {
         <Actions task={t} />
       </div>
       {known.error && <Problem>{known.error}</Problem>}
-      <p class="why">{why(t, serverNow())}</p>
+      <p class="why">{why(t, serverNow(), find(t.command)?.row.peek()[F.runP99])}</p>
       {t.error && <p class="error mono">{visible(t.error)}</p>}
       <section class="card">
         <Waterfall task={t} result={result} />
@@ -85,7 +87,7 @@ function Facts({ task: t }: { task: TaskType }) {
     ["priority", t.priority],
     ["failed", `${t.attempts} of ${t.maxAttempts}`],
     ["deliveries", t.deliveries],
-    ...(t.workerId ? [["worker", t.workerId] as const] : []),
+    ...(t.workerId ? [["worker", <a href={href(["worker", t.workerId])}>{visible(t.workerId)}</a>] as const] : []),
     ...time("created", t.createdAt), ...time("changed", t.updatedAt), ...time("due", t.visibleAt),
     ...time("lease until", t.leaseUntil), ...time("run until", t.runUntil), ...time("expires", t.expiresAt),
     ...(t.timeoutSeconds ? [["time limit", `${t.timeoutSeconds} s`] as const] : []),
