@@ -30,6 +30,8 @@ test("pictures", async (t) => {
     overview: ["", "Needs you"], queues: ["queues", "webhook.partner"], queue: ["queue/webhook.partner", "Throughput"],
     task: [`task/${await stuck()}`, "works on it"], dead: ["dead", "certificate of partner"], workers: ["workers", "import.csv-1"],
     find: ["find?error=has+no+address&state=dlq", "has no address"],
+    live: ["live", "given to a worker"], system: ["system", "messages wait"], limits: ["limits", "Tasks that wait"],
+    settings: ["queue/webhook.partner?tab=settings", "In progress, a key"],
   };
   for (const colours of ["light", "dark"]) {
     const page = await view(t, `${server.origin}/ui/`, { dark: colours === "dark" });

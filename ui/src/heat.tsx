@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { range } from "./board";
 import { colour, Frame, mark, timeAxis, type Pen } from "./chart";
 import { clock, count, span } from "./format";
-import { changed, serverNow, watch, welcome } from "./live";
+import { again, changed, serverNow, watch, welcome } from "./live";
 import type { Positions } from "./protocol";
 
 const columns = 60;
@@ -20,10 +20,10 @@ const upTo = (bucket: number) => span(2 ** bucket);
 const before = (oldest: Record<string, number> = {}) => Object.fromEntries(Object.entries(oldest).map(([shard, n]) => [shard, Math.max(0, n - 1)]));
 
 export function Heat({ command }: { command: string }) {
-  const stepMs = range.value === "5m" ? 5000 : 60_000, shown = useSignal<Map<number, number[]>>(new Map()), left = useSignal(0);
+  const stepMs = range.value === "5m" ? 5000 : 60_000, shown = useSignal<Map<number, number[]>>(new Map()), left = useSignal(0), isPart = useSignal(false);
   useEffect(() => {
     const waits = new Map<number, number[]>();
-    let from: Record<string, number> | undefined, of: string | undefined, missed = 0;
+    let from: Record<string, number> | undefined, of: string | undefined, first: Record<string, number> = {}, got = 0, missed = 0, timer = 0;
     const show = () => {
       for (const step of waits.keys()) if (step <= serverNow() / stepMs - columns - 1) waits.delete(step);
       shown.value = new Map(waits);
@@ -31,14 +31,25 @@ export function Heat({ command }: { command: string }) {
     };
     shown.value = new Map();
     left.value = 0;
-    return watch("waits", {
+    isPart.value = false;
+    /** shorten reads the last part of what the server remembers: so much that it need not leave out any. */
+    const shorten = () => {
+      const part = (0.7 * perSecond) / (got + missed);
+      from = Object.fromEntries(Object.entries(from!).map(([shard, n]) => [shard, Math.floor(n - (n - (first[shard] ?? 0)) * Math.min(1, part))]));
+      got = missed = 0;
+      waits.clear();
+      isPart.value = true;
+      again("waits");
+    };
+    const stop = watch("waits", {
       ask: () => {
-        if (!from || of !== welcome.value?.creationId) from = before(welcome.value?.oldest as Record<string, number> | undefined);
+        if (!from || of !== welcome.value?.creationId) from = { ...(first = before(welcome.value?.oldest as Record<string, number> | undefined)) };
         of = welcome.value?.creationId;
         return { id: "waits", kind: "events", commands: [command], causes: ["grant"], maxPerSecond: perSecond, from: { ...from } as Positions, creationId: of };
       },
       take: (f) => {
         if (f.type === "event") {
+          got++;
           const step = Math.floor(Date.parse(f.at) / stepMs), column = waits.get(step) ?? new Array<number>(buckets).fill(0);
           column[bucketOf(f.spentMs)]!++;
           waits.set(step, column);
@@ -46,10 +57,15 @@ export function Heat({ command }: { command: string }) {
         } else if (f.type === "gap") {
           from![f.shard] = f.to;
           if (f.reason === "sampled") missed += f.missed;
+          if (missed && !timer) timer = window.setTimeout(shorten, 1500);
         } else return;
         changed(show);
       },
     });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
   }, [command, stepMs]);
 
   const last = Math.floor(serverNow() / stepMs), steps = Array.from({ length: columns }, (_, i) => last - columns + 1 + i);
@@ -73,7 +89,7 @@ export function Heat({ command }: { command: string }) {
     const column = at === null ? undefined : known[at];
     return (
       <>
-        {at === null ? <li>the stronger, the more tasks; as far as the server remembers</li> : !column ? <li>no task that is known was given to a worker</li>
+        {at === null ? <li>the stronger, the more tasks; {isPart.value ? "the newest of those that the server remembers" : "as far as the server remembers"}</li> : !column ? <li>no task that is known was given to a worker</li>
           : column.flatMap((n, b) => (n ? [<li key={b}><b>{count(n)}</b> up to {upTo(b)}</li>] : [])).slice(0, 4)}
         {at !== null && <li class="muted">{clock(steps[at]! * stepMs)}</li>}
         {left.value > 0 && <li class="muted">a sample: {count(left.value)} more are not in it</li>}

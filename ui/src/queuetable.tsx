@@ -68,6 +68,9 @@ function drained(q: Item): number {
   return down > 0 ? (backlog / down) * 1000 : Infinity;
 }
 
+/** waits is how long the first ready task waits. */
+const waits = (i: Item) => (fig(i, F.oldest) ? span(at.value - fig(i, F.oldest)) : null);
+
 const trends = new Map<string, [series: unknown, drawn: number, Spark: ComponentChildren]>();
 
 // A point of a trend stands for 5 s or more, so a trend is drawn once in 5 s, a fifth of the rows at a time.
@@ -82,7 +85,7 @@ function trend(i: Item): ComponentChildren {
 }
 
 const number = (name: string, f: Figure, show: (n: number) => string, more: Partial<Column<Item>> = {}): Column<Item> => ({
-  name, class: "n", by: (q) => fig(q, f),
+  name, class: "n", by: (q) => fig(q, f), same: (q) => fig(q, f),
   cell: (q) => (fig(q, f) ? show(fig(q, f)) : <span class="zero">0</span>), ...more,
 });
 
@@ -98,6 +101,7 @@ const linked = (name: string, f: Figure, state: string, more: Partial<Column<Ite
 const columns = (beside?: Beside): Column<Item>[] => [
   {
     name: "queue", by: (i) => i.id, class: "name",
+    same: (i) => [folds().includes(i.id), pins.value.includes(i.id), fig(i, F.paused), fig(i, F.limited), i.of.length, i.within, beside?.spread.has(i.id)].join(),
     cell: (i) => {
       const isFolded = folds().includes(i.id), paused = fig(i, F.paused), isPinned = pins.value.includes(i.id);
       if (i.isGroup) {
@@ -127,7 +131,7 @@ const columns = (beside?: Beside): Column<Item>[] => [
   number("in", F.in, rate, { head: "in/s", title: "Tasks that came in the last second" }),
   number("done", F.completed, rate, { head: "done/s", title: "Tasks that completed in the last second" }),
   {
-    name: "failing", class: "n", by: (q) => failing(q) ?? -1, title: "Retries, expiries and dead letters, of all that ended or came back in the last second",
+    name: "failing", class: "n", by: (q) => failing(q) ?? -1, same: (q) => failing(q) ?? -1, title: "Retries, expiries and dead letters, of all that ended or came back in the last second",
     cell: (q) => {
       const part = failing(q);
       return part ? <span class="bad">{Math.round(part * 100)} %</span> : <span class="zero">{part === null ? "–" : "0 %"}</span>;
@@ -137,17 +141,18 @@ const columns = (beside?: Beside): Column<Item>[] => [
   number("run", F.runP99, span, { head: "run p99", class: "n wide", title: "99 of 100 deliveries took this time or less" }),
   {
     name: "oldest", class: "n", title: "How long the first ready task waits", by: (q) => (fig(q, F.oldest) ? at.peek() - fig(q, F.oldest) : 0),
-    cell: (q) => (fig(q, F.oldest) ? span(at.value - fig(q, F.oldest)) : <span class="zero">–</span>),
+    same: (q) => waits(q) ?? "", cell: (q) => waits(q) ?? <span class="zero">–</span>,
   },
   {
     name: "drained", class: "n wide", head: "drained in", title: "Ready tasks ÷ (started − in), in the last second", by: drained,
+    same: (q) => `${drained(q)} ${fig(q, F.paused)} ${fig(q, F.in) > fig(q, F.started)}`,
     cell: (q) => {
       const ms = drained(q);
       return ms === 0 ? <span class="zero">–</span> : ms === Infinity ? <span class="warn">{fig(q, F.paused) ? "paused" : fig(q, F.in) > fig(q, F.started) ? "grows" : "stands"}</span> : span(ms);
     },
   },
   ...(beside ? [{
-    name: "workers", class: "n wide", by: (i: Item) => room(i, beside)[0], title: "Sessions that ask for it · tasks for which they have room. Workers that claim over HTTP have no session.",
+    name: "workers", class: "n wide", by: (i: Item) => room(i, beside)[0], same: (i: Item) => `${room(i, beside)} ${fig(i, F.ready) > 0 && !fig(i, F.started)}`, title: "Sessions that ask for it · tasks for which they have room. Workers that claim over HTTP have no session.",
     cell: (i: Item) => {
       const [sessions, free] = room(i, beside);
       return sessions ? <>{count(sessions)} <span class="muted">· {count(free)} free</span></> : fig(i, F.ready) && !fig(i, F.started) ? <span class="warn">none</span> : <span class="zero">–</span>;

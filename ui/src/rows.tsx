@@ -1,9 +1,10 @@
 // A table of many rows: only those in sight exist, keys move a cursor, and rows keep their place
 // while the pointer is on them.
 import { useSignal, type Signal } from "@preact/signals";
-import type { ComponentChildren, RefObject } from "preact";
+import type { ComponentChild, ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { onKey } from "./keys";
+import { place } from "./route";
 
 export interface Column<T> {
   name: string;
@@ -14,6 +15,8 @@ export interface Column<T> {
   /** Sorted by this: words first, numbers from the largest. Without it the column has no order. */
   by?: (row: T) => number | string;
   cell: (row: T) => ComponentChildren;
+  /** What the cell shows, if nothing else is in it: while it is the same, and so is the address, the cell is not drawn again. */
+  same?: (row: T) => string | number;
 }
 
 interface Props<T> {
@@ -33,6 +36,7 @@ interface Props<T> {
 }
 
 const extra = 8; // rows above and below what is in sight
+const mostCells = 10_000;
 
 /** sorted puts rows in an order such as "-ready" or "name". */
 export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
@@ -84,6 +88,15 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
     const all = new Set(picked.value), on = chosen(row);
     for (const p of picks(row)) on ? all.delete(p) : all.add(p);
     picked.value = all;
+  };
+  const drawn = useRef({ place: place.value, cells: new Map<string, [same: string | number, cell: ComponentChild]>() });
+  if (drawn.current.place !== place.value || drawn.current.cells.size > mostCells) drawn.current = { place: place.value, cells: new Map() };
+  const cell = (c: Column<T>, row: T, key: string) => {
+    const same = c.same?.(row), name = `${c.name} ${key}`, had = drawn.current.cells.get(name);
+    if (had && had[0] === same) return had[1];
+    const td = <td key={c.name} class={c.class}>{c.cell(row)}</td>;
+    if (same !== undefined) drawn.current.cells.set(name, [same, td]);
+    return td;
   };
   const state = useRef({ rows, id, open, toggle });
   state.current = { rows, id, open, toggle };
@@ -149,7 +162,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
                   <input type="checkbox" aria-label={`Choose ${key}`} checked={chosen(row)} onChange={() => toggle(row)} />
                 </td>
               )}
-              {columns.map((c) => <td key={c.name} class={c.class}>{c.cell(row)}</td>)}
+              {columns.map((c) => cell(c, row, key))}
             </tr>
           );
         }}

@@ -157,3 +157,20 @@ test("queues of the server itself are shown to who asks for them", async (t) => 
   await page.getByRole("link", { name: "see its attempts" }).click();
   await page.locator("main").getByRole("link", { name: "codeq.webhook" }).waitFor();
 });
+
+test("rows that were out of sight are whole when they come back, and change then as before", async (t) => {
+  await server.ask("POST", "/tasks/batch", { tasks: Array.from({ length: 90 }, (_, n) => ({ command: `many.q${n + 10}`, payload: n })) });
+  const page = await view(t, at("queues?sort=queue&flat=1"));
+  const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "many.q10", exact: true }) });
+  await row.waitFor();
+  const cells = () => row.getByRole("cell").allInnerTexts();
+  await page.waitForFunction(() => [...document.querySelectorAll("tr")].find((r) => r.textContent.includes("many.q10"))?.cells[2].textContent === "1");
+  const before = await cells();
+  for (const y of [1e6, 0, 1e6, 0]) {
+    await page.evaluate((y) => scrollTo(0, y), y);
+    await (y ? page.getByRole("link", { name: "many.q99", exact: true }) : row).waitFor();
+  }
+  assert.deepEqual((await cells()).slice(0, 6), before.slice(0, 6));
+  await server.post("many.q10");
+  await row.getByRole("link", { name: "2", exact: true }).waitFor();
+});

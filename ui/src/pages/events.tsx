@@ -14,7 +14,7 @@ import { InSight } from "../rows";
 type Line = (EventFrame | GapFrame) & { key: string; drawn?: ComponentChild };
 
 const most = 400;
-const perSecond = 50;
+const perSecond = 30;
 const shown = signal<Line[]>([]);
 /** How many events were left out because more than perSecond came. */
 const sampled = signal(0);
