@@ -200,6 +200,9 @@ func (m *model) forgetsSettings(q record.QueueKey) {
 	}
 	delete(m.settings[m.at.Shard], q)
 	delete(m.told, q)
+	if m.at.Shard == m.home(q) {
+		m.rateIsSet(q, &record.Settings{})
+	}
 }
 
 // deletes reports a queue that is being deleted in some shard.
