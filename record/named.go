@@ -26,8 +26,12 @@ func (k NamedKey) Compare(o NamedKey) int {
 // copies, restarts and backups are the same for all kinds.
 type Kind string
 
-// KindLimits are the limits of a tenant; see wire.TenantLimits.
-const KindLimits Kind = "limits"
+// The kinds: KindLimits are the limits of a tenant, see wire.TenantLimits. KindWebhook is an
+// endpoint that gets outcomes of its tasks, see wire.Endpoint.
+const (
+	KindLimits  Kind = "limits"
+	KindWebhook Kind = "webhook"
+)
 
 // Named is a named record of a tenant. Every shard has a copy; the home of the tenant,
 // wire.ShardOfTenant, has the true one.
@@ -50,6 +54,16 @@ func (n *Named) Limits() wire.TenantLimits {
 		return *l
 	}
 	return wire.TenantLimits{}
+}
+
+// Endpoint is that of a record of KindWebhook; ok is false for a record without a value, or
+// with one that cannot be read.
+func (n *Named) Endpoint() (e wire.Endpoint, ok bool) {
+	read, err := wire.ParseEndpoint([]byte(n.Value))
+	if err != nil {
+		return e, false
+	}
+	return *read, true
 }
 
 func (n *Named) fields(f *form) {

@@ -43,8 +43,13 @@ func (s *Settings) String() string {
 	return f.close(s.Newer)
 }
 
-// String prints a named record.
-func (n *Named) String() string {
+// String prints a named record, an endpoint without its secrets.
+func (n Named) String() string {
+	if n.Kind == KindWebhook && n.Value != "" {
+		e, _ := n.Endpoint()
+		shown := e.WithoutSecrets()
+		n.Value = string(wire.AppendEndpoint(nil, &shown))
+	}
 	f := object()
 	n.fields(&f)
 	return f.close(n.Newer)
@@ -118,6 +123,9 @@ func DescribeValue(key, value []byte) string {
 		if text, err = p.parse(value); err == nil && text != nil {
 			return text.String()
 		}
+	}
+	if err != nil && p.Family == FamilyNamed {
+		return fmt.Sprintf("%d bytes", len(value)) // it may hold a secret
 	}
 	for _, c := range value {
 		if err != nil || c < ' ' || c > '~' {

@@ -205,6 +205,8 @@ type tenant struct {
 	inTurns  bool
 	// named are the shard's copies of the named records of the tenant.
 	named record.NamedList
+	// endpoints are those among them that get outcomes of tasks, by name.
+	endpoints []endpoint
 	// weight is how many turns it has when others have one.
 	weight int
 	pending

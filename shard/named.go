@@ -48,8 +48,16 @@ func (s *Shard) setNamed(r record.Named) {
 	t := s.tenantOf(r.Tenant)
 	t.named = t.named.With(r)
 	s.span.Batch().PutNamed(&r)
-	if r.Kind == record.KindLimits {
-		s.setLimits(r.Tenant, t)
+	s.follow(r.NamedKey, t)
+}
+
+// follow has the core do as a named record says.
+func (s *Shard) follow(key record.NamedKey, t *tenant) {
+	switch key.Kind {
+	case record.KindLimits:
+		s.setLimits(key.Tenant, t)
+	case record.KindWebhook:
+		t.setEndpoints(key.Tenant)
 	}
 }
 
@@ -57,9 +65,8 @@ func (s *Shard) setNamed(r record.Named) {
 func (s *Shard) restoreNamed(found []store.NamedState) {
 	for i := range found {
 		t := s.tenantOf(found[i].Tenant)
-		if t.named = t.named.With(found[i].Named); found[i].Kind == record.KindLimits {
-			s.setLimits(found[i].Tenant, t)
-		}
+		t.named = t.named.With(found[i].Named)
+		s.follow(found[i].NamedKey, t)
 		if found[i].Unsaved {
 			s.unsavedNamed = append(s.unsavedNamed, found[i].NamedKey)
 		}

@@ -106,9 +106,9 @@ func (s *Shard) transition(t *record.Task, m move) {
 	if m.by != "" && from != wire.LocationInProgress && m.to != removed {
 		s.noteHand(t, &m)
 	}
-	ends, callback := m.to != removed && m.status.Terminal(), wire.TaskID{}
-	if ends && t.Webhook != "" {
-		callback = s.noteCallback(t)
+	ends, callbacks := m.to != removed && m.status.Terminal(), []recipient(nil)
+	if ends {
+		callbacks = s.noteCallbacks(q, t, m.status)
 	}
 	if m.moves {
 		t.Priority = m.priority
@@ -143,8 +143,8 @@ func (s *Shard) transition(t *record.Task, m move) {
 	if ends {
 		e.TotalMs = s.now - t.CreatedAtMs
 	}
-	if !callback.IsZero() {
-		s.makeCallback(callback, t, m.result, e.Number)
+	if len(callbacks) > 0 {
+		s.makeCallbacks(callbacks, t, m.result, e.Number)
 	}
 }
 

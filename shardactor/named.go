@@ -2,6 +2,8 @@ package shardactor
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"codeq/record"
@@ -96,6 +98,17 @@ func (e *Engine) Named(tenant string, kind record.Kind) record.NamedList {
 	e.named.mu.RLock()
 	defer e.named.mu.RUnlock()
 	return e.named.of[tenant].Of(tenant, kind)
+}
+
+// AllNamed are the records of a kind of all tenants, in the order of their keys. Any
+// goroutine.
+func (e *Engine) AllNamed(kind record.Kind) (all record.NamedList) {
+	e.named.mu.RLock()
+	defer e.named.mu.RUnlock()
+	for _, tenant := range slices.Sorted(maps.Keys(e.named.of)) {
+		all = append(all, e.named.of[tenant].Of(tenant, kind)...)
+	}
+	return all
 }
 
 // copyNamed gives every shard the named records that their homes have: a crash may have

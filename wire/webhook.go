@@ -1,9 +1,13 @@
 package wire
 
-import "net/url"
+import (
+	"errors"
+	"net/url"
+)
 
-// A task with a webhook makes a callback when it ends: a task of CallbackQueue, in the
-// same batch. A worker within the server posts it.
+// A task with a webhook, or one whose outcome an endpoint of its tenant wants, makes callbacks
+// when it ends: tasks of CallbackQueue, in the same batch. A worker within the server posts
+// them.
 
 const (
 	// CallbackQueue is the queue of the callbacks of a tenant.
@@ -58,15 +62,19 @@ func webhookProblem(text string) string {
 type Callback struct {
 	// ID is the same for all attempts: the id of the task that ended and the number of the
 	// event that ended it.
-	ID  string
-	URL string
+	ID string
+	// URL is where it goes; empty for an endpoint of the tenant, which Endpoint names and
+	// whose URL is that of the time at which it is posted.
+	URL      string
+	Endpoint string
 	// Body is what is posted, byte for byte.
 	Body []byte
 }
 
 func (k *Callback) members(c *coder) {
 	c.text(`,"id":`, &k.ID, &needTextRule)
-	c.text(`,"url":`, &k.URL, &needTextRule)
+	c.optText(`,"url":`, &k.URL, &anyTextRule)
+	c.optText(`,"endpoint":`, &k.Endpoint, &anyTextRule)
 	c.optRaw(`,"body":`, &k.Body)
 }
 
@@ -81,7 +89,11 @@ func AppendCallback(dst []byte, k *Callback) []byte {
 
 // ParseCallback reads what AppendCallback wrote. The body aliases data.
 func ParseCallback(data []byte) (*Callback, error) {
-	return parseAnswer("callback", data, callbackShape, (*Callback).members)
+	k, err := parseAnswer("callback", data, callbackShape, (*Callback).members)
+	if err == nil && k.URL+k.Endpoint == "" {
+		return nil, errors.New("read callback: it goes nowhere")
+	}
+	return k, err
 }
 
 // Outcome is the body of a callback: the members of the original HTTP API.

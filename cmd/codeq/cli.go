@@ -47,8 +47,9 @@ type cli struct {
 
 // clients are the commands about who uses the server.
 type clients struct {
-	Session sessionCmd `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
-	Limits  limitsCmd  `cmd:"" group:"Operate" help:"Show and change the limits of tenants."`
+	Session  sessionCmd  `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
+	Webhooks webhooksCmd `cmd:"" group:"Operate" help:"Show and change the URLs that get outcomes of tasks."`
+	Limits   limitsCmd   `cmd:"" group:"Operate" help:"Show and change the limits of tenants."`
 }
 
 // short are short forms of frequent commands. Each is a verb of a noun.

@@ -198,6 +198,8 @@ func TestNoServerIsOneSentenceAndExitCode75(t *testing.T) {
 		{"heartbeat", heldID, heldToken},
 		{"queues"},
 		{"sessions"},
+		{"webhooks", "list"},
+		{"webhooks", "set", "a", "--to", "https://example.com/"},
 		{"limits", "list"},
 		{"limits", "set", "a", "--weight", "1"},
 		{"dlq", "replay", "a"},

@@ -91,6 +91,26 @@ func (h *outputHouse) held(verb string, args ...string) []string {
 	return append([]string{"--json", verb, words[0], words[1]}, args...)
 }
 
+// allLines are those of lines, and of webhooks.
+func (h *outputHouse) allLines() map[string][]string {
+	h.t.Helper()
+	for _, name := range []string{"w", "spare"} {
+		h.fine("webhooks", "set", name, "--to", "http://127.0.0.1:1/")
+	}
+	lines := h.lines()
+	callbacks := strings.Fields(h.fine("-q", "find", "--label", "endpoint=w", "--command", "codeq.webhook"))
+	maps.Copy(lines, map[string][]string{
+		"webhooks":        {"--json", "webhooks", "list"},
+		"webhooks set":    {"webhooks", "set", "w", "--status", "FAILED"},
+		"webhooks rotate": {"webhooks", "rotate", "w"},
+		"webhooks enable": {"webhooks", "enable", "w"},
+		"webhooks test":   {"webhooks", "test", "w"},
+		"redeliver":       {"--json", "webhooks", "redeliver", callbacks[0]},
+		"webhooks remove": {"--json", "webhooks", "remove", "spare"},
+	})
+	return lines
+}
+
 // lines is one command line for each command that prints. A server that serves is
 // none: what it says at its start may be lost (TestN13).
 func (h *outputHouse) lines() map[string][]string {
@@ -212,7 +232,7 @@ func TestN02AnswerThatIsLostFailsEveryCommand(t *testing.T) {
 			defer session.Close()
 			out := sink.open(t)
 			defer func() { _ = out.Close() }() // nothing could be written to it
-			lines := h.lines()
+			lines := h.allLines()
 			triesAll(t, lines)
 			for what, args := range lines {
 				code, errs := toSinkHere(out, said.URL, args...)

@@ -2,7 +2,14 @@ package callback
 
 import (
 	"maps"
+	"net/http"
 	"strings"
+	"time"
+
+	"codeq/record"
+	"codeq/shard"
+	"codeq/shardactor"
+	"codeq/wire"
 )
 
 const (
@@ -16,14 +23,18 @@ const (
 	sickAfter    = 5
 	probeEveryMs = 30_000
 	mostWaitMs   = 300_000
+	// disableAfterMs is how long calls of a named endpoint fail before it is disabled. A callback
+	// to a disabled one asks again after askAgainMs, unless whoever enables it has it run.
+	disableAfterMs = 86_400_000
+	askAgainMs     = 3_600_000
 	// maxEndpoints is how many endpoints of a tenant are known. Those beyond it that nothing
 	// is in flight to are forgotten, with their failures.
 	maxEndpoints = 1024
 )
 
-// endpoint is a URL without its query.
+// endpoint is a URL without its query, or a named endpoint of the tenant.
 type endpoint struct {
-	url      string
+	key      string
 	inFlight int
 	held     []*delivery
 	// failures counts those in a row. An endpoint is sick since sickAtMs, may have a callback
@@ -31,6 +42,11 @@ type endpoint struct {
 	failures            int
 	sickAtMs, probeAtMs int64
 	probing             bool
+	// failingSinceMs is when the first call failed after which none has succeeded, 0 for none.
+	failingSinceMs int64
+	// version is that of a named endpoint to which all this belongs, asked that which the
+	// worker has asked to disable.
+	version, asked int64
 }
 
 // admission is whether an endpoint gets another callback now.
@@ -42,23 +58,29 @@ const (
 	sick
 )
 
-func (t *tenant) endpointOf(url string) *endpoint {
-	url, _, _ = strings.Cut(url, "?")
-	e := t.endpoints[url]
+// keyOf is that of a named endpoint; the others are URLs, which begin otherwise.
+func keyOf(name string) string { return "endpoint " + name }
+
+func (t *tenant) endpointOf(k *wire.Callback) *endpoint {
+	key, _, _ := strings.Cut(k.URL, "?")
+	if k.Endpoint != "" {
+		key = keyOf(k.Endpoint)
+	}
+	e := t.endpoints[key]
 	if e == nil {
 		if len(t.endpoints) >= maxEndpoints {
 			maps.DeleteFunc(t.endpoints, func(_ string, e *endpoint) bool { return e.inFlight == 0 })
 		}
-		e = &endpoint{url: url}
-		t.endpoints[url] = e
+		e = &endpoint{key: key}
+		t.endpoints[key] = e
 	}
 	return e
 }
 
 // forget drops a healthy endpoint that has nothing in flight.
 func (t *tenant) forget(e *endpoint) {
-	if e.inFlight == 0 && e.failures == 0 {
-		delete(t.endpoints, e.url)
+	if e.inFlight == 0 && e.failingSinceMs == 0 {
+		delete(t.endpoints, e.key)
 	}
 }
 
@@ -79,9 +101,15 @@ func (e *endpoint) admits(nowMs int64) admission {
 }
 
 // note counts what a call came to.
-func (e *endpoint) note(failed bool, nowMs int64) {
+func (e *endpoint) note(a Answer, nowMs int64) {
 	e.probing = false
-	if !failed {
+	switch {
+	case a.succeeded():
+		e.failingSinceMs = 0
+	case e.failingSinceMs == 0:
+		e.failingSinceMs = nowMs
+	}
+	if !a.isSick() {
 		e.failures = 0
 		return
 	}
@@ -96,4 +124,76 @@ func (e *endpoint) note(failed bool, nowMs int64) {
 func (e *endpoint) waitMs(nowMs int64, random float64) int64 {
 	spread := min(max(nowMs-e.sickAtMs, probeEveryMs), mostWaitMs)
 	return max(e.probeAtMs-nowMs, 1000) + int64(random*float64(spread))
+}
+
+// isGone reports whether a named endpoint is to be disabled after this answer.
+func (e *endpoint) isGone(a Answer, nowMs int64) bool {
+	return a.Status == http.StatusGone || e.failures >= sickAfter && nowMs-e.failingSinceMs >= disableAfterMs
+}
+
+// follow begins anew with a named endpoint that somebody has changed.
+func (e *endpoint) follow(version int64) {
+	if e.version != version {
+		e.failures, e.failingSinceMs, e.version = 0, 0, version
+	}
+}
+
+// named is the record of the endpoint of a callback.
+func (d *delivery) named() record.Named {
+	key := record.NamedKey{Tenant: d.tenant.name, Kind: record.KindWebhook, Name: d.call.Endpoint}
+	return d.tenant.worker.engine.Named(key.Tenant, key.Kind).Get(key)
+}
+
+// address finds where a callback to a named endpoint goes now. Without an endpoint it is a
+// dead letter, and it waits for one that is disabled.
+func (d *delivery) address() bool {
+	w, n := d.tenant.worker, d.named()
+	e, ok := n.Endpoint()
+	switch {
+	case !ok:
+		d.fail("the endpoint " + d.call.Endpoint + " has been removed")
+		return false
+	case e.State == wire.EndpointDisabled:
+		d.putOff(askAgainMs + int64(w.o.Random()*askAgainMs))
+		return false
+	}
+	d.call.URL, d.call.Secrets = e.URL, e.SecretsAt(w.o.NowMs())
+	d.endpoint.follow(n.Version)
+	return true
+}
+
+// disable has the endpoint of a callback get nothing until somebody enables it. Another
+// change, which may have mended it, comes first.
+func (d *delivery) disable(a Answer) {
+	w, n := d.tenant.worker, d.named()
+	e, ok := n.Endpoint()
+	if at := d.endpoint; !ok || n.Version != at.version || n.Version == at.asked {
+		return
+	}
+	d.endpoint.asked = n.Version
+	since := time.UnixMilli(d.endpoint.failingSinceMs).UTC().Format(time.RFC3339)
+	e.State, e.Reason = wire.EndpointDisabled, "no call has succeeded since "+since
+	if a.Status == http.StatusGone {
+		e.Reason = "it answered 410, which means that it is gone"
+	}
+	w.engine.Name(&shardactor.Naming{
+		What: shard.NameChange{Key: n.NamedKey, Value: string(wire.AppendEndpoint(nil, &e)), IfVersion: n.Version},
+		Done: func(_ record.Named, refusal *wire.Error) {
+			if refusal == nil {
+				w.o.Disabled(n.Tenant, n.Name, e.Reason)
+			}
+		},
+	})
+}
+
+// Health is how many calls in a row a named endpoint failed in a way that makes it sick, and
+// since when none has succeeded, in Unix milliseconds; 0 and 0 for one that is well.
+func (w *Worker) Health(tenant, name string) (failures int, failingSinceMs int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.tenants[tenant]; t != nil && t.endpoints[keyOf(name)] != nil {
+		e := t.endpoints[keyOf(name)]
+		return e.failures, e.failingSinceMs
+	}
+	return 0, 0
 }

@@ -7,9 +7,10 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-)
+	"strings"
 
-const secretPrefix = "whsec_"
+	"codeq/wire"
+)
 
 // Secrets makes the secrets of tenants from that of the data directory, so that they are the
 // same for as long as the data is there. It may be used from any goroutine.
@@ -17,7 +18,7 @@ type Secrets []byte
 
 // Of is the secret with which the callbacks of a tenant are signed.
 func (s Secrets) Of(tenant string) string {
-	return secretPrefix + base64.StdEncoding.EncodeToString(mac(s, "codeq webhook secret\x00"+tenant))
+	return wire.SecretPrefix + base64.StdEncoding.EncodeToString(mac(s, "codeq webhook secret\x00"+tenant))
 }
 
 func mac(key []byte, parts ...string) []byte {
@@ -32,15 +33,22 @@ func mac(key []byte, parts ...string) []byte {
 // sign sets the headers of Standard Webhooks, and those of the original HTTP API, whose
 // receivers know the text of the secret as their key.
 func (s Secrets) sign(header http.Header, c *Call, unixSeconds int64) {
-	secret, at := s.Of(c.Tenant), strconv.FormatInt(unixSeconds, 10)
-	key, err := base64.StdEncoding.DecodeString(secret[len(secretPrefix):])
-	if err != nil {
-		panic("callback: the secret is no base64: " + err.Error())
+	secrets, at := c.Secrets, strconv.FormatInt(unixSeconds, 10)
+	if len(secrets) == 0 {
+		secrets = []string{s.Of(c.Tenant)}
+	}
+	var signatures []string
+	for _, secret := range secrets {
+		key, err := base64.StdEncoding.DecodeString(secret[len(wire.SecretPrefix):])
+		if err != nil {
+			panic("callback: the secret is no base64: " + err.Error())
+		}
+		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(mac(key, c.ID, ".", at, ".", string(c.Body))))
 	}
 	header.Set("Webhook-Id", c.ID)
 	header.Set("Webhook-Timestamp", at)
-	header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac(key, c.ID, ".", at, ".", string(c.Body))))
+	header.Set("Webhook-Signature", strings.Join(signatures, " "))
 	header.Set("X-Codeq-Timestamp", at)
-	header.Set("X-Codeq-Signature", hex.EncodeToString(mac([]byte(secret), at, ".", string(c.Body))))
+	header.Set("X-Codeq-Signature", hex.EncodeToString(mac([]byte(secrets[0]), at, ".", string(c.Body))))
 	header.Set("X-Codeq-Attempt", strconv.Itoa(c.Attempt))
 }

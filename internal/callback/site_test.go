@@ -28,6 +28,8 @@ type site struct {
 	sent   []*sent
 	// moves are the events of callbacks.
 	moves []shard.Event
+	// disabled are the endpoints that the worker has disabled.
+	disabled []string
 }
 
 type sent struct {
@@ -58,6 +60,7 @@ func (x *site) open() {
 	x.worker = New(Options{
 		Next: x, Send: func(c *Call, done func(Answer)) { x.sent = append(x.sent, &sent{c, done}) },
 		NowMs: func() int64 { return x.nowMs }, Random: func() float64 { return 0.5 },
+		Disabled: func(tenant, name, _ string) { x.disabled = append(x.disabled, tenant+" "+name) },
 	})
 	x.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: x.store, Gates: gates, Random: random, Log: zerolog.Nop(), Fatal: fatal, Events: x.worker,

@@ -26,6 +26,8 @@ func (a *Answer) result() []byte {
 	return fmt.Appendf(nil, `{"status":%d,"ms":%d}`, a.Status, a.Took.Milliseconds())
 }
 
+func (a *Answer) succeeded() bool { return a.Status >= 200 && a.Status < 300 }
+
 // isSick reports whether others would fare no better at this endpoint now.
 func (a *Answer) isSick() bool {
 	return a.Status == 0 && !a.Refused || a.Status >= 500 || a.Status == 408 || a.Status == 425 || a.Status == 429
@@ -62,7 +64,7 @@ func judge(a Answer, failed int, random float64) verdict {
 		v.reason = fmt.Sprintf("the endpoint answered %d", a.Status)
 	}
 	switch s := a.Status; {
-	case s >= 200 && s < 300:
+	case a.succeeded():
 		v.done = true
 	case a.Refused || s == 410:
 		v.dead = true

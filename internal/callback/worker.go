@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
@@ -27,6 +28,8 @@ type Engine interface {
 	Control(shardNo int, slot *mailbox.Slot[shard.Message], m shard.Message) bool
 	Shards() int
 	ShardOf(id wire.TaskID) int
+	Named(tenant string, kind record.Kind) record.NamedList
+	Name(n *shardactor.Naming)
 }
 
 // Options configure a Worker. All fields are required.
@@ -39,12 +42,16 @@ type Options struct {
 	// NowMs is the time in Unix milliseconds, Random a number from 0 to below 1.
 	NowMs  func() int64
 	Random func() float64
+	// Disabled is told of each endpoint that the worker has disabled. It must not block.
+	Disabled func(tenant, name, reason string)
 }
 
 // Call is one request to an endpoint.
 type Call struct {
 	wire.Callback
-	Tenant                  string
+	Tenant string
+	// Secrets sign it, the newest first; none is that of the tenant.
+	Secrets                 []string
 	Attempt                 int
 	TraceParent, TraceState string
 }
@@ -184,9 +191,11 @@ func (t *tenant) take(g *shard.Granted) {
 	d.call = &Call{
 		Callback: *k, Tenant: t.name, Attempt: g.Task.Attempts + 1, TraceParent: g.Task.TraceParent, TraceState: g.Task.TraceState,
 	}
-	d.endpoint = t.endpointOf(k.URL)
+	d.endpoint = t.endpointOf(k)
 	d.heldAtMs = t.worker.o.NowMs()
-	d.place()
+	if k.Endpoint == "" || d.address() {
+		d.place()
+	}
 }
 
 // place sends a callback, holds it until its endpoint has a place, or puts it off. Nothing goes
@@ -223,14 +232,18 @@ func (d *delivery) answered(a Answer) {
 		d.giveBack()
 		return
 	}
-	e.note(a.isSick(), w.o.NowMs())
+	e.note(a, w.o.NowMs())
+	gone := d.call.Endpoint != "" && e.isGone(a, w.o.NowMs())
 	switch v := judge(a, d.Task.Attempts, w.o.Random()); {
 	case v.done:
 		d.end(&shard.Result{Holder: d.holder(), ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: a.result()}})
-	case v.dead:
+	case v.dead && !gone:
 		d.fail(v.reason)
 	default:
 		d.end(&shard.End{How: shard.Nack, Holder: d.holder(), NackRequest: wire.NackRequest{DelaySeconds: v.afterSeconds, Reason: v.reason}})
+	}
+	if gone {
+		d.disable(a)
 	}
 	held := e.held
 	e.held = nil

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/auth"
+	"codeq/internal/callback"
 	"codeq/internal/meter"
 	"codeq/mailbox"
 	"codeq/shard"
@@ -32,8 +33,8 @@ type Options struct {
 	Auth     auth.Authenticator
 	Sessions Sessions
 	Events   Events
-	// Logins are those of pages; nil if the server asks for no token.
-	Logins *auth.Logins
+	Site
+	Hooks
 	// Guard checks every request first.
 	Guard *Guard
 	// NowMs is the clock of the engine, in Unix milliseconds.
@@ -61,8 +62,21 @@ type Options struct {
 	AnswerBytes int64
 	// WriteMetrics adds the figures of the server to a page of metrics.
 	WriteMetrics func(p *meter.Page)
+}
+
+// Site are the pages and who reads them.
+type Site struct {
+	// Logins are those of pages; nil if the server asks for no token.
+	Logins *auth.Logins
 	// Pages are those of the dashboard; nil is none.
 	Pages Pages
+}
+
+// Hooks are what posts outcomes.
+type Hooks struct {
+	// Callbacks know how endpoints fare; Post posts one message, as Options.Send of them does.
+	Callbacks *callback.Worker
+	Post      func(*callback.Call, func(callback.Answer))
 }
 
 // Pages are what people see in a browser: files, which are the same for everybody. Any
@@ -214,7 +228,6 @@ func (a *api) resources() []resource {
 		}}},
 		{base + "/admin/sessions/{session}/drain", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Drain)}}},
 		{base + "/admin/sessions/{session}/disconnect", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Disconnect)}}},
-		{base + "/admin/webhooks/secret", []verb{{method: http.MethodGet, scope: auth.ScopeAdmin, handle: a.getWebhookSecret}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, handle: a.getConfig}}},
 		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, noHead: true, handle: a.getBackup}}},
 		{loginPath, []verb{
@@ -228,7 +241,7 @@ func (a *api) resources() []resource {
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
-	}, a.limitResources()...)
+	}, append(a.limitResources(), a.webhookResources()...)...)
 }
 
 // Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the

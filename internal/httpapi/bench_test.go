@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"codeq/internal/auth"
+	"codeq/internal/callback"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/shardactor"
@@ -154,7 +155,7 @@ func newBench(t testing.TB, o setup) *bench {
 		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
 		Sessions: &b.sessions,
 		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,
-		RequireLeaseToken: o.requireToken,
+		RequireLeaseToken: o.requireToken, Hooks: Hooks{Callbacks: callback.New(callback.Options{})},
 	}).(*api)
 	t.Cleanup(b.close)
 	return b

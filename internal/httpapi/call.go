@@ -244,6 +244,11 @@ func (c *call) readPath() (refusal *wire.Error) {
 			refusal = c.who.CheckCommand(command)
 		}
 	}
+	if name := c.r.PathValue("name"); name != "" {
+		if problem := wire.EndpointProblem(name); problem != "" {
+			return wire.Refuse(wire.CodeInvalidArgument, "the name of a webhook "+problem)
+		}
+	}
 	return refusal
 }
 

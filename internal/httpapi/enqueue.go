@@ -19,6 +19,11 @@ func (a *api) postTask(c *call, req *wire.EnqueueRequest) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
+	return a.makeTask(c, pass, req)
+}
+
+// makeTask makes a task for which the door has taken pass.
+func (a *api) makeTask(c *call, pass shard.Pass, req *wire.EnqueueRequest) answer {
 	message, shardNo := a.enqueueMessage(c, req)
 	message.WantTask = true
 	message.Pass = pass

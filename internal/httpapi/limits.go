@@ -10,7 +10,6 @@ import (
 	"codeq/internal/meter"
 	"codeq/record"
 	"codeq/shard"
-	"codeq/shardactor"
 	"codeq/wire"
 )
 
@@ -139,9 +138,7 @@ func (a *api) changeLimits(c *call, what shard.NameChange) answer {
 		return refuse(refusal)
 	}
 	what.Key = record.NamedKey{Tenant: tenant, Kind: record.KindLimits}
-	done := make(chan *wire.Error, 1)
-	a.o.Engine.Name(&shardactor.Naming{What: what, Done: func(_ record.Named, refusal *wire.Error) { done <- refusal }})
-	if refusal := <-done; refusal != nil {
+	if _, refusal := a.name(what); refusal != nil {
 		return refuse(refusal)
 	}
 	return a.getLimits(c)

@@ -57,6 +57,7 @@ func (a *api) writeMetrics(p *meter.Page) {
 	a.writeQueues(p)
 	a.o.Engine.WriteMetrics(p)
 	a.writeLimits(p)
+	a.writeWebhooks(p)
 	a.o.Store.WriteMetrics(p)
 	if a.o.WriteMetrics != nil {
 		a.o.WriteMetrics(p)

@@ -140,7 +140,7 @@ func TestOnePageServesEverybodyForASecond(t *testing.T) {
 }
 
 // allowedLabels are all label names a page may have.
-var allowedLabels = []string{"tenant", "command", "cause", "shard", "le", "route", "class", "level", "version", "quantile"}
+var allowedLabels = []string{"tenant", "command", "cause", "shard", "le", "route", "class", "level", "version", "quantile", "state"}
 
 // TestMetricsStaySmallWithManyQueues has ten thousand queues, tasks with keys
 // and workers with names.

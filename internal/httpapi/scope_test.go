@@ -66,7 +66,7 @@ func TestEveryRouteNeedsItsScope(t *testing.T) {
 			if v.scope == "" {
 				continue
 			}
-			path := strings.NewReplacer("{id}", unknownID, "{command}", "c").Replace(res.pattern)
+			path := strings.NewReplacer("{id}", unknownID, "{command}", "c", "{name}", "w").Replace(res.pattern)
 			g := b.do(v.method, path, "", "Authorization", "Bearer "+v.scope)
 			if g.mustRefuse(t, wire.CodeForbidden); !strings.Contains(g.body, "lacks the scope "+v.scope) {
 				t.Errorf("%s %s without %s: %s", v.method, path, v.scope, g.body)

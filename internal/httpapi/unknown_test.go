@@ -14,7 +14,7 @@ var unlooked = map[string]bool{"GET /healthz": true, "GET /readyz": true, "GET /
 
 // targetOf is a path that a pattern serves.
 func targetOf(pattern string) string {
-	return strings.NewReplacer("{id}", unknownID, "{command}", "c").Replace(pattern)
+	return strings.NewReplacer("{id}", unknownID, "{command}", "c", "{name}", "w").Replace(pattern)
 }
 
 // Every route of the router refuses a parameter and a member that it does not know,

@@ -88,11 +88,11 @@ func (s *Server) logins() *auth.Logins {
 
 func (s *Server) apiOptions() httpapi.Options {
 	return httpapi.Options{
-		Engine: s.engine, Store: s.store, Auth: s.auth, Logins: s.logins(), Sessions: s.sessions, Events: s.hub, Guard: s.guard,
+		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Events: s.hub, Guard: s.guard,
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
 		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
-		Pages: s.pages,
+		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send},
 	}
 }

@@ -238,6 +238,8 @@ func atTheEnd(r *plainRequest) said {
 		return said{400, wire.CodeInvalidCommand}
 	case strings.HasSuffix(r.path, "/limits/raw"):
 		return said{status: 200} // that is the name of another tenant
+	case strings.HasSuffix(r.path, "/webhooks/raw"), strings.HasSuffix(r.path, "/webhooks/secret"):
+		return said{400, wire.CodeInvalidArgument}
 	}
 	return nothing
 }
@@ -261,7 +263,7 @@ var rawBodies = map[string]string{
 // rawRequest is a good request to a route.
 func rawRequest(route string) *plainRequest {
 	method, pattern, _ := strings.Cut(route, " ")
-	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw").Replace(pattern)}
+	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw", "{name}", "raw").Replace(pattern)}
 	if method == "POST" || method == "PUT" {
 		r.body = "{}"
 		for end, text := range rawBodies {

@@ -98,6 +98,9 @@ func openGuarded(f *tokenFile, log io.Writer) *site {
 func (x *site) heldTask() (*socket, *wire.TaskFrame) {
 	x.t.Helper()
 	x.post(`{"command":"held","payload":"the owner's","idempotencyKey":"k"}`)
+	if a := x.ask("PUT", "/v1/codeq/admin/webhooks/owners", `{"url":"https://owner.example/"}`); a.status != http.StatusOK {
+		x.t.Fatalf("a webhook: %d %s", a.status, a.body)
+	}
 	k := x.dial()
 	k.say(`{"type":"subscribe","ref":1,"commands":["held"],"window":1}`)
 	return k, hear[*wire.TaskFrame](k)
@@ -229,6 +232,22 @@ var wholeRoutes = map[string]func(stranger *site){
 			if a := x.ask("GET", "/v1/codeq/admin/tasks"+query, ""); a.status != http.StatusOK || strings.Contains(a.body, "owner") {
 				x.t.Errorf("the stranger finds tasks by %q: %d %s", query, a.status, a.body)
 			}
+		}
+	},
+	"GET /v1/codeq/admin/webhooks": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/admin/webhooks", ""); strings.Contains(a.body, "owner") {
+			x.t.Errorf("the stranger sees the webhooks %s", a.body)
+		}
+	},
+	"GET /v1/codeq/admin/webhooks/{name}":         func(x *site) { x.mustNotHook("GET", "") },
+	"DELETE /v1/codeq/admin/webhooks/{name}":      func(x *site) { x.mustNotHook("DELETE", "") },
+	"POST /v1/codeq/admin/webhooks/{name}/rotate": func(x *site) { x.mustNotHook("POST", "/rotate") },
+	"POST /v1/codeq/admin/webhooks/{name}/enable": func(x *site) { x.mustNotHook("POST", "/enable") },
+	"POST /v1/codeq/admin/webhooks/{name}/test":   func(x *site) { x.mustNotHook("POST", "/test") },
+	"PUT /v1/codeq/admin/webhooks/{name}": func(x *site) {
+		a := x.ask("PUT", "/v1/codeq/admin/webhooks/strangers", `{"url":"https://example.com/"}`)
+		if a.status != http.StatusOK || strings.Contains(a.body, "owner") {
+			x.t.Errorf("the stranger makes a webhook: %d %s", a.status, a.body)
 		}
 	},
 	"GET /v1/codeq/admin/limits": func(x *site) {
@@ -630,5 +649,13 @@ func (x *site) mustNotLimit(method, body string) {
 		if a := x.ask(method, "/v1/codeq/admin/limits/"+tenant, body); a.status != want {
 			x.t.Errorf("%s of the limits of %s: %d %s, want %d", method, tenant, a.status, a.body, want)
 		}
+	}
+}
+
+// mustNotHook does something to a webhook that the owner has.
+func (x *site) mustNotHook(method, verb string) {
+	x.t.Helper()
+	if a := x.ask(method, "/v1/codeq/admin/webhooks/owners"+verb, ""); a.status != http.StatusNotFound || a.code() != wire.CodeNotFound {
+		x.t.Errorf("%s %s of a webhook of the owner: %d %s", method, verb, a.status, a.body)
 	}
 }

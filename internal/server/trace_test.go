@@ -35,6 +35,7 @@ func records(t *testing.T, log *lockedBuffer, message string) (found []logLine) 
 // adminBodies are those that routes want.
 var adminBodies = map[string]string{
 	"PUT /v1/codeq/admin/queues/{command}":             `{"maxAttempts":3}`,
+	"PUT /v1/codeq/admin/webhooks/{name}":              `{"url":"https://example.com/"}`,
 	"POST /v1/codeq/admin/queues/{command}/tasks/move": `{"toPriority":3}`,
 	"POST /v1/codeq/admin/tasks/{id}/move":             `{"toPriority":3}`,
 }
@@ -46,7 +47,7 @@ func TestU13EveryChangeByAnAdminLeavesALineWithWhoWhatAndFromWhere(t *testing.T)
 	for _, route := range httpapi.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		admin := strings.HasPrefix(path, "/v1/codeq/admin/")
-		path = strings.NewReplacer("{command}", "held", "{tenant}", "shop", "{id}", unknownID, "{session}", unknownID).Replace(path)
+		path = strings.NewReplacer("{command}", "held", "{tenant}", "shop", "{name}", "w", "{id}", unknownID, "{session}", unknownID).Replace(path)
 		before := len(records(t, log, "admin"))
 		if !admin {
 			continue

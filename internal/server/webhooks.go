@@ -19,5 +19,8 @@ func (s *Server) openWebhooks() {
 	s.poster = callback.NewPoster(callback.PosterOptions{Guard: s.webhooks.guard, Secrets: s.store.Secret(), Version: s.o.Version})
 	s.callbacks = callback.New(callback.Options{
 		Next: s.events, Send: s.poster.Send, NowMs: func() int64 { return s.engine.NowMs() }, Random: rand.Float64,
+		Disabled: func(tenant, name, reason string) {
+			s.o.Log.Warn().Str("tenant", tenant).Str("webhook", name).Str("reason", reason).Msg("endpoint disabled")
+		},
 	})
 }

@@ -120,6 +120,12 @@ func (h *hooks) returns(ref wire.TaskRef) {
 	violate("a callback is answered once", "%v", ref)
 }
 
+// Named and Name implement callback.Engine.
+func (h *hooks) Named(tenant string, kind record.Kind) record.NamedList {
+	return h.engine.Named(tenant, kind)
+}
+func (h *hooks) Name(n *shardactor.Naming) { h.engine.Name(n) }
+
 // Shards implements callback.Engine.
 func (h *hooks) Shards() int { return h.engine.Shards() }
 

@@ -15,7 +15,7 @@ func init() {
 	const file, worker = "shard/callback.go", "internal/callback/worker.go"
 	mutants = append(mutants, mutant{
 		name:   "callback: make none for a dead letter",
-		edit:   edit{file: "shard/transition.go", old: "	if ends && t.Webhook != \"\" {\n", new: "	if ends && t.Webhook != \"\" && m.to != wire.LocationDead {\n"},
+		edit:   edit{file: "shard/transition.go", old: "	if ends {\n		callbacks", new: "	if ends && m.to != wire.LocationDead {\n		callbacks"},
 		caught: []string{endCalls},
 	}, mutant{
 		name:   "callback: leave it to any shard",
@@ -23,7 +23,7 @@ func init() {
 		caught: []string{endCalls},
 	}, mutant{
 		name:   "callback: name none in the history",
-		edit:   edit{file: file, old: "	s.span.Batch().AddHistory(t.ID, wire.HistoryLine{ToMs: s.now, Cause: wire.HistoryCallback, Callback: id})\n", new: ""},
+		edit:   edit{file: file, old: "		s.span.Batch().AddHistory(t.ID, wire.HistoryLine{ToMs: s.now, Cause: wire.HistoryCallback, Callback: to[i].id})\n", new: ""},
 		caught: []string{callNamed},
 	}, mutant{
 		name:   "callback: name it after the event behind",
@@ -43,7 +43,7 @@ func init() {
 		caught: []string{"ended tasks stay as long as promised", lifecycle, "a lease is as long as was asked", "a retry waits as long as promised"},
 	}, mutant{
 		name:   "callback: take a redirect for an arrival",
-		edit:   edit{file: "internal/callback/verdict.go", old: "	case s >= 200 && s < 300:\n", new: "	case s >= 200 && s < 400:\n"},
+		edit:   edit{file: "internal/callback/verdict.go", old: "	case a.succeeded():\n", new: "	case a.succeeded() || s/100 == 3:\n"},
 		caught: []string{callArrives},
 	}, mutant{
 		name:   "callback: send nine at once",

@@ -265,6 +265,54 @@ export type NewBackoff = {
   maxSeconds?: number | null;
 } | null;
 
+export type WebhookChange = {
+  /** The http or https URL that gets the outcomes. */
+  url: string;
+  /** Commands and prefixes such as build.*; the webhook gets only their outcomes. Absent for all. */
+  commands?: string[];
+  /** The webhook gets only outcomes with these statuses. Absent for all. */
+  statuses?: ("COMPLETED" | "FAILED" | "CANCELLED")[];
+  /** A disabled webhook gets nothing; what it would get waits. */
+  state?: "enabled" | "disabled";
+  /** Signs what is posted, whsec_ and base64 of 24 to 64 bytes. Without it the webhook keeps its own, and a new one gets one. */
+  secret?: string;
+  /** That of the webhook which the request means to change; absent for any. */
+  version?: number;
+};
+
+export type Webhook = {
+  name: string;
+  /** The http or https URL that gets the outcomes. */
+  url: string;
+  /** Commands and prefixes such as build.*; the webhook gets only their outcomes. Absent for all. */
+  commands?: string[];
+  /** The webhook gets only outcomes with these statuses. Absent for all. */
+  statuses?: ("COMPLETED" | "FAILED" | "CANCELLED")[];
+  /** A disabled webhook gets nothing; what it would get waits. */
+  state: "enabled" | "disabled";
+  /** Why the server disabled the webhook. */
+  reason?: string;
+  /** Only in the answer to the request that gave the webhook this secret. */
+  secret?: string;
+  /** Until when the secret before signs as well. */
+  oldSecretUntil?: string;
+  /** Rises with each change. */
+  version?: number;
+  /** Calls in a row that failed in a way that makes the webhook sick; 5 do. */
+  failures?: number;
+  /** Since when no call has succeeded; after 24 hours the webhook is disabled. */
+  failingSince?: string;
+};
+
+export type WebhookTest = {
+  /** HTTP status of the answer, 0 without an answer. */
+  status: number;
+  /** Why there is no answer. */
+  problem?: string;
+  /** How long it took. */
+  ms: number;
+};
+
 export type Limits = {
   /** New tasks in a second, on the long run. */
   enqueuesPerSecond?: number;
@@ -818,6 +866,16 @@ export interface Answers {
   "POST /admin/sessions/{session}/drain": Session;
   "POST /admin/sessions/{session}/disconnect": Session;
   "GET /admin/backup": unknown;
+  "GET /admin/webhooks": {
+    webhooks: Webhook[];
+  };
+  "GET /admin/webhooks/{name}": Webhook;
+  "PUT /admin/webhooks/{name}": Webhook;
+  "DELETE /admin/webhooks/{name}": Webhook;
+  "POST /admin/webhooks/{name}/rotate": Webhook;
+  "POST /admin/webhooks/{name}/enable": Webhook;
+  "POST /admin/webhooks/{name}/test": WebhookTest;
+  "POST /admin/tasks/{id}/redeliver": Task;
   "GET /admin/webhooks/secret": {
     secret: string;
   };
@@ -1055,4 +1113,12 @@ export interface Bodies {
   "PUT /admin/limits/{tenant}": Limits;
   "POST /admin/sessions/{session}/drain": Record<string, unknown>;
   "POST /admin/sessions/{session}/disconnect": Record<string, unknown>;
+  "PUT /admin/webhooks/{name}": WebhookChange;
+  "POST /admin/webhooks/{name}/rotate": {
+    /** Without it the server makes one. */
+    secret?: string;
+  };
+  "POST /admin/webhooks/{name}/enable": Record<string, unknown>;
+  "POST /admin/webhooks/{name}/test": Record<string, unknown>;
+  "POST /admin/tasks/{id}/redeliver": Record<string, unknown>;
 }
