@@ -58,6 +58,7 @@ var importTable = map[string]string{
 	"test/docs":     "| internal/httpapi internal/auth internal/yamlfile internal/server test/blackbox wire",
 	"test/faults":   "| client test/blackbox wire",
 	"test/rolling":  "| client test/blackbox wire",
+	"test/webhooks": "| test/blackbox",
 	"test/scale":    "| client loadtest test/blackbox wire",
 	"docs/workers":  "client | internal/server",
 }
