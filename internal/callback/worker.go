@@ -16,6 +16,9 @@ import (
 const (
 	// window is how many callbacks of one tenant are in flight or held.
 	window = 64
+	// maxTenants is how many tenants have a consumer; those beyond it that have nothing to do
+	// lose theirs when another one needs one.
+	maxTenants = 256
 	// subject owns the deliveries. No credential has it: it is not trimmed.
 	subject = " codeq"
 	// workerID is the name of the worker in histories.
@@ -77,6 +80,8 @@ type tenant struct {
 	name      string
 	consumer  *shardactor.Consumer
 	endpoints map[string]*endpoint
+	// busy counts the callbacks that are ready or in progress.
+	busy int64
 }
 
 // delivery is a callback in flight or held.
@@ -92,9 +97,14 @@ type delivery struct {
 // Load implements shardactor.Observer: a tenant with callbacks needs a consumer.
 func (w *Worker) Load(shardNo int, number uint64, queues []store.QueueState) {
 	w.o.Next.Load(shardNo, number, queues)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range queues {
-		if queues[i].Key.Command == wire.CallbackQueue {
-			w.serve(queues[i].Key.Tenant)
+		if q := &queues[i]; q.Key.Command == wire.CallbackQueue {
+			w.serve(q.Key.Tenant, q.Counters.InProgress)
+			for _, ready := range q.Counters.Ready {
+				w.serve(q.Key.Tenant, ready)
+			}
 		}
 	}
 }
@@ -103,24 +113,57 @@ func (w *Worker) Load(shardNo int, number uint64, queues []store.QueueState) {
 func (w *Worker) Observe(shardNo int, events []shard.Event) {
 	w.o.Next.Observe(shardNo, events)
 	for i := range events {
-		if e := &events[i]; e.To == wire.LocationPending && e.Command == wire.CallbackQueue {
-			w.serve(e.Tenant)
+		if e := &events[i]; e.Command == wire.CallbackQueue {
+			w.note(e.Tenant, keepsBusy(e.To)-keepsBusy(e.From))
 		}
 	}
 }
 
-// serve gives the tenant its consumer, unless it has one.
-func (w *Worker) serve(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.tenants[name] != nil || w.stopped {
+func keepsBusy(at wire.Location) int64 {
+	if at == wire.LocationPending || at == wire.LocationInProgress {
+		return 1
+	}
+	return 0
+}
+
+func (w *Worker) note(name string, more int64) {
+	if more == 0 {
 		return
 	}
-	t := &tenant{worker: w, name: name, endpoints: make(map[string]*endpoint)}
-	w.tenants[name] = t
-	if w.engine != nil {
-		t.subscribe()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serve(name, more)
+}
+
+// serve counts more busy callbacks of a tenant, and gives it a consumer if it has none.
+func (w *Worker) serve(name string, more int64) {
+	t := w.tenants[name]
+	if t == nil && (w.stopped || more <= 0) {
+		return
 	}
+	if t == nil {
+		w.makeRoom()
+		t = &tenant{worker: w, name: name, endpoints: make(map[string]*endpoint)}
+		w.tenants[name] = t
+		if w.engine != nil {
+			t.subscribe()
+		}
+	}
+	t.busy += more
+}
+
+// makeRoom takes the consumers of tenants that have nothing to do, and forgets how their
+// endpoints fare.
+func (w *Worker) makeRoom() {
+	if len(w.tenants) < maxTenants || w.engine == nil {
+		return
+	}
+	maps.DeleteFunc(w.tenants, func(_ string, t *tenant) bool {
+		if t.busy == 0 {
+			t.consumer.Close(0)
+		}
+		return t.busy == 0
+	})
 }
 
 // Start begins to take callbacks, once the engine takes messages.

@@ -296,3 +296,28 @@ func TestAPayloadThatIsNoCallbackIsADeadLetter(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// Tenants that have nothing to do lose their consumer when there are too many; one that has
+// callbacks again is served again, also after its time has come.
+func TestTenantsThatAreQuietLoseTheirConsumer(t *testing.T) {
+	x := openSite(t)
+	x.end("waits", hook)
+	x.answer(x.take(hook), 500)
+	for i := range maxTenants + 10 {
+		x.end(fmt.Sprint("t", i), hook)
+		x.answer(x.take(hook), 200)
+	}
+	if n := len(x.worker.tenants); n > 20 {
+		t.Errorf("%d tenants have a consumer", n)
+	}
+	x.advance(10_000)
+	x.end("t1", hook)
+	if calls := x.take(hook); len(calls) != 2 {
+		t.Errorf("%d calls", len(calls))
+	}
+	for name, tenant := range x.worker.tenants {
+		if want := name == "t1" || name == "waits"; (tenant.busy != 0) != want {
+			t.Errorf("%s has %d busy callbacks", name, tenant.busy)
+		}
+	}
+}

@@ -59,8 +59,40 @@ func init() {
 		caught: []string{callCounts},
 	}, mutant{
 		name: "callback: forget at a start who has some",
-		edit: edit{file: worker, old: "		if queues[i].Key.Command == wire.CallbackQueue {\n", new: "		if queues[i].Key.Command == \"\" {\n"},
+		edit: edit{file: worker, old: "		if q := &queues[i]; q.Key.Command == wire.CallbackQueue {\n", new: "		if q := &queues[i]; q.Key.Command == \"\" {\n"},
 		test: "./internal/callback TestCallbacksOutliveTheProcess",
+	}, mutant{
+		name: "callback: let a tenant that is quiet keep its consumer",
+		edit: edit{file: worker, old: "		return t.busy == 0\n", new: "		return false\n"},
+		test: "./internal/callback TestTenantsThatAreQuietLoseTheirConsumer",
+	}, mutant{
+		name: "callback: post to a disabled endpoint",
+		edit: edit{file: "internal/callback/endpoint.go", old: "	case e.State == wire.EndpointDisabled:\n", new: "	case e.State == \"\":\n"},
+		test: "./internal/callback TestAnEndpointThatIsGoneIsDisabled",
+	}, mutant{
+		name: "callback: count the failures before a change",
+		edit: edit{file: "internal/callback/endpoint.go", old: "		e.failures, e.failingSinceMs, e.version = 0, 0, version\n", new: "		e.version = version\n"},
+		test: "./internal/callback TestAnEndpointThatFailsForADayIsDisabled",
+	}, mutant{
+		name: "callback: bury what an endpoint that is gone would get",
+		edit: edit{file: worker, old: "	case v.dead && !gone:\n", new: "	case v.dead:\n"},
+		test: "./internal/callback TestAnEndpointThatIsGoneIsDisabled",
+	}, mutant{
+		name: "callback: sign with the new secret alone",
+		edit: edit{file: "wire/endpoint.go", old: "		return []string{e.Secret, e.OldSecret}\n", new: "		return []string{e.Secret}\n"},
+		test: "./internal/callback TestAnOldSecretSignsForADay",
+	}, mutant{
+		name: "callback: post to an endpoint whatever it names",
+		edit: edit{file: "shard/callback.go", old: "; e.Wants(t.Command, status) {\n", new: "; e.Wants(t.Command, status) || len(e.Statuses) > 0 {\n"},
+		test: "./shard TestScript",
+	}, mutant{
+		name: "callback: forget endpoints at a start",
+		edit: edit{file: "shard/named.go", old: "		s.follow(found[i].NamedKey, t)\n", new: "		if found[i].Kind != record.KindWebhook {\n			s.follow(found[i].NamedKey, t)\n		}\n"},
+		test: "./shard TestScript",
+	}, mutant{
+		name: "callback: print the secret of an endpoint",
+		edit: edit{file: "record/print.go", old: "		shown := e.WithoutSecrets()\n", new: "		shown := e\n"},
+		test: "./record TestAnEndpointIsPrintedWithoutItsSecrets",
 	}, mutant{
 		name: "callback: send to a sick endpoint",
 		edit: edit{file: "internal/callback/endpoint.go", old: "	case e.isSick() && (e.probing || nowMs < e.probeAtMs):\n", new: "	case e.isSick() && e.probing:\n"},
