@@ -57,7 +57,13 @@ func init() {
 		name:   "callback: begin with the attempt before",
 		edit:   edit{file: worker, old: "Attempt: g.Task.Attempts + 1,", new: "Attempt: g.Task.Attempts,"},
 		caught: []string{callCounts},
-	}, mutant{
+	})
+}
+
+// Faults that tests of packages catch.
+func init() {
+	const worker = "internal/callback/worker.go"
+	mutants = append(mutants, mutant{
 		name: "callback: forget at a start who has some",
 		edit: edit{file: worker, old: "		if q := &queues[i]; q.Key.Command == wire.CallbackQueue {\n", new: "		if q := &queues[i]; q.Key.Command == \"\" {\n"},
 		test: "./internal/callback TestCallbacksOutliveTheProcess",

@@ -41,7 +41,7 @@ func startReceiver(t *testing.T) (r *receiver, url string) {
 		if os.Getenv("CODEQ_TEST_NODE") == "required" {
 			t.Fatal(err)
 		}
-		t.Skipf("Node is not here, or `npm ci` was not run in test/webhooks: %v", err)
+		t.Skipf("Node is not here, or `npm ci` was not run in test/webhooks: %v", err) // CI has both
 	}
 	node := exec.CommandContext(t.Context(), "node", "receiver.mjs")
 	node.Stderr = os.Stderr
