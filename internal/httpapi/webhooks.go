@@ -263,10 +263,14 @@ func (a *api) redeliver(c *call, _ struct{}) answer {
 	if refusal := a.checkEnqueue(c, &wire.EnqueueRequest{Command: task.Command}); refusal != nil {
 		return refuse(refusal)
 	}
-	return a.makeTask(c, shard.Pass{}, &wire.EnqueueRequest{
+	ans := a.makeTask(c, shard.Pass{}, &wire.EnqueueRequest{
 		Command: task.Command, Payload: task.Payload, MaxAttempts: task.MaxAttempts, Labels: task.Labels,
 		TraceParent: task.TraceParent, TraceState: task.TraceState,
 	})
+	if ans.refusal == nil {
+		ans.status = http.StatusOK
+	}
+	return ans
 }
 
 // writeWebhooks writes how many endpoints get nothing.

@@ -186,7 +186,7 @@ func TestWhatWaitsForADisabledEndpointComesWhenItIsEnabled(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	redeliver(done.ID, http.StatusAccepted)
+	redeliver(done.ID, http.StatusOK)
 	if again := x.arrives(made.Secret).header.Get("Webhook-Id"); again != id {
 		t.Errorf("%s comes again, want %s", again, id)
 	}
