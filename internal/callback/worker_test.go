@@ -71,6 +71,10 @@ func TestASickEndpointGetsOneProbe(t *testing.T) {
 	if f.Delayed != 20 || len(x.sent) != 0 {
 		t.Fatalf("%+v, %d sent", f, len(x.sent))
 	}
+	x.end("acme", hook+"?n=0")
+	if early := at(); len(early) != 0 {
+		t.Fatalf("%d callbacks are sent to a sick endpoint before its next probe", len(early))
+	}
 	x.end("acme", "https://other.org/")
 	x.end("beta", hook)
 	for _, url := range []string{"https://other.org/", hook} {
