@@ -31,6 +31,7 @@ SHORT ?= 5000000
 CLAIMS ?= 5000000
 BULK ?= 2000000
 PAGES ?= 2000000
+CALLBACKS ?= 100000
 TASKS ?= 0
 WARM ?= 330
 AT ?=
@@ -109,6 +110,10 @@ bulk: ## measure how long it takes to cancel 3 % of BULK=2000000 tasks by a memb
 .PHONY: pages
 pages: ## measure the figures of 150 queues, first pages of lists and a start beside PAGES=2000000 tasks
 	go test -count=1 -v -timeout 0 ./test/scale -run FirstPages -scale.pages=$(PAGES)
+
+.PHONY: callbacks
+callbacks: ## measure CALLBACKS=100000 callbacks to a receiver on this machine beside a load, five pairs
+	go test -count=1 -v -timeout 0 ./test/scale -run CallbacksBeside -scale.callbacks=$(CALLBACKS) -scale.load=10s -scale.pairs=5
 
 .PHONY: removal
 removal: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks
