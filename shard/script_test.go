@@ -154,7 +154,9 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		return fmt.Sprintf("home of %s\n", strings.Join(w.homeOf("a", "b", "c", "d"), ", ")), nil
 	case "home":
 		return "", w.decide(scriptQueue(d.CmdArgs), &record.Settings{
-			Version: int64(scriptInt(d.CmdArgs, "version")), QueueSettings: wire.QueueSettings{Spread: scriptString(d.CmdArgs, "spread", "") == "true"},
+			Version: int64(scriptInt(d.CmdArgs, "version")), QueueSettings: wire.QueueSettings{
+				Spread: scriptString(d.CmdArgs, "spread", "") == "true", PerKey: wire.PerKey{InProgress: scriptInt(d.CmdArgs, "key-in-progress")},
+			},
 		})
 	case "limits":
 		w.keys = index.Limits{Run: scriptInt(d.CmdArgs, "run"), Refill: scriptInt(d.CmdArgs, "refill")}
