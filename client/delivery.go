@@ -86,6 +86,7 @@ func (l *workerLoop) startReady() {
 		var own context.Context
 		own, d.cancel = d.bounded(l.handlers)
 		d.state, d.began = running, time.Now()
+		d.report = l.reporter(own, d)
 		l.running++
 		go l.worker.runHandler(own, l, d)
 	}

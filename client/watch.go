@@ -110,7 +110,11 @@ type News struct {
 	Task *wire.Task
 	// Event is a transition, for an EventWatch or a TaskWatch.
 	Event *wire.WatchEvent
-	// Gap says that events were left out, and why.
+	// Progress and Output are what the worker of a TaskWatch has reported. After a reconnect they
+	// go on behind the last one that was shown.
+	Progress *wire.WatchProgress
+	Output   *wire.WatchOutput
+	// Gap says that events were left out, or output of a TaskWatch, and why.
 	Gap *wire.WatchGap
 }
 
@@ -153,6 +157,8 @@ type view struct {
 	sessions map[wire.SessionID]wire.SessionFigures
 	tasks    []*wire.Task
 	above    int64
+	// reported is the number of the last report that was shown.
+	reported uint64
 }
 
 // empty forgets what is shown, and awaits a snapshot.
@@ -244,6 +250,16 @@ func (w *watchLoop) receive(frame wire.ServerFrame) {
 		if v, i := w.view(frame.ID); v != nil {
 			v.reached(frame.Shard, frame.Number)
 			w.tell(News{Of: i, Event: frame})
+		}
+	case *wire.WatchProgress:
+		if v, i := w.view(frame.ID); v != nil && frame.Number > v.reported {
+			v.reported = frame.Number
+			w.tell(News{Of: i, Progress: frame})
+		}
+	case *wire.WatchOutput:
+		if v, i := w.view(frame.ID); v != nil && frame.Number > v.reported {
+			v.reported = frame.Number
+			w.tell(News{Of: i, Output: frame})
 		}
 	case *wire.WatchGap:
 		if v, i := w.view(frame.ID); v != nil {

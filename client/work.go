@@ -149,7 +149,7 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 // ends, and at most lastMoment longer.
 func (h *handlers) handle(ctx context.Context, d Delivery) Outcome {
 	done := make(chan Outcome, 1)
-	go h.call(context.WithValue(ctx, taskKey{}, d.Task), d, done)
+	go h.call(context.WithValue(context.WithValue(ctx, taskKey{}, d.Task), deliveryKey{}, d), d, done)
 	select {
 	case outcome := <-done:
 		return outcome

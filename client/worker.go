@@ -35,6 +35,9 @@ type Delivery struct {
 	// Timeout is how long the delivery may run; 0 is no limit. The context of the handler
 	// has the deadline.
 	Timeout time.Duration
+
+	// report sends a frame about the delivery; nil outside a worker.
+	report func(frame func(wire.TaskRef) wire.ClientFrame)
 }
 
 // Handler does the work for one delivery and returns its outcome. It runs on a goroutine

@@ -35,6 +35,9 @@ type Entry struct {
 	PutAgain bool
 	// HasCredit means that a credit of the session in Lease is in flight for it.
 	HasCredit bool
+	// SavedAtMs is when a report was last written with Lease, 0 for never; SaveAtMs is when one
+	// that was not written is due, 0 for none. Unix milliseconds.
+	SavedAtMs, SaveAtMs int64
 
 	// due is the place in the heap of the table, none before Grant and after Remove.
 	due heap.Node[Entry]

@@ -27,7 +27,7 @@ func fullRecord(t testing.TB) *Task {
 		Deliveries: 3, LastToken: wire.Token{1, 2, 3}, LastSubject: "ada", LastWorkerID: "w \"1\"", LastOverHTTP: true,
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
-		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true, ConcurrencyKey: "acme/é", Webhook: "https://h/x",
+		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true, ConcurrencyKey: "acme/é", Webhook: "https://h/x", Progress: `{"percent":40}`, Printed: true,
 		Payload: `{"a":"é"}`, OutcomeHere: true, Result: `{"x":1}`, Newer: "\x87\x01z",
 	}
 	v := reflect.ValueOf(*r)
@@ -43,7 +43,7 @@ func fullLease() *Lease {
 	return &Lease{
 		Token: wire.Token{9, 8, 7}, Delivery: 3, Session: wire.SessionID{5, 4, 3}, OverHTTP: true, Subject: "ada",
 		WorkerID: "w1", DeadlineMs: 1_700_000_030_000, LeaseForMs: 20_000, GrantedAtMs: 1_700_000_000_000,
-		RunUntilMs: 1_700_000_090_000, Newer: "\x20\x01",
+		RunUntilMs: 1_700_000_090_000, Progress: `{"percent":40}`, Printed: true, Newer: "\x40\x01",
 	}
 }
 

@@ -29,6 +29,9 @@ type Lease struct {
 	// its lease is extended. That begins when it is confirmed, so that its end is
 	// later as long as the server does not restart.
 	RunUntilMs int64
+	// Progress and Printed are those of this delivery, see Task.
+	Progress string
+	Printed  bool
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -45,6 +48,8 @@ func (l *Lease) fields(f *form) {
 	number(f, 8, "leaseForMs", &l.LeaseForMs)
 	number(f, 9, "grantedAtMs", &l.GrantedAtMs)
 	number(f, 10, "runUntilMs", &l.RunUntilMs)
+	f.raw(11, "progress", &l.Progress)
+	f.flag(12, "printed", &l.Printed)
 }
 
 func appendID(dst, id []byte) []byte { return wire.SessionID(id).AppendTo(dst) }

@@ -77,6 +77,11 @@ type Task struct {
 	ConcurrencyKey string
 	// Webhook is the URL that gets the outcome.
 	Webhook string
+	// Progress is what the worker of the last delivery with one has said last, a JSON object as
+	// wire.AppendProgress writes it; empty for none. Printed says that a delivery had output.
+	// While the task is in progress its Lease may have newer ones.
+	Progress string
+	Printed  bool
 
 	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
 	Payload string
@@ -128,6 +133,8 @@ func (r *Task) fields(f *form) {
 	f.flag(36, "handled", &r.Handled)
 	f.str(37, "concurrencyKey", &r.ConcurrencyKey)
 	f.str(38, "webhook", &r.Webhook)
+	f.raw(39, "progress", &r.Progress)
+	f.flag(40, "printed", &r.Printed)
 }
 
 const payloadField = 32

@@ -164,6 +164,8 @@ func (c *Conversation) effect(e shard.Effect) {
 		c.shardAnswered(e.Ref, nil)
 	case *shard.Subscribed:
 		c.shardAnswered(e.Ref, nil)
+	case *shard.Reported:
+		c.shardAnswered(e.Ref, nil)
 	case *shard.Completed:
 		r := c.asked(e.Ref)
 		r.reused = e.CreditReused

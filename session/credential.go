@@ -15,7 +15,7 @@ func scopeOf(f wire.ClientFrame) string {
 		return ""
 	case *wire.Enqueue, *wire.Cancel:
 		return auth.ScopeProduce
-	case *wire.Heartbeat:
+	case *wire.Heartbeat, *wire.Progress, *wire.Output:
 		return auth.ScopeHeartbeat
 	case *wire.Result:
 		return auth.ScopeResult

@@ -21,6 +21,15 @@ func (c *Conversation) ending(ref wire.Ref, task wire.TaskRef, bytes int) (*requ
 	return r, shard.Holder{Asker: c.ask(r, c.open(r)), Owner: c.owner(), TaskRef: task}
 }
 
+// report hands on what the worker says of a delivery.
+func (c *Conversation) report(ref wire.Ref, task wire.TaskRef, m *shard.Report, bytes int) {
+	r := c.begin(ref, messageBytes+bytes)
+	r.task, r.ok.TaskID = task, task.TaskID
+	c.tasks.confirmNamed(task)
+	m.Holder = shard.Holder{Asker: c.ask(r, c.open(r)), Owner: c.owner(), TaskRef: task}
+	c.post(c.facts.Router.ShardOf(task.TaskID), mailbox.ClassKeep, m, r.bytes)
+}
+
 // result ends a task with an outcome.
 func (c *Conversation) result(f *wire.Result) {
 	bytes := messageBytes + len(f.Result) + len(f.Error)

@@ -62,6 +62,10 @@ func (c *Conversation) frame(f wire.ClientFrame) {
 		c.endDelivery(f.Ref, f.TaskRef, &shard.End{How: shard.Release, ReleaseRequest: f.ReleaseRequest})
 	case *wire.Heartbeat:
 		c.heartbeat(f)
+	case *wire.Progress:
+		c.report(f.Ref, f.TaskRef, &shard.Report{Progress: &f.ProgressRequest}, len(f.Note)+len(f.Data))
+	case *wire.Output:
+		c.report(f.Ref, f.TaskRef, &shard.Report{Output: &f.OutputRequest}, len(f.Text))
 	case *wire.Enqueue:
 		c.enqueue(f)
 	case *wire.Cancel:

@@ -273,6 +273,7 @@ func (s *Shard) tellLeases(m *TellLeases) {
 		}
 		told := ToldLease{TaskID: id, Delivery: e.Lease.Delivery}
 		told.LeaseUntilMs, told.RunUntilMs = e.Promise()
+		told.Progress, told.Printed = wire.ReadProgress(e.Lease.Progress), e.Lease.Printed
 		answer.Leases = append(answer.Leases, told)
 	}
 	s.tell(m.Sink, answer)

@@ -114,6 +114,9 @@ type Extended struct {
 	Lost         []wire.TaskRef
 }
 
+// Reported answers Report. Its progress may not be on disk before a second has passed.
+type Reported struct{ Ref }
+
 // Frozen answers Freeze: the shard has no task of the queue and makes none.
 type Frozen struct{ Ref }
 
@@ -193,6 +196,9 @@ type ToldLease struct {
 	// LeaseUntilMs and RunUntilMs are the ends promised to the worker, see
 	// lease.Entry.Promise.
 	LeaseUntilMs, RunUntilMs int64
+	// Progress is the newest of the delivery, nil if it had none; Printed is that of its lease.
+	Progress *wire.TaskProgress
+	Printed  bool
 }
 
 func (*Granted) effect()  {}

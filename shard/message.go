@@ -166,6 +166,14 @@ type Extend struct {
 	OnItsWay bool
 }
 
+// Report says how far the work on a delivery is, or what its program prints; one of Progress and
+// Output is set. It does not extend the lease. Answer: Reported or Refused.
+type Report struct {
+	Holder
+	Progress *wire.ProgressRequest
+	Output   *wire.OutputRequest
+}
+
 // SessionGone reports that the consumer's socket ended: unconfirmed deliveries end
 // at once, confirmed ones stay for the resume grace. The shard ignores it if a
 // newer socket of the session has resumed. No answer. A control message.
@@ -383,6 +391,8 @@ func (s *Shard) step(m Message) {
 		s.end(m)
 	case *Heartbeat:
 		s.heartbeat(m)
+	case *Report:
+		s.report(m)
 	case *SessionGone:
 		s.sessionGone(m)
 	case *Resume:

@@ -255,6 +255,11 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &End{How: PutOff, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, NackRequest: wire.NackRequest{DelaySeconds: int64(scriptInt(args, "delay"))}}, nil
 	case "extend":
 		return &Extend{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, ExtendForMs: int64(scriptInt(args, "extend")) * 1000}, nil
+	case "progress":
+		p := &wire.ProgressRequest{Percent: scriptInt(args, "percent"), HasPercent: scriptString(args, "percent", "") != "", Note: scriptString(args, "note", "")}
+		return &Report{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, Progress: p}, nil
+	case "output":
+		return &Report{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, Output: &wire.OutputRequest{Text: scriptString(args, "text", "")}}, nil
 	case "abandon":
 		return &End{How: Abandon, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}}, nil
 	case "release":

@@ -486,6 +486,8 @@ func describeEffect(e Effect) string {
 		return text
 	case *Requeued:
 		return fmt.Sprintf("requeued ref=%d %v %s delay %ds", e.Ref, e.TaskID, e.Status, e.DelaySeconds)
+	case *Reported:
+		return fmt.Sprintf("reported ref=%d", e.Ref)
 	case *Extended:
 		lost := make([]string, 0, len(e.Lost))
 		for _, r := range e.Lost {

@@ -108,6 +108,9 @@ type deadlines struct {
 	wasFull      bool
 	holdUntilMs  int64
 	heardUntilMs int64
+	// unsavedReports are the deliveries whose reports wait to be written, by Entry.SaveAtMs.
+	// Some may have ended.
+	unsavedReports []*lease.Entry
 }
 
 // removals are the ended tasks to remove, and the queues that are deleted.
@@ -160,8 +163,9 @@ type Outcome struct {
 	Taken int
 	// Effects are released once the batch is durable.
 	Effects []Addressed
-	// Events are the transitions of the round, in order.
+	// Events are the transitions of the round, in order, and Notes its reports.
 	Events []Event
+	Notes  []Note
 	// Suspects counts deliveries that did not arrive whose tasks are suspects now.
 	Suspects int
 	// Unused are credits that HandedCredit brought and no grant used; the caller
@@ -281,6 +285,9 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	if s.out.Taken == len(messages) && s.space < store.OnlyDelete {
 		s.due()
 	}
+	if s.space < store.OnlyDelete {
+		s.saveReports()
+	}
 	s.doRemovals()
 	s.removeDoomed()
 	s.answerDrops()
@@ -396,6 +403,9 @@ func (s *Shard) plan() {
 		}
 	}
 	if at := s.now + checkAsideMs; len(s.aside) > 0 && (next == 0 || at < next) {
+		next = at
+	}
+	if at := s.nextSaveMs(); at != 0 && (next == 0 || at < next) {
 		next = at
 	}
 	if next != 0 && next <= s.now || len(s.freed) > 0 {

@@ -20,6 +20,8 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 		s.refuseEnding(&m.Holder)
 	case *End:
 		s.refuseEnding(&m.Holder)
+	case *Report:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Extend:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Manage:

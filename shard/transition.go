@@ -220,6 +220,7 @@ func (s *Shard) leaveInProgress(q *queue, t *record.Task, m *move) {
 	batch.DeleteLease(q.key, t.ID, !e.PutAgain)
 	t.Deliveries = e.Lease.Delivery
 	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
+	t.Progress, t.Printed = cmp.Or(e.Lease.Progress, t.Progress), t.Printed || e.Lease.Printed
 	if !m.leavesLine() {
 		return
 	}

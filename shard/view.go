@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"cmp"
+
 	"codeq/lease"
 	"codeq/record"
 	"codeq/wire"
@@ -15,6 +17,7 @@ func view(t *record.Task, payload []byte) *wire.Task {
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Deliveries: t.Deliveries,
 		Webhook: t.Webhook, VisibleAtMs: t.DueAtMs, TimeoutSeconds: t.TimeoutSeconds, ExpiresAtMs: t.ExpiresAtMs, Error: t.Error,
 		TraceParent: t.TraceParent, TraceState: t.TraceState, Labels: t.Labels, ConcurrencyKey: t.ConcurrencyKey,
+		Progress: wire.ReadProgress(t.Progress), Printed: t.Printed,
 		CreatedAtMs: t.CreatedAtMs, UpdatedAtMs: t.UpdatedAtMs,
 	}
 }
@@ -24,6 +27,7 @@ func addLeaseFields(v *wire.Task, e *lease.Entry) {
 	v.WorkerID = e.Lease.WorkerID
 	v.Deliveries = e.Lease.Delivery
 	v.LeaseUntilMs, v.RunUntilMs = e.Promise()
+	v.Progress, v.Printed = cmp.Or(wire.ReadProgress(e.Lease.Progress), v.Progress), v.Printed || e.Lease.Printed
 }
 
 // find returns a task: from memory if it is in progress, else from the store. It is

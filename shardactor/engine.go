@@ -57,6 +57,9 @@ type EngineOptions struct {
 	// Events gets the events of all shards once they are durable; nil if nobody wants
 	// them.
 	Events Observer
+	// Notes gets the reports of workers about their deliveries as Events gets events, each before
+	// the end of its delivery; it must not block. nil if nobody wants them.
+	Notes func(shard int, notes []shard.Note)
 	// Heard gets what shards answer to the engine itself; nil outside a simulation.
 	Heard func([]shard.Effect)
 }
@@ -193,7 +196,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt(limits, e.nowMs, tenantOf), core: core, span: span, guard: o.Store.Guard(),
 			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
-			figures: e.figures.of(shardNo), gate: effectGate{shard: shardNo, events: o.Events},
+			figures: e.figures.of(shardNo), gate: effectGate{shard: shardNo, events: o.Events, notes: o.Notes},
 		})
 		if o.Events != nil {
 			o.Events.Load(shardNo, recovered[shardNo].Marks.Event, recovered[shardNo].Queues)

@@ -23,8 +23,9 @@ type Observer interface {
 // observer and every sink get those of a shard in their order; neither blocks.
 type effectGate struct {
 	shard int
-	// events gets the events; nil if nobody wants them.
+	// events gets the events, notes the reports of workers; nil if nobody wants them.
 	events Observer
+	notes  func(shard int, notes []shard.Note)
 
 	mu      sync.Mutex
 	synced  uint64
@@ -37,24 +38,29 @@ type pendingRound struct {
 	batch   uint64
 	effects []shard.Addressed
 	events  []shard.Event
+	notes   []shard.Note
 }
 
-// put adds the effects and events of a round; the sync of batch covers them. It
+// put adds the effects, events and reports of a round; the sync of batch covers them. It
 // returns a slice of events that nobody reads any more, nil if there is none.
-func (o *effectGate) put(batch uint64, effects []shard.Addressed, events []shard.Event) (free []shard.Event) {
+func (o *effectGate) put(batch uint64, out *shard.Outcome) (free []shard.Event) {
+	round := pendingRound{batch: batch, effects: out.Effects, events: out.Events, notes: out.Notes}
 	if o.events == nil {
-		free, events = events, nil
+		free, round.events = round.events, nil
 	}
-	if len(effects) == 0 && len(events) == 0 {
+	if o.notes == nil {
+		round.notes = nil
+	}
+	if len(round.effects) == 0 && len(round.events) == 0 && len(round.notes) == 0 {
 		return free
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if batch <= o.synced && len(o.pending) == 0 {
-		o.observe(events)
-		deliver(effects)
+		o.observe(&round)
+		deliver(round.effects)
 	} else {
-		o.pending = append(o.pending, pendingRound{batch: batch, effects: effects, events: events})
+		o.pending = append(o.pending, round)
 	}
 	if n := len(o.spare); n > 0 {
 		free, o.spare = o.spare[n-1], o.spare[:n-1]
@@ -62,11 +68,15 @@ func (o *effectGate) put(batch uint64, effects []shard.Addressed, events []shard
 	return free
 }
 
-// observe passes the events of a round on, and keeps their slice.
-func (o *effectGate) observe(events []shard.Event) {
-	if len(events) > 0 {
-		o.events.Observe(o.shard, events)
-		o.spare = append(o.spare, events)
+// observe passes the reports and the events of a round on, and keeps the slice of events. A report
+// comes before the end of its delivery.
+func (o *effectGate) observe(round *pendingRound) {
+	if len(round.notes) > 0 {
+		o.notes(o.shard, round.notes)
+	}
+	if len(round.events) > 0 {
+		o.events.Observe(o.shard, round.events)
+		o.spare = append(o.spare, round.events)
 	}
 }
 
@@ -79,7 +89,7 @@ func (o *effectGate) release(upTo uint64) {
 	var due []shard.Addressed
 	n := 0
 	for n < len(o.pending) && o.pending[n].batch <= o.synced {
-		o.observe(o.pending[n].events)
+		o.observe(&o.pending[n])
 		due = append(due, o.pending[n].effects...)
 		n++
 	}

@@ -47,19 +47,19 @@ func TestEventsLeaveAfterTheirSyncInOrderAndBeforeTheEffectsOfTheirRound(t *test
 		}
 		got = nil
 	}
-	gate.put(1, effect(1), eventsOf(1, 2))
-	gate.put(2, nil, eventsOf(3, 3)) // a round without effects
-	gate.put(3, effect(3), eventsOf(4, 4))
+	gate.put(1, &shard.Outcome{Effects: effect(1), Events: eventsOf(1, 2)})
+	gate.put(2, &shard.Outcome{Effects: nil, Events: eventsOf(3, 3)}) // a round without effects
+	gate.put(3, &shard.Outcome{Effects: effect(3), Events: eventsOf(4, 4)})
 	check("before any sync")
 	gate.release(2)
 	check("batches 1 and 2 are durable", "event 1", "event 2", "event 3", "effect 1")
-	gate.put(2, effect(2), nil) // a round that wrote nothing waits behind one that did
+	gate.put(2, &shard.Outcome{Effects: effect(2), Events: nil}) // a round that wrote nothing waits behind one that did
 	check("batch 3 is not durable")
 	gate.release(3)
 	check("batch 3 is durable", "event 4", "effect 3", "effect 2")
-	gate.put(3, effect(4), eventsOf(5, 5))
+	gate.put(3, &shard.Outcome{Effects: effect(4), Events: eventsOf(5, 5)})
 	check("nothing waits and the batch is durable", "event 5", "effect 4")
-	gate.put(4, nil, eventsOf(6, 6))
+	gate.put(4, &shard.Outcome{Effects: nil, Events: eventsOf(6, 6)})
 	check("batch 4 is not durable")
 	gate.release(4)
 	check("batch 4 is durable", "event 6")
@@ -68,7 +68,7 @@ func TestEventsLeaveAfterTheirSyncInOrderAndBeforeTheEffectsOfTheirRound(t *test
 func TestAGateWithoutObserverKeepsNoEvents(t *testing.T) {
 	var gate effectGate
 	events := eventsOf(1, 3)
-	if free := gate.put(1, nil, events); len(free) != 3 || &free[0] != &events[0] || len(gate.pending) != 0 {
+	if free := gate.put(1, &shard.Outcome{Effects: nil, Events: events}); len(free) != 3 || &free[0] != &events[0] || len(gate.pending) != 0 {
 		t.Errorf("the gate keeps %d rounds and returns %d of 3 events", len(gate.pending), len(free))
 	}
 }
@@ -88,7 +88,7 @@ func TestEventsCostNoAllocationInTheGate(t *testing.T) {
 	round := func() {
 		for range 4 {
 			batch++
-			if spare = gate.put(batch, nil, spare); spare == nil {
+			if spare = gate.put(batch, &shard.Outcome{Effects: nil, Events: spare}); spare == nil {
 				spare = eventsOf(1, 100)
 			}
 		}

@@ -49,7 +49,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 			})
 		}
 		rest = rest[out.Taken:]
-		if free := l.gate.put(applied, out.Effects, out.Events); free != nil {
+		if free := l.gate.put(applied, &out); free != nil {
 			l.core.ReuseEvents(free)
 		}
 		for _, u := range out.CreditReturns {

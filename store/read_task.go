@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -138,6 +139,8 @@ func setTask(t *wire.Task, r *record.Task) {
 		TenantID:    r.Tenant,
 		TraceParent: r.TraceParent,
 		TraceState:  r.TraceState,
+		Progress:    wire.ReadProgress(r.Progress),
+		Printed:     r.Printed,
 		Labels:      r.Labels,
 		CreatedAtMs: r.CreatedAtMs,
 		UpdatedAtMs: r.UpdatedAtMs,
@@ -158,5 +161,6 @@ func joinLease(t *wire.Task, l *record.Lease) {
 	t.VisibleAtMs = 0
 	t.Deliveries = l.Delivery
 	t.WorkerID = l.WorkerID
+	t.Progress, t.Printed = cmp.Or(wire.ReadProgress(l.Progress), t.Progress), t.Printed || l.Printed
 	t.UpdatedAtMs = max(t.UpdatedAtMs, l.GrantedAtMs)
 }

@@ -128,6 +128,17 @@ func FuzzParseAdminRequests(f *testing.F) {
 				t.Fatalf("%+v came back as %+v (%v)", release, again, refusal)
 			}
 		}
+		progress, _, refusal := ParseProgressRequest(body)
+		checkEither(t, progress != nil, refusal)
+		if refusal == nil {
+			said := &TaskProgress{ProgressRequest: *progress, AtMs: sampleTimeMs, Delivery: 1}
+			if again := ReadProgress(string(AppendProgress(nil, said))); again == nil || !reflect.DeepEqual(again, said) {
+				t.Fatalf("%+v came back as %+v", said, again)
+			}
+		}
+		if output, _, refusal := ParseOutputRequest(body); refusal == nil && (output.Text == "" || len(output.Text) > MaxOutputBytes) {
+			t.Fatalf("an output of %d bytes passed", len(output.Text))
+		}
 		extend, holder, extendRefusal := ParseExtendRequest(body)
 		if heldRefusal == nil && extendRefusal == nil && held != holder {
 			t.Fatalf("the same body names %+v and %+v", held, holder)

@@ -32,6 +32,8 @@ var (
 	releaseCall   = callOf(new(ReleaseRequest).members)
 	extensionCall = callOf(new(extension).members)
 	abandonCall   = callOf(new(none).members)
+	progressCall  = callOf(new(ProgressRequest).members)
+	outputCall    = callOf(new(OutputRequest).members)
 )
 
 func parseCall[R any](body []byte, s *shape, members func(*R, *coder)) (r *R, h Holder, refusal *Error) {

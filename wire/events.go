@@ -44,7 +44,12 @@ const (
 	GapSlow = "slow"
 	// GapSampled: there were more events than the subscription allows in a second.
 	GapSampled = "sampled"
+	// GapRestarted: the server has started since, and keeps no output over a start.
+	GapRestarted = "restarted"
 )
+
+// GapOutput is what a gap of kind task is of that is not of events.
+const GapOutput = "output"
 
 // WatchSubscribe begins a subscription, or replaces the one with the same ID. Only the
 // members of its kind are set.
@@ -75,6 +80,9 @@ type WatchSubscribe struct {
 	// the present. CreationID is the database that the numbers are of.
 	After      []uint64
 	CreationID string
+	// Reported is the number of the last report of the task that the client has. It comes with
+	// Resume alone.
+	Reported uint64
 	// MaxPerSecond bounds the events that are sent in a second.
 	MaxPerSecond int
 }
@@ -253,6 +261,8 @@ type WatchGap struct {
 	// Missed counts the events that were not sent, or might have been, if the server has them
 	// no more.
 	Missed uint64 `json:"missed"`
+	// Of is GapOutput if output may be missing, of which nobody knows how much; else "".
+	Of string `json:"of"`
 }
 
 // WatchMark says that every event up to Positions was sent, if a subscription wants it.

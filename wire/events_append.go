@@ -22,7 +22,12 @@ func AppendWatchFrame(dst []byte, f ServerFrame) []byte {
 		dst = strconv.AppendUint(append(dst, `,"from":`...), f.From, 10)
 		dst = strconv.AppendUint(append(dst, `,"to":`...), f.To, 10)
 		dst = appendText(dst, `,"reason":`, f.Reason)
-		return append(strconv.AppendUint(append(dst, `,"missed":`...), f.Missed, 10), '}')
+		dst = strconv.AppendUint(append(dst, `,"missed":`...), f.Missed, 10)
+		return append(optText(dst, `,"of":`, f.Of), '}')
+	case *WatchProgress:
+		return appendWatchProgress(dst, f)
+	case *WatchOutput:
+		return appendWatchOutput(dst, f)
 	case *WatchMark:
 		return append(appendPositions(append(dst, `{"type":"mark","positions":`...), f.Positions), '}')
 	case *WatchSnapshot:

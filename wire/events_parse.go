@@ -75,6 +75,10 @@ func parseWatchFrame(raw []byte) (f ServerFrame, err error) {
 		f = &WatchEvent{}
 	case "gap":
 		f = &WatchGap{}
+	case "progress":
+		f = &WatchProgress{}
+	case "output":
+		f = &WatchOutput{}
 	case "mark":
 		f = &WatchMark{}
 	case "ok", "error", "draining":
@@ -100,6 +104,10 @@ func whole(f ServerFrame) bool {
 		return f.Shard >= 0
 	case *WatchWelcome:
 		return f.CreationID != "" && len(f.Positions) == f.Shards && len(f.Oldest) == f.Shards
+	case *WatchProgress:
+		return !f.Task.IsZero() && f.Number > 0
+	case *WatchOutput:
+		return !f.Task.IsZero() && f.Number > 0
 	case *WatchEvent:
 		return !f.Task.IsZero() && f.Number > 0 && f.Shard >= 0
 	}

@@ -253,9 +253,15 @@ func AppendStreamID(dst []byte, creationID string, p Positions) []byte {
 }
 
 // Resume makes the subscription begin after the id of a server-sent event, and reports whether
-// it is one.
+// it is one. That of kind task may have the number of a report at its end.
 func (f *WatchSubscribe) Resume(id string) bool {
 	creation, list, found := strings.Cut(id, "/")
+	list, reported, hasReported := strings.Cut(list, "/")
+	if n, err := strconv.ParseUint(reported, 10, 64); err == nil {
+		f.Reported = n
+	} else if hasReported {
+		return false
+	}
 	var after Positions
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.ParseUint(text, 10, 64)

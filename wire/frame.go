@@ -23,7 +23,7 @@ func (r *Ref) members(c *coder) {
 }
 
 // ClientFrame is one frame from client to server. The set is closed: the pointers to the
-// types of this file that embed a Ref.
+// types of this file that embed a Ref, Progress and Output.
 type ClientFrame interface {
 	clientFrame()
 	// Reference is the number that the client put on the frame.
@@ -265,6 +265,10 @@ func clientMembers(f ClientFrame, c *coder) {
 		f.members(c)
 	case *Cancel:
 		f.members(c)
+	case *Progress:
+		f.members(c)
+	case *Output:
+		f.members(c)
 	case *Drain:
 		f.members(c)
 	default:
@@ -277,6 +281,7 @@ var clientKinds = kindsOf(&requestNames, clientMembers,
 	func() ClientFrame { return &Hello{} }, func() ClientFrame { return &Subscribe{} }, func() ClientFrame { return &Window{} },
 	func() ClientFrame { return &Nack{} }, func() ClientFrame { return &Abandon{} }, func() ClientFrame { return &Release{} },
 	func() ClientFrame { return &Heartbeat{} }, func() ClientFrame { return &Cancel{} }, func() ClientFrame { return &Drain{} },
+	func() ClientFrame { return &Progress{} }, func() ClientFrame { return &Output{} },
 )
 
 // AppendClientFrame appends one frame as a JSON object. A message is one such object, or

@@ -217,8 +217,9 @@ func TestEveryTaskFitsEverySession(t *testing.T) {
 	task.WorkerID = worst(MaxWorkerIDBytes)
 	task.Error = worst(MaxErrorBytes)
 	task.TenantID = worst(MaxTenantBytes)
-	task.TraceParent = worst(MaxTraceBytes)
-	task.TraceState = worst(MaxTraceBytes)
+	task.TraceParent = "cc" + goodTrace[2:] + "-" + strings.Repeat(`"`, MaxTraceBytes-len(goodTrace)-1)
+	task.TraceState = "a=" + strings.Repeat(`"`, MaxTraceBytes-len("a="))
+	task.Progress = &TaskProgress{ProgressRequest: ProgressRequest{100, true, worst(MaxNoteBytes), []byte(strings.Repeat("1", MaxProgressBytes))}, AtMs: sampleTimeMs, Delivery: 1 << 31}
 	for i := range MaxLabels {
 		task.Labels += Labels(strconv.Itoa(i) + "=" + strings.Repeat(`"`, MaxLabelBytes-1) + labelSign)
 	}

@@ -14,7 +14,11 @@ const (
 	MaxKeyBytes       = 512
 	MaxWorkerIDBytes  = 200
 	MaxTraceBytes     = 512
-	MaxLabels         = 8
+	MaxNoteBytes      = 512
+	// MaxProgressBytes bounds the data of a progress, MaxOutputBytes the text of an output.
+	MaxProgressBytes = 4 << 10
+	MaxOutputBytes   = 16 << 10
+	MaxLabels        = 8
 	// MaxLabelBytes bounds the name of a label and its value together.
 	MaxLabelBytes         = 64
 	MaxConcurrencyBytes   = 128

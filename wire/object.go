@@ -10,7 +10,7 @@ import (
 )
 
 // maxNames is the most names one table of members may have.
-const maxNames = 40
+const maxNames = 46
 
 // object is one JSON object that is being read: the raw extents of the members whose names
 // are in its table. Reading a member checks it against a rule. The first broken rule stays

@@ -11,7 +11,7 @@ import (
 // which sentences list them: which of them a frame may have is known when its type is.
 var requestNames = strings.Fields("type ref token workerId resume maxMessageBytes commands leaseSeconds window size through " +
 	"taskId leaseToken status result error artifacts delaySeconds reason tasks extendSeconds command payload priority webhook " +
-	"maxAttempts idempotencyKey runAt traceParent traceState started stopping exitCode signal timeoutSeconds expiresAt ttlSeconds labels concurrencyKey")
+	"maxAttempts idempotencyKey runAt traceParent traceState started stopping exitCode signal timeoutSeconds expiresAt ttlSeconds labels concurrencyKey percent note data stream text")
 
 const (
 	fieldType    = 0

@@ -58,9 +58,18 @@ func sampleTask() *Task {
 		TenantID:    DefaultTenant,
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		TraceState:  "vendor=1",
+		Progress:    sampleProgress(),
+		Printed:     true,
 		Labels:      "customer=M\u00fcller \"&\" Co=\nrun=2026-11",
 		CreatedAtMs: sampleTimeMs,
 		UpdatedAtMs: sampleTimeMs + 999,
+	}
+}
+
+func sampleProgress() *TaskProgress {
+	return &TaskProgress{
+		ProgressRequest: ProgressRequest{Percent: 40, HasPercent: true, Note: awkward, Data: []byte(`{"page": 1e400}`)},
+		AtMs:            sampleTimeMs, Delivery: 2,
 	}
 }
 
@@ -152,6 +161,10 @@ func sampleClientFrames() map[string]ClientFrame {
 		"enqueue-delayed": &Enqueue{EnqueueRequest: EnqueueRequest{Command: "a", Payload: []byte("[]"), MaxAttempts: 5, DelaySeconds: 9, TTLSeconds: 10}},
 		"drain":           &Drain{Ref: ref(10)},
 		"cancel":          &Cancel{Ref: ref(11), TaskID: sampleID(1)},
+		"progress":        &Progress{Ref: ref(12), TaskRef: sampleRef(1), ProgressRequest: sampleProgress().ProgressRequest},
+		"progress-none":   &Progress{TaskRef: sampleRef(1), ProgressRequest: ProgressRequest{HasPercent: true}},
+		"output":          &Output{Ref: ref(13), TaskRef: sampleRef(1), OutputRequest: OutputRequest{Stream: StreamErr, Text: awkward}},
+		"output-bare":     &Output{TaskRef: sampleRef(1), OutputRequest: OutputRequest{Text: "a\n"}},
 	}
 }
 

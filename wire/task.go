@@ -98,8 +98,12 @@ type Task struct {
 	CancelCause string
 	History     []HistoryLine
 	// Waiting is why the task waits; set in answers about one task.
-	Waiting     *Waiting
-	TenantID    string
+	Waiting  *Waiting
+	TenantID string
+	// Progress is what its worker has said last of how far it is; nil if none did. Printed says
+	// that a worker has sent output.
+	Progress    *TaskProgress
+	Printed     bool
 	TraceParent string
 	TraceState  string
 	Labels      Labels
@@ -131,6 +135,8 @@ func (t *Task) members(c *coder, form PayloadForm) {
 	c.optText(`,"error":`, &t.Error, &anyTextRule)
 	c.history(`,"history":`, &t.History)
 	c.waiting(`,"waiting":`, &t.Waiting)
+	c.progress(`,"progress":`, &t.Progress)
+	c.boolean(`,"printed":`, &t.Printed, t.Printed)
 	c.optText(`,"tenantId":`, &t.TenantID, &anyTextRule)
 	c.optText(`,"traceParent":`, &t.TraceParent, &anyTextRule)
 	c.optText(`,"traceState":`, &t.TraceState, &anyTextRule)
@@ -169,11 +175,11 @@ func (c *coder) cause(lead string, cause *DeadCause) {
 	}
 }
 
-// Outline is the task without what its producer and its workers wrote: the payload and the
-// errors. It shares nothing that changes with the task.
+// Outline is the task without what its producer and its workers wrote: the payload, the errors,
+// and note and data of the progress. It shares nothing that changes with the task.
 func (t *Task) Outline() *Task {
 	plain := *t
-	plain.Payload, plain.Error, plain.History = nil, "", slices.Clone(t.History)
+	plain.Payload, plain.Error, plain.History, plain.Progress = nil, "", slices.Clone(t.History), t.Progress.Outline()
 	for i := range plain.History {
 		plain.History[i].Error = ""
 	}

@@ -42,6 +42,8 @@ var frameTexts = map[string]string{
 	"enqueue":   sampleTask1[1 : len(sampleTask1)-1],
 	"cancel":    `"taskId":"019b7700-8a4b-7000-8000-00000000000f"`,
 	"drain":     "",
+	"progress":  sampleRef1 + `,"percent":1,"note":"n","data":{"pecent":1}`,
+	"output":    sampleRef1 + `,"stream":"stderr","text":"t"`,
 }
 
 // sampleFilter has every member of a filter.
@@ -66,6 +68,10 @@ func allReadings() []reading {
 		{"abandon", `{` + sampleHolder + `}`, namesOf(requestNames, abandonCall.bits), body(func(b []byte) (any, *Error) { return ParseHolder(b) })},
 		{"heartbeat", `{` + sampleHolder + `,"extendSeconds":1}`, namesOf(requestNames, extensionCall.bits),
 			func(b []byte) *Error { _, _, err := ParseExtendRequest(b); return err }},
+		{"progress", `{` + sampleHolder + `,"percent":1,"note":"n","data":[]}`, namesOf(requestNames, progressCall.bits),
+			func(b []byte) *Error { _, _, err := ParseProgressRequest(b); return err }},
+		{"output", `{` + sampleHolder + `,"stream":"stdout","text":"t"}`, namesOf(requestNames, outputCall.bits),
+			func(b []byte) *Error { _, _, err := ParseOutputRequest(b); return err }},
 		{"claim", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w"}`, namesOf(*claimShape.names, claimShape.without("count")),
 			body(func(b []byte) (any, *Error) { return ParseClaimRequest(b) })},
 		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, *claimShape.names,
@@ -167,7 +173,7 @@ func membersOf(t testing.TB, text string) (all []member) {
 				}
 				continue
 			}
-			value(depth+1, free || name == "payload" || name == "result")
+			value(depth+1, free || name == "payload" || name == "result" || name == "data")
 		}
 		if open != 0 {
 			token()

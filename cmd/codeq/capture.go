@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"codeq/client"
 	"codeq/wire"
 )
 
@@ -107,15 +108,19 @@ type flow struct {
 	done chan struct{}
 }
 
-// newFlow starts to copy into to and the listeners, which never fail. The program gets the
-// other end of the pipe, and the caller closes its own descriptor of it.
-func newFlow(to io.Writer, also []listener) (*flow, *os.File, error) {
+// newFlow starts to copy into to and the listeners, which never fail; what lines with a mark say
+// goes to found instead, unless that is nil. The program gets the other end of the pipe, and the caller closes its own descriptor of it.
+func newFlow(to io.Writer, also []listener, found func(wire.ProgressRequest)) (*flow, *os.File, error) {
 	from, end, err := os.Pipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	for _, l := range also {
 		to = io.MultiWriter(to, l)
+	}
+	if found != nil {
+		filter := &markFilter{to: to, found: found}
+		to, also = filter, append([]listener{filter}, also...)
 	}
 	f := &flow{from: from, to: to, also: also, done: make(chan struct{})}
 	go f.run()
@@ -193,10 +198,16 @@ type listening struct {
 	app     *app
 	dir     string // "" for no files
 	verbose bool
+	send    bool
 }
 
 // to makes the listeners of one run.
-func (l *listening) to(t *wire.Task) (out, errs []listener) {
+func (l *listening) to(d client.Delivery) (out, errs []listener) {
+	t := d.Task
+	if l.send {
+		out = append(out, &sender{delivery: d, stream: wire.StreamOut})
+		errs = append(errs, &sender{delivery: d, stream: wire.StreamErr})
+	}
 	if l.dir != "" {
 		name := filepath.Join(l.dir, fmt.Sprintf("%s.%d", t.ID, t.Deliveries))
 		out = append(out, &runLog{app: l.app, name: name + ".out"})

@@ -55,10 +55,12 @@ type program struct {
 	// begins is told of each task for which the program runs.
 	begins func(*wire.Task)
 	// listen gives what a run prints on standard output and error also goes to.
-	listen func(*wire.Task) (out, errs []listener)
+	listen func(client.Delivery) (out, errs []listener)
+	// marks: lines with a mark are reports, and not part of what the program prints.
+	marks bool
 }
 
-func nobodyListens(*wire.Task) (out, errs []listener) { return nil, nil }
+func nobodyListens(client.Delivery) (out, errs []listener) { return nil, nil }
 
 // findProgram looks for the program at the start, so that a wrong name fails before a task
 // is granted.

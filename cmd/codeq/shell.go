@@ -54,7 +54,7 @@ const maxDue = 3
 
 // start starts the program and the flows of what it prints.
 func (s *shell) start() error {
-	outs, errses := s.program.listen(s.delivery.Task)
+	outs, errses := s.program.listen(s.delivery)
 	out, err := s.flowTo(s.stdout, outs)
 	if err != nil {
 		return err
@@ -73,7 +73,11 @@ func (s *shell) start() error {
 }
 
 func (s *shell) flowTo(to io.Writer, also []listener) (*os.File, error) {
-	f, file, err := newFlow(to, also)
+	var found func(wire.ProgressRequest)
+	if s.program.marks {
+		found = s.delivery.Progress
+	}
+	f, file, err := newFlow(to, also, found)
 	if err == nil {
 		s.printed = append(s.printed, f)
 	}

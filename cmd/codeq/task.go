@@ -70,6 +70,9 @@ func (a *app) taskFields(t *wire.Task) *fields {
 	f.add("failed", failedOf(t))
 	f.add("deliveries", fmt.Sprint(t.Deliveries))
 	f.add("worker", t.WorkerID)
+	if p := t.Progress; p != nil {
+		f.add("progress", strings.TrimSpace(percentOf(p)+" "+sayProgress(p))+", at "+a.moment(p.AtMs))
+	}
 	f.add("labels", strings.Join(t.Labels.List(), ", "))
 	f.add("concurrency key", t.ConcurrencyKey)
 	f.add("webhook", t.Webhook)

@@ -18,7 +18,8 @@ type watchCmd struct {
 
 // Help is the longer text of "codeq task watch --help".
 func (w *watchCmd) Help() string {
-	return `Prints one line each time a task moves: when, why, where it is then, and how long it was where it had been. A task
+	return `Prints one line each time a task moves: when, why, where it is then, and how long it was where it had been. Of a task
+also what its worker reports: how far it is, and what its program prints. A task
 is watched until it ends, and the exit code is that of its end; a queue is watched until you press Ctrl-C. If the connection
 is lost, it is made again. A line says how many events are missing, if any.`
 }
@@ -71,6 +72,10 @@ func (v *watchView) show(news *client.News) (over bool, err error) {
 	switch {
 	case news.Gap != nil:
 		return false, v.gap(news.Gap)
+	case news.Progress != nil:
+		return false, v.progress(news.Progress)
+	case news.Output != nil:
+		return false, v.output(news.Output)
 	case news.Event != nil:
 		err = v.event(news.Event)
 		return v.ends(news.Event.Status, news.Event.To, err)
@@ -127,12 +132,50 @@ func (v *watchView) task(t *wire.Task) error {
 	return v.line(t.UpdatedAtMs, t.ID, t.Command, "is", whereIs(t.Status, t.Location), more)
 }
 
+// progress prints how far the task is.
+func (v *watchView) progress(p *wire.WatchProgress) error {
+	if v.app.JSON {
+		return v.app.writeLine(wire.AppendWatchFrame(nil, p))
+	}
+	return v.line(p.AtMs, p.Task, "", "progress", percentOf(&p.TaskProgress), sayProgress(&p.TaskProgress))
+}
+
+// percentOf is the percent of a progress; sayProgress what else it says.
+func percentOf(p *wire.TaskProgress) string {
+	if !p.HasPercent {
+		return ""
+	}
+	return fmt.Sprintf("%d %%", p.Percent)
+}
+
+func sayProgress(p *wire.TaskProgress) string {
+	return strings.TrimSpace(wire.FirstLine(p.Note) + " " + wire.Head(string(p.Data), wire.MaxNoteBytes))
+}
+
+// output prints what the program of the task prints, standard output on that of this command.
+func (v *watchView) output(o *wire.WatchOutput) error {
+	if v.app.JSON {
+		return v.app.writeLine(wire.AppendWatchFrame(nil, o))
+	}
+	for text := range strings.Lines(o.Text) {
+		if err := v.line(o.AtMs, o.Task, "", o.Stream, "", strings.TrimRight(text, "\r\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (v *watchView) gap(g *wire.WatchGap) error {
 	if v.app.JSON {
 		return v.app.writeLine(wire.AppendWatchFrame(nil, g))
 	}
 	missed := fmt.Sprintf("%d events are missing here", g.Missed)
+	if g.Of == wire.GapOutput {
+		missed = "output may be missing here"
+	}
 	switch g.Reason {
+	case wire.GapRestarted:
+		missed += ": the server has restarted, and keeps none over that"
 	case client.GapReplaced:
 		missed = "the server has other data than before: nobody knows what is missing here"
 	case wire.GapSampled:

@@ -33,6 +33,9 @@ type workCmd struct {
 	Log     string        `type:"path" placeholder:"DIR" help:"Keep the output of each run in files of this directory, up to 8 MiB of each stream."`
 	Verbose bool          `help:"Show standard error of the programs, each line after the id of its task."`
 	Once    bool          `help:"Fail at once if no server answers. Without it the worker waits for one."`
+
+	NoOutput   bool `help:"Do not send what the programs print to those who watch their tasks."`
+	NoProgress bool `help:"Lines like ::progress 40 are output like others."`
 }
 
 // Help is the longer text of "codeq work --help".
@@ -40,7 +43,8 @@ func (w *workCmd) Help() string {
 	return `The program gets the payload on standard input and CODEQ_TASK_ID, CODEQ_COMMAND, CODEQ_ATTEMPTS,
 CODEQ_DELIVERY, CODEQ_TRACEPARENT and CODEQ_TRACESTATE in its environment. What it prints is the result: a JSON object as it is, other text as
 {"output": "…"} without its last line end. Exit status 0 completes the task, and 65 fails it for good. After any
-other status or a signal the task is retried later, with the end of standard error as the reason. If the program
+other status or a signal the task is retried later, with the end of standard error as the reason. A line "::progress 40 half
+way" on either stream says how far the task is, and is no part of the result. If the program
 cannot be started, or is stopped together with this worker, no attempt is counted. Programs have no terminal, and
 end with this worker, however it ends.
 
@@ -77,7 +81,8 @@ func (w *workCmd) Run(a *app) error {
 	defer c.Close()
 	a.detachOutput()
 	p.say = a.complain
-	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose}).to
+	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose, send: !w.NoOutput}).to
+	p.marks = !w.NoProgress
 	workerRun := &workerRun{app: a, client: c, command: w.Command, window: w.Window, program: p}
 	p.begins = workerRun.begins
 	worker, err := c.NewWorker(client.WorkerOptions{

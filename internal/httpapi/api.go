@@ -241,7 +241,7 @@ func (a *api) resources() []resource {
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
-	}, append(a.limitResources(), a.webhookResources()...)...)
+	}, append(append(a.reportResources(), a.limitResources()...), a.webhookResources()...)...)
 }
 
 // Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the

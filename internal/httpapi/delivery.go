@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 
+	"codeq/internal/auth"
 	"codeq/mailbox"
 	"codeq/shard"
 	"codeq/wire"
@@ -30,6 +32,21 @@ func releaseMessage(h *shard.Holder, r *wire.ReleaseRequest) shard.Message {
 
 func resultMessage(h *shard.Holder, r *wire.ResultRequest) shard.Message {
 	return &shard.Result{Holder: *h, ResultRequest: *r}
+}
+
+func progressMessage(h *shard.Holder, r *wire.ProgressRequest) shard.Message {
+	return &shard.Report{Holder: *h, Progress: r}
+}
+
+func outputMessage(h *shard.Holder, r *wire.OutputRequest) shard.Message {
+	return &shard.Report{Holder: *h, Output: r}
+}
+
+func (a *api) reportResources() []resource {
+	return []resource{
+		{base + "/tasks/{id}/progress", []verb{{method: http.MethodPost, scope: auth.ScopeHeartbeat, handle: onDelivery(a, wire.ParseProgressRequest, progressMessage)}}},
+		{base + "/tasks/{id}/output", []verb{{method: http.MethodPost, scope: auth.ScopeHeartbeat, handle: onDelivery(a, wire.ParseOutputRequest, outputMessage)}}},
+	}
 }
 
 // parseAbandon reads a body that names only the delivery.
@@ -94,6 +111,8 @@ func deliveryAnswer(m shard.Message, effect shard.Effect) answer {
 			body = wire.AppendTimeMs(append(body, `,"runUntil":`...), e.RunUntilMs)
 		}
 		return okay(append(body, '}'))
+	case *shard.Reported:
+		return okay([]byte(`{"ok":true}`))
 	case *shard.Requeued:
 		body := wire.AppendQuoted([]byte(`{"status":`), e.Status)
 		if end := m.(*shard.End); end.How == shard.Nack {

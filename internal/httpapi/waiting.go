@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 
 	"codeq/mailbox"
@@ -94,6 +95,7 @@ func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
 		for _, told := range e.Leases {
 			if task := missing[told.TaskID]; task != nil && task.Deliveries == told.Delivery {
 				task.LeaseUntilMs, task.RunUntilMs = told.LeaseUntilMs, told.RunUntilMs
+				task.Progress, task.Printed = cmp.Or(told.Progress, task.Progress), task.Printed || told.Printed
 				delete(missing, told.TaskID)
 			}
 		}

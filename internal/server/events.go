@@ -16,7 +16,8 @@ import (
 
 // watched is what happened, and the clients that watch it.
 type watched struct {
-	events *events.Log
+	events  *events.Log
+	reports *events.Reports
 	// ticker calls the log once a second.
 	ticker ticker
 	hub    *watch.Hub
@@ -31,7 +32,7 @@ func (s *Server) watchOptions() watch.Options {
 	source := watch.NewSource(s.events, s.store.ReadEveryQueue, s.engine.NowMs)
 	return watch.Options{
 		Facts: watch.Facts{
-			Events: s.events, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
+			Events: s.events, Reports: s.reports, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
 			Points: s.events.Points, TotalOf: s.events.TotalOf, Beside: source.Beside, Times: source.Times, Server: s.serverFigures(), Dead: s.deadLetters, Slow: s.slow,
 			Sessions: func(tenant string) []wire.SessionFigures {
 				all, _ := s.sessions.List(tenant, wire.SessionID{}, math.MaxInt) // there is no next page

@@ -211,6 +211,7 @@ func (s *Server) recoverWork() error {
 	}
 	s.store = opened
 	s.events = events.New(s.eventsOptions())
+	s.reports = events.NewReports(s.o.MemoryBytes)
 	s.openWebhooks()
 	if err := s.openTracing(); err != nil {
 		return errors.Join(err, s.store.Close())
@@ -220,6 +221,7 @@ func (s *Server) recoverWork() error {
 		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
 	}
 	s.openHistory()
+	s.reports.Begin(s.engine.NowMs())
 	s.store.StartSyncer()
 	s.engine.Start()
 	s.callbacks.Start(s.engine)

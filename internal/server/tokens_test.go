@@ -339,7 +339,8 @@ func TestAnotherTenantsTaskIsUnknownOnEveryRoute(t *testing.T) {
 	x.as(owner).post(`{"command":"ready-for-owner","payload":2,"delaySeconds":600}`)
 	k, held := x.as(owner).heldTask()
 	token := fmt.Sprintf(`"leaseToken":"%v"`, held.Token)
-	bodies := map[string]string{"result": `{"status":"COMPLETED","result":{},` + token + `}`, "move": `{"toPriority":9}`}
+	bodies := map[string]string{"result": `{"status":"COMPLETED","result":{},` + token + `}`, "move": `{"toPriority":9}`,
+		"progress": `{"percent":1,` + token + `}`, "output": `{"text":"a",` + token + `}`}
 	for _, verb := range []string{"heartbeat", "nack", "abandon", "release"} {
 		bodies[verb] = "{" + token + "}"
 	}

@@ -19,7 +19,9 @@ type Log interface {
 
 // Facts do not change while a server runs.
 type Facts struct {
-	Events     Log
+	Events Log
+	// Reports are what workers have reported; nil if nobody keeps it.
+	Reports    *events.Reports
 	CreationID string
 	Version    string
 	// ShardOf is the shard of a task.

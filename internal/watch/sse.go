@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"codeq/internal/auth"
@@ -86,5 +87,8 @@ func (s *Subscriber) endStreamed(nowMs int64) []byte {
 
 func (s *Subscriber) appendStreamID(dst []byte) []byte {
 	dst = wire.AppendStreamID(append(dst, "id: "...), s.board.CreationID, s.sent())
+	if len(s.list) == 1 && s.list[0].reported > 0 {
+		dst = strconv.AppendUint(append(dst, '/'), s.list[0].reported, 10)
+	}
 	return append(dst, '\n')
 }

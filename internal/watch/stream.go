@@ -20,6 +20,10 @@ type stream struct {
 	after []uint64
 	// task is the task of kind task; the others have the zero one.
 	task wire.TaskID
+	// reported is the number of the last report that was sent of the task, outputLost why some of its
+	// output may be gone, which was not said yet.
+	reported   uint64
+	outputLost string
 	// live: the subscription has read all there was at its beginning.
 	live bool
 	// tokens is how many events may be sent now, in thousandths, at most those of a second.
@@ -52,7 +56,10 @@ func (s *Subscriber) beginEvents(nowMs int64, w *subscription) {
 // beginTask shows a task, and its events from then on; to a client that resumes only the events
 // after those that it has, if the ring still has them.
 func (s *Subscriber) beginTask(w *subscription, shows *Shows) {
-	w.stream = stream{after: slices.Clone(shows.At), task: w.ask.TaskID, live: true}
+	w.stream = stream{after: slices.Clone(shows.At), task: w.ask.TaskID, live: true, reported: w.ask.Reported}
+	if shows.Task.Printed && s.board.Reports != nil {
+		w.outputLost = s.board.Reports.Lost(shows.Task.CreatedAtMs, w.reported)
+	}
 	shard := s.board.ShardOf(w.task)
 	if w.ask.CreationID == s.board.CreationID && len(w.ask.After) == len(shows.At) {
 		if after := w.ask.After[shard]; after <= shows.At[shard] && after+1 >= s.board.Events.Oldest()[shard] {
@@ -80,7 +87,9 @@ func (s *Subscriber) putEvents(nowMs int64, w *subscription) {
 	now := s.board.At
 	if !w.task.IsZero() {
 		shard := s.board.ShardOf(w.task)
-		s.putShard(w, shard, now[shard], scanRecords)
+		if s.putReports(w, shard) {
+			s.putShard(w, shard, now[shard], scanRecords)
+		}
 		return
 	}
 	w.refill(nowMs)
@@ -90,6 +99,33 @@ func (s *Subscriber) putEvents(nowMs int64, w *subscription) {
 		behind = behind || w.after[shard] < now[shard]
 	}
 	w.live = w.live || !behind
+}
+
+// putReports puts what the workers of a task have reported into the message, and reports whether
+// that was all: an end comes behind the last output.
+func (s *Subscriber) putReports(w *subscription, shard int) bool {
+	if s.board.Reports == nil {
+		return true
+	}
+	reports, lost := s.board.Reports.Read(w.task, w.reported)
+	if lost {
+		w.outputLost = wire.GapEvicted
+	}
+	if w.outputLost != "" && s.rights.contents {
+		s.put(&wire.WatchGap{ID: w.ask.ID, Shard: shard, Reason: w.outputLost, Of: wire.GapOutput})
+	}
+	w.outputLost = ""
+	for i := range reports {
+		r := &reports[i]
+		if s.room <= fixedBytes+reportBytes {
+			return false
+		}
+		w.reported = r.Number
+		if f := r.Frame(w.ask.ID, s.rights.contents); f != nil {
+			s.put(f)
+		}
+	}
+	return true
 }
 
 // putShard puts events of one shard up to a number into the message. It looks at no more than

@@ -17,6 +17,8 @@ const (
 	nameBytes  = 2 << 10
 	eventBytes = 4 << 10
 	fixedBytes = 8 << 10
+	// reportBytes has a text of the largest size whose bytes are all escaped.
+	reportBytes = 6*wire.MaxOutputBytes + 1<<10
 )
 
 // framing is how frames become bytes.

@@ -70,6 +70,17 @@ export type Task = {
   expiresAt?: Time;
   cancelCause?: CancelCause;
   error?: string;
+  /** How far its worker says the work is. */
+  progress?: {
+    percent?: number;
+    note?: string;
+    /** Any JSON value. */
+    data?: unknown;
+    at: Time;
+    delivery: number;
+  };
+  /** A worker has sent output. */
+  printed?: boolean;
   /** Why no worker has it. Only GET /tasks/{id} has it. */
   waiting?: {
     reason: "delayed" | "suspect" | "paused" | "storage_full" | "limit" | "no_worker" | "behind" | "no_room";
@@ -695,7 +706,35 @@ export type EventFrame = {
   attempts: number;
 };
 
-/** Events that were not sent. */
+/** How far the worker of a task says the work is. */
+export type ProgressFrame = {
+  type: "progress";
+  id: SubscriptionId;
+  /** Rises with each report of any task, over restarts too. */
+  n: number;
+  task: TaskId;
+  percent?: number;
+  note?: string;
+  /** Any JSON value. */
+  data?: unknown;
+  at: Time;
+  delivery: number;
+};
+
+/** A piece of what the program prints that works on a task. */
+export type OutputFrame = {
+  type: "output";
+  id: SubscriptionId;
+  /** Like that of progress. */
+  n: number;
+  task: TaskId;
+  at: Time;
+  delivery: number;
+  stream: "stdout" | "stderr";
+  text: string;
+};
+
+/** Events that were not sent, or output that may be gone. */
 export type GapFrame = {
   type: "gap";
   id: SubscriptionId;
@@ -704,7 +743,9 @@ export type GapFrame = {
   from: number;
   /** The number of the last of them. */
   to: number;
-  reason: "evicted" | "slow" | "sampled";
+  reason: "evicted" | "slow" | "sampled" | "restarted";
+  /** What is missing if it is no event; then the numbers are 0. */
+  of?: "output";
   missed: number;
 };
 
@@ -723,7 +764,7 @@ export type DrainingFrame = {
 
 export type ClientFrame = HelloFrame | SubscribeFrame | UnsubscribeFrame;
 
-export type ServerFrame = WelcomeFrame | OkFrame | ErrorFrame | NamesFrame | SnapshotFrame | PointsFrame | TickFrame | EventFrame | GapFrame | MarkFrame | DrainingFrame;
+export type ServerFrame = WelcomeFrame | OkFrame | ErrorFrame | NamesFrame | SnapshotFrame | PointsFrame | TickFrame | EventFrame | ProgressFrame | OutputFrame | GapFrame | MarkFrame | DrainingFrame;
 
 /** What each request is answered with. */
 export interface Answers {
@@ -753,6 +794,12 @@ export interface Answers {
     ok: boolean;
     leaseUntil: Time;
     runUntil?: Time;
+  };
+  "POST /tasks/{id}/progress": {
+    ok: boolean;
+  };
+  "POST /tasks/{id}/output": {
+    ok: boolean;
   };
   "POST /tasks/{id}/nack": {
     status: "requeued" | "dlq" | "expired";
@@ -956,6 +1003,20 @@ export interface Bodies {
     leaseToken?: LeaseToken;
     workerId?: string | null;
     extendSeconds?: number | null;
+  };
+  "POST /tasks/{id}/progress": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+    percent?: number | null;
+    note?: string | null;
+    /** Any JSON value of at most 4,096 bytes. */
+    data?: unknown;
+  };
+  "POST /tasks/{id}/output": {
+    leaseToken?: LeaseToken;
+    workerId?: string | null;
+    stream?: "stdout" | "stderr" | null;
+    text: string;
   };
   "POST /tasks/{id}/nack": {
     leaseToken?: LeaseToken;

@@ -125,7 +125,7 @@ function Row({ of: e }: { of: EventFrame }) {
   );
 }
 
-const reasons = { evicted: "the server remembers them no more", slow: "this page reads too slowly", sampled: "too many in a second" };
+const reasons = { evicted: "the server remembers them no more", restarted: "the server has restarted", slow: "this page reads too slowly", sampled: "too many in a second" };
 
 const Gap = ({ of: g }: { of: GapFrame }) => (
   <tr class="gap">
