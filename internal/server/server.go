@@ -307,11 +307,11 @@ func (s *Server) shutdown(ctx context.Context) error {
 	s.poster.Stop(ctx)
 	// Stopping the engine answers the requests that still wait for a shard.
 	engineErr := s.engine.Stop()
+	s.conns.wait()
+	s.listener.answered.Wait()
 	if s.tracer != nil {
 		s.tracer.Stop(ctx)
 	}
-	s.conns.wait()
-	s.listener.answered.Wait()
 	if s.o.Providers != nil {
 		s.o.Providers.Close()
 	}
