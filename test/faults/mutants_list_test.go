@@ -153,6 +153,14 @@ var coreMutants = []mutant{
 	{"TestScripts/lease", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/failed", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
 	{"TestScripts/limits", "shard/cleanup.go", "w.over = w.done == len(w.Queues)\n", "w.over = w.done == len(w.Queues) || left == 0\n"},
+	{"TestScripts/report", "shard/report.go", "	case e.SavedAtMs == 0 || s.now >= e.SavedAtMs+saveProgressForMs:\n", "	case true:\n"},
+	{"TestScripts/report", "shard/report.go", "		e.SaveAtMs = s.now + saveProgressForMs\n", ""},
+	{"TestScripts/report", "shard/report.go", "e := s.deliveryOrRefuse(&m.Holder)", "_, e := s.find(m.TaskID, m.Tenant)"},
+	{"TestScripts/report", "shard/report.go", "	if m.Progress != nil || !e.Lease.Printed {\n", "	{\n"},
+	{"TestScripts/report", "shard/report.go", "; s.leases.Get(e.Task.ID) == e {", "; true {"},
+	{"TestScripts/report", "shard/report.go", "e.SavedAtMs, e.SaveAtMs, e.PutAgain = s.now, 0, true", "e.SavedAtMs, e.SaveAtMs = s.now, 0"},
+	{"TestScripts/report", "shard/transition.go", "	t.Progress, t.Printed = cmp.Or(e.Lease.Progress, t.Progress), t.Printed || e.Lease.Printed\n", ""},
+	{"TestScripts/report", "shard/shard.go", "	if at := s.nextSaveMs(); at != 0 && (next == 0 || at < next) {\n", "	if at := s.nextSaveMs(); at < 0 {\n"},
 }
 
 // shellMutants are those that a test in package shardactor catches.

@@ -11,25 +11,25 @@ func init() {
 	mutants = append(mutants, mutant{
 		name: "events: show them before their sync",
 		edit: edit{
-			file: gate, old: "pendingRound{batch: batch, effects: effects, events: events})",
-			new: "pendingRound{batch: batch, effects: effects})\n		o.observe(events)",
+			file: gate, old: "		o.pending = append(o.pending, round)\n",
+			new: "		o.observe(&round)\n		round.events, round.notes = nil, nil\n		o.pending = append(o.pending, round)\n",
 		},
 		caught: []string{"no event before its batch is durable"},
 	}, mutant{
 		name: "events: show them twice",
 		edit: edit{
-			file: gate, old: "		o.events.Observe(o.shard, events)\n",
-			new: "		o.events.Observe(o.shard, events)\n		o.events.Observe(o.shard, events)\n",
+			file: gate, old: "		o.events.Observe(o.shard, round.events)\n",
+			new: "		o.events.Observe(o.shard, round.events)\n		o.events.Observe(o.shard, round.events)\n",
 		},
 		caught: once,
 	}, mutant{
 		name:   "events: forget those of a round without effects",
-		edit:   edit{file: gate, old: "len(effects) == 0 && len(events) == 0 {", new: "len(effects) == 0 {"},
+		edit:   edit{file: gate, old: "len(round.effects) == 0 && len(round.events) == 0 && len(round.notes) == 0 {", new: "len(round.effects) == 0 {"},
 		caught: once,
 	}, mutant{
 		name: "events: show effects first",
 		edit: edit{
-			file: gate, old: "		o.observe(events)\n		deliver(effects)\n", new: "		deliver(effects)\n		o.observe(events)\n",
+			file: gate, old: "		o.observe(&round)\n		deliver(round.effects)\n", new: "		deliver(round.effects)\n		o.observe(&round)\n",
 		},
 		test: "shardactor TestEventsLeaveAfterTheirSyncInOrderAndBeforeTheEffectsOfTheirRound",
 	}, mutant{
