@@ -152,6 +152,7 @@ var coreMutants = []mutant{
 	{"TestScripts/limits", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/lease", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/failed", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
+	{"TestScripts/turn_kept", "shard/grant.go", "			granted++\n			s.turns.end()\n		}\n", "			granted++\n		}\n		s.turns.end()\n"},
 	{"TestScripts/limits", "shard/cleanup.go", "w.over = w.done == len(w.Queues)\n", "w.over = w.done == len(w.Queues) || left == 0\n"},
 	{"TestScripts/report", "shard/report.go", "	case e.SavedAtMs == 0 || s.now >= e.SavedAtMs+saveProgressForMs:\n", "	case true:\n"},
 	{"TestScripts/report", "shard/report.go", "		e.SaveAtMs = s.now + saveProgressForMs\n", ""},
@@ -167,7 +168,7 @@ var coreMutants = []mutant{
 var shellMutants = []mutant{
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "	behind := bits.TrailingZeros32(bits.RotateLeft32(waiting, -(last + 1)))\n	return (last + 1 + behind) % MaxShards\n", "	return bits.TrailingZeros32(waiting)\n"},
 	{"TestU02QueuesOfAllShards", "internal/credit/window.go", "w.row.Load() < w.ready[last].Load()", "false"},
-	{"TestU02QueuesOfAllShards", "shard/grant.go", "			s.turns.ring.at-- // nobody had credit, or the head was unreadable: it keeps its turn\n", ""},
+	{"TestU02QueuesOfAllShards", "shard/grant.go", "			granted++\n			s.turns.end()\n		}\n", "			granted++\n		}\n		s.turns.end()\n"},
 	{"TestU02QueuesOfAllShards", "shard/grant.go", "	sub.moveBehind(q.subscribers)\n", ""},
 }
 

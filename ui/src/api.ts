@@ -15,6 +15,7 @@ export interface Parts {
   id?: string;
   session?: string;
   tenant?: string;
+  name?: string;
   query?: Record<string, string | number | boolean | readonly string[] | undefined>;
   signal?: AbortSignal;
   /** A credential for this request alone. */
@@ -28,7 +29,7 @@ export async function ask<R extends keyof Answers>(
   body?: R extends keyof Bodies ? Bodies[R] : never,
 ): Promise<Answers[R]> {
   const [method, pattern] = route.split(" ") as [string, string];
-  const filled = pattern.replace(/\{(\w+)\}/g, (_, name: "command" | "id" | "session" | "tenant") => encodeURIComponent(parts[name] ?? ""));
+  const filled = pattern.replace(/\{(\w+)\}/g, (_, name: "command" | "id" | "session" | "tenant" | "name") => encodeURIComponent(parts[name] ?? ""));
   const ofServer = /^\/(healthz|readyz|version)$/.test(pattern);
   const url = new URL((ofServer ? "../.." : ".") + filled, api);
   for (const [name, value] of Object.entries(parts.query ?? {})) {

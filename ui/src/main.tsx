@@ -13,6 +13,7 @@ import { Queue } from "./pages/queue";
 import { Queues } from "./pages/queues";
 import { System } from "./pages/system";
 import { Task } from "./pages/task";
+import { Webhooks } from "./pages/webhooks";
 import { Worker, Workers } from "./pages/workers";
 import { Empty } from "./parts";
 import { go, href, place } from "./route";
@@ -44,6 +45,8 @@ function Page() {
       return <Events />;
     case "limits":
       return <Limits tenant={name} />;
+    case "webhooks":
+      return <Webhooks name={name} />;
     case "system":
       return <System />;
   }

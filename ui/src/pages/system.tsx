@@ -38,7 +38,7 @@ export function System() {
   );
 }
 
-const tabs = { system: "Server", limits: "Limits of tenants" };
+const tabs = { system: "Server", limits: "Limits of tenants", webhooks: "Webhooks" };
 
 /** ServerTabs lead to the pages that belong to no queue. */
 export function ServerTabs() {

@@ -114,6 +114,10 @@ function Facts({ task: t }: { task: TaskType }) {
 }
 
 function Actions({ task: t }: { task: TaskType }) {
+  const redeliver = () => ask("POST /admin/tasks/{id}/redeliver", { id }).then((a) => {
+    say("It is posted again.");
+    go(["task", a.id]);
+  }, (e: Error) => say(e.message, true));
   const id = t.id, s = stateOf(t), waits = s === "ready" || s === "limited" || s === "delayed";
   return (
     <div class="buttons">
@@ -135,7 +139,7 @@ function Actions({ task: t }: { task: TaskType }) {
         </button>
       )}
       {(waits || s === "inProgress") && <button type="button" onClick={() => now(ask("POST /tasks/{id}/cancel", { id }), "It is cancelled.")}>Cancel</button>}
-      <Copy task={t} />
+      {t.command === "codeq.webhook" ? <button type="button" onClick={redeliver}>Post again</button> : <Copy task={t} />}
     </div>
   );
 }
