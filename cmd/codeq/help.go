@@ -80,10 +80,14 @@ func showHelp(options kong.HelpOptions, ctx *kong.Context) error {
 func overview(ctx *kong.Context) error {
 	w := tabwriter.NewWriter(ctx.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "Usage: codeq COMMAND [flags]. %s\n", description)
-	group, short := "", []*kong.Node(nil)
+	group, other, short := "", []*kong.Node(nil), []*kong.Node(nil)
 	for _, n := range ctx.Model.Children {
-		if n.Hidden {
+		switch {
+		case n.Hidden:
 			short = append(short, n)
+			continue
+		case n.Group.Title == "Other":
+			other = append(other, n)
 			continue
 		}
 		title := ""
@@ -97,6 +101,7 @@ func overview(ctx *kong.Context) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", title, n.Name, about)
 	}
+	fmt.Fprintf(w, "Other\t%s\n", namesOf(other, "\n\t"))
 	fmt.Fprintf(w, "Short\t%s\n", namesOf(short, "\n\t"))
 	fmt.Fprintln(w, "All\t--url, --token, --json, -q; \"codeq COMMAND --help\" shows examples")
 	return w.Flush()

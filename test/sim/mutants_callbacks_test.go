@@ -28,7 +28,7 @@ func init() {
 	}, mutant{
 		name:   "callback: name it after the event behind",
 		edit:   edit{file: file, old: "strconv.FormatUint(event, 10)", new: "strconv.FormatUint(event+1, 10)"},
-		caught: []string{callStands, "the store says what happened"},
+		caught: []string{callStands, "the store says what happened", "a task comes out as it went in"},
 	}, mutant{
 		name:   "callback: grant it to who takes all commands",
 		edit:   edit{file: file, old: "		return key.Tenant + \"\\x00\" // no tenant has this name\n", new: "		return key.Tenant\n"},
@@ -90,11 +90,11 @@ func init() {
 	}, mutant{
 		name: "callback: post to an endpoint whatever it names",
 		edit: edit{file: "shard/callback.go", old: "; e.Wants(t.Command, status) {\n", new: "; e.Wants(t.Command, status) || len(e.Statuses) > 0 {\n"},
-		test: "./shard TestScript",
+		test: "./shard TestScripts",
 	}, mutant{
 		name: "callback: forget endpoints at a start",
 		edit: edit{file: "shard/named.go", old: "		s.follow(found[i].NamedKey, t)\n", new: "		if found[i].Kind != record.KindWebhook {\n			s.follow(found[i].NamedKey, t)\n		}\n"},
-		test: "./shard TestScript",
+		test: "./shard TestScripts",
 	}, mutant{
 		name: "callback: print the secret of an endpoint",
 		edit: edit{file: "record/print.go", old: "		shown := e.WithoutSecrets()\n", new: "		shown := e\n"},
