@@ -161,3 +161,13 @@ func (x *site) figures(tenant string) *wire.QueueFigures {
 	}
 	return f
 }
+
+// count is how often callbacks moved for a cause.
+func (x *site) count(cause record.Cause) (n int) {
+	for i := range x.moves {
+		if x.moves[i].Cause == cause {
+			n++
+		}
+	}
+	return n
+}

@@ -107,16 +107,7 @@ func TestASickEndpointGetsOneProbe(t *testing.T) {
 	if f := x.figures("acme"); f.Delayed+f.Ready+f.InProgress+f.Dead != 0 {
 		t.Errorf("left: %+v", f)
 	}
-	waited, counted := 0, 0
-	for _, e := range x.moves {
-		switch e.Cause {
-		case record.CauseRelease:
-			waited++
-		case record.CauseNack:
-			counted++
-		}
-	}
-	if waited == 0 || counted != failed {
+	if waited, counted := x.count(record.CauseRelease), x.count(record.CauseNack); waited == 0 || counted != failed {
 		t.Errorf("%d callbacks waited, and %d attempts count of %d that failed", waited, counted, failed)
 	}
 }
