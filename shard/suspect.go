@@ -74,16 +74,14 @@ func (s *Shard) grantSuspect(q *queue, t *record.Task) {
 	s.aside = append(s.aside, aside{t.ID, q, t.ConcurrencyKey, untilMs})
 }
 
-// soonIdle is the subscriber to reserve, nil for none. It may be idle already.
+// soonIdle is the subscriber to reserve, nil for none. It may be idle already. One to which
+// another suspect is on its way is not reserved: the end of the reservation shares its window.
 func (s *Shard) soonIdle(q *queue) *subscriber {
 	if s.reserved != nil {
 		return nil
 	}
-	sub := s.pick(q)
-	if sub == nil || sub.consumer.OverHTTP {
-		return nil
-	}
-	return sub
+	may := func(sub *subscriber) bool { return !sub.ownsWindow && !sub.consumer.OverHTTP }
+	return q.tenant.wildcard.best(q.subscribers.best(nil, s.limits.Compared, may), s.limits.Compared, may)
 }
 
 // grantAside grants suspects in aside to subscribers that are idle now. It shares

@@ -153,6 +153,7 @@ var coreMutants = []mutant{
 	{"TestScripts/lease", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/failed", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.Losses = 0, 0, 0\n"},
 	{"TestScripts/turn_kept", "shard/grant.go", "			granted++\n			s.turns.end()\n		}\n", "			granted++\n		}\n		s.turns.end()\n"},
+	{"TestScripts/suspect_beside", "shard/suspect.go", "return !sub.ownsWindow && !sub.consumer.OverHTTP", "return !sub.consumer.OverHTTP"},
 	{"TestScripts/limits", "shard/cleanup.go", "w.over = w.done == len(w.Queues)\n", "w.over = w.done == len(w.Queues) || left == 0\n"},
 	{"TestScripts/report", "shard/report.go", "	case e.SavedAtMs == 0 || s.now >= e.SavedAtMs+saveProgressForMs:\n", "	case true:\n"},
 	{"TestScripts/report", "shard/report.go", "		e.SaveAtMs = s.now + saveProgressForMs\n", ""},
