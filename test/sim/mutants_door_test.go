@@ -20,7 +20,7 @@ func init() {
 		name: "admission: fill a mailbox for one tenant while others wait",
 		edit: edit{
 			file: "mailbox/mailbox.go",
-			old:  "if own > 0 && (messages > most.Messages/2-own || bytes > most.Bytes/2-ownBytes) {", new: "if false {",
+			old:  "if own > 0 && (messages > most.Messages/2-own || bytes > most.Bytes/2-ownBytes) {", new: "if own > 0 && ownBytes < 0 {",
 		},
 		caught: []string{"no tenant has more than half while another waits"},
 	}, mutant{
