@@ -127,6 +127,13 @@ func (m *model) isAsked(t *task) bool {
 	})
 }
 
+// mayBeHeld reports whether the key of a task may hold it back.
+func (m *model) mayBeHeld(t *task) bool {
+	limits, name := m.settings.of(t).PerKey, t.share()
+	return t.shares != "" && limits != (wire.PerKey{}) &&
+		(limits.StartsPerSecond != 0 || m.waited[name] || m.isShareFull(t) || m.sharers(name, wire.LocationLimited) > 0)
+}
+
 // givesWay is a task whose turn has come while its key is full.
 func (m *model) givesWay(t *task) {
 	if first := m.head(t.shard, t.tenant, t.command); first != t {

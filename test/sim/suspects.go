@@ -81,7 +81,7 @@ func (w *world) noSuspectStandsAsideBy(s *consumer) {
 	s.idleSinceMs = cmp.Or(s.idleSinceMs, w.nowMs)
 	for _, t := range w.model.all {
 		sinceMs := max(s.idleSinceMs, t.dueMs-asideMs)
-		if t.aside && t.place == wire.LocationDelayed && w.nowMs > sinceMs+checkAsideMs && t.tenant == s.Tenant && s.takes(t.shard, t.command) && !w.model.settings.of(t).Paused && !w.model.isFull(t, w.nowMs) {
+		if t.aside && t.place == wire.LocationDelayed && w.nowMs > sinceMs+checkAsideMs && t.tenant == s.Tenant && s.takes(t.shard, t.command) && !w.model.settings.of(t).Paused && !w.model.isFull(t, w.nowMs) && !w.model.mayBeHeld(t) {
 			violate("a suspect goes to who has nothing on its way", "task %v has stood aside since %d, and %s has a free credit", t.id, sinceMs, s.WorkerID)
 		}
 	}
