@@ -71,8 +71,10 @@ test("the keyboard alone finds a queue, opens a task and cancels it", async (t) 
   await page.keyboard.press("/");
   await page.keyboard.type("mail");
   await page.keyboard.press("Escape");
+  await page.getByRole("link", { name: "mail.send" }).first().waitFor(); // before it comes, no other is there either
   await page.getByRole("link", { name: "billing.invoice" }).waitFor({ state: "detached" });
   await page.keyboard.press("j");
+  await page.locator("tr.at").waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "mail.send" }).waitFor();
   await page.goto(at("queue/mail.send?tab=tasks&state=ready"));
