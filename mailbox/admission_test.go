@@ -176,8 +176,8 @@ func (c *overloaded) postOf(owner, n int, want mailbox.Verdict) {
 	}
 }
 
-// Who fills a mailbox alone keeps nobody out, and has no more than half of it while another
-// waits.
+// An owner that fills a mailbox alone keeps nobody out, and has no more than half of it while
+// another waits.
 func TestOneOwnerKeepsNoOtherOut(t *testing.T) {
 	c := newOverloaded(t)
 	c.postOf(0, 48, mailbox.Accepted)

@@ -1,11 +1,11 @@
 // Package mailbox is the bounded queue in front of an actor: many goroutines
 // push, one drains.
 //
-// A Mailbox is one mutex around two lanes, of which the second is one lane for each owner. A push copies its messages behind
-// those that wait, or is refused; it never waits for room, so a full mailbox is
-// an answer for whoever asked and not a stopped goroutine. Drain exchanges the
-// first lane for an empty one and takes a bounded piece of the second, so the
-// mutex is held for a moment whatever the backlog is.
+// A Mailbox is one mutex around two lanes, the second of which is divided by owners.
+// A push copies its messages behind those that wait, or is refused; it never waits for
+// room, so a full mailbox is an answer for whoever asked and not a stopped goroutine.
+// Drain exchanges the first lane for an empty one and takes a bounded piece of the
+// second, so the mutex is held for a moment whatever the backlog is.
 //
 // There are three kinds of message. New work has the second lane, and is
 // refused first, while a quarter of the mailbox is still free. That quarter,

@@ -203,6 +203,16 @@ func show[T any](a *app, do func(context.Context, *client.Client) (T, error), pr
 	})
 }
 
+// showFields is show for an answer that people read as fields, and only if they want them.
+func showFields[T any](a *app, wanted bool, do func(context.Context, *client.Client) (T, error), of func(T) *fields) error {
+	return show(a, do, func(answer T) error {
+		if !wanted {
+			return nil
+		}
+		return of(answer).write(a)
+	})
+}
+
 // readAll reads standard input: one JSON value of at most so many bytes, and as many of white
 // space.
 func (a *app) readAll(ctx context.Context, most int64) ([]byte, error) {

@@ -120,34 +120,34 @@ func (l *limitsClearCmd) Run(a *app) error {
 
 // showLimits shows the limits that do returns, to people only if they want that.
 func (a *app) showLimits(wanted bool, do func(context.Context, *client.Client) (*wire.LimitsFigures, error)) error {
-	return show(a, do, func(l *wire.LimitsFigures) error {
-		if !wanted {
-			return nil
-		}
-		f := &fields{}
-		f.add("tenant", l.TenantID)
-		addDoor := func(prefix string, d *wire.DoorLimits) {
-			f.add(prefix+"enqueues per second", noneOr(int64(d.EnqueuesPerSecond)))
-			f.add(prefix+"burst", noneOr(int64(d.BurstInForce())))
-			f.add(prefix+"claims per second", noneOr(int64(d.ClaimsPerSecond)))
-			f.add(prefix+"sessions", noneOr(int64(d.Sessions)))
-		}
-		addDoor("", &l.DoorLimits)
-		f.add("pending tasks", noneOr(l.PendingTasks))
-		f.add("weight", fmt.Sprint(max(l.Weight, 1)))
-		if l.PerCredential != (wire.DoorLimits{}) {
-			addDoor("each: ", &l.PerCredential)
-		}
-		if l.PendingTasks != 0 {
-			f.add("pending now", fmt.Sprint(l.Pending))
-		}
-		if l.Sessions != 0 {
-			f.add("sessions now", fmt.Sprint(l.Open))
-		}
-		f.add("refused", fmt.Sprintf("%d enqueues, %d claims, %d for pending tasks, %d sessions",
-			l.Refused.Enqueues, l.Refused.Claims, l.Refused.Pending, l.Refused.Sessions))
-		return f.write(a)
-	})
+	return showFields(a, wanted, do, limitsFields)
+}
+
+// limitsFields are the limits of a tenant for people.
+func limitsFields(l *wire.LimitsFigures) *fields {
+	f := &fields{}
+	f.add("tenant", l.TenantID)
+	addDoor := func(prefix string, d *wire.DoorLimits) {
+		f.add(prefix+"enqueues per second", noneOr(int64(d.EnqueuesPerSecond)))
+		f.add(prefix+"burst", noneOr(int64(d.BurstInForce())))
+		f.add(prefix+"claims per second", noneOr(int64(d.ClaimsPerSecond)))
+		f.add(prefix+"sessions", noneOr(int64(d.Sessions)))
+	}
+	addDoor("", &l.DoorLimits)
+	f.add("pending tasks", noneOr(l.PendingTasks))
+	f.add("weight", fmt.Sprint(max(l.Weight, 1)))
+	if l.PerCredential != (wire.DoorLimits{}) {
+		addDoor("each: ", &l.PerCredential)
+	}
+	if l.PendingTasks != 0 {
+		f.add("pending now", fmt.Sprint(l.Pending))
+	}
+	if l.Sessions != 0 {
+		f.add("sessions now", fmt.Sprint(l.Open))
+	}
+	f.add("refused", fmt.Sprintf("%d enqueues, %d claims, %d for pending tasks, %d sessions",
+		l.Refused.Enqueues, l.Refused.Claims, l.Refused.Pending, l.Refused.Sessions))
+	return f
 }
 
 func noneOr(n int64) string {

@@ -274,10 +274,5 @@ func (a *app) showQueue(command string, wanted bool, do func(context.Context, *c
 	if refusal := wire.CheckCommand(command); refusal != nil {
 		return wrong("%s", refusal.Sentence)
 	}
-	return show(a, do, func(queue *wire.QueueFigures) error {
-		if !wanted {
-			return nil
-		}
-		return a.queueFields(queue).write(a)
-	})
+	return showFields(a, wanted, do, a.queueFields)
 }

@@ -50,12 +50,7 @@ type taskCall func(*client.Client, context.Context, wire.TaskID) (*wire.Task, er
 
 // showTask shows the task that do returns, to people only if they want that.
 func (a *app) showTask(id wire.TaskID, wanted bool, do taskCall) error {
-	return show(a, func(ctx context.Context, c *client.Client) (*wire.Task, error) { return do(c, ctx, id) }, func(task *wire.Task) error {
-		if !wanted {
-			return nil
-		}
-		return a.taskFields(task).write(a)
-	})
+	return showFields(a, wanted, func(ctx context.Context, c *client.Client) (*wire.Task, error) { return do(c, ctx, id) }, a.taskFields)
 }
 
 // taskFields is a task for people.

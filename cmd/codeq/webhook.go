@@ -190,21 +190,21 @@ func (w *webhooksRemoveCmd) Run(a *app) error {
 
 // showWebhook shows the webhook that do returns, to people only if they want that.
 func (a *app) showWebhook(wanted bool, do func(context.Context, *client.Client) (*wire.EndpointFigures, error)) error {
-	return show(a, do, func(e *wire.EndpointFigures) error {
-		if !wanted {
-			return nil
-		}
-		f := &fields{}
-		f.add("webhook", e.Name)
-		f.add("url", e.URL)
-		f.add("commands", anyOr(e.Commands))
-		f.add("statuses", anyOr(e.Statuses))
-		f.add("state", e.State)
-		f.add("reason", e.Reason)
-		f.add("secret", e.Secret)
-		if e.OldSecretUntilMs != 0 {
-			f.add("old secret", "signs until "+string(wire.AppendTimeMs(nil, e.OldSecretUntilMs)))
-		}
-		return f.write(a)
-	})
+	return showFields(a, wanted, do, webhookFields)
+}
+
+// webhookFields is a webhook for people.
+func webhookFields(e *wire.EndpointFigures) *fields {
+	f := &fields{}
+	f.add("webhook", e.Name)
+	f.add("url", e.URL)
+	f.add("commands", anyOr(e.Commands))
+	f.add("statuses", anyOr(e.Statuses))
+	f.add("state", e.State)
+	f.add("reason", e.Reason)
+	f.add("secret", e.Secret)
+	if e.OldSecretUntilMs != 0 {
+		f.add("old secret", "signs until "+string(wire.AppendTimeMs(nil, e.OldSecretUntilMs)))
+	}
+	return f
 }
