@@ -57,19 +57,22 @@ type shardKeys struct {
 	keyStarts heap.Heap[limitKey]
 	// found are the tasks that this round makes ready.
 	found []freedTask
+	// spareKeys are keys that were forgotten, to be used again.
+	spareKeys []*limitKey
 }
 
 // freedTask is the entry of a task in LIMITED.
 type freedTask struct {
-	key   *limitKey
+	queue *queue
 	entry record.LimitedEntry
 }
 
 // keyOf finds or makes a key of a queue.
-func (q *queue) keyOf(name string) *limitKey {
+func (s *Shard) keyOf(q *queue, name string) *limitKey {
 	k := q.keys[name]
 	if k == nil {
-		k = &limitKey{queue: q, name: name}
+		k = s.unusedKey()
+		k.queue, k.name = q, name
 		if q.keys == nil {
 			q.keys = make(map[string]*limitKey)
 		}
@@ -78,10 +81,26 @@ func (q *queue) keyOf(name string) *limitKey {
 	return k
 }
 
-// forget drops a key of which nothing is left to know.
-func (k *limitKey) forget() {
-	if k.running == 0 && !k.waits && k.free == 0 && !k.next.IsIn() {
-		delete(k.queue.keys, k.name)
+// unusedKey is one that was forgotten, or a new one.
+func (s *Shard) unusedKey() *limitKey {
+	last := len(s.spareKeys) - 1
+	if last < 0 {
+		return &limitKey{}
+	}
+	k := s.spareKeys[last]
+	s.spareKeys = s.spareKeys[:last]
+	return k
+}
+
+// forgetKey drops a key of which nothing is left to know.
+func (s *Shard) forgetKey(k *limitKey) {
+	if k.running != 0 || k.waits || k.free != 0 || k.next.IsIn() {
+		return
+	}
+	delete(k.queue.keys, k.name)
+	if len(s.spareKeys) < maxKeyTasks {
+		*k = limitKey{}
+		s.spareKeys = append(s.spareKeys, k)
 	}
 }
 
@@ -144,7 +163,7 @@ func (s *Shard) enterLimited(q *queue, t *record.Task) {
 	e := limitedEntry(t)
 	q.index.AddLimited()
 	s.span.Batch().PutLimited(q.key, &e)
-	k := q.keyOf(t.ConcurrencyKey)
+	k := s.keyOf(q, t.ConcurrencyKey)
 	if !k.waits {
 		k.waits, k.waiting, k.first = true, len(q.waiting), e.LimitedPlace
 		q.waiting = append(q.waiting, k)
@@ -186,7 +205,7 @@ func (s *Shard) startKey(q *queue, name string) {
 	if name == "" {
 		return
 	}
-	k := q.keyOf(name)
+	k := s.keyOf(q, name)
 	k.running++
 	if q.keyOpensAtMs(k) != 0 {
 		k.starts.Start(s.now)
@@ -200,8 +219,10 @@ func (s *Shard) endKey(q *queue, name string) {
 	}
 	k := q.keys[name]
 	k.running--
-	s.freeKey(q, name)
-	k.forget()
+	if k.waits {
+		s.free(k, 1)
+	}
+	s.forgetKey(k)
 }
 
 // freeKey lets one more task of a key become ready, if any waits.
@@ -251,7 +272,7 @@ func (s *Shard) freeAll(q *queue) {
 // restoreKey counts a delivery that recovery found.
 func (s *Shard) restoreKey(t *record.Task) {
 	if t.ConcurrencyKey != "" {
-		s.queueOf(t.Queue()).keyOf(t.ConcurrencyKey).running++
+		s.keyOf(s.queueOf(t.Queue()), t.ConcurrencyKey).running++
 	}
 }
 
@@ -260,7 +281,7 @@ func (s *Shard) restoreKey(t *record.Task) {
 func (s *Shard) restoreKeys(found []store.LimitedKey) {
 	for i := range found {
 		q := s.queueOf(found[i].Queue)
-		k := q.keyOf(found[i].Key)
+		k := s.keyOf(q, found[i].Key)
 		k.waits, k.waiting, k.first.Priority = true, len(q.waiting), wire.MaxPriority
 		q.waiting = append(q.waiting, k)
 		s.planKey(k)
@@ -282,7 +303,7 @@ func (s *Shard) openKeys() {
 		if at := k.starts.IdleMs(); at > s.now && k.queue.settings.PerKey.StartsPerSecond != 0 {
 			s.keyStarts.Put(&k.next, k, heap.Key{AtMs: at})
 		}
-		k.forget()
+		s.forgetKey(k)
 	}
 }
 
@@ -304,10 +325,10 @@ func (s *Shard) findFreed() {
 // findOf reads the tasks of a key that become ready, and one more to know whether others
 // wait.
 func (s *Shard) findOf(k *limitKey) {
-	n := min(k.free, s.startable(k.queue, k))
+	q, n := k.queue, min(k.free, s.startable(k.queue, k))
 	k.free = 0
 	from := record.LimitedEntry{Key: k.name, LimitedPlace: k.first}
-	entries, err := s.span.ScanLimited(k.queue.key, &from, n+1)
+	entries, err := s.span.ScanLimited(q.key, &from, n+1)
 	s.mustRead(err)
 	if len(entries) <= n {
 		s.endWaiting(k)
@@ -318,7 +339,7 @@ func (s *Shard) findOf(k *limitKey) {
 		}
 	}
 	for i := range entries[:min(n, len(entries))] {
-		s.found = append(s.found, freedTask{k, entries[i]})
+		s.found = append(s.found, freedTask{q, entries[i]})
 	}
 }
 
@@ -330,7 +351,7 @@ func (s *Shard) endWaiting(k *limitKey) {
 	q.waiting[last] = nil
 	q.waiting = q.waiting[:last]
 	k.waits = false
-	k.forget()
+	s.forgetKey(k)
 }
 
 // makeFreedReady moves the tasks that findFreed read.
@@ -339,7 +360,7 @@ func (s *Shard) makeFreedReady() {
 		f := &s.found[i]
 		t, err := s.span.Task(f.entry.ID)
 		if s.unreadable(err) || t == nil {
-			s.quarantineLimited(f.key.queue, &f.entry)
+			s.quarantineLimited(f.queue, &f.entry)
 			continue
 		}
 		s.transition(t, move{to: wire.LocationPending, status: wire.StatusPending, cause: record.CauseKeyFree, toOldPlace: true})
