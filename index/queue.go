@@ -118,6 +118,16 @@ func (q *Queue) timedPlace(k record.TimedKey) place {
 	return place{uint64(k.AtMs), k.ID}
 }
 
+// Waiting is how many tasks wait in the queue, and the bytes of their payloads.
+func (q *Queue) Waiting() (tasks, bytes int64) { return q.counters.Waiting(), q.counters.WaitingBytes }
+
+// AddWaitingBytes counts payloads of tasks that begin to wait, or with a minus of tasks that
+// cease to.
+func (q *Queue) AddWaitingBytes(bytes int64) {
+	q.changing()
+	q.counters.WaitingBytes += bytes
+}
+
 // AddLimited counts a task that waits for its concurrency key. No window is over these:
 // their owner reads the first of a key when it needs it.
 func (q *Queue) AddLimited() {

@@ -28,7 +28,7 @@ var modelFields = map[string]string{
 		8 leaseForMs int,9 grantedAtMs int,10 runUntilMs int,11 progress raw,12 printed flag`,
 	"counters": `1 inProgress int,2 ready ints10,3 readyFloor uints10,4 readySinceMs ints10,5 delayed int,6 delayedFloorMs int,
 		7 expiring int,8 expiringFloorMs int,9 leaseFloor uint,10 dead int,11 deadFloorMs int,12 deadBy ints4,13 failedFloorMs int,
-		14 done int,15 doneFloorMs int,16 limited int`,
+		14 done int,15 doneFloorMs int,16 limited int,17 waitingBytes int`,
 	"marks": `1 seq uint,2 event uint,3 timeMs int,4 queues below4294967296`,
 	"settings": `1 version int,2 paused flag,3 deleting flag,4 spread flag,5 maxAttempts int,6 leaseSeconds int,7 timeoutSeconds int,
 		8 ttlSeconds int,9 backoff text,10 backoffBaseSeconds int,11 backoffMaxSeconds int,12 retentionSeconds int,13 dlqRetentionSeconds int,

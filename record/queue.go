@@ -128,6 +128,9 @@ type Counters struct {
 	DoneWatermarkMs   int64
 	// Limited are the tasks that wait for their concurrency keys.
 	Limited int64
+	// WaitingBytes are the payloads of all tasks that wait. Entries of orders do not have
+	// it, so whoever counts these reads the tasks.
+	WaitingBytes int64
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -150,6 +153,7 @@ func (c *Counters) fields(f *form) {
 	number(f, 14, "done", &c.Done)
 	number(f, 15, "doneFloorMs", &c.DoneWatermarkMs)
 	number(f, 16, "limited", &c.Limited)
+	number(f, 17, "waitingBytes", &c.WaitingBytes)
 }
 
 // AppendCounters adds the value of the counters of a queue.
@@ -186,6 +190,9 @@ func (c *Counters) ReadyTotal() int64 {
 	}
 	return total
 }
+
+// Waiting is how many tasks wait: ready, delayed, or for their concurrency keys.
+func (c *Counters) Waiting() int64 { return c.ReadyTotal() + c.Delayed + c.Limited }
 
 // Count adds one entry of the queue's orders. Keys come in order, so the first
 // of each kind is its watermark.

@@ -17,7 +17,7 @@ type Router interface {
 	// Route draws the id of a new task and finds its shard.
 	Route(tenant, command, key string) (wire.TaskID, int)
 	// Enter takes what new tasks of a subject cost of the limits of its tenant.
-	Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error)
+	Enter(tenant, subject string, tasks, bytes int) (shard.Pass, *wire.Error)
 }
 
 // Facts do not change while a conversation lasts.

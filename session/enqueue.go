@@ -19,7 +19,7 @@ func (c *Conversation) enqueue(f *wire.Enqueue) {
 		c.refuse(r, refusal)
 		return
 	}
-	pass, refusal := c.facts.Router.Enter(c.principal.Tenant, c.principal.Subject, 1)
+	pass, refusal := c.facts.Router.Enter(c.principal.Tenant, c.principal.Subject, 1, len(f.Payload))
 	if refusal != nil {
 		c.refuse(r, refusal)
 		return

@@ -62,7 +62,7 @@ func (r *testRouter) Route(string, string, string) (wire.TaskID, int) {
 }
 
 // Enter says what a test wants.
-func (r *testRouter) Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error) {
+func (r *testRouter) Enter(tenant, subject string, tasks, bytes int) (shard.Pass, *wire.Error) {
 	return shard.Pass{}, r.refusal
 }
 

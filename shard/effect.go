@@ -172,8 +172,12 @@ type Answered struct {
 	wire.TaskRef
 }
 
-// Freed returns places to the limiter it is addressed to.
-type Freed struct{ Places int }
+// Freed returns places to the limiter it is addressed to, and those of a backlog with the
+// bytes of their payloads.
+type Freed struct {
+	Places int
+	Bytes  int64
+}
 
 // Ended tells a watcher that the task is in a terminal state.
 type Ended struct {

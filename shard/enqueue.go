@@ -45,8 +45,9 @@ func (s *Shard) enqueue(m *Enqueue) {
 	}
 	batch.PutLabels(t)
 	batch.GivePayload(t, m.Payload)
-	s.countNew(s.queueOf(key), m.Pass)
-	s.transition(t, s.placeAt(dueMs, record.CauseEnqueue))
+	to := s.placeAt(dueMs, record.CauseEnqueue)
+	to.held = m.Counted
+	s.transition(t, to)
 	answer := &Enqueued{Ref: m.Ref, TaskID: t.ID}
 	if m.WantTask {
 		answer.Task = view(t, m.Payload)

@@ -165,10 +165,10 @@ func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 // quarantineReady deletes the ready entry of a task whose record is missing or unreadable,
 // so that it stops nobody; it moves the rest of the task to bad/ and makes an event.
 func (s *Shard) quarantineReady(q *queue, prio int, k record.PendingKey) {
+	s.eventUnreadable(q, k.ID, wire.LocationPending)
 	q.index.RemoveReady(prio, k)
 	s.span.Batch().DeletePending(q.key, prio, k)
 	s.mustRead(s.span.Quarantine(k.ID))
-	s.eventUnreadable(q, k.ID, wire.LocationPending)
 	s.freeAll(q) // which key it had nobody knows
 }
 

@@ -369,10 +369,10 @@ func (s *Shard) makeFreedReady() {
 
 // quarantineLimited is quarantineReady for a task that waits for its key.
 func (s *Shard) quarantineLimited(q *queue, e *record.LimitedEntry) {
+	s.eventUnreadable(q, e.ID, wire.LocationLimited)
 	q.index.RemoveLimited()
 	s.span.Batch().DeleteLimited(q.key, e)
 	s.mustRead(s.span.Quarantine(e.ID))
-	s.eventUnreadable(q, e.ID, wire.LocationLimited)
 	s.freeKey(q, e.Key)
 }
 

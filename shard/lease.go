@@ -197,9 +197,9 @@ func (s *Shard) quarantineDue(d index.Due) {
 		q.RemoveExpiring(d.Key)
 		batch.DeleteTimed(q.Key(), record.FamilyExpiring, d.Key)
 	} else {
+		s.eventUnreadable(s.queueOf(q.Key()), d.Key.ID, wire.LocationDelayed)
 		q.RemoveDelayed(d.Key)
 		batch.DeleteTimed(q.Key(), record.FamilyDelayed, d.Key)
-		s.eventUnreadable(s.queueOf(q.Key()), d.Key.ID, wire.LocationDelayed)
 	}
 	s.mustRead(s.span.Quarantine(d.Key.ID))
 }

@@ -14,8 +14,9 @@ import (
 // Door is where the limits of a tenant are taken. Its methods may be called from any
 // goroutine, and none blocks.
 type Door interface {
-	// GiveBack undoes what the door took for one task that was not made.
-	GiveBack(counted bool)
+	// GiveBack undoes what the door took for one task that was not made, whose payload has
+	// so many bytes.
+	GiveBack(counted bool, bytes int)
 }
 
 // Pass is what the door has taken for a new task. The zero Pass is nothing.
@@ -25,10 +26,10 @@ type Pass struct {
 	Counted bool
 }
 
-// GiveBack undoes it.
-func (p Pass) GiveBack() {
-	if p.Door != nil {
-		p.Door.GiveBack(p.Counted)
+// GiveBack undoes what the door has taken for a task that is not made.
+func (m *Enqueue) GiveBack() {
+	if m.Door != nil {
+		m.Door.GiveBack(m.Counted, len(m.Payload))
 	}
 }
 
@@ -37,19 +38,19 @@ func (p Pass) GiveBack() {
 // its methods, and none blocks.
 type Backlog interface {
 	Sink
-	// Hold counts tasks that came past the door.
-	Hold(tasks int64)
+	// Hold counts tasks that came past the door, and the bytes of their payloads.
+	Hold(tasks, bytes int64)
 }
 
 // pending is what a shard knows of the waiting tasks of a tenant.
 type pending struct {
-	// waiting is how many wait in this shard.
-	waiting int64
+	// waiting is how many wait in this shard, bytes are those of their payloads.
+	waiting, bytes int64
 	// backlog is nil until the tenant has a limit of waiting tasks. From then on it has
 	// each of them.
 	backlog Backlog
-	// freed are places that the round has freed.
-	freed int64
+	// freed are places that the round has freed, freedBytes the bytes of them.
+	freed, freedBytes int64
 }
 
 // setLimits follows the limits of a tenant.
@@ -57,50 +58,68 @@ func (s *Shard) setLimits(name string, t *tenant) {
 	n := t.named.Get(record.NamedKey{Tenant: name, Kind: record.KindLimits})
 	limits := n.Limits()
 	t.weight = max(limits.Weight, 1)
-	if limits.PendingTasks != 0 && t.backlog == nil {
+	if limits.CountsPending() && t.backlog == nil {
 		t.backlog = s.backlogOf(name)
-		t.backlog.Hold(t.waiting)
+		t.backlog.Hold(t.waiting, t.bytes)
 	}
 }
 
-// countNew counts a new task that waits.
-func (s *Shard) countNew(q *queue, p Pass) {
+// countMove counts a task with a payload of so many bytes that begins or ceases to wait.
+// It runs before the task leaves the order it is in. The bytes of one that cannot be read
+// are not known: they go with the last task of the queue that waits. A new task that ends
+// at once has waited in between. held: the door has counted it.
+func (s *Shard) countMove(q *queue, from, to wire.Location, bytes int64, held bool) {
+	isNew := from == ""
+	if isNew {
+		s.beginsToWait(q, bytes, held)
+		from = wire.LocationPending
+	}
+	switch {
+	case waits(from) == waits(to):
+	case waits(to):
+		s.beginsToWait(q, bytes, false)
+	default:
+		if tasks, all := q.index.Waiting(); tasks == 1 && !isNew {
+			bytes = all
+		}
+		s.ceasesToWait(q, bytes)
+	}
+}
+
+func (s *Shard) beginsToWait(q *queue, bytes int64, held bool) {
+	q.index.AddWaitingBytes(bytes)
+	if t := q.tenant; !q.system {
+		t.waiting++
+		t.bytes += bytes
+		if t.backlog != nil && !held {
+			t.backlog.Hold(1, bytes)
+		}
+	}
+}
+
+func (s *Shard) ceasesToWait(q *queue, bytes int64) {
+	q.index.AddWaitingBytes(-bytes)
+	t := q.tenant
 	if q.system {
 		return
 	}
-	q.tenant.waiting++
-	if q.tenant.backlog != nil && !p.Counted {
-		q.tenant.backlog.Hold(1)
+	t.waiting--
+	t.bytes -= bytes
+	if t.backlog == nil {
+		return
 	}
-}
-
-// countMove counts a task that begins or ceases to wait. A new one was counted.
-func (s *Shard) countMove(q *queue, from, to wire.Location) {
-	t, waited := q.tenant, from == "" || waits(from)
-	switch {
-	case q.system || waited == waits(to):
-	case !waited:
-		t.waiting++
-		if t.backlog != nil {
-			t.backlog.Hold(1)
-		}
-	default:
-		t.waiting--
-		if t.backlog == nil {
-			return
-		}
-		if t.freed == 0 {
-			s.lessPending = append(s.lessPending, t)
-		}
-		t.freed++
+	if t.freed == 0 {
+		s.lessPending = append(s.lessPending, t)
 	}
+	t.freed++
+	t.freedBytes += bytes
 }
 
 // freePending tells the doors which tasks wait no more.
 func (s *Shard) freePending() {
 	for _, t := range s.lessPending {
-		s.tell(t.backlog, &Freed{Places: int(t.freed)})
-		t.freed = 0
+		s.tell(t.backlog, &Freed{Places: int(t.freed), Bytes: t.freedBytes})
+		t.freed, t.freedBytes = 0, 0
 	}
 	clear(s.lessPending)
 	s.lessPending = s.lessPending[:0]

@@ -216,7 +216,8 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	for _, found := range r.Queues {
 		q := s.queueOf(found.Key)
 		if !q.system {
-			q.tenant.waiting += found.Counters.ReadyTotal() + found.Counters.Delayed + found.Counters.Limited
+			q.tenant.waiting += found.Counters.Waiting()
+			q.tenant.bytes += found.Counters.WaitingBytes
 		}
 		s.joinRings(q)
 		s.planRemoval(q)

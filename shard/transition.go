@@ -77,6 +77,8 @@ type move struct {
 	exit   wire.Exit
 	// by is the person who asked for the move, empty for others.
 	by string
+	// held: the door has counted the new task.
+	held bool
 	// unnoted: a delivery that ends so gets no line in the history.
 	unnoted bool
 }
@@ -93,12 +95,12 @@ func (m *move) leavesLine() bool {
 // the fields of the record that say what happened (attempts, error, tokens). A task
 // that has expired ends instead of waiting.
 func (s *Shard) transition(t *record.Task, m move) {
-	q, from, since := s.queueOf(t.Queue()), t.Location, s.inPlaceSince(t)
+	q, from, since, held := s.queueOf(t.Queue()), t.Location, s.inPlaceSince(t), m.held
 	if waits(m.to) && t.Expires(s.now) {
 		m = s.expired(t, m)
 	}
 	s.moveExpiring(q, t, from, m.to)
-	s.countMove(q, from, m.to)
+	s.countMove(q, from, m.to, int64(t.PayloadBytes), held)
 	s.leave(q, t, &m)
 	if m.to == wire.LocationPending {
 		m.to = s.byKey(q, t, &m)
@@ -172,9 +174,9 @@ func (s *Shard) addEvent(q *queue, id wire.TaskID, from, to wire.Location) *Even
 }
 
 // eventUnreadable is the event of a task that leaves the orders of its queue because
-// its record is missing or cannot be decoded.
+// its record is missing or cannot be decoded. It runs before the task leaves the order.
 func (s *Shard) eventUnreadable(q *queue, id wire.TaskID, from wire.Location) {
-	s.countMove(q, from, removed)
+	s.countMove(q, from, removed, 0, false)
 	s.addEvent(q, id, from, removed).Cause = record.CauseUnreadable
 }
 

@@ -16,10 +16,10 @@ func (e *Engine) limitsChanged(tenant string, now record.NamedList) {
 	e.limits.Set(tenant, l, e.nowMs())
 }
 
-// Enter takes what so many new tasks of a subject cost of the limits of its tenant, all or
-// none. Each of their messages carries the pass.
-func (e *Engine) Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error) {
-	return e.limits.Enqueue(tenant, subject, tasks, e.nowMs())
+// Enter takes what so many new tasks of a subject, with payloads of so many bytes, cost of
+// the limits of its tenant, all or none. Each of their messages carries the pass.
+func (e *Engine) Enter(tenant, subject string, tasks, bytes int) (shard.Pass, *wire.Error) {
+	return e.limits.Enqueue(tenant, subject, tasks, bytes, e.nowMs())
 }
 
 // EnterSession refuses one more session of a tenant and of a subject that have so many

@@ -165,6 +165,7 @@ func (p *planter) pending(q record.QueueKey, key string) *record.Task {
 		c.ReadyWatermark[r.Priority], c.ReadySinceMs[r.Priority] = r.Seq, readyAtMs
 	}
 	c.Ready[r.Priority]++
+	c.WaitingBytes += int64(r.PayloadBytes)
 	p.span.batch.PutTask(r)
 	p.span.batch.PutPending(q, r.Priority, record.PendingKey{Seq: r.Seq, ID: r.ID}, readyAtMs)
 	return r
@@ -175,6 +176,7 @@ func (p *planter) limited(q record.QueueKey) *record.Task {
 	p.marks.Seq++
 	r.Location, r.Seq, r.ConcurrencyKey = wire.LocationLimited, p.marks.Seq, string('a'+byte(p.marks.Seq%3))
 	p.figures(q).Limited++
+	p.figures(q).WaitingBytes += int64(r.PayloadBytes)
 	p.span.batch.PutTask(r)
 	p.span.batch.PutLimited(q, &record.LimitedEntry{Key: r.ConcurrencyKey, LimitedPlace: record.LimitedPlace{
 		Priority: r.Priority, PendingKey: record.PendingKey{Seq: r.Seq, ID: r.ID},
@@ -202,6 +204,7 @@ func (p *planter) leased(q record.QueueKey, key string) (*record.Task, *record.L
 func (p *planter) delayed(q record.QueueKey) *record.Task {
 	r := p.record(q, "")
 	r.Location, r.DueAtMs, r.ExpiresAtMs = wire.LocationDelayed, p.marks.TimeMs+5000, p.marks.TimeMs+9000
+	p.figures(q).WaitingBytes += int64(r.PayloadBytes)
 	countTimed(&p.figures(q).Delayed, &p.figures(q).DelayedWatermarkMs, r.DueAtMs)
 	countTimed(&p.figures(q).Expiring, &p.figures(q).ExpiringWatermarkMs, r.ExpiresAtMs)
 	p.span.batch.PutTimed(q, record.FamilyExpiring, record.TimedKey{AtMs: r.ExpiresAtMs, ID: r.ID})

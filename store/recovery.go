@@ -222,7 +222,8 @@ func (sp *Span) loadFamily(f record.Family, queues map[uint32]record.QueueKey, t
 	return damaged, err
 }
 
-// loadQueues loads counters, and counts those anew that cannot be read.
+// loadQueues loads counters, and counts those anew that cannot be read or have no bytes
+// although tasks wait: an older program wrote them.
 func (sp *Span) loadQueues(r *Recovered, queues map[uint32]record.QueueKey) error {
 	damaged, err := sp.loadFamily(record.FamilyCounters, queues, func(q record.QueueKey, value []byte) error {
 		r.Queues = append(r.Queues, QueueState{Key: q})
@@ -231,7 +232,8 @@ func (sp *Span) loadQueues(r *Recovered, queues map[uint32]record.QueueKey) erro
 	slices.SortFunc(r.Queues, func(a, b QueueState) int { return a.Key.Compare(b.Key) })
 	for i := range r.Queues {
 		state := &r.Queues[i]
-		if err != nil || !slices.Contains(damaged, state.Key) {
+		older := state.Counters.WaitingBytes == 0 && state.Counters.Waiting() > 0
+		if err != nil || !older && !slices.Contains(damaged, state.Key) {
 			continue
 		}
 		if state.Counters, err = sp.recount(state.Key); err == nil {
@@ -285,14 +287,26 @@ func (sp *Span) putCounters(state *QueueState) {
 	sp.batch.PutCounters(state.Key, &state.Counters)
 }
 
-// recount counts the keys of one queue.
+// recount counts the keys of one queue, and the payloads of its tasks that wait.
 func (sp *Span) recount(q record.QueueKey) (record.Counters, error) {
 	var c record.Counters
 	for _, f := range record.Orders {
 		prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), sp.published.numbers[q].n, f)
 		err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-			if p, err := record.ParseKey(key); err == nil {
-				c.Count(&p, value)
+			p, err := record.ParseKey(key)
+			if err != nil {
+				return true, nil
+			}
+			waited := c.Waiting()
+			if c.Count(&p, value); c.Waiting() == waited {
+				return true, nil
+			}
+			task, err := sp.view.task(p.ID)
+			if err != nil && !isDamaged(err) {
+				return false, err
+			}
+			if task != nil {
+				c.WaitingBytes += int64(task.PayloadBytes)
 			}
 			return true, nil
 		})

@@ -109,6 +109,7 @@ func TestA22WhatIsUnreadableIsSetAsideAndTheRestGoesOn(t *testing.T) {
 		"counters damaged": {func(t *testing.T, s *Store, g garden) {
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyCounters, Queue: 1}), "")
 		}, 1, 1},
+		"counters of an older program": {recount(func(c *record.Counters) { c.WaitingBytes = 0 }), 0, 1},
 		"marks damaged": {func(t *testing.T, s *Store, g garden) {
 			tamper(t, s, spanKey(record.Key{Family: record.FamilyMarks}), "[]")
 		}, 1, 1},

@@ -9,8 +9,9 @@ import (
 type TenantLimits struct {
 	// DoorLimits hold for all credentials of the tenant together.
 	DoorLimits
-	// PendingTasks is how many tasks of the tenant may wait.
-	PendingTasks int64
+	// PendingTasks is how many tasks of the tenant may wait, PendingBytes how large their
+	// payloads may be together.
+	PendingTasks, PendingBytes int64
 	// Weight is how many turns the tenant has when other tenants have one; 0 is one.
 	Weight int
 	// PerCredential holds for each subject of the tenant.
@@ -31,11 +32,15 @@ type DoorLimits struct {
 // BurstInForce is how many tasks may be made at once after a pause.
 func (l *DoorLimits) BurstInForce() int { return cmp.Or(l.Burst, l.EnqueuesPerSecond) }
 
+// CountsPending reports whether what waits of the tenant has a limit.
+func (l *TenantLimits) CountsPending() bool { return l.PendingTasks != 0 || l.PendingBytes != 0 }
+
 // MaxWeight is the highest weight of a tenant, MaxPendingTasks the highest limit of tasks
-// that wait.
+// that wait, MaxPendingBytes that of their payloads.
 const (
 	MaxWeight       = 100
 	MaxPendingTasks = 1_000_000_000
+	MaxPendingBytes = 1 << 50
 )
 
 // The limits of a tenant as refusals name them.
@@ -43,17 +48,20 @@ const (
 	LimitEnqueues = "enqueuesPerSecond"
 	LimitClaims   = "claimsPerSecond"
 	LimitPending  = "pendingTasks"
+	LimitBytes    = "pendingBytes"
 	LimitSessions = "sessions"
 )
 
 var (
 	weightRule  = integerRule{code: CodeInvalidArgument, low: 1, high: MaxWeight}
 	pendingRule = integerRule{code: CodeInvalidArgument, low: 1, high: MaxPendingTasks}
+	bytesRule   = integerRule{code: CodeInvalidArgument, low: 1, high: MaxPendingBytes}
 )
 
 func (l *TenantLimits) members(c *coder) {
 	l.DoorLimits.members(c)
 	optInteger(c, `,"pendingTasks":`, &l.PendingTasks, &pendingRule)
+	optInteger(c, `,"pendingBytes":`, &l.PendingBytes, &bytesRule)
 	optInteger(c, `,"weight":`, &l.Weight, &weightRule)
 	if c.in != nil {
 		c.inner(`,"perCredential":`, CodeInvalidArgument, doorShape, l.PerCredential.members)
@@ -130,53 +138,52 @@ type LimitsFigures struct {
 	TenantID string
 	// LimitsChange has the limits and their version, which is 0 for a tenant without any.
 	LimitsChange
-	// Pending are the tasks that count towards PendingTasks, Open the open sessions. Both
-	// are 0 without such a limit.
-	Pending int64
-	Open    int
+	// Used is 0 for each limit that is not set.
+	Used UsedOfLimits
 	// Refused counts what each limit has refused since the start of the server.
 	Refused RefusedByLimit
 }
 
-// RefusedByLimit are numbers of tasks, of claims and of sessions.
-type RefusedByLimit struct{ Enqueues, Claims, Pending, Sessions int64 }
+// RefusedByLimit are numbers of tasks, of claims and of sessions. Bytes are the tasks that
+// LimitBytes refused.
+type RefusedByLimit struct{ Enqueues, Claims, Pending, Bytes, Sessions int64 }
 
 func (r *RefusedByLimit) members(c *coder) {
 	optInteger(c, `,"enqueuesPerSecond":`, &r.Enqueues, &anyIntegerRule)
 	optInteger(c, `,"claimsPerSecond":`, &r.Claims, &anyIntegerRule)
 	optInteger(c, `,"pendingTasks":`, &r.Pending, &anyIntegerRule)
+	optInteger(c, `,"pendingBytes":`, &r.Bytes, &anyIntegerRule)
 	optInteger(c, `,"sessions":`, &r.Sessions, &anyIntegerRule)
 }
 
-// used has what is used of two limits under their names.
-type used struct {
-	pending int64
-	open    int
+// UsedOfLimits is how much is used: tasks that wait, bytes of their payloads, open sessions.
+type UsedOfLimits struct {
+	Pending, Bytes int64
+	Open           int
 }
 
-func (u *used) members(c *coder) {
-	optInteger(c, `,"pendingTasks":`, &u.pending, &anyIntegerRule)
-	optInteger(c, `,"sessions":`, &u.open, &anyIntegerRule)
+func (u *UsedOfLimits) members(c *coder) {
+	optInteger(c, `,"pendingTasks":`, &u.Pending, &anyIntegerRule)
+	optInteger(c, `,"pendingBytes":`, &u.Bytes, &anyIntegerRule)
+	optInteger(c, `,"sessions":`, &u.Open, &anyIntegerRule)
 }
 
 var (
-	usedShape    = shapeOf(new([]string), new(used).members)
+	usedShape    = shapeOf(new([]string), new(UsedOfLimits).members)
 	refusedShape = shapeOf(new([]string), new(RefusedByLimit).members)
 )
 
 func (f *LimitsFigures) members(c *coder) {
 	c.text(`,"tenantId":`, &f.TenantID, &anyTextRule)
 	f.LimitsChange.members(c)
-	u := used{f.Pending, f.Open}
 	if c.in != nil {
-		c.inner(`,"used":`, CodeInvalidBody, usedShape, u.members)
+		c.inner(`,"used":`, CodeInvalidBody, usedShape, f.Used.members)
 		c.inner(`,"refused":`, CodeInvalidBody, refusedShape, f.Refused.members)
-		f.Pending, f.Open = u.pending, u.open
 		return
 	}
-	if u != (used{}) {
+	if f.Used != (UsedOfLimits{}) {
 		at := c.open(`,"used":`)
-		u.members(c)
+		f.Used.members(c)
 		c.close(at)
 	}
 	if f.Refused != (RefusedByLimit{}) {

@@ -26,11 +26,11 @@ func (l *limitsListCmd) Run(a *app) error {
 				return nil
 			}
 			t := a.table(column{name: "TENANT", least: 10}, column{name: "ENQUEUES/S"}, column{name: "CLAIMS/S", spare: 2},
-				column{name: "PENDING"}, column{name: "SESSIONS"}, column{name: "WEIGHT", spare: 1})
+				column{name: "PENDING"}, column{name: "PENDING BYTES", spare: 3}, column{name: "SESSIONS"}, column{name: "WEIGHT", spare: 1})
 			for i := range all {
 				f := &all[i]
 				t.row(f.TenantID, boundOf(f.EnqueuesPerSecond), boundOf(f.ClaimsPerSecond),
-					usedOf(f.Pending, f.PendingTasks), usedOf(int64(f.Open), int64(f.Sessions)), max(f.Weight, 1))
+					usedOf(f.Used.Pending, f.PendingTasks), usedOf(f.Used.Bytes, f.PendingBytes), usedOf(int64(f.Used.Open), int64(f.Sessions)), max(f.Weight, 1))
 			}
 			return t.write()
 		})
@@ -70,6 +70,7 @@ type limitsSetCmd struct {
 	Burst                 *int   `help:"Tasks that may be made at once after a pause. Without it as many as in a second."`
 	ClaimsPerSecond       *int   `help:"Tasks that may be asked for over HTTP in a second."`
 	PendingTasks          *int64 `help:"Tasks that may wait."`
+	PendingBytes          *int64 `help:"Bytes that the payloads of waiting tasks may have together."`
 	Sessions              *int   `help:"Sessions that may be open."`
 	Weight                *int   `help:"Turns that the tenant has when other tenants have one, 1 to 100."`
 	EachEnqueuesPerSecond *int   `help:"As --enqueues-per-second, for each subject of the tenant."`
@@ -101,6 +102,9 @@ func (l *limitsSetCmd) Run(a *app) error {
 		}
 		if l.PendingTasks != nil {
 			change.PendingTasks = *l.PendingTasks
+		}
+		if l.PendingBytes != nil {
+			change.PendingBytes = *l.PendingBytes
 		}
 		return c.SetLimits(ctx, l.Tenant, &change)
 	})
@@ -135,18 +139,22 @@ func limitsFields(l *wire.LimitsFigures) *fields {
 	}
 	addDoor("", &l.DoorLimits)
 	f.add("pending tasks", noneOr(l.PendingTasks))
+	f.add("pending bytes", noneOr(l.PendingBytes))
 	f.add("weight", fmt.Sprint(max(l.Weight, 1)))
 	if l.PerCredential != (wire.DoorLimits{}) {
 		addDoor("each: ", &l.PerCredential)
 	}
 	if l.PendingTasks != 0 {
-		f.add("pending now", fmt.Sprint(l.Pending))
+		f.add("pending now", fmt.Sprint(l.Used.Pending))
+	}
+	if l.PendingBytes != 0 {
+		f.add("pending bytes now", fmt.Sprint(l.Used.Bytes))
 	}
 	if l.Sessions != 0 {
-		f.add("sessions now", fmt.Sprint(l.Open))
+		f.add("sessions now", fmt.Sprint(l.Used.Open))
 	}
-	f.add("refused", fmt.Sprintf("%d enqueues, %d claims, %d for pending tasks, %d sessions",
-		l.Refused.Enqueues, l.Refused.Claims, l.Refused.Pending, l.Refused.Sessions))
+	f.add("refused", fmt.Sprintf("%d enqueues, %d claims, %d for pending tasks, %d for pending bytes, %d sessions",
+		l.Refused.Enqueues, l.Refused.Claims, l.Refused.Pending, l.Refused.Bytes, l.Refused.Sessions))
 	return f
 }
 

@@ -93,6 +93,7 @@ func collect(s *store.Store) (spans []*span, findings []Finding, err error) {
 	})
 	for _, a := range spans {
 		slices.SortFunc(a.records, func(x, y record.Named) int { return x.Compare(y.NamedKey) })
+		a.weigh()
 	}
 	return spans, findings, err
 }
@@ -117,12 +118,14 @@ const absentPayload = -1
 // queueFacts is what the keys say about one number of a queue, and what its counters
 // say.
 type queueFacts struct {
-	number   uint32
-	named    bool
-	key      record.QueueKey
-	counted  record.Counters
-	stored   *record.Counters
-	settings *record.Settings
+	number  uint32
+	named   bool
+	key     record.QueueKey
+	counted record.Counters
+	// unweighed: a task that waits has no readable record, so the bytes are not all counted.
+	unweighed bool
+	stored    *record.Counters
+	settings  *record.Settings
 }
 
 // span collects the keys of one shard and judges them.
@@ -258,6 +261,24 @@ func (a *span) takeName(p *record.Key, value []byte) error {
 	}
 	a.numberOf[q] = p.Queue
 	return nil
+}
+
+// weigh counts the payloads of the tasks that wait.
+func (a *span) weigh() {
+	for _, t := range a.tasks {
+		for i := range t.entries {
+			p := &t.entries[i]
+			q := a.queue(p.Queue)
+			switch p.Family {
+			case record.FamilyPending, record.FamilyDelayed, record.FamilyLimited:
+				if t.record == nil {
+					q.unweighed = true
+					continue
+				}
+				q.counted.WaitingBytes += int64(t.record.PayloadBytes)
+			}
+		}
+	}
 }
 
 // takeEntry collects one key of an order of a queue.

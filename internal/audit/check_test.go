@@ -260,6 +260,7 @@ var sabotages = []struct {
 	{"ready miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Ready[4]++ })},
 	{"ready in another priority", "wrong-counters", recount(func(c *record.Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
 	{"limited miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Limited++ })},
+	{"bytes miscounted", "wrong-counters", recount(func(c *record.Counters) { c.WaitingBytes++ })},
 	{"delayed miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Delayed-- })},
 	{"in progress miscounted", "wrong-counters", recount(func(c *record.Counters) { c.InProgress = 0 })},
 	{"dead miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Dead++ })},
@@ -375,7 +376,7 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 		Ready: [record.Priorities]int64{4: 1}, ReadyWatermark: [record.Priorities]uint64{4: 102}, ReadySinceMs: [record.Priorities]int64{4: 1000},
 		Delayed: 1, DelayedWatermarkMs: 6000, Expiring: 1, ExpiringWatermarkMs: 10_000, InProgress: 1, LeaseWatermark: record.RankOf(g.leased.ID),
 		Dead: 1, DeadWatermarkMs: 2000, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedWatermarkMs: 2000, Done: 1, DoneWatermarkMs: 2000,
-		Limited: 1,
+		Limited: 1, WaitingBytes: 21,
 	}
 	b.PutCounters(q, &g.counters)
 	b.PutMarks(record.Marks{Seq: 102, Event: 1, TimeMs: 2000})
@@ -478,7 +479,7 @@ func awayTask(key string, settings record.Settings) func(t *testing.T, s *store.
 		if key != "" {
 			b.PutIdempotencyKey(g.queue, key, away.ID)
 		}
-		b.PutCounters(g.queue, &record.Counters{Ready: [record.Priorities]int64{4: 1}})
+		b.PutCounters(g.queue, &record.Counters{Ready: [record.Priorities]int64{4: 1}, WaitingBytes: 7})
 		apply(t, s, 0)
 		settingsOf(settings, settings)(t, s, g)
 	}

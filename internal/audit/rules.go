@@ -264,6 +264,9 @@ func (a *span) judgeQueue(q *queueFacts) {
 				p, counted.ReadySinceMs[p], stored.ReadySinceMs[p])
 		}
 	}
+	if !q.unweighed && stored.WaitingBytes != counted.WaitingBytes {
+		a.find(findCounters, key, "the payloads of the tasks that wait have %d bytes, the counters say %d", counted.WaitingBytes, stored.WaitingBytes)
+	}
 	a.judgeCount(key, "limited", stored.Limited, counted.Limited)
 	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
 	if counted.InProgress > 0 && stored.LeaseWatermark > counted.LeaseWatermark {

@@ -39,16 +39,17 @@ func (a *api) postBatch(c *call, items []wire.BatchItem) answer {
 // effect. It refuses all of them if the limits of the tenant do not let all of them in. It
 // ignores the context of the request; see ask.
 func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) ([]shard.Effect, *wire.Error) {
-	answered, good := newGather(len(items)), 0
+	answered, good, bytes := newGather(len(items)), 0, 0
 	for i := range items {
 		if items[i].Err == nil {
 			items[i].Err = a.checkEnqueue(c, &items[i].Request)
 		}
 		if items[i].Err == nil {
 			good++
+			bytes += len(items[i].Request.Payload)
 		}
 	}
-	pass, refusal := a.enter(c, good)
+	pass, refusal := a.enter(c, good, bytes)
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -15,7 +15,7 @@ func (a *api) postTask(c *call, req *wire.EnqueueRequest) answer {
 	if refusal := a.checkEnqueue(c, req); refusal != nil {
 		return refuse(refusal)
 	}
-	pass, refusal := a.enter(c, 1)
+	pass, refusal := a.enter(c, 1, len(req.Payload))
 	if refusal != nil {
 		return refuse(refusal)
 	}

@@ -13,10 +13,10 @@ import (
 	"codeq/wire"
 )
 
-// enter takes what new tasks cost of the limits of the tenant, and says in headers how
-// many it may make.
-func (a *api) enter(c *call, tasks int) (shard.Pass, *wire.Error) {
-	pass, refusal := a.o.Engine.Enter(c.who.Tenant, c.who.Subject, tasks)
+// enter takes what new tasks, with payloads of so many bytes, cost of the limits of the
+// tenant, and says in headers how many it may make.
+func (a *api) enter(c *call, tasks, bytes int) (shard.Pass, *wire.Error) {
+	pass, refusal := a.o.Engine.Enter(c.who.Tenant, c.who.Subject, tasks, bytes)
 	if pass.Door == nil && refusal == nil {
 		return pass, nil
 	}
@@ -75,12 +75,16 @@ func (a *api) limitsOf(tenant string) wire.LimitsFigures {
 	if list := a.o.Engine.Named(tenant, record.KindLimits); len(list) > 0 {
 		f.Version, f.TenantLimits = list[0].Version, list[0].Limits()
 	}
-	pending, refused := a.o.Engine.Limits().Figures(tenant)
-	if f.Refused = refused; f.PendingTasks != 0 {
-		f.Pending = pending
+	var used wire.UsedOfLimits
+	used, f.Refused = a.o.Engine.Limits().Figures(tenant)
+	if f.PendingTasks != 0 {
+		f.Used.Pending = used.Pending
+	}
+	if f.PendingBytes != 0 {
+		f.Used.Bytes = used.Bytes
 	}
 	if f.Sessions != 0 {
-		f.Open = a.o.Sessions.Open(tenant)
+		f.Used.Open = a.o.Sessions.Open(tenant)
 	}
 	return f
 }
@@ -159,7 +163,7 @@ func (a *api) writeLimits(p *meter.Page) {
 			continue
 		}
 		rest.Enqueues, rest.Claims = rest.Enqueues+r.Enqueues, rest.Claims+r.Claims
-		rest.Pending, rest.Sessions = rest.Pending+r.Pending, rest.Sessions+r.Sessions
+		rest.Pending, rest.Bytes, rest.Sessions = rest.Pending+r.Pending, rest.Bytes+r.Bytes, rest.Sessions+r.Sessions
 	}
 	if rest != (wire.RefusedByLimit{}) {
 		putRefused(p, OtherQueues, rest)
@@ -170,7 +174,7 @@ func putRefused(p *meter.Page, tenant string, r wire.RefusedByLimit) {
 	for _, one := range []struct {
 		limit string
 		n     int64
-	}{{wire.LimitEnqueues, r.Enqueues}, {wire.LimitClaims, r.Claims}, {wire.LimitPending, r.Pending}, {wire.LimitSessions, r.Sessions}} {
+	}{{wire.LimitEnqueues, r.Enqueues}, {wire.LimitClaims, r.Claims}, {wire.LimitPending, r.Pending}, {wire.LimitBytes, r.Bytes}, {wire.LimitSessions, r.Sessions}} {
 		p.Put(float64(one.n), meter.Label{Name: "tenant", Value: tenant}, meter.Label{Name: "limit", Value: one.limit})
 	}
 }

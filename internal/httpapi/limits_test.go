@@ -77,10 +77,16 @@ func TestARateOfATenantRefusesAndSaysWhenToComeBack(t *testing.T) {
 // Tasks that wait count over all shards; a task that begins makes room, and one that comes
 // back takes it without being refused.
 func TestAsManyTasksOfATenantWaitAsItsLimitSays(t *testing.T) {
+	asManyWait(t, "pendingTasks")
+	asManyWait(t, "pendingBytes") // each payload has one
+}
+
+func asManyWait(t *testing.T, limit string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{})
 		b.spread("c")
-		b.limits(`{"pendingTasks":8}`)
+		b.limits(`{"` + limit + `":8}`)
 		b.do("POST", tasksPath+"/batch", batchOfTasks(9)).advises(t, 5)
 		if g := b.do("POST", tasksPath+"/batch", batchOfTasks(8)); g.status != http.StatusOK {
 			t.Fatalf("as many as may wait: %d %s", g.status, g.body)
@@ -94,7 +100,7 @@ func TestAsManyTasksOfATenantWaitAsItsLimitSays(t *testing.T) {
 		b.claim(`{"commands":["c"]}`)
 		synctest.Wait()
 		b.do("POST", tasksPath, okBody).advises(t, 5)
-		b.limits(`{"pendingTasks":9}`)
+		b.limits(`{"` + limit + `":9}`)
 		b.post(okBody)
 	})
 }

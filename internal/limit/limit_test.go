@@ -28,7 +28,7 @@ type wanted struct {
 
 func (table *Table) enqueue(t *testing.T, subject string, tasks int, nowMs int64, want wanted) shard.Pass {
 	t.Helper()
-	pass, refusal := table.Enqueue("t", subject, tasks, nowMs)
+	pass, refusal := table.Enqueue("t", subject, tasks, 10*tasks, nowMs)
 	wantCode(t, "enqueue", refusal, want.code, want.after)
 	return pass
 }
@@ -48,7 +48,7 @@ func TestRatesOfATenantAndOfASubject(t *testing.T) {
 	table.enqueue(t, "b", 11, 16_000, wanted{wire.CodeRateLimited, 1}) // 10 of 40 are left
 	pass := table.enqueue(t, "b", 10, 16_000, wanted{})
 	for range 10 {
-		pass.GiveBack()
+		pass.Door.GiveBack(pass.Counted, 10)
 	}
 	table.enqueue(t, "b", 10, 16_000, wanted{})
 	// The same rates again go on as they are; others begin empty.
@@ -64,10 +64,16 @@ func TestRatesOfATenantAndOfASubject(t *testing.T) {
 	}
 }
 
-// Producers that all ask at once get in as many as may wait, exactly.
+// Producers that all ask at once get in as many as may wait, exactly, by number or by bytes.
 func TestAsManyWaitAsTheLimitSays(t *testing.T) {
+	asManyWait(t, wire.TenantLimits{PendingTasks: 1000}, wire.RefusedByLimit{Pending: 1})
+	asManyWait(t, wire.TenantLimits{PendingBytes: 10_009}, wire.RefusedByLimit{Bytes: 1})
+}
+
+func asManyWait(t *testing.T, l wire.TenantLimits, names wire.RefusedByLimit) {
+	t.Helper()
 	var table Table
-	table.Set("t", wire.TenantLimits{PendingTasks: 1000}, 0)
+	table.Set("t", l, 0)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	in := 0
@@ -76,13 +82,13 @@ func TestAsManyWaitAsTheLimitSays(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(n)))
 			for range 500 {
 				tasks := 1 + random.IntN(5)
-				pass, refusal := table.Enqueue("t", "a", tasks, 0)
+				pass, refusal := table.Enqueue("t", "a", tasks, 10*tasks, 0)
 				if refusal != nil {
 					continue
 				}
 				made := random.IntN(tasks + 1)
 				for range tasks - made {
-					pass.GiveBack()
+					pass.Door.GiveBack(pass.Counted, 10)
 				}
 				mu.Lock()
 				in += made
@@ -91,13 +97,17 @@ func TestAsManyWaitAsTheLimitSays(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if pending, _ := table.Figures("t"); pending != int64(in) || in > 1000 || in < 990 {
-		t.Errorf("%d wait, %d were let in, want 1000", pending, in)
+	used, refused := table.Figures("t")
+	if used.Pending != int64(in) || used.Bytes != 10*used.Pending || in > 1000 || in < 990 {
+		t.Errorf("%+v wait, %d were let in, want 1000", used, in)
+	}
+	if (refused.Pending > 0) != (names.Pending > 0) || (refused.Bytes > 0) != (names.Bytes > 0) {
+		t.Errorf("%+v were refused, want %+v", refused, names)
 	}
 	tenant := table.Of("t")
-	tenant.Hold(500) // they come back from workers
+	tenant.Hold(500, 5000) // they come back from workers
 	table.enqueue(t, "a", 1, 0, wanted{wire.CodeRateLimited, waitSeconds})
-	tenant.Deliver([]shard.Effect{&shard.Freed{Places: in + 400}})
+	tenant.Deliver([]shard.Effect{&shard.Freed{Places: in + 400, Bytes: 10 * int64(in+400)}})
 	table.enqueue(t, "a", 900, 0, wanted{})
 	table.enqueue(t, "a", 1, 0, wanted{wire.CodeRateLimited, waitSeconds})
 }

@@ -23,9 +23,10 @@ type Table struct {
 type Tenant struct {
 	// rules are those in force.
 	rules atomic.Pointer[rules]
-	// pending is how many tasks wait, those on their way to a shard included.
-	pending atomic.Int64
-	refused struct{ enqueues, claims, pending, sessions atomic.Int64 }
+	// pending is how many tasks wait, those on their way to a shard included, bytes the
+	// size of their payloads.
+	pending, bytes atomic.Int64
+	refused        struct{ enqueues, claims, pending, bytes, sessions atomic.Int64 }
 }
 
 // rules are limits and their rates. Limits never change; a change makes new rules.
@@ -176,16 +177,16 @@ func (k *ticket) untake(n int) {
 }
 
 // GiveBack implements shard.Door.
-func (k *ticket) GiveBack(counted bool) {
+func (k *ticket) GiveBack(counted bool, bytes int) {
 	k.untake(1)
 	if counted {
-		k.tenant.pending.Add(-1)
+		k.tenant.uncount(1, int64(bytes))
 	}
 }
 
-// Enqueue takes what tasks new tasks of a subject cost, all or none. Each of their messages
-// gets the pass.
-func (t *Table) Enqueue(tenantName, subject string, tasks int, nowMs int64) (shard.Pass, *wire.Error) {
+// Enqueue takes what tasks new tasks of a subject cost, with payloads of so many bytes, all
+// or none. Each of their messages gets the pass.
+func (t *Table) Enqueue(tenantName, subject string, tasks, bytes int, nowMs int64) (shard.Pass, *wire.Error) {
 	tenant, r := t.inForce(tenantName)
 	if r == nil || tasks == 0 || r.limits == (wire.TenantLimits{}) {
 		return shard.Pass{}, nil
@@ -196,10 +197,11 @@ func (t *Table) Enqueue(tenantName, subject string, tasks int, nowMs int64) (sha
 				"the request has %d tasks, and a limit of the tenant lets %d in at once; send smaller batches", tasks, most))
 		}
 	}
-	counted := r.limits.PendingTasks != 0
-	if counted && !tenant.count(int64(tasks), r.limits.PendingTasks) {
-		tenant.refused.pending.Add(int64(tasks))
-		return shard.Pass{}, limited(wire.LimitPending, r.limits.PendingTasks, "tasks of the tenant may wait", waitSeconds)
+	counted := r.limits.CountsPending()
+	if counted {
+		if refusal := tenant.count(int64(tasks), int64(bytes), &r.limits); refusal != nil {
+			return shard.Pass{}, refusal
+		}
 	}
 	k := &ticket{tenant: tenant}
 	var each *credit.Rate
@@ -208,7 +210,7 @@ func (t *Table) Enqueue(tenantName, subject string, tasks int, nowMs int64) (sha
 	}
 	if again := k.take(&r.all.enqueues, each, tasks, nowMs); again != 0 {
 		if counted {
-			tenant.pending.Add(-int64(tasks))
+			tenant.uncount(int64(tasks), int64(bytes))
 		}
 		tenant.refused.enqueues.Add(int64(tasks))
 		return shard.Pass{}, limited(wire.LimitEnqueues, int64(tightest(r, func(l *wire.DoorLimits) int { return l.EnqueuesPerSecond })),
@@ -218,13 +220,32 @@ func (t *Table) Enqueue(tenantName, subject string, tasks int, nowMs int64) (sha
 }
 
 // count takes places for tasks that are to wait.
-func (t *Tenant) count(tasks, most int64) bool {
+func (t *Tenant) count(tasks, bytes int64, l *wire.TenantLimits) *wire.Error {
+	if !addUpTo(&t.pending, tasks, l.PendingTasks) {
+		t.refused.pending.Add(tasks)
+		return limited(wire.LimitPending, l.PendingTasks, "tasks of the tenant may wait", waitSeconds)
+	}
+	if !addUpTo(&t.bytes, bytes, l.PendingBytes) {
+		t.pending.Add(-tasks)
+		t.refused.bytes.Add(tasks)
+		return limited(wire.LimitBytes, l.PendingBytes, "bytes of payloads of the tenant may wait", waitSeconds)
+	}
+	return nil
+}
+
+func (t *Tenant) uncount(tasks, bytes int64) {
+	t.pending.Add(-tasks)
+	t.bytes.Add(-bytes)
+}
+
+// addUpTo adds n unless that gives more than most, for which 0 is no bound.
+func addUpTo(to *atomic.Int64, n, most int64) bool {
 	for {
-		now := t.pending.Load()
-		if now+tasks > most {
+		now := to.Load()
+		if most != 0 && now+n > most {
 			return false
 		}
-		if t.pending.CompareAndSwap(now, now+tasks) {
+		if to.CompareAndSwap(now, now+n) {
 			return true
 		}
 	}
@@ -310,14 +331,14 @@ func (t *Table) Enqueues(tenantName string, nowMs int64) (Policy, bool) {
 }
 
 // Figures are what is used of the limits of a tenant and what they refused.
-func (t *Table) Figures(tenantName string) (pending int64, refused wire.RefusedByLimit) {
+func (t *Table) Figures(tenantName string) (used wire.UsedOfLimits, refused wire.RefusedByLimit) {
 	tenant := t.find(tenantName)
 	if tenant == nil {
-		return 0, refused
+		return used, refused
 	}
-	return tenant.pending.Load(), wire.RefusedByLimit{
+	return wire.UsedOfLimits{Pending: tenant.pending.Load(), Bytes: tenant.bytes.Load()}, wire.RefusedByLimit{
 		Enqueues: tenant.refused.enqueues.Load(), Claims: tenant.refused.claims.Load(),
-		Pending: tenant.refused.pending.Load(), Sessions: tenant.refused.sessions.Load(),
+		Pending: tenant.refused.pending.Load(), Bytes: tenant.refused.bytes.Load(), Sessions: tenant.refused.sessions.Load(),
 	}
 }
 
@@ -331,7 +352,7 @@ func (t *Table) Names() []string {
 }
 
 // Hold implements shard.Backlog.
-func (t *Tenant) Hold(tasks int64) { t.pending.Add(tasks) }
+func (t *Tenant) Hold(tasks, bytes int64) { t.uncount(-tasks, -bytes) }
 
 // Deliver implements shard.Sink: places of tasks that wait no more.
 func (t *Tenant) Deliver(effects []shard.Effect) {
@@ -340,6 +361,6 @@ func (t *Tenant) Deliver(effects []shard.Effect) {
 		if !ok {
 			panic(fmt.Sprintf("limit: a tenant was told %T", e))
 		}
-		t.pending.Add(-int64(freed.Places))
+		t.uncount(int64(freed.Places), freed.Bytes)
 	}
 }

@@ -54,12 +54,23 @@ func (x *site) letsInJust(want int) {
 // As many tasks of a tenant wait as its limit says, exactly, whoever posts at once, over
 // shards, kills and changes while it is in use.
 func TestP06AsManyWaitAsTheTenantMay(t *testing.T) {
+	t.Run("tasks", func(t *testing.T) {
+		asManyWait(t, func(n int64) *wire.TenantLimits { return &wire.TenantLimits{PendingTasks: n} })
+	})
+	// Each payload has one byte.
+	t.Run("bytes", func(t *testing.T) {
+		asManyWait(t, func(n int64) *wire.TenantLimits { return &wire.TenantLimits{PendingBytes: n} })
+	})
+}
+
+func asManyWait(t *testing.T, limited func(n int64) *wire.TenantLimits) {
+	t.Helper()
 	const limit, producers = 60, 6
 	x := newSite(t, "--shards", "4")
 	if _, err := x.sdk(x.server.Addr).SetQueue(x.ctx, command, &wire.QueueSettings{Spread: true}); err != nil {
 		t.Fatal(err)
 	}
-	x.limitTenant(&wire.TenantLimits{PendingTasks: limit})
+	x.limitTenant(limited(limit))
 	var in atomic.Int64
 	var posting sync.WaitGroup
 	for n := range producers {
@@ -81,9 +92,9 @@ func TestP06AsManyWaitAsTheTenantMay(t *testing.T) {
 		}
 		x.letsInJust(0)
 	}
-	x.limitTenant(&wire.TenantLimits{PendingTasks: limit + 5})
+	x.limitTenant(limited(limit + 5))
 	x.letsInJust(5)
-	x.limitTenant(&wire.TenantLimits{PendingTasks: 10})
+	x.limitTenant(limited(10))
 	x.letsInJust(0)
 	if _, err := x.api.Do(x.ctx, http.MethodPost, "/tasks/claim/batch", fmt.Sprintf(`{"commands":[%q],"count":%d}`, command, limit)); err != nil {
 		t.Fatal(err)

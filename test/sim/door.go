@@ -32,7 +32,7 @@ type doorOf struct {
 	each    map[string]buckets
 	sinceMs int64
 	// inWay are the tasks that were let in, are counted, and no shard has seen yet.
-	inWay int64
+	inWay waiting
 }
 
 type buckets struct{ enqueues, claims *bucket }
@@ -53,8 +53,13 @@ type freedPlaces struct {
 	tenant string
 	shard  int
 	batch  uint64
-	places int64
+	places waiting
 }
+
+// waiting are tasks that wait, and the bytes of their payloads.
+type waiting struct{ tasks, bytes int64 }
+
+func (w *waiting) add(tasks, bytes int64) { w.tasks, w.bytes = w.tasks+tasks, w.bytes+bytes }
 
 func newBucket(perSecond, burst int, sinceMs int64) *bucket {
 	if perSecond == 0 {
@@ -139,14 +144,14 @@ type router struct {
 }
 
 // Enter implements session.Router.
-func (r router) Enter(tenant, subject string, tasks int) (shard.Pass, *wire.Error) {
-	return r.world.enter(tenant, subject, tasks)
+func (r router) Enter(tenant, subject string, tasks, bytes int) (shard.Pass, *wire.Error) {
+	return r.world.enter(tenant, subject, tasks, bytes)
 }
 
 // enter asks the door for new tasks and judges the answer.
-func (w *world) enter(tenant, subject string, n int) (shard.Pass, *wire.Error) {
+func (w *world) enter(tenant, subject string, n, bytes int) (shard.Pass, *wire.Error) {
 	w.pendingAddsUp(tenant)
-	pass, refusal := w.server.engine.Enter(tenant, subject, n)
+	pass, refusal := w.server.engine.Enter(tenant, subject, n, bytes)
 	d := w.doors.of[tenant]
 	if d == nil || d.limits == (wire.TenantLimits{}) {
 		if pass.Door != nil || refusal != nil {
@@ -156,7 +161,7 @@ func (w *world) enter(tenant, subject string, n int) (shard.Pass, *wire.Error) {
 	}
 	l := &d.limits
 	burst, each := l.BurstInForce(), l.PerCredential.BurstInForce()
-	pending, _ := w.server.engine.Limits().Figures(tenant)
+	used, _ := w.server.engine.Limits().Figures(tenant)
 	own := d.subject(subject).enqueues
 	lacks := d.all.enqueues.lacks(n, w.nowMs)
 	if lacks == 0 {
@@ -165,24 +170,26 @@ func (w *world) enter(tenant, subject string, n int) (shard.Pass, *wire.Error) {
 	switch {
 	case burst != 0 && n > burst || each != 0 && n > each:
 		w.wantRefusal(tenant, refusal, wire.CodeTooLarge, "", 0)
-	case l.PendingTasks != 0 && pending+int64(n) > l.PendingTasks && refusal != nil:
+	case l.PendingTasks != 0 && used.Pending+int64(n) > l.PendingTasks && refusal != nil:
 		w.wantRefusal(tenant, refusal, wire.CodeRateLimited, wire.LimitPending, 5)
+	case l.PendingBytes != 0 && used.Bytes+int64(bytes) > l.PendingBytes && refusal != nil:
+		w.wantRefusal(tenant, refusal, wire.CodeRateLimited, wire.LimitBytes, 5)
 	case lacks > 0:
 		w.wantRefusal(tenant, refusal, wire.CodeRateLimited, wire.LimitEnqueues, secondsOf(lacks))
 	case refusal != nil:
-		violate("a tenant that has some left is let in", "%d tasks of %s: %+v, %d wait, limits %+v", n, tenant, refusal, pending, *l)
+		violate("a tenant that has some left is let in", "%d tasks of %s: %+v, %+v wait, limits %+v", n, tenant, refusal, used, *l)
 	default:
-		if l.PendingTasks != 0 && pending > l.PendingTasks {
-			violate("no more wait than the limit of a tenant says", "%s has %d, at most %d", tenant, pending, l.PendingTasks)
+		if l.PendingTasks != 0 && used.Pending > l.PendingTasks || l.PendingBytes != 0 && used.Bytes > l.PendingBytes {
+			violate("no more wait than the limit of a tenant says", "%s has %+v, limits %+v", tenant, used, *l)
 		}
-		w.doors.takes(d, pass, n, d.all.enqueues, own)
+		w.doors.takes(d, pass, n, bytes, d.all.enqueues, own)
 	}
 	return pass, refusal
 }
 
 // takes notes what a request has taken.
-func (d *doors) takes(door *doorOf, pass shard.Pass, n int, taken ...*bucket) {
-	if want := door.limits.PendingTasks != 0; pass.Counted != want {
+func (d *doors) takes(door *doorOf, pass shard.Pass, n, bytes int, taken ...*bucket) {
+	if want := door.limits.CountsPending(); pass.Counted != want {
 		violate("what waits of a tenant is counted", "counted: %v, limits %+v", pass.Counted, door.limits)
 	}
 	d.tickets[pass.Door] = &ticket{door, pass.Counted, taken}
@@ -190,7 +197,7 @@ func (d *doors) takes(door *doorOf, pass shard.Pass, n int, taken ...*bucket) {
 		b.take(n)
 	}
 	if pass.Counted {
-		door.inWay += int64(n)
+		door.inWay.add(int64(n), int64(bytes))
 	}
 }
 
@@ -214,7 +221,7 @@ func (d *doors) wasTaken(a *shard.Enqueue, made bool) {
 		return
 	}
 	if t.counted {
-		t.door.inWay--
+		t.door.inWay.add(-1, -int64(len(a.Payload)))
 	}
 	if !made {
 		for _, b := range t.taken {
@@ -236,7 +243,8 @@ func (d *doors) notPosted(messages []shard.Message) {
 func (d *doors) noteFreed(o *shardactor.Observed, tenantOf func(*limit.Tenant) string) {
 	for _, a := range o.Outcome.Effects {
 		if to, is := a.Sink.(*limit.Tenant); is {
-			d.freed = append(d.freed, freedPlaces{tenantOf(to), o.Shard, o.Batch, int64(a.Effect.(*shard.Freed).Places)})
+			freed := a.Effect.(*shard.Freed)
+			d.freed = append(d.freed, freedPlaces{tenantOf(to), o.Shard, o.Batch, waiting{int64(freed.Places), freed.Bytes}})
 		}
 	}
 }
@@ -261,22 +269,22 @@ func (w *world) nameOf(t *limit.Tenant) string {
 // model: those of shards that count, those in the way, and those of which it has not heard
 // that they wait no more.
 func (w *world) pendingAddsUp(tenant string) {
-	want := int64(0)
+	var want waiting
 	if d := w.doors.of[tenant]; d != nil {
 		want = d.inWay
 	}
 	for _, t := range w.model.all {
 		if t.tenant == tenant && t.command != hookCommand && t.waits() && w.model.counts[t.shard][tenant] {
-			want++
+			want.add(1, int64(len(t.payload)))
 		}
 	}
 	for _, f := range w.doors.freed {
 		if f.tenant == tenant {
-			want += f.places
+			want.add(f.places.tasks, f.places.bytes)
 		}
 	}
-	if got, _ := w.server.engine.Limits().Figures(tenant); got != want {
-		violate("what waits of a tenant is counted", "%s: its door says %d, want %d", tenant, got, want)
+	if got, _ := w.server.engine.Limits().Figures(tenant); (waiting{got.Pending, got.Bytes}) != want {
+		violate("what waits of a tenant is counted", "%s: its door says %+v, want %+v", tenant, got, want)
 	}
 }
 
@@ -332,7 +340,7 @@ func (m *model) copyNamed(a *shard.CopyNamed) {
 // it counts them.
 func (m *model) isNamed(r record.Named) {
 	m.named[m.at.Shard][r.Tenant] = r
-	if r.Limits().PendingTasks != 0 {
+	if l := r.Limits(); l.CountsPending() {
 		m.counts[m.at.Shard][r.Tenant] = true
 	}
 }
@@ -344,7 +352,8 @@ func (m *model) namedBegin() {
 		for _, tenant := range tenants {
 			r := m.named[wire.ShardOfTenant(tenant, len(m.shards))][tenant]
 			m.named[shardNo][tenant] = r
-			m.counts[shardNo][tenant] = r.Limits().PendingTasks != 0
+			l := r.Limits()
+			m.counts[shardNo][tenant] = l.CountsPending()
 		}
 	}
 }
@@ -364,7 +373,7 @@ func (s *shape) guarded() {
 // limitTenant is somebody who replaces the limits of a tenant.
 func (w *world) limitTenant() {
 	c := w.chance
-	l := wire.TenantLimits{PendingTasks: pick(c, []int64{0, 0, 3, 12, 40}), Weight: pick(c, []int{0, 1, 2, 5})}
+	l := wire.TenantLimits{PendingTasks: pick(c, []int64{0, 0, 3, 12, 40}), PendingBytes: pick(c, []int64{0, 0, 0, 300, 5000}), Weight: pick(c, []int{0, 1, 2, 5})}
 	for _, door := range []*wire.DoorLimits{&l.DoorLimits, &l.PerCredential} {
 		door.EnqueuesPerSecond, door.ClaimsPerSecond = pick(c, []int{0, 0, 1, 5, 50}), pick(c, []int{0, 0, 1, 30})
 		if door.EnqueuesPerSecond > 0 {

@@ -46,16 +46,32 @@ func init() {
 		caught: []string{isLetIn, doorHolds},
 	}, mutant{
 		name:   "door: keep the place of a task that was not made",
-		edit:   edit{file: "internal/limit/table.go", old: "	if counted {\n		k.tenant.pending.Add(-1)\n	}\n", new: ""},
+		edit:   edit{file: "internal/limit/table.go", old: "		k.tenant.uncount(1, int64(bytes))\n", new: "		_ = bytes\n"},
 		caught: []string{pendingAdds},
 	}, mutant{
 		name:   "door: forget at a start what waits",
-		edit:   edit{file: "shard/pending.go", old: "		t.backlog.Hold(t.waiting)\n", new: ""},
+		edit:   edit{file: "shard/pending.go", old: "		t.backlog.Hold(t.waiting, t.bytes)\n", new: ""},
 		caught: []string{pendingAdds},
 	}, mutant{
 		name:   "door: count nothing that comes back from a worker",
-		edit:   edit{file: "shard/pending.go", old: "		t.waiting++\n		if t.backlog != nil {\n			t.backlog.Hold(1)\n		}\n", new: "		t.waiting++\n"},
+		edit:   edit{file: "shard/pending.go", old: "	case waits(to):\n		s.beginsToWait(q, bytes, false)\n", new: "	case waits(to):\n		s.beginsToWait(q, bytes, true)\n"},
 		caught: []string{pendingAdds},
+	}, mutant{
+		name:   "door: free places without their bytes",
+		edit:   edit{file: "shard/pending.go", old: "	t.freedBytes += bytes\n", new: ""},
+		caught: []string{pendingAdds},
+	}, mutant{
+		name:   "door: forget at a start how large what waits is",
+		edit:   edit{file: "shard/shard.go", old: "			q.tenant.bytes += found.Counters.WaitingBytes\n", new: ""},
+		caught: []string{pendingAdds},
+	}, mutant{
+		name:   "index: keep the bytes of a task that ceases to wait",
+		edit:   edit{file: "shard/pending.go", old: "	q.index.AddWaitingBytes(-bytes)\n", new: ""},
+		caught: []string{"the database agrees with itself"},
+	}, mutant{
+		name:   "door: let in more bytes than may wait",
+		edit:   edit{file: "internal/limit/table.go", old: "	if !addUpTo(&t.bytes, bytes, l.PendingBytes) {", new: "	if !addUpTo(&t.bytes, bytes, 2*l.PendingBytes) {"},
+		caught: []string{doorHolds, "no more wait than the limit of a tenant says"},
 	}, mutant{
 		name:   "door: take of the tenant what its subject refuses",
 		edit:   edit{file: "internal/limit/table.go", old: "			all.UnstartMany(n)\n", new: ""},

@@ -15,7 +15,7 @@ func init() {
 		caught: []string{shareHolds},
 	}, mutant{
 		name:   "key: count less at a start",
-		edit:   edit{file: "shard/keys.go", old: ".keyOf(t.ConcurrencyKey).running++\n", new: ".keyOf(t.ConcurrencyKey).running--\n"},
+		edit:   edit{file: "shard/keys.go", old: ", t.ConcurrencyKey).running++\n", new: ", t.ConcurrencyKey).running--\n"},
 		caught: []string{shareHolds, behindOthers},
 	}, mutant{
 		name:   "key: forget at a start who waits",
@@ -23,7 +23,7 @@ func init() {
 		caught: []string{notForgotten, behindOthers, allEnds},
 	}, mutant{
 		name:   "key: keep others waiting when a delivery ends",
-		edit:   edit{file: "shard/keys.go", old: "	k.running--\n	s.freeKey(q, name)\n", new: "	k.running--\n"},
+		edit:   edit{file: "shard/keys.go", old: "	k.running--\n	if k.waits {\n		s.free(k, 1)\n	}\n", new: "	k.running--\n"},
 		caught: []string{notForgotten, allEnds},
 	}, mutant{
 		name:   "key: keep others waiting when a ready task is cancelled",

@@ -156,15 +156,16 @@ func (w *world) postBatch(batch []*request) {
 func (w *world) letIn(made ...*shard.Enqueue) (let []*shard.Enqueue) {
 	for _, tenant := range w.shape.tenants {
 		var of []*shard.Enqueue
+		bytes := 0
 		for _, e := range made {
 			if e.Tenant == tenant {
-				of = append(of, e)
+				of, bytes = append(of, e), bytes+len(e.Payload)
 			}
 		}
 		if len(of) == 0 {
 			continue
 		}
-		pass, refusal := w.enter(tenant, subjects[0], len(of))
+		pass, refusal := w.enter(tenant, subjects[0], len(of), bytes)
 		if refusal != nil {
 			w.trace.say("  %d tasks of %s do not fit: %s", len(of), tenant, refusal.Sentence)
 			continue

@@ -335,6 +335,8 @@ export type Limits = {
   sessions?: number;
   /** Tasks that wait. */
   pendingTasks?: number;
+  /** Bytes of the payloads of tasks that wait. */
+  pendingBytes?: number;
   /** Turns that the tenant has when each other tenant has one. */
   weight?: number;
   /** Limits of each subject of the tenant. */
@@ -364,6 +366,8 @@ export type LimitsFigures = {
   sessions?: number;
   /** Tasks that wait. */
   pendingTasks?: number;
+  /** Bytes of the payloads of tasks that wait. */
+  pendingBytes?: number;
   /** Turns that the tenant has when each other tenant has one. */
   weight?: number;
   /** Limits of each subject of the tenant. */
@@ -379,9 +383,10 @@ export type LimitsFigures = {
   };
   /** Rises with each change; absent without limits. */
   version?: number;
-  /** What is used of two limits. */
+  /** What is used of three limits. */
   used?: {
     pendingTasks?: number;
+    pendingBytes?: number;
     sessions?: number;
   };
   /** What each limit has refused since the start of the server. */
@@ -389,6 +394,7 @@ export type LimitsFigures = {
     enqueuesPerSecond?: number;
     claimsPerSecond?: number;
     pendingTasks?: number;
+    pendingBytes?: number;
     sessions?: number;
   };
 };
