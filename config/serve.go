@@ -59,10 +59,10 @@ type TLS struct {
 	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Certificates of the issuers, in PEM, whose client certificates are credentials beside tokens: a token file says by certificate what each may do."`
 }
 
-// Callbacks are the settings of what is posted to webhooks.
+// Callbacks are the settings of what is posted to webhooks and targets.
 type Callbacks struct {
 	PublicURL    string   `name:"public-url" placeholder:"URL" help:"Address under which clients reach this server, such as https://codeq.example.com. Callbacks name it where a result is too large to be posted."`
-	WebhookAllow Networks `name:"webhook-allow" placeholder:"HOST" help:"Hosts to which the outcomes of tasks may be posted besides public addresses over https: names, IP addresses and networks such as 10.0.0.0/8. They may be asked over http, too."`
+	WebhookAllow Networks `name:"webhook-allow" placeholder:"HOST" help:"Hosts to which outcomes of tasks, and tasks of queues with a target, may be posted besides public addresses over https: names, IP addresses and networks such as 10.0.0.0/8. They may be asked over http, too."`
 }
 
 // Check checks the rules between two settings. origin says where a setting was set.

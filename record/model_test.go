@@ -32,7 +32,7 @@ var modelFields = map[string]string{
 	"marks": `1 seq uint,2 event uint,3 timeMs int,4 queues below4294967296`,
 	"settings": `1 version int,2 paused flag,3 deleting flag,4 spread flag,5 maxAttempts int,6 leaseSeconds int,7 timeoutSeconds int,
 		8 ttlSeconds int,9 backoff text,10 backoffBaseSeconds int,11 backoffMaxSeconds int,12 retentionSeconds int,13 dlqRetentionSeconds int,
-		14 maxInProgress int,15 startsPerSecond int,16 perKeyInProgress int,17 perKeyStartsPerSecond int`,
+		14 maxInProgress int,15 startsPerSecond int,16 perKeyInProgress int,17 perKeyStartsPerSecond int,18 target text,19 targetWindow int`,
 	"named": `1 version int,2 value text`,
 	"line":  `1 delivery int,2 workerId text,3 fromMs int,4 toMs int,5 cause text,6 closeCode int,7 error text,8 exited flag,9 exitCode int,10 signal text,11 by text,12 callback uuid`,
 	"ended": `1 what below256,2 deliveries int`,

@@ -72,6 +72,8 @@ func (s *Settings) fields(f *form) {
 	number(f, 15, "startsPerSecond", &s.StartsPerSecond)
 	number(f, 16, "perKeyInProgress", &s.PerKey.InProgress)
 	number(f, 17, "perKeyStartsPerSecond", &s.PerKey.StartsPerSecond)
+	f.str(18, "target", &s.Target.URL)
+	number(f, 19, "targetWindow", &s.Target.Window)
 }
 
 // AppendSettings adds the value of the settings of a queue.

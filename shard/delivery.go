@@ -14,11 +14,21 @@ import (
 // promises: unknown task, other subject, terminal task, missing token, lost lease.
 func (s *Shard) deliveryOrRefuse(h *Holder) *lease.Entry {
 	t, e := s.find(h.TaskID, h.Tenant)
-	if e != nil && e.Lease.Subject == h.Subject && mayEnd(h.Owner, h.Token, &e.Lease) {
+	if e != nil && isOf(h, e.Lease.Subject) && mayEnd(h.Owner, h.Token, &e.Lease) {
 		return e
 	}
 	s.refuseDelivery(h, t, e)
 	return nil
+}
+
+// OwnSubject owns the deliveries of the workers within the server. No credential has it: it is
+// not trimmed. Whoever of the tenant has the token of such a delivery may act on it, because the
+// token is all that the target of a queue gets.
+const OwnSubject = " codeq"
+
+// isOf reports whether a delivery of the subject may be that of a call.
+func isOf(h *Holder, subject string) bool {
+	return subject == h.Subject || subject == OwnSubject && !h.Token.IsZero()
 }
 
 // mayEnd reports whether a call of the right subject may act on a delivery: with
@@ -42,8 +52,8 @@ func (s *Shard) refuseDelivery(h *Holder, t *record.Task, e *lease.Entry) {
 	switch {
 	case t == nil:
 		s.refuse(to, id, wire.CodeTaskNotFound, "task does not exist")
-	case newestSubject(t, e) != "" && newestSubject(t, e) != h.Subject:
-		s.refuse(to, id, wire.CodeNotOwner, "the delivery belongs to another subject")
+	case newestSubject(t, e) != "" && !isOf(h, newestSubject(t, e)):
+		s.refuse(to, id, wire.CodeNotOwner, notYours(newestSubject(t, e)))
 	case t.Status.Terminal():
 		s.refuse(to, id, wire.CodeNotInProgress, "task is not in progress, it is "+string(t.Status))
 	case e != nil && h.Token.IsZero():
@@ -51,6 +61,14 @@ func (s *Shard) refuseDelivery(h *Holder, t *record.Task, e *lease.Entry) {
 	default:
 		s.refuse(to, id, wire.CodeLeaseLost, "the lease of this delivery is over; drop the work")
 	}
+}
+
+// notYours says why a call may not act on a delivery of that subject.
+func notYours(subject string) string {
+	if subject == OwnSubject {
+		return "the delivery was made to the target of its queue; only its leaseToken may act on it"
+	}
+	return "the delivery belongs to another subject"
 }
 
 // withoutToken says why a call without a token may not act on the delivery.
@@ -130,7 +148,7 @@ func (s *Shard) result(m *Result) {
 }
 
 func mayComplete(m *Result, t *record.Task, e *lease.Entry) bool {
-	if newestSubject(t, e) != m.Subject {
+	if !isOf(&m.Holder, newestSubject(t, e)) {
 		return false
 	}
 	if e != nil {
@@ -165,7 +183,7 @@ func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
 // repeated answers a completion that was accepted before, with the stored record. A
 // completion with another status is refused.
 func (s *Shard) repeated(m *Result, t *record.Task) bool {
-	if t.ResultToken.IsZero() || t.LastSubject != m.Subject || t.Status != m.Status ||
+	if t.ResultToken.IsZero() || !isOf(&m.Holder, t.LastSubject) || t.Status != m.Status ||
 		!mayEnd(m.Owner, m.Token, lastLease(t, t.ResultToken)) {
 		return false
 	}

@@ -225,7 +225,7 @@ func (w *scriptWorld) consumer(args []datadriven.CmdArg) (string, error) {
 }
 
 // consumerOf finds or makes a consumer. A name that begins with curl is a claim over
-// HTTP.
+// HTTP, curl-target the worker within the server.
 func (w *scriptWorld) consumerOf(name string) *scriptConsumer {
 	if consumer, ok := w.consumers[name]; ok {
 		return consumer
@@ -238,8 +238,12 @@ func (w *scriptWorld) consumerOf(name string) *scriptConsumer {
 // newConsumer makes one of the tenant default, or as name@tenant says.
 func (w *scriptWorld) newConsumer(name string, id wire.SessionID, sink Sink) *scriptConsumer {
 	_, tenant, _ := strings.Cut(name, "@")
+	subject := "anonymous"
+	if strings.HasPrefix(name, "curl-target") {
+		subject = OwnSubject
+	}
 	consumer := newScriptConsumer(Consumer{
-		ID: id, Tenant: cmp.Or(tenant, "default"), Subject: "anonymous", WorkerID: name, Sink: sink,
+		ID: id, Tenant: cmp.Or(tenant, "default"), Subject: subject, WorkerID: name, Sink: sink,
 		OverHTTP: strings.HasPrefix(name, "curl"),
 	}, func(m Message) { w.control = append(w.control, m) })
 	w.consumers[name], w.ids[name] = consumer, id

@@ -354,6 +354,7 @@ func (r Retention) Effective(set wire.QueueSettings) wire.QueueSettings {
 	set.MaxAttempts = cmp.Or(set.MaxAttempts, wire.DefaultMaxAttempts)
 	set.LeaseSeconds = cmp.Or(set.LeaseSeconds, wire.DefaultLeaseSeconds)
 	set.Backoff = backoffInForce(set.Backoff)
+	set.Target = set.Target.InForce()
 	set.RetentionSeconds = cmp.Or(set.RetentionSeconds, wholeSeconds(r.DoneForMs))
 	set.DLQRetentionSeconds = cmp.Or(set.DLQRetentionSeconds, wholeSeconds(r.DeadForMs))
 	return set

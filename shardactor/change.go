@@ -113,7 +113,7 @@ func (c *Change) next() {
 			return &shard.CopySettings{Asker: to, Queue: c.Queue, Settings: decided, Thaw: thaw}
 		}))
 	default:
-		c.engine.router.learn(c.Queue, &c.latest)
+		c.engine.learn(c.Queue, &c.latest)
 		if c.latest.Deleting {
 			c.engine.drop(c.Queue)
 		}

@@ -60,6 +60,9 @@ type EngineOptions struct {
 	// Notes gets the reports of workers about their deliveries as Events gets events, each before
 	// the end of its delivery; it must not block. nil if nobody wants them.
 	Notes func(shard int, notes []shard.Note)
+	// Settings is told the settings that every shard has of a queue: of each queue by NewEngine,
+	// later of each that has changed, in order. It must not block. nil if nobody wants them.
+	Settings func(q record.QueueKey, now *record.Settings)
 	// Heard gets what shards answer to the engine itself; nil outside a simulation.
 	Heard func([]shard.Effect)
 }
@@ -136,6 +139,8 @@ type Engine struct {
 	limits      limit.Table
 	limiters    limiters
 	heard       func([]shard.Effect)
+	// settings is EngineOptions.Settings.
+	settings func(q record.QueueKey, now *record.Settings)
 	// epochs counts the consumers.
 	epochs atomic.Uint64
 }
@@ -172,6 +177,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		retention:   o.Retention,
 		mostUntaken: o.Limits.OrDefault().UntakenBytes,
 		heard:       o.Heard,
+		settings:    o.Settings,
 	}
 	e.named.of = make(map[string]record.NamedList)
 	e.named.changed = map[record.Kind]func(string, record.NamedList){record.KindLimits: e.limitsChanged}
@@ -181,7 +187,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	e.limiters.shards, e.limiters.heard, e.limiters.post = shards, o.Heard, e.Control
 	for i := range recovered[0].Settings {
 		found := &recovered[0].Settings[i] // every shard has them; see copyNewest
-		e.router.learn(found.Key, &found.Settings)
+		e.learn(found.Key, &found.Settings)
 	}
 	for shardNo := range shards {
 		seed, err := drawSeed(o.Random)
@@ -209,6 +215,14 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		}
 	}
 	return e, nil
+}
+
+// learn notes the settings that every shard has of a queue.
+func (e *Engine) learn(q record.QueueKey, now *record.Settings) {
+	e.router.learn(q, now)
+	if e.settings != nil {
+		e.settings(q, now)
+	}
 }
 
 func drawSeed(random io.Reader) (seed [32]byte, err error) {

@@ -29,6 +29,22 @@ type QueueSettings struct {
 	MaxInProgress   int
 	StartsPerSecond int
 	PerKey          PerKey
+	Target          Target
+}
+
+// Target is a URL to which the server posts the tasks of a queue. Window is how many it has at
+// once; 0 is DefaultTargetWindow. Without a URL there is none.
+type Target struct {
+	URL    string
+	Window int
+}
+
+// InForce is the target with what holds for what is not set.
+func (t Target) InForce() Target {
+	if t.URL != "" {
+		t.Window = cmp.Or(t.Window, DefaultTargetWindow)
+	}
+	return t
 }
 
 // PerKey are the limits of each concurrency key of a queue; 0 is no limit. In a spread queue
@@ -69,6 +85,9 @@ const (
 	MaxRetentionSeconds = 10 * 365 * 86_400
 	// MaxQueueLimit bounds the limits of a queue and of its keys.
 	MaxQueueLimit = 1_000_000
+	// MaxTargetWindow bounds how many tasks a target has at once.
+	DefaultTargetWindow = 8
+	MaxTargetWindow     = 256
 )
 
 var (
@@ -77,6 +96,8 @@ var (
 	queueTTLRule      = integerRule{code: CodeInvalidArgument, low: 1, high: MaxDelaySeconds}
 	backoffRule       = integerRule{code: CodeInvalidArgument, low: 1, high: MaxBackoffSeconds}
 	queueLimitRule    = integerRule{code: CodeInvalidArgument, low: 1, high: MaxQueueLimit}
+	targetWindowRule  = integerRule{code: CodeInvalidArgument, low: 1, high: MaxTargetWindow}
+	targetURLRule     = textRule{code: CodeInvalidArgument, high: MaxWebhookBytes, exact: true, required: true, problem: webhookProblem}
 	retentionRule     = integerRule{code: CodeInvalidArgument, low: 1, high: MaxRetentionSeconds}
 )
 
@@ -86,24 +107,13 @@ func (s *QueueSettings) members(c *coder) {
 	optInteger(c, `,"leaseSeconds":`, &s.LeaseSeconds, &queueLeaseRule)
 	optInteger(c, `,"timeoutSeconds":`, &s.TimeoutSeconds, &timeoutRule)
 	optInteger(c, `,"ttlSeconds":`, &s.TTLSeconds, &queueTTLRule)
-	if c.in != nil {
-		c.inner(`,"backoff":`, CodeInvalidArgument, backoffShape, s.Backoff.members)
-	} else if s.Backoff != (Backoff{}) {
-		at := c.open(`,"backoff":`)
-		s.Backoff.members(c)
-		c.close(at)
-	}
+	optInner(c, `,"backoff":`, backoffShape, &s.Backoff, (*Backoff).members)
 	optInteger(c, `,"retentionSeconds":`, &s.RetentionSeconds, &retentionRule)
 	optInteger(c, `,"dlqRetentionSeconds":`, &s.DLQRetentionSeconds, &retentionRule)
 	optInteger(c, `,"maxInProgress":`, &s.MaxInProgress, &queueLimitRule)
 	optInteger(c, `,"startsPerSecond":`, &s.StartsPerSecond, &queueLimitRule)
-	if c.in != nil {
-		c.inner(`,"perKey":`, CodeInvalidArgument, perKeyShape, s.PerKey.members)
-	} else if s.PerKey != (PerKey{}) {
-		at := c.open(`,"perKey":`)
-		s.PerKey.members(c)
-		c.close(at)
-	}
+	optInner(c, `,"perKey":`, perKeyShape, &s.PerKey, (*PerKey).members)
+	optInner(c, `,"target":`, targetShape, &s.Target, (*Target).members)
 	if c.in == nil {
 		return
 	}
@@ -113,9 +123,25 @@ func (s *QueueSettings) members(c *coder) {
 	}
 }
 
+// optInner is an object among settings; one that sets nothing is left out.
+func optInner[T comparable](c *coder, lead string, s *shape, v *T, members func(*T, *coder)) {
+	if c.in != nil {
+		c.inner(lead, CodeInvalidArgument, s, func(c *coder) { members(v, c) })
+	} else if *v != *new(T) {
+		at := c.open(lead)
+		members(v, c)
+		c.close(at)
+	}
+}
+
 func (k *PerKey) members(c *coder) {
 	optInteger(c, `,"inProgress":`, &k.InProgress, &queueLimitRule)
 	optInteger(c, `,"startsPerSecond":`, &k.StartsPerSecond, &queueLimitRule)
+}
+
+func (t *Target) members(c *coder) {
+	c.text(`,"url":`, &t.URL, &targetURLRule)
+	optInteger(c, `,"window":`, &t.Window, &targetWindowRule)
 }
 
 func (b *Backoff) members(c *coder) {
@@ -132,6 +158,7 @@ var (
 	settingsShape = shapeOf(new([]string), new(QueueSettings).members)
 	backoffShape  = shapeOf(new([]string), new(Backoff).members)
 	perKeyShape   = shapeOf(new([]string), new(PerKey).members)
+	targetShape   = shapeOf(new([]string), new(Target).members)
 )
 
 // ParseQueueSettings reads the body of PUT /admin/queues/{command}. A member that is absent

@@ -63,13 +63,7 @@ func (l *TenantLimits) members(c *coder) {
 	optInteger(c, `,"pendingTasks":`, &l.PendingTasks, &pendingRule)
 	optInteger(c, `,"pendingBytes":`, &l.PendingBytes, &bytesRule)
 	optInteger(c, `,"weight":`, &l.Weight, &weightRule)
-	if c.in != nil {
-		c.inner(`,"perCredential":`, CodeInvalidArgument, doorShape, l.PerCredential.members)
-	} else if l.PerCredential != (DoorLimits{}) {
-		at := c.open(`,"perCredential":`)
-		l.PerCredential.members(c)
-		c.close(at)
-	}
+	optInner(c, `,"perCredential":`, doorShape, &l.PerCredential, (*DoorLimits).members)
 }
 
 func (l *DoorLimits) members(c *coder) {

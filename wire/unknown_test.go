@@ -76,7 +76,7 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseClaimRequest(b) })},
 		{"claims", `{"commands":["a"],"leaseSeconds":1,"waitSeconds":1,"workerId":"w","count":1}`, *claimShape.names,
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
-		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1,"maxInProgress":1,"startsPerSecond":1,"perKey":{"inProgress":1,"startsPerSecond":1}}`,
+		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1,"maxInProgress":1,"startsPerSecond":1,"perKey":{"inProgress":1,"startsPerSecond":1},"target":{"url":"https://x.org/","window":1}}`,
 			*settingsShape.names, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
 		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"cursor":"c","cause":"failed",` + sampleFilter + `}`, BulkParameters(BulkDead),
 			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkDead, BulkRequest{}) })},
@@ -234,7 +234,7 @@ func suggests(sentence, wrong, name string) bool {
 // isName reports a text that is a name of a member somewhere, which a misspelt
 // one may be by chance.
 func isName(text string) bool {
-	for _, table := range [][]string{requestNames, *claimShape.names, *settingsShape.names, *backoffShape.names, *perKeyShape.names, *bulkShape.names, *endedShape.names, *artifactShape.names, {"tasks", "results"}} {
+	for _, table := range [][]string{requestNames, *claimShape.names, *settingsShape.names, *backoffShape.names, *perKeyShape.names, *targetShape.names, *bulkShape.names, *endedShape.names, *artifactShape.names, {"tasks", "results"}} {
 		if slices.Contains(table, text) {
 			return true
 		}

@@ -15,8 +15,10 @@ type Waiting struct {
 	Key  string
 	Used int64
 	Of   int64
-	// UntilMs is when a delayed task becomes ready, in Unix milliseconds.
+	// UntilMs is when a delayed task becomes ready, or when its target is tried again, in Unix
+	// milliseconds. Problem is why the target gets none.
 	UntilMs int64
+	Problem string
 }
 
 // The reasons.
@@ -29,6 +31,8 @@ const (
 	WaitingBehind      = "behind"
 	WaitingStorageFull = "storage_full"
 	WaitingLimit       = "limit"
+	// WaitingTarget is a reason that the core does not know: the target of the queue fails.
+	WaitingTarget = "target"
 )
 
 // The limits of a queue.
@@ -51,6 +55,7 @@ func (w *Waiting) members(c *coder) {
 	optInteger(c, `,"used":`, &w.Used, &anyIntegerRule)
 	optInteger(c, `,"of":`, &w.Of, &anyIntegerRule)
 	c.optTime(`,"until":`, &w.UntilMs, &anyTimeRule)
+	c.optText(`,"problem":`, &w.Problem, &anyTextRule)
 }
 
 var waitingShape = shapeOf(new([]string), new(Waiting).members)

@@ -7,8 +7,11 @@ import (
 
 func TestReasonToWaitComesBackAsItWasWritten(t *testing.T) {
 	for text, w := range map[string]Waiting{
-		`{"reason":"no_room","behind":0}`:                         {Reason: WaitingNoCredit, BehindKnown: true},
-		`{"reason":"behind"}`:                                     {Reason: WaitingBehind},
+		`{"reason":"no_room","behind":0}`: {Reason: WaitingNoCredit, BehindKnown: true},
+		`{"reason":"target","behind":3,"until":"2026-01-01T00:00:00.000Z","problem":"no answer"}`: {
+			Reason: WaitingTarget, Behind: 3, BehindKnown: true, UntilMs: 1_767_225_600_000, Problem: "no answer",
+		},
+		`{"reason":"behind"}`: {Reason: WaitingBehind},
 		`{"reason":"delayed","until":"2026-01-01T00:00:00.000Z"}`: {Reason: WaitingDelayed, UntilMs: 1_767_225_600_000},
 		`{"reason":"behind","behind":12345678901}`:                {Reason: WaitingBehind, Behind: 12_345_678_901, BehindKnown: true},
 	} {

@@ -53,7 +53,7 @@ func webhookProblem(text string) string {
 		return "must have a host name of letters, digits, hyphens and dots, or an IP address, and a port up to 65535 if any"
 	}
 	if u.User != nil {
-		return "must have no user name and no password: each callback is signed instead"
+		return "must have no user name and no password: what is posted is signed instead"
 	}
 	return ""
 }

@@ -97,7 +97,7 @@ var flagWords = strings.NewReplacer("delaySeconds", "--delay", "runAt", "--run-a
 	"timeoutSeconds", "--timeout", "maxAttempts", "--max-attempts", "idempotencyKey", "--key", "workerId", "--name",
 	"leaseSeconds", "--lease", "backoff.policy", "--backoff", "backoff.baseSeconds", "--backoff-base", "backoff.maxSeconds", "--backoff-max",
 	"perKey.inProgress", "--per-key-in-progress", "perKey.startsPerSecond", "--per-key-starts-per-second", "concurrencyKey", "--concurrency-key",
-	"maxInProgress", "--max-in-progress", "startsPerSecond", "--starts-per-second", "dlqRetentionSeconds", "--dlq-retention", "retentionSeconds", "--retention")
+	"target.url", "--target", "target.window", "--target-window", "maxInProgress", "--max-in-progress", "startsPerSecond", "--starts-per-second", "dlqRetentionSeconds", "--dlq-retention", "retentionSeconds", "--retention")
 
 // sentence is the text of an error. A refusal of the server names flags in place of
 // members, and its code comes last.

@@ -54,13 +54,15 @@ type queueSetCmd struct {
 	StartsPerSecond       *int           `help:"Most deliveries of the queue that begin in any second. Without it there is no limit."`
 	PerKeyInProgress      *int           `help:"Most tasks with the same concurrency key that workers may have at once. Without it there is no limit."`
 	PerKeyStartsPerSecond *int           `help:"Most deliveries of tasks with the same concurrency key that begin in any second. Without it there is no limit."`
+	Target                *string        `placeholder:"URL" help:"URL to which the server posts the tasks of the queue; --target= ends that."`
+	TargetWindow          *int           `help:"How many tasks the target has at once at most."`
 }
 
 // Help is the longer text of "codeq queue set --help".
 func (q *queueSetCmd) Help() string {
 	return `0 restores the value of the server: --lease 0, --max-attempts 0 and so on, and --backoff= for the policy. A queue has
-no ttl and no timeout unless they are set, so --ttl 0 and --timeout 0 switch them off. Existing tasks keep the time
-at which they expire.
+no ttl and no timeout unless they are set, so --ttl 0 and --timeout 0 switch them off; --target= ends what --target began.
+Existing tasks keep the time at which they expire.
 
   codeq queue set mail --ttl 0 --timeout 0`
 }
@@ -104,6 +106,15 @@ func (q *queueSetCmd) change(s *wire.QueueSettings) {
 	if q.PerKeyStartsPerSecond != nil {
 		s.PerKey.StartsPerSecond = *q.PerKeyStartsPerSecond
 	}
+	if q.Target != nil {
+		s.Target.URL = *q.Target
+	}
+	if q.TargetWindow != nil {
+		s.Target.Window = *q.TargetWindow
+	}
+	if s.Target.URL == "" {
+		s.Target = wire.Target{}
+	}
 	if q.Lease != nil {
 		s.LeaseSeconds = int(*q.Lease / time.Second)
 	}
@@ -146,6 +157,10 @@ func (a *app) queueFields(q *wire.QueueFigures) *fields {
 	f.add("starts per second", limitOf(e.StartsPerSecond))
 	f.add("key in progress", limitOf(e.PerKey.InProgress))
 	f.add("key starts/second", limitOf(e.PerKey.StartsPerSecond))
+	f.add("target", e.Target.URL)
+	if e.Target.URL != "" {
+		f.add("target window", fmt.Sprint(e.Target.Window)+from(s.Target.Window != 0))
+	}
 	if s.DLQRetentionSeconds == 0 {
 		f.add("failed letters", fmt.Sprintf("%s%s; each shard keeps at most the newest %d",
 			spanOf(cmp.Or(e.DLQRetentionSeconds, wire.FailedForSeconds)), from(false), wire.MaxFailedLetters))

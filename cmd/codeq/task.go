@@ -124,6 +124,8 @@ func (a *app) waitingLine(w *wire.Waiting) string {
 		return "delayed, due " + a.moment(w.UntilMs)
 	case w.Reason == wire.WaitingSuspect:
 		return text + a.moment(w.UntilMs)
+	case w.Reason == wire.WaitingTarget:
+		text += w.Problem + "; it is tried again " + a.moment(w.UntilMs)
 	case w.Reason == wire.WaitingLimit && w.Limit == wire.LimitKeyStarts:
 		text += fmt.Sprintf("at most %d deliveries with the key %q begin in a second", w.Of, w.Key)
 	case w.Reason == wire.WaitingLimit && w.Limit == wire.LimitKeyInProgress:

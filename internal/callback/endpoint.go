@@ -61,7 +61,7 @@ const (
 // keyOf is that of a named endpoint; the others are URLs, which begin otherwise.
 func keyOf(name string) string { return "endpoint " + name }
 
-func (t *tenant) endpointOf(k *wire.Callback) *endpoint {
+func (t *queue) endpointOf(k *wire.Callback) *endpoint {
 	key, _, _ := strings.Cut(k.URL, "?")
 	if k.Endpoint != "" {
 		key = keyOf(k.Endpoint)
@@ -78,7 +78,7 @@ func (t *tenant) endpointOf(k *wire.Callback) *endpoint {
 }
 
 // forget drops a healthy endpoint that has nothing in flight.
-func (t *tenant) forget(e *endpoint) {
+func (t *queue) forget(e *endpoint) {
 	if e.inFlight == 0 && e.failingSinceMs == 0 {
 		delete(t.endpoints, e.key)
 	}
@@ -109,7 +109,12 @@ func (e *endpoint) note(a Answer, nowMs int64) {
 	case e.failingSinceMs == 0:
 		e.failingSinceMs = nowMs
 	}
-	if !a.isSick() {
+	e.count(a.isSick(), nowMs)
+}
+
+// count counts a call that makes the endpoint sick, or begins anew after one that does not.
+func (e *endpoint) count(sick bool, nowMs int64) {
+	if !sick {
 		e.failures = 0
 		return
 	}
@@ -140,14 +145,14 @@ func (e *endpoint) follow(version int64) {
 
 // named is the record of the endpoint of a callback.
 func (d *delivery) named() record.Named {
-	key := record.NamedKey{Tenant: d.tenant.name, Kind: record.KindWebhook, Name: d.call.Endpoint}
-	return d.tenant.worker.engine.Named(key.Tenant, key.Kind).Get(key)
+	key := record.NamedKey{Tenant: d.queue.key.Tenant, Kind: record.KindWebhook, Name: d.call.Endpoint}
+	return d.queue.worker.engine.Named(key.Tenant, key.Kind).Get(key)
 }
 
 // address finds where a callback to a named endpoint goes now. Without an endpoint it is a
 // dead letter, and it waits for one that is disabled.
 func (d *delivery) address() bool {
-	w, n := d.tenant.worker, d.named()
+	w, n := d.queue.worker, d.named()
 	e, ok := n.Endpoint()
 	switch {
 	case !ok:
@@ -165,7 +170,7 @@ func (d *delivery) address() bool {
 // disable has the endpoint of a callback get nothing until somebody enables it. Another
 // change, which may have mended it, comes first.
 func (d *delivery) disable(a Answer) {
-	w, n := d.tenant.worker, d.named()
+	w, n := d.queue.worker, d.named()
 	e, ok := n.Endpoint()
 	if at := d.endpoint; !ok || n.Version != at.version || n.Version == at.asked {
 		return

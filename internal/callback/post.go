@@ -2,6 +2,7 @@ package callback
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,7 +19,7 @@ import (
 const (
 	// answerFor bounds one call, with the connection and the answer.
 	answerFor = 15 * time.Second
-	// maxAnswerBytes is how much of the body of an answer is read, and nobody sees.
+	// maxAnswerBytes is how much of the body of an answer is read that nobody sees.
 	maxAnswerBytes = 64 << 10
 )
 
@@ -46,7 +47,7 @@ func NewPoster(o PosterOptions) *Poster {
 	p := &Poster{o: o}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.client = &http.Client{
-		Transport: &schemes{http: p.transport(true), https: p.transport(false)}, Timeout: answerFor,
+		Transport:     &schemes{http: p.transport(true), https: p.transport(false)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return p
@@ -92,7 +93,10 @@ func (p *Poster) Stop(ctx context.Context) {
 }
 
 func (p *Poster) post(c *Call) Answer {
-	r, err := http.NewRequestWithContext(p.ctx, http.MethodPost, c.URL, bytes.NewReader(c.Body))
+	within := cmp.Or(c.Within, answerFor)
+	ctx, cancel := context.WithTimeout(p.ctx, within)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(c.Body))
 	if err != nil {
 		return Answer{Problem: "its URL cannot be called", Refused: true}
 	}
@@ -108,18 +112,30 @@ func (p *Poster) post(c *Call) Answer {
 	}
 	answer, err := p.client.Do(r)
 	if err != nil {
-		return p.noAnswer(err)
+		return p.noAnswer(err, within)
 	}
-	// The status has been read, and the body is read only so that the connection can be used
-	// again: neither error changes the outcome.
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswerBytes)
-	_ = answer.Body.Close()
-	return Answer{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
+	defer func() {
+		// The body is read only so that the connection can be used again, and the answer is known.
+		_, _ = io.CopyN(io.Discard, answer.Body, maxAnswerBytes)
+		_ = answer.Body.Close()
+	}()
+	a := Answer{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
+	if c.Keep == 0 {
+		return a
+	}
+	a.Body, err = io.ReadAll(io.LimitReader(answer.Body, int64(c.Keep)+1))
+	if err != nil {
+		return p.noAnswer(err, within)
+	}
+	if a.Cut = len(a.Body) > c.Keep; a.Cut {
+		a.Body = a.Body[:c.Keep]
+	}
+	return a
 }
 
 // noAnswer says why there is no answer in words that tell nothing about the network of the
 // server.
-func (p *Poster) noAnswer(err error) Answer {
+func (p *Poster) noAnswer(err error, within time.Duration) Answer {
 	var refused refusal
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -134,7 +150,7 @@ func (p *Poster) noAnswer(err error) Answer {
 	case errors.As(err, &certificate):
 		return Answer{Problem: "the certificate of the endpoint is not valid: " + certificate.Err.Error()}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return Answer{Problem: "the endpoint gave no answer within " + answerFor.String()}
+		return Answer{Problem: "the endpoint gave no answer within " + within.Round(time.Second/10).String()}
 	}
 	return Answer{Problem: "the connection to the endpoint failed"}
 }

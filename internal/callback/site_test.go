@@ -28,8 +28,17 @@ type site struct {
 	sent   []*sent
 	// moves are the events of callbacks.
 	moves []shard.Event
+	// grants counts the deliveries of tasks with a target.
+	grants int
+	// alarms are what After was told to do, by its time.
+	alarms []alarm
 	// disabled are the endpoints that the worker has disabled.
 	disabled []string
+}
+
+type alarm struct {
+	atMs int64
+	do   func()
 }
 
 type sent struct {
@@ -56,14 +65,15 @@ func (x *site) open() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.sent = nil
+	x.sent, x.alarms = nil, nil
 	x.worker = New(Options{
 		Next: x, Send: func(c *Call, done func(Answer)) { x.sent = append(x.sent, &sent{c, done}) },
 		NowMs: func() int64 { return x.nowMs }, Random: func() float64 { return 0.5 },
+		After:    func(ms int64, do func()) { x.alarms = append(x.alarms, alarm{x.nowMs + ms, do}) },
 		Disabled: func(tenant, name, _ string) { x.disabled = append(x.disabled, tenant+" "+name) },
 	})
 	x.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
-		Store: x.store, Gates: gates, Random: random, Log: zerolog.Nop(), Fatal: fatal, Events: x.worker,
+		Store: x.store, Gates: gates, Random: random, Log: zerolog.Nop(), Fatal: fatal, Events: x.worker, Settings: x.worker.Follow,
 		StartClock: func(int64) func() int64 { return func() int64 { return x.nowMs } },
 	})
 	if err != nil {
@@ -93,6 +103,9 @@ func (x *site) Load(int, uint64, []store.QueueState) {}
 // Observe implements shardactor.Observer.
 func (x *site) Observe(_ int, events []shard.Event) {
 	for _, e := range events {
+		if e.Command == "push" && e.Cause == record.CauseGrant {
+			x.grants++
+		}
 		if e.Command == wire.CallbackQueue {
 			x.moves = append(x.moves, e)
 		}
@@ -113,6 +126,15 @@ func (x *site) settle() {
 
 func (x *site) advance(ms int64) {
 	x.nowMs += ms
+	alarms := x.alarms
+	x.alarms = nil
+	for _, a := range alarms {
+		if a.atMs <= x.nowMs {
+			a.do()
+		} else {
+			x.alarms = append(x.alarms, a)
+		}
+	}
 	x.settle()
 }
 

@@ -19,6 +19,9 @@ type Answer struct {
 	// RetryAfter is when the endpoint wants the next call, 0 if it did not say.
 	RetryAfter time.Duration
 	Took       time.Duration
+	// Body is as much of that of the answer as the call keeps; Cut: there is more.
+	Body []byte
+	Cut  bool
 }
 
 // result is that of the callback, for people.

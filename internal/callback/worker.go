@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"codeq/mailbox"
 	"codeq/record"
@@ -19,8 +20,6 @@ const (
 	// maxTenants is how many tenants have a consumer; those beyond it that have nothing to do
 	// lose theirs when another one needs one.
 	maxTenants = 256
-	// subject owns the deliveries. No credential has it: it is not trimmed.
-	subject = " codeq"
 	// workerID is the name of the worker in histories.
 	workerID = "codeq"
 )
@@ -47,6 +46,8 @@ type Options struct {
 	Random func() float64
 	// Disabled is told of each endpoint that the worker has disabled. It must not block.
 	Disabled func(tenant, name, reason string)
+	// After calls do once, a time from now, from any goroutine and not before After has returned.
+	After func(ms int64, do func())
 }
 
 // Call is one request to an endpoint.
@@ -57,6 +58,9 @@ type Call struct {
 	Secrets                 []string
 	Attempt                 int
 	TraceParent, TraceState string
+	// Within bounds the call; 0 is answerFor. Keep is how much of the body of the answer is kept.
+	Within time.Duration
+	Keep   int
 }
 
 // Worker takes callbacks and has them posted. Its methods may be called from any goroutine,
@@ -67,31 +71,40 @@ type Worker struct {
 	mu sync.Mutex
 	// engine is nil before Start.
 	engine  Engine
-	tenants map[string]*tenant
+	tenants map[string]*queue
+	// targets are the queues that have a target.
+	targets map[record.QueueKey]*queue
 	stopped bool
 }
 
 // New makes a worker, which takes nothing before Start.
-func New(o Options) *Worker { return &Worker{o: o, tenants: make(map[string]*tenant)} }
+func New(o Options) *Worker {
+	return &Worker{o: o, tenants: make(map[string]*queue), targets: make(map[record.QueueKey]*queue)}
+}
 
-// tenant is the consumer of one tenant, and the endpoints that it calls.
-type tenant struct {
-	worker    *Worker
-	name      string
-	consumer  *shardactor.Consumer
+// queue is the consumer of one queue: the callbacks of a tenant, or a queue with a target.
+type queue struct {
+	worker   *Worker
+	key      record.QueueKey
+	consumer *shardactor.Consumer
+	// endpoints are those that callbacks go to.
 	endpoints map[string]*endpoint
 	// busy counts the callbacks that are ready or in progress.
 	busy int64
+	// target is nil for callbacks.
+	target *target
 }
 
-// delivery is a callback in flight or held.
+// delivery is a callback, or a task for a target, in flight or held.
 type delivery struct {
 	*shard.Granted
-	tenant   *tenant
+	queue    *queue
 	endpoint *endpoint
 	call     *Call
 	// heldAtMs is since when it waits for a place of its endpoint.
 	heldAtMs int64
+	// posted: its payload counts no more as on its way.
+	posted bool
 }
 
 // Load implements shardactor.Observer: a tenant with callbacks needs a consumer.
@@ -143,10 +156,10 @@ func (w *Worker) serve(name string, more int64) {
 	}
 	if t == nil {
 		w.makeRoom()
-		t = &tenant{worker: w, name: name, endpoints: make(map[string]*endpoint)}
+		t = &queue{worker: w, key: record.QueueKey{Command: wire.CallbackQueue, Tenant: name}, endpoints: make(map[string]*endpoint)}
 		w.tenants[name] = t
 		if w.engine != nil {
-			t.subscribe()
+			t.begin()
 		}
 	}
 	t.busy += more
@@ -158,7 +171,7 @@ func (w *Worker) makeRoom() {
 	if len(w.tenants) < maxTenants || w.engine == nil {
 		return
 	}
-	maps.DeleteFunc(w.tenants, func(_ string, t *tenant) bool {
+	maps.DeleteFunc(w.tenants, func(_ string, t *queue) bool {
 		if t.busy == 0 {
 			t.consumer.Close(0)
 		}
@@ -172,19 +185,28 @@ func (w *Worker) Start(e Engine) {
 	defer w.mu.Unlock()
 	w.engine = e
 	for _, name := range slices.Sorted(maps.Keys(w.tenants)) {
-		w.tenants[name].subscribe()
+		w.tenants[name].begin()
+	}
+	for _, q := range slices.SortedFunc(maps.Keys(w.targets), record.QueueKey.Compare) {
+		w.targets[q].serve()
 	}
 }
 
-func (t *tenant) subscribe() {
-	e := t.worker.engine
-	t.consumer = e.NewConsumer(shardactor.ConsumerOptions{
-		Tenant: t.name, Subject: subject, WorkerID: workerID, OverHTTP: true, Sink: t,
+// begin takes the callbacks of a tenant.
+func (s *queue) begin() {
+	s.subscribe()
+	s.consumer.SetWindow(window)
+}
+
+// subscribe makes the consumer, which has no window yet.
+func (s *queue) subscribe() {
+	e := s.worker.engine
+	s.consumer = e.NewConsumer(shardactor.ConsumerOptions{
+		Tenant: s.key.Tenant, Subject: shard.OwnSubject, WorkerID: workerID, OverHTTP: true, Sink: s,
 	})
-	t.consumer.SetWindow(window)
 	for shardNo := range e.Shards() {
 		// A shard that has stopped needs no subscription.
-		_ = e.Control(shardNo, nil, &shard.Subscribe{Consumer: t.consumer.Consumer, Commands: []string{wire.CallbackQueue}})
+		_ = e.Control(shardNo, nil, &shard.Subscribe{Consumer: s.consumer.Consumer, Commands: []string{s.key.Command}})
 	}
 }
 
@@ -194,6 +216,11 @@ func (w *Worker) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
+	for _, s := range w.targets {
+		if s.consumer != nil {
+			s.consumer.Close(0)
+		}
+	}
 	for _, t := range w.tenants {
 		if t.consumer == nil {
 			continue
@@ -209,33 +236,41 @@ func (w *Worker) Stop() {
 }
 
 // Deliver implements shard.Sink.
-func (t *tenant) Deliver(effects []shard.Effect) {
-	t.worker.mu.Lock()
-	defer t.worker.mu.Unlock()
+func (s *queue) Deliver(effects []shard.Effect) {
+	s.worker.mu.Lock()
+	defer s.worker.mu.Unlock()
 	for _, e := range effects {
 		if g, ok := e.(*shard.Granted); ok {
-			t.take(g)
+			s.take(&delivery{Granted: g, queue: s})
 		}
 	}
 }
 
-// take decides what becomes of a callback that has just been granted.
-func (t *tenant) take(g *shard.Granted) {
-	d := &delivery{Granted: g, tenant: t}
-	k, err := wire.ParseCallback(g.Task.Payload)
+// take decides what becomes of a task that has just been granted.
+func (s *queue) take(d *delivery) {
 	switch {
-	case t.worker.stopped:
+	case s.worker.stopped:
 		d.giveBack()
-		return
-	case err != nil:
+	case s.target != nil:
+		d.push()
+	default:
+		d.callBack()
+	}
+}
+
+// callBack decides what becomes of a callback.
+func (d *delivery) callBack() {
+	s, g := d.queue, d.Granted
+	k, err := wire.ParseCallback(g.Task.Payload)
+	if err != nil {
 		d.fail("it cannot be read: " + err.Error())
 		return
 	}
 	d.call = &Call{
-		Callback: *k, Tenant: t.name, Attempt: g.Task.Attempts + 1, TraceParent: g.Task.TraceParent, TraceState: g.Task.TraceState,
+		Callback: *k, Tenant: s.key.Tenant, Attempt: g.Task.Attempts + 1, TraceParent: g.Task.TraceParent, TraceState: g.Task.TraceState,
 	}
-	d.endpoint = t.endpointOf(k)
-	d.heldAtMs = t.worker.o.NowMs()
+	d.endpoint = s.endpointOf(k)
+	d.heldAtMs = s.worker.o.NowMs()
 	if k.Endpoint == "" || d.address() {
 		d.place()
 	}
@@ -244,7 +279,7 @@ func (t *tenant) take(g *shard.Granted) {
 // place sends a callback, holds it until its endpoint has a place, or puts it off. Nothing goes
 // out for a delivery that is over.
 func (d *delivery) place() {
-	w, e := d.tenant.worker, d.endpoint
+	w, e := d.queue.worker, d.endpoint
 	now := w.o.NowMs()
 	if now >= d.LeaseUntilMs {
 		d.giveBack()
@@ -267,7 +302,7 @@ func (d *delivery) place() {
 
 // answered notes what a call came to, and goes on with what its endpoint holds.
 func (d *delivery) answered(a Answer) {
-	w, e := d.tenant.worker, d.endpoint
+	w, e := d.queue.worker, d.endpoint
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.inFlight--
@@ -293,12 +328,12 @@ func (d *delivery) answered(a Answer) {
 	for _, next := range held {
 		next.place()
 	}
-	d.tenant.forget(e)
+	d.queue.forget(e)
 }
 
 func (d *delivery) holder() shard.Holder {
 	return shard.Holder{
-		Owner: shard.Owner{Tenant: d.tenant.name, Subject: subject}, TaskRef: wire.TaskRef{TaskID: d.Task.ID, Token: d.Token},
+		Owner: shard.Owner{Tenant: d.queue.key.Tenant, Subject: shard.OwnSubject}, TaskRef: wire.TaskRef{TaskID: d.Task.ID, Token: d.Token},
 	}
 }
 
@@ -322,7 +357,20 @@ func (d *delivery) giveBack() {
 // that says that the delivery is over already nothing follows.
 func (d *delivery) end(m shard.Message) {
 	// A shard that has stopped leaves the delivery to its lease.
-	_ = d.tenant.worker.engine.Control(d.tenant.worker.engine.ShardOf(d.Task.ID), nil, m)
-	d.tenant.consumer.Taken(len(d.Task.Payload), shard.MaxUntakenBytes)
-	d.tenant.consumer.Return(1)
+	_ = d.queue.worker.engine.Control(d.queue.worker.engine.ShardOf(d.Task.ID), nil, m)
+	d.free()
+}
+
+// free gives back the place of the delivery in the window.
+func (d *delivery) free() {
+	d.arrive()
+	d.queue.consumer.Return(1)
+}
+
+// arrive counts the payload as taken by whom it goes to.
+func (d *delivery) arrive() {
+	if !d.posted {
+		d.posted = true
+		d.queue.consumer.Taken(len(d.Task.Payload), shard.MaxUntakenBytes)
+	}
 }

@@ -52,9 +52,22 @@ func (a *api) addWaiting(c *call, task *wire.Task) (explained *wire.Task, failed
 			return nil, answer{}, false
 		}
 		task.Waiting = e.Waiting
+		a.addTarget(c, task)
 		return task, answer{}, true
 	case <-c.r.Context().Done():
 		return nil, answer{abort: true}, true
+	}
+}
+
+// addTarget says so if a task is with nobody because the target of its queue fails.
+func (a *api) addTarget(c *call, task *wire.Task) {
+	w := task.Waiting
+	if w.Reason != wire.WaitingNoCredit && w.Reason != wire.WaitingBehind {
+		return
+	}
+	problem, probeAtMs := a.o.Callbacks.TargetHealth(c.who.Tenant, task.Command)
+	if problem != "" {
+		w.Reason, w.Problem, w.UntilMs = wire.WaitingTarget, problem, probeAtMs
 	}
 }
 

@@ -273,7 +273,7 @@ func (a *api) redeliver(c *call, _ struct{}) answer {
 	return ans
 }
 
-// writeWebhooks writes how many endpoints get nothing.
+// writeWebhooks writes how many endpoints and targets get nothing.
 func (a *api) writeWebhooks(p *meter.Page) {
 	counts := map[string]int{}
 	for _, n := range a.o.Engine.AllNamed(record.KindWebhook) {
@@ -284,4 +284,8 @@ func (a *api) writeWebhooks(p *meter.Page) {
 	for _, state := range []string{wire.EndpointEnabled, wire.EndpointDisabled} {
 		p.Put(float64(counts[state]), meter.Label{Name: "state", Value: state})
 	}
+	all, sick := a.o.Callbacks.Targets()
+	p.Family("codeq_targets", meter.Gauge, "Queues of all tenants with a target that gets their tasks, and with one that fails and gets none.")
+	p.Put(float64(all-sick), meter.Label{Name: "state", Value: "well"})
+	p.Put(float64(sick), meter.Label{Name: "state", Value: "sick"})
 }

@@ -57,8 +57,10 @@ type Condition struct {
 	Name    *wire.SlotName
 	Figures *wire.Figures
 	Beside  *Beside
-	// Takers is how many sessions take its tasks.
+	// Takers is how many sessions take its tasks. Target is why its target gets none, empty if it
+	// has no target or one that is well.
 	Takers int
+	Target string
 }
 
 // Need is a need with the tenant of its queue. Told is the part of its sentence that has text of
@@ -93,7 +95,9 @@ func (c *Condition) Waits(nowMs int64) bool {
 
 func noWorker(c *Condition, nowMs int64) (Need, bool) {
 	f := c.Figures
-	if !c.Waits(nowMs) || f[wire.FigurePaused] != 0 || f[wire.FigureStartedPer] > 0 || c.Beside.Started > 0 {
+	// What a target that fails is given now and then tries it.
+	starts := c.Target == "" && (f[wire.FigureStartedPer] > 0 || c.Beside.Started > 0)
+	if !c.Waits(nowMs) || f[wire.FigurePaused] != 0 || starts {
 		return Need{}, false
 	}
 	n := Need{Need: wire.Need{
@@ -101,9 +105,12 @@ func noWorker(c *Condition, nowMs int64) (Need, bool) {
 		Count: f[wire.FigureReady], SinceMs: f[wire.FigureOldestReadyAt],
 	}}
 	who := "no worker"
-	if c.Takers == 1 {
+	switch {
+	case c.Target != "":
+		who = "a target that gets none, because " + c.Target
+	case c.Takers == 1:
 		who = "1 worker that takes none"
-	} else if c.Takers > 1 {
+	case c.Takers > 1:
 		who = fmt.Sprintf("%d workers that take none", c.Takers)
 	}
 	n.Sentence = fmt.Sprintf("has %s and %s; the oldest has waited since %s", tasks(n.Count, "ready"), who, moment(n.SinceMs, nowMs))

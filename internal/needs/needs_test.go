@@ -18,6 +18,7 @@ var needy = []struct {
 	figures []figure
 	beside  Beside
 	takers  int
+	target  string
 	want    []string
 }{
 	{about: "nothing"},
@@ -33,6 +34,11 @@ var needy = []struct {
 	{
 		about: "workers that hang", figures: []figure{{wire.FigureReady, 2}, {wire.FigureOldestReadyAt, now - minute}}, takers: 2,
 		want: []string{"critical no_worker ready 2: q has 2 ready tasks and 2 workers that take none; the oldest has waited since 23:59 UTC"},
+	},
+	{
+		about: "a sick target", figures: []figure{{wire.FigureReady, 9}, {wire.FigureOldestReadyAt, now - minute}}, beside: Beside{SpanMs: 30_000, Started: 1, ReadyThen: 9},
+		target: "the target answered 503",
+		want:   []string{"critical no_worker ready 9: q has 9 ready tasks and a target that gets none, because the target answered 503; the oldest has waited since 23:59 UTC"},
 	},
 	{about: "taken now", figures: []figure{{wire.FigureReady, 4}, {wire.FigureOldestReadyAt, now - minute}, {wire.FigureStartedPer, 1}}},
 	{about: "taken before", figures: []figure{{wire.FigureReady, 4}, {wire.FigureOldestReadyAt, now - minute}}, beside: Beside{SpanMs: 30_000, Started: 1, ReadyThen: 4}},
@@ -85,7 +91,7 @@ func TestNeedsOfAQueue(t *testing.T) {
 			f[set.at] = set.value
 		}
 		var got []string
-		for _, n := range Of(&Condition{Name: &wire.SlotName{Command: "q"}, Figures: &f, Beside: &c.beside, Takers: c.takers}, now) {
+		for _, n := range Of(&Condition{Name: &wire.SlotName{Command: "q"}, Figures: &f, Beside: &c.beside, Takers: c.takers, Target: c.target}, now) {
 			line := fmt.Sprintf("%s %s %s %d: %s", n.Severity, n.Reason, n.State, n.Count, n.Sentence)
 			if n.Told != "" {
 				line += "[" + n.Told + "]"

@@ -34,6 +34,10 @@ func (s *Server) watchOptions() watch.Options {
 		Facts: watch.Facts{
 			Events: s.events, Reports: s.reports, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
 			Points: s.events.Points, TotalOf: s.events.TotalOf, Beside: source.Beside, Times: source.Times, Server: s.serverFigures(), Dead: s.deadLetters, Slow: s.slow,
+			Target: func(queue wire.SlotName) string {
+				problem, _ := s.callbacks.TargetHealth(queue.Tenant, queue.Command)
+				return problem
+			},
 			Sessions: func(tenant string) []wire.SessionFigures {
 				all, _ := s.sessions.List(tenant, wire.SessionID{}, math.MaxInt) // there is no next page
 				return all

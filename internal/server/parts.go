@@ -39,7 +39,7 @@ func (s *Server) eventsOptions() events.Options {
 func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardactor.EngineOptions {
 	o := shardactor.EngineOptions{
 		Store: s.store, Gates: gates, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
-		Mailbox: budget.mailbox(s.store.Shards()), Events: s.callbacks, Notes: s.reports.Add, PublicURL: s.o.PublicURL,
+		Mailbox: budget.mailbox(s.store.Shards()), Events: s.callbacks, Notes: s.reports.Add, Settings: s.callbacks.Follow, PublicURL: s.o.PublicURL,
 		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},

@@ -38,10 +38,11 @@ type Facts struct {
 	Sessions func(tenant string) []wire.SessionFigures
 	// Server are the figures of the server. They are asked for once a second at most.
 	Server func(nowMs int64) wire.ServerFigures
-	// Dead looks at the dead letters of a queue.
-	Dead func(queue wire.SlotName) needs.DeadLetters
-	// Slow looks for deliveries of a queue that began before a time.
-	Slow func(queue wire.SlotName, beforeMs int64) needs.Slow
+	// Dead looks at the dead letters of a queue, Slow for deliveries of it that began before a
+	// time, and Target for why its target gets no task.
+	Dead   func(queue wire.SlotName) needs.DeadLetters
+	Slow   func(queue wire.SlotName, beforeMs int64) needs.Slow
+	Target func(queue wire.SlotName) string
 }
 
 // Board has the figures of all queues as of its last refresh. Subscribers only read it. Sessions

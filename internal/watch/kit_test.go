@@ -69,6 +69,7 @@ func (l *fakeLog) facts() Facts {
 		Sessions: func(tenant string) []wire.SessionFigures { return l.sessions[tenant] },
 		Server:   func(int64) wire.ServerFigures { return l.server },
 		Dead:     func(wire.SlotName) needs.DeadLetters { return l.dead },
+		Target:   func(wire.SlotName) string { return "" },
 		Slow:     func(q wire.SlotName, _ int64) needs.Slow { l.slowLooks++; return l.slow[q.Command] },
 		ShardOf:  func(id wire.TaskID) int { return int(id[15]) % len(l.last) },
 	}

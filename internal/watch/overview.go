@@ -45,6 +45,7 @@ func (b *Board) overviewOf(nowMs int64) *overview {
 		c := needs.Condition{Name: &r.name, Figures: &r.figures, Beside: &beside}
 		if c.Waits(nowMs) {
 			c.Takers = b.rosterOf(r.name.Tenant, nowMs).takers(r.name.Command)
+			c.Target = b.Target(r.name)
 		}
 		o.needs = append(o.needs, needs.Of(&c, nowMs)...)
 	}
@@ -57,11 +58,8 @@ func (b *Board) lookAtDead() {
 	var next *row
 	for i := range b.rows {
 		r := &b.rows[i]
-		n := r.figures[wire.FigureDead]
-		if n == 0 || n == r.deadThen || r.name.Command == "" || r.name.Command == wire.AllCommands {
-			continue
-		}
-		if next == nil || r.lookedAt < next.lookedAt {
+		isQueue, n := r.name.Command != "" && r.name.Command != wire.AllCommands, r.figures[wire.FigureDead]
+		if isQueue && n != 0 && n != r.deadThen && (next == nil || r.lookedAt < next.lookedAt) {
 			next = r
 		}
 	}

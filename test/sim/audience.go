@@ -68,7 +68,7 @@ func (a *audience) began() {
 	a.board = watch.NewBoard(watch.Facts{
 		Events: s.events.log, CreationID: s.store.CreationID(), Version: "sim", ShardOf: s.engine.ShardOf,
 		Points: s.events.log.Points, TotalOf: s.events.log.TotalOf, Times: a.source.Times, Beside: a.source.Beside,
-		Sessions: a.sessions, Server: a.serverFigures, Dead: a.deadLetters, Slow: a.slow,
+		Sessions: a.sessions, Server: a.serverFigures, Dead: a.deadLetters, Slow: a.slow, Target: func(wire.SlotName) string { return "" },
 	})
 	a.paces = paces{world: a.world, queues: make(map[record.QueueKey]*pace)}
 	a.rosters, a.served = make(map[string][]wire.SessionFigures), nil

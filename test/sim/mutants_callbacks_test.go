@@ -51,7 +51,7 @@ func init() {
 		caught: []string{callsFew},
 	}, mutant{
 		name:   "callback: keep the credit",
-		edit:   edit{file: worker, old: "	d.tenant.consumer.Return(1)\n", new: ""},
+		edit:   edit{file: worker, old: "	d.queue.consumer.Return(1)\n", new: ""},
 		caught: []string{"credit adds up", nothingWaits},
 	}, mutant{
 		name:   "callback: begin with the attempt before",

@@ -63,7 +63,7 @@ func init() {
 		caught: []string{"the server is shown as it is"},
 	}, mutant{
 		name:   "server: miss a worker that has just taken tasks",
-		edit:   edit{file: "internal/needs/needs.go", old: " || c.Beside.Started > 0 {\n", new: " {\n"},
+		edit:   edit{file: "internal/needs/needs.go", old: " || c.Beside.Started > 0)\n", new: ")\n"},
 		caught: needed,
 	}, mutant{
 		name:   "figures: do not say that a queue is paused",

@@ -83,7 +83,7 @@ export type Task = {
   printed?: boolean;
   /** Why no worker has it. Only GET /tasks/{id} has it. */
   waiting?: {
-    reason: "delayed" | "suspect" | "paused" | "storage_full" | "limit" | "no_worker" | "behind" | "no_room";
+    reason: "delayed" | "suspect" | "paused" | "storage_full" | "limit" | "no_worker" | "target" | "behind" | "no_room";
     /** The setting of the queue that holds it back; only with the reason limit. */
     limit?: "maxInProgress" | "startsPerSecond" | "perKey.inProgress" | "perKey.startsPerSecond";
     /** The concurrency key whose limit it is. */
@@ -95,6 +95,8 @@ export type Task = {
     /** The number of ready tasks that are granted before it, if that is known. */
     behind?: number;
     until?: Time;
+    /** Why the target of the queue gets no task; only with the reason target. */
+    problem?: string;
   };
   /** The last 10 of the deliveries that did not succeed and of what people did to the task. The latter have no delivery and no from. */
   history?: {
@@ -220,6 +222,7 @@ export type Queue = {
   /** Most deliveries that begin in any second, over all shards. Without it there is no limit. */
   startsPerSecond?: number | null;
   perKey?: PerKey;
+  target?: Target;
   oldestReadyAt?: Time;
   /** What holds: the settings of the queue, and the server's defaults for the rest. A retention that is missing has no end. Not in lists of queues. */
   effective?: QueueSettings;
@@ -244,7 +247,16 @@ export type QueueSettings = {
   /** Most deliveries that begin in any second, over all shards. Without it there is no limit. */
   startsPerSecond?: number | null;
   perKey?: NewPerKey;
+  target?: Target;
 };
+
+/** Where the server posts the tasks of the queue. */
+export type Target = {
+  /** An http or https URL without a user name and a password. */
+  url: string;
+  /** How many tasks the target has at once. */
+  window?: number | null;
+} | null;
 
 /** Limits of each concurrency key; in a spread queue they hold on each shard. */
 export type PerKey = {

@@ -59,6 +59,8 @@ export function why(t: Task, now: number, p99 = 0): string {
         : `Its queue is at its limit: ${count(w.used ?? 0)} tasks are in progress, at most ${count(w.of ?? 0)} may be.`;
     case "no_worker":
       return "No worker is there for its queue: no session and no claim asks for it.";
+    case "target":
+      return `The target of its queue gets no task: ${visible(w.problem ?? "")}.`;
     case "behind":
       return w.behind ? `${count(w.behind)} ready ${w.behind === 1 ? "task goes" : "tasks go"} before it.` : "Other tasks of its queue go before it.";
     case "no_room":

@@ -17,6 +17,8 @@ const fields: Field[] = [
   { path: "startsPerSecond", title: "Starts a second", text: "how many deliveries begin in any second at most" },
   { path: "perKey.inProgress", title: "In progress, a key", text: "how many tasks with the same concurrencyKey workers have at once" },
   { path: "perKey.startsPerSecond", title: "Starts a second, a key", text: "how many of their deliveries begin in any second at most" },
+  { path: "target.url", title: "Target", text: "the URL to which the server posts the tasks; with none workers take them", is: "text" },
+  { path: "target.window", title: "Target has", text: "how many tasks at once" },
   { path: "backoff.policy", title: "Pauses grow", text: "the pause before a retry", choices: ["fixed", "linear", "exponential", "exp_equal_jitter", "exp_full_jitter"] },
   { path: "backoff.baseSeconds", title: "First pause, s" },
   { path: "backoff.maxSeconds", title: "Longest pause, s" },
