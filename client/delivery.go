@@ -87,6 +87,7 @@ func (l *workerLoop) startReady() {
 		own, d.cancel = d.bounded(l.handlers)
 		d.state, d.began = running, time.Now()
 		d.report = l.reporter(own, d)
+		d.upload = func(ctx context.Context, f *File) (*wire.Artifact, error) { return l.client.Upload(ctx, d.ref, f) }
 		l.running++
 		go l.worker.runHandler(own, l, d)
 	}

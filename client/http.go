@@ -25,6 +25,9 @@ type call struct {
 	method string
 	path   string // from the base address on
 	body   []byte
+	// file is sent in place of body for the delivery with that token; nil is none.
+	file  *File
+	lease wire.Token
 	// remedy is what the caller can do if there is no answer. It is set for requests that
 	// change something and are not repeated here: without an answer their error is
 	// ErrOutcomeUnknown.
@@ -151,6 +154,11 @@ func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response
 	c.authorize(request.Header, at)
 	if in.body != nil {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	if in.file != nil {
+		if err := in.addFile(request); err != nil {
+			return nil, err
+		}
 	}
 	response, err := c.http.RoundTrip(request)
 	how := w.fate(ctx)

@@ -49,6 +49,8 @@ type Outcome struct {
 	why wire.ReleaseRequest
 	// exit is how the program of a failure or a nack ended.
 	exit wire.Exit
+	// artifacts are those of a completion or a failure.
+	artifacts []wire.Artifact
 }
 
 // Exited adds to a failure or a nack how the program ended that worked on the task. The
@@ -139,10 +141,10 @@ func (o Outcome) frame(ref wire.Ref, delivery wire.TaskRef) wire.ClientFrame {
 	switch o.Kind {
 	case Completed:
 		return &wire.Result{Ref: ref, TaskRef: delivery,
-			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: o.Result}}
+			ResultRequest: wire.ResultRequest{Status: wire.StatusCompleted, Result: o.Result, Artifacts: o.artifacts}}
 	case Failed:
 		return &wire.Result{Ref: ref, TaskRef: delivery,
-			ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: o.Reason, Exit: o.exit}}
+			ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: o.Reason, Exit: o.exit, Artifacts: o.artifacts}}
 	case Nacked:
 		return &wire.Nack{Ref: ref, TaskRef: delivery,
 			NackRequest: wire.NackRequest{DelaySeconds: o.delaySeconds, Reason: o.Reason, Exit: o.exit}}

@@ -38,6 +38,8 @@ type Delivery struct {
 
 	// report sends a frame about the delivery; nil outside a worker.
 	report func(frame func(wire.TaskRef) wire.ClientFrame)
+	// upload sends a file of the delivery; nil outside a worker.
+	upload func(ctx context.Context, f *File) (*wire.Artifact, error)
 }
 
 // Handler does the work for one delivery and returns its outcome. It runs on a goroutine

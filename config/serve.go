@@ -33,6 +33,7 @@ type Serve struct {
 	PublicHost     Hosts   `name:"public-host" placeholder:"HOST" help:"Names by which clients ask for a server without authentication, besides localhost and that of listen; an IP address needs none. A request for another name is refused: a web page could have made that name point here."`
 	AllowOrigin    Origins `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests, open sessions and read the answers of producers and readers, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
 	Callbacks
+	Artifacts
 	MaxSessions   int           `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
 	PingSeconds   int           `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
 	Retention     time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
@@ -63,6 +64,12 @@ type TLS struct {
 type Callbacks struct {
 	PublicURL    string   `name:"public-url" placeholder:"URL" help:"Address under which clients reach this server, such as https://codeq.example.com. Callbacks name it where a result is too large to be posted."`
 	WebhookAllow Networks `name:"webhook-allow" placeholder:"HOST" help:"Hosts to which outcomes of tasks, and tasks of queues with a target, may be posted besides public addresses over https: names, IP addresses and networks such as 10.0.0.0/8. They may be asked over http, too."`
+}
+
+// Artifacts are the settings of the files that workers upload for their tasks.
+type Artifacts struct {
+	ArtifactsDir     string `name:"artifacts-dir" placeholder:"DIR" help:"Directory of the files that workers upload for their tasks; without it the directory artifacts in that of the data. A backup does not have them."`
+	ArtifactMaxBytes Bytes  `name:"artifact-max-bytes" default:"5GiB" range:"1B..5TiB" placeholder:"SIZE" help:"Largest file that a worker may upload."`
 }
 
 // Check checks the rules between two settings. origin says where a setting was set.

@@ -28,6 +28,7 @@ func fullRecord(t testing.TB) *Task {
 		ResultToken: wire.Token{4, 5, 6}, Releases: 7, Losses: 8, Undelivered: 9,
 		DeadCause: wire.DeadFailed, Error: "line 1\nline 2\x00\\", IdempotencyKey: "é/☃/\U0001F600", Fingerprint: [32]byte{31: 1},
 		TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", TraceState: "a=b", Labels: "customer=acme\nrun=é", Handled: true, ConcurrencyKey: "acme/é", Webhook: "https://h/x", Progress: `{"percent":40}`, Printed: true,
+		Files:   Files{Begun: 3, Listed: `{"artifacts":[]}`},
 		Payload: `{"a":"é"}`, OutcomeHere: true, Result: `{"x":1}`, Newer: "\x87\x01z",
 	}
 	v := reflect.ValueOf(*r)
@@ -43,7 +44,8 @@ func fullLease() *Lease {
 	return &Lease{
 		Token: wire.Token{9, 8, 7}, Delivery: 3, Session: wire.SessionID{5, 4, 3}, OverHTTP: true, Subject: "ada",
 		WorkerID: "w1", DeadlineMs: 1_700_000_030_000, LeaseForMs: 20_000, GrantedAtMs: 1_700_000_000_000,
-		RunUntilMs: 1_700_000_090_000, Progress: `{"percent":40}`, Printed: true, Newer: "\x40\x01",
+		RunUntilMs: 1_700_000_090_000, Progress: `{"percent":40}`, Printed: true,
+		Files: Files{Begun: 2, Listed: `{"artifacts":[{}]}`}, Newer: "\x40\x01",
 	}
 }
 
@@ -103,7 +105,7 @@ var endedForms = []Ended{
 	{Status: wire.StatusFailed, Deliveries: 1, Absent: Absent{History: true}},
 	{Status: wire.StatusCancelled, Deliveries: 1 << 40, HasKey: true},
 	{Status: wire.StatusCompleted, Deliveries: 2, Absent: Absent{Payload: true}},
-	{Status: wire.StatusFailed, Cause: wire.DeadExhausted, HasKey: true, Labelled: true},
+	{Status: wire.StatusFailed, Cause: wire.DeadExhausted, HasKey: true, Labelled: true, HasFiles: true},
 }
 
 // samples are values of every kind, full and least, with their text.

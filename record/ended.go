@@ -13,9 +13,11 @@ type Ended struct {
 	Deliveries int
 	// Cause is that of a dead letter.
 	Cause wire.DeadCause
-	// HasKey says that the task has an idempotency key, Labelled that it has labels.
+	// HasKey says that the task has an idempotency key, Labelled that it has labels, HasFiles that
+	// files were uploaded for it.
 	HasKey   bool
 	Labelled bool
+	HasFiles bool
 	Absent
 }
 
@@ -41,7 +43,8 @@ const (
 	endedNoHistoryBit = 0x20
 	endedNoPayloadBit = 0x40
 	endedLabelledBit  = 0x80
-	endedKnownBits    = 0xff
+	endedFilesBit     = 0x100
+	endedKnownBits    = 0x1ff
 )
 
 var endedStatuses = [...]wire.Status{1: wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled}
@@ -53,7 +56,8 @@ func AppendEnded(dst []byte, e Ended) []byte {
 		return dst
 	}
 	what := uint64(numberOf(e.Status, endedStatuses[:])) | uint64(e.Cause)<<endedCauseShift |
-		bit(e.HasKey, endedKeyBit) | bit(e.Labelled, endedLabelledBit) | bit(e.Absent.History, endedNoHistoryBit) | bit(e.Absent.Payload, endedNoPayloadBit)
+		bit(e.HasKey, endedKeyBit) | bit(e.Labelled, endedLabelledBit) | bit(e.HasFiles, endedFilesBit) |
+		bit(e.Absent.History, endedNoHistoryBit) | bit(e.Absent.Payload, endedNoPayloadBit)
 	f := form{out: dst}
 	e.fields(&f, &what)
 	return f.out
@@ -83,7 +87,7 @@ func ParseEnded(data []byte) (e Ended, err error) {
 		return Ended{}, ErrDamaged
 	}
 	e.Status = endedStatuses[status]
-	e.HasKey, e.Labelled = what&endedKeyBit != 0, what&endedLabelledBit != 0
+	e.HasKey, e.Labelled, e.HasFiles = what&endedKeyBit != 0, what&endedLabelledBit != 0, what&endedFilesBit != 0
 	e.Absent = Absent{History: what&endedNoHistoryBit != 0, Payload: what&endedNoPayloadBit != 0}
 	return e, nil
 }
@@ -105,6 +109,9 @@ func (e Ended) String() string {
 	}
 	if e.Labelled {
 		text += " labelled"
+	}
+	if e.HasFiles {
+		text += " files"
 	}
 	return text
 }

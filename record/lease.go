@@ -32,6 +32,8 @@ type Lease struct {
 	// Progress and Printed are those of this delivery, see Task.
 	Progress string
 	Printed  bool
+	// Files are those of the task.
+	Files Files
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -50,6 +52,8 @@ func (l *Lease) fields(f *form) {
 	number(f, 10, "runUntilMs", &l.RunUntilMs)
 	f.raw(11, "progress", &l.Progress)
 	f.flag(12, "printed", &l.Printed)
+	number(f, 13, "filesBegun", &l.Files.Begun)
+	f.raw(14, "filesListed", &l.Files.Listed)
 }
 
 func appendID(dst, id []byte) []byte { return wire.SessionID(id).AppendTo(dst) }

@@ -23,9 +23,9 @@ var modelFields = map[string]string{
 		9 createdAtMs int,10 updatedAtMs int,11 seq uint,12 dueAtMs int,13 endedAtMs int,14 expiresAtMs int,15 expired flag,
 		16 timeoutSeconds int,17 deliveries int,18 lastToken hex16,19 lastSubject text,20 lastWorkerId text,21 lastOverHttp flag,
 		22 resultToken hex16,23 releases int,24 losses int,25 undelivered int,26 deadCause below4,27 error text,
-		28 idempotencyKey text,29 fingerprint hex32,30 traceParent text,31 traceState text,32 payload raw,33 outcomeHere flag,34 result raw,35 labels text,36 handled flag,37 concurrencyKey text,38 webhook text,39 progress raw,40 printed flag`,
+		28 idempotencyKey text,29 fingerprint hex32,30 traceParent text,31 traceState text,32 payload raw,33 outcomeHere flag,34 result raw,35 labels text,36 handled flag,37 concurrencyKey text,38 webhook text,39 progress raw,40 printed flag,41 filesBegun int,42 filesListed raw`,
 	"lease": `1 delivery int,2 token hex16,3 session uuid,4 overHttp flag,5 subject text,6 workerId text,7 deadlineMs int,
-		8 leaseForMs int,9 grantedAtMs int,10 runUntilMs int,11 progress raw,12 printed flag`,
+		8 leaseForMs int,9 grantedAtMs int,10 runUntilMs int,11 progress raw,12 printed flag,13 filesBegun int,14 filesListed raw`,
 	"counters": `1 inProgress int,2 ready ints10,3 readyFloor uints10,4 readySinceMs ints10,5 delayed int,6 delayedFloorMs int,
 		7 expiring int,8 expiringFloorMs int,9 leaseFloor uint,10 dead int,11 deadFloorMs int,12 deadBy ints4,13 failedFloorMs int,
 		14 done int,15 doneFloorMs int,16 limited int,17 waitingBytes int`,
@@ -35,7 +35,7 @@ var modelFields = map[string]string{
 		14 maxInProgress int,15 startsPerSecond int,16 perKeyInProgress int,17 perKeyStartsPerSecond int,18 target text,19 targetWindow int`,
 	"named": `1 version int,2 value text`,
 	"line":  `1 delivery int,2 workerId text,3 fromMs int,4 toMs int,5 cause text,6 closeCode int,7 error text,8 exited flag,9 exitCode int,10 signal text,11 by text,12 callback uuid`,
-	"ended": `1 what below256,2 deliveries int`,
+	"ended": `1 what below512,2 deliveries int`,
 }
 
 // modelValue is a value as the model has read it.
@@ -192,7 +192,7 @@ func modelPrint(kind string, data []byte) (string, bool) {
 		status := []string{"", "COMPLETED", "FAILED", "CANCELLED"}[what&3]
 		text := fmt.Sprintf("%s deliveries %d", status, v.number("deliveries"))
 		text += []string{"", " exhausted", " released_too_often", " failed"}[what>>2&3]
-		for i, word := range []string{" keyed", " bare", " whole", " labelled"} {
+		for i, word := range []string{" keyed", " bare", " whole", " labelled", " files"} {
 			if what&(0x10<<i) != 0 {
 				text += word
 			}

@@ -82,6 +82,9 @@ type Task struct {
 	// While the task is in progress its Lease may have newer ones.
 	Progress string
 	Printed  bool
+	// Files are those that its workers have uploaded. While the task is in progress its Lease has
+	// the newer ones.
+	Files Files
 
 	// Payload is the payload if it is small, else empty; see Batch.GivePayload.
 	Payload string
@@ -135,6 +138,18 @@ func (r *Task) fields(f *form) {
 	f.str(38, "webhook", &r.Webhook)
 	f.raw(39, "progress", &r.Progress)
 	f.flag(40, "printed", &r.Printed)
+	number(f, 41, "filesBegun", &r.Files.Begun)
+	f.raw(42, "filesListed", &r.Files.Listed)
+}
+
+// Files are the files that workers have uploaded for a task.
+type Files struct {
+	// Begun numbers the files of the task, over all its deliveries. It is on disk before a file of
+	// that number is, so that no number is used twice and each file has a task that tells of it.
+	Begun int
+	// Listed are those of the newest delivery that are whole and on disk, as wire.AppendArtifacts
+	// writes them; empty for none, and once no result may name them any more.
+	Listed string
 }
 
 const payloadField = 32

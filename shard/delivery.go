@@ -92,6 +92,7 @@ func newestSubject(t *record.Task, e *lease.Entry) string {
 func closeToCompletion(t *record.Task) {
 	t.LastToken = wire.Token{}
 	t.Undelivered = 0
+	t.Files.Listed = ""
 }
 
 // openToLateCompletion notes that a delivery ended by time or by a lost socket: a late
@@ -141,7 +142,12 @@ func (s *Shard) result(m *Result) {
 	switch {
 	case t != nil && t.Status.Terminal() && s.repeated(m, t):
 	case t != nil && !t.Status.Terminal() && mayComplete(m, t, e):
-		s.complete(m, t, e)
+		files, refusal := s.filesOf(m, t, e)
+		if refusal != nil {
+			s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: t.ID, Err: refusal})
+			return
+		}
+		s.complete(m, t, e, files)
 	default:
 		s.refuseDelivery(&m.Holder, t, e)
 	}
@@ -157,10 +163,10 @@ func mayComplete(m *Result, t *record.Task, e *lease.Entry) bool {
 	return !t.LastToken.IsZero() && mayEnd(m.Owner, m.Token, lastLease(t, t.LastToken))
 }
 
-func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry) {
+func (s *Shard) complete(m *Result, t *record.Task, e *lease.Entry, files []wire.Artifact) {
 	result := &wire.ResultRecord{
 		TaskID: t.ID, Status: m.Status, Result: m.ResultRequest.Result, Error: m.Error,
-		Artifacts: m.Artifacts, CompletedAtMs: s.now,
+		Artifacts: files, CompletedAtMs: s.now,
 	}
 	t.ResultToken = t.LastToken
 	if e != nil {

@@ -117,6 +117,16 @@ type Extended struct {
 // Reported answers Report. Its progress may not be on disk before a second has passed.
 type Reported struct{ Ref }
 
+// Uploaded answers Upload: the delivery and the number of the first file that was begun, or the
+// artifact that was listed, with its URL, and the file whose name it has taken, empty for none.
+type Uploaded struct {
+	Ref
+	Delivery int
+	First    int
+	Artifact *wire.Artifact
+	Replaced string
+}
+
 // Frozen answers Freeze: the shard has no task of the queue and makes none.
 type Frozen struct{ Ref }
 

@@ -137,7 +137,7 @@ func (s *Shard) grant(q *queue, sub *subscriber, t *record.Task) {
 		Lease: record.Lease{
 			Token: lease.DrawToken(s.random), Delivery: t.Deliveries + 1,
 			Session: c.leaseSession(), OverHTTP: c.OverHTTP, Subject: c.Subject, WorkerID: c.WorkerID,
-			LeaseForMs: leaseForMs, GrantedAtMs: s.now,
+			LeaseForMs: leaseForMs, GrantedAtMs: s.now, Files: record.Files{Begun: t.Files.Begun},
 			// Only the stored deadline is half a lease later, so that most heartbeats
 			// need no write; the lease itself ends as promised.
 			DeadlineMs: s.now + leaseForMs + leaseForMs/2,

@@ -174,6 +174,14 @@ type Report struct {
 	Output   *wire.OutputRequest
 }
 
+// Upload is about files that the worker of a delivery uploads: it asks for the numbers of Begin
+// new ones, or lists one that is on disk. Answer: Uploaded or Refused.
+type Upload struct {
+	Holder
+	Begin    int
+	Artifact *wire.Artifact
+}
+
 // SessionGone reports that the consumer's socket ended: unconfirmed deliveries end
 // at once, confirmed ones stay for the resume grace. The shard ignores it if a
 // newer socket of the session has resumed. No answer. A control message.
@@ -393,6 +401,8 @@ func (s *Shard) step(m Message) {
 		s.heartbeat(m)
 	case *Report:
 		s.report(m)
+	case *Upload:
+		s.upload(m)
 	case *SessionGone:
 		s.sessionGone(m)
 	case *Resume:

@@ -352,6 +352,9 @@ func (s *Shard) fromEntry(l *removalBatch, e *record.EndedEntry) *record.Task {
 		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
 		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
 	}
+	if e.HasFiles {
+		s.scratch.Files.Begun = 1 // or more
+	}
 	return &s.scratch
 }
 

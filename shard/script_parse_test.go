@@ -245,6 +245,7 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &Result{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, ResultRequest: wire.ResultRequest{
 			Status: wire.Status(scriptString(args, "status", "COMPLETED")),
 			Result: scriptBytes(args, "result", ""), Error: scriptString(args, "error", ""), Exit: scriptExit(args),
+			Artifacts: scriptArtifacts(args),
 		}, HasCredit: scriptInt(args, "credit") == 1}, nil
 	case "nack":
 		delay, err := strconv.ParseInt(scriptString(args, "delay", "-1"), 10, 64)
@@ -260,6 +261,11 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 		return &Report{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, Progress: p}, nil
 	case "output":
 		return &Report{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, Output: &wire.OutputRequest{Text: scriptString(args, "text", "")}}, nil
+	case "begin":
+		return &Upload{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, Begin: scriptInt(args, "files")}, nil
+	case "list":
+		file := &wire.Artifact{Name: scriptString(args, "name", ""), File: scriptString(args, "file", ""), SizeBytes: 5, SHA256: "ab"}
+		return &Upload{Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}, Artifact: file}, nil
 	case "abandon":
 		return &End{How: Abandon, Holder: Holder{Asker: asker, Owner: owner, TaskRef: ref}}, nil
 	case "release":
@@ -275,6 +281,22 @@ func (w *scriptWorld) parseDelivery(verb string, asker Asker, args []datadriven.
 	default:
 		return nil, fmt.Errorf("unknown message %q", verb)
 	}
+}
+
+// scriptArtifacts reads artifacts=NAME,NAME@FILE,NAME@http: files that were uploaded, that came with
+// the result, and links.
+func scriptArtifacts(args []datadriven.CmdArg) (list []wire.Artifact) {
+	for name := range strings.SplitSeq(scriptString(args, "artifacts", ""), ",") {
+		name, at, _ := strings.Cut(name, "@")
+		a := wire.Artifact{Name: name, File: at}
+		if at == "http" {
+			a.URL, a.File = "http://x", ""
+		}
+		if name != "" {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // scriptExit reads exit=CODE or signal=NAME.

@@ -322,6 +322,11 @@ func (w *scriptWorld) describe(b *strings.Builder, out Outcome) {
 		}
 		fmt.Fprintf(b, "-> %s: %s\n", a.Sink.(*scriptSink).name, w.named(describeEffect(a.Effect)))
 	}
+	for _, e := range out.Events {
+		if e.Files {
+			fmt.Fprintf(b, "-> files: those of %s that no result names may go\n", w.named(e.TaskID.String()))
+		}
+	}
 	for _, u := range out.CreditReturns {
 		fmt.Fprintf(b, "unused: %d of %s\n", u.Credits, u.Consumer.WorkerID)
 	}
@@ -469,6 +474,13 @@ func leasesText(leases []ToldLease) (text string) {
 	return text
 }
 
+func describeUploaded(e *Uploaded) string {
+	if e.Artifact != nil {
+		return fmt.Sprintf("uploaded ref=%d %s at %s in place of %q", e.Ref, e.Artifact.File, e.Artifact.URL, e.Replaced)
+	}
+	return fmt.Sprintf("uploaded ref=%d delivery %d from %d on", e.Ref, e.Delivery, e.First)
+}
+
 func describeEffect(e Effect) string {
 	switch e := e.(type) {
 	case *Enqueued:
@@ -492,6 +504,8 @@ func describeEffect(e Effect) string {
 		return fmt.Sprintf("requeued ref=%d %v %s delay %ds", e.Ref, e.TaskID, e.Status, e.DelaySeconds)
 	case *Reported:
 		return fmt.Sprintf("reported ref=%d", e.Ref)
+	case *Uploaded:
+		return describeUploaded(e)
 	case *Extended:
 		lost := make([]string, 0, len(e.Lost))
 		for _, r := range e.Lost {

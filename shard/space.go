@@ -22,6 +22,8 @@ func (s *Shard) refuseNoSpace(m Message) bool {
 		s.refuseEnding(&m.Holder)
 	case *Report:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
+	case *Upload:
+		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Extend:
 		s.refuse(m.Asker, m.TaskID, wire.CodeStorageFull, storageFull)
 	case *Manage:

@@ -22,12 +22,14 @@ type Event struct {
 	Command string
 	// Queue numbers the queue within this shard until the next start; no two queues
 	// have had the same number.
-	Queue    uint32
-	TaskID   wire.TaskID
-	From     wire.Location
-	To       wire.Location
-	Status   wire.Status
-	Cause    record.Cause
+	Queue  uint32
+	TaskID wire.TaskID
+	From   wire.Location
+	To     wire.Location
+	Status wire.Status
+	Cause  record.Cause
+	// Files says that the task ends or is removed and that files were uploaded for it.
+	Files    bool
 	Delivery int
 	// SpentMs is how long the task was in From: on a grant how long it was ready, at
 	// the end of a delivery how long that ran. 0 for a new task.
@@ -132,6 +134,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	}
 	e := s.addEvent(q, t.ID, from, m.to)
 	e.Status, e.Cause, e.Delivery, e.SpentMs = m.status, m.cause, t.Deliveries, s.now-since
+	e.Files = t.Files.Begun > 0 && (ends || m.to == removed)
 	if from == wire.LocationInProgress {
 		e.Worker = t.LastWorkerID
 	}
@@ -223,6 +226,9 @@ func (s *Shard) leaveInProgress(q *queue, t *record.Task, m *move) {
 	t.Deliveries = e.Lease.Delivery
 	t.LastSubject, t.LastWorkerID, t.LastOverHTTP = e.Lease.Subject, e.Lease.WorkerID, e.Lease.OverHTTP
 	t.Progress, t.Printed = cmp.Or(e.Lease.Progress, t.Progress), t.Printed || e.Lease.Printed
+	if t.Files = e.Lease.Files; t.LastToken.IsZero() {
+		t.Files.Listed = ""
+	}
 	if !m.leavesLine() {
 		return
 	}
@@ -280,13 +286,13 @@ func (s *Shard) enterEnded(q *queue, t *record.Task, m *move, bare bool) {
 	if !m.status.Terminal() || m.result == nil || (m.dead != 0) != (m.to == wire.LocationDead) {
 		panic(fmt.Sprintf("shard %d: task %v ends as %q in %q because of %q with the result %v", s.shard, t.ID, m.status, m.to, m.dead, m.result))
 	}
-	t.EndedAtMs = s.now
+	t.EndedAtMs, t.Files.Listed = s.now, ""
 	k := record.TimedKey{AtMs: s.now, ID: t.ID}
 	batch := s.span.Batch()
 	batch.GiveResult(t, m.result)
 	ended := record.Ended{
 		Status: m.status, Deliveries: t.Deliveries, Cause: m.dead, HasKey: t.IdempotencyKey != "", Labelled: t.Labels != "",
-		Absent: record.Absent{History: bare, Payload: t.Whole()},
+		HasFiles: t.Files.Begun > 0, Absent: record.Absent{History: bare, Payload: t.Whole()},
 	}
 	if m.to == wire.LocationDead {
 		t.DeadCause = m.dead

@@ -13,7 +13,8 @@ func FuzzParseAnswers(f *testing.F) {
 	figures := string(AppendQueueFigures(nil, &sampleQueues()[0]))
 	reason := string(AppendDeadReason(nil, &DeadReason{Error: "no", Count: 2, TaskID: sampleTask().ID, EndedAtMs: 1}))
 	addAll(f, task, figures, `{"tasks":[`+task+`],"cursor":"c"}`, `{"tasks":[],"scanned":7}`, `{"tasks":[]}`, `{"tasks":[{}]}`, `{"reasons":[`+reason+`],"read":7,"cursor":"c"}`,
-		`{"reasons":[{"count":1}],"read":-1}`, `{"leaseToken":""}`, `[]`, ``)
+		`{"reasons":[{"count":1}],"read":-1}`, `{"leaseToken":""}`, `[]`, ``,
+		string(AppendArtifacts(nil, sampleArtifacts)), string(AppendArtifact(nil, &sampleArtifacts[1])))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if task, _, err := ParseClaimed(data); err == nil {
 			checkTask(t, task)
@@ -34,6 +35,16 @@ func FuzzParseAnswers(f *testing.F) {
 				t.Fatalf("%+v came back as %+v (%v)", reasons, again, err)
 			}
 		}
+		if list, err := ParseArtifacts(data); err == nil && len(list) > 0 {
+			if again, err := ParseArtifacts(AppendArtifacts(nil, list)); err != nil || !reflect.DeepEqual(again, list) {
+				t.Fatalf("%+v came back as %+v (%v)", list, again, err)
+			}
+		}
+		if a, err := ParseArtifact(data); err == nil {
+			if again, err := ParseArtifact(AppendArtifact(nil, a)); err != nil || !reflect.DeepEqual(again, a) {
+				t.Fatalf("%+v came back as %+v (%v)", a, again, err)
+			}
+		}
 		if figures, err := ParseQueueFigures(data); err == nil {
 			again, err := ParseQueueFigures(AppendQueueFigures(nil, figures))
 			if err != nil || !reflect.DeepEqual(again, figures) {
@@ -42,6 +53,10 @@ func FuzzParseAnswers(f *testing.F) {
 		}
 	})
 }
+
+var sampleArtifacts = []Artifact{{Name: "log", URL: "https://x"}, {
+	Name: "a/b", URL: ArtifactPath(TaskID{1}, "a/b"), ContentType: "text/html", SizeBytes: 7, SHA256: "ab", File: FileName(1, 2),
+}}
 
 // checkTask wants a task that was read to be the same when it is written.
 func checkTask(t *testing.T, task *Task) {

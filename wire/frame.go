@@ -137,6 +137,17 @@ func (f *Result) members(c *coder) {
 	c.kind("result", &f.Ref)
 	f.TaskRef.members(c)
 	f.ResultRequest.members(c)
+	f.refuseContents(c)
+}
+
+// refuseContents refuses files in a frame: a session reads and writes none.
+func (r *ResultRequest) refuseContents(c *coder) {
+	for i := range r.Artifacts {
+		if c.in != nil && r.Artifacts[i].Content != nil {
+			c.in.refuseNamed(CodeInvalidResult, fmt.Sprintf("artifacts[%d].contentBase64", i),
+				"must be left out in a session: PUT the file to /v1/codeq/tasks/{id}/artifacts/{name}, then name it")
+		}
+	}
 }
 
 // Nack ends a delivery and asks for another one later.

@@ -30,6 +30,7 @@ const (
 	MaxArtifacts          = 100
 	MaxArtifactNameBytes  = 1 << 10
 	MaxArtifactURLBytes   = 8 << 10
+	MaxContentTypeBytes   = 255
 	MaxHeartbeatTasks     = 10_000
 	MaxSubscribeCommands  = 1000
 	MaxListTasks          = 500

@@ -110,7 +110,7 @@ func (r *ResultRequest) members(c *coder) {
 	if c.in != nil {
 		c.in.judgeResult(r, stated)
 	}
-	c.artifacts(`,"artifacts":`, &r.Artifacts)
+	c.newArtifacts(`,"artifacts":`, &r.Artifacts)
 	r.Exit.members(c)
 }
 

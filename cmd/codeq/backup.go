@@ -29,6 +29,9 @@ starts on a backup; restore makes a data directory from it:
   codeq restore /mnt/backup/monday /var/lib/codeq
   codeq serve --data /var/lib/codeq
 
+A backup names the artifacts of tasks and does not hold their files: copy the directory of artifacts (serve --artifacts-dir)
+after the backup, and back before the restored server starts. Without that they are gone, and all else is there.
+
 A server with tokens requires one with the scope codeq:admin:all.`
 }
 

@@ -57,6 +57,7 @@ type short struct {
 	Tasks     tasksCmd     `cmd:"" hidden:"" for:"task list"`
 	Find      findCmd      `cmd:"" hidden:"" for:"task find"`
 	Result    resultCmd    `cmd:"" hidden:"" for:"task result"`
+	Artifacts artifactsCmd `cmd:"" hidden:"" for:"task artifacts"`
 	Watch     watchCmd     `cmd:"" hidden:"" for:"task watch"`
 	Cancel    cancelCmd    `cmd:"" hidden:"" for:"task cancel"`
 	Claim     claimCmd     `cmd:"" hidden:"" for:"task claim"`

@@ -109,7 +109,7 @@ func overview(ctx *kong.Context) error {
 
 // namesOf are the names of commands, in lines short enough for the first page.
 func namesOf(nodes []*kong.Node, lineEnd string) string {
-	const columns = 58
+	columns := 80 - 9*(1+strings.Count(lineEnd, "\t"))
 	text, length := "", 0
 	for i, n := range nodes {
 		switch {

@@ -132,6 +132,8 @@ func (h *outputHouse) lines() map[string][]string {
 		"enqueue file": {"enqueue", "a", "--file", fileOf(h.t, "1\n")},
 		"json file":    {"--json", "enqueue", "a", "--file", fileOf(h.t, "1\n")},
 		"result":       {"result", dead[2]},
+		"artifacts":    {"--json", "artifacts", dead[2]},
+		"task files":   {"--json", "task", "artifacts", dead[2]},
 		"task":         {"task", id},
 		"task json":    {"--json", "task", id},
 		"task watch":   {"task", "watch", dead[2]},

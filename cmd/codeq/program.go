@@ -58,6 +58,8 @@ type program struct {
 	listen func(client.Delivery) (out, errs []listener)
 	// marks: lines with a mark are reports, and not part of what the program prints.
 	marks bool
+	// uploads: what a program leaves in the directory for that is uploaded.
+	uploads bool
 }
 
 func nobodyListens(client.Delivery) (out, errs []listener) { return nil, nil }
@@ -84,12 +86,17 @@ func findProgram(words []string) (*program, error) {
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	p.runs.Add(1)
 	defer p.runs.Add(-1)
-	s := &shell{program: p, delivery: d, stdout: newOutput(), stderr: &tail{}, due: make(chan event, maxDue)}
+	left, err := newLeavings(p.uploads)
+	if err != nil {
+		return p.cannotBegin(err)
+	}
+	defer left.remove(p.say)
+	s := &shell{program: p, delivery: d, left: left, stdout: newOutput(), stderr: &tail{}, due: make(chan event, maxDue)}
 	if err := s.start(); err != nil {
 		finishAll(s.printed, 0)
 		return p.cannotBegin(err)
 	}
-	return s.watch(ctx)
+	return left.upload(ctx, d, s.watch(ctx))
 }
 
 // cannotBegin hands back a task whose program could not be started; no attempt is counted.

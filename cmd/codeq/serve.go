@@ -154,6 +154,7 @@ func (s *serveCmd) options() server.Options {
 		Names: server.Names{
 			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin, PublicURL: s.PublicURL, WebhookAllow: s.WebhookAllow,
 		},
+		Artifacts:    server.Artifacts{Dir: s.ArtifactsDir, MaxBytes: int64(s.ArtifactMaxBytes)},
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory), EventsBytes: int64(s.EventsMemory),
 		OTLPEndpoint: s.OTLPEndpoint, Version: version,

@@ -83,7 +83,7 @@ func namePlaceholders(node kong.Visitable, next kong.Next) error {
 // besideSettings are variables of other commands, which may be set where a server
 // is started, too.
 var besideSettings = []string{
-	"CODEQ_CONFIG", "CODEQ_URL", "CODEQ_TOKEN", "CODEQ_TENANT", "CODEQ_CA", "CODEQ_CLIENT_CERT", "CODEQ_TASK_ID", "CODEQ_COMMAND", "CODEQ_ATTEMPTS", "CODEQ_DELIVERY", "CODEQ_TRACEPARENT", "CODEQ_TRACESTATE",
+	"CODEQ_CONFIG", "CODEQ_URL", "CODEQ_TOKEN", "CODEQ_TENANT", "CODEQ_CA", "CODEQ_CLIENT_CERT", "CODEQ_TASK_ID", "CODEQ_COMMAND", "CODEQ_ATTEMPTS", "CODEQ_DELIVERY", "CODEQ_TRACEPARENT", "CODEQ_TRACESTATE", "CODEQ_ARTIFACTS",
 }
 
 // variables names those of the environment, but for what only the tests of this

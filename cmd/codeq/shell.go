@@ -25,6 +25,7 @@ type shell struct {
 	program  *program
 	delivery client.Delivery
 	run      runState
+	left     leavings
 
 	stdout  *output
 	stderr  *tail
@@ -66,7 +67,7 @@ func (s *shell) start() error {
 	}
 	defer func() { _ = errs.Close() }() // as above
 	s.process, err = startKept(&exec.Cmd{
-		Path: s.program.path, Args: s.program.args, Env: append(os.Environ(), taskEnvironment(s.delivery.Task)...),
+		Path: s.program.path, Args: s.program.args, Env: append(append(os.Environ(), taskEnvironment(s.delivery.Task)...), "CODEQ_ARTIFACTS="+string(s.left)),
 		Stdin: bytes.NewReader(s.delivery.Task.Payload), Stdout: out, Stderr: errs,
 	})
 	return err

@@ -12,12 +12,13 @@ import (
 )
 
 type taskCmd struct {
-	Show   taskShowCmd `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
-	List   tasksCmd    `cmd:"" eg:"codeq task list mail --status FAILED" help:"List the tasks of a queue."`
-	Find   findCmd     `cmd:"" eg:"codeq find --label customer=acme --state dlq\ncodeq find --command 'billing.*' --error timeout --older 1h" help:"Find tasks in all queues by id, label, error, worker and age."`
-	Result resultCmd   `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, with --wait also one that is yet to come."`
-	Watch  watchCmd    `cmd:"" eg:"codeq watch 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq watch 'billing.*' --cause nack,lease_expired" help:"Watch a task until it ends, or the tasks of a queue, one line a transition."`
-	Cancel cancelCmd   `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or tasks of a queue."`
+	Show      taskShowCmd  `cmd:"" default:"withargs" eg:"codeq task 01890a5d-ac96-774b-bcce-b302099a8057" help:"Show a task. Short: codeq task ID."`
+	List      tasksCmd     `cmd:"" eg:"codeq task list mail --status FAILED" help:"List the tasks of a queue."`
+	Find      findCmd      `cmd:"" eg:"codeq find --label customer=acme --state dlq\ncodeq find --command 'billing.*' --error timeout --older 1h" help:"Find tasks in all queues by id, label, error, worker and age."`
+	Result    resultCmd    `cmd:"" eg:"codeq result 01890a5d-ac96-774b-bcce-b302099a8057 --wait 30s" help:"Show the result of a task, with --wait also one that is yet to come."`
+	Artifacts artifactsCmd `cmd:"" eg:"codeq artifacts 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq artifacts 01890a5d-ac96-774b-bcce-b302099a8057 --to results" help:"List the artifacts of a task that has ended, or get their files."`
+	Watch     watchCmd     `cmd:"" eg:"codeq watch 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq watch 'billing.*' --cause nack,lease_expired" help:"Watch a task until it ends, or the tasks of a queue, one line a transition."`
+	Cancel    cancelCmd    `cmd:"" eg:"codeq cancel 01890a5d-ac96-774b-bcce-b302099a8057\ncodeq cancel mail --match customer=42 --dry-run" help:"Cancel a task that has not ended, or tasks of a queue."`
 
 	Retry dlqReplayCmd `cmd:"" eg:"codeq task retry 01890a5d-ac96-774b-bcce-b302099a8057" help:"Start a dead letter again with all its attempts. The same as codeq dlq replay."`
 	Run   taskRunCmd   `cmd:"" eg:"codeq task run mail --attempts 1" help:"Make a delayed task ready now, or delayed tasks of a queue."`

@@ -36,6 +36,8 @@ type workCmd struct {
 
 	NoOutput   bool `help:"Do not send what the programs print to those who watch their tasks."`
 	NoProgress bool `help:"Lines like ::progress 40 are output like others."`
+
+	NoArtifacts bool `help:"Give the programs no directory for artifacts."`
 }
 
 // Help is the longer text of "codeq work --help".
@@ -44,7 +46,8 @@ func (w *workCmd) Help() string {
 CODEQ_DELIVERY, CODEQ_TRACEPARENT and CODEQ_TRACESTATE in its environment. What it prints is the result: a JSON object as it is, other text as
 {"output": "…"} without its last line end. Exit status 0 completes the task, and 65 fails it for good. After any
 other status or a signal the task is retried later, with the end of standard error as the reason. A line "::progress 40 half
-way" on either stream says how far the task is, and is no part of the result. If the program
+way" on either stream says how far the task is, and is no part of the result. Files that it leaves in the directory
+CODEQ_ARTIFACTS become artifacts of a task that completes or fails for good; "codeq artifacts ID" gets them. If the program
 cannot be started, or is stopped together with this worker, no attempt is counted. Programs have no terminal, and
 end with this worker, however it ends.
 
@@ -82,7 +85,7 @@ func (w *workCmd) Run(a *app) error {
 	a.detachOutput()
 	p.say = a.complain
 	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose, send: !w.NoOutput}).to
-	p.marks = !w.NoProgress
+	p.marks, p.uploads = !w.NoProgress, !w.NoArtifacts
 	workerRun := &workerRun{app: a, client: c, command: w.Command, window: w.Window, program: p}
 	p.begins = workerRun.begins
 	worker, err := c.NewWorker(client.WorkerOptions{

@@ -176,7 +176,8 @@ func (a *span) judgeEnded(t *facts, key []byte) {
 	if e == (record.Ended{}) {
 		return
 	}
-	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.HasKey != (r.IdempotencyKey != "") || e.Labelled != (r.Labels != "") {
+	if e.Status != r.Status || e.Deliveries != r.Deliveries || e.HasKey != (r.IdempotencyKey != "") || e.Labelled != (r.Labels != "") ||
+		e.HasFiles != (r.Files.Begun > 0) {
 		a.find(findEnded, key, "the task is %s after %d deliveries, its ended entry says %s after %d, or is wrong about the idempotency key or labels",
 			r.Status, r.Deliveries, e.Status, e.Deliveries)
 	}

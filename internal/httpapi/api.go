@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/internal/artifact"
 	"codeq/internal/auth"
 	"codeq/internal/callback"
 	"codeq/internal/meter"
@@ -72,11 +73,13 @@ type Site struct {
 	Pages Pages
 }
 
-// Hooks are what posts outcomes.
+// Hooks are what posts outcomes, and keeps the files that belong to them.
 type Hooks struct {
 	// Callbacks know how endpoints fare; Post posts one message, as Options.Send of them does.
 	Callbacks *callback.Worker
 	Post      func(*callback.Call, func(callback.Answer))
+	// Files are the artifacts.
+	Files *artifact.Keeper
 }
 
 // Pages are what people see in a browser: files, which are the same for everybody. Any
@@ -127,7 +130,7 @@ type api struct {
 // not answer HEAD. query names the allowed parameters; anyQuery allows all, for probes and
 // scrapers. holds is the share of an answer that can be large until it is made; with echoes
 // the answer is as large as the body of the request. contents says that its answer is the contents
-// of tasks.
+// of tasks. A body that streams is the handler's to bound.
 type verb struct {
 	method   string
 	scope    string
@@ -138,6 +141,7 @@ type verb struct {
 	holds    int64
 	echoes   bool
 	contents bool
+	streams  bool
 	handle   func(c *call) answer
 }
 
@@ -189,7 +193,7 @@ func (a *api) resources() []resource {
 		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.Cancel)}}},
 		{base + "/tasks/{id}/result", []verb{
 			{method: http.MethodGet, query: []string{"waitSeconds"}, contents: true, holds: anyBytes, handle: a.getResult},
-			{method: http.MethodPost, scope: auth.ScopeResult, handle: onDelivery(a, wire.ParseResultRequest, resultMessage)},
+			{method: http.MethodPost, scope: auth.ScopeResult, handle: onDeliveryAfter(a, wire.ParseResultRequest, a.putContents, resultMessage)},
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, query: []string{"system"}, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
@@ -241,7 +245,7 @@ func (a *api) resources() []resource {
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
-	}, append(append(a.reportResources(), a.limitResources()...), a.webhookResources()...)...)
+	}, slices.Concat(a.reportResources(), a.limitResources(), a.webhookResources(), a.artifactResources())...)
 }
 
 // Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the
@@ -340,7 +344,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // servePage answers with a file of the pages. Files need no credential: what they show they
 // ask for with that of the person.
 func (a *api) servePage(c *call) answer {
-	if refusal := c.limitBody(); refusal != nil {
+	if refusal := c.limitBody(false); refusal != nil {
 		c.w.Header().Set("Connection", "close") // nobody reads its body
 		return refuse(refusal)
 	}

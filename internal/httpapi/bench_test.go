@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"codeq/internal/artifact"
 	"codeq/internal/auth"
 	"codeq/internal/callback"
 	"codeq/mailbox"
@@ -150,12 +151,17 @@ func newBench(t testing.TB, o setup) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir, err := artifact.OpenDir(o.fs, "artifacts", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := artifact.New(artifact.Options{Driver: dir, Known: b.store.ReadFiles, MaxBytes: 1 << 20, Log: zerolog.Nop()})
 	b.api = New(Options{
 		Guard:  guard,
 		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
 		Sessions: &b.sessions,
 		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,
-		RequireLeaseToken: o.requireToken, Hooks: Hooks{Callbacks: callback.New(callback.Options{})},
+		RequireLeaseToken: o.requireToken, Hooks: Hooks{Callbacks: callback.New(callback.Options{}), Files: files},
 	}).(*api)
 	t.Cleanup(b.close)
 	return b

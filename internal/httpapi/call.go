@@ -156,7 +156,7 @@ func (a *api) guarded(c *call, handle func(c *call) answer) (ans answer) {
 
 // pass checks a request in the order that the protocol names, and calls its handler.
 func (a *api) pass(c *call, v *verb) answer {
-	if refusal := c.limitBody(); refusal != nil {
+	if refusal := c.limitBody(v.streams); refusal != nil {
 		ans := refuse(refusal)
 		// net/http would otherwise read the body to its end before the next request.
 		c.w.Header().Set("Connection", "close")
@@ -242,6 +242,11 @@ func (c *call) readPath() (refusal *wire.Error) {
 		c.queue = record.QueueKey{Command: command, Tenant: c.who.Tenant}
 		if refusal = wire.CheckCommand(command); refusal == nil {
 			refusal = c.who.CheckCommand(command)
+		}
+	}
+	if name := c.r.PathValue("artifact"); name != "" && refusal == nil {
+		if problem := wire.ArtifactNameProblem(name); problem != "" {
+			return wire.Refuse(wire.CodeInvalidArgument, "the name of an artifact "+problem)
 		}
 	}
 	if name := c.r.PathValue("name"); name != "" {

@@ -59,6 +59,15 @@ func parseAbandon(body []byte) (struct{}, wire.Holder, *wire.Error) {
 func onDelivery[T any](
 	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), message func(h *shard.Holder, request T) shard.Message,
 ) func(c *call) answer {
+	return onDeliveryAfter(a, parse, func(*shard.Holder, T) (func(bool), *wire.Error) { return func(bool) {}, nil }, message)
+}
+
+// onDeliveryAfter is onDelivery with something to do before the message leaves, which returns what
+// is to do after its answer.
+func onDeliveryAfter[T any](
+	a *api, parse func(body []byte) (T, wire.Holder, *wire.Error), before func(h *shard.Holder, request T) (after func(refused bool), refusal *wire.Error),
+	message func(h *shard.Holder, request T) shard.Message,
+) func(c *call) answer {
 	return func(c *call) answer {
 		body, refusal := c.readBody()
 		if refusal != nil {
@@ -72,6 +81,10 @@ func onDelivery[T any](
 			return refuse(refusal)
 		}
 		h := &shard.Holder{Owner: c.owner(holder), TaskRef: wire.TaskRef{TaskID: c.taskID, Token: holder.Token}}
+		after, refusal := before(h, request)
+		if refusal != nil {
+			return refuse(refusal)
+		}
 		var m shard.Message
 		effect, refusal := ask[shard.Effect](a, a.o.Engine.ShardOf(c.taskID), len(body), mailbox.ClassKeep,
 			func(to shard.Asker) shard.Message {
@@ -79,7 +92,7 @@ func onDelivery[T any](
 				m = message(h, request)
 				return m
 			})
-		if refusal != nil {
+		if after(refusal != nil); refusal != nil {
 			return refuse(refusal)
 		}
 		return deliveryAnswer(m, effect)

@@ -65,9 +65,22 @@ func (a *api) waitForEnd(c *call, late <-chan time.Time) (ans answer, over bool)
 	return ans, over || final
 }
 
-// readResult reads task and result, and waits until what it read is on disk. final is false
-// if the task has no result yet.
+// readResult answers with task and result. final is false if the task has no result yet.
 func (a *api) readResult(c *call) (ans answer, final bool) {
+	task, record, failed := a.resultOf(c)
+	if record == nil {
+		return failed, failed.refusal == nil || failed.refusal.Code != wire.CodeResultNotFound
+	}
+	body := append(make([]byte, 0, len(task.Payload)+len(record.Result)+1024), `{"task":`...)
+	body = wire.AppendTask(body, task, wire.PayloadAsString)
+	body = append(body, `,"result":`...)
+	body = wire.AppendResultRecord(body, record)
+	return okay(append(body, '}')), true
+}
+
+// resultOf reads task and result, and waits until what it read is on disk. Without a result the
+// answer says why.
+func (a *api) resultOf(c *call) (*wire.Task, *wire.ResultRecord, answer) {
 	id := c.taskID
 	task, record, err := a.o.Store.ReadResult(c.who.Tenant, id)
 	if err == nil {
@@ -75,19 +88,15 @@ func (a *api) readResult(c *call) (ans answer, final bool) {
 	}
 	switch {
 	case err != nil:
-		return a.failedRead(c, err), true
+		return nil, nil, a.failedRead(c, err)
 	case task == nil:
-		return refuse(unknownTask(id)), true
+		return nil, nil, refuse(unknownTask(id))
 	case !c.who.MaySee(task.Command):
-		return refuse(c.who.CheckSight(task.Command)), true
+		return nil, nil, refuse(c.who.CheckSight(task.Command))
 	case record == nil:
 		missing := wire.Refuse(wire.CodeResultNotFound, fmt.Sprintf("task %v has no result yet, it is %s", id, task.Status))
 		missing.Status = task.Status
-		return refuse(missing), false
+		return nil, nil, refuse(missing)
 	}
-	body := append(make([]byte, 0, len(task.Payload)+len(record.Result)+1024), `{"task":`...)
-	body = wire.AppendTask(body, task, wire.PayloadAsString)
-	body = append(body, `,"result":`...)
-	body = wire.AppendResultRecord(body, record)
-	return okay(append(body, '}')), true
+	return task, record, answer{}
 }

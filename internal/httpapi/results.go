@@ -21,13 +21,10 @@ func (a *api) postResults(c *call, items []wire.ResultItem) answer {
 
 // completeAll posts to each shard its items in one push, in their order.
 func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
-	answered := newGather(len(items))
+	answered, after := newGather(len(items)), a.putContentsOfAll(c, items)
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for i := range items {
 		item := &items[i]
-		if item.Err == nil {
-			item.Err = a.tokenMissing(item.Holder)
-		}
 		if item.Err != nil {
 			answered.refuse(i, item.Err)
 			continue
@@ -40,7 +37,12 @@ func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
 			ResultRequest: item.Request,
 		}, item.Bytes)
 	}
-	return a.postAll(posts, mailbox.ClassKeep, answered).wait()
+	effects := a.postAll(posts, mailbox.ClassKeep, answered).wait()
+	for i, do := range after {
+		_, refused := effects[i].(*shard.Refused)
+		do(refused)
+	}
+	return effects
 }
 
 // appendResults makes the body: one record or refusal for each item, in the order of the

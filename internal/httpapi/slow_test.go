@@ -18,7 +18,8 @@ func TestSlowBodyIsGivenUpOnEveryRoute(t *testing.T) {
 		method, pattern, _ := strings.Cut(route, " ")
 		path := strings.NewReplacer("{id}", unknownID, "{command}", "c", "{name}", "w").Replace(pattern)
 		// Those of the others that have a body in front of them ignore it.
-		readsNone := method != http.MethodPost && method != http.MethodPut || strings.HasSuffix(path, "/pause") || strings.HasSuffix(path, "/resume")
+		readsNone := method != http.MethodPost && method != http.MethodPut || strings.HasSuffix(path, "/pause") || strings.HasSuffix(path, "/resume") ||
+			strings.Contains(path, "/artifacts/") // which has a test of its own
 		if readsNone {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 // importTable says which packages of codeq a package imports in its code and,
 // behind the bar, which others in its tests. The compiler refuses cycles.
 var importTable = map[string]string{
+	"internal/artifact": "shard shardactor store wire",
 	"internal/auth":     "internal/yamlfile wire",
 	"internal/credit":   "",
 	"internal/events":   "internal/meter record shard store wire",
@@ -45,8 +46,8 @@ var importTable = map[string]string{
 	"shard":            "index internal/credit internal/heap lease record store wire | internal/audit",
 	"shardactor":       "actor index internal/credit internal/limit internal/meter mailbox record shard store wire | internal/audit",
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
-	"internal/httpapi": "internal/auth internal/callback internal/limit internal/meter internal/paced mailbox record shard shardactor store wire",
-	"internal/server":  "internal/httpapi internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
+	"internal/httpapi": "internal/artifact internal/auth internal/callback internal/limit internal/meter internal/paced mailbox record shard shardactor store wire",
+	"internal/server":  "internal/httpapi internal/artifact internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
 	"cmd/codeq":        "client config internal/audit internal/auth internal/identity internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
@@ -75,7 +76,7 @@ var modules = map[string]string{
 	"github.com/cockroachdb/datadriven":              "| *",
 	"github.com/cockroachdb/errors":                  "store",
 	"github.com/cockroachdb/pebble/v2":               "store",
-	"github.com/cockroachdb/pebble/v2/vfs":           "internal/events internal/server store test/sim | *",
+	"github.com/cockroachdb/pebble/v2/vfs":           "internal/artifact internal/events internal/server store test/sim | *",
 	"github.com/fsnotify/fsnotify":                   "internal/auth",
 	"github.com/goccy/go-yaml":                       "internal/yamlfile",
 	"github.com/golang-jwt/jwt/v5":                   "internal/identity | internal/server",
@@ -84,7 +85,7 @@ var modules = map[string]string{
 	"github.com/mattn/go-isatty":                     "cmd/codeq",
 	"github.com/rivo/uniseg":                         "cmd/codeq",
 	"github.com/rogpeppe/go-internal":                "| *",
-	"github.com/rs/zerolog":                          "cmd/codeq internal/httpapi internal/identity internal/tracing internal/watch internal/server session shardactor store test/sim | *",
+	"github.com/rs/zerolog":                          "cmd/codeq internal/artifact internal/httpapi internal/identity internal/tracing internal/watch internal/server session shardactor store test/sim | *",
 	"github.com/schollz/progressbar/v3":              "cmd/codeq",
 	"github.com/standard-webhooks/standard-webhooks": "| internal/callback internal/server",
 	"github.com/valyala/fastjson":                    "wire",

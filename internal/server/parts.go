@@ -39,7 +39,7 @@ func (s *Server) eventsOptions() events.Options {
 func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardactor.EngineOptions {
 	o := shardactor.EngineOptions{
 		Store: s.store, Gates: gates, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
-		Mailbox: budget.mailbox(s.store.Shards()), Events: s.callbacks, Notes: s.reports.Add, Settings: s.callbacks.Follow, PublicURL: s.o.PublicURL,
+		Mailbox: budget.mailbox(s.store.Shards()), Events: s.artifacts, Notes: s.reports.Add, Settings: s.callbacks.Follow, PublicURL: s.o.PublicURL,
 		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},
@@ -60,7 +60,7 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 func (s *Server) openTracing() (err error) {
 	if s.o.OTLPEndpoint != "" {
 		s.tracer, err = tracing.New(tracing.Options{
-			Endpoint: s.o.OTLPEndpoint, Version: s.o.Version, Next: s.callbacks, Log: atMost(s.o.Log, 1, time.Minute),
+			Endpoint: s.o.OTLPEndpoint, Version: s.o.Version, Next: s.artifacts, Log: atMost(s.o.Log, 1, time.Minute),
 			NowMs: func() int64 { return s.engine.NowMs() },
 		})
 	}
@@ -93,6 +93,6 @@ func (s *Server) apiOptions() httpapi.Options {
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
 		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
-		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send},
+		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper},
 	}
 }

@@ -51,6 +51,7 @@ func allOptions(t *testing.T, log *keptLog) Options {
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20, EventsBytes: 31 << 20,
 		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", Settings: []byte(`{"settings":[31]}`), FS: vfs.Default,
 		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead}, OTLPEndpoint: "http://127.0.0.1:1",
+		Artifacts: Artifacts{Dir: t.TempDir(), MaxBytes: 37},
 	}
 	mustBeSet(t, &o)
 	return o

@@ -105,7 +105,12 @@ func chunked(text string) string {
 }
 
 func readsBody(r *plainRequest) bool {
-	return (r.method == "POST" || r.method == "PUT") && !strings.HasSuffix(r.path, "/pause") && !strings.HasSuffix(r.path, "/resume")
+	return (r.method == "POST" || r.method == "PUT") && !isUpload(r) && !strings.HasSuffix(r.path, "/pause") && !strings.HasSuffix(r.path, "/resume")
+}
+
+// isUpload tells the one route whose body is looked at only for a delivery, and may be of any length.
+func isUpload(r *plainRequest) bool {
+	return r.method == "PUT" && strings.HasSuffix(r.path, "/artifacts/raw")
 }
 
 func namesTask(r *plainRequest) bool { return strings.Contains(r.path, rawID) }
@@ -161,7 +166,7 @@ var tricks = []trick{
 	{name: "a dot", want: always(nothing), say: target(func(r *plainRequest) string { return "/." + r.target() })},
 	{name: "two slashes", want: always(nothing), say: target(func(r *plainRequest) string { return "/" + r.target() })},
 	{name: "a slash at the end", want: always(nothing), say: target(func(r *plainRequest) string { return r.path + "/" + r.query })},
-	{name: "an escaped slash at the end", say: target(func(r *plainRequest) string { return r.path + "%2F" + r.query }), want: atTheEnd},
+	{name: "an escaped slash at the end", say: target(func(r *plainRequest) string { return r.path + "%2F" + r.query }), want: slashAtTheEnd},
 	{name: "a NUL at the end", say: target(func(r *plainRequest) string { return r.path + "%00" + r.query }), want: nulAtTheEnd},
 	{name: "a parameter of the path", say: target(func(r *plainRequest) string { return r.path + ";v=1" + r.query }), want: atTheEnd},
 	{name: "upper case", want: always(nothing), say: target(func(r *plainRequest) string { return strings.ToUpper(r.path) + r.query })},
@@ -190,7 +195,7 @@ var tricks = []trick{
 		return "BREW" + strings.TrimPrefix(r.text(r.target(), ""), r.method)
 	})},
 
-	{name: "a body too large", want: always(tooLarge), say: body(fmt.Sprintf("Content-Length: %d\r\n", wire.MaxHTTPBodyBytes+1), "")},
+	{name: "a body too large", applies: func(r *plainRequest) bool { return !isUpload(r) }, want: always(tooLarge), say: body(fmt.Sprintf("Content-Length: %d\r\n", wire.MaxHTTPBodyBytes+1), "")},
 	{name: "chunks of no size", applies: readsBody, want: always(badBody), say: body("Transfer-Encoding: chunked\r\n", "zz\r\n{}\r\n0\r\n\r\n")},
 	{name: "chunks of a negative size", applies: readsBody, want: always(badBody), say: body("Transfer-Encoding: chunked\r\n", "-1\r\n{}\r\n0\r\n\r\n")},
 	{name: "chunks of a size of twenty digits", applies: readsBody, want: always(badBody), say: body("Transfer-Encoding: chunked\r\n", "fffffffffffffffffff1\r\n{}\r\n0\r\n\r\n")},
@@ -230,7 +235,7 @@ var tricks = []trick{
 // the name if the path ends with one.
 func atTheEnd(r *plainRequest) said {
 	switch {
-	case strings.HasSuffix(r.path, rawID):
+	case strings.HasSuffix(r.path, rawID), strings.HasSuffix(r.path, "/artifacts/raw"):
 		return said{404, wire.CodeTaskNotFound}
 	case r.path == "/v1/codeq/tasks/batch", r.path == "/v1/codeq/tasks/claim":
 		return badMethod // that is the path of a task now
@@ -249,6 +254,14 @@ func nulAtTheEnd(r *plainRequest) said {
 	if strings.HasSuffix(r.path, "/limits/raw") {
 		return said{400, wire.CodeInvalidArgument}
 	}
+	return slashAtTheEnd(r)
+}
+
+// slashAtTheEnd is atTheEnd for what a name has in its middle only.
+func slashAtTheEnd(r *plainRequest) said {
+	if strings.HasSuffix(r.path, "/artifacts/raw") {
+		return said{400, wire.CodeInvalidArgument}
+	}
 	return atTheEnd(r)
 }
 
@@ -263,7 +276,7 @@ var rawBodies = map[string]string{
 // rawRequest is a good request to a route.
 func rawRequest(route string) *plainRequest {
 	method, pattern, _ := strings.Cut(route, " ")
-	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw", "{name}", "raw").Replace(pattern)}
+	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw", "{name}", "raw", "{artifact}", "raw").Replace(pattern)}
 	if method == "POST" || method == "PUT" {
 		r.body = "{}"
 		for end, text := range rawBodies {

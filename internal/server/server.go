@@ -40,6 +40,7 @@ type Options struct {
 	Shards int
 	Access
 	Names
+	Artifacts Artifacts
 	// RequireLeaseToken refuses calls over HTTP about a delivery without its lease token.
 	RequireLeaseToken bool
 	// MaxSessions is how many sessions may be open at once; 0 is any number.
@@ -213,7 +214,7 @@ func (s *Server) recoverWork() error {
 	s.events = events.New(s.eventsOptions())
 	s.reports = events.NewReports(s.o.MemoryBytes)
 	s.openWebhooks()
-	if err := s.openTracing(); err != nil {
+	if err := errors.Join(s.openArtifacts(), s.openTracing()); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
 	s.engine, err = shardactor.NewEngine(s.engineOptions(gates, budget))
@@ -225,6 +226,7 @@ func (s *Server) recoverWork() error {
 	s.store.StartSyncer()
 	s.engine.Start()
 	s.callbacks.Start(s.engine)
+	s.artifacts.Start()
 	s.ticker.start(func() { s.events.Tick(s.engine.NowMs()) })
 	s.sessions = session.NewRegistry(s.sessionOptions(budget))
 	s.hub = watch.NewHub(s.watchOptions())
@@ -315,8 +317,9 @@ func (s *Server) shutdown(ctx context.Context) error {
 	if s.o.Providers != nil {
 		s.o.Providers.Close()
 	}
+	filesErr := s.artifacts.close()
 	s.store.StopSyncer()
-	return errors.Join(sessionsErr, requestsErr, engineErr, s.events.Close(), s.store.Close())
+	return errors.Join(sessionsErr, requestsErr, engineErr, filesErr, s.events.Close(), s.store.Close())
 }
 
 // leavePort stops a server that never got ready.

@@ -7,11 +7,12 @@ import (
 	"codeq/internal/callback"
 )
 
-// webhooks post the outcomes of tasks.
+// webhooks post the outcomes of tasks; artifacts are the files that belong to them.
 type webhooks struct {
 	guard     *callback.Guard
 	callbacks *callback.Worker
 	poster    *callback.Poster
+	artifacts artifacts
 }
 
 func after(ms int64, do func()) { time.AfterFunc(time.Duration(ms)*time.Millisecond, do) }

@@ -154,14 +154,16 @@ export type BatchClaim = {
   count?: number | null;
 };
 
-export type NewArtifacts = {
+export type NewArtifacts = ({
+  /** Alone, that of a file that the delivery has uploaded. */
   name: string;
-  url: string;
-  /** Uploads are not implemented yet. */
-  contentBase64?: null;
-  /** Nobody reads it; clients of the original API send it. */
+  /** Of a link. */
+  url?: string | null;
+  /** A small file; not together with url. */
+  contentBase64?: string | null;
+  /** The media type of the file; of a link nobody reads it. */
   contentType?: unknown;
-}[] | null;
+})[] | null;
 
 export type ResultRecord = {
   taskId: Id;
@@ -170,11 +172,20 @@ export type ResultRecord = {
   result?: Record<string, unknown>;
   error?: string;
   cancelCause?: CancelCause;
-  artifacts?: {
-    name: string;
-    url: string;
-  }[];
+  artifacts?: Artifact[];
   completedAt: Time;
+};
+
+export type Artifact = {
+  name: string;
+  url: string;
+  /** What the worker says of a file that the server keeps. */
+  contentType?: string;
+  sizeBytes?: number;
+  /** In hexadecimal digits. */
+  sha256?: string;
+  /** Names the file among those of its task; absent for a link. */
+  file?: string;
 };
 
 /** expired if the task expired; absent if a client cancelled it. */
@@ -835,6 +846,11 @@ export interface Answers {
     result: ResultRecord;
   };
   "POST /tasks/{id}/result": ResultRecord;
+  "GET /tasks/{id}/artifacts": {
+    artifacts: Artifact[];
+  };
+  "GET /tasks/{id}/artifacts/{artifact}": unknown;
+  "PUT /tasks/{id}/artifacts/{artifact}": Artifact;
   "POST /tasks/{id}/cancel": Task;
   "GET /admin/queues": {
     queues: Queue[];

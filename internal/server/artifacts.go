@@ -1,0 +1,82 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/internal/artifact"
+	"codeq/store"
+	"codeq/wire"
+)
+
+// Artifacts are where the files of tasks are.
+type Artifacts struct {
+	// Dir is their directory; empty is one in DataDir. MaxBytes bounds one file; 0 is 5 GiB.
+	Dir      string
+	MaxBytes int64
+}
+
+const defaultArtifactBytes = 5 << 30
+
+// artifacts keep the files of tasks. lock holds their directory against other servers.
+type artifacts struct {
+	*artifact.Keeper
+	lock io.Closer
+}
+
+// openArtifacts makes the keeper of files, which gets the events of the engine before the callbacks
+// do. The files lie below the id of the database: those of another one are none of its business.
+func (s *Server) openArtifacts() error {
+	fs := s.o.FS
+	if fs == nil {
+		fs = vfs.Default
+	}
+	path := s.o.Artifacts.Dir
+	if path == "" {
+		path = fs.PathJoin(s.o.DataDir, "artifacts")
+	} else if err := s.lockArtifacts(fs, path); err != nil {
+		return err
+	}
+	dir, err := artifact.OpenDir(fs, fs.PathJoin(path, s.store.CreationID()), 2*s.store.Guard().ReserveBytes())
+	if err != nil {
+		return err
+	}
+	s.artifacts.Keeper = artifact.New(artifact.Options{
+		Driver: dir, Next: s.callbacks, Known: s.knownFiles, MaxBytes: cmp.Or(s.o.Artifacts.MaxBytes, defaultArtifactBytes), Log: s.o.Log,
+	})
+	return nil
+}
+
+func (s *Server) lockArtifacts(fs vfs.FS, path string) (err error) {
+	if err = fs.MkdirAll(path, 0o700); err == nil {
+		s.artifacts.lock, err = fs.Lock(fs.PathJoin(path, "LOCK"))
+	}
+	if err != nil {
+		return fmt.Errorf("directory of artifacts %s: %w; each server needs one of its own", path, err)
+	}
+	return nil
+}
+
+// knownFiles reads which files of a task are of use, and waits until that is on disk: a file is
+// deleted only when nothing can bring back what named it.
+func (s *Server) knownFiles(id wire.TaskID) (store.TaskFiles, error) {
+	known, err := s.store.ReadFiles(id)
+	if err == nil {
+		err = s.store.WaitDurable(context.Background(), s.engine.ShardOf(id))
+	}
+	return known, err
+}
+
+func (a *artifacts) close() error {
+	if a.Keeper != nil {
+		a.Keeper.Stop()
+	}
+	if a.lock == nil {
+		return nil
+	}
+	return a.lock.Close()
+}
