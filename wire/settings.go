@@ -107,30 +107,37 @@ func (s *QueueSettings) members(c *coder) {
 	optInteger(c, `,"leaseSeconds":`, &s.LeaseSeconds, &queueLeaseRule)
 	optInteger(c, `,"timeoutSeconds":`, &s.TimeoutSeconds, &timeoutRule)
 	optInteger(c, `,"ttlSeconds":`, &s.TTLSeconds, &queueTTLRule)
-	optInner(c, `,"backoff":`, backoffShape, &s.Backoff, (*Backoff).members)
+	if c.in != nil {
+		c.inner(`,"backoff":`, CodeInvalidArgument, backoffShape, s.Backoff.members)
+	} else if s.Backoff != (Backoff{}) {
+		at := c.open(`,"backoff":`)
+		s.Backoff.members(c)
+		c.close(at)
+	}
 	optInteger(c, `,"retentionSeconds":`, &s.RetentionSeconds, &retentionRule)
 	optInteger(c, `,"dlqRetentionSeconds":`, &s.DLQRetentionSeconds, &retentionRule)
 	optInteger(c, `,"maxInProgress":`, &s.MaxInProgress, &queueLimitRule)
 	optInteger(c, `,"startsPerSecond":`, &s.StartsPerSecond, &queueLimitRule)
-	optInner(c, `,"perKey":`, perKeyShape, &s.PerKey, (*PerKey).members)
-	optInner(c, `,"target":`, targetShape, &s.Target, (*Target).members)
+	if c.in != nil {
+		c.inner(`,"perKey":`, CodeInvalidArgument, perKeyShape, s.PerKey.members)
+	} else if s.PerKey != (PerKey{}) {
+		at := c.open(`,"perKey":`)
+		s.PerKey.members(c)
+		c.close(at)
+	}
+	if c.in != nil {
+		c.inner(`,"target":`, CodeInvalidArgument, targetShape, s.Target.members)
+	} else if s.Target != (Target{}) {
+		at := c.open(`,"target":`)
+		s.Target.members(c)
+		c.close(at)
+	}
 	if c.in == nil {
 		return
 	}
 	if c.field(`,"ordered":`); c.given() && !c.in.answer {
 		c.in.refuse(CodeInvalidArgument, c.last(),
 			"is no setting any more: a queue has one order unless its setting spread is true; leave ordered out")
-	}
-}
-
-// optInner is an object among settings; one that sets nothing is left out.
-func optInner[T comparable](c *coder, lead string, s *shape, v *T, members func(*T, *coder)) {
-	if c.in != nil {
-		c.inner(lead, CodeInvalidArgument, s, func(c *coder) { members(v, c) })
-	} else if *v != *new(T) {
-		at := c.open(lead)
-		members(v, c)
-		c.close(at)
 	}
 }
 

@@ -63,7 +63,13 @@ func (l *TenantLimits) members(c *coder) {
 	optInteger(c, `,"pendingTasks":`, &l.PendingTasks, &pendingRule)
 	optInteger(c, `,"pendingBytes":`, &l.PendingBytes, &bytesRule)
 	optInteger(c, `,"weight":`, &l.Weight, &weightRule)
-	optInner(c, `,"perCredential":`, doorShape, &l.PerCredential, (*DoorLimits).members)
+	if c.in != nil {
+		c.inner(`,"perCredential":`, CodeInvalidArgument, doorShape, l.PerCredential.members)
+	} else if l.PerCredential != (DoorLimits{}) {
+		at := c.open(`,"perCredential":`)
+		l.PerCredential.members(c)
+		c.close(at)
+	}
 }
 
 func (l *DoorLimits) members(c *coder) {
