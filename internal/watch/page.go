@@ -64,11 +64,11 @@ func (p *page) lists(l wire.Location) bool {
 // pagePartBytes is about the length of a part of a page.
 const pagePartBytes = 64 << 10
 
-// rowOf is a task as it stands in a page: without payload and history, and with the first line of
-// its error, if the client may see that.
+// rowOf is a task as it stands in a page: without payload, history and what its worker says of its
+// progress, and with the first line of its error, if the client may see that.
 func (s *Subscriber) rowOf(t *wire.Task) *wire.Task {
 	row := *t
-	row.Payload, row.History, row.Error = nil, nil, ""
+	row.Payload, row.History, row.Error, row.Progress = nil, nil, "", t.Progress.Outline()
 	if s.rights.contents {
 		row.Error = wire.Head(wire.FirstLine(t.Error), wire.MaxLineErrorBytes)
 	}

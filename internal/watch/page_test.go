@@ -77,6 +77,7 @@ func (h *shelf) step() {
 	k := h.r.IntN(4)
 	if k == 0 || len(h.tasks) == 0 {
 		t := &wire.Task{ID: wire.TaskID{byte(h.r.Int()), byte(h.r.Int()), 15: byte(h.r.Int())}, Command: "a0.b0", Priority: h.r.IntN(3), Error: "e"}
+		t.Progress = &wire.TaskProgress{ProgressRequest: wire.ProgressRequest{Percent: 40, HasPercent: true, Note: "n"}, AtMs: h.nowMs, Delivery: 1}
 		h.tasks = append(h.tasks, t)
 		event(t, "", wire.LocationPending)
 		return
@@ -120,8 +121,8 @@ func (h *shelf) read() bool {
 		}
 		for _, t := range state.Tasks {
 			h.rows[t.ID] = t.Attempts
-			if t.Error != "" {
-				h.t.Fatal("an error for who may not see it")
+			if t.Error != "" || t.Progress.Note != "" || t.Progress.Percent != 40 {
+				h.t.Fatal("an error or a note for who may not see it, or no percent")
 			}
 		}
 		for _, left := range state.Left {
