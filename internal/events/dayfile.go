@@ -148,6 +148,9 @@ func parseLine(data []byte) (q record.QueueKey, p point, size int) {
 	p.atS = l.number()
 	q.Tenant, q.Command = l.name(), l.name()
 	for i := range p.figures {
+		if len(l.body) == 0 && i == pointFigures-1 {
+			break // a line of a version that did not keep how many tasks are limited
+		}
 		p.figures[i] = l.number()
 	}
 	if l.damaged || len(l.body) > 0 {

@@ -56,8 +56,14 @@ type history struct {
 	failed func(error)
 }
 
-// held are tasks by their place.
-type held [wire.FigureInPer]int64
+// held are tasks by their place: as in a row, and those that are limited behind them.
+type held [wire.FigureInPer + 1]int64
+
+func heldOf(row *wire.Figures) held {
+	h := held(row[:])
+	h[wire.FigureInPer] = row[wire.FigureLimited]
+	return h
+}
 
 // series is what the history knows of a queue, or of all queues of a tenant.
 type series struct {
@@ -78,11 +84,22 @@ type counts struct {
 	wait, run [Buckets]uint32
 }
 
+// pointFigures are the figures of a point: those of a row up to FigureRunP99, and FigureLimited.
+const pointFigures = wire.FigureRunP99 + 2
+
 // point is the figures of one queue in one step. Values above 2^32-1 are stored as that.
 type point struct {
 	atS     uint32
 	slot    uint32
-	figures [wire.FigureRunP99 + 1]uint32
+	figures [pointFigures]uint32
+}
+
+// figureAt is the place in a row of a figure of a point.
+func figureAt(k int) int {
+	if k == pointFigures-1 {
+		return wire.FigureLimited
+	}
+	return k
 }
 
 const (
@@ -158,7 +175,8 @@ func (s *series) add(tasks *held, came *counts) {
 
 // rowSince has the tasks of now, and what happened since then.
 func (s *series) rowSince(then *counts) (row wire.Figures) {
-	copy(row[:], s.tasks[:])
+	copy(row[:], s.tasks[:wire.FigureInPer])
+	row[wire.FigureLimited] = s.tasks[wire.FigureInPer]
 	came := s.now.since(then)
 	for i, n := range came.per {
 		row[wire.FigureInPer+i] = int64(n)
@@ -189,7 +207,7 @@ func (h *history) take(name wire.SlotName, f *Figures, nowMs int64) {
 	for int(name.Slot) >= len(h.held) {
 		h.held = append(h.held, held{})
 	}
-	tasks, came := held(f.Row[:]), counts{}
+	tasks, came := heldOf(&f.Row), counts{}
 	more := tasks
 	for i, n := range h.held[name.Slot] {
 		more[i] -= n
@@ -298,7 +316,7 @@ func (h *history) step(n int, nowMs int64) {
 			p := point{atS: uint32(nowMs / 1000), slot: b.slot}
 			row := s.rowSince(&s.begun[n])
 			for k := range p.figures {
-				p.figures[k] = uint32(min(max(row[k], 0), math.MaxUint32))
+				p.figures[k] = uint32(min(max(row[figureAt(k)], 0), math.MaxUint32))
 			}
 			h.points[n].add(p)
 			if n == len(levels)-1 {
@@ -384,7 +402,7 @@ func (l *Log) Points(slot uint32, rangeMs int64) (stepMs int64, points []wire.Wa
 		}
 		point := wire.WatchPoint{AtMs: int64(p.atS) * 1000}
 		for k, v := range p.figures {
-			point.Figures[k] = int64(v)
+			point.Figures[figureAt(k)] = int64(v)
 		}
 		points = append(points, point)
 	}
