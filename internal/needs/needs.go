@@ -160,8 +160,22 @@ func slow(c *Condition, nowMs int64) (Need, bool) {
 		what, whose = "a task that runs", "its worker"
 	}
 	n.Sentence = fmt.Sprintf("has %s since %s, but 99 of 100 end within %s: %s may hang",
-		what, moment(n.SinceMs, nowMs), time.Duration(c.Beside.RunP99Ms)*time.Millisecond, whose)
+		what, moment(n.SinceMs, nowMs), lasting(c.Beside.RunP99Ms), whose)
 	return n, n.Count > 0
+}
+
+// lasting is a time with about two digits, as a histogram knows it.
+func lasting(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", ms)
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f min", d.Minutes())
 }
 
 func paused(c *Condition, nowMs int64) (Need, bool) {

@@ -68,12 +68,12 @@ var needy = []struct {
 	{
 		about: "a delivery without an end", figures: []figure{{wire.FigureInProgress, 3}},
 		beside: Beside{Slow: Slow{Count: 1, SinceMs: now - 90*minute}, RunP99Ms: 1023},
-		want:   []string{"warning slow inProgress 1: q has a task that runs since 22:30 UTC, but 99 of 100 end within 1.023s: its worker may hang"},
+		want:   []string{"warning slow inProgress 1: q has a task that runs since 22:30 UTC, but 99 of 100 end within 1.0 s: its worker may hang"},
 	},
 	{
 		about: "deliveries without an end", figures: []figure{{wire.FigureInProgress, 3}},
 		beside: Beside{Slow: Slow{Count: 9, SinceMs: now - 90*minute}, RunP99Ms: 1023},
-		want:   []string{"warning slow inProgress 3: q has 3 tasks that run too long, the first since 22:30 UTC, but 99 of 100 end within 1.023s: their workers may hang"},
+		want:   []string{"warning slow inProgress 3: q has 3 tasks that run too long, the first since 22:30 UTC, but 99 of 100 end within 1.0 s: their workers may hang"},
 	},
 	{about: "a delivery that has ended since the look", beside: Beside{Slow: Slow{Count: 1, SinceMs: now - 90*minute}, RunP99Ms: 1023}},
 	{about: "suspect", beside: Beside{Suspect: 1}, want: []string{"warning set_aside  1: q held back 1 suspect task: three deliveries in a row did not arrive"}},
@@ -100,6 +100,15 @@ func TestNeedsOfAQueue(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q\nwant %q", c.about, got, c.want)
+		}
+	}
+}
+
+func TestATimeIsSaidWithFewDigits(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[int64]string{1: "1 ms", 999: "999 ms", 4095: "4.1 s", 16_383: "16 s", 65_535: "66 s", 131_071: "2 min"} {
+		if got := lasting(ms); got != want {
+			t.Errorf("%d ms: %q, want %q", ms, got, want)
 		}
 	}
 }
