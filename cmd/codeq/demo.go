@@ -27,6 +27,9 @@ const (
 	demoWave = 90 * time.Second
 	// demoRetry is how long a task waits that failed.
 	demoRetry = 3 * time.Second
+	// demoSteps is how often a task whose run is as long as demoReports says how far it is.
+	demoSteps   = 5
+	demoReports = time.Second
 )
 
 type demoCmd struct {
@@ -245,6 +248,14 @@ func (x *demo) work(ctx context.Context, q *demoQueue, name string) {
 	}
 }
 
+// tell reports how far a delivery is.
+func tell(d client.Delivery, step int) {
+	const rows = 2000
+	note := fmt.Sprintf("%d of %d rows", step*rows/demoSteps, rows)
+	d.Progress(wire.ProgressRequest{Percent: step * 100 / demoSteps, HasPercent: true, Note: note})
+	d.Output(wire.StreamOut, fmt.Sprintf("read %s\n", note))
+}
+
 // handle works on one delivery.
 func (x *demo) handle(ctx context.Context, q *demoQueue, d client.Delivery) client.Outcome {
 	var p demoPayload
@@ -253,13 +264,19 @@ func (x *demo) handle(ctx context.Context, q *demoQueue, d client.Delivery) clie
 	}
 	task, delivery := x.drawn(q, p.N, 1), x.drawn(q, p.N, 1+d.Task.Deliveries)
 	takes := time.Duration(float64(q.run) * (0.3 + 0.7*delivery.ExpFloat64()))
-	if p.N == q.stuck {
-		takes = math.MaxInt64
-	}
-	select {
-	case <-time.After(takes):
-	case <-ctx.Done():
-		return client.Stopped()
+	for step := 1; step <= demoSteps; step++ {
+		pause := takes / demoSteps
+		if p.N == q.stuck && step == demoSteps/2 {
+			pause = math.MaxInt64
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return client.Stopped()
+		}
+		if q.run >= demoReports {
+			tell(d, step)
+		}
 	}
 	hopeless, wrong := task.Float64() < q.hopeless, task.Float64() < q.wrong
 	reason := ""
