@@ -1,5 +1,5 @@
 // All queues with their figures, now and over the range that the person chose.
-import { batch, computed, effect, signal, type Signal } from "@preact/signals";
+import { batch, computed, effect, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { PointsFrame, ServerFrame } from "./protocol";
 import { again, changed, everyMs, hear, link, serverNow, watch } from "./live";
 import { param } from "./route";
@@ -7,24 +7,43 @@ import { F, ranges, Series, type Figure, type Range } from "./series";
 
 export type Row = number[];
 
-export interface Queue {
-  tenant: string;
-  command: string;
-  /** The figures of now. */
-  row: Signal<Row>;
-  series: Series;
+export class Queue {
+  /** The figures of now, as they are shown. */
+  shown: Row = none;
+  /** Those that are not shown yet. */
+  next?: Row;
+  series = newSeries();
+  private signal?: Signal<Row>;
+
+  constructor(readonly tenant: string, readonly command: string) {}
+
+  /** row are the figures of now for who is drawn again with them. Nearly all of the queues of a page have nobody. */
+  get row(): ReadonlySignal<Row> {
+    return (this.signal ??= signal(this.shown));
+  }
+
+  show(row: Row) {
+    this.shown = row;
+    this.next = undefined;
+    if (this.signal) this.signal.value = row;
+  }
 }
+
+const none: Row = new Array(F.limited + 1).fill(0);
+let shownAt = 0; // the time of the newest rows
 
 export const range = computed<Range>(() => {
   const asked = param("range", "5m");
   return asked in ranges ? (asked as Range) : "5m";
 });
 
-const none: Row = new Array(F.limited + 1).fill(0);
 const bySlot = new Map<number, Queue>();
-const newest = new Map<Queue, Row>(); // rows that are not shown yet
-let shownAt = 0; // the time of the newest rows
+let fresh: Queue[] = []; // those with figures that are not shown yet
 let begun = false; // a snapshot has come since the last subscribe
+
+/** history changes when the server has told more of what was before. */
+export const history = signal(0);
+let told = false; // more that is not shown yet
 
 /** version changes whenever a figure of a queue does, named when there are other queues. at is the time of the figures. */
 export const version = signal(0);
@@ -36,7 +55,7 @@ export const loaded = signal(false);
 
 /** total has the figures of all queues together, which the server adds up. Its slot has no name. */
 const totalSlot = 2 ** 32 - 1;
-export const total = newQueue("", "");
+export const total = new Queue("", "");
 
 /** queues are all queues, by name. */
 export const queues = computed(() => {
@@ -57,8 +76,8 @@ export const oldest = computed(() => {
   void version.value;
   let found: Queue | undefined;
   for (const q of queues.value) {
-    const since = q.row.peek()[F.oldest]!;
-    if (since && (!found || since < found.row.peek()[F.oldest]!)) found = q;
+    const since = q.shown[F.oldest]!;
+    if (since && (!found || since < found.shown[F.oldest]!)) found = q;
   }
   return found;
 });
@@ -74,50 +93,54 @@ function newSeries(): Series {
   return new Series(size, stepMs, shownAt || serverNow());
 }
 
-function newQueue(tenant: string, command: string): Queue {
-  return { tenant, command, row: signal(none), series: newSeries() };
-}
-
 function name([slot, tenant, command]: unknown[]) {
   if (command === undefined) {
     bySlot.delete(slot as number);
     return;
   }
-  bySlot.set(slot as number, newQueue(tenant as string, command as string));
+  bySlot.set(slot as number, new Queue(tenant as string, command as string));
 }
 
 function rows(all: number[][] | undefined) {
   for (const row of all ?? []) {
     const q = bySlot.get(row[0]!);
     if (!q) continue;
-    newest.set(q, row);
-    q.series.latest = row;
+    if (!q.next) fresh.push(q);
+    q.next = q.series.latest = row;
   }
 }
 
 function points(f: PointsFrame) {
   const q = bySlot.get(f.slot);
   for (const p of f.points) q?.series.put(p[0]!, p);
+  told = true;
+}
+
+function happens(row: readonly number[]): boolean {
+  for (let f: number = F.in; f < F.oldest; f++) if (row[f]) return true;
+  return false;
 }
 
 // sample puts the figures of now into the history. A queue without a row is as before, so what happened in
 // the second before has happened again.
 function sample(ms: number) {
+  const second = Math.floor(ms / 1000) * 1000;
   for (const q of bySlot.values()) {
     const row = q.series.latest;
-    if (newest.has(q) || row.slice(F.in, F.oldest).some(Boolean)) q.series.live(ms, row);
-    q.series.advance(Math.floor(ms / 1000) * 1000);
+    if (q.next || happens(row)) q.series.live(ms, row);
+    q.series.advance(second);
   }
 }
 
 const show = () => batch(() => {
-  for (const [q, row] of newest) q.row.value = row;
-  newest.clear();
+  for (const q of fresh) q.show(q.next!);
+  fresh = [];
   at.value = shownAt;
   loaded.value = true;
   version.value++;
   if (renamed) named.value++;
-  renamed = false;
+  if (told) history.value++;
+  renamed = told = false;
 });
 
 function take(frame: ServerFrame) {
@@ -154,7 +177,7 @@ hear((frame) => {
 /** settle takes what an answer says of a queue: the server reads whether it is paused only now and then. */
 export function settle(answer: { command: string; paused: boolean }) {
   for (const q of bySlot.values()) {
-    if (q.command === answer.command) q.row.value = q.row.value.with(F.paused, Number(answer.paused));
+    if (q.command === answer.command) q.show(q.shown.with(F.paused, Number(answer.paused)));
   }
 }
 

@@ -1,7 +1,7 @@
 // A chart over time, drawn on a canvas, and the same numbers as a table.
 import { computed, signal, useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import type { ComponentChild, ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { clock, moment } from "./format";
 
 type Values = (number | null)[];
@@ -23,7 +23,8 @@ interface Props {
   note?: string;
   /** The times of the values, in seconds, one step after the other. */
   times: number[];
-  lines: Line[];
+  /** It is called for a chart in sight. */
+  lines: () => Line[];
   show: (n: number) => string;
   /** The values are milliseconds. */
   isTime?: boolean;
@@ -80,10 +81,17 @@ function moments(times: number[], width: number): number[] {
   return ticks(Math.ceil((from - shift) / by) * by + shift, to, by);
 }
 
-function label(s: number, times: number[]): string {
-  const text = clock(s * 1000);
-  if (times.at(-1)! - times[0]! > 86_400) return `${new Date(s * 1000).toLocaleDateString("en", { weekday: "short" })} ${text.slice(0, 5)}`;
-  return s % 60 ? text : text.slice(0, 5);
+type Label = [text: string, width: number];
+const labels = new Map<string, Label>(); // all charts have the same ones, for minutes
+
+function label(c: CanvasRenderingContext2D, s: number, times: number[]): Label {
+  const isLong = times.at(-1)! - times[0]! > 86_400, key = `${s} ${isLong}`, had = labels.get(key);
+  if (had) return had;
+  if (labels.size > 200) labels.clear();
+  const text = clock(s * 1000), day = isLong ? `${new Date(s * 1000).toLocaleDateString("en", { weekday: "short" })} ` : "";
+  const whole = day + (s % 60 && !isLong ? text : text.slice(0, 5)), made: Label = [whole, c.measureText(whole).width];
+  labels.set(key, made);
+  return made;
 }
 
 interface Stroke {
@@ -93,7 +101,7 @@ interface Stroke {
   base?: Values;
 }
 
-function strokes({ lines, log }: Props): Stroke[] {
+function strokes(lines: Line[], log?: boolean): Stroke[] {
   let stack: Values | undefined, before: Values | undefined;
   return lines.map((line) => {
     const below = line.stacked ? stack : undefined, base = below ?? (line.band ? before : undefined);
@@ -111,8 +119,11 @@ export interface Pen {
   h: number;
 }
 
-function penOf(canvas: HTMLCanvasElement): Pen | undefined {
-  const c = canvas.getContext("2d"), width = canvas.clientWidth, height = canvas.clientHeight;
+/** Size is the width and the height of a canvas. To ask the canvas for them lays out the page. */
+type Size = readonly [width: number, height: number];
+
+function penOf(canvas: HTMLCanvasElement, [width, height]: Size): Pen | undefined {
+  const c = canvas.getContext("2d");
   if (!c || !width) return;
   const wide = Math.round(width * devicePixelRatio), high = Math.round(height * devicePixelRatio);
   if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high]; // which is dear
@@ -140,13 +151,13 @@ export function timeAxis({ c, w, h }: Pen, times: number[]) {
   c.fillStyle = colour("muted");
   c.textAlign = "center";
   for (const s of moments(times, w)) {
-    const text = label(s, times), x = ((s - first) / length) * w;
-    if (x + c.measureText(text).width / 2 < w + right) c.fillText(text, x, h + bottom / 2 + 2);
+    const [text, width] = label(c, s, times), x = ((s - first) / length) * w;
+    if (x + width / 2 < w + right) c.fillText(text, x, h + bottom / 2 + 2);
   }
 }
 
-function draw(p: Props, pen: Pen, at: number | null) {
-  const { c, w, h } = pen, last = p.times.length - 1, all = strokes(p);
+function draw(p: Props, lines: Line[], pen: Pen, at: number | null) {
+  const { c, w, h } = pen, last = p.times.length - 1, all = strokes(lines, p.log);
   const { part, marks } = scaleOf(p, all.flatMap((s) => s.tops).filter((v) => v !== null), h);
   const x = (i: number) => (i / last) * w, y = (v: number) => h * (1 - part(v));
   for (const v of marks) mark(pen, y(v), p.show(v));
@@ -158,12 +169,13 @@ function draw(p: Props, pen: Pen, at: number | null) {
   for (const s of all.toReversed()) {
     c.fillStyle = c.strokeStyle = colour(s.line.tone);
     for (const run of runs(s.tops, p.isTime)) {
-      const path = new Path2D();
-      path.moveTo(x(run[0]!), y(s.tops[run[0]!]!));
-      for (const i of run) path.lineTo(x(i), y(s.tops[i]!));
+      const path = new Path2D(), first = run[0]!;
+      path.moveTo(x(first), y(s.tops[first]!));
+      for (const i of bends(run, s.tops)) path.lineTo(x(i), y(s.tops[i]!));
       c.stroke(path);
       if (!s.line.filled && !s.base) continue;
-      for (const i of run.reverse()) path.lineTo(x(i), s.base?.[i] == null ? h : y(s.base[i]));
+      const under = s.base ?? [];
+      for (const i of bends(run, under).reverse()) path.lineTo(x(i), under[i] == null ? h : y(under[i]));
       c.globalAlpha = 0.24;
       c.fill(path);
       c.globalAlpha = 1;
@@ -193,6 +205,12 @@ function runs(values: Values, over?: boolean): number[][] {
   return all;
 }
 
+/** bends are the places of a run where its line has another value before or behind it: a flat line has two. */
+function bends(run: number[], values: Values): number[] {
+  const end = run.length - 1;
+  return run.filter((at, i) => i === 0 || i === end || values[at] !== values[run[i - 1]!] || values[at] !== values[run[i + 1]!]);
+}
+
 interface FrameProps {
   title: string;
   note?: ComponentChildren;
@@ -203,28 +221,35 @@ interface FrameProps {
   table: () => ComponentChildren;
 }
 
-/** Frame has a picture over time, its legend, and the same as a table. */
+/** Frame has a picture over time, its legend, and the same as a table. It stays as it is while nobody sees it. */
 export function Frame({ title, note, places, legend, draw, table }: FrameProps) {
-  const canvas = useRef<HTMLCanvasElement>(null), width = useSignal(0), isTable = useSignal(false);
+  const canvas = useRef<HTMLCanvasElement>(null), size = useSignal<Size>([0, 0]), isTable = useSignal(false);
+  const figure = useRef<HTMLElement>(null), inSight = useSignal(true), drawn = useRef<ComponentChild>(null);
   const at = pointed.value === null ? null : Math.round(pointed.value * (places - 1));
-  void [theme.value, width.value]; // it is drawn again when they change
+  void [theme.value, size.value]; // it is drawn again when they change
   useEffect(() => {
     const el = canvas.current;
     if (!el) return;
-    const sized = new ResizeObserver(() => (width.value = el.clientWidth));
+    const sized = new ResizeObserver(([e]) => (size.value = [e!.contentRect.width, e!.contentRect.height]));
     sized.observe(el);
     return () => sized.disconnect();
   }, [isTable.value]);
   useEffect(() => {
-    const pen = canvas.current && penOf(canvas.current);
+    const seen = new IntersectionObserver((all) => (inSight.value = all.at(-1)!.isIntersecting));
+    seen.observe(figure.current!);
+    return () => seen.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const pen = inSight.value && canvas.current && penOf(canvas.current, size.value);
     if (pen) draw(pen, at);
   });
   const point = (e: PointerEvent) => {
     const part = (e.offsetX - left) / (canvas.current!.clientWidth - left - right);
     pointed.value = part >= 0 && part <= 1 ? part : null;
   };
-  return (
-    <figure class="chart">
+  if (!inSight.value && drawn.current) return drawn.current;
+  return (drawn.current = (
+    <figure class="chart" ref={figure}>
       <figcaption>
         <h3>{title}</h3>
         {note && <span class="muted">{note}</span>}
@@ -237,23 +262,25 @@ export function Frame({ title, note, places, legend, draw, table }: FrameProps) 
         <canvas class="plot" ref={canvas} role="img" aria-label={`${title} over time`} onPointerMove={point} onPointerLeave={() => (pointed.value = null)} />
       )}
     </figure>
-  );
+  ));
 }
 
 export function Chart(p: Props) {
+  let made: Line[] | undefined;
+  const lines = () => (made ??= p.lines());
   const legend = (at: number | null) => (
     <>
-      {p.lines.map((l) => {
+      {lines().map((l) => {
         const value = at === null ? l.values.findLast((v) => v !== null) : l.values[at];
         return <li key={l.label}><i class={`key ${l.tone} ${l.filled ? "" : "thin"}`} /> {l.label} <b>{value == null ? "–" : p.show(value)}</b></li>;
       })}
       {at !== null && <li class="muted">{clock(p.times[at]! * 1000)}</li>}
     </>
   );
-  return <Frame title={p.title} note={p.note} places={p.times.length} legend={legend} draw={(pen, at) => draw(p, pen, at)} table={() => <Numbers {...p} />} />;
+  return <Frame title={p.title} note={p.note} places={p.times.length} legend={legend} draw={(pen, at) => draw(p, lines(), pen, at)} table={() => <Numbers times={p.times} lines={lines()} show={p.show} />} />;
 }
 
-function Numbers({ times, lines, show }: Props) {
+function Numbers({ times, lines, show }: Pick<Props, "times" | "show"> & { lines: Line[] }) {
   const rows = times.map((_, i) => i).filter((i) => lines.some((l) => l.values[i])).reverse().slice(0, 500);
   return (
     <table>

@@ -12,6 +12,7 @@ export const plus = (...columns: (number | null)[][]) =>
 /** Charts show a series, and what else stands beside it. */
 export function Charts({ of, children }: { of: Series; children?: ComponentChildren }) {
   const times = of.times(), c = (f: Figure) => column(of, f), log = param("scale") === "log";
+  const isLimited = c(F.limited).some(Boolean);
   return (
     <section class="block">
       <header>
@@ -21,7 +22,7 @@ export function Charts({ of, children }: { of: Series; children?: ComponentChild
       <div class="charts">
         <Chart
           title="Throughput" note="a second" times={times} show={rate}
-          lines={[
+          lines={() => [
             { label: "completed", tone: "done", values: c(F.completed), filled: true, stacked: true },
             { label: "going wrong", tone: "dead", values: plus(c(F.retried), c(F.expired), c(F.failed)), filled: true, stacked: true },
             { label: "in", tone: "accent", values: c(F.in) },
@@ -29,20 +30,21 @@ export function Charts({ of, children }: { of: Series; children?: ComponentChild
         />
         <Chart
           title="Backlog" note="tasks" times={times} show={count} log={log}
-          lines={[
+          lines={() => [
             { label: "in progress", tone: "accent", values: c(F.inProgress), filled: true, stacked: !log },
             { label: "ready", tone: "ready", values: c(F.ready), filled: true, stacked: !log },
             { label: "delayed", tone: "delayed", values: c(F.delayed), filled: true, stacked: !log },
             { label: "dead", tone: "dead", values: c(F.dead), filled: true, stacked: !log },
+            ...(isLimited ? [{ label: "limited", tone: "limited", values: c(F.limited), filled: true, stacked: !log }] : []),
           ]}
         />
         <Chart
           title="Wait" note="from ready to a worker" times={times} show={span} isTime
-          lines={[{ label: "p50", tone: "ready", values: c(F.waitP50) }, { label: "p99", tone: "accent", values: c(F.waitP99), band: true }]}
+          lines={() => [{ label: "p50", tone: "ready", values: c(F.waitP50) }, { label: "p99", tone: "accent", values: c(F.waitP99), band: true }]}
         />
         <Chart
           title="Run" note="of a delivery" times={times} show={span} isTime
-          lines={[{ label: "p50", tone: "ready", values: c(F.runP50) }, { label: "p99", tone: "accent", values: c(F.runP99), band: true }]}
+          lines={() => [{ label: "p50", tone: "ready", values: c(F.runP50) }, { label: "p99", tone: "accent", values: c(F.runP99), band: true }]}
         />
         {children}
       </div>

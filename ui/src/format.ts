@@ -2,6 +2,7 @@
 
 /** count is 12,345, or 1.2 M from ten million on. */
 export function count(n: number): string {
+  if (n < 1000 && n >= 0) return String(Math.round(n));
   return Math.abs(n) >= 1e7 ? `${(n / 1e6).toFixed(1)} M` : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
@@ -33,8 +34,8 @@ export function clock(ms: number): string {
 
 /** moment is a time here, with the day if that is not today. */
 export function moment(ms: number, now = Date.now()): string {
-  const d = new Date(ms);
-  if (d.toDateString() === new Date(now).toDateString()) return clock(ms);
+  const d = new Date(ms), today = new Date(now);
+  if (d.getDate() === today.getDate() && d.getMonth() === today.getMonth() && d.getFullYear() === today.getFullYear()) return clock(ms);
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(ms)}`;
 }
 

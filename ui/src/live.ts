@@ -14,8 +14,10 @@ export interface Watching {
 
 export type LinkState = "connecting" | "live" | "stalled" | "lost" | "refused" | "draining";
 
-/** What is known of the connection. heardAt is when the last message came, by the clock of the page. */
-export const link = signal<{ state: LinkState; heardAt: number; why: string }>({ state: "connecting", heardAt: 0, why: "" });
+/** What is known of the connection. */
+export const link = signal<{ state: LinkState; why: string }>({ state: "connecting", why: "" });
+/** heardAt is when the last message came, by the clock of the page. It is no signal: each message would draw the shell anew. */
+export let heardAt = 0;
 export const welcome = signal<WelcomeFrame | null>(null);
 export const paused = signal(false);
 
@@ -60,7 +62,7 @@ function send(frame: ClientFrame) {
 }
 
 function say(state: LinkState, why = "") {
-  link.value = { ...link.value, state, why };
+  link.value = { state, why };
 }
 
 export function connect() {
@@ -69,7 +71,7 @@ export function connect() {
   const s = (socket = new WebSocket(url, "codeq.events.v1"));
   s.onopen = () => send({ type: "hello" });
   s.onmessage = (m) => {
-    link.value = { ...link.value, heardAt: Date.now() };
+    heardAt = Date.now();
     for (const frame of JSON.parse(m.data) as ServerFrame[]) take(frame);
     schedule();
   };
@@ -129,9 +131,12 @@ document.addEventListener("visibilitychange", () => {
   for (const [id, w] of watching) if (w.ask().everyMs) again(id);
 });
 
+/** second changes once in a second, for who shows how old things are. */
+export const second = signal(0);
+
 setInterval(() => {
-  const { state, heardAt } = link.value;
-  const silent = Date.now() - heardAt > stalledAfterMs;
+  second.value++;
+  const { state } = link.value, silent = Date.now() - heardAt > stalledAfterMs;
   if (state === "live" && silent) say("stalled");
   if (state === "stalled" && !silent) say("live");
-}, 500);
+}, 1000);

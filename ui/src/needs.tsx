@@ -51,11 +51,11 @@ let order: string[] = [];
 
 /** steady puts sentences as they were: while the pointer is on them all of them, else those of one severity. New ones are below. */
 function steady(all: All, held: boolean): All {
-  const place = (n: All[number]) => (order.indexOf(idOf(n)) + 1 || 1e9), severities = Object.keys(shapes);
-  const rank = (n: All[number]) => (held ? 0 : severities.indexOf(n.severity));
-  const shown = all.toSorted((a, b) => rank(a) - rank(b) || place(a) - place(b));
-  order = shown.map(idOf);
-  return shown;
+  const places = new Map(order.map((id, i) => [id, i])), severities = Object.keys(shapes);
+  const ranked = all.map((n) => ({ n, id: idOf(n), rank: held ? 0 : severities.indexOf(n.severity), place: places.get(idOf(n)) ?? 1e9 }));
+  ranked.sort((a, b) => a.rank - b.rank || a.place - b.place);
+  order = ranked.map((r) => r.id);
+  return ranked.map((r) => r.n);
 }
 
 export function Needs() {

@@ -19,6 +19,7 @@ const shapes = {
 export type StateName = keyof typeof shapes;
 
 export const stateWord = (s: StateName) => shapes[s][0];
+export const shapePath = (s: StateName) => shapes[s][1];
 
 export function Shape({ of }: { of: StateName }) {
   return (
@@ -38,8 +39,9 @@ export function State({ of, word }: { of: StateName; word?: string }) {
 
 /** Time is a moment, with the exact time as its title. */
 export function Time({ ms }: { ms: number }) {
+  const exact = new Date(ms).toISOString();
   return (
-    <time dateTime={new Date(ms).toISOString()} title={new Date(ms).toISOString()}>
+    <time dateTime={exact} title={exact}>
       {moment(ms, serverNow())}
     </time>
   );
@@ -52,9 +54,19 @@ export function Spark({ values, tone = "", area = true }: { values: (number | nu
   if (known < 0) return <svg class="spark" aria-hidden="true" />;
   const per = Math.max(1, Math.ceil(values.length / points));
   const ys: number[] = [];
-  for (let i = known - (known % per); i < values.length; i += per) ys.push(Math.max(...values.slice(i, i + per).map((v) => v ?? 0)));
-  const top = Math.max(...ys, 1e-9);
-  const line = ys.map((y, i) => `${(w - ((ys.length - 1 - i) * per * w) / Math.max(1, values.length - per)).toFixed(1)},${(h - 1 - (y / top) * (h - 2)).toFixed(1)}`).join(" ");
+  let top = 1e-9;
+  for (let i = known - (known % per); i < values.length; i += per) {
+    let y = 0;
+    for (let k = i; k < i + per && k < values.length; k++) if (values[k]! > y) y = values[k]!;
+    ys.push(y);
+    if (y > top) top = y;
+  }
+  const tenth = (n: number) => Math.round(n * 10) / 10, step = (per * w) / Math.max(1, values.length - per);
+  let line = "";
+  ys.forEach((y, i) => {
+    if (i > 0 && y === ys[i - 1] && y === ys[i + 1]) return; // on a flat line
+    line += `${line && " "}${tenth(w - (ys.length - 1 - i) * step)},${tenth(h - 1 - (y / top) * (h - 2))}`;
+  });
   return (
     <svg class={`spark ${tone}`} viewBox={`0 0 ${w} ${h}`} preserveAspectRatio="none" aria-hidden="true">
       {area && <polygon points={`${line.split(",")[0]},${h} ${line} ${w},${h}`} />}

@@ -1,22 +1,24 @@
 // The table of queues, of the page of queues and of the overview.
-import { signal, useSignal, type Signal } from "@preact/signals";
+import { computed, signal, useSignal, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
-import { at, column, own, queues, version, type Queue, type Row } from "./board";
+import { useMemo, useRef } from "preact/hooks";
+import { at, column, history, own, queues, version, type Queue, type Row } from "./board";
 import { count, plural, rate, span } from "./format";
 import { Shape, Spark, State } from "./parts";
 import { go, href, param, place, setQuery } from "./route";
 import { Rows, sorted, type Column } from "./rows";
 import { F, type Figure } from "./series";
 
-/** Item is a row: one queue, or a group of those whose names begin alike. */
+/** Item is a row: one queue, or a group of those whose names begin alike. That of a queue is always the same one. */
 interface Item {
   id: string;
   of: Queue[];
-  row: Row;
   isGroup?: boolean;
   /** It stands below its group. */
   within?: boolean;
+  /** What the queues of a group have together, and the version of the figures that it is of. */
+  sum?: Row;
+  summed?: number;
 }
 
 /** What the table shows beside the figures, if the page has asked for it. */
@@ -27,15 +29,22 @@ export interface Beside {
   act: (q: Queue) => void;
 }
 
-const fig = (i: Item, f: Figure) => i.row[f] ?? 0;
+function fig(i: Item, f: Figure): number {
+  return (i.isGroup ? together(i) : i.of[0]!.shown)[f] ?? 0;
+}
 
 // Counts and rates of a group are sums, times are the longest, "oldest" is the earliest.
-function together(of: Queue[]): Row {
-  const sum: Row = new Array(F.limited + 1).fill(0);
-  for (const q of of) {
-    q.row.peek().forEach((n, f) => {
-      sum[f] = f === F.oldest ? Math.min(sum[f] || Infinity, n || Infinity) % Infinity || 0 : f > F.oldest && f < F.limited ? Math.max(sum[f]!, n) : sum[f]! + n;
-    });
+function together(group: Item): Row {
+  if (group.sum && group.summed === version.peek()) return group.sum;
+  const sum: Row = (group.sum = new Array(F.limited + 1).fill(0));
+  group.summed = version.peek();
+  for (const q of group.of) {
+    const row = q.shown;
+    for (let f = 1; f < row.length; f++) {
+      const n = row[f]!, had = sum[f]!;
+      if (f === F.oldest) sum[f] = had && n ? Math.min(had, n) : had || n;
+      else sum[f] = f > F.oldest && f < F.limited ? Math.max(had, n) : had + n;
+    }
   }
   return sum;
 }
@@ -47,10 +56,10 @@ function pin(command: string) {
   localStorage.setItem("pins", JSON.stringify(pins.value));
 }
 
-const folds = () => place.value.query.getAll("fold");
+const folds = computed(() => place.value.query.getAll("fold"));
 
 function fold(id: string) {
-  setQuery({ fold: folds().includes(id) ? folds().filter((f) => f !== id) : [...folds(), id] });
+  setQuery({ fold: folds.value.includes(id) ? folds.value.filter((f) => f !== id) : [...folds.value, id] });
 }
 
 /** failing is the part of what ended or came back in the last second that went wrong, or null. */
@@ -68,42 +77,46 @@ function drained(q: Item): number {
   return down > 0 ? (backlog / down) * 1000 : Infinity;
 }
 
-/** waits is how long the first ready task waits. */
-const waits = (i: Item) => (fig(i, F.oldest) ? span(at.value - fig(i, F.oldest)) : null);
+/** backlog says how long a queue needs for what is ready, with the class of that. */
+function backlog(q: Item): [text: string, tone: string] {
+  const ms = drained(q);
+  if (ms === 0) return ["–", "zero"];
+  return ms < Infinity ? [span(ms), ""] : [fig(q, F.paused) ? "paused" : fig(q, F.in) > fig(q, F.started) ? "grows" : "stands", "warn"];
+}
 
-const trends = new Map<string, [series: unknown, drawn: number, Spark: ComponentChildren]>();
+const trends = new Map<string, { series: unknown; drawn: number; spark: Signal<ComponentChildren> }>();
+
+function Trend({ of }: { of: Signal<ComponentChildren> }) {
+  return of.value;
+}
 
 // A point of a trend stands for 5 s or more, so a trend is drawn once in 5 s, a fifth of the rows at a time.
-function trend(i: Item): ComponentChildren {
-  const { series } = i.of[0]!, drawn = Math.floor(at.value / 5000 + i.id.charCodeAt(i.id.length - 1) / 5), had = trends.get(i.id);
-  if (had?.[0] === series && had[1] === drawn) return had[2];
+function trend(i: Item): Signal<ComponentChildren> {
+  const { series } = i.of[0]!, drawn = Math.floor(at.peek() / 5000 + i.id.charCodeAt(i.id.length - 1) / 5) + history.value / 1e6, had = trends.get(i.id);
+  if (had?.series === series && had.drawn === drawn) return had.spark;
   const values = column(series, F.completed);
   for (const q of i.of) if (q.series !== series) q.series.addTo(values, F.completed, series);
-  const spark = <Spark values={values} tone="done" />;
-  trends.set(i.id, [series, drawn, spark]);
+  const spark = had?.spark ?? signal<ComponentChildren>(null);
+  spark.value = <Spark values={values} tone="done" />;
+  trends.set(i.id, { series, drawn, spark });
   return spark;
 }
 
 const number = (name: string, f: Figure, show: (n: number) => string, more: Partial<Column<Item>> = {}): Column<Item> => ({
-  name, class: "n", by: (q) => fig(q, f), same: (q) => fig(q, f),
-  cell: (q) => (fig(q, f) ? show(fig(q, f)) : <span class="zero">0</span>), ...more,
+  name, class: "n", by: (q) => fig(q, f), text: (q) => (fig(q, f) ? show(fig(q, f)) : "0"), tone: (q) => (fig(q, f) ? "" : "zero"), ...more,
 });
 
 const linked = (name: string, f: Figure, state: string, more: Partial<Column<Item>> = {}): Column<Item> => ({
   ...number(name, f, count, more),
-  cell: (i) => {
-    const n = fig(i, f);
-    if (!n) return <span class="zero">0</span>;
-    return <a href={i.isGroup ? href(["find"], { command: i.id, state }) : href(["queue", i.id], state === "dlq" ? { tab: "dead" } : { tab: "tasks", state })}>{count(n)}</a>;
-  },
+  to: (i) => (i.isGroup ? href(["find"], { command: i.id, state }) : href(["queue", i.id], state === "dlq" ? { tab: "dead" } : { tab: "tasks", state })),
 });
 
 const columns = (beside?: Beside): Column<Item>[] => [
   {
     name: "queue", by: (i) => i.id, class: "name",
-    same: (i) => [folds().includes(i.id), pins.value.includes(i.id), fig(i, F.paused), fig(i, F.limited), i.of.length, i.within, beside?.spread.has(i.id)].join(),
+    same: (i) => [folds.value.includes(i.id), pins.value.includes(i.id), fig(i, F.paused), fig(i, F.limited), i.of.length, i.within, beside?.spread.has(i.id)].join(),
     cell: (i) => {
-      const isFolded = folds().includes(i.id), paused = fig(i, F.paused), isPinned = pins.value.includes(i.id);
+      const isFolded = folds.value.includes(i.id), paused = fig(i, F.paused), isPinned = pins.value.includes(i.id);
       if (i.isGroup) {
         return (
           <button type="button" class="fold" aria-expanded={!isFolded} onClick={() => fold(i.id)}>
@@ -131,25 +144,18 @@ const columns = (beside?: Beside): Column<Item>[] => [
   number("in", F.in, rate, { head: "in/s", title: "Tasks that came in the last second" }),
   number("done", F.completed, rate, { head: "done/s", title: "Tasks that completed in the last second" }),
   {
-    name: "failing", class: "n", by: (q) => failing(q) ?? -1, same: (q) => failing(q) ?? -1, title: "Retries, expiries and dead letters, of all that ended or came back in the last second",
-    cell: (q) => {
-      const part = failing(q);
-      return part ? <span class="bad">{Math.round(part * 100)} %</span> : <span class="zero">{part === null ? "–" : "0 %"}</span>;
-    },
+    name: "failing", class: "n", by: (q) => failing(q) ?? -1, title: "Retries, expiries and dead letters, of all that ended or came back in the last second",
+    text: (q) => (failing(q) === null ? "–" : `${Math.round(failing(q)! * 100)} %`), tone: (q) => (failing(q) ? "bad" : "zero"),
   },
   number("wait", F.waitP99, span, { head: "wait p99", class: "n wide", title: "99 of 100 tasks had a worker in this time" }),
   number("run", F.runP99, span, { head: "run p99", class: "n wide", title: "99 of 100 deliveries took this time or less" }),
   {
     name: "oldest", class: "n", title: "How long the first ready task waits", by: (q) => (fig(q, F.oldest) ? at.peek() - fig(q, F.oldest) : 0),
-    same: (q) => waits(q) ?? "", cell: (q) => waits(q) ?? <span class="zero">–</span>,
+    text: (q) => (fig(q, F.oldest) ? span(at.peek() - fig(q, F.oldest)) : "–"), tone: (q) => (fig(q, F.oldest) ? "" : "zero"),
   },
   {
     name: "drained", class: "n wide", head: "drained in", title: "Ready tasks ÷ (started − in), in the last second", by: drained,
-    same: (q) => `${drained(q)} ${fig(q, F.paused)} ${fig(q, F.in) > fig(q, F.started)}`,
-    cell: (q) => {
-      const ms = drained(q);
-      return ms === 0 ? <span class="zero">–</span> : ms === Infinity ? <span class="warn">{fig(q, F.paused) ? "paused" : fig(q, F.in) > fig(q, F.started) ? "grows" : "stands"}</span> : span(ms);
-    },
+    text: (q) => backlog(q)[0], tone: (q) => backlog(q)[1],
   },
   ...(beside ? [{
     name: "workers", class: "n wide", by: (i: Item) => room(i, beside)[0], same: (i: Item) => `${room(i, beside)} ${fig(i, F.ready) > 0 && !fig(i, F.started)}`, title: "Sessions that ask for it · tasks for which they have room. Workers that claim over HTTP have no session.",
@@ -158,9 +164,9 @@ const columns = (beside?: Beside): Column<Item>[] => [
       return sessions ? <>{count(sessions)} <span class="muted">· {count(free)} free</span></> : fig(i, F.ready) && !fig(i, F.started) ? <span class="warn">none</span> : <span class="zero">–</span>;
     },
   }] : []),
-  { name: "trend", class: "trend wide", title: "Tasks that completed in a second, over time", cell: trend },
+  { name: "trend", class: "trend wide", title: "Tasks that completed in a second, over time", same: trend, cell: (i) => <Trend of={trend(i)} /> },
   ...(beside ? [{
-    name: "act", class: "act", head: <span class="unseen">Actions</span>,
+    name: "act", class: "act", head: <span class="unseen">Actions</span>, same: (i: Item) => i.id,
     cell: (i: Item) => !i.isGroup && <button type="button" class="quiet" aria-label={`What to do with ${i.id}`} title="What to do with it" onClick={() => beside.act(i.of[0]!)}>⋯</button>,
   }] : []),
 ];
@@ -172,14 +178,20 @@ function room(i: Item, { room }: Beside): [number, number] {
 
 const prefix = (command: string) => command.split(".", 1)[0]! + ".*";
 
+const items = new WeakMap<Queue, Item>();
+
 /** ordered puts queues into groups, and groups and queues in order. Pinned queues are first, outside of their groups. */
 function ordered(all: Queue[], c: Column<Item>[], sort: string, grouped: boolean): Item[] {
-  const one = (q: Queue): Item => ({ id: q.command, of: [q], row: q.row.peek() });
+  const one = (q: Queue, within = false): Item => {
+    const i = items.get(q) ?? { id: q.command, of: [q] };
+    items.set(q, i);
+    return Object.assign(i, { within });
+  };
   const isPinned = (q: Queue) => pins.value.includes(q.command);
   const groups = Map.groupBy(all.filter((q) => !isPinned(q)), (q) => (grouped ? prefix(q.command) : ""));
-  const rest = [...groups].flatMap(([id, of]): Item[] => (id && of.length > 1 ? [{ id, of, row: together(of), isGroup: true }] : of.map(one)));
-  const within = (i: Item) => (i.isGroup && !folds().includes(i.id) ? sorted(i.of.map((q) => ({ ...one(q), within: true })), c, sort) : []);
-  return [...sorted(all.filter(isPinned).map(one), c, sort), ...sorted(rest, c, sort).flatMap((i) => [i, ...within(i)])];
+  const rest = [...groups].flatMap(([id, of]): Item[] => (id && of.length > 1 ? [{ id, of, isGroup: true }] : of.map((q) => one(q))));
+  const within = (i: Item) => (i.isGroup && !folds.value.includes(i.id) ? sorted(i.of.map((q) => one(q, true)), c, sort) : []);
+  return [...sorted(all.filter(isPinned).map((q) => one(q)), c, sort), ...sorted(rest, c, sort).flatMap((i) => [i, ...within(i)])];
 }
 
 interface Props {
@@ -199,24 +211,25 @@ const keptMs = 10_000;
 
 export function QueueTable({ most, filter = "", system, sort = "-ready", onSort, picked, beside }: Props) {
   // The order stays while the pointer is on the rows, so that none moves away below it, and else for some seconds, for who reads.
-  const held = useSignal<string[] | null>(null), kept = useRef({ order: [] as string[], key: "", until: 0 });
-  const all = columns(beside);
+  const held = useSignal(false), kept = useRef({ rows: [] as Item[], of: [] as Queue[], key: "", until: 0 });
+  const all = useMemo(() => columns(beside), [beside]), of = (system ? queues : own).value, k = kept.current;
   void version.value;
-  const rows = ordered((system ? queues : own).value.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
-  const key = [sort, filter, system, rows.length, pins.value, ...folds()].join(), k = kept.current;
-  const order = held.value ?? (k.key === key && at.value < k.until ? k.order : undefined);
-  if (order) {
-    const places = new Map(order.map((name, i) => [name, i]));
-    rows.sort((a, b) => (places.get(a.id) ?? 1e9) - (places.get(b.id) ?? 1e9));
-  } else {
-    kept.current = { order: rows.map((i) => i.id), key, until: at.value + keptMs };
+  const key = [sort, filter, param("flat"), pins.value, ...folds.value].join();
+  if (k.of !== of || k.key !== key || (at.value >= k.until && !held.value)) {
+    const rows = ordered(of.filter((q) => q.command.includes(filter)), all, sort, !!beside && !filter && !param("flat"));
+    if (held.value) {
+      const places = new Map(k.rows.map((i, place) => [i.id, place]));
+      rows.sort((a, b) => (places.get(a.id) ?? 1e9) - (places.get(b.id) ?? 1e9));
+    }
+    kept.current = { rows, of, key, until: at.value + keptMs };
   }
+  const { rows } = kept.current;
   return (
     <div
       class="scroll"
-      onPointerEnter={() => (held.value = rows.map((i) => i.id))}
-      onPointerLeave={() => (held.value = null)}
-      onClickCapture={() => (held.value = null)}
+      onPointerEnter={() => (held.value = true)}
+      onPointerLeave={() => (held.value = false)}
+      onClickCapture={() => (held.value = false)}
     >
       <Rows
         rows={most ? rows.slice(0, most) : rows} columns={all} id={(i) => i.id} label="Queues" sort={sort} onSort={onSort}

@@ -2,7 +2,7 @@
 // while the pointer is on them.
 import { useSignal, type Signal } from "@preact/signals";
 import type { ComponentChild, ComponentChildren, RefObject } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { onKey } from "./keys";
 import { place } from "./route";
 
@@ -14,9 +14,84 @@ export interface Column<T> {
   class?: string;
   /** Sorted by this: words first, numbers from the largest. Without it the column has no order. */
   by?: (row: T) => number | string;
-  cell: (row: T) => ComponentChildren;
+  /** A column has a text, or cells that are drawn. */
+  cell?: (row: T) => ComponentChildren;
   /** What the cell shows, if nothing else is in it: while it is the same, and so is the address, the cell is not drawn again. */
-  same?: (row: T) => string | number;
+  same?: (row: T) => unknown;
+  /** The text, its class in the style sheet, and where it leads unless that class is "zero". */
+  text?: (row: T) => string;
+  tone?: (row: T) => string;
+  to?: (row: T) => string;
+}
+
+/**
+ * Figure is a text of a row that changes often: it is set at its place, without a new drawing of the row. Five
+ * hundred of them change in a second.
+ */
+class Figure<T> {
+  readonly td: ComponentChild;
+  private node: HTMLElement | null = null;
+  private text = "";
+  private tone = "";
+
+  constructor(readonly column: Column<T>, private row: T) {
+    const hold = (node: HTMLElement | null) => {
+      if ((this.node = node)) this.write(node);
+    };
+    this.td = <td key={column.name} class={column.class}>{column.to ? <a ref={hold} /> : <span ref={hold} />}</td>;
+    this.show(column, row);
+  }
+
+  /** show sets what the text is now. */
+  show({ text, tone }: Column<T>, row: T) {
+    const now = text!(row), kind = tone?.(row) ?? "", isTone = kind !== this.tone;
+    if (now === this.text && !isTone) return;
+    [this.text, this.tone, this.row] = [now, kind, row];
+    if (isTone && this.node) this.write(this.node);
+    else if (this.node) this.node.firstChild!.nodeValue = now;
+  }
+
+  private write(node: HTMLElement) {
+    const to = this.tone === "zero" ? undefined : this.column.to?.(this.row);
+    node.replaceChildren(new Text(this.text));
+    node.className = this.tone;
+    to ? node.setAttribute("href", to) : node.removeAttribute("href");
+  }
+}
+
+/** Still is drawn again only if it is another one: an element by itself is always compared with all that is in it. */
+export function Still({ children }: { children?: ComponentChildren }) {
+  return children;
+}
+
+/** Drawn is a row as it is in the table, with all that was drawn from. */
+interface Drawn<T> {
+  from: readonly unknown[];
+  cells: Cell<T>[];
+  tr: ComponentChild;
+}
+
+interface Cell<T> {
+  name: string;
+  td: ComponentChild;
+  same?: unknown;
+  figure?: Figure<T>;
+}
+
+/** cellOf is the cell that a row had before if what is in it is the same, or is a text, which is set. */
+function cellOf<T>(c: Column<T>, row: T, had: Cell<T> | undefined): Cell<T> {
+  if (had?.name !== c.name) had = undefined;
+  if (c.text) {
+    if (had?.figure) {
+      had.figure.show(c, row);
+      return had;
+    }
+    const figure = new Figure(c, row);
+    return { name: c.name, td: figure.td, figure };
+  }
+  const same = c.same?.(row);
+  if (had && same !== undefined && had.same === same) return had;
+  return { name: c.name, td: <td key={c.name} class={c.class}>{c.cell?.(row)}</td>, same };
 }
 
 interface Props<T> {
@@ -36,7 +111,7 @@ interface Props<T> {
 }
 
 const extra = 8; // rows above and below what is in sight
-const mostCells = 10_000;
+const mostDrawn = 700;
 
 /** sorted puts rows in an order such as "-ready" or "name". */
 export function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
@@ -51,7 +126,8 @@ export function InSight<T>({ rows, height, body, draw }: {
   rows: T[];
   height: number;
   body: RefObject<HTMLTableSectionElement | null>;
-  draw: (row: T, place: number) => ComponentChildren;
+  /** drawn is how many rows there are at most at a time. */
+  draw: (row: T, place: number, drawn: number) => ComponentChildren;
 }) {
   const seen = useSignal<[number, number]>([0, 60]);
   useEffect(() => {
@@ -73,7 +149,7 @@ export function InSight<T>({ rows, height, body, draw }: {
   return (
     <tbody ref={body}>
       {from > 0 && <tr class="space" style={{ height: `${Math.min(from, rows.length) * height}px` }} />}
-      {rows.slice(from, to).map((row, i) => draw(row, from + i))}
+      {rows.slice(from, to).map((row, i) => draw(row, from + i, to - from))}
       {to < rows.length && <tr class="space" style={{ height: `${(rows.length - to) * height}px` }} />}
     </tbody>
   );
@@ -89,17 +165,40 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
     for (const p of picks(row)) on ? all.delete(p) : all.add(p);
     picked.value = all;
   };
-  const drawn = useRef({ place: place.value, cells: new Map<string, [same: string | number, cell: ComponentChild]>() });
-  if (drawn.current.place !== place.value || drawn.current.cells.size > mostCells) drawn.current = { place: place.value, cells: new Map() };
-  const cell = (c: Column<T>, row: T, key: string) => {
-    const same = c.same?.(row), name = `${c.name} ${key}`, had = drawn.current.cells.get(name);
-    if (had && had[0] === same) return had[1];
-    const td = <td key={c.name} class={c.class}>{c.cell(row)}</td>;
-    if (same !== undefined) drawn.current.cells.set(name, [same, td]);
-    return td;
+  const drawn = useRef({ place: place.value, rows: new Map<string, Drawn<T>>() });
+  if (drawn.current.place !== place.value || drawn.current.rows.size > mostDrawn) drawn.current = { place: place.value, rows: new Map() };
+  const draw = (row: T, at: number) => {
+    const key = id(row), had = drawn.current.rows.get(key), isChosen = chosen(row);
+    const from = [row, at, cursor.value === key, isChosen, tone?.(row) ?? "", columns.length];
+    const cells = columns.map((c, i) => cellOf(c, row, had?.cells[i]));
+    if (had?.from.every((x, i) => x === from[i]) && had.cells.every((c, i) => c === cells[i])) return had.tr;
+    const tr = (
+      <Still key={key}><tr
+        aria-rowindex={at + 2} class={`${from[2] ? "at" : ""} ${from[4]}`}
+        aria-selected={picked ? isChosen : undefined}
+        onClick={(e) => {
+          if ((e.target as Element).closest("a,button,input,summary") || String(getSelection())) return;
+          cursor.value = key;
+          state.current.open?.(row);
+        }}
+      >
+        {picked && (
+          <td class="pick">
+            <input type="checkbox" aria-label={`Choose ${key}`} checked={isChosen} onChange={() => state.current.toggle(row)} />
+          </td>
+        )}
+        {cells.map((c) => c.td)}
+      </tr></Still>
+    );
+    drawn.current.rows.set(key, { from, cells, tr });
+    return tr;
   };
-  const state = useRef({ rows, id, open, toggle });
-  state.current = { rows, id, open, toggle };
+  const state = useRef({ rows, id, open, toggle, onSort });
+  state.current = { rows, id, open, toggle, onSort };
+  const heads = useMemo(
+    () => columns.map((c) => <Head key={c.name} column={c as Column<unknown>} sort={sort} onSort={onSort && ((s) => state.current.onSort?.(s))} />),
+    [sort, columns.length, !onSort],
+  );
 
   useEffect(() => {
     const move = (by: number) => {
@@ -140,33 +239,10 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
               />
             </th>
           )}
-          {columns.map((c) => <Head key={c.name} column={c as Column<unknown>} sort={sort} onSort={onSort} />)}
+          {heads}
         </tr>
       </thead>
-      <InSight
-        rows={rows} height={height} body={body}
-        draw={(row, place) => {
-          const key = id(row);
-          return (
-            <tr
-              key={key} aria-rowindex={place + 2} class={`${cursor.value === key ? "at" : ""} ${tone?.(row) ?? ""}`}
-              aria-selected={picked ? chosen(row) : undefined}
-              onClick={(e) => {
-                if ((e.target as Element).closest("a,button,input,summary") || String(getSelection())) return;
-                cursor.value = key;
-                open?.(row);
-              }}
-            >
-              {picked && (
-                <td class="pick">
-                  <input type="checkbox" aria-label={`Choose ${key}`} checked={chosen(row)} onChange={() => toggle(row)} />
-                </td>
-              )}
-              {columns.map((c) => cell(c, row, key))}
-            </tr>
-          );
-        }}
-      />
+      <InSight rows={rows} height={height} body={body} draw={draw} />
     </table>
   );
 }

@@ -1,11 +1,11 @@
 // What every page has around it: where one is, how fresh the figures are, search, pause.
-import { signal, useSignal } from "@preact/signals";
+import { computed, signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { theme } from "./chart";
 import { Jobs } from "./jobs";
 import { onKey } from "./keys";
 import { Login, learn, leave, readsOnly, who } from "./login";
-import { link, pause, paused, welcome } from "./live";
+import { heardAt, link, pause, paused, second, welcome } from "./live";
 import { menu } from "./menu";
 import { needs } from "./needs";
 import { go, href, place } from "./route";
@@ -14,14 +14,12 @@ import { ask } from "./api";
 
 const ready = signal<{ durability: string; diskGuard: string; shards: number } | null>(null);
 
+/** urgencies is how many sentences are critical. The sentences themselves change once a second, and the shell need not. */
+const urgencies = computed(() => needs.value?.filter((n) => n.severity === "critical").length);
+
 function Dot() {
-  const now = useSignal(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => (now.value = Date.now()), 500);
-    return () => clearInterval(timer);
-  }, []);
-  const { state, heardAt, why } = link.value;
-  const age = Math.max(0, now.value - heardAt);
+  void second.value;
+  const { state, why } = link.value, age = Math.max(0, Date.now() - heardAt);
   const words = {
     connecting: "connecting",
     live: `live · ${(age / 1000).toFixed(1)} s`,
@@ -70,7 +68,7 @@ export function Shell({ children }: { children: preact.ComponentChildren }) {
     ask("GET /readyz").then((r) => (ready.value = r), () => (ready.value = null));
     void learn();
   }, [welcome.value]);
-  const here = place.value.path[0], urgent = needs.value?.filter((n) => n.severity === "critical").length;
+  const here = place.value.path[0], urgent = urgencies.value;
   useEffect(() => {
     document.title = `${urgent ? `(${urgent}) ` : ""}${place.value.path.at(-1) ?? "overview"} · codeq`;
   }, [place.value, urgent]);

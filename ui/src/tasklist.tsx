@@ -179,9 +179,12 @@ function More({ busy, more, word }: { busy: Signal<boolean>; more: () => void; w
 
 /** follow keeps the first page of a list live. Its rows come without payloads, which the list of the API adds. */
 function follow(of: Pick<SubscribeFrame, "command" | "state" | "filter">, list: Signal<List | null>, first: () => Promise<{ tasks: Task[]; cursor?: string } | undefined>) {
-  let rows: Task[] = [], gone = new Set<string>(), above = 0, whole = false, fresh = false;
+  let rows: Task[] = [], gone = new Set<string>(), above = 0, whole = false, fresh = false, begun = false;
   const payloads = new Map<string, string>();
-  let early: ReturnType<typeof first> | undefined = first(); // asked for while the rows come
+  let early: ReturnType<typeof first> | undefined = first(); // asked for while the rows come, and shown if it is the first
+  void early.then((p) => {
+    if (p && !begun && !of.filter) list.value = { ...p, gone, above, scanned: 0, readAt: serverNow(), followed: true };
+  });
   const show = () => {
     const old = fresh && !of.filter ? null : list.value, mine = new Set(rows.map((t) => t.id));
     fresh = false;
@@ -207,6 +210,7 @@ function follow(of: Pick<SubscribeFrame, "command" | "state" | "filter">, list: 
       if (f.type === "snapshot") {
         rows = whole ? (f.tasks ?? []) : [...rows, ...(f.tasks ?? [])];
         whole = !f.more;
+        begun = true;
         above = f.above ?? 0;
         if (!whole) return;
         gone = new Set();

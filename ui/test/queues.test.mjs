@@ -110,7 +110,10 @@ test("a task that its concurrency key holds back says so, in its list, its queue
   const ids = [];
   for (const key of ["customer 7", "customer 7", "customer 8"]) ids.push((await server.post("sync.crm", 1, { concurrencyKey: key })).id);
   await server.ask("POST", "/tasks/claim", { commands: ["sync.crm"], workerId: "crm" });
-  const page = await view(t, at("queues"));
+  const page = await view(t, at("queue/sync.crm"));
+  await page.getByRole("figure").filter({ hasText: "Backlog" }).getByText("limited 1").waitFor();
+  await checkAccess(page);
+  await page.goto(at("queues"));
   await page.getByRole("link", { name: "1 limited" }).click();
   await page.getByRole("link", { name: /ready 1 \+ 1 limited/ }).waitFor();
   const row = page.getByRole("row").filter({ hasText: "waits for its key" });
@@ -132,7 +135,7 @@ test("the limits of a key are settings of the queue, by keyboard alone", async (
   await page.keyboard.type("many");
   await page.getByLabel("Starts a second, a key").focus();
   await page.keyboard.type("5");
-  await page.getByText("perKey.inProgress: no end → many").waitFor();
+  await page.getByText("perKey.inProgress: no limit → many").waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("alert").filter({ hasText: "inProgress" }).waitFor();
   await page.getByLabel("In progress, a key").fill("2");

@@ -2,16 +2,16 @@
 import { signal, useSignal } from "@preact/signals";
 import type { ComponentChild } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { count, shortId, span } from "../format";
+import { count, moment, shortId, span } from "../format";
 import { onKey } from "../keys";
-import { changed, watch, welcome } from "../live";
-import { Empty, Shape, Time, type StateName } from "../parts";
+import { changed, serverNow, watch, welcome } from "../live";
+import { Empty, Shape, shapePath, type StateName } from "../parts";
 import type { EventFrame, GapFrame, Positions } from "../protocol";
 import { href, param, setQuery } from "../route";
-import { InSight } from "../rows";
+import { InSight, Still } from "../rows";
 
-/** A line is drawn once: nothing in it changes. */
-type Line = (EventFrame | GapFrame) & { key: string; drawn?: ComponentChild };
+/** A line is drawn once: nothing in it changes. Those that are shown are counted. */
+type Line = (EventFrame | GapFrame) & { count: number; key?: number; drawn?: ComponentChild };
 
 const most = 400;
 const perSecond = 30;
@@ -40,20 +40,20 @@ export function Events() {
   const field = useRef<HTMLInputElement>(null), body = useRef<HTMLTableSectionElement>(null);
   useEffect(() => onKey("/", () => field.current?.focus()), []);
   useEffect(() => {
-    let lines: Line[] = [], came: Line[] = []; // what is shown, and what came since
+    let lines: Line[] = [], came: (EventFrame | GapFrame)[] = [], counted = 0; // what is shown, and what came since
     let from: Record<string, number> | undefined; // what the page has of each shard, to go on there after a loss
     let of: string | undefined;
     let left = 0;
     sampled.value = 0;
     shown.value = [];
     problem.value = "";
-    const add = (f: EventFrame | GapFrame, key: string) => {
-      came.push({ ...f, key });
+    const add = (f: EventFrame | GapFrame) => {
+      came.push(f);
       if (came.length > 2 * most) came = came.slice(-most); // nobody looks
       changed(show);
     };
     const show = () => {
-      lines = [...came.reverse(), ...lines].slice(0, most);
+      lines = [...came.map((f): Line => ({ ...f, count: counted++ })).reverse(), ...lines].slice(0, most);
       came = [];
       shown.value = lines;
     };
@@ -68,11 +68,11 @@ export function Events() {
           of = welcome.value?.creationId;
         } else if (f.type === "event") {
           if (from) from[f.shard] = f.n;
-          add(f, `${f.shard}-${f.n}`);
+          add(f);
         } else if (f.type === "gap") {
           if (from) from[f.shard] = f.to;
           if (f.reason === "sampled") left += f.missed;
-          else add(f, `gap-${f.shard}-${f.to}`);
+          else add(f);
           changed(() => (sampled.value = left));
         } else if (f.type === "error") {
           problem.value = f.error;
@@ -102,7 +102,7 @@ export function Events() {
       {shown.value.length === 0 ? <Empty title="Nothing has happened since this page is open" /> : (
         <div class="scroll">
           <table class="rows events" aria-label="Events, the newest first">
-            <InSight rows={shown.value} height={28} body={body} draw={(l) => (l.drawn ??= l.type === "gap" ? <Gap key={l.key} of={l} /> : <Row key={l.key} of={l} />)} />
+            <InSight rows={shown.value} height={28} body={body} draw={draw} />
           </table>
         </div>
       )}
@@ -110,19 +110,80 @@ export function Events() {
   );
 }
 
+/** draw gives a new line the elements of the line that is drawn no more: to make and to drop thirty in a second is dear. */
+function draw(l: Line, _: number, drawn: number): ComponentChild {
+  const key = l.count % drawn;
+  if (l.key !== key) l.drawn = undefined;
+  l.key = key;
+  return (l.drawn ??= l.type === "gap" ? <Gap key={key} of={l} /> : <Row key={key} of={l} />);
+}
+
+/** Row is drawn once for its elements, and for each event that they get its texts are set in them. */
 function Row({ of: e }: { of: EventFrame }) {
-  const at = Date.parse(e.at);
-  return (
-    <tr>
-      <td><Time ms={at} /><span class="muted">.{e.at.slice(20, 23)}</span></td>
-      <td><Shape of={shapeOf(e)} /> {wordOf[e.cause] ?? e.cause}</td>
-      <td class="name"><a href={href(["queue", e.command])}>{e.command}</a></td>
-      <td class="mono"><a href={href(["task", e.task])} title={e.task}>…{shortId(e.task)}</a></td>
-      <td class="wide">{e.worker}</td>
-      <td class="n">{e.from ? <span title="How long it was where it came from">after {span(e.spentMs)}</span> : ""}</td>
-      <td class="n wide">{e.attempts > 0 && <span class="bad">failed {e.attempts} ×</span>}</td>
-    </tr>
+  const line = useRef<EventLine>(null);
+  line.current ??= new EventLine();
+  line.current.show(e);
+  return line.current.drawn;
+}
+
+class EventLine {
+  private e: EventFrame | undefined;
+  /** The elements that have texts, in the order of the row. To look for them in the row each time is dear. */
+  private parts: Element[] = [];
+  private of: StateName = "ready";
+  readonly drawn = (
+    <Still>
+      <tr ref={(tr) => this.hold(tr)}>
+        <td><span /><span class="muted" /></td>
+        <td><Shape of="ready" /> <span /></td>
+        <td class="name"><a /></td>
+        <td class="mono"><a /></td>
+        <td class="wide"><span /></td>
+        <td class="n" title="How long it was where it came from"><span /></td>
+        <td class="n wide bad"><span /></td>
+      </tr>
+    </Still>
   );
+
+  show(e: EventFrame) {
+    this.e = e;
+    this.write();
+  }
+
+  private hold(tr: HTMLElement | null) {
+    this.parts = tr ? [...tr.querySelectorAll("span,a,svg")] : [];
+    this.write();
+  }
+
+  private write() {
+    const e = this.e, [time, part, shape, cause, queue, task, worker, after, failed] = this.parts;
+    if (!e || !time) return;
+    time.setAttribute("title", e.at);
+    text(time, moment(Date.parse(e.at), serverNow()));
+    text(part!, `.${e.at.slice(20, 23)}`);
+    const of = shapeOf(e);
+    if (of !== this.of) {
+      this.of = of;
+      shape!.setAttribute("class", `shape ${of}`);
+      shape!.firstElementChild!.setAttribute("d", shapePath(of));
+    }
+    text(cause!, wordOf[e.cause] ?? e.cause);
+    if (text(queue!, e.command)) queue!.setAttribute("href", href(["queue", e.command]));
+    text(task!, `…${shortId(e.task)}`);
+    task!.setAttribute("href", href(["task", e.task]));
+    task!.setAttribute("title", e.task);
+    text(worker!, e.worker ?? "");
+    text(after!, e.from ? `after ${span(e.spentMs)}` : "");
+    text(failed!, e.attempts > 0 ? `failed ${e.attempts} ×` : "");
+  }
+}
+
+/** text sets the text of an element that has nothing else in it, and reports whether it was another one. */
+function text(of: Element, now: string): boolean {
+  const had = of.firstChild;
+  if (had?.nodeValue === now) return false;
+  had ? (had.nodeValue = now) : of.append(now);
+  return true;
 }
 
 const reasons = { evicted: "the server remembers them no more", restarted: "the server has restarted", slow: "this page reads too slowly", sampled: "too many in a second" };

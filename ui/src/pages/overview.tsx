@@ -1,5 +1,6 @@
 // The first page: how much happens, what goes wrong, what needs somebody.
-import { at, column, loaded, oldest, own, total } from "../board";
+import { computed } from "@preact/signals";
+import { at, history, loaded, oldest, own, range, total } from "../board";
 import { Charts, plus } from "../charts";
 import { plural, rate, span } from "../format";
 import { Empty, Spark } from "../parts";
@@ -38,33 +39,43 @@ function Now() {
   );
 }
 
+/** A point of a spark stands for 5 s or more, so they are drawn once in 5 s, or for another range. */
+const fifth = computed(() => Math.floor(at.value / 5000) + range.value);
+const sparks = computed(() => {
+  void [fifth.value, history.value];
+  const h = total.series, of = (f: Figure) => h.column(f, h.firstAt());
+  return {
+    came: <Spark values={of(F.in)} />, done: <Spark values={of(F.completed)} tone="done" />,
+    wrong: <Spark values={plus(of(F.retried), of(F.expired), of(F.failed))} tone="dead" />, ready: <Spark values={of(F.ready)} tone="ready" />,
+  };
+});
+
 function Figures() {
-  const row = total.row.value, h = total.series;
-  const wrong: Figure[] = [F.retried, F.expired, F.failed];
+  const row = total.row.value, wrong: Figure[] = [F.retried, F.expired, F.failed];
   const first = oldest.value, bad = wrong.reduce((n, f) => n + row[f]!, 0);
   return (
     <section class="figures" aria-label="Now">
       <a href={href(["live"], { causes: "enqueue" })}>
         <span>In</span>
         <strong>{rate(row[F.in]!)}<small>/s</small></strong>
-        <Spark values={column(h, F.in)} />
+        {sparks.value.came}
       </a>
       <a href={href(["live"], { causes: "result" })}>
         <span>Completed</span>
         <strong>{rate(row[F.completed]!)}<small>/s</small></strong>
-        <Spark values={column(h, F.completed)} tone="done" />
+        {sparks.value.done}
       </a>
       <a href={href(["live"], { causes: "nack,abandon,lease_expired,timeout,session_gone,expired" })} class={bad ? "wrong" : ""}>
         <span>Going wrong</span>
         <strong>{rate(bad)}<small>/s</small></strong>
         <em>{rate(row[F.retried]!)} retried · {rate(row[F.expired]!)} expired · {rate(row[F.failed]!)} dead</em>
-        <Spark values={plus(...wrong.map((f) => column(h, f)))} tone="dead" />
+        {sparks.value.wrong}
       </a>
       <a href={first ? href(["queue", first.command], { tab: "tasks", state: "ready" }) : href(["queues"])}>
         <span>Oldest waiting</span>
         <strong>{first ? span(at.value - first.row.value[F.oldest]!) : "–"}</strong>
         <em>{first ? `in ${first.command}` : "no task is ready"}</em>
-        <Spark values={column(h, F.ready)} tone="ready" />
+        {sparks.value.ready}
       </a>
     </section>
   );

@@ -16,32 +16,30 @@ const tabs = ["now", "tasks", "dead", "workers", "settings"] as const;
 
 export function Queue({ command }: { command: string }) {
   const q = find(command);
-  if (!q) {
-    return loaded.value ? (
+  if (!q && loaded.value) {
+    return (
       <Empty title={`There is no queue ${command}`}>
         It begins with its first task, or with settings. <a href={href(["queues"])}>All queues</a>
       </Empty>
-    ) : (
-      <p class="muted pad" role="status">Waiting for the first figures.</p>
     );
   }
-  const tab = param("tab", "now"), paused = q.row.value[F.paused] === 1;
+  const tab = param("tab", "now"), dead = q?.row.value[F.dead];
   return (
     <>
       <div class="title">
         <h1>{command}</h1>
-        {paused && <State of="paused" />}
-        <div class="buttons"><QueueActions of={q} /></div>
+        {q?.row.value[F.paused] === 1 && <State of="paused" />}
+        {q && <div class="buttons"><QueueActions of={q} /></div>}
       </div>
       <nav class="tabs" aria-label={`Parts of ${command}`}>
         {tabs.filter((t) => t !== "settings" || !isSystem(command)).map((t) => (
           <a key={t} href={href(["queue", command], t === "now" ? {} : { tab: t })} aria-current={t === tab ? "page" : undefined}>
-            {t}{t === "dead" && q.row.value[F.dead]! > 0 && <b class="bad"> {count(q.row.value[F.dead]!)}</b>}
+            {t}{t === "dead" && dead ? <b class="bad"> {count(dead)}</b> : null}
           </a>
         ))}
       </nav>
-      {tab === "tasks" ? <Tasks queue={q} /> : tab === "dead" ? <Groups queues={[q]} /> : tab === "workers" ? <WorkersOf command={command} />
-        : tab === "settings" ? <Settings command={command} /> : <Now q={q} />}
+      {tab === "tasks" ? <Tasks command={command} queue={q} /> : tab === "workers" ? <WorkersOf command={command} /> : tab === "settings" ? <Settings command={command} />
+        : !q ? <p class="muted pad" role="status">Waiting for the first figures.</p> : tab === "dead" ? <Groups queues={[q]} /> : <Now q={q} />}
     </>
   );
 }

@@ -31,7 +31,7 @@ export function Settings({ command }: { command: string }) {
   return (
     <section class="settings">
       <SettingsForm
-        fields={fields} of={known.value} holds={known.value.effective} none="no end" done={`The settings of ${command} hold on every shard.`}
+        fields={fields} of={known.value} holds={known.value.effective} none="no limit" done={`The settings of ${command} hold on every shard.`}
         save={(settings) => ask("PUT /admin/queues/{command}", { command }, settings).then(known.again)}
       >
         <button type="button" class="bad" onClick={() => remove(command)}>Delete the queue</button>
