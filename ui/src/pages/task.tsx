@@ -1,6 +1,6 @@
 // One task: where it is and why, what happened to it, what it has and gave.
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ask, Refused } from "../api";
 import { find } from "../board";
 import { takeBack } from "../bulk";
@@ -11,6 +11,7 @@ import { useLoad } from "../load";
 import { api, serverNow, watch } from "../live";
 import { Empty, Problem, State, Time } from "../parts";
 import type { ResultRecord, Task as TaskType } from "../protocol";
+import { Output, Reports, Said } from "../reports";
 import { go, href } from "../route";
 import { F } from "../series";
 import { Snippet } from "../snippet";
@@ -33,14 +34,15 @@ async function read(id: string, signal: AbortSignal): Promise<Known> {
 
 export function Task({ id }: { id: string }) {
   const known = useLoad((signal) => read(id, signal), [id]);
-  const again = useRef(known.again);
+  const again = useRef(known.again), reports = useMemo(() => new Reports(), []);
   again.current = known.again;
   useEffect(() => {
     let timer = 0;
     const stop = watch("task", {
       ask: () => ({ id: "task", kind: "task", taskId: id }),
       take: (f) => {
-        if (f.type !== "event" && f.type !== "gap") return;
+        reports.take(f);
+        if (f.type !== "event" && (f.type !== "gap" || f.of)) return;
         clearTimeout(timer);
         timer = window.setTimeout(() => again.current()); // the events of one message are read once
       },
@@ -53,7 +55,7 @@ export function Task({ id }: { id: string }) {
   if (!known.value) {
     return known.error ? <Empty title="This task is not to be seen">{known.error}</Empty> : <p class="muted pad" role="status">Reading the task.</p>;
   }
-  const { task: t, result } = known.value;
+  const { task: t, result } = known.value, said = reports.progress.value ?? t.progress, printed = t.printed || reports.output.value.length > 0;
   return (
     <>
       <div class="title">
@@ -64,11 +66,13 @@ export function Task({ id }: { id: string }) {
         <Actions task={t} />
       </div>
       {known.error && <Problem>{known.error}</Problem>}
-      <p class="why">{why(t, serverNow(), find(t.command)?.row.peek()[F.runP99])}</p>
+      <p class="why">{why(t, serverNow(), find(t.command)?.shown[F.runP99])}</p>
       {t.error && <p class="error mono">{visible(t.error)}</p>}
+      {said && <Said of={said} now={stateOf(t) === "inProgress" ? t.deliveries : 0} />}
       <section class="card">
         <Waterfall task={t} result={result} />
       </section>
+      {printed && "payload" in t && <Output of={reports} />}
       <div class="sides">
         <div>
           {"payload" in t && <Tree title="Payload" text={t.payload} />}
