@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/lxzan/gws"
@@ -103,6 +104,33 @@ func (c *Client) dialSocket(ctx context.Context, at *url.URL, l *line) (net.Conn
 	return secured, nil
 }
 
+// alert is why a server closed a connection of TLS before it answered: the alert that refuses
+// the certificate of this client comes after the handshake, and is lost when the request is
+// written to the closed socket. It asks once more and waits for the alert alone. It returns
+// err if there is none.
+func (c *Client) alert(ctx context.Context, at *url.URL, err error) error {
+	if at.Scheme != "https" || !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		return err
+	}
+	conn, dialErr := c.dialSocket(ctx, at, &line{})
+	if dialErr != nil {
+		return err
+	}
+	defer func() {
+		_ = conn.Close() // nothing was sent on it
+	}()
+	if deadlineErr := conn.SetReadDeadline(time.Now().Add(alertTimeout)); deadlineErr != nil {
+		return err
+	}
+	if _, said := conn.Read(make([]byte, 1)); said != nil && refusesCertificate(said) {
+		return said
+	}
+	return err
+}
+
+// alertTimeout is for how long alert waits.
+const alertTimeout = 500 * time.Millisecond
+
 // heldConn keeps a connection open until free is set: gws closes it when an upgrade is
 // refused, before the client has read why.
 type heldConn struct {
@@ -150,7 +178,7 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 		_ = conn.Close() // nothing can be lost on it
 	}()
 	if response == nil || response.StatusCode == http.StatusSwitchingProtocols || ctx.Err() != nil {
-		return nil, nil, noAnswer(ctx, baseOf(at, l.path), broken, fmt.Errorf("open session: %w", err))
+		return nil, nil, noAnswer(ctx, baseOf(at, l.path), broken, fmt.Errorf("open session: %w", c.alert(ctx, at, err)))
 	}
 	next, err := c.sentOn(at, response, l.path, hops)
 	if next == nil && err == nil {

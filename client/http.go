@@ -166,7 +166,7 @@ func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response
 		c.reached.Store(true)
 	}
 	if err != nil {
-		return nil, noAnswer(ctx, baseOf(at, in.path), how, err)
+		return nil, noAnswer(ctx, baseOf(at, in.path), how, c.alert(ctx, at, err))
 	}
 	response.Body = &comingBody{ReadCloser: response.Body, patience: in.patience}
 	return response, nil
