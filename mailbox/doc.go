@@ -14,7 +14,8 @@
 // A backlog of new work that persists, because more comes than is drained, is
 // limited by how long it persists: see admission.
 // Each push of new work has an owner. Owners take turns when a drain takes it, and while
-// several have some that waits none may have more than half of what may wait.
+// several have some that waits none may have more than half of what may wait, and a drain
+// takes large pushes in parts.
 //
 // Control messages share the first lane and are never refused: each has a Slot
 // of its own, so there are never more of them than slots, and they take nothing

@@ -14,9 +14,15 @@ type lanes[M any] struct {
 	at    int
 	// messages are those of all.
 	messages int
+	// shared is for how many more drains pushes are taken in parts.
+	shared int
 	// spare are lanes to be used again.
 	spare []*lane[M]
 }
+
+// sharedDrains is how many drains after several owners had some take pushes in parts, so that
+// the next message of another owner waits for a short round. Whole ones cost fewer rounds.
+const sharedDrains = 64
 
 // maxSpare is how many lanes without messages are kept.
 const maxSpare = 16
@@ -71,23 +77,27 @@ func (l *lanes[M]) end() {
 	}
 }
 
-// take appends whole pushes to batch until most messages are taken, all for 0, and says
-// how many and how large they were and when the oldest came. A turn is an equal share of most, or
-// one larger push, so that nobody waits for the backlog of another.
+// take appends pushes to batch until most messages are taken, all for 0, and says how many
+// and how large they were and when the oldest came. A turn is an equal share of most, so that
+// nobody waits for the backlog of another. An owner that has been alone for sharedDrains
+// has whole pushes taken, the first one whatever its size.
 func (l *lanes[M]) take(batch []M, most int) (_ []M, taken, bytes int, oldest time.Time) {
-	share := (most + len(l.turns) - 1) / max(len(l.turns), 1)
+	if l.shared = max(0, l.shared-1); len(l.turns) > 1 {
+		l.shared = sharedDrains
+	}
+	whole, share := l.shared == 0, (most+len(l.turns)-1)/max(len(l.turns), 1)
 	for len(l.turns) > 0 {
 		l.at %= len(l.turns)
 		one, room := l.turns[l.at], most-taken
 		first := &one.pushes[one.first]
-		if most > 0 && taken > 0 && first.messages > room {
+		if most > 0 && taken > 0 && (room == 0 || whole && first.messages > room) {
 			break
 		}
 		if taken == 0 || first.at.Before(oldest) {
 			oldest = first.at
 		}
 		var n, size int
-		batch, n, size = one.take(batch, min(share, room))
+		batch, n, size = one.take(batch, min(share, room), whole)
 		taken, bytes = taken+n, bytes+size
 		if one.len() == 0 {
 			l.end()
@@ -119,8 +129,7 @@ func (l *lanes[M]) upTo(most int) (n int) {
 	return n
 }
 
-// lane is the new work of one owner in the order of its pushes. A drain takes whole pushes
-// from the front, so what a push was refused or accepted as stays together.
+// lane is the new work of one owner in the order of its pushes, from whose front a drain takes.
 type lane[M any] struct {
 	owner    string
 	messages []M
@@ -132,7 +141,7 @@ type lane[M any] struct {
 	bytes int
 }
 
-// push is one accepted Push.
+// push is what is left of one accepted Push.
 type push struct {
 	messages int
 	bytes    int
@@ -147,18 +156,26 @@ func (l *lane[M]) push(batch []M, bytes int) {
 	l.bytes += bytes
 }
 
-// take appends whole pushes from the front to batch until most messages are
-// taken, all for 0, and says how many and how large they were.
-func (l *lane[M]) take(batch []M, most int) (_ []M, taken, bytes int) {
+// take appends messages from the front to batch until most are taken, all for 0, and says how
+// many and how large they were. Of whole pushes it takes at least one, and no part.
+// The bytes of a push leave with its last message.
+func (l *lane[M]) take(batch []M, most int, whole bool) (_ []M, taken, bytes int) {
 	start := l.from
-	for l.first < len(l.pushes) {
-		p := l.pushes[l.first]
-		if most > 0 && taken > 0 && taken+p.messages > most {
-			break
+	for l.first < len(l.pushes) && (most <= 0 || taken < most) {
+		p := &l.pushes[l.first]
+		n, size := p.messages, p.bytes
+		if most > 0 && taken+n > most {
+			if whole && taken > 0 {
+				break
+			}
+			if !whole {
+				n, size = most-taken, 0
+			}
 		}
-		taken += p.messages
-		bytes += p.bytes
-		l.first++
+		taken, bytes = taken+n, bytes+size
+		if p.messages, p.bytes = p.messages-n, p.bytes-size; p.messages == 0 {
+			l.first++
+		}
 	}
 	l.from += taken
 	l.bytes -= bytes

@@ -50,8 +50,8 @@ const (
 type Limits struct {
 	Messages int
 	Bytes    int
-	// NewPerDrain is how many messages of ClassNew one Drain takes, in whole
-	// pushes and at least one of them; what is left is the next Drain. 0 takes
+	// NewPerDrain is how many messages of ClassNew one Drain takes, of one owner in
+	// whole pushes and at least one of them; what is left is the next Drain. 0 takes
 	// all. When every drain for OverloadAfterMs has left some, no more may wait than
 	// wait at that moment; the limit doubles with each DoubleAfterMs without overload.
 	// While several owners have some, none may have more than half of it; what one had

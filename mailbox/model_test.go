@@ -27,8 +27,10 @@ type model struct {
 	// whose turn it is.
 	fresh [][]pushed
 	at    int
-	want  mailbox.Figures
-	seen  map[string]int
+	// shared is for how many more drains pushes are taken in parts.
+	shared int
+	want   mailbox.Figures
+	seen   map[string]int
 
 	// since is the drain from which on all left new work behind; zero for none. most
 	// is how much of it could wait when it stood last, at stoodAt, 0 for any.
@@ -36,8 +38,12 @@ type model struct {
 	most           int
 }
 
+// sharedDrains is for how many drains pushes are taken in parts.
+const sharedDrains = 64
+
 // pushed is one push that waits. That of a slot has its number from 1.
 type pushed struct {
+	owner    string
 	messages []int
 	bytes    int
 	at       time.Time
@@ -62,7 +68,7 @@ func (w *model) ownerOf(message int) string {
 // of is what waits of an owner.
 func (w *model) of(owner string) []pushed {
 	for _, own := range w.fresh {
-		if w.ownerOf(own[0].messages[0]) == owner {
+		if own[0].owner == owner {
 			return own
 		}
 	}
@@ -107,6 +113,9 @@ func (w *model) newMessages(n int) (some []int) {
 
 func (w *model) push(class mailbox.Class) {
 	p := pushed{messages: w.newMessages(w.random.IntN(7)), bytes: w.random.IntN(20), at: time.Now()}
+	if len(p.messages) > 0 {
+		p.owner = w.ownerOf(p.messages[0])
+	}
 	want := mailbox.Accepted
 	if n := len(p.messages); n > 0 && class == mailbox.ClassNew && !w.takesNew(&p) || n > 0 && !w.fits(&p, class) {
 		want = mailbox.Full
@@ -124,7 +133,7 @@ func (w *model) push(class mailbox.Class) {
 		return
 	}
 	for n, own := range w.fresh {
-		if w.ownerOf(own[0].messages[0]) == w.ownerOf(p.messages[0]) {
+		if own[0].owner == p.owner {
 			w.fresh[n] = append(own, p)
 			return
 		}
@@ -137,7 +146,7 @@ func (w *model) takesNew(p *pushed) bool {
 	if w.stands() {
 		w.standsAnew()
 	}
-	bound, own := w.bound(), count(w.of(w.ownerOf(p.messages[0])))
+	bound, own := w.bound(), count(w.of(p.owner))
 	switch all := count(w.new()); {
 	case bound == 0:
 		return true
@@ -166,7 +175,7 @@ func (w *model) fits(p *pushed, class mailbox.Class) bool {
 	if class == mailbox.ClassKeep {
 		return len(p.messages) <= messages && p.bytes <= bytes
 	}
-	own := w.of(w.ownerOf(p.messages[0]))
+	own := w.of(p.owner)
 	if len(own) == len(w.new()) {
 		return len(p.messages) <= messages-w.limits.Messages/4 && p.bytes <= bytes-w.limits.Bytes/4
 	}
@@ -199,7 +208,7 @@ func (w *model) drain() {
 		want = append(want, p.messages...)
 	}
 	if !slices.Equal(w.batch, want) {
-		w.t.Fatalf("seed %d: drained %v, want %v", w.seed, w.batch, want)
+		w.t.Fatalf("seed %d: drained %v, want %v; then %+v at %d", w.seed, w.batch, want, w.fresh, w.at)
 	}
 	w.leaves()
 	if len(want) == 0 {
@@ -215,9 +224,16 @@ func (w *model) drain() {
 	w.want.MaxWait = max(w.want.MaxWait, w.want.LastWait)
 }
 
-// turns are the pushes that a drain takes. Each turn is at most an equal share, or one push.
+// turns are the pushes that a drain takes. Each turn is at most an equal share, or one push
+// of an owner that is alone.
 func (w *model) turns() (taken []pushed) {
 	most := w.limits.NewPerDrain
+	if w.shared--; len(w.fresh) > 1 {
+		w.shared = sharedDrains
+	}
+	if w.shared > 0 && most > 0 {
+		return w.parts(most)
+	}
 	for share := (most + len(w.fresh) - 1) / max(len(w.fresh), 1); len(w.fresh) > 0; {
 		w.at %= len(w.fresh)
 		for turn := 0; len(w.fresh[w.at]) > 0; {
@@ -234,6 +250,32 @@ func (w *model) turns() (taken []pushed) {
 			}
 			turn += n
 			taken, w.fresh[w.at] = append(taken, next), w.fresh[w.at][1:]
+		}
+		if len(w.fresh[w.at]) == 0 {
+			w.fresh = slices.Delete(w.fresh, w.at, w.at+1)
+		} else {
+			w.at++
+		}
+	}
+	return taken
+}
+
+// parts are as many messages as a drain takes while owners share it, each as a push.
+func (w *model) parts(most int) (taken []pushed) {
+	for share := (most + len(w.fresh) - 1) / max(len(w.fresh), 1); len(w.fresh) > 0; {
+		if w.at %= len(w.fresh); len(taken) == most {
+			return taken
+		}
+		for turn := 0; turn < share && len(taken) < most && len(w.fresh[w.at]) > 0; turn++ {
+			next := &w.fresh[w.at][0]
+			part := pushed{messages: next.messages[:1], at: next.at}
+			if len(next.messages) > 1 {
+				w.seen["a push in parts"]++
+			}
+			taken = append(taken, part)
+			if next.messages = next.messages[1:]; len(next.messages) == 0 {
+				w.fresh[w.at] = w.fresh[w.at][1:]
+			}
 		}
 		if len(w.fresh[w.at]) == 0 {
 			w.fresh = slices.Delete(w.fresh, w.at, w.at+1)
@@ -368,6 +410,7 @@ func TestMailboxAgreesWithOneThatCounts(t *testing.T) {
 	for _, what := range []string{
 		"refused because new work stands", "the oldest is not the first", "more waits than was allowed",
 		"refused because its owner has half", "full because its owner has half", "let in beside somebody with more than half",
+		"a push in parts",
 	} {
 		t.Logf("%s: %d", what, seen[what])
 		if seen[what] < 20 {

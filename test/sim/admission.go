@@ -69,11 +69,12 @@ func (b *behind) look(waiting, perDrain, shrink int, nowMs int64) {
 	b.bound, b.stoodMs = max(bound, perDrain), nowMs
 }
 
-// newWork is one push of new work that waits in a mailbox.
+// newWork is what waits in a mailbox of one push of new work. Its bytes wait as long as its
+// last message.
 type newWork struct {
-	first           shard.Message
-	tenant          string
-	messages, bytes int
+	messages []shard.Message
+	tenant   string
+	bytes    int
 }
 
 // tenantOf is whose new work a message is.
@@ -98,7 +99,7 @@ func tenantOf(message shard.Message) string {
 func (s *server) newOf(shardNo int, tenant string) (messages, bytes int) {
 	for _, n := range s.waiting[shardNo] {
 		if n.tenant == tenant || tenant == "" {
-			messages, bytes = messages+n.messages, bytes+n.bytes
+			messages, bytes = messages+len(n.messages), bytes+n.bytes
 		}
 	}
 	return messages, bytes
@@ -113,7 +114,7 @@ func (w *world) post(shardNo int, messages []shard.Message, bytes int, class mai
 		w.doors.notPosted(messages)
 	}
 	if class == mailbox.ClassNew {
-		w.judgeNew(shardNo, &newWork{messages[0], tenantOf(messages[0]), len(messages), bytes}, &before, verdict)
+		w.judgeNew(shardNo, &newWork{slices.Clone(messages), tenantOf(messages[0]), bytes}, &before, verdict)
 		return verdict
 	}
 	// Control messages take no place, so with them there may be less room than it
@@ -136,9 +137,9 @@ func (w *world) judgeNew(shardNo int, n *newWork, before *mailbox.Figures, verdi
 	spared, half := 4, false
 	if own < all {
 		spared = 8
-		half = own > 0 && (own+n.messages > (most.Messages-most.Messages/4)/2 || ownBytes+n.bytes > (most.Bytes-most.Bytes/4)/2)
+		half = own > 0 && (own+len(n.messages) > (most.Messages-most.Messages/4)/2 || ownBytes+n.bytes > (most.Bytes-most.Bytes/4)/2)
 	}
-	full := before.Depth+n.messages > most.Messages-most.Messages/spared || before.DepthBytes+n.bytes > most.Bytes-most.Bytes/spared
+	full := before.Depth+len(n.messages) > most.Messages-most.Messages/spared || before.DepthBytes+n.bytes > most.Bytes-most.Bytes/spared
 	stands := w.stands(shardNo, n.tenant)
 	switch {
 	case verdict == mailbox.Full && !half && !full && !stands:
@@ -185,18 +186,33 @@ func (w *world) stands(shardNo int, tenant string) bool {
 // drained notes what a round took of the new work that waits.
 func (s *server) drained(shardNo int, messages []shard.Message) {
 	for _, m := range messages {
-		s.waiting[shardNo] = slices.DeleteFunc(s.waiting[shardNo], func(n newWork) bool { return n.first == m })
+		i := slices.IndexFunc(s.waiting[shardNo], func(n newWork) bool { return n.messages[0] == m })
+		if i < 0 {
+			continue // it is no new work
+		}
+		if n := &s.waiting[shardNo][i]; len(n.messages) > 1 {
+			n.messages = n.messages[1:]
+			continue
+		}
+		s.waiting[shardNo] = slices.Delete(s.waiting[shardNo], i, i+1)
 	}
 }
 
 // runs lets a shard work through its mailbox, and looks whose new work it took: whoever
-// waits has a turn before long.
+// waits has a turn before long, and nobody makes the round of others longer.
 func (w *world) runs(shardNo int, run func()) {
-	s, waited := w.server, make([]int, len(tenants))
+	s, waited, sharing := w.server, make([]int, len(tenants)), 0
 	for i, tenant := range tenants {
-		waited[i], _ = s.newOf(shardNo, tenant)
+		if waited[i], _ = s.newOf(shardNo, tenant); waited[i] > 0 {
+			sharing++
+		}
 	}
+	before, _ := s.newOf(shardNo, "")
 	run()
+	left, _ := s.newOf(shardNo, "")
+	if most := w.shape.mailbox.NewPerDrain; sharing > 1 && most > 0 && before-left > most {
+		violate("rounds are short while tenants share a shard", "shard %d took %d of %d in one run, at most %d", shardNo, before-left, before, most)
+	}
 	for i, tenant := range tenants {
 		passed := &s.passed[shardNo][i]
 		if left, _ := s.newOf(shardNo, tenant); waited[i] == 0 || left < waited[i] {

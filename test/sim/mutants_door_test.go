@@ -57,6 +57,10 @@ func init() {
 		edit:   edit{file: "shard/pending.go", old: "	case waits(to):\n		s.beginsToWait(q, bytes, false)\n", new: "	case waits(to):\n		s.beginsToWait(q, bytes, true)\n"},
 		caught: []string{pendingAdds},
 	}, mutant{
+		name:   "mailbox: take pushes whole while owners share",
+		edit:   edit{file: "mailbox/lane.go", old: "	whole, share := l.shared == 0, (most", new: "	whole, share := true, (most"},
+		caught: []string{"rounds are short while tenants share a shard"},
+	}, mutant{
 		name:   "door: free places without their bytes",
 		edit:   edit{file: "shard/pending.go", old: "	t.freedBytes += bytes\n", new: ""},
 		caught: []string{pendingAdds},
