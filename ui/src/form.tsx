@@ -76,7 +76,7 @@ export function SettingsForm({ fields, of, holds, none, save, done, children }: 
               : f.choices.length === 0 ? <input type="checkbox" checked={value === "true"} onChange={(e) => set(f.path, e.currentTarget.checked ? "true" : "")} />
               : (
                 <select value={value} onChange={(e) => set(f.path, e.currentTarget.value)}>
-                  <option value="">as the server does: {String(now)}</option>
+                  <option value="">{String(now)} (server)</option>
                   {f.choices.map((c) => <option key={c}>{c}</option>)}
                 </select>
               )}

@@ -43,3 +43,9 @@ export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)}
 
 /** shortId is the part of a task's id that differs between tasks of the same minute. */
 export const shortId = (id: string) => id.slice(-8);
+
+/** bytes is a size as people read it. */
+export function bytes(n: number): string {
+  const unit = n >= 1 << 30 ? 30 : n >= 1 << 20 ? 20 : n >= 1 << 10 ? 10 : 0, part = n / 2 ** unit;
+  return `${unit && part < 10 ? part.toFixed(1) : Math.round(part)} ${{ 0: "bytes", 10: "KiB", 20: "MiB", 30: "GiB" }[unit]}`;
+}

@@ -60,7 +60,7 @@ export function why(t: Task, now: number, p99 = 0): string {
     case "no_worker":
       return "No worker is there for its queue: no session and no claim asks for it.";
     case "target":
-      return `The target of its queue gets no task: ${visible(w.problem ?? "")}.`;
+      return `The target of its queue fails and gets no task: ${visible(w.problem ?? "")}${until ? `. It is tried again in ${until}` : ""}.`;
     case "behind":
       return w.behind ? `${count(w.behind)} ready ${w.behind === 1 ? "task goes" : "tasks go"} before it.` : "Other tasks of its queue go before it.";
     case "no_room":

@@ -71,6 +71,26 @@ test("a completed task says with which delivery", async (t) => {
   await page.getByText('"cut"').waitFor();
 });
 
+test("what a task has made is a list of links, of files of the server and of the web alone", async (t) => {
+  const { id } = await server.post("film.files", 1);
+  const { leaseToken } = await server.ask("POST", "/tasks/claim", { commands: ["film.files"], workerId: "cutter" });
+  const artifacts = [
+    { name: "a b/<i>cut</i>.txt", contentBase64: btoa("forty frames"), contentType: "text/plain" }, { name: "poster", url: "https://files.example/poster.png" },
+    { name: "plan", url: "JavaScript:alert(1)" },
+  ];
+  await server.ask("POST", `/tasks/${id}/result`, { status: "COMPLETED", result: {}, artifacts, leaseToken, workerId: "cutter" });
+  const page = await view(t, at(`task/${id}`));
+  const file = page.getByRole("link", { name: "a b/<i>cut</i>.txt" });
+  assert.equal(await (await page.request.get(await file.evaluate((a) => a.href))).text(), "forty frames");
+  await page.getByText("text/plain · 12 bytes").waitFor();
+  assert.equal(await page.getByRole("link", { name: "poster" }).getAttribute("href"), "https://files.example/poster.png");
+  await page.getByText("JavaScript:alert(1)").waitFor();
+  assert.equal(await page.getByRole("link", { name: "plan" }).count(), 0);
+  await checkAccess(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await checkAccess(page);
+});
+
 test("a task is taken back from its worker, and the page says who did it", async (t) => {
   const { id } = await server.post("film.stuck", 1);
   await server.ask("POST", "/tasks/claim", { commands: ["film.stuck"], workerId: "hangs" });
@@ -108,6 +128,10 @@ test("a session is drained, then disconnected", async (t) => {
   await dialog.getByRole("button", { name: "Drain" }).click();
   await page.getByText("1 session drained.").waitFor();
   await page.getByRole("cell", { name: "draining" }).waitFor();
+  const { width, height } = page.viewportSize();
+  await page.setViewportSize({ width: 390, height });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+  await page.setViewportSize({ width, height });
   await page.getByRole("button", { name: "Disconnect" }).focus();
   await page.keyboard.press("Enter");
   await dialog.or(page.getByRole("dialog")).getByRole("button", { name: "Disconnect" }).click();

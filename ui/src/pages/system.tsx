@@ -1,6 +1,6 @@
 // The server itself.
 import { ask } from "../api";
-import { count, span } from "../format";
+import { bytes, count, span } from "../format";
 import { useLoad } from "../load";
 import { serverNow, welcome } from "../live";
 import { server } from "../needs";
@@ -8,7 +8,6 @@ import { Problem, Time } from "../parts";
 import type { Server } from "../protocol";
 import { href, place } from "../route";
 
-const bytes = (n: number) => (n >= 1 << 30 ? `${(n / (1 << 30)).toFixed(1)} GiB` : `${Math.round(n / (1 << 20))} MiB`);
 const micros = (n: number) => (n < 1000 ? `${n} µs` : `${(n / 1000).toFixed(1)} ms`);
 
 export function System() {

@@ -5,12 +5,13 @@ import { ask, Refused } from "../api";
 import { find } from "../board";
 import { takeBack } from "../bulk";
 import { Labels } from "../filter";
+import { bytes } from "../format";
 import { begin, each, now, say } from "../jobs";
 import { exact } from "../json";
 import { useLoad } from "../load";
 import { api, serverNow, watch } from "../live";
 import { Empty, Problem, State, Time } from "../parts";
-import type { ResultRecord, Task as TaskType } from "../protocol";
+import type { Artifact, ResultRecord, Task as TaskType } from "../protocol";
 import { Output, Reports, Said } from "../reports";
 import { go, href } from "../route";
 import { F } from "../series";
@@ -77,11 +78,32 @@ export function Task({ id }: { id: string }) {
         <div>
           {"payload" in t && <Tree title="Payload" text={t.payload} />}
           {"payload" in t && t.payload.length < 5000 && <Snippet of={t} />}
+          {result?.artifacts?.length ? <Artifacts of={result.artifacts} id={t.id} /> : null}
           {result?.result !== undefined && <Tree title="Result" text={JSON.stringify(result.result)} />}
         </div>
         <Facts task={t} />
       </div>
     </>
+  );
+}
+
+/** Artifacts are files of the server, and links that the worker gave: only those of the web lead anywhere. */
+function Artifacts({ of: all, id }: { of: Artifact[]; id: string }) {
+  return (
+    <section class="card artifacts">
+      <h2>Artifacts</h2>
+      <ul>
+        {all.map((a) => {
+          const to = a.file ? new URL(`tasks/${id}/artifacts/${encodeURIComponent(a.name)}`, api).href : /^https?:\/\//i.test(a.url) ? a.url : undefined;
+          return (
+            <li key={a.name}>
+              {to ? <a href={to} rel="noreferrer noopener" target={a.file ? undefined : "_blank"}>{visible(a.name)}</a> : <>{visible(a.name)} <span class="mono">{firstLine(a.url)}</span></>}
+              <span class="muted">{[a.contentType, a.sizeBytes !== undefined && bytes(a.sizeBytes), !a.file && "elsewhere"].filter(Boolean).join(" · ")}</span>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 
