@@ -20,25 +20,33 @@ var callbacks = flag.Int("scale.callbacks", 200, "callbacks that wait for a rece
 const hookURLs = 8
 
 // TestCallbacksBesideALoad shows how many callbacks a second go to a receiver on the same
-// machine beside a load, and what they take of it: the load alone and beside them, in turn,
-// each on a server of its own. It fails only on a wrong answer.
+// machine, without a load, beside one of a fixed rate, and beside as much as the server takes,
+// and what they take of it: the load alone and beside them, in turn, each on a server of its
+// own. It fails only on a wrong answer.
 func TestCallbacksBesideALoad(t *testing.T) {
-	var ratios, rates []float64
-	for range *pairs {
-		alone := besideCallbacks(t, 0)
-		with := besideCallbacks(t, *callbacks)
-		ratios, rates = append(ratios, with.cycles/alone.cycles), append(rates, with.arrived)
-		t.Logf("alone %8.0f cycles/s; beside %6.0f callbacks/s %8.0f cycles/s", alone.cycles, with.arrived, with.cycles)
+	t.Logf("without a load %.0f callbacks/s", besideCallbacks(t, *callbacks, idle).arrived)
+	for _, perSecond := range []float64{5000, 0} {
+		var ratios, rates []float64
+		for range *pairs {
+			alone := besideCallbacks(t, 0, perSecond)
+			with := besideCallbacks(t, *callbacks, perSecond)
+			ratios, rates = append(ratios, with.cycles/alone.cycles), append(rates, with.arrived)
+			t.Logf("alone %8.0f cycles/s; beside %6.0f callbacks/s %8.0f cycles/s", alone.cycles, with.arrived, with.cycles)
+		}
+		slices.Sort(ratios)
+		slices.Sort(rates)
+		t.Logf("load of %.0f tasks/s, 0 for as many as there may be: beside %.0f callbacks/s its rate is %.2f of that alone (medians of %d)",
+			perSecond, rates[len(rates)/2], ratios[len(ratios)/2], *pairs)
 	}
-	slices.Sort(ratios)
-	slices.Sort(rates)
-	t.Logf("beside %.0f callbacks/s the rate of the load is %.2f of that alone (medians of %d)", rates[len(rates)/2], ratios[len(ratios)/2], *pairs)
 }
+
+// idle is the rate of no load.
+const idle = -1
 
 type besides struct{ cycles, arrived float64 }
 
 // besideCallbacks measures the load while n callbacks are posted.
-func besideCallbacks(t *testing.T, n int) (b besides) {
+func besideCallbacks(t *testing.T, n int, perSecond float64) (b besides) {
 	t.Helper()
 	s := blackbox.Serve(t, "--webhook-allow", "127.0.0.1")
 	defer s.Kill()
@@ -57,7 +65,9 @@ func besideCallbacks(t *testing.T, n int) (b besides) {
 	endHooked(t, s, api, n, receiver.URL)
 	asker{t, api}.do(http.MethodPost, "/admin/queues/codeq.webhook/resume", "", nil)
 	began := time.Now()
-	b.cycles = load(t, s, 0, *loadFor).CyclesPerSecond
+	if perSecond != idle {
+		b.cycles = loadAt(t, s, perSecond, 0, *loadFor).CyclesPerSecond
+	}
 	for late := time.Now().Add(time.Minute); arrived.Load() < int64(n); rest(t, 10*time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatalf("%d callbacks arrived of %d", arrived.Load(), n)

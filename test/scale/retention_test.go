@@ -95,13 +95,19 @@ func pressed(t *testing.T, retention string) *loadtest.Outcome {
 // and not a wait for answers is the bound.
 func load(t *testing.T, s *blackbox.Server, warmUp, measured time.Duration) *loadtest.Outcome {
 	t.Helper()
+	return loadAt(t, s, 0, warmUp, measured)
+}
+
+// loadAt is load of so many tasks a second, as many as the server takes for 0.
+func loadAt(t *testing.T, s *blackbox.Server, perSecond float64, warmUp, measured time.Duration) *loadtest.Outcome {
+	t.Helper()
 	target, err := loadtest.NewRemote(s.URL(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := loadtest.Canonical()
 	w.Pipeline, w.Window = 32, 2048
-	w.WarmUpFor, w.MeasureFor = warmUp, measured
+	w.RatePerSecond, w.WarmUpFor, w.MeasureFor = perSecond, warmUp, measured
 	out, err := loadtest.Run(t.Context(), loadtest.Options{Workload: w, Target: target, Server: loadtest.ProcessOf(s.PID())})
 	if err != nil {
 		t.Fatal(err)
