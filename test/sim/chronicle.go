@@ -133,6 +133,7 @@ func (c *chronicle) tick(nowMs int64, rows map[record.QueueKey]*events.Figures) 
 			p := wire.WatchPoint{AtMs: nowMs / 1000 * 1000, Figures: h.per}
 			row := rowOf(q, rows)
 			copy(p.Figures[:wire.FigureInPer], row[:])
+			p.Figures[wire.FigureLimited] = row[wire.FigureLimited]
 			p.Figures[wire.FigureWaitP50], p.Figures[wire.FigureWaitP99] = percentile(h.wait, 50), percentile(h.wait, 99)
 			p.Figures[wire.FigureRunP50], p.Figures[wire.FigureRunP99] = percentile(h.run, 50), percentile(h.run, 99)
 			s.points[i] = append(s.points[i], p)
