@@ -156,7 +156,7 @@ export function InSight<T>({ rows, height, body, draw }: {
 }
 
 export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, picked, picks = (row) => [id(row)], height = 34, tone }: Props<T>) {
-  const body = useRef<HTMLTableSectionElement>(null);
+  const body = useRef<HTMLTableSectionElement>(null), names = columns.map((c) => c.name).join();
   const cursor = useSignal("");
   const chosen = (row: T) => !!picked && picks(row).every((p) => picked.value.has(p));
   const toggle = (row: T) => {
@@ -169,7 +169,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
   if (drawn.current.place !== place.value || drawn.current.rows.size > mostDrawn) drawn.current = { place: place.value, rows: new Map() };
   const draw = (row: T, at: number) => {
     const key = id(row), had = drawn.current.rows.get(key), isChosen = chosen(row);
-    const from = [row, at, cursor.value === key, isChosen, tone?.(row) ?? "", columns.length];
+    const from = [row, at, cursor.value === key, isChosen, tone?.(row) ?? "", names];
     const cells = columns.map((c, i) => cellOf(c, row, had?.cells[i]));
     if (had?.from.every((x, i) => x === from[i]) && had.cells.every((c, i) => c === cells[i])) return had.tr;
     const tr = (
@@ -197,7 +197,7 @@ export function Rows<T>({ rows, columns, id, label, sort = "", onSort, open, pic
   state.current = { rows, id, open, toggle, onSort };
   const heads = useMemo(
     () => columns.map((c) => <Head key={c.name} column={c as Column<unknown>} sort={sort} onSort={onSort && ((s) => state.current.onSort?.(s))} />),
-    [sort, columns.length, !onSort],
+    [sort, names, !onSort],
   );
 
   useEffect(() => {

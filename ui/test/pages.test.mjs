@@ -159,7 +159,7 @@ test("what strangers sent is shown as text", async (t) => {
 
 test("limits of a tenant are set, shown with what they use, and removed", async (t) => {
   const page = await view(t, at("limits"), { expected: [/429|409/] });
-  await page.getByLabel("Tasks that wait").fill("1");
+  await page.getByLabel(/^Tasks that wait/).fill("1");
   await page.getByLabel("Sessions, each").fill("20");
   await page.getByText("perCredential.sessions: no limit → 20").waitFor();
   await page.getByRole("button", { name: "Set 2" }).click();
