@@ -32,6 +32,7 @@ CLAIMS ?= 5000000
 BULK ?= 2000000
 PAGES ?= 2000000
 CALLBACKS ?= 100000
+ARTIFACT ?= 5368709120
 TASKS ?= 0
 WARM ?= 330
 AT ?=
@@ -114,6 +115,10 @@ pages: ## measure the figures of 150 queues, first pages of lists and a start be
 .PHONY: callbacks
 callbacks: ## measure CALLBACKS=100000 callbacks to a receiver on this machine beside a load, five pairs
 	go test -count=1 -v -timeout 0 ./test/scale -run CallbacksBeside -scale.callbacks=$(CALLBACKS) -scale.load=10s -scale.pairs=5
+
+.PHONY: artifact
+artifact: ## upload and get an artifact of ARTIFACT=5368709120 bytes, and look at the memory of the server
+	go test -count=1 -v -timeout 0 ./test/scale -run ArtifactStreams -scale.artifact=$(ARTIFACT)
 
 .PHONY: removal
 removal: ## what the removal of ended tasks costs, five pairs, and whether space comes back after SHORT=5000000 short tasks

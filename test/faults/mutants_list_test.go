@@ -142,12 +142,26 @@ var serverMutants = []mutant{
 	{"TestEveryOption", "internal/server/parts.go", ", OutboxBytes: budget.outboxesBytes", ""},
 	{"TestEveryOption", "internal/server/parts.go", ", RequireLeaseToken: s.o.RequireLeaseToken", ""},
 	{"TestEveryOption", "internal/server/parts.go", ", AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes", ""},
+	{"TestNoAcknowledgedFile", "internal/artifact/dir.go", "	if err == io.EOF {\n		err = f.Sync()\n	}\n", "	if err == io.EOF {\n		err = nil\n	}\n"},
+	{"TestNoAcknowledgedFile", "internal/artifact/dir.go", "	for _, at := range []string{dir, d.fs.PathDir(dir), d.path} {\n", "	for _, at := range []string{d.fs.PathDir(dir), d.path} {\n"},
+	{"TestNoAcknowledgedFile", "internal/artifact/dir.go", "	return d.syncAbove()\n", "	return nil\n"},
+	{"TestNoAcknowledgedFile", "internal/artifact/keeper.go", "			k.look(id)\n			return !k.stopped()\n", "			return !k.stopped()\n"},
+	{"TestNoAcknowledgedFile", "shard/file.go", "	e.PutAgain = true\n	s.span.Batch().PutLease(e.Task.Queue(), e.Task.ID, &e.Lease)\n", ""},
+	{"TestArtifactsAreUploaded", "shard/transition.go", "	e.Files = t.Files.Begun > 0 && (ends || m.to == removed)\n", "	e.Files = t.Files.Begun > 0 && ends\n"},
+	{"TestArtifactsAreUploaded", "shard/retention.go", "	if e.HasFiles {\n		s.scratch.Files.Begun = 1 // or more\n	}\n", ""},
+	{"TestArtifactsAreUploaded", "internal/httpapi/artifacts.go", "	h.Set(\"Content-Type\", \"application/octet-stream\")\n", "	h.Set(\"Content-Type\", found.ContentType)\n"},
+	{"TestUploadsAreRefused", "internal/httpapi/artifacts.go", "	body.from = http.MaxBytesReader(c.w, c.r.Body, a.o.Files.MaxBytes)\n", ""},
+	{"TestUploadsAreRefused", "internal/httpapi/contents.go", "			if refused && f.File != \"\" {\n", "			if false {\n"},
+	{"TestNamesOfArtifactsLeadNowhere", "wire/artifact.go", "part == \"\" || part == \".\" || part == \"..\"", "part == \"\" || part == \".\""},
 	{"TestA48KeysGo", "internal/server/clock.go", "	most := passed / driftDivisor\n", "	most := max(passed/driftDivisor, 2*int64(time.Hour))\n"},
 }
 
 // coreMutants are those that a test in package shard catches.
 var coreMutants = []mutant{
 	{"TestEachOfManySubscribersHasItsTurn", "shard/subscribers.go", "		subs.at = (subs.at + 1) % len(subs.open)\n", ""},
+	{"TestScripts/files", "shard/delivery.go", "	t.Files.Listed = \"\"\n", ""},
+	{"TestScripts/files", "shard/transition.go", "	t.EndedAtMs, t.Files.Listed = s.now, \"\"\n", "	t.EndedAtMs = s.now\n"},
+	{"TestScripts/files", "shard/grant.go", ", Files: record.Files{Begun: t.Files.Begun},\n", ",\n"},
 	{"TestScripts/claim_turn", "shard/subscribers.go", "&subscriber{consumer: consumer, lastGrantNo: s.grantNo}", "&subscriber{consumer: consumer}"},
 	{"TestScripts/limits", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Losses, t.ResultToken = 0, 0, wire.Token{}\n"},
 	{"TestScripts/lease", "shard/admin.go", "	t.Attempts, t.Releases, t.Losses, t.ResultToken = 0, 0, 0, wire.Token{}\n", "	t.Attempts, t.Releases, t.ResultToken = 0, 0, wire.Token{}\n"},
