@@ -69,6 +69,7 @@ type Callbacks struct {
 // Artifacts are the settings of the files that workers upload for their tasks.
 type Artifacts struct {
 	ArtifactsDir     string `name:"artifacts-dir" placeholder:"DIR" help:"Directory of the files that workers upload for their tasks; without it the directory artifacts in that of the data. A backup does not have them."`
+	ArtifactsS3      string `name:"artifacts-s3" placeholder:"URL" help:"Part of an S3 bucket for these files instead of a directory, such as s3://files/codeq?region=eu-central-1, with &endpoint=https://HOST for a storage that is not Amazon's. The credentials are in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."`
 	ArtifactMaxBytes Bytes  `name:"artifact-max-bytes" default:"5GiB" range:"1B..5TiB" placeholder:"SIZE" help:"Largest file that a worker may upload."`
 }
 
@@ -88,6 +89,9 @@ func (s *Serve) Check(origin func(name string) string) error {
 		if pair.path != "" && pair.has == "" {
 			found = append(found, fmt.Errorf("%s (%s) needs %s: name that file as well", pair.name, origin(pair.name), pair.needs))
 		}
+	}
+	if s.ArtifactsDir != "" && s.ArtifactsS3 != "" {
+		found = append(found, fmt.Errorf("artifacts-dir (%s) and artifacts-s3 (%s) contradict each other: leave one out", origin("artifacts-dir"), origin("artifacts-s3")))
 	}
 	if _, ok := wire.ParseOrigin(s.PublicURL); s.PublicURL != "" && !ok {
 		found = append(found, fmt.Errorf("public-url of %.80q (%s) must be like https://codeq.example.com, without a path", s.PublicURL, origin("public-url")))

@@ -92,7 +92,6 @@ func newestSubject(t *record.Task, e *lease.Entry) string {
 func closeToCompletion(t *record.Task) {
 	t.LastToken = wire.Token{}
 	t.Undelivered = 0
-	t.Files.Listed = ""
 }
 
 // openToLateCompletion notes that a delivery ended by time or by a lost socket: a late

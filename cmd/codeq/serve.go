@@ -154,7 +154,10 @@ func (s *serveCmd) options() server.Options {
 		Names: server.Names{
 			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin, PublicURL: s.PublicURL, WebhookAllow: s.WebhookAllow,
 		},
-		Artifacts:    server.Artifacts{Dir: s.ArtifactsDir, MaxBytes: int64(s.ArtifactMaxBytes)},
+		Artifacts: server.Artifacts{
+			Dir: s.ArtifactsDir, S3: s.ArtifactsS3, MaxBytes: int64(s.ArtifactMaxBytes),
+			S3Keys: server.S3Keys{Access: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Session: os.Getenv("AWS_SESSION_TOKEN")},
+		},
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory), EventsBytes: int64(s.EventsMemory),
 		OTLPEndpoint: s.OTLPEndpoint, Version: version,

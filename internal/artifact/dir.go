@@ -106,7 +106,7 @@ func (d *Dir) write(name string, r io.Reader) error {
 	if err != nil {
 		return full(fmt.Errorf("make file: %w", err))
 	}
-	f := vfs.NewSyncingFile(created, vfs.SyncingFileOptions{BytesPerSync: bytesPerSync})
+	f := vfs.NewSyncingFile(created, vfs.SyncingFileOptions{BytesPerSync: bytesPerSync, NoSyncOnClose: true})
 	for err == nil {
 		if err = d.room(); err == nil {
 			_, err = io.CopyN(f, r, bytesPerLook)

@@ -15,10 +15,16 @@ import (
 
 // Artifacts are where the files of tasks are.
 type Artifacts struct {
-	// Dir is their directory; empty is one in DataDir. MaxBytes bounds one file; 0 is 5 GiB.
-	Dir      string
+	// Dir is their directory; empty is one in DataDir. With S3 they are in that part of a bucket
+	// instead, see artifact.OpenS3. MaxBytes bounds one file; 0 is 5 GiB.
+	Dir, S3  string
 	MaxBytes int64
+	// S3Keys are the credentials for S3.
+	S3Keys S3Keys
 }
+
+// S3Keys are credentials for a storage.
+type S3Keys struct{ Access, Secret, Session string }
 
 const defaultArtifactBytes = 5 << 30
 
@@ -31,6 +37,24 @@ type artifacts struct {
 // openArtifacts makes the keeper of files, which gets the events of the engine before the callbacks
 // do. The files lie below the id of the database: those of another one are none of its business.
 func (s *Server) openArtifacts() error {
+	driver, err := s.openDriver()
+	if err != nil {
+		return err
+	}
+	s.artifacts.Keeper = artifact.New(artifact.Options{
+		Driver: driver, Next: s.callbacks, Known: s.knownFiles, MaxBytes: cmp.Or(s.o.Artifacts.MaxBytes, defaultArtifactBytes), Log: s.o.Log,
+	})
+	return nil
+}
+
+func (s *Server) openDriver() (artifact.Driver, error) {
+	if at := s.o.Artifacts.S3; at != "" {
+		driver, err := artifact.OpenS3(at, s.store.CreationID(), artifact.Keys(s.o.Artifacts.S3Keys))
+		if err != nil {
+			return nil, fmt.Errorf("storage of artifacts %s: %w", at, err)
+		}
+		return driver, nil
+	}
 	fs := s.o.FS
 	if fs == nil {
 		fs = vfs.Default
@@ -39,16 +63,9 @@ func (s *Server) openArtifacts() error {
 	if path == "" {
 		path = fs.PathJoin(s.o.DataDir, "artifacts")
 	} else if err := s.lockArtifacts(fs, path); err != nil {
-		return err
+		return nil, err
 	}
-	dir, err := artifact.OpenDir(fs, fs.PathJoin(path, s.store.CreationID()), 2*s.store.Guard().ReserveBytes())
-	if err != nil {
-		return err
-	}
-	s.artifacts.Keeper = artifact.New(artifact.Options{
-		Driver: dir, Next: s.callbacks, Known: s.knownFiles, MaxBytes: cmp.Or(s.o.Artifacts.MaxBytes, defaultArtifactBytes), Log: s.o.Log,
-	})
-	return nil
+	return artifact.OpenDir(fs, fs.PathJoin(path, s.store.CreationID()), 2*s.store.Guard().ReserveBytes())
 }
 
 func (s *Server) lockArtifacts(fs vfs.FS, path string) (err error) {

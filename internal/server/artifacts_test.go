@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"runtime"
 	"slices"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/rs/zerolog"
 
 	"codeq/internal/artifact"
@@ -80,7 +83,35 @@ func sumOf(content string) string {
 }
 
 func TestArtifactsAreUploadedNamedAndGot(t *testing.T) {
-	x := openSite(t, t.TempDir())
+	openSite(t, t.TempDir()).artifactsComeAndGo(t)
+}
+
+// The same over S3, and a start ends in a sentence if the storage is not there.
+func TestArtifactsAreUploadedToABucket(t *testing.T) {
+	backend := s3mem.New()
+	if err := backend.CreateBucket("files"); err != nil {
+		t.Fatal(err)
+	}
+	storage := httptest.NewServer(gofakes3.New(backend).Server())
+	o := Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Artifacts: Artifacts{
+		S3: "s3://files/codeq?endpoint=" + url.QueryEscape(storage.URL), S3Keys: S3Keys{Access: "a", Secret: "s"},
+	}}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newSite(t, s)
+	x.artifactsComeAndGo(t)
+	x.close()
+	storage.CloseClientConnections()
+	storage.Close()
+	o.Artifacts.S3 = "s3://nowhere/codeq?endpoint=no"
+	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "storage of artifacts s3://nowhere") {
+		t.Errorf("without a storage: %v", err)
+	}
+}
+
+func (x *site) artifactsComeAndGo(t *testing.T) {
 	task, token := x.claimed(`,"traceParent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`)
 	x.upload(task, token, "log", "old")
 	a := x.upload(task, token, "log", "new content")
@@ -154,7 +185,7 @@ func (x *site) filesAre(id wire.TaskID, want int) {
 			return
 		}
 	}
-	x.t.Errorf("the files are %v, want %d", files, want)
+	x.t.Fatalf("the files are %v, want %d", files, want)
 }
 
 // hostileNames are names of artifacts, and whether a server takes them.
@@ -400,11 +431,11 @@ func TestNoAcknowledgedFileIsLostInAPowerCut(t *testing.T) {
 		for _, f := range left.acked {
 			if !f.ended {
 				if a := y.finish(f.task, `,"leaseToken":"`+f.token.String()+`","artifacts":[{"name":"a"}]`); a.status != http.StatusOK {
-					t.Errorf("cut %d: the result that names an acknowledged file: %d %s", n, a.status, a.body)
+					t.Fatalf("cut %d: the result that names an acknowledged file: %d %s", n, a.status, a.body)
 				}
 			}
 			if a := y.ask("GET", wire.ArtifactPath(f.task.ID, "a"), ""); a.body != f.content {
-				t.Errorf("cut %d: a file of %d bytes is %d %.60q", n, len(f.content), a.status, a.body)
+				t.Fatalf("cut %d: a file of %d bytes is %d %.60q", n, len(f.content), a.status, a.body)
 			}
 			if f.ended {
 				y.filesAre(f.task.ID, 2)
@@ -447,7 +478,7 @@ func (x *site) onlyNamedFiles() {
 			return
 		}
 	}
-	x.t.Errorf("nobody needs %v", left)
+	x.t.Fatalf("nobody needs %v", left)
 }
 
 // smallSpace has no byte free.
