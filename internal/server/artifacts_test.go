@@ -418,6 +418,9 @@ func TestNoAcknowledgedFileIsLostInAPowerCut(t *testing.T) {
 		if i%3 == 0 {
 			continue
 		}
+		if a := x.upload(task, token, "unnamed", "x"); a.status != http.StatusOK {
+			t.Fatalf("upload: %d %s", a.status, a.body)
+		}
 		if a := x.finish(task, `,"artifacts":[{"name":"a"},{"name":"b","contentBase64":"AAAA"}]`); a.status != http.StatusOK {
 			t.Fatalf("result: %d %s", a.status, a.body)
 		}
