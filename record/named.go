@@ -27,10 +27,12 @@ func (k NamedKey) Compare(o NamedKey) int {
 type Kind string
 
 // The kinds: KindLimits are the limits of a tenant, see wire.TenantLimits. KindWebhook is an
-// endpoint that gets outcomes of its tasks, see wire.Endpoint.
+// endpoint that gets outcomes of its tasks, see wire.Endpoint, KindSubscription a URL that is
+// told of work without a worker, see wire.Subscription.
 const (
-	KindLimits  Kind = "limits"
-	KindWebhook Kind = "webhook"
+	KindLimits       Kind = "limits"
+	KindWebhook      Kind = "webhook"
+	KindSubscription Kind = "subscription"
 )
 
 // Named is a named record of a tenant. Every shard has a copy; the home of the tenant,
@@ -64,6 +66,15 @@ func (n *Named) Endpoint() (e wire.Endpoint, ok bool) {
 		return e, false
 	}
 	return *read, true
+}
+
+// Subscription is that of a record of KindSubscription. One without a value, or with one that cannot
+// be read, has expired.
+func (n *Named) Subscription() wire.Subscription {
+	if s, err := wire.ParseSubscription([]byte(n.Value)); err == nil {
+		return *s
+	}
+	return wire.Subscription{}
 }
 
 func (n *Named) fields(f *form) {

@@ -78,6 +78,8 @@ func allReadings() []reading {
 			body(func(b []byte) (any, *Error) { return ParseClaimBatchRequest(b) })},
 		{"settings", `{"spread":true,"maxAttempts":1,"leaseSeconds":1,"timeoutSeconds":1,"ttlSeconds":1,"backoff":{"policy":"fixed","baseSeconds":1,"maxSeconds":1},"retentionSeconds":1,"dlqRetentionSeconds":1,"maxInProgress":1,"startsPerSecond":1,"perKey":{"inProgress":1,"startsPerSecond":1},"target":{"url":"https://x.org/","window":1}}`,
 			*settingsShape.names, body(func(b []byte) (any, *Error) { return ParseQueueSettings(b) })},
+		{"subscription", `{"callbackUrl":"https://x.org/","eventTypes":["a"],"deliveryMode":"group","groupId":"g","minIntervalSeconds":1,"ttlSeconds":10}`,
+			namesOf(*subscriptionShape.names, subscriptionBits), body(func(b []byte) (any, *Error) { return ParseSubscribeRequest(b) })},
 		{"dead", `{"before":"2026-01-01T00:00:00Z","limit":1,"cursor":"c","cause":"failed",` + sampleFilter + `}`, BulkParameters(BulkDead),
 			body(func(b []byte) (any, *Error) { return ParseBulkRequest(b, BulkDead, BulkRequest{}) })},
 		{"cancel", `{"limit":1,"cursor":"c","state":"open",` + sampleFilter + `}`, BulkParameters(BulkCancel),
@@ -234,7 +236,7 @@ func suggests(sentence, wrong, name string) bool {
 // isName reports a text that is a name of a member somewhere, which a misspelt
 // one may be by chance.
 func isName(text string) bool {
-	for _, table := range [][]string{requestNames, *claimShape.names, *settingsShape.names, *backoffShape.names, *perKeyShape.names, *targetShape.names, *bulkShape.names, *endedShape.names, *artifactShape.names, {"tasks", "results"}} {
+	for _, table := range [][]string{requestNames, *claimShape.names, *settingsShape.names, *backoffShape.names, *perKeyShape.names, *targetShape.names, *subscriptionShape.names, *bulkShape.names, *endedShape.names, *artifactShape.names, {"tasks", "results"}} {
 		if slices.Contains(table, text) {
 			return true
 		}

@@ -80,6 +80,8 @@ type Hooks struct {
 	Post      func(*callback.Call, func(callback.Answer))
 	// Files are the artifacts.
 	Files *artifact.Keeper
+	// Notifier knows how subscriptions fare.
+	Notifier *callback.Notifier
 }
 
 // Pages are what people see in a browser: files, which are the same for everybody. Any
@@ -245,7 +247,7 @@ func (a *api) resources() []resource {
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
-	}, slices.Concat(a.reportResources(), a.limitResources(), a.webhookResources(), a.artifactResources())...)
+	}, slices.Concat(a.reportResources(), a.limitResources(), a.webhookResources(), a.artifactResources(), a.subscriptionResources())...)
 }
 
 // Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the

@@ -93,6 +93,6 @@ func (s *Server) apiOptions() httpapi.Options {
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
 		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
-		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper},
+		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper, Notifier: s.notifier},
 	}
 }

@@ -227,7 +227,11 @@ func (s *Server) recoverWork() error {
 	s.engine.Start()
 	s.callbacks.Start(s.engine)
 	s.artifacts.Start()
-	s.ticker.start(func() { s.events.Tick(s.engine.NowMs()) })
+	s.openNotifier()
+	s.ticker.start(func() {
+		s.events.Tick(s.engine.NowMs())
+		s.notifier.Tick(s.engine.NowMs())
+	})
 	s.sessions = session.NewRegistry(s.sessionOptions(budget))
 	s.hub = watch.NewHub(s.watchOptions())
 	return nil

@@ -101,6 +101,9 @@ func (x *site) heldTask() (*socket, *wire.TaskFrame) {
 	if a := x.ask("PUT", "/v1/codeq/admin/webhooks/owners", `{"url":"https://owner.example/"}`); a.status != http.StatusOK {
 		x.t.Fatalf("a webhook: %d %s", a.status, a.body)
 	}
+	if a := x.ask("POST", "/v1/codeq/workers/subscriptions", `{"callbackUrl":"https://owner.example/"}`); a.status != http.StatusOK {
+		x.t.Fatalf("a subscription: %d %s", a.status, a.body)
+	}
 	k := x.dial()
 	k.say(`{"type":"subscribe","ref":1,"commands":["held"],"window":1}`)
 	return k, hear[*wire.TaskFrame](k)
@@ -234,6 +237,19 @@ var wholeRoutes = map[string]func(stranger *site){
 			}
 		}
 	},
+	"GET /v1/codeq/workers/subscriptions": func(x *site) {
+		if a := x.ask("GET", "/v1/codeq/workers/subscriptions", ""); a.body != `{"subscriptions":[]}` {
+			x.t.Errorf("the stranger sees the subscriptions %s", a.body)
+		}
+	},
+	"POST /v1/codeq/workers/subscriptions": func(x *site) {
+		a := x.ask("POST", "/v1/codeq/workers/subscriptions", `{"callbackUrl":"https://stranger.example/"}`)
+		if a.status != http.StatusOK || strings.Contains(a.body, x.owned()) {
+			x.t.Errorf("the stranger subscribes: %d %s", a.status, a.body)
+		}
+	},
+	"DELETE /v1/codeq/workers/subscriptions/{subscription}":         func(x *site) { x.mustNotSubscribe("DELETE", "") },
+	"POST /v1/codeq/workers/subscriptions/{subscription}/heartbeat": func(x *site) { x.mustNotSubscribe("POST", "/heartbeat") },
 	"GET /v1/codeq/admin/webhooks": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/webhooks", ""); strings.Contains(a.body, "owner") {
 			x.t.Errorf("the stranger sees the webhooks %s", a.body)
@@ -654,6 +670,16 @@ func (x *site) mustNotLimit(method, body string) {
 }
 
 // mustNotHook does something to a webhook that the owner has.
+// owned is the id of the subscription of the owner.
+func (x *site) owned() string { return x.server.engine.Named("owner", "subscription")[0].Name }
+
+func (x *site) mustNotSubscribe(method, verb string) {
+	x.t.Helper()
+	if a := x.ask(method, "/v1/codeq/workers/subscriptions/"+x.owned()+verb, ""); a.status != http.StatusNotFound || a.code() != wire.CodeNotFound {
+		x.t.Errorf("%s %s of a subscription of the owner: %d %s", method, verb, a.status, a.body)
+	}
+}
+
 func (x *site) mustNotHook(method, verb string) {
 	x.t.Helper()
 	if a := x.ask(method, "/v1/codeq/admin/webhooks/owners"+verb, ""); a.status != http.StatusNotFound || a.code() != wire.CodeNotFound {

@@ -1,10 +1,14 @@
 package server
 
 import (
+	crand "crypto/rand"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"codeq/internal/callback"
+	"codeq/internal/events"
+	"codeq/wire"
 )
 
 // webhooks post the outcomes of tasks; artifacts are the files that belong to them.
@@ -12,7 +16,34 @@ type webhooks struct {
 	guard     *callback.Guard
 	callbacks *callback.Worker
 	poster    *callback.Poster
+	notifier  *callback.Notifier
 	artifacts artifacts
+}
+
+// openNotifier makes what tells subscribers of work without a worker, over an engine that runs.
+func (s *Server) openNotifier() {
+	s.notifier = callback.NewNotifier(callback.NotifierOptions{
+		Engine: s.engine, Ready: s.readyQueues(), Read: s.store.ReadQueue, Send: s.poster.Send, PublicURL: s.o.PublicURL,
+		NewID: func() string { return "ntf-" + strings.ToLower(crand.Text()) },
+	})
+}
+
+// readyQueues makes the function that calls each with every queue that has ready tasks. It looks at
+// the queues that have changed since its last call.
+func (s *Server) readyQueues() func(each func(tenant, command string)) {
+	since, ready := uint64(0), make(map[uint32]wire.SlotName)
+	return func(each func(tenant, command string)) {
+		since, _ = s.events.Figures(since, func(name wire.SlotName, f *events.Figures) {
+			if name.Command == "" || f.Row[wire.FigureReady] == 0 {
+				delete(ready, name.Slot)
+			} else {
+				ready[name.Slot] = name
+			}
+		})
+		for _, name := range ready {
+			each(name.Tenant, name.Command)
+		}
+	}
 }
 
 func after(ms int64, do func()) { time.AfterFunc(time.Duration(ms)*time.Millisecond, do) }

@@ -62,3 +62,37 @@ func init() {
 		test: "./internal/callback TestACallOfATargetEndsWithTheRun",
 	})
 }
+
+// Faults of what tells subscribers of work.
+func init() {
+	const file, turn, told = "internal/callback/notify.go", "./internal/callback TestOneOfAGroupIsToldInTurn", "./internal/callback TestASubscriberIsToldWhileWorkWaits"
+	mutants = append(mutants, mutant{
+		name: "notify: tell all of a group",
+		edit: edit{file: file, old: "		case s.DeliveryMode == wire.DeliverGroup:\n			groups", new: "		case s.DeliveryMode == \"\":\n			groups"},
+		test: turn,
+	}, mutant{
+		name: "notify: tell one of a group whose last call failed",
+		edit: edit{file: file, old: "(next == nil || next.failures > 0 && s.failures == 0)", new: "next == nil"},
+		test: turn,
+	}, mutant{
+		name: "notify: tell the first queue alone",
+		edit: edit{file: file, old: "			told[q] = n.toldMs[q]\n", new: "			told[q] = 0\n"},
+		test: "./internal/callback TestAQueueChoosesOneByHash",
+	}, mutant{
+		name: "notify: have two calls under way",
+		edit: edit{file: file, old: "	return !s.inFlight && nowMs >= sentMs", new: "	return nowMs >= sentMs"},
+		test: told,
+	}, mutant{
+		name: "notify: tell of the queues of the server",
+		edit: edit{file: file, old: " && !wire.IsSystemCommand(command) {", new: " {"},
+		test: told,
+	}, mutant{
+		name: "notify: tell of a paused queue",
+		edit: edit{file: file, old: "f.Ready > 0 && !f.Paused && ", new: "f.Ready > 0 && "},
+		test: "./internal/callback TestNobodyIsToldOfWorkThatMayNotBegin",
+	}, mutant{
+		name: "notify: tell who has expired",
+		edit: edit{file: file, old: "		if nowMs < s.ExpiresAtMs {\n", new: "		if nowMs < s.ExpiresAtMs+60_000 {\n"},
+		test: "./internal/callback TestASubscriptionExpires",
+	})
+}

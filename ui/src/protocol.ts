@@ -314,6 +314,24 @@ export type WebhookChange = {
   version?: number;
 };
 
+export type Subscribed = {
+  subscriptionId: string;
+  expiresAt: Time;
+};
+
+export type Subscription = {
+  subscriptionId: string;
+  callbackUrl: string;
+  eventTypes: string[];
+  deliveryMode?: "fanout" | "group" | "hash";
+  groupId?: string;
+  minIntervalSeconds?: number;
+  ttlSeconds: number;
+  expiresAt: Time;
+  /** Calls in a row that failed, since the start of the server. */
+  failures?: number;
+};
+
 export type Webhook = {
   name: string;
   /** The http or https URL that gets the outcomes. */
@@ -947,6 +965,12 @@ export interface Answers {
   "POST /admin/sessions/{session}/drain": Session;
   "POST /admin/sessions/{session}/disconnect": Session;
   "GET /admin/backup": unknown;
+  "GET /workers/subscriptions": {
+    subscriptions: Subscription[];
+  };
+  "POST /workers/subscriptions": Subscribed;
+  "DELETE /workers/subscriptions/{subscription}": Subscription;
+  "POST /workers/subscriptions/{subscription}/heartbeat": Subscribed;
   "GET /admin/webhooks": {
     webhooks: Webhook[];
   };
@@ -1208,6 +1232,24 @@ export interface Bodies {
   "PUT /admin/limits/{tenant}": Limits;
   "POST /admin/sessions/{session}/drain": Record<string, unknown>;
   "POST /admin/sessions/{session}/disconnect": Record<string, unknown>;
+  "POST /workers/subscriptions": {
+    /** The http or https URL that is called. */
+    callbackUrl: string;
+    /** Commands, prefixes such as build.*, or *. All that the credential may use if absent. */
+    eventTypes?: string[] | null;
+    /** Who of the subscribers of a queue is told. */
+    deliveryMode?: "fanout" | "group" | "hash" | null;
+    /** The name of the group; only with the deliveryMode group, which needs it. */
+    groupId?: string | null;
+    /** The least time between two calls about one queue. */
+    minIntervalSeconds?: number | null;
+    /** How long it stays without a heartbeat. */
+    ttlSeconds?: number | null;
+  };
+  "POST /workers/subscriptions/{subscription}/heartbeat": {
+    /** As long as before without it. */
+    ttlSeconds?: number | null;
+  };
   "PUT /admin/webhooks/{name}": WebhookChange;
   "POST /admin/webhooks/{name}/rotate": {
     /** Without it the server makes one. */
