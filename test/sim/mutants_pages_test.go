@@ -31,7 +31,7 @@ func init() {
 		caught: rights,
 	}, mutant{
 		name:   "page: show payloads",
-		edit:   edit{file: page, old: "	row.Payload, row.History, row.Error = nil, nil, \"\"\n", new: "	row.History, row.Error = nil, \"\"\n"},
+		edit:   edit{file: page, old: "	row.Payload, row.History, row.Error, row.Progress = nil, nil, \"\", t.Progress.Outline()\n", new: "	row.History, row.Error, row.Progress = nil, \"\", t.Progress.Outline()\n"},
 		caught: rights,
 	})
 }
