@@ -94,9 +94,23 @@ var (
 func (c *coder) newArtifacts(lead string, list *[]Artifact) {
 	if c.in != nil {
 		*list, _ = readList(c, lead, &artifactsRule, artifactShape, (*Artifact).members)
+		c.in.refuseNamesakes(*list)
 		return
 	}
 	c.eachArtifact(lead, *list, true)
+}
+
+// refuseNamesakes refuses two artifacts of one name, of which one is a file: that is got by its
+// name.
+func (o *object) refuseNamesakes(list []Artifact) {
+	for i := range list {
+		for j := range i {
+			if list[i].Name == list[j].Name && (list[i].URL == "" || list[j].URL == "") {
+				o.refuseNamed(CodeInvalidResult, fmt.Sprintf("artifacts[%d].name", i), "is the name of another artifact, too")
+				return
+			}
+		}
+	}
 }
 
 func (c *coder) artifacts(lead string, list *[]Artifact) {

@@ -278,6 +278,7 @@ func TestResultRefusals(t *testing.T) {
 		`{"result":{},"artifacts":[{"name":"../a"}]}`:                           "invalid_result: artifacts[0].name must be a path such as log.txt or plots/1.png, without empty parts, \".\" and \"..\"",
 		`{"result":{},"artifacts":[{"name":"a\u202eb",` + content + `}]}`:       "invalid_result: artifacts[0].name must not hold control characters, or such as change the direction of text",
 		`{"result":{},"artifacts":[{"name":"a","contentType":"é"}]}`:            "invalid_result: artifacts[0].contentType must be printable ASCII, such as image/png",
+		`{"result":{},"artifacts":[{"name":"a","url":"u"},{"name":"a"}]}`:       "invalid_result: artifacts[1].name is the name of another artifact, too",
 		`{"result":{},"artifacts":[{"name":"a","file":"1.1"}]}`:                 "unknown_member: artifacts[0].file is not known; known here: name, contentBase64, url, contentType",
 		`{"result":{},"artifacts":[{"name":` + jsonText(1025) + `,"url":"u"}]}`: "invalid_result: artifacts[0].name must be at most 1024 bytes, got 1025",
 		`{"result":{},"artifacts":[{"name":"a","url":` + jsonText(8193) + `}]}`: "invalid_result: artifacts[0].url must be at most 8192 bytes, got 8193",

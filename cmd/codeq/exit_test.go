@@ -107,6 +107,7 @@ func TestU10ExitCodesOfCommands(t *testing.T) {
 		{exitFailed, []string{"result", id}},
 		{exitFailed, []string{"complete", id, heldToken, "{}"}},
 		{exitWrong, []string{"queue", "set", "mail", "--create", "--backoff", "never"}},
+		{exitWrong, []string{"queue", "set", "mail", "--create", "--target-window", "5"}},
 		{exitWrong, []string{"cancel", "mail", "--limit", "0"}},
 		{exitWrong, []string{"cancel", id, "--limit", "0"}},
 		{exitWrong, []string{"task", "run", "mail", "--limit", "0"}},

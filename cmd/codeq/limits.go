@@ -69,8 +69,8 @@ type limitsSetCmd struct {
 	EnqueuesPerSecond     *int   `help:"Tasks that may be made in a second, on the long run."`
 	Burst                 *int   `help:"Tasks that may be made at once after a pause. Without it as many as in a second."`
 	ClaimsPerSecond       *int   `help:"Tasks that may be asked for over HTTP in a second."`
-	PendingTasks          *int64 `help:"Tasks that may wait."`
-	PendingBytes          *int64 `help:"Bytes that the payloads of waiting tasks may have together."`
+	PendingTasks          *int64 `placeholder:"N" help:"Tasks that may wait."`
+	PendingBytes          *int64 `placeholder:"N" help:"Bytes that the payloads of waiting tasks may have together."`
 	Sessions              *int   `help:"Sessions that may be open."`
 	Weight                *int   `help:"Turns that the tenant has when other tenants have one, 1 to 100."`
 	EachEnqueuesPerSecond *int   `help:"As --enqueues-per-second, for each subject of the tenant."`

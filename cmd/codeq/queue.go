@@ -80,6 +80,9 @@ func (q *queueSetCmd) Run(a *app) error {
 		}
 		settings := now.Settings
 		q.change(&settings)
+		if q.TargetWindow != nil && settings.Target.URL == "" {
+			return nil, wrong("--target-window is that of a target, and the queue has none: name it with --target URL")
+		}
 		return c.SetQueue(ctx, q.Command, &settings)
 	})
 }

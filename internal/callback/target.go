@@ -173,16 +173,13 @@ func (t *target) note(a Answer, nowMs int64) {
 }
 
 // complete ends a task with the object that its target has answered, or with an empty one if that
-// is no object.
+// is no object that can be a result.
 func (d *delivery) complete(a Answer) {
 	r := wire.ResultRequest{Status: wire.StatusCompleted, Result: []byte("{}")}
 	if json.Unmarshal(a.Body, new(map[string]json.RawMessage)) == nil {
-		read, _, refusal := wire.ParseResultRequest(append(append([]byte(`{"status":"COMPLETED","result":`), a.Body...), '}'))
-		if refusal != nil {
-			d.fail(a.outcome() + ", and its result cannot be kept: " + refusal.Sentence)
-			return
+		if read, _, refusal := wire.ParseResultRequest(append(append([]byte(`{"status":"COMPLETED","result":`), a.Body...), '}')); refusal == nil {
+			r = *read
 		}
-		r = *read
 	} else if a.Cut {
 		d.fail(a.outcome() + ", and its result cannot be kept: it has more than " + strconv.Itoa(wire.MaxResultBytes) + " bytes")
 		return

@@ -81,6 +81,8 @@ func TestAnswersOfATarget(t *testing.T) {
 		{Answer{Status: 200, Body: []byte(` {"width":64} `)}, wire.StatusCompleted, 0, 0, `{"width":64}`},
 		{Answer{Status: 204}, wire.StatusCompleted, 0, 0, "{}"},
 		{Answer{Status: 200, Body: []byte("OK")}, wire.StatusCompleted, 0, 0, "{}"},
+		{Answer{Status: 200, Body: []byte(" null\n")}, wire.StatusCompleted, 0, 0, "{}"}, // a handler that returns nothing
+		{Answer{Status: 200, Body: []byte("{\"a\":\"\xff\"}")}, wire.StatusCompleted, 0, 0, "{}"},
 		{Answer{Status: 200, Body: []byte(`{},"status":"FAILED","error":"x"`)}, wire.StatusCompleted, 0, 0, "{}"},
 		{Answer{Status: 200, Body: []byte(`{"a`), Cut: true}, wire.StatusFailed, 0, 0, "the target answered 200, and its result cannot be kept: it has more than 1048576 bytes"},
 		{Answer{Status: 202}, wire.StatusInProgress, 0, 0, ""},

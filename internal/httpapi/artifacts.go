@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -64,7 +65,11 @@ func (a *api) putArtifact(c *call) answer {
 // uploadOf is what the request says of a file, and whose the delivery is.
 func (a *api) uploadOf(c *call) (file *wire.Artifact, holder wire.Holder, refusal *wire.Error) {
 	file = &wire.Artifact{Name: c.r.PathValue("artifact"), ContentType: c.r.Header.Get("Content-Type")}
-	if problem := wire.ContentTypeProblem(file.ContentType); problem != "" {
+	problem := wire.ContentTypeProblem(file.ContentType)
+	if n := len(file.ContentType); n > wire.MaxContentTypeBytes {
+		problem = fmt.Sprintf("must have at most %d bytes, got %d", wire.MaxContentTypeBytes, n)
+	}
+	if problem != "" {
 		return nil, holder, wire.Refuse(wire.CodeInvalidArgument, "Content-Type "+problem)
 	}
 	if c.r.ContentLength > a.o.Files.MaxBytes {
@@ -142,7 +147,7 @@ func (a *api) getArtifact(c *call) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	f, err := a.o.Files.Open(artifact.Key{Task: c.taskID, File: found.File})
+	f, err := a.openWhole(c, found)
 	if errors.Is(err, artifact.ErrGone) {
 		return refuse(artifactGone)
 	}
@@ -162,6 +167,22 @@ func (a *api) getArtifact(c *call) answer {
 	w := &rangeWriter{ResponseWriter: c.w, status: http.StatusOK}
 	http.ServeContent(w, c.r, "", time.UnixMilli(record.CompletedAtMs), f)
 	return answer{status: w.status, handedOver: true}
+}
+
+// openWhole opens a file that has the size it was kept with.
+func (a *api) openWhole(c *call, found *wire.Artifact) (io.ReadSeekCloser, error) {
+	f, err := a.o.Files.Open(artifact.Key{Task: c.taskID, File: found.File})
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil && size != found.SizeBytes {
+		err = fmt.Errorf("file %s of task %v has %d bytes, and was kept with %d", found.File, c.taskID, size, found.SizeBytes)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 var artifactGone = wire.Refuse(wire.CodeNotFound,

@@ -110,7 +110,7 @@ func bodyError(err error) *wire.Error {
 		return bodyTooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return wire.Refuse(wire.CodeInvalidBody, fmt.Sprintf(
-			"the body came too slowly: it has %v, and %v more for each %d KiB that have come", bodyReadFor, paced.Window, paced.LeastBytes>>10))
+			"the body came too slowly: after %v each %d KiB must come within %v", bodyReadFor, paced.LeastBytes>>10, paced.Window))
 	}
 	return wire.Refuse(wire.CodeInvalidBody, "the body ended before it was complete")
 }

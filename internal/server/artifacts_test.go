@@ -262,10 +262,15 @@ func TestUploadsAreRefused(t *testing.T) {
 			t.Errorf("%+v: %d %s", r, a.status, a.body)
 		}
 	}
+	long := "a/" + strings.Repeat("b", wire.MaxContentTypeBytes)
+	if a := x.send("PUT", wire.ArtifactPath(task.ID, "a"), strings.NewReader("x"), wire.LeaseTokenHeader, token.String(), "Content-Type", long); a.code() != wire.CodeInvalidArgument {
+		t.Errorf("a long type: %d %s", a.status, a.body)
+	}
 	content := base64.StdEncoding.EncodeToString([]byte("more than 10"))
 	for members, code := range map[string]wire.Code{
 		`,"artifacts":[{"name":"a","contentBase64":"` + content + `"}]`:                                               wire.CodeTooLarge,
 		`,"artifacts":[{"name":"a","contentBase64":"AA=="},{"name":"b"}]`:                                             wire.CodeInvalidResult,
+		`,"artifacts":[{"name":"a","contentBase64":"AA=="},{"name":"a","url":"http://x"}]`:                            wire.CodeInvalidResult,
 		`,"artifacts":[{"name":"a","contentBase64":"A"}]`:                                                             wire.CodeInvalidResult,
 		`,"leaseToken":"` + wrong.String() + `","artifacts":[{"name":"a","contentBase64":"AA=="}]`:                    wire.CodeLeaseLost,
 		`,"artifacts":[{"name":"a","contentBase64":"AA==","url":"http://x"}]`:                                         wire.CodeInvalidResult,
@@ -289,6 +294,26 @@ func TestUploadsAreRefused(t *testing.T) {
 	}
 	if a := x.finish(task, `,"leaseToken":"`+token.String()+`"`); a.status != http.StatusOK {
 		t.Errorf("the result: %d %s", a.status, a.body)
+	}
+}
+
+// A file that has lost bytes on the disk is not served as if it were whole.
+func TestAFileThatHasLostBytesIsNotServed(t *testing.T) {
+	x := openSite(t, t.TempDir())
+	task, token := x.claimed("")
+	x.upload(task, token, "a", "whole")
+	if a := x.finish(task, `,"leaseToken":"`+token.String()+`","artifacts":[{"name":"a"}]`); a.status != http.StatusOK {
+		t.Fatalf("the result: %d %s", a.status, a.body)
+	}
+	files, err := x.server.artifacts.Driver.Files(task.ID)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := x.server.artifacts.Driver.Put(artifact.Key{Task: task.ID, File: files[0]}, strings.NewReader("who")); err != nil {
+		t.Fatal(err)
+	}
+	if a := x.send("GET", wire.ArtifactPath(task.ID, "a"), http.NoBody); a.code() != wire.CodeInternal {
+		t.Errorf("a short file: %d %s", a.status, a.body)
 	}
 }
 
