@@ -88,7 +88,7 @@ func besideFlood(t *testing.T, args []string, elsewhere bool) *loadtest.Outcome 
 	}
 	w := loadtest.Canonical()
 	w.Commands, w.Producers, w.RatePerSecond = []string{"few"}, 64, 100
-	w.WarmUpFor, w.MeasureFor = 2*time.Second, *loadFor
+	w.WarmUpFor, w.MeasureFor = min(2*time.Second, *loadFor/4), *loadFor
 	out, err := loadtest.Run(t.Context(), loadtest.Options{Workload: w, Target: target, Server: loadtest.ProcessOf(s.PID())})
 	if err != nil {
 		t.Fatal(err)
