@@ -120,7 +120,7 @@ func noWorker(c *Condition, nowMs int64) (Need, bool) {
 func growing(c *Condition, nowMs int64) (Need, bool) {
 	b, ready := c.Beside, c.Figures[wire.FigureReady]
 	grown := ready - b.ReadyThen
-	if b.SpanMs < trendForMs || b.Started == 0 || grown*1000 < b.SpanMs {
+	if b.SpanMs < trendForMs || b.Started == 0 || grown*1000 < b.SpanMs || c.Figures[wire.FigurePaused] != 0 {
 		return Need{}, false
 	}
 	perSecond := float64(grown) * 1000 / float64(b.SpanMs)

@@ -56,6 +56,11 @@ var needy = []struct {
 		about: "grown", figures: []figure{{wire.FigureReady, 720_000}}, beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 717_900},
 		want: []string{"critical growing ready 720000: q grows by 35/s and has 2.0 h of backlog"},
 	},
+	{
+		about: "paused while it grew", figures: []figure{{wire.FigureReady, 108_000}, {wire.FigureOldestReadyAt, now - minute}, {wire.FigurePaused, 1}},
+		beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 105_900},
+		want:   []string{"notice paused ready 108000: q is paused and has 108000 ready tasks; the oldest has waited since 23:59 UTC"},
+	},
 	{about: "growing for a moment", figures: []figure{{wire.FigureReady, 720_000}}, beside: Beside{SpanMs: 19_999, Started: 1, ReadyThen: 0}},
 	{about: "growing slowly", figures: []figure{{wire.FigureReady, 720_000}}, beside: Beside{SpanMs: 60_000, Started: 6000, ReadyThen: 719_941}},
 	{about: "growing for days", figures: []figure{{wire.FigureReady, 60}}, beside: Beside{SpanMs: 60_000, Started: 6_000_000, ReadyThen: 0}},

@@ -72,7 +72,7 @@ export function SettingsForm({ fields, of, holds, none, save, done, children }: 
         return (
           <label key={f.path} class={changed.includes(f) ? "changed" : ""}>
             <span>{f.title}</span>
-            {!f.choices ? <input inputMode={f.is ? "text" : "numeric"} placeholder={now == null ? none : `${now}`} value={value} onInput={(e) => set(f.path, e.currentTarget.value.trim())} />
+            {!f.choices ? <input inputMode={f.is ? "text" : "numeric"} placeholder={now == null ? (f.is ? "none" : none) : `${now}`} value={value} onInput={(e) => set(f.path, e.currentTarget.value.trim())} />
               : f.choices.length === 0 ? <input type="checkbox" checked={value === "true"} onChange={(e) => set(f.path, e.currentTarget.checked ? "true" : "")} />
               : (
                 <select value={value} onChange={(e) => set(f.path, e.currentTarget.value)}>

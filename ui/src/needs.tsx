@@ -47,10 +47,12 @@ const where = (n: All[number]) =>
 const idOf = (n: All[number]) => n.reason + n.tenant + n.command;
 
 /** What was shown last, in its order, so that no sentence moves away from who is about to click. */
-let order: string[] = [];
+let order: string[] = [], shown = new Map<string, All[number]>();
 
-/** steady puts sentences as they were: while the pointer is on them all of them, else those of one severity. New ones are below. */
-function steady(all: All, held: boolean): All {
+/** steady puts sentences as they were: while the pointer is on them all of them, with those that are over, else those of one severity. New ones are below. */
+function steady(now: All, held: boolean): All {
+  const known = new Set(now.map(idOf)), all = held ? [...now, ...order.filter((id) => !known.has(id)).map((id) => shown.get(id)!)] : now;
+  shown = new Map(all.map((n) => [idOf(n), n]));
   const places = new Map(order.map((id, i) => [id, i])), severities = Object.keys(shapes);
   const ranked = all.map((n) => ({ n, id: idOf(n), rank: held ? 0 : severities.indexOf(n.severity), place: places.get(idOf(n)) ?? 1e9 }));
   ranked.sort((a, b) => a.rank - b.rank || a.place - b.place);
@@ -61,7 +63,7 @@ function steady(all: All, held: boolean): All {
 export function Needs() {
   const held = useSignal(false);
   if (!needs.value) return null;
-  const all = steady(needs.value, held.value);
+  const all = steady(needs.value, held.value), known = new Set(needs.value.map(idOf));
   if (all.length === 0) {
     return <p class="needs none"><State of="done" word="Nothing needs you: every queue has workers, nothing is dead, and the disk has room." /></p>;
   }
@@ -70,10 +72,10 @@ export function Needs() {
       <h2>Needs you</h2>
       <ol>
         {all.slice(0, 8).map((n) => (
-          <li key={idOf(n)} class={n.severity}>
+          <li key={idOf(n)} class={known.has(idOf(n)) ? n.severity : "over"}>
             <State of={shapes[n.severity][0]} word={shapes[n.severity][1]} />
             <a href={counted(n)}>{n.sentence}</a>
-            {n.reason === "paused" && n.command
+            {!known.has(idOf(n)) ? <span>over</span> : n.reason === "paused" && n.command
               ? <button type="button" onClick={() => now(ask("POST /admin/queues/{command}/resume", { command: n.command }).then(settle), `${n.command} goes on.`)}>Resume</button>
               : <a class="button" href={where(n)}>{verbs[n.reason]}</a>}
           </li>

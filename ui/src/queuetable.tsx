@@ -102,6 +102,9 @@ function trend(i: Item): Signal<ComponentChildren> {
   return spark;
 }
 
+/** measured is a time that tasks took, "–" if none did. */
+const measured = (q: Item, time: Figure, of: Figure) => (fig(q, time) ? span(fig(q, time)) : fig(q, of) ? "0" : "–");
+
 const number = (name: string, f: Figure, show: (n: number) => string, more: Partial<Column<Item>> = {}): Column<Item> => ({
   name, class: "n", by: (q) => fig(q, f), text: (q) => (fig(q, f) ? show(fig(q, f)) : "0"), tone: (q) => (fig(q, f) ? "" : "zero"), ...more,
 });
@@ -147,8 +150,8 @@ const columns = (beside?: Beside): Column<Item>[] => [
     name: "failing", class: "n", by: (q) => failing(q) ?? -1, title: "Retries, expiries and dead letters, of all that ended or came back in the last second",
     text: (q) => (failing(q) === null ? "–" : `${Math.round(failing(q)! * 100)} %`), tone: (q) => (failing(q) ? "bad" : "zero"),
   },
-  number("wait", F.waitP99, span, { head: "wait p99", class: "n wide", title: "99 of 100 tasks had a worker in this time" }),
-  number("run", F.runP99, span, { head: "run p99", class: "n wide", title: "99 of 100 deliveries took this time or less" }),
+  number("wait", F.waitP99, span, { head: "wait p99", class: "n wide", title: "99 of 100 tasks had a worker in this time", text: (q) => measured(q, F.waitP99, F.started) }),
+  number("run", F.runP99, span, { head: "run p99", class: "n wide", title: "99 of 100 deliveries took this time or less", text: (q) => measured(q, F.runP99, F.completed) }),
   {
     name: "oldest", class: "n", title: "How long the first ready task waits", by: (q) => (fig(q, F.oldest) ? at.peek() - fig(q, F.oldest) : 0),
     text: (q) => (fig(q, F.oldest) ? span(at.peek() - fig(q, F.oldest)) : "–"), tone: (q) => (fig(q, F.oldest) ? "" : "zero"),

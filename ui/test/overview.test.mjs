@@ -72,6 +72,9 @@ test("sentences stay at their place for who is about to click, and worse ones co
   await page.getByText("b has 9").hover();
   tell(need("d", "critical", 1), need("c", "critical", 1), need("b", "warning", 8), need("a", "warning", 3));
   await sees("c has 1", "a has 3", "b has 8", "d has 1");
+  tell(need("d", "critical", 1), need("c", "critical", 1), need("a", "warning", 3));
+  await page.getByText("over", { exact: true }).waitFor();
+  await sees("c has 1", "a has 3", "b has 8", "d has 1");
   await page.mouse.move(2, 300);
   tell(need("d", "critical", 2), need("c", "critical", 1), need("b", "warning", 7), need("a", "warning", 3));
   await page.getByText("b has 7").waitFor();

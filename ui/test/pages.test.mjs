@@ -40,6 +40,19 @@ test("every page fits a telephone", async (t) => {
   }
 });
 
+test("on a telephone nothing lies over a number, and the names stay when the rows are pushed aside", async (t) => {
+  const page = await view(t, at("queues"), { width: 390, height: 844 });
+  const name = page.getByRole("link", { name: "billing.invoice" }).first();
+  await name.waitFor();
+  const hidden = () => page.evaluate(() => [...document.querySelectorAll(".rows tbody td.n")].filter((cell) => {
+    const box = cell.getBoundingClientRect(), seen = document.elementFromPoint(box.right - 2, (box.top + box.bottom) / 2);
+    return box.width > 0 && box.left > 180 && box.right < 389 && seen && !cell.contains(seen) && !seen.contains(cell);
+  }).length);
+  assert.equal(await hidden(), 0);
+  await page.evaluate(() => { for (const e of document.querySelectorAll("*")) if (e.scrollWidth > e.clientWidth + 50) e.scrollLeft = 200; });
+  assert((await name.boundingBox()).x >= 0, "the name has gone");
+});
+
 test("each sentence of the overview leads to what can be done about it", async (t) => {
   const page = await view(t, at(""));
   assert.match(await page.title(), /overview · codeq$/);
