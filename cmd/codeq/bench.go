@@ -47,6 +47,7 @@ type benchCmd struct {
 	Seconds      float64 `default:"15" help:"Seconds that are measured."`
 	WarmUp       float64 `default:"2" help:"Seconds before the measured time."`
 	Shards       int     `least:"1" most:"32" help:"Number of shards of the server that is started, 1 to 32."`
+	Plot         string  `type:"path" placeholder:"FILE" help:"Measure curves instead, and draw them into an SVG picture: throughput and memory against backlog, latency against load."`
 	Dir          string  `type:"existingdir" placeholder:"DIR" help:"Directory in which the data directory is made. Without it: the system's temporary directory."`
 }
 
@@ -61,6 +62,10 @@ measures the rate that the server can take, with 2,048 producers that wait for e
 producers post --times that rate, with at most --under-way tasks without an answer. A producer that is refused pauses
 for half a second to one and a half, and drops the tasks that come due meanwhile. The third is the first once more.
 The windows of the workers are large enough for all these tasks.
+
+With --plot the server is measured without a backlog, then at 5, 25, 50, 75 and 90 % of the rate that it took, and then
+beside a backlog of ready tasks in another queue, which grows four times: by 250,000, or by what can be posted in twice
+--seconds. That takes at most 18 times --seconds and 10 times --warm-up, five minutes as it is.
 
 A latency begins when the task is posted, or when it was due if a missing answer held it back.`
 }
@@ -77,9 +82,15 @@ func (b *benchCmd) Run(a *app) error {
 	if b.Creates && b.Profile == profileMailbox {
 		return wrong("--profile mailbox measures completed tasks: leave --creates out")
 	}
+	if b.Plot != "" && (b.Creates || b.Rate != 0 || b.Profile == profileMailbox) {
+		return wrong("--plot has rates of its own and measures completed tasks: leave --rate, --creates and --profile out")
+	}
 	urlGiven := a.given["url"]
 	if urlGiven && (b.Shards != 0 || b.Dir != "") {
 		return wrong("--url names a running server: leave --shards and --dir out, which are for a server that the bench starts")
+	}
+	if urlGiven && b.Plot != "" {
+		return wrong("--plot fills a server with tasks: leave --url out, so that the bench starts one")
 	}
 	if urlGiven && b.Queues > 1 {
 		return wrong("--queues needs to know the shards of the server, as of one that the bench starts: leave --url or --queues out")
@@ -151,6 +162,8 @@ type bench struct {
 	*benchCmd
 	// fsyncs, in microseconds, and bares, in tasks per second, were measured around the run.
 	fsyncs, bares []float64
+	// curves are nil without --plot.
+	curves *curves
 }
 
 // site is where the load goes.
@@ -172,6 +185,9 @@ func (x *bench) measure(ctx context.Context, w loadtest.Workload, s *site) error
 	run := x.once
 	if x.Profile == profileMailbox {
 		run = x.overload
+	}
+	if x.Plot != "" {
+		run = x.sweep
 	}
 	outcomes, err := run(ctx, w, s)
 	if err != nil {
@@ -241,8 +257,11 @@ func (x *bench) phase(ctx context.Context, w loadtest.Workload, s *site) (*loadt
 	return o, nil
 }
 
-// report prints an outcome for each phase.
+// report prints an outcome for each phase, or the curves of all.
 func (x *bench) report(outcomes []*loadtest.Outcome) error {
+	if x.curves != nil {
+		return x.reportCurves()
+	}
 	for i, o := range outcomes {
 		if x.JSON {
 			if err := x.writeJSON(o); err != nil {

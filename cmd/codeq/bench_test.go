@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,17 +96,52 @@ func TestBenchMailboxProfile(t *testing.T) {
 	}
 }
 
+// The picture has a point for each one that --json prints.
+func TestBenchDrawsTheCurvesThatItPrints(t *testing.T) {
+	t.Setenv(asCodeq, "1")
+	picture := filepath.Join(t.TempDir(), "out.svg")
+	code, out, errText := codeq("", "bench", "--plot", picture, "--json", "--seconds", "0.2", "--warm-up", "0", "--dir", t.TempDir())
+	var got curves
+	if err := json.Unmarshal([]byte(out), &got); code != exitFine || err != nil {
+		t.Fatalf("exit %d: %s%s (%v)", code, out, errText, err)
+	}
+	svg, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Load) != len(loads) || len(got.Backlog) != 1+backlogSteps || strings.Count(string(svg), "<circle") != 3*len(got.Load)+2*len(got.Backlog) {
+		t.Fatalf("%s\n%s", out, svg)
+	}
+	for i, p := range got.Load {
+		if p.TasksPerSecond < 1 || i > 0 && p.TasksPerSecond <= got.Load[i-1].TasksPerSecond || p.Enqueue.P50 <= 0 || p.EndToEnd.P99 < p.Enqueue.P50 {
+			t.Errorf("points of load %+v", got.Load)
+		}
+	}
+	for i, p := range got.Backlog {
+		if (i == 0) != (p.Tasks == 0) || i > 0 && p.Tasks <= got.Backlog[i-1].Tasks || p.CyclesPerSecond <= 0 || p.ServerRSSMiB < 1 {
+			t.Errorf("points of backlog %+v", got.Backlog)
+		}
+		if point := fmt.Sprintf("<title>cycles/s: %d, %.10g</title>", p.Tasks, p.CyclesPerSecond); !strings.Contains(string(svg), point) {
+			t.Errorf("%s is missing in %s", point, svg)
+		}
+	}
+}
+
 func TestBenchRefusesWhatDoesNotGoTogether(t *testing.T) {
 	for line, want := range map[string]string{
 		"--window 0":          "window must be from 1 to 10000, got 0",
 		"--shards 33":         "--shards must be from 1 to 32, got 33",
 		"--http --pipeline 4": "waits for each answer",
 		"--url http://127.0.0.1:1 --http --shards 2": "leave --shards and --dir out",
-		"--times 0":                   "--times must be more than 0 and at most 100, got 0",
-		"--creates --profile mailbox": "leave --creates out",
-		"--under-way 0":               "--under-way must be from 1 to 1048576, got 0",
-		"--profile other":             "canonical",
-		"--seconds 0":                 "seconds must be more than 0",
+		"--times 0":                         "--times must be more than 0 and at most 100, got 0",
+		"--creates --profile mailbox":       "leave --creates out",
+		"--under-way 0":                     "--under-way must be from 1 to 1048576, got 0",
+		"--profile other":                   "canonical",
+		"--plot x --rate 5":                 "leave --rate, --creates and --profile out",
+		"--plot x --creates":                "leave --rate, --creates and --profile out",
+		"--plot x --profile mailbox":        "leave --rate, --creates and --profile out",
+		"--url http://127.0.0.1:1 --plot x": "leave --url out",
+		"--seconds 0":                       "seconds must be more than 0",
 	} {
 		code, out, errText := codeq("", append([]string{"bench"}, strings.Fields(line)...)...)
 		if code != exitWrong || !strings.Contains(errText, want) {

@@ -25,6 +25,7 @@ var importTable = map[string]string{
 	"internal/meter":    "",
 	"internal/needs":    "wire",
 	"internal/paced":    "",
+	"internal/plot":     "",
 	"internal/repo":     "",
 	"internal/socket":   "internal/paced",
 	"internal/tracing":  "record shard shardactor store wire",
@@ -48,7 +49,7 @@ var importTable = map[string]string{
 	"session":          "actor internal/auth internal/paced internal/socket mailbox shard shardactor wire | store",
 	"internal/httpapi": "internal/artifact internal/auth internal/callback internal/limit internal/meter internal/paced mailbox record shard shardactor store wire",
 	"internal/server":  "internal/httpapi internal/artifact internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
-	"cmd/codeq":        "client config internal/audit internal/auth internal/identity internal/keeper internal/yamlfile loadtest internal/server store wire | record test/blackbox",
+	"cmd/codeq":        "client config internal/audit internal/auth internal/identity internal/keeper internal/plot internal/yamlfile loadtest internal/server store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
