@@ -46,7 +46,7 @@ type File struct {
 // there, Upload tries again until ctx ends.
 func (c *Client) Upload(ctx context.Context, delivery wire.TaskRef, f *File) (a *wire.Artifact, err error) {
 	if problem := wire.ArtifactNameProblem(f.Name); problem != "" {
-		return nil, fmt.Errorf("the name of artifact %q %s", f.Name, problem)
+		return nil, wire.Refuse(wire.CodeInvalidArgument, fmt.Sprintf("the name of artifact %q %s", f.Name, problem))
 	}
 	err = c.persist(ctx, keyed, waitForever, func(time.Duration) (err error) {
 		a, err = ask(ctx, c, call{

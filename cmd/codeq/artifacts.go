@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"mime"
 	"os"
-	"path"
 	"path/filepath"
 
 	"codeq/client"
@@ -148,81 +145,4 @@ func fetch(ctx context.Context, from *client.Client, id wire.TaskID, file *wire.
 		return errors.New("what came is not the file: its SHA-256 is another one")
 	}
 	return nil
-}
-
-// leavings is the directory in which a program leaves its artifacts; empty is none.
-type leavings string
-
-func newLeavings(wanted bool) (leavings, error) {
-	if !wanted {
-		return "", nil
-	}
-	dir, err := os.MkdirTemp("", "codeq-artifacts-")
-	if err != nil {
-		return "", fmt.Errorf("make the directory of artifacts: %w", err)
-	}
-	return leavings(dir), nil
-}
-
-func (l leavings) remove(say func(format string, args ...any)) {
-	if l == "" {
-		return
-	}
-	if err := os.RemoveAll(string(l)); err != nil {
-		say("the directory of artifacts could not be removed: %s", err)
-	}
-}
-
-// upload sends what a program has left, and names it in the outcome of its task. If a file cannot
-// be sent the task is tried again.
-func (l leavings) upload(ctx context.Context, d client.Delivery, out client.Outcome) client.Outcome {
-	if l == "" || out.Kind != client.Completed && out.Kind != client.Failed {
-		return out
-	}
-	sent, err := l.send(ctx, d)
-	switch {
-	case err == nil:
-		return out.With(sent...)
-	case errors.Is(context.Cause(ctx), client.ErrStopping):
-		return client.Stopped()
-	}
-	return client.Nack(err.Error())
-}
-
-func (l leavings) send(ctx context.Context, d client.Delivery) (sent []wire.Artifact, err error) {
-	err = filepath.WalkDir(string(l), func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		if len(sent) == wire.MaxArtifacts {
-			return fmt.Errorf("the program left more than %d artifacts", wire.MaxArtifacts)
-		}
-		name, err := filepath.Rel(string(l), at)
-		if err != nil {
-			return err
-		}
-		a, err := sendFile(ctx, d, at, filepath.ToSlash(name))
-		if err == nil {
-			sent = append(sent, *a)
-		}
-		return err
-	})
-	return sent, err
-}
-
-func sendFile(ctx context.Context, d client.Delivery, at, name string) (*wire.Artifact, error) {
-	f, err := os.Open(at)
-	if err != nil {
-		return nil, fmt.Errorf("read artifact: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read artifact: %w", err)
-	}
-	a, err := d.Upload(ctx, &client.File{Name: name, ContentType: mime.TypeByExtension(path.Ext(name)), Content: f, SizeBytes: info.Size()})
-	if err != nil {
-		return nil, fmt.Errorf("upload artifact %s: %w", name, err)
-	}
-	return a, nil
 }

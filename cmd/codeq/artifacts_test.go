@@ -57,7 +57,7 @@ exit 65
 		has(t, h.fine("artifacts", id, "--json"), `"artifacts":[`, `"sha256":`)
 	}
 	worker.stop()
-	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "codeq-artifacts-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), leavingsPrefix+"*")); err != nil || len(left) > 0 {
 		t.Errorf("left on the machine of the worker: %v, %v", left, err)
 	}
 }

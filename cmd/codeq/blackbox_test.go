@@ -77,9 +77,9 @@ func (p *process) kill() {
 }
 
 // serve starts a server and waits until it says where it listens.
-func serve(t *testing.T, dir, listen string) (p *process, said served) {
+func serve(t *testing.T, dir, listen string, more ...string) (p *process, said served) {
 	t.Helper()
-	p = start(t, "serve", "--json", "--data", dir, "--listen", listen)
+	p = start(t, append([]string{"serve", "--json", "--data", dir, "--listen", listen}, more...)...)
 	return p, saysItServes(t, p)
 }
 

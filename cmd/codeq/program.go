@@ -58,8 +58,8 @@ type program struct {
 	listen func(client.Delivery) (out, errs []listener)
 	// marks: lines with a mark are reports, and not part of what the program prints.
 	marks bool
-	// uploads: what a program leaves in the directory for that is uploaded.
-	uploads bool
+	// leavings has the directories whose files are uploaded; nil is none.
+	leavings *leavingsIn
 }
 
 func nobodyListens(client.Delivery) (out, errs []listener) { return nil, nil }
@@ -86,7 +86,7 @@ func findProgram(words []string) (*program, error) {
 func (p *program) work(ctx context.Context, d client.Delivery) client.Outcome {
 	p.runs.Add(1)
 	defer p.runs.Add(-1)
-	left, err := newLeavings(p.uploads)
+	left, err := p.leavings.next()
 	if err != nil {
 		return p.cannotBegin(err)
 	}

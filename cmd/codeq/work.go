@@ -85,7 +85,13 @@ func (w *workCmd) Run(a *app) error {
 	a.detachOutput()
 	p.say = a.complain
 	p.listen = (&listening{app: a, dir: w.Log, verbose: w.Verbose, send: !w.NoOutput}).to
-	p.marks, p.uploads = !w.NoProgress, !w.NoArtifacts
+	p.marks = !w.NoProgress
+	if !w.NoArtifacts {
+		if p.leavings, err = openLeavings(); err != nil {
+			return err
+		}
+		defer p.leavings.close(a.complain)
+	}
 	workerRun := &workerRun{app: a, client: c, command: w.Command, window: w.Window, program: p}
 	p.begins = workerRun.begins
 	worker, err := c.NewWorker(client.WorkerOptions{
