@@ -112,7 +112,7 @@ func (p *Poster) post(c *Call) Answer {
 	}
 	answer, err := p.client.Do(r)
 	if err != nil {
-		return p.noAnswer(err, within)
+		return p.noAnswer(c, err, within)
 	}
 	defer func() {
 		// The body is read only so that the connection can be used again, and the answer is known.
@@ -125,7 +125,7 @@ func (p *Poster) post(c *Call) Answer {
 	}
 	a.Body, err = io.ReadAll(io.LimitReader(answer.Body, int64(c.Keep)+1))
 	if err != nil {
-		return p.noAnswer(err, within)
+		return p.noAnswer(c, err, within)
 	}
 	if a.Cut = len(a.Body) > c.Keep; a.Cut {
 		a.Body = a.Body[:c.Keep]
@@ -135,7 +135,7 @@ func (p *Poster) post(c *Call) Answer {
 
 // noAnswer says why there is no answer in words that tell nothing about the network of the
 // server.
-func (p *Poster) noAnswer(err error, within time.Duration) Answer {
+func (p *Poster) noAnswer(c *Call, err error, within time.Duration) Answer {
 	var refused refusal
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -144,15 +144,15 @@ func (p *Poster) noAnswer(err error, within time.Duration) Answer {
 	case p.ctx.Err() != nil:
 		return Answer{Stopped: true}
 	case errors.As(err, &refused):
-		return Answer{Problem: "the endpoint may not be called: " + string(refused), Refused: true}
+		return Answer{Problem: "the " + c.to() + " may not be called: " + string(refused), Refused: true}
 	case errors.As(err, &name):
 		return Answer{Problem: "the name of the host cannot be resolved"}
 	case errors.As(err, &certificate):
-		return Answer{Problem: "the certificate of the endpoint is not valid: " + certificate.Err.Error()}
+		return Answer{Problem: "the certificate of the " + c.to() + " is not valid: " + certificate.Err.Error()}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return Answer{Problem: "the endpoint gave no answer within " + within.Round(time.Second/10).String()}
+		return Answer{Problem: "the " + c.to() + " gave no answer within " + within.Round(time.Second/10).String()}
 	}
-	return Answer{Problem: "the connection to the endpoint failed"}
+	return Answer{Problem: "the connection to the " + c.to() + " failed"}
 }
 
 // retryAfter reads the header of that name: seconds, or a time.

@@ -85,6 +85,11 @@ func TestNoAnswerSaysWhy(t *testing.T) {
 	if a := ask(stranger, url); a.Problem != "the connection to the endpoint failed" {
 		t.Errorf("%+v", a)
 	}
+	answer := make(chan Answer, 1)
+	stranger.Send(&Call{Callback: callbackTo(url), Keep: 1}, func(a Answer) { answer <- a })
+	if a := <-answer; a.Problem != "the connection to the target failed" {
+		t.Errorf("a target: %+v", a)
+	}
 }
 
 // A stop that has no time left breaks calls off, and says so.

@@ -63,6 +63,14 @@ type Call struct {
 	Keep   int
 }
 
+// to is what the call goes to, for people: only of the answer of a target anything is kept.
+func (c *Call) to() string {
+	if c.Keep > 0 {
+		return "target"
+	}
+	return "endpoint"
+}
+
 // Worker takes callbacks and has them posted. Its methods may be called from any goroutine,
 // and none blocks.
 type Worker struct {
