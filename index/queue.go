@@ -128,6 +128,18 @@ func (q *Queue) AddWaitingBytes(bytes int64) {
 	q.counters.WaitingBytes += bytes
 }
 
+// AddFileBytes counts files of tasks, or with a minus files that go.
+func (q *Queue) AddFileBytes(bytes int64) {
+	q.changing()
+	q.counters.FileBytes += bytes
+}
+
+// TakeFileBytes takes what is left of a queue without a task: files of tasks that could not be read.
+func (q *Queue) TakeFileBytes() (bytes int64) {
+	bytes, q.counters.FileBytes = q.counters.FileBytes, 0
+	return bytes
+}
+
 // AddLimited counts a task that waits for its concurrency key. No window is over these:
 // their owner reads the first of a key when it needs it.
 func (q *Queue) AddLimited() {

@@ -54,6 +54,7 @@ func (l *Lease) fields(f *form) {
 	f.flag(12, "printed", &l.Printed)
 	number(f, 13, "filesBegun", &l.Files.Begun)
 	f.raw(14, "filesListed", &l.Files.Listed)
+	number(f, 15, "fileBytes", &l.Files.Bytes)
 }
 
 func appendID(dst, id []byte) []byte { return wire.SessionID(id).AppendTo(dst) }

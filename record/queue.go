@@ -133,6 +133,8 @@ type Counters struct {
 	// WaitingBytes are the payloads of all tasks that wait. Entries of orders do not have
 	// it, so whoever counts these reads the tasks.
 	WaitingBytes int64
+	// FileBytes are those of the files that tasks have, see Files.
+	FileBytes int64
 
 	// Newer has the fields that a newer program has added.
 	Newer string
@@ -156,6 +158,7 @@ func (c *Counters) fields(f *form) {
 	number(f, 15, "doneFloorMs", &c.DoneWatermarkMs)
 	number(f, 16, "limited", &c.Limited)
 	number(f, 17, "waitingBytes", &c.WaitingBytes)
+	number(f, 18, "fileBytes", &c.FileBytes)
 }
 
 // AppendCounters adds the value of the counters of a queue.

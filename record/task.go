@@ -140,6 +140,7 @@ func (r *Task) fields(f *form) {
 	f.flag(40, "printed", &r.Printed)
 	number(f, 41, "filesBegun", &r.Files.Begun)
 	f.raw(42, "filesListed", &r.Files.Listed)
+	number(f, 43, "fileBytes", &r.Files.Bytes)
 }
 
 // Files are the files that workers have uploaded for a task.
@@ -150,6 +151,9 @@ type Files struct {
 	// Listed are those of the newest delivery that are whole and on disk, as wire.AppendArtifacts
 	// writes them; empty for none, and once no result may name them any more.
 	Listed string
+	// Bytes are those of the files that count for the tenant: of the listed ones, and of those that
+	// the result names once the task has ended.
+	Bytes int64
 }
 
 const payloadField = 32

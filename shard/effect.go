@@ -183,10 +183,10 @@ type Answered struct {
 }
 
 // Freed returns places to the limiter it is addressed to, and those of a backlog with the
-// bytes of their payloads.
+// bytes of their payloads, and the bytes of files.
 type Freed struct {
-	Places int
-	Bytes  int64
+	Places           int
+	Bytes, FileBytes int64
 }
 
 // Ended tells a watcher that the task is in a terminal state.

@@ -25,7 +25,7 @@ func (s *Shard) upload(m *Upload) {
 	if a := m.Artifact; a != nil {
 		var refusal *wire.Error
 		a.URL = s.artifactURL(m.TaskID, a)
-		if answer.Replaced, refusal = listFile(files, a); refusal != nil {
+		if answer.Replaced, refusal = s.listFile(e, a); refusal != nil {
 			s.tell(m.Sink, &Refused{Ref: m.Ref, TaskID: m.TaskID, Err: refusal})
 			return
 		}
@@ -37,7 +37,8 @@ func (s *Shard) upload(m *Upload) {
 }
 
 // listFile lists a file, in place of one of the same name, which it returns.
-func listFile(files *record.Files, a *wire.Artifact) (replaced string, refusal *wire.Error) {
+func (s *Shard) listFile(e *lease.Entry, a *wire.Artifact) (replaced string, refusal *wire.Error) {
+	files := &e.Lease.Files
 	list := wire.ReadArtifacts(files.Listed)
 	if had := artifactOf(list, a.Name); had != nil {
 		replaced, *had = had.File, *a
@@ -47,7 +48,61 @@ func listFile(files *record.Files, a *wire.Artifact) (replaced string, refusal *
 		list = append(list, *a)
 	}
 	files.Listed = string(wire.AppendArtifacts(nil, list))
+	s.countFiles(s.queueOf(e.Task.Queue()), files, sizeOf(list))
 	return replaced, nil
+}
+
+// sizeOf is how many bytes the files among artifacts have.
+func sizeOf(list []wire.Artifact) (bytes int64) {
+	for i := range list {
+		if list[i].File != "" {
+			bytes += list[i].SizeBytes
+		}
+	}
+	return bytes
+}
+
+// keepFiles counts the files that a task has after a move: those that its result names, or those
+// that a late one may yet name. The next delivery begins without any.
+func (s *Shard) keepFiles(q *queue, t *record.Task, m *move) {
+	if t.Files.Begun == 0 {
+		return
+	}
+	bytes := int64(0)
+	switch {
+	case m.to == removed, m.to == wire.LocationInProgress:
+	case m.result != nil:
+		bytes = sizeOf(m.result.Artifacts)
+	default:
+		bytes = sizeOf(wire.ReadArtifacts(t.Files.Listed))
+	}
+	s.countFiles(q, &t.Files, bytes)
+}
+
+// countFiles counts that a task has so many bytes of files now.
+func (s *Shard) countFiles(q *queue, f *record.Files, bytes int64) {
+	if more := bytes - f.Bytes; more != 0 {
+		f.Bytes = bytes
+		q.index.AddFileBytes(more)
+		s.addFiles(q, more)
+	}
+}
+
+// addFiles tells the door of the tenant of a queue of files, or with a minus of those that are gone.
+func (s *Shard) addFiles(q *queue, bytes int64) {
+	t := q.tenant
+	if bytes == 0 || q.system {
+		return
+	}
+	t.fileBytes += bytes
+	switch {
+	case t.backlog == nil:
+	case bytes > 0:
+		t.backlog.HoldFiles(bytes)
+	default:
+		s.frees(t)
+		t.freed.FileBytes -= bytes
+	}
 }
 
 func artifactOf(list []wire.Artifact, name string) *wire.Artifact {

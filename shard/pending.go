@@ -34,23 +34,27 @@ func (m *Enqueue) GiveBack() {
 }
 
 // Backlog counts the tasks of a tenant that wait, for all shards. As a sink it takes
-// Freed: places of tasks that wait no more, once that is durable. Any goroutine may call
-// its methods, and none blocks.
+// Freed: places of tasks that wait no more, and files that no task has any more, once that is
+// durable. Any goroutine may call its methods, and none blocks.
 type Backlog interface {
 	Sink
 	// Hold counts tasks that came past the door, and the bytes of their payloads.
 	Hold(tasks, bytes int64)
+	// HoldFiles counts the bytes of files that tasks have.
+	HoldFiles(bytes int64)
 }
 
 // pending is what a shard knows of the waiting tasks of a tenant.
 type pending struct {
 	// waiting is how many wait in this shard, bytes are those of their payloads.
 	waiting, bytes int64
-	// backlog is nil until the tenant has a limit of waiting tasks. From then on it has
-	// each of them.
+	// fileBytes are those of the files that its tasks in this shard have.
+	fileBytes int64
+	// backlog is nil until the tenant has a limit of waiting tasks or of files. From then on it
+	// has each of them.
 	backlog Backlog
-	// freed are places that the round has freed, freedBytes the bytes of them.
-	freed, freedBytes int64
+	// freed is what the round has freed.
+	freed Freed
 }
 
 // setLimits follows the limits of a tenant.
@@ -58,9 +62,10 @@ func (s *Shard) setLimits(name string, t *tenant) {
 	n := t.named.Get(record.NamedKey{Tenant: name, Kind: record.KindLimits})
 	limits := n.Limits()
 	t.weight = max(limits.Weight, 1)
-	if limits.CountsPending() && t.backlog == nil {
+	if (limits.CountsPending() || limits.ArtifactBytes != 0) && t.backlog == nil {
 		t.backlog = s.backlogOf(name)
 		t.backlog.Hold(t.waiting, t.bytes)
+		t.backlog.HoldFiles(t.fileBytes)
 	}
 }
 
@@ -108,18 +113,24 @@ func (s *Shard) ceasesToWait(q *queue, bytes int64) {
 	if t.backlog == nil {
 		return
 	}
-	if t.freed == 0 {
-		s.lessPending = append(s.lessPending, t)
-	}
-	t.freed++
-	t.freedBytes += bytes
+	s.frees(t)
+	t.freed.Places++
+	t.freed.Bytes += bytes
 }
 
-// freePending tells the doors which tasks wait no more.
+// frees notes a tenant of which the round frees something.
+func (s *Shard) frees(t *tenant) {
+	if t.freed == (Freed{}) {
+		s.lessPending = append(s.lessPending, t)
+	}
+}
+
+// freePending tells the doors which tasks wait no more, and of files that are gone.
 func (s *Shard) freePending() {
 	for _, t := range s.lessPending {
-		s.tell(t.backlog, &Freed{Places: int(t.freed), Bytes: t.freedBytes})
-		t.freed, t.freedBytes = 0, 0
+		freed := t.freed
+		s.tell(t.backlog, &freed)
+		t.freed = Freed{}
 	}
 	clear(s.lessPending)
 	s.lessPending = s.lessPending[:0]

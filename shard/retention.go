@@ -340,20 +340,17 @@ func (s *Shard) removeEnded(l *removalBatch, e *record.EndedEntry, cause record.
 }
 
 // fromEntry builds the task from its entry, or returns nil if the record must be
-// read: for an entry without a status, or a task with an idempotency key or labels.
+// read: for an entry without a status, or a task with an idempotency key, labels or files.
 // Reading the record was the most expensive step of a removal. The entry still holds at the
 // end of the round: only a dead letter can change, and dropFromBatches takes those out of
 // the batch.
 func (s *Shard) fromEntry(l *removalBatch, e *record.EndedEntry) *record.Task {
-	if e.Status == "" || e.HasKey || e.Labelled {
+	if e.Status == "" || e.HasKey || e.Labelled || e.HasFiles {
 		return nil
 	}
 	s.scratch = record.Task{
 		ID: e.ID, Command: l.queue.key.Command, Tenant: l.queue.key.Tenant, Location: l.place,
 		Status: e.Status, EndedAtMs: e.AtMs, Deliveries: e.Deliveries, DeadCause: e.Cause,
-	}
-	if e.HasFiles {
-		s.scratch.Files.Begun = 1 // or more
 	}
 	return &s.scratch
 }

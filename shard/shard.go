@@ -218,6 +218,7 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 		if !q.system {
 			q.tenant.waiting += found.Counters.Waiting()
 			q.tenant.bytes += found.Counters.WaitingBytes
+			q.tenant.fileBytes += found.Counters.FileBytes
 		}
 		s.joinRings(q)
 		s.planRemoval(q)
@@ -301,8 +302,8 @@ func (s *Shard) Round(nowMs int64, messages []Message) Outcome {
 	s.returnCredit()
 	s.returnReused()
 	s.returnPlaces()
-	s.freePending()
 	s.seal()
+	s.freePending()
 	s.plan()
 	return s.out
 }
@@ -375,7 +376,9 @@ func (s *Shard) seal() {
 			continue
 		}
 		batch.DeleteCounters(q.Key())
-		s.mayBeEmpty(s.queueOf(q.Key()))
+		empty := s.queueOf(q.Key())
+		s.addFiles(empty, -q.TakeFileBytes())
+		s.mayBeEmpty(empty)
 	}
 	s.forgetEmpty()
 	if batch.Empty() {

@@ -104,6 +104,7 @@ func (s *Shard) transition(t *record.Task, m move) {
 	s.moveExpiring(q, t, from, m.to)
 	s.countMove(q, from, m.to, int64(t.PayloadBytes), held)
 	s.leave(q, t, &m)
+	s.keepFiles(q, t, &m)
 	if m.to == wire.LocationPending {
 		m.to = s.byKey(q, t, &m)
 	}

@@ -69,6 +69,11 @@ func (s *Store) WriteMetrics(p *meter.Page) {
 		p.One("codeq_last_backup_timestamp_seconds", meter.Gauge,
 			"Moment of the newest backup that was handed out whole, or that the data was restored from, as Unix time.", float64(at.Unix()))
 	}
+	var fileBytes int64
+	for _, sp := range s.spans {
+		fileBytes += sp.published.fileBytes()
+	}
+	p.One("codeq_artifact_bytes", meter.Gauge, "Bytes of the files that tasks have; what is still to be deleted is left out.", float64(fileBytes))
 	s.guard.writeMetrics(p)
 	s.writeDatabase(p)
 }

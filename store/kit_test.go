@@ -166,6 +166,8 @@ func (p *planter) pending(q record.QueueKey, key string) *record.Task {
 	}
 	c.Ready[r.Priority]++
 	c.WaitingBytes += int64(r.PayloadBytes)
+	r.Files.Bytes = 3
+	c.FileBytes += 3
 	p.span.batch.PutTask(r)
 	p.span.batch.PutPending(q, r.Priority, record.PendingKey{Seq: r.Seq, ID: r.ID}, readyAtMs)
 	return r
@@ -195,7 +197,10 @@ func (p *planter) leased(q record.QueueKey, key string) (*record.Task, *record.L
 	l := &record.Lease{
 		Token: wire.Token{1, byte(r.Seq)}, Delivery: 1, Subject: "ada", WorkerID: "w1",
 		GrantedAtMs: p.marks.TimeMs + 50, DeadlineMs: p.marks.TimeMs + 30_000, LeaseForMs: 20_000,
+		Files: record.Files{Bytes: 5},
 	}
+	p.figures(q).FileBytes += 5
+	r.Files.Bytes = 50 // before this delivery
 	p.span.batch.PutTask(r)
 	p.span.batch.PutLease(q, r.ID, l)
 	return r, l
@@ -236,7 +241,11 @@ func (p *planter) ended(q record.QueueKey, status wire.Status, dead bool, key st
 		} else {
 			c.DeadBy[r.DeadCause]++
 		}
-		p.span.batch.PutEnded(q, record.FamilyDead, k, record.Ended{Status: status, Cause: r.DeadCause, HasKey: key != "", Absent: record.Absent{History: true}})
+		r.Files = record.Files{Begun: 1, Bytes: 7}
+		c.FileBytes += 7
+		p.span.batch.PutEnded(q, record.FamilyDead, k, record.Ended{
+			Status: status, Cause: r.DeadCause, HasKey: key != "", HasFiles: true, Absent: record.Absent{History: true},
+		})
 	} else {
 		countTimed(&c.Done, &c.DoneWatermarkMs, k.AtMs)
 		p.span.batch.PutEnded(q, record.FamilyDone, k, record.Ended{Status: status, HasKey: key != "", Absent: record.Absent{History: true}})

@@ -87,6 +87,16 @@ func (p *published) of(q record.QueueKey) record.Counters {
 	return p.counters[q]
 }
 
+// fileBytes are the bytes of all files that tasks have.
+func (p *published) fileBytes() (bytes int64) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, c := range p.counters {
+		bytes += c.FileBytes
+	}
+	return bytes
+}
+
 // all are copies of the counters that somebody wants, in no order.
 func (p *published) all(wanted func(q record.QueueKey, c *record.Counters) bool) []QueueState {
 	p.mu.RLock()

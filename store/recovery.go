@@ -287,36 +287,6 @@ func (sp *Span) putCounters(state *QueueState) {
 	sp.batch.PutCounters(state.Key, &state.Counters)
 }
 
-// recount counts the keys of one queue, and the payloads of its tasks that wait.
-func (sp *Span) recount(q record.QueueKey) (record.Counters, error) {
-	var c record.Counters
-	for _, f := range record.Orders {
-		prefix := record.AppendQueue(append([]byte(nil), sp.prefix...), sp.published.numbers[q].n, f)
-		err := sp.view.scanPrefix(prefix, func(key, value []byte) (bool, error) {
-			p, err := record.ParseKey(key)
-			if err != nil {
-				return true, nil
-			}
-			waited := c.Waiting()
-			if c.Count(&p, value); c.Waiting() == waited {
-				return true, nil
-			}
-			task, err := sp.view.task(p.ID)
-			if err != nil && !isDamaged(err) {
-				return false, err
-			}
-			if task != nil {
-				c.WaitingBytes += int64(task.PayloadBytes)
-			}
-			return true, nil
-		})
-		if err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
-
 // loadLimitedKeys finds the concurrency keys for which tasks of a queue wait, with one seek
 // for each.
 func (sp *Span) loadLimitedKeys(r *Recovered, state *QueueState) error {
@@ -351,11 +321,13 @@ func (sp *Span) loadLeases(r *Recovered, state *QueueState) error {
 	if err != nil {
 		return err
 	}
+	var lost lostFiles
 	for _, entry := range entries {
 		task, err := sp.view.task(entry.id)
 		if err != nil && !isDamaged(err) {
 			return err
 		}
+		lost.add(entry.value, task == nil)
 		if task == nil {
 			if err := sp.setLeaseAside(state, entry.id); err != nil {
 				return err
@@ -368,7 +340,7 @@ func (sp *Span) loadLeases(r *Recovered, state *QueueState) error {
 		}
 		r.Leased = append(r.Leased, LeasedTask{Task: *task, Lease: *lease})
 	}
-	return nil
+	return sp.countWithout(state, lost)
 }
 
 // readableLease decodes a lease. In place of one that is damaged it writes a

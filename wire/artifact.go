@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"net/url"
@@ -29,9 +30,9 @@ type Artifact struct {
 const LeaseTokenHeader = "X-Codeq-Lease-Token"
 
 var (
-	artifactNameRule = textRule{code: CodeInvalidResult, high: MaxArtifactNameBytes, required: true, exact: true}
+	artifactNameRule = textRule{code: CodeInvalidResult, high: MaxArtifactNameBytes, required: true, exact: true, problem: hiddenProblem}
 	artifactURLRule  = textRule{code: CodeInvalidResult, high: MaxArtifactURLBytes, filled: true, exact: true}
-	artifactTypeRule = textRule{code: CodeInvalidResult, high: MaxContentTypeBytes, exact: true, problem: ContentTypeProblem}
+	artifactTypeRule = textRule{code: CodeInvalidResult, high: MaxContentTypeBytes, exact: true, problem: asciiProblem}
 	contentRule      = textRule{code: CodeInvalidResult, high: MaxHTTPBodyBytes}
 	artifactsRule    = listRule{code: CodeInvalidResult, high: MaxArtifacts}
 )
@@ -50,7 +51,7 @@ func (a *Artifact) members(c *coder) {
 		return
 	}
 	c.optText(`,"contentType":`, &a.ContentType, &artifactTypeRule)
-	if problem := ArtifactNameProblem(a.Name); c.in != nil && a.Name != "" && problem != "" {
+	if problem := pathProblem(a.Name); c.in != nil && a.Name != "" && problem != "" {
 		c.in.refuseNamed(CodeInvalidResult, "name", problem)
 	}
 }
@@ -185,14 +186,20 @@ func AppendArtifact(dst []byte, a *Artifact) []byte {
 // nothing is. It is a path as in a URL, without what would lead elsewhere, or show a person
 // another name than the one that it is.
 func ArtifactNameProblem(name string) string {
-	if name == "" || len(name) > MaxArtifactNameBytes {
-		return fmt.Sprintf("must have 1 to %d bytes, got %d", MaxArtifactNameBytes, len(name))
-	}
+	_, problem := artifactNameRule.fault(name)
+	return cmp.Or(problem, pathProblem(name))
+}
+
+func pathProblem(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." {
 			return `must be a path such as log.txt or plots/1.png, without empty parts, "." and ".."`
 		}
 	}
+	return ""
+}
+
+func hiddenProblem(name string) string {
 	for _, r := range name {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar || unicode.In(r, unicode.Zl, unicode.Zp) {
 			return "must not hold control characters, or such as change the direction of text"
@@ -201,8 +208,13 @@ func ArtifactNameProblem(name string) string {
 	return ""
 }
 
-// ContentTypeProblem says what is wrong with a media type, "" if nothing is.
+// ContentTypeProblem says what is wrong with the media type of an artifact, "" if nothing is.
 func ContentTypeProblem(text string) string {
+	_, problem := artifactTypeRule.fault(text)
+	return problem
+}
+
+func asciiProblem(text string) string {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
 			return "must be printable ASCII, such as image/png"

@@ -1,6 +1,9 @@
 package wire
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // The samples have every member of their kind set, so that a golden file
 // shows each name once and a round trip that loses one is seen.
@@ -93,7 +96,7 @@ func sampleEnqueue() EnqueueRequest {
 func sampleResult() ResultRequest {
 	return ResultRequest{
 		Status: StatusCompleted, Result: []byte(`{"sha": "ab\u0063", "n":1e400}`), Error: "warning",
-		Artifacts: []Artifact{{Name: "log", URL: "https://example.org/log"}, {Name: awkward, URL: "s3://b/k"}},
+		Artifacts: []Artifact{{Name: "log", URL: "https://example.org/log"}, {Name: strings.Replace(awkwardName, "\u2028", "", 1), URL: "s3://b/k"}},
 	}
 }
 

@@ -12,6 +12,8 @@ type TenantLimits struct {
 	// PendingTasks is how many tasks of the tenant may wait, PendingBytes how large their
 	// payloads may be together.
 	PendingTasks, PendingBytes int64
+	// ArtifactBytes is how large the files of its tasks may be together.
+	ArtifactBytes int64
 	// Weight is how many turns the tenant has when other tenants have one; 0 is one.
 	Weight int
 	// PerCredential holds for each subject of the tenant.
@@ -36,7 +38,7 @@ func (l *DoorLimits) BurstInForce() int { return cmp.Or(l.Burst, l.EnqueuesPerSe
 func (l *TenantLimits) CountsPending() bool { return l.PendingTasks != 0 || l.PendingBytes != 0 }
 
 // MaxWeight is the highest weight of a tenant, MaxPendingTasks the highest limit of tasks
-// that wait, MaxPendingBytes that of their payloads.
+// that wait, MaxPendingBytes that of their payloads, and of files.
 const (
 	MaxWeight       = 100
 	MaxPendingTasks = 1_000_000_000
@@ -49,6 +51,7 @@ const (
 	LimitClaims   = "claimsPerSecond"
 	LimitPending  = "pendingTasks"
 	LimitBytes    = "pendingBytes"
+	LimitFiles    = "artifactBytes"
 	LimitSessions = "sessions"
 )
 
@@ -62,6 +65,7 @@ func (l *TenantLimits) members(c *coder) {
 	l.DoorLimits.members(c)
 	optInteger(c, `,"pendingTasks":`, &l.PendingTasks, &pendingRule)
 	optInteger(c, `,"pendingBytes":`, &l.PendingBytes, &bytesRule)
+	optInteger(c, `,"artifactBytes":`, &l.ArtifactBytes, &bytesRule)
 	optInteger(c, `,"weight":`, &l.Weight, &weightRule)
 	if c.in != nil {
 		c.inner(`,"perCredential":`, CodeInvalidArgument, doorShape, l.PerCredential.members)
@@ -144,27 +148,30 @@ type LimitsFigures struct {
 	Refused RefusedByLimit
 }
 
-// RefusedByLimit are numbers of tasks, of claims and of sessions. Bytes are the tasks that
-// LimitBytes refused.
-type RefusedByLimit struct{ Enqueues, Claims, Pending, Bytes, Sessions int64 }
+// RefusedByLimit are numbers of tasks, of claims, of files and of sessions. Bytes are the tasks
+// that LimitBytes refused.
+type RefusedByLimit struct{ Enqueues, Claims, Pending, Bytes, Files, Sessions int64 }
 
 func (r *RefusedByLimit) members(c *coder) {
 	optInteger(c, `,"enqueuesPerSecond":`, &r.Enqueues, &anyIntegerRule)
 	optInteger(c, `,"claimsPerSecond":`, &r.Claims, &anyIntegerRule)
 	optInteger(c, `,"pendingTasks":`, &r.Pending, &anyIntegerRule)
 	optInteger(c, `,"pendingBytes":`, &r.Bytes, &anyIntegerRule)
+	optInteger(c, `,"artifactBytes":`, &r.Files, &anyIntegerRule)
 	optInteger(c, `,"sessions":`, &r.Sessions, &anyIntegerRule)
 }
 
-// UsedOfLimits is how much is used: tasks that wait, bytes of their payloads, open sessions.
+// UsedOfLimits is how much is used: tasks that wait, bytes of their payloads, bytes of files, open
+// sessions.
 type UsedOfLimits struct {
-	Pending, Bytes int64
-	Open           int
+	Pending, Bytes, Files int64
+	Open                  int
 }
 
 func (u *UsedOfLimits) members(c *coder) {
 	optInteger(c, `,"pendingTasks":`, &u.Pending, &anyIntegerRule)
 	optInteger(c, `,"pendingBytes":`, &u.Bytes, &anyIntegerRule)
+	optInteger(c, `,"artifactBytes":`, &u.Files, &anyIntegerRule)
 	optInteger(c, `,"sessions":`, &u.Open, &anyIntegerRule)
 }
 

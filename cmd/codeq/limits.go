@@ -26,11 +26,11 @@ func (l *limitsListCmd) Run(a *app) error {
 				return nil
 			}
 			t := a.table(column{name: "TENANT", least: 10}, column{name: "ENQUEUES/S"}, column{name: "CLAIMS/S", spare: 2},
-				column{name: "PENDING"}, column{name: "PENDING BYTES", spare: 3}, column{name: "SESSIONS"}, column{name: "WEIGHT", spare: 1})
+				column{name: "PENDING"}, column{name: "PENDING BYTES", spare: 3}, column{name: "ARTIFACT BYTES", spare: 4}, column{name: "SESSIONS"}, column{name: "WEIGHT", spare: 1})
 			for i := range all {
 				f := &all[i]
 				t.row(f.TenantID, boundOf(f.EnqueuesPerSecond), boundOf(f.ClaimsPerSecond),
-					usedOf(f.Used.Pending, f.PendingTasks), usedOf(f.Used.Bytes, f.PendingBytes), usedOf(int64(f.Used.Open), int64(f.Sessions)), max(f.Weight, 1))
+					usedOf(f.Used.Pending, f.PendingTasks), usedOf(f.Used.Bytes, f.PendingBytes), usedOf(f.Used.Files, f.ArtifactBytes), usedOf(int64(f.Used.Open), int64(f.Sessions)), max(f.Weight, 1))
 			}
 			return t.write()
 		})
@@ -71,6 +71,7 @@ type limitsSetCmd struct {
 	ClaimsPerSecond       *int   `help:"Tasks that may be asked for over HTTP in a second."`
 	PendingTasks          *int64 `placeholder:"N" help:"Tasks that may wait."`
 	PendingBytes          *int64 `placeholder:"N" help:"Bytes that the payloads of waiting tasks may have together."`
+	ArtifactBytes         *int64 `placeholder:"N" help:"Bytes that the files of tasks may have together."`
 	Sessions              *int   `help:"Sessions that may be open."`
 	Weight                *int   `help:"Turns that the tenant has when other tenants have one, 1 to 100."`
 	EachEnqueuesPerSecond *int   `help:"As --enqueues-per-second, for each subject of the tenant."`
@@ -90,24 +91,33 @@ func (l *limitsSetCmd) Run(a *app) error {
 			return nil, err
 		}
 		change := now.LimitsChange
-		for to, from := range map[*int]*int{
-			&change.EnqueuesPerSecond: l.EnqueuesPerSecond, &change.Burst: l.Burst, &change.ClaimsPerSecond: l.ClaimsPerSecond,
-			&change.Sessions: l.Sessions, &change.Weight: l.Weight,
-			&change.PerCredential.EnqueuesPerSecond: l.EachEnqueuesPerSecond, &change.PerCredential.Burst: l.EachBurst,
-			&change.PerCredential.ClaimsPerSecond: l.EachClaimsPerSecond, &change.PerCredential.Sessions: l.EachSessions,
-		} {
-			if from != nil {
-				*to = *from
-			}
-		}
-		if l.PendingTasks != nil {
-			change.PendingTasks = *l.PendingTasks
-		}
-		if l.PendingBytes != nil {
-			change.PendingBytes = *l.PendingBytes
-		}
+		l.apply(&change)
 		return c.SetLimits(ctx, l.Tenant, &change)
 	})
+}
+
+// apply changes the limits that are named.
+func (l *limitsSetCmd) apply(to *wire.LimitsChange) {
+	each := &to.PerCredential
+	setIf(&to.EnqueuesPerSecond, l.EnqueuesPerSecond)
+	setIf(&to.Burst, l.Burst)
+	setIf(&to.ClaimsPerSecond, l.ClaimsPerSecond)
+	setIf(&to.PendingTasks, l.PendingTasks)
+	setIf(&to.PendingBytes, l.PendingBytes)
+	setIf(&to.ArtifactBytes, l.ArtifactBytes)
+	setIf(&to.Sessions, l.Sessions)
+	setIf(&to.Weight, l.Weight)
+	setIf(&each.EnqueuesPerSecond, l.EachEnqueuesPerSecond)
+	setIf(&each.Burst, l.EachBurst)
+	setIf(&each.ClaimsPerSecond, l.EachClaimsPerSecond)
+	setIf(&each.Sessions, l.EachSessions)
+}
+
+// setIf sets what was given.
+func setIf[T any](to, given *T) {
+	if given != nil {
+		*to = *given
+	}
 }
 
 type limitsClearCmd struct {
@@ -140,6 +150,7 @@ func limitsFields(l *wire.LimitsFigures) *fields {
 	addDoor("", &l.DoorLimits)
 	f.add("pending tasks", noneOr(l.PendingTasks))
 	f.add("pending bytes", noneOr(l.PendingBytes))
+	f.add("artifact bytes", noneOr(l.ArtifactBytes))
 	f.add("weight", fmt.Sprint(max(l.Weight, 1)))
 	if l.PerCredential != (wire.DoorLimits{}) {
 		addDoor("each: ", &l.PerCredential)
@@ -150,11 +161,14 @@ func limitsFields(l *wire.LimitsFigures) *fields {
 	if l.PendingBytes != 0 {
 		f.add("pending bytes now", fmt.Sprint(l.Used.Bytes))
 	}
+	if l.ArtifactBytes != 0 {
+		f.add("artifact bytes now", fmt.Sprint(l.Used.Files))
+	}
 	if l.Sessions != 0 {
 		f.add("sessions now", fmt.Sprint(l.Used.Open))
 	}
-	f.add("refused", fmt.Sprintf("%d enqueues, %d claims, %d for pending tasks, %d for pending bytes, %d sessions",
-		l.Refused.Enqueues, l.Refused.Claims, l.Refused.Pending, l.Refused.Bytes, l.Refused.Sessions))
+	f.add("refused", fmt.Sprintf("%d enqueues, %d claims, %d for pending tasks, %d for pending bytes, %d artifacts, %d sessions",
+		l.Refused.Enqueues, l.Refused.Claims, l.Refused.Pending, l.Refused.Bytes, l.Refused.Files, l.Refused.Sessions))
 	return f
 }
 

@@ -116,7 +116,7 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		TLSCert: "tls.crt", TLSKey: "tls.key", TLSMin: "1.2", TLSClientCA: "ca.crt",
 		PublicHost: config.Hosts{"queue.example"}, AllowOrigin: config.Origins{"https://app.example"},
 		PublicURL: "https://queue.example", WebhookAllow: config.Networks{"10.0.0.0/8"},
-		ArtifactsDir: "files", ArtifactsS3: "s3://files", ArtifactMaxBytes: 29 << 20,
+		ArtifactsDir: "files", ArtifactsS3: "s3://files", ArtifactMaxBytes: 29 << 20, ArtifactsRedirect: true,
 		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20, EventsMemory: 23 << 20,
 		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json", OTLPEndpoint: "http://127.0.0.1:4318",
 	}}
@@ -125,7 +125,8 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		"listen": o.Listen, "data": o.DataDir, "shards": o.Shards, "insecure-no-auth": o.InsecureNoAuth,
 		"public-host": config.Hosts(o.PublicHosts), "allow-origin": config.Origins(o.AllowOrigins),
 		"artifacts-dir": o.Artifacts.Dir, "artifacts-s3": o.Artifacts.S3, "artifact-max-bytes": config.Bytes(o.Artifacts.MaxBytes),
-		"public-url": o.PublicURL, "webhook-allow": config.Networks(o.WebhookAllow),
+		"artifacts-redirect": o.Artifacts.Redirect,
+		"public-url":         o.PublicURL, "webhook-allow": config.Networks(o.WebhookAllow),
 		"max-sessions": o.MaxSessions, "ping-seconds": o.PingSeconds, "retention": o.RetentionFor,
 		"dlq-retention": o.DLQRetentionFor, "memory": config.Bytes(o.MemoryBytes), "events-memory": config.Bytes(o.EventsBytes),
 		"tls-cert": files.Certificate, "tls-key": files.Key, "tls-client-ca": files.ClientCA,

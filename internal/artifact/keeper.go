@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/internal/meter"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
@@ -46,9 +47,21 @@ type Driver interface {
 	Tasks(each func(wire.TaskID) bool) error
 }
 
-// Options configure a Keeper. All fields are required.
+// Linker is a Driver whose files clients can get without this server.
+type Linker interface {
+	// Link is an address that gives a file to whoever has it, for a few minutes, as ContentType and
+	// with that Content-Disposition.
+	Link(k Key, disposition string) (string, error)
+}
+
+// ContentType is the type of each file that is got: what a worker says of it no browser sees.
+const ContentType = "application/octet-stream"
+
+// Options configure a Keeper. All fields but Links are required.
 type Options struct {
 	Driver Driver
+	// Links are the addresses to which requests for files are sent on; nil is none.
+	Links Linker
 	// Next gets every event that the keeper gets.
 	Next shardactor.Observer
 	// Known says what of the files of a task is of use. What it says must be durable.
@@ -68,6 +81,10 @@ type Keeper struct {
 	stop, wake chan struct{}
 	running    sync.WaitGroup
 
+	figures                           meter.Set
+	stored, storedBytes, refused      *meter.Counter
+	deleted, orphans, deletionsFailed *meter.Counter
+
 	mu sync.Mutex
 	// due are the tasks whose files must be looked at.
 	due []wire.TaskID
@@ -75,7 +92,29 @@ type Keeper struct {
 
 // New makes a keeper, which deletes nothing before Start.
 func New(o Options) *Keeper {
-	return &Keeper{Options: o, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
+	k := &Keeper{Options: o, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
+	uploads := func(outcome string) *meter.Counter {
+		return k.figures.Counter("codeq_artifact_uploads_total", "Files that workers sent, by what became of them.", meter.Label{Name: "outcome", Value: outcome})
+	}
+	deletions := func(cause string) *meter.Counter {
+		return k.figures.Counter("codeq_artifact_files_deleted_total",
+			"Files that no task needs any more and that were deleted: when the task ended or went, or as orphans of an earlier process at the start.",
+			meter.Label{Name: "cause", Value: cause})
+	}
+	k.stored, k.refused = uploads("stored"), uploads("refused")
+	k.storedBytes = k.figures.Counter("codeq_artifact_upload_bytes_total", "Bytes of the files that were stored.")
+	k.deleted, k.orphans = deletions("end"), deletions("orphan")
+	k.deletionsFailed = k.figures.Counter("codeq_artifact_deletion_failures_total", "How often the files of a task could not be looked at or deleted; it is tried again.")
+	return k
+}
+
+// Refused counts files that were sent and not taken.
+func (k *Keeper) Refused(files int) { k.refused.Add(files) }
+
+// WriteMetrics adds the figures of files to a page.
+func (k *Keeper) WriteMetrics(p *meter.Page) {
+	p.Add(&k.figures)
+	p.One("codeq_artifact_tasks_due", meter.Gauge, "Tasks whose files are to be looked at, because they ended or are gone.", float64(k.Due()))
 }
 
 // Start begins to delete, at first what an earlier process has left.
@@ -83,7 +122,7 @@ func (k *Keeper) Start() {
 	k.running.Go(k.run)
 	k.running.Go(func() {
 		err := k.Driver.Tasks(func(id wire.TaskID) bool {
-			k.look(id)
+			k.look(id, k.orphans)
 			return !k.stopped()
 		})
 		if err != nil {
@@ -114,6 +153,8 @@ func (k *Keeper) Put(key Key, r io.Reader) (sizeBytes int64, sum string, err err
 	if err := k.Driver.Put(key, io.TeeReader(counted, hash)); err != nil {
 		return 0, "", err
 	}
+	k.stored.Inc()
+	k.storedBytes.AddInt64(counted.bytes)
 	return counted.bytes, hex.EncodeToString(hash.Sum(nil)), nil
 }
 
@@ -188,14 +229,16 @@ func (k *Keeper) run() {
 		case <-k.wake:
 		}
 		for id, found := k.next(); found && !k.stopped(); id, found = k.next() {
-			k.look(id)
+			k.look(id, k.deleted)
 		}
 	}
 }
 
-// look deletes the files of a task that nobody needs. What fails is tried again later.
-func (k *Keeper) look(id wire.TaskID) {
-	if err := k.tidy(id); err != nil {
+// look deletes the files of a task that nobody needs, and counts them. What fails is tried again
+// later.
+func (k *Keeper) look(id wire.TaskID, deleted *meter.Counter) {
+	if err := k.tidy(id, deleted); err != nil {
+		k.deletionsFailed.Inc()
 		k.Log.Error().Err(err).Stringer("task", id).Msg("artifacts: files that nobody needs could not be deleted; it is tried again")
 		time.AfterFunc(retryAfter, func() { k.Look(id) })
 	}
@@ -205,7 +248,7 @@ func (k *Keeper) look(id wire.TaskID) {
 // name, and those of deliveries before the newest. It lists the files first: what is uploaded
 // after that is of no older state of the task than the one that is read. An upload that is under
 // way for a delivery that is over is refused in the end, and deletes its file itself.
-func (k *Keeper) tidy(id wire.TaskID) error {
+func (k *Keeper) tidy(id wire.TaskID, deleted *meter.Counter) error {
 	files, err := k.Driver.Files(id)
 	if err != nil {
 		return fmt.Errorf("list files: %w", err)
@@ -220,6 +263,8 @@ func (k *Keeper) tidy(id wire.TaskID) error {
 			needed++
 		} else if err := k.Driver.Remove(Key{id, file}); err != nil {
 			return fmt.Errorf("delete file: %w", err)
+		} else {
+			deleted.Inc()
 		}
 	}
 	if needed == 0 && (known.Ended || !known.Found) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
+	"codeq/internal/meter"
 	"codeq/shard"
 	"codeq/store"
 	"codeq/wire"
@@ -97,6 +98,18 @@ func TestKeeperDeletesWhatNoResultNames(t *testing.T) {
 			t.Errorf("%d tasks are due", due)
 		}
 		k.Drop(Key{ended, "1.1"})
+		k.Refused(2)
+		var page meter.Page
+		k.WriteMetrics(&page)
+		for _, line := range []string{
+			`codeq_artifact_uploads_total{outcome="stored"} 9`, `codeq_artifact_uploads_total{outcome="refused"} 2`, "codeq_artifact_upload_bytes_total 27",
+			`codeq_artifact_files_deleted_total{cause="orphan"} 6`, `codeq_artifact_files_deleted_total{cause="end"} 3`,
+			"codeq_artifact_deletion_failures_total 1", "codeq_artifact_tasks_due 0",
+		} {
+			if !strings.Contains(string(page.Text()), line+"\n") {
+				t.Errorf("the metrics have no line %s in\n%s", line, page.Text())
+			}
+		}
 		k.Stop()
 	})
 }

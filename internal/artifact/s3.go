@@ -29,6 +29,8 @@ const (
 	requestFor = 10 * time.Minute
 	// answerFor is how long the storage may take until an answer begins.
 	answerFor = time.Minute
+	// linkFor is how long an address of a file gives it.
+	linkFor = 5 * time.Minute
 )
 
 // Keys are the credentials for a storage.
@@ -221,6 +223,17 @@ func (o *object) Close() error {
 		return nil
 	}
 	return body.Close()
+}
+
+// Link implements Linker.
+func (s *S3) Link(k Key, disposition string) (string, error) {
+	made, err := s3.NewPresignClient(s.client, s3.WithPresignExpires(linkFor)).PresignGetObject(context.Background(), &s3.GetObjectInput{
+		Bucket: &s.bucket, Key: s.keyOf(k), ResponseContentType: aws.String(ContentType), ResponseContentDisposition: &disposition,
+	})
+	if err != nil {
+		return "", err
+	}
+	return made.URL, nil
 }
 
 // Files implements Driver.

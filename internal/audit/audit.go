@@ -122,7 +122,7 @@ type queueFacts struct {
 	named   bool
 	key     record.QueueKey
 	counted record.Counters
-	// unweighed: a task that waits has no readable record, so the bytes are not all counted.
+	// unweighed: a task has no readable record or lease, so the bytes are not all counted.
 	unweighed bool
 	stored    *record.Counters
 	settings  *record.Settings
@@ -263,19 +263,28 @@ func (a *span) takeName(p *record.Key, value []byte) error {
 	return nil
 }
 
-// weigh counts the payloads of the tasks that wait.
+// weigh counts the payloads of the tasks that wait, and files.
 func (a *span) weigh() {
 	for _, t := range a.tasks {
 		for i := range t.entries {
 			p := &t.entries[i]
 			q := a.queue(p.Queue)
 			switch p.Family {
-			case record.FamilyPending, record.FamilyDelayed, record.FamilyLimited:
+			case record.FamilyExpiring:
+			case record.FamilyInProgress:
+				if t.lease == nil {
+					q.unweighed = true
+					continue
+				}
+				q.counted.FileBytes += t.lease.Files.Bytes
+			default:
 				if t.record == nil {
 					q.unweighed = true
 					continue
 				}
-				q.counted.WaitingBytes += int64(t.record.PayloadBytes)
+				if q.counted.FileBytes += t.record.Files.Bytes; p.Family != record.FamilyDone && p.Family != record.FamilyDead {
+					q.counted.WaitingBytes += int64(t.record.PayloadBytes)
+				}
 			}
 		}
 	}

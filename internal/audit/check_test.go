@@ -261,6 +261,7 @@ var sabotages = []struct {
 	{"ready in another priority", "wrong-counters", recount(func(c *record.Counters) { c.Ready[3], c.Ready[4] = c.Ready[4], 0 })},
 	{"limited miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Limited++ })},
 	{"bytes miscounted", "wrong-counters", recount(func(c *record.Counters) { c.WaitingBytes++ })},
+	{"files miscounted", "wrong-counters", recount(func(c *record.Counters) { c.FileBytes++ })},
 	{"delayed miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Delayed-- })},
 	{"in progress miscounted", "wrong-counters", recount(func(c *record.Counters) { c.InProgress = 0 })},
 	{"dead miscounted", "wrong-counters", recount(func(c *record.Counters) { c.Dead++ })},
@@ -348,6 +349,8 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 	b.PutPending(q, 4, record.PendingKey{Seq: 102, ID: g.pending.ID}, 1000)
 	g.leased = task(wire.StatusPending, wire.LocationPending)
 	g.leased.Seq, g.lease = 101, &record.Lease{Token: wire.Token{1}, Delivery: 1, GrantedAtMs: 1050, DeadlineMs: 31_000}
+	// While it is in progress only what its lease says of files counts.
+	g.pending.Files.Bytes, g.leased.Files.Bytes, g.lease.Files.Bytes = 2, 100, 3
 	b.PutLease(q, g.leased.ID, g.lease)
 	g.limited = task(wire.StatusPending, wire.LocationLimited)
 	g.limited.Seq, g.limited.ConcurrencyKey = 100, "acme"
@@ -357,7 +360,7 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 	b.PutTimed(q, record.FamilyDelayed, record.TimedKey{AtMs: 6000, ID: g.delayed.ID})
 	b.PutTimed(q, record.FamilyExpiring, record.TimedKey{AtMs: 10_000, ID: g.delayed.ID})
 	g.dead = task(wire.StatusFailed, wire.LocationDead)
-	g.dead.DeadCause = wire.DeadFailed
+	g.dead.DeadCause, g.dead.Files = wire.DeadFailed, record.Files{Begun: 1, Bytes: 4}
 	g.done = task(wire.StatusCompleted, wire.LocationNone)
 	g.done.IdempotencyKey, g.done.Labels = "key 1", "customer=acme\nrun=7"
 	b.PutLabels(g.done)
@@ -365,7 +368,7 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 	for f, r := range map[record.Family]*record.Task{record.FamilyDead: g.dead, record.FamilyDone: g.done} {
 		r.EndedAtMs = 2000
 		b.PutEnded(q, f, record.TimedKey{AtMs: 2000, ID: r.ID}, record.Ended{
-			Status: r.Status, Cause: r.DeadCause, HasKey: r == g.done, Labelled: r == g.done, Absent: record.Absent{History: true},
+			Status: r.Status, Cause: r.DeadCause, HasKey: r == g.done, Labelled: r == g.done, HasFiles: r == g.dead, Absent: record.Absent{History: true},
 		})
 		b.PutResult(&wire.ResultRecord{TaskID: r.ID, Status: r.Status, Result: []byte("1"), CompletedAtMs: 2000})
 	}
@@ -376,7 +379,7 @@ func garden(t *testing.T, fs vfs.FS) (*store.Store, *tasks) {
 		Ready: [record.Priorities]int64{4: 1}, ReadyWatermark: [record.Priorities]uint64{4: 102}, ReadySinceMs: [record.Priorities]int64{4: 1000},
 		Delayed: 1, DelayedWatermarkMs: 6000, Expiring: 1, ExpiringWatermarkMs: 10_000, InProgress: 1, LeaseWatermark: record.RankOf(g.leased.ID),
 		Dead: 1, DeadWatermarkMs: 2000, DeadBy: [wire.DeadKinds]int64{wire.DeadFailed: 1}, FailedWatermarkMs: 2000, Done: 1, DoneWatermarkMs: 2000,
-		Limited: 1, WaitingBytes: 21,
+		Limited: 1, WaitingBytes: 21, FileBytes: 9,
 	}
 	b.PutCounters(q, &g.counters)
 	b.PutMarks(record.Marks{Seq: 102, Event: 1, TimeMs: 2000})

@@ -268,6 +268,9 @@ func (a *span) judgeQueue(q *queueFacts) {
 	if !q.unweighed && stored.WaitingBytes != counted.WaitingBytes {
 		a.find(findCounters, key, "the payloads of the tasks that wait have %d bytes, the counters say %d", counted.WaitingBytes, stored.WaitingBytes)
 	}
+	if !q.unweighed && stored.FileBytes != counted.FileBytes {
+		a.find(findCounters, key, "the files of its tasks have %d bytes, the counters say %d", counted.FileBytes, stored.FileBytes)
+	}
 	a.judgeCount(key, "limited", stored.Limited, counted.Limited)
 	a.judgeCount(key, "in progress", stored.InProgress, counted.InProgress)
 	if counted.InProgress > 0 && stored.LeaseWatermark > counted.LeaseWatermark {

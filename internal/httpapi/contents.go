@@ -25,10 +25,17 @@ func (a *api) putContentsBy(atOnce int, h *shard.Holder, r *wire.ResultRequest) 
 	if len(files) == 0 {
 		return func(bool) {}, nil
 	}
+	defer func() {
+		if refusal != nil {
+			a.o.Files.Refused(len(files))
+		}
+	}()
+	room, all := a.o.Engine.Limits().Room(h.Tenant), int64(0)
 	for _, f := range files {
 		if int64(len(f.Content)) > a.o.Files.MaxBytes {
 			return nil, fileTooLarge(a.o.Files.MaxBytes)
 		}
+		all += int64(len(f.Content))
 	}
 	begun, refusal := a.upload(&shard.Upload{Holder: *h, Begin: len(files)})
 	if refusal != nil && refusal.Code == wire.CodeNotInProgress {
@@ -37,10 +44,14 @@ func (a *api) putContentsBy(atOnce int, h *shard.Holder, r *wire.ResultRequest) 
 		}
 		return func(bool) {}, nil
 	}
+	if refusal == nil {
+		refusal = room.Take(all)
+	}
 	if refusal != nil {
 		return nil, refusal
 	}
 	after = func(refused bool) {
+		room.GiveBack() // the shard counts the files of a result that it has taken
 		for _, f := range files {
 			if refused && f.File != "" {
 				a.o.Files.Drop(artifact.Key{Task: h.TaskID, File: f.File})

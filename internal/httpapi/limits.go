@@ -83,6 +83,9 @@ func (a *api) limitsOf(tenant string) wire.LimitsFigures {
 	if f.PendingBytes != 0 {
 		f.Used.Bytes = used.Bytes
 	}
+	if f.ArtifactBytes != 0 {
+		f.Used.Files = used.Files
+	}
 	if f.Sessions != 0 {
 		f.Used.Open = a.o.Sessions.Open(tenant)
 	}
@@ -154,7 +157,7 @@ func (a *api) writeLimits(p *meter.Page) {
 	if len(names) == 0 {
 		return
 	}
-	p.Family("codeq_limit_refusals_total", meter.Total, "Tasks, claims and sessions that a limit of their tenant refused.")
+	p.Family("codeq_limit_refusals_total", meter.Total, "Tasks, claims, files and sessions that a limit of their tenant refused.")
 	var rest wire.RefusedByLimit
 	for i, name := range names {
 		_, r := a.o.Engine.Limits().Figures(name)
@@ -163,7 +166,8 @@ func (a *api) writeLimits(p *meter.Page) {
 			continue
 		}
 		rest.Enqueues, rest.Claims = rest.Enqueues+r.Enqueues, rest.Claims+r.Claims
-		rest.Pending, rest.Bytes, rest.Sessions = rest.Pending+r.Pending, rest.Bytes+r.Bytes, rest.Sessions+r.Sessions
+		rest.Pending, rest.Bytes = rest.Pending+r.Pending, rest.Bytes+r.Bytes
+		rest.Files, rest.Sessions = rest.Files+r.Files, rest.Sessions+r.Sessions
 	}
 	if rest != (wire.RefusedByLimit{}) {
 		putRefused(p, OtherQueues, rest)
@@ -174,7 +178,7 @@ func putRefused(p *meter.Page, tenant string, r wire.RefusedByLimit) {
 	for _, one := range []struct {
 		limit string
 		n     int64
-	}{{wire.LimitEnqueues, r.Enqueues}, {wire.LimitClaims, r.Claims}, {wire.LimitPending, r.Pending}, {wire.LimitBytes, r.Bytes}, {wire.LimitSessions, r.Sessions}} {
+	}{{wire.LimitEnqueues, r.Enqueues}, {wire.LimitClaims, r.Claims}, {wire.LimitPending, r.Pending}, {wire.LimitBytes, r.Bytes}, {wire.LimitFiles, r.Files}, {wire.LimitSessions, r.Sessions}} {
 		p.Put(float64(one.n), meter.Label{Name: "tenant", Value: tenant}, meter.Label{Name: "limit", Value: one.limit})
 	}
 }

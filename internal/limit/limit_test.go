@@ -112,6 +112,43 @@ func asManyWait(t *testing.T, l wire.TenantLimits, names wire.RefusedByLimit) {
 	table.enqueue(t, "a", 1, 0, wanted{wire.CodeRateLimited, waitSeconds})
 }
 
+// Uploads that all come at once take as many bytes as the limit has, exactly, and give them back; one
+// that can never fit is told so.
+func TestFilesOfATenantTakeRoom(t *testing.T) {
+	var table Table
+	none := table.Room("t")
+	wantCode(t, "without a limit", none.Take(1<<60), "", 0)
+	none.GiveBack()
+	table.Set("t", wire.TenantLimits{ArtifactBytes: 1000}, 0)
+	wantCode(t, "a file that is larger than the limit", table.Room("t").Take(1001), wire.CodeTooLarge, 0)
+	tenant := table.Of("t")
+	tenant.HoldFiles(100) // of a shard
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 500 {
+				room := table.Room("t")
+				for room.Take(7) == nil && room.taken < 280 {
+				}
+				if used, _ := table.Figures("t"); used.Files > 1000 {
+					t.Errorf("%d bytes are used", used.Files)
+				}
+				room.GiveBack()
+			}
+		})
+	}
+	all.Wait()
+	room := table.Room("t")
+	wantCode(t, "all that is left", room.Take(900), "", 0)
+	wantCode(t, "one more", table.Room("t").Take(1), wire.CodeRateLimited, waitSeconds)
+	tenant.Deliver([]shard.Effect{&shard.Freed{FileBytes: 100}})
+	wantCode(t, "what was freed", table.Room("t").Take(100), "", 0)
+	room.GiveBack()
+	if used, refused := table.Figures("t"); used.Files != 100 || refused.Files < 2 {
+		t.Errorf("used %+v, refused %+v", used, refused)
+	}
+}
+
 func TestClaimsAndSessionsOfATenant(t *testing.T) {
 	var table Table
 	table.Set("t", wire.TenantLimits{

@@ -26,7 +26,9 @@ type Tenant struct {
 	// pending is how many tasks wait, those on their way to a shard included, bytes the
 	// size of their payloads.
 	pending, bytes atomic.Int64
-	refused        struct{ enqueues, claims, pending, bytes, sessions atomic.Int64 }
+	// files is the size of the files that tasks have, those under way to a task included.
+	files   atomic.Int64
+	refused struct{ enqueues, claims, pending, bytes, files, sessions atomic.Int64 }
 }
 
 // rules are limits and their rates. Limits never change; a change makes new rules.
@@ -251,6 +253,46 @@ func addUpTo(to *atomic.Int64, n, most int64) bool {
 	}
 }
 
+// Room is what a request takes of the limit of files of its tenant: until it ends, for from then
+// on the shard counts what has become a file of a task. One goroutine at a time may use it.
+type Room struct {
+	tenant      *Tenant
+	most, taken int64
+}
+
+// Room begins one for files of a tenant; nil without a limit, and of that both methods do nothing.
+func (t *Table) Room(tenantName string) *Room {
+	tenant, r := t.inForce(tenantName)
+	if r == nil || r.limits.ArtifactBytes == 0 {
+		return nil
+	}
+	return &Room{tenant: tenant, most: r.limits.ArtifactBytes}
+}
+
+// Take takes so many bytes more, or none.
+func (r *Room) Take(bytes int64) *wire.Error {
+	switch {
+	case r == nil || bytes == 0:
+		return nil
+	case r.taken+bytes > r.most:
+		r.tenant.refused.files.Add(1)
+		return wire.Refuse(wire.CodeTooLarge, fmt.Sprintf("the limit %s of this tenant is %d: such a file never fits", wire.LimitFiles, r.most))
+	case !addUpTo(&r.tenant.files, bytes, r.most):
+		r.tenant.refused.files.Add(1)
+		return limited(wire.LimitFiles, r.most, "bytes of artifacts the tenant may have", waitSeconds)
+	}
+	r.taken += bytes
+	return nil
+}
+
+// GiveBack gives all back.
+func (r *Room) GiveBack() {
+	if r != nil {
+		r.tenant.files.Add(-r.taken)
+		r.taken = 0
+	}
+}
+
 // waitSeconds is the advice for a limit that no time frees: a worker does, or an end.
 const waitSeconds = 5
 
@@ -336,9 +378,9 @@ func (t *Table) Figures(tenantName string) (used wire.UsedOfLimits, refused wire
 	if tenant == nil {
 		return used, refused
 	}
-	return wire.UsedOfLimits{Pending: tenant.pending.Load(), Bytes: tenant.bytes.Load()}, wire.RefusedByLimit{
+	return wire.UsedOfLimits{Pending: tenant.pending.Load(), Bytes: tenant.bytes.Load(), Files: tenant.files.Load()}, wire.RefusedByLimit{
 		Enqueues: tenant.refused.enqueues.Load(), Claims: tenant.refused.claims.Load(),
-		Pending: tenant.refused.pending.Load(), Bytes: tenant.refused.bytes.Load(), Sessions: tenant.refused.sessions.Load(),
+		Pending: tenant.refused.pending.Load(), Bytes: tenant.refused.bytes.Load(), Files: tenant.refused.files.Load(), Sessions: tenant.refused.sessions.Load(),
 	}
 }
 
@@ -354,7 +396,10 @@ func (t *Table) Names() []string {
 // Hold implements shard.Backlog.
 func (t *Tenant) Hold(tasks, bytes int64) { t.uncount(-tasks, -bytes) }
 
-// Deliver implements shard.Sink: places of tasks that wait no more.
+// HoldFiles implements shard.Backlog.
+func (t *Tenant) HoldFiles(bytes int64) { t.files.Add(bytes) }
+
+// Deliver implements shard.Sink: places of tasks that wait no more, and files that are gone.
 func (t *Tenant) Deliver(effects []shard.Effect) {
 	for _, e := range effects {
 		freed, ok := e.(*shard.Freed)
@@ -362,5 +407,6 @@ func (t *Tenant) Deliver(effects []shard.Effect) {
 			panic(fmt.Sprintf("limit: a tenant was told %T", e))
 		}
 		t.uncount(int64(freed.Places), freed.Bytes)
+		t.files.Add(-freed.FileBytes)
 	}
 }

@@ -19,6 +19,8 @@ type Artifacts struct {
 	// instead, see artifact.OpenS3. MaxBytes bounds one file; 0 is 5 GiB.
 	Dir, S3  string
 	MaxBytes int64
+	// Redirect sends requests for files on to S3.
+	Redirect bool
 	// S3Keys are the credentials for S3.
 	S3Keys S3Keys
 }
@@ -41,9 +43,13 @@ func (s *Server) openArtifacts() error {
 	if err != nil {
 		return err
 	}
-	s.artifacts.Keeper = artifact.New(artifact.Options{
+	o := artifact.Options{
 		Driver: driver, Next: s.callbacks, Known: s.knownFiles, MaxBytes: cmp.Or(s.o.Artifacts.MaxBytes, defaultArtifactBytes), Log: s.o.Log,
-	})
+	}
+	if s.o.Artifacts.Redirect {
+		o.Links, _ = driver.(artifact.Linker) // a directory has none
+	}
+	s.artifacts.Keeper = artifact.New(o)
 	return nil
 }
 

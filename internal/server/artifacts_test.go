@@ -88,14 +88,7 @@ func TestArtifactsAreUploadedNamedAndGot(t *testing.T) {
 
 // The same over S3, and a start ends in a sentence if the storage is not there.
 func TestArtifactsAreUploadedToABucket(t *testing.T) {
-	backend := s3mem.New()
-	if err := backend.CreateBucket("files"); err != nil {
-		t.Fatal(err)
-	}
-	storage := httptest.NewServer(gofakes3.New(backend).Server())
-	o := Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Artifacts: Artifacts{
-		S3: "s3://files/codeq?endpoint=" + url.QueryEscape(storage.URL), S3Keys: S3Keys{Access: "a", Secret: "s"},
-	}}
+	o, storage := bucketOptions(t)
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +102,20 @@ func TestArtifactsAreUploadedToABucket(t *testing.T) {
 	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "storage of artifacts s3://nowhere") {
 		t.Errorf("without a storage: %v", err)
 	}
+}
+
+// bucketOptions are those of a server with a bucket in this process.
+func bucketOptions(t *testing.T) (Options, *httptest.Server) {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("files"); err != nil {
+		t.Fatal(err)
+	}
+	storage := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(storage.Close)
+	return Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Artifacts: Artifacts{
+		S3: "s3://files/codeq?endpoint=" + url.QueryEscape(storage.URL), S3Keys: S3Keys{Access: "a", Secret: "s"},
+	}}, storage
 }
 
 func (x *site) artifactsComeAndGo(t *testing.T) {
@@ -140,24 +147,7 @@ func (x *site) artifactsComeAndGo(t *testing.T) {
 			t.Errorf("%s: %d %v %q", name, a.status, h, a.body)
 		}
 	}
-	at := wire.ArtifactPath(task.ID, "log")
-	etag := `"` + sumOf("new content") + `"`
-	for _, r := range []struct {
-		method, header, value string
-		status                int
-		body                  string
-	}{
-		{"GET", "Range", "bytes=4-6", 206, "con"}, {"GET", "Range", "bytes=-3", 206, "ent"}, {"GET", "Range", "bytes=99-", 416, ""},
-		{"GET", "If-None-Match", etag, 304, ""}, {"HEAD", "Range", "bytes=4-6", 206, ""}, {"HEAD", "", "", 200, ""}, {"GET", "If-Match", `"x"`, 412, ""},
-	} {
-		headers := []string{r.header, r.value}
-		if r.header == "" {
-			headers = nil
-		}
-		if a := x.send(r.method, at, nil, headers...); a.status != r.status || a.body != r.body {
-			t.Errorf("%s %s %s: %d %q", r.method, r.header, r.value, a.status, a.body)
-		}
-	}
+	x.partsAreGot(wire.ArtifactPath(task.ID, "log"), wire.ArtifactPath(task.ID, "e"))
 	for _, name := range []string{"l", "unnamed", "none"} {
 		if a := x.ask("GET", wire.ArtifactPath(task.ID, name), ""); a.code() != wire.CodeNotFound || a.status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -170,6 +160,45 @@ func (x *site) artifactsComeAndGo(t *testing.T) {
 	x.filesAre(task.ID, 3)
 	x.ask("POST", "/v1/codeq/admin/tasks/cleanup", `{"before":"2200-01-01T00:00:00Z"}`)
 	x.filesAre(task.ID, 0)
+}
+
+// partial are requests for parts of a file whose content is "new content".
+var partial = []struct {
+	method, header, value string
+	status                int
+	body                  string
+}{
+	{"GET", "Range", "bytes=4-6", 206, "con"}, {"GET", "Range", "bytes=-3", 206, "ent"}, {"GET", "Range", "bytes=99-", 416, ""},
+	{"GET", "Range", "bytes=-99", 206, "new content"}, {"GET", "Range", "bytes=4-99", 206, "content"}, {"GET", "Range", "bytes=4-6,99-", 206, "con"},
+	{"GET", "If-None-Match", `"` + sumOf("new content") + `"`, 304, ""}, {"HEAD", "", "", 200, ""}, {"GET", "If-Match", `"x"`, 412, ""},
+	// What RFC 9110 lets a server ignore.
+	{"HEAD", "Range", "bytes=4-6", 200, ""}, {"GET", "Range", "bytes=-0", 200, "new content"}, {"GET", "Range", "lines=1-2", 200, "new content"},
+	{"GET", "Range", "bytes=a-b", 200, "new content"}, {"GET", "Range", "bytes=", 200, "new content"}, {"GET", "Range", "bytes=4", 200, "new content"},
+	{"GET", "Range", "bytes=0-0" + strings.Repeat(",0-0", 16), 200, "new content"}, {"GET", "Range", "bytes=0-9,3-9", 200, "new content"},
+}
+
+// partsAreGot asks for parts of a file, and of an empty one.
+func (x *site) partsAreGot(at, empty string) {
+	x.t.Helper()
+	for _, r := range partial {
+		headers := []string{r.header, r.value}
+		if r.header == "" {
+			headers = nil
+		}
+		if a := x.send(r.method, at, nil, headers...); a.status != r.status || a.body != r.body {
+			x.t.Errorf("%s %s %s: %d %q", r.method, r.header, r.value, a.status, a.body)
+		}
+	}
+	if a := x.send("GET", at, nil, "Range", "bytes=99-"); a.header.Get("Content-Range") != "bytes */11" {
+		x.t.Errorf("the length beside 416: %v", a.header)
+	}
+	if a := x.send("GET", at, nil, "Range", "bytes=0-2, 4-6"); a.status != 206 || !strings.HasPrefix(a.header.Get("Content-Type"), "multipart/byteranges") ||
+		!strings.Contains(a.body, "bytes 0-2/11") || !strings.Contains(a.body, "\r\n\r\ncon\r\n") {
+		x.t.Errorf("two parts: %d %v %q", a.status, a.header, a.body)
+	}
+	if a := x.send("GET", empty, nil, "Range", "bytes=-5"); a.status != 200 || a.body != "" {
+		x.t.Errorf("the end of an empty file: %d %v", a.status, a.header)
+	}
 }
 
 // filesAre waits until so many files of a task are there.

@@ -18,6 +18,10 @@ func (s *Server) writeMetrics(p *meter.Page) {
 		s.o.Certificate.writeMetrics(p)
 	}
 	s.events.WriteMetrics(p, httpapi.TopQueues, httpapi.OtherQueues)
+	s.artifacts.WriteMetrics(p)
+	if s.tracer != nil {
+		s.tracer.WriteMetrics(p)
+	}
 	if s.o.Providers != nil {
 		s.o.Providers.WriteMetrics(p)
 	}

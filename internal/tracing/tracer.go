@@ -14,6 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"codeq/internal/meter"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
@@ -42,6 +43,7 @@ type Tracer struct {
 	o        Options
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+	way      *way
 }
 
 // New makes a tracer; Stop ends it. The environment variables OTEL_… of the SDK and of the
@@ -59,8 +61,9 @@ func New(o Options) (*Tracer, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		o.Log.Warn().Err(err).Msg("spans: they do not reach the collector")
 	}))
-	t := &Tracer{o: o, provider: sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(ids{}), sdktrace.WithResource(about))}
+	w := newWay(exporter)
+	t := &Tracer{o: o, way: w, provider: sdktrace.NewTracerProvider(
+		sdktrace.WithSpanProcessor(w), sdktrace.WithIDGenerator(ids{}), sdktrace.WithResource(about))}
 	t.tracer = t.provider.Tracer("codeq", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(schemaURL))
 	return t, nil
 }
@@ -73,6 +76,9 @@ func (t *Tracer) Stop(ctx context.Context) {
 		t.o.Log.Warn().Err(err).Msg("spans: the last ones were not sent")
 	}
 }
+
+// WriteMetrics adds what became of spans to a page.
+func (t *Tracer) WriteMetrics(p *meter.Page) { p.Add(&t.way.figures) }
 
 // Load implements shardactor.Observer.
 func (t *Tracer) Load(shardNo int, number uint64, queues []store.QueueState) {

@@ -119,7 +119,7 @@ func (p *panel) queries() (all []query) {
 // tasks, has one in each order, and was copied.
 func aLittleOfEverything(t *testing.T) string {
 	t.Helper()
-	server := blackbox.Serve(t)
+	server := blackbox.Serve(t, "--otlp-endpoint", "http://127.0.0.1:1")
 	api := blackbox.NewAPI(server.Addr)
 	t.Cleanup(api.Close)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

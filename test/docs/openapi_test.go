@@ -121,6 +121,9 @@ func compareWithOpenAPI(t *testing.T, r *replay) {
 	}
 	for _, o := range s.operations() {
 		for _, answer := range s.path(o.value, "responses").Fields {
+			if answer.Name == "307" {
+				continue // a server with a bucket alone sends on: internal/server TestWhoAsksForAFileIsSentOnToTheBucket
+			}
 			if answer.Name < "4" && !seen[o.route+" "+answer.Name] {
 				t.Errorf("openapi.yaml:%d: %s never answered %s", answer.Line, o.route, answer.Name)
 			}

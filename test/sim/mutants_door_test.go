@@ -62,7 +62,7 @@ func init() {
 		caught: []string{"rounds are short while tenants share a shard"},
 	}, mutant{
 		name:   "door: free places without their bytes",
-		edit:   edit{file: "shard/pending.go", old: "	t.freedBytes += bytes\n", new: ""},
+		edit:   edit{file: "shard/pending.go", old: "	t.freed.Bytes += bytes\n", new: ""},
 		caught: []string{pendingAdds},
 	}, mutant{
 		name:   "door: forget at a start how large what waits is",

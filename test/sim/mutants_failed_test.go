@@ -57,7 +57,7 @@ func init() {
 		name: "failed: keep the key of a letter that is gone",
 		edit: edit{
 			file: "shard/retention.go",
-			old:  "e.Status == \"\" || e.HasKey || e.Labelled {", new: "e.Status == \"\" || e.HasKey && e.Cause == 0 || e.Labelled {",
+			old:  "e.Status == \"\" || e.HasKey || e.Labelled || e.HasFiles {", new: "e.Status == \"\" || e.HasKey && e.Cause == 0 || e.Labelled || e.HasFiles {",
 		},
 		caught: []string{"the database agrees with itself", "one key makes one task"},
 	}, mutant{

@@ -11,7 +11,7 @@ func init() {
 	}, mutant{
 		name: "labels: leave the keys of what retention removes",
 		edit: edit{
-			file: "shard/retention.go", old: "	if e.Status == \"\" || e.HasKey || e.Labelled {\n", new: "	if e.Status == \"\" || e.HasKey {\n",
+			file: "shard/retention.go", old: "	if e.Status == \"\" || e.HasKey || e.Labelled || e.HasFiles {\n", new: "	if e.Status == \"\" || e.HasKey || e.HasFiles {\n",
 		},
 		caught: []string{"a label finds the tasks that have it", "the database agrees with itself"},
 	}, mutant{

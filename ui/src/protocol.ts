@@ -378,6 +378,8 @@ export type Limits = {
   pendingTasks?: number;
   /** Bytes of the payloads of tasks that wait. */
   pendingBytes?: number;
+  /** Bytes of the files of tasks. */
+  artifactBytes?: number;
   /** Turns that the tenant has when each other tenant has one. */
   weight?: number;
   /** Limits of each subject of the tenant. */
@@ -409,6 +411,8 @@ export type LimitsFigures = {
   pendingTasks?: number;
   /** Bytes of the payloads of tasks that wait. */
   pendingBytes?: number;
+  /** Bytes of the files of tasks. */
+  artifactBytes?: number;
   /** Turns that the tenant has when each other tenant has one. */
   weight?: number;
   /** Limits of each subject of the tenant. */
@@ -424,10 +428,11 @@ export type LimitsFigures = {
   };
   /** Rises with each change; absent without limits. */
   version?: number;
-  /** What is used of three limits. */
+  /** What is used of four limits. */
   used?: {
     pendingTasks?: number;
     pendingBytes?: number;
+    artifactBytes?: number;
     sessions?: number;
   };
   /** What each limit has refused since the start of the server. */
@@ -436,6 +441,7 @@ export type LimitsFigures = {
     claimsPerSecond?: number;
     pendingTasks?: number;
     pendingBytes?: number;
+    artifactBytes?: number;
     sessions?: number;
   };
 };

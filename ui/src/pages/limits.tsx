@@ -20,6 +20,7 @@ const fields: Field[] = [
   ...rates,
   { path: "pendingTasks", title: "Tasks that wait", text: "ready, delayed and between retries" },
   { path: "pendingBytes", title: "Bytes that wait", text: "payloads of the tasks that wait, together" },
+  { path: "artifactBytes", title: "Bytes of artifacts", text: "files of its tasks, together" },
   { path: "weight", title: "Turns", text: "when each other tenant has one, 1 to 100" },
   ...rates.map((f) => ({ path: `perCredential.${f.path}`, title: `${f.title}, each`, text: "for each credential of the tenant" })),
 ];
