@@ -436,6 +436,9 @@ func (s *Shard) mustRead(err error) {
 // unreadable reports a record that is there and cannot be decoded. Any other
 // read error ends the process.
 func (s *Shard) unreadable(err error) bool {
+	if err == nil {
+		return false // damaged would be allocated
+	}
 	var damaged *store.DamagedError
 	if errors.As(err, &damaged) {
 		return true
