@@ -27,6 +27,9 @@ type watchdog struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
+	// armed: the timer runs. It runs on when an operation ends, up to its next step, because
+	// there are thousands of operations in a second.
+	armed bool
 	busy  bool
 	steps int
 }
@@ -39,18 +42,21 @@ func (w *watchdog) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy, w.steps = true, 0
-	if w.timer == nil {
-		w.timer = time.AfterFunc(watchStep, w.step)
+	switch {
+	case w.armed:
 		return
+	case w.timer == nil:
+		w.timer = time.AfterFunc(watchStep, w.step)
+	default:
+		w.timer.Reset(watchStep)
 	}
-	w.timer.Reset(watchStep)
+	w.armed = true
 }
 
 func (w *watchdog) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy = false
-	w.timer.Stop()
 }
 
 func (w *watchdog) step() {
@@ -59,12 +65,13 @@ func (w *watchdog) step() {
 	}
 }
 
-// countStep counts a step and reports whether it was the last allowed one. A timer that
-// fires just as an operation ends may count for the next operation, which is harmless.
+// countStep counts a step and reports whether it was the last allowed one. The first step of an
+// operation may come soon after it began, so it is ended after 9 to 10 seconds.
 func (w *watchdog) countStep() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.busy || w.failed.Load() {
+	w.armed = w.busy && !w.failed.Load()
+	if !w.armed {
 		return false
 	}
 	w.steps++
