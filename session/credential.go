@@ -182,7 +182,7 @@ func (r *Registry) Recheck() {
 	for _, s := range r.running() {
 		s.mu.Lock()
 		s.recheck()
-		s.mu.Unlock()
 		s.wakeWriter()
+		s.mu.Unlock()
 	}
 }

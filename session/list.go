@@ -143,8 +143,8 @@ func (r *Registry) byAdmin(tenant string, id wire.SessionID, e Event) (f wire.Se
 		s.step(e)
 		f = s.talk.Figures()
 	}
-	s.mu.Unlock()
 	s.wakeWriter()
+	s.mu.Unlock()
 	return f, ok
 }
 

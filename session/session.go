@@ -61,11 +61,12 @@ type named struct {
 	of subject
 }
 
-// writing is owned by the writer: the frames that it has fetched, and the buffer of the
-// message that it encodes.
+// writing is owned by the writer: the frames that it has fetched, the buffer of the message that
+// it encodes, and whether this round has written a ping.
 type writing struct {
 	sending []Outgoing
 	buffer  []byte
+	pinged  bool
 }
 
 // waiting is what the writer has not fetched yet. The lock of the session guards it.
@@ -74,6 +75,12 @@ type waiting struct {
 	ping    []byte
 	pong    []byte
 	closing *Closing
+	// sleepsUntilMs is the deadline until which the writer sleeps; 0 is for ever.
+	sleepsUntilMs int64
+}
+
+func (w *waiting) any() bool {
+	return len(w.outbox) > 0 || w.ping != nil || w.pong != nil || w.closing != nil
 }
 
 // progress is how far the client has read and sent. The lock of the session guards it.
@@ -177,11 +184,18 @@ func (s *session) step(e Event) {
 func (s *session) happened(e Event) {
 	s.mu.Lock()
 	s.step(e)
-	s.mu.Unlock()
 	s.wakeWriter()
+	s.mu.Unlock()
 }
 
+// wakeWriter wakes the writer if something waits for it, or if it sleeps beyond the deadline of
+// the conversation: most messages of a client are answered by effects, which wake it. s.mu is
+// held.
 func (s *session) wakeWriter() {
+	at := s.talk.DeadlineMs()
+	if !s.talk.Over() && !s.waiting.any() && (at == 0 || s.sleepsUntilMs != 0 && s.sleepsUntilMs <= at) {
+		return
+	}
 	// Closed: the writer ends and needs no waking.
 	_ = s.box.PushSlot(&s.wake, nil, nil)
 }

@@ -26,8 +26,13 @@ func (s *session) write(batch [][]shard.Effect) time.Duration {
 		}
 	}
 	s.mu.Unlock()
+	s.socket.Hold()
 	for s.sendNext() {
 	}
+	if s.wrote(s.socket.Release()) && s.pinged {
+		s.pingWritten()
+	}
+	s.pinged = false
 	return s.sleepFor()
 }
 
@@ -35,11 +40,12 @@ func (s *session) write(batch [][]shard.Effect) time.Duration {
 func (s *session) sleepFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.talk.DeadlineMs() == 0 {
-		return actor.Forever
-	}
 	if s.runTimer() {
 		return 0
+	}
+	s.sleepsUntilMs = s.talk.DeadlineMs()
+	if s.sleepsUntilMs == 0 {
+		return actor.Forever
 	}
 	return time.Duration(s.untilDeadlineMs()) * time.Millisecond
 }
@@ -104,7 +110,7 @@ func (s *session) sendNext() bool {
 		if !s.wrote(s.conn.WritePing(t.ping)) {
 			return false
 		}
-		s.pingWritten()
+		s.pinged = true
 	}
 	if len(s.sending) > 0 {
 		n := s.compose()
