@@ -164,6 +164,13 @@ func (b *Mailbox[M]) Push(batch []M, bytes int, class Class) Verdict {
 
 func (b *Mailbox[M]) depth() int { return len(b.waiting) + b.fresh.messages }
 
+// Empty reports that nothing waits. Any goroutine.
+func (b *Mailbox[M]) Empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.depth() == 0
+}
+
 // PushSlot adds a control message. While an earlier one of the same slot waits
 // the two become one, merge(waiting, m), in the place of the earlier; a nil
 // merge keeps m alone. merge runs inside the mailbox: it must be short and

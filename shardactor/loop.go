@@ -36,7 +36,11 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		space := l.guard.Level()
 		l.core.SetSpace(space)
 		out := l.core.Round(now, rest)
-		applied, err := l.span.Apply()
+		apply := l.span.ApplyAndSync
+		if len(rest) > out.Taken || out.Again || !l.box.Empty() {
+			apply = l.span.Apply // the next round goes on while the disk syncs
+		}
+		applied, err := apply()
 		if err != nil {
 			l.fatal(err)
 			return actor.Forever

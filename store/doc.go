@@ -7,7 +7,8 @@
 // there. Everybody else reads through Store.ReadTask and its neighbours, from
 // any goroutine. Applying does not wait for the disk; whoever runs
 // Store.Barrier, the syncer's goroutine or a test by hand, makes what all
-// shards have applied durable with one sync and says so in order.
+// shards have applied durable with one sync and says so in order. A shard with
+// nothing else to do does that with its batch: Span.ApplyAndSync.
 //
 // The package must not know what a task may do: it stores what the core
 // decides. The file system is injected (vfs.FS), so the same code runs on a

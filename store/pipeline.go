@@ -24,6 +24,8 @@ type pipeline struct {
 	// barrier is held by whoever syncs, so that Synced is called in order.
 	barrier sync.Mutex
 	watch   *watchdog
+	// shardsSync is true between StartSyncer and StopSyncer: a shard may run the barrier.
+	shardsSync atomic.Bool
 
 	// failed is set before Fatal is called; nothing is published after it.
 	failed atomic.Bool
@@ -55,6 +57,35 @@ func (p *pipeline) init(s *Store) {
 // number. A batch that cannot be applied ends the process through Fatal:
 // memory is ahead of the disk and nobody was promised anything.
 func (sp *Span) Apply() (uint64, error) {
+	wake := sp.store.pipe.wake
+	if sp.batch.Empty() {
+		wake = nil
+	}
+	number, err := sp.commit(pebble.NoSync)
+	select {
+	case wake <- struct{}{}:
+	default: // the syncer is already on its way
+	}
+	return number, err
+}
+
+// ApplyAndSync is Apply, and the batch is durable when it returns, unless another goroutine
+// syncs the log: then it does not wait, as Apply. A shard with nothing else to do calls it: it
+// saves the way to the syncer and back, and writes the log once instead of twice.
+func (sp *Span) ApplyAndSync() (number uint64, err error) {
+	p := &sp.store.pipe
+	if sp.batch.Empty() || !p.shardsSync.Load() || !p.barrier.TryLock() {
+		return sp.Apply()
+	}
+	defer p.barrier.Unlock()
+	err = sp.store.sync(sp, func() error {
+		number, err = sp.commit(pebble.Sync)
+		return err
+	})
+	return number, err
+}
+
+func (sp *Span) commit(how *pebble.WriteOptions) (uint64, error) {
 	s, b := sp.store, sp.batch
 	if s.pipe.failed.Load() {
 		return 0, errors.New("apply batch: the store has failed")
@@ -73,7 +104,7 @@ func (sp *Span) Apply() (uint64, error) {
 	s.guard.committed(b.Bytes())
 	s.figures.committed(b.Bytes())
 	sp.watch.begin()
-	err := b.pebble.Commit(pebble.NoSync)
+	err := b.pebble.Commit(how)
 	sp.watch.end()
 	if err != nil {
 		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, err))
@@ -82,10 +113,6 @@ func (sp *Span) Apply() (uint64, error) {
 	sp.published.forget(b.maybeEmptyQueues)
 	sp.applied.Store(number)
 	b.reset()
-	select {
-	case s.pipe.wake <- struct{}{}:
-	default: // the syncer is already on its way
-	}
 	return number, nil
 }
 
@@ -94,9 +121,15 @@ func (sp *Span) Apply() (uint64, error) {
 // called from any goroutine; calls take turns. A failed sync ends the process
 // through Fatal.
 func (s *Store) Barrier() error {
+	s.pipe.barrier.Lock()
+	defer s.pipe.barrier.Unlock()
+	return s.sync(nil, func() error { return s.db.LogData(nil, pebble.Sync) })
+}
+
+// sync runs commit, which syncs the log and, if own is set, commits one batch of that shard with
+// it. The barrier is held.
+func (s *Store) sync(own *Span, commit func() error) error {
 	p := &s.pipe
-	p.barrier.Lock()
-	defer p.barrier.Unlock()
 	if _, err := p.next(); err != nil {
 		return err
 	}
@@ -106,12 +139,16 @@ func (s *Store) Barrier() error {
 		target[i] = sp.applied.Load()
 		commits += target[i] - sp.synced.Load()
 	}
+	if own != nil {
+		target[own.shard]++
+		commits++
+	}
 	if commits == 0 {
 		return nil
 	}
 	p.watch.begin()
 	startedAt := time.Now()
-	err := s.db.LogData(nil, pebble.Sync)
+	err := commit()
 	took := time.Since(startedAt)
 	p.watch.end()
 	if err != nil {
@@ -201,6 +238,7 @@ func (s *Store) StartSyncer() {
 	}
 	stop := make(chan struct{})
 	p.stop = stop
+	p.shardsSync.Store(true)
 	p.done.Go(func() { s.syncLoop(stop) })
 	p.done.Go(func() { s.guard.loop(stop) })
 	p.done.Go(func() { s.logs.loop(stop) })
@@ -215,6 +253,7 @@ func (s *Store) StopSyncer() {
 	if p.stop == nil {
 		return
 	}
+	p.shardsSync.Store(false)
 	close(p.stop)
 	p.done.Wait()
 	p.stop = nil

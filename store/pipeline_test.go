@@ -42,6 +42,40 @@ func TestABarrierIsWhatMakesABatchDurable(t *testing.T) {
 	}
 }
 
+// A shard that syncs by itself tells as much as a barrier, and what others applied before.
+func TestApplyAndSyncMakesABatchDurable(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s := openIn(t, fs)
+	put := func(shard int, apply func() (uint64, error)) {
+		t.Helper()
+		s.Span(shard).Batch().PutTask(&record.Task{ID: wire.TaskID{1, byte(shard)}, Command: "c"})
+		if n, err := apply(); err != nil || n != s.Submitted(shard) {
+			t.Fatalf("batch %d of %d, %v", n, s.Submitted(shard), err)
+		}
+	}
+	put(0, s.Span(0).ApplyAndSync)
+	if s.Synced(0) != 0 {
+		t.Errorf("synced %d without a syncer, want 0: whoever has none says when the log is synced", s.Synced(0))
+	}
+	s.pipe.shardsSync.Store(true)
+	put(1, s.Span(1).ApplyAndSync)
+	if s.Synced(0) != 1 || s.Synced(1) != 1 {
+		t.Errorf("synced %d and %d, want 1 and 1", s.Synced(0), s.Synced(1))
+	}
+	clone := openIn(t, fs.CrashClone(vfs.CrashCloneCfg{}))
+	for shard := range 2 {
+		if r, err := clone.Span(shard).Task(wire.TaskID{1, byte(shard)}); r == nil || err != nil {
+			t.Errorf("shard %d has lost its task: %v", shard, err)
+		}
+	}
+	s.pipe.barrier.Lock() // another goroutine syncs
+	put(1, s.Span(1).ApplyAndSync)
+	s.pipe.barrier.Unlock()
+	if len(s.pipe.wake) != 1 || s.Synced(1) != 1 {
+		t.Errorf("%d wake the syncer, synced %d; want 1 and 1: the batch is left to it", len(s.pipe.wake), s.Synced(1))
+	}
+}
+
 // A batch lives and dies whole, whatever part of the unsynced log survives.
 func TestABatchIsNeverTorn(t *testing.T) {
 	fs := vfs.NewCrashableMem()
@@ -293,6 +327,16 @@ func TestAFailingSyncEndsTheProcessAndPublishesNothing(t *testing.T) {
 	fail.Store(true)
 	inGoroutine(func() { _ = s.Barrier() })
 	fail.Store(false) // a device that recovers changes nothing
+	mustHaveFailed(t, s, fatal, "fatal commit error")
+}
+
+func TestAFailingSyncOfAShardEndsTheProcessAndPublishesNothing(t *testing.T) {
+	s, fail, fatal := doomed(t, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo)
+	s.pipe.shardsSync.Store(true)
+	s.Span(0).Batch().PutMarks(record.Marks{Seq: 1})
+	fail.Store(true)
+	inGoroutine(func() { _, _ = s.Span(0).ApplyAndSync() })
+	fail.Store(false)
 	mustHaveFailed(t, s, fatal, "fatal commit error")
 }
 
