@@ -153,6 +153,9 @@ func (d *delivery) named() record.Named {
 // dead letter, and it waits for one that is disabled.
 func (d *delivery) address() bool {
 	w, n := d.queue.worker, d.named()
+	if d.version != 0 && d.version == n.Version {
+		return true
+	}
 	e, ok := n.Endpoint()
 	switch {
 	case !ok:
@@ -162,7 +165,7 @@ func (d *delivery) address() bool {
 		d.putOff(askAgainMs + int64(w.o.Random()*askAgainMs))
 		return false
 	}
-	d.call.URL, d.call.Secrets = e.URL, e.SecretsAt(w.o.NowMs())
+	d.call.URL, d.call.Secrets, d.version = e.URL, e.SecretsAt(w.o.NowMs()), n.Version
 	d.endpoint.follow(n.Version)
 	return true
 }

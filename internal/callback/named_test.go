@@ -166,3 +166,30 @@ func TestAnEndpointThatFailsForADayIsDisabled(t *testing.T) {
 		t.Errorf("told %v", x.disabled)
 	}
 }
+
+// What waits for a place goes where its endpoint is when it has one, and waits on if the endpoint was
+// disabled.
+func TestWhatWaitsForAPlaceGoesWhereItsEndpointIsThen(t *testing.T) {
+	x := openSite(t)
+	e := wire.Endpoint{URL: named, State: wire.EndpointEnabled, Secret: secretOf("A")}
+	x.set("e", &e)
+	for range perEndpoint + 3 {
+		x.end("acme", "")
+	}
+	calls := x.take(named)
+	if len(calls) != perEndpoint {
+		t.Fatalf("%d calls", len(calls))
+	}
+	e.URL = "https://moved.org/"
+	x.set("e", &e)
+	x.answer(calls[:1], 200)
+	if moved := x.take(e.URL); len(moved) != 1 || len(x.sent) != 0 {
+		t.Fatalf("%d calls went on, sent %+v", len(moved), x.sent)
+	}
+	e.State = wire.EndpointDisabled
+	x.set("e", &e)
+	x.answer(calls[1:2], 200)
+	if f := x.figures("acme"); len(x.sent) != 0 || f.Delayed != 2 || f.Ended != 2 {
+		t.Errorf("sent %+v, %+v", x.sent, f)
+	}
+}

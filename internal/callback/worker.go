@@ -109,8 +109,9 @@ type delivery struct {
 	queue    *queue
 	endpoint *endpoint
 	call     *Call
-	// heldAtMs is since when it waits for a place of its endpoint.
-	heldAtMs int64
+	// heldAtMs is since when it waits for a place of its endpoint, version that of the named endpoint
+	// to which its call goes.
+	heldAtMs, version int64
 	// posted: its payload counts no more as on its way.
 	posted bool
 }
@@ -279,9 +280,7 @@ func (d *delivery) callBack() {
 	}
 	d.endpoint = s.endpointOf(k)
 	d.heldAtMs = s.worker.o.NowMs()
-	if k.Endpoint == "" || d.address() {
-		d.place()
-	}
+	d.place()
 }
 
 // place sends a callback, holds it until its endpoint has a place, or puts it off. Nothing goes
@@ -291,6 +290,9 @@ func (d *delivery) place() {
 	now := w.o.NowMs()
 	if now >= d.LeaseUntilMs {
 		d.giveBack()
+		return
+	}
+	if d.call.Endpoint != "" && !d.address() {
 		return
 	}
 	switch e.admits(now) {
