@@ -32,6 +32,7 @@ func (w *world) settle() {
 			}
 		}
 		busy = w.advanceClaims() || busy
+		busy = w.alarmsRing() || busy
 		for i := 0; i < len(w.conns); i++ {
 			if c := w.conns[i]; c.busy() {
 				c.work()
@@ -52,6 +53,7 @@ func (w *world) mustBeAtRest() {
 		// One is enough to say so, whichever it is.
 		violate("every effect is let out", "shard %d keeps %T", m.shard, e)
 	}
+	w.nothingIsUnnoted()
 	w.server.events.recount()
 	w.model.nobodyWaits()
 	level := w.server.store.Guard().Level()
@@ -62,7 +64,7 @@ func (w *world) mustBeAtRest() {
 	for _, tenant := range w.shape.tenants {
 		w.pendingAddsUp(tenant)
 	}
-	w.limitsHold()
+	w.namedHold()
 	w.noKeyIsForgotten()
 	for _, s := range w.sessions() {
 		s.limit = max(s.window, len(s.out))
@@ -89,7 +91,9 @@ func (w *world) sessions() []*consumer {
 	}
 	if w.hooks != nil {
 		for _, s := range w.hooks.sinks {
-			alive = append(alive, s.known)
+			if !s.known.closed {
+				alive = append(alive, s.known)
+			}
 		}
 	}
 	return alive
@@ -135,6 +139,7 @@ func (w *world) nothingIsLate() {
 				violate("what is due happens", "task %v was due at %d, it is %d", t.id, t.dueMs, w.nowMs)
 			}
 		case wire.LocationInProgress:
+			w.reportIsOnDisk(t)
 			if t.lapseMs <= w.nowMs && !t.restored && !w.model.shards[t.shard].holds(t, w.nowMs) {
 				violate("what is due happens", "the lease of task %v ended at %d, it is %d", t.id, t.lapseMs, w.nowMs)
 			}
@@ -175,6 +180,7 @@ func (w *world) compare(t *task) {
 	}
 	t.checkHands(seen.History)
 	t.checkCallbacks(seen)
+	t.checkReport(seen, false)
 	if seen.Labels != labelsOf(seen.Payload) || seen.ConcurrencyKey != t.shares {
 		violate("the store says what happened", "task %v has the labels %q and the key %q", t.id, seen.Labels, seen.ConcurrencyKey)
 	}
@@ -188,6 +194,7 @@ func (w *world) compare(t *task) {
 	if err != nil || !sameResult(record, t.result) {
 		violate("one completion stands", "task %v ended as %+v, the store says %+v, %v", t.id, t.result, record, err)
 	}
+	w.filesAreThere(t)
 }
 
 // readSome reads a few tasks as a client does, durable before it is told.
@@ -331,6 +338,7 @@ func (w *world) drain() {
 	}
 	w.resumeAll()
 	w.freeTenants()
+	w.openEndpoints()
 	// A queue with a limit may take long, but its tasks become fewer.
 	turn, most := 0, w.open()
 	for open := most; open > 0 || w.deletes(); open = w.open() {
@@ -375,6 +383,7 @@ func (w *world) leap() {
 	for _, at := range w.server.wakeAtMs {
 		next = min(next, max(at, w.nowMs+1))
 	}
+	next = w.nextAlarm(next)
 	w.nowMs = next
 	w.tick()
 }
@@ -465,5 +474,6 @@ func (w *world) mustBeEmpty() {
 	}
 	w.compareAll(1)
 	w.everyCallbackCame()
+	w.noFileIsLeft()
 	w.checkStore()
 }

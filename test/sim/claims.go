@@ -210,7 +210,7 @@ func (w *world) answerSome() {
 		if t == nil {
 			return
 		}
-		e.tenant, e.subject, e.worker = t.tenant, t.subject, t.worker
+		e.tenant, e.subject, e.worker = t.tenant, t.speaker(), t.worker
 	case len(w.errands) > 0:
 		i := c.IntN(len(w.errands))
 		e = w.errands[i]

@@ -9,7 +9,6 @@ import (
 	"codeq/record"
 	"codeq/shard"
 	"codeq/shardactor"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -129,9 +128,9 @@ func (d *doorOf) subject(name string) buckets {
 func (w *world) beginDoors() {
 	w.doors = &doors{of: make(map[string]*doorOf), tickets: make(map[shard.Door]*ticket)}
 	w.model.doors = w.doors
+	w.beginNamed()
 	for _, tenant := range w.shape.tenants {
-		home := wire.ShardOfTenant(tenant, w.shape.shards)
-		if now := w.model.named[home][tenant]; now.Version > 0 {
+		if now := w.holds[limitsKey(tenant)]; now.Version > 0 {
 			w.doors.set(tenant, now.Limits(), w.nowMs)
 		}
 	}
@@ -288,79 +287,9 @@ func (w *world) pendingAddsUp(tenant string) {
 	}
 }
 
-// named are the limits of each tenant as each shard knows them; deleted ones have no value.
-type named []map[string]record.Named
-
-func newNamed(shards int) named {
-	all := make(named, shards)
-	for shardNo := range all {
-		all[shardNo] = make(map[string]record.Named)
-	}
-	return all
-}
-
-func (n named) copyFrom(other named) {
-	for shardNo := range n {
-		for _, tenant := range tenants {
-			n[shardNo][tenant] = other[shardNo][tenant]
-		}
-	}
-}
-
-// name: the home of a tenant decides, and every change is a new version.
-func (m *model) name(a *shard.Name) {
-	if m.at.Space >= store.OnlyDelete {
-		m.refused(a.Asker, wire.CodeStorageFull)
-		return
-	}
-	if home := wire.ShardOfTenant(a.Key.Tenant, len(m.shards)); home != m.at.Shard {
-		violate("the home of a tenant decides", "shard %d was asked, the home is %d", m.at.Shard, home)
-	}
-	had := m.named[m.at.Shard][a.Key.Tenant]
-	now := expect[*shard.Named](m, a.Asker).Record
-	changed := now.Value != had.Value
-	if now.Value != a.Value || changed != (now.Version > had.Version) {
-		violate("limits that were set are those", "%s: had %+v, set %s, now %+v", a.Key.Tenant, had, a.Value, now)
-	}
-	if changed {
-		m.isNamed(now)
-	}
-}
-
-func (m *model) copyNamed(a *shard.CopyNamed) {
-	if e := expect[*shard.Named](m, a.Asker); e.Record != a.Record {
-		violate("limits that were set are those", "copy of %+v, now %+v", a.Record, e.Record)
-	}
-	if a.Record.Version > 0 { // it was there to be deleted
-		m.isNamed(a.Record)
-	}
-}
-
-// isNamed notes the limits of a tenant in a shard. From the first limit of waiting tasks on,
-// it counts them.
-func (m *model) isNamed(r record.Named) {
-	m.named[m.at.Shard][r.Tenant] = r
-	if l := r.Limits(); l.CountsPending() {
-		m.counts[m.at.Shard][r.Tenant] = true
-	}
-}
-
-// namedBegin is a start: every shard has what the home has.
-func (m *model) namedBegin() {
-	for shardNo := range m.named {
-		clear(m.counts[shardNo])
-		for _, tenant := range tenants {
-			r := m.named[wire.ShardOfTenant(tenant, len(m.shards))][tenant]
-			m.named[shardNo][tenant] = r
-			l := r.Limits()
-			m.counts[shardNo][tenant] = l.CountsPending()
-		}
-	}
-}
-
 // weightOf is how many turns a tenant has in a shard.
 func (m *model) weightOf(shardNo int, tenant string) int {
-	r := m.named[shardNo][tenant]
+	r := m.named[shardNo][limitsKey(tenant)]
 	return max(1, r.Limits().Weight)
 }
 
@@ -391,33 +320,7 @@ func (w *world) setLimits(tenant string, l *wire.TenantLimits) {
 	if *l != (wire.TenantLimits{}) {
 		value = string(wire.AppendTenantLimits(nil, l))
 	}
-	w.trace.say("  PUT limits of %s: %s", tenant, value)
-	last := make([]uint64, w.shape.shards)
-	w.server.engine.Name(&shardactor.Naming{
-		What:  shard.NameChange{Key: record.NamedKey{Tenant: tenant, Kind: record.KindLimits}, Value: value, IfVersion: -1},
-		Heard: func(effects []shard.Effect) { w.delivered(effects, last) },
-		Done: func(now record.Named, refusal *wire.Error) {
-			if refusal != nil {
-				return
-			}
-			w.trace.say("  limits of %s hold everywhere: %s", tenant, now.Value)
-			w.ledger.limits[tenant] = max(w.ledger.limits[tenant], now.Version)
-			w.doors.set(tenant, now.Limits(), w.nowMs)
-			w.limitsHold()
-		},
-	})
-}
-
-// limitsHold says that what was answered is known to every shard.
-func (w *world) limitsHold() {
-	for shardNo := range w.model.named {
-		for _, tenant := range w.shape.tenants {
-			if had := w.model.named[shardNo][tenant]; had.Version < w.ledger.limits[tenant] {
-				violate("limits that were answered hold in every shard", "those of %s have version %d in shard %d, answered was %d",
-					tenant, had.Version, shardNo, w.ledger.limits[tenant])
-			}
-		}
-	}
+	w.setNamed(limitsKey(tenant), value, func(now record.Named) { w.doors.set(tenant, now.Limits(), w.nowMs) })
 }
 
 // freeTenants sets every tenant free.

@@ -102,6 +102,9 @@ func (v *watcher) Observe(shardNo int, round []shard.Event) {
 		s.made = s.made[1:]
 		s.last = append(s.last[max(0, len(s.last)-ringTail+1):], *e)
 		v.count(shardNo, e)
+		if e.Files {
+			v.world.files.due = append(v.world.files.due, e.TaskID)
+		}
 	}
 	v.log.Observe(shardNo, round)
 }

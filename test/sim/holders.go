@@ -118,12 +118,26 @@ func (t *task) madeTo(s *shard.Consumer) bool {
 // the worker that the call names, if it names one.
 func (t *task) mayAct(o shard.Owner, token wire.Token) bool {
 	switch {
-	case t.subject != o.Subject || t.deliveries == 0:
+	case !t.isOf(o.Subject, token) || t.deliveries == 0:
 		return false
 	case !token.IsZero():
 		return t.token == token
 	}
 	return t.overHTTP && (o.WorkerID == "" || o.WorkerID == t.worker)
+}
+
+// isOf says that the newest delivery may be that of a subject: whoever has the token of one that
+// went to a target may act on it.
+func (t *task) isOf(subject string, token wire.Token) bool {
+	return t.subject == subject || t.subject == shard.OwnSubject && !token.IsZero()
+}
+
+// speaker is who speaks of the newest delivery from outside.
+func (t *task) speaker() string {
+	if t.subject == shard.OwnSubject {
+		return subjects[0]
+	}
+	return t.subject
 }
 
 // prolong is a heartbeat over HTTP.
@@ -145,4 +159,71 @@ func (m *model) prolong(a *shard.Extend) {
 	e := expect[*shard.Extended](m, a.Asker)
 	leaseMs, runMs := t.promised()
 	checkPromise(e, leaseMs, runMs, t.restored)
+}
+
+func (m *model) heartbeat(a *shard.Heartbeat) {
+	if m.at.Space >= store.OnlyDelete {
+		m.refused(a.Asker, wire.CodeStorageFull)
+		return
+	}
+	var earliest, runMs int64
+	restored, lost := false, 0
+	for _, t := range m.beaten(a) {
+		if t == nil {
+			lost++
+			continue
+		}
+		m.extend(a, t)
+		restored = restored || t.restored
+		lease, run := t.promised()
+		if earliest == 0 || lease < earliest {
+			earliest = lease
+		}
+		if run != 0 && (runMs == 0 || run < runMs) {
+			runMs = run
+		}
+	}
+	e := expect[*shard.Extended](m, a.Asker)
+	if a.Sink == nil {
+		return
+	}
+	if len(e.Lost) != lost {
+		violate("a heartbeat names what is lost", "lost %d, said %v", lost, e.Lost)
+	}
+	checkPromise(e, earliest, runMs, restored)
+}
+
+// beaten are the tasks a heartbeat speaks of, nil for those it has lost.
+func (m *model) beaten(a *shard.Heartbeat) (tasks []*task) {
+	if a.Tasks == nil {
+		for _, t := range m.leased[m.at.Shard] {
+			if t.session == a.Consumer.ID {
+				tasks = append(tasks, t)
+			}
+		}
+		return tasks
+	}
+	for _, ref := range a.Tasks {
+		t := m.delivery(ref)
+		if t != nil && (t.tenant != a.Tenant || t.subject != a.Subject) {
+			t = nil
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+func (m *model) extend(a *shard.Heartbeat, t *task) {
+	m.touch(t)
+	m.carried(a, t)
+	if a.Tasks != nil {
+		// Who says "all" names none that may still be on its way.
+		m.confirm(t)
+	}
+	length := a.ExtendForMs
+	if length == 0 {
+		length = t.leaseMs
+	}
+	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
+	t.lapseMs, t.gone = t.until(t.ackedMs), false
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"hash/crc32"
+	"slices"
 
 	"codeq/record"
 	"codeq/store"
@@ -15,8 +16,12 @@ var labels = []wire.Labels{"customer=acme", "run=7"}
 // labelsOf are the labels that a task is posted with. They follow from its payload, so that a
 // repeated request has the same and no number is drawn for them.
 func labelsOf(payload []byte) wire.Labels {
-	if bytes.HasPrefix(payload, []byte(`{"id":`)) {
-		return "" // that of a callback
+	if bytes.HasPrefix(payload, []byte(`{"id":`)) { // that of a callback
+		if _, name, is := bytes.Cut(payload, []byte(`","endpoint":"`)); is {
+			name, _, _ = bytes.Cut(name, []byte(`"`))
+			return wire.Labels("endpoint=" + string(name))
+		}
+		return ""
 	}
 	switch crc32.ChecksumIEEE(payload) % 4 {
 	case 0:
@@ -35,7 +40,7 @@ func labelled(r wire.EnqueueRequest) wire.EnqueueRequest {
 // compareLabels wants a label to find the tasks of a tenant that have it, and no other.
 func (w *world) compareLabels() {
 	for _, tenant := range tenants {
-		for _, label := range labels {
+		for _, label := range slices.Concat(labels, w.shape.endpointLabels()) {
 			want := map[wire.TaskID]bool{}
 			for _, t := range w.model.all {
 				if t.tenant == tenant && !t.removed && labelsOf([]byte(t.payload)).Have(label) {

@@ -164,8 +164,8 @@ func (w *world) limitSome() {
 func (w *world) liftLimits() {
 	eachQueue(func(q record.QueueKey) {
 		set := w.model.settings[wire.ShardOfQueue(q.Tenant, q.Command, w.shape.shards)][q].QueueSettings
-		if set.MaxInProgress != 0 || set.StartsPerSecond != 0 {
-			set.MaxInProgress, set.StartsPerSecond = 0, 0
+		if set.MaxInProgress != 0 || set.StartsPerSecond != 0 || set.Target.URL != "" {
+			set.MaxInProgress, set.StartsPerSecond, set.Target = 0, 0, wire.Target{}
 			w.configure(q, shard.SettingsChange{Settings: &set})
 			w.settle()
 		}

@@ -23,7 +23,7 @@ type model struct {
 	// leased are the tasks in progress of each shard, in no order that counts.
 	leased [][]*task
 	keys   map[keyName]*task
-	// parentOf are the callbacks by their names.
+	// parentOf are the callbacks by their names and endpoints.
 	parentOf  map[string]*task
 	consumers map[*shard.Consumer]*consumer
 	// sockets is, for each shard, the socket it knows of each session.
@@ -67,9 +67,11 @@ type model struct {
 	// starts are those of each queue under its rate.
 	starts map[record.QueueKey]*starts
 
-	// named are the limits of tenants, durableNamed what is left of them by a crash, counts
-	// which tenants' waiting tasks each shard counts; doors are those of this life.
+	// named are the named records of tenants, durableNamed what is left of them by a crash,
+	// newNamed that they differ; counts is which tenants' waiting tasks each shard counts; doors
+	// are those of this life.
 	named, durableNamed named
+	newNamed            bool
 	counts              []map[string]bool
 	doors               *doors
 
@@ -93,10 +95,10 @@ type task struct {
 	key             string
 	payload         string
 	// webhook gets its outcome, callbacks are those that do so. calledAs is the name of a
-	// callback, which all its attempts have.
-	webhook   string
-	callbacks []wire.TaskID
-	calledAs  string
+	// callback, which all its attempts have, endpoint where it goes, empty for a webhook.
+	webhook            string
+	callbacks          []wire.TaskID
+	calledAs, endpoint string
 	// prio is its priority, posted the one that it was posted with.
 	prio, posted int
 	maxAttempts  int
@@ -150,6 +152,15 @@ type task struct {
 
 	// hands are the people who moved it.
 	hands []hand
+
+	// said are the reports of the delivery in progress of which each may be the newest on disk,
+	// before is what earlier deliveries have said.
+	said   []said
+	before said
+	// begun counts the files that were begun for it, listed are those of the newest delivery that
+	// a result may name.
+	begun  int
+	listed []wire.Artifact
 
 	// removed says that its time was over and nothing of it is kept.
 	removed bool
@@ -267,7 +278,10 @@ func (m *model) durable() {
 	}
 	m.undo = m.undo[:0]
 	m.durableSettings.copyFrom(m.settings)
-	m.durableNamed.copyFrom(m.named)
+	if m.newNamed {
+		m.durableNamed.copyFrom(m.named)
+		m.newNamed = false
+	}
 	m.durableMs = m.stampMs
 	for i := range m.shards {
 		m.shards[i].durableEvents = m.shards[i].events
@@ -326,6 +340,7 @@ func (m *model) restart(nowMs int64) {
 	m.namedBegin()
 	m.ratesBegin(nowMs)
 	m.sharesSinceMs = nowMs
+	clear(m.shareStarts) // the clock may be set back, and the rates begin anew
 	m.frozen, m.turns = newFrozen(len(m.shards)), newTurns(len(m.shards))
 	clear(m.cleanings)
 	clear(m.drops)
@@ -340,6 +355,7 @@ func (m *model) restart(nowMs int64) {
 	}
 	for _, tasks := range m.leased {
 		for _, t := range tasks {
+			m.findReport(t)
 			t.confirmed, t.gone, t.restored, t.undelivered = true, true, true, 0
 			t.lapseMs = min(t.ackedMs, nowMs+graceMs)
 			if t.session.IsZero() {
@@ -361,6 +377,10 @@ func (m *model) leave(t *task) {
 		tasks := m.leased[t.shard]
 		i := slices.Index(tasks, t)
 		m.leased[t.shard] = slices.Delete(tasks, i, i+1)
+		t.before, t.said = t.saidLast(), nil
+		if t.ended {
+			t.listed = nil
+		}
 	}
 	if t.place != wire.LocationPending {
 		return
@@ -423,5 +443,5 @@ func (m *model) head(shard int, tenant, command string) *task {
 // end puts a task at rest for good.
 func (m *model) end(t *task, r *wire.ResultRecord) {
 	m.leave(t)
-	t.status, t.result = r.Status, r
+	t.status, t.result, t.listed = r.Status, r, nil
 }

@@ -21,9 +21,9 @@ type ledger struct {
 	outcomes map[wire.TaskID]outcome
 	// settings are the versions that were answered, by queue.
 	settings map[record.QueueKey]int64
-	// limits are those of the limits of tenants.
-	limits map[string]int64
-	// arrived are the callbacks that an endpoint has taken.
+	// named are those of named records.
+	named map[record.NamedKey]int64
+	// arrived are the callbacks that an endpoint has taken, as in model.parentOf.
 	arrived map[string]bool
 }
 
@@ -34,7 +34,7 @@ type outcome struct {
 
 func newLedger() *ledger {
 	return &ledger{tasks: make(map[wire.TaskID]string), outcomes: make(map[wire.TaskID]outcome),
-		settings: make(map[record.QueueKey]int64), limits: make(map[string]int64), arrived: make(map[string]bool)}
+		settings: make(map[record.QueueKey]int64), named: make(map[record.NamedKey]int64), arrived: make(map[string]bool)}
 }
 
 func (l *ledger) accepted(id wire.TaskID, payload string) {
@@ -87,6 +87,8 @@ type request struct {
 	about  wire.TaskID
 	cancel wire.TaskID
 	replay wire.TaskID
+	// upload is the file that it is about, nil for none.
+	upload *upload
 	// clean goes to one shard.
 	clean *shard.Cleanup
 	shard int
@@ -111,6 +113,10 @@ func (r *request) Deliver(effects []shard.Effect) {
 		if e.Did == shard.Cancel {
 			w.completed(e.TaskID, wire.StatusCancelled, "")
 		}
+	case *shard.Uploaded:
+		r.upload.goesOn(e)
+	case *shard.Refused:
+		w.files.drop(r.upload)
 	case *shard.Completed:
 		w.completed(e.Record.TaskID, e.Record.Status, string(e.Record.Result)+e.Record.Error)
 	}
@@ -269,7 +275,7 @@ func (w *world) reportOverHTTP() {
 	w.trace.say("  POST result of %s", w.name(t.id))
 	owner := shard.Owner{Tenant: t.tenant, Subject: pick(w.chance, subjects)}
 	if t.subject != "" && !w.chance.oneIn(5) {
-		owner.Subject = t.subject
+		owner.Subject = t.speaker()
 	}
 	(&request{world: w, result: &shard.Result{Holder: shard.Holder{Owner: owner, TaskRef: ref}, ResultRequest: w.outcome(ref)}}).post()
 }
@@ -362,12 +368,12 @@ func (w *world) handsBack() wire.ReleaseRequest {
 // outcome draws how a task ends.
 func (w *world) outcome(ref wire.TaskRef) wire.ResultRequest {
 	if w.chance.oneIn(8) {
-		return wire.ResultRequest{Status: wire.StatusFailed, Error: "cannot"}
+		return wire.ResultRequest{Status: wire.StatusFailed, Error: "cannot", Artifacts: w.filesNamed(ref)}
 	}
 	result := fmt.Appendf(nil, `{"of":"%s"}`, ref.Token)
 	if ref.Token[0]%8 == 0 {
 		// Too long for the record, and the same for each repetition.
 		result = fmt.Appendf(nil, `{"of":"%s","pad":"%s"}`, ref.Token, strings.Repeat("x", 300))
 	}
-	return wire.ResultRequest{Status: wire.StatusCompleted, Result: result}
+	return wire.ResultRequest{Status: wire.StatusCompleted, Result: result, Artifacts: w.filesNamed(ref)}
 }

@@ -34,7 +34,7 @@ func (w *world) repeatTakenBack() bool {
 		call := func(to shard.Asker) shard.Message {
 			return &shard.Result{
 				Holder: shard.Holder{
-					Asker: to, Owner: shard.Owner{Tenant: t.tenant, Subject: t.subject},
+					Asker: to, Owner: shard.Owner{Tenant: t.tenant, Subject: t.speaker()},
 					TaskRef: wire.TaskRef{TaskID: t.id, Token: t.tookBack},
 				},
 				ResultRequest: wire.ResultRequest{Status: wire.StatusFailed, Error: "taken back"},

@@ -26,6 +26,7 @@ const (
 type reading struct {
 	*shardactor.Observed
 	event, effect int
+	note          int
 }
 
 // round judges one round.
@@ -56,6 +57,7 @@ func (m *model) round(o *shardactor.Observed) {
 	if m.at.effect < len(o.Outcome.Effects) {
 		violate("every effect has a cause", "no rule explains %#v", o.Outcome.Effects[m.at.effect].Effect)
 	}
+	m.keepsReports()
 	m.fairlyShared()
 	state.rounds++
 	state.nextMs, state.lastMs = o.Outcome.NextAtMs, o.NowMs
@@ -78,6 +80,10 @@ func (m *model) message(message shard.Message) {
 		m.gaveUp(a)
 	case *shard.Heartbeat:
 		m.heartbeat(a)
+	case *shard.Report:
+		m.report(a)
+	case *shard.Upload:
+		m.upload(a)
 	case *shard.Received:
 		for _, ref := range a.Tasks {
 			if t := m.delivery(ref); t != nil && t.madeTo(a.Consumer) {
@@ -200,7 +206,7 @@ func (m *model) refusedDelivery(h *shard.Holder, t *task) {
 	switch {
 	case t == nil:
 		m.refused(to, wire.CodeTaskNotFound)
-	case t.deliveries > 0 && t.subject != h.Subject:
+	case t.deliveries > 0 && !t.isOf(h.Subject, h.Token):
 		m.refused(to, wire.CodeNotOwner)
 	case !t.open():
 		m.refused(to, wire.CodeNotInProgress)
@@ -225,8 +231,13 @@ func (m *model) finish(a *shard.Result) {
 		m.repeated(a.Asker, t)
 	case mine && t.open() && (t.place == wire.LocationInProgress || !t.ended):
 		from := t.place
+		files, known := t.filesOf(a.Artifacts)
+		if !known {
+			m.refused(a.Asker, wire.CodeInvalidResult)
+			return
+		}
 		m.end(t, &wire.ResultRecord{
-			TaskID: t.id, Status: a.Status, Result: a.ResultRequest.Result, Error: a.Error, CompletedAtMs: m.at.NowMs,
+			TaskID: t.id, Status: a.Status, Result: a.ResultRequest.Result, Error: a.Error, Artifacts: files, CompletedAtMs: m.at.NowMs,
 		})
 		t.place, t.ended, t.undelivered, t.resultToken = wire.LocationNone, true, 0, t.token
 		if a.Status == wire.StatusFailed {
@@ -427,71 +438,4 @@ func (m *model) confirm(t *task) {
 		t.runMs = m.at.NowMs + t.runForMs
 		t.lapseMs = t.until(t.lapseMs)
 	}
-}
-
-func (m *model) heartbeat(a *shard.Heartbeat) {
-	if m.at.Space >= store.OnlyDelete {
-		m.refused(a.Asker, wire.CodeStorageFull)
-		return
-	}
-	var earliest, runMs int64
-	restored, lost := false, 0
-	for _, t := range m.beaten(a) {
-		if t == nil {
-			lost++
-			continue
-		}
-		m.extend(a, t)
-		restored = restored || t.restored
-		lease, run := t.promised()
-		if earliest == 0 || lease < earliest {
-			earliest = lease
-		}
-		if run != 0 && (runMs == 0 || run < runMs) {
-			runMs = run
-		}
-	}
-	e := expect[*shard.Extended](m, a.Asker)
-	if a.Sink == nil {
-		return
-	}
-	if len(e.Lost) != lost {
-		violate("a heartbeat names what is lost", "lost %d, said %v", lost, e.Lost)
-	}
-	checkPromise(e, earliest, runMs, restored)
-}
-
-// beaten are the tasks a heartbeat speaks of, nil for those it has lost.
-func (m *model) beaten(a *shard.Heartbeat) (tasks []*task) {
-	if a.Tasks == nil {
-		for _, t := range m.leased[m.at.Shard] {
-			if t.session == a.Consumer.ID {
-				tasks = append(tasks, t)
-			}
-		}
-		return tasks
-	}
-	for _, ref := range a.Tasks {
-		t := m.delivery(ref)
-		if t != nil && (t.tenant != a.Tenant || t.subject != a.Subject) {
-			t = nil
-		}
-		tasks = append(tasks, t)
-	}
-	return tasks
-}
-
-func (m *model) extend(a *shard.Heartbeat, t *task) {
-	m.touch(t)
-	m.carried(a, t)
-	if a.Tasks != nil {
-		// Who says "all" names none that may still be on its way.
-		m.confirm(t)
-	}
-	length := a.ExtendForMs
-	if length == 0 {
-		length = t.leaseMs
-	}
-	t.ackedMs = max(t.ackedMs, m.at.NowMs+length)
-	t.lapseMs, t.gone = t.until(t.ackedMs), false
 }

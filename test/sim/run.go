@@ -103,6 +103,8 @@ func (w *world) messageText(message shard.Message) string {
 			who = fmt.Sprintf("%v/%d", m.Consumer.WorkerID, m.Consumer.Epoch)
 		}
 		return fmt.Sprintf("heartbeat of %s: %s for %d ms", who, w.refsText(m.Tasks), m.ExtendForMs)
+	case *shard.Report:
+		return fmt.Sprintf("report of %s: %+v %+v", w.refsText([]wire.TaskRef{m.TaskRef}), m.Progress, m.Output)
 	case *shard.SessionGone:
 		return fmt.Sprintf("gone %v/%d", m.Consumer.WorkerID, m.Consumer.Epoch)
 	case *shard.Resume:

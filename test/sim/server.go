@@ -17,6 +17,7 @@ import (
 	"codeq/internal/audit"
 	"codeq/internal/limit"
 	"codeq/mailbox"
+	"codeq/record"
 	"codeq/shard"
 	"codeq/shardactor"
 	"codeq/store"
@@ -82,6 +83,8 @@ type server struct {
 	made     map[shard.Effect]madeEffect
 	lastMade uint64
 	events   *watcher
+	// notes are reports of each shard that nobody heard of yet.
+	notes [][]madeNote
 }
 
 // syncedShard is news of a sync that the effect gates have not heard.
@@ -122,7 +125,7 @@ func (f faultyFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteC
 
 // boot opens the store and loads the engine, as a process does when it starts.
 func (w *world) boot(disk *vfs.MemFS) {
-	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w)}
+	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w), notes: make([][]madeNote, w.shape.shards)}
 	w.lives++
 	s.gates = new(shardactor.Gates)
 	random := w.chance.bytesFor(s.life)
@@ -145,12 +148,14 @@ func (w *world) boot(disk *vfs.MemFS) {
 	w.tableWritten()
 	w.checkStore()
 	var observer shardactor.Observer = s.events
+	var follow func(record.QueueKey, *record.Settings)
 	if w.shape.hooks {
 		observer = w.newHooks(observer)
+		follow = w.hooks.follow
 	}
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer, Notes: w.noted, Settings: follow,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(latestMs int64) func() int64 {
 			w.startClock(latestMs)
@@ -170,6 +175,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 	s.flushedAt = opened.Guard().FreeBytes()
 	s.events.begin()
 	w.beginDoors()
+	w.beginNotices()
 	w.audience.began()
 }
 
@@ -232,6 +238,9 @@ func (w *world) observe(o *shardactor.Observed) {
 	s.drained(o.Shard, o.Messages)
 	w.doors.noteFreed(o, w.nameOf)
 	s.events.made(o.Shard, o.Batch, o.Outcome.Events)
+	for _, n := range o.Outcome.Notes {
+		s.notes[o.Shard] = append(s.notes[o.Shard], madeNote{n, o.Batch})
+	}
 	w.tell(o)
 	w.model.round(o)
 }
@@ -359,6 +368,7 @@ func (w *world) crash(left bool) {
 	}
 	w.model.restart(w.nowMs)
 	w.startHooks()
+	w.files.lookAtAll()
 	w.forgetDeleted()
 	w.compareAll(16)
 }

@@ -119,11 +119,11 @@ func (m *model) keysFreed() {
 }
 
 // isAsked reports whether a message of the round gives a task another priority, which ends it
-// as well if it has expired.
+// as well if it has expired. One that has ended before refuses that.
 func (m *model) isAsked(t *task) bool {
-	return slices.ContainsFunc(m.at.Messages, func(a shard.Message) bool {
-		manage, is := a.(*shard.Manage)
-		return is && manage.Do == shard.Prioritize && manage.TaskID == t.id
+	return slices.ContainsFunc(m.at.Outcome.Effects, func(a shard.Addressed) bool {
+		e, is := a.Effect.(*shard.Managed)
+		return is && e.Did == shard.Prioritize && e.TaskID == t.id
 	})
 }
 
@@ -164,7 +164,7 @@ func (m *model) shareMayStart(t *task) {
 	}
 	s.atMs = append(slices.DeleteFunc(s.atMs, func(atMs int64) bool { return atMs <= m.at.NowMs-secondMs }), m.at.NowMs)
 	if limits.StartsPerSecond != 0 && len(s.atMs) > limits.StartsPerSecond {
-		violate("a limit of starts of a key holds", "task %v of %q is number %d in a second, at most %d", t.id, t.shares, len(s.atMs), limits.StartsPerSecond)
+		violate("a limit of starts of a key holds", "task %v of %+v is number %d in a second, at most %d: %v", t.id, t.share(), len(s.atMs), limits.StartsPerSecond, s.atMs)
 	}
 }
 

@@ -231,7 +231,7 @@ func (m *model) granted(t *task) {
 	m.leased[t.shard] = append(m.leased[t.shard], t)
 	t.place, t.status = wire.LocationInProgress, wire.StatusInProgress
 	t.deliveries++
-	t.token, t.subject, t.session, t.ended = g.Token, s.Subject, s.ID, false
+	t.token, t.subject, t.session, t.ended, t.listed = g.Token, s.Subject, s.ID, false, nil
 	t.worker, t.overHTTP = s.WorkerID, s.OverHTTP
 	t.confirmed, t.gone, t.restored = s.OverHTTP, false, false
 	if s.OverHTTP {
@@ -253,6 +253,7 @@ func (m *model) granted(t *task) {
 	if diff := t.differs(g.Task); diff != "" {
 		violate("a task comes out as it went in", "%s", diff)
 	}
+	t.checkReport(g.Task, true)
 }
 
 // mayHave holds a grant against who got it.
@@ -321,6 +322,7 @@ func (m *model) moved(t *task, from wire.Location, cause record.Cause) {
 		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries, Queue: m.numberOf(t, e.Queue),
 	}
 	m.timed(t, &want)
+	want.Files = t.begun > 0 && (t.place == "" || !t.open())
 	if e.TaskID != t.id && (e.Cause == record.CauseExpired || e.Cause == record.CauseSessionGone) {
 		violate("messages come before expiries", "want %+v, got %+v", want, e)
 	}
@@ -338,8 +340,11 @@ func (m *model) moved(t *task, from wire.Location, cause record.Cause) {
 		expect[*shard.Ended](m, w)
 	}
 	delete(m.waiters, t.id)
-	if t.webhook != "" && t.place != "" {
-		m.callsBack(t, want.Number)
+	if t.place == "" {
+		return
+	}
+	for _, endpoint := range m.recipients(t) {
+		m.callsBack(t, endpoint, want.Number)
 	}
 }
 
@@ -461,5 +466,5 @@ func (t *task) differs(seen *wire.Task) string {
 func sameResult(a, b *wire.ResultRecord) bool {
 	return a != nil && b != nil && a.TaskID == b.TaskID && a.Status == b.Status && a.Error == b.Error &&
 		a.CancelCause == b.CancelCause &&
-		a.CompletedAtMs == b.CompletedAtMs && bytes.Equal(a.Result, b.Result)
+		a.CompletedAtMs == b.CompletedAtMs && bytes.Equal(a.Result, b.Result) && slices.EqualFunc(a.Artifacts, b.Artifacts, sameArtifact)
 }

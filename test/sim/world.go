@@ -53,8 +53,10 @@ type shape struct {
 	handsBack bool
 	// spread worlds have busy queues that are spread from the beginning.
 	spread bool
-	// hooks: some tasks have a webhook.
-	hooks bool
+	// hooks: some tasks have a webhook; endpoints: tenants have endpoints.
+	hooks, endpoints bool
+	// files: workers upload files; notices: subscribers are told of work.
+	files, notices bool
 	// hasLimits: queues have limits of what is in progress and of starts.
 	hasLimits bool
 	// shares: tasks have concurrency keys, and queues limits for them.
@@ -81,13 +83,16 @@ type world struct {
 	audience *audience
 	// hooks are the callbacks of this life, nil in a world without webhooks.
 	hooks *hooks
-	// doors are the limits of tenants in this life.
+	// doors are the limits of tenants in this life, holds the named records that every shard has.
 	doors *doors
+	holds map[record.NamedKey]record.Named
 	// newest is the newest socket of each session that the server knows.
 	newest map[wire.SessionID]*conn
 	// replaced are sockets whose session has a newer one, and that go on.
 	replaced []*conn
 	requests []*request
+	files    files
+	notices  *notices
 	claims   []*claim
 	errands  []errand
 	unknown  []*request
@@ -218,7 +223,25 @@ func shapeOf(seed uint64) shape {
 	if !s.big && c.oneIn(4) {
 		s.guarded()
 	}
+	s.grows(c)
 	return s
+}
+
+// grows adds what worlds of earlier seeds did not have.
+func (s *shape) grows(c *chance) {
+	if !s.big && !s.turnsShow() && c.oneIn(4) {
+		s.hooks = true
+		s.calling(c)
+	}
+	if !s.big && c.oneIn(4) {
+		s.adds(operation{name: "progress", weight: 120, do: (*world).progressSome})
+	}
+	if s.files = !s.big && c.oneIn(4); s.files {
+		s.adds(operation{name: "upload", weight: 160, do: (*world).uploadSome})
+	}
+	if !s.big && c.oneIn(4) {
+		s.subscribing()
+	}
 }
 
 // smallLimits are bounds that a world comes to: what lies behind the usual ones
@@ -238,7 +261,7 @@ func smallLimits(c *chance) shard.Limits {
 func newWorld(seed uint64, recording bool) *world {
 	w := &world{
 		shape: shapeOf(seed), chance: newChance(seed), ledger: newLedger(), nowMs: epochMs, freeBytes: diskBytes,
-		names: make(map[wire.TaskID]int), newest: make(map[wire.SessionID]*conn),
+		files: files{listed: make(map[wire.TaskRef][]string)}, names: make(map[wire.TaskID]int), newest: make(map[wire.SessionID]*conn),
 	}
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
@@ -290,6 +313,8 @@ func (w *world) step(number int) {
 		w.trace.say("%d: %s", number, o.name)
 		o.do(w)
 		w.answerSomeHooks()
+		w.tidy()
+		w.tellSome()
 		w.server.events.check()
 		w.tickSome()
 		w.audience.step(number)
