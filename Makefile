@@ -35,6 +35,8 @@ CALLBACKS ?= 100000
 ARTIFACT ?= 5368709120
 TASKS ?= 0
 WARM ?= 330
+ROUNDS ?= 3
+ONLY ?=
 AT ?=
 REWRITE ?=
 
@@ -71,6 +73,7 @@ check: $(TOOLS)/staticcheck ## toolchain, gofmt, vet and staticcheck
 	@echo '== vet'
 	@go vet ./...
 	@go -C internal/tools vet ./...
+	@go -C test/peers vet ./...
 	@echo '== staticcheck'
 	@$(TOOLS)/staticcheck ./...
 	@cd internal/tools && ../../$(TOOLS)/staticcheck ./...
@@ -159,6 +162,15 @@ lines: ## count the product's lines of Go, per package, without tests and what o
 .PHONY: bench
 bench: ## run every benchmark once; BENCHTIME=1s COUNT=10 to measure
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(COUNT) ./...
+
+.PHONY: stages
+stages: ## print the time and the allocations of each stage that a task passes, as a table; two minutes
+	@.ci/stages
+
+.PHONY: peers
+peers: build ## measure codeq and other queues in ROUNDS=3, in turn, and print a table; ONLY=nats,redis measures some; ten minutes
+	@go -C test/peers build -o ../../bin/ . github.com/nats-io/nats-server/v2
+	@PATH="$(CURDIR)/bin:$(PATH)" ./bin/peers -rounds $(ROUNDS) -only '$(ONLY)'
 
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## look for known vulnerabilities that the code can reach (fetches today's list)

@@ -175,7 +175,7 @@ func imported(f *goFile, visit func(importPath string, at finding)) {
 }
 
 func importsOutsideTable(f *goFile) (found []finding) {
-	if f.inTools() {
+	if f.inOwnModule() {
 		return nil
 	}
 	imported(f, func(p string, at finding) {
@@ -210,7 +210,7 @@ func moduleOf(importPath string) string {
 func tableIsWhole(t *tree) (found []finding) {
 	present := map[string]string{}
 	for _, f := range t.goFiles {
-		if !f.test && !f.inTools() {
+		if !f.test && !f.inOwnModule() {
 			present[f.dir] = f.path
 		}
 	}

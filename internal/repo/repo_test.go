@@ -104,9 +104,11 @@ func (f *goFile) at(pos token.Pos, format string, args ...any) finding {
 // lines is the number of lines of the file.
 func (f *goFile) lines() int { return bytes.Count(f.src, []byte("\n")) }
 
-// inTools says that the file belongs to the module of the tools, which the
-// rules about packages of codeq do not concern.
-func (f *goFile) inTools() bool { return strings.HasPrefix(f.path, "internal/tools/") }
+// inOwnModule says that the file belongs to the module of the tools or to that of the
+// other queues, which the rules about packages of codeq do not concern.
+func (f *goFile) inOwnModule() bool {
+	return strings.HasPrefix(f.path, "internal/tools/") || strings.HasPrefix(f.path, "test/peers/")
+}
 
 // product says that the file belongs to the program: not to tests, to what only
 // tests use, to the tools or to the examples of the documents.

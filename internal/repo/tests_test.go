@@ -160,6 +160,9 @@ func unwatchedGoroutines(t *tree) (found []finding) {
 	starts := map[string]finding{}
 	watched := map[string]bool{}
 	for _, f := range t.goFiles {
+		if f.inOwnModule() {
+			continue
+		}
 		if f.test {
 			if f.importName("go.uber.org/goleak") != "" || f.importName("testing/synctest") != "" {
 				watched[f.dir] = true
