@@ -20,6 +20,16 @@ func quantilesOf(h *hdrhistogram.Histogram) Quantiles {
 	return Quantiles{P50: at(50), P99: at(99), P999: at(99.9), Count: h.TotalCount()}
 }
 
+// Costs are of a task that was completed, or of one that was created where creates
+// alone were measured: processor time, and allocations of the server.
+type Costs struct {
+	ServerCPUMicrosPerCycle     *float64 `json:"serverCpuMicrosPerCycle"`
+	GeneratorCPUMicrosPerCycle  *float64 `json:"generatorCpuMicrosPerCycle"`
+	ServerCPUMicrosPerCreate    *float64 `json:"serverCpuMicrosPerCreate,omitempty"`
+	GeneratorCPUMicrosPerCreate *float64 `json:"generatorCpuMicrosPerCreate,omitempty"`
+	ServerAllocsPerCycle        *float64 `json:"serverAllocsPerCycle,omitempty"`
+}
+
 // Outcome is what a run measured, as Go and as JSON. Figures that nobody measured are
 // nil; rates, times and sizes are rounded to a tenth.
 type Outcome struct {
@@ -42,12 +52,7 @@ type Outcome struct {
 
 	Verdict
 
-	// Processor time of a task that was completed, or of one that was created where
-	// creates alone were measured.
-	ServerCPUMicrosPerCycle     *float64 `json:"serverCpuMicrosPerCycle"`
-	GeneratorCPUMicrosPerCycle  *float64 `json:"generatorCpuMicrosPerCycle"`
-	ServerCPUMicrosPerCreate    *float64 `json:"serverCpuMicrosPerCreate,omitempty"`
-	GeneratorCPUMicrosPerCreate *float64 `json:"generatorCpuMicrosPerCreate,omitempty"`
+	Costs
 	// ServerRSSMiB is the most that was in use while it was measured,
 	// StartRSSMiB and EndRSSMiB what was at both ends.
 	ServerRSSMiB *float64 `json:"serverRssMiB"`
@@ -78,6 +83,9 @@ func (o *Outcome) note(before, after reading) {
 	}
 	if tasks > 0 && before.hasServer {
 		*server = Rounded(float64((after.serverCPU - before.serverCPU).Microseconds()) / float64(tasks))
+	}
+	if tasks > 0 && before.allocations > 0 {
+		o.ServerAllocsPerCycle = Rounded((after.allocations - before.allocations) / float64(tasks))
 	}
 	if tasks > 0 && before.hasGenerator {
 		*generator = Rounded(float64((after.generatorCPU - before.generatorCPU).Microseconds()) / float64(tasks))

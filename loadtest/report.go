@@ -57,6 +57,9 @@ func (o *Outcome) processRows(row func(name, format string, args ...any)) {
 	if cpu := cmp.Or(o.ServerCPUMicrosPerCycle, o.ServerCPUMicrosPerCreate); cpu != nil {
 		row("server", "%.1f µs of CPU per %s", *cpu, o.Workload.measured())
 	}
+	if o.ServerAllocsPerCycle != nil {
+		row("allocations", "%.1f of the server per %s", *o.ServerAllocsPerCycle, o.Workload.measured())
+	}
 	if o.ServerRSSMiB != nil {
 		row("server memory", "%.0f MiB at most, %.0f at the start, %.0f at the end",
 			*o.ServerRSSMiB, *o.StartRSSMiB, *o.EndRSSMiB)

@@ -13,11 +13,11 @@ func ptr(f float64) *float64 { return &f }
 func sampleOutcome() *Outcome {
 	return &Outcome{
 		Workload: Canonical(), CyclesPerSecond: 43012.3, AcceptedPerSecond: 43013,
-		Verdict:                 Verdict{Created: 730_000, Completed: 730_000},
-		Enqueue:                 Quantiles{P50: 0.71, P99: 1.503, P999: 4.031, Count: 645_000},
-		Delivery:                Quantiles{P50: 0.802, P99: 1.7, P999: 5, Count: 645_000},
-		EndToEnd:                Quantiles{P50: 1.44, P99: 2.6, P999: 7.25, Count: 645_000},
-		ServerCPUMicrosPerCycle: ptr(25), GeneratorCPUMicrosPerCycle: ptr(10),
+		Verdict:      Verdict{Created: 730_000, Completed: 730_000},
+		Enqueue:      Quantiles{P50: 0.71, P99: 1.503, P999: 4.031, Count: 645_000},
+		Delivery:     Quantiles{P50: 0.802, P99: 1.7, P999: 5, Count: 645_000},
+		EndToEnd:     Quantiles{P50: 1.44, P99: 2.6, P999: 7.25, Count: 645_000},
+		Costs:        Costs{ServerCPUMicrosPerCycle: ptr(25), GeneratorCPUMicrosPerCycle: ptr(10), ServerAllocsPerCycle: ptr(31.2)},
 		ServerRSSMiB: ptr(101.4), StartRSSMiB: ptr(60), EndRSSMiB: ptr(99.5),
 		FsyncMicros: ptr(121.7), Durability: "fsync",
 	}
@@ -43,6 +43,7 @@ func createsOutcome() *Outcome {
 	o.CyclesPerSecond, o.AcceptedPerSecond, o.CreatesPerSecond = 0, 11_987.7, ptr(11_987.7)
 	o.ServerCPUMicrosPerCreate, o.ServerCPUMicrosPerCycle = o.ServerCPUMicrosPerCycle, nil
 	o.GeneratorCPUMicrosPerCreate, o.GeneratorCPUMicrosPerCycle = o.GeneratorCPUMicrosPerCycle, nil
+	o.ServerAllocsPerCycle = nil
 	o.Delivery, o.EndToEnd = Quantiles{}, Quantiles{}
 	return o
 }
@@ -77,7 +78,7 @@ func TestReportForProgramsHasItsNames(t *testing.T) {
 	}
 	for _, name := range []string{
 		"cyclesPerSecond", "enqueueMs", "endToEndMs", "created", "completed", "lost", "duplicated",
-		"serverCpuMicrosPerCycle", "serverRssMiB", "fsyncMicros", "durability",
+		"serverCpuMicrosPerCycle", "serverAllocsPerCycle", "serverRssMiB", "fsyncMicros", "durability",
 	} {
 		if got[name] == nil {
 			t.Errorf("%s is missing", name)

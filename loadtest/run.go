@@ -55,6 +55,8 @@ type Options struct {
 	Workload
 	Target            Target
 	Server, Generator Meter
+	// Allocations, if any, is how many allocations the server has made so far.
+	Allocations func(context.Context) (float64, error)
 }
 
 // run is a run while it goes on.
@@ -160,7 +162,7 @@ func (r *run) measure(ctx context.Context) error {
 	if !sleep(ctx, r.WarmUpFor) {
 		return cause(ctx)
 	}
-	before, err := r.read()
+	before, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (r *run) measure(ctx context.Context) error {
 		}
 	}
 	r.measuring.Store(false)
-	after, err := r.read()
+	after, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -236,9 +238,15 @@ type reading struct {
 	serverCPU, generatorCPU   time.Duration
 	rssBytes                  int64
 	hasServer, hasGenerator   bool
+	allocations               float64
 }
 
-func (r *run) read() (s reading, err error) {
+func (r *run) read(ctx context.Context) (s reading, err error) {
+	if r.Allocations != nil {
+		if s.allocations, err = r.Allocations(ctx); err != nil {
+			return s, err
+		}
+	}
 	if r.Server != nil {
 		s.hasServer = true
 		if s.serverCPU, err = r.Server.CPU(); err != nil {

@@ -171,8 +171,9 @@ type site struct {
 	// url and token are those of a server.
 	url, token string
 	tls        *tls.Config
-	// server is nil for one that is not a process of this bench.
-	server loadtest.Meter
+	// server and allocations are nil for one that is not a process of this bench.
+	server      loadtest.Meter
+	allocations func(context.Context) (float64, error)
 	// after, if any, is called between the last run and the report.
 	after func() error
 }
@@ -247,6 +248,7 @@ func (x *bench) phase(ctx context.Context, w loadtest.Workload, s *site) (*loadt
 	}
 	o, err := loadtest.Run(ctx, loadtest.Options{
 		Workload: w, Target: target, Server: s.server, Generator: loadtest.ProcessOf(os.Getpid()),
+		Allocations: s.allocations,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,7 +144,28 @@ func ownServer(ctx context.Context, flags ...string) (context.Context, *site, fu
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("start server: %w: %s", errors.Join(err, stop()), said.reason("it said nothing"))
 	}
-	return ctx, &site{url: where.URL, server: loadtest.ProcessOf(where.PID)}, stop, nil
+	s := &site{url: where.URL, server: loadtest.ProcessOf(where.PID)}
+	s.allocations = s.readAllocations
+	return ctx, s, stop, nil
+}
+
+// readAllocations asks the server how many allocations it has made.
+func (s *site) readAllocations(ctx context.Context) (count float64, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("read allocations: %w", err)
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if figure, ok := strings.CutPrefix(lines.Text(), "go_memstats_mallocs_total "); ok {
+			return strconv.ParseFloat(figure, 64)
+		}
+	}
+	return 0, errors.New("read allocations: the server does not say")
 }
 
 // withoutSettings leaves out what would make the server another one than the

@@ -19,6 +19,7 @@ type benchFigures struct {
 	Created, Completed          int64
 	Lost, Duplicated            int64
 	ServerCPUMicrosPerCycle     float64 `json:"serverCpuMicrosPerCycle"`
+	ServerAllocsPerCycle        float64
 	ServerRSSMiB                float64 `json:"serverRssMiB"`
 	FsyncMicros                 float64
 	BareHTTPPerSecond           float64
@@ -41,7 +42,7 @@ func TestBenchMeasuresItsOwnServer(t *testing.T) {
 		t.Errorf("figures %+v", got)
 	}
 	if got.CyclesPerSecond <= 0 || got.EnqueueMs.P50 <= 0 || got.EndToEndMs.P999 < got.EnqueueMs.P50 ||
-		got.ServerCPUMicrosPerCycle <= 0 || got.ServerRSSMiB < 1 || got.FsyncMicros <= 0 {
+		got.ServerCPUMicrosPerCycle <= 0 || got.ServerAllocsPerCycle <= 0 || got.ServerRSSMiB < 1 || got.FsyncMicros <= 0 {
 		t.Errorf("figures %+v: something was not measured", got)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || left != nil {
