@@ -43,7 +43,7 @@ await sleep(measure)
 console.log(`end ${completed - before} ${(performance.now() - began) / 1000}`)
 posting = false
 await Promise.all(all)
-for (const late = Date.now() + 20_000; completed < confirmed && Date.now() < late;) await sleep(20)
+for (const late = Date.now() + 60_000; completed < confirmed && Date.now() < late;) await sleep(20)
 let lost = 0
 for (let n = 0; n < next; n++) if (!delivered[n]) lost++
 console.log(`counts ${next} ${lost} ${duplicates} ${confirmed} ${completed}`)

@@ -17,7 +17,7 @@ import (
 const (
 	subject = "tasks"
 	// fetched is how many tasks a consumer may have.
-	fetched = 4096
+	fetched = 256
 	// workers is how many tasks are worked on at a time where each has a goroutine.
 	workers = 128
 )
@@ -114,7 +114,7 @@ func (l *natsLink) post(payloads [][]byte) (func() error, error) {
 	if l.kind == "atomic" {
 		messages := make([]*nats.Msg, len(payloads))
 		for i, p := range payloads {
-			messages[i] = &nats.Msg{Subject: subject, Data: p}
+			messages[i] = &nats.Msg{Subject: subject, Header: nats.Header{}, Data: p}
 		}
 		_, err := jetstreamext.PublishMsgBatch(ctx, l.js, messages, jetstreamext.BatchFlowControl{})
 		return nothingToWaitFor, err
@@ -157,7 +157,7 @@ func (l *natsLink) work(ctx context.Context, to *ledger) error {
 	}
 	defer w.conn.Close()
 	consumer, err := w.js.CreateConsumer(ctx, "TASKS", jetstream.ConsumerConfig{
-		Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 2 * fetched, AckWait: time.Minute,
+		Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: fetched, AckWait: time.Minute,
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 	// maxTasks is how many a run may have.
 	maxTasks = 4 << 20
 	// drainFor is how long the last tasks may take.
-	drainFor = 20 * time.Second
+	drainFor = time.Minute
 )
 
 // ledger knows each task by its number. Any goroutine may call it.
