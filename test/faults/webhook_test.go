@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,13 +25,13 @@ type receiver struct {
 	server *httptest.Server
 
 	mu     sync.Mutex
-	key    []byte
+	keys   map[string][]byte // by path
 	asked  int
-	bodies map[string]string // by webhook-id
+	bodies map[string]string // by path and webhook-id
 }
 
 func newReceiver(t *testing.T) *receiver {
-	r := &receiver{t: t, bodies: map[string]string{}}
+	r := &receiver{t: t, keys: map[string][]byte{}, bodies: map[string]string{}}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(r.server.Close)
 	return r
@@ -50,28 +51,39 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	id := req.Header.Get("webhook-id")
-	if known, again := r.bodies[id]; again && known != string(body) {
-		r.t.Errorf("%s came as %s and as %s", id, known, body)
+	name := req.URL.Path + " " + id
+	if known, again := r.bodies[name]; again && known != string(body) {
+		r.t.Errorf("%s came as %s and as %s", name, known, body)
 	}
-	m := hmac.New(sha256.New, r.key)
+	m := hmac.New(sha256.New, r.keys[req.URL.Path])
 	_, _ = fmt.Fprintf(m, "%s.%s.%s", id, req.Header.Get("webhook-timestamp"), body) // a hash takes everything
 	if got := req.Header.Get("webhook-signature"); got != "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)) {
-		r.t.Errorf("%s has the signature %s", id, got)
+		r.t.Errorf("%s has the signature %s", name, got)
 	}
-	r.bodies[id] = string(body)
+	r.bodies[name] = string(body)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// named are the webhook-ids of a task that have come.
-func (r *receiver) named(id wire.TaskID) (ids []string) {
+// named are the paths to which outcomes of a task have come, in order, each as often as it came
+// under another webhook-id.
+func (r *receiver) named(id wire.TaskID) (paths []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.bodies {
-		if strings.HasPrefix(name, id.String()+".") {
-			ids = append(ids, name)
+		if path, webhook, _ := strings.Cut(name, " "); strings.HasPrefix(webhook, id.String()+".") {
+			paths = append(paths, path)
 		}
 	}
-	return ids
+	slices.Sort(paths)
+	return paths
+}
+
+// hook gives the tenant a webhook at a path of the receiver.
+func (x *site) hook(r *receiver, name, more string) {
+	x.t.Helper()
+	secret := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(name, 32)[:32]))
+	x.ask(http.MethodPut, "/admin/webhooks/"+name, fmt.Sprintf(`{"url":%q,"secret":"whsec_%s"%s}`, r.server.URL+"/"+name, secret, more))
+	r.keys["/"+name] = []byte(strings.Repeat(name, 32)[:32])
 }
 
 func (x *site) hookSecret() []byte {
@@ -91,19 +103,34 @@ func (x *site) hookSecret() []byte {
 	return key
 }
 
-// The server is killed again and again between the ends of tasks and what it posts of them. What
-// ended arrives, under one id and with one body, and what did not end arrives never.
+// posts are how tasks of the kill test are posted, with the paths to which their outcomes go.
+var posts = []struct {
+	command string
+	webhook bool
+	to      []string
+}{{"c", true, []string{"/"}}, {"e.x", false, []string{"/far"}}, {"e.y", true, []string{"/", "/far"}}, {"near", false, []string{"/near"}}}
+
+// The server is killed again and again between the ends of tasks and what it posts of them: to their
+// webhooks, to those of the tenant, and to both. What ended arrives at each, under one id and with one
+// body, and what did not end arrives never.
 func TestA51KillsLoseNoCallbackAndMakeNone(t *testing.T) {
 	r := newReceiver(t)
 	x := newSite(t, "--webhook-allow", "127.0.0.0/8")
-	r.key = x.hookSecret()
+	r.keys["/"] = x.hookSecret()
+	x.hook(r, "far", `,"commands":["e.*"]`)
+	x.hook(r, "near", `,"commands":["near"],"statuses":["FAILED","CANCELLED"]`)
+	x.hook(r, "done", `,"statuses":["COMPLETED"]`)
 	chance := rand.New(rand.NewPCG(51, 1))
 	var ids []wire.TaskID
 	acknowledged := map[wire.TaskID]bool{}
 	for range scale(4, 200) {
 		var round []wire.TaskID
-		for range 8 {
-			task, err := x.api.Post(x.ctx, fmt.Sprintf(`{"command":"c","payload":1,"webhook":%q}`, r.server.URL))
+		for n := range 2 * len(posts) {
+			how, webhook := posts[n%len(posts)], ""
+			if how.webhook {
+				webhook = r.server.URL + "/"
+			}
+			task, err := x.api.Post(x.ctx, fmt.Sprintf(`{"command":%q,"payload":1,"webhook":%q}`, how.command, webhook))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,9 +154,9 @@ func TestA51KillsLoseNoCallbackAndMakeNone(t *testing.T) {
 		}
 		x.server.Start()
 	}
-	open := 0
-	for _, id := range ids {
-		task := x.read(id)
+	open, outcomes := 0, 0
+	for n, id := range ids {
+		task, want := x.read(id), posts[n%len(posts)].to
 		if task.Status != wire.StatusCancelled {
 			open++
 			if acknowledged[id] {
@@ -137,15 +164,17 @@ func TestA51KillsLoseNoCallbackAndMakeNone(t *testing.T) {
 			}
 			continue
 		}
-		x.eventually(patience, "the outcome of "+id.String()+" arrives", func() bool { return len(r.named(id)) > 0 })
-		if names := r.named(id); len(names) != 1 {
-			t.Errorf("the outcome of %v came as %v", id, names)
+		outcomes += len(want)
+		x.eventually(patience, "the outcome of "+id.String()+" arrives", func() bool { return len(r.named(id)) >= len(want) })
+	}
+	for n, id := range ids {
+		want := posts[n%len(posts)].to
+		if x.read(id).Status != wire.StatusCancelled {
+			want = nil
+		}
+		if paths := r.named(id); !slices.Equal(paths, want) {
+			t.Errorf("the outcome of %v came to %v, want %v", id, paths, want)
 		}
 	}
-	for _, id := range ids {
-		if task := x.read(id); task.Status != wire.StatusCancelled && len(r.named(id)) > 0 {
-			t.Errorf("%v has not ended, and %v came", id, r.named(id))
-		}
-	}
-	t.Logf("%d tasks, %d ends acknowledged, %d tasks open", len(ids), len(acknowledged), open)
+	t.Logf("%d tasks, %d ends acknowledged, %d tasks open, %d outcomes", len(ids), len(acknowledged), open, outcomes)
 }
