@@ -44,9 +44,8 @@ type endpoint struct {
 	probing             bool
 	// failingSinceMs is when the first call failed after which none has succeeded, 0 for none.
 	failingSinceMs int64
-	// version is that of a named endpoint to which all this belongs, asked that which the
-	// worker has asked to disable.
-	version, asked int64
+	// version is that of a named endpoint to which all this belongs.
+	version int64
 }
 
 // admission is whether an endpoint gets another callback now.
@@ -171,14 +170,13 @@ func (d *delivery) address() bool {
 }
 
 // disable has the endpoint of a callback get nothing until somebody enables it. Another
-// change, which may have mended it, comes first.
+// change, which may have mended it, comes first, and so does this one if it is asked for again.
 func (d *delivery) disable(a Answer) {
 	w, n := d.queue.worker, d.named()
 	e, ok := n.Endpoint()
-	if at := d.endpoint; !ok || n.Version != at.version || n.Version == at.asked {
+	if !ok || n.Version != d.endpoint.version {
 		return
 	}
-	d.endpoint.asked = n.Version
 	since := time.UnixMilli(d.endpoint.failingSinceMs).UTC().Format(time.RFC3339)
 	e.State, e.Reason = wire.EndpointDisabled, "no call has succeeded since "+since
 	if a.Status == http.StatusGone {

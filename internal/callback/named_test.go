@@ -193,3 +193,28 @@ func TestWhatWaitsForAPlaceGoesWhereItsEndpointIsThen(t *testing.T) {
 		t.Errorf("sent %+v, %+v", x.sent, f)
 	}
 }
+
+// fullEngine refuses to change named records, as a full disk does.
+type fullEngine struct{ *shardactor.Engine }
+
+func (fullEngine) Name(n *shardactor.Naming) {
+	n.Done(record.Named{}, wire.Refuse(wire.CodeStorageFull, "the disk is nearly full"))
+}
+
+// An endpoint that could not be disabled is disabled with its next answer.
+func TestAnEndpointIsDisabledOnceTheDiskHasSpace(t *testing.T) {
+	x := openSite(t)
+	x.set("e", &wire.Endpoint{URL: named, State: wire.EndpointEnabled, Secret: secretOf("A")})
+	x.end("acme", "")
+	x.worker.engine = fullEngine{x.engine}
+	x.answer(x.take(named), 410)
+	if e := x.get("e"); e.State != wire.EndpointEnabled || len(x.disabled) != 0 {
+		t.Fatalf("%+v, told %v", e, x.disabled)
+	}
+	x.worker.engine = x.engine
+	x.advance(6000)
+	x.answer(x.take(named), 410)
+	if e := x.get("e"); e.State != wire.EndpointDisabled || len(x.disabled) != 1 {
+		t.Errorf("%+v, told %v", e, x.disabled)
+	}
+}

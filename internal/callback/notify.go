@@ -51,9 +51,9 @@ type Notifier struct {
 type subscriber struct {
 	wire.Subscription
 	key record.NamedKey
-	// version is that of the record, asked that which was asked to go.
-	version, asked int64
-	inFlight       bool
+	// version is that of the record.
+	version  int64
+	inFlight bool
 	// failures counts the calls in a row that failed.
 	failures int
 	// sentMs is when it was told of each queue.
@@ -115,11 +115,10 @@ func (n *Notifier) follow(nowMs int64) map[string][]*subscriber {
 		n.subscribers[r.NamedKey] = s
 		if nowMs < s.ExpiresAtMs {
 			of[r.Tenant] = append(of[r.Tenant], s)
-		} else if s.asked != r.Version {
-			s.asked = r.Version
+		} else {
 			n.o.Engine.Name(&shardactor.Naming{
 				What: shard.NameChange{Key: r.NamedKey, IfVersion: r.Version},
-				Done: func(record.Named, *wire.Error) {}, // a heartbeat that came before keeps it
+				Done: func(record.Named, *wire.Error) {}, // a heartbeat that came before keeps it, and a full disk until it has space
 			})
 		}
 	}

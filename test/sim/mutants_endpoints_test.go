@@ -33,9 +33,18 @@ func init() {
 	})
 }
 
-// Faults of reports and files that worlds show.
+// Faults of reports, files and notifications that worlds show.
 func init() {
+	const notify = "internal/callback/notify.go"
 	mutants = append(mutants, mutant{
+		name:   "notify: tell of a queue that is full",
+		edit:   edit{file: notify, old: "(most == 0 || f.InProgress < int64(most))", new: "(most >= 0)"},
+		caught: []string{"nobody is told of work that may not begin"},
+	}, mutant{
+		name:   "notify: choose another by each hash",
+		edit:   edit{file: notify, old: "s.weight(q.Command) > hashed.weight(q.Command):", new: "nowMs%2 == 0:"},
+		caught: []string{"a queue chooses the same subscriber"},
+	}, mutant{
 		name:   "report: show that of an earlier delivery",
 		edit:   edit{file: "shard/transition.go", old: "cmp.Or(e.Lease.Progress, t.Progress), t.Printed", new: "cmp.Or(t.Progress, e.Lease.Progress), t.Printed"},
 		caught: []string{reportShown},
