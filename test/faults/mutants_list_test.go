@@ -177,7 +177,6 @@ var coreMutants = []mutant{
 	{"TestScripts/files", "shard/transition.go", "		t.Files.Listed = \"\"\n", ""},
 	{"TestScripts/files", "shard/transition.go", "	t.EndedAtMs, t.Files.Listed = s.now, \"\"\n", "	t.EndedAtMs = s.now\n"},
 	{"TestScripts/files", "shard/file.go", "		bytes = sizeOf(m.result.Artifacts)\n", ""},
-	{"TestScripts/files", "shard/file.go", "	case m.to == removed, m.to == wire.LocationInProgress:\n", "	case m.to == removed:\n"},
 	{"TestScripts/files", "shard/file.go", "	s.countFiles(s.queueOf(e.Task.Queue()), files, sizeOf(list))\n", ""},
 	{"TestScripts/files", "shard/file.go", "		q.index.AddFileBytes(more)\n", ""},
 	{"TestScripts/files", "shard/grant.go", ", Files: record.Files{Begun: t.Files.Begun},\n", ",\n"},

@@ -57,6 +57,10 @@ func init() {
 		edit:   edit{file: "shard/grant.go", old: "Files: record.Files{Begun: t.Files.Begun},", new: "Files: t.Files,"},
 		caught: []string{"a request is answered as the protocol says", "files are numbered and named as they come"},
 	}, mutant{
+		name:   "file: count what an earlier delivery has listed",
+		edit:   edit{file: "shard/file.go", old: "	case m.to == removed, m.to == wire.LocationInProgress:\n", new: "	case m.to == removed:\n"},
+		caught: []string{"the database agrees with itself"},
+	}, mutant{
 		name:   "file: keep those of a task that is removed",
 		edit:   edit{file: "shard/retention.go", old: "		s.scratch.Files.Begun = 1 // or more\n", new: "		s.scratch.Files.Begun = 0\n"},
 		caught: []string{lifecycle, "a file that no result names goes"},
