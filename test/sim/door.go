@@ -53,6 +53,7 @@ type freedPlaces struct {
 	shard  int
 	batch  uint64
 	places waiting
+	files  int64
 }
 
 // waiting are tasks that wait, and the bytes of their payloads.
@@ -243,7 +244,7 @@ func (d *doors) noteFreed(o *shardactor.Observed, tenantOf func(*limit.Tenant) s
 	for _, a := range o.Outcome.Effects {
 		if to, is := a.Sink.(*limit.Tenant); is {
 			freed := a.Effect.(*shard.Freed)
-			d.freed = append(d.freed, freedPlaces{tenantOf(to), o.Shard, o.Batch, waiting{int64(freed.Places), freed.Bytes}})
+			d.freed = append(d.freed, freedPlaces{tenantOf(to), o.Shard, o.Batch, waiting{int64(freed.Places), freed.Bytes}, freed.FileBytes})
 		}
 	}
 }
@@ -264,26 +265,35 @@ func (w *world) nameOf(t *limit.Tenant) string {
 	return ""
 }
 
-// pendingAddsUp holds the tasks of a tenant that wait, as its door counts them, against the
-// model: those of shards that count, those in the way, and those of which it has not heard
-// that they wait no more.
+// pendingAddsUp holds the tasks of a tenant that wait, and the files that its tasks have, as its
+// door counts them, against the model: those of shards that count, those in the way, and those of
+// which it has not heard that they wait no more, or are gone.
 func (w *world) pendingAddsUp(tenant string) {
 	var want waiting
+	var files int64
 	if d := w.doors.of[tenant]; d != nil {
 		want = d.inWay
 	}
 	for _, t := range w.model.all {
-		if t.tenant == tenant && t.command != hookCommand && t.waits() && w.model.counts[t.shard][tenant] {
+		if t.tenant != tenant || t.command == hookCommand || !w.model.counts[t.shard][tenant] {
+			continue
+		}
+		if files += t.fileBytes(); t.waits() {
 			want.add(1, int64(len(t.payload)))
 		}
 	}
 	for _, f := range w.doors.freed {
 		if f.tenant == tenant {
 			want.add(f.places.tasks, f.places.bytes)
+			files += f.files
 		}
 	}
-	if got, _ := w.server.engine.Limits().Figures(tenant); (waiting{got.Pending, got.Bytes}) != want {
+	got, _ := w.server.engine.Limits().Figures(tenant)
+	if (waiting{got.Pending, got.Bytes}) != want {
 		violate("what waits of a tenant is counted", "%s: its door says %+v, want %+v", tenant, got, want)
+	}
+	if got.Files != files {
+		violate("the files of a tenant are counted", "%s: its door says %+v, want %d", tenant, got, files)
 	}
 }
 
@@ -308,6 +318,9 @@ func (w *world) limitTenant() {
 		if door.EnqueuesPerSecond > 0 {
 			door.Burst = pick(c, []int{0, 1, 10})
 		}
+	}
+	if l.Weight == 5 {
+		l.ArtifactBytes = 100 // uploads are not held up by it here, they count
 	}
 	if c.oneIn(4) {
 		l = wire.TenantLimits{}

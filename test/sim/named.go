@@ -89,7 +89,7 @@ func (m *model) isNamed(r record.Named) {
 	if r.Kind != record.KindLimits {
 		return
 	}
-	if l := r.Limits(); l.CountsPending() {
+	if l := r.Limits(); l.CountsPending() || l.ArtifactBytes != 0 {
 		m.counts[m.at.Shard][r.Tenant] = true
 	}
 }
@@ -103,7 +103,7 @@ func (m *model) namedBegin() {
 		for _, tenant := range tenants {
 			r := m.homeOf(limitsKey(tenant))
 			l := r.Limits()
-			m.counts[shardNo][tenant] = l.CountsPending()
+			m.counts[shardNo][tenant] = l.CountsPending() || l.ArtifactBytes != 0
 		}
 	}
 }

@@ -66,6 +66,21 @@ func (m *model) upload(a *shard.Upload) {
 	}
 }
 
+// fileBytes are the bytes of the files that a task has: those that may be named, or that its result
+// names.
+func (t *task) fileBytes() (bytes int64) {
+	has := t.listed
+	if !t.open() && t.result != nil {
+		has = t.result.Artifacts
+	}
+	for _, a := range has {
+		if !t.removed {
+			bytes += a.SizeBytes
+		}
+	}
+	return bytes
+}
+
 // filesOf are the files that a result names, if the delivery has listed all of them.
 func (t *task) filesOf(named []wire.Artifact) (found []wire.Artifact, all bool) {
 	for _, a := range named {
