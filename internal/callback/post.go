@@ -64,6 +64,12 @@ func (s *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.http.RoundTrip(r)
 }
 
+// CloseIdleConnections closes those of both; http.Client asks for it.
+func (s *schemes) CloseIdleConnections() {
+	s.http.CloseIdleConnections()
+	s.https.CloseIdleConnections()
+}
+
 // transport has no proxy: the address that is dialled must be that of the endpoint.
 func (p *Poster) transport(plain bool) *http.Transport {
 	return &http.Transport{

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -89,6 +90,27 @@ func TestNoAnswerSaysWhy(t *testing.T) {
 	stranger.Send(&Call{Callback: callbackTo(url), Keep: 1}, func(a Answer) { answer <- a })
 	if a := <-answer; a.Problem != "the connection to the target failed" {
 		t.Errorf("a target: %+v", a)
+	}
+}
+
+// A stop closes the connections that were kept for the next call.
+func TestStopLeavesNoConnection(t *testing.T) {
+	closed := make(chan struct{}, 9)
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	server.Start()
+	defer server.Close()
+	p := newPoster(t, nil, "127.0.0.1")
+	ask(p, server.URL)
+	p.Stop(t.Context())
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Error("the connection is kept")
 	}
 }
 
