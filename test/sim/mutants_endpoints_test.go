@@ -62,7 +62,7 @@ func init() {
 		caught: []string{"the database agrees with itself"},
 	}, mutant{
 		name:   "file: keep those of a task that is removed",
-		edit:   edit{file: "shard/retention.go", old: "		s.scratch.Files.Begun = 1 // or more\n", new: "		s.scratch.Files.Begun = 0\n"},
-		caught: []string{lifecycle, "a file that no result names goes"},
+		edit:   edit{file: "shard/retention.go", old: "e.HasKey || e.Labelled || e.HasFiles {", new: "e.HasKey || e.Labelled {"},
+		caught: []string{lifecycle, "a file that no result names goes", filesAdd, "the database agrees with itself"},
 	})
 }

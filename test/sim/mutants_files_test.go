@@ -37,9 +37,5 @@ func init() {
 		name:   "files: keep them in no counters",
 		edit:   edit{file: file, old: "		q.index.AddFileBytes(more)\n", new: ""},
 		caught: []string{"the database agrees with itself"},
-	}, mutant{
-		name:   "files: remove a task without its bytes",
-		edit:   edit{file: "shard/retention.go", old: "e.HasKey || e.Labelled || e.HasFiles {", new: "e.HasKey || e.Labelled {"},
-		caught: []string{filesAdd, "the database agrees with itself"},
 	})
 }
