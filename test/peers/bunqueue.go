@@ -15,7 +15,16 @@ import (
 // bunqueueDir is where its load and its packages are, from the root of the repository.
 const bunqueueDir = "test/peers"
 
-var bun = filepath.Join(bunqueueDir, "node_modules", ".bin", "bun")
+// bun is the runtime, which npm has installed for the system of this machine.
+var bun = bunRuntime()
+
+func bunRuntime() string {
+	found, err := filepath.Glob(filepath.Join(bunqueueDir, "node_modules", "@oven", "bun-*", "bin", "bun"))
+	if err != nil || len(found) == 0 {
+		return "bun"
+	}
+	return found[0]
+}
 
 // bunqueue is measured by a program of its own, because its client needs the runtime that
 // it is written for. It commits to SQLite before it answers, which does not sync each
@@ -36,13 +45,14 @@ func bunqueue() *queue {
 		return err
 	}
 	q.ways = []way{
-		{name: "durable", synced: "no", measure: bunqueueLoad(1)},
-		{name: "durable, addBulk 64", pipelined: true, synced: "no", measure: bunqueueLoad(64)},
+		{name: "durable", synced: "no", measure: bunqueueLoad("durable", 1)},
+		{name: "default", synced: "no", measure: bunqueueLoad("default", 1)},
+		{name: "default, addBulk 64", pipelined: true, synced: "no", measure: bunqueueLoad("default", 64)},
 	}
 	return q
 }
 
-func bunqueueLoad(batch int) func(ctx context.Context, s *settings, dir string) (*figure, error) {
+func bunqueueLoad(kind string, batch int) func(ctx context.Context, s *settings, dir string) (*figure, error) {
 	return func(ctx context.Context, s *settings, dir string) (f *figure, err error) {
 		server, err := startBunqueue(dir)
 		if err != nil {
@@ -56,7 +66,7 @@ func bunqueueLoad(batch int) func(ctx context.Context, s *settings, dir string) 
 		defer probe.Close()
 		_, port, _ := net.SplitHostPort(server.addr)
 		load := exec.CommandContext(ctx, bun, filepath.Join(bunqueueDir, "bunqueue.mjs"), port, strconv.Itoa(producers), strconv.Itoa(batch),
-			fmt.Sprint(s.warmUp.Milliseconds()), fmt.Sprint(s.measure.Milliseconds()))
+			fmt.Sprint(s.warmUp.Milliseconds()), fmt.Sprint(s.measure.Milliseconds()), kind)
 		load.Stderr = os.Stderr
 		out, err := load.StdoutPipe()
 		if err != nil {

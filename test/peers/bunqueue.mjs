@@ -1,13 +1,13 @@
-// The load of bunqueue: bun bunqueue.mjs PORT PRODUCERS BATCH WARM_UP_MS MEASURE_MS
+// The load of bunqueue: bun bunqueue.mjs PORT PRODUCERS BATCH WARM_UP_MS MEASURE_MS KIND
 // It prints a line when the measured time begins, one when it ends, and one with counts of all
 // tasks when the last of them is done.
 import { Queue, Worker } from 'bunqueue/client'
 
-const [port, producers, batch, warmUp, measure] = process.argv.slice(2).map(Number)
+const [port, producers, batch, warmUp, measure] = process.argv.slice(2, 7).map(Number)
 const unfinished = 8192
 const connection = { host: '127.0.0.1', port, poolSize: 8 }
 const queue = new Queue('tasks', { connection })
-const options = { durable: true, removeOnComplete: true }
+const options = { durable: process.argv[7] === 'durable', removeOnComplete: true }
 
 const delivered = []
 let next = 0, confirmed = 0, completed = 0, duplicates = 0, posting = true

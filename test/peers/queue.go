@@ -106,7 +106,7 @@ func printTable(out io.Writer, queues []*queue) {
 				if w.pipelined != pipelined || len(w.figures) == 0 {
 					continue
 				}
-				if q.name == codeqName {
+				if base == nil && q.name == codeqName {
 					base = w
 				}
 				ratio := "-"

@@ -29,7 +29,7 @@ func (q *queue) findRedis(*settings) error {
 // streams is a stream of Redis and a group of consumers: no retries, priorities, delays or
 // results.
 func streams() *queue {
-	q := &queue{name: "Redis Streams, raw,"}
+	q := &queue{name: "Redis Streams"}
 	q.find = q.findRedis
 	as := func(batch int) func(string) (link, error) {
 		return func(addr string) (link, error) { return dialStreams(addr, batch) }
