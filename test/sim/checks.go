@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"codeq/record"
 	"codeq/store"
@@ -346,7 +347,8 @@ func (w *world) drain() {
 			turn, most = 0, open
 		}
 		if turn > restMost {
-			violate("everything ends", "%d tasks are still open, a queue is still deleted: %v", open, w.deletes())
+			i := slices.IndexFunc(w.model.all, (*task).open)
+			violate("everything ends", "%d tasks are still open, such as %+v, a queue is still deleted: %v", open, w.model.all[i], w.deletes())
 		}
 		w.rest()
 		if !w.carryAll() {

@@ -124,19 +124,26 @@ func (w *world) setEndpoint(key record.NamedKey, e *wire.Endpoint) {
 		value = string(wire.AppendEndpoint(nil, e))
 	}
 	w.setNamed(key, value, func(record.Named) {
-		for _, t := range w.model.all {
-			if e.State != wire.EndpointEnabled || t.endpoint != key.Name || t.tenant != key.Tenant || t.place != wire.LocationDelayed {
-				continue
-			}
-			call := func(to shard.Asker) shard.Message {
-				return &shard.Manage{Do: shard.RunNow, Asker: to, By: "ops", Tenant: t.tenant, TaskID: t.id}
-			}
-			(&request{world: w, call: call, about: t.id}).post()
+		if e.State == wire.EndpointEnabled {
+			w.callBackNow(func(t *task) bool { return t.endpoint == key.Name && t.tenant == key.Tenant })
 		}
 	})
 }
 
-// openEndpoints enables every endpoint.
+// callBackNow has callbacks go that wait.
+func (w *world) callBackNow(which func(t *task) bool) {
+	for _, t := range w.model.all {
+		if t.command != hookCommand || t.place != wire.LocationDelayed || !which(t) {
+			continue
+		}
+		call := func(to shard.Asker) shard.Message {
+			return &shard.Manage{Do: shard.RunNow, Asker: to, By: "ops", Tenant: t.tenant, TaskID: t.id}
+		}
+		(&request{world: w, call: call, about: t.id}).post()
+	}
+}
+
+// openEndpoints enables every endpoint, and has all callbacks go, of which some wait for a day.
 func (w *world) openEndpoints() {
 	eachName(func(key record.NamedKey) {
 		r := w.holds[key]
@@ -146,4 +153,8 @@ func (w *world) openEndpoints() {
 			w.settle()
 		}
 	})
+	if w.hooks != nil {
+		w.callBackNow((*task).open)
+		w.settle()
+	}
 }
