@@ -141,7 +141,7 @@ func TestATargetEndsTasksByItsAnswers(t *testing.T) {
 		{"redirect", wire.StatusFailed, 2, 2, "the target answered 307, and redirects are not followed"},
 		{"huge", wire.StatusFailed, 0, 1, "the target answered 200, and its result cannot be kept: it has more than 1048576 bytes"},
 		{"410", wire.StatusFailed, 2, 2, "the target answered 410"},
-		{"hang", wire.StatusFailed, 2, 2, "the endpoint gave no answer within 2.7s"},
+		{"hang", wire.StatusFailed, 2, 2, "the target gave no answer within 2.7s"},
 	} {
 		id := x.give("c", c.how)
 		x.eventually(patience, c.how+" ends", func() bool { return x.read(id).Status.Terminal() })
