@@ -200,7 +200,7 @@ func TestADeadTargetHoldsUpNobody(t *testing.T) {
 	t.Logf("50 tasks one after another beside two dead targets: %v", time.Since(begin))
 	x.eventually(patience, "the task says why it waits", func() bool {
 		w := x.read(last).Waiting
-		return w != nil && w.Reason == wire.WaitingTarget && w.Problem == "the connection to the endpoint failed" && w.UntilMs != 0
+		return w != nil && w.Reason == wire.WaitingTarget && w.Problem == "the connection to the target failed" && w.UntilMs != 0
 	})
 	if sick := blackbox.Figure(x.server.Metrics(), `codeq_targets{state="sick"}`); sick < 1 {
 		t.Errorf("%v targets are sick", sick)

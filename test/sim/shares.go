@@ -118,12 +118,18 @@ func (m *model) keysFreed() {
 	}
 }
 
-// isAsked reports whether a message of the round gives a task another priority, which ends it
-// as well if it has expired. One that has ended before refuses that.
+// isAsked reports whether an answer to a message of the round says that the task had not ended
+// when the message came: it got another priority, which ends it as well if it has expired, or the
+// lease of a worker was over.
 func (m *model) isAsked(t *task) bool {
 	return slices.ContainsFunc(m.at.Outcome.Effects, func(a shard.Addressed) bool {
-		e, is := a.Effect.(*shard.Managed)
-		return is && e.Did == shard.Prioritize && e.TaskID == t.id
+		switch e := a.Effect.(type) {
+		case *shard.Managed:
+			return e.Did == shard.Prioritize && e.TaskID == t.id
+		case *shard.Refused:
+			return e.TaskID == t.id && e.Err.Code == wire.CodeLeaseLost
+		}
+		return false
 	})
 }
 
