@@ -20,7 +20,8 @@ func codeq() *queue {
 			return err
 		}
 		out, err := exec.Command(s.codeq, "--version").Output()
-		q.version = strings.TrimPrefix(strings.TrimSpace(string(out)), "codeq ")
+		q.version, _, _ = strings.Cut(strings.TrimSpace(string(out)), ",")
+		q.version = strings.TrimPrefix(q.version, "codeq ")
 		return err
 	}
 	q.ways = []way{
