@@ -51,6 +51,9 @@ func lockDir(dir string, how int) (*os.File, error) {
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), how)
+	for errors.Is(err, syscall.EINTR) {
+		err = syscall.Flock(int(f.Fd()), how)
+	}
 	if err == nil {
 		var locked, named os.FileInfo
 		if locked, err = f.Stat(); err == nil {

@@ -88,33 +88,15 @@ func (q *queueSetCmd) Run(a *app) error {
 }
 
 func (q *queueSetCmd) change(s *wire.QueueSettings) {
-	if q.Spread != nil {
-		s.Spread = *q.Spread
-	}
-	if q.MaxAttempts != nil {
-		s.MaxAttempts = *q.MaxAttempts
-	}
-	if q.Backoff != nil {
-		s.Backoff.Policy = *q.Backoff
-	}
-	if q.MaxInProgress != nil {
-		s.MaxInProgress = *q.MaxInProgress
-	}
-	if q.StartsPerSecond != nil {
-		s.StartsPerSecond = *q.StartsPerSecond
-	}
-	if q.PerKeyInProgress != nil {
-		s.PerKey.InProgress = *q.PerKeyInProgress
-	}
-	if q.PerKeyStartsPerSecond != nil {
-		s.PerKey.StartsPerSecond = *q.PerKeyStartsPerSecond
-	}
-	if q.Target != nil {
-		s.Target.URL = *q.Target
-	}
-	if q.TargetWindow != nil {
-		s.Target.Window = *q.TargetWindow
-	}
+	setIf(&s.Spread, q.Spread)
+	setIf(&s.MaxAttempts, q.MaxAttempts)
+	setIf(&s.Backoff.Policy, q.Backoff)
+	setIf(&s.MaxInProgress, q.MaxInProgress)
+	setIf(&s.StartsPerSecond, q.StartsPerSecond)
+	setIf(&s.PerKey.InProgress, q.PerKeyInProgress)
+	setIf(&s.PerKey.StartsPerSecond, q.PerKeyStartsPerSecond)
+	setIf(&s.Target.URL, q.Target)
+	setIf(&s.Target.Window, q.TargetWindow)
 	if s.Target.URL == "" {
 		s.Target = wire.Target{}
 	}
