@@ -57,14 +57,13 @@ func (p *pipeline) init(s *Store) {
 // number. A batch that cannot be applied ends the process through Fatal:
 // memory is ahead of the disk and nobody was promised anything.
 func (sp *Span) Apply() (uint64, error) {
-	wake := sp.store.pipe.wake
-	if sp.batch.Empty() {
-		wake = nil
-	}
+	before := sp.submitted.Load()
 	number, err := sp.commit(pebble.NoSync)
-	select {
-	case wake <- struct{}{}:
-	default: // the syncer is already on its way
+	if number > before {
+		select {
+		case sp.store.pipe.wake <- struct{}{}:
+		default: // the syncer is already on its way
+		}
 	}
 	return number, err
 }
@@ -72,19 +71,20 @@ func (sp *Span) Apply() (uint64, error) {
 // ApplyAndSync is Apply, and the batch is durable when it returns, unless another goroutine
 // syncs the log: then it does not wait, as Apply. A shard with nothing else to do calls it: it
 // saves the way to the syncer and back, and writes the log once instead of twice.
-func (sp *Span) ApplyAndSync() (number uint64, err error) {
+func (sp *Span) ApplyAndSync() (uint64, error) {
 	p := &sp.store.pipe
 	if sp.batch.Empty() || !p.shardsSync.Load() || !p.barrier.TryLock() {
 		return sp.Apply()
 	}
 	defer p.barrier.Unlock()
-	err = sp.store.sync(sp, func() error {
-		number, err = sp.commit(pebble.Sync)
+	err := sp.store.sync(sp, func() error {
+		_, err := sp.commit(pebble.Sync)
 		return err
 	})
-	return number, err
+	return sp.submitted.Load(), err
 }
 
+// commit is Apply without the word to the syncer; how says whether the log is synced with it.
 func (sp *Span) commit(how *pebble.WriteOptions) (uint64, error) {
 	s, b := sp.store, sp.batch
 	if s.pipe.failed.Load() {
