@@ -120,7 +120,7 @@ var programMutants = []mutant{
 	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "ExitStatus() == 0 && (!r.evicted() || objectOf(s.stdout.data) != nil):", "ExitStatus() == 0:"},
 	{"TestProgramIsToldToEnd", "cmd/codeq/shell.go", "	case r.cause == causeLost:\n", "	case false:\n"},
 	{"TestLeavingsOfAKilledWorker", "cmd/codeq/leavings.go", "	sweepLeavings()\n", ""},
-	{"TestLeavingsOfAKilledWorker", "cmd/codeq/leavings.go", "	err = syscall.Flock(int(f.Fd()), how)\n", "	_ = how\n"},
+	{"TestLeavingsOfAKilledWorker", "cmd/codeq/leavings.go", "	err = syscall.Flock(int(f.Fd()), how)\n	for", "	for"},
 	{"TestAnArtifactThatNeverFits", "cmd/codeq/leavings.go", "(refusal.Code == wire.CodeTooLarge || ", "("},
 	{"TestAnArtifactThatNeverFits", "cmd/codeq/leavings.go", "refusal.Code == wire.CodeTooLarge || refusal.Code == wire.CodeInvalidArgument)", "refusal.Code == wire.CodeTooLarge)"},
 	{"TestN03ProgramThat", "cmd/codeq/program.go", "	if !p.begun.Load() && lasting(err) {\n", "	if lasting(err) {\n"},
