@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/rand"
+	"io"
 	"time"
 
 	"codeq/internal/auth"
@@ -26,7 +27,7 @@ func guardOptions(o *Options) *httpapi.GuardOptions {
 func (s *Server) storeOptions(gates *shardactor.Gates, budget memory) store.Options {
 	return store.Options{
 		FS: s.o.FS, Dir: s.o.DataDir, Shards: s.o.Shards,
-		Log: s.o.Log, Random: rand.Reader, Synced: gates.Synced,
+		Log: s.o.Log, Random: s.random(), Synced: gates.Synced,
 		LevelChanged: gates.SpaceChanged, MemTableBytes: budget.memTableBytes, CacheBytes: budget.cacheBytes,
 		MaxOpenTables: s.files.tables,
 	}
@@ -38,7 +39,7 @@ func (s *Server) eventsOptions() events.Options {
 
 func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardactor.EngineOptions {
 	o := shardactor.EngineOptions{
-		Store: s.store, Gates: gates, Random: rand.Reader, Log: s.o.Log, Fatal: s.fatal,
+		Store: s.store, Gates: gates, Random: s.random(), Log: s.o.Log, Fatal: s.fatal,
 		Mailbox: budget.mailbox(s.store.Shards()), Events: s.artifacts, Notes: s.reports.Add, Settings: s.callbacks.Follow, PublicURL: s.o.PublicURL,
 		Retention: shard.Retention{
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
@@ -48,6 +49,9 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 			clock.tell = s.clockDiffers
 			return clock.NowMs
 		},
+	}
+	if s.o.Manual != nil {
+		o.Observe = s.o.Manual.observe
 	}
 	if s.tracer != nil {
 		o.Events, o.TraceParent = s.tracer, s.tracer.TraceParent
@@ -67,9 +71,25 @@ func (s *Server) openTracing() (err error) {
 	return err
 }
 
+// random is the source of ids, secrets and jitter.
+func (s *Server) random() io.Reader {
+	if s.o.Manual != nil {
+		return s.o.Manual.random
+	}
+	return rand.Reader
+}
+
+// socketMs is the clock of sockets: that of the engine, but in a server for tests.
+func (s *Server) socketMs() func() int64 {
+	if s.o.Manual != nil {
+		return s.o.Manual.socketMs
+	}
+	return s.engine.NowMs
+}
+
 func (s *Server) sessionOptions(budget memory) session.Options {
 	return session.Options{
-		Engine: s.engine, Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log,
+		Engine: s.engine, Auth: s.auth, NowMs: s.socketMs(), Log: s.o.Log,
 		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
 		MaxGreeting: s.files.connections / greetingPart,
 		PingSeconds: s.o.PingSeconds,
