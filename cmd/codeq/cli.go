@@ -38,11 +38,17 @@ type cli struct {
 	Demo    demoCmd    `cmd:"" group:"Operate" eg:"codeq demo" help:"Fill a server with a lively load for a look."`
 	Bench   benchCmd   `cmd:"" group:"Operate" without:"tenant" eg:"codeq bench --seconds 5" help:"Measure a server under load and check every answer."`
 
+	others
+	short
+}
+
+// others are the commands about the program, and for those who test programs that use codeq or
+// write an SDK.
+type others struct {
 	Completion completionCmd `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" help:"Print the completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
 	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
-
-	short
+	TestServer testServerCmd `cmd:"" name:"test-server" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq test-server --until-eof" help:"Run a server for tests, in memory and with a clock that you move."`
 }
 
 // clients are the commands about who uses the server.

@@ -42,6 +42,8 @@ type TimeSource struct {
 	WallNs func() int64
 	// ElapsedNs is the time since some moment in the past, suspensions included.
 	ElapsedNs func() int64
+	// manual is the clock of a server for tests; see Manual.Time.
+	manual *Manual
 }
 
 func (s TimeSource) orMachine() TimeSource {

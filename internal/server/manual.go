@@ -29,6 +29,8 @@ type Manual struct {
 	began   time.Time
 	nowMs   atomic.Int64
 	random  *seeded
+	// gates wake the shards of the server that runs.
+	gates *shardactor.Gates
 	// advancing is held by the one advance that moves the clock.
 	advancing sync.Mutex
 
@@ -59,10 +61,10 @@ func NewManual(start time.Time, seed uint64) *Manual {
 // Now is the time of the clock.
 func (m *Manual) Now() time.Time { return time.UnixMilli(m.nowMs.Load()).UTC() }
 
-// time is the clock as the source of an engine's time.
-func (m *Manual) time() TimeSource {
+// Time is the clock as the source of time of a server, and makes it one for tests.
+func (m *Manual) Time() TimeSource {
 	now := func() int64 { return m.nowMs.Load() * int64(time.Millisecond) }
-	return TimeSource{WallNs: now, ElapsedNs: now}
+	return TimeSource{WallNs: now, ElapsedNs: now, manual: m}
 }
 
 // socketMs is the time of sockets: it begins with the clock and passes with the machine's.
@@ -112,7 +114,7 @@ func (m *Manual) settled(ctx context.Context, shards int, nowMs int64) (nextAtMs
 // that is due in its turn; moments that are closer together than a thousandth of the whole are one.
 // Only one Advance runs at a time.
 func (s *Server) Advance(ctx context.Context, by time.Duration) error {
-	m := s.o.Manual
+	m := s.o.Time.manual
 	if m == nil {
 		panic("Advance of a server whose clock is the machine's")
 	}
@@ -140,8 +142,8 @@ func (s *Server) Advance(ctx context.Context, by time.Duration) error {
 // something is due. What one shard tells another is released by a sync, hence the passes.
 func (s *Server) workOff(ctx context.Context, nowMs int64) (nextAtMs int64, err error) {
 	for last := ^uint64(0); ; {
-		s.gates.SpaceChanged(s.store.Guard().Level())
-		next, batches, err := s.o.Manual.settled(ctx, s.Shards(), nowMs)
+		s.o.Time.manual.gates.SpaceChanged(s.store.Guard().Level())
+		next, batches, err := s.o.Time.manual.settled(ctx, s.Shards(), nowMs)
 		if err != nil {
 			return 0, err
 		}
@@ -157,7 +159,7 @@ func (s *Server) workOff(ctx context.Context, nowMs int64) (nextAtMs int64, err 
 
 // withAdvance serves POST /advance of a server for tests beside the API.
 func (s *Server) withAdvance(api http.Handler) http.Handler {
-	if s.o.Manual == nil {
+	if s.o.Time.manual == nil {
 		return api
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +179,7 @@ func (s *Server) withAdvance(api http.Handler) http.Handler {
 			err = s.Advance(r.Context(), time.Duration(by.Ms)*time.Millisecond)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		said := map[string]any{"now": s.o.Manual.Now().Format("2006-01-02T15:04:05.000Z")}
+		said := map[string]any{"now": s.o.Time.manual.Now().Format("2006-01-02T15:04:05.000Z")}
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			said = map[string]any{"error": err.Error(), "code": "invalid_argument", "retryable": false}

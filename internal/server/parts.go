@@ -50,8 +50,8 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 			return clock.NowMs
 		},
 	}
-	if s.o.Manual != nil {
-		o.Observe = s.o.Manual.observe
+	if m := s.o.Time.manual; m != nil {
+		o.Observe, m.gates = m.observe, gates
 	}
 	if s.tracer != nil {
 		o.Events, o.TraceParent = s.tracer, s.tracer.TraceParent
@@ -73,16 +73,16 @@ func (s *Server) openTracing() (err error) {
 
 // random is the source of ids, secrets and jitter.
 func (s *Server) random() io.Reader {
-	if s.o.Manual != nil {
-		return s.o.Manual.random
+	if m := s.o.Time.manual; m != nil {
+		return m.random
 	}
 	return rand.Reader
 }
 
 // socketMs is the clock of sockets: that of the engine, but in a server for tests.
 func (s *Server) socketMs() func() int64 {
-	if s.o.Manual != nil {
-		return s.o.Manual.socketMs
+	if m := s.o.Time.manual; m != nil {
+		return m.socketMs
 	}
 	return s.engine.NowMs
 }

@@ -53,7 +53,7 @@ func allOptions(t *testing.T, log *keptLog) Options {
 		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead}, OTLPEndpoint: "http://127.0.0.1:1",
 		Artifacts: Artifacts{Dir: t.TempDir(), MaxBytes: 37},
 	}
-	mustBeSet(t, &o, "Manual") // of servers for tests
+	mustBeSet(t, &o)
 	return o
 }
 

@@ -68,8 +68,6 @@ type Options struct {
 	FS vfs.FS
 	// Time is the source of the server's clock; the zero value is the machine.
 	Time TimeSource
-	// Manual makes a server for tests, whose clock it is in place of Time; nil in all others.
-	Manual *Manual
 	// OTLPEndpoint is the URL of the collector that gets spans; empty is none.
 	OTLPEndpoint string
 }
@@ -112,7 +110,6 @@ type Server struct {
 	store *store.Store
 	watched
 	webhooks
-	gates    *shardactor.Gates
 	engine   *shardactor.Engine
 	sessions *session.Registry
 	auth     auth.Authenticator
@@ -136,9 +133,6 @@ type ending struct {
 // server takes work. The error is a sentence for the person who starts the server, and
 // nothing runs after it. A refusal of the store is a *store.RefusedError in its chain.
 func Open(o Options) (*Server, error) {
-	if o.Manual != nil {
-		o.Time = o.Manual.time()
-	}
 	s, err := takePort(o)
 	if err != nil {
 		return nil, err
@@ -211,8 +205,7 @@ func (s *Server) accept() {
 
 // recoverWork opens the store and starts the engine over it.
 func (s *Server) recoverWork() error {
-	s.gates = &shardactor.Gates{}
-	gates, budget := s.gates, splitMemory(s.o.MemoryBytes)
+	gates, budget := &shardactor.Gates{}, splitMemory(s.o.MemoryBytes)
 	opened, err := store.Open(s.storeOptions(gates, budget))
 	if err != nil {
 		return err

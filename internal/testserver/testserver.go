@@ -1,9 +1,3 @@
-// Package testserver runs the server of codeq for tests: the whole server with its real sockets, on
-// a file system in memory and with a clock that stands still until Advance moves it. Delays, leases,
-// backoff, grace, retention and rates follow this clock; sockets, pings and the waits of HTTP
-// requests follow that of the machine. The ids of tasks follow from a seed.
-//
-// It is behind `codeq test-server`, the kit of `codeq conform`, and client/codeqtest.
 package testserver
 
 import (
@@ -19,8 +13,8 @@ import (
 	"codeq/internal/server"
 )
 
-// Begin is the time at which a clock starts.
-var Begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+// begin is the time at which a clock starts.
+var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // memoryBytes is the memory of a server, little, because tests start many.
 const memoryBytes = 160 << 20
@@ -52,10 +46,10 @@ func Start(o Options) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
-	manual := server.NewManual(Begin, o.Seed)
+	manual := server.NewManual(begin, o.Seed)
 	s := &Server{manual: manual, options: server.Options{
 		DataDir: "data", Listen: o.Listen, Shards: 1, Access: server.Access{Tokens: o.Tokens}, PingSeconds: o.PingSeconds,
-		MemoryBytes: memoryBytes, EventsBytes: 1 << 20, Log: o.Log, Version: o.Version, FS: vfs.NewMem(), Manual: manual,
+		MemoryBytes: memoryBytes, EventsBytes: 1 << 20, Log: o.Log, Version: o.Version, FS: vfs.NewMem(), Time: manual.Time(),
 		RetentionFor: 24 * time.Hour, DLQRetentionFor: 7 * 24 * time.Hour,
 	}}
 	if err := s.open(); err != nil {

@@ -38,3 +38,14 @@ func TestThePageOfWorkersShowsTheFilesThatAreTested(t *testing.T) {
 		t.Errorf("workers.md shows %s, which is no worker", file)
 	}
 }
+
+// The tests that testing-your-code.md shows run with the others.
+func TestThePageOfTestsShowsTheFileThatRuns(t *testing.T) {
+	for _, m := range shown.FindAllStringSubmatch(readPage(t, "testing-your-code.md"), -1) {
+		if m[1] != "codeqtest/mail_test.go" || m[2] != readPage(t, m[1]) {
+			t.Errorf("testing-your-code.md does not show %s as it is", m[1])
+		}
+		return
+	}
+	t.Error("testing-your-code.md shows no file")
+}
