@@ -1,0 +1,8 @@
+export * from "./client.js";
+export { CodeqError, PermanentError, ReleaseError, RetryError } from "./errors.js";
+export type { Token } from "./http.js";
+export { Job, type Outcome, type Progress } from "./job.js";
+export type { SocketClass } from "./link.js";
+export type * as protocol from "./protocol.js";
+export type { Handler, Middleware, WorkerEvent, WorkerOptions } from "./worker.js";
+export { Worker } from "./worker.js";

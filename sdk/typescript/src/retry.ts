@@ -1,0 +1,77 @@
+import { now, sleep } from "./clock.js";
+import { CodeqError, inDoubt, outcomeUnknown, type Fate } from "./errors.js";
+
+const passing: Fate[] = ["away", "unreached", "internal", "broken", "gateway"];
+
+/**
+ * The one table that decides what is tried again: for each purpose, the fates after which there is
+ * another try. After any other the error of the try is the answer. @internal
+ */
+export const again = {
+  /** A task without a key: a second post could make a second task. */
+  once: new Set<Fate>(),
+  /** A task with a key, whose refusals for now are the caller's to wait for. */
+  keyed: new Set<Fate>(passing),
+  /** The same after a try that may have made it, reads, and changes that are the same when they are done twice. */
+  harmless: new Set<Fate>([...passing, "putOff"]),
+  /** A wait for a result. */
+  wait: new Set<Fate>([...passing, "putOff", "late"]),
+  /** What a session sends: outcomes, subscriptions. */
+  frame: new Set<Fate>(["putOff", "away", "internal"]),
+  /** The first connection of a worker or a watch. */
+  first: new Set<Fate>([...passing, "putOff"]),
+} as const;
+
+/** backoff is the pause after so many failures in a row: doubling from 200 ms to 5 s, then half to one and a half of that. @internal */
+export function backoff(failures: number): number {
+  return Math.min(200 * 2 ** Math.min(failures, 5), 5000) * (0.5 + Math.random());
+}
+
+/** pauseFor is the pause after an error: the backoff, or longer if the answer asked for that, up to 50 s. @internal */
+export function pauseFor(failures: number, error: unknown): number {
+  const asked = error instanceof CodeqError ? error.retryAfterMs ?? 0 : 0;
+  return Math.max(backoff(failures), Math.min(asked, 50_000));
+}
+
+const sameKey = "do it again with the same idempotencyKey";
+
+/** For how long a call goes on. @internal */
+export interface Patience {
+  signal?: AbortSignal | undefined;
+  /** Infinity is for ever. */
+  timeoutMs: number;
+}
+
+/**
+ * persist tries until the table calls an error final, the signal ends, or the time is over. A pause counts
+ * from the start of a try. `attempt` gets the time that is left. @internal
+ */
+export async function persist<T>(purpose: keyof typeof again, p: Patience, attempt: (leftMs: number) => Promise<T>): Promise<T> {
+  const until = now() + p.timeoutMs;
+  let doubted = false;
+  for (let failures = 0; ; ) {
+    const began = now();
+    try {
+      p.signal?.throwIfAborted();
+      return await attempt(until - began);
+    } catch (error) {
+      p.signal?.throwIfAborted();
+      if (!(error instanceof CodeqError)) throw error;
+      doubted ||= inDoubt(error.fate);
+      const rule = purpose === "keyed" && doubted ? "harmless" : purpose;
+      if (!again[rule].has(error.fate)) throw purpose === "keyed" && error.fate === "garbled" ? outcomeUnknown(error, sameKey) : error;
+      const took = now() - began;
+      if (error.fate === "late" && took >= 500) failures = 0;
+      const pause = error.fate === "late" && took >= 500 ? 0 : Math.max(0, pauseFor(failures, error) - took);
+      if (now() + pause >= until) {
+        if (error.fate === "late") throw error;
+        throw purpose === "keyed" && doubted
+          ? outcomeUnknown(error, sameKey)
+          : new CodeqError({ code: "timeout", fate: error.fate, cause: error,
+              message: `${p.timeoutMs} ms are over; what happened last: ${error.message}` });
+      }
+      failures++;
+      await sleep(pause, p.signal);
+    }
+  }
+}
