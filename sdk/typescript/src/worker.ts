@@ -508,6 +508,8 @@ export class Worker<C = unknown> {
   }
 
   #finish(job: Job, answer: Answer): void {
+    const said = this.#progress.get(job);
+    if (said && this.#link && this.#progress.delete(job)) this.#out.push(said);
     job.end(answer);
     this.#handIn(job);
     this.#schedule();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
@@ -108,4 +108,37 @@ export function gate() {
   let open;
   const opened = new Promise((done) => (open = done));
   return { opened, open };
+}
+
+/** A proxy in front of a server, which a test can cut, hold and make refuse. */
+export class Proxy {
+  static async start(to) {
+    const p = new Proxy();
+    p.sockets = new Set();
+    p.opened = 0;
+    p.server = createServer((client) => {
+      if (p.refusing) return client.destroy();
+      p.opened++;
+      const up = connect(to, "127.0.0.1");
+      for (const [a, b, way] of [[client, up, "up"], [up, client, "down"]]) {
+        p.sockets.add(a);
+        a.on("error", () => {});
+        a.on("close", () => (p.sockets.delete(a), b.destroy()));
+        a.on("data", (d) => {
+          if (p.held) return;
+          if (p.see?.(way, d)) return; // the test has swallowed it
+          b.write(d);
+        });
+      }
+    }).listen(0, "127.0.0.1");
+    await once(p.server, "listening");
+    p.url = `http://127.0.0.1:${p.server.address().port}`;
+    after(() => (p.cut(), p.server.close()));
+    return p;
+  }
+
+  /** cut breaks every connection. */
+  cut() {
+    for (const s of this.sockets) s.destroy();
+  }
 }

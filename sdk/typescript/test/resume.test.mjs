@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+import { Codeq } from "codeq";
+import { Events, Proxy, Server, gate } from "./kit.mjs";
+
+const server = await Server.start("--ping-seconds", "1", "--shutdown-grace", "5s");
+const proxy = await Proxy.start(server.port);
+
+function work(t, options, url = proxy.url) {
+  const events = new Events(), notices = [];
+  const client = new Codeq({ url, notice: (text) => notices.push(text) });
+  const worker = client.worker({ on: events.push, signals: false, ...options });
+  const done = worker.run();
+  done.catch(() => {});
+  t.after(async () => {
+    Object.assign(proxy, { held: false, refusing: false, see: undefined });
+    worker.stop();
+    await done.catch(() => {});
+  });
+  return { worker, events, client, done, notices };
+}
+
+test("a cut costs nothing: the session goes on, and the handler with it", async (t) => {
+  const began = gate(), finish = gate();
+  let calls = 0;
+  const { client, events } = work(t, { concurrency: 2, handlers: { "r.a": async () => { calls++; began.open(); await finish.opened; return { n: 1 }; } } });
+  const task = await client.enqueue("r.a");
+  await began.opened;
+  const { sessionId } = await events.of("connected");
+  for (let i = 2; i <= 4; i++) {
+    proxy.cut();
+    assert.equal((await events.of("connected", i)).sessionId, sessionId);
+  }
+  finish.open();
+  assert.deepEqual(await task.result(), { n: 1 });
+  assert.equal((await events.of("settled")).error, undefined);
+  assert.equal(calls, 1);
+  const { attempts, deliveries } = await client.task(task.id);
+  assert.deepEqual([attempts, deliveries], [0, 1]);
+  assert.equal((await server.admin("GET", "/admin/sessions")).sessions.filter((s) => s.commands[0] === "r.a").length, 1);
+});
+
+test("a cut before the answer to a result: it is sent again until it is answered", async (t) => {
+  const { client, events } = work(t, { handlers: { "r.b": () => ({ n: 2 }) } });
+  await events.of("connected");
+  let sent = 0;
+  proxy.see = (way, data) => {
+    if (way === "up" && data.length < 2000 && sent === 0) return void (sent = 1);
+    if (way !== "down" || sent !== 1) return false;
+    sent = 2;
+    setImmediate(() => proxy.cut());
+    return true;
+  };
+  const direct = server.client();
+  const task = await direct.enqueue("r.b");
+  assert.deepEqual(await task.result(), { n: 2 });
+  const { outcome, error } = await events.of("settled");
+  assert.deepEqual([outcome, error], ["completed", undefined]);
+  assert.equal((await client.task(task.id)).attempts, 0);
+});
+
+test("a server that is killed and comes back finds its worker at work", async (t) => {
+  const own = await Server.start();
+  const began = gate(), finish = gate();
+  const { client, events } = work(t, { concurrency: 2, handlers: { "r.c": async (job) => { began.open(); await finish.opened; return { delivery: job.delivery }; } } }, own.url);
+  const task = await client.enqueue("r.c");
+  await began.opened;
+  await own.kill();
+  await events.of("disconnected");
+  finish.open();
+  await own.begin();
+  assert.deepEqual(await task.result(), { delivery: 1 });
+});
+
+test("a server that stops is waited for, and what runs is handed in over the next session", async (t) => {
+  const own = await Server.start("--shutdown-grace", "1s");
+  const began = gate(), finish = gate();
+  const { client, events, notices } = work(t, { handlers: { "r.d": async (job) => { began.open(); await finish.opened; return { aborted: job.signal.aborted }; } } }, own.url);
+  const task = await client.enqueue("r.d");
+  await began.opened;
+  await own.end("SIGTERM");
+  await events.of("disconnected");
+  await own.begin();
+  await events.of("connected", 2);
+  finish.open();
+  assert.deepEqual(await task.result(), { aborted: false });
+  assert.match(notices.join("\n"), /sends no more tasks: the server shuts down/);
+});
+
+test("a connection that is half open is given up after two and a half pings", async (t) => {
+  const { client, events } = work(t, { handlers: { "r.e": () => ({ n: 5 }) } });
+  await events.of("connected");
+  proxy.held = true;
+  const { error } = await events.of("disconnected");
+  assert.match(error.message, /silent for 2500 ms/);
+  proxy.held = false;
+  await events.of("connected", 2);
+  assert.deepEqual(await (await client.enqueue("r.e")).result(), { n: 5 });
+});
+
+test("while the server is away the pauses grow, and there is one socket at a time", async (t) => {
+  const { events, client } = work(t, { handlers: { "r.f": () => ({}) } });
+  await events.of("connected");
+  const before = proxy.opened;
+  for (let i = 0; i < 5; i++) {
+    proxy.cut();
+    await events.of("connected", i + 2);
+    assert(proxy.sockets.size <= 2, "one socket, with two ends");
+  }
+  assert.equal(proxy.opened - before, 5);
+  let tries = 0;
+  proxy.server.prependListener("connection", () => tries++);
+  proxy.refusing = true;
+  proxy.cut();
+  await new Promise((d) => setTimeout(d, 2000));
+  assert(tries >= 2 && tries <= 8, `${tries} tries in two seconds`);
+  proxy.refusing = false;
+  await events.of("connected", 7);
+  assert.deepEqual(await (await client.enqueue("r.f")).result(), {});
+});
+
+test("a message that is not codeq's ends the connection, and unknown frames do not", async (t) => {
+  const { events, client } = work(t, { handlers: { "r.g": () => ({}) } });
+  await events.of("connected");
+  const frame = (text) => Buffer.concat([Buffer.from([0x81, text.length]), Buffer.from(text)]);
+  let inject = frame('[{"type":"dance","x":1},7,null,{"no":"type"}]');
+  proxy.see = (way, data) => {
+    if (way === "down" && inject) for (const s of proxy.sockets) if (s.remotePort !== server.port) s.write(inject);
+    if (way === "down") inject = undefined;
+    return false;
+  };
+  assert.deepEqual(await (await server.client().enqueue("r.g")).result(), {});
+  assert.equal(events.all.filter((e) => e.type === "disconnected").length, 0);
+  inject = frame("nonsense");
+  await server.client().enqueue("r.g");
+  assert.match((await events.of("disconnected")).error.message, /not codeq's/);
+  await events.of("connected", 2);
+  assert.deepEqual(await (await client.enqueue("r.g")).result(), {});
+});
+
+const script = (more) => `
+  import { Codeq } from "codeq";
+  const codeq = new Codeq({ url: ${JSON.stringify(server.url)}, notice: () => {} });
+  ${more}`;
+
+function node(t, text) {
+  const child = spawn(process.execPath, ["--unhandled-rejections=strict", "--input-type=module", "-e", script(text)], { cwd: new URL("..", import.meta.url), stdio: ["ignore", "pipe", "pipe"] });
+  t.after(() => child.kill("SIGKILL"));
+  child.said = new Events();
+  child.log = "";
+  child.stdout.on("data", (d) => String(d).split("\n").filter(Boolean).forEach((line) => child.said.push({ type: line })));
+  child.stderr.on("data", (d) => (child.log += d));
+  return child;
+}
+
+test("SIGTERM drains a worker, and its process ends by itself", async (t) => {
+  const child = node(t, `
+    await codeq.worker({ handlers: { "s.a": async () => { console.log("began"); await new Promise((d) => setTimeout(d, 700)); return { n: 1 }; } } }).run();
+    console.log("drained");`);
+  const task = await server.client().enqueue("s.a");
+  await child.said.of("began");
+  child.kill("SIGTERM");
+  assert.deepEqual(await task.result(), { n: 1 });
+  const [code] = await once(child, "exit");
+  assert.equal(code, 0, child.log);
+  await child.said.of("drained");
+});
+
+test("a second SIGTERM ends the handlers, and their tasks are handed back", async (t) => {
+  const child = node(t, `
+    await codeq.worker({ handlers: { "s.b": (job) => new Promise((_, fail) => { console.log("began"); job.signal.addEventListener("abort", () => fail(job.signal.reason)); }) } }).run();`);
+  const task = await server.client().enqueue("s.b");
+  await child.said.of("began");
+  child.kill("SIGTERM");
+  await new Promise((d) => setTimeout(d, 600));
+  child.kill("SIGTERM");
+  const [code] = await once(child, "exit");
+  assert.equal(code, 0, child.log);
+  assert.equal((await server.client().task(task.id)).attempts, 0);
+});
+
+test("a producer's process ends at once when it has nothing more to do", async (t) => {
+  const child = node(t, `
+    await codeq.enqueue("s.c", 1, { idempotencyKey: "s.c" });
+    await codeq.watch({ kind: "server" })[Symbol.asyncIterator]().return();
+    for await (const news of codeq.watch({ kind: "queues" })) { console.log(news.type); break; }
+    console.log("done");`);
+  await child.said.of("done");
+  const began = Date.now();
+  const [code] = child.exitCode === null ? await once(child, "exit") : [child.exitCode];
+  assert.equal(code, 0, child.log);
+  assert(Date.now() - began < 1500, `it lived for ${Date.now() - began} ms more`);
+});
