@@ -140,6 +140,10 @@ mutants: ## put faults into the code one by one and see a test catch each; REWRI
 ui: ui/node_modules ## build the pages of the dashboard, ui/dist, which is committed; needs Node 20.19 or later
 	@cd ui && node types.mjs && npm run --silent build
 
+.PHONY: sdk-typescript
+sdk-typescript: build ## build sdk/typescript and run its tests
+	@.ci/typescript
+
 .PHONY: uitest
 uitest: ui build ## build the pages, then let Chromium run through them
 	@cd ui && node --test --test-concurrency=1 test/*.test.mjs

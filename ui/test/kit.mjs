@@ -14,7 +14,7 @@ import { chromium } from "playwright-core";
 const program = process.env.CODEQ ?? new URL("../../bin/codeq", import.meta.url).pathname;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-const browser = await chromium.launch({
+export const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"], // CI runs as root
 });

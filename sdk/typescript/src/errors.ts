@@ -173,11 +173,9 @@ export function sayingOf(thrown: unknown): Saying | undefined {
 
 abstract class OutcomeError extends Error {
   /** @internal */
-  readonly [outcome]: Saying;
-
   constructor(said: Saying, why: unknown) {
     super(messageOf(why), why instanceof Error ? { cause: why } : undefined);
-    this[outcome] = said;
+    Object.defineProperty(this, outcome, { value: said });
   }
 }
 

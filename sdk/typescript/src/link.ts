@@ -8,6 +8,8 @@ const maxMessageFrames = 10_000;
 const welcomeWithinMs = 10_000;
 const closeWithinMs = 1000;
 const drainSpreadMs = 2000;
+/** The least patience with a socket that hides pings and the bytes of a message that is still coming. */
+const hiddenPingsMs = 24_000;
 const sayEveryMs = 30_000;
 
 /** A class of WebSockets: that of a platform, or the one of the package `ws`. */
@@ -90,6 +92,7 @@ export class Link {
   #first: Frame[] = [];
   #frames: ((frames: Frame[]) => void) | undefined;
   #gone: ((error: CodeqError) => void) | undefined;
+  #quiet: (() => void) | undefined;
   #end: CodeqError | undefined;
   #heardAt = now();
   #bytes = 0;
@@ -143,7 +146,7 @@ export class Link {
         const [first, ...rest] = frames;
         if (first?.type === "welcome") {
           this.welcome = first;
-          this.#silenceMs = (this.welcome.pingSeconds || 20) * 2500;
+          this.#silenceMs = Math.max((this.welcome.pingSeconds || 20) * 2500, socket.on ? 0 : hiddenPingsMs);
           this.#first = rest;
           this.#frames = undefined;
           over(undefined);
@@ -153,10 +156,11 @@ export class Link {
     });
   }
 
-  /** own hands frames and the end of the link to its owner, at once what waits. */
-  own(frames: (frames: Frame[]) => void, gone: (error: CodeqError) => void): void {
+  /** own hands frames and the end of the link to its owner, at once what waits. `quiet` asks the server for a sign of life. */
+  own(frames: (frames: Frame[]) => void, gone: (error: CodeqError) => void, quiet?: () => void): void {
     this.#frames = frames;
     this.#gone = gone;
+    this.#quiet = quiet;
     const first = this.#first;
     this.#first = [];
     if (first.length > 0) frames(first);
@@ -167,11 +171,6 @@ export class Link {
   /** What the socket has not sent yet. */
   get unsentBytes(): number {
     return this.socket.bufferedAmount;
-  }
-
-  /** How long nothing has come, for sockets that do not tell of pings. */
-  get silentFor(): number {
-    return this.socket.on ? 0 : now() - this.#heardAt;
   }
 
   /** send sends frames, in as few messages as the limits allow. */
@@ -226,6 +225,7 @@ export class Link {
     if (bytes !== this.#bytes) this.#heard();
     this.#bytes = bytes;
     if (now() - this.#heardAt >= this.#silenceMs) return this.#drop(this.#broken(`was silent for ${this.#silenceMs} ms`));
+    if (!this.socket.on && now() - this.#heardAt >= this.#silenceMs / 3) this.#quiet?.();
     this.#watchdog.set(Math.min(this.#heardAt + this.#silenceMs, now() + this.#silenceMs / 5));
   }
 

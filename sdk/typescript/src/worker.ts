@@ -223,7 +223,10 @@ export class Worker<C = unknown> {
     this.#subscribe();
     this.#tell({ type: "connected", sessionId: this.#sessionId });
     this.#schedule();
-    link.own((frames) => this.#receive(frames), (error) => this.#disconnected(link, error));
+    link.own((frames) => this.#receive(frames), (error) => this.#disconnected(link, error), () => {
+      this.#out.push(`{"type":"heartbeat","ref":${this.#ask({ kind: "heartbeat", jobs: [] })},"tasks":[]}`);
+      this.#schedule();
+    });
   }
 
   /** resumed sorts what is in hand by what the server says that the session still has. What this worker does not know never arrived. */
@@ -449,7 +452,6 @@ export class Worker<C = unknown> {
     this.#scheduled = false;
     if (!this.#over) return;
     if (this.#link) {
-      if (this.#link.silentFor > 20_000 && this.#questions.size === 0) this.#out.push(`{"type":"heartbeat","ref":${this.#ask({ kind: "heartbeat", jobs: [] })},"tasks":[]}`);
       if (this.#received.here > this.#received.said) {
         this.#received.said = this.#received.here;
         this.#out.unshift(`{"type":"received","through":${this.#received.said}}`);
