@@ -27,6 +27,8 @@ type Facts struct {
 	Sink       shard.Sink
 	Version    string
 	Durability string
+	// Leader is where clients reach this node while it leads a cluster; empty for none.
+	Leader string
 	// PingSeconds is the time between two regular pings; 0 is
 	// wire.PingSeconds.
 	PingSeconds int

@@ -130,6 +130,7 @@ func (c *Conversation) begins(f *wire.Hello, e *Admitted) {
 		Durability:         c.facts.Durability,
 		ServerTimeMs:       c.nowMs,
 		Version:            c.facts.Version,
+		Leader:             c.facts.Leader,
 		Features:           []string{featureCancel},
 	}
 	if e.Resumed {

@@ -49,6 +49,8 @@ type Options struct {
 	// Version and Durability are parts of the welcome.
 	Version    string
 	Durability string
+	// Leader is where clients reach this node while it leads a cluster; empty for none.
+	Leader string
 	// MaxSessions bounds the open sessions; 0 is no bound.
 	MaxSessions int
 	// MaxGreeting bounds the sockets without a hello; 0 and more than wire.MaxSocketsNoHello

@@ -110,7 +110,7 @@ func newSession(r *Registry, conn *socket.Socket, header *auth.Principal) *sessi
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.talk = NewConversation(Facts{
 		Router: r.o.Engine, Sink: s, Version: r.o.Version, Durability: r.o.Durability,
-		PingSeconds: r.o.PingSeconds,
+		PingSeconds: r.o.PingSeconds, Leader: r.o.Leader,
 	}, r.o.NowMs())
 	return s
 }

@@ -109,6 +109,8 @@ type WatchWelcome struct {
 	Admin    bool     `json:"admin"`
 	Version  string   `json:"version"`
 	Features []string `json:"features"`
+	// Leader is the URL of the node that leads a cluster; empty without one.
+	Leader string `json:"leader"`
 }
 
 // Positions has a number for each shard, by the number of the shard.

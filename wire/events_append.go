@@ -84,6 +84,9 @@ func appendWatchWelcome(dst []byte, f *WatchWelcome) []byte {
 	dst = appendText(dst, `,"tenantId":`, f.TenantID)
 	dst = strconv.AppendBool(append(dst, `,"admin":`...), f.Admin)
 	dst = appendText(dst, `,"version":`, f.Version)
+	if f.Leader != "" {
+		dst = appendText(dst, `,"leader":`, f.Leader)
+	}
 	return append(appendTexts(dst, `,"features":`, f.Features), '}')
 }
 

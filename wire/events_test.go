@@ -47,7 +47,7 @@ func sampleWatchFrames() map[string]ServerFrame {
 	return map[string]ServerFrame{
 		"welcome": &WatchWelcome{
 			CreationID: "c0ffee", Shards: 2, Positions: Positions{7, 9}, Oldest: Positions{1, 4}, ServerTimeMs: sampleTimeMs,
-			TenantID: DefaultTenant, Admin: true, Version: "1.0.0", Features: []string{awkward},
+			TenantID: DefaultTenant, Admin: true, Version: "1.0.0", Features: []string{awkward}, Leader: awkward,
 		},
 		"names": &WatchNames{Queues: []SlotName{
 			{Slot: 0, Tenant: DefaultTenant, Command: "mail"}, {Slot: 7}, {Slot: 1<<32 - 1, Command: AllCommands},

@@ -22,8 +22,10 @@ type Welcome struct {
 	Durability         string
 	ServerTimeMs       int64
 	Version            string
-	Features           []string
-	Held               []TaskRef
+	// Leader is the URL of the node that leads a cluster; empty without one.
+	Leader   string
+	Features []string
+	Held     []TaskRef
 }
 
 func (f *Welcome) members(c *coder) {
@@ -39,6 +41,7 @@ func (f *Welcome) members(c *coder) {
 	c.text(`,"durability":`, &f.Durability, &anyTextRule)
 	c.time(`,"serverTime":`, &f.ServerTimeMs, &anyTimeRule)
 	c.text(`,"version":`, &f.Version, &anyTextRule)
+	c.optText(`,"leader":`, &f.Leader, &anyTextRule)
 	c.texts(`,"features":`, &f.Features)
 	if c.in == nil {
 		c.taskRefs(`,"held":`, f.Held)

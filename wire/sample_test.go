@@ -176,7 +176,7 @@ func sampleServerFrames() map[string]ServerFrame {
 		"welcome": &Welcome{
 			SessionID: SessionID(sampleID(7)), Resume: "key", WorkerID: "ada", TenantID: DefaultTenant,
 			PingSeconds: PingSeconds, ResumeGraceSeconds: ResumeGraceSeconds, MaxMessageBytes: MaxClientMessageBytes,
-			MaxUnanswered: MaxUnansweredRequests, Durability: "fsync", ServerTimeMs: sampleTimeMs, Version: "1.0.0",
+			MaxUnanswered: MaxUnansweredRequests, Durability: "fsync", ServerTimeMs: sampleTimeMs, Version: "1.0.0", Leader: awkward,
 			Features: []string{"a", awkward}, Held: []TaskRef{sampleRef(1), sampleRef(2)},
 		},
 		"welcome-bare": &Welcome{SessionID: SessionID(sampleID(7))},

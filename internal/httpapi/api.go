@@ -71,6 +71,9 @@ type Site struct {
 	Logins *auth.Logins
 	// Pages are those of the dashboard; nil is none.
 	Pages Pages
+	// LeaderURL is where clients reach this node while it leads a cluster; empty for a single node,
+	// and if nobody has said it.
+	LeaderURL string
 }
 
 // Hooks are what posts outcomes, and keeps the files that belong to them.

@@ -99,6 +99,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 	c := &call{w: w, r: r, control: http.NewResponseController(w), requestID: requestIDOf(r)}
 	addAlways(w.Header(), r)
 	w.Header().Set(headerRequestID, c.requestID)
+	if a.o.LeaderURL != "" {
+		w.Header().Set(headerLeader, a.o.LeaderURL)
+	}
 	ans := a.guarded(c, handle)
 	a.holdAnswer(c, &ans)
 	defer a.hold(c, 0)

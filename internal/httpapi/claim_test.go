@@ -256,7 +256,7 @@ func TestN11AClientThatLeavesMakesASuspectAndCostsNoAttempt(t *testing.T) {
 }
 
 func TestAConnectionThatEndsWhileItsClaimWaitsTakesNothing(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		c.say("POST " + claimPath + " HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n\r\n" + `{"waitSeconds":30}`)
 		synctest.Wait()
 		if strings.Contains(b.log.String(), "/claim") {

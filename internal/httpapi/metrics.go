@@ -48,9 +48,6 @@ func (a *api) getMetrics(c *call) answer {
 }
 
 func (a *api) writeMetrics(p *meter.Page) {
-	p.Family("codeq_build_info", meter.Gauge, "The version that runs.")
-	p.Put(1, meter.Label{Name: "version", Value: a.o.Version})
-	p.One("codeq_ready", meter.Gauge, "1 while the server takes work, 0 while it shuts down.", oneIf(a.o.Ready == nil || a.o.Ready()))
 	p.One("codeq_clock_difference_seconds", meter.Gauge, "How far the engine's clock is ahead of the wall.",
 		float64(a.o.NowMs()-a.o.WallMs())/1000)
 	p.One("codeq_sessions", meter.Gauge, "Sessions that are open.", float64(a.o.Sessions.Count()))
@@ -59,6 +56,14 @@ func (a *api) writeMetrics(p *meter.Page) {
 	a.writeLimits(p)
 	a.writeWebhooks(p)
 	a.o.Store.WriteMetrics(p)
+	a.writeOwnMetrics(p)
+}
+
+// writeOwnMetrics writes the figures of the process, which a node that does not lead has too.
+func (a *api) writeOwnMetrics(p *meter.Page) {
+	p.Family("codeq_build_info", meter.Gauge, "The version that runs.")
+	p.Put(1, meter.Label{Name: "version", Value: a.o.Version})
+	p.One("codeq_ready", meter.Gauge, "1 while the server takes work, 0 while it shuts down.", oneIf(a.o.Ready == nil || a.o.Ready()))
 	if a.o.WriteMetrics != nil {
 		a.o.WriteMetrics(p)
 	}

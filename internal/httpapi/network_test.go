@@ -18,10 +18,10 @@ import (
 
 // wireTest runs a test against the API behind net/http over an in-memory
 // connection, in a bubble whose time passes only while everybody waits.
-func wireTest(t *testing.T, test func(t *testing.T, b *bench, c *peer)) {
+func wireTest(t *testing.T, test func(t *testing.T, b *bench, c *byHand)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, setup{})
-		c := &peer{t: t}
+		c := &byHand{t: t}
 		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 		server := &http.Server{Handler: b.api, DisableGeneralOptionsHandler: true}
 		served := make(chan error, 1)
@@ -73,8 +73,8 @@ func (l *pipeListener) Close() error {
 
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// peer is a client that writes its requests by hand.
-type peer struct {
+// byHand is a client that writes its requests by hand.
+type byHand struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
@@ -93,14 +93,14 @@ func (c *timedConn) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-func (p *peer) say(text string) {
+func (p *byHand) say(text string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.conn, text); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *peer) hear(method string) got {
+func (p *byHand) hear(method string) got {
 	p.t.Helper()
 	response, err := http.ReadResponse(p.in, &http.Request{Method: method})
 	if err != nil {
@@ -116,7 +116,7 @@ func postHead(contentLength int, more string) string {
 }
 
 func TestExpectContinueIsAnsweredBeforeTheBody(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		c.say(postHead(len(okBody), "Expect: 100-continue\r\n"))
 		if g := c.hear("POST"); g.status != http.StatusContinue {
 			t.Fatalf("answered %d", g.status)
@@ -129,7 +129,7 @@ func TestExpectContinueIsAnsweredBeforeTheBody(t *testing.T) {
 }
 
 func TestTooLargeBodyIsRefusedBeforeItIsSent(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		c.say(postHead(wire.MaxHTTPBodyBytes+1, "Expect: 100-continue\r\n"))
 		g := c.hear("POST")
 		g.mustRefuse(t, wire.CodeTooLarge)
@@ -140,7 +140,7 @@ func TestTooLargeBodyIsRefusedBeforeItIsSent(t *testing.T) {
 }
 
 func TestTooLargeBodyOfUnknownLengthIsRefused(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		c.say("POST " + tasksPath + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
 		sent := make(chan error, 1)
 		go func() {
@@ -157,7 +157,7 @@ func TestTooLargeBodyOfUnknownLengthIsRefused(t *testing.T) {
 }
 
 func TestSlowBodyIsGivenUp(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		startedAt := time.Now()
 		c.say(postHead(100, "") + `{"command"`)
 		c.hear("POST").mustRefuse(t, wire.CodeInvalidBody)
@@ -168,7 +168,7 @@ func TestSlowBodyIsGivenUp(t *testing.T) {
 }
 
 func TestCutBodyMakesNoTask(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		c.say(postHead(100, "") + okBody)
 		if err := c.conn.Close(); err != nil {
 			t.Fatal(err)
@@ -181,7 +181,7 @@ func TestCutBodyMakesNoTask(t *testing.T) {
 }
 
 func TestAnswerNobodyReadsIsGivenUp(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 		<-time.After(paced.Window + 2*time.Second)
 		if n, err := c.conn.Read(make([]byte, 1)); err != io.EOF {
@@ -191,7 +191,7 @@ func TestAnswerNobodyReadsIsGivenUp(t *testing.T) {
 }
 
 func TestDeadlineOfABodyDoesNotEndAWait(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		task := b.post(okBody)
 		startedAt := time.Now()
 		c.say("GET " + tasksPath + "/" + task.ID.String() + "/result?waitSeconds=60 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
@@ -203,7 +203,7 @@ func TestDeadlineOfABodyDoesNotEndAWait(t *testing.T) {
 }
 
 func TestWaitEndsWhenTheConnectionDoes(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		task := b.post(okBody)
 		startedAt := time.Now()
 		c.say("GET " + tasksPath + "/" + task.ID.String() + "/result?waitSeconds=60 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -222,7 +222,7 @@ func TestWaitEndsWhenTheConnectionDoes(t *testing.T) {
 }
 
 func TestConnectionSurvivesPanicHeadAndRefusal(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		boom := b.api.newRoute("/boom")
 		b.api.mux.HandleFunc("/boom", func(w http.ResponseWriter, r *http.Request) {
 			b.api.serve(w, r, boom, func(*call) answer { panic("the reason") })
@@ -251,7 +251,7 @@ func TestConnectionSurvivesPanicHeadAndRefusal(t *testing.T) {
 // The time for a body ends with the body. A claim may wait for as long, and would
 // lose its client at the end of it.
 func TestTheTimeForABodyEndsWithIt(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		const body = `{"commands":["none"],"waitSeconds":30}`
 		c.say(fmt.Sprintf("POST %s/claim HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", tasksPath, len(body)))
 		synctest.Wait()
@@ -272,7 +272,7 @@ func TestTheTimeForABodyEndsWithIt(t *testing.T) {
 // A body has bodyReadFor to begin, and each paced.LeastBytes more give it paced.Window
 // from then on, but never less than it had.
 func TestTheTimeForABodyGrowsWithIt(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		const most = 5 * paced.LeastBytes
 		body := fmt.Sprintf(`{"command":"c","payload":%q}`, strings.Repeat("x", most))
 		c.say(postHead(len(body), ""))

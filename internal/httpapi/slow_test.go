@@ -25,7 +25,7 @@ func TestSlowBodyIsGivenUpOnEveryRoute(t *testing.T) {
 		}
 		t.Run(route, func(t *testing.T) {
 			head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n", method, path)
-			wireTest(t, func(t *testing.T, b *bench, c *peer) {
+			wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 				startedAt := time.Now()
 				c.say(head + "{")
 				g := c.hear(method)
@@ -34,7 +34,7 @@ func TestSlowBodyIsGivenUpOnEveryRoute(t *testing.T) {
 					t.Errorf("given up after %v with %s", waited, g.body)
 				}
 			})
-			wireTest(t, func(t *testing.T, b *bench, c *peer) {
+			wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 				c.say(head + "[")
 				<-time.After(bodyReadFor - time.Second)
 				c.say(strings.Repeat(" ", 18) + "]")
@@ -51,7 +51,7 @@ func TestSlowBodyIsGivenUpOnEveryRoute(t *testing.T) {
 // What clients have not taken of answers has a budget: beyond it what can be large is
 // refused, and what keeps work going is not. What is taken, or given up, makes room.
 func TestAnswersThatAreNotTakenHaveABudget(t *testing.T) {
-	wireTest(t, func(t *testing.T, b *bench, c *peer) {
+	wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 		large := fmt.Sprintf(`{"command":"c","payload":%q}`, strings.Repeat("x", 100_000))
 		first, small := b.post(large), b.post(`{"command":"small","payload":1}`)
 		held := b.claim(`{"commands":["small"]}`)

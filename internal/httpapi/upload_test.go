@@ -22,7 +22,7 @@ func TestAnUploadThatStopsComingIsGivenUp(t *testing.T) {
 		"slow": {paced.Window - time.Second, 20, ""}, "nothing": {time.Second, 0, wire.CodeInvalidBody}, "half": {time.Second, 10, wire.CodeInvalidBody},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wireTest(t, func(t *testing.T, b *bench, c *peer) {
+			wireTest(t, func(t *testing.T, b *bench, c *byHand) {
 				b.post(`{"command":"c","payload":1}`)
 				task := b.claim(`{"commands":["c"],"leaseSeconds":3600}`)
 				c.say(fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", task.path("artifacts/f"), size))

@@ -32,7 +32,7 @@ func (s *Server) watchOptions() watch.Options {
 	source := watch.NewSource(s.events, s.store.ReadEveryQueue, s.engine.NowMs)
 	return watch.Options{
 		Facts: watch.Facts{
-			Events: s.events, Reports: s.reports, CreationID: s.store.CreationID(), Version: s.o.Version, ShardOf: s.engine.ShardOf,
+			Events: s.events, Reports: s.reports, CreationID: s.store.CreationID(), Version: s.o.Version, Leader: s.o.NodeURL, ShardOf: s.engine.ShardOf,
 			Points: s.events.Points, TotalOf: s.events.TotalOf, Beside: source.Beside, Times: source.Times, Server: s.serverFigures(), Dead: s.deadLetters, Slow: s.slow,
 			Target: func(queue wire.SlotName) string {
 				problem, _ := s.callbacks.TargetHealth(queue.Tenant, queue.Command)

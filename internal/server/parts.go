@@ -90,7 +90,7 @@ func (s *Server) socketMs() func() int64 {
 func (s *Server) sessionOptions(budget memory) session.Options {
 	return session.Options{
 		Engine: s.engine, Auth: s.auth, NowMs: s.socketMs(), Log: s.o.Log,
-		Version: s.o.Version, Durability: Durability, MaxSessions: s.o.MaxSessions,
+		Version: s.o.Version, Durability: Durability, Leader: s.o.NodeURL, MaxSessions: s.o.MaxSessions,
 		MaxGreeting: s.files.connections / greetingPart,
 		PingSeconds: s.o.PingSeconds,
 		Secret:      s.store.Secret(), OutboxBytes: budget.outboxesBytes,
@@ -113,6 +113,6 @@ func (s *Server) apiOptions() httpapi.Options {
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
 		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
-		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper, Notifier: s.notifier},
+		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages, LeaderURL: s.o.NodeURL}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper, Notifier: s.notifier},
 	}
 }

@@ -47,7 +47,7 @@ func allOptions(t *testing.T, log *keptLog) Options {
 	ahead := func() int64 { return time.Now().Add(24 * time.Hour).UnixNano() }
 	o := Options{
 		DataDir: t.TempDir(), Listen: "127.0.0.1:0", Shards: 3, Tokens: tokens, Providers: providers, InsecureNoAuth: true,
-		Names: Names{PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, PublicURL: "https://queue.example", WebhookAllow: []string{"127.0.0.1"}}, RequireLeaseToken: true,
+		Names: Names{PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, PublicURL: "https://queue.example", NodeURL: "https://a.example", WebhookAllow: []string{"127.0.0.1"}}, RequireLeaseToken: true,
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20, EventsBytes: 31 << 20,
 		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", Settings: []byte(`{"settings":[31]}`), FS: vfs.Default,
 		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead}, OTLPEndpoint: "http://127.0.0.1:1",
@@ -95,6 +95,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 		"EventsBytes":         {s.eventsOptions(), events.Options{Shards: 3, MemoryBytes: 31 << 20}},
 		"Retention":           {engine.Retention, shard.Retention{DoneForMs: 17 * 3_600_000, DeadForMs: 19 * 3_600_000}},
 		"PublicURL":           {engine.PublicURL, "https://queue.example"},
+		"NodeURL":             {[3]string{sessions.Leader, api.LeaderURL, s.watchOptions().Leader}, [3]string{o.NodeURL, o.NodeURL, o.NodeURL}},
 		"MaxSessions":         {sessions.MaxSessions, 11},
 		"PingSeconds":         {sessions.PingSeconds, 13},
 		"Version":             {[2]string{sessions.Version, api.Version}, [2]string{"29", "29"}},

@@ -90,7 +90,9 @@ type Names struct {
 	PublicHosts, AllowOrigins []string
 	// PublicURL begins the URLs that callbacks hold. WebhookAllow are the hosts, addresses and
 	// networks that callbacks may go to besides public ones over https.
-	PublicURL    string
+	PublicURL string
+	// NodeURL is where clients reach this node, which they are told while it leads a cluster.
+	NodeURL      string
 	WebhookAllow []string
 }
 

@@ -41,6 +41,8 @@ type Socket struct {
 	ReadBytes atomic.Int64
 	// Parting is set once our side is closed.
 	Parting atomic.Bool
+	// leader is where clients reach the leader of a cluster, for the answer to the upgrade.
+	leader []string
 
 	// mu is held by whoever writes. held are frames that wait for Release.
 	mu    sync.Mutex

@@ -13,6 +13,8 @@ import (
 const (
 	headerKey      = "Sec-Websocket-Key"
 	headerProtocol = "Sec-Websocket-Protocol"
+	// headerLeader is a header of the answer that the caller may have set.
+	headerLeader = "Codeq-Leader"
 )
 
 // Protocol is what a server speaks over a socket.
@@ -30,6 +32,7 @@ func Take(w http.ResponseWriter) (*Socket, *bufio.Reader, error) {
 		return nil, nil, fmt.Errorf("take over a connection: %w", err)
 	}
 	s := New(conn)
+	s.leader = w.Header()[headerLeader]
 	s.readsFor(buffered.Reader)
 	return s, buffered.Reader, nil
 }
@@ -40,8 +43,12 @@ func (s *Socket) Upgrade(buffered *bufio.Reader, req *http.Request, handler gws.
 	if strings.Contains(strings.Join(req.Header.Values(headerProtocol), ","), p.Name) {
 		protocols = []string{p.Name}
 	}
+	answers := http.Header{}
+	if len(s.leader) > 0 {
+		answers[headerLeader] = s.leader
+	}
 	upgrader := gws.NewUpgrader(handler, &gws.ServerOption{
-		ReadMaxPayloadSize: p.MaxRead, WriteMaxPayloadSize: p.MaxWrite, SubProtocols: protocols, Logger: quiet{},
+		ReadMaxPayloadSize: p.MaxRead, WriteMaxPayloadSize: p.MaxWrite, SubProtocols: protocols, Logger: quiet{}, ResponseHeader: answers,
 	})
 	// A new request, because gws would keep req, and reads header lines in fewer spellings than
 	// RFC 6455 allows.

@@ -23,7 +23,8 @@ type Facts struct {
 	// Reports are what workers have reported; nil if nobody keeps it.
 	Reports    *events.Reports
 	CreationID string
-	Version    string
+	// Leader is where clients reach this node while it leads a cluster; empty for none.
+	Version, Leader string
 	// ShardOf is the shard of a task.
 	ShardOf func(wire.TaskID) int
 	// Points is the history of a slot, the oldest point first; nil if the server has none.

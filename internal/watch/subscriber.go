@@ -81,7 +81,7 @@ func NewSubscriber(board *Board, who *auth.Principal, nowMs int64) (*Subscriber,
 	s := &Subscriber{board: board, rights: r, markAtMs: nowMs + wire.WatchMarkMs, records: make([]events.Record, readRecords)}
 	s.answers = append(s.answers, &wire.WatchWelcome{
 		CreationID: board.CreationID, Shards: len(board.At), Positions: board.Events.Positions(), Oldest: board.Events.Oldest(),
-		ServerTimeMs: nowMs, TenantID: r.tenant, Admin: r.admin, Version: board.Version,
+		ServerTimeMs: nowMs, TenantID: r.tenant, Admin: r.admin, Version: board.Version, Leader: board.Leader,
 	})
 	return s, nil
 }

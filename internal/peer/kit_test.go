@@ -1,0 +1,167 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const wait = 10 * time.Second
+
+// log is the replicated log of all nodes of a test: one configuration, one leader.
+type log struct {
+	mu      sync.Mutex
+	members []Member
+	applied uint64
+	leader  Member
+	changes []chan struct{}
+}
+
+func (l *log) Leader() (node, address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leader.Node, l.leader.Address
+}
+
+func (l *log) Changes() (<-chan struct{}, func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changes := make(chan struct{}, 1)
+	l.changes = append(l.changes, changes)
+	return changes, func() {}
+}
+
+func (l *log) Members() []Member {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.members)
+}
+
+func (l *log) Applied() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.applied++
+	return l.applied
+}
+
+// Add makes a voter of what has applied 2.
+func (l *log) Add(_ context.Context, m Member, applied uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.Voter = applied > 1; !m.Voter {
+		return errors.New("it is behind")
+	}
+	l.members = append(l.members, m)
+	l.tell()
+	return nil
+}
+
+func (l *log) remove(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.members = slices.DeleteFunc(l.members, func(m Member) bool { return m.Node == node })
+}
+
+// lead makes a node the leader.
+func (l *log) lead(m Member) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leader = m
+	l.tell()
+}
+
+func (l *log) tell() {
+	for _, c := range l.changes {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// port takes a free port of loopback.
+func port(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() }) // it may be closed already
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// first makes and opens the first node of a cluster, which leads.
+func first(t *testing.T, l *log, h http.Handler) (*Peers, string) {
+	t.Helper()
+	on, dir := port(t), t.TempDir()
+	f := &Founding{Node: "00000000000000000000000000000001", Address: on.Addr().String(), Now: time.Now()}
+	must(t, Found(dir, f))
+	l.members = []Member{{f.Node, f.Address, true}}
+	l.lead(l.members[0])
+	return open(t, dir, on, l, h), dir
+}
+
+// open opens a node, and serves unless l is nil.
+func open(t *testing.T, dir string, on net.Listener, l *log, h http.Handler) *Peers {
+	t.Helper()
+	p, err := Open(Options{
+		DataDir: dir, Listener: on, Log: zerolog.New(zerolog.NewTestWriter(t)), Refusals: zerolog.Nop(),
+		Data: func() Data { return Data{CreationID: "a-creation", Shards: 4} },
+	})
+	must(t, err)
+	stop := func(context.Context) error { return nil }
+	if l != nil {
+		stop = p.Serve(h, l)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = stop(ctx) // sockets of the test may be open
+		must(t, p.Close())
+	})
+	return p
+}
+
+// join makes and opens a further node by a token of p.
+func join(t *testing.T, p *Peers, l *log, h http.Handler) (*Peers, string) {
+	t.Helper()
+	token, err := p.Invite(time.Minute)
+	must(t, err)
+	on, dir := port(t), t.TempDir()
+	got, err := Join(t.Context(), token, on.Addr().String())
+	must(t, err)
+	must(t, got.Write(dir))
+	return open(t, dir, on, l, h), dir
+}
+
+// until waits until something is true.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(wait); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// knowsLeader waits until a node passes requests to another.
+func knowsLeader(t *testing.T, p, leader *Peers) {
+	t.Helper()
+	until(t, "the leader is known", func() bool { return p.leader.Load().node == leader.Self().Node })
+}

@@ -1,0 +1,222 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strings"
+	"time"
+
+	"codeq/wire"
+)
+
+// The headers by which a node tells the leader about the connection of a client.
+const (
+	headerPrefix = "Codeq-Peer-"
+	// headerRemote is its address.
+	headerRemote = headerPrefix + "Remote"
+	// headerTLS says that it is by TLS, headerCertificate which verified certificate the client
+	// has shown: DER in base64.
+	headerTLS         = headerPrefix + "Tls"
+	headerCertificate = headerPrefix + "Certificate"
+)
+
+const (
+	idleAtMost = 30 * time.Second // less than that of the server, so that no request meets its end
+	// lostFor is how long requests to a leader may go on after another one is known: one that
+	// still runs answers them itself.
+	lostFor = time.Second
+)
+
+// target is the leader as this node knows it; "" for none. ended ends when it is no longer.
+type target struct {
+	node, address string
+	ended         context.Context
+	end           context.CancelFunc
+}
+
+func newTarget(node, address string) *target {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &target{node, address, ctx, cancel}
+}
+
+// follow keeps the leader until stop is closed.
+func (p *Peers) follow(node Node, stop <-chan struct{}) {
+	changes, unsubscribe := node.Changes()
+	defer unsubscribe()
+	for {
+		last := p.leader.Load()
+		if id, address := node.Leader(); id != last.node || address != last.address {
+			p.leader.Store(newTarget(id, address))
+			time.AfterFunc(lostFor, last.end)
+		}
+		select {
+		case <-changes:
+		case <-stop:
+			p.leader.Swap(newTarget("", "")).end()
+			return
+		}
+	}
+}
+
+// Passage is what became of a request that was to be passed.
+type Passage struct {
+	// Status is that of the answer of the leader, which the client has got; 0 if none came.
+	Status int
+	// Refusal is what the client must be answered; nil if it has an answer, or part of one.
+	Refusal *wire.Error
+	// Broken says that the answer broke off: the connection of the client must be closed.
+	Broken bool
+}
+
+// Refusals of requests that were not answered by the leader. Nobody changes them.
+var (
+	errNoLeader = wire.Refuse(wire.CodeNotLeader, "the cluster has no leader at this moment, and nothing was done; try again in a second")
+	errNotSent  = wire.Refuse(wire.CodeNotLeader, "the leader of the cluster cannot be reached from this node, and nothing was done; try again in a second")
+	errLost     = wire.Refuse(wire.CodeNotLeader, "the leader of the cluster was lost before it answered: it may or may not have done what was asked; "+
+		"look whether it is done, or send it again if a second time does no harm")
+)
+
+type passageKey struct{}
+
+// passage is one request on its way.
+type passage struct {
+	Passage
+	to *target
+}
+
+// Pass passes a request to the leader and its answer to the client, sockets included.
+func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) (result Passage) {
+	at := &passage{to: p.leader.Load()}
+	if at.to.address == "" || at.to.node == p.directory.self.Node {
+		return Passage{Refusal: errNoLeader}
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passageKey{}, at))
+	defer cancel()
+	defer context.AfterFunc(at.to.ended, cancel)()
+	defer func() {
+		if failure := recover(); failure != nil {
+			if err, ok := failure.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				panic(failure)
+			}
+			at.Broken = true
+		}
+		result = at.Passage
+	}()
+	p.proxy.ServeHTTP(upgradable{w}, r.WithContext(ctx))
+	return at.Passage
+}
+
+// newProxy makes what Pass needs.
+func (p *Peers) newProxy() {
+	p.transport = &http.Transport{
+		DialTLSContext: func(ctx context.Context, _, at string) (net.Conn, error) {
+			to := p.leader.Load()
+			if to.address != at {
+				return nil, &dialError{errors.New("the leader has changed")}
+			}
+			return p.dial(ctx, overHTTP, at, to.node)
+		},
+		DisableCompression:    true, // answers leave as they come
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       idleAtMost,
+		ExpectContinueTimeout: time.Second, // what is refused is refused before its body
+	}
+	p.proxy = &httputil.ReverseProxy{
+		Transport:     p.transport,
+		FlushInterval: -1,
+		Rewrite:       rewrite,
+		ModifyResponse: func(response *http.Response) error {
+			at, _ := response.Request.Context().Value(passageKey{}).(*passage)
+			at.Status = response.StatusCode
+			if body, ok := response.Body.(readWriteCloser); ok && response.StatusCode == http.StatusSwitchingProtocols {
+				response.Body = &farewell{readWriteCloser: body}
+			}
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			at, _ := r.Context().Value(passageKey{}).(*passage)
+			var unsent *dialError
+			if at.Refusal = errLost; errors.As(err, &unsent) {
+				at.Refusal = errNotSent
+			}
+			if at.Status == http.StatusSwitchingProtocols { // the connection is no longer one of HTTP
+				at.Refusal, at.Broken = nil, true
+			}
+		},
+		// What fails here the client is told.
+		ErrorLog: stdlog.New(&discard{}, "", 0),
+	}
+}
+
+type discard struct{}
+
+// Write implements io.Writer.
+func (*discard) Write(line []byte) (int, error) { return len(line), nil }
+
+// rewrite makes the request for the leader of that of a client.
+func rewrite(r *httputil.ProxyRequest) {
+	at, _ := r.In.Context().Value(passageKey{}).(*passage)
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", at.to.address, r.In.Host
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // the leader says what is wrong with it
+	h := r.Out.Header
+	for name := range h {
+		if strings.HasPrefix(name, headerPrefix) {
+			delete(h, name)
+		}
+	}
+	// Another protocol would open a way past the checks of each request.
+	if upgrade := h.Get("Upgrade"); upgrade != "" && !strings.EqualFold(upgrade, "websocket") {
+		h.Del("Upgrade")
+		h.Del("Connection")
+	}
+	h.Set(headerRemote, r.In.RemoteAddr)
+	if r.In.TLS == nil {
+		return
+	}
+	h.Set(headerTLS, "1")
+	if len(r.In.TLS.VerifiedChains) > 0 {
+		h.Set(headerCertificate, base64.StdEncoding.EncodeToString(r.In.TLS.VerifiedChains[0][0].Raw))
+	}
+}
+
+// believed is a request that a node has passed, as its client sent it to that node.
+func believed(r *http.Request) (*http.Request, error) {
+	remote, err := netip.ParseAddrPort(r.Header.Get(headerRemote))
+	if err != nil {
+		return nil, errors.New("a passed request must have the address of its client in " + headerRemote)
+	}
+	passed := r.Clone(r.Context())
+	passed.RemoteAddr, passed.TLS = remote.String(), nil
+	if r.Header.Get(headerTLS) != "" {
+		passed.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	if text := r.Header.Get(headerCertificate); text != "" {
+		der, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || passed.TLS == nil {
+			return nil, errors.New("a passed request has a certificate that is none")
+		}
+		leaf, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, errors.New("a passed request has a certificate that is none")
+		}
+		passed.TLS.PeerCertificates = []*x509.Certificate{leaf}
+		passed.TLS.VerifiedChains = [][]*x509.Certificate{{leaf}}
+	}
+	for name := range passed.Header {
+		if strings.HasPrefix(name, headerPrefix) {
+			delete(passed.Header, name)
+		}
+	}
+	return passed, nil
+}
+
+// KnowsLeader reports whether requests can be passed.
+func (p *Peers) KnowsLeader() bool { return p.leader.Load().address != "" }

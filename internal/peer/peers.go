@@ -1,0 +1,151 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Options are the options of Open. All are required but Listener, Refusals and Data.
+type Options struct {
+	// DataDir has the file of the node.
+	DataDir string
+	// Listener accepts TCP connections of other nodes; nil listens at the address of the node.
+	Listener net.Listener
+	Log      zerolog.Logger
+	// Refusals is a log whose lines are bounded, because strangers cause them.
+	Refusals zerolog.Logger
+	// Data says what a machine that joins must know of the database.
+	Data func() Data
+}
+
+// Data is what a new node must know of the database of its cluster.
+type Data struct {
+	CreationID string
+	Shards     int
+}
+
+// Member is a node of the cluster.
+type Member struct {
+	Node, Address string
+	// Voter is false until the node has caught up.
+	Voter bool
+}
+
+// Node is the replicated log as this package needs it. Any goroutine.
+type Node interface {
+	// Leader is the node that leads and its address, "" if none is known.
+	Leader() (node, address string)
+	// Changes has a token after each change of the leader, until stop is called.
+	Changes() (changes <-chan struct{}, stop func())
+	// Members are those of the newest configuration that this node knows.
+	Members() []Member
+	// Applied is how far this node has come in the log.
+	Applied() uint64
+	// Add makes a node a member, and a voter if it has come far enough; else the error says that
+	// it has not. Only the leader can.
+	Add(ctx context.Context, m Member, applied uint64) error
+}
+
+// Peers is the port of a node for the other nodes, and its certificate. Its methods may be
+// called from any goroutine.
+type Peers struct {
+	log, refusals zerolog.Logger
+	data          func() Data
+	directory     *directory
+	listener      net.Listener
+	// A lane for each use of the port.
+	raft, passed, nodes *lane
+	handshakes          chan struct{}
+	closing             chan struct{}
+	running             sync.WaitGroup
+	renewal             *time.Timer
+	leader              atomic.Pointer[target]
+	proxy               *httputil.ReverseProxy
+	transport           *http.Transport
+
+	mu     sync.Mutex
+	closed bool
+	lines  lines
+	node   Node
+	// seen are the nodes that were members at some time.
+	seen map[string]bool
+}
+
+// Open reads which node the data directory is of, and listens for other nodes. Nothing is
+// served before Serve but the replicated log.
+func Open(o Options) (*Peers, error) {
+	d, err := openDirectory(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.renew(time.Now()); err != nil {
+		return nil, err
+	}
+	if o.Listener == nil {
+		if o.Listener, err = net.Listen("tcp", d.has.Address); err != nil {
+			return nil, fmt.Errorf("listen for other nodes: %w", err)
+		}
+	}
+	p := &Peers{
+		log: o.Log, refusals: o.Refusals, data: o.Data, directory: d, listener: o.Listener,
+		handshakes: make(chan struct{}, mostHandshakes), closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{},
+	}
+	p.raft, p.passed, p.nodes = p.newLane(), p.newLane(), p.newLane()
+	p.leader.Store(newTarget("", ""))
+	p.newProxy()
+	p.renewal = time.AfterFunc(time.Until(d.due()), p.renew)
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+func (p *Peers) newLane() *lane {
+	return &lane{port: p, in: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Raft is the part of the port for the replicated log.
+func (p *Peers) Raft() Raft { return Raft{p.raft} }
+
+// Self is this node.
+func (p *Peers) Self() Member { return p.directory.self }
+
+// Invite makes a token with which a machine becomes a node; it counts once, for life.
+func (p *Peers) Invite(life time.Duration) (string, error) {
+	return p.directory.invite(life, time.Now())
+}
+
+// renewAgain is the pause after a renewal that failed.
+const renewAgain = time.Hour
+
+// renew runs when the certificate is old.
+func (p *Peers) renew() {
+	next, err := p.directory.renew(time.Now())
+	wait := time.Until(next)
+	if err != nil {
+		wait = renewAgain
+		p.log.Error().Err(err).Msg("the certificate of this node could not be made anew; it is tried again")
+	}
+	p.renewal.Reset(max(wait, renewAgain))
+}
+
+// Close closes the port and all its connections, and returns when its goroutines have ended.
+// The servers of Serve must have stopped.
+func (p *Peers) Close() error {
+	close(p.closing)
+	p.renewal.Stop()
+	err := p.closeAll()
+	p.transport.CloseIdleConnections()
+	p.running.Wait()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close the port of the nodes: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"time"
+
+	"codeq/wire"
+)
+
+const (
+	readHeaderFor = 5 * time.Second
+	idleFor       = 120 * time.Second
+	// A passed request has the headers of its client, and a certificate.
+	maxHeaderBytes = 64 << 10
+)
+
+// Serve begins to serve requests that other nodes pass, with h, to follow the leader, and to
+// answer nodes and machines that join. It returns what ends that.
+func (p *Peers) Serve(h http.Handler, node Node) (stop func(context.Context) error) {
+	p.mu.Lock()
+	p.node = node
+	p.mu.Unlock()
+	stopped := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	passed := p.newServer(p.fromNode(h))
+	nodes := p.newServer(p.fromPeers())
+	nodes.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, nodeKey{}, conn.(*hidden).node)
+	}
+	p.running.Go(func() { p.serve(passed, p.passed) })
+	p.running.Go(func() { p.serve(nodes, p.nodes) })
+	p.running.Go(func() { p.follow(node, stopped) })
+	p.running.Go(func() { p.askToBeMember(ctx, node) })
+	return func(within context.Context) error {
+		close(stopped)
+		cancel()
+		return errors.Join(passed.Shutdown(within), nodes.Shutdown(within))
+	}
+}
+
+func (p *Peers) newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderFor, IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: stdlog.New(lineLog{p}, "", 0), DisableGeneralOptionsHandler: true,
+	}
+}
+
+func (p *Peers) serve(s *http.Server, on *lane) {
+	if err := s.Serve(on); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		p.log.Error().Err(err).Msg("requests of other nodes are not served any more")
+	}
+}
+
+// lineLog writes the lines of net/http into the log.
+type lineLog struct{ p *Peers }
+
+// Write implements io.Writer.
+func (l lineLog) Write(line []byte) (int, error) {
+	l.p.refusals.Warn().Str("from", "net/http").Bytes("line", line).Msg("port of the nodes")
+	return len(line), nil
+}
+
+// fromNode serves requests that a node has passed.
+func (p *Peers) fromNode(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		passed, err := believed(r)
+		if err != nil {
+			p.log.Warn().Err(err).Msg("a node has passed a request that is in no order")
+			answerJSON(w, http.StatusBadRequest, wire.AppendError(nil, wire.Refuse(wire.CodeInvalidArgument, err.Error())))
+			return
+		}
+		h.ServeHTTP(w, passed)
+	})
+}
+
+type nodeKey struct{}
+
+// fromPeers answers nodes, and machines that join.
+func (p *Peers) fromPeers() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		node, _ := r.Context().Value(nodeKey{}).(string)
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
+		if err != nil {
+			return // nobody waits for an answer
+		}
+		var answer any
+		switch {
+		case r.Method == http.MethodPost && r.URL.Path == "/join" && node == "":
+			answer, err = p.grant(body)
+		case r.Method == http.MethodPost && r.URL.Path == "/members" && node != "":
+			answer, err = p.addMember(r.Context(), node, body)
+		default:
+			err = errors.New("the port of the nodes has nothing at this path")
+		}
+		status := http.StatusOK
+		if err != nil {
+			status = http.StatusConflict
+			said := refused{Error: err.Error()}
+			var full *refusedError
+			if errors.As(err, &full) {
+				said = full.refused
+			}
+			answer = said
+			p.refusals.Warn().Str("remote", r.RemoteAddr).Str("node", node).Str("path", r.URL.Path).Err(err).Msg("a request of a node was refused")
+		}
+		text, err := json.Marshal(answer)
+		if err != nil {
+			panic(fmt.Sprintf("peer: write an answer: %v", err))
+		}
+		answerJSON(w, status, text)
+	})
+}
+
+func answerJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a peer that has left misses nothing
+}
+
+// member is the request of a node to be one.
+type member struct {
+	Address string `json:"address"`
+	Applied uint64 `json:"applied"`
+}
+
+// addMember makes the node that asks a member, if this one leads.
+func (p *Peers) addMember(ctx context.Context, node string, body []byte) (any, error) {
+	asked := member{}
+	if err := json.Unmarshal(body, &asked); err != nil || addressProblem(asked.Address) != "" {
+		return nil, errors.New("the request to be a member is not in its form")
+	}
+	if leader, at := p.node.Leader(); leader != p.directory.self.Node {
+		return nil, &refusedError{refused{Error: "this node does not lead", Leader: at}}
+	}
+	p.mu.Lock()
+	members := p.roster()
+	p.mu.Unlock()
+	for _, m := range members {
+		switch {
+		case m.Node == node && m.Voter:
+			return struct{}{}, nil
+		case m.Node != node && m.Address == asked.Address:
+			return nil, errors.New(taken(m))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, addFor)
+	defer cancel()
+	if err := p.node.Add(ctx, Member{Node: node, Address: asked.Address}, asked.Applied); err != nil {
+		return nil, err
+	}
+	return struct{}{}, nil
+}
+
+// askToBeMember asks until this node is a voter; the first node of a cluster is one.
+func (p *Peers) askToBeMember(ctx context.Context, node Node) {
+	self := p.Self()
+	client := over(func(ctx context.Context, at string) (net.Conn, error) { return p.dial(ctx, overNodes, at, "") })
+	said := ""
+	for i := 0; len(p.directory.others) > 0 && !p.votes(self.Node); i++ {
+		at := p.directory.others[i%len(p.directory.others)]
+		asks := member{self.Address, node.Applied()}
+		err := post(ctx, client, at+"/members", asks, &struct{}{})
+		var full *refusedError
+		if errors.As(err, &full) && full.Leader != "" {
+			at = full.Leader
+			err = post(ctx, client, at+"/members", asks, &struct{}{})
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			p.log.Warn().Str("asked", at).Err(err).Msg("this node does not vote in the cluster yet; it asks again")
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

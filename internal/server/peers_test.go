@@ -1,0 +1,201 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"codeq/internal/httpapi"
+	"codeq/internal/peer"
+	"codeq/wire"
+)
+
+// cohort is a log whose leader is the first of them.
+type cohort []peer.Member
+
+func (m cohort) Leader() (node, address string)                 { return m[0].Node, m[0].Address }
+func (m cohort) Changes() (<-chan struct{}, func())             { return nil, func() {} }
+func (m cohort) Members() []peer.Member                         { return m }
+func (m cohort) Applied() uint64                                { return 1 }
+func (m cohort) Add(context.Context, peer.Member, uint64) error { return nil }
+
+// openPeers opens the port of a node, whose directory make makes.
+func openPeers(t *testing.T, make func(dir, address string) error) *peer.Peers {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := make(dir, l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	p, err := peer.Open(peer.Options{
+		DataDir: dir, Listener: l, Log: zerolog.Nop(), Refusals: zerolog.Nop(), Data: func() peer.Data { return peer.Data{CreationID: "c", Shards: 4} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// serve serves until the test ends.
+func serve(t *testing.T, p *peer.Peers, h http.Handler, m cohort) {
+	t.Helper()
+	stop := p.Serve(h, m)
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = stop(now) // sockets of the test may be open
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// behind puts a node in front of a site, which leads, and is the site by way of it.
+func behind(t *testing.T, x *site) *site {
+	t.Helper()
+	token, now := "", time.Now()
+	leader := openPeers(t, func(dir, address string) error {
+		err := peer.Found(dir, &peer.Founding{Node: strings.Repeat("ab", 16), Address: address, Now: now})
+		if err == nil {
+			token, err = peer.Invite(dir, time.Minute, now)
+		}
+		return err
+	})
+	first := leader.Self()
+	first.Voter = true
+	serve(t, leader, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x.server.front.ServeHTTP(w, httpapi.Passed(r))
+	}), cohort{first})
+	follower := openPeers(t, func(dir, address string) error {
+		grant, err := peer.Join(t.Context(), token, address)
+		if err == nil {
+			err = grant.Write(dir)
+		}
+		return err
+	})
+	second := follower.Self()
+	second.Voter = true
+	guard, err := httpapi.NewGuard(&httpapi.GuardOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httpapi.NewFollower(&httpapi.FollowerOptions{
+		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: follower.Pass, Ready: follower.KnowsLeader,
+	})
+	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), cohort{first, second})
+	front := httptest.NewServer(h)
+	t.Cleanup(front.Close)
+	y := *x
+	y.via, y.t = front.Listener.Addr().String(), t
+	await(t, "the leader is known", func() bool { return y.ask("GET", "/readyz", "").status == http.StatusOK })
+	return &y
+}
+
+// openLeader opens a server that tells where it is.
+func openLeader(t *testing.T) *site {
+	t.Helper()
+	s, err := Open(Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Version: "test", Names: Names{NodeURL: "http://leader.example:8080"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newSite(t, s)
+}
+
+// A node that follows takes every request, and its clients see what they would see at the leader.
+func TestANodeThatFollowsTakesEveryRequest(t *testing.T) {
+	x := openLeader(t)
+	y := behind(t, x)
+	made := y.post(okTask)
+	if got := x.read(made.ID); string(got.Payload) != string(made.Payload) {
+		t.Errorf("the leader has %s, the client of the other node %s", got.Payload, made.Payload)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/v1/codeq/tasks/" + made.ID.String(), ""},
+		{"HEAD", "/v1/codeq/tasks/" + made.ID.String(), ""},
+		{"GET", "/v1/codeq/admin/queues", ""},
+		{"GET", "/v1/codeq/tasks//x", ""},
+		{"GET", "/v1/codeq/nothing?a=%zz", ""},
+		{"DELETE", "/v1/codeq/tasks/claim", ""},
+		{"POST", "/v1/codeq/tasks", "no JSON"},
+		{"POST", "/v1/codeq/tasks/claim", `{"commands":["none"],"waitSeconds":0}`},
+		{"GET", "/ui/", ""},
+	} {
+		at, by := x.ask(c.method, c.path, c.body), y.ask(c.method, c.path, c.body)
+		for _, h := range []http.Header{at.header, by.header} {
+			h.Del("Date")
+			h.Del("X-Request-Id")
+		}
+		if c.path == "/ui/" { // the node answers it by itself
+			at.header.Del("Codeq-Leader")
+		}
+		same := len(at.header) == len(by.header)
+		for name, values := range at.header {
+			same = same && strings.Join(values, "|") == strings.Join(by.header[name], "|")
+		}
+		if at.status != by.status || at.body != by.body || !same {
+			t.Errorf("%s %s: the leader says %v, the other node %v", c.method, c.path, at, by)
+		}
+	}
+	if got := y.ask("GET", "/v1/codeq/admin/queues", "").header.Get("Codeq-Leader"); got != "http://leader.example:8080" {
+		t.Errorf("the leader is told as %q", got)
+	}
+}
+
+func TestANodeThatFollowsAnswersForItself(t *testing.T) {
+	y := behind(t, openLeader(t))
+	if a := y.ask("GET", "/readyz?leader", ""); a.status != http.StatusServiceUnavailable || a.code() != wire.CodeNotLeader || a.header.Get("Retry-After") != "1" {
+		t.Errorf("?leader: %v", a)
+	}
+	if a := y.ask("GET", "/metrics", ""); a.status != http.StatusOK || !strings.Contains(a.body, "codeq_ready 1\n") || strings.Contains(a.body, "codeq_sync_seconds") {
+		t.Errorf("metrics: %v", a)
+	}
+	for _, path := range []string{"/healthz", "/version"} {
+		if a := y.ask("GET", path, ""); a.status != http.StatusOK || a.header.Get("Codeq-Leader") != "" {
+			t.Errorf("%s: %v", path, a)
+		}
+	}
+	// Its own guard checks, and the leader believes it: the Host is that of a client.
+	for host, want := range map[string]int{"evil.example": http.StatusForbidden, "localhost": http.StatusOK} {
+		r, err := http.NewRequest("GET", "http://"+y.via+"/v1/codeq/admin/queues", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		response, err := y.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil || response.StatusCode != want {
+			t.Errorf("Host %s: %d, %v", host, response.StatusCode, err)
+		}
+	}
+}
+
+func TestSessionsOverANodeThatFollows(t *testing.T) {
+	x := openLeader(t)
+	y := behind(t, x)
+	k := y.say(`{"type":"hello"}`)
+	if welcome := hear[*wire.Welcome](k); welcome.Leader != "http://leader.example:8080" {
+		t.Errorf("the leader is told as %q", welcome.Leader)
+	}
+	k.say(`{"type":"subscribe","ref":1,"commands":["c"],"window":1}`)
+	hear[*wire.OK](k)
+	made := x.post(okTask)
+	if got := hear[*wire.TaskFrame](k); got.Task.ID != made.ID {
+		t.Errorf("got the task %v, want %v", got.Task.ID, made.ID)
+	}
+	// The leader that stops says so itself, with its own close code.
+	x.kill()
+	if code := k.closeCode(); code != 1012 {
+		t.Errorf("closed with %d", code)
+	}
+}
